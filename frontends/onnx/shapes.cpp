@@ -91,7 +91,38 @@ int64_t set_batch(onnx::GraphProto& graph, std::optional<int64_t> wanted) {
 /// Contents of small integer tensors that shapes are made of, by name.
 using Propagated = std::unordered_map<std::string, onnx::TensorShapeProto>;
 
+/// A domain whose nodes ONNX's inference passes over.
+constexpr const char* hidden_domain = "kiln.hidden";
+
+void know_hidden_domain(onnx::ModelProto& model) {
+  const auto& imports = model.opset_import();
+  const bool is_known =
+      std::any_of(imports.begin(), imports.end(), [](const auto& import) { return import.domain() == hidden_domain; });
+  if (is_known) return;
+  auto& import = *model.add_opset_import();
+  import.set_domain(hidden_domain);
+  import.set_version(1);
+}
+
+/// ONNX's inference reads the types of a MaxUnpool's inputs without looking whether there are any, and dies of one that
+/// a node in front of it makes wrongly. It does not see such nodes, in bodies of others neither; their extents are
+/// ours.
+void hide_unpools(onnx::GraphProto& graph, std::vector<onnx::NodeProto*>& hidden) {
+  for (onnx::NodeProto& node : *graph.mutable_node()) {
+    for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_g()) hide_unpools(*attribute.mutable_g(), hidden);
+      for (onnx::GraphProto& body : *attribute.mutable_graphs()) hide_unpools(body, hidden);
+    }
+    if (node.op_type() != "MaxUnpool" || !is_onnx_domain(node.domain())) continue;
+    node.set_domain(hidden_domain);
+    hidden.push_back(&node);
+  }
+}
+
 Propagated infer(onnx::ModelProto& model) {
+  std::vector<onnx::NodeProto*> unpools;
+  hide_unpools(*model.mutable_graph(), unpools);
+  if (!unpools.empty()) know_hidden_domain(model);
   const google::protobuf::LogSilencer silence;
   constexpr bool check_types = false, propagate_data = true;
   constexpr int keep_going = 0;  // what cannot be inferred is reported where a layer needs it
@@ -103,6 +134,7 @@ Propagated infer(onnx::ModelProto& model) {
   } catch (const std::exception& failure) {
     throw Error(ErrorCode::parse_error, fmt::format("its shapes cannot be inferred: {}", failure.what()));
   }
+  for (onnx::NodeProto* node : unpools) node->clear_domain();
   return propagated;
 }
 
@@ -163,6 +195,17 @@ std::optional<Extents> later_shape(const Graph& graph, const onnx::NodeProto& no
   return reduced_shape({graph, node, options});
 }
 
+/// Of a MaxUnpool: what its third input says, or what its windows cover.
+std::optional<Extents> unpooled_shape(const Graph& graph, const onnx::NodeProto& node) {
+  if (node.input_size() > 2 && !node.input(2).empty()) return graph.integers(node.input(2));
+  const auto input = graph.partial_shape(node.input(0));
+  if (!all_known(input) || input->size() < 3) return std::nullopt;
+  Extents output{(*input)[0], (*input)[1]};
+  const std::vector<int64_t> spatial = unpooled_outputs(node, *input);
+  output.insert(output.end(), spatial.begin(), spatial.end());
+  return all_known(output) ? std::optional(output) : std::nullopt;
+}
+
 /// The shape of the node's output where ours is better than the one inferred.
 std::optional<Extents> corrected_shape(const Graph& graph, const onnx::NodeProto& node, const Propagated& propagated) {
   if (!is_onnx_domain(node.domain()) || node.input_size() < 1 || node.output_size() < 1) {
@@ -173,6 +216,8 @@ std::optional<Extents> corrected_shape(const Graph& graph, const onnx::NodeProto
     ours = pooled_shape(graph, node);
   } else if (node.op_type() == "Reshape") {
     ours = reshaped_shape(graph, node, propagated);
+  } else if (node.op_type() == "MaxUnpool") {
+    ours = unpooled_shape(graph, node);
   } else {
     ours = later_shape(graph, node);
   }
@@ -225,13 +270,8 @@ class Inference {
   };
 
   void hide(onnx::NodeProto& node, const Extents& shape, int32_t element_type) {
-    constexpr const char* domain = "kiln.hidden";
-    if (hidden_.empty()) {
-      auto& import = *model_.add_opset_import();
-      import.set_domain(domain);
-      import.set_version(1);
-    }
-    node.set_domain(domain);
+    know_hidden_domain(model_);
+    node.set_domain(hidden_domain);
     hidden_.push_back(&node);
     stated_.push_back({node.output(0), shape, element_type});
     forget_shapes(*model_.mutable_graph());

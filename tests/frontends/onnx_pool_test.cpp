@@ -140,6 +140,20 @@ TEST(OnnxUnpool, PutsMaximaBackByTheIndicesOfItsPooling) {
               ElementsAre("MaxUnpool *1: its extents are not those of its MaxPool"));
 }
 
+// ONNX's own inference of shapes reads memory that is not there for such a node.
+TEST(OnnxUnpool, IsReadBehindANodeWhoseResultsHaveNoTypes) {
+  OnnxModel model(13);
+  model.input("x", {1, 1, 4, 4});
+  model.node("Mystery", {"x"}, {"y", "indices"}).set_domain("elsewhere");
+  auto& import = *model.proto().add_opset_import();
+  import.set_domain("elsewhere");
+  import.set_version(1);
+  model.node("MaxUnpool", {"x", "indices"}, {"z"}, {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}});
+  model.output("z");
+  EXPECT_THAT(uncovered_of(model.read()),
+              testing::Contains("MaxUnpool *1: its indices are not those of a MaxPool that nothing else uses"));
+}
+
 TEST(OnnxUnpool, IsNotCoveredForIndicesFromElsewhere) {
   OnnxModel model(13);
   model.input("y", {2, 3, 3, 3}).input("indices", {2, 3, 3, 3}, onnx::TensorProto::INT64);

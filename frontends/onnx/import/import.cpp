@@ -43,8 +43,9 @@ void read_constant(Node& node) {
   refuse("its value is no tensor of numbers");
 }
 
-const std::vector<Family>& families() {
-  static const std::vector<Family> all = {
+/// Layers, products and reductions.
+std::vector<Family> layer_families() {
+  return {
       {read_constant, {"Constant"}},
       {read_constant_of_shape, {"ConstantOfShape"}},
       {read_conv, {"Conv"}},
@@ -61,6 +62,18 @@ const std::vector<Family>& families() {
       {read_mean_variance_norm, {"MeanVarianceNormalization"}},
       {read_lp_norm, {"LpNormalization"}},
       {read_lrn, {"LRN"}},
+      {read_gemm, {"Gemm"}},
+      {read_matmul, {"MatMul"}},
+      {read_reduce,
+       {"ReduceSum", "ReduceProd", "ReduceMin", "ReduceMax", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare",
+        "ReduceLogSum", "ReduceLogSumExp"}},
+      {read_arg, {"ArgMax", "ArgMin"}},
+  };
+}
+
+/// Functions and arithmetic, element by element.
+std::vector<Family> element_families() {
+  return {
       {read_activation,
        {"Relu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "Selu", "Softplus", "HardSwish", "HardSigmoid", "Gelu", "Mish",
         "Swish"}},
@@ -79,12 +92,12 @@ const std::vector<Family>& families() {
       {read_mod, {"Mod"}},
       {read_where, {"Where"}},
       {read_cast, {"Cast", "CastLike"}},
-      {read_gemm, {"Gemm"}},
-      {read_matmul, {"MatMul"}},
-      {read_reduce,
-       {"ReduceSum", "ReduceProd", "ReduceMin", "ReduceMax", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare",
-        "ReduceLogSum", "ReduceLogSumExp"}},
-      {read_arg, {"ArgMax", "ArgMin"}},
+  };
+}
+
+/// What moves and chooses elements.
+std::vector<Family> other_families() {
+  return {
       {read_view, {"Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"}},
       {read_transpose, {"Transpose"}},
       {read_slice, {"Slice"}},
@@ -108,6 +121,16 @@ const std::vector<Family>& families() {
       {read_dequantize, {"DequantizeLinear"}},
       {read_quantize, {"QuantizeLinear"}},
   };
+}
+
+const std::vector<Family>& families() {
+  static const std::vector<Family> all = [] {
+    std::vector<Family> together;
+    for (const auto& part : {layer_families(), element_families(), other_families()}) {
+      together.insert(together.end(), part.begin(), part.end());
+    }
+    return together;
+  }();
   return all;
 }
 
