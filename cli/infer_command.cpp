@@ -33,6 +33,7 @@ struct InferOptions {
   std::string dtype;
   std::optional<int64_t> batch;
   bool no_fuse = false;
+  std::string layout = "auto";
   DeviceChoice device;
   std::string database;
   std::vector<std::string> packs, bundles;
@@ -151,6 +152,7 @@ int infer(const InferOptions& options) {
   ModelOptions how;
   how.batch = options.batch;
   how.fuse = !options.no_fuse;
+  how.layout = parse_model_layout(options.layout).value();  // CLI11 has checked it
   if (!options.dtype.empty()) how.dtype = parse_dtype(options.dtype);
   Model model(context, options.model, how);
   const std::vector<std::string> inputs = paths_for(model.inputs(), options.inputs, "input"),
@@ -198,6 +200,10 @@ void add_infer(CLI::App& app, int& exit_code) {
       ->check(one_of(storage));
   command->add_option("--batch", options->batch, "a number (default: the model's)")->check(whole_number(1, 1 << 30));
   command->add_flag("--no-fuse", options->no_fuse, "a call for each node: nothing goes into filters and epilogues");
+  command
+      ->add_option("--layout", options->layout,
+                   "nchw, nhwc, or auto: of what convolutions read and write, where that is free (default: auto)")
+      ->check(one_of({"auto", "nchw", "nhwc"}));
   options->device.add_to(*command);
   add_database_option(*command, options->database);
   command->add_option("--pack", options->packs, "packs to use beside the database");

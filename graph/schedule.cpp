@@ -85,16 +85,24 @@ class Scheduler {
   }
 
   size_t add_buffer(Buffer::Home home, size_t number, int64_t bytes) {
-    schedule_.buffers.push_back({home, number, bytes, {}, {}});
+    schedule_.buffers.push_back({home, number, bytes, {}, {}, {}});
     return schedule_.buffers.size() - 1;
   }
 
-  /// Memory of its own for `value`, without gaps.
-  Place fresh(ValueId id) {
-    const Value& value = graph_.value(id);
-    const auto home = fixed_[id] ? Buffer::Home::kept : Buffer::Home::arena;
-    return {add_buffer(home, 0, bytes_of(value)), packed(value.extents)};
+  /// The dimensions of a value that may lie as it likes, outermost in memory first; empty for logical order.
+  std::vector<size_t> order_of(ValueId id) const {
+    const bool channels_last = !options_.channels_last.empty() && options_.channels_last[id];
+    return channels_last ? channels_last_order(graph_.value(id).extents.size()) : std::vector<size_t>{};
   }
+
+  Region packed_value(ValueId id) const { return packed(graph_.value(id).extents, order_of(id)); }
+
+  /// Memory of its own for a value.
+  Place at_home(ValueId id, Region region) {
+    const auto home = fixed_[id] ? Buffer::Home::kept : Buffer::Home::arena;
+    return {add_buffer(home, 0, bytes_of(graph_.value(id))), std::move(region)};
+  }
+  Place fresh(ValueId id) { return at_home(id, packed_value(id)); }
 
   void place_ports() {
     for (size_t i = 0; i < graph_.inputs().size(); ++i) {
@@ -153,7 +161,7 @@ class Scheduler {
   std::optional<Region> expected(ValueId id) const {
     if (places_[id]) return places_[id]->region;
     const View* view = producer(id) == nullptr ? nullptr : std::get_if<View>(producer(id));
-    if (view == nullptr) return packed(graph_.value(id).extents);
+    if (view == nullptr) return packed_value(id);
     const std::optional<Region> source = expected(view->source);
     return source ? seen_through(view->kind, *source, graph_.value(id).extents) : std::nullopt;
   }
@@ -170,12 +178,12 @@ class Scheduler {
   }
 
   const Place& place_of(ValueId id) {
-    if (!places_[id]) {
-      const Value& value = graph_.value(id);
-      places_[id] = graph_.is_constant(id)
-                        ? Place{add_buffer(Buffer::Home::constant, id, bytes_of(value)), packed(value.extents)}
-                        : fresh(id);
+    if (!places_[id] && graph_.is_constant(id)) {
+      const size_t buffer = add_buffer(Buffer::Home::constant, id, bytes_of(graph_.value(id)));
+      schedule_.buffers[buffer].order = order_of(id);
+      places_[id] = {buffer, packed_value(id)};
     }
+    if (!places_[id]) places_[id] = fresh(id);
     return *places_[id];
   }
 
@@ -289,7 +297,7 @@ class Scheduler {
     std::optional<Region> region = seen_through(view.kind, source.region, result.extents);
     size_t buffer = source.buffer;
     if (!region) {  // a reshape that strides cannot say
-      const Place whole = fresh(view.source);
+      const Place whole = at_home(view.source, packed(graph_.value(view.source).extents));
       copy(result.dtype, source, whole, fixed_[view.result]);
       region = seen_through(view.kind, whole.region, result.extents).value();
       buffer = whole.buffer;

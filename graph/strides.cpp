@@ -44,6 +44,13 @@ std::optional<Region> reshaped(const Region& from, const Extents& to) {
 
 }  // namespace
 
+std::vector<size_t> channels_last_order(size_t rank) {
+  std::vector<size_t> order(rank);
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (rank > 2) std::rotate(order.begin() + 1, order.begin() + 2, order.end());
+  return order;
+}
+
 Region packed(const Extents& extents, const std::vector<size_t>& order) {
   Region region{0, extents, Extents(extents.size(), 1)};
   std::vector<size_t> outermost_first = order;
@@ -141,6 +148,31 @@ void merge_dimensions(std::vector<Region*> regions) {
       merged.strides = {1};
     }
     *region = std::move(merged);
+  }
+}
+
+void write_packed(std::span<const std::byte> elements, int64_t size, const Extents& extents,
+                  const std::vector<size_t>& order, std::byte* to) {
+  Region from = packed(extents), at = packed(extents, order);
+  merge_dimensions({&from, &at});
+  int64_t run = size;  // bytes that lie together in both
+  if (at.strides.back() == 1) {
+    run *= at.extents.back();
+    at.extents.pop_back();
+    at.strides.pop_back();
+  }
+  Extents index(at.extents.size(), 0);
+  int64_t offset = 0;
+  const auto step = static_cast<size_t>(run);
+  // An odometer over the logical order; the innermost dimension turns fastest.
+  for (size_t done = 0; done < elements.size(); done += step) {
+    std::copy_n(elements.data() + done, step, to + offset);
+    for (size_t d = index.size(); d-- > 0;) {
+      offset += at.strides[d] * size;
+      if (++index[d] < at.extents[d]) break;
+      offset -= at.extents[d] * at.strides[d] * size;
+      index[d] = 0;
+    }
   }
 }
 

@@ -5,15 +5,19 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <utility>
 
 #include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
+#include "kiln/graph/layouts.h"
 #include "kiln/graph/memory_plan.h"
 #include "kiln/graph/passes.h"
+#include "kiln/graph/strides.h"
 #include "kiln/memory.h"
 #include "kiln/models/requests.h"
+#include "kiln/prediction.h"
 
 namespace kiln {
 namespace {
@@ -70,6 +74,30 @@ std::string uncovered_text(const std::vector<UncoveredNode>& nodes) {
 }  // namespace
 
 namespace models {
+namespace {
+
+double cost(const Request& request) {
+  try {
+    return predicted_seconds(request);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported) throw;
+    return std::numeric_limits<double>::infinity();
+  }
+}
+
+std::vector<bool> channels_last(const graph::Graph& graph, const graph::ScheduleOptions& options, ModelLayout layout) {
+  switch (layout) {
+    case ModelLayout::channels_first:
+      return {};
+    case ModelLayout::channels_last:
+      return graph::all_channels_last(graph);
+    case ModelLayout::automatic:
+      break;
+  }
+  return graph::choose_layouts(graph, options, cost);
+}
+
+}  // namespace
 
 Lowered lower(const std::string& path, const ModelOptions& options) {
   Lowered lowered;
@@ -77,7 +105,9 @@ Lowered lower(const std::string& path, const ModelOptions& options) {
   if (!lowered.model.uncovered.empty()) return lowered;
   if (options.fuse) graph::optimise(lowered.model.graph);
   try {
-    lowered.schedule = graph::schedule(lowered.model.graph, {.dynamic_batch = options.dynamic_batch});
+    graph::ScheduleOptions how{.dynamic_batch = options.dynamic_batch};
+    how.channels_last = channels_last(lowered.model.graph, how, options.layout);
+    lowered.schedule = graph::schedule(lowered.model.graph, how);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", path, error.message()), error.hint());
   }
@@ -85,6 +115,12 @@ Lowered lower(const std::string& path, const ModelOptions& options) {
 }
 
 }  // namespace models
+
+std::optional<ModelLayout> parse_model_layout(std::string_view word) {
+  if (word == "auto") return ModelLayout::automatic;
+  if (word == "nchw") return ModelLayout::channels_first;
+  return word == "nhwc" ? std::optional(ModelLayout::channels_last) : std::nullopt;
+}
 
 struct Model::Impl {
   std::string path;
@@ -198,8 +234,9 @@ class Loader {
     for (size_t b = 0; b < places_.size(); ++b) {
       const graph::Buffer& buffer = schedule_.buffers[b];
       if (buffer.home != graph::Buffer::Home::constant || places_[b].area != area) continue;
-      const graph::Bytes& elements = graph_.bytes(buffer.number);
-      std::copy(elements->begin(), elements->end(), all.begin() + places_[b].offset);
+      const graph::Value& value = graph_.value(buffer.number);
+      graph::write_packed(*graph_.bytes(buffer.number), size_of(value.dtype), value.extents, buffer.order,
+                          all.data() + places_[b].offset);
     }
     if (!all.empty()) memory.upload(all);
   }

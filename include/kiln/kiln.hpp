@@ -20,6 +20,7 @@
 #include "kiln/norm.h"
 #include "kiln/plan.h"
 #include "kiln/pool.h"
+#include "kiln/prediction.h"
 #include "kiln/reduce.h"
 #include "kiln/resize.h"
 #include "kiln/softmax.h"

@@ -29,6 +29,7 @@ namespace {
 ModelOptions options_of(const kiln_model_options* given) {
   const char* const function = "kiln_model_create";
   const kiln_model_options c = read(given, kiln_model_options_default(), function);
+  require_zero(c.reserved, function, "reserved");
   ModelOptions options;
   options.dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch");
   options.fuse = flag(c.fuse, function, "fuse");
@@ -37,6 +38,11 @@ ModelOptions options_of(const kiln_model_options* given) {
                 "give 1 or more, or 0 for the model's own");
   }
   if (c.batch > 0) options.batch = c.batch;
+  if (c.layout < KILN_LAYOUT_AUTO || c.layout > KILN_LAYOUT_NHWC) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: layout is {}", function, c.layout),
+                "use KILN_LAYOUT_AUTO, KILN_LAYOUT_NCHW or KILN_LAYOUT_NHWC");
+  }
+  options.layout = static_cast<ModelLayout>(c.layout);
   if (c.dtype == KILN_DTYPE_OF_MODEL) return options;
   options.dtype = static_cast<DType>(c.dtype);
   if (!is_dtype(*options.dtype) || !is_floating(*options.dtype)) {

@@ -79,12 +79,19 @@ class Model:
     """
 
     def __init__(
-        self, path: Path, batch: int | None, dtype: str | None, dynamic_batch: bool, fuse: bool, context: Context
+        self,
+        path: Path,
+        batch: int | None,
+        dtype: str | None,
+        dynamic_batch: bool,
+        fuse: bool,
+        layout: str,
+        context: Context,
     ) -> None:
         self.path = os.fspath(path)
         self._context = context
         self._lock = threading.Lock()
-        self._model = _kiln_model.Model(context, self.path, batch, dtype, dynamic_batch, fuse)
+        self._model = _kiln_model.Model(context, self.path, batch, dtype, dynamic_batch, fuse, layout)
         _kiln.do_work(context, self._model.load(), _kiln.Arguments({}, {}, {}), (), 0)
         self.inputs = tuple(ModelTensor(*tensor) for tensor in self._model.inputs())
         self.outputs = tuple(ModelTensor(*tensor) for tensor in self._model.outputs())
@@ -179,6 +186,7 @@ def load(
     dtype: str | None = None,
     dynamic_batch: bool = False,
     fuse: bool = True,
+    layout: str = "auto",
     context: Context | None = None,
 ) -> Model:
     """The model in an ONNX file, compiled and loaded, with the best variants that the Context knows.
@@ -189,7 +197,8 @@ def load(
     `batch`: where the model leaves it open; without it 1. `dtype`: storage of floating-point numbers ("f16"); without it
     as the model has them. `dynamic_batch`: kernels serve every batch of a power-of-two bucket, so that the same model
     with another batch compiles nothing. `fuse`: normalisations go into filters, and what follows a call into its
-    epilogue, where that changes only roundings. Raises FileError, ParseError, Unsupported naming all nodes that are not covered
+    epilogue, where that changes only roundings. `layout`: "nchw" or "nhwc" for what convolutions read and write in between,
+    "auto" for what is cheaper by Kiln's estimates. Raises FileError, ParseError, Unsupported naming all nodes that are not covered
     with the reasons, and what plan() raises.
     """
     require_type("path", path, (str, os.PathLike), "the path of an ONNX model")
@@ -199,7 +208,8 @@ def load(
         require_text("dtype", dtype)
     require_type("dynamic_batch", dynamic_batch, bool, "True or False")
     require_type("fuse", fuse, bool, "True or False")
-    return Model(path, batch, dtype, dynamic_batch, fuse, context_for(context))
+    require_text("layout", layout)
+    return Model(path, batch, dtype, dynamic_batch, fuse, layout, context_for(context))
 
 
 def _is_numpy(array: Array) -> bool:

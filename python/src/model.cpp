@@ -25,14 +25,15 @@ class PythonModel {
  public:
   // `context`: the Python object that the model must not outlive.
   PythonModel(nb::object context, std::string path, std::optional<int64_t> batch, std::optional<std::string> dtype,
-              bool dynamic_batch, bool fuse)
+              bool dynamic_batch, bool fuse, std::string layout)
       : context_(std::move(context)),
-        load_([this, path = std::move(path), batch, dtype = std::move(dtype), dynamic_batch, fuse](
-                  Context& device, std::span<const NamedTensor>, Stream) {
+        load_([this, path = std::move(path), batch, dtype = std::move(dtype), dynamic_batch, fuse,
+               layout = std::move(layout)](Context& device, std::span<const NamedTensor>, Stream) {
           ModelOptions options;
           options.batch = batch;
           options.dynamic_batch = dynamic_batch;
           options.fuse = fuse;
+          options.layout = layout_of(layout);
           if (dtype) options.dtype = storage(*dtype);
           model_.emplace(device, path, options);
         }),
@@ -50,6 +51,12 @@ class PythonModel {
     if (dtype && is_floating(*dtype)) return *dtype;
     throw Error(ErrorCode::invalid_argument, "dtype is '" + name + "', which is no floating-point type of Kiln's",
                 "give f32, f16 or bf16");
+  }
+
+  static ModelLayout layout_of(const std::string& word) {
+    if (const std::optional<ModelLayout> layout = parse_model_layout(word)) return *layout;
+    throw Error(ErrorCode::invalid_argument, "layout is '" + word + "', which Kiln does not know",
+                "give auto, nchw or nhwc");
   }
 
   void run(std::span<const NamedTensor> tensors, Stream stream) {
@@ -101,9 +108,10 @@ void bind(nb::module_& module) {
   const std::string inputs = std::string("def inputs(self) -> ") + tensors;
   const std::string outputs = std::string("def outputs(self) -> ") + tensors;
   nb::class_<PythonModel>(module, "Model")
-      .def(nb::init<nb::object, std::string, std::optional<int64_t>, std::optional<std::string>, bool, bool>(),
+      .def(nb::init<nb::object, std::string, std::optional<int64_t>, std::optional<std::string>, bool, bool,
+                    std::string>(),
            nb::arg("context"), nb::arg("path"), nb::arg("batch").none(), nb::arg("dtype").none(),
-           nb::arg("dynamic_batch"), nb::arg("fuse"))
+           nb::arg("dynamic_batch"), nb::arg("fuse"), nb::arg("layout"))
       .def("load", &PythonModel::load, nb::sig("def load(self) -> object"))
       .def("run", nb::overload_cast<>(&PythonModel::run, nb::const_), nb::sig("def run(self) -> object"))
       .def(

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <random>
+#include <span>
 
 namespace kiln::graph {
 namespace {
@@ -90,6 +91,21 @@ TEST(Strides, MergesWhatIsTogetherInAll) {
   Region one = packed({1, 1}), other = packed({1, 1});
   merge_dimensions({&one, &other});
   EXPECT_EQ(one.extents, Extents{1});
+}
+
+TEST(Strides, ElementsAreWrittenInTheOrderAskedFor) {
+  for (const Extents& extents : {Extents{2, 3, 4, 5}, Extents{3, 1, 2}, Extents{1, 7, 1, 1}, Extents{4}, Extents{},
+                                 Extents{2, 3, 1, 4, 2}, Extents{2, 0, 3}}) {
+    for (const bool last : {false, true}) {
+      const std::vector<size_t> order = last ? channels_last_order(extents.size()) : std::vector<size_t>{};
+      std::vector<uint16_t> elements(static_cast<size_t>(count_elements(extents))), written(elements.size(), 0xFFFF);
+      for (size_t i = 0; i < elements.size(); ++i) elements[i] = static_cast<uint16_t>(i);
+      write_packed(std::as_bytes(std::span(elements)), sizeof(uint16_t), extents, order,
+                   std::as_writable_bytes(std::span(written)).data());
+      const std::vector<int64_t> offsets = offsets_of(packed(extents, order));
+      for (size_t i = 0; i < elements.size(); ++i) EXPECT_EQ(written[static_cast<size_t>(offsets[i])], elements[i]);
+    }
+  }
 }
 
 }  // namespace

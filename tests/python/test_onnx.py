@@ -90,6 +90,15 @@ def test_fusing_is_optional(model, path, context, x):
     expect_close(plain(x), x)
 
 
+def test_layouts_change_what_runs_and_not_the_results(path, context, x):
+    lines = {}
+    for layout in ("auto", "nchw", "nhwc"):
+        model = kiln.onnx.load(path, batch=3, layout=layout, context=context)
+        expect_close(model(x), x)
+        lines[layout] = [step.request for step in model.steps]
+    assert lines["nchw"] != lines["nhwc"]
+
+
 def test_storage_is_what_was_asked_for(path, context, x):
     half = kiln.onnx.load(path, batch=3, dtype="f16", context=context)
     assert half.inputs[0].dtype == "f16" and half.inputs[0].type == "float"
@@ -161,7 +170,7 @@ def test_files_that_are_no_models_of_kilns_are_refused(tmp_path, context):
     (tmp_path / "odd.onnx").write_bytes(odd)
     with pytest.raises(kiln.Unsupported, match="node 'y' .*NoSuchOperator"):
         kiln.onnx.load(tmp_path / "odd.onnx", context=context)
-    for wrong in ({"batch": 0}, {"batch": "2"}, {"dynamic_batch": 1}, {"fuse": 1}, {"dtype": 16}, {"context": 1}):
+    for wrong in ({"batch": 0}, {"batch": "2"}, {"dynamic_batch": 1}, {"fuse": 1}, {"layout": "chwn"}, {"dtype": 16}, {"context": 1}):
         with pytest.raises(kiln.InvalidArgument):
             kiln.onnx.load(tmp_path / "odd.onnx", **wrong)
 

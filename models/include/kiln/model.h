@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kiln/context.h"
@@ -15,6 +16,16 @@
 #include "kiln/plan.h"
 
 namespace kiln {
+
+/// The order of dimensions in memory of what convolutions read and write.
+enum class ModelLayout {
+  automatic,       ///< For each part of the model what costs least by Kiln's own estimates (predicted_seconds()).
+  channels_first,  ///< Logical order: NCW, NCHW, NCDHW.
+  channels_last,   ///< NWC, NHWC, NDHWC.
+};
+
+/// Of "auto", "nchw" or "nhwc"; nothing for any other word.
+std::optional<ModelLayout> parse_model_layout(std::string_view word);
 
 struct ModelOptions {
   /// The batch: the first extent of inputs, where the model leaves it open or they all have the same. Without it, the
@@ -27,6 +38,8 @@ struct ModelOptions {
   bool dynamic_batch = false;
   /// Normalisations go into filters, and what follows a call into its epilogue, where that changes only roundings.
   bool fuse = true;
+  /// Of what lies in between and of filters; inputs and outputs are in logical order. It has no say over results.
+  ModelLayout layout = ModelLayout::automatic;
 };
 
 /// An input or output of a model.

@@ -139,6 +139,9 @@ TEST_F(ModelInC, RefusesWhatIsWrongWithAnArgumentAndRunsNothing) {
     of_options("kiln_model_create: dtype is ", [=](auto& o) { o.dtype = dtype; });
   }
   of_options("kiln_model_create: fuse is 2, expected 0 or 1", [](auto& o) { o.fuse = 2; });
+  for (const kiln_model_layout layout : {-1, 3}) {
+    of_options("kiln_model_create: layout is ", [=](auto& o) { o.layout = layout; });
+  }
   rows.push_back(
       {"there is no input 1: the model has 1", [&] { return kiln_model_get_input(model_, 1, &tensor_info_); }});
   rows.push_back(

@@ -15,6 +15,9 @@ struct ScheduleOptions {
   bool dynamic_batch = false;
   /// Calls whose weights never change ask for `constant_weights`, where their operation has it.
   bool constant_weights = true;
+  /// One for each value, or empty: whether dimension 1 lies innermost in memory, as in NHWC, where the value is free to
+  /// lie so. choose_layouts() finds what is cheap.
+  std::vector<bool> channels_last{};
 };
 
 /// Memory of a schedule.
@@ -29,6 +32,8 @@ struct Buffer {
   Home home = Home::arena;
   size_t number = 0;
   int64_t bytes = 0;
+  /// Of a constant: its dimensions, outermost in memory first; empty for logical order.
+  std::vector<size_t> order{};
   /// The first and last of Schedule::steps that use it; nothing if only steps that run once do.
   std::optional<size_t> first_step, last_step;
 };

@@ -1,7 +1,9 @@
 // Views as arithmetic of strides: where the elements of a value lie in the memory of another.
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <span>
 
 #include "kiln/graph/graph.h"
 
@@ -15,6 +17,13 @@ struct Region {
 
 /// A tensor without gaps. `order`: its dimensions, outermost in memory first; empty for logical order.
 Region packed(const Extents& extents, const std::vector<size_t>& order = {});
+
+/// The order of channels last: dimension 1 innermost, as in NHWC, NWC and NDHWC.
+std::vector<size_t> channels_last_order(size_t rank);
+
+/// Writes elements of `size` bytes each, given in logical order, to `to` as packed(extents, order) has them.
+void write_packed(std::span<const std::byte> elements, int64_t size, const Extents& extents,
+                  const std::vector<size_t>& order, std::byte* to);
 
 /// Where the elements of the view are whose source lies in `source`; nothing where strides cannot say it, which only
 /// reshapes know.

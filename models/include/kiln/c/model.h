@@ -11,6 +11,15 @@ extern "C" {
 /* A model, compiled and loaded, with its weights on the device. It keeps what it needs of its context. */
 typedef struct kiln_model kiln_model;
 
+/* The order of dimensions in memory of what convolutions read and write, and of filters; inputs and outputs of the
+ * model are in logical order. It has no say over results. */
+typedef int32_t kiln_model_layout;
+enum {
+  KILN_LAYOUT_AUTO = 0, /* For each part of the model what costs least by Kiln's own estimates. */
+  KILN_LAYOUT_NCHW = 1, /* Logical order. */
+  KILN_LAYOUT_NHWC = 2  /* Channels last. */
+};
+
 typedef struct kiln_model_options {
   uint32_t size;
   int32_t dynamic_batch; /* Kernels serve every batch of a power-of-two bucket: another model of the same file with
@@ -20,6 +29,8 @@ typedef struct kiln_model_options {
   /* Normalisations go into filters, and what follows a call into its epilogue, where that changes only roundings.
    * Default 1. */
   int32_t fuse;
+  kiln_model_layout layout; /* Default KILN_LAYOUT_AUTO. */
+  int32_t reserved;
 } kiln_model_options;
 
 /* Storage as the model has it; double is stored as KILN_F32. */

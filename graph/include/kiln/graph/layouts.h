@@ -1,0 +1,28 @@
+// Layouts: the order of dimensions in which the values of a graph lie in memory.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "kiln/graph/graph.h"
+#include "kiln/graph/schedule.h"
+
+namespace kiln::graph {
+
+/// Seconds that a request takes.
+using Cost = std::function<double(const Request&)>;
+
+/// All values that convolutions read and write, and what is computed of these element by element, channels last: for
+/// ScheduleOptions::channels_last.
+std::vector<bool> all_channels_last(const Graph& graph);
+
+/// Which of those values are to lie channels last, so that the steps of schedule() with `options`, the copies between
+/// layouts included, cost least by `cost`.
+///
+/// Values are chosen by regions: all but convolutions read and write in one layout; a convolution may read one and
+/// write another. Filters lie as what they are applied to: a constant is uploaded in either order. From the cheaper of
+/// nothing and everything channels last, regions change sides one by one while that makes the whole cheaper. `cost` is
+/// asked once for each request.
+std::vector<bool> choose_layouts(const Graph& graph, const ScheduleOptions& options, const Cost& cost);
+
+}  // namespace kiln::graph

@@ -1,0 +1,153 @@
+#include "kiln/graph/layouts.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "kiln/generator/operation.h"
+
+namespace kiln::graph {
+namespace {
+
+/// Values that lie in one layout.
+using Region = std::vector<ValueId>;
+
+/// Joins values into regions, and finds those that a convolution reads or writes.
+class Regions {
+ public:
+  explicit Regions(const Graph& graph) : graph_(graph), parents_(graph.count()), spatial_(graph.count(), false) {
+    std::iota(parents_.begin(), parents_.end(), ValueId{0});
+    for (const Node& node : graph.nodes()) std::visit([this](const auto& each) { join(each); }, node);
+  }
+
+  std::vector<Region> of_convolutions() {
+    std::vector<bool> wanted(graph_.count(), false);
+    for (ValueId id = 0; id < graph_.count(); ++id) {
+      if (spatial_[id]) wanted[root(id)] = true;
+    }
+    std::map<ValueId, Region> regions;
+    for (ValueId id = 0; id < graph_.count(); ++id) {
+      if (wanted[root(id)]) regions[root(id)].push_back(id);
+    }
+    std::vector<Region> result;
+    for (auto& [first, region] : regions) result.push_back(std::move(region));
+    return result;
+  }
+
+ private:
+  ValueId root(ValueId id) {
+    while (parents_[id] != id) id = parents_[id] = parents_[parents_[id]];
+    return id;
+  }
+
+  /// Dimensions mean the same in operands of equal rank; those of one or two have one layout only.
+  void join(ValueId a, ValueId b) {
+    const size_t rank = graph_.value(a).extents.size();
+    if (rank > 2 && rank == graph_.value(b).extents.size()) parents_[root(b)] = root(a);
+  }
+
+  void join(const Call& call) {
+    const Operation& kind = operation(call.request.operation);
+    const ValueId result = call.outputs.front().value;
+    for (const Operand& output : call.outputs) join(result, output.value);
+    if (!kind.has_weights()) {
+      for (const Operand& input : call.inputs) join(result, input.value);
+      return;
+    }
+    // A convolution may read another layout than it writes, but its filters lie as what they are applied to.
+    const ValueId source = value_of(call, kind.prologue_operand());
+    for (const Operand& input : call.inputs) {
+      const bool is_source = input.name == kind.prologue_operand() || input.name == "w";
+      join(is_source ? source : result, input.value);
+    }
+    spatial_[source] = spatial_[result] = true;
+  }
+
+  static ValueId value_of(const Call& call, std::string_view name) {
+    const auto named = [&](const Operand& input) { return input.name == name; };
+    return std::find_if(call.inputs.begin(), call.inputs.end(), named)->value;
+  }
+
+  void join(const View& view) {
+    const bool keeps_dimensions =
+        std::holds_alternative<Slice>(view.kind) || std::holds_alternative<Repeat>(view.kind);
+    if (keeps_dimensions) join(view.result, view.source);
+  }
+
+  void join(const Concat& concat) {
+    for (const ValueId part : concat.parts) join(concat.result, part);
+  }
+
+  const Graph& graph_;
+  std::vector<ValueId> parents_;
+  std::vector<bool> spatial_;
+};
+
+class Search {
+ public:
+  Search(const Graph& graph, const ScheduleOptions& options, const Cost& cost)
+      : graph_(graph), options_(options), cost_(cost), regions_(Regions(graph).of_convolutions()) {}
+
+  std::vector<bool> run() {
+    if (regions_.empty()) return {};
+    const std::vector<bool> none(graph_.count(), false), all = all_channels_last(graph_);
+    const double cost_of_none = seconds(none), cost_of_all = seconds(all);
+    best_ = cost_of_all < cost_of_none ? all : none;
+    least_ = std::min(cost_of_all, cost_of_none);
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      for (const Region& region : regions_) changed = try_other_side(region) || changed;
+    }
+    return best_;
+  }
+
+ private:
+  bool try_other_side(const Region& region) {
+    std::vector<bool> other = best_;
+    for (const ValueId id : region) other[id] = !other[id];
+    const double cost = seconds(other);
+    if (!(cost < least_)) return false;
+    best_ = std::move(other);
+    least_ = cost;
+    return true;
+  }
+
+  double seconds(const std::vector<bool>& channels_last) {
+    ScheduleOptions options = options_;
+    options.channels_last = channels_last;
+    double sum = 0;
+    for (const Step& step : schedule(graph_, options).steps) {
+      const auto [known, is_new] = known_.try_emplace(step.request.key(), 0.0);
+      if (is_new) known->second = cost_(step.request);
+      sum += known->second;
+    }
+    return sum;
+  }
+
+  const Graph& graph_;
+  const ScheduleOptions& options_;
+  const Cost& cost_;
+  std::vector<Region> regions_;
+  std::map<std::string, double> known_;
+  std::vector<bool> best_;
+  double least_ = 0;
+};
+
+}  // namespace
+
+std::vector<bool> all_channels_last(const Graph& graph) {
+  std::vector<bool> result(graph.count(), false);
+  for (const Region& region : Regions(graph).of_convolutions()) {
+    for (const ValueId id : region) result[id] = true;
+  }
+  return result;
+}
+
+std::vector<bool> choose_layouts(const Graph& graph, const ScheduleOptions& options, const Cost& cost) {
+  return Search(graph, options, cost).run();
+}
+
+}  // namespace kiln::graph

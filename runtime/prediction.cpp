@@ -1,0 +1,16 @@
+#include "kiln/prediction.h"
+
+#include "common_cards.h"
+#include "kiln/templates/catalogue.h"
+
+namespace kiln {
+
+double predicted_seconds(const Request& request) {
+  static const Catalogue catalogue = make_catalogue(embedded_sources());
+  static const Target target{Arch::of(8, 0), 12, 0};
+  static const DeviceFigures a100 = common_figures(target.arch);
+  const Choice best = catalogue.heuristic(request, target, a100);
+  return catalogue.estimate(request, target, a100, best).seconds;
+}
+
+}  // namespace kiln

@@ -1,0 +1,174 @@
+#include "kiln/graph/layouts.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <string>
+
+#include "graph_builder.h"
+#include "kiln/generator/operations/conv_forward.h"
+
+namespace kiln::graph {
+namespace {
+
+using test::constant;
+using test::conv;
+
+ValueId relu(Graph& graph, ValueId x) {
+  return test::activation(graph, "relu", x);
+}
+
+bool is_channels_last(const TensorSpec& spec) {
+  return spec.strides[1] == 1 && spec.extents[1] > 1;
+}
+
+/// Convolutions cost 1, and half of that where they read and write channels last; all else costs `other`.
+Cost halved_for_nhwc(double other) {
+  return [other](const Request& request) {
+    if (request.operation != "conv_forward") return other;
+    return is_channels_last(request.at("x")) && is_channels_last(request.at("y")) ? 0.5 : 1;
+  };
+}
+
+std::vector<std::string> lines_of(const Graph& graph, const std::vector<bool>& channels_last) {
+  std::vector<std::string> lines;
+  ScheduleOptions options;
+  options.channels_last = channels_last;
+  for (const Step& step : schedule(graph, options).steps) lines.push_back(step.request.key());
+  return lines;
+}
+
+/// x -> conv -> relu -> conv -> relu -> conv -> y.
+struct Chain {
+  Graph graph;
+  ValueId a, b, second_filter, c, middle, third_filter;
+
+  Chain() {
+    const ValueId x = graph.input("x", DType::f32, {1, 3, 9, 9});
+    a = conv(graph, x, constant(graph, {4, 3, 3, 3}));
+    b = relu(graph, a);
+    second_filter = constant(graph, {4, 4, 3, 3});
+    c = conv(graph, b, second_filter);
+    middle = relu(graph, c);
+    third_filter = constant(graph, {2, 4, 3, 3});
+    graph.output("y", conv(graph, middle, third_filter));
+  }
+};
+
+TEST(Layouts, WhatIsCheaperChannelsLastLiesSo) {
+  const Chain chain;
+  const std::vector<bool> chosen = choose_layouts(chain.graph, {}, halved_for_nhwc(0.1));
+  ASSERT_EQ(chosen.size(), chain.graph.count());
+  EXPECT_TRUE(chosen[chain.a] && chosen[chain.b] && chosen[chain.middle]);
+  // Input and output are the caller's, in logical order; convolutions pass from one layout to the other.
+  const std::vector<std::string> lines = lines_of(chain.graph, chosen);
+  ASSERT_EQ(lines.size(), 5U);
+  EXPECT_EQ(lines[0].find("conv_forward x=f32:1x3x9x9:nchw w=f32:4x3x3x3:"), 0U) << lines[0];
+  EXPECT_NE(lines[0].find("y=f32:1x4x7x7:nhwc"), std::string::npos) << lines[0];
+  EXPECT_NE(lines[2].find("x=f32:1x4x7x7:nhwc w=f32:4x4x3x3:nhwc y=f32:1x4x5x5:nhwc"), std::string::npos) << lines[2];
+  EXPECT_NE(lines[4].find("y=f32:1x2x3x3:nchw"), std::string::npos) << lines[4];
+}
+
+TEST(Layouts, LogicalOrderStaysWhereNothingIsWon) {
+  const Chain chain;
+  const std::vector<bool> chosen = choose_layouts(chain.graph, {}, [](const Request&) { return 1.0; });
+  EXPECT_EQ(std::count(chosen.begin(), chosen.end(), true), 0);
+  EXPECT_EQ(lines_of(chain.graph, chosen), lines_of(chain.graph, {}));
+}
+
+TEST(Layouts, ARegionKeepsItsOrderWhereOnlyTheOthersWin) {
+  const Chain chain;
+  // The activation behind the first convolution is dear channels last, everything else is cheaper so.
+  const Cost cost = [](const Request& request) {
+    if (request.operation == "conv_forward") return is_channels_last(request.at("y")) ? 0.5 : 1;
+    return request.at("x").extents[2] == 7 && is_channels_last(request.at("x")) ? 10 : 0.1;
+  };
+  const std::vector<bool> chosen = choose_layouts(chain.graph, {}, cost);
+  EXPECT_FALSE(chosen[chain.a]);
+  EXPECT_FALSE(chosen[chain.b]);
+  EXPECT_TRUE(chosen[chain.middle]);
+}
+
+TEST(Layouts, CopiesCountToo) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {2, 4, 6, 6});
+  const ValueId a = conv(graph, relu(graph, x), constant(graph, {4, 4, 3, 3}));
+  const ValueId y = graph.concat({a, relu(graph, a)}, 1);
+  // Rows of channels and positions: they are no view of channels last.
+  graph.output("y", relu(graph, graph.reshape(y, {2, 128})));
+  const std::vector<bool> cheap = choose_layouts(graph, {}, halved_for_nhwc(0.1));
+  EXPECT_TRUE(cheap[y]);
+  const std::vector<bool> dear = choose_layouts(graph, {}, halved_for_nhwc(2));
+  EXPECT_FALSE(dear[y]);
+}
+
+TEST(Layouts, PartsOfAConcatAndResidualsLieAsTheWhole) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {1, 4, 8, 8});
+  const ValueId a = conv(graph, x, constant(graph, {4, 4, 1, 1})), b = conv(graph, x, constant(graph, {4, 4, 1, 1}));
+  const ValueId sum = test::tensor_op(graph, "add", a, b);
+  const ValueId both = graph.concat({sum, relu(graph, x)}, 1);
+  graph.output("y", conv(graph, both, constant(graph, {2, 8, 1, 1})));
+  const std::vector<bool> all = all_channels_last(graph);
+  EXPECT_TRUE(all[a] && all[b] && all[sum] && all[both]);
+  for (const std::string& line : lines_of(graph, all)) EXPECT_EQ(line.find("tensor_transform"), std::string::npos);
+}
+
+TEST(Layouts, WhatNoConvolutionTouchesIsLeftAlone) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {1, 4, 8, 8});
+  graph.output("y", relu(graph, relu(graph, x)));
+  EXPECT_TRUE(choose_layouts(graph, {}, [](const Request&) { return 1.0; }).empty());
+  const std::vector<bool> all = all_channels_last(graph);
+  EXPECT_EQ(std::count(all.begin(), all.end(), true), 0);
+}
+
+TEST(Layouts, FiltersAreConstantsInTheOrderOfWhatTheyReadWith) {
+  const Chain chain;
+  ScheduleOptions options;
+  options.channels_last = all_channels_last(chain.graph);
+  const Schedule made = schedule(chain.graph, options);
+  EXPECT_TRUE(made.once.empty());
+  const Buffer& filter = made.buffers[made.steps[2].arguments[1].buffer];
+  EXPECT_EQ(filter.home, Buffer::Home::constant);
+  EXPECT_EQ(filter.order, (std::vector<size_t>{0, 2, 3, 1}));
+}
+
+/// Regions of a chain: the first convolution's result, and the second's with its filter, and so on.
+TEST(Layouts, NoRegionIsBetterOnItsOtherSide) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    Chain chain;
+    std::mt19937 random(seed);
+    std::map<std::string, double> costs;
+    size_t asked = 0;
+    const Cost cost = [&](const Request& request) {
+      ++asked;
+      return costs.try_emplace(request.key(), std::uniform_real_distribution<double>(0, 1)(random)).first->second;
+    };
+    const auto seconds = [&](const std::vector<bool>& channels_last) {
+      double sum = 0;
+      ScheduleOptions options;
+      options.channels_last = channels_last;
+      for (const Step& step : schedule(chain.graph, options).steps) {
+        if (costs.count(step.request.key()) == 0) (void)cost(step.request);
+        sum += costs.at(step.request.key());
+      }
+      return sum;
+    };
+    const std::vector<bool> chosen = choose_layouts(chain.graph, {}, cost);
+    EXPECT_EQ(asked, costs.size()) << "each request is asked for once";
+    EXPECT_LE(seconds(chosen), seconds({}));
+    EXPECT_LE(seconds(chosen), seconds(all_channels_last(chain.graph)));
+    for (const std::vector<ValueId>& region :
+         {std::vector{chain.a, chain.b, chain.second_filter}, std::vector{chain.c, chain.middle, chain.third_filter}}) {
+      std::vector<bool> other = chosen;
+      for (const ValueId id : region) other[id] = !other[id];
+      EXPECT_LE(seconds(chosen), seconds(other));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kiln::graph
