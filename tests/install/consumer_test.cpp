@@ -93,6 +93,20 @@ TEST_F(Installed, CExampleIsBuiltByTheLineOfThePage) {
   EXPECT_EQ(built.exit_code, 0) << line << "\n" << built.text;  // the build's own example is run by another test
 }
 
+// By the lines of docs/engines.md, from the folder of examples that is installed. What it does is another test's.
+TEST_F(Installed, LibraryForOnnxRuntimeIsBuiltFromTheInstalledExamples) {
+  const fs::path source = prefix() / KILN_DOCDIR / "examples" / "onnxruntime";
+  const fs::path build = work() / "onnxruntime";
+  const Outcome built =
+      run(std::string("CXX=" KILN_CXX " ") + KILN_CMAKE + " -S " + source.string() + " -B " + build.string() +
+          " -DCMAKE_PREFIX_PATH=" + prefix().string() + " && " + KILN_CMAKE + " --build " + build.string());
+  ASSERT_EQ(built.exit_code, 0) << built.text;
+  const Outcome entry = run("nm -D --defined-only " + (build / "libkiln_onnxruntime.so").string());
+  EXPECT_THAT(entry.text, HasSubstr(" T RegisterCustomOps\n"));
+  const Outcome loaded = run("ldd " + (build / "libkiln_onnxruntime.so").string());
+  EXPECT_THAT(loaded.text, HasSubstr(libraries().string() + "/libkiln.so.0"));
+}
+
 // Where nobody named a driver and there is no GPU, whoever waits is told why, once. The program shows it anyway.
 TEST_F(Installed, ApplicationsSayThatTheEmulatorStandsInForAGpu) {
   const fs::path program = work() / "stand_in";
