@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <set>
 
 #include "code.h"
+#include "code_writer.h"
 #include "kiln/graph/passes.h"
 #include "rewrite.h"
 
@@ -16,59 +16,6 @@ namespace kiln::graph {
 namespace {
 
 constexpr size_t most_calls = 24;  // in one kernel: more are too much for registers and readers
-
-/// The code of a host's epilogue: what it reads, and what it computes of `acc`.
-class Writer {
- public:
-  /// A tensor, as the code calls it.
-  std::string tensor(ValueId value) {
-    const auto found = std::find(tensors_.begin(), tensors_.end(), value);
-    const auto place = found - tensors_.begin();
-    if (found == tensors_.end()) tensors_.push_back(value);
-    return fmt::format("t{}", place);
-  }
-  std::string number(float value) {
-    const auto found = std::find(numbers_.begin(), numbers_.end(), value);
-    const auto place = found - numbers_.begin();
-    if (found == numbers_.end()) numbers_.push_back(value);
-    return fmt::format("s{}", place);
-  }
-  /// `name` = `expression`, for later lines.
-  void line(const std::string& name, const std::string& expression) {
-    lines_ += fmt::format("const float {} = {};\n", name, expression);
-  }
-  /// The name of a function of that body.
-  std::string function(const std::string& body, size_t inputs, const Numbers& numbers) {
-    std::vector<std::string> parameters;
-    for (size_t i = 0; i < inputs; ++i) parameters.push_back(fmt::format("float {}", static_cast<char>('a' + i)));
-    for (const auto& [name, number] : numbers) parameters.push_back("float " + name);
-    const std::string text = fmt::format("({}) {{\n  {}\n}}\n", fmt::join(parameters, ", "), body);
-    const auto [place, is_new] = functions_.try_emplace(text, fmt::format("step{}", functions_.size()));
-    if (is_new) definitions_ += fmt::format("__device__ __forceinline__ float {}{}", place->second, text);
-    return place->second;
-  }
-
-  bool fits() const { return tensors_.size() <= Expression::max_tensors && numbers_.size() <= Expression::max_scalars; }
-  const std::vector<ValueId>& tensors() const { return tensors_; }
-  Expression expression(const std::string& result) const {
-    std::vector<std::string> names, scalars;
-    for (size_t i = 0; i < tensors_.size(); ++i) names.push_back(fmt::format("t{}", i));
-    for (size_t i = 0; i < numbers_.size(); ++i) scalars.push_back(fmt::format("s{}", i));
-    const std::string functions = definitions_.empty() ? "" : definitions_ + "---\n";
-    return Expression(fmt::format("{}{}return {};", functions, lines_, result), names, scalars);
-  }
-  Numbers numbers() const {
-    Numbers all;
-    for (size_t i = 0; i < numbers_.size(); ++i) all.emplace_back(fmt::format("s{}", i), numbers_[i]);
-    return all;
-  }
-
- private:
-  std::vector<ValueId> tensors_;
-  std::vector<float> numbers_;
-  std::map<std::string, std::string> functions_;
-  std::string definitions_, lines_;
-};
 
 /// A host, and the nodes behind it that become its code.
 class Region {
@@ -81,37 +28,13 @@ class Region {
     result_ = host->outputs.front().value;
     extents_ = graph_.value(result_).extents;
     names_[result_] = "v";
-    if (!begin(*host)) return false;
+    write_stages(*host, writer_);
+    if (has_fused_activation(*host) || !writer_.fits()) return false;
     grow();
     return best_ > 0 && apply();
   }
 
  private:
-  /// Writes the host's stages as code.
-  bool begin(const Call& host) {
-    std::string value = "acc";
-    for (const EpilogueStage stage : host.request.epilogue) {
-      const auto operand = [&](const char* name) {
-        const auto found =
-            std::find_if(host.inputs.begin(), host.inputs.end(), [&](const Operand& o) { return o.name == name; });
-        return writer_.tensor(found->value);
-      };
-      const auto bound = [&](const char* name, float usual) {
-        for (const auto& [own, number] : host.numbers) usual = own == name ? number : usual;
-        return writer_.number(usual);
-      };
-      constexpr float infinite = std::numeric_limits<float>::infinity();
-      if (stage == EpilogueStage::bias) value = fmt::format("({} + {})", value, operand("bias"));
-      if (stage == EpilogueStage::add) value = fmt::format("({} + {})", value, operand("residual"));
-      if (stage == EpilogueStage::relu) value = fmt::format("relu({})", value);
-      if (stage == EpilogueStage::clip) {
-        value = fmt::format("clamp({}, {}, {})", value, bound("clip_lo", -infinite), bound("clip_hi", infinite));
-      }
-    }
-    writer_.line("v", value);
-    return !has_fused_activation(host) && writer_.fits();
-  }
-
   /// Takes in nodes in their order, as long as they are of the kind, and remembers the last point at which one value
   /// alone is read by others.
   void grow() {
@@ -170,7 +93,7 @@ class Region {
     const ElementCode code = *code_of(call);
     const Extents& whole = graph_.value(call.outputs.front().value).extents;
     std::vector<std::string> arguments;
-    Writer tried = writer_;
+    CodeWriter tried = writer_;
     for (const ValueId id : code.inputs) {
       if (const auto known = names_.find(id); known != names_.end()) {
         arguments.push_back(known->second);
@@ -215,10 +138,8 @@ class Region {
   bool apply() {
     members_.resize(best_);
     Call fused = std::get<Call>(graph_.nodes()[host_]);
-    std::erase_if(fused.inputs, [](const Operand& o) { return o.name == "bias" || o.name == "residual"; });
-    std::erase_if(fused.numbers, [](const auto& number) { return number.first.starts_with("clip_"); });
-    fused.request.epilogue.clear();
-    const Expression code = written_.expression(names_.at(last_));
+    drop_stages(fused);
+    const Expression code = expression();
     fused.request.user_code = UserCode(code);
     std::vector<Node> before, behind;
     const auto& tensors = written_.tensors();
@@ -258,16 +179,23 @@ class Region {
     return true;
   }
 
+  Expression expression() const {
+    std::vector<std::string> scalars;
+    for (const auto& [name, number] : written_.numbers()) scalars.push_back(name);
+    const std::string functions = written_.functions().empty() ? "" : written_.functions() + "---\n";
+    return Expression(functions + written_.statements(names_.at(last_)), written_.tensor_names(), scalars);
+  }
+
   Graph& graph_;
   const Edges& edges_;
   size_t host_;
   ValueId result_ = 0;
-  Extents extents_;                       // of the host's result
-  std::map<ValueId, std::string> names_;  // of the region's values in the code
-  std::map<ValueId, Extents> wholes_;     // of tensors that repeat: what they repeat to
-  std::vector<size_t> members_;           // places of the nodes behind the host
-  Writer writer_, written_;               // all so far, and at the best point
-  size_t best_ = 0;                       // members at that point; 0: there is none
+  Extents extents_;                                              // of the host's result
+  std::map<ValueId, std::string> names_;                         // of the region's values in the code
+  std::map<ValueId, Extents> wholes_;                            // of tensors that repeat: what they repeat to
+  std::vector<size_t> members_;                                  // places of the nodes behind the host
+  CodeWriter writer_{epilogue_names}, written_{epilogue_names};  // all so far, and at the best point
+  size_t best_ = 0;                                              // members at that point; 0: there is none
   ValueId last_ = 0;
 };
 

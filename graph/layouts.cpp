@@ -71,8 +71,7 @@ class Regions {
   }
 
   void join(const View& view) {
-    const bool keeps_dimensions =
-        std::holds_alternative<Slice>(view.kind) || std::holds_alternative<Repeat>(view.kind);
+    const bool keeps_dimensions = std::holds_alternative<Slice>(view.kind) || std::holds_alternative<Repeat>(view.kind);
     if (keeps_dimensions) join(view.result, view.source);
   }
 

@@ -1,56 +1,21 @@
 #include "kiln/graph/passes.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <set>
 
+#include "affine.h"
 #include "kiln/generator/operation.h"
-#include "kiln/reference/convert.h"
 #include "rewrite.h"
 
 namespace kiln::graph {
 namespace {
-
-Operand* find(std::vector<Operand>& operands, std::string_view name) {
-  const auto found = std::find_if(operands.begin(), operands.end(), [&](const Operand& o) { return o.name == name; });
-  return found == operands.end() ? nullptr : &*found;
-}
 
 Call* call_at(Graph& graph, size_t place) {
   return std::get_if<Call>(&graph.nodes()[place]);
 }
 
 // ---- normalisations ----
-
-/// The elements of a constant.
-std::vector<double> elements_of(const Graph& graph, ValueId id) {
-  const Value& value = graph.value(id);
-  const auto size = static_cast<size_t>(size_of(value.dtype));
-  std::vector<double> elements(graph.bytes(id)->size() / size);
-  for (size_t i = 0; i < elements.size(); ++i) {
-    elements[i] = reference::load(value.dtype, graph.bytes(id)->data() + i * size);
-  }
-  return elements;
-}
-
-ValueId constant_of(Graph& graph, DType dtype, Extents extents, const std::vector<double>& elements) {
-  const auto size = static_cast<size_t>(size_of(dtype));
-  auto bytes = std::make_shared<std::vector<std::byte>>(elements.size() * size);
-  for (size_t i = 0; i < elements.size(); ++i) reference::put(dtype, bytes->data() + i * size, elements[i]);
-  return graph.constant("folded", dtype, std::move(extents), std::move(bytes));
-}
-
-/// The constant behind views that only reshape it.
-std::optional<ValueId> constant_behind(const Graph& graph, const Edges& edges, ValueId id) {
-  while (!graph.is_constant(id)) {
-    const auto producer = edges.producer(id);
-    const View* view = producer ? std::get_if<View>(&graph.nodes()[*producer]) : nullptr;
-    if (view == nullptr || !std::holds_alternative<Reshape>(view->kind)) return std::nullopt;
-    id = view->source;
-  }
-  return id;
-}
 
 class NormFolding {
  public:
@@ -66,25 +31,19 @@ class NormFolding {
     if (host == nullptr || host->request.operation != "conv_forward" || !can_scale(*host)) return false;
     Operand* w = find(host->inputs, "w");
     if (!graph_.is_constant(w->value)) return false;
+    const auto affine = affine_of(graph_, edges_, *norm);
     const int64_t channels = graph_.value(x).extents[1];
-    const auto scale = parameter(*norm, "w", channels, 1), shift = parameter(*norm, "b", channels, 0),
-               mean = parameter(*norm, "running_mean", channels, 0),
-               variance = parameter(*norm, "running_variance", channels, 1);
-    const auto bias = parameter(*host, "bias", channels, 0);
-    if (!scale || !shift || !mean || !variance || !bias) return false;
-    float epsilon = 1e-5F;
-    for (const auto& [name, number] : norm->numbers) epsilon = name == "epsilon" ? number : epsilon;
-
-    std::vector<double> weights = elements_of(graph_, w->value), biases(static_cast<size_t>(channels));
-    const size_t each = weights.size() / static_cast<size_t>(channels);
-    for (size_t k = 0; k < biases.size(); ++k) {
-      const double s = (*scale)[k] / std::sqrt((*variance)[k] + static_cast<double>(epsilon));
-      for (size_t i = 0; i < each; ++i) weights[k * each + i] *= s;
-      biases[k] = ((*bias)[k] - (*mean)[k]) * s + (*shift)[k];
+    auto bias = per_channel(graph_, edges_, *host, "bias", channels, 0);
+    if (!affine || !bias) return false;
+    std::vector<double> weights = elements_of(graph_, w->value);
+    const size_t each = weights.size() / std::max<size_t>(bias->size(), 1);
+    for (size_t k = 0; k < bias->size(); ++k) {
+      for (size_t i = 0; i < each; ++i) weights[k * each + i] *= affine->scale[k];
+      (*bias)[k] = (*bias)[k] * affine->scale[k] + affine->shift[k];
     }
     const Value old = graph_.value(w->value);
     w->value = constant_of(graph_, old.dtype, old.extents, weights);
-    const ValueId all = constant_of(graph_, DType::f32, {channels}, biases);
+    const ValueId all = constant_of(graph_, DType::f32, {channels}, *bias);
     if (Operand* own = find(host->inputs, "bias")) {
       own->value = all;
     } else {
@@ -101,15 +60,6 @@ class NormFolding {
   static bool can_scale(const Call& host) {
     const bool only_bias = host.request.epilogue.empty() || host.request.epilogue == std::vector{EpilogueStage::bias};
     return only_bias && !host.request.user_code && host.request.blend == Blend{};
-  }
-
-  /// A number for each channel; `usual` where the call does not have the operand, nothing where it is computed.
-  std::optional<std::vector<double>> parameter(Call& call, const char* name, int64_t channels, double usual) const {
-    const Operand* operand = find(call.inputs, name);
-    if (operand == nullptr) return std::vector<double>(static_cast<size_t>(channels), usual);
-    const auto constant = constant_behind(graph_, edges_, operand->value);
-    if (!constant || count_elements(graph_.value(*constant).extents) != channels) return std::nullopt;
-    return elements_of(graph_, *constant);
   }
 
   Graph& graph_;
@@ -294,12 +244,13 @@ void fuse_stages(Graph& graph) {
   until_nothing_changes<StagePass>(graph);
 }
 
-void optimise(Graph& graph) {
+void optimise(Graph& graph, const Cost& cost) {
   remove_dead(graph);
   recognise_normalisations(graph);
   fold_normalisations(graph);
   fuse_stages(graph);
   fuse_elements(graph);
+  fuse_prologues(graph, cost);
   remove_dead(graph);
 }
 

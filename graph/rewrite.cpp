@@ -32,7 +32,7 @@ bool has_fused_activation(const Call& call) {
   return activation != nullptr && *activation != "identity";
 }
 
-bool is_legal(const Graph& graph, const Call& call) {
+std::optional<Request> request_of(const Graph& graph, const Call& call) {
   Request request = call.request;
   for (const auto* operands : {&call.inputs, &call.outputs}) {
     for (const Operand& operand : *operands) {
@@ -40,11 +40,14 @@ bool is_legal(const Graph& graph, const Call& call) {
     }
   }
   try {
-    (void)finished(std::move(request));
-    return true;
+    return finished(std::move(request));
   } catch (const Error&) {
-    return false;
+    return std::nullopt;
   }
+}
+
+bool is_legal(const Graph& graph, const Call& call) {
+  return request_of(graph, call).has_value();
 }
 
 std::optional<float> number_of(const Graph& graph, const Edges& edges, ValueId id) {

@@ -20,6 +20,8 @@ const std::string* word_of(const Call& call, std::string_view attribute);
 bool is_plain(const Call& call);
 /// Whether an attribute makes the call end in a function, behind its epilogue.
 bool has_fused_activation(const Call& call);
+/// The call's request with tensors without gaps; nothing if its operation does not take it so.
+std::optional<Request> request_of(const Graph& graph, const Call& call);
 /// Whether its operation takes the call as it is, of tensors without gaps.
 bool is_legal(const Graph& graph, const Call& call);
 /// The number that a constant of one element is, reshaped or not.

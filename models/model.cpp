@@ -103,7 +103,7 @@ Lowered lower(const std::string& path, const ModelOptions& options) {
   Lowered lowered;
   lowered.model = read_onnx_graph(path, {options.dtype, options.batch});
   if (!lowered.model.uncovered.empty()) return lowered;
-  if (options.fuse) graph::optimise(lowered.model.graph);
+  if (options.fuse) graph::optimise(lowered.model.graph, cost);
   try {
     graph::ScheduleOptions how{.dynamic_batch = options.dynamic_batch};
     how.channels_last = channels_last(lowered.model.graph, how, options.layout);

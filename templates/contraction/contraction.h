@@ -78,6 +78,8 @@ struct Contraction : SpatialAxes {
   bool images_are_channels = false;
   /// Filters stand side by side in w, not the elements of one.
   bool filters_inner = false;
+  /// What user code does to each element of x that is loaded, roughly; 0 without a prologue. For estimates.
+  double prologue_instructions = 0;
 
   int64_t n() const { return x.extents[dimension::batch]; }
   int64_t c() const { return x.extents[dimension::channel]; }

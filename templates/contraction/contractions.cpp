@@ -5,9 +5,13 @@
 #include <utility>
 
 #include "descriptor/numbers.h"
+#include "kiln/generator/operation.h"
 
 namespace kiln::descriptor {
 namespace {
+
+/// Of a scale and a shift by channel with an activation: two reads, conversions, five or six of arithmetic.
+constexpr double usual_prologue = 10;
 
 constexpr size_t classes_of_a_launch = 16;  // there is code for each
 
@@ -17,10 +21,11 @@ int64_t products(const Contraction& contraction) {
 
 }  // namespace
 
-Contractions finished(Contractions parts, const Blend& blend) {
-  if (blend.alpha == Scale::zero) parts.refusal = "alpha is zero: there is nothing to multiply";
+Contractions finished(Contractions parts, const Request& request) {
+  if (request.blend.alpha == Scale::zero) parts.refusal = "alpha is zero: there is nothing to multiply";
   for (size_t i = 0; i < parts.list.size(); ++i) {
     if (products(parts.list[i]) > products(parts.main())) parts.main_part = i;
+    if (has_prologue(request)) parts.list[i].prologue_instructions = usual_prologue;
   }
   return parts;
 }

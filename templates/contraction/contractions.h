@@ -33,8 +33,9 @@ struct Contractions {
 /// Makes the contractions of a request of one operation.
 using ContractionMaker = Contractions (*)(const Request&);
 
-/// `parts` with main_part, and refused where `blend` leaves nothing to multiply: the end of every maker.
-Contractions finished(Contractions parts, const Blend& blend);
+/// `parts` with main_part, what `request`'s prologue costs them, and refused where its blend leaves nothing to
+/// multiply: the end of every maker.
+Contractions finished(Contractions parts, const Request& request);
 
 /// Why a kernel cannot make a contraction; nothing if it can.
 using ContractionRefusal = std::optional<std::string> (*)(const Contraction&);

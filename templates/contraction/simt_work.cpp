@@ -45,7 +45,8 @@ BlockWork simt_block_work(const SimtTiling& tiling, const Contraction& contracti
   work.warps_at_half_rate = 1;  // sums are independent of each other
   work.shared_bytes = tiling.shared_bytes();
   work.fma = chunks * warps * k / tiling.slices * sums;
-  const double moves = (x_elements * (x_fetch + stash) + w_elements * (w_fetch + stash)) / 32;
+  const double moves =
+      (x_elements * (x_fetch + stash + contraction.prologue_instructions) + w_elements * (w_fetch + stash)) / 32;
   work.instructions = work.fma +
                       chunks * (warps * (k / tiling.slices * quads + (tiling.stages == 1 ? 24 : 20)) + moves) +
                       warps * (150 + 6 * sums);

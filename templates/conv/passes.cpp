@@ -238,15 +238,15 @@ Contractions forward_contractions(const Request& request) {
     contraction.w.extents[0] = contraction.k();
     divide_pixels(contraction, contraction.w_region_stride);
   }
-  return finished(std::move(parts), request.blend);
+  return finished(std::move(parts), request);
 }
 
 Contractions data_contractions(const Request& request) {
-  return finished(data_parts(ConvBackwardData::of(request)), request.blend);
+  return finished(data_parts(ConvBackwardData::of(request)), request);
 }
 
 Contractions filter_contractions(const Request& request) {
-  return finished(filter_parts(ConvBackwardFilter::of(request)), request.blend);
+  return finished(filter_parts(ConvBackwardFilter::of(request)), request);
 }
 
 }  // namespace kiln::descriptor

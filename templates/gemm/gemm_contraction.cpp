@@ -69,7 +69,7 @@ std::array<int64_t, 3> batch_extents(const TensorSpec& c) {
 
 Contractions gemm_contractions(const Request& request) {
   const Gemm gemm = Gemm::of(request);
-  return finished(product_of(gemm), gemm.blend);
+  return finished(product_of(gemm), request);
 }
 
 }  // namespace kiln::descriptor

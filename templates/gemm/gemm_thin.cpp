@@ -101,7 +101,10 @@ Estimate predict(const Shape& shape, const Contraction& product, const Target& t
       along_k(product) ? 1 : static_cast<double>(block_lines(shape, product)) / static_cast<double>(used);
   work.threads = work.blocks * work.threads_per_block / idle;
   const double loads = elements / work.threads / shape.vector;  // of a thread
-  work.instructions_per_thread = 60 + loads * (3 + rows * (1 + 2 * shape.vector)) + rows * (along_k(product) ? 12 : 4);
+  const double prologues = thin_is_m(product) ? rows : 1;       // of each element that is loaded side by side
+  work.instructions_per_thread =
+      60 + loads * (3 + rows * (1 + 2 * shape.vector) + prologues * shape.vector * product.prologue_instructions) +
+      rows * (along_k(product) ? 12 : 4);
   const TensorSpec& spec = wide(product);
   const size_t lane = along_k(product) ? static_cast<size_t>(dimension::channel) : line_dimension(spec, product);
   const double bytes = shape.vector * size_of(spec.dtype);

@@ -225,6 +225,56 @@ TEST_F(ModelTest, CallsAreFusedAndPartsOfAConcatWrittenInPlace) {
   EXPECT_LE(model.memory().arena, model.memory().unshared);
 }
 
+/// As in DenseNet and EfficientNet: Concat -> BatchNormalization -> Relu -> 1x1 Conv -> Swish, times a gate for each
+/// channel -> 1x1 Conv with bias and Relu6.
+OnnxModel scaled_network() {
+  OnnxModel model(13);
+  model.input("x", {"N", 5, 6, 7});
+  weights(model, "scale", {10}, random_values(10, 1));
+  weights(model, "shift", {10}, random_values(10, 2));
+  weights(model, "mean", {10}, random_values(10, 3));
+  weights(model, "variance", {10}, {0.5F, 1, 2, 0.25F, 3, 1, 4, 0.125F, 1, 2});
+  weights(model, "w1", {8, 10, 1, 1}, random_values(80, 4));
+  weights(model, "w2", {3, 8, 1, 1}, random_values(24, 5));
+  weights(model, "b2", {3}, random_values(3, 6));
+  weights(model, "w3", {8, 8, 1, 1}, random_values(64, 7));
+  weights(model, "low", {}, {0});
+  weights(model, "high", {}, {6});
+  model.node("Neg", {"x"}, {"minus"});
+  model.node("Concat", {"x", "minus"}, {"k"}, {{"axis", int64_t{1}}});
+  model.node("BatchNormalization", {"k", "scale", "shift", "mean", "variance"}, {"n"});
+  model.node("Relu", {"n"}, {"r"});
+  model.node("Conv", {"r", "w1"}, {"c1"});
+  model.node("Sigmoid", {"c1"}, {"s"});
+  model.node("Mul", {"c1", "s"}, {"swish"});
+  model.node("GlobalAveragePool", {"swish"}, {"p"});
+  model.node("Conv", {"p", "w3"}, {"c3"});
+  model.node("Sigmoid", {"c3"}, {"gate"});
+  model.node("Mul", {"swish", "gate"}, {"gated"});
+  model.node("Conv", {"gated", "w2", "b2"}, {"c2"});
+  model.node("Clip", {"c2", "low", "high"}, {"y"});
+  model.output("y");
+  return model;
+}
+
+TEST_F(ModelTest, WhatStandsBeforeACallIsFusedToo) {
+  for (const int64_t batch : {1, 2}) {
+    const std::vector<float> x = random_values(static_cast<size_t>(batch) * 210, 14);
+    const auto fused = run(scaled_network(), {floats({batch, 5, 6, 7}, x)}, {.batch = batch});
+    const auto plain = run(scaled_network(), {floats({batch, 5, 6, 7}, x)}, {.batch = batch, .fuse = false});
+    const std::vector<float> y = values_of(fused[0]), expected = values_of(plain[0]);
+    ASSERT_EQ(y.size(), expected.size());
+    for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], expected[i], 1e-5) << i;
+  }
+  const Model model = load(scaled_network());
+  const std::vector<ModelStep>& steps = model.steps();
+  EXPECT_THAT(steps.back().nodes, testing::ElementsAre("c2", "y", "gated"));
+  const auto normalised = std::find_if(steps.begin(), steps.end(), [](const ModelStep& step) {
+    return std::find(step.nodes.begin(), step.nodes.end(), "n") != step.nodes.end();
+  });
+  EXPECT_EQ(normalised->request.operation, "conv_forward");
+}
+
 TEST_F(ModelTest, HalfPrecisionOnTheDeviceKeepsTheTypesOfTheModel) {
   const std::vector<float> x = random_values(105, 12);
   const auto results = run(small_network(), {floats({1, 3, 7, 5}, x)}, {.dtype = f16});

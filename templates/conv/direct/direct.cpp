@@ -117,7 +117,9 @@ GridWork work_of(const Tile& tile, const Contraction& conv) {
   const double shared_reads = filter * std::max(1.0, tile.k / 4.0);
   // Loads are not under way across groups of steps: the schedulers see gaps.
   block.instructions =
-      block.fma * 1.15 + warps * (loads * 3 + shared_reads + 120 + tile.p * tile.k * 6.0) + filter * tile.k / 32 * 8;
+      block.fma * 1.15 +
+      warps * (loads * (3 + run * conv.prologue_instructions) + shared_reads + 120 + tile.p * tile.k * 6.0) +
+      filter * tile.k / 32 * 8;
   block.shared_wavefronts = warps * shared_reads * (tile.k >= 4 ? 2 : 1) + filter * tile.k / 32 * std::min(32, tile.k);
   block.global_sectors = warps * loads * sectors;
   // A column's neighbours and the rows that windows share come from L1.
@@ -128,7 +130,7 @@ GridWork work_of(const Tile& tile, const Contraction& conv) {
   const double groups = loads / rows / static_cast<double>(unroll.s * unroll.c);
   const double group_loads = rows * static_cast<double>(unroll.s * unroll.c);
   block.latency_clocks = 1500 + filter * tile.k / tile.threads * 20 + groups * (350 + 10 * group_loads) +
-                         1.3 * (block.fma / warps + shared_reads * 6);
+                         1.3 * (block.fma / warps + shared_reads * 6) + 4 * loads * run * conv.prologue_instructions;
   work.dram_bytes = compulsory_bytes(conv);
   return work;
 }

@@ -88,7 +88,7 @@ Columns Columns::of(const Request& request) {
   if (run) columns.run = *run;
   Contractions product{{"dy", "w", {}}, {columns_of(columns.gradient, columns.run)}};
   if (!run) product.refusal = "the elements of a filter are not evenly spaced in w";
-  columns.product = finished(std::move(product), request.blend);
+  columns.product = finished(std::move(product), request);
   return columns;
 }
 

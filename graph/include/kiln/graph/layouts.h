@@ -1,16 +1,13 @@
 // Layouts: the order of dimensions in which the values of a graph lie in memory.
 #pragma once
 
-#include <functional>
 #include <vector>
 
+#include "kiln/graph/cost.h"
 #include "kiln/graph/graph.h"
 #include "kiln/graph/schedule.h"
 
 namespace kiln::graph {
-
-/// Seconds that a request takes.
-using Cost = std::function<double(const Request&)>;
 
 /// All values that convolutions read and write, and what is computed of these element by element, channels last: for
 /// ScheduleOptions::channels_last.

@@ -1,6 +1,7 @@
 // Passes: what makes a graph cheaper without changing what it computes, beyond rounding.
 #pragma once
 
+#include "kiln/graph/cost.h"
 #include "kiln/graph/graph.h"
 
 namespace kiln::graph {
@@ -26,7 +27,13 @@ void fuse_stages(Graph& graph);
 /// tensors and eight numbers; constants of one element are numbers.
 void fuse_elements(Graph& graph);
 
+/// Lets calls that load each element of their input about once do the element-wise calls before it, as prologues of
+/// user code: convolutions of one position, products, reductions and pooling of whole channels. Numbers, and tensors
+/// with an element for each channel, are read besides. Only where nothing else reads what stands between, and the one
+/// kernel costs less than the calls by themselves.
+void fuse_prologues(Graph& graph, const Cost& cost);
+
 /// All of them, in that order.
-void optimise(Graph& graph);
+void optimise(Graph& graph, const Cost& cost);
 
 }  // namespace kiln::graph

@@ -1,0 +1,36 @@
+// A normalisation by given statistics as a multiplication and an addition for each channel.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "edges.h"
+#include "kiln/graph/graph.h"
+
+namespace kiln::graph {
+
+/// x of channel c becomes x * scale[c] + shift[c].
+struct Affine {
+  std::vector<double> scale, shift;
+};
+
+/// What a norm_inference does before its epilogue: scale = w / sqrt(variance + epsilon), shift = b - mean * scale.
+/// Nothing if `call` is no such call, or a parameter of it is computed.
+std::optional<Affine> affine_of(const Graph& graph, const Edges& edges, const Call& call);
+
+/// The constant operand `name` of a call, an element for each channel; `usual` for each where the call does not have
+/// it, and nothing where it is computed or has other extents.
+std::optional<std::vector<double>> per_channel(const Graph& graph, const Edges& edges, const Call& call,
+                                               std::string_view name, int64_t channels, double usual);
+
+/// The elements of a constant.
+std::vector<double> elements_of(const Graph& graph, ValueId id);
+/// Adds a constant, rounded once to `dtype`.
+ValueId constant_of(Graph& graph, DType dtype, Extents extents, const std::vector<double>& elements);
+
+/// The operand of that name, or null.
+Operand* find(std::vector<Operand>& operands, std::string_view name);
+const Operand* find(const std::vector<Operand>& operands, std::string_view name);
+
+}  // namespace kiln::graph

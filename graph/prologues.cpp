@@ -1,0 +1,264 @@
+// fuse_prologues(): a call and the element-wise calls before it as one, by user code.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "affine.h"
+#include "code.h"
+#include "code_writer.h"
+#include "kiln/generator/operation.h"
+#include "kiln/graph/passes.h"
+#include "rewrite.h"
+
+namespace kiln::graph {
+namespace {
+
+constexpr size_t most_calls = 24;  // as in epilogues
+
+/// Whether the call loads each element of its input about once: others would compute the prologue again each time.
+bool loads_once(const Graph& graph, const Call& call) {
+  const std::string& name = call.request.operation;
+  if (name == "gemm" || name == "reduce") return true;
+  if (name != "conv_forward" && name != "pool_forward") return false;
+  const Operand* w = find(call.inputs, "w");
+  // Filters of one position; windows of whole channels.
+  const Extents& window = graph.value(w == nullptr ? call.outputs.front().value : w->value).extents;
+  return std::all_of(window.begin() + 2, window.end(), [](int64_t extent) { return extent == 1; });
+}
+
+/// Nodes before a host that become its prologue, from the host backwards.
+class Chain {
+ public:
+  Chain(Graph& graph, const Edges& edges, const Cost& cost, size_t host)
+      : graph_(graph), edges_(edges), cost_(cost), host_(host) {}
+
+  bool fuse() {
+    const Call* host = std::get_if<Call>(&graph_.nodes()[host_]);
+    if (host == nullptr || host->outputs.size() != 1 || has_prologue_already(*host) || !loads_once(graph_, *host)) {
+      return false;
+    }
+    const Operation& definition = operation(host->request.operation);
+    input_name_ = definition.prologue_operand();
+    input_ = find(host->inputs, input_name_)->value;
+    extents_ = graph_.value(input_).extents;
+    channel_ = definition.prologue_channel_dimension(static_cast<int>(extents_.size()));
+    // Other operands are read without the prologue: x of a product by itself stays.
+    const auto reads = std::count_if(host->inputs.begin(), host->inputs.end(),
+                                     [&](const Operand& operand) { return operand.value == input_; });
+    if (reads != 1 || edges_.is_fixed(input_)) return false;
+    open_ = {input_};
+    while (grow()) {
+    }
+    return !best_.empty() && apply(*host);
+  }
+
+ private:
+  static bool has_prologue_already(const Call& host) {
+    const Expression* code = host.request.user_code ? host.request.user_code.expression() : nullptr;
+    return code != nullptr && !code->prologue().empty();
+  }
+
+  /// Takes in one call that makes an open value; false if there is none.
+  bool grow() {
+    for (auto value = open_.rbegin(); value != open_.rend(); ++value) {
+      const auto place = edges_.producer(*value);
+      if (!place || members_.size() == most_calls || !is_inside(*value)) continue;
+      const auto inputs = full_inputs(std::get_if<Call>(&graph_.nodes()[*place]));
+      if (!inputs) continue;
+      members_.insert(*place);
+      open_.erase(ValueId{*value});
+      open_.insert(inputs->begin(), inputs->end());
+      if (open_.size() == 1) {
+        best_ = members_;
+        source_ = *open_.begin();
+      }
+      return true;
+    }
+    return false;
+  }
+
+  /// Whether only the chain and its host read `value`, and storing it would do no more than round it.
+  bool is_inside(ValueId value) const {
+    const auto& users = edges_.users(value);
+    return !edges_.is_output(value) && is_floating(graph_.value(value).dtype) &&
+           std::all_of(users.begin(), users.end(),
+                       [&](size_t user) { return user == host_ || members_.contains(user); });
+  }
+
+  /// What an element-wise call reads of as many elements as the host; nothing if it is none, or reads what a prologue
+  /// cannot.
+  std::optional<std::set<ValueId>> full_inputs(const Call* call) const {
+    if (call == nullptr || graph_.value(call->outputs.front().value).extents != extents_) return std::nullopt;
+    if (is_scaling(*call)) return std::set{find(call->inputs, "x")->value};
+    const auto code = code_of(*call);
+    if (!code) return std::nullopt;
+    std::set<ValueId> full;
+    for (const ValueId id : code->inputs) {
+      if (number_of(graph_, edges_, id) || is_of_channels(id)) continue;
+      if (graph_.value(id).extents != extents_) return std::nullopt;
+      full.insert(id);
+    }
+    return full.empty() ? std::nullopt : std::optional(full);
+  }
+
+  /// A normalisation by constants, with nothing behind it but a relu.
+  bool is_scaling(const Call& call) const {
+    const std::vector<EpilogueStage>& stages = call.request.epilogue;
+    const bool only_relu = stages.empty() || stages == std::vector{EpilogueStage::relu};
+    return only_relu && !call.request.user_code && channel_ == size_t{1} && !has_fused_activation(call) &&
+           affine_of(graph_, edges_, call).has_value();
+  }
+
+  /// Whether `id` has an element for each channel of the host's input, and repeats along all else.
+  bool is_of_channels(ValueId id) const {
+    const Extents& extents = graph_.value(id).extents;
+    if (!channel_ || extents.size() > extents_.size()) return false;
+    const size_t missing = extents_.size() - extents.size();
+    for (size_t d = 0; d < extents_.size(); ++d) {
+      const int64_t extent = d < missing ? 1 : extents[d - missing];
+      if (extent != (d == *channel_ ? extents_[d] : 1)) return false;
+    }
+    return true;
+  }
+
+  /// The line of one call.
+  void write(const Call& call, const std::string& name) {
+    if (is_scaling(call)) {
+      const Affine affine = *affine_of(graph_, edges_, call);
+      const Extents channels = {extents_[1]};
+      const std::string scale = writer_.tensor(constant_of(graph_, DType::f32, channels, affine.scale)),
+                        shift = writer_.tensor(constant_of(graph_, DType::f32, channels, affine.shift));
+      const std::string scaled = fmt::format("{} * {} + {}", names_.at(find(call.inputs, "x")->value), scale, shift);
+      writer_.line(name, call.request.epilogue.empty() ? scaled : fmt::format("relu({})", scaled));
+      return;
+    }
+    const ElementCode code = *code_of(call);
+    std::vector<std::string> arguments;
+    for (const ValueId id : code.inputs) {
+      const auto known = names_.find(id);
+      const auto number = known == names_.end() ? number_of(graph_, edges_, id) : std::nullopt;
+      arguments.push_back(known != names_.end() ? known->second
+                          : number              ? writer_.number(*number)
+                                                : writer_.tensor(id));
+    }
+    for (const auto& [own, number] : code.numbers) arguments.push_back(writer_.number(number));
+    const std::string function = writer_.function(code.body, code.inputs.size(), code.numbers);
+    writer_.line(name, fmt::format("{}({})", function, fmt::join(arguments, ", ")));
+  }
+
+  /// The host's own code, or its stages as code.
+  struct Epilogue {
+    std::string functions, text;
+    std::vector<std::string> tensors, scalars;
+  };
+
+  static Epilogue take_epilogue(Call& host) {
+    Epilogue epilogue;
+    if (const Expression* code = host.request.user_code ? host.request.user_code.expression() : nullptr) {
+      return {code->functions().text, code->epilogue().text, code->tensors(), code->scalars()};
+    }
+    if (host.request.epilogue.empty()) return epilogue;
+    CodeWriter writer(epilogue_names);
+    write_stages(host, writer);
+    drop_stages(host);
+    epilogue.text = writer.statements("v");
+    epilogue.tensors = writer.tensor_names();
+    for (size_t i = 0; i < writer.tensors().size(); ++i) {
+      host.inputs.push_back({std::string(user_epilogue_prefix) + epilogue.tensors[i], writer.tensors()[i]});
+    }
+    for (const auto& [name, number] : writer.numbers()) {
+      epilogue.scalars.push_back(name);
+      host.numbers.emplace_back(name, number);
+    }
+    return epilogue;
+  }
+
+  bool apply(const Call& host) {
+    names_[source_] = "x";
+    for (const size_t place : best_) {
+      const Call& call = std::get<Call>(graph_.nodes()[place]);
+      const std::string name = fmt::format("x{}", names_.size());
+      write(call, name);
+      names_[call.outputs.front().value] = name;
+    }
+    Call fused = host;
+    Epilogue epilogue = take_epilogue(fused);
+    for (const std::string& name : writer_.tensor_names()) epilogue.tensors.push_back(name);
+    for (const auto& [name, number] : writer_.numbers()) epilogue.scalars.push_back(name);
+    if (epilogue.tensors.size() > Expression::max_tensors || epilogue.scalars.size() > Expression::max_scalars) {
+      return false;
+    }
+    const std::string text = fmt::format("{}{}--- prologue\n{}\n{}{}", epilogue.functions, writer_.functions(),
+                                         writer_.statements(names_.at(input_)), epilogue.text.empty() ? "" : "---\n",
+                                         epilogue.text);
+    fused.request.user_code = UserCode(Expression(text, epilogue.tensors, epilogue.scalars));
+    find(fused.inputs, input_name_)->value = source_;
+    std::vector<Node> nodes = add_tensors(fused);
+    const Numbers numbers = writer_.numbers();
+    fused.numbers.insert(fused.numbers.end(), numbers.begin(), numbers.end());
+    for (const size_t place : best_) append_origins(fused.origins, std::get<Call>(graph_.nodes()[place]).origins);
+    if (!is_cheaper(host, fused)) return false;
+    nodes.emplace_back(std::move(fused));
+    std::set<size_t> places = best_;
+    places.insert(host_);
+    replace(graph_, places, std::move(nodes));
+    return true;
+  }
+
+  /// Gives the call the tensors that its prologue reads, one dimension each; returns the views that make them so.
+  std::vector<Node> add_tensors(Call& fused) {
+    std::vector<Node> views;
+    const auto names = writer_.tensor_names();
+    for (size_t i = 0; i < names.size(); ++i) {
+      ValueId tensor = writer_.tensors()[i];
+      const Extents channels = {extents_[channel_.value()]};
+      if (graph_.value(tensor).extents != channels) {
+        const ValueId shaped = graph_.add_value({{}, graph_.value(tensor).dtype, channels});
+        views.emplace_back(View{Reshape{}, tensor, shaped});
+        tensor = shaped;
+      }
+      fused.inputs.push_back({std::string(user_prologue_prefix) + names[i], tensor});
+    }
+    return views;
+  }
+
+  bool is_cheaper(const Call& host, const Call& fused) const {
+    const std::optional<Request> together = request_of(graph_, fused);
+    if (!together) return false;
+    double apart = cost_(request_of(graph_, host).value());
+    for (const size_t place : best_) apart += cost_(request_of(graph_, std::get<Call>(graph_.nodes()[place])).value());
+    return cost_(*together) < apart;
+  }
+
+  Graph& graph_;
+  const Edges& edges_;
+  const Cost& cost_;
+  size_t host_;
+  std::string_view input_name_;
+  ValueId input_ = 0;              // of the host, as it is
+  Extents extents_;                // of that
+  std::optional<size_t> channel_;  // the dimension along which the prologue's tensors have elements
+  std::set<ValueId> open_;         // values of those extents that the chain reads
+  std::set<size_t> members_;       // places of its calls
+  std::set<size_t> best_;          // the most of them that read one such value
+  ValueId source_ = 0;             // which the host is going to read
+  std::map<ValueId, std::string> names_;
+  CodeWriter writer_{prologue_names};
+};
+
+}  // namespace
+
+void fuse_prologues(Graph& graph, const Cost& cost) {
+  std::optional<Edges> edges;  // as long as nothing changes
+  for (size_t place = graph.nodes().size(); place-- > 0;) {
+    if (!edges) edges.emplace(graph);
+    if (!Chain(graph, *edges, cost, place).fuse()) continue;
+    edges.reset();
+    place = std::min(place, graph.nodes().size());
+  }
+}
+
+}  // namespace kiln::graph

@@ -1,0 +1,213 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "graph_builder.h"
+#include "kiln/generator/operations/gemm.h"
+#include "kiln/generator/operations/reduce.h"
+#include "kiln/graph/passes.h"
+
+namespace kiln::graph {
+namespace {
+
+using test::activation;
+using test::calls_of;
+using test::constant;
+using test::conv;
+using test::norm;
+using test::tensor_op;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+double one_second(const Request& /*request*/) {
+  return 1;
+}
+
+const Call& last_call(const Graph& graph) {
+  const auto found = std::find_if(graph.nodes().rbegin(), graph.nodes().rend(),
+                                  [](const Node& node) { return std::holds_alternative<Call>(node); });
+  return std::get<Call>(*found);
+}
+
+std::string code_of(const Call& call) {
+  return call.request.user_code ? call.request.user_code.expression()->text() : "";
+}
+
+float number_of(const Call& call, const std::string& name) {
+  for (const auto& [own, number] : call.numbers) {
+    if (own == name) return number;
+  }
+  return NAN;
+}
+
+ValueId operand_of(const Call& call, const std::string& name) {
+  for (const Operand& input : call.inputs) {
+    if (input.name == name) return input.value;
+  }
+  throw std::out_of_range(name);
+}
+
+std::vector<float> floats_of(const Graph& graph, ValueId id) {
+  std::vector<float> elements(graph.bytes(id)->size() / sizeof(float));
+  std::memcpy(elements.data(), graph.bytes(id)->data(), graph.bytes(id)->size());
+  return elements;
+}
+
+ValueId image(Graph& graph, int64_t channels = 2) {
+  return graph.input("x", DType::f32, {2, channels, 3, 3});
+}
+
+TEST(FusePrologues, NormalisationAndReluBeforeAConvolutionOfOnePosition) {
+  Graph graph;
+  const ValueId x = image(graph);
+  const ValueId normalised = norm(graph, x, {{2, 4}, {1, 7}, {0.5, -1}, {3, 8}});
+  graph.output("y", conv(graph, activation(graph, "relu", normalised), constant(graph, {4, 2, 1, 1})));
+  fuse_stages(graph);
+  ASSERT_THAT(calls_of(graph), ElementsAre(HasSubstr("norm_inference"), "conv_forward"));
+  fuse_prologues(graph, one_second);
+  ASSERT_THAT(calls_of(graph), ElementsAre("conv_forward user"));
+  const Call& call = last_call(graph);
+  EXPECT_EQ(code_of(call), "--- prologue\nconst float x1 = relu(x * p0 + p1);\nreturn x1;");
+  EXPECT_EQ(operand_of(call, "x"), x);
+  const std::vector<float> scale = floats_of(graph, operand_of(call, "prologue.p0")),
+                           shift = floats_of(graph, operand_of(call, "prologue.p1"));
+  EXPECT_FLOAT_EQ(scale[0], static_cast<float>(2 / std::sqrt(3 + 1e-5)));
+  EXPECT_FLOAT_EQ(scale[1], static_cast<float>(4 / std::sqrt(8 + 1e-5)));
+  EXPECT_FLOAT_EQ(shift[0], static_cast<float>(1 - 0.5 * 2 / std::sqrt(3 + 1e-5)));
+  EXPECT_FLOAT_EQ(shift[1], static_cast<float>(7 + 4 / std::sqrt(8 + 1e-5)));
+}
+
+TEST(FusePrologues, StagesOfTheHostStayBehindIt) {
+  Graph graph;
+  const ValueId y = conv(graph, activation(graph, "sigmoid", image(graph)), constant(graph, {4, 2, 1, 1}));
+  const ValueId biased = tensor_op(graph, "add", y, constant(graph, {1, 4, 1, 1}));
+  graph.output("y", activation(graph, "clip", biased, {{"low", -1.0F}, {"high", 6.0F}}));
+  fuse_stages(graph);
+  fuse_prologues(graph, one_second);
+  ASSERT_THAT(calls_of(graph), ElementsAre("conv_forward user"));
+  const Call& call = last_call(graph);
+  EXPECT_THAT(code_of(call), HasSubstr("--- prologue\nconst float x1 = load0(x);\nreturn x1;\n---\n"
+                                       "const float v = clamp((acc + t0), s0, s1);\nreturn v;"));
+  EXPECT_EQ(number_of(call, "s0"), -1);
+  EXPECT_EQ(number_of(call, "s1"), 6);
+  EXPECT_EQ(graph.value(operand_of(call, "epilogue.t0")).extents, Extents{4});
+}
+
+TEST(FusePrologues, CodeOfTheHostStaysBehindIt) {
+  Graph graph;
+  const ValueId y = conv(graph, activation(graph, "tanh", image(graph)), constant(graph, {4, 2, 1, 1}));
+  graph.output("y", activation(graph, "leaky_relu", y, {{"slope", 0.25F}}));
+  fuse_elements(graph);
+  ASSERT_THAT(calls_of(graph), ElementsAre("activation_forward tanh", "conv_forward user"));
+  fuse_prologues(graph, one_second);
+  ASSERT_THAT(calls_of(graph), ElementsAre("conv_forward user"));
+  EXPECT_THAT(code_of(last_call(graph)), HasSubstr("load0(x)"));
+  EXPECT_THAT(code_of(last_call(graph)), HasSubstr("step0(v, s0)"));
+  EXPECT_EQ(number_of(last_call(graph), "s0"), 0.25F);
+}
+
+// Swish as its exporters write it: the value is read twice inside of the chain.
+TEST(FusePrologues, AValueMayBeReadTwiceInside) {
+  Graph graph;
+  const ValueId x = image(graph), scaled = tensor_op(graph, "mul", x, constant(graph, {1, 1, 1, 1}, {3}));
+  const ValueId swish = tensor_op(graph, "mul", scaled, activation(graph, "sigmoid", scaled));
+  graph.output("y", conv(graph, swish, constant(graph, {4, 2, 1, 1})));
+  fuse_prologues(graph, one_second);
+  ASSERT_THAT(calls_of(graph), ElementsAre("conv_forward user"));
+  EXPECT_EQ(operand_of(last_call(graph), "x"), x);
+  EXPECT_EQ(number_of(last_call(graph), "q0"), 3);
+}
+
+// A gate for each channel, as of squeeze and excitation of one image.
+TEST(FusePrologues, TensorsOfChannelsAreRead) {
+  Graph graph;
+  const ValueId gate = graph.input("gate", DType::f32, {1, 2, 1, 1});
+  graph.output("y", conv(graph, tensor_op(graph, "mul", image(graph), gate), constant(graph, {4, 2, 1, 1})));
+  fuse_prologues(graph, one_second);
+  ASSERT_THAT(calls_of(graph), ElementsAre("conv_forward user"));
+  EXPECT_EQ(graph.value(operand_of(last_call(graph), "prologue.p0")).extents, Extents{2});
+}
+
+TEST(FusePrologues, TensorsOfAnotherKindAreNot) {
+  for (const Extents& extents : {Extents{2, 2, 1, 1}, Extents{1, 1, 3, 3}, Extents{1, 1, 1, 3}, Extents{2, 2, 3, 3}}) {
+    Graph graph;
+    const ValueId other = graph.input("other", DType::f32, extents);
+    graph.output("y", conv(graph, tensor_op(graph, "mul", image(graph), other), constant(graph, {4, 2, 1, 1})));
+    fuse_prologues(graph, one_second);
+    EXPECT_EQ(calls_of(graph).size(), 2U);
+  }
+}
+
+TEST(FusePrologues, FiltersOfMorePositionsAreLeftAlone) {
+  Graph graph;
+  graph.output("y", conv(graph, activation(graph, "tanh", image(graph)), constant(graph, {4, 2, 3, 3})));
+  fuse_prologues(graph, one_second);
+  EXPECT_EQ(calls_of(graph).size(), 2U);
+}
+
+TEST(FusePrologues, WhatOthersReadStays) {
+  Graph graph;
+  const ValueId inner = activation(graph, "tanh", image(graph)), outer = activation(graph, "sigmoid", inner);
+  graph.output("y", conv(graph, outer, constant(graph, {4, 2, 1, 1})));
+  graph.output("inner", inner);
+  fuse_prologues(graph, one_second);
+  EXPECT_THAT(calls_of(graph), ElementsAre("activation_forward tanh", "conv_forward user"));
+  EXPECT_EQ(operand_of(last_call(graph), "x"), inner);
+}
+
+TEST(FusePrologues, OnlyWhatIsCheaperIsDone) {
+  const auto fused_at = [](double cost_of_fused) {
+    Graph graph;
+    graph.output("y", conv(graph, activation(graph, "tanh", image(graph)), constant(graph, {4, 2, 1, 1})));
+    fuse_prologues(graph, [&](const Request& request) { return request.user_code ? cost_of_fused : 1; });
+    return calls_of(graph).size() == 1;
+  };
+  EXPECT_TRUE(fused_at(1.9));
+  EXPECT_FALSE(fused_at(2));
+}
+
+TEST(FusePrologues, ProductsAndReductionsTakeThem) {
+  Graph graph;
+  const ValueId a = graph.input("a", DType::f32, {3, 5}), b = graph.input("b", DType::f32, {5, 2});
+  const ValueId row = graph.input("row", DType::f32, {5});
+  const ValueId scaled = tensor_op(graph, "mul", activation(graph, "tanh", a), graph.reshape(row, {1, 5}));
+  Gemm gemm;
+  gemm.a = test::spec_of(graph, scaled);
+  gemm.b = test::spec_of(graph, b);
+  graph.output("y", graph.call(gemm.request(), {{"a", scaled}, {"b", b}}).front().value);
+  Reduce reduce;
+  const ValueId large = activation(graph, "sigmoid", b);
+  reduce.x = test::spec_of(graph, large);
+  reduce.axes = {0};
+  graph.output("sum", graph.call(reduce.request(), {{"x", large}}).front().value);
+  fuse_prologues(graph, one_second);
+  EXPECT_THAT(calls_of(graph), ElementsAre("gemm user", HasSubstr("reduce")));
+  EXPECT_THAT(code_of(last_call(graph)), HasSubstr("load0(x)"));
+}
+
+TEST(FusePrologues, AFactorOfItselfIsLeftAlone) {
+  Graph graph;
+  const ValueId a = activation(graph, "tanh", graph.input("a", DType::f32, {4, 4}));
+  Gemm gemm;
+  gemm.a = gemm.b = test::spec_of(graph, a);
+  graph.output("y", graph.call(gemm.request(), {{"a", a}, {"b", a}}).front().value);
+  fuse_prologues(graph, one_second);
+  EXPECT_EQ(calls_of(graph).size(), 2U);
+}
+
+TEST(FusePrologues, MoreThanCodeMayReadIsLeftAlone) {
+  Graph graph;
+  ValueId y = image(graph);
+  for (int i = 0; i < 9; ++i) {
+    y = tensor_op(graph, "mul", y, graph.input("gate" + std::to_string(i), DType::f32, {1, 2, 1, 1}));
+  }
+  graph.output("y", conv(graph, y, constant(graph, {4, 2, 1, 1})));
+  fuse_prologues(graph, one_second);
+  EXPECT_EQ(calls_of(graph).size(), 10U);
+}
+
+}  // namespace
+}  // namespace kiln::graph
