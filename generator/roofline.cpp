@@ -31,8 +31,10 @@ Roofline roofline(const Request& request, const Arch& arch, const DeviceFigures&
   Roofline result;
   result.math = math_class(work.factors, request.arithmetic, arch);
   const double saved = winograd_refusal(request) ? 1 : 4;
-  result.arithmetic = work.flops / saved / (2.0 * arch.products_per_clock(result.math) * device.sms * device.clock_hz);
-  result.traffic = (work.read_bytes + work.write_bytes) / device.dram_bytes_per_second;
+  result.flops = work.flops / saved;
+  result.bytes = work.read_bytes + work.write_bytes;
+  result.flops_per_second = 2.0 * arch.products_per_clock(result.math) * device.sms * device.clock_hz;
+  result.bytes_per_second = device.dram_bytes_per_second;
   return result;
 }
 

@@ -250,7 +250,7 @@ Explanation PlanMaker::explain(const Request& request) const {
   result.no_compiler = kernels_.no_compiler();
   const Roofline bound = roofline(request, kernels_.target().arch, figures_);
   result.roofline_seconds = bound.seconds();
-  result.roofline_of = bound.arithmetic > bound.traffic ? to_string(bound.math) : "memory traffic";
+  result.roofline_of = bound.arithmetic() > bound.traffic() ? to_string(bound.math) : "memory traffic";
   result.unused_permissions = unused_permissions(request, candidates, selector);
   const std::vector<Selection> stored = selector.stored(request);
   for (const Selection& selection : stored) {

@@ -44,7 +44,7 @@ std::optional<std::string> impossible_time(const Request& request, const Arch& a
   if (!figures) return std::nullopt;
   const Roofline bound = roofline(request, arch, *figures);
   const double cached = largest_l2 / figures->dram_bytes_per_second;
-  const double least = std::max(bound.arithmetic, bound.traffic - cached) / faster;
+  const double least = std::max(bound.arithmetic(), bound.traffic() - cached) / faster;
   if (seconds >= least) return std::nullopt;
   return fmt::format("a time of {:.3g} s is impossible: its arithmetic and memory traffic take {:.3g} s at the least",
                      seconds, least);

@@ -138,6 +138,9 @@ TEST(Roofline, IsTheLargerOfArithmeticAndTraffic) {
   const Request conv = Request::parse("conv_forward x=f32:32x256x56x56 w=f32:256x256x3x3 pad=1");
   EXPECT_NEAR(roofline_seconds(conv, target, device), 2.0 * 32 * 256 * 56 * 56 * 256 * 9 / (2.0 * 128 * 132 * 1.98e9),
               1e-9);
+  const Roofline bound = roofline(conv, target.arch, device);
+  EXPECT_DOUBLE_EQ(bound.flops, 2.0 * 32 * 256 * 56 * 56 * 256 * 9);
+  EXPECT_DOUBLE_EQ(bound.bytes, 4.0 * (2 * 32 * 256 * 56 * 56 + 256 * 256 * 9));
   const Request fast = Request::parse("conv_forward x=f32:32x256x56x56 w=f32:256x256x3x3 pad=1 fast");
   EXPECT_DOUBLE_EQ(roofline_seconds(fast, target, device), roofline_seconds(conv, target, device) / 4);
   const Request softmax = Request::parse("softmax_forward x=f32:65536x1024");
@@ -148,11 +151,11 @@ TEST(Roofline, CountsTensorCoresWhereTheTypeHasThem) {
   const auto of = [](const std::string& line, int major = 9, int minor = 0) {
     return roofline(Request::parse(line), Arch::of(major, minor), device);
   };
-  const double f32 = of("gemm a=f32:4096x4096 b=f32:4096x4096").arithmetic;
+  const double f32 = of("gemm a=f32:4096x4096 b=f32:4096x4096").arithmetic();
   EXPECT_EQ(of("gemm a=f32:4096x4096 b=f32:4096x4096").math, MathClass::f32_lanes);
-  EXPECT_DOUBLE_EQ(of("gemm a=f16:4096x4096 b=f16:4096x4096").arithmetic, f32 / 16);
-  EXPECT_DOUBLE_EQ(of("gemm a=bf16:4096x4096 b=bf16:4096x4096").arithmetic, f32 / 16);
-  EXPECT_DOUBLE_EQ(of("gemm a=f32:4096x4096 b=f32:4096x4096 tf32").arithmetic, f32 / 8);
+  EXPECT_DOUBLE_EQ(of("gemm a=f16:4096x4096 b=f16:4096x4096").arithmetic(), f32 / 16);
+  EXPECT_DOUBLE_EQ(of("gemm a=bf16:4096x4096 b=bf16:4096x4096").arithmetic(), f32 / 16);
+  EXPECT_DOUBLE_EQ(of("gemm a=f32:4096x4096 b=f32:4096x4096 tf32").arithmetic(), f32 / 8);
   EXPECT_EQ(of("gemm a=f16:4096x4096 b=bf16:4096x4096").math, MathClass::f32_lanes) << "neither holds the other";
   EXPECT_EQ(of("gemm a=bf16:4096x4096 b=bf16:4096x4096", 7, 5).math, MathClass::f32_lanes);
   EXPECT_EQ(of("gemm a=f16:4096x4096 b=f16:4096x4096", 7, 5).math, MathClass::tensor_f16);

@@ -13,13 +13,17 @@ namespace kiln {
 /// where the request permits `arithmetic`.
 MathClass math_class(std::optional<DType> factors, const Arithmetic& arithmetic, const Arch& arch);
 
-/// Lower bounds on the time of a request on a device, in seconds.
+/// Lower bounds on the time of a request on a device.
 struct Roofline {
-  double arithmetic = 0;  ///< Its multiplications and additions at the peak rate of `math`.
-  double traffic = 0;     ///< Each input element read and each output element written once, at full memory bandwidth.
+  double flops = 0;  ///< Its multiplications and additions.
+  double bytes = 0;  ///< Each input element read and each output element written once.
   MathClass math = MathClass::f32_lanes;
+  double flops_per_second = 0;  ///< The peak of `math` on the device.
+  double bytes_per_second = 0;  ///< Its full memory bandwidth.
 
-  double seconds() const { return arithmetic > traffic ? arithmetic : traffic; }
+  double arithmetic() const { return flops / flops_per_second; }  ///< Seconds
+  double traffic() const { return bytes / bytes_per_second; }     ///< Seconds
+  double seconds() const { return arithmetic() > traffic() ? arithmetic() : traffic(); }
 };
 
 /// The bound that no kernel on `device` can beat: products of f16, bf16 and, where the request permits tf32, f32
