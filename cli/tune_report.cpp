@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "kiln/generator/roofline.h"
 #include "kiln/version.h"
 #include "table.h"
 #include "words.h"
@@ -65,25 +66,30 @@ std::string Totals::remark() const {
   return text;
 }
 
+std::optional<LayerTimes> times_of(const tuner::JobResult& result) {
+  if (result.best) {
+    const double best = result.best->median;
+    const bool compared = default_has_time(result);
+    return LayerTimes{best, compared ? result.heuristic->median : best, false, compared};
+  }
+  if (!keeps_default(result)) return std::nullopt;
+  const double estimate = result.fallback->estimate.seconds;
+  return LayerTimes{estimate, estimate, true, true};
+}
+
 Totals totals_of(const std::vector<tuner::JobResult>& results) {
   Totals totals;
   for (const tuner::JobResult& result : results) {
-    double best = 0, fallback = 0;
-    if (result.best) {
-      best = result.best->median;
-      fallback = default_has_time(result) ? result.heuristic->median : best;
-      ++(default_has_time(result) ? totals.compared : totals.without_default);
-    } else if (keeps_default(result)) {
-      best = fallback = result.fallback->estimate.seconds;
-      ++totals.estimated;
-      ++totals.compared;
-    } else {
+    const std::optional<LayerTimes> times = times_of(result);
+    if (!times) {
       ++totals.left_out;
       continue;
     }
+    if (times->estimated) ++totals.estimated;
+    ++(times->compared ? totals.compared : totals.without_default);
     const auto count = static_cast<double>(result.count);
-    totals.best += count * best;
-    totals.heuristic += count * fallback;
+    totals.best += count * times->best;
+    totals.heuristic += count * times->heuristic;
     totals.roofline += count * result.roofline_seconds;
   }
   return totals;
@@ -198,12 +204,18 @@ nlohmann::ordered_json json_of(const tuner::Trial& trial) {
           {"source_digest", trial.source_digest}};
 }
 
-nlohmann::ordered_json json_of(const tuner::JobResult& result) {
+nlohmann::ordered_json json_of(const tuner::JobResult& result, const tuner::Apparatus& apparatus) {
+  const Roofline bound = roofline(result.request, apparatus.target.arch, apparatus.figures);
   nlohmann::ordered_json layer = {{"request", result.request.key()},
+                                  {"label", summary(result.request)},
                                   {"count", result.count},
                                   {"status", word(result.status)},
                                   {"error", result.error},
                                   {"roofline_seconds", result.roofline_seconds},
+                                  {"flops", bound.flops},
+                                  {"bytes", bound.bytes},
+                                  {"arithmetic", to_string(bound.math)},
+                                  {"peak_flops_per_second", bound.flops_per_second},
                                   {"best", nullptr},
                                   {"default", nullptr},
                                   {"fallback", nullptr},
@@ -260,9 +272,10 @@ nlohmann::ordered_json json_of(const TuneReport& report) {
                                  {"calibrated", report.calibration.has_value()},
                                  {"calibration", report.calibration.value_or(Calibration{}).print()},
                                  {"database", report.database},
+                                 {"peak_bytes_per_second", report.apparatus.figures.dram_bytes_per_second},
                                  {"layers", nlohmann::ordered_json::array()},
                                  {"not_covered", not_covered_json(report.not_covered)}};
-  for (const tuner::JobResult& result : report.results) json["layers"].push_back(json_of(result));
+  for (const tuner::JobResult& result : report.results) json["layers"].push_back(json_of(result, report.apparatus));
   const Totals totals = totals_of(report.results);
   json["totals"] = {{"best_seconds", totals.best},
                     {"default_seconds", totals.heuristic},

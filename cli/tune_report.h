@@ -47,6 +47,16 @@ bool keeps_default(const tuner::JobResult& result);
 /// Seconds of that estimate, marked as one: `~12.3 us`.
 std::string estimate_text(const tuner::JobResult& result);
 
+/// Seconds of one run of a layer.
+struct LayerTimes {
+  double best = 0;         ///< With what tuning found; the default's estimate where nothing was timed.
+  double heuristic = 0;    ///< With the default choice; `best` where that has no time, or is what is kept.
+  bool estimated = false;  ///< Nothing was timed: both are the default's estimate.
+  bool compared = false;   ///< `heuristic` is the default's own.
+};
+/// Nothing if there is nothing to use.
+std::optional<LayerTimes> times_of(const tuner::JobResult& result);
+
 /// Seconds with the layers' counts. A layer that keeps its default counts with the estimate; one that was tuned while
 /// its default has no time (it is wrong, say) counts as no gain.
 struct Totals {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "kiln/base/error.h"
@@ -292,6 +293,13 @@ std::string percent_text(double share) {
 std::string predictions_text(bool calibrated, const std::string& figures) {
   return fmt::format("{}: {}", calibrated ? "calibrated on this device" : "assumed, this device is not calibrated",
                      figures);
+}
+
+std::string rate_text(double rate, std::string_view unit) {
+  for (const auto& [prefix, scale] : {std::pair("P", 1e15), {"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"k", 1e3}}) {
+    if (rate >= scale) return fmt::format("{:.3g} {}{}", rate / scale, prefix, unit);
+  }
+  return fmt::format("{:.3g} {}", rate, unit);
 }
 
 std::string ratio_text(double ratio) {

@@ -19,6 +19,8 @@ std::string time_text(double seconds);
 std::string percent_text(double share);
 /// `calibrated on this device: copy_efficiency=0.85 ...`, or what is assumed. `figures` as Calibration prints them.
 std::string predictions_text(bool calibrated, const std::string& figures);
+/// `66.9 TFLOP/s`: a rate in the unit that suits it.
+std::string rate_text(double rate, std::string_view unit);
 /// `1.25x`.
 std::string ratio_text(double ratio);
 /// What an error of several lines says in one: the compiler's first complaint, with its file and line, where there is

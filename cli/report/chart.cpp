@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <string_view>
 
 #include "report/text.h"
@@ -19,7 +17,6 @@ constexpr std::string_view ring = R"(<circle class="candidate" r="4"/>)";
 
 constexpr double lane_height = 11;     // of stacked points, pixels
 constexpr double lane_distance = 2.8;  // least distance of two points in one lane, percent: their width on a phone
-constexpr size_t most_ticks = 8;
 
 // 12 us, 0.5 us, 1.25 ms.
 std::string tick_text(double seconds) {
@@ -28,35 +25,8 @@ std::string tick_text(double seconds) {
   return fmt::format("{:.4g} s", seconds);
 }
 
-// Every multiple in `steps` of a power of ten that lies inside.
-std::vector<double> round_values(double low, double high, const std::vector<int>& steps) {
-  std::vector<double> values;
-  for (double power = std::pow(10, std::floor(std::log10(low))); power <= high; power *= 10) {
-    for (const int step : steps) {
-      if (step * power >= low && step * power <= high) values.push_back(step * power);
-    }
-  }
-  return values;
-}
-
-// Multiples of a round step: what is left where an axis covers less than a factor of about 5.
-std::vector<double> even_values(double low, double high) {
-  const double least = (high - low) / 6;
-  const double power = std::pow(10, std::floor(std::log10(least)));
-  double step = 10 * power;
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (factor * power >= least) {
-      step = factor * power;
-      break;
-    }
-  }
-  std::vector<double> values;
-  for (double count = std::ceil(low / step); count * step <= high; ++count) values.push_back(count * step);
-  return values;
-}
-
 // The lowest lane in which each point, in the order of time, covers no other.
-std::vector<size_t> lanes_of(const TimeAxis& axis, const std::vector<SpreadPoint>& points) {
+std::vector<size_t> lanes_of(const LogAxis& axis, const std::vector<SpreadPoint>& points) {
   std::vector<double> last_in_lane;
   std::vector<size_t> lanes;
   for (const SpreadPoint& point : points) {
@@ -70,7 +40,7 @@ std::vector<size_t> lanes_of(const TimeAxis& axis, const std::vector<SpreadPoint
   return lanes;
 }
 
-std::string point_text(const TimeAxis& axis, const SpreadPoint& point, double y) {
+std::string point_text(const LogAxis& axis, const SpreadPoint& point, double y) {
   std::string text;
   if (point.spread > 0) {
     text += fmt::format(R"(<line class="whisker" x1="{0:.2f}%" x2="{1:.2f}%" y1="{2}" y2="{2}"/>)",
@@ -82,7 +52,7 @@ std::string point_text(const TimeAxis& axis, const SpreadPoint& point, double y)
                             axis.percent(point.seconds), y, escaped(point.label), shape);
 }
 
-std::string axis_text(const TimeAxis& axis, double y) {
+std::string axis_text(const LogAxis& axis, double y) {
   std::string text = fmt::format(R"(<line class="axis" x1="0" x2="100%" y1="{0}" y2="{0}"/>)", y);
   for (const double tick : axis.ticks()) {
     text += fmt::format(
@@ -93,27 +63,6 @@ std::string axis_text(const TimeAxis& axis, double y) {
 }
 
 }  // namespace
-
-TimeAxis::TimeAxis(double low, double high) : low_(low / 1.15), high_(high * 1.15) {}
-
-double TimeAxis::percent(double seconds) const {
-  if (seconds <= low_) return 0;
-  return std::min(100.0, 100 * std::log(seconds / low_) / std::log(high_ / low_));
-}
-
-std::vector<double> TimeAxis::ticks() const {
-  // A label needs room on both sides: 6% of a phone's width.
-  const double low = low_ * std::pow(high_ / low_, 0.06), high = low_ * std::pow(high_ / low_, 0.94);
-  std::vector<double> ticks;
-  for (const auto& steps : {std::vector<int>{1, 2, 5}, {1, 3}, {1}}) {
-    ticks = round_values(low, high, steps);
-    if (ticks.size() <= most_ticks) break;
-  }
-  while (ticks.size() > most_ticks) {  // many decades: every second of them
-    for (size_t i = 1; i < ticks.size(); ++i) ticks.erase(ticks.begin() + static_cast<std::ptrdiff_t>(i));
-  }
-  return ticks.size() < 3 ? even_values(low, high) : ticks;
-}
 
 std::string glyph(Mark mark) {
   constexpr std::string_view line = R"(<path class="roofline" d="M0-8V8"/>)";
@@ -140,7 +89,7 @@ std::string bar_chart(double tuned, double fallback, double roofline) {
   return fmt::format(R"(<svg class="bar" height="20" role="img" aria-label="{}">{}</svg>)", label, text);
 }
 
-std::string spread_chart(const TimeAxis& axis, double roofline, std::vector<SpreadPoint> points) {
+std::string spread_chart(const LogAxis& axis, double roofline, std::vector<SpreadPoint> points) {
   std::sort(points.begin(), points.end(),
             [](const SpreadPoint& a, const SpreadPoint& b) { return a.seconds < b.seconds; });
   const std::vector<size_t> lanes = lanes_of(axis, points);
@@ -158,7 +107,7 @@ std::string spread_chart(const TimeAxis& axis, double roofline, std::vector<Spre
                      floor + 36, points.size(), text);
 }
 
-std::string range_chart(const TimeAxis& axis, double fastest, double median, double slowest) {
+std::string range_chart(const LogAxis& axis, double fastest, double median, double slowest) {
   return fmt::format(
       R"(<svg class="range" height="16" aria-hidden="true"><line class="axis" x1="0" x2="100%" y1="8" y2="8"/>)"
       R"(<line class="whisker" x1="{0:.2f}%" x2="{1:.2f}%" y1="8" y2="8"/>)"

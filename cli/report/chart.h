@@ -5,22 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "report/axis.h"
+
 namespace kiln::cli {
-
-/// A logarithmic axis of times, with some room at both ends.
-class TimeAxis {
- public:
-  /// Covers `low` to `high` seconds; 0 < low <= high.
-  TimeAxis(double low, double high);
-
-  /// Where a time stands, from 0 to 100; times beyond the axis stand at its ends.
-  double percent(double seconds) const;
-  /// Round times inside the axis, ascending: 2 to 8 of them.
-  std::vector<double> ticks() const;
-
- private:
-  double low_, high_;
-};
 
 enum class Mark {
   tuned,      ///< A filled diamond
@@ -43,11 +30,11 @@ struct SpreadPoint {
   std::string label;  ///< Plain text
 };
 
-/// All candidates of a layer on one axis; points that would cover each other are stacked. A roofline left of the axis
-/// is not drawn.
-std::string spread_chart(const TimeAxis& axis, double roofline, std::vector<SpreadPoint> points);
+/// All candidates of a layer on one axis of times; points that would cover each other are stacked. A roofline left of
+/// the axis is not drawn.
+std::string spread_chart(const LogAxis& axis, double roofline, std::vector<SpreadPoint> points);
 
 /// One candidate's samples on the axis: from the fastest to the slowest, with the median.
-std::string range_chart(const TimeAxis& axis, double fastest, double median, double slowest);
+std::string range_chart(const LogAxis& axis, double fastest, double median, double slowest);
 
 }  // namespace kiln::cli

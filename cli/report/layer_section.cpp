@@ -35,7 +35,7 @@ bool same_choice(const Trial& trial, const std::optional<Trial>& other) {
 
 // From the fastest candidate to the slowest, and from the roofline if that is near: one that is far would leave the
 // candidates no room. Nothing if no candidate has a time.
-std::optional<TimeAxis> axis_of(const JobResult& result) {
+std::optional<LogAxis> axis_of(const JobResult& result) {
   constexpr double near = 4;
   double low = std::numeric_limits<double>::infinity(), high = 0;
   for (const Trial& trial : result.trials) {
@@ -44,7 +44,7 @@ std::optional<TimeAxis> axis_of(const JobResult& result) {
     high = std::max(high, trial.median + trial.spread);
   }
   if (low <= 0 || low > high) return std::nullopt;
-  return TimeAxis(result.roofline_seconds * near > low ? std::min(low, result.roofline_seconds) : low, high);
+  return LogAxis(result.roofline_seconds * near > low ? std::min(low, result.roofline_seconds) : low, high);
 }
 
 // A configuration that may be broken into lines between parameters.
@@ -124,7 +124,7 @@ std::string chosen(const JobResult& result) {
   return text + "</p>\n";
 }
 
-std::string spread(const JobResult& result, const TimeAxis& axis) {
+std::string spread(const JobResult& result, const LogAxis& axis) {
   std::vector<SpreadPoint> points;
   for (const Trial& trial : result.trials) {
     if (!tuner::has_time(trial.outcome)) continue;
@@ -141,7 +141,7 @@ std::string spread(const JobResult& result, const TimeAxis& axis) {
       near ? glyph(Mark::roofline) + "roofline" : "(the roofline lies far to the left of the axis)");
 }
 
-std::string candidate_row(const JobResult& result, const Trial& trial, const std::optional<TimeAxis>& axis) {
+std::string candidate_row(const JobResult& result, const Trial& trial, const std::optional<LogAxis>& axis) {
   const bool timed = tuner::has_time(trial.outcome);
   std::string marks;
   if (same_choice(trial, result.best)) marks += glyph(Mark::tuned);
@@ -177,7 +177,7 @@ std::string counted(const std::vector<Trial>& trials) {
   return text;
 }
 
-std::string candidates(const JobResult& result, const std::optional<TimeAxis>& axis) {
+std::string candidates(const JobResult& result, const std::optional<LogAxis>& axis) {
   if (result.trials.empty()) return {};
   std::string text = fmt::format(
       "<details>\n<summary>{}</summary>\n<table class=\"candidates\">\n<thead><tr><th>variant, "
@@ -208,7 +208,7 @@ std::string layer_section(const JobResult& result, size_t number) {
                                  layer_anchor(number).substr(1), number, escaped(summary(result.request)));
   text += fmt::format("<p class=\"key\"><code>{}</code>{}</p>\n", escaped(result.request.key()),
                       result.count == 1 ? "" : fmt::format(" occurs {} times", result.count));
-  const std::optional<TimeAxis> axis = axis_of(result);
+  const std::optional<LogAxis> axis = axis_of(result);
   text += chosen(result);
   text += facts(result);
   if (axis) text += spread(result, *axis);

@@ -4,12 +4,14 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <system_error>
 
 #include "kiln/version.h"
 #include "report/chart.h"
+#include "report/figures.h"
 #include "report/layer_section.h"
 #include "report/style.h"
 #include "report/text.h"
@@ -71,16 +73,25 @@ std::string tiles(const TuneReport& report) {
   return text + "</dl>\n";
 }
 
-std::string layer_row(const tuner::JobResult& result, size_t number) {
+// Of the time of all layers; an estimate is marked as one.
+std::string share_text(const tuner::JobResult& result, double sum) {
+  const std::optional<LayerTimes> times = times_of(result);
+  if (!times || !(sum > 0)) return "-";
+  return (times->estimated ? "~" : "") + percent_text(static_cast<double>(result.count) * times->best / sum);
+}
+
+// `sum`: seconds of all layers.
+std::string layer_row(const tuner::JobResult& result, size_t number, double sum) {
   std::string cells = fmt::format(
       "<tr><td class=\"ordinal\">{0}</td><td class=\"variant\"><a href=\"{1}\">{2}</a></td><td class=\"number\" "
       "data-name=\"count\">{3}</td>",
       number, layer_anchor(number), escaped(summary(result.request)), result.count);
+  const std::string share =
+      fmt::format("<td class=\"number\" data-name=\"of the time\">{}</td>", share_text(result, sum));
   if (!result.best) {
-    return cells +
-           fmt::format(
-               "<td class=\"number\" data-name=\"tuned\">none</td><td class=\"number\" data-name=\"default\">{}</td>",
-               keeps_default(result) ? estimate_text(result) : "-") +
+    return cells + "<td class=\"number\" data-name=\"tuned\">none</td>" + share +
+           fmt::format("<td class=\"number\" data-name=\"default\">{}</td>",
+                       keeps_default(result) ? estimate_text(result) : "-") +
            "<td class=\"number\" data-name=\"gain\">-</td><td class=\"number\" data-name=\"of roofline\">-</td>"
            "<td class=\"chart\"></td></tr>\n";
   }
@@ -88,10 +99,10 @@ std::string layer_row(const tuner::JobResult& result, size_t number) {
   const double fallback = default_has_time(result) ? result.heuristic->median : 0;
   return cells +
          fmt::format(
-             "<td class=\"number\" data-name=\"tuned\">{}</td><td class=\"number\" data-name=\"default\">{}</td>"
+             "<td class=\"number\" data-name=\"tuned\">{}</td>{}<td class=\"number\" data-name=\"default\">{}</td>"
              "<td class=\"number\" data-name=\"gain\">{}</td><td class=\"number\" data-name=\"of "
              "roofline\">{}</td><td class=\"chart\">{}</td></tr>\n",
-             time_text(best), fallback > 0 ? time_text(fallback) : "-", gain_text(result),
+             time_text(best), share, fallback > 0 ? time_text(fallback) : "-", gain_text(result),
              percent_text(result.roofline_seconds / best), bar_chart(best, fallback, result.roofline_seconds));
 }
 
@@ -103,9 +114,11 @@ std::string overview(const TuneReport& report) {
       "height=\"14\"/></svg>default choice, " +
       glyph(Mark::roofline) +
       "roofline.</p>\n<table class=\"layers\">\n<thead><tr><th></th><th>layer</th><th class=\"number\">count</th><th "
-      "class=\"number\">tuned</th><th class=\"number\">default</th><th class=\"number\">gain</th><th "
+      "class=\"number\">tuned</th><th class=\"number\">of the time</th><th class=\"number\">default</th><th "
+      "class=\"number\">gain</th><th "
       "class=\"number\">of roofline</th><th>time</th></tr></thead>\n<tbody>\n";
-  for (size_t i = 0; i < report.results.size(); ++i) text += layer_row(report.results[i], i + 1);
+  const double sum = totals_of(report.results).best;
+  for (size_t i = 0; i < report.results.size(); ++i) text += layer_row(report.results[i], i + 1, sum);
   return text + "</tbody>\n</table>\n</section>\n";
 }
 
@@ -157,7 +170,8 @@ std::string provenance(const TuneReport& report) {
 }  // namespace
 
 std::string print_page(const TuneReport& report) {
-  std::string text = head(report) + "<body>\n" + header(report) + "<main>\n" + tiles(report) + overview(report);
+  std::string text =
+      head(report) + "<body>\n" + header(report) + "<main>\n" + tiles(report) + figures(report) + overview(report);
   for (size_t i = 0; i < report.results.size(); ++i) text += layer_section(report.results[i], i + 1);
   return text + not_covered(report) + provenance(report) + "</main>\n</body>\n</html>\n";
 }

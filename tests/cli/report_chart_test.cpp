@@ -23,10 +23,10 @@ TEST(Escaped, LeavesNoMarkupNoControlAndNoBrokenText) {
   EXPECT_EQ(escaped("\x80|\xC0\xAF|\xED\xA0\x80|\xE2\x82"), "\uFFFD|\uFFFD\uFFFD|\uFFFD\uFFFD\uFFFD|\uFFFD\uFFFD");
 }
 
-TEST(TimeAxis, HasSomeRoundTicksInsideForEveryRange) {
+TEST(LogAxis, HasSomeRoundTicksInsideForEveryRange) {
   for (const double ratio : {1.0, 1.001, 1.3, 2.0, 4.0, 7.0, 33.0, 1e3, 1e5, 1e9, 1e13}) {
     for (const double low : {1e-9, 3.7e-6, 9.99e-4, 0.5}) {
-      const TimeAxis axis(low, low * ratio);
+      const LogAxis axis(low, low * ratio);
       const std::vector<double> ticks = axis.ticks();
       EXPECT_GE(ticks.size(), 2u) << low << " x " << ratio;
       EXPECT_LE(ticks.size(), 8u) << low << " x " << ratio;
@@ -37,8 +37,8 @@ TEST(TimeAxis, HasSomeRoundTicksInsideForEveryRange) {
   }
 }
 
-TEST(TimeAxis, KeepsTheOrderOfTimesAndEndsWhereItEnds) {
-  const TimeAxis axis(1e-6, 1e-4);
+TEST(LogAxis, KeepsTheOrderOfTimesAndEndsWhereItEnds) {
+  const LogAxis axis(1e-6, 1e-4);
   EXPECT_LT(axis.percent(1e-6), axis.percent(2e-6));
   EXPECT_LT(axis.percent(2e-6), axis.percent(1e-4));
   EXPECT_EQ(axis.percent(0), 0);
@@ -47,7 +47,7 @@ TEST(TimeAxis, KeepsTheOrderOfTimesAndEndsWhereItEnds) {
 }
 
 TEST(SpreadChart, StacksPointsThatWouldCoverEachOther) {
-  const TimeAxis axis(1e-6, 1e-4);
+  const LogAxis axis(1e-6, 1e-4);
   const std::string chart = spread_chart(axis, 1e-6,
                                          {{1e-5, 0, true, false, "a"},
                                           {1e-5, 0, false, false, "b"},
@@ -61,7 +61,7 @@ TEST(SpreadChart, StacksPointsThatWouldCoverEachOther) {
 }
 
 TEST(SpreadChart, TellsTheMarksApartByShape) {
-  const TimeAxis axis(1e-6, 1e-4);
+  const LogAxis axis(1e-6, 1e-4);
   const auto chart = [&](bool tuned, bool fallback) {
     return spread_chart(axis, 1e-6, {{1e-5, 0, tuned, fallback, ""}});
   };
@@ -75,14 +75,14 @@ TEST(SpreadChart, TellsTheMarksApartByShape) {
 
 TEST(SpreadChart, DrawsNoRooflineThatLiesLeftOfTheAxis) {
   const auto chart = [](double roofline) {
-    return spread_chart(TimeAxis(1e-6, 1e-4), roofline, {{1e-5, 0, true, false, ""}});
+    return spread_chart(LogAxis(1e-6, 1e-4), roofline, {{1e-5, 0, true, false, ""}});
   };
   EXPECT_THAT(chart(1e-6), HasSubstr("class=\"roofline\""));
   EXPECT_THAT(chart(1e-8), Not(HasSubstr("class=\"roofline\"")));
 }
 
 TEST(SpreadChart, EscapesLabels) {
-  const std::string chart = spread_chart(TimeAxis(1e-6, 1e-4), 1e-6, {{1e-5, 0, true, false, "<script>"}});
+  const std::string chart = spread_chart(LogAxis(1e-6, 1e-4), 1e-6, {{1e-5, 0, true, false, "<script>"}});
   EXPECT_THAT(chart, Not(HasSubstr("<script")));
 }
 

@@ -34,6 +34,8 @@ class ReportPage : public testing::Test {
     apparatus_.device.name = hostile;
     apparatus_.driver_description = hostile;
     apparatus_.deterministic_time = true;
+    apparatus_.target.arch = Arch::of(9, 0);
+    apparatus_.figures = {.sms = 132, .clock_hz = 1.98e9, .dram_bytes_per_second = 4.8e12};
     tuner::JobResult tuned;
     tuned.request = Request::parse("conv_forward x=f32:1x8x14x14 w=f32:16x8x3x3 pad=1");
     tuned.count = 3;
@@ -108,6 +110,15 @@ TEST_F(ReportPage, ShowsTimesAgainstRooflineAndDefault) {
   EXPECT_THAT(page(), HasSubstr("50.0% of roofline"));
   EXPECT_THAT(page(), HasSubstr("tuned is 2.00x as fast"));
   EXPECT_THAT(page(), HasSubstr("6.00 us"));  // with its count
+}
+
+TEST_F(ReportPage, BeginsWithFiguresOfAllLayers) {
+  const std::string text = page();
+  const size_t time = text.find("<h2>Where the time goes"), roofline = text.find("<h2>Roofline");
+  const size_t gains = text.find("<h2>Gains by tuning"), layers = text.find("<h2>Layers");
+  EXPECT_TRUE(time < roofline && roofline < gains && gains < layers && layers != std::string::npos);
+  EXPECT_THAT(text, HasSubstr("data-name=\"of the time\">100.0%<"));
+  EXPECT_THAT(text, HasSubstr("data-name=\"of the time\">-<")) << "the layer that nothing serves";
 }
 
 // A layer that the budget did not reach.

@@ -62,6 +62,20 @@ TEST_F(TuneReportTest, CountsALayerWithoutATimeWithTheEstimateOfItsDefault) {
   EXPECT_EQ(json_of(report())["totals"]["layers_estimated"], 1);
 }
 
+TEST_F(TuneReportTest, HasWhatFiguresAreDrawnFromAsJson) {
+  apparatus_.target.arch = Arch::of(9, 0);
+  apparatus_.figures = {.sms = 132, .clock_hz = 1.98e9, .dram_bytes_per_second = 4.8e12};
+  results_[0].request = Request::parse("gemm a=f16:64x32 b=f16:32x16");
+  const auto json = json_of(report());
+  EXPECT_EQ(json["peak_bytes_per_second"], 4.8e12);
+  const auto& layer = json["layers"][0];
+  EXPECT_EQ(layer["label"], "gemm 64x32 by 32x16 f16");
+  EXPECT_EQ(layer["flops"], 2.0 * 64 * 32 * 16);
+  EXPECT_EQ(layer["bytes"], 2.0 * (64 * 32 + 32 * 16 + 64 * 16));
+  EXPECT_EQ(layer["arithmetic"], "tensor cores in f16 or bf16");
+  EXPECT_DOUBLE_EQ(layer["peak_flops_per_second"], 2.0 * 2048 * 132 * 1.98e9);
+}
+
 TEST_F(TuneReportTest, SaysHowManyLayersItLeavesOut) {
   results_[1].status = tuner::JobStatus::failed;
   EXPECT_EQ(totals_of(results_).left_out, 1U);

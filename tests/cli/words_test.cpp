@@ -69,6 +69,9 @@ TEST(Words, GiveTimesAndSharesTheirUnits) {
   EXPECT_EQ(time_text(2.25), "2.2 s");
   EXPECT_EQ(percent_text(0.4242), "42.4%");
   EXPECT_EQ(ratio_text(1.256), "1.26x");
+  EXPECT_EQ(rate_text(66.9e12, "FLOP/s"), "66.9 TFLOP/s");
+  EXPECT_EQ(rate_text(999, "B/s"), "999 B/s");
+  EXPECT_EQ(rate_text(1e15, ""), "1 P");
   EXPECT_EQ(predictions_text(true, "a=1"), "calibrated on this device: a=1");
   EXPECT_EQ(predictions_text(false, "a=1"), "assumed, this device is not calibrated: a=1");
 }
