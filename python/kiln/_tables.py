@@ -9,13 +9,21 @@ Row = Sequence[str]
 
 
 def text_table(headings: Row, rows: Sequence[Row]) -> str:
-    """Columns as wide as what is in them, two spaces between them."""
-    widths = [max(len(row[column]) for row in [headings, *rows]) for column in range(len(headings))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in [headings, *rows]]
-    return "\n".join(lines)
+    """Columns as wide as what is in them, two spaces between them. Those whose heading begins with > are of numbers."""
+    right = [heading.startswith(">") for heading in headings]
+    table = [[heading.removeprefix(">") for heading in headings], *rows]
+    widths = [max(len(row[column]) for row in table) for column in range(len(headings))]
+
+    def line(row: Row) -> str:
+        cells = (cell.rjust(width) if number else cell.ljust(width) for cell, width, number in zip(row, widths, right))
+        return "  ".join(cells).rstrip()
+
+    return "\n".join(line(row) for row in table)
 
 
 def html_table(headings: Row, rows: Sequence[Row]) -> str:
+    headings = [heading.removeprefix(">") for heading in headings]
+
     def line(row: Row, tag: str) -> str:
         return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row) + "</tr>"
 
@@ -28,3 +36,11 @@ def time_text(seconds: float) -> str:
         if seconds >= scale:
             return f"{seconds / scale:.3g} {unit}"
     return f"{seconds / 1e-6:.3g} us"
+
+
+def rate_text(rate: float, unit: str) -> str:
+    """In the unit that suits it: "66.9 TFLOP/s"."""
+    for prefix, scale in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if rate >= scale:
+            return f"{rate / scale:.3g} {prefix}{unit}"
+    return f"{rate:.3g} {unit}"

@@ -9,13 +9,16 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from . import _library
 from ._context import Path, forget_default_contexts
 from ._progress import Display, TuneProgress
 from ._tables import html_table, text_table, time_text
 from .errors import Error, InvalidArgument, codes, error_of, require_type, warn
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,13 +29,20 @@ class TunedLayer:
     status: str
     variant: str  # "" if none was found
     seconds: float | None  # of one run
+    default_seconds: float | None  # of one run with the default choice
+    estimate: float | None  # of the default choice, in seconds, where the layer keeps it because nothing was timed
     data: dict[str, Any] = dataclasses.field(repr=False)
+
+    @property
+    def label(self) -> str:
+        """The request in few words."""
+        return str(self.data["label"])
 
 
 class TuneResult:
     """What a tuning session found: `layers`, and in `data` all of it, as `kiln tune --json` has it.
 
-    Times are modelled where the device is the emulated one (`modelled`), and measured on a GPU.
+    Times are modelled where the device is the emulated one (`modelled`), and measured on a GPU. figure() draws them.
     """
 
     def __init__(self, data: dict[str, Any]) -> None:
@@ -41,28 +51,64 @@ class TuneResult:
         self.modelled = "emulated=yes" in self.device
         self.layers = [_layer(layer) for layer in data["layers"]]
 
-    _headings = ("request", "time", "variant", "status")
+    def figure(self) -> Figure:
+        """Where the time of one pass through all layers goes, tuned and by default; the layers on the roofline; gains.
 
-    def _rows(self) -> list[list[str]]:
-        return [
-            [layer.request, "-" if layer.seconds is None else time_text(layer.seconds), layer.variant, layer.status]
-            for layer in self.layers
-        ]
+        The figures of `kiln tune --report`, as a matplotlib Figure: `result.figure().savefig("tuning.png")`. Raises
+        MissingLibrary where matplotlib is not installed.
+        """
+        from . import _figure
+
+        return _figure.draw(self, self._heading())
+
+    _headings = ("layer", ">count", ">time", ">of roofline", ">over default", "algorithm")
 
     def _heading(self) -> str:
-        return f"{self.device}, times {'modelled' if self.modelled else 'measured'}"
+        """The device by its name, which its line begins with, in quotes."""
+        name = self.device.partition('"')[2].partition('" cc=')[0]
+        return f"{name}, times {'modelled' if self.modelled else 'measured'}"
+
+    def _rows(self) -> list[list[str]]:
+        return [_row(layer) for layer in self.layers]
+
+    def _sums(self) -> str:
+        """Of all layers with their counts; "" if none has a time."""
+        totals = self.data["totals"]
+        best = totals["best_seconds"]
+        if not best > 0:
+            return ""
+        shares = f"{totals['roofline_seconds'] / best:.0%} of roofline, {totals['default_seconds'] / best:.2f}x over default"
+        return f"all layers: {time_text(best)}, {shares}"
 
     def __repr__(self) -> str:
-        return f"{self._heading()}\n{text_table(self._headings, self._rows())}"
+        lines = [self._heading(), text_table(self._headings, self._rows()), self._sums()]
+        return "\n".join(line for line in lines if line)
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(self._heading())}</p>" + html_table(self._headings, self._rows())
 
 
 def _layer(data: dict[str, Any]) -> TunedLayer:
-    best = data.get("best") or {}
+    best = data["best"] or {}
     variant = f"{best['algorithm']} {best['config']}".strip() if best else ""
-    return TunedLayer(data["request"], data["status"], variant, best.get("seconds"), data)
+    by_default = (data["default"] or {}).get("seconds") or None
+    kept = data["fallback"] if data["status"] in ("out of time", "stopped") and not (best or data["default"]) else None
+    estimate = kept["estimate_seconds"] if kept else None
+    return TunedLayer(data["request"], data["status"], variant, best.get("seconds"), by_default, estimate, data)
+
+
+def _row(layer: TunedLayer) -> list[str]:
+    start = [layer.label, str(layer.data["count"])]
+    if layer.estimate is not None:
+        kept = layer.data["fallback"]
+        algorithm = f"{kept['algorithm']} (default, {layer.status})"
+        share = f"{layer.data['roofline_seconds'] / layer.estimate:.0%}"
+        return [*start, f"~{time_text(layer.estimate)}", share, "-", algorithm]
+    if layer.seconds is None:
+        return [*start, "-", "-", "-", f"none: {layer.status}"]
+    share = f"{layer.data['roofline_seconds'] / layer.seconds:.0%}"
+    gain = "-" if layer.default_seconds is None else f"{layer.default_seconds / layer.seconds:.2f}x"
+    return [*start, time_text(layer.seconds), share, gain, layer.data["best"]["algorithm"]]
 
 
 # Exit codes of docs/command-line.md with which there is a result.

@@ -23,6 +23,8 @@ arena: int = model.memory.arena
 model.run({"x": 1}, {"y": 2}, stream=0)
 result = kiln.tune(model.requests())
 shape: tuple[int, ...] = model.inputs[0].shape
+result.figure().savefig("tuning.png")
+name = result.layers[0].label
 """
 USE_OF_TORCH = """
 import kiln.torch
@@ -35,7 +37,7 @@ WRONG = "import kiln\nkiln.conv_forward(1, 2, padding=1)\nkiln.softmax_forward(1
 
 
 # Of which all is Any, so that results do not depend on which are installed.
-LIBRARIES = ("cupy", "ml_dtypes", "numpy", "torch", "torch/nn", "torch/overrides", "torch/utils", "torch/utils/_pytree")
+LIBRARIES = ("cupy", "matplotlib", "matplotlib/axes", "matplotlib/figure", "ml_dtypes", "numpy", "torch", "torch/nn", "torch/overrides", "torch/utils", "torch/utils/_pytree")
 
 
 @pytest.fixture
