@@ -40,10 +40,18 @@ def test_the_snippets_on_whole_models_run(tmp_path, monkeypatch):
     assert isinstance(names["result"], kiln.TuneResult)
 
 
-def test_the_lines_of_the_first_page_run():
-    snippet = re.search(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+def test_the_lines_of_the_first_page_run_and_print_its_table(capsys):
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    snippets = [text for language, text in blocks if language == "python"]
+    table = next(text for language, text in blocks if not language).splitlines()
     names = {}
-    exec(compile(snippet[1], "README.md", "exec"), names)
+    exec(compile(snippets[0], "README.md", "exec"), names)
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[:2] == table[:2] and len(printed) == len(table), "the device and the headings"
+    row = re.compile(r"(.*\S +1) +[\d.]+ us +\d+% +[\d.]+x  \w+")  # what times and compilers change is not compared
+    assert [row.fullmatch(line)[1] for line in printed[2:-1]] == [row.fullmatch(line)[1] for line in table[2:-1]]
+    assert printed[-1].startswith("all layers: ") and table[-1].startswith("all layers: ")
+    exec(compile(snippets[1], "README.md", "exec"), names)
     assert names["y"].shape == (1, 8, 32, 32)
 
 
