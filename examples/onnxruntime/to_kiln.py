@@ -1,8 +1,8 @@
 """Gives the nodes of an ONNX model that Kiln covers to Kiln, for ONNX Runtime with libkiln_onnxruntime.so.
 
 A covered node moves to the domain `kiln` and keeps its attributes. A Relu that alone uses a convolution's result becomes
-the attribute `activation` of the convolution. All other nodes stay ONNX Runtime's; those of a kind that Kiln has are
-printed with the reason.
+the attribute `activation` of the convolution. All other nodes stay ONNX Runtime's, and so do those of subgraphs; in the
+main graph, those of a kind that Kiln has are printed with the reason.
 
 usage: to_kiln.py MODEL.onnx -o OUT.onnx
 """
@@ -37,6 +37,15 @@ def reason_against(node, opset, types):
     return ""
 
 
+def reads(node):
+    """The names that the node reads, those of its subgraphs too."""
+    yield from node.input
+    for attribute in node.attribute:
+        for graph in [attribute.g, *attribute.graphs]:
+            for inner in graph.node:
+                yield from reads(inner)
+
+
 def fuse_relu(graph, node, uses):
     """Makes the Relu that alone uses the result of `node`, if there is one, a part of it."""
     outputs = {value.name for value in graph.output}
@@ -55,7 +64,7 @@ def convert(model):
     types = types_of(graph)
     uses = collections.defaultdict(list)
     for node in model.graph.node:
-        for name in node.input:
+        for name in reads(node):
             uses[name].append(node)
     moved, stayed = 0, []
     for node in list(model.graph.node):
