@@ -36,7 +36,8 @@ std::optional<Affine> affine_of(const Graph& graph, const Edges& edges, const Ca
   if (call.request.operation != "norm_inference" || call.request.blend != Blend{}) return std::nullopt;
   const Extents& extents = graph.value(find(call.inputs, "x")->value).extents;
   const int64_t channels = extents.size() > 1 ? extents[1] : 0;
-  auto scale = per_channel(graph, edges, call, "w", channels, 1), shift = per_channel(graph, edges, call, "b", channels, 0);
+  auto scale = per_channel(graph, edges, call, "w", channels, 1),
+       shift = per_channel(graph, edges, call, "b", channels, 0);
   const auto mean = per_channel(graph, edges, call, "running_mean", channels, 0),
              variance = per_channel(graph, edges, call, "running_variance", channels, 1);
   if (!scale || !shift || !mean || !variance) return std::nullopt;

@@ -191,9 +191,9 @@ class Chain {
     if (epilogue.tensors.size() > Expression::max_tensors || epilogue.scalars.size() > Expression::max_scalars) {
       return false;
     }
-    const std::string text = fmt::format("{}{}--- prologue\n{}\n{}{}", epilogue.functions, writer_.functions(),
-                                         writer_.statements(names_.at(input_)), epilogue.text.empty() ? "" : "---\n",
-                                         epilogue.text);
+    const std::string text =
+        fmt::format("{}{}--- prologue\n{}\n{}{}", epilogue.functions, writer_.functions(),
+                    writer_.statements(names_.at(input_)), epilogue.text.empty() ? "" : "---\n", epilogue.text);
     fused.request.user_code = UserCode(Expression(text, epilogue.tensors, epilogue.scalars));
     find(fused.inputs, input_name_)->value = source_;
     std::vector<Node> nodes = add_tensors(fused);

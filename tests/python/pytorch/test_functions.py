@@ -56,6 +56,106 @@ def test_transposed_convolutions(x, w, words):
     both(lambda L, *given: getattr(L, call)(*given, **words), normal(x), normal(w), normal(channels))
 
 
+def local_conv(x, w, b, grid=None, stride=1, padding=0, dilation=1, groups=1):
+    """A convolution by the filters of each region, of which the outputs of that region are taken."""
+    images = x if x.dim() == w.dim() - 1 else x.unsqueeze(0)
+    conv = getattr(F, f"conv{w.dim() - 3}d")
+    every = torch.stack([conv(images, filters, b, stride, padding, dilation, groups) for filters in w])
+    outputs = every.shape[3:]
+    grid = outputs if grid is None else grid
+    region = torch.zeros(outputs, dtype=torch.long)
+    for axis, (regions, extent) in enumerate(zip(grid, outputs)):
+        shape = [-1 if i == axis else 1 for i in range(len(outputs))]
+        region = region * regions + (torch.arange(extent) * regions // extent).view(shape)
+    y = every.gather(0, region.expand(1, *every.shape[1:])).squeeze(0)
+    return y if x is images else y.squeeze(0)
+
+
+@pytest.mark.parametrize(
+    "x, w, words",
+    [
+        ((2, 3, 5, 4), (9, 4, 3, 3, 2), {"padding": (1, 0), "stride": (2, 1)}),
+        ((3, 4, 7, 7), (6, 4, 2, 3, 3), {"grid": (2, 3), "groups": 2, "padding": 1}),
+        ((4, 6), (5, 2, 4, 2), {}),
+        ((1, 2, 4, 5, 3), (4, 3, 2, 2, 2, 2), {"grid": (1, 2, 2), "dilation": (1, 2, 1)}),
+        ((2, 1, 4, 4), (1, 2, 1, 2, 2), {"grid": (1, 1)}),
+    ],
+    ids=str,
+)
+def test_local_convolutions(x, w, words):
+    call = getattr(K, f"local_conv{len(w) - 3}d")
+    compare(
+        lambda *given: call(*given, **words),
+        lambda *given: local_conv(*given, **words),
+        *(normal(x), normal(w), normal(w[1])),
+    )
+
+
+def test_local_convolutions_without_bias_in_half_precision_and_with_channels_last():
+    x, w = normal(2, 4, 6, 5), normal(20, 3, 4, 2, 2)
+    compare(lambda x, w: K.local_conv2d(x, w), lambda x, w: local_conv(x, w, None), x, w)
+    compare(lambda x, w: K.local_conv2d(x, w), lambda x, w: local_conv(x, w, None), x.half(), w.half(), in_f32=True)
+    last = x.contiguous(memory_format=torch.channels_last).requires_grad_()
+    y = K.local_conv2d(last, w)
+    y.sum().backward()
+    assert y.is_contiguous(memory_format=torch.channels_last)
+    assert last.grad.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_local_convolutions_have_second_gradients():
+    x, w = normal(1, 2, 4, 4, requires_grad=True), normal(9, 2, 2, 2, 2, requires_grad=True)
+
+    def penalty(call):
+        first = torch.autograd.grad(call(x, w).square().sum(), (x, w), create_graph=True)
+        return torch.autograd.grad(sum(each.square().sum() for each in first), (x, w))
+
+    for mine, other in zip(penalty(K.local_conv2d), penalty(lambda x, w: local_conv(x, w, None))):
+        torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    "w, words, message",
+    [
+        ((8, 4, 3, 3, 3), {}, "weight has filters for 8 regions.*3x3"),
+        ((6, 4, 3, 3, 3), {"grid": (2, 2)}, "weight has filters for 6 regions.*2x2"),
+        ((4, 3, 3, 3), {}, "takes a weight of 5 dimensions"),
+        ((9, 4, 3, 7, 3), {}, "larger than the padded input"),
+        ((9, 4, 3, 3, 3), {"grid": 0}, "grid is 0"),
+    ],
+    ids=str,
+)
+def test_local_convolutions_refuse_what_does_not_fit(w, words, message):
+    with pytest.raises(kiln.InvalidArgument, match=message):
+        K.local_conv2d(normal(2, 3, 5, 5), normal(w), **words)
+
+
+def divisive_norm(x, size, means=None, alpha=1e-4, beta=0.75, k=2.0, dim=(-2, -1)):
+    squares = x.square() if means is None else (x - means).square()
+    for axis in dim:
+        rows = squares.movedim(axis, -1)
+        rows = F.pad(rows, ((size - 1) // 2, size // 2)).unfold(-1, size, 1).sum(-1)
+        squares = rows.movedim(-1, axis)
+    return x / (k + alpha / size ** len(dim) * squares) ** beta
+
+
+@pytest.mark.parametrize("dim", [(-2, -1), (1,), (1, 2, 3)], ids=str)
+@pytest.mark.parametrize("size", [3, 4])
+def test_divisive_normalisation(size, dim):
+    words = {"size": size, "alpha": 0.5, "beta": 0.6, "k": 1.5, "dim": dim}
+    x, means = normal(2, 3, 5, 4), normal(2, 3, 5, 4)
+    compare(lambda x: K.divisive_norm(x, **words), lambda x: divisive_norm(x, **words), x)
+    compare(
+        lambda x, m: K.divisive_norm(x, means=m, **words), lambda x, m: divisive_norm(x, means=m, **words), x, means
+    )
+
+
+def test_divisive_normalisation_refuses_what_does_not_fit():
+    x = normal(2, 3, 4)
+    for words in ({"means": normal(3, 4)}, {"dim": (3,)}, {"dim": (1, 1)}, {"dim": ()}, {"size": 0}):
+        with pytest.raises(kiln.InvalidArgument):
+            K.divisive_norm(x, **{"size": 3, **words})
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 def test_half_precision(dtype):
     x, w, b = normal(2, 3, 9, 7).to(dtype), normal(4, 3, 3, 3).to(dtype), normal(4).to(dtype)

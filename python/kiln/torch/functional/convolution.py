@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from ..operators import contraction
+from ..operators import contraction, local
 from ._arguments import (
     Activation,
     Ints,
@@ -19,7 +20,11 @@ from ._arguments import (
 )
 from .activation import with_epilogue
 
-__all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
+__all__ = [
+    *("conv1d", "conv2d", "conv3d"),
+    *("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
+    *("local_conv1d", "local_conv2d", "local_conv3d"),
+]
 
 _EPILOGUE = """
     The result is activation(scale * convolution + bias + residual) in one kernel. `scale`: a number for each channel of
@@ -128,6 +133,59 @@ def _conv_transpose(
     return _computed(call, x, input, weight, bias, residual, activation)
 
 
+def _local_conv(
+    axes: int,
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    groups: int,
+    grid: Ints | None,
+) -> torch.Tensor:
+    name = f"local_conv{axes}d"
+    x, has_batch = batched(input, axes, name)
+    same_dtype(name, input=input, weight=weight, bias=bias)
+    require(weight.dim() == axes + 3, f"{name} takes a weight of {axes + 3} dimensions", f"this has {weight.dim()}")
+    strides, dilations = per_axis("stride", stride, axes), per_axis("dilation", dilation, axes)
+    pad = per_axis("padding", padding, axes) * 2
+    outputs = contraction.conv_extents(x.shape, weight.shape[1:], pad, strides, dilations)[2:]
+    require(all(extent > 0 for extent in outputs), f"the window of {name} is larger than the padded input", "pad more")
+    regions = tuple(outputs) if grid is None else per_axis("grid", grid, axes)
+    require(
+        weight.shape[0] == math.prod(regions),
+        f"weight has filters for {weight.shape[0]} regions",
+        f"give filters for {'x'.join(map(str, regions))}",
+    )
+    y = local.local_conv(x, weight, bias, pad, strides, dilations, groups, regions)
+    return y if has_batch else y.squeeze(0)
+
+
+def _local_of_axes(axes: int) -> Any:
+    def local_conv(
+        input: torch.Tensor,
+        weight: torch.Tensor,
+        bias: torch.Tensor | None = None,
+        stride: Ints = 1,
+        padding: Ints = 0,
+        dilation: Ints = 1,
+        groups: int = 1,
+        *,
+        grid: Ints | None = None,
+    ) -> torch.Tensor:
+        return _local_conv(axes, input, weight, bias, stride, padding, dilation, groups, grid)
+
+    local_conv.__name__ = local_conv.__qualname__ = f"local_conv{axes}d"
+    local_conv.__doc__ = f"""Convolution with filters of their own for each output, or for each region of a `grid` of them.
+
+    As torch.nn.functional.conv{axes}d, but `weight` has the regions as its first dimension: regions, out_channels,
+    in_channels / groups, and the window. `grid`: how many regions there are along each axis; output i of n lies in
+    region floor(i * grid / n). Without it each output is a region, in row-major order.
+    """
+    return local_conv
+
+
 def _of_axes(axes: int) -> tuple[Any, Any]:
     def conv(
         input: torch.Tensor,
@@ -173,3 +231,4 @@ def _of_axes(axes: int) -> tuple[Any, Any]:
 conv1d, conv_transpose1d = _of_axes(1)
 conv2d, conv_transpose2d = _of_axes(2)
 conv3d, conv_transpose3d = _of_axes(3)
+local_conv1d, local_conv2d, local_conv3d = map(_local_of_axes, (1, 2, 3))

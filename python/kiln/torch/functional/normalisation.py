@@ -9,10 +9,13 @@ import torch
 
 from ...errors import InvalidArgument
 from ..operators import normalisation
-from ._arguments import Activation, autocasting, named_activation, require, require_served
+from ._arguments import Activation, autocasting, named_activation, require, require_served, same_dtype
 from .activation import activate, with_epilogue
 
-__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm"]
+__all__ = [
+    *("batch_norm", "group_norm", "instance_norm", "layer_norm", "rms_norm"),
+    *("divisive_norm", "local_response_norm"),
+]
 
 
 def _in_f32(*tensors: torch.Tensor | None) -> list[Any]:
@@ -222,4 +225,33 @@ def local_response_norm(
     require(size > 0, f"size is {size}", "give 1 or more")
     require_served(size % 2 == 1, f"local_response_norm of the even size {size}")
     x = input if input.dim() <= 5 else input.flatten(4)
-    return normalisation.local_norm(x, size, alpha, beta, k).view(input.shape)
+    return normalisation.local_norm(x, None, (1,), size, alpha, beta, k).view(input.shape)
+
+
+def divisive_norm(
+    input: torch.Tensor,
+    size: int,
+    means: torch.Tensor | None = None,
+    alpha: float = 1e-4,
+    beta: float = 0.75,
+    k: float = 2.0,
+    dim: Sequence[int] = (-2, -1),
+) -> torch.Tensor:
+    """input / (k + alpha / n * s)^beta, where s is the sum of (input - means)^2 over a window along `dim`.
+
+    The window has n = size^len(dim) elements, those outside of the input too. `means` has the extents of the input;
+    without it they are 0. Local contrast normalisation is that of x - means, with the window's weighted means of x.
+    PyTorch has no such function; this is cuDNN's divisive normalisation.
+    """
+    axes = tuple(axis % input.dim() if -input.dim() <= axis < input.dim() else axis for axis in dim)
+    require(1 <= len(set(axes)) == len(axes) <= 3, f"dim is {tuple(dim)!r}", "give one to three dimensions, each once")
+    require(all(0 <= axis < input.dim() for axis in axes), f"dim is {tuple(dim)!r}", f"the input has {input.dim()}")
+    require(size > 0, f"size is {size}", "give 1 or more")
+    same_dtype("divisive_norm", input=input, means=means)
+    require(
+        means is None or means.shape == input.shape,
+        f"means is {None if means is None else tuple(means.shape)}",
+        f"give the input's extents, {tuple(input.shape)}",
+    )
+    require_served(input.dim() <= 5, f"divisive_norm of {input.dim()} dimensions", "make some of them one")
+    return normalisation.local_norm(input, means, axes, size, alpha, beta, k)

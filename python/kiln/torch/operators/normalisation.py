@@ -169,22 +169,38 @@ norm_inference = define(
     gradient=_gradient_of_norm_inference,
 )
 
-_WINDOW = "int size, float alpha, float beta, float k"
+_WINDOW = "int[] axes, int size, float alpha, float beta, float k"
 
 
-def _words(size: int, alpha: float, beta: float, k: float) -> dict[str, Any]:
-    return {"axes": 1, "size": size, "lrn_alpha": alpha, "lrn_beta": beta, "lrn_k": k}
+def _words(axes: Any, size: int, alpha: float, beta: float, k: float) -> dict[str, Any]:
+    return {"axes": tuple(axes), "size": size, "lrn_alpha": alpha, "lrn_beta": beta, "lrn_k": k}
+
+
+def _write_local_norm_backward(results: Any, dy: Any, x: Any, means: Any, *window: Any) -> None:
+    dx, dmeans = results
+    further = {} if means is None else {"means": means, "dmeans": dmeans}
+    launch("local_norm_backward", x=x, dy=dy, dx=dx, **further, **_words(*window))
 
 
 local_norm_backward = define(
-    f"local_norm_backward(Tensor dy, Tensor x, {_WINDOW}) -> Tensor",
-    lambda dy, x, *_: torch.empty_like(x),
-    lambda dx, dy, x, *window: launch("local_norm_backward", x=x, dy=dy, dx=dx, **_words(*window)),
+    f"local_norm_backward(Tensor dy, Tensor x, Tensor? means, {_WINDOW}) -> (Tensor, Tensor)",
+    lambda dy, x, means, *_: (torch.empty_like(x), nothing(x) if means is None else torch.empty_like(means)),
+    _write_local_norm_backward,
 )
+
+
+def _gradient_of_local_norm(saved: Sequence[Any], needs: Sequence[bool], dy: torch.Tensor) -> Sequence[Any]:
+    dx, dmeans = local_norm_backward(dy, *saved)
+    return dx, dmeans if needs[1] else None, None, None, None, None, None
+
+
+# `means`: what the squares are of differences from.
 local_norm = define(
-    f"local_norm(Tensor x, {_WINDOW}) -> Tensor",
+    f"local_norm(Tensor x, Tensor? means, {_WINDOW}) -> Tensor",
     lambda x, *_: torch.empty_like(x),
-    lambda y, x, *window: launch("local_norm_forward", x=x, y=y, **_words(*window)),
-    saved=lambda y, x, *window: (x, *window),
-    gradient=lambda saved, needs, dy: (local_norm_backward(dy, *saved), None, None, None, None),
+    lambda y, x, means, *window: launch(
+        "local_norm_forward", x=x, y=y, **({} if means is None else {"means": means}), **_words(*window)
+    ),
+    saved=lambda y, x, means, *window: (x, means, *window),
+    gradient=_gradient_of_local_norm,
 )
