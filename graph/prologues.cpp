@@ -115,7 +115,7 @@ class Chain {
   /// Whether `id` has an element for each channel of the host's input, and repeats along all else.
   bool is_of_channels(ValueId id) const {
     const Extents& extents = graph_.value(id).extents;
-    if (!channel_ || extents.size() > extents_.size()) return false;
+    if (!channel_) return false;
     const size_t missing = extents_.size() - extents.size();
     for (size_t d = 0; d < extents_.size(); ++d) {
       const int64_t extent = d < missing ? 1 : extents[d - missing];
@@ -257,7 +257,7 @@ void fuse_prologues(Graph& graph, const Cost& cost) {
     if (!edges) edges.emplace(graph);
     if (!Chain(graph, *edges, cost, place).fuse()) continue;
     edges.reset();
-    place = std::min(place, graph.nodes().size());
+    place = graph.nodes().size();  // the others stand elsewhere now
   }
 }
 

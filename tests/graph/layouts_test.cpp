@@ -116,6 +116,14 @@ TEST(Layouts, PartsOfAConcatAndResidualsLieAsTheWhole) {
   for (const std::string& line : lines_of(graph, all)) EXPECT_EQ(line.find("tensor_transform"), std::string::npos);
 }
 
+TEST(Layouts, PartsOfAValueLieAsItDoes) {
+  Graph graph;
+  const ValueId y = conv(graph, graph.input("x", DType::f32, {1, 4, 8, 8}), constant(graph, {6, 4, 1, 1}));
+  const ValueId part = graph.slice(y, {0, 2, 0, 0}, {1, 3, 8, 8}, {1, 1, 1, 1});
+  graph.output("y", relu(graph, part));
+  EXPECT_TRUE(all_channels_last(graph)[part]);
+}
+
 TEST(Layouts, WhatNoConvolutionTouchesIsLeftAlone) {
   Graph graph;
   const ValueId x = graph.input("x", DType::f32, {1, 4, 8, 8});

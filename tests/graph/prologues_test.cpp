@@ -141,6 +141,76 @@ TEST(FusePrologues, TensorsOfAnotherKindAreNot) {
   }
 }
 
+// The product has the host's extents, and what is read has not.
+TEST(FusePrologues, AnInputThatRepeatsIsLeftAlone) {
+  Graph graph;
+  const ValueId plane = graph.input("plane", DType::f32, {1, 1, 3, 3}),
+                gate = graph.input("gate", DType::f32, {1, 2, 1, 1});
+  graph.output("y", conv(graph, tensor_op(graph, "mul", plane, gate), constant(graph, {4, 2, 1, 1})));
+  fuse_prologues(graph, one_second);
+  EXPECT_EQ(calls_of(graph).size(), 2U);
+}
+
+TEST(FusePrologues, NormalisationsWithCodeOrComputedParametersAreLeftAlone) {
+  Graph graph;
+  const ValueId y = activation(graph, "tanh", norm(graph, image(graph), {{2, 4}, {1, 7}, {0, 0}, {1, 1}}));
+  graph.output("y", conv(graph, y, constant(graph, {4, 2, 1, 1})));
+  fuse_elements(graph);
+  ASSERT_THAT(calls_of(graph), ElementsAre(HasSubstr("user"), "conv_forward"));
+  fuse_prologues(graph, one_second);
+  EXPECT_EQ(calls_of(graph).size(), 2U);
+
+  for (const char* computed : {"w", "b", "running_mean", "running_variance"}) {
+    Graph other;
+    const ValueId normalised = norm(other, image(other), {{2, 4}, {1, 7}, {0, 0}, {1, 1}});
+    other.output("y", conv(other, normalised, constant(other, {4, 2, 1, 1})));
+    const ValueId given = other.input("given", DType::f32, {1, 2, 1, 1});
+    for (Operand& input : std::get<Call>(other.nodes().front()).inputs) {
+      if (input.name == computed) input.value = given;
+    }
+    fuse_prologues(other, one_second);
+    EXPECT_EQ(calls_of(other).size(), 2U) << computed;
+  }
+}
+
+TEST(FusePrologues, ParametersBehindViewsAreConstants) {
+  Graph graph;
+  const ValueId normalised = norm(graph, image(graph), {{2, 4}, {1, 7}, {0, 0}, {1, 1}});
+  const ValueId flat = constant(graph, {2}, {3, 5}), shaped = graph.reshape(flat, {1, 2, 1, 1});
+  std::get<Call>(graph.nodes().front()).inputs[1].value = shaped;
+  std::swap(graph.nodes()[0], graph.nodes()[1]);
+  graph.output("y", conv(graph, normalised, constant(graph, {4, 2, 1, 1})));
+  fuse_prologues(graph, one_second);
+  ASSERT_THAT(calls_of(graph), ElementsAre("conv_forward user"));
+  EXPECT_FLOAT_EQ(floats_of(graph, operand_of(last_call(graph), "prologue.p0"))[1],
+                  static_cast<float>(5 / std::sqrt(1 + 1e-5)));
+}
+
+TEST(FusePrologues, OneBehindAnother) {
+  Graph graph;
+  ValueId y = image(graph);
+  for (int i = 0; i < 3; ++i) y = conv(graph, activation(graph, "tanh", y), constant(graph, {2, 2, 1, 1}));
+  graph.output("y", y);
+  fuse_prologues(graph, one_second);
+  EXPECT_THAT(calls_of(graph), ElementsAre("conv_forward user", "conv_forward user", "conv_forward user"));
+}
+
+TEST(FusePrologues, ACallTakesOneOnly) {
+  Graph graph;
+  ValueId y = image(graph);
+  for (int i = 0; i < 26; ++i) y = activation(graph, "tanh", y);
+  graph.output("y", conv(graph, y, constant(graph, {4, 2, 1, 1})));
+  fuse_prologues(graph, one_second);
+  EXPECT_THAT(calls_of(graph), ElementsAre("activation_forward tanh", "activation_forward tanh", "conv_forward user"));
+}
+
+TEST(FusePrologues, WhatLoadsMoreThanOnceIsLeftAlone) {
+  Graph graph;
+  graph.output("y", norm(graph, activation(graph, "tanh", image(graph)), {{2, 4}, {1, 7}, {0, 0}, {1, 1}}));
+  fuse_prologues(graph, one_second);
+  EXPECT_EQ(calls_of(graph).size(), 2U);
+}
+
 TEST(FusePrologues, FiltersOfMorePositionsAreLeftAlone) {
   Graph graph;
   graph.output("y", conv(graph, activation(graph, "tanh", image(graph)), constant(graph, {4, 2, 3, 3})));
