@@ -149,12 +149,33 @@ class Scheduler {
     }
   }
 
-  /// The outermost first: one inside another is written into that.
+  /// The last first: one inside another is written into that, and one whose parts all stand side by side in a later one
+  /// is there already, as the inputs of DenseNet's layers are.
   void place_concats() {
     for (size_t i = graph_.nodes().size(); i-- > 0;) {
       const Concat* concat = live_[i] ? std::get_if<Concat>(&graph_.nodes()[i]) : nullptr;
-      if (concat != nullptr && !places_[concat->result]) (void)place_at(concat->result, fresh(concat->result));
+      if (concat == nullptr || places_[concat->result]) continue;
+      if (const auto there = place_of_parts(*concat)) {
+        places_[concat->result] = there;
+      } else {
+        (void)place_at(concat->result, fresh(concat->result));
+      }
     }
+  }
+
+  /// The whole, if its parts lie in one buffer as it has them.
+  std::optional<Place> place_of_parts(const Concat& concat) const {
+    const std::optional<Place>& first = places_[concat.parts.front()];
+    if (!first) return std::nullopt;
+    Place whole = *first;
+    whole.region.extents = graph_.value(concat.result).extents;
+    bool there = true;
+    for_each_part(concat, whole, [&](ValueId part, const Place& at) {
+      const std::optional<Place>& place = places_[part];
+      there = there && place && place->buffer == at.buffer && place->region.offset == at.region.offset &&
+              place->region.strides == at.region.strides;
+    });
+    return there ? std::optional(std::move(whole)) : std::nullopt;
   }
 
   /// Where `id` is going to lie if nothing is done about it.

@@ -91,6 +91,31 @@ TEST(Schedule, ConcatsInsideConcatsShareOneBuffer) {
   }
 }
 
+// As DenseNet has them: each layer reads all results before it.
+TEST(Schedule, ConcatsOfEqualBeginningsShareOneBuffer) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {2, 2, 3, 3});
+  std::vector<ValueId> parts{relu(graph, x)};
+  for (int layer = 0; layer < 3; ++layer) parts.push_back(relu(graph, graph.concat(parts, 1)));
+  graph.output("y", relu(graph, graph.concat(parts, 1)));
+  const Schedule made = schedule(graph);
+  EXPECT_EQ(copies_in(made), 0U);
+  ASSERT_EQ(made.steps.size(), 5U);
+  // 16 channels in all: each result lies behind what it was computed from.
+  EXPECT_EQ(made.steps[2].request.at("x").print(), "f32:2x4x3x3:144,9,3,1");
+  EXPECT_EQ(made.steps[2].arguments[0].buffer, made.steps[2].arguments[1].buffer);
+  EXPECT_EQ(made.steps[2].arguments[1].offset, 4 * 9 * 4);
+}
+
+TEST(Schedule, ConcatsOfOtherOrdersDoNot) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {2, 2, 3, 3});
+  const ValueId a = relu(graph, x), b = relu(graph, a), c = relu(graph, b);
+  graph.output("swapped", relu(graph, graph.concat({b, a}, 1)));
+  graph.output("y", relu(graph, graph.concat({a, b, c}, 1)));
+  EXPECT_EQ(copies_in(schedule(graph)), 2U);
+}
+
 TEST(Schedule, CopiesAPartThatStandsTwice) {
   Graph graph;
   const ValueId a = relu(graph, graph.input("x", DType::f32, {2, 2}));
