@@ -57,32 +57,77 @@ std::string share_text(double seconds, const Layer& layer, double sum) {
                      percent_text(seconds / sum));
 }
 
-// The layers in the order of their tuned time; those that are too little to be seen together at the end.
+double sum_of(const std::vector<Layer>& layers, double Layer::*seconds) {
+  double sum = 0;
+  for (const Layer& layer : layers) sum += layer.*seconds;
+  return sum;
+}
+
+using Group = std::vector<const Layer*>;
+
+double sum_of(const Group& group, double Layer::*seconds) {
+  double sum = 0;
+  for (const Layer* layer : group) sum += layer->*seconds;
+  return sum;
+}
+
+// What has a part of a stacked bar: layers, those with the most tuned time first; then several of one operation; then
+// what even so is too short to be seen.
+std::vector<Group> groups_of(const std::vector<Layer>& layers) {
+  constexpr size_t most_alone = 12;
+  const double least = 0.025 * sum_of(layers, &Layer::tuned);
+  const auto longer = [](const Group& a, const Group& b) {
+    return sum_of(a, &Layer::tuned) > sum_of(b, &Layer::tuned);
+  };
+  std::vector<Group> alone;
+  for (const Layer& layer : layers) alone.push_back({&layer});
+  std::stable_sort(alone.begin(), alone.end(), longer);
+  std::vector<Group> groups;
+  std::map<std::string, Group> by_operation;
+  for (const Group& one : alone) {
+    const Layer* const layer = one.front();
+    if (groups.size() < most_alone && layer->tuned >= least) {
+      groups.push_back(one);
+    } else {
+      by_operation[layer->result->request.operation].push_back(layer);
+    }
+  }
+  const auto first_of_several = static_cast<std::ptrdiff_t>(groups.size());
+  Group others;
+  for (const auto& [operation, several] : by_operation) {
+    if (several.size() > 1 && sum_of(several, &Layer::tuned) >= least) {
+      groups.push_back(several);
+    } else {
+      others.insert(others.end(), several.begin(), several.end());
+    }
+  }
+  std::stable_sort(groups.begin() + first_of_several, groups.end(), longer);
+  if (!others.empty()) groups.push_back(others);
+  return groups;
+}
+
+// "12 of conv_forward", "5 others".
+std::string label_of(const Group& group) {
+  const std::string& operation = group.front()->result->request.operation;
+  const bool same = std::all_of(group.begin(), group.end(),
+                                [&](const Layer* layer) { return layer->result->request.operation == operation; });
+  return fmt::format("{} {}", group.size(), same ? "of " + operation : "others");
+}
+
 std::vector<Part> parts_of(const std::vector<Layer>& layers, double Layer::*seconds) {
-  constexpr double least_share = 0.025;
-  constexpr size_t most_parts = 12;
-  double tuned = 0, sum = 0;
-  std::vector<const Layer*> order;
-  for (const Layer& layer : layers) {
-    order.push_back(&layer);
-    tuned += layer.tuned;
-    sum += layer.*seconds;
-  }
-  std::stable_sort(order.begin(), order.end(), [](const Layer* a, const Layer* b) { return a->tuned > b->tuned; });
+  const double sum = sum_of(layers, seconds);
   std::vector<Part> parts;
-  Part others;
-  for (size_t i = 0; i < order.size(); ++i) {
-    const Layer& layer = *order[i];
-    if (i + 1 < order.size() && (i >= most_parts || layer.tuned < least_share * tuned)) break;
-    parts.push_back({layer.number, summary(layer.result->request),
-                     fmt::format("{}: {}", numbered(layer), share_text(layer.*seconds, layer, sum)), layer.*seconds});
-  }
-  for (size_t i = parts.size(); i < order.size(); ++i) others.seconds += order[i]->*seconds;
-  if (parts.size() < order.size()) {
-    others.label = fmt::format("{} others", order.size() - parts.size());
-    others.title = fmt::format("{}: {}, {} of the time", others.label, time_text(others.seconds),
-                               percent_text(others.seconds / sum));
-    parts.push_back(others);
+  for (const Group& group : groups_of(layers)) {
+    const Layer& first = *group.front();
+    const double time = sum_of(group, seconds);
+    if (group.size() == 1) {
+      parts.push_back({first.number, summary(first.result->request),
+                       fmt::format("{}: {}", numbered(first), share_text(time, first, sum)), time});
+    } else {
+      const std::string label = label_of(group);
+      parts.push_back(
+          {0, label, fmt::format("{}: {}, {} of the time", label, time_text(time), percent_text(time / sum)), time});
+    }
   }
   return parts;
 }
@@ -100,25 +145,22 @@ std::string names_of(const std::vector<Part>& parts, double sum) {
   return text + "</ul>\n";
 }
 
-double sum_of(const std::vector<Layer>& layers, double Layer::*seconds) {
-  double sum = 0;
-  for (const Layer& layer : layers) sum += layer.*seconds;
-  return sum;
-}
-
 std::string where_time_goes(const TuneReport& report, const std::vector<Layer>& layers) {
   const double tuned = sum_of(layers, &Layer::tuned), fallback = sum_of(layers, &Layer::fallback);
   const double whole = std::max(tuned, fallback);
   const std::vector<Part> parts = parts_of(layers, &Layer::tuned);
+  double estimated = 0;
+  for (const Layer& layer : layers) estimated += layer.times.estimated ? layer.tuned : 0;
+  std::string kind(kind_of_time(report.apparatus));
+  if (estimated > 0) kind += fmt::format(", ~{} of it estimated", time_text(estimated));
   return fmt::format(
       "<section>\n<h2>Where the time goes</h2>\n<figure class=\"stacks\">\n<p>{}tuned: <strong>{}</strong> {}</p>\n{}\n"
       "<p>{}default choices: <strong>{}</strong> {}</p>\n{}\n{}<figcaption>One pass through all layers. Each part is "
-      "the "
-      "time of a layer, times its count, with the layer's number; the longest come first, and what is too short to be "
-      "seen stands together at the end.</figcaption>\n</figure>\n</section>\n",
-      glyph(Mark::tuned), time_text(tuned), kind_of_time(report.apparatus), stacked_bar(parts, whole, Mark::tuned),
-      glyph(Mark::fallback), time_text(fallback), kind_of_time(report.apparatus),
-      stacked_bar(parts_of(layers, &Layer::fallback), whole, Mark::fallback), names_of(parts, tuned));
+      "the time of a layer, times its count, with the layer's number. The longest come first; those that are too short "
+      "to be seen stand together at the end, by operation.</figcaption>\n</figure>\n</section>\n",
+      glyph(Mark::tuned), time_text(tuned), kind, stacked_bar(parts, whole, Mark::tuned), glyph(Mark::fallback),
+      time_text(fallback), kind, stacked_bar(parts_of(layers, &Layer::fallback), whole, Mark::fallback),
+      names_of(parts, tuned));
 }
 
 RooflinePoint point_of(const TuneReport& report, const Layer& layer, const Roofline& bound, double sum) {

@@ -34,7 +34,7 @@ std::string shortened(const std::string& label, size_t room) {
 
 // What stands in a part: its number, and as much of its name as fits; only the name of what has no number.
 std::string part_text(const Part& part, double percent) {
-  const size_t least_letters = part.number == 0 ? part.label.size() : 14;
+  const size_t least_letters = std::min<size_t>(14, part.label.size());
   const std::string number = part.number == 0 ? "" : std::to_string(part.number);
   const auto letters_in = [&](double padding) {
     return static_cast<size_t>(std::max(0.0, (percent * pixels_per_percent - padding) / pixels_per_letter));
@@ -106,13 +106,14 @@ std::string roofs_text(const Frame& frame, double bytes_per_second, const std::v
   // Left of the slope nothing else can stand.
   text += fmt::format(R"(<text class="roof" x="{:.2f}%" y="{:.1f}" dx="-6" text-anchor="end">memory {}</text>)",
                       frame.x(ridge), frame.y(highest) - 20, rate_text(bytes_per_second, "B/s"));
-  double lowest_text = -plot_height;
+  double text_above = -plot_height;
   for (const Roof& roof : roofs) {
     const double level = frame.y(roof.flops_per_second);
     text += fmt::format(R"(<line class="roofline" x1="{0:.2f}%" y1="{1:.1f}" x2="100%" y2="{1:.1f}"/>)",
                         frame.x(roof.flops_per_second / bytes_per_second), level);
-    lowest_text = std::max(lowest_text + 14, level - 6);
-    text += fmt::format(R"(<text class="roof" x="100%" y="{:.1f}" text-anchor="end">{} {}</text>)", lowest_text,
+    const bool room_above = level - 6 >= text_above + 18;
+    text_above = room_above ? level - 6 : std::max(level + 13, text_above + 14);
+    text += fmt::format(R"(<text class="roof" x="100%" y="{:.1f}" text-anchor="end">{} {}</text>)", text_above,
                         escaped(roof.label), rate_text(roof.flops_per_second, "FLOP/s"));
   }
   return text;

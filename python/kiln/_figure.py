@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .tuning import TunedLayer, TuneResult
 
 LEAST_SHARE = 0.025  # of the time: what is less stands together, as in `kiln tune --report`
-MOST_PARTS = 12
+MOST_ALONE = 12
 COLOUR_OF_OTHERS = "0.6"
 
 
@@ -27,6 +27,10 @@ class Layer:
     number: int  # from 1, in the order of the result
     found: TunedLayer
     seconds: float  # of one run
+
+    @property
+    def operation(self) -> str:
+        return self.found.request.partition(" ")[0]
 
     @property
     def tuned(self) -> float:
@@ -44,12 +48,29 @@ def layers_of(result: TuneResult) -> list[Layer]:
     return [Layer(i, layer, time) for i, (layer, time) in enumerate(zip(result.layers, times), 1) if time]
 
 
-def parts_of(layers: list[Layer]) -> tuple[list[Layer], list[Layer]]:
-    """Those that have a part of the bar to themselves, the longest first, and the others; never one other alone."""
+def parts_of(layers: list[Layer]) -> list[list[Layer]]:
+    """What has a part of a stacked bar: layers, the longest first; several of one operation; what is still too short."""
+    least = LEAST_SHARE * _time(layers)
     order = sorted(layers, key=lambda layer: -layer.tuned)
-    least = LEAST_SHARE * sum(layer.tuned for layer in layers)
-    own = [layer for layer in order[:MOST_PARTS] if layer.tuned >= least]
-    return (order, []) if len(order) - len(own) == 1 else (own, order[len(own) :])
+    alone = [[layer] for layer in order[:MOST_ALONE] if layer.tuned >= least]
+    by_operation: dict[str, list[Layer]] = {}
+    for layer in order[len(alone) :]:
+        by_operation.setdefault(layer.operation, []).append(layer)
+    groups = [group for group in by_operation.values() if len(group) > 1 and _time(group) >= least]
+    others = [layer for group in by_operation.values() if group not in groups for layer in group]
+    return [*alone, *sorted(groups, key=lambda group: -_time(group)), *([others] if others else [])]
+
+
+def _time(layers: list[Layer]) -> float:
+    return sum(layer.tuned for layer in layers)
+
+
+def _name(part: list[Layer], whole: float) -> str:
+    """For the legend: "3: conv ... (12.5%)", "12 of conv_forward (20.0%)", "5 others (3.1%)"."""
+    operations = {layer.operation for layer in part}
+    what = f"of {operations.pop()}" if len(operations) == 1 else "others"
+    name = f"{part[0].number}: {part[0].found.label}" if len(part) == 1 else f"{len(part)} {what}"
+    return f"{name} ({_time(part) / whole:.1%})"
 
 
 def draw(result: TuneResult, heading: str) -> Figure:
@@ -61,46 +82,39 @@ def draw(result: TuneResult, heading: str) -> Figure:
         raise MissingLibrary("a figure needs matplotlib, which is not installed", "pip install matplotlib") from error
 
     layers = layers_of(result)
-    own, others = parts_of(layers)
+    parts = parts_of(layers)
     tints = matplotlib.colormaps["tab20"].colors
-    colours = {layer.number: tints[i % len(tints)] for i, layer in enumerate(own)}
+    colours = {part[0].number: tints[i] for i, part in enumerate(parts) if len(part) == 1}
     figure = Figure(figsize=(10, 10), layout="constrained")
     figure.suptitle(heading)
     bars, roofline, gains = figure.subplots(3, 1, height_ratios=[1.2, 3, 1])
-    parts = _draw_bars(bars, own, others, colours)
+    drawn = _draw_bars(bars, parts, colours)
     _draw_roofline(roofline, layers, colours, result.data["peak_bytes_per_second"])
     _draw_gains(gains, layers, colours)
-    if parts:
-        figure.legend(parts, _names(own, others), loc="outside lower center", ncols=2, fontsize="small")
+    if drawn:
+        names = [_name(part, _time(layers)) for part in parts]
+        figure.legend(drawn, names, loc="outside lower center", ncols=2, fontsize="small")
     return figure
 
 
-def _names(own: list[Layer], others: list[Layer]) -> list[str]:
-    """Of the parts of the tuned bar, for the legend."""
-    rest = sum(layer.tuned for layer in others)
-    whole = sum(layer.tuned for layer in own) + rest
-    names = [f"{layer.number}: {layer.found.label} ({layer.tuned / whole:.1%})" for layer in own]
-    return [*names, f"{len(others)} others ({rest / whole:.1%})"] if others else names
-
-
-def _draw_bars(axes: Axes, own: list[Layer], others: list[Layer], colours: dict[int, Any]) -> list[Any]:
+def _draw_bars(axes: Axes, parts: list[list[Layer]], colours: dict[int, Any]) -> list[Any]:
     """One pass through all layers: with what tuning found, below it by default. Returns the parts of the first."""
     rows = {
-        "tuned": ([layer.tuned for layer in own], sum(layer.tuned for layer in others)),
-        "default": ([layer.untuned for layer in own], sum(layer.untuned for layer in others)),
+        "tuned": [sum(layer.tuned for layer in part) for part in parts],
+        "default": [sum(layer.untuned for layer in part) for part in parts],
     }
-    longest = max(sum(times) + rest for times, rest in rows.values())
+    longest = max(sum(times) for times in rows.values())
+    greys = ["0.55", "0.65", "0.75", "0.85"]
     drawn: dict[str, list[Any]] = {name: [] for name in rows}
-    for name, (times, rest) in rows.items():
+    for name, times in rows.items():
         left = 0.0
-        for layer, seconds in zip(own, times):
-            drawn[name] += axes.barh(name, seconds, left=left, color=colours[layer.number], edgecolor="white")
+        for part, seconds in zip(parts, times):
+            colour = colours.get(part[0].number, greys[len(drawn[name]) % len(greys)])
+            drawn[name] += axes.barh(name, seconds, left=left, color=colour, edgecolor="white")
             left += seconds
-            if seconds >= LEAST_SHARE * longest:
-                axes.text(left - seconds / 2, name, str(layer.number), ha="center", va="center")
-        if others:
-            drawn[name] += axes.barh(name, rest, left=left, color=COLOUR_OF_OTHERS, edgecolor="white")
-    axes.set_yticks([0, 1], [f"{name}\n{time_text(sum(times) + rest)}" for name, (times, rest) in rows.items()])
+            if len(part) == 1 and seconds >= LEAST_SHARE * longest:
+                axes.text(left - seconds / 2, name, str(part[0].number), ha="center", va="center")
+    axes.set_yticks([0, 1], [f"{name}\n{time_text(sum(times))}" for name, times in rows.items()])
     axes.invert_yaxis()
     axes.xaxis.set_major_formatter(lambda seconds, _: time_text(seconds) if seconds > 0 else "0")
     axes.set_title("Where the time goes: one pass through all layers")
@@ -123,9 +137,12 @@ def _draw_roofline(axes: Axes, layers: list[Layer], colours: dict[int, Any], ban
     axes.plot([low, ridge], [low * bandwidth, ridge * bandwidth], "k--", label="memory")
     axes.annotate(f"memory {rate_text(bandwidth, 'B/s')}", (ridge, ridge * bandwidth), (-4, 16),
                   textcoords="offset points", ha="right")  # fmt: skip
-    for name, peak in roofs.items():
+    above = math.inf
+    for name, peak in sorted(roofs.items(), key=lambda roof: -roof[1]):
         axes.plot([peak / bandwidth, high], [peak, peak], "k--", label=name)
-        axes.annotate(f"{name} {rate_text(peak, 'FLOP/s')}", (high, peak), (0, 4), textcoords="offset points", ha="right")
+        place = (0, 4) if above > 4 * peak else (0, -12)  # below its line where another is close
+        axes.annotate(f"{name} {rate_text(peak, 'FLOP/s')}", (high, peak), place, textcoords="offset points", ha="right")
+        above = peak
     for layer, x in zip(computing, across):
         colour, rate = colours.get(layer.number, COLOUR_OF_OTHERS), layer.found.data["flops"] / layer.seconds
         if layer.found.default_seconds is not None:

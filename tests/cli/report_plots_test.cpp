@@ -187,6 +187,14 @@ TEST(GainPlot, HasRoomForOneLayerAndForManyOf) {
   }
 }
 
+TEST_F(RooflinePlot, WritesNamesOfRoofsThatAreCloseInDifferentPlaces) {
+  const std::string text = roofline_plot(1e12, {{"a", 10e12}, {"b", 11e12}, {"c", 12e12}}, {{1, "", 1, 1e3, 0, 1}});
+  const auto names = numbers_in(text, R"-(class="roof" x="100%" y="([-\d.]+)")-");
+  ASSERT_EQ(names.size(), 3U);
+  EXPECT_GE(names[1][0] - names[0][0], 13);
+  EXPECT_GE(names[2][0] - names[1][0], 13);
+}
+
 // Layers of an H200: `count` of 2 us each that take 3 us by default.
 class Figures : public testing::Test {
  protected:
@@ -297,6 +305,7 @@ TEST_F(Figures, MarkEstimatesAndTellNoGainOfThem) {
   left.fallback = Candidate{{"usual", Config()}, {.seconds = 7e-6}};
   EXPECT_THAT(text(), HasSubstr("~7.00 us, 100.0% of the time"));
   EXPECT_THAT(text(), HasSubstr("usual -: ~7.00 us estimated"));
+  EXPECT_THAT(text(), HasSubstr("<strong>7.00 us</strong> modelled, ~7.00 us of it estimated"));
   EXPECT_THAT(text(), Not(HasSubstr("Gains by tuning")));
   EXPECT_THAT(text(), Not(HasSubstr("class=\"rise\"")));
 }
@@ -318,10 +327,23 @@ TEST_F(FiguresOf300, GroupWhatIsTooShortToBeSeen) {
   ASSERT_EQ(bars.size(), 2U);
   for (const std::string& bar : bars) EXPECT_EQ(parts_in(bar).size(), 2U);
   EXPECT_THAT(bars[0], HasSubstr("#layer-42"));
-  EXPECT_THAT(bars[0], HasSubstr("299 others: 598.00 us, 59.9% of the time"));
+  EXPECT_THAT(bars[0], HasSubstr("299 of gemm: 598.00 us, 59.9% of the time"));
   EXPECT_NEAR(widths_in(bars[1]), 100, 0.01);
   EXPECT_NEAR(widths_in(bars[0]), 100 * 2.0 / 3, 0.01);
   EXPECT_EQ(dots_in(text()).size(), 300U);
+}
+
+TEST_F(FiguresOf300, GroupByOperationWhereAllAreShort) {
+  for (size_t i = 0; i < 100; ++i) results_[i].request = Request::parse("softmax_forward x=f32:64x1000");
+  results_[200].request = Request::parse("pool_forward x=f32:1x4x8x8 window=2");
+  results_[201].request = Request::parse("tensor_set y=f32:4x16");
+  const std::string bar = bars_in(text())[0];
+  const auto parts = parts_in(bar);
+  ASSERT_EQ(parts.size(), 3U);
+  EXPECT_NEAR(parts[0][1], 100 * 2.0 / 3 * 198 / 300, 0.01);
+  EXPECT_THAT(bar, HasSubstr(">198 of gemm<"));
+  EXPECT_THAT(bar, HasSubstr(">100 of softmax_forw…<"));
+  EXPECT_THAT(bar, HasSubstr("<title>2 others: 4.00 us"));
 }
 
 TEST_F(Figures, ShowASingleShortLayerByItself) {

@@ -98,13 +98,22 @@ def test_the_figure_puts_dots_on_the_roofline(matplotlib):
 
 
 def test_the_figure_of_many_layers_groups_the_short_ones(matplotlib, tmp_path):
-    layers = [layer(f"<layer> & {i}", 1e-6, 1e-6) for i in range(299)]
+    layers = [layer(f"copy <{i}> & more", 1e-6, 1e-6) for i in range(299)]
     figure = result(layer("conv", 3e-4, 3e-4), *layers).figure()
     assert widths(figure, 0) == pytest.approx([3e-4, 2.99e-4])
-    assert legend(figure) == ["1: conv (50.1%)", "299 others (49.9%)"]
+    assert legend(figure) == ["1: conv (50.1%)", "299 of copy (49.9%)"]
     assert len(dots(figure)) == 300 and len(figure.axes[2].patches) == 300
     figure.savefig(tmp_path / "many.png")
     assert (tmp_path / "many.png").stat().st_size > 10_000
+
+
+def test_what_is_short_stands_together_by_operation(matplotlib):
+    layers = [layer(f"{operation} {i}", 1e-6) for operation, count in (("gemm", 60), ("copy", 90), ("sum", 1)) for i in range(count)]
+    assert legend(result(*layers, layer("mean 1", 1e-6)).figure()) == [
+        "90 of copy (59.2%)",
+        "60 of gemm (39.5%)",
+        "2 others (1.3%)",
+    ]
 
 
 def test_the_figure_takes_estimates_and_layers_without_any_time(matplotlib, tmp_path):
