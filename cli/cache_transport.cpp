@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,6 +15,7 @@
 #include "commands.h"
 #include "input.h"
 #include "kiln/base/environment.h"
+#include "kiln/base/error.h"
 #include "kiln/base/output_file.h"
 #include "kiln/runtime/pack_check.h"
 #include "kiln/runtime/settings.h"
@@ -151,8 +154,44 @@ Json json_of(const TakenIn& taken) {
           {"remarks", taken.remarks}};
 }
 
-// Import and merge: one takes packs, the other also databases.
-int take_in(const Options& options, bool databases_too) {
+// The databases and packs in `folder`, in the order of their names; not the one that is written to.
+std::vector<std::string> files_in(const std::string& folder, const std::string& target) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::filesystem::path& path = entry.path();
+    std::error_code error;
+    const bool is_target = std::filesystem::equivalent(path, target, error);
+    if (entry.is_regular_file() && !is_target && (path.extension() == ".db" || path.extension() == ".pack")) {
+      files.push_back(path);
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+// `given`, with what is in a folder in place of it.
+std::vector<std::string> with_files_of_folders(const std::vector<std::string>& given, const std::string& target) {
+  std::vector<std::string> files;
+  for (const std::string& path : given) {
+    if (!std::filesystem::is_directory(path)) {
+      files.push_back(path);
+      continue;
+    }
+    const std::vector<std::string> inside = files_in(path, target);
+    if (inside.empty()) {
+      throw Error(ErrorCode::io_error, fmt::format("{} holds no database and no pack", path),
+                  "give a folder of files .db and .pack, such as that of `kiln tune --db-dir`");
+    }
+    files.insert(files.end(), inside.begin(), inside.end());
+  }
+  return files;
+}
+
+// Import and merge: one takes packs, the other also databases, and folders of either.
+int take_in(Options options, bool databases_too) {
+  if (databases_too) {
+    options.files = with_files_of_folders(options.files, database_path(options.database, read_environment()));
+  }
   for (const std::string& path : options.files) require_file(path);
   const Environment environment = read_environment();
   cache::Database database = open_or_fail(database_path(options.database, environment), cache::OpenMode::read_write);
@@ -160,16 +199,22 @@ int take_in(const Options& options, bool databases_too) {
   const Expressions expressions = read_expressions(options.expressions);
   size_t refused = 0;
   Json files = Json::array();
+  std::optional<Error> failed;  // the first: one file that cannot be read keeps no other out
   for (const std::string& path : options.files) {
-    const TakenIn taken = databases_too && !is_pack(path) ? merge_database(database, path)
-                                                          : import_pack(database, path, catalogue, expressions);
-    refused += taken.refused_lines.value_or(0);
-    if (options.output.json)
-      files.push_back(json_of(taken));
-    else
-      print(taken);
+    try {
+      const TakenIn taken = databases_too && !is_pack(path) ? merge_database(database, path)
+                                                            : import_pack(database, path, catalogue, expressions);
+      refused += taken.refused_lines.value_or(0);
+      if (options.output.json)
+        files.push_back(json_of(taken));
+      else
+        print(taken);
+    } catch (const Error& error) {
+      if (!failed) failed = error;
+    }
   }
   if (options.output.json) print_json({{"database", database.path()}, {"files", files}});
+  if (failed) throw Error(*failed);
   return refused == 0 ? success : failed_check;
 }
 
@@ -209,7 +254,9 @@ void add_cache_transport(CLI::App& cache, int& exit_code) {
   options->output.add_json_to(*importing);
   CLI::App* merging = add(cache, "merge", "take over into the database (--db) what other databases and packs hold",
                           "kiln cache merge --db all.db a.pack b.db", options, merge, exit_code);
-  merging->add_option("files", options->files, "databases and packs to read; of packs, every line is checked")
+  merging
+      ->add_option("files", options->files,
+                   "databases and packs to read, and folders of them; of packs, every line is checked")
       ->required();
   add_expressions_to(*merging, options->expressions);
   options->output.add_json_to(*merging);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -18,8 +19,10 @@
 #include "kiln/base/error.h"
 #include "kiln/base/output_file.h"
 #include "kiln/cache/record.h"
+#include "kiln/prediction.h"
 #include "kiln/runtime/settings.h"
 #include "kiln/runtime/tuning.h"
+#include "kiln/tuner/shard.h"
 #include "output.h"
 #include "progress_display.h"
 #include "report/page.h"
@@ -31,7 +34,7 @@ namespace {
 struct TuneOptions {
   Input input;
   DeviceChoice device;
-  std::string database;
+  std::string database, database_folder;
   std::string search = "model";
   size_t candidates = 16;
   uint64_t seed = 1;
@@ -71,6 +74,20 @@ class StopOnInterrupt {
   struct sigaction previous_ {};
 };
 
+// Each shard has a database of its own in --db-dir, so that no two machines write one file.
+std::string database_in_folder(const TuneOptions& options) {
+  std::error_code error;
+  std::filesystem::create_directories(options.database_folder, error);
+  if (error) {
+    throw Error(ErrorCode::io_error,
+                fmt::format("--db-dir {} cannot be made: {}", options.database_folder, error.message()),
+                "give a folder that can be written");
+  }
+  if (options.shard.empty()) return options.database_folder + "/all.db";
+  const tuner::Shard shard = tuner::Shard::parse(options.shard);
+  return fmt::format("{}/shard-{}-of-{}.db", options.database_folder, shard.index, shard.count);
+}
+
 // Whether the user wants nothing kept: --db off, or KILN_CACHE=off.
 bool keeps_nothing(const TuneOptions& options, const Environment& environment) {
   return (options.database.empty() ? environment.cache.value_or("") : options.database) == "off";
@@ -107,10 +124,35 @@ tuner::SessionOptions session_options(const TuneOptions& options, double spent) 
   return session;
 }
 
-void keep_shard(std::vector<tuner::Job>& jobs, const std::string& text) {
-  if (text.empty()) return;
+// Seconds of tuning that one variant takes, roughly: a compilation, and its runs. Of no device in particular, so that
+// the jobs of an array agree on who does what wherever they run.
+double expected_seconds(const Request& request) {
+  constexpr double compilation = 0.4, runs = 100;
+  try {
+    return compilation + runs * predicted_seconds(request);
+  } catch (const Error&) {
+    return compilation;  // nothing serves it: the session says why
+  }
+}
+
+// Leaves the jobs of one shard, and gives back the requests of the others.
+std::vector<std::string> keep_shard(std::vector<tuner::Job>& jobs, const std::string& text) {
+  if (text.empty()) return {};
   const tuner::Shard shard = tuner::Shard::parse(text);
-  std::erase_if(jobs, [&](const tuner::Job& job) { return !shard.contains(job.request.key()); });
+  std::vector<tuner::Load> loads;
+  for (const tuner::Job& job : jobs) loads.push_back({job.request.key(), expected_seconds(job.request)});
+  const std::vector<uint64_t> shards = tuner::shards_of(loads, shard.count);
+  std::vector<tuner::Job> kept;
+  std::vector<std::string> left_out;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    if (shards[i] == shard.index) {
+      kept.push_back(std::move(jobs[i]));
+    } else {
+      left_out.push_back(loads[i].key);
+    }
+  }
+  jobs = std::move(kept);
+  return left_out;
 }
 
 bool was_stopped(const std::vector<tuner::JobResult>& results) {
@@ -149,7 +191,7 @@ int tune(const TuneOptions& options) {
   std::optional<OutputFile> page;  // before hours of tuning: a path that cannot be written is known at once
   if (!options.report.empty()) page.emplace("the report", options.report);
   Workload workload = read_workload(options.input);
-  keep_shard(workload.jobs, options.shard);
+  const std::vector<std::string> left_out = keep_shard(workload.jobs, options.shard);
   const Environment environment = options.device.environment();
   const Catalogue catalogue = catalogue_of(environment);
   (void)session_options(options, 0);  // what is wrong with them is said before anything is begun
@@ -181,11 +223,18 @@ int tune(const TuneOptions& options) {
                           command_line(options),
                           cache::format_utc(cache::utc_now_ms()),
                           calibration};
-  if (options.output.json)
-    print_json(json_of(report));
-  else
+  if (options.output.json) {
+    nlohmann::ordered_json json = json_of(report);
+    if (!options.shard.empty()) json["shard"] = {{"part", options.shard}, {"left_out", left_out}};
+    print_json(json);
+  } else {
     fmt::print("{}", options.device.heading(report.apparatus.device, report.apparatus.driver_description) +
                          print_table(report, options.output));
+    if (!options.shard.empty()) {
+      fmt::print("shard {}: {} of {} layers; the rest is left to the other shards\n", options.shard,
+                 workload.jobs.size(), workload.jobs.size() + left_out.size());
+    }
+  }
   if (page) {
     page->write(print_page(report));
     page->publish();
@@ -203,6 +252,11 @@ void add_tune(CLI::App& app, int& exit_code) {
   options->input.add_to(*command);
   options->device.add_to(*command);
   add_database_option(*command, options->database);
+  command
+      ->add_option("--db-dir", options->database_folder,
+                   "a folder in which each shard has a database of its own: for file systems of a network")
+      ->type_name("DIR")
+      ->excludes("--db");
   command->add_option("--search", options->search, "model, random, exhaustive or local")
       ->check(one_of({"model", "random", "exhaustive", "local"}));
   command
@@ -213,7 +267,7 @@ void add_tune(CLI::App& app, int& exit_code) {
       ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
   command->add_option("--budget", options->budget, "most seconds for the whole command")->check(number_above_zero());
   add_run_limit_to(*command, options->run_limit);
-  command->add_option("--shard", options->shard, "i/N: only the i-th (from 0) of N equal parts of the layers");
+  command->add_option("--shard", options->shard, "i/N: only the i-th (from 0) of N parts that take about equally long");
   command->add_option("--report", options->report, "also write everything that was found as a page: out.html");
   options->output.add_to(*command);
   CLI::Option* quiet = command->add_flag(
@@ -226,7 +280,10 @@ void add_tune(CLI::App& app, int& exit_code) {
   command->footer(
       "Every finished variant is stored at once: stop it at any time, and the same command goes on.\n"
       "Example: kiln tune examples/models/resnet18.onnx --dtype f16 --layout nhwc --batch 32 --budget 600");
-  command->callback([options, &exit_code] { exit_code = tune(*options); });
+  command->callback([options, &exit_code] {
+    if (!options->database_folder.empty()) options->database = database_in_folder(*options);
+    exit_code = tune(*options);
+  });
 }
 
 }  // namespace kiln::cli

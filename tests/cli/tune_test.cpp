@@ -190,9 +190,49 @@ TEST_F(TuneTest, CtrlCEndsItBetweenTwoTrialsAndKeepsWhatWasMeasured) {
 }
 
 TEST_F(TuneTest, ShardsCoverEveryLayerOnce) {
-  size_t layers = 0;
-  for (const char* shard : {"0/2", "1/2"}) layers += tune({"--shard", shard})["layers"].size();
+  size_t layers = 0, left_out = 0;
+  for (const char* shard : {"0/2", "1/2"}) {
+    const nlohmann::json part = tune({"--shard", shard});
+    layers += part["layers"].size();
+    left_out += part["shard"]["left_out"].size();
+  }
   EXPECT_EQ(layers, 3u);
+  EXPECT_EQ(left_out, 3u);
+}
+
+// As an array of jobs does it: a database for each, and a merge job that may run at any time, and again.
+TEST_F(TuneTest, ShardsKeepDatabasesOfTheirOwnAndAMergeTakesTheFolder) {
+  const auto tune_shard = [&](const std::string& shard) {
+    const Outcome outcome = kiln(
+        {"tune", write("requests.txt", requests), "--db-dir", path("fleet"), "--shard", shard, "--candidates", "2"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return outcome.out;
+  };
+  const auto merge = [&] { return kiln({"cache", "merge", "--db", path("fleet/merged.db"), path("fleet")}); };
+  EXPECT_THAT(tune_shard("0/2"), HasSubstr("of 3 layers; the rest is left to the other shards"));
+  EXPECT_EQ(merge().exit_code, 0);
+  tune_shard("1/2");
+  const Outcome merged = merge();
+  EXPECT_EQ(merged.exit_code, 0) << merged.err;
+  EXPECT_THAT(merged.out, HasSubstr("shard-0-of-2.db: 0 records added"));
+  EXPECT_THAT(merged.out, HasSubstr("shard-1-of-2.db"));
+  EXPECT_THAT(merged.out, Not(HasSubstr("merged.db:"))) << "it is not merged into itself";
+  const Outcome run = kiln({"run", path("requests.txt"), "--db", path("fleet/merged.db")});
+  EXPECT_THAT(run.out, Not(HasSubstr("estimate"))) << "every layer has been tuned";
+  EXPECT_THAT(tune_shard("0/2"), HasSubstr("2 candidates tried, 2 of them known from before"));
+}
+
+TEST_F(TuneTest, AFileThatCannotBeReadKeepsNoOtherOutOfAMerge) {
+  std::filesystem::create_directories(path("fleet"));
+  write("fleet/a.db", "this is no database");
+  kiln({"tune", "softmax_forward x=f32:3x100", "--db", path("fleet/b.db"), "--candidates", "1"});
+  const Outcome merged = kiln({"cache", "merge", "--db", path("merged.db"), path("fleet")});
+  EXPECT_THAT(merged.out, HasSubstr("b.db: 1 records added"));
+  EXPECT_EQ(merged.exit_code, 4);
+  EXPECT_THAT(merged.err, HasSubstr("fleet/a.db"));
+  std::filesystem::create_directories(path("empty"));
+  EXPECT_THAT(kiln({"cache", "merge", "--db", path("merged.db"), path("empty")}).err,
+              HasSubstr("holds no database and no pack"));
 }
 
 TEST_F(TuneTest, PlainLinesOfProgressWhereThereIsNoTerminal) {

@@ -137,16 +137,4 @@ struct Prospect {
 /// layer is at its roofline.
 double worth_of(const Prospect& prospect);
 
-/// One of `count` equal parts of a plan.
-struct Shard {
-  uint64_t index = 0;  ///< From 0
-  uint64_t count = 1;
-
-  /// Parses `i/N` with 0 <= i < N, as index jobs number themselves. Throws Error(parse_error).
-  static Shard parse(const std::string& text);
-  /// Whether the request with this key belongs to this part: by a hash of the key that never changes, so that shards
-  /// agree without talking.
-  bool contains(const std::string& key) const;
-};
-
 }  // namespace kiln::tuner
