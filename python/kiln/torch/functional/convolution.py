@@ -21,9 +21,15 @@ from ._arguments import (
 from .activation import with_epilogue
 
 __all__ = [
-    *("conv1d", "conv2d", "conv3d"),
-    *("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
-    *("local_conv1d", "local_conv2d", "local_conv3d"),
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "local_conv1d",
+    "local_conv2d",
+    "local_conv3d",
 ]
 
 _EPILOGUE = """
