@@ -59,12 +59,10 @@ std::vector<uint64_t> shards_of(std::span<const Load> loads, uint64_t count) {
     std::vector<std::pair<uint64_t, uint64_t>> wanted;
     for (uint64_t shard = 0; shard < taken.size(); ++shard) wanted.emplace_back(preference(load.key, shard), shard);
     std::sort(wanted.rbegin(), wanted.rend());
-    const auto found = std::find_if(wanted.begin(), wanted.end(), [&](const auto& each) {
-      return taken[each.second] + load.seconds <= room;
-    });
-    const auto least = std::min_element(wanted.begin(), wanted.end(), [&](const auto& a, const auto& b) {
-      return taken[a.second] < taken[b.second];
-    });
+    const auto found = std::find_if(wanted.begin(), wanted.end(),
+                                    [&](const auto& each) { return taken[each.second] + load.seconds <= room; });
+    const auto least = std::min_element(
+        wanted.begin(), wanted.end(), [&](const auto& a, const auto& b) { return taken[a.second] < taken[b.second]; });
     shards[i] = (found == wanted.end() ? least : found)->second;
     taken[shards[i]] += load.seconds;
   }

@@ -42,6 +42,9 @@ ModelOptions options_of(const kiln_model_options* given) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{}: layout is {}", function, c.layout),
                 "use KILN_LAYOUT_AUTO, KILN_LAYOUT_NCHW or KILN_LAYOUT_NHWC");
   }
+  static_assert(KILN_LAYOUT_AUTO == static_cast<int>(ModelLayout::automatic) &&
+                KILN_LAYOUT_NCHW == static_cast<int>(ModelLayout::channels_first) &&
+                KILN_LAYOUT_NHWC == static_cast<int>(ModelLayout::channels_last));
   options.layout = static_cast<ModelLayout>(c.layout);
   if (c.dtype == KILN_DTYPE_OF_MODEL) return options;
   options.dtype = static_cast<DType>(c.dtype);

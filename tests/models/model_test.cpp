@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <random>
 #include <span>
@@ -337,8 +338,22 @@ TEST_F(ModelTest, NumbersThatTheDeviceDoesNotHoldAreRefused) {
   model.node("Identity", {"x"}, {"y"});
   model.output("y");
   Model loaded = load(model);
-  const std::vector<HostArray> large = {array<int64_t>("int64", {1}, {int64_t{1} << 40})};
-  EXPECT_THROW((void)models::run_on_host(context_, loaded, large), Error);
+  constexpr int64_t least = std::numeric_limits<int32_t>::min(), largest = std::numeric_limits<int32_t>::max();
+  for (const int64_t number : {int64_t{1} << 40, least - 1, largest + 1}) {
+    const std::vector<HostArray> large = {array<int64_t>("int64", {1}, {number})};
+    EXPECT_THROW((void)models::run_on_host(context_, loaded, large), Error) << number;
+  }
+  for (const int64_t number : {least, largest}) {
+    const std::vector<HostArray> fits = {array<int64_t>("int64", {1}, {number})};
+    EXPECT_EQ(values_of<int64_t>(models::run_on_host(context_, loaded, fits)[0])[0], number);
+  }
+}
+
+TEST_F(ModelTest, LayoutsHaveNames) {
+  EXPECT_EQ(parse_model_layout("auto"), ModelLayout::automatic);
+  EXPECT_EQ(parse_model_layout("nchw"), ModelLayout::channels_first);
+  EXPECT_EQ(parse_model_layout("nhwc"), ModelLayout::channels_last);
+  EXPECT_EQ(parse_model_layout("chwn"), std::nullopt);
 }
 
 TEST_F(ModelTest, OutputsMayBeInputsConstantsAndTheSameValue) {
@@ -495,6 +510,8 @@ TEST_F(ModelTest, RunsRefuseTensorsThatDoNotFit) {
   expect_error({{"x", Tensor(memory.data(), f16, {2, 3}, contiguous)}}, {{"y", y}}, "is f16 2x3, expected f32 2x3");
   expect_error({{"x", Tensor(memory.data(), f32, {3, 2}, contiguous)}}, {{"y", y}}, "is f32 3x2, expected f32 2x3");
   expect_error({{"x", x}}, {{"y", Tensor(other.data(), f32, {2, 3}, {1, 2})}}, "not in logical order without gaps");
+  auto* const odd = static_cast<std::byte*>(memory.data()) + 4;
+  expect_error({{"x", Tensor(odd, f32, {2, 3}, contiguous)}}, {{"y", y}}, "16-byte aligned");
   expect_error({{"x", x}}, {{"y", Tensor(nullptr, f32, {2, 3}, contiguous)}}, "or null");
   expect_error({{"x", x}}, {{"y", x}}, "output 'y' shares memory with input 'x'");
   model.run({{"x", x}}, {{"y", y}});

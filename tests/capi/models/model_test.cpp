@@ -83,6 +83,17 @@ TEST_F(ModelInC, DoesAndSaysWhatTheCppApiDoes) {
   EXPECT_EQ(download(y_.data), result);
 }
 
+TEST_F(ModelInC, WithoutABatchItIsTheModelsOwn) {
+  options_ = kiln_model_options_default();
+  for (const kiln_model_options* options :
+       {static_cast<const kiln_model_options*>(nullptr), &std::as_const(options_)}) {
+    ASSERT_EQ(kiln_model_create(context_, path_.c_str(), options, &made_), KILN_OK) << kiln_last_error();
+    ASSERT_EQ(kiln_model_get_input(made_, 0, &tensor_info_), KILN_OK);
+    EXPECT_EQ(tensor_info_.extents[0], 1);
+    kiln_model_destroy(std::exchange(made_, nullptr));
+  }
+}
+
 TEST_F(ModelInC, OutlivesTheHandleOfItsContext) {
   kiln_context* context = nullptr;
   const kiln_context_options options = CApi::options();
