@@ -32,6 +32,7 @@ import kiln.torch.functional as K
 
 places: kiln.torch.Places = kiln.torch.report(kiln.torch.optimize(1))
 y = K.conv2d(1, 2, padding="same", activation="relu")
+z = K.divisive_norm(K.layer_norm(y, (4,)), 3)
 """
 WRONG = "import kiln\nkiln.conv_forward(1, 2, padding=1)\nkiln.softmax_forward(1, mode='fast')\n"
 

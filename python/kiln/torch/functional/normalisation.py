@@ -13,8 +13,13 @@ from ._arguments import Activation, autocasting, named_activation, require, requ
 from .activation import activate, with_epilogue
 
 __all__ = [
-    *("batch_norm", "group_norm", "instance_norm", "layer_norm", "rms_norm"),
-    *("divisive_norm", "local_response_norm"),
+    "batch_norm",
+    "divisive_norm",
+    "group_norm",
+    "instance_norm",
+    "layer_norm",
+    "local_response_norm",
+    "rms_norm",
 ]
 
 
