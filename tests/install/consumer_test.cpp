@@ -25,9 +25,10 @@ struct Consumer {
   const char* package;
 };
 
-constexpr std::array<Consumer, 3> all_consumers = {
+constexpr std::array<Consumer, 4> all_consumers = {
     Consumer{"cpp", "consumer.cpp", KILN_CXX " -std=c++20", "kiln"},
     Consumer{"c", "consumer.c", KILN_CC " -std=c11 -Wall -Wextra -Wpedantic -Werror", "kiln"},
+    Consumer{"c_model", "consumer.c", KILN_CC " -std=c11 -Wall -Wextra -Wpedantic -Werror", "kiln_model"},
     Consumer{"model", "consumer.cpp", KILN_CXX " -std=c++20 -Wall -Wextra -Wpedantic -Werror", "kiln_model"},
 };
 
