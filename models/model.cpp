@@ -135,10 +135,14 @@ struct Model::Impl {
 namespace {
 
 std::vector<ModelTensor> tensors_of(const graph::Graph& graph, const std::vector<graph::Graph::Port>& ports,
-                                    const std::vector<OnnxPort>& types) {
+                                    const std::vector<OnnxPort>& types, const std::string& what) {
   std::vector<ModelTensor> tensors;
   for (size_t i = 0; i < ports.size(); ++i) {
     const graph::Value& value = graph.value(ports[i].value);
+    if (value.extents.size() > Tensor::max_rank) {
+      throw Error(ErrorCode::unsupported, fmt::format("{} '{}' has {} dimensions, and tensors have up to {}", what,
+                                                      ports[i].name, value.extents.size(), Tensor::max_rank));
+    }
     tensors.push_back({ports[i].name, types[i].type, value.dtype, value.extents});
   }
   return tensors;
@@ -317,14 +321,17 @@ void check(const ModelTensor& wanted, const Tensor& given, const char* what) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} '{}' is {} {}, expected {} {}", what, wanted.name, to_string(given.dtype()),
                             fmt::join(extents, "x"), to_string(wanted.dtype), fmt::join(expected, "x")),
-                "a Model is made for one batch: ModelOptions::batch");
+                extents == expected ? "convert it" : "a Model is made for one batch: ModelOptions::batch");
   }
-  const bool has_elements = !given.empty();
-  if (has_elements && (!is_packed(given) || given.data() == nullptr || given.alignment() < default_alignment)) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} '{}' is not in logical order without gaps, or not {}-byte aligned, or null", what,
-                            wanted.name, default_alignment),
-                "copy it with tensor_transform()");
+  if (given.empty()) return;
+  std::string fault;
+  if (!is_packed(given))
+    fault = fmt::format("has the strides {}, expected logical order", fmt::join(given.strides(), "x"));
+  if (given.alignment() < default_alignment) fault = fmt::format("is not {}-byte aligned", default_alignment);
+  if (given.data() == nullptr) fault = "is null";
+  if (!fault.empty()) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} '{}' {}", what, wanted.name, fault),
+                "copy it to memory in logical order without gaps");
   }
 }
 
@@ -381,12 +388,12 @@ Model::Model(Context& context, const std::string& path, const ModelOptions& opti
     throw Error(ErrorCode::unsupported,
                 fmt::format("{}: {} nodes are not covered:{}", path, lowered.model.uncovered.size(),
                             uncovered_text(lowered.model.uncovered)),
-                "docs/onnx.md lists what is");
+                "docs/onnx-node-tests.md lists what is");
   }
   impl_->path = path;
   const graph::Graph& graph = lowered.model.graph;
-  impl_->inputs = tensors_of(graph, graph.inputs(), lowered.model.inputs);
-  impl_->outputs = tensors_of(graph, graph.outputs(), lowered.model.outputs);
+  impl_->inputs = tensors_of(graph, graph.inputs(), lowered.model.inputs, path + ": input");
+  impl_->outputs = tensors_of(graph, graph.outputs(), lowered.model.outputs, path + ": output");
   Loader(context, lowered).run(impl_->bound, impl_->use, impl_->weights, impl_->arena, impl_->steps);
   impl_->ports.resize(impl_->inputs.size() + impl_->outputs.size());
 }

@@ -228,21 +228,27 @@ def _on_device(tensor: ModelTensor, array: Array) -> Array:
     if array.dtype != wanted:
         if array.dtype.kind in "OSUcMm" or array.dtype.names:
             raise InvalidArgument(f"input '{tensor.name}' has elements of {array.dtype}", f"give {wanted}")
-        if wanted.kind in "iu" and array.size:
-            _require_held(tensor.name, array, wanted)
-        array = array.astype(wanted)
+        array = _converted(tensor.name, array, wanted)
     address, _ = array.__array_interface__["data"]
     if not array.flags.c_contiguous or address % _alignment:
         array = array.copy(order="C")
     return array
 
 
-def _require_held(name: str, array: Array, wanted: Any) -> None:
-    limits = sys.modules["numpy"].iinfo(wanted)
-    numbers = array if array.dtype.kind in "biu" else array.astype("float64")
-    wrong = (numbers < limits.min) | (numbers > limits.max) | (numbers != numbers // 1)
+def _converted(name: str, array: Array, wanted: Any) -> Array:
+    """`array` with elements of `wanted`, which has to hold them: a float may be rounded, and infinite or NaN before."""
+    numpy = sys.modules["numpy"]
+    with numpy.errstate(all="ignore"):
+        converted = array.astype(wanted)
+    if wanted.kind in "iu":
+        limits = numpy.iinfo(wanted)
+        numbers = array if array.dtype.kind in "biu" else array.astype("float64")
+        wrong = (numbers < limits.min) | (numbers > limits.max) | (numbers != numbers // 1)
+    else:
+        wrong = numpy.isfinite(array) & ~numpy.isfinite(converted)
     if wrong.any():
-        raise InvalidArgument(f"input '{name}' holds {numbers[wrong].flat[0]}, which {wanted} does not hold")
+        raise InvalidArgument(f"input '{name}' holds {array[wrong].flat[0]}, which {wanted} does not hold")
+    return converted
 
 
 def _empty(first: Array | None, tensor: ModelTensor) -> Array:

@@ -507,12 +507,14 @@ TEST_F(ModelTest, RunsRefuseTensorsThatDoNotFit) {
   expect_error({}, {{"y", y}}, "input 'x' is not given");
   expect_error({{"x", x}, {"x", x}}, {{"y", y}}, "input 'x' is given twice");
   expect_error({{"z", x}}, {{"y", y}}, "the model has no input 'z'");
-  expect_error({{"x", Tensor(memory.data(), f16, {2, 3}, contiguous)}}, {{"y", y}}, "is f16 2x3, expected f32 2x3");
+  expect_error({{"x", Tensor(memory.data(), f16, {2, 3}, contiguous)}}, {{"y", y}},
+               "is f16 2x3, expected f32 2x3 (convert it)");
   expect_error({{"x", Tensor(memory.data(), f32, {3, 2}, contiguous)}}, {{"y", y}}, "is f32 3x2, expected f32 2x3");
-  expect_error({{"x", x}}, {{"y", Tensor(other.data(), f32, {2, 3}, {1, 2})}}, "not in logical order without gaps");
+  expect_error({{"x", x}}, {{"y", Tensor(other.data(), f32, {2, 3}, {1, 2})}},
+               "output 'y' has the strides 1x2, expected logical order");
   auto* const odd = static_cast<std::byte*>(memory.data()) + 4;
-  expect_error({{"x", Tensor(odd, f32, {2, 3}, contiguous)}}, {{"y", y}}, "16-byte aligned");
-  expect_error({{"x", x}}, {{"y", Tensor(nullptr, f32, {2, 3}, contiguous)}}, "or null");
+  expect_error({{"x", Tensor(odd, f32, {2, 3}, contiguous)}}, {{"y", y}}, "input 'x' is not 16-byte aligned");
+  expect_error({{"x", x}}, {{"y", Tensor(nullptr, f32, {2, 3}, contiguous)}}, "output 'y' is null");
   expect_error({{"x", x}}, {{"y", x}}, "output 'y' shares memory with input 'x'");
   model.run({{"x", x}}, {{"y", y}});
   const Model moved = std::move(model);

@@ -25,9 +25,11 @@ def tensor(name, array):
 
 
 def value(name, type, extents):
-    """An input or output. `extents`: numbers, or words where they are open."""
-    dimensions = b"".join(_bytes(1, _bytes(2, e) if isinstance(e, str) else _number(1, e)) for e in extents)
-    return _bytes(1, name) + _bytes(2, _bytes(1, _number(1, TYPES[type]) + _bytes(2, dimensions)))
+    """An input or output. `extents`: numbers, or words where they are open; None: the file does not say them."""
+    content = _number(1, TYPES[type])
+    if extents is not None:
+        content += _bytes(2, b"".join(_bytes(1, _bytes(2, e) if isinstance(e, str) else _number(1, e)) for e in extents))
+    return _bytes(1, name) + _bytes(2, _bytes(1, content))
 
 
 def node(kind, inputs, outputs, **integers):

@@ -130,6 +130,19 @@ def test_tensors_of_pytorch_are_used_where_they_are(model, x, torch):
         model(given.double())
 
 
+def test_tensors_of_pytorch_that_a_run_cannot_use_are_refused(model, x, torch):
+    given = torch.from_numpy(x)
+    unaligned = torch.zeros(given.numel() + 1)[1:].view(given.shape)
+    for tensor, message in (
+        (given.to(memory_format=torch.channels_last), "input 'x' has the strides 60x1x12x2, expected logical order"),
+        (unaligned, "input 'x' is not 16-byte aligned"),
+        (given.half(), "is f16 3x2x5x6, expected f32 3x2x5x6 .convert it"),
+        (given[:2], "is f32 2x2x5x6, expected f32 3x2x5x6 .a Model is made for one batch"),
+    ):
+        with pytest.raises(kiln.InvalidArgument, match=message):
+            model(tensor)
+
+
 def test_run_writes_where_the_caller_says(model, x):
     y, mean = np.empty((3, 4, 5, 6), np.float32), np.empty((3, 4), np.float32)
     model.run({"x": x}, {"mean": mean, "y": y})
@@ -153,6 +166,7 @@ def test_wrong_inputs_are_refused(model, x):
         (lambda: model(z=x), "the model has no input 'z' .it has x"),
         (lambda: model(x[:2]), "input 'x' has the shape"),
         (lambda: model(x.astype(complex)), "elements of complex128"),
+        (lambda: model(np.full_like(x, 1e300, np.float64)), "input 'x' holds 1e.300, which float32 does not hold"),
         (lambda: model(3), "tensor x is a int"),
     ):
         with pytest.raises(kiln.InvalidArgument, match=message):
@@ -173,6 +187,29 @@ def test_files_that_are_no_models_of_kilns_are_refused(tmp_path, context):
     for wrong in ({"batch": 0}, {"batch": "2"}, {"dynamic_batch": 1}, {"fuse": 1}, {"layout": "chwn"}, {"dtype": 16}, {"context": 1}):
         with pytest.raises(kiln.InvalidArgument):
             kiln.onnx.load(tmp_path / "odd.onnx", **wrong)
+
+
+def test_models_that_callers_could_not_name_or_bring_tensors_for_are_refused(tmp_path, context):
+    relu = [files.node("Relu", ["x"], ["y"])]
+    x, y = files.value("x", "float", [2]), files.value("y", "float", [2])
+    deep = files.value("x", "float", [1, 2, 1, 2, 1, 2, 1])
+    for inputs, outputs, error, message in (
+        ([x], [], kiln.ParseError, "has no outputs"),
+        ([x, x], [y], kiln.ParseError, "has two inputs 'x'"),
+        ([x], [y, y], kiln.ParseError, "has two outputs 'y'"),
+        ([x], [y, files.value("z", "float", [2])], kiln.ParseError, "has an output 'z', which nothing defines"),
+        ([files.value("x", "float", None)], [y], kiln.InvalidArgument, "does not say the extents of input 'x'"),
+        ([deep], [y], kiln.Unsupported, "input 'x' has 7 dimensions, and tensors have up to 6"),
+    ):
+        (tmp_path / "odd.onnx").write_bytes(files.model(relu, inputs, outputs))
+        with pytest.raises(error, match=message):
+            kiln.onnx.load(tmp_path / "odd.onnx", context=context)
+
+
+def test_infinities_and_nan_are_converted(model, x):
+    x[0, 0, 0, 0], x[1, 1, 1, 1] = np.inf, np.nan
+    for result, same in zip(model(x.astype(np.float64)), model(x)):
+        np.testing.assert_array_equal(result, same)
 
 
 def test_integers_and_booleans_are_converted(tmp_path, context):

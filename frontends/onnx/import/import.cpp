@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <set>
 
 #include "kiln/base/error.h"
 #include "kiln/frontends/onnx_graph.h"
@@ -160,6 +161,11 @@ class InputShapes {
   }
 
   Extents extents_of(const onnx::ValueInfoProto& input) const {
+    if (!input.type().tensor_type().has_shape()) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("the file does not say the extents of input '{}'", input.name()),
+                  "export the model with fixed extents; only the batch may be open");
+    }
     Extents extents;
     const auto& shape = input.type().tensor_type().shape();
     for (int d = 0; d < shape.dim_size(); ++d) {
@@ -200,6 +206,7 @@ class Import {
   }
 
   OnnxGraph run() {
+    check_ports();
     for (const auto& node : model_.node()) values_.used.insert(node.input().begin(), node.input().end());
     for (const auto& output : model_.output()) values_.used.insert(output.name());
     for (const auto& tensor : model_.initializer()) {
@@ -214,6 +221,27 @@ class Import {
   }
 
  private:
+  /// Callers know inputs and outputs by their names.
+  void check_ports() const {
+    if (model_.output().empty()) throw Error(ErrorCode::parse_error, "has no outputs");
+    std::set<std::string> inputs, outputs, given;
+    for (const auto& node : model_.node()) given.insert(node.output().begin(), node.output().end());
+    for (const auto& tensor : model_.initializer()) given.insert(tensor.name());
+    for (const auto& input : model_.input()) {
+      if (!inputs.insert(input.name()).second) {
+        throw Error(ErrorCode::parse_error, fmt::format("has two inputs '{}'", input.name()));
+      }
+    }
+    for (const auto& output : model_.output()) {
+      if (!outputs.insert(output.name()).second) {
+        throw Error(ErrorCode::parse_error, fmt::format("has two outputs '{}'", output.name()));
+      }
+      if (!given.contains(output.name()) && !inputs.contains(output.name())) {
+        throw Error(ErrorCode::parse_error, fmt::format("has an output '{}', which nothing defines", output.name()));
+      }
+    }
+  }
+
   void add_input(const onnx::ValueInfoProto& input) {
     if (values_.known.contains(input.name())) return;  // an initial value, which is a constant to us
     const int32_t type = input.type().tensor_type().elem_type();
