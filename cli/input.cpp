@@ -1,6 +1,7 @@
 #include "input.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -17,7 +18,6 @@
 #include "checks.h"
 #include "database.h"
 #include "kiln/base/error.h"
-#include "kiln/frontends/onnx.h"
 #include "kiln/generator/operation.h"
 #include "kiln/models/requests.h"
 
@@ -34,12 +34,11 @@ int64_t parse_batch(const std::string& whole, std::string_view text) {
   return value;
 }
 
-OnnxOptions onnx_options(const Input& input) {
-  OnnxOptions options;
-  options.dtype = input.dtype.empty() ? DType::f32 : parse_dtype(input.dtype).value();  // CLI11 has checked it
-  options.order = input.layout == "nhwc" ? MemoryOrder::nhwc : MemoryOrder::nchw;
+ModelOptions model_options(const Input& input) {
+  ModelOptions options;
+  if (!input.dtype.empty()) options.dtype = parse_dtype(input.dtype);  // CLI11 has checked it
+  options.layout = parse_model_layout(input.layout).value();           // likewise
   options.fuse = !input.no_fuse;
-  options.constant_weights = input.constant_weights;
   std::string_view batch = input.batch;
   options.dynamic_batch = batch.starts_with('?');
   if (options.dynamic_batch) batch.remove_prefix(1);
@@ -47,34 +46,12 @@ OnnxOptions onnx_options(const Input& input) {
   return options;
 }
 
-Workload from_model(const Input& input) {
-  const ModelListing listing = read_onnx(input.text, onnx_options(input));
-  Workload workload;
-  for (const ModelLayer& layer : listing.layers) workload.jobs.push_back({layer.request, layer.count});
-  for (const Uncovered& node : listing.uncovered) {
-    workload.not_covered.push_back({node.operation, node.count, node.reason});
-  }
-  return workload;
-}
-
-void add(Workload& workload, const RequestLine& line);
-
-/// What `kiln infer` runs of the model.
-Workload from_whole_model(const Input& input) {
-  if (input.layout != "nchw" || input.constant_weights) {
-    throw Error(ErrorCode::invalid_argument, "--layout and --constant-weights do not go with --whole",
-                "kiln infer chooses layouts itself, and prepares constant weights anyway");
-  }
-  const OnnxOptions layers = onnx_options(input);
-  ModelOptions how{.batch = layers.batch, .dynamic_batch = layers.dynamic_batch, .fuse = layers.fuse};
-  if (!input.dtype.empty()) how.dtype = layers.dtype;
-  const models::Lowered lowered = models::lower(input.text, how);
-  Workload workload;
-  for (const UncoveredNode& node : lowered.model.uncovered) {
-    workload.not_covered.push_back({node.operation, 1, fmt::format("'{}': {}", node.name, node.reason)});
-  }
-  for (const graph::Step& step : lowered.schedule.steps) add(workload, {step.request, 1});
-  return workload;
+void add_not_covered(Workload& workload, const UncoveredNode& node) {
+  const auto same = std::find_if(
+      workload.not_covered.begin(), workload.not_covered.end(),
+      [&](const NotCovered& entry) { return entry.operation == node.operation && entry.reason == node.reason; });
+  if (same != workload.not_covered.end()) return same->nodes.push_back(node.name);
+  workload.not_covered.push_back({node.operation, {node.name}, node.reason});
 }
 
 void add(Workload& workload, const RequestLine& line) {
@@ -84,6 +61,15 @@ void add(Workload& workload, const RequestLine& line) {
     return;
   }
   workload.jobs.push_back({line.request, line.count});
+}
+
+/// What `kiln infer` runs of the model.
+Workload from_model(const Input& input) {
+  const models::Lowered lowered = models::lower(input.text, model_options(input));
+  Workload workload;
+  for (const graph::Step& step : lowered.schedule.steps) add(workload, {step.request, 1});
+  for (const UncoveredNode& node : lowered.model.uncovered) add_not_covered(workload, node);
+  return workload;
 }
 
 Workload from_requests(const std::string& name, const std::string& text, Expressions expressions) {
@@ -128,8 +114,7 @@ std::string read_file(const std::string& path) {
 }
 
 bool has_model_flags(const Input& input) {
-  return input.whole || !input.dtype.empty() || input.layout != "nchw" || !input.batch.empty() || input.no_fuse ||
-         input.constant_weights;
+  return !input.dtype.empty() || input.layout != "auto" || !input.batch.empty() || input.no_fuse;
 }
 
 }  // namespace
@@ -161,25 +146,24 @@ void Input::add_to(CLI::App& command) {
     if (DTypes::floating_or_fp8.holds(each)) storage.emplace_back(to_string(each));
   }
   command
-      .add_option("--dtype", dtype,
-                  fmt::format("of a model's tensors: {} (default: f32, with --whole the model's own)",
-                              fmt::join(storage, ", ")))
+      .add_option(
+          "--dtype", dtype,
+          fmt::format("of a model's floating-point numbers: {} (default: the model's own)", fmt::join(storage, ", ")))
       ->check(one_of(storage));
-  command.add_option("--layout", layout, "of a model's tensors: nchw, nhwc")->check(one_of({"nchw", "nhwc"}));
+  command
+      .add_option("--layout", layout,
+                  "nchw, nhwc, or auto: of what a model's convolutions read and write (default: auto)")
+      ->check(one_of({"auto", "nchw", "nhwc"}));
   command.add_option("--batch", batch, "of a model: a number; ? or ?N for a dynamic batch (of up to N)");
   add_expressions_to(command, expressions);
-  command.add_flag("--no-fuse", no_fuse,
-                   "do not fold BatchNormalization, Relu, Clip and Add into the layers before them");
-  command.add_flag("--whole", whole,
-                   "of a model: the calls that `kiln infer` makes of it, instead of its layers one by one");
-  command.add_flag("--constant-weights", constant_weights,
-                   "of a model: filters stay the same, and plans prepare them once; times are without that");
+  command.add_flag("--no-fuse", no_fuse, "of a model: a call for each node, nothing goes into filters and epilogues");
 }
 
 std::string not_covered_text(const std::vector<NotCovered>& nodes) {
   std::string text;
   for (const NotCovered& node : nodes) {
-    text += fmt::format("not covered: {} x {}: {}\n", node.count, node.operation, node.reason);
+    text += fmt::format("not covered: {} x {} ('{}'): {}\n", node.nodes.size(), node.operation,
+                        fmt::join(node.nodes, "', '"), node.reason);
   }
   return text;
 }
@@ -187,7 +171,8 @@ std::string not_covered_text(const std::vector<NotCovered>& nodes) {
 nlohmann::ordered_json not_covered_json(const std::vector<NotCovered>& nodes) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const NotCovered& node : nodes) {
-    json.push_back({{"operation", node.operation}, {"count", node.count}, {"reason", node.reason}});
+    json.push_back(
+        {{"operation", node.operation}, {"count", node.nodes.size()}, {"nodes", node.nodes}, {"reason", node.reason}});
   }
   return json;
 }
@@ -199,11 +184,10 @@ Workload read_workload(const Input& input) {
   constexpr std::string_view hint = "give a model.onnx, a requests file, or one request in quotes";
   if (input.text.ends_with(".onnx")) {
     require_file(input.text, hint);
-    return input.whole ? from_whole_model(input) : from_model(input);
+    return from_model(input);
   }
   if (has_model_flags(input)) {
-    throw Error(ErrorCode::invalid_argument,
-                "--dtype, --layout, --batch, --no-fuse, --constant-weights and --whole apply to ONNX models",
+    throw Error(ErrorCode::invalid_argument, "--dtype, --layout, --batch and --no-fuse apply to ONNX models",
                 "a request says these things itself");
   }
   const bool is_request = input.text.find(' ') != std::string::npos || find_operation(input.text) != nullptr;

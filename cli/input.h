@@ -14,23 +14,21 @@ class App;
 namespace kiln::cli {
 
 struct Input {
-  std::string text;                      ///< model.onnx | requests file | 'request'
-  std::string dtype;                     ///< for models; empty: f32, with `whole` the model's own
-  std::string layout = "nchw";           ///< for models
-  std::string batch;                     ///< for models: a number, or `?` or `?N` for a dynamic batch
-  bool no_fuse = false;                  ///< for models
-  bool constant_weights = false;         ///< for models
-  bool whole = false;                    ///< for models: the calls of `kiln infer`, not the layers one by one
-  std::vector<std::string> expressions;  ///< files that define user code
+  std::string text{};                      ///< model.onnx | requests file | 'request'
+  std::string dtype{};                     ///< for models; empty: the model's own
+  std::string layout = "auto";             ///< for models
+  std::string batch{};                     ///< for models: a number, or `?` or `?N` for a dynamic batch
+  bool no_fuse = false;                    ///< for models
+  std::vector<std::string> expressions{};  ///< files that define user code
 
   /// Adds the positional argument and the flags for models to a command.
   void add_to(CLI::App& command);
 };
 
-/// A node type of a model that no request covers.
+/// Nodes of a model that no request covers: those of one type and reason.
 struct NotCovered {
   std::string operation;
-  int64_t count = 0;
+  std::vector<std::string> nodes;  ///< Their names.
   std::string reason;
 };
 
@@ -39,7 +37,7 @@ struct Workload {
   std::vector<NotCovered> not_covered;
 };
 
-/// A line for each node type that no request covers: "not covered: 3 x MaxPool: ...".
+/// A line for each type and reason: "not covered: 2 x TopK ('best', 'worst'): ...".
 std::string not_covered_text(const std::vector<NotCovered>& nodes);
 nlohmann::ordered_json not_covered_json(const std::vector<NotCovered>& nodes);
 

@@ -174,8 +174,6 @@ std::string command_line(const TuneOptions& options) {
   add("--layout", options.input.layout, standard.input.layout);
   add("--batch", options.input.batch, standard.input.batch);
   if (options.input.no_fuse) text += " --no-fuse";
-  if (options.input.whole) text += " --whole";
-  if (options.input.constant_weights) text += " --constant-weights";
   for (const std::string& file : options.input.expressions) text += fmt::format(" --expression '{}'", file);
   add("--device", options.device.text, standard.device.text);
   text += fmt::format(" --search {} --candidates {} --seed {}", options.search, options.candidates, options.seed);

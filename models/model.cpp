@@ -101,8 +101,7 @@ std::vector<bool> channels_last(const graph::Graph& graph, const graph::Schedule
 
 Lowered lower(const std::string& path, const ModelOptions& options) {
   Lowered lowered;
-  lowered.model = read_onnx_graph(path, {options.dtype, options.batch});
-  if (!lowered.model.uncovered.empty()) return lowered;
+  lowered.model = read_onnx(path, {options.dtype, options.batch});
   if (options.fuse) graph::optimise(lowered.model.graph, cost);
   try {
     graph::ScheduleOptions how{.dynamic_batch = options.dynamic_batch};

@@ -1,4 +1,4 @@
-// How long NVRTC takes per candidate: the candidates that `kiln tune` would try for every layer of a model.
+// How long NVRTC takes per candidate: the candidates that `kiln tune` would try for every call of a model.
 //
 // Method: candidates of the default search, in the worker processes that tuning uses, one compile lane a core, nothing
 // stored before. Each compile's wall-clock time inside its worker is a sample; printed are the median, the ninth
@@ -12,7 +12,7 @@
 
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
-#include "kiln/frontends/onnx.h"
+#include "kiln/models/requests.h"
 #include "kiln/templates/catalogue.h"
 #include "kiln/tuner/search.h"
 #include "kiln/tuner/worker.h"
@@ -24,11 +24,11 @@ std::vector<kiln::Program> programs_of(const std::string& model, const kiln::Cat
                                        const kiln::tuner::Apparatus& apparatus) {
   std::vector<kiln::Program> programs;
   std::set<std::string> seen;
-  for (const kiln::ModelLayer& layer : kiln::read_onnx(model).layers) {
-    const auto candidates = catalogue.candidates(layer.request, apparatus.target, apparatus.figures);
+  for (const kiln::graph::Step& step : kiln::models::lower(model, {}).schedule.steps) {
+    const auto candidates = catalogue.candidates(step.request, apparatus.target, apparatus.figures);
     const auto search = kiln::tuner::make_search({}, candidates.ranked, candidates.ranked.front().choice);
     while (const auto choice = search->next()) {
-      kiln::Program program = catalogue.program(layer.request, apparatus.target, *choice);
+      kiln::Program program = catalogue.program(step.request, apparatus.target, *choice);
       if (seen.insert(program.digest()).second) programs.push_back(std::move(program));
       search->observe({});
     }

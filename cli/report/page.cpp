@@ -1,6 +1,7 @@
 #include "report/page.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <map>
@@ -126,8 +127,9 @@ std::string not_covered(const TuneReport& report) {
   if (report.not_covered.empty()) return {};
   std::string text = "<section>\n<h2>Not covered</h2>\n<dl class=\"refused\">\n";
   for (const NotCovered& node : report.not_covered) {
-    text += fmt::format("<div><dt>{} &times; {}</dt><dd>{}</dd></div>\n", node.count, escaped(node.operation),
-                        escaped(node.reason));
+    text +=
+        fmt::format("<div><dt>{} &times; {}</dt><dd>{}: {}</dd></div>\n", node.nodes.size(), escaped(node.operation),
+                    escaped(fmt::format("{}", fmt::join(node.nodes, ", "))), escaped(node.reason));
   }
   return text + "</dl>\n</section>\n";
 }

@@ -1,35 +1,23 @@
-#include "onnx/layers.h"
-
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
-#include <span>
-#include <tuple>
 
-#include "kiln/base/error.h"
 #include "kiln/generator/operations/conv_backward_data.h"
 #include "kiln/generator/operations/conv_forward.h"
-#include "kiln/generator/operations/pool_backward.h"
 #include "kiln/generator/operations/pool_forward.h"
 #include "kiln/generator/operations/softmax_forward.h"
-#include "onnx/attributes.h"
-#include "onnx/load.h"
+#include "kiln/generator/operations/unpool_backward.h"
+#include "onnx/pointwise.h"
 #include "onnx/readers.h"
 #include "onnx/window.h"
 
 namespace kiln::onnx_frontend {
 namespace {
 
-/// Why windows over input 0 are not covered; empty if they are.
-std::string refusal_of_input(const Source& source) {
-  const auto extents = source.graph.partial_shape(source.node.input(0));
-  if (extents && (extents->size() < 3 || extents->size() > 5)) {
-    const auto spatial = static_cast<int64_t>(extents->size()) - 2;
-    return spatial < 1 ? "its input has no spatial dimensions"
-                       : fmt::format("it is {}-D, and 1-D to 3-D are covered", spatial);
-  }
-  return {};
+void check_spatial(const Node& node) {
+  if (node.rank() < 3) refuse("its input has no spatial dimensions");
+  if (node.rank() > 5) refuse(fmt::format("it is {}-D, and 1-D to 3-D are covered", node.rank() - 2));
 }
 
 Extents with_outputs(int64_t n, int64_t channels, const PerAxis& outputs) {
@@ -38,34 +26,12 @@ Extents with_outputs(int64_t n, int64_t channels, const PerAxis& outputs) {
   return extents;
 }
 
-bool has_constant_weights(const Source& source) {
-  return source.options.constant_weights && source.graph.is_constant(source.node.input(1));
-}
-
-Layer read_conv(const Source& source) {
-  require_inputs(source, 2, 3);
-  if (std::string refusal = refusal_of_input(source); !refusal.empty()) {
-    return refused(std::move(refusal));
+void check_filter(const Node& node) {
+  node.require_inputs(2, 3);
+  check_spatial(node);
+  if (node.rank(1) != node.rank(0)) {
+    node.fail(fmt::format("the input has {} dimensions, but the filter has {}", node.rank(0), node.rank(1)));
   }
-  const Extents x = source.extents(0), w = source.extents(1);
-  if (w.size() != x.size()) {
-    throw Error(ErrorCode::parse_error, fmt::format("{}: the input has {} dimensions, but the filter has {}",
-                                                    describe(source.node), x.size(), w.size()));
-  }
-  const Window window = window_of(source.node, x, Extents(w.begin() + 2, w.end()));
-  ConvForward conv;
-  conv.x = source.spec(x);
-  conv.w = source.spec(w);
-  conv.y = source.spec(with_outputs(x[0], w[0], window.outputs));
-  conv.pad_begin = window.pad_begin;
-  conv.pad_end = window.pad_end;
-  conv.stride = window.stride;
-  conv.dilation = window.dilation;
-  conv.groups = Attributes(source.node).integer("group", 1);
-  if (source.has_input(2)) conv.epilogue.push_back(EpilogueStage::bias);
-  conv.dynamic_batch = source.options.dynamic_batch;
-  conv.constant_weights = has_constant_weights(source);
-  return asked(conv.request());
 }
 
 /// Of a window that conv_backward_data does not have; empty if it has it.
@@ -73,324 +39,163 @@ std::string refusal_of_transposed(const Window& window) {
   for (size_t d = 0; d < window.kernel.size(); ++d) {
     const int64_t smallest =
         window.outputs[d] + window.pad_begin[d] + window.pad_end[d] - window.dilation[d] * (window.kernel[d] - 1) - 1;
-    if (window.pad_begin[d] < 0 || window.pad_end[d] < 0) {
-      return "its output is larger than its windows reach";
-    }
-    if (window.outputs[d] < 1 || smallest < 0) {
-      return "its output is empty";
-    }
+    if (window.pad_begin[d] < 0 || window.pad_end[d] < 0) return "its output is larger than its windows reach";
+    if (window.outputs[d] < 1 || smallest < 0) return "its output is empty";
   }
   return {};
 }
 
-Layer read_conv_transpose(const Source& source) {
-  require_inputs(source, 2, 3);
-  if (std::string refusal = refusal_of_input(source); !refusal.empty()) {
-    return refused(std::move(refusal));
-  }
-  const Extents x = source.extents(0), w = source.extents(1);
-  if (w.size() != x.size()) {
-    throw Error(ErrorCode::parse_error, fmt::format("{}: the input has {} dimensions, but the filter has {}",
-                                                    describe(source.node), x.size(), w.size()));
-  }
-  const Window window = transposed_window_of(source.node, x, Extents(w.begin() + 2, w.end()));
-  if (std::string refusal = refusal_of_transposed(window); !refusal.empty()) {
-    return refused(std::move(refusal));
-  }
-  ConvBackwardData conv;
-  conv.groups = Attributes(source.node).integer("group", 1);
-  conv.dy = source.spec(x);
-  conv.w = source.spec(w);
-  conv.dx = source.spec(with_outputs(x[0], w[1] * conv.groups, window.outputs));
-  conv.pad_begin = window.pad_begin;
-  conv.pad_end = window.pad_end;
-  conv.stride = window.stride;
-  conv.dilation = window.dilation;
-  if (source.has_input(2)) conv.epilogue.push_back(EpilogueStage::bias);
-  conv.dynamic_batch = source.options.dynamic_batch;
-  conv.constant_weights = has_constant_weights(source);
-  for (int i = 0; i < conv.axes(); ++i) {
-    if (conv.axis(i).outputs_floor() != conv.axis(i).outputs) {
-      return refused("its output_padding is not below its stride");
-    }
-  }
-  return asked(conv.request());
+template <typename Windowed>
+void set_window(Windowed& request, const Window& window) {
+  request.pad_begin = window.pad_begin;
+  request.pad_end = window.pad_end;
+  request.stride = window.stride;
+  request.dilation = window.dilation;
 }
 
-PoolForward pool_over(const Source& source, const Extents& x, PoolMode mode, const Window& window) {
+/// The bias of a convolution, which is one of its operands where the node has it.
+template <typename Conv>
+void add_bias(const Node& node, Conv& conv, std::vector<graph::Operand>& inputs) {
+  if (!node.has(2)) return;
+  conv.epilogue.push_back(EpilogueStage::bias);
+  conv.bias = spec_of(node.graph(), node.operand(2));
+  inputs.push_back({"bias", node.operand(2)});
+}
+
+PoolForward pool_over(const Node& node, PoolMode mode, const Window& window) {
+  const Extents& x = node.extents(0);
   PoolForward pool;
-  pool.x = source.spec(x);
-  pool.y = source.spec(with_outputs(x[0], x[1], window.outputs));
+  pool.x = spec_of(node.graph(), node.operand(0));
+  pool.y = spec_of(pool.x.dtype, with_outputs(x[0], x[1], window.outputs));
   pool.mode = mode;
   pool.window = window.kernel;
-  pool.pad_begin = window.pad_begin;
-  pool.pad_end = window.pad_end;
-  pool.stride = window.stride;
-  pool.dilation = window.dilation;
-  pool.dynamic_batch = source.options.dynamic_batch;
+  set_window(pool, window);
   return pool;
 }
 
-/// Why the indices of a MaxPool over x cannot be given; empty if they can. ONNX counts through all of x, Kiln through
-/// one channel: who asks where the difference shows cannot be served, but MaxUnpool alone does not show it.
-std::string refusal_of_indices(const Source& source, const Extents& x) {
-  if (Attributes(source.node).integer("storage_order", 0) != 0) {
-    return "its indices count columns first";
-  }
-  const onnx::NodeProto* user = source.graph.sole_user(source.node.output(1));
-  const bool unpools = user != nullptr && is_onnx_domain(user->domain()) && user->op_type() == "MaxUnpool";
-  return unpools || (x[0] == 1 && x[1] == 1 && !source.options.dynamic_batch)
-             ? ""
-             : "its indices count through all channels, and those of pool_forward through one";
-}
-
-Layer read_pool(const Source& source) {
-  require_inputs(source, 1, 1);
-  if (std::string refusal = refusal_of_input(source); !refusal.empty()) {
-    return refused(std::move(refusal));
-  }
-  const Extents x = source.extents(0);
-  const bool counts_padding = Attributes(source.node).integer("count_include_pad", 0) != 0;
-  const PoolMode mode = source.node.op_type() == "MaxPool" ? PoolMode::max
-                        : counts_padding                   ? PoolMode::avg_padded
-                                                           : PoolMode::avg;
-  PoolForward pool = pool_over(source, x, mode, window_of(source.node, x));
-  if (source.gives(1)) {
-    if (std::string refusal = refusal_of_indices(source, x); !refusal.empty()) {
-      return refused(std::move(refusal));
-    }
-    pool.indices = source.spec(pool.y.extents, DType::i32);
-  }
-  return asked(pool.request());
-}
-
-Layer read_global_pool(const Source& source) {
-  require_inputs(source, 1, 1);
-  if (std::string refusal = refusal_of_input(source); !refusal.empty()) {
-    return refused(std::move(refusal));
-  }
-  const Extents x = source.extents(0);
-  const PoolMode mode = source.node.op_type() == "GlobalMaxPool" ? PoolMode::max : PoolMode::avg;
-  const PerAxis none(x.size() - 2, 0), one(x.size() - 2, 1);
-  const Window all{Extents(x.begin() + 2, x.end()), none, none, one, one, one};
-  return asked(pool_over(source, x, mode, all).request());
-}
-
-/// The MaxPool whose indices a MaxUnpool alone uses; null if they come from anywhere else.
-const onnx::NodeProto* pooling_of(const Source& source) {
-  const std::string& indices = source.node.input(1);
-  for (const onnx::NodeProto& node : source.graph.nodes()) {
-    const bool gives = node.output_size() > 1 && node.output(1) == indices;
-    if (gives && is_onnx_domain(node.domain()) && node.op_type() == "MaxPool") {
-      return source.graph.sole_user(indices) == &source.node ? &node : nullptr;
-    }
-  }
-  return nullptr;
-}
-
-/// The spatial extents of what a MaxUnpool gives; nothing if they are not in the file.
-std::optional<PerAxis> unpooled_extents(const Source& source, const Extents& y) {
-  if (source.has_input(2)) {
-    const std::optional<Extents> all = source.graph.integers(source.node.input(2));
-    if (!all || all->size() != y.size()) return std::nullopt;
-    return PerAxis(all->begin() + 2, all->end());
-  }
-  return unpooled_outputs(source.node, y);
-}
-
-/// Puts maxima back where a MaxPool of the same graph found them.
-Layer read_unpool(const Source& source) {
-  require_inputs(source, 2, 3);
-  const onnx::NodeProto* pooling = pooling_of(source);
-  if (pooling == nullptr) {
-    return refused("its indices are not those of a MaxPool that nothing else uses");
-  }
-  const Source pooled{source.graph, *pooling, source.options};
-  const Extents x = pooled.extents(0), y = source.extents(0);
-  if (std::string refusal = refusal_of_input(pooled); !refusal.empty()) {
-    return refused(std::move(refusal));
-  }
-  if (std::string refusal = refusal_of_indices(pooled, x); !refusal.empty()) {
-    return refused("it needs indices that its MaxPool does not give: " + refusal);
-  }
-  const PoolForward pool = pool_over(pooled, x, PoolMode::max, window_of(*pooling, x));
-  if (y != pool.y.extents || unpooled_extents(source, y) != PerAxis(x.begin() + 2, x.end())) {
-    return refused("its extents are not those of its MaxPool");
-  }
-  PoolBackward unpool;
-  static_cast<Pooling&>(unpool) = pool;
-  unpool.dy = pool.y;
-  unpool.indices = source.spec(y, DType::i32);
-  unpool.dx = pool.x;
-  unpool.dynamic_batch = source.options.dynamic_batch;
-  return asked(unpool.request());
-}
-
-int64_t product(const Extents& extents, int64_t first, int64_t last) {
-  return count_elements(std::span(extents).subspan(static_cast<size_t>(first), static_cast<size_t>(last - first)));
-}
-
-/// Before opset 13 the dimensions from `axis` on are normalised together, as rows of a matrix. A dynamic batch keeps
-/// its own dimension before them.
-std::pair<Extents, int64_t> flattened(const Extents& x, int64_t axis, bool keep_batch) {
-  const auto rank = static_cast<int64_t>(x.size());
-  if (keep_batch && axis > 1) {
-    return {{x[0], product(x, 1, axis), product(x, axis, rank)}, 2};
-  }
-  return {{product(x, 0, axis), product(x, axis, rank)}, 1};
-}
-
-Layer read_softmax(const Source& source) {
-  require_inputs(source, 1, 1);
-  constexpr int64_t first_with_one_axis = 13;
-  const bool one_axis = source.graph.opset() >= first_with_one_axis;
-  Extents x = source.extents(0);
-  const auto rank = static_cast<int64_t>(x.size());
-  int64_t axis = Attributes(source.node).integer("axis", one_axis ? -1 : 1);
-  const int64_t last = one_axis ? rank - 1 : rank;
-  if (axis < -rank || axis > last) {
-    throw Error(ErrorCode::parse_error,
-                fmt::format("{}: axis is {}, expected {} to {}", describe(source.node), axis, -rank, last));
-  }
-  axis += axis < 0 ? rank : 0;
-  if (source.options.dynamic_batch && axis == 0) {
-    return refused("it normalises over the batch, which is dynamic");
-  }
-  if (!one_axis) {
-    std::tie(x, axis) = flattened(x, axis, source.options.dynamic_batch);
-  }
-  if (x.empty() || x.size() > 5) {
-    return refused(fmt::format("its input has {} dimensions, and 1 to 5 are covered", x.size()));
-  }
-  SoftmaxForward softmax;
-  softmax.x = softmax.y = source.spec(std::move(x));
-  softmax.axis = axis;
-  softmax.mode = source.node.op_type() == "LogSoftmax" ? SoftmaxMode::log : SoftmaxMode::accurate;
-  softmax.dynamic_batch = source.options.dynamic_batch;
-  return asked(softmax.request());
-}
-
-/// In inference it gives its input.
-Layer read_dropout(const Source& source) {
-  require_inputs(source, 1, 3);
-  const bool trains = source.has_input(2) && source.graph.integers(source.node.input(2)) != Extents{0};
-  return trains || source.gives(1) ? refused("it drops elements out, as in training") : Layer{};
-}
-
-/// How nodes are read.
-struct Entry {
-  Layer (*read)(const Source& source);
-  Elements elements;
-  int operands;  ///< So many of its first inputs are tensors of layers; the others are numbers of the node.
-  /// What stands between layers. Where extents of such a node are open it is left out; those of a layer have to be
-  /// known.
-  bool stands_between;
-  bool in_fp8 = false;  ///< Whether its operations take f8e4m3 and f8e5m2.
-};
-
-constexpr int all = std::numeric_limits<int>::max();
-
-constexpr Entry layer(Layer (*read)(const Source&)) {
-  return {read, Elements::floating, 1, false};
-}
-constexpr Entry between(Layer (*read)(const Source&), Elements elements, int operands) {
-  return {read, elements, operands, true};
-}
-
-constexpr Entry in_fp8_too(Entry entry) {
-  entry.in_fp8 = true;
-  return entry;
-}
-
-/// Nodes that are read alike.
-struct Family {
-  Entry entry;
-  std::vector<std::string> nodes;
-};
-
-const std::vector<Family>& families() {
-  using enum Elements;
-  static const std::vector<Family> all_of_them = {
-      {in_fp8_too(layer(read_conv)), {"Conv"}},
-      {in_fp8_too(layer(read_conv_transpose)), {"ConvTranspose"}},
-      {layer(read_pool), {"MaxPool", "AveragePool"}},
-      {layer(read_global_pool), {"GlobalMaxPool", "GlobalAveragePool"}},
-      {layer(read_unpool), {"MaxUnpool"}},
-      {in_fp8_too(layer(read_softmax)), {"Softmax", "LogSoftmax"}},
-      {between(read_batch_norm, floating, 5), {"BatchNormalization"}},
-      {between(read_instance_norm, floating, 3), {"InstanceNormalization"}},
-      {between(read_group_norm, floating, 3), {"GroupNormalization"}},
-      {between(read_layer_norm, floating, 3), {"LayerNormalization"}},
-      {between(read_mean_variance_norm, floating, 1), {"MeanVarianceNormalization"}},
-      {between(read_lrn, floating, 1), {"LRN"}},
-      {in_fp8_too(between(read_activation, floating, 1)),
-       {"Relu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "Selu", "Softplus", "HardSwish", "HardSigmoid", "Gelu", "Mish"}},
-      {in_fp8_too(between(read_clip, floating, 1)), {"Clip"}},
-      {between(read_thresholded_relu, floating, 1), {"ThresholdedRelu"}},
-      {between(read_prelu, floating, all), {"PRelu"}},
-      {between(read_celu, floating, 1), {"Celu"}},
-      {between(read_softsign, floating, 1), {"Softsign"}},
-      {between(read_reciprocal, floating, 1), {"Reciprocal"}},
-      {between(read_tensor_op, floating, all),
-       {"Add", "Sub", "Mul", "Div", "Pow", "Sum", "Mean", "Sqrt", "Exp", "Log", "Abs", "Neg"}},
-      {between(read_tensor_op, exact, all),
-       {"Min", "Max", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or", "Xor", "Not", "Where"}},
-      {in_fp8_too(between(read_gemm, floating, 3)), {"Gemm"}},
-      {in_fp8_too(between(read_matmul, floating, 2)), {"MatMul"}},
-      {between(read_reduce, floating, 1),
-       {"ReduceSum", "ReduceProd", "ReduceMin", "ReduceMax", "ReduceMean", "ReduceL1", "ReduceL2"}},
-      {between(read_composed_reduce, floating, 1), {"ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"}},
-      {between(read_arg, floating, 1), {"ArgMax", "ArgMin"}},
-      {in_fp8_too(between(read_transpose, movable, 1)), {"Transpose"}},
-      {in_fp8_too(between(read_slice, movable, 1)), {"Slice"}},
-      {in_fp8_too(between(read_split, movable, 1)), {"Split"}},
-      {in_fp8_too(between(read_concat, movable, all)), {"Concat"}},
-      {in_fp8_too(between(read_pad, movable, 1)), {"Pad"}},
-      {in_fp8_too(between(read_expand, movable, 1)), {"Expand"}},
-      {in_fp8_too(between(read_cast, movable, 1)), {"Cast"}},
-      {between(read_dropout, movable, 1), {"Dropout"}},
-  };
-  return all_of_them;
-}
-
-const Entry* entry_of(const onnx::NodeProto& node) {
-  const auto family = std::find_if(families().begin(), families().end(), [&](const Family& candidate) {
-    return std::count(candidate.nodes.begin(), candidate.nodes.end(), node.op_type()) > 0;
-  });
-  return is_onnx_domain(node.domain()) && family != families().end() ? &family->entry : nullptr;
-}
-
-/// Why the operands cannot be taken, whatever becomes of them; empty if they can.
-std::string refusal_of_operands(const Source& source, const Entry& entry) {
-  if (!entry.in_fp8 && DTypes::fp8.holds(source.options.dtype)) {
-    return fmt::format("its operation does not take {}", to_string(source.options.dtype));
-  }
-  for (int i = 0; i < std::min(entry.operands, source.node.input_size()); ++i) {
-    if (!source.has_input(i)) continue;
-    const std::string& value = source.node.input(i);
-    if (std::string refusal = refusal_of_elements(source.graph.element_type(value), entry.elements); !refusal.empty()) {
-      return refusal;
-    }
-    if (!entry.stands_between) continue;
-    const std::optional<Extents> extents = source.graph.partial_shape(value);
-    if (!extents || std::count(extents->begin(), extents->end(), -1) > 0) return "its extents are not all known";
-    if (std::count(extents->begin(), extents->end(), 0) > 0) return "it has an input without elements";
-    if (extents->size() > 5)
-      return fmt::format("its input has {} dimensions, and up to 5 are covered", extents->size());
-  }
-  return {};
+/// The position of each channel's elements among those of all: what ONNX's indices count besides.
+ValueId offsets_of_channels(const Node& node, const Extents& x) {
+  Extents spatial(x.begin() + 2, x.end());
+  const int64_t step = graph::count_elements(spatial);
+  HostTensor offsets{onnx::TensorProto::INT64, {x[0], x[1]}, {}, {}};
+  offsets.extents.resize(x.size(), 1);
+  for (int64_t i = 0; i < x[0] * x[1]; ++i) offsets.integers.push_back(i * step);
+  constexpr int64_t exact = int64_t{1} << 24;  // integers that f32 arithmetic holds
+  if (x[0] * x[1] * step > exact) refuse("its indices count through all channels, beyond 2^24");
+  return node.graph().constant("offsets of channels", DType::i32, offsets.extents, stored_as(DType::i32, offsets));
 }
 
 }  // namespace
 
-Layer read_layer(const Graph& graph, const onnx::NodeProto& node, const OnnxOptions& options) {
-  const Entry* entry = entry_of(node);
-  if (entry == nullptr) return refused("no operation of Kiln serves it");
-  const Source source{graph, node, options};
-  if (std::string refusal = refusal_of_operands(source, *entry); !refusal.empty()) {
-    return refused(std::move(refusal));
+void read_conv(Node& node) {
+  check_filter(node);
+  const Extents &x = node.extents(0), &w = node.extents(1);
+  const Window window = window_of(node.proto(), x, Extents(w.begin() + 2, w.end()));
+  ConvForward conv;
+  conv.x = spec_of(node.graph(), node.operand(0));
+  conv.w = spec_of(node.graph(), node.operand(1));
+  conv.y = spec_of(conv.x.dtype, with_outputs(x[0], w[0], window.outputs));
+  set_window(conv, window);
+  conv.groups = node.attributes().integer("group", 1);
+  std::vector<graph::Operand> inputs{{"x", node.operand(0)}, {"w", node.operand(1)}};
+  add_bias(node, conv, inputs);
+  node.give(node.graph().call(conv.request(), std::move(inputs)).front().value);
+}
+
+void read_conv_transpose(Node& node) {
+  check_filter(node);
+  const Extents &x = node.extents(0), &w = node.extents(1);
+  const Window window = transposed_window_of(node.proto(), x, Extents(w.begin() + 2, w.end()));
+  if (std::string refusal = refusal_of_transposed(window); !refusal.empty()) refuse(std::move(refusal));
+  ConvBackwardData conv;
+  conv.groups = node.attributes().integer("group", 1);
+  conv.dy = spec_of(node.graph(), node.operand(0));
+  conv.w = spec_of(node.graph(), node.operand(1));
+  conv.dx = spec_of(conv.dy.dtype, with_outputs(x[0], w[1] * conv.groups, window.outputs));
+  set_window(conv, window);
+  for (int i = 0; i < conv.axes(); ++i) {
+    if (conv.axis(i).outputs_floor() != conv.axis(i).outputs) refuse("its output_padding is not below its stride");
   }
-  return entry->read(source);
+  std::vector<graph::Operand> inputs{{"dy", node.operand(0)}, {"w", node.operand(1)}};
+  add_bias(node, conv, inputs);
+  node.give(node.graph().call(conv.request(), std::move(inputs)).front().value);
+}
+
+void read_pool(Node& node) {
+  node.require_inputs(1, 1);
+  check_spatial(node);
+  const bool counts_padding = node.attributes().integer("count_include_pad", 0) != 0;
+  const PoolMode mode = node.type() == "MaxPool" ? PoolMode::max
+                        : counts_padding         ? PoolMode::avg_padded
+                                                 : PoolMode::avg;
+  PoolForward pool = pool_over(node, mode, window_of(node.proto(), node.extents(0)));
+  if (!node.gives(1)) {
+    return node.give(node.graph().call(pool.request(), {{"x", node.operand(0)}}).front().value);
+  }
+  if (node.attributes().integer("storage_order", 0) != 0) refuse("its indices count columns first");
+  pool.indices = spec_of(DType::i32, pool.y.extents);
+  const std::vector<graph::Operand> given = node.graph().call(pool.request(), {{"x", node.operand(0)}});
+  node.give(given[0].value);
+  const ValueId counted =
+      tensor_op(node, TensorOpMode::add, {given[1].value, offsets_of_channels(node, node.extents(0))}, DType::i32);
+  node.give_as(onnx::TensorProto::INT64, counted, 1);
+}
+
+void read_global_pool(Node& node) {
+  node.require_inputs(1, 1);
+  check_spatial(node);
+  const PoolMode mode = node.type() == "GlobalMaxPool" ? PoolMode::max : PoolMode::avg;
+  const Extents& x = node.extents(0);
+  const PerAxis none(x.size() - 2, 0), one(x.size() - 2, 1);
+  const Window all{Extents(x.begin() + 2, x.end()), none, none, one, one, one};
+  node.give(node.graph().call(pool_over(node, mode, all).request(), {{"x", node.operand(0)}}).front().value);
+}
+
+void read_unpool(Node& node) {
+  node.require_inputs(2, 3);
+  check_spatial(node);
+  refuse("its indices count through all channels, and those of Kiln through one");
+}
+
+/// Before opset 13 the dimensions from `axis` on are normalised together, as rows of a matrix.
+void read_softmax(Node& node) {
+  node.require_inputs(1, 1);
+  constexpr int64_t first_with_one_axis = 13;
+  const bool one_axis = node.opset() >= first_with_one_axis;
+  const Extents x = node.extents(0);
+  const auto rank = static_cast<int64_t>(x.size());
+  int64_t axis = node.attributes().integer("axis", one_axis ? -1 : 1);
+  const int64_t last = one_axis ? rank - 1 : rank;
+  if (axis < -rank || axis > last) node.fail(fmt::format("axis is {}, expected {} to {}", axis, -rank, last));
+  axis += axis < 0 ? rank : 0;
+  const Extents outer(x.begin(), x.begin() + axis), behind(x.begin() + axis + (one_axis ? 1 : 0), x.end());
+  graph::Graph& graph = node.graph();
+  ValueId value = node.operand(0);
+  if (!one_axis) {
+    value = graph.reshape(value, {graph::count_elements(outer), graph::count_elements(behind)});
+    axis = 1;
+  } else if (rank > 5) {
+    value = graph.reshape(value,
+                          {graph::count_elements(outer), x[static_cast<size_t>(axis)], graph::count_elements(behind)});
+    axis = 1;
+  }
+  SoftmaxForward softmax;
+  softmax.x = softmax.y = spec_of(graph, value);
+  softmax.axis = axis;
+  softmax.mode = node.type() == "LogSoftmax" ? SoftmaxMode::log : SoftmaxMode::accurate;
+  node.give(graph.reshape(graph.call(softmax.request(), {{"x", value}}).front().value, x));
+}
+
+/// In inference it gives its input.
+void read_dropout(Node& node) {
+  node.require_inputs(1, 3);
+  if (node.has(2) && node.number(2, "training mode") != 0) refuse("it drops elements out, as in training");
+  if (node.gives(1)) {
+    HostTensor all{onnx::TensorProto::BOOL, node.extents(0), {}, {}};
+    all.integers.assign(static_cast<size_t>(graph::count_elements(all.extents)), 1);
+    node.give_host(std::move(all), 1);
+  }
+  node.give(node.operand(0));
 }
 
 }  // namespace kiln::onnx_frontend

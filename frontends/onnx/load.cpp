@@ -29,7 +29,7 @@ onnx::ModelProto parse(const std::string& path) {
   }
   if (bytes >= most_bytes) {
     throw Error(ErrorCode::unsupported, fmt::format("has {} bytes, and ONNX files have less than 2^31", bytes),
-                "export the model with external data; weights are not read");
+                "export the model with external data");
   }
   std::ifstream file(path, std::ios::binary);
   if (!file) {
@@ -123,8 +123,8 @@ size_t element_bytes(int32_t type) {
   }
 }
 
-// ONNX's shape inference trusts what it reads: it divides by strides and copies raw data without looking. The checks
-// below stand between it and a damaged file.
+// ONNX's shape inference of single nodes (output_types.h) trusts what it reads: it divides by strides and copies raw
+// data without looking. The checks below stand between it and a damaged file.
 
 void check_tensor(const onnx::TensorProto& tensor, const std::string& owner) {
   const size_t element = element_bytes(tensor.data_type());

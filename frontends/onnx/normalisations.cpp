@@ -5,200 +5,206 @@
 #include <numeric>
 #include <string>
 
+#include "kiln/generator/operations/local_norm.h"
 #include "kiln/generator/operations/norm.h"
-#include "onnx/attributes.h"
+#include "onnx/pointwise.h"
 #include "onnx/readers.h"
 
 namespace kiln::onnx_frontend {
 namespace {
 
-const char* const over_the_batch = "it normalises over the batch, which is dynamic";
-
-Extents axes_from(size_t first, size_t rank) {
-  Extents axes(rank - first);
+std::vector<int64_t> axes_from(size_t first, size_t rank) {
+  std::vector<int64_t> axes(rank - first);
   std::iota(axes.begin(), axes.end(), static_cast<int64_t>(first));
   return axes;
 }
 
-/// The same elements as the dimensions of a tensor of `rank` from 1 on, with extents of 1 elsewhere.
-TensorSpec from_channels(TensorSpec spec, size_t rank) {
-  Extents others = axes_from(spec.extents.size() + 1, rank);
-  others.insert(others.begin(), 0);
-  return with_ones(std::move(spec), others);
+void check_floating(const Node& node) {
+  if (node.is_integer(0)) refuse("its elements are integers");
 }
 
-/// An input that has a number for each of `count` channels or groups.
-TensorSpec parameter_of(const Source& source, int input, int64_t count, DType dtype) {
-  const Extents extents = source.extents(input);
-  if (extents != Extents{count}) {
-    fail(source, fmt::format("input {} is {}, expected {}", input, fmt::join(extents, "x"), count));
+/// A number for each channel, or each of `count`, as a tensor of `rank` dimensions that repeats along all but
+/// dimension 1.
+ValueId along_channels(const Node& node, int input, int64_t count, size_t rank) {
+  if (node.extents(input) != Extents{count}) {
+    node.fail(fmt::format("input {} is {}, expected {}", input, fmt::join(node.extents(input), "x"), count));
   }
-  return source.spec(extents, dtype);
+  Extents extents(rank, 1);
+  extents[1] = count;
+  return node.graph().reshape(node.operand(input), extents);
 }
 
-/// One number for each channel of input 0.
-TensorSpec channels_of(const Source& source, int input, DType dtype) {
-  const Extents x = source.extents(0);
-  return from_channels(parameter_of(source, input, x[1], dtype), x.size());
+/// Statistics are f32.
+ValueId statistics(const Node& node, int input, int64_t count, size_t rank) {
+  return converted(node, along_channels(node, input, count, rank), DType::f32);
 }
 
-/// Refuses types of statistics that are no floating-point numbers. Sums are in f32 whichever it is.
-void check_stash_type(const Source& source) {
-  const auto type =
-      static_cast<int32_t>(Attributes(source.node).integer("stash_type", int64_t{onnx::TensorProto::FLOAT}));
-  if (type == onnx::TensorProto::UNDEFINED || !refusal_of_elements(type, Elements::floating).empty()) {
-    fail(source, fmt::format("stash_type is {}, expected a type of floating-point numbers", type));
-  }
+graph::Numbers epsilon_of(const Node& node, double usual = 1e-5) {
+  return {{"epsilon", static_cast<float>(node.attributes().real("epsilon").value_or(usual))}};
 }
 
-Layer inference(const Source& source) {
-  if (source.gives(1) || source.gives(2)) fail(source, "gives running statistics, which it does with training_mode=1");
-  NormInference norm;
-  norm.x = norm.y = source.operand(0);
-  norm.w = channels_of(source, 1, source.options.dtype);
-  norm.b = channels_of(source, 2, source.options.dtype);
-  norm.running_mean = channels_of(source, 3, DType::f32);
-  norm.running_variance = channels_of(source, 4, DType::f32);
-  norm.axes = axes_from(2, norm.x.extents.size());
-  norm.axes.push_back(0);
-  norm.dynamic_batch = source.options.dynamic_batch;
-  return asked(norm.request());
-}
-
-NormForward norm_of(const Source& source, TensorSpec x, Extents axes) {
+/// norm_forward of x along `axes`, which are all behind dimension 0.
+std::vector<graph::Operand> normalised(const Node& node, ValueId x, std::vector<int64_t> axes, std::optional<ValueId> w,
+                                       std::optional<ValueId> b, const graph::Numbers& numbers,
+                                       bool statistics = false) {
+  graph::Graph& graph = node.graph();
   NormForward norm;
-  norm.x = norm.y = std::move(x);
+  norm.x = norm.y = spec_of(graph, x);
   norm.axes = std::move(axes);
-  norm.dynamic_batch = source.options.dynamic_batch;
-  return norm;
-}
-
-Layer training(const Source& source) {
-  if (source.options.dynamic_batch) return refused(over_the_batch);
-  if (source.gives(3) || source.gives(4)) {
-    return refused("it saves a variance, and norm_forward the inverse of the deviation");
+  std::vector<graph::Operand> inputs{{"x", x}};
+  if (w) {
+    norm.w = spec_of(graph, *w);
+    inputs.push_back({"w", *w});
   }
-  Extents axes = axes_from(2, source.extents(0).size());
-  axes.push_back(0);
-  NormForward norm = norm_of(source, source.operand(0), std::move(axes));
-  norm.w = channels_of(source, 1, source.options.dtype);
-  norm.b = channels_of(source, 2, source.options.dtype);
-  if (source.gives(1) || source.gives(2)) {
-    norm.running_mean = channels_of(source, 3, DType::f32);
-    norm.running_variance = channels_of(source, 4, DType::f32);
+  if (b) {
+    norm.b = spec_of(graph, *b);
+    inputs.push_back({"b", *b});
   }
-  return asked(norm.request());
-}
-
-/// A scale or shift of a layer normalisation: repeated, as NumPy does, to x's extents.
-TensorSpec repeated(const Source& source, int input) {
-  const Extents x = source.extents(0);
-  Extents own = source.extents(input);
-  if (own.size() < x.size()) own.insert(own.begin(), x.size() - own.size(), 1);
-  const auto fits = [](int64_t extent, int64_t of_x) { return extent == of_x || extent == 1; };
-  if (own.size() != x.size() || !std::equal(own.begin(), own.end(), x.begin(), fits)) {
-    fail(source,
-         fmt::format("input {} is {}, which does not repeat to {}", input, fmt::join(own, "x"), fmt::join(x, "x")));
+  if (statistics) {
+    Extents rows = norm.x.extents;
+    for (const int64_t axis : norm.axes) rows[static_cast<size_t>(axis)] = 1;
+    norm.mean = norm.inv_deviation = spec_of(DType::f32, rows);
   }
-  return with_rank(source.operand(input), x.size());
-}
-
-/// Images with their channels in groups, N,G,C/G and the spatial dimensions, of which three become one.
-TensorSpec grouped(const Source& source, int64_t groups) {
-  const Extents x = source.extents(0);
-  Extents extents{x[0], groups, x[1] / groups};
-  if (x.size() < 5) {
-    extents.insert(extents.end(), x.begin() + 2, x.end());
-  } else {
-    extents.push_back(count_elements(std::span(x).subspan(2)));
-  }
-  std::string order(dimension_letters(static_cast<int>(extents.size())));
-  if (source.options.order == MemoryOrder::nhwc) order = "n" + order.substr(3) + order.substr(1, 2);
-  return TensorSpec::packed(source.operand(0).dtype, std::move(extents), order);
-}
-
-/// Since opset 21 a number for each channel, before that one for each group.
-TensorSpec grouped_parameter(const Source& source, int input, int64_t groups, size_t rank) {
-  constexpr int64_t first_with_channels = 21;
-  if (source.graph.opset() < first_with_channels) {
-    return from_channels(parameter_of(source, input, groups, source.options.dtype), rank);
-  }
-  const int64_t channels = source.extents(0)[1];
-  const TensorSpec flat = parameter_of(source, input, channels, source.options.dtype);
-  return from_channels(source.spec({groups, channels / groups}, flat.dtype), rank);
+  return graph.call(norm.request(), std::move(inputs), numbers);
 }
 
 }  // namespace
 
-bool trains(const Graph& graph, const onnx::NodeProto& batch_norm) {
-  constexpr int64_t first_with_mode = 14;
-  if (graph.opset() >= first_with_mode) return Attributes(batch_norm).integer("training_mode", 0) != 0;
-  return std::any_of(batch_norm.output().begin() + 1, batch_norm.output().end(),
-                     [&](const std::string& output) { return graph.is_used(output); });
-}
-
-Layer read_batch_norm(const Source& source) {
-  constexpr int64_t last_with_spatial = 8;
-  require_inputs(source, 5, 5);
-  if (source.graph.opset() <= last_with_spatial && Attributes(source.node).integer("spatial", 1) == 0) {
-    return refused("it normalises each activation by itself (spatial=0), and channels are covered");
+void read_batch_norm(Node& node) {
+  constexpr int64_t last_with_spatial = 8, first_with_mode = 14;
+  node.require_inputs(5, 5);
+  check_floating(node);
+  const size_t rank = node.rank();
+  if (node.opset() <= last_with_spatial && node.attributes().integer("spatial", 1) == 0) {
+    refuse("it normalises each activation by itself (spatial=0), and channels are covered");
   }
-  if (source.extents(0).size() < 2) return refused("its input has no channels");
-  return trains(source.graph, source.node) ? training(source) : inference(source);
+  if (rank < 2) refuse("its input has no channels");
+  const bool trains = node.opset() >= first_with_mode ? node.attributes().integer("training_mode", 0) != 0
+                                                      : node.gives(1) || node.gives(2) || node.gives(3);
+  if (trains) refuse("it takes its statistics from its input, as in training");
+  graph::Graph& graph = node.graph();
+  const Extents x = node.extents(0);
+  ValueId value = node.operand(0);
+  const size_t used = std::min<size_t>(rank, 5);
+  if (rank > used) {
+    value = graph.reshape(value, {x[0], x[1], graph::count_elements(Extents(x.begin() + 2, x.end()))});
+  }
+  const size_t own_rank = graph.value(value).extents.size();
+  const int64_t channels = x[1];
+  const ValueId w = along_channels(node, 1, channels, own_rank), b = along_channels(node, 2, channels, own_rank);
+  const ValueId mean = statistics(node, 3, channels, own_rank), variance = statistics(node, 4, channels, own_rank);
+  NormInference norm;
+  norm.x = norm.y = spec_of(graph, value);
+  norm.w = spec_of(graph, w);
+  norm.b = spec_of(graph, b);
+  norm.running_mean = spec_of(graph, mean);
+  norm.running_variance = spec_of(graph, variance);
+  norm.axes = axes_from(2, own_rank);
+  norm.axes.push_back(0);
+  const auto given = graph.call(
+      norm.request(), {{"x", value}, {"w", w}, {"b", b}, {"running_mean", mean}, {"running_variance", variance}},
+      epsilon_of(node));
+  node.give(graph.reshape(given.front().value, x));
 }
 
-Layer read_instance_norm(const Source& source) {
-  require_inputs(source, 3, 3);
-  const size_t rank = source.extents(0).size();
-  if (rank < 3) return refused("its input has no spatial dimensions");
-  NormForward norm = norm_of(source, source.operand(0), axes_from(2, rank));
-  norm.w = channels_of(source, 1, source.options.dtype);
-  norm.b = channels_of(source, 2, source.options.dtype);
-  return asked(norm.request());
+void read_instance_norm(Node& node) {
+  node.require_inputs(3, 3);
+  check_floating(node);
+  const size_t rank = node.rank();
+  if (rank < 3) refuse("its input has no spatial dimensions");
+  if (rank > 5) refuse(fmt::format("its input has {} dimensions, and up to 5 are covered", rank));
+  const int64_t channels = node.extents(0)[1];
+  node.give(normalised(node, node.operand(0), axes_from(2, rank), along_channels(node, 1, channels, rank),
+                       along_channels(node, 2, channels, rank), epsilon_of(node))
+                .front()
+                .value);
 }
 
-Layer read_group_norm(const Source& source) {
-  require_inputs(source, 3, 3);
-  check_stash_type(source);
-  const Extents x = source.extents(0);
-  if (x.size() < 3) return refused("its input has no spatial dimensions");
-  const int64_t groups = Attributes(source.node).integer("num_groups", 0);
+/// x in groups: N, G, C/G and all spatial dimensions as one. Since opset 21 there is a number for each channel, before
+/// that one for each group.
+void read_group_norm(Node& node) {
+  constexpr int64_t first_with_channels = 21;
+  node.require_inputs(3, 3);
+  check_floating(node);
+  const Extents x = node.extents(0);
+  if (x.size() < 3) refuse("its input has no spatial dimensions");
+  const int64_t groups = node.attributes().integer("num_groups", 0);
   if (groups < 1 || x[1] % groups != 0) {
-    fail(source, fmt::format("num_groups is {}, expected a divisor of the {} channels", groups, x[1]));
+    node.fail(fmt::format("num_groups is {}, expected a divisor of the {} channels", groups, x[1]));
   }
-  const TensorSpec image = grouped(source, groups);
-  NormForward norm = norm_of(source, image, axes_from(2, image.extents.size()));
-  norm.w = grouped_parameter(source, 1, groups, image.extents.size());
-  norm.b = grouped_parameter(source, 2, groups, image.extents.size());
-  return asked(norm.request());
+  graph::Graph& graph = node.graph();
+  const ValueId image = graph.reshape(
+      node.operand(0), {x[0], groups, x[1] / groups, graph::count_elements(Extents(x.begin() + 2, x.end()))});
+  const auto parameter = [&](int input) {
+    const bool each_channel = node.opset() >= first_with_channels;
+    const int64_t count = each_channel ? x[1] : groups;
+    return graph.reshape(along_channels(node, input, count, 4), {1, groups, count / groups, 1});
+  };
+  const auto given = normalised(node, image, {2, 3}, parameter(1), parameter(2), epsilon_of(node));
+  node.give(graph.reshape(given.front().value, x));
 }
 
-Layer read_layer_norm(const Source& source) {
-  require_inputs(source, 2, 3);
-  check_stash_type(source);
-  const Extents x = source.extents(0);
-  const auto first =
-      static_cast<size_t>(axis_from_start(source, Attributes(source.node).integer("axis", -1), x.size()));
-  if (source.options.dynamic_batch && first == 0) return refused(over_the_batch);
-  NormForward norm = norm_of(source, source.operand(0), axes_from(first, x.size()));
-  norm.w = repeated(source, 1);
-  if (source.has_input(2)) norm.b = repeated(source, 2);
-  const bool differs = norm.w->extents.front() != 1 || (norm.b && norm.b->extents.front() != 1);
-  if (source.options.dynamic_batch && differs) return refused("its scale has the batch, which is dynamic");
+/// Dimensions before the axis, and from it on, are one each.
+void read_layer_norm(Node& node) {
+  node.require_inputs(2, 3);
+  check_floating(node);
+  const Extents x = node.extents(0);
+  const size_t first = node.axis(node.attributes().integer("axis", -1), x.size());
+  const Extents outer(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(first)),
+      row(x.begin() + static_cast<std::ptrdiff_t>(first), x.end());
+  graph::Graph& graph = node.graph();
+  const ValueId value = graph.reshape(node.operand(0), {graph::count_elements(outer), graph::count_elements(row)});
+  const auto parameter = [&](int input) {
+    if (graph::count_elements(node.extents(input)) != graph::count_elements(row)) {
+      refuse(fmt::format("its input {} is {}, expected {}", input, fmt::join(node.extents(input), "x"),
+                         fmt::join(row, "x")));
+    }
+    return graph.reshape(node.operand(input), {1, graph::count_elements(row)});
+  };
+  const std::optional<ValueId> b = node.has(2) ? std::optional(parameter(2)) : std::nullopt;
+  const bool statistics = node.gives(1) || node.gives(2);
+  const auto given = normalised(node, value, {1}, parameter(1), b, epsilon_of(node), statistics);
+  node.give(graph.reshape(given[0].value, x));
   Extents rows = x;
   std::fill(rows.begin() + static_cast<std::ptrdiff_t>(first), rows.end(), 1);
-  if (source.gives(1)) norm.mean = source.spec(rows, DType::f32);
-  if (source.gives(2)) norm.inv_deviation = source.spec(rows, DType::f32);
-  return asked(norm.request());
+  for (size_t i = 1; i < given.size(); ++i) {
+    const int output = given[i].name == "mean" ? 1 : 2;
+    node.give_as(onnx::TensorProto::FLOAT, graph.reshape(given[i].value, rows), output);
+  }
 }
 
-Layer read_mean_variance_norm(const Source& source) {
-  require_inputs(source, 1, 1);
-  const size_t rank = source.extents(0).size();
-  Extents axes = Attributes(source.node).integers("axes").value_or(Extents{0, 2, 3});
-  axes = axes.empty() ? axes_from(0, rank) : axes_from_start(source, std::move(axes), rank);
-  if (source.options.dynamic_batch && std::count(axes.begin(), axes.end(), 0) > 0) return refused(over_the_batch);
-  return asked(norm_of(source, source.operand(0), std::move(axes)).request());
+void read_mean_variance_norm(Node& node) {
+  node.require_inputs(1, 1);
+  check_floating(node);
+  const size_t rank = node.rank();
+  if (rank > 5) refuse(fmt::format("its input has {} dimensions, and up to 5 are covered", rank));
+  std::vector<int64_t> axes = node.attributes().integers("axes").value_or(std::vector<int64_t>{0, 2, 3});
+  if (axes.empty()) axes = axes_from(0, rank);
+  std::vector<int64_t> counted;
+  for (const size_t axis : node.axes(axes, rank)) counted.push_back(static_cast<int64_t>(axis));
+  node.give(normalised(node, node.operand(0), counted, {}, {}, {{"epsilon", 1e-9F}}).front().value);
+}
+
+void read_lrn(Node& node) {
+  node.require_inputs(1, 1);
+  check_floating(node);
+  LocalNormForward norm;
+  norm.x = norm.y = spec_of(node.graph(), node.operand(0));
+  if (node.rank() < 2 || node.rank() > 5) refuse("its input has no channels, or more than 5 dimensions");
+  norm.size = node.attributes().integer("size", 0);
+  if (norm.size < 1) node.fail(fmt::format("size is {}, expected at least 1", norm.size));
+  if (norm.size > LocalNormForward::most_size) {
+    refuse(fmt::format("its window has {} channels, and up to {} are covered", norm.size, LocalNormForward::most_size));
+  }
+  const auto real = [&](const char* name, double usual) {
+    return static_cast<float>(node.attributes().real(name).value_or(usual));
+  };
+  node.give(
+      node.graph()
+          .call(norm.request(), {{"x", node.operand(0)}},
+                {{"lrn_alpha", real("alpha", 1e-4)}, {"lrn_beta", real("beta", 0.75)}, {"lrn_k", real("bias", 1)}})
+          .front()
+          .value);
 }
 
 }  // namespace kiln::onnx_frontend

@@ -1,127 +1,108 @@
+#include "onnx/products.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <span>
-#include <utility>
 
 #include "kiln/generator/operations/gemm.h"
-#include "onnx/attributes.h"
+#include "onnx/pointwise.h"
 #include "onnx/readers.h"
 
 namespace kiln::onnx_frontend {
 namespace {
 
-TensorSpec transposed(TensorSpec matrix) {
-  std::swap(matrix.extents[0], matrix.extents[1]);
-  std::swap(matrix.strides[0], matrix.strides[1]);
-  matrix.canonicalise();
-  return matrix;
-}
-
-/// An input of a Gemm node, which are matrices.
-TensorSpec matrix_of(const Source& source, int input, const char* transposition) {
-  const Extents extents = source.extents(input);
-  if (extents.size() != 2) {
-    fail(source, fmt::format("input {} is {}, expected a matrix", input, fmt::join(extents, "x")));
+ValueId matrix_of(const Node& node, int input, const char* transposition) {
+  if (node.rank(input) != 2) {
+    node.fail(fmt::format("input {} is {}, expected a matrix", input, fmt::join(node.extents(input), "x")));
   }
-  const bool is_transposed = Attributes(source.node).integer(transposition, 0) != 0;
-  return is_transposed ? transposed(source.operand(input)) : source.operand(input);
+  const bool is_transposed = node.attributes().integer(transposition, 0) != 0;
+  return is_transposed ? node.graph().permute(node.operand(input), {1, 0}) : node.operand(input);
 }
 
-/// The stage that adds the third input of a Gemm, or why there is none. Constants are scaled, and single ones repeated,
-/// before they are passed, as those that a convolution folds.
-struct Addition {
-  std::vector<EpilogueStage> epilogue;
-  std::string refusal;
-};
-
-Addition addition_of(const Source& source, int64_t m, int64_t n) {
-  const double beta = Attributes(source.node).real("beta").value_or(1);
-  if (!source.has_input(2) || beta == 0) return {};
-  const bool is_constant = source.graph.is_constant(source.node.input(2));
-  if (beta != 1 && !is_constant) return {{}, "it scales a third input that is no constant"};
-  Extents c = source.extents(2);
-  if (c.size() < 2) c.insert(c.begin(), 2 - c.size(), 1);
-  if (c.size() > 2 || (c[0] != m && c[0] != 1) || (c[1] != n && c[1] != 1)) {
-    fail(source, fmt::format("the third input is {}, which does not repeat to {}x{}", fmt::join(c, "x"), m, n));
-  }
-  if (c[0] == 1 && (c[1] == n || is_constant)) return {{EpilogueStage::bias}, {}};
-  if (c == Extents{m, n}) return {{EpilogueStage::add}, {}};
-  return {{}, "its third input is neither a row nor as large as its result"};
-}
-
-/// What a MatMul gives: batch dimensions that repeat as NumPy's do, then rows and columns of the inputs that have them.
-Extents product_extents(const Source& source, const TensorSpec& a, const TensorSpec& b, bool has_rows,
-                        bool has_columns) {
-  Extents extents = a.extents;
-  for (size_t d = 0; d + 2 < extents.size(); ++d) {
-    if (a.extents[d] != b.extents[d] && a.extents[d] != 1 && b.extents[d] != 1) {
-      fail(source, fmt::format("the inputs are {} and {}, whose batch dimensions neither agree nor repeat",
-                               fmt::join(a.extents, "x"), fmt::join(b.extents, "x")));
-    }
-    if (extents[d] == 1) extents[d] = b.extents[d];
-  }
-  extents.back() = b.extents.back();
-  (void)count_elements(extents);
-  if (!has_columns) extents.pop_back();
-  if (!has_rows) extents.erase(extents.end() - (has_columns ? 2 : 1));
-  return extents;
-}
-
-/// The same memory as one matrix, where dimension by dimension it is.
-TensorSpec as_rows(const TensorSpec& spec) {
-  const int64_t rows = count_elements(std::span(spec.extents).first(spec.extents.size() - 1));
-  return TensorSpec::packed(spec.dtype, {rows, spec.extents.back()}, dimension_letters(2));
-}
-
-bool is_in_logical_order(const TensorSpec& spec) {
-  return spec.is_packed(dimension_letters(spec.rank()));
+/// The extents of batch dimensions together.
+int64_t batches(const Extents& extents) {
+  return graph::count_elements(Extents(extents.begin(), extents.end() - 2));
 }
 
 }  // namespace
 
-Layer read_gemm(const Source& source) {
-  require_inputs(source, 2, 3);
-  const Attributes attributes(source.node);
+ValueId product(const Node& node, ValueId a, ValueId b, const graph::Numbers& numbers, std::optional<ValueId> bias) {
+  graph::Graph& graph = node.graph();
   Gemm gemm;
-  gemm.a = matrix_of(source, 0, "transA");
-  gemm.b = matrix_of(source, 1, "transB");
-  if (source.options.dynamic_batch && attributes.integer("transA", 0) != 0) {
-    return refused("its rows are not the batch, which is dynamic");
+  gemm.a = spec_of(graph, a);
+  gemm.b = spec_of(graph, b);
+  Extents c = gemm.a.extents;
+  for (size_t d = 0; d + 2 < c.size(); ++d) c[d] = std::max(c[d], gemm.b.extents[d]);
+  c.back() = gemm.b.extents.back();
+  gemm.c = spec_of(gemm.a.dtype, c);
+  std::vector<graph::Operand> inputs{{"a", a}, {"b", b}};
+  if (bias) {
+    gemm.epilogue.push_back(EpilogueStage::bias);
+    gemm.bias = spec_of(graph, *bias);
+    inputs.push_back({"bias", *bias});
   }
-  Addition addition = addition_of(source, gemm.a.extents[0], gemm.b.extents[1]);
-  if (!addition.refusal.empty()) return refused(std::move(addition.refusal));
-  gemm.c = source.spec({gemm.a.extents[0], gemm.b.extents[1]});
-  gemm.epilogue = std::move(addition.epilogue);
-  gemm.blend.alpha = attributes.real("alpha").value_or(1) == 1 ? Scale::one : Scale::any;
-  gemm.dynamic_batch = source.options.dynamic_batch;
-  return asked(gemm.request());
+  return graph.call(gemm.request(), std::move(inputs), numbers).front().value;
 }
 
-Layer read_matmul(const Source& source) {
-  require_inputs(source, 2, 2);
-  const Extents x = source.extents(0), w = source.extents(1);
-  if (x.empty() || w.empty()) fail(source, "an input has no dimensions");
-  if (source.options.dynamic_batch && (x.size() != 2 || w.size() > 2)) {
-    return refused("of products of matrices with batch dimensions none can be dynamic");
+void read_gemm(Node& node) {
+  node.require_inputs(2, 3);
+  if (node.is_integer(0)) refuse("its elements are integers");
+  const ValueId a = matrix_of(node, 0, "transA"), b = matrix_of(node, 1, "transB");
+  const int64_t m = node.graph().value(a).extents[0], n = node.graph().value(b).extents[1];
+  if (node.graph().value(a).extents[1] != node.graph().value(b).extents[0]) node.fail("its matrices do not fit");
+  const auto alpha = static_cast<float>(node.attributes().real("alpha").value_or(1));
+  const auto beta = static_cast<float>(node.attributes().real("beta").value_or(1));
+  graph::Numbers numbers;
+  if (alpha != 1) numbers.emplace_back("alpha", alpha);
+  if (!node.has(2) || beta == 0) return node.give(product(node, a, b, numbers));
+  Extents c = node.extents(2);
+  if (broadcast(node, {c, {m, n}}) != Extents{m, n}) {
+    node.fail(fmt::format("the third input is {}, which does not repeat to {}x{}", fmt::join(c, "x"), m, n));
   }
-  const size_t rank = std::max({size_t{2}, x.size(), w.size()});
-  const Extents column{1}, missing_rows{static_cast<int64_t>(rank) - 2},
-      missing_columns{static_cast<int64_t>(rank) - 1};
-  Gemm gemm;
-  gemm.a = with_rank(source.operand(0), rank);
-  gemm.b = with_rank(w.size() == 1 ? with_ones(source.operand(1), column) : source.operand(1), rank);
-  gemm.c = source.spec(product_extents(source, gemm.a, gemm.b, x.size() > 1, w.size() > 1));
-  if (x.size() == 1 && w.size() > 1) gemm.c = with_ones(gemm.c, missing_rows);
-  if (w.size() == 1) gemm.c = x.size() == 1 ? with_rank(gemm.c, rank) : with_ones(gemm.c, missing_columns);
-  if (w.size() == 2 && rank > 2 && is_in_logical_order(gemm.a) && is_in_logical_order(gemm.c)) {
-    gemm.a = as_rows(gemm.a);  // one product of all rows
-    gemm.b = source.operand(1);
-    gemm.c = as_rows(gemm.c);
+  if (beta == 1 && graph::count_elements(c) == n && !c.empty() && c.back() == n) {
+    return node.give(product(node, a, b, numbers, node.graph().reshape(node.operand(2), {n})));
   }
-  gemm.dynamic_batch = source.options.dynamic_batch;
-  return asked(gemm.request());
+  const ValueId scaled = beta == 1
+                             ? node.operand(2)
+                             : expression(node, "acc * factor", node.operand(2), {}, node.dtype(2), {{"factor", beta}});
+  node.give(tensor_op(node, TensorOpMode::add, {product(node, a, b, numbers), scaled}, node.dtype(0)));
+}
+
+void read_matmul(Node& node) {
+  node.require_inputs(2, 2);
+  if (node.is_integer(0)) refuse("its elements are integers");
+  graph::Graph& graph = node.graph();
+  const Extents x = node.extents(0), w = node.extents(1);
+  if (x.empty() || w.empty()) node.fail("an input has no dimensions");
+  // Vectors are matrices of one row, or one column.
+  Extents left = x, right = w;
+  if (x.size() == 1) left.insert(left.begin(), 1);
+  if (w.size() == 1) right.push_back(1);
+  if (left.back() != right[right.size() - 2]) {
+    node.fail(fmt::format("its inputs are {} and {}, whose matrices do not fit", fmt::join(x, "x"), fmt::join(w, "x")));
+  }
+  const int64_t m = left[left.size() - 2], n = right.back();
+  const Extents batch =
+      broadcast(node, {Extents(left.begin(), left.end() - 2), Extents(right.begin(), right.end() - 2)});
+  Extents result = batch;
+  if (x.size() > 1) result.push_back(m);
+  if (w.size() > 1) result.push_back(n);
+  ValueId a = graph.reshape(node.operand(0), left), b = graph.reshape(node.operand(1), right);
+  if (batches(right) == 1) {  // one product of all rows
+    a = graph.reshape(a, {batches(left) * m, left.back()});
+    b = graph.reshape(b, {right[right.size() - 2], n});
+    return node.give(graph.reshape(product(node, a, b), result));
+  }
+  size_t rank = std::max(left.size(), right.size());
+  a = with_rank(graph, a, rank);
+  b = with_rank(graph, b, rank);
+  if (rank > 5) {  // batch dimensions that are one, where none repeats
+    if (batches(left) != batches(right)) refuse(fmt::format("it has {} batch dimensions, and 3 are covered", rank - 2));
+    a = graph.reshape(a, {batches(left), m, left.back()});
+    b = graph.reshape(b, {batches(right), left.back(), n});
+  }
+  node.give(graph.reshape(product(node, a, b), result));
 }
 
 }  // namespace kiln::onnx_frontend

@@ -1,101 +1,421 @@
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <map>
+#include <filesystem>
+#include <functional>
 #include <set>
 
 #include "kiln/base/error.h"
 #include "kiln/frontends/onnx.h"
-#include "onnx/fold.h"
-#include "onnx/graph.h"
-#include "onnx/layers.h"
+#include "onnx/host_nodes.h"
 #include "onnx/load.h"
-#include "onnx/shapes.h"
+#include "onnx/node.h"
+#include "onnx/output_types.h"
+#include "onnx/readers.h"
 
 namespace kiln {
 namespace onnx_frontend {
 namespace {
 
-/// Nodes that give their input another name or another shape in the same memory.
-bool is_view(const onnx::NodeProto& node) {
-  static const std::set<std::string> views = {"Identity", "Flatten", "Reshape", "Squeeze", "Unsqueeze"};
-  return is_onnx_domain(node.domain()) && views.contains(node.op_type());
-}
+using Reader = void (*)(Node&);
 
-/// Puts the layers together, equal ones into one.
-class Listing {
- public:
-  void add(Layer layer, const onnx::NodeProto& node) {
-    if (!layer.refusal.empty()) {
-      add_uncovered(is_onnx_domain(node.domain()) ? node.op_type() : node.domain() + "." + node.op_type(),
-                    std::move(layer.refusal));
-      return;
-    }
-    for (Request& request : layer.requests) {
-      add_covered(std::move(request), name_of(node));
-    }
-  }
-
-  ModelListing take() { return std::move(listing_); }
-
- private:
-  void add_covered(Request request, std::string name) {
-    const auto [place, is_new] = by_key_.try_emplace(request.key(), listing_.layers.size());
-    if (is_new) {
-      listing_.layers.push_back({std::move(request), 0, {}});
-    }
-    ModelLayer& entry = listing_.layers[place->second];
-    ++entry.count;
-    if (entry.nodes.empty() || entry.nodes.back() != name) {  // a node may ask for one thing several times
-      entry.nodes.push_back(std::move(name));
-    }
-  }
-
-  void add_uncovered(std::string operation, std::string reason) {
-    const auto same = std::find_if(listing_.uncovered.begin(), listing_.uncovered.end(), [&](const Uncovered& entry) {
-      return entry.operation == operation && entry.reason == reason;
-    });
-    if (same != listing_.uncovered.end()) {
-      ++same->count;
-    } else {
-      listing_.uncovered.push_back({std::move(operation), 1, std::move(reason)});
-    }
-  }
-
-  ModelListing listing_;
-  std::map<std::string, size_t> by_key_;
+/// Nodes that one function reads.
+struct Family {
+  Reader read;
+  std::vector<std::string> nodes;
 };
 
-Layer read_named(const Graph& graph, const onnx::NodeProto& node, const OnnxOptions& options) {
-  try {
-    return read_layer(graph, node, options);
-  } catch (const Error& error) {
-    if (error.message().starts_with("node ")) {
-      throw;
+void read_constant(Node& node) {
+  for (const auto& attribute : node.proto().attribute()) {
+    if (attribute.name() == "value" && attribute.has_t()) {
+      return node.give_host(read_tensor(attribute.t(), node.values().folder));
     }
-    throw Error(error.code(), describe(node) + ": " + error.message(), error.hint());
+    const auto count = static_cast<int64_t>(std::max(attribute.ints_size(), attribute.floats_size()));
+    if (attribute.name() == "value_int") return node.give_host({onnx::TensorProto::INT64, {}, {attribute.i()}, {}});
+    if (attribute.name() == "value_float") return node.give_host({onnx::TensorProto::FLOAT, {}, {}, {attribute.f()}});
+    if (attribute.name() == "value_ints") {
+      return node.give_host(
+          {onnx::TensorProto::INT64, {count}, {attribute.ints().begin(), attribute.ints().end()}, {}});
+    }
+    if (attribute.name() == "value_floats") {
+      return node.give_host(
+          {onnx::TensorProto::FLOAT, {count}, {}, {attribute.floats().begin(), attribute.floats().end()}});
+    }
+  }
+  refuse("its value is no tensor of numbers");
+}
+
+/// Layers, products and reductions.
+std::vector<Family> layer_families() {
+  return {
+      {read_constant, {"Constant"}},
+      {read_constant_of_shape, {"ConstantOfShape"}},
+      {read_conv, {"Conv"}},
+      {read_conv_transpose, {"ConvTranspose"}},
+      {read_pool, {"MaxPool", "AveragePool"}},
+      {read_global_pool, {"GlobalMaxPool", "GlobalAveragePool"}},
+      {read_unpool, {"MaxUnpool"}},
+      {read_softmax, {"Softmax", "LogSoftmax"}},
+      {read_dropout, {"Dropout"}},
+      {read_batch_norm, {"BatchNormalization"}},
+      {read_instance_norm, {"InstanceNormalization"}},
+      {read_group_norm, {"GroupNormalization"}},
+      {read_layer_norm, {"LayerNormalization"}},
+      {read_mean_variance_norm, {"MeanVarianceNormalization"}},
+      {read_lp_norm, {"LpNormalization"}},
+      {read_lrn, {"LRN"}},
+      {read_gemm, {"Gemm"}},
+      {read_matmul, {"MatMul"}},
+      {read_reduce,
+       {"ReduceSum", "ReduceProd", "ReduceMin", "ReduceMax", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare",
+        "ReduceLogSum", "ReduceLogSumExp"}},
+      {read_arg, {"ArgMax", "ArgMin"}},
+  };
+}
+
+/// Functions and arithmetic, element by element.
+std::vector<Family> element_families() {
+  return {
+      {read_activation,
+       {"Relu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "Selu", "Softplus", "HardSwish", "HardSigmoid", "Gelu", "Mish",
+        "Swish"}},
+      {read_function,
+       {"Reciprocal", "Softsign", "Erf", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh",
+        "Atanh", "Floor", "Ceil", "Round", "Sign", "IsNaN"}},
+      {read_is_inf, {"IsInf"}},
+      {read_clip, {"Clip"}},
+      {read_thresholded_relu, {"ThresholdedRelu"}},
+      {read_shrink, {"Shrink"}},
+      {read_prelu, {"PRelu"}},
+      {read_celu, {"Celu"}},
+      {read_arithmetic,
+       {"Add", "Sub", "Mul",   "Div",  "Pow",         "Sum",     "Mean",           "Sqrt", "Exp", "Log", "Abs", "Neg",
+        "Min", "Max", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And",  "Or",  "Xor", "Not"}},
+      {read_mod, {"Mod"}},
+      {read_where, {"Where"}},
+      {read_cast, {"Cast", "CastLike"}},
+  };
+}
+
+/// What moves and chooses elements.
+std::vector<Family> other_families() {
+  return {
+      {read_view, {"Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"}},
+      {read_transpose, {"Transpose"}},
+      {read_slice, {"Slice"}},
+      {read_split, {"Split"}},
+      {read_concat, {"Concat"}},
+      {read_pad, {"Pad"}},
+      {read_expand, {"Expand"}},
+      {read_tile, {"Tile"}},
+      {read_depth_to_space, {"DepthToSpace"}},
+      {read_space_to_depth, {"SpaceToDepth"}},
+      {read_gather, {"Gather"}},
+      {read_gather_elements, {"GatherElements"}},
+      {read_resize, {"Resize", "Upsample"}},
+      {read_trilu, {"Trilu"}},
+      {read_one_hot, {"OneHot"}},
+      {read_hardmax, {"Hardmax"}},
+      {read_eye_like, {"EyeLike"}},
+      {read_cum_sum, {"CumSum"}},
+      {read_einsum, {"Einsum"}},
+      {read_class_loss, {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"}},
+      {read_dequantize, {"DequantizeLinear"}},
+      {read_quantize, {"QuantizeLinear"}},
+  };
+}
+
+const std::vector<Family>& families() {
+  static const std::vector<Family> all = [] {
+    std::vector<Family> together;
+    for (const auto& part : {layer_families(), element_families(), other_families()}) {
+      together.insert(together.end(), part.begin(), part.end());
+    }
+    return together;
+  }();
+  return all;
+}
+
+Reader reader_of(const onnx::NodeProto& node) {
+  const auto family = std::find_if(families().begin(), families().end(), [&](const Family& candidate) {
+    return std::count(candidate.nodes.begin(), candidate.nodes.end(), node.op_type()) > 0;
+  });
+  return is_onnx_domain(node.domain()) && family != families().end() ? family->read : nullptr;
+}
+
+/// Extents of an input; its first one is the batch where that is open, or all inputs with a batch have the same.
+class InputShapes {
+ public:
+  InputShapes(const onnx::GraphProto& graph, std::optional<int64_t> batch) {
+    if (batch && *batch < 1) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("the batch is {}, expected 1 or more", *batch));
+    }
+    for (const auto& input : graph.input()) {
+      const auto& type = input.type().tensor_type();
+      const bool is_initial = std::any_of(graph.initializer().begin(), graph.initializer().end(),
+                                          [&](const auto& tensor) { return tensor.name() == input.name(); });
+      if (is_initial || type.shape().dim_size() == 0) continue;
+      own_ = type.shape().dim(0);
+      break;
+    }
+    batch_ = batch.value_or(own_.has_dim_value() ? own_.dim_value() : 1);
+  }
+
+  Extents extents_of(const onnx::ValueInfoProto& input) const {
+    if (!input.type().tensor_type().has_shape()) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("the file does not say the extents of input '{}'", input.name()),
+                  "export the model with fixed extents; only the batch may be open");
+    }
+    Extents extents;
+    const auto& shape = input.type().tensor_type().shape();
+    for (int d = 0; d < shape.dim_size(); ++d) {
+      const auto& dimension = shape.dim(d);
+      if (is_batch(dimension, d)) {
+        extents.push_back(batch_);
+      } else if (dimension.has_dim_value() && dimension.dim_value() >= 0) {
+        extents.push_back(dimension.dim_value());
+      } else {
+        throw Error(ErrorCode::invalid_argument,
+                    fmt::format("extent {} of input '{}' is open ({})", d, input.name(),
+                                dimension.has_dim_param() ? dimension.dim_param() : "?"),
+                    "export the model with fixed extents; only the batch may be open");
+      }
+    }
+    return extents;
+  }
+
+  /// The type and extents that the model says of a value, where it says all of them; those for another batch say
+  /// nothing.
+  std::optional<TensorType> stated(const onnx::ValueInfoProto& value) const {
+    const auto& tensor = value.type().tensor_type();
+    if (!tensor.has_shape() || (own_.has_dim_value() && own_.dim_value() != batch_)) return {};
+    TensorType type{tensor.elem_type(), {}};
+    for (const auto& dimension : tensor.shape().dim()) {
+      const bool is_symbol = !dimension.dim_param().empty() && dimension.dim_param() == own_.dim_param();
+      const int64_t extent = is_symbol ? batch_ : dimension.has_dim_value() ? dimension.dim_value() : -1;
+      if (extent < 0) return {};
+      type.extents.push_back(extent);
+    }
+    return type;
+  }
+
+ private:
+  bool is_batch(const onnx::TensorShapeProto::Dimension& dimension, int d) const {
+    const bool named = own_.has_dim_param() && !own_.dim_param().empty();
+    if (named && dimension.has_dim_param() && dimension.dim_param() == own_.dim_param()) return true;
+    if (d != 0) return false;
+    return !dimension.has_dim_value() || (own_.has_dim_value() && dimension.dim_value() == own_.dim_value());
+  }
+
+  onnx::TensorShapeProto::Dimension own_;  // the batch of the first input
+  int64_t batch_ = 1;
+};
+
+/// Calls `see` for each value that a node reads, in bodies of If, Loop and Scan too.
+void for_each_read(const onnx::NodeProto& node, const std::function<void(const std::string&)>& see) {
+  for (const std::string& input : node.input()) see(input);
+  for (const auto& attribute : node.attribute()) {
+    for (const auto& inner : attribute.g().node()) for_each_read(inner, see);
+    for (const auto& body : attribute.graphs()) {
+      for (const auto& inner : body.node()) for_each_read(inner, see);
+    }
   }
 }
 
-ModelListing read(const std::string& path, const OnnxOptions& options) {
-  onnx::ModelProto model = load(path);
-  infer_shapes(model, options.batch);
-  const Graph graph(model);
-  std::vector<Reading> readings;
-  for (const onnx::NodeProto& node : graph.nodes()) {
-    if (graph.is_constant(node) || is_view(node)) continue;
-    readings.push_back({&node, read_named(graph, node, options)});
+class Import {
+ public:
+  Import(const onnx::ModelProto& model, const std::string& path, const OnnxOptions& options)
+      : model_(model.graph()), shapes_(model.graph(), options.batch) {
+    values_.opset = opset_of(model);
+    values_.folder = std::filesystem::path(path).parent_path().string();
+    values_.dtype = options.dtype;
   }
-  if (options.fuse) fold(graph, readings);
-  Listing listing;
-  for (Reading& reading : readings) listing.add(std::move(reading.layer), *reading.node);
-  return listing.take();
-}
+
+  OnnxGraph run() {
+    check_ports();
+    for (const auto& node : model_.node()) {
+      for_each_read(node, [&](const std::string& name) { values_.used.insert(name); });
+    }
+    for (const auto& output : model_.output()) values_.used.insert(output.name());
+    for (const auto& tensor : model_.initializer()) {
+      values_.known[tensor.name()] = {
+          tensor.data_type(), {tensor.dims().begin(), tensor.dims().end()}, {}, {}, &tensor};
+    }
+    for (const auto& input : model_.input()) add_input(input);
+    for (const auto& node : model_.node()) add(node);
+    for (const auto& output : model_.output()) add_output(output);
+    for (const std::string& name : read_outside_) keep(name);
+    result_.graph = std::move(values_.graph);
+    return std::move(result_);
+  }
+
+ private:
+  /// Callers know inputs and outputs by their names.
+  void check_ports() const {
+    if (model_.output().empty()) throw Error(ErrorCode::parse_error, "has no outputs");
+    std::set<std::string> inputs, outputs, given;
+    for (const auto& node : model_.node()) given.insert(node.output().begin(), node.output().end());
+    for (const auto& tensor : model_.initializer()) given.insert(tensor.name());
+    for (const auto& input : model_.input()) {
+      if (!inputs.insert(input.name()).second) {
+        throw Error(ErrorCode::parse_error, fmt::format("has two inputs '{}'", input.name()));
+      }
+    }
+    for (const auto& output : model_.output()) {
+      if (!outputs.insert(output.name()).second) {
+        throw Error(ErrorCode::parse_error, fmt::format("has two outputs '{}'", output.name()));
+      }
+      if (!given.contains(output.name()) && !inputs.contains(output.name())) {
+        throw Error(ErrorCode::parse_error, fmt::format("has an output '{}', which nothing defines", output.name()));
+      }
+    }
+  }
+
+  void add_input(const onnx::ValueInfoProto& input) {
+    if (values_.known.contains(input.name())) return;  // an initial value, which is a constant to us
+    const int32_t type = input.type().tensor_type().elem_type();
+    if (!input.type().has_tensor_type()) {
+      throw Error(ErrorCode::unsupported, fmt::format("input '{}' is no tensor", input.name()));
+    }
+    Extents extents = shapes_.extents_of(input);
+    try {
+      const ValueId value = values_.graph.input(input.name(), values_.storage_of(type), extents);
+      values_.known[input.name()] = {type, std::move(extents), value, {}, {}};
+      result_.inputs.push_back({input.name(), type_name(type)});
+    } catch (const Refusal& refusal) {
+      throw Error(ErrorCode::unsupported, fmt::format("input '{}' cannot be had: {}", input.name(), refusal.reason));
+    }
+  }
+
+  void add(const onnx::NodeProto& proto) {
+    Node node(values_, proto);
+    const size_t nodes = values_.graph.nodes().size();
+    values_.graph.set_origin(name_of(proto));
+    try {
+      const Reader read = reader_of(proto);
+      if (is_onnx_domain(proto.domain()) && computed_on_host(node)) return;
+      if (read == nullptr) refuse("no operation of Kiln serves it");
+      read(node);
+    } catch (const Refusal& refusal) {
+      values_.graph.truncate(nodes);
+      for (const std::string& output : proto.output()) values_.known.erase(output);
+      const std::string type =
+          is_onnx_domain(proto.domain()) ? proto.op_type() : proto.domain() + "." + proto.op_type();
+      result_.uncovered.push_back({name_of(proto), type, refusal.reason});
+      for_each_read(proto, [&](const std::string& name) { read_outside_.insert(name); });
+      open_outputs(node);
+    } catch (const Error& error) {
+      if (error.message().starts_with("node ")) throw;
+      throw Error(error.code(), describe(proto) + ": " + error.message(), error.hint());
+    }
+  }
+
+  /// What a node gives that is not covered becomes inputs of the graph, so that the nodes behind it can be read.
+  void open_outputs(const Node& node) {
+    const auto inferred = inferred_outputs(node);
+    for (int i = 0; i < node.outputs(); ++i) {
+      const std::string& name = node.proto().output(i);
+      const std::optional<TensorType> type =
+          inferred[static_cast<size_t>(i)] ? inferred[static_cast<size_t>(i)] : stated(name);
+      if (type && node.gives(i)) open(name, *type);
+    }
+  }
+
+  void open(const std::string& name, const TensorType& type) {
+    try {
+      const ValueId value = values_.graph.input(name, values_.storage_of(type.type), type.extents);
+      values_.known[name] = {type.type, type.extents, value, {}, {}};
+      result_.inputs.push_back({name, type_name(type.type)});
+      opened_.insert(value);
+    } catch (const Refusal&) {
+      return;  // Kiln does not have such elements: what reads them is not covered either
+    } catch (const Error&) {
+      return;  // more elements than there can be
+    }
+  }
+
+  std::optional<TensorType> stated(const std::string& name) const {
+    for (const auto* values : {&model_.value_info(), &model_.output()}) {
+      for (const auto& value : *values) {
+        if (value.name() == name) return shapes_.stated(value);
+      }
+    }
+    return {};
+  }
+
+  /// The value whose elements `value` shows in other extents.
+  ValueId root_of(ValueId value) const {
+    for (auto node = values_.graph.nodes().rbegin(); node != values_.graph.nodes().rend(); ++node) {
+      const graph::View* view = std::get_if<graph::View>(&*node);
+      const bool shows = view != nullptr && view->result == value && std::holds_alternative<graph::Reshape>(view->kind);
+      if (shows) value = view->source;
+    }
+    return value;
+  }
+
+  void add_output(const onnx::ValueInfoProto& output) {
+    const auto found = values_.known.find(output.name());
+    if (found == values_.known.end()) return;  // of a node that is not covered
+    const ValueId value = values_.device(output.name());
+    if (opened_.contains(root_of(value))) return;  // likewise
+    give(output.name(), value);
+  }
+
+  /// What a node reads that is not covered becomes an output of the graph, if the graph computes it.
+  void keep(const std::string& name) {
+    const auto found = values_.known.find(name);
+    if (found == values_.known.end() || !found->second.value) return;
+    const ValueId root = root_of(*found->second.value);
+    const auto is_root = [&](const graph::Graph::Port& port) { return root_of(port.value) == root; };
+    const auto &inputs = values_.graph.inputs(), &outputs = values_.graph.outputs();
+    const bool is_there = values_.graph.is_constant(root) || std::any_of(inputs.begin(), inputs.end(), is_root) ||
+                          std::any_of(outputs.begin(), outputs.end(), is_root);
+    if (!is_there) give(name, *found->second.value);
+  }
+
+  void give(const std::string& name, ValueId value) {
+    values_.graph.output(name, value);
+    result_.outputs.push_back({name, type_name(values_.known.at(name).type)});
+  }
+
+  const onnx::GraphProto& model_;
+  InputShapes shapes_;
+  Values values_;
+  OnnxGraph result_;
+  std::set<ValueId> opened_;            // inputs of the graph that nodes give which are not covered
+  std::set<std::string> read_outside_;  // values that such nodes read
+};
 
 }  // namespace
+
+void read_constant_of_shape(Node& node) {
+  node.require_inputs(1, 1);
+  const Extents extents = node.integers(0, "extents");
+  HostTensor one{onnx::TensorProto::FLOAT, {1}, {}, {0}};
+  for (const auto& attribute : node.proto().attribute()) {
+    if (attribute.name() == "value" && attribute.has_t()) one = read_tensor(attribute.t(), node.values().folder);
+  }
+  if (one.size() != 1) node.fail(fmt::format("its value has {} elements, expected 1", one.size()));
+  constexpr int64_t most_elements = int64_t{1} << 27;  // 512 MiB of f32
+  if (graph::count_elements(extents) > most_elements) {
+    refuse(fmt::format("it makes a constant of {} elements, expected up to {}", graph::count_elements(extents),
+                       most_elements));
+  }
+  one.integers.resize(one.is_integer() ? static_cast<size_t>(graph::count_elements(extents)) : 0,
+                      one.is_integer() ? one.integers[0] : 0);
+  one.reals.resize(one.is_integer() ? 0 : static_cast<size_t>(graph::count_elements(extents)),
+                   one.is_integer() ? 0 : one.reals[0]);
+  one.extents = extents;
+  node.give_host(std::move(one));
+}
+
 }  // namespace onnx_frontend
 
-ModelListing read_onnx(const std::string& path, const OnnxOptions& options) {
+OnnxGraph read_onnx(const std::string& path, const OnnxOptions& options) {
   try {
-    return onnx_frontend::read(path, options);
+    const onnx::ModelProto model = onnx_frontend::load(path);
+    return onnx_frontend::Import(model, path, options).run();
   } catch (const Error& error) {
     throw Error(error.code(), path + ": " + error.message(), error.hint());
   }

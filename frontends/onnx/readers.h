@@ -1,54 +1,88 @@
-// The readers of families of nodes, which layers.cpp lists by operation. Operands are there, of a type and of extents
-// that the list demands.
+// The readers of families of nodes, which read_onnx.cpp lists by operation. Each adds what its node computes to the
+// graph, or throws Refusal with the reason why it cannot.
 #pragma once
 
-#include "onnx/source.h"
+#include "onnx/node.h"
 
 namespace kiln::onnx_frontend {
 
-/// pointwise.cpp. Activations of one input, arithmetic of tensors that repeat, as NumPy's do, where an extent is 1.
-Layer read_activation(const Source& source);
-Layer read_clip(const Source& source);
-Layer read_tensor_op(const Source& source);
+/// pointwise.cpp. Functions of single elements, and arithmetic of tensors that repeat as NumPy's do.
+void read_activation(Node& node);
+void read_function(Node& node);
+void read_is_inf(Node& node);
+void read_clip(Node& node);
+void read_arithmetic(Node& node);
+void read_where(Node& node);
+void read_mod(Node& node);
+void read_thresholded_relu(Node& node);
+void read_shrink(Node& node);
+void read_prelu(Node& node);
+void read_celu(Node& node);
+void read_cast(Node& node);
 
-/// composed.cpp. Nodes that several requests make, one after another.
-Layer read_thresholded_relu(const Source& source);
-Layer read_prelu(const Source& source);
-Layer read_celu(const Source& source);
-Layer read_softsign(const Source& source);
-Layer read_reciprocal(const Source& source);
+/// layers.cpp. Convolution, pooling, softmax.
+void read_conv(Node& node);
+void read_conv_transpose(Node& node);
+void read_pool(Node& node);
+void read_global_pool(Node& node);
+void read_unpool(Node& node);
+void read_softmax(Node& node);
+void read_dropout(Node& node);
 
-/// products.cpp. Matrix products; a transposed matrix is one of other strides.
-Layer read_gemm(const Source& source);
-Layer read_matmul(const Source& source);
+/// products.cpp. Matrix products; a transposed matrix is a view.
+void read_gemm(Node& node);
+void read_matmul(Node& node);
 
 /// normalisations.cpp.
-Layer read_batch_norm(const Source& source);
-Layer read_instance_norm(const Source& source);
-Layer read_group_norm(const Source& source);
-Layer read_layer_norm(const Source& source);
-Layer read_mean_variance_norm(const Source& source);
-/// Whether a BatchNormalization takes its statistics from its input; before opset 14 its further outputs say so.
-bool trains(const Graph& graph, const onnx::NodeProto& batch_norm);
+void read_batch_norm(Node& node);
+void read_instance_norm(Node& node);
+void read_group_norm(Node& node);
+void read_layer_norm(Node& node);
+void read_mean_variance_norm(Node& node);
+void read_lp_norm(Node& node);
+void read_lrn(Node& node);
 
-/// local_norm.cpp. Local response normalisation across channels.
-Layer read_lrn(const Source& source);
+/// reductions.cpp.
+void read_reduce(Node& node);
+void read_arg(Node& node);
 
-/// transforms.cpp. Nodes that move elements; those whose result is memory that is there cost nothing.
-Layer read_transpose(const Source& source);
-Layer read_slice(const Source& source);
-Layer read_split(const Source& source);
-Layer read_concat(const Source& source);
-Layer read_pad(const Source& source);
-Layer read_expand(const Source& source);
-Layer read_cast(const Source& source);
+/// moves.cpp. Nodes that move elements: most are views.
+/// Identity, Reshape, Flatten, Squeeze and Unsqueeze: the extents in which they show their input.
+Extents extents_of_view(const Node& node);
+void read_view(Node& node);
+void read_transpose(Node& node);
+void read_slice(Node& node);
+void read_split(Node& node);
+void read_concat(Node& node);
+void read_pad(Node& node);
+void read_expand(Node& node);
+void read_tile(Node& node);
+void read_depth_to_space(Node& node);
+void read_space_to_depth(Node& node);
+void read_constant_of_shape(Node& node);
 
-/// reductions.cpp. Reduce*, ArgMax and ArgMin.
-Layer read_reduce(const Source& source);
-/// A reduction with element-wise operations before or behind it.
-Layer read_composed_reduce(const Source& source);
-Layer read_arg(const Source& source);
-/// The extents of a Reduce* node's result by the axes that it has at its opset; nothing if they are not in the file.
-std::optional<Extents> reduced_shape(const Source& source);
+/// indexing.cpp. Elements by their positions.
+void read_gather(Node& node);
+void read_gather_elements(Node& node);
+
+/// resize.cpp.
+void read_resize(Node& node);
+
+/// selections.cpp. Nodes that compare positions.
+void read_trilu(Node& node);
+void read_one_hot(Node& node);
+void read_hardmax(Node& node);
+void read_eye_like(Node& node);
+
+/// scans.cpp, einsum.cpp.
+void read_cum_sum(Node& node);
+void read_einsum(Node& node);
+
+/// losses.cpp. The losses of classifiers.
+void read_class_loss(Node& node);
+
+/// quantisation.cpp. 8-bit integers with a scale and a zero point.
+void read_dequantize(Node& node);
+void read_quantize(Node& node);
 
 }  // namespace kiln::onnx_frontend

@@ -25,6 +25,11 @@ void check_range(const onnx::NodeProto& node, std::string_view attribute, const 
   }
 }
 
+/// The spatial extents of an input.
+void check_spatial(const onnx::NodeProto& node, const std::vector<int64_t>& extents) {
+  check_range(node, "its input", PerAxis(extents.begin() + 2, extents.end()), 0);
+}
+
 PerAxis kernel_of(const onnx::NodeProto& node, const Attributes& attributes, size_t axes,
                   const std::optional<PerAxis>& filter) {
   if (!attributes.has("kernel_shape")) {
@@ -117,6 +122,7 @@ int64_t count_outputs(const onnx::NodeProto& node, const Window& window, size_t 
 
 Window window_of(const onnx::NodeProto& node, const std::vector<int64_t>& extents,
                  const std::optional<PerAxis>& kernel) {
+  check_spatial(node, extents);
   const Attributes attributes(node);
   const size_t axes = extents.size() - 2;
   Window window = unpadded_window_of(node, attributes, axes, kernel);
@@ -129,6 +135,7 @@ Window window_of(const onnx::NodeProto& node, const std::vector<int64_t>& extent
 }
 
 PerAxis unpooled_outputs(const onnx::NodeProto& node, const std::vector<int64_t>& extents) {
+  check_spatial(node, extents);
   const Attributes attributes(node);
   Window window = unpadded_window_of(node, attributes, extents.size() - 2, std::nullopt);
   read_pads(node, attributes, window);
@@ -140,6 +147,7 @@ PerAxis unpooled_outputs(const onnx::NodeProto& node, const std::vector<int64_t>
 }
 
 Window transposed_window_of(const onnx::NodeProto& node, const std::vector<int64_t>& extents, const PerAxis& kernel) {
+  check_spatial(node, extents);
   const Attributes attributes(node);
   const size_t axes = extents.size() - 2;
   Window window = unpadded_window_of(node, attributes, axes, kernel);

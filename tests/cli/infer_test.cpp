@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "onnx_model.h"
 #include "program.h"
@@ -37,7 +38,7 @@ class Infer : public ProgramTest {
     model.node("Sub", {"x", "z"}, {"difference"});
     model.output("sum");
     model.output("difference");
-    model_ = write("model.onnx", model.proto().SerializeAsString());
+    model_ = write("model.onnx", model.bytes());
     x_ = write("x.npy", npy("<f4", "(2, 2)", bytes_of<float>({1, -2, 3, -4})));
     z_ = write("z.npy", npy("<f4", "(2, 2)", bytes_of<float>({10, 20, 30, 40})));
   }
@@ -96,13 +97,29 @@ TEST_F(Infer, WithoutArraysShowsWhatWouldRun) {
 
 TEST_F(Infer, RunsWhatWasTunedForIt) {
   const std::string database = path("tuning.db");
-  const Outcome tuned =
-      kiln({"tune", "--whole", model_, "--batch", "2", "--db", database, "--candidates", "2", "--quiet"});
+  const Outcome tuned = kiln({"tune", model_, "--batch", "2", "--db", database, "--candidates", "2", "--quiet"});
   ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
   const Outcome outcome = kiln({"infer", model_, "--batch", "2", "--db", database, "--json"});
   const auto object = nlohmann::json::parse(outcome.out);
   ASSERT_EQ(object["steps"].size(), 2U);
   for (const auto& step : object["steps"]) EXPECT_EQ(step["choice"], "modelled on this device") << step;
+}
+
+TEST_F(ProgramTest, InferRunsAWholeNetworkByWhatWasTuned) {
+  const std::string network = std::string(KILN_SOURCE_DIR) + "/examples/models/squeezenet1_1.onnx";
+  const std::string database = path("tuning.db");
+  const Outcome tuned = kiln({"tune", network, "--db", database, "--candidates", "1", "--json", "--quiet"});
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  std::set<std::string> requests;
+  const auto report = nlohmann::json::parse(tuned.out);
+  for (const auto& layer : report["layers"]) requests.insert(layer["request"]);
+  const Outcome outcome = kiln({"infer", network, "--db", database, "--json"});
+  const auto steps = nlohmann::json::parse(outcome.out)["steps"];
+  EXPECT_EQ(steps.size(), 31U);
+  for (const auto& step : steps) {
+    EXPECT_EQ(step["choice"], "modelled on this device") << step;
+    EXPECT_TRUE(requests.contains(step["request"])) << step;
+  }
 }
 
 TEST_F(Infer, SaysWhatIsWrongWithArraysAndNames) {

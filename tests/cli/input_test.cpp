@@ -6,9 +6,11 @@
 
 #include <array>
 #include <fstream>
+#include <map>
 
 #include "device_choice.h"
 #include "kiln/base/error.h"
+#include "kiln/models/requests.h"
 
 namespace kiln::cli {
 namespace {
@@ -80,6 +82,40 @@ TEST(Workload, RefusesModelFlagsForRequests) {
   Input half = input("softmax_forward x=f32:1x10");
   half.dtype = "f16";
   EXPECT_THAT(failure(half), HasSubstr("apply to ONNX models"));
+}
+
+using Counts = std::map<std::string, int64_t>;
+
+Counts jobs_of(const Input& what) {
+  Counts counts;
+  for (const tuner::Job& job : read_workload(what).jobs) counts[job.request.key()] += job.count;
+  return counts;
+}
+
+/// The steps of a Model, by their requests.
+Counts steps_of(const std::string& path, const ModelOptions& options) {
+  Counts counts;
+  for (const graph::Step& step : models::lower(path, options).schedule.steps) ++counts[step.request.key()];
+  return counts;
+}
+
+TEST(Workload, OfAModelIsWhatInferRunsOfIt) {
+  for (const char* name : {"squeezenet1_1", "resnet18", "mobilenet_v2"}) {
+    const std::string path = std::string(KILN_SOURCE_DIR) + "/examples/models/" + name + ".onnx";
+    EXPECT_EQ(jobs_of({.text = path}), steps_of(path, {})) << name;
+    EXPECT_EQ(jobs_of({.text = path, .dtype = "f16", .batch = "?5"}),
+              steps_of(path, {.batch = 5, .dtype = DType::f16, .dynamic_batch = true}));
+    EXPECT_EQ(jobs_of({.text = path, .layout = "nhwc", .batch = "3", .no_fuse = true}),
+              steps_of(path, {.batch = 3, .fuse = false, .layout = ModelLayout::channels_last}));
+  }
+}
+
+TEST(Workload, RefusesWhatIsNoBatch) {
+  const std::string path = std::string(KILN_SOURCE_DIR) + "/examples/models/resnet18.onnx";
+  for (const char* batch : {"0", "-1", "x", "?x", "1?"}) {
+    EXPECT_THAT(failure({.text = path, .batch = batch}),
+                HasSubstr(std::string("--batch ") + batch + " is not a batch"));
+  }
 }
 
 TEST(DeviceChoice, TakesOrdinalsAndDrivers) {

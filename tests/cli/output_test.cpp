@@ -127,7 +127,7 @@ TEST_F(JsonOutput, EveryCommandSaysWhichNodesOfAModelItDoesNotCover) {
   model.input("x", {1, 10}).node("Softmax", {"x"}, {"y"}, {{"axis", int64_t{1}}});
   model.node("NonZero", {"y"}, {"z"});
   model.output("z");
-  const std::string file = write("model.onnx", model.proto().SerializeAsString());
+  const std::string file = write("model.onnx", model.bytes());
   const std::string database = path("a.db");
   const std::vector<std::vector<std::string>> commands = {
       {"tune", "--quiet", "--candidates", "1", "--db", database},
@@ -139,12 +139,13 @@ TEST_F(JsonOutput, EveryCommandSaysWhichNodesOfAModelItDoesNotCover) {
     command.push_back(file);
     const Outcome said = kiln(command);
     EXPECT_EQ(said.exit_code, 0) << said.err;
-    EXPECT_THAT(said.out, HasSubstr("not covered: 1 x NonZero: ")) << command[0];
+    EXPECT_THAT(said.out, HasSubstr("not covered: 1 x NonZero ('z'): ")) << command[0];
     command.push_back("--json");
     const json nodes = parsed(command)["not_covered"];
     ASSERT_EQ(nodes.size(), 1U) << command[0];
     EXPECT_EQ(nodes[0]["operation"], "NonZero") << command[0];
     EXPECT_EQ(nodes[0]["count"], 1) << command[0];
+    EXPECT_EQ(nodes[0]["nodes"], json::array({"z"})) << command[0];
   }
 }
 

@@ -52,7 +52,7 @@ class ReportPage : public testing::Test {
     failed.status = tuner::JobStatus::failed;
     failed.error = hostile;
     results_ = {tuned, failed};
-    not_covered_ = {{hostile, 2, hostile}};
+    not_covered_ = {{hostile, {hostile, "second"}, hostile}};
   }
 
   std::string page() const {

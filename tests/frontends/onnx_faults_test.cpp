@@ -6,8 +6,7 @@
 #include <random>
 #include <sstream>
 
-#include "kiln/base/error.h"
-#include "onnx_model.h"
+#include "listing.h"
 
 namespace kiln::test {
 namespace {
@@ -16,20 +15,14 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-void expect_error(const std::string& path, ErrorCode code, const std::string& text) {
+void expect_unreadable(const std::string& path, ErrorCode code, const std::string& text) {
   try {
-    read_onnx(path);
+    (void)read_onnx(path);
     FAIL() << "no error, expected: " << text;
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), code) << error.what();
     EXPECT_THAT(error.message(), AllOf(StartsWith(path + ": "), HasSubstr(text)));
   }
-}
-
-void expect_error(const OnnxModel& model, ErrorCode code, const std::string& text) {
-  OnnxModel copy = model;
-  const TemporaryFile file(copy.proto().SerializeAsString());
-  expect_error(file.path(), code, text);
 }
 
 std::string contents_of(const std::string& path) {
@@ -43,14 +36,14 @@ std::string example() {
 }
 
 TEST(OnnxFaults, NamesAFileThatCannotBeRead) {
-  expect_error("/nonexistent/model.onnx", ErrorCode::io_error, "No such file");
-  expect_error(testing::TempDir(), ErrorCode::io_error, "Is a directory");
+  expect_unreadable("/nonexistent/model.onnx", ErrorCode::io_error, "No such file");
+  expect_unreadable(testing::TempDir(), ErrorCode::io_error, "Is a directory");
 }
 
 TEST(OnnxFaults, SaysWhenAFileIsNoModel) {
   for (const char* text :
        {"", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "{\"graph\": []}", "\xff\xff\xff"}) {
-    expect_error(TemporaryFile(text).path(), ErrorCode::parse_error, "is not an ONNX model");
+    expect_unreadable(TemporaryFile(text).path(), ErrorCode::parse_error, "is not an ONNX model");
   }
 }
 
@@ -58,7 +51,7 @@ TEST(OnnxFaults, SaysWhenAFileIsCutShort) {
   const std::string whole = example();
   for (const size_t size : {whole.size() - 1, whole.size() / 2, whole.size() / 3, size_t{20}}) {
     const TemporaryFile file(whole.substr(0, size));
-    EXPECT_THROW(read_onnx(file.path()), Error) << size;
+    EXPECT_THROW((void)read_onnx(file.path()), Error) << size;
   }
 }
 
@@ -67,7 +60,7 @@ TEST(OnnxFaults, RefusesOpsetsItDoesNotKnow) {
     OnnxModel model(opset);
     model.input("x", {1, 2});
     model.node("Softmax", {"x"}, {"y"});
-    expect_error(model, ErrorCode::unsupported, "uses opset " + std::to_string(opset) + ", expected 7 to 22");
+    expect_error(model, "uses opset " + std::to_string(opset) + ", expected 7 to 22", ErrorCode::unsupported);
   }
 }
 
@@ -77,7 +70,7 @@ TEST(OnnxFaults, ReadsTheOldestAndNewestOpset) {
     model.input("x", {1, 2});
     model.node("Softmax", {"x"}, {"y"});
     model.output("y");
-    EXPECT_EQ(model.read().layers.size(), 1u) << opset;
+    EXPECT_EQ(steps_of(model).size(), 1U) << opset;
   }
 }
 
@@ -86,19 +79,19 @@ TEST(OnnxFaults, FindsCyclesAndValuesThatNothingDefines) {
   cyclic.input("x", {1, 2});
   cyclic.node("Add", {"x", "b"}, {"a"});
   cyclic.node("Relu", {"a"}, {"b"});
-  expect_error(cyclic, ErrorCode::parse_error, "node 'a' (Add) uses 'b' before it is computed");
+  expect_error(cyclic, "node 'a' (Add) uses 'b' before it is computed");
   OnnxModel undefined;
   undefined.node("Relu", {"x"}, {"y"});
-  expect_error(undefined, ErrorCode::parse_error, "node 'y' (Relu) uses 'x', which nothing defines");
+  expect_error(undefined, "node 'y' (Relu) uses 'x', which nothing defines");
   OnnxModel twice;
   twice.input("x", {1, 2});
   twice.node("Relu", {"x"}, {"y"});
   twice.node("Relu", {"x"}, {"y"});
-  expect_error(twice, ErrorCode::parse_error, "node 'y' (Relu) defines 'y' a second time");
+  expect_error(twice, "node 'y' (Relu) defines 'y' a second time");
 }
 
 TEST(OnnxFaults, RefusesAnEmptyGraph) {
-  expect_error(OnnxModel(), ErrorCode::parse_error, "holds no nodes");
+  expect_error(OnnxModel(), "holds no nodes");
 }
 
 /// A Conv with one thing wrong.
@@ -111,55 +104,56 @@ OnnxModel conv(const Attributes& attributes, const Ints& filter = {6, 4, 3, 2}) 
 }
 
 TEST(OnnxFaults, NamesTheNodeAndAttributeThatAreWrong) {
-  const auto code = ErrorCode::parse_error;
   const std::string node = "node 'y' (Conv): ";
-  expect_error(conv({{"strides", 2}}), code, node + "attribute strides is of type INT, expected INTS");
-  expect_error(conv({{"pads", Ints{1, 1}}}), code, node + "attribute pads has 2 values, expected 4");
-  expect_error(conv({{"strides", Ints{0, 1}}}), code, node + "strides holds 0, expected 1 to");
-  expect_error(conv({{"pads", Ints{0, 0, -1, 0}}}), code, node + "pads holds -1, expected 0 to");
-  expect_error(conv({{"dilations", Ints{1, int64_t{1} << 40}}}), code, node + "dilations holds 1099511627776");
-  expect_error(conv({{"group", 0}}), code, node + "group holds 0, expected 1 to");
-  expect_error(conv({{"auto_pad", "SAME"}}), code, node + "auto_pad is 'SAME', expected NOTSET");
-  expect_error(conv({{"kernel_shape", Ints{3, 3}}}), code, node + "kernel_shape is 3x3, but the filter is 3x2");
-  expect_error(conv({}, {6, 4, 3}), code, node + "the input has 4 dimensions, but the filter has 3");
-  expect_error(conv({}, {6, 4, 12, 2}), code,
-               node + "the window spans 12 elements along h, but the padded input has 9");
+  expect_error(conv({{"strides", 2}}), node + "attribute strides is of type INT, expected INTS");
+  expect_error(conv({{"pads", Ints{1, 1}}}), node + "attribute pads has 2 values, expected 4");
+  expect_error(conv({{"strides", Ints{0, 1}}}), node + "strides holds 0, expected 1 to");
+  expect_error(conv({{"pads", Ints{0, 0, -1, 0}}}), node + "pads holds -1, expected 0 to");
+  expect_error(conv({{"dilations", Ints{1, int64_t{1} << 40}}}), node + "dilations holds 1099511627776");
+  expect_error(conv({{"group", 0}}), node + "group holds 0, expected 1 to");
+  expect_error(conv({{"auto_pad", "SAME"}}), node + "auto_pad is 'SAME', expected NOTSET");
+  expect_error(conv({{"kernel_shape", Ints{3, 3}}}), node + "kernel_shape is 3x3, but the filter is 3x2");
+  expect_error(conv({}, {6, 4, 3}), node + "the input has 4 dimensions, but the filter has 3");
+  expect_error(conv({}, {6, 4, 12, 2}), node + "the window spans 12 elements along h, but the padded input has 9");
 }
 
 TEST(OnnxFaults, NamesTheNodeWhoseOperandsDoNotFit) {
   const auto code = ErrorCode::invalid_argument;
-  expect_error(conv({}, {6, 4, int64_t{1} << 40, 2}), code, "node 'y' (Conv): the extents of 'w' are not all known");
-  expect_error(conv({}, {6, 3, 3, 2}), code, "node 'y' (Conv): conv_forward: w has 3 channels per filter, expected 4");
-  expect_error(conv({{"group", 3}}), code,
-               "node 'y' (Conv): conv_forward: groups=3 does not divide the 4 channels of x");
+  expect_error(conv({}, {6, 3, 3, 2}), "node 'y' (Conv): conv_forward: w has 3 channels per filter, expected 4", code);
+  expect_error(conv({{"group", 3}}), "node 'y' (Conv): conv_forward: groups=3 does not divide the 4 channels of x",
+               code);
+  OnnxModel large;
+  large.input("x", {1, 4, int64_t{1} << 40, 2}).weights("w", {6, 4, 3, 2});
+  large.node("Conv", {"x", "w"}, {"y"});
+  large.output("y");
+  expect_error(large, "node 'y' (Conv): its input holds 1099511627776, expected 0 to 2147483647");
 }
 
 TEST(OnnxFaults, RefusesContentsThatShapeInferenceWouldTripOver) {
   OnnxModel scan, data;
   scan.input("x", {1, 4});
   scan.node("Scan", {"x"}, {"y"});
-  expect_error(scan, ErrorCode::parse_error, "node 'y' (Scan): attribute body is missing, or no graph");
+  expect_error(scan, "node 'y' (Scan): attribute body is missing, or no graph");
   data.input("x", {1, 4}).weights("shape", {2});
   onnx::TensorProto& shape = *data.graph().mutable_initializer(0);
   shape.set_data_type(onnx::TensorProto::INT64);
   shape.set_raw_data("123456789");
   data.node("Reshape", {"x", "shape"}, {"y"});
-  expect_error(data, ErrorCode::parse_error,
-               "initializer 'shape': 9 bytes of data are not a whole number of 8-byte elements");
+  expect_error(data, "initializer 'shape': 9 bytes of data are not a whole number of 8-byte elements");
 }
 
 TEST(OnnxFaults, CountsInputs) {
   OnnxModel none, missing;
   none.input("x", {1, 4, 9, 10});
   none.node("Conv", {"x"}, {"y"});
-  expect_error(none, ErrorCode::parse_error, "node 'y' (Conv): has 1 inputs and 1 outputs, expected 2 to 3");
+  expect_error(none, "node 'y' (Conv): has 1 inputs and 1 outputs, expected 2 to 3");
   missing.input("x", {1, 4, 9, 10});
   missing.node("MaxPool", {""}, {"y"}, {{"kernel_shape", Ints{2, 2}}});
-  expect_error(missing, ErrorCode::parse_error, "node 'y' (MaxPool): has 1 inputs");
+  expect_error(missing, "node 'y' (MaxPool): has 1 inputs");
   OnnxModel windowless;
   windowless.input("x", {1, 4, 9, 10});
   windowless.node("MaxPool", {"x"}, {"y"});
-  expect_error(windowless, ErrorCode::parse_error, "node 'y' (MaxPool): attribute kernel_shape is missing");
+  expect_error(windowless, "node 'y' (MaxPool): attribute kernel_shape is missing");
 }
 
 TEST(OnnxFaults, SurvivesDamagedFiles) {
@@ -174,7 +168,7 @@ TEST(OnnxFaults, SurvivesDamagedFiles) {
     }
     const TemporaryFile file(damaged);
     try {
-      read_onnx(file.path());
+      (void)read_onnx(file.path());
     } catch (const Error&) {
       ++refused;
     }

@@ -1,15 +1,13 @@
+// What is listed of a model: the batch, types and extents of its calls.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kiln/base/error.h"
-#include "onnx_model.h"
+#include "listing.h"
 
 namespace kiln::test {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 /// Conv, Flatten and Softmax over an image of the given extents.
 OnnxModel classifier(const std::vector<Extent>& image) {
@@ -24,84 +22,20 @@ OnnxModel classifier(const std::vector<Extent>& image) {
 
 std::vector<std::string> classifier_lines(int64_t n) {
   const std::string batch = std::to_string(n);
-  return {line("conv_forward x=f32:" + batch + "x3x4x4:nchw w=f32:5x3x4x4:nchw"),
-          line("softmax_forward x=f32:" + batch + "x5:nc axis=1")};
-}
-
-TEST(OnnxListing, MergesEqualLayersAndKeepsTheirNames) {
-  OnnxModel model;
-  model.input("x", {1, 4, 5, 5}).weights("w", {4, 4, 1, 1}).weights("v", {4, 4, 3, 3});
-  model.node("Conv", {"x", "w"}, {"a"}).set_name("first");
-  model.node("Conv", {"a", "v"}, {"b"}, {{"pads", std::vector<int64_t>{1, 1, 1, 1}}}).set_name("second");
-  model.node("Conv", {"b", "w"}, {"c"});
-  model.output("c");
-  const ModelListing listing = model.read();
-  EXPECT_THAT(lines_of(listing), ElementsAre(line("conv_forward x=f32:1x4x5x5:nchw w=f32:4x4x1x1:nchw", 2),
-                                             line("conv_forward x=f32:1x4x5x5:nchw w=f32:4x4x3x3:nchw pad=1,1")));
-  EXPECT_THAT(listing.layers[0].nodes, ElementsAre("first", "c"));
-  EXPECT_THAT(listing.layers[1].nodes, ElementsAre("second"));
-}
-
-TEST(OnnxListing, CountsWhatIsNotCoveredByTypeAndReason) {
-  OnnxModel model;
-  model.input("x", {1, 4});
-  model.node("Hardmax", {"x"}, {"a"});
-  model.node("Selu", {"a"}, {"b"}, {{"alpha", 1.0F}});
-  model.node("Hardmax", {"b"}, {"c"});
-  model.node("Gelu", {"c"}, {"d"}).set_domain("com.example");
-  model.output("d");
-  onnx::OperatorSetIdProto& import = *model.proto().add_opset_import();
-  import.set_domain("com.example");
-  import.set_version(1);
-  EXPECT_THAT(uncovered_of(model.read()), ElementsAre("Hardmax *2: no operation of Kiln serves it",
-                                                      "Selu *1: its alpha and gamma are not those of SELU",
-                                                      "com.example.Gelu *1: no operation of Kiln serves it"));
-}
-
-TEST(OnnxListing, LeavesOutViewsAndConstants) {
-  OnnxModel model;
-  model.input("x", {2, 3, 4}).weights("k", {4});
-  model.node("Sqrt", {"k"}, {"root"});
-  model.node("Identity", {"x"}, {"a"});
-  model.node("Dropout", {"a"}, {"b"});
-  model.node("Flatten", {"b"}, {"c"});
-  model.node("Softmax", {"c"}, {"y"});
-  model.output("y").output("root");
-  const ModelListing listing = model.read();
-  EXPECT_THAT(lines_of(listing), ElementsAre(line("softmax_forward x=f32:2x12:nc axis=1")));
-  EXPECT_THAT(listing.uncovered, IsEmpty());
-}
-
-TEST(OnnxListing, DoesNotTakeRandomNumbersForConstants) {
-  OnnxModel model;
-  model.node("RandomNormal", {}, {"r"}, {{"shape", std::vector<int64_t>{1, 4}}});
-  model.node("Softmax", {"r"}, {"y"});
-  model.output("y");
-  EXPECT_THAT(lines_of(model.read()), ElementsAre(line("softmax_forward x=f32:1x4:nc axis=1")));
+  return {line("conv_forward x=f32:" + batch + "x3x4x4 w=f32:5x3x4x4 constant_weights"),
+          line("softmax_forward x=f32:" + batch + "x5 axis=1")};
 }
 
 TEST(OnnxListing, KeepsTheModelsBatchUnlessAnotherIsGiven) {
-  EXPECT_EQ(lines_of(classifier({2, 3, 4, 4}).read()), classifier_lines(2));
-  EXPECT_EQ(lines_of(classifier({2, 3, 4, 4}).read({.batch = 16})), classifier_lines(16));
+  EXPECT_EQ(steps_of(classifier({2, 3, 4, 4})), classifier_lines(2));
+  EXPECT_EQ(steps_of(classifier({2, 3, 4, 4}), {.batch = 16}), classifier_lines(16));
 }
 
 TEST(OnnxListing, SetsABatchThatTheModelLeavesOpen) {
   for (const char* open : {"N", ""}) {
-    EXPECT_EQ(lines_of(classifier({open, 3, 4, 4}).read()), classifier_lines(1));
-    EXPECT_EQ(lines_of(classifier({open, 3, 4, 4}).read({.batch = 16})), classifier_lines(16));
+    EXPECT_EQ(steps_of(classifier({open, 3, 4, 4})), classifier_lines(1));
+    EXPECT_EQ(steps_of(classifier({open, 3, 4, 4}), {.batch = 16}), classifier_lines(16));
   }
-}
-
-TEST(OnnxListing, IgnoresShapesThatWereStoredForAnotherBatch) {
-  OnnxModel model = classifier({1, 3, 4, 4});
-  onnx::ValueInfoProto& stored = *model.graph().add_value_info();
-  stored.set_name("c");
-  auto& tensor = *stored.mutable_type()->mutable_tensor_type();
-  tensor.set_elem_type(onnx::TensorProto::FLOAT);
-  for (const int64_t extent : {1, 5, 1, 1}) {
-    tensor.mutable_shape()->add_dim()->set_dim_value(extent);
-  }
-  EXPECT_EQ(lines_of(model.read({.batch = 3})), classifier_lines(3));
 }
 
 TEST(OnnxListing, SetsTheBatchOfEveryInput) {
@@ -111,26 +45,54 @@ TEST(OnnxListing, SetsTheBatchOfEveryInput) {
   model.node("Softmax", {"b"}, {"q"});
   model.node("Softmax", {"table"}, {"t"});
   model.output("p").output("q").output("t");
-  EXPECT_THAT(lines_of(model.read({.batch = 4})),
-              ElementsAre(line("softmax_forward x=f32:4x3:nc axis=1", 2), line("softmax_forward x=f32:7x3:nc axis=1")));
+  const std::string four = line("softmax_forward x=f32:4x3 axis=1");
+  EXPECT_THAT(steps_of(model, {.batch = 4}), ElementsAre(four, four, line("softmax_forward x=f32:7x3 axis=1")));
+}
+
+TEST(OnnxListing, RefusesABatchBelowOneAndOtherOpenExtents) {
+  const auto code = ErrorCode::invalid_argument;
+  expect_error(classifier({1, 3, 4, 4}), "the batch is 0, expected 1 or more", code, {.batch = 0});
+  expect_error(classifier({1, 3, 4, 4}), "the batch is -2, expected 1 or more", code, {.batch = -2});
+  expect_error(classifier({1, 3, "height", 4}), "extent 2 of input 'image' is open (height)", code);
+}
+
+TEST(OnnxListing, DynamicBatchesAreOfTheBucketWhereTheOperationHasThem) {
+  const ModelOptions dynamic{.batch = 5, .dynamic_batch = true};
+  EXPECT_THAT(steps_of(classifier({"N", 3, 4, 4}), dynamic),
+              ElementsAre(line("conv_forward x=f32:8x3x4x4 w=f32:5x3x4x4 constant_weights n=?"),
+                          line("softmax_forward x=f32:8x5 axis=1 n=?")));
+  EXPECT_THAT(steps_of(one_node("ReduceMax", {{5, 3}}, {{"axes", Ints{0}}}), dynamic),
+              ElementsAre(line("reduce x=f32:5x3 axes=0 mode=max")));
+  EXPECT_THAT(steps_of(one_node("Add", {{5, 3}, {3}}), dynamic),
+              ElementsAre(line("tensor_op a=f32:8x3 b=f32:1x3 y=f32:8x3 mode=add n=?")));
+}
+
+TEST(OnnxListing, TypesAreTheModelsUnlessOthersAreGiven) {
+  const auto elements_of = [](int32_t type, const ModelOptions& options = {}) {
+    const OnnxModel model = one_node("Relu", {{2, 3}}, {}, 14, type);
+    return lowered(model, options).schedule.steps.at(0).request.at("x").dtype;
+  };
+  EXPECT_EQ(elements_of(onnx::TensorProto::FLOAT16), DType::f16);
+  EXPECT_EQ(elements_of(onnx::TensorProto::BFLOAT16), DType::bf16);
+  EXPECT_EQ(elements_of(onnx::TensorProto::DOUBLE), DType::f32);
+  EXPECT_EQ(elements_of(onnx::TensorProto::DOUBLE, {.dtype = DType::bf16}), DType::bf16);
+}
+
+TEST(OnnxListing, HasConstantWeightsWhereTheModelHasThem) {
+  OnnxModel model;
+  model.input("x", {1, 3, 8, 8}).weights("w", {5, 3, 3, 3}).input("given", {5, 5, 3, 3});
+  model.node("Conv", {"x", "w"}, {"y"});
+  model.node("Conv", {"y", "given"}, {"z"});
+  model.output("z");
+  EXPECT_THAT(steps_of(model), ElementsAre(line("conv_forward x=f32:1x3x8x8 w=f32:5x3x3x3 constant_weights"),
+                                           line("conv_forward x=f32:1x5x6x6 w=f32:5x5x3x3")));
 }
 
 TEST(OnnxListing, FollowsShapesThatNodesCompute) {
   // Reshape to {0, -1} made of Shape, Gather, Unsqueeze and Concat, as exporters write flattening.
   OnnxModel model;
-  model.input("x", {"N", 3, 4});
-  const auto constant = [&](const std::string& name, const std::vector<int64_t>& extents, int64_t value) {
-    onnx::TensorProto& tensor = *model.graph().add_initializer();
-    tensor.set_name(name);
-    tensor.set_data_type(onnx::TensorProto::INT64);
-    for (const int64_t extent : extents) {
-      tensor.add_dims(extent);
-    }
-    tensor.add_int64_data(value);
-  };
-  constant("index", {}, 0);
-  constant("axes", {1}, 0);
-  constant("rest", {1}, -1);
+  model.input("x", {"N", 3, 4}).integers("index", {0}).integers("axes", {0}).integers("rest", {-1});
+  model.graph().mutable_initializer(0)->clear_dims();
   model.node("Shape", {"x"}, {"shape"});
   model.node("Gather", {"shape", "index"}, {"n"}, {{"axis", 0}});
   model.node("Unsqueeze", {"n", "axes"}, {"n1"});
@@ -138,23 +100,23 @@ TEST(OnnxListing, FollowsShapesThatNodesCompute) {
   model.node("Reshape", {"x", "flat"}, {"f"});
   model.node("Softmax", {"f"}, {"y"});
   model.output("y");
-  EXPECT_THAT(lines_of(model.read({.batch = 6})), ElementsAre(line("softmax_forward x=f32:6x12:nc axis=1")));
+  EXPECT_THAT(steps_of(model, {.batch = 6}), ElementsAre(line("softmax_forward x=f32:6x12 axis=1")));
 }
 
-TEST(OnnxListing, NamesTheNodeWhoseExtentsAreUnknown) {
-  try {
-    classifier({1, 3, "height", 4}).read();
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    EXPECT_THAT(error.message(),
-                HasSubstr("node 'c' (Conv): the extents of 'image' are not all known: its shape is 1x3xheightx4"));
-  }
-}
-
-TEST(OnnxListing, RefusesABatchBelowOne) {
-  EXPECT_THROW(classifier({1, 3, 4, 4}).read({.batch = 0}), Error);
-  EXPECT_THROW(classifier({1, 3, 4, 4}).read({.batch = -2}), Error);
+TEST(OnnxListing, LeavesOutViewsAndWhatDependsOnConstants) {
+  OnnxModel model;
+  model.input("x", {2, 3, 4}).weights("large", {300, 300});
+  model.node("Sqrt", {"large"}, {"root"});
+  model.node("MatMul", {"large", "root"}, {"product"});
+  model.node("Identity", {"x"}, {"a"});
+  model.node("Dropout", {"a"}, {"b"});
+  model.node("Flatten", {"b"}, {"c"});
+  model.node("Softmax", {"c"}, {"y"});
+  model.node("ReduceMax", {"product"}, {"m"});
+  model.node("Add", {"y", "m"}, {"z"});
+  model.output("z");
+  EXPECT_THAT(steps_of(model, {.fuse = false}),
+              ElementsAre(line("softmax_forward x=f32:2x12 axis=1"), line("tensor_op a=f32:2x12 b=f32:1x1 mode=add")));
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 #include "onnx_model.h"
 
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <fstream>
+#include <stdexcept>
 
 namespace kiln::test {
 namespace {
@@ -53,26 +53,30 @@ OnnxModel& OnnxModel::input(const std::string& name, const std::vector<Extent>& 
   return *this;
 }
 
-OnnxModel& OnnxModel::weights(const std::string& name, const std::vector<int64_t>& extents) {
+OnnxModel& OnnxModel::weights(const std::string& name, const std::vector<int64_t>& extents,
+                              const std::vector<float>& values) {
   onnx::TensorProto& tensor = *graph().add_initializer();
   tensor.set_name(name);
   tensor.set_data_type(onnx::TensorProto::FLOAT);
+  int64_t elements = 1;
   for (const int64_t extent : extents) {
     tensor.add_dims(extent);
+    elements *= extent;
   }
+  for (int64_t i = 0; i < elements; ++i)
+    tensor.add_float_data(values.empty() ? 0.5F : values.at(static_cast<size_t>(i)));
   return *this;
 }
 
 OnnxModel& OnnxModel::scalar(const std::string& name, float value) {
-  weights(name, {});
-  graph().mutable_initializer()->rbegin()->add_float_data(value);
-  return *this;
+  return weights(name, {}, {value});
 }
 
 OnnxModel& OnnxModel::integers(const std::string& name, const std::vector<int64_t>& values) {
-  weights(name, {static_cast<int64_t>(values.size())});
-  onnx::TensorProto& tensor = *graph().mutable_initializer()->rbegin();
+  onnx::TensorProto& tensor = *graph().add_initializer();
+  tensor.set_name(name);
   tensor.set_data_type(onnx::TensorProto::INT64);
+  tensor.add_dims(static_cast<int64_t>(values.size()));
   for (const int64_t value : values) tensor.add_int64_data(value);
   return *this;
 }
@@ -100,11 +104,6 @@ OnnxModel& OnnxModel::output(const std::string& name) {
   return *this;
 }
 
-ModelListing OnnxModel::read(const OnnxOptions& options) const {
-  const TemporaryFile file(proto_.SerializeAsString());
-  return read_onnx(file.path(), options);
-}
-
 OnnxModel one_node(const std::string& type, const std::vector<Ints>& inputs, const Attributes& attributes,
                    int64_t opset, int32_t element_type, const std::vector<Ints>& integers) {
   OnnxModel model(opset);
@@ -122,16 +121,6 @@ OnnxModel one_node(const std::string& type, const std::vector<Ints>& inputs, con
   return model;
 }
 
-void expect_error(const OnnxModel& model, const std::string& text, ErrorCode code) {
-  try {
-    model.read();
-    FAIL() << "no error, expected: " << text;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    EXPECT_THAT(error.message(), testing::HasSubstr(text));
-  }
-}
-
 TemporaryFile::TemporaryFile(const std::string& contents) {
   path_ = testing::TempDir() + "kiln_onnx_XXXXXX";
   const int descriptor = mkstemp(path_.data());
@@ -145,26 +134,6 @@ TemporaryFile::TemporaryFile(const std::string& contents) {
 TemporaryFile::~TemporaryFile() {
   std::error_code ignored;
   std::filesystem::remove(path_, ignored);
-}
-
-std::vector<std::string> lines_of(const ModelListing& listing) {
-  std::vector<std::string> lines;
-  for (const ModelLayer& layer : listing.layers) {
-    lines.push_back(fmt::format("{} *{}", layer.request.key(), layer.count));
-  }
-  return lines;
-}
-
-std::vector<std::string> uncovered_of(const ModelListing& listing) {
-  std::vector<std::string> lines;
-  for (const Uncovered& entry : listing.uncovered) {
-    lines.push_back(fmt::format("{} *{}: {}", entry.operation, entry.count, entry.reason));
-  }
-  return lines;
-}
-
-std::string line(const std::string& request, int64_t count) {
-  return fmt::format("{} *{}", Request::parse(request).key(), count);
 }
 
 }  // namespace kiln::test

@@ -9,9 +9,6 @@
 #include <variant>
 #include <vector>
 
-#include "kiln/base/error.h"
-#include "kiln/frontends/onnx.h"
-
 namespace kiln::test {
 
 using Ints = std::vector<int64_t>;
@@ -21,14 +18,15 @@ using Attributes = std::vector<std::pair<std::string, Value>>;
 
 inline constexpr int32_t floating = onnx::TensorProto::FLOAT;
 
-/// A model of one graph. Values get their shapes from inference; add outputs last.
+/// A model of one graph.
 class OnnxModel {
  public:
   explicit OnnxModel(int64_t opset = 13);
 
   OnnxModel& input(const std::string& name, const std::vector<Extent>& extents, int32_t type = floating);
-  /// An initialiser without data: only its shape is ever read.
-  OnnxModel& weights(const std::string& name, const std::vector<int64_t>& extents);
+  /// An initialiser: its elements, or each 0.5.
+  OnnxModel& weights(const std::string& name, const std::vector<int64_t>& extents,
+                     const std::vector<float>& values = {});
   OnnxModel& scalar(const std::string& name, float value);
   /// An initialiser of integers, of one dimension.
   OnnxModel& integers(const std::string& name, const std::vector<int64_t>& values);
@@ -39,8 +37,7 @@ class OnnxModel {
   onnx::ModelProto& proto() { return proto_; }
   onnx::GraphProto& graph() { return *proto_.mutable_graph(); }
 
-  /// Writes the model to a file of its own, and reads it.
-  ModelListing read(const OnnxOptions& options = {}) const;
+  std::string bytes() const { return proto_.SerializeAsString(); }
 
  private:
   onnx::ModelProto proto_;
@@ -49,9 +46,6 @@ class OnnxModel {
 /// The output `y` of a node over inputs of the given extents, x0, x1 and so on, and behind them constants of integers.
 OnnxModel one_node(const std::string& type, const std::vector<Ints>& inputs, const Attributes& attributes = {},
                    int64_t opset = 14, int32_t element_type = floating, const std::vector<Ints>& integers = {});
-
-/// Expects that reading the model throws an error of that code, whose message holds `text`.
-void expect_error(const OnnxModel& model, const std::string& text, ErrorCode code = ErrorCode::parse_error);
 
 /// A file in the test's temporary folder, removed at the end.
 class TemporaryFile {
@@ -66,12 +60,5 @@ class TemporaryFile {
  private:
   std::string path_;
 };
-
-/// `KEY *2` for every layer.
-std::vector<std::string> lines_of(const ModelListing& listing);
-/// `Relu *2: reason` for what is not covered.
-std::vector<std::string> uncovered_of(const ModelListing& listing);
-/// What Request::parse() completes `line` to, with ` *count` behind it.
-std::string line(const std::string& request, int64_t count = 1);
 
 }  // namespace kiln::test

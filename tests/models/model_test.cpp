@@ -56,14 +56,6 @@ std::vector<float> random_values(size_t count, unsigned seed) {
   return values;
 }
 
-/// An initialiser with data.
-void weights(OnnxModel& model, const std::string& name, const std::vector<int64_t>& extents,
-             const std::vector<float>& values) {
-  model.weights(name, extents);
-  auto& tensor = *model.graph().mutable_initializer()->rbegin();
-  for (const float value : values) tensor.add_float_data(value);
-}
-
 class ModelTest : public testing::Test {
  protected:
   ModelTest() : context_(options()) {}
@@ -83,7 +75,7 @@ class ModelTest : public testing::Test {
   }
 
   Model load(const OnnxModel& model, const ModelOptions& how = {}) {
-    const test::TemporaryFile file(const_cast<OnnxModel&>(model).proto().SerializeAsString());
+    const test::TemporaryFile file(model.bytes());
     return {context_, file.path(), how};
   }
 
@@ -110,15 +102,15 @@ class ModelTest : public testing::Test {
 OnnxModel small_network() {
   OnnxModel model(13);
   model.input("x", {"N", 3, 7, 5});
-  weights(model, "w1", {4, 3, 3, 3}, random_values(108, 1));
-  weights(model, "scale", {4}, random_values(4, 2));
-  weights(model, "shift", {4}, random_values(4, 3));
-  weights(model, "mean", {4}, random_values(4, 4));
-  weights(model, "variance", {4}, {0.5F, 1, 2, 0.25F});
-  weights(model, "w2", {6, 7, 1, 1}, random_values(42, 5));
-  weights(model, "b2", {6}, random_values(6, 6));
-  weights(model, "w3", {6, 2}, random_values(12, 7));
-  weights(model, "b3", {2}, random_values(2, 8));
+  model.weights("w1", {4, 3, 3, 3}, random_values(108, 1));
+  model.weights("scale", {4}, random_values(4, 2));
+  model.weights("shift", {4}, random_values(4, 3));
+  model.weights("mean", {4}, random_values(4, 4));
+  model.weights("variance", {4}, {0.5F, 1, 2, 0.25F});
+  model.weights("w2", {6, 7, 1, 1}, random_values(42, 5));
+  model.weights("b2", {6}, random_values(6, 6));
+  model.weights("w3", {6, 2}, random_values(12, 7));
+  model.weights("b3", {2}, random_values(2, 8));
   model.node("Conv", {"x", "w1"}, {"c1"}, {{"pads", test::Ints{1, 1, 1, 1}}});
   model.node("BatchNormalization", {"c1", "scale", "shift", "mean", "variance"}, {"n1"});
   model.node("Relu", {"n1"}, {"r1"});
@@ -231,16 +223,16 @@ TEST_F(ModelTest, CallsAreFusedAndPartsOfAConcatWrittenInPlace) {
 OnnxModel scaled_network() {
   OnnxModel model(13);
   model.input("x", {"N", 5, 6, 7});
-  weights(model, "scale", {10}, random_values(10, 1));
-  weights(model, "shift", {10}, random_values(10, 2));
-  weights(model, "mean", {10}, random_values(10, 3));
-  weights(model, "variance", {10}, {0.5F, 1, 2, 0.25F, 3, 1, 4, 0.125F, 1, 2});
-  weights(model, "w1", {8, 10, 1, 1}, random_values(80, 4));
-  weights(model, "w2", {3, 8, 1, 1}, random_values(24, 5));
-  weights(model, "b2", {3}, random_values(3, 6));
-  weights(model, "w3", {8, 8, 1, 1}, random_values(64, 7));
-  weights(model, "low", {}, {0});
-  weights(model, "high", {}, {6});
+  model.weights("scale", {10}, random_values(10, 1));
+  model.weights("shift", {10}, random_values(10, 2));
+  model.weights("mean", {10}, random_values(10, 3));
+  model.weights("variance", {10}, {0.5F, 1, 2, 0.25F, 3, 1, 4, 0.125F, 1, 2});
+  model.weights("w1", {8, 10, 1, 1}, random_values(80, 4));
+  model.weights("w2", {3, 8, 1, 1}, random_values(24, 5));
+  model.weights("b2", {3}, random_values(3, 6));
+  model.weights("w3", {8, 8, 1, 1}, random_values(64, 7));
+  model.weights("low", {}, {0});
+  model.weights("high", {}, {6});
   model.node("Neg", {"x"}, {"minus"});
   model.node("Concat", {"x", "minus"}, {"k"}, {{"axis", int64_t{1}}});
   model.node("BatchNormalization", {"k", "scale", "shift", "mean", "variance"}, {"n"});
@@ -359,7 +351,7 @@ TEST_F(ModelTest, LayoutsHaveNames) {
 TEST_F(ModelTest, OutputsMayBeInputsConstantsAndTheSameValue) {
   OnnxModel model(13);
   model.input("x", {2});
-  weights(model, "c", {2}, {5, 6});
+  model.weights("c", {2}, {5, 6});
   model.node("Relu", {"x"}, {"y"});
   model.node("Identity", {"y"}, {"z"});
   for (const char* name : {"x", "c", "y", "z"}) model.output(name);
@@ -524,7 +516,7 @@ TEST_F(ModelTest, RunsRefuseTensorsThatDoNotFit) {
 TEST_F(ModelTest, WhatDependsOnConstantsRunsOnceAndItsMemoryGoes) {
   OnnxModel model(13);
   model.input("x", {1, 2});
-  weights(model, "large", {64, 64}, random_values(4096, 3));
+  model.weights("large", {64, 64}, random_values(4096, 3));
   model.node("ReduceSum", {"large"}, {"sum"}, {{"keepdims", int64_t{0}}});
   model.node("Mul", {"x", "sum"}, {"y"});
   model.output("y");
@@ -574,7 +566,7 @@ TEST_F(ModelTest, ArenaIsCloseToTheLeast) {
   std::string value = "x";
   for (int i = 0; i < 12; ++i) {
     const std::string name = "v" + std::to_string(i);
-    weights(model, "w" + std::to_string(i), {4, 4, 3, 3}, random_values(144, static_cast<unsigned>(i)));
+    model.weights("w" + std::to_string(i), {4, 4, 3, 3}, random_values(144, static_cast<unsigned>(i)));
     model.node("Conv", {value, "w" + std::to_string(i)}, {name}, {{"pads", test::Ints{1, 1, 1, 1}}});
     value = name;
   }
@@ -584,14 +576,17 @@ TEST_F(ModelTest, ArenaIsCloseToTheLeast) {
   EXPECT_LT(use.arena * 3, use.unshared);
 }
 
+// What `kiln tune` lists.
 TEST_F(ModelTest, LowersToTheRequestsThatRun) {
-  const OnnxModel network = small_network();
-  const test::TemporaryFile file(const_cast<OnnxModel&>(network).proto().SerializeAsString());
-  const models::Lowered lowered = models::lower(file.path(), {});
-  const Model model(context_, file.path());
-  ASSERT_EQ(lowered.schedule.steps.size(), model.steps().size());
-  for (size_t s = 0; s < model.steps().size(); ++s) {
-    EXPECT_EQ(lowered.schedule.steps[s].request.key(), model.steps()[s].request.key());
+  const test::TemporaryFile file(small_network().bytes());
+  for (const ModelOptions& options : {ModelOptions{}, ModelOptions{.dtype = DType::f16}, ModelOptions{.fuse = false},
+                                      ModelOptions{.batch = 3, .dynamic_batch = true}}) {
+    const models::Lowered lowered = models::lower(file.path(), options);
+    const Model model(context_, file.path(), options);
+    ASSERT_EQ(lowered.schedule.steps.size(), model.steps().size());
+    for (size_t s = 0; s < model.steps().size(); ++s) {
+      EXPECT_EQ(lowered.schedule.steps[s].request.key(), model.steps()[s].request.key());
+    }
   }
 }
 

@@ -75,7 +75,7 @@ struct ModelMemory {
 class Model {
  public:
   /// Reads the ONNX model in file `path`, makes the plans of all its calls with the best variants that the Context
-  /// knows, and computes what depends on its weights only. Throws Error as read_onnx_graph() and Context::plan() do;
+  /// knows, and computes what depends on its weights only. Throws Error as read_onnx() and Context::plan() do;
   /// Error(unsupported) naming all nodes that are not covered, with the reasons, before anything is compiled.
   Model(Context& context, const std::string& path, const ModelOptions& options = {});
   ~Model();

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "kiln/frontends/onnx_graph.h"
+#include "kiln/frontends/onnx.h"
 #include "kiln/graph/schedule.h"
 #include "kiln/model.h"
 
@@ -13,11 +13,11 @@ namespace kiln::models {
 /// A model as it is going to run.
 struct Lowered {
   OnnxGraph model;
-  graph::Schedule schedule;  ///< Empty where nodes are not covered.
+  graph::Schedule schedule;  ///< Where nodes are not covered, of the others.
 };
 
-/// Reads a model and schedules it, as Model does and `kiln tune` lists it. Throws as Model does, but for nodes that are
-/// not covered: these it names.
+/// Reads a model and schedules it: Model runs these steps, and `kiln tune` lists them. Throws as Model does, but for
+/// nodes that are not covered.
 Lowered lower(const std::string& path, const ModelOptions& options);
 
 }  // namespace kiln::models

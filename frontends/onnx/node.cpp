@@ -1,0 +1,181 @@
+#include "onnx/node.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "kiln/base/error.h"
+#include "onnx/load.h"
+
+namespace kiln::onnx_frontend {
+namespace {
+
+using Type = onnx::TensorProto;
+constexpr int32_t float8_e4m3fn = 17, float8_e5m2 = 19;
+
+/// More elements than this are weights, which nothing about a shape depends on.
+constexpr int64_t most_on_host = 65536;
+
+}  // namespace
+
+DType Values::storage_of(int32_t type) const {
+  switch (type) {
+    case Type::FLOAT:
+    case Type::DOUBLE:
+      return dtype.value_or(DType::f32);
+    case Type::FLOAT16:
+      return dtype.value_or(DType::f16);
+    case Type::BFLOAT16:
+      return dtype.value_or(DType::bf16);
+    case float8_e4m3fn:
+      return DType::f8e4m3;
+    case float8_e5m2:
+      return DType::f8e5m2;
+    case Type::BOOL:
+    case Type::UINT8:
+      return DType::u8;
+    case Type::INT8:
+      return DType::i8;
+    case Type::INT16:
+    case Type::UINT16:
+    case Type::INT32:
+    case Type::INT64:
+      return DType::i32;
+    default:
+      refuse(fmt::format("there is no dtype for elements of type {}", type_name(type)));
+  }
+}
+
+ValueId Values::device(const std::string& name) {
+  Known& value = known.at(name);
+  if (!value.value) {
+    const DType storage = storage_of(value.type);
+    const HostTensor* elements = host(name);
+    value.value = graph.constant(
+        name, storage, value.extents,
+        elements != nullptr ? stored_as(storage, *elements) : stored_as(storage, read_tensor(*value.tensor, folder)));
+  }
+  return *value.value;
+}
+
+const HostTensor* Values::host(const std::string& name) {
+  Known& value = known.at(name);
+  const bool is_small = graph::count_elements(value.extents) <= most_on_host;
+  if (!value.host && value.tensor != nullptr && is_small) {
+    value.host = std::make_shared<const HostTensor>(read_tensor(*value.tensor, folder));
+  }
+  return value.host.get();
+}
+
+bool Node::knows_inputs() const {
+  return std::all_of(proto_.input().begin(), proto_.input().end(),
+                     [&](const std::string& input) { return input.empty() || values_.known.contains(input); });
+}
+
+void Node::require_inputs(int least, int most) const {
+  bool missing = inputs() < least || inputs() > most || outputs() < 1;
+  for (int i = 0; !missing && i < least; ++i) missing = proto_.input(i).empty();
+  if (missing) {
+    fail(fmt::format("has {} inputs and {} outputs, expected {} to {} and at least 1", inputs(), outputs(), least,
+                     most));
+  }
+}
+
+const std::string& Node::name(int input) const {
+  if (!has(input)) fail(fmt::format("input {} is missing", input));
+  return proto_.input(input);
+}
+
+const Known& Node::known(int input) const {
+  const auto found = values_.known.find(name(input));
+  if (found == values_.known.end()) {
+    refuse(fmt::format("it depends on '{}', which a node gives that is not covered", name(input)));
+  }
+  return found->second;
+}
+
+const std::string& Node::known_name(int input) const {
+  (void)known(input);
+  return name(input);
+}
+
+std::vector<int64_t> Node::integers(int input, std::string_view what) const {
+  const HostTensor* tensor = host(input);
+  if (tensor == nullptr)
+    refuse(fmt::format("its {} are computed from the model's inputs, and have to be known before", what));
+  if (!tensor->is_integer()) fail(fmt::format("its {} are no integers", what));
+  return tensor->integers;
+}
+
+double Node::number(int input, std::string_view what) const {
+  const HostTensor* tensor = host(input);
+  if (tensor == nullptr)
+    refuse(fmt::format("its {} is computed from the model's inputs, and has to be known before", what));
+  if (tensor->size() != 1) fail(fmt::format("its {} has {} elements, expected 1", what, tensor->size()));
+  return tensor->real(0);
+}
+
+std::vector<int64_t> Node::list(std::string_view name, int input, int64_t since, const Extents& fallback) const {
+  if (opset() < since) return attributes_.integers(name).value_or(fallback);
+  return has(input) ? integers(input, name) : fallback;
+}
+
+size_t Node::axis(int64_t axis, size_t rank) const {
+  const auto dimensions = static_cast<int64_t>(rank);
+  if (axis < -dimensions || axis >= dimensions) {
+    fail(fmt::format("axis is {}, expected {} to {}", axis, -dimensions, dimensions - 1));
+  }
+  return static_cast<size_t>(axis < 0 ? axis + dimensions : axis);
+}
+
+std::vector<size_t> Node::axes(const std::vector<int64_t>& axes, size_t rank) const {
+  std::vector<size_t> found;
+  for (const int64_t one : axes) found.push_back(axis(one, rank));
+  std::vector<size_t> sorted = found;
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end()) fail(fmt::format("axis {} stands twice", *twice));
+  return found;
+}
+
+void Node::give_as(int32_t type, ValueId value, int output) {
+  if (outputs() <= output || proto_.output(output).empty()) return;
+  const std::string& name = proto_.output(output);
+  if (graph().value(value).name.empty()) graph().rename(value, name);
+  values_.known[name] = {type, graph().value(value).extents, value, nullptr, nullptr};
+}
+
+void Node::give_host(HostTensor tensor, int output) {
+  if (outputs() <= output || proto_.output(output).empty()) return;
+  const int32_t type = tensor.type;
+  Extents extents = tensor.extents;
+  values_.known[proto_.output(output)] = {type, std::move(extents), std::nullopt,
+                                          std::make_shared<const HostTensor>(std::move(tensor)), nullptr};
+}
+
+void Node::fail(const std::string& what) const {
+  throw Error(ErrorCode::parse_error, fmt::format("{}: {}", describe(proto_), what));
+}
+
+TensorSpec spec_of(DType dtype, const Extents& extents) {
+  if (extents.size() > 6)
+    refuse(fmt::format("a tensor has {} dimensions, and operations take up to 6", extents.size()));
+  return TensorSpec::packed(dtype, extents, dimension_letters(static_cast<int>(extents.size())));
+}
+
+TensorSpec spec_of(const graph::Graph& graph, ValueId value) {
+  return spec_of(graph.value(value).dtype, graph.value(value).extents);
+}
+
+ValueId with_rank(graph::Graph& graph, ValueId value, size_t rank) {
+  Extents extents = graph.value(value).extents;
+  if (extents.size() < rank) extents.insert(extents.begin(), rank - extents.size(), 1);
+  return graph.reshape(value, std::move(extents));
+}
+
+ValueId at_least_1d(graph::Graph& graph, ValueId value) {
+  return with_rank(graph, value, 1);
+}
+
+}  // namespace kiln::onnx_frontend

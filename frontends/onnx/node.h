@@ -1,0 +1,133 @@
+// A node in the course of being read: its inputs as far as they are known, and the graph that its results go into.
+#pragma once
+
+#include <onnx/onnx_pb.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/graph/graph.h"
+#include "onnx/attributes.h"
+#include "onnx/host_tensor.h"
+
+namespace kiln::onnx_frontend {
+
+using graph::ValueId;
+
+/// Why a node is not covered. The reason reads on from the node's name: "its indices are computed".
+struct Refusal {
+  std::string reason;
+};
+
+[[noreturn]] inline void refuse(std::string reason) {
+  throw Refusal{std::move(reason)};
+}
+
+/// What is known of a value of the model.
+struct Known {
+  int32_t type = 0;  ///< As ONNX numbers element types.
+  Extents extents;
+  std::optional<ValueId> value;               ///< In the graph.
+  std::shared_ptr<const HostTensor> host;     ///< Its elements, where they are known and few.
+  const onnx::TensorProto* tensor = nullptr;  ///< Its elements in the file.
+};
+
+/// The values of a model while it is read, and how they are stored.
+struct Values {
+  graph::Graph graph;
+  int64_t opset = 0;
+  std::string folder;          ///< Of the model's file.
+  std::optional<DType> dtype;  ///< Of all floating-point numbers; nothing: as the model has them.
+  std::map<std::string, Known> known;
+  std::set<std::string> used;  ///< Names that are inputs of nodes, or outputs of the model.
+
+  /// How elements of an ONNX type are stored. Throws Refusal for those that Kiln does not have.
+  DType storage_of(int32_t type) const;
+  /// The value in the graph, which becomes a constant of it where it is not there yet.
+  ValueId device(const std::string& name);
+  /// Its elements; null where they are computed, or more than a shape's or a parameter's would be.
+  const HostTensor* host(const std::string& name);
+};
+
+class Node {
+ public:
+  Node(Values& values, const onnx::NodeProto& proto) : values_(values), proto_(proto), attributes_(proto) {}
+
+  const onnx::NodeProto& proto() const { return proto_; }
+  const std::string& type() const { return proto_.op_type(); }
+  const Attributes& attributes() const { return attributes_; }
+  int64_t opset() const { return values_.opset; }
+  graph::Graph& graph() const { return values_.graph; }
+  Values& values() const { return values_; }
+
+  int inputs() const { return proto_.input_size(); }
+  int outputs() const { return proto_.output_size(); }
+  bool has(int input) const { return inputs() > input && !proto_.input(input).empty(); }
+  /// Whether anything uses the output.
+  bool gives(int output) const {
+    return outputs() > output && !proto_.output(output).empty() && values_.used.contains(proto_.output(output));
+  }
+
+  /// Whether something is known of each input that is given.
+  bool knows_inputs() const;
+  /// Throws Error(parse_error) unless the node has `least` to `most` inputs, the first `least` of them given, and an
+  /// output.
+  void require_inputs(int least, int most) const;
+
+  const Extents& extents(int input) const { return known(input).extents; }
+  size_t rank(int input = 0) const { return extents(input).size(); }
+  /// As ONNX numbers element types.
+  int32_t element_type(int input) const { return known(input).type; }
+  DType dtype(int input) const { return values_.storage_of(element_type(input)); }
+  bool is_integer(int input) const { return is_integer_type(element_type(input)); }
+  /// The input in the graph.
+  ValueId operand(int input) const { return values_.device(known_name(input)); }
+  bool is_constant(int input) const { return graph().is_constant(operand(input)); }
+  /// Its elements, where they are known and few; otherwise null.
+  const HostTensor* host(int input) const { return values_.host(known_name(input)); }
+  /// The elements of an input of integers; throws Refusal where they are computed.
+  std::vector<int64_t> integers(int input, std::string_view what) const;
+  /// The one element of an input; throws Refusal where it is computed, Error(parse_error) if there are more.
+  double number(int input, std::string_view what) const;
+  /// A list of integers, an attribute before opset `since` and an input from then on; `fallback` if it is left out.
+  std::vector<int64_t> list(std::string_view name, int input, int64_t since, const Extents& fallback) const;
+
+  /// `axis` from 0; throws Error(parse_error) unless it is -rank to rank - 1.
+  size_t axis(int64_t axis, size_t rank) const;
+  /// As axis() for each; throws if one stands twice.
+  std::vector<size_t> axes(const std::vector<int64_t>& axes, size_t rank) const;
+
+  /// A result, whose elements have the ONNX type of input 0, or another.
+  void give(ValueId value, int output = 0) { give_as(element_type(0), value, output); }
+  void give_as(int32_t type, ValueId value, int output = 0);
+  void give_host(HostTensor tensor, int output = 0);
+
+  /// What the node demands of the model is not so: Error(parse_error) naming the node.
+  [[noreturn]] void fail(const std::string& what) const;
+
+ private:
+  const std::string& name(int input) const;
+  const Known& known(int input) const;
+  const std::string& known_name(int input) const;
+
+  Values& values_;
+  const onnx::NodeProto& proto_;
+  Attributes attributes_;
+};
+
+/// A tensor without gaps, as the typed views of requests take it.
+TensorSpec spec_of(const graph::Graph& graph, ValueId value);
+TensorSpec spec_of(DType dtype, const Extents& extents);
+
+/// The same elements with dimensions of extent 1 in front, `rank` in all.
+ValueId with_rank(graph::Graph& graph, ValueId value, size_t rank);
+/// A value without dimensions as one of one element; any other as it is.
+ValueId at_least_1d(graph::Graph& graph, ValueId value);
+
+}  // namespace kiln::onnx_frontend

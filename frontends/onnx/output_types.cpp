@@ -1,0 +1,112 @@
+#include "onnx/output_types.h"
+
+#include <google/protobuf/stubs/logging.h>
+#include <onnx/shape_inference/implementation.h>
+
+#include <algorithm>
+#include <exception>
+#include <set>
+#include <string>
+
+#include "onnx/load.h"
+#include "onnx/window.h"
+
+namespace kiln::onnx_frontend {
+namespace {
+
+using Type = onnx::TensorProto;
+
+/// An input as ONNX's inference sees it: integers with their elements, which shapes are made of.
+void add_input(onnx::GraphProto& graph, const Node& node, int input) {
+  const std::string& name = node.proto().input(input);
+  const int32_t type = node.element_type(input);
+  const HostTensor* elements = type == Type::INT64 || type == Type::INT32 ? node.host(input) : nullptr;
+  if (elements != nullptr) {
+    onnx::TensorProto& tensor = *graph.add_initializer();
+    tensor.set_name(name);
+    tensor.set_data_type(Type::INT64);
+    for (const int64_t extent : elements->extents) tensor.add_dims(extent);
+    for (const int64_t value : elements->integers) tensor.add_int64_data(value);
+    if (type == Type::INT64) return;
+    tensor.set_data_type(type);
+    tensor.clear_int64_data();
+    for (const int64_t value : elements->integers) tensor.add_int32_data(static_cast<int32_t>(value));
+    return;
+  }
+  onnx::ValueInfoProto& value = *graph.add_input();
+  value.set_name(name);
+  auto& tensor = *value.mutable_type()->mutable_tensor_type();
+  tensor.set_elem_type(type);
+  tensor.mutable_shape();
+  for (const int64_t extent : node.extents(input)) tensor.mutable_shape()->add_dim()->set_dim_value(extent);
+}
+
+/// A model of this node alone.
+onnx::ModelProto model_of(const Node& node) {
+  onnx::ModelProto model;
+  model.set_ir_version(onnx::IR_VERSION);
+  model.add_opset_import()->set_version(node.opset());
+  onnx::GraphProto& graph = *model.mutable_graph();
+  std::set<std::string> added;
+  for (int i = 0; i < node.inputs(); ++i) {
+    if (node.has(i) && added.insert(node.proto().input(i)).second) add_input(graph, node, i);
+  }
+  *graph.add_node() = node.proto();
+  return model;
+}
+
+std::optional<TensorType> type_in(const onnx::GraphProto& graph, const std::string& name) {
+  const auto found = std::find_if(graph.value_info().begin(), graph.value_info().end(),
+                                  [&](const onnx::ValueInfoProto& value) { return value.name() == name; });
+  if (name.empty() || found == graph.value_info().end() || !found->type().tensor_type().has_shape()) return {};
+  const auto& tensor = found->type().tensor_type();
+  TensorType result{tensor.elem_type(), {}};
+  for (const auto& dimension : tensor.shape().dim()) {
+    if (!dimension.has_dim_value() || dimension.dim_value() < 0) return {};
+    result.extents.push_back(dimension.dim_value());
+  }
+  return result;
+}
+
+/// ONNX's inference reads the types of a MaxUnpool's inputs without looking whether there are any: its extents are
+/// ours.
+std::optional<TensorType> type_of_unpooled(const Node& node) {
+  if (!node.has(0) || node.rank() < 3) return {};
+  const Extents& x = node.extents(0);
+  TensorType result{node.element_type(0), {x[0], x[1]}};
+  if (node.has(2)) {
+    const HostTensor* extents = node.host(2);
+    if (extents == nullptr || extents->integers.size() != x.size()) return {};
+    result.extents = extents->integers;
+    return result;
+  }
+  const PerAxis spatial = unpooled_outputs(node.proto(), x);
+  result.extents.insert(result.extents.end(), spatial.begin(), spatial.end());
+  return result;
+}
+
+}  // namespace
+
+std::vector<std::optional<TensorType>> inferred_outputs(const Node& node) {
+  std::vector<std::optional<TensorType>> types(static_cast<size_t>(node.outputs()));
+  const bool has_bodies =
+      std::any_of(node.proto().attribute().begin(), node.proto().attribute().end(),
+                  [](const auto& attribute) { return attribute.has_g() || attribute.graphs_size() > 0; });
+  if (!is_onnx_domain(node.proto().domain()) || has_bodies || !node.knows_inputs()) return types;
+  if (node.type() == "MaxUnpool") {
+    types.front() = type_of_unpooled(node);
+    return types;
+  }
+  onnx::ModelProto model = model_of(node);
+  const google::protobuf::LogSilencer silence;
+  try {
+    onnx::shape_inference::InferShapes(model);
+  } catch (const std::exception&) {
+    return types;  // it is not inferred
+  }
+  for (int i = 0; i < node.outputs(); ++i)
+    types[static_cast<size_t>(i)] = type_in(model.graph(), node.proto().output(i));
+  return types;
+}
+
+}  // namespace kiln::onnx_frontend

@@ -1,0 +1,16 @@
+// Reductions of a graph, for the readers of nodes that are made of them.
+#pragma once
+
+#include <vector>
+
+#include "kiln/generator/operations/reduce.h"
+#include "onnx/node.h"
+
+namespace kiln::onnx_frontend {
+
+/// `mode` of x along `axes`, with extents of 1 there; behind it the indices, where they are wanted. Neighbouring
+/// dimensions of one kind are one, where there are more than calls take.
+std::vector<ValueId> reduction(const Node& node, ValueId x, const std::vector<size_t>& axes, ReduceMode mode,
+                               bool wants_indices = false);
+
+}  // namespace kiln::onnx_frontend

@@ -1,0 +1,55 @@
+// Nodes that say what cannot be: each message names the node, what is wrong and what was expected.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "listing.h"
+
+namespace kiln::test {
+namespace {
+
+using testing::ElementsAre;
+
+struct Wrong {
+  OnnxModel model;
+  std::string message;  ///< Behind "node 'y' (".
+};
+
+TEST(OnnxNodes, SayWhatIsWrong) {
+  const auto moving = [](const std::string& type, const Ints& extents, const Attributes& attributes,
+                         const std::vector<Ints>& integers = {}) {
+    return one_node(type, {extents}, attributes, 13, floating, integers);
+  };
+  const std::vector<Wrong> cases = {
+      {one_node("Relu", {{2, 3}, {2, 3}}), "Relu): has 2 inputs and 1 outputs, expected 1 to 1"},
+      {one_node("Gelu", {{2, 3}}, {{"approximate", "erf"}}, 20), "Gelu): approximate is 'erf', expected none or tanh"},
+      {one_node("Add", {{2, 3}, {2, 4}}), "Add): "},
+      {one_node("MatMul", {{2, 5, 7}, {3, 7, 3}}), "MatMul): "},
+      {one_node("ReduceMax", {{2, 3}}, {{"axes", Ints{2}}}, 11), "ReduceMax): axis is 2, expected -2 to 1"},
+      {one_node("ReduceMax", {{2, 3}}, {{"axes", Ints{1, -1}}}, 11), "ReduceMax): axis 1 stands twice"},
+      {one_node("Softmax", {{2, 3}}, {{"axis", 2}}), "Softmax): axis is 2, expected -2 to 1"},
+      {one_node("Concat", {{2, 3}, {2, 3}}), "Concat): "},
+      {one_node("Concat", {{2, 3}, {3, 3}}, {{"axis", 1}}), "Concat): "},
+      {moving("Transpose", {2, 3}, {{"perm", Ints{0}}}), "Transpose): perm has 1 values, expected 2"},
+      {moving("Transpose", {2, 3}, {{"perm", Ints{1, 1}}}), "Transpose): axis 1 stands twice"},
+      {moving("Slice", {9}, {}, {{1}, {5}, {0}, {0}}), "Slice): "},
+      {moving("Slice", {9}, {}, {{1}, {5, 6}}), "Slice): "},
+      {moving("Split", {7}, {}, {{3, 3}}), "Split): "},
+      {moving("Pad", {2, 9}, {}, {{0, 1}}), "Pad): "},
+      {moving("LRN", {2, 6}, {}), "LRN): size is 0, expected at least 1"}};
+  for (const Wrong& each : cases) expect_error(each.model, "node 'y' (" + each.message);
+}
+
+// Types of ONNX 1.14.
+TEST(OnnxNodes, MoveAndConvertFp8) {
+  constexpr int64_t float8_e4m3fn = 17;
+  constexpr int32_t float8_e5m2 = 19;
+  EXPECT_THAT(steps_of(one_node("Cast", {{3, 4}}, {{"to", float8_e4m3fn}}, 13)),
+              ElementsAre(line("tensor_transform x=f32:3x4 y=f8e4m3:3x4")));
+  EXPECT_THAT(steps_of(one_node("Cast", {{3, 4}}, {{"to", floating}}, 13, float8_e5m2)),
+              ElementsAre(line("tensor_transform x=f8e5m2:3x4 y=f32:3x4")));
+  EXPECT_THAT(steps_of(one_node("Relu", {{3, 4}}), {.dtype = DType::f8e4m3}),
+              ElementsAre(line("activation_forward x=f8e4m3:3x4 y=f8e4m3:3x4 mode=relu")));
+}
+
+}  // namespace
+}  // namespace kiln::test
