@@ -385,8 +385,7 @@ Model::Model(Context& context, const std::string& path, const ModelOptions& opti
   const models::Lowered lowered = models::lower(path, options);
   if (!lowered.model.uncovered.empty()) {
     throw Error(ErrorCode::unsupported,
-                fmt::format("{}: {} nodes are not covered:{}", path, lowered.model.uncovered.size(),
-                            uncovered_text(lowered.model.uncovered)),
+                fmt::format("{}: nodes that are not covered:{}", path, uncovered_text(lowered.model.uncovered)),
                 "docs/onnx-node-tests.md lists what is");
   }
   impl_->path = path;

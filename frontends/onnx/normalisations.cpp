@@ -34,8 +34,15 @@ ValueId along_channels(const Node& node, int input, int64_t count, size_t rank) 
   return node.graph().reshape(node.operand(input), extents);
 }
 
-/// Statistics are f32.
+/// Statistics are f32. Known ones are a constant, so that they can be folded into a filter.
 ValueId statistics(const Node& node, int input, int64_t count, size_t rank) {
+  if (const HostTensor* known = node.host(input)) {
+    Extents extents(rank, 1);
+    extents[1] = count;
+    if (known->extents == Extents{count}) {
+      return node.graph().constant(node.proto().input(input), DType::f32, extents, stored_as(DType::f32, *known));
+    }
+  }
   return converted(node, along_channels(node, input, count, rank), DType::f32);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 
 namespace kiln::descriptor {
@@ -13,16 +14,16 @@ constexpr int64_t narrow_limit = (int64_t{1} << 31) - (int64_t{1} << 20);
 
 constexpr int spatial_axes = 3;
 
-// Elements side by side along `dimensions`, innermost first; takes those dimensions off `others`. 0 if neighbours along
-// the first are not side by side.
-int64_t run_length(const TensorSpec& spec, std::initializer_list<int> dimensions, std::vector<bool>& others) {
+// Elements side by side along `dimensions`, innermost first; takes those dimensions off `others`, which has a bit for
+// each. 0 if neighbours along the first are not side by side.
+int64_t run_length(const TensorSpec& spec, std::initializer_list<int> dimensions, uint32_t& others) {
   int64_t run = 1;
   for (const int dimension : dimensions) {
     const auto i = static_cast<size_t>(dimension);
     if (spec.extents[i] <= 1) continue;
     if (spec.strides[i] != run) return run == 1 ? 0 : run;
     run *= spec.extents[i];
-    others[i] = false;
+    others &= ~(uint32_t{1} << i);
   }
   return run;
 }
@@ -74,11 +75,12 @@ bool vector_fits(const TensorSpec& spec, std::initializer_list<int> dimensions, 
   if (elements == 1) return true;
   const int64_t bytes = size_of(spec.dtype);
   const int64_t access = std::min<int64_t>(16, elements * bytes);
-  std::vector<bool> others(spec.extents.size(), true);
+  uint32_t others = ~uint32_t{0};  // estimates come here for each configuration: no memory of its own
   const int64_t run = run_length(spec, dimensions, others);
   if (run == 0 || run % elements != 0 || spec.alignment % access != 0) return false;
   for (size_t i = 0; i < spec.strides.size(); ++i) {
-    if (others[i] && spec.extents[i] > 1 && spec.strides[i] * bytes % access != 0) return false;
+    const bool is_other = (others >> i & 1) != 0;
+    if (is_other && spec.extents[i] > 1 && spec.strides[i] * bytes % access != 0) return false;
   }
   return true;
 }

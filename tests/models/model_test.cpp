@@ -277,6 +277,19 @@ TEST_F(ModelTest, HalfPrecisionOnTheDeviceKeepsTheTypesOfTheModel) {
   for (size_t i = 0; i < 2; ++i) EXPECT_NEAR(static_cast<double>(y[i]), expected[i], 0.01);
 }
 
+// Statistics are f32 whatever the rest is: known ones are constants of that type, not results of a conversion.
+TEST_F(ModelTest, NormalisationsAreFoldedInHalfPrecisionToo) {
+  const auto operations = [&](const OnnxModel& network, const ModelOptions& how) {
+    const Model model = load(network, how);
+    std::vector<std::string> names;
+    for (const ModelStep& step : model.steps()) names.push_back(step.request.operation);
+    return names;
+  };
+  for (const OnnxModel& network : {small_network(), scaled_network()}) {
+    EXPECT_EQ(operations(network, {.dtype = f16}), operations(network, {}));
+  }
+}
+
 TEST_F(ModelTest, DynamicBatchUsesOneKernelForABucket) {
   for (const int64_t batch : {3, 4}) {
     const std::vector<float> x = random_values(static_cast<size_t>(batch) * 105, 13);
