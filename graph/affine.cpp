@@ -1,11 +1,9 @@
 #include "affine.h"
 
-#include <algorithm>
 #include <cmath>
-#include <memory>
 #include <utility>
 
-#include "kiln/reference/convert.h"
+#include "rewrite.h"
 
 namespace kiln::graph {
 namespace {
@@ -48,33 +46,6 @@ std::optional<Affine> affine_of(const Graph& graph, const Edges& edges, const Ca
     (*shift)[c] -= (*mean)[c] * (*scale)[c];
   }
   return Affine{std::move(*scale), std::move(*shift)};
-}
-
-std::vector<double> elements_of(const Graph& graph, ValueId id) {
-  const Value& value = graph.value(id);
-  const auto size = static_cast<size_t>(size_of(value.dtype));
-  std::vector<double> elements(graph.bytes(id)->size() / size);
-  for (size_t i = 0; i < elements.size(); ++i) {
-    elements[i] = reference::load(value.dtype, graph.bytes(id)->data() + i * size);
-  }
-  return elements;
-}
-
-ValueId constant_of(Graph& graph, DType dtype, Extents extents, const std::vector<double>& elements) {
-  const auto size = static_cast<size_t>(size_of(dtype));
-  auto bytes = std::make_shared<std::vector<std::byte>>(elements.size() * size);
-  for (size_t i = 0; i < elements.size(); ++i) reference::put(dtype, bytes->data() + i * size, elements[i]);
-  return graph.constant("folded", dtype, std::move(extents), std::move(bytes));
-}
-
-Operand* find(std::vector<Operand>& operands, std::string_view name) {
-  const auto found = std::find_if(operands.begin(), operands.end(), [&](const Operand& o) { return o.name == name; });
-  return found == operands.end() ? nullptr : &*found;
-}
-
-const Operand* find(const std::vector<Operand>& operands, std::string_view name) {
-  const auto found = std::find_if(operands.begin(), operands.end(), [&](const Operand& o) { return o.name == name; });
-  return found == operands.end() ? nullptr : &*found;
 }
 
 }  // namespace kiln::graph

@@ -24,13 +24,4 @@ std::optional<Affine> affine_of(const Graph& graph, const Edges& edges, const Ca
 std::optional<std::vector<double>> per_channel(const Graph& graph, const Edges& edges, const Call& call,
                                                std::string_view name, int64_t channels, double usual);
 
-/// The elements of a constant.
-std::vector<double> elements_of(const Graph& graph, ValueId id);
-/// Adds a constant, rounded once to `dtype`.
-ValueId constant_of(Graph& graph, DType dtype, Extents extents, const std::vector<double>& elements);
-
-/// The operand of that name, or null.
-Operand* find(std::vector<Operand>& operands, std::string_view name);
-const Operand* find(const std::vector<Operand>& operands, std::string_view name);
-
 }  // namespace kiln::graph

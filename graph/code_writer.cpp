@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "affine.h"
+#include "rewrite.h"
 
 namespace kiln::graph {
 namespace {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
+#include <utility>
 
 #include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
@@ -59,6 +61,33 @@ std::optional<float> number_of(const Graph& graph, const Edges& edges, ValueId i
   const View* view = producer ? std::get_if<View>(&graph.nodes()[*producer]) : nullptr;
   const bool is_reshaped = view != nullptr && std::holds_alternative<Reshape>(view->kind);
   return is_reshaped ? number_of(graph, edges, view->source) : std::nullopt;
+}
+
+std::vector<double> elements_of(const Graph& graph, ValueId id) {
+  const Value& value = graph.value(id);
+  const auto size = static_cast<size_t>(size_of(value.dtype));
+  std::vector<double> elements(graph.bytes(id)->size() / size);
+  for (size_t i = 0; i < elements.size(); ++i) {
+    elements[i] = reference::load(value.dtype, graph.bytes(id)->data() + i * size);
+  }
+  return elements;
+}
+
+ValueId constant_of(Graph& graph, DType dtype, Extents extents, const std::vector<double>& elements) {
+  const auto size = static_cast<size_t>(size_of(dtype));
+  auto bytes = std::make_shared<std::vector<std::byte>>(elements.size() * size);
+  for (size_t i = 0; i < elements.size(); ++i) reference::put(dtype, bytes->data() + i * size, elements[i]);
+  return graph.constant("folded", dtype, std::move(extents), std::move(bytes));
+}
+
+Operand* find(std::vector<Operand>& operands, std::string_view name) {
+  const auto found = std::find_if(operands.begin(), operands.end(), [&](const Operand& o) { return o.name == name; });
+  return found == operands.end() ? nullptr : &*found;
+}
+
+const Operand* find(const std::vector<Operand>& operands, std::string_view name) {
+  const auto found = std::find_if(operands.begin(), operands.end(), [&](const Operand& o) { return o.name == name; });
+  return found == operands.end() ? nullptr : &*found;
 }
 
 void append_origins(std::vector<std::string>& origins, const std::vector<std::string>& more) {

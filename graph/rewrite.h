@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "edges.h"
@@ -26,6 +27,15 @@ std::optional<Request> request_of(const Graph& graph, const Call& call);
 bool is_legal(const Graph& graph, const Call& call);
 /// The number that a constant of one element is, reshaped or not.
 std::optional<float> number_of(const Graph& graph, const Edges& edges, ValueId id);
+
+/// The elements of a constant.
+std::vector<double> elements_of(const Graph& graph, ValueId id);
+/// Adds a constant, rounded once to `dtype`.
+ValueId constant_of(Graph& graph, DType dtype, Extents extents, const std::vector<double>& elements);
+
+/// The operand of that name, or null.
+Operand* find(std::vector<Operand>& operands, std::string_view name);
+const Operand* find(const std::vector<Operand>& operands, std::string_view name);
 
 /// Adds to `origins` those of `more` that are not there yet.
 void append_origins(std::vector<std::string>& origins, const std::vector<std::string>& more);
