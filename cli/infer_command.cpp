@@ -16,7 +16,9 @@
 #include "device_choice.h"
 #include "kiln/base/error.h"
 #include "kiln/context.h"
+#include "kiln/frontends/onnx.h"
 #include "kiln/models/host_run.h"
+#include "model_flags.h"
 #include "npy.h"
 #include "output.h"
 #include "table.h"
@@ -30,10 +32,7 @@ using Json = nlohmann::ordered_json;
 struct InferOptions {
   std::string model;
   std::vector<std::string> inputs, outputs;  // [NAME=]FILE
-  std::string dtype;
-  std::optional<int64_t> batch;
-  bool no_fuse = false;
-  std::string layout = "auto";
+  ModelFlags flags;
   DeviceChoice device;
   std::string database;
   std::vector<std::string> packs, bundles;
@@ -52,14 +51,12 @@ Binding parse_binding(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-/// The path for each of `tensors`: those with names go to these, the others to the rest in order.
-std::vector<std::string> paths_for(const std::vector<ModelTensor>& tensors, const std::vector<std::string>& given,
+/// The path for each of the model's `names`: bindings with names go to these, the others to the rest in order.
+std::vector<std::string> paths_for(const std::vector<std::string>& names, const std::vector<std::string>& given,
                                    const char* what) {
-  std::vector<std::string> paths(tensors.size());
+  std::vector<std::string> paths(names.size());
   const auto describe = [&] {
-    std::vector<std::string> names;
-    for (const ModelTensor& tensor : tensors) names.push_back(tensor.name);
-    return fmt::format("the model has {} {}s: {}", tensors.size(), what, fmt::join(names, ", "));
+    return fmt::format("the model has {} {}s: {}", names.size(), what, fmt::join(names, ", "));
   };
   for (const std::string& text : given) {
     const Binding binding = parse_binding(text);
@@ -67,19 +64,40 @@ std::vector<std::string> paths_for(const std::vector<ModelTensor>& tensors, cons
     if (binding.name.empty()) {
       i = static_cast<size_t>(std::find(paths.begin(), paths.end(), "") - paths.begin());
     } else {
-      while (i < tensors.size() && tensors[i].name != binding.name) ++i;
+      i = static_cast<size_t>(std::find(names.begin(), names.end(), binding.name) - names.begin());
     }
-    if (i == tensors.size()) {
+    if (i == names.size()) {
       throw Error(ErrorCode::invalid_argument, fmt::format("--{} {} fits no {} of the model", what, text, what),
                   describe());
     }
     if (!paths[i].empty()) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("--{} {}: '{}' is given twice", what, text, tensors[i].name));
+      throw Error(ErrorCode::invalid_argument, fmt::format("--{} {}: '{}' is given twice", what, text, names[i]));
     }
     paths[i] = binding.path;
   }
   return paths;
+}
+
+template <class Port>
+std::vector<std::string> names_of(const std::vector<Port>& ports) {
+  std::vector<std::string> names;
+  for (const Port& port : ports) names.push_back(port.name);
+  return names;
+}
+
+/// The batch of the arrays that are given, where the model leaves it open.
+std::optional<int64_t> batch_of_inputs(const InferOptions& options) {
+  const OnnxGraph model = read_onnx(options.model);
+  if (!model.has_open_batch) return std::nullopt;
+  const std::vector<std::string> paths = paths_for(names_of(model.inputs), options.inputs, "input");
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const size_t rank = model.graph.value(model.graph.inputs()[i].value).extents.size();
+    if (rank == 0) continue;
+    if (paths[i].empty()) return std::nullopt;
+    const models::HostArray array = read_npy(paths[i]);
+    return array.extents.size() == rank ? std::optional(array.extents.front()) : std::nullopt;
+  }
+  return std::nullopt;
 }
 
 std::string print(const ModelTensor& tensor) {
@@ -149,14 +167,13 @@ int infer(const InferOptions& options) {
     for (const std::string& file : *files) require_file(file);
   }
   Context context(settings);
-  ModelOptions how;
-  how.batch = options.batch;
-  how.fuse = !options.no_fuse;
-  how.layout = parse_model_layout(options.layout).value();  // CLI11 has checked it
-  if (!options.dtype.empty()) how.dtype = parse_dtype(options.dtype);
+  ModelOptions how = options.flags.options();
+  if (!options.inputs.empty() && (!how.batch || how.dynamic_batch)) {
+    if (const auto given = batch_of_inputs(options)) how.batch = given;
+  }
   Model model(context, options.model, how);
-  const std::vector<std::string> inputs = paths_for(model.inputs(), options.inputs, "input"),
-                                 outputs = paths_for(model.outputs(), options.outputs, "output");
+  const std::vector<std::string> inputs = paths_for(names_of(model.inputs()), options.inputs, "input"),
+                                 outputs = paths_for(names_of(model.outputs()), options.outputs, "output");
   if (!options.inputs.empty() || !options.outputs.empty()) {
     std::vector<models::HostArray> arrays;
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -189,21 +206,7 @@ void add_infer(CLI::App& app, int& exit_code) {
       ->allow_extra_args(false);
   command->add_option("--output", options->outputs, "[NAME=]FILE.npy: where to write an output")
       ->allow_extra_args(false);
-  std::vector<std::string> storage;
-  for (const DType each : all_dtypes) {
-    if (DTypes::floating.holds(each)) storage.emplace_back(to_string(each));
-  }
-  command
-      ->add_option(
-          "--dtype", options->dtype,
-          fmt::format("of floating-point numbers on the device: {} (default: the model's)", fmt::join(storage, ", ")))
-      ->check(one_of(storage));
-  command->add_option("--batch", options->batch, "a number (default: the model's)")->check(whole_number(1, 1 << 30));
-  command->add_flag("--no-fuse", options->no_fuse, "a call for each node: nothing goes into filters and epilogues");
-  command
-      ->add_option("--layout", options->layout,
-                   "nchw, nhwc, or auto: of what convolutions read and write, where that is free (default: auto)")
-      ->check(one_of({"auto", "nchw", "nhwc"}));
+  options->flags.add_to(*command);
   options->device.add_to(*command);
   add_database_option(*command, options->database);
   command->add_option("--pack", options->packs, "packs to use beside the database");

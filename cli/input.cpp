@@ -24,28 +24,6 @@
 namespace kiln::cli {
 namespace {
 
-int64_t parse_batch(const std::string& whole, std::string_view text) {
-  int64_t value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || stop != text.data() + text.size() || value < 1) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("--batch {} is not a batch", whole),
-                "give a number from 1 up, ? for a dynamic batch of the model's size, or ?N for one of up to N");
-  }
-  return value;
-}
-
-ModelOptions model_options(const Input& input) {
-  ModelOptions options;
-  if (!input.dtype.empty()) options.dtype = parse_dtype(input.dtype);  // CLI11 has checked it
-  options.layout = parse_model_layout(input.layout).value();           // likewise
-  options.fuse = !input.no_fuse;
-  std::string_view batch = input.batch;
-  options.dynamic_batch = batch.starts_with('?');
-  if (options.dynamic_batch) batch.remove_prefix(1);
-  if (!batch.empty()) options.batch = parse_batch(input.batch, batch);
-  return options;
-}
-
 void add_not_covered(Workload& workload, const UncoveredNode& node) {
   const auto same = std::find_if(
       workload.not_covered.begin(), workload.not_covered.end(),
@@ -65,7 +43,7 @@ void add(Workload& workload, const RequestLine& line) {
 
 /// What `kiln infer` runs of the model.
 Workload from_model(const Input& input) {
-  const models::Lowered lowered = models::lower(input.text, model_options(input));
+  const models::Lowered lowered = models::lower(input.text, input.model.options());
   Workload workload;
   for (const graph::Step& step : lowered.schedule.steps) add(workload, {step.request, 1});
   for (const UncoveredNode& node : lowered.model.uncovered) add_not_covered(workload, node);
@@ -113,10 +91,6 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-bool has_model_flags(const Input& input) {
-  return !input.dtype.empty() || input.layout != "auto" || !input.batch.empty() || input.no_fuse;
-}
-
 }  // namespace
 
 Expressions read_expressions(const std::vector<std::string>& files) {
@@ -141,22 +115,8 @@ void add_expressions_to(CLI::App& command, std::vector<std::string>& files) {
 
 void Input::add_to(CLI::App& command) {
   command.add_option("input", text, "model.onnx, a requests file, or one request in quotes")->required();
-  std::vector<std::string> storage;
-  for (const DType each : all_dtypes) {
-    if (DTypes::floating_or_fp8.holds(each)) storage.emplace_back(to_string(each));
-  }
-  command
-      .add_option(
-          "--dtype", dtype,
-          fmt::format("of a model's floating-point numbers: {} (default: the model's own)", fmt::join(storage, ", ")))
-      ->check(one_of(storage));
-  command
-      .add_option("--layout", layout,
-                  "nchw, nhwc, or auto: of what a model's convolutions read and write (default: auto)")
-      ->check(one_of({"auto", "nchw", "nhwc"}));
-  command.add_option("--batch", batch, "of a model: a number; ? or ?N for a dynamic batch (of up to N)");
+  model.add_to(command);
   add_expressions_to(command, expressions);
-  command.add_flag("--no-fuse", no_fuse, "of a model: a call for each node, nothing goes into filters and epilogues");
 }
 
 std::string not_covered_text(const std::vector<NotCovered>& nodes) {
@@ -186,7 +146,7 @@ Workload read_workload(const Input& input) {
     require_file(input.text, hint);
     return from_model(input);
   }
-  if (has_model_flags(input)) {
+  if (input.model.any()) {
     throw Error(ErrorCode::invalid_argument, "--dtype, --layout, --batch and --no-fuse apply to ONNX models",
                 "a request says these things itself");
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kiln/tuner/session.h"
+#include "model_flags.h"
 
 namespace CLI {
 class App;
@@ -15,10 +16,7 @@ namespace kiln::cli {
 
 struct Input {
   std::string text{};                      ///< model.onnx | requests file | 'request'
-  std::string dtype{};                     ///< for models; empty: the model's own
-  std::string layout = "auto";             ///< for models
-  std::string batch{};                     ///< for models: a number, or `?` or `?N` for a dynamic batch
-  bool no_fuse = false;                    ///< for models
+  ModelFlags model{};                      ///< for models
   std::vector<std::string> expressions{};  ///< files that define user code
 
   /// Adds the positional argument and the flags for models to a command.

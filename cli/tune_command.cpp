@@ -170,10 +170,10 @@ std::string command_line(const TuneOptions& options) {
     if (value != fallback) text += fmt::format(" {} '{}'", flag, value);
   };
   text += fmt::format(" '{}'", options.input.text);
-  add("--dtype", options.input.dtype, standard.input.dtype);
-  add("--layout", options.input.layout, standard.input.layout);
-  add("--batch", options.input.batch, standard.input.batch);
-  if (options.input.no_fuse) text += " --no-fuse";
+  add("--dtype", options.input.model.dtype, standard.input.model.dtype);
+  add("--layout", options.input.model.layout, standard.input.model.layout);
+  add("--batch", options.input.model.batch, standard.input.model.batch);
+  if (options.input.model.no_fuse) text += " --no-fuse";
   for (const std::string& file : options.input.expressions) text += fmt::format(" --expression '{}'", file);
   add("--device", options.device.text, standard.device.text);
   text += fmt::format(" --search {} --candidates {} --seed {}", options.search, options.candidates, options.seed);

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <string>
 #include <utility>
 
 #include "kiln/generator/operation.h"
+#include "rewrite.h"
 
 namespace kiln::graph {
 namespace {
@@ -57,17 +57,12 @@ class Regions {
       return;
     }
     // A convolution may read another layout than it writes, but its filters lie as what they are applied to.
-    const ValueId source = value_of(call, kind.prologue_operand());
+    const ValueId source = find(call.inputs, kind.prologue_operand())->value;
     for (const Operand& input : call.inputs) {
       const bool is_source = input.name == kind.prologue_operand() || input.name == "w";
       join(is_source ? source : result, input.value);
     }
     spatial_[source] = spatial_[result] = true;
-  }
-
-  static ValueId value_of(const Call& call, std::string_view name) {
-    const auto named = [&](const Operand& input) { return input.name == name; };
-    return std::find_if(call.inputs.begin(), call.inputs.end(), named)->value;
   }
 
   void join(const View& view) {
@@ -84,6 +79,14 @@ class Regions {
   std::vector<bool> spatial_;
 };
 
+std::vector<bool> channels_last_in(const std::vector<Region>& regions, size_t count) {
+  std::vector<bool> result(count, false);
+  for (const Region& region : regions) {
+    for (const ValueId id : region) result[id] = true;
+  }
+  return result;
+}
+
 class Search {
  public:
   Search(const Graph& graph, const ScheduleOptions& options, const Cost& cost)
@@ -91,7 +94,7 @@ class Search {
 
   std::vector<bool> run() {
     if (regions_.empty()) return {};
-    const std::vector<bool> none(graph_.count(), false), all = all_channels_last(graph_);
+    const std::vector<bool> none(graph_.count(), false), all = channels_last_in(regions_, graph_.count());
     const double cost_of_none = seconds(none), cost_of_all = seconds(all);
     best_ = cost_of_all < cost_of_none ? all : none;
     least_ = std::min(cost_of_all, cost_of_none);
@@ -118,11 +121,7 @@ class Search {
     ScheduleOptions options = options_;
     options.channels_last = channels_last;
     double sum = 0;
-    for (const Step& step : schedule(graph_, options).steps) {
-      const auto [known, is_new] = known_.try_emplace(step.request.key(), 0.0);
-      if (is_new) known->second = cost_(step.request);
-      sum += known->second;
-    }
+    for (const Step& step : schedule(graph_, options).steps) sum += cost_(step.request);
     return sum;
   }
 
@@ -130,7 +129,6 @@ class Search {
   const ScheduleOptions& options_;
   const Cost& cost_;
   std::vector<Region> regions_;
-  std::map<std::string, double> known_;
   std::vector<bool> best_;
   double least_ = 0;
 };
@@ -138,11 +136,7 @@ class Search {
 }  // namespace
 
 std::vector<bool> all_channels_last(const Graph& graph) {
-  std::vector<bool> result(graph.count(), false);
-  for (const Region& region : Regions(graph).of_convolutions()) {
-    for (const ValueId id : region) result[id] = true;
-  }
-  return result;
+  return channels_last_in(Regions(graph).of_convolutions(), graph.count());
 }
 
 std::vector<bool> choose_layouts(const Graph& graph, const ScheduleOptions& options, const Cost& cost) {

@@ -88,7 +88,7 @@ std::vector<std::byte> stored(const ModelTensor& wanted, const HostArray& given)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("input '{}' is {}, expected {}", wanted.name, fmt::join(given.extents, "x"),
                             fmt::join(wanted.extents, "x")),
-                "the model is loaded for one batch: --batch of kiln infer, ModelOptions::batch");
+                "the model is loaded for one batch: --batch of kiln infer, Model::set_batch()");
   }
   const Type& from = type_called(given.type);
   const size_t count = elements_of(given.extents), size = static_cast<size_t>(size_of(wanted.dtype));

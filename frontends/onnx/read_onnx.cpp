@@ -156,10 +156,14 @@ class InputShapes {
                                           [&](const auto& tensor) { return tensor.name() == input.name(); });
       if (is_initial || type.shape().dim_size() == 0) continue;
       own_ = type.shape().dim(0);
+      has_open_batch_ = !own_.has_dim_value();
       break;
     }
     batch_ = batch.value_or(own_.has_dim_value() ? own_.dim_value() : 1);
   }
+
+  int64_t batch() const { return batch_; }
+  bool has_open_batch() const { return has_open_batch_; }
 
   Extents extents_of(const onnx::ValueInfoProto& input) const {
     if (!input.type().tensor_type().has_shape()) {
@@ -210,6 +214,7 @@ class InputShapes {
 
   onnx::TensorShapeProto::Dimension own_;  // the batch of the first input
   int64_t batch_ = 1;
+  bool has_open_batch_ = false;
 };
 
 /// Calls `see` for each value that a node reads, in bodies of If, Loop and Scan too.
@@ -247,6 +252,8 @@ class Import {
     for (const auto& output : model_.output()) add_output(output);
     for (const std::string& name : read_outside_) keep(name);
     result_.graph = std::move(values_.graph);
+    result_.batch = shapes_.batch();
+    result_.has_open_batch = shapes_.has_open_batch();
     return std::move(result_);
   }
 

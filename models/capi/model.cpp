@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -16,11 +17,16 @@
 #include "kiln/generator/expression.h"
 #include "tensor.h"
 
+// What C is given of the steps of a batch.
+struct StepTexts {
+  std::vector<std::string> requests;            // of each step
+  std::vector<std::vector<const char*>> nodes;  // of each step
+};
+
 struct kiln_model {
   std::shared_ptr<kiln::Context> context;  // outlives the model
   kiln::Model model;
-  std::vector<std::string> requests;            // of each step
-  std::vector<std::vector<const char*>> nodes;  // of each step
+  std::map<int64_t, StepTexts> texts;  // by batch
 };
 
 namespace kiln::capi {
@@ -74,6 +80,17 @@ void write_tensor(const ModelTensor& tensor, const char* function, kiln_model_te
   write(info, value, function);
 }
 
+// Makes the texts of the model's batch, if it is a new one.
+void add_texts(kiln_model& model) {
+  const auto [place, is_new] = model.texts.try_emplace(model.model.batch());
+  if (!is_new) return;
+  for (const ModelStep& step : model.model.steps()) {
+    place->second.requests.push_back(step.request.key());
+    std::vector<const char*>& nodes = place->second.nodes.emplace_back();
+    for (const std::string& node : step.nodes) nodes.push_back(node.c_str());
+  }
+}
+
 std::vector<NamedTensor> tensors_of(const kiln_named_tensor* given, size_t count, std::string_view name) {
   const char* const function = "kiln_model_run";
   if (count > 0) require(given, function, name);
@@ -97,12 +114,8 @@ kiln_status kiln_model_create(kiln_context* context, const char* path, const kil
     require(path, "kiln_model_create", "path");
     require(model, "kiln_model_create", "model");
     auto made = std::make_unique<kiln_model>(
-        kiln_model{context->context, kiln::Model(*context->context, path, options_of(options)), {}, {}});
-    for (const kiln::ModelStep& step : made->model.steps()) {
-      made->requests.push_back(step.request.key());
-      std::vector<const char*>& nodes = made->nodes.emplace_back();
-      for (const std::string& node : step.nodes) nodes.push_back(node.c_str());
-    }
+        kiln_model{context->context, kiln::Model(*context->context, path, options_of(options)), {}});
+    add_texts(*made);
     *model = made.release();
   });
 }
@@ -111,11 +124,21 @@ void kiln_model_destroy(kiln_model* model) {
   delete model;
 }
 
+kiln_status kiln_model_set_batch(kiln_model* model, int64_t batch) {
+  return guarded([&] {
+    require(model, "kiln_model_set_batch", "model");
+    model->model.set_batch(batch);
+    add_texts(*model);
+  });
+}
+
 kiln_status kiln_model_get_info(const kiln_model* model, kiln_model_info* info) {
   return guarded([&] {
     require(model, "kiln_model_get_info", "model");
     const kiln::ModelMemory& memory = model->model.memory();
     kiln_model_info value = kiln_model_info_default();
+    value.has_open_batch = model->model.has_open_batch() ? 1 : 0;
+    value.batch = model->model.batch();
     value.input_count = model->model.inputs().size();
     value.output_count = model->model.outputs().size();
     value.step_count = model->model.steps().size();
@@ -149,11 +172,12 @@ kiln_status kiln_model_get_step(const kiln_model* model, size_t index, kiln_mode
     require(model, function, "model");
     const kiln::ModelStep& step = element(model->model.steps(), index, function, "step");
     kiln_model_step_info value = kiln_model_step_info_default();
-    value.request = model->requests[index].c_str();
+    const StepTexts& texts = model->texts.at(model->model.batch());
+    value.request = texts.requests[index].c_str();
     value.variant = step.variant.c_str();
     value.source = step.source.c_str();
-    value.nodes = model->nodes[index].data();
-    value.node_count = model->nodes[index].size();
+    value.nodes = texts.nodes[index].data();
+    value.node_count = texts.nodes[index].size();
     write(info, value, function);
   });
 }

@@ -116,6 +116,7 @@ _words = {
     "ContextOptions::workspace_allocator": "workspace",
     "ContextOptions::": "Context's ",
     "ModelOptions::": "kiln.onnx.load()'s ",
+    "Model::set_batch()": "Model.set_batch()",
     "RunValues::": "",
 }
 

@@ -74,8 +74,9 @@ _alignment = 16  # bytes, of the addresses that a run takes
 class Model:
     """A network, compiled and loaded, with its weights on the device: load() makes it. Valid while its Context is.
 
-    Calls of several threads take turns. Runs share the memory of what is computed in between: on a GPU they must be
-    ordered, by one stream or otherwise.
+    `inputs`, `outputs`, `steps` and `memory` are those of `batch`: the one that was set last, by load(), set_batch() or
+    a call. Calls of several threads take turns. Runs share the memory of what is computed in between: on a GPU they must
+    be ordered, by one stream or otherwise.
     """
 
     def __init__(
@@ -90,37 +91,67 @@ class Model:
     ) -> None:
         self.path = os.fspath(path)
         self._context = context
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a call of a model makes a run
         self._model = _kiln_model.Model(context, self.path, batch, dtype, dynamic_batch, fuse, layout)
         _kiln.do_work(context, self._model.load(), _kiln.Arguments({}, {}, {}), (), 0)
+        self._describe()
+        both = {tensor.name for tensor in self.inputs} & {tensor.name for tensor in self.outputs}
+        if both:
+            raise Unsupported(f"{self.path}: '{min(both)}' is an input and an output", "put an Identity in between")
+
+    def _describe(self) -> None:
+        self.batch: int = self._model.batch()
+        self.has_open_batch: bool = self._model.has_open_batch()
         self.inputs = tuple(ModelTensor(*tensor) for tensor in self._model.inputs())
         self.outputs = tuple(ModelTensor(*tensor) for tensor in self._model.outputs())
         self.steps = tuple(ModelStep(*step) for step in self._model.steps())
         self.memory = ModelMemory(*self._model.memory())
-        both = {tensor.name for tensor in self.inputs} & {tensor.name for tensor in self.outputs}
-        if both:
-            raise Unsupported(f"{self.path}: '{min(both)}' is an input and an output", "put an Identity in between")
+
+    def set_batch(self, batch: int) -> None:
+        """Makes the model take another batch; a call does so by itself where the file leaves the batch open.
+
+        What was made for a batch is kept, and comes back at once. A new one reads the file again, which must still be
+        as it was, and makes its plans; weights are shared. If it needs more memory in between than the batches before,
+        that is allocated anew: graphs that were captured before must not be launched any more. Set the largest first.
+        """
+        _require_batch(batch)
+        with self._lock:
+            work = self._model.set_batch(batch)
+            _kiln.do_work(self._context, work, _kiln.Arguments({}, {}, {}), (), 0)
+            self._describe()
 
     def __call__(self, *arrays: Array, stream: Stream = None, **named: Array) -> Any:
         """One inference: the inputs in their order, or by name; returns the output, or a tuple of several.
 
         Arrays must be of the shapes and device types of `inputs`, in row-major order; then they are used where they are.
+        Where the file leaves the batch open, it is that of the first input: set_batch().
         NumPy's are converted otherwise, and results are in the types of the model then: int64 is int32 on the device,
         and bool is uint8. Results of other frameworks have the device's types. Enqueued on `stream` or the current one
         of PyTorch or CuPy. Raises InvalidArgument, nothing enqueued, for what is missing or wrong.
         """
         given = self._by_name(arrays, named)
         first = next(iter(given.values()), None)
-        tensors = {tensor.name: _on_device(tensor, given[tensor.name]) for tensor in self.inputs}
-        results = {tensor.name: _empty(first, tensor) for tensor in self.outputs}
-        self.run(tensors, results, stream=stream)
-        returned = tuple(_as_in_model(tensor, results[tensor.name]) for tensor in self.outputs)
+        with self._lock:
+            self._take_batch_of(given)
+            tensors = {tensor.name: _on_device(tensor, given[tensor.name]) for tensor in self.inputs}
+            results = {tensor.name: _empty(first, tensor) for tensor in self.outputs}
+            self.run(tensors, results, stream=stream)
+            returned = tuple(_as_in_model(tensor, results[tensor.name]) for tensor in self.outputs)
         return returned[0] if len(returned) == 1 else returned
+
+    def _take_batch_of(self, given: Mapping[str, Array]) -> None:
+        for tensor in self.inputs:
+            if tensor.shape:
+                shape = tuple(getattr(given.get(tensor.name), "shape", ()))
+                if self.has_open_batch and len(shape) == len(tensor.shape) and shape[0] != self.batch:
+                    self.set_batch(int(shape[0]))
+                return
 
     def run(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], *, stream: Stream = None) -> None:
         """One inference into arrays of the caller's, by name: of the shapes and device types of `inputs` and `outputs`.
 
-        Nothing is converted or copied, and after the first run nothing is allocated: it can be captured into a graph.
+        Nothing is converted or copied, and after the first run of a batch nothing is allocated: it can be captured into
+        a graph.
         """
         for name in inputs:
             if name in outputs:
@@ -133,6 +164,7 @@ class Model:
         arguments = _kiln.Arguments(tensors, {}, {})
         address = stream_address(stream, tensors.values())
         with self._lock:
+            self._take_batch_of(inputs)
             _kiln.do_work(self._context, self._model.run(), arguments, names, address)
 
     def requests(self) -> list[str]:
@@ -194,22 +226,27 @@ def load(
         model = kiln.onnx.load("model.onnx", batch=8)
         y = model(x)
 
-    `batch`: where the model leaves it open; without it 1. `dtype`: storage of floating-point numbers ("f16"); without it
-    as the model has them. `dynamic_batch`: kernels serve every batch of a power-of-two bucket, so that the same model
-    with another batch compiles nothing. `fuse`: normalisations go into filters, and what follows a call into its
+    `batch`: where the model leaves it open; without it 1, and calls may bring any. `dtype`: storage of floating-point numbers ("f16"); without it
+    as the model has them. `dynamic_batch`: kernels serve every batch of a power-of-two bucket, so that another batch
+    of the bucket compiles nothing. `fuse`: normalisations go into filters, and what follows a call into its
     epilogue, where that changes only roundings. `layout`: "nchw" or "nhwc" for what convolutions read and write in between,
     "auto" for what is cheaper by Kiln's estimates. Raises FileError, ParseError, Unsupported naming all nodes that are not covered
     with the reasons, and what plan() raises.
     """
     require_type("path", path, (str, os.PathLike), "the path of an ONNX model")
-    if batch is not None and (not isinstance(batch, int) or isinstance(batch, bool) or batch < 1):
-        raise InvalidArgument(f"batch is {batch!r}", "give a number, 1 or more")
+    if batch is not None:
+        _require_batch(batch)
     if dtype is not None:
         require_text("dtype", dtype)
     require_type("dynamic_batch", dynamic_batch, bool, "True or False")
     require_type("fuse", fuse, bool, "True or False")
     require_text("layout", layout)
     return Model(path, batch, dtype, dynamic_batch, fuse, layout, context_for(context))
+
+
+def _require_batch(batch: object) -> None:
+    if not isinstance(batch, int) or isinstance(batch, bool) or batch < 1:
+        raise InvalidArgument(f"batch is {batch!r}", "give a number, 1 or more")
 
 
 def _is_numpy(array: Array) -> bool:

@@ -37,11 +37,16 @@ class PythonModel {
           if (dtype) options.dtype = storage(*dtype);
           model_.emplace(device, path, options);
         }),
+        set_batch_([this](Context&, std::span<const NamedTensor>, Stream) { model_->set_batch(wanted_); }),
         run_([this](Context&, std::span<const NamedTensor> tensors, Stream stream) { run(tensors, stream); }) {}
   PythonModel(const PythonModel&) = delete;  // the works hold its address
   PythonModel& operator=(const PythonModel&) = delete;
 
   nb::capsule load() const { return {&load_, name_of_work}; }
+  nb::capsule set_batch(int64_t batch) {
+    wanted_ = batch;
+    return {&set_batch_, name_of_work};
+  }
   nb::capsule run() const { return {&run_, name_of_work}; }
   const Model& get() const { return *model_; }
 
@@ -71,7 +76,8 @@ class PythonModel {
 
   nb::object context_;
   std::optional<Model> model_;
-  Work load_, run_;
+  int64_t wanted_ = 1;
+  Work load_, set_batch_, run_;
 };
 
 // (name, type, dtype, extents) of each.
@@ -113,6 +119,9 @@ void bind(nb::module_& module) {
            nb::arg("context"), nb::arg("path"), nb::arg("batch").none(), nb::arg("dtype").none(),
            nb::arg("dynamic_batch"), nb::arg("fuse"), nb::arg("layout"))
       .def("load", &PythonModel::load, nb::sig("def load(self) -> object"))
+      .def("set_batch", &PythonModel::set_batch, nb::arg("batch"), nb::sig("def set_batch(self, batch: int) -> object"))
+      .def("batch", [](const PythonModel& model) { return model.get().batch(); })
+      .def("has_open_batch", [](const PythonModel& model) { return model.get().has_open_batch(); })
       .def("run", nb::overload_cast<>(&PythonModel::run, nb::const_), nb::sig("def run(self) -> object"))
       .def(
           "inputs", [](const PythonModel& model) { return tensors_of(model.get().inputs()); }, nb::sig(inputs.c_str()))

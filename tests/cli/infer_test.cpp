@@ -95,6 +95,21 @@ TEST_F(Infer, WithoutArraysShowsWhatWouldRun) {
   EXPECT_EQ(object["steps"][0]["nodes"], (std::vector<std::string>{"r", "sum"}));
 }
 
+TEST_F(Infer, TakesTheBatchOfItsInputs) {
+  for (const std::vector<std::string>& batch : {std::vector<std::string>{}, {"--batch", "?"}, {"--batch", "?8"}}) {
+    std::vector<std::string> arguments = {
+        "infer", model_, "--input", "z=" + z_, "--input", "x=" + x_, "--output", "sum=" + path("sum.npy"), "--json"};
+    arguments.insert(arguments.end(), batch.begin(), batch.end());
+    const Outcome outcome = kiln(arguments);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const auto object = nlohmann::json::parse(outcome.out);
+    EXPECT_EQ(object["inputs"][0]["extents"], (std::vector<int64_t>{2, 2}));
+    EXPECT_EQ(object["steps"][0]["request"].get<std::string>().find("n=?") != std::string::npos, !batch.empty());
+    EXPECT_EQ(result("sum.npy"), (std::vector<float>{11, 20, 33, 40}));
+  }
+  EXPECT_THAT(kiln({"infer", model_, "--batch", "two"}).err, HasSubstr("--batch two is not a batch"));
+}
+
 TEST_F(Infer, RunsWhatWasTunedForIt) {
   const std::string database = path("tuning.db");
   const Outcome tuned = kiln({"tune", model_, "--batch", "2", "--db", database, "--candidates", "2", "--quiet"});

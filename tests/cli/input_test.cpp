@@ -80,7 +80,7 @@ TEST(Workload, TakesAnOperationAloneForARequest) {
 
 TEST(Workload, RefusesModelFlagsForRequests) {
   Input half = input("softmax_forward x=f32:1x10");
-  half.dtype = "f16";
+  half.model.dtype = "f16";
   EXPECT_THAT(failure(half), HasSubstr("apply to ONNX models"));
 }
 
@@ -103,9 +103,9 @@ TEST(Workload, OfAModelIsWhatInferRunsOfIt) {
   for (const char* name : {"squeezenet1_1", "resnet18", "mobilenet_v2"}) {
     const std::string path = std::string(KILN_SOURCE_DIR) + "/examples/models/" + name + ".onnx";
     EXPECT_EQ(jobs_of({.text = path}), steps_of(path, {})) << name;
-    EXPECT_EQ(jobs_of({.text = path, .dtype = "f16", .batch = "?5"}),
+    EXPECT_EQ(jobs_of({.text = path, .model = {.dtype = "f16", .batch = "?5"}}),
               steps_of(path, {.batch = 5, .dtype = DType::f16, .dynamic_batch = true}));
-    EXPECT_EQ(jobs_of({.text = path, .layout = "nhwc", .batch = "3", .no_fuse = true}),
+    EXPECT_EQ(jobs_of({.text = path, .model = {.layout = "nhwc", .batch = "3", .no_fuse = true}}),
               steps_of(path, {.batch = 3, .fuse = false, .layout = ModelLayout::channels_last}));
   }
 }
@@ -113,7 +113,7 @@ TEST(Workload, OfAModelIsWhatInferRunsOfIt) {
 TEST(Workload, RefusesWhatIsNoBatch) {
   const std::string path = std::string(KILN_SOURCE_DIR) + "/examples/models/resnet18.onnx";
   for (const char* batch : {"0", "-1", "x", "?x", "1?"}) {
-    EXPECT_THAT(failure({.text = path, .batch = batch}),
+    EXPECT_THAT(failure({.text = path, .model = {.batch = batch}}),
                 HasSubstr(std::string("--batch ") + batch + " is not a batch"));
   }
 }

@@ -150,9 +150,7 @@ TEST(Layouts, NoRegionIsBetterOnItsOtherSide) {
     Chain chain;
     std::mt19937 random(seed);
     std::map<std::string, double> costs;
-    size_t asked = 0;
     const Cost cost = [&](const Request& request) {
-      ++asked;
       return costs.try_emplace(request.key(), std::uniform_real_distribution<double>(0, 1)(random)).first->second;
     };
     const auto seconds = [&](const std::vector<bool>& channels_last) {
@@ -166,7 +164,6 @@ TEST(Layouts, NoRegionIsBetterOnItsOtherSide) {
       return sum;
     };
     const std::vector<bool> chosen = choose_layouts(chain.graph, {}, cost);
-    EXPECT_EQ(asked, costs.size()) << "each request is asked for once";
     EXPECT_LE(seconds(chosen), seconds({}));
     EXPECT_LE(seconds(chosen), seconds(all_channels_last(chain.graph)));
     for (const std::vector<ValueId>& region :

@@ -33,8 +33,8 @@ struct ModelOptions {
   std::optional<int64_t> batch = std::nullopt;
   /// Storage of floating-point numbers. Without it, as the model has them; double is stored as f32.
   std::optional<DType> dtype = std::nullopt;
-  /// One compiled kernel for every batch of a power-of-two bucket, wherever an operation has that: another Model of the
-  /// same file with another batch then compiles nothing.
+  /// One compiled kernel for every batch of a power-of-two bucket, wherever an operation has that: another batch of the
+  /// bucket then compiles nothing.
   bool dynamic_batch = false;
   /// Normalisations go into filters, and what follows a call into its epilogue, where that changes only roundings.
   bool fuse = true;
@@ -60,14 +60,15 @@ struct ModelStep {
 
 /// Device memory of a Model, in bytes.
 struct ModelMemory {
-  int64_t weights = 0;      ///< Constants, what is computed from them once, and prepared filters.
-  int64_t arena = 0;        ///< What runs compute in between, workspaces too: shared by what does not live at one time.
+  int64_t weights = 0;  ///< Constants, what is computed from them once, and prepared filters, of all batches so far.
+  int64_t arena = 0;    ///< What runs compute in between, workspaces too: shared by what does not live at one time.
   int64_t least_arena = 0;  ///< The most that is needed at one step: no plan of the same steps has less.
   int64_t unshared = 0;     ///< What the arena would be if nothing shared memory.
 };
 
-/// A model, compiled and loaded, with its weights on the device. It must not outlive its Context. One that was moved
-/// from refuses every call with Error(invalid_argument), until another is assigned to it.
+/// A model, compiled and loaded, with its weights on the device. Its Context must outlive it, where it is: it must not
+/// be moved. A Model that was moved from refuses every call with Error(invalid_argument), until another is assigned to
+/// it.
 ///
 /// Runs enqueue work on a stream and return. They share the memory of what is computed in between: the runs of one
 /// Model must be ordered, by one stream or otherwise, and calls of run() must not overlap. A run compiles and
@@ -81,6 +82,17 @@ class Model {
   ~Model();
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;
+
+  /// The batch that runs take, and that inputs(), outputs(), steps() and memory() are of.
+  int64_t batch() const;
+  /// Whether the file leaves the batch open.
+  bool has_open_batch() const;
+  /// Makes `batch` that one, as ModelOptions::batch does. What was made for a batch is kept, and comes back at once. A
+  /// new one reads the file again, which must still be as it was, and makes its plans; weights are shared, but for
+  /// filters that a plan prepares for a request of its own. If the batch needs more memory in between than those
+  /// before, that memory is allocated anew: graphs that were captured before must not be launched any more, so set the
+  /// largest batch first. Throws as the constructor, and leaves the Model as it was.
+  void set_batch(int64_t batch);
 
   const std::vector<ModelTensor>& inputs() const;
   const std::vector<ModelTensor>& outputs() const;

@@ -73,6 +73,9 @@ TEST_F(ModelInC, DoesAndSaysWhatTheCppApiDoes) {
   EXPECT_EQ(requests_, step.request.key() + "\n");
   EXPECT_EQ(kiln_context_prepare(context_, requests_), KILN_OK) << kiln_last_error();
 
+  EXPECT_EQ(info_.batch, 2);
+  EXPECT_EQ(info_.has_open_batch, expected.has_open_batch() ? 1 : 0);
+
   ASSERT_EQ(kiln_model_run(model_, nullptr, &input_, 1, &output_, 1), KILN_OK) << kiln_last_error();
   DeviceMemory x(cpp_, 32), y(cpp_, 32);
   const std::vector<float> values = wave(8);
@@ -81,6 +84,24 @@ TEST_F(ModelInC, DoesAndSaysWhatTheCppApiDoes) {
   expected.run({{"x", Tensor(x.data(), f32, {2, 4}, nc)}}, {{"y", Tensor(y.data(), f32, {2, 4}, nc)}});
   y.download(std::as_writable_bytes(std::span(result)));
   EXPECT_EQ(download(y_.data), result);
+}
+
+TEST_F(ModelInC, TakesAnotherBatch) {
+  ASSERT_EQ(kiln_model_get_step(model_, 0, &step_info_), KILN_OK);
+  const std::string of_two = step_info_.request;
+  const char* const text_of_two = step_info_.request;
+  ASSERT_EQ(kiln_model_set_batch(model_, 5), KILN_OK) << kiln_last_error();
+  ASSERT_EQ(kiln_model_get_info(model_, &info_), KILN_OK);
+  EXPECT_EQ(info_.batch, 5);
+  ASSERT_EQ(kiln_model_get_output(model_, 0, &tensor_info_), KILN_OK);
+  EXPECT_EQ(std::vector<int64_t>(tensor_info_.extents, tensor_info_.extents + tensor_info_.rank),
+            (std::vector<int64_t>{5, 4}));
+  ASSERT_EQ(kiln_model_get_step(model_, 0, &step_info_), KILN_OK);
+  EXPECT_NE(step_info_.request, of_two);
+  EXPECT_EQ(text_of_two, of_two) << "texts live as long as the model";
+  EXPECT_EQ(kiln_model_run(model_, nullptr, &input_, 1, &output_, 1), KILN_INVALID_ARGUMENT);
+  ASSERT_EQ(kiln_model_set_batch(model_, 2), KILN_OK);
+  EXPECT_EQ(kiln_model_run(model_, nullptr, &input_, 1, &output_, 1), KILN_OK) << kiln_last_error();
 }
 
 TEST_F(ModelInC, WithoutABatchItIsTheModelsOwn) {
@@ -111,7 +132,7 @@ TEST_F(ModelInC, ReportsAsAllOfTheCApiDoes) {
   const kiln_named_tensor input = {"x", &other};
   EXPECT_EQ(kiln_model_run(model_, nullptr, &input, 1, &output_, 1), KILN_INVALID_ARGUMENT);
   EXPECT_THAT(kiln_last_error(), HasSubstr("input 'x' is f32 1x4, expected f32 2x4"));
-  EXPECT_THAT(kiln_last_hint(), HasSubstr("kiln_model_options.batch"));
+  EXPECT_THAT(kiln_last_hint(), HasSubstr("kiln_model_set_batch()"));
   EXPECT_EQ(made_, nullptr);
 }
 
@@ -126,6 +147,7 @@ TEST_F(ModelInC, RefusesWhatIsWrongWithAnArgumentAndRunsNothing) {
     rows.insert(rows.end(), made.rows().begin(), made.rows().end());
   };
   add("kiln_model_create", kiln_model_create, {"options"}, context_, path_.c_str(), &options_, &made_);
+  add("kiln_model_set_batch", kiln_model_set_batch, {}, model_, 2);
   add("kiln_model_get_info", kiln_model_get_info, {}, model_, &info_);
   add("kiln_model_get_input", kiln_model_get_input, {}, model_, 0, &tensor_info_);
   add("kiln_model_get_output", kiln_model_get_output, {}, model_, 0, &tensor_info_);
@@ -152,6 +174,9 @@ TEST_F(ModelInC, RefusesWhatIsWrongWithAnArgumentAndRunsNothing) {
   of_options("kiln_model_create: fuse is 2, expected 0 or 1", [](auto& o) { o.fuse = 2; });
   for (const kiln_model_layout layout : {-1, 3}) {
     of_options("kiln_model_create: layout is ", [=](auto& o) { o.layout = layout; });
+  }
+  for (const int64_t batch : {0, -3}) {
+    rows.push_back({"the batch is ", [this, batch] { return kiln_model_set_batch(model_, batch); }});
   }
   rows.push_back(
       {"there is no input 1: the model has 1", [&] { return kiln_model_get_input(model_, 1, &tensor_info_); }});

@@ -35,6 +35,8 @@ struct OnnxPort {
 struct OnnxGraph {
   graph::Graph graph;
   std::vector<OnnxPort> inputs, outputs;  ///< As the graph's, in that order.
+  int64_t batch = 1;                      ///< That it was read for.
+  bool has_open_batch = false;            ///< Whether the model leaves it open.
   /// With any, the graph cannot run: it holds the other nodes. What an uncovered node gives is an input of it, where
   /// its type and extents are known (nodes behind other such values are uncovered too), and what such a node reads is
   /// an output.

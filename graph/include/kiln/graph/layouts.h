@@ -19,7 +19,7 @@ std::vector<bool> all_channels_last(const Graph& graph);
 /// Values are chosen by regions: all but convolutions read and write in one layout; a convolution may read one and
 /// write another. Filters lie as what they are applied to: a constant is uploaded in either order. From the cheaper of
 /// nothing and everything channels last, regions change sides one by one while that makes the whole cheaper. `cost` is
-/// asked once for each request.
+/// asked for every step of each schedule that is tried.
 std::vector<bool> choose_layouts(const Graph& graph, const ScheduleOptions& options, const Cost& cost);
 
 }  // namespace kiln::graph

@@ -22,8 +22,8 @@ enum {
 
 typedef struct kiln_model_options {
   uint32_t size;
-  int32_t dynamic_batch; /* Kernels serve every batch of a power-of-two bucket: another model of the same file with
-                          * another batch then compiles nothing. Default 0. */
+  int32_t dynamic_batch; /* Kernels serve every batch of a power-of-two bucket: another batch of the bucket then
+                          * compiles nothing. Default 0. */
   int64_t batch;         /* Where the model leaves it open. Default 0: the model's own, and 1 where it is open. */
   kiln_dtype dtype;      /* Storage of floating-point numbers. Default KILN_DTYPE_OF_MODEL. */
   /* Normalisations go into filters, and what follows a call into its epilogue, where that changes only roundings.
@@ -55,12 +55,13 @@ KILN_API void kiln_model_destroy(kiln_model* model);
 
 typedef struct kiln_model_info {
   uint32_t size;
-  int32_t reserved;
+  int32_t has_open_batch; /* Whether the file leaves the batch open. */
   size_t input_count, output_count;
   size_t step_count; /* Calls that a run makes. */
   /* Device memory, in bytes: constants, what is computed from them once, and prepared filters; what runs compute in
    * between, workspaces too; the most of it that one step needs; what it would be if nothing shared memory. */
   int64_t weight_bytes, arena_bytes, least_arena_bytes, unshared_bytes;
+  int64_t batch; /* That runs take, and that everything here is of; weights are those of all batches so far. */
 } kiln_model_info;
 
 static inline kiln_model_info kiln_model_info_default(void) {
@@ -69,6 +70,13 @@ static inline kiln_model_info kiln_model_info_default(void) {
   info.size = (uint32_t)sizeof info;
   return info;
 }
+
+/* Makes the model take another batch, as `batch` of its options does. What was made for a batch is kept, and comes back
+ * at once. A new one reads the file again, which must still be as it was, and makes its plans; weights are shared. If
+ * it needs more memory in between than the batches before, that memory is allocated anew: graphs that were captured
+ * before must not be launched any more, so set the largest batch first. Reports what kiln_model_create() does, and
+ * leaves the model as it was then. */
+KILN_API kiln_status kiln_model_set_batch(kiln_model* model, int64_t batch);
 
 KILN_API kiln_status kiln_model_get_info(const kiln_model* model, kiln_model_info* info);
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kiln/frontends/onnx.h"
+#include "kiln/graph/cost.h"
 #include "kiln/graph/schedule.h"
 #include "kiln/model.h"
 
@@ -16,8 +17,11 @@ struct Lowered {
   graph::Schedule schedule;  ///< Where nodes are not covered, of the others.
 };
 
-/// Reads a model and schedules it: Model runs these steps, and `kiln tune` lists them. Throws as Model does, but for
-/// nodes that are not covered.
-Lowered lower(const std::string& path, const ModelOptions& options);
+/// predicted_seconds(), which is asked once for each request; infinite where nothing serves it. Not thread-safe.
+graph::Cost estimated_cost();
+
+/// Reads a model and schedules it: Model runs these steps, and `kiln tune` lists them. Passes choose by `cost`. Throws
+/// as Model does, but for nodes that are not covered.
+Lowered lower(const std::string& path, const ModelOptions& options, const graph::Cost& cost = estimated_cost());
 
 }  // namespace kiln::models

@@ -1,0 +1,64 @@
+#include "model_flags.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "checks.h"
+#include "kiln/base/error.h"
+
+namespace kiln::cli {
+namespace {
+
+int64_t parse_batch(const std::string& whole, std::string_view text) {
+  int64_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stop != text.data() + text.size() || value < 1) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("--batch {} is not a batch", whole),
+                "give a number from 1 up, ? for a dynamic batch of the model's size, or ?N for one of up to N");
+  }
+  return value;
+}
+
+}  // namespace
+
+void ModelFlags::add_to(CLI::App& command) {
+  std::vector<std::string> storage;
+  for (const DType each : all_dtypes) {
+    if (DTypes::floating_or_fp8.holds(each)) storage.emplace_back(to_string(each));
+  }
+  command
+      .add_option(
+          "--dtype", dtype,
+          fmt::format("of a model's floating-point numbers: {} (default: the model's own)", fmt::join(storage, ", ")))
+      ->check(one_of(storage));
+  command
+      .add_option("--layout", layout,
+                  "nchw, nhwc, or auto: of what a model's convolutions read and write (default: auto)")
+      ->check(one_of({"auto", "nchw", "nhwc"}));
+  command.add_option("--batch", batch, "of a model: a number; ? or ?N for a dynamic batch (of up to N)");
+  command.add_flag("--no-fuse", no_fuse, "of a model: a call for each node, nothing goes into filters and epilogues");
+}
+
+bool ModelFlags::any() const {
+  return !dtype.empty() || layout != "auto" || !batch.empty() || no_fuse;
+}
+
+ModelOptions ModelFlags::options() const {
+  ModelOptions options;
+  if (!dtype.empty()) options.dtype = parse_dtype(dtype);   // CLI11 has checked it
+  options.layout = parse_model_layout(layout).value();      // likewise
+  options.fuse = !no_fuse;
+  std::string_view number = batch;
+  options.dynamic_batch = number.starts_with('?');
+  if (options.dynamic_batch) number.remove_prefix(1);
+  if (!number.empty()) options.batch = parse_batch(batch, number);
+  return options;
+}
+
+}  // namespace kiln::cli

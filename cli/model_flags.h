@@ -1,0 +1,27 @@
+// The flags that say how a model is read: --dtype, --layout, --batch, --no-fuse.
+#pragma once
+
+#include <string>
+
+#include "kiln/model.h"
+
+namespace CLI {
+class App;
+}
+
+namespace kiln::cli {
+
+struct ModelFlags {
+  std::string dtype{};          ///< Empty: the model's own.
+  std::string layout = "auto";
+  std::string batch{};          ///< A number, or `?` or `?N` for a dynamic batch.
+  bool no_fuse = false;
+
+  void add_to(CLI::App& command);
+  /// Whether any of them is given.
+  bool any() const;
+  /// Throws Error(invalid_argument) for a --batch that is none.
+  ModelOptions options() const;
+};
+
+}  // namespace kiln::cli

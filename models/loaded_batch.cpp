@@ -1,0 +1,347 @@
+#include "loaded_batch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "kiln/base/digest.h"
+#include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
+#include "kiln/graph/memory_plan.h"
+#include "kiln/graph/strides.h"
+
+namespace kiln::models {
+namespace {
+
+constexpr int64_t aligned(int64_t bytes) {
+  return (bytes + graph::memory_alignment - 1) / graph::memory_alignment * graph::memory_alignment;
+}
+
+/// The values of a call of `plan`, which serves `step`.
+RunValues values_of(const Plan& plan, const graph::Step& step) {
+  const Expression* code = plan.request().user_code ? plan.request().user_code.expression() : nullptr;
+  std::vector<NamedScalar> numbers;
+  std::vector<NamedInteger> integers;
+  std::vector<std::pair<size_t, float>> scalars;
+  for (const auto& [name, number] : step.numbers) {
+    const auto known = code == nullptr ? std::vector<std::string>{} : code->scalars();
+    const auto found = std::find(known.begin(), known.end(), name);
+    if (found != known.end()) {
+      scalars.emplace_back(found - known.begin(), number);
+    } else {
+      numbers.push_back({name, number});
+    }
+  }
+  for (const auto& [name, integer] : step.integers) integers.push_back({name, integer});
+  RunValues values = plan.values(numbers, integers);
+  for (const auto& [place, number] : scalars) values.scalars[place] = number;
+  values.n = step.batch;
+  return values;
+}
+
+bool prepares(const Plan& plan) {
+  return plan.request().constant_weights && plan.prepared_bytes() > 0;
+}
+
+int64_t workspace_of(const Plan& plan) {
+  return prepares(plan) ? plan.prepared_workspace_bytes() : plan.workspace_bytes();
+}
+
+std::string_view text_of(const std::vector<std::byte>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// Memory that is filled while a model is loaded.
+class Block {
+ public:
+  /// Where `bytes` more will be. To be called before memory is there; the address is known behind allocate().
+  int64_t reserve(int64_t bytes) {
+    const int64_t begin = end_;
+    end_ += aligned(bytes);
+    return begin;
+  }
+
+  void allocate(Context& context) { memory_.emplace(context, static_cast<size_t>(std::max<int64_t>(end_, 1))); }
+  std::byte* at(int64_t offset) const { return static_cast<std::byte*>(memory_->data()) + offset; }
+  bool empty() const { return end_ == 0; }
+
+  void upload(const std::vector<std::byte>& bytes) {
+    if (!bytes.empty()) memory_->upload(bytes);
+  }
+  size_t size() const { return static_cast<size_t>(end_); }
+
+  /// Waits for what the default stream has to do.
+  void wait() const {
+    std::byte first{};
+    memory_->download({&first, 1});
+  }
+
+  DeviceMemory take() { return std::move(*memory_); }
+
+ private:
+  int64_t end_ = 0;
+  std::optional<DeviceMemory> memory_;
+};
+
+class Loader {
+ public:
+  Loader(Context& context, const Lowered& lowered, Weights& weights)
+      : context_(context),
+        graph_(lowered.model.graph),
+        schedule_(lowered.schedule),
+        weights_(weights),
+        digests_(schedule_.buffers.size()),
+        once_(schedule_.buffers.size(), nullptr),
+        kept_(schedule_.buffers.size(), nullptr),
+        arena_(schedule_.buffers.size(), 0) {}
+
+  void run(LoadedBatch& batch) {
+    make_plans();
+    plan_arena(batch.use);
+    name_constants();
+    name_computed();
+    for (const Plan& plan : plans_) prepared_.push_back(prepares(plan) ? name_of_prepared(plan) : "");
+    place();
+    fill();
+    if (runs_once_) run_once();
+    for (size_t s = 0; s < plans_.size(); ++s) {
+      batch.calls.push_back(bind(s));
+      batch.steps.push_back({plans_[s].request(), plans_[s].variant(), plans_[s].source(), schedule_.steps[s].origins});
+    }
+    fresh_.wait();  // runs may be on other streams
+    if (!fresh_.empty()) weights_.add(fresh_.take(), added_);
+    batch.use.weights = weights_.bytes();
+  }
+
+ private:
+  using Home = graph::Buffer::Home;
+
+  void make_plans() {
+    std::vector<Request> all;
+    for (const graph::Step& step : schedule_.once) all.push_back(step.request);
+    for (const graph::Step& step : schedule_.steps) all.push_back(step.request);
+    context_.prepare(all);
+    for (const graph::Step& step : schedule_.steps) plans_.push_back(context_.plan(step.request));
+  }
+
+  static bool is_needed(const graph::Buffer& buffer) { return buffer.first_step.has_value(); }
+
+  void plan_arena(ModelMemory& use) {
+    std::vector<graph::Lifetime> lifetimes;
+    std::vector<size_t> buffers;
+    for (size_t b = 0; b < schedule_.buffers.size(); ++b) {
+      const graph::Buffer& buffer = schedule_.buffers[b];
+      if (buffer.home != Home::arena || !is_needed(buffer)) continue;
+      lifetimes.push_back({buffer.bytes, *buffer.first_step, *buffer.last_step});
+      buffers.push_back(b);
+    }
+    for (size_t s = 0; s < plans_.size(); ++s) lifetimes.push_back({workspace_of(plans_[s]), s, s});
+    const graph::MemoryPlan plan = graph::plan_memory(lifetimes);
+    for (size_t i = 0; i < buffers.size(); ++i) arena_[buffers[i]] = plan.offsets[i];
+    workspaces_.assign(plan.offsets.begin() + static_cast<std::ptrdiff_t>(buffers.size()), plan.offsets.end());
+    use.arena = plan.bytes;
+    use.least_arena = plan.least;
+    for (const graph::Lifetime& life : lifetimes) use.unshared += aligned(life.bytes);
+  }
+
+  /// Constants are known by what they hold, and by the order in which they lie.
+  void name_constants() {
+    for (size_t b = 0; b < schedule_.buffers.size(); ++b) {
+      const graph::Buffer& buffer = schedule_.buffers[b];
+      if (buffer.home != Home::constant) continue;
+      Digest name;
+      name.add(text_of(*graph_.bytes(buffer.number)));
+      if (!buffer.order.empty()) {
+        for (const int64_t extent : graph_.value(buffer.number).extents) name.add(std::to_string(extent));
+        for (const size_t dimension : buffer.order) name.add(std::to_string(dimension));
+      }
+      digests_[b] = name.hex();
+    }
+  }
+
+  /// What is computed of constants only is known by them and by the calls that touched it.
+  void name_computed() {
+    for (const graph::Step& step : schedule_.once) {
+      Digest call;
+      call.add(step.request.key()).add(std::to_string(step.batch));
+      for (const auto& [name, number] : step.numbers) call.add(name).add(fmt::format("{:a}", number));
+      for (const auto& [name, integer] : step.integers) call.add(name).add(std::to_string(integer));
+      add_arguments(call, step.arguments);
+      const std::string digest = call.hex();
+      for (const graph::Argument& argument : step.arguments) {
+        if (schedule_.buffers[argument.buffer].home != Home::kept) continue;
+        std::string& name = digests_[argument.buffer];
+        name = Digest().add(name).add(digest).hex();
+      }
+    }
+  }
+
+  void add_arguments(Digest& call, const std::vector<graph::Argument>& arguments) const {
+    for (const graph::Argument& argument : arguments) {
+      call.add(digests_[argument.buffer]).add(std::to_string(argument.offset));
+    }
+  }
+
+  /// Filters as a variant wants them, for a request.
+  std::string name_of_prepared(const Plan& plan) const {
+    Digest name;
+    name.add(plan.request().key()).add(plan.variant());
+    add_arguments(name, schedule_.steps[prepared_.size()].arguments);
+    return name.hex();
+  }
+
+  bool is_constant(size_t b) const {
+    const Home home = schedule_.buffers[b].home;
+    return home == Home::constant || home == Home::kept;
+  }
+
+  /// Reserves memory for what no batch before had. What only the computation of constants needs lies in the scratch.
+  void place() {
+    std::map<std::string, int64_t> fresh;
+    const auto reserve = [&](const std::string& digest, int64_t bytes) {
+      if (weights_.find(digest) == nullptr && !fresh.contains(digest)) fresh[digest] = fresh_.reserve(bytes);
+    };
+    for (size_t b = 0; b < schedule_.buffers.size(); ++b) {
+      const graph::Buffer& buffer = schedule_.buffers[b];
+      if (!is_constant(b) || !is_needed(buffer)) continue;
+      runs_once_ = runs_once_ || (buffer.home == Home::kept && weights_.find(digests_[b]) == nullptr);
+      reserve(digests_[b], buffer.bytes);
+    }
+    for (size_t s = 0; s < plans_.size(); ++s) {
+      if (!prepared_[s].empty()) reserve(prepared_[s], plans_[s].prepared_bytes());
+    }
+    std::map<size_t, int64_t> scratch;
+    for (size_t b = 0; b < schedule_.buffers.size(); ++b) {
+      // What is computed again, though a batch before has it, is not written where runs may read it.
+      const bool is_elsewhere = schedule_.buffers[b].home == Home::kept && weights_.find(digests_[b]) != nullptr;
+      const bool is_scratch = is_constant(b) && (!is_needed(schedule_.buffers[b]) || is_elsewhere);
+      if (runs_once_ && is_scratch) scratch[b] = scratch_.reserve(schedule_.buffers[b].bytes);
+    }
+    fresh_.allocate(context_);
+    scratch_.allocate(context_);
+    for (const auto& [digest, offset] : fresh) added_[digest] = fresh_.at(offset);
+    for (size_t b = 0; b < schedule_.buffers.size(); ++b) {
+      if (is_constant(b) && is_needed(schedule_.buffers[b])) kept_[b] = at(digests_[b]);
+      once_[b] = scratch.contains(b) ? scratch_.at(scratch[b]) : kept_[b];
+    }
+    fresh_offsets_ = std::move(fresh);
+    scratch_offsets_ = std::move(scratch);
+  }
+
+  std::byte* at(const std::string& digest) const {
+    const auto found = added_.find(digest);
+    return found == added_.end() ? weights_.find(digest) : found->second;
+  }
+
+  void fill() {
+    std::vector<std::byte> fresh(fresh_.size()), scratch(scratch_.size());
+    for (size_t b = 0; b < schedule_.buffers.size(); ++b) {
+      if (schedule_.buffers[b].home != Home::constant) continue;
+      const auto kept = fresh_offsets_.find(digests_[b]);
+      const auto passing = scratch_offsets_.find(b);
+      if (is_needed(schedule_.buffers[b]) && kept != fresh_offsets_.end()) write(b, fresh.data() + kept->second);
+      if (passing != scratch_offsets_.end()) write(b, scratch.data() + passing->second);
+    }
+    fresh_.upload(fresh);
+    scratch_.upload(scratch);
+  }
+
+  void write(size_t b, std::byte* to) const {
+    const graph::Buffer& buffer = schedule_.buffers[b];
+    const graph::Value& value = graph_.value(buffer.number);
+    graph::write_packed(*graph_.bytes(buffer.number), size_of(value.dtype), value.extents, buffer.order, to);
+  }
+
+  /// What depends on constants only. Its workspace is needed once.
+  void run_once() {
+    for (const graph::Step& step : schedule_.once) {
+      const Plan plan = context_.plan(step.request);
+      std::vector<Address> addresses;
+      for (const graph::Argument& argument : step.arguments) {
+        addresses.emplace_back(once_[argument.buffer] + argument.offset);
+      }
+      Block workspace;
+      (void)workspace.reserve(plan.workspace_bytes());
+      workspace.allocate(context_);
+      plan.run(nullptr, addresses, plan.workspace_bytes() > 0 ? workspace.at(0) : nullptr, values_of(plan, step));
+      workspace.wait();
+    }
+  }
+
+  LoadedStep bind(size_t s) {
+    const graph::Step& step = schedule_.steps[s];
+    const Plan& plan = plans_[s];
+    LoadedStep loaded{plan, values_of(plan, step), {}, {}, {}, nullptr};
+    for (size_t a = 0; a < step.arguments.size(); ++a) {
+      const graph::Argument& argument = step.arguments[a];
+      if (is_constant(argument.buffer)) {
+        loaded.addresses.emplace_back(kept_[argument.buffer] + argument.offset);
+      } else {
+        loaded.addresses.emplace_back();
+        loaded.moving.push_back(moving(a, argument));
+      }
+    }
+    if (workspace_of(plan) > 0) loaded.workspace = workspaces_[s];
+    if (prepares(plan)) {
+      std::byte* prepared = at(prepared_[s]);
+      const bool is_new = added_.contains(prepared_[s]);
+      if (is_new) plan.prepare_weights(nullptr, loaded.addresses, prepared);
+      loaded.prepared = prepared;
+    }
+    return loaded;
+  }
+
+  MovingOperand moving(size_t a, const graph::Argument& argument) const {
+    const graph::Buffer& buffer = schedule_.buffers[argument.buffer];
+    const size_t inputs = graph_.inputs().size(), outputs = graph_.outputs().size();
+    if (buffer.home == Home::arena) return {a, inputs + outputs, arena_[argument.buffer] + argument.offset};
+    return {a, buffer.number + (buffer.home == Home::input ? 0 : inputs), argument.offset};
+  }
+
+  Context& context_;
+  const graph::Graph& graph_;
+  const graph::Schedule& schedule_;
+  Weights& weights_;
+  std::vector<Plan> plans_;                       // of schedule_.steps
+  std::vector<std::string> digests_;              // of each buffer that holds constants
+  std::vector<std::byte*> once_, kept_;           // where buffers are in the calls that run once, and in runs
+  std::vector<int64_t> arena_;                    // of each buffer there
+  std::vector<int64_t> workspaces_;               // of each plan, in the arena
+  std::vector<std::string> prepared_;             // of each plan, the digest of its filters; or ""
+  Block fresh_, scratch_;
+  std::map<std::string, int64_t> fresh_offsets_;
+  std::map<size_t, int64_t> scratch_offsets_;
+  std::map<std::string, std::byte*> added_;
+  bool runs_once_ = false;
+};
+
+std::vector<ModelTensor> tensors_of(const graph::Graph& graph, const std::vector<graph::Graph::Port>& ports,
+                                    const std::vector<OnnxPort>& types, const std::string& what) {
+  std::vector<ModelTensor> tensors;
+  for (size_t i = 0; i < ports.size(); ++i) {
+    const graph::Value& value = graph.value(ports[i].value);
+    if (value.extents.size() > Tensor::max_rank) {
+      throw Error(ErrorCode::unsupported, fmt::format("{} '{}' has {} dimensions, and tensors have up to {}", what,
+                                                      ports[i].name, value.extents.size(), Tensor::max_rank));
+    }
+    tensors.push_back({ports[i].name, types[i].type, value.dtype, value.extents});
+  }
+  return tensors;
+}
+
+}  // namespace
+
+LoadedBatch load_batch(Context& context, const Lowered& lowered, Weights& weights) {
+  LoadedBatch batch;
+  const graph::Graph& graph = lowered.model.graph;
+  batch.inputs = tensors_of(graph, graph.inputs(), lowered.model.inputs, "input");
+  batch.outputs = tensors_of(graph, graph.outputs(), lowered.model.outputs, "output");
+  Loader(context, lowered, weights).run(batch);
+  return batch;
+}
+
+}  // namespace kiln::models

@@ -1,0 +1,101 @@
+#include "ports.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "kiln/base/error.h"
+
+namespace kiln::models {
+namespace {
+
+bool is_packed(const Tensor& tensor) {
+  int64_t stride = 1;
+  for (int d = tensor.rank(); d-- > 0;) {
+    if (tensor.extent(d) > 1 && tensor.stride(d) != stride) return false;
+    stride *= tensor.extent(d);
+  }
+  return true;
+}
+
+/// A tensor without dimensions is given as one of one element.
+std::vector<int64_t> called_extents(const ModelTensor& tensor) {
+  return tensor.extents.empty() ? std::vector<int64_t>{1} : tensor.extents;
+}
+
+bool differ_in_batch_only(std::span<const int64_t> a, std::span<const int64_t> b) {
+  return a.size() == b.size() && !a.empty() && a[0] != b[0] && std::equal(a.begin() + 1, a.end(), b.begin() + 1);
+}
+
+void check(const ModelTensor& wanted, const Tensor& given, const char* what) {
+  const std::vector<int64_t> extents(given.extents().begin(), given.extents().end()), expected = called_extents(wanted);
+  if (given.dtype() != wanted.dtype || extents != expected) {
+    std::string hint = extents == expected ? "convert it" : "";
+    if (differ_in_batch_only(extents, expected)) hint = "Model::set_batch() makes it take another batch";
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} '{}' is {} {}, expected {} {}", what, wanted.name, to_string(given.dtype()),
+                            fmt::join(extents, "x"), to_string(wanted.dtype), fmt::join(expected, "x")),
+                hint);
+  }
+  if (given.empty()) return;
+  std::string fault;
+  if (!is_packed(given))
+    fault = fmt::format("has the strides {}, expected logical order", fmt::join(given.strides(), "x"));
+  if (given.alignment() < default_alignment) fault = fmt::format("is not {}-byte aligned", default_alignment);
+  if (given.data() == nullptr) fault = "is null";
+  if (!fault.empty()) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} '{}' {}", what, wanted.name, fault),
+                "copy it to memory in logical order without gaps");
+  }
+}
+
+bool overlap(const Tensor& a, const Tensor& b) {
+  const auto begin = [](const Tensor& tensor) { return reinterpret_cast<uintptr_t>(tensor.data()); };
+  const auto end = [&](const Tensor& tensor) { return begin(tensor) + static_cast<uintptr_t>(tensor.span_bytes()); };
+  return !a.empty() && !b.empty() && begin(a) < end(b) && begin(b) < end(a);
+}
+
+}  // namespace
+
+void take(const std::vector<ModelTensor>& wanted, std::span<const NamedTensor> given, const char* what,
+          const void** addresses) {
+  std::vector<bool> seen(wanted.size(), false);
+  for (const NamedTensor& tensor : given) {
+    const auto found =
+        std::find_if(wanted.begin(), wanted.end(), [&](const ModelTensor& each) { return each.name == tensor.name; });
+    if (found == wanted.end()) {
+      std::vector<std::string> names;
+      for (const ModelTensor& each : wanted) names.push_back(each.name);
+      throw Error(ErrorCode::invalid_argument, fmt::format("the model has no {} '{}'", what, tensor.name),
+                  fmt::format("it has {}", fmt::join(names, ", ")));
+    }
+    const auto i = static_cast<size_t>(found - wanted.begin());
+    if (seen[i]) throw Error(ErrorCode::invalid_argument, fmt::format("{} '{}' is given twice", what, tensor.name));
+    seen[i] = true;
+    check(*found, tensor.tensor, what);
+    addresses[i] = tensor.tensor.data();
+  }
+  const auto missing = std::find(seen.begin(), seen.end(), false);
+  if (missing != seen.end()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} '{}' is not given", what, wanted[static_cast<size_t>(missing - seen.begin())].name));
+  }
+}
+
+void check_apart(std::span<const NamedTensor> inputs, std::span<const NamedTensor> outputs) {
+  const auto check_pair = [](const NamedTensor& output, const NamedTensor& other, const char* what) {
+    if (!overlap(output.tensor, other.tensor)) return;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("output '{}' shares memory with {} '{}'", output.name, what, other.name),
+                "give each output memory of its own");
+  };
+  for (size_t j = 0; j < outputs.size(); ++j) {
+    for (const NamedTensor& input : inputs) check_pair(outputs[j], input, "input");
+    for (size_t k = 0; k < j; ++k) check_pair(outputs[j], outputs[k], "output");
+  }
+}
+
+}  // namespace kiln::models

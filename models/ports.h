@@ -1,0 +1,20 @@
+// The tensors of a run against what a model takes and gives.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "kiln/model.h"
+
+namespace kiln::models {
+
+/// Writes to `addresses` where the tensors of `wanted` are, in that order. Throws Error(invalid_argument) for what is
+/// missing, given twice, unknown, or different. `what`: "input" or "output".
+void take(const std::vector<ModelTensor>& wanted, std::span<const NamedTensor> given, const char* what,
+          const void** addresses);
+
+/// An output is written while inputs and other outputs are read: throws Error(invalid_argument) if it shares memory
+/// with one of them.
+void check_apart(std::span<const NamedTensor> inputs, std::span<const NamedTensor> outputs);
+
+}  // namespace kiln::models

@@ -1,0 +1,61 @@
+#include "kiln/models/requests.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "kiln/base/error.h"
+#include "kiln/graph/layouts.h"
+#include "kiln/graph/passes.h"
+#include "kiln/prediction.h"
+
+namespace kiln::models {
+namespace {
+
+std::vector<bool> channels_last(const graph::Graph& graph, const graph::ScheduleOptions& options, ModelLayout layout,
+                                const graph::Cost& cost) {
+  switch (layout) {
+    case ModelLayout::channels_first:
+      return {};
+    case ModelLayout::channels_last:
+      return graph::all_channels_last(graph);
+    case ModelLayout::automatic:
+      break;
+  }
+  return graph::choose_layouts(graph, options, cost);
+}
+
+}  // namespace
+
+graph::Cost estimated_cost() {
+  auto known = std::make_shared<std::map<std::string, double>>();
+  return [known](const Request& request) {
+    const auto [place, is_new] = known->try_emplace(request.key(), std::numeric_limits<double>::infinity());
+    if (!is_new) return place->second;
+    try {
+      place->second = predicted_seconds(request);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::unsupported) throw;
+    }
+    return place->second;
+  };
+}
+
+Lowered lower(const std::string& path, const ModelOptions& options, const graph::Cost& cost) {
+  Lowered lowered;
+  lowered.model = read_onnx(path, {options.dtype, options.batch});
+  if (options.fuse) graph::optimise(lowered.model.graph, cost);
+  try {
+    graph::ScheduleOptions how{.dynamic_batch = options.dynamic_batch};
+    how.channels_last = channels_last(lowered.model.graph, how, options.layout, cost);
+    lowered.schedule = graph::schedule(lowered.model.graph, how);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", path, error.message()), error.hint());
+  }
+  return lowered;
+}
+
+}  // namespace kiln::models

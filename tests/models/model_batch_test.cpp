@@ -1,0 +1,177 @@
+// Models of more than one batch.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+
+#include "kiln/base/error.h"
+#include "kiln/memory.h"
+#include "model_fixture.h"
+
+namespace kiln {
+namespace {
+
+using models::HostArray;
+using test::floats;
+using test::ModelTest;
+using test::OnnxModel;
+using test::random_values;
+using test::small_network;
+using test::small_network_of;
+using test::values_of;
+using testing::HasSubstr;
+
+TEST_F(ModelTest, DynamicBatchUsesOneKernelForABucket) {
+  for (const int64_t batch : {3, 4}) {
+    const std::vector<float> x = random_values(static_cast<size_t>(batch) * 105, 13);
+    const ModelOptions how{.batch = batch, .dynamic_batch = true};
+    const std::vector<float> y = values_of(run(small_network(), {floats({batch, 3, 7, 5}, x)}, how)[0]);
+    const std::vector<double> expected = small_network_of(x, batch);
+    for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(static_cast<double>(y[i]), expected[i], 1e-5);
+  }
+  const Model three = load(small_network(), {.batch = 3, .dynamic_batch = true}),
+              four = load(small_network(), {.batch = 4, .dynamic_batch = true});
+  for (size_t s = 0; s < three.steps().size(); ++s) {
+    EXPECT_TRUE(three.steps()[s].request.dynamic_batch);
+    EXPECT_EQ(three.steps()[s].request.key(), four.steps()[s].request.key());
+  }
+}
+
+/// Models whose files stay.
+class BatchTest : public ModelTest {
+ protected:
+  Model open(const OnnxModel& model, const ModelOptions& how = {}) {
+    files_.push_back(std::make_unique<test::TemporaryFile>(model.bytes()));
+    return {context_, files_.back()->path(), how};
+  }
+
+  /// Runs the small network on `batch` images, and compares with plain loops.
+  void expect_right(Model& model, int64_t batch) {
+    const std::vector<float> x = random_values(static_cast<size_t>(batch) * 105, static_cast<unsigned>(batch));
+    const std::vector<HostArray> inputs = {floats({batch, 3, 7, 5}, x)};
+    const std::vector<HostArray> results = models::run_on_host(context_, model, inputs);
+    EXPECT_EQ(results[0].extents, (std::vector<int64_t>{batch, 2}));
+    const std::vector<float> y = values_of(results[0]);
+    const std::vector<double> expected = small_network_of(x, batch);
+    ASSERT_EQ(y.size(), expected.size());
+    for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(static_cast<double>(y[i]), expected[i], 1e-5) << batch;
+  }
+
+  std::vector<std::unique_ptr<test::TemporaryFile>> files_;
+};
+
+// The memory in between grows on the way, and moves.
+TEST_F(BatchTest, OneModelServesEveryBatch) {
+  for (const bool dynamic : {false, true}) {
+    Model model = open(small_network(), {.dynamic_batch = dynamic});
+    EXPECT_TRUE(model.has_open_batch());
+    EXPECT_EQ(model.batch(), 1);
+    const int64_t arena = model.memory().arena;
+    expect_right(model, 1);
+    for (const int64_t batch : {3, 1, 33, 4, 3, 1}) {
+      model.set_batch(batch);
+      EXPECT_EQ(model.batch(), batch);
+      EXPECT_EQ(model.inputs()[0].extents, (std::vector<int64_t>{batch, 3, 7, 5}));
+      EXPECT_EQ(model.outputs()[0].extents, (std::vector<int64_t>{batch, 2}));
+      expect_right(model, batch);
+    }
+    EXPECT_EQ(model.memory().arena, arena);
+  }
+}
+
+TEST_F(BatchTest, BatchesShareTheirWeights) {
+  OnnxModel network(13);
+  network.input("x", {"N", 32, 16, 16});
+  network.weights("w", {32, 32, 3, 3}, random_values(9216, 3));
+  network.weights("large", {64, 64}, random_values(4096, 4));
+  network.node("ReduceSum", {"large"}, {"sum"}, {{"keepdims", int64_t{0}}});
+  network.node("Conv", {"x", "w"}, {"c"}, {{"pads", test::Ints{1, 1, 1, 1}}});
+  network.node("Mul", {"c", "sum"}, {"y"});
+  network.output("y");
+  Model model = open(network, {.batch = 3, .dynamic_batch = true});
+  const int64_t weights = model.memory().weights;
+  EXPECT_LT(weights, int64_t{4} * 9216 * 4);
+  const std::vector<float> x = random_values(size_t{4} * 32 * 256, 5);
+  const auto first = [&](int64_t batch) {
+    const std::vector<float> part(x.begin(), x.begin() + batch * 32 * 256);
+    const std::vector<HostArray> inputs = {floats({batch, 32, 16, 16}, part)};
+    std::vector<float> y = values_of(models::run_on_host(context_, model, inputs)[0]);
+    y.resize(size_t{32} * 256);
+    return y;
+  };
+  const std::vector<float> of_three = first(3);
+  model.set_batch(4);  // the same kernels: what they prepare of filters is shared too
+  EXPECT_EQ(model.memory().weights, weights);
+  EXPECT_EQ(first(4), of_three);
+  model.set_batch(3);
+  EXPECT_EQ(first(3), of_three);
+}
+
+TEST_F(BatchTest, ABatchThatCannotBeLeavesTheModelAsItWas) {
+  OnnxModel network(13);
+  network.input("x", {"N", 6}).integers("shape", {1, 2, 3});
+  network.node("Reshape", {"x", "shape"}, {"r"});
+  network.node("Relu", {"r"}, {"y"});
+  network.output("y");
+  Model model = open(network);
+  for (const int64_t batch : {2, 0, -1}) {
+    EXPECT_THROW(model.set_batch(batch), Error) << batch;
+    EXPECT_EQ(model.batch(), 1);
+    const std::vector<HostArray> inputs = {floats({1, 6}, {-1, 2, -3, 4, -5, 6})};
+    EXPECT_EQ(values_of(models::run_on_host(context_, model, inputs)[0]), (std::vector<float>{0, 2, 0, 4, 0, 6}));
+  }
+}
+
+TEST_F(BatchTest, AFileThatHasChangedIsRefused) {
+  Model model = open(small_network());
+  const std::string& path = files_.back()->path();
+  std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) + std::chrono::seconds(1));
+  EXPECT_THROW(model.set_batch(2), Error);
+  std::filesystem::remove(path);
+  EXPECT_THROW(model.set_batch(2), Error);
+  expect_right(model, 1);
+  try {
+    const Model missing(context_, path);
+    ADD_FAILURE() << "loaded";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("cannot be read"));
+  }
+}
+
+TEST_F(BatchTest, AFixedBatchIsChangedWhereAllInputsHaveIt) {
+  OnnxModel network(13);
+  network.input("x", {2, 3}).input("z", {2, 3});
+  network.node("Add", {"x", "z"}, {"y"});
+  network.output("y");
+  Model model = open(network);
+  EXPECT_FALSE(model.has_open_batch());
+  EXPECT_EQ(model.batch(), 2);
+  model.set_batch(1);
+  const std::vector<HostArray> inputs = {floats({1, 3}, {1, 2, 3}), floats({1, 3}, {10, 20, 30})};
+  EXPECT_EQ(values_of(models::run_on_host(context_, model, inputs)[0]), (std::vector<float>{11, 22, 33}));
+}
+
+TEST_F(BatchTest, RunsOfAnotherBatchAreRefused) {
+  Model model = open(small_network());
+  const std::vector<HostArray> inputs = {floats({2, 3, 7, 5}, random_values(210, 1))};
+  try {
+    (void)models::run_on_host(context_, model, inputs);
+    ADD_FAILURE() << "ran";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    EXPECT_THAT(error.what(), HasSubstr("input 'x' is 2x3x7x5, expected 1x3x7x5"));
+  }
+}
+
+TEST_F(BatchTest, AModelWithoutInputsHasNoOpenBatch) {
+  OnnxModel network(13);
+  network.weights("c", {2}, {-1, 2});
+  network.node("Relu", {"c"}, {"y"});
+  network.output("y");
+  EXPECT_FALSE(open(network).has_open_batch());
+}
+
+}  // namespace
+}  // namespace kiln
