@@ -5,7 +5,7 @@
 namespace kiln::cli {
 
 std::span<const ExitMeaning> exit_meanings() {
-  static constexpr std::array<ExitMeaning, 7> meanings = {{
+  static constexpr std::array<ExitMeaning, 8> meanings = {{
       {success, "success"},
       {failed_check, "a result was wrong, a layer could not be served, or lines of a pack were refused"},
       {usage, "wrong usage or input: a flag, variable, request, model or pack"},
@@ -13,6 +13,7 @@ std::span<const ExitMeaning> exit_meanings() {
       {io, "a file or the output could not be read or written"},
       {not_kept, "layers were tuned, and the results could not be kept"},
       {interrupted, "interrupted; what was measured until then is kept"},
+      {terminated, "ended by SIGTERM; what was measured until then is kept, and the same command goes on"},
   }};
   return meanings;
 }

@@ -14,7 +14,8 @@ enum ExitCode : int {
   no_device = 3,
   io = 4,
   not_kept = 5,
-  interrupted = 130,
+  interrupted = 130,  ///< 128 + SIGINT, as shells say it
+  terminated = 143,   ///< 128 + SIGTERM
 };
 
 struct ExitMeaning {

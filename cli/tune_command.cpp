@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <limits>
@@ -26,6 +25,7 @@
 #include "output.h"
 #include "progress_display.h"
 #include "report/page.h"
+#include "stop_signals.h"
 #include "tune_report.h"
 
 namespace kiln::cli {
@@ -44,34 +44,6 @@ struct TuneOptions {
   Output output;
   ProgressForm progress = ProgressForm::people;
   std::string report;
-};
-
-// Set while a session runs, so that Ctrl-C can end it between two trials. A signal handler can reach nothing else.
-Tuning* session_at_work = nullptr;
-
-extern "C" void stop_session(int) {
-  if (session_at_work != nullptr) session_at_work->stop();
-}
-
-// Catches Ctrl-C for a scope. The second one ends the program as usual.
-class StopOnInterrupt {
- public:
-  explicit StopOnInterrupt(Tuning& tuning) {
-    session_at_work = &tuning;
-    struct sigaction action {};
-    action.sa_handler = stop_session;
-    action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
-    sigaction(SIGINT, &action, &previous_);
-  }
-  ~StopOnInterrupt() {
-    sigaction(SIGINT, &previous_, nullptr);
-    session_at_work = nullptr;
-  }
-  StopOnInterrupt(const StopOnInterrupt&) = delete;
-  StopOnInterrupt& operator=(const StopOnInterrupt&) = delete;
-
- private:
-  struct sigaction previous_ {};
 };
 
 // Each shard has a database of its own in --db-dir, so that no two machines write one file.
@@ -186,6 +158,7 @@ std::string command_line(const TuneOptions& options) {
 int tune(const TuneOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  const StopSignals signals;
   std::optional<OutputFile> page;  // before hours of tuning: a path that cannot be written is known at once
   if (!options.report.empty()) page.emplace("the report", options.report);
   Workload workload = read_workload(options.input);
@@ -207,7 +180,7 @@ int tune(const TuneOptions& options) {
     ProgressDisplay display(options.progress);
     Tuning tuning(catalogue, *laboratory, database, session_options(options, spent()),
                   [&](const tuner::Progress& progress) { display.show(progress); });
-    const StopOnInterrupt guard(tuning);
+    const StopSignals::Session reached(tuning);
     results = tuning.run(workload.jobs);
     reused = tuning.reused();
     calibration = tuning.calibration();
@@ -238,7 +211,7 @@ int tune(const TuneOptions& options) {
     page->publish();
   }
   if (database.storage() != cache::Storage::file && !keeps_nothing(options, environment)) return not_kept;
-  if (was_stopped(results)) return interrupted;
+  if (was_stopped(results)) return signals.code();
   return all_served(results) ? success : failed_check;
 }
 

@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <array>
@@ -162,6 +163,13 @@ void volunteer_for_the_memory_killer() {
   ::close(file);
 }
 
+// The session says when work ends. A job system sends SIGTERM to every process of a job: a worker that died of it would
+// look like a variant that crashes.
+void leave_signals_to_the_session() {
+  ::signal(SIGTERM, SIG_IGN);
+  ::signal(SIGINT, SIG_IGN);
+}
+
 bool write_all(int out, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(out, bytes.data(), bytes.size());
@@ -192,6 +200,7 @@ int worker_main(int in, int out) {
     if (out < 0 || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return 1;
   }
   volunteer_for_the_memory_killer();
+  leave_signals_to_the_session();
   Watcher watcher(in);
   Worker worker;
   MessageReader reader;

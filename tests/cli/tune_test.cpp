@@ -1,11 +1,16 @@
 // The main path: tune, stop, go on, use.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <thread>
 
 #include "kiln/cache/database.h"
@@ -53,6 +58,33 @@ class TuneTest : public ProgramTest {
         " SELECT count(*) FROM n;"
         "CREATE TRIGGER takes_a_while AFTER INSERT ON records BEGIN SELECT * FROM a_while; END");
   }
+  static std::vector<pid_t> children_of(pid_t parent) {
+    std::vector<pid_t> children;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      std::ifstream status(entry.path() / "stat");
+      std::string text;
+      std::getline(status, text);
+      std::istringstream fields(text.substr(text.rfind(')') + 1));
+      std::string state;
+      pid_t its_parent = -1;
+      if (fields >> state >> its_parent && its_parent == parent) children.push_back(std::stoi(entry.path().filename()));
+    }
+    return children;
+  }
+
+  std::vector<std::string> outcomes() const {
+    std::vector<std::string> found;
+    const auto database = cache::Database::open(path("tuning.db"), {.mode = cache::OpenMode::read_only});
+    for (const cache::DeviceEntry& device : database.devices()) {
+      for (const cache::RequestSummary& request : database.requests(device.id)) {
+        for (const cache::Record& record : database.records(request.request, device.id)) {
+          found.push_back(record.outcome);
+        }
+      }
+    }
+    return found;
+  }
+
   void make_storing_fast_again() const { execute("DROP TRIGGER takes_a_while; DROP VIEW a_while"); }
 
   /// Returns once the database holds this many records, or after half a minute.
@@ -178,15 +210,51 @@ TEST_F(TuneTest, TwoTunersOnOneDatabaseBothFinishAndNothingIsLost) {
   EXPECT_THAT(run.out, Not(HasSubstr("estimate")));
 }
 
-TEST_F(TuneTest, CtrlCEndsItBetweenTwoTrialsAndKeepsWhatWasMeasured) {
+TEST_F(TuneTest, CtrlCAndSigtermEndItBetweenTwoTrialsAndKeepWhatWasMeasured) {
+  for (const auto& [signal, exit_code] : {std::pair(SIGINT, 130), std::pair(SIGTERM, 143)}) {
+    SCOPED_TRACE(exit_code);
+    std::filesystem::remove(path("tuning.db"));
+    make_storing_slow();
+    const pid_t process = start(KILN_PROGRAM, {"tune", write("requests.txt", requests), "--db", path("tuning.db"),
+                                               "--candidates", "12", "--report", path("report.html")});
+    wait_for_records(1);
+    kill(process, signal);
+    const Outcome outcome = wait(process);
+    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.err;
+    EXPECT_GT(stored_records(), 0u);
+    EXPECT_THAT(outcome.out, HasSubstr("over default")) << "it says what it found";
+    EXPECT_THAT(read("report.html"), HasSubstr("</html>"));
+  }
+}
+
+// Slurm signals each process of a step, and again those that pass the signal on.
+TEST_F(TuneTest, SigtermToEveryProcessAndMoreThanOnceBlamesNoVariant) {
   make_storing_slow();
-  const pid_t process =
-      start(KILN_PROGRAM, {"tune", write("requests.txt", requests), "--db", path("tuning.db"), "--candidates", "12"});
+  const std::vector<std::string> arguments = {
+      "tune", write("requests.txt", requests), "--db", path("tuning.db"), "--candidates", "12"};
+  const pid_t process = start(KILN_PROGRAM, arguments);
   wait_for_records(1);
-  kill(process, SIGINT);
-  const Outcome outcome = wait(process);
-  EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
-  EXPECT_GT(stored_records(), 0u);
+  const std::vector<pid_t> workers = children_of(process);
+  EXPECT_FALSE(workers.empty());
+  for (const pid_t worker : workers) kill(worker, SIGTERM);
+  for (int i = 0; i < 3; ++i) kill(process, SIGTERM);
+  EXPECT_EQ(wait(process).exit_code, 143);
+  make_storing_fast_again();
+  const size_t stored = stored_records();
+  const Outcome again = kiln(arguments);
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_GT(stored_records(), stored);
+  EXPECT_THAT(outcomes(), testing::Each(testing::AnyOf("timed", "rejected_early")));
+}
+
+TEST_F(TuneTest, ASignalBeforeTheFirstTrialEndsItAtOnce) {
+  ASSERT_EQ(mkfifo(path("requests.txt").c_str(), 0600), 0);  // it waits for requests here
+  const pid_t process = start(KILN_PROGRAM, {"tune", path("requests.txt"), "--db", path("tuning.db")});
+  const int pipe = open(path("requests.txt").c_str(), O_WRONLY);  // returns once it reads
+  ASSERT_GE(pipe, 0);
+  kill(process, SIGTERM);
+  EXPECT_EQ(wait(process).exit_code, 143);
+  close(pipe);
 }
 
 TEST_F(TuneTest, ShardsCoverEveryLayerOnce) {
