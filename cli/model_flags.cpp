@@ -51,8 +51,8 @@ bool ModelFlags::any() const {
 
 ModelOptions ModelFlags::options() const {
   ModelOptions options;
-  if (!dtype.empty()) options.dtype = parse_dtype(dtype);   // CLI11 has checked it
-  options.layout = parse_model_layout(layout).value();      // likewise
+  if (!dtype.empty()) options.dtype = parse_dtype(dtype);  // CLI11 has checked it
+  options.layout = parse_model_layout(layout).value();     // likewise
   options.fuse = !no_fuse;
   std::string_view number = batch;
   options.dynamic_batch = number.starts_with('?');

@@ -12,9 +12,9 @@ class App;
 namespace kiln::cli {
 
 struct ModelFlags {
-  std::string dtype{};          ///< Empty: the model's own.
+  std::string dtype{};  ///< Empty: the model's own.
   std::string layout = "auto";
-  std::string batch{};          ///< A number, or `?` or `?N` for a dynamic batch.
+  std::string batch{};  ///< A number, or `?` or `?N` for a dynamic batch.
   bool no_fuse = false;
 
   void add_to(CLI::App& command);

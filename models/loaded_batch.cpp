@@ -306,12 +306,12 @@ class Loader {
   const graph::Graph& graph_;
   const graph::Schedule& schedule_;
   Weights& weights_;
-  std::vector<Plan> plans_;                       // of schedule_.steps
-  std::vector<std::string> digests_;              // of each buffer that holds constants
-  std::vector<std::byte*> once_, kept_;           // where buffers are in the calls that run once, and in runs
-  std::vector<int64_t> arena_;                    // of each buffer there
-  std::vector<int64_t> workspaces_;               // of each plan, in the arena
-  std::vector<std::string> prepared_;             // of each plan, the digest of its filters; or ""
+  std::vector<Plan> plans_;              // of schedule_.steps
+  std::vector<std::string> digests_;     // of each buffer that holds constants
+  std::vector<std::byte*> once_, kept_;  // where buffers are in the calls that run once, and in runs
+  std::vector<int64_t> arena_;           // of each buffer there
+  std::vector<int64_t> workspaces_;      // of each plan, in the arena
+  std::vector<std::string> prepared_;    // of each plan, the digest of its filters; or ""
   Block fresh_, scratch_;
   std::map<std::string, int64_t> fresh_offsets_;
   std::map<size_t, int64_t> scratch_offsets_;

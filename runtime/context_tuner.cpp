@@ -60,7 +60,17 @@ void ContextTuner::enqueue(const Request& request) {
 
 void ContextTuner::wait_until_idle() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return queue_.empty() && !at_work_; });
+  const auto is_idle = [this] { return queue_.empty() && !at_work_; };
+  while (!changed_.wait_for(lock, std::chrono::seconds(1), is_idle)) {
+    lock.unlock();
+    const bool leave = stop_wanted();
+    lock.lock();
+    if (leave) return;
+  }
+}
+
+bool ContextTuner::stop_wanted() const {
+  return policy_.stop_wanted && policy_.stop_wanted();
 }
 
 // The background thread.
@@ -96,7 +106,9 @@ bool ContextTuner::run_session(const std::vector<tuner::Job>& jobs) {
     tuner::SessionOptions options;
     options.search.candidates = policy_.candidates;
     options.budget_seconds = left - seconds_since(start);
-    Tuning tuning(tools_.catalogue, *laboratory, tools_.database, options);
+    Tuning tuning(tools_.catalogue, *laboratory, tools_.database, options, [&](const tuner::Progress&) {
+      if (stop_wanted()) tuning.stop();
+    });
     if (options.budget_seconds > 0 && set_running(&tuning)) {
       ran = true;  // also if it fails half-way: what it had found wrong by then is taken back
       tuning.run(jobs);

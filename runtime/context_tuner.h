@@ -52,7 +52,7 @@ class ContextTuner {
   void tune_now(std::span<const Request> requests);
   /// Leaves the request to the background.
   void enqueue(const Request& request);
-  /// Waits until nothing is left to be tuned in the background, or the budget is spent.
+  /// Waits until nothing is left to be tuned in the background, the budget is spent, or the policy wants it to stop.
   void wait_until_idle();
 
  private:
@@ -60,6 +60,7 @@ class ContextTuner {
   bool run_session(const std::vector<tuner::Job>& jobs);
   bool set_running(Tuning* tuning);
   void give_up(const char* why);
+  bool stop_wanted() const;
 
   TuningPolicy policy_;
   Tools tools_;

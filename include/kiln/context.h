@@ -34,6 +34,9 @@ struct TuningPolicy {
   TuningMode mode = TuningMode::never;
   double budget_seconds = 60;  ///< The most that this Context spends on tuning in all, in seconds of wall-clock time.
   size_t candidates = 16;      ///< The most variants of each request that get a time; see docs/tuning.md.
+  /// Asked about every second by the thread that tunes, or that waits for it: true ends the session at work, within two
+  /// seconds. What it measured is kept, and the call goes on with what is known. Must not throw.
+  std::function<bool()> stop_wanted{};
 };
 
 /// Where operation calls take their workspace from, instead of memory of the Context's own: an engine's caching
@@ -177,8 +180,8 @@ class Context {
   /// trying all.
   void prepare(std::span<const Request> requests);
 
-  /// Waits until nothing is left to be tuned in the background, or the budget for it is spent. A session that fails is
-  /// announced, never thrown.
+  /// Waits until nothing is left to be tuned in the background, the budget for it is spent, or
+  /// TuningPolicy::stop_wanted. A session that fails is announced, never thrown.
   void wait_until_tuned();
 
   /// Throws Error(invalid_argument) for a request that makes no sense.

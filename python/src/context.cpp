@@ -71,7 +71,7 @@ void set_tuning(ContextOptions& options, std::string_view mode, double budget, s
                                 std::pair("in_background", TuningMode::in_background)};
   for (const auto& [name, value] : modes) {
     if (mode != name) continue;
-    options.tuning = {.mode = value, .budget_seconds = budget, .candidates = candidates};
+    options.tuning = {.mode = value, .budget_seconds = budget, .candidates = candidates, .stop_wanted = is_interrupted};
     return;
   }
   throw Error(ErrorCode::invalid_argument, fmt::format("there is no tuning mode '{}'", mode),
@@ -79,20 +79,19 @@ void set_tuning(ContextOptions& options, std::string_view mode, double budget, s
 }
 
 void prepare(PythonContext& context, const std::string& requests) {
-  std::vector<Request> parsed;
-  const WithoutGil without_gil;
-  for (RequestLine& line : parse_requests(requests)) parsed.push_back(std::move(line.request));
-  context.get().prepare(parsed);
+  without_gil([&] {
+    std::vector<Request> parsed;
+    for (RequestLine& line : parse_requests(requests)) parsed.push_back(std::move(line.request));
+    context.get().prepare(parsed);
+  });
 }
 
 std::string explain(PythonContext& context, const std::string& request) {
-  const WithoutGil without_gil;
-  return to_json(context.get().explain(Request::parse(request)));
+  return without_gil([&] { return to_json(context.get().explain(Request::parse(request))); });
 }
 
 void wait_until_tuned(PythonContext& context) {
-  const WithoutGil without_gil;
-  context.get().wait_until_tuned();
+  without_gil([&] { context.get().wait_until_tuned(); });
 }
 
 // Device memory of Kiln's own: a workspace.
@@ -131,8 +130,7 @@ PythonContext::PythonContext(ContextOptions options, nb::object announce, nb::ob
                        void* memory, size_t bytes,
                        Stream stream) { python::release(function, memory, bytes, stream); }};
   }
-  const WithoutGil without_gil;
-  context_.emplace(options);
+  without_gil([&] { context_.emplace(options); });
   emulated_ = context_->is_emulated();
 }
 

@@ -30,10 +30,11 @@ class HostTensors {
 /// enqueued on tensors on the CPU.
 template <class Enqueue>
 void enqueue_on(Context& context, std::span<const GivenTensor> tensors, const Enqueue& enqueue) {
-  const WithoutGil without_gil;
-  HostTensors reached(context, tensors);
-  enqueue();
-  reached.release();
+  without_gil([&] {
+    HostTensors reached(context, tensors);
+    enqueue();
+    reached.release();
+  });
 }
 
 }  // namespace kiln::python

@@ -180,19 +180,13 @@ nb::list operands_of(const PythonPlan& plan) {
 }
 
 PythonPlan plan_of_line(PythonContext& context, const std::string& line) {
-  const auto plan = [&] {
-    const WithoutGil without_gil;
-    return context.get().plan(Request::parse(line));
-  };
-  return PythonPlan(context, plan(), nullptr);
+  const Plan plan = without_gil([&] { return context.get().plan(Request::parse(line)); });
+  return PythonPlan(context, plan, nullptr);
 }
 
 PythonPlan plan_of_named(PythonContext& context, const std::string& what, const Arguments& arguments) {
-  const auto plan = [&] {
-    const WithoutGil without_gil;
-    return plan_of_call(context.get(), what, arguments.named(), arguments.options());
-  };
-  return PythonPlan(context, plan(), arguments.epilogue());
+  const Plan plan = without_gil([&] { return plan_of_call(context.get(), what, arguments.named(), arguments.options()); });
+  return PythonPlan(context, plan, arguments.epilogue());
 }
 
 }  // namespace

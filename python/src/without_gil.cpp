@@ -5,7 +5,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <thread>
+#include <utility>
 
 namespace kiln::python {
 namespace {
@@ -26,6 +28,8 @@ void begin_end() {
   }
 }
 
+thread_local std::optional<nanobind::python_error> interruption;
+
 void stay_if_left_behind() {
   if (!is_left_behind()) return;
   --at_work;
@@ -36,6 +40,18 @@ void stay_if_left_behind() {
 
 bool is_left_behind() {
   return ends && std::this_thread::get_id() != ending_thread;
+}
+
+bool is_interrupted() {
+  if (interruption || is_left_behind()) return true;
+  const nanobind::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0) interruption.emplace();  // takes what was raised
+  return interruption.has_value();
+}
+
+void raise_interruption() {
+  if (!interruption) return;
+  throw *std::exchange(interruption, std::nullopt);
 }
 
 WithoutGil::WithoutGil() {

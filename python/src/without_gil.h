@@ -3,6 +3,10 @@
 
 #include <nanobind/nanobind.h>
 
+#include <type_traits>
+
+#include "kiln/base/error.h"
+
 namespace kiln::python {
 
 /// Gives up the GIL until the end of its scope.
@@ -20,6 +24,37 @@ class WithoutGil {
  private:
   PyThreadState* thread_;
 };
+
+/// Whether Ctrl-C, or a signal whose handler raises, came while this thread worked without the GIL. Only Python's main
+/// thread learns of it. What was raised is kept for without_gil().
+bool is_interrupted();
+/// With the GIL: raises it.
+void raise_interruption();
+
+/// What `work` returns, which is called without the GIL. Raises what is_interrupted() kept instead of that, or of the
+/// Error that `work` throws.
+template <class Work>
+std::invoke_result_t<const Work&> without_gil(const Work& work) {
+  try {
+    if constexpr (std::is_void_v<std::invoke_result_t<const Work&>>) {
+      {
+        const WithoutGil scope;
+        work();
+      }
+      raise_interruption();
+    } else {
+      auto result = [&] {
+        const WithoutGil scope;
+        return work();
+      }();
+      raise_interruption();
+      return result;
+    }
+  } catch (const Error&) {
+    raise_interruption();
+    throw;
+  }
+}
 
 /// Whether the interpreter ends, and this is another thread than the one that ends it: it must not ask for the GIL.
 bool is_left_behind();

@@ -105,7 +105,7 @@ Model ModelTest::load(const OnnxModel& model, const ModelOptions& how) {
 }
 
 std::vector<HostArray> ModelTest::run(const OnnxModel& model, const std::vector<HostArray>& inputs,
-                           const ModelOptions& how) {
+                                      const ModelOptions& how) {
   Model loaded = load(model, how);
   return models::run_on_host(context_, loaded, inputs);
 }

@@ -84,6 +84,35 @@ def test_a_context_that_tunes_by_itself(tmp_path):
     assert context.explain(REQUEST).stored
 
 
+INTERRUPTED = """
+import os, signal, sys, threading, time
+import numpy as np
+import kiln
+
+tuning = kiln.Tuning("within_budget", budget=600, candidates=10000)
+context = kiln.Context(driver="emulator", cache=sys.argv[1], tuning=tuning)
+x, w = np.zeros((4, 16, 32, 32), np.float32), np.zeros((16, 16, 3, 3), np.float32)
+threading.Timer(8, os.kill, (os.getpid(), signal.SIGINT)).start()
+began = time.monotonic()
+try:
+    kiln.conv_forward(x, w, context=context)
+    print("was not interrupted")
+except KeyboardInterrupt:
+    assert time.monotonic() - began < 60, time.monotonic() - began
+kiln.conv_forward(x, w, context=context)  # by what is known now; it is not tuned again
+assert time.monotonic() - began < 120
+plan = kiln.plan("conv_forward x=f32:4x16x32x32 w=f32:16x16x3x3 y=f32:4x16x30x30", context=context)
+print(plan.source)
+"""
+
+
+def test_ctrl_c_ends_the_tuning_of_a_context_and_keeps_what_was_measured(tmp_path):
+    command = [sys.executable, "-c", INTERRUPTED, str(tmp_path / "tuning.db")]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout == "modelled on this device\n"
+
+
 def test_tuning_that_cannot_begin_raises_what_the_program_said():
     with pytest.raises(kiln.ParseError, match="softmax_forwrd"):
         kiln.tune("softmax_forwrd x=f32:4x16", driver="emulator", progress=False)

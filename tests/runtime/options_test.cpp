@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <optional>
@@ -88,6 +89,34 @@ TEST_F(OptionsTest, ASpentBudgetLeavesTheEstimate) {
   spent.tuning.budget_seconds = 1e-9;
   Context context(spent);
   EXPECT_EQ(context.plan(Request::parse(softmax)).source(), "estimate");
+}
+
+TEST_F(OptionsTest, TuningStopsWhenItIsToldTo) {
+  const Request request = Request::parse("conv_forward x=f32:2x16x20x20 w=f32:16x16x3x3");
+  ContextOptions unbounded = tuning(TuningMode::within_budget);
+  unbounded.tuning.budget_seconds = 1e6;
+  unbounded.tuning.candidates = 100'000;
+  std::atomic<int> asked = 0;
+  unbounded.tuning.stop_wanted = [&] { return ++asked > 3; };  // of some thousand variants three may have been tried
+  {
+    Context context(unbounded);
+    expect_matches_reference(request, context.plan(request));
+    EXPECT_GT(asked, 3);
+  }
+  const auto database = cache::Database::open(database_, {.mode = cache::OpenMode::read_only});
+  EXPECT_EQ(database.sessions().size(), 1U);
+}
+
+TEST_F(OptionsTest, WaitingForTheBackgroundStopsWhenItIsToldTo) {
+  ContextOptions unbounded = tuning(TuningMode::in_background);
+  unbounded.tuning.budget_seconds = 1e6;
+  unbounded.tuning.candidates = 100'000;
+  std::atomic<bool> stop = false;
+  unbounded.tuning.stop_wanted = [&] { return stop.load(); };
+  Context context(unbounded);
+  (void)context.plan(Request::parse("conv_forward x=f32:2x16x20x20 w=f32:16x16x3x3"));
+  stop = true;
+  context.wait_until_tuned();
 }
 
 TEST_F(OptionsTest, InTheBackgroundTheBetterVariantTakesOverWhenItIsKnown) {
