@@ -352,6 +352,8 @@ def make(name):
         for module in network.modules():
             if isinstance(module, (nn.Conv2d, nn.ConvTranspose2d, nn.Linear)) and module.weight.requires_grad:
                 nn.init.kaiming_normal_(module.weight)
+            if isinstance(module, nn.BatchNorm2d) and module.weight.abs().mean() < 0.5:
+                module.weight.add_(0.8)  # RepVGG's branches start near 0.1, and others at nothing
         for values in [*network.parameters(), *network.buffers()]:
             if values.numel() > 1 and values.is_floating_point() and (values == values.flatten()[0]).all():
                 values.add_(torch.empty_like(values).uniform_(-0.2, 0.2))
