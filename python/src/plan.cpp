@@ -185,7 +185,8 @@ PythonPlan plan_of_line(PythonContext& context, const std::string& line) {
 }
 
 PythonPlan plan_of_named(PythonContext& context, const std::string& what, const Arguments& arguments) {
-  const Plan plan = without_gil([&] { return plan_of_call(context.get(), what, arguments.named(), arguments.options()); });
+  const Plan plan =
+      without_gil([&] { return plan_of_call(context.get(), what, arguments.named(), arguments.options()); });
   return PythonPlan(context, plan, arguments.epilogue());
 }
 

@@ -247,6 +247,20 @@ TEST_F(TuneTest, SigtermToEveryProcessAndMoreThanOnceBlamesNoVariant) {
   EXPECT_THAT(outcomes(), testing::Each(testing::AnyOf("timed", "rejected_early")));
 }
 
+TEST_F(TuneTest, ASecondCtrlCEndsItAtOnce) {
+  make_storing_slow();
+  const pid_t process =
+      start(KILN_PROGRAM, {"tune", write("requests.txt", requests), "--db", path("tuning.db"), "--candidates", "12"});
+  wait_for_records(1);
+  for (int i = 0; i < 5; ++i) {  // one that is not yet delivered takes the next one in
+    kill(process, SIGINT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  }
+  const Outcome outcome = wait(process);
+  EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
+  EXPECT_EQ(outcome.out, "") << "it is not for it to wait, and to say what it found";
+}
+
 TEST_F(TuneTest, ASignalBeforeTheFirstTrialEndsItAtOnce) {
   ASSERT_EQ(mkfifo(path("requests.txt").c_str(), 0600), 0);  // it waits for requests here
   const pid_t process = start(KILN_PROGRAM, {"tune", path("requests.txt"), "--db", path("tuning.db")});

@@ -168,10 +168,10 @@ class Cluster:
             parts.append(f"== {path.name}\n" + "".join(path.read_text(errors="replace").splitlines(True)[-15:]))
         return "\n".join(parts)
 
-    def run(self, *command, check=True):
+    def run(self, *command, check=True, seconds=300.0):
         """Runs a program in the cluster's folder, and returns what it wrote."""
         done = subprocess.run(command, env=self.environment, cwd=self.folder, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=300, check=False)
+                              capture_output=True, text=True, timeout=seconds, check=False)
         if check and done.returncode != 0:
             raise AssertionError(f"{' '.join(map(str, command))}: code {done.returncode}\n{done.stdout}{done.stderr}")
         return done

@@ -123,7 +123,7 @@ def test(cluster, root, kiln, scale):
     alone = cluster.folder / "alone.db"
     start = time.monotonic()
     fleet = Fleet(cluster, root, scale)
-    cluster.run(kiln, "tune", fleet.model, "--candidates", "1", "--db", alone, "--quiet")
+    cluster.run(kiln, "tune", fleet.model, "--candidates", "1", "--db", alone, "--quiet", seconds=300 * scale)
     print(f"one process: {time.monotonic() - start:.0f} s", flush=True)
 
     start = time.monotonic()
