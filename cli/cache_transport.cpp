@@ -188,19 +188,18 @@ std::vector<std::string> with_files_of_folders(const std::vector<std::string>& g
 }
 
 // Import and merge: one takes packs, the other also databases, and folders of either.
-int take_in(Options options, bool databases_too) {
-  if (databases_too) {
-    options.files = with_files_of_folders(options.files, database_path(options.database, read_environment()));
-  }
-  for (const std::string& path : options.files) require_file(path);
+int take_in(const Options& options, bool databases_too) {
   const Environment environment = read_environment();
-  cache::Database database = open_or_fail(database_path(options.database, environment), cache::OpenMode::read_write);
+  const std::string target = database_path(options.database, environment);
+  const std::vector<std::string> paths = databases_too ? with_files_of_folders(options.files, target) : options.files;
+  for (const std::string& path : paths) require_file(path);
+  cache::Database database = open_or_fail(target, cache::OpenMode::read_write);
   const Catalogue catalogue = catalogue_of(environment);
   const Expressions expressions = read_expressions(options.expressions);
   size_t refused = 0;
   Json files = Json::array();
   std::optional<Error> failed;  // the first: one file that cannot be read keeps no other out
-  for (const std::string& path : options.files) {
+  for (const std::string& path : paths) {
     try {
       const TakenIn taken = databases_too && !is_pack(path) ? merge_database(database, path)
                                                             : import_pack(database, path, catalogue, expressions);

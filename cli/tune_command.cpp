@@ -47,7 +47,7 @@ struct TuneOptions {
 };
 
 // Each shard has a database of its own in --db-dir, so that no two machines write one file.
-std::string database_in_folder(const TuneOptions& options) {
+std::string database_in_folder(const TuneOptions& options, const std::optional<tuner::Shard>& shard) {
   std::error_code error;
   std::filesystem::create_directories(options.database_folder, error);
   if (error) {
@@ -55,27 +55,25 @@ std::string database_in_folder(const TuneOptions& options) {
                 fmt::format("--db-dir {} cannot be made: {}", options.database_folder, error.message()),
                 "give a folder that can be written");
   }
-  if (options.shard.empty()) return options.database_folder + "/all.db";
-  const tuner::Shard shard = tuner::Shard::parse(options.shard);
-  return fmt::format("{}/shard-{}-of-{}.db", options.database_folder, shard.index, shard.count);
+  if (!shard) return options.database_folder + "/all.db";
+  return fmt::format("{}/shard-{}-of-{}.db", options.database_folder, shard->index, shard->count);
 }
 
-// Whether the user wants nothing kept: --db off, or KILN_CACHE=off.
-bool keeps_nothing(const TuneOptions& options, const Environment& environment) {
-  return (options.database.empty() ? environment.cache.value_or("") : options.database) == "off";
+// Whether the user wants nothing kept: --db off, or KILN_CACHE=off. `named`: the database of the options; may be empty.
+bool keeps_nothing(const std::string& named, const Environment& environment) {
+  return (named.empty() ? environment.cache.value_or("") : named) == "off";
 }
 
 // One that was named must be usable: hours of tuning would be lost with the process. The default one need not be.
-cache::Database open_database(const TuneOptions& options, const Environment& environment) {
-  if (keeps_nothing(options, environment)) return cache::Database::in_memory();
-  const bool named = !options.database.empty();
-  const auto path = cache_path(named ? std::optional(options.database) : std::nullopt, environment);
+cache::Database open_database(const std::string& named, const Environment& environment) {
+  if (keeps_nothing(named, environment)) return cache::Database::in_memory();
+  const auto path = cache_path(named.empty() ? std::nullopt : std::optional(named), environment);
   if (!path) {
     fmt::print(stderr, "kiln: there is no cache folder: results are not kept (give --db FILE)\n");
     return cache::Database::in_memory();
   }
   OpenedDatabase opened = open_announced(*path, cache::OpenMode::read_write);
-  if (opened.trouble && named) {
+  if (opened.trouble && !named.empty()) {
     throw Error(ErrorCode::io_error,
                 fmt::format("--db {} cannot be written: nothing was tuned: {}", *path, opened.trouble->cause),
                 opened.trouble->hint);
@@ -100,17 +98,11 @@ tuner::SessionOptions session_options(const TuneOptions& options, double spent) 
 // the jobs of an array agree on who does what wherever they run.
 double expected_seconds(const Request& request) {
   constexpr double compilation = 0.4, runs = 100;
-  try {
-    return compilation + runs * predicted_seconds(request);
-  } catch (const Error&) {
-    return compilation;  // nothing serves it: the session says why
-  }
+  return compilation + runs * predicted_seconds(request, 0);  // where nothing serves it, the session says why
 }
 
 // Leaves the jobs of one shard, and gives back the requests of the others.
-std::vector<std::string> keep_shard(std::vector<tuner::Job>& jobs, const std::string& text) {
-  if (text.empty()) return {};
-  const tuner::Shard shard = tuner::Shard::parse(text);
+std::vector<std::string> keep_shard(std::vector<tuner::Job>& jobs, const tuner::Shard& shard) {
   std::vector<tuner::Load> loads;
   for (const tuner::Job& job : jobs) loads.push_back({job.request.key(), expected_seconds(job.request)});
   const std::vector<uint64_t> shards = tuner::shards_of(loads, shard.count);
@@ -161,13 +153,17 @@ int tune(const TuneOptions& options) {
   const StopSignals signals;
   std::optional<OutputFile> page;  // before hours of tuning: a path that cannot be written is known at once
   if (!options.report.empty()) page.emplace("the report", options.report);
+  const std::optional<tuner::Shard> shard =
+      options.shard.empty() ? std::nullopt : std::optional(tuner::Shard::parse(options.shard));
+  const std::string named = options.database_folder.empty() ? options.database : database_in_folder(options, shard);
   Workload workload = read_workload(options.input);
-  const std::vector<std::string> left_out = keep_shard(workload.jobs, options.shard);
+  std::vector<std::string> left_out;
+  if (shard) left_out = keep_shard(workload.jobs, *shard);
   const Environment environment = options.device.environment();
   const Catalogue catalogue = catalogue_of(environment);
   (void)session_options(options, 0);  // what is wrong with them is said before anything is begun
 
-  cache::Database database = open_database(options, environment);
+  cache::Database database = open_database(named, environment);
   DeviceChoice::Limits limits{.run = options.run_limit};
   if (options.budget > 0) limits.open = options.budget;
   const std::unique_ptr<tuner::Laboratory> laboratory =
@@ -196,12 +192,12 @@ int tune(const TuneOptions& options) {
                           calibration};
   if (options.output.json) {
     nlohmann::ordered_json json = json_of(report);
-    if (!options.shard.empty()) json["shard"] = {{"part", options.shard}, {"left_out", left_out}};
+    if (shard) json["shard"] = {{"part", options.shard}, {"left_out", left_out}};
     print_json(json);
   } else {
     fmt::print("{}", options.device.heading(report.apparatus.device, report.apparatus.driver_description) +
                          print_table(report, options.output));
-    if (!options.shard.empty()) {
+    if (shard) {
       fmt::print("shard {}: {} of {} layers; the rest is left to the other shards\n", options.shard,
                  workload.jobs.size(), workload.jobs.size() + left_out.size());
     }
@@ -210,7 +206,7 @@ int tune(const TuneOptions& options) {
     page->write(print_page(report));
     page->publish();
   }
-  if (database.storage() != cache::Storage::file && !keeps_nothing(options, environment)) return not_kept;
+  if (database.storage() != cache::Storage::file && !keeps_nothing(named, environment)) return not_kept;
   if (was_stopped(results)) return signals.code();
   return all_served(results) ? success : failed_check;
 }
@@ -251,10 +247,7 @@ void add_tune(CLI::App& app, int& exit_code) {
   command->footer(
       "Every finished variant is stored at once: stop it at any time, and the same command goes on.\n"
       "Example: kiln tune examples/models/resnet18.onnx --dtype f16 --layout nhwc --batch 32 --budget 600");
-  command->callback([options, &exit_code] {
-    if (!options->database_folder.empty()) options->database = database_in_folder(*options);
-    exit_code = tune(*options);
-  });
+  command->callback([options, &exit_code] { exit_code = tune(*options); });
 }
 
 }  // namespace kiln::cli

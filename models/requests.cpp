@@ -33,13 +33,9 @@ std::vector<bool> channels_last(const graph::Graph& graph, const graph::Schedule
 graph::Cost estimated_cost() {
   auto known = std::make_shared<std::map<std::string, double>>();
   return [known](const Request& request) {
-    const auto [place, is_new] = known->try_emplace(request.key(), std::numeric_limits<double>::infinity());
-    if (!is_new) return place->second;
-    try {
-      place->second = predicted_seconds(request);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::unsupported) throw;
-    }
+    constexpr double unserved = std::numeric_limits<double>::infinity();
+    const auto [place, is_new] = known->try_emplace(request.key(), unserved);
+    if (is_new) place->second = predicted_seconds(request, unserved);
     return place->second;
   };
 }

@@ -1,6 +1,7 @@
 #include "kiln/prediction.h"
 
 #include "common_cards.h"
+#include "kiln/base/error.h"
 #include "kiln/templates/catalogue.h"
 
 namespace kiln {
@@ -11,6 +12,15 @@ double predicted_seconds(const Request& request) {
   static const DeviceFigures a100 = common_figures(target.arch);
   const Choice best = catalogue.heuristic(request, target, a100);
   return catalogue.estimate(request, target, a100, best).seconds;
+}
+
+double predicted_seconds(const Request& request, double unserved) {
+  try {
+    return predicted_seconds(request);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported) throw;
+    return unserved;
+  }
 }
 
 }  // namespace kiln

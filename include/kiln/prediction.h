@@ -11,4 +11,7 @@ namespace kiln {
 /// algorithm serves the request. Thread-safe.
 double predicted_seconds(const Request& request);
 
+/// The same, but `unserved` if no algorithm serves the request.
+double predicted_seconds(const Request& request, double unserved);
+
 }  // namespace kiln

@@ -33,5 +33,13 @@ TEST(Prediction, SaysWhatNothingServes) {
   }
 }
 
+TEST(Prediction, ADefaultHidesNoOtherError) {
+  const Request served = Request::parse("softmax_forward x=f32:3x100");
+  EXPECT_EQ(predicted_seconds(served, 7), predicted_seconds(served));
+  Request unknown = served;
+  unknown.operation = "unknown";
+  EXPECT_THROW((void)predicted_seconds(unknown, 7), Error);
+}
+
 }  // namespace
 }  // namespace kiln
