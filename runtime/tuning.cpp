@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <random>
 #include <utility>
 
 #include "kiln/base/digest.h"
@@ -12,8 +13,9 @@
 namespace kiln {
 namespace {
 
+// Unique though several sessions of a process may begin at the same time.
 std::string new_session_id() {
-  return fmt::format("{}-{}", cache::utc_now_ms(), getpid());
+  return fmt::format("{}-{}-{:08x}", cache::utc_now_ms(), getpid(), std::random_device{}());
 }
 
 tuner::SessionOptions with_calibration(tuner::SessionOptions options, const std::optional<Calibration>& calibration) {
@@ -55,21 +57,27 @@ Tuning::Tuning(const Catalogue& catalogue, tuner::Laboratory& laboratory, cache:
 }
 
 std::vector<tuner::JobResult> Tuning::run(const std::vector<tuner::Job>& jobs) {
-  cache::Session session;
-  session.id = session_id_;
-  session.device = apparatus_.device.id();
-  session.plan = plan_of(jobs);
-  session.kiln_version = std::string(version());
-  session.started_ms = cache::utc_now_ms();
-  database_.begin_session(session);
-  std::vector<tuner::JobResult> results = session_.run(jobs);
-  database_.end_session(session_id_, cache::utc_now_ms());
+  tuner::WorkList list(jobs);
+  run(list);
+  std::vector<tuner::JobResult> results = list.take_results();
   for (tuner::JobResult& result : results) consider_stored(result);
   return results;
 }
 
+void Tuning::run(tuner::WorkList& list) {
+  cache::Session session;
+  session.id = session_id_;
+  session.device = apparatus_.device.id();
+  session.plan = plan_of(list.jobs());
+  session.kiln_version = std::string(version());
+  session.started_ms = cache::utc_now_ms();
+  database_.begin_session(session);
+  session_.run(list);
+  database_.end_session(session_id_, cache::utc_now_ms());
+}
+
 // Takes the best of what this session tried and of what is stored and still valid.
-void Tuning::consider_stored(tuner::JobResult& result) {
+void Tuning::consider_stored(tuner::JobResult& result) const {
   std::vector<tuner::Trial> trials = result.trials;
   for (const cache::Record& record : database_.records(result.request.key(), apparatus_.device.id())) {
     if (catalogue_.digest(record.algorithm) != record.algorithm_digest) continue;

@@ -37,7 +37,7 @@ double steady_seconds() {
 
 Engine::Engine(const Catalogue& catalogue, Laboratory& laboratory, const Apparatus& apparatus,
                const SessionOptions& options, const SessionCallbacks& callbacks, Quarantine& quarantine,
-               const std::atomic<bool>& stop)
+               const std::atomic<bool>& stop, WorkList& list)
     : catalogue_(catalogue),
       laboratory_(laboratory),
       options_(options),
@@ -45,36 +45,53 @@ Engine::Engine(const Catalogue& catalogue, Laboratory& laboratory, const Apparat
       quarantine_(quarantine),
       stop_(stop),
       apparatus_(apparatus),
+      list_(list),
       clock_(options.clock ? options.clock : steady_seconds) {}
 
 Engine::~Engine() {
   laboratory_.watch({});
+  std::vector<WorkList::Item> unfinished;
+  for (const auto& run : runs_) {
+    if (!run->ended) unfinished.push_back(run->item);
+  }
+  list_.leave(std::move(unfinished));
 }
 
-std::vector<JobResult> Engine::run(const std::vector<Job>& jobs) {
+void Engine::run() {
   started_ = clock_();
   laboratory_.watch([this] { return go_on(); });
-  for (const Job& job : jobs) {
-    runs_.push_back(std::make_unique<JobRun>(job, options_.timing, apparatus_.deterministic_time));
+  while (!is_over()) {
+    JobRun* run = choose(false, {});
+    const bool all_begun = run == nullptr || (has_budget() && run->first_trial() != nullptr);
+    if (all_begun && admit(list_.take())) continue;
+    if (run != nullptr) {
+      take_turn(*run);
+    } else if (!list_.wait(patience_seconds)) {
+      break;
+    }
+  }
+  admit(list_.take_rest());  // what nobody got to
+  for (const auto& run : runs_) {
+    if (run->ended) continue;
+    abandon(*run, stopped() ? JobStatus::stopped : JobStatus::out_of_time);
+    conclude(*run);
+  }
+}
+
+// Takes jobs up, those first that save most; ties by key. What nothing serves comes last. False if there are none.
+bool Engine::admit(const std::vector<WorkList::Item>& items) {
+  if (items.empty()) return false;
+  const size_t first = runs_.size();
+  for (const WorkList::Item& item : items) {
+    runs_.push_back(std::make_unique<JobRun>(item, options_.timing, apparatus_.deterministic_time));
     assess(*runs_.back());
   }
-  std::vector<JobRun*> as_given;
-  for (const auto& run : runs_) as_given.push_back(run.get());
-  // Most to save first; ties by key. What nothing serves comes last.
-  std::stable_sort(runs_.begin(), runs_.end(), [&](const auto& a, const auto& b) {
+  std::stable_sort(runs_.begin() + static_cast<std::ptrdiff_t>(first), runs_.end(), [&](const auto& a, const auto& b) {
     const double saves_a = a->search ? worth(*a, 0) : -1, saves_b = b->search ? worth(*b, 0) : -1;
-    return saves_a != saves_b ? saves_a > saves_b : a->job.request.key() < b->job.request.key();
+    return saves_a != saves_b ? saves_a > saves_b : a->item.job.request.key() < b->item.job.request.key();
   });
-  while (JobRun* run = choose(false, {})) take_turn(*run);
-  std::vector<JobResult> results;
-  for (JobRun* run : as_given) {
-    if (!run->ended) {
-      abandon(*run, stopped() ? JobStatus::stopped : JobStatus::out_of_time);
-      conclude(*run);
-    }
-    results.push_back(std::move(run->result));
-  }
-  return results;
+  for (size_t i = 0; i < items.size(); ++i) runs_[first + i]->number = items[i].number;
+  return true;
 }
 
 bool Engine::has_budget() const {
@@ -97,7 +114,7 @@ void Engine::wait_for(std::string step) {
 }
 
 void Engine::assess(JobRun& run) {
-  const Request& request = run.job.request;
+  const Request& request = run.item.job.request;
   try {
     run.result.roofline_seconds = roofline_seconds(request, apparatus_.target, apparatus_.figures);
     Candidates candidates = catalogue_.candidates(request, apparatus_.target, apparatus_.figures);
@@ -121,7 +138,7 @@ void Engine::fail(JobRun& run, std::string error) {
 // What the next trial is worth behind `trials` of them.
 double Engine::worth(const JobRun& run, size_t trials) const {
   Prospect prospect;
-  prospect.count = run.job.count;
+  prospect.count = run.item.job.count;
   const Trial* best = winner(run.result.trials);
   prospect.seconds = best != nullptr ? best->median : run.first->estimate.seconds;
   prospect.roofline_seconds = run.result.roofline_seconds;
@@ -165,8 +182,12 @@ void Engine::open_turn(JobRun& run) const {
   }
 }
 
+size_t Engine::open_runs() const {
+  return static_cast<size_t>(std::count_if(runs_.begin(), runs_.end(), [](const auto& run) { return !run->ended; }));
+}
+
 bool Engine::is_last() const {
-  return std::count_if(runs_.begin(), runs_.end(), [](const auto& run) { return !run->ended; }) == 1;
+  return open_runs() == 1 && list_.waiting() == 0;
 }
 
 void Engine::take_turn(JobRun& run) {
@@ -219,26 +240,27 @@ void Engine::abandon(JobRun& run, JobStatus status) {
   run.ready.clear();
 }
 
+// The last of every run: what is known of it goes to the list.
 void Engine::conclude(JobRun& run) {
   finish_survivors(run);
   for (const Specimen& specimen : run.racing) laboratory_.discard(specimen.id);
   if (run.trusted) laboratory_.discard(run.trusted->id);
   if (const Trial* best = winner(run.result.trials)) run.result.best = *best;
   if (const Trial* first = run.first_trial(); first != nullptr && run.result.fallback) run.result.heuristic = *first;
+  list_.deliver(run.item, run.result);
 }
 
 void Engine::report(const JobRun& run, const Trial* last) {
   if (!callbacks_.progress) return;
   Progress progress;
-  progress.jobs = runs_.size();
-  for (size_t i = 0; i < runs_.size(); ++i) {
-    const JobRun& each = *runs_[i];
-    if (&each == &run) progress.job = i;
-    const size_t tried = each.result.trials.size();
+  progress.job = run.number;
+  progress.jobs = list_.size();
+  for (const auto& each : runs_) {
+    const size_t tried = each->result.trials.size();
     progress.all_candidates += tried;
-    progress.all_planned += each.ended || !each.search ? tried : std::max(tried, each.search->planned());
+    progress.all_planned += each->ended || !each->search ? tried : std::max(tried, each->search->planned());
   }
-  progress.request = run.job.request.key();
+  progress.request = run.item.job.request.key();
   progress.candidates = run.result.trials.size();
   progress.planned = run.search ? run.search->planned() : 0;
   progress.elapsed = reported_ = elapsed();
@@ -292,6 +314,9 @@ bool Engine::feed_ahead(JobRun& run) {
     open_turn(run);
     return feed(run);
   }
+  // A job more only when the compilers have all of this one, so that sessions which share the list end together.
+  const bool has_all = has_room(run) || run.submitted >= run.allowed;
+  if (has_all && open_runs() == 1 && at_work() < laboratory_.compile_lanes()) admit(list_.take());
   std::vector<const JobRun*> served{&run};
   while (at_work() < laboratory_.compile_lanes()) {
     JobRun* next = choose(true, served);
@@ -303,7 +328,7 @@ bool Engine::feed_ahead(JobRun& run) {
 }
 
 std::optional<std::string> Engine::make_program(const JobRun& run, Specimen& specimen) const {
-  const Request& request = run.job.request;
+  const Request& request = run.item.job.request;
   Trial& draft = specimen.draft;
   draft = begin_trial(apparatus_, catalogue_, request, std::move(draft.choice));
   try {
@@ -330,7 +355,8 @@ bool Engine::propose(JobRun& run, const Choice& choice) {
   }
   const Trial& draft = specimen.draft;
   if (callbacks_.known) {
-    std::optional<Trial> known = callbacks_.known(run.job.request, choice, draft.algorithm_digest, draft.source_digest);
+    std::optional<Trial> known =
+        callbacks_.known(run.item.job.request, choice, draft.algorithm_digest, draft.source_digest);
     if (known) {
       known->estimate = draft.estimate;  // this library's, not stored
       finish(run, std::move(*known), false);
@@ -351,8 +377,8 @@ bool Engine::propose(JobRun& run, const Choice& choice) {
 void Engine::submit_trusted(JobRun& run) {
   if (run.trusted_state != JobRun::Trusted::not_submitted) return;
   run.trusted_state = JobRun::Trusted::compiled;
-  if (!laboratory_.needs_trusted(run.job.request)) return;
-  const Request& request = run.job.request;
+  if (!laboratory_.needs_trusted(run.item.job.request)) return;
+  const Request& request = run.item.job.request;
   Specimen& specimen = run.trusted.emplace();
   specimen.id = next_id_++;
   specimen.draft.choice.algorithm = catalogue_.trusted(request.operation).name();

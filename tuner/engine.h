@@ -16,13 +16,13 @@ namespace kiln::tuner {
 class Engine {
  public:
   Engine(const Catalogue& catalogue, Laboratory& laboratory, const Apparatus& apparatus, const SessionOptions& options,
-         const SessionCallbacks& callbacks, Quarantine& quarantine, const std::atomic<bool>& stop);
+         const SessionCallbacks& callbacks, Quarantine& quarantine, const std::atomic<bool>& stop, WorkList& list);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// As Session::run().
-  std::vector<JobResult> run(const std::vector<Job>& jobs);
+  /// As Session::run(). To be called once.
+  void run();
 
  private:
   // Time.
@@ -35,10 +35,12 @@ class Engine {
   void wait_for(std::string step);
 
   // The life of a job.
+  bool admit(const std::vector<WorkList::Item>& items);
   void assess(JobRun& run);
   JobRun* choose(bool ahead, const std::vector<const JobRun*>& but);
   double worth(const JobRun& run, size_t trials) const;
   void open_turn(JobRun& run) const;
+  size_t open_runs() const;
   bool is_last() const;
   void take_turn(JobRun& run);
   bool step(JobRun& run);
@@ -80,10 +82,11 @@ class Engine {
   Quarantine& quarantine_;
   const std::atomic<bool>& stop_;
   const Apparatus& apparatus_;
+  WorkList& list_;
   std::function<double()> clock_;
   double started_ = 0;
 
-  std::vector<std::unique_ptr<JobRun>> runs_;  // in the order of expected time saved
+  std::vector<std::unique_ptr<JobRun>> runs_;  // as they were taken; of those at once, by expected time saved
   JobRun* current_ = nullptr;                  // whose turn it is
   JobRun* on_device_ = nullptr;                // whose operands the laboratory holds
   size_t finished_trials_ = 0;

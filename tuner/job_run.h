@@ -7,12 +7,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kiln/tuner/laboratory.h"
 #include "kiln/tuner/search.h"
 #include "kiln/tuner/session.h"
 #include "kiln/tuner/timing.h"
+#include "kiln/tuner/work_list.h"
 
 namespace kiln::tuner {
 
@@ -30,13 +32,14 @@ inline std::string name_of(const Specimen& specimen) {
 }
 
 struct JobRun {
-  JobRun(const Job& tuned, const TimingOptions& timing, bool deterministic_time)
-      : job(tuned), race(timing, deterministic_time) {
-    result.request = job.request;
-    result.count = job.count;
+  JobRun(WorkList::Item taken, const TimingOptions& timing, bool deterministic_time)
+      : item(std::move(taken)), race(timing, deterministic_time) {
+    result.request = item.job.request;
+    result.count = item.job.count;
   }
 
-  Job job;
+  WorkList::Item item;
+  size_t number = 0;  ///< In the order of tuning, from 0.
   JobResult result;
   std::unique_ptr<Search> search;  ///< Null if nothing can serve the request.
   /// What is tried first: the default choice, or the best user template where nothing else serves. Nothing if nothing

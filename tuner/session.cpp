@@ -6,6 +6,7 @@
 
 #include "engine.h"
 #include "kiln/generator/roofline.h"
+#include "kiln/tuner/work_list.h"
 
 namespace kiln::tuner {
 
@@ -13,10 +14,16 @@ Session::Session(const Catalogue& catalogue, Laboratory& laboratory, SessionOpti
     : catalogue_(catalogue), laboratory_(laboratory), options_(std::move(options)), callbacks_(std::move(callbacks)) {}
 
 std::vector<JobResult> Session::run(const std::vector<Job>& jobs) {
+  WorkList list(jobs);
+  run(list);
+  return list.take_results();
+}
+
+void Session::run(WorkList& list) {
   Apparatus apparatus = laboratory_.apparatus();
   if (options_.calibration) apparatus.figures.calibration = *options_.calibration;
-  Engine engine(catalogue_, laboratory_, apparatus, options_, callbacks_, quarantine_, stop_);
-  return engine.run(jobs);
+  Engine engine(catalogue_, laboratory_, apparatus, options_, callbacks_, quarantine_, stop_, list);
+  engine.run();
 }
 
 double worth_of(const Prospect& prospect) {

@@ -226,9 +226,16 @@ Answer WorkerPool::measure(const Message& message, double limit_seconds) {
 
 std::optional<Failure> WorkerPool::open_measurer() {
   if (measurer_) return std::nullopt;
-  measurer_ = start_worker();
-  const Answer answer = measure(open_command(), options_.open_limit);
-  if (std::optional<Failure> failure = failure_of(answer)) return failure;
+  const auto open = [&] {
+    measurer_ = start_worker();
+    return measure(open_command(), options_.open_limit);
+  };
+  Answer answer = open();
+  if (deserves_retry(failure_of(answer)) && may_go_on()) answer = open();
+  if (std::optional<Failure> failure = failure_of(answer)) {
+    if (!deserves_retry(failure) || !may_go_on()) return failure;
+    throw Error(ErrorCode::driver_error, fmt::format("the device cannot be opened any more: {}", failure->error));
+  }
   const device::DeviceInfo info = device_info_from(answer.message.fields.at("device"));
   if (info.id() != apparatus_.device.id()) {
     throw Error(ErrorCode::driver_error,

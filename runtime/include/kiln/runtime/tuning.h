@@ -12,6 +12,7 @@
 #include "kiln/generator/catalogue.h"
 #include "kiln/tuner/laboratory.h"
 #include "kiln/tuner/session.h"
+#include "kiln/tuner/work_list.h"
 
 namespace kiln {
 
@@ -32,6 +33,13 @@ class Tuning {
   /// laboratory throws; everything finished until then is stored.
   std::vector<tuner::JobResult> run(const std::vector<tuner::Job>& jobs);
 
+  /// Tunes jobs of a list that it shares with others on equal devices, each in a thread of its own and over the same
+  /// database: see tuner::Session::run(). The results of the list are of this run alone: consider_stored().
+  void run(tuner::WorkList& list);
+
+  /// Makes the best of a job the best that the database holds for it now.
+  void consider_stored(tuner::JobResult& result) const;
+
   /// Makes run() return after the trial at work. Callable from any thread and from a signal handler.
   void stop() { session_.stop(); }
 
@@ -42,7 +50,6 @@ class Tuning {
   size_t reused() const { return reused_; }
 
  private:
-  void consider_stored(tuner::JobResult& result);
   bool was_let_go(const tuner::Trial& trial);
   std::optional<tuner::Trial> known(const Request& request, const Choice& choice, const std::string& algorithm_digest,
                                     const std::string& source_digest);

@@ -39,13 +39,13 @@ struct SessionOptions {
 /// Where the session stands; given to the progress callback after every trial, at the start of every turn of a request,
 /// and every second in between.
 struct Progress {
-  size_t job = 0;  ///< Number of the request at work in the order of tuning, from 0.
-  size_t jobs = 0;
+  size_t job = 0;             ///< Number of the request at work in the order of tuning, from 0.
+  size_t jobs = 0;            ///< Of the whole list, also those of other sessions.
   std::string request;        ///< Its key.
   size_t candidates = 0;      ///< Finished of this request.
   size_t planned = 0;         ///< Candidates of this request, if no more of them fail.
-  size_t all_candidates = 0;  ///< Finished of all requests.
-  size_t all_planned = 0;     ///< Of all requests, likewise.
+  size_t all_candidates = 0;  ///< Finished of all requests that this session has taken.
+  size_t all_planned = 0;     ///< Of these requests, likewise.
   double elapsed = 0;         ///< Seconds since the session started.
   /// Estimated seconds to go, at most what is left of the budget; nothing before the first trial.
   std::optional<double> remaining{};
@@ -89,6 +89,8 @@ struct JobResult {
   std::vector<Refusal> refused;  ///< Algorithms of the operation that cannot serve the request, and why.
 };
 
+class WorkList;
+
 /// Tunes requests, compiling ahead while the device measures. Requests should be distinct.
 ///
 /// Single use. Not thread-safe but for stop(). `catalogue` and `laboratory` must outlive it.
@@ -106,6 +108,11 @@ class Session {
   /// trials tries as many again in its turn. Throws what the laboratory and the sink throw; everything finished until
   /// then is in the sink.
   std::vector<JobResult> run(const std::vector<Job>& jobs);
+
+  /// Tunes jobs of a list that sessions on equal devices share, each in a thread of its own, until the list has a
+  /// result for every job. As above, but in the order of the list; with a budget, no job gets a second turn while
+  /// there is one that no session has begun. If it throws, the other sessions get what it left.
+  void run(WorkList& list);
 
   /// Makes run() return after the trial at work, which is cut off if it takes more than two seconds longer. Callable
   /// from any thread and from a signal handler.
