@@ -19,12 +19,14 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& text) {
   throw Error(ErrorCode::invalid_argument, fmt::format("--device {} is not a device", text),
-              "write an ordinal (0), a driver (cuda, emulator) or both (cuda:1); `kiln devices` lists them");
+              "write an ordinal (0), a driver (cuda, emulator) or both (cuda:1); for several devices all, or ordinals "
+              "with commas (0,2); `kiln devices` lists them");
 }
 
 struct Parts {
   std::optional<std::string> driver;
-  int ordinal = 0;
+  bool all = false, is_list = false;
+  std::vector<int> ordinals;
 };
 
 int parse_ordinal(const std::string& whole, std::string_view text) {
@@ -35,25 +37,46 @@ int parse_ordinal(const std::string& whole, std::string_view text) {
 }
 
 Parts parse(const std::string& text) {
-  const std::string_view view = text;
-  const size_t colon = view.find(':');
-  const std::string_view head = view.substr(0, colon);
+  std::string_view rest = text;
+  const size_t colon = rest.find(':');
+  const std::string_view head = rest.substr(0, colon);
+  Parts parts;
   if (head == "cuda" || head == "emulator") {
-    Parts parts{std::string(head), 0};
-    if (colon != std::string_view::npos) parts.ordinal = parse_ordinal(text, view.substr(colon + 1));
-    return parts;
+    parts.driver = std::string(head);
+    rest = colon == std::string_view::npos ? "0" : rest.substr(colon + 1);
   }
-  return {std::nullopt, parse_ordinal(text, view)};
+  parts.all = rest == "all";
+  parts.is_list = parts.all || rest.find(',') != std::string_view::npos;
+  while (!parts.all) {
+    const size_t comma = rest.find(',');
+    const int ordinal = parse_ordinal(text, rest.substr(0, comma));
+    if (std::find(parts.ordinals.begin(), parts.ordinals.end(), ordinal) != parts.ordinals.end()) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("--device {} names device {} twice", text, ordinal),
+                  "name each device once");
+    }
+    parts.ordinals.push_back(ordinal);
+    if (comma == std::string_view::npos) break;
+    rest = rest.substr(comma + 1);
+  }
+  return parts;
+}
+
+void add_options(CLI::App& command, DeviceChoice& choice, const std::string& help) {
+  command.add_option("--device", choice.text, help)->type_name("DEVICE");
+  command.add_flag("--verbose", choice.verbose,
+                   "say more of the device: its identity, the driver, and why that driver");
 }
 
 }  // namespace
 
 void DeviceChoice::add_to(CLI::App& command) {
-  command
-      .add_option("--device", text,
-                  "device: an ordinal, cuda, cuda:1, emulator (default: the first GPU, else the emulator)")
-      ->type_name("DEVICE");
-  command.add_flag("--verbose", verbose, "say more of the device: its identity, the driver, and why that driver");
+  add_options(command, *this, "device: an ordinal, cuda, cuda:1, emulator (default: the first GPU, else the emulator)");
+}
+
+void DeviceChoice::add_several_to(CLI::App& command) {
+  add_options(command, *this,
+              "device: an ordinal, cuda, cuda:1, emulator (default: the first GPU, else the emulator); or several at "
+              "once: all, 0,2, cuda:all");
 }
 
 std::string DeviceChoice::heading(const device::DeviceInfo& device, const std::string& driver) const {
@@ -70,7 +93,35 @@ Environment DeviceChoice::environment() const {
 }
 
 int DeviceChoice::ordinal() const {
-  return parse(text).ordinal;
+  const Parts parts = parse(text);
+  if (parts.is_list) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("--device {} is not one device", text),
+                "this command works on one: give its ordinal; `kiln tune` takes several");
+  }
+  return parts.ordinals.front();
+}
+
+bool DeviceChoice::is_list() const {
+  return parse(text).is_list;
+}
+
+std::vector<DeviceChoice> DeviceChoice::each() const {
+  Parts parts = parse(text);
+  if (!parts.is_list) return {*this};
+  const int count = device::Driver::open({environment().driver})->device_count();
+  if (parts.all) {
+    for (int ordinal = 0; ordinal < count; ++ordinal) parts.ordinals.push_back(ordinal);
+  }
+  std::vector<DeviceChoice> choices;
+  for (const int ordinal : parts.ordinals) {
+    if (ordinal >= count) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("--device {}: there is no device {}, the driver has {}", text, ordinal, count),
+                  "`kiln devices` lists them");
+    }
+    choices.push_back({parts.driver ? fmt::format("{}:{}", *parts.driver, ordinal) : std::to_string(ordinal), verbose});
+  }
+  return choices;
 }
 
 std::unique_ptr<tuner::Laboratory> DeviceChoice::laboratory(const checking::CheckOptions& check,
@@ -84,6 +135,7 @@ std::unique_ptr<tuner::Laboratory> DeviceChoice::laboratory(const checking::Chec
   pool.kernels = kernels;
   pool.device = ordinal();
   pool.check = check;
+  pool.compile_lanes = limits.compile_lanes;
   if (limits.run) pool.run_limit = pool.begin_limit = *limits.run;
   if (limits.open) pool.open_limit = std::min(pool.open_limit, *limits.open);
   return tuner::make_worker_pool(std::move(pool));

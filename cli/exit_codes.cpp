@@ -9,7 +9,7 @@ std::span<const ExitMeaning> exit_meanings() {
       {success, "success"},
       {failed_check, "a result was wrong, a layer could not be served, or lines of a pack were refused"},
       {usage, "wrong usage or input: a flag, variable, request, model or pack"},
-      {no_device, "no driver, device, NVRTC or worker"},
+      {no_device, "no driver, device, NVRTC or worker; or a device was lost on the way, and what was measured is kept"},
       {io, "a file or the output could not be read or written"},
       {not_kept, "layers were tuned, and the results could not be kept"},
       {interrupted, "interrupted; what was measured until then is kept"},

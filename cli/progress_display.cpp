@@ -29,6 +29,10 @@ double share(const tuner::Progress& progress) {
   return std::min(static_cast<double>(progress.all_candidates) / static_cast<double>(progress.all_planned), 1.0);
 }
 
+std::string prefix(const std::string& device) {
+  return device.empty() ? "" : fmt::format("device {}: ", device);
+}
+
 }  // namespace
 
 std::string progress_status(const tuner::Progress& progress) {
@@ -42,29 +46,30 @@ std::string progress_status(const tuner::Progress& progress) {
   return text;
 }
 
-std::string progress_bar(const tuner::Progress& progress) {
+std::string progress_bar(const tuner::Progress& progress, const std::string& device) {
   const auto filled = static_cast<size_t>(share(progress) * bar_width);
-  return fmt::format("[{}{}] {}", std::string(filled, '#'), std::string(bar_width - filled, '.'),
+  return fmt::format("[{}{}] {}{}", std::string(filled, '#'), std::string(bar_width - filled, '.'), prefix(device),
                      progress_status(progress));
 }
 
-std::string progress_json(const tuner::Progress& progress) {
+std::string progress_json(const tuner::Progress& progress, const std::string& device) {
   const auto number = [](const auto& value) { return value ? nlohmann::ordered_json(*value) : nullptr; };
   const std::optional<double> best =
       progress.best == nullptr ? std::nullopt : std::optional<double>(progress.best->median);
-  return nlohmann::ordered_json{{"layer", progress.job + 1},
-                                {"layers", progress.jobs},
-                                {"request", progress.request},
-                                {"candidates", progress.candidates},
-                                {"planned", progress.planned},
-                                {"all_candidates", progress.all_candidates},
-                                {"all_planned", progress.all_planned},
-                                {"elapsed_seconds", progress.elapsed},
-                                {"remaining_seconds", number(progress.remaining)},
-                                {"best_seconds", number(best)},
-                                {"waiting_for", progress.waiting_for},
-                                {"waiting_seconds", progress.waiting_seconds}}
-      .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  nlohmann::ordered_json line = {{"layer", progress.job + 1},
+                                 {"layers", progress.jobs},
+                                 {"request", progress.request},
+                                 {"candidates", progress.candidates},
+                                 {"planned", progress.planned},
+                                 {"all_candidates", progress.all_candidates},
+                                 {"all_planned", progress.all_planned},
+                                 {"elapsed_seconds", progress.elapsed},
+                                 {"remaining_seconds", number(progress.remaining)},
+                                 {"best_seconds", number(best)},
+                                 {"waiting_for", progress.waiting_for},
+                                 {"waiting_seconds", progress.waiting_seconds}};
+  if (!device.empty()) line["device"] = device;
+  return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 ProgressDisplay::ProgressDisplay(ProgressForm form) : form_(form), terminal_(isatty(STDERR_FILENO) != 0) {}
@@ -73,34 +78,38 @@ ProgressDisplay::~ProgressDisplay() {
   if (bar_drawn_) fmt::print(stderr, "\r\033[K");
 }
 
-void ProgressDisplay::show(const tuner::Progress& progress) {
+void ProgressDisplay::show(const tuner::Progress& progress, const std::string& device) {
   if (form_ == ProgressForm::none) return;
   if (form_ == ProgressForm::json)
-    fmt::print(stderr, "{}\n", progress_json(progress));
+    fmt::print(stderr, "{}\n", progress_json(progress, device));
   else if (terminal_)
-    show_bar(progress);
+    show_bar(progress, device);
   else
-    show_line(progress);
+    show_line(progress, device);
 }
 
-void ProgressDisplay::show_bar(const tuner::Progress& progress) {
-  fmt::print(stderr, "\r\033[K{}", progress_bar(progress));
+void ProgressDisplay::say(const std::string& line) {
+  fmt::print(stderr, "{}{}\n", bar_drawn_ ? "\r\033[K" : "", line);
+}
+
+void ProgressDisplay::show_bar(const tuner::Progress& progress, const std::string& device) {
+  fmt::print(stderr, "\r\033[K{}", progress_bar(progress, device));
   std::fflush(stderr);
   bar_drawn_ = true;
 }
 
-void ProgressDisplay::show_line(const tuner::Progress& progress) {
-  const bool same = progress.request == request_;
+void ProgressDisplay::show_line(const tuner::Progress& progress, const std::string& device) {
+  Line& last = lines_[device];
+  const bool same = progress.request == last.request;
   // A step that begins to take long is named at once.
-  const bool is_news = progress.waiting_seconds >= worth_saying && progress.waiting_for != waiting_for_;
-  if (same && !is_news && progress.elapsed - last_shown_ < line_interval) return;
+  const bool is_news = progress.waiting_seconds >= worth_saying && progress.waiting_for != last.waiting_for;
+  if (same && !is_news && progress.elapsed - last.shown < line_interval) return;
   if (!same)
-    fmt::print(stderr, "layer {}/{}: {}\n", progress.job + 1, progress.jobs, summary(Request::parse(progress.request)));
+    fmt::print(stderr, "{}layer {}/{}: {}\n", prefix(device), progress.job + 1, progress.jobs,
+               summary(Request::parse(progress.request)));
   else
-    fmt::print(stderr, "  {}\n", progress_status(progress));
-  request_ = progress.request;
-  waiting_for_ = progress.waiting_seconds >= worth_saying ? progress.waiting_for : "";
-  last_shown_ = progress.elapsed;
+    fmt::print(stderr, "  {}{}\n", prefix(device), progress_status(progress));
+  last = {progress.request, progress.waiting_seconds >= worth_saying ? progress.waiting_for : "", progress.elapsed};
 }
 
 }  // namespace kiln::cli

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 
 #include "kiln/tuner/session.h"
@@ -11,10 +12,11 @@ namespace kiln::cli {
 
 /// "layer 3/20, candidate 5/16, 40s left, best 12.3 us", and what takes long: "; checking conv_direct TILE=8 for 12s".
 std::string progress_status(const tuner::Progress& progress);
-/// The same behind a bar of the share that is done: "[#####...] layer ...".
-std::string progress_bar(const tuner::Progress& progress);
+/// The same behind a bar of the share that is done: "[#####...] layer ...". `device`: which of several it is about, for
+/// --device: "[#####...] device 2: layer ..."; empty if there is one.
+std::string progress_bar(const tuner::Progress& progress, const std::string& device = {});
 /// The same as a line of JSON (docs/command-line.md).
-std::string progress_json(const tuner::Progress& progress);
+std::string progress_json(const tuner::Progress& progress, const std::string& device = {});
 
 enum class ProgressForm {
   none,
@@ -30,18 +32,26 @@ class ProgressDisplay {
   ProgressDisplay(const ProgressDisplay&) = delete;
   ProgressDisplay& operator=(const ProgressDisplay&) = delete;
 
-  void show(const tuner::Progress& progress);
+  /// `device` as above.
+  void show(const tuner::Progress& progress, const std::string& device);
+  /// A line of its own, in any form.
+  void say(const std::string& line);
 
  private:
-  void show_bar(const tuner::Progress& progress);
-  void show_line(const tuner::Progress& progress);
+  // What the last plain line of a device was about.
+  struct Line {
+    std::string request;
+    std::string waiting_for;  // if it named a step
+    double shown = 0;         // seconds since the start
+  };
+
+  void show_bar(const tuner::Progress& progress, const std::string& device);
+  void show_line(const tuner::Progress& progress, const std::string& device);
 
   ProgressForm form_;
   bool terminal_;
   bool bar_drawn_ = false;
-  std::string request_;      // of the last plain line
-  std::string waiting_for_;  // likewise, if it named a step
-  double last_shown_ = 0;    // seconds since the start
+  std::map<std::string, Line> lines_;  // by device
 };
 
 }  // namespace kiln::cli

@@ -8,16 +8,16 @@ namespace kiln::cli {
 namespace {
 
 // A signal handler can reach nothing else.
-std::atomic<Tuning*> session_at_work = nullptr;
+std::atomic<MachineTuning*> session_at_work = nullptr;
 std::atomic<int> stopped_by = 0;
-static_assert(std::atomic<Tuning*>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+static_assert(std::atomic<MachineTuning*>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
 int code_of(int signal) {
   return signal == SIGTERM ? terminated : interrupted;
 }
 
 extern "C" void stop_session(int signal) {
-  Tuning* const session = session_at_work.load();
+  MachineTuning* const session = session_at_work.load();
   int none = 0;
   const bool first = stopped_by.compare_exchange_strong(none, signal);
   if (first && session != nullptr) {
@@ -43,7 +43,7 @@ StopSignals::~StopSignals() {
   sigaction(SIGTERM, &terminate_, nullptr);
 }
 
-StopSignals::Session::Session(Tuning& session) {
+StopSignals::Session::Session(MachineTuning& session) {
   session_at_work = &session;
 }
 

@@ -4,7 +4,7 @@
 #include <csignal>
 
 #include "exit_codes.h"
-#include "kiln/runtime/tuning.h"
+#include "machine_tuning.h"
 
 namespace kiln::cli {
 
@@ -23,7 +23,7 @@ class StopSignals {
   /// For as long as it lives, a signal stops this session. It must outlive it.
   class Session {
    public:
-    explicit Session(Tuning& session);
+    explicit Session(MachineTuning& session);
     ~Session();
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;

@@ -1,7 +1,9 @@
 // kiln tune: find the best variant of every layer and keep it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -22,6 +24,7 @@
 #include "kiln/runtime/settings.h"
 #include "kiln/runtime/tuning.h"
 #include "kiln/tuner/shard.h"
+#include "machine_tuning.h"
 #include "output.h"
 #include "progress_display.h"
 #include "report/page.h"
@@ -101,27 +104,39 @@ double expected_seconds(const Request& request) {
   return compilation + runs * predicted_seconds(request, 0);  // where nothing serves it, the session says why
 }
 
-// Leaves the jobs of one shard, and gives back the requests of the others.
-std::vector<std::string> keep_shard(std::vector<tuner::Job>& jobs, const tuner::Shard& shard) {
+// `weighed`: what each takes matters, because they are shared out.
+std::vector<tuner::Work> work_of(std::vector<tuner::Job> jobs, bool weighed) {
+  std::vector<tuner::Work> work;
+  for (tuner::Job& job : jobs) {
+    const double seconds = weighed ? expected_seconds(job.request) : 0;
+    work.push_back({std::move(job), seconds});
+  }
+  return work;
+}
+
+// Leaves what belongs to one shard, and gives back the requests of the others.
+std::vector<std::string> keep_shard(std::vector<tuner::Work>& work, const tuner::Shard& shard) {
   std::vector<tuner::Load> loads;
-  for (const tuner::Job& job : jobs) loads.push_back({job.request.key(), expected_seconds(job.request)});
+  for (const tuner::Work& each : work) loads.push_back({each.job.request.key(), each.seconds});
   const std::vector<uint64_t> shards = tuner::shards_of(loads, shard.count);
-  std::vector<tuner::Job> kept;
+  std::vector<tuner::Work> kept;
   std::vector<std::string> left_out;
-  for (size_t i = 0; i < jobs.size(); ++i) {
+  for (size_t i = 0; i < work.size(); ++i) {
     if (shards[i] == shard.index) {
-      kept.push_back(std::move(jobs[i]));
+      kept.push_back(std::move(work[i]));
     } else {
       left_out.push_back(loads[i].key);
     }
   }
-  jobs = std::move(kept);
+  work = std::move(kept);
   return left_out;
 }
 
-bool was_stopped(const std::vector<tuner::JobResult>& results) {
-  for (const tuner::JobResult& result : results) {
-    if (result.status == tuner::JobStatus::stopped) return true;
+bool was_stopped(const std::vector<CardResults>& cards) {
+  for (const CardResults& card : cards) {
+    for (const tuner::JobResult& result : card.results) {
+      if (result.status == tuner::JobStatus::stopped) return true;
+    }
   }
   return false;
 }
@@ -147,6 +162,63 @@ std::string command_line(const TuneOptions& options) {
   return text;
 }
 
+// What one command tuned.
+struct Tuned {
+  std::vector<CardResults> cards;
+  std::vector<LostDevice> lost;
+  std::string database;  // in words
+  std::vector<std::string> left_out;
+};
+
+// A report for each kind of card. Layers are numbered through.
+std::vector<TuneReport> reports_of(const TuneOptions& options, const Tuned& tuned,
+                                   const std::vector<NotCovered>& not_covered) {
+  std::vector<TuneReport> reports;
+  size_t first_layer = 1;
+  for (const CardResults& card : tuned.cards) {
+    reports.push_back({card.apparatus, card.results, not_covered, tuned.database, card.reused, options.input.text,
+                       command_line(options), cache::format_utc(cache::utc_now_ms()), card.calibration,
+                       options.device.is_list() ? card.devices : std::vector<std::string>{}, first_layer});
+    first_layer += card.results.size();
+  }
+  return reports;
+}
+
+void print_as_json(const TuneOptions& options, const Tuned& tuned, const std::vector<TuneReport>& reports) {
+  nlohmann::ordered_json json;
+  if (options.device.is_list()) {
+    json["cards"] = nlohmann::ordered_json::array();
+    for (const TuneReport& report : reports) json["cards"].push_back(json_of(report));
+  } else {
+    json = json_of(reports.front());
+  }
+  json["lost"] = nlohmann::ordered_json::array();
+  for (const LostDevice& device : tuned.lost) {
+    json["lost"].push_back({{"device", device.device}, {"error", device.error}});
+  }
+  if (!options.shard.empty()) json["shard"] = {{"part", options.shard}, {"left_out", tuned.left_out}};
+  print_json(json);
+}
+
+void print_as_tables(const TuneOptions& options, const Tuned& tuned, const std::vector<TuneReport>& reports) {
+  for (const TuneReport& report : reports) {
+    if (&report != &reports.front()) fmt::print("\n");
+    fmt::print("{}", options.device.heading(report.apparatus.device, report.apparatus.driver_description));
+    if (!report.devices.empty()) {
+      fmt::print("{} {}\n", report.devices.size() == 1 ? "device" : "devices", fmt::join(report.devices, ", "));
+    }
+    fmt::print("{}", print_table(report, options.output));
+  }
+  for (const LostDevice& device : tuned.lost) {
+    fmt::print("device {} was lost, what it had measured is kept: {}\n", device.device, device.error);
+  }
+  if (!options.shard.empty()) {
+    const size_t layers = reports.front().results.size();
+    fmt::print("shard {}: {} of {} layers; the rest is left to the other shards\n", options.shard, layers,
+               layers + tuned.left_out.size());
+  }
+}
+
 int tune(const TuneOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
@@ -157,8 +229,9 @@ int tune(const TuneOptions& options) {
       options.shard.empty() ? std::nullopt : std::optional(tuner::Shard::parse(options.shard));
   const std::string named = options.database_folder.empty() ? options.database : database_in_folder(options, shard);
   Workload workload = read_workload(options.input);
-  std::vector<std::string> left_out;
-  if (shard) left_out = keep_shard(workload.jobs, *shard);
+  std::vector<tuner::Work> work = work_of(std::move(workload.jobs), shard || options.device.is_list());
+  Tuned tuned;
+  if (shard) tuned.left_out = keep_shard(work, *shard);
   const Environment environment = options.device.environment();
   const Catalogue catalogue = catalogue_of(environment);
   (void)session_options(options, 0);  // what is wrong with them is said before anything is begun
@@ -166,49 +239,31 @@ int tune(const TuneOptions& options) {
   cache::Database database = open_database(named, environment);
   DeviceChoice::Limits limits{.run = options.run_limit};
   if (options.budget > 0) limits.open = options.budget;
-  const std::unique_ptr<tuner::Laboratory> laboratory =
-      options.device.laboratory({}, kernel_store(std::nullopt, environment), limits);
-
-  std::vector<tuner::JobResult> results;
-  size_t reused = 0;
-  std::optional<Calibration> calibration;
+  MachineTuning tuning(options.device.each(), kernel_store(std::nullopt, environment), limits);
   {
     ProgressDisplay display(options.progress);
-    Tuning tuning(catalogue, *laboratory, database, session_options(options, spent()),
-                  [&](const tuner::Progress& progress) { display.show(progress); });
+    tuning.prepare(catalogue, database, session_options(options, spent()), work, display);
     const StopSignals::Session reached(tuning);
-    results = tuning.run(workload.jobs);
-    reused = tuning.reused();
-    calibration = tuning.calibration();
+    tuning.run();
   }
-  const TuneReport report{laboratory->apparatus(),
-                          results,
-                          workload.not_covered,
-                          where(database),
-                          reused,
-                          options.input.text,
-                          command_line(options),
-                          cache::format_utc(cache::utc_now_ms()),
-                          calibration};
+  tuned.cards = tuning.take_results();
+  tuned.lost = tuning.lost();
+  tuned.database = where(database);
+  const std::vector<TuneReport> reports = reports_of(options, tuned, workload.not_covered);
   if (options.output.json) {
-    nlohmann::ordered_json json = json_of(report);
-    if (shard) json["shard"] = {{"part", options.shard}, {"left_out", left_out}};
-    print_json(json);
+    print_as_json(options, tuned, reports);
   } else {
-    fmt::print("{}", options.device.heading(report.apparatus.device, report.apparatus.driver_description) +
-                         print_table(report, options.output));
-    if (shard) {
-      fmt::print("shard {}: {} of {} layers; the rest is left to the other shards\n", options.shard,
-                 workload.jobs.size(), workload.jobs.size() + left_out.size());
-    }
+    print_as_tables(options, tuned, reports);
   }
   if (page) {
-    page->write(print_page(report));
+    page->write(print_page(reports));
     page->publish();
   }
   if (database.storage() != cache::Storage::file && !keeps_nothing(named, environment)) return not_kept;
-  if (was_stopped(results)) return signals.code();
-  return all_served(results) ? success : failed_check;
+  if (was_stopped(tuned.cards)) return signals.code();
+  if (!tuned.lost.empty()) return no_device;
+  const auto is_served = [](const CardResults& card) { return all_served(card.results); };
+  return std::all_of(tuned.cards.begin(), tuned.cards.end(), is_served) ? success : failed_check;
 }
 
 }  // namespace
@@ -217,7 +272,7 @@ void add_tune(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<TuneOptions>();
   CLI::App* command = app.add_subcommand("tune", "check and time variants of every layer, and keep the results");
   options->input.add_to(*command);
-  options->device.add_to(*command);
+  options->device.add_several_to(*command);
   add_database_option(*command, options->database);
   command
       ->add_option("--db-dir", options->database_folder,

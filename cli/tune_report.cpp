@@ -276,6 +276,7 @@ nlohmann::ordered_json json_of(const TuneReport& report) {
                                  {"layers", nlohmann::ordered_json::array()},
                                  {"not_covered", not_covered_json(report.not_covered)}};
   for (const tuner::JobResult& result : report.results) json["layers"].push_back(json_of(result, report.apparatus));
+  if (!report.devices.empty()) json["devices"] = report.devices;
   const Totals totals = totals_of(report.results);
   json["totals"] = {{"best_seconds", totals.best},
                     {"default_seconds", totals.heuristic},

@@ -1,6 +1,7 @@
 // What `kiln tune` says in the end: a table, or JSON.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +26,8 @@ struct TuneReport {
   std::string created;   ///< When the session ended, UTC.
   /// What predictions were drawn from: as Tuning::calibration().
   std::optional<Calibration> calibration{};
+  std::vector<std::string> devices{};  ///< Where several may share the layers: those that did, for --device.
+  size_t first_layer = 1;              ///< Number of its first layer on a page.
 };
 
 std::string print_table(const TuneReport& report, const Output& output);

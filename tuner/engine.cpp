@@ -54,7 +54,7 @@ Engine::~Engine() {
   for (const auto& run : runs_) {
     if (!run->ended) unfinished.push_back(run->item);
   }
-  list_.leave(std::move(unfinished));
+  list_.leave(unfinished);
 }
 
 void Engine::run() {

@@ -63,7 +63,7 @@ void WorkList::deliver(const Item& item, JobResult result) {
   changed_.notify_all();
 }
 
-void WorkList::leave(std::vector<Item> unfinished) {
+void WorkList::leave(const std::vector<Item>& unfinished) {
   {
     const std::lock_guard lock(mutex_);
     for (const Item& item : unfinished) queue_.push_back(item.number);

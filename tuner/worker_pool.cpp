@@ -224,17 +224,26 @@ Answer WorkerPool::measure(const Message& message, double limit_seconds) {
   return answer;
 }
 
+// The device was there before: if it does not open again, it is lost, and no variant is to blame.
 std::optional<Failure> WorkerPool::open_measurer() {
   if (measurer_) return std::nullopt;
+  Answer answer;
   const auto open = [&] {
     measurer_ = start_worker();
-    return measure(open_command(), options_.open_limit);
+    answer = measure(open_command(), options_.open_limit);
+    return failure_of(answer);
   };
-  Answer answer = open();
-  if (deserves_retry(failure_of(answer)) && may_go_on()) answer = open();
-  if (std::optional<Failure> failure = failure_of(answer)) {
-    if (!deserves_retry(failure) || !may_go_on()) return failure;
-    throw Error(ErrorCode::driver_error, fmt::format("the device cannot be opened any more: {}", failure->error));
+  constexpr const char* lost = "the device cannot be opened any more";
+  try {
+    std::optional<Failure> failure = open();
+    if (deserves_retry(failure) && may_go_on()) failure = open();
+    if (deserves_retry(failure) && may_go_on()) {
+      throw Error(ErrorCode::driver_error, fmt::format("{}: {}", lost, failure->error));
+    }
+    if (failure) return failure;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid_argument) throw;  // there is no device of this number now
+    throw Error(ErrorCode::driver_error, fmt::format("{}: {}", lost, error.message()), error.hint());
   }
   const device::DeviceInfo info = device_info_from(answer.message.fields.at("device"));
   if (info.id() != apparatus_.device.id()) {

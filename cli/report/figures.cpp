@@ -36,7 +36,7 @@ std::vector<Layer> layers_of(const TuneReport& report) {
     const std::optional<LayerTimes> times = times_of(result);
     if (!times || !(times->best > 0)) continue;
     const auto count = static_cast<double>(result.count);
-    layers.push_back({i + 1, &result, *times, count * times->best, count * times->heuristic});
+    layers.push_back({report.first_layer + i, &result, *times, count * times->best, count * times->heuristic});
   }
   return layers;
 }

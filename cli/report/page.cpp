@@ -119,7 +119,7 @@ std::string overview(const TuneReport& report) {
       "class=\"number\">gain</th><th "
       "class=\"number\">of roofline</th><th>time</th></tr></thead>\n<tbody>\n";
   const double sum = totals_of(report.results).best;
-  for (size_t i = 0; i < report.results.size(); ++i) text += layer_row(report.results[i], i + 1, sum);
+  for (size_t i = 0; i < report.results.size(); ++i) text += layer_row(report.results[i], report.first_layer + i, sum);
   return text + "</tbody>\n</table>\n</section>\n";
 }
 
@@ -171,11 +171,17 @@ std::string provenance(const TuneReport& report) {
 
 }  // namespace
 
-std::string print_page(const TuneReport& report) {
-  std::string text =
-      head(report) + "<body>\n" + header(report) + "<main>\n" + tiles(report) + figures(report) + overview(report);
-  for (size_t i = 0; i < report.results.size(); ++i) text += layer_section(report.results[i], i + 1);
-  return text + not_covered(report) + provenance(report) + "</main>\n</body>\n</html>\n";
+std::string print_page(const std::vector<TuneReport>& reports) {
+  std::string text = head(reports.front()) + "<body>\n" + header(reports.front()) + "<main>\n";
+  for (const TuneReport& report : reports) {
+    if (&report != &reports.front()) text += header(report);
+    text += tiles(report) + figures(report) + overview(report);
+    for (size_t i = 0; i < report.results.size(); ++i) {
+      text += layer_section(report.results[i], report.first_layer + i);
+    }
+    text += not_covered(report) + provenance(report);
+  }
+  return text + "</main>\n</body>\n</html>\n";
 }
 
 }  // namespace kiln::cli

@@ -2,13 +2,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tune_report.h"
 
 namespace kiln::cli {
 
-/// The whole page: HTML with its style and charts inside, no script, and nothing that is fetched (its content security
-/// policy forbids it). Every text from outside is escaped.
-std::string print_page(const TuneReport& report);
+/// The whole page, of a report for each kind of card: HTML with its style and charts inside, no script, and nothing
+/// that is fetched (its content security policy forbids it). Every text from outside is escaped.
+std::string print_page(const std::vector<TuneReport>& reports);
 
 }  // namespace kiln::cli

@@ -55,9 +55,11 @@ class ReportPage : public testing::Test {
     not_covered_ = {{hostile, {hostile, "second"}, hostile}};
   }
 
-  std::string page() const {
-    return print_page({apparatus_, results_, not_covered_, hostile, 1, hostile, hostile, "2026-11-20T10:00:00.000Z"});
+  TuneReport report() const {
+    return {apparatus_, results_, not_covered_, hostile, 1, hostile, hostile, "2026-11-20T10:00:00.000Z"};
   }
+
+  std::string page() const { return print_page({report()}); }
 
   tuner::Apparatus apparatus_;
   std::vector<tuner::JobResult> results_;

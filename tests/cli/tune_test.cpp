@@ -1,5 +1,6 @@
 // The main path: tune, stop, go on, use.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -302,6 +303,37 @@ TEST_F(TuneTest, ShardsKeepDatabasesOfTheirOwnAndAMergeTakesTheFolder) {
   const Outcome run = kiln({"run", path("requests.txt"), "--db", path("fleet/merged.db")});
   EXPECT_THAT(run.out, Not(HasSubstr("estimate"))) << "every layer has been tuned";
   EXPECT_THAT(tune_shard("0/2"), HasSubstr("2 candidates tried, 2 of them known from before"));
+}
+
+TEST_F(TuneTest, AShardThatRunsAgainDoesOnlyWhatIsMissingThoughLayersWereAdded) {
+  std::string model;
+  for (int rows = 1; rows <= 12; ++rows) model += fmt::format("softmax_forward x=f32:{}x100\n", rows);
+  const auto tune_shard = [&](const std::string& shard) {
+    const Outcome outcome = kiln({"tune", write("model.txt", model), "--db-dir", path("fleet"), "--shard", shard,
+                                  "--candidates", "1", "--json", "--quiet"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out)["layers"];
+  };
+  const std::array<std::string, 3> shards = {"0/3", "1/3", "2/3"};
+  std::map<std::string, std::string> shard_of;
+  for (const std::string& shard : shards) {
+    for (const auto& layer : tune_shard(shard)) shard_of[layer["request"]] = shard;
+  }
+  ASSERT_EQ(shard_of.size(), 12u);
+  model = "pool_forward x=f32:1x16x14x14 mode=max window=2 stride=2\n" + model + "softmax_forward x=f32:70x100\n";
+  size_t stayed = 0, fresh = 0;
+  for (const std::string& shard : shards) {
+    for (const auto& layer : tune_shard(shard)) {
+      const bool is_known = layer["trials"][0]["compile_seconds"].is_null();
+      const auto before = shard_of.find(layer["request"]);
+      const bool is_here = before != shard_of.end() && before->second == shard;
+      EXPECT_EQ(is_known, is_here) << layer["request"];
+      stayed += is_here ? 1 : 0;
+      fresh += is_known ? 0 : 1;
+    }
+  }
+  EXPECT_EQ(stayed + fresh, 14u);
+  EXPECT_GE(stayed, 10u) << "nearly all layers stay in their shard";
 }
 
 TEST_F(TuneTest, AFileThatCannotBeReadKeepsNoOtherOutOfAMerge) {

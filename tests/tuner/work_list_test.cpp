@@ -78,7 +78,8 @@ TEST(WorkList, GivesResultsInTheOrderGivenAndSaysWhyThereIsNone) {
 class SharedWork : public testing::Test {
  protected:
   // How often each request's trials came out, by device; what a session threw is in `thrown`.
-  void run(WorkList& list, std::vector<fakes::FakeLaboratory*> laboratories, double budget = std::numeric_limits<double>::infinity()) {
+  void run(WorkList& list, std::vector<fakes::FakeLaboratory*> laboratories,
+           double budget = std::numeric_limits<double>::infinity()) {
     std::vector<std::thread> threads;
     for (fakes::FakeLaboratory* laboratory : laboratories) {
       threads.emplace_back([&, laboratory] {

@@ -44,7 +44,7 @@ class WorkList {
   bool wait(double seconds);
   void deliver(const Item& item, JobResult result);
   /// A session is over. `unfinished`: what it took and has not delivered.
-  void leave(std::vector<Item> unfinished);
+  void leave(const std::vector<Item>& unfinished);
 
   /// All jobs, in the order given.
   std::vector<Job> jobs() const;
