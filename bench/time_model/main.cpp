@@ -1,0 +1,232 @@
+// How well the time model of timing/ ranks and times kernels that others have measured: docs/time-model.md.
+//
+// Method: rows of each table, spread evenly over its measured times, are compiled by NVRTC, disassembled, and timed by
+// the model. Nothing is fitted here. Rows that are marked odd (see tables.h) are judged with and without.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "kiln/base/digest.h"
+#include "kiln/base/environment.h"
+#include "kiln/base/error.h"
+#include "kiln/base/parallel.h"
+#include "kiln/device/nvrtc.h"
+#include "kiln/store/file_store.h"
+#include "kiln/timing/disassembler.h"
+#include "kiln/timing/time_model.h"
+#include "statistics.h"
+#include "tables.h"
+
+namespace {
+
+struct Options {
+  std::string folder;
+  std::vector<std::string> tables;
+  size_t rows = 48;
+  size_t worst = 6;
+  uint64_t instructions = 3'000'000;
+  std::string store;
+  std::string nvdisasm;
+  std::string card;
+  bool every = false;
+};
+
+struct Timed {
+  kiln::bench::Row row;
+  kiln::timing::ModelledTime time;
+  std::string failure;
+
+  double ratio() const { return time.seconds * 1e3 / row.milliseconds; }
+};
+
+class Bench {
+ public:
+  explicit Bench(const Options& options)
+      : options_(options),
+        nvrtc_(kiln::device::Nvrtc::open({kiln::Environment::read().nvrtc})),
+        disassembler_(disassembler_options(options)) {
+    if (!options.store.empty()) cubins_.emplace(store_options(options, "cubins"));
+  }
+
+  void judge(const kiln::bench::Table& table) {
+    const std::vector<kiln::bench::Row> rows = sample(kiln::bench::read_rows(table, options_.folder));
+    std::vector<Timed> timed(rows.size());
+    issued_ = 0;
+    nanoseconds_ = 0;
+    kiln::for_each_index(rows.size(), [&](size_t i) {
+      timed[i].row = rows[i];
+      try {
+        timed[i].time = time(table, rows[i]);
+      } catch (const kiln::Error& error) {
+        timed[i].failure = error.what();
+      }
+    });
+    print(table, timed);
+  }
+
+ private:
+  static kiln::store::StoreOptions store_options(const Options& options, const std::string& name) {
+    kiln::store::StoreOptions where;
+    where.folder = options.store + "/" + name;
+    where.limit_bytes = uint64_t{4} << 30;
+    return where;
+  }
+
+  static kiln::timing::DisassemblerOptions disassembler_options(const Options& options) {
+    kiln::timing::DisassemblerOptions result;
+    if (!options.nvdisasm.empty()) result.program = options.nvdisasm;
+    if (!options.store.empty()) result.store_folder = options.store + "/disassembly";
+    return result;
+  }
+
+  // Rows in the order of their times, evenly spread.
+  std::vector<kiln::bench::Row> sample(std::vector<kiln::bench::Row> rows) const {
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const auto& a, const auto& b) { return a.milliseconds < b.milliseconds; });
+    if (options_.rows == 0 || options_.rows >= rows.size()) return rows;
+    std::vector<kiln::bench::Row> taken;
+    for (size_t i = 0; i < options_.rows; ++i)
+      taken.push_back(rows[i * (rows.size() - 1) / std::max<size_t>(1, options_.rows - 1)]);
+    return taken;
+  }
+
+  std::string compile(const kiln::bench::Table& table, const std::string& source) {
+    kiln::device::CompileOptions options;
+    options.arch = table.arch;
+    const auto make = [&] { return nvrtc_->compile(source, table.source, options).cubin; };
+    if (!cubins_) return make();
+    std::string cubin;
+    const auto version = nvrtc_->version();
+    const std::string key =
+        kiln::Digest().add(source).add(table.arch).add(fmt::format("{}.{}", version.major, version.minor)).hex();
+    cubins_->obtain(
+        key, [&](std::string_view stored) { return cubin = stored, true; }, [&] { return cubin = make(); });
+    return cubin;
+  }
+
+  kiln::timing::ModelledTime time(const kiln::bench::Table& table, const kiln::bench::Row& row) {
+    const std::string cubin = compile(table, kiln::bench::source_of(table, row, options_.folder));
+    const auto kernels = kiln::timing::read_cubin(cubin);
+    const auto kernel = std::find_if(kernels.begin(), kernels.end(), [&](const auto& facts) {
+      return facts.name.find(table.kernel) != std::string::npos;
+    });
+    if (kernel == kernels.end())
+      throw kiln::Error(kiln::ErrorCode::invalid_argument,
+                        fmt::format("{} has no kernel {}", table.source, table.kernel));
+    const auto sass = kiln::timing::parse_sass(disassembler_.text_of(cubin), kernel->name);
+    kiln::timing::ModelOptions options;
+    options.instructions = options_.instructions;
+    const auto begin = std::chrono::steady_clock::now();
+    auto result = kiln::timing::model_time(sass, *kernel, table.launch(row), card(table), options);
+    nanoseconds_ += static_cast<uint64_t>((std::chrono::steady_clock::now() - begin).count());
+    issued_ += result.replayed.issued;
+    return result;
+  }
+
+  kiln::timing::Card card(const kiln::bench::Table& table) const {
+    if (options_.card.empty()) return kiln::timing::find_card(table.card);
+    std::ifstream file(options_.card);
+    if (!file) throw kiln::Error(kiln::ErrorCode::io_error, fmt::format("cannot read {}", options_.card));
+    std::ostringstream text;
+    text << file.rdbuf();
+    return kiln::timing::parse_card(options_.card, text.str());
+  }
+
+  static void print_judgement(const char* which, const std::vector<const Timed*>& rows) {
+    if (rows.size() < 2) return;
+    std::vector<kiln::bench::Pair> pairs;
+    for (const Timed* row : rows) pairs.push_back({row->row.milliseconds, row->time.seconds * 1e3});
+    const auto result = kiln::bench::judge(pairs);
+    fmt::print(
+        "  {:<22} {:>4} rows: Spearman {:.3f}, modelled/measured mean {:.2f} spread {:.2f}, favourite {:.0f}%, best of "
+        "16 {:.0f}%\n",
+        which, rows.size(), result.spearman, result.mean, result.spread, 100 * result.favourite,
+        100 * result.best_of_16);
+  }
+
+  void print(const kiln::bench::Table& table, const std::vector<Timed>& timed) const {
+    std::vector<const Timed*> all, even, usual;
+    for (const Timed& row : timed) {
+      if (!row.failure.empty()) {
+        fmt::print("  not timed: {}: {}\n", kiln::bench::to_string(row.row), row.failure);
+        continue;
+      }
+      all.push_back(&row);
+      if (!row.row.odd) usual.push_back(&row);
+    }
+    fmt::print("{} on {}:\n", table.name, table.card);
+    print_judgement("all", all);
+    if (usual.size() != all.size()) print_judgement("without odd rows", usual);
+    for (size_t i = 1; i < usual.size(); i += 2) even.push_back(usual[i]);
+    print_judgement("every other row", even);
+    std::sort(all.begin(), all.end(), [](const Timed* a, const Timed* b) {
+      return std::abs(std::log(a->ratio())) > std::abs(std::log(b->ratio()));
+    });
+    for (size_t i = 0; i < (options_.every ? all.size() : std::min(options_.worst, all.size())); ++i) {
+      const Timed& row = *all[i];
+      fmt::print(
+          "    {:.2f}: measured {:.3f} ms, modelled {:.3f}; {}{}; {} KB of code, {} blocks an SM ({}), {:.1f} waves; "
+          "{}; "
+          "{:.0f}% of misses from DRAM\n",
+          row.ratio(), row.row.milliseconds, row.time.seconds * 1e3, kiln::bench::to_string(row.row),
+          row.row.odd ? " (odd)" : "", row.time.code_bytes / 1024, row.time.occupancy.blocks, row.time.occupancy.limit,
+          row.time.waves, row.time.bound, 100 * row.time.dram_share);
+      for (const std::string& name : row.time.unclassified) fmt::print("      unclassified: {}\n", name);
+      for (const auto& [name, count] : row.time.report.unknown_opcodes)
+        fmt::print("      not executed: {} x{}\n", name, count);
+      if (row.time.report.unknown_addresses != 0)
+        fmt::print("      unknown addresses: {}\n", row.time.report.unknown_addresses);
+    }
+    fmt::print("  {:.1f} million instructions of the longer replays; {:.1f} million a second of all work and thread\n",
+               static_cast<double>(issued_) / 1e6,
+               static_cast<double>(issued_) * 1e3 / static_cast<double>(std::max<uint64_t>(1, nanoseconds_)));
+    std::fflush(stdout);
+  }
+
+  Options options_;
+  std::shared_ptr<const kiln::device::Nvrtc> nvrtc_;
+  kiln::timing::Disassembler disassembler_;
+  std::optional<kiln::store::FileStore> cubins_;
+  std::atomic<uint64_t> issued_{0}, nanoseconds_{0};
+};
+
+int run(const Options& options) {
+  Bench bench(options);
+  for (const kiln::bench::Table& table : kiln::bench::tables()) {
+    const bool wanted = options.tables.empty() ||
+                        std::find(options.tables.begin(), options.tables.end(), table.name) != options.tables.end();
+    if (wanted) bench.judge(table);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Judges modelled times by tables of measured ones");
+  Options options;
+  app.add_option("folder", options.folder, "holds the tables and the sources of their kernels")->required();
+  app.add_option("--table", options.tables, "convolution, convolution_l1 or dedispersion; all if not given");
+  app.add_option("--rows", options.rows, "of each table, spread over the measured times; 0 for all")
+      ->capture_default_str();
+  app.add_option("--worst", options.worst, "rows to print")->capture_default_str();
+  app.add_flag("--every", options.every, "print all rows");
+  app.add_option("--instructions", options.instructions, "to replay of each row")->capture_default_str();
+  app.add_option("--card", options.card, "file of a card, in place of the built-in one");
+  app.add_option("--store", options.store, "folder that keeps compiled and disassembled kernels");
+  app.add_option("--nvdisasm", options.nvdisasm, "the program; searched if not given");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return run(options);
+  } catch (const kiln::Error& error) {
+    fmt::print(stderr, "bench_time_model: {}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,41 @@
+// Tables of times that others have measured, and how to make the kernels that they are of.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kiln/timing/interpret.h"
+
+namespace kiln::bench {
+
+struct Row {
+  std::map<std::string, int> values;  // the parameters
+  double milliseconds = 0;            // median
+  bool odd = false;                   // much faster than its twin that differs in read_only alone, for no known reason
+};
+
+struct Table {
+  std::string name;
+  std::string arch;  // "sm_80"
+  std::string card;
+  std::string file;                            // in the folder of tables
+  std::string source;                          // in the same folder
+  std::string kernel;                          // part of its name
+  std::map<std::string, std::string> defines;  // besides the row's
+  timing::Launch (*launch)(const Row& row) = nullptr;
+};
+
+const std::vector<Table>& tables();
+
+/// The rows that ran. Throws Error(io_error), Error(parse_error).
+std::vector<Row> read_rows(const Table& table, const std::string& folder);
+
+/// The CUDA source of a row.
+std::string source_of(const Table& table, const Row& row, const std::string& folder);
+
+/// "block_size_x=32 ..."
+std::string to_string(const Row& row);
+
+}  // namespace kiln::bench

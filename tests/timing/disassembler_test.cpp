@@ -1,0 +1,60 @@
+#include "kiln/timing/disassembler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "kiln/base/error.h"
+#include "kiln/timing/sass.h"
+#include "support.h"
+
+namespace kiln::timing {
+namespace {
+
+TEST(Disassembler, SaysWhereItLookedAndWhatToInstall) {
+  DisassemblerOptions options;
+  options.program = "/nowhere/nvdisasm";
+  EXPECT_THROW(Disassembler{options}, Error);
+}
+
+// With the program itself, where the machine has it.
+class Nvdisasm : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      DisassemblerOptions options;
+      options.store_folder = testing::TempDir() + "timing_disassembly";
+      std::filesystem::remove_all(options.store_folder);
+      disassembler_.emplace(options);
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+  std::optional<Disassembler> disassembler_;
+};
+
+TEST_F(Nvdisasm, PrintsWhatTheTestsWereWrittenWith) {
+  const std::string cubin = read_data("kernels_sm_80.cubin");
+  const std::string text = disassembler_->text_of(cubin);
+  EXPECT_EQ(disassembler_->text_of(cubin), text) << "from the store";
+  const Sass now = parse_sass(text, "exchange"), then = parse_sass(read_data("kernels_sm_80.sass"), "exchange");
+  ASSERT_EQ(now.instructions.size(), then.instructions.size());
+  for (size_t i = 0; i < now.instructions.size(); ++i) {
+    EXPECT_EQ(now.instructions[i].high, then.instructions[i].high);
+    EXPECT_EQ(now.instructions[i].opcode, then.instructions[i].opcode);
+  }
+}
+
+TEST_F(Nvdisasm, SaysWhatItDoesNotRead) {
+  try {
+    disassembler_->text_of("no cubin");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::compile_failed);
+    EXPECT_THAT(error.what(), testing::HasSubstr("nvdisasm"));
+  }
+}
+
+}  // namespace
+}  // namespace kiln::timing

@@ -1,0 +1,202 @@
+// Programs whose cycles can be counted by hand, on a card of round figures.
+#include "kiln/timing/replay.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kiln/base/error.h"
+#include "kiln/timing/time_model.h"
+#include "support.h"
+
+namespace kiln::timing {
+namespace {
+
+Card round_card() {
+  Card card = find_card("a100");
+  card.l1i_latency = card.l2i_latency = card.l1i_cycles = card.l2i_cycles = 0;  // the code is there at once
+  return card;
+}
+
+ReplayResult run(const Sass& sass, const Card& card, uint32_t warps, uint32_t blocks = 1, uint32_t resident = 1) {
+  const KernelFacts facts = [] {
+    KernelFacts plain = plain_facts();
+    plain.shared_bytes = 16384;
+    return plain;
+  }();
+  Launch launch;
+  launch.block = {warps * 32, 1, 1};
+  launch.grid = {blocks, 1, 1};
+  launch.parameters = std::string(16, '\0');
+  Interpreter interpreter(sass, facts, launch);
+  ReplaySetup setup;
+  setup.blocks = blocks;
+  setup.resident_blocks = resident;
+  setup.l1_bytes = 131072;
+  setup.path = [&](uint32_t n) { return interpreter.run(n); };
+  return replay(sass, card, setup);
+}
+
+// `count` instructions and EXIT.
+Sass repeated(const std::string& instruction, int count, const Control& control) {
+  Code code;
+  for (int i = 0; i < count; ++i) code.add(instruction, control);
+  return code.add("EXIT", stall(1)).sass();
+}
+
+// A warp starts at cycle 1. Each of 100 waits the 4 cycles that the compiler counted; EXIT comes at 401 and takes one.
+TEST(Replay, ADependentChainTakesTheCompilersStalls) {
+  EXPECT_EQ(run(repeated("FFMA R2, R2, R4, R5", 100, stall(4)), round_card(), 1).cycles, 402U);
+}
+
+// Without dependences, the pipe of 16 lanes takes a warp's instruction every 2 cycles, however many warps there are.
+TEST(Replay, AFullPipeTakesItsInterval) {
+  const Sass sass = repeated("FFMA R2, R3, R4, R5", 100, stall(1));
+  EXPECT_EQ(run(sass, round_card(), 1).cycles, 1 + 99 * 2 + 1 + 1U);  // the last EXIT follows the last FFMA
+  const ReplayResult four = run(sass, round_card(), 4);
+  EXPECT_EQ(four.cycles, 201U) << "one warp on each scheduler";
+  const ReplayResult eight = run(sass, round_card(), 8);
+  EXPECT_EQ(eight.cycles, 1 + 199 * 2 + 1 + 1U) << "two warps share a pipe";
+  EXPECT_EQ(eight.issued, 808U);
+  EXPECT_EQ(eight.pipe_busy[static_cast<size_t>(Pipe::fma)], 1600U);
+}
+
+// Two pipes side by side: one scheduler issues in every cycle.
+TEST(Replay, PipesWorkSideBySide) {
+  Code code;
+  for (int i = 0; i < 100; ++i) code.add("FFMA R2, R3, R4, R5", stall(1)).add("IADD3 R6, R7, R8, RZ", stall(1));
+  EXPECT_EQ(run(code.add("EXIT", stall(1)).sass(), round_card(), 1).cycles, 202U);
+}
+
+// Three operands of one bank take three cycles to read; one that is kept takes none.
+TEST(Replay, RegisterBanksMeet) {
+  const uint64_t apart = run(repeated("FADD R2, R3, R4", 100, stall(2)), round_card(), 1).cycles;
+  const uint64_t together = run(repeated("FFMA R2, R4, R6, R8", 100, stall(1)), round_card(), 1).cycles;
+  EXPECT_EQ(apart, 202U);
+  EXPECT_GE(together, 201U);
+  Card wide = round_card();
+  wide.fma_cycles = 1;
+  EXPECT_EQ(run(repeated("FFMA R2, R4, R6, R8", 100, stall(1)), wide, 1).cycles, 202U);
+  Control keeps = stall(1);
+  keeps.reuse_mask = 1;
+  EXPECT_EQ(run(repeated("FFMA R2, R4, R6, R9", 100, keeps), wide, 1).cycles, 102U);
+}
+
+Sass shared_loads(int count, int shift) {
+  Code code;
+  code.add("S2R R0, SR_TID.X", sets(0)).add("SHF.L.U32 R1, R0, 0x" + std::to_string(shift) + ", RZ", waits(1, 6));
+  for (int i = 0; i < count; ++i) code.add("LDS R2, [R1]", sets(1));
+  return code.add("EXIT", waits(2)).sass();
+}
+
+// 11 cycles from issue to the unit, 13 from there to the register; every pass of the banks holds the unit 2 cycles.
+TEST(Replay, SharedLoadsWaitForTheirBanks) {
+  const Card card = round_card();
+  const uint64_t one = run(shared_loads(1, 2), card, 1).cycles, none = run(shared_loads(0, 2), card, 1).cycles;
+  EXPECT_EQ(one - none, 24U) << "EXIT waits for what the load brings";
+  const uint64_t four = run(shared_loads(1, 4), card, 1).cycles;
+  EXPECT_EQ(four - one, 3 * 2U) << "4 passes in place of 1";
+  // Four schedulers: the unit that they share takes an instruction every 2 cycles.
+  const uint64_t many = run(shared_loads(100, 2), card, 8).cycles, more = run(shared_loads(200, 2), card, 8).cycles;
+  EXPECT_EQ(more - many, 8 * 100 * 2U);
+  // One scheduler computes addresses every 4 cycles.
+  EXPECT_EQ(run(shared_loads(200, 2), card, 1).cycles - run(shared_loads(100, 2), card, 1).cycles, 400U);
+}
+
+TEST(Replay, TheSixthMemoryInstructionWaitsForTheQueue) {
+  // Issue at 1 to 5; the first leaves the queue 11 cycles after its issue, the following every 4 (Huerta et al., table
+  // 1).
+  const Card card = round_card();
+  const auto issued = [&](int count) {
+    Code code;
+    for (int i = 0; i < count; ++i) code.add("LDS R2, [RZ]", stall(1));
+    return run(code.add("EXIT", stall(1)).sass(), card, 1).cycles;
+  };
+  EXPECT_EQ(issued(5), 7U);
+  EXPECT_EQ(issued(6), 14U);
+  EXPECT_EQ(issued(7), 18U);
+  EXPECT_EQ(issued(8), 22U);
+}
+
+TEST(Replay, ABarrierWaitsForTheLastWarp) {
+  // Warp 1 takes the long way: 50 instructions of 4 cycles.
+  Code code;
+  code.add("S2R R0, SR_TID.X", sets(0))
+      .add("ISETP.LT.U32.AND P0, PT, R0, 0x20, PT", waits(1, 13))
+      .add("@P0 BRA `(.L_x_0)", stall(5));
+  for (int i = 0; i < 50; ++i) code.add("FADD R2, R2, R3", stall(4));
+  code.label(".L_x_0").add("BAR.SYNC 0x0", stall(5)).add("EXIT", stall(1));
+  const Card card = round_card();
+  const uint64_t both = run(code.sass(), card, 2).cycles, quick = run(code.sass(), card, 1).cycles;
+  EXPECT_EQ(both - quick, 200U);
+  const ReplayResult result = run(code.sass(), card, 2);
+  EXPECT_GE(result.stalled[static_cast<size_t>(Stall::barrier)], 200U);
+}
+
+TEST(Replay, BlocksFollowOneAnother) {
+  const Card card = round_card();
+  const Sass sass = repeated("FFMA R2, R2, R4, R5", 100, stall(4));
+  const uint64_t one = run(sass, card, 1, 1, 1).cycles;
+  EXPECT_EQ(run(sass, card, 1, 2, 2).cycles, one) << "side by side";
+  EXPECT_EQ(run(sass, card, 1, 2, 1).cycles, 2 * one - 1 + card.block_cycles) << "one after the other";
+}
+
+Sass global_load(const std::string& address) {
+  return Code().add("LDG.E R2, " + address, sets(0)).add("FADD R3, R2, R2", waits(1, 4)).add("EXIT", stall(1)).sass();
+}
+
+TEST(Replay, GlobalLoadsTakeTheLatencyOfWhereTheyHit) {
+  const Card card = round_card();
+  const Sass twice = Code()
+                         .add("LDG.E R2, [RZ]", sets(0))
+                         .add("FADD R3, R2, R2", waits(1, 4))
+                         .add("LDG.E R2, [RZ]", sets(0))
+                         .add("FADD R3, R2, R2", waits(1, 4))
+                         .add("EXIT", stall(1))
+                         .sass();
+  const uint64_t once = run(global_load("[RZ]"), card, 1).cycles;
+  EXPECT_GE(once, card.dram_latency);
+  EXPECT_EQ(run(twice, card, 1).cycles - once, card.l1_latency + 4) << "the second hits L1";
+}
+
+TEST(Replay, LocalMemoryStaysInL1) {
+  const Sass sass = Code()
+                        .add("STL [RZ], R2", stall(1))
+                        .add("LDL R3, [RZ]", sets(0))
+                        .add("FADD R3, R3, R2", waits(1, 4))
+                        .add("EXIT", stall(1))
+                        .sass();
+  const ReplayResult result = run(sass, round_card(), 1);
+  EXPECT_LT(result.cycles, 70U);
+  EXPECT_EQ(result.dram_bytes_read, 0U);
+  EXPECT_EQ(result.bytes_written, 128U);
+}
+
+TEST(Replay, TheSameGivesTheSameToTheBit) {
+  const Sass sass = parse_sass(read_data("kernels_sm_80.sass"), "exchange");
+  const KernelFacts facts = find_kernel(read_cubin(read_data("kernels_sm_80.cubin")), "exchange");
+  Launch launch;
+  launch.block = {256, 1, 1};
+  launch.grid = {3000, 1, 1};
+  launch.parameters = std::string("\0\0\0\x10\0\0\0\0\3\0\0\0", 12);
+  const ModelledTime first = model_time(sass, facts, launch, find_card("a100"));
+  const ModelledTime second = model_time(sass, facts, launch, find_card("a100"));
+  EXPECT_EQ(first.seconds, second.seconds);
+  EXPECT_EQ(first.replayed, second.replayed);
+  EXPECT_GT(first.replayed.issued, 1000U);
+}
+
+TEST(Replay, CodeThatIsLargerThanTheCacheIsFetched) {
+  const Sass large = repeated("FFMA R2, R3, R4, R5", 4000, stall(1));
+  const ReplayResult fetched = run(large, find_card("a100"), 1), there = run(large, round_card(), 1);
+  EXPECT_EQ(there.cycles, 8001U);
+  EXPECT_GT(fetched.cycles, there.cycles);
+  EXPECT_GT(fetched.stalled[static_cast<size_t>(Stall::fetch)], fetched.cycles - there.cycles - 10);
+}
+
+TEST(Replay, NamesOpcodesWithoutAClass) {
+  const Sass sass = Code().add("FROB R1, R2").add("UIADD3 UR1, UR2, UR3, URZ").add("FROB R1, R2").add("EXIT").sass();
+  EXPECT_THAT(unclassified(sass, find_card("a100")), testing::ElementsAre("FROB"));
+}
+
+}  // namespace
+}  // namespace kiln::timing

@@ -1,0 +1,84 @@
+#include "support.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+namespace kiln::timing {
+
+std::string read_data(const std::string& name) {
+  std::ifstream file(std::string(KILN_TIMING_DATA) + "/" + name, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+uint64_t encoded(const Control& control) {
+  const uint64_t bits = uint64_t{control.stall} | uint64_t{!control.yields} << 4 |
+                        uint64_t{control.write_barrier} << 5 | uint64_t{control.read_barrier} << 8 |
+                        uint64_t{control.wait_mask} << 11 | uint64_t{control.reuse_mask} << 17;
+  return bits << 41;
+}
+
+Code& Code::add(const std::string& instruction, Control control, uint64_t low) {
+  lines_ += fmt::format("        /*{:04x}*/  {} ;  /* 0x{:016x} */\n                 /* 0x{:016x} */\n", count_++ * 16,
+                        instruction, low, encoded(control));
+  return *this;
+}
+
+Code& Code::label(const std::string& name) {
+  lines_ += name + ":\n";
+  return *this;
+}
+
+std::string Code::text() const {
+  return fmt::format("\t.target\tsm_{}\n\t.section\t.text.test,\"ax\",@progbits\n{}", arch_, lines_);
+}
+
+Control stall(uint8_t cycles) {
+  Control control;
+  control.stall = cycles;
+  return control;
+}
+
+Control sets(uint8_t barrier, uint8_t cycles) {
+  Control control = stall(cycles);
+  control.write_barrier = barrier;
+  return control;
+}
+
+Control waits(uint8_t mask, uint8_t cycles) {
+  Control control = stall(cycles);
+  control.wait_mask = mask;
+  return control;
+}
+
+KernelFacts plain_facts(int arch) {
+  KernelFacts facts;
+  facts.name = "test";
+  facts.registers = 16;
+  facts.parameter_base = arch >= 100 ? 0x380 : arch >= 90 ? 0x210 : 0x160;
+  return facts;
+}
+
+std::vector<uint64_t> sectors_of(const BlockPath& block) {
+  std::vector<uint64_t> sectors;
+  for (const WarpPath& warp : block.warps) {
+    for (const Access& access : warp.accesses) {
+      if (access.space != Access::Space::global) continue;
+      for (uint32_t i = 0; i < access.lines; ++i) {
+        const Line& line = warp.lines[access.first_line + i];
+        for (uint32_t s = 0; s < 4; ++s) {
+          if ((line.sectors >> s & 1) != 0) sectors.push_back(line.address + 32 * s);
+        }
+      }
+    }
+  }
+  std::sort(sectors.begin(), sectors.end());
+  sectors.erase(std::unique(sectors.begin(), sectors.end()), sectors.end());
+  return sectors;
+}
+
+}  // namespace kiln::timing

@@ -1,0 +1,46 @@
+// Machine code for tests: written line by line, or read from data/.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/timing/cubin.h"
+#include "kiln/timing/interpret.h"
+#include "kiln/timing/sass.h"
+
+namespace kiln::timing {
+
+std::string read_data(const std::string& name);
+
+/// Text as nvdisasm prints it, of instructions that are written here.
+class Code {
+ public:
+  explicit Code(int arch = 80) : arch_(arch) {}
+
+  Code& add(const std::string& instruction, Control control = {}, uint64_t low = 0);
+  Code& label(const std::string& name);
+  std::string text() const;
+  Sass sass() const { return parse_sass(text(), "test"); }
+
+ private:
+  int arch_;
+  int count_ = 0;
+  std::string lines_;
+};
+
+/// Control bits by name.
+Control stall(uint8_t cycles);
+Control sets(uint8_t barrier, uint8_t cycles = 1);
+Control waits(uint8_t mask, uint8_t cycles = 1);
+
+/// The upper word of an instruction's encoding with these control bits.
+uint64_t encoded(const Control& control);
+
+/// Facts of a kernel without memory of its own.
+KernelFacts plain_facts(int arch = 80);
+
+/// Lanes' addresses of all global accesses of a block, as pairs of line and sectors, sorted, each once.
+std::vector<uint64_t> sectors_of(const BlockPath& block);
+
+}  // namespace kiln::timing

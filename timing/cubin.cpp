@@ -1,0 +1,155 @@
+#include "kiln/timing/cubin.h"
+
+#include <elf.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "kiln/base/error.h"
+
+namespace kiln::timing {
+namespace {
+
+// Attributes of .nv.info, as `cuobjdump -elf` names them.
+constexpr uint8_t parameter_bank = 0x0a, frame_size = 0x11, register_count = 0x2f;
+constexpr uint8_t format_none = 1, format_byte = 2, format_half = 3, format_sized = 4;
+
+class Cubin {
+ public:
+  explicit Cubin(std::string_view bytes) : bytes_(bytes) {
+    header_ = at<Elf64_Ehdr>(0);
+    if (std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0 || header_.e_machine != EM_CUDA) fail("no ELF file of CUDA");
+    for (int i = 0; i < header_.e_shnum; ++i) {
+      sections_.push_back(at<Elf64_Shdr>(header_.e_shoff + uint64_t{header_.e_shentsize} * i));
+    }
+    if (header_.e_shstrndx >= sections_.size()) fail("names of its sections are missing");
+  }
+
+  std::vector<KernelFacts> kernels() {
+    std::vector<KernelFacts> found;
+    for (const Elf64_Shdr& section : sections_) {
+      const std::string name = name_of(section);
+      if (!name.starts_with(".text.") || section.sh_size == 0) continue;
+      KernelFacts facts;
+      facts.name = name.substr(6);
+      facts.registers = static_cast<int>(section.sh_info >> 24);
+      add_sections(facts);
+      found.push_back(std::move(facts));
+    }
+    add_attributes(found);
+    return found;
+  }
+
+ private:
+  [[noreturn]] static void fail(const std::string& what) {
+    throw Error(ErrorCode::parse_error, fmt::format("this is no whole cubin: {}", what));
+  }
+
+  template <class T>
+  T at(uint64_t offset) const {
+    if (offset > bytes_.size() || bytes_.size() - offset < sizeof(T)) fail("it is cut short");
+    T value;
+    std::memcpy(&value, bytes_.data() + offset, sizeof value);
+    return value;
+  }
+
+  std::string_view content(const Elf64_Shdr& section) const {
+    if (section.sh_type == SHT_NOBITS) return {};
+    if (section.sh_offset > bytes_.size() || bytes_.size() - section.sh_offset < section.sh_size)
+      fail("it is cut short");
+    return bytes_.substr(section.sh_offset, section.sh_size);
+  }
+
+  static std::string text_at(std::string_view table, size_t offset) {
+    if (offset >= table.size()) fail("a name is missing");
+    return std::string(table.substr(offset, table.find('\0', offset) - offset));
+  }
+
+  std::string name_of(const Elf64_Shdr& section) const {
+    return text_at(content(sections_[header_.e_shstrndx]), section.sh_name);
+  }
+
+  // The name of a symbol, by its number.
+  std::string symbol(uint32_t number) const {
+    for (const Elf64_Shdr& section : sections_) {
+      if (section.sh_type != SHT_SYMTAB || section.sh_link >= sections_.size()) continue;
+      const auto entry = at<Elf64_Sym>(section.sh_offset + uint64_t{number} * sizeof(Elf64_Sym));
+      return text_at(content(sections_[section.sh_link]), entry.st_name);
+    }
+    fail("it has no symbols");
+  }
+
+  void add_sections(KernelFacts& facts) const {
+    for (const Elf64_Shdr& section : sections_) {
+      const std::string name = name_of(section);
+      if (name == ".nv.shared." + facts.name) facts.shared_bytes = static_cast<uint32_t>(section.sh_size);
+      if (name == ".nv.constant2." + facts.name || name == ".nv.constant2") facts.constants = content(section);
+      if (name == ".nv.info." + facts.name) {
+        each_attribute(content(section), [&](uint8_t attribute, std::string_view value) {
+          if (attribute != parameter_bank || value.size() < 8) return;
+          facts.parameter_base = word(value, 4) & 0xffff;
+          facts.parameter_bytes = word(value, 4) >> 16;
+        });
+      }
+    }
+  }
+
+  // .nv.info holds what it says of all kernels by symbol.
+  void add_attributes(std::vector<KernelFacts>& kernels) const {
+    for (const Elf64_Shdr& section : sections_) {
+      if (name_of(section) != ".nv.info") continue;
+      each_attribute(content(section), [&](uint8_t attribute, std::string_view value) {
+        if ((attribute != register_count && attribute != frame_size) || value.size() < 8) return;
+        const std::string name = symbol(word(value, 0));
+        for (KernelFacts& facts : kernels) {
+          if (facts.name != name) continue;
+          if (attribute == register_count) facts.registers = static_cast<int>(word(value, 4));
+          if (attribute == frame_size) facts.local_bytes = word(value, 4);
+        }
+      });
+    }
+  }
+
+  static uint32_t word(std::string_view bytes, size_t offset) {
+    uint32_t value = 0;
+    std::memcpy(&value, bytes.data() + offset, sizeof value);
+    return value;
+  }
+
+  template <class Use>
+  static void each_attribute(std::string_view bytes, const Use& use) {
+    while (bytes.size() >= 4) {
+      const auto format = static_cast<uint8_t>(bytes[0]), attribute = static_cast<uint8_t>(bytes[1]);
+      uint16_t size = 0;
+      std::memcpy(&size, bytes.data() + 2, sizeof size);
+      if (format < format_none || format > format_sized) fail("an attribute of another form");
+      if (format != format_sized) size = 0;  // the value is in place of the size
+      if (bytes.size() - 4 < size) fail("an attribute is cut short");
+      if (format == format_sized) use(attribute, bytes.substr(4, size));
+      bytes.remove_prefix(size_t{4} + size);
+    }
+  }
+
+  std::string_view bytes_;
+  Elf64_Ehdr header_{};
+  std::vector<Elf64_Shdr> sections_;
+};
+
+}  // namespace
+
+std::vector<KernelFacts> read_cubin(std::string_view bytes) {
+  return Cubin(bytes).kernels();
+}
+
+const KernelFacts& find_kernel(const std::vector<KernelFacts>& kernels, std::string_view kernel) {
+  std::string names;
+  for (const KernelFacts& facts : kernels) {
+    if (facts.name == kernel) return facts;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", facts.name);
+  }
+  throw Error(ErrorCode::invalid_argument, fmt::format("the cubin has no kernel {}", kernel),
+              fmt::format("it has {}", names.empty() ? "none" : names));
+}
+
+}  // namespace kiln::timing

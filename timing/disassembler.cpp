@@ -1,0 +1,136 @@
+#include "kiln/timing/disassembler.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+#include "kiln/base/digest.h"
+#include "kiln/base/error.h"
+
+extern char** environ;
+
+namespace kiln::timing {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_program(const fs::path& path) {
+  return ::access(path.c_str(), X_OK) == 0 && !fs::is_directory(path);
+}
+
+std::vector<fs::path> places() {
+  std::vector<fs::path> found;
+  const auto variable = [](const char* name) { return std::string(std::getenv(name) ? std::getenv(name) : ""); };
+  std::string path = variable("PATH");
+  for (size_t begin = 0; begin < path.size();) {
+    const size_t end = std::min(path.find(':', begin), path.size());
+    if (end > begin) found.push_back(fs::path(path.substr(begin, end - begin)) / "nvdisasm");
+    begin = end + 1;
+  }
+  if (const std::string home = variable("CUDA_HOME"); !home.empty()) found.push_back(fs::path(home) / "bin/nvdisasm");
+  found.emplace_back("/usr/local/cuda/bin/nvdisasm");
+  if (const std::string home = variable("VIRTUAL_ENV"); !home.empty()) {
+    std::error_code none;
+    for (const auto& python : fs::directory_iterator(fs::path(home) / "lib", none)) {
+      const fs::path wheels = python.path() / "site-packages/nvidia";
+      found.push_back(wheels / "cu13/bin/nvdisasm");
+      found.push_back(wheels / "cuda_nvdisasm/bin/nvdisasm");
+    }
+  }
+  return found;
+}
+
+std::string find_program(const DisassemblerOptions& options) {
+  if (options.program) {
+    if (is_program(*options.program)) return *options.program;
+    throw Error(ErrorCode::missing_library, fmt::format("{} is no program", *options.program));
+  }
+  std::string tried;
+  for (const fs::path& place : places()) {
+    if (is_program(place)) return place;
+    tried += fmt::format("{}{}", tried.empty() ? "" : ", ", place.parent_path().string());
+  }
+  throw Error(ErrorCode::missing_library, fmt::format("nvdisasm was not found in {}", tried),
+              "install the CUDA toolkit, or `pip install nvidia-cuda-nvdisasm`");
+}
+
+// A file that is gone with its object.
+class Temporary {
+ public:
+  explicit Temporary(std::string_view content) {
+    path_ = (fs::temp_directory_path() / "kiln-cubin-XXXXXX").string();
+    const int file = ::mkstemp(path_.data());
+    const bool whole =
+        file >= 0 && ::write(file, content.data(), content.size()) == static_cast<ssize_t>(content.size());
+    if (file >= 0) ::close(file);
+    if (!whole) throw Error(ErrorCode::io_error, fmt::format("cannot write {}", path_));
+  }
+  ~Temporary() { ::unlink(path_.c_str()); }
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// What a program prints on both of its outputs. Throws Error(compile_failed) if it ends otherwise than with 0.
+std::string output_of(const std::string& program, std::vector<std::string> arguments) {
+  std::vector<char*> argv{const_cast<char*>(program.c_str())};
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(ErrorCode::io_error, "cannot make a pipe");
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+  pid_t child = 0;
+  const int failure = ::posix_spawn(&child, program.c_str(), &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  ::close(ends[1]);
+  std::string output;
+  char buffer[65536];
+  for (ssize_t got = 0; failure == 0 && (got = ::read(ends[0], buffer, sizeof buffer)) > 0;) output.append(buffer, got);
+  ::close(ends[0]);
+  int status = failure;
+  if (failure == 0) ::waitpid(child, &status, 0);
+  if (status != 0) {
+    throw Error(ErrorCode::compile_failed, fmt::format("{} failed: {}", program, output.substr(0, 1000)));
+  }
+  return output;
+}
+
+}  // namespace
+
+Disassembler::Disassembler(const DisassemblerOptions& options) : program_(find_program(options)) {
+  if (options.store_folder.empty()) return;
+  version_ = output_of(program_, {"--version"});
+  store::StoreOptions where;
+  where.folder = options.store_folder;
+  store_.emplace(where);
+}
+
+std::string Disassembler::text_of(std::string_view cubin) {
+  const auto make = [&] {
+    const Temporary file(cubin);
+    return output_of(program_, {"-c", "-hex", file.path()});
+  };
+  if (!store_) return make();
+  std::string text;
+  const std::string key = Digest().add("nvdisasm -c -hex").add(version_).add(cubin).hex();
+  const auto take = [&](std::string_view stored) {
+    text = stored;
+    return true;
+  };
+  store_->obtain(key, take, [&] { return text = make(); });
+  return text;
+}
+
+}  // namespace kiln::timing

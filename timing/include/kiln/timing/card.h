@@ -1,0 +1,37 @@
+// The figures of a GPU that the time model needs, each with its source.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kiln::timing {
+
+/// Cycles are of the SM's clock. docs/time-model.md says what each is for; cards/ holds the values with their sources.
+struct Card {
+  std::string name;
+  uint32_t arch = 0, sms = 0, clock_mhz = 0;
+  uint32_t warps = 0, blocks = 0, registers = 0, shared_bytes = 0, shared_reserve = 0, l1_bytes = 0;
+  std::vector<uint32_t> carveout_kb;
+  uint32_t l2_bytes = 0;
+  uint32_t fma_cycles = 0, imad_shares_fma = 0, imad_cycles = 0, alu_cycles = 0, half_cycles = 0, double_cycles = 0,
+           special_cycles = 0, uniform_cycles = 0, tensor_cycles = 0, branch_cycles = 0;
+  uint32_t special_latency = 0, constant_latency = 0;
+  uint32_t memory_queue = 0, address_cycles = 0, dispatch_latency = 0, lsu_cycles = 0, shared_latency = 0,
+           l1_latency = 0, l2_latency = 0, dram_latency = 0, l2_bytes_per_clock = 0, dram_gbs = 0;
+  uint32_t barrier_latency = 0, block_cycles = 0, launch_us = 0;
+  uint32_t l0_bytes = 0, l1i_bytes = 0, l1i_latency = 0, l1i_cycles = 0, l2i_latency = 0, l2i_cycles = 0,
+           prefetch_lines = 0;
+};
+
+/// Reads a file of cards/. Throws Error(parse_error), with the line, for a name that is unknown or twice, a value that
+/// is no number, and for names that are missing.
+Card parse_card(const std::string& name, std::string_view text);
+
+/// The built-in card "a100". Throws Error(invalid_argument) that lists the names for any other.
+Card find_card(std::string_view name);
+
+std::vector<std::string> card_names();
+
+}  // namespace kiln::timing

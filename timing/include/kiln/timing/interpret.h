@@ -1,0 +1,102 @@
+// Which way the warps of a block go through their machine code, and which memory they touch.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kiln/timing/cubin.h"
+#include "kiln/timing/sass.h"
+
+namespace kiln::timing {
+
+using Extents = std::array<uint32_t, 3>;
+
+struct Launch {
+  Extents grid{1, 1, 1};
+  Extents block{1, 1, 1};
+  uint32_t dynamic_shared_bytes = 0;
+  std::string parameters;  ///< As they lie in the constant bank.
+  /// Tells the 32-bit word at an address of global memory, where it is known. Unset: nothing is.
+  std::function<bool(uint64_t address, uint32_t& word)> memory;
+  uint64_t step_limit = 20'000'000;  ///< Instructions of one warp; more is an Error(unsupported).
+
+  uint64_t blocks() const { return uint64_t{grid[0]} * grid[1] * grid[2]; }
+  uint32_t threads() const { return block[0] * block[1] * block[2]; }
+  uint32_t warps() const { return (threads() + 31) / 32; }
+};
+
+inline constexpr uint32_t no_access = ~uint32_t{0};
+
+/// An instruction that a warp issued, also if no lane took part.
+struct Step {
+  uint32_t instruction = 0;     ///< Index into Sass::instructions.
+  uint32_t active = 0;          ///< Lanes whose guard held.
+  uint32_t access = no_access;  ///< Index into WarpPath::accesses; of a BAR, into WarpPath::barriers.
+};
+
+/// The sectors of 32 bytes that are touched of a line of 128.
+struct Line {
+  uint64_t address = 0;
+  uint32_t sectors = 0;  ///< Bit 0: the first.
+};
+
+struct Access {
+  enum class Space : uint8_t { shared, global, local };
+  Space space = Space::global;
+  bool known = true;        ///< False: the address depends on data; taken for one that is spread evenly.
+  uint16_t wavefronts = 1;  ///< Passes that the banks of shared memory and L1 need.
+  uint32_t first_line = 0;  ///< Into WarpPath::lines; none for shared memory.
+  uint32_t lines = 0;
+};
+
+/// What a BAR asks for.
+struct Barrier {
+  uint32_t id = 0;
+  uint32_t warps = 0;  ///< That have to come; 0: all of the block.
+  bool waits = true;   ///< False: BAR.ARV.
+};
+
+struct WarpPath {
+  std::vector<Step> steps;
+  std::vector<Access> accesses;
+  std::vector<Line> lines;
+  std::vector<Barrier> barriers;
+};
+
+struct BlockPath {
+  std::vector<WarpPath> warps;
+};
+
+/// What was met and is not executed exactly, with how often.
+struct InterpreterReport {
+  std::map<std::string, uint64_t> unknown_opcodes;  ///< Results were taken for unknown.
+  uint64_t unknown_addresses = 0;                   ///< Accesses whose address depends on data.
+};
+
+/// Executes integer, predicate, move, single-precision and control instructions of whole blocks. What depends on data
+/// that is not known has no value. One thread at a time.
+class Interpreter {
+ public:
+  /// All three have to outlive it. Throws Error(invalid_argument) for a launch that cannot be.
+  Interpreter(const Sass& sass, const KernelFacts& facts, const Launch& launch);
+  ~Interpreter();
+  Interpreter(const Interpreter&) = delete;
+  Interpreter& operator=(const Interpreter&) = delete;
+
+  /// The paths of block `index`, in the order of blockIdx.x, then y, then z. Throws Error(unsupported) where a branch
+  /// depends on data that is not known, and for control flow that it does not follow.
+  BlockPath run(uint64_t index);
+
+  const InterpreterReport& report() const;
+
+ private:
+  class Machine;
+  std::unique_ptr<Machine> machine_;
+};
+
+}  // namespace kiln::timing

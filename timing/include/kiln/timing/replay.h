@@ -1,0 +1,54 @@
+// How long one SM takes for blocks whose paths are known: it issues their instructions by the compiler's control bits.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kiln/timing/card.h"
+#include "kiln/timing/interpret.h"
+#include "kiln/timing/sass.h"
+
+namespace kiln::timing {
+
+enum class Pipe : uint8_t { fma, imad, alu, half, fp64, special, uniform, tensor, branch, memory, none };
+inline constexpr size_t pipe_count = 11;
+
+/// Why a warp did not issue.
+enum class Stall : uint8_t { counted, global, shared, other_result, barrier, fetch };
+inline constexpr size_t stall_count = 6;
+
+std::string_view to_string(Pipe pipe);
+std::string_view to_string(Stall stall);
+
+struct ReplaySetup {
+  uint32_t resident_blocks = 1;
+  uint32_t blocks = 1;          ///< To run, one after the other in the places of the resident ones.
+  uint32_t l1_bytes = 0;        ///< What shared memory leaves of it.
+  uint32_t dram_sectors = 256;  ///< Of 256 sectors that L1 lacks, those that L2 lacks too.
+  /// The paths of the n-th block; called once for each, in order.
+  std::function<BlockPath(uint32_t n)> path;
+};
+
+/// Counts of one SM.
+struct ReplayResult {
+  uint64_t cycles = 0;
+  uint64_t issued = 0;
+  std::array<uint64_t, pipe_count> pipe_busy{};  ///< Cycles, of all four schedulers.
+  std::array<uint64_t, stall_count> stalled{};   ///< Cycles, of all warps.
+  uint64_t lsu_busy = 0;
+  uint64_t l1_sectors = 0, l2_sectors = 0, dram_bytes_read = 0, bytes_written = 0;
+  uint64_t l2_busy = 0, dram_busy = 0;  ///< Cycles.
+
+  bool operator==(const ReplayResult&) const = default;
+};
+
+/// Deterministic to the bit. Throws Error(unsupported) if the warps wait for ever.
+ReplayResult replay(const Sass& sass, const Card& card, const ReplaySetup& setup);
+
+/// Opcodes that are timed as plain arithmetic since their class is not known.
+std::vector<std::string> unclassified(const Sass& sass, const Card& card);
+
+}  // namespace kiln::timing

@@ -1,0 +1,42 @@
+// The time of a launch on a card, from its machine code.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kiln/timing/card.h"
+#include "kiln/timing/interpret.h"
+#include "kiln/timing/replay.h"
+
+namespace kiln::timing {
+
+struct Occupancy {
+  uint32_t blocks = 0;  ///< Resident on an SM.
+  std::string limit;    ///< "warps", "registers", "shared memory", "blocks".
+};
+
+/// Throws Error(invalid_argument) if not one block fits.
+Occupancy occupancy(const KernelFacts& facts, const Launch& launch, const Card& card);
+
+struct ModelOptions {
+  uint64_t instructions = 3'000'000;  ///< About as many are replayed; the rest of the blocks is extrapolated.
+};
+
+struct ModelledTime {
+  double seconds = 0;
+  Occupancy occupancy;
+  double waves = 0;       ///< Blocks of an SM over those resident.
+  ReplayResult replayed;  ///< Of the longer replay.
+  uint32_t replayed_blocks = 0;
+  uint32_t code_bytes = 0;
+  double dram_share = 0;  ///< Of the sectors that L1 lacks.
+  std::string bound;      ///< The busiest unit, with its share, or what warps wait for.
+  InterpreterReport report;
+  std::vector<std::string> unclassified;
+};
+
+ModelledTime model_time(const Sass& sass, const KernelFacts& facts, const Launch& launch, const Card& card,
+                        const ModelOptions& options = {});
+
+}  // namespace kiln::timing

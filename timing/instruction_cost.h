@@ -1,0 +1,44 @@
+// What an instruction takes of the machine, before anything runs.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kiln/timing/card.h"
+#include "kiln/timing/replay.h"
+#include "kiln/timing/sass.h"
+
+namespace kiln::timing {
+
+/// What decides when the result of an instruction is there.
+enum class Wait : uint8_t {
+  fixed,
+  shared_load,
+  shared_store,
+  load,
+  store,
+  local_load,
+  local_store,
+  constant,
+  unit,
+  copy,
+  copies
+};
+
+struct Cost {
+  Pipe pipe = Pipe::alu;
+  Wait wait = Wait::fixed;
+  uint8_t cycles = 1;  // the pipe is busy
+  uint8_t extra = 0;   // cycles that wide accesses take longer
+  uint8_t ports = 1;   // cycles that its operands need of the fuller register bank
+  bool is_barrier = false;
+  uint8_t counter = 8;  // DEPBAR: waits until this counter is at most `at_most`
+  uint8_t at_most = 0;
+  Control control;
+  uint32_t line = 0;  // of the instruction cache
+};
+
+/// One for each instruction. Opcodes that no class is known of are added to `unknown`.
+std::vector<Cost> costs_of(const Sass& sass, const Card& card, std::vector<std::string>& unknown);
+
+}  // namespace kiln::timing

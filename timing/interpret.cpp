@@ -1,0 +1,344 @@
+#include "kiln/timing/interpret.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "kiln/base/error.h"
+#include "machine.h"
+
+namespace kiln::timing {
+namespace {
+
+constexpr uint32_t frame_pointer_offset = 0x28;  // of the bank: what R1 begins with
+
+// Where the extents of the launch lie in constant bank 0.
+struct BankLayout {
+  uint32_t block, grid, frame_pointer;
+};
+
+BankLayout layout_of(int arch) {
+  if (arch >= 100) return {0x360, 0x370, 0x37c};
+  return {0x0, 0xc, frame_pointer_offset};
+}
+
+void put_word(std::string& bytes, uint32_t offset, uint32_t word) {
+  if (bytes.size() < offset + sizeof word) bytes.resize(offset + sizeof word, '\0');
+  std::memcpy(bytes.data() + offset, &word, sizeof word);
+}
+
+}  // namespace
+
+Interpreter::Machine::Machine(const Sass& sass, const KernelFacts& facts, const Launch& launch)
+    : sass_(sass), facts_(facts), launch_(launch) {
+  if (launch.threads() == 0 || launch.threads() > 1024 || launch.blocks() == 0) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} cannot be launched with {} blocks of {} threads",
+                                                         sass.kernel, launch.blocks(), launch.threads()));
+  }
+  for (const Instruction& instruction : sass.instructions) decoded_.push_back(decode(instruction));
+  const BankLayout layout = layout_of(sass.arch);
+  bank0_.assign(facts.parameter_base, '\0');
+  for (uint32_t i = 0; i < 3; ++i) {
+    put_word(bank0_, layout.block + 4 * i, launch.block[i]);
+    put_word(bank0_, layout.grid + 4 * i, launch.grid[i]);
+  }
+  put_word(bank0_, layout.frame_pointer, facts.local_bytes);
+  bank0_.resize(std::max<size_t>(bank0_.size(), facts.parameter_base), '\0');
+  bank0_.replace(facts.parameter_base, std::min(bank0_.size() - facts.parameter_base, launch.parameters.size()),
+                 launch.parameters);
+  shared_base_ = sass.arch >= 90 ? 0x400 : 0;  // the system's part comes first
+}
+
+void Interpreter::Machine::fail(const Instruction& instruction, const std::string& what) const {
+  throw Error(ErrorCode::unsupported,
+              fmt::format("{} at {:#x} of {} {}", instruction.opcode, instruction.address, sass_.kernel, what));
+}
+
+void Interpreter::Machine::start(uint64_t index) {
+  block_index_ = {static_cast<uint32_t>(index % launch_.grid[0]),
+                  static_cast<uint32_t>(index / launch_.grid[0] % launch_.grid[1]),
+                  static_cast<uint32_t>(index / launch_.grid[0] / launch_.grid[1])};
+  const size_t words = (size_t{shared_base_} + facts_.shared_bytes + launch_.dynamic_shared_bytes + 3) / 4;
+  shared_.value.assign(words, 0);
+  shared_.known.assign(words, false);
+  warps_.assign(launch_.warps(), Warp{});
+  Lanes nothing;
+  nothing.unknown = all_lanes;
+  for (uint32_t w = 0; w < warps_.size(); ++w) {
+    Warp& warp = warps_[w];
+    warp.number = w;
+    const uint32_t threads = std::min(32U, launch_.threads() - w * 32);
+    warp.live = threads == 32 ? all_lanes : (uint32_t{1} << threads) - 1;
+    for (size_t r = 0; r < zero_register; ++r) warp.registers[r].unknown = warp.uniform[r].unknown = all_lanes;
+    for (size_t p = 0; p < true_predicate; ++p) {
+      warp.predicates[p].unknown = warp.uniform_predicates[p].unknown = all_lanes;
+    }
+    warp.predicates[true_predicate].value = warp.uniform_predicates[true_predicate].value = all_lanes;
+    warp.local.assign(facts_.local_bytes / 4, nothing);
+    warp.runnable.push_back({0, warp.live});
+  }
+}
+
+BlockPath Interpreter::Machine::run(uint64_t index) {
+  start(index);
+  do {
+    for (Warp& warp : warps_) {
+      if (!warp.waits) run_warp(warp);
+    }
+  } while (release_barriers());
+  BlockPath path;
+  for (Warp& warp : warps_) {
+    if (warp.live != 0) {
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("warp {} of block {} of {} waits for ever", warp.number, index, sass_.kernel));
+    }
+    path.warps.push_back(std::move(warp.path));
+  }
+  return path;
+}
+
+// Lets the warps of every barrier go on that is complete. False if there is none.
+bool Interpreter::Machine::release_barriers() {
+  bool any = false;
+  for (uint32_t id = 0; id < 16; ++id) {
+    uint32_t there = 0, needed = 0, live = 0;
+    for (const Warp& warp : warps_) {
+      if (warp.live != 0) ++live;
+      if (!warp.waits || warp.barrier.id != id) continue;
+      ++there;
+      needed = warp.barrier.warps;
+    }
+    if (there == 0 || (needed == 0 && there < live)) continue;
+    for (Warp& warp : warps_) {
+      if (warp.waits && warp.barrier.id == id) warp.waits = false;
+    }
+    any = true;
+  }
+  return any;
+}
+
+// The threads that go next: those furthest behind, with all that are at the same place.
+bool Interpreter::Machine::pick(Warp& warp, Fragment& fragment) {
+  auto& runnable = warp.runnable;
+  if (runnable.empty()) {
+    if (warp.at_barrier.empty()) return false;
+    for (const Fragment& other : warp.at_barrier) runnable.push_back({other.pc + 1, other.mask});
+    warp.at_barrier.clear();
+    warp.waits = warp.barrier.waits;
+    return false;
+  }
+  const auto least = std::min_element(runnable.begin(), runnable.end(),
+                                      [](const Fragment& a, const Fragment& b) { return a.pc < b.pc; });
+  fragment = {least->pc, 0};
+  std::erase_if(runnable, [&](const Fragment& other) {
+    if (other.pc != fragment.pc) return false;
+    fragment.mask |= other.mask;
+    return true;
+  });
+  return true;
+}
+
+void Interpreter::Machine::run_warp(Warp& warp) {
+  Fragment fragment;
+  while (pick(warp, fragment) || (!warp.waits && !warp.runnable.empty())) {
+    while (fragment.mask != 0) {
+      step(warp, fragment);
+      // Others may be at the place that was reached.
+      if (!warp.runnable.empty() && fragment.mask != 0) {
+        warp.runnable.push_back(fragment);
+        fragment.mask = 0;
+      }
+    }
+  }
+}
+
+uint32_t Interpreter::Machine::guard_of(const Warp& warp, const Instruction& instruction, uint32_t mask) {
+  if (instruction.guard == true_predicate) return instruction.guard_inverted ? 0 : mask;
+  Operand guard;
+  guard.kind = instruction.guard_uniform ? Operand::Kind::uniform_predicate : Operand::Kind::predicate;
+  guard.index = instruction.guard;
+  guard.inverted = instruction.guard_inverted;
+  const Bits bits = fetch_predicate(warp, guard);
+  if ((bits.unknown & mask) != 0) {
+    const bool matters = instruction.opcode == "BRA" || instruction.opcode == "EXIT" || instruction.opcode == "BAR";
+    if (matters)
+      fail(instruction, "depends on data that is not known; give Launch::memory what the kernel reads there");
+    return mask & (bits.value | bits.unknown);
+  }
+  return bits.value & mask;
+}
+
+void Interpreter::Machine::step(Warp& warp, Fragment& fragment) {
+  if (fragment.pc >= sass_.instructions.size()) {
+    throw Error(ErrorCode::parse_error, fmt::format("{} runs past the end of its code", sass_.kernel));
+  }
+  if (warp.path.steps.size() >= launch_.step_limit) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("a warp of {} issues more than {} instructions", sass_.kernel, launch_.step_limit));
+  }
+  const Instruction& instruction = sass_.instructions[fragment.pc];
+  const Decoded& decoded = decoded_[fragment.pc];
+  const uint32_t active = guard_of(warp, instruction, fragment.mask);
+  Step taken{fragment.pc, active, no_access};
+  if (decoded.op == Op::bar) {
+    ask_for_barrier(warp, decoded, instruction);
+    taken.access = static_cast<uint32_t>(warp.path.barriers.size() - 1);
+  }
+  switch (decoded.op) {
+    case Op::load:
+    case Op::store:
+    case Op::atomic:
+    case Op::matrix_load:
+    case Op::copy:
+      if (active != 0) taken.access = access(warp, decoded, instruction, active);
+      break;
+    case Op::nothing:
+      break;
+    case Op::s2r:
+    case Op::cs2r:
+      special(warp, decoded, instruction, active);
+      break;
+    case Op::vote:
+      vote(warp, decoded, instruction, active);
+      break;
+    case Op::shfl:
+      shuffle(warp, decoded, instruction, active);
+      break;
+    case Op::p2r:
+    case Op::r2p:
+      pack_predicates(warp, decoded, instruction, active);
+      break;
+    case Op::ldc:
+      load_constant(warp, decoded, instruction, active);
+      break;
+    case Op::bmov:
+      move_barrier(warp, decoded, instruction, active);
+      break;
+    default:
+      if (decoded.op == Op::unknown) ++report.unknown_opcodes[instruction.opcode];
+      if (control(warp, fragment, decoded, instruction, active)) {
+        warp.path.steps.push_back(taken);
+        return;
+      }
+      if (active != 0) arithmetic(warp, decoded, instruction, active);
+  }
+  warp.path.steps.push_back(taken);
+  ++fragment.pc;
+}
+
+// True if the instruction decides where the fragment goes on.
+bool Interpreter::Machine::control(Warp& warp, Fragment& fragment, const Decoded& decoded,
+                                   const Instruction& instruction, uint32_t active) {
+  const auto barrier = [&] { return source(instruction, decoded, 0).index & 15; };
+  switch (decoded.op) {
+    case Op::bra: {
+      uint32_t taken = active;
+      for (const uint8_t i : decoded.predicates) {
+        const Bits bits = fetch_predicate(warp, instruction.operands[i]);
+        if ((bits.unknown & active) != 0) fail(instruction, "depends on data that is not known");
+        taken &= bits.value;
+      }
+      if (instruction.has("DIV") && fragment.mask == warp.live) taken = 0;
+      branch(warp, fragment, sass_.index_of(instruction.operands.back().value), taken);
+      return true;
+    }
+    case Op::exit:
+      leave(warp, active);
+      fragment.mask &= ~active;
+      ++fragment.pc;
+      return true;
+    case Op::bssy:
+      warp.members[barrier()] = fragment.mask;
+      return ++fragment.pc, true;
+    case Op::brk:
+      warp.members[barrier()] &= ~active;
+      arrive(warp, barrier());
+      return ++fragment.pc, true;
+    case Op::bsync:
+      warp.arrived[barrier()] |= active;
+      warp.resume[barrier()] = ++fragment.pc;
+      fragment.mask &= ~active;
+      arrive(warp, barrier());
+      return true;
+    case Op::bar:
+      warp.at_barrier.push_back(fragment);
+      fragment.mask = 0;
+      return true;
+    case Op::call:
+      branch(warp, fragment, sass_.index_of(instruction.operands.back().value), active);
+      return true;
+    case Op::ret: {
+      const Lanes target = fetch(warp, source(instruction, decoded, 0));
+      if ((target.unknown & active) != 0) fail(instruction, "returns to a place that is not known");
+      const int lane = std::countr_zero(active);
+      branch(warp, fragment, active == 0 ? fragment.pc + 1 : sass_.index_of(target.v[lane]), active);
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+void Interpreter::Machine::branch(Warp& warp, Fragment& fragment, uint32_t target, uint32_t taken) {
+  const uint32_t stays = fragment.mask & ~taken;
+  if (stays != 0 && taken != 0) warp.runnable.push_back({fragment.pc + 1, stays});
+  fragment = taken != 0 ? Fragment{target, taken} : Fragment{fragment.pc + 1, stays};
+}
+
+void Interpreter::Machine::leave(Warp& warp, uint32_t mask) {
+  warp.live &= ~mask;
+  for (uint32_t b = 0; b < warp.members.size(); ++b) arrive(warp, b);
+}
+
+// Lets the threads at a convergence barrier go on if no other is to come.
+void Interpreter::Machine::arrive(Warp& warp, uint32_t barrier) {
+  uint32_t& arrived = warp.arrived[barrier];
+  if (arrived == 0 || (warp.members[barrier] & warp.live & ~arrived) != 0) return;
+  warp.runnable.push_back({warp.resume[barrier], arrived});
+  arrived = 0;
+}
+
+void Interpreter::Machine::move_barrier(Warp& warp, const Decoded& decoded, const Instruction& instruction,
+                                        uint32_t active) {
+  const Operand& target = instruction.operands[decoded.destination];
+  const Operand& from = source(instruction, decoded, 0);
+  if (target.kind == Operand::Kind::barrier) {
+    const Lanes mask = fetch(warp, from);
+    if (active != 0) warp.members[target.index & 15] = mask.v[std::countr_zero(active)];
+    return;
+  }
+  Lanes mask;
+  mask.v.fill(warp.members[from.index & 15]);
+  put(warp, target, mask, active);
+}
+
+void Interpreter::Machine::ask_for_barrier(Warp& warp, const Decoded& decoded, const Instruction& instruction) {
+  Barrier asked;
+  asked.waits = !instruction.has("ARV");
+  if (!decoded.sources.empty()) {
+    const Lanes id = fetch(warp, source(instruction, decoded, 0));
+    if ((id.unknown & 1) != 0) fail(instruction, "names a barrier that is not known");
+    asked.id = id.v[0] & 15;
+  }
+  if (decoded.sources.size() > 1) {
+    const Lanes count = fetch(warp, source(instruction, decoded, 1));
+    if ((count.unknown & 1) != 0) fail(instruction, "counts threads that are not known");
+    asked.warps = (count.v[0] + 31) / 32;
+  }
+  warp.barrier = asked;
+  warp.path.barriers.push_back(asked);
+}
+
+Interpreter::Interpreter(const Sass& sass, const KernelFacts& facts, const Launch& launch)
+    : machine_(std::make_unique<Machine>(sass, facts, launch)) {}
+Interpreter::~Interpreter() = default;
+BlockPath Interpreter::run(uint64_t index) {
+  return machine_->run(index);
+}
+const InterpreterReport& Interpreter::report() const {
+  return machine_->report;
+}
+
+}  // namespace kiln::timing

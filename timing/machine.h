@@ -1,0 +1,135 @@
+// The state of the warps of one block, and what instructions do to it.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "decode.h"
+#include "kiln/timing/interpret.h"
+
+namespace kiln::timing {
+
+inline constexpr uint32_t all_lanes = ~uint32_t{0};
+
+/// A register of 32 lanes; a lane whose bit in `unknown` is set has no value.
+struct Lanes {
+  std::array<uint32_t, 32> v{};
+  uint32_t unknown = 0;
+};
+
+/// A predicate of 32 lanes.
+struct Bits {
+  uint32_t value = 0;
+  uint32_t unknown = 0;
+};
+
+/// Threads of a warp that are at the same place.
+struct Fragment {
+  uint32_t pc = 0;
+  uint32_t mask = 0;
+};
+
+struct Warp {
+  std::array<Lanes, 256> registers;  // the last is RZ
+  std::array<Lanes, 256> uniform;    // lane 0 counts
+  std::array<Bits, 8> predicates;    // the last is PT
+  std::array<Bits, 8> uniform_predicates;
+  std::array<uint32_t, 16> members{};  // of each convergence barrier
+  std::array<uint32_t, 16> arrived{};
+  std::array<uint32_t, 16> resume{};  // where the threads that arrived go on
+  std::vector<Fragment> runnable, at_barrier;
+  std::vector<Lanes> local;  // words of the frame
+  uint32_t live = 0;
+  uint32_t number = 0;
+  bool waits = false;
+  Barrier barrier;  // that it waits for
+  WarpPath path;
+};
+
+/// Shared memory of a block: words that are known.
+struct SharedWords {
+  std::vector<uint32_t> value;
+  std::vector<bool> known;
+};
+
+class Interpreter::Machine {
+ public:
+  Machine(const Sass& sass, const KernelFacts& facts, const Launch& launch);
+
+  BlockPath run(uint64_t index);
+  InterpreterReport report;
+
+ private:
+  // machine.cpp: warps and control flow
+  void start(uint64_t index);
+  void run_warp(Warp& warp);
+  bool pick(Warp& warp, Fragment& fragment);
+  void step(Warp& warp, Fragment& fragment);
+  uint32_t guard_of(const Warp& warp, const Instruction& instruction, uint32_t mask);
+  bool control(Warp& warp, Fragment& fragment, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  void branch(Warp& warp, Fragment& fragment, uint32_t target, uint32_t taken);
+  void leave(Warp& warp, uint32_t mask);
+  void arrive(Warp& warp, uint32_t barrier);
+  void move_barrier(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  void ask_for_barrier(Warp& warp, const Decoded& decoded, const Instruction& instruction);
+  bool release_barriers();
+  [[noreturn]] void fail(const Instruction& instruction, const std::string& what) const;
+
+  // operands.cpp
+  Lanes fetch(const Warp& warp, const Operand& operand, bool as_float = false) const;
+  Lanes fetch_high(const Warp& warp, const Operand& operand) const;  // the upper register of a pair
+  Bits fetch_predicate(const Warp& warp, const Operand& operand) const;
+  uint32_t constant(uint8_t bank, int64_t offset, bool& known) const;
+  void put(Warp& warp, const Operand& operand, const Lanes& lanes, uint32_t active, uint32_t next = 0) const;
+  void put_predicate(Warp& warp, const Operand& operand, Bits bits, uint32_t active) const;
+
+  // arithmetic.cpp
+  void arithmetic(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  void forget(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  void add(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  void add_pairs(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  void multiply(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  void scale_and_add(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  void logic(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  void predicate_logic(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  void funnel(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  void compare(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  void select(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  void simple(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  void floating(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  void convert_pairs(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  void half(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+
+  // exchange.cpp
+  void special(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  void vote(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  void shuffle(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  void pack_predicates(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+
+  // memory.cpp
+  struct Addresses {
+    std::array<uint64_t, 32> v{};
+    uint32_t unknown = 0;
+  };
+  Addresses addresses(const Warp& warp, const Operand& operand, MemorySpace space) const;
+  uint32_t access(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  uint32_t record(Warp& warp, const Addresses& where, MemorySpace space, uint32_t bytes, uint32_t active);
+  void load(Warp& warp, const Decoded& decoded, const Instruction& instruction, const Addresses& where,
+            uint32_t active);
+  void store(Warp& warp, const Decoded& decoded, const Instruction& instruction, const Addresses& where,
+             uint32_t active);
+  bool word_at(const Warp& warp, MemorySpace space, uint64_t address, uint32_t lane, uint32_t& word) const;
+  void load_constant(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+
+  const Sass& sass_;
+  const KernelFacts& facts_;
+  const Launch& launch_;
+  std::vector<Decoded> decoded_;
+  std::string bank0_;
+  uint32_t shared_base_ = 0;
+  Extents block_index_{};
+  std::vector<Warp> warps_;
+  SharedWords shared_;
+};
+
+}  // namespace kiln::timing

@@ -1,0 +1,234 @@
+#include <algorithm>
+#include <bit>
+
+#include "machine.h"
+
+namespace kiln::timing {
+namespace {
+
+// Passes over the 32 banks that the words of a group of lanes need: as many as one bank has different words of.
+uint32_t bank_passes(const std::array<uint64_t, 32>& addresses, uint32_t lanes, uint32_t bytes) {
+  std::array<uint64_t, 128> words;
+  uint32_t count = 0;
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    if ((lanes >> lane & 1) == 0) continue;
+    for (uint32_t byte = 0; byte < bytes; byte += 4) words[count++] = (addresses[lane] + byte) / 4;
+  }
+  std::sort(words.begin(), words.begin() + count);
+  std::array<uint8_t, 32> uses{};
+  uint32_t most = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (i > 0 && words[i] == words[i - 1]) continue;
+    most = std::max<uint32_t>(most, ++uses[words[i] % 32]);
+  }
+  return most;
+}
+
+// Wide accesses go through in halves or quarters of the warp.
+uint32_t wavefronts_of(const std::array<uint64_t, 32>& addresses, uint32_t active, uint32_t bytes) {
+  const uint32_t parts = std::max(1U, bytes / 4), lanes = 32 / parts;
+  uint32_t total = 0;
+  for (uint32_t part = 0; part < parts; ++part) {
+    const uint32_t group = lanes == 32 ? all_lanes : ((uint32_t{1} << lanes) - 1) << (part * lanes);
+    if ((active & group) != 0) total += bank_passes(addresses, active & group, bytes);
+  }
+  return std::max(1U, total);
+}
+
+}  // namespace
+
+Interpreter::Machine::Addresses Interpreter::Machine::addresses(const Warp& warp, const Operand& operand,
+                                                                MemorySpace space) const {
+  Addresses found;
+  const bool global = space == MemorySpace::global;
+  const Lanes& low = warp.registers[operand.base];
+  const bool paired = operand.base != zero_register && (operand.wide || (global && !operand.uniform_index));
+  const Lanes& high = warp.registers[paired ? operand.base + 1 : zero_register];
+  found.unknown = low.unknown | high.unknown;
+  uint64_t base = static_cast<uint64_t>(operand.value);
+  if (operand.uniform_index && operand.uniform_base != zero_register) {
+    const Lanes& uniform = warp.uniform[operand.uniform_base];
+    const Lanes& upper = warp.uniform[operand.uniform_base + 1];
+    if (((uniform.unknown | (global ? upper.unknown : 0)) & 1) != 0) found.unknown = all_lanes;
+    base += uniform.v[0] | (global ? uint64_t{upper.v[0]} << 32 : 0);
+  }
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    const uint64_t index = (uint64_t{high.v[lane]} << 32 | low.v[lane]) << operand.shift;
+    found.v[lane] = base + index;
+    if (!global) found.v[lane] &= 0xffffff;
+  }
+  return found;
+}
+
+uint32_t Interpreter::Machine::access(Warp& warp, const Decoded& decoded, const Instruction& instruction,
+                                      uint32_t active) {
+  if (decoded.memory < 0) fail(instruction, "has no address");
+  const Addresses where = addresses(warp, instruction.operands[decoded.memory], decoded.space);
+  switch (decoded.op) {
+    case Op::load:
+      load(warp, decoded, instruction, where, active);
+      break;
+    case Op::store:
+      store(warp, decoded, instruction, where, active);
+      break;
+    case Op::copy: {
+      if (decoded.second_memory < 0) fail(instruction, "has no address");
+      const Operand& from = instruction.operands[decoded.second_memory];
+      return record(warp, addresses(warp, from, MemorySpace::global), MemorySpace::global, decoded.bytes, active);
+    }
+    default:
+      forget(warp, decoded, instruction, active);
+  }
+  if (decoded.op == Op::matrix_load) {  // every eight lanes give the rows of a matrix of 128 bytes
+    const uint32_t matrices = instruction.has("4") ? 4 : instruction.has("2") ? 2 : 1;
+    const uint32_t lanes = matrices == 4 ? all_lanes : (uint32_t{1} << (8 * matrices)) - 1;
+    return record(warp, where, MemorySpace::shared, 16, active & lanes);
+  }
+  return record(warp, where, decoded.space, decoded.bytes, active);
+}
+
+uint32_t Interpreter::Machine::record(Warp& warp, const Addresses& where, MemorySpace space, uint32_t bytes,
+                                      uint32_t active) {
+  if (active == 0) return no_access;
+  Access access;
+  access.space = space == MemorySpace::shared  ? Access::Space::shared
+                 : space == MemorySpace::local ? Access::Space::local
+                                               : Access::Space::global;
+  access.known = (where.unknown & active) == 0;
+  access.first_line = static_cast<uint32_t>(warp.path.lines.size());
+  if (!access.known) {
+    ++report.unknown_addresses;
+    access.wavefronts = static_cast<uint16_t>(std::max(1U, bytes / 4));
+  } else if (space == MemorySpace::local) {
+    // A word of all lanes lies together, so that equal offsets are one line.
+    std::array<uint64_t, 32> spread = where.v;
+    for (uint32_t lane = 0; lane < 32; ++lane) spread[lane] = where.v[lane] / 4 * 128 + lane * 4;
+    for (uint32_t part = 0; part < std::max(1U, bytes / 4); ++part) {
+      for (uint32_t lane = 0; lane < 32; ++lane) {
+        if ((active >> lane & 1) == 0) continue;
+        const uint64_t address = spread[lane] + uint64_t{part} * 128;
+        const uint32_t sector = uint32_t{1} << (address / 32 % 4);
+        const auto first = warp.path.lines.begin() + access.first_line;
+        const auto line =
+            std::find_if(first, warp.path.lines.end(), [&](const Line& l) { return l.address == address / 128 * 128; });
+        if (line != warp.path.lines.end()) {
+          line->sectors |= sector;
+        } else {
+          warp.path.lines.push_back({address / 128 * 128, sector});
+        }
+      }
+    }
+    access.wavefronts = static_cast<uint16_t>(warp.path.lines.size() - access.first_line);
+  } else {
+    access.wavefronts = static_cast<uint16_t>(wavefronts_of(where.v, active, bytes));
+    for (uint32_t lane = 0; space == MemorySpace::global && lane < 32; ++lane) {
+      if ((active >> lane & 1) == 0) continue;
+      for (uint64_t at = where.v[lane] / 32; at <= (where.v[lane] + bytes - 1) / 32; ++at) {
+        const uint32_t sector = uint32_t{1} << (at % 4);
+        auto line = warp.path.lines.end();
+        while (line != warp.path.lines.begin() + access.first_line && (line - 1)->address != at / 4 * 128) --line;
+        if (line != warp.path.lines.begin() + access.first_line) {
+          (line - 1)->sectors |= sector;
+        } else {
+          warp.path.lines.push_back({at / 4 * 128, sector});
+        }
+      }
+    }
+  }
+  access.lines = static_cast<uint32_t>(warp.path.lines.size()) - access.first_line;
+  warp.path.accesses.push_back(access);
+  return static_cast<uint32_t>(warp.path.accesses.size() - 1);
+}
+
+bool Interpreter::Machine::word_at(const Warp& warp, MemorySpace space, uint64_t address, uint32_t lane,
+                                   uint32_t& word) const {
+  if (space == MemorySpace::shared) {
+    if (address / 4 >= shared_.value.size() || !shared_.known[address / 4]) return false;
+    word = shared_.value[address / 4];
+    return true;
+  }
+  if (space == MemorySpace::local) {
+    if (address / 4 >= warp.local.size() || (warp.local[address / 4].unknown >> lane & 1) != 0) return false;
+    word = warp.local[address / 4].v[lane];
+    return true;
+  }
+  return launch_.memory && launch_.memory(address / 4 * 4, word);
+}
+
+void Interpreter::Machine::load(Warp& warp, const Decoded& decoded, const Instruction& instruction,
+                                const Addresses& where, uint32_t active) {
+  const bool nothing_known = decoded.space == MemorySpace::global && !launch_.memory;
+  for (uint32_t part = 0; part < std::max(1U, decoded.bytes / 4U); ++part) {
+    Lanes result;
+    result.unknown = nothing_known ? all_lanes : where.unknown;
+    for (uint32_t lane = 0; lane < 32 && !nothing_known; ++lane) {
+      if ((active & ~where.unknown) >> lane & 1) {
+        const uint64_t address = where.v[lane] + uint64_t{4} * part;
+        uint32_t word = 0;
+        if (!word_at(warp, decoded.space, address, lane, word)) {
+          result.unknown |= uint32_t{1} << lane;
+          continue;
+        }
+        if (decoded.bytes < 4) {
+          const uint32_t bits = decoded.bytes * 8U;
+          word = word >> (address % 4 * 8) & ((uint32_t{1} << bits) - 1);
+          if (decoded.sign_extends)
+            word = static_cast<uint32_t>(static_cast<int32_t>(word << (32 - bits)) >> (32 - bits));
+        }
+        result.v[lane] = word;
+      }
+    }
+    put(warp, instruction.operands[decoded.destination], result, active, part);
+  }
+}
+
+void Interpreter::Machine::store(Warp& warp, const Decoded& decoded, const Instruction& instruction,
+                                 const Addresses& where, uint32_t active) {
+  if (decoded.space == MemorySpace::global) return;  // what a kernel writes there is data
+  const Operand& value = source(instruction, decoded, 0);
+  for (uint32_t part = 0; part < std::max(1U, decoded.bytes / 4U); ++part) {
+    Operand piece = value;
+    if (piece.index != zero_register) piece.index = static_cast<uint16_t>(piece.index + part);
+    const Lanes lanes = fetch(warp, piece);
+    for (uint32_t lane = 0; lane < 32; ++lane) {
+      if ((active >> lane & 1) == 0 || (where.unknown >> lane & 1) != 0) continue;
+      const uint64_t word = (where.v[lane] + uint64_t{4} * part) / 4;
+      const bool known = (lanes.unknown >> lane & 1) == 0 && decoded.bytes >= 4;
+      if (decoded.space == MemorySpace::shared && word < shared_.value.size()) {
+        shared_.value[word] = lanes.v[lane];
+        shared_.known[word] = known;
+      }
+      if (decoded.space == MemorySpace::local && word < warp.local.size()) {
+        Lanes& target = warp.local[word];
+        target.v[lane] = lanes.v[lane];
+        target.unknown = (target.unknown & ~(uint32_t{1} << lane)) | (known ? 0 : uint32_t{1} << lane);
+      }
+    }
+  }
+}
+
+void Interpreter::Machine::load_constant(Warp& warp, const Decoded& decoded, const Instruction& instruction,
+                                         uint32_t active) {
+  const Operand& from = source(instruction, decoded, 0);
+  Lanes index;
+  if (from.uniform_index) {
+    const Lanes& uniform = warp.uniform[from.uniform_base];
+    index.v.fill(uniform.v[0]);
+    index.unknown = (uniform.unknown & 1) != 0 ? all_lanes : 0;
+  } else {
+    index = warp.registers[from.base];
+  }
+  for (uint32_t part = 0; part < std::max(1U, decoded.bytes / 4U); ++part) {
+    Lanes result;
+    result.unknown = index.unknown;
+    for (uint32_t lane = 0; lane < 32; ++lane) {
+      bool known = decoded.bytes >= 4;
+      const int64_t at = from.value + int64_t{4} * part + static_cast<int32_t>(index.v[lane]);
+      if (known) result.v[lane] = constant(from.bank, at, known);
+      if (!known) result.unknown |= uint32_t{1} << lane;
+    }
+    put(warp, instruction.operands[decoded.destination], result, active, part);
+  }
+}
+
+}  // namespace kiln::timing

@@ -1,0 +1,108 @@
+#include "memory_system.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace kiln::timing {
+namespace {
+
+constexpr uint64_t ways = 8, line_bytes = 128, sector_bytes = 32;
+
+uint64_t mixed(uint64_t value) {
+  value ^= value >> 33;
+  value *= 0xff51afd7ed558ccd;
+  return value ^ value >> 29;
+}
+
+double dram_bytes_per_cycle(const Card& card) {
+  return card.dram_gbs * 1000.0 / card.clock_mhz / card.sms;
+}
+
+}  // namespace
+
+MemorySystem::MemorySystem(const Card& card, const ReplaySetup& setup)
+    : card_(card),
+      dram_sectors_(setup.dram_sectors),
+      sets_(std::max<uint64_t>(1, setup.l1_bytes / line_bytes / ways)),
+      l2_(card.l2_bytes_per_clock),
+      dram_(dram_bytes_per_cycle(card)) {
+  entries_.resize(sets_ * ways);
+}
+
+// The line's place, that of the line unused for longest if it is not there.
+MemorySystem::Entry& MemorySystem::entry_of(uint64_t line, uint64_t now) {
+  Entry* first = &entries_[mixed(line / line_bytes) % sets_ * ways];
+  Entry* oldest = first;
+  for (Entry* entry = first; entry != first + ways; ++entry) {
+    if (entry->line == line) {
+      entry->used = now;
+      return *entry;
+    }
+    if (entry->used < oldest->used) oldest = entry;
+  }
+  *oldest = {line, now, 0, 0};
+  return *oldest;
+}
+
+// From L2, or from DRAM where L2 lacks it: which, is drawn by the address.
+uint64_t MemorySystem::fetch(uint64_t now, uint64_t line, uint32_t sectors, bool local) {
+  uint64_t there = now;
+  for (uint32_t s = 0; s < 4; ++s) {
+    if ((sectors >> s & 1) == 0) continue;
+    ++l2_sectors_;
+    const uint64_t passed = l2_.pass(now, sector_bytes);
+    uint64_t arrives = passed + card_.l2_latency;
+    if (!local && (mixed(line + s) & 255) < dram_sectors_) {
+      dram_read_ += sector_bytes;
+      arrives = dram_.pass(passed, sector_bytes) + card_.dram_latency;
+    }
+    there = std::max(there, arrives);
+  }
+  return there;
+}
+
+uint64_t MemorySystem::load(uint64_t now, const Access& access, const Line* lines, uint64_t offset, bool through_l1) {
+  uint64_t there = now;
+  const bool local = access.space == Access::Space::local;
+  for (uint32_t i = 0; i < access.lines; ++i) {
+    const uint64_t line = lines[i].address + offset;
+    l1_sectors_ += static_cast<uint64_t>(std::popcount(lines[i].sectors));
+    if (!through_l1) {
+      there = std::max(there, fetch(now, line, lines[i].sectors, local));
+      continue;
+    }
+    Entry& entry = entry_of(line, now);
+    const uint32_t lacking = lines[i].sectors & ~entry.sectors;
+    if (lacking != 0) {
+      entry.sectors |= lacking;
+      entry.ready = std::max(entry.ready, fetch(now, line, lacking, local));
+    }
+    there = std::max(there, entry.ready);
+  }
+  return there;
+}
+
+void MemorySystem::store(uint64_t now, const Access& access, const Line* lines, uint64_t offset, bool stays) {
+  for (uint32_t i = 0; i < access.lines; ++i) {
+    const uint64_t line = lines[i].address + offset;
+    const uint64_t bytes = sector_bytes * static_cast<uint64_t>(std::popcount(lines[i].sectors));
+    written_ += bytes;
+    const uint64_t passed = l2_.pass(now, bytes);
+    if (stays) {
+      entry_of(line, now).sectors |= lines[i].sectors;
+    } else {
+      dram_.pass(passed, bytes);
+    }
+  }
+}
+
+void MemorySystem::count(ReplayResult& result) const {
+  result.l1_sectors = l1_sectors_;
+  result.l2_sectors = l2_sectors_;
+  result.dram_bytes_read = dram_read_;
+  result.bytes_written = written_;
+  result.l2_busy = l2_.busy();
+  result.dram_busy = dram_.busy();
+}
+
+}  // namespace kiln::timing

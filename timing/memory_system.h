@@ -1,0 +1,62 @@
+// What is behind the load/store unit of one SM: L1, and its share of L2 and DRAM.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "kiln/timing/card.h"
+#include "kiln/timing/interpret.h"
+#include "kiln/timing/replay.h"
+
+namespace kiln::timing {
+
+/// A queue that takes a number of bytes a cycle. In units of 1/256 cycle, so that it needs no floating point.
+class Throughput {
+ public:
+  explicit Throughput(double bytes_per_cycle) : cost_(static_cast<uint64_t>(256 / bytes_per_cycle * 256)) {}
+
+  /// The cycle in which `bytes` that come at `now` have passed.
+  uint64_t pass(uint64_t now, uint64_t bytes) {
+    const uint64_t begin = std::max(now << 16, free_);
+    free_ = begin + bytes * cost_;
+    busy_ += bytes * cost_;
+    return free_ >> 16;
+  }
+  uint64_t busy() const { return busy_ >> 16; }
+
+ private:
+  uint64_t cost_, free_ = 0, busy_ = 0;
+};
+
+class MemorySystem {
+ public:
+  MemorySystem(const Card& card, const ReplaySetup& setup);
+
+  /// The cycle in which the last sector of a load that reaches L1 at `now` is there. `offset` is added to its
+  /// addresses.
+  uint64_t load(uint64_t now, const Access& access, const Line* lines, uint64_t offset, bool through_l1);
+  /// A store goes to L2; a local one stays in L1 as well.
+  void store(uint64_t now, const Access& access, const Line* lines, uint64_t offset, bool stays);
+
+  void count(ReplayResult& result) const;
+
+ private:
+  struct Entry {
+    uint64_t line = ~uint64_t{0};
+    uint64_t used = 0, ready = 0;
+    uint32_t sectors = 0;
+  };
+
+  Entry& entry_of(uint64_t line, uint64_t now);
+  uint64_t fetch(uint64_t now, uint64_t line, uint32_t sectors, bool local);
+
+  const Card& card_;
+  uint32_t dram_sectors_;
+  std::vector<Entry> entries_;
+  uint64_t sets_;
+  Throughput l2_, dram_;
+  uint64_t l1_sectors_ = 0, l2_sectors_ = 0, dram_read_ = 0, written_ = 0;
+};
+
+}  // namespace kiln::timing

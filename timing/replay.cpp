@@ -1,0 +1,348 @@
+#include "kiln/timing/replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "events.h"
+#include "instruction_cache.h"
+#include "instruction_cost.h"
+#include "kiln/base/error.h"
+#include "memory_system.h"
+
+namespace kiln::timing {
+
+std::string_view to_string(Pipe pipe) {
+  constexpr std::string_view names[] = {"fma",     "imad",   "alu",    "half",   "fp64", "special",
+                                        "uniform", "tensor", "branch", "memory", "none"};
+  return names[static_cast<size_t>(pipe)];
+}
+
+std::string_view to_string(Stall stall) {
+  constexpr std::string_view names[] = {"counted", "global", "shared", "other result", "barrier", "fetch"};
+  return names[static_cast<size_t>(stall)];
+}
+
+namespace {
+
+constexpr uint32_t schedulers = 4, counters = 6;
+
+struct WarpState {
+  const Step* at = nullptr;
+  const Step* end = nullptr;
+  const WarpPath* path = nullptr;
+  uint32_t place = 0;  // of its block
+  uint32_t age = 0;
+  std::array<uint16_t, counters> pending{};  // results that each counter still waits for
+  std::array<Stall, counters> cause{};
+  uint32_t fetched = ~uint32_t{0};  // the line of the instruction cache it is in
+  uint64_t since = 0;               // it does not issue
+  uint64_t copies = 0;              // the last asynchronous copy is there
+  Stall stall = Stall::counted;
+  bool blocked = false;  // until a counter is released
+};
+
+struct Place {
+  BlockPath path;
+  uint32_t live = 0;  // warps
+  std::array<uint32_t, 16> arrived{};
+  std::vector<std::pair<uint32_t, uint32_t>> waiting;  // warp, barrier
+};
+
+class Sm {
+ public:
+  Sm(const Sass& sass, const Card& card, const ReplaySetup& setup)
+      : card_(card),
+        setup_(setup),
+        costs_(costs_of(sass, card, unknown_)),
+        memory_(card, setup),
+        instructions_(card, static_cast<uint32_t>(sass.instructions.size() / 8 + 1)) {}
+
+  ReplayResult run() {
+    places_.resize(setup_.resident_blocks);
+    for (uint32_t p = 0; p < setup_.resident_blocks; ++p) begin_block(p, 0);
+    while (live_blocks_ > 0) cycle();
+    memory_.count(result_);
+    result_.cycles = last_;
+    return result_;
+  }
+
+ private:
+  void begin_block(uint32_t p, uint64_t now) {
+    if (begun_ == setup_.blocks) return;
+    Place& place = places_[p];
+    place.path = setup_.path(begun_++);
+    place.live = static_cast<uint32_t>(place.path.warps.size());
+    place.arrived.fill(0);
+    place.waiting.clear();
+    if (warps_.empty()) warps_.resize(size_t{place.live} * setup_.resident_blocks);
+    ++live_blocks_;
+    for (uint32_t w = 0; w < place.live; ++w) {
+      const uint32_t id = p * place.live + w;
+      WarpState& warp = warps_[id];
+      warp = WarpState{};
+      warp.path = &place.path.warps[w];
+      warp.at = warp.path->steps.data();
+      warp.end = warp.at + warp.path->steps.size();
+      warp.place = p;
+      warp.age = ++launched_;
+      warp.since = now + 1;
+      at(now + 1, id, Events::wake);
+    }
+  }
+
+  void at(uint64_t cycle, uint32_t warp, uint8_t counter) {
+    events_.add(now_, {cycle, warps_[warp].age, static_cast<uint16_t>(warp), counter, -1});
+  }
+
+  void cycle() {
+    events_.take(now_, [&](const Event& event) { happen(event); });
+    bool again = false;
+    uint64_t next = ~uint64_t{0};
+    for (uint32_t s = 0; s < schedulers; ++s) {
+      if (ready_[s] == 0) continue;
+      const uint64_t when = issue(s);
+      again = again || when <= now_ + 1;
+      next = std::min(next, when);
+    }
+    if (again) {
+      ++now_;
+      return;
+    }
+    if (!events_.empty()) next = std::min(next, events_.next(now_));
+    if (next == ~uint64_t{0}) {
+      if (live_blocks_ == 0) return;
+      throw Error(ErrorCode::unsupported, "the warps of a block wait for ever");
+    }
+    now_ = next;
+  }
+
+  void happen(const Event& event) {
+    WarpState& warp = warps_[event.warp];
+    if (warp.age != event.age) return;
+    if (event.counter == Events::wake) {
+      settle(event.warp);
+      return;
+    }
+    --warp.pending[event.counter];
+    if (warp.blocked) settle(event.warp);
+  }
+
+  // The warp may issue, unless it waits for a result or its instruction is not there.
+  void settle(uint32_t id) {
+    WarpState& warp = warps_[id];
+    const Cost& cost = costs_[warp.at->instruction];
+    warp.blocked = false;
+    for (uint32_t c = 0; c < counters; ++c) {
+      const bool waits = (cost.control.wait_mask >> c & 1) != 0 && warp.pending[c] > 0;
+      if (!waits && !(cost.counter == c && warp.pending[c] > cost.at_most)) continue;
+      account(warp, warp.cause[c]);
+      warp.blocked = true;
+      return;
+    }
+    if (warp.fetched != cost.line) {
+      const uint64_t there = instructions_.ready(id % schedulers, cost.line, now_);
+      warp.fetched = cost.line;
+      if (there > now_) {
+        account(warp, Stall::fetch);
+        at(there, id, Events::wake);
+        return;
+      }
+    }
+    account(warp, Stall::counted);
+    const uint32_t s = id % schedulers, bit = id / schedulers;
+    ready_[s] |= uint64_t{1} << bit;
+    ready_in_[s][static_cast<size_t>(cost.pipe)] |= uint64_t{1} << bit;
+  }
+
+  // The time since the warp stopped is that of what it stopped for; from now on it is `next`.
+  void account(WarpState& warp, Stall next) {
+    result_.stalled[static_cast<size_t>(warp.stall)] += now_ - std::min(now_, warp.since);
+    warp.since = now_;
+    warp.stall = next;
+  }
+
+  // Issues one instruction of scheduler `s`. Returns the cycle in which it can issue again, if it has a warp for that.
+  uint64_t issue(uint32_t s) {
+    if (issue_free_[s] > now_) return issue_free_[s];
+    uint64_t candidates = 0, soonest = ~uint64_t{0};
+    for (size_t pipe = 0; pipe < pipe_count; ++pipe) {
+      if (ready_in_[s][pipe] == 0) continue;
+      if (pipe_free_[s][pipe] <= now_) {
+        candidates |= ready_in_[s][pipe];
+      } else {
+        soonest = std::min(soonest, pipe_free_[s][pipe]);
+      }
+    }
+    if (candidates == 0) return soonest;
+    const uint32_t bit = choose(s, candidates);
+    const uint32_t id = bit * schedulers + s;
+    const Cost& cost = costs_[warps_[id].at->instruction];
+    ready_[s] &= ~(uint64_t{1} << bit);
+    ready_in_[s][static_cast<size_t>(cost.pipe)] &= ~(uint64_t{1} << bit);
+    last_issued_[s] = cost.control.yields ? ~0U : bit;
+    execute(s, id, cost);
+    return ready_[s] != 0 ? now_ + 1 : ~uint64_t{0};
+  }
+
+  // The warp of the last instruction goes on as long as it can, then the youngest.
+  uint32_t choose(uint32_t s, uint64_t candidates) const {
+    if (last_issued_[s] < 64 && (candidates >> last_issued_[s] & 1) != 0) return last_issued_[s];
+    uint32_t best = 64, age = 0;
+    for (; candidates != 0; candidates &= candidates - 1) {
+      const auto bit = static_cast<uint32_t>(std::countr_zero(candidates));
+      if (warps_[bit * schedulers + s].age > age) {
+        best = bit;
+        age = warps_[bit * schedulers + s].age;
+      }
+    }
+    return best;
+  }
+
+  void execute(uint32_t s, uint32_t id, const Cost& cost) {
+    WarpState& warp = warps_[id];
+    ++result_.issued;
+    const auto pipe = static_cast<size_t>(cost.pipe);
+    result_.pipe_busy[pipe] += cost.cycles;
+    if (cost.pipe != Pipe::memory && cost.pipe != Pipe::none) pipe_free_[s][pipe] = now_ + cost.cycles;
+    if (cost.ports > 2) issue_free_[s] = now_ + cost.ports - 1;  // three cycles are there to read the operands in
+    uint64_t result = now_ + 1, operands = now_ + 1;
+    Stall cause = Stall::other_result;
+    if (cost.pipe == Pipe::memory) {
+      access(s, id, cost, result, operands, cause);
+    } else if (cost.wait == Wait::constant) {
+      result = operands = now_ + card_.constant_latency;
+    } else if (cost.wait == Wait::copies) {
+      result = std::max(now_ + 1, warp.copies);
+      cause = Stall::global;
+    } else if (cost.wait == Wait::unit) {
+      result = now_ + card_.special_latency;
+      operands = now_ + std::min(card_.special_latency, 10U);
+    }
+    arm(id, cost.control.write_barrier, result, cause);
+    arm(id, cost.control.read_barrier, operands, cause);
+    go_on(id, cost);
+  }
+
+  void arm(uint32_t id, uint8_t counter, uint64_t released, Stall cause) {
+    if (counter >= counters) return;
+    WarpState& warp = warps_[id];
+    ++warp.pending[counter];
+    warp.cause[counter] = cause;
+    at(released, id, counter);
+  }
+
+  // The way through the scheduler's queue, the unit that all share, and the caches.
+  void access(uint32_t s, uint32_t id, const Cost& cost, uint64_t& result, uint64_t& operands, Stall& cause) {
+    WarpState& warp = warps_[id];
+    const Step& step = *warp.at;
+    const Access* access = step.access == no_access ? nullptr : &warp.path->accesses[step.access];
+    const uint64_t wavefronts = access == nullptr ? 1 : access->wavefronts;
+    address_free_[s] = std::max(now_ + card_.dispatch_latency, address_free_[s] + card_.address_cycles);
+    const uint64_t leaves = std::max(address_free_[s], lsu_free_);
+    const uint64_t busy = std::max<uint64_t>(card_.lsu_cycles, wavefronts * card_.lsu_cycles);
+    lsu_free_ = leaves + busy;
+    result_.lsu_busy += busy;
+    auto& queue = queue_[s];
+    queue[queue_at_[s]] = leaves;
+    queue_at_[s] = (queue_at_[s] + 1) % card_.memory_queue;
+    pipe_free_[s][static_cast<size_t>(Pipe::memory)] = std::max(now_ + 1, queue[queue_at_[s]]);
+
+    const uint64_t late = busy - card_.lsu_cycles;
+    operands = leaves - 2;
+    result = leaves + late + card_.shared_latency - card_.dispatch_latency + cost.extra / 3;
+    cause = Stall::shared;
+    const bool is_store = cost.wait == Wait::store || cost.wait == Wait::local_store || cost.wait == Wait::shared_store;
+    if (is_store) operands = leaves + late + 1 + cost.extra;
+    if (access == nullptr || access->space == Access::Space::shared) return;
+    cause = Stall::global;
+    const Line* lines = warp.path->lines.data() + access->first_line;
+    const bool local = access->space == Access::Space::local;
+    const uint64_t offset = local ? uint64_t{1} << 62 | uint64_t{id} << 40 : 0;
+    if (is_store) {
+      memory_.store(leaves + late, *access, lines, offset, local);
+      return;
+    }
+    operands = leaves;
+    const uint64_t there = memory_.load(leaves + late, *access, lines, offset, cost.wait != Wait::load || true);
+    result = there + card_.l1_latency - card_.dispatch_latency + cost.extra;
+    if (cost.wait == Wait::copy) warp.copies = std::max(warp.copies, result);
+  }
+
+  void go_on(uint32_t id, const Cost& cost) {
+    WarpState& warp = warps_[id];
+    const Step& done = *warp.at++;
+    warp.since = now_ + 1;
+    warp.stall = Stall::counted;
+    if (warp.at == warp.end) {
+      finish(id);
+      return;
+    }
+    if (cost.is_barrier && arrive(id, warp.path->barriers[done.access])) return;
+    at(now_ + std::max<uint64_t>(1, cost.control.stall), id, Events::wake);
+  }
+
+  // True if the warp waits.
+  bool arrive(uint32_t id, const Barrier& barrier) {
+    Place& place = places_[warps_[id].place];
+    const uint32_t b = barrier.id % 16;
+    ++place.arrived[b];
+    if (barrier.waits) {
+      place.waiting.emplace_back(id, b);
+      warps_[id].stall = Stall::barrier;
+    }
+    open(place, b, barrier.warps);
+    return barrier.waits;
+  }
+
+  void open(Place& place, uint32_t b, uint32_t needed) {
+    if (place.arrived[b] == 0 || place.arrived[b] < (needed == 0 ? place.live : needed)) return;
+    place.arrived[b] = 0;
+    std::erase_if(place.waiting, [&](const auto& entry) {
+      if (entry.second != b) return false;
+      at(now_ + card_.barrier_latency, entry.first, Events::wake);
+      return true;
+    });
+  }
+
+  void finish(uint32_t id) {
+    Place& place = places_[warps_[id].place];
+    last_ = now_ + 1;
+    if (--place.live > 0) {
+      open(place, 0, 0);
+      return;
+    }
+    --live_blocks_;
+    begin_block(warps_[id].place, now_ + card_.block_cycles);
+  }
+
+  const Card& card_;
+  const ReplaySetup& setup_;
+  std::vector<std::string> unknown_;
+  std::vector<Cost> costs_;
+  MemorySystem memory_;
+  InstructionCaches instructions_;
+  Events events_;
+  std::vector<WarpState> warps_;
+  std::vector<Place> places_;
+  uint64_t now_ = 0, last_ = 0;
+  uint32_t begun_ = 0, live_blocks_ = 0, launched_ = 0;
+  std::array<uint64_t, schedulers> ready_{};                             // warps that may issue
+  std::array<std::array<uint64_t, pipe_count>, schedulers> ready_in_{};  // the same by the pipe they need
+  std::array<std::array<uint64_t, pipe_count>, schedulers> pipe_free_{};
+  std::array<uint64_t, schedulers> issue_free_{}, address_free_{};
+  std::array<uint32_t, schedulers> last_issued_{~0U, ~0U, ~0U, ~0U};
+  std::array<std::array<uint64_t, 16>, schedulers> queue_{};  // when instructions leave the scheduler's queue
+  std::array<uint32_t, schedulers> queue_at_{};
+  uint64_t lsu_free_ = 0;
+  ReplayResult result_;
+};
+
+}  // namespace
+
+ReplayResult replay(const Sass& sass, const Card& card, const ReplaySetup& setup) {
+  return Sm(sass, card, setup).run();
+}
+
+}  // namespace kiln::timing

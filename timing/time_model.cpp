@@ -1,0 +1,181 @@
+#include "kiln/timing/time_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <unordered_map>
+
+#include "kiln/base/error.h"
+
+namespace kiln::timing {
+namespace {
+
+constexpr uint32_t up(uint32_t value, uint32_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+uint32_t shared_of_block(const KernelFacts& facts, const Launch& launch, const Card& card) {
+  const uint32_t own = facts.shared_bytes + launch.dynamic_shared_bytes;
+  return up(own, 128) + card.shared_reserve;
+}
+
+// What the smallest split that holds the resident blocks leaves of L1.
+uint32_t l1_bytes(const Card& card, uint32_t shared) {
+  uint32_t taken = card.carveout_kb.back();
+  for (const uint32_t kb : card.carveout_kb) {
+    if (kb * 1024 >= shared) taken = std::min(taken, kb);
+  }
+  return card.l1_bytes - std::min(card.l1_bytes, taken * 1024);
+}
+
+using Sectors = std::unordered_map<uint64_t, uint32_t>;
+
+void add_sectors(const BlockPath& block, Sectors& sectors) {
+  for (const WarpPath& warp : block.warps) {
+    for (const Access& access : warp.accesses) {
+      if (access.space != Access::Space::global) continue;
+      for (uint32_t i = 0; i < access.lines; ++i) {
+        const Line& line = warp.lines[access.first_line + i];
+        sectors[line.address] |= line.sectors;
+      }
+    }
+  }
+}
+
+// Of the sectors that a block in the middle touches, those that its neighbours before it have not brought to L2.
+double first_touched(Interpreter& interpreter, const Launch& launch) {
+  const uint32_t x = launch.grid[0] / 2, y = launch.grid[1] / 2, z = launch.grid[2] / 2;
+  const auto index = [&](int64_t bx, int64_t by) {
+    return (z * uint64_t{launch.grid[1]} + static_cast<uint64_t>(by)) * launch.grid[0] + static_cast<uint64_t>(bx);
+  };
+  Sectors own, before;
+  add_sectors(interpreter.run(index(x, y)), own);
+  const std::pair<int, int> neighbours[] = {{-1, 0}, {0, -1}, {-1, -1}, {1, -1}};
+  for (const auto& [dx, dy] : neighbours) {
+    const int64_t bx = int64_t{x} + dx, by = int64_t{y} + dy;
+    if (bx < 0 || by < 0 || bx >= launch.grid[0]) continue;
+    add_sectors(interpreter.run(index(bx, by)), before);
+  }
+  uint64_t all = 0, first = 0;
+  for (const auto& [line, sectors] : own) {
+    const auto found = before.find(line);
+    all += static_cast<uint64_t>(std::popcount(sectors));
+    first += static_cast<uint64_t>(std::popcount(sectors & ~(found == before.end() ? 0 : found->second)));
+  }
+  return all == 0 ? 0 : static_cast<double>(first) / static_cast<double>(all);
+}
+
+std::string bound_of(const ReplayResult& result) {
+  const auto cycles = static_cast<double>(std::max<uint64_t>(1, result.cycles));
+  std::pair<double, std::string> busiest{static_cast<double>(result.issued) / 4 / cycles, "issue"};
+  for (size_t p = 0; p < pipe_count; ++p) {
+    const Pipe pipe = static_cast<Pipe>(p);
+    if (pipe == Pipe::memory || pipe == Pipe::none) continue;
+    busiest = std::max(busiest, {static_cast<double>(result.pipe_busy[p]) / 4 / cycles, std::string(to_string(pipe))});
+  }
+  busiest = std::max(busiest, {static_cast<double>(result.lsu_busy) / cycles, "load/store unit"});
+  busiest = std::max(busiest, {static_cast<double>(result.l2_busy) / cycles, "L2"});
+  busiest = std::max(busiest, {static_cast<double>(result.dram_busy) / cycles, "DRAM"});
+  const auto most = std::max_element(result.stalled.begin(), result.stalled.end()) - result.stalled.begin();
+  const double all =
+      1 + static_cast<double>(std::accumulate(result.stalled.begin(), result.stalled.end(), uint64_t{0}));
+  return fmt::format("{} {:.0f}%, waits for {} {:.0f}%", busiest.second, 100 * busiest.first,
+                     to_string(static_cast<Stall>(most)), 100 * static_cast<double>(result.stalled[most]) / all);
+}
+
+}  // namespace
+
+Occupancy occupancy(const KernelFacts& facts, const Launch& launch, const Card& card) {
+  const uint32_t warps = launch.warps();
+  const uint32_t of_warp = up(std::max(1, facts.registers) * 32U, 256);
+  const std::pair<uint32_t, const char*> limits[] = {
+      {card.blocks, "blocks"},
+      {card.warps / warps, "warps"},
+      {card.registers / 4 / of_warp * 4 / warps, "registers"},
+      {card.shared_bytes / std::max(1U, shared_of_block(facts, launch, card)), "shared memory"}};
+  const auto least = std::min_element(std::begin(limits), std::end(limits),
+                                      [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (least->first == 0) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("no block of {} fits on an SM of {}: too many {}", facts.name, card.name, least->second));
+  }
+  return {least->first, least->second};
+}
+
+namespace {
+
+class Model {
+ public:
+  Model(const Sass& sass, const KernelFacts& facts, const Launch& launch, const Card& card)
+      : sass_(sass), launch_(launch), card_(card), interpreter_(sass, facts, launch) {
+    time_.occupancy = occupancy(facts, launch, card);
+    l1_bytes_ = l1_bytes(card, time_.occupancy.blocks * shared_of_block(facts, launch, card));
+  }
+
+  ModelledTime run(const ModelOptions& options) {
+    time_.dram_share = first_touched(interpreter_, launch_);
+    const double share = static_cast<double>(launch_.blocks()) / card_.sms;  // blocks of an SM
+    const auto whole = static_cast<uint32_t>(std::ceil(share));
+    const uint32_t resident = std::min(time_.occupancy.blocks, whole);
+    const uint64_t steps = steps_of_block();
+    const uint64_t wanted =
+        std::max<uint64_t>(3 * resident, options.instructions / std::max<uint64_t>(1, steps) / resident * resident);
+    double cycles = 0;
+    if (whole <= wanted + resident) {
+      cycles = static_cast<double>(of_blocks(resident, whole).cycles);
+    } else {
+      const auto more = static_cast<uint32_t>(wanted);
+      const auto first = static_cast<double>(of_blocks(resident, resident).cycles);
+      cycles = static_cast<double>(of_blocks(resident, more).cycles);
+      cycles += (cycles - first) / (more - resident) * (share - more);
+    }
+    time_.waves = share / time_.occupancy.blocks;
+    time_.seconds = cycles / (card_.clock_mhz * 1e6) + card_.launch_us * 1e-6;
+    time_.bound = bound_of(time_.replayed);
+    time_.code_bytes = static_cast<uint32_t>(sass_.instructions.size() * instruction_bytes);
+    time_.report = interpreter_.report();
+    time_.unclassified = unclassified(sass_, card_);
+    return std::move(time_);
+  }
+
+ private:
+  uint64_t steps_of_block() {
+    uint64_t steps = 0;
+    for (const WarpPath& warp : interpreter_.run(launch_.blocks() / 2).warps) steps += warp.steps.size();
+    return steps;
+  }
+
+  // One SM of the chip: its blocks are those whose number is its own modulo the SMs.
+  ReplayResult of_blocks(uint32_t resident, uint32_t blocks) {
+    ReplaySetup setup;
+    setup.resident_blocks = resident;
+    setup.blocks = blocks;
+    setup.l1_bytes = l1_bytes_;
+    setup.dram_sectors = static_cast<uint32_t>(std::lround(time_.dram_share * 256));
+    const uint64_t total = launch_.blocks();
+    const uint64_t begin = total > uint64_t{blocks} * card_.sms * 2 ? total / 2 : 0;
+    setup.path = [&](uint32_t n) { return interpreter_.run(std::min(total - 1, begin + uint64_t{n} * card_.sms)); };
+    time_.replayed = replay(sass_, card_, setup);
+    time_.replayed_blocks = blocks;
+    return time_.replayed;
+  }
+
+  const Sass& sass_;
+  const Launch& launch_;
+  const Card& card_;
+  Interpreter interpreter_;
+  uint32_t l1_bytes_ = 0;
+  ModelledTime time_;
+};
+
+}  // namespace
+
+ModelledTime model_time(const Sass& sass, const KernelFacts& facts, const Launch& launch, const Card& card,
+                        const ModelOptions& options) {
+  return Model(sass, facts, launch, card).run(options);
+}
+
+}  // namespace kiln::timing
