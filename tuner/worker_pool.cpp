@@ -246,9 +246,11 @@ std::optional<Failure> WorkerPool::open_measurer() {
     throw Error(ErrorCode::driver_error, fmt::format("{}: {}", lost, error.message()), error.hint());
   }
   const device::DeviceInfo info = device_info_from(answer.message.fields.at("device"));
-  if (info.id() != apparatus_.device.id()) {
+  // Drivers number devices anew where one is lost: another board of the kind may be at work for another session.
+  if (info.id() != apparatus_.device.id() || info.uuid != apparatus_.device.uuid) {
     throw Error(ErrorCode::driver_error,
-                fmt::format("the device changed from {} to {} during the session", apparatus_.device.id(), info.id()));
+                fmt::format("the device changed from {} ({}) to {} ({}) during the session", apparatus_.device.id(),
+                            apparatus_.device.uuid, info.id(), info.uuid));
   }
   return std::nullopt;
 }

@@ -44,6 +44,8 @@ TEST(Progress, NamesTheStepThatTakesLong) {
 TEST(Progress, TheBarCountsTheCandidatesOfAllLayers) {
   const std::string bar = progress_bar(halfway());  // 24 of 64 are 9 of 24 characters
   EXPECT_THAT(bar, testing::StartsWith("[#########...............] layer 2/4"));
+  EXPECT_THAT(progress_bar(halfway(), "cuda:1"),
+              testing::StartsWith("[#########...............] device cuda:1: layer 2/4"));
   tuner::Progress over = halfway();
   over.all_candidates = 100;  // more than were planned
   EXPECT_THAT(progress_bar(over), testing::StartsWith("[########################] "));
@@ -57,6 +59,7 @@ TEST(Progress, IsALineOfJsonForPrograms) {
             R"({"layer":2,"layers":4,"request":"softmax_forward x=f32:4x16:nc","candidates":8,"planned":16,)"
             R"("all_candidates":24,"all_planned":64,"elapsed_seconds":0.0,"remaining_seconds":75.0,)"
             R"("best_seconds":null,"waiting_for":"","waiting_seconds":0.0})");
+  EXPECT_THAT(progress_json(progress, "cuda:1"), testing::EndsWith(R"("waiting_seconds":0.0,"device":"cuda:1"})"));
 }
 
 }  // namespace

@@ -7,7 +7,9 @@
 //   sample-says JSON, compile-says JSON
 //   slow (0.3 s to compile)
 // Started with an argument, it has no device while a file of that name is there, or another one if the file holds a
-// name; check-gone and check-swapped make that file and crash.
+// name (another board of the same name if that is "GPU-..."); check-gone, check-swapped and check-moved make that file
+// and crash. If it holds "Crash" the device crashes when it is opened, if it holds "Crash once" only the first time;
+// check-crash-open and check-crash-open-once make it so.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -19,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "kiln/base/error.h"
@@ -138,9 +141,15 @@ Message answer(const Message& command, std::map<SpecimenId, std::string>& loaded
     const int code = static_cast<int>(ErrorCode::driver_error);
     return {{{"error", "cuInit: no device"}, {"hint", "look at the cables"}, {"code", code}}, {}};
   }
+  if (action == "open" && name.starts_with("Crash")) {
+    if (name == "Crash once") ::unlink(gone);
+    crash();
+  }
   if (action == "open") {
     device::DeviceInfo info;
-    info.name = name;
+    const bool is_moved = name.starts_with("GPU-");
+    info.name = is_moved ? "Scripted" : name;
+    info.uuid = is_moved ? name : "GPU-0";
     info.cc_major = 9;
     info.emulated = true;
     return {{{"device", to_json(info)}, {"driver_version", "13.0"}, {"driver", "scripted"}}, {}};
@@ -166,8 +175,13 @@ Message answer(const Message& command, std::map<SpecimenId, std::string>& loaded
     ::close(::open(gone, O_CREAT | O_WRONLY, 0600));
     crash();
   }
-  if (action == "check" && gone != nullptr && says(loaded.at(id), "check-swapped")) {
-    std::ofstream(gone) << "Another";
+  if (action == "check" && gone != nullptr && says(loaded.at(id), "check-crash-open")) {
+    std::ofstream(gone) << (says(loaded.at(id), "check-crash-open-once") ? "Crash once" : "Crash");
+    crash();
+  }
+  for (const auto& [word, other] : {std::pair("check-swapped", "Another"), std::pair("check-moved", "GPU-1")}) {
+    if (action != "check" || gone == nullptr || !says(loaded.at(id), word)) continue;
+    std::ofstream(gone) << other;
     crash();
   }
   if (action == "check") return check(loaded.at(id));

@@ -12,6 +12,7 @@
 #include <map>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "kiln/base/error.h"
 
@@ -256,23 +257,53 @@ TEST_F(WorkerPoolTest, SaysSoWhenTheDeviceIsGoneForGood) {
   std::filesystem::remove(gone);
 }
 
+TEST_F(WorkerPoolTest, BlamesNoVariantForADeviceThatCrashesWhenItIsOpenedAgain) {
+  const std::string broken = testing::TempDir() + "kiln_device_broken_" + std::to_string(::getpid());
+  for (const bool for_good : {false, true}) {
+    std::filesystem::remove(broken);
+    WorkerPoolOptions with_device = options();
+    with_device.arguments = {broken};
+    WorkerPool fragile(with_device);
+    fragile.submit(1, program(for_good ? "check-crash-open" : "check-crash-open-once"));
+    fragile.submit(2, program("good"));
+    for (int compiled = 0; compiled < 2;) compiled += fragile.collect(1) ? 1 : 0;
+    EXPECT_FALSE(fragile.begin(Request::parse("softmax_forward x=f32:1x10:nc"), std::nullopt).failure);
+    EXPECT_EQ(fragile.check(1).failure->outcome, Outcome::crashed);
+    if (!for_good) {
+      EXPECT_FALSE(fragile.check(2).failure) << "it opens the second time";
+      continue;
+    }
+    try {
+      fragile.check(2);
+      ADD_FAILURE() << "there is no device to check it on";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::driver_error);
+      EXPECT_THAT(error.what(), HasSubstr("the device cannot be opened any more: the worker process died"));
+    }
+  }
+  std::filesystem::remove(broken);
+}
+
 TEST_F(WorkerPoolTest, RefusesToGoOnOnAnotherDevice) {
   const std::string swapped = testing::TempDir() + "kiln_device_swapped_" + std::to_string(::getpid());
-  WorkerPoolOptions with_device = options();
-  with_device.arguments = {swapped};
-  WorkerPool fragile(with_device);
-  fragile.submit(1, program("check-swapped"));
-  while (!fragile.collect(1)) {
-  }
-  EXPECT_FALSE(fragile.begin(Request::parse("softmax_forward x=f32:1x10:nc"), std::nullopt).failure);
-  EXPECT_EQ(fragile.check(1).failure->outcome, Outcome::crashed);
-  try {
-    fragile.check(1);
-    ADD_FAILURE() << "its time would be kept as another device's";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::driver_error);
-    EXPECT_THAT(error.what(), HasSubstr("changed from"));
-    EXPECT_THAT(error.what(), HasSubstr("Another"));
+  for (const auto& [source, other] : {std::pair("check-swapped", "Another"), std::pair("check-moved", "GPU-1")}) {
+    std::filesystem::remove(swapped);
+    WorkerPoolOptions with_device = options();
+    with_device.arguments = {swapped};
+    WorkerPool fragile(with_device);
+    fragile.submit(1, program(source));
+    while (!fragile.collect(1)) {
+    }
+    EXPECT_FALSE(fragile.begin(Request::parse("softmax_forward x=f32:1x10:nc"), std::nullopt).failure);
+    EXPECT_EQ(fragile.check(1).failure->outcome, Outcome::crashed);
+    try {
+      fragile.check(1);
+      ADD_FAILURE() << "its time would be kept as another device's, or another session works on it";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::driver_error);
+      EXPECT_THAT(error.what(), HasSubstr("changed from"));
+      EXPECT_THAT(error.what(), HasSubstr(other));
+    }
   }
   std::filesystem::remove(swapped);
 }
