@@ -28,6 +28,7 @@ std::map<std::string_view, uint32_t Card::*> fields() {
           {"imad_shares_fma", &Card::imad_shares_fma},
           {"imad_cycles", &Card::imad_cycles},
           {"alu_cycles", &Card::alu_cycles},
+          {"pair_cycles", &Card::pair_cycles},
           {"half_cycles", &Card::half_cycles},
           {"double_cycles", &Card::double_cycles},
           {"special_cycles", &Card::special_cycles},

@@ -202,7 +202,8 @@ class Parser {
     instruction.address = static_cast<uint32_t>(*address);
     instruction.low = encoding(trimmed(line.substr(end + 1)));
     pending_ = true;
-    read_instruction(instruction, trimmed(line.substr(close + 2, end - close - 2)));
+    const std::string_view text = line.substr(close + 2, end - close - 2);
+    read_instruction(instruction, trimmed(text.substr(0, text.find("(*"))));  // a remark: (*"SpillRefill"*)
   }
 
   uint64_t encoding(std::string_view comment) const {

@@ -7,9 +7,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <sstream>
 
@@ -45,6 +45,13 @@ struct Timed {
 
   double ratio() const { return time.seconds * 1e3 / row.milliseconds; }
 };
+
+// Time of the processor that this thread has used.
+uint64_t thread_nanoseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
 
 class Bench {
  public:
@@ -123,9 +130,9 @@ class Bench {
     const auto sass = kiln::timing::parse_sass(disassembler_.text_of(cubin), kernel->name);
     kiln::timing::ModelOptions options;
     options.instructions = options_.instructions;
-    const auto begin = std::chrono::steady_clock::now();
+    const uint64_t begin = thread_nanoseconds();
     auto result = kiln::timing::model_time(sass, *kernel, table.launch(row), card(table), options);
-    nanoseconds_ += static_cast<uint64_t>((std::chrono::steady_clock::now() - begin).count());
+    nanoseconds_ += thread_nanoseconds() - begin;
     issued_ += result.replayed.issued;
     return result;
   }

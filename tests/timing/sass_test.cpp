@@ -75,6 +75,12 @@ TEST(Sass, ReadsGuardsModifiersAndOperands) {
   EXPECT_EQ(sass.instructions[7].operands[0].base, 2);
 }
 
+TEST(Sass, RemarksAreNoOperands) {
+  const Sass sass = Code().add("STL [R1+0x12b4], R4  (*\"SpillRefill\"*)").add("EXIT").sass();
+  ASSERT_EQ(sass.instructions[0].operands.size(), 2U);
+  EXPECT_EQ(sass.instructions[0].operands[1].index, 4);
+}
+
 TEST(Sass, LabelsAreAddresses) {
   const Sass sass = Code().label(".L_x_0").add("NOP").add("BRA `(.L_x_1)").label(".L_x_1").add("BRA `(.L_x_0)").sass();
   EXPECT_EQ(sass.instructions[1].operands[0].value, 32);
