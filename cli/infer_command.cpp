@@ -212,7 +212,7 @@ void add_infer(CLI::App& app, int& exit_code) {
   command->add_option("--pack", options->packs, "packs to use beside the database");
   command->add_option("--bundle", options->bundles, "bundles of compiled variants to use");
   options->output.add_to(*command);
-  command->footer("Example: kiln infer examples/models/lenet5.onnx --input x.npy --output y.npy");
+  command->footer("Example: kiln infer examples/models/squeezenet1_1.onnx --input x.npy --output y.npy");
   command->callback([options, &exit_code] { exit_code = infer(*options); });
 }
 

@@ -15,14 +15,13 @@
 namespace kiln::onnx_frontend {
 namespace {
 
-/// More elements than this are weights: the device computes with them.
-constexpr int64_t most_elements = 65536;
+/// The device computes with them.
 struct TooMany {};
 
 HostTensor empty_of(int32_t type, Extents extents) {
   HostTensor tensor{type, std::move(extents), {}, {}};
   const int64_t elements = graph::count_elements(tensor.extents);
-  if (elements > most_elements) throw TooMany{};
+  if (!is_few(type, elements)) throw TooMany{};
   if (tensor.is_integer()) {
     tensor.integers.resize(static_cast<size_t>(elements));
   } else {
@@ -426,7 +425,8 @@ bool computed_on_host(Node& node) {
   for (int i = 0; i < node.inputs(); ++i) {
     if (!node.has(i)) continue;
     const HostTensor* tensor = node.host(i);
-    if (tensor == nullptr || std::ssize(tensor->integers) + std::ssize(tensor->reals) > most_elements) return false;
+    if (tensor == nullptr || !is_few(tensor->type, std::ssize(tensor->integers) + std::ssize(tensor->reals)))
+      return false;
   }
   const HostTensor& first = *node.host(0);
   if (!first.is_integer() && (node.type() == "And" || node.type() == "Or" || node.type() == "Not")) return false;

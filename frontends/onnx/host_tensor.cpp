@@ -189,6 +189,11 @@ bool is_integer_type(int32_t type) {
   }
 }
 
+bool is_few(int32_t type, int64_t elements) {
+  constexpr int64_t most_integers = int64_t{1} << 20, most_reals = int64_t{1} << 16;
+  return elements <= (is_integer_type(type) ? most_integers : most_reals);
+}
+
 std::string type_name(int32_t type) {
   if (type == float8_e4m3fn) return "float8e4m3fn";
   if (type == float8_e5m2) return "float8e5m2";

@@ -29,6 +29,9 @@ struct HostTensor {
 
 /// Whether elements of that ONNX type are integers or booleans; they are floating-point numbers otherwise.
 bool is_integer_type(int32_t type);
+/// Whether so many are computed with on the host. More real numbers are weights; integers may be an index for each
+/// element of a result.
+bool is_few(int32_t type, int64_t elements);
 /// "float", "int64", as ONNX writes it; its number for a type that is not known.
 std::string type_name(int32_t type);
 

@@ -1,7 +1,10 @@
 // Elements by their positions: parts of a tensor, one behind another, where the positions are known and few.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
+#include <string>
 #include <vector>
 
 #include "kiln/generator/operations/gather.h"
@@ -31,6 +34,15 @@ std::vector<Run> runs_of(const std::vector<int64_t>& positions) {
     }
   }
   return runs;
+}
+
+/// The elements of x at those positions along the axis.
+ValueId part(graph::Graph& graph, ValueId x, size_t axis, const Run& run) {
+  Extents extents = graph.value(x).extents, begin(extents.size(), 0), step(extents.size(), 1);
+  extents[axis] = run.count;
+  begin[axis] = run.first;
+  step[axis] = run.step;
+  return graph.slice(x, std::move(begin), std::move(extents), std::move(step));
 }
 
 constexpr size_t most_parts = 16;  // each is a copy, and more are a call of gather
@@ -72,6 +84,55 @@ ValueId taken_at(const Node& node, ValueId x, size_t axis, ValueId indices) {
   return graph.reshape(gathered(node, around_axis(node, x, axis), list, 1), result);
 }
 
+/// `position` counted from the start; fails where there is no such element.
+int64_t checked(const Node& node, int64_t position, int64_t extent) {
+  if (position < -extent || position >= extent) node.fail(fmt::format("takes element {} of {}", position, extent));
+  return position < 0 ? position + extent : position;
+}
+
+Extents part_of(const Extents& extents, size_t begin, size_t end) {
+  return {extents.begin() + static_cast<std::ptrdiff_t>(begin), extents.begin() + static_cast<std::ptrdiff_t>(end)};
+}
+
+/// The rows that coordinates name: of `coordinates`, each `count` behind another are a position in x, whose first
+/// dimensions have `extents`.
+std::vector<int64_t> rows_of(const Node& node, const std::vector<int64_t>& coordinates, const Extents& extents) {
+  std::vector<int64_t> rows(coordinates.size() / extents.size(), 0);
+  for (size_t i = 0; i < coordinates.size(); ++i) {
+    const size_t d = i % extents.size();
+    int64_t& row = rows[i / extents.size()];
+    row = row * extents[d] + checked(node, coordinates[i], extents[d]);
+  }
+  return rows;
+}
+
+/// Rows of `data`, and in the place of those in `rows` rows of `updates`, one for each, of which the last one stays.
+ValueId with_rows(const Node& node, ValueId data, ValueId updates, const std::vector<int64_t>& rows) {
+  graph::Graph& graph = node.graph();
+  const int64_t count = graph.value(data).extents[0];
+  std::vector<int64_t> sources(static_cast<size_t>(count));
+  std::iota(sources.begin(), sources.end(), 0);
+  for (size_t i = 0; i < rows.size(); ++i) sources[static_cast<size_t>(rows[i])] = count + static_cast<int64_t>(i);
+  std::vector<ValueId> parts;
+  for (auto next = sources.begin(); next != sources.end();) {
+    const bool is_data = *next < count;
+    const auto end = std::find_if(next, sources.end(), [&](int64_t source) { return (source < count) != is_data; });
+    for (const Run& run : runs_of({next, end})) {
+      if (parts.size() == most_parts) return taken(node, graph.concat({data, updates}, 0), 0, sources);
+      parts.push_back(
+          part(graph, is_data ? data : updates, 0, {run.first - (is_data ? 0 : count), run.step, run.count}));
+    }
+    next = end;
+  }
+  if (parts.empty()) return data;
+  return parts.size() == 1 ? parts.front() : graph.concat(std::move(parts), 0);
+}
+
+void require_plain_scatter(const Node& node) {
+  const std::string reduction = node.attributes().word("reduction", "none");
+  if (reduction != "none") refuse(fmt::format("its reduction is '{}', and 'none' is covered", reduction));
+}
+
 }  // namespace
 
 ValueId taken(const Node& node, ValueId x, size_t axis, const std::vector<int64_t>& positions) {
@@ -80,13 +141,8 @@ ValueId taken(const Node& node, ValueId x, size_t axis, const std::vector<int64_
   if (runs.empty()) refuse("its result has no elements");
   if (runs.size() > most_parts) return taken_at(node, x, axis, constant_of(node, positions));
   std::vector<ValueId> parts;
-  for (const Run& run : runs) {
-    Extents extents = graph.value(x).extents, begin(extents.size(), 0), step(extents.size(), 1);
-    extents[axis] = run.count;
-    begin[axis] = run.first;
-    step[axis] = run.step;
-    parts.push_back(graph.slice(x, begin, extents, step));
-  }
+  parts.reserve(runs.size());
+  for (const Run& run : runs) parts.push_back(part(graph, x, axis, run));
   return parts.size() == 1 ? parts.front() : graph.concat(std::move(parts), axis);
 }
 
@@ -102,10 +158,7 @@ void read_gather(Node& node) {
     return node.give(graph.reshape(taken_at(node, node.operand(0), axis, node.operand(1)), result));
   }
   std::vector<int64_t> positions = node.integers(1, "indices");
-  for (int64_t& position : positions) {
-    if (position < -x[axis] || position >= x[axis]) node.fail(fmt::format("takes element {} of {}", position, x[axis]));
-    position += position < 0 ? x[axis] : 0;
-  }
+  for (int64_t& position : positions) position = checked(node, position, x[axis]);
   node.give(graph.reshape(taken(node, node.operand(0), axis, positions), result));
 }
 
@@ -126,6 +179,80 @@ void read_gather_elements(Node& node) {
   }
   const ValueId first = graph.slice(node.operand(0), Extents(x.size(), 0), part, Extents(x.size(), 1));
   node.give(gathered(node, first, node.operand(1), axis));
+}
+
+/// x at known coordinates of its first dimensions, behind those of the batch.
+void read_gather_nd(Node& node) {
+  node.require_inputs(2, 2);
+  graph::Graph& graph = node.graph();
+  const Extents &x = node.extents(0), &indices = node.extents(1);
+  const int64_t batch = node.attributes().integer("batch_dims", 0);
+  const auto batched = static_cast<size_t>(std::max<int64_t>(batch, 0));
+  const size_t named = indices.empty() || indices.back() < 1 ? 0 : static_cast<size_t>(indices.back());
+  if (batch < 0 || batched >= std::min(x.size(), indices.size()) || named == 0 || batched + named > x.size()) {
+    node.fail(fmt::format("has indices of {} for an input of {} with {} dimensions of batch", fmt::join(indices, "x"),
+                          fmt::join(x, "x"), batch));
+  }
+  std::vector<int64_t> rows = rows_of(node, node.integers(1, "indices"), part_of(x, batched, batched + named));
+  const int64_t images = graph::count_elements(part_of(x, 0, batched));
+  const int64_t rows_of_image = graph::count_elements(part_of(x, batched, batched + named));
+  if (part_of(x, 0, batched) != part_of(indices, 0, batched)) node.fail("has another batch than its indices");
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows[i] += static_cast<int64_t>(i) * images / static_cast<int64_t>(rows.size()) * rows_of_image;
+  }
+  const Extents inner = part_of(x, batched + named, x.size());
+  Extents result = part_of(indices, 0, indices.size() - 1);
+  result.insert(result.end(), inner.begin(), inner.end());
+  const ValueId matrix = graph.reshape(node.operand(0), {images * rows_of_image, graph::count_elements(inner)});
+  node.give(graph.reshape(taken(node, matrix, 0, rows), result));
+}
+
+/// x with other elements at known coordinates of its first dimensions: what assignments to parts of a tensor become.
+void read_scatter_nd(Node& node) {
+  node.require_inputs(3, 3);
+  require_plain_scatter(node);
+  graph::Graph& graph = node.graph();
+  const Extents &x = node.extents(0), &indices = node.extents(1);
+  const size_t named = indices.empty() || indices.back() < 1 ? 0 : static_cast<size_t>(indices.back());
+  if (named == 0 || named > x.size()) {
+    node.fail(fmt::format("has indices of {} for an input of {}", fmt::join(indices, "x"), fmt::join(x, "x")));
+  }
+  const Extents inner = part_of(x, named, x.size());
+  Extents expected = part_of(indices, 0, indices.size() - 1);
+  expected.insert(expected.end(), inner.begin(), inner.end());
+  if (node.extents(2) != expected) {
+    node.fail(fmt::format("has updates of {}, expected {}", fmt::join(node.extents(2), "x"), fmt::join(expected, "x")));
+  }
+  const std::vector<int64_t> rows = rows_of(node, node.integers(1, "indices"), part_of(x, 0, named));
+  const int64_t count = graph::count_elements(part_of(x, 0, named)), size = graph::count_elements(inner);
+  const ValueId data = graph.reshape(node.operand(0), {count, size}),
+                updates = graph.reshape(node.operand(2), {std::ssize(rows), size});
+  node.give(graph.reshape(with_rows(node, data, updates, rows), x));
+}
+
+/// numpy.put_along_axis() at known indices, which may be fewer along any dimension.
+void read_scatter_elements(Node& node) {
+  node.require_inputs(3, 3);
+  require_plain_scatter(node);
+  graph::Graph& graph = node.graph();
+  const Extents &x = node.extents(0), &indices = node.extents(1);
+  const size_t axis = node.axis(node.attributes().integer("axis", 0), x.size());
+  if (indices.size() != x.size() || node.extents(2) != indices) {
+    node.fail(fmt::format("has indices of {} and updates of {} for an input of {}", fmt::join(indices, "x"),
+                          fmt::join(node.extents(2), "x"), fmt::join(x, "x")));
+  }
+  const std::vector<int64_t> along_axis = node.integers(1, "indices");
+  std::vector<int64_t> rows;
+  for (int64_t i = 0; i < std::ssize(along_axis); ++i) {
+    int64_t row = 0, stride = 1, rest = i;
+    for (size_t d = x.size(); d-- > 0; stride *= x[d], rest /= indices[d]) {
+      row += stride * checked(node, d == axis ? along_axis[static_cast<size_t>(i)] : rest % indices[d], x[d]);
+    }
+    rows.push_back(row);
+  }
+  const ValueId data = graph.reshape(node.operand(0), {graph::count_elements(x), 1}),
+                updates = graph.reshape(node.operand(2), {std::ssize(rows), 1});
+  node.give(graph.reshape(with_rows(node, data, updates, rows), x));
 }
 
 }  // namespace kiln::onnx_frontend

@@ -14,9 +14,6 @@ namespace {
 using Type = onnx::TensorProto;
 constexpr int32_t float8_e4m3fn = 17, float8_e5m2 = 19;
 
-/// More elements than this are weights, which nothing about a shape depends on.
-constexpr int64_t most_on_host = 65536;
-
 }  // namespace
 
 DType Values::storage_of(int32_t type) const {
@@ -61,8 +58,7 @@ ValueId Values::device(const std::string& name) {
 
 const HostTensor* Values::host(const std::string& name) {
   Known& value = known.at(name);
-  const bool is_small = graph::count_elements(value.extents) <= most_on_host;
-  if (!value.host && value.tensor != nullptr && is_small) {
+  if (!value.host && value.tensor != nullptr && is_few(value.type, graph::count_elements(value.extents))) {
     value.host = std::make_shared<const HostTensor>(read_tensor(*value.tensor, folder));
   }
   return value.host.get();

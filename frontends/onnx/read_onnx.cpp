@@ -112,6 +112,9 @@ std::vector<Family> other_families() {
       {read_space_to_depth, {"SpaceToDepth"}},
       {read_gather, {"Gather"}},
       {read_gather_elements, {"GatherElements"}},
+      {read_gather_nd, {"GatherND"}},
+      {read_scatter_nd, {"ScatterND"}},
+      {read_scatter_elements, {"ScatterElements", "Scatter"}},
       {read_resize, {"Resize", "Upsample"}},
       {read_trilu, {"Trilu"}},
       {read_one_hot, {"OneHot"}},
@@ -217,11 +220,12 @@ class InputShapes {
   bool has_open_batch_ = false;
 };
 
-/// Calls `see` for each value that a node reads, in bodies of If, Loop and Scan too.
+/// Calls `see` for each value that a node reads; in bodies of If, Loop and Scan too, and what these give.
 void for_each_read(const onnx::NodeProto& node, const std::function<void(const std::string&)>& see) {
   for (const std::string& input : node.input()) see(input);
   for (const auto& attribute : node.attribute()) {
     for (const auto& inner : attribute.g().node()) for_each_read(inner, see);
+    for (const auto& output : attribute.g().output()) see(output.name());
     for (const auto& body : attribute.graphs()) {
       for (const auto& inner : body.node()) for_each_read(inner, see);
     }
@@ -243,10 +247,7 @@ class Import {
       for_each_read(node, [&](const std::string& name) { values_.used.insert(name); });
     }
     for (const auto& output : model_.output()) values_.used.insert(output.name());
-    for (const auto& tensor : model_.initializer()) {
-      values_.known[tensor.name()] = {
-          tensor.data_type(), {tensor.dims().begin(), tensor.dims().end()}, {}, {}, &tensor};
-    }
+    add_initial_values(model_);
     for (const auto& input : model_.input()) add_input(input);
     for (const auto& node : model_.node()) add(node);
     for (const auto& output : model_.output()) add_output(output);
@@ -279,6 +280,13 @@ class Import {
     }
   }
 
+  void add_initial_values(const onnx::GraphProto& graph) {
+    for (const auto& tensor : graph.initializer()) {
+      values_.known[tensor.name()] = {
+          tensor.data_type(), {tensor.dims().begin(), tensor.dims().end()}, {}, {}, &tensor};
+    }
+  }
+
   void add_input(const onnx::ValueInfoProto& input) {
     if (values_.known.contains(input.name())) return;  // an initial value, which is a constant to us
     const int32_t type = input.type().tensor_type().elem_type();
@@ -301,6 +309,7 @@ class Import {
     values_.graph.set_origin(name_of(proto));
     try {
       const Reader read = reader_of(proto);
+      if (is_onnx_domain(proto.domain()) && proto.op_type() == "If") return add_branch(node);
       if (is_onnx_domain(proto.domain()) && computed_on_host(node)) return;
       if (read == nullptr) refuse("no operation of Kiln serves it");
       read(node);
@@ -315,6 +324,30 @@ class Import {
     } catch (const Error& error) {
       if (error.message().starts_with("node ")) throw;
       throw Error(error.code(), describe(proto) + ": " + error.message(), error.hint());
+    }
+  }
+
+  /// An If whose condition is known is the nodes of one of its branches, which see all values of the model.
+  void add_branch(const Node& node) {
+    node.require_inputs(1, 1);
+    const bool holds = node.number(0, "condition") != 0;
+    const std::string_view name = holds ? "then_branch" : "else_branch";
+    const auto& attributes = node.proto().attribute();
+    const auto found =
+        std::find_if(attributes.begin(), attributes.end(), [&](const auto& a) { return a.name() == name; });
+    if (found == attributes.end() || found->g().output_size() != node.outputs()) {
+      node.fail(fmt::format("has no {} of {} results", name, node.outputs()));
+    }
+    add_initial_values(found->g());
+    for (const auto& inner : found->g().node()) {
+      for (const std::string& output : inner.output()) {
+        if (values_.known.contains(output)) node.fail(fmt::format("defines '{}' a second time", output));
+      }
+      add(inner);
+    }
+    for (int i = 0; i < node.outputs(); ++i) {
+      const auto known = values_.known.find(found->g().output(i).name());
+      if (known != values_.known.end()) values_.known[node.proto().output(i)] = known->second;
     }
   }
 

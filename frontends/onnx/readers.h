@@ -64,6 +64,9 @@ void read_constant_of_shape(Node& node);
 /// indexing.cpp. Elements by their positions.
 void read_gather(Node& node);
 void read_gather_elements(Node& node);
+void read_gather_nd(Node& node);
+void read_scatter_nd(Node& node);
+void read_scatter_elements(Node& node);
 
 /// resize.cpp.
 void read_resize(Node& node);

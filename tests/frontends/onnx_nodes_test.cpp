@@ -35,6 +35,13 @@ TEST(OnnxNodes, SayWhatIsWrong) {
       {moving("Slice", {9}, {}, {{1}, {5, 6}}), "Slice): "},
       {moving("Split", {7}, {}, {{3, 3}}), "Split): "},
       {moving("Pad", {2, 9}, {}, {{0, 1}}), "Pad): "},
+      {moving("GatherND", {2, 3}, {}, {{0, 5}}), "GatherND): takes element 5 of 3"},
+      {moving("GatherND", {2}, {}, {{0, 1}}),
+       "GatherND): has indices of 2 for an input of 2 with 0 dimensions of batch"},
+      {one_node("ScatterND", {{2, 3}, {2, 3}, {2}}), "ScatterND): has indices of 2x3 for an input of 2x3"},
+      {one_node("ScatterND", {{2, 3}, {4, 1}, {4, 2}}), "ScatterND): has updates of 4x2, expected 4x3"},
+      {one_node("ScatterElements", {{2, 3}, {2, 3}, {2, 2}}),
+       "ScatterElements): has indices of 2x3 and updates of 2x2 for an input of 2x3"},
       {moving("LRN", {2, 6}, {}), "LRN): size is 0, expected at least 1"}};
   for (const Wrong& each : cases) expect_error(each.model, "node 'y' (" + each.message);
 }

@@ -221,6 +221,54 @@ TEST_F(ModelTest, GathersAtIndicesThatARunBrings) {
   EXPECT_EQ(values_of(results[0]), (std::vector<float>{40, 41, 0, 1, 40, 41, 0, 0}));
 }
 
+// Few rows are parts beside each other, many an index for each row.
+TEST_F(ModelTest, PutsRowsInTheirPlaces) {
+  for (const int64_t count : {0, 1, 5, 20}) {
+    OnnxModel model(18);
+    test::Ints rows;
+    std::vector<float> x = random_values(120, 1), updates = random_values(static_cast<size_t>(count) * 3, 2),
+                       expected = x;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t row = 39 - 2 * i;
+      rows.push_back(i % 3 == 0 ? row - 40 : row);  // from the end
+      for (int64_t c = 0; c < 3; ++c) {
+        expected[static_cast<size_t>(row * 3 + c)] = updates[static_cast<size_t>(i * 3 + c)];
+      }
+    }
+    model.input("x", {40, 3}).input("z", {count, 3}).integers("rows", rows).integers("extents", {count, 1});
+    model.node("Reshape", {"rows", "extents"}, {"indices"});
+    model.node("ScatterND", {"x", "indices", "z"}, {"y"});
+    model.output("y");
+    EXPECT_EQ(values_of(run(model, {floats({40, 3}, x), floats({count, 3}, updates)})[0]), expected) << count;
+  }
+}
+
+TEST_F(ModelTest, TakesTheBranchOfAKnownCondition) {
+  for (const bool holds : {true, false}) {
+    OnnxModel model(13);
+    model.input("x", {"N", 2}).integers("two", {2});
+    model.node("Relu", {"x"}, {"r"});
+    model.node("Shape", {"x"}, {"extents"});
+    model.node("Size", {"extents"}, {"rank"});
+    model.node(holds ? "Equal" : "Less", {"rank", "two"}, {"condition"});
+    onnx::NodeProto& choose = model.node("If", {"condition"}, {"y"});
+    for (const std::string name : {"then", "else"}) {
+      onnx::AttributeProto& branch = *choose.add_attribute();
+      branch.set_name(name + "_branch");
+      branch.set_type(onnx::AttributeProto::GRAPH);
+      onnx::NodeProto& inner = *branch.mutable_g()->add_node();
+      inner.set_op_type(name == "then" ? "Neg" : "Exp");
+      inner.add_input("r");
+      inner.add_output(name + "_inner");
+      branch.mutable_g()->add_output()->set_name(name + "_inner");
+    }
+    model.output("y");
+    const std::vector<float> y = values_of(run(model, {floats({1, 2}, {-1, 2})})[0]);
+    EXPECT_FLOAT_EQ(y[0], holds ? 0.0F : 1.0F);
+    EXPECT_FLOAT_EQ(y[1], holds ? -2.0F : std::exp(2.0F));
+  }
+}
+
 TEST_F(ModelTest, PadsByItsOwnBorder) {
   const auto padded = [&](const std::string& mode) {
     OnnxModel model(13);

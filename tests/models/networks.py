@@ -336,11 +336,32 @@ def yolo_distances():
     return Network(), (1, 3, 32, 32)
 
 
+def yolo_assigned():
+    """Boxes by assignments to parts of a tensor, as in YOLOv5."""
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.stem = nn.Sequential(nn.Conv2d(3, 16, 3, 2, 1), nn.SiLU(), nn.Conv2d(16, 21, 3, 2, 1))
+
+        def forward(self, x):
+            y = self.stem(x)
+            n, _, h, w = y.shape
+            y = y.view(n, 3, 7, h, w).permute(0, 1, 3, 4, 2).sigmoid().clone()
+            rows, columns = torch.meshgrid(torch.arange(h), torch.arange(w), indexing="ij")
+            y[..., 0:2] = (y[..., 0:2] * 2 - 0.5 + torch.stack((columns, rows), -1).float()) * 4
+            y[..., 2:4] = (y[..., 2:4] * 2) ** 2 * 3
+            y[:, 1, ::2, 1:3] += 1
+            y[:, 2, 1, 1] = 0
+            return y.reshape(n, -1, 7)
+
+    return Network(), (1, 3, 32, 32)
+
+
 ALL = {function.__name__: function for function in [
     resnet, resnext_squeeze_excite, vgg, squeezenet, densenet, googlenet, inception_v3, mobilenet_v2,
     mobilenet_v3, mnasnet, shufflenet_v2, efficientnet, efficientnet_v2, regnet, ghostnet, repvgg, convnext,
     convmixer, vit, vit_torchvision, swin, mlp_mixer, poolformer, deeplab, unet_transposed, unet_bilinear, unet_diffusion,
-    super_resolution, style_transfer, yolo_anchors, yolo_distances]}
+    super_resolution, style_transfer, yolo_anchors, yolo_distances, yolo_assigned]}
 
 
 def make(name):

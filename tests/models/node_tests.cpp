@@ -45,11 +45,15 @@ std::vector<onnx::TensorProto> tensors_in(const fs::path& folder, const std::str
 /// Which inputs of a node say how it computes, rather than what.
 const std::map<std::string, std::set<int>>& parameters() {
   static const std::map<std::string, std::set<int>> inputs = {
-      {"Clip", {1, 2}},        {"ConstantOfShape", {0}}, {"CumSum", {1}},    {"Dropout", {1, 2}},
-      {"Expand", {1}},         {"MaxUnpool", {2}},       {"OneHot", {1, 2}}, {"Pad", {1, 2, 3}},
-      {"Range", {0, 1, 2}},    {"ReduceSum", {1}},       {"Reshape", {1}},   {"Resize", {1, 2, 3}},
-      {"Slice", {1, 2, 3, 4}}, {"Split", {1}},           {"Squeeze", {1}},   {"Tile", {1}},
-      {"TopK", {1}},           {"Trilu", {1}},           {"Unsqueeze", {1}}, {"Upsample", {1}},
+      {"Clip", {1, 2}},    {"ConstantOfShape", {0}}, {"CumSum", {1}},
+      {"Dropout", {1, 2}}, {"GatherND", {1}},        {"If", {0}},
+      {"Scatter", {1}},    {"ScatterElements", {1}}, {"ScatterND", {1}},
+      {"Expand", {1}},     {"MaxUnpool", {2}},       {"OneHot", {1, 2}},
+      {"Pad", {1, 2, 3}},  {"Range", {0, 1, 2}},     {"ReduceSum", {1}},
+      {"Reshape", {1}},    {"Resize", {1, 2, 3}},    {"Slice", {1, 2, 3, 4}},
+      {"Split", {1}},      {"Squeeze", {1}},         {"Tile", {1}},
+      {"TopK", {1}},       {"Trilu", {1}},           {"Unsqueeze", {1}},
+      {"Upsample", {1}},
   };
   return inputs;
 }
