@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import io
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +87,7 @@ def draw(result: TuneResult, heading: str) -> Figure:
     parts = parts_of(layers)
     tints = matplotlib.colormaps["tab20"].colors
     colours = {part[0].number: tints[i] for i, part in enumerate(parts) if len(part) == 1}
-    figure = Figure(figsize=(10, 10), layout="constrained")
+    figure = Figure(figsize=(12, 10), layout="constrained")
     figure.suptitle(heading)
     bars, roofline, gains = figure.subplots(3, 1, height_ratios=[1.2, 3, 1])
     drawn = _draw_bars(bars, parts, colours)
@@ -94,7 +96,14 @@ def draw(result: TuneResult, heading: str) -> Figure:
     if drawn:
         names = [_name(part, _time(layers)) for part in parts]
         figure.legend(drawn, names, loc="outside lower center", ncols=2, fontsize="small")
+    setattr(figure, "_repr_png_", functools.partial(_png_of, figure))  # notebooks show figures of pyplot only
     return figure
+
+
+def _png_of(figure: Figure) -> bytes:
+    file = io.BytesIO()
+    figure.savefig(file, format="png", bbox_inches="tight")
+    return file.getvalue()
 
 
 def _draw_bars(axes: Axes, parts: list[list[Layer]], colours: dict[int, Any]) -> list[Any]:

@@ -59,12 +59,21 @@ def bar(progress: TuneProgress) -> str:
     return f"{name}: {share:4.0%}|{blocks:<{BAR_WIDTH}}| {done}/{whole} [{times}]"
 
 
+def _notebook() -> Any:
+    """IPython.display in a notebook, else None."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return ipython.display if ipython is not None and hasattr(shell, "kernel") else None  # a terminal has no kernel
+
+
 class Display:
-    """Shows progress on `file`. A context manager: it clears the bar."""
+    """Shows progress: a bar on a terminal and in a notebook, plain lines elsewhere. A context manager: it clears the bar."""
 
     def __init__(self, file: TextIO | None = None) -> None:
         self._file = sys.stderr if file is None else file
         self._terminal = self._file.isatty()
+        self._notebook: Any = None if self._terminal else _notebook()
+        self._output: Any = None  # of the notebook's cell
         self._layer = 0
         self._shown = 0.0
 
@@ -75,17 +84,25 @@ class Display:
         if self._terminal:
             self._file.write("\r\033[K")
             self._file.flush()
+        elif self._output is not None:
+            self._output.update({"text/plain": ""}, raw=True)
 
     def __call__(self, progress: TuneProgress) -> None:
-        if self._terminal:
+        if self._notebook is not None:
+            self._show_in_cell({"text/plain": bar(progress)})
+        elif self._terminal:
             width = shutil.get_terminal_size().columns - 1
             self._file.write(f"\r\033[K{bar(progress)[:width]}")
-        else:
-            line = self._line(progress)
-            if not line:
-                return
+            self._file.flush()
+        elif line := self._line(progress):
             self._file.write(line + "\n")
-        self._file.flush()
+            self._file.flush()
+
+    def _show_in_cell(self, line: dict[str, str]) -> None:
+        if self._output is None:
+            self._output = self._notebook.display(line, raw=True, display_id=True)
+        else:
+            self._output.update(line, raw=True)
 
     def _line(self, progress: TuneProgress) -> str:
         """Of a layer that begins, and of one that takes long; else nothing."""

@@ -22,10 +22,15 @@ def text_table(headings: Row, rows: Sequence[Row]) -> str:
 
 
 def html_table(headings: Row, rows: Sequence[Row]) -> str:
+    """As text_table(); lines may have no headings, and are text then."""
+    right = [heading.startswith(">") for heading in headings] or [False] * max((len(row) for row in rows), default=0)
     headings = [heading.removeprefix(">") for heading in headings]
 
     def line(row: Row, tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row) + "</tr>"
+        # Notebooks align to the right what does not say otherwise.
+        sides = ("right" if number else "left" for number in right)
+        cells = (f'<{tag} style="text-align: {side}">{html.escape(cell)}</{tag}>' for cell, side in zip(row, sides))
+        return "<tr>" + "".join(cells) + "</tr>"
 
     return "<table>" + line(headings, "th") + "".join(line(row, "td") for row in rows) + "</table>"
 

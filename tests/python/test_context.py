@@ -72,7 +72,7 @@ def test_tuning_by_the_program_and_what_it_found(tmp_path):
     why = context.explain(REQUEST)
     assert why.stored and f"{why.chosen.algorithm} {why.chosen.config}" == layer.variant
     assert "modelled on this device" in repr(why)
-    assert "<td>" in why._repr_html_()
+    assert "<td style=" in why._repr_html_()
 
 
 def test_a_context_that_tunes_by_itself(tmp_path):

@@ -80,7 +80,7 @@ def test_it_says_what_it_is(model):
     text = repr(model)
     for part in ("small.onnx on ", "input  x: float 3x2x5x6", "output mean: float 3x4", "MiB of weights", "conv_forward"):
         assert part in text
-    assert "<td>" in model._repr_html_() and "conv_forward" in model._repr_html_()
+    assert "<td style=" in model._repr_html_() and "conv_forward" in model._repr_html_()
 
 
 def test_its_requests_are_what_its_runs_tune(model, context):

@@ -2,6 +2,8 @@
 
 import dataclasses
 import io
+import sys
+import types
 
 import pytest
 
@@ -31,6 +33,40 @@ def test_a_terminal_has_one_line_that_is_cleared_at_the_end():
         display(HALFWAY)
     assert file.getvalue().startswith("\r\033[Ksoftmax_forward 2/4") and file.getvalue().endswith("\r\033[K")
     assert "\n" not in file.getvalue()
+
+
+class Cell:
+    """Stands for IPython in a notebook: keeps what its one output was."""
+
+    kernel = object()
+
+    def __init__(self):
+        self.shown = []
+
+    def get_ipython(self):
+        return self
+
+    def display(self, data, raw, display_id):
+        assert raw and display_id and not self.shown
+        self.update(data, raw)
+        return self
+
+    def update(self, data, raw):
+        self.shown.append(data["text/plain"])
+
+
+def test_a_notebook_has_one_output_that_is_cleared_at_the_end(monkeypatch):
+    cell, file = Cell(), io.StringIO()
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=cell.get_ipython, display=cell))
+    late = dataclasses.replace(HALFWAY, all_candidates=60)
+    with Display(file) as display:
+        display(HALFWAY)
+        display(late)
+    assert cell.shown == [bar(HALFWAY), bar(late), ""] and file.getvalue() == ""
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: None, display=cell))
+    with Display(file) as display:  # IPython in a terminal that is no terminal
+        display(HALFWAY)
+    assert file.getvalue() == "layer 2/4: softmax_forward x=f32:4x16:nc\n"
 
 
 def test_plain_lines_where_there_is_no_terminal():

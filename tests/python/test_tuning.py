@@ -77,6 +77,10 @@ def test_the_table_has_names_times_and_gains():
     assert len({line.index("us") for line in lines[2:5]}) == 1, "numbers end in one column"
 
 
+def test_notebooks_show_the_figure(matplotlib):
+    assert result(layer("conv", 2e-6, 4e-6)).figure()._repr_png_().startswith(b"\x89PNG")
+
+
 def test_the_figure_stacks_times_with_their_counts(matplotlib):
     figure = result(layer("conv", 2e-6, 4e-6, count=3), layer("gemm", 1e-5)).figure()
     assert isinstance(figure, matplotlib.figure.Figure)
