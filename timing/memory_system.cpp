@@ -61,16 +61,12 @@ uint64_t MemorySystem::fetch(uint64_t now, uint64_t line, uint32_t sectors, bool
   return there;
 }
 
-uint64_t MemorySystem::load(uint64_t now, const Access& access, const Line* lines, uint64_t offset, bool through_l1) {
+uint64_t MemorySystem::load(uint64_t now, const Access& access, const Line* lines, uint64_t offset) {
   uint64_t there = now;
   const bool local = access.space == Access::Space::local;
   for (uint32_t i = 0; i < access.lines; ++i) {
     const uint64_t line = lines[i].address + offset;
     l1_sectors_ += static_cast<uint64_t>(std::popcount(lines[i].sectors));
-    if (!through_l1) {
-      there = std::max(there, fetch(now, line, lines[i].sectors, local));
-      continue;
-    }
     Entry& entry = entry_of(line, now);
     const uint32_t lacking = lines[i].sectors & ~entry.sectors;
     if (lacking != 0) {

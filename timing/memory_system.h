@@ -35,7 +35,7 @@ class MemorySystem {
 
   /// The cycle in which the last sector of a load that reaches L1 at `now` is there. `offset` is added to its
   /// addresses.
-  uint64_t load(uint64_t now, const Access& access, const Line* lines, uint64_t offset, bool through_l1);
+  uint64_t load(uint64_t now, const Access& access, const Line* lines, uint64_t offset);
   /// A store goes to L2; a local one stays in L1 as well.
   void store(uint64_t now, const Access& access, const Line* lines, uint64_t offset, bool stays);
 

@@ -265,7 +265,7 @@ class Sm {
       return;
     }
     operands = leaves;
-    const uint64_t there = memory_.load(leaves + late, *access, lines, offset, cost.wait != Wait::load || true);
+    const uint64_t there = memory_.load(leaves + late, *access, lines, offset);
     result = there + card_.l1_latency - card_.dispatch_latency + cost.extra;
     if (cost.wait == Wait::copy) warp.copies = std::max(warp.copies, result);
   }

@@ -1,6 +1,6 @@
 // Kernels whose addresses and paths follow from integers alone, so that interpreter_test.cpp can tell what they do.
-// The .sass files beside it are what nvcc 13.0 and `nvdisasm -c -hex` make of it for each architecture (scripts at the
-// end).
+// The .sass files beside it are what nvcc 13.0 and `nvdisasm -c -hex` make of it for each architecture,
+// less repeated blanks.
 typedef unsigned int u32;
 
 // Every thread goes round a loop as often as its number says, and leaves at two places.
