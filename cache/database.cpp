@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <utility>
 
 #include "kiln/base/error.h"
@@ -30,6 +31,34 @@ void add_to(MergeResult& result, const PutCounts& counts, Kept kept) {
 bool newer(const Quarantine& a, const Quarantine& b) {
   return std::tie(a.created_ms, a.reason) > std::tie(b.created_ms, b.reason);
 }
+
+// The records of a database in batches of one transaction each.
+class BatchReader {
+ public:
+  BatchReader(LayeredStore& from, const std::vector<DeviceEntry>& devices) : from_(from) {
+    for (const DeviceEntry& device : devices) {
+      for (std::string& request : from.request_keys(device.id)) wanted_.emplace_back(std::move(request), device.id);
+    }
+  }
+
+  /// Empty at the end.
+  std::vector<Record> next() {
+    constexpr std::size_t batch = 16384;
+    std::vector<Record> records;
+    for (; next_ < wanted_.size() && records.size() < batch; ++next_) {
+      for (Record& record : from_.records(wanted_[next_].first, wanted_[next_].second)) {
+        record.session.clear();
+        records.push_back(std::move(record));
+      }
+    }
+    return records;
+  }
+
+ private:
+  LayeredStore& from_;
+  std::vector<std::pair<std::string, std::string>> wanted_;  // requests and devices
+  std::size_t next_ = 0;
+};
 
 }  // namespace
 
@@ -114,26 +143,21 @@ MergeResult Database::merge(const Pack& pack) {
 }
 
 MergeResult Database::merge(const Database& other) {
-  constexpr std::size_t batch = 4096;  // records per transaction
   MergeResult result;
   const std::vector<DeviceEntry> known = other.devices();
-  std::vector<Record> pending;
-  const auto flush = [&] {
+  const auto store = [&](std::span<const Record> records) {
     PutCounts counts;
-    const Kept kept = impl_->put(known, pending, OnConflict::merge, counts);
+    const Kept kept = impl_->put(known, records, OnConflict::merge, counts);
     add_to(result, counts, kept);
-    pending.clear();
   };
-  for (const DeviceEntry& device : known) {
-    for (const std::string& request : other.impl_->request_keys(device.id)) {
-      for (Record& record : other.impl_->records(request, device.id)) {
-        record.session.clear();
-        pending.push_back(std::move(record));
-      }
-      if (pending.size() >= batch) flush();
-    }
+  BatchReader reader(*other.impl_, known);
+  std::vector<Record> records = reader.next();
+  store({});  // the devices, also where there are no records
+  while (!records.empty()) {
+    std::future<std::vector<Record>> next = std::async(std::launch::async, [&] { return reader.next(); });
+    store(records);
+    records = next.get();
   }
-  flush();
   for (const Quarantine& entry : other.quarantine()) {
     const auto mine = find_quarantine(entry.source_digest, entry.device, entry.driver_version, entry.nvrtc_version);
     if (!mine || newer(entry, *mine)) add_quarantine(entry);

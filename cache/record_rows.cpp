@@ -159,6 +159,11 @@ void write_front(Connection& db, std::int64_t device_row, std::int64_t request_r
   }
   std::vector<FrontEntry> entries;
   for (const auto& [record, algorithm] : candidates) entries.push_back(entry_of(record, *algorithm));
+  store_front(db, device_row, request_row, owner, std::move(entries));
+}
+
+void store_front(Connection& db, std::int64_t device_row, std::int64_t request_row, const FrontOwner& owner,
+                 std::vector<FrontEntry> entries) {
   reduce_to_front(entries);
   if (entries.empty()) {
     db.query("DELETE FROM fronts WHERE device_id = ?1 AND request_id = ?2", device_row, request_row).run();

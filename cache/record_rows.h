@@ -37,6 +37,10 @@ struct FrontOwner {
 /// Makes the front of a device and a request anew from its records.
 void write_front(Connection& db, std::int64_t device_row, std::int64_t request_row, const FrontOwner& owner);
 
+/// Stores the front that `entries` make: all that is usable of a device and a request. They are reduced.
+void store_front(Connection& db, std::int64_t device_row, std::int64_t request_row, const FrontOwner& owner,
+                 std::vector<FrontEntry> entries);
+
 /// The algorithms by row.
 AlgorithmRows read_algorithms(Connection& db);
 

@@ -83,6 +83,7 @@ class Store {
   void merge_device(const DeviceEntry& device);
   void visit_front(FrontVisitor& visitor, const DeviceEntry& device, KeyHash key, const RowIds& rows);
   void visit_barred(FrontVisitor& visitor, const DeviceEntry& device, KeyHash key, const RowIds& rows);
+  bool put_new(std::span<const Record> group, Rows& rows, PutCounts& counts);
   void put_one(const Record& record, OnConflict on_conflict, Rows& rows, PutCounts& counts);
   std::int64_t prune_request(const DeviceEntry& device, const std::string& request, const PruneOptions& options);
   std::int64_t delete_where(const char* sql);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -28,6 +29,15 @@ std::vector<FrontEntry> current_entries(std::span<const FrontEntry> entries, con
     if (!is_current || is_current(entry.algorithm->name, entry.algorithm->digest)) result.push_back(entry);
   }
   return result;
+}
+
+// The records at the beginning that are of one request on one device.
+std::span<const Record> first_group(std::span<const Record> records) {
+  const Record& first = records.front();
+  const auto end = std::find_if(records.begin(), records.end(), [&](const Record& r) {
+    return r.request != first.request || r.device != first.device;
+  });
+  return records.first(static_cast<std::size_t>(end - records.begin()));
 }
 
 // A prediction against what was tried; and against what bars its variant, all that is no time and no new bar, for which
@@ -89,10 +99,39 @@ PutCounts Store::put(std::span<const DeviceEntry> devices, std::span<const Recor
   PutCounts counts;
   Rows rows(db_);
   for (const DeviceEntry& device : devices) merge_device(device);
-  for (const Record& record : records) put_one(record, on_conflict, rows, counts);
+  for (std::size_t i = 0; i < records.size();) {
+    const std::span<const Record> group = first_group(records.subspan(i));
+    if (!put_new(group, rows, counts)) {
+      for (const Record& record : group) put_one(record, on_conflict, rows, counts);
+    }
+    i += group.size();
+  }
   for (const auto& [pair, owner] : rows.touched) write_front(db_, pair.first, pair.second, owner);
   transaction.commit();
   return counts;
+}
+
+// Most of what is merged is of requests that are not stored yet: then there is nothing to find, and the front follows
+// from the records at hand. False if anything is stored of their device and request, or they do not come in order.
+bool Store::put_new(std::span<const Record> group, Rows& rows, PutCounts& counts) {
+  const std::int64_t device = rows.device(group.front().device), request = rows.request(group.front().request);
+  if (std::adjacent_find(group.begin(), group.end(), std::not_fn(listed_before)) != group.end()) return false;
+  {
+    Query stored = db_.query("SELECT 1 FROM records WHERE device_id = ?1 AND request_id = ?2", device, request);
+    if (stored.step()) return false;
+  }
+  AlgorithmRows algorithms;
+  std::vector<FrontEntry> entries;
+  for (const Record& record : group) {
+    write_record(record, rows);
+    const std::int64_t row = rows.algorithm(record.algorithm, record.algorithm_digest);
+    AlgorithmVersion& version = algorithms[row];
+    version = {row, record.algorithm, record.algorithm_digest};
+    if (usable(record)) entries.push_back(entry_of(record, version));
+  }
+  store_front(db_, device, request, {group.front().device, group.front().request}, std::move(entries));
+  counts.added += static_cast<std::int64_t>(group.size());
+  return true;
 }
 
 void Store::put_one(const Record& record, OnConflict on_conflict, Rows& rows, PutCounts& counts) {
@@ -106,6 +145,8 @@ void Store::put_one(const Record& record, OnConflict on_conflict, Rows& rows, Pu
     }
   }
   write_record(record, rows);
+  rows.touched.try_emplace({rows.device(record.device), rows.request(record.request)},
+                           FrontOwner{record.device, record.request});
   ++(stored ? counts.replaced : counts.added);
 }
 
@@ -127,7 +168,6 @@ void Store::write_record(const Record& r, Rows& rows) {
   query.bind_blob(23, bytes_of(r.samples));
   query.bind(24, checksum_of(r));
   query.run();
-  rows.touched.try_emplace({device, request}, FrontOwner{r.device, r.request});
 }
 
 // --- Reading

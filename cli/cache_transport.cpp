@@ -135,7 +135,15 @@ TakenIn import_pack(cache::Database& database, const std::string& path, const Ca
 }
 
 TakenIn merge_database(cache::Database& database, const std::string& path) {
-  return {path, database.merge(open_or_fail(path, cache::OpenMode::read_only)), std::nullopt, {}};
+  const cache::Database from = open_or_fail(path, cache::OpenMode::read_only);
+  TakenIn result{path, database.merge(from), std::nullopt, {}};
+  if (from.storage() == cache::Storage::memory) {
+    throw Error(ErrorCode::io_error,
+                fmt::format("{} is damaged: only {} records of it could be read", path,
+                            result.merged.added + result.merged.replaced + result.merged.kept),
+                "tune again what is missing");
+  }
+  return result;
 }
 
 void print(const TakenIn& taken) {
@@ -198,7 +206,8 @@ int take_in(const Options& options, bool databases_too) {
   const Expressions expressions = read_expressions(options.expressions);
   size_t refused = 0;
   Json files = Json::array();
-  std::optional<Error> failed;  // the first: one file that cannot be read keeps no other out
+  Json left_out = Json::array();
+  std::optional<Error> failed;  // the last: one file that cannot be read keeps no other out
   for (const std::string& path : paths) {
     try {
       const TakenIn taken = databases_too && !is_pack(path) ? merge_database(database, path)
@@ -209,10 +218,12 @@ int take_in(const Options& options, bool databases_too) {
       else
         print(taken);
     } catch (const Error& error) {
-      if (!failed) failed = error;
+      if (failed) fmt::print(stderr, "kiln: left out: {}\n      {}\n", failed->message(), failed->hint());
+      failed = error;
+      left_out.push_back({{"file", path}, {"reason", error.message()}});
     }
   }
-  if (options.output.json) print_json({{"database", database.path()}, {"files", files}});
+  if (options.output.json) print_json({{"database", database.path()}, {"files", files}, {"left_out", left_out}});
   if (failed) throw Error(*failed);
   return refused == 0 ? success : failed_check;
 }
