@@ -2,9 +2,12 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <optional>
+#include <system_error>
 
 #include "cache_commands.h"
 #include "commands.h"
@@ -29,6 +32,21 @@ cache::Pack read_contents(const std::string& path) {
     fmt::print(stderr, "{}: refused: {}\n", path, refusal.text());
   }
   return std::move(parsed.pack);
+}
+
+std::vector<std::string> databases_in(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (std::filesystem::recursive_directory_iterator entry(folder, error), end; entry != end; entry.increment(error)) {
+    if (entry->is_regular_file() && entry->path().extension() == ".db") files.push_back(entry->path());
+  }
+  if (error) throw Error(ErrorCode::io_error, fmt::format("{} cannot be read: {}", folder, error.message()));
+  if (files.empty()) {
+    throw Error(ErrorCode::io_error, fmt::format("{} holds no database", folder),
+                "give a folder of files .db, such as that of `kiln tune --db-dir`");
+  }
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
 Source read_source(const std::string& file, const std::string& database, const Environment& environment) {
@@ -59,6 +77,7 @@ void add_cache(CLI::App& app, int& exit_code) {
   add_cache_transport(*command, exit_code);
   add_cache_review(*command, exit_code);
   add_cache_upkeep(*command, exit_code);
+  add_cache_fleet(*command, exit_code);
 }
 
 }  // namespace kiln::cli

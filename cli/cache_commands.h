@@ -18,12 +18,17 @@ namespace kiln::cli {
 void add_cache_transport(CLI::App& cache, int& exit_code);  ///< list, export, import, merge
 void add_cache_review(CLI::App& cache, int& exit_code);     ///< diff, stats
 void add_cache_upkeep(CLI::App& cache, int& exit_code);     ///< verify, prune, quarantine
+void add_cache_fleet(CLI::App& cache, int& exit_code);      ///< compare, choose
 
 /// Whether a file starts as packs do.
 bool is_pack(const std::string& path);
 
 /// All that a pack or a database holds. Of a pack, lines that are refused are told on standard error. Throws Error.
 cache::Pack read_contents(const std::string& path);
+
+/// The databases in a folder and in the folders in it, in the order of their names. Throws Error(io_error) if there is
+/// none.
+std::vector<std::string> databases_in(const std::string& folder);
 
 /// A file that is named, or else the database of --db.
 struct Source {

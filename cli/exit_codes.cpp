@@ -7,7 +7,8 @@ namespace kiln::cli {
 std::span<const ExitMeaning> exit_meanings() {
   static constexpr std::array<ExitMeaning, 8> meanings = {{
       {success, "success"},
-      {failed_check, "a result was wrong, a layer could not be served, or lines of a pack were refused"},
+      {failed_check,
+       "a result was wrong, a layer could not be served, lines of a pack were refused, or variants were too few"},
       {usage, "wrong usage or input: a flag, variable, request, model or pack"},
       {no_device, "no driver, device, NVRTC or worker; or a device was lost on the way, and what was measured is kept"},
       {io, "a file or the output could not be read or written"},

@@ -28,15 +28,6 @@ std::string title(const TuneReport& report) {
   return escaped(std::filesystem::is_regular_file(path, ignored) ? path.filename().string() : report.workload);
 }
 
-std::string head(const TuneReport& report) {
-  return fmt::format(
-      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
-      "content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<meta "
-      "http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src "
-      "data:\">\n<link rel=\"icon\" href=\"data:,\">\n<title>Kiln: {}</title>\n<style>\n{}</style>\n</head>\n",
-      title(report), page_style);
-}
-
 std::string header(const TuneReport& report) {
   const device::DeviceInfo& device = report.apparatus.device;
   const bool modelled = report.apparatus.deterministic_time;
@@ -171,8 +162,17 @@ std::string provenance(const TuneReport& report) {
 
 }  // namespace
 
+std::string page_head(const std::string& title) {
+  return fmt::format(
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+      "content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<meta "
+      "http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src "
+      "data:\">\n<link rel=\"icon\" href=\"data:,\">\n<title>Kiln: {}</title>\n<style>\n{}</style>\n</head>\n",
+      title, page_style);
+}
+
 std::string print_page(const std::vector<TuneReport>& reports) {
-  std::string text = head(reports.front()) + "<body>\n" + header(reports.front()) + "<main>\n";
+  std::string text = page_head(title(reports.front())) + "<body>\n" + header(reports.front()) + "<main>\n";
   for (const TuneReport& report : reports) {
     if (&report != &reports.front()) text += header(report);
     text += tiles(report) + figures(report) + overview(report);

@@ -12,4 +12,7 @@ namespace kiln::cli {
 /// that is fetched (its content security policy forbids it). Every text from outside is escaped.
 std::string print_page(const std::vector<TuneReport>& reports);
 
+/// The start of a page, for others too: the declaration, the policy and the style. `title` is escaped.
+std::string page_head(const std::string& title);
+
 }  // namespace kiln::cli

@@ -1,0 +1,260 @@
+// kiln cache compare, choose: records of several cards.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/App.hpp>
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "arch_choice.h"
+#include "cache_commands.h"
+#include "checks.h"
+#include "exit_codes.h"
+#include "fleet/choice.h"
+#include "fleet/comparison.h"
+#include "input.h"
+#include "kiln/base/error.h"
+#include "kiln/base/output_file.h"
+#include "kiln/device/nvrtc.h"
+#include "kiln/execution/bundle.h"
+#include "kiln/runtime/bundling.h"
+#include "kiln/runtime/pack_check.h"
+#include "kiln/runtime/settings.h"
+#include "kiln/version.h"
+#include "output.h"
+#include "table.h"
+#include "words.h"
+
+namespace kiln::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string database;
+  std::vector<std::string> files, cards, expressions;
+  std::string report, pack, bundle;
+  double most_loss = 5;  // percent
+  size_t most_variants = std::numeric_limits<size_t>::max();
+  Output output;
+};
+
+cache::Pack read_records(const Options& options, const Environment& environment, bool& complete) {
+  if (!options.files.empty()) return read_fleet(options.files, complete);
+  return read_fleet({database_path(options.database, environment)}, complete);
+}
+
+int compare(const Options& options) {
+  std::optional<OutputFile> page;  // a path that cannot be written is known at once
+  if (!options.report.empty()) page.emplace("the report", options.report);
+  const Environment environment = read_environment();
+  const Catalogue catalogue = catalogue_of(environment);
+  bool complete = true;
+  const Comparison comparison =
+      compare_cards(read_records(options, environment, complete), options.cards, is_not_replaced(catalogue));
+  if (options.output.json)
+    print_json(json_of(comparison));
+  else
+    fmt::print("{}", print_comparison(comparison, options.output));
+  if (page) {
+    page->write(print_comparison_page(comparison, fmt::format("kiln cache compare {}", fmt::join(options.files, " "))));
+    page->publish();
+  }
+  return complete ? success : io;
+}
+
+// --- choose ---
+
+// Of each card and layer the fastest chosen variant; and what bars a variant, for cards that are like these.
+cache::Pack pack_of(const cache::Pack& contents, const Comparison& comparison, const FleetChoice& choice) {
+  std::map<std::string, std::set<Variant>> chosen;  // by device and request
+  const auto place = [](const std::string& device, const std::string& request) { return device + "\n" + request; };
+  for (size_t card = 0; card < comparison.cards.size(); ++card) {
+    std::map<size_t, Pick> fastest;
+    for (const Pick& pick : choice.picks) {
+      const LayerSeconds& seconds = comparison.layers[pick.layer].seconds;
+      if (seconds[pick.variant][card] == no_time) continue;
+      const auto [known, fresh] = fastest.try_emplace(pick.layer, pick);
+      if (!fresh && seconds[pick.variant][card] < seconds[known->second.variant][card]) known->second = pick;
+    }
+    for (const auto& [layer, pick] : fastest) {
+      const FleetLayer& of = comparison.layers[layer];
+      chosen[place(comparison.cards[card].id, of.request)].insert(of.variants[pick.variant]);
+    }
+  }
+  std::vector<cache::Record> records;
+  for (const cache::Record& record : contents.records) {
+    const auto found = chosen.find(place(record.device, record.request));
+    const Variant variant{record.algorithm, record.algorithm_digest, record.config};
+    const bool is_chosen = found != chosen.end() && found->second.contains(variant) && cache::usable(record);
+    const bool bars = cache::bars(record.outcome) &&
+                      std::any_of(comparison.cards.begin(), comparison.cards.end(),
+                                  [&](const cache::DeviceEntry& card) { return card.id == record.device; });
+    if (!is_chosen && !bars) continue;
+    records.push_back(record);
+    records.back().samples.clear();
+  }
+  return cache::make_pack(comparison.cards, std::move(records));
+}
+
+BundlePlan plan_for(const cache::Pack& pack, const Comparison& comparison, const Catalogue& catalogue,
+                    const device::Nvrtc& nvrtc, const Expressions& expressions) {
+  BundleOptions what;
+  what.emulated = comparison.cards.front().emulated;
+  std::set<std::string> archs;
+  for (const cache::DeviceEntry& card : comparison.cards)
+    archs.insert(fmt::format("{}{}", card.cc_major, card.cc_minor));
+  for (const std::string& arch : archs) what.archs.push_back(parse_arch(arch, &nvrtc));
+  std::vector<Request> requests;
+  for (const FleetLayer& layer : comparison.layers) requests.push_back(Request::parse(layer.request, expressions));
+  cache::Database database = cache::Database::in_memory();
+  database.merge(pack);
+  return plan_bundle(requests, catalogue, nvrtc, database, {}, what);
+}
+
+// Returns how many variants it holds; nothing, after saying why, if a layer has none for an architecture.
+std::optional<size_t> write_bundle(const Options& options, const Environment& environment, const Catalogue& catalogue,
+                                   const cache::Pack& pack, const Comparison& comparison) {
+  const auto nvrtc = device::Nvrtc::open({environment.nvrtc});
+  const BundlePlan plan = plan_for(pack, comparison, catalogue, *nvrtc, read_expressions(options.expressions));
+  for (const BundleGap& gap : plan.gaps) {
+    fmt::print(stderr, "kiln: not in the bundle: {} for {}: {}\n", gap.request, gap.arch, gap.reason);
+  }
+  if (!plan.gaps.empty()) return std::nullopt;
+  std::optional<store::FileStore> kernels;
+  if (const auto store = kernel_store(std::nullopt, environment)) kernels.emplace(*store);
+  const auto entries =
+      compile_bundle(plan, catalogue, *nvrtc, comparison.cards.front().emulated, kernels ? &*kernels : nullptr);
+  execution::write_bundle(options.bundle, entries, version(),
+                          fmt::format("{}.{}", nvrtc->version().major, nvrtc->version().minor));
+  return entries.size();
+}
+
+std::string loss_text(double loss) {
+  return loss == no_time ? "a layer has nothing" : percent_text(loss);
+}
+
+void print_choice(const Options& options, const Comparison& comparison, const std::vector<LayerSeconds>& layers,
+                  const FleetChoice& choice) {
+  const std::vector<double> best = best_seconds(layers, comparison.cards.size());
+  Table table({"card", ">its best", ">chosen", ">loss"});
+  for (size_t card = 0; card < comparison.cards.size(); ++card) {
+    const double loss = choice.loss[card];
+    table.add({comparison.names[card], time_text(best[card]),
+               loss == no_time ? "-" : time_text(best[card] * (1 + loss)), loss_text(loss)});
+  }
+  fmt::print("{}{} variants of {} layers", options.output.print(table), choice.picks.size(), layers.size());
+  if (choice.within) {
+    fmt::print(", no card loses more than {}%; fewer than {} cannot do that", options.most_loss, choice.least);
+    if (choice.picks.size() > choice.least)
+      fmt::print(" (the greedy choice takes at most {:.2f} times the fewest)", choice.bound);
+    fmt::print("\n");
+  } else {
+    fmt::print(": not enough for a loss of {}%, which takes at least {}\n", options.most_loss, choice.least);
+  }
+}
+
+Json json_of(const Comparison& comparison, const std::vector<LayerSeconds>& layers, const FleetChoice& choice) {
+  const std::vector<double> best = best_seconds(layers, comparison.cards.size());
+  Json cards = Json::array(), variants = Json::array();
+  for (size_t card = 0; card < comparison.cards.size(); ++card) {
+    const double loss = choice.loss[card];
+    cards.push_back({{"card", comparison.names[card]},
+                     {"device", comparison.cards[card].id},
+                     {"best_seconds", best[card]},
+                     {"loss", loss == no_time ? Json(nullptr) : Json(loss)}});
+  }
+  for (const Pick& pick : choice.picks) {
+    const FleetLayer& layer = comparison.layers[pick.layer];
+    const Variant& variant = layer.variants[pick.variant];
+    variants.push_back({{"request", layer.request}, {"algorithm", variant.algorithm}, {"config", variant.config}});
+  }
+  return {{"cards", cards},          {"layers", layers.size()}, {"variants", variants},
+          {"within", choice.within}, {"least", choice.least},   {"bound", choice.bound}};
+}
+
+void say_what_is_not_tuned(const Comparison& comparison) {
+  for (size_t card = 0; card < comparison.cards.size(); ++card) {
+    const auto lacks = [&](const FleetLayer& layer) { return layer.best_seconds(card) == no_time; };
+    const auto count = std::count_if(comparison.layers.begin(), comparison.layers.end(), lacks);
+    if (count == 0) continue;
+    fmt::print(stderr, "kiln: {} has no time of {} of {} layers, which are not in its loss\n", comparison.names[card],
+               count, comparison.layers.size());
+  }
+}
+
+int choose(const Options& options) {
+  if (!options.pack.empty()) require_replaceable("the pack", options.pack);
+  if (!options.bundle.empty()) require_replaceable("the bundle", options.bundle);
+  const Environment environment = read_environment();
+  const Catalogue catalogue = catalogue_of(environment);
+  bool complete = true;
+  const cache::Pack contents = read_records(options, environment, complete);
+  const Comparison comparison = compare_cards(contents, options.cards, is_not_replaced(catalogue));
+  say_what_is_not_tuned(comparison);
+  std::vector<LayerSeconds> layers;
+  for (const FleetLayer& layer : comparison.layers) layers.push_back(layer.seconds);
+  const FleetChoice choice =
+      choose_variants(layers, comparison.cards.size(), options.most_loss / 100, options.most_variants);
+
+  const cache::Pack pack = pack_of(contents, comparison, choice);
+  if (!options.pack.empty()) cache::write_pack_file(options.pack, pack, version());
+  std::optional<size_t> bundled;
+  if (!options.bundle.empty()) bundled = write_bundle(options, environment, catalogue, pack, comparison);
+  if (options.output.json) {
+    print_json(json_of(comparison, layers, choice));
+  } else {
+    print_choice(options, comparison, layers, choice);
+    if (!options.pack.empty()) fmt::print("{}: {} records\n", options.pack, pack.records.size());
+    if (bundled) fmt::print("{}: {} compiled variants\n", options.bundle, *bundled);
+  }
+  if (!complete) return io;
+  return choice.within && (options.bundle.empty() || bundled) ? success : failed_check;
+}
+
+CLI::App* add(CLI::App& parent, const char* name, const char* summary, const std::shared_ptr<Options>& options) {
+  CLI::App* command = parent.add_subcommand(name, summary);
+  CLI::Option* database =
+      command->add_option("--db", options->database, "tuning database, if no files are named")->type_name("FILE");
+  command->add_option("files", options->files, "databases and packs to read, and folders of databases")
+      ->excludes(database);
+  command
+      ->add_option("--cards", options->cards,
+                   "the cards, by a part of their names, with commas between: H100,A100 (default: all)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  return command;
+}
+
+}  // namespace
+
+void add_cache_fleet(CLI::App& cache, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* comparing =
+      add(cache, "compare", "cards side by side: the best of each layer, and one variant for all", options);
+  comparing->add_option("--report", options->report, "also write it as a page: out.html");
+  options->output.add_to(*comparing);
+  comparing->footer("Example: kiln cache compare tuned --report cards.html");
+  comparing->callback([options, &exit_code] { exit_code = compare(*options); });
+
+  CLI::App* choosing =
+      add(cache, "choose", "the fewest variants with which no card loses more than --max-loss", options);
+  choosing->add_option("--max-loss", options->most_loss, "percent of the sum of a card's best times (default 5)")
+      ->check(CLI::Range(0.0, 1e6));
+  choosing->add_option("--max-variants", options->most_variants, "at most so many, of all layers together")
+      ->check(whole_number(1, std::numeric_limits<int64_t>::max()));
+  choosing->add_option("--pack", options->pack, "write them as a pack");
+  choosing->add_option("--bundle", options->bundle, "compile them into a bundle, for the architectures of the cards");
+  add_expressions_to(*choosing, options->expressions);
+  options->output.add_to(*choosing);
+  choosing->footer(
+      "Example: kiln cache choose tuned --cards H100,A100 --max-loss 3 --pack fleet.pack --bundle fleet.kiln");
+  choosing->callback([options, &exit_code] { exit_code = choose(*options); });
+}
+
+}  // namespace kiln::cli
