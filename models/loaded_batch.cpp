@@ -163,7 +163,7 @@ class Loader {
     }
   }
 
-  /// What is computed of constants only is known by them and by the calls that touched it.
+  /// What is computed of constants only is known by them and by the calls that touched it, and as which operand.
   void name_computed() {
     for (const graph::Step& step : schedule_.once) {
       Digest call;
@@ -172,10 +172,10 @@ class Loader {
       for (const auto& [name, integer] : step.integers) call.add(name).add(std::to_string(integer));
       add_arguments(call, step.arguments);
       const std::string digest = call.hex();
-      for (const graph::Argument& argument : step.arguments) {
-        if (schedule_.buffers[argument.buffer].home != Home::kept) continue;
-        std::string& name = digests_[argument.buffer];
-        name = Digest().add(name).add(digest).hex();
+      for (size_t a = 0; a < step.arguments.size(); ++a) {
+        const size_t b = step.arguments[a].buffer;
+        if (schedule_.buffers[b].home != Home::kept) continue;
+        digests_[b] = Digest().add(digest).add(std::to_string(a)).hex();  // a call may give several
       }
     }
   }

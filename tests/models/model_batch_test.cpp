@@ -109,6 +109,31 @@ TEST_F(BatchTest, BatchesShareTheirWeights) {
   EXPECT_EQ(first(3), of_three);
 }
 
+// As positions are: a part of a table, as long as the batch.
+TEST_F(BatchTest, ConstantsOfABatchAreComputedForEach) {
+  OnnxModel network(13);
+  network.input("x", {"N", 1}).integers("start", {0}).integers("end", {1}).integers("axes", {1});
+  network.weights("table", {8, 2}, {1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8});
+  network.node("Shape", {"x"}, {"extents"});
+  network.node("Slice", {"extents", "start", "end"}, {"batch"});
+  network.node("Slice", {"table", "start", "batch"}, {"rows"});
+  network.node("ReduceSum", {"rows", "axes"}, {"sums"});
+  network.node("Add", {"x", "sums"}, {"y"});
+  network.output("y");
+  Model model = open(network);
+  const auto run_ones = [&](int64_t batch) {
+    const std::vector<HostArray> inputs = {floats({batch, 1}, std::vector<float>(static_cast<size_t>(batch), 1))};
+    return values_of(models::run_on_host(context_, model, inputs)[0]);
+  };
+  EXPECT_EQ(run_ones(1), (std::vector<float>{3}));
+  const int64_t weights = model.memory().weights;
+  model.set_batch(4);
+  EXPECT_EQ(run_ones(4), (std::vector<float>{3, 5, 7, 9}));
+  EXPECT_GT(model.memory().weights, weights);
+  model.set_batch(1);
+  EXPECT_EQ(run_ones(1), (std::vector<float>{3}));
+}
+
 TEST_F(BatchTest, ABatchThatCannotBeLeavesTheModelAsItWas) {
   OnnxModel network(13);
   network.input("x", {"N", 6}).integers("shape", {1, 2, 3});
@@ -126,12 +151,16 @@ TEST_F(BatchTest, ABatchThatCannotBeLeavesTheModelAsItWas) {
 
 TEST_F(BatchTest, AFileThatHasChangedIsRefused) {
   Model model = open(small_network());
+  model.set_batch(3);
+  model.set_batch(1);
   const std::string& path = files_.back()->path();
   std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) + std::chrono::seconds(1));
   EXPECT_THROW(model.set_batch(2), Error);
   std::filesystem::remove(path);
   EXPECT_THROW(model.set_batch(2), Error);
   expect_right(model, 1);
+  model.set_batch(3);  // known since before
+  expect_right(model, 3);
   try {
     const Model missing(context_, path);
     ADD_FAILURE() << "loaded";

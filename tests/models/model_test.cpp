@@ -26,6 +26,8 @@ using test::random_values;
 using test::small_network;
 using test::small_network_of;
 using test::values_of;
+using testing::FloatNear;
+using testing::Pointwise;
 
 TEST_F(ModelTest, NetworkGivesWhatPlainLoopsGive) {
   for (const bool fuse : {true, false}) {
@@ -269,6 +271,27 @@ TEST_F(ModelTest, TakesTheBranchOfAKnownCondition) {
   }
 }
 
+TEST_F(ModelTest, ABranchHasItsOwnConstantsAndSeveralResults) {
+  OnnxModel model(13);
+  model.input("x", {2}).integers("condition", {2});  // holds: it is not 0
+  onnx::NodeProto& choose = model.node("If", {"condition"}, {"y", "z"});
+  for (const char* name : {"then_branch", "else_branch"}) {
+    onnx::AttributeProto& branch = *choose.add_attribute();
+    branch.set_name(name);
+    branch.set_type(onnx::AttributeProto::GRAPH);
+    OnnxModel body(13);
+    body.weights("own", {2}, {5, 6});
+    body.node("Add", {"x", "own"}, {"a"});
+    body.node("Mul", {"x", "own"}, {"m"});
+    body.output("m").output("a");
+    *branch.mutable_g() = body.graph();
+  }
+  model.output("y").output("z");
+  const auto results = run(model, {floats({2}, {2, 3})});
+  EXPECT_EQ(values_of(results[0]), (std::vector<float>{10, 18}));
+  EXPECT_EQ(values_of(results[1]), (std::vector<float>{7, 9}));
+}
+
 TEST_F(ModelTest, PadsByItsOwnBorder) {
   const auto padded = [&](const std::string& mode) {
     OnnxModel model(13);
@@ -297,6 +320,64 @@ TEST_F(ModelTest, WhatDependsOnConstantsRunsOnceAndItsMemoryGoes) {
   const std::vector<float> y = values_of(run(model, {floats({1, 2}, {1, -2})})[0]);
   EXPECT_NEAR(static_cast<double>(y[0]), sum, 1e-3);
   EXPECT_NEAR(static_cast<double>(y[1]), -2 * sum, 2e-3);
+}
+
+// Of one call, and of different sizes: each has memory of its own.
+TEST_F(ModelTest, AllThatACallGivesOfConstantsIsKept) {
+  OnnxModel model(17);
+  model.input("x", {4});
+  model.weights("c", {2, 4}, {1, 3, 5, 7, 2, 4, 4, 6}).weights("scale", {4}, {1, 1, 1, 1});
+  model.node("LayerNormalization", {"c", "scale"}, {"n", "mean"}, {{"epsilon", 0.0F}});
+  model.node("Add", {"x", "n"}, {"y"});
+  model.node("Add", {"x", "mean"}, {"z"});
+  model.output("y").output("z");
+  EXPECT_EQ(load(model).steps().size(), 2U);
+  const auto results = run(model, {floats({4}, {10, 20, 30, 40})});
+  const float far = 3 / std::sqrt(5.0F), near = 1 / std::sqrt(5.0F), two = std::sqrt(2.0F);
+  EXPECT_THAT(values_of(results[0]), Pointwise(FloatNear(1e-5F), {10 - far, 20 - near, 30 + near, 40 + far,  //
+                                                                  10 - two, 20.0F, 30.0F, 40 + two}));
+  EXPECT_THAT(values_of(results[1]), Pointwise(FloatNear(1e-5F), {14, 24, 34, 44, 14, 24, 34, 44}));
+}
+
+// Values that differ in one thing each: what they are computed of, how, from where, and with which number.
+TEST_F(ModelTest, WhatIsComputedOfConstantsIsKnownByAllThatMakesIt) {
+  OnnxModel model(13);
+  model.input("x", {1}).integers("start", {0}).integers("middle", {1}).integers("end", {2});
+  std::vector<float> c(128, 1), d(128, -8);  // rows of 256 bytes: both are as aligned
+  std::fill(c.begin() + 64, c.end(), 2.0F);
+  std::fill(d.begin() + 64, d.end(), -16.0F);
+  model.weights("c", {2, 64}, c).weights("d", {2, 64}, d);
+  model.node("Slice", {"c", "start", "middle"}, {"first"});
+  model.node("Slice", {"c", "middle", "end"}, {"second"});
+  model.node("LeakyRelu", {"d"}, {"half"}, {{"alpha", 0.5F}});
+  model.node("LeakyRelu", {"d"}, {"quarter"}, {{"alpha", 0.25F}});
+  const std::vector<std::string> summed = {"c", "d", "first", "second", "half", "quarter"};
+  for (const std::string& name : summed) {
+    model.node("ReduceSum", {name}, {name + "_sum"}, {{"keepdims", int64_t{0}}});
+    model.node("Mul", {"x", name + "_sum"}, {name + "_y"});
+    model.output(name + "_y");
+  }
+  model.node("ReduceMax", {"c"}, {"most"}, {{"keepdims", int64_t{0}}});
+  model.node("Mul", {"x", "most"}, {"y"});
+  model.output("y");
+  const auto results = run(model, {floats({1}, {1})});
+  const std::vector<float> expected = {192, -1536, 64, 128, -768, -384, 2};
+  ASSERT_EQ(results.size(), expected.size());
+  for (size_t j = 0; j < expected.size(); ++j) EXPECT_EQ(values_of(results[j]), std::vector<float>{expected[j]}) << j;
+}
+
+// The same bytes, which lie in one order for one of them and in another for the other.
+TEST_F(ModelTest, FiltersOfEqualBytesAndOtherExtentsAreApart) {
+  OnnxModel model(13);
+  model.input("x", {1, 2, 5, 5});
+  model.weights("v", {4, 2, 3, 3}, random_values(72, 1)).weights("w", {2, 4, 3, 3}, random_values(72, 1));
+  model.node("Conv", {"x", "v"}, {"c"}, {{"pads", test::Ints{1, 1, 1, 1}}});
+  model.node("Conv", {"c", "w"}, {"y"}, {{"pads", test::Ints{1, 1, 1, 1}}});
+  model.output("y");
+  const auto y = [&](ModelLayout layout) {
+    return values_of(run(model, {floats({1, 2, 5, 5}, random_values(50, 2))}, {.layout = layout})[0]);
+  };
+  EXPECT_THAT(y(ModelLayout::channels_last), Pointwise(FloatNear(1e-5F), y(ModelLayout::channels_first)));
 }
 
 // A replay computes with what is in the inputs' memory then.

@@ -49,6 +49,26 @@ TEST(WorkList, HandsAllToTheOnlySessionThatIsLeft) {
   EXPECT_THAT(indices(list.take()), ElementsAre(1, 2, 0)) << "what was left is in its place again";
 }
 
+TEST(WorkList, KeepsItsOrderWhoeverLeavesFirst) {
+  WorkList list(work({1, 3, 2}), 3);
+  const std::vector<WorkList::Item> longest = list.take(), next = list.take();
+  list.leave(longest);
+  list.leave(next);
+  EXPECT_THAT(indices(list.take()), ElementsAre(1, 2, 0));
+}
+
+TEST(WorkList, NamesItsJobsInTheOrderGiven) {
+  const std::vector<Work> given = work({1, 3, 2});
+  const std::vector<Job> jobs = WorkList(given, 2).jobs();
+  ASSERT_THAT(jobs, SizeIs(3));
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(jobs[i].request, given[i].job.request);
+}
+
+TEST(WorkList, HandsOutWhatIsEquallyLongInTheOrderGiven) {
+  WorkList list(work({1, 2, 1, 2, 1}), 1);
+  EXPECT_THAT(indices(list.take()), ElementsAre(1, 3, 0, 2, 4));
+}
+
 TEST(WorkList, WaitsForWhatOthersMayLeave) {
   WorkList list(work({1}), 2);
   const std::vector<WorkList::Item> taken = list.take();
@@ -57,8 +77,26 @@ TEST(WorkList, WaitsForWhatOthersMayLeave) {
   EXPECT_FALSE(list.wait(60));
 }
 
+// One that waits hears of it at once, not when its time is over.
+TEST(WorkList, WakesThoseThatWait) {
+  for (const bool leaves : {true, false}) {
+    WorkList list(work({1}), 2);
+    const std::vector<WorkList::Item> taken = list.take();
+    std::thread other([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      leaves ? list.leave(taken) : list.deliver(taken.front(), {});
+    });
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_EQ(list.wait(60), leaves) << "what was left is to be taken";
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+    other.join();
+  }
+}
+
 TEST(WorkList, GivesResultsInTheOrderGivenAndSaysWhyThereIsNone) {
-  WorkList list(work({1, 2}), 1);
+  std::vector<Work> given = work({1, 2});
+  given[1].job.count = 3;
+  WorkList list(given, 1);
   const std::vector<WorkList::Item> taken = list.take();
   ASSERT_THAT(indices(taken), ElementsAre(1, 0));
   JobResult result;
@@ -71,6 +109,7 @@ TEST(WorkList, GivesResultsInTheOrderGivenAndSaysWhyThereIsNone) {
   EXPECT_EQ(results[0].roofline_seconds, 7);
   EXPECT_EQ(results[1].status, JobStatus::failed);
   EXPECT_EQ(results[1].error, "its device was lost");
+  EXPECT_EQ(results[1].count, 3);
   EXPECT_EQ(results[1].request, fakes::toy_request(2));
 }
 
