@@ -26,15 +26,18 @@ std::string uncovered_text(const std::vector<UncoveredNode>& nodes) {
   return text;
 }
 
-/// What tells a file from one that replaced it; (0, {}) where there is none.
-using FileState = std::pair<std::uintmax_t, std::filesystem::file_time_type>;
+/// What tells files from others that replaced them; (0, {}) of one that is not there.
+using FileStates = std::vector<std::pair<std::uintmax_t, std::filesystem::file_time_type>>;
 
-FileState state_of(const std::string& path) {
-  std::error_code failure;
-  const std::uintmax_t bytes = std::filesystem::file_size(path, failure);
-  if (failure) return {};
-  const auto written = std::filesystem::last_write_time(path, failure);
-  return failure ? FileState{} : FileState{bytes, written};
+FileStates states_of(const std::vector<std::string>& files) {
+  FileStates states;
+  for (const std::string& file : files) {
+    std::error_code failure;
+    const std::uintmax_t bytes = std::filesystem::file_size(file, failure);
+    const auto written = std::filesystem::last_write_time(file, failure);
+    states.emplace_back(failure ? 0 : bytes, failure ? std::filesystem::file_time_type{} : written);
+  }
+  return states;
 }
 
 }  // namespace
@@ -46,15 +49,15 @@ std::optional<ModelLayout> parse_model_layout(std::string_view word) {
 }
 
 struct Model::Impl {
-  Impl(Context& on, std::string file, ModelOptions how)
-      : context(&on), path(std::move(file)), state(state_of(path)), options(how) {}
+  Impl(Context& on, std::string file, ModelOptions how) : context(&on), path(std::move(file)), options(how) {}
 
   /// Makes what another batch needs, and then that batch the one that runs. Changes nothing if it throws.
   void load(std::optional<int64_t> wanted);
 
   Context* context;
   std::string path;
-  FileState state;  // batches are of one model
+  std::vector<std::string> files;  // of the model: batches are of one
+  FileStates states;
   ModelOptions options;
   graph::Cost cost = models::estimated_cost();  // of one batch helps the next
   bool has_open_batch = false;
@@ -66,8 +69,10 @@ struct Model::Impl {
 };
 
 void Model::Impl::load(std::optional<int64_t> wanted) {
-  if (state_of(path) != state) {
-    throw Error(ErrorCode::io_error, fmt::format("{} has changed since the model was loaded", path), "load it again");
+  if (states_of(files) != states) {
+    throw Error(ErrorCode::io_error,
+                fmt::format("{}, or its data beside it, was written or removed since the model was loaded", path),
+                "load it again");
   }
   ModelOptions how = options;
   how.batch = wanted;
@@ -82,6 +87,11 @@ void Model::Impl::load(std::optional<int64_t> wanted) {
   // Freeing what the smaller batches had waits for the runs that use it (cuMemFree).
   if (!arena || arena->size() < bytes) arena = DeviceMemory(*context, bytes);
   has_open_batch = lowered.model.has_open_batch;
+  if (files.empty()) {
+    files = lowered.model.files;
+    states = states_of(files);
+    path = std::filesystem::absolute(path);  // the program may go to another folder
+  }
   bases.resize(batch.inputs.size() + batch.outputs.size() + 1);
   now = batches.insert_or_assign(lowered.model.batch, std::move(batch)).first;
 }

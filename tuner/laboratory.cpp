@@ -5,7 +5,7 @@
 namespace kiln::tuner {
 
 bool deserves_retry(const std::optional<Failure>& failure) {
-  return failure && is_suspect(failure->outcome);
+  return failure && (is_suspect(failure->outcome) || failure->outcome == Outcome::out_of_memory);
 }
 
 Trial begin_trial(const Apparatus& apparatus, const Catalogue& catalogue, const Request& request, Choice choice) {

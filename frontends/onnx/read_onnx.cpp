@@ -153,14 +153,17 @@ class InputShapes {
     if (batch && *batch < 1) {
       throw Error(ErrorCode::invalid_argument, fmt::format("the batch is {}, expected 1 or more", *batch));
     }
+    bool is_first = true;
     for (const auto& input : graph.input()) {
       const auto& type = input.type().tensor_type();
       const bool is_initial = std::any_of(graph.initializer().begin(), graph.initializer().end(),
                                           [&](const auto& tensor) { return tensor.name() == input.name(); });
       if (is_initial || type.shape().dim_size() == 0) continue;
-      own_ = type.shape().dim(0);
-      has_open_batch_ = !own_.has_dim_value();
-      break;
+      const bool is_open = !type.shape().dim(0).has_dim_value();
+      if (is_open || is_first) own_ = type.shape().dim(0);
+      is_first = false;
+      has_open_batch_ = is_open;
+      if (is_open) break;
     }
     batch_ = batch.value_or(own_.has_dim_value() ? own_.dim_value() : 1);
   }
@@ -215,7 +218,7 @@ class InputShapes {
     return !dimension.has_dim_value() || (own_.has_dim_value() && dimension.dim_value() == own_.dim_value());
   }
 
-  onnx::TensorShapeProto::Dimension own_;  // the batch of the first input
+  onnx::TensorShapeProto::Dimension own_;  // the batch of the first input that leaves it open, else of the first one
   int64_t batch_ = 1;
   bool has_open_batch_ = false;
 };
@@ -236,6 +239,7 @@ class Import {
  public:
   Import(const onnx::ModelProto& model, const std::string& path, const OnnxOptions& options)
       : model_(model.graph()), shapes_(model.graph(), options.batch) {
+    result_.files.push_back(std::filesystem::absolute(path).string());
     values_.opset = opset_of(model);
     values_.folder = std::filesystem::path(path).parent_path().string();
     values_.dtype = options.dtype;
@@ -282,9 +286,18 @@ class Import {
 
   void add_initial_values(const onnx::GraphProto& graph) {
     for (const auto& tensor : graph.initializer()) {
+      for (const auto& entry : tensor.external_data()) {
+        if (entry.key() == "location") add_file(entry.value());
+      }
       values_.known[tensor.name()] = {
           tensor.data_type(), {tensor.dims().begin(), tensor.dims().end()}, {}, {}, &tensor};
     }
+  }
+
+  void add_file(const std::string& location) {
+    const std::string path = (std::filesystem::absolute(values_.folder) / location).string();
+    if (std::find(result_.files.begin(), result_.files.end(), path) == result_.files.end())
+      result_.files.push_back(path);
   }
 
   void add_input(const onnx::ValueInfoProto& input) {
@@ -338,17 +351,22 @@ class Import {
     if (found == attributes.end() || found->g().output_size() != node.outputs()) {
       node.fail(fmt::format("has no {} of {} results", name, node.outputs()));
     }
+    const std::map<std::string, Known> outside = values_.known;
     add_initial_values(found->g());
     for (const auto& inner : found->g().node()) {
       for (const std::string& output : inner.output()) {
-        if (values_.known.contains(output)) node.fail(fmt::format("defines '{}' a second time", output));
+        if (outside.contains(output)) node.fail(fmt::format("defines '{}' a second time", output));
       }
       add(inner);
     }
+    std::map<std::string, Known> results;
     for (int i = 0; i < node.outputs(); ++i) {
       const auto known = values_.known.find(found->g().output(i).name());
-      if (known != values_.known.end()) values_.known[node.proto().output(i)] = known->second;
+      if (known != values_.known.end()) results[node.proto().output(i)] = known->second;
     }
+    // Another branch may use the names again.
+    std::erase_if(values_.known, [&](const auto& known) { return !outside.contains(known.first); });
+    values_.known.insert(results.begin(), results.end());
   }
 
   /// What a node gives that is not covered becomes inputs of the graph, so that the nodes behind it can be read.

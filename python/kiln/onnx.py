@@ -110,15 +110,17 @@ class Model:
     def set_batch(self, batch: int) -> None:
         """Makes the model take another batch; a call does so by itself where the file leaves the batch open.
 
-        What was made for a batch is kept, and comes back at once. A new one reads the file again, which must still be
-        as it was, and makes its plans; weights are shared. If it needs more memory in between than the batches before,
+        What was made for a batch is kept, and comes back at once. A new one reads the files again, which must not have
+        been written since, and makes its plans; weights are shared. If it needs more memory in between than the batches before,
         that is allocated anew: graphs that were captured before must not be launched any more. Set the largest first.
         """
         _require_batch(batch)
         with self._lock:
             work = self._model.set_batch(batch)
-            _kiln.do_work(self._context, work, _kiln.Arguments({}, {}, {}), (), 0)
-            self._describe()
+            try:
+                _kiln.do_work(self._context, work, _kiln.Arguments({}, {}, {}), (), 0)
+            finally:  # Ctrl-C is raised behind what was done
+                self._describe()
 
     def __call__(self, *arrays: Array, stream: Stream = None, **named: Array) -> Any:
         """One inference: the inputs in their order, or by name; returns the output, or a tuple of several.
@@ -143,7 +145,7 @@ class Model:
         for tensor in self.inputs:
             if tensor.shape:
                 shape = tuple(getattr(given.get(tensor.name), "shape", ()))
-                if self.has_open_batch and len(shape) == len(tensor.shape) and shape[0] != self.batch:
+                if self.has_open_batch and shape[1:] == tensor.shape[1:] and shape[:1] != tensor.shape[:1]:
                     self.set_batch(int(shape[0]))
                 return
 

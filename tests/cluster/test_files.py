@@ -89,7 +89,7 @@ def test_the_manifests_fit_together():
     assert spec["completionMode"] == "Indexed"
     assert f"$(JOB_COMPLETION_INDEX)/{spec['completions']}" in container["args"]
     assert pod["restartPolicy"] == "Never", "podFailurePolicy demands it"
-    assert spec["backoffLimitPerIndex"] >= 0, "FailIndex demands it"
+    assert spec["backoffLimitPerIndex"] >= 0, "a part that fails stops no other"
     for rule in spec["podFailurePolicy"]["rules"]:
         if codes := rule.get("onExitCodes"):
             assert codes["containerName"] == container["name"]

@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include "kiln/base/error.h"
@@ -167,6 +169,57 @@ TEST_F(BatchTest, AFileThatHasChangedIsRefused) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("cannot be read"));
   }
+}
+
+TEST_F(BatchTest, DataBesideTheModelMustStayToo) {
+  OnnxModel network(13);
+  network.input("x", {"N", 2}).weights("w", {2});
+  auto& tensor = *network.graph().mutable_initializer()->rbegin();
+  tensor.set_data_location(onnx::TensorProto::EXTERNAL);
+  const std::filesystem::path data = std::filesystem::path(testing::TempDir()) / "kiln_batch_test.bin";
+  auto& entry = *tensor.add_external_data();
+  entry.set_key("location");
+  entry.set_value(data.filename().string());
+  const auto write = [&](float value) {
+    const std::array<float, 2> values = {value, value};
+    std::ofstream(data, std::ios::binary).write(reinterpret_cast<const char*>(values.data()), sizeof values);
+  };
+  write(1);
+  network.node("Add", {"x", "w"}, {"y"});
+  network.output("y");
+  Model model = open(network);
+  model.set_batch(2);
+  write(100);
+  std::filesystem::last_write_time(data, std::filesystem::last_write_time(data) + std::chrono::seconds(1));
+  EXPECT_THROW(model.set_batch(3), Error);
+  const std::vector<HostArray> inputs = {floats({2, 2}, {1, 2, 3, 4})};
+  EXPECT_EQ(values_of(models::run_on_host(context_, model, inputs)[0]), (std::vector<float>{2, 3, 4, 5}));
+  std::filesystem::remove(data);
+}
+
+TEST_F(BatchTest, TheFolderMayChange) {
+  Model model = open(small_network());
+  const std::filesystem::path before = std::filesystem::current_path();
+  const std::filesystem::path file = files_.back()->path();
+  std::filesystem::current_path(file.parent_path());
+  Model relative(context_, file.filename());
+  std::filesystem::current_path(before);
+  relative.set_batch(2);
+  expect_right(relative, 2);
+}
+
+// It is that of the first input which leaves it open.
+TEST_F(BatchTest, InputsBeforeMayHaveOtherExtents) {
+  OnnxModel network(13);
+  network.input("k", {1, 3}).input("x", {"N", 3});
+  network.node("Add", {"x", "k"}, {"y"});
+  network.output("y");
+  Model model = open(network);
+  EXPECT_TRUE(model.has_open_batch());
+  model.set_batch(2);
+  EXPECT_EQ(model.inputs()[0].extents, (std::vector<int64_t>{1, 3}));
+  const std::vector<HostArray> inputs = {floats({1, 3}, {10, 20, 30}), floats({2, 3}, {1, 2, 3, 4, 5, 6})};
+  EXPECT_EQ(values_of(models::run_on_host(context_, model, inputs)[0]), (std::vector<float>{11, 22, 33, 14, 25, 36}));
 }
 
 TEST_F(BatchTest, AFixedBatchIsChangedWhereAllInputsHaveIt) {

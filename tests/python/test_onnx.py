@@ -148,6 +148,13 @@ def test_a_call_takes_any_batch_that_the_file_leaves_open(path, context, random,
     assert model.batch == 1
 
 
+def test_a_wrong_shape_changes_no_batch(path, context):
+    model = kiln.onnx.load(path, context=context)
+    with pytest.raises(kiln.InvalidArgument, match="input 'x' has the shape"):
+        model(np.ones((8, 2, 5, 7), np.float32))
+    assert model.batch == 1
+
+
 def test_a_batch_that_the_file_says_is_kept(tmp_path, context):
     nodes = [files.node("Relu", ["x"], ["y"])]
     file = tmp_path / "fixed.onnx"

@@ -59,9 +59,14 @@ TEST_F(SessionTest, QuarantinesWhatHangsTwice) {
 }
 
 TEST_F(SessionTest, NeverQuarantinesWhatRanOutOfMemory) {
-  laboratory.behaviours["first"].check_failures = {no_memory};
+  laboratory.behaviours["first"].check_failures = {no_memory, no_memory};
   EXPECT_EQ(outcome_of(run_one(), "first"), Outcome::out_of_memory);
   learnt = sunk;
+  EXPECT_EQ(outcome_of(run_one(), "first"), Outcome::timed);
+}
+
+TEST_F(SessionTest, TriesAgainAtOnceWhatRanOutOfMemory) {
+  laboratory.behaviours["first"].check_failures = {no_memory};
   EXPECT_EQ(outcome_of(run_one(), "first"), Outcome::timed);
 }
 

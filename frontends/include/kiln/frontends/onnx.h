@@ -35,6 +35,7 @@ struct OnnxPort {
 struct OnnxGraph {
   graph::Graph graph;
   std::vector<OnnxPort> inputs, outputs;  ///< As the graph's, in that order.
+  std::vector<std::string> files;         ///< What it was read from: the model, and its data beside it.
   int64_t batch = 1;                      ///< That it was read for.
   bool has_open_batch = false;            ///< Whether the model leaves it open.
   /// With any, the graph cannot run: it holds the other nodes. What an uncovered node gives is an input of it, where

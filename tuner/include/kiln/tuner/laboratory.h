@@ -35,8 +35,8 @@ struct Failure {
   std::string error;
 };
 
-/// Whether it may be another's fault, of an earlier variant's stray write or of a busy machine: it crashed or timed
-/// out.
+/// Whether it may be another's fault, of an earlier variant's stray write or of a busy machine: it crashed, timed out,
+/// or found no memory.
 bool deserves_retry(const std::optional<Failure>& failure);
 
 /// What `step` of a Laboratory reports. Where it fails in a way that deserves_retry(), and `go_on` says so, what a
