@@ -196,6 +196,27 @@ std::vector<Session> Database::sessions() const {
   return impl_->read([](Store& store) { return store.sessions(); });
 }
 
+Kept Database::begin_run(const Run& run, std::span<const std::string> requests) {
+  require_line("run: session", run.session, max_name_bytes, false);
+  require_line("run: part", run.part, max_name_bytes, true);
+  Run clean = run;
+  clean.workload = clean_text(run.workload, max_text_bytes);
+  clean.host = clean_text(run.host, max_name_bytes);
+  for (const std::string& request : requests) require_line("run: request", request, max_request_bytes, false);
+  return impl_->write([&](Store& store) { store.begin_run(clean, requests); });
+}
+
+Kept Database::report_run(std::string_view session, std::int64_t seen_ms, std::optional<double> seconds_left,
+                          std::span<const RunLayer> changed) {
+  std::vector<RunLayer> clean(changed.begin(), changed.end());
+  for (RunLayer& layer : clean) layer.error = clean_text(layer.error, max_text_bytes);
+  return impl_->write([&](Store& store) { store.report_run(session, seen_ms, seconds_left, clean); });
+}
+
+std::vector<RunProgress> Database::runs() const {
+  return impl_->runs();
+}
+
 Kept Database::add_quarantine(const Quarantine& entry) {
   require_line("quarantine: source_digest", entry.source_digest, max_name_bytes, false);
   require_line("quarantine: device", entry.device, max_name_bytes, false);
@@ -235,6 +256,10 @@ std::optional<DeviceCalibration> Database::calibration(std::string_view device) 
 
 std::vector<DeviceEntry> Database::devices() const {
   return impl_->read([](Store& store) { return store.devices(); });
+}
+
+std::vector<std::string> Database::request_keys(std::string_view device) const {
+  return impl_->request_keys(device);
 }
 
 std::vector<Record> Database::records(std::string_view request, std::string_view device) const {

@@ -303,6 +303,14 @@ std::vector<RequestSummary> LayeredStore::requests(std::string_view device, cons
   });
 }
 
+std::vector<RunProgress> LayeredStore::runs() {
+  return locked([&] {
+    std::vector<RunProgress> result;
+    if (!try_file([&](Store& file) { result = file.runs(); })) result.clear();
+    return result;
+  });
+}
+
 void LayeredStore::visit_fronts(FrontVisitor& visitor, std::string_view request) {
   locked_quietly([&] {
     try_file([&](Store& file) {

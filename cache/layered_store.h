@@ -65,6 +65,7 @@ class LayeredStore {
   std::vector<Record> records_of_session(std::string_view session);
   std::vector<std::string> request_keys(std::string_view device);
   std::vector<RequestSummary> requests(std::string_view device, const IsCurrent& is_current);
+  std::vector<RunProgress> runs();
   void visit_fronts(FrontVisitor& visitor, std::string_view request);
   void deliver_announcement();
 

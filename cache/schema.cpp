@@ -115,11 +115,30 @@ void index_barred(Connection& db) {
   db.execute(fmt::format("CREATE INDEX records_that_bar ON records(device_id, request_id) WHERE {}", records_that_bar));
 }
 
-constexpr std::array<Migration, 4> all_migrations = {
-    Migration{1, [](Connection& db) { db.execute(version_1); }},
-    Migration{2, seal},  // checksums
-    Migration{3, [](Connection& db) { db.execute(version_3); }},
-    Migration{4, index_barred},
+// Version 5: what tuning runs were asked to do and how far they are.
+constexpr const char* version_5 = R"sql(
+CREATE TABLE runs(
+  session TEXT PRIMARY KEY NOT NULL,
+  workload TEXT NOT NULL,
+  part TEXT NOT NULL,
+  host TEXT NOT NULL,
+  seen INTEGER NOT NULL,
+  seconds_left REAL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE run_layers(
+  session TEXT NOT NULL,
+  request TEXT NOT NULL,
+  state TEXT NOT NULL CHECK(state IN ('waiting', 'running', 'done', 'failed', 'left')),
+  error TEXT NOT NULL,
+  PRIMARY KEY(session, request)
+) STRICT, WITHOUT ROWID;
+)sql";
+
+constexpr std::array<Migration, 5> all_migrations = {
+    Migration{1, [](Connection& db) { db.execute(version_1); }}, Migration{2, seal},  // checksums
+    Migration{3, [](Connection& db) { db.execute(version_3); }}, Migration{4, index_barred},
+    Migration{5, [](Connection& db) { db.execute(version_5); }},
 };
 
 }  // namespace

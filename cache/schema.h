@@ -19,8 +19,11 @@ struct Migration {
 /// All steps, in order, without gaps; the last one's `to` is the version that this library reads and writes.
 std::span<const Migration> migrations();
 int schema_version();
-/// The oldest version that can be read as it is, by the same statements: version 4 only adds an index.
+/// The oldest version that can be read as it is: version 4 only adds an index, version 5 tables that only Store::runs()
+/// reads.
 inline constexpr int oldest_readable_version = 3;
+/// The first version that has `runs`.
+inline constexpr int first_version_with_runs = 5;
 
 /// Brings `db` from its version to the last one of `steps`, in one transaction; two processes may do so at once. No
 /// effect when it is there already.

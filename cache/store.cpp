@@ -1,4 +1,4 @@
-// Store: devices, sessions, quarantine and calibrations. store_records.cpp has the rest.
+// Store: devices, sessions, quarantine and calibrations. store_runs.cpp and store_records.cpp have the rest.
 #include "store.h"
 
 #include "checksum.h"

@@ -52,6 +52,11 @@ class Store {
   void end_session(std::string_view id, std::int64_t ended_ms);
   std::vector<Session> sessions();
 
+  void begin_run(const Run& run, std::span<const std::string> requests);
+  void report_run(std::string_view session, std::int64_t seen_ms, std::optional<double> seconds_left,
+                  std::span<const RunLayer> changed);
+  std::vector<RunProgress> runs();
+
   void put_quarantine(const Quarantine& entry);
   std::optional<Quarantine> find_quarantine(std::string_view source_digest, std::string_view device,
                                             std::string_view driver_version, std::string_view nvrtc_version);

@@ -69,6 +69,8 @@ PruneResult Store::prune(const PruneOptions& options) {
   delete_where("DELETE FROM algorithms WHERE id NOT IN (SELECT algorithm_id FROM records)");
   result.sessions =
       delete_where("DELETE FROM sessions WHERE ended IS NOT NULL AND id NOT IN (SELECT session FROM records)");
+  delete_where("DELETE FROM runs WHERE session NOT IN (SELECT id FROM sessions)");
+  delete_where("DELETE FROM run_layers WHERE session NOT IN (SELECT session FROM runs)");
   db_.query("DELETE FROM quarantine WHERE created < ?1", options.before_ms).run();
   result.quarantine = db_.changes();
   if (!options.dry_run) transaction.commit();

@@ -134,8 +134,28 @@ TakenIn import_pack(cache::Database& database, const std::string& path, const Ca
   return result;
 }
 
-TakenIn merge_database(cache::Database& database, const std::string& path) {
+// Requests are found by their text alone. Throws Error if this library writes none of them as the database does: it is
+// of a Kiln with other keys.
+void require_keys(const cache::Database& database, const Catalogue& catalogue, const Expressions& expressions) {
+  const cache::PackValidator validator = pack_validator(catalogue, expressions);
+  std::optional<std::string> reason;
+  for (const cache::DeviceEntry& device : database.devices()) {
+    for (const std::string& request : database.request_keys(device.id)) {
+      const std::optional<std::string> refusal = validator.request(request);
+      if (!refusal) return;
+      if (!reason) reason = refusal;
+    }
+  }
+  if (!reason) return;
+  throw Error(ErrorCode::io_error,
+              fmt::format("{} was written by a Kiln with other requests: {}", database.path(), *reason),
+              "merge it with the Kiln that wrote it, or tune again");
+}
+
+TakenIn merge_database(cache::Database& database, const std::string& path, const Catalogue& catalogue,
+                       const Expressions& expressions) {
   const cache::Database from = open_or_fail(path, cache::OpenMode::read_only);
+  require_keys(from, catalogue, expressions);
   TakenIn result{path, database.merge(from), std::nullopt, {}};
   if (from.storage() == cache::Storage::memory) {
     throw Error(ErrorCode::io_error,
@@ -210,7 +230,7 @@ int take_in(const Options& options, bool databases_too) {
   std::optional<Error> failed;  // the last: one file that cannot be read keeps no other out
   for (const std::string& path : paths) {
     try {
-      const TakenIn taken = databases_too && !is_pack(path) ? merge_database(database, path)
+      const TakenIn taken = databases_too && !is_pack(path) ? merge_database(database, path, catalogue, expressions)
                                                             : import_pack(database, path, catalogue, expressions);
       refused += taken.refused_lines.value_or(0);
       if (options.output.json)

@@ -56,8 +56,9 @@ void MachineTuning::group() {
 }
 
 void MachineTuning::prepare(const Catalogue& catalogue, cache::Database& database, const tuner::SessionOptions& options,
-                            const std::vector<tuner::Work>& work, ProgressDisplay& display) {
+                            const std::vector<tuner::Work>& work, const RunLabel& label, ProgressDisplay& display) {
   options_ = options;
+  label_ = label;
   display_ = &display;
   for (Card& card : cards_) {
     card.list = std::make_unique<tuner::WorkList>(work, card.stations.size());
@@ -93,7 +94,7 @@ void MachineTuning::stop() {
 void MachineTuning::work(Station& station) {
   std::exception_ptr failure;
   try {
-    station.tuning->run(*station.list);
+    station.tuning->run(*station.list, label_);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::driver_error) {
       lose(station, error);

@@ -41,7 +41,7 @@ class MachineTuning {
 
   /// Makes sessions for `work`. `catalogue`, `database` and `display` must outlive this. To be called once.
   void prepare(const Catalogue& catalogue, cache::Database& database, const tuner::SessionOptions& options,
-               const std::vector<tuner::Work>& work, ProgressDisplay& display);
+               const std::vector<tuner::Work>& work, const RunLabel& label, ProgressDisplay& display);
 
   /// Tunes until every kind of card has all layers, the budget has ended, or no device is left. A device that is lost
   /// costs its trial at work; its layers go to others of its kind. Throws what a session throws otherwise, when all
@@ -77,6 +77,7 @@ class MachineTuning {
   std::vector<Station> stations_;
   std::vector<Card> cards_;
   tuner::SessionOptions options_;
+  RunLabel label_;
   ProgressDisplay* display_ = nullptr;
   std::mutex mutex_;  // guards the display, what it sums, and what follows
   std::exception_ptr failure_;

@@ -18,11 +18,6 @@ constexpr size_t bar_width = 24;
 constexpr double line_interval = 10;  // seconds between plain lines of one request
 constexpr double worth_saying = 2;    // seconds that a step takes before it is named
 
-std::string duration(double seconds) {
-  const long whole = std::lround(std::max(seconds, 0.0));
-  return whole >= 60 ? fmt::format("{}m{:02}s", whole / 60, whole % 60) : fmt::format("{}s", whole);
-}
-
 // Share of the whole: of the candidates of all requests.
 double share(const tuner::Progress& progress) {
   if (progress.all_planned == 0) return 1;
@@ -38,10 +33,10 @@ std::string prefix(const std::string& device) {
 std::string progress_status(const tuner::Progress& progress) {
   std::string text = fmt::format("layer {}/{}, candidate {}/{}", progress.job + 1, progress.jobs, progress.candidates,
                                  progress.planned);
-  if (progress.remaining) text += fmt::format(", {} left", duration(*progress.remaining));
+  if (progress.remaining) text += fmt::format(", {} left", duration_text(*progress.remaining));
   if (progress.best != nullptr) text += fmt::format(", best {}", time_text(progress.best->median));
   if (progress.waiting_seconds >= worth_saying) {
-    text += fmt::format("; {} for {}", progress.waiting_for, duration(progress.waiting_seconds));
+    text += fmt::format("; {} for {}", progress.waiting_for, duration_text(progress.waiting_seconds));
   }
   return text;
 }

@@ -16,6 +16,7 @@
 #include "commands.h"
 #include "database.h"
 #include "device_choice.h"
+#include "fleet/status.h"
 #include "input.h"
 #include "kiln/base/error.h"
 #include "kiln/base/output_file.h"
@@ -47,6 +48,7 @@ struct TuneOptions {
   Output output;
   ProgressForm progress = ProgressForm::people;
   std::string report;
+  std::string status;  // a folder
 };
 
 // Each shard has a database of its own in --db-dir, so that no two machines write one file.
@@ -242,7 +244,8 @@ int tune(const TuneOptions& options) {
   MachineTuning tuning(options.device.each(), kernel_store(std::nullopt, environment), limits);
   {
     ProgressDisplay display(options.progress);
-    tuning.prepare(catalogue, database, session_options(options, spent()), work, display);
+    tuning.prepare(catalogue, database, session_options(options, spent()), work, {options.input.text, options.shard},
+                   display);
     const StopSignals::Session reached(tuning);
     tuning.run();
   }
@@ -291,6 +294,11 @@ void add_tune(CLI::App& app, int& exit_code) {
   add_run_limit_to(*command, options->run_limit);
   command->add_option("--shard", options->shard, "i/N: only the i-th (from 0) of N parts that take about equally long");
   command->add_option("--report", options->report, "also write everything that was found as a page: out.html");
+  command->get_option("input")->required(false);  // not with --status
+  command
+      ->add_option("--status", options->status,
+                   "only say how far the runs are that write their databases to a folder (--db-dir)")
+      ->type_name("DIR");
   options->output.add_to(*command);
   CLI::Option* quiet = command->add_flag(
       "--quiet", [options](int64_t) { options->progress = ProgressForm::none; }, "no progress on stderr");
@@ -302,7 +310,10 @@ void add_tune(CLI::App& app, int& exit_code) {
   command->footer(
       "Every finished variant is stored at once: stop it at any time, and the same command goes on.\n"
       "Example: kiln tune examples/models/resnet18.onnx --dtype f16 --layout nhwc --batch 32 --budget 600");
-  command->callback([options, &exit_code] { exit_code = tune(*options); });
+  command->callback([options, &exit_code] {
+    if (options->status.empty() && options->input.text.empty()) throw CLI::RequiredError("input");
+    exit_code = options->status.empty() ? tune(*options) : show_status(options->status, options->output);
+  });
 }
 
 }  // namespace kiln::cli

@@ -286,6 +286,12 @@ std::string time_text(double seconds) {
   return fmt::format("{:.1f} s", seconds);
 }
 
+std::string duration_text(double seconds) {
+  const long whole = std::lround(std::max(seconds, 0.0));
+  if (whole >= 3600) return fmt::format("{}h{:02}m", whole / 3600, whole / 60 % 60);
+  return whole >= 60 ? fmt::format("{}m{:02}s", whole / 60, whole % 60) : fmt::format("{}s", whole);
+}
+
 std::string percent_text(double share) {
   return fmt::format("{:.1f}%", 100 * share);
 }

@@ -15,6 +15,8 @@ std::string summary(const Request& request);
 std::string device_text(const device::DeviceInfo& device);
 /// `12.3 us`, `1.50 ms`.
 std::string time_text(double seconds);
+/// `12s`, `3m07s`, `2h05m`.
+std::string duration_text(double seconds);
 /// `42.0%`.
 std::string percent_text(double share);
 /// `calibrated on this device: copy_efficiency=0.85 ...`, or what is assumed. `figures` as Calibration prints them.

@@ -39,11 +39,17 @@ Tuning::Tuning(const Catalogue& catalogue, tuner::Laboratory& laboratory, cache:
       apparatus_(laboratory.apparatus()),
       session_id_(new_session_id()),
       calibration_(options.calibration ? options.calibration : calibration_in(database, apparatus_.device.id())),
+      journal_(database, session_id_),
       session_(catalogue, laboratory, with_calibration(std::move(options), calibration_),
                {.sink = [this](const tuner::Trial& trial) { store_trial(database_, trial, session_id_); },
                 .known = [this](const Request& request, const Choice& choice, const std::string& algorithm,
                                 const std::string& source) { return known(request, choice, algorithm, source); },
-                .progress = std::move(progress)}) {
+                .progress =
+                    [this, shown = std::move(progress)](const tuner::Progress& now) {
+                      journal_.heard(now);
+                      if (shown) shown(now);
+                    },
+                .concluded = [this](const tuner::JobResult& result) { journal_.concluded(result); }}) {
   database_.put_device(device_entry(apparatus_.device));
   for (const cache::Quarantine& entry : database_.quarantine()) {
     tuner::Trial trial;
@@ -56,15 +62,15 @@ Tuning::Tuning(const Catalogue& catalogue, tuner::Laboratory& laboratory, cache:
   }
 }
 
-std::vector<tuner::JobResult> Tuning::run(const std::vector<tuner::Job>& jobs) {
+std::vector<tuner::JobResult> Tuning::run(const std::vector<tuner::Job>& jobs, const std::optional<RunLabel>& label) {
   tuner::WorkList list(jobs);
-  run(list);
+  run(list, label);
   std::vector<tuner::JobResult> results = list.take_results();
   for (tuner::JobResult& result : results) consider_stored(result);
   return results;
 }
 
-void Tuning::run(tuner::WorkList& list) {
+void Tuning::run(tuner::WorkList& list, const std::optional<RunLabel>& label) {
   cache::Session session;
   session.id = session_id_;
   session.device = apparatus_.device.id();
@@ -72,7 +78,9 @@ void Tuning::run(tuner::WorkList& list) {
   session.kiln_version = std::string(version());
   session.started_ms = cache::utc_now_ms();
   database_.begin_session(session);
+  if (label) journal_.begin(*label, list.jobs());
   session_.run(list);
+  journal_.end();
   database_.end_session(session_id_, cache::utc_now_ms());
 }
 

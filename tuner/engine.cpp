@@ -247,6 +247,7 @@ void Engine::conclude(JobRun& run) {
   if (run.trusted) laboratory_.discard(run.trusted->id);
   if (const Trial* best = winner(run.result.trials)) run.result.best = *best;
   if (const Trial* first = run.first_trial(); first != nullptr && run.result.fallback) run.result.heuristic = *first;
+  if (callbacks_.concluded) callbacks_.concluded(run.result);
   list_.deliver(run.item, run.result);
 }
 

@@ -1,5 +1,5 @@
 // What a fleet's databases cost: 100,000 requests x 16 records in 64 shards are merged by `kiln cache merge`, once and
-// again; then `kiln cache export --winners`, and opening and look-ups of the merged
+// again; then `kiln tune --status` of the shards, `kiln cache export --winners`, and opening and look-ups of the merged
 // database and of the pack.
 //
 //   bench_fleet [folder]   makes the shards in a scratch folder (or keeps all files in `folder`), then measures
@@ -40,11 +40,20 @@ void build_shard(const std::string& path, int shard) {
   std::mt19937_64 random(static_cast<std::uint64_t>(shard));
   Database db = open(path);
   db.put_device(device());
+  const std::string session = fmt::format("session-{}", shard);
+  db.begin_session({session, device().id, "plan", "0.1.0", 1'790'000'000'000, std::nullopt});
   std::vector<Record> records;
+  std::vector<std::string> keys;
   for (int i = shard; i < requests; i += shards) {
+    keys.push_back(request(i));
     for (int c = 0; c < candidates; ++c) records.push_back(record(i, c, random));
   }
   db.insert(records);
+  db.begin_run({session, "zoo.txt", fmt::format("{}/{}", shard, shards), "node", 1'790'000'000'000, 0.0}, keys);
+  std::vector<RunLayer> done;
+  for (const std::string& key : keys) done.push_back({key, LayerState::done, {}});
+  db.report_run(session, 1'790'000'100'000, 0.0, done);
+  db.end_session(session, 1'790'000'100'000);
 }
 
 void build_shards(const std::string& folder) {
@@ -100,6 +109,7 @@ int run(const std::string& folder) {
   const std::vector<std::string> merge = {"cache", "merge", "--db", merged, fleet};
   time_program("merge", merge, "60 s, 1000 MB");
   time_program("merge again", merge, "none");
+  time_program("status", {"tune", "--status", fleet}, "2 s");
   time_program("export of the winners", {"cache", "export", "--winners", "--no-samples", "--db", merged, pack}, "none");
   fmt::print("merged database, {:.0f} MB:\n{}", megabytes(merged),
              summary_of(measure_in_fresh_processes({.database = merged, .database_requests = requests}, rounds)));

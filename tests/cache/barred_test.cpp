@@ -198,7 +198,7 @@ TEST(Barred, ADatabaseOfVersion3ThatIsReadOnlyBarsToo) {
   }
   {
     Connection raw = Connection::open(path, SQLITE_OPEN_READWRITE, std::chrono::milliseconds(0));
-    raw.execute("DROP INDEX records_that_bar; PRAGMA user_version = 3");
+    raw.execute("DROP TABLE runs; DROP TABLE run_layers; DROP INDEX records_that_bar; PRAGMA user_version = 3");
   }
   Announcements announced;
   const Database db = Database::open(path, {.mode = OpenMode::read_only}, announced.listener());

@@ -43,7 +43,9 @@ void make_version_2(const std::string& path, std::span<const Record> records) {
     Database db = with_devices(Database::open(path));
     db.insert(records);
   }
-  open_raw(path).execute("DROP TABLE calibrations; DROP INDEX records_that_bar; PRAGMA user_version = 2");
+  open_raw(path).execute(
+      "DROP TABLE calibrations; DROP TABLE runs; DROP TABLE run_layers; DROP INDEX records_that_bar; PRAGMA "
+      "user_version = 2");
 }
 
 // A file as schema 1 left it: without checksums as well, and with fronts of another form.

@@ -1,13 +1,17 @@
-// Many machines and cards: what becomes of their databases.
+// Many machines: how far they are, by their databases.
 #include <gmock/gmock.h>
+#include <signal.h>
 #include <sqlite3.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 
+#include "kiln/cache/database.h"
 #include "program.h"
 
 namespace kiln::cli {
@@ -28,6 +32,12 @@ class FleetTest : public ProgramTest {
             candidates};
   }
 
+  nlohmann::json status(int exit_code = 0) const {
+    const Outcome outcome = kiln({"tune", "--status", path("fleet"), "--json"});
+    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.err;
+    return nlohmann::json::parse(outcome.out);
+  }
+
   void execute(const std::string& database, const char* sql) const {
     sqlite3* handle = nullptr;
     ASSERT_EQ(sqlite3_open(path(database).c_str(), &handle), SQLITE_OK);
@@ -36,6 +46,83 @@ class FleetTest : public ProgramTest {
     EXPECT_EQ(sqlite3_close(handle), SQLITE_OK);
   }
 };
+
+TEST_F(FleetTest, StatusSaysWhichShardsAreDoneAndWhichNobodyHasBegun) {
+  EXPECT_EQ(kiln(tune("0/2")).exit_code, 0);
+  const nlohmann::json half = status();
+  ASSERT_EQ(half["runs"].size(), 1u);
+  EXPECT_EQ(half["runs"][0]["state"], "done");
+  EXPECT_EQ(half["runs"][0]["shard"], "0/2");
+  EXPECT_EQ(half["runs"][0]["done"], half["runs"][0]["layers"]);
+  ASSERT_EQ(half["not_begun"].size(), 1u);
+  EXPECT_THAT(half["not_begun"][0].get<std::string>(), HasSubstr("1/2 on Kiln emulated"));
+
+  EXPECT_EQ(kiln(tune("1/2")).exit_code, 0);
+  EXPECT_EQ(kiln(tune("0/2")).exit_code, 0) << "which takes the place of the first run";
+  kiln({"cache", "merge", "--db", path("fleet/merged.db"), path("fleet")});
+  const nlohmann::json all = status();
+  ASSERT_EQ(all["runs"].size(), 2u);
+  EXPECT_EQ(all["cards"][0]["done"], 3);
+  EXPECT_TRUE(all["not_begun"].empty());
+  EXPECT_EQ(all["without_a_run"], nlohmann::json::array({path("fleet/merged.db")}));
+}
+
+TEST_F(FleetTest, ARunIsSeenAtWorkAndOneThatWasKilledIsSaidToHaveStopped) {
+  cache::Database::open(path("fleet/shard-0-of-1.db"));
+  // Every record takes a while to store, so that the run is still at work when it is looked at.
+  execute("fleet/shard-0-of-1.db",
+          "CREATE VIEW a_while AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000000)"
+          " SELECT count(*) FROM n;"
+          "CREATE TRIGGER takes_a_while AFTER INSERT ON records BEGIN SELECT * FROM a_while; END");
+  const pid_t process = start(KILN_PROGRAM, tune("0/1", "12"));
+  nlohmann::json seen;
+  for (int i = 0; i < 600; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    seen = status();
+    if (seen["cards"].size() == 1 && seen["cards"][0]["running"] > 0) break;
+  }
+  kill(process, SIGKILL);
+  EXPECT_EQ(wait(process).exit_code, 128 + SIGKILL);
+  EXPECT_EQ(seen["cards"][0]["runs_running"], 1) << seen.dump(1);
+  EXPECT_GT(seen["cards"][0]["left"], 0);
+
+  execute("fleet/shard-0-of-1.db", "UPDATE runs SET seen = seen - 60000");  // as if it had been silent for a minute
+  const Outcome stopped = kiln({"tune", "--status", path("fleet")});
+  EXPECT_EQ(stopped.exit_code, 0) << stopped.err;
+  EXPECT_THAT(stopped.out, HasSubstr("stopped: silent for 1m0"));
+  execute("fleet/shard-0-of-1.db", "DROP TRIGGER takes_a_while");
+  EXPECT_EQ(kiln(tune("0/1", "12")).exit_code, 0);
+  EXPECT_EQ(status()["cards"][0]["done"], 3) << "the same command goes on";
+}
+
+TEST_F(FleetTest, StatusNamesWhatItCannotReadAndSaysTheRest) {
+  EXPECT_EQ(kiln(tune("0/1")).exit_code, 0);
+  for (const char* copy : {"newer.db", "cut.db"}) {
+    std::filesystem::copy(path("fleet/shard-0-of-1.db"), path(std::string("fleet/") + copy));
+  }
+  execute("fleet/newer.db", "PRAGMA user_version = 999");
+  std::filesystem::resize_file(path("fleet/cut.db"), std::filesystem::file_size(path("fleet/cut.db")) / 2);
+  write("fleet/other.db", "no database");
+  const nlohmann::json seen = status(4);
+  ASSERT_EQ(seen["unread"].size(), 3u);
+  EXPECT_THAT(seen["unread"][0]["reason"].get<std::string>(), HasSubstr("cut.db is damaged"));
+  EXPECT_THAT(seen["unread"][1]["reason"].get<std::string>(), HasSubstr("newer.db was written by a newer Kiln"));
+  EXPECT_THAT(seen["unread"][2]["reason"].get<std::string>(), HasSubstr("other.db is not a database"));
+  ASSERT_EQ(seen["runs"].size(), 1u);
+  EXPECT_EQ(seen["runs"][0]["state"], "done");
+  const Outcome text = kiln({"tune", "--status", path("fleet")});
+  EXPECT_THAT(text.err, HasSubstr("cut.db"));
+  EXPECT_THAT(text.out, HasSubstr("shard-0-of-1.db"));
+}
+
+TEST_F(FleetTest, StatusNeedsAFolderOfDatabasesAndTuneAnInput) {
+  std::filesystem::create_directories(path("empty"));
+  EXPECT_THAT(kiln({"tune", "--status", path("empty")}).err, HasSubstr("holds no database"));
+  EXPECT_EQ(kiln({"tune", "--status", path("none")}).exit_code, 4);
+  const Outcome nothing = kiln({"tune"});
+  EXPECT_EQ(nothing.exit_code, 2);
+  EXPECT_THAT(nothing.err, HasSubstr("input is required"));
+}
 
 TEST_F(FleetTest, AMergeNamesEveryShardThatItLeavesOutAndTakesTheRest) {
   EXPECT_EQ(kiln(tune("0/1")).exit_code, 0);
@@ -51,6 +138,15 @@ TEST_F(FleetTest, AMergeNamesEveryShardThatItLeavesOutAndTakesTheRest) {
     file.seekp(half);
     file << std::string(static_cast<size_t>(half), '\0');
   }
+  {
+    cache::Database other = cache::Database::open(path("fleet/other-keys.db"));
+    const auto known = cache::Database::open(whole, {.mode = cache::OpenMode::read_only});
+    const cache::DeviceEntry card = known.devices().at(0);
+    cache::Record record = known.records(known.request_keys(card.id).at(0), card.id).at(0);
+    record.request = "convolution:2 " + record.request;
+    other.put_device(card);
+    other.insert({&record, 1});
+  }
   const Outcome merged = kiln({"cache", "merge", "--db", path("merged.db"), path("fleet"), "--json"});
   EXPECT_EQ(merged.exit_code, 4);
   const nlohmann::json json = nlohmann::json::parse(merged.out);
@@ -59,7 +155,8 @@ TEST_F(FleetTest, AMergeNamesEveryShardThatItLeavesOutAndTakesTheRest) {
   EXPECT_THAT(left_out[path("fleet/cut.db")], HasSubstr("damaged"));
   EXPECT_THAT(left_out[path("fleet/newer.db")], HasSubstr("newer Kiln"));
   EXPECT_THAT(left_out[path("fleet/overwritten.db")], HasSubstr("damaged"));
-  EXPECT_EQ(left_out.size(), 3u);
+  EXPECT_THAT(left_out[path("fleet/other-keys.db")], HasSubstr("was written by a Kiln with other requests"));
+  EXPECT_EQ(left_out.size(), 4u);
   for (const auto& [file, reason] : left_out) EXPECT_THAT(merged.err, HasSubstr(file));
   ASSERT_EQ(json["files"].size(), 1u);
   EXPECT_EQ(json["files"][0]["file"], whole);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <string>
@@ -127,6 +128,48 @@ TEST_F(TuningTest, NamesTheBestThatIsStoredUnlessItsAlgorithmHasChangedSince) {
   const std::array stale = {other};
   with_stale.insert(stale);
   EXPECT_EQ(tune(with_stale).best->choice.algorithm, "second") << "no Context would use the faster one";
+}
+
+TEST_F(TuningTest, ALabelledRunSaysInItsDatabaseHowFarItIs) {
+  cache::Database database = cache::Database::open(testing::TempDir() + "kiln-tuning-journal.db");
+  tuner::SessionOptions options;
+  options.clock = laboratory_.clock();
+  std::vector<std::map<cache::LayerState, std::int64_t>> seen;
+  Tuning tuning(catalogue_, laboratory_, database, options,
+                [&](const tuner::Progress&) { seen.push_back(database.runs().at(0).layers); });
+  const Request impossible = Request::parse("pool_forward x=f32:1x16x14x14 mode=max window=2 stride=2");
+  tuning.run({{toy_request(), 1}, {impossible, 1}}, RunLabel{"model.onnx", "1/4"});
+  ASSERT_FALSE(seen.empty());
+  EXPECT_EQ(seen.front(), (std::map<cache::LayerState, std::int64_t>{{cache::LayerState::waiting, 2}}));
+  const cache::RunProgress end = database.runs().at(0);
+  EXPECT_EQ(end.layers,
+            (std::map<cache::LayerState, std::int64_t>{{cache::LayerState::done, 1}, {cache::LayerState::failed, 1}}));
+  EXPECT_EQ(end.run.workload, "model.onnx");
+  EXPECT_EQ(end.run.part, "1/4");
+  EXPECT_FALSE(end.run.host.empty());
+  EXPECT_TRUE(end.session.ended_ms);
+  ASSERT_EQ(end.failed.size(), 1u);
+  EXPECT_EQ(end.failed[0].request, impossible.key());
+  EXPECT_FALSE(end.failed[0].error.empty());
+  std::filesystem::remove(database.path());
+}
+
+TEST_F(TuningTest, ARunThatIsEndedEarlySaysWhatIsLeft) {
+  cache::Database database = cache::Database::open(testing::TempDir() + "kiln-tuning-journal-left.db");
+  tuner::SessionOptions options;
+  options.clock = laboratory_.clock();
+  Tuning tuning(catalogue_, laboratory_, database, options);
+  tuning.stop();
+  tuning.run({{toy_request(), 1}}, RunLabel{"model.onnx", ""});
+  EXPECT_EQ(database.runs().at(0).layers, (std::map<cache::LayerState, std::int64_t>{{cache::LayerState::left, 1}}));
+  std::filesystem::remove(database.path());
+}
+
+TEST_F(TuningTest, ARunWithoutALabelSaysNothing) {
+  cache::Database database = cache::Database::open(testing::TempDir() + "kiln-tuning-no-journal.db");
+  tune(database);
+  EXPECT_TRUE(database.runs().empty());
+  std::filesystem::remove(database.path());
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -88,6 +89,45 @@ struct Session {
   std::optional<std::int64_t> ended_ms;
 
   friend bool operator==(const Session&, const Session&) = default;
+};
+
+/// What a tuning run was asked to do, and when it was last heard of: for whoever looks at the database meanwhile.
+struct Run {
+  std::string session;                 ///< Session::id.
+  std::string workload;                ///< What it tunes, as the user named it.
+  std::string part;                    ///< "2/8"; empty: all of it.
+  std::string host;                    ///< The machine and process: "node7:1234".
+  std::int64_t seen_ms = 0;            ///< When it last said that it is at work, by that machine's clock.
+  std::optional<double> seconds_left;  ///< As it estimated then.
+
+  friend bool operator==(const Run&, const Run&) = default;
+};
+
+enum class LayerState {
+  waiting,
+  running,  ///< Begun.
+  done,
+  failed,  ///< Nothing of it can be used.
+  left,    ///< The run ended before.
+};
+
+/// "waiting", "running", "done", "failed", "left".
+std::string_view to_string(LayerState state);
+
+struct RunLayer {
+  std::string request;
+  LayerState state = LayerState::waiting;
+  std::string error;  ///< Why it failed.
+
+  friend bool operator==(const RunLayer&, const RunLayer&) = default;
+};
+
+/// How far a run is.
+struct RunProgress {
+  Session session;
+  Run run;
+  std::map<LayerState, std::int64_t> layers;  ///< How many are in each state.
+  std::vector<RunLayer> failed;               ///< By request.
 };
 
 /// A source that must not run again on this device with these versions.
@@ -199,6 +239,15 @@ class Database {
   std::optional<Session> unfinished_session(std::string_view device, std::string_view plan) const;
   std::vector<Session> sessions() const;  ///< By start, then id.
 
+  /// Notes what a session was asked to do; all of `requests` wait. What is known of an earlier run of the same workload
+  /// and part on the same device goes, unless it is of the same process: one may drive several equal devices.
+  Kept begin_run(const Run& run, std::span<const std::string> requests);
+  /// Notes that the run was at work at `seen_ms`, what it estimates, and the layers that have changed since.
+  Kept report_run(std::string_view session, std::int64_t seen_ms, std::optional<double> seconds_left,
+                  std::span<const RunLayer> changed);
+  /// Of the file alone; nothing in a file of an older schema. By start of the session.
+  std::vector<RunProgress> runs() const;
+
   Kept add_quarantine(const Quarantine& entry);
   std::optional<Quarantine> find_quarantine(std::string_view source_digest, std::string_view device,
                                             std::string_view driver_version, std::string_view nvrtc_version) const;
@@ -213,6 +262,8 @@ class Database {
   // --- Reading -------------------------------------------------------------------------------------------------------
 
   std::vector<DeviceEntry> devices() const;  ///< By id.
+  /// Of what anything is known on a device, in their order.
+  std::vector<std::string> request_keys(std::string_view device) const;
   /// All candidates of a request on a device, by algorithm, config, digest (listed_before).
   std::vector<Record> records(std::string_view request, std::string_view device) const;
   /// What a session has stored, in the same order: a resumed session skips these.

@@ -10,6 +10,7 @@
 #include "kiln/cache/database.h"
 #include "kiln/generator/calibration.h"
 #include "kiln/generator/catalogue.h"
+#include "kiln/runtime/run_journal.h"
 #include "kiln/tuner/laboratory.h"
 #include "kiln/tuner/session.h"
 #include "kiln/tuner/work_list.h"
@@ -31,11 +32,12 @@ class Tuning {
   /// Tunes all jobs; results in the order given. The best of a job is the best that the database now holds for it,
   /// also of earlier sessions that tried other candidates: it is what an application will get. Throws what the
   /// laboratory throws; everything finished until then is stored.
-  std::vector<tuner::JobResult> run(const std::vector<tuner::Job>& jobs);
+  std::vector<tuner::JobResult> run(const std::vector<tuner::Job>& jobs, const std::optional<RunLabel>& label = {});
 
   /// Tunes jobs of a list that it shares with others on equal devices, each in a thread of its own and over the same
-  /// database: see tuner::Session::run(). The results of the list are of this run alone: consider_stored().
-  void run(tuner::WorkList& list);
+  /// database: see tuner::Session::run(). The results of the list are of this run alone: consider_stored(). With a
+  /// label the database also says, all the while, how far the run is.
+  void run(tuner::WorkList& list, const std::optional<RunLabel>& label = {});
 
   /// Makes the best of a job the best that the database holds for it now.
   void consider_stored(tuner::JobResult& result) const;
@@ -66,6 +68,7 @@ class Tuning {
   std::vector<StoredTrial> stored_;
   size_t reused_ = 0;
   std::optional<Calibration> calibration_;
+  RunJournal journal_;
   tuner::Session session_;
 };
 

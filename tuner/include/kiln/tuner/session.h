@@ -55,18 +55,6 @@ struct Progress {
   const Trial* best = nullptr;  ///< Best of this request so far; null if none has a time.
 };
 
-/// What a session tells, and whom it asks. Each may be empty. All are called on the thread of run().
-struct SessionCallbacks {
-  /// Takes every finished trial at once, but for quarantined ones: nothing was learnt. What it throws ends the session.
-  std::function<void(const Trial&)> sink{};
-  /// A trial of an earlier session that need not be repeated: same request, choice, digests and versions, with a
-  /// conclusive outcome. It is not measured again and does not go to the sink.
-  std::function<std::optional<Trial>(const Request&, const Choice&, const std::string& algorithm_digest,
-                                     const std::string& source_digest)>
-      known{};
-  std::function<void(const Progress&)> progress{};
-};
-
 enum class JobStatus {
   finished,     ///< Every candidate of the search was tried.
   out_of_time,  ///< The budget ended first; what was measured counts.
@@ -87,6 +75,20 @@ struct JobResult {
   std::optional<Trial> heuristic;
   double roofline_seconds = 0;
   std::vector<Refusal> refused;  ///< Algorithms of the operation that cannot serve the request, and why.
+};
+
+/// What a session tells, and whom it asks. Each may be empty. All are called on the thread of run().
+struct SessionCallbacks {
+  /// Takes every finished trial at once, but for quarantined ones: nothing was learnt. What it throws ends the session.
+  std::function<void(const Trial&)> sink{};
+  /// A trial of an earlier session that need not be repeated: same request, choice, digests and versions, with a
+  /// conclusive outcome. It is not measured again and does not go to the sink.
+  std::function<std::optional<Trial>(const Request&, const Choice&, const std::string& algorithm_digest,
+                                     const std::string& source_digest)>
+      known{};
+  std::function<void(const Progress&)> progress{};
+  /// Takes the result of every job once nothing more is done for it.
+  std::function<void(const JobResult&)> concluded{};
 };
 
 class WorkList;

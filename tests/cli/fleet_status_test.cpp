@@ -1,0 +1,93 @@
+// kiln tune --status: what a run comes to at a moment, and what is said of all.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "fleet/status.h"
+
+namespace kiln::cli {
+namespace {
+
+using cache::LayerState;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr std::int64_t heard_at = 1'000'000;
+
+cache::RunProgress progress(std::map<LayerState, std::int64_t> layers, const std::string& part = "",
+                            std::optional<std::int64_t> ended = {}) {
+  cache::RunProgress result;
+  result.session = {"s", "card-id", "plan", "0.1.0", 900'000, ended};
+  result.run = {"s", "model.onnx", part, "node7", heard_at, 30.0};
+  result.layers = std::move(layers);
+  return result;
+}
+
+RunStatus status_at(std::int64_t now, cache::RunProgress of) {
+  return status_of(std::move(of), {{"card-id", "NVIDIA H200", 9, 0, 132, true}}, "a.db", now);
+}
+
+TEST(FleetStatus, ARunIsRunningWhileItIsHeardOf) {
+  const RunStatus run = status_at(heard_at + 20'000, progress({{LayerState::done, 1}, {LayerState::running, 1}}));
+  EXPECT_EQ(run.state, RunState::running);
+  EXPECT_EQ(run.card, "NVIDIA H200");
+  EXPECT_EQ(run.seconds_left, 10.0) << "less what has passed since it said so";
+  EXPECT_EQ(run.layers(), 2);
+}
+
+TEST(FleetStatus, ARunThatWasKilledIsStoppedOnceItIsSilent) {
+  EXPECT_EQ(status_at(heard_at + silence_ms, progress({{LayerState::waiting, 2}})).state, RunState::running);
+  const RunStatus run = status_at(heard_at + 187'000, progress({{LayerState::waiting, 2}}));
+  EXPECT_EQ(run.state, RunState::stopped);
+  EXPECT_EQ(run.seconds_left, std::nullopt);
+  FleetStatus status;
+  status.runs.push_back(run);
+  EXPECT_THAT(print_status(status, {}), HasSubstr("stopped: silent for 3m07s"));
+}
+
+TEST(FleetStatus, ARunThatEndedIsDoneOnlyIfNoLayerIsLeft) {
+  const auto state = [](std::map<LayerState, std::int64_t> layers) {
+    return status_at(heard_at + 1'000'000, progress(std::move(layers), "", heard_at)).state;
+  };
+  EXPECT_EQ(state({{LayerState::done, 3}, {LayerState::failed, 1}}), RunState::done);
+  EXPECT_EQ(state({{LayerState::done, 3}, {LayerState::left, 1}}), RunState::stopped);
+  EXPECT_EQ(state({{LayerState::done, 3}, {LayerState::waiting, 1}}), RunState::stopped);
+  EXPECT_EQ(state({}), RunState::done) << "a shard may have no layers";
+}
+
+TEST(FleetStatus, AClockThatIsAheadIsNoFault) {
+  const RunStatus run = status_at(heard_at - 5'000, progress({{LayerState::waiting, 2}}));
+  EXPECT_EQ(run.state, RunState::running);
+  EXPECT_EQ(run.seconds_left, 30.0);
+}
+
+TEST(FleetStatus, PartsThatNobodyHasBegunAreNamed) {
+  std::vector<RunStatus> runs;
+  for (const char* part : {"0/4", "3/4", "", "odd"}) runs.push_back(status_at(heard_at, progress({}, part)));
+  EXPECT_THAT(parts_not_begun(runs),
+              ElementsAre("1/4 on NVIDIA H200 of model.onnx", "2/4 on NVIDIA H200 of model.onnx"));
+}
+
+TEST(FleetStatus, SumsAndFailuresAreSaid) {
+  FleetStatus status;
+  cache::RunProgress failing = progress({{LayerState::done, 2}, {LayerState::failed, 1}}, "0/2", heard_at);
+  failing.failed = {{"a request", LayerState::failed, "it does not compile"}};
+  status.runs.push_back(status_at(heard_at, failing));
+  status.runs.push_back(status_at(heard_at, progress({{LayerState::running, 1}, {LayerState::waiting, 4}}, "1/2")));
+  status.without_a_run = {"merged.db"};
+  const std::string text = print_status(status, {});
+  EXPECT_THAT(text, HasSubstr("NVIDIA H200: 1 runs done, 1 running, 0 stopped; layers: 2 done, 1 running, 1 "
+                              "failed, 4 left; 30s left\n"));
+  EXPECT_THAT(text, HasSubstr("failed: a request on NVIDIA H200: it does not compile\n"));
+  EXPECT_THAT(text, HasSubstr("merged.db: says of no run"));
+  const nlohmann::json json = json_of(status);
+  EXPECT_EQ(json["cards"][0]["left"], 4);
+  EXPECT_EQ(json["cards"][0]["seconds_left"], 30.0);
+  EXPECT_EQ(json["runs"][0]["failures"][0]["request"], "a request");
+  EXPECT_EQ(json["runs"][1]["shard"], "1/2");
+  EXPECT_EQ(json["runs"][1]["state"], "running");
+}
+
+}  // namespace
+}  // namespace kiln::cli
