@@ -73,9 +73,9 @@ static inline kiln_model_info kiln_model_info_default(void) {
 
 /* Makes the model take another batch, as `batch` of its options does. What was made for a batch is kept, and comes back
  * at once. A new one reads the files again, which must not have been written since, and makes its plans; weights are
- * shared. If it needs more memory in between than the batches before, that memory is allocated anew: graphs that were captured
- * before must not be launched any more, so set the largest batch first. Reports what kiln_model_create() does, and
- * leaves the model as it was then. */
+ * shared. If it needs more memory in between than the batches before, that memory is allocated anew: graphs that were
+ * captured before must not be launched any more, so set the largest batch first. Reports what kiln_model_create() does,
+ * and leaves the model as it was then. */
 KILN_API kiln_status kiln_model_set_batch(kiln_model* model, int64_t batch);
 
 KILN_API kiln_status kiln_model_get_info(const kiln_model* model, kiln_model_info* info);
