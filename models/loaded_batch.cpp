@@ -180,9 +180,10 @@ class Loader {
     }
   }
 
+  /// Those that are constant: where the others lie is another place for each batch.
   void add_arguments(Digest& call, const std::vector<graph::Argument>& arguments) const {
     for (const graph::Argument& argument : arguments) {
-      call.add(digests_[argument.buffer]).add(std::to_string(argument.offset));
+      if (is_constant(argument.buffer)) call.add(digests_[argument.buffer]).add(std::to_string(argument.offset));
     }
   }
 
