@@ -216,7 +216,10 @@ OpenedFile open_file(const std::string& path, const OpenOptions& options) {
     // If writing failed already, that is the better explanation.
     if (!result.problem) result.problem = problem_of(fault, path);
   } catch (const Unsuitable& unsuitable) {
-    result.problem = unsuitable.problem;
+    // What is empty because the disk is full is not said to be of an older Kiln.
+    const bool failed_to_make =
+        result.problem && (result.problem->trouble == Trouble::full || result.problem->trouble == Trouble::unreachable);
+    if (!failed_to_make || unsuitable.problem.trouble != Trouble::read_only) result.problem = unsuitable.problem;
   }
   if (result.db && result.problem && result.problem->trouble == Trouble::unreachable) {
     result.problem = problem_of(SqliteFault(SQLITE_READONLY, "its folder cannot be written"), path);

@@ -26,10 +26,6 @@ std::vector<int64_t> called_extents(const ModelTensor& tensor) {
   return tensor.extents.empty() ? std::vector<int64_t>{1} : tensor.extents;
 }
 
-bool differ_in_batch_only(std::span<const int64_t> a, std::span<const int64_t> b) {
-  return a.size() == b.size() && !a.empty() && a[0] != b[0] && std::equal(a.begin() + 1, a.end(), b.begin() + 1);
-}
-
 void check(const ModelTensor& wanted, const Tensor& given, const char* what) {
   const std::vector<int64_t> extents(given.extents().begin(), given.extents().end()), expected = called_extents(wanted);
   if (given.dtype() != wanted.dtype || extents != expected) {
@@ -59,6 +55,10 @@ bool overlap(const Tensor& a, const Tensor& b) {
 }
 
 }  // namespace
+
+bool differ_in_batch_only(std::span<const int64_t> a, std::span<const int64_t> b) {
+  return a.size() == b.size() && !a.empty() && a[0] != b[0] && std::equal(a.begin() + 1, a.end(), b.begin() + 1);
+}
 
 void take(const std::vector<ModelTensor>& wanted, std::span<const NamedTensor> given, const char* what,
           const void** addresses) {

@@ -1,12 +1,16 @@
 // The tensors of a run against what a model takes and gives.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
 #include "kiln/model.h"
 
 namespace kiln::models {
+
+/// Whether tensors of these extents differ in the first one only: then Model::set_batch() may help.
+bool differ_in_batch_only(std::span<const int64_t> a, std::span<const int64_t> b);
 
 /// Writes to `addresses` where the tensors of `wanted` are, in that order. Throws Error(invalid_argument) for what is
 /// missing, given twice, unknown, or different. `what`: "input" or "output".

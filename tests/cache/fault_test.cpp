@@ -279,6 +279,25 @@ TEST(Fault, AFullDiskLosesNothingThatWasStored) {
   EXPECT_EQ(insert(db, timed_record(request_line(5000), "", 1e-5)), Kept::durably);
 }
 
+TEST(Fault, AFullDiskIsNamedWhereADatabaseCannotBeMade) {
+  const ScratchFolder folder;
+  const int status = in_child(
+      [&] {
+        std::signal(SIGXFSZ, SIG_IGN);
+        const rlimit limit = {8192, 8192};
+        setrlimit(RLIMIT_FSIZE, &limit);
+        Announcements announced;
+        Database db = Database::open(folder.file("cache.db"), {}, announced.listener());
+        db.put_device(h200());
+        if (insert(db, timed_record(request_line(1), "TILE=16", 2e-5)) != Kept::in_memory) return 1;
+        if (announced.seen.size() != 1) return 2;
+        if (announced.seen[0].text().find("cannot be read or written") == std::string::npos) return 3;
+        return announced.seen[0].text().find("disk") == std::string::npos ? 4 : 0;
+      },
+      false);
+  EXPECT_EQ(status, 0);
+}
+
 // Runs as an unprivileged user: to root nothing is read-only.
 int use_read_only(const std::string& path, OpenMode mode, std::size_t expected_announcements) {
   Announcements announced;

@@ -237,14 +237,21 @@ TEST_F(BatchTest, AFixedBatchIsChangedWhereAllInputsHaveIt) {
 
 TEST_F(BatchTest, RunsOfAnotherBatchAreRefused) {
   Model model = open(small_network());
-  const std::vector<HostArray> inputs = {floats({2, 3, 7, 5}, random_values(210, 1))};
-  try {
-    (void)models::run_on_host(context_, model, inputs);
-    ADD_FAILURE() << "ran";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    EXPECT_THAT(error.what(), HasSubstr("input 'x' is 2x3x7x5, expected 1x3x7x5"));
-  }
+  const auto expect_refused = [&](const HostArray& x, const std::string& message, const std::string& hint) {
+    try {
+      const std::vector<HostArray> inputs = {x};
+      (void)models::run_on_host(context_, model, inputs);
+      ADD_FAILURE() << "ran";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+      EXPECT_THAT(error.message(), HasSubstr(message));
+      EXPECT_THAT(error.hint(), HasSubstr(hint));
+      EXPECT_EQ(error.hint().empty(), hint.empty());
+    }
+  };
+  expect_refused(floats({2, 3, 7, 5}, random_values(210, 1)), "input 'x' is 2x3x7x5, expected 1x3x7x5", "set_batch()");
+  expect_refused(floats({2, 3, 5, 7}, random_values(210, 1)), "input 'x' is 2x3x5x7, expected 1x3x7x5", "");
+  expect_refused(floats({}, {1}), "input 'x' is one element without dimensions, expected 1x3x7x5", "");
 }
 
 TEST_F(BatchTest, AModelWithoutInputsHasNoOpenBatch) {
