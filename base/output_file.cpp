@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -34,6 +35,17 @@ std::string behind_links(fs::path path) {
 std::string target_of(std::string_view what, const std::string& path) {
   require_replaceable(what, path);
   return behind_links(path);
+}
+
+// Whether it holds what no output may take the place of: a tuning database is a SQLite file.
+bool is_database(const std::string& path) {
+  constexpr std::string_view magic("SQLite format 3\0", 16);
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  std::array<char, magic.size()> start{};
+  const ssize_t got = ::read(file, start.data(), start.size());
+  ::close(file);
+  return got == static_cast<ssize_t>(magic.size()) && std::string_view(start.data(), start.size()) == magic;
 }
 
 // The file's name is in its folder's own data. Some file systems cannot flush that; the rename stands all the same.
@@ -72,6 +84,10 @@ void require_replaceable(std::string_view what, const std::string& path) {
   }
   if (error && type != fs::file_type::not_found) {
     throw Error(ErrorCode::io_error, fmt::format("cannot write {} {}: {}", what, path, error.message()));
+  }
+  if (type == fs::file_type::regular && is_database(path)) {
+    throw Error(ErrorCode::io_error, fmt::format("cannot write {} {}: it is a database", what, path),
+                "name another file; this one was left as it is");
   }
 }
 
@@ -126,6 +142,7 @@ void OutputFile::write(std::string_view bytes) {
 }
 
 void OutputFile::publish() {
+  require_replaceable(what_, path_);  // a database may have been made there meanwhile
   if (!file_.rename_to(target_)) fail();
   flush_folder_of(target_);
 }

@@ -33,10 +33,10 @@ double cpu_ms() {
 
 std::vector<std::string> random_keys(const Files& files) {
   std::mt19937_64 random(3);
-  const auto all = static_cast<std::uint64_t>(files.database_requests + files.pack_entries);
+  std::uniform_int_distribution<int> draw(0, files.database_requests + files.pack_entries - 1);
   std::vector<std::string> keys;
   for (int i = 0; i < 4096; ++i) {
-    const int drawn = static_cast<int>(random() % all);
+    const int drawn = draw(random);
     keys.push_back(
         request(drawn < files.database_requests ? drawn : files.pack_first + drawn - files.database_requests));
   }

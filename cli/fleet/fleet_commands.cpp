@@ -4,6 +4,7 @@
 
 #include <CLI/App.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <memory>
@@ -189,6 +190,13 @@ void say_what_is_not_tuned(const Comparison& comparison) {
 }
 
 int choose(const Options& options) {
+  const auto whole = [](const std::string& path) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path));
+  };
+  if (!options.pack.empty() && !options.bundle.empty() && whole(options.pack) == whole(options.bundle)) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("--pack and --bundle are one file, {}", options.pack),
+                "name one for each");
+  }
   if (!options.pack.empty()) require_replaceable("the pack", options.pack);
   if (!options.bundle.empty()) require_replaceable("the bundle", options.bundle);
   const Environment environment = read_environment();

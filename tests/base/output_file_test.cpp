@@ -67,6 +67,22 @@ TEST_F(OutputFileTest, KeepsWhatWasThereUntilTheNewOneIsComplete) {
   EXPECT_EQ(files(), 1u) << "nothing is left beside it";
 }
 
+// What was measured is not lost to a path that was named twice.
+TEST_F(OutputFileTest, ADatabaseIsNotReplaced) {
+  const std::string database = folder_ / "tuning.db", magic("SQLite format 3\0", 16);
+  std::ofstream(database, std::ios::binary) << magic << "and pages";
+  EXPECT_THROW(OutputFile("the page", database), Error);
+  EXPECT_THROW(require_replaceable("the page", database), Error);
+  const std::string late = folder_ / "late.db";
+  OutputFile page("the page", late);
+  std::ofstream(late, std::ios::binary) << magic;
+  EXPECT_THROW(page.publish(), Error);
+  EXPECT_EQ(fs::file_size(late), magic.size());
+  const std::string text = folder_ / "text";
+  std::ofstream(text) << "SQLite format";
+  require_replaceable("the page", text);
+}
+
 TEST_F(OutputFileTest, AFolderThatIsNotThereIsKnownAtOnce) {
   EXPECT_THAT(refusal(path("no/page")), HasSubstr("cannot write the page " + path("no/page") + ": No such file"));
 }

@@ -214,6 +214,26 @@ TEST_F(FleetTest, WhatIsChosenForAFleetIsUsedOnEachOfItsCards) {
   }
 }
 
+TEST_F(FleetTest, OutputsDoNotReplaceWhatTheyAreMadeOf) {
+  const std::string database = path("one.db");
+  ASSERT_EQ(kiln({"tune", "softmax_forward x=f32:4x16", "--db", database, "--candidates", "1", "--quiet"}).exit_code,
+            0);
+  const std::string before = read("one.db");
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"cache", "choose", database, "--pack", database},
+        {"cache", "choose", database, "--bundle", database},
+        {"cache", "compare", database, "--report", database},
+        {"cache", "export", "--db", database, database}}) {
+    const Outcome outcome = kiln(arguments);
+    EXPECT_EQ(outcome.exit_code, 4) << outcome.out;
+    EXPECT_THAT(outcome.err, HasSubstr("it is a database"));
+  }
+  EXPECT_EQ(read("one.db"), before);
+  const Outcome one = kiln({"cache", "choose", database, "--pack", path("both"), "--bundle", path("./both")});
+  EXPECT_EQ(one.exit_code, 2);
+  EXPECT_THAT(one.err, HasSubstr("--pack and --bundle are one file"));
+}
+
 TEST_F(FleetTest, CardsStandSideBySideAndTooFewVariantsAreSaid) {
   const std::string file = write("requests.txt", requests);
   for (const char* card : {"h200", "t4"}) {

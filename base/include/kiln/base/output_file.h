@@ -12,7 +12,8 @@ namespace kiln {
 std::string_view kind_of_no_file(std::filesystem::file_type type);
 
 /// Throws Error(io_error) if no OutputFile can replace `path`, so that this is known before the work whose result it is
-/// to hold: there is something that is no regular file. `what`: "the pack".
+/// to hold: there is something that is no regular file, or a SQLite database, which holds what was measured. `what`:
+/// "the pack".
 void require_replaceable(std::string_view what, const std::string& path);
 
 /// 32 digits that no other process, also on another machine, comes upon.
@@ -39,7 +40,7 @@ class AsideFile {
 
 /// Replaces a file that a user named, whole or not at all: an AsideFile in the same folder takes its name. A symbolic
 /// link is followed: what it points to is replaced, and the link stays. Pipes, devices and sockets are refused, since a
-/// rename would remove them.
+/// rename would remove them, and so are databases.
 class OutputFile {
  public:
   /// Makes the file beside `path`. `what` is for messages: "the pack". Throws Error(io_error) as require_replaceable(),
@@ -48,7 +49,8 @@ class OutputFile {
 
   /// Throws Error(io_error).
   void write(std::string_view bytes);
-  /// Flushes, and gives it the path's name in place of what was there. Last. Throws Error(io_error).
+  /// Flushes, and gives it the path's name in place of what was there. Last. Throws Error(io_error), also if there is
+  /// something now that cannot be replaced.
   void publish();
 
  private:
