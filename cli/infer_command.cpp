@@ -88,16 +88,13 @@ std::vector<std::string> names_of(const std::vector<Port>& ports) {
 /// The batch of the arrays that are given, where the model leaves it open.
 std::optional<int64_t> batch_of_inputs(const InferOptions& options) {
   const OnnxGraph model = read_onnx(options.model);
-  if (!model.has_open_batch) return std::nullopt;
-  const std::vector<std::string> paths = paths_for(names_of(model.inputs), options.inputs, "input");
-  for (size_t i = 0; i < paths.size(); ++i) {
-    const size_t rank = model.graph.value(model.graph.inputs()[i].value).extents.size();
-    if (rank == 0) continue;
-    if (paths[i].empty()) return std::nullopt;
-    const models::HostArray array = read_npy(paths[i]);
-    return array.extents.size() == rank ? std::optional(array.extents.front()) : std::nullopt;
-  }
-  return std::nullopt;
+  if (!model.batch_input) return std::nullopt;
+  const std::vector<std::string> names = names_of(model.inputs), paths = paths_for(names, options.inputs, "input");
+  const auto i = static_cast<size_t>(std::find(names.begin(), names.end(), *model.batch_input) - names.begin());
+  if (paths[i].empty()) return std::nullopt;
+  const models::HostArray array = read_npy(paths[i]);
+  const size_t rank = model.graph.value(model.graph.inputs()[i].value).extents.size();
+  return array.extents.size() == rank ? std::optional(array.extents.front()) : std::nullopt;
 }
 
 std::string print(const ModelTensor& tensor) {

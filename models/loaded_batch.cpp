@@ -113,7 +113,7 @@ class Loader {
       batch.steps.push_back({plans_[s].request(), plans_[s].variant(), plans_[s].source(), schedule_.steps[s].origins});
     }
     fresh_.wait();  // runs may be on other streams
-    if (!fresh_.empty()) weights_.add(fresh_.take(), added_);
+    if (!fresh_.empty()) weights_.add(fresh_.take(), fresh_offsets_);
     batch.use.weights = weights_.bytes();
   }
 
@@ -202,9 +202,8 @@ class Loader {
 
   /// Reserves memory for what no batch before had. What only the computation of constants needs lies in the scratch.
   void place() {
-    std::map<std::string, int64_t> fresh;
     const auto reserve = [&](const std::string& digest, int64_t bytes) {
-      if (weights_.find(digest) == nullptr && !fresh.contains(digest)) fresh[digest] = fresh_.reserve(bytes);
+      if (weights_.find(digest) == nullptr && !is_fresh(digest)) fresh_offsets_[digest] = fresh_.reserve(bytes);
     };
     for (size_t b = 0; b < schedule_.buffers.size(); ++b) {
       const graph::Buffer& buffer = schedule_.buffers[b];
@@ -215,27 +214,24 @@ class Loader {
     for (size_t s = 0; s < plans_.size(); ++s) {
       if (!prepared_[s].empty()) reserve(prepared_[s], plans_[s].prepared_bytes());
     }
-    std::map<size_t, int64_t> scratch;
     for (size_t b = 0; b < schedule_.buffers.size(); ++b) {
       // What is computed again, though a batch before has it, is not written where runs may read it.
       const bool is_elsewhere = schedule_.buffers[b].home == Home::kept && weights_.find(digests_[b]) != nullptr;
       const bool is_scratch = is_constant(b) && (!is_needed(schedule_.buffers[b]) || is_elsewhere);
-      if (runs_once_ && is_scratch) scratch[b] = scratch_.reserve(schedule_.buffers[b].bytes);
+      if (runs_once_ && is_scratch) scratch_offsets_[b] = scratch_.reserve(schedule_.buffers[b].bytes);
     }
     fresh_.allocate(context_);
     scratch_.allocate(context_);
-    for (const auto& [digest, offset] : fresh) added_[digest] = fresh_.at(offset);
     for (size_t b = 0; b < schedule_.buffers.size(); ++b) {
       if (is_constant(b) && is_needed(schedule_.buffers[b])) kept_[b] = at(digests_[b]);
-      once_[b] = scratch.contains(b) ? scratch_.at(scratch[b]) : kept_[b];
+      once_[b] = scratch_offsets_.contains(b) ? scratch_.at(scratch_offsets_[b]) : kept_[b];
     }
-    fresh_offsets_ = std::move(fresh);
-    scratch_offsets_ = std::move(scratch);
   }
 
+  bool is_fresh(const std::string& digest) const { return fresh_offsets_.contains(digest); }
+
   std::byte* at(const std::string& digest) const {
-    const auto found = added_.find(digest);
-    return found == added_.end() ? weights_.find(digest) : found->second;
+    return is_fresh(digest) ? fresh_.at(fresh_offsets_.at(digest)) : weights_.find(digest);
   }
 
   void fill() {
@@ -289,8 +285,7 @@ class Loader {
     if (workspace_of(plan) > 0) loaded.workspace = workspaces_[s];
     if (prepares(plan)) {
       std::byte* prepared = at(prepared_[s]);
-      const bool is_new = added_.contains(prepared_[s]);
-      if (is_new) plan.prepare_weights(nullptr, loaded.addresses, prepared);
+      if (is_fresh(prepared_[s])) plan.prepare_weights(nullptr, loaded.addresses, prepared);
       loaded.prepared = prepared;
     }
     return loaded;
@@ -316,7 +311,6 @@ class Loader {
   Block fresh_, scratch_;
   std::map<std::string, int64_t> fresh_offsets_;
   std::map<size_t, int64_t> scratch_offsets_;
-  std::map<std::string, std::byte*> added_;
   bool runs_once_ = false;
 };
 

@@ -60,7 +60,7 @@ struct Model::Impl {
   FileStates states;
   ModelOptions options;
   graph::Cost cost = models::estimated_cost();  // of one batch helps the next
-  bool has_open_batch = false;
+  std::optional<std::string> batch_input;
   models::Weights weights;
   std::map<int64_t, models::LoadedBatch> batches;
   std::map<int64_t, models::LoadedBatch>::iterator now;
@@ -86,7 +86,7 @@ void Model::Impl::load(std::optional<int64_t> wanted) {
   const auto bytes = static_cast<size_t>(std::max<int64_t>(batch.use.arena, 1));
   // Freeing what the smaller batches had waits for the runs that use it (cuMemFree).
   if (!arena || arena->size() < bytes) arena = DeviceMemory(*context, bytes);
-  has_open_batch = lowered.model.has_open_batch;
+  batch_input = lowered.model.batch_input;
   if (files.empty()) {
     files = lowered.model.files;
     states = states_of(files);
@@ -116,7 +116,10 @@ int64_t Model::batch() const {
   return present().now->first;
 }
 bool Model::has_open_batch() const {
-  return present().has_open_batch;
+  return batch_input().has_value();
+}
+const std::optional<std::string>& Model::batch_input() const {
+  return present().batch_input;
 }
 const std::vector<ModelTensor>& Model::inputs() const {
   return present().now->second.inputs;

@@ -21,11 +21,11 @@ class Weights {
     return found == places_.end() ? nullptr : found->second;
   }
 
-  /// Takes memory that is filled, and what lies where in it.
-  void add(DeviceMemory memory, const std::map<std::string, std::byte*>& places) {
+  /// Takes memory that is filled, and the offsets of what lies in it.
+  void add(DeviceMemory memory, const std::map<std::string, int64_t>& offsets) {
     bytes_ += static_cast<int64_t>(memory.size());
+    for (const auto& [digest, offset] : offsets) places_[digest] = static_cast<std::byte*>(memory.data()) + offset;
     blocks_.push_back(std::move(memory));
-    places_.insert(places.begin(), places.end());
   }
 
   int64_t bytes() const { return bytes_; }

@@ -47,7 +47,7 @@ void build_pack(const std::string& path) {
   write_pack_file(path, make_pack({device()}, std::move(records)), "0.1.0");
 }
 
-int run(const std::string& folder) {
+void run(const std::string& folder) {
   const Files files = {folder + "/cache.db", requests, folder + "/shipped.pack", requests, pack_entries};
   if (!std::filesystem::exists(files.database)) build_database(files.database);
   if (!std::filesystem::exists(files.pack)) build_pack(files.pack);
@@ -61,30 +61,11 @@ int run(const std::string& folder) {
       "later\n"
       "look-ups in batches of 4096 different keys\n",
       rounds);
-  return 0;
-}
-
-int main_of(const std::vector<std::string>& arguments) {
-  if (!arguments.empty() && arguments[0] == "--open") return measure({arguments.begin() + 1, arguments.end()});
-  if (arguments.size() == 1) {
-    std::filesystem::create_directories(arguments[0]);
-    return run(arguments[0]);
-  }
-  std::string scratch = std::filesystem::temp_directory_path() / "kiln-cache-open-XXXXXX";
-  if (mkdtemp(scratch.data()) == nullptr) throw std::runtime_error("no scratch folder");
-  const int status = run(scratch);
-  std::filesystem::remove_all(scratch);
-  return status;
 }
 
 }  // namespace
 }  // namespace kiln::cache
 
 int main(int argc, char** argv) {
-  try {
-    return kiln::cache::main_of({argv + 1, argv + argc});
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "bench_cache_open: {}\n", error.what());
-    return 1;
-  }
+  return kiln::cache::run_main("bench_cache_open", {argv + 1, argv + argc}, kiln::cache::run);
 }

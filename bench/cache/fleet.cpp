@@ -101,7 +101,7 @@ double megabytes(const std::string& path) {
   return static_cast<double>(std::filesystem::file_size(path)) / 1e6;
 }
 
-int run(const std::string& folder) {
+void run(const std::string& folder) {
   const std::string fleet = folder + "/shards", merged = folder + "/merged.db", pack = folder + "/winners.pack";
   build_shards(fleet);
   std::filesystem::remove(merged);
@@ -117,27 +117,11 @@ int run(const std::string& folder) {
              summary_of(measure_in_fresh_processes({.pack = pack, .pack_entries = requests}, rounds)));
   fmt::print("method: {} fresh processes for each of the last figures, one after the other; files in the page cache\n",
              rounds);
-  return 0;
-}
-
-int main_of(const std::vector<std::string>& arguments) {
-  if (!arguments.empty() && arguments[0] == "--open") return measure({arguments.begin() + 1, arguments.end()});
-  if (arguments.size() == 1) return run(arguments[0]);
-  std::string scratch = std::filesystem::temp_directory_path() / "kiln-fleet-XXXXXX";
-  if (mkdtemp(scratch.data()) == nullptr) throw std::runtime_error("no scratch folder");
-  const int status = run(scratch);
-  std::filesystem::remove_all(scratch);
-  return status;
 }
 
 }  // namespace
 }  // namespace kiln::cache
 
 int main(int argc, char** argv) {
-  try {
-    return kiln::cache::main_of({argv + 1, argv + argc});
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "bench_fleet: {}\n", error.what());
-    return 1;
-  }
+  return kiln::cache::run_main("bench_fleet", {argv + 1, argv + argc}, kiln::cache::run);
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <stdexcept>
@@ -108,6 +109,31 @@ double median(std::vector<Sample> samples, double Sample::*field) {
   return samples[samples.size() / 2].*field;
 }
 
+/// One measurement, printed for run_fresh_process(). Returns the exit code.
+int measure(const std::vector<std::string>& arguments) {
+  const Files files = {arguments.at(0), std::stoi(arguments.at(1)), arguments.at(2), std::stoi(arguments.at(3)),
+                       std::stoi(arguments.at(4))};
+  const auto start = Clock::now();
+  const double cpu_start = cpu_ms();
+  const Database db = files.database.empty() ? Database::in_memory() : Database::open(files.database);
+  Winners winners(device(), [](std::string_view, std::string_view) { return true; });
+  winners.load(db);
+  const double database_ms = cpu_ms() - cpu_start;
+  if (!files.pack.empty()) winners.load_pack(files.pack);
+  const double opened_ms = cpu_ms() - cpu_start;
+  if (files.database_requests > 0) look_up(winners, request(files.database_requests / 2), true);
+  if (files.pack_entries > 0) look_up(winners, request(files.pack_first + files.pack_entries / 2), true);
+  look_up(winners, request(std::max(files.database_requests, files.pack_first + files.pack_entries)), false);
+  const double total_ms = cpu_ms() - cpu_start;
+  const double wall_ms = ms_since(start);
+  const std::vector<std::string> keys = random_keys(files);
+  const double first_us = first_lookup_us(winners, keys);
+  if (!winners.problems().empty()) return 1;
+  fmt::print("{} {} {} {} {} {} {}\n", wall_ms, total_ms, database_ms, opened_ms - database_ms, total_ms - opened_ms,
+             first_us, lookup_ns(winners, keys));
+  return 0;
+}
+
 }  // namespace
 
 DeviceEntry device() {
@@ -145,28 +171,24 @@ Record record(int request_index, int candidate, std::mt19937_64& random) {
   return r;
 }
 
-int measure(const std::vector<std::string>& arguments) {
-  const Files files = {arguments.at(0), std::stoi(arguments.at(1)), arguments.at(2), std::stoi(arguments.at(3)),
-                       std::stoi(arguments.at(4))};
-  const auto start = Clock::now();
-  const double cpu_start = cpu_ms();
-  const Database db = files.database.empty() ? Database::in_memory() : Database::open(files.database);
-  Winners winners(device(), [](std::string_view, std::string_view) { return true; });
-  winners.load(db);
-  const double database_ms = cpu_ms() - cpu_start;
-  if (!files.pack.empty()) winners.load_pack(files.pack);
-  const double opened_ms = cpu_ms() - cpu_start;
-  if (files.database_requests > 0) look_up(winners, request(files.database_requests / 2), true);
-  if (files.pack_entries > 0) look_up(winners, request(files.pack_first + files.pack_entries / 2), true);
-  look_up(winners, request(std::max(files.database_requests, files.pack_first + files.pack_entries)), false);
-  const double total_ms = cpu_ms() - cpu_start;
-  const double wall_ms = ms_since(start);
-  const std::vector<std::string> keys = random_keys(files);
-  const double first_us = first_lookup_us(winners, keys);
-  if (!winners.problems().empty()) return 1;
-  fmt::print("{} {} {} {} {} {} {}\n", wall_ms, total_ms, database_ms, opened_ms - database_ms, total_ms - opened_ms,
-             first_us, lookup_ns(winners, keys));
-  return 0;
+int run_main(const std::string& name, const std::vector<std::string>& arguments,
+             const std::function<void(const std::string& folder)>& run) {
+  try {
+    if (!arguments.empty() && arguments[0] == "--open") return measure({arguments.begin() + 1, arguments.end()});
+    if (arguments.size() == 1) {
+      std::filesystem::create_directories(arguments[0]);
+      run(arguments[0]);
+      return 0;
+    }
+    std::string scratch = std::filesystem::temp_directory_path() / (name + "-XXXXXX");
+    if (mkdtemp(scratch.data()) == nullptr) throw std::runtime_error("no scratch folder");
+    run(scratch);
+    std::filesystem::remove_all(scratch);
+    return 0;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}: {}\n", name, error.what());
+    return 1;
+  }
 }
 
 std::vector<Sample> measure_in_fresh_processes(const Files& files, int rounds) {

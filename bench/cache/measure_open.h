@@ -2,6 +2,7 @@
 // waits for its cache.
 #pragma once
 
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -34,11 +35,12 @@ struct Sample {
   double lookup_ns = 0;
 };
 
-/// One measurement, printed for run_fresh_process(): the main of a program that is started with these arguments behind
-/// `--open`. Returns the exit code.
-int measure(const std::vector<std::string>& arguments);
+/// The main of a program NAME [folder]: calls `run` with the folder, or with a scratch folder, which is removed behind
+/// it. Started by measure_in_fresh_processes() it makes one measurement instead. Returns the exit code.
+int run_main(const std::string& name, const std::vector<std::string>& arguments,
+             const std::function<void(const std::string& folder)>& run);
 
-/// Starts this program again, `rounds` times, with `--open` and what measure() takes.
+/// Starts this program, which calls run_main(), `rounds` times again.
 std::vector<Sample> measure_in_fresh_processes(const Files& files, int rounds);
 
 /// Two lines about the medians.

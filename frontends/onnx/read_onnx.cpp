@@ -162,14 +162,16 @@ class InputShapes {
       const bool is_open = !type.shape().dim(0).has_dim_value();
       if (is_open || is_first) own_ = type.shape().dim(0);
       is_first = false;
-      has_open_batch_ = is_open;
-      if (is_open) break;
+      if (is_open) {
+        batch_input_ = input.name();
+        break;
+      }
     }
     batch_ = batch.value_or(own_.has_dim_value() ? own_.dim_value() : 1);
   }
 
   int64_t batch() const { return batch_; }
-  bool has_open_batch() const { return has_open_batch_; }
+  const std::optional<std::string>& batch_input() const { return batch_input_; }
 
   Extents extents_of(const onnx::ValueInfoProto& input) const {
     if (!input.type().tensor_type().has_shape()) {
@@ -220,7 +222,7 @@ class InputShapes {
 
   onnx::TensorShapeProto::Dimension own_;  // the batch of the first input that leaves it open, else of the first one
   int64_t batch_ = 1;
-  bool has_open_batch_ = false;
+  std::optional<std::string> batch_input_;
 };
 
 /// Calls `see` for each value that a node reads; in bodies of If, Loop and Scan too, and what these give.
@@ -258,7 +260,7 @@ class Import {
     for (const std::string& name : read_outside_) keep(name);
     result_.graph = std::move(values_.graph);
     result_.batch = shapes_.batch();
-    result_.has_open_batch = shapes_.has_open_batch();
+    result_.batch_input = shapes_.batch_input();
     return std::move(result_);
   }
 

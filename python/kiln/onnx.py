@@ -101,7 +101,8 @@ class Model:
 
     def _describe(self) -> None:
         self.batch: int = self._model.batch()
-        self.has_open_batch: bool = self._model.has_open_batch()
+        self._batch_input: str | None = self._model.batch_input()
+        self.has_open_batch = self._batch_input is not None
         self.inputs = tuple(ModelTensor(*tensor) for tensor in self._model.inputs())
         self.outputs = tuple(ModelTensor(*tensor) for tensor in self._model.outputs())
         self.steps = tuple(ModelStep(*step) for step in self._model.steps())
@@ -143,11 +144,10 @@ class Model:
 
     def _take_batch_of(self, given: Mapping[str, Array]) -> None:
         for tensor in self.inputs:
-            if tensor.shape:
-                shape = tuple(getattr(given.get(tensor.name), "shape", ()))
-                if self.has_open_batch and shape[1:] == tensor.shape[1:] and shape[:1] != tensor.shape[:1]:
-                    self.set_batch(int(shape[0]))
-                return
+            shape = tuple(getattr(given.get(tensor.name), "shape", ()))
+            differs = shape[1:] == tensor.shape[1:] and shape[:1] != tensor.shape[:1]
+            if tensor.name == self._batch_input and differs:
+                self.set_batch(int(shape[0]))
 
     def run(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], *, stream: Stream = None) -> None:
         """One inference into arrays of the caller's, by name: of the shapes and device types of `inputs` and `outputs`.

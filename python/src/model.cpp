@@ -121,7 +121,7 @@ void bind(nb::module_& module) {
       .def("load", &PythonModel::load, nb::sig("def load(self) -> object"))
       .def("set_batch", &PythonModel::set_batch, nb::arg("batch"), nb::sig("def set_batch(self, batch: int) -> object"))
       .def("batch", [](const PythonModel& model) { return model.get().batch(); })
-      .def("has_open_batch", [](const PythonModel& model) { return model.get().has_open_batch(); })
+      .def("batch_input", [](const PythonModel& model) { return model.get().batch_input(); })
       .def("run", nb::overload_cast<>(&PythonModel::run, nb::const_), nb::sig("def run(self) -> object"))
       .def(
           "inputs", [](const PythonModel& model) { return tensors_of(model.get().inputs()); }, nb::sig(inputs.c_str()))

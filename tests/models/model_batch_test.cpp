@@ -216,6 +216,7 @@ TEST_F(BatchTest, InputsBeforeMayHaveOtherExtents) {
   network.output("y");
   Model model = open(network);
   EXPECT_TRUE(model.has_open_batch());
+  EXPECT_EQ(model.batch_input(), "x");
   model.set_batch(2);
   EXPECT_EQ(model.inputs()[0].extents, (std::vector<int64_t>{1, 3}));
   const std::vector<HostArray> inputs = {floats({1, 3}, {10, 20, 30}), floats({2, 3}, {1, 2, 3, 4, 5, 6})};

@@ -6,8 +6,8 @@
 #include <array>
 #include <cmath>
 
-#include "kernel_folder.h"
 #include "kiln/base/error.h"
+#include "test_environment.h"
 
 namespace kiln::test {
 
@@ -86,13 +86,7 @@ std::vector<float> random_values(size_t count, unsigned seed) {
 }
 
 ContextOptions ModelTest::options() {
-  Environment environment = Environment::read();
-  environment.cache = "off";
-  environment.cache_home.clear();
-  environment.pack_path.clear();
-  environment.bundle_path.clear();
-  environment.kernel_store = testing_support::kernel_folder();
-  environment.record.reset();
+  Environment environment = testing_support::test_environment();
   if (!environment.driver) environment.driver = "emulator";
   ContextOptions result;
   result.environment = environment;

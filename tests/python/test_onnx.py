@@ -148,6 +148,15 @@ def test_a_call_takes_any_batch_that_the_file_leaves_open(path, context, random,
     assert model.batch == 1
 
 
+def test_the_batch_is_that_of_the_input_that_leaves_it_open(tmp_path, context):
+    file = tmp_path / "two.onnx"
+    inputs = [files.value("k", "float", [1, 3]), files.value("x", "float", ["n", 3])]
+    file.write_bytes(files.model([files.node("Add", ["x", "k"], ["y"])], inputs, [files.value("y", "float", ["n", 3])], []))
+    model = kiln.onnx.load(file, context=context)
+    k, x = np.ones((1, 3), np.float32), np.arange(12, dtype=np.float32).reshape(4, 3)
+    np.testing.assert_array_equal(model(k, x), x + 1)
+
+
 def test_a_wrong_shape_changes_no_batch(path, context):
     model = kiln.onnx.load(path, context=context)
     with pytest.raises(kiln.InvalidArgument, match="input 'x' has the shape"):

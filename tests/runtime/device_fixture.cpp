@@ -3,7 +3,6 @@
 #include <array>
 #include <filesystem>
 
-#include "kernel_folder.h"
 #include "kiln/cache/database.h"
 #include "kiln/device/device.h"
 #include "kiln/execution/bundle.h"
@@ -12,28 +11,14 @@
 #include "kiln/reference/tensor_memory.h"
 #include "kiln/reference/tolerance.h"
 #include "kiln/templates/catalogue.h"
+#include "test_environment.h"
 
 namespace kiln {
-namespace {
-
-// A test never reads or writes the cache of the person who runs it.
-Environment test_environment() {
-  Environment environment = Environment::read();
-  environment.cache = "off";
-  environment.cache_home.clear();
-  environment.pack_path.clear();
-  environment.bundle_path.clear();
-  environment.kernel_store = testing_support::kernel_folder();
-  environment.data_dirs.clear();
-  environment.record.reset();
-  return environment;
-}
-
-}  // namespace
 
 DeviceTest::DeviceTest()
-    : device_(device::ContextHandle::acquire(device::Device(device::Driver::open({test_environment().driver}), 0))),
-      environment_(test_environment()) {
+    : device_(device::ContextHandle::acquire(
+          device::Device(device::Driver::open({testing_support::test_environment().driver}), 0))),
+      environment_(testing_support::test_environment()) {
   // Asked for from here on, so that nobody is told of it.
   if (device_->driver().is_emulated() && !environment_.driver) environment_.driver = "emulator";
 }

@@ -16,6 +16,7 @@
 #include "kiln/reference/tensor_memory.h"
 #include "kiln/reference/tolerance.h"
 #include "kiln/softmax.h"
+#include "test_environment.h"
 
 namespace kiln {
 namespace {
@@ -28,11 +29,8 @@ const bool four_devices = setenv("KILN_EMULATOR_DEVICE", "h200,a100,t4,l40s", 1)
 
 ContextOptions options_for(int device) {
   ContextOptions options;
-  options.environment = Environment::read();
-  options.environment->cache = "off";
+  options.environment = testing_support::test_environment();
   options.environment->kernel_store = "off";
-  options.environment->pack_path.clear();
-  options.environment->bundle_path.clear();
   options.device = device;
   return options;
 }

@@ -87,6 +87,8 @@ class Model {
   int64_t batch() const;
   /// Whether the file leaves the batch open.
   bool has_open_batch() const;
+  /// The input whose first extent is the batch then.
+  const std::optional<std::string>& batch_input() const;
   /// Makes `batch` that one, as ModelOptions::batch does. What was made for a batch is kept, and comes back at once. A
   /// new one reads the files again, which must not have been written since, and makes its plans; weights are shared,
   /// but for filters that a plan prepares for a request of its own. If the batch needs more memory in between than

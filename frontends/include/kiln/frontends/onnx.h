@@ -37,7 +37,8 @@ struct OnnxGraph {
   std::vector<OnnxPort> inputs, outputs;  ///< As the graph's, in that order.
   std::vector<std::string> files;         ///< What it was read from: the model, and its data beside it.
   int64_t batch = 1;                      ///< That it was read for.
-  bool has_open_batch = false;            ///< Whether the model leaves it open.
+  /// The input whose first extent is the batch, where the model leaves it open.
+  std::optional<std::string> batch_input;
   /// With any, the graph cannot run: it holds the other nodes. What an uncovered node gives is an input of it, where
   /// its type and extents are known (nodes behind other such values are uncovered too), and what such a node reads is
   /// an output.
