@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <fstream>
 #include <map>
-#include <set>
+#include <optional>
+#include <sstream>
 
 #include "cards.h"
 #include "kiln/base/error.h"
@@ -46,6 +49,7 @@ std::map<std::string_view, uint32_t Card::*> fields() {
           {"l2_latency", &Card::l2_latency},
           {"dram_latency", &Card::dram_latency},
           {"l2_bytes_per_clock", &Card::l2_bytes_per_clock},
+          {"dram_peak_gbs", &Card::dram_peak_gbs},
           {"dram_gbs", &Card::dram_gbs},
           {"barrier_latency", &Card::barrier_latency},
           {"block_cycles", &Card::block_cycles},
@@ -70,6 +74,27 @@ std::vector<uint32_t> numbers_of(std::string_view text) {
     text.remove_prefix(std::min(part.size() + 1, text.size()));
   }
   return numbers;
+}
+
+// "NVIDIA GeForce RTX 5090": nvidia, geforce, rtx, 5090.
+std::vector<std::string> words_of(const std::string& name) {
+  std::vector<std::string> words(1);
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      words.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    } else if (!words.back().empty()) {
+      words.emplace_back();
+    }
+  }
+  return words;
+}
+
+// The card's name is a word of the device's, or two of them in a row.
+bool is_named(const std::string& card, const std::vector<std::string>& words) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == card || (i + 1 < words.size() && words[i] + words[i + 1] == card)) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -114,6 +139,44 @@ Card find_card(std::string_view name) {
   for (const std::string& known : card_names()) names += (names.empty() ? "" : ", ") + known;
   throw Error(ErrorCode::invalid_argument, fmt::format("no card is called {}", name),
               fmt::format("there is {}", names));
+}
+
+Card read_card(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) throw Error(ErrorCode::io_error, fmt::format("cannot read the card {}", path));
+  return parse_card(path, text.str());
+}
+
+Card card_for(const DeviceFigures& device) {
+  const std::vector<std::string> words = words_of(device.name);
+  std::optional<Card> closest;
+  bool named = false;
+  for (const std::string& name : card_names()) {
+    Card card = find_card(name);
+    const bool same_name = is_named(name, words);
+    const bool same_machine = card.arch / 10 == device.arch / 10 && card.arch <= device.arch;
+    if (!same_machine || (named && !same_name)) continue;
+    if (closest && named == same_name && closest->arch >= card.arch) continue;
+    named = same_name;
+    closest = std::move(card);
+  }
+  if (!closest) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("no card of the time model has the figures of {} (sm_{})", device.name, device.arch),
+                "give a file of its figures, like those of timing/cards");
+  }
+  Card card = std::move(*closest);
+  if (!named) card.name = fmt::format("{} with the counts of {}", card.name, device.name);
+  if (device.sms != 0) card.sms = device.sms;
+  if (device.clock_mhz != 0) card.clock_mhz = device.clock_mhz;
+  if (device.l2_bytes != 0) card.l2_bytes = device.l2_bytes;
+  if (device.dram_peak_gbs != 0) {
+    card.dram_gbs = static_cast<uint32_t>(uint64_t{card.dram_gbs} * device.dram_peak_gbs / card.dram_peak_gbs);
+    card.dram_peak_gbs = device.dram_peak_gbs;
+  }
+  return card;
 }
 
 std::vector<std::string> card_names() {

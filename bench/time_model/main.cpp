@@ -10,8 +10,6 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
-#include <fstream>
-#include <sstream>
 
 #include "kiln/base/digest.h"
 #include "kiln/base/environment.h"
@@ -138,12 +136,7 @@ class Bench {
   }
 
   kiln::timing::Card card(const kiln::bench::Table& table) const {
-    if (options_.card.empty()) return kiln::timing::find_card(table.card);
-    std::ifstream file(options_.card);
-    if (!file) throw kiln::Error(kiln::ErrorCode::io_error, fmt::format("cannot read {}", options_.card));
-    std::ostringstream text;
-    text << file.rdbuf();
-    return kiln::timing::parse_card(options_.card, text.str());
+    return options_.card.empty() ? kiln::timing::find_card(table.card) : kiln::timing::read_card(options_.card);
   }
 
   static void print_judgement(const char* which, const std::vector<const Timed*>& rows) {

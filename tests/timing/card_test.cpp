@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
+
 #include "kiln/base/error.h"
 
 namespace kiln::timing {
@@ -17,13 +20,106 @@ std::string message_of(const std::string& text) {
   return "no error";
 }
 
-TEST(Card, BuiltInOnesAreWhole) {
-  ASSERT_THAT(card_names(), testing::Contains("a100"));
+void expect_sane_machine(const Card& card) {
+  EXPECT_TRUE(card.arch >= 75 && card.arch <= 130);
+  EXPECT_TRUE(card.sms >= 1 && card.sms <= 256);
+  EXPECT_TRUE(card.clock_mhz >= 500 && card.clock_mhz <= 4000);
+  EXPECT_TRUE(card.warps >= 32 && card.warps <= 64 && card.blocks >= 16 && card.blocks <= 32);
+  EXPECT_EQ(card.registers, 65536U);
+  ASSERT_FALSE(card.carveout_kb.empty());
+  EXPECT_TRUE(std::is_sorted(card.carveout_kb.begin(), card.carveout_kb.end()));
+  EXPECT_EQ(card.carveout_kb.back() * 1024, card.shared_bytes);
+  EXPECT_LT(card.shared_bytes, card.l1_bytes);
+  EXPECT_LT(card.l1_bytes, card.l2_bytes);
+  const auto cycles = {card.fma_cycles,    card.imad_cycles,   card.alu_cycles,     card.pair_cycles,
+                       card.half_cycles,   card.double_cycles, card.special_cycles, card.uniform_cycles,
+                       card.tensor_cycles, card.branch_cycles};
+  for (const uint32_t pipe : cycles) EXPECT_TRUE(pipe >= 1 && pipe <= 64);
+}
+
+void expect_sane_memory(const Card& card) {
+  EXPECT_TRUE(card.shared_latency >= 15 && card.shared_latency <= 35);
+  EXPECT_LT(card.dispatch_latency, card.shared_latency);
+  EXPECT_LT(card.shared_latency, card.l1_latency);
+  EXPECT_TRUE(card.l2_latency >= 150 && card.l2_latency <= 400);
+  EXPECT_TRUE(card.dram_latency >= card.l2_latency + 100 && card.dram_latency <= 1000);
+  EXPECT_TRUE(card.l2_bytes_per_clock >= 8 && card.l2_bytes_per_clock <= 64);
+  EXPECT_TRUE(card.dram_gbs * 10 >= card.dram_peak_gbs * 7 && card.dram_gbs < card.dram_peak_gbs);
+  EXPECT_LT(card.dram_gbs * 1000ULL, uint64_t{card.l2_bytes_per_clock} * card.sms * card.clock_mhz);  // L2 gives more
+  EXPECT_TRUE(card.memory_queue >= 1 && card.memory_queue <= 16);
+  EXPECT_LT(card.l0_bytes, card.l1i_bytes);
+  EXPECT_LT(card.prefetch_lines, card.l0_bytes / 128);
+}
+
+TEST(Card, BuiltInOnesHaveSaneFigures) {
   for (const std::string& name : card_names()) {
+    SCOPED_TRACE(name);
     const Card card = find_card(name);
     EXPECT_EQ(card.name, name);
-    EXPECT_GT(card.sms, 0U);
-    EXPECT_FALSE(card.carveout_kb.empty());
+    expect_sane_machine(card);
+    expect_sane_memory(card);
+  }
+}
+
+TEST(Card, EveryDeviceThatTheEmulatorKnowsHasOne) {
+  const std::pair<const char*, uint32_t> devices[] = {
+      {"H200", 90}, {"H100", 90}, {"B200", 100}, {"A100", 80},
+      {"A10", 86},  {"L40S", 89}, {"T4", 75},    {"GeForce RTX 5090", 120}};
+  for (const auto& [name, arch] : devices) {
+    const Card card = card_for({.name = std::string("Kiln emulated NVIDIA ") + name, .arch = arch});
+    EXPECT_EQ(card.arch, arch) << name;
+    EXPECT_THAT(card_names(), testing::Contains(card.name)) << name;
+  }
+}
+
+TEST(Card, IsThatOfTheDevicesName) {
+  EXPECT_EQ(card_for({.name = "NVIDIA H200", .arch = 90}).name, "h200");
+  EXPECT_EQ(card_for({.name = "NVIDIA H100 80GB HBM3", .arch = 90}).name, "h100");
+  EXPECT_EQ(card_for({.name = "NVIDIA A100-SXM4-80GB", .arch = 80}).name, "a100");
+  EXPECT_EQ(card_for({.name = "Tesla T4", .arch = 75}).name, "t4");
+}
+
+TEST(Card, OfAnotherDeviceIsTheClosestOneWithItsCounts) {
+  const Card card = card_for({.name = "NVIDIA GeForce RTX 4070", .arch = 89, .sms = 46, .clock_mhz = 2475});
+  EXPECT_EQ(card.name, "l40s with the counts of NVIDIA GeForce RTX 4070");
+  EXPECT_EQ(card.sms, 46U);
+  EXPECT_EQ(card.clock_mhz, 2475U);
+  EXPECT_EQ(card.l2_bytes, find_card("l40s").l2_bytes);
+  EXPECT_EQ(card_for({.name = "Orin", .arch = 87}).arch, 86U);
+  EXPECT_EQ(card_for({.name = "NVIDIA A10G", .arch = 86}).name, "a10 with the counts of NVIDIA A10G");
+}
+
+TEST(Card, TakesTheSameShareOfAnotherPeakOfMemory) {
+  const Card small = find_card("a100");
+  const Card large = card_for({.name = "NVIDIA A100", .arch = 80, .dram_peak_gbs = 2 * small.dram_peak_gbs});
+  EXPECT_EQ(large.dram_gbs, 2 * small.dram_gbs);
+  EXPECT_EQ(large.dram_peak_gbs, 2 * small.dram_peak_gbs);
+}
+
+TEST(Card, NoneIsLikeADeviceOfAnotherMachine) {
+  try {
+    card_for({.name = "NVIDIA V100", .arch = 70});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("no card of the time model has the figures of NVIDIA V100 (sm_70)"));
+  }
+}
+
+TEST(Card, AUsersFileIsRead) {
+  const std::string path = testing::TempDir() + "mine.card";
+  std::ofstream(path) << "arch 80\n";
+  try {
+    read_card(path);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr(path));
+    EXPECT_THAT(error.what(), testing::HasSubstr("is missing"));
+  }
+  try {
+    read_card(path + "/none");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("cannot read the card"));
   }
 }
 
@@ -32,7 +128,7 @@ TEST(Card, AnUnknownNameListsThoseThatThereAre) {
     find_card("a1000");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("there is a100"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("there is a10, a100"));
   }
 }
 

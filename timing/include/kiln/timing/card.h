@@ -19,7 +19,7 @@ struct Card {
            double_cycles = 0, special_cycles = 0, uniform_cycles = 0, tensor_cycles = 0, branch_cycles = 0;
   uint32_t special_latency = 0, constant_latency = 0;
   uint32_t memory_queue = 0, address_cycles = 0, dispatch_latency = 0, lsu_cycles = 0, shared_latency = 0,
-           l1_latency = 0, l2_latency = 0, dram_latency = 0, l2_bytes_per_clock = 0, dram_gbs = 0;
+           l1_latency = 0, l2_latency = 0, dram_latency = 0, l2_bytes_per_clock = 0, dram_peak_gbs = 0, dram_gbs = 0;
   uint32_t barrier_latency = 0, block_cycles = 0, launch_us = 0;
   uint32_t l0_bytes = 0, l1i_bytes = 0, l1i_latency = 0, l1i_cycles = 0, l2i_latency = 0, l2i_cycles = 0,
            prefetch_lines = 0;
@@ -29,9 +29,25 @@ struct Card {
 /// is no number, and for names that are missing.
 Card parse_card(const std::string& name, std::string_view text);
 
-/// The built-in card "a100". Throws Error(invalid_argument) that lists the names for any other.
+/// The built-in card of that name, "a100". Throws Error(invalid_argument) that lists the names for any other.
 Card find_card(std::string_view name);
 
 std::vector<std::string> card_names();
+
+/// Reads a user's card. Throws as parse_card(), and Error(io_error) for a file that cannot be read.
+Card read_card(const std::string& path);
+
+/// What a driver says of a device. A count of 0 is not known.
+struct DeviceFigures {
+  std::string name;   ///< "NVIDIA H100 80GB HBM3"
+  uint32_t arch = 0;  ///< 90 for sm_90.
+  uint32_t sms = 0, clock_mhz = 0, l2_bytes = 0;
+  uint32_t dram_peak_gbs = 0;  ///< By clock and width of the bus.
+};
+
+/// The built-in card that the device's name holds ("h100"), else the one of the same major compute capability with the
+/// highest minor one that is not above the device's: its name then says so. The device's counts replace the card's.
+/// Throws Error(invalid_argument) for a device that no card is like.
+Card card_for(const DeviceFigures& device);
 
 }  // namespace kiln::timing
