@@ -63,6 +63,7 @@ void Interpreter::Machine::start(uint64_t index) {
   const size_t words = (size_t{shared_base_} + facts_.shared_bytes + launch_.dynamic_shared_bytes + 3) / 4;
   shared_.value.assign(words, 0);
   shared_.known.assign(words, false);
+  loops_.reset();
   warps_.assign(launch_.warps(), Warp{});
   Lanes nothing;
   nothing.unknown = all_lanes;
@@ -81,8 +82,9 @@ void Interpreter::Machine::start(uint64_t index) {
   }
 }
 
-BlockPath Interpreter::Machine::run(uint64_t index) {
+BlockPath Interpreter::Machine::run(uint64_t index, const Cut& cut) {
   start(index);
+  cut_ = cut;
   do {
     for (Warp& warp : warps_) {
       if (!warp.waits) run_warp(warp);
@@ -97,6 +99,37 @@ BlockPath Interpreter::Machine::run(uint64_t index) {
     path.warps.push_back(std::move(warp.path));
   }
   return path;
+}
+
+LoopProfile Interpreter::Machine::profile(uint64_t index) {
+  start(index);
+  cut_ = {};
+  warps_.resize(1);
+  Warp& warp = warps_[0];
+  loops_.emplace();
+  for (uint64_t before = 0; warp.live != 0; before = warp.steps) {
+    warp.waits = false;
+    run_warp(warp);
+    if (warp.live != 0 && warp.steps == before) {
+      throw Error(ErrorCode::unsupported, fmt::format("a warp of {} waits for ever", sass_.kernel));
+    }
+  }
+  LoopProfile profile;
+  profile.steps = warp.steps;
+  for (const auto& [branch, loop] : *loops_) profile.loops.push_back(loop);
+  loops_.reset();
+  return profile;
+}
+
+// Counts a turn of a loop. True if the path ends with it.
+bool Interpreter::Machine::pass(Warp& warp, uint32_t branch) {
+  if (loops_) {
+    Loop& loop = (*loops_)[branch];
+    if (loop.turns++ == 0) loop.first = warp.steps;
+    loop.branch = branch;
+    loop.last = warp.steps;
+  }
+  return cut_.turns != 0 && branch == cut_.branch && ++warp.turns == cut_.turns;
 }
 
 // Lets the warps of every barrier go on that is complete. False if there is none.
@@ -174,7 +207,7 @@ void Interpreter::Machine::step(Warp& warp, Fragment& fragment) {
   if (fragment.pc >= sass_.instructions.size()) {
     throw Error(ErrorCode::parse_error, fmt::format("{} runs past the end of its code", sass_.kernel));
   }
-  if (warp.path.steps.size() >= launch_.step_limit) {
+  if (++warp.steps > launch_.step_limit) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("a warp of {} issues more than {} instructions", sass_.kernel, launch_.step_limit));
   }
@@ -219,12 +252,12 @@ void Interpreter::Machine::step(Warp& warp, Fragment& fragment) {
     default:
       if (decoded.op == Op::unknown) ++report.unknown_opcodes[instruction.opcode];
       if (control(warp, fragment, decoded, instruction, active)) {
-        warp.path.steps.push_back(taken);
+        if (!loops_) warp.path.steps.push_back(taken);
         return;
       }
       if (active != 0) arithmetic(warp, decoded, instruction, active);
   }
-  warp.path.steps.push_back(taken);
+  if (!loops_) warp.path.steps.push_back(taken);
   ++fragment.pc;
 }
 
@@ -241,7 +274,13 @@ bool Interpreter::Machine::control(Warp& warp, Fragment& fragment, const Decoded
         taken &= bits.value;
       }
       if (instruction.has("DIV") && fragment.mask == warp.live) taken = 0;
-      branch(warp, fragment, sass_.index_of(instruction.operands.back().value), taken);
+      const uint32_t target = sass_.index_of(instruction.operands.back().value);
+      if (taken != 0 && target <= fragment.pc && pass(warp, fragment.pc)) {
+        warp.runnable.clear();
+        warp.live = fragment.mask = 0;
+        return true;
+      }
+      branch(warp, fragment, target, taken);
       return true;
     }
     case Op::exit:
@@ -334,8 +373,11 @@ void Interpreter::Machine::ask_for_barrier(Warp& warp, const Decoded& decoded, c
 Interpreter::Interpreter(const Sass& sass, const KernelFacts& facts, const Launch& launch)
     : machine_(std::make_unique<Machine>(sass, facts, launch)) {}
 Interpreter::~Interpreter() = default;
-BlockPath Interpreter::run(uint64_t index) {
-  return machine_->run(index);
+BlockPath Interpreter::run(uint64_t index, const Cut& cut) {
+  return machine_->run(index, cut);
+}
+LoopProfile Interpreter::profile(uint64_t index) {
+  return machine_->profile(index);
 }
 const InterpreterReport& Interpreter::report() const {
   return machine_->report;

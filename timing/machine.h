@@ -2,6 +2,8 @@
 #pragma once
 
 #include <array>
+#include <map>
+#include <optional>
 #include <vector>
 
 #include "decode.h"
@@ -42,7 +44,9 @@ struct Warp {
   uint32_t live = 0;
   uint32_t number = 0;
   bool waits = false;
-  Barrier barrier;  // that it waits for
+  Barrier barrier;     // that it waits for
+  uint64_t steps = 0;  // that it has taken
+  uint64_t turns = 0;  // of the loop at which its path ends
   WarpPath path;
 };
 
@@ -56,7 +60,8 @@ class Interpreter::Machine {
  public:
   Machine(const Sass& sass, const KernelFacts& facts, const Launch& launch);
 
-  BlockPath run(uint64_t index);
+  BlockPath run(uint64_t index, const Cut& cut);
+  LoopProfile profile(uint64_t index);
   InterpreterReport report;
 
  private:
@@ -67,6 +72,7 @@ class Interpreter::Machine {
   void step(Warp& warp, Fragment& fragment);
   uint32_t guard_of(const Warp& warp, const Instruction& instruction, uint32_t mask);
   bool control(Warp& warp, Fragment& fragment, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  bool pass(Warp& warp, uint32_t branch);
   void branch(Warp& warp, Fragment& fragment, uint32_t target, uint32_t taken);
   void leave(Warp& warp, uint32_t mask);
   void arrive(Warp& warp, uint32_t barrier);
@@ -130,6 +136,8 @@ class Interpreter::Machine {
   Extents block_index_{};
   std::vector<Warp> warps_;
   SharedWords shared_;
+  Cut cut_;
+  std::optional<std::map<uint32_t, Loop>> loops_;  // counted in place of recording paths
 };
 
 }  // namespace kiln::timing

@@ -89,7 +89,7 @@ uint32_t Interpreter::Machine::access(Warp& warp, const Decoded& decoded, const 
 
 uint32_t Interpreter::Machine::record(Warp& warp, const Addresses& where, MemorySpace space, uint32_t bytes,
                                       uint32_t active) {
-  if (active == 0) return no_access;
+  if (active == 0 || loops_) return no_access;
   Access access;
   access.space = space == MemorySpace::shared  ? Access::Space::shared
                  : space == MemorySpace::local ? Access::Space::local

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <unordered_map>
 
 #include "kiln/base/error.h"
@@ -46,18 +47,18 @@ void add_sectors(const BlockPath& block, Sectors& sectors) {
 }
 
 // Of the sectors that a block in the middle touches, those that its neighbours before it have not brought to L2.
-double first_touched(Interpreter& interpreter, const Launch& launch) {
+double first_touched(Interpreter& interpreter, const Launch& launch, const Cut& cut) {
   const uint32_t x = launch.grid[0] / 2, y = launch.grid[1] / 2, z = launch.grid[2] / 2;
   const auto index = [&](int64_t bx, int64_t by) {
     return (z * uint64_t{launch.grid[1]} + static_cast<uint64_t>(by)) * launch.grid[0] + static_cast<uint64_t>(bx);
   };
   Sectors own, before;
-  add_sectors(interpreter.run(index(x, y)), own);
+  add_sectors(interpreter.run(index(x, y), cut), own);
   const std::pair<int, int> neighbours[] = {{-1, 0}, {0, -1}, {-1, -1}, {1, -1}};
   for (const auto& [dx, dy] : neighbours) {
     const int64_t bx = int64_t{x} + dx, by = int64_t{y} + dy;
     if (bx < 0 || by < 0 || bx >= launch.grid[0]) continue;
-    add_sectors(interpreter.run(index(bx, by)), before);
+    add_sectors(interpreter.run(index(bx, by), cut), before);
   }
   uint64_t all = 0, first = 0;
   for (const auto& [line, sectors] : own) {
@@ -116,24 +117,13 @@ class Model {
   }
 
   ModelledTime run(const ModelOptions& options) {
-    time_.dram_share = first_touched(interpreter_, launch_);
     const double share = static_cast<double>(launch_.blocks()) / card_.sms;  // blocks of an SM
     const auto whole = static_cast<uint32_t>(std::ceil(share));
     const uint32_t resident = std::min(time_.occupancy.blocks, whole);
-    const uint64_t steps = steps_of_block();
-    const uint64_t wanted =
-        std::max<uint64_t>(3 * resident, options.instructions / std::max<uint64_t>(1, steps) / resident * resident);
-    double cycles = 0;
-    if (whole <= wanted + resident) {
-      cycles = static_cast<double>(of_blocks(resident, whole).cycles);
-    } else {
-      const auto more = static_cast<uint32_t>(wanted);
-      const auto first = static_cast<double>(of_blocks(resident, resident).cycles);
-      cycles = static_cast<double>(of_blocks(resident, more).cycles);
-      cycles += (cycles - first) / (more - resident) * (share - more);
-    }
+    std::optional<double> cycles = of_cut_blocks(resident, whole, options);
+    if (!cycles) cycles = of_whole_blocks(resident, share, options);
     time_.waves = share / time_.occupancy.blocks;
-    time_.seconds = cycles / (card_.clock_mhz * 1e6) + card_.launch_us * 1e-6;
+    time_.seconds = *cycles / (card_.clock_mhz * 1e6) + card_.launch_us * 1e-6;
     time_.bound = bound_of(time_.replayed);
     time_.code_bytes = static_cast<uint32_t>(sass_.instructions.size() * instruction_bytes);
     time_.report = interpreter_.report();
@@ -142,26 +132,113 @@ class Model {
   }
 
  private:
-  uint64_t steps_of_block() {
-    uint64_t steps = 0;
-    for (const WarpPath& warp : interpreter_.run(launch_.blocks() / 2).warps) steps += warp.steps.size();
-    return steps;
+  // Two replays, of one resident set and of several, give the time of a block in the steady state.
+  double of_whole_blocks(uint32_t resident, double share, const ModelOptions& options) {
+    time_.dram_share = first_touched(interpreter_, launch_, {});
+    const auto whole = static_cast<uint32_t>(std::ceil(share));
+    const uint64_t sets = options.instructions / static_cast<uint64_t>(work_of_block(middle(), {})) / resident;
+    const auto wanted = static_cast<uint32_t>(std::max<uint64_t>(3, sets) * resident);
+    if (whole <= wanted + resident) return static_cast<double>(of_blocks(resident, whole, {}).cycles);
+    const auto first = static_cast<double>(of_blocks(resident, resident, {}).cycles);
+    const auto cycles = static_cast<double>(of_blocks(resident, wanted, {}).cycles);
+    return cycles + (cycles - first) / (wanted - resident) * (share * mean_work({}) - wanted);
+  }
+
+  // If not even one resident set can be replayed: its paths end after some turns of a loop, and all that is left goes
+  // on like the later half of those turns.
+  std::optional<double> of_cut_blocks(uint32_t resident, uint32_t whole, const ModelOptions& options) {
+    const uint64_t budget = std::max<uint64_t>(1, options.instructions / launch_.warps() / resident);  // of a warp
+    const std::optional<LoopProfile> profile = profile_of_warp();
+    if (!profile || profile->steps <= budget) return {};
+    const Loop* loop = nullptr;
+    for (const Loop& other : profile->loops) {
+      const bool fits =
+          other.turns >= 2 * fewest_turns && other.steps_of_turn() * fewest_turns <= budget && other.first <= budget;
+      if (fits && (loop == nullptr || other.last - other.first > loop->last - loop->first)) loop = &other;
+    }
+    if (loop == nullptr) return {};
+    const auto turns = static_cast<uint64_t>(static_cast<double>(budget) / loop->steps_of_turn());
+    const Cut late{loop->branch, std::clamp(turns, fewest_turns, loop->turns)}, early{loop->branch, late.turns / 2};
+    const uint64_t early_steps = steps_of_warp(early), late_steps = steps_of_warp(late);
+    time_.dram_share = first_touched(interpreter_, launch_, late);
+    time_.path_share = static_cast<double>(late_steps) / static_cast<double>(profile->steps);
+    const double left =
+        static_cast<double>(profile->steps - late_steps) / static_cast<double>(late_steps - early_steps);
+    const auto of_set = [&](uint32_t blocks) {
+      const auto before = static_cast<double>(of_blocks(blocks, blocks, early).cycles);
+      const auto after = static_cast<double>(of_blocks(blocks, blocks, late).cycles);
+      return after + (after - before) * left;
+    };
+    const uint32_t sets = whole / resident, rest = whole % resident;
+    const double last = rest == 0 ? 0 : of_set(rest) + card_.block_cycles;
+    return (sets * of_set(resident) + (sets - 1) * card_.block_cycles + last) * mean_work(late);
+  }
+
+  // Nothing if the warp's way depends on the others.
+  std::optional<LoopProfile> profile_of_warp() {
+    try {
+      return interpreter_.profile(middle());
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::unsupported) throw;
+      return {};
+    }
+  }
+
+  uint64_t steps_of_warp(const Cut& cut) { return interpreter_.run(middle(), cut).warps[0].steps.size(); }
+
+  uint64_t index_of(const Extents& at) const {
+    return (at[2] * uint64_t{launch_.grid[1]} + at[1]) * launch_.grid[0] + at[0];
+  }
+
+  uint64_t middle() const {
+    return index_of({(launch_.grid[0] - 1) / 2, (launch_.grid[1] - 1) / 2, (launch_.grid[2] - 1) / 2});
+  }
+
+  // Instructions of a block in the mean, of those of one in the middle: the last ones of each axis may have less to do.
+  double mean_work(const Cut& cut) {
+    double sum = 0;
+    for (uint32_t edges = 0; edges < 8; ++edges) {
+      Extents at{};
+      double blocks = 1;
+      for (size_t axis = 0; axis < at.size(); ++axis) {
+        const uint32_t last = launch_.grid[axis] - 1;
+        const bool at_edge = (edges >> axis & 1) != 0;
+        at[axis] = at_edge ? last : last / 2;
+        blocks *= at_edge ? 1 : last;
+      }
+      if (blocks > 0) sum += blocks * work_of_block(index_of(at), cut);
+    }
+    return sum / (work_of_block(middle(), cut) * static_cast<double>(launch_.blocks()));
+  }
+
+  // Its instructions. Where paths are cut, all of its warps go as far behind the cut as the first.
+  double work_of_block(uint64_t index, const Cut& cut) {
+    const BlockPath path = interpreter_.run(index, cut);
+    double steps = 0;
+    for (const WarpPath& warp : path.warps) steps += static_cast<double>(warp.steps.size());
+    if (cut.turns == 0) return steps;
+    return steps * static_cast<double>(interpreter_.profile(index).steps) /
+           static_cast<double>(path.warps[0].steps.size());
   }
 
   // One SM of the chip: its blocks are those whose number is its own modulo the SMs.
-  ReplayResult of_blocks(uint32_t resident, uint32_t blocks) {
+  ReplayResult of_blocks(uint32_t resident, uint32_t blocks, const Cut& cut) {
     ReplaySetup setup;
     setup.resident_blocks = resident;
     setup.blocks = blocks;
     setup.l1_bytes = l1_bytes_;
     setup.dram_sectors = static_cast<uint32_t>(std::lround(time_.dram_share * 256));
     const uint64_t total = launch_.blocks();
-    const uint64_t begin = total > uint64_t{blocks} * card_.sms * 2 ? total / 2 : 0;
-    setup.path = [&](uint32_t n) { return interpreter_.run(std::min(total - 1, begin + uint64_t{n} * card_.sms)); };
+    const uint64_t begin = total > uint64_t{blocks} * card_.sms * 2 ? middle() : 0;
+    setup.path = [&](uint32_t n) {
+      return interpreter_.run(std::min(total - 1, begin + uint64_t{n} * card_.sms), cut);
+    };
     time_.replayed = replay(sass_, card_, setup);
     time_.replayed_blocks = blocks;
     return time_.replayed;
   }
+
+  static constexpr uint64_t fewest_turns = 16;
 
   const Sass& sass_;
   const Launch& launch_;

@@ -178,6 +178,7 @@ class Bench {
           row.ratio(), row.row.milliseconds, row.time.seconds * 1e3, kiln::bench::to_string(row.row),
           row.row.odd ? " (odd)" : "", row.time.code_bytes / 1024, row.time.occupancy.blocks, row.time.occupancy.limit,
           row.time.waves, row.time.bound, 100 * row.time.dram_share);
+      if (row.time.path_share < 1) fmt::print("      {:.1f}% of each path replayed\n", 100 * row.time.path_share);
       for (const std::string& name : row.time.unclassified) fmt::print("      unclassified: {}\n", name);
       for (const auto& [name, count] : row.time.report.unknown_opcodes)
         fmt::print("      not executed: {} x{}\n", name, count);

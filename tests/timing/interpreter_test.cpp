@@ -223,6 +223,60 @@ TEST(Interpreter, AnInstructionThatItDoesNotKnowLeavesNoValue) {
   EXPECT_THROW(run_code(sass), Error);
 }
 
+// Eight turns of a loop of two turns, with a barrier for two warps.
+Sass nested_loops() {
+  return Code()
+      .add("MOV R1, RZ")
+      .label("outer")
+      .add("MOV R2, RZ")
+      .label("inner")
+      .add("IADD3 R2, R2, 0x1, RZ")
+      .add("ISETP.LT.AND P0, PT, R2, 0x2, PT")
+      .add("@P0 BRA `(inner)")
+      .add("BAR.SYNC 0x0")
+      .add("IADD3 R1, R1, 0x1, RZ")
+      .add("ISETP.LT.AND P0, PT, R1, 0x8, PT")
+      .add("@P0 BRA `(outer)")
+      .add("EXIT")
+      .sass();
+}
+
+Launch of_two_warps() {
+  Launch launch;
+  launch.block = {64, 1, 1};
+  return launch;
+}
+
+TEST(Interpreter, ProfilesLoopsByOneWarp) {
+  const Sass sass = nested_loops();
+  const KernelFacts facts = plain_facts();
+  const Launch launch = of_two_warps();
+  Interpreter interpreter(sass, facts, launch);
+  const LoopProfile profile = interpreter.profile(0);
+  EXPECT_EQ(profile.steps, 1U + 8 * 11 + 1);
+  EXPECT_EQ(profile.steps, interpreter.run(0).warps[0].steps.size());
+  ASSERT_EQ(profile.loops.size(), 2U);
+  EXPECT_EQ(profile.loops[0].branch, 4U);
+  EXPECT_EQ(profile.loops[0].turns, 8U);
+  EXPECT_EQ(profile.loops[1].branch, 8U);
+  EXPECT_EQ(profile.loops[1].turns, 7U);
+  EXPECT_EQ(profile.loops[1].first, 12U);
+  EXPECT_EQ(profile.loops[1].steps_of_turn(), 11);
+}
+
+TEST(Interpreter, ACutPathIsTheBeginningOfTheWholeOne) {
+  const Sass sass = nested_loops();
+  const KernelFacts facts = plain_facts();
+  const Launch launch = of_two_warps();
+  Interpreter interpreter(sass, facts, launch);
+  const BlockPath whole = interpreter.run(0), cut = interpreter.run(0, {8, 3});
+  for (size_t w = 0; w < 2; ++w) {
+    const auto& steps = cut.warps[w].steps;
+    ASSERT_EQ(steps.size(), 1U + 3 * 11);
+    for (size_t i = 0; i < steps.size(); ++i) EXPECT_EQ(steps[i].instruction, whole.warps[w].steps[i].instruction);
+  }
+}
+
 TEST(Interpreter, EndlessLoopsEnd) {
   const Sass sass = Code().label("again").add("BRA `(again)").sass();
   Launch launch;

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -72,6 +73,67 @@ TEST(Model, NeighboursShareL2) {
   launch.block = {256, 1, 1};
   launch.grid = {4000, 1, 1};
   EXPECT_EQ(model_time(sass, plain_facts(), launch, find_card("a100")).dram_share, 0);
+}
+
+// Each warp goes `turns` times through a loop: two loads of lines of its own, sums, and if `synchronised` a barrier.
+Sass loop(uint32_t turns, bool synchronised) {
+  Code code;
+  code.add("S2R R0, SR_TID.X", sets(0)).add("S2R R1, SR_CTAID.X", sets(0)).add("IMAD R0, R1, 0x100, R0", waits(1, 5));
+  code.add("IMAD.WIDE.U32 R2, R0, 0x4, RZ", stall(5)).add("MOV R6, RZ", stall(5)).label(".L_1");
+  code.add("LDG.E R4, [R2.64]", sets(0)).add("LDG.E R5, [R2.64+0x80]", sets(0));
+  code.add("IADD3 R2, R2, 0x40000, RZ", waits(1, 5)).add("IADD3 R6, R6, 0x1, RZ", stall(5));
+  for (int i = 0; i < 12; ++i) code.add("FFMA R8, R4, R5, R8", stall(4));
+  if (synchronised) code.add("BAR.SYNC 0x0", stall(5));
+  code.add(fmt::format("ISETP.GE.U32.AND P0, PT, R6, {:#x}, PT", turns), stall(13));
+  code.add("@!P0 BRA `(.L_1)", stall(5)).add("STG.E [R2.64], R8", stall(1)).add("EXIT", stall(5));
+  return code.sass();
+}
+
+ModelledTime time_of_loop(uint32_t turns, bool synchronised, uint64_t instructions) {
+  Launch launch;
+  launch.block = {256, 1, 1};
+  launch.grid = {108 * 12, 1, 1};  // a full set and a half
+  ModelOptions options;
+  options.instructions = instructions;
+  return model_time(loop(turns, synchronised), plain_facts(), launch, find_card("a100"), options);
+}
+
+// 64 warps go through 600 turns of 18 instructions: 700,000 of them.
+TEST(Model, PathsThatAreCutTakeTheTimeOfWholeOnes) {
+  for (const bool synchronised : {false, true}) {
+    const ModelledTime cut = time_of_loop(600, synchronised, 60'000),
+                       whole = time_of_loop(600, synchronised, 10'000'000);
+    EXPECT_LT(cut.path_share, 0.1);
+    EXPECT_EQ(whole.path_share, 1);
+    EXPECT_LT(cut.replayed.issued, 70'000U);
+    EXPECT_NEAR(cut.seconds, whole.seconds, 0.03 * whole.seconds) << synchronised;
+  }
+}
+
+// The blocks of the last row end at once.
+TEST(Model, ABlockAtTheEdgeCountsForWhatItDoes) {
+  const Sass sass = Code()
+                        .add("S2R R0, SR_CTAID.Y", sets(0))
+                        .add("ISETP.EQ.AND P0, PT, R0, 0x1, PT", waits(1, 13))
+                        .add("@P0 EXIT", stall(5))
+                        .add("FFMA R1, R1, R1, R1", stall(15))
+                        .add("FFMA R1, R1, R1, R1", stall(15))
+                        .add("FFMA R1, R1, R1, R1", stall(15))
+                        .add("EXIT", stall(5))
+                        .sass();
+  Launch launch;
+  launch.block = {32, 1, 1};
+  ModelOptions options;
+  options.instructions = 2000;
+  const auto seconds = [&](uint32_t rows) {
+    launch.grid = {100'000, rows, 1};
+    return model_time(sass, plain_facts(), launch, find_card("a100"), options).seconds - 3e-6;  // of the launch
+  };
+  EXPECT_NEAR(seconds(2), seconds(1) * (7 + 3) / 7, 0.05 * seconds(1));
+}
+
+TEST(Model, ShortLoopsAreNotCut) {
+  EXPECT_EQ(time_of_loop(20, false, 1000).path_share, 1);
 }
 
 }  // namespace

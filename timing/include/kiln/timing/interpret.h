@@ -61,6 +61,27 @@ struct Barrier {
   bool waits = true;   ///< False: BAR.ARV.
 };
 
+/// Ends the paths of warps that go through a long loop: after so many turns of it.
+struct Cut {
+  uint32_t branch = 0;  ///< The instruction that goes back.
+  uint64_t turns = 0;   ///< 0: paths are whole.
+};
+
+struct Loop {
+  uint32_t branch = 0;           ///< The instruction that goes back.
+  uint64_t turns = 0;            ///< How often it did.
+  uint64_t first = 0, last = 0;  ///< Instructions that the warp had issued when it did first and last.
+
+  double steps_of_turn() const {
+    return turns < 2 ? 0 : static_cast<double>(last - first) / static_cast<double>(turns - 1);
+  }
+};
+
+struct LoopProfile {
+  uint64_t steps = 0;  ///< Instructions of the warp.
+  std::vector<Loop> loops;
+};
+
 struct WarpPath {
   std::vector<Step> steps;
   std::vector<Access> accesses;
@@ -90,7 +111,11 @@ class Interpreter {
 
   /// The paths of block `index`, in the order of blockIdx.x, then y, then z. Throws Error(unsupported) where a branch
   /// depends on data that is not known, and for control flow that it does not follow.
-  BlockPath run(uint64_t index);
+  BlockPath run(uint64_t index, const Cut& cut = {});
+
+  /// The loops of the first warp of block `index`, which goes by itself: barriers do not stop it, and what other warps
+  /// would write to shared memory is not known. Records no path. Throws as run().
+  LoopProfile profile(uint64_t index);
 
   const InterpreterReport& report() const;
 

@@ -31,7 +31,9 @@ struct ModelledTime {
   uint32_t replayed_blocks = 0;
   uint32_t code_bytes = 0;
   double dram_share = 0;  ///< Of the sectors that L1 lacks.
-  std::string bound;      ///< The busiest unit, with its share, or what warps wait for.
+  double path_share =
+      1;              ///< Of a warp's instructions that were replayed; the rest is extrapolated from a loop's turns.
+  std::string bound;  ///< The busiest unit, with its share, or what warps wait for.
   InterpreterReport report;
   std::vector<std::string> unclassified;
 };
