@@ -10,6 +10,7 @@
 #include "kiln/model.h"
 #include "kiln/models/requests.h"
 #include "kiln/plan.h"
+#include "run_graphs.h"
 #include "weights.h"
 
 namespace kiln::models {
@@ -36,6 +37,7 @@ struct LoadedBatch {
   std::vector<ModelStep> steps;
   std::vector<LoadedStep> calls;  ///< Of `steps`.
   ModelMemory use;
+  RunGraphs graphs;
 };
 
 /// Makes the plans, and puts into `weights` what they read of constants and is not there yet. It has the memory of the

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "kiln/base/error.h"
+#include "kiln/cuda_graph.h"
 #include "kiln/memory.h"
 #include "kiln/models/requests.h"
 #include "loaded_batch.h"
@@ -53,6 +54,12 @@ struct Model::Impl {
 
   /// Makes what another batch needs, and then that batch the one that runs. Changes nothing if it throws.
   void load(std::optional<int64_t> wanted);
+  void allocate_arena(int64_t bytes);
+  /// A run on the tensors at `bases`: as a graph if they were there before, else kernel by kernel.
+  void run(Stream stream);
+  void launch_calls(Stream stream);
+  void launch_graph(models::KnownRun& run, Stream stream);
+  void count_graphs();
 
   Context* context;
   std::string path;
@@ -66,6 +73,7 @@ struct Model::Impl {
   std::map<int64_t, models::LoadedBatch>::iterator now;
   std::optional<DeviceMemory> arena;  // of all batches: one runs at a time
   std::vector<const void*> bases;     // of a run: inputs, outputs, and the arena
+  ModelGraphs graphs;
 };
 
 void Model::Impl::load(std::optional<int64_t> wanted) {
@@ -83,9 +91,7 @@ void Model::Impl::load(std::optional<int64_t> wanted) {
                 "docs/onnx.md lists what is");
   }
   models::LoadedBatch batch = models::load_batch(*context, lowered, weights);
-  const auto bytes = static_cast<size_t>(std::max<int64_t>(batch.use.arena, 1));
-  // Freeing what the smaller batches had waits for the runs that use it (cuMemFree).
-  if (!arena || arena->size() < bytes) arena = DeviceMemory(*context, bytes);
+  allocate_arena(batch.use.arena);
   batch_input = lowered.model.batch_input;
   if (files.empty()) {
     files = lowered.model.files;
@@ -96,8 +102,25 @@ void Model::Impl::load(std::optional<int64_t> wanted) {
   now = batches.insert_or_assign(lowered.model.batch, std::move(batch)).first;
 }
 
+void Model::Impl::allocate_arena(int64_t planned) {
+  const auto bytes = static_cast<size_t>(std::max<int64_t>(planned, 1));
+  if (arena && arena->size() >= bytes) return;
+  // Freeing what the smaller batches had waits for the runs that use it (cuMemFree).
+  arena = DeviceMemory(*context, bytes);
+  for (auto& [size, batch] : batches) batch.graphs = {};
+  count_graphs();
+}
+
+void Model::Impl::count_graphs() {
+  graphs.kept = 0;
+  for (const auto& [size, batch] : batches) graphs.kept += batch.graphs.count();
+}
+
 Model::Model(Context& context, const std::string& path, const ModelOptions& options)
     : impl_(std::make_unique<Impl>(context, path, options)) {
+  std::string& no_graph = impl_->graphs.unused_because;
+  if (context.records_calls()) no_graph = "calls are recorded (KILN_RECORD)";
+  if (!options.use_graph) no_graph = "the model was loaded without (ModelOptions::use_graph)";
   impl_->load(options.batch);
 }
 
@@ -133,6 +156,9 @@ const std::vector<ModelStep>& Model::steps() const {
 const ModelMemory& Model::memory() const {
   return present().now->second.use;
 }
+const ModelGraphs& Model::graphs() const {
+  return present().graphs;
+}
 
 void Model::set_batch(int64_t batch) {
   Impl& model = present();
@@ -149,13 +175,39 @@ void Model::run(std::span<const NamedTensor> inputs, std::span<const NamedTensor
   models::take(batch.outputs, outputs, "output", bases + batch.inputs.size());
   models::check_apart(inputs, outputs);
   model.bases.back() = model.arena->data();
+  model.run(stream);
+}
+
+void Model::Impl::run(Stream stream) {
+  if (!graphs.unused_because.empty() || is_captured(*context, stream)) return launch_calls(stream);
+  models::RunGraphs& known = now->second.graphs;
+  if (models::KnownRun* const run = known.find(bases)) return launch_graph(*run, stream);
+  launch_calls(stream);
+  known.add(bases);
+  count_graphs();
+}
+
+void Model::Impl::launch_graph(models::KnownRun& run, Stream stream) {
+  if (run.graph) return run.graph->launch(stream);
+  try {
+    CudaGraph graph(*context, [this](Stream captured) { launch_calls(captured); });
+    graph.launch(stream);
+    run.graph = std::move(graph);
+    count_graphs();
+  } catch (const Error& error) {
+    launch_calls(stream);  // which throws where a graph is not the trouble
+    graphs.unused_because = error.message();
+  }
+}
+
+void Model::Impl::launch_calls(Stream stream) {
   const auto address = [&](size_t base, int64_t offset) { return static_cast<const std::byte*>(bases[base]) + offset; };
-  for (models::LoadedStep& step : batch.calls) {
+  for (models::LoadedStep& step : now->second.calls) {
     for (const models::MovingOperand& operand : step.moving) {
       step.addresses[operand.argument] = Address(address(operand.base, operand.offset));
     }
-    auto* const arena = static_cast<std::byte*>(model.arena->data());
-    void* const workspace = step.workspace ? arena + *step.workspace : nullptr;
+    auto* const space = static_cast<std::byte*>(arena->data());
+    void* const workspace = step.workspace ? space + *step.workspace : nullptr;
     if (step.prepared != nullptr) {
       step.plan.run_prepared(stream, step.addresses, step.prepared, workspace, step.values);
     } else {

@@ -350,5 +350,8 @@ const std::string& Context::device_id() const {
 bool Context::is_emulated() const {
   return present().device()->driver().is_emulated();
 }
+bool Context::records_calls() const {
+  return present().records_calls();
+}
 
 }  // namespace kiln

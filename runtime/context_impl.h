@@ -51,6 +51,7 @@ class Context::Impl {
   void run_with_workspace(const LoadedPlan& plan, Stream stream, std::span<const Address> operands,
                           const RunValues& values);
   const std::shared_ptr<const device::ContextHandle>& device() const { return context_; }
+  bool records_calls() const { return recorder_.has_value(); }
 
  private:
   using Pending = std::shared_future<std::shared_ptr<const LoadedPlan>>;

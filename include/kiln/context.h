@@ -194,6 +194,8 @@ class Context {
   /// Whether the device is the emulated one (docs/emulator.md): its memory is the host's, and what a call enqueues is
   /// done when the call returns, but for what is captured into a graph.
   bool is_emulated() const;
+  /// Whether requests and calls are recorded (KILN_RECORD, docs/environment.md): launches of a graph are not calls.
+  bool records_calls() const;
 
   class Impl;
   /// For Kiln's own operation calls.

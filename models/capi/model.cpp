@@ -35,10 +35,10 @@ namespace {
 ModelOptions options_of(const kiln_model_options* given) {
   const char* const function = "kiln_model_create";
   const kiln_model_options c = read(given, kiln_model_options_default(), function);
-  require_zero(c.reserved, function, "reserved");
   ModelOptions options;
   options.dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch");
   options.fuse = flag(c.fuse, function, "fuse");
+  options.use_graph = flag(c.use_graph, function, "use_graph");
   if (c.batch < 0) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{}: batch is {}", function, c.batch),
                 "give 1 or more, or 0 for the model's own");
@@ -146,6 +146,9 @@ kiln_status kiln_model_get_info(const kiln_model* model, kiln_model_info* info) 
     value.arena_bytes = memory.arena;
     value.least_arena_bytes = memory.least_arena;
     value.unshared_bytes = memory.unshared;
+    const kiln::ModelGraphs& graphs = model->model.graphs();
+    value.graph_count = graphs.kept;
+    value.no_graph_because = graphs.unused_because.empty() ? "" : graphs.unused_because.c_str();
     write(info, value, "kiln_model_get_info");
   });
 }

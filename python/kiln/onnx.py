@@ -60,6 +60,19 @@ class ModelMemory:
         return f"{weights} of weights, {arena} in between ({unshared} if nothing were shared)"
 
 
+@dataclasses.dataclass(frozen=True)
+class ModelGraphs:
+    """The CUDA graphs of a model's runs: those that are `kept` now, of all batches, or why there are none.
+
+    A run whose tensors lie where those of one of the last runs did is launched as one graph, not kernel by kernel. It is
+    made when the addresses come for the second time; up to four are kept for each batch. `unused_because` is empty, or
+    says why no run is one: `use_graph`, recorded calls, or a driver that does not make it.
+    """
+
+    kept: int
+    unused_because: str
+
+
 # Types of a model whose name in NumPy is another one.
 _numpy_names = {
     "bool": "bool_",
@@ -87,12 +100,13 @@ class Model:
         dynamic_batch: bool,
         fuse: bool,
         layout: str,
+        use_graph: bool,
         context: Context,
     ) -> None:
         self.path = os.fspath(path)
         self._context = context
         self._lock = threading.RLock()  # a call of a model makes a run
-        self._model = _kiln_model.Model(context, self.path, batch, dtype, dynamic_batch, fuse, layout)
+        self._model = _kiln_model.Model(context, self.path, batch, dtype, dynamic_batch, fuse, layout, use_graph)
         _kiln.do_work(context, self._model.load(), _kiln.Arguments({}, {}, {}), (), 0)
         self._describe()
         both = {tensor.name for tensor in self.inputs} & {tensor.name for tensor in self.outputs}
@@ -107,6 +121,12 @@ class Model:
         self.outputs = tuple(ModelTensor(*tensor) for tensor in self._model.outputs())
         self.steps = tuple(ModelStep(*step) for step in self._model.steps())
         self.memory = ModelMemory(*self._model.memory())
+
+    @property
+    def graphs(self) -> ModelGraphs:
+        """The CUDA graphs that runs have become so far."""
+        with self._lock:
+            return ModelGraphs(*self._model.graphs())
 
     def set_batch(self, batch: int) -> None:
         """Makes the model take another batch; a call does so by itself where the file leaves the batch open.
@@ -152,8 +172,8 @@ class Model:
     def run(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], *, stream: Stream = None) -> None:
         """One inference into arrays of the caller's, by name: of the shapes and device types of `inputs` and `outputs`.
 
-        Nothing is converted or copied, and after the first run of a batch nothing is allocated: it can be captured into
-        a graph.
+        Nothing is converted or copied. The second run with arrays in the same places makes a CUDA graph of the kernels,
+        and later ones launch that (`graphs`). After the first run of a batch it can be captured into a graph of yours.
         """
         for name in inputs:
             if name in outputs:
@@ -221,6 +241,7 @@ def load(
     dynamic_batch: bool = False,
     fuse: bool = True,
     layout: str = "auto",
+    use_graph: bool = True,
     context: Context | None = None,
 ) -> Model:
     """The model in an ONNX file, compiled and loaded, with the best variants that the Context knows.
@@ -232,7 +253,8 @@ def load(
     as the model has them. `dynamic_batch`: kernels serve every batch of a power-of-two bucket, so that another batch
     of the bucket compiles nothing. `fuse`: normalisations go into filters, and what follows a call into its
     epilogue, where that changes only roundings. `layout`: "nchw" or "nhwc" for what convolutions read and write in between,
-    "auto" for what is cheaper by Kiln's estimates. Raises FileError, ParseError, Unsupported naming all nodes that are not covered
+    "auto" for what is cheaper by Kiln's estimates. `use_graph`: runs on arrays that lie where they lay before are launched
+    as one CUDA graph. Raises FileError, ParseError, Unsupported naming all nodes that are not covered
     with the reasons, and what plan() raises.
     """
     require_type("path", path, (str, os.PathLike), "the path of an ONNX model")
@@ -243,7 +265,8 @@ def load(
     require_type("dynamic_batch", dynamic_batch, bool, "True or False")
     require_type("fuse", fuse, bool, "True or False")
     require_text("layout", layout)
-    return Model(path, batch, dtype, dynamic_batch, fuse, layout, context_for(context))
+    require_type("use_graph", use_graph, bool, "True or False")
+    return Model(path, batch, dtype, dynamic_batch, fuse, layout, use_graph, context_for(context))
 
 
 def _require_batch(batch: object) -> None:

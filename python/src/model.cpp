@@ -25,15 +25,16 @@ class PythonModel {
  public:
   // `context`: the Python object that the model must not outlive.
   PythonModel(nb::object context, std::string path, std::optional<int64_t> batch, std::optional<std::string> dtype,
-              bool dynamic_batch, bool fuse, std::string layout)
+              bool dynamic_batch, bool fuse, std::string layout, bool use_graph)
       : context_(std::move(context)),
         load_([this, path = std::move(path), batch, dtype = std::move(dtype), dynamic_batch, fuse,
-               layout = std::move(layout)](Context& device, std::span<const NamedTensor>, Stream) {
+               layout = std::move(layout), use_graph](Context& device, std::span<const NamedTensor>, Stream) {
           ModelOptions options;
           options.batch = batch;
           options.dynamic_batch = dynamic_batch;
           options.fuse = fuse;
           options.layout = layout_of(layout);
+          options.use_graph = use_graph;
           if (dtype) options.dtype = storage(*dtype);
           model_.emplace(device, path, options);
         }),
@@ -109,15 +110,20 @@ nb::tuple memory_of(const PythonModel& model) {
   return nb::make_tuple(use.weights, use.arena, use.least_arena, use.unshared);
 }
 
+nb::tuple graphs_of(const PythonModel& model) {
+  const ModelGraphs& graphs = model.get().graphs();
+  return nb::make_tuple(graphs.kept, graphs.unused_because);
+}
+
 void bind(nb::module_& module) {
   constexpr const char* tensors = "list[tuple[str, str, str, tuple[int, ...]]]";
   const std::string inputs = std::string("def inputs(self) -> ") + tensors;
   const std::string outputs = std::string("def outputs(self) -> ") + tensors;
   nb::class_<PythonModel>(module, "Model")
       .def(nb::init<nb::object, std::string, std::optional<int64_t>, std::optional<std::string>, bool, bool,
-                    std::string>(),
+                    std::string, bool>(),
            nb::arg("context"), nb::arg("path"), nb::arg("batch").none(), nb::arg("dtype").none(),
-           nb::arg("dynamic_batch"), nb::arg("fuse"), nb::arg("layout"))
+           nb::arg("dynamic_batch"), nb::arg("fuse"), nb::arg("layout"), nb::arg("use_graph"))
       .def("load", &PythonModel::load, nb::sig("def load(self) -> object"))
       .def("set_batch", &PythonModel::set_batch, nb::arg("batch"), nb::sig("def set_batch(self, batch: int) -> object"))
       .def("batch", [](const PythonModel& model) { return model.get().batch(); })
@@ -129,7 +135,8 @@ void bind(nb::module_& module) {
           "outputs", [](const PythonModel& model) { return tensors_of(model.get().outputs()); },
           nb::sig(outputs.c_str()))
       .def("steps", &steps_of, nb::sig("def steps(self) -> list[tuple[str, str, str, str, tuple[str, ...]]]"))
-      .def("memory", &memory_of, nb::sig("def memory(self) -> tuple[int, int, int, int]"));
+      .def("memory", &memory_of, nb::sig("def memory(self) -> tuple[int, int, int, int]"))
+      .def("graphs", &graphs_of, nb::sig("def graphs(self) -> tuple[int, str]"));
 }
 
 }  // namespace

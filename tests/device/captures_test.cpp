@@ -3,8 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <string>
+#include <vector>
+
 #include "fake_driver.h"
+#include "kiln/base/error.h"
 #include "kiln/device/event.h"
+#include "kiln/device/graph.h"
 #include "kiln/device/memory.h"
 #include "kiln/device/module.h"
 #include "kiln/device/stream.h"
@@ -69,6 +75,70 @@ TEST_F(Captures, AreNotDisturbedByWhatTheyForbidOtherwise) {
   }
   EXPECT_GE(relaxed_calls, 9);
   EXPECT_EQ(other_calls, 0);
+  EXPECT_EQ(fake_.capture_mode, CU_STREAM_CAPTURE_MODE_GLOBAL) << "as the thread had it";
+}
+
+/// A driver that captures, up to a call that fails.
+class Graphs : public Captures {
+ protected:
+  Graphs() {
+    DriverTable& table = fake_.table;
+    table.cuStreamCreate = [](CUstream* stream, unsigned) {
+      return *stream = reinterpret_cast<CUstream>(8), say("stream");
+    };
+    table.cuStreamDestroy_v2 = [](CUstream) { return say("end stream"); };
+    table.cuStreamBeginCapture_v2 = [](CUstream, CUstreamCaptureMode mode) {
+      return say(mode == CU_STREAM_CAPTURE_MODE_RELAXED ? "begin" : "begin and disturb others");
+    };
+    table.cuStreamEndCapture = [](CUstream, CUgraph* graph) {
+      return *graph = reinterpret_cast<CUgraph>(8), say("end");
+    };
+    table.cuGraphInstantiateWithFlags = [](CUgraphExec* executable, CUgraph, unsigned long long) {
+      return *executable = reinterpret_cast<CUgraphExec>(8), say("instantiate");
+    };
+    table.cuGraphLaunch = [](CUgraphExec, CUstream) { return CUDA_SUCCESS; };
+    table.cuGraphDestroy = [](CUgraph) { return say("free graph"); };
+    table.cuGraphExecDestroy = [](CUgraphExec) { return say("free executable"); };
+  }
+
+  static CUresult say(const char* call) {
+    driver->calls.emplace_back(call);
+    return note();
+  }
+  void make(const std::function<void(CUstream)>& enqueue) {
+    const auto context = fake_.context();
+    fake_.calls.clear();
+    const Graph graph(context, enqueue);
+    graph.launch(nullptr);
+  }
+  /// Without those of contexts.
+  std::vector<std::string> calls() const {
+    std::vector<std::string> all = fake_.calls;
+    std::erase_if(all, [](const std::string& call) {
+      return call.starts_with("push") || call == "pop" || call == "retain" || call == "release";
+    });
+    return all;
+  }
+};
+
+TEST_F(Graphs, AreMadeBesideOtherCapturesAndGiveAllBack) {
+  make([](CUstream) {});
+  EXPECT_THAT(calls(), testing::ElementsAre("stream", "begin", "end", "end stream", "instantiate", "free graph",
+                                            "free executable"));
+  EXPECT_EQ(other_calls, 0);
+}
+
+TEST_F(Graphs, GiveAllBackWhereOneCannotBeMade) {
+  EXPECT_THROW(make([](CUstream) { throw Error(ErrorCode::unsupported, "no"); }), Error);
+  EXPECT_THAT(calls(), testing::ElementsAre("stream", "begin", "end", "free graph", "end stream"));
+  fake_.table.cuGraphInstantiateWithFlags = [](CUgraphExec*, CUgraph, unsigned long long) {
+    return CUDA_ERROR_NOT_SUPPORTED;
+  };
+  EXPECT_THROW(make([](CUstream) {}), DriverError);
+  EXPECT_THAT(calls(), testing::ElementsAre("stream", "begin", "end", "end stream", "free graph"));
+  fake_.table.cuStreamBeginCapture_v2 = [](CUstream, CUstreamCaptureMode) { return CUDA_ERROR_NOT_SUPPORTED; };
+  EXPECT_THROW(make([](CUstream) { ADD_FAILURE() << "nothing is captured"; }), DriverError);
+  EXPECT_THAT(calls(), testing::ElementsAre("stream", "end stream"));
   EXPECT_EQ(fake_.capture_mode, CU_STREAM_CAPTURE_MODE_GLOBAL) << "as the thread had it";
 }
 

@@ -5,6 +5,7 @@
 #include <kiln/activation.h>
 #include <kiln/call.h>
 #include <kiln/conv.h>
+#include <kiln/cuda_graph.h>
 #include <kiln/memory.h>
 
 #include <string>

@@ -39,7 +39,7 @@ std::vector<float> random_values(size_t count, unsigned seed);
 /// With a Context without a database.
 class ModelTest : public testing::Test {
  protected:
-  ModelTest() : context_(options()) {}
+  explicit ModelTest(const ContextOptions& how = options()) : context_(how) {}
 
   static ContextOptions options();
   Model load(const OnnxModel& model, const ModelOptions& how = {});

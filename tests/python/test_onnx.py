@@ -213,6 +213,21 @@ def test_run_writes_where_the_caller_says(model, x):
         model.run({"x": x}, {"mean": mean, "y": y})
 
 
+def test_runs_on_the_same_arrays_become_one_graph(path, context, random):
+    for wanted in (True, False):
+        model = kiln.onnx.load(path, batch=3, use_graph=wanted, context=context)
+        x = np.empty(model.inputs[0].shape, np.float32)
+        outputs = {tensor.name: np.empty(tensor.shape, np.float32) for tensor in model.outputs}
+        for graphs in (0, 1, 1):
+            x[...] = random.standard_normal(x.shape, dtype=np.float32)
+            model.run({"x": x}, outputs)
+            expect_close([outputs["y"], outputs["mean"]], x)
+            assert model.graphs.kept == (graphs if wanted else 0)
+        assert (model.graphs.unused_because == "") == wanted
+        other = random.standard_normal(x.shape, dtype=np.float32)
+        expect_close(model(other), other)
+
+
 def test_wrong_inputs_are_refused(model, x):
     for call, message in (
         (lambda: model(), "input 'x' is not given .it is x: float 3x2x5x6"),
@@ -240,7 +255,7 @@ def test_files_that_are_no_models_of_kilns_are_refused(tmp_path, context):
     (tmp_path / "odd.onnx").write_bytes(odd)
     with pytest.raises(kiln.Unsupported, match="node 'y' .*NoSuchOperator"):
         kiln.onnx.load(tmp_path / "odd.onnx", context=context)
-    for wrong in ({"batch": 0}, {"batch": "2"}, {"dynamic_batch": 1}, {"fuse": 1}, {"layout": "chwn"}, {"dtype": 16}, {"context": 1}):
+    for wrong in ({"batch": 0}, {"batch": "2"}, {"dynamic_batch": 1}, {"fuse": 1}, {"use_graph": 1}, {"layout": "chwn"}, {"dtype": 16}, {"context": 1}):
         with pytest.raises(kiln.InvalidArgument):
             kiln.onnx.load(tmp_path / "odd.onnx", **wrong)
 

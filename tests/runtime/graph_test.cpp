@@ -14,6 +14,7 @@
 #include "kiln/base/error.h"
 #include "kiln/context.h"
 #include "kiln/conv.h"
+#include "kiln/cuda_graph.h"
 #include "kiln/device/stream.h"
 #include "kiln/memory.h"
 #include "kiln/reference/fill.h"
@@ -190,6 +191,48 @@ TEST_F(GraphTest, SeveralLayersMakeOneGraph) {
   EXPECT_TRUE(is_right(conv, a));
   b.host[0] = download(a.device[a.y].pointer, a.host[a.y].size());
   EXPECT_TRUE(is_right(pool, b));
+}
+
+TEST_F(GraphTest, CallsBecomeAGraphWithoutTheDriversHelp) {
+  Context context(options());
+  const Request conv = Request::parse("conv_forward x=f32:2x3x6x6 w=f32:4x3x3x3 pad=1 epilogue=relu");
+  const Request pool = Request::parse("pool_forward x=f32:2x4x6x6 mode=max window=2 stride=2");
+  const Plan first = context.plan(conv), second = context.plan(pool);
+  Operands a = make(conv, 1), b = make(pool, 1);
+  b.device[0] = a.device[a.y];
+  void* workspace = workspace_of(first);
+  CudaGraph graph(context, [&](Stream captured) {
+    EXPECT_TRUE(is_captured(context, captured));
+    first.run(captured, a.device, workspace);
+    second.run(captured, b.device);
+  });
+  EXPECT_FALSE(is_captured(context, stream()));
+  EXPECT_FALSE(is_right(conv, a)) << "nothing runs yet";
+  for (const Stream on : {stream(), Stream{nullptr}}) {
+    refill(conv, a, on == nullptr ? 2 : 3);
+    graph.launch(on);
+    device_->synchronize();
+    EXPECT_TRUE(is_right(conv, a));
+    b.host[0] = download(a.device[a.y].pointer, a.host[a.y].size());
+    EXPECT_TRUE(is_right(pool, b));
+  }
+  const CudaGraph moved = std::move(graph);
+  moved.launch(stream());
+  EXPECT_THAT(
+      refusal_of([&] { graph.launch(stream()); }, ErrorCode::invalid_argument),  // NOLINT(bugprone-use-after-move)
+      testing::HasSubstr("was moved from"));
+}
+
+TEST_F(GraphTest, WhatACaptureThrowsLeavesNothingBehind) {
+  Context context(options());
+  const Plan plan = context.plan(Request::parse("softmax_forward x=f32:4x37"));
+  const auto attempt = [&] { const CudaGraph graph(context, [&](Stream captured) { plan.run(captured, {}); }); };
+  EXPECT_THAT(refusal_of(attempt, ErrorCode::invalid_argument), testing::HasSubstr("0 operands were given"));
+  Operands operands = make(plan.request(), 1);
+  const CudaGraph graph(context, [&](Stream captured) { plan.run(captured, operands.device); });
+  graph.launch(stream());
+  device_->synchronize();
+  EXPECT_TRUE(is_right(plan.request(), operands));
 }
 
 // Calls by tensor too, once their plan is there and if it needs no workspace: a look-up and no allocation.

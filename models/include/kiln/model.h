@@ -40,6 +40,8 @@ struct ModelOptions {
   bool fuse = true;
   /// Of what lies in between and of filters; inputs and outputs are in logical order. It has no say over results.
   ModelLayout layout = ModelLayout::automatic;
+  /// Runs whose tensors lie where they lay before are launched as one CUDA graph, not kernel by kernel (ModelGraphs).
+  bool use_graph = true;
 };
 
 /// An input or output of a model.
@@ -66,13 +68,25 @@ struct ModelMemory {
   int64_t unshared = 0;     ///< What the arena would be if nothing shared memory.
 };
 
+/// The CUDA graphs of a Model. A run whose tensors lie where those of one of the last runs did (as many sets of
+/// addresses as ModelGraphs::most are known, for each batch) is captured once and launched as one graph from then on.
+/// Others launch their kernels one by one, as does what a caller captures into a graph of his own.
+struct ModelGraphs {
+  static constexpr size_t most = 4;  ///< For each batch. The one that was not used for longest is given up for another.
+  size_t kept = 0;                   ///< Of all batches.
+  /// Why no run is a graph: ModelOptions::use_graph, recorded calls, or what the driver said when it did not make one.
+  /// Empty: runs are.
+  std::string unused_because;
+};
+
 /// A model, compiled and loaded, with its weights on the device. Its Context must outlive it, where it is: it must not
 /// be moved. A Model that was moved from refuses every call with Error(invalid_argument), until another is assigned to
 /// it.
 ///
 /// Runs enqueue work on a stream and return. They share the memory of what is computed in between: the runs of one
-/// Model must be ordered, by one stream or otherwise, and calls of run() must not overlap. A run compiles and
-/// allocates nothing, so that it can be captured into a graph.
+/// Model must be ordered, by one stream or otherwise, and calls of run() must not overlap. A run compiles nothing, and
+/// allocates nothing but the graph that its second run with the same tensors becomes (ModelGraphs): it can be captured
+/// into a graph of the caller's, which then has its kernels.
 class Model {
  public:
   /// Reads the ONNX model in file `path`, makes the plans of all its calls with the best variants that the Context
@@ -100,6 +114,7 @@ class Model {
   const std::vector<ModelTensor>& outputs() const;
   const std::vector<ModelStep>& steps() const;
   const ModelMemory& memory() const;
+  const ModelGraphs& graphs() const;
 
   /// Enqueues one inference. `inputs` and `outputs`: every input and output of the model by its name, in any order,
   /// with the dtype and extents of inputs() and outputs(), in logical order without gaps, 16-byte aligned. Outputs

@@ -104,6 +104,24 @@ TEST_F(ModelInC, TakesAnotherBatch) {
   EXPECT_EQ(kiln_model_run(model_, nullptr, &input_, 1, &output_, 1), KILN_OK) << kiln_last_error();
 }
 
+// The second run with tensors in the same places becomes one.
+TEST_F(ModelInC, RunsAreGraphsUnlessTheCallerWantsNone) {
+  for (const bool wanted : {true, false}) {
+    options_.use_graph = wanted ? 1 : 0;
+    ASSERT_EQ(kiln_model_create(context_, path_.c_str(), &options_, &made_), KILN_OK) << kiln_last_error();
+    for (const size_t graphs : {0, 1, 1}) {
+      ASSERT_EQ(kiln_model_run(made_, nullptr, &input_, 1, &output_, 1), KILN_OK) << kiln_last_error();
+      ASSERT_EQ(kiln_model_get_info(made_, &info_), KILN_OK);
+      EXPECT_EQ(info_.graph_count, wanted ? graphs : 0);
+      EXPECT_THAT(info_.no_graph_because, HasSubstr(wanted ? "" : "loaded without"));
+      EXPECT_EQ(std::string(info_.no_graph_because).empty(), wanted);
+      const std::vector<float> y = download(y_.data);
+      EXPECT_NEAR(static_cast<double>(y[0]) + y[1] + y[2] + y[3], 1, 1e-6);
+    }
+    kiln_model_destroy(std::exchange(made_, nullptr));
+  }
+}
+
 TEST_F(ModelInC, WithoutABatchItIsTheModelsOwn) {
   options_ = kiln_model_options_default();
   for (const kiln_model_options* options :
@@ -172,6 +190,7 @@ TEST_F(ModelInC, RefusesWhatIsWrongWithAnArgumentAndRunsNothing) {
     of_options("kiln_model_create: dtype is ", [=](auto& o) { o.dtype = dtype; });
   }
   of_options("kiln_model_create: fuse is 2, expected 0 or 1", [](auto& o) { o.fuse = 2; });
+  of_options("kiln_model_create: use_graph is 2, expected 0 or 1", [](auto& o) { o.use_graph = 2; });
   for (const kiln_model_layout layout : {-1, 3}) {
     of_options("kiln_model_create: layout is ", [=](auto& o) { o.layout = layout; });
   }

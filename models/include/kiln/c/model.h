@@ -30,7 +30,8 @@ typedef struct kiln_model_options {
    * Default 1. */
   int32_t fuse;
   kiln_model_layout layout; /* Default KILN_LAYOUT_AUTO. */
-  int32_t reserved;
+  /* Runs whose tensors lie where they lay before are launched as one CUDA graph, not kernel by kernel. Default 1. */
+  int32_t use_graph;
 } kiln_model_options;
 
 /* Storage as the model has it; double is stored as KILN_F32. */
@@ -42,6 +43,7 @@ static inline kiln_model_options kiln_model_options_default(void) {
   options.size = (uint32_t)sizeof options;
   options.dtype = KILN_DTYPE_OF_MODEL;
   options.fuse = 1;
+  options.use_graph = 1;
   return options;
 }
 
@@ -62,6 +64,11 @@ typedef struct kiln_model_info {
    * between, workspaces too; the most of it that one step needs; what it would be if nothing shared memory. */
   int64_t weight_bytes, arena_bytes, least_arena_bytes, unshared_bytes;
   int64_t batch; /* That runs take, and that everything here is of; weights are those of all batches so far. */
+  /* CUDA graphs of runs that are kept, of all batches: for each, up to four that differ in where their tensors are. */
+  size_t graph_count;
+  /* Why no run is a graph: use_graph, recorded calls, or what the driver said when it did not make one; "" where runs
+   * are. It lives as long as the model. */
+  const char* no_graph_because;
 } kiln_model_info;
 
 static inline kiln_model_info kiln_model_info_default(void) {
@@ -129,8 +136,10 @@ KILN_API kiln_status kiln_model_requests(const kiln_model* model, char** request
 /* Enqueues one inference and returns: every input and output by its name, in any order, with the dtype and extents of
  * kiln_model_get_input() and kiln_model_get_output(), in logical order without gaps, 16-byte aligned. Outputs must
  * share no memory with other tensors. Runs of one model share memory: they must be ordered, by one stream or otherwise,
- * and not be called by two threads at once. A run compiles and allocates nothing, so that it can be captured into a
- * graph. KILN_INVALID_ARGUMENT, nothing enqueued: a tensor is missing, given twice, unknown, different, or overlaps. */
+ * and not be called by two threads at once. A run compiles nothing, and allocates nothing but the graph that its second
+ * run with tensors in the same places becomes: it can be captured into a graph of the caller's, which then has its
+ * kernels. KILN_INVALID_ARGUMENT, nothing enqueued: a tensor is missing, given twice, unknown, different, or overlaps.
+ */
 KILN_API kiln_status kiln_model_run(kiln_model* model, kiln_stream stream, const kiln_named_tensor* inputs,
                                     size_t input_count, const kiln_named_tensor* outputs, size_t output_count);
 

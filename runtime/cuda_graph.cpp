@@ -1,0 +1,31 @@
+#include "kiln/cuda_graph.h"
+
+#include "context_impl.h"
+#include "kiln/base/error.h"
+#include "kiln/device/graph.h"
+#include "kiln/device/stream.h"
+
+namespace kiln {
+
+struct CudaGraph::Impl {
+  device::Graph graph;
+};
+
+CudaGraph::CudaGraph(Context& context, const std::function<void(Stream)>& enqueue)
+    : impl_(new Impl{device::Graph(context.impl().device(), enqueue)}) {}
+CudaGraph::~CudaGraph() = default;
+CudaGraph::CudaGraph(CudaGraph&&) noexcept = default;
+CudaGraph& CudaGraph::operator=(CudaGraph&&) noexcept = default;
+
+void CudaGraph::launch(Stream stream) const {
+  if (!impl_) {
+    throw Error(ErrorCode::invalid_argument, "this CudaGraph was moved from", "use the one that it was moved to");
+  }
+  impl_->graph.launch(static_cast<cuda_abi::CUstream>(stream));
+}
+
+bool is_captured(Context& context, Stream stream) {
+  return device::is_capturing(*context.impl().device(), static_cast<cuda_abi::CUstream>(stream));
+}
+
+}  // namespace kiln
