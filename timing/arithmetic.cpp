@@ -111,13 +111,11 @@ void Interpreter::Machine::arithmetic(Warp& warp, const Decoded& decoded, const 
 
 // The results of an instruction that is not executed have no value.
 void Interpreter::Machine::forget(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active) {
-  Lanes nothing;
-  nothing.unknown = all_lanes;
   if (decoded.destination >= 0) {
     const std::string& name = instruction.opcode;
     uint32_t count = name.starts_with('D') || decoded.wide || decoded.bytes == 8 ? 2 : 1;
     if (name.ends_with("MMA") || decoded.bytes == 16) count = 4;
-    for (uint32_t i = 0; i < count; ++i) put(warp, instruction.operands[decoded.destination], nothing, active, i);
+    for (uint32_t i = 0; i < count; ++i) forget_register(warp, instruction.operands[decoded.destination], active, i);
   }
   for (const uint8_t i : decoded.out_predicates) put_predicate(warp, instruction.operands[i], {0, all_lanes}, active);
 }
@@ -127,10 +125,9 @@ void Interpreter::Machine::add_pairs(Warp& warp, const Decoded& decoded, const I
                                      uint32_t active) {
   Lanes low[2], high[2];
   for (size_t i = 0; i < 2; ++i) {
-    Operand operand = source(instruction, decoded, i);
+    const Operand& operand = source(instruction, decoded, i);
     high[i] = fetch_high(warp, operand);
-    operand.negated = false;
-    low[i] = fetch(warp, operand);
+    low[i] = fetch_plain(warp, operand);
   }
   const auto term = [&](size_t i, uint32_t lane) {
     const uint64_t value = pair(low[i], high[i], lane);
@@ -153,11 +150,12 @@ void Interpreter::Machine::add(Warp& warp, const Decoded& decoded, const Instruc
   uint64_t ones = 0;  // a negated operand is its complement and one
   uint32_t unknown = 0;
   for (size_t i = 0; i < 3 && i < decoded.sources.size(); ++i) {
-    Operand operand = source(instruction, decoded, i);
+    const Operand& operand = source(instruction, decoded, i);
     if (operand.negated) ++ones;
-    operand.inverted = operand.inverted || operand.negated;
-    operand.negated = false;
-    terms[i] = fetch(warp, operand);
+    terms[i] = fetch_plain(warp, operand);
+    if (operand.negated || operand.inverted) {
+      for (uint32_t& v : terms[i].v) v = ~v;
+    }
     unknown |= terms[i].unknown;
   }
   Bits carries[2];
@@ -289,7 +287,6 @@ void Interpreter::Machine::predicate_logic(Warp& warp, const Decoded& decoded, c
 void Interpreter::Machine::funnel(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active) {
   const Lanes a = fetch(warp, source(instruction, decoded, 0)), shift = fetch(warp, source(instruction, decoded, 1)),
               c = fetch(warp, source(instruction, decoded, 2));
-  const bool is_signed = instruction.has("S32") || instruction.has("S64");
   const uint32_t most = decoded.wide_type ? 64 : 32;
   const Lanes result = each(a.unknown | shift.unknown | c.unknown, [&](uint32_t lane) -> uint32_t {
     const uint32_t by = decoded.wraps ? shift.v[lane] & (most - 1) : std::min(shift.v[lane], most);
@@ -299,10 +296,10 @@ void Interpreter::Machine::funnel(Warp& warp, const Decoded& decoded, const Inst
       return by >= 32 ? 0 : a.v[lane] << by;
     }
     if (decoded.high) {
-      if (is_signed) return static_cast<uint32_t>(static_cast<int32_t>(c.v[lane]) >> std::min(by, 31U));
+      if (decoded.is_signed) return static_cast<uint32_t>(static_cast<int32_t>(c.v[lane]) >> std::min(by, 31U));
       return by >= 32 ? 0 : c.v[lane] >> by;
     }
-    if (is_signed) return static_cast<uint32_t>(static_cast<int64_t>(whole) >> std::min(by, 63U));
+    if (decoded.is_signed) return static_cast<uint32_t>(static_cast<int64_t>(whole) >> std::min(by, 63U));
     return by >= 64 ? 0 : static_cast<uint32_t>(whole >> by);
   });
   put(warp, instruction.operands[decoded.destination], result, active);
@@ -456,30 +453,52 @@ void Interpreter::Machine::simple(Warp& warp, const Decoded& decoded, const Inst
 
 namespace {
 
-uint32_t special_function(const Instruction& instruction, float x) {
-  if (instruction.has("RCP")) return std::bit_cast<uint32_t>(1.0F / x);
-  if (instruction.has("RSQ")) return std::bit_cast<uint32_t>(1.0F / std::sqrt(x));
-  if (instruction.has("SQRT")) return std::bit_cast<uint32_t>(std::sqrt(x));
-  if (instruction.has("EX2")) return std::bit_cast<uint32_t>(std::exp2(x));
-  if (instruction.has("LG2")) return std::bit_cast<uint32_t>(std::log2(x));
-  if (instruction.has("SIN")) return std::bit_cast<uint32_t>(std::sin(x));
-  return std::bit_cast<uint32_t>(std::cos(x));
+uint32_t special_function(Function function, float x) {
+  switch (function) {
+    case Function::rcp:
+      return std::bit_cast<uint32_t>(1.0F / x);
+    case Function::rsq:
+      return std::bit_cast<uint32_t>(1.0F / std::sqrt(x));
+    case Function::sqrt:
+      return std::bit_cast<uint32_t>(std::sqrt(x));
+    case Function::ex2:
+      return std::bit_cast<uint32_t>(std::exp2(x));
+    case Function::lg2:
+      return std::bit_cast<uint32_t>(std::log2(x));
+    case Function::sin:
+      return std::bit_cast<uint32_t>(std::sin(x));
+    default:
+      return std::bit_cast<uint32_t>(std::cos(x));
+  }
 }
 
-uint32_t from_integer_bits(const Instruction& instruction, bool is_unsigned, uint32_t bits) {
-  const double value = is_unsigned ? static_cast<double>(bits) : static_cast<double>(static_cast<int32_t>(bits));
+uint32_t from_integer_bits(const Decoded& decoded, uint32_t bits) {
+  const double value =
+      decoded.is_unsigned ? static_cast<double>(bits) : static_cast<double>(static_cast<int32_t>(bits));
   auto rounded = static_cast<float>(value);
-  if (instruction.has("RP") && static_cast<double>(rounded) < value) rounded = std::nextafter(rounded, INFINITY);
+  if (decoded.rounding == Rounding::up && static_cast<double>(rounded) < value) {
+    rounded = std::nextafter(rounded, INFINITY);
+  }
   return std::bit_cast<uint32_t>(rounded);
 }
 
-uint32_t to_integer(const Instruction& instruction, float x) {
+double rounded(Rounding rounding, float x) {
+  switch (rounding) {
+    case Rounding::truncated:
+      return std::trunc(x);
+    case Rounding::down:
+      return std::floor(x);
+    case Rounding::up:
+      return std::ceil(x);
+    default:
+      return std::nearbyint(x);
+  }
+}
+
+uint32_t to_integer(const Decoded& decoded, float x) {
   if (std::isnan(x)) return 0;
-  double whole = std::nearbyint(x);
-  if (instruction.has("TRUNC")) whole = std::trunc(x);
-  if (instruction.has("FLOOR")) whole = std::floor(x);
-  if (instruction.has("CEIL")) whole = std::ceil(x);
-  if (instruction.has("U32")) return static_cast<uint32_t>(std::clamp(whole, 0.0, 4294967295.0));
+  const double whole = rounded(decoded.rounding, x);
+  if (decoded.is_unsigned) return static_cast<uint32_t>(std::clamp(whole, 0.0, 4294967295.0));
   return static_cast<uint32_t>(static_cast<int32_t>(std::clamp(whole, -2147483648.0, 2147483647.0)));
 }
 
@@ -493,7 +512,7 @@ void Interpreter::Machine::convert_pairs(Warp& warp, const Decoded& decoded, con
   Lanes upper;
   if (decoded.op == Op::i2f) {
     upper = fetch_high(warp, from);
-    const bool up = instruction.has("RP");
+    const bool up = decoded.rounding == Rounding::up;
     const Lanes result = each(low.unknown | upper.unknown, [&](uint32_t lane) {
       const uint64_t value = pair(low, upper, lane);
       const bool negative = !decoded.is_unsigned && static_cast<int64_t>(value) < 0;
@@ -521,6 +540,10 @@ void Interpreter::Machine::convert_pairs(Warp& warp, const Decoded& decoded, con
 
 void Interpreter::Machine::floating(Warp& warp, const Decoded& decoded, const Instruction& instruction,
                                     uint32_t active) {
+  const bool nothing_known = std::any_of(decoded.registers.begin(), decoded.registers.end(), [&](uint16_t index) {
+    return (~warp.registers[index].unknown & active) == 0;
+  });
+  if (nothing_known && !decoded.wide_type) return forget(warp, decoded, instruction, active);
   const bool from_integer = decoded.op == Op::i2f;
   Lanes in[3];
   uint32_t unknown = 0;
@@ -532,10 +555,7 @@ void Interpreter::Machine::floating(Warp& warp, const Decoded& decoded, const In
   if (decoded.wide_type && (decoded.op == Op::i2f || decoded.op == Op::f2i)) {
     return convert_pairs(warp, decoded, instruction, active);
   }
-  const bool other_width = instruction.has("F16") || instruction.has("F64") || instruction.has("64H") ||
-                           instruction.has("U16") || instruction.has("U8") || instruction.has("S16") ||
-                           instruction.has("S8");
-  if (other_width && (decoded.op == Op::i2f || decoded.op == Op::f2i || decoded.op == Op::mufu)) {
+  if (decoded.other_width && (decoded.op == Op::i2f || decoded.op == Op::f2i || decoded.op == Op::mufu)) {
     return forget(warp, decoded, instruction, active);
   }
   const Lanes result = each(unknown | ~active, [&](uint32_t lane) -> uint32_t {
@@ -548,11 +568,11 @@ void Interpreter::Machine::floating(Warp& warp, const Decoded& decoded, const In
       case Op::ffma:
         return std::bit_cast<uint32_t>(std::fma(a, b, c));
       case Op::i2f:
-        return from_integer_bits(instruction, decoded.is_unsigned, in[0].v[lane]);
+        return from_integer_bits(decoded, in[0].v[lane]);
       case Op::f2i:
-        return to_integer(instruction, a);
+        return to_integer(decoded, a);
       default:
-        return special_function(instruction, a);
+        return special_function(decoded.function, a);
     }
   });
   put(warp, instruction.operands[decoded.destination], result, active);

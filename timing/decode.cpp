@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -43,6 +44,27 @@ Compare comparison(const Instruction& instruction) {
     if (instruction.has(name)) return value;
   }
   return Compare::t;
+}
+
+Function function_of(const Instruction& instruction) {
+  constexpr std::pair<const char*, Function> known[] = {{"RCP", Function::rcp},   {"RSQ", Function::rsq},
+                                                        {"SQRT", Function::sqrt}, {"EX2", Function::ex2},
+                                                        {"LG2", Function::lg2},   {"SIN", Function::sin}};
+  for (const auto& [name, value] : known) {
+    if (instruction.has(name)) return value;
+  }
+  return Function::cos;
+}
+
+Rounding rounding_of(const Instruction& instruction) {
+  if (instruction.has("CEIL") || instruction.has("RP")) return Rounding::up;
+  if (instruction.has("FLOOR")) return Rounding::down;
+  return instruction.has("TRUNC") ? Rounding::truncated : Rounding::nearest;
+}
+
+bool has_other_width(const Instruction& instruction) {
+  constexpr const char* names[] = {"F16", "F64", "64H", "U16", "U8", "S16", "S8"};
+  return std::any_of(std::begin(names), std::end(names), [&](const char* name) { return instruction.has(name); });
 }
 
 uint8_t lane_bytes(const Instruction& instruction) {
@@ -112,6 +134,10 @@ Decoded decode(const Instruction& instruction) {
   decoded.wraps = instruction.has("W");
   decoded.wide_type = instruction.has("U64") || instruction.has("S64") || instruction.has("64");
   decoded.sign_high = instruction.has("SX32");
+  decoded.is_signed = instruction.has("S32") || instruction.has("S64");
+  decoded.other_width = has_other_width(instruction);
+  decoded.function = function_of(instruction);
+  decoded.rounding = rounding_of(instruction);
   decoded.sign_extends = instruction.has("S8") || instruction.has("S16");
   decoded.compare = comparison(instruction);
   if (instruction.has("OR")) decoded.combine = Combine::disjunction;
@@ -119,6 +145,11 @@ Decoded decode(const Instruction& instruction) {
   decoded.space = space_of(opcode);
   decoded.bytes = lane_bytes(instruction);
   assign_roles(instruction, decoded);
+  for (const uint8_t i : decoded.sources) {
+    const Operand& operand = instruction.operands[i];
+    if (operand.kind == Operand::Kind::reg && operand.index != zero_register)
+      decoded.registers.push_back(operand.index);
+  }
   if (decoded.op == Op::vote && decoded.out_predicates.size() > 1) {  // the last predicate is what is voted on
     decoded.predicates.push_back(decoded.out_predicates.back());
     decoded.out_predicates.pop_back();

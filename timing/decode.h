@@ -63,6 +63,8 @@ enum class Op : uint8_t {
 
 enum class Compare : uint8_t { f, lt, eq, le, gt, ne, ge, t };
 enum class Combine : uint8_t { conjunction, disjunction, exclusive };
+enum class Function : uint8_t { rcp, rsq, sqrt, ex2, lg2, sin, cos };
+enum class Rounding : uint8_t { nearest, truncated, down, up };
 enum class MemorySpace : uint8_t { global, shared, local };
 
 struct Decoded {
@@ -79,11 +81,16 @@ struct Decoded {
   bool sign_extends = false;
   Compare compare = Compare::t;
   Combine combine = Combine::conjunction;
+  bool is_signed = false;    // .S32, .S64
+  bool other_width = false;  // of MUFU, I2F and F2I: not between 32-bit values
+  Function function = Function::cos;
+  Rounding rounding = Rounding::nearest;  // of conversions
   MemorySpace space = MemorySpace::global;
   uint8_t bytes = 4;  // of a lane's access
   // Operands by their role, as indexes; the destinations stand first in the text.
   int8_t destination = -1;
   std::vector<uint8_t> sources;     // registers, constants, immediates
+  std::vector<uint16_t> registers;  // those among them that are whole registers of lanes
   std::vector<uint8_t> predicates;  // predicates that are read
   std::vector<uint8_t> out_predicates;
   int8_t memory = -1;         // the address; of LDGSTS, the one in shared memory

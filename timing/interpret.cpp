@@ -189,11 +189,7 @@ void Interpreter::Machine::run_warp(Warp& warp) {
 
 uint32_t Interpreter::Machine::guard_of(const Warp& warp, const Instruction& instruction, uint32_t mask) {
   if (instruction.guard == true_predicate) return instruction.guard_inverted ? 0 : mask;
-  Operand guard;
-  guard.kind = instruction.guard_uniform ? Operand::Kind::uniform_predicate : Operand::Kind::predicate;
-  guard.index = instruction.guard;
-  guard.inverted = instruction.guard_inverted;
-  const Bits bits = fetch_predicate(warp, guard);
+  const Bits bits = fetch_predicate(warp, instruction.guard_uniform, instruction.guard, instruction.guard_inverted);
   if ((bits.unknown & mask) != 0) {
     const bool matters = instruction.opcode == "BRA" || instruction.opcode == "EXIT" || instruction.opcode == "BAR";
     if (matters)

@@ -84,9 +84,12 @@ class Interpreter::Machine {
   // operands.cpp
   Lanes fetch(const Warp& warp, const Operand& operand, bool as_float = false) const;
   Lanes fetch_high(const Warp& warp, const Operand& operand) const;  // the upper register of a pair
+  Lanes fetch_plain(const Warp& warp, const Operand& operand, uint32_t next = 0) const;
   Bits fetch_predicate(const Warp& warp, const Operand& operand) const;
+  Bits fetch_predicate(const Warp& warp, bool uniform, uint16_t index, bool inverted) const;
   uint32_t constant(uint8_t bank, int64_t offset, bool& known) const;
   void put(Warp& warp, const Operand& operand, const Lanes& lanes, uint32_t active, uint32_t next = 0) const;
+  void forget_register(Warp& warp, const Operand& operand, uint32_t active, uint32_t next) const;
   void put_predicate(Warp& warp, const Operand& operand, Bits bits, uint32_t active) const;
 
   // arithmetic.cpp

@@ -6,8 +6,21 @@
 namespace kiln::timing {
 namespace {
 
+// True if no bank is asked for two different words.
+bool without_conflict(const std::array<uint64_t, 32>& addresses, uint32_t lanes) {
+  std::array<uint64_t, 32> words;
+  words.fill(~uint64_t{0});
+  for (uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
+    const uint64_t word = addresses[static_cast<size_t>(std::countr_zero(rest))] / 4;
+    if (words[word % 32] != word && words[word % 32] != ~uint64_t{0}) return false;
+    words[word % 32] = word;
+  }
+  return true;
+}
+
 // Passes over the 32 banks that the words of a group of lanes need: as many as one bank has different words of.
 uint32_t bank_passes(const std::array<uint64_t, 32>& addresses, uint32_t lanes, uint32_t bytes) {
+  if (bytes <= 4 && lanes != 0 && without_conflict(addresses, lanes)) return 1;
   std::array<uint64_t, 128> words;
   uint32_t count = 0;
   for (uint32_t lane = 0; lane < 32; ++lane) {
@@ -187,9 +200,7 @@ void Interpreter::Machine::store(Warp& warp, const Decoded& decoded, const Instr
   if (decoded.space == MemorySpace::global) return;  // what a kernel writes there is data
   const Operand& value = source(instruction, decoded, 0);
   for (uint32_t part = 0; part < std::max(1U, decoded.bytes / 4U); ++part) {
-    Operand piece = value;
-    if (piece.index != zero_register) piece.index = static_cast<uint16_t>(piece.index + part);
-    const Lanes lanes = fetch(warp, piece);
+    const Lanes lanes = fetch_plain(warp, value, part);
     for (uint32_t lane = 0; lane < 32; ++lane) {
       if ((active >> lane & 1) == 0 || (where.unknown >> lane & 1) != 0) continue;
       const uint64_t word = (where.v[lane] + uint64_t{4} * part) / 4;

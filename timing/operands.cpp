@@ -24,30 +24,29 @@ Lanes spread(uint32_t value, bool known = true) {
 
 }  // namespace
 
-Lanes Interpreter::Machine::fetch(const Warp& warp, const Operand& operand, bool as_float) const {
-  Lanes lanes;
+// The register, or the one `next` behind it, without what stands before its name.
+Lanes Interpreter::Machine::fetch_plain(const Warp& warp, const Operand& operand, uint32_t next) const {
+  const uint32_t index = operand.index == zero_register ? operand.index : operand.index + next;
   switch (operand.kind) {
     case Operand::Kind::reg:
-      lanes = warp.registers[operand.index];
-      break;
-    case Operand::Kind::uniform: {
-      const Lanes& source = warp.uniform[operand.index];
-      lanes = spread(source.v[0], (source.unknown & 1) == 0);
-      break;
-    }
+      return warp.registers[index];
+    case Operand::Kind::uniform:
+      return spread(warp.uniform[index].v[0], (warp.uniform[index].unknown & 1) == 0);
     case Operand::Kind::immediate:
-      lanes = spread(static_cast<uint32_t>(operand.value));
-      break;
+      if (next != 0) return spread(operand.value < 0 ? all_lanes : 0);
+      return spread(static_cast<uint32_t>(operand.value));
     case Operand::Kind::constant: {
       bool known = operand.base == zero_register && !operand.uniform_index;
-      uint32_t word = 0;
-      if (known) word = constant(operand.bank, operand.value, known);
-      lanes = spread(word, known);
-      break;
+      const uint32_t word = known ? constant(operand.bank, operand.value + int64_t{4} * next, known) : 0;
+      return spread(word, known);
     }
     default:
-      lanes.unknown = all_lanes;
+      return spread(0, false);
   }
+}
+
+Lanes Interpreter::Machine::fetch(const Warp& warp, const Operand& operand, bool as_float) const {
+  Lanes lanes = fetch_plain(warp, operand);
   if (operand.absolute) {
     for (uint32_t& v : lanes.v) v = as_float ? v & 0x7fffffff : static_cast<int32_t>(v) < 0 ? 0 - v : v;
   }
@@ -61,23 +60,20 @@ Lanes Interpreter::Machine::fetch(const Warp& warp, const Operand& operand, bool
 }
 
 Lanes Interpreter::Machine::fetch_high(const Warp& warp, const Operand& operand) const {
-  Operand upper = operand;
-  upper.negated = upper.inverted = upper.absolute = false;
-  const bool is_register = operand.kind == Operand::Kind::reg || operand.kind == Operand::Kind::uniform;
-  if (is_register && operand.index != zero_register) ++upper.index;
-  if (operand.kind == Operand::Kind::constant) upper.value += 4;
-  if (operand.kind == Operand::Kind::immediate) upper.value = operand.value < 0 ? -1 : 0;
-  return fetch(warp, upper);
+  return fetch_plain(warp, operand, 1);
 }
 
 Bits Interpreter::Machine::fetch_predicate(const Warp& warp, const Operand& operand) const {
-  Bits bits = operand.kind == Operand::Kind::uniform_predicate ? warp.uniform_predicates[operand.index]
-                                                               : warp.predicates[operand.index];
-  if (operand.kind == Operand::Kind::uniform_predicate) {
+  return fetch_predicate(warp, operand.kind == Operand::Kind::uniform_predicate, operand.index, operand.inverted);
+}
+
+Bits Interpreter::Machine::fetch_predicate(const Warp& warp, bool uniform, uint16_t index, bool inverted) const {
+  Bits bits = uniform ? warp.uniform_predicates[index] : warp.predicates[index];
+  if (uniform) {
     bits.value = (bits.value & 1) != 0 ? all_lanes : 0;
     bits.unknown = (bits.unknown & 1) != 0 ? all_lanes : 0;
   }
-  if (operand.inverted) bits.value = ~bits.value;
+  if (inverted) bits.value = ~bits.value;
   return bits;
 }
 
@@ -97,6 +93,12 @@ void Interpreter::Machine::put(Warp& warp, const Operand& operand, const Lanes& 
     }
   }
   target.unknown = (target.unknown & ~active) | (lanes.unknown & active);
+}
+
+void Interpreter::Machine::forget_register(Warp& warp, const Operand& operand, uint32_t active, uint32_t next) const {
+  if (operand.index == zero_register || operand.index + next >= zero_register) return;
+  const bool uniform = operand.kind == Operand::Kind::uniform;
+  (uniform ? warp.uniform : warp.registers)[operand.index + next].unknown |= uniform ? 1 : active;
 }
 
 void Interpreter::Machine::put_predicate(Warp& warp, const Operand& operand, Bits bits, uint32_t active) const {

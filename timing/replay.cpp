@@ -44,7 +44,7 @@ struct WarpState {
 };
 
 struct Place {
-  BlockPath path;
+  std::shared_ptr<const BlockPath> path;
   uint32_t live = 0;  // warps
   std::array<uint32_t, 16> arrived{};
   std::vector<std::pair<uint32_t, uint32_t>> waiting;  // warp, barrier
@@ -73,7 +73,7 @@ class Sm {
     if (begun_ == setup_.blocks) return;
     Place& place = places_[p];
     place.path = setup_.path(begun_++);
-    place.live = static_cast<uint32_t>(place.path.warps.size());
+    place.live = static_cast<uint32_t>(place.path->warps.size());
     place.arrived.fill(0);
     place.waiting.clear();
     if (warps_.empty()) warps_.resize(size_t{place.live} * setup_.resident_blocks);
@@ -82,7 +82,7 @@ class Sm {
       const uint32_t id = p * place.live + w;
       WarpState& warp = warps_[id];
       warp = WarpState{};
-      warp.path = &place.path.warps[w];
+      warp.path = &place.path->warps[w];
       warp.at = warp.path->steps.data();
       warp.end = warp.at + warp.path->steps.size();
       warp.place = p;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <unordered_map>
@@ -47,18 +49,19 @@ void add_sectors(const BlockPath& block, Sectors& sectors) {
 }
 
 // Of the sectors that a block in the middle touches, those that its neighbours before it have not brought to L2.
-double first_touched(Interpreter& interpreter, const Launch& launch, const Cut& cut) {
+template <class PathOf>
+double first_touched(const Launch& launch, const PathOf& path_of) {
   const uint32_t x = launch.grid[0] / 2, y = launch.grid[1] / 2, z = launch.grid[2] / 2;
   const auto index = [&](int64_t bx, int64_t by) {
     return (z * uint64_t{launch.grid[1]} + static_cast<uint64_t>(by)) * launch.grid[0] + static_cast<uint64_t>(bx);
   };
   Sectors own, before;
-  add_sectors(interpreter.run(index(x, y), cut), own);
+  add_sectors(*path_of(index(x, y)), own);
   const std::pair<int, int> neighbours[] = {{-1, 0}, {0, -1}, {-1, -1}, {1, -1}};
   for (const auto& [dx, dy] : neighbours) {
     const int64_t bx = int64_t{x} + dx, by = int64_t{y} + dy;
     if (bx < 0 || by < 0 || bx >= launch.grid[0]) continue;
-    add_sectors(interpreter.run(index(bx, by), cut), before);
+    add_sectors(*path_of(index(bx, by)), before);
   }
   uint64_t all = 0, first = 0;
   for (const auto& [line, sectors] : own) {
@@ -134,7 +137,7 @@ class Model {
  private:
   // Two replays, of one resident set and of several, give the time of a block in the steady state.
   double of_whole_blocks(uint32_t resident, double share, const ModelOptions& options) {
-    time_.dram_share = first_touched(interpreter_, launch_, {});
+    time_.dram_share = dram_share({});
     const auto whole = static_cast<uint32_t>(std::ceil(share));
     const uint64_t sets = options.instructions / static_cast<uint64_t>(work_of_block(middle(), {})) / resident;
     const auto wanted = static_cast<uint32_t>(std::max<uint64_t>(3, sets) * resident);
@@ -160,7 +163,7 @@ class Model {
     const auto turns = static_cast<uint64_t>(static_cast<double>(budget) / loop->steps_of_turn());
     const Cut late{loop->branch, std::clamp(turns, fewest_turns, loop->turns)}, early{loop->branch, late.turns / 2};
     const uint64_t early_steps = steps_of_warp(early), late_steps = steps_of_warp(late);
-    time_.dram_share = first_touched(interpreter_, launch_, late);
+    time_.dram_share = dram_share(late);
     time_.path_share = static_cast<double>(late_steps) / static_cast<double>(profile->steps);
     const double left =
         static_cast<double>(profile->steps - late_steps) / static_cast<double>(late_steps - early_steps);
@@ -184,7 +187,22 @@ class Model {
     }
   }
 
-  uint64_t steps_of_warp(const Cut& cut) { return interpreter_.run(middle(), cut).warps[0].steps.size(); }
+  // Those of blocks that are asked for again are kept, but for the memory of a few million instructions.
+  std::shared_ptr<const BlockPath> path_of(uint64_t index, const Cut& cut) {
+    const auto key = std::make_pair(index, cut.turns);
+    const auto found = kept_.find(key);
+    if (found != kept_.end()) return found->second;
+    const auto path = std::make_shared<const BlockPath>(interpreter_.run(index, cut));
+    for (const WarpPath& warp : path->warps) kept_steps_ += warp.steps.size();
+    if (kept_steps_ <= most_kept_steps) kept_.emplace(key, path);
+    return path;
+  }
+
+  double dram_share(const Cut& cut) {
+    return first_touched(launch_, [&](uint64_t index) { return path_of(index, cut); });
+  }
+
+  uint64_t steps_of_warp(const Cut& cut) { return path_of(middle(), cut)->warps[0].steps.size(); }
 
   uint64_t index_of(const Extents& at) const {
     return (at[2] * uint64_t{launch_.grid[1]} + at[1]) * launch_.grid[0] + at[0];
@@ -213,12 +231,12 @@ class Model {
 
   // Its instructions. Where paths are cut, all of its warps go as far behind the cut as the first.
   double work_of_block(uint64_t index, const Cut& cut) {
-    const BlockPath path = interpreter_.run(index, cut);
+    const auto path = path_of(index, cut);
     double steps = 0;
-    for (const WarpPath& warp : path.warps) steps += static_cast<double>(warp.steps.size());
+    for (const WarpPath& warp : path->warps) steps += static_cast<double>(warp.steps.size());
     if (cut.turns == 0) return steps;
     return steps * static_cast<double>(interpreter_.profile(index).steps) /
-           static_cast<double>(path.warps[0].steps.size());
+           static_cast<double>(path->warps[0].steps.size());
   }
 
   // One SM of the chip: its blocks are those whose number is its own modulo the SMs.
@@ -230,20 +248,20 @@ class Model {
     setup.dram_sectors = static_cast<uint32_t>(std::lround(time_.dram_share * 256));
     const uint64_t total = launch_.blocks();
     const uint64_t begin = total > uint64_t{blocks} * card_.sms * 2 ? middle() : 0;
-    setup.path = [&](uint32_t n) {
-      return interpreter_.run(std::min(total - 1, begin + uint64_t{n} * card_.sms), cut);
-    };
+    setup.path = [&](uint32_t n) { return path_of(std::min(total - 1, begin + uint64_t{n} * card_.sms), cut); };
     time_.replayed = replay(sass_, card_, setup);
     time_.replayed_blocks = blocks;
     return time_.replayed;
   }
 
-  static constexpr uint64_t fewest_turns = 16;
+  static constexpr uint64_t fewest_turns = 16, most_kept_steps = 4'000'000;
 
   const Sass& sass_;
   const Launch& launch_;
   const Card& card_;
   Interpreter interpreter_;
+  std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<const BlockPath>> kept_;  // by block and turns
+  uint64_t kept_steps_ = 0;
   uint32_t l1_bytes_ = 0;
   ModelledTime time_;
 };

@@ -32,7 +32,7 @@ ReplayResult run(const Sass& sass, const Card& card, uint32_t warps, uint32_t bl
   setup.blocks = blocks;
   setup.resident_blocks = resident;
   setup.l1_bytes = 131072;
-  setup.path = [&](uint32_t n) { return interpreter.run(n); };
+  setup.path = [&](uint32_t n) { return std::make_shared<const BlockPath>(interpreter.run(n)); };
   return replay(sass, card, setup);
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,7 @@ struct ReplaySetup {
   uint32_t l1_bytes = 0;        ///< What shared memory leaves of it.
   uint32_t dram_sectors = 256;  ///< Of 256 sectors that L1 lacks, those that L2 lacks too.
   /// The paths of the n-th block; called once for each, in order.
-  std::function<BlockPath(uint32_t n)> path;
+  std::function<std::shared_ptr<const BlockPath>(uint32_t n)> path;
 };
 
 /// Counts of one SM.
