@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kiln/device/arch.h"
+#include "kiln/device/image.h"
 #include "nvrtc_table.h"
 
 namespace kiln::device {
@@ -80,8 +81,8 @@ int first_driver_branch(int cuda_major) {
 
 }  // namespace
 
-const std::string& Compiled::image(const Driver& driver) const {
-  return driver.is_emulated() || cubin.empty() ? ptx : cubin;
+std::string Compiled::image(const Driver& driver) const {
+  return loadable_image(driver, ptx, cubin);
 }
 
 Nvrtc::Nvrtc(std::unique_ptr<const Table> table, std::string path) : table_(std::move(table)), path_(std::move(path)) {

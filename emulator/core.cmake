@@ -18,7 +18,7 @@ add_library(kiln_emulator_core STATIC
   units/unit_table.cpp)
 target_include_directories(kiln_emulator_core PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 kiln_computes(kiln_emulator_core)
-target_link_libraries(kiln_emulator_core PUBLIC Threads::Threads PRIVATE fmt::fmt-header-only)
+target_link_libraries(kiln_emulator_core PUBLIC Threads::Threads PRIVATE fmt::fmt)
 kiln_precompile(emulator kiln_emulator_core)
 
 # Loops vectorised as -O3 does it: what that adds besides takes half as long again to compile and runs no faster.

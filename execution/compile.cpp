@@ -9,6 +9,7 @@
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
 #include "kiln/device/arch.h"
+#include "kiln/device/image.h"
 #include "kiln/execution/user_code_error.h"
 #include "kiln/generator/code_text.h"
 #include "source_name.h"
@@ -147,8 +148,8 @@ std::string source_name(const Program& program, size_t source) {
   return name.empty() ? fmt::format("source_{}.cu", source) : name;
 }
 
-const std::string& KernelImage::loadable(const device::Driver& driver) const {
-  return driver.is_emulated() || cubin.empty() ? ptx : cubin;
+std::string KernelImage::loadable(const device::Driver& driver) const {
+  return device::loadable_image(driver, ptx, cubin);
 }
 
 device::KernelResources CompiledProgram::peak_resources() const {

@@ -85,6 +85,7 @@ class Cubin {
       const std::string name = name_of(section);
       if (name == ".nv.shared." + facts.name) facts.shared_bytes = static_cast<uint32_t>(section.sh_size);
       if (name == ".nv.constant2." + facts.name || name == ".nv.constant2") facts.constants = content(section);
+      if (name == ".nv.constant3") facts.variables = content(section);
       if (name == ".nv.info." + facts.name) {
         each_attribute(content(section), [&](uint8_t attribute, std::string_view value) {
           if (attribute != parameter_bank || value.size() < 8) return;

@@ -13,26 +13,26 @@ namespace {
 
 const std::map<std::string, Op, std::less<>>& names() {
   static const std::map<std::string, Op, std::less<>> table = {
-      {"MOV", Op::mov},          {"IADD3", Op::iadd3},    {"IADD", Op::iadd3},        {"VIADD", Op::iadd3},
-      {"IMAD", Op::imad},        {"LEA", Op::lea},        {"LOP3", Op::lop3},         {"SHF", Op::shf},
-      {"ISETP", Op::isetp},      {"PLOP3", Op::plop3},    {"IMNMX", Op::imnmx},       {"VIMNMX", Op::imnmx},
-      {"SEL", Op::sel},          {"FSEL", Op::sel},       {"PRMT", Op::prmt},         {"IABS", Op::iabs},
-      {"BMSK", Op::bmsk},        {"SGXT", Op::sgxt},      {"POPC", Op::popc},         {"FLO", Op::flo},
-      {"BREV", Op::brev},        {"S2R", Op::s2r},        {"S2UR", Op::s2r},          {"CS2R", Op::cs2r},
-      {"R2UR", Op::r2ur},        {"VOTE", Op::vote},      {"VOTEU", Op::vote},        {"SHFL", Op::shfl},
-      {"LDC", Op::ldc},          {"ULDC", Op::ldc},       {"LDCU", Op::ldc},          {"P2R", Op::p2r},
-      {"R2P", Op::r2p},          {"FADD", Op::fadd},      {"FMUL", Op::fmul},         {"FFMA", Op::ffma},
-      {"FMNMX", Op::fmnmx},      {"FSETP", Op::fsetp},    {"MUFU", Op::mufu},         {"I2F", Op::i2f},
-      {"I2FP", Op::i2f},         {"F2I", Op::f2i},        {"HFMA2", Op::hfma2},       {"LDG", Op::load},
-      {"LDS", Op::load},         {"LDL", Op::load},       {"LD", Op::load},           {"STG", Op::store},
-      {"STS", Op::store},        {"STL", Op::store},      {"ST", Op::store},          {"ATOM", Op::atomic},
-      {"ATOMG", Op::atomic},     {"ATOMS", Op::atomic},   {"RED", Op::atomic},        {"REDG", Op::atomic},
-      {"LDSM", Op::matrix_load}, {"LDGSTS", Op::copy},    {"BAR", Op::bar},           {"BRA", Op::bra},
-      {"BSSY", Op::bssy},        {"BSYNC", Op::bsync},    {"BREAK", Op::brk},         {"BMOV", Op::bmov},
-      {"EXIT", Op::exit},        {"CALL", Op::call},      {"RET", Op::ret},           {"NOP", Op::nothing},
-      {"WARPSYNC", Op::nothing}, {"DEPBAR", Op::nothing}, {"LDGDEPBAR", Op::nothing}, {"MEMBAR", Op::nothing},
-      {"ERRBAR", Op::nothing},   {"CCTL", Op::nothing},   {"CCTLL", Op::nothing},     {"YIELD", Op::nothing},
-      {"FENCE", Op::nothing}};
+      {"MOV", Op::mov},         {"IADD3", Op::iadd3},      {"IADD", Op::iadd3},     {"VIADD", Op::iadd3},
+      {"IMAD", Op::imad},       {"LEA", Op::lea},          {"LOP3", Op::lop3},      {"SHF", Op::shf},
+      {"ISETP", Op::isetp},     {"PLOP3", Op::plop3},      {"IMNMX", Op::imnmx},    {"VIMNMX", Op::imnmx},
+      {"VIADDMNMX", Op::imnmx}, {"SEL", Op::sel},          {"FSEL", Op::sel},       {"PRMT", Op::prmt},
+      {"IABS", Op::iabs},       {"BMSK", Op::bmsk},        {"SGXT", Op::sgxt},      {"POPC", Op::popc},
+      {"FLO", Op::flo},         {"BREV", Op::brev},        {"S2R", Op::s2r},        {"S2UR", Op::s2r},
+      {"CS2R", Op::cs2r},       {"R2UR", Op::r2ur},        {"VOTE", Op::vote},      {"VOTEU", Op::vote},
+      {"SHFL", Op::shfl},       {"LDC", Op::ldc},          {"ULDC", Op::ldc},       {"LDCU", Op::ldc},
+      {"P2R", Op::p2r},         {"R2P", Op::r2p},          {"FADD", Op::fadd},      {"FMUL", Op::fmul},
+      {"FFMA", Op::ffma},       {"FMNMX", Op::fmnmx},      {"FSETP", Op::fsetp},    {"MUFU", Op::mufu},
+      {"I2F", Op::i2f},         {"I2FP", Op::i2f},         {"F2I", Op::f2i},        {"HFMA2", Op::hfma2},
+      {"LDG", Op::load},        {"LDS", Op::load},         {"LDL", Op::load},       {"LD", Op::load},
+      {"STG", Op::store},       {"STS", Op::store},        {"STL", Op::store},      {"ST", Op::store},
+      {"ATOM", Op::atomic},     {"ATOMG", Op::atomic},     {"ATOMS", Op::atomic},   {"RED", Op::atomic},
+      {"REDG", Op::atomic},     {"LDSM", Op::matrix_load}, {"LDGSTS", Op::copy},    {"BAR", Op::bar},
+      {"BRA", Op::bra},         {"BSSY", Op::bssy},        {"BSYNC", Op::bsync},    {"BREAK", Op::brk},
+      {"BMOV", Op::bmov},       {"EXIT", Op::exit},        {"CALL", Op::call},      {"RET", Op::ret},
+      {"NOP", Op::nothing},     {"WARPSYNC", Op::nothing}, {"DEPBAR", Op::nothing}, {"LDGDEPBAR", Op::nothing},
+      {"MEMBAR", Op::nothing},  {"ERRBAR", Op::nothing},   {"CCTL", Op::nothing},   {"CCTLL", Op::nothing},
+      {"YIELD", Op::nothing},   {"FENCE", Op::nothing}};
   return table;
 }
 

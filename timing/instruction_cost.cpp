@@ -32,12 +32,12 @@ const std::map<std::string, Pipe, std::less<>>& pipes() {
       {"REDUX", Pipe::special}, {"MOV", Pipe::alu},      {"IADD3", Pipe::alu},    {"IADD", Pipe::alu},
       {"LEA", Pipe::alu},       {"LOP3", Pipe::alu},     {"SHF", Pipe::alu},      {"ISETP", Pipe::alu},
       {"PLOP3", Pipe::alu},     {"IMNMX", Pipe::alu},    {"VIMNMX", Pipe::alu},   {"VIMNMX3", Pipe::alu},
-      {"SEL", Pipe::alu},       {"FSEL", Pipe::alu},     {"PRMT", Pipe::alu},     {"IABS", Pipe::alu},
-      {"BMSK", Pipe::alu},      {"SGXT", Pipe::alu},     {"VOTE", Pipe::alu},     {"VOTEU", Pipe::alu},
-      {"P2R", Pipe::alu},       {"R2P", Pipe::alu},      {"FMNMX", Pipe::alu},    {"FSETP", Pipe::alu},
-      {"FSET", Pipe::alu},      {"I2FP", Pipe::alu},     {"F2FP", Pipe::alu},     {"FCHK", Pipe::special},
-      {"VIADD", Pipe::alu},     {"LEPC", Pipe::alu},     {"ISCADD", Pipe::alu},   {"VABSDIFF", Pipe::alu},
-      {"IADD3X", Pipe::alu}};
+      {"VIADDMNMX", Pipe::alu}, {"SEL", Pipe::alu},      {"FSEL", Pipe::alu},     {"PRMT", Pipe::alu},
+      {"IABS", Pipe::alu},      {"BMSK", Pipe::alu},     {"SGXT", Pipe::alu},     {"VOTE", Pipe::alu},
+      {"VOTEU", Pipe::alu},     {"P2R", Pipe::alu},      {"R2P", Pipe::alu},      {"FMNMX", Pipe::alu},
+      {"FSETP", Pipe::alu},     {"FSET", Pipe::alu},     {"I2FP", Pipe::alu},     {"F2FP", Pipe::alu},
+      {"FCHK", Pipe::special},  {"VIADD", Pipe::alu},    {"LEPC", Pipe::alu},     {"ISCADD", Pipe::alu},
+      {"VABSDIFF", Pipe::alu},  {"IADD3X", Pipe::alu}};
   return table;
 }
 

@@ -191,12 +191,37 @@ uint32_t Interpreter::Machine::guard_of(const Warp& warp, const Instruction& ins
   if (instruction.guard == true_predicate) return instruction.guard_inverted ? 0 : mask;
   const Bits bits = fetch_predicate(warp, instruction.guard_uniform, instruction.guard, instruction.guard_inverted);
   if ((bits.unknown & mask) != 0) {
-    const bool matters = instruction.opcode == "BRA" || instruction.opcode == "EXIT" || instruction.opcode == "BAR";
-    if (matters)
-      fail(instruction, "depends on data that is not known; give Launch::memory what the kernel reads there");
+    if (instruction.opcode == "BRA") return mask & ((bits.value & ~bits.unknown) | (guess(instruction) & bits.unknown));
+    if (instruction.opcode == "EXIT" || instruction.opcode == "BAR") fail_for_data(instruction);
     return mask & (bits.value | bits.unknown);
   }
   return bits.value & mask;
+}
+
+void Interpreter::Machine::fail_for_data(const Instruction& instruction) const {
+  fail(instruction, "depends on data that is not known; give Launch::memory what the kernel reads there");
+}
+
+// Whether a call comes before the next jump.
+bool Interpreter::Machine::calls(size_t index) const {
+  for (; index < sass_.instructions.size(); ++index) {
+    const std::string& opcode = sass_.instructions[index].opcode;
+    if (opcode == "CALL") return true;
+    if (opcode == "BRA" || opcode == "EXIT" || opcode == "RET" || opcode == "BSYNC") return false;
+  }
+  return false;
+}
+
+// All lanes if a branch that depends on unknown data is likely to be taken, else none: the way to a call is not taken
+// (the call heuristic of Ball and Larus, Branch Prediction for Free, PLDI 1993). The compiler calls what divisions and
+// roots need for numbers that are out of the ordinary.
+uint32_t Interpreter::Machine::guess(const Instruction& instruction) {
+  const size_t target = sass_.index_of(instruction.operands.back().value);
+  const bool jumps_to_call = calls(target);
+  const bool goes_on_to_call = calls(static_cast<size_t>(&instruction - sass_.instructions.data()) + 1);
+  if (jumps_to_call == goes_on_to_call) fail_for_data(instruction);
+  ++report.guessed_branches;
+  return goes_on_to_call ? all_lanes : 0;
 }
 
 void Interpreter::Machine::step(Warp& warp, Fragment& fragment) {
@@ -266,8 +291,8 @@ bool Interpreter::Machine::control(Warp& warp, Fragment& fragment, const Decoded
       uint32_t taken = active;
       for (const uint8_t i : decoded.predicates) {
         const Bits bits = fetch_predicate(warp, instruction.operands[i]);
-        if ((bits.unknown & active) != 0) fail(instruction, "depends on data that is not known");
-        taken &= bits.value;
+        const uint32_t unknown = bits.unknown & active;
+        taken &= unknown == 0 ? bits.value : (bits.value & ~unknown) | (guess(instruction) & unknown);
       }
       if (instruction.has("DIV") && fragment.mask == warp.live) taken = 0;
       const uint32_t target = sass_.index_of(instruction.operands.back().value);

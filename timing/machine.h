@@ -71,6 +71,9 @@ class Interpreter::Machine {
   bool pick(Warp& warp, Fragment& fragment);
   void step(Warp& warp, Fragment& fragment);
   uint32_t guard_of(const Warp& warp, const Instruction& instruction, uint32_t mask);
+  uint32_t guess(const Instruction& instruction);
+  bool calls(size_t index) const;
+  [[noreturn]] void fail_for_data(const Instruction& instruction) const;
   bool control(Warp& warp, Fragment& fragment, const Decoded& decoded, const Instruction& instruction, uint32_t active);
   bool pass(Warp& warp, uint32_t branch);
   void branch(Warp& warp, Fragment& fragment, uint32_t target, uint32_t taken);

@@ -6,7 +6,10 @@
 namespace kiln::timing {
 
 uint32_t Interpreter::Machine::constant(uint8_t bank, int64_t offset, bool& known) const {
-  const std::string* bytes = bank == 0 ? &bank0_ : bank == 2 ? &facts_.constants : nullptr;
+  const std::string* bytes = bank == 0   ? &bank0_
+                             : bank == 2 ? &facts_.constants
+                             : bank == 3 ? &facts_.variables
+                                         : nullptr;
   uint32_t word = 0;
   known = bytes != nullptr && offset >= 0 && static_cast<uint64_t>(offset) + sizeof word <= bytes->size();
   if (known) std::memcpy(&word, bytes->data() + offset, sizeof word);

@@ -72,21 +72,27 @@ double first_touched(const Launch& launch, const PathOf& path_of) {
   return all == 0 ? 0 : static_cast<double>(first) / static_cast<double>(all);
 }
 
-std::string bound_of(const ReplayResult& result) {
+std::vector<std::pair<std::string, double>> units_of(const ReplayResult& result) {
   const auto cycles = static_cast<double>(std::max<uint64_t>(1, result.cycles));
-  std::pair<double, std::string> busiest{static_cast<double>(result.issued) / 4 / cycles, "issue"};
+  const auto share = [&](uint64_t busy, int parts) { return static_cast<double>(busy) / parts / cycles; };
+  std::vector<std::pair<std::string, double>> units = {{"issue", share(result.issued, 4)}};
   for (size_t p = 0; p < pipe_count; ++p) {
     const Pipe pipe = static_cast<Pipe>(p);
     if (pipe == Pipe::memory || pipe == Pipe::none) continue;
-    busiest = std::max(busiest, {static_cast<double>(result.pipe_busy[p]) / 4 / cycles, std::string(to_string(pipe))});
+    units.emplace_back(to_string(pipe), share(result.pipe_busy[p], 4));
   }
-  busiest = std::max(busiest, {static_cast<double>(result.lsu_busy) / cycles, "load/store unit"});
-  busiest = std::max(busiest, {static_cast<double>(result.l2_busy) / cycles, "L2"});
-  busiest = std::max(busiest, {static_cast<double>(result.dram_busy) / cycles, "DRAM"});
+  units.emplace_back("load/store unit", share(result.lsu_busy, 1));
+  units.emplace_back("L2", share(result.l2_busy, 1));
+  units.emplace_back("DRAM", share(result.dram_busy, 1));
+  std::stable_sort(units.begin(), units.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  return units;
+}
+
+std::string bound_of(const ReplayResult& result, const std::pair<std::string, double>& busiest) {
   const auto most = std::max_element(result.stalled.begin(), result.stalled.end()) - result.stalled.begin();
   const double all =
       1 + static_cast<double>(std::accumulate(result.stalled.begin(), result.stalled.end(), uint64_t{0}));
-  return fmt::format("{} {:.0f}%, waits for {} {:.0f}%", busiest.second, 100 * busiest.first,
+  return fmt::format("{} {:.0f}%, waits for {} {:.0f}%", busiest.first, 100 * busiest.second,
                      to_string(static_cast<Stall>(most)), 100 * static_cast<double>(result.stalled[most]) / all);
 }
 
@@ -127,7 +133,8 @@ class Model {
     if (!cycles) cycles = of_whole_blocks(resident, share, options);
     time_.waves = share / time_.occupancy.blocks;
     time_.seconds = *cycles / (card_.clock_mhz * 1e6) + card_.launch_us * 1e-6;
-    time_.bound = bound_of(time_.replayed);
+    time_.units = units_of(time_.replayed);
+    time_.bound = bound_of(time_.replayed, time_.units.front());
     time_.code_bytes = static_cast<uint32_t>(sass_.instructions.size() * instruction_bytes);
     time_.report = interpreter_.report();
     time_.unclassified = unclassified(sass_, card_);

@@ -13,6 +13,7 @@
 #include "driver/failure.h"
 #include "driver/launch_record.h"
 #include "driver/timeline.h"
+#include "kiln/timing/card.h"
 #include "memory/address_space.h"
 #include "model/device_table.h"
 
@@ -31,6 +32,8 @@ struct CapturePosition {
 struct Device {
   int ordinal = 0;
   const DeviceModel* model = nullptr;
+  std::string name;                  ///< what cuDeviceGetName reports: another clock is another device
+  std::optional<timing::Card> card;  ///< that machine code is timed for; nothing if PTX tells the time
   Timeline timeline;
   CUcontext primary_handle = nullptr;  ///< the same for the whole process, as with the real driver
   std::mutex primary_mutex;            ///< guards primary_retains

@@ -1,8 +1,12 @@
 #include "driver/driver.h"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <limits>
 #include <utility>
+
+#include "kiln/base/error.h"
 
 namespace kiln::emulator {
 namespace {
@@ -18,14 +22,51 @@ Holder& holder() {
   return instance;
 }
 
+// Null where PTX is to tell the time.
+std::unique_ptr<MachineClock> make_clock(ClockChoice choice) {
+  if (choice == ClockChoice::ptx) return nullptr;
+  try {
+    return std::make_unique<MachineClock>(timing::DisassemblerOptions{});
+  } catch (const Error& error) {
+    if (choice == ClockChoice::automatic) return nullptr;
+    throw SettingsError(fmt::format("KILN_EMULATOR_CLOCK=machine: {}", error.what()));
+  }
+}
+
+// What machine code is timed for on a device: the user's card, or the built-in one of that name.
+timing::Card card_of(const DeviceModel& model, const Settings& settings) {
+  if (settings.card.empty()) return timing::find_card(model.key);
+  try {
+    timing::Card card = timing::read_card(settings.card);
+    const auto arch = static_cast<uint32_t>(10 * model.limits.major + model.limits.minor);
+    if (card.arch == arch) return card;
+    throw SettingsError(fmt::format("KILN_EMULATOR_CARD={}: it is of compute capability {}.{}, and {} has {}.{}",
+                                    settings.card, card.arch / 10, card.arch % 10, model.key, model.limits.major,
+                                    model.limits.minor));
+  } catch (const Error& error) {
+    throw SettingsError(fmt::format("KILN_EMULATOR_CARD: {}", error.what()));
+  }
+}
+
+// Times of different clocks are not to be compared: as far as programs can tell, another clock is another device.
+std::string name_of(const DeviceModel& model, const std::optional<timing::Card>& card) {
+  if (!card) return std::string(model.name);
+  const std::string which = card->name == model.key ? "" : fmt::format(" of {}", card->name);
+  return fmt::format("{} (machine-code clock {}{})", model.name, timing::model_version, which);
+}
+
 }  // namespace
 
 Driver::Driver(Settings settings)
-    : host_memory(std::numeric_limits<uint64_t>::max() / 4, "pinned host allocation"), settings_(std::move(settings)) {
+    : host_memory(std::numeric_limits<uint64_t>::max() / 4, "pinned host allocation"),
+      settings_(std::move(settings)),
+      clock_(make_clock(settings_.clock)) {
   for (const DeviceModel* model : settings_.devices) {
     auto device = std::make_unique<Device>();
     device->ordinal = device_count();
     device->model = model;
+    if (clock_) device->card = card_of(*model, settings_);
+    device->name = name_of(*model, device->card);
     device->primary_handle = contexts.reserve();
     devices_.push_back(std::move(device));
   }

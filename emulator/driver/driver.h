@@ -12,6 +12,7 @@
 #include "driver/failure.h"
 #include "driver/graph.h"
 #include "driver/handles.h"
+#include "driver/machine_clock.h"
 #include "driver/module.h"
 #include "driver/settings.h"
 
@@ -31,6 +32,8 @@ class Driver {
   const Settings& settings() const { return settings_; }
   /// Ends the call with CUDA_ERROR_INVALID_DEVICE if there is no such device.
   Device& device(int ordinal) const;
+  /// Null if no device's time is told by machine code.
+  MachineClock* clock() const { return clock_.get(); }
   int device_count() const { return static_cast<int>(devices_.size()); }
 
   HandleTable<CUcontext, Context> contexts{1};
@@ -59,6 +62,7 @@ class Driver {
   explicit Driver(Settings settings);
 
   const Settings settings_;
+  std::unique_ptr<MachineClock> clock_;
   std::vector<std::unique_ptr<Device>> devices_;
   mutable std::mutex mutex_;  // guards last_fault_
   std::string last_fault_;

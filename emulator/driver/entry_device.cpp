@@ -176,7 +176,7 @@ CUresult cuDeviceGet(CUdevice* device, int ordinal) {
 
 CUresult cuDeviceGetName(char* name, int length, CUdevice device) {
   return entry([&] {
-    const std::string_view text = Driver::instance().device(device).model->name;
+    const std::string_view text = Driver::instance().device(device).name;
     require(name != nullptr && length > 0);
     const size_t copied = std::min(text.size(), static_cast<size_t>(length) - 1);
     std::memcpy(name, text.data(), copied);

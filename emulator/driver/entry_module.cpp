@@ -59,7 +59,9 @@ CUmodule load(const void* image, size_t bytes, ErrorLog& log) {
   auto module = std::make_shared<Module>();
   module->context = context;
   try {
-    module->program = load_image(image, bytes, *context->device().model, *driver.settings().units);
+    LoadedImage loaded = load_image(image, bytes, *context->device().model, *driver.settings().units);
+    module->program = std::move(loaded.program);
+    if (context->device().card) module->code = std::move(loaded.code);
   } catch (const ImageRefused& refused) {
     log.write(refused.log);
     if (!log.is_wanted()) std::fprintf(stderr, "kiln emulator: module: %s\n", refused.log.c_str());
@@ -78,6 +80,7 @@ CUfunction make_function(Driver& driver, const Module& module, const Kernel& ker
   function->context = module.context;
   function->program = module.program;
   function->kernel = &kernel;
+  function->code = module.code;
   const int static_shared = static_cast<int>(info(kernel).static_shared_bytes);
   function->dynamic_shared_limit = std::max(0, default_shared_per_block - static_shared);
   return driver.functions.add(std::move(function));
@@ -101,7 +104,7 @@ int attribute_of(const Function& function, CUfunction_attribute attribute) {
     case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
       return static_cast<int>(kernel.local_bytes);
     case CU_FUNC_ATTRIBUTE_NUM_REGS:
-      return static_cast<int>(kernel.registers_estimate);
+      return static_cast<int>(registers_of(function));
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
       return target_capability(*function.program);  // of the virtual architecture, as the driver means it
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
@@ -120,7 +123,7 @@ int blocks_per_multiprocessor(const Function& function, int block_size, size_t d
                           (kernel.max_threads == 0 || static_cast<uint32_t>(block_size) <= kernel.max_threads) &&
                           dynamic_shared_bytes <= static_cast<size_t>(function.dynamic_shared_limit);
   if (!launchable) return 0;
-  return function_occupancy(model, kernel, static_cast<uint32_t>(block_size), dynamic_shared_bytes)
+  return function_occupancy(model, function, static_cast<uint32_t>(block_size), dynamic_shared_bytes)
       .blocks_per_multiprocessor;
 }
 

@@ -1,5 +1,7 @@
 #include "driver/fat_binary.h"
 
+#include <cuda_abi/fat_binary.h>
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -10,34 +12,7 @@
 namespace kiln::emulator {
 namespace {
 
-constexpr uint32_t container_magic = 0xBA55ED50, wrapper_magic = 0x466243B1;
-
-// How the file looks: little-endian, and so is every host that this runs on.
-struct Wrapper {
-  uint32_t magic, version;
-  const void* container;
-};
-struct ContainerHeader {
-  uint32_t magic;
-  uint16_t version, header_bytes;
-  uint64_t bytes;  // of the images behind it
-};
-struct ImageHeader {
-  uint16_t kind, version;
-  uint32_t header_bytes;
-  uint64_t payload_bytes;  // with padding
-  uint32_t compressed_bytes, options_offset;
-  uint16_t minor, major;
-  uint32_t arch;
-  uint32_t name_offset, name_bytes;
-  uint64_t flags, reserved;
-  uint64_t text_bytes;  // of a compressed image
-};
-static_assert(sizeof(ContainerHeader) == 16 && sizeof(ImageHeader) == 64);
-
-constexpr uint16_t kind_ptx = 1;
-constexpr uint64_t lz4_flag = 0x2000, zstd_flag = 0x8000;
-constexpr uint64_t most_text_bytes = uint64_t{1} << 30;
+constexpr uint64_t most_image_bytes = uint64_t{1} << 30;
 
 [[noreturn]] void refuse_damaged() {
   throw ImageRefused{CUDA_ERROR_INVALID_IMAGE, "the fat binary is damaged or cut off"};
@@ -78,40 +53,40 @@ std::string unpack_lz4(std::string_view packed, size_t bytes) {
   return text;
 }
 
-FatImage image_of(const ImageHeader& header, std::string_view payload) {
+FatImage image_of(const FatImageHeader& header, std::string_view payload) {
   FatImage image;
-  image.is_ptx = header.kind == kind_ptx;
+  image.is_ptx = header.kind == fat_kind_ptx;
   image.arch = header.arch;
-  if (!image.is_ptx) return image;
-  if ((header.flags & zstd_flag) != 0) {
+  if (!image.is_ptx && header.kind != fat_kind_cubin) return image;
+  if ((header.flags & fat_flag_zstd) != 0) {
     image.refusal =
         "is compressed by zstd, which is not read here: build with nvcc --no-compress or --compress-mode=speed";
     return image;
   }
-  if ((header.flags & lz4_flag) != 0) {
-    if (header.compressed_bytes > payload.size() || header.text_bytes > most_text_bytes) refuse_damaged();
+  if ((header.flags & fat_flag_lz4) != 0) {
+    if (header.compressed_bytes > payload.size() || header.unpacked_bytes > most_image_bytes) refuse_damaged();
     payload = payload.substr(0, header.compressed_bytes);
-    image.ptx = unpack_lz4(payload, header.text_bytes);
+    image.content = unpack_lz4(payload, header.unpacked_bytes);
   } else {
-    image.ptx = payload;
+    image.content = payload;
   }
-  image.ptx.resize(std::min(image.ptx.size(), image.ptx.find('\0')));  // padding
+  if (image.is_ptx) image.content.resize(std::min(image.content.size(), image.content.find('\0')));  // padding
   return image;
 }
 
 /// The container that `image` is, or that the wrapper there points to.
-std::optional<ContainerHeader> container_header(const void*& image, size_t bytes) {
+std::optional<FatContainerHeader> container_header(const void*& image, size_t bytes) {
   uint32_t magic = 0;
   if (bytes < sizeof magic) return std::nullopt;
   std::memcpy(&magic, image, sizeof magic);
-  if (magic == wrapper_magic && bytes == SIZE_MAX) {  // a pointer in a file leads nowhere
-    Wrapper wrapper;
+  if (magic == fat_wrapper_magic && bytes == SIZE_MAX) {  // a pointer in a file leads nowhere
+    FatWrapper wrapper;
     std::memcpy(&wrapper, image, sizeof wrapper);
     image = wrapper.container;
     std::memcpy(&magic, image, sizeof magic);
   }
-  if (magic != container_magic) return std::nullopt;
-  return read_at<ContainerHeader>({static_cast<const char*>(image), std::min(bytes, sizeof(ContainerHeader))}, 0);
+  if (magic != fat_container_magic) return std::nullopt;
+  return read_at<FatContainerHeader>({static_cast<const char*>(image), std::min(bytes, sizeof(FatContainerHeader))}, 0);
 }
 
 }  // namespace
@@ -121,7 +96,7 @@ bool is_fat_binary(const void* image, size_t bytes) {
 }
 
 std::vector<FatImage> read_fat_binary(const void* image, size_t bytes) {
-  const std::optional<ContainerHeader> header = container_header(image, bytes);
+  const std::optional<FatContainerHeader> header = container_header(image, bytes);
   if (!header || header->header_bytes < sizeof *header) refuse_damaged();
   if (bytes != SIZE_MAX && (header->header_bytes > bytes || header->bytes > bytes - header->header_bytes)) {
     refuse_damaged();
@@ -129,7 +104,7 @@ std::vector<FatImage> read_fat_binary(const void* image, size_t bytes) {
   const std::string_view all(static_cast<const char*>(image) + header->header_bytes, header->bytes);
   std::vector<FatImage> images;
   for (size_t at = 0; at < all.size();) {
-    const auto entry = read_at<ImageHeader>(all, at);
+    const auto entry = read_at<FatImageHeader>(all, at);
     const size_t rest = all.size() - at;
     if (entry.header_bytes < sizeof entry || entry.header_bytes > rest ||
         entry.payload_bytes > rest - entry.header_bytes) {

@@ -1,4 +1,4 @@
-// Fat binaries: what nvcc puts a program's device code into, for several architectures side by side.
+// Reading fat binaries (cuda_abi/fat_binary.h).
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace kiln::emulator {
 struct FatImage {
   bool is_ptx = false;  ///< else a cubin, or something else that is no text
   uint32_t arch = 0;    ///< compute capability, 10 x major + minor
-  std::string ptx;      ///< the text; empty if it cannot be had
+  std::string content;  ///< the text, or the cubin's bytes; empty if it cannot be had
   std::string refusal;  ///< why not
 };
 

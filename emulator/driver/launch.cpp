@@ -38,8 +38,8 @@ CUresult code_of(FaultKind kind) {
   return CUDA_ERROR_LAUNCH_FAILED;
 }
 
-void validate(const LaunchArguments& arguments, const DeviceModel& model, const KernelInfo& kernel,
-              uint32_t dynamic_shared_limit) {
+void validate(const LaunchArguments& arguments, const DeviceModel& model, const Function& function) {
+  const KernelInfo& kernel = info(*function.kernel);
   const Dim3& grid = arguments.grid;
   const Dim3& block = arguments.block;
   require(grid.x > 0 && grid.y > 0 && grid.z > 0 && block.x > 0 && block.y > 0 && block.z > 0);
@@ -49,10 +49,10 @@ void validate(const LaunchArguments& arguments, const DeviceModel& model, const 
   require(kernel.max_threads == 0 || block.count() <= kernel.max_threads);
   require(!kernel.required_block || block == *kernel.required_block);
   require(!kernel.needs_cluster, CUDA_ERROR_NOT_SUPPORTED);
-  require(arguments.dynamic_shared_bytes <= dynamic_shared_limit);
+  require(arguments.dynamic_shared_bytes <= static_cast<uint32_t>(function.dynamic_shared_limit.load()));
   const auto threads = static_cast<uint32_t>(block.count());
   const int resident =
-      function_occupancy(model, kernel, threads, arguments.dynamic_shared_bytes).blocks_per_multiprocessor;
+      function_occupancy(model, function, threads, arguments.dynamic_shared_bytes).blocks_per_multiprocessor;
   require(resident > 0, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
   const uint64_t at_once = static_cast<uint64_t>(resident) * static_cast<uint64_t>(model.limits.multiprocessors);
   require(!arguments.cooperative || grid.count() <= at_once, cooperative_launch_too_large);
@@ -87,19 +87,21 @@ std::vector<std::byte> pack_parameters(const LaunchArguments& arguments, const K
   return buffer;
 }
 
-LaunchRecord describe(const DeviceModel& model, const KernelInfo& kernel, const KernelWork& work,
-                      const Counters& counters) {
+LaunchRecord describe(const Device& device, const KernelWork& work, const Counters& counters, MachineTime machine) {
+  const DeviceModel& model = *device.model;
+  const KernelInfo& kernel = info(*work.function->kernel);
   LaunchRecord record;
-  record.device = model.name;
+  record.device = device.name;
   record.kernel = kernel.name;
   record.grid = work.grid;
   record.block = work.block;
   record.shared_bytes = uint64_t{kernel.static_shared_bytes} + work.dynamic_shared_bytes;
-  record.registers_per_thread = kernel.registers_estimate;
+  record.registers_per_thread = registers_of(*work.function);
   const auto threads = static_cast<uint32_t>(work.block.count());
-  record.occupancy = function_occupancy(model, kernel, threads, work.dynamic_shared_bytes);
+  record.occupancy = function_occupancy(model, *work.function, threads, work.dynamic_shared_bytes);
   record.counters = counters;
   record.time = model_launch(model, {work.grid.count(), threads, record.occupancy}, counters);
+  record.machine = std::move(machine);
   return record;
 }
 
@@ -109,6 +111,16 @@ Share share_of(const LaunchRecord& record, const DeviceModel& model) {
                          static_cast<uint64_t>(record.occupancy.blocks_per_multiprocessor);
   const uint64_t blocks = std::min(record.grid.count(), slots);
   return static_cast<Share>((blocks * whole_engine + slots - 1) / slots);
+}
+
+// Before the launch runs: it may write over what decides its way.
+MachineTime machine_time(const Driver& driver, const Context& context, const KernelWork& work) {
+  const Device& device = context.device();
+  if (!device.card) return {};
+  if (!work.function->code) return {std::nullopt, "the module has no machine code for this device"};
+  const MachineLaunch launch = {info(*work.function->kernel).name, work.grid, work.block, work.dynamic_shared_bytes,
+                                work.parameters};
+  return driver.clock()->time(*work.function->code, launch, *device.card, *context.regions());
 }
 
 /// CUlaunchAttributeID of those that change nothing here: hints, where memory is cached, how a host thread waits, the
@@ -142,17 +154,17 @@ LaunchArguments with_attributes(LaunchArguments arguments, const CUlaunchAttribu
   return arguments;
 }
 
-Occupancy function_occupancy(const DeviceModel& model, const KernelInfo& kernel, uint32_t threads,
+Occupancy function_occupancy(const DeviceModel& model, const Function& function, uint32_t threads,
                              uint64_t dynamic_shared_bytes) {
   return occupancy(model.limits, {.threads = threads,
-                                  .registers_per_thread = kernel.registers_estimate,
-                                  .shared_bytes = kernel.static_shared_bytes + dynamic_shared_bytes});
+                                  .registers_per_thread = registers_of(function),
+                                  .shared_bytes = info(*function.kernel).static_shared_bytes + dynamic_shared_bytes});
 }
 
 KernelWork prepare_launch(const Context& context, std::shared_ptr<const Function> function,
                           const LaunchArguments& arguments) {
   const KernelInfo& kernel = info(*function->kernel);
-  validate(arguments, *context.device().model, kernel, static_cast<uint32_t>(function->dynamic_shared_limit.load()));
+  validate(arguments, *context.device().model, *function);
   std::vector<std::byte> parameters = pack_parameters(arguments, kernel);
   return {.function = std::move(function),
           .grid = arguments.grid,
@@ -164,7 +176,7 @@ KernelWork prepare_launch(const Context& context, std::shared_ptr<const Function
 
 void execute_kernel(Driver& driver, Context& context, Track& track, const KernelWork& work) {
   const Settings& settings = driver.settings();
-  const DeviceModel& model = *context.device().model;
+  MachineTime machine = machine_time(driver, context, work);
   const LaunchOutcome outcome = run({.kernel = work.function->kernel,
                                      .grid = work.grid,
                                      .block = work.block,
@@ -181,9 +193,9 @@ void execute_kernel(Driver& driver, Context& context, Track& track, const Kernel
     driver.fault(context, code_of(outcome.fault->kind), outcome.fault->report);
     return;
   }
-  LaunchRecord record = describe(model, info(*work.function->kernel), work, outcome.counters);
-  context.device().timeline.enqueue(track, Engine::compute, to_picoseconds(record.time.seconds),
-                                    share_of(record, model));
+  LaunchRecord record = describe(context.device(), work, outcome.counters, std::move(machine));
+  context.device().timeline.enqueue(track, Engine::compute, to_picoseconds(record.seconds()),
+                                    share_of(record, *context.device().model));
   context.set_last_launch(std::move(record));
 }
 

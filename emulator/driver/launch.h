@@ -26,8 +26,8 @@ LaunchArguments with_attributes(LaunchArguments arguments, const CUlaunchAttribu
 KernelWork prepare_launch(const Context& context, std::shared_ptr<const Function> function,
                           const LaunchArguments& arguments);
 
-/// Occupancy of a function on its device, as the driver and the timing model see it.
-Occupancy function_occupancy(const DeviceModel& model, const KernelInfo& kernel, uint32_t threads,
+/// Occupancy of a function on its device.
+Occupancy function_occupancy(const DeviceModel& model, const Function& function, uint32_t threads,
                              uint64_t dynamic_shared_bytes);
 
 }  // namespace kiln::emulator

@@ -1,5 +1,7 @@
 #include "driver/launch_record.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 namespace kiln::emulator {
@@ -50,10 +52,34 @@ Json counters_json(const Counters& counters) {
           {"blocks_counted", counters.blocks_counted}};
 }
 
-Json time_json(const LaunchTime& time) {
-  return {{"seconds", time.seconds},       {"bound", time.bound}, {"launch", time.launch}, {"issue", time.issue},
-          {"arithmetic", time.arithmetic}, {"l1", time.l1},       {"l2", time.l2},         {"dram", time.dram},
+Json ptx_time_json(const LaunchTime& time) {
+  return {{"seconds", time.seconds}, {"clock", "ptx"},      {"bound", time.bound},
+          {"launch", time.launch},   {"issue", time.issue}, {"arithmetic", time.arithmetic},
+          {"l1", time.l1},           {"l2", time.l2},       {"dram", time.dram},
           {"latency", time.latency}};
+}
+
+Json machine_time_json(const timing::ModelledTime& time) {
+  Json units = Json::object(), unknown = Json::array();
+  for (const auto& [unit, share] : time.units) units[unit] = share;
+  for (const auto& [opcode, count] : time.report.unknown_opcodes) unknown.push_back(opcode);
+  return {{"seconds", time.seconds},
+          {"clock", fmt::format("machine code {}", timing::model_version)},
+          {"bound", time.bound},
+          {"units", units},
+          {"waves", time.waves},
+          {"replayed_blocks", time.replayed_blocks},
+          {"code_bytes", time.code_bytes},
+          {"guessed_branches", time.report.guessed_branches},
+          {"unknown_instructions", unknown},
+          {"unknown_addresses", time.report.unknown_addresses}};
+}
+
+Json time_json(const LaunchRecord& record) {
+  if (record.machine.time) return machine_time_json(*record.machine.time);
+  Json json = ptx_time_json(record.time);
+  if (!record.machine.refusal.empty()) json["not_by_machine_code"] = record.machine.refusal;
+  return json;
 }
 
 }  // namespace
@@ -70,7 +96,7 @@ std::string to_json(const LaunchRecord& record) {
                        {"warps_per_multiprocessor", record.occupancy.warps_per_multiprocessor},
                        {"limit", name(record.occupancy.limit)}}},
                      {"counters", counters_json(record.counters)},
-                     {"modelled_time", time_json(record.time)}};
+                     {"modelled_time", time_json(record)}};
   return json.dump();
 }
 

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "driver/machine_clock.h"
 #include "machine/machine.h"
 #include "model/occupancy.h"
 #include "model/timing.h"
@@ -10,14 +11,17 @@
 namespace kiln::emulator {
 
 struct LaunchRecord {
-  std::string device;  ///< DeviceModel::name
+  std::string device;  ///< Device::name
   std::string kernel;
   Dim3 grid, block;
   uint64_t shared_bytes = 0;  ///< static plus dynamic, per block
   uint32_t registers_per_thread = 0;
   Occupancy occupancy;
   Counters counters;
-  LaunchTime time;
+  LaunchTime time;      ///< by what was executed
+  MachineTime machine;  ///< by machine code; with neither a time nor a refusal if the device's clock reads none
+
+  double seconds() const { return machine.time ? machine.time->seconds : time.seconds; }
 };
 
 /// One JSON object; its fields are listed in docs/emulator.md.

@@ -4,10 +4,13 @@
 
 #include <array>
 #include <charconv>
+#include <cstdio>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "driver/fat_binary.h"
+#include "kiln/base/error.h"
 #include "machine/program.h"
 
 namespace kiln::emulator {
@@ -94,7 +97,7 @@ bool runs_on(std::string_view target, const DeviceLimits& limits) {
 const FatImage* best_of(const std::vector<FatImage>& images, const DeviceLimits& limits) {
   const FatImage* best = nullptr;
   for (const FatImage& image : images) {
-    const std::optional<Header> header = read_header(image.ptx);
+    const std::optional<Header> header = read_header(image.content);
     if (header && runs_on(header->target, limits) && (best == nullptr || image.arch > best->arch)) best = &image;
   }
   return best;
@@ -112,28 +115,56 @@ std::string list_of(const std::vector<FatImage>& images) {
   return list.empty() ? "nothing" : list;
 }
 
-std::string text_of_fat_binary(const void* image, size_t bytes, const DeviceModel& model) {
+// Machine code runs on devices of its major version that are not older (CUDA C++ Programming Guide, binary
+// compatibility).
+const FatImage* best_cubin_of(const std::vector<FatImage>& images, const DeviceLimits& limits) {
+  const auto major = static_cast<uint32_t>(limits.major), minor = static_cast<uint32_t>(limits.minor);
+  const FatImage* best = nullptr;
+  for (const FatImage& image : images) {
+    const bool runs = !image.is_ptx && !image.content.empty() && image.arch / 10 == major && image.arch % 10 <= minor;
+    if (runs && (best == nullptr || image.arch > best->arch)) best = &image;
+  }
+  return best;
+}
+
+// The text and the machine code of a fat binary.
+struct Contents {
+  std::string text;
+  std::shared_ptr<const MachineCode> code;
+};
+
+Contents contents_of_fat_binary(const void* image, size_t bytes, const DeviceModel& model) {
   const std::vector<FatImage> images = read_fat_binary(image, bytes);
-  if (const FatImage* const best = best_of(images, model.limits)) return best->ptx;
-  throw ImageRefused{
-      CUDA_ERROR_NO_BINARY_FOR_GPU,
-      fmt::format("the fat binary has no PTX that can be executed on {}, compute capability {}.{}; it holds {}. The "
-                  "emulated device executes PTX only: build with -gencode arch=compute_{}{},code=compute_{}{}",
-                  model.name, model.limits.major, model.limits.minor, list_of(images), model.limits.major,
-                  model.limits.minor, model.limits.major, model.limits.minor)};
+  const FatImage* const best = best_of(images, model.limits);
+  if (best == nullptr) {
+    throw ImageRefused{
+        CUDA_ERROR_NO_BINARY_FOR_GPU,
+        fmt::format("the fat binary has no PTX that can be executed on {}, compute capability {}.{}; it holds {}. The "
+                    "emulated device executes PTX only: build with -gencode arch=compute_{}{},code=compute_{}{}",
+                    model.name, model.limits.major, model.limits.minor, list_of(images), model.limits.major,
+                    model.limits.minor, model.limits.major, model.limits.minor)};
+  }
+  Contents contents{best->content, nullptr};
+  if (const FatImage* const cubin = best_cubin_of(images, model.limits)) {
+    try {
+      contents.code = std::make_shared<const MachineCode>(cubin->content);
+    } catch (const Error& error) {  // the PTX can be executed all the same
+      std::fprintf(stderr, "kiln emulator: module: %s\n", error.what());
+    }
+  }
+  return contents;
 }
 
 }  // namespace
 
-std::shared_ptr<const Program> load_image(const void* image, size_t bytes, const DeviceModel& model,
-                                          const UnitTable& units) {
+LoadedImage load_image(const void* image, size_t bytes, const DeviceModel& model, const UnitTable& units) {
   const auto begins_like = [&](std::string_view magic) {
     return strnlen(static_cast<const char*>(image), std::min(bytes, magic.size())) == magic.size();
   };
   constexpr std::string_view elf_magic =
       "\x7f"
       "ELF";
-  std::string unpacked;
+  Contents unpacked;
   std::string_view text;
   if (begins_like(elf_magic) && std::memcmp(image, elf_magic.data(), elf_magic.size()) == 0) {
     throw ImageRefused{CUDA_ERROR_NO_BINARY_FOR_GPU,
@@ -141,7 +172,8 @@ std::shared_ptr<const Program> load_image(const void* image, size_t bytes, const
                        "compile instead"};
   }
   if (begins_like(elf_magic) && is_fat_binary(image, bytes)) {
-    text = unpacked = text_of_fat_binary(image, bytes, model);
+    unpacked = contents_of_fat_binary(image, bytes, model);
+    text = unpacked.text;
   } else {
     text = static_cast<const char*>(image);
   }
@@ -161,10 +193,16 @@ std::shared_ptr<const Program> load_image(const void* image, size_t bytes, const
                                    model.name, model.limits.major, model.limits.minor)};
   }
   try {
-    return load_program(text, units);
+    return {load_program(text, units), std::move(unpacked.code)};
   } catch (const LoadError& error) {
     throw ImageRefused{CUDA_ERROR_INVALID_PTX, error.what()};
   }
+}
+
+uint32_t registers_of(const Function& function) {
+  const KernelInfo& kernel = info(*function.kernel);
+  const timing::KernelFacts* const facts = function.code ? function.code->facts(kernel.name) : nullptr;
+  return facts == nullptr ? kernel.registers_estimate : static_cast<uint32_t>(facts->registers);
 }
 
 }  // namespace kiln::emulator

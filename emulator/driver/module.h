@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "driver/context.h"
+#include "driver/machine_clock.h"
 #include "machine/machine.h"
 #include "units/unit_table.h"
 
@@ -20,26 +21,36 @@ struct ImageRefused {
   std::string log;
 };
 
+struct LoadedImage {
+  std::shared_ptr<const Program> program;
+  std::shared_ptr<const MachineCode> code;  ///< null without one for the device's architecture
+};
+
 /// Parses an image for a device: NUL-terminated PTX text whose .target the device can run, or a fat binary with such a
-/// text in it, of which the one of the highest architecture is taken. `bytes` can be read; SIZE_MAX if the image says
-/// how long it is. Throws ImageRefused on a cubin (the emulator executes PTX only) and a fat binary without a text that
-/// can be had, on a target or PTX version that is too new, on an architecture-specific target (sm_90a) of another
-/// compute capability, and on text that is not valid PTX.
-std::shared_ptr<const Program> load_image(const void* image, size_t bytes, const DeviceModel& model,
-                                          const UnitTable& units);
+/// text in it, of which the one of the highest architecture is taken, and of its cubins that of the highest which the
+/// device could run. `bytes` can be read; SIZE_MAX if the image says how long it is. Throws ImageRefused on a cubin
+/// (the emulator executes PTX only) and a fat binary without a text that can be had, on a target or PTX version that is
+/// too new, on an architecture-specific target (sm_90a) of another compute capability, and on text that is not valid
+/// PTX.
+LoadedImage load_image(const void* image, size_t bytes, const DeviceModel& model, const UnitTable& units);
 
 struct Function {
   std::weak_ptr<Context> context;
   std::shared_ptr<const Program> program;  ///< keeps `kernel` alive
   const Kernel* kernel = nullptr;
+  std::shared_ptr<const MachineCode> code;    ///< null where time is not told by it
   std::atomic<int> dynamic_shared_limit = 0;  ///< bytes, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 };
 
 struct Module {
   std::weak_ptr<Context> context;
   std::shared_ptr<const Program> program;
+  std::shared_ptr<const MachineCode> code;
   std::mutex mutex;                                          ///< guards functions
   std::map<std::string, CUfunction, std::less<>> functions;  ///< handles given out, one per kernel
 };
+
+/// Registers of a thread: the compiler's where machine code is there, else an estimate.
+uint32_t registers_of(const Function& function);
 
 }  // namespace kiln::emulator

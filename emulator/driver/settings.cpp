@@ -15,9 +15,9 @@ namespace kiln::emulator {
 namespace {
 
 constexpr std::string_view prefix = "KILN_EMULATOR_";
-constexpr std::array<std::string_view, 6> known_names = {
+constexpr std::array<std::string_view, 8> known_names = {
     "KILN_EMULATOR_DEVICE",         "KILN_EMULATOR_CHECK", "KILN_EMULATOR_THREADS", "KILN_EMULATOR_INSTRUCTION_LIMIT",
-    "KILN_EMULATOR_COUNTED_BLOCKS", "KILN_EMULATOR_UNITS"};
+    "KILN_EMULATOR_COUNTED_BLOCKS", "KILN_EMULATOR_UNITS", "KILN_EMULATOR_CLOCK",   "KILN_EMULATOR_CARD"};
 
 void refuse_unknown_names() {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -58,6 +58,12 @@ CheckLevel parse_check(std::string_view text) {
   throw SettingsError(fmt::format("KILN_EMULATOR_CHECK={} is none of \"off\", \"bounds\" and \"full\"", text));
 }
 
+ClockChoice parse_clock(std::string_view text) {
+  if (text == "machine") return ClockChoice::machine;
+  if (text == "ptx") return ClockChoice::ptx;
+  throw SettingsError(fmt::format("KILN_EMULATOR_CLOCK={} is neither \"machine\" nor \"ptx\"", text));
+}
+
 const UnitTable* parse_units(std::string_view text) {
   std::vector<std::string_view> names;
   for (const UnitTable* units : unit_tables()) {
@@ -94,6 +100,8 @@ Settings Settings::read(const Lookup& lookup) {
   const char* devices = lookup("KILN_EMULATOR_DEVICE");
   result.devices = devices == nullptr ? std::vector{&device_models().front()} : parse_devices(devices);
   if (const char* check = lookup("KILN_EMULATOR_CHECK")) result.check = parse_check(check);
+  if (const char* clock = lookup("KILN_EMULATOR_CLOCK")) result.clock = parse_clock(clock);
+  if (const char* card = lookup("KILN_EMULATOR_CARD")) result.card = card;
   const char* units = lookup("KILN_EMULATOR_UNITS");
   result.units = units == nullptr ? &unit_table() : parse_units(units);
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());

@@ -19,6 +19,13 @@ class SettingsError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// What tells the time of a launch: the machine code beside the PTX, or what was executed of the PTX.
+enum class ClockChoice {
+  automatic,  ///< Machine code, where nvdisasm is installed.
+  machine,
+  ptx,
+};
+
 struct Settings {
   std::vector<const DeviceModel*> devices;      ///< KILN_EMULATOR_DEVICE: names with commas between; ordinal order
   CheckLevel check = CheckLevel::bounds;        ///< KILN_EMULATOR_CHECK: off, bounds or full
@@ -26,6 +33,8 @@ struct Settings {
   const UnitTable* units = nullptr;             ///< KILN_EMULATOR_UNITS: avx512, avx2 or baseline; the best by default
   uint64_t instruction_limit = 20'000'000'000;  ///< KILN_EMULATOR_INSTRUCTION_LIMIT: per block; 0 means none
   uint64_t counted_blocks = 64;                 ///< KILN_EMULATOR_COUNTED_BLOCKS: 0 means every block
+  ClockChoice clock = ClockChoice::automatic;   ///< KILN_EMULATOR_CLOCK: machine or ptx
+  std::string card;  ///< KILN_EMULATOR_CARD: a file like those of timing/cards; the built-in ones by default
 
   using Lookup = std::function<const char*(const char* name)>;
 

@@ -45,7 +45,7 @@ struct DeviceRates {
 
 struct DeviceModel {
   std::string_view key;   ///< what KILN_EMULATOR_DEVICE calls it, e.g. "h200"
-  std::string_view name;  ///< what cuDeviceGetName reports, e.g. "Kiln emulated NVIDIA H200"
+  std::string_view name;  ///< e.g. "Kiln emulated NVIDIA H200"
   DeviceLimits limits;
   DeviceRates rates;
 };

@@ -200,14 +200,17 @@ TEST(Nvrtc, ADriverOfTheSameMajorVersionWillDo) {
   EXPECT_NO_THROW(require_driver_for(*compiler, *Driver::from_table(fake.table, "an emulator", true)));
 }
 
-TEST(Compiled, LoadsTheCubinOnARealDeviceAndThePtxOnTheEmulatedOne) {
+TEST(Compiled, LoadsTheCubinOnARealDeviceAndBothOnTheEmulatedOne) {
   Compiled compiled;
   compiled.ptx = "ptx";
   const auto real = Driver::from_table({}, "real");
   EXPECT_EQ(compiled.image(*real), "ptx");
   compiled.cubin = "cubin";
   EXPECT_EQ(compiled.image(*real), "cubin");
-  EXPECT_EQ(compiled.image(*Driver::from_table({}, "emulated", true)), "ptx");
+  const auto emulated = Driver::from_table({}, "emulated", true);
+  EXPECT_THAT(compiled.image(*emulated), testing::AllOf(testing::HasSubstr("ptx"), testing::HasSubstr("cubin")));
+  compiled.cubin = "";
+  EXPECT_EQ(compiled.image(*emulated), "ptx");
 }
 
 }  // namespace

@@ -40,9 +40,14 @@ Emulator::Emulator(const Variables& environment, bool initialise_now) {
 }
 
 CUresult Emulator::initialise(const Variables& environment) {
-  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+  Variables before;
+  for (const auto& [name, value] : environment) {
+    if (const char* old = std::getenv(name.c_str())) before[name] = old;
+    setenv(name.c_str(), value.c_str(), 1);
+  }
   const CUresult result = cuInit(0);
   for (const auto& [name, value] : environment) unsetenv(name.c_str());
+  for (const auto& [name, value] : before) setenv(name.c_str(), value.c_str(), 1);
   return result;
 }
 

@@ -38,7 +38,7 @@ passes=(Run.AVectorAddCompiledHereIsRight ActivationCalls.UseTheUsualNumbersOfTh
   CheckOfUserEpiloguesOfRows.FindsCodeThatWasLeftOut CheckOfUserCodeOfGradients.FindsCodeThatWasSkipped)
 GTEST_FILTER=$(IFS=:; echo "${passes[*]}")
 export GTEST_FILTER
-export KILN_EMULATOR_CHECK=full
+export KILN_EMULATOR_CHECK=full KILN_EMULATOR_CLOCK=ptx
 export FAKE_CUDNN_DRIVER=libkiln_emulator.so  # the one that the comparison has loaded
 cat >"$scratch/layers.txt" <<'TEXT'
 conv_forward x=f32:1x8x14x14 w=f32:16x8x3x3 pad=1

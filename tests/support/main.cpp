@@ -1,5 +1,5 @@
-// The main program of every test: emulated devices watch kernels as closely as they can, and files go to a folder that
-// no other process uses.
+// The main program of every test: emulated devices watch kernels as closely as they can and have the clock that is
+// there everywhere, and files go to a folder that no other process uses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,9 @@ class PrivateFolder {
 
 int main(int argc, char** argv) {
   testing::InitGoogleMock(&argc, argv);
-  setenv("KILN_EMULATOR_CHECK", "full", 0);  // unless told otherwise; worker processes, too
+  // Unless told otherwise; worker processes, too.
+  setenv("KILN_EMULATOR_CHECK", "full", 0);
+  setenv("KILN_EMULATOR_CLOCK", "ptx", 0);  // the same times whether nvdisasm is installed or not
   const PrivateFolder folder;
   return RUN_ALL_TESTS();
 }

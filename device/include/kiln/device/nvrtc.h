@@ -40,8 +40,8 @@ struct Compiled {
   std::vector<KernelResources> resources;  ///< Empty for a virtual architecture.
   double seconds = 0;                      ///< Wall-clock time of the compile.
 
-  /// What to load on `driver`: the cubin on a real one, the PTX on the emulated one or if there is no cubin.
-  const std::string& image(const Driver& driver) const;
+  /// What to load on `driver` (loadable_image()).
+  std::string image(const Driver& driver) const;
 };
 
 /// A loaded NVRTC, 11.8 up to 13.x.

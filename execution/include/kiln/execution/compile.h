@@ -24,9 +24,8 @@ struct KernelImage {
   std::string cubin;                               ///< For exactly the target's architecture; empty for Products::ptx.
   std::vector<device::KernelResources> resources;  ///< Of each kernel, from ptxas; empty for Products::ptx.
 
-  /// What to load on `driver`: the cubin, if there is one, on a real one, the PTX of the same compile on the emulated
-  /// one.
-  const std::string& loadable(const device::Driver& driver) const;
+  /// What to load on `driver` (device::loadable_image()).
+  std::string loadable(const device::Driver& driver) const;
 };
 
 /// A Program with its images. A value: knows no device, can be stored and sent to another process.

@@ -16,6 +16,7 @@ struct KernelFacts {
   uint32_t parameter_base = 0;  ///< Offset of the first parameter in constant bank 0.
   uint32_t parameter_bytes = 0;
   std::string constants;  ///< Bank 2: constants that the compiler put there.
+  std::string variables;  ///< Bank 3: __constant__ variables, as the module has them at first.
 };
 
 /// The kernels of a cubin, in the order of their code. Throws Error(parse_error) for bytes that are no cubin or are cut

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kiln/timing/card.h"
@@ -10,6 +11,9 @@
 #include "kiln/timing/replay.h"
 
 namespace kiln::timing {
+
+/// Raised with every change that changes times.
+inline constexpr int model_version = 1;
 
 struct Occupancy {
   uint32_t blocks = 0;  ///< Resident on an SM.
@@ -31,9 +35,12 @@ struct ModelledTime {
   uint32_t replayed_blocks = 0;
   uint32_t code_bytes = 0;
   double dram_share = 0;  ///< Of the sectors that L1 lacks.
-  double path_share =
-      1;              ///< Of a warp's instructions that were replayed; the rest is extrapolated from a loop's turns.
-  std::string bound;  ///< The busiest unit, with its share, or what warps wait for.
+  /// Of a warp's instructions that were replayed; the rest is extrapolated from a loop's turns.
+  double path_share = 1;
+  /// Units, and the part of the time that each is busy, the busiest first: issue slots, pipes, the load/store unit, L2
+  /// and DRAM (this SM's share of both).
+  std::vector<std::pair<std::string, double>> units;
+  std::string bound;  ///< The busiest unit, with its share, and what warps wait for most.
   InterpreterReport report;
   std::vector<std::string> unclassified;
 };

@@ -1,0 +1,71 @@
+// The time of a launch by its machine code (timing/), which a module has beside its PTX.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/timing/cubin.h"
+#include "kiln/timing/disassembler.h"
+#include "kiln/timing/time_model.h"
+#include "machine/machine.h"
+
+namespace kiln::emulator {
+
+/// A cubin, and what was found out about it. Thread-safe.
+class MachineCode {
+ public:
+  /// Throws kiln::Error if the bytes are no cubin.
+  explicit MachineCode(std::string cubin);
+
+  /// What it says of a kernel; null if it has none of that name.
+  const timing::KernelFacts* facts(std::string_view kernel) const;
+
+ private:
+  friend class MachineClock;
+
+  const std::string cubin_;
+  const std::vector<timing::KernelFacts> kernels_;
+  mutable std::mutex mutex_;  // guards what follows
+  mutable std::optional<std::string> text_;
+  mutable std::map<std::string, timing::Sass, std::less<>> sass_;
+  mutable std::map<std::string, timing::ModelledTime> times_;  // by launch, where no data decided
+};
+
+struct MachineLaunch {
+  std::string_view kernel;
+  Dim3 grid, block;
+  uint32_t dynamic_shared_bytes = 0;
+  std::span<const std::byte> parameters;
+};
+
+/// The time of a launch, or why machine code does not tell it.
+struct MachineTime {
+  std::optional<timing::ModelledTime> time;
+  std::string refusal;
+};
+
+/// Thread-safe.
+class MachineClock {
+ public:
+  /// Throws kiln::Error if nvdisasm is not found.
+  explicit MachineClock(const timing::DisassemblerOptions& options) : disassembler_(options) {}
+
+  /// The time on `card` of a launch that is about to run: data that decide branches or addresses are read from
+  /// `memory`. The same launch takes the same time wherever its operands lie: they are timed as if they were allocated
+  /// one after the other, in the order of the parameters.
+  MachineTime time(const MachineCode& code, const MachineLaunch& launch, const timing::Card& card,
+                   const RegionTable& memory);
+
+ private:
+  const timing::Sass& sass_of(const MachineCode& code, std::string_view kernel);
+
+  timing::Disassembler disassembler_;
+};
+
+}  // namespace kiln::emulator

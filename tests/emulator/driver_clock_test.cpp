@@ -1,0 +1,298 @@
+// The clock that reads machine code: what a fat binary brings beside its PTX.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "driver_fixture.h"
+#include "kiln/base/environment.h"
+#include "kiln/device/nvrtc.h"
+
+namespace kiln::emulator::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+using ::testing::internal::CaptureStderr;
+using ::testing::internal::GetCapturedStderr;
+
+const Variables machine_clock = {{"KILN_EMULATOR_CLOCK", "machine"}, {"KILN_EMULATOR_DEVICE", "a100"}};
+
+device::Compiled compile(const std::string& source, const std::string& arch) {
+  const auto nvrtc = device::Nvrtc::open({.library = Environment::read().nvrtc});
+  return nvrtc->compile(source, "test.cu", {.arch = arch});
+}
+
+/// PTX and machine code, as Kiln loads them.
+std::string fat(const device::Compiled& compiled) {
+  return compiled.image(*device::Driver::from_table({}, "emulated", true));
+}
+
+// The time depends on `turns`, on the number that `choice` holds, and on where `in` lies in a line.
+const std::string kernels = R"(
+extern "C" __global__ void scale(float* out, const float* in, int turns) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  float x = in[i];
+  for (int t = 0; t < turns; ++t) x = x * 1.5f + 0.5f;
+  out[i] = x;
+}
+extern "C" __global__ void choose(float* out, const int* choice) {
+  float x = threadIdx.x;
+  for (int t = 0; t < *choice; ++t) x = __sinf(x);
+  out[threadIdx.x] = x;
+}
+extern "C" __global__ void divide(float* out, const float* in) {
+  out[threadIdx.x] = in[threadIdx.x] / in[threadIdx.x + 32] + sqrtf(in[threadIdx.x]);
+}
+__constant__ int bounds[4] = {3, 0, 7, 1};
+extern "C" __global__ void table(float* out) {
+  if (bounds[blockIdx.x % 4] == 0) return;
+  out[blockIdx.x * 32 + threadIdx.x] = 1;
+}
+extern "C" __global__ void least(float* out, int n, int begin) {
+  const int end = min(min(n, 1000) + begin, 500);
+  for (int i = threadIdx.x; i < end; i += 32) out[i] = 1;
+}
+extern "C" __global__ void wait(int* out) {
+  while (atomicAdd(out, 0) == 0) atomicAdd(out, 1);
+}
+)";
+
+class DriverClock : public DriverTest {
+ protected:
+  explicit DriverClock(const Variables& environment = machine_clock, const std::string& arch = "sm_80")
+      : DriverTest(environment), compiled_(compile(kernels, arch)), module_(load_fat(fat(compiled_))) {}
+
+  CUmodule load_fat(const std::string& image) const {
+    CUmodule module = nullptr;
+    EXPECT_EQ(cuda.cuModuleLoadDataEx(&module, image.data(), 0, nullptr, nullptr), CUDA_SUCCESS);
+    return module;
+  }
+
+  /// What is told of a launch.
+  nlohmann::json run(const char* kernel, std::vector<void*> parameters, unsigned blocks = 1, unsigned threads = 32) {
+    const CUfunction found = function(module_, kernel);
+    EXPECT_EQ(cuda.cuLaunchKernel(found, blocks, 1, 1, threads, 1, 1, 0, nullptr, parameters.data(), nullptr),
+              CUDA_SUCCESS);
+    EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS) << cuda.last_fault();
+    return nlohmann::json::parse(cuda.last_launch())["modelled_time"];
+  }
+
+  nlohmann::json scale(CUdeviceptr out, CUdeviceptr in, int turns) {
+    return run("scale", {&out, &in, &turns}, 300, 256);
+  }
+
+  CUdeviceptr numbers(size_t count) {
+    const CUdeviceptr there = allocate(count * 4);
+    put(there, std::vector<uint32_t>(count, 0x3f800000));
+    return there;
+  }
+
+  void put(CUdeviceptr there, const std::vector<uint32_t>& words) const {
+    EXPECT_EQ(cuda.cuMemcpyHtoD_v2(there, words.data(), words.size() * 4), CUDA_SUCCESS);
+  }
+
+  device::Compiled compiled_;
+  CUmodule module_;
+};
+
+std::string name_of(const Emulator& cuda) {
+  std::array<char, 256> name = {};
+  EXPECT_EQ(cuda.cuDeviceGetName(name.data(), name.size(), 0), CUDA_SUCCESS);
+  return name.data();
+}
+
+TEST_F(DriverClock, TellsTimesByMachineCode) {
+  EXPECT_EQ(name_of(cuda), "Kiln emulated NVIDIA A100 (machine-code clock 1)");
+  const CUdeviceptr in = numbers(300 * 256), out = numbers(300 * 256);
+  const nlohmann::json few = scale(out, in, 100), many = scale(out, in, 10'000);
+  EXPECT_EQ(few["clock"], "machine code 1");
+  EXPECT_EQ(few["guessed_branches"], 0);
+  EXPECT_TRUE(few["unknown_instructions"].empty());
+  // 300 blocks on 108 SMs: the busiest has three, whose 24 warps each turn 10,000 times, and a scheduler issues a
+  // multiply-add every two cycles: 6 x 2 x 10,000 at 1,410 MHz.
+  EXPECT_NEAR(many["seconds"].get<double>(), 6 * 2 * 10'000 / 1.41e9, 0.1 * 6 * 2 * 10'000 / 1.41e9);
+  EXPECT_LT(few["seconds"].get<double>(), 0.15 * many["seconds"].get<double>());
+  EXPECT_THAT(many["bound"].get<std::string>(), StartsWith("fma 9"));
+  EXPECT_GT(many["units"]["fma"].get<double>(), 0.9);
+}
+
+TEST_F(DriverClock, IsThatOfEvents) {
+  const CUdeviceptr in = numbers(300 * 256), out = numbers(300 * 256);
+  const CUevent start = event(), end = event();
+  EXPECT_EQ(cuda.cuEventRecord(start, nullptr), CUDA_SUCCESS);
+  const nlohmann::json told = scale(out, in, 1000);
+  EXPECT_EQ(cuda.cuEventRecord(end, nullptr), CUDA_SUCCESS);
+  EXPECT_NEAR(elapsed(start, end), told["seconds"].get<double>() * 1e3, 1e-6);
+}
+
+TEST_F(DriverClock, TakesTheSameTimeWhereverOperandsLie) {
+  const size_t count = 300 * 256;
+  const std::string told = scale(numbers(count), numbers(count), 50).dump();
+  (void)allocate(12'345);  // what comes next lies elsewhere
+  const CUdeviceptr in = numbers(count), out = numbers(count);
+  EXPECT_EQ(scale(out, in, 50).dump(), told);
+  const Emulator other(machine_clock);
+  CUcontext there = nullptr;
+  CUmodule module = nullptr;
+  CUfunction scale_there = nullptr;
+  std::array<CUdeviceptr, 2> buffers = {};
+  const std::string image = fat(compiled_);
+  ASSERT_EQ(other.cuDevicePrimaryCtxRetain(&there, 0), CUDA_SUCCESS);
+  ASSERT_EQ(other.cuCtxSetCurrent(there), CUDA_SUCCESS);
+  ASSERT_EQ(other.cuModuleLoadDataEx(&module, image.data(), 0, nullptr, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(other.cuModuleGetFunction(&scale_there, module, "scale"), CUDA_SUCCESS);
+  for (CUdeviceptr& buffer : buffers) ASSERT_EQ(other.cuMemAlloc_v2(&buffer, count * 4), CUDA_SUCCESS);
+  const std::vector<float> zeros(count);
+  ASSERT_EQ(other.cuMemcpyHtoD_v2(buffers[1], zeros.data(), count * 4), CUDA_SUCCESS);
+  int turns = 50;
+  void* parameters[] = {buffers.data(), &buffers[1], &turns};
+  ASSERT_EQ(other.cuLaunchKernel(scale_there, 300, 1, 1, 256, 1, 1, 0, nullptr, parameters, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(nlohmann::json::parse(other.last_launch())["modelled_time"].dump(), told);
+}
+
+TEST_F(DriverClock, CountsTheLinesThatAnOffsetAdds) {
+  const size_t count = 300 * 256;
+  const CUdeviceptr in = numbers(count + 1), out = numbers(count);
+  EXPECT_NE(scale(out, in, 1)["units"]["load/store unit"], scale(out, in + 4, 1)["units"]["load/store unit"]);
+}
+
+TEST_F(DriverClock, ReadsTheDataThatDecide) {
+  CUdeviceptr out = numbers(32), choice = allocate(4);
+  const auto with = [&](uint32_t turns) {
+    put(choice, {turns});
+    const nlohmann::json told = run("choose", {&out, &choice});
+    EXPECT_EQ(told["clock"], "machine code 1") << told.dump();
+    return told["seconds"].get<double>();
+  };
+  const double few = with(10), many = with(1000);
+  EXPECT_GT(many, 2 * few);
+  EXPECT_EQ(with(10), few) << "the data may change between equal launches";
+}
+
+TEST_F(DriverClock, PassesByWhatIsCalledForExtraordinaryNumbers) {
+  CUdeviceptr out = numbers(32), in = numbers(64);
+  EXPECT_EQ(run("divide", {&out, &in})["clock"], "machine code 1");
+}
+
+TEST_F(DriverClock, KnowsConstantVariables) {
+  CUdeviceptr out = numbers(size_t{8} * 32);
+  const nlohmann::json told = run("table", {&out}, 8);
+  EXPECT_EQ(told["clock"], "machine code 1") << told.dump();
+}
+
+TEST_F(DriverClock, IsThatOfPtxWhereMachineCodeDoesNotTell) {
+  CUdeviceptr out = allocate(4);
+  put(out, {0});
+  const nlohmann::json waits = run("wait", {&out}, 1, 1);
+  EXPECT_EQ(waits["clock"], "ptx");
+  EXPECT_THAT(waits["not_by_machine_code"].get<std::string>(), HasSubstr("depends on data"));
+  module_ = load(compiled_.ptx);
+  put(out, {0});
+  const nlohmann::json plain = run("wait", {&out}, 1, 1);
+  EXPECT_EQ(plain["clock"], "ptx");
+  EXPECT_EQ(plain["not_by_machine_code"], "the module has no machine code for this device");
+  EXPECT_EQ(plain["seconds"], waits["seconds"]);
+}
+
+TEST_F(DriverClock, GivesTheRegistersOfTheCompiler) {
+  int registers = 0;
+  ASSERT_EQ(cuda.cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, function(module_, "scale")), CUDA_SUCCESS);
+  const auto scale = std::find_if(compiled_.resources.begin(), compiled_.resources.end(),
+                                  [](const device::KernelResources& kernel) { return kernel.name == "scale"; });
+  ASSERT_NE(scale, compiled_.resources.end());
+  EXPECT_EQ(registers, scale->registers);
+}
+
+TEST_F(DriverClock, TakesTheMachineCodeThatTheDeviceCouldRun) {
+  CUdeviceptr out = numbers(32), in = numbers(64);
+  module_ = load_fat(fat(compile(kernels, "sm_75")));
+  EXPECT_EQ(run("divide", {&out, &in})["clock"], "ptx") << "of another major version";
+}
+
+class DriverClockOnHopper : public DriverClock {
+ protected:
+  DriverClockOnHopper()
+      : DriverClock({{"KILN_EMULATOR_CLOCK", "machine"}, {"KILN_EMULATOR_DEVICE", "h200"}}, "sm_90") {}
+};
+
+TEST_F(DriverClockOnHopper, KnowsTheLesserOfASumAndANumber) {
+  EXPECT_EQ(name_of(cuda), "Kiln emulated NVIDIA H200 (machine-code clock 1)");
+  CUdeviceptr out = numbers(500);
+  int n = 400, begin = 30;
+  const nlohmann::json told = run("least", {&out, &n, &begin});
+  EXPECT_EQ(told["clock"], "machine code 1") << told.dump();
+}
+
+class DriverClockByPtx : public DriverClock {
+ protected:
+  DriverClockByPtx() : DriverClock({{"KILN_EMULATOR_CLOCK", "ptx"}, {"KILN_EMULATOR_DEVICE", "a100"}}) {}
+};
+
+TEST_F(DriverClockByPtx, LeavesMachineCodeAlone) {
+  EXPECT_EQ(name_of(cuda), "Kiln emulated NVIDIA A100");
+  const nlohmann::json told = scale(numbers(300 * 256), numbers(300 * 256), 10);
+  EXPECT_EQ(told["clock"], "ptx");
+  EXPECT_FALSE(told.contains("not_by_machine_code"));
+}
+
+// What cuInit says of settings that do not fit.
+std::string refusal_of(const Variables& environment) {
+  Emulator cuda({}, false);
+  CaptureStderr();
+  EXPECT_NE(cuda.initialise(environment), CUDA_SUCCESS);
+  return GetCapturedStderr();
+}
+
+std::string card_file(const std::string& from, const std::string& to) {
+  std::ifstream built_in(KILN_A100_CARD);
+  std::ostringstream text;
+  text << built_in.rdbuf();
+  std::string card = text.str();
+  card.replace(card.find(from), from.size(), to);
+  const std::string path = ::testing::TempDir() + "slow.card";
+  std::ofstream(path) << card;
+  return path;
+}
+
+TEST(DriverClockSettings, MayNameACard) {
+  Variables environment = machine_clock;
+  environment["KILN_EMULATOR_CARD"] = card_file("clock_mhz 1410", "clock_mhz 705");
+  const Emulator cuda(environment);
+  EXPECT_THAT(name_of(cuda), StartsWith("Kiln emulated NVIDIA A100 (machine-code clock 1 of "));
+  EXPECT_THAT(name_of(cuda), HasSubstr("slow.card"));
+}
+
+TEST(DriverClockSettings, SayWhatIsWrong) {
+  EXPECT_THAT(refusal_of({{"KILN_EMULATOR_CLOCK", "fast"}}), HasSubstr(R"(neither "machine" nor "ptx")"));
+  Variables environment = machine_clock;
+  environment["KILN_EMULATOR_CARD"] = "/nonexistent.card";
+  EXPECT_THAT(refusal_of(environment), HasSubstr("KILN_EMULATOR_CARD: cannot read the card /nonexistent.card"));
+  environment["KILN_EMULATOR_CARD"] = card_file("arch 80", "arch 90");
+  EXPECT_THAT(refusal_of(environment), HasSubstr("of compute capability 9.0, and a100 has 8.0"));
+  environment["KILN_EMULATOR_CARD"] = card_file("sms 108", "sms many");
+  EXPECT_THAT(refusal_of(environment), HasSubstr("sms has no number"));
+}
+
+TEST(DriverClockSettings, NeedNvdisasmForMachineCode) {
+  if (std::filesystem::exists("/usr/local/cuda/bin/nvdisasm")) GTEST_SKIP() << "it is found in /usr/local/cuda";
+  const Variables nowhere = {{"PATH", "/nonexistent"}, {"VIRTUAL_ENV", "/nonexistent"}, {"CUDA_HOME", "/nonexistent"}};
+  Variables demanded = nowhere;
+  demanded["KILN_EMULATOR_CLOCK"] = "machine";
+  EXPECT_THAT(refusal_of(demanded), HasSubstr("nvdisasm was not found in /nonexistent"));
+  unsetenv("KILN_EMULATOR_CLOCK");
+  EXPECT_THAT(name_of(Emulator(nowhere)), Not(HasSubstr("machine"))) << "by itself it does without";
+  setenv("KILN_EMULATOR_CLOCK", "ptx", 1);
+}
+
+}  // namespace
+}  // namespace kiln::emulator::testing
