@@ -214,11 +214,17 @@ bool Interpreter::Machine::calls(size_t index) const {
 
 // All lanes if a branch that depends on unknown data is likely to be taken, else none: the way to a call is not taken
 // (the call heuristic of Ball and Larus, Branch Prediction for Free, PLDI 1993). The compiler calls what divisions and
-// roots need for numbers that are out of the ordinary.
+// roots need for numbers that are out of the ordinary. With memory, a branch back is not taken either: what waits for
+// other blocks does not wait.
 uint32_t Interpreter::Machine::guess(const Instruction& instruction) {
   const size_t target = sass_.index_of(instruction.operands.back().value);
+  const auto place = static_cast<size_t>(&instruction - sass_.instructions.data());
+  if (launch_.memory && target <= place) {
+    ++report.guessed_branches;
+    return 0;
+  }
   const bool jumps_to_call = calls(target);
-  const bool goes_on_to_call = calls(static_cast<size_t>(&instruction - sass_.instructions.data()) + 1);
+  const bool goes_on_to_call = calls(place + 1);
   if (jumps_to_call == goes_on_to_call) fail_for_data(instruction);
   ++report.guessed_branches;
   return goes_on_to_call ? all_lanes : 0;

@@ -170,7 +170,9 @@ bool Interpreter::Machine::word_at(const Warp& warp, MemorySpace space, uint64_t
 
 void Interpreter::Machine::load(Warp& warp, const Decoded& decoded, const Instruction& instruction,
                                 const Addresses& where, uint32_t active) {
-  const bool nothing_known = decoded.space == MemorySpace::global && !launch_.memory;
+  // STRONG: what other blocks write meanwhile.
+  const bool is_data = decoded.space == MemorySpace::global;
+  const bool nothing_known = is_data && (!launch_.memory || instruction.has("STRONG"));
   for (uint32_t part = 0; part < std::max(1U, decoded.bytes / 4U); ++part) {
     Lanes result;
     result.unknown = nothing_known ? all_lanes : where.unknown;

@@ -63,7 +63,12 @@ extern "C" __global__ void least(float* out, int n, int begin) {
   for (int i = threadIdx.x; i < end; i += 32) out[i] = 1;
 }
 extern "C" __global__ void wait(int* out) {
-  while (atomicAdd(out, 0) == 0) atomicAdd(out, 1);
+  atomicAdd(out, 1);
+  while (*(volatile int*)out == 0) {}
+}
+extern "C" __global__ void ticket(int* out) {
+  if (atomicAdd(out, 1) != gridDim.x - 1) return;
+  out[1] = 1;
 }
 )";
 
@@ -184,6 +189,14 @@ TEST_F(DriverClock, PassesByWhatIsCalledForExtraordinaryNumbers) {
   EXPECT_EQ(run("divide", {&out, &in})["clock"], "machine code 1");
 }
 
+TEST_F(DriverClock, TakesWaitsForOtherBlocksForOver) {
+  CUdeviceptr out = allocate(4);
+  put(out, {0});
+  const nlohmann::json told = run("wait", {&out}, 1, 1);
+  EXPECT_EQ(told["clock"], "machine code 1") << told.dump();
+  EXPECT_GT(told["guessed_branches"].get<int>(), 0);
+}
+
 TEST_F(DriverClock, KnowsConstantVariables) {
   CUdeviceptr out = numbers(size_t{8} * 32);
   const nlohmann::json told = run("table", {&out}, 8);
@@ -191,17 +204,17 @@ TEST_F(DriverClock, KnowsConstantVariables) {
 }
 
 TEST_F(DriverClock, IsThatOfPtxWhereMachineCodeDoesNotTell) {
-  CUdeviceptr out = allocate(4);
-  put(out, {0});
-  const nlohmann::json waits = run("wait", {&out}, 1, 1);
-  EXPECT_EQ(waits["clock"], "ptx");
-  EXPECT_THAT(waits["not_by_machine_code"].get<std::string>(), HasSubstr("depends on data"));
+  CUdeviceptr out = allocate(8);
+  put(out, {0, 0});
+  const nlohmann::json drawn = run("ticket", {&out}, 1, 1);
+  EXPECT_EQ(drawn["clock"], "ptx");
+  EXPECT_THAT(drawn["not_by_machine_code"].get<std::string>(), HasSubstr("depends on data"));
   module_ = load(compiled_.ptx);
-  put(out, {0});
-  const nlohmann::json plain = run("wait", {&out}, 1, 1);
+  put(out, {0, 0});
+  const nlohmann::json plain = run("ticket", {&out}, 1, 1);
   EXPECT_EQ(plain["clock"], "ptx");
   EXPECT_EQ(plain["not_by_machine_code"], "the module has no machine code for this device");
-  EXPECT_EQ(plain["seconds"], waits["seconds"]);
+  EXPECT_EQ(plain["seconds"], drawn["seconds"]);
 }
 
 TEST_F(DriverClock, GivesTheRegistersOfTheCompiler) {

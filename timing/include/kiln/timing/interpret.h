@@ -96,7 +96,7 @@ struct BlockPath {
 /// What was met and is not executed exactly, with how often.
 struct InterpreterReport {
   std::map<std::string, uint64_t> unknown_opcodes;  ///< Results were taken for unknown.
-  uint64_t guessed_branches = 0;                    ///< That depend on data: taken to lead past calls.
+  uint64_t guessed_branches = 0;                    ///< That depend on data: past calls, out of loops.
   uint64_t unknown_addresses = 0;                   ///< Accesses whose address depends on data.
 };
 
