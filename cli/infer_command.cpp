@@ -97,6 +97,14 @@ std::optional<int64_t> batch_of_inputs(const InferOptions& options) {
   return array.extents.size() == rank ? std::optional(array.extents.front()) : std::nullopt;
 }
 
+/// --batch ?N is for batches of up to N.
+void require_within(std::optional<int64_t> most, int64_t given) {
+  if (!most || given <= *most) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("the inputs are a batch of {}, and --batch ?{} is for up to {}", given, *most, *most),
+              fmt::format("give --batch ?{}, or --batch ? for what the inputs have", given));
+}
+
 std::string print(const ModelTensor& tensor) {
   const std::string extents =
       tensor.extents.empty() ? "one element" : fmt::format("{}", fmt::join(tensor.extents, "x"));
@@ -166,7 +174,10 @@ int infer(const InferOptions& options) {
   Context context(settings);
   ModelOptions how = options.flags.options();
   if (!options.inputs.empty() && (!how.batch || how.dynamic_batch)) {
-    if (const auto given = batch_of_inputs(options)) how.batch = given;
+    if (const auto given = batch_of_inputs(options)) {
+      require_within(how.batch, *given);
+      how.batch = given;
+    }
   }
   Model model(context, options.model, how);
   const std::vector<std::string> inputs = paths_for(names_of(model.inputs()), options.inputs, "input"),

@@ -107,6 +107,9 @@ TEST_F(Infer, TakesTheBatchOfItsInputs) {
     EXPECT_EQ(object["steps"][0]["request"].get<std::string>().find("n=?") != std::string::npos, !batch.empty());
     EXPECT_EQ(result("sum.npy"), (std::vector<float>{11, 20, 33, 40}));
   }
+  const Outcome more = kiln({"infer", model_, "--batch", "?1", "--input", x_, "--input", z_});
+  EXPECT_NE(more.exit_code, 0);
+  EXPECT_THAT(more.err, HasSubstr("the inputs are a batch of 2, and --batch ?1 is for up to 1"));
   EXPECT_THAT(kiln({"infer", model_, "--batch", "two"}).err, HasSubstr("--batch two is not a batch"));
 }
 

@@ -104,7 +104,7 @@ TEST_F(BatchTest, BatchesShareTheirWeights) {
     return y;
   };
   const std::vector<float> of_three = first(3);
-  model.set_batch(4);  // the same kernels: what they prepare of filters is shared too
+  model.set_batch(4);  // the same kernels
   EXPECT_EQ(model.memory().weights, weights);
   EXPECT_EQ(first(4), of_three);
   model.set_batch(3);
