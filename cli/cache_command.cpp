@@ -3,7 +3,6 @@
 
 #include <CLI/App.hpp>
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -18,14 +17,23 @@
 namespace kiln::cli {
 
 bool is_pack(const std::string& path) {
-  constexpr std::string_view start_of_a_pack = "kiln-pack\t";
-  std::array<char, start_of_a_pack.size()> start{};
-  std::ifstream(path, std::ios::binary).read(start.data(), start.size());
-  return std::string_view(start.data(), start.size()) == start_of_a_pack;
+  require_regular_file(path, "give a pack or a tuning database");
+  constexpr std::string_view start_of_a_pack = "kiln-pack\t", start_of_a_database = "SQLite format 3";
+  std::string start(std::max(start_of_a_pack.size(), start_of_a_database.size()), '\0');
+  std::ifstream file(path, std::ios::binary);
+  const bool opened = file.is_open();
+  file.read(start.data(), static_cast<std::streamsize>(start.size()));
+  if (start.starts_with(start_of_a_pack)) return true;
+  if (opened && path.ends_with(".pack") && !start.starts_with(start_of_a_database)) {
+    throw Error(ErrorCode::io_error,
+                file.gcount() == 0 ? fmt::format("{} is empty, no pack", path)
+                                   : fmt::format("{} is not a pack: it does not begin with kiln-pack", path),
+                "`kiln cache export` writes packs");
+  }
+  return false;
 }
 
 cache::Pack read_contents(const std::string& path) {
-  require_file(path, "give a pack or a tuning database");
   if (!is_pack(path)) return cache::export_pack(open_or_fail(path, cache::OpenMode::read_only));
   cache::ParsedPack parsed = cache::read_pack_file(path);
   for (const cache::PackRefusal& refusal : parsed.refused) {
@@ -34,18 +42,44 @@ cache::Pack read_contents(const std::string& path) {
   return std::move(parsed.pack);
 }
 
-std::vector<std::string> databases_in(const std::string& folder) {
+namespace {
+
+std::vector<std::string> files_in(const std::string& folder, FilesOf kinds, const std::string& but) {
+  namespace fs = std::filesystem;
   std::vector<std::string> files;
   std::error_code error;
-  for (std::filesystem::recursive_directory_iterator entry(folder, error), end; entry != end; entry.increment(error)) {
-    if (entry->is_regular_file() && entry->path().extension() == ".db") files.push_back(entry->path());
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const fs::path& path = entry->path();
+    const bool is_meant =
+        path.extension() == ".db" || (kinds == FilesOf::databases_and_packs && path.extension() == ".pack");
+    std::error_code unknown;
+    if (is_meant && !entry->is_directory(unknown) && !fs::equivalent(path, but, unknown)) files.push_back(path);
   }
   if (error) throw Error(ErrorCode::io_error, fmt::format("{} cannot be read: {}", folder, error.message()));
-  if (files.empty()) {
-    throw Error(ErrorCode::io_error, fmt::format("{} holds no database", folder),
-                "give a folder of files .db, such as that of `kiln tune --db-dir`");
-  }
   std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace
+
+std::vector<std::string> gather(const std::vector<std::string>& given, FilesOf kinds, const std::string& but) {
+  const bool packs = kinds == FilesOf::databases_and_packs;
+  std::vector<std::string> files;
+  for (const std::string& path : given) {
+    std::error_code unknown;
+    if (!std::filesystem::is_directory(path, unknown)) {
+      require_regular_file(path, packs ? "give a database, a pack, or a folder of them" : "give a folder of databases");
+      files.push_back(path);
+      continue;
+    }
+    const std::vector<std::string> inside = files_in(path, kinds, but);
+    if (inside.empty()) {
+      throw Error(
+          ErrorCode::io_error, fmt::format("{} holds no database{}", path, packs ? " and no pack" : ""),
+          fmt::format("give a folder of files .db{}, such as that of `kiln tune --db-dir`", packs ? " and .pack" : ""));
+    }
+    files.insert(files.end(), inside.begin(), inside.end());
+  }
   return files;
 }
 

@@ -20,15 +20,20 @@ void add_cache_review(CLI::App& cache, int& exit_code);     ///< diff, stats
 void add_cache_upkeep(CLI::App& cache, int& exit_code);     ///< verify, prune, quarantine
 void add_cache_fleet(CLI::App& cache, int& exit_code);      ///< compare, choose
 
-/// Whether a file starts as packs do.
+/// Whether a file is a pack, by how it starts. Throws Error(io_error) for one that is called .pack and is neither a
+/// pack nor a database, and as require_regular_file().
 bool is_pack(const std::string& path);
 
 /// All that a pack or a database holds. Of a pack, lines that are refused are told on standard error. Throws Error.
 cache::Pack read_contents(const std::string& path);
 
-/// The databases in a folder and in the folders in it, in the order of their names. Throws Error(io_error) if there is
-/// none.
-std::vector<std::string> databases_in(const std::string& folder);
+/// Which files of a folder are meant.
+enum class FilesOf { databases, databases_and_packs };
+
+/// `given`, with the files .db (and .pack) of a folder and of the folders in it in place of a folder, in the order of
+/// their names; without the file `but`. What is in a folder under such a name is listed whatever it is, so that it is
+/// named if it cannot be read. Throws Error(io_error) for a folder without any, and for a path that is no file.
+std::vector<std::string> gather(const std::vector<std::string>& given, FilesOf kinds, const std::string& but = {});
 
 /// A file that is named, or else the database of --db.
 struct Source {

@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
-#include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -182,45 +180,15 @@ Json json_of(const TakenIn& taken) {
           {"remarks", taken.remarks}};
 }
 
-// The databases and packs in `folder`, in the order of their names; not the one that is written to.
-std::vector<std::string> files_in(const std::string& folder, const std::string& target) {
-  std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    const std::filesystem::path& path = entry.path();
-    std::error_code error;
-    const bool is_target = std::filesystem::equivalent(path, target, error);
-    if (entry.is_regular_file() && !is_target && (path.extension() == ".db" || path.extension() == ".pack")) {
-      files.push_back(path);
-    }
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
-// `given`, with what is in a folder in place of it.
-std::vector<std::string> with_files_of_folders(const std::vector<std::string>& given, const std::string& target) {
-  std::vector<std::string> files;
-  for (const std::string& path : given) {
-    if (!std::filesystem::is_directory(path)) {
-      files.push_back(path);
-      continue;
-    }
-    const std::vector<std::string> inside = files_in(path, target);
-    if (inside.empty()) {
-      throw Error(ErrorCode::io_error, fmt::format("{} holds no database and no pack", path),
-                  "give a folder of files .db and .pack, such as that of `kiln tune --db-dir`");
-    }
-    files.insert(files.end(), inside.begin(), inside.end());
-  }
-  return files;
-}
-
 // Import and merge: one takes packs, the other also databases, and folders of either.
 int take_in(const Options& options, bool databases_too) {
   const Environment environment = read_environment();
   const std::string target = database_path(options.database, environment);
-  const std::vector<std::string> paths = databases_too ? with_files_of_folders(options.files, target) : options.files;
-  for (const std::string& path : paths) require_file(path);
+  const std::vector<std::string> paths =
+      databases_too ? gather(options.files, FilesOf::databases_and_packs, target) : options.files;
+  if (!databases_too) {
+    for (const std::string& path : paths) require_file(path);
+  }
   cache::Database database = open_or_fail(target, cache::OpenMode::read_write);
   const Catalogue catalogue = catalogue_of(environment);
   const Expressions expressions = read_expressions(options.expressions);

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "command_tree.h"
 #include "kiln/base/nearest.h"
 
 namespace kiln::cli {
@@ -55,6 +56,16 @@ CLI::Validator whole_number(int64_t least, int64_t most) {
     return fmt::format("'{}' is not a whole number from {} to {}", text, least, most);
   };
   return {refusal, ""};
+}
+
+void refuse_empty_values(CLI::App& command) {
+  const auto refusal = [](const std::string& text) -> std::string {
+    return text.empty() ? "an empty value: give one, or leave the option out" : "";
+  };
+  for (CLI::Option* option : command.get_options([](const CLI::Option* each) { return takes_value(*each); })) {
+    option->check(CLI::Validator(refusal, ""));
+  }
+  for (CLI::App* below : command.get_subcommands([](const CLI::App*) { return true; })) refuse_empty_values(*below);
 }
 
 CLI::Validator number_above_zero() {

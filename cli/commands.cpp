@@ -5,6 +5,7 @@
 #include <CLI/App.hpp>
 #include <string>
 
+#include "checks.h"
 #include "kiln/version.h"
 #include "usage.h"
 
@@ -48,6 +49,7 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_worker(app, exit_code);
   add_manual(app, exit_code);
   add_help(app, exit_code);
+  refuse_empty_values(app);
   app.footer(footer());  // last: commands made after it would take it over
 }
 

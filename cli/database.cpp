@@ -47,6 +47,21 @@ void require_file(const std::string& path, std::string_view hint) {
     throw Error(ErrorCode::io_error, fmt::format("{} is {}, not a file", path, kind), std::string(hint));
 }
 
+void require_regular_file(const std::string& path, std::string_view hint) {
+  std::error_code unreadable;
+  const fs::file_type type = fs::status(path, unreadable).type();
+  if (type == fs::file_type::not_found && fs::is_symlink(fs::symlink_status(path, unreadable))) {
+    throw Error(
+        ErrorCode::io_error,
+        fmt::format("{} is a link to {}, which is not there", path, fs::read_symlink(path, unreadable).string()),
+        std::string(hint));
+  }
+  if (type == fs::file_type::fifo)
+    throw Error(ErrorCode::io_error, fmt::format("{} is {}, not a file", path, kind_of_no_file(type)),
+                std::string(hint));
+  require_file(path, hint);
+}
+
 OpenedDatabase open_announced(const std::string& path, cache::OpenMode mode) {
   struct Opening {
     bool done = false;
@@ -64,7 +79,7 @@ OpenedDatabase open_announced(const std::string& path, cache::OpenMode mode) {
 }
 
 cache::Database open_or_fail(const std::string& path, cache::OpenMode mode) {
-  if (mode == cache::OpenMode::read_only) require_file(path, "`kiln tune` makes a tuning database");
+  if (mode == cache::OpenMode::read_only) require_regular_file(path, "`kiln tune` makes a tuning database");
   OpenedDatabase opened = open_announced(path, mode);
   if (opened.trouble) throw Error(ErrorCode::io_error, opened.trouble->cause, opened.trouble->hint);
   return std::move(opened.database);

@@ -31,6 +31,10 @@ std::string database_path(const std::string& option, const Environment& environm
 /// Throws Error(io_error) that says so if `path` is a folder, device or socket, or there is nothing.
 void require_file(const std::string& path, std::string_view hint = {});
 
+/// As require_file(), and for a named pipe: it cannot be looked into before it is read. A link to nothing is named as
+/// one.
+void require_regular_file(const std::string& path, std::string_view hint = {});
+
 struct OpenedDatabase {
   cache::Database database;
   std::optional<cache::Announcement> trouble;  ///< Of opening it. Later trouble is told on standard error.

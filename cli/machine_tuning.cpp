@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include "kiln/base/parallel.h"
+
 namespace kiln::cli {
 namespace {
 
@@ -55,15 +57,26 @@ void MachineTuning::group() {
   }
 }
 
+// Says of each layer how many candidates it has, because a device takes only a few layers up at a time.
+std::vector<tuner::Work> MachineTuning::counted(std::vector<tuner::Work> work, const Catalogue& catalogue,
+                                                const Card& card) const {
+  if (stations_.size() == 1) return work;
+  for_each_index(work.size(), [&](size_t i) {
+    work[i].planned = tuner::planned_candidates(catalogue, work[i].job.request,
+                                                card.stations.front()->laboratory->apparatus(), options_.search);
+  });
+  return work;
+}
+
 void MachineTuning::prepare(const Catalogue& catalogue, cache::Database& database, const tuner::SessionOptions& options,
                             const std::vector<tuner::Work>& work, const RunLabel& label, ProgressDisplay& display) {
   options_ = options;
   label_ = label;
   display_ = &display;
   for (Card& card : cards_) {
-    card.list = std::make_unique<tuner::WorkList>(work, card.stations.size());
+    card.list = std::make_unique<tuner::WorkList>(counted(work, catalogue, card), card.stations.size());
     for (Station* station : card.stations) {
-      station->list = card.list.get();
+      station->card = &card;
       station->tuning =
           std::make_unique<Tuning>(catalogue, *station->laboratory, database, options,
                                    [this, station](const tuner::Progress& progress) { show(*station, progress); });
@@ -94,7 +107,7 @@ void MachineTuning::stop() {
 void MachineTuning::work(Station& station) {
   std::exception_ptr failure;
   try {
-    station.tuning->run(*station.list, label_);
+    station.tuning->run(*station.card->list, label_);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::driver_error) {
       lose(station, error);
@@ -115,7 +128,7 @@ void MachineTuning::work(Station& station) {
 void MachineTuning::lose(Station& station, const Error& error) {
   const std::lock_guard lock(mutex_);
   station.lost = error;
-  station.planned = station.candidates;
+  if (station.card != nullptr) station.card->remaining.reset();  // others of its kind will say again
   display_->say(
       fmt::format("kiln: {}: device {} was lost: {}", to_string(error.code()), station.choice.text, error.message()));
 }
@@ -123,23 +136,17 @@ void MachineTuning::lose(Station& station, const Error& error) {
 // Tells where a device stands, within all that the devices have to do.
 void MachineTuning::show(Station& station, tuner::Progress progress) {
   const std::lock_guard lock(mutex_);
-  station.candidates = progress.all_candidates;
-  station.planned = progress.all_planned;
   if (stations_.size() == 1) {
     display_->show(progress, "");
     return;
   }
+  station.card->remaining = progress.remaining;
   progress.all_candidates = progress.all_planned = 0;
-  for (const Station& each : stations_) {
-    progress.all_candidates += each.candidates;
-    progress.all_planned += each.planned;
-  }
-  for (const Card& card : cards_) progress.all_planned += card.list->waiting() * options_.search.candidates;
-  progress.remaining.reset();
-  if (progress.all_candidates > 0) {
-    const double each = progress.elapsed / static_cast<double>(progress.all_candidates);
-    const double all = each * static_cast<double>(progress.all_planned - progress.all_candidates);
-    progress.remaining = std::max(std::min(all, options_.budget_seconds - progress.elapsed), 0.0);
+  for (const Card& card : cards_) {
+    const tuner::WorkList::Count counts = card.list->counts();
+    progress.all_candidates += counts.tried;
+    progress.all_planned += counts.planned;
+    progress.remaining = std::max(progress.remaining, card.remaining);  // the command takes as long as the last
   }
   display_->show(progress, station.choice.text);
 }

@@ -56,20 +56,22 @@ class MachineTuning {
   std::vector<LostDevice> lost() const;
 
  private:
+  struct Card;
   struct Station {
     DeviceChoice choice;
     std::unique_ptr<tuner::Laboratory> laboratory;  // null if it cannot be opened
     std::optional<Error> lost{};
-    tuner::WorkList* list = nullptr;
+    Card* card = nullptr;  // null if it could not be opened
     std::unique_ptr<Tuning> tuning{};
-    size_t candidates = 0, planned = 0;  // of the layers that it has taken
   };
   struct Card {
     std::vector<Station*> stations;
     std::unique_ptr<tuner::WorkList> list{};
+    std::optional<double> remaining{};  // seconds, as one of its devices said last
   };
 
   void group();
+  std::vector<tuner::Work> counted(std::vector<tuner::Work> work, const Catalogue& catalogue, const Card& card) const;
   void work(Station& station);
   void lose(Station& station, const Error& error);
   void show(Station& station, tuner::Progress progress);

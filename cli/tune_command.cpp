@@ -7,10 +7,12 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "checks.h"
 #include "commands.h"
@@ -221,6 +223,21 @@ void print_as_tables(const TuneOptions& options, const Tuned& tuned, const std::
   }
 }
 
+// Opens the devices. That the budget is over before they are ready is no fault of theirs.
+std::unique_ptr<MachineTuning> open_devices(const TuneOptions& options, const Environment& environment,
+                                            const std::function<double()>& spent) {
+  DeviceChoice::Limits limits{.run = options.run_limit};
+  if (options.budget > 0) limits.open = options.budget;
+  try {
+    return std::make_unique<MachineTuning>(options.device.each(), kernel_store(std::nullopt, environment), limits);
+  } catch (const Error& error) {
+    if (options.budget == 0 || spent() < options.budget) throw;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("--budget {} was over before the device was ready", options.budget),
+                "give more seconds: some for the start, and some for every layer");
+  }
+}
+
 int tune(const TuneOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
@@ -239,18 +256,16 @@ int tune(const TuneOptions& options) {
   (void)session_options(options, 0);  // what is wrong with them is said before anything is begun
 
   cache::Database database = open_database(named, environment);
-  DeviceChoice::Limits limits{.run = options.run_limit};
-  if (options.budget > 0) limits.open = options.budget;
-  MachineTuning tuning(options.device.each(), kernel_store(std::nullopt, environment), limits);
+  const std::unique_ptr<MachineTuning> tuning = open_devices(options, environment, spent);
   {
     ProgressDisplay display(options.progress);
-    tuning.prepare(catalogue, database, session_options(options, spent()), work, {options.input.text, options.shard},
-                   display);
-    const StopSignals::Session reached(tuning);
-    tuning.run();
+    tuning->prepare(catalogue, database, session_options(options, spent()), work, {options.input.text, options.shard},
+                    display);
+    const StopSignals::Session reached(*tuning);
+    tuning->run();
   }
-  tuned.cards = tuning.take_results();
-  tuned.lost = tuning.lost();
+  tuned.cards = tuning->take_results();
+  tuned.lost = tuning->lost();
   tuned.database = where(database);
   const std::vector<TuneReport> reports = reports_of(options, tuned, workload.not_covered);
   if (options.output.json) {
@@ -267,6 +282,17 @@ int tune(const TuneOptions& options) {
   if (!tuned.lost.empty()) return no_device;
   const auto is_served = [](const CardResults& card) { return all_served(card.results); };
   return std::all_of(tuned.cards.begin(), tuned.cards.end(), is_served) ? success : failed_check;
+}
+
+// --status looks at what others do: whatever says how to tune is a mistake.
+void require_status_alone(const CLI::App& command) {
+  const std::set<std::string> permitted = {"status", "json", "wide"};
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() == 0 || permitted.contains(option->get_single_name())) continue;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("--status tunes nothing: {} has no meaning beside it", option->get_name()),
+                "kiln tune --status DIR takes --json or --wide");
+  }
 }
 
 }  // namespace
@@ -310,8 +336,9 @@ void add_tune(CLI::App& app, int& exit_code) {
   command->footer(
       "Every finished variant is stored at once: stop it at any time, and the same command goes on.\n"
       "Example: kiln tune examples/models/resnet18.onnx --dtype f16 --layout nhwc --batch 32 --budget 600");
-  command->callback([options, &exit_code] {
+  command->callback([options, command, &exit_code] {
     if (options->status.empty() && options->input.text.empty()) throw CLI::RequiredError("input");
+    if (!options->status.empty()) require_status_alone(*command);
     exit_code = options->status.empty() ? tune(*options) : show_status(options->status, options->output);
   });
 }

@@ -308,6 +308,10 @@ std::string rate_text(double rate, std::string_view unit) {
   return fmt::format("{:.3g} {}", rate, unit);
 }
 
+std::string count_text(size_t count, std::string_view one) {
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
+
 std::string ratio_text(double ratio) {
   return fmt::format("{:.2f}x", ratio);
 }

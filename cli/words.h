@@ -23,6 +23,8 @@ std::string percent_text(double share);
 std::string predictions_text(bool calibrated, const std::string& figures);
 /// `66.9 TFLOP/s`: a rate in the unit that suits it.
 std::string rate_text(double rate, std::string_view unit);
+/// `1 layer`, `3 layers`.
+std::string count_text(size_t count, std::string_view one);
 /// `1.25x`.
 std::string ratio_text(double ratio);
 /// What an error of several lines says in one: the compiler's first complaint, with its file and line, where there is

@@ -48,8 +48,13 @@ void RunJournal::heard(const tuner::Progress& progress) {
     pending_.push_back({progress.request, cache::LayerState::running, {}});
   }
   seconds_left_ = progress.remaining;
-  const std::int64_t now = cache::utc_now_ms();
-  if (now - written_ms_ >= (pending_.empty() ? heartbeat_ms : least_interval_ms)) write(now);
+  write_if_due();
+}
+
+void RunJournal::idle(std::optional<double> seconds_left) {
+  if (!active_) return;
+  seconds_left_ = seconds_left;
+  write_if_due();
 }
 
 void RunJournal::concluded(const tuner::JobResult& result) {
@@ -61,6 +66,11 @@ void RunJournal::concluded(const tuner::JobResult& result) {
 void RunJournal::end() {
   if (active_) write(cache::utc_now_ms());
   active_ = false;
+}
+
+void RunJournal::write_if_due() {
+  const std::int64_t now = cache::utc_now_ms();
+  if (now - written_ms_ >= (pending_.empty() ? heartbeat_ms : least_interval_ms)) write(now);
 }
 
 void RunJournal::write(std::int64_t now) {

@@ -49,7 +49,8 @@ Tuning::Tuning(const Catalogue& catalogue, tuner::Laboratory& laboratory, cache:
                       journal_.heard(now);
                       if (shown) shown(now);
                     },
-                .concluded = [this](const tuner::JobResult& result) { journal_.concluded(result); }}) {
+                .concluded = [this](const tuner::JobResult& result) { journal_.concluded(result); },
+                .idle = [this](std::optional<double> seconds_left) { journal_.idle(seconds_left); }}) {
   database_.put_device(device_entry(apparatus_.device));
   for (const cache::Quarantine& entry : database_.quarantine()) {
     tuner::Trial trial;

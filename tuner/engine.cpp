@@ -33,7 +33,34 @@ double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// What there is to try of a request.
+struct Prospects {
+  Candidates candidates;
+  Candidate first;
+  std::unique_ptr<Search> search;
+};
+
+// Throws Error if nothing serves it.
+Prospects prospects_of(const Catalogue& catalogue, const Request& request, const Apparatus& apparatus,
+                       const SearchOptions& search) {
+  Candidates candidates = catalogue.candidates(request, apparatus.target, apparatus.figures);
+  if (candidates.ranked.empty()) (void)catalogue.heuristic(request, apparatus.target, apparatus.figures);  // why
+  const Candidate* fallback = candidates.best_guess();
+  Candidate first = fallback != nullptr ? *fallback : candidates.ranked.front();
+  std::unique_ptr<Search> made = make_search(search, candidates.ranked, first.choice);
+  return {std::move(candidates), std::move(first), std::move(made)};
+}
+
 }  // namespace
+
+size_t planned_candidates(const Catalogue& catalogue, const Request& request, const Apparatus& apparatus,
+                          const SearchOptions& search) {
+  try {
+    return prospects_of(catalogue, request, apparatus, search).search->planned();
+  } catch (const Error&) {
+    return 0;  // the session that takes it says why
+  }
+}
 
 Engine::Engine(const Catalogue& catalogue, Laboratory& laboratory, const Apparatus& apparatus,
                const SessionOptions& options, const SessionCallbacks& callbacks, Quarantine& quarantine,
@@ -68,6 +95,9 @@ void Engine::run() {
       take_turn(*run);
     } else if (!list_.wait(patience_seconds)) {
       break;
+    } else if (callbacks_.idle && elapsed() - reported_ >= report_interval) {
+      reported_ = elapsed();
+      callbacks_.idle(remaining(list_.counts()));
     }
   }
   admit(list_.take_rest());  // what nobody got to
@@ -117,13 +147,11 @@ void Engine::assess(JobRun& run) {
   const Request& request = run.item.job.request;
   try {
     run.result.roofline_seconds = roofline_seconds(request, apparatus_.target, apparatus_.figures);
-    Candidates candidates = catalogue_.candidates(request, apparatus_.target, apparatus_.figures);
-    if (candidates.ranked.empty()) (void)catalogue_.heuristic(request, apparatus_.target, apparatus_.figures);  // why
-    const Candidate* fallback = candidates.best_guess();
-    if (fallback != nullptr) run.result.fallback = *fallback;
-    run.first = fallback != nullptr ? *fallback : candidates.ranked.front();
-    run.search = make_search(options_.search, candidates.ranked, run.first->choice);
-    run.result.refused = std::move(candidates.refused);
+    Prospects prospects = prospects_of(catalogue_, request, apparatus_, options_.search);
+    if (const Candidate* fallback = prospects.candidates.best_guess()) run.result.fallback = *fallback;
+    run.first = std::move(prospects.first);
+    run.search = std::move(prospects.search);
+    run.result.refused = std::move(prospects.candidates.refused);
   } catch (const Error& error) {
     fail(run, error.what());
   }
@@ -256,16 +284,14 @@ void Engine::report(const JobRun& run, const Trial* last) {
   Progress progress;
   progress.job = run.number;
   progress.jobs = list_.size();
-  for (const auto& each : runs_) {
-    const size_t tried = each->result.trials.size();
-    progress.all_candidates += tried;
-    progress.all_planned += each->ended || !each->search ? tried : std::max(tried, each->search->planned());
-  }
+  const WorkList::Count all = count();
+  progress.all_candidates = all.tried;
+  progress.all_planned = all.planned;
   progress.request = run.item.job.request.key();
   progress.candidates = run.result.trials.size();
   progress.planned = run.search ? run.search->planned() : 0;
   progress.elapsed = reported_ = elapsed();
-  progress.remaining = remaining(progress.all_planned - progress.all_candidates);
+  progress.remaining = remaining(all);
   progress.waiting_for = step_;
   if (!step_.empty()) progress.waiting_seconds = elapsed() - step_began_;
   progress.last = last;
@@ -273,11 +299,23 @@ void Engine::report(const JobRun& run, const Trial* last) {
   callbacks_.progress(progress);
 }
 
-// Of so many candidates.
-std::optional<double> Engine::remaining(size_t candidates) const {
-  if (finished_trials_ == 0) return std::nullopt;
-  const double each = elapsed() / static_cast<double>(finished_trials_);
-  return std::max(std::min(each * static_cast<double>(candidates), budget_left()), 0.0);
+// Tells the list how far the jobs of this session are, and gives back how far all are.
+WorkList::Count Engine::count() {
+  std::vector<WorkList::Count> counts;
+  for (const auto& run : runs_) {
+    const size_t tried = run->result.trials.size();
+    const size_t planned = run->ended || !run->search ? tried : std::max(tried, run->search->planned());
+    counts.push_back({run->item.index, tried, planned});
+  }
+  list_.note(counts);
+  return list_.counts();
+}
+
+// By what the sessions of the list have taken for a candidate together.
+std::optional<double> Engine::remaining(const WorkList::Count& all) const {
+  if (all.tried == 0) return std::nullopt;
+  const double each = elapsed() / static_cast<double>(all.tried);
+  return std::max(std::min(each * static_cast<double>(all.planned - all.tried), budget_left()), 0.0);
 }
 
 // ---- compiling ahead ----

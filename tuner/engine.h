@@ -73,7 +73,8 @@ class Engine {
   void finish_failed(JobRun& run, Specimen specimen, const Failure& failure);
 
   void report(const JobRun& run, const Trial* last);
-  std::optional<double> remaining(size_t candidates) const;
+  WorkList::Count count();
+  std::optional<double> remaining(const WorkList::Count& all) const;
 
   const Catalogue& catalogue_;
   Laboratory& laboratory_;

@@ -38,6 +38,10 @@ Shard Shard::parse(const std::string& text) {
     throw Error(ErrorCode::parse_error, fmt::format("'{}' is not a shard", text),
                 "write i/N with 0 <= i < N, e.g. 0/4 for the first of four");
   }
+  if (shard.count > most) {
+    throw Error(ErrorCode::parse_error, fmt::format("'{}' is a shard of too many: there may be {}", text, most),
+                "a shard without layers has nothing to do: take no more shards than layers");
+  }
   return shard;
 }
 

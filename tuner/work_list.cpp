@@ -23,6 +23,7 @@ WorkList::WorkList(std::vector<Work> work, size_t sessions) : results_(work.size
   std::vector<double> seconds;
   for (Work& each : work) {
     seconds.push_back(each.seconds);
+    counts_.push_back({counts_.size(), 0, each.planned});
     items_.push_back({items_.size(), 0, std::move(each.job)});
   }
   std::stable_sort(items_.begin(), items_.end(),
@@ -83,6 +84,21 @@ std::vector<Job> WorkList::jobs() const {
 size_t WorkList::waiting() const {
   const std::lock_guard lock(mutex_);
   return queue_.size();
+}
+
+void WorkList::note(std::span<const Count> counts) {
+  const std::lock_guard lock(mutex_);
+  for (const Count& count : counts) counts_[count.index] = count;
+}
+
+WorkList::Count WorkList::counts() const {
+  const std::lock_guard lock(mutex_);
+  Count sum{.index = counts_.size()};
+  for (const Count& count : counts_) {
+    sum.tried += count.tried;
+    sum.planned += count.planned;
+  }
+  return sum;
 }
 
 std::vector<JobResult> WorkList::take_results(const std::string& why) {

@@ -236,7 +236,10 @@ FleetChoice choose_variants(const std::vector<LayerSeconds>& layers, size_t card
   }
   choice.within = cover.is_covered();
   if (choice.within) {
-    if (left > 0) choice.bound = 1 + std::log(all / left);
+    const double bound = left > 0 ? 1 + std::log(all / left) : 1;  // Wolsey's
+    const auto fewest_by_bound =
+        static_cast<size_t>(std::ceil(static_cast<double>(choice.picks.size()) / bound - rounding));
+    choice.least = std::max(choice.least, fewest_by_bound);
     choice.picks = thinned(std::move(choice.picks), by_layer, cover);
     refine(choice.picks, layers, by_layer, cover);
   }

@@ -31,8 +31,7 @@ struct FleetChoice {
   std::vector<Pick> picks;   ///< By layer, then variant.
   std::vector<double> loss;  ///< Of each card: its time over its best, less 1; no_time if a layer of it has nothing.
   bool within = false;       ///< Whether no card loses more than was allowed.
-  size_t least = 0;          ///< No choice with fewer variants is within it.
-  double bound = 1;          ///< Wolsey's: where `within`, there are at most so many times the fewest.
+  size_t least = 0;          ///< No choice with fewer variants is within it: also by Wolsey's bound.
 };
 
 /// Takes what saves most until every card is within `most_loss` (0.05: 5%) of its best, or `most_variants` are taken;

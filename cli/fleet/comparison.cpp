@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -22,30 +22,70 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-bool is_wanted(const cache::DeviceEntry& card, const std::vector<std::string>& wanted) {
-  const auto names = [&](const std::string& word) { return card.name.find(word) != std::string::npos; };
-  const auto is_id = [&](const std::string& word) { return card.id.find(word) != std::string::npos; };
-  return wanted.empty() || std::any_of(wanted.begin(), wanted.end(), names) ||
-         std::any_of(wanted.begin(), wanted.end(), is_id);
+bool is_alphanumeric(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0;
 }
 
-void require_cards(const std::vector<cache::DeviceEntry>& all, const std::vector<cache::DeviceEntry>& chosen,
-                   const std::vector<std::string>& wanted) {
-  std::vector<std::string> names;
-  for (const cache::DeviceEntry& card : all) names.push_back(card.name);
-  for (const std::string& word : wanted) {
-    const auto fits = [&](const cache::DeviceEntry& card) { return is_wanted(card, {word}); };
-    if (std::any_of(all.begin(), all.end(), fits)) continue;
-    throw Error(ErrorCode::invalid_argument, fmt::format("--cards {}: there are no records of such a card", word),
-                fmt::format("there are some of: {}", fmt::join(names, ", ")));
+std::string in_small_letters(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// Whether `words` stand in `text` with no letter or digit beside them: a10 does not stand in a100. Both in small
+// letters.
+bool holds_words(const std::string& text, const std::string& words) {
+  for (size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) {
+    const size_t end = at + words.size();
+    if ((at == 0 || !is_alphanumeric(text[at - 1])) && (end == text.size() || !is_alphanumeric(text[end]))) return true;
   }
+  return false;
+}
+
+// The cards that `wanted` means: those of that name, or else those whose name or line holds it as whole words.
+std::set<std::string> ids_of(const std::string& wanted, const std::vector<cache::DeviceEntry>& cards) {
+  const std::string words = in_small_letters(wanted);
+  std::set<std::string> named, holding;
+  for (const cache::DeviceEntry& card : cards) {
+    const std::string name = in_small_letters(card.name);
+    if (name == words) named.insert(card.id);
+    if (holds_words(name, words) || holds_words(in_small_letters(card.id), words)) holding.insert(card.id);
+  }
+  return named.empty() ? holding : named;
+}
+
+std::vector<std::string> names_of(const std::vector<cache::DeviceEntry>& cards) {
+  std::vector<std::string> names;
+  for (const cache::DeviceEntry& card : cards) names.push_back(card.name);
+  return names;
+}
+
+// `all`, or those that are `wanted`.
+std::vector<cache::DeviceEntry> chosen_cards(const std::vector<cache::DeviceEntry>& all,
+                                             const std::vector<std::string>& wanted) {
+  std::set<std::string> ids;
+  for (const std::string& words : wanted) {
+    const std::set<std::string> meant = ids_of(words, all);
+    if (meant.empty()) {
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("--cards {}: there are no records of a card with this name, or with this word in it", words),
+          fmt::format("there are some of: {}", fmt::join(names_of(all), ", ")));
+    }
+    ids.insert(meant.begin(), meant.end());
+  }
+  std::vector<cache::DeviceEntry> chosen = all;
+  if (!wanted.empty()) std::erase_if(chosen, [&](const cache::DeviceEntry& card) { return !ids.contains(card.id); });
+  return chosen;
+}
+
+void require_comparable(const std::vector<cache::DeviceEntry>& chosen) {
   if (chosen.empty()) {
     throw Error(ErrorCode::invalid_argument, "there are no records of any card", "`kiln tune` makes them");
   }
   const auto differs = [&](const cache::DeviceEntry& card) { return card.emulated != chosen.front().emulated; };
   if (std::any_of(chosen.begin(), chosen.end(), differs)) {
     throw Error(ErrorCode::invalid_argument, "times of real and of emulated cards cannot be compared",
-                fmt::format("name cards of one kind by --cards; there are: {}", fmt::join(names, ", ")));
+                fmt::format("name cards of one kind by --cards; there are: {}", fmt::join(names_of(chosen), ", ")));
   }
 }
 
@@ -122,12 +162,9 @@ Comparison compare_cards(const cache::Pack& contents, const std::vector<std::str
                          const cache::IsCurrent& is_current) {
   Comparison comparison;
   std::map<std::string, size_t> number;
-  for (const cache::DeviceEntry& card : contents.devices) {
-    if (!is_wanted(card, wanted)) continue;
-    number[card.id] = comparison.cards.size();
-    comparison.cards.push_back(card);
-  }
-  require_cards(contents.devices, comparison.cards, wanted);
+  comparison.cards = chosen_cards(contents.devices, wanted);
+  require_comparable(comparison.cards);
+  for (size_t card = 0; card < comparison.cards.size(); ++card) number[comparison.cards[card].id] = card;
   comparison.names = distinct_names(comparison.cards);
   std::map<std::string, Gathered> layers;
   for (const cache::Record& record : contents.records) {
@@ -160,13 +197,7 @@ cache::Pack read_fleet(const std::vector<std::string>& files, bool& complete) {
       complete = false;
     }
   };
-  for (const std::string& path : files) {
-    if (!std::filesystem::is_directory(path)) {
-      add(path);
-      continue;
-    }
-    for (const std::string& file : databases_in(path)) add(file);
-  }
+  for (const std::string& file : gather(files, FilesOf::databases_and_packs)) add(file);
   return cache::make_pack(std::move(devices), std::move(records));
 }
 
@@ -187,16 +218,16 @@ std::string print_comparison(const Comparison& comparison, const Output& output)
     }
   }
   std::string text = output.print(table);
+  if (!comparison.layers.empty()) text += "best: the fastest; an application may get one that is up to 2% slower\n";
   for (size_t card = 0; card < comparison.cards.size(); ++card) {
     const Comparison::Sums sums = comparison.sums(card);
-    text +=
-        fmt::format("{}: {} layers: {} with its best variants, {} with one for all cards: {}\n", comparison.names[card],
-                    sums.layers, time_text(sums.best), time_text(sums.shared), ratio_text(sums.ratio()));
+    text += fmt::format("{}: {}: {} with its best variants, {} with one for all cards: {}\n", comparison.names[card],
+                        count_text(sums.layers, "layer"), time_text(sums.best), time_text(sums.shared),
+                        ratio_text(sums.ratio()));
   }
   if (const size_t without = comparison.without_shared(); without > 0) {
-    text += fmt::format(
-        "{} layers are not in the sums: no variant of them was timed on all cards; tune with more --candidates\n",
-        without);
+    text += fmt::format("not in the sums: {} of which no variant was timed on all cards; tune with more --candidates\n",
+                        count_text(without, "layer"));
   }
   return text;
 }

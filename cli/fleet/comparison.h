@@ -49,14 +49,15 @@ struct Comparison {
   size_t without_shared() const;
 };
 
-/// What `contents` holds of the cards whose line holds one of `wanted` (all cards, if there is none), of algorithms
-/// that are current. Predictions do not count. Throws Error(invalid_argument) if one of `wanted` fits no card, if there
-/// is no card, and for real cards beside emulated ones.
+/// What `contents` holds of the cards that are `wanted`, of algorithms that are current. A card is wanted by its whole
+/// name, or else by words in its name or line, in small or large letters: A10 means no A100. None wanted: all cards.
+/// Predictions do not count. Throws Error(invalid_argument) if one of `wanted` fits no card, if there is no card, and
+/// for real cards beside emulated ones.
 Comparison compare_cards(const cache::Pack& contents, const std::vector<std::string>& wanted,
                          const cache::IsCurrent& is_current);
 
-/// All that these databases, packs and folders of them hold. One that cannot be read is named on standard error and
-/// left out; `complete` becomes false.
+/// All that these databases, packs and folders of them hold: gather(). One that cannot be read is named on standard
+/// error and left out; `complete` becomes false.
 cache::Pack read_fleet(const std::vector<std::string>& files, bool& complete);
 
 std::string print_comparison(const Comparison& comparison, const Output& output);

@@ -18,6 +18,7 @@
 #include "exit_codes.h"
 #include "fleet/choice.h"
 #include "fleet/comparison.h"
+#include "fleet/names.h"
 #include "input.h"
 #include "kiln/base/error.h"
 #include "kiln/base/output_file.h"
@@ -136,8 +137,28 @@ std::optional<size_t> write_bundle(const Options& options, const Environment& en
   return entries.size();
 }
 
-std::string loss_text(double loss) {
-  return loss == no_time ? "a layer has nothing" : percent_text(loss);
+// The layers that a card has times of and nothing that was chosen.
+std::vector<std::string> layers_with_nothing(const Comparison& comparison, const FleetChoice& choice, size_t card) {
+  std::set<size_t> served;
+  for (const Pick& pick : choice.picks) {
+    if (comparison.layers[pick.layer].seconds[pick.variant][card] != no_time) served.insert(pick.layer);
+  }
+  std::vector<std::string> layers;
+  for (size_t layer = 0; layer < comparison.layers.size(); ++layer) {
+    const FleetLayer& of = comparison.layers[layer];
+    if (!served.contains(layer) && of.best_seconds(card) != no_time) layers.push_back(of.request);
+  }
+  return layers;
+}
+
+// "NVIDIA T4: nothing chosen for 12 layers: conv ...; softmax ...; pool ...; and 9 more".
+std::string nothing_text(const std::string& card, const std::vector<std::string>& layers) {
+  constexpr size_t most_named = 3;
+  std::vector<std::string> named;
+  for (size_t i = 0; i < std::min(layers.size(), most_named); ++i) named.push_back(layer_text(layers[i]));
+  if (layers.size() > most_named) named.push_back(fmt::format("and {} more", layers.size() - most_named));
+  return fmt::format("{}: nothing chosen for {}: {}\n", card, count_text(layers.size(), "layer"),
+                     fmt::join(named, "; "));
 }
 
 void print_choice(const Options& options, const Comparison& comparison, const std::vector<LayerSeconds>& layers,
@@ -146,17 +167,26 @@ void print_choice(const Options& options, const Comparison& comparison, const st
   Table table({"card", ">its best", ">chosen", ">loss"});
   for (size_t card = 0; card < comparison.cards.size(); ++card) {
     const double loss = choice.loss[card];
-    table.add({comparison.names[card], time_text(best[card]),
-               loss == no_time ? "-" : time_text(best[card] * (1 + loss)), loss_text(loss)});
+    const bool has_all = loss != no_time;
+    table.add({comparison.names[card], time_text(best[card]), has_all ? time_text(best[card] * (1 + loss)) : "-",
+               has_all ? percent_text(loss) : "layers have nothing"});
   }
-  fmt::print("{}{} variants of {} layers", options.output.print(table), choice.picks.size(), layers.size());
-  if (choice.within) {
-    fmt::print(", no card loses more than {}%; fewer than {} cannot do that", options.most_loss, choice.least);
-    if (choice.picks.size() > choice.least)
-      fmt::print(" (the greedy choice takes at most {:.2f} times the fewest)", choice.bound);
-    fmt::print("\n");
-  } else {
+  fmt::print("{}", options.output.print(table));
+  for (size_t card = 0; card < comparison.cards.size(); ++card) {
+    const std::vector<std::string> nothing = layers_with_nothing(comparison, choice, card);
+    if (!nothing.empty()) fmt::print("{}", nothing_text(comparison.names[card], nothing));
+  }
+  const size_t taken = choice.picks.size();
+  fmt::print("{} of {}", count_text(taken, "variant"), count_text(layers.size(), "layer"));
+  if (!choice.within) {
     fmt::print(": not enough for a loss of {}%, which takes at least {}\n", options.most_loss, choice.least);
+  } else {
+    fmt::print(", no card loses more than {}%; fewer than {} cannot do that\n", options.most_loss, choice.least);
+    if (taken > choice.least) {
+      fmt::print("Whether {} could is not known: to find out takes trying all choices.\n",
+                 taken - 1 == choice.least ? fmt::format("{}", choice.least)
+                                           : fmt::format("{} to {}", choice.least, taken - 1));
+    }
   }
 }
 
@@ -168,15 +198,20 @@ Json json_of(const Comparison& comparison, const std::vector<LayerSeconds>& laye
     cards.push_back({{"card", comparison.names[card]},
                      {"device", comparison.cards[card].id},
                      {"best_seconds", best[card]},
-                     {"loss", loss == no_time ? Json(nullptr) : Json(loss)}});
+                     {"chosen_seconds", loss == no_time ? Json(nullptr) : Json(best[card] * (1 + loss))},
+                     {"loss", loss == no_time ? Json(nullptr) : Json(loss)},
+                     {"layers_with_nothing", layers_with_nothing(comparison, choice, card)}});
   }
   for (const Pick& pick : choice.picks) {
     const FleetLayer& layer = comparison.layers[pick.layer];
     const Variant& variant = layer.variants[pick.variant];
     variants.push_back({{"request", layer.request}, {"algorithm", variant.algorithm}, {"config", variant.config}});
   }
-  return {{"cards", cards},          {"layers", layers.size()}, {"variants", variants},
-          {"within", choice.within}, {"least", choice.least},   {"bound", choice.bound}};
+  return {{"cards", cards},
+          {"layers", layers.size()},
+          {"variants", variants},
+          {"within", choice.within},
+          {"least", choice.least}};
 }
 
 void say_what_is_not_tuned(const Comparison& comparison) {
@@ -213,13 +248,19 @@ int choose(const Options& options) {
   const cache::Pack pack = pack_of(contents, comparison, choice);
   if (!options.pack.empty()) cache::write_pack_file(options.pack, pack, version());
   std::optional<size_t> bundled;
-  if (!options.bundle.empty()) bundled = write_bundle(options, environment, catalogue, pack, comparison);
+  try {
+    if (!options.bundle.empty()) bundled = write_bundle(options, environment, catalogue, pack, comparison);
+  } catch (const Error& error) {
+    if (options.pack.empty()) throw;
+    throw Error(error.code(), fmt::format("{}; the pack {} was written", error.message(), options.pack), error.hint());
+  }
   if (options.output.json) {
     print_json(json_of(comparison, layers, choice));
   } else {
     print_choice(options, comparison, layers, choice);
-    if (!options.pack.empty()) fmt::print("{}: {} records\n", options.pack, pack.records.size());
-    if (bundled) fmt::print("{}: {} compiled variants\n", options.bundle, *bundled);
+    if (!options.pack.empty()) fmt::print("{}: {}\n", options.pack, count_text(pack.records.size(), "record"));
+    if (bundled) fmt::print("{}: {}\n", options.bundle, count_text(*bundled, "compiled variant"));
+    if (!options.bundle.empty() && !bundled) fmt::print("{}: not written\n", options.bundle);
   }
   if (!complete) return io;
   return choice.within && (options.bundle.empty() || bundled) ? success : failed_check;
@@ -233,7 +274,7 @@ CLI::App* add(CLI::App& parent, const char* name, const char* summary, const std
       ->excludes(database);
   command
       ->add_option("--cards", options->cards,
-                   "the cards, by a part of their names, with commas between: H100,A100 (default: all)")
+                   "the cards, by their names or words in them, with commas between: H100,A100 (default: all)")
       ->delimiter(',')
       ->allow_extra_args(false);
   return command;

@@ -54,8 +54,12 @@ struct CardStatus {
   }
   std::int64_t of(RunState state) const { return runs.contains(state) ? runs.at(state) : 0; }
   std::int64_t of(LayerState state) const { return layers.contains(state) ? layers.at(state) : 0; }
-  std::int64_t not_begun() const { return of(LayerState::waiting) + of(LayerState::left); }
 };
+
+void count_as_left(LayerState state, std::map<LayerState, std::int64_t>& layers) {
+  const auto found = layers.extract(state);
+  if (!found.empty()) layers[LayerState::left] += found.mapped();
+}
 
 std::map<std::string, CardStatus> by_card(const std::vector<RunStatus>& runs) {
   std::map<std::string, CardStatus> cards;
@@ -78,8 +82,7 @@ Json json_of(const RunStatus& run) {
                  {"host", run.progress.run.host},
                  {"state", to_string(run.state)},
                  {"layers", run.layers()}};
-  for (const LayerState state :
-       {LayerState::done, LayerState::running, LayerState::failed, LayerState::waiting, LayerState::left}) {
+  for (const LayerState state : {LayerState::done, LayerState::running, LayerState::failed, LayerState::left}) {
     result[std::string(cache::to_string(state))] = run.layers(state);
   }
   result["seconds_left"] = optional(run.seconds_left);
@@ -128,9 +131,11 @@ RunStatus status_of(cache::RunProgress progress, const std::vector<cache::Device
     result.state = all ? RunState::done : RunState::stopped;
   } else if (silent > silence_ms) {
     result.state = RunState::stopped;
-  } else if (const auto left = result.progress.run.seconds_left) {
-    result.seconds_left = std::max(*left - result.silent_seconds, 0.0);
+  } else {
+    result.seconds_left = result.progress.run.seconds_left;
   }
+  count_as_left(LayerState::waiting, result.progress.layers);
+  if (result.state == RunState::stopped) count_as_left(LayerState::running, result.progress.layers);
   return result;
 }
 
@@ -177,19 +182,18 @@ std::string print_status(const FleetStatus& status, const Output& output) {
   Table runs({"database", "shard", "card", "state", ">layers", ">done", ">running", ">failed", ">left", ">time left",
               "host", "workload"});
   for (const RunStatus& run : status.runs) {
-    const std::int64_t left = run.layers(LayerState::waiting) + run.layers(LayerState::left);
     const std::string part = run.progress.run.part.empty() ? "-" : run.progress.run.part;
     runs.add({run.file, part, run.card, state_text(run), std::to_string(run.layers()),
               std::to_string(run.layers(LayerState::done)), std::to_string(run.layers(LayerState::running)),
-              std::to_string(run.layers(LayerState::failed)), std::to_string(left), left_text(run.seconds_left),
-              run.progress.run.host, run.progress.run.workload});
+              std::to_string(run.layers(LayerState::failed)), std::to_string(run.layers(LayerState::left)),
+              left_text(run.seconds_left), run.progress.run.host, run.progress.run.workload});
   }
   std::string text = runs.empty() ? "" : output.print(runs);
   for (const auto& [card, sum] : by_card(status.runs)) {
-    text +=
-        fmt::format("{}: {} runs done, {} running, {} stopped; layers: {} done, {} running, {} failed, {} left", card,
-                    sum.of(RunState::done), sum.of(RunState::running), sum.of(RunState::stopped),
-                    sum.of(LayerState::done), sum.of(LayerState::running), sum.of(LayerState::failed), sum.not_begun());
+    text += fmt::format("{}: runs: {} done, {} running, {} stopped; layers: {} done, {} running, {} failed, {} left",
+                        card, sum.of(RunState::done), sum.of(RunState::running), sum.of(RunState::stopped),
+                        sum.of(LayerState::done), sum.of(LayerState::running), sum.of(LayerState::failed),
+                        sum.of(LayerState::left));
     text += sum.seconds_left ? fmt::format("; {} left\n", duration_text(*sum.seconds_left)) : "\n";
   }
   for (const std::string& part : parts_not_begun(status.runs)) text += fmt::format("not begun: shard {}\n", part);
@@ -215,7 +219,7 @@ Json json_of(const FleetStatus& status) {
                      {"done", sum.of(LayerState::done)},
                      {"running", sum.of(LayerState::running)},
                      {"failed", sum.of(LayerState::failed)},
-                     {"left", sum.not_begun()},
+                     {"left", sum.of(LayerState::left)},
                      {"seconds_left", sum.seconds_left ? Json(*sum.seconds_left) : Json(nullptr)}});
   }
   for (const FleetStatus::Unread& file : status.unread)
@@ -228,7 +232,7 @@ Json json_of(const FleetStatus& status) {
 }
 
 int show_status(const std::string& folder, const Output& output) {
-  const FleetStatus status = read_status(databases_in(folder), cache::utc_now_ms());
+  const FleetStatus status = read_status(gather({folder}, FilesOf::databases), cache::utc_now_ms());
   if (output.json)
     print_json(json_of(status));
   else

@@ -26,10 +26,12 @@ std::string_view to_string(RunState state);
 struct RunStatus {
   std::string file;
   std::string card;  ///< "NVIDIA H200".
+  /// Its layers are done, running, failed or left: what has not been begun is left, and so is all that a stopped run
+  /// had begun. None waits.
   cache::RunProgress progress;
   RunState state = RunState::running;
   double silent_seconds = 0;           ///< Since it was last heard of.
-  std::optional<double> seconds_left;  ///< Of a running one, as it estimated, less what has passed since.
+  std::optional<double> seconds_left;  ///< Of a running one, as it estimated when it was last heard of.
 
   std::int64_t layers(cache::LayerState state) const;
   std::int64_t layers() const;

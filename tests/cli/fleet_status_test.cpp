@@ -10,6 +10,7 @@ namespace kiln::cli {
 namespace {
 
 using cache::LayerState;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -32,18 +33,26 @@ TEST(FleetStatus, ARunIsRunningWhileItIsHeardOf) {
   const RunStatus run = status_at(heard_at + 20'000, progress({{LayerState::done, 1}, {LayerState::running, 1}}));
   EXPECT_EQ(run.state, RunState::running);
   EXPECT_EQ(run.card, "NVIDIA H200");
-  EXPECT_EQ(run.seconds_left, 10.0) << "less what has passed since it said so";
+  EXPECT_EQ(run.seconds_left, 30.0) << "as it said when it was last heard of: it does not run down in silence";
   EXPECT_EQ(run.layers(), 2);
 }
 
 TEST(FleetStatus, ARunThatWasKilledIsStoppedOnceItIsSilent) {
   EXPECT_EQ(status_at(heard_at + silence_ms, progress({{LayerState::waiting, 2}})).state, RunState::running);
-  const RunStatus run = status_at(heard_at + 187'000, progress({{LayerState::waiting, 2}}));
+  const RunStatus run = status_at(
+      heard_at + 187'000, progress({{LayerState::done, 1}, {LayerState::running, 1}, {LayerState::waiting, 2}}));
   EXPECT_EQ(run.state, RunState::stopped);
   EXPECT_EQ(run.seconds_left, std::nullopt);
   FleetStatus status;
   status.runs.push_back(run);
-  EXPECT_THAT(print_status(status, {}), HasSubstr("stopped: silent for 3m07s"));
+  EXPECT_THAT(print_status(status, {}), AllOf(HasSubstr("stopped: silent for 3m07s"),
+                                              HasSubstr("layers: 1 done, 0 running, 0 failed, 3 left\n")));
+  const nlohmann::json json = json_of(status);
+  for (const auto& sums : {json["runs"][0], json["cards"][0]}) {
+    EXPECT_EQ(sums["running"], 0) << "nobody is at work on what it had begun";
+    EXPECT_EQ(sums["left"], 3);
+    EXPECT_FALSE(sums.contains("waiting")) << "left is the one word for what is still to be done";
+  }
 }
 
 TEST(FleetStatus, ARunThatEndedIsDoneOnlyIfNoLayerIsLeft) {
@@ -77,7 +86,7 @@ TEST(FleetStatus, SumsAndFailuresAreSaid) {
   status.runs.push_back(status_at(heard_at, progress({{LayerState::running, 1}, {LayerState::waiting, 4}}, "1/2")));
   status.without_a_run = {"merged.db"};
   const std::string text = print_status(status, {});
-  EXPECT_THAT(text, HasSubstr("NVIDIA H200: 1 runs done, 1 running, 0 stopped; layers: 2 done, 1 running, 1 "
+  EXPECT_THAT(text, HasSubstr("NVIDIA H200: runs: 1 done, 1 running, 0 stopped; layers: 2 done, 1 running, 1 "
                               "failed, 4 left; 30s left\n"));
   EXPECT_THAT(text, HasSubstr("failed: a request on NVIDIA H200: it does not compile\n"));
   EXPECT_THAT(text, HasSubstr("merged.db: says of no run"));

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <filesystem>
@@ -17,6 +18,7 @@
 namespace kiln::cli {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -89,7 +91,7 @@ TEST_F(FleetTest, ARunIsSeenAtWorkAndOneThatWasKilledIsSaidToHaveStopped) {
   execute("fleet/shard-0-of-1.db", "UPDATE runs SET seen = seen - 60000");  // as if it had been silent for a minute
   const Outcome stopped = kiln({"tune", "--status", path("fleet")});
   EXPECT_EQ(stopped.exit_code, 0) << stopped.err;
-  EXPECT_THAT(stopped.out, HasSubstr("stopped: silent for 1m0"));
+  EXPECT_THAT(stopped.out, AllOf(HasSubstr("stopped: silent for 1m0"), HasSubstr(" 0 running, 0 failed, ")));
   execute("fleet/shard-0-of-1.db", "DROP TRIGGER takes_a_while");
   EXPECT_EQ(kiln(tune("0/1", "12")).exit_code, 0);
   EXPECT_EQ(status()["cards"][0]["done"], 3) << "the same command goes on";
@@ -119,6 +121,15 @@ TEST_F(FleetTest, StatusNeedsAFolderOfDatabasesAndTuneAnInput) {
   std::filesystem::create_directories(path("empty"));
   EXPECT_THAT(kiln({"tune", "--status", path("empty")}).err, HasSubstr("holds no database"));
   EXPECT_EQ(kiln({"tune", "--status", path("none")}).exit_code, 4);
+  const std::vector<std::vector<std::string>> more = {
+      {"model.onnx"}, {"--shard", "0/2"}, {"--quiet"}, {"--device", "1"}};
+  for (const std::vector<std::string>& words : more) {
+    std::vector<std::string> arguments = {"tune", "--status", path("empty")};
+    arguments.insert(arguments.end(), words.begin(), words.end());
+    const Outcome refused = kiln(arguments);
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.err, AllOf(HasSubstr("--status tunes nothing: "), HasSubstr("has no meaning beside it")));
+  }
   const Outcome nothing = kiln({"tune"});
   EXPECT_EQ(nothing.exit_code, 2);
   EXPECT_THAT(nothing.err, HasSubstr("input is required"));
@@ -186,7 +197,11 @@ TEST_F(FleetTest, WhatIsChosenForAFleetIsUsedOnEachOfItsCards) {
     names.insert(variant["algorithm"].get<std::string>() + " " + variant["config"].get<std::string>());
   }
   ASSERT_EQ(choice["cards"].size(), 3u);
-  for (const auto& card : choice["cards"]) EXPECT_LE(card["loss"], 0.02) << card.dump();
+  for (const auto& card : choice["cards"]) {
+    EXPECT_LE(card["loss"], 0.02) << card.dump();
+    EXPECT_NEAR(card["chosen_seconds"], card["best_seconds"].get<double>() * (1 + card["loss"].get<double>()), 1e-12);
+    EXPECT_TRUE(card["layers_with_nothing"].empty());
+  }
 
   for (const std::string& card : cards) {
     environment_["KILN_EMULATOR_DEVICE"] = card;
@@ -234,6 +249,48 @@ TEST_F(FleetTest, OutputsDoNotReplaceWhatTheyAreMadeOf) {
   EXPECT_THAT(one.err, HasSubstr("--pack and --bundle are one file"));
 }
 
+TEST_F(FleetTest, APackWhoseBundleFailedIsSaidToBeThere) {
+  const std::string database = path("one.db");
+  ASSERT_EQ(kiln({"tune", "softmax_forward x=f32:4x16", "--db", database, "--candidates", "1", "--quiet"}).exit_code,
+            0);
+  environment_["KILN_NVRTC"] = path("no-nvrtc.so");
+  const Outcome failed = kiln({"cache", "choose", database, "--pack", path("one.pack"), "--bundle", path("one.kiln")});
+  EXPECT_EQ(failed.exit_code, 3);
+  EXPECT_THAT(failed.err, HasSubstr("the pack " + path("one.pack") + " was written"));
+  EXPECT_TRUE(std::filesystem::exists(path("one.pack")));
+}
+
+TEST_F(FleetTest, FoldersOfFoldersAreGatheredByAllAndNothingInThemIsPassedOver) {
+  ASSERT_EQ(kiln(tune("0/1")).exit_code, 0);
+  std::filesystem::create_directories(path("all/h200/monday"));
+  std::filesystem::rename(path("fleet/shard-0-of-1.db"), path("all/h200/monday/a.db"));
+  const auto merge = [&] { return kiln({"cache", "merge", "--db", path("all/merged.db"), path("all")}); };
+  EXPECT_EQ(merge().exit_code, 0) << merge().err;
+  EXPECT_THAT(merge().out, HasSubstr("monday/a.db: 0 records added"));
+
+  std::filesystem::create_symlink("gone.db", path("all/link.db"));
+  ASSERT_EQ(mkfifo(path("all/pipe.db").c_str(), 0600), 0);
+  write("all/bad.pack", "hello");
+  write("all/empty.pack", "");
+  const std::vector<std::string> databases = {path("all/link.db") + " is a link to gone.db, which is not there",
+                                              path("all/pipe.db") + " is a pipe, not a file"};
+  const std::vector<std::string> packs = {path("all/bad.pack") + " is not a pack",
+                                          path("all/empty.pack") + " is empty"};
+  const Outcome merged = merge(), compared = kiln({"cache", "compare", path("all")}),
+                status = kiln({"tune", "--status", path("all")});
+  for (const Outcome& outcome : {merged, compared, status}) {
+    EXPECT_EQ(outcome.exit_code, 4);
+    for (const std::string& reason : databases) EXPECT_THAT(outcome.err, HasSubstr(reason));
+  }
+  for (const Outcome& outcome : {merged, compared}) {
+    for (const std::string& reason : packs) EXPECT_THAT(outcome.err, HasSubstr(reason));
+  }
+  const Outcome pipe = kiln({"cache", "merge", "--db", path("other.db"), path("all/pipe.db")});
+  EXPECT_EQ(pipe.exit_code, 4);
+  EXPECT_THAT(pipe.err, HasSubstr("is a pipe, not a file"));
+  EXPECT_FALSE(std::filesystem::exists(path("other.db")));
+}
+
 TEST_F(FleetTest, CardsStandSideBySideAndTooFewVariantsAreSaid) {
   const std::string file = write("requests.txt", requests);
   for (const char* card : {"h200", "t4"}) {
@@ -256,14 +313,26 @@ TEST_F(FleetTest, CardsStandSideBySideAndTooFewVariantsAreSaid) {
 
   const Outcome few = kiln({"cache", "choose", path("fleet"), "--max-variants", "1"});
   EXPECT_EQ(few.exit_code, 1);
-  EXPECT_THAT(few.out, HasSubstr("a layer has nothing"));
-  EXPECT_THAT(few.out, HasSubstr("1 variants of 3 layers: not enough for a loss of 5%"));
+  EXPECT_THAT(few.out, AllOf(HasSubstr("layers have nothing"), HasSubstr("H200: nothing chosen for 2 layers: "),
+                             HasSubstr("softmax 3x100")));
+  EXPECT_THAT(few.out, HasSubstr("1 variant of 3 layers: not enough for a loss of 5%"));
   const Outcome one_card = kiln({"cache", "choose", path("fleet"), "--cards", "T4", "--max-loss", "0"});
   EXPECT_THAT(one_card.out,
               HasSubstr("3 variants of 3 layers, no card loses more than 0%; fewer than 3 cannot do that"));
-  const Outcome unknown = kiln({"cache", "choose", path("fleet"), "--cards", "B200"});
-  EXPECT_EQ(unknown.exit_code, 2);
-  EXPECT_THAT(unknown.err, HasSubstr("there are some of: Kiln emulated"));
+  for (const char* none : {"B200", "H20", "T", "NVIDIA H"}) {
+    const Outcome unknown = kiln({"cache", "choose", path("fleet"), "--cards", none});
+    EXPECT_EQ(unknown.exit_code, 2) << none;
+    EXPECT_THAT(unknown.err, HasSubstr("there are some of: Kiln emulated"));
+  }
+  for (const char* one : {"h200", "nvidia H200", "Kiln emulated NVIDIA H200", "cc=9.0"}) {
+    const Outcome named = kiln({"cache", "compare", path("fleet"), "--cards", one, "--json"});
+    EXPECT_EQ(named.exit_code, 0) << named.err;
+    EXPECT_EQ(nlohmann::json::parse(named.out)["cards"].size(), 1u) << one;
+  }
+  const auto few_json =
+      nlohmann::json::parse(kiln({"cache", "choose", path("fleet"), "--max-variants", "1", "--json"}).out);
+  EXPECT_TRUE(few_json["cards"][0]["chosen_seconds"].is_null());
+  EXPECT_EQ(few_json["cards"][0]["layers_with_nothing"].size(), 2u);
 }
 
 }  // namespace

@@ -110,6 +110,15 @@ TEST_F(MachineTest, DevicesOfOneKindShareTheLayersAndEachKindTunesAll) {
     }
   }
   EXPECT_NE(tuned["cards"][0]["device"], tuned["cards"][1]["device"]);
+  std::istringstream lines(err_);
+  size_t tried = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const auto progress = nlohmann::json::parse(line);
+    EXPECT_EQ(progress["all_planned"], 2 * 2 * layers) << "known from the start, whoever has taken which layers";
+    EXPECT_GE(progress["all_candidates"], tried);
+    tried = progress["all_candidates"];
+  }
+  EXPECT_EQ(tried, 2 * 2 * layers);
   const auto devices = devices_of_layers();
   EXPECT_THAT(devices, SizeIs(2 * layers));
   std::set<std::string> at_work;

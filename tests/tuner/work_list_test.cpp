@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "fakes.h"
@@ -19,6 +22,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 std::vector<Work> work(const std::vector<double>& seconds) {
@@ -125,10 +129,20 @@ class SharedWork : public testing::Test {
         SessionOptions options;
         options.clock = laboratory->clock();
         options.budget_seconds = budget;
-        Session session(catalogue, *laboratory, options, {.sink = [&](const Trial& trial) {
-                          const std::lock_guard lock(mutex);
-                          ++sunk[trial.request + " " + trial.choice.algorithm];
-                        }});
+        SessionCallbacks callbacks;
+        callbacks.sink = [&](const Trial& trial) {
+          const std::lock_guard lock(mutex);
+          ++sunk[trial.request + " " + trial.choice.algorithm];
+        };
+        callbacks.progress = [&](const Progress& now) {
+          const std::lock_guard lock(mutex);
+          told.push_back(now);
+        };
+        callbacks.idle = [&](std::optional<double> remaining) {
+          const std::lock_guard lock(mutex);
+          idle.push_back(remaining);
+        };
+        Session session(catalogue, *laboratory, options, std::move(callbacks));
         try {
           session.run(list);
         } catch (const Error& error) {
@@ -143,6 +157,8 @@ class SharedWork : public testing::Test {
   Catalogue catalogue = fakes::toy_catalogue({fakes::toy("first", {1}, 1e-3), fakes::toy("second", {1}, 2e-3)});
   std::mutex mutex;
   std::map<std::string, int> sunk;
+  std::vector<Progress> told;
+  std::vector<std::optional<double>> idle;
   std::vector<std::string> thrown;
 };
 
@@ -175,6 +191,39 @@ TEST_F(SharedWork, WhatAFailedSessionLeavesIsTunedByTheOthers) {
     EXPECT_EQ(result.status, JobStatus::finished) << result.error;
   }
   EXPECT_THAT(sunk, SizeIs(20));
+}
+
+TEST_F(SharedWork, ProgressIsOfTheWholeListAndKnowsItFromTheStart) {
+  fakes::FakeLaboratory one, other;
+  one.on_check = other.on_check = [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); };
+  std::vector<Work> twenty = work(std::vector<double>(20, 1.0));
+  for (Work& each : twenty) each.planned = 2;
+  WorkList list(twenty, 2);
+  run(list, {&one, &other});
+  ASSERT_THAT(told, Not(IsEmpty()));
+  for (const Progress& now : told) EXPECT_EQ(now.all_planned, 40u) << "also what nobody has taken yet";
+  EXPECT_EQ(list.counts().tried, 40u);
+  const auto begun =
+      std::find_if(told.begin(), told.end(), [](const Progress& now) { return now.all_candidates == 10; });
+  ASSERT_NE(begun, told.end());
+  ASSERT_TRUE(begun->remaining.has_value());
+  EXPECT_NEAR(*begun->remaining, 3 * begun->elapsed, 1e-6) << "of the three quarters that are left to both";
+}
+
+TEST_F(SharedWork, ASessionThatHasNothingToDoSaysThatItIsThere) {
+  fakes::FakeLaboratory busy, idler;
+  busy.on_check = [] { std::this_thread::sleep_for(std::chrono::milliseconds(300)); };
+  WorkList list(work({1.0}), 2);
+  SessionOptions options;
+  double now = 0;
+  options.clock = [&] { return now += 0.6; };
+  SessionCallbacks callbacks;
+  callbacks.idle = [&](std::optional<double> remaining) { idle.push_back(remaining); };
+  std::thread other([&] { run(list, {&busy}); });
+  while (list.waiting() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  Session(catalogue, idler, options, std::move(callbacks)).run(list);
+  other.join();
+  EXPECT_THAT(idle, Not(IsEmpty()));
 }
 
 TEST_F(SharedWork, JobsFailOnlyIfEverySessionDid) {

@@ -30,11 +30,14 @@ class RunJournal {
 
   void begin(const RunLabel& label, const std::vector<tuner::Job>& jobs);
   void heard(const tuner::Progress& progress);
+  /// There is nothing for the run to do but to wait for others.
+  void idle(std::optional<double> seconds_left);
   void concluded(const tuner::JobResult& result);
   /// Writes what is left to be written.
   void end();
 
  private:
+  void write_if_due();
   void write(std::int64_t now);
 
   cache::Database& database_;

@@ -44,10 +44,11 @@ struct Progress {
   std::string request;        ///< Its key.
   size_t candidates = 0;      ///< Finished of this request.
   size_t planned = 0;         ///< Candidates of this request, if no more of them fail.
-  size_t all_candidates = 0;  ///< Finished of all requests that this session has taken.
-  size_t all_planned = 0;     ///< Of these requests, likewise.
+  size_t all_candidates = 0;  ///< Finished of the whole list, also by other sessions.
+  size_t all_planned = 0;     ///< Of the whole list, likewise.
   double elapsed = 0;         ///< Seconds since the session started.
-  /// Estimated seconds to go, at most what is left of the budget; nothing before the first trial.
+  /// Estimated seconds to go until the whole list is done, at most what is left of the budget; nothing before the first
+  /// trial.
   std::optional<double> remaining{};
   std::string waiting_for;      ///< The step at work, in words; empty between two.
   double waiting_seconds = 0;   ///< Since it began.
@@ -89,6 +90,8 @@ struct SessionCallbacks {
   std::function<void(const Progress&)> progress{};
   /// Takes the result of every job once nothing more is done for it.
   std::function<void(const JobResult&)> concluded{};
+  /// Called every second while only other sessions of the list have something to do, with Progress::remaining.
+  std::function<void(std::optional<double>)> idle{};
 };
 
 class WorkList;
@@ -128,6 +131,10 @@ class Session {
   Quarantine quarantine_;
   std::atomic<bool> stop_{false};
 };
+
+/// How many candidates of `request` a session plans to try; 0 if nothing serves it.
+size_t planned_candidates(const Catalogue& catalogue, const Request& request, const Apparatus& apparatus,
+                          const SearchOptions& search);
 
 /// What there is to gain from one more trial of a job.
 struct Prospect {

@@ -10,10 +10,12 @@ namespace kiln::tuner {
 
 /// One of `count` parts of a plan.
 struct Shard {
+  static constexpr uint64_t most = 100'000;  ///< As many as an array of jobs may have where people run one.
+
   uint64_t index = 0;  ///< From 0
   uint64_t count = 1;
 
-  /// Parses `i/N` with 0 <= i < N, as index jobs number themselves. Throws Error(parse_error).
+  /// Parses `i/N` with 0 <= i < N <= most, as index jobs number themselves. Throws Error(parse_error).
   static Shard parse(const std::string& text);
 };
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace kiln::tuner {
 struct Work {
   Job job;
   double seconds = 0;
+  size_t planned = 0;  ///< Candidates of it, for counts() before a session has it.
 };
 
 /// Hands jobs out to the sessions that share them, the longest first, and takes their results. What a session leaves
@@ -52,6 +54,15 @@ class WorkList {
   /// How many jobs nobody has.
   size_t waiting() const;
 
+  /// How far a job is, as the session says that has it.
+  struct Count {
+    size_t index = 0;               ///< Item::index
+    size_t tried = 0, planned = 0;  ///< Candidates.
+  };
+  void note(std::span<const Count> counts);
+  /// The sums over all jobs, whoever has them.
+  Count counts() const;
+
   /// In the order given, once all sessions have left. A job without a result has failed, because of `why`.
   std::vector<JobResult> take_results(const std::string& why = {});
 
@@ -63,6 +74,7 @@ class WorkList {
   std::vector<Item> items_;    // by number; all of them
   std::vector<size_t> queue_;  // numbers of those that nobody has, the next one last
   std::vector<std::optional<JobResult>> results_;
+  std::vector<Count> counts_;  // by index
   size_t sessions_;
   size_t held_ = 0;  // taken and not delivered
 };
