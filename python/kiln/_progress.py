@@ -29,11 +29,13 @@ class TuneProgress:
     best_seconds: float | None  # of this layer so far
     waiting_for: str  # the step at work; "" between two
     waiting_seconds: float
+    device: str = ""  # of several, the one that tells; all_... and remaining_seconds are of all of them
 
     @classmethod
     def of(cls, data: dict[str, Any]) -> TuneProgress:
         """Of a line of `kiln tune --progress-json`, which later versions may add names to."""
-        return cls(**{field.name: data[field.name] for field in dataclasses.fields(cls)})
+        known = {field.name: data[field.name] for field in dataclasses.fields(cls) if field.name in data}
+        return cls(**known)
 
 
 def _clock(seconds: float | None) -> str:
@@ -42,6 +44,10 @@ def _clock(seconds: float | None) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes:02}:{rest:02}"
+
+
+def _device(progress: TuneProgress) -> str:
+    return f"device {progress.device}: " if progress.device else ""
 
 
 def _best(progress: TuneProgress) -> str:
@@ -56,7 +62,7 @@ def bar(progress: TuneProgress) -> str:
     blocks = "█" * (eighths // 8) + (" ▏▎▍▌▋▊▉"[eighths % 8] if eighths % 8 else "")
     name = f"{progress.request.partition(' ')[0]} {progress.layer}/{progress.layers}"
     times = f"{_clock(progress.elapsed_seconds)}<{_clock(progress.remaining_seconds)}{_best(progress)}"
-    return f"{name}: {share:4.0%}|{blocks:<{BAR_WIDTH}}| {done}/{whole} [{times}]"
+    return f"{_device(progress)}{name}: {share:4.0%}|{blocks:<{BAR_WIDTH}}| {done}/{whole} [{times}]"
 
 
 def _notebook() -> Any:
@@ -74,8 +80,7 @@ class Display:
         self._terminal = self._file.isatty()
         self._notebook: Any = None if self._terminal else _notebook()
         self._output: Any = None  # of the notebook's cell
-        self._layer = 0
-        self._shown = 0.0
+        self._lines: dict[str, tuple[int, float]] = {}  # by device: its layer, and when a line was written of it
 
     def __enter__(self) -> Display:
         return self
@@ -106,11 +111,11 @@ class Display:
 
     def _line(self, progress: TuneProgress) -> str:
         """Of a layer that begins, and of one that takes long; else nothing."""
-        if progress.layer != self._layer:
-            self._layer, self._shown = progress.layer, progress.elapsed_seconds
-            return f"layer {progress.layer}/{progress.layers}: {progress.request}"
-        if progress.elapsed_seconds - self._shown < LINE_INTERVAL:
+        layer, shown = self._lines.get(progress.device, (0, 0.0))
+        if progress.layer == layer and progress.elapsed_seconds - shown < LINE_INTERVAL:
             return ""
-        self._shown = progress.elapsed_seconds
+        self._lines[progress.device] = (progress.layer, progress.elapsed_seconds)
+        if progress.layer != layer:
+            return f"{_device(progress)}layer {progress.layer}/{progress.layers}: {progress.request}"
         left = "" if progress.remaining_seconds is None else f", {_clock(progress.remaining_seconds)} left"
-        return f"  candidate {progress.candidates}/{progress.planned}{left}{_best(progress)}"
+        return f"  {_device(progress)}candidate {progress.candidates}/{progress.planned}{left}{_best(progress)}"

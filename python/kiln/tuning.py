@@ -8,14 +8,14 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TextIO, overload
 
 from . import _library
 from ._context import Path, forget_default_contexts
 from ._progress import Display, TuneProgress
 from ._tables import html_table, text_table, time_text
-from .errors import Error, InvalidArgument, codes, error_of, require_type, warn
+from .errors import Error, InvalidArgument, codes, error_of, warn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,11 +43,13 @@ class TuneResult:
     """What a tuning session found: `layers`, and in `data` all of it, as `kiln tune --json` has it.
 
     Times are modelled where the device is the emulated one (`modelled`), and measured on a GPU. figure() draws them.
+    `devices`: where several were given, the numbers of those of this kind, which shared the layers.
     """
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.data = data
         self.device: str = data["device"]
+        self.devices = [int(device) for device in data.get("devices", [])]
         self.modelled = "emulated=yes" in self.device
         self.layers = [_layer(layer) for layer in data["layers"]]
 
@@ -66,7 +68,8 @@ class TuneResult:
     def _heading(self) -> str:
         """The device by its name, which its line begins with, in quotes."""
         name = self.device.partition('"')[2].partition('" cc=')[0]
-        return f"{name}, times {'modelled' if self.modelled else 'measured'}"
+        several = f", {'device' if len(self.devices) == 1 else 'devices'} {', '.join(map(str, self.devices))}" if self.devices else ""
+        return f"{name}{several}, times {'modelled' if self.modelled else 'measured'}"
 
     def _rows(self) -> list[list[str]]:
         return [_row(layer) for layer in self.layers]
@@ -111,10 +114,12 @@ def _row(layer: TunedLayer) -> list[str]:
     return [*start, time_text(layer.seconds), share, gain, layer.data["best"]["algorithm"]]
 
 
-# Exit codes of docs/command-line.md with which there is a result.
+# Exit codes of docs/command-line.md with which there is a result; of several devices some may be lost.
 _with_result = (0, 1, 5, 130)
+_lost_device = 3
 
 
+@overload
 def tune(
     work: str | Path | Iterable[str],
     *,
@@ -124,18 +129,48 @@ def tune(
     driver: str | None = None,
     device: int = 0,
     progress: bool | Callable[[TuneProgress], object] = True,
-) -> TuneResult:
+) -> TuneResult: ...
+
+
+@overload
+def tune(
+    work: str | Path | Iterable[str],
+    *,
+    budget: float | None = None,
+    candidates: int | None = None,
+    cache: Path | None = None,
+    driver: str | None = None,
+    device: Literal["all"] | Sequence[int],
+    progress: bool | Callable[[TuneProgress], object] = True,
+) -> list[TuneResult]: ...
+
+
+def tune(
+    work: str | Path | Iterable[str],
+    *,
+    budget: float | None = None,
+    candidates: int | None = None,
+    cache: Path | None = None,
+    driver: str | None = None,
+    device: int | Literal["all"] | Sequence[int] = 0,
+    progress: bool | Callable[[TuneProgress], object] = True,
+) -> TuneResult | list[TuneResult]:
     """Check and time variants of every layer, and keep the results in the tuning database.
 
     `work`: a request, requests, or the path of a requests file or an ONNX model. `budget`: the most seconds in all.
     `candidates`: variants to time for each layer. `cache`: the database. `progress`: a bar on standard error, or plain
     lines where that is no terminal; False: nothing; a function: it is called with each TuneProgress.
 
+    `device`: a device's number; several numbers, or "all", tune on all of these at once. Devices of one kind share the
+    layers, and there is a result for each kind, in a list. One that is lost on the way is a kiln.Warning; the others
+    go on.
+
     What is finished is stored at once: an interrupted session goes on when it is called again. Contexts that are made
     later, default_context() among them, use what was found. Raises what the program reports; what it says besides its
     result is a kiln.Warning.
     """
-    _require_sense(budget, candidates, device)
+    _require_sense(budget, candidates)
+    devices = _devices(device)
     with tempfile.TemporaryDirectory() as folder:
         command = [_library.program(), "tune", "--json", "--progress-json"]
         if budget is not None:
@@ -144,8 +179,7 @@ def tune(
             command += ["--candidates", str(candidates)]
         if cache is not None:
             command += ["--db", os.fspath(cache)]
-        if device:
-            command += ["--device", str(device)]
+        command += ["--device", devices]
         command += ["--", _as_input(work, folder)]
         variables = _library.environment()
         if driver is not None:
@@ -161,11 +195,15 @@ def tune(
             result.seek(0)
             found = result.read()
     forget_default_contexts()
-    if status not in _with_result or not found.strip():
+    several = not isinstance(device, int)
+    if not (status in _with_result or (several and status == _lost_device)) or not found.strip():
         raise _error_of(status, said.replace(f"{os.path.join(folder, _requests_file)}: line ", "request "))
     if said:
         warn(said)
-    return TuneResult(json.loads(found))
+    data = json.loads(found)
+    if not several:
+        return TuneResult(data)
+    return [TuneResult(card) for card in data.get("cards", [data])]  # a list of one is a device for the program
 
 
 def _run(
@@ -187,13 +225,22 @@ def _run(
     return running.returncode, "".join(said).strip()
 
 
-def _require_sense(budget: object, candidates: object, device: object) -> None:
+def _require_sense(budget: object, candidates: object) -> None:
     """Said here in words of Python; the program would name its options."""
     if budget is not None and not (isinstance(budget, (int, float)) and budget > 0):
         raise InvalidArgument(f"budget is {budget!r}", "give the most seconds, a number above 0")
     if candidates is not None and not (isinstance(candidates, int) and candidates > 0):
         raise InvalidArgument(f"candidates is {candidates!r}", "give how many variants to time, 1 or more")
-    require_type("device", device, int, "the device's number, from 0")
+
+
+def _devices(device: object) -> str:
+    """As --device takes them."""
+    if device == "all":
+        return "all"
+    numbers = list(device) if isinstance(device, (list, tuple, range)) else [device]
+    if not numbers or not all(isinstance(number, int) and not isinstance(number, bool) for number in numbers):
+        raise InvalidArgument(f"device is {device!r}", "give a device's number, from 0, several in a list, or \"all\"")
+    return ",".join(map(str, numbers))
 
 
 _requests_file = "requests.txt"

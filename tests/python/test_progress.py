@@ -93,6 +93,41 @@ def test_plain_lines_by_default(capfd):
     assert "layer 1/1: tensor_set" in capfd.readouterr().err
 
 
+def test_several_devices_tell_apart_and_give_a_result_for_each_kind(monkeypatch, tmp_path):
+    monkeypatch.setenv("KILN_EMULATOR_DEVICE", "h200,t4,h200")
+    steps = []
+    cards = kiln.tune(
+        REQUESTS, candidates=1, cache=tmp_path / "a.db", driver="emulator", device="all", progress=steps.append
+    )
+    assert [card.devices for card in cards] == [[0, 2], [1]]
+    assert [[layer.status for layer in card.layers] for card in cards] == [["finished", "finished"]] * 2
+    assert "H200, devices 0, 2, times modelled" in repr(cards[0]) and "T4, device 1, times" in repr(cards[1])
+    assert {step.device for step in steps} >= {"1"} and steps[-1].all_candidates == 4
+    again = kiln.tune(REQUESTS, candidates=1, cache=tmp_path / "a.db", driver="emulator", device=[1], progress=False)
+    assert [len(card.layers) for card in again] == [2] and again[0].device == cards[1].device
+
+
+def test_a_lost_device_is_a_warning_where_others_go_on(monkeypatch):
+    def lose(command, variables, result, show):
+        assert command[command.index("--device") + 1] == "0,1"
+        result.write('{"cards": [{"device": "a", "devices": ["0"], "layers": []}], "lost": [{"device": "1"}]}')
+        return 3, "kiln: driver error: device 1 was lost: gone"
+
+    monkeypatch.setattr("kiln.tuning._run", lose)
+    with pytest.warns(kiln.Warning, match="device 1 was lost"):
+        assert len(kiln.tune(REQUESTS, device=(0, 1), progress=False)) == 1
+
+
+def test_lines_of_several_devices_do_not_repeat_their_layers():
+    file = io.StringIO()
+    with Display(file) as display:
+        for device in ("0", "1", "0", "1"):
+            display(dataclasses.replace(HALFWAY, device=device, layer=int(device) + 1))
+    request = "softmax_forward x=f32:4x16:nc"
+    assert file.getvalue() == f"device 0: layer 1/4: {request}\ndevice 1: layer 2/4: {request}\n"
+    assert bar(dataclasses.replace(HALFWAY, device="1")).startswith("device 1: softmax_forward 2/4: ")
+
+
 def test_what_a_function_raises_ends_tuning():
     def stop(_):
         raise KeyError("enough")

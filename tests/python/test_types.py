@@ -25,6 +25,9 @@ result = kiln.tune(model.requests())
 shape: tuple[int, ...] = model.inputs[0].shape
 result.figure().savefig("tuning.png")
 name = result.layers[0].label
+for card in kiln.tune(model.requests(), device="all"):
+    numbers: list[int] = card.devices
+best_of_two: float | None = kiln.tune("softmax_forward x=f32:4x16", device=[0, 1])[0].layers[0].seconds
 """
 USE_OF_TORCH = """
 import kiln.torch

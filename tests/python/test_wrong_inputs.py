@@ -187,6 +187,11 @@ def test_requests_are_text(context, requests):
         ([], {"candidates": 0}, kiln.InvalidArgument, "candidates is 0"),
         ([], {"budget": float("nan")}, kiln.InvalidArgument, "budget is nan"),
         ([], {"device": "cpu"}, kiln.InvalidArgument, "device is 'cpu'"),
+        ([], {"device": True}, kiln.InvalidArgument, "device is True"),
+        ([], {"device": []}, kiln.InvalidArgument, r"device is \[\]"),
+        ([], {"device": [0, "1"]}, kiln.InvalidArgument, r"device is \[0, '1'\]"),
+        ("softmax_forward x=f32:4x16", {"device": [0, 0]}, kiln.InvalidArgument, "names device 0 twice"),
+        ("softmax_forward x=f32:4x16", {"device": [0, 7]}, kiln.InvalidArgument, "there is no device 7"),
     ],
     ids=str,
 )
