@@ -165,6 +165,7 @@ struct LayerResult {
   std::string failure{};  // why it did not run; then nothing below is set
   std::string variant{}, program{}, choice{};
   double seconds = 0, roofline_seconds = 0;
+  Json launches = Json::array();   // of an emulated device: kernel, geometry, modelled_time
   std::optional<Checked> check{};  // if it was asked for
 
   bool right() const { return failure.empty() && (!check || check->right); }
@@ -179,6 +180,14 @@ LayerResult run_layer(Context& context, const std::shared_ptr<const device::Cont
     const int samples = device->driver().is_emulated() ? 1 : options.samples;
     tuner::DeviceTimer timer(device);
     result.seconds = tuner::summarise(timer.time(operands, checkable(plan), samples, tuner::L2::warm)).median;
+    for (const Json& launch : Json::parse(timer.launches_json(operands, checkable(plan)))) {
+      result.launches.push_back({{"kernel", launch["kernel"]},
+                                 {"grid", launch["grid"]},
+                                 {"block", launch["block"]},
+                                 {"registers_per_thread", launch["registers_per_thread"]},
+                                 {"occupancy", launch["occupancy"]},
+                                 {"modelled_time", launch["modelled_time"]}});
+    }
   };
   if (options.check) {
     checking::Checker checker(device, request, {});
@@ -206,7 +215,23 @@ LayerResult run_or_fail(Context& context, const std::shared_ptr<const device::Co
   }
 }
 
-std::vector<std::string> row_of(const tuner::Job& job, const LayerResult& layer, bool check) {
+// What bounds the launch that takes longest, and its part of the time if there are several.
+std::string bound_text(const LayerResult& layer) {
+  const Json* longest = nullptr;
+  const auto seconds = [](const Json& launch) { return launch["modelled_time"]["seconds"].get<double>(); };
+  double all = 0;
+  for (const Json& launch : layer.launches) {
+    all += seconds(launch);
+    if (longest == nullptr || seconds(launch) > seconds(*longest)) longest = &launch;
+  }
+  if (longest == nullptr) return "-";
+  std::string bound = (*longest)["modelled_time"]["bound"].get<std::string>();
+  if (layer.launches.size() == 1) return bound;
+  return fmt::format("{} ({} of {} launches' time: {})", bound, percent_text(seconds(*longest) / all),
+                     layer.launches.size(), (*longest)["kernel"].get<std::string>());
+}
+
+std::vector<std::string> row_of(const tuner::Job& job, const LayerResult& layer, bool emulated, bool check) {
   std::vector<std::string> row = {summary(job.request), std::to_string(job.count)};
   if (!layer.failure.empty()) {
     row.insert(row.end(), {"FAILED: " + layer.failure, "-", "-", "-"});
@@ -214,6 +239,7 @@ std::vector<std::string> row_of(const tuner::Job& job, const LayerResult& layer,
     row.insert(row.end(), {layer.variant, time_text(layer.seconds),
                            percent_text(layer.roofline_seconds / layer.seconds), layer.choice});
   }
+  if (emulated) row.push_back(bound_text(layer));
   if (check) row.push_back(layer.check ? layer.check->text : "-");
   return row;
 }
@@ -226,6 +252,7 @@ Json json_of(const tuner::Job& job, const LayerResult& layer, bool check) {
           {"choice", ran ? Json(layer.choice) : Json(nullptr)},
           {"seconds", ran ? Json(layer.seconds) : Json(nullptr)},
           {"roofline_seconds", ran ? Json(layer.roofline_seconds) : Json(nullptr)},
+          {"launches", layer.launches},
           {"check", layer.check ? Json(layer.check->text) : Json(nullptr)},
           {"right", check || !ran ? Json(layer.right()) : Json(nullptr)},
           {"error", layer.failure}};
@@ -263,6 +290,7 @@ int run_layers(const RunOptions& options) {
   const bool emulated = device->driver().is_emulated();
   std::vector<std::string> headings = {
       "layer", ">count", "variant", emulated ? ">modelled time" : ">measured time", ">of roofline", "choice"};
+  if (emulated) headings.emplace_back("bound by");
   if (options.check) headings.emplace_back("check");
   Table table(std::move(headings));
   size_t wrong = 0;
@@ -270,7 +298,7 @@ int run_layers(const RunOptions& options) {
   Json layers = Json::array();
   for (const tuner::Job& job : workload.jobs) {
     const LayerResult layer = run_or_fail(context, device, job.request, options, tools);
-    table.add(row_of(job, layer, options.check));
+    table.add(row_of(job, layer, emulated, options.check));
     layers.push_back(json_of(job, layer, options.check));
     wrong += layer.right() ? 0 : 1;
     if (auto bar = bar_of(job.request, layer, device->device().info(), tools.catalogue()))

@@ -97,9 +97,10 @@ class DriverLoader {
   static std::shared_ptr<const Driver> initialised(const DynamicLibrary& library, std::string description,
                                                    std::string stands_in_because = {}) {
     const DriverTable table = load_table(library);
-    auto* const last_fault = reinterpret_cast<Driver::LastFault*>(library.find(last_fault_symbol));
+    auto* const last_fault = reinterpret_cast<Driver::Tell*>(library.find(last_fault_symbol));
     std::shared_ptr<Driver> driver(new Driver(table, std::move(description), last_fault != nullptr));
     driver->last_fault_ = last_fault;
+    driver->launches_ = reinterpret_cast<Driver::Tell*>(library.find("kiln_emulator_launches_json"));
     driver->stands_in_because_ = std::move(stands_in_because);
     if (const CUresult result = table.cuInit(0); result != CUDA_SUCCESS) {
       driver->fail(result, "cuInit", driver->description_, {},

@@ -32,4 +32,16 @@ std::vector<double> DeviceTimer::time(const checking::DeviceOperands& operands, 
   return samples;
 }
 
+std::string DeviceTimer::launches_json(const checking::DeviceOperands& operands,
+                                       const checking::Checkable& variant) const {
+  const device::Current current(*context_);
+  const device::Buffer workspace(context_, static_cast<size_t>(variant.workspace_bytes));
+  operands.prepare(variant, workspace.address(), stream_.raw());
+  stream_.synchronize();
+  (void)context_->driver().launches_json();  // of what came before
+  operands.run(variant, operands.request().batch(), workspace.address(), stream_.raw());
+  stream_.synchronize();
+  return context_->driver().launches_json();
+}
+
 }  // namespace kiln::tuner

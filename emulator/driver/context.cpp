@@ -57,14 +57,27 @@ std::shared_ptr<const RegionTable> Context::regions() const {
   return regions_;
 }
 
-void Context::set_last_launch(LaunchRecord record) {
+void Context::add_launch(LaunchRecord record) {
+  constexpr size_t most = 256;
   const std::lock_guard lock(mutex_);
-  last_launch_ = std::move(record);
+  launches_.push_back(std::move(record));
+  if (taken_launches_ > 0 || launches_.size() > most) {
+    launches_.pop_front();
+    taken_launches_ = 0;
+  }
 }
 
 std::optional<LaunchRecord> Context::last_launch() const {
   const std::lock_guard lock(mutex_);
-  return last_launch_;
+  return launches_.empty() ? std::nullopt : std::optional(launches_.back());
+}
+
+std::vector<LaunchRecord> Context::take_launches() {
+  const std::lock_guard lock(mutex_);
+  std::vector<LaunchRecord> taken(launches_.begin() + static_cast<std::ptrdiff_t>(taken_launches_), launches_.end());
+  if (!launches_.empty()) launches_.erase(launches_.begin(), launches_.end() - 1);
+  taken_launches_ = launches_.size();
+  return taken;
 }
 
 }  // namespace kiln::emulator

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -90,8 +91,10 @@ class Context {
   /// The valid addresses of a launch made now.
   std::shared_ptr<const RegionTable> regions() const;
 
-  void set_last_launch(LaunchRecord record);
+  void add_launch(LaunchRecord record);
   std::optional<LaunchRecord> last_launch() const;
+  /// Those since the last call, the oldest first; the latest 256 of them.
+  std::vector<LaunchRecord> take_launches();
 
  private:
   Device& device_;
@@ -105,7 +108,8 @@ class Context {
   mutable std::mutex mutex_;  // guards everything below
   std::string fault_;
   std::map<std::thread::id, std::shared_ptr<Stream>> per_thread_;
-  std::optional<LaunchRecord> last_launch_;
+  std::deque<LaunchRecord> launches_;  // the last one, and those before it that nobody has taken
+  size_t taken_launches_ = 0;          // the first of them
   mutable std::shared_ptr<const RegionTable> regions_;
   mutable uint64_t regions_version_ = 0, regions_host_version_ = 0;
 };

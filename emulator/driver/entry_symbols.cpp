@@ -193,22 +193,34 @@ void* find_export(std::string_view base, int version, bool per_thread) {
   return nullptr;
 }
 
+// Null where current_context() would end the call.
+std::shared_ptr<Context> context_if_any() {
+  const Driver* driver = Driver::if_initialised();
+  const std::vector<CUcontext>& stack = context_stack();
+  return driver == nullptr || stack.empty() ? nullptr : driver->contexts.find(stack.back());
+}
+
 std::string current_fault() {
   const Driver* driver = Driver::if_initialised();
   if (driver == nullptr) return {};
-  const std::vector<CUcontext>& stack = context_stack();
-  const std::shared_ptr<Context> context = stack.empty() ? nullptr : driver->contexts.find(stack.back());
+  const std::shared_ptr<Context> context = context_if_any();
   std::string report = context == nullptr ? std::string() : context->fault();
   return report.empty() ? driver->last_fault() : report;
 }
 
 std::string current_launch() {
-  const Driver* driver = Driver::if_initialised();
-  const std::vector<CUcontext>& stack = context_stack();
-  if (driver == nullptr || stack.empty()) return {};
-  const std::shared_ptr<Context> context = driver->contexts.find(stack.back());
+  const std::shared_ptr<Context> context = context_if_any();
   const std::optional<LaunchRecord> record = context == nullptr ? std::nullopt : context->last_launch();
   return record ? to_json(*record) : std::string();
+}
+
+std::string taken_launches() {
+  const std::shared_ptr<Context> context = context_if_any();
+  std::string text = "[";
+  if (context != nullptr) {
+    for (const LaunchRecord& record : context->take_launches()) text += (text.size() > 1 ? ", " : "") + to_json(record);
+  }
+  return text + "]";
 }
 
 }  // namespace
@@ -256,5 +268,11 @@ extern "C" __attribute__((visibility("default"))) const char* kiln_emulator_last
 extern "C" __attribute__((visibility("default"))) const char* kiln_emulator_last_launch_json(void) {
   thread_local std::string text;
   text = kiln::emulator::current_launch();
+  return text.c_str();
+}
+
+extern "C" __attribute__((visibility("default"))) const char* kiln_emulator_launches_json(void) {
+  thread_local std::string text;
+  text = kiln::emulator::taken_launches();
   return text.c_str();
 }

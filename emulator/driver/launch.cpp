@@ -196,7 +196,7 @@ void execute_kernel(Driver& driver, Context& context, Track& track, const Kernel
   LaunchRecord record = describe(context.device(), work, outcome.counters, std::move(machine));
   context.device().timeline.enqueue(track, Engine::compute, to_picoseconds(record.seconds()),
                                     share_of(record, *context.device().model));
-  context.set_last_launch(std::move(record));
+  context.add_launch(std::move(record));
 }
 
 }  // namespace kiln::emulator

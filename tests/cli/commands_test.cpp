@@ -117,6 +117,19 @@ TEST_F(ProgramTest, RunGoesOnAfterALayerThatDoesNotFitIntoMemory) {
   EXPECT_THAT(outcome.out, HasSubstr("1 layers agree with the reference, 1 do not"));
 }
 
+TEST_F(ProgramTest, RunSaysWhatBoundsEachKernel) {
+  const std::string layer = "softmax_forward x=f32:512x200";
+  const Outcome table = kiln({"run", layer});
+  EXPECT_THAT(table.out, AllOf(HasSubstr("bound by"), HasSubstr("latency"))) << table.err;
+  const nlohmann::json run = nlohmann::json::parse(kiln({"run", "--check", "--json", layer}).out);
+  const nlohmann::json launches = run.at("layers").at(0).at("launches");
+  ASSERT_EQ(launches.size(), 1) << "those of one run, and none of the check";
+  EXPECT_THAT(launches[0].at("kernel").get<std::string>(), testing::StartsWith("softmax"));
+  EXPECT_EQ(launches[0].at("modelled_time").at("clock"), "ptx");
+  EXPECT_NEAR(launches[0].at("modelled_time").at("seconds").get<double>(),
+              run.at("layers").at(0).at("seconds").get<double>(), 1e-9);
+}
+
 // Large layers are compared with another kernel, for which a compiler is needed; without one, with the reference alone.
 TEST_F(ProgramTest, RunChecksWhatABundleHoldsWithoutACompiler) {
   const std::string large = "softmax_forward x=f32:1024x512", bundle = path("app.kiln");

@@ -215,5 +215,26 @@ TEST_F(DriverLaunch, TellsWhatItDidAndWhatItWouldHaveCost) {
   EXPECT_GT(launched["modelled_time"]["seconds"], launched["modelled_time"]["launch"]);
 }
 
+TEST_F(DriverLaunch, TellsOfAllSinceThatWasAsked) {
+  const auto take = [&] {
+    return nlohmann::json::parse(cuda.function<const char*()>("kiln_emulator_launches_json")());
+  };
+  EXPECT_EQ(take(), nlohmann::json::array());
+  const auto launch = [&](uint32_t threads) { EXPECT_EQ(fill(fill_, out_, 7, threads), CUDA_SUCCESS); };
+  launch(1000), launch(200);
+  const nlohmann::json two = take();
+  ASSERT_EQ(two.size(), 2);
+  EXPECT_EQ(two[0]["grid"][0], 8);
+  EXPECT_EQ(two[1]["grid"][0], 2);
+  EXPECT_EQ(take(), nlohmann::json::array());
+  EXPECT_EQ(nlohmann::json::parse(cuda.last_launch()), two[1]) << "who asks for the last one still gets it";
+  launch(100);
+  EXPECT_EQ(take().size(), 1);
+  for (int i = 0; i < 300; ++i) launch(i < 44 ? 1000 : 100);
+  const nlohmann::json latest = take();
+  ASSERT_EQ(latest.size(), 256);
+  EXPECT_EQ(latest[0]["grid"][0], 1);
+}
+
 }  // namespace
 }  // namespace kiln::emulator::testing

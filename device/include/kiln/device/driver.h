@@ -93,13 +93,17 @@ class Driver {
   [[noreturn]] void fail(cuda_abi::CUresult result, std::string_view call, std::string_view object,
                          std::string_view detail = {}, std::string hint = {}) const;
 
+  /// What the emulator tells of the launches in the current context since this was last asked: a JSON array
+  /// (docs/emulator.md, Counters). Empty on a real driver.
+  std::string launches_json() const { return launches_ == nullptr ? "[]" : launches_(); }
+
   /// The driver's name and text for a code: "CUDA_ERROR_NOT_FOUND, named symbol not found".
   std::string describe(cuda_abi::CUresult result) const;
 
  private:
   friend class DriverLoader;
-  /// The emulator's own export: the report of the last fault, empty if there was none.
-  using LastFault = const char*();
+  /// The emulator's own exports return text: the report of the last fault, empty if there was none; launches.
+  using Tell = const char*();
 
   Driver(const DriverTable& table, std::string description, bool emulated);
   [[noreturn]] void refuse_missing(std::string_view name) const;
@@ -108,7 +112,8 @@ class Driver {
   std::string description_;
   std::string stands_in_because_;
   bool emulated_;
-  LastFault* last_fault_ = nullptr;
+  Tell* last_fault_ = nullptr;
+  Tell* launches_ = nullptr;
 };
 
 /// "13.0" for 13000.

@@ -1,7 +1,7 @@
 /* What libkiln_emulator.so exports beyond the CUDA driver API. A real driver lacks these symbols: look them up with
  * dlsym and do without them where they are absent. Their presence is how a program knows that a device is emulated.
  *
- * Both functions may be called from any thread, before cuInit too. The text they return is the calling thread's: it
+ * The functions may be called from any thread, before cuInit too. The text they return is the calling thread's: it
  * stays valid until that thread calls the same function again. */
 #ifndef KILN_EMULATOR_EXTENSIONS_H
 #define KILN_EMULATOR_EXTENSIONS_H
@@ -17,6 +17,10 @@ const char* kiln_emulator_last_fault(void);
 /* The last launch that completed in the calling thread's current context, as one JSON object: geometry, occupancy,
  * executed counts and modelled time with its terms (docs/emulator.md lists the fields). "" if there was none. */
 const char* kiln_emulator_last_launch_json(void);
+
+/* All that completed in the calling thread's current context since this function was last called there, the oldest
+ * first: a JSON array of such objects, of the latest 256. */
+const char* kiln_emulator_launches_json(void);
 
 #ifdef __cplusplus
 }

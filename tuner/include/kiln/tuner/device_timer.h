@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "kiln/checking/device_operands.h"
@@ -28,6 +29,9 @@ class DeviceTimer {
   /// context may be lost).
   std::vector<double> time(const checking::DeviceOperands& operands, const checking::Checkable& variant, int count,
                            L2 l2);
+
+  /// What the emulator tells of the launches of one run: Driver::launches_json(). "[]" on a real device.
+  std::string launches_json(const checking::DeviceOperands& operands, const checking::Checkable& variant) const;
 
  private:
   void flush_l2();
