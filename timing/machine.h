@@ -108,6 +108,8 @@ class Interpreter::Machine {
   void compare(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
   void select(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
   void simple(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+
+  // floating.cpp
   void floating(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
   void convert_pairs(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
   void half(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);

@@ -199,7 +199,7 @@ class Model {
     const auto key = std::make_pair(index, cut.turns);
     const auto found = kept_.find(key);
     if (found != kept_.end()) return found->second;
-    const auto path = std::make_shared<const BlockPath>(interpreter_.run(index, cut));
+    auto path = std::make_shared<const BlockPath>(interpreter_.run(index, cut));
     for (const WarpPath& warp : path->warps) kept_steps_ += warp.steps.size();
     if (kept_steps_ <= most_kept_steps) kept_.emplace(key, path);
     return path;
