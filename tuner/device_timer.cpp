@@ -20,7 +20,7 @@ std::vector<double> DeviceTimer::time(const checking::DeviceOperands& operands, 
   const auto run = [&] { operands.run(variant, operands.request().batch(), workspace.address(), stream_.raw()); };
   std::vector<double> samples;
   operands.prepare(variant, workspace.address(), stream_.raw());
-  run();
+  for (int i = 0; i < warm_up_runs; ++i) run();
   for (int i = 0; i < count; ++i) {
     if (l2 == L2::cold) flush_l2();
     start_.record(stream_.raw());

@@ -243,15 +243,15 @@ bool Engine::step(JobRun& run) {
   if (run.ended) return false;
   if (!run.ready.empty() && run.trusted_state != JobRun::Trusted::compiling) {
     check_next(run);
-  } else if (const std::optional<size_t> newcomer = run.race.next_newcomer()) {
-    sample(run, *newcomer, options_.timing.screening_samples);
+  } else if (const std::optional<Race::Turn> screening = run.race.next_of_screening()) {
+    sample(run, *screening);
   } else if (!run.compiling.empty() || !run.ready.empty()) {
     const Specimen& first = run.compiling.empty() ? *run.trusted : run.compiling.begin()->second;
     wait_for("compiling " + name_of(first));
     (void)go_on();  // tells where it stands
     receive(patience_seconds);
-  } else if (const std::optional<size_t> candidate = run.race.next()) {
-    sample(run, *candidate, 1);
+  } else if (const std::optional<Race::Turn> turn = run.race.next()) {
+    sample(run, *turn);
   } else {
     // A search that waited for results may go on now.
     return finish_survivors(run) || fed;
@@ -270,6 +270,8 @@ void Engine::abandon(JobRun& run, JobStatus status) {
 
 // The last of every run: what is known of it goes to the list.
 void Engine::conclude(JobRun& run) {
+  run.race.close();
+  finish_rejected(run);
   finish_survivors(run);
   for (const Specimen& specimen : run.racing) laboratory_.discard(specimen.id);
   if (run.trusted) laboratory_.discard(run.trusted->id);

@@ -65,7 +65,7 @@ class Engine {
   double patience_with(const JobRun& run) const;
   bool begin(JobRun& run);
   void check_next(JobRun& run);
-  void sample(JobRun& run, size_t candidate, int count);
+  void sample(JobRun& run, const Race::Turn& turn);
   void finish_rejected(JobRun& run);
   bool finish_survivors(JobRun& run);
   void finish_entrant(JobRun& run, size_t candidate, Outcome outcome);

@@ -95,11 +95,12 @@ void Engine::check_next(JobRun& run) {
   }
 }
 
-void Engine::sample(JobRun& run, size_t candidate, int count) {
+void Engine::sample(JobRun& run, const Race::Turn& turn) {
   if (!begin(run)) return;
+  const size_t candidate = turn.candidate;
   const SpecimenId id = run.racing[candidate].id;
   const SampleReport report = attempt("timing " + name_of(run.racing[candidate]), patience_with(run),
-                                      [&] { return laboratory_.sample(id, count); });
+                                      [&] { return laboratory_.sample(id, turn.samples); });
   if (report.failure && is_cut_off_) return;  // the samples that it has count
   if (report.failure) {
     run.race.withdraw(candidate);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kiln/base/tie.h"
+
 namespace kiln::tuner {
 
 Summary summarise(std::vector<double> samples) {
@@ -19,56 +21,124 @@ Summary summarise(std::vector<double> samples) {
   return summary;
 }
 
+namespace {
+
+// Between the quartiles, as a share of the median: about what two samples of noise differ by.
+double quartile_distance(std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  const size_t n = samples.size();
+  return (samples[3 * n / 4] - samples[n / 4]) / samples[n / 2];
+}
+
+}  // namespace
+
 size_t Race::enter() {
   entrants_.emplace_back();
   return entrants_.size() - 1;
 }
 
-bool Race::is_newcomer(const Entrant& entrant) const {
-  const int wanted = deterministic_ ? 1 : options_.screening_samples;
-  return entrant.state == State::running && static_cast<int>(entrant.samples.size()) < wanted;
-}
-
-std::optional<size_t> Race::next_newcomer() const {
-  for (size_t i = 0; i < entrants_.size(); ++i) {
-    if (is_newcomer(entrants_[i])) return i;
-  }
-  return std::nullopt;
+int Race::taken_in_lap(size_t candidate) const {
+  return static_cast<int>(
+      std::count_if(lap_.begin(), lap_.end(), [&](const Sample& sample) { return sample.candidate == candidate; }));
 }
 
 bool Race::is_settled(const Entrant& entrant) const {
-  if (entrant.state != State::running) return true;
   const auto taken = static_cast<int>(entrant.samples.size());
   if (deterministic_) return taken >= 1;
   if (taken < options_.min_samples) return false;
   if (taken >= options_.max_samples) return true;
   const Summary summary = summarise(entrant.samples);
-  return summary.half_width() <= options_.precision * summary.median;
+  if (summary.half_width() > options_.precision * summary.median) return false;
+  const double limit = tie_limit(summarise(entrants_[leader().value()].samples).median);
+  const bool may_tie_or_not = summary.low <= limit && limit < summary.high;
+  return !may_tie_or_not || taken >= options_.doubt_samples;
 }
 
-std::optional<size_t> Race::next() const {
-  if (const std::optional<size_t> newcomer = next_newcomer()) return newcomer;
-  // A round is over when all survivors have equally many samples: the one with the fewest is next. As long as one is
-  // not settled all go on, because only samples of the same rounds compare fairly.
+// The leader, once there is one that is screened.
+std::optional<size_t> Race::pacer() const {
+  const std::optional<size_t> first = leader();
+  if (!first || static_cast<int>(entrants_[*first].samples.size()) < wanted_of_newcomers()) return std::nullopt;
+  return first;
+}
+
+std::optional<Race::Turn> Race::newcomer() const {
+  if (is_lap_full()) return std::nullopt;
+  for (size_t i = 0; i < entrants_.size(); ++i) {
+    if (entrants_[i].state != State::running) continue;
+    const int lacking = wanted_of_newcomers() - static_cast<int>(entrants_[i].samples.size()) - taken_in_lap(i);
+    if (lacking > 0) return Turn{i, lacking};
+  }
+  return std::nullopt;
+}
+
+// Of those that are not settled and had no turn in this lap, the one with the fewest samples.
+std::optional<Race::Turn> Race::survivor() const {
+  if (is_lap_full()) return std::nullopt;
+  const std::optional<size_t> first = pacer();
   std::optional<size_t> fewest;
-  bool settled = true;
   for (size_t i = 0; i < entrants_.size(); ++i) {
     const Entrant& entrant = entrants_[i];
-    if (entrant.state != State::running) continue;
-    settled = settled && is_settled(entrant);
-    if (static_cast<int>(entrant.samples.size()) >= options_.max_samples) continue;
+    if (entrant.state != State::running || i == first || is_settled(entrant) || taken_in_lap(i) > 0) continue;
     if (!fewest || entrant.samples.size() < entrants_[*fewest].samples.size()) fewest = i;
   }
-  return settled ? std::nullopt : fewest;
+  if (!fewest) return std::nullopt;
+  return Turn{*fewest, options_.turn_samples};
+}
+
+std::optional<Race::Turn> Race::next_of_screening() const {
+  if (const std::optional<Turn> turn = newcomer()) return turn;
+  return lap_.empty() ? std::nullopt : std::optional(Turn{pacer().value(), 1});
+}
+
+std::optional<Race::Turn> Race::next() const {
+  if (const std::optional<Turn> turn = newcomer()) return turn;
+  if (const std::optional<Turn> turn = survivor()) return turn;
+  const std::optional<size_t> first = pacer();
+  if (!first || (lap_.empty() && is_settled(entrants_[*first]))) return std::nullopt;
+  return Turn{*first, 1};
 }
 
 void Race::add(size_t candidate, double seconds) {
-  entrants_[candidate].samples.push_back(seconds);
-  if (!deterministic_) reject_the_clearly_slower();
+  const std::optional<size_t> first = pacer();
+  if (deterministic_ || !first) {
+    entrants_[candidate].samples.push_back(seconds / pace_);
+  } else if (candidate == *first) {
+    end_lap(candidate, seconds);
+  } else {
+    lap_.push_back({candidate, seconds});
+  }
+}
+
+void Race::end_lap(size_t pacer, double seconds) {
+  std::vector<double>& own = entrants_[pacer].samples;
+  const double pace = seconds / summarise(own).median;
+  const double usual = std::max(options_.steady, 2 * quartile_distance(own));
+  const bool steady = std::max(pace, pace_) <= std::min(pace, pace_) * (1 + usual);
+  if (steady || lap_.empty() || laps_lost_ + 1 >= options_.most_laps) {
+    own.push_back(seconds / pace_);
+    count_lap(std::sqrt(pace * pace_));
+    laps_lost_ = 0;
+  } else {
+    lap_.clear();
+    ++laps_lost_;
+  }
+  pace_ = pace;
+}
+
+void Race::count_lap(double pace) {
+  for (const Sample& sample : lap_) entrants_[sample.candidate].samples.push_back(sample.seconds / pace);
+  lap_.clear();
+  reject_the_clearly_slower();
 }
 
 void Race::withdraw(size_t candidate) {
   entrants_[candidate].state = State::withdrawn;
+  std::erase_if(lap_, [&](const Sample& sample) { return sample.candidate == candidate; });
+  if (!pacer()) close();  // nobody is left to set the pace
+}
+
+void Race::close() {
+  count_lap(pace_);
 }
 
 std::optional<size_t> Race::leader() const {
@@ -87,16 +157,17 @@ std::optional<size_t> Race::leader() const {
 }
 
 void Race::reject_the_clearly_slower() {
-  const std::optional<size_t> first = leader();
-  if (!first || is_newcomer(entrants_[*first])) return;
+  const std::optional<size_t> first = pacer();
+  if (!first) return;
   const double limit = summarise(entrants_[*first].samples).median * (1 + options_.reject_margin);
   for (size_t i = 0; i < entrants_.size(); ++i) {
     Entrant& entrant = entrants_[i];
-    if (i == *first || entrant.state != State::running || is_newcomer(entrant)) continue;
+    const auto taken = static_cast<int>(entrant.samples.size());
+    if (i == *first || entrant.state != State::running || taken < wanted_of_newcomers()) continue;
     // Its fastest sample, because noise only ever adds time; later, when the median is known, its lower end will do.
-    const bool known = static_cast<int>(entrant.samples.size()) >= options_.min_samples;
-    const double least =
-        known ? summarise(entrant.samples).low : *std::min_element(entrant.samples.begin(), entrant.samples.end());
+    const double least = taken < options_.min_samples
+                             ? *std::min_element(entrant.samples.begin(), entrant.samples.end())
+                             : summarise(entrant.samples).low;
     if (least > limit) entrant.state = State::rejected;
   }
 }

@@ -151,7 +151,7 @@ std::string provenance(const TuneReport& report) {
   }
   return text +
          "</dl>\n<p>Every candidate was compared with the double-precision reference before it was timed. Times within "
-         "2% "
+         "1% "
          "of the fastest are ties: of those, the variant with the least workspace is used. The roofline is the larger "
          "of "
          "the arithmetic at the device's peak (that of tensor cores where they can do it, though no kernel uses them "

@@ -23,7 +23,7 @@ Record record(int request, std::string_view config, double seconds) {
 }
 
 TEST(WinnerAmong, FollowsTheTieRuleAndPassesOverWhatCannotWin) {
-  Record fast = record(1, "fast", 1e-5), tied = record(1, "tied", 1.015e-5), slow = record(1, "slow", 2e-5);
+  Record fast = record(1, "fast", 1e-5), tied = record(1, "tied", 1.008e-5), slow = record(1, "slow", 2e-5);
   fast.workspace_bytes = 4096;
   Record crashed = record(1, "crashed", 1e-9);
   crashed.outcome = outcome::crashed;
@@ -56,7 +56,7 @@ TEST(Diff, NamesWhatBecameOfEachRequest) {
   const Pack before = pack_of({record(1, "a", 2e-5), record(2, "a", 1e-5), record(3, "a", 1e-5), record(4, "a", 1e-5),
                                record(5, "a", 1e-5), record(6, "a", 1e-5)});
   const Pack after =
-      pack_of({record(1, "a", 2e-5), record(1, "b", 1e-5), record(2, "a", 1.5e-5), record(3, "a", 1.01e-5),
+      pack_of({record(1, "a", 2e-5), record(1, "b", 1e-5), record(2, "a", 1.5e-5), record(3, "a", 1.005e-5),
                record(5, "a", 1e-5), record(6, "a", 1e-5), record(6, "slow", 1e-3), record(7, "a", 1e-5)});
   const Diff difference = diff(before, after);
   EXPECT_EQ(difference.unchanged, 2) << "request 5, and request 3, whose times are a tie";
@@ -97,7 +97,7 @@ TEST(Diff, ComparesResultsAndNotWhenTheyWereMade) {
 }
 
 TEST(Diff, SeesAWinnerThatChangesThoughEveryTimeIsATie) {
-  const Diff difference = diff(pack_of({record(1, "a", 1.015e-5), record(1, "b", 1e-5)}),
+  const Diff difference = diff(pack_of({record(1, "a", 1.008e-5), record(1, "b", 1e-5)}),
                                pack_of({record(1, "a", 1.025e-5), record(1, "b", 1e-5)}));
   ASSERT_THAT(difference.changes, SizeIs(1));
   EXPECT_EQ(difference.changes[0].change, Change::winner);

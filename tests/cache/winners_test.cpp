@@ -209,11 +209,11 @@ TEST(Winners, KeepCandidatesForAWorkspaceLimitAndForDeterminism) {
 TEST(Winners, TiesAreSettledByWorkspaceDeterminismAndName) {
   Record fastest = candidate(h200(), "z", 1.00e-5);
   fastest.workspace_bytes = 10;
-  Record varies = candidate(h200(), "y", 1.01e-5);
+  Record varies = candidate(h200(), "y", 1.005e-5);
   varies.deterministic = false;
-  const Record late = candidate(h200(), "x", 1.019e-5);
-  const Record early = candidate(h200(), "w", 1.02e-5);
-  const Record beyond = candidate(h200(), "a", 1.021e-5);
+  const Record late = candidate(h200(), "x", 1.009e-5);
+  const Record early = candidate(h200(), "w", 1.01e-5);
+  const Record beyond = candidate(h200(), "a", 1.011e-5);
   const auto winner_of = [](const std::vector<Record>& records) {
     const Database db = database_of(records);
     Winners winners(h200());

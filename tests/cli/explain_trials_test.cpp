@@ -22,7 +22,7 @@ cache::Record record(const std::string& config, double seconds) {
 }
 
 TEST(ExplainTrials, SaysOfEveryCandidateWhyItLost) {
-  cache::Record early = record("early", 3e-5), needy = record("needy", 1.01e-5), varies = record("varies", 1e-5);
+  cache::Record early = record("early", 3e-5), needy = record("needy", 1.005e-5), varies = record("varies", 1e-5);
   early.outcome = std::string(cache::outcome::rejected_early);
   needy.workspace_bytes = 4096;
   varies.deterministic = false;
@@ -39,7 +39,7 @@ TEST(ExplainTrials, SaysOfEveryCandidateWhyItLost) {
   for (const ExplainedTrial& trial : trials) said.emplace_back(trial.record.config, trial.why);
   EXPECT_THAT(said,
               ElementsAre(Pair("varies", "a tie, and not bitwise reproducible"), Pair("best", "wins"),
-                          Pair("needy", "a tie, with 4096 bytes more of workspace (1.0% slower)"),
+                          Pair("needy", "a tie, with 4096 bytes more of workspace (0.5% slower)"),
                           Pair("slow", "12.0% slower"), Pair("early", "200.0% slower (so clearly that timing stopped)"),
                           Pair("predicted", "only predicted: a time that was taken comes first"),
                           Pair("stale", "stale: its algorithm has changed since"),
@@ -56,10 +56,10 @@ TEST(ExplainTrials, WithNothingToUseThereIsNoWinner) {
 
 TEST(ExplainTrials, SaysWhichRuleDecidedATie) {
   const auto current = [](std::string_view, std::string_view digest) { return digest == "now"; };
-  cache::Record fast = record("fast", 1e-5), slim = record("slim", 1.01e-5), far = record("far", 1.1e-5);
+  cache::Record fast = record("fast", 1e-5), slim = record("slim", 1.005e-5), far = record("far", 1.1e-5);
   fast.workspace_bytes = 4096;
   EXPECT_EQ(tie_text({far, fast, slim}, current),
-            "a tie: softmax_warp fast is 1.0% faster, and within 2% less workspace decides: 0 bytes, not 4096");
+            "a tie: softmax_warp fast is 0.5% faster, and within 1% less workspace decides: 0 bytes, not 4096");
   fast.workspace_bytes = 0;
   fast.deterministic = false;
   EXPECT_THAT(tie_text({far, fast, slim}, current), testing::EndsWith("bitwise reproducible results decide"));

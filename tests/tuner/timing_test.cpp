@@ -14,9 +14,11 @@ namespace {
 /// Runs a race to its end; returns the order in which candidates were sampled.
 std::vector<size_t> run(Race& race, const std::function<double(size_t)>& sample) {
   std::vector<size_t> order;
-  while (const auto candidate = race.next()) {
-    order.push_back(*candidate);
-    race.add(*candidate, sample(*candidate));
+  while (const auto turn = race.next()) {
+    for (int i = 0; i < turn->samples; ++i) {
+      order.push_back(turn->candidate);
+      race.add(turn->candidate, sample(turn->candidate));
+    }
   }
   return order;
 }
@@ -81,10 +83,126 @@ TEST(Race, KeepsWhatIsOnlySlightlySlower) {
   EXPECT_FALSE(race.is_rejected(1));
 }
 
-TEST(Race, InterleavesTheSurvivorsInRounds) {
-  Race race({.screening_samples = 1, .min_samples = 4}, false);
+TEST(Race, SamplesTheLeaderAgainAfterEveryLapOfTheOthers) {
+  Race race({.screening_samples = 1, .min_samples = 4, .turn_samples = 1}, false);
   for (int i = 0; i < 3; ++i) race.enter();
-  EXPECT_THAT(run(race, [](size_t) { return 1.0; }), testing::ElementsAre(0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2));
+  const auto time = [](size_t i) { return i == 0 ? 1.0 : 1.02; };
+  EXPECT_THAT(run(race, time), testing::ElementsAre(0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0));
+}
+
+TEST(Race, EndsALapWhenItIsFull) {
+  Race race({.screening_samples = 2, .min_samples = 2, .lap_samples = 4}, false);
+  for (int i = 0; i < 4; ++i) race.enter();
+  const auto time = [](size_t i) { return i == 0 ? 1.0 : 1.02; };
+  EXPECT_THAT(run(race, time), testing::ElementsAre(0, 0, 1, 1, 2, 2, 0, 3, 3, 0));
+}
+
+TEST(Race, ConfirmsEveryScreeningWhileMoreAreOnTheirWay) {
+  Race race({.screening_samples = 1}, false);
+  race.enter();
+  EXPECT_EQ(race.next_of_screening(), (Race::Turn{0, 1}));
+  race.add(0, 1);
+  EXPECT_EQ(race.next_of_screening(), std::nullopt) << "there is nobody to compare with";
+  race.enter();
+  EXPECT_EQ(race.next_of_screening(), (Race::Turn{1, 1}));
+  race.add(1, 2);
+  EXPECT_FALSE(race.is_rejected(1)) << "the clock may have stepped";
+  EXPECT_EQ(race.next_of_screening(), (Race::Turn{0, 1}));
+  race.add(0, 1);
+  EXPECT_TRUE(race.is_rejected(1));
+  EXPECT_EQ(race.next_of_screening(), std::nullopt);
+}
+
+TEST(Race, StatesTimesAtThePaceOfTheFirstCandidate) {
+  // From the tenth sample on all takes twice as long. Without the pace, whom that hits would look slow.
+  Race race({}, false);
+  for (int i = 0; i < 3; ++i) race.enter();
+  int n = 0;
+  run(race, [&](size_t i) { return (i == 1 ? 0.95 : 1.0) * (++n < 10 ? 1 : 2); });
+  EXPECT_EQ(race.leader(), 1U);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_THAT(race.samples(i), testing::Each(testing::DoubleNear(i == 1 ? 0.95 : 1.0, 1e-12))) << i;
+    EXPECT_FALSE(race.is_rejected(i)) << i;
+  }
+}
+
+TEST(Race, TakesALapAgainInWhichTheClockStepped) {
+  Race race({.screening_samples = 1}, false);
+  race.enter();
+  race.enter();
+  race.add(0, 1);
+  race.add(1, 3);  // three times as slow now, or only later?
+  race.add(0, 3);
+  EXPECT_TRUE(race.samples(1).empty());
+  EXPECT_EQ(race.next(), (Race::Turn{1, 1}));
+  race.add(1, 3);
+  race.add(0, 3);
+  EXPECT_THAT(race.samples(1), testing::ElementsAre(1));
+}
+
+TEST(Race, CountsALapOfADeviceThatIsNeverSteady) {
+  const TimingOptions options{.screening_samples = 1};
+  Race race(options, false);
+  race.enter();
+  race.enter();
+  race.add(0, 1);
+  double leader = 1;
+  int laps = 0;
+  while (race.samples(1).empty() && laps < 100) {
+    ++laps;
+    race.add(1, 1);
+    race.add(0, leader = 3 - leader);
+  }
+  EXPECT_EQ(laps, options.most_laps);
+}
+
+TEST(Race, TakesALapOfANoisyLeaderForSteady) {
+  // Its quartiles are 10% apart: 15% between two samples is no step.
+  Race race({.screening_samples = 4}, false);
+  race.enter();
+  race.enter();
+  for (const double seconds : {1.0, 1.1, 1.0, 1.1}) race.add(0, seconds);
+  race.add(1, 1.05);
+  race.add(0, 1.05 * 1.15);
+  EXPECT_EQ(race.samples(1).size(), 1U);
+}
+
+TEST(Race, TakesMoreSamplesWhereATieIsInDoubt) {
+  const TimingOptions options;
+  const auto samples_at = [&](double slower) {
+    Race race(options, false);
+    race.enter();
+    race.enter();
+    int n = 0;
+    run(race, [&](size_t i) { return i == 0 ? 1.0 : slower * (++n % 2 == 0 ? 1.001 : 0.999); });
+    return static_cast<int>(race.samples(1).size());
+  };
+  EXPECT_LT(samples_at(1.005), options.min_samples + options.turn_samples);
+  EXPECT_GE(samples_at(1.01), options.doubt_samples);
+  EXPECT_LT(samples_at(1.015), options.min_samples + options.turn_samples);
+}
+
+TEST(Race, CountsTheLapAtWorkWhenItIsClosed) {
+  Race race({.screening_samples = 1}, false);
+  race.enter();
+  race.enter();
+  race.add(0, 1);
+  race.add(1, 1.5);
+  race.close();
+  EXPECT_THAT(race.samples(1), testing::ElementsAre(1.5));
+  EXPECT_TRUE(race.is_rejected(1));
+}
+
+TEST(Race, GoesOnWhenTheOneThatSetThePaceIsWithdrawn) {
+  Race race({.screening_samples = 1}, false);
+  race.enter();
+  race.enter();
+  race.add(0, 1);
+  race.add(1, 1.5);
+  race.withdraw(0);
+  EXPECT_THAT(race.samples(1), testing::ElementsAre(1.5));
+  EXPECT_EQ(race.leader(), 1U);
+  EXPECT_TRUE(race.next());
 }
 
 TEST(Race, StopsEarlyWhereSamplesAgreeAndAtTheLimitWhereTheyDoNot) {

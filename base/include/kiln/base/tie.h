@@ -8,8 +8,9 @@
 
 namespace kiln {
 
-/// Times within this share of the fastest are a tie.
-inline constexpr double tie_share = 0.02;
+/// Times within this share of the fastest are a tie: several times what medians differ by from one tuning to the next
+/// (bench_noise), and no more, because the one that is taken may be that much slower.
+inline constexpr double tie_share = 0.01;
 
 /// The longest time that ties with `fastest`, in seconds.
 constexpr double tie_limit(double fastest) {

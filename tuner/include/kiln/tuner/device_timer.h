@@ -22,11 +22,14 @@ enum class L2 {
 /// Not thread-safe. Waits for the device.
 class DeviceTimer {
  public:
+  /// Before the timed runs of a call, and not timed.
+  static constexpr int warm_up_runs = 1;
+
   explicit DeviceTimer(std::shared_ptr<const device::ContextHandle> context);
 
-  /// Seconds of `count` runs of `variant` at the full batch, each by itself, after one that is not counted. Nor is what
-  /// is made of constant weights. `operands` were uploaded. Throws DriverError if the device reports a fault (then the
-  /// context may be lost).
+  /// Seconds of `count` runs of `variant` at the full batch, each by itself, after `warm_up_runs`. What is made of
+  /// constant weights is not timed. `operands` were uploaded. Throws DriverError if the device reports a fault (then
+  /// the context may be lost).
   std::vector<double> time(const checking::DeviceOperands& operands, const checking::Checkable& variant, int count,
                            L2 l2);
 

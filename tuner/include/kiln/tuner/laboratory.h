@@ -106,8 +106,7 @@ class Laboratory {
   virtual CheckReport begin(const Request& request, std::optional<SpecimenId> trusted) = 0;
   /// Runs a compiled specimen once and compares its result with the trusted one's.
   virtual CheckReport check(SpecimenId id) = 0;
-  /// Takes `count` samples of the device time of a checked specimen, each from a cold L2, after a warm-up run if it is
-  /// its first.
+  /// Takes `count` samples of the device time of a checked specimen, each from a cold L2, after a warm-up run.
   virtual SampleReport sample(SpecimenId id, int count) = 0;
   /// Forgets a specimen, compiled or not.
   virtual void discard(SpecimenId id) = 0;
