@@ -35,6 +35,7 @@ std::map<std::string_view, uint32_t Card::*> fields() {
           {"half_cycles", &Card::half_cycles},
           {"double_cycles", &Card::double_cycles},
           {"special_cycles", &Card::special_cycles},
+          {"convert_cycles", &Card::convert_cycles},
           {"uniform_cycles", &Card::uniform_cycles},
           {"tensor_cycles", &Card::tensor_cycles},
           {"branch_cycles", &Card::branch_cycles},

@@ -64,6 +64,10 @@ bool is_of_pairs(const Instruction& instruction) {
   return second.kind == Operand::Kind::predicate && second.index != true_predicate;
 }
 
+bool is_conversion(const std::string& opcode) {
+  return opcode == "I2F" || opcode == "F2I" || opcode == "F2F" || opcode == "I2I" || opcode == "FRND";
+}
+
 uint32_t cycles_of(const Instruction& instruction, Pipe pipe, const Card& card) {
   switch (pipe) {
     case Pipe::fma:
@@ -77,6 +81,7 @@ uint32_t cycles_of(const Instruction& instruction, Pipe pipe, const Card& card) 
     case Pipe::fp64:
       return card.double_cycles;
     case Pipe::special:
+      if (is_conversion(instruction.opcode)) return card.convert_cycles;
       return instruction.opcode.starts_with("S2") || instruction.opcode == "LDC" ? 2 : card.special_cycles;
     case Pipe::uniform:
       return card.uniform_cycles;

@@ -31,9 +31,9 @@ void expect_sane_machine(const Card& card) {
   EXPECT_EQ(card.carveout_kb.back() * 1024, card.shared_bytes);
   EXPECT_LT(card.shared_bytes, card.l1_bytes);
   EXPECT_LT(card.l1_bytes, card.l2_bytes);
-  const auto cycles = {card.fma_cycles,    card.imad_cycles,   card.alu_cycles,     card.pair_cycles,
-                       card.half_cycles,   card.double_cycles, card.special_cycles, card.uniform_cycles,
-                       card.tensor_cycles, card.branch_cycles};
+  const auto cycles = {card.fma_cycles,     card.imad_cycles,   card.alu_cycles,     card.pair_cycles,
+                       card.half_cycles,    card.double_cycles, card.special_cycles, card.convert_cycles,
+                       card.uniform_cycles, card.tensor_cycles, card.branch_cycles};
   for (const uint32_t pipe : cycles) EXPECT_TRUE(pipe >= 1 && pipe <= 64);
 }
 

@@ -44,6 +44,14 @@ Sass repeated(const std::string& instruction, int count, const Control& control)
 }
 
 // A warp starts at cycle 1. Each of 100 waits the 4 cycles that the compiler counted; EXIT comes at 401 and takes one.
+TEST(Replay, ConversionsHaveARateOfTheirOwn) {
+  Card card = round_card();
+  card.convert_cycles = 2;
+  const Sass conversions = repeated("I2F R1, R2", 100, stall(1)), others = repeated("MUFU.RCP R1, R2", 100, stall(1));
+  EXPECT_EQ(run(conversions, card, 1).pipe_busy[static_cast<size_t>(Pipe::special)], 200U);
+  EXPECT_EQ(run(others, card, 1).pipe_busy[static_cast<size_t>(Pipe::special)], 800U);
+}
+
 TEST(Replay, ADependentChainTakesTheCompilersStalls) {
   EXPECT_EQ(run(repeated("FFMA R2, R2, R4, R5", 100, stall(4)), round_card(), 1).cycles, 402U);
 }

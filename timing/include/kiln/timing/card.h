@@ -16,7 +16,8 @@ struct Card {
   std::vector<uint32_t> carveout_kb;
   uint32_t l2_bytes = 0;
   uint32_t fma_cycles = 0, imad_shares_fma = 0, imad_cycles = 0, alu_cycles = 0, pair_cycles = 0, half_cycles = 0,
-           double_cycles = 0, special_cycles = 0, uniform_cycles = 0, tensor_cycles = 0, branch_cycles = 0;
+           double_cycles = 0, special_cycles = 0, convert_cycles = 0, uniform_cycles = 0, tensor_cycles = 0,
+           branch_cycles = 0;
   uint32_t special_latency = 0, constant_latency = 0;
   uint32_t memory_queue = 0, address_cycles = 0, dispatch_latency = 0, lsu_cycles = 0, shared_latency = 0,
            l1_latency = 0, l2_latency = 0, dram_latency = 0, l2_bytes_per_clock = 0, dram_peak_gbs = 0, dram_gbs = 0;
