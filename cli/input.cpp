@@ -147,7 +147,8 @@ Workload read_workload(const Input& input) {
     return from_model(input);
   }
   if (input.model.any()) {
-    throw Error(ErrorCode::invalid_argument, "--dtype, --layout, --batch and --no-fuse apply to ONNX models",
+    throw Error(ErrorCode::invalid_argument,
+                "--dtype, --layout, --batch, --no-fuse and --arithmetic apply to ONNX models",
                 "a request says these things itself");
   }
   const bool is_request = input.text.find(' ') != std::string::npos || find_operation(input.text) != nullptr;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <string_view>
@@ -25,6 +26,25 @@ int64_t parse_batch(const std::string& whole, std::string_view text) {
   return value;
 }
 
+Arithmetic parse_arithmetic(std::string_view words) {
+  Arithmetic arithmetic;
+  for (size_t begin = 0, end = 0; end < words.size(); begin = end + 1) {
+    end = std::min(words.find(',', begin), words.size());
+    const std::string_view word = words.substr(begin, end - begin);
+    if (word == "tf32") {
+      arithmetic.tf32 = true;
+    } else if (word == "fast") {
+      arithmetic.fast = true;
+    } else if (word == "deterministic") {
+      arithmetic.deterministic = true;
+    } else {
+      throw Error(ErrorCode::invalid_argument, fmt::format("--arithmetic: '{}' is unknown", word),
+                  "give tf32, fast or deterministic, or several with commas between");
+    }
+  }
+  return arithmetic;
+}
+
 }  // namespace
 
 void ModelFlags::add_to(CLI::App& command) {
@@ -43,10 +63,13 @@ void ModelFlags::add_to(CLI::App& command) {
       ->check(one_of({"auto", "nchw", "nhwc"}));
   command.add_option("--batch", batch, "of a model: a number; ? or ?N for a dynamic batch (of up to N)");
   command.add_flag("--no-fuse", no_fuse, "of a model: a call for each node, nothing goes into filters and epilogues");
+  command.add_option(
+      "--arithmetic", arithmetic,
+      "of a model: what its calls permit or demand, of tf32, fast and deterministic, with commas between");
 }
 
 bool ModelFlags::any() const {
-  return !dtype.empty() || layout != "auto" || !batch.empty() || no_fuse;
+  return !dtype.empty() || layout != "auto" || !batch.empty() || no_fuse || !arithmetic.empty();
 }
 
 ModelOptions ModelFlags::options() const {
@@ -54,6 +77,7 @@ ModelOptions ModelFlags::options() const {
   if (!dtype.empty()) options.dtype = parse_dtype(dtype);  // CLI11 has checked it
   options.layout = parse_model_layout(layout).value();     // likewise
   options.fuse = !no_fuse;
+  options.arithmetic = parse_arithmetic(arithmetic);
   std::string_view number = batch;
   options.dynamic_batch = number.starts_with('?');
   if (options.dynamic_batch) number.remove_prefix(1);

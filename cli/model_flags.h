@@ -1,4 +1,4 @@
-// The flags that say how a model is read: --dtype, --layout, --batch, --no-fuse.
+// The flags that say how a model is read: --dtype, --layout, --batch, --no-fuse, --arithmetic.
 #pragma once
 
 #include <string>
@@ -16,11 +16,12 @@ struct ModelFlags {
   std::string layout = "auto";
   std::string batch{};  ///< A number, or `?` or `?N` for a dynamic batch.
   bool no_fuse = false;
+  std::string arithmetic{};  ///< Of "tf32", "fast" and "deterministic", with commas between.
 
   void add_to(CLI::App& command);
   /// Whether any of them is given.
   bool any() const;
-  /// Throws Error(invalid_argument) for a --batch that is none.
+  /// Throws Error(invalid_argument) for a --batch or --arithmetic that is none.
   ModelOptions options() const;
 };
 

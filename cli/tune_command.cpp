@@ -157,6 +157,7 @@ std::string command_line(const TuneOptions& options) {
   add("--layout", options.input.model.layout, standard.input.model.layout);
   add("--batch", options.input.model.batch, standard.input.model.batch);
   if (options.input.model.no_fuse) text += " --no-fuse";
+  add("--arithmetic", options.input.model.arithmetic, standard.input.model.arithmetic);
   for (const std::string& file : options.input.expressions) text += fmt::format(" --expression '{}'", file);
   add("--device", options.device.text, standard.device.text);
   text += fmt::format(" --search {} --candidates {} --seed {}", options.search, options.candidates, options.seed);

@@ -234,6 +234,7 @@ class Scheduler {
             {operand.name, spec_of(graph_.value(operand.value).dtype, places_[operand.value]->region)});
       }
     }
+    if (operation(call.request.operation).has_arithmetic()) step.request.arithmetic = options_.arithmetic;
     complete(step);
     for (const kiln::Operand& operand : step.request.operands) step.arguments.push_back(argument(call, operand.name));
     step.request.constant_weights = step.request.constant_weights && !once;

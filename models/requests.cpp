@@ -45,7 +45,7 @@ Lowered lower(const std::string& path, const ModelOptions& options, const graph:
   lowered.model = read_onnx(path, {options.dtype, options.batch});
   if (options.fuse) graph::optimise(lowered.model.graph, cost);
   try {
-    graph::ScheduleOptions how{.dynamic_batch = options.dynamic_batch};
+    graph::ScheduleOptions how{.dynamic_batch = options.dynamic_batch, .arithmetic = options.arithmetic};
     how.channels_last = channels_last(lowered.model.graph, how, options.layout, cost);
     lowered.schedule = graph::schedule(lowered.model.graph, how);
   } catch (const Error& error) {

@@ -39,6 +39,10 @@ ModelOptions options_of(const kiln_model_options* given) {
   options.dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch");
   options.fuse = flag(c.fuse, function, "fuse");
   options.use_graph = flag(c.use_graph, function, "use_graph");
+  options.arithmetic.tf32 = flag(c.tf32, function, "tf32");
+  options.arithmetic.fast = flag(c.fast, function, "fast");
+  options.arithmetic.deterministic = flag(c.deterministic, function, "deterministic");
+  require_zero(c.reserved, function, "reserved");
   if (c.batch < 0) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{}: batch is {}", function, c.batch),
                 "give 1 or more, or 0 for the model's own");

@@ -101,12 +101,17 @@ class Model:
         fuse: bool,
         layout: str,
         use_graph: bool,
+        tf32: bool,
+        fast: bool,
+        deterministic: bool,
         context: Context,
     ) -> None:
         self.path = os.fspath(path)
         self._context = context
         self._lock = threading.RLock()  # a call of a model makes a run
-        self._model = _kiln_model.Model(context, self.path, batch, dtype, dynamic_batch, fuse, layout, use_graph)
+        self._model = _kiln_model.Model(
+            context, self.path, batch, dtype, dynamic_batch, fuse, layout, use_graph, tf32, fast, deterministic
+        )
         _kiln.do_work(context, self._model.load(), _kiln.Arguments({}, {}, {}), (), 0)
         self._describe()
         both = {tensor.name for tensor in self.inputs} & {tensor.name for tensor in self.outputs}
@@ -242,6 +247,9 @@ def load(
     fuse: bool = True,
     layout: str = "auto",
     use_graph: bool = True,
+    tf32: bool = False,
+    fast: bool = False,
+    deterministic: bool = False,
     context: Context | None = None,
 ) -> Model:
     """The model in an ONNX file, compiled and loaded, with the best variants that the Context knows.
@@ -254,7 +262,8 @@ def load(
     of the bucket compiles nothing. `fuse`: normalisations go into filters, and what follows a call into its
     epilogue, where that changes only roundings. `layout`: "nchw" or "nhwc" for what convolutions read and write in between,
     "auto" for what is cheaper by Kiln's estimates. `use_graph`: runs on arrays that lie where they lay before are launched
-    as one CUDA graph. Raises FileError, ParseError, Unsupported naming all nodes that are not covered
+    as one CUDA graph. `tf32`, `fast`, `deterministic`: what convolutions, products and reductions permit or demand, as in
+    their own calls; with `fast` Winograd's transforms may serve convolutions, whose filters are then transformed once. Raises FileError, ParseError, Unsupported naming all nodes that are not covered
     with the reasons, and what plan() raises.
     """
     require_type("path", path, (str, os.PathLike), "the path of an ONNX model")
@@ -265,8 +274,11 @@ def load(
     require_type("dynamic_batch", dynamic_batch, bool, "True or False")
     require_type("fuse", fuse, bool, "True or False")
     require_text("layout", layout)
-    require_type("use_graph", use_graph, bool, "True or False")
-    return Model(path, batch, dtype, dynamic_batch, fuse, layout, use_graph, context_for(context))
+    for name, flag in (("use_graph", use_graph), ("tf32", tf32), ("fast", fast), ("deterministic", deterministic)):
+        require_type(name, flag, bool, "True or False")
+    return Model(
+        path, batch, dtype, dynamic_batch, fuse, layout, use_graph, tf32, fast, deterministic, context_for(context)
+    )
 
 
 def _require_batch(batch: object) -> None:

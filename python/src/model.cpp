@@ -25,16 +25,19 @@ class PythonModel {
  public:
   // `context`: the Python object that the model must not outlive.
   PythonModel(nb::object context, std::string path, std::optional<int64_t> batch, std::optional<std::string> dtype,
-              bool dynamic_batch, bool fuse, std::string layout, bool use_graph)
+              bool dynamic_batch, bool fuse, std::string layout, bool use_graph, bool tf32, bool fast,
+              bool deterministic)
       : context_(std::move(context)),
         load_([this, path = std::move(path), batch, dtype = std::move(dtype), dynamic_batch, fuse,
-               layout = std::move(layout), use_graph](Context& device, std::span<const NamedTensor>, Stream) {
+               layout = std::move(layout), use_graph, arithmetic = Arithmetic{tf32, fast, deterministic}](
+                  Context& device, std::span<const NamedTensor>, Stream) {
           ModelOptions options;
           options.batch = batch;
           options.dynamic_batch = dynamic_batch;
           options.fuse = fuse;
           options.layout = layout_of(layout);
           options.use_graph = use_graph;
+          options.arithmetic = arithmetic;
           if (dtype) options.dtype = storage(*dtype);
           model_.emplace(device, path, options);
         }),
@@ -121,9 +124,10 @@ void bind(nb::module_& module) {
   const std::string outputs = std::string("def outputs(self) -> ") + tensors;
   nb::class_<PythonModel>(module, "Model")
       .def(nb::init<nb::object, std::string, std::optional<int64_t>, std::optional<std::string>, bool, bool,
-                    std::string, bool>(),
+                    std::string, bool, bool, bool, bool>(),
            nb::arg("context"), nb::arg("path"), nb::arg("batch").none(), nb::arg("dtype").none(),
-           nb::arg("dynamic_batch"), nb::arg("fuse"), nb::arg("layout"), nb::arg("use_graph"))
+           nb::arg("dynamic_batch"), nb::arg("fuse"), nb::arg("layout"), nb::arg("use_graph"), nb::arg("tf32"),
+           nb::arg("fast"), nb::arg("deterministic"))
       .def("load", &PythonModel::load, nb::sig("def load(self) -> object"))
       .def("set_batch", &PythonModel::set_batch, nb::arg("batch"), nb::sig("def set_batch(self, batch: int) -> object"))
       .def("batch", [](const PythonModel& model) { return model.get().batch(); })

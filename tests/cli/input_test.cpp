@@ -107,6 +107,15 @@ TEST(Workload, OfAModelIsWhatInferRunsOfIt) {
               steps_of(path, {.batch = 5, .dtype = DType::f16, .dynamic_batch = true}));
     EXPECT_EQ(jobs_of({.text = path, .model = {.layout = "nhwc", .batch = "3", .no_fuse = true}}),
               steps_of(path, {.batch = 3, .fuse = false, .layout = ModelLayout::channels_last}));
+    EXPECT_EQ(jobs_of({.text = path, .model = {.arithmetic = "fast,deterministic"}}),
+              steps_of(path, {.arithmetic = {.fast = true, .deterministic = true}}));
+  }
+}
+
+TEST(Workload, RefusesUnknownArithmetic) {
+  const std::string path = std::string(KILN_SOURCE_DIR) + "/examples/models/resnet18.onnx";
+  for (const char* wrong : {"quick", "fast,", "fast,,tf32", ",", "Fast"}) {
+    EXPECT_THAT(failure({.text = path, .model = {.arithmetic = wrong}}), HasSubstr("is unknown")) << wrong;
   }
 }
 

@@ -1,5 +1,4 @@
-// What the batches of a model share of filters that a kernel transforms. The requests of a Model permit no such kernel
-// yet, so they are given that here.
+// What the batches of a model share of filters that a kernel transforms.
 #include "loaded_batch.h"
 
 #include <gmock/gmock.h>
@@ -36,10 +35,9 @@ class PreparedFilters : public test::ModelTest {
     network.node("Conv", {"x", "w"}, {"y"}, {{"pads", test::Ints{1, 1, 1, 1}}});
     network.output("y");
     const test::TemporaryFile file(network.bytes());
-    const ModelOptions how{.batch = batch, .dynamic_batch = true, .layout = ModelLayout::channels_first};
-    Lowered lowered = lower(file.path(), how);
-    for (graph::Step& step : lowered.schedule.steps) step.request.arithmetic.fast = true;
-    return load_batch(context_, lowered, weights_);
+    const ModelOptions how{
+        .batch = batch, .dynamic_batch = true, .layout = ModelLayout::channels_first, .arithmetic = {.fast = true}};
+    return load_batch(context_, lower(file.path(), how), weights_);
   }
 
   /// The results of `batch` images, the first of which are the same for each.

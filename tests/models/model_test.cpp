@@ -29,6 +29,19 @@ using test::values_of;
 using testing::FloatNear;
 using testing::Pointwise;
 
+TEST_F(ModelTest, GivesItsPermissionsToTheCallsThatHaveAChoice) {
+  OnnxModel network(13);
+  network.input("x", {1, 8, 9, 7}).weights("w", {8, 8, 3, 3}, random_values(576, 3));
+  network.node("Conv", {"x", "w"}, {"c"}, {{"pads", test::Ints{1, 1, 1, 1}}});
+  network.node("MaxPool", {"c"}, {"y"}, {{"kernel_shape", test::Ints{2, 2}}});
+  network.output("y");
+  const ModelOptions how{.layout = ModelLayout::channels_first, .arithmetic = {.fast = true, .deterministic = true}};
+  const Model model = load(network, how);
+  ASSERT_EQ(model.steps().size(), 2U);
+  EXPECT_EQ(model.steps()[0].request.arithmetic, how.arithmetic);
+  EXPECT_EQ(model.steps()[1].request.arithmetic, Arithmetic{});
+}
+
 TEST_F(ModelTest, NetworkGivesWhatPlainLoopsGive) {
   for (const bool fuse : {true, false}) {
     for (const int64_t batch : {1, 3}) {

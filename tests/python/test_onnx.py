@@ -255,7 +255,7 @@ def test_files_that_are_no_models_of_kilns_are_refused(tmp_path, context):
     (tmp_path / "odd.onnx").write_bytes(odd)
     with pytest.raises(kiln.Unsupported, match="node 'y' .*NoSuchOperator"):
         kiln.onnx.load(tmp_path / "odd.onnx", context=context)
-    for wrong in ({"batch": 0}, {"batch": "2"}, {"dynamic_batch": 1}, {"fuse": 1}, {"use_graph": 1}, {"layout": "chwn"}, {"dtype": 16}, {"context": 1}):
+    for wrong in ({"batch": 0}, {"batch": "2"}, {"dynamic_batch": 1}, {"fuse": 1}, {"use_graph": 1}, {"tf32": 1}, {"fast": 1}, {"deterministic": "yes"}, {"layout": "chwn"}, {"dtype": 16}, {"context": 1}):
         with pytest.raises(kiln.InvalidArgument):
             kiln.onnx.load(tmp_path / "odd.onnx", **wrong)
 

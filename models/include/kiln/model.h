@@ -40,6 +40,8 @@ struct ModelOptions {
   bool fuse = true;
   /// Of what lies in between and of filters; inputs and outputs are in logical order. It has no say over results.
   ModelLayout layout = ModelLayout::automatic;
+  /// What convolutions, products and reductions permit or demand.
+  Arithmetic arithmetic = {};
   /// Runs whose tensors lie where they lay before are launched as one CUDA graph, not kernel by kernel (ModelGraphs).
   bool use_graph = true;
 };

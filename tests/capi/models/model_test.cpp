@@ -191,6 +191,9 @@ TEST_F(ModelInC, RefusesWhatIsWrongWithAnArgumentAndRunsNothing) {
   }
   of_options("kiln_model_create: fuse is 2, expected 0 or 1", [](auto& o) { o.fuse = 2; });
   of_options("kiln_model_create: use_graph is 2, expected 0 or 1", [](auto& o) { o.use_graph = 2; });
+  of_options("kiln_model_create: tf32 is 2, expected 0 or 1", [](auto& o) { o.tf32 = 2; });
+  of_options("kiln_model_create: fast is 2, expected 0 or 1", [](auto& o) { o.fast = 2; });
+  of_options("kiln_model_create: deterministic is 2, expected 0 or 1", [](auto& o) { o.deterministic = 2; });
   for (const kiln_model_layout layout : {-1, 3}) {
     of_options("kiln_model_create: layout is ", [=](auto& o) { o.layout = layout; });
   }

@@ -15,6 +15,8 @@ struct ScheduleOptions {
   bool dynamic_batch = false;
   /// Calls whose weights never change ask for `constant_weights`, where their operation has it.
   bool constant_weights = true;
+  /// What calls permit, where their operation has a choice of arithmetic.
+  Arithmetic arithmetic{};
   /// One for each value, or empty: whether dimension 1 lies innermost in memory, as in NHWC, where the value is free to
   /// lie so. choose_layouts() finds what is cheap.
   std::vector<bool> channels_last{};

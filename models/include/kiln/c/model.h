@@ -32,6 +32,11 @@ typedef struct kiln_model_options {
   kiln_model_layout layout; /* Default KILN_LAYOUT_AUTO. */
   /* Runs whose tensors lie where they lay before are launched as one CUDA graph, not kernel by kernel. Default 1. */
   int32_t use_graph;
+  /* What convolutions, products and reductions permit or demand; all default 0, as those of their own options. */
+  int32_t tf32;          /* f32 products may be rounded to tf32. */
+  int32_t fast;          /* Products and sums may be in the storage type; those of f32 by Winograd's transforms. */
+  int32_t deterministic; /* Equal inputs must give bitwise equal outputs on one device. */
+  int32_t reserved;
 } kiln_model_options;
 
 /* Storage as the model has it; double is stored as KILN_F32. */
