@@ -93,7 +93,8 @@ int export_pack(const Options& options) {
   if (options.output.json)
     print_json({{"pack", options.file}, {"records", pack.records.size()}, {"devices", pack.devices.size()}});
   else
-    fmt::print("{}: {} records of {} devices\n", options.file, pack.records.size(), pack.devices.size());
+    fmt::print("{}: {} of {}\n", options.file, count_text(pack.records.size(), "record"),
+               count_text(pack.devices.size(), "device"));
   return success;
 }
 

@@ -290,8 +290,8 @@ void require_status_alone(const CLI::App& command) {
   const std::set<std::string> permitted = {"status", "json", "wide"};
   for (const CLI::Option* option : command.get_options()) {
     if (option->count() == 0 || permitted.contains(option->get_single_name())) continue;
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("--status tunes nothing: {} has no meaning beside it", option->get_name()),
+    const std::string given = option->get_positional() ? option->results().front() : option->get_name();
+    throw Error(ErrorCode::invalid_argument, fmt::format("--status tunes nothing: {} has no meaning beside it", given),
                 "kiln tune --status DIR takes --json or --wide");
   }
 }

@@ -218,7 +218,9 @@ std::string print_comparison(const Comparison& comparison, const Output& output)
     }
   }
   std::string text = output.print(table);
-  if (!comparison.layers.empty()) text += "best: the fastest; an application may get one that is up to 1% slower\n";
+  if (!comparison.layers.empty()) {
+    text += "best: the fastest; `kiln cache list` and applications may take one that is up to 1% slower (ties)\n";
+  }
   for (size_t card = 0; card < comparison.cards.size(); ++card) {
     const Comparison::Sums sums = comparison.sums(card);
     text += fmt::format("{}: {}: {} with its best variants, {} with one for all cards: {}\n", comparison.names[card],

@@ -196,7 +196,12 @@ std::string print_status(const FleetStatus& status, const Output& output) {
                         sum.of(LayerState::left));
     text += sum.seconds_left ? fmt::format("; {} left\n", duration_text(*sum.seconds_left)) : "\n";
   }
-  for (const std::string& part : parts_not_begun(status.runs)) text += fmt::format("not begun: shard {}\n", part);
+  constexpr size_t most_named = 20;  // --json has all
+  const std::vector<std::string> missing = parts_not_begun(status.runs);
+  for (size_t i = 0; i < std::min(missing.size(), most_named); ++i)
+    text += fmt::format("not begun: shard {}\n", missing[i]);
+  if (missing.size() > most_named)
+    text += fmt::format("not begun: {} more\n", count_text(missing.size() - most_named, "shard"));
   for (const RunStatus& run : status.runs) {
     for (const cache::RunLayer& layer : run.progress.failed) {
       text += fmt::format("failed: {} on {}: {}\n", layer.request, run.card, in_one_line(layer.error));

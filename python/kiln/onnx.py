@@ -93,25 +93,12 @@ class Model:
     """
 
     def __init__(
-        self,
-        path: Path,
-        batch: int | None,
-        dtype: str | None,
-        dynamic_batch: bool,
-        fuse: bool,
-        layout: str,
-        use_graph: bool,
-        tf32: bool,
-        fast: bool,
-        deterministic: bool,
-        context: Context,
+        self, path: Path, batch: int | None, dtype: str | None, layout: str, flags: set[str], context: Context
     ) -> None:
         self.path = os.fspath(path)
         self._context = context
         self._lock = threading.RLock()  # a call of a model makes a run
-        self._model = _kiln_model.Model(
-            context, self.path, batch, dtype, dynamic_batch, fuse, layout, use_graph, tf32, fast, deterministic
-        )
+        self._model = _kiln_model.Model(context, self.path, batch, dtype, layout, flags)
         _kiln.do_work(context, self._model.load(), _kiln.Arguments({}, {}, {}), (), 0)
         self._describe()
         both = {tensor.name for tensor in self.inputs} & {tensor.name for tensor in self.outputs}
@@ -271,14 +258,18 @@ def load(
         _require_batch(batch)
     if dtype is not None:
         require_text("dtype", dtype)
-    require_type("dynamic_batch", dynamic_batch, bool, "True or False")
-    require_type("fuse", fuse, bool, "True or False")
     require_text("layout", layout)
-    for name, flag in (("use_graph", use_graph), ("tf32", tf32), ("fast", fast), ("deterministic", deterministic)):
+    flags = {
+        "dynamic_batch": dynamic_batch,
+        "fuse": fuse,
+        "use_graph": use_graph,
+        "tf32": tf32,
+        "fast": fast,
+        "deterministic": deterministic,
+    }
+    for name, flag in flags.items():
         require_type(name, flag, bool, "True or False")
-    return Model(
-        path, batch, dtype, dynamic_batch, fuse, layout, use_graph, tf32, fast, deterministic, context_for(context)
-    )
+    return Model(path, batch, dtype, layout, {name for name, flag in flags.items() if flag}, context_for(context))
 
 
 def _require_batch(batch: object) -> None:

@@ -3,10 +3,12 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/set.h>
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,21 +25,19 @@ namespace nb = nanobind;
 // A Model in two steps: made of what it is to be, then loaded by its first piece of work.
 class PythonModel {
  public:
-  // `context`: the Python object that the model must not outlive.
+  // `context`: the Python object that the model must not outlive. `flags`: the options that hold, by their names.
   PythonModel(nb::object context, std::string path, std::optional<int64_t> batch, std::optional<std::string> dtype,
-              bool dynamic_batch, bool fuse, std::string layout, bool use_graph, bool tf32, bool fast,
-              bool deterministic)
+              std::string layout, std::set<std::string> flags)
       : context_(std::move(context)),
-        load_([this, path = std::move(path), batch, dtype = std::move(dtype), dynamic_batch, fuse,
-               layout = std::move(layout), use_graph, arithmetic = Arithmetic{tf32, fast, deterministic}](
-                  Context& device, std::span<const NamedTensor>, Stream) {
+        load_([this, path = std::move(path), batch, dtype = std::move(dtype), layout = std::move(layout),
+               flags = std::move(flags)](Context& device, std::span<const NamedTensor>, Stream) {
           ModelOptions options;
           options.batch = batch;
-          options.dynamic_batch = dynamic_batch;
-          options.fuse = fuse;
+          options.dynamic_batch = flags.contains("dynamic_batch");
+          options.fuse = flags.contains("fuse");
           options.layout = layout_of(layout);
-          options.use_graph = use_graph;
-          options.arithmetic = arithmetic;
+          options.use_graph = flags.contains("use_graph");
+          options.arithmetic = {flags.contains("tf32"), flags.contains("fast"), flags.contains("deterministic")};
           if (dtype) options.dtype = storage(*dtype);
           model_.emplace(device, path, options);
         }),
@@ -123,11 +123,10 @@ void bind(nb::module_& module) {
   const std::string inputs = std::string("def inputs(self) -> ") + tensors;
   const std::string outputs = std::string("def outputs(self) -> ") + tensors;
   nb::class_<PythonModel>(module, "Model")
-      .def(nb::init<nb::object, std::string, std::optional<int64_t>, std::optional<std::string>, bool, bool,
-                    std::string, bool, bool, bool, bool>(),
-           nb::arg("context"), nb::arg("path"), nb::arg("batch").none(), nb::arg("dtype").none(),
-           nb::arg("dynamic_batch"), nb::arg("fuse"), nb::arg("layout"), nb::arg("use_graph"), nb::arg("tf32"),
-           nb::arg("fast"), nb::arg("deterministic"))
+      .def(nb::init<nb::object, std::string, std::optional<int64_t>, std::optional<std::string>, std::string,
+                    std::set<std::string>>(),
+           nb::arg("context"), nb::arg("path"), nb::arg("batch").none(), nb::arg("dtype").none(), nb::arg("layout"),
+           nb::arg("flags"))
       .def("load", &PythonModel::load, nb::sig("def load(self) -> object"))
       .def("set_batch", &PythonModel::set_batch, nb::arg("batch"), nb::sig("def set_batch(self, batch: int) -> object"))
       .def("batch", [](const PythonModel& model) { return model.get().batch(); })

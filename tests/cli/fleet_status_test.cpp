@@ -13,6 +13,7 @@ using cache::LayerState;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr std::int64_t heard_at = 1'000'000;
 
@@ -76,6 +77,11 @@ TEST(FleetStatus, PartsThatNobodyHasBegunAreNamed) {
   for (const char* part : {"0/4", "3/4", "", "odd"}) runs.push_back(status_at(heard_at, progress({}, part)));
   EXPECT_THAT(parts_not_begun(runs),
               ElementsAre("1/4 on NVIDIA H200 of model.onnx", "2/4 on NVIDIA H200 of model.onnx"));
+  FleetStatus many;
+  many.runs.push_back(status_at(heard_at, progress({}, "0/1000")));
+  EXPECT_THAT(print_status(many, {}), AllOf(HasSubstr("shard 20/1000 on"), HasSubstr("not begun: 979 shards more\n"),
+                                            Not(HasSubstr("shard 21/1000"))));
+  EXPECT_EQ(json_of(many)["not_begun"].size(), 999u);
 }
 
 TEST(FleetStatus, SumsAndFailuresAreSaid) {

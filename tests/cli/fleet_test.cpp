@@ -121,6 +121,8 @@ TEST_F(FleetTest, StatusNeedsAFolderOfDatabasesAndTuneAnInput) {
   std::filesystem::create_directories(path("empty"));
   EXPECT_THAT(kiln({"tune", "--status", path("empty")}).err, HasSubstr("holds no database"));
   EXPECT_EQ(kiln({"tune", "--status", path("none")}).exit_code, 4);
+  EXPECT_THAT(kiln({"tune", "--status", path("empty"), "b"}).err,
+              HasSubstr("--status tunes nothing: b has no meaning"));
   const std::vector<std::vector<std::string>> more = {
       {"model.onnx"}, {"--shard", "0/2"}, {"--quiet"}, {"--device", "1"}};
   for (const std::vector<std::string>& words : more) {
