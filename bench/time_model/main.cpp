@@ -33,6 +33,7 @@ struct Options {
   std::string store;
   std::string nvdisasm;
   std::string card;
+  std::string csv;
   bool every = false;
 };
 
@@ -58,6 +59,10 @@ class Bench {
         nvrtc_(kiln::device::Nvrtc::open({kiln::Environment::read().nvrtc})),
         disassembler_(disassembler_options(options)) {
     if (!options.store.empty()) cubins_.emplace(store_options(options, "cubins"));
+    if (options.csv.empty()) return;
+    csv_.open(options.csv);
+    if (!(csv_ << "table,card,odd,measured_ms,modelled_ms\n"))
+      throw kiln::Error(kiln::ErrorCode::io_error, fmt::format("cannot write {}", options.csv));
   }
 
   void judge(const kiln::bench::Table& table) {
@@ -74,6 +79,7 @@ class Bench {
       }
     });
     print(table, timed);
+    if (csv_.is_open()) write(table, timed);
   }
 
  private:
@@ -151,6 +157,16 @@ class Bench {
         100 * result.best_of_16);
   }
 
+  // For plot.py.
+  void write(const kiln::bench::Table& table, const std::vector<Timed>& timed) {
+    for (const Timed& row : timed) {
+      if (!row.failure.empty()) continue;
+      csv_ << fmt::format("{},{},{},{:.6g},{:.6g}\n", table.name, table.card, row.row.odd ? 1 : 0, row.row.milliseconds,
+                          row.time.seconds * 1e3);
+    }
+    if (!csv_.flush()) throw kiln::Error(kiln::ErrorCode::io_error, fmt::format("cannot write {}", options_.csv));
+  }
+
   void print(const kiln::bench::Table& table, const std::vector<Timed>& timed) const {
     std::vector<const Timed*> all, even, usual;
     for (const Timed& row : timed) {
@@ -195,6 +211,7 @@ class Bench {
   std::shared_ptr<const kiln::device::Nvrtc> nvrtc_;
   kiln::timing::Disassembler disassembler_;
   std::optional<kiln::store::FileStore> cubins_;
+  std::ofstream csv_;
   std::atomic<uint64_t> issued_{0}, nanoseconds_{0};
 };
 
@@ -219,6 +236,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--worst", options.worst, "rows to print")->capture_default_str();
   app.add_flag("--every", options.every, "print all rows");
+  app.add_option("--csv", options.csv, "file that gets measured and modelled times, for plot.py");
   app.add_option("--instructions", options.instructions, "to replay of each row")->capture_default_str();
   app.add_option("--card", options.card, "file of a card, in place of the built-in one");
   app.add_option("--store", options.store, "folder that keeps compiled and disassembled kernels");
