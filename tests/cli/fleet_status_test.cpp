@@ -84,6 +84,35 @@ TEST(FleetStatus, PartsThatNobodyHasBegunAreNamed) {
   EXPECT_EQ(json_of(many)["not_begun"].size(), 999u);
 }
 
+TEST(FleetStatus, PartsOfOtherArraysAreNotOfThisOne) {
+  std::vector<RunStatus> runs = {status_at(heard_at, progress({}, "0/2")), status_at(heard_at, progress({}, "1/2")),
+                                 status_at(heard_at, progress({}, "1/2")), status_at(heard_at, progress({}, "2/3"))};
+  runs[1].card = "NVIDIA T4";
+  runs[2].progress.run.workload = "other.onnx";
+  EXPECT_THAT(parts_not_begun(runs), ElementsAre("1/2 on NVIDIA H200 of model.onnx", "0/3 on NVIDIA H200 of model.onnx",
+                                                 "1/3 on NVIDIA H200 of model.onnx", "0/2 on NVIDIA H200 of other.onnx",
+                                                 "0/2 on NVIDIA T4 of model.onnx"));
+}
+
+TEST(FleetStatus, ACardTakesAsLongAsTheRunThatTakesLongest) {
+  cache::RunProgress longest = progress({{LayerState::running, 1}});
+  longest.run.seconds_left = 90.0;
+  FleetStatus status;
+  for (const cache::RunProgress& each : {progress({{LayerState::running, 1}}), longest, progress({}, "", heard_at),
+                                         progress({{LayerState::running, 1}})}) {
+    status.runs.push_back(status_at(heard_at, each));
+  }
+  EXPECT_EQ(json_of(status)["cards"][0]["seconds_left"], 90.0);
+}
+
+TEST(FleetStatus, ARunThatWasEndedEarlyIsNotSilent) {
+  FleetStatus status;
+  status.runs.push_back(status_at(heard_at + 187'000, progress({{LayerState::left, 1}}, "", heard_at)));
+  EXPECT_EQ(status.runs[0].state, RunState::stopped);
+  EXPECT_THAT(print_status(status, {}), testing::Not(HasSubstr("silent")));
+  EXPECT_EQ(json_of(status)["runs"][0]["silent_seconds"], nullptr);
+}
+
 TEST(FleetStatus, SumsAndFailuresAreSaid) {
   FleetStatus status;
   cache::RunProgress failing = progress({{LayerState::done, 2}, {LayerState::failed, 1}}, "0/2", heard_at);

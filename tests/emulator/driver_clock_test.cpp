@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "driver_fixture.h"
+#include "fat_images.h"
 #include "kiln/base/environment.h"
 #include "kiln/device/nvrtc.h"
 
@@ -44,6 +45,9 @@ extern "C" __global__ void scale(float* out, const float* in, int turns) {
   float x = in[i];
   for (int t = 0; t < turns; ++t) x = x * 1.5f + 0.5f;
   out[i] = x;
+}
+extern "C" __global__ void copy(float* out, const float* in) {
+  for (int i = threadIdx.x; i < 10000; i += blockDim.x) out[i] = in[i];
 }
 extern "C" __global__ void choose(float* out, const int* choice) {
   float x = threadIdx.x;
@@ -84,10 +88,12 @@ class DriverClock : public DriverTest {
   }
 
   /// What is told of a launch.
-  nlohmann::json run(const char* kernel, std::vector<void*> parameters, unsigned blocks = 1, unsigned threads = 32) {
+  nlohmann::json run(const char* kernel, std::vector<void*> parameters, unsigned blocks = 1, unsigned threads = 32,
+                     unsigned shared_bytes = 0) {
     const CUfunction found = function(module_, kernel);
-    EXPECT_EQ(cuda.cuLaunchKernel(found, blocks, 1, 1, threads, 1, 1, 0, nullptr, parameters.data(), nullptr),
-              CUDA_SUCCESS);
+    EXPECT_EQ(
+        cuda.cuLaunchKernel(found, blocks, 1, 1, threads, 1, 1, shared_bytes, nullptr, parameters.data(), nullptr),
+        CUDA_SUCCESS);
     EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS) << cuda.last_fault();
     return nlohmann::json::parse(cuda.last_launch())["modelled_time"];
   }
@@ -165,6 +171,25 @@ TEST_F(DriverClock, TakesTheSameTimeWhereverOperandsLie) {
   EXPECT_EQ(nlohmann::json::parse(other.last_launch())["modelled_time"].dump(), told);
 }
 
+TEST_F(DriverClock, LaunchesOfEqualParametersMayDifferInAllElse) {
+  CUdeviceptr in = numbers(2000 * 256), out = numbers(2000 * 256);
+  int turns = 100;
+  std::vector<double> seconds;
+  const auto tell = [&](const nlohmann::json& told) {
+    EXPECT_EQ(told["clock"], "machine code 1") << told.dump();
+    seconds.push_back(told["seconds"]);
+  };
+  const std::vector<void*> parameters = {&out, &in, &turns};
+  tell(run("scale", parameters, 2000, 256));
+  tell(run("scale", parameters, 100, 256));
+  tell(run("scale", parameters, 2000, 64));
+  tell(run("scale", parameters, 2000, 256, 48 << 10));  // three blocks on an SM, not eight
+  EXPECT_THAT(seconds, ::testing::ElementsAre(::testing::_, ::testing::Lt(seconds[0] / 2),
+                                              ::testing::Lt(seconds[0] * 0.6), ::testing::Gt(seconds[0])));
+  const double divided = run("divide", {&out, &in})["seconds"];
+  EXPECT_GT(run("copy", {&out, &in})["seconds"], 2 * divided);
+}
+
 TEST_F(DriverClock, CountsTheLinesThatAnOffsetAdds) {
   const size_t count = 300 * 256;
   const CUdeviceptr in = numbers(count + 1), out = numbers(count);
@@ -230,6 +255,35 @@ TEST_F(DriverClock, TakesTheMachineCodeThatTheDeviceCouldRun) {
   CUdeviceptr out = numbers(32), in = numbers(64);
   module_ = load_fat(fat(compile(kernels, "sm_75")));
   EXPECT_EQ(run("divide", {&out, &in})["clock"], "ptx") << "of another major version";
+}
+
+class DriverClockOnA10 : public DriverClock {
+ protected:
+  DriverClockOnA10() : DriverClock({{"KILN_EMULATOR_CLOCK", "machine"}, {"KILN_EMULATOR_DEVICE", "a10"}}, "sm_86") {}
+};
+
+TEST_F(DriverClockOnA10, TakesTheNewestMachineCodeThatTheDeviceCouldRun) {
+  const auto turning = [](const char* arch, int turns) {
+    const std::string kernel = R"(extern "C" __global__ void turn(float* out) {
+      float x = threadIdx.x;
+      for (int t = 0; t < TURNS; ++t) x = __sinf(x);
+      out[threadIdx.x] = x;
+    })";
+    return compile("#define TURNS " + std::to_string(turns) + "\n" + kernel, arch);
+  };
+  const device::Compiled old = turning("sm_80", 100), own = turning("sm_86", 400), newer = turning("sm_89", 1600);
+  CUdeviceptr out = numbers(32);
+  const auto seconds = [&](const FatBinary& image) {
+    module_ = load_fat(image.bytes());
+    const nlohmann::json told = run("turn", {&out});
+    EXPECT_EQ(told["clock"], "machine code 1") << told.dump();
+    return told["seconds"].get<double>();
+  };
+  const auto ptx = [&] { return FatBinary().add(1, 80, old.ptx); };
+  const double by_old = seconds(ptx().add(2, 80, old.cubin)), by_own = seconds(ptx().add(2, 86, own.cubin));
+  EXPECT_GT(by_own, 2 * by_old);
+  EXPECT_EQ(seconds(ptx().add(2, 80, old.cubin).add(2, 86, own.cubin).add(2, 89, newer.cubin)), by_own);
+  EXPECT_EQ(seconds(ptx().add(2, 89, newer.cubin).add(2, 80, old.cubin)), by_old);
 }
 
 class DriverClockOnHopper : public DriverClock {

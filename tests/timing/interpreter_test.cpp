@@ -203,6 +203,58 @@ TEST(Interpreter, GuardsThatAreFalseTakeAStepButNoAccess) {
   EXPECT_EQ(path.warps[0].steps[1].access, no_access);
 }
 
+// Code with data in P0.
+Code with_data() {
+  return Code().add("LDG.E R2, [RZ]").add("ISETP.LT.AND P0, PT, R2, RZ, PT");
+}
+
+TEST(Interpreter, BranchesByDataLeadPastCalls) {
+  const Sass over =
+      with_data().add("@P0 BRA `(on)").add("NOP").add("CALL.REL.NOINC `(on)").label("on").add("EXIT").sass();
+  const Sass towards =
+      with_data().add("@P0 BRA `(rare)").add("EXIT").label("rare").add("CALL.REL.NOINC `(rare)").sass();
+  for (const Sass* sass : {&over, &towards}) {
+    const KernelFacts facts = plain_facts(sass->arch);
+    Launch launch;
+    launch.block = {32, 1, 1};
+    Interpreter interpreter(*sass, facts, launch);
+    const BlockPath path = interpreter.run(0);
+    EXPECT_EQ(sass->instructions[path.warps[0].steps.back().instruction].opcode, "EXIT");
+    EXPECT_EQ(path.warps[0].steps.size(), 4U) << "past the call";
+    EXPECT_EQ(interpreter.report().guessed_branches, 1U);
+  }
+}
+
+TEST(Interpreter, CallsBehindAnotherJumpDoNotDecide) {
+  for (const char* jump : {"BRA `(on)", "EXIT", "RET.REL.NODEC R4 `(on)", "BSYNC B0"}) {
+    const Sass sass =
+        with_data().add("@P0 BRA `(on)").add(jump).add("CALL.REL.NOINC `(on)").label("on").add("EXIT").sass();
+    try {
+      run_code(sass);
+      FAIL() << jump;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("depends on data")) << jump;
+    }
+  }
+}
+
+TEST(Interpreter, WaitsAreOverOnceMemoryIsKnown) {
+  const Sass sass = Code()
+                        .label("again")
+                        .add("LDG.E.STRONG.GPU R2, [RZ]")
+                        .add("ISETP.EQ.AND P0, PT, R2, RZ, PT")
+                        .add("@P0 BRA `(again)")
+                        .add("EXIT")
+                        .sass();
+  Launch launch;
+  EXPECT_THROW(run_code(sass, launch), Error);
+  launch.memory = [](uint64_t, uint32_t& word) {
+    word = 0;  // as it stays if nobody writes
+    return true;
+  };
+  EXPECT_EQ(run_code(sass, launch).warps[0].steps.size(), 4U);
+}
+
 TEST(Interpreter, WhatIsNotKnownDoesNotMatterWhereTheRestDecides) {
   // P1 = data < 0 && false; SEL takes the known one.
   const Sass sass = Code()
