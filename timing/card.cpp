@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -16,52 +17,60 @@
 namespace kiln::timing {
 namespace {
 
-std::map<std::string_view, uint32_t Card::*> fields() {
-  return {{"arch", &Card::arch},
-          {"sms", &Card::sms},
-          {"clock_mhz", &Card::clock_mhz},
-          {"warps", &Card::warps},
-          {"blocks", &Card::blocks},
-          {"registers", &Card::registers},
-          {"shared_bytes", &Card::shared_bytes},
-          {"shared_reserve", &Card::shared_reserve},
-          {"l1_bytes", &Card::l1_bytes},
-          {"l2_bytes", &Card::l2_bytes},
-          {"fma_cycles", &Card::fma_cycles},
-          {"imad_shares_fma", &Card::imad_shares_fma},
-          {"imad_cycles", &Card::imad_cycles},
-          {"alu_cycles", &Card::alu_cycles},
-          {"pair_cycles", &Card::pair_cycles},
-          {"half_cycles", &Card::half_cycles},
-          {"double_cycles", &Card::double_cycles},
-          {"special_cycles", &Card::special_cycles},
-          {"convert_cycles", &Card::convert_cycles},
-          {"uniform_cycles", &Card::uniform_cycles},
-          {"tensor_cycles", &Card::tensor_cycles},
-          {"branch_cycles", &Card::branch_cycles},
-          {"special_latency", &Card::special_latency},
-          {"constant_latency", &Card::constant_latency},
-          {"memory_queue", &Card::memory_queue},
-          {"address_cycles", &Card::address_cycles},
-          {"dispatch_latency", &Card::dispatch_latency},
-          {"lsu_cycles", &Card::lsu_cycles},
-          {"shared_latency", &Card::shared_latency},
-          {"l1_latency", &Card::l1_latency},
-          {"l2_latency", &Card::l2_latency},
-          {"dram_latency", &Card::dram_latency},
-          {"l2_bytes_per_clock", &Card::l2_bytes_per_clock},
-          {"dram_peak_gbs", &Card::dram_peak_gbs},
-          {"dram_gbs", &Card::dram_gbs},
-          {"barrier_latency", &Card::barrier_latency},
-          {"block_cycles", &Card::block_cycles},
-          {"launch_us", &Card::launch_us},
-          {"l0_bytes", &Card::l0_bytes},
-          {"l1i_bytes", &Card::l1i_bytes},
-          {"l1i_latency", &Card::l1i_latency},
-          {"l1i_cycles", &Card::l1i_cycles},
-          {"l2i_latency", &Card::l2i_latency},
-          {"l2i_cycles", &Card::l2i_cycles},
-          {"prefetch_lines", &Card::prefetch_lines}};
+// Outside of its range a figure is a slip of the pen, and the model would divide by zero or keep more than there is
+// room for.
+struct Figure {
+  uint32_t Card::*value;
+  uint32_t least, most;
+};
+
+std::map<std::string_view, Figure> figures() {
+  constexpr uint32_t most_cycles = 10'000;
+  return {{"arch", {&Card::arch, 10, 999}},
+          {"sms", {&Card::sms, 1, 1024}},
+          {"clock_mhz", {&Card::clock_mhz, 1, 100'000}},
+          {"warps", {&Card::warps, 1, 128}},
+          {"blocks", {&Card::blocks, 1, 128}},
+          {"registers", {&Card::registers, 256, 1 << 20}},
+          {"shared_bytes", {&Card::shared_bytes, 1, 1 << 20}},
+          {"shared_reserve", {&Card::shared_reserve, 0, 1 << 16}},
+          {"l1_bytes", {&Card::l1_bytes, 0, 1 << 24}},
+          {"l2_bytes", {&Card::l2_bytes, 1, 1 << 30}},
+          {"fma_cycles", {&Card::fma_cycles, 1, most_cycles}},
+          {"imad_shares_fma", {&Card::imad_shares_fma, 0, 1}},
+          {"imad_cycles", {&Card::imad_cycles, 1, most_cycles}},
+          {"alu_cycles", {&Card::alu_cycles, 1, most_cycles}},
+          {"pair_cycles", {&Card::pair_cycles, 1, most_cycles}},
+          {"half_cycles", {&Card::half_cycles, 1, most_cycles}},
+          {"double_cycles", {&Card::double_cycles, 1, most_cycles}},
+          {"convert_cycles", {&Card::convert_cycles, 1, most_cycles}},
+          {"special_cycles", {&Card::special_cycles, 1, most_cycles}},
+          {"uniform_cycles", {&Card::uniform_cycles, 1, most_cycles}},
+          {"tensor_cycles", {&Card::tensor_cycles, 1, most_cycles}},
+          {"branch_cycles", {&Card::branch_cycles, 1, most_cycles}},
+          {"special_latency", {&Card::special_latency, 0, most_cycles}},
+          {"constant_latency", {&Card::constant_latency, 0, most_cycles}},
+          {"memory_queue", {&Card::memory_queue, 1, 16}},
+          {"address_cycles", {&Card::address_cycles, 1, most_cycles}},
+          {"dispatch_latency", {&Card::dispatch_latency, 2, most_cycles}},
+          {"lsu_cycles", {&Card::lsu_cycles, 1, most_cycles}},
+          {"shared_latency", {&Card::shared_latency, 0, most_cycles}},
+          {"l1_latency", {&Card::l1_latency, 0, most_cycles}},
+          {"l2_latency", {&Card::l2_latency, 0, most_cycles}},
+          {"dram_latency", {&Card::dram_latency, 0, most_cycles}},
+          {"l2_bytes_per_clock", {&Card::l2_bytes_per_clock, 1, 1 << 20}},
+          {"dram_peak_gbs", {&Card::dram_peak_gbs, 1, 1'000'000}},
+          {"dram_gbs", {&Card::dram_gbs, 1, 1'000'000}},
+          {"barrier_latency", {&Card::barrier_latency, 0, most_cycles}},
+          {"block_cycles", {&Card::block_cycles, 0, most_cycles}},
+          {"launch_us", {&Card::launch_us, 0, 1'000}},
+          {"l0_bytes", {&Card::l0_bytes, 128, 1 << 20}},
+          {"l1i_bytes", {&Card::l1i_bytes, 128, 1 << 24}},
+          {"l1i_latency", {&Card::l1i_latency, 0, most_cycles}},
+          {"l1i_cycles", {&Card::l1i_cycles, 0, most_cycles}},
+          {"l2i_latency", {&Card::l2i_latency, 0, most_cycles}},
+          {"l2i_cycles", {&Card::l2i_cycles, 0, most_cycles}},
+          {"prefetch_lines", {&Card::prefetch_lines, 0, 64}}};
 }
 
 std::vector<uint32_t> numbers_of(std::string_view text) {
@@ -103,8 +112,8 @@ bool is_named(const std::string& card, const std::vector<std::string>& words) {
 Card parse_card(const std::string& name, std::string_view text) {
   Card card;
   card.name = name;
-  auto missing = fields();
-  missing.emplace("carveout_kb", nullptr);
+  auto missing = figures();
+  missing.emplace("carveout_kb", Figure{nullptr, 0, 1024});
   int number = 0;
   const auto fail = [&](const std::string& what) {
     throw Error(ErrorCode::parse_error, fmt::format("card {}, line {}: {}", name, number, what),
@@ -120,9 +129,13 @@ Card parse_card(const std::string& name, std::string_view text) {
     const std::vector<uint32_t> values = numbers_of(line.substr(0, line.find(' ')));
     const auto found = missing.find(key);
     if (found == missing.end()) fail(fmt::format("{} is unknown, or stands twice", key));
-    if (values.empty() || (found->second != nullptr && values.size() != 1)) fail(fmt::format("{} has no number", key));
-    if (found->second != nullptr) {
-      card.*found->second = values[0];
+    const auto [value, least, most] = found->second;
+    if (values.empty() || (value != nullptr && values.size() != 1)) fail(fmt::format("{} has no number", key));
+    for (const uint32_t v : values) {
+      if (v < least || v > most) fail(fmt::format("{} is {}, and has to be {} to {}", key, v, least, most));
+    }
+    if (value != nullptr) {
+      card.*value = values[0];
     } else {
       card.carveout_kb = values;
     }
@@ -146,7 +159,9 @@ Card read_card(const std::string& path) {
   std::ifstream file(path);
   std::ostringstream text;
   text << file.rdbuf();
-  if (!file) throw Error(ErrorCode::io_error, fmt::format("cannot read the card {}", path));
+  if (!file || std::filesystem::is_directory(path)) {
+    throw Error(ErrorCode::io_error, fmt::format("cannot read the card {}", path));
+  }
   return parse_card(path, text.str());
 }
 

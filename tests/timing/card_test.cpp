@@ -140,5 +140,29 @@ TEST(Card, SaysWhatIsWrongInAFile) {
   EXPECT_THAT(message_of("# nothing\n"), testing::HasSubstr("is missing"));
 }
 
+TEST(Card, FiguresThatNothingCanBeComputedWithAreRefused) {
+  for (const char* zero : {"sms", "clock_mhz", "warps", "blocks", "fma_cycles", "memory_queue", "l2_bytes_per_clock",
+                           "dram_gbs", "dram_peak_gbs"}) {
+    EXPECT_THAT(message_of(std::string(zero) + " 0"),
+                testing::HasSubstr(std::string(zero) + " is 0, and has to be 1 to"));
+  }
+  EXPECT_THAT(message_of("memory_queue 17"), testing::HasSubstr("line 1: memory_queue is 17, and has to be 1 to 16"));
+  EXPECT_THAT(message_of("launch_us 4294967295"),
+              testing::HasSubstr("launch_us is 4294967295, and has to be 0 to 1000"));
+  EXPECT_THAT(message_of("carveout_kb 8,4194304"),
+              testing::HasSubstr("carveout_kb is 4194304, and has to be 0 to 1024"));
+  EXPECT_THAT(message_of("sms -1"), testing::HasSubstr("sms has no number"));
+  EXPECT_THAT(message_of("sms 1\nmemory_queue 16\nl2_latency 0"), testing::HasSubstr("is missing"));
+}
+
+TEST(Card, AFolderIsNoCard) {
+  try {
+    read_card(testing::TempDir());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("cannot read the card " + testing::TempDir()));
+  }
+}
+
 }  // namespace
 }  // namespace kiln::timing

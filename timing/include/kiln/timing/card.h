@@ -27,7 +27,7 @@ struct Card {
 };
 
 /// Reads a file of cards/. Throws Error(parse_error), with the line, for a name that is unknown or twice, a value that
-/// is no number, and for names that are missing.
+/// is no number or out of the range that the model computes with, and for names that are missing.
 Card parse_card(const std::string& name, std::string_view text);
 
 /// The built-in card of that name, "a100". Throws Error(invalid_argument) that lists the names for any other.
