@@ -2,11 +2,17 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <vector>
 
@@ -19,6 +25,8 @@ namespace kiln::timing {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* install_hint = "install the CUDA toolkit, or `pip install nvidia-cuda-nvdisasm`";
 
 bool is_program(const fs::path& path) {
   return ::access(path.c_str(), X_OK) == 0 && !fs::is_directory(path);
@@ -56,8 +64,7 @@ std::string find_program(const DisassemblerOptions& options) {
     if (is_program(place)) return place;
     tried += fmt::format("{}{}", tried.empty() ? "" : ", ", place.parent_path().string());
   }
-  throw Error(ErrorCode::missing_library, fmt::format("nvdisasm was not found in {}", tried),
-              "install the CUDA toolkit, or `pip install nvidia-cuda-nvdisasm`");
+  throw Error(ErrorCode::missing_library, fmt::format("nvdisasm was not found in {}", tried), install_hint);
 }
 
 // A file that is gone with its object.
@@ -80,8 +87,24 @@ class Temporary {
   std::string path_;
 };
 
-// What a program prints on both of its outputs. Throws Error(compile_failed) if it ends otherwise than with 0.
-std::string output_of(const std::string& program, std::vector<std::string> arguments) {
+// What comes out of a pipe until its other end is closed; nothing if that takes longer than `limit`.
+std::optional<std::string> read_all(int file, std::chrono::milliseconds limit) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  std::string output;
+  char buffer[65536];
+  while (true) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    pollfd ready{file, POLLIN, 0};
+    if (left.count() <= 0 || (::poll(&ready, 1, static_cast<int>(left.count())) == 0)) return std::nullopt;
+    const ssize_t got = ::read(file, buffer, sizeof buffer);
+    if (got == 0 || (got < 0 && errno != EINTR)) return output;
+    output.append(buffer, static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  }
+}
+
+// What a program prints on both of its outputs. Throws Error(compile_failed) if it ends otherwise than with 0, or not
+// within `limit`.
+std::string output_of(const std::string& program, std::vector<std::string> arguments, std::chrono::seconds limit) {
   std::vector<char*> argv{const_cast<char*>(program.c_str())};
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
@@ -95,23 +118,36 @@ std::string output_of(const std::string& program, std::vector<std::string> argum
   const int failure = ::posix_spawn(&child, program.c_str(), &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   ::close(ends[1]);
-  std::string output;
-  char buffer[65536];
-  for (ssize_t got = 0; failure == 0 && (got = ::read(ends[0], buffer, sizeof buffer)) > 0;) output.append(buffer, got);
-  ::close(ends[0]);
-  int status = failure;
-  if (failure == 0) ::waitpid(child, &status, 0);
-  if (status != 0) {
-    throw Error(ErrorCode::compile_failed, fmt::format("{} failed: {}", program, output.substr(0, 1000)));
+  if (failure != 0) {
+    ::close(ends[0]);
+    throw Error(ErrorCode::compile_failed, fmt::format("{} cannot be started: {}", program, std::strerror(failure)));
   }
-  return output;
+  const std::optional<std::string> output = read_all(ends[0], limit);
+  ::close(ends[0]);
+  if (!output) ::kill(child, SIGKILL);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (!output) {
+    throw Error(ErrorCode::compile_failed, fmt::format("{} did not end within {} s", program, limit.count()));
+  }
+  if (status != 0) {
+    throw Error(ErrorCode::compile_failed, fmt::format("{} failed: {}", program, output->substr(0, 1000)));
+  }
+  return *output;
 }
 
 }  // namespace
 
 Disassembler::Disassembler(const DisassemblerOptions& options) : program_(find_program(options)) {
+  try {
+    version_ = output_of(program_, {"--version"}, std::chrono::seconds(5));
+  } catch (const Error& error) {
+    throw Error(ErrorCode::missing_library, error.message(), install_hint);
+  }
+  if (version_.find("disassembler") == std::string::npos) {
+    throw Error(ErrorCode::missing_library, fmt::format("{} is no nvdisasm, by its --version", program_), install_hint);
+  }
   if (options.store_folder.empty()) return;
-  version_ = output_of(program_, {"--version"});
   store::StoreOptions where;
   where.folder = options.store_folder;
   store_.emplace(where);
@@ -120,7 +156,7 @@ Disassembler::Disassembler(const DisassemblerOptions& options) : program_(find_p
 std::string Disassembler::text_of(std::string_view cubin) {
   const auto make = [&] {
     const Temporary file(cubin);
-    return output_of(program_, {"-c", "-hex", file.path()});
+    return output_of(program_, {"-c", "-hex", file.path()}, std::chrono::seconds(60));
   };
   if (!store_) return make();
   std::string text;

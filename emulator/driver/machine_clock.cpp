@@ -73,6 +73,7 @@ timing::Launch launch_of(const MachineLaunch& launch, std::string parameters) {
   result.block = {launch.block.x, launch.block.y, launch.block.z};
   result.dynamic_shared_bytes = launch.dynamic_shared_bytes;
   result.parameters = std::move(parameters);
+  result.step_limit = 4'000'000;  // some seconds of the host
   return result;
 }
 
@@ -102,6 +103,9 @@ MachineTime MachineClock::time(const MachineCode& code, const MachineLaunch& lau
   if (const auto known = code.times_.find(key); known != code.times_.end()) return {known->second, ""};
   try {
     const timing::Sass& sass = sass_of(code, launch.kernel);
+    if (sass.arch / 10 != static_cast<int>(card.arch / 10)) {
+      return {std::nullopt, fmt::format("the machine code is of sm_{}, whatever the fat binary says", sass.arch)};
+    }
     // Most kernels go the same way whatever the data are, and this is found out sooner without them.
     try {
       timing::ModelledTime time = timing::model_time(sass, *facts, timed, card);

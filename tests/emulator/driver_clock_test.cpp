@@ -257,6 +257,14 @@ TEST_F(DriverClock, TakesTheMachineCodeThatTheDeviceCouldRun) {
   EXPECT_EQ(run("divide", {&out, &in})["clock"], "ptx") << "of another major version";
 }
 
+TEST_F(DriverClock, LooksAtTheMachineCodeItselfForItsArchitecture) {
+  CUdeviceptr out = numbers(32), in = numbers(64);
+  module_ = load_fat(FatBinary().add(1, 80, compiled_.ptx).add(2, 80, compile(kernels, "sm_90").cubin).bytes());
+  const nlohmann::json told = run("divide", {&out, &in});
+  EXPECT_EQ(told["clock"], "ptx");
+  EXPECT_THAT(told["not_by_machine_code"].get<std::string>(), HasSubstr("the machine code is of sm_90"));
+}
+
 class DriverClockOnA10 : public DriverClock {
  protected:
   DriverClockOnA10() : DriverClock({{"KILN_EMULATOR_CLOCK", "machine"}, {"KILN_EMULATOR_DEVICE", "a10"}}, "sm_86") {}
@@ -358,6 +366,12 @@ TEST(DriverClockSettings, NeedNvdisasmForMachineCode) {
   EXPECT_THAT(refusal_of(demanded), HasSubstr("nvdisasm was not found in /nonexistent"));
   unsetenv("KILN_EMULATOR_CLOCK");
   EXPECT_THAT(name_of(Emulator(nowhere)), Not(HasSubstr("machine"))) << "by itself it does without";
+  Variables broken = nowhere;
+  broken["PATH"] = ::testing::TempDir() + "broken";
+  std::filesystem::create_directories(broken["PATH"]);
+  std::ofstream(broken["PATH"] + "/nvdisasm") << "#!/bin/sh\nexit 1\n";
+  std::filesystem::permissions(broken["PATH"] + "/nvdisasm", std::filesystem::perms::owner_all);
+  EXPECT_THAT(name_of(Emulator(broken)), Not(HasSubstr("machine"))) << "nor does it take one that does not work";
   setenv("KILN_EMULATOR_CLOCK", "ptx", 1);
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "kiln/base/error.h"
 #include "kiln/timing/sass.h"
@@ -17,6 +18,27 @@ TEST(Disassembler, SaysWhereItLookedAndWhatToInstall) {
   options.program = "/nowhere/nvdisasm";
   EXPECT_THROW(Disassembler{options}, Error);
 }
+
+class BrokenProgram : public testing::TestWithParam<const char*> {};
+
+TEST_P(BrokenProgram, IsRefusedAtOnce) {
+  DisassemblerOptions options;
+  options.program = testing::TempDir() + "nvdisasm";
+  std::ofstream(*options.program) << GetParam();
+  std::filesystem::permissions(*options.program, std::filesystem::perms::owner_all);
+  try {
+    const Disassembler disassembler(options);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::missing_library);
+    EXPECT_THAT(error.message(), testing::HasSubstr(*options.program));
+    EXPECT_THAT(error.hint(), testing::HasSubstr("pip install"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Disassembler, BrokenProgram,
+                         testing::Values("#!/bin/sh\necho something else\n", "#!/bin/sh\nexit 1\n", "#!/bin/sh\n",
+                                         "#!/bin/sh\nkill -9 $$\n", "no program", "#!/bin/sh\nexec sleep 60\n"));
 
 // With the program itself, where the machine has it.
 class Nvdisasm : public testing::Test {

@@ -20,12 +20,14 @@ struct DisassemblerOptions {
 /// A found nvdisasm. Thread-safe.
 class Disassembler {
  public:
-  /// Throws Error(missing_library) with the places that were tried and what to install.
+  /// Throws Error(missing_library) with the places that were tried and what to install; also if what is found there is
+  /// no nvdisasm, by what its --version prints.
   explicit Disassembler(const DisassemblerOptions& options);
 
   const std::string& program() const { return program_; }
 
-  /// What `nvdisasm -c -hex` prints of a cubin: for parse_sass(). Throws Error(compile_failed) with what nvdisasm said.
+  /// What `nvdisasm -c -hex` prints of a cubin: for parse_sass(). Throws Error(compile_failed) with what nvdisasm said,
+  /// or if it takes longer than a minute.
   std::string text_of(std::string_view cubin);
 
  private:
