@@ -61,7 +61,7 @@ void Context::add_launch(LaunchRecord record) {
   constexpr size_t most = 256;
   const std::lock_guard lock(mutex_);
   launches_.push_back(std::move(record));
-  if (taken_launches_ > 0 || launches_.size() > most) {
+  if (launches_.size() > most) {
     launches_.pop_front();
     taken_launches_ = 0;
   }
