@@ -201,6 +201,37 @@ cache::Pack read_fleet(const std::vector<std::string>& files, bool& complete) {
   return cache::make_pack(std::move(devices), std::move(records));
 }
 
+cache::Pack pack_of(const cache::Pack& contents, const Comparison& comparison, const FleetChoice& choice) {
+  std::map<std::string, std::set<Variant>> chosen;  // by device and request
+  const auto place = [](const std::string& device, const std::string& request) { return device + "\n" + request; };
+  for (size_t card = 0; card < comparison.cards.size(); ++card) {
+    std::map<size_t, Pick> fastest;
+    for (const Pick& pick : choice.picks) {
+      const LayerSeconds& seconds = comparison.layers[pick.layer].seconds;
+      if (seconds[pick.variant][card] == no_time) continue;
+      const auto [known, fresh] = fastest.try_emplace(pick.layer, pick);
+      if (!fresh && seconds[pick.variant][card] < seconds[known->second.variant][card]) known->second = pick;
+    }
+    for (const auto& [layer, pick] : fastest) {
+      const FleetLayer& of = comparison.layers[layer];
+      chosen[place(comparison.cards[card].id, of.request)].insert(of.variants[pick.variant]);
+    }
+  }
+  std::vector<cache::Record> records;
+  for (const cache::Record& record : contents.records) {
+    const auto found = chosen.find(place(record.device, record.request));
+    const Variant variant{record.algorithm, record.algorithm_digest, record.config};
+    const bool is_chosen = found != chosen.end() && found->second.contains(variant);
+    const bool bars = cache::bars(record.outcome) &&
+                      std::any_of(comparison.cards.begin(), comparison.cards.end(),
+                                  [&](const cache::DeviceEntry& card) { return card.id == record.device; });
+    if (!is_chosen && !bars) continue;
+    records.push_back(record);
+    records.back().samples.clear();
+  }
+  return cache::make_pack(comparison.cards, std::move(records));
+}
+
 std::string print_comparison(const Comparison& comparison, const Output& output) {
   Table table({"layer", "card", "best variant", ">time", "one for all cards", ">time", ">cost"});
   for (const FleetLayer& layer : comparison.layers) {

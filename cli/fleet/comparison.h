@@ -60,6 +60,9 @@ Comparison compare_cards(const cache::Pack& contents, const std::vector<std::str
 /// error and left out; `complete` becomes false.
 cache::Pack read_fleet(const std::vector<std::string>& files, bool& complete);
 
+/// Of each card and layer the fastest chosen variant, without samples; and what bars a variant on these cards.
+cache::Pack pack_of(const cache::Pack& contents, const Comparison& comparison, const FleetChoice& choice);
+
 std::string print_comparison(const Comparison& comparison, const Output& output);
 nlohmann::ordered_json json_of(const Comparison& comparison);
 /// The page of `kiln cache compare --report`.

@@ -115,5 +115,30 @@ TEST(FleetComparison, RealAndEmulatedCardsDoNotCompare) {
   EXPECT_THROW(compare({}, {}), Error);
 }
 
+TEST(FleetPack, HoldsTheFastestChosenVariantOfEachCardAndWhatBars) {
+  cache::Record wrong = timed("b", small, "THREADS=8", 0);
+  wrong.outcome = cache::outcome::wrong_result;
+  std::vector<cache::Record> records = {timed("a", small, "THREADS=1", 1e-6), timed("a", small, "THREADS=2", 2e-6),
+                                        timed("a", small, "THREADS=4", 4e-6), timed("b", small, "THREADS=1", 9e-6),
+                                        timed("b", small, "THREADS=2", 3e-6), timed("b", small, "THREADS=4", 4e-6),
+                                        timed("c", small, "THREADS=1", 1e-6), wrong};
+  for (cache::Record& record : records) record.samples = {record.seconds};
+  std::vector<cache::DeviceEntry> cards = two_cards;
+  cards.push_back(card("c", "NVIDIA L4"));
+  const cache::Pack contents = cache::make_pack(cards, records);
+  const Comparison compared = compare_cards(contents, {"A100", "T4"}, [](auto, auto) { return true; });
+  const FleetChoice choice = choose_variants({compared.layers[0].seconds}, 2, 0);
+  ASSERT_THAT(choice.picks, SizeIs(2)) << "each card has a fastest one of its own";
+  const cache::Pack pack = pack_of(contents, compared, choice);
+  std::vector<std::string> held;
+  for (const cache::Record& record : pack.records) {
+    held.push_back(record.device + " " + record.config + " " + record.outcome);
+    EXPECT_TRUE(record.samples.empty());
+  }
+  EXPECT_THAT(held,
+              testing::UnorderedElementsAre("a THREADS=1 timed", "b THREADS=2 timed", "b THREADS=8 wrong_result"));
+  EXPECT_THAT(pack.devices, SizeIs(2));
+}
+
 }  // namespace
 }  // namespace kiln::cli
