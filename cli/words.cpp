@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -293,7 +294,7 @@ std::string duration_text(double seconds) {
 }
 
 std::string percent_text(double share) {
-  return fmt::format("{:.1f}%", 100 * share);
+  return std::isnan(share) ? "-" : fmt::format("{:.1f}%", 100 * share);
 }
 
 std::string predictions_text(bool calibrated, const std::string& figures) {
@@ -313,7 +314,7 @@ std::string count_text(size_t count, std::string_view one) {
 }
 
 std::string ratio_text(double ratio) {
-  return fmt::format("{:.2f}x", ratio);
+  return std::isnan(ratio) ? "-" : fmt::format("{:.2f}x", ratio);
 }
 
 std::string in_one_line(std::string_view error) {

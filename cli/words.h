@@ -17,7 +17,7 @@ std::string device_text(const device::DeviceInfo& device);
 std::string time_text(double seconds);
 /// `12s`, `3m07s`, `2h05m`.
 std::string duration_text(double seconds);
-/// `42.0%`.
+/// `42.0%`; `-` for a part of nothing.
 std::string percent_text(double share);
 /// `calibrated on this device: copy_efficiency=0.85 ...`, or what is assumed. `figures` as Calibration prints them.
 std::string predictions_text(bool calibrated, const std::string& figures);
@@ -25,7 +25,7 @@ std::string predictions_text(bool calibrated, const std::string& figures);
 std::string rate_text(double rate, std::string_view unit);
 /// `1 layer`, `3 layers`.
 std::string count_text(size_t count, std::string_view one);
-/// `1.25x`.
+/// `1.25x`; `-` for a ratio of nothing.
 std::string ratio_text(double ratio);
 /// What an error of several lines says in one: the compiler's first complaint, with its file and line, where there is
 /// one; else the first line, and the second where that one ends with a colon.

@@ -63,11 +63,14 @@ TEST(Summary, SaysWhatOperandsHaveDtypesOfTheirOwn) {
 }
 
 TEST(Words, GiveTimesAndSharesTheirUnits) {
+  const double zero = 0;
   EXPECT_EQ(time_text(5.87e-9), "5.9 ns");
   EXPECT_EQ(time_text(1.234e-5), "12.34 us");
   EXPECT_EQ(time_text(1.5e-3), "1.50 ms");
   EXPECT_EQ(time_text(2.25), "2.2 s");
   EXPECT_EQ(percent_text(0.4242), "42.4%");
+  EXPECT_EQ(percent_text(0.0 / zero), "-") << "an empty batch takes no time";
+  EXPECT_EQ(ratio_text(0.0 / zero), "-");
   EXPECT_EQ(ratio_text(1.256), "1.26x");
   EXPECT_EQ(rate_text(66.9e12, "FLOP/s"), "66.9 TFLOP/s");
   EXPECT_EQ(rate_text(999, "B/s"), "999 B/s");
