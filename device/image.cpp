@@ -46,9 +46,10 @@ void append_image(std::string& images, uint16_t kind, uint32_t arch, const std::
 std::string loadable_image(const Driver& driver, const std::string& ptx, const std::string& cubin) {
   if (cubin.empty()) return ptx;
   if (!driver.is_emulated()) return cubin;
+  const uint32_t arch = arch_of(ptx);
   std::string images;
-  append_image(images, cuda_abi::fat_kind_ptx, arch_of(ptx), ptx);
-  append_image(images, cuda_abi::fat_kind_cubin, arch_of(ptx), cubin);
+  append_image(images, cuda_abi::fat_kind_ptx, arch, ptx);
+  append_image(images, cuda_abi::fat_kind_cubin, arch, cubin);
   std::string fat;
   append(fat, FatContainerHeader{cuda_abi::fat_container_magic, 1, sizeof(FatContainerHeader), images.size()});
   return fat + images;

@@ -191,7 +191,7 @@ uint32_t Interpreter::Machine::guard_of(const Warp& warp, const Instruction& ins
   if (instruction.guard == true_predicate) return instruction.guard_inverted ? 0 : mask;
   const Bits bits = fetch_predicate(warp, instruction.guard_uniform, instruction.guard, instruction.guard_inverted);
   if ((bits.unknown & mask) != 0) {
-    if (instruction.opcode == "BRA") return mask & ((bits.value & ~bits.unknown) | (guess(instruction) & bits.unknown));
+    if (instruction.opcode == "BRA") return decided(instruction, bits, mask);
     if (instruction.opcode == "EXIT" || instruction.opcode == "BAR") fail_for_data(instruction);
     return mask & (bits.value | bits.unknown);
   }
@@ -204,12 +204,19 @@ void Interpreter::Machine::fail_for_data(const Instruction& instruction) const {
 
 // Whether a call comes before the next jump.
 bool Interpreter::Machine::calls(size_t index) const {
-  for (; index < sass_.instructions.size(); ++index) {
-    const std::string& opcode = sass_.instructions[index].opcode;
-    if (opcode == "CALL") return true;
-    if (opcode == "BRA" || opcode == "EXIT" || opcode == "RET" || opcode == "BSYNC") return false;
+  for (; index < decoded_.size(); ++index) {
+    const Op op = decoded_[index].op;
+    if (op == Op::call) return true;
+    if (op == Op::bra || op == Op::exit || op == Op::ret || op == Op::bsync) return false;
   }
   return false;
+}
+
+// Which of `lanes` a branch takes: by what is known, else by a guess.
+uint32_t Interpreter::Machine::decided(const Instruction& branch, const Bits& bits, uint32_t lanes) {
+  const uint32_t unknown = bits.unknown & lanes;
+  if (unknown == 0) return bits.value & lanes;
+  return (bits.value & lanes & ~unknown) | (guess(branch) & unknown);
 }
 
 // All lanes if a branch that depends on unknown data is likely to be taken, else none: the way to a call is not taken
@@ -219,13 +226,9 @@ bool Interpreter::Machine::calls(size_t index) const {
 uint32_t Interpreter::Machine::guess(const Instruction& instruction) {
   const size_t target = sass_.index_of(instruction.operands.back().value);
   const auto place = static_cast<size_t>(&instruction - sass_.instructions.data());
-  if (launch_.memory && target <= place) {
-    ++report.guessed_branches;
-    return 0;
-  }
-  const bool jumps_to_call = calls(target);
-  const bool goes_on_to_call = calls(place + 1);
-  if (jumps_to_call == goes_on_to_call) fail_for_data(instruction);
+  const bool is_wait = launch_.memory && target <= place;
+  const bool goes_on_to_call = !is_wait && calls(place + 1);
+  if (!is_wait && calls(target) == goes_on_to_call) fail_for_data(instruction);
   ++report.guessed_branches;
   return goes_on_to_call ? all_lanes : 0;
 }
@@ -296,9 +299,7 @@ bool Interpreter::Machine::control(Warp& warp, Fragment& fragment, const Decoded
     case Op::bra: {
       uint32_t taken = active;
       for (const uint8_t i : decoded.predicates) {
-        const Bits bits = fetch_predicate(warp, instruction.operands[i]);
-        const uint32_t unknown = bits.unknown & active;
-        taken &= unknown == 0 ? bits.value : (bits.value & ~unknown) | (guess(instruction) & unknown);
+        taken &= decided(instruction, fetch_predicate(warp, instruction.operands[i]), active);
       }
       if (instruction.has("DIV") && fragment.mask == warp.live) taken = 0;
       const uint32_t target = sass_.index_of(instruction.operands.back().value);

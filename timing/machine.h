@@ -71,6 +71,7 @@ class Interpreter::Machine {
   bool pick(Warp& warp, Fragment& fragment);
   void step(Warp& warp, Fragment& fragment);
   uint32_t guard_of(const Warp& warp, const Instruction& instruction, uint32_t mask);
+  uint32_t decided(const Instruction& branch, const Bits& bits, uint32_t lanes);
   uint32_t guess(const Instruction& instruction);
   bool calls(size_t index) const;
   [[noreturn]] void fail_for_data(const Instruction& instruction) const;

@@ -48,30 +48,6 @@ void add_sectors(const BlockPath& block, Sectors& sectors) {
   }
 }
 
-// Of the sectors that a block in the middle touches, those that its neighbours before it have not brought to L2.
-template <class PathOf>
-double first_touched(const Launch& launch, const PathOf& path_of) {
-  const uint32_t x = launch.grid[0] / 2, y = launch.grid[1] / 2, z = launch.grid[2] / 2;
-  const auto index = [&](int64_t bx, int64_t by) {
-    return (z * uint64_t{launch.grid[1]} + static_cast<uint64_t>(by)) * launch.grid[0] + static_cast<uint64_t>(bx);
-  };
-  Sectors own, before;
-  add_sectors(*path_of(index(x, y)), own);
-  const std::pair<int, int> neighbours[] = {{-1, 0}, {0, -1}, {-1, -1}, {1, -1}};
-  for (const auto& [dx, dy] : neighbours) {
-    const int64_t bx = int64_t{x} + dx, by = int64_t{y} + dy;
-    if (bx < 0 || by < 0 || bx >= launch.grid[0]) continue;
-    add_sectors(*path_of(index(bx, by)), before);
-  }
-  uint64_t all = 0, first = 0;
-  for (const auto& [line, sectors] : own) {
-    const auto found = before.find(line);
-    all += static_cast<uint64_t>(std::popcount(sectors));
-    first += static_cast<uint64_t>(std::popcount(sectors & ~(found == before.end() ? 0 : found->second)));
-  }
-  return all == 0 ? 0 : static_cast<double>(first) / static_cast<double>(all);
-}
-
 std::vector<std::pair<std::string, double>> units_of(const ReplayResult& result) {
   const auto cycles = static_cast<double>(std::max<uint64_t>(1, result.cycles));
   const auto share = [&](uint64_t busy, int parts) { return static_cast<double>(busy) / parts / cycles; };
@@ -205,8 +181,24 @@ class Model {
     return path;
   }
 
+  // Of the sectors that a block in the middle touches, those that its neighbours before it have not brought to L2.
   double dram_share(const Cut& cut) {
-    return first_touched(launch_, [&](uint64_t index) { return path_of(index, cut); });
+    const Extents at = {launch_.grid[0] / 2, launch_.grid[1] / 2, launch_.grid[2] / 2};
+    Sectors own, before;
+    add_sectors(*path_of(index_of(at), cut), own);
+    const std::pair<int, int> neighbours[] = {{-1, 0}, {0, -1}, {-1, -1}, {1, -1}};
+    for (const auto& [dx, dy] : neighbours) {
+      const int64_t x = int64_t{at[0]} + dx, y = int64_t{at[1]} + dy;
+      if (x < 0 || y < 0 || x >= launch_.grid[0]) continue;
+      add_sectors(*path_of(index_of({static_cast<uint32_t>(x), static_cast<uint32_t>(y), at[2]}), cut), before);
+    }
+    uint64_t all = 0, first = 0;
+    for (const auto& [line, sectors] : own) {
+      const auto found = before.find(line);
+      all += static_cast<uint64_t>(std::popcount(sectors));
+      first += static_cast<uint64_t>(std::popcount(sectors & ~(found == before.end() ? 0 : found->second)));
+    }
+    return all == 0 ? 0 : static_cast<double>(first) / static_cast<double>(all);
   }
 
   uint64_t steps_of_warp(const Cut& cut) { return path_of(middle(), cut)->warps[0].steps.size(); }

@@ -59,9 +59,10 @@ CUmodule load(const void* image, size_t bytes, ErrorLog& log) {
   auto module = std::make_shared<Module>();
   module->context = context;
   try {
-    LoadedImage loaded = load_image(image, bytes, *context->device().model, *driver.settings().units);
+    const Device& device = context->device();
+    LoadedImage loaded = load_image(image, bytes, *device.model, *driver.settings().units, device.card.has_value());
     module->program = std::move(loaded.program);
-    if (context->device().card) module->code = std::move(loaded.code);
+    module->code = std::move(loaded.code);
   } catch (const ImageRefused& refused) {
     log.write(refused.log);
     if (!log.is_wanted()) std::fprintf(stderr, "kiln emulator: module: %s\n", refused.log.c_str());

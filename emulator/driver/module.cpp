@@ -133,7 +133,7 @@ struct Contents {
   std::shared_ptr<const MachineCode> code;
 };
 
-Contents contents_of_fat_binary(const void* image, size_t bytes, const DeviceModel& model) {
+Contents contents_of_fat_binary(const void* image, size_t bytes, const DeviceModel& model, bool with_code) {
   const std::vector<FatImage> images = read_fat_binary(image, bytes);
   const FatImage* const best = best_of(images, model.limits);
   if (best == nullptr) {
@@ -145,7 +145,7 @@ Contents contents_of_fat_binary(const void* image, size_t bytes, const DeviceMod
                     model.limits.minor, model.limits.major, model.limits.minor)};
   }
   Contents contents{best->content, nullptr};
-  if (const FatImage* const cubin = best_cubin_of(images, model.limits)) {
+  if (const FatImage* const cubin = with_code ? best_cubin_of(images, model.limits) : nullptr) {
     try {
       contents.code = std::make_shared<const MachineCode>(cubin->content);
     } catch (const Error& error) {  // the PTX can be executed all the same
@@ -157,7 +157,8 @@ Contents contents_of_fat_binary(const void* image, size_t bytes, const DeviceMod
 
 }  // namespace
 
-LoadedImage load_image(const void* image, size_t bytes, const DeviceModel& model, const UnitTable& units) {
+LoadedImage load_image(const void* image, size_t bytes, const DeviceModel& model, const UnitTable& units,
+                       bool with_code) {
   const auto begins_like = [&](std::string_view magic) {
     return strnlen(static_cast<const char*>(image), std::min(bytes, magic.size())) == magic.size();
   };
@@ -172,7 +173,7 @@ LoadedImage load_image(const void* image, size_t bytes, const DeviceModel& model
                        "compile instead"};
   }
   if (begins_like(elf_magic) && is_fat_binary(image, bytes)) {
-    unpacked = contents_of_fat_binary(image, bytes, model);
+    unpacked = contents_of_fat_binary(image, bytes, model, with_code);
     text = unpacked.text;
   } else {
     text = static_cast<const char*>(image);

@@ -175,46 +175,46 @@ TEST_F(GraphTest, AGraphIsGivenOtherPointersWithoutANewInstance) {
   }
 }
 
-TEST_F(GraphTest, SeveralLayersMakeOneGraph) {
-  Context context(options());
-  const Request conv = Request::parse("conv_forward x=f32:2x3x6x6 w=f32:4x3x3x3 pad=1 epilogue=relu");
-  const Request pool = Request::parse("pool_forward x=f32:2x4x6x6 mode=max window=2 stride=2");
-  const Plan first = context.plan(conv), second = context.plan(pool);
-  Operands a = make(conv, 1), b = make(pool, 1);
-  b.device[0] = a.device[a.y];
-  void* workspace = workspace_of(first);
-  const CUgraphExec executable = instantiate(capture([&] {
-    first.run(stream(), a.device, workspace);
-    second.run(stream(), b.device);
-  }));
+// A layer, and one that reads its result.
+class TwoLayers : public GraphTest {
+ protected:
+  TwoLayers() { b_.device[0] = a_.device[a_.y]; }
+
+  void enqueue(Stream stream) {
+    first_.run(stream, a_.device, workspace_);
+    second_.run(stream, b_.device);
+  }
+
+  Context context_{options()};
+  const Request conv_ = Request::parse("conv_forward x=f32:2x3x6x6 w=f32:4x3x3x3 pad=1 epilogue=relu");
+  const Request pool_ = Request::parse("pool_forward x=f32:2x4x6x6 mode=max window=2 stride=2");
+  const Plan first_ = context_.plan(conv_), second_ = context_.plan(pool_);
+  Operands a_ = make(conv_, 1), b_ = make(pool_, 1);
+  void* workspace_ = workspace_of(first_);
+};
+
+TEST_F(TwoLayers, SeveralLayersMakeOneGraph) {
+  const CUgraphExec executable = instantiate(capture([&] { enqueue(stream()); }));
   replay(executable);
-  EXPECT_TRUE(is_right(conv, a));
-  b.host[0] = download(a.device[a.y].pointer, a.host[a.y].size());
-  EXPECT_TRUE(is_right(pool, b));
+  EXPECT_TRUE(is_right(conv_, a_));
+  b_.host[0] = download(a_.device[a_.y].pointer, a_.host[a_.y].size());
+  EXPECT_TRUE(is_right(pool_, b_));
 }
 
-TEST_F(GraphTest, CallsBecomeAGraphWithoutTheDriversHelp) {
-  Context context(options());
-  const Request conv = Request::parse("conv_forward x=f32:2x3x6x6 w=f32:4x3x3x3 pad=1 epilogue=relu");
-  const Request pool = Request::parse("pool_forward x=f32:2x4x6x6 mode=max window=2 stride=2");
-  const Plan first = context.plan(conv), second = context.plan(pool);
-  Operands a = make(conv, 1), b = make(pool, 1);
-  b.device[0] = a.device[a.y];
-  void* workspace = workspace_of(first);
-  CudaGraph graph(context, [&](Stream captured) {
-    EXPECT_TRUE(is_captured(context, captured));
-    first.run(captured, a.device, workspace);
-    second.run(captured, b.device);
+TEST_F(TwoLayers, CallsBecomeAGraphWithoutTheDriversHelp) {
+  CudaGraph graph(context_, [&](Stream captured) {
+    EXPECT_TRUE(is_captured(context_, captured));
+    enqueue(captured);
   });
-  EXPECT_FALSE(is_captured(context, stream()));
-  EXPECT_FALSE(is_right(conv, a)) << "nothing runs yet";
+  EXPECT_FALSE(is_captured(context_, stream()));
+  EXPECT_FALSE(is_right(conv_, a_)) << "nothing runs yet";
   for (const Stream on : {stream(), Stream{nullptr}}) {
-    refill(conv, a, on == nullptr ? 2 : 3);
+    refill(conv_, a_, on == nullptr ? 2 : 3);
     graph.launch(on);
     device_->synchronize();
-    EXPECT_TRUE(is_right(conv, a));
-    b.host[0] = download(a.device[a.y].pointer, a.host[a.y].size());
-    EXPECT_TRUE(is_right(pool, b));
+    EXPECT_TRUE(is_right(conv_, a_));
+    b_.host[0] = download(a_.device[a_.y].pointer, a_.host[a_.y].size());
+    EXPECT_TRUE(is_right(pool_, b_));
   }
   const CudaGraph moved = std::move(graph);
   moved.launch(stream());

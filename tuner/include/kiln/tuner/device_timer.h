@@ -22,7 +22,7 @@ enum class L2 {
 /// Not thread-safe. Waits for the device.
 class DeviceTimer {
  public:
-  /// Before the timed runs of a call, and not timed.
+  /// Before the timed runs of a call, and not timed. An emulated device models no state, and needs none.
   static constexpr int warm_up_runs = 1;
 
   explicit DeviceTimer(std::shared_ptr<const device::ContextHandle> context);
@@ -33,7 +33,7 @@ class DeviceTimer {
   std::vector<double> time(const checking::DeviceOperands& operands, const checking::Checkable& variant, int count,
                            L2 l2);
 
-  /// What the emulator tells of the launches of one run: Driver::launches_json(). "[]" on a real device.
+  /// Runs it once more, and returns what an emulated device tells of the launches: Driver::launches_json().
   std::string launches_json(const checking::DeviceOperands& operands, const checking::Checkable& variant) const;
 
  private:
