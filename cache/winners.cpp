@@ -14,6 +14,7 @@
 
 #include "front.h"
 #include "kiln/base/error.h"
+#include "kiln/cache/machine_clock.h"
 #include "pack_index.h"
 #include "pack_reader.h"
 #include "winner_table.h"
@@ -28,7 +29,7 @@ struct Barred {
   std::string_view outcome;
   const WinnerSource* source = nullptr;
   const DeviceEntry* device = nullptr;
-  Standing standing = Standing::measured_here;  // or same_architecture
+  Standing standing = Standing::measured_here;  // or same_architecture, or predicted: then only predictions are barred
   std::string_view source_digest;               // of what ran
   bool current = true;                          // else only that very program is barred
 };
@@ -46,7 +47,8 @@ struct HashOfKey {
 // The order of precedence. Within a Standing the layer comes first: the user's own database wins over packs.
 bool precedes(const WinnerGroup& a, const WinnerGroup& b) {
   const auto rank = [](const WinnerGroup& g) {
-    return std::tuple(g.standing, g.source->origin, g.source->order, g.sm_distance, std::string_view(g.device->id));
+    return std::tuple(g.standing, g.source->origin, g.source->order, g.sm_distance, -g.clock,
+                      std::string_view(g.device->id));
   };
   return rank(a) < rank(b);
 }
@@ -64,6 +66,7 @@ Choice choice_of(const WinnerGroup& group, const FrontEntry& entry) {
   choice.origin = group.source->origin;
   choice.source = group.source->name;
   choice.device = group.device->id;
+  if (group.standing == Standing::predicted) choice.clock = machine_clock_of(group.device->name)->text;
   return choice;
 }
 
@@ -77,6 +80,8 @@ std::string_view to_string(Standing standing) {
       return "same architecture";
     case Standing::predicted:
       return "predicted";
+    case Standing::estimated:
+      return "estimated";
   }
   return "unknown";
 }
@@ -141,6 +146,7 @@ class Winners::Impl {
     if (found == barred_.end()) return std::nullopt;
     const Barred* first = nullptr;
     for (const Barred& barred : found->second) {
+      if (barred.standing == Standing::predicted) continue;
       if (!barred.current || barred.algorithm->name != algorithm || barred.config != config) continue;
       if (first == nullptr || authority(barred) < authority(*first)) first = &barred;
     }
@@ -153,7 +159,7 @@ class Winners::Impl {
     const std::lock_guard lock(mutex_);
     const auto found = barred_.find(hash_key(request));
     return found != barred_.end() && std::any_of(found->second.begin(), found->second.end(), [&](const Barred& barred) {
-             return barred.source_digest == source_digest;
+             return barred.standing != Standing::predicted && barred.source_digest == source_digest;
            });
   }
 
@@ -205,7 +211,7 @@ class Winners::Impl {
     bool wants(const DeviceEntry& device) override { return impl_.serves(device); }
 
     void front(const DeviceEntry& device, KeyHash, std::span<const FrontEntry> entries) override {
-      std::vector<FrontEntry> taken, predicted;
+      std::vector<FrontEntry> taken, estimated;
       std::int64_t stale = 0;
       for (const FrontEntry& entry : entries) {
         const Version& version = impl_.version_of(*entry.algorithm);
@@ -213,20 +219,22 @@ class Winners::Impl {
           ++stale;
           continue;
         }
-        FrontEntry& kept = (entry.kind == TimeKind::predicted ? predicted : taken).emplace_back(entry);
+        FrontEntry& kept = (entry.kind == TimeKind::predicted ? estimated : taken).emplace_back(entry);
         kept.algorithm = &version.algorithm;
         kept.config = impl_.arena_.copy(entry.config);
       }
       const DeviceEntry& known = impl_.device_of(device);
-      offer(known, taken, standing_of(known), stale);
-      offer(known, predicted, Standing::predicted, 0);
+      const std::optional<Standing> standing = impl_.standing_of(known);
+      if (!standing) return;
+      offer(known, taken, *standing, stale);
+      if (*standing != Standing::predicted) offer(known, estimated, Standing::estimated, 0);
     }
 
     void barred(const DeviceEntry& device, KeyHash, const BarredEntry& entry) override {
       const Version& version = impl_.version_of(*entry.algorithm);
       const DeviceEntry& known = impl_.device_of(device);
       barred_.push_back({&version.algorithm, impl_.arena_.copy(entry.config), impl_.arena_.copy(entry.outcome), source_,
-                         &known, standing_of(known), impl_.arena_.copy(entry.source_digest), version.current});
+                         &known, impl_.authority_of(known), impl_.arena_.copy(entry.source_digest), version.current});
     }
 
     void publish() {
@@ -246,15 +254,12 @@ class Winners::Impl {
     }
 
    private:
-    Standing standing_of(const DeviceEntry& device) const {
-      return device.id == impl_.device_.id ? Standing::measured_here : Standing::same_architecture;
-    }
-
     void offer(const DeviceEntry& device, std::span<const FrontEntry> entries, Standing standing, std::int64_t stale) {
       if (entries.empty() && stale == 0) return;
       const std::span<const FrontEntry> offered = impl_.arena_.copy(entries);
       const int distance = std::abs(device.sms - impl_.device_.sms);
-      groups_.push_back({nullptr, offered, source_, &device, standing, distance, offered, stale});
+      const int clock = standing == Standing::predicted ? machine_clock_of(device.name)->version : 0;
+      groups_.push_back({nullptr, offered, source_, &device, standing, distance, clock, offered, stale});
     }
 
     // What is offered, without what somebody of at least the same authority bars.
@@ -344,9 +349,37 @@ class Winners::Impl {
     if (source.pack) guarded(source, [&] { source.pack->visit(key, hearing); });
   }
 
+  bool is_same_architecture(const DeviceEntry& device) const {
+    return device.emulated == device_.emulated && device.cc_major == device_.cc_major &&
+           device.cc_minor == device_.cc_minor;
+  }
+
+  // Times that another clock gave are predictions at most.
+  bool has_same_clock(const DeviceEntry& device) const {
+    if (!device.emulated) return true;
+    const auto text = [](const DeviceEntry& one) {
+      const std::optional<MachineClock> clock = machine_clock_of(one.name);
+      return clock ? clock->text : std::string_view();
+    };
+    return text(device) == text(device_);
+  }
+
+  // What times of `device` are to the device at hand.
+  std::optional<Standing> standing_of(const DeviceEntry& device) const {
+    if (device.id == device_.id) return Standing::measured_here;
+    if (is_same_architecture(device) && has_same_clock(device)) return Standing::same_architecture;
+    return predicts(device, device_) ? std::optional(Standing::predicted) : std::nullopt;
+  }
+
+  // What is right does not depend on the clock.
+  Standing authority_of(const DeviceEntry& device) const {
+    if (device.id == device_.id) return Standing::measured_here;
+    return is_same_architecture(device) ? Standing::same_architecture : Standing::predicted;
+  }
+
+  // Whether its times or its failures matter here.
   bool serves(const DeviceEntry& device) const {
-    if (device.emulated != device_.emulated) return false;
-    return device.id == device_.id || (device.cc_major == device_.cc_major && device.cc_minor == device_.cc_minor);
+    return device.id == device_.id || is_same_architecture(device) || predicts(device, device_);
   }
 
   Source& source_of(const Database& database) {
@@ -443,7 +476,7 @@ std::vector<Choice> Winners::all(std::string_view request, const Filter& filter)
 
 std::optional<Bar> Winners::bar(std::string_view request, std::string_view algorithm, std::string_view config) const {
   for (const WinnerGroup* group = impl_->find(request); group != nullptr; group = group->next) {
-    if (group->standing == Standing::predicted) break;
+    if (group->standing >= Standing::predicted) break;
     for (const FrontEntry& entry : group->entries) {
       if (entry.algorithm->name == algorithm && entry.config == config) return std::nullopt;
     }

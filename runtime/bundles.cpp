@@ -5,13 +5,23 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <limits>
 #include <set>
+#include <tuple>
 
 #include "kiln/base/error.h"
+#include "kiln/cache/machine_clock.h"
 #include "kiln/device/arch.h"
 
 namespace kiln {
+namespace {
+
+// The clock that modelled the time of a variant, if `device` has another or is real. `timed_on`: a DeviceId line.
+std::string predicting_clock(const std::string& timed_on, const device::DeviceInfo& device) {
+  const auto theirs = cache::machine_clock_of(timed_on), ours = cache::machine_clock_of(device.name);
+  return theirs && (!ours || ours->text != theirs->text) ? std::string(theirs->text) : "";
+}
+
+}  // namespace
 
 Bundles::Bundles(const std::vector<std::string>& paths, const device::DeviceInfo& device,
                  const std::function<void(const std::string&)>& announce) {
@@ -26,20 +36,20 @@ Bundles::Bundles(const std::vector<std::string>& paths, const device::DeviceInfo
     const auto& variants = opened_.back()->variants();
     for (size_t i = 0; i < variants.size(); ++i) {
       if (variants[i].arch != arch || variants[i].emulated != device.emulated) continue;
-      const BundledChoice choice{opened_.back(), i};
+      const BundledChoice choice{opened_.back(), i, predicting_clock(variants[i].device, device)};
       by_request_[variants[i].request].push_back(choice);
       by_program_.try_emplace(variants[i].program, choice);
     }
   }
   const std::string id = device.id();
-  const auto distance = [&](const BundledChoice& choice) {
+  const auto rank = [&](const BundledChoice& choice) {
     const execution::BundledVariant& variant = choice.variant();
-    if (variant.device == id) return -1;
-    return variant.device.empty() ? std::numeric_limits<int>::max() : std::abs(variant.sms - device.sms);
+    return std::tuple(variant.device.empty(), !choice.clock.empty(), variant.device != id,
+                      std::abs(variant.sms - device.sms));
   };
   for (auto& [request, choices] : by_request_) {
     std::stable_sort(choices.begin(), choices.end(),
-                     [&](const BundledChoice& a, const BundledChoice& b) { return distance(a) < distance(b); });
+                     [&](const BundledChoice& a, const BundledChoice& b) { return rank(a) < rank(b); });
   }
 }
 

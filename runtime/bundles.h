@@ -19,6 +19,7 @@ namespace kiln {
 struct BundledChoice {
   std::shared_ptr<const execution::Bundle> bundle;
   size_t index = 0;
+  std::string clock{};  ///< That predicts its time for this device: "machine-code clock 1". Empty: it needs none.
 
   const execution::BundledVariant& variant() const { return bundle->variants()[index]; }
 };
@@ -32,8 +33,9 @@ class Bundles {
 
   bool empty() const { return opened_.empty(); }
 
-  /// The variants of a request: those timed on this device first, then by the distance of the number of multiprocessors
-  /// of the device that they were timed on, then in the order of the bundles.
+  /// The variants of a request: those timed on this device first, then those timed on others, then those that a clock
+  /// predicts, then those that were only estimated; each by the distance of the number of multiprocessors of the device
+  /// that they were timed on, then in the order of the bundles.
   std::vector<BundledChoice> find(const std::string& key) const;
   /// A program by its digest, made for any request.
   std::optional<BundledChoice> find_program(const std::string& digest) const;

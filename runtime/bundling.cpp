@@ -11,6 +11,7 @@
 #include "common_cards.h"
 #include "kiln/base/error.h"
 #include "kiln/base/parallel.h"
+#include "kiln/cache/machine_clock.h"
 #include "kiln/cache/pack.h"
 #include "kiln/device/arch.h"
 #include "kiln/execution/compile.h"
@@ -25,9 +26,15 @@ namespace {
 std::vector<cache::DeviceEntry> devices_of(const Arch& arch, bool emulated, const cache::Database& database,
                                            const std::vector<std::string>& packs) {
   std::map<std::string, cache::DeviceEntry> found;
-  const auto add = [&](const cache::DeviceEntry& device) {
-    const bool fits = device.cc_major == arch.major && device.cc_minor == arch.minor && device.emulated == emulated;
-    if (fits) found.emplace(device.id, device);
+  const auto add = [&](cache::DeviceEntry device) {
+    if (device.cc_major != arch.major || device.cc_minor != arch.minor) return;
+    const auto clock = cache::machine_clock_of(device.name);
+    if (clock && !emulated) {  // stands for the card that it models
+      device.id = std::string(clock->card);
+      device.name = device.id;
+      device.emulated = false;
+    }
+    if (device.emulated == emulated) found.emplace(device.id, device);
   };
   for (const cache::DeviceEntry& device : database.devices()) add(device);
   for (const std::string& pack : packs) {
@@ -59,16 +66,23 @@ class StoredWinners {
     }
   }
 
-  /// The winner of each device that has timed the request; where none has, what is predicted.
+  /// The winner of each device that has timed the request; where none has, what was timed elsewhere or is predicted.
   std::vector<BundleChoice> choices(const Request& request) const {
-    std::vector<BundleChoice> timed, others;
+    std::vector<BundleChoice> timed, predicted, others;
     for (const auto& winners : winners_) {
-      std::optional<BundleChoice> best = best_of(*winners, request);
-      if (!best) continue;
-      (best->device == winners->device().id ? timed : others).push_back(std::move(*best));
+      const std::vector<Selection> stored = selector(*winners).stored(request);
+      if (stored.empty()) continue;
+      const Selection& best = stored.front();
+      BundleChoice choice{request, target_, best.choice, best.seconds, best.source, best.device, winners->device().sms};
+      if (best.basis == Basis::predicted) {
+        if (!has_one_of(predicted, best.device)) predicted.push_back(std::move(choice));
+      } else {
+        (best.device == winners->device().id ? timed : others).push_back(std::move(choice));
+      }
     }
-    if (timed.empty() && !others.empty()) timed.push_back(std::move(others.front()));
-    return timed;
+    if (!timed.empty()) return timed;
+    if (!others.empty()) return {others.front()};
+    return predicted;
   }
 
   /// The best estimate that the filter admits and that no device of the architecture has reason to withhold.
@@ -122,11 +136,9 @@ class StoredWinners {
     return std::nullopt;
   }
 
-  std::optional<BundleChoice> best_of(const cache::Winners& winners, const Request& request) const {
-    const std::vector<Selection> stored = selector(winners).stored(request);
-    if (stored.empty()) return std::nullopt;
-    const Selection& best = stored.front();
-    return BundleChoice{request, target_, best.choice, best.seconds, best.source, best.device, winners.device().sms};
+  // Two real cards of one kind have the prediction of one emulated device.
+  static bool has_one_of(std::span<const BundleChoice> choices, const std::string& device) {
+    return std::any_of(choices.begin(), choices.end(), [&](const BundleChoice& one) { return one.device == device; });
   }
 
   Target target_;

@@ -160,8 +160,7 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make(const Request& request) {
     }
     return nullptr;
   };
-  if (auto plan = attempt(selector().stored(request))) return plan;
-  if (auto plan = attempt(selector().bundled(request))) return plan;
+  if (auto plan = attempt(selector().named(request))) return plan;
   if (kernels_.no_compiler().empty()) {
     const Candidates candidates = selector().candidates(request);
     if (auto plan = attempt(selector().estimated(request, candidates, fallback_attempts))) return plan;
@@ -172,8 +171,7 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make(const Request& request) {
 
 // What is named first, or nothing: another variant would be a surprise.
 std::shared_ptr<const LoadedPlan> PlanMaker::make_locked(const Request& request) {
-  std::vector<Selection> named = selector().stored(request);
-  if (named.empty()) named = selector().bundled(request);
+  const std::vector<Selection> named = selector().named(request);
   if (!named.empty()) return load(request, named.front());
   if (lacks_user_text(request)) throw missing_user_text(request);
   std::string stale;
@@ -252,17 +250,18 @@ Explanation PlanMaker::explain(const Request& request) const {
   result.roofline_seconds = bound.seconds();
   result.roofline_of = bound.arithmetic() > bound.traffic() ? to_string(bound.math) : "memory traffic";
   result.unused_permissions = unused_permissions(request, candidates, selector);
-  const std::vector<Selection> stored = selector.stored(request);
-  for (const Selection& selection : stored) {
-    if (const auto missing = kernels_.why_missing(program_of(request, selection.choice)))
+  const auto why_missing = [&](const Selection& selection) {
+    return selection.bundled ? std::nullopt : kernels_.why_missing(program_of(request, selection.choice));
+  };
+  const std::vector<Selection> named = selector.named(request);
+  for (const Selection& selection : named) {
+    if (const auto missing = why_missing(selection))
       result.withheld.push_back({selection.choice.algorithm, selection.choice.config.print(), *missing});
     else
       result.stored.push_back(explained(selection));
   }
   // Locked to what cannot be had, a Context serves nothing in its place.
-  const bool locked_out =
-      locked_ && !stored.empty() && kernels_.why_missing(program_of(request, stored.front().choice));
-  for (const Selection& selection : selector.bundled(request)) result.stored.push_back(explained(selection));
+  const bool locked_out = locked_ && !named.empty() && why_missing(named.front());
   for (const Selection& selection : selector.estimated(request, candidates, explained_estimates)) {
     result.estimated.push_back(explained(selection));
   }

@@ -12,17 +12,33 @@
 namespace kiln {
 namespace {
 
-std::string_view words(cache::Standing standing, cache::TimeKind kind) {
-  const bool modelled = kind == cache::TimeKind::modelled;
-  switch (standing) {
+std::string words(const cache::Choice& choice) {
+  const bool modelled = choice.kind == cache::TimeKind::modelled;
+  switch (choice.standing) {
     case cache::Standing::measured_here:
       return modelled ? "modelled on this device" : "measured on this device";
     case cache::Standing::same_architecture:
       return modelled ? "modelled on the same architecture" : "measured on the same architecture";
     case cache::Standing::predicted:
-      return "predicted";
+      return predicted_by(choice.clock);
+    case cache::Standing::estimated:
+      return "stored estimate";
   }
   return "?";
+}
+
+Basis basis_of(cache::Standing standing) {
+  if (standing == cache::Standing::predicted) return Basis::predicted;
+  return standing == cache::Standing::estimated ? Basis::estimated : Basis::timed;
+}
+
+Selection bundled_selection(const Choice& named, const BundledChoice& choice) {
+  const execution::BundledVariant& variant = choice.variant();
+  std::string source = fmt::format("bundle {}", choice.bundle->path());
+  if (!choice.clock.empty()) source = fmt::format("{}, {}", predicted_by(choice.clock), source);
+  Basis basis = choice.clock.empty() ? Basis::timed : Basis::predicted;
+  if (variant.device.empty()) basis = Basis::estimated;
+  return {named, variant.seconds, std::move(source), variant.device, basis, choice};
 }
 
 std::string_view what_happened(std::string_view outcome) {
@@ -41,13 +57,17 @@ std::optional<Choice> readable(std::string_view algorithm, std::string_view conf
 
 // "measured on this device", with the pack's path where it comes from one.
 std::string describe_source(const cache::Choice& choice) {
-  std::string text(words(choice.standing, choice.kind));
+  std::string text = words(choice);
   if (choice.origin == cache::Origin::pack) text += fmt::format(", from pack {}", choice.source);
   if (choice.origin == cache::Origin::system_pack) text += fmt::format(", from system pack {}", choice.source);
   return text;
 }
 
 }  // namespace
+
+std::string predicted_by(std::string_view clock) {
+  return fmt::format("predicted by {}", clock);
+}
 
 std::optional<std::string> known_failure(const cache::Winners& winners, const Request& request, const Choice& choice,
                                          const ProgramDigest& program) {
@@ -92,7 +112,8 @@ std::vector<Selection> Selector::stored(const Request& request) const {
     if (!choice || catalogue.refusal(request, target, *choice)) continue;
     if (!admits(request, catalogue.program(request, target, *choice))) continue;
     if (must_not_use(request, *choice)) continue;
-    result.push_back({*choice, candidate.seconds, describe_source(candidate), std::string(candidate.device)});
+    result.push_back({*choice, candidate.seconds, describe_source(candidate), std::string(candidate.device),
+                      basis_of(candidate.standing)});
   }
   return result;
 }
@@ -103,9 +124,16 @@ std::vector<Selection> Selector::bundled(const Request& request) const {
     const execution::BundledVariant& variant = choice.variant();
     const std::optional<Choice> named = readable(variant.algorithm, variant.config);
     if (!named || why_not(request, variant)) continue;
-    result.push_back(
-        {*named, variant.seconds, fmt::format("bundle {}", choice.bundle->path()), variant.device, choice});
+    result.push_back(bundled_selection(*named, choice));
   }
+  return result;
+}
+
+std::vector<Selection> Selector::named(const Request& request) const {
+  std::vector<Selection> result = stored(request);
+  for (Selection& selection : bundled(request)) result.push_back(std::move(selection));
+  std::stable_sort(result.begin(), result.end(),
+                   [](const Selection& a, const Selection& b) { return a.basis < b.basis; });
   return result;
 }
 
@@ -165,14 +193,14 @@ bool Selector::has_passed(const Request& request, const Choice& choice) const {
   const std::string config = choice.config.print();
   const std::vector<cache::Choice> stored = winners.all(request.key());
   return std::any_of(stored.begin(), stored.end(), [&](const cache::Choice& one) {
-    return one.standing != cache::Standing::predicted && one.algorithm == choice.algorithm && one.config == config &&
+    return one.standing < cache::Standing::predicted && one.algorithm == choice.algorithm && one.config == config &&
            !disbelief(request, one);
   });
 }
 
 // What a pack says is text from outside; what this machine's own database says was measured.
 std::optional<std::string> Selector::disbelief(const Request& request, const cache::Choice& candidate) const {
-  if (candidate.origin == cache::Origin::user_database || candidate.standing == cache::Standing::predicted) {
+  if (candidate.origin == cache::Origin::user_database || candidate.standing == cache::Standing::estimated) {
     return std::nullopt;
   }
   return impossible_time(request, target.arch, candidate.device, candidate.seconds);

@@ -14,12 +14,20 @@
 
 namespace kiln {
 
+/// What the time of a variant is worth; the first that there is decides.
+enum class Basis {
+  timed,      ///< On this device, or another of its architecture; by the same clock.
+  predicted,  ///< Modelled for this card by the clock of an emulated device.
+  estimated,  ///< By estimate().
+};
+
 /// A variant with the reason for choosing it.
 struct Selection {
   Choice choice;
   double seconds = 0;
-  std::string source;                      ///< "measured on this device", ..., "bundle app.kiln", "estimate"
-  std::string device{};                    ///< DeviceId line of the device that a stored one was timed on.
+  std::string source;    ///< "measured on this device", ..., "bundle app.kiln", "estimate"
+  std::string device{};  ///< DeviceId line of the device that a stored one was timed on.
+  Basis basis = Basis::estimated;
   std::optional<BundledChoice> bundled{};  ///< Where the compiled program is, if that is a bundle.
 };
 
@@ -65,6 +73,8 @@ struct Selector {
   std::vector<Selection> stored(const Request& request) const;
   /// Variants in bundles, in the order of Bundles::find(). They are whole programs, whatever the library generates now.
   std::vector<Selection> bundled(const Request& request) const;
+  /// stored() and bundled() in the order of precedence: by basis, then what is stored before what is bundled.
+  std::vector<Selection> named(const Request& request) const;
   /// Those in bundles that bundled() leaves out, each with the bundle and the reason.
   std::vector<Withheld> withheld_of_bundles(const Request& request) const;
   /// The best `count` of `candidates` within the filter, best first.
@@ -85,6 +95,9 @@ struct Selector {
   bool is_known_to_fail(const Request& request, const std::string& program) const;
   std::optional<std::string> why_not(const Request& request, const execution::BundledVariant& variant) const;
 };
+
+/// "predicted by machine-code clock 1".
+std::string predicted_by(std::string_view clock);
 
 /// Gives the digest of a variant's program, which is costly to make: asked for only where it matters.
 using ProgramDigest = std::function<std::string()>;

@@ -97,8 +97,8 @@ struct ExplainedCandidate {
   std::string algorithm;
   std::string config;
   double seconds = 0;
-  std::string source;  ///< "measured on this device", "measured on the same architecture", "predicted", "bundle
-                       ///< app.kiln", "estimate"
+  std::string source;  ///< "measured on this device", "measured on the same architecture", "bundle app.kiln",
+                       ///< "predicted by machine-code clock 1", "estimate"
 };
 
 struct ExplainedRefusal {
@@ -165,7 +165,8 @@ class Context {
 
   /// The best known variant for `request`, compiled and loaded; the second call for a request only looks it up.
   ///
-  /// Choice: measured on this device; measured on the same architecture; predicted in a pack; in a bundle; estimate().
+  /// Choice: measured on this device; measured on the same architecture; measured, in a bundle; modelled for this card
+  /// by the emulated device (docs/cache-format.md, "Predictions"); estimate().
   /// A stored choice that no longer fits (edited algorithm, illegal point, does not compile here) is passed over. What
   /// a check has found wrong, what hung or crashed, and user templates that no check has passed for the request are not
   /// used (docs/cache-format.md, "What is never used").

@@ -125,7 +125,7 @@ TEST(Winners, APlaceInTheOrderOfPrecedenceBeatsAnyTime) {
   EXPECT_EQ(choose_now(), "here");
 }
 
-TEST(Winners, OfEmulatedDevicesNeverMixWithRealOnes) {
+TEST(Winners, OfEmulatedDevicesWithoutAClockThatPredictsNeverMixWithRealOnes) {
   const Database db = database_of({candidate(h200(), "real", 1e-6), candidate(emulated(), "emulated", 1e-5),
                                    prediction(h200(), "predicted for real", 1e-7)});
   Winners on_emulated(emulated());

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "fakes.h"
+#include "kiln/cache/pack.h"
+#include "kiln/device/arch.h"
 
 namespace kiln {
 namespace {
@@ -139,6 +141,94 @@ TEST_F(Withholding, OfQuarantinedSources) {
   EXPECT_THAT(tried({}), ElementsAre("trusted"));
   EXPECT_THAT(withheld().at(1).reason, HasSubstr("in quarantine"));
   EXPECT_THAT(tried({}, {.failed_variants = true}), ElementsAre("ours", "trusted"));
+}
+
+// A real card, and what an emulated one says of it.
+class Predicted : public testing::Test {
+ protected:
+  static constexpr const char* model = "Kiln emulated Fake (machine-code clock 3)";
+
+  cache::Record record(const cache::DeviceEntry& device, const std::string& algorithm, double seconds) const {
+    cache::Record r;
+    r.request = request.key();
+    r.device = device.id;
+    r.algorithm = algorithm;
+    r.algorithm_digest = catalogue.digest(algorithm).value();
+    r.config = "TILE=1";
+    r.outcome = "timed";
+    r.kind = device.emulated ? cache::TimeKind::modelled : cache::TimeKind::measured;
+    r.seconds = seconds;
+    return r;
+  }
+
+  // A variant in a bundle for the card; `device`: the id line of what it was timed on, or nothing.
+  execution::BundleEntry bundled(const std::string& algorithm, const std::string& device) const {
+    execution::BundleEntry entry;
+    entry.variant.request = request.key();
+    entry.variant.algorithm = algorithm;
+    entry.variant.config = "TILE=1";
+    entry.variant.arch = device::real_arch(9, 0);
+    entry.variant.device = device;
+    entry.variant.sms = 132;
+    entry.compiled.program.sources = {algorithm + device};
+    entry.variant.program = entry.compiled.program.digest();
+    entry.compiled.images = {{"ptx", "cubin", {}}};
+    return entry;
+  }
+
+  // "ALGORITHM: SOURCE" of all that is named, in order.
+  std::vector<std::string> named(const std::vector<cache::Record>& records,
+                                 const std::vector<execution::BundleEntry>& variants = {}) {
+    cache::Winners winners(real);
+    winners.load_pack_text(cache::print_pack(cache::make_pack({real, another, modelled}, records), "1"), "a.pack");
+    const std::string path = testing::TempDir() + "kiln_predicted.kiln";
+    if (!variants.empty()) execution::write_bundle(path, variants, "1", "13.0");
+    device::DeviceInfo info;
+    info.name = real.name, info.cc_major = 9, info.sms = 132;
+    const Bundles bundles(variants.empty() ? std::vector<std::string>{} : std::vector{path}, info, [](const auto&) {});
+    const Selector selector{catalogue, winners, bundles, laboratory.apparatus().target, laboratory.apparatus().figures,
+                            {},        {}};
+    std::vector<std::string> result;
+    for (const Selection& one : selector.named(request)) result.push_back(one.choice.algorithm + ": " + one.source);
+    for (std::string& text : result) {
+      if (const size_t at = text.find(path); at != std::string::npos) text.replace(at, path.size(), "a.kiln");
+    }
+    return result;
+  }
+
+  const Catalogue catalogue = tuner::fakes::toy_catalogue(
+      {toy("a", {1}, 1e-3), toy("b", {1}, 2e-3), tuner::fakes::user_toy("user", {1}, 1e-4)});
+  const cache::DeviceEntry real = {"fake", "Fake", 9, 0, 132, false};
+  const cache::DeviceEntry another = {"another", "Another", 9, 0, 99, false};
+  const cache::DeviceEntry modelled = {std::string("name=\"") + model + "\" cc=9.0", model, 9, 0, 132, true};
+  const tuner::fakes::FakeLaboratory laboratory;
+  const Request request = tuner::fakes::toy_request();
+};
+
+TEST_F(Predicted, ComesAfterEverythingThatWasMeasuredAndSaysByWhichClock) {
+  EXPECT_THAT(named({record(modelled, "a", 1e-6)}),
+              ElementsAre("a: predicted by machine-code clock 3, from pack a.pack"));
+  EXPECT_THAT(named({record(modelled, "a", 1e-6), record(another, "b", 1)}),
+              ElementsAre("b: measured on the same architecture, from pack a.pack",
+                          "a: predicted by machine-code clock 3, from pack a.pack"));
+}
+
+TEST_F(Predicted, ComesAfterMeasuredBundlesAndBeforeThoseThatWereOnlyEstimated) {
+  EXPECT_THAT(named({record(modelled, "a", 1e-6)},
+                    {bundled("trusted", ""), bundled("b", modelled.id), bundled("b", another.id)}),
+              ElementsAre("b: bundle a.kiln", "a: predicted by machine-code clock 3, from pack a.pack",
+                          "b: predicted by machine-code clock 3, bundle a.kiln", "trusted: bundle a.kiln"));
+}
+
+TEST_F(Predicted, IsNoTimeOfThisDeviceAndNoCheckOfAUserTemplate) {
+  EXPECT_THAT(named({record(modelled, "user", 1e-6)}), IsEmpty());
+  cache::Winners winners(real);
+  winners.load_pack_text(cache::print_pack(cache::make_pack({modelled}, {record(modelled, "a", 1e-6)}), "1"), "a.pack");
+  const Bundles none({}, {}, {});
+  const Selector selector{catalogue, winners, none, laboratory.apparatus().target, laboratory.apparatus().figures,
+                          {},        {}};
+  EXPECT_EQ(selector.stored(request).size(), 1u);
+  EXPECT_FALSE(selector.is_timed(request)) << "tuning would still tell something";
 }
 
 }  // namespace

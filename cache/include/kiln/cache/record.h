@@ -16,7 +16,7 @@ struct DeviceEntry {
   int cc_major = 0;  ///< Compute capability; records of equal (cc_major, cc_minor) are "the same architecture".
   int cc_minor = 0;
   int sms = 0;            ///< Streaming multiprocessors.
-  bool emulated = false;  ///< Records of emulated and of real devices never serve each other.
+  bool emulated = false;  ///< Its times are modelled; to a real device they are predictions at most.
 
   friend bool operator==(const DeviceEntry&, const DeviceEntry&) = default;
 };

@@ -20,7 +20,8 @@ namespace kiln::cache {
 enum class Standing {
   measured_here,      ///< Time taken on this DeviceId.
   same_architecture,  ///< Time taken on another device of the same compute capability; nearest SM count first.
-  predicted,          ///< By estimate(), for this architecture.
+  predicted,          ///< Modelled from machine code for this card, by an emulated device (kiln/cache/machine_clock.h).
+  estimated,          ///< By estimate(), for this architecture.
 };
 
 std::string_view to_string(Standing standing);
@@ -56,6 +57,7 @@ struct Choice {
   Origin origin = Origin::user_database;
   std::string_view source;  ///< Path of the database or pack.
   std::string_view device;  ///< Id of the device it was timed on.
+  std::string_view clock;   ///< Of a predicted one: "machine-code clock 1".
 };
 
 /// Why a variant must not be used. The views live as long as the Winners object.
