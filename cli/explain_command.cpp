@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
+#include <cstdio>
 #include <memory>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -12,13 +14,17 @@
 #include "device_choice.h"
 #include "explain_trials.h"
 #include "input.h"
+#include "kiln/base/error.h"
 #include "kiln/cache/database.h"
 #include "kiln/cache/record.h"
 #include "kiln/context.h"
+#include "kiln/device/context.h"
 #include "kiln/device/device.h"
 #include "kiln/generator/operation.h"
 #include "kiln/runtime/pack_check.h"
 #include "kiln/runtime/settings.h"
+#include "kiln/tuner/device_timer.h"
+#include "launches.h"
 #include "output.h"
 #include "table.h"
 #include "words.h"
@@ -34,6 +40,7 @@ struct ExplainOptions {
   std::string database;
   std::vector<std::string> packs;
   bool brief = false;
+  bool launches = false;
   Output output;
 };
 
@@ -42,6 +49,8 @@ struct ExplainedLayer {
   Explanation why;
   std::string tie;                    // what decided among equally fast ones, if that did
   std::vector<ExplainedTrial> tried;  // what the database holds of it on this device, losers and failures too
+  Json launches{};                    // those of what is chosen, if they were asked for
+  std::string not_timed{};            // why there are none
 };
 
 void print_candidates(const std::vector<ExplainedCandidate>& candidates, const char* heading, double roofline,
@@ -103,6 +112,8 @@ void print(const ExplainedLayer& layer, const Output& output) {
     fmt::print("\n{}", output.print(table));
   }
   print_trials(layer.tried, output);
+  if (!layer.launches.empty()) fmt::print("\nlaunches of what is chosen\n{}", launches_text(layer.launches));
+  if (!layer.not_timed.empty()) fmt::print("\nlaunches are not timed: {}\n", layer.not_timed);
 }
 
 Json json_of(const ExplainedTrial& trial) {
@@ -122,6 +133,8 @@ Json json_of(const ExplainedLayer& layer) {
   json["tie"] = layer.tie;
   json["tried"] = Json::array();
   for (const ExplainedTrial& trial : layer.tried) json["tried"].push_back(json_of(trial));
+  if (!layer.launches.is_null()) json["launches"] = layer.launches;
+  if (!layer.not_timed.empty()) json["not_timed"] = layer.not_timed;
   return json;
 }
 
@@ -140,6 +153,43 @@ ExplainedLayer explain_layer(const Context& context, const Request& request,
   return layer;
 }
 
+// Runs what is chosen on an emulated device, whose clock tells the time of each launch.
+class LaunchTimer {
+ public:
+  /// Throws Error(invalid_argument) for a device that is none.
+  explicit LaunchTimer(std::shared_ptr<const device::ContextHandle> device)
+      : device_(std::move(device)), timer_(device_) {
+    if (!device_->driver().is_emulated()) {
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("--launches tells modelled times, and {} is a real device", device_->device().info().name),
+          "--device emulator models one; `kiln run` measures what a layer takes here");
+    }
+  }
+
+  /// A layer that cannot be run does not end the others.
+  void add_to(ExplainedLayer& layer, Context& context) const {
+    if (!layer.why.chosen) return;
+    const Request& request = layer.why.request;
+    // Large layers take the emulator a while.
+    std::fflush(stdout);
+    fmt::print(stderr, "kiln: running {} once on the emulated device\n", summary(request));
+    layer.launches = Json::array();
+    try {
+      const Plan plan = context.plan(request);
+      layer.launches = launches_of(timer_, filled_operands(device_, request), plan);
+    } catch (const Error& error) {
+      layer.not_timed = error.what();
+    } catch (const std::bad_alloc&) {
+      layer.not_timed = "out of memory on this machine";
+    }
+  }
+
+ private:
+  std::shared_ptr<const device::ContextHandle> device_;
+  tuner::DeviceTimer timer_;
+};
+
 int explain(const ExplainOptions& options) {
   const Workload workload = read_workload(options.input);
   for (const std::string& pack : options.packs) require_file(pack);
@@ -148,9 +198,11 @@ int explain(const ExplainOptions& options) {
   settings.device = options.device.ordinal();
   if (!options.database.empty()) settings.cache = options.database;
   settings.packs = options.packs;
-  const Context context(settings);
-  const auto driver = device::Driver::open({settings.environment->driver});
-  const device::DeviceInfo device = device::Device(driver, settings.device).info();
+  Context context(settings);
+  const device::Device on(device::Driver::open({settings.environment->driver}), settings.device);
+  const device::DeviceInfo& device = on.info();
+  std::optional<LaunchTimer> timer;
+  if (options.launches) timer.emplace(device::ContextHandle::acquire(on));
   const std::optional<cache::Database> database = open_database(options, *settings.environment);
   const Catalogue catalogue = catalogue_of(*settings.environment);
   const cache::IsCurrent current = is_current(catalogue);
@@ -159,11 +211,12 @@ int explain(const ExplainOptions& options) {
   Json layers = Json::array();
   Explanation last;  // the predictions of all are drawn from the same figures
   for (const tuner::Job& job : workload.jobs) {
-    const ExplainedLayer layer = explain_layer(context, job.request, database, current, options.brief);
+    ExplainedLayer layer = explain_layer(context, job.request, database, current, options.brief);
+    if (timer) timer->add_to(layer, context);
     if (!options.output.json && &job == &workload.jobs.front()) {
       fmt::print("predictions: {}\n", predictions_text(layer.why.calibrated, layer.why.calibration));
     }
-    served = served && layer.why.chosen.has_value();
+    served = served && layer.why.chosen && layer.not_timed.empty();
     last = layer.why;
     if (options.output.json)
       layers.push_back(json_of(layer));
@@ -193,6 +246,8 @@ void add_explain(CLI::App& app, int& exit_code) {
   add_database_option(*command, options->database);
   command->add_option("--pack", options->packs, "packs to use beside the database");
   command->add_flag("--brief", options->brief, "leave out the stored candidates that cannot win");
+  command->add_flag("--launches", options->launches,
+                    "run what is chosen once on the emulated device, and say what bounds each of its kernels");
   options->output.add_to(*command);
   command->footer("Example: kiln explain 'softmax_forward x=f32:64x1000'");
   command->callback([options, &exit_code] { exit_code = explain(*options); });

@@ -8,7 +8,6 @@
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "checks.h"
@@ -22,7 +21,6 @@
 #include "kiln/context.h"
 #include "kiln/device/context.h"
 #include "kiln/device/nvrtc.h"
-#include "kiln/device/stream.h"
 #include "kiln/execution/compile.h"
 #include "kiln/execution/target.h"
 #include "kiln/generator/operation.h"
@@ -31,6 +29,7 @@
 #include "kiln/tuner/device_timer.h"
 #include "kiln/tuner/laboratory.h"
 #include "kiln/tuner/timing.h"
+#include "launches.h"
 #include "output.h"
 #include "table.h"
 #include "words.h"
@@ -50,35 +49,6 @@ struct RunOptions {
   int samples = 20;
   Output output;
 };
-
-// A plan as the checker and the timer run it.
-checking::Checkable checkable(const Plan& plan) {
-  using Operands = checking::Checkable::Operands;
-  const auto addresses_of = [](Operands operands) {
-    std::vector<Address> addresses;
-    for (const cuda_abi::CUdeviceptr address : operands) addresses.emplace_back(reinterpret_cast<const void*>(address));
-    return addresses;
-  };
-  checking::Checkable checkable(
-      [&plan, addresses_of](cuda_abi::CUstream stream, Operands operands, RunValues values, int64_t n,
-                            cuda_abi::CUdeviceptr workspace) {
-        values.n = n;
-        plan.run(stream, addresses_of(operands), reinterpret_cast<void*>(workspace), values);
-      },
-      plan.workspace_bytes());
-  checkable.prepare = [&plan, addresses_of](cuda_abi::CUstream stream, Operands operands,
-                                            cuda_abi::CUdeviceptr workspace) {
-    plan.prepare_weights(stream, addresses_of(operands), reinterpret_cast<void*>(workspace));
-  };
-  checkable.run_prepared = [&plan, addresses_of](cuda_abi::CUstream stream, Operands operands, RunValues values,
-                                                 int64_t n, cuda_abi::CUdeviceptr workspace) {
-    values.n = n;
-    const auto rest = workspace + static_cast<uint64_t>(plan.prepared_bytes());
-    plan.run_prepared(stream, addresses_of(operands), reinterpret_cast<const void*>(workspace),
-                      reinterpret_cast<void*>(rest), values);
-  };
-  return checkable;
-}
 
 ContextOptions context_options(const RunOptions& options) {
   ContextOptions context;
@@ -165,7 +135,7 @@ struct LayerResult {
   std::string failure{};  // why it did not run; then nothing below is set
   std::string variant{}, program{}, choice{};
   double seconds = 0, roofline_seconds = 0;
-  Json launches = Json::array();   // of an emulated device: kernel, geometry, modelled_time
+  Json launches = Json::array();   // of an emulated device: launches_of()
   std::optional<Checked> check{};  // if it was asked for
 
   bool right() const { return failure.empty() && (!check || check->right); }
@@ -181,25 +151,14 @@ LayerResult run_layer(Context& context, const std::shared_ptr<const device::Cont
     tuner::DeviceTimer timer(device);
     result.seconds = tuner::summarise(timer.time(operands, checkable(plan), samples, tuner::L2::warm)).median;
     if (!device->driver().is_emulated()) return;
-    for (const Json& launch : Json::parse(timer.launches_json(operands, checkable(plan)))) {
-      result.launches.push_back({{"kernel", launch["kernel"]},
-                                 {"grid", launch["grid"]},
-                                 {"block", launch["block"]},
-                                 {"registers_per_thread", launch["registers_per_thread"]},
-                                 {"occupancy", launch["occupancy"]},
-                                 {"modelled_time", launch["modelled_time"]}});
-    }
+    result.launches = launches_of(timer, operands, plan);
   };
   if (options.check) {
     checking::Checker checker(device, request, {});
     result.check = check(checker, plan, tools);
     time(checker.operands());
   } else {
-    const device::Stream stream(device);
-    checking::DeviceOperands operands(device, request);
-    operands.upload(checking::contents_of(request, reference::Values::uniform, 1), true, stream.raw());
-    stream.synchronize();
-    time(operands);
+    time(filled_operands(device, request));
   }
   return result;
 }
@@ -216,22 +175,6 @@ LayerResult run_or_fail(Context& context, const std::shared_ptr<const device::Co
   }
 }
 
-// What bounds the launch that takes longest, and its part of the time if there are several.
-std::string bound_text(const LayerResult& layer) {
-  const Json* longest = nullptr;
-  const auto seconds = [](const Json& launch) { return launch["modelled_time"]["seconds"].get<double>(); };
-  double all = 0;
-  for (const Json& launch : layer.launches) {
-    all += seconds(launch);
-    if (longest == nullptr || seconds(launch) > seconds(*longest)) longest = &launch;
-  }
-  if (longest == nullptr) return "-";
-  std::string bound = (*longest)["modelled_time"]["bound"].get<std::string>();
-  if (layer.launches.size() == 1) return bound;
-  return fmt::format("{} ({} of {} launches' time: {})", bound, percent_text(seconds(*longest) / all),
-                     layer.launches.size(), (*longest)["kernel"].get<std::string>());
-}
-
 std::vector<std::string> row_of(const tuner::Job& job, const LayerResult& layer, bool emulated, bool check) {
   std::vector<std::string> row = {summary(job.request), std::to_string(job.count)};
   if (!layer.failure.empty()) {
@@ -240,7 +183,7 @@ std::vector<std::string> row_of(const tuner::Job& job, const LayerResult& layer,
     row.insert(row.end(), {layer.variant, time_text(layer.seconds),
                            percent_text(layer.roofline_seconds / layer.seconds), layer.choice});
   }
-  if (emulated) row.push_back(bound_text(layer));
+  if (emulated) row.push_back(bound_text(layer.launches));
   if (check) row.push_back(layer.check ? layer.check->text : "-");
   return row;
 }

@@ -57,6 +57,9 @@ class InstructionCaches {
     return there;
   }
 
+  /// Cycles in which the common cache gave lines to those of the schedulers.
+  uint64_t busy() const { return busy_; }
+
  private:
   uint64_t fetch(uint32_t s, uint32_t line, uint64_t now) {
     if (const uint64_t* there = l0_[s].find(line, now)) return *there;
@@ -69,6 +72,7 @@ class InstructionCaches {
       l1_.add(line, now, begin);
     }
     port_free_ = std::max(port_free_, now) + card_.l1i_cycles;
+    busy_ += card_.l1i_cycles;
     const uint64_t there = std::max(begin, port_free_) + card_.l1i_latency;
     l0_[s].add(line, now, there);
     return there;
@@ -79,7 +83,7 @@ class InstructionCaches {
   std::vector<LineCache> l0_;
   LineCache l1_;
   uint64_t port_free_ = 0;  // from the common cache to those of the schedulers
-  uint64_t l1_free_ = 0;
+  uint64_t l1_free_ = 0, busy_ = 0;
 };
 
 }  // namespace kiln::timing

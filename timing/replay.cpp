@@ -64,6 +64,7 @@ class Sm {
     for (uint32_t p = 0; p < setup_.resident_blocks; ++p) begin_block(p, 0);
     while (live_blocks_ > 0) cycle();
     memory_.count(result_);
+    result_.fetch_busy = instructions_.busy();
     result_.cycles = last_;
     return result_;
   }

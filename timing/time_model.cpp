@@ -58,6 +58,7 @@ std::vector<std::pair<std::string, double>> units_of(const ReplayResult& result)
     units.emplace_back(to_string(pipe), share(result.pipe_busy[p], 4));
   }
   units.emplace_back("load/store unit", share(result.lsu_busy, 1));
+  units.emplace_back("instruction cache", share(result.fetch_busy, 1));
   units.emplace_back("L2", share(result.l2_busy, 1));
   units.emplace_back("DRAM", share(result.dram_busy, 1));
   std::stable_sort(units.begin(), units.end(), [](const auto& a, const auto& b) { return a.second > b.second; });

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <string>
 
 namespace kiln::emulator {
 namespace {
@@ -59,6 +61,28 @@ Json ptx_time_json(const LaunchTime& time) {
           {"latency", time.latency}};
 }
 
+// Of all cycles in which warps did not issue, those with each cause.
+Json waits_json(const timing::ReplayResult& replayed) {
+  const auto all = static_cast<double>(std::accumulate(replayed.stalled.begin(), replayed.stalled.end(), uint64_t{0}));
+  Json waits = Json::object();
+  for (size_t i = 0; i < replayed.stalled.size(); ++i) {
+    const auto cause = timing::to_string(static_cast<timing::Stall>(i));
+    waits[std::string(cause)] = all == 0 ? 0 : static_cast<double>(replayed.stalled[i]) / all;
+  }
+  return waits;
+}
+
+// What L1 has of the sectors that are loaded, and L2 of those that L1 lacks.
+Json hits_json(const timing::ModelledTime& time) {
+  const timing::ReplayResult& replayed = time.replayed;
+  if (replayed.l1_sectors == 0) return Json::object();
+  Json hits = {{"l1", 1 - static_cast<double>(replayed.l2_sectors) / static_cast<double>(replayed.l1_sectors)}};
+  if (replayed.l2_sectors > 0) {
+    hits["l2"] = 1 - static_cast<double>(replayed.dram_bytes_read) / (32 * static_cast<double>(replayed.l2_sectors));
+  }
+  return hits;
+}
+
 Json machine_time_json(const timing::ModelledTime& time) {
   Json units = Json::object(), unknown = Json::array();
   for (const auto& [unit, share] : time.units) units[unit] = share;
@@ -67,11 +91,17 @@ Json machine_time_json(const timing::ModelledTime& time) {
           {"clock", fmt::format("machine code {}", timing::model_version)},
           {"bound", time.bound},
           {"units", units},
+          {"waits", waits_json(time.replayed)},
+          {"hits", hits_json(time)},
           {"waves", time.waves},
           {"replayed_blocks", time.replayed_blocks},
+          {"replayed_share_of_paths", time.path_share},
+          {"replayed_instructions", time.replayed.issued},
+          {"replayed_cycles", time.replayed.cycles},
           {"code_bytes", time.code_bytes},
           {"guessed_branches", time.report.guessed_branches},
           {"unknown_instructions", unknown},
+          {"unclassified_instructions", time.unclassified},
           {"unknown_addresses", time.report.unknown_addresses}};
 }
 

@@ -130,6 +130,36 @@ TEST_F(ProgramTest, RunSaysWhatBoundsEachKernel) {
               run.at("layers").at(0).at("seconds").get<double>(), 1e-9);
 }
 
+TEST_F(ProgramTest, ExplainSaysWhatBoundsTheLaunchesOfWhatIsChosen) {
+  environment_["KILN_EMULATOR_CLOCK"] = "machine";
+  environment_["VIRTUAL_ENV"] = std::string(KILN_SOURCE_DIR) + "/build/python";
+  const std::string layer = "conv_forward x=f32:1x64x14x14 w=f32:64x64x3x3 pad=1";
+  const Outcome text = kiln({"explain", "--brief", "--launches", layer});
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.err, HasSubstr("running conv 1x64x14x14 -> 64, 3x3, pad 1 once"));
+  for (const char* part : {"modelled by machine code", "bound by ", "busy ", "warps wait for ", "limited by ",
+                           "of the sectors that are loaded", "blocks of an SM", "guessed        nothing"}) {
+    EXPECT_THAT(text.out, HasSubstr(part));
+  }
+  const auto json = nlohmann::json::parse(kiln({"explain", "--launches", "--json", layer}).out)["layers"][0];
+  const auto run = nlohmann::json::parse(kiln({"run", "--json", layer}).out)["layers"][0];
+  EXPECT_EQ(json.at("launches"), run.at("launches")) << "one clock";
+  double waits = 0;
+  for (const auto& [cause, share] : json["launches"][0]["modelled_time"]["waits"].items()) waits += share.get<double>();
+  EXPECT_NEAR(waits, 1, 1e-9);
+  EXPECT_FALSE(nlohmann::json::parse(kiln({"explain", "--json", layer}).out)["layers"][0].contains("launches"));
+}
+
+TEST_F(ProgramTest, ExplainSaysWhyLaunchesAreNotTimed) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the address sanitizer ends a process that asks for more memory than there is";
+#endif
+  const std::string huge = "conv_forward x=f32:1x1x1x1 w=f32:1x1x1x1 pad=2000000";
+  const Outcome outcome = kiln({"explain", "--brief", "--launches", huge});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("launches are not timed: "), HasSubstr("memory")));
+}
+
 // Large layers are compared with another kernel, for which a compiler is needed; without one, with the reference alone.
 TEST_F(ProgramTest, RunChecksWhatABundleHoldsWithoutACompiler) {
   const std::string large = "softmax_forward x=f32:1024x512", bundle = path("app.kiln");

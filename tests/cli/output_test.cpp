@@ -80,6 +80,10 @@ TEST_F(JsonOutput, OfEveryCommandOnTunedLayers) {
   expect_documented(explained);
   EXPECT_EQ(explained["layers"][0]["chosen"]["algorithm"], tuned["layers"][0]["best"]["algorithm"]);
   EXPECT_EQ(explained["layers"][0]["tried"].size(), 2U);
+  environment_["KILN_EMULATOR_CLOCK"] = "machine";
+  environment_["VIRTUAL_ENV"] = std::string(KILN_SOURCE_DIR) + "/build/python";
+  expect_documented(parsed({"explain", softmax, "--launches", "--json"}));
+  environment_["KILN_EMULATOR_CLOCK"] = "ptx";
 
   const json verified = parsed({"verify", softmax, "--sample", "1", "--json"});
   expect_documented(verified);

@@ -40,6 +40,7 @@ struct ReplayResult {
   std::array<uint64_t, pipe_count> pipe_busy{};  ///< Cycles, of all four schedulers.
   std::array<uint64_t, stall_count> stalled{};   ///< Cycles, of all warps.
   uint64_t lsu_busy = 0;
+  uint64_t fetch_busy = 0;  ///< The common instruction cache gives lines to those of the schedulers.
   uint64_t l1_sectors = 0, l2_sectors = 0, dram_bytes_read = 0, bytes_written = 0;
   uint64_t l2_busy = 0, dram_busy = 0;  ///< Cycles.
 

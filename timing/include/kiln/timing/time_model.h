@@ -37,8 +37,8 @@ struct ModelledTime {
   double dram_share = 0;  ///< Of the sectors that L1 lacks.
   /// Of a warp's instructions that were replayed; the rest is extrapolated from a loop's turns.
   double path_share = 1;
-  /// Units, and the part of the time that each is busy, the busiest first: issue slots, pipes, the load/store unit, L2
-  /// and DRAM (this SM's share of both).
+  /// Units, and the part of the time that each is busy, the busiest first: issue slots, pipes, the load/store unit, the
+  /// instruction cache, L2 and DRAM (this SM's share of both).
   std::vector<std::pair<std::string, double>> units;
   std::string bound;  ///< The busiest unit, with its share, and what warps wait for most.
   InterpreterReport report;

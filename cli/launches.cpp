@@ -1,0 +1,190 @@
+#include "launches.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "kiln/device/stream.h"
+#include "kiln/reference/fill.h"
+#include "words.h"
+
+namespace kiln::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double worth_saying = 0.005;
+
+// "load/store unit 74%, issue 43%", largest first; what is below half a per cent is left out.
+std::string shares_text(const Json& shares) {
+  std::vector<std::pair<std::string, double>> largest;
+  for (const auto& [name, share] : shares.items()) {
+    if (share.get<double>() >= worth_saying) largest.emplace_back(name, share.get<double>());
+  }
+  std::stable_sort(largest.begin(), largest.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::vector<std::string> texts;
+  texts.reserve(largest.size());
+  for (const auto& [name, share] : largest) texts.push_back(fmt::format("{} {:.0f}%", name, 100 * share));
+  return texts.empty() ? "nothing" : fmt::format("{}", fmt::join(texts, ", "));
+}
+
+std::string extents_text(const Json& extents) {
+  return fmt::format("{}x{}x{}", extents[0].get<uint32_t>(), extents[1].get<uint32_t>(), extents[2].get<uint32_t>());
+}
+
+std::string occupancy_text(const Json& launch) {
+  const Json& occupancy = launch["occupancy"];
+  std::string limit = occupancy["limit"].get<std::string>();
+  std::replace(limit.begin(), limit.end(), '_', ' ');
+  return fmt::format(
+      "{} blocks, {} warps on an SM, limited by {} ({} registers of a thread, {} bytes shared by a block)",
+      occupancy["blocks_per_multiprocessor"].get<int>(), occupancy["warps_per_multiprocessor"].get<int>(), limit,
+      launch["registers_per_thread"].get<int>(), launch["shared_bytes"].get<uint64_t>());
+}
+
+std::string hits_text(const Json& hits) {
+  if (!hits.contains("l1")) return "nothing is loaded";
+  std::string text = fmt::format("L1 has {} of the sectors that are loaded", percent_text(hits["l1"].get<double>()));
+  if (hits.contains("l2")) text += fmt::format(", L2 {} of the others", percent_text(hits["l2"].get<double>()));
+  return text;
+}
+
+// How much of an SM's work was replayed; the rest is extrapolated.
+std::string replayed_text(const Json& launch) {
+  const Json& time = launch["modelled_time"];
+  const double blocks = time["waves"].get<double>() * launch["occupancy"]["blocks_per_multiprocessor"].get<double>();
+  std::string text = fmt::format(
+      "{} of the {:.0f} blocks of an SM, {} instructions in {} cycles", time["replayed_blocks"].get<uint32_t>(),
+      std::ceil(blocks), time["replayed_instructions"].get<uint64_t>(), time["replayed_cycles"].get<uint64_t>());
+  const double share = time["replayed_share_of_paths"].get<double>();
+  if (share < 1) text += fmt::format(", the first {} of each warp's", percent_text(share));
+  return text;
+}
+
+std::string guesses_text(const Json& time) {
+  std::vector<std::string> texts;
+  const auto count = [&](const char* key, const char* what) {
+    if (const auto number = time[key].get<uint64_t>(); number > 0) texts.push_back(fmt::format("{} {}", number, what));
+  };
+  const auto names = [&](const char* key, const char* what) {
+    const auto opcodes = time[key].get<std::vector<std::string>>();
+    if (!opcodes.empty()) texts.push_back(fmt::format("{}: {}", what, fmt::join(opcodes, " ")));
+  };
+  count("guessed_branches", "branches guessed, which depend on data");
+  count("unknown_addresses", "accesses taken for spread evenly, whose addresses depend on data");
+  names("unknown_instructions", "instructions whose results were taken for unknown");
+  names("unclassified_instructions", "instructions timed as plain arithmetic");
+  return texts.empty() ? "nothing" : fmt::format("{}", fmt::join(texts, "; "));
+}
+
+// The terms of the clock that sees PTX alone.
+std::string terms_text(const Json& time) {
+  std::vector<std::string> texts;
+  for (const char* term : {"launch", "issue", "arithmetic", "l1", "l2", "dram", "latency"}) {
+    texts.push_back(fmt::format("{} {}", term, time_text(time[term].get<double>())));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+std::string text_of(const Json& launch) {
+  const Json& time = launch["modelled_time"];
+  std::string text = fmt::format("{}, grid {}, block {}: {}, modelled by {}\n", launch["kernel"].get<std::string>(),
+                                 extents_text(launch["grid"]), extents_text(launch["block"]),
+                                 time_text(time["seconds"].get<double>()), time["clock"].get<std::string>());
+  const auto add = [&](const char* what, const std::string& line) { text += fmt::format("  {:<15}{}\n", what, line); };
+  add("bound by", time["bound"].get<std::string>());
+  if (time["clock"] == "ptx") {
+    add("terms", terms_text(time));
+    add("occupancy", occupancy_text(launch));
+    if (time.contains("not_by_machine_code")) {
+      add("clock", "not by machine code: " + time["not_by_machine_code"].get<std::string>());
+    }
+    return text;
+  }
+  add("busy", shares_text(time["units"]));
+  add("warps wait for", shares_text(time["waits"]));
+  add("occupancy", occupancy_text(launch));
+  add("caches", hits_text(time["hits"]));
+  add("replayed", replayed_text(launch));
+  add("guessed", guesses_text(time));
+  return text;
+}
+
+}  // namespace
+
+checking::Checkable checkable(const Plan& plan) {
+  using Operands = checking::Checkable::Operands;
+  const auto addresses_of = [](Operands operands) {
+    std::vector<Address> addresses;
+    for (const cuda_abi::CUdeviceptr address : operands) addresses.emplace_back(reinterpret_cast<const void*>(address));
+    return addresses;
+  };
+  checking::Checkable checkable(
+      [&plan, addresses_of](cuda_abi::CUstream stream, Operands operands, RunValues values, int64_t n,
+                            cuda_abi::CUdeviceptr workspace) {
+        values.n = n;
+        plan.run(stream, addresses_of(operands), reinterpret_cast<void*>(workspace), values);
+      },
+      plan.workspace_bytes());
+  checkable.prepare = [&plan, addresses_of](cuda_abi::CUstream stream, Operands operands,
+                                            cuda_abi::CUdeviceptr workspace) {
+    plan.prepare_weights(stream, addresses_of(operands), reinterpret_cast<void*>(workspace));
+  };
+  checkable.run_prepared = [&plan, addresses_of](cuda_abi::CUstream stream, Operands operands, RunValues values,
+                                                 int64_t n, cuda_abi::CUdeviceptr workspace) {
+    values.n = n;
+    const auto rest = workspace + static_cast<uint64_t>(plan.prepared_bytes());
+    plan.run_prepared(stream, addresses_of(operands), reinterpret_cast<const void*>(workspace),
+                      reinterpret_cast<void*>(rest), values);
+  };
+  return checkable;
+}
+
+checking::DeviceOperands filled_operands(const std::shared_ptr<const device::ContextHandle>& device,
+                                         const Request& request) {
+  const device::Stream stream(device);
+  checking::DeviceOperands operands(device, request);
+  operands.upload(checking::contents_of(request, reference::Values::uniform, 1), true, stream.raw());
+  stream.synchronize();
+  return operands;
+}
+
+Json launches_of(const tuner::DeviceTimer& timer, const checking::DeviceOperands& operands, const Plan& plan) {
+  Json launches = Json::array();
+  for (const Json& launch : Json::parse(timer.launches_json(operands, checkable(plan)))) {
+    Json& told = launches.emplace_back();
+    for (const char* key :
+         {"kernel", "grid", "block", "shared_bytes", "registers_per_thread", "occupancy", "modelled_time"}) {
+      told[key] = launch[key];
+    }
+  }
+  return launches;
+}
+
+std::string bound_text(const Json& launches) {
+  const Json* longest = nullptr;
+  const auto seconds = [](const Json& launch) { return launch["modelled_time"]["seconds"].get<double>(); };
+  double all = 0;
+  for (const Json& launch : launches) {
+    all += seconds(launch);
+    if (longest == nullptr || seconds(launch) > seconds(*longest)) longest = &launch;
+  }
+  if (longest == nullptr) return "-";
+  std::string bound = (*longest)["modelled_time"]["bound"].get<std::string>();
+  if (launches.size() == 1) return bound;
+  return fmt::format("{} ({} of {} launches' time: {})", bound, percent_text(seconds(*longest) / all), launches.size(),
+                     (*longest)["kernel"].get<std::string>());
+}
+
+std::string launches_text(const Json& launches) {
+  std::string text;
+  for (const Json& launch : launches) text += text_of(launch);
+  return text;
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,33 @@
+// The launches of a layer on an emulated device, and what its clock tells of them.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "kiln/checking/device_operands.h"
+#include "kiln/context.h"
+#include "kiln/device/context.h"
+#include "kiln/tuner/device_timer.h"
+
+namespace kiln::cli {
+
+/// A plan as the checker and the timer run it. It has to outlive what is returned.
+checking::Checkable checkable(const Plan& plan);
+
+/// The operands of a request on a device, with the contents that timed runs have.
+checking::DeviceOperands filled_operands(const std::shared_ptr<const device::ContextHandle>& device,
+                                         const Request& request);
+
+/// Runs the plan once, and returns what the emulated device tells of each launch, as `kiln run --json` prints it
+/// (docs/command-line.md). Empty on a real device.
+nlohmann::ordered_json launches_of(const tuner::DeviceTimer& timer, const checking::DeviceOperands& operands,
+                                   const Plan& plan);
+
+/// What bounds the launch that takes longest, and its part of the time if there are several; `-` if there is none.
+std::string bound_text(const nlohmann::ordered_json& launches);
+
+/// All that is told of each launch, in some lines each. Ends with a line feed.
+std::string launches_text(const nlohmann::ordered_json& launches);
+
+}  // namespace kiln::cli
