@@ -173,11 +173,13 @@ class LaunchTimer {
     const Request& request = layer.why.request;
     // Large layers take the emulator a while.
     std::fflush(stdout);
-    fmt::print(stderr, "kiln: running {} once on the emulated device\n", summary(request));
+    fmt::print(stderr, "kiln: timing {} on the emulated device\n", summary(request));
     layer.launches = Json::array();
     try {
       const Plan plan = context.plan(request);
-      layer.launches = launches_of(timer_, filled_operands(device_, request), plan);
+      layer.launches = with_operands(device_, request, [&](const checking::DeviceOperands& operands) {
+        return launches_of(timer_, operands, plan);
+      });
     } catch (const Error& error) {
       layer.not_timed = error.what();
     } catch (const std::bad_alloc&) {
@@ -247,7 +249,7 @@ void add_explain(CLI::App& app, int& exit_code) {
   command->add_option("--pack", options->packs, "packs to use beside the database");
   command->add_flag("--brief", options->brief, "leave out the stored candidates that cannot win");
   command->add_flag("--launches", options->launches,
-                    "run what is chosen once on the emulated device, and say what bounds each of its kernels");
+                    "time what is chosen on the emulated device, and say what bounds each of its kernels");
   options->output.add_to(*command);
   command->footer("Example: kiln explain 'softmax_forward x=f32:64x1000'");
   command->callback([options, &exit_code] { exit_code = explain(*options); });

@@ -19,8 +19,18 @@ checking::Checkable checkable(const Plan& plan);
 checking::DeviceOperands filled_operands(const std::shared_ptr<const device::ContextHandle>& device,
                                          const Request& request);
 
-/// Runs the plan once, and returns what the emulated device tells of each launch, as `kiln run --json` prints it
-/// (docs/command-line.md). Empty on a real device.
+/// What `measure` returns of the operands of a request: where nothing has to be run to know how long it takes, of some
+/// that hold nothing (device::timed_only()), else of filled_operands().
+template <class Measure>
+auto with_operands(const std::shared_ptr<const device::ContextHandle>& device, const Request& request,
+                   const Measure& measure) {
+  const auto of_empty = [&] { return measure(checking::DeviceOperands(device, request)); };
+  if (auto measured = device::timed_only(device, of_empty)) return *std::move(measured);
+  return measure(filled_operands(device, request));
+}
+
+/// Runs the plan once, or times it alone, and returns what the emulated device tells of each launch, as `kiln run
+/// --json` prints it (docs/command-line.md). Empty on a real device.
 nlohmann::ordered_json launches_of(const tuner::DeviceTimer& timer, const checking::DeviceOperands& operands,
                                    const Plan& plan);
 

@@ -147,20 +147,17 @@ LayerResult run_layer(Context& context, const std::shared_ptr<const device::Cont
   LayerResult result{.variant = plan.variant(), .program = plan.program(), .choice = plan.source()};
   result.roofline_seconds = context.explain(request).roofline_seconds;
   const auto time = [&](const checking::DeviceOperands& operands) {
+    LayerResult timed = result;
     const int samples = device->driver().is_emulated() ? 1 : options.samples;
     tuner::DeviceTimer timer(device);
-    result.seconds = tuner::summarise(timer.time(operands, checkable(plan), samples, tuner::L2::warm)).median;
-    if (!device->driver().is_emulated()) return;
-    result.launches = launches_of(timer, operands, plan);
+    timed.seconds = tuner::summarise(timer.time(operands, checkable(plan), samples, tuner::L2::warm)).median;
+    if (device->driver().is_emulated()) timed.launches = launches_of(timer, operands, plan);
+    return timed;
   };
-  if (options.check) {
-    checking::Checker checker(device, request, {});
-    result.check = check(checker, plan, tools);
-    time(checker.operands());
-  } else {
-    time(filled_operands(device, request));
-  }
-  return result;
+  if (!options.check) return with_operands(device, request, time);
+  checking::Checker checker(device, request, {});
+  result.check = check(checker, plan, tools);
+  return time(checker.operands());
 }
 
 // A layer that cannot be run, or does not fit into memory, is a wrong one and not the end.

@@ -187,6 +187,13 @@ std::string failures_text(const std::vector<tuner::JobResult>& results) {
   return text.empty() ? text : fmt::format("of these: {}\n{}", text, lines);
 }
 
+std::string stand_ins_text(const std::vector<tuner::JobResult>& results) {
+  const auto stand_ins = std::count_if(results.begin(), results.end(), [](const auto& r) { return r.stand_in; });
+  if (stand_ins == 0) return {};
+  return fmt::format("{} of {} layers are too large to be run here: results were checked with smaller batches\n",
+                     stand_ins, results.size());
+}
+
 nlohmann::ordered_json json_of(const tuner::Trial& trial) {
   return {{"algorithm", trial.choice.algorithm},
           {"config", trial.choice.config.print()},
@@ -211,6 +218,7 @@ nlohmann::ordered_json json_of(const tuner::JobResult& result, const tuner::Appa
                                   {"count", result.count},
                                   {"status", word(result.status)},
                                   {"error", result.error},
+                                  {"checked", result.stand_in.value_or(result.request).key()},
                                   {"roofline_seconds", result.roofline_seconds},
                                   {"flops", bound.flops},
                                   {"bytes", bound.bytes},
@@ -255,6 +263,7 @@ std::string print_table(const TuneReport& report, const Output& output) {
   }
   text += fmt::format("{} candidates tried, {} of them known from before; records in {}\n", trials_in(report.results),
                       report.reused, report.database);
+  text += stand_ins_text(report.results);
   text += failures_text(report.results);
   for (const tuner::JobResult& result : report.results) {
     if (result.status != tuner::JobStatus::failed || !result.best) continue;

@@ -120,7 +120,7 @@ class Verification {
   const Target& target() const { return laboratory_.apparatus().target; }
 
   tuner::SpecimenId submit(const Program& program) {
-    laboratory_.submit(next_id_, program);
+    laboratory_.submit(next_id_, {program});
     return next_id_++;
   }
 
@@ -141,7 +141,7 @@ class Verification {
   }
 
   tuner::CheckReport begin(std::optional<tuner::SpecimenId> trusted) {
-    return tuner::in_two_attempts([&] { return laboratory_.begin(*request_, trusted); });
+    return tuner::in_two_attempts([&] { return laboratory_.begin({*request_}, trusted); });
   }
 
   void forget_trusted() {

@@ -87,6 +87,17 @@ Current::~Current() {
   if (result != cuda_abi::CUDA_SUCCESS) log_failed_release(*driver_, result, "cuCtxPopCurrent");
 }
 
+TimeOnly::TimeOnly(std::shared_ptr<const ContextHandle> context) : context_(std::move(context)) {
+  const Current current(*context_);
+  holds_ = context_->driver().time_only(true);
+}
+
+TimeOnly::~TimeOnly() {
+  if (!holds_) return;
+  const Current current(*context_);
+  (void)context_->driver().time_only(false);
+}
+
 BesideCaptures::BesideCaptures(const Driver& driver) : driver_(&driver) {
   exchanged_ = driver.calls().cuThreadExchangeStreamCaptureMode(&before_) == cuda_abi::CUDA_SUCCESS;
 }

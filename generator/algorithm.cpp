@@ -79,10 +79,10 @@ std::optional<std::string> Algorithm::refusal(const Request& request, const Targ
 }
 
 Program Algorithm::program(const SourceLibrary& library, const Request& request, const Target& target,
-                           const Config& config) const {
+                           const Config& config, Rules rules) const {
   if (lacks_user_text(request)) throw missing_user_text(request);
   std::optional<std::string> reason = refusal(request, target);
-  if (!reason) reason = space().refusal(config, request, target);
+  if (!reason) reason = space().refusal(config, request, target, rules);
   if (reason) {
     throw Error(ErrorCode::invalid_argument, fmt::format("refused: {} {}: {}", name(), config.print(), *reason),
                 "`kiln explain` lists the candidates of a request");

@@ -78,13 +78,13 @@ std::optional<std::string> Catalogue::refusal(const Request& request, const Targ
   return algorithm->space().refusal(choice.config, request, target);
 }
 
-Program Catalogue::program(const Request& request, const Target& target, const Choice& choice) const {
+Program Catalogue::program(const Request& request, const Target& target, const Choice& choice, Rules rules) const {
   const Algorithm* algorithm = find(choice.algorithm);
   if (algorithm == nullptr) {
     throw Error(ErrorCode::invalid_argument, fmt::format("there is no algorithm {}", choice.algorithm),
                 "`kiln explain` lists the candidates of a request");
   }
-  return algorithm->program(library_, request, target, choice.config);
+  return algorithm->program(library_, request, target, choice.config, rules);
 }
 
 Estimate Catalogue::estimate(const Request& request, const Target& target, const DeviceFigures& device,

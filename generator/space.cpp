@@ -70,7 +70,8 @@ int64_t Space::size() const {
   return points;
 }
 
-std::optional<std::string> Space::refusal(const Config& config, const Request& request, const Target& target) const {
+std::optional<std::string> Space::refusal(const Config& config, const Request& request, const Target& target,
+                                          Rules rules) const {
   for (const auto& [name, value] : config.values()) {
     const auto known = [&name = name](const Parameter& parameter) { return parameter.name == name; };
     if (std::none_of(parameters_.begin(), parameters_.end(), known)) return fmt::format("no parameter {}", name);
@@ -85,6 +86,7 @@ std::optional<std::string> Space::refusal(const Config& config, const Request& r
     point.push_back(*value);
   }
   for (const Rule& rule : rules_) {
+    if (rule.prunes && rules == Rules::necessary) continue;
     if (!rule.bind(request, target)(point)) return fmt::format("{} ({})", rule.name, config.print());
   }
   return std::nullopt;

@@ -78,7 +78,7 @@ class Recheck {
   void finish() {
     if (trusted_) laboratory_.discard(*trusted_);
     trusted_.reset();
-    request_.reset();
+    subject_.reset();
   }
 
  private:
@@ -88,10 +88,10 @@ class Recheck {
     if (std::string reason = begin(request); !reason.empty()) return reason;
     tuner::Trial trial = tuner::begin_trial(laboratory_.apparatus(), catalogue_, request,
                                             {record.algorithm, Config::parse(record.config)});
-    const Program program = catalogue_.program(request, target(), trial.choice);
-    tuner::add_program(trial, program);
+    const tuner::Programs programs = tuner::programs_of(catalogue_, *subject_, target(), trial.choice);
+    tuner::add_program(trial, programs.program);
     const tuner::SpecimenId id = next_id_++;
-    const std::optional<tuner::Failure> failure = try_out(id, program, trial, result);
+    const std::optional<tuner::Failure> failure = try_out(id, programs, trial, result);
     laboratory_.discard(id);
     if (!failure) return {};
     trial.outcome = failure->outcome;
@@ -101,9 +101,9 @@ class Recheck {
     return described(*failure);
   }
 
-  std::optional<tuner::Failure> try_out(tuner::SpecimenId id, const Program& program, tuner::Trial& trial,
+  std::optional<tuner::Failure> try_out(tuner::SpecimenId id, const tuner::Programs& programs, tuner::Trial& trial,
                                         Rechecked& result) {
-    const tuner::CompileReport compiled = compile(id, program);
+    const tuner::CompileReport compiled = compile(id, programs);
     if (compiled.failure) return compiled.failure;
     trial.resources = compiled.resources;
     const tuner::CheckReport report = tuner::in_two_attempts([&] { return laboratory_.check(id); });
@@ -124,23 +124,23 @@ class Recheck {
 
   // Makes `request` the one that variants are checked for, if it is not already.
   std::string begin(const Request& request) {
-    if (request_ == request) return failure_to_begin_;
+    if (subject_ && subject_->request == request) return failure_to_begin_;
     finish();
-    request_ = request;
+    subject_ = {request, laboratory_.stand_in(request)};
     failure_to_begin_.clear();
-    if (laboratory_.needs_trusted(request)) {
+    if (laboratory_.needs_trusted(subject_->checked())) {
       trusted_ = next_id_++;
-      const auto compiled = compile(*trusted_, checking::trusted_program(catalogue_, request, target()));
+      const auto compiled = compile(*trusted_, {checking::trusted_program(catalogue_, subject_->checked(), target())});
       if (compiled.failure) return failure_to_begin_ = described(*compiled.failure);
     }
-    const tuner::CheckReport report = tuner::in_two_attempts([&] { return laboratory_.begin(request, trusted_); });
+    const tuner::CheckReport report = tuner::in_two_attempts([&] { return laboratory_.begin(*subject_, trusted_); });
     if (report.failure) failure_to_begin_ = "the trusted variant failed: " + report.failure->error;
     return failure_to_begin_;
   }
 
-  tuner::CompileReport compile(tuner::SpecimenId id, const Program& program) {
+  tuner::CompileReport compile(tuner::SpecimenId id, const tuner::Programs& programs) {
     return tuner::in_two_attempts([&] {
-      laboratory_.submit(id, program);
+      laboratory_.submit(id, programs);
       constexpr double patience = 1;  // seconds; the laboratory has its own limit for a compile
       std::optional<tuner::CompileReport> report;
       while (!report) report = laboratory_.collect(patience);
@@ -164,7 +164,7 @@ class Recheck {
   tuner::Laboratory& laboratory_;
   const RecheckOptions& options_;
   tuner::SpecimenId next_id_ = 1;
-  std::optional<Request> request_;
+  std::optional<tuner::Subject> subject_;
   std::optional<tuner::SpecimenId> trusted_;
   std::string failure_to_begin_;
 };

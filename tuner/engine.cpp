@@ -152,6 +152,7 @@ void Engine::assess(JobRun& run) {
     run.first = std::move(prospects.first);
     run.search = std::move(prospects.search);
     run.result.refused = std::move(prospects.candidates.refused);
+    run.result.stand_in = laboratory_.stand_in(request);
   } catch (const Error& error) {
     fail(run, error.what());
   }
@@ -374,12 +375,12 @@ std::optional<std::string> Engine::make_program(const JobRun& run, Specimen& spe
   draft = begin_trial(apparatus_, catalogue_, request, std::move(draft.choice));
   try {
     draft.estimate = catalogue_.estimate(request, apparatus_.target, apparatus_.figures, draft.choice).seconds;
-    specimen.program = catalogue_.program(request, apparatus_.target, draft.choice);
+    specimen.programs = programs_of(catalogue_, run.subject(), apparatus_.target, draft.choice);
   } catch (const Error& error) {
     return error.what();
   }
-  add_program(draft, specimen.program);
-  if (request.arithmetic.deterministic && !specimen.program.deterministic) {
+  add_program(draft, specimen.programs.program);
+  if (request.arithmetic.deterministic && !specimen.programs.program.deterministic) {
     return "its result is not bitwise reproducible, which the request demands";
   }
   return std::nullopt;
@@ -410,28 +411,32 @@ bool Engine::propose(JobRun& run, const Choice& choice) {
     return false;
   }
   ++run.submitted;
-  laboratory_.submit(specimen.id, specimen.program);
-  run.compiling.emplace(specimen.id, std::move(specimen));
+  submit(run, std::move(specimen));
   return true;
+}
+
+void Engine::submit(JobRun& run, Specimen specimen) {
+  laboratory_.submit(specimen.id, specimen.programs);
+  run.compiling.emplace(specimen.id, std::move(specimen));
 }
 
 void Engine::submit_trusted(JobRun& run) {
   if (run.trusted_state != JobRun::Trusted::not_submitted) return;
   run.trusted_state = JobRun::Trusted::compiled;
-  if (!laboratory_.needs_trusted(run.item.job.request)) return;
-  const Request& request = run.item.job.request;
+  const Request request = run.subject().checked();
+  if (!laboratory_.needs_trusted(request)) return;
   Specimen& specimen = run.trusted.emplace();
   specimen.id = next_id_++;
   specimen.draft.choice.algorithm = catalogue_.trusted(request.operation).name();
   try {
-    specimen.program = checking::trusted_program(catalogue_, request, apparatus_.target);
+    specimen.programs.program = checking::trusted_program(catalogue_, request, apparatus_.target);
   } catch (const Error& error) {
     fail(run,
          fmt::format("the trusted algorithm {} cannot serve it: {}", specimen.draft.choice.algorithm, error.what()));
     return;
   }
   run.trusted_state = JobRun::Trusted::compiling;
-  laboratory_.submit(specimen.id, specimen.program);
+  laboratory_.submit(specimen.id, specimen.programs);
 }
 
 void Engine::receive(double wait_seconds) {
@@ -449,8 +454,7 @@ void Engine::take_report(JobRun& run, Specimen specimen, const CompileReport& re
   const bool died = report.failure && report.failure->outcome != Outcome::compile_failed;
   if (died && specimen.compiles == 1) {
     ++specimen.compiles;
-    laboratory_.submit(specimen.id, specimen.program);
-    run.compiling.emplace(specimen.id, std::move(specimen));
+    submit(run, std::move(specimen));
     return;
   }
   specimen.draft.compile_seconds = report.seconds;
@@ -467,7 +471,7 @@ void Engine::take_trusted_report(JobRun& run, const CompileReport& report) {
     run.trusted_state = JobRun::Trusted::compiled;
   } else if (report.failure->outcome != Outcome::compile_failed && run.trusted->compiles == 1) {
     ++run.trusted->compiles;
-    laboratory_.submit(run.trusted->id, run.trusted->program);
+    laboratory_.submit(run.trusted->id, run.trusted->programs);
   } else {
     fail(run, fmt::format("the trusted algorithm {} does not compile: {}", run.trusted->draft.choice.algorithm,
                           report.failure->error));

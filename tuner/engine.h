@@ -53,6 +53,7 @@ class Engine {
   bool feed_ahead(JobRun& run);
   void submit_trusted(JobRun& run);
   bool propose(JobRun& run, const Choice& choice);
+  void submit(JobRun& run, Specimen specimen);
   std::optional<std::string> make_program(const JobRun& run, Specimen& specimen) const;
   void receive(double wait_seconds);
   void take_report(JobRun& run, Specimen specimen, const CompileReport& report);

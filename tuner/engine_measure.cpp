@@ -52,8 +52,8 @@ bool Engine::begin(JobRun& run) {
   const std::string step =
       run.trusted ? fmt::format("making operands and running the trusted {}", run.trusted->draft.choice.algorithm)
                   : "making operands";
-  const CheckReport report = attempt(step, std::max(least, budget_left() / 4),
-                                     [&] { return laboratory_.begin(run.item.job.request, trusted); });
+  const CheckReport report =
+      attempt(step, std::max(least, budget_left() / 4), [&] { return laboratory_.begin(run.subject(), trusted); });
   on_device_ = report.failure ? nullptr : &run;
   if (!report.failure) return true;
   if (is_cut_off_) return false;

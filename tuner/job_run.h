@@ -22,7 +22,7 @@ namespace kiln::tuner {
 struct Specimen {
   SpecimenId id = 0;
   Trial draft;  ///< What is known of it so far.
-  Program program;
+  Programs programs;
   int compiles = 1;  ///< Attempts so far.
 };
 
@@ -63,6 +63,8 @@ struct JobRun {
   std::vector<Specimen> racing;  ///< Passed the check; parallel to the race's candidates.
   std::vector<bool> finished;    ///< Parallel to racing: the trial is out.
   Race race;
+
+  Subject subject() const { return {item.job.request, result.stand_in}; }
 
   size_t held() const { return compiling.size() + ready.size(); }
 

@@ -1,6 +1,10 @@
 #include "kiln/tuner/laboratory.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "kiln/base/error.h"
 
 namespace kiln::tuner {
 
@@ -27,6 +31,21 @@ void add_program(Trial& trial, const Program& program) {
   for_each_launch(program.steps, [&](const Launch& launch) {
     trial.dynamic_shared = std::max(trial.dynamic_shared, static_cast<int>(launch.dynamic_shared_bytes));
   });
+}
+
+Programs programs_of(const Catalogue& catalogue, const Subject& subject, const Target& target, const Choice& choice) {
+  Programs programs{catalogue.program(subject.request, target, choice)};
+  if (!subject.stand_in) return programs;
+  try {
+    // The rules that prune were kept for the request itself.
+    programs.stand_in = catalogue.program(*subject.stand_in, target, choice, Rules::necessary);
+  } catch (const Error& error) {
+    throw Error(
+        error.code(),
+        fmt::format("its result cannot be checked with a batch of {}: {}", subject.stand_in->batch(), error.message()),
+        error.hint());
+  }
+  return programs;
 }
 
 }  // namespace kiln::tuner

@@ -15,26 +15,52 @@ Measurer::Measurer(const std::optional<std::string>& driver, int ordinal, checki
       options_(std::move(options)),
       timer_(context_) {}
 
-checking::Verdict Measurer::begin(const Request& request, const execution::CompiledProgram* trusted) {
+checking::Verdict Measurer::begin(const Subject& subject, const execution::CompiledProgram* trusted) {
   loaded_.clear();
   checker_.reset();  // first, so that two requests' operands are never there at the same time
-  checker_.emplace(context_, request, options_);
+  large_.reset();
+  checker_.emplace(context_, subject.checked(), options_);
+  if (subject.stand_in) large_.emplace(context_, subject.request);
+  is_large_filled_ = false;
   checking::Verdict verdict;
   verdict.passed = true;
-  if (trusted != nullptr) verdict = checker_->trust({context_, *trusted, checking::trusted_operand_names(request)});
+  if (trusted != nullptr) {
+    verdict = checker_->trust({context_, *trusted, checking::trusted_operand_names(subject.checked())});
+  }
   return verdict;
 }
 
-void Measurer::load(SpecimenId id, const execution::CompiledProgram& compiled) {
-  loaded_.insert_or_assign(id, execution::Executable(context_, compiled, checker().operand_names()));
+void Measurer::load(SpecimenId id, const Variant& variant) {
+  const std::vector<std::string> names = checker().operand_names();
+  Loaded loaded{execution::Executable(context_, variant.program, names), std::nullopt};
+  if (variant.stand_in) loaded.stand_in.emplace(context_, *variant.stand_in, names);
+  loaded_.insert_or_assign(id, std::move(loaded));
 }
 
 checking::Verdict Measurer::check(SpecimenId id) {
-  return checker().check(find(id));
+  const Loaded& loaded = find(id);
+  if (!large_) return checker().check(loaded.program);
+  checking::Verdict verdict = checker().check(loaded.stand_in.value());
+  verdict.text += fmt::format(", with a batch of {}", checker().operands().request().batch());
+  if (verdict.passed) verdict.seconds = seconds_of(loaded.program);
+  return verdict;
 }
 
 std::vector<double> Measurer::sample(SpecimenId id, int count) {
-  return timer_.time(checker().operands(), find(id), count, L2::cold);
+  const Loaded& loaded = find(id);
+  if (large_) return std::vector(static_cast<size_t>(count), seconds_of(loaded.program));
+  return timer_.time(checker().operands(), loaded.program, count, L2::cold);
+}
+
+// Of a program for the request that has a stand-in. It is run only if data decide how long it takes.
+double Measurer::seconds_of(const execution::Executable& program) {
+  const auto time = [&] { return timer_.time(*large_, program, 1, L2::warm).front(); };
+  if (const std::optional<double> seconds = device::timed_only(context_, time)) return *seconds;
+  if (!is_large_filled_) {
+    large_->upload(checking::contents_of(large_->request(), options_.fills.front(), options_.seed), true, nullptr);
+    is_large_filled_ = true;
+  }
+  return time();
 }
 
 checking::Checker& Measurer::checker() {
@@ -42,7 +68,7 @@ checking::Checker& Measurer::checker() {
   return *checker_;
 }
 
-const execution::Executable& Measurer::find(SpecimenId id) const {
+const Measurer::Loaded& Measurer::find(SpecimenId id) const {
   const auto found = loaded_.find(id);
   if (found == loaded_.end()) throw Error(ErrorCode::internal, fmt::format("program {} is not loaded", id));
   return found->second;

@@ -12,6 +12,7 @@
 #include "kiln/execution/executable.h"
 #include "kiln/tuner/device_timer.h"
 #include "kiln/tuner/laboratory.h"
+#include "variant.h"
 
 namespace kiln::tuner {
 
@@ -22,23 +23,33 @@ class Measurer {
   Measurer(const std::optional<std::string>& driver, int ordinal, checking::CheckOptions options);
 
   const device::Device& device() const { return context_->device(); }
+  /// See Apparatus.
+  bool times_without_running() const { return device::TimeOnly(context_).holds(); }
 
-  /// Makes the operands of `request`; drops all that was loaded before. With `trusted`, a compiled program: runs it.
-  checking::Verdict begin(const Request& request, const execution::CompiledProgram* trusted);
-  void load(SpecimenId id, const execution::CompiledProgram& compiled);
+  /// Makes the operands of `subject`; drops all that was loaded before. With `trusted`, a compiled program: runs it.
+  checking::Verdict begin(const Subject& subject, const execution::CompiledProgram* trusted);
+  void load(SpecimenId id, const Variant& variant);
   checking::Verdict check(SpecimenId id);
   std::vector<double> sample(SpecimenId id, int count);
   void discard(SpecimenId id) { loaded_.erase(id); }
 
  private:
+  struct Loaded {
+    execution::Executable program;
+    std::optional<execution::Executable> stand_in;
+  };
+
   checking::Checker& checker();
-  const execution::Executable& find(SpecimenId id) const;
+  const Loaded& find(SpecimenId id) const;
+  double seconds_of(const execution::Executable& program);
 
   std::shared_ptr<const device::ContextHandle> context_;
   checking::CheckOptions options_;
   DeviceTimer timer_;
-  std::optional<checking::Checker> checker_;
-  std::map<SpecimenId, execution::Executable> loaded_;
+  std::optional<checking::Checker> checker_;       // of the request, or of its stand-in
+  std::optional<checking::DeviceOperands> large_;  // of a request with a stand-in
+  bool is_large_filled_ = false;
+  std::map<SpecimenId, Loaded> loaded_;
 };
 
 /// What an exception means to the trial at work.

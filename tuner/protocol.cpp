@@ -65,6 +65,7 @@ void require_answer(const json& command, const json& answer) {
   const json action = command.value("do", json());
   if (action == "open") {
     device_info_from(answer.at("device"));
+    answer.at("times_without_running").get<bool>();
     answer.at("driver_version").get<std::string>();
     answer.at("driver").get<std::string>();
   } else if (action == "nvrtc") {

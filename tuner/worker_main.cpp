@@ -65,6 +65,7 @@ class Worker {
                       check_options_from(fields.at("check")));
     const device::Driver& driver = *measurer_->device().driver();
     return {{{"device", to_json(measurer_->device().info())},
+             {"times_without_running", measurer_->times_without_running()},
              {"driver_version", device::cuda_version_text(driver.version())},
              {"driver", driver.description()}},
             {}};
@@ -94,27 +95,33 @@ class Worker {
 
   Message compile(const Message& command) {
     if (!compiler_) throw Error(ErrorCode::internal, "the worker was given a program before its compiler");
-    const execution::CompiledProgram source = execution::deserialise(command.payload);
-    const execution::CompiledProgram compiled =
-        execution::compile(*compiler_, source.program, target_, kernels_ ? &*kernels_ : nullptr);
-    return {{{"seconds", compiled.seconds}, {"resources", to_json(compiled.peak_resources())}},
-            execution::serialise(compiled)};
+    Variant variant = variant_from(command.payload);
+    store::FileStore* const kernels = kernels_ ? &*kernels_ : nullptr;
+    variant.program = execution::compile(*compiler_, variant.program.program, target_, kernels);
+    double seconds = variant.program.seconds;
+    if (variant.stand_in) {  // which an emulated device runs
+      variant.stand_in =
+          execution::compile(*compiler_, variant.stand_in->program, target_, kernels, execution::Products::ptx);
+      seconds += variant.stand_in->seconds;
+    }
+    return {{{"seconds", seconds}, {"resources", to_json(variant.program.peak_resources())}}, serialise(variant)};
   }
 
   json measure(const std::string& action, const Message& command) {
     if (!measurer_) throw Error(ErrorCode::internal, "the worker was given work before its device");
     const json& fields = command.fields;
     if (action == "begin") {
-      std::optional<execution::CompiledProgram> trusted;
-      if (!command.payload.empty()) trusted = execution::deserialise(command.payload);
-      const Request request = Request::parse(fields.at("request").get<std::string>());
-      return verdict_fields(measurer_->begin(request, trusted ? &*trusted : nullptr));
+      std::optional<Variant> trusted;
+      if (!command.payload.empty()) trusted = variant_from(command.payload);
+      Subject subject{Request::parse(fields.at("request").get<std::string>())};
+      if (const auto smaller = optional_text(fields, "stand_in")) subject.stand_in = Request::parse(*smaller);
+      return verdict_fields(measurer_->begin(subject, trusted ? &trusted->program : nullptr));
     }
     const auto id = fields.at("id").get<SpecimenId>();
     if (action == "check") return verdict_fields(measurer_->check(id));
     if (action == "sample") return {{"samples", measurer_->sample(id, fields.at("count").get<int>())}};
     if (action == "load") {
-      measurer_->load(id, execution::deserialise(command.payload));
+      measurer_->load(id, variant_from(command.payload));
     } else if (action == "discard") {
       measurer_->discard(id);
     } else {

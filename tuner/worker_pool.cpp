@@ -11,6 +11,7 @@
 #include "kiln/execution/compile.h"
 #include "kiln/execution/target.h"
 #include "protocol.h"
+#include "variant.h"
 
 namespace kiln::tuner {
 namespace {
@@ -64,6 +65,7 @@ WorkerPool::WorkerPool(WorkerPoolOptions options) : options_(std::move(options))
   apparatus_.driver_version = fields.at("driver_version").get<std::string>();
   apparatus_.driver_description = fields.at("driver").get<std::string>();
   apparatus_.deterministic_time = apparatus_.device.emulated;
+  apparatus_.times_without_running = fields.at("times_without_running").get<bool>();
   apparatus_.target.arch = Arch::of(apparatus_.device.cc_major, apparatus_.device.cc_minor);
   open_compiler();
 }
@@ -151,8 +153,18 @@ Answer WorkerPool::call(WorkerLink& link, const Message& message, double limit_s
 
 // ---- compiling ----
 
-void WorkerPool::submit(SpecimenId id, const Program& program) {
-  samples_[id] = {execution::serialise({.program = program, .images = {}, .log = {}, .seconds = 0}), {}};
+std::optional<Request> WorkerPool::stand_in(const Request& request) const {
+  if (!apparatus_.times_without_running) return std::nullopt;
+  return checking::smaller_request(request, options_.check);
+}
+
+void WorkerPool::submit(SpecimenId id, const Programs& programs) {
+  const auto uncompiled = [](const Program& one) {
+    return execution::CompiledProgram{.program = one, .images = {}, .log = {}, .seconds = 0};
+  };
+  Variant variant{uncompiled(programs.program), std::nullopt};
+  if (programs.stand_in) variant.stand_in = uncompiled(*programs.stand_in);
+  samples_[id] = {serialise(variant), {}};
   queue_.push_back(id);
   pump(0, nullptr, nullptr);
 }
@@ -259,9 +271,10 @@ std::optional<Failure> WorkerPool::open_measurer() {
 std::optional<Failure> WorkerPool::begin_here() {
   if (std::optional<Failure> failure = open_measurer()) return failure;
   if (begun_) return std::nullopt;
-  if (!request_) throw Error(ErrorCode::internal, "a variant was to be measured before its request");
+  if (!subject_) throw Error(ErrorCode::internal, "a variant was to be measured before its request");
   Message message = command("begin");
-  message.fields["request"] = request_->key();
+  message.fields["request"] = subject_->request.key();
+  if (subject_->stand_in) message.fields["stand_in"] = subject_->stand_in->key();
   if (trusted_) message.payload = samples_.at(*trusted_).compiled;
   loaded_.clear();
   Answer answer = measure(message, options_.begin_limit);
@@ -286,8 +299,8 @@ std::optional<Failure> WorkerPool::prepare_for(SpecimenId id) {
   return load_here(id);
 }
 
-CheckReport WorkerPool::begin(const Request& request, std::optional<SpecimenId> trusted) {
-  request_ = request;
+CheckReport WorkerPool::begin(const Subject& subject, std::optional<SpecimenId> trusted) {
+  subject_ = subject;
   trusted_ = trusted;
   begun_ = false;
   CheckReport report;

@@ -21,10 +21,11 @@ class WorkerPool : public Laboratory {
 
   const Apparatus& apparatus() const override { return apparatus_; }
   size_t compile_lanes() const override { return lanes_.size(); }
-  void submit(SpecimenId id, const Program& program) override;
+  std::optional<Request> stand_in(const Request& request) const override;
+  void submit(SpecimenId id, const Programs& programs) override;
   std::optional<CompileReport> collect(double wait_seconds) override;
   bool needs_trusted(const Request& request) const override;
-  CheckReport begin(const Request& request, std::optional<SpecimenId> trusted) override;
+  CheckReport begin(const Subject& subject, std::optional<SpecimenId> trusted) override;
   CheckReport check(SpecimenId id) override;
   SampleReport sample(SpecimenId id, int count) override;
   void discard(SpecimenId id) override;
@@ -71,7 +72,7 @@ class WorkerPool : public Laboratory {
   std::deque<CompileReport> finished_;  // not yet collected
 
   std::unique_ptr<WorkerLink> measurer_;
-  std::optional<Request> request_;
+  std::optional<Subject> subject_;
   std::optional<SpecimenId> trusted_;
   bool begun_ = false;           // in the measurer that runs now
   std::set<SpecimenId> loaded_;  // likewise

@@ -47,7 +47,7 @@ int run(const std::string& model) {
   const std::vector<kiln::Program> programs = programs_of(model, catalogue, laboratory->apparatus());
 
   const auto start = std::chrono::steady_clock::now();
-  for (size_t i = 0; i < programs.size(); ++i) laboratory->submit(i + 1, programs[i]);
+  for (size_t i = 0; i < programs.size(); ++i) laboratory->submit(i + 1, {programs[i]});
   std::vector<double> seconds;
   size_t failed = 0, spilled = 0;
   while (seconds.size() + failed < programs.size()) {

@@ -55,8 +55,8 @@ ReplayLaboratory::ReplayLaboratory(ReplayDevice& device, uint64_t seed) : device
   apparatus_.driver_version = apparatus_.nvrtc_version = "13.0";
 }
 
-void ReplayLaboratory::submit(tuner::SpecimenId id, const Program& program) {
-  candidates_[id] = std::stoul(program.sources.front());
+void ReplayLaboratory::submit(tuner::SpecimenId id, const tuner::Programs& programs) {
+  candidates_[id] = std::stoul(programs.program.sources.front());
   submitted_.push_back(id);
 }
 

@@ -78,10 +78,11 @@ class ReplayLaboratory : public tuner::Laboratory {
 
   const tuner::Apparatus& apparatus() const override { return apparatus_; }
   size_t compile_lanes() const override { return 4; }
-  void submit(tuner::SpecimenId id, const Program& program) override;
+  std::optional<Request> stand_in(const Request&) const override { return std::nullopt; }
+  void submit(tuner::SpecimenId id, const tuner::Programs& programs) override;
   std::optional<tuner::CompileReport> collect(double wait_seconds) override;
   bool needs_trusted(const Request&) const override { return false; }
-  tuner::CheckReport begin(const Request&, std::optional<tuner::SpecimenId>) override { return {}; }
+  tuner::CheckReport begin(const tuner::Subject&, std::optional<tuner::SpecimenId>) override { return {}; }
   tuner::CheckReport check(tuner::SpecimenId) override { return {}; }
   tuner::SampleReport sample(tuner::SpecimenId id, int count) override;
   void discard(tuner::SpecimenId id) override { candidates_.erase(id); }

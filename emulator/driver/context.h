@@ -91,6 +91,10 @@ class Context {
   /// The valid addresses of a launch made now.
   std::shared_ptr<const RegionTable> regions() const;
 
+  /// Whether work is timed and not done.
+  bool is_time_only() const { return time_only_; }
+  void set_time_only(bool on) { time_only_ = on; }
+
   void add_launch(LaunchRecord record);
   std::optional<LaunchRecord> last_launch() const;
   /// Those since the last call, the oldest first; the latest 256 of them.
@@ -103,6 +107,7 @@ class Context {
   AddressSpace memory_;
   std::mutex execution_;
   std::atomic<CUresult> error_ = CUDA_SUCCESS;
+  std::atomic<bool> time_only_ = false;
   const std::shared_ptr<Stream> legacy_;
 
   mutable std::mutex mutex_;  // guards everything below

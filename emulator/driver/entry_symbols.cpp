@@ -223,6 +223,13 @@ std::string taken_launches() {
   return text + "]";
 }
 
+bool time_only(bool on) {
+  const std::shared_ptr<Context> context = context_if_any();
+  if (context == nullptr || !context->device().card) return false;
+  context->set_time_only(on);
+  return true;
+}
+
 }  // namespace
 
 CUresult cuGetErrorName(CUresult error, const char** name) {
@@ -275,4 +282,8 @@ extern "C" __attribute__((visibility("default"))) const char* kiln_emulator_laun
   thread_local std::string text;
   text = kiln::emulator::taken_launches();
   return text.c_str();
+}
+
+extern "C" __attribute__((visibility("default"))) int kiln_emulator_time_only(int on) {
+  return kiln::emulator::time_only(on != 0) ? 1 : 0;
 }

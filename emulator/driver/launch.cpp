@@ -120,7 +120,22 @@ MachineTime machine_time(const Driver& driver, const Context& context, const Ker
   if (!work.function->code) return {std::nullopt, "the module has no machine code for this device"};
   const MachineLaunch launch = {info(*work.function->kernel).name, work.grid, work.block, work.dynamic_shared_bytes,
                                 work.parameters};
-  return driver.clock()->time(*work.function->code, launch, *device.card, *context.regions());
+  return driver.clock()->time(*work.function->code, launch, *device.card, *context.regions(), !context.is_time_only());
+}
+
+LaunchOutcome run_blocks(const Settings& settings, Context& context, const KernelWork& work) {
+  return run({.kernel = work.function->kernel,
+              .grid = work.grid,
+              .block = work.block,
+              .dynamic_shared_bytes = work.dynamic_shared_bytes,
+              .parameters = work.parameters,
+              .memory = context.regions(),
+              .check = settings.check,
+              .number = context.memory().next_launch(),
+              .host_threads = settings.threads,
+              .counted_blocks = settings.counted_blocks,
+              .instruction_limit = settings.instruction_limit,
+              .cooperative = work.cooperative});
 }
 
 /// CUlaunchAttributeID of those that change nothing here: hints, where memory is cached, how a host thread waits, the
@@ -175,20 +190,13 @@ KernelWork prepare_launch(const Context& context, std::shared_ptr<const Function
 }
 
 void execute_kernel(Driver& driver, Context& context, Track& track, const KernelWork& work) {
-  const Settings& settings = driver.settings();
   MachineTime machine = machine_time(driver, context, work);
-  const LaunchOutcome outcome = run({.kernel = work.function->kernel,
-                                     .grid = work.grid,
-                                     .block = work.block,
-                                     .dynamic_shared_bytes = work.dynamic_shared_bytes,
-                                     .parameters = work.parameters,
-                                     .memory = context.regions(),
-                                     .check = settings.check,
-                                     .number = context.memory().next_launch(),
-                                     .host_threads = settings.threads,
-                                     .counted_blocks = settings.counted_blocks,
-                                     .instruction_limit = settings.instruction_limit,
-                                     .cooperative = work.cooperative});
+  LaunchOutcome outcome;
+  if (context.is_time_only()) {
+    require(machine.time.has_value(), CUDA_ERROR_NOT_SUPPORTED);
+  } else {
+    outcome = run_blocks(driver.settings(), context, work);
+  }
   if (outcome.fault) {
     driver.fault(context, code_of(outcome.fault->kind), outcome.fault->report);
     return;

@@ -93,7 +93,7 @@ const timing::KernelFacts* MachineCode::facts(std::string_view kernel) const {
 }
 
 MachineTime MachineClock::time(const MachineCode& code, const MachineLaunch& launch, const timing::Card& card,
-                               const RegionTable& memory) {
+                               const RegionTable& memory, bool holds_data) {
   const timing::KernelFacts* facts = code.facts(launch.kernel);
   if (facts == nullptr) return {std::nullopt, fmt::format("the cubin has no kernel {}", launch.kernel)};
   CanonicalAddresses addresses(memory);
@@ -116,6 +116,7 @@ MachineTime MachineClock::time(const MachineCode& code, const MachineLaunch& lau
     } catch (const Error& error) {
       if (error.code() != ErrorCode::unsupported) throw;
     }
+    if (!holds_data) return {std::nullopt, "its data decide how long it takes"};
     timed.memory = [&](uint64_t address, uint32_t& word) { return addresses.word_at(address, word); };
     return {timing::model_time(sass, *facts, timed, card), ""};
   } catch (const Error& error) {

@@ -57,10 +57,10 @@ class MachineClock {
   explicit MachineClock(const timing::DisassemblerOptions& options) : disassembler_(options) {}
 
   /// The time on `card` of a launch that is about to run: data that decide branches or addresses are read from
-  /// `memory`. The same launch takes the same time wherever its operands lie: they are timed as if they were allocated
-  /// one after the other, in the order of the parameters.
+  /// `memory`, and without `holds_data` are a refusal. The same launch takes the same time wherever its operands lie:
+  /// they are timed as if they were allocated one after the other, in the order of the parameters.
   MachineTime time(const MachineCode& code, const MachineLaunch& launch, const timing::Card& card,
-                   const RegionTable& memory);
+                   const RegionTable& memory, bool holds_data);
 
  private:
   const timing::Sass& sass_of(const MachineCode& code, std::string_view kernel);

@@ -30,9 +30,23 @@ void place(const Context& context, Track& track, Engine engine, double seconds) 
   context.device().timeline.enqueue(track, engine, to_picoseconds(seconds));
 }
 
+void move_bytes(Context& context, const CopyWork& copy) {
+  if (copy.bytes != 0) std::memmove(pointer(copy.destination.address), pointer(copy.source.address), copy.bytes);
+  if (copy.destination.device) {
+    context.memory().mark_copied(copy.destination.address, copy.source.address, copy.bytes);
+  }
+}
+
 template <typename Element>
 void fill_with(const FillWork& fill) {
   std::fill_n(static_cast<Element*>(pointer(fill.address)), fill.count, static_cast<Element>(fill.value));
+}
+
+void fill_bytes(Context& context, const FillWork& fill) {
+  if (fill.element_bytes == 1) fill_with<uint8_t>(fill);
+  if (fill.element_bytes == 2) fill_with<uint16_t>(fill);
+  if (fill.element_bytes == 4) fill_with<uint32_t>(fill);
+  context.memory().mark_written(fill.address, fill.count * fill.element_bytes);
 }
 
 }  // namespace
@@ -41,10 +55,7 @@ void execute_copy(Context& context, Track& track, const CopyWork& copy) {
   for (const CopyWork::Side& side : {copy.destination, copy.source}) {
     if (side.device) require_valid(context, copy.call, side.address, copy.bytes);
   }
-  if (copy.bytes != 0) std::memmove(pointer(copy.destination.address), pointer(copy.source.address), copy.bytes);
-  if (copy.destination.device) {
-    context.memory().mark_copied(copy.destination.address, copy.source.address, copy.bytes);
-  }
+  if (!context.is_time_only()) move_bytes(context, copy);
   const DeviceModel& model = *context.device().model;
   if (copy.destination.device && copy.source.device) {
     place(context, track, Engine::compute, model_device_transfer(model, 2 * copy.bytes));
@@ -57,10 +68,7 @@ void execute_copy(Context& context, Track& track, const CopyWork& copy) {
 void execute_fill(Context& context, Track& track, const FillWork& fill) {
   const uint64_t bytes = fill.count * fill.element_bytes;
   require_valid(context, fill.call, fill.address, bytes);
-  if (fill.element_bytes == 1) fill_with<uint8_t>(fill);
-  if (fill.element_bytes == 2) fill_with<uint16_t>(fill);
-  if (fill.element_bytes == 4) fill_with<uint32_t>(fill);
-  context.memory().mark_written(fill.address, bytes);
+  if (!context.is_time_only()) fill_bytes(context, fill);
   place(context, track, Engine::compute, model_device_transfer(*context.device().model, bytes));
 }
 

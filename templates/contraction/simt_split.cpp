@@ -125,7 +125,7 @@ Algorithm split_contraction(const std::string& template_path, const std::string&
                  .applies([refusal](const Contractions& parts, const Target&) { return refusal_of(parts, refusal); }))
       .takes_prologue()
       .param("SPLIT_K", &SplitTiling::split_k, std::move(splits))
-      .rule("splitting is worthwhile", for_main(split_is_worthwhile))
+      .pruning("splitting is worthwhile", for_main(split_is_worthwhile))
       .rule("the parts fit into a gigabyte and a grid", parts_fit)
       .program([name](const SplitTiling& tiling, const Contractions& parts, const Target& target, const Emitter& emit) {
         return program(name, tiling, parts, target, emit);

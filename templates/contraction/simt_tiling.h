@@ -93,7 +93,7 @@ Describe<Parameters, Problem>&& add_simt_space(Describe<Parameters, Problem>&& d
       .param("SLICES", &Parameters::slices, {1, 2, 4, 8})
       .rule("warps tile the block", for_main(warps_tile_the_block))
       .rule("BLOCK_K suits the filter", for_main(block_k_suits_the_filter))
-      .rule("the tile suits the problem", for_main(tile_suits_the_problem))
+      .pruning("the tile suits the problem", for_main(tile_suits_the_problem))
       .rule("threads tile the loads", for_all(threads_tile_the_loads))
       .rule("tiles fit into shared memory", for_main(tiles_fit_shared_memory))
       .rule("registers suffice", for_all(registers_suffice))

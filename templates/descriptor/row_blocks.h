@@ -48,8 +48,8 @@ Describe<Shape, View>&& with_other_row_blocks(Describe<Shape, View>&& algorithm)
       .rule("ACROSS suits how rows lie", direction_suits)
       .rule("row length, alignment and VECTOR agree", vectors_suit)
       .rule("a row has lanes of a warp or all of a block, rows side by side fill sectors", lanes_fill_warps)
-      .rule("at least half of the threads have work", threads_have_work)
-      .rule("parts of rows are worth more blocks and kernels", splitting_pays);
+      .pruning("at least half of the threads have work", threads_have_work)
+      .pruning("parts of rows are worth more blocks and kernels", splitting_pays);
 }
 
 /// Declares the parameters of RowBlocks, which Shape is or has as its base, and their rules.

@@ -83,7 +83,7 @@ Algorithm gather_vector() {
       .rule("rows, strides, alignment and VECTOR agree", aligned)
       .rule("a vector of the narrower of x and y has at most 16 bytes", no_wider_than_needed)
       .rule("a thread's elements fit registers", fits_registers)
-      .rule("ITEMS leave no block without work", no_idle_items)
+      .pruning("ITEMS leave no block without work", no_idle_items)
       .program(program)
       .estimate(predict);
 }

@@ -115,7 +115,7 @@ Algorithm vectors(const std::string& operation) {
       .rule("extents, strides, alignment and VECTOR agree", aligned)
       .rule("a vector of the narrowest operand has at most 16 bytes", no_wider_than_needed)
       .rule("a thread's elements fit registers", fits_registers)
-      .rule("ITEMS leave no block without work", no_idle_items)
+      .pruning("ITEMS leave no block without work", no_idle_items)
       .program(program)
       .estimate(predict);
 }

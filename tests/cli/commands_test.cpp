@@ -136,7 +136,7 @@ TEST_F(ProgramTest, ExplainSaysWhatBoundsTheLaunchesOfWhatIsChosen) {
   const std::string layer = "conv_forward x=f32:1x64x14x14 w=f32:64x64x3x3 pad=1";
   const Outcome text = kiln({"explain", "--brief", "--launches", layer});
   ASSERT_EQ(text.exit_code, 0) << text.err;
-  EXPECT_THAT(text.err, HasSubstr("running conv 1x64x14x14 -> 64, 3x3, pad 1 once"));
+  EXPECT_THAT(text.err, HasSubstr("timing conv 1x64x14x14 -> 64, 3x3, pad 1"));
   for (const char* part : {"modelled by machine code", "bound by ", "busy ", "warps wait for ", "limited by ",
                            "of the sectors that are loaded", "blocks of an SM", "guessed        nothing"}) {
     EXPECT_THAT(text.out, HasSubstr(part));

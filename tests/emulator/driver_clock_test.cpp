@@ -248,6 +248,40 @@ TEST_F(DriverClock, KnowsConstantVariables) {
   EXPECT_EQ(told["clock"], "machine code 1") << told.dump();
 }
 
+TEST_F(DriverClock, TellsTheSameWithoutRunningAnything) {
+  const size_t count = 300 * 256;
+  const CUdeviceptr in = numbers(count), out = numbers(count);
+  const std::string told = scale(out, in, 50).dump();
+  const auto time_only = cuda.function<int(int)>("kiln_emulator_time_only");
+  ASSERT_EQ(time_only(1), 1);
+  put(out, std::vector<uint32_t>(count, 7));
+  EXPECT_EQ(cuda.function<CUresult(CUdeviceptr, unsigned, size_t)>("cuMemsetD32_v2")(out, 9, count), CUDA_SUCCESS);
+  EXPECT_EQ(scale(out, in, 50).dump(), told);
+  EXPECT_EQ(time_only(0), 1);
+  std::vector<float> after(count);
+  EXPECT_EQ(cuda.cuMemcpyDtoH_v2(after.data(), out, count * 4), CUDA_SUCCESS);
+  EXPECT_GT(after[0], 1e9F) << "what was run is there, and nothing else";
+  put(out, std::vector<uint32_t>(count, 0x3f800000));
+  EXPECT_EQ(cuda.cuMemcpyDtoH_v2(after.data(), out, count * 4), CUDA_SUCCESS);
+  EXPECT_EQ(after[0], 1.0F) << "and so is what comes after";
+}
+
+TEST_F(DriverClock, RefusesToTimeAloneWhatDataDecide) {
+  CUdeviceptr out = numbers(32), choice = allocate(4), in = numbers(64), places = allocate(32 * 4);
+  put(choice, {10});
+  put(places, std::vector<uint32_t>(32));
+  const auto time_only = cuda.function<int(int)>("kiln_emulator_time_only");
+  const double run_seconds = run("choose", {&out, &choice})["seconds"];
+  ASSERT_EQ(time_only(1), 1);
+  std::array<void*, 3> chosen = {&out, &choice}, picked = {&out, &in, &places};
+  EXPECT_EQ(cuda.cuLaunchKernel(function(module_, "choose"), 1, 1, 1, 32, 1, 1, 0, nullptr, chosen.data(), nullptr),
+            CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(cuda.cuLaunchKernel(function(module_, "pick"), 1, 1, 1, 32, 1, 1, 0, nullptr, picked.data(), nullptr),
+            CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(time_only(0), 1);
+  EXPECT_EQ(run("choose", {&out, &choice})["seconds"], run_seconds) << "the context is as well as before";
+}
+
 TEST_F(DriverClock, IsThatOfPtxWhereMachineCodeDoesNotTell) {
   CUdeviceptr out = allocate(8);
   put(out, {0, 0});
@@ -340,6 +374,8 @@ TEST_F(DriverClockByPtx, LeavesMachineCodeAlone) {
   const nlohmann::json told = scale(numbers(300 * 256), numbers(300 * 256), 10);
   EXPECT_EQ(told["clock"], "ptx");
   EXPECT_FALSE(told.contains("not_by_machine_code"));
+  EXPECT_EQ(cuda.function<int(int)>("kiln_emulator_time_only")(1), 0) << "what is not run has no time";
+  EXPECT_EQ(scale(numbers(300 * 256), numbers(300 * 256), 10), told) << "and everything is run";
 }
 
 // What cuInit says of settings that do not fit.

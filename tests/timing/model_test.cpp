@@ -110,6 +110,26 @@ TEST(Model, PathsThatAreCutTakeTheTimeOfWholeOnes) {
   }
 }
 
+// A few sets of resident blocks are replayed, of hundreds.
+TEST(Model, SampledBlocksTakeTheTimeOfAll) {
+  const auto compare = [](const Sass& sass, uint32_t blocks, uint64_t instructions) {
+    Launch launch;
+    launch.block = {256, 1, 1};
+    launch.grid = {blocks, 1, 1};
+    ModelOptions few, all;
+    few.instructions = instructions;
+    all.instructions = 100'000'000;
+    const ModelledTime sampled = model_time(sass, plain_facts(), launch, find_card("a100"), few),
+                       whole = model_time(sass, plain_facts(), launch, find_card("a100"), all);
+    EXPECT_LT(sampled.replayed_blocks, whole.replayed_blocks / 20);
+    EXPECT_EQ(whole.replayed_blocks, (blocks + 107) / 108);
+    EXPECT_NEAR(sampled.seconds, whole.seconds, 0.02 * whole.seconds);
+  };
+  compare(loads(), 108 * 1000 + 7, 2000);
+  compare(loop(10, false), 108 * 1000 + 7, 60'000);
+  compare(loop(10, true), 108 * 1000, 60'000);
+}
+
 // The blocks of the last row end at once.
 TEST(Model, ABlockAtTheEdgeCountsForWhatItDoes) {
   const Sass sass = Code()

@@ -23,6 +23,8 @@ constexpr const char* softmax_start = R"(
 extern "C" __global__ void k(const float* x, float* y) {
   x += threadIdx.x * 100;
   y += threadIdx.x * 100;
+  x += blockIdx.x * 400;
+  y += blockIdx.x * 400;
   float most = x[0], sum = 0;
   for (int i = 1; i < 100; ++i) most = fmaxf(most, x[i]);
   for (int i = 0; i < 100; ++i) sum += expf(x[i] - most);
@@ -53,14 +55,14 @@ class EmulatedTest : public testing::Test {
  protected:
   CheckReport check(const std::string& rest) {
     const SpecimenId id = next_id++;
-    pool.submit(id, program(rest));
+    pool.submit(id, {program(rest)});
     std::optional<CompileReport> compiled;
     while (!compiled) compiled = pool.collect(10);
     EXPECT_FALSE(compiled->failure) << compiled->failure->error;
     return pool.check(id);
   }
   void SetUp() override {
-    ASSERT_FALSE(pool.begin(Request::parse("softmax_forward x=f32:4x100:nc"), std::nullopt).failure);
+    ASSERT_FALSE(pool.begin({Request::parse("softmax_forward x=f32:4x100:nc")}, std::nullopt).failure);
   }
 
   WorkerPool pool{options()};
@@ -137,6 +139,98 @@ TEST(EmulatedSession, TunesARequestOfEachOperation) {
     }
   }
   EXPECT_GE(sunk.size(), 3U);
+}
+
+// A device whose clock reads machine code.
+class LargeRequest : public testing::Test {
+ protected:
+  LargeRequest() {
+    ::setenv("KILN_EMULATOR_CLOCK", "machine", 1);
+    pool.emplace(options());
+  }
+  ~LargeRequest() override { ::setenv("KILN_EMULATOR_CLOCK", "ptx", 1); }
+
+  // The check of a variant that is this program for `subject` and its stand-in, if it has one.
+  CheckReport check(const Subject& subject, const std::string& rest, const std::string& rest_of_stand_in) {
+    Programs programs{rows_program(subject.request, rest)};
+    if (subject.stand_in) programs.stand_in = rows_program(*subject.stand_in, rest_of_stand_in);
+    const SpecimenId id = next_id++;
+    pool->submit(id, programs);
+    std::optional<CompileReport> compiled;
+    while (!compiled) compiled = pool->collect(10);
+    EXPECT_FALSE(compiled->failure) << compiled->failure->error;
+    const CheckReport begun = pool->begin(subject, std::nullopt);
+    EXPECT_FALSE(begun.failure) << begun.failure->error;
+    return pool->check(id);
+  }
+
+  // Four rows a block.
+  static Program rows_program(const Request& request, const std::string& rest) {
+    Program made = program(rest);
+    std::get<Launch>(made.steps.front()).grid[0] = Count{request.batch() / 4, 0, 1};
+    return made;
+  }
+
+  const Request large = Request::parse("softmax_forward x=f32:2000x100:nc");
+  const Subject by_stand_in{large, Request::parse("softmax_forward x=f32:16x100:nc")};
+  SpecimenId next_id = 1;
+  std::optional<WorkerPool> pool;
+};
+
+TEST_F(LargeRequest, HasTheTimeOfAWholeRun) {
+  const CheckReport report = check(by_stand_in, "", ""), whole = check({large}, "", "");
+  ASSERT_FALSE(report.failure) << report.failure->error;
+  ASSERT_FALSE(whole.failure) << whole.failure->error;
+  EXPECT_EQ(report.seconds, whole.seconds);
+  EXPECT_THAT(report.verdict, HasSubstr(", with a batch of 16"));
+  EXPECT_THAT(pool->sample(next_id - 2, 3).seconds, testing::ElementsAre(whole.seconds, whole.seconds, whole.seconds));
+}
+
+TEST_F(LargeRequest, IsNotRun) {
+  const CheckReport report = check(by_stand_in, "y[17] += 1;", "");
+  EXPECT_FALSE(report.failure) << "nobody sees what it would have made";
+  EXPECT_GT(report.seconds, 0);
+}
+
+TEST_F(LargeRequest, IsWrongWhereItsStandInIs) {
+  const CheckReport report = check(by_stand_in, "", "if (blockIdx.x == 3) y[17] += 0.001f;");
+  ASSERT_TRUE(report.failure);
+  EXPECT_EQ(report.failure->outcome, Outcome::wrong_result);
+  EXPECT_THAT(report.failure->error, HasSubstr("(12,17)"));
+}
+
+TEST_F(LargeRequest, IsRunWhereDataDecideHowLongItTakes) {
+  const std::string loop = "for (int i = 0; i < (int)(x[0] * 100); ++i) y[0] = __sinf(y[0]);";
+  const CheckReport report = check(by_stand_in, loop, "");
+  ASSERT_FALSE(report.failure) << report.failure->error;
+  EXPECT_GT(report.seconds, check(by_stand_in, "", "").seconds);
+}
+
+TEST_F(LargeRequest, IsTunedByItsStandIn) {
+  const Catalogue catalogue = make_catalogue(embedded_sources());
+  SessionOptions how;
+  how.search.candidates = 4;
+  Session session(catalogue, *pool, how, {});
+  const std::vector<JobResult> results = session.run(
+      {{Request::parse("conv_forward x=f16:256x64x28x28:nhwc w=f16:64x64x3x3 pad=1 epilogue=bias+relu"), 1}});
+  ASSERT_TRUE(results[0].stand_in);
+  EXPECT_EQ(results[0].stand_in->batch(), 8);
+  ASSERT_EQ(results[0].trials.size(), 4U);
+  for (const Trial& trial : results[0].trials) {
+    EXPECT_EQ(trial.outcome, Outcome::timed) << trial.error;
+    EXPECT_GT(trial.median, 1e-4) << "256 images take a GPU so long";
+    EXPECT_EQ(trial.request, results[0].request.key());
+  }
+}
+
+TEST_F(LargeRequest, IsRunWhereTheClockReadsNoMachineCode) {
+  ::setenv("KILN_EMULATOR_CLOCK", "ptx", 1);
+  const WorkerPool by_ptx(options());
+  EXPECT_FALSE(by_ptx.apparatus().times_without_running);
+  EXPECT_TRUE(pool->apparatus().times_without_running);
+  const Request huge = Request::parse("softmax_forward x=f32:100000x100:nc");
+  EXPECT_FALSE(by_ptx.stand_in(huge));
+  EXPECT_TRUE(pool->stand_in(huge));
 }
 
 }  // namespace

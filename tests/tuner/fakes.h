@@ -92,6 +92,7 @@ class FakeLaboratory : public Laboratory {
   double check_cost = 0.1, sample_cost = 0.01;
   double now = 0;
   bool trusted_needed = false;
+  std::optional<Request> smaller;  ///< What stands in for requests with a larger batch.
   std::map<std::string, Behaviour> behaviours;
   std::vector<std::string> log;  ///< "compile fast TILE=16", "check ...", "sample ...", "begin"
   std::function<void()> on_check;
@@ -110,8 +111,13 @@ class FakeLaboratory : public Laboratory {
   const Apparatus& apparatus() const override { return apparatus_; }
   size_t compile_lanes() const override { return 2; }
 
-  void submit(SpecimenId id, const Program& program) override {
-    const std::string& source = program.sources.front();
+  std::optional<Request> stand_in(const Request& request) const override {
+    return smaller && request.batch() > smaller->batch() ? smaller : std::nullopt;
+  }
+
+  void submit(SpecimenId id, const Programs& programs) override {
+    const std::string& source = programs.program.sources.front();
+    if (programs.stand_in) log.push_back("stand-in " + programs.stand_in->sources.front());
     sources_[id] = source;
     names_[id] = source.substr(0, source.find(" for "));
     submitted_.push_back(id);
@@ -130,8 +136,8 @@ class FakeLaboratory : public Laboratory {
 
   bool needs_trusted(const Request&) const override { return trusted_needed; }
 
-  CheckReport begin(const Request& request, std::optional<SpecimenId> trusted) override {
-    log.push_back("begin " + request.key() + (trusted ? " with trusted" : ""));
+  CheckReport begin(const Subject& subject, std::optional<SpecimenId> trusted) override {
+    log.push_back("begin " + subject.checked().key() + (trusted ? " with trusted" : ""));
     CheckReport report;
     report.failure = hang();
     if (report.failure) return report;

@@ -16,6 +16,7 @@
 #include "kiln/execution/compile.h"
 #include "message.h"
 #include "protocol.h"
+#include "variant.h"
 #include "worker_link.h"
 
 namespace kiln::tuner {
@@ -31,7 +32,7 @@ Message compile_command(const std::string& source) {
   Message message = command("compile");
   execution::CompiledProgram program;
   program.program.sources = {source};
-  message.payload = execution::serialise(program);
+  message.payload = serialise(Variant{program, std::nullopt});
   return message;
 }
 
@@ -66,7 +67,33 @@ TEST_F(RealWorkerTest, CompilesWhatItIsSent) {
   const Answer answer = ask(link, compile_command("extern \"C\" __global__ void k(float* y) { y[0] = 1; }"));
   ASSERT_FALSE(answer.failure);
   EXPECT_GT(answer.message.fields.at("seconds").get<double>(), 0);
-  EXPECT_THAT(execution::deserialise(answer.message.payload).images.at(0).ptx, HasSubstr(".entry k"));
+  EXPECT_THAT(variant_from(answer.message.payload).program.images.at(0).ptx, HasSubstr(".entry k"));
+}
+
+TEST_F(RealWorkerTest, CompilesWhatStandsInBesides) {
+  ask(link, command("nvrtc"));
+  Message message = compile_command("extern \"C\" __global__ void k(float* y) { y[0] = 1; }");
+  Variant variant = variant_from(message.payload);
+  variant.stand_in = variant.program;
+  variant.stand_in->program.sources = {"extern \"C\" __global__ void k(float* y) { y[0] = 2; }"};
+  message.payload = serialise(variant);
+  const Variant compiled = variant_from(ask(link, message).message.payload);
+  EXPECT_FALSE(compiled.program.images.at(0).cubin.empty());
+  EXPECT_NE(compiled.stand_in.value().images.at(0).ptx, compiled.program.images.at(0).ptx);
+  EXPECT_THAT(compiled.stand_in->images.at(0).ptx, HasSubstr(".entry k"));
+}
+
+TEST(VariantBytes, AreRefusedWhereTheyAreCutOff) {
+  Variant variant;
+  variant.program.program.sources = {"one"};
+  variant.stand_in = variant.program;
+  const std::string bytes = serialise(variant);
+  EXPECT_EQ(variant_from(bytes).stand_in.value().program.sources.front(), "one");
+  const size_t first = bytes.find('\n') + 1 + std::stoul(bytes);
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    if (length == first) continue;  // without what stands in it is whole
+    EXPECT_THROW(variant_from(bytes.substr(0, length)), Error) << length;
+  }
 }
 
 TEST_F(RealWorkerTest, AnswersAnErrorWithTheCompilersLogAndGoesOn) {

@@ -28,6 +28,7 @@
 #include "kiln/execution/compile.h"
 #include "message.h"
 #include "protocol.h"
+#include "variant.h"
 
 namespace {
 
@@ -84,8 +85,8 @@ std::optional<Message> told(const std::string& source, const std::string& step) 
 }
 
 Message compile(const Message& command) {
-  execution::CompiledProgram compiled = execution::deserialise(command.payload);
-  const std::string& source = compiled.program.sources.front();
+  Variant compiled = variant_from(command.payload);
+  const std::string& source = compiled.program.program.sources.front();
   if (says(source, "compile-crash")) crash();
   if (says(source, "compile-hang")) hang();
   if (says(source, "compile-garbage")) {
@@ -97,9 +98,9 @@ Message compile(const Message& command) {
   }
   if (const auto message = told(source, "compile")) return *message;
   if (says(source, "slow")) std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  compiled.images = {{"ptx", std::string(200000, 'c'), {}}};  // more than a socket holds
+  compiled.program.images = {{"ptx", std::string(200000, 'c'), {}}};  // more than a socket holds
   return {{{"seconds", 0.01}, {"resources", to_json(device::KernelResources{.name = "k", .arch = "", .registers = 7})}},
-          execution::serialise(compiled)};
+          serialise(compiled)};
 }
 
 Message check(const std::string& source) {
@@ -152,7 +153,11 @@ Message answer(const Message& command, std::map<SpecimenId, std::string>& loaded
     info.uuid = is_moved ? name : "GPU-0";
     info.cc_major = 9;
     info.emulated = true;
-    return {{{"device", to_json(info)}, {"driver_version", "13.0"}, {"driver", "scripted"}}, {}};
+    return {{{"device", to_json(info)},
+             {"times_without_running", false},
+             {"driver_version", "13.0"},
+             {"driver", "scripted"}},
+            {}};
   }
   if (action == "nvrtc") return {{{"nvrtc_major", 13}, {"nvrtc_minor", 0}}, {}};
   if (action == "compile") return compile(command);
@@ -162,8 +167,8 @@ Message answer(const Message& command, std::map<SpecimenId, std::string>& loaded
   }
   const auto id = command.fields.at("id").get<SpecimenId>();
   if (action == "load") {
-    if (says(execution::deserialise(command.payload).program.sources.front(), "load-crash")) crash();
-    loaded[id] = execution::deserialise(command.payload).program.sources.front();
+    if (says(variant_from(command.payload).program.program.sources.front(), "load-crash")) crash();
+    loaded[id] = variant_from(command.payload).program.program.sources.front();
     return {};
   }
   if (action == "discard") {

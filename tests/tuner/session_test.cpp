@@ -170,6 +170,22 @@ TEST_F(SessionTest, ReturnsResultsInTheOrderGiven) {
   EXPECT_EQ(results[1].count, 5);
 }
 
+TEST_F(SessionTest, ChecksASmallerRequestInTheSteadOfALargeOne) {
+  laboratory.smaller = toy_request(4);
+  laboratory.trusted_needed = true;
+  const auto results = run({{toy_request(1024), 1}, {toy_request(3), 1}}, options());
+  EXPECT_EQ(results[0].request, toy_request(1024));
+  EXPECT_EQ(results[0].stand_in, toy_request(4));
+  ASSERT_TRUE(results[0].best);
+  EXPECT_EQ(results[0].best->request, toy_request(1024).key());
+  EXPECT_EQ(laboratory.count("begin " + toy_request(4).key()), 1U);
+  const std::string name = results[0].best->choice.algorithm + " " + results[0].best->choice.config.print();
+  EXPECT_EQ(laboratory.count("stand-in " + name + " for " + toy_request(4).key()), 1U);
+  EXPECT_FALSE(results[1].stand_in);
+  EXPECT_EQ(laboratory.count("begin " + toy_request(3).key()), 1U);
+  EXPECT_EQ(laboratory.count("stand-in"), results[0].trials.size());
+}
+
 TEST_F(SessionTest, CompilesAheadWhileTheDeviceMeasures) {
   catalogue = toy_catalogue({toy("first", {1, 2, 3, 4, 5, 6, 7, 8}, 1e-3)});
   run_one();

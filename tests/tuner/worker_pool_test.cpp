@@ -54,7 +54,7 @@ class WorkerPoolTest : public testing::Test {
   }
 
   CompileReport compile(SpecimenId id, const std::string& script) {
-    pool.submit(id, program(script));
+    pool.submit(id, {program(script)});
     return collect_one();
   }
   CompileReport collect_one() {
@@ -69,7 +69,7 @@ class WorkerPoolTest : public testing::Test {
     EXPECT_FALSE(compile(id, script).failure);
     return pool.check(id);
   }
-  void begin() { EXPECT_FALSE(pool.begin(Request::parse("softmax_forward x=f32:1x10:nc"), std::nullopt).failure); }
+  void begin() { EXPECT_FALSE(pool.begin({Request::parse("softmax_forward x=f32:1x10:nc")}, std::nullopt).failure); }
 
   WorkerPool pool{options()};
 };
@@ -96,7 +96,7 @@ TEST_F(WorkerPoolTest, KeepsBothLanesBusy) {
   compile(8, "good");  // compilers are started
   compile(9, "good");
   const double start = now();
-  for (SpecimenId id = 1; id <= 4; ++id) pool.submit(id, program("slow"));
+  for (SpecimenId id = 1; id <= 4; ++id) pool.submit(id, {program("slow")});
   for (int i = 0; i < 4; ++i) EXPECT_FALSE(collect_one().failure);
   EXPECT_LT(now() - start, 1.1) << "four compiles of 0.3 s on two lanes";
 }
@@ -104,9 +104,9 @@ TEST_F(WorkerPoolTest, KeepsBothLanesBusy) {
 TEST_F(WorkerPoolTest, GoesOnCompilingWhileTheDeviceMeasures) {
   compile(1, "check-hang");
   begin();
-  pool.submit(2, program("slow"));
-  pool.submit(3, program("slow"));
-  pool.submit(4, program("good"));
+  pool.submit(2, {program("slow")});
+  pool.submit(3, {program("slow")});
+  pool.submit(4, {program("good")});
   EXPECT_TRUE(pool.check(1).failure);  // takes half a second, in which all three are compiled
   for (int i = 0; i < 3; ++i) {
     const auto report = pool.collect(0);
@@ -241,10 +241,10 @@ TEST_F(WorkerPoolTest, SaysSoWhenTheDeviceIsGoneForGood) {
   WorkerPoolOptions with_device = options();
   with_device.arguments = {gone};
   WorkerPool fragile(with_device);
-  fragile.submit(1, program("check-gone"));
+  fragile.submit(1, {program("check-gone")});
   while (!fragile.collect(1)) {
   }
-  EXPECT_FALSE(fragile.begin(Request::parse("softmax_forward x=f32:1x10:nc"), std::nullopt).failure);
+  EXPECT_FALSE(fragile.begin({Request::parse("softmax_forward x=f32:1x10:nc")}, std::nullopt).failure);
   EXPECT_EQ(fragile.check(1).failure->outcome, Outcome::crashed) << "the variant may be to blame, so far";
   try {
     fragile.check(1);
@@ -264,10 +264,10 @@ TEST_F(WorkerPoolTest, BlamesNoVariantForADeviceThatCrashesWhenItIsOpenedAgain) 
     WorkerPoolOptions with_device = options();
     with_device.arguments = {broken};
     WorkerPool fragile(with_device);
-    fragile.submit(1, program(for_good ? "check-crash-open" : "check-crash-open-once"));
-    fragile.submit(2, program("good"));
+    fragile.submit(1, {program(for_good ? "check-crash-open" : "check-crash-open-once")});
+    fragile.submit(2, {program("good")});
     for (int compiled = 0; compiled < 2;) compiled += fragile.collect(1) ? 1 : 0;
-    EXPECT_FALSE(fragile.begin(Request::parse("softmax_forward x=f32:1x10:nc"), std::nullopt).failure);
+    EXPECT_FALSE(fragile.begin({Request::parse("softmax_forward x=f32:1x10:nc")}, std::nullopt).failure);
     EXPECT_EQ(fragile.check(1).failure->outcome, Outcome::crashed);
     if (!for_good) {
       EXPECT_FALSE(fragile.check(2).failure) << "it opens the second time";
@@ -291,10 +291,10 @@ TEST_F(WorkerPoolTest, RefusesToGoOnOnAnotherDevice) {
     WorkerPoolOptions with_device = options();
     with_device.arguments = {swapped};
     WorkerPool fragile(with_device);
-    fragile.submit(1, program(source));
+    fragile.submit(1, {program(source)});
     while (!fragile.collect(1)) {
     }
-    EXPECT_FALSE(fragile.begin(Request::parse("softmax_forward x=f32:1x10:nc"), std::nullopt).failure);
+    EXPECT_FALSE(fragile.begin({Request::parse("softmax_forward x=f32:1x10:nc")}, std::nullopt).failure);
     EXPECT_EQ(fragile.check(1).failure->outcome, Outcome::crashed);
     try {
       fragile.check(1);
@@ -312,9 +312,9 @@ TEST_F(WorkerPoolTest, EndsAStepThatItsWatcherWantsNoMore) {
   WorkerPoolOptions patient = options();
   patient.run_limit = 600;
   WorkerPool watched(patient);
-  for (const SpecimenId id : {1, 2}) watched.submit(id, program(id == 1 ? "check-hang" : "good"));
+  for (const SpecimenId id : {1, 2}) watched.submit(id, {program(id == 1 ? "check-hang" : "good")});
   for (int compiled = 0; compiled < 2;) compiled += watched.collect(1) ? 1 : 0;
-  EXPECT_FALSE(watched.begin(Request::parse("softmax_forward x=f32:1x10:nc"), std::nullopt).failure);
+  EXPECT_FALSE(watched.begin({Request::parse("softmax_forward x=f32:1x10:nc")}, std::nullopt).failure);
   const pid_t before = watched.processes().front();
   int asked = 0;
   watched.watch([&] { return ++asked < 2; });
@@ -342,7 +342,7 @@ TEST_F(WorkerPoolTest, ReportsWhyASampleCouldNotBegin) {
 }
 
 TEST_F(WorkerPoolTest, WaitsNoLongerThanItIsAskedTo) {
-  pool.submit(1, program("compile-hang"));
+  pool.submit(1, {program("compile-hang")});
   const double begun = now();
   EXPECT_FALSE(pool.collect(0.01));
   EXPECT_LT(now() - begun, 0.4) << "the compiler's limit is 0.5 s";
@@ -378,7 +378,7 @@ TEST_F(WorkerPoolTest, SurvivesThatItsIdleProcessesAreKilled) {
 }
 
 TEST_F(WorkerPoolTest, ForgetsADiscardedProgramWhereverItIs) {
-  for (SpecimenId id = 1; id <= 4; ++id) pool.submit(id, program("slow"));
+  for (SpecimenId id = 1; id <= 4; ++id) pool.submit(id, {program("slow")});
   for (SpecimenId id = 1; id <= 4; ++id) pool.discard(id);
   EXPECT_EQ(compile(5, "good").id, 5U);
   EXPECT_FALSE(pool.collect(0.1));
@@ -388,8 +388,8 @@ TEST_F(WorkerPoolTest, LeavesNoProcessBehind) {
   std::vector<pid_t> pids;
   {
     WorkerPool other(options());
-    other.submit(1, program("compile-hang"));
-    other.submit(2, program("good"));
+    other.submit(1, {program("compile-hang")});
+    other.submit(2, {program("good")});
     while (!other.collect(1)) {
     }
     pids = other.processes();

@@ -100,10 +100,10 @@ Algorithm conv_backward_bias_split() {
       })
       .param("THREADS", &Shape::threads, {256, 512, 128})
       .param("SPLIT", &Shape::split, {1, 4, 16, 64})
-      .rule("each part has pixels for its threads",
-            [](const Shape& shape, const BiasGradient& gradient, const Target&) {
-              return shape.split == 1 || pixel_runs(gradient) >= 2 * places(shape, gradient) * shape.split;
-            })
+      .pruning("each part has pixels for its threads",
+               [](const Shape& shape, const BiasGradient& gradient, const Target&) {
+                 return shape.split == 1 || pixel_runs(gradient) >= 2 * places(shape, gradient) * shape.split;
+               })
       .rule("splitting is worthwhile",
             [](const Shape& shape, const BiasGradient& gradient, const Target&) {
               constexpr int64_t plenty_of_blocks = 8192;

@@ -122,10 +122,10 @@ Algorithm conv_backward_filter_direct() {
             [](const Shape& shape, const FilterGradient& gradient, const Target&) {
               return shape.tap_tile == 32 || gradient.taps() > shape.tap_tile;
             })
-      .rule("each part has windows for its threads",
-            [](const Shape& shape, const FilterGradient& gradient, const Target&) {
-              return shape.split == 1 || windows(gradient) >= 2 * places(shape, gradient) * shape.split;
-            })
+      .pruning("each part has windows for its threads",
+               [](const Shape& shape, const FilterGradient& gradient, const Target&) {
+                 return shape.split == 1 || windows(gradient) >= 2 * places(shape, gradient) * shape.split;
+               })
       .rule("splitting is worthwhile",
             [](const Shape& shape, const FilterGradient& gradient, const Target&) {
               constexpr int64_t plenty_of_blocks = 8192;

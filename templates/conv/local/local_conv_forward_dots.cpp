@@ -108,12 +108,12 @@ Algorithm local_conv_forward_dots() {
       .param("WARP_FILTERS", &Shape::warp_filters, {4, 2, 1})
       .param("PIXELS", &Shape::pixels, {4, 1, 2, 8})
       .param("CHUNK", &Shape::chunk, {512, 256})
-      .rule("the tile suits the problem",
-            [](const Shape& shape, const Dots& dots, const Target&) {
-              return (shape.pixels == 1 || shape.pixels < 2 * dots.pixels()) &&
-                     (shape.warp_filters == 1 || shape.warps * shape.warp_filters < 2 * dots.main().k_per_group()) &&
-                     (shape.chunk == 256 || shape.chunk < 2 * dots.filter());
-            })
+      .pruning("the tile suits the problem",
+               [](const Shape& shape, const Dots& dots, const Target&) {
+                 return (shape.pixels == 1 || shape.pixels < 2 * dots.pixels()) &&
+                        (shape.warp_filters == 1 || shape.warps * shape.warp_filters < 2 * dots.main().k_per_group()) &&
+                        (shape.chunk == 256 || shape.chunk < 2 * dots.filter());
+               })
       .rule("a lane finishes at most one sum",
             [](const Shape& shape, const Dots&, const Target&) { return shape.warp_filters * shape.pixels <= 32; })
       .rule("registers suffice",

@@ -165,7 +165,7 @@ Algorithm fused_winograd_convolution(const std::string& template_path, const std
             [](const FusedTiling& tiling, const Winograd&, const Target&) {
               return tiling.thread_m() % 4 == 0 && tiling.thread_n() % 4 == 0 && tiling.thread_n() > 0;
             })
-      .rule("the block suits the problem", if_served(block_suits_the_problem))
+      .pruning("the block suits the problem", if_served(block_suits_the_problem))
       .rule("a chunk fits into shared memory",
             if_served([](const FusedTiling& tiling, const Winograd& winograd, const Target& target) {
               return shared_bytes(tiling, winograd) <= target.arch.shared_per_block_default;

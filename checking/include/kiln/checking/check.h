@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,17 @@ struct CheckOptions {
   /// A request with at most this work and this many outputs is checked in full: every element with the reference.
   double full_flops = 2e7;
   int64_t full_elements = 1 << 18;
+  /// The most work and traffic of one run of what smaller_request() gives.
+  double smaller_flops = 5e8;
+  double smaller_bytes = 2e7;
 };
+
+/// The same request for a smaller batch: its results stand for those of `request` where a device would take too long to
+/// run that, but tells how long it takes (device::TimeOnly). Nothing if `request` is small itself, or has no batch.
+///
+/// The batch is at least 2. It leaves the same remainder as that of `request` when divided by the largest power of two
+/// up to 16 for which that can be, so that tiles and vectors end alike.
+std::optional<Request> smaller_request(const Request& request, const CheckOptions& options);
 
 /// Whether every output element of `request` is compared with the double-precision reference. If not, every element is
 /// compared with the trusted variant's on the device, and that one and the variant at sampled coordinates with the

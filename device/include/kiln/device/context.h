@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 
 #include "kiln/device/device.h"
 #include "kiln/device/page_set.h"
@@ -78,6 +79,37 @@ class Current {
   const Driver* driver_;
   bool pushed_ = false;
 };
+
+/// For a scope: what is enqueued in `context` is timed and not done (Driver::time_only()). See timed_only().
+class TimeOnly {
+ public:
+  explicit TimeOnly(std::shared_ptr<const ContextHandle> context);
+  TimeOnly(const TimeOnly&) = delete;
+  TimeOnly& operator=(const TimeOnly&) = delete;
+  ~TimeOnly();
+
+  /// False where the device cannot: then everything is done as ever.
+  bool holds() const { return holds_; }
+
+ private:
+  std::shared_ptr<const ContextHandle> context_;
+  bool holds_;
+};
+
+/// What `measure` returns where nothing that it enqueues in `context` is done but timed. Nothing where the device
+/// cannot do that, and if data decide how long a kernel takes: then it has to be run.
+template <class Measure>
+auto timed_only(const std::shared_ptr<const ContextHandle>& context, const Measure& measure)
+    -> std::optional<decltype(measure())> {
+  const TimeOnly only(context);
+  if (!only.holds()) return std::nullopt;
+  try {
+    return measure();
+  } catch (const DriverError& error) {
+    if (error.result() != cuda_abi::CUDA_ERROR_NOT_SUPPORTED) throw;
+    return std::nullopt;
+  }
+}
 
 /// Permits this thread, for a scope, what the capture of a stream into a graph forbids otherwise (cudaMalloc and the
 /// like in the mode `global`): to allocate and free, to load and unload code, to ask about events. None of it goes into

@@ -97,6 +97,11 @@ class Driver {
   /// (docs/emulator.md, Counters). Empty on a real driver.
   std::string launches_json() const { return launches_ == nullptr ? "[]" : launches_(); }
 
+  /// From now on (or no longer) what is enqueued in the current context is timed and not done. A kernel whose time
+  /// depends on data is refused with CUDA_ERROR_NOT_SUPPORTED. False, without effect, but on an emulated device that
+  /// tells times by machine code. See TimeOnly.
+  bool time_only(bool on) const { return time_only_ != nullptr && time_only_(on ? 1 : 0) != 0; }
+
   /// The driver's name and text for a code: "CUDA_ERROR_NOT_FOUND, named symbol not found".
   std::string describe(cuda_abi::CUresult result) const;
 
@@ -114,6 +119,7 @@ class Driver {
   bool emulated_;
   Tell* last_fault_ = nullptr;
   Tell* launches_ = nullptr;
+  int (*time_only_)(int) = nullptr;
 };
 
 /// "13.0" for 13000.

@@ -22,6 +22,12 @@ const char* kiln_emulator_last_launch_json(void);
  * first: a JSON array of such objects, of the latest 256. */
 const char* kiln_emulator_launches_json(void);
 
+/* From now on (`on`: 1), or no longer (0), kernels, copies and fills in the calling thread's current context are timed
+ * and not done: memory stays as it is. A kernel whose time depends on data is refused with CUDA_ERROR_NOT_SUPPORTED.
+ * Returns 1, or 0 without a current context or if its device does not tell times by machine code, and then changes
+ * nothing. */
+int kiln_emulator_time_only(int on);
+
 #ifdef __cplusplus
 }
 #endif

@@ -58,9 +58,10 @@ class Algorithm {
   /// Why this algorithm cannot serve `request` on `target`, in words for a user; nothing if it can.
   std::optional<std::string> refusal(const Request& request, const Target& target) const;
   /// The kernels of one point. `config` must be legal: throws Error(invalid_argument) with the refusal if not.
-  /// Depends on nothing but its arguments: equal keys give byte-equal sources.
-  Program program(const SourceLibrary& library, const Request& request, const Target& target,
-                  const Config& config) const;
+  /// Depends on nothing but its arguments: equal keys give byte-equal sources. Rules::necessary is for one that is
+  /// legal for a larger batch, and checked with this one.
+  Program program(const SourceLibrary& library, const Request& request, const Target& target, const Config& config,
+                  Rules rules = Rules::all) const;
   /// Predicts legal points of one request: what depends on the request alone is worked out here, once.
   std::function<Estimate(const Config&)> predictor(const Request& request, const Target& target,
                                                    const DeviceFigures& device) const;
@@ -186,13 +187,14 @@ class Describe {
   /// `holds(parameters, problem, target)`.
   template <class Holds>
   Describe&& rule(std::string name, Holds holds) && {
-    definition_.space.add(Rule{std::move(name), [holds, members = members_, problems = problems_](
-                                                    const Request& request, const Target& target) {
-                                 return [holds, members, target, problem = problems->of(request)](Point point) {
-                                   return holds(parameters_at(*members, point), *problem, target);
-                                 };
-                               }});
-    return std::move(*this);
+    return std::move(*this).add_rule(std::move(name), false, std::move(holds));
+  }
+
+  /// A rule that keeps out what works and cannot pay. It has to hold in the search, and not where a choice is checked
+  /// with a smaller batch.
+  template <class Holds>
+  Describe&& pruning(std::string name, Holds holds) && {
+    return std::move(*this).add_rule(std::move(name), true, std::move(holds));
   }
 
   /// `why_not(problem, target)` -> std::optional<std::string>.
@@ -232,6 +234,19 @@ class Describe {
  private:
   using Members = std::vector<std::pair<std::string, int Parameters::*>>;  // in the order of the space
   using Problems = LatestProblem<Problem>;
+
+  template <class Holds>
+  Describe&& add_rule(std::string name, bool prunes, Holds holds) && {
+    definition_.space.add(
+        Rule{std::move(name),
+             [holds, members = members_, problems = problems_](const Request& request, const Target& target) {
+               return [holds, members, target, problem = problems->of(request)](Point point) {
+                 return holds(parameters_at(*members, point), *problem, target);
+               };
+             },
+             prunes});
+    return std::move(*this);
+  }
 
   static Parameters parameters_at(const Members& members, Point point) {
     Parameters parameters{};

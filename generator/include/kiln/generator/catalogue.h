@@ -54,9 +54,9 @@ class Catalogue {
 
   /// Why `choice` cannot serve `request`: unknown algorithm, refusal, illegal point; nothing if it can.
   std::optional<std::string> refusal(const Request& request, const Target& target, const Choice& choice) const;
-  /// Throws Error(invalid_argument) with the refusal if `choice` cannot serve `request`; missing_user_text() if nothing
-  /// can.
-  Program program(const Request& request, const Target& target, const Choice& choice) const;
+  /// Algorithm::program(). Throws Error(invalid_argument) with the refusal if `choice` cannot serve `request`;
+  /// missing_user_text() if nothing can.
+  Program program(const Request& request, const Target& target, const Choice& choice, Rules rules = Rules::all) const;
   Estimate estimate(const Request& request, const Target& target, const DeviceFigures& device,
                     const Choice& choice) const;
   /// Every legal candidate of every algorithm, ranked by estimate().

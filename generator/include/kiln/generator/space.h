@@ -43,11 +43,19 @@ struct Parameter {
 /// One value for each parameter of a Space, in the order of Space::parameters().
 using Point = std::span<const int64_t>;
 
+/// Which rules a point has to satisfy.
+enum class Rules {
+  all,
+  necessary,  ///< Without those that only prune.
+};
+
 /// A named constraint. Its name is the refusal that a user reads.
 struct Rule {
   std::string name;
   /// The rule for one request: what does not depend on the point is worked out here, once for all points.
   std::function<std::function<bool(Point)>(const Request&, const Target&)> bind;
+  /// Keeps out points that work and cannot pay, such as tiles that are far larger than the problem.
+  bool prunes = false;
 };
 
 class Space {
@@ -61,7 +69,8 @@ class Space {
 
   /// Why `config` is not a legal point here: `ROWS divides TILE (ROWS=32,TILE=16)`, or a missing, unknown or illegal
   /// parameter; nothing if it is legal. Values from outside (a pack, the command line) must pass this.
-  std::optional<std::string> refusal(const Config& config, const Request& request, const Target& target) const;
+  std::optional<std::string> refusal(const Config& config, const Request& request, const Target& target,
+                                     Rules rules = Rules::all) const;
 
   /// Calls `visit` for every legal point, defaults first, the last parameter fastest; stops when it returns false.
   void for_each_legal(const Request& request, const Target& target,

@@ -23,10 +23,11 @@ struct Apparatus {
   device::DeviceInfo device;
   DeviceFigures figures;
   Target target;
-  std::string driver_version;       ///< "13.0"
-  std::string nvrtc_version;        ///< "13.0"
-  std::string driver_description;   ///< Which driver was loaded and why, for people.
-  bool deterministic_time = false;  ///< The device's times are modelled: one sample says all.
+  std::string driver_version;          ///< "13.0"
+  std::string nvrtc_version;           ///< "13.0"
+  std::string driver_description;      ///< Which driver was loaded and why, for people.
+  bool deterministic_time = false;     ///< The device's times are modelled: one sample says all.
+  bool times_without_running = false;  ///< The device tells them without running anything: device::TimeOnly.
 };
 
 /// Why a step failed: a failing Outcome, and what was said about it.
@@ -56,7 +57,24 @@ Trial begin_trial(const Apparatus& apparatus, const Catalogue& catalogue, const 
 /// Adds what there is to say of the trial's program before it is compiled.
 void add_program(Trial& trial, const Program& program);
 
-/// A program under trial, by a number that the session chooses.
+/// A request, and the one whose results are checked in its stead where it is too large (Laboratory::stand_in()).
+struct Subject {
+  Request request;
+  std::optional<Request> stand_in{};
+
+  const Request& checked() const { return stand_in ? *stand_in : request; }
+};
+
+/// What is compiled as one specimen.
+struct Programs {
+  Program program;
+  std::optional<Program> stand_in{};  ///< The same choice for the subject's stand-in, if it has one.
+};
+
+/// Throws Error as Catalogue::program() does.
+Programs programs_of(const Catalogue& catalogue, const Subject& subject, const Target& target, const Choice& choice);
+
+/// Programs under trial, by a number that the session chooses.
 using SpecimenId = uint64_t;
 
 struct CompileReport {
@@ -94,17 +112,20 @@ class Laboratory {
   /// Programs that can be compiled at the same time.
   virtual size_t compile_lanes() const = 0;
 
-  /// Starts to compile `program` under the number `id`, which must be unused; returns at once.
-  virtual void submit(SpecimenId id, const Program& program) = 0;
+  /// The request whose results stand for those of `request`, which is too large to be run on this device: the same for
+  /// a smaller batch. Nothing if it is to be run itself.
+  virtual std::optional<Request> stand_in(const Request& request) const = 0;
+  /// Starts to compile `programs` under the number `id`, which must be unused; returns at once.
+  virtual void submit(SpecimenId id, const Programs& programs) = 0;
   /// The next finished compile, in any order; waits up to `wait_seconds` for one.
   virtual std::optional<CompileReport> collect(double wait_seconds) = 0;
 
-  /// Whether begin() needs the trusted variant of this request: it is too large to be checked in full.
+  /// Whether the check of this request needs its trusted variant: it is too large to be checked in full.
   virtual bool needs_trusted(const Request& request) const = 0;
-  /// Makes `request` the one that check() and sample() work on: operands are made, and the compiled specimen `trusted`,
-  /// of the trusted algorithm, is run and compared with the reference. Specimens stay known.
-  virtual CheckReport begin(const Request& request, std::optional<SpecimenId> trusted) = 0;
-  /// Runs a compiled specimen once and compares its result with the trusted one's.
+  /// Makes `subject` what check() and sample() work on: operands are made, and the compiled specimen `trusted`, of the
+  /// trusted algorithm for what is checked, is run and compared with the reference. Specimens stay known.
+  virtual CheckReport begin(const Subject& subject, std::optional<SpecimenId> trusted) = 0;
+  /// Runs a compiled specimen, or what stands in for it, once and compares its result with the trusted one's.
   virtual CheckReport check(SpecimenId id) = 0;
   /// Takes `count` samples of the device time of a checked specimen, each from a cold L2, after a warm-up run.
   virtual SampleReport sample(SpecimenId id, int count) = 0;

@@ -76,6 +76,8 @@ struct JobResult {
   std::optional<Trial> heuristic;
   double roofline_seconds = 0;
   std::vector<Refusal> refused;  ///< Algorithms of the operation that cannot serve the request, and why.
+  /// The smaller request whose results were checked in its stead: see Laboratory::stand_in().
+  std::optional<Request> stand_in;
 };
 
 /// What a session tells, and whom it asks. Each may be empty. All are called on the thread of run().

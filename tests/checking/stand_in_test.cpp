@@ -1,0 +1,114 @@
+// Smaller requests that are checked in the stead of large ones: which batch, and that what the large one may choose
+// serves the small one too.
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+#include "algorithm_cases.h"
+#include "kiln/checking/check.h"
+#include "kiln/generator/catalogue.h"
+#include "kiln/generator/operation.h"
+
+namespace kiln::checking {
+namespace {
+
+using testing_support::built_in_catalogue;
+using testing_support::target_of;
+
+std::optional<Request> smaller(const std::string& line) {
+  return smaller_request(Request::parse(line), {});
+}
+
+int64_t smaller_batch_of(const std::string& line) {
+  const std::optional<Request> request = smaller(line);
+  return request ? request->batch() : 0;
+}
+
+TEST(SmallerRequest, HasNoMoreWorkThanAllowed) {
+  const std::string conv = "x64x56x56:nhwc w=f16:64x64x3x3 pad=1 epilogue=bias+relu";
+  EXPECT_EQ(smaller_batch_of("conv_forward x=f16:256" + conv), 2) << "462 million operations";
+  EXPECT_EQ(smaller_batch_of("conv_forward x=f16:2" + conv), 0) << "is small enough";
+  EXPECT_EQ(smaller_batch_of("pool_forward x=f32:64x64x112x112 mode=max window=3 stride=2 pad=1"), 4)
+      << "20 MB are 4.98 images";
+}
+
+TEST(SmallerRequest, EndsAsTheLargeOneDoes) {
+  const auto batch_for = [](int64_t batch) {
+    return smaller_batch_of("softmax_forward x=f32:" + std::to_string(batch) + "x10000");
+  };
+  EXPECT_EQ(batch_for(4096), 240) << "a multiple of 16, like 4096, of at most 250 rows";
+  EXPECT_EQ(batch_for(4099), 243);
+  const auto of_conv = [](int64_t batch) {
+    return smaller_batch_of("conv_forward x=f32:" + std::to_string(batch) + "x64x56x56 w=f32:64x64x3x3 pad=1");
+  };
+  EXPECT_EQ(of_conv(37), 2) << "no odd batch is small enough";
+  EXPECT_EQ(of_conv(64), 2);
+}
+
+TEST(SmallerRequest, KeepsEverythingButTheBatch) {
+  const Request large = Request::parse(
+      "conv_forward x=f16:256x64x56x56:400000,1,8192,128 w=f16:64x64x3x3 pad=1 epilogue=bias+add+relu beta=any");
+  const Request small = smaller_request(large, {}).value();
+  EXPECT_EQ(small.batch(), 2);
+  EXPECT_EQ(small.at("x").strides, large.at("x").strides);
+  EXPECT_EQ(small.at("residual").extents.front(), 2);
+  EXPECT_EQ(small.at("bias"), large.at("bias"));
+  EXPECT_EQ(Request::parse(small.key()), small);
+}
+
+TEST(SmallerRequest, OfADynamicBatchIsASmallerBucket) {
+  const Request small = smaller("conv_forward x=f16:200x64x28x28 w=f16:64x64x3x3 pad=1 n=?").value();
+  EXPECT_TRUE(small.dynamic_batch);
+  EXPECT_EQ(small.batch(), 8) << "462 million operations; the bucket is 256";
+}
+
+TEST(SmallerRequest, IsNoneWhereAnAttributeTellsTheBatch) {
+  EXPECT_FALSE(smaller("tensor_transform x=f32:64x64x56x56 y=f32:66x64x56x56 pad=1,0,0,0,1,0,0,0"));
+}
+
+class StandIn : public testing::TestWithParam<const char*> {};
+
+TEST_P(StandIn, IsServedByWhateverMayServeTheLargeRequest) {
+  const Request large = Request::parse(GetParam());
+  const Request small = smaller_request(large, {}).value();
+  EXPECT_LT(small.batch(), large.batch());
+  const Target target = target_of(8, 0);
+  const Catalogue& catalogue = built_in_catalogue();
+  int choices = 0;
+  for (const Algorithm& algorithm : catalogue.algorithms()) {
+    if (algorithm.operation() != large.operation || algorithm.refusal(large, target)) continue;
+    EXPECT_FALSE(algorithm.refusal(small, target)) << algorithm.name() << ": " << *algorithm.refusal(small, target);
+    algorithm.space().for_each_legal(large, target, [&](const Config& config) {
+      const auto refusal = algorithm.space().refusal(config, small, target, Rules::necessary);
+      EXPECT_FALSE(refusal) << algorithm.name() << ": " << *refusal;
+      ++choices;
+      return !refusal;
+    });
+  }
+  EXPECT_GT(choices, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Large, StandIn,
+    testing::Values("conv_forward x=f16:256x3x224x224 w=f16:64x3x7x7 stride=2 pad=3 epilogue=bias+relu",
+                    "conv_forward x=f16:256x512x7x7:nhwc w=f16:512x512x3x3 pad=1 epilogue=bias+add+relu",
+                    "conv_forward x=f32:37x128x28x28 w=f32:128x128x3x3 pad=1 constant_weights fast",
+                    "conv_forward x=f32:200x96x28x28 w=f32:96x1x3x3 pad=1 groups=96",
+                    "conv_forward x=f16:200x96x56x56:nhwc w=f16:96x1x5x5 pad=2 groups=96 stride=2",
+                    "conv_forward x=bf16:128x256x14x14:nhwc w=bf16:256x256x3x3 pad=1 n=?",
+                    "conv_backward_data dy=f32:100x64x28x28 w=f32:64x64x3x3 pad=1",
+                    "conv_backward_filter x=f32:128x64x28x28 dy=f32:128x64x28x28 dw=f32:64x64x3x3 pad=1",
+                    "conv_backward_filter x=f16:256x3x112x112 dy=f16:256x32x56x56 dw=f16:32x3x3x3 pad=1 stride=2",
+                    "conv_backward_bias dy=f16:256x64x56x56:nhwc", "gemm a=f16:8192x512 b=f16:512x1000 epilogue=bias",
+                    "gemm a=f32:10001x512 b=f32:512x333",
+                    "pool_forward x=f16:256x64x112x112:nhwc mode=max window=3 stride=2 pad=1",
+                    "pool_forward x=f32:256x512x7x7 mode=avg window=7",
+                    "pool_backward dy=f32:64x64x28x28 dx=f32:64x64x56x56 mode=avg window=2 stride=2",
+                    "softmax_forward x=f16:16384x1000 axis=1", "norm_forward x=f32:256x64x56x56 axes=0,2,3",
+                    "norm_inference x=f16:256x64x56x56:nhwc axes=0,2,3",
+                    "activation_forward x=f16:256x64x56x56 mode=relu", "reduce x=f32:40960x1000 mode=add axes=0",
+                    "dropout x=f16:4096x4096"));
+
+}  // namespace
+}  // namespace kiln::checking
