@@ -18,6 +18,7 @@
 #include "kiln/cache/statistics.h"
 #include "kiln/runtime/pack_check.h"
 #include "kiln/runtime/settings.h"
+#include "modelled_times.h"
 #include "output.h"
 #include "table.h"
 #include "words.h"
@@ -201,6 +202,7 @@ std::string day_of(int64_t ms) {
 
 void print_statistics(const cache::DeviceStatistics& here, const Output& output) {
   fmt::print("{}\n", here.device.id);
+  if (here.device.emulated) fmt::print("  {}\n", modelled_text(here.device.name));
   fmt::print("  {} requests, {} of them with nothing to use; {} records, {} of them stale\n", here.requests,
              here.without_winner, here.records, here.stale);
   if (here.records == 0) return;
@@ -228,6 +230,7 @@ Json json_of(const cache::DeviceStatistics& here) {
   }
   const bool any = here.records > 0;
   return {{"device", here.device.id},
+          {"modelled_by", modelled_json(here.device.name)},
           {"requests", here.requests},
           {"without_winner", here.without_winner},
           {"records", here.records},

@@ -18,6 +18,7 @@
 #include "kiln/runtime/pack_check.h"
 #include "kiln/runtime/settings.h"
 #include "kiln/version.h"
+#include "modelled_times.h"
 #include "output.h"
 #include "table.h"
 #include "words.h"
@@ -48,7 +49,7 @@ Json json_of(const cache::RequestSummary& request) {
   return {{"request", request.request}, {"candidates", request.records}, {"stale", request.stale}, {"best", best}};
 }
 
-void print_requests(const std::string& device, const std::vector<cache::RequestSummary>& requests,
+void print_requests(const cache::DeviceEntry& device, const std::vector<cache::RequestSummary>& requests,
                     const Output& output) {
   Table table({"request", ">candidates", ">stale", "best", ">time"});
   for (const cache::RequestSummary& request : requests) {
@@ -57,7 +58,9 @@ void print_requests(const std::string& device, const std::vector<cache::RequestS
         {request.request, std::to_string(request.records), std::to_string(request.stale), best,
          request.best ? fmt::format("{} {}", time_text(request.best->seconds), to_string(request.best->kind)) : "-"});
   }
-  fmt::print("{}\n{}\n", device, output.print(table));
+  fmt::print("{}\n", device.id);
+  if (device.emulated) fmt::print("{}\n", modelled_text(device.name));
+  fmt::print("{}\n", output.print(table));
 }
 
 int list(const Options& options) {
@@ -68,12 +71,12 @@ int list(const Options& options) {
   for (const cache::DeviceEntry& device : database.devices()) {
     const std::vector<cache::RequestSummary> requests = database.requests(device.id, is_current(catalogue));
     if (!options.output.json) {
-      print_requests(device.id, requests, options.output);
+      print_requests(device, requests, options.output);
       continue;
     }
     Json listed = Json::array();
     for (const cache::RequestSummary& request : requests) listed.push_back(json_of(request));
-    devices.push_back({{"device", device.id}, {"requests", listed}});
+    devices.push_back({{"device", device.id}, {"modelled_by", modelled_json(device.name)}, {"requests", listed}});
   }
   if (options.output.json) print_json({{"database", database.path()}, {"devices", devices}});
   return success;

@@ -12,6 +12,7 @@
 #include "database.h"
 #include "kiln/base/error.h"
 #include "kiln/tuner/worker.h"
+#include "modelled_times.h"
 #include "words.h"
 
 namespace kiln::cli {
@@ -81,6 +82,7 @@ void DeviceChoice::add_several_to(CLI::App& command) {
 
 std::string DeviceChoice::heading(const device::DeviceInfo& device, const std::string& driver) const {
   std::string lines = device_text(device) + "\n";
+  if (device.emulated) lines += modelled_text(device.name) + "\n";
   if (verbose) lines += fmt::format("{}\n{}\n", device.id(), driver);
   return lines;
 }

@@ -16,6 +16,7 @@
 #include "kiln/device/device.h"
 #include "kiln/device/nvrtc.h"
 #include "output.h"
+#include "modelled_times.h"
 #include "table.h"
 
 namespace kiln::cli {
@@ -74,6 +75,7 @@ Json json_of(const std::vector<Listing>& listings) {
                          {"sms", info.sms},
                          {"memory_bytes", info.memory_bytes},
                          {"time", kind_of_time(info)},
+                         {"modelled_by", modelled_json(info.name)},
                          {"id", info.id()}});
     }
   }
@@ -90,6 +92,11 @@ void print_devices(const std::vector<Listing>& listings, const Output& output) {
     }
   }
   if (!table.empty()) fmt::print("{}\n", output.print(table));
+  for (const Listing& listing : listings) {
+    for (const device::DeviceInfo& info : listing.devices) {
+      if (info.emulated) fmt::print("{}: times are {}\n", info.name, modelled_text(info.name));
+    }
+  }
   for (const Listing& listing : listings) fmt::print("{}: {}\n", listing.driver, listing.remark);
 }
 

@@ -25,6 +25,7 @@
 #include "kiln/runtime/settings.h"
 #include "kiln/tuner/device_timer.h"
 #include "launches.h"
+#include "modelled_times.h"
 #include "output.h"
 #include "table.h"
 #include "words.h"
@@ -211,6 +212,7 @@ int explain(const ExplainOptions& options) {
   if (!options.output.json) fmt::print("{}", options.device.heading(device, context.device_description()));
   bool served = true;
   Json layers = Json::array();
+  PredictionNotes predictions(device.name);
   Explanation last;  // the predictions of all are drawn from the same figures
   for (const tuner::Job& job : workload.jobs) {
     ExplainedLayer layer = explain_layer(context, job.request, database, current, options.brief);
@@ -219,6 +221,7 @@ int explain(const ExplainOptions& options) {
       fmt::print("predictions: {}\n", predictions_text(layer.why.calibrated, layer.why.calibration));
     }
     served = served && layer.why.chosen && layer.not_timed.empty();
+    for (const ExplainedCandidate& one : layer.why.stored) predictions.add(one.source);
     last = layer.why;
     if (options.output.json)
       layers.push_back(json_of(layer));
@@ -228,12 +231,14 @@ int explain(const ExplainOptions& options) {
   if (options.output.json) {
     print_json({{"device", device.id()},
                 {"time", device.emulated ? "modelled" : "measured"},
+                {"modelled_by", modelled_json(device.name)},
                 {"calibrated", last.calibrated},
                 {"calibration", last.calibration},
                 {"layers", layers},
+                {"predicted_by", predictions.notes()},
                 {"not_covered", not_covered_json(workload.not_covered)}});
   } else {
-    fmt::print("{}", not_covered_text(workload.not_covered));
+    fmt::print("{}{}", predictions.print(), not_covered_text(workload.not_covered));
   }
   return served ? success : failed_check;
 }

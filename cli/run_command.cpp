@@ -30,6 +30,7 @@
 #include "kiln/tuner/laboratory.h"
 #include "kiln/tuner/timing.h"
 #include "launches.h"
+#include "modelled_times.h"
 #include "output.h"
 #include "table.h"
 #include "words.h"
@@ -235,6 +236,7 @@ int run_layers(const RunOptions& options) {
   if (options.check) headings.emplace_back("check");
   Table table(std::move(headings));
   size_t wrong = 0;
+  PredictionNotes predictions(device->device().info().name);
   std::vector<tuner::Trial> bars;
   Json layers = Json::array();
   for (const tuner::Job& job : workload.jobs) {
@@ -242,6 +244,7 @@ int run_layers(const RunOptions& options) {
     table.add(row_of(job, layer, emulated, options.check));
     layers.push_back(json_of(job, layer, options.check));
     wrong += layer.right() ? 0 : 1;
+    predictions.add(layer.choice);
     if (auto bar = bar_of(job.request, layer, device->device().info(), tools.catalogue()))
       bars.push_back(std::move(*bar));
   }
@@ -254,13 +257,15 @@ int run_layers(const RunOptions& options) {
   if (options.output.json) {
     print_json({{"device", context.device_id()},
                 {"time", emulated ? "modelled" : "measured"},
+                {"modelled_by", modelled_json(device->device().info().name)},
                 {"layers", layers},
                 {"barred", barred},
+                {"predicted_by", predictions.notes()},
                 {"not_covered", not_covered_json(workload.not_covered)}});
     return exit_code;
   }
-  fmt::print("{}\n{}{}", options.device.heading(device->device().info(), context.device_description()),
-             options.output.print(table), not_covered_text(workload.not_covered));
+  fmt::print("{}\n{}{}{}", options.device.heading(device->device().info(), context.device_description()),
+             options.output.print(table), predictions.print(), not_covered_text(workload.not_covered));
   if (options.check)
     fmt::print("\n{} layers agree with the reference, {} do not\n", workload.jobs.size() - wrong, wrong);
   if (barred > 0) fmt::print("{} variants are not used any more: {} holds what was found\n", barred, *database);

@@ -8,6 +8,7 @@
 
 #include "kiln/generator/roofline.h"
 #include "kiln/version.h"
+#include "modelled_times.h"
 #include "table.h"
 #include "words.h"
 
@@ -278,6 +279,7 @@ nlohmann::ordered_json json_of(const TuneReport& report) {
                                  {"driver_version", report.apparatus.driver_version},
                                  {"nvrtc_version", report.apparatus.nvrtc_version},
                                  {"time", kind_of_time(report.apparatus)},
+                                 {"modelled_by", modelled_json(report.apparatus.device.name)},
                                  {"calibrated", report.calibration.has_value()},
                                  {"calibration", report.calibration.value_or(Calibration{}).print()},
                                  {"database", report.database},

@@ -87,7 +87,7 @@ std::vector<uint32_t> numbers_of(std::string_view text) {
 }
 
 // "NVIDIA GeForce RTX 5090": nvidia, geforce, rtx, 5090.
-std::vector<std::string> words_of(const std::string& name) {
+std::vector<std::string> words_of(std::string_view name) {
   std::vector<std::string> words(1);
   for (const char c : name) {
     if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
@@ -193,6 +193,14 @@ Card card_for(const DeviceFigures& device) {
     card.dram_peak_gbs = device.dram_peak_gbs;
   }
   return card;
+}
+
+std::string card_named(std::string_view device_name) {
+  const std::vector<std::string> words = words_of(device_name);
+  for (const std::string& name : card_names()) {
+    if (is_named(name, words)) return name;
+  }
+  return "";
 }
 
 std::vector<std::string> card_names() {

@@ -17,6 +17,7 @@
 #include "kiln/base/parallel.h"
 #include "kiln/device/nvrtc.h"
 #include "kiln/store/file_store.h"
+#include "kiln/timing/accuracy.h"
 #include "kiln/timing/disassembler.h"
 #include "kiln/timing/time_model.h"
 #include "statistics.h"
@@ -145,11 +146,34 @@ class Bench {
     return options_.card.empty() ? kiln::timing::find_card(table.card) : kiln::timing::read_card(options_.card);
   }
 
-  static void print_judgement(const char* which, const std::vector<const Timed*>& rows) {
+  // For timing/cards/judged.txt.
+  static void print_line(const kiln::bench::Table& table, const std::vector<const Timed*>& rows) {
     if (rows.size() < 2) return;
+    const auto result = kiln::bench::judge(pairs_of(rows));
+    const std::time_t now = std::time(nullptr);
+    std::tm utc{};
+    gmtime_r(&now, &utc);
+    const kiln::timing::Judgement line{
+        table.card,
+        kiln::timing::model_version,
+        fmt::format("{:04}-{:02}-{:02}", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday),
+        table.name,
+        static_cast<int>(rows.size()),
+        result.spearman,
+        result.mean,
+        result.spread};
+    fmt::print("  judged: {}\n", line.print());
+  }
+
+  static std::vector<kiln::bench::Pair> pairs_of(const std::vector<const Timed*>& rows) {
     std::vector<kiln::bench::Pair> pairs;
     for (const Timed* row : rows) pairs.push_back({row->row.milliseconds, row->time.seconds * 1e3});
-    const auto result = kiln::bench::judge(pairs);
+    return pairs;
+  }
+
+  static void print_judgement(const char* which, const std::vector<const Timed*>& rows) {
+    if (rows.size() < 2) return;
+    const auto result = kiln::bench::judge(pairs_of(rows));
     fmt::print(
         "  {:<22} {:>4} rows: Spearman {:.3f}, modelled/measured mean {:.2f} spread {:.2f}, favourite {:.0f}%, best of "
         "16 {:.0f}%\n",
@@ -182,6 +206,7 @@ class Bench {
     if (usual.size() != all.size()) print_judgement("without odd rows", usual);
     for (size_t i = 1; i < usual.size(); i += 2) even.push_back(usual[i]);
     print_judgement("every other row", even);
+    if (options_.card.empty()) print_line(table, all);
     std::sort(all.begin(), all.end(), [](const Timed* a, const Timed* b) {
       return std::abs(std::log(a->ratio())) > std::abs(std::log(b->ratio()));
     });

@@ -5,6 +5,7 @@
 #include "fleet/names.h"
 #include "kiln/cache/record.h"
 #include "kiln/version.h"
+#include "modelled_times.h"
 #include "report/page.h"
 #include "report/text.h"
 #include "words.h"
@@ -22,6 +23,10 @@ std::string header(const Comparison& comparison) {
                : "Times are measured: medians of cold-cache runs.");
 }
 
+std::string device_note(const cache::DeviceEntry& card) {
+  return card.emulated ? fmt::format("{}; {}", card.id, modelled_text(card.name)) : card.id;
+}
+
 std::string sums(const Comparison& comparison) {
   std::string text =
       "<section>\n<h2>One pack for all</h2>\n<p class=\"legend\">The sum over the layers, each once: with each card's "
@@ -35,7 +40,7 @@ std::string sums(const Comparison& comparison) {
         "<tr><td class=\"variant\">{}<small class=\"note\">{}</small></td><td class=\"number\" "
         "data-name=\"layers\">{}</td><td class=\"number\" data-name=\"its best\">{}</td><td class=\"number\" "
         "data-name=\"one for all\">{}</td><td class=\"number\" data-name=\"cost\">{}</td></tr>\n",
-        escaped(comparison.names[card]), escaped(comparison.cards[card].id), sums.layers, time_text(sums.best),
+        escaped(comparison.names[card]), escaped(device_note(comparison.cards[card])), sums.layers, time_text(sums.best),
         time_text(sums.shared), ratio_text(sums.ratio()));
   }
   text += "</tbody>\n</table>\n";

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "kiln/version.h"
+#include "modelled_times.h"
 #include "report/chart.h"
 #include "report/figures.h"
 #include "report/layer_section.h"
@@ -35,7 +36,8 @@ std::string header(const TuneReport& report) {
       "<header>\n<p class=\"kicker\">Kiln tuning report</p>\n<h1>{}</h1>\n<p>{}, compute capability {}.{}, {} SMs. "
       "{}</p>\n</header>\n",
       title(report), escaped(device.name), device.cc_major, device.cc_minor, device.sms,
-      modelled ? "<strong>All times are modelled</strong> by the emulated device: nothing was measured."
+      modelled ? fmt::format("<strong>All times are modelled</strong> by the emulated device: nothing was measured. They are {}.",
+                             escaped(modelled_text(device.name)))
                : "Times are measured: medians of cold-cache runs, with 95% intervals.");
 }
 

@@ -35,6 +35,9 @@ Card find_card(std::string_view name);
 
 std::vector<std::string> card_names();
 
+/// The built-in card that a device's name holds: "a100" of "NVIDIA A100-SXM4-80GB". Empty if none is.
+std::string card_named(std::string_view device_name);
+
 /// Reads a user's card. Throws as parse_card(), and Error(io_error) for a file that cannot be read.
 Card read_card(const std::string& path);
 

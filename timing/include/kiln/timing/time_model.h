@@ -12,7 +12,7 @@
 
 namespace kiln::timing {
 
-/// Raised with every change that changes times.
+/// Raised with every change that changes times; then bench_time_model judges anew (cards/judged.txt).
 inline constexpr int model_version = 1;
 
 struct Occupancy {

@@ -1,0 +1,82 @@
+#include "modelled_times.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "kiln/cache/machine_clock.h"
+#include "kiln/timing/accuracy.h"
+#include "kiln/timing/time_model.h"
+
+namespace kiln::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view emulated = "Kiln emulated ";
+constexpr std::string_view machine_code = "machine-code clock ";
+
+// What is said of a clock on the card of a device; `clock`: "machine-code clock 1", "machine-code clock 1 of my_a100".
+struct Known {
+  std::string accuracy;
+  std::vector<timing::Judgement> judged;
+};
+
+Known known_of(std::string_view device_name, std::string_view clock) {
+  clock.remove_prefix(machine_code.size());
+  int version = 0;
+  const char* const end = clock.data() + clock.size();
+  const auto [rest, error] = std::from_chars(clock.data(), end, version);
+  if (error != std::errc() || version != timing::model_version) {
+    return {fmt::format("not the clock of this Kiln ({}), which does not know how well it does", timing::model_version),
+            {}};
+  }
+  if (rest != end) return {"by a user's figures, which nobody has judged", {}};
+  Known known{"", timing::judgements_of(device_name)};
+  known.accuracy = timing::accuracy_text(known.judged);
+  return known;
+}
+
+}  // namespace
+
+std::string modelled_text(std::string_view device_name) {
+  const auto clock = cache::machine_clock_of(device_name);
+  if (!clock) return "modelled from PTX alone, uncalibrated";
+  return fmt::format("modelled by {}: {}", clock->text, known_of(device_name, clock->text).accuracy);
+}
+
+Json modelled_json(std::string_view device_name) {
+  if (!device_name.starts_with(emulated)) return nullptr;
+  const auto clock = cache::machine_clock_of(device_name);
+  if (!clock) return {{"clock", "PTX"}, {"accuracy", "uncalibrated"}, {"judged", Json::array()}};
+  const Known known = known_of(device_name, clock->text);
+  Json judged = Json::array();
+  for (const timing::Judgement& one : known.judged) {
+    judged.push_back({{"table", one.table},
+                      {"rows", one.rows},
+                      {"spearman", one.spearman},
+                      {"mean", one.mean},
+                      {"spread", one.spread},
+                      {"date", one.date}});
+  }
+  return {{"clock", clock->text}, {"accuracy", known.accuracy}, {"judged", judged}};
+}
+
+void PredictionNotes::add(std::string_view source) {
+  constexpr std::string_view predicted = "predicted by ";
+  if (!source.starts_with(predicted)) return;
+  source.remove_prefix(predicted.size());
+  const std::string_view clock = source.substr(0, source.find(','));
+  if (clock.starts_with(machine_code))
+    notes_.insert(fmt::format("{}{}: {}", predicted, clock, known_of(device_name_, clock).accuracy));
+}
+
+std::string PredictionNotes::print() const {
+  std::string lines;
+  for (const std::string& note : notes_) lines += note + "\n";
+  return lines;
+}
+
+}  // namespace kiln::cli

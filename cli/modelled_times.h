@@ -1,0 +1,35 @@
+// Where modelled times come from, and how far they can be trusted.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace kiln::cli {
+
+/// For the name of an emulated device: "modelled by machine-code clock 1: rank correlation 0.71 to 0.97 with measured
+/// times of 3 kernels, off by 9% to 28%", "modelled from PTX alone, uncalibrated".
+std::string modelled_text(std::string_view device_name);
+
+/// The same in JSON: `clock`, `accuracy`, `judged` (`table`, `rows`, `spearman`, `mean`, `spread`, `date`). Null for a
+/// real device.
+nlohmann::ordered_json modelled_json(std::string_view device_name);
+
+/// Collects what is known of the clocks that predicted choices for one device.
+class PredictionNotes {
+ public:
+  explicit PredictionNotes(std::string_view device_name) : device_name_(device_name) {}
+  /// `source`: of a choice, "predicted by machine-code clock 1, from pack a.pack". Of others nothing is noted.
+  void add(std::string_view source);
+  /// "predicted by machine-code clock 1: rank correlation ...", each once.
+  const std::set<std::string>& notes() const { return notes_; }
+  /// The same, a line each.
+  std::string print() const;
+
+ private:
+  std::string device_name_;
+  std::set<std::string> notes_;
+};
+
+}  // namespace kiln::cli

@@ -1,0 +1,68 @@
+// What is said of clocks, and of what they predicted.
+#include "modelled_times.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "kiln/timing/accuracy.h"
+#include "kiln/timing/time_model.h"
+
+namespace kiln::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+std::string emulated(const std::string& card, int version = timing::model_version, const std::string& of = "") {
+  return fmt::format("Kiln emulated {} (machine-code clock {}{})", card, version, of);
+}
+
+TEST(ModelledTimes, SayHowWellTheirClockDoesOnTheCard) {
+  const std::string a100 = modelled_text(emulated("NVIDIA A100"));
+  EXPECT_EQ(a100, fmt::format("modelled by machine-code clock {}: {}", timing::model_version,
+                              timing::accuracy_text(timing::judgements_of("a100"))));
+  EXPECT_THAT(a100, HasSubstr("rank correlation "));
+  EXPECT_THAT(modelled_text(emulated("NVIDIA T4")), HasSubstr("not judged by measured times on this card"));
+  EXPECT_EQ(modelled_text("Kiln emulated NVIDIA A100"), "modelled from PTX alone, uncalibrated");
+}
+
+TEST(ModelledTimes, ClaimNothingForAnotherClockOrAUsersFigures) {
+  EXPECT_THAT(modelled_text(emulated("NVIDIA A100", timing::model_version + 1)),
+              HasSubstr(fmt::format("not the clock of this Kiln ({})", timing::model_version)));
+  EXPECT_THAT(modelled_text(emulated("NVIDIA A100", timing::model_version, " of my.card")),
+              HasSubstr("by a user's figures, which nobody has judged"));
+  EXPECT_THAT(modelled_json(emulated("NVIDIA A100", timing::model_version + 1))["judged"], IsEmpty());
+}
+
+TEST(ModelledTimes, AreJudgedInJsonToo) {
+  const auto json = modelled_json(emulated("NVIDIA A100"));
+  EXPECT_EQ(json["clock"], fmt::format("machine-code clock {}", timing::model_version));
+  ASSERT_EQ(json["judged"].size(), timing::judgements_of("a100").size());
+  EXPECT_EQ(json["judged"][0]["table"], "convolution");
+  EXPECT_EQ(json["judged"][0]["spearman"], timing::judgements_of("a100")[0].spearman);
+  EXPECT_EQ(modelled_json("Kiln emulated NVIDIA A100")["clock"], "PTX");
+  EXPECT_TRUE(modelled_json("NVIDIA A100").is_null());
+}
+
+TEST(PredictionNotes, SayEachClockOnceAndNothingOfOtherChoices) {
+  PredictionNotes notes("NVIDIA A100-SXM4-80GB");
+  for (const char* source : {"estimate", "measured on this device", "modelled on this device", "bundle a.kiln"})
+    notes.add(source);
+  EXPECT_THAT(notes.notes(), IsEmpty());
+  EXPECT_EQ(notes.print(), "");
+  const std::string ours = fmt::format("predicted by machine-code clock {}", timing::model_version);
+  notes.add(ours + ", from pack a.pack");
+  notes.add(ours);
+  notes.add("predicted by machine-code clock 99, bundle a.kiln");
+  EXPECT_THAT(notes.notes(), ElementsAre(StartsWith(ours + ": rank correlation "),
+                                         StartsWith("predicted by machine-code clock 99: not the clock of this Kiln")));
+}
+
+}  // namespace
+}  // namespace kiln::cli
