@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "front.h"
 #include "kiln/base/error.h"
+#include "kiln/cache/machine_clock.h"
 #include "pack_line.h"
 #include "text.h"
 
@@ -28,6 +30,11 @@ std::vector<T> settled(std::vector<T> values, const Before& before) {
 
 bool device_before(const DeviceEntry& a, const DeviceEntry& b) {
   return a.id < b.id;
+}
+
+// Of a device whose times predict those of the real card.
+std::optional<MachineClock> clock_of(const DeviceEntry& device) {
+  return device.emulated ? machine_clock_of(device.name) : std::nullopt;
 }
 
 std::string resource(std::int64_t value) {
@@ -116,11 +123,19 @@ Pack make_pack(std::vector<DeviceEntry> devices, std::vector<Record> records) {
 }
 
 std::string print_pack(const Pack& pack, std::string_view library_version) {
-  std::string out = fmt::format("kiln-pack\t{}\t{}\n", pack_format_version, escape(library_version));
+  const bool has_marks = std::any_of(pack.devices.begin(), pack.devices.end(),
+                                     [](const DeviceEntry& d) { return clock_of(d).has_value(); });
+  std::string out = fmt::format("kiln-pack\t{}\t{}\n", has_marks ? pack_format_version : pack_format_without_marks,
+                                escape(library_version));
   auto record = pack.records.begin();
   for (const DeviceEntry& d : pack.devices) {
     fmt::format_to(std::back_inserter(out), "device\t{}\t{}\t{}.{}\t{}\t{}\n", escape(d.id), escape(d.name), d.cc_major,
                    d.cc_minor, d.sms, d.emulated ? "emulated" : "real");
+    if (const auto clock = clock_of(d)) {
+      const auto accuracy = pack.accuracies.find(d.id);
+      fmt::format_to(std::back_inserter(out), "predicted\t{}\t{}\n", escape(clock->text),
+                     accuracy == pack.accuracies.end() ? "" : escape(accuracy->second));
+    }
     const std::string* request = nullptr;
     for (; record != pack.records.end() && record->device == d.id; ++record) {
       if (request == nullptr || *request != record->request) {
@@ -146,7 +161,13 @@ Pack merge(const Pack& a, const Pack& b) {
   devices.insert(devices.end(), b.devices.begin(), b.devices.end());
   std::vector<Record> records = a.records;
   records.insert(records.end(), b.records.begin(), b.records.end());
-  return make_pack(std::move(devices), std::move(records));
+  Pack both = make_pack(std::move(devices), std::move(records));
+  both.accuracies = a.accuracies;
+  for (const auto& [device, accuracy] : b.accuracies) {
+    std::string& kept = both.accuracies[device];
+    kept = std::max(kept, accuracy);
+  }
+  return both;
 }
 
 const Record* winner_among(std::span<const Record> records, const IsCurrent& is_current) {

@@ -83,6 +83,10 @@ void PackIndex::note(const PackLine& line, std::size_t begin, const std::functio
       device_ = nullptr;
       take_device(line, wants);
       return;
+    case PackTag::mark:
+      check_bytes(line);
+      if (device_ != nullptr) parse_mark(line.fields, *device_);
+      return;
     case PackTag::end:
       end_piece(begin);
       ended_ = true;

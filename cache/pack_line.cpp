@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "kiln/base/error.h"
+#include "kiln/cache/machine_clock.h"
 #include "kiln/cache/pack.h"
 #include "text.h"
 
@@ -18,6 +19,7 @@ PackTag tag_of(std::string_view name) {
   if (name == "record") return PackTag::record;
   if (name == "request") return PackTag::request;
   if (name == "device") return PackTag::device;
+  if (name == "predicted") return PackTag::mark;
   if (name == "end") return PackTag::end;
   if (name == "kiln-pack") return PackTag::header;
   return PackTag::unknown;
@@ -172,6 +174,20 @@ DeviceEntry parse_device(std::string_view line) {
     throw PackFault{error.message()};
   }
   return device;
+}
+
+std::string parse_mark(std::string_view line, const DeviceEntry& device) {
+  PackFields fields(line);
+  const std::string text = required_text(fields, "clock");
+  std::string accuracy = required_text(fields, "accuracy");
+  require_end(fields);
+  const std::optional<MachineClock> clock = device.emulated ? machine_clock_of(device.name) : std::nullopt;
+  if (!clock || clock->text != text) {
+    throw PackFault{fmt::format("the clock {} is not that of the device {}", quoted(text), quoted(device.name))};
+  }
+  if (accuracy.size() > max_name_bytes) throw PackFault{"accuracy is too long"};
+  if (has_control(accuracy)) throw PackFault{"accuracy contains a control or hidden character"};
+  return accuracy;
 }
 
 std::string parse_request(std::string_view line) {

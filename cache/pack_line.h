@@ -10,7 +10,7 @@
 
 namespace kiln::cache {
 
-enum class PackTag { header, device, request, record, end, blank, unknown };
+enum class PackTag { header, device, mark, request, record, end, blank, unknown };
 
 struct PackLine {
   std::size_t number = 0;  ///< From 1.
@@ -79,6 +79,8 @@ struct PackFault {
 /// Takes the head's fields off `fields`. Throws PackFault.
 PackHead parse_head(PackFields& fields);
 DeviceEntry parse_device(std::string_view fields);
+/// The accuracy that a line of the tag `predicted` says of `device`, the one of the line before it.
+std::string parse_mark(std::string_view fields, const DeviceEntry& device);
 /// The request of a request line, unescaped.
 std::string parse_request(std::string_view fields);
 /// The library version in the header. Throws PackFault for another format or version.

@@ -129,7 +129,9 @@ class PackParser {
       }
     }
     after_end(line);
-    result_.pack = make_pack(std::move(devices_), std::move(records_));
+    Pack pack = make_pack(std::move(devices_), std::move(records_));
+    pack.accuracies = std::move(result_.pack.accuracies);
+    result_.pack = std::move(pack);
     return std::move(result_);
   }
 
@@ -163,6 +165,10 @@ class PackParser {
           throw PackFault{fmt::format("the pack has more than {} devices", max_pack_devices)};
         device_ = parse_device(line.fields);
         devices_.push_back(*device_);
+        return;
+      case PackTag::mark:
+        if (!device_) throw PackFault{depends_on(device_line_, "device")};
+        result_.pack.accuracies[device_->id] = parse_mark(line.fields, *device_);
         return;
       case PackTag::end:
         ended_ = true;

@@ -200,9 +200,11 @@ std::string day_of(int64_t ms) {
   return cache::format_utc(ms).substr(0, 10);
 }
 
-void print_statistics(const cache::DeviceStatistics& here, const Output& output) {
+// `accuracy`: what a pack says of the device's clock.
+void print_statistics(const cache::DeviceStatistics& here, const std::string& accuracy, const Output& output) {
   fmt::print("{}\n", here.device.id);
   if (here.device.emulated) fmt::print("  {}\n", modelled_text(here.device.name));
+  if (!accuracy.empty()) fmt::print("  the pack says of that clock: {}\n", accuracy);
   fmt::print("  {} requests, {} of them with nothing to use; {} records, {} of them stale\n", here.requests,
              here.without_winner, here.records, here.stale);
   if (here.records == 0) return;
@@ -220,7 +222,7 @@ void print_statistics(const cache::DeviceStatistics& here, const Output& output)
   fmt::print("{}\n", output.print(table));
 }
 
-Json json_of(const cache::DeviceStatistics& here) {
+Json json_of(const cache::DeviceStatistics& here, const std::string& accuracy) {
   Json algorithms = Json::object();
   for (const auto& [name, algorithm] : here.algorithms) {
     algorithms[name] = {{"candidates", algorithm.candidates},
@@ -231,6 +233,7 @@ Json json_of(const cache::DeviceStatistics& here) {
   const bool any = here.records > 0;
   return {{"device", here.device.id},
           {"modelled_by", modelled_json(here.device.name)},
+          {"accuracy_in_pack", accuracy.empty() ? Json(nullptr) : Json(accuracy)},
           {"requests", here.requests},
           {"without_winner", here.without_winner},
           {"records", here.records},
@@ -249,16 +252,20 @@ int stats(const StatsOptions& options) {
   const Source source = read_source(options.file, options.database, environment);
   const Catalogue catalogue = catalogue_of(environment);
   const std::vector<cache::DeviceStatistics> statistics = cache::statistics(source.contents, is_current(catalogue));
+  const auto accuracy_of = [&](const cache::DeviceStatistics& here) {
+    const auto found = source.contents.accuracies.find(here.device.id);
+    return found == source.contents.accuracies.end() ? std::string() : found->second;
+  };
   std::error_code missing;
   const std::uintmax_t bytes = std::filesystem::file_size(source.path, missing);
   if (options.output.json) {
     Json devices = Json::array();
-    for (const cache::DeviceStatistics& here : statistics) devices.push_back(json_of(here));
+    for (const cache::DeviceStatistics& here : statistics) devices.push_back(json_of(here, accuracy_of(here)));
     print_json({{"file", source.path}, {"bytes", missing ? 0 : bytes}, {"devices", devices}});
     return success;
   }
   fmt::print("{}: {:.1f} KiB\n\n", source.path, missing ? 0 : static_cast<double>(bytes) / 1024);
-  for (const cache::DeviceStatistics& here : statistics) print_statistics(here, options.output);
+  for (const cache::DeviceStatistics& here : statistics) print_statistics(here, accuracy_of(here), options.output);
   return success;
 }
 

@@ -91,7 +91,8 @@ int export_pack(const Options& options) {
   what.winners_only = options.winners;
   what.samples = !options.no_samples;
   if (options.winners) what.is_current = is_not_replaced(catalogue);
-  const cache::Pack pack = cache::export_pack(database, what);
+  cache::Pack pack = cache::export_pack(database, what);
+  mark_predictions(pack);
   cache::write_pack_file(options.file, pack, version());
   if (options.output.json)
     print_json({{"pack", options.file}, {"records", pack.records.size()}, {"devices", pack.devices.size()}});

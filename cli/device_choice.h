@@ -29,8 +29,8 @@ struct DeviceChoice {
   void add_to(CLI::App& command);
   /// The same, to a command that works on several devices.
   void add_several_to(CLI::App& command);
-  /// What a command says first: which device, and whether its times are modelled, by what and how well. With --verbose also by which driver,
-  /// and why by that one. Ends with a line feed.
+  /// What a command says first: which device, and whether its times are modelled, by what and how well. With --verbose
+  /// also by which driver, and why by that one. Ends with a line feed.
   std::string heading(const device::DeviceInfo& device, const std::string& driver) const;
   /// The process environment with the driver that was asked for. Throws Error as read_environment().
   Environment environment() const;

@@ -15,8 +15,8 @@
 #include "kiln/base/error.h"
 #include "kiln/device/device.h"
 #include "kiln/device/nvrtc.h"
-#include "output.h"
 #include "modelled_times.h"
+#include "output.h"
 #include "table.h"
 
 namespace kiln::cli {

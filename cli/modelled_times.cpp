@@ -64,6 +64,14 @@ Json modelled_json(std::string_view device_name) {
   return {{"clock", clock->text}, {"accuracy", known.accuracy}, {"judged", judged}};
 }
 
+void mark_predictions(cache::Pack& pack) {
+  for (const cache::DeviceEntry& device : pack.devices) {
+    const auto clock = cache::machine_clock_of(device.name);
+    if (!device.emulated || !clock || clock->version != timing::model_version) continue;
+    pack.accuracies[device.id] = known_of(device.name, clock->text).accuracy;
+  }
+}
+
 void PredictionNotes::add(std::string_view source) {
   constexpr std::string_view predicted = "predicted by ";
   if (!source.starts_with(predicted)) return;

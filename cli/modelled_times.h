@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "kiln/cache/pack.h"
+
 namespace kiln::cli {
 
 /// For the name of an emulated device: "modelled by machine-code clock 1: rank correlation 0.71 to 0.97 with measured
@@ -15,6 +17,9 @@ std::string modelled_text(std::string_view device_name);
 /// The same in JSON: `clock`, `accuracy`, `judged` (`table`, `rows`, `spearman`, `mean`, `spread`, `date`). Null for a
 /// real device.
 nlohmann::ordered_json modelled_json(std::string_view device_name);
+
+/// Writes into `pack` how well the clocks of its emulated devices do, of those that this Kiln has.
+void mark_predictions(cache::Pack& pack);
 
 /// Collects what is known of the clocks that predicted choices for one device.
 class PredictionNotes {

@@ -22,9 +22,8 @@ bool is_sensible(const Judgement& one) {
 // "0.71 to 0.97", "0.97".
 std::string range_of(const std::vector<Judgement>& judgements, double (*figure)(const Judgement&),
                      std::string (*print)(double)) {
-  const auto [least, most] = std::minmax_element(judgements.begin(), judgements.end(), [&](const auto& a, const auto& b) {
-    return figure(a) < figure(b);
-  });
+  const auto [least, most] = std::minmax_element(judgements.begin(), judgements.end(),
+                                                 [&](const auto& a, const auto& b) { return figure(a) < figure(b); });
   const std::string low = print(figure(*least)), high = print(figure(*most));
   return low == high ? low : low + " to " + high;
 }

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <vector>
 
 #include "kiln/base/digest.h"
@@ -60,8 +61,10 @@ std::string find_program(const DisassemblerOptions& options) {
     throw Error(ErrorCode::missing_library, fmt::format("{} is no program", *options.program));
   }
   std::string tried;
+  std::set<fs::path> seen;  // PATH may have a folder twice
   for (const fs::path& place : places()) {
     if (is_program(place)) return place;
+    if (!seen.insert(place).second) continue;
     tried += fmt::format("{}{}", tried.empty() ? "" : ", ", place.parent_path().string());
   }
   throw Error(ErrorCode::missing_library, fmt::format("nvdisasm was not found in {}", tried), install_hint);

@@ -40,8 +40,8 @@ std::string sums(const Comparison& comparison) {
         "<tr><td class=\"variant\">{}<small class=\"note\">{}</small></td><td class=\"number\" "
         "data-name=\"layers\">{}</td><td class=\"number\" data-name=\"its best\">{}</td><td class=\"number\" "
         "data-name=\"one for all\">{}</td><td class=\"number\" data-name=\"cost\">{}</td></tr>\n",
-        escaped(comparison.names[card]), escaped(device_note(comparison.cards[card])), sums.layers, time_text(sums.best),
-        time_text(sums.shared), ratio_text(sums.ratio()));
+        escaped(comparison.names[card]), escaped(device_note(comparison.cards[card])), sums.layers,
+        time_text(sums.best), time_text(sums.shared), ratio_text(sums.ratio()));
   }
   text += "</tbody>\n</table>\n";
   if (const size_t without = comparison.without_shared(); without > 0) {

@@ -28,6 +28,7 @@
 #include "kiln/runtime/pack_check.h"
 #include "kiln/runtime/settings.h"
 #include "kiln/version.h"
+#include "modelled_times.h"
 #include "output.h"
 #include "table.h"
 #include "words.h"
@@ -213,7 +214,8 @@ int choose(const Options& options) {
   const FleetChoice choice =
       choose_variants(layers, comparison.cards.size(), options.most_loss / 100, options.most_variants);
 
-  const cache::Pack pack = pack_of(contents, comparison, choice);
+  cache::Pack pack = pack_of(contents, comparison, choice);
+  mark_predictions(pack);
   if (!options.pack.empty()) cache::write_pack_file(options.pack, pack, version());
   std::optional<size_t> bundled;
   try {

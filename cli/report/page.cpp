@@ -36,9 +36,11 @@ std::string header(const TuneReport& report) {
       "<header>\n<p class=\"kicker\">Kiln tuning report</p>\n<h1>{}</h1>\n<p>{}, compute capability {}.{}, {} SMs. "
       "{}</p>\n</header>\n",
       title(report), escaped(device.name), device.cc_major, device.cc_minor, device.sms,
-      modelled ? fmt::format("<strong>All times are modelled</strong> by the emulated device: nothing was measured. They are {}.",
-                             escaped(modelled_text(device.name)))
-               : "Times are measured: medians of cold-cache runs, with 95% intervals.");
+      modelled
+          ? fmt::format(
+                "<strong>All times are modelled</strong> by the emulated device: nothing was measured. They are {}.",
+                escaped(modelled_text(device.name)))
+          : "Times are measured: medians of cold-cache runs, with 95% intervals.");
 }
 
 std::string tile(const std::string& value, std::string_view name) {

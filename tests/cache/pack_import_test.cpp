@@ -122,7 +122,7 @@ TEST(PackImport, WhatIsNoPackIsAnErrorOfItsOwn) {
                            "kiln-pack\t1\n", "kiln-pack\t1\t0.1.0\textra\n", "kiln-pack\t1\t\xff\n"}) {
     EXPECT_THAT(error_of(ErrorCode::parse_error, [&] { parse_pack(text); }), HasSubstr("line 1: ")) << text;
   }
-  EXPECT_THAT(error_of(ErrorCode::parse_error, [] { parse_pack("kiln-pack\t2\t9.0\nend\n"); }),
+  EXPECT_THAT(error_of(ErrorCode::parse_error, [] { parse_pack("kiln-pack\t3\t9.0\nend\n"); }),
               HasSubstr("update Kiln"));
 }
 

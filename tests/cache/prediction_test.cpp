@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,7 +15,9 @@ namespace kiln::cache::test {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 DeviceEntry device(const std::string& name, bool emulated, int sms = 132, int minor = 0) {
   return {"name=\"" + name + "\" cc=9.0", name, 9, minor, sms, emulated};
@@ -202,6 +204,57 @@ TEST(Predictions, StayApartFromWhatWasMeasuredWhenPacksAreMerged) {
   ASSERT_TRUE(best);
   EXPECT_EQ(best->seconds, 1e-3) << "the same variant, with the time that was measured";
   EXPECT_EQ(best->standing, Standing::measured_here);
+}
+
+TEST(PredictionMarks, StandBelowTheDeviceWithItsClockAndHowWellThatOneDoes) {
+  Pack pack = make_pack({real, clock_1, by_ptx}, {candidate(clock_1, "X", 1e-6)});
+  pack.accuracies[clock_1.id] = "rank correlation 0.84";
+  const std::string text = print_pack(pack, "1");
+  EXPECT_THAT(text, StartsWith("kiln-pack\t2\t1\n"));
+  EXPECT_THAT(text, HasSubstr("\t132\temulated\npredicted\tmachine-code clock 1\trank correlation 0.84\nrequest\t"));
+  EXPECT_EQ(text.find("predicted\t"), text.rfind("predicted\t")) << "neither the real one nor that by PTX has one";
+  EXPECT_EQ(require_complete(parse_pack(text)), pack);
+  EXPECT_THAT(print_pack(make_pack({real, by_ptx}, {}), "1"), StartsWith("kiln-pack\t1\t1\n")) << "as before";
+  pack.accuracies.clear();
+  EXPECT_THAT(print_pack(pack, "1"), HasSubstr("predicted\tmachine-code clock 1\t\n"));
+}
+
+TEST(PredictionMarks, AreKeptByMergingPacks) {
+  Pack one = make_pack({clock_1}, {}), other = make_pack({clock_2}, {});
+  one.accuracies[clock_1.id] = "well";
+  other.accuracies[clock_2.id] = "better";
+  const Pack both = merge(one, other);
+  EXPECT_EQ(both, merge(other, one));
+  EXPECT_EQ(both.accuracies, (std::map<std::string, std::string>{{clock_1.id, "well"}, {clock_2.id, "better"}}));
+  EXPECT_EQ(merge(both, both), both);
+}
+
+TEST(PredictionMarks, ThatDoNotFitTheirDeviceAreRefusedAndTheRestIsRead) {
+  const std::string good = pack_text({candidate(clock_1, "X", 1e-6)});
+  const std::string mark = "predicted\tmachine-code clock 1\t\n";
+  const auto with = [&](const std::string& line) {
+    std::string text = good;
+    return text.replace(text.find(mark), mark.size(), line);
+  };
+  const auto expect_refused = [&](const std::string& text, std::string_view why) {
+    const ParsedPack parsed = parse_pack(text);
+    ASSERT_EQ(parsed.refused.size(), 1u) << text;
+    EXPECT_THAT(parsed.refused[0].reason, HasSubstr(why));
+    EXPECT_EQ(parsed.pack.records.size(), 1u);
+    Winners winners(real);
+    winners.load_pack_text(text, "a.pack");
+    EXPECT_THAT(configs(winners), ElementsAre("X"));
+    EXPECT_THAT(winners.problems(), ElementsAre(HasSubstr(why)));
+  };
+  expect_refused(with("predicted\tmachine-code clock 2\t\n"), "is not that of the device");
+  expect_refused(with("predicted\tmachine-code clock 1\n"), "the field accuracy is missing");
+  expect_refused(with("predicted\tmachine-code clock 1\twell\tmore\n"), "after its last field");
+  expect_refused(with("predicted\tmachine-code clock 1\twe\\nll\n"), "control or hidden character");
+  expect_refused(with("predicted\tmachine-code clock 1\t" + std::string(5000, 'x') + "\n"), "too long");
+  EXPECT_TRUE(parse_pack(with("")).refused.empty()) << "packs of before have none";
+  const ParsedPack early = parse_pack("kiln-pack\t2\t1\n" + mark + "end\n");
+  ASSERT_EQ(early.refused.size(), 1u);
+  EXPECT_THAT(early.refused[0].reason, HasSubstr("no device line before it"));
 }
 
 }  // namespace

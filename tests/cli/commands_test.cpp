@@ -372,6 +372,40 @@ TEST_F(ProgramTest, CacheQuarantineListsAndClears) {
   EXPECT_THAT(quarantine({}).out, HasSubstr("in quarantine: 0"));
 }
 
+TEST_F(ProgramTest, WhatMachineCodePredictedIsMarkedInAPackAndCalledSoWhereItIsUsed) {
+  ASSERT_EQ(kiln({"tune", softmax, "--candidates", "3", "--db", path("ptx.db")}).exit_code, 0);
+  ASSERT_EQ(kiln({"cache", "export", "--db", path("ptx.db"), path("ptx.pack")}).exit_code, 0);
+  std::string text = read("ptx.pack");
+  EXPECT_THAT(text, AllOf(testing::StartsWith("kiln-pack\t1\t"), Not(HasSubstr("\npredicted\t"))));
+  const std::string name = "Kiln emulated NVIDIA H200", other = name + " (machine-code clock 1)";
+  for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + other.size())) {
+    text.replace(at, name.size(), other);
+  }
+  write("machine.pack", text);
+  ASSERT_EQ(kiln({"cache", "import", "--db", path("machine.db"), path("machine.pack")}).exit_code, 0);
+  ASSERT_EQ(kiln({"cache", "export", "--winners", "--db", path("machine.db"), path("marked.pack")}).exit_code, 0);
+  const std::string accuracy = "not judged by measured times on this card";
+  EXPECT_THAT(read("marked.pack"), AllOf(testing::StartsWith("kiln-pack\t2\t"),
+                                         HasSubstr("\npredicted\tmachine-code clock 1\t" + accuracy + "\nrequest\t")));
+  EXPECT_THAT(kiln({"cache", "stats", path("marked.pack")}).out, HasSubstr("the pack says of that clock: " + accuracy));
+  EXPECT_THAT(kiln({"cache", "list", "--db", path("machine.db")}).out,
+              HasSubstr("modelled by machine-code clock 1: " + accuracy));
+
+  const std::string source = "predicted by machine-code clock 1, from pack " + path("marked.pack");
+  const std::string note = "predicted by machine-code clock 1: " + accuracy;
+  EXPECT_THAT(kiln({"explain", softmax, "--db", "off", "--pack", path("marked.pack")}).out,
+              AllOf(HasSubstr("modelled from PTX alone, uncalibrated\n"), HasSubstr(source), HasSubstr(note)));
+  const auto run =
+      nlohmann::json::parse(kiln({"run", softmax, "--db", "off", "--pack", path("marked.pack"), "--json"}).out);
+  EXPECT_EQ(run["layers"][0]["choice"], source);
+  EXPECT_EQ(run["predicted_by"], nlohmann::json::array({note}));
+  EXPECT_EQ(run["modelled_by"]["clock"], "PTX");
+  const auto tuned = nlohmann::json::parse(
+      kiln({"run", softmax, "--db", path("ptx.db"), "--pack", path("marked.pack"), "--json"}).out);
+  EXPECT_EQ(tuned["layers"][0]["choice"], "modelled on this device") << "its own times come first";
+  EXPECT_TRUE(tuned["predicted_by"].empty());
+}
+
 TEST_F(ProgramTest, TheConvolutionExampleAgreesWithItsOwnLoop) {
   const Outcome outcome = run(std::string(KILN_EXAMPLES) + "/example_conv_forward", {});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;

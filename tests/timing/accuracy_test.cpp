@@ -69,10 +69,11 @@ TEST(Accuracy, IsSaidInALine) {
 }
 
 TEST(Accuracy, IsRefusedWhereALineIsWrong) {
-  for (const char* line : {"a100 1 2026-11-23 convolution 40 0.84 0.91", "a100 1 2026-11-23 convolution 40 0.84 0.91 1.26 1",
-                           "a100 0 2026-11-23 convolution 40 0.84 0.91 1.26", "a100 1 today convolution 40 0.84 0.91 1.26",
-                           "a100 1 2026-11-23 convolution 1 0.84 0.91 1.26", "a100 1 2026-11-23 convolution 40 1.84 0.91 1.26",
-                           "a100 1 2026-11-23 convolution 40 0.84 0 1.26", "a100 1 2026-11-23 convolution 40 0.84 0.91 0.9"}) {
+  for (const char* line :
+       {"a100 1 2026-11-23 convolution 40 0.84 0.91", "a100 1 2026-11-23 convolution 40 0.84 0.91 1.26 1",
+        "a100 0 2026-11-23 convolution 40 0.84 0.91 1.26", "a100 1 today convolution 40 0.84 0.91 1.26",
+        "a100 1 2026-11-23 convolution 1 0.84 0.91 1.26", "a100 1 2026-11-23 convolution 40 1.84 0.91 1.26",
+        "a100 1 2026-11-23 convolution 40 0.84 0 1.26", "a100 1 2026-11-23 convolution 40 0.84 0.91 0.9"}) {
     try {
       parse_judgements(std::string("# first\n") + line);
       ADD_FAILURE() << line;

@@ -3,8 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <optional>
+#include <string>
 
 #include "kiln/base/error.h"
 #include "kiln/timing/sass.h"
@@ -17,6 +21,42 @@ TEST(Disassembler, SaysWhereItLookedAndWhatToInstall) {
   DisassemblerOptions options;
   options.program = "/nowhere/nvdisasm";
   EXPECT_THROW(Disassembler{options}, Error);
+}
+
+// Environment variables as they were, at the end.
+class Variables {
+ public:
+  explicit Variables(const std::map<std::string, const char*>& values) {
+    for (const auto& [name, value] : values) {
+      const char* const was = std::getenv(name.c_str());
+      before_[name] = was != nullptr ? std::optional<std::string>(was) : std::nullopt;
+      set(name, value);
+    }
+  }
+  ~Variables() {
+    for (const auto& [name, value] : before_) set(name, value ? value->c_str() : nullptr);
+  }
+
+ private:
+  static void set(const std::string& name, const char* value) {
+    if (value != nullptr)
+      setenv(name.c_str(), value, 1);
+    else
+      unsetenv(name.c_str());
+  }
+
+  std::map<std::string, std::optional<std::string>> before_;
+};
+
+TEST(Disassembler, NamesEachFolderWhereItLookedOnce) {
+  if (std::filesystem::exists("/usr/local/cuda/bin/nvdisasm")) GTEST_SKIP() << "it is found here";
+  const Variables variables({{"PATH", "/first:/second:/first"}, {"CUDA_HOME", "/second/.."}, {"VIRTUAL_ENV", nullptr}});
+  try {
+    const Disassembler disassembler{DisassemblerOptions{}};
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "nvdisasm was not found in /first, /second, /second/../bin, /usr/local/cuda/bin");
+  }
 }
 
 class BrokenProgram : public testing::TestWithParam<const char*> {};

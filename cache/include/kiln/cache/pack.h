@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,7 +15,8 @@
 
 namespace kiln::cache {
 
-inline constexpr int pack_format_version = 1;
+inline constexpr int pack_format_version = 2;
+inline constexpr int pack_format_without_marks = 1;  ///< Written where no device's times are predictions.
 /// Limits, so that a hostile pack costs neither memory nor time without bound. What is beyond them is refused.
 inline constexpr std::size_t max_pack_line = std::size_t{1} << 20;    ///< Bytes of a line.
 inline constexpr std::size_t max_pack_file = std::size_t{256} << 20;  ///< Bytes of a file.
@@ -27,6 +29,9 @@ inline constexpr std::size_t max_listed_refusals = 1000;  ///< Those beyond are 
 struct Pack {
   std::vector<DeviceEntry> devices;
   std::vector<Record> records;
+  /// How well the machine-code clocks of its emulated devices do, in words, by device id: what the pack says of its
+  /// predictions. Databases do not keep it.
+  std::map<std::string, std::string> accuracies;
 
   friend bool operator==(const Pack&, const Pack&) = default;
 };
