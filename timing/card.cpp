@@ -40,7 +40,6 @@ std::map<std::string_view, Figure> figures() {
           {"imad_shares_fma", {&Card::imad_shares_fma, 0, 1}},
           {"imad_cycles", {&Card::imad_cycles, 1, most_cycles}},
           {"alu_cycles", {&Card::alu_cycles, 1, most_cycles}},
-          {"pair_cycles", {&Card::pair_cycles, 1, most_cycles}},
           {"half_cycles", {&Card::half_cycles, 1, most_cycles}},
           {"double_cycles", {&Card::double_cycles, 1, most_cycles}},
           {"convert_cycles", {&Card::convert_cycles, 1, most_cycles}},
@@ -165,6 +164,12 @@ Card read_card(const std::string& path) {
   return parse_card(path, text.str());
 }
 
+Card at_clock(Card card, uint32_t clock_mhz) {
+  card.dram_latency = std::max<uint32_t>(1, uint64_t{card.dram_latency} * clock_mhz / card.clock_mhz);
+  card.clock_mhz = clock_mhz;
+  return card;
+}
+
 Card card_for(const DeviceFigures& device) {
   const std::vector<std::string> words = words_of(device.name);
   std::optional<Card> closest;
@@ -186,7 +191,7 @@ Card card_for(const DeviceFigures& device) {
   Card card = std::move(*closest);
   if (!named) card.name = fmt::format("{} with the counts of {}", card.name, device.name);
   if (device.sms != 0) card.sms = device.sms;
-  if (device.clock_mhz != 0) card.clock_mhz = device.clock_mhz;
+  if (device.clock_mhz != 0) card = at_clock(std::move(card), device.clock_mhz);
   if (device.l2_bytes != 0) card.l2_bytes = device.l2_bytes;
   if (device.dram_peak_gbs != 0) {
     card.dram_gbs = static_cast<uint32_t>(uint64_t{card.dram_gbs} * device.dram_peak_gbs / card.dram_peak_gbs);

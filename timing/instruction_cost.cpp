@@ -54,16 +54,6 @@ Pipe pipe_of(const Instruction& instruction, const Card& card, std::vector<std::
   return Pipe::alu;
 }
 
-// Steps of 64-bit addresses: LEA, and sums that take or give a carry.
-bool is_of_pairs(const Instruction& instruction) {
-  if (instruction.opcode == "LEA") return true;
-  if (instruction.opcode != "IADD3") return false;
-  if (instruction.has("X")) return true;
-  if (instruction.operands.size() < 2) return false;
-  const Operand& second = instruction.operands[1];
-  return second.kind == Operand::Kind::predicate && second.index != true_predicate;
-}
-
 bool is_conversion(const std::string& opcode) {
   return opcode == "I2F" || opcode == "F2I" || opcode == "F2F" || opcode == "I2I" || opcode == "FRND";
 }
@@ -75,7 +65,7 @@ uint32_t cycles_of(const Instruction& instruction, Pipe pipe, const Card& card) 
     case Pipe::imad:
       return card.imad_cycles;
     case Pipe::alu:
-      return is_of_pairs(instruction) ? card.pair_cycles : card.alu_cycles;
+      return card.alu_cycles;
     case Pipe::half:
       return card.half_cycles;
     case Pipe::fp64:

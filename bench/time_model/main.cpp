@@ -1,7 +1,8 @@
 // How well the time model of timing/ ranks and times kernels that others have measured: docs/time-model.md.
 //
 // Method: rows of each table, spread evenly over its measured times, are compiled by NVRTC, disassembled, and timed by
-// the model. Nothing is fitted here. Rows that are marked odd (see tables.h) are judged with and without.
+// the model. Nothing is fitted here. Rows that were measured at another clock than their table (see tables.h) are
+// judged with and without.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -62,7 +63,7 @@ class Bench {
     if (!options.store.empty()) cubins_.emplace(store_options(options, "cubins"));
     if (options.csv.empty()) return;
     csv_.open(options.csv);
-    if (!(csv_ << "table,card,odd,measured_ms,modelled_ms\n"))
+    if (!(csv_ << "table,card,raised,measured_ms,modelled_ms\n"))
       throw kiln::Error(kiln::ErrorCode::io_error, fmt::format("cannot write {}", options.csv));
   }
 
@@ -143,7 +144,9 @@ class Bench {
   }
 
   kiln::timing::Card card(const kiln::bench::Table& table) const {
-    return options_.card.empty() ? kiln::timing::find_card(table.card) : kiln::timing::read_card(options_.card);
+    kiln::timing::Card card =
+        options_.card.empty() ? kiln::timing::find_card(table.card) : kiln::timing::read_card(options_.card);
+    return kiln::timing::at_clock(std::move(card), table.clock_mhz);
   }
 
   // For timing/cards/judged.txt.
@@ -185,8 +188,8 @@ class Bench {
   void write(const kiln::bench::Table& table, const std::vector<Timed>& timed) {
     for (const Timed& row : timed) {
       if (!row.failure.empty()) continue;
-      csv_ << fmt::format("{},{},{},{:.6g},{:.6g}\n", table.name, table.card, row.row.odd ? 1 : 0, row.row.milliseconds,
-                          row.time.seconds * 1e3);
+      csv_ << fmt::format("{},{},{},{:.6g},{:.6g}\n", table.name, table.card, row.row.raised ? 1 : 0,
+                          row.row.milliseconds, row.time.seconds * 1e3);
     }
     if (!csv_.flush()) throw kiln::Error(kiln::ErrorCode::io_error, fmt::format("cannot write {}", options_.csv));
   }
@@ -199,11 +202,11 @@ class Bench {
         continue;
       }
       all.push_back(&row);
-      if (!row.row.odd) usual.push_back(&row);
+      if (!row.row.raised) usual.push_back(&row);
     }
     fmt::print("{} on {}:\n", table.name, table.card);
     print_judgement("all", all);
-    if (usual.size() != all.size()) print_judgement("without odd rows", usual);
+    if (usual.size() != all.size()) print_judgement("without raised clock", usual);
     for (size_t i = 1; i < usual.size(); i += 2) even.push_back(usual[i]);
     print_judgement("every other row", even);
     if (options_.card.empty()) print_line(table, all);
@@ -217,8 +220,8 @@ class Bench {
           "{}; "
           "{:.0f}% of misses from DRAM\n",
           row.ratio(), row.row.milliseconds, row.time.seconds * 1e3, kiln::bench::to_string(row.row),
-          row.row.odd ? " (odd)" : "", row.time.code_bytes / 1024, row.time.occupancy.blocks, row.time.occupancy.limit,
-          row.time.waves, row.time.bound, 100 * row.time.dram_share);
+          row.row.raised ? " (raised clock)" : "", row.time.code_bytes / 1024, row.time.occupancy.blocks,
+          row.time.occupancy.limit, row.time.waves, row.time.bound, 100 * row.time.dram_share);
       if (row.time.path_share < 1) fmt::print("      {:.1f}% of each path replayed\n", 100 * row.time.path_share);
       for (const std::string& name : row.time.unclassified) fmt::print("      unclassified: {}\n", name);
       for (const auto& [name, count] : row.time.report.unknown_opcodes)

@@ -21,10 +21,10 @@ def panel(axes, name, rows):
     ends = [min(measured + modelled) / 1.3, max(measured + modelled) * 1.3]
     axes.fill_between(ends, [x / within for x in ends], [x * within for x in ends], color="0.9", label="within 20%")
     axes.plot(ends, ends, color="0.6", linewidth=0.8)
-    for odd, marker, label in (("0", "o", "row"), ("1", "x", "odd row")):
-        points = [(x, y) for x, y, row in zip(measured, modelled, rows) if row["odd"] == odd]
+    for raised, marker, label in (("0", "o", "row"), ("1", "x", "row at a raised clock")):
+        points = [(x, y) for x, y, row in zip(measured, modelled, rows) if row["raised"] == raised]
         if points:
-            axes.plot(*zip(*points), marker, markersize=4, color="C0" if odd == "0" else "C3", label=label)
+            axes.plot(*zip(*points), marker, markersize=4, color="C0" if raised == "0" else "C3", label=label)
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal", title=name)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))

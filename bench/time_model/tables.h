@@ -13,13 +13,14 @@ namespace kiln::bench {
 struct Row {
   std::map<std::string, int> values;  // the parameters
   double milliseconds = 0;            // median
-  bool odd = false;                   // much faster than its twin that differs in read_only alone, for no known reason
+  bool raised = false;                // measured at a higher clock than the table's others: faster than its twin by far
 };
 
 struct Table {
   std::string name;
   std::string arch;  // "sm_80"
   std::string card;
+  uint32_t clock_mhz = 0;                      // that the card had: docs/time-model.md
   std::string file;                            // in the folder of tables
   std::string source;                          // in the same folder
   std::string kernel;                          // part of its name

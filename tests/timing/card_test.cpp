@@ -31,9 +31,9 @@ void expect_sane_machine(const Card& card) {
   EXPECT_EQ(card.carveout_kb.back() * 1024, card.shared_bytes);
   EXPECT_LT(card.shared_bytes, card.l1_bytes);
   EXPECT_LT(card.l1_bytes, card.l2_bytes);
-  const auto cycles = {card.fma_cycles,     card.imad_cycles,   card.alu_cycles,     card.pair_cycles,
-                       card.half_cycles,    card.double_cycles, card.special_cycles, card.convert_cycles,
-                       card.uniform_cycles, card.tensor_cycles, card.branch_cycles};
+  const auto cycles = {card.fma_cycles,    card.imad_cycles,    card.alu_cycles,     card.half_cycles,
+                       card.double_cycles, card.special_cycles, card.convert_cycles, card.uniform_cycles,
+                       card.tensor_cycles, card.branch_cycles};
   for (const uint32_t pipe : cycles) EXPECT_TRUE(pipe >= 1 && pipe <= 64);
 }
 
@@ -87,6 +87,22 @@ TEST(Card, OfAnotherDeviceIsTheClosestOneWithItsCounts) {
   EXPECT_EQ(card.l2_bytes, find_card("l40s").l2_bytes);
   EXPECT_EQ(card_for({.name = "Orin", .arch = 87}).arch, 86U);
   EXPECT_EQ(card_for({.name = "NVIDIA A10G", .arch = 86}).name, "a10 with the counts of NVIDIA A10G");
+}
+
+TEST(Card, KeepsDramAtItsOwnClock) {
+  const Card card = find_card("a100");
+  const Card slow = at_clock(card, card.clock_mhz / 2);
+  EXPECT_EQ(slow.clock_mhz, card.clock_mhz / 2);
+  EXPECT_EQ(slow.dram_latency, card.dram_latency / 2);
+  EXPECT_EQ(slow.dram_gbs, card.dram_gbs);
+  EXPECT_EQ(slow.l2_latency, card.l2_latency);
+  EXPECT_EQ(at_clock(card, card.clock_mhz).dram_latency, card.dram_latency);
+  EXPECT_EQ(card_for({.name = "NVIDIA A100", .arch = 80, .clock_mhz = slow.clock_mhz}).dram_latency, slow.dram_latency);
+}
+
+TEST(Card, SharesLoadStoreUnitsAsItsKindHasThem) {
+  for (const char* name : {"a100", "h100", "h200", "b200"}) EXPECT_EQ(find_card(name).lsu_cycles, 1U) << name;
+  for (const char* name : {"t4", "a10", "l40s", "rtx5090"}) EXPECT_EQ(find_card(name).lsu_cycles, 2U) << name;
 }
 
 TEST(Card, TakesTheSameShareOfAnotherPeakOfMemory) {

@@ -15,9 +15,8 @@ struct Card {
   uint32_t warps = 0, blocks = 0, registers = 0, shared_bytes = 0, shared_reserve = 0, l1_bytes = 0;
   std::vector<uint32_t> carveout_kb;
   uint32_t l2_bytes = 0;
-  uint32_t fma_cycles = 0, imad_shares_fma = 0, imad_cycles = 0, alu_cycles = 0, pair_cycles = 0, half_cycles = 0,
-           double_cycles = 0, special_cycles = 0, convert_cycles = 0, uniform_cycles = 0, tensor_cycles = 0,
-           branch_cycles = 0;
+  uint32_t fma_cycles = 0, imad_shares_fma = 0, imad_cycles = 0, alu_cycles = 0, half_cycles = 0, double_cycles = 0,
+           special_cycles = 0, convert_cycles = 0, uniform_cycles = 0, tensor_cycles = 0, branch_cycles = 0;
   uint32_t special_latency = 0, constant_latency = 0;
   uint32_t memory_queue = 0, address_cycles = 0, dispatch_latency = 0, lsu_cycles = 0, shared_latency = 0,
            l1_latency = 0, l2_latency = 0, dram_latency = 0, l2_bytes_per_clock = 0, dram_peak_gbs = 0, dram_gbs = 0;
@@ -40,6 +39,9 @@ std::string card_named(std::string_view device_name);
 
 /// Reads a user's card. Throws as parse_card(), and Error(io_error) for a file that cannot be read.
 Card read_card(const std::string& path);
+
+/// The same card with its SMs at another clock. DRAM keeps its own, so its latency is as long in time.
+Card at_clock(Card card, uint32_t clock_mhz);
 
 /// What a driver says of a device. A count of 0 is not known.
 struct DeviceFigures {
