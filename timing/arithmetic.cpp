@@ -86,6 +86,7 @@ void Interpreter::Machine::arithmetic(Warp& warp, const Decoded& decoded, const 
       return floating(warp, decoded, instruction, active);
     case Op::hfma2:
       return half(warp, decoded, instruction, active);
+    case Op::tensor:
     case Op::unknown:
       return forget(warp, decoded, instruction, active);
     default:

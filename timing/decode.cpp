@@ -3,38 +3,72 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <string>
 
 #include "kiln/base/error.h"
+#include "opcode_table.h"
 
 namespace kiln::timing {
 namespace {
 
-const std::map<std::string, Op, std::less<>>& names() {
-  static const std::map<std::string, Op, std::less<>> table = {
-      {"MOV", Op::mov},         {"IADD3", Op::iadd3},      {"IADD", Op::iadd3},     {"VIADD", Op::iadd3},
-      {"IMAD", Op::imad},       {"LEA", Op::lea},          {"LOP3", Op::lop3},      {"SHF", Op::shf},
-      {"ISETP", Op::isetp},     {"PLOP3", Op::plop3},      {"IMNMX", Op::imnmx},    {"VIMNMX", Op::imnmx},
-      {"VIADDMNMX", Op::imnmx}, {"SEL", Op::sel},          {"FSEL", Op::sel},       {"PRMT", Op::prmt},
-      {"IABS", Op::iabs},       {"BMSK", Op::bmsk},        {"SGXT", Op::sgxt},      {"POPC", Op::popc},
-      {"FLO", Op::flo},         {"BREV", Op::brev},        {"S2R", Op::s2r},        {"S2UR", Op::s2r},
-      {"CS2R", Op::cs2r},       {"R2UR", Op::r2ur},        {"VOTE", Op::vote},      {"VOTEU", Op::vote},
-      {"SHFL", Op::shfl},       {"LDC", Op::ldc},          {"ULDC", Op::ldc},       {"LDCU", Op::ldc},
-      {"P2R", Op::p2r},         {"R2P", Op::r2p},          {"FADD", Op::fadd},      {"FMUL", Op::fmul},
-      {"FFMA", Op::ffma},       {"FMNMX", Op::fmnmx},      {"FSETP", Op::fsetp},    {"MUFU", Op::mufu},
-      {"I2F", Op::i2f},         {"I2FP", Op::i2f},         {"F2I", Op::f2i},        {"HFMA2", Op::hfma2},
-      {"LDG", Op::load},        {"LDS", Op::load},         {"LDL", Op::load},       {"LD", Op::load},
-      {"STG", Op::store},       {"STS", Op::store},        {"STL", Op::store},      {"ST", Op::store},
-      {"ATOM", Op::atomic},     {"ATOMG", Op::atomic},     {"ATOMS", Op::atomic},   {"RED", Op::atomic},
-      {"REDG", Op::atomic},     {"LDSM", Op::matrix_load}, {"LDGSTS", Op::copy},    {"BAR", Op::bar},
-      {"BRA", Op::bra},         {"BSSY", Op::bssy},        {"BSYNC", Op::bsync},    {"BREAK", Op::brk},
-      {"BMOV", Op::bmov},       {"EXIT", Op::exit},        {"CALL", Op::call},      {"RET", Op::ret},
-      {"NOP", Op::nothing},     {"WARPSYNC", Op::nothing}, {"DEPBAR", Op::nothing}, {"LDGDEPBAR", Op::nothing},
-      {"MEMBAR", Op::nothing},  {"ERRBAR", Op::nothing},   {"CCTL", Op::nothing},   {"CCTLL", Op::nothing},
-      {"YIELD", Op::nothing},   {"FENCE", Op::nothing}};
-  return table;
-}
+const OpcodeTable<Op> ops({{Op::mov, "MOV"},
+                           {Op::iadd3, "IADD3 IADD VIADD"},
+                           {Op::imad, "IMAD"},
+                           {Op::lea, "LEA"},
+                           {Op::lop3, "LOP3"},
+                           {Op::shf, "SHF"},
+                           {Op::isetp, "ISETP"},
+                           {Op::plop3, "PLOP3"},
+                           {Op::imnmx, "IMNMX VIMNMX VIADDMNMX"},
+                           {Op::sel, "SEL FSEL"},
+                           {Op::prmt, "PRMT"},
+                           {Op::iabs, "IABS"},
+                           {Op::bmsk, "BMSK"},
+                           {Op::sgxt, "SGXT"},
+                           {Op::popc, "POPC"},
+                           {Op::flo, "FLO"},
+                           {Op::brev, "BREV"},
+                           {Op::s2r, "S2R S2UR"},
+                           {Op::cs2r, "CS2R"},
+                           {Op::r2ur, "R2UR"},
+                           {Op::vote, "VOTE VOTEU"},
+                           {Op::shfl, "SHFL"},
+                           {Op::ldc, "LDC ULDC LDCU"},
+                           {Op::p2r, "P2R"},
+                           {Op::r2p, "R2P"},
+                           {Op::fadd, "FADD"},
+                           {Op::fmul, "FMUL"},
+                           {Op::ffma, "FFMA"},
+                           {Op::fmnmx, "FMNMX"},
+                           {Op::fsetp, "FSETP"},
+                           {Op::mufu, "MUFU"},
+                           {Op::i2f, "I2F I2FP"},
+                           {Op::f2i, "F2I"},
+                           {Op::hfma2, "HFMA2"},
+                           {Op::load, "LDG LDS LDL LD"},
+                           {Op::store, "STG STS STL ST"},
+                           {Op::atomic, "ATOM ATOMG ATOMS RED REDG"},
+                           {Op::matrix_load, "LDSM"},
+                           {Op::matrix_store, "STSM"},
+                           {Op::copy, "LDGSTS"},
+                           {Op::bar, "BAR"},
+                           {Op::bra, "BRA"},
+                           {Op::bssy, "BSSY"},
+                           {Op::bsync, "BSYNC"},
+                           {Op::brk, "BREAK"},
+                           {Op::bmov, "BMOV"},
+                           {Op::exit, "EXIT"},
+                           {Op::call, "CALL"},
+                           {Op::ret, "RET"},
+                           {Op::nothing,
+                            "NOP WARPSYNC DEPBAR LDGDEPBAR MEMBAR ERRBAR CCTL CCTLL YIELD FENCE WARPGROUP "
+                            "UCGABAR_ARV CGAERRBAR UTMACMDFLUSH UTMACCTL UTMAPF NANOSLEEP"},
+                           {Op::tensor, "F2FP HMMA IMMA BMMA DMMA QMMA HGMMA IGMMA QGMMA BGMMA"},
+                           {Op::syncs, "SYNCS"},
+                           {Op::bulk_copy, "UTMALDG UTMASTG UBLKCP"},
+                           {Op::elect, "ELECT"},
+                           {Op::set_registers, "USETMAXREG"},
+                           {Op::cluster_wait, "UCGABAR_WAIT"}});
 
 Compare comparison(const Instruction& instruction) {
   constexpr std::pair<const char*, Compare> known[] = {{"LT", Compare::lt}, {"EQ", Compare::eq}, {"LE", Compare::le},
@@ -74,8 +108,16 @@ uint8_t lane_bytes(const Instruction& instruction) {
   return instruction.has("128") ? 16 : 4;
 }
 
+Phase phase_of(const Instruction& instruction) {
+  if (instruction.has("EXCH")) return Phase::init;
+  if (instruction.has("ARRIVE")) return Phase::arrive;
+  return instruction.has("PHASECHK") ? Phase::wait : Phase::none;
+}
+
 MemorySpace space_of(const std::string& opcode) {
-  if (opcode == "LDS" || opcode == "STS" || opcode == "ATOMS" || opcode == "LDSM") return MemorySpace::shared;
+  if (opcode == "LDS" || opcode == "STS" || opcode == "ATOMS" || opcode == "LDSM" || opcode == "STSM" ||
+      opcode == "SYNCS")
+    return MemorySpace::shared;
   return opcode == "LDL" || opcode == "STL" ? MemorySpace::local : MemorySpace::global;
 }
 
@@ -84,10 +126,10 @@ void assign_roles(const Instruction& instruction, Decoded& decoded) {
   using Kind = Operand::Kind;
   const bool writes_predicates_only = decoded.op == Op::isetp || decoded.op == Op::fsetp || decoded.op == Op::plop3;
   const bool writes_nothing = decoded.op == Op::store || decoded.op == Op::bra || decoded.op == Op::bar ||
-                              decoded.op == Op::copy || decoded.op == Op::ret || decoded.op == Op::call ||
-                              decoded.op == Op::nothing || decoded.op == Op::bssy || decoded.op == Op::bsync ||
-                              decoded.op == Op::brk || decoded.op == Op::exit || decoded.op == Op::r2p ||
-                              instruction.opcode.starts_with("RED");
+                              decoded.op == Op::copy || decoded.op == Op::matrix_store || decoded.op == Op::bulk_copy ||
+                              decoded.op == Op::ret || decoded.op == Op::call || decoded.op == Op::nothing ||
+                              decoded.op == Op::bssy || decoded.op == Op::bsync || decoded.op == Op::brk ||
+                              decoded.op == Op::exit || decoded.op == Op::r2p || instruction.opcode.starts_with("RED");
   size_t out_predicates = writes_predicates_only ? 2 : 0;
   bool destination_due = !writes_predicates_only && !writes_nothing;
   bool at_front = !writes_nothing;
@@ -100,7 +142,7 @@ void assign_roles(const Instruction& instruction, Decoded& decoded) {
     } else if (predicate) {
       decoded.predicates.push_back(static_cast<uint8_t>(i));
     } else if (operand.kind == Kind::memory) {
-      at_front = false;
+      at_front = destination_due = false;
       (decoded.memory < 0 ? decoded.memory : decoded.second_memory) = static_cast<int8_t>(i);
     } else if (operand.kind == Kind::special || operand.kind == Kind::label || operand.kind == Kind::other) {
       at_front = false;
@@ -120,11 +162,9 @@ void assign_roles(const Instruction& instruction, Decoded& decoded) {
 Decoded decode(const Instruction& instruction) {
   Decoded decoded;
   const std::string& opcode = instruction.opcode;
-  auto found = names().find(opcode);
-  if (found == names().end() && opcode.starts_with('U')) {
-    found = names().find(std::string_view(opcode).substr(1));
-  }
-  if (found != names().end()) decoded.op = found->second;
+  const Op* op = ops.find(opcode);
+  if (op == nullptr && opcode.starts_with('U')) op = ops.find(std::string_view(opcode).substr(1));
+  if (op != nullptr) decoded.op = *op;
   decoded.is_unsigned =
       instruction.has("U32") || instruction.has("U64") || instruction.has("U16") || instruction.has("U8");
   decoded.wide = instruction.has("WIDE");
@@ -144,6 +184,7 @@ Decoded decode(const Instruction& instruction) {
   if (instruction.has("XOR")) decoded.combine = Combine::exclusive;
   decoded.space = space_of(opcode);
   decoded.bytes = lane_bytes(instruction);
+  if (decoded.op == Op::syncs) decoded.phase = phase_of(instruction);
   assign_roles(instruction, decoded);
   for (const uint8_t i : decoded.sources) {
     const Operand& operand = instruction.operands[i];

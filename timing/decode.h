@@ -45,10 +45,17 @@ enum class Op : uint8_t {
   i2f,
   f2i,
   hfma2,
+  tensor,  // and conversions of pairs: what they compute is data
+  syncs,   // of mbarriers
+  bulk_copy,
+  elect,
+  set_registers,
+  cluster_wait,
   load,
   store,
   atomic,
   matrix_load,
+  matrix_store,
   copy,
   bar,
   bra,
@@ -65,6 +72,7 @@ enum class Compare : uint8_t { f, lt, eq, le, gt, ne, ge, t };
 enum class Combine : uint8_t { conjunction, disjunction, exclusive };
 enum class Function : uint8_t { rcp, rsq, sqrt, ex2, lg2, sin, cos };
 enum class Rounding : uint8_t { nearest, truncated, down, up };
+enum class Phase : uint8_t { none, init, arrive, wait };
 enum class MemorySpace : uint8_t { global, shared, local };
 
 struct Decoded {
@@ -86,7 +94,8 @@ struct Decoded {
   Function function = Function::cos;
   Rounding rounding = Rounding::nearest;  // of conversions
   MemorySpace space = MemorySpace::global;
-  uint8_t bytes = 4;  // of a lane's access
+  Phase phase = Phase::none;  // what SYNCS does
+  uint8_t bytes = 4;          // of a lane's access
   // Operands by their role, as indexes; the destinations stand first in the text.
   int8_t destination = -1;
   std::vector<uint8_t> sources;     // registers, constants, immediates

@@ -11,16 +11,16 @@ namespace kiln::timing {
 
 struct Event {
   uint64_t cycle = 0;
-  uint32_t age = 0;  // of the warp, whose place another may have taken since
+  uint32_t age = 0;  // of the warp, whose place another may have taken since; or which effect
   uint16_t warp = 0;
-  uint8_t counter = 0;  // Events::wake, or the counter that is released
+  uint8_t counter = 0;  // Events::wake, Events::effect, or the counter that is released
   int32_t next = -1;
 };
 
 /// Events of the same cycle come in the reverse order of their adding; the same adding gives the same order.
 class Events {
  public:
-  static constexpr uint8_t wake = 15;
+  static constexpr uint8_t wake = 15, effect = 14;
 
   /// `event.cycle` is not before the one after `now`.
   void add(uint64_t now, Event event) {

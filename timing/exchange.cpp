@@ -33,6 +33,7 @@ void Interpreter::Machine::special(Warp& warp, const Decoded& decoded, const Ins
     if (name.starts_with("SR_TID")) value = coordinates(warp.number * uint64_t{32} + lane, launch_.block)[axis];
     if (name.starts_with("SR_CTAID")) value = block_index_[axis];
     if (name == "SR_LANEID") value = lane;
+    if (name == "SR_CgaCtaId") value = rank_;
     if (name.ends_with("MASK")) value = lane_mask(name, lane);
   }
   const bool known = name.starts_with("SR_TID") || name.starts_with("SR_CTAID") || name == "SR_LANEID" ||

@@ -1,54 +1,40 @@
 #include "instruction_cost.h"
 
 #include <algorithm>
-#include <map>
+#include <array>
+#include <cstdio>
 #include <string>
+
+#include "opcode_table.h"
 
 namespace kiln::timing {
 namespace {
 
-const std::map<std::string, Pipe, std::less<>>& pipes() {
-  static const std::map<std::string, Pipe, std::less<>> table = {
-      {"FFMA", Pipe::fma},      {"FMUL", Pipe::fma},     {"FADD", Pipe::fma},     {"FFMA2", Pipe::fma},
-      {"FMUL2", Pipe::fma},     {"FADD2", Pipe::fma},    {"IMAD", Pipe::imad},    {"IDP", Pipe::imad},
-      {"IDP4A", Pipe::imad},    {"HADD2", Pipe::half},   {"HMUL2", Pipe::half},   {"HFMA2", Pipe::half},
-      {"HMNMX2", Pipe::half},   {"HSETP2", Pipe::half},  {"HSET2", Pipe::half},   {"DADD", Pipe::fp64},
-      {"DMUL", Pipe::fp64},     {"DFMA", Pipe::fp64},    {"DSETP", Pipe::fp64},   {"MUFU", Pipe::special},
-      {"I2F", Pipe::special},   {"F2I", Pipe::special},  {"F2F", Pipe::special},  {"I2I", Pipe::special},
-      {"POPC", Pipe::special},  {"FLO", Pipe::special},  {"BREV", Pipe::special}, {"FRND", Pipe::special},
-      {"S2R", Pipe::special},   {"S2UR", Pipe::special}, {"CS2R", Pipe::alu},     {"B2R", Pipe::special},
-      {"HMMA", Pipe::tensor},   {"IMMA", Pipe::tensor},  {"BMMA", Pipe::tensor},  {"DMMA", Pipe::tensor},
-      {"QMMA", Pipe::tensor},   {"BRA", Pipe::branch},   {"BRX", Pipe::branch},   {"JMP", Pipe::branch},
-      {"CALL", Pipe::branch},   {"RET", Pipe::branch},   {"EXIT", Pipe::branch},  {"BSSY", Pipe::branch},
-      {"BSYNC", Pipe::branch},  {"BREAK", Pipe::branch}, {"BMOV", Pipe::branch},  {"WARPSYNC", Pipe::branch},
-      {"YIELD", Pipe::branch},  {"NOP", Pipe::none},     {"DEPBAR", Pipe::none},  {"LDGDEPBAR", Pipe::none},
-      {"BAR", Pipe::none},      {"MEMBAR", Pipe::none},  {"ERRBAR", Pipe::none},  {"CCTL", Pipe::none},
-      {"CCTLL", Pipe::none},    {"FENCE", Pipe::none},   {"LDS", Pipe::memory},   {"STS", Pipe::memory},
-      {"LDG", Pipe::memory},    {"STG", Pipe::memory},   {"LDL", Pipe::memory},   {"STL", Pipe::memory},
-      {"LD", Pipe::memory},     {"ST", Pipe::memory},    {"LDSM", Pipe::memory},  {"STSM", Pipe::memory},
-      {"LDGSTS", Pipe::memory}, {"ATOM", Pipe::memory},  {"ATOMG", Pipe::memory}, {"ATOMS", Pipe::memory},
-      {"RED", Pipe::memory},    {"REDG", Pipe::memory},  {"SHFL", Pipe::memory},  {"LDC", Pipe::special},
-      {"ULDC", Pipe::uniform},  {"LDCU", Pipe::uniform}, {"R2UR", Pipe::alu},     {"MATCH", Pipe::special},
-      {"REDUX", Pipe::special}, {"MOV", Pipe::alu},      {"IADD3", Pipe::alu},    {"IADD", Pipe::alu},
-      {"LEA", Pipe::alu},       {"LOP3", Pipe::alu},     {"SHF", Pipe::alu},      {"ISETP", Pipe::alu},
-      {"PLOP3", Pipe::alu},     {"IMNMX", Pipe::alu},    {"VIMNMX", Pipe::alu},   {"VIMNMX3", Pipe::alu},
-      {"VIADDMNMX", Pipe::alu}, {"SEL", Pipe::alu},      {"FSEL", Pipe::alu},     {"PRMT", Pipe::alu},
-      {"IABS", Pipe::alu},      {"BMSK", Pipe::alu},     {"SGXT", Pipe::alu},     {"VOTE", Pipe::alu},
-      {"VOTEU", Pipe::alu},     {"P2R", Pipe::alu},      {"R2P", Pipe::alu},      {"FMNMX", Pipe::alu},
-      {"FSETP", Pipe::alu},     {"FSET", Pipe::alu},     {"I2FP", Pipe::alu},     {"F2FP", Pipe::alu},
-      {"FCHK", Pipe::special},  {"VIADD", Pipe::alu},    {"LEPC", Pipe::alu},     {"ISCADD", Pipe::alu},
-      {"VABSDIFF", Pipe::alu},  {"IADD3X", Pipe::alu}};
-  return table;
-}
+const OpcodeTable<Pipe> pipes({{Pipe::fma, "FFMA FMUL FADD FFMA2 FMUL2 FADD2"},
+                               {Pipe::imad, "IMAD IDP IDP4A"},
+                               {Pipe::half, "HADD2 HMUL2 HFMA2 HMNMX2 HSETP2 HSET2"},
+                               {Pipe::fp64, "DADD DMUL DFMA DSETP"},
+                               {Pipe::special,
+                                "MUFU I2F F2I F2F I2I POPC FLO BREV FRND S2R S2UR B2R LDC MATCH REDUX FCHK"},
+                               {Pipe::alu,
+                                "CS2R R2UR MOV IADD3 IADD LEA LOP3 SHF ISETP PLOP3 IMNMX VIMNMX VIMNMX3 VIADDMNMX SEL "
+                                "FSEL PRMT IABS BMSK SGXT VOTE VOTEU P2R R2P FMNMX FSETP FSET I2FP F2FP VIADD LEPC "
+                                "ISCADD VABSDIFF IADD3X ELECT"},
+                               {Pipe::tensor, "HMMA IMMA BMMA DMMA QMMA"},
+                               {Pipe::branch, "BRA BRX JMP CALL RET EXIT BSSY BSYNC BREAK BMOV WARPSYNC YIELD"},
+                               {Pipe::none,
+                                "NOP DEPBAR LDGDEPBAR BAR MEMBAR ERRBAR CCTL CCTLL FENCE HGMMA IGMMA QGMMA BGMMA "
+                                "WARPGROUP UTMACMDFLUSH UTMACCTL UTMAPF UCGABAR_ARV UCGABAR_WAIT CGAERRBAR "
+                                "ENDCOLLECTIVE NANOSLEEP"},
+                               {Pipe::memory,
+                                "LDS STS LDG STG LDL STL LD ST LDSM STSM LDGSTS ATOM ATOMG ATOMS RED REDG SHFL SYNCS "
+                                "UTMALDG UTMASTG UBLKCP"},
+                               {Pipe::uniform, "ULDC LDCU USETMAXREG"}});
 
 Pipe pipe_of(const Instruction& instruction, const Card& card, std::vector<std::string>& unknown) {
   const std::string& name = instruction.opcode;
-  const auto found = pipes().find(name);
-  if (found != pipes().end()) {
-    if (found->second == Pipe::imad && card.imad_shares_fma != 0) return Pipe::fma;
-    return found->second;
-  }
-  const bool uniform = name.starts_with('U') && pipes().contains(std::string_view(name).substr(1));
+  if (const Pipe* pipe = pipes.find(name)) return *pipe == Pipe::imad && card.imad_shares_fma != 0 ? Pipe::fma : *pipe;
+  const bool uniform = name.starts_with('U') && pipes.find(std::string_view(name).substr(1)) != nullptr;
   if (uniform) return Pipe::uniform;
   if (std::find(unknown.begin(), unknown.end(), name) == unknown.end()) unknown.push_back(name);
   return Pipe::alu;
@@ -56,6 +42,48 @@ Pipe pipe_of(const Instruction& instruction, const Card& card, std::vector<std::
 
 bool is_conversion(const std::string& opcode) {
   return opcode == "I2F" || opcode == "F2I" || opcode == "F2F" || opcode == "I2I" || opcode == "FRND";
+}
+
+bool is_of_warpgroup(const Instruction& instruction) {
+  return instruction.opcode.ends_with("GMMA");
+}
+
+// "64x256x16", of which a warp has the fourth part; without one, the numbers are 0.
+std::array<uint32_t, 3> extents_of(const std::string& text) {
+  std::array<uint32_t, 3> extents{};
+  if (std::sscanf(text.c_str(), "%ux%ux%u", &extents[0], &extents[1], &extents[2]) != 3) return {};
+  return extents;
+}
+
+// The multiply-adds of a shape: "16816" is m16n8k16, "8816" m8n8k16, "8x8x4" says it itself.
+uint32_t multiply_adds(const Instruction& instruction) {
+  for (const std::string& text : instruction.modifiers) {
+    const auto [m, n, k] = extents_of(text);
+    if (m != 0) return m * n * k;
+    const uint32_t rows = text.starts_with("168") ? 16 : text.starts_with("88") ? 8 : 0;
+    if (rows != 0) return rows * 8 * static_cast<uint32_t>(std::stoul(text.substr(rows == 16 ? 3 : 2)));
+  }
+  return 16 * 8 * 16;
+}
+
+// Multiply-adds of a cycle by the types of operands and sums.
+uint32_t tensor_rate(const Instruction& instruction, const Card& card) {
+  const bool half_sums = !instruction.has("F32");
+  if (instruction.opcode == "BMMA" || instruction.opcode == "BGMMA") return 8 * card.tensor_byte;
+  if (instruction.opcode == "IMMA" || instruction.opcode == "IGMMA")
+    return instruction.has("S4") || instruction.has("U4") ? 2 * card.tensor_byte : card.tensor_byte;
+  if (instruction.opcode == "QMMA" || instruction.opcode == "QGMMA")
+    return half_sums ? card.tensor_fp8 * card.tensor_half / card.tensor_float : card.tensor_fp8;
+  if (instruction.has("TF32")) return card.tensor_tf32;
+  return half_sums ? card.tensor_half : card.tensor_float;
+}
+
+uint32_t tensor_cycles(const Instruction& instruction, const Card& card) {
+  if (instruction.opcode == "DMMA") return card.tensor_double_cycles * multiply_adds(instruction) / (8 * 8 * 4);
+  const uint32_t sparse = instruction.has("SP") ? 2 : 1;  // half of the products are left out
+  const uint32_t reached = is_of_warpgroup(instruction) ? 4 * 100 : card.mma_percent;  // on all four schedulers
+  const uint32_t rate = tensor_rate(instruction, card) * sparse * reached;
+  return std::max(1U, (multiply_adds(instruction) * 100 + rate / 2) / rate);
 }
 
 uint32_t cycles_of(const Instruction& instruction, Pipe pipe, const Card& card) {
@@ -76,7 +104,7 @@ uint32_t cycles_of(const Instruction& instruction, Pipe pipe, const Card& card) 
     case Pipe::uniform:
       return card.uniform_cycles;
     case Pipe::tensor:
-      return card.tensor_cycles;
+      return tensor_cycles(instruction, card);
     case Pipe::branch:
       return card.branch_cycles;
     default:
@@ -95,6 +123,10 @@ Wait wait_of(const Instruction& instruction) {
   if (name == "LDC" || name == "ULDC" || name == "LDCU") return Wait::constant;
   if (name == "LDGSTS") return Wait::copy;
   if (name == "LDGDEPBAR") return Wait::copies;
+  if (name == "SYNCS" || name == "UTMALDG" || name == "UTMASTG" || name == "UBLKCP") return Wait::transaction;
+  if (name == "UTMACMDFLUSH") return Wait::bulk_stores;
+  if (is_of_warpgroup(instruction)) return Wait::products;
+  if (name == "WARPGROUP" && instruction.has("DEPBAR")) return Wait::product_group;
   const bool counts = instruction.control.write_barrier != Control::no_barrier ||
                       instruction.control.read_barrier != Control::no_barrier;
   return counts ? Wait::unit : Wait::fixed;
@@ -125,6 +157,18 @@ uint8_t ports_of(const Instruction& instruction, const Instruction* before) {
   return static_cast<uint8_t>(std::max({1U, reads[0], reads[1]}));
 }
 
+// A row of the operands in shared memory is 32 bytes, whatever their type.
+void set_products(const Instruction& instruction, const Card& card, Cost& cost) {
+  constexpr uint32_t row_bytes = 32;
+  cost.cycles = static_cast<uint16_t>(tensor_cycles(instruction, card));
+  const bool left_in_registers = instruction.operands.size() > 1 && instruction.operands[1].kind == Operand::Kind::reg;
+  for (const std::string& text : instruction.modifiers) {
+    const auto [m, n, k] = extents_of(text);
+    if (m != 0) cost.operand_bytes = static_cast<uint16_t>((n + (left_in_registers ? 0 : m)) * row_bytes);
+  }
+  cost.ends_group = instruction.operands.back().text.starts_with("gsb");
+}
+
 }  // namespace
 
 std::vector<Cost> costs_of(const Sass& sass, const Card& card, std::vector<std::string>& unknown) {
@@ -132,12 +176,16 @@ std::vector<Cost> costs_of(const Sass& sass, const Card& card, std::vector<std::
   for (const Instruction& instruction : sass.instructions) {
     Cost cost;
     cost.pipe = pipe_of(instruction, card, unknown);
-    cost.cycles = static_cast<uint8_t>(cycles_of(instruction, cost.pipe, card));
+    cost.cycles = static_cast<uint16_t>(cycles_of(instruction, cost.pipe, card));
     cost.wait = wait_of(instruction);
     cost.extra = instruction.has("128") ? 6 : instruction.has("64") ? 2 : 0;
     cost.control = instruction.control;
     cost.line = instruction.address / 128;
-    cost.is_barrier = instruction.opcode == "BAR";
+    cost.is_barrier = instruction.opcode == "BAR" || instruction.opcode == "UCGABAR_WAIT";
+    if (cost.wait == Wait::products) set_products(instruction, card, cost);
+    if (cost.wait == Wait::product_group) cost.groups_left = static_cast<uint8_t>(instruction.operands.back().value);
+    cost.wide = cost.extra != 0 || instruction.opcode == "LDSM" || instruction.opcode == "STSM";
+    cost.bypasses_l1 = instruction.has("BYPASS");
     const bool reads_banks = cost.pipe != Pipe::memory && cost.pipe != Pipe::branch && cost.pipe != Pipe::none;
     if (reads_banks) cost.ports = ports_of(instruction, costs.empty() ? nullptr : &instruction - 1);
     if (instruction.opcode == "DEPBAR" && instruction.operands.size() > 1 &&

@@ -22,17 +22,26 @@ enum class Wait : uint8_t {
   constant,
   unit,
   copy,
-  copies
+  copies,
+  transaction,   // of an mbarrier, or a copy in bulk
+  bulk_stores,   // until those that the warp has asked for have read shared memory
+  products,      // of a warpgroup: nobody waits
+  product_group  // for all but a number of groups of products
 };
 
 struct Cost {
   Pipe pipe = Pipe::alu;
   Wait wait = Wait::fixed;
-  uint8_t cycles = 1;  // the pipe is busy
-  uint8_t extra = 0;   // cycles that wide accesses take longer
-  uint8_t ports = 1;   // cycles that its operands need of the fuller register bank
+  uint16_t cycles = 1;  // the pipe is busy
+  uint8_t extra = 0;    // cycles that wide accesses take longer
+  uint8_t ports = 1;    // cycles that its operands need of the fuller register bank
   bool is_barrier = false;
-  uint8_t counter = 8;  // DEPBAR: waits until this counter is at most `at_most`
+  bool ends_group = false;     // of products
+  uint8_t groups_left = 0;     // WARPGROUP.DEPBAR: that need not be there
+  uint16_t operand_bytes = 0;  // of shared memory that products of a warpgroup read
+  bool wide = false;           // more than 32 bits of a lane, or matrices
+  bool bypasses_l1 = false;    // LDGSTS.BYPASS
+  uint8_t counter = 8;         // DEPBAR: waits until this counter is at most `at_most`
   uint8_t at_most = 0;
   Control control;
   uint32_t line = 0;  // of the instruction cache

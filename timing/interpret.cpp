@@ -64,6 +64,12 @@ void Interpreter::Machine::start(uint64_t index) {
   shared_.value.assign(words, 0);
   shared_.known.assign(words, false);
   loops_.reset();
+  phases_.clear();
+  loads_asked_ = 0;
+  was_cut_ = false;
+  const Extents& cluster = launch_.cluster;
+  rank_ = block_index_[0] % cluster[0] +
+          cluster[0] * (block_index_[1] % cluster[1] + cluster[1] * (block_index_[2] % cluster[2]));
   warps_.assign(launch_.warps(), Warp{});
   Lanes nothing;
   nothing.unknown = all_lanes;
@@ -85,14 +91,22 @@ void Interpreter::Machine::start(uint64_t index) {
 BlockPath Interpreter::Machine::run(uint64_t index, const Cut& cut) {
   start(index);
   cut_ = cut;
-  do {
+  bool goes_on = true;
+  while (goes_on) {
+    goes_on = false;
     for (Warp& warp : warps_) {
+      const uint64_t before = warp.steps;
+      warp.runnable.insert(warp.runnable.end(), warp.polling.begin(), warp.polling.end());
+      warp.polling.clear();
       if (!warp.waits) run_warp(warp);
+      goes_on = goes_on || warp.steps != before;
     }
-  } while (release_barriers());
+    goes_on = release_barriers() || goes_on;
+  }
+  for (auto& [address, barrier] : phases_) complete(barrier, true);
   BlockPath path;
   for (Warp& warp : warps_) {
-    if (warp.live != 0) {
+    if (warp.live != 0 && !was_cut_) {  // those that wait for a warp whose path was cut end where they are
       throw Error(ErrorCode::unsupported,
                   fmt::format("warp {} of block {} of {} waits for ever", warp.number, index, sass_.kernel));
     }
@@ -121,6 +135,16 @@ LoopProfile Interpreter::Machine::profile(uint64_t index) {
   return profile;
 }
 
+void Interpreter::Machine::end_paths() {
+  was_cut_ = true;
+  for (Warp& warp : warps_) {
+    warp.runnable.clear();
+    warp.at_barrier.clear();
+    warp.polling.clear();
+    warp.live = 0;
+  }
+}
+
 // Counts a turn of a loop. True if the path ends with it.
 bool Interpreter::Machine::pass(Warp& warp, uint32_t branch) {
   if (loops_) {
@@ -135,7 +159,7 @@ bool Interpreter::Machine::pass(Warp& warp, uint32_t branch) {
 // Lets the warps of every barrier go on that is complete. False if there is none.
 bool Interpreter::Machine::release_barriers() {
   bool any = false;
-  for (uint32_t id = 0; id < 16; ++id) {
+  for (uint32_t id = 0; id <= cluster_barrier; ++id) {
     uint32_t there = 0, needed = 0, live = 0;
     for (const Warp& warp : warps_) {
       if (warp.live != 0) ++live;
@@ -156,7 +180,7 @@ bool Interpreter::Machine::release_barriers() {
 bool Interpreter::Machine::pick(Warp& warp, Fragment& fragment) {
   auto& runnable = warp.runnable;
   if (runnable.empty()) {
-    if (warp.at_barrier.empty()) return false;
+    if (warp.at_barrier.empty() || !warp.polling.empty()) return false;
     for (const Fragment& other : warp.at_barrier) runnable.push_back({other.pc + 1, other.mask});
     warp.at_barrier.clear();
     warp.waits = warp.barrier.waits;
@@ -233,19 +257,72 @@ uint32_t Interpreter::Machine::guess(const Instruction& instruction) {
   return goes_on_to_call ? all_lanes : 0;
 }
 
-void Interpreter::Machine::step(Warp& warp, Fragment& fragment) {
+// Ends the interpretation where the code does, or a warp issues too much.
+void Interpreter::Machine::count_step(Warp& warp, const Fragment& fragment) const {
   if (fragment.pc >= sass_.instructions.size()) {
     throw Error(ErrorCode::parse_error, fmt::format("{} runs past the end of its code", sass_.kernel));
   }
   if (++warp.steps > launch_.step_limit) {
     throw Error(ErrorCode::unsupported,
-                fmt::format("a warp of {} issues more than {} instructions", sass_.kernel, launch_.step_limit));
+                fmt::format("a warp of {} issues more than {} instructions, and is at {:#x}", sass_.kernel,
+                            launch_.step_limit, sass_.instructions[fragment.pc].address));
   }
+}
+
+// The fragment tries again when a phase is complete.
+void Interpreter::Machine::put_off(Warp& warp, Fragment& fragment) {
+  --warp.steps;
+  warp.polling.push_back(fragment);
+  fragment.mask = 0;
+}
+
+// True if the instruction gets values from where no operand says it: other lanes, constants, special registers.
+bool Interpreter::Machine::exchanges(Warp& warp, const Decoded& decoded, const Instruction& instruction,
+                                     uint32_t active) {
+  switch (decoded.op) {
+    case Op::elect:
+      if (active != 0) elect(warp, decoded, instruction, active);
+      return true;
+    case Op::set_registers:
+      for (const uint8_t i : decoded.out_predicates) {
+        put_predicate(warp, instruction.operands[i], {all_lanes, 0}, active);
+      }
+      return true;
+    case Op::s2r:
+    case Op::cs2r:
+      special(warp, decoded, instruction, active);
+      return true;
+    case Op::vote:
+      vote(warp, decoded, instruction, active);
+      return true;
+    case Op::shfl:
+      shuffle(warp, decoded, instruction, active);
+      return true;
+    case Op::p2r:
+    case Op::r2p:
+      pack_predicates(warp, decoded, instruction, active);
+      return true;
+    case Op::ldc:
+      load_constant(warp, decoded, instruction, active);
+      return true;
+    case Op::bmov:
+      move_barrier(warp, decoded, instruction, active);
+      return true;
+    default:
+      return false;
+  }
+}
+
+void Interpreter::Machine::step(Warp& warp, Fragment& fragment) {
+  count_step(warp, fragment);
   const Instruction& instruction = sass_.instructions[fragment.pc];
   const Decoded& decoded = decoded_[fragment.pc];
+  const bool meets = decoded.op == Op::bar || decoded.op == Op::cluster_wait;
+  // Its other threads come to the barrier when their phase is complete.
+  if (meets && !warp.polling.empty()) return put_off(warp, fragment);
   const uint32_t active = guard_of(warp, instruction, fragment.mask);
   Step taken{fragment.pc, active, no_access};
-  if (decoded.op == Op::bar) {
+  if (meets) {
     ask_for_barrier(warp, decoded, instruction);
     taken.access = static_cast<uint32_t>(warp.path.barriers.size() - 1);
   }
@@ -254,32 +331,19 @@ void Interpreter::Machine::step(Warp& warp, Fragment& fragment) {
     case Op::store:
     case Op::atomic:
     case Op::matrix_load:
+    case Op::matrix_store:
     case Op::copy:
       if (active != 0) taken.access = access(warp, decoded, instruction, active);
       break;
     case Op::nothing:
       break;
-    case Op::s2r:
-    case Op::cs2r:
-      special(warp, decoded, instruction, active);
-      break;
-    case Op::vote:
-      vote(warp, decoded, instruction, active);
-      break;
-    case Op::shfl:
-      shuffle(warp, decoded, instruction, active);
-      break;
-    case Op::p2r:
-    case Op::r2p:
-      pack_predicates(warp, decoded, instruction, active);
-      break;
-    case Op::ldc:
-      load_constant(warp, decoded, instruction, active);
-      break;
-    case Op::bmov:
-      move_barrier(warp, decoded, instruction, active);
+    case Op::syncs:
+    case Op::bulk_copy:
+      if (active != 0) taken.access = transact(warp, decoded, instruction, active);
+      if (taken.access == phase_lacks) return put_off(warp, fragment);
       break;
     default:
+      if (exchanges(warp, decoded, instruction, active)) break;
       if (decoded.op == Op::unknown) ++report.unknown_opcodes[instruction.opcode];
       if (control(warp, fragment, decoded, instruction, active)) {
         if (!loops_) warp.path.steps.push_back(taken);
@@ -289,6 +353,10 @@ void Interpreter::Machine::step(Warp& warp, Fragment& fragment) {
   }
   if (!loops_) warp.path.steps.push_back(taken);
   ++fragment.pc;
+  if (cut_.loads != 0 && loads_asked_ >= cut_.loads) {
+    end_paths();
+    fragment.mask = 0;
+  }
 }
 
 // True if the instruction decides where the fragment goes on.
@@ -302,9 +370,12 @@ bool Interpreter::Machine::control(Warp& warp, Fragment& fragment, const Decoded
         taken &= decided(instruction, fetch_predicate(warp, instruction.operands[i]), active);
       }
       if (instruction.has("DIV") && fragment.mask == warp.live) taken = 0;
+      if (instruction.has("ANY") && taken != 0) taken = fragment.mask;
       const uint32_t target = sass_.index_of(instruction.operands.back().value);
       if (taken != 0 && target <= fragment.pc && pass(warp, fragment.pc)) {
+        was_cut_ = true;
         warp.runnable.clear();
+        warp.polling.clear();
         warp.live = fragment.mask = 0;
         return true;
       }
@@ -330,6 +401,7 @@ bool Interpreter::Machine::control(Warp& warp, Fragment& fragment, const Decoded
       arrive(warp, barrier());
       return true;
     case Op::bar:
+    case Op::cluster_wait:
       warp.at_barrier.push_back(fragment);
       fragment.mask = 0;
       return true;
@@ -384,6 +456,7 @@ void Interpreter::Machine::move_barrier(Warp& warp, const Decoded& decoded, cons
 void Interpreter::Machine::ask_for_barrier(Warp& warp, const Decoded& decoded, const Instruction& instruction) {
   Barrier asked;
   asked.waits = !instruction.has("ARV");
+  if (decoded.op == Op::cluster_wait) asked.id = cluster_barrier;
   if (!decoded.sources.empty()) {
     const Lanes id = fetch(warp, source(instruction, decoded, 0));
     if ((id.unknown & 1) != 0) fail(instruction, "names a barrier that is not known");

@@ -44,9 +44,10 @@ struct Warp {
   uint32_t live = 0;
   uint32_t number = 0;
   bool waits = false;
-  Barrier barrier;     // that it waits for
-  uint64_t steps = 0;  // that it has taken
-  uint64_t turns = 0;  // of the loop at which its path ends
+  std::vector<Fragment> polling;  // that wait for phases which are not complete
+  Barrier barrier;                // that it waits for
+  uint64_t steps = 0;             // that it has taken
+  uint64_t turns = 0;             // of the loop at which its path ends
   WarpPath path;
 };
 
@@ -55,6 +56,18 @@ struct SharedWords {
   std::vector<uint32_t> value;
   std::vector<bool> known;
 };
+
+/// An mbarrier. Nobody looks at it while a thread asks for the copies of a phase, so a phase is found complete when
+/// somebody waits for it, or arrives for the next.
+struct PhaseBarrier {
+  uint16_t number = 0;
+  uint32_t count = 0, pending = 0;                   // arrivals
+  uint64_t phase = 0;                                // complete ones
+  uint64_t expected = 0;                             // bytes
+  std::vector<std::pair<uint32_t, uint32_t>> loads;  // of this phase: warp, place in its transactions
+};
+
+inline constexpr uint32_t phase_lacks = ~uint32_t{1};  // in place of a place in WarpPath::transactions
 
 class Interpreter::Machine {
  public:
@@ -70,6 +83,9 @@ class Interpreter::Machine {
   void run_warp(Warp& warp);
   bool pick(Warp& warp, Fragment& fragment);
   void step(Warp& warp, Fragment& fragment);
+  void count_step(Warp& warp, const Fragment& fragment) const;
+  bool exchanges(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  static void put_off(Warp& warp, Fragment& fragment);
   uint32_t guard_of(const Warp& warp, const Instruction& instruction, uint32_t mask);
   uint32_t decided(const Instruction& branch, const Bits& bits, uint32_t lanes);
   uint32_t guess(const Instruction& instruction);
@@ -77,6 +93,7 @@ class Interpreter::Machine {
   [[noreturn]] void fail_for_data(const Instruction& instruction) const;
   bool control(Warp& warp, Fragment& fragment, const Decoded& decoded, const Instruction& instruction, uint32_t active);
   bool pass(Warp& warp, uint32_t branch);
+  void end_paths();
   void branch(Warp& warp, Fragment& fragment, uint32_t target, uint32_t taken);
   void leave(Warp& warp, uint32_t mask);
   void arrive(Warp& warp, uint32_t barrier);
@@ -136,6 +153,18 @@ class Interpreter::Machine {
   bool word_at(const Warp& warp, MemorySpace space, uint64_t address, uint32_t lane, uint32_t& word) const;
   void load_constant(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
 
+  // transactions.cpp
+  uint32_t transact(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  uint32_t make_barrier(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  uint32_t arrive_at(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  uint32_t wait_for(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  uint32_t copy_in_bulk(Warp& warp, const Decoded& decoded, const Instruction& instruction);
+  PhaseBarrier& barrier_at(const Instruction& instruction, uint64_t address);
+  void complete(PhaseBarrier& barrier, bool at_end = false);
+  uint32_t uniform(const Warp& warp, const Instruction& instruction, uint32_t index) const;
+  uint32_t note(Warp& warp, const Transaction& transaction);
+  void elect(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+
   const Sass& sass_;
   const KernelFacts& facts_;
   const Launch& launch_;
@@ -145,7 +174,11 @@ class Interpreter::Machine {
   Extents block_index_{};
   std::vector<Warp> warps_;
   SharedWords shared_;
+  std::map<uint32_t, PhaseBarrier> phases_;  // by address
+  uint64_t loads_asked_ = 0;
+  uint32_t rank_ = 0;  // of the block in its cluster
   Cut cut_;
+  bool was_cut_ = false;
   std::optional<std::map<uint32_t, Loop>> loops_;  // counted in place of recording paths
 };
 

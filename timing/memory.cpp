@@ -87,12 +87,19 @@ uint32_t Interpreter::Machine::access(Warp& warp, const Decoded& decoded, const 
     case Op::copy: {
       if (decoded.second_memory < 0) fail(instruction, "has no address");
       const Operand& from = instruction.operands[decoded.second_memory];
-      return record(warp, addresses(warp, from, MemorySpace::global), MemorySpace::global, decoded.bytes, active);
+      const uint32_t taken =
+          record(warp, addresses(warp, from, MemorySpace::global), MemorySpace::global, decoded.bytes, active);
+      // What comes from L2 meets the banks where it is written.
+      if (taken != no_access && instruction.has("BYPASS") && (where.unknown & active) == 0) {
+        warp.path.accesses[taken].wavefronts = static_cast<uint16_t>(wavefronts_of(where.v, active, decoded.bytes));
+      }
+      return taken;
     }
     default:
       forget(warp, decoded, instruction, active);
   }
-  if (decoded.op == Op::matrix_load) {  // every eight lanes give the rows of a matrix of 128 bytes
+  if (decoded.op == Op::matrix_load ||
+      decoded.op == Op::matrix_store) {  // every eight lanes give the rows of a matrix of 128 bytes
     const uint32_t matrices = instruction.has("4") ? 4 : instruction.has("2") ? 2 : 1;
     const uint32_t lanes = matrices == 4 ? all_lanes : (uint32_t{1} << (8 * matrices)) - 1;
     return record(warp, where, MemorySpace::shared, 16, active & lanes);

@@ -23,6 +23,7 @@ double dram_bytes_per_cycle(const Card& card) {
 MemorySystem::MemorySystem(const Card& card, const ReplaySetup& setup)
     : card_(card),
       dram_sectors_(setup.dram_sectors),
+      bulk_dram_(setup.bulk_dram),
       sets_(std::max<uint64_t>(1, setup.l1_bytes / line_bytes / ways)),
       l2_(card.l2_bytes_per_clock),
       dram_(dram_bytes_per_cycle(card)) {
@@ -61,11 +62,15 @@ uint64_t MemorySystem::fetch(uint64_t now, uint64_t line, uint32_t sectors, bool
   return there;
 }
 
-uint64_t MemorySystem::load(uint64_t now, const Access& access, const Line* lines, uint64_t offset) {
+uint64_t MemorySystem::load(uint64_t now, const Access& access, const Line* lines, uint64_t offset, bool bypasses) {
   uint64_t there = now;
   const bool local = access.space == Access::Space::local;
   for (uint32_t i = 0; i < access.lines; ++i) {
     const uint64_t line = lines[i].address + offset;
+    if (bypasses) {
+      there = std::max(there, fetch(now, line, lines[i].sectors, local));
+      continue;
+    }
     l1_sectors_ += static_cast<uint64_t>(std::popcount(lines[i].sectors));
     Entry& entry = entry_of(line, now);
     const uint32_t lacking = lines[i].sectors & ~entry.sectors;
@@ -92,7 +97,23 @@ void MemorySystem::store(uint64_t now, const Access& access, const Line* lines, 
   }
 }
 
+// Blocks that run at the same time ask for the same data at the same time, so all of them wait for DRAM.
+uint64_t MemorySystem::load_in_bulk(uint64_t now, uint64_t bytes) {
+  bulk_bytes_ += bytes;
+  const uint64_t passed = l2_.pass(now, bytes), fresh = bytes * bulk_dram_ / 256;
+  if (fresh == 0) return passed + card_.l2_latency + card_.bulk_latency;
+  dram_read_ += fresh;
+  return std::max(passed, dram_.pass(now, fresh)) + card_.dram_latency + card_.bulk_latency;
+}
+
+uint64_t MemorySystem::store_in_bulk(uint64_t now, uint64_t bytes) {
+  written_ += bytes;
+  dram_.pass(now, bytes);
+  return l2_.pass(now, bytes);
+}
+
 void MemorySystem::count(ReplayResult& result) const {
+  result.bulk_bytes = bulk_bytes_;
   result.l1_sectors = l1_sectors_;
   result.l2_sectors = l2_sectors_;
   result.dram_bytes_read = dram_read_;

@@ -34,10 +34,15 @@ class MemorySystem {
   MemorySystem(const Card& card, const ReplaySetup& setup);
 
   /// The cycle in which the last sector of a load that reaches L1 at `now` is there. `offset` is added to its
-  /// addresses.
-  uint64_t load(uint64_t now, const Access& access, const Line* lines, uint64_t offset);
+  /// addresses; one that `bypasses` takes nothing from L1 and leaves nothing there.
+  uint64_t load(uint64_t now, const Access& access, const Line* lines, uint64_t offset, bool bypasses);
   /// A store goes to L2; a local one stays in L1 as well.
   void store(uint64_t now, const Access& access, const Line* lines, uint64_t offset, bool stays);
+
+  /// When `bytes` that are copied in bulk have come from L2, and where it lacks some, from DRAM.
+  uint64_t load_in_bulk(uint64_t now, uint64_t bytes);
+  /// When `bytes` have gone to L2.
+  uint64_t store_in_bulk(uint64_t now, uint64_t bytes);
 
   void count(ReplayResult& result) const;
 
@@ -52,10 +57,11 @@ class MemorySystem {
   uint64_t fetch(uint64_t now, uint64_t line, uint32_t sectors, bool local);
 
   const Card& card_;
-  uint32_t dram_sectors_;
+  uint32_t dram_sectors_, bulk_dram_;
   std::vector<Entry> entries_;
   uint64_t sets_;
   Throughput l2_, dram_;
+  uint64_t bulk_bytes_ = 0;
   uint64_t l1_sectors_ = 0, l2_sectors_ = 0, dram_read_ = 0, written_ = 0;
 };
 

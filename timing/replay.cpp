@@ -20,7 +20,8 @@ std::string_view to_string(Pipe pipe) {
 }
 
 std::string_view to_string(Stall stall) {
-  constexpr std::string_view names[] = {"counted", "global", "shared", "other result", "barrier", "fetch"};
+  constexpr std::string_view names[] = {"counted", "global", "shared",   "other result",
+                                        "barrier", "fetch",  "mbarrier", "tensor products"};
   return names[static_cast<size_t>(stall)];
 }
 
@@ -36,17 +37,43 @@ struct WarpState {
   uint32_t age = 0;
   std::array<uint16_t, counters> pending{};  // results that each counter still waits for
   std::array<Stall, counters> cause{};
-  uint32_t fetched = ~uint32_t{0};  // the line of the instruction cache it is in
-  uint64_t since = 0;               // it does not issue
-  uint64_t copies = 0;              // the last asynchronous copy is there
+  uint32_t fetched = ~uint32_t{0};   // the line of the instruction cache it is in
+  uint64_t since = 0;                // it does not issue
+  uint64_t copies = 0;               // the last asynchronous copy is there
+  uint64_t stores = 0;               // the last copy in bulk has read shared memory
+  std::array<uint64_t, 8> groups{};  // when groups of products are there
+  uint32_t group = 0;                // that comes next
   Stall stall = Stall::counted;
   bool blocked = false;  // until a counter is released
+};
+
+// A warp whose counter is released when a barrier has completed so many phases.
+struct PhaseWaiter {
+  uint32_t warp = 0, age = 0;
+  uint8_t counter = 0;
+  uint64_t phase = 0;
+};
+
+struct PhaseState {
+  int64_t count = 0, pending = 0;  // arrivals
+  int64_t bytes = 0;               // expected, less those that came
+  uint64_t phase = 0;
+  std::vector<PhaseWaiter> waiting;
+};
+
+// What reaches an mbarrier at some later cycle.
+struct Effect {
+  uint32_t place = 0, block = 0;
+  uint16_t barrier = 0;
+  int64_t arrivals = 0, bytes = 0;
 };
 
 struct Place {
   std::shared_ptr<const BlockPath> path;
   uint32_t live = 0;  // warps
-  std::array<uint32_t, 16> arrived{};
+  uint32_t block = 0;
+  std::array<uint32_t, cluster_barrier + 1> arrived{};
+  std::vector<PhaseState> phases;
   std::vector<std::pair<uint32_t, uint32_t>> waiting;  // warp, barrier
 };
 
@@ -74,6 +101,8 @@ class Sm {
     if (begun_ == setup_.blocks) return;
     Place& place = places_[p];
     place.path = setup_.path(begun_++);
+    place.block = begun_;
+    place.phases.clear();
     place.live = static_cast<uint32_t>(place.path->warps.size());
     place.arrived.fill(0);
     place.waiting.clear();
@@ -120,6 +149,10 @@ class Sm {
   }
 
   void happen(const Event& event) {
+    if (event.counter == Events::effect) {
+      take_effect(effects_[event.age]);
+      return;
+    }
     WarpState& warp = warps_[event.warp];
     if (warp.age != event.age) return;
     if (event.counter == Events::wake) {
@@ -208,10 +241,21 @@ class Sm {
     result_.pipe_busy[pipe] += cost.cycles;
     if (cost.pipe != Pipe::memory && cost.pipe != Pipe::none) pipe_free_[s][pipe] = now_ + cost.cycles;
     if (cost.ports > 2) issue_free_[s] = now_ + cost.ports - 1;  // three cycles are there to read the operands in
-    uint64_t result = now_ + 1, operands = now_ + 1;
+    uint64_t result = now_ + 1, operands = now_ + 1, held = 0;
+    bool parked = false;
     Stall cause = Stall::other_result;
-    if (cost.pipe == Pipe::memory) {
+    if (cost.wait == Wait::transaction) {
+      parked = transact(s, id, cost, result, operands);
+      cause = Stall::phase;
+    } else if (cost.pipe == Pipe::memory) {
       access(s, id, cost, result, operands, cause);
+    } else if (cost.wait == Wait::products) {
+      multiply(s, warp, cost);
+    } else if (cost.wait == Wait::product_group) {
+      if (warp.group > cost.groups_left) held = warp.groups[(warp.group - 1 - cost.groups_left) % warp.groups.size()];
+    } else if (cost.wait == Wait::bulk_stores) {
+      operands = std::max(now_ + 1, warp.stores);
+      cause = Stall::global;
     } else if (cost.wait == Wait::constant) {
       result = operands = now_ + card_.constant_latency;
     } else if (cost.wait == Wait::copies) {
@@ -221,9 +265,9 @@ class Sm {
       result = now_ + card_.special_latency;
       operands = now_ + std::min(card_.special_latency, 10U);
     }
-    arm(id, cost.control.write_barrier, result, cause);
+    if (!parked) arm(id, cost.control.write_barrier, result, cause);
     arm(id, cost.control.read_barrier, operands, cause);
-    go_on(id, cost);
+    go_on(id, cost, held);
   }
 
   void arm(uint32_t id, uint8_t counter, uint64_t released, Stall cause) {
@@ -234,22 +278,27 @@ class Sm {
     at(released, id, counter);
   }
 
-  // The way through the scheduler's queue, the unit that all share, and the caches.
-  void access(uint32_t s, uint32_t id, const Cost& cost, uint64_t& result, uint64_t& operands, Stall& cause) {
-    WarpState& warp = warps_[id];
-    const Step& step = *warp.at;
-    const Access* access = step.access == no_access ? nullptr : &warp.path->accesses[step.access];
-    const uint64_t wavefronts = access == nullptr ? 1 : access->wavefronts;
+  // Through the scheduler's queue to the unit that all share, which is busy then. Returns the cycle in which it begins.
+  uint64_t dispatch(uint32_t s, uint64_t busy) {
     address_free_[s] = std::max(now_ + card_.dispatch_latency, address_free_[s] + card_.address_cycles);
     const uint64_t leaves = std::max(address_free_[s], lsu_free_);
-    const uint64_t busy = std::max<uint64_t>(card_.lsu_cycles, wavefronts * card_.lsu_cycles);
     lsu_free_ = leaves + busy;
     result_.lsu_busy += busy;
     auto& queue = queue_[s];
     queue[queue_at_[s]] = leaves;
     queue_at_[s] = (queue_at_[s] + 1) % card_.memory_queue;
     pipe_free_[s][static_cast<size_t>(Pipe::memory)] = std::max(now_ + 1, queue[queue_at_[s]]);
+    return leaves;
+  }
 
+  // The way through that unit and the caches.
+  void access(uint32_t s, uint32_t id, const Cost& cost, uint64_t& result, uint64_t& operands, Stall& cause) {
+    WarpState& warp = warps_[id];
+    const Step& step = *warp.at;
+    const Access* access = step.access == no_access ? nullptr : &warp.path->accesses[step.access];
+    const uint64_t wavefronts = access == nullptr ? 1 : access->wavefronts;
+    const uint64_t busy = std::max<uint64_t>(card_.lsu_cycles, wavefronts * (cost.wide ? 1 : card_.lsu_cycles));
+    const uint64_t leaves = dispatch(s, busy);
     const uint64_t late = busy - card_.lsu_cycles;
     operands = leaves - 2;
     result = leaves + late + card_.shared_latency - card_.dispatch_latency + cost.extra / 3;
@@ -266,12 +315,87 @@ class Sm {
       return;
     }
     operands = leaves;
-    const uint64_t there = memory_.load(leaves + late, *access, lines, offset);
+    const uint64_t there = memory_.load(leaves + late, *access, lines, offset, cost.bypasses_l1);
     result = there + card_.l1_latency - card_.dispatch_latency + cost.extra;
     if (cost.wait == Wait::copy) warp.copies = std::max(warp.copies, result);
   }
 
-  void go_on(uint32_t id, const Cost& cost) {
+  // Products of a warpgroup wait for the tensor unit in the order of their issue. Its four warps read shared memory
+  // together, and no other's do meanwhile.
+  void multiply(uint32_t s, WarpState& warp, const Cost& cost) {
+    uint64_t& free = pipe_free_[s][static_cast<size_t>(Pipe::tensor)];
+    free = std::max(now_ + 1, free) + std::max<uint64_t>(cost.cycles, cost.operand_bytes / card_.operand_bytes);
+    result_.pipe_busy[static_cast<size_t>(Pipe::tensor)] += cost.cycles;
+    if (cost.ends_group) warp.groups[warp.group++ % warp.groups.size()] = free;
+  }
+
+  // True if the instruction waits for a phase that is not complete: its counter is released by what completes it.
+  bool transact(uint32_t s, uint32_t id, const Cost& cost, uint64_t& result, uint64_t& operands) {
+    WarpState& warp = warps_[id];
+    const Step& step = *warp.at;
+    const Transaction none;
+    const Transaction& asked = step.access == no_access ? none : warp.path->transactions[step.access];
+    const bool arrives = asked.kind == Transaction::Kind::arrive;
+    const uint64_t busy = std::clamp<uint64_t>(arrives ? asked.arrivals : 1, card_.lsu_cycles, 32);  // one by one
+    const uint64_t leaves = dispatch(s, busy);
+    operands = leaves;
+    result = leaves + card_.phase_latency;
+    if (step.access == no_access) return false;
+    PhaseState& barrier = phase_of(warp.place, asked.barrier);
+    switch (asked.kind) {
+      case Transaction::Kind::init:
+        barrier.count = barrier.pending = asked.arrivals;
+        break;
+      case Transaction::Kind::arrive:
+        later(leaves + busy + (asked.remote ? card_.cluster_latency : 0), warp.place,
+              {0, 0, asked.barrier, asked.arrivals, static_cast<int64_t>(asked.bytes)});
+        break;
+      case Transaction::Kind::load:
+        later(memory_.load_in_bulk(leaves, asked.bytes), warp.place,
+              {0, 0, asked.barrier, 0, -static_cast<int64_t>(asked.bytes * asked.receivers)});
+        break;
+      case Transaction::Kind::store:
+        warp.stores = memory_.store_in_bulk(leaves, asked.bytes);
+        break;
+      case Transaction::Kind::wait:
+        if (barrier.phase >= asked.phase || cost.control.write_barrier >= counters) return false;
+        barrier.waiting.push_back({id, warp.age, cost.control.write_barrier, asked.phase});
+        ++warp.pending[cost.control.write_barrier];
+        warp.cause[cost.control.write_barrier] = Stall::phase;
+        return true;
+    }
+    return false;
+  }
+
+  PhaseState& phase_of(uint32_t place, uint16_t barrier) {
+    auto& phases = places_[place].phases;
+    if (phases.size() <= barrier) phases.resize(barrier + 1U);
+    return phases[barrier];
+  }
+
+  void later(uint64_t cycle, uint32_t place, Effect effect) {
+    effect.place = place;
+    effect.block = places_[place].block;
+    effects_.push_back(effect);
+    events_.add(now_, {cycle, static_cast<uint32_t>(effects_.size() - 1), 0, Events::effect, -1});
+  }
+
+  void take_effect(const Effect& effect) {
+    if (places_[effect.place].block != effect.block) return;
+    PhaseState& barrier = phase_of(effect.place, effect.barrier);
+    barrier.pending -= effect.arrivals;
+    barrier.bytes += effect.bytes;
+    if (barrier.pending > 0 || barrier.bytes != 0) return;
+    ++barrier.phase;
+    barrier.pending += barrier.count;
+    std::erase_if(barrier.waiting, [&](const PhaseWaiter& waiter) {
+      if (waiter.phase > barrier.phase) return false;
+      if (warps_[waiter.warp].age == waiter.age) at(now_ + card_.phase_latency, waiter.warp, waiter.counter);
+      return true;
+    });
+  }
+
+  void go_on(uint32_t id, const Cost& cost, uint64_t held) {
     WarpState& warp = warps_[id];
     const Step& done = *warp.at++;
     warp.since = now_ + 1;
@@ -281,13 +405,15 @@ class Sm {
       return;
     }
     if (cost.is_barrier && arrive(id, warp.path->barriers[done.access])) return;
-    at(now_ + std::max<uint64_t>(1, cost.control.stall), id, Events::wake);
+    const uint64_t counted = now_ + std::max<uint64_t>(1, cost.control.stall);
+    if (held > counted) warp.stall = Stall::products;
+    at(std::max(counted, held), id, Events::wake);
   }
 
   // True if the warp waits.
   bool arrive(uint32_t id, const Barrier& barrier) {
     Place& place = places_[warps_[id].place];
-    const uint32_t b = barrier.id % 16;
+    const uint32_t b = std::min(barrier.id, cluster_barrier);
     ++place.arrived[b];
     if (barrier.waits) {
       place.waiting.emplace_back(id, b);
@@ -302,7 +428,7 @@ class Sm {
     place.arrived[b] = 0;
     std::erase_if(place.waiting, [&](const auto& entry) {
       if (entry.second != b) return false;
-      at(now_ + card_.barrier_latency, entry.first, Events::wake);
+      at(now_ + card_.barrier_latency + (b == cluster_barrier ? card_.cluster_latency : 0), entry.first, Events::wake);
       return true;
     });
   }
@@ -312,6 +438,7 @@ class Sm {
     last_ = now_ + 1;
     if (--place.live > 0) {
       open(place, 0, 0);
+      open(place, cluster_barrier, 0);
       return;
     }
     --live_blocks_;
@@ -327,6 +454,7 @@ class Sm {
   Events events_;
   std::vector<WarpState> warps_;
   std::vector<Place> places_;
+  std::vector<Effect> effects_;
   uint64_t now_ = 0, last_ = 0;
   uint32_t begun_ = 0, live_blocks_ = 0, launched_ = 0;
   std::array<uint64_t, schedulers> ready_{};                             // warps that may issue

@@ -9,6 +9,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 #include "kiln/base/error.h"
@@ -121,6 +122,7 @@ class Model {
  private:
   // Two replays, of one resident set and of several, give the time of a block in the steady state.
   double of_whole_blocks(uint32_t resident, double share, const ModelOptions& options) {
+    bulk_dram_ = fresh_in_bulk();
     time_.dram_share = dram_share({});
     const auto whole = static_cast<uint32_t>(std::ceil(share));
     const uint64_t sets = options.instructions / static_cast<uint64_t>(work_of_block(middle(), {})) / resident;
@@ -148,6 +150,7 @@ class Model {
     const Cut late{loop->branch, std::clamp(turns, fewest_turns, loop->turns)}, early{loop->branch, late.turns / 2};
     const uint64_t early_steps = steps_of_warp(early), late_steps = steps_of_warp(late);
     time_.dram_share = dram_share(late);
+    bulk_dram_ = fresh_in_bulk();
     time_.path_share = static_cast<double>(late_steps) / static_cast<double>(profile->steps);
     const double left =
         static_cast<double>(profile->steps - late_steps) / static_cast<double>(late_steps - early_steps);
@@ -202,6 +205,31 @@ class Model {
     return all == 0 ? 0 : static_cast<double>(first) / static_cast<double>(all);
   }
 
+  // Of the bytes that blocks which run at the same time copy in bulk, by their first copies, those that no other
+  // copies.
+  uint32_t fresh_in_bulk() {
+    constexpr uint64_t first_loads = 32;
+    const bool copies = std::any_of(sass_.instructions.begin(), sass_.instructions.end(), [](const Instruction& code) {
+      return code.opcode == "UTMALDG" || code.opcode == "UBLKCP";
+    });
+    if (!copies) return 256;
+    const uint64_t blocks = std::min<uint64_t>(launch_.blocks(), uint64_t{card_.sms} * time_.occupancy.blocks);
+    std::set<uint64_t> data;
+    uint64_t all = 0, fresh = 0;
+    for (uint64_t i = 0; i < blocks; ++i) {
+      const BlockPath path = interpreter_.run(i, {0, 0, first_loads});
+      for (const WarpPath& warp : path.warps) {
+        for (const Transaction& asked : warp.transactions) {
+          if (asked.kind != Transaction::Kind::load) continue;
+          all += asked.bytes;
+          if (data.insert(asked.data).second) fresh += asked.bytes;
+        }
+      }
+      if (all == 0) return 256;
+    }
+    return static_cast<uint32_t>((fresh * 256 + all - 1) / all);
+  }
+
   uint64_t steps_of_warp(const Cut& cut) { return path_of(middle(), cut)->warps[0].steps.size(); }
 
   uint64_t index_of(const Extents& at) const {
@@ -245,6 +273,7 @@ class Model {
     setup.resident_blocks = resident;
     setup.blocks = blocks;
     setup.l1_bytes = l1_bytes_;
+    setup.bulk_dram = bulk_dram_;
     setup.dram_sectors = static_cast<uint32_t>(std::lround(time_.dram_share * 256));
     const uint64_t total = launch_.blocks();
     const uint64_t begin = total > uint64_t{blocks} * card_.sms * 2 ? middle() : 0;
@@ -262,7 +291,7 @@ class Model {
   Interpreter interpreter_;
   std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<const BlockPath>> kept_;  // by block and turns
   uint64_t kept_steps_ = 0;
-  uint32_t l1_bytes_ = 0;
+  uint32_t l1_bytes_ = 0, bulk_dram_ = 256;
   ModelledTime time_;
 };
 

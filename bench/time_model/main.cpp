@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 
 #include "kiln/base/digest.h"
 #include "kiln/base/environment.h"
@@ -222,6 +223,13 @@ class Bench {
           row.ratio(), row.row.milliseconds, row.time.seconds * 1e3, kiln::bench::to_string(row.row),
           row.row.raised ? " (raised clock)" : "", row.time.code_bytes / 1024, row.time.occupancy.blocks,
           row.time.occupancy.limit, row.time.waves, row.time.bound, 100 * row.time.dram_share);
+      if (table.flop > 0) {
+        for (const auto& [unit, busy] : row.time.units) {
+          if (busy >= 0.05) fmt::print("      {} {:.0f}%", unit, 100 * busy);
+        }
+        fmt::print("\n      published {:.0f} TFLOP/s, modelled {:.0f}\n", table.flop / row.row.milliseconds * 1e-9,
+                   table.flop / row.time.seconds * 1e-12);
+      }
       if (row.time.path_share < 1) fmt::print("      {:.1f}% of each path replayed\n", 100 * row.time.path_share);
       for (const std::string& name : row.time.unclassified) fmt::print("      unclassified: {}\n", name);
       for (const auto& [name, count] : row.time.report.unknown_opcodes)
@@ -246,8 +254,9 @@ class Bench {
 int run(const Options& options) {
   Bench bench(options);
   for (const kiln::bench::Table& table : kiln::bench::tables()) {
-    const bool wanted = options.tables.empty() ||
-                        std::find(options.tables.begin(), options.tables.end(), table.name) != options.tables.end();
+    const bool wanted = options.tables.empty() ? std::filesystem::exists(options.folder + "/" + table.file)
+                                               : std::find(options.tables.begin(), options.tables.end(), table.name) !=
+                                                     options.tables.end();
     if (wanted) bench.judge(table);
   }
   return 0;
@@ -259,7 +268,8 @@ int main(int argc, char** argv) {
   CLI::App app("Judges modelled times by tables of measured ones");
   Options options;
   app.add_option("folder", options.folder, "holds the tables and the sources of their kernels")->required();
-  app.add_option("--table", options.tables, "convolution, convolution_l1 or dedispersion; all if not given");
+  app.add_option("--table", options.tables,
+                 "convolution, convolution_l1, dedispersion or ladder; if not given, those that the folder holds");
   app.add_option("--rows", options.rows, "of each table, spread over the measured times; 0 for all")
       ->capture_default_str();
   app.add_option("--worst", options.worst, "rows to print")->capture_default_str();

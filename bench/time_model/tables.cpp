@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -60,6 +61,36 @@ timing::Launch dedispersion(const Row& row) {
     const uint64_t index = (address - third_buffer) / 4;
     if (address < third_buffer || index >= shifts->size()) return false;
     std::memcpy(&word, &(*shifts)[index], sizeof word);
+    return true;
+  };
+  return launch;
+}
+
+// Steps of a product of 8192 x 8192 x 8192, one CSV row each: bench/time_model/ladder.
+constexpr uint32_t ladder_extent = 8192;
+
+timing::Launch ladder(const Row& row) {
+  const auto value = [&](const char* name) { return static_cast<uint32_t>(row.values.at(name)); };
+  constexpr uint32_t depth = 64, bytes = 2, sms = 132;
+  const uint32_t m = value("BLOCK_M"), n = value("BLOCK_N"), consumers = value("CONSUMERS"), cluster = value("CLUSTER");
+  timing::Launch launch;
+  launch.block = {(consumers + 1) * 128, 1, 1};
+  launch.grid = {value("PERSISTENT") != 0 ? sms : ladder_extent / m * (ladder_extent / n), 1, 1};
+  launch.cluster = {cluster, 1, 1};
+  launch.dynamic_shared_bytes = value("STAGES") * (m + n) * depth * bytes;
+  if (value("BULK_STORE") != 0) launch.dynamic_shared_bytes += consumers * 2 * 64 * 64 * bytes;
+  constexpr size_t map_bytes = 128;
+  constexpr size_t first_map = 0x30;  // that behind the beginning of the parameters, which are at 0x210, is aligned
+  launch.parameters.assign(first_map + 3 * map_bytes, '\0');
+  launch.parameters += pointers({first_buffer});
+  for (int i = 0; i < 3; ++i) {
+    launch.parameters.append(reinterpret_cast<const char*>(&ladder_extent), sizeof ladder_extent);
+  }
+  const std::array<uint32_t, 3> boxes = {m * depth * bytes, n / cluster * depth * bytes, 64 * 64 * bytes};
+  launch.box_bytes = [boxes](uint64_t map, uint32_t& box) {
+    const uint64_t which = (map - first_map) / map_bytes;
+    if (which >= boxes.size()) return false;
+    box = boxes[which];
     return true;
   };
   return launch;
@@ -127,7 +158,17 @@ const std::vector<Table>& tables() {
         {"nr_samples_per_channel", "25650"},
         {"dm_first", "0.0f"},
         {"dm_step", "0.02f"}},
-       dedispersion}};
+       dedispersion},
+      {"ladder",
+       "sm_90a",
+       "h100",
+       1980,
+       "ladder_h100.csv",
+       "gemm_sm90.cu",
+       "gemm",
+       {},
+       ladder,
+       2.0 * ladder_extent * ladder_extent * ladder_extent}};
   return all;
 }
 
@@ -147,6 +188,8 @@ std::vector<Row> read_rows(const Table& table, const std::string& folder) {
       if (names[i] == "median_ms") {
         ran = cells[i] != "failed";
         if (ran) row.milliseconds = std::stod(cells[i]);
+      } else if (names[i] == "tflops") {
+        row.milliseconds = table.flop / std::stod(cells[i]) * 1e-9;
       } else if (names[i] != "samples_us") {
         row.values[names[i]] = std::stoi(cells[i]);
       }

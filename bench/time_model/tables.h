@@ -26,6 +26,7 @@ struct Table {
   std::string kernel;                          // part of its name
   std::map<std::string, std::string> defines;  // besides the row's
   timing::Launch (*launch)(const Row& row) = nullptr;
+  double flop = 0;  // of a row, for tables that hold TFLOP/s; 0: they hold times
 };
 
 const std::vector<Table>& tables();

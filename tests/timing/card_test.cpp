@@ -31,10 +31,17 @@ void expect_sane_machine(const Card& card) {
   EXPECT_EQ(card.carveout_kb.back() * 1024, card.shared_bytes);
   EXPECT_LT(card.shared_bytes, card.l1_bytes);
   EXPECT_LT(card.l1_bytes, card.l2_bytes);
-  const auto cycles = {card.fma_cycles,    card.imad_cycles,    card.alu_cycles,     card.half_cycles,
-                       card.double_cycles, card.special_cycles, card.convert_cycles, card.uniform_cycles,
-                       card.tensor_cycles, card.branch_cycles};
+  const auto cycles = {card.fma_cycles,     card.imad_cycles,    card.alu_cycles,
+                       card.half_cycles,    card.double_cycles,  card.special_cycles,
+                       card.convert_cycles, card.uniform_cycles, card.branch_cycles};
   for (const uint32_t pipe : cycles) EXPECT_TRUE(pipe >= 1 && pipe <= 64);
+}
+
+void expect_sane_tensors(const Card& card) {
+  EXPECT_TRUE(card.tensor_half >= 128 && card.tensor_half <= 512);
+  EXPECT_TRUE(card.tensor_float == card.tensor_half || card.tensor_float * 2 == card.tensor_half);
+  EXPECT_EQ(card.tensor_tf32 * 2, card.tensor_float);
+  EXPECT_EQ(card.tensor_byte, card.tensor_half * 2);
 }
 
 void expect_sane_memory(const Card& card) {
@@ -57,6 +64,7 @@ TEST(Card, BuiltInOnesHaveSaneFigures) {
     const Card card = find_card(name);
     EXPECT_EQ(card.name, name);
     expect_sane_machine(card);
+    expect_sane_tensors(card);
     expect_sane_memory(card);
   }
 }

@@ -6,6 +6,10 @@
 #include <fstream>
 #include <sstream>
 
+#include "kiln/base/error.h"
+#include "kiln/device/nvrtc.h"
+#include "kiln/timing/disassembler.h"
+
 namespace kiln::timing {
 
 std::string read_data(const std::string& name) {
@@ -79,6 +83,23 @@ std::vector<uint64_t> sectors_of(const BlockPath& block) {
   std::sort(sectors.begin(), sectors.end());
   sectors.erase(std::unique(sectors.begin(), sectors.end()), sectors.end());
   return sectors;
+}
+
+std::optional<Compiled> compile(const std::string& file, const std::string& arch, std::vector<std::string> options) {
+  std::optional<Disassembler> disassembler;
+  try {
+    disassembler.emplace(DisassemblerOptions{});
+  } catch (const Error&) {
+    return {};
+  }
+  device::CompileOptions how;
+  how.arch = arch;
+  how.extra = std::move(options);
+  const std::string cubin = device::Nvrtc::open({})->compile(read_data(file), file, how).cubin;
+  Compiled compiled;
+  compiled.facts = read_cubin(cubin).at(0);
+  compiled.sass = parse_sass(disassembler->text_of(cubin), compiled.facts.name);
+  return compiled;
 }
 
 }  // namespace kiln::timing

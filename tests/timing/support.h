@@ -1,6 +1,7 @@
 // Machine code for tests: written line by line, or read from data/.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,5 +43,14 @@ KernelFacts plain_facts(int arch = 80);
 
 /// Lanes' addresses of all global accesses of a block, as pairs of line and sectors, sorted, each once.
 std::vector<uint64_t> sectors_of(const BlockPath& block);
+
+/// A kernel of data/ as NVRTC and nvdisasm of this machine make it.
+struct Compiled {
+  Sass sass;
+  KernelFacts facts;
+};
+
+/// The only kernel of `file`, with these options ("-DN=4"). Nothing where the machine has no nvdisasm.
+std::optional<Compiled> compile(const std::string& file, const std::string& arch, std::vector<std::string> options);
 
 }  // namespace kiln::timing

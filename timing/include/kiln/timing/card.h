@@ -16,7 +16,15 @@ struct Card {
   std::vector<uint32_t> carveout_kb;
   uint32_t l2_bytes = 0;
   uint32_t fma_cycles = 0, imad_shares_fma = 0, imad_cycles = 0, alu_cycles = 0, half_cycles = 0, double_cycles = 0,
-           special_cycles = 0, convert_cycles = 0, uniform_cycles = 0, tensor_cycles = 0, branch_cycles = 0;
+           special_cycles = 0, convert_cycles = 0, uniform_cycles = 0, branch_cycles = 0;
+  /// Multiply-adds of a scheduler's tensor unit in a cycle, by type of operands and sums; of m8n8k4 of doubles, its
+  /// cycles.
+  uint32_t tensor_half = 0, tensor_float = 0, tensor_tf32 = 0, tensor_byte = 0, tensor_fp8 = 0,
+           tensor_double_cycles = 0,
+           mma_percent = 0;    ///< Of these, what instructions of a warp reach, not those of a warpgroup.
+  uint32_t operand_bytes = 0;  ///< Of shared memory that instructions of a warpgroup read in a cycle.
+  /// More than L2's for copies in bulk; from another SM of the cluster; from a complete phase to the warps that wait.
+  uint32_t bulk_latency = 0, cluster_latency = 0, phase_latency = 0;
   uint32_t special_latency = 0, constant_latency = 0;
   uint32_t memory_queue = 0, address_cycles = 0, dispatch_latency = 0, lsu_cycles = 0, shared_latency = 0,
            l1_latency = 0, l2_latency = 0, dram_latency = 0, l2_bytes_per_clock = 0, dram_peak_gbs = 0, dram_gbs = 0;

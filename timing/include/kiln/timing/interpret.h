@@ -19,10 +19,15 @@ using Extents = std::array<uint32_t, 3>;
 struct Launch {
   Extents grid{1, 1, 1};
   Extents block{1, 1, 1};
+  Extents cluster{1, 1,
+                  1};  ///< Blocks that run together; those of a cluster are taken to do the same at the same time.
   uint32_t dynamic_shared_bytes = 0;
   std::string parameters;  ///< As they lie in the constant bank.
   /// Tells the 32-bit word at an address of global memory, where it is known. Unset: nothing is.
   std::function<bool(uint64_t address, uint32_t& word)> memory;
+  /// Tells the bytes of a box of the tensor map at that address (of one among the parameters: its offset there). Unset
+  /// or false: loads share what their barrier expects, and stores count as unknown addresses.
+  std::function<bool(uint64_t map, uint32_t& bytes)> box_bytes;
   uint64_t step_limit = 20'000'000;  ///< Instructions of one warp; more is an Error(unsupported).
 
   uint64_t blocks() const { return uint64_t{grid[0]} * grid[1] * grid[2]; }
@@ -34,9 +39,11 @@ inline constexpr uint32_t no_access = ~uint32_t{0};
 
 /// An instruction that a warp issued, also if no lane took part.
 struct Step {
-  uint32_t instruction = 0;     ///< Index into Sass::instructions.
-  uint32_t active = 0;          ///< Lanes whose guard held.
-  uint32_t access = no_access;  ///< Index into WarpPath::accesses; of a BAR, into WarpPath::barriers.
+  uint32_t instruction = 0;  ///< Index into Sass::instructions.
+  uint32_t active = 0;       ///< Lanes whose guard held.
+  /// Index into WarpPath::accesses; of a BAR into WarpPath::barriers, of what concerns mbarriers and bulk copies into
+  /// WarpPath::transactions.
+  uint32_t access = no_access;
 };
 
 /// The sectors of 32 bytes that are touched of a line of 128.
@@ -54,17 +61,34 @@ struct Access {
   uint32_t lines = 0;
 };
 
-/// What a BAR asks for.
+inline constexpr uint32_t cluster_barrier = 16;
+
+/// What a BAR asks for, or the barrier of a cluster.
 struct Barrier {
   uint32_t id = 0;
   uint32_t warps = 0;  ///< That have to come; 0: all of the block.
   bool waits = true;   ///< False: BAR.ARV.
 };
 
+/// What an instruction does to a barrier in shared memory that counts arrivals and bytes (mbarrier), or asks of the
+/// unit that copies in bulk.
+struct Transaction {
+  enum class Kind : uint8_t { init, arrive, wait, load, store };
+  Kind kind = Kind::init;
+  bool remote = false;    ///< An arrival comes from another block of the cluster.
+  uint8_t receivers = 1;  ///< Of a load: blocks that get it. As many loads of the same size come from the others.
+  uint16_t barrier = 0;   ///< Counts the barriers of a block.
+  uint32_t arrivals = 0;  ///< Of init: that complete a phase.
+  uint64_t bytes = 0;     ///< Of arrive: that are expected; of load and store: that are moved.
+  uint64_t phase = 0;     ///< Of wait: how many have to be complete.
+  uint64_t data = 0;      ///< Of load: the same for the same data.
+};
+
 /// Ends the paths of warps that go through a long loop: after so many turns of it.
 struct Cut {
   uint32_t branch = 0;  ///< The instruction that goes back.
   uint64_t turns = 0;   ///< 0: paths are whole.
+  uint64_t loads = 0;   ///< Ends all paths of a block that has asked for so many bulk loads; 0: does not.
 };
 
 struct Loop {
@@ -87,6 +111,7 @@ struct WarpPath {
   std::vector<Access> accesses;
   std::vector<Line> lines;
   std::vector<Barrier> barriers;
+  std::vector<Transaction> transactions;
 };
 
 struct BlockPath {

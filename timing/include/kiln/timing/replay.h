@@ -18,8 +18,8 @@ enum class Pipe : uint8_t { fma, imad, alu, half, fp64, special, uniform, tensor
 inline constexpr size_t pipe_count = 11;
 
 /// Why a warp did not issue.
-enum class Stall : uint8_t { counted, global, shared, other_result, barrier, fetch };
-inline constexpr size_t stall_count = 6;
+enum class Stall : uint8_t { counted, global, shared, other_result, barrier, fetch, phase, products };
+inline constexpr size_t stall_count = 8;
 
 std::string_view to_string(Pipe pipe);
 std::string_view to_string(Stall stall);
@@ -29,6 +29,7 @@ struct ReplaySetup {
   uint32_t blocks = 1;          ///< To run, one after the other in the places of the resident ones.
   uint32_t l1_bytes = 0;        ///< What shared memory leaves of it.
   uint32_t dram_sectors = 256;  ///< Of 256 sectors that L1 lacks, those that L2 lacks too.
+  uint32_t bulk_dram = 256;     ///< The same of the bytes that are copied in bulk.
   /// The paths of the n-th block; called once for each, in order.
   std::function<std::shared_ptr<const BlockPath>(uint32_t n)> path;
 };
@@ -42,6 +43,7 @@ struct ReplayResult {
   uint64_t lsu_busy = 0;
   uint64_t fetch_busy = 0;  ///< The common instruction cache gives lines to those of the schedulers.
   uint64_t l1_sectors = 0, l2_sectors = 0, dram_bytes_read = 0, bytes_written = 0;
+  uint64_t bulk_bytes = 0;              ///< That were copied in bulk to shared memory.
   uint64_t l2_busy = 0, dram_busy = 0;  ///< Cycles.
 
   bool operator==(const ReplayResult&) const = default;

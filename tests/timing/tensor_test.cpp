@@ -1,0 +1,238 @@
+// Tensor instructions and asynchronous copies, in code that NVRTC writes.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kiln/base/error.h"
+#include "kiln/timing/time_model.h"
+#include "support.h"
+
+namespace kiln::timing {
+namespace {
+
+constexpr uint32_t turns = 16;
+
+struct Rate {
+  const char* card;
+  const char* arch;
+  const char* shape;
+  uint32_t cycles;  // of a scheduler for one instruction, by the card's peak
+  uint32_t latency;
+};
+
+class TensorRate : public testing::TestWithParam<Rate> {
+ protected:
+  // Cycles of one SM that a warp's products take longer if there are twice as many, for each of them.
+  std::optional<double> cycles(uint32_t chains, uint32_t length, uint32_t warps) {
+    const Rate& rate = GetParam();
+    double sums[2];
+    for (const uint32_t longer : {0, 1}) {
+      const auto compiled =
+          compile("tensor_rate.cu", rate.arch,
+                  {fmt::format("-DCHAINS={}", chains), fmt::format("-DLENGTH={}", length),
+                   fmt::format("-DTURNS={}", turns << longer), fmt::format("-DSHAPE=\"{}\"", rate.shape)});
+      if (!compiled) return {};
+      Launch launch;
+      launch.block = {32 * warps, 1, 1};
+      launch.parameters = std::string(8, '\0');
+      const ModelledTime time = model_time(compiled->sass, compiled->facts, launch, find_card(rate.card));
+      EXPECT_THAT(time.unclassified, testing::IsEmpty());
+      EXPECT_THAT(time.report.unknown_opcodes, testing::IsEmpty());
+      sums[longer] = static_cast<double>(time.replayed.cycles);
+    }
+    return (sums[1] - sums[0]) / (turns * chains * length);
+  }
+};
+
+TEST_P(TensorRate, IsThePeaksWithEnoughWarps) {
+  const auto measured = cycles(8, 8, 16);
+  if (!measured) GTEST_SKIP() << "no nvdisasm";
+  EXPECT_NEAR(*measured / 4, GetParam().cycles, 0.03 * GetParam().cycles) << "four warps on a scheduler";
+}
+
+TEST_P(TensorRate, OfAChainIsItsLatency) {
+  const auto measured = cycles(1, 32, 1);
+  if (!measured) GTEST_SKIP() << "no nvdisasm";
+  EXPECT_NEAR(*measured, GetParam().latency, 0.08 * GetParam().latency);
+}
+
+// Latencies: A100 24.7 for m16n8k16 of f16 in Sun et al., Dissecting Tensor Cores via Microbenchmarks, 2022. They are
+// what the compiler counts, so those of other chips are the compiler's.
+INSTANTIATE_TEST_SUITE_P(Shapes, TensorRate,
+                         testing::Values(Rate{"a100", "sm_80", "m16n8k16.row.col.f32.f16.f16.f32", 8, 25},
+                                         Rate{"a100", "sm_80", "m16n8k16.row.col.f32.bf16.bf16.f32", 8, 25},
+                                         Rate{"a100", "sm_80", "m16n8k8.row.col.f32.tf32.tf32.f32", 8, 25},
+                                         Rate{"a100", "sm_80", "m16n8k32.row.col.s32.s8.s8.s32", 8, 25},
+                                         Rate{"a10", "sm_86", "m16n8k16.row.col.f32.f16.f16.f32", 16, 25},
+                                         Rate{"rtx5090", "sm_120", "m16n8k16.row.col.f32.f16.f16.f32", 32, 32},
+                                         Rate{"rtx5090", "sm_120", "m16n8k32.row.col.f32.e4m3.e4m3.f32", 32, 32},
+                                         Rate{"h100", "sm_90", "m16n8k16.row.col.f32.f16.f16.f32", 6, 25}),
+                         [](const auto& rate) { return fmt::format("{}_{}", rate.param.card, rate.index); });
+
+// Cycles of one SM for a product of 128 columns by 128 rows and K = 4096 on each of its blocks.
+std::optional<uint64_t> multistage(int stages, int depth, uint32_t blocks_of_sm) {
+  const auto compiled =
+      compile("multistage.cu", "sm_80", {fmt::format("-DSTAGES={}", stages), fmt::format("-DDEPTH={}", depth)});
+  if (!compiled) return {};
+  Launch launch;
+  launch.block = {128, 1, 1};
+  launch.grid = {4, 27 * blocks_of_sm, 1};
+  launch.dynamic_shared_bytes = static_cast<uint32_t>(2 * 128 * 2 * depth * stages);
+  const uint64_t pointers[] = {0x7f0000000000, 0x7f1000000000, 0x7f2000000000};
+  const uint32_t extents[] = {512, 4096};
+  launch.parameters.append(reinterpret_cast<const char*>(pointers), sizeof pointers);
+  launch.parameters.append(reinterpret_cast<const char*>(extents), sizeof extents);
+  const ModelledTime time = model_time(compiled->sass, compiled->facts, launch, find_card("a100"));
+  EXPECT_THAT(time.report.unknown_opcodes, testing::IsEmpty());
+  EXPECT_EQ(time.report.unknown_addresses, 0U);
+  return time.replayed.cycles;
+}
+
+// A part of K = 16 takes 256 cycles on the tensor units and comes after 262 from L2, 728 from DRAM.
+TEST(AsynchronousCopies, MoreStagesHideMore) {
+  std::vector<uint64_t> cycles;
+  for (const int stages : {1, 2, 3, 4}) {
+    const auto measured = multistage(stages, 16, 1);
+    if (!measured) GTEST_SKIP() << "no nvdisasm";
+    cycles.push_back(*measured);
+  }
+  EXPECT_GT(cycles[0], cycles[1] * 12 / 10) << testing::PrintToString(cycles);
+  EXPECT_GT(cycles[1], cycles[2] * 105 / 100) << testing::PrintToString(cycles);
+  EXPECT_GT(cycles[2] * 101 / 100, cycles[3]) << testing::PrintToString(cycles);
+}
+
+// With two blocks on an SM the copies of one go on below the products of the other.
+TEST(AsynchronousCopies, TwoBlocksKeepTheTensorUnitsBusy) {
+  const auto measured = multistage(3, 32, 2);
+  if (!measured) GTEST_SKIP() << "no nvdisasm";
+  const double products = 2 * 4096.0 / 32 * 64 * 8;
+  EXPECT_GT(static_cast<double>(*measured), products);
+  EXPECT_LT(static_cast<double>(*measured), products * 1.35);
+}
+
+// Four turns of a producer with one thread and a consumer warp: a copy of 4 KB a turn, into one stage.
+Sass handed_over(const std::string& arrival) {
+  Code code(90);
+  code.add("S2R R0, SR_TID.X", sets(0))
+      .add("UMOV UR4, 0x1ffffe", stall(4))  // one arrival
+      .add("SYNCS.EXCH.64 URZ, [URZ+0x400], UR4", stall(4))
+      .add("SYNCS.EXCH.64 URZ, [URZ+0x408], UR4", stall(4))
+      .add("BAR.SYNC 0x0", stall(5))
+      .add("MOV R2, RZ", waits(1, 4))
+      .add("UMOV UR8, 0x1000", stall(1))
+      .add("UMOV UR9, 0x400", stall(1))
+      .add("UMOV UR6, 0x100", stall(4))
+      .add("MOV R3, 0x1000", stall(4))
+      .add("ISETP.GE.U32.AND P1, PT, R0, 0x20, PT", stall(13))
+      .add("@P1 BRA `(.L_x_3)", stall(5))
+      .add("ISETP.NE.AND P1, PT, R0, RZ, PT", stall(13))
+      .add("@P1 EXIT", stall(5))
+      .add("MOV R4, 0x80000000", stall(4))
+      .label(".L_x_1")
+      .add("SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [URZ+0x408], R4", sets(0))
+      .add("@!P0 BRA `(.L_x_1)", waits(1, 5))
+      .add(arrival, stall(4))
+      .add("UBLKCP.S.G [UR8], [UR10], UR6", stall(4))
+      .add("IADD3 R2, R2, 0x1, RZ", stall(4))
+      .add("SHF.L.U32 R4, R2, 0x1f, RZ", stall(4))
+      .add("LOP3.LUT R4, R4, 0x80000000, RZ, 0x3c, !PT", stall(4))
+      .add("ISETP.NE.AND P0, PT, R2, 0x4, PT", stall(13))
+      .add("@P0 BRA `(.L_x_1)", stall(5))
+      .add("EXIT", stall(1))
+      .label(".L_x_3")
+      .add("ISETP.NE.AND P2, PT, R0, 0x20, PT", stall(13))
+      .label(".L_x_4")
+      .add("SHF.L.U32 R4, R2, 0x1f, RZ", stall(4))
+      .label(".L_x_5")
+      .add("SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [URZ+0x400], R4", sets(0))
+      .add("@!P0 BRA `(.L_x_5)", waits(1, 5))
+      .add("@!P2 SYNCS.ARRIVE.TRANS64.A1T0 RZ, [URZ+0x408], RZ", stall(4))
+      .add("IADD3 R2, R2, 0x1, RZ", stall(4))
+      .add("ISETP.NE.AND P0, PT, R2, 0x4, PT", stall(13))
+      .add("@P0 BRA `(.L_x_4)", stall(5))
+      .add("EXIT", stall(1));
+  return code.sass();
+}
+
+BlockPath path_of(const Sass& sass) {
+  Launch launch;
+  launch.block = {64, 1, 1};
+  KernelFacts facts = plain_facts(90);
+  facts.shared_bytes = 16384;
+  return Interpreter(sass, facts, launch).run(0);
+}
+
+TEST(TransactionBarriers, HandStagesOver) {
+  const Sass sass = Code(90).add("EXIT").sass();
+  EXPECT_THAT(path_of(sass).warps[0].transactions, testing::IsEmpty());
+  KernelFacts facts = plain_facts(90);
+  facts.shared_bytes = 16384;
+  Sass code = handed_over("SYNCS.ARRIVE.TRANS64 RZ, [URZ+0x400], R3");
+  for (Instruction& instruction : code.instructions) {  // UR10 and UR11: where the copies come from
+    if (instruction.opcode == "UBLKCP") instruction.operands[1].uniform_base = 8;
+  }
+  const BlockPath path = path_of(code);
+  uint64_t phases = 0, loads = 0;
+  for (const Transaction& asked : path.warps[1].transactions) {
+    if (asked.kind == Transaction::Kind::wait) {
+      EXPECT_EQ(asked.phase, ++phases);
+    }
+  }
+  for (const Transaction& asked : path.warps[0].transactions) {
+    if (asked.kind == Transaction::Kind::load) {
+      EXPECT_EQ(asked.bytes, 4096U) << ++loads;
+    }
+  }
+  EXPECT_EQ(phases, 4U);
+  ReplaySetup setup;
+  setup.bulk_dram = 0;
+  setup.path = [&](uint32_t) { return std::make_shared<const BlockPath>(path); };
+  const Card card = find_card("h100");
+  const ReplayResult result = replay(code, card, setup);
+  EXPECT_EQ(result.bulk_bytes, 4U * 4096);
+  // Each copy waits for the one before: its latency, and 4096 bytes of L2's rate.
+  const uint64_t turn = card.l2_latency + card.bulk_latency + 4096 / card.l2_bytes_per_clock;
+  EXPECT_GT(result.cycles, 4 * turn);
+  EXPECT_LT(result.cycles, 4 * (turn + 250));
+  EXPECT_GT(result.stalled[static_cast<size_t>(Stall::phase)], 3 * turn);
+}
+
+TEST(TransactionBarriers, ThatNobodyCompletesAreAnError) {
+  Sass code = handed_over("SYNCS.ARRIVE.TRANS64.A1T0 RZ, [URZ+0x408], RZ");
+  for (Instruction& instruction : code.instructions) {
+    if (instruction.opcode == "UBLKCP") instruction.operands[1].uniform_base = 8;
+  }
+  EXPECT_THROW(path_of(code), Error);
+}
+
+// The ladder's kernel compiles without spills, and what is known to make it faster does so here.
+TEST(Ladder, StepsAreFaster) {
+  const auto cycles = [](int tokens, int cluster, int stages) -> std::optional<uint64_t> {
+    const auto compiled = compile("../../../bench/time_model/ladder/gemm_sm90.cu", "sm_90a",
+                                  {"-DBLOCK_M=128", "-DBLOCK_N=256", fmt::format("-DSTAGES={}", stages),
+                                   "-DCONSUMERS=2", fmt::format("-DTOKENS={}", tokens), "-DPERSISTENT=1", "-DORDER=1",
+                                   fmt::format("-DCLUSTER={}", cluster), "-DBULK_STORE=0"});
+    if (!compiled) return {};
+    EXPECT_EQ(compiled->facts.local_bytes, 0U) << "it spills";
+    Launch launch;
+    launch.block = {384, 1, 1};
+    launch.grid = {132, 1, 1};
+    launch.cluster = {static_cast<uint32_t>(cluster), 1, 1};
+    launch.dynamic_shared_bytes = static_cast<uint32_t>(stages) * 384 * 128;
+    launch.parameters.assign(0x30 + 3 * 128 + 8, '\0');
+    const uint32_t extents[] = {4096, 4096, 1024};
+    launch.parameters.append(reinterpret_cast<const char*>(extents), sizeof extents);
+    const ModelledTime time = model_time(compiled->sass, compiled->facts, launch, find_card("h100"));
+    EXPECT_THAT(time.report.unknown_opcodes, testing::IsEmpty());
+    EXPECT_THAT(time.unclassified, testing::IsEmpty());
+    return time.replayed.cycles;
+  };
+  const auto tokens = cycles(1, 1, 3), one = cycles(0, 1, 3), shared = cycles(0, 2, 3), two_stages = cycles(0, 2, 2);
+  if (!tokens || !one || !shared || !two_stages) GTEST_SKIP() << "no nvdisasm";
+  EXPECT_GT(*tokens, *one);
+  EXPECT_GT(*one, *shared);
+  EXPECT_GT(*two_stages, *shared);
+}
+
+}  // namespace
+}  // namespace kiln::timing
