@@ -15,6 +15,7 @@
 #include "explain_trials.h"
 #include "input.h"
 #include "kiln/base/error.h"
+#include "kiln/base/output_file.h"
 #include "kiln/cache/database.h"
 #include "kiln/cache/record.h"
 #include "kiln/context.h"
@@ -42,6 +43,7 @@ struct ExplainOptions {
   std::vector<std::string> packs;
   bool brief = false;
   bool launches = false;
+  std::string timeline;
   Output output;
 };
 
@@ -51,7 +53,8 @@ struct ExplainedLayer {
   std::string tie;                    // what decided among equally fast ones, if that did
   std::vector<ExplainedTrial> tried;  // what the database holds of it on this device, losers and failures too
   Json launches{};                    // those of what is chosen, if they were asked for
-  std::string not_timed{};            // why there are none
+  std::vector<LaunchTrace> traces{};
+  std::string not_timed{};  // why there are none
 };
 
 void print_candidates(const std::vector<ExplainedCandidate>& candidates, const char* heading, double roofline,
@@ -161,15 +164,15 @@ class LaunchTimer {
   explicit LaunchTimer(std::shared_ptr<const device::ContextHandle> device)
       : device_(std::move(device)), timer_(device_) {
     if (!device_->driver().is_emulated()) {
-      throw Error(
-          ErrorCode::invalid_argument,
-          fmt::format("--launches tells modelled times, and {} is a real device", device_->device().info().name),
-          "--device emulator models one; `kiln run` measures what a layer takes here");
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("--launches and --timeline tell modelled times, and {} is a real device",
+                              device_->device().info().name),
+                  "--device emulator models one; `kiln run` measures what a layer takes here");
     }
   }
 
   /// A layer that cannot be run does not end the others.
-  void add_to(ExplainedLayer& layer, Context& context) const {
+  void add_to(ExplainedLayer& layer, Context& context, bool traced) const {
     if (!layer.why.chosen) return;
     const Request& request = layer.why.request;
     // Large layers take the emulator a while.
@@ -179,7 +182,7 @@ class LaunchTimer {
     try {
       const Plan plan = context.plan(request);
       layer.launches = with_operands(device_, request, [&](const checking::DeviceOperands& operands) {
-        return launches_of(timer_, operands, plan);
+        return launches_of(timer_, operands, plan, traced ? &layer.traces : nullptr);
       });
     } catch (const Error& error) {
       layer.not_timed = error.what();
@@ -193,8 +196,46 @@ class LaunchTimer {
   tuner::DeviceTimer timer_;
 };
 
+void require_one_layer(const Workload& workload) {
+  if (workload.jobs.size() == 1) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("--timeline writes one layer's kernels, and there are {} layers", workload.jobs.size()),
+              "give one request in quotes; `kiln explain` without --timeline prints those of a model");
+}
+
+std::string why_no_timeline(const ExplainedLayer& layer) {
+  if (!layer.why.chosen) return "nothing serves this request";
+  if (!layer.not_timed.empty()) return layer.not_timed;
+  for (const Json& launch : layer.launches) {
+    const Json& time = launch["modelled_time"];
+    if (time.contains("not_by_machine_code")) return time["not_by_machine_code"].get<std::string>();
+  }
+  return "machine code told no time, for which KILN_EMULATOR_CLOCK is not ptx and nvdisasm is installed "
+         "(pip install nvidia-cuda-nvdisasm)";
+}
+
+// False if there is nothing to write: then the file stays as it was.
+bool write_timeline(const ExplainedLayer& layer, OutputFile& file, const std::string& path) {
+  if (layer.traces.empty()) {
+    fmt::print(stderr, "kiln: no timeline: {}\n", why_no_timeline(layer));
+    return false;
+  }
+  file.write(trace_file(layer.traces, layer.why.request.key()));
+  file.publish();
+  for (const LaunchTrace& trace : layer.traces) {
+    fmt::print(stderr, "kiln: {}: {}{} instructions of {}\n", path, trace.is_whole ? "all " : "the first ",
+               trace.instructions, trace.kernel);
+  }
+  return true;
+}
+
 int explain(const ExplainOptions& options) {
   const Workload workload = read_workload(options.input);
+  std::optional<OutputFile> timeline;
+  if (!options.timeline.empty()) {
+    require_one_layer(workload);
+    timeline.emplace("the timeline", options.timeline);
+  }
   for (const std::string& pack : options.packs) require_file(pack);
   ContextOptions settings;
   settings.environment = options.device.environment();
@@ -205,7 +246,7 @@ int explain(const ExplainOptions& options) {
   const device::Device on(device::Driver::open({settings.environment->driver}), settings.device);
   const device::DeviceInfo& device = on.info();
   std::optional<LaunchTimer> timer;
-  if (options.launches) timer.emplace(device::ContextHandle::acquire(on));
+  if (options.launches || timeline) timer.emplace(device::ContextHandle::acquire(on));
   const std::optional<cache::Database> database = open_database(options, *settings.environment);
   const Catalogue catalogue = catalogue_of(*settings.environment);
   const cache::IsCurrent current = is_current(catalogue);
@@ -216,7 +257,8 @@ int explain(const ExplainOptions& options) {
   Explanation last;  // the predictions of all are drawn from the same figures
   for (const tuner::Job& job : workload.jobs) {
     ExplainedLayer layer = explain_layer(context, job.request, database, current, options.brief);
-    if (timer) timer->add_to(layer, context);
+    if (timer) timer->add_to(layer, context, timeline.has_value());
+    if (timeline && !write_timeline(layer, *timeline, options.timeline)) served = false;
     if (!options.output.json && &job == &workload.jobs.front()) {
       fmt::print("predictions: {}\n", predictions_text(layer.why.calibrated, layer.why.calibration));
     }
@@ -255,6 +297,10 @@ void add_explain(CLI::App& app, int& exit_code) {
   command->add_flag("--brief", options->brief, "leave out the stored candidates that cannot win");
   command->add_flag("--launches", options->launches,
                     "time what is chosen on the emulated device, and say what bounds each of its kernels");
+  command
+      ->add_option("--timeline", options->timeline,
+                   "the same, and write what one SM does, cycle by cycle, for ui.perfetto.dev")
+      ->type_name("FILE");
   options->output.add_to(*command);
   command->footer("Example: kiln explain 'softmax_forward x=f32:64x1000'");
   command->callback([options, &exit_code] { exit_code = explain(*options); });

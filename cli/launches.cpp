@@ -154,9 +154,16 @@ checking::DeviceOperands filled_operands(const std::shared_ptr<const device::Con
   return operands;
 }
 
-Json launches_of(const tuner::DeviceTimer& timer, const checking::DeviceOperands& operands, const Plan& plan) {
+Json launches_of(const tuner::DeviceTimer& timer, const checking::DeviceOperands& operands, const Plan& plan,
+                 std::vector<LaunchTrace>* traces) {
   Json launches = Json::array();
-  for (const Json& launch : Json::parse(timer.launches_json(operands, checkable(plan)))) {
+  const uint64_t traced = traces == nullptr ? 0 : traced_instructions;
+  for (const Json& launch : Json::parse(timer.launches_json(operands, checkable(plan), traced))) {
+    if (traces != nullptr && launch.contains("trace")) {
+      const Json& recorded = launch["trace"];
+      traces->push_back({launch["kernel"].get<std::string>(), recorded["instructions"].get<uint64_t>(),
+                         recorded["whole"].get<bool>(), recorded["events"].get<std::string>()});
+    }
     Json& told = launches.emplace_back();
     for (const char* key :
          {"kernel", "grid", "block", "shared_bytes", "registers_per_thread", "occupancy", "modelled_time"}) {
@@ -164,6 +171,19 @@ Json launches_of(const tuner::DeviceTimer& timer, const checking::DeviceOperands
     }
   }
   return launches;
+}
+
+std::string trace_file(const std::vector<LaunchTrace>& traces, const std::string& request) {
+  Json about = {{"request", request}, {"unit", "a microsecond of this trace is a cycle of the SM's clock, modelled"}};
+  for (size_t i = 0; i < traces.size(); ++i) {
+    const LaunchTrace& trace = traces[i];
+    about[fmt::format("launch {}", i + 1)] =
+        fmt::format("{}: {} instructions of one SM{}", trace.kernel, trace.instructions,
+                    trace.is_whole ? "" : ", then the trace ends though the replay goes on");
+  }
+  std::string text = fmt::format("{{\"otherData\": {},\n\"traceEvents\": [\n", about.dump());
+  for (const LaunchTrace& trace : traces) text += (&trace == traces.data() ? "" : ",\n") + trace.events;
+  return text + "\n]}\n";
 }
 
 std::string bound_text(const Json& launches) {

@@ -1,9 +1,11 @@
 // The launches of a layer on an emulated device, and what its clock tells of them.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "kiln/checking/device_operands.h"
 #include "kiln/context.h"
@@ -29,10 +31,24 @@ auto with_operands(const std::shared_ptr<const device::ContextHandle>& device, c
   return measure(filled_operands(device, request));
 }
 
+inline constexpr uint64_t traced_instructions = 20'000;
+
+/// What one SM does in a launch.
+struct LaunchTrace {
+  std::string kernel;
+  uint64_t instructions = 0;  ///< That are recorded.
+  bool is_whole = false;      ///< All that were replayed.
+  std::string events;         ///< Of the Trace Event Format, with commas between.
+};
+
 /// Runs the plan once, or times it alone, and returns what the emulated device tells of each launch, as `kiln run
-/// --json` prints it (docs/command-line.md). Empty on a real device.
+/// --json` prints it (docs/command-line.md). Empty on a real device. With `traces`, at most `traced_instructions` of
+/// each launch stand there, as far as machine code tells the time.
 nlohmann::ordered_json launches_of(const tuner::DeviceTimer& timer, const checking::DeviceOperands& operands,
-                                   const Plan& plan);
+                                   const Plan& plan, std::vector<LaunchTrace>* traces = nullptr);
+
+/// The file that viewers of traces open.
+std::string trace_file(const std::vector<LaunchTrace>& traces, const std::string& request);
 
 /// What bounds the launch that takes longest, and its part of the time if there are several; `-` if there is none.
 std::string bound_text(const nlohmann::ordered_json& launches);

@@ -102,6 +102,7 @@ class DriverLoader {
     driver->last_fault_ = last_fault;
     driver->launches_ = reinterpret_cast<Driver::Tell*>(library.find("kiln_emulator_launches_json"));
     driver->time_only_ = reinterpret_cast<int (*)(int)>(library.find("kiln_emulator_time_only"));
+    driver->trace_launches_ = reinterpret_cast<void (*)(uint64_t)>(library.find("kiln_emulator_trace_launches"));
     driver->stands_in_because_ = std::move(stands_in_because);
     if (const CUresult result = table.cuInit(0); result != CUDA_SUCCESS) {
       driver->fail(result, "cuInit", driver->description_, {},

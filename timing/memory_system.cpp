@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "kiln/timing/trace.h"
+
 namespace kiln::timing {
 namespace {
 
@@ -24,6 +26,7 @@ MemorySystem::MemorySystem(const Card& card, const ReplaySetup& setup)
     : card_(card),
       dram_sectors_(setup.dram_sectors),
       bulk_dram_(setup.bulk_dram),
+      trace_(setup.trace),
       sets_(std::max<uint64_t>(1, setup.l1_bytes / line_bytes / ways)),
       l2_(card.l2_bytes_per_clock),
       dram_(dram_bytes_per_cycle(card)) {
@@ -45,17 +48,24 @@ MemorySystem::Entry& MemorySystem::entry_of(uint64_t line, uint64_t now) {
   return *oldest;
 }
 
+uint64_t MemorySystem::pass(bool dram, uint64_t now, uint64_t bytes) {
+  Throughput& queue = dram ? dram_ : l2_;
+  const uint64_t passed = queue.pass(now, bytes);
+  if (trace_ != nullptr) trace_->pass(dram, queue.latest().first, queue.latest().second, bytes);
+  return passed;
+}
+
 // From L2, or from DRAM where L2 lacks it: which, is drawn by the address.
 uint64_t MemorySystem::fetch(uint64_t now, uint64_t line, uint32_t sectors, bool local) {
   uint64_t there = now;
   for (uint32_t s = 0; s < 4; ++s) {
     if ((sectors >> s & 1) == 0) continue;
     ++l2_sectors_;
-    const uint64_t passed = l2_.pass(now, sector_bytes);
+    const uint64_t passed = pass(false, now, sector_bytes);
     uint64_t arrives = passed + card_.l2_latency;
     if (!local && (mixed(line + s) & 255) < dram_sectors_) {
       dram_read_ += sector_bytes;
-      arrives = dram_.pass(passed, sector_bytes) + card_.dram_latency;
+      arrives = pass(true, passed, sector_bytes) + card_.dram_latency;
     }
     there = std::max(there, arrives);
   }
@@ -88,11 +98,11 @@ void MemorySystem::store(uint64_t now, const Access& access, const Line* lines, 
     const uint64_t line = lines[i].address + offset;
     const uint64_t bytes = sector_bytes * static_cast<uint64_t>(std::popcount(lines[i].sectors));
     written_ += bytes;
-    const uint64_t passed = l2_.pass(now, bytes);
+    const uint64_t passed = pass(false, now, bytes);
     if (stays) {
       entry_of(line, now).sectors |= lines[i].sectors;
     } else {
-      dram_.pass(passed, bytes);
+      pass(true, passed, bytes);
     }
   }
 }
@@ -100,16 +110,16 @@ void MemorySystem::store(uint64_t now, const Access& access, const Line* lines, 
 // Blocks that run at the same time ask for the same data at the same time, so all of them wait for DRAM.
 uint64_t MemorySystem::load_in_bulk(uint64_t now, uint64_t bytes) {
   bulk_bytes_ += bytes;
-  const uint64_t passed = l2_.pass(now, bytes), fresh = bytes * bulk_dram_ / 256;
+  const uint64_t passed = pass(false, now, bytes), fresh = bytes * bulk_dram_ / 256;
   if (fresh == 0) return passed + card_.l2_latency + card_.bulk_latency;
   dram_read_ += fresh;
-  return std::max(passed, dram_.pass(now, fresh)) + card_.dram_latency + card_.bulk_latency;
+  return std::max(passed, pass(true, now, fresh)) + card_.dram_latency + card_.bulk_latency;
 }
 
 uint64_t MemorySystem::store_in_bulk(uint64_t now, uint64_t bytes) {
   written_ += bytes;
-  dram_.pass(now, bytes);
-  return l2_.pass(now, bytes);
+  pass(true, now, bytes);
+  return pass(false, now, bytes);
 }
 
 void MemorySystem::count(ReplayResult& result) const {

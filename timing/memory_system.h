@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "kiln/timing/card.h"
@@ -18,15 +19,17 @@ class Throughput {
 
   /// The cycle in which `bytes` that come at `now` have passed.
   uint64_t pass(uint64_t now, uint64_t bytes) {
-    const uint64_t begin = std::max(now << 16, free_);
-    free_ = begin + bytes * cost_;
+    begin_ = std::max(now << 16, free_);
+    free_ = begin_ + bytes * cost_;
     busy_ += bytes * cost_;
     return free_ >> 16;
   }
+  /// When the latest began and ended to pass, in 1/65536 of a cycle.
+  std::pair<uint64_t, uint64_t> latest() const { return {begin_, free_}; }
   uint64_t busy() const { return busy_ >> 16; }
 
  private:
-  uint64_t cost_, free_ = 0, busy_ = 0;
+  uint64_t cost_, begin_ = 0, free_ = 0, busy_ = 0;
 };
 
 class MemorySystem {
@@ -45,6 +48,7 @@ class MemorySystem {
   uint64_t store_in_bulk(uint64_t now, uint64_t bytes);
 
   void count(ReplayResult& result) const;
+  void stop_trace() { trace_ = nullptr; }
 
  private:
   struct Entry {
@@ -54,10 +58,12 @@ class MemorySystem {
   };
 
   Entry& entry_of(uint64_t line, uint64_t now);
+  uint64_t pass(bool dram, uint64_t now, uint64_t bytes);
   uint64_t fetch(uint64_t now, uint64_t line, uint32_t sectors, bool local);
 
   const Card& card_;
   uint32_t dram_sectors_, bulk_dram_;
+  ReplayTrace* trace_;
   std::vector<Entry> entries_;
   uint64_t sets_;
   Throughput l2_, dram_;

@@ -9,6 +9,7 @@
 #include "instruction_cache.h"
 #include "instruction_cost.h"
 #include "kiln/base/error.h"
+#include "kiln/timing/trace.h"
 #include "memory_system.h"
 
 namespace kiln::timing {
@@ -82,6 +83,8 @@ class Sm {
   Sm(const Sass& sass, const Card& card, const ReplaySetup& setup)
       : card_(card),
         setup_(setup),
+        sass_(sass),
+        trace_(setup.trace),
         costs_(costs_of(sass, card, unknown_)),
         memory_(card, setup),
         instructions_(card, static_cast<uint32_t>(sass.instructions.size() / 8 + 1)) {}
@@ -106,7 +109,11 @@ class Sm {
     place.live = static_cast<uint32_t>(place.path->warps.size());
     place.arrived.fill(0);
     place.waiting.clear();
-    if (warps_.empty()) warps_.resize(size_t{place.live} * setup_.resident_blocks);
+    if (warps_.empty()) {
+      warps_.resize(size_t{place.live} * setup_.resident_blocks);
+      if (trace_ != nullptr) trace_->begin(sass_, place.live);
+    }
+    if (trace_ != nullptr) trace_->begin_block(p, begun_ - 1, now + 1);
     ++live_blocks_;
     for (uint32_t w = 0; w < place.live; ++w) {
       const uint32_t id = p * place.live + w;
@@ -193,9 +200,12 @@ class Sm {
   // The time since the warp stopped is that of what it stopped for; from now on it is `next`.
   void account(WarpState& warp, Stall next) {
     result_.stalled[static_cast<size_t>(warp.stall)] += now_ - std::min(now_, warp.since);
+    if (trace_ != nullptr) trace_->wait(index_of(warp), warp.stall, warp.since, now_);
     warp.since = now_;
     warp.stall = next;
   }
+
+  uint32_t index_of(const WarpState& warp) const { return static_cast<uint32_t>(&warp - warps_.data()); }
 
   // Issues one instruction of scheduler `s`. Returns the cycle in which it can issue again, if it has a warp for that.
   uint64_t issue(uint32_t s) {
@@ -216,8 +226,17 @@ class Sm {
     ready_[s] &= ~(uint64_t{1} << bit);
     ready_in_[s][static_cast<size_t>(cost.pipe)] &= ~(uint64_t{1} << bit);
     last_issued_[s] = cost.control.yields ? ~0U : bit;
+    if (trace_ != nullptr) record_issue(id);
     execute(s, id, cost);
     return ready_[s] != 0 ? now_ + 1 : ~uint64_t{0};
+  }
+
+  // Once the trace is full, the replay goes on without it.
+  void record_issue(uint32_t id) {
+    const WarpState& warp = warps_[id];
+    if (trace_->issue(id, warp.at->instruction, warp.since, now_)) return;
+    trace_ = nullptr;
+    memory_.stop_trace();
   }
 
   // The warp of the last instruction goes on as long as it can, then the youngest.
@@ -283,6 +302,7 @@ class Sm {
     address_free_[s] = std::max(now_ + card_.dispatch_latency, address_free_[s] + card_.address_cycles);
     const uint64_t leaves = std::max(address_free_[s], lsu_free_);
     lsu_free_ = leaves + busy;
+    if (trace_ != nullptr) trace_->use_unit(leaves, lsu_free_);
     result_.lsu_busy += busy;
     auto& queue = queue_[s];
     queue[queue_at_[s]] = leaves;
@@ -436,6 +456,7 @@ class Sm {
   void finish(uint32_t id) {
     Place& place = places_[warps_[id].place];
     last_ = now_ + 1;
+    if (trace_ != nullptr) trace_->end_warp(id, last_);
     if (--place.live > 0) {
       open(place, 0, 0);
       open(place, cluster_barrier, 0);
@@ -447,6 +468,8 @@ class Sm {
 
   const Card& card_;
   const ReplaySetup& setup_;
+  const Sass& sass_;
+  ReplayTrace* trace_;
   std::vector<std::string> unknown_;
   std::vector<Cost> costs_;
   MemorySystem memory_;

@@ -104,6 +104,7 @@ class Model {
   }
 
   ModelledTime run(const ModelOptions& options) {
+    trace_ = options.trace;
     const double share = static_cast<double>(launch_.blocks()) / card_.sms;  // blocks of an SM
     const auto whole = static_cast<uint32_t>(std::ceil(share));
     const uint32_t resident = std::min(time_.occupancy.blocks, whole);
@@ -274,6 +275,7 @@ class Model {
     setup.blocks = blocks;
     setup.l1_bytes = l1_bytes_;
     setup.bulk_dram = bulk_dram_;
+    setup.trace = trace_;
     setup.dram_sectors = static_cast<uint32_t>(std::lround(time_.dram_share * 256));
     const uint64_t total = launch_.blocks();
     const uint64_t begin = total > uint64_t{blocks} * card_.sms * 2 ? middle() : 0;
@@ -292,6 +294,7 @@ class Model {
   std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<const BlockPath>> kept_;  // by block and turns
   uint64_t kept_steps_ = 0;
   uint32_t l1_bytes_ = 0, bulk_dram_ = 256;
+  ReplayTrace* trace_ = nullptr;
   ModelledTime time_;
 };
 

@@ -33,15 +33,17 @@ std::vector<double> DeviceTimer::time(const checking::DeviceOperands& operands, 
   return samples;
 }
 
-std::string DeviceTimer::launches_json(const checking::DeviceOperands& operands,
-                                       const checking::Checkable& variant) const {
+std::string DeviceTimer::launches_json(const checking::DeviceOperands& operands, const checking::Checkable& variant,
+                                       uint64_t traced_instructions) const {
   const device::Current current(*context_);
   const device::Buffer workspace(context_, static_cast<size_t>(variant.workspace_bytes));
   operands.prepare(variant, workspace.address(), stream_.raw());
   stream_.synchronize();
   (void)context_->driver().launches_json();  // of what came before
+  context_->driver().trace_launches(traced_instructions);
   operands.run(variant, operands.request().batch(), workspace.address(), stream_.raw());
   stream_.synchronize();
+  context_->driver().trace_launches(0);
   return context_->driver().launches_json();
 }
 

@@ -100,6 +100,10 @@ class Context {
   /// Those since the last call, the oldest first; the latest 256 of them.
   std::vector<LaunchRecord> take_launches();
 
+  /// Launches are recorded, at most so many instructions of each; 0: they are not.
+  void trace_launches(uint64_t instructions) { traced_instructions_ = instructions; }
+  uint64_t traced_instructions() const { return traced_instructions_; }
+
  private:
   Device& device_;
   const CUcontext handle_;
@@ -108,6 +112,7 @@ class Context {
   std::mutex execution_;
   std::atomic<CUresult> error_ = CUDA_SUCCESS;
   std::atomic<bool> time_only_ = false;
+  std::atomic<uint64_t> traced_instructions_ = 0;
   const std::shared_ptr<Stream> legacy_;
 
   mutable std::mutex mutex_;  // guards everything below

@@ -218,7 +218,10 @@ std::string taken_launches() {
   const std::shared_ptr<Context> context = context_if_any();
   std::string text = "[";
   if (context != nullptr) {
-    for (const LaunchRecord& record : context->take_launches()) text += (text.size() > 1 ? ", " : "") + to_json(record);
+    uint32_t number = 0;
+    for (const LaunchRecord& record : context->take_launches()) {
+      text += (text.size() > 1 ? ", " : "") + to_json(record, ++number);
+    }
   }
   return text + "]";
 }
@@ -286,4 +289,9 @@ extern "C" __attribute__((visibility("default"))) const char* kiln_emulator_laun
 
 extern "C" __attribute__((visibility("default"))) int kiln_emulator_time_only(int on) {
   return kiln::emulator::time_only(on != 0) ? 1 : 0;
+}
+
+extern "C" __attribute__((visibility("default"))) void kiln_emulator_trace_launches(uint64_t instructions) {
+  const std::shared_ptr<kiln::emulator::Context> context = kiln::emulator::context_if_any();
+  if (context != nullptr) context->trace_launches(instructions);
 }

@@ -114,19 +114,25 @@ Json time_json(const LaunchRecord& record) {
 
 }  // namespace
 
-std::string to_json(const LaunchRecord& record) {
-  const Json json = {{"device", record.device},
-                     {"kernel", record.kernel},
-                     {"grid", {record.grid.x, record.grid.y, record.grid.z}},
-                     {"block", {record.block.x, record.block.y, record.block.z}},
-                     {"shared_bytes", record.shared_bytes},
-                     {"registers_per_thread", record.registers_per_thread},
-                     {"occupancy",
-                      {{"blocks_per_multiprocessor", record.occupancy.blocks_per_multiprocessor},
-                       {"warps_per_multiprocessor", record.occupancy.warps_per_multiprocessor},
-                       {"limit", name(record.occupancy.limit)}}},
-                     {"counters", counters_json(record.counters)},
-                     {"modelled_time", time_json(record)}};
+std::string to_json(const LaunchRecord& record, uint32_t process) {
+  Json json = {{"device", record.device},
+               {"kernel", record.kernel},
+               {"grid", {record.grid.x, record.grid.y, record.grid.z}},
+               {"block", {record.block.x, record.block.y, record.block.z}},
+               {"shared_bytes", record.shared_bytes},
+               {"registers_per_thread", record.registers_per_thread},
+               {"occupancy",
+                {{"blocks_per_multiprocessor", record.occupancy.blocks_per_multiprocessor},
+                 {"warps_per_multiprocessor", record.occupancy.warps_per_multiprocessor},
+                 {"limit", name(record.occupancy.limit)}}},
+               {"counters", counters_json(record.counters)},
+               {"modelled_time", time_json(record)}};
+  if (const auto& trace = record.machine.trace) {
+    const std::string name = fmt::format("{}, one SM of {}", record.kernel, record.device);
+    json["trace"] = {{"instructions", trace->instructions()},
+                     {"whole", trace->is_whole()},
+                     {"events", trace->events_json(process, name)}};
+  }
   return json.dump();
 }
 

@@ -24,7 +24,7 @@ struct LaunchRecord {
   double seconds() const { return machine.time ? machine.time->seconds : time.seconds; }
 };
 
-/// One JSON object; its fields are listed in docs/emulator.md.
-std::string to_json(const LaunchRecord& record);
+/// One JSON object; its fields are listed in docs/emulator.md. `process`: of its trace, if it has one.
+std::string to_json(const LaunchRecord& record, uint32_t process = 1);
 
 }  // namespace kiln::emulator

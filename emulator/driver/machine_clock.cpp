@@ -100,7 +100,11 @@ MachineTime MachineClock::time(const MachineCode& code, const MachineLaunch& lau
   timing::Launch timed = launch_of(launch, addresses.moved(launch.parameters));
   const std::string key = key_of(launch, card, timed.parameters);
   const std::lock_guard lock(code.mutex_);
-  if (const auto known = code.times_.find(key); known != code.times_.end()) return {known->second, ""};
+  std::optional<timing::ReplayTrace> trace;
+  if (launch.traced_instructions > 0) trace.emplace(launch.traced_instructions);
+  const auto known = code.times_.find(key);
+  if (known != code.times_.end() && !trace) return {known->second, ""};
+  const timing::ModelOptions options{.trace = trace ? &*trace : nullptr};
   try {
     const timing::Sass& sass = sass_of(code, launch.kernel);
     if (sass.arch / 10 != static_cast<int>(card.arch / 10)) {
@@ -108,17 +112,18 @@ MachineTime MachineClock::time(const MachineCode& code, const MachineLaunch& lau
     }
     // Most kernels go the same way whatever the data are, and this is found out sooner without them.
     try {
-      timing::ModelledTime time = timing::model_time(sass, *facts, timed, card);
+      timing::ModelledTime time = timing::model_time(sass, *facts, timed, card, options);
       if (time.report.unknown_addresses == 0) {
         if (code.times_.size() == most_times) code.times_.clear();  // of kernels that get another number each time
-        return {code.times_.emplace(key, std::move(time)).first->second, ""};
+        return {code.times_.emplace(key, std::move(time)).first->second, "", std::move(trace)};
       }
     } catch (const Error& error) {
       if (error.code() != ErrorCode::unsupported) throw;
     }
     if (!holds_data) return {std::nullopt, "its data decide how long it takes"};
     timed.memory = [&](uint64_t address, uint32_t& word) { return addresses.word_at(address, word); };
-    return {timing::model_time(sass, *facts, timed, card), ""};
+    timing::ModelledTime time = timing::model_time(sass, *facts, timed, card, options);
+    return {std::move(time), "", std::move(trace)};
   } catch (const Error& error) {
     return {std::nullopt, error.what()};
   }

@@ -13,6 +13,7 @@
 #include "kiln/timing/cubin.h"
 #include "kiln/timing/disassembler.h"
 #include "kiln/timing/time_model.h"
+#include "kiln/timing/trace.h"
 #include "machine/machine.h"
 
 namespace kiln::emulator {
@@ -42,12 +43,14 @@ struct MachineLaunch {
   Dim3 grid, block;
   uint32_t dynamic_shared_bytes = 0;
   std::span<const std::byte> parameters;
+  uint64_t traced_instructions = 0;  ///< As many are recorded, of one SM.
 };
 
 /// The time of a launch, or why machine code does not tell it.
 struct MachineTime {
   std::optional<timing::ModelledTime> time;
   std::string refusal;
+  std::optional<timing::ReplayTrace> trace = std::nullopt;  ///< If one was asked for.
 };
 
 /// Thread-safe.

@@ -150,6 +150,37 @@ TEST_F(ProgramTest, ExplainSaysWhatBoundsTheLaunchesOfWhatIsChosen) {
   EXPECT_FALSE(nlohmann::json::parse(kiln({"explain", "--json", layer}).out)["layers"][0].contains("launches"));
 }
 
+TEST_F(ProgramTest, ExplainWritesATimelineOfOneSm) {
+  environment_["KILN_EMULATOR_CLOCK"] = "machine";
+  environment_["VIRTUAL_ENV"] = std::string(KILN_SOURCE_DIR) + "/build/python";
+  const std::string layer = "conv_forward x=f32:1x64x14x14 w=f32:64x64x3x3 pad=1";
+  const Outcome first = kiln({"explain", "--brief", "--timeline", path("a.json"), layer});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_THAT(first.err, HasSubstr(" instructions of conv_"));
+  const std::string text = read("a.json");
+  const auto trace = nlohmann::json::parse(text);
+  EXPECT_THAT(trace["otherData"]["request"].get<std::string>(), testing::StartsWith("conv_forward x=f32:1x64x14x14"));
+  uint64_t issued = 0;
+  for (const auto& event : trace["traceEvents"]) {
+    issued += event["pid"] == 1 && event["ph"] == "X" && event["tid"] >= 101 && event["tid"] <= 104 ? 1 : 0;
+  }
+  EXPECT_THAT(first.err, HasSubstr(std::to_string(issued) + " instructions of "));
+  ASSERT_EQ(kiln({"explain", "--brief", "--timeline", path("b.json"), layer}).exit_code, 0);
+  EXPECT_TRUE(read("b.json") == text) << "the same in every process";
+}
+
+TEST_F(ProgramTest, ExplainSaysWhyThereIsNoTimeline) {
+  const Outcome by_ptx = kiln({"explain", "--timeline", path("a.json"), softmax});
+  EXPECT_EQ(by_ptx.exit_code, 1);
+  EXPECT_THAT(by_ptx.err, AllOf(HasSubstr("no timeline: "), HasSubstr("nvdisasm")));
+  EXPECT_FALSE(std::filesystem::exists(path("a.json")));
+  EXPECT_EQ(kiln({"explain", "--timeline", path("none/a.json"), softmax}).exit_code, 4);
+  const std::string two = write("two.txt", std::string(softmax) + "\nsoftmax_forward x=f32:4x7\n");
+  const Outcome of_two = kiln({"explain", "--timeline", path("a.json"), two});
+  EXPECT_EQ(of_two.exit_code, 2);
+  EXPECT_THAT(of_two.err, HasSubstr("there are 2 layers"));
+}
+
 TEST_F(ProgramTest, ExplainSaysWhyLaunchesAreNotTimed) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "the address sanitizer ends a process that asks for more memory than there is";

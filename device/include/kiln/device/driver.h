@@ -102,6 +102,12 @@ class Driver {
   /// tells times by machine code. See TimeOnly.
   bool time_only(bool on) const { return time_only_ != nullptr && time_only_(on ? 1 : 0) != 0; }
 
+  /// Has the emulator record, for that text, what one SM does in each launch of the current context, for at most so
+  /// many instructions; 0 ends it. Nothing on a real driver.
+  void trace_launches(uint64_t instructions) const {
+    if (trace_launches_ != nullptr) trace_launches_(instructions);
+  }
+
   /// The driver's name and text for a code: "CUDA_ERROR_NOT_FOUND, named symbol not found".
   std::string describe(cuda_abi::CUresult result) const;
 
@@ -120,6 +126,7 @@ class Driver {
   Tell* last_fault_ = nullptr;
   Tell* launches_ = nullptr;
   int (*time_only_)(int) = nullptr;
+  void (*trace_launches_)(uint64_t instructions) = nullptr;
 };
 
 /// "13.0" for 13000.

@@ -6,6 +6,8 @@
 #ifndef KILN_EMULATOR_EXTENSIONS_H
 #define KILN_EMULATOR_EXTENSIONS_H
 
+#include <stdint.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -27,6 +29,11 @@ const char* kiln_emulator_launches_json(void);
  * Returns 1, or 0 without a current context or if its device does not tell times by machine code, and then changes
  * nothing. */
 int kiln_emulator_time_only(int on);
+
+/* From now on the calling thread's current context records what one SM does in launches whose time is told by machine
+ * code, for at most so many instructions of each: as "trace" of the launch's JSON object (docs/emulator.md). 0: no
+ * more. */
+void kiln_emulator_trace_launches(uint64_t instructions);
 
 #ifdef __cplusplus
 }

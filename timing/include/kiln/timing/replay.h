@@ -24,6 +24,8 @@ inline constexpr size_t stall_count = 8;
 std::string_view to_string(Pipe pipe);
 std::string_view to_string(Stall stall);
 
+class ReplayTrace;
+
 struct ReplaySetup {
   uint32_t resident_blocks = 1;
   uint32_t blocks = 1;          ///< To run, one after the other in the places of the resident ones.
@@ -32,6 +34,7 @@ struct ReplaySetup {
   uint32_t bulk_dram = 256;     ///< The same of the bytes that are copied in bulk.
   /// The paths of the n-th block; called once for each, in order.
   std::function<std::shared_ptr<const BlockPath>(uint32_t n)> path;
+  ReplayTrace* trace = nullptr;  ///< Records what happens, if there is one.
 };
 
 /// Counts of one SM.

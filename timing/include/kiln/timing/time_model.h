@@ -25,6 +25,7 @@ Occupancy occupancy(const KernelFacts& facts, const Launch& launch, const Card& 
 
 struct ModelOptions {
   uint64_t instructions = 3'000'000;  ///< About as many are replayed; the rest of the blocks is extrapolated.
+  ReplayTrace* trace = nullptr;       ///< Records the longer replay, if there is one.
 };
 
 struct ModelledTime {

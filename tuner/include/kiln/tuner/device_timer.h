@@ -1,6 +1,7 @@
 // DeviceTimer: how long runs of a variant take on a device.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,7 +35,9 @@ class DeviceTimer {
                            L2 l2);
 
   /// Runs it once more, and returns what an emulated device tells of the launches: Driver::launches_json().
-  std::string launches_json(const checking::DeviceOperands& operands, const checking::Checkable& variant) const;
+  /// `traced_instructions`: as many of each launch are recorded, Driver::trace_launches().
+  std::string launches_json(const checking::DeviceOperands& operands, const checking::Checkable& variant,
+                            uint64_t traced_instructions = 0) const;
 
  private:
   void flush_l2();
