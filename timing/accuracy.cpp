@@ -31,7 +31,8 @@ std::string range_of(const std::vector<Judgement>& judgements, double (*figure)(
 }  // namespace
 
 double Judgement::error() const {
-  return std::exp(std::hypot(std::log(mean), std::log(spread))) - 1;
+  const double of_mean = std::log(mean), of_spread = std::log(spread);
+  return std::exp(std::sqrt(of_mean * of_mean + of_spread * of_spread)) - 1;  // std::hypot would need glibc 2.35
 }
 
 std::string Judgement::print() const {

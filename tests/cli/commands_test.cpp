@@ -7,6 +7,7 @@
 
 #include "kiln/cache/database.h"
 #include "kiln/generator/operation.h"
+#include "kiln/timing/time_model.h"
 #include "program.h"
 
 namespace kiln::cli {
@@ -305,6 +306,25 @@ TEST_F(ProgramTest, ABundleNamesTheRequestsThatNothingIsStoredFor) {
   EXPECT_FALSE(std::filesystem::exists(path("a.kiln")));
 }
 
+TEST_F(ProgramTest, TuneSaysWhatItCheckedWithASmallerBatch) {
+  environment_["KILN_EMULATOR_CLOCK"] = "machine";
+  environment_["VIRTUAL_ENV"] = std::string(KILN_SOURCE_DIR) + "/build/python";
+  const std::string large = "softmax_forward x=f32:100000x100", small = "softmax_forward x=f32:10x100";
+  std::ofstream(path("requests.txt")) << large << "\n" << small << "\n";
+  const Outcome text = kiln({"tune", "--db", path("a.db"), "--candidates", "2", path("requests.txt")});
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out,
+              HasSubstr("\n1 of 2 layers are too large to be run here: results were checked with smaller batches\n"));
+  const Outcome again = kiln({"tune", "--db", path("a.db"), "--candidates", "2", "--json", path("requests.txt")});
+  for (const auto& layer : nlohmann::json::parse(again.out)["layers"]) {
+    const auto request = layer["request"].get<std::string>(), checked = layer["checked"].get<std::string>();
+    const bool is_large = request.find(":100000x100") != std::string::npos;
+    EXPECT_EQ(checked == request, !is_large) << checked;
+    EXPECT_THAT(checked, HasSubstr(is_large ? "x=f32:24992x100" : "x=f32:10x100")) << "20 MB, and a multiple of 16";
+    EXPECT_EQ(layer["best"]["check"].get<std::string>().find("with a batch of 24992") != std::string::npos, is_large);
+  }
+}
+
 // Had the run compiled anything that tuning has not, the store would hold it afterwards.
 TEST_F(ProgramTest, RunTakesTheKernelsThatTuneCompiled) {
   environment_["KILN_KERNEL_STORE"] = path("kernels");
@@ -408,7 +428,8 @@ TEST_F(ProgramTest, WhatMachineCodePredictedIsMarkedInAPackAndCalledSoWhereItIsU
   ASSERT_EQ(kiln({"cache", "export", "--db", path("ptx.db"), path("ptx.pack")}).exit_code, 0);
   std::string text = read("ptx.pack");
   EXPECT_THAT(text, AllOf(testing::StartsWith("kiln-pack\t1\t"), Not(HasSubstr("\npredicted\t"))));
-  const std::string name = "Kiln emulated NVIDIA H200", other = name + " (machine-code clock 1)";
+  const std::string clock = "machine-code clock " + std::to_string(timing::model_version);
+  const std::string name = "Kiln emulated NVIDIA H200", other = name + " (" + clock + ")";
   for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + other.size())) {
     text.replace(at, name.size(), other);
   }
@@ -417,13 +438,13 @@ TEST_F(ProgramTest, WhatMachineCodePredictedIsMarkedInAPackAndCalledSoWhereItIsU
   ASSERT_EQ(kiln({"cache", "export", "--winners", "--db", path("machine.db"), path("marked.pack")}).exit_code, 0);
   const std::string accuracy = "not judged by measured times on this card";
   EXPECT_THAT(read("marked.pack"), AllOf(testing::StartsWith("kiln-pack\t2\t"),
-                                         HasSubstr("\npredicted\tmachine-code clock 1\t" + accuracy + "\nrequest\t")));
+                                         HasSubstr("\npredicted\t" + clock + "\t" + accuracy + "\nrequest\t")));
   EXPECT_THAT(kiln({"cache", "stats", path("marked.pack")}).out, HasSubstr("the pack says of that clock: " + accuracy));
   EXPECT_THAT(kiln({"cache", "list", "--db", path("machine.db")}).out,
-              HasSubstr("modelled by machine-code clock 1: " + accuracy));
+              HasSubstr("modelled by " + clock + ": " + accuracy));
 
-  const std::string source = "predicted by machine-code clock 1, from pack " + path("marked.pack");
-  const std::string note = "predicted by machine-code clock 1: " + accuracy;
+  const std::string source = "predicted by " + clock + ", from pack " + path("marked.pack");
+  const std::string note = "predicted by " + clock + ": " + accuracy;
   EXPECT_THAT(kiln({"explain", softmax, "--db", "off", "--pack", path("marked.pack")}).out,
               AllOf(HasSubstr("modelled from PTX alone, uncalibrated\n"), HasSubstr(source), HasSubstr(note)));
   const auto run =
