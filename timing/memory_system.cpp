@@ -55,15 +55,26 @@ uint64_t MemorySystem::pass(bool dram, uint64_t now, uint64_t bytes) {
   return passed;
 }
 
-// From L2, or from DRAM where L2 lacks it: which, is drawn by the address.
+uint32_t MemorySystem::sectors_from_dram(uint64_t line, uint32_t sectors) {
+  uint32_t drawn = 0;
+  for (uint32_t s = 0; s < 4; ++s) drawn |= (mixed(line + s) & 255) < dram_sectors_ ? 1U << s : 0;
+  if ((drawn & sectors) == 0) return 0;
+  uint32_t& brought = brought_[line];
+  const uint32_t lacking = drawn & sectors & ~brought;
+  brought |= sectors;
+  return lacking;
+}
+
+// From L2, or from DRAM where L2 lacks it: which, is drawn by the address. What this SM had from DRAM is in L2.
 uint64_t MemorySystem::fetch(uint64_t now, uint64_t line, uint32_t sectors, bool local) {
   uint64_t there = now;
+  const uint32_t lacking = local ? 0 : sectors_from_dram(line, sectors);
   for (uint32_t s = 0; s < 4; ++s) {
     if ((sectors >> s & 1) == 0) continue;
     ++l2_sectors_;
     const uint64_t passed = pass(false, now, sector_bytes);
     uint64_t arrives = passed + card_.l2_latency;
-    if (!local && (mixed(line + s) & 255) < dram_sectors_) {
+    if ((lacking >> s & 1) != 0) {
       dram_read_ += sector_bytes;
       arrives = pass(true, passed, sector_bytes) + card_.dram_latency;
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -59,12 +60,14 @@ class MemorySystem {
 
   Entry& entry_of(uint64_t line, uint64_t now);
   uint64_t pass(bool dram, uint64_t now, uint64_t bytes);
+  uint32_t sectors_from_dram(uint64_t line, uint32_t sectors);
   uint64_t fetch(uint64_t now, uint64_t line, uint32_t sectors, bool local);
 
   const Card& card_;
   uint32_t dram_sectors_, bulk_dram_;
   ReplayTrace* trace_;
   std::vector<Entry> entries_;
+  std::unordered_map<uint64_t, uint32_t> brought_;  // from DRAM to L2, sectors by line
   uint64_t sets_;
   Throughput l2_, dram_;
   uint64_t bulk_bytes_ = 0;

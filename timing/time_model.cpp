@@ -37,16 +37,10 @@ uint32_t l1_bytes(const Card& card, uint32_t shared) {
 
 using Sectors = std::unordered_map<uint64_t, uint32_t>;
 
-void add_sectors(const BlockPath& block, Sectors& sectors) {
-  for (const WarpPath& warp : block.warps) {
-    for (const Access& access : warp.accesses) {
-      if (access.space != Access::Space::global) continue;
-      for (uint32_t i = 0; i < access.lines; ++i) {
-        const Line& line = warp.lines[access.first_line + i];
-        sectors[line.address] |= line.sectors;
-      }
-    }
-  }
+uint64_t count(const Sectors& sectors) {
+  return std::accumulate(sectors.begin(), sectors.end(), uint64_t{0}, [](uint64_t sum, const auto& line) {
+    return sum + static_cast<uint64_t>(std::popcount(line.second));
+  });
 }
 
 std::vector<std::pair<std::string, double>> units_of(const ReplayResult& result) {
@@ -186,24 +180,77 @@ class Model {
     return path;
   }
 
-  // Of the sectors that a block in the middle touches, those that its neighbours before it have not brought to L2.
+  // Of the sectors that blocks load, those that blocks before them have not brought to L2. Blocks are drawn from the
+  // later half of the grid, spread evenly (the golden ratio's multiples), because tiles of different kinds may take
+  // turns; as many as a budget of steps allows.
   double dram_share(const Cut& cut) {
-    const Extents at = {launch_.grid[0] / 2, launch_.grid[1] / 2, launch_.grid[2] / 2};
-    Sectors own, before;
-    add_sectors(*path_of(index_of(at), cut), own);
-    const std::pair<int, int> neighbours[] = {{-1, 0}, {0, -1}, {-1, -1}, {1, -1}};
-    for (const auto& [dx, dy] : neighbours) {
-      const int64_t x = int64_t{at[0]} + dx, y = int64_t{at[1]} + dy;
-      if (x < 0 || y < 0 || x >= launch_.grid[0]) continue;
-      add_sectors(*path_of(index_of({static_cast<uint32_t>(x), static_cast<uint32_t>(y), at[2]}), cut), before);
+    constexpr int most_drawn = 8;
+    constexpr double golden = 0.6180339887498949;
+    constexpr uint64_t most_steps = 2'000'000;
+    uint64_t all = 0, fresh = 0, steps = 0;
+    const uint64_t first = launch_.blocks() / 2, later = launch_.blocks() - first;
+    for (int i = 0; i < most_drawn && (i == 0 || steps < most_steps); ++i) {
+      const auto offset = static_cast<uint64_t>(std::fmod(i * golden, 1.0) * static_cast<double>(later));
+      const auto [loaded, left] = fresh_sectors(i == 0 ? middle() : first + offset, cut, steps);
+      all += loaded;
+      fresh += left;
     }
-    uint64_t all = 0, first = 0;
-    for (const auto& [line, sectors] : own) {
-      const auto found = before.find(line);
-      all += static_cast<uint64_t>(std::popcount(sectors));
-      first += static_cast<uint64_t>(std::popcount(sectors & ~(found == before.end() ? 0 : found->second)));
+    return all == 0 ? 0 : static_cast<double>(fresh) / static_cast<double>(all);
+  }
+
+  // How many sectors a block loads, and how many of them no block before it has brought. Which ones load the same
+  // depends on how a kernel numbers its tiles: several are looked at, nearest first. One
+  // that does not run beside it counts as long as L2 holds what all blocks since then have brought. Adds what was
+  // followed for it to `steps`.
+  std::pair<uint64_t, uint64_t> fresh_sectors(uint64_t block, const Cut& cut, uint64_t& steps) {
+    Sectors left = loaded_sectors(block, cut, steps);
+    const uint64_t all = count(left);
+    const uint64_t beside = uint64_t{time_.occupancy.blocks} * card_.sms;
+    uint64_t fresh = all;
+    for (const uint64_t before : blocks_before(block)) {
+      const uint64_t away = block - before;
+      if (fresh == 0 || (away > beside && (away - beside) * fresh * 32 > card_.l2_bytes)) break;
+      const Sectors theirs = loaded_sectors(before, cut, steps);
+      for (auto& [line, sectors] : left) {
+        const auto found = theirs.find(line);
+        if (found != theirs.end()) sectors &= ~found->second;
+      }
+      fresh = count(left);
     }
-    return all == 0 ? 0 : static_cast<double>(first) / static_cast<double>(all);
+    return {all, fresh};
+  }
+
+  Sectors loaded_sectors(uint64_t block, const Cut& cut, uint64_t& steps) {
+    const auto path = path_of(block, cut);
+    Sectors result;
+    for (const WarpPath& warp : path->warps) {
+      steps += warp.steps.size();
+      for (const Step& step : warp.steps) {
+        if (step.access == no_access || !sass_.instructions[step.instruction].opcode.starts_with("LD")) continue;
+        const Access& access = warp.accesses[step.access];
+        if (access.space != Access::Space::global) continue;
+        for (uint32_t i = 0; i < access.lines; ++i) {
+          const Line& line = warp.lines[access.first_line + i];
+          result[line.address] |= line.sectors;
+        }
+      }
+    }
+    return result;
+  }
+
+  // Those a power of two blocks, rows and planes of the grid away, and diagonally, nearest first. Kernels number their
+  // tiles by the place in a row, or by the number of the block.
+  std::vector<uint64_t> blocks_before(uint64_t block) const {
+    const uint64_t row = launch_.grid[0], plane = row * launch_.grid[1];
+    std::set<uint64_t> away = {row - 1, row + 1};
+    for (const uint64_t step : {uint64_t{1}, row, plane}) {
+      for (uint64_t distance = step; distance <= block; distance *= 2) away.insert(distance);
+    }
+    std::vector<uint64_t> before;
+    for (const uint64_t distance : away) {
+      if (distance > 0 && distance <= block) before.push_back(block - distance);
+    }
+    return before;
   }
 
   // Of the bytes that blocks which run at the same time copy in bulk, by their first copies, those that no other

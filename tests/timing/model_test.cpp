@@ -75,13 +75,27 @@ TEST(Model, NeighboursShareL2) {
   EXPECT_EQ(model_time(sass, plain_facts(), launch, find_card("a100")).dram_share, 0);
 }
 
+// Four kinds of blocks take turns: each loads what those of its kind did, and stores what is no matter here.
+TEST(Model, BlocksOfTheSameKindShareL2) {
+  Code code;
+  code.add("S2R R0, SR_CTAID.X", sets(0)).add("LOP3.LUT R0, R0, 0x3, RZ, 0xc0, !PT", waits(1, 5));
+  code.add("IMAD.WIDE.U32 R2, R0, 0x1000, RZ", stall(5)).add("LDG.E R4, [R2.64]", sets(0));
+  code.add("FADD R5, R4, R4", waits(1, 4)).add("STG.E [R2.64+0x100000], R5", stall(1)).add("EXIT", stall(5));
+  Launch launch;
+  launch.block = {256, 1, 1};
+  launch.grid = {4001, 1, 1};
+  EXPECT_EQ(model_time(code.sass(), plain_facts(), launch, find_card("a100")).dram_share, 0);
+}
+
 // Each warp goes `turns` times through a loop: two loads of lines of its own, sums, and if `synchronised` a barrier.
-Sass loop(uint32_t turns, bool synchronised) {
+// What a turn loads is 2 MB behind what the one before did, or a multiple of that: grids of more blocks would share
+// lines.
+Sass loop(uint32_t turns, bool synchronised, uint32_t megabytes = 2) {
   Code code;
   code.add("S2R R0, SR_TID.X", sets(0)).add("S2R R1, SR_CTAID.X", sets(0)).add("IMAD R0, R1, 0x100, R0", waits(1, 5));
   code.add("IMAD.WIDE.U32 R2, R0, 0x4, RZ", stall(5)).add("MOV R6, RZ", stall(5)).label(".L_1");
   code.add("LDG.E R4, [R2.64]", sets(0)).add("LDG.E R5, [R2.64+0x80]", sets(0));
-  code.add("IADD3 R2, R2, 0x40000, RZ", waits(1, 5)).add("IADD3 R6, R6, 0x1, RZ", stall(5));
+  code.add(fmt::format("IADD3 R2, R2, {:#x}, RZ", megabytes << 20), waits(1, 5)).add("IADD3 R6, R6, 0x1, RZ", stall(5));
   for (int i = 0; i < 12; ++i) code.add("FFMA R8, R4, R5, R8", stall(4));
   if (synchronised) code.add("BAR.SYNC 0x0", stall(5));
   code.add(fmt::format("ISETP.GE.U32.AND P0, PT, R6, {:#x}, PT", turns), stall(13));
@@ -126,8 +140,8 @@ TEST(Model, SampledBlocksTakeTheTimeOfAll) {
     EXPECT_NEAR(sampled.seconds, whole.seconds, 0.02 * whole.seconds);
   };
   compare(loads(), 108 * 1000 + 7, 2000);
-  compare(loop(10, false), 108 * 1000 + 7, 60'000);
-  compare(loop(10, true), 108 * 1000, 60'000);
+  compare(loop(10, false, 128), 108 * 1000 + 7, 60'000);
+  compare(loop(10, true, 128), 108 * 1000, 60'000);
 }
 
 // The blocks of the last row end at once.
