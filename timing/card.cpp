@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "cards.h"
+#include "kiln/base/digest.h"
 #include "kiln/base/error.h"
 
 namespace kiln::timing {
@@ -20,8 +21,10 @@ namespace {
 // Outside of its range a figure is a slip of the pen, and the model would divide by zero or keep more than there is
 // room for.
 struct Figure {
-  uint32_t Card::*value;
+  uint32_t Card::*value;  // null: carveout_kb, which has several
   uint32_t least, most;
+
+  bool allows(uint32_t number) const { return number >= least && number <= most; }
 };
 
 std::map<std::string_view, Figure> figures() {
@@ -33,6 +36,7 @@ std::map<std::string_view, Figure> figures() {
           {"blocks", {&Card::blocks, 1, 128}},
           {"registers", {&Card::registers, 256, 1 << 20}},
           {"shared_bytes", {&Card::shared_bytes, 1, 1 << 20}},
+          {"carveout_kb", {nullptr, 0, 1024}},
           {"shared_reserve", {&Card::shared_reserve, 0, 1 << 16}},
           {"l1_bytes", {&Card::l1_bytes, 0, 1 << 24}},
           {"l2_bytes", {&Card::l2_bytes, 1, 1 << 30}},
@@ -82,17 +86,25 @@ std::map<std::string_view, Figure> figures() {
           {"prefetch_lines", {&Card::prefetch_lines, 0, 64}}};
 }
 
+// The next word of a line, which loses it: what blanks end.
+std::string_view take_word(std::string_view& line) {
+  constexpr std::string_view blanks = " \t\r";
+  line.remove_prefix(std::min(line.find_first_not_of(blanks), line.size()));
+  const std::string_view word = line.substr(0, line.find_first_of(blanks));
+  line.remove_prefix(word.size());
+  return word;
+}
+
+// "8,16,32"; none if any of them is no whole number.
 std::vector<uint32_t> numbers_of(std::string_view text) {
   std::vector<uint32_t> numbers;
-  while (!text.empty()) {
+  while (true) {
     const std::string_view part = text.substr(0, text.find(','));
-    uint32_t value = 0;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), numbers.emplace_back());
     if (error != std::errc() || end != part.data() + part.size()) return {};
-    numbers.push_back(value);
-    text.remove_prefix(std::min(part.size() + 1, text.size()));
+    if (part.size() == text.size()) return numbers;
+    text.remove_prefix(part.size() + 1);
   }
-  return numbers;
 }
 
 // "NVIDIA GeForce RTX 5090": nvidia, geforce, rtx, 5090.
@@ -121,8 +133,8 @@ bool is_named(const std::string& card, const std::vector<std::string>& words) {
 Card parse_card(const std::string& name, std::string_view text) {
   Card card;
   card.name = name;
-  auto missing = figures();
-  missing.emplace("carveout_kb", Figure{nullptr, 0, 1024});
+  const auto known = figures();
+  auto missing = known;
   int number = 0;
   const auto fail = [&](const std::string& what) {
     throw Error(ErrorCode::parse_error, fmt::format("card {}, line {}: {}", name, number, what),
@@ -132,26 +144,39 @@ Card parse_card(const std::string& name, std::string_view text) {
     std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     ++number;
-    if (line.empty() || line[0] == '#') continue;
-    const std::string_view key = line.substr(0, line.find(' '));
-    line.remove_prefix(std::min(key.size() + 1, line.size()));
-    const std::vector<uint32_t> values = numbers_of(line.substr(0, line.find(' ')));
-    const auto found = missing.find(key);
-    if (found == missing.end()) fail(fmt::format("{} is unknown, or stands twice", key));
-    const auto [value, least, most] = found->second;
-    if (values.empty() || (value != nullptr && values.size() != 1)) fail(fmt::format("{} has no number", key));
-    for (const uint32_t v : values) {
-      if (v < least || v > most) fail(fmt::format("{} is {}, and has to be {} to {}", key, v, least, most));
+    const std::string_view key = take_word(line), value = take_word(line);
+    if (key.empty() || key.starts_with('#')) continue;
+    const auto found = known.find(key);
+    if (found == known.end()) fail(fmt::format("no figure is called {}", key));
+    if (missing.erase(key) == 0) fail(fmt::format("{} stands twice", key));
+    const Figure& figure = found->second;
+    const std::vector<uint32_t> values = numbers_of(value);
+    const bool is_one = figure.value == nullptr ? !values.empty() : values.size() == 1;
+    if (!is_one || !std::all_of(values.begin(), values.end(), [&](uint32_t v) { return figure.allows(v); })) {
+      fail(fmt::format("{} is {}, and has to be a whole number from {} to {}", key, value.empty() ? "empty" : value,
+                       figure.least, figure.most));
     }
-    if (value != nullptr) {
-      card.*value = values[0];
+    if (figure.value != nullptr) {
+      card.*figure.value = values[0];
     } else {
       card.carveout_kb = values;
     }
-    missing.erase(found);
   }
-  if (!missing.empty()) fail(fmt::format("{} is missing", missing.begin()->first));
+  if (!missing.empty()) {
+    throw Error(ErrorCode::parse_error, fmt::format("card {}: {} is missing", name, missing.begin()->first),
+                "a card has every figure that those of timing/cards have");
+  }
   return card;
+}
+
+std::string digest_of(const Card& card) {
+  Digest digest;
+  for (const auto& [name, figure] : figures()) {
+    digest.add(name);
+    if (figure.value != nullptr) digest.add(std::to_string(card.*figure.value));
+  }
+  for (const uint32_t kilobytes : card.carveout_kb) digest.add(std::to_string(kilobytes));
+  return digest.hex();
 }
 
 Card find_card(std::string_view name) {

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cctype>
+#include <filesystem>
 #include <limits>
 #include <utility>
 
@@ -23,13 +26,14 @@ Holder& holder() {
 }
 
 // Null where PTX is to tell the time.
-std::unique_ptr<MachineClock> make_clock(ClockChoice choice) {
-  if (choice == ClockChoice::ptx) return nullptr;
+std::unique_ptr<MachineClock> make_clock(const Settings& settings) {
+  if (settings.clock == ClockChoice::ptx) return nullptr;
   try {
     return std::make_unique<MachineClock>(timing::DisassemblerOptions{});
   } catch (const Error& error) {
-    if (choice == ClockChoice::automatic) return nullptr;
-    throw SettingsError(fmt::format("KILN_EMULATOR_CLOCK=machine: {}", error.what()));
+    if (settings.clock == ClockChoice::automatic && settings.card.empty()) return nullptr;
+    throw SettingsError(
+        fmt::format("KILN_EMULATOR_{}: {}", settings.card.empty() ? "CLOCK=machine" : "CARD", error.what()));
   }
 }
 
@@ -48,10 +52,21 @@ timing::Card card_of(const DeviceModel& model, const Settings& settings) {
   }
 }
 
+// Of the user's card, by the name of its file, without the folder and what a device's name cannot hold, and by its
+// figures: edited ones are another card.
+std::string which_card(const timing::Card& card) {
+  constexpr size_t most = 40;
+  std::string file = std::filesystem::path(card.name).stem().string().substr(0, most);
+  std::replace_if(
+      file.begin(), file.end(),
+      [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_' && c != '.'; }, '_');
+  return fmt::format(" of {} {:.8}", file, timing::digest_of(card));
+}
+
 // Times of different clocks are not to be compared: as far as programs can tell, another clock is another device.
-std::string name_of(const DeviceModel& model, const std::optional<timing::Card>& card) {
+std::string name_of(const DeviceModel& model, const std::optional<timing::Card>& card, bool of_user) {
   if (!card) return std::string(model.name);
-  const std::string which = card->name == model.key ? "" : fmt::format(" of {}", card->name);
+  const std::string which = of_user ? which_card(*card) : "";
   return fmt::format("{} (machine-code clock {}{})", model.name, timing::model_version, which);
 }
 
@@ -60,13 +75,13 @@ std::string name_of(const DeviceModel& model, const std::optional<timing::Card>&
 Driver::Driver(Settings settings)
     : host_memory(std::numeric_limits<uint64_t>::max() / 4, "pinned host allocation"),
       settings_(std::move(settings)),
-      clock_(make_clock(settings_.clock)) {
+      clock_(make_clock(settings_)) {
   for (const DeviceModel* model : settings_.devices) {
     auto device = std::make_unique<Device>();
     device->ordinal = device_count();
     device->model = model;
     if (clock_) device->card = card_of(*model, settings_);
-    device->name = name_of(*model, device->card);
+    device->name = name_of(*model, device->card, !settings_.card.empty());
     device->primary_handle = contexts.reserve();
     devices_.push_back(std::move(device));
   }

@@ -58,6 +58,14 @@ CheckLevel parse_check(std::string_view text) {
   throw SettingsError(fmt::format("KILN_EMULATOR_CHECK={} is none of \"off\", \"bounds\" and \"full\"", text));
 }
 
+std::string parse_card_file(std::string_view text, ClockChoice clock) {
+  if (text.empty()) throw SettingsError("KILN_EMULATOR_CARD is empty: give a file, or leave it unset");
+  if (clock == ClockChoice::ptx) {
+    throw SettingsError("KILN_EMULATOR_CARD has figures for machine code, which KILN_EMULATOR_CLOCK=ptx does not time");
+  }
+  return std::string(text);
+}
+
 ClockChoice parse_clock(std::string_view text) {
   if (text == "machine") return ClockChoice::machine;
   if (text == "ptx") return ClockChoice::ptx;
@@ -101,7 +109,7 @@ Settings Settings::read(const Lookup& lookup) {
   result.devices = devices == nullptr ? std::vector{&device_models().front()} : parse_devices(devices);
   if (const char* check = lookup("KILN_EMULATOR_CHECK")) result.check = parse_check(check);
   if (const char* clock = lookup("KILN_EMULATOR_CLOCK")) result.clock = parse_clock(clock);
-  if (const char* card = lookup("KILN_EMULATOR_CARD")) result.card = card;
+  if (const char* card = lookup("KILN_EMULATOR_CARD")) result.card = parse_card_file(card, result.clock);
   const char* units = lookup("KILN_EMULATOR_UNITS");
   result.units = units == nullptr ? &unit_table() : parse_units(units);
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());

@@ -23,6 +23,7 @@ namespace kiln::emulator::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::StartsWith;
 using ::testing::internal::CaptureStderr;
@@ -389,24 +390,34 @@ std::string refusal_of(const Variables& environment) {
   return GetCapturedStderr();
 }
 
-std::string card_file(const std::string& from, const std::string& to) {
+std::string card_file(const std::string& from, const std::string& to, const std::string& name = "slow.card") {
   std::ifstream built_in(KILN_A100_CARD);
   std::ostringstream text;
   text << built_in.rdbuf();
   std::string card = text.str();
   card.replace(card.find(from), from.size(), to);
-  const std::string path = ::testing::TempDir() + "slow.card";
+  const std::string path = ::testing::TempDir() + name;
   std::ofstream(path) << card;
   return path;
 }
 
-TEST(DriverClockSettings, MayNameACard) {
+std::string name_with_card(const std::string& path) {
   Variables environment = machine_clock;
-  environment["KILN_EMULATOR_CARD"] = card_file("clock_mhz 1410", "clock_mhz 705");
-  const Emulator cuda(environment);
-  EXPECT_THAT(name_of(cuda),
-              StartsWith(fmt::format("Kiln emulated NVIDIA A100 (machine-code clock {} of ", timing::model_version)));
-  EXPECT_THAT(name_of(cuda), HasSubstr("slow.card"));
+  environment["KILN_EMULATOR_CARD"] = path;
+  return name_of(Emulator(environment));
+}
+
+TEST(DriverClockSettings, MayNameACard) {
+  const std::string slow = name_with_card(card_file("clock_mhz 1410", "clock_mhz 705"));
+  EXPECT_THAT(slow, MatchesRegex(R"(Kiln emulated NVIDIA A100 \(machine-code clock [0-9]+ of slow [0-9a-f]{8}\))"));
+  EXPECT_NE(name_with_card(card_file("clock_mhz 1410", "clock_mhz 704")), slow) << "edited figures are another device";
+  EXPECT_EQ(name_with_card(card_file("clock_mhz 1410  [whitepaper]", "clock_mhz 705  measured")), slow);
+}
+
+TEST(DriverClockSettings, KeepNamesOfCardsToWhatADeviceMayBeCalled) {
+  EXPECT_THAT(name_with_card(card_file("", "", "my \"card\", (a).b.card")), HasSubstr(" of my__card____a_.b "));
+  EXPECT_THAT(name_with_card(card_file("", "", std::string(200, 'x'))), HasSubstr(" of " + std::string(40, 'x') + " "));
+  EXPECT_THAT(name_with_card(card_file("", "", "a100")), HasSubstr(" of a100 ")) << "it is not the built-in one";
 }
 
 TEST(DriverClockSettings, SayWhatIsWrong) {
@@ -417,7 +428,12 @@ TEST(DriverClockSettings, SayWhatIsWrong) {
   environment["KILN_EMULATOR_CARD"] = card_file("arch 80", "arch 90");
   EXPECT_THAT(refusal_of(environment), HasSubstr("of compute capability 9.0, and a100 has 8.0"));
   environment["KILN_EMULATOR_CARD"] = card_file("sms 108", "sms many");
-  EXPECT_THAT(refusal_of(environment), HasSubstr("sms has no number"));
+  EXPECT_THAT(refusal_of(environment), HasSubstr("sms is many, and has to be a whole number"));
+  environment["KILN_EMULATOR_CARD"] = "";
+  EXPECT_THAT(refusal_of(environment), HasSubstr("KILN_EMULATOR_CARD is empty"));
+  environment["KILN_EMULATOR_CARD"] = card_file("", "");
+  environment["KILN_EMULATOR_CLOCK"] = "ptx";
+  EXPECT_THAT(refusal_of(environment), HasSubstr("which KILN_EMULATOR_CLOCK=ptx does not time"));
 }
 
 TEST(DriverClockSettings, NeedNvdisasmForMachineCode) {
@@ -427,6 +443,9 @@ TEST(DriverClockSettings, NeedNvdisasmForMachineCode) {
   demanded["KILN_EMULATOR_CLOCK"] = "machine";
   EXPECT_THAT(refusal_of(demanded), HasSubstr("nvdisasm was not found in /nonexistent"));
   unsetenv("KILN_EMULATOR_CLOCK");
+  Variables with_card = nowhere;
+  with_card["KILN_EMULATOR_CARD"] = card_file("", "");
+  EXPECT_THAT(refusal_of(with_card), HasSubstr("KILN_EMULATOR_CARD: nvdisasm was not found"));
   EXPECT_THAT(name_of(Emulator(nowhere)), Not(HasSubstr("machine"))) << "by itself it does without";
   Variables broken = nowhere;
   broken["PATH"] = ::testing::TempDir() + "broken";

@@ -157,26 +157,52 @@ TEST(Card, AnUnknownNameListsThoseThatThereAre) {
 }
 
 TEST(Card, SaysWhatIsWrongInAFile) {
-  EXPECT_THAT(message_of("smss 3"), testing::HasSubstr("line 1: smss is unknown, or stands twice"));
-  EXPECT_THAT(message_of("sms 3\nsms 3"), testing::HasSubstr("line 2: sms is unknown, or stands twice"));
-  EXPECT_THAT(message_of("sms many"), testing::HasSubstr("sms has no number"));
-  EXPECT_THAT(message_of("sms 3,4"), testing::HasSubstr("sms has no number"));
-  EXPECT_THAT(message_of("# nothing\n"), testing::HasSubstr("is missing"));
+  EXPECT_THAT(message_of("\nsmss 3"), testing::HasSubstr("line 2: no figure is called smss"));
+  EXPECT_THAT(message_of("sms 3\nsms 3"), testing::HasSubstr("line 2: sms stands twice"));
+  for (const char* value : {"many", "3,4", "-1", "nan", "2.5", "0x10", "99999999999", "3,"}) {
+    EXPECT_THAT(
+        message_of(std::string("sms ") + value),
+        testing::HasSubstr(std::string("line 1: sms is ") + value + ", and has to be a whole number from 1 to"));
+  }
+  EXPECT_THAT(message_of("sms"), testing::HasSubstr("line 1: sms is empty, and has to be"));
+  EXPECT_THAT(message_of("# nothing\n"), testing::StartsWith("card mine: address_cycles is missing (a card has every"));
+  EXPECT_THAT(message_of(""), testing::HasSubstr("is missing"));
 }
 
 TEST(Card, FiguresThatNothingCanBeComputedWithAreRefused) {
   for (const char* zero : {"sms", "clock_mhz", "warps", "blocks", "fma_cycles", "memory_queue", "l2_bytes_per_clock",
                            "dram_gbs", "dram_peak_gbs"}) {
     EXPECT_THAT(message_of(std::string(zero) + " 0"),
-                testing::HasSubstr(std::string(zero) + " is 0, and has to be 1 to"));
+                testing::HasSubstr(std::string(zero) + " is 0, and has to be a whole number from 1 to"));
   }
-  EXPECT_THAT(message_of("memory_queue 17"), testing::HasSubstr("line 1: memory_queue is 17, and has to be 1 to 16"));
+  EXPECT_THAT(message_of("memory_queue 17"),
+              testing::HasSubstr("line 1: memory_queue is 17, and has to be a whole number from 1 to 16"));
   EXPECT_THAT(message_of("launch_us 4294967295"),
-              testing::HasSubstr("launch_us is 4294967295, and has to be 0 to 1000"));
+              testing::HasSubstr("launch_us is 4294967295, and has to be a whole number from 0 to 1000"));
   EXPECT_THAT(message_of("carveout_kb 8,4194304"),
-              testing::HasSubstr("carveout_kb is 4194304, and has to be 0 to 1024"));
-  EXPECT_THAT(message_of("sms -1"), testing::HasSubstr("sms has no number"));
+              testing::HasSubstr("carveout_kb is 8,4194304, and has to be a whole number from 0 to 1024"));
   EXPECT_THAT(message_of("sms 1\nmemory_queue 16\nl2_latency 0"), testing::HasSubstr("is missing"));
+}
+
+TEST(Card, BlanksAndLineEndsAreFree) {
+  std::ifstream file(KILN_SOURCE_DIR "/timing/cards/a100.card");
+  std::string text;
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with('#')) line.replace(line.find(' '), 1, "\t  ");
+    text += "  " + line + "\r\n\t\r\n";
+  }
+  EXPECT_EQ(digest_of(parse_card("mine", text)), digest_of(find_card("a100")));
+}
+
+TEST(Card, AnyOtherFigureIsAnotherDigest) {
+  const Card card = find_card("a100");
+  EXPECT_EQ(digest_of(at_clock(card, card.clock_mhz)), digest_of(card));
+  EXPECT_NE(digest_of(at_clock(card, card.clock_mhz - 1)), digest_of(card));
+  Card other = card;
+  other.name = "mine";
+  EXPECT_EQ(digest_of(other), digest_of(card)) << "its name is none";
+  other.carveout_kb.pop_back();
+  EXPECT_NE(digest_of(other), digest_of(card));
 }
 
 TEST(Card, AFolderIsNoCard) {

@@ -34,7 +34,7 @@ struct Card {
 };
 
 /// Reads a file of cards/. Throws Error(parse_error), with the line, for a name that is unknown or twice, a value that
-/// is no number or out of the range that the model computes with, and for names that are missing.
+/// is no whole number in the range that the model computes with, and for names that are missing.
 Card parse_card(const std::string& name, std::string_view text);
 
 /// The built-in card of that name, "a100". Throws Error(invalid_argument) that lists the names for any other.
@@ -47,6 +47,9 @@ std::string card_named(std::string_view device_name);
 
 /// Reads a user's card. Throws as parse_card(), and Error(io_error) for a file that cannot be read.
 Card read_card(const std::string& path);
+
+/// Of all figures, without the name and what a file says beside them: equal digests, equal times.
+std::string digest_of(const Card& card);
 
 /// The same card with its SMs at another clock. DRAM keeps its own, so its latency is as long in time.
 Card at_clock(Card card, uint32_t clock_mhz);
