@@ -106,7 +106,7 @@ void ReplayTrace::use_unit(uint64_t begin, uint64_t end) {
 
 void ReplayTrace::pass(bool dram, uint64_t begin, uint64_t end, uint64_t bytes) {
   std::vector<Pass>& passes = passes_[dram ? 1 : 0];
-  if (!passes.empty() && passes.back().end == begin && end - passes.back().begin < uint64_t{16} << 16) {
+  if (!passes.empty() && passes.back().end == begin && end - passes.back().begin <= uint64_t{16} << 16) {
     passes.back().end = end;
     passes.back().bytes += bytes;
     return;
@@ -141,7 +141,7 @@ std::string ReplayTrace::events_json(uint32_t process, std::string_view name) co
 
 // The life of a block is that of its warps together. A warp's stands behind all that it does.
 void ReplayTrace::add_lives(std::string& text, uint32_t process) const {
-  const auto end_of = [&](const Life& life) { return life.end == open ? last_ : life.end; };
+  const auto end_of = [&](const Life& life) { return life.end == open ? last_ + 1 : life.end; };
   uint32_t places = 0;
   for (size_t i = 0; i < lives_.size(); i += warps_of_block_) {
     const Life& first = lives_[i];

@@ -71,6 +71,11 @@ class TuneResult:
         several = f", {'device' if len(self.devices) == 1 else 'devices'} {', '.join(map(str, self.devices))}" if self.devices else ""
         return f"{name}{several}, times {'modelled' if self.modelled else 'measured'}"
 
+    def _clock(self) -> str:
+        """What is known of the clock that told modelled times; "" for measured ones."""
+        clock = self.data.get("modelled_by")
+        return f"modelled by {clock['clock']}: {clock['accuracy']}" if clock else ""
+
     def _rows(self) -> list[list[str]]:
         return [_row(layer) for layer in self.layers]
 
@@ -84,11 +89,12 @@ class TuneResult:
         return f"all layers: {time_text(best)}, {shares}"
 
     def __repr__(self) -> str:
-        lines = [self._heading(), text_table(self._headings, self._rows()), self._sums()]
+        lines = [self._heading(), self._clock(), text_table(self._headings, self._rows()), self._sums()]
         return "\n".join(line for line in lines if line)
 
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(self._heading())}</p>" + html_table(self._headings, self._rows())
+        lines = [html.escape(line) for line in (self._heading(), self._clock()) if line]
+        return f"<p>{'<br>'.join(lines)}</p>" + html_table(self._headings, self._rows())
 
 
 def _layer(data: dict[str, Any]) -> TunedLayer:

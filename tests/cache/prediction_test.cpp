@@ -109,6 +109,9 @@ TEST(MachineClock, PredictsTheCardsOfItsName) {
   EXPECT_TRUE(predicts(clock_1, by_ptx));
   EXPECT_TRUE(predicts(clock_1, clock_2));
   EXPECT_FALSE(predicts(by_ptx, clock_1));
+  const DeviceEntry of_user = device("Kiln emulated NVIDIA H200 (machine-code clock 1 of mine 1a2b3c4d)", true);
+  EXPECT_TRUE(predicts(clock_1, of_user)) << "a user's figures are another clock";
+  EXPECT_TRUE(predicts(of_user, clock_1));
   DeviceEntry twin = clock_1;
   twin.id += " memory=1GiB";
   EXPECT_FALSE(predicts(clock_1, twin)) << "the same clock is no prediction";
@@ -121,6 +124,9 @@ TEST(Predictions, AreBelowAnythingThatWasTimedAndAboveEstimates) {
   EXPECT_THAT(offered(real, {candidate(clock_1, "predicted", 1e-6), candidate(real, "here", 1e-3),
                              candidate(h100(), "same architecture", 1e-4), estimated}),
               ElementsAre("here", "same architecture", "predicted", "estimated"));
+  // An estimate for the emulated device is none for the card.
+  estimated.device = clock_1.id;
+  EXPECT_THAT(offered(real, {candidate(clock_1, "predicted", 1e-6), estimated}), ElementsAre("predicted"));
   // In whatever layer they are.
   Winners winners(real);
   winners.load_pack_text(pack_text({candidate(h100(), "measured", 1e-3)}), "s.pack", Origin::system_pack);
@@ -178,9 +184,10 @@ TEST(Predictions, AreBarredByWhatWasFoundWrongOnTheDeviceOrInTheEmulation) {
 
 TEST(Predictions, AndWhatIsWrongInTheEmulationBarNothingThatWasMeasured) {
   Winners winners(real);
-  winners.load_pack_text(pack_text({candidate(real, "X", 1e-4), wrong(clock_1, "X"), wrong(clock_1, "Z")}), "a.pack");
+  const Record bar = wrong(clock_1, "Z");
+  winners.load_pack_text(pack_text({candidate(real, "X", 1e-4), wrong(clock_1, "X"), bar}), "a.pack");
   EXPECT_THAT(configs(winners), ElementsAre("X"));
-  EXPECT_FALSE(winners.bar(request_line(1), "conv_tiled", "Z")) << "an estimate may still name it";
+  EXPECT_FALSE(winners.bar(request_line(1), bar.algorithm, "Z")) << "an estimate may still name it";
   EXPECT_FALSE(winners.bars_program(request_line(1), "source of Z"));
 }
 

@@ -31,6 +31,8 @@ TEST(SmallerRequest, HasNoMoreWorkThanAllowed) {
   EXPECT_EQ(smaller_batch_of("conv_forward x=f16:2" + conv), 0) << "is small enough";
   EXPECT_EQ(smaller_batch_of("pool_forward x=f32:64x64x112x112 mode=max window=3 stride=2 pad=1"), 4)
       << "20 MB are 4.98 images";
+  EXPECT_EQ(smaller_batch_of("conv_forward x=f32:2x64x512x512 w=f32:64x64x3x3 pad=1"), 0) << "there is none of 2";
+  EXPECT_EQ(smaller_batch_of("conv_forward x=f32:1x64x512x512 w=f32:64x64x3x3 pad=1"), 0);
 }
 
 TEST(SmallerRequest, EndsAsTheLargeOneDoes) {
@@ -61,6 +63,8 @@ TEST(SmallerRequest, OfADynamicBatchIsASmallerBucket) {
   const Request small = smaller("conv_forward x=f16:200x64x28x28 w=f16:64x64x3x3 pad=1 n=?").value();
   EXPECT_TRUE(small.dynamic_batch);
   EXPECT_EQ(small.batch(), 8) << "462 million operations; the bucket is 256";
+  EXPECT_EQ(smaller_batch_of("conv_forward x=f16:200x64x28x28 w=f16:48x64x3x3 pad=1 n=?"), 8)
+      << "11 images are 477 million operations, and the bucket of 11 would be 16";
 }
 
 TEST(SmallerRequest, IsNoneWhereAnAttributeTellsTheBatch) {

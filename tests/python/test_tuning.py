@@ -77,6 +77,17 @@ def test_the_table_has_names_times_and_gains():
     assert len({line.index("us") for line in lines[2:5]}) == 1, "numbers end in one column"
 
 
+def test_the_clock_of_modelled_times_stands_below_the_device():
+    by_clock = result(layer("conv", 2e-6, 4e-6))
+    by_clock.data["modelled_by"] = {"clock": "machine-code clock 1", "accuracy": "rank correlation 0.9 <on a card>"}
+    lines = repr(by_clock).splitlines()
+    assert lines[1] == "modelled by machine-code clock 1: rank correlation 0.9 <on a card>"
+    assert lines[2].startswith("layer ")
+    assert "<br>modelled by machine-code clock 1: rank correlation 0.9 &lt;on a card&gt;</p>" in by_clock._repr_html_()
+    by_clock.data["modelled_by"] = None  # of measured times
+    assert repr(by_clock).splitlines()[1].startswith("layer ") and "<br>" not in by_clock._repr_html_()
+
+
 def test_notebooks_show_the_figure(matplotlib):
     assert result(layer("conv", 2e-6, 4e-6)).figure()._repr_png_().startswith(b"\x89PNG")
 

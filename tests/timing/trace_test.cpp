@@ -68,6 +68,7 @@ class Replayed {
 struct Slice {
   uint64_t begin = 0, end = 0;
   std::string name;
+  uint64_t bytes = 0;  // of L2 and DRAM
 };
 
 using Tracks = std::map<std::string, std::vector<Slice>>;
@@ -85,8 +86,9 @@ Tracks tracks_of(const json& events) {
     const auto thousandths = [&](const char* key) { return std::llround(event[key].get<double>() * 1000); };
     const int64_t begin = thousandths("ts"), end = begin + thousandths("dur");
     EXPECT_TRUE(names.contains(event["tid"]));
-    tracks[names[event["tid"]]].push_back(
-        {static_cast<uint64_t>(begin), static_cast<uint64_t>(end), event["name"].get<std::string>()});
+    tracks[names[event["tid"]]].push_back({static_cast<uint64_t>(begin), static_cast<uint64_t>(end),
+                                           event["name"].get<std::string>(),
+                                           event["args"].value("bytes", uint64_t{0})});
   }
   for (auto& [name, slices] : tracks) {
     std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
@@ -151,12 +153,14 @@ TEST(Trace, WhatAWarpDoesFillsItsLife) {
 TEST(Trace, SumsAreThoseOfTheReplay) {
   const Replayed replayed(1'000'000);
   std::map<std::string, uint64_t> cycles;
-  uint64_t issued = 0, busy = 0;
+  uint64_t issued = 0, busy = 0, of_l2 = 0, of_dram = 0;
   for (const auto& [name, slices] : tracks_of(replayed.events())) {
     for (const Slice& slice : slices) {
       if (is_of_warp(name)) cycles[slice.name] += (slice.end - slice.begin) / 1000;
       if (name.starts_with("scheduler ")) issued += (slice.end - slice.begin) / 1000;
       if (name == "load/store unit") busy += (slice.end - slice.begin) / 1000;
+      if (name.starts_with("L2")) of_l2 += slice.bytes;
+      if (name.starts_with("DRAM")) of_dram += slice.bytes;
     }
   }
   const std::pair<const char*, Stall> causes[] = {
@@ -170,6 +174,31 @@ TEST(Trace, SumsAreThoseOfTheReplay) {
   EXPECT_GT(cycles["waits: barrier"], 0U);
   EXPECT_EQ(issued, replayed.result.issued);
   EXPECT_EQ(busy, replayed.result.lsu_busy);
+  EXPECT_EQ(of_l2, 32 * replayed.result.l2_sectors + replayed.result.bytes_written);
+  EXPECT_EQ(of_dram, replayed.result.dram_bytes_read + replayed.result.bytes_written);
+}
+
+TEST(Trace, WhatPassesWithoutAGapIsOneSliceOfUpToSixteenCycles) {
+  constexpr uint64_t cycle = 1 << 16;
+  ReplayTrace trace(1);
+  trace.begin(program(), 1);
+  for (uint64_t i = 0; i < 18; ++i) trace.pass(false, i * cycle, (i + 1) * cycle, 32);
+  trace.pass(false, 19 * cycle, 20 * cycle, 64);
+  std::vector<Slice> slices = tracks_of(json::parse("[" + trace.events_json(3, "k") + "]"))["L2, this SM's share"];
+  ASSERT_EQ(slices.size(), 3U);
+  EXPECT_EQ(slices[0].end, 16'000U);
+  EXPECT_EQ(slices[0].bytes, 16U * 32);
+  EXPECT_EQ(slices[1].end, 18'000U) << "a cycle is without";
+  EXPECT_EQ(slices[2].begin, 19'000U);
+  EXPECT_EQ(slices[2].bytes, 64U);
+}
+
+TEST(Trace, TheUnitWorksForAccessesToMemory) {
+  std::map<std::string, int> accesses;
+  const Tracks tracks = tracks_of(Replayed(1'000'000).events());
+  for (const Slice& slice : tracks.at("load/store unit")) ++accesses[slice.name];
+  const int warps = 5 * 3;
+  EXPECT_EQ(accesses, (std::map<std::string, int>{{"LDG.E", warps}, {"LDS", warps}, {"STG.E", warps}}));
 }
 
 TEST(Trace, NamesInstructionsAndTheirAddresses) {
@@ -187,6 +216,9 @@ TEST(Trace, EndsAfterSoManyInstructions) {
   for (const auto& [name, slices] : tracks_of(cut.events())) {
     if (name.starts_with("scheduler ")) issued += slices.size();
     for (const Slice& slice : slices) EXPECT_LE(slice.begin, slice.end);
+    if (!is_of_warp(name)) continue;
+    ASSERT_TRUE(slices.front().name.starts_with("block "));
+    for (const Slice& slice : slices) EXPECT_LE(slice.end, slices.front().end) << name << " lives to the end";
   }
   EXPECT_EQ(issued, 40U);
 }

@@ -4,11 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <optional>
+#include <string>
 
+#include "fakes.h"
+#include "kiln/base/error.h"
 #include "kiln/tuner/quarantine.h"
 
 namespace kiln::tuner {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 constexpr int64_t no_limit = std::numeric_limits<int64_t>::max();
 
@@ -95,6 +102,54 @@ TEST(Quarantine, EndsWithANewDriverNvrtcDeviceOrSource) {
   EXPECT_FALSE(quarantine.contains({"source", "other", "13.0", "13.0"}));
   EXPECT_FALSE(quarantine.contains({"source", "device", "13.1", "13.0"}));
   EXPECT_FALSE(quarantine.contains({"source", "device", "13.0", "13.1"}));
+}
+
+// A choice for `rows` rows, with what stands in for them; 100 rows are worth it, fewer than 4 cannot be done.
+Programs programs_for(int rows, std::optional<int> rows_of_stand_in) {
+  const auto rows_at_least = [](int64_t least) {
+    return [least](const fakes::ToyParameters&, const Request& request, const Target&) {
+      return request.batch() >= least;
+    };
+  };
+  const Catalogue catalogue = fakes::toy_catalogue(
+      {describe<fakes::ToyParameters>("picky", "softmax_forward", "toy.cu")
+           .param("TILE", &fakes::ToyParameters::tile, {1})
+           .rule("four rows", rows_at_least(4))
+           .pruning("a hundred rows", rows_at_least(100))
+           .program([](const fakes::ToyParameters&, const Request& request, const Target&, const Emitter&) {
+             Program program;
+             program.sources = {request.key()};
+             return program;
+           })
+           .estimate([](const fakes::ToyParameters&, const Request&, const Target&, const DeviceFigures&) {
+             return Estimate{};
+           })});
+  Subject subject{fakes::toy_request(rows)};
+  if (rows_of_stand_in) subject.stand_in = fakes::toy_request(*rows_of_stand_in);
+  return programs_of(catalogue, subject, {.arch = Arch::of(9, 0), .nvrtc_major = 13, .nvrtc_minor = 0},
+                     {"picky", Config({{"TILE", 1}})});
+}
+
+std::string refusal_for(int rows, std::optional<int> rows_of_stand_in) {
+  try {
+    (void)programs_for(rows, rows_of_stand_in);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ProgramsOf, AStandInNeedNotBeWorthIt) {
+  const Programs programs = programs_for(200, 8);
+  EXPECT_EQ(programs.program.sources.front(), fakes::toy_request(200).key());
+  EXPECT_EQ(programs.stand_in.value().sources.front(), fakes::toy_request(8).key());
+  EXPECT_FALSE(programs_for(200, std::nullopt).stand_in);
+  EXPECT_THAT(refusal_for(8, std::nullopt), HasSubstr("a hundred rows")) << "the request itself has to be";
+}
+
+TEST(ProgramsOf, AStandInThatCannotBeServedNamesItsBatch) {
+  EXPECT_THAT(refusal_for(200, 2),
+              AllOf(HasSubstr("its result cannot be checked with a batch of 2: "), HasSubstr("four rows")));
 }
 
 }  // namespace
