@@ -199,6 +199,37 @@ TEST_F(DriverClock, LaunchesOfEqualParametersMayDifferInAllElse) {
   EXPECT_GT(run("copy", {&out, &in})["seconds"], 2 * divided);
 }
 
+TEST_F(DriverClock, LaunchesMayDifferInEveryExtent) {
+  CUdeviceptr in = numbers(2000), out = numbers(2000);
+  int turns = 100;
+  std::vector<void*> parameters = {&out, &in, &turns};
+  ASSERT_EQ(cuda.function<int(int)>("kiln_emulator_time_only")(1), 1);  // run, their blocks would race
+  const auto seconds = [&](std::array<unsigned, 3> grid, std::array<unsigned, 3> block) {
+    EXPECT_EQ(cuda.cuLaunchKernel(function(module_, "scale"), grid[0], grid[1], grid[2], block[0], block[1], block[2],
+                                  0, nullptr, parameters.data(), nullptr),
+              CUDA_SUCCESS);
+    EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS) << cuda.last_fault();
+    return nlohmann::json::parse(cuda.last_launch())["modelled_time"]["seconds"].get<double>();
+  };
+  const double one = seconds({1, 1, 1}, {32, 1, 1});
+  EXPECT_GT(seconds({1, 1, 1}, {32, 32, 1}), one) << "32 warps for one";
+  EXPECT_GT(seconds({1, 1, 1}, {32, 1, 32}), one);
+  EXPECT_GT(seconds({1, 5000, 1}, {32, 1, 1}), one);
+  EXPECT_GT(seconds({1, 1, 5000}, {32, 1, 1}), one);
+}
+
+TEST_F(DriverClock, TracesALaunchWhoseTimeIsKnown) {
+  const CUdeviceptr in = numbers(300 * 256), out = numbers(300 * 256);
+  const double seconds = scale(out, in, 10)["seconds"];
+  EXPECT_FALSE(nlohmann::json::parse(cuda.last_launch()).contains("trace"));
+  cuda.function<void(uint64_t)>("kiln_emulator_trace_launches")(100);
+  EXPECT_EQ(scale(out, in, 10)["seconds"], seconds);
+  EXPECT_EQ(nlohmann::json::parse(cuda.last_launch())["trace"]["instructions"], 100);
+  cuda.function<void(uint64_t)>("kiln_emulator_trace_launches")(0);
+  (void)scale(out, in, 10);
+  EXPECT_FALSE(nlohmann::json::parse(cuda.last_launch()).contains("trace"));
+}
+
 TEST_F(DriverClock, CountsTheLinesThatAnOffsetAdds) {
   const size_t count = 300 * 256;
   const CUdeviceptr in = numbers(count + 1), out = numbers(count);
