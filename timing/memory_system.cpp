@@ -107,14 +107,20 @@ uint64_t MemorySystem::load(uint64_t now, const Access& access, const Line* line
 void MemorySystem::store(uint64_t now, const Access& access, const Line* lines, uint64_t offset, bool stays) {
   for (uint32_t i = 0; i < access.lines; ++i) {
     const uint64_t line = lines[i].address + offset;
-    const uint64_t bytes = sector_bytes * static_cast<uint64_t>(std::popcount(lines[i].sectors));
-    written_ += bytes;
-    const uint64_t passed = pass(false, now, bytes);
+    const auto bytes_of = [](uint32_t sectors) { return sector_bytes * static_cast<uint64_t>(std::popcount(sectors)); };
+    written_ += bytes_of(lines[i].sectors);
+    const uint64_t passed = pass(false, now, bytes_of(lines[i].sectors));
     if (stays) {
       entry_of(line, now).sectors |= lines[i].sectors;
-    } else {
-      pass(true, passed, bytes);
+      continue;
     }
+    // L2 gathers what is stored into a sector piece by piece.
+    uint32_t& stored = stored_[line];
+    const uint32_t first = lines[i].sectors & ~stored;
+    stored |= first;
+    if (first == 0) continue;
+    dram_written_ += bytes_of(first);
+    pass(true, passed, bytes_of(first));
   }
 }
 
@@ -129,6 +135,7 @@ uint64_t MemorySystem::load_in_bulk(uint64_t now, uint64_t bytes) {
 
 uint64_t MemorySystem::store_in_bulk(uint64_t now, uint64_t bytes) {
   written_ += bytes;
+  dram_written_ += bytes;
   pass(true, now, bytes);
   return pass(false, now, bytes);
 }
@@ -139,6 +146,7 @@ void MemorySystem::count(ReplayResult& result) const {
   result.l2_sectors = l2_sectors_;
   result.dram_bytes_read = dram_read_;
   result.bytes_written = written_;
+  result.dram_bytes_written = dram_written_;
   result.l2_busy = l2_.busy();
   result.dram_busy = dram_.busy();
 }

@@ -67,11 +67,11 @@ class MemorySystem {
   uint32_t dram_sectors_, bulk_dram_;
   ReplayTrace* trace_;
   std::vector<Entry> entries_;
-  std::unordered_map<uint64_t, uint32_t> brought_;  // from DRAM to L2, sectors by line
+  std::unordered_map<uint64_t, uint32_t> brought_, stored_;  // to L2, from DRAM and by stores: sectors by line
   uint64_t sets_;
   Throughput l2_, dram_;
   uint64_t bulk_bytes_ = 0;
-  uint64_t l1_sectors_ = 0, l2_sectors_ = 0, dram_read_ = 0, written_ = 0;
+  uint64_t l1_sectors_ = 0, l2_sectors_ = 0, dram_read_ = 0, written_ = 0, dram_written_ = 0;
 };
 
 }  // namespace kiln::timing

@@ -185,6 +185,19 @@ TEST(Replay, LocalMemoryStaysInL1) {
   EXPECT_EQ(result.bytes_written, 128U);
 }
 
+// L2 takes both stores of a sector, DRAM the sector once.
+TEST(Replay, StoresToASectorReachDramOnce) {
+  const auto stores = [](const std::string& second) {
+    return run(Code().add("STG.E [RZ], R2", stall(2)).add("STG.E " + second, stall(2)).add("EXIT", stall(1)).sass(),
+               round_card(), 1);
+  };
+  const ReplayResult same = stores("[RZ+0x4], R2"), other = stores("[RZ+0x1000], R2");
+  EXPECT_EQ(same.bytes_written, 64U);
+  EXPECT_EQ(same.dram_bytes_written, 32U);
+  EXPECT_EQ(same.l2_busy, other.l2_busy);
+  EXPECT_EQ(2 * same.dram_busy, other.dram_busy);
+}
+
 TEST(Replay, TheSameGivesTheSameToTheBit) {
   const Sass sass = parse_sass(read_data("kernels_sm_80.sass"), "exchange");
   const KernelFacts facts = find_kernel(read_cubin(read_data("kernels_sm_80.cubin")), "exchange");

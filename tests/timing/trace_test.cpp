@@ -175,7 +175,7 @@ TEST(Trace, SumsAreThoseOfTheReplay) {
   EXPECT_EQ(issued, replayed.result.issued);
   EXPECT_EQ(busy, replayed.result.lsu_busy);
   EXPECT_EQ(of_l2, 32 * replayed.result.l2_sectors + replayed.result.bytes_written);
-  EXPECT_EQ(of_dram, replayed.result.dram_bytes_read + replayed.result.bytes_written);
+  EXPECT_EQ(of_dram, replayed.result.dram_bytes_read + replayed.result.dram_bytes_written);
 }
 
 TEST(Trace, WhatPassesWithoutAGapIsOneSliceOfUpToSixteenCycles) {
