@@ -33,10 +33,12 @@ device::Module load(const std::shared_ptr<const device::ContextHandle>& context,
 // The instruments: one device, its kernels and a clock.
 class Instruments {
  public:
-  Instruments(std::shared_ptr<const device::ContextHandle> context, const device::Nvrtc& nvrtc)
+  /// `reduced`: with a part of the work, once.
+  Instruments(std::shared_ptr<const device::ContextHandle> context, const device::Module& module, bool reduced)
       : context_(std::move(context)),
         info_(context_->device().info()),
-        module_(load(context_, nvrtc)),
+        module_(module),
+        reduced_(reduced),
         stream_(context_),
         start_(context_),
         stop_(context_),
@@ -44,8 +46,8 @@ class Instruments {
 
   const device::DeviceInfo& info() const { return info_; }
   double all_threads() const { return static_cast<double>(blocks_) * threads; }
-  /// The emulated device computes on the host: it gets a part of the work.
-  int64_t work(int64_t real) const { return info_.emulated ? std::max<int64_t>(1, real / 32) : real; }
+  bool reduced() const { return reduced_; }
+  int64_t work(int64_t whole) const { return reduced_ ? std::max<int64_t>(1, whole / 32) : whole; }
   /// At most an eighth of the device's memory.
   int64_t bytes(int64_t wanted) const {
     const int64_t most = static_cast<int64_t>(info_.memory_bytes / 8);
@@ -72,7 +74,7 @@ class Instruments {
       stop_.synchronize();
       return stop_.elapsed_ms(start_) * 1e-3;
     };
-    if (info_.emulated) return run();
+    if (info_.emulated) return run();  // it always takes as long
     run();
     std::vector<double> samples(9);
     std::generate(samples.begin(), samples.end(), run);
@@ -83,7 +85,8 @@ class Instruments {
  private:
   std::shared_ptr<const device::ContextHandle> context_;
   const device::DeviceInfo& info_;
-  device::Module module_;
+  const device::Module& module_;
+  bool reduced_;
   device::Stream stream_;
   device::Event start_, stop_;
   unsigned blocks_;
@@ -98,17 +101,20 @@ double copy_rate(const Instruments& instruments) {
 }
 
 FootprintRate read_rate(const Instruments& instruments, double share_of_l2) {
-  const int64_t bytes = instruments.bytes(static_cast<int64_t>(share_of_l2 * instruments.info().l2_bytes));
+  const int64_t wanted = instruments.bytes(static_cast<int64_t>(share_of_l2 * instruments.info().l2_bytes));
+  const int64_t block_bytes = threads * access_bytes, most_span = instruments.blocks() * block_bytes;
+  const int64_t spans = (wanted + most_span - 1) / most_span;
+  const int64_t span = std::max<int64_t>(1, wanted / spans / block_bytes) * block_bytes, bytes = spans * span;
   const double round_bytes = 4 * access_bytes * instruments.all_threads();
-  // Enough to go round the buffer several times, even on the emulated device. What is larger than its L2 misses there
-  // from the first time on.
-  const double times = instruments.info().emulated && share_of_l2 > 1 ? 1 : 3;
+  // Enough to go round the buffer several times. What is larger than L2 misses there from the first time on.
+  const double times = instruments.reduced() && share_of_l2 > 1 ? 1 : 3;
   const auto least = static_cast<int64_t>(times * static_cast<double>(bytes) / round_bytes) + 1;
   const int64_t rounds = std::max(least, instruments.work(256));
   const device::Buffer in = instruments.zeros(bytes),
                        out = instruments.zeros(static_cast<int64_t>(4 * instruments.all_threads()));
   const double seconds = instruments.seconds("read_memory", instruments.blocks(), 1, in.address(), out.address(),
-                                             int64_t{bytes / access_bytes}, rounds);
+                                             static_cast<uint32_t>(bytes / access_bytes),
+                                             static_cast<uint32_t>(span / access_bytes), rounds);
   return {bytes, round_bytes * static_cast<double>(rounds) / seconds};
 }
 
@@ -146,11 +152,7 @@ Calibration calibration_of(const Findings& findings, const device::DeviceInfo& i
   return calibration;
 }
 
-}  // namespace
-
-Findings calibrate(const std::shared_ptr<const device::ContextHandle>& context, const device::Nvrtc& nvrtc) {
-  device::require_driver_for(nvrtc, context->driver());
-  const Instruments instruments(context, nvrtc);
+Findings measure(const Instruments& instruments) {
   Findings findings;
   findings.launch_seconds = launch_seconds(instruments);
   findings.fma_flops_per_second = fma_rate(instruments);
@@ -160,8 +162,18 @@ Findings calibrate(const std::shared_ptr<const device::ContextHandle>& context, 
     if (share == 0.25) findings.l2_bytes_per_second = findings.reads.back().bytes_per_second;
   }
   findings.copy_bytes_per_second = copy_rate(instruments);
-  findings.calibration = calibration_of(findings, context->device().info());
+  findings.calibration = calibration_of(findings, instruments.info());
   return findings;
+}
+
+}  // namespace
+
+Findings calibrate(const std::shared_ptr<const device::ContextHandle>& context, const device::Nvrtc& nvrtc) {
+  device::require_driver_for(nvrtc, context->driver());
+  const device::Module module = load(context, nvrtc);
+  // An emulated device that has to run what it times does so on the host: it gets a part of the work.
+  if (auto findings = device::timed_only(context, [&] { return measure({context, module, false}); })) return *findings;
+  return measure({context, module, context->device().info().emulated});
 }
 
 }  // namespace kiln::calibration

@@ -24,17 +24,21 @@ __device__ float load_past_l1(const float4* address) {
   return v.x + v.y + v.z + v.w;
 }
 
-// L2, or device memory where `count` is too much for it: each thread makes `rounds` * 4 accesses past L1, all threads
-// together going round in[0, count) in order.
-extern "C" __global__ void __launch_bounds__(256)
-    read_memory(const float4* __restrict__ in, float* __restrict__ out, long long count, long long rounds) {
-  const long long thread = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
-  const long long step = static_cast<long long>(gridDim.x) * blockDim.x % count;
-  const auto next = [=](long long i) { return i + step < count ? i + step : i + step - count; };
-  long long i = thread % count;
+// L2, or device memory where `count` is too much for it: each thread makes `rounds` * 4 accesses past L1. All threads
+// together go through [0, count) in order, `span` elements at a time, and begin again one block further: so each block
+// reads what another brought to L2, and not what its own SM has read. `span` divides `count`, and 256 divides `span`.
+extern "C" __global__ void __launch_bounds__(256) read_memory(const float4* __restrict__ in, float* __restrict__ out,
+                                                              unsigned count, unsigned span, long long rounds) {
+  const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
+  const auto next = [=](unsigned i) {
+    if (i + span < count) return i + span;
+    const unsigned further = i + span - count + blockDim.x;
+    return further < span ? further : further - span;
+  };
+  unsigned i = thread % span;
   float sum = 0;
   for (long long round = 0; round < rounds; ++round) {
-    const long long j = next(i), k = next(j), l = next(k);
+    const unsigned j = next(i), k = next(j), l = next(k);
     const float a = load_past_l1(in + i), b = load_past_l1(in + j);
     const float c = load_past_l1(in + k), d = load_past_l1(in + l);
     sum += (a + b) + (c + d);
@@ -63,6 +67,7 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 // Shared memory: `rounds` * 8 loads of 16 bytes in each thread, a warp's 512 bytes in a row, without bank conflicts.
+// Volatile: the compiler would load only the words that are used, and these once.
 extern "C" __global__ void __launch_bounds__(256) read_shared(float* __restrict__ out, long long rounds) {
   __shared__ float4 tile[1024];
   for (int i = threadIdx.x; i < 1024; i += 256) tile[i] = make_float4(i, i, i, i);
@@ -73,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(256) read_shared(float* __restrict_
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       float4 v;
-      asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+      asm volatile("ld.volatile.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
                    : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
                    : "r"(base + i % 4 * 4096));
       sum += v.x;
