@@ -10,7 +10,7 @@ Context::Context(Device& device, CUcontext handle, AddressSpace& host_memory, Ad
     : device_(device),
       handle_(handle),
       host_memory_(host_memory),
-      memory_(device.model->limits.memory_bytes, "allocation", fresh),
+      memory_(device.model.limits.memory_bytes, "allocation", fresh),
       legacy_(std::make_shared<Stream>()) {}
 
 bool Context::set_fault(CUresult error, std::string report) {

@@ -32,7 +32,7 @@ struct CapturePosition {
 /// One emulated GPU.
 struct Device {
   int ordinal = 0;
-  const DeviceModel* model = nullptr;
+  DeviceModel model;                 ///< with the counts of a user's card
   std::string name;                  ///< what cuDeviceGetName reports: another clock is another device
   std::optional<timing::Card> card;  ///< that machine code is timed for; nothing if PTX tells the time
   Timeline timeline;

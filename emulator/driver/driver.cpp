@@ -63,6 +63,23 @@ std::string which_card(const timing::Card& card) {
   return fmt::format(" of {} {:.8}", file, timing::digest_of(card));
 }
 
+// What programs see of a device is what machine code is timed for.
+DeviceModel with_counts(DeviceModel model, const timing::Card& card) {
+  DeviceLimits& limits = model.limits;
+  const uint64_t memory_khz = uint64_t{card.dram_peak_gbs} * 4'000'000 / static_cast<uint64_t>(limits.bus_bits);
+  limits.multiprocessors = static_cast<int>(card.sms);
+  limits.clock_khz = static_cast<int>(1000 * card.clock_mhz);
+  limits.memory_clock_khz = static_cast<int>(std::min<uint64_t>(memory_khz, std::numeric_limits<int>::max()));
+  limits.l2_bytes = card.l2_bytes;
+  limits.shared_per_multiprocessor = static_cast<int>(card.shared_bytes);
+  limits.shared_reserved_per_block = static_cast<int>(card.shared_reserve);
+  const int most_shared = limits.shared_per_multiprocessor - limits.shared_reserved_per_block;
+  limits.shared_per_block_optin = std::min(limits.shared_per_block_optin, std::max(0, most_shared));
+  limits.threads_per_multiprocessor = static_cast<int>(card.warps) * warp_size;
+  limits.blocks_per_multiprocessor = static_cast<int>(card.blocks);
+  return model;
+}
+
 // Times of different clocks are not to be compared: as far as programs can tell, another clock is another device.
 std::string name_of(const DeviceModel& model, const std::optional<timing::Card>& card, bool of_user) {
   if (!card) return std::string(model.name);
@@ -79,8 +96,9 @@ Driver::Driver(Settings settings)
   for (const DeviceModel* model : settings_.devices) {
     auto device = std::make_unique<Device>();
     device->ordinal = device_count();
-    device->model = model;
+    device->model = *model;
     if (clock_) device->card = card_of(*model, settings_);
+    if (device->card && !settings_.card.empty()) device->model = with_counts(*model, *device->card);
     device->name = name_of(*model, device->card, !settings_.card.empty());
     device->primary_handle = contexts.reserve();
     devices_.push_back(std::move(device));

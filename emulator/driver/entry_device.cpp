@@ -131,7 +131,7 @@ std::optional<int> model_attribute(int attribute, const DeviceLimits& limits) {
 // Recognisable, stable from run to run, and different for each emulated device of the process.
 CUuuid uuid_of(const Device& device) {
   CUuuid uuid = {};
-  const std::string text = fmt::format("kiln-{}", device.model->key);
+  const std::string text = fmt::format("kiln-{}", device.model.key);
   std::copy_n(text.begin(), std::min<size_t>(text.size(), sizeof uuid.bytes - 1), std::begin(uuid.bytes));
   uuid.bytes[sizeof uuid.bytes - 1] = static_cast<unsigned char>(device.ordinal);
   return uuid;
@@ -200,7 +200,7 @@ CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
   return entry([&] {
     const Device& found = Driver::instance().device(device);
     require(bytes != nullptr);
-    *bytes = found.model->limits.memory_bytes;
+    *bytes = found.model.limits.memory_bytes;
   });
 }
 
@@ -209,7 +209,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
     const Device& found = Driver::instance().device(device);
     require(value != nullptr);
     std::optional<int> known = fixed_attribute(attribute);
-    if (!known) known = model_attribute(attribute, found.model->limits);
+    if (!known) known = model_attribute(attribute, found.model.limits);
     if (!known && static_cast<int>(attribute) == pci_bus_id) known = found.ordinal + 1;
     require(known.has_value());
     *value = *known;

@@ -60,7 +60,7 @@ CUmodule load(const void* image, size_t bytes, ErrorLog& log) {
   module->context = context;
   try {
     const Device& device = context->device();
-    LoadedImage loaded = load_image(image, bytes, *device.model, *driver.settings().units, device.card.has_value());
+    LoadedImage loaded = load_image(image, bytes, device.model, *driver.settings().units, device.card.has_value());
     module->program = std::move(loaded.program);
     module->code = std::move(loaded.code);
   } catch (const ImageRefused& refused) {
@@ -88,7 +88,7 @@ CUfunction make_function(Driver& driver, const Module& module, const Kernel& ker
 }
 
 const DeviceModel& model_of(const Function& function) {
-  return *usable_context_of(function)->device().model;
+  return usable_context_of(function)->device().model;
 }
 
 int attribute_of(const Function& function, CUfunction_attribute attribute) {

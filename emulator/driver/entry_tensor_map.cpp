@@ -56,7 +56,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, unsi
                                 CUtensorMapFloatOOBfill fill) {
   return entry([&] {
     const std::shared_ptr<Context> context = current_context();
-    require(context->device().model->limits.major >= first_major_with_tensor_maps, CUDA_ERROR_NOT_SUPPORTED);
+    require(context->device().model.limits.major >= first_major_with_tensor_maps, CUDA_ERROR_NOT_SUPPORTED);
     require(map != nullptr && reinterpret_cast<uintptr_t>(map) % tensor_map_alignment == 0);
     require(rank >= 1 && rank <= TensorMap::max_rank && address != nullptr);
     require(extents != nullptr && box != nullptr && element_strides != nullptr);

@@ -88,7 +88,7 @@ std::vector<std::byte> pack_parameters(const LaunchArguments& arguments, const K
 }
 
 LaunchRecord describe(const Device& device, const KernelWork& work, const Counters& counters, MachineTime machine) {
-  const DeviceModel& model = *device.model;
+  const DeviceModel& model = device.model;
   const KernelInfo& kernel = info(*work.function->kernel);
   LaunchRecord record;
   record.device = device.name;
@@ -179,7 +179,7 @@ Occupancy function_occupancy(const DeviceModel& model, const Function& function,
 KernelWork prepare_launch(const Context& context, std::shared_ptr<const Function> function,
                           const LaunchArguments& arguments) {
   const KernelInfo& kernel = info(*function->kernel);
-  validate(arguments, *context.device().model, *function);
+  validate(arguments, context.device().model, *function);
   std::vector<std::byte> parameters = pack_parameters(arguments, kernel);
   return {.function = std::move(function),
           .grid = arguments.grid,
@@ -203,7 +203,7 @@ void execute_kernel(Driver& driver, Context& context, Track& track, const Kernel
   }
   LaunchRecord record = describe(context.device(), work, outcome.counters, std::move(machine));
   context.device().timeline.enqueue(track, Engine::compute, to_picoseconds(record.seconds()),
-                                    share_of(record, *context.device().model));
+                                    share_of(record, context.device().model));
   context.add_launch(std::move(record));
 }
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <sstream>
@@ -22,6 +23,7 @@
 namespace kiln::emulator::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
@@ -421,15 +423,19 @@ std::string refusal_of(const Variables& environment) {
   return GetCapturedStderr();
 }
 
-std::string card_file(const std::string& from, const std::string& to, const std::string& name = "slow.card") {
+std::string card_file(const std::map<std::string, std::string>& replacements, const std::string& name = "slow.card") {
   std::ifstream built_in(KILN_A100_CARD);
   std::ostringstream text;
   text << built_in.rdbuf();
   std::string card = text.str();
-  card.replace(card.find(from), from.size(), to);
+  for (const auto& [from, to] : replacements) card.replace(card.find(from), from.size(), to);
   const std::string path = ::testing::TempDir() + name;
   std::ofstream(path) << card;
   return path;
+}
+
+std::string card_file(const std::string& from, const std::string& to, const std::string& name = "slow.card") {
+  return card_file(std::map<std::string, std::string>{{from, to}}, name);
 }
 
 std::string name_with_card(const std::string& path) {
@@ -449,6 +455,36 @@ TEST(DriverClockSettings, KeepNamesOfCardsToWhatADeviceMayBeCalled) {
   EXPECT_THAT(name_with_card(card_file("", "", "my \"card\", (a).b.card")), HasSubstr(" of my__card____a_.b "));
   EXPECT_THAT(name_with_card(card_file("", "", std::string(200, 'x'))), HasSubstr(" of " + std::string(40, 'x') + " "));
   EXPECT_THAT(name_with_card(card_file("", "", "a100")), HasSubstr(" of a100 ")) << "it is not the built-in one";
+}
+
+// A kernel is chosen by what the driver tells, and timed by the card.
+TEST(DriverClockSettings, ADeviceHasTheCountsOfTheUsersCard) {
+  const auto attributes = [](const Variables& environment) {
+    const Emulator cuda(environment);
+    std::vector<int> values;
+    for (const CUdevice_attribute name :
+         {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, CU_DEVICE_ATTRIBUTE_CLOCK_RATE,
+          CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE,
+          CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR,
+          CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
+          CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN}) {
+      EXPECT_EQ(cuda.cuDeviceGetAttribute(&values.emplace_back(), name, 0), CUDA_SUCCESS) << name;
+    }
+    return values;
+  };
+  const int kib = 1024;
+  EXPECT_THAT(attributes(machine_clock),
+              ElementsAre(108, 1'410'000, 1'593'000, 40 * kib * kib, 2048, 32, 164 * kib, 163 * kib));
+  Variables environment = machine_clock;
+  environment["KILN_EMULATOR_CARD"] = card_file({{"sms 108", "sms 54"},
+                                                 {"clock_mhz 1410", "clock_mhz 705"},
+                                                 {"dram_peak_gbs 1555", "dram_peak_gbs 1280"},
+                                                 {"l2_bytes 41943040", "l2_bytes 20971520"},
+                                                 {"warps 64", "warps 48"},
+                                                 {"blocks 32", "blocks 16"},
+                                                 {"shared_bytes 167936", "shared_bytes 102400"}});
+  EXPECT_THAT(attributes(environment),
+              ElementsAre(54, 705'000, 1'000'000, 20 * kib * kib, 1536, 16, 100 * kib, 99 * kib));
 }
 
 TEST(DriverClockSettings, SayWhatIsWrong) {
