@@ -5,15 +5,19 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "commands.h"
 #include "database.h"
+#include "kiln/base/output_file.h"
 #include "kiln/cache/database.h"
 #include "kiln/cache/record.h"
 #include "kiln/calibration/calibrate.h"
 #include "kiln/device/nvrtc.h"
 #include "kiln/execution/target.h"
 #include "kiln/runtime/settings.h"
+#include "measured_card.h"
+#include "modelled_times.h"
 #include "table.h"
 #include "words.h"
 
@@ -31,6 +35,7 @@ nlohmann::ordered_json json_of(const device::DeviceInfo& info, const calibration
   }
   return {{"device", info.id()},
           {"time", info.emulated ? "modelled" : "measured"},
+          {"modelled_by", modelled_json(info.name)},
           {"copy_bytes_per_second", findings.copy_bytes_per_second},
           {"l2_bytes", info.l2_bytes},
           {"l2_bytes_per_second", findings.l2_bytes_per_second},
@@ -60,7 +65,8 @@ std::string print_text(const device::DeviceInfo& info, const calibration::Findin
     reads.add({fmt::format("{:.1f} MiB", static_cast<double>(read.bytes) / (1 << 20)),
                percent_text(static_cast<double>(read.bytes) / info.l2_bytes), rate_text(read.bytes_per_second)});
   }
-  return fmt::format("{}\n\n{}\n{}", info.id(), output.print(table), output.print(reads));
+  const std::string clock = info.emulated ? fmt::format("times are {}\n", modelled_text(info.name)) : "";
+  return fmt::format("{}\n{}\n{}\n{}", info.id(), clock, output.print(table), output.print(reads));
 }
 
 // Nothing where no folder is known and where the user wants none.
@@ -75,6 +81,13 @@ int keep(const std::string& path, const device::DeviceInfo& info, const Calibrat
   return kept == cache::Kept::durably ? success : io;
 }
 
+// Whatever cannot be written is refused before anything is measured.
+std::optional<OutputFile> card_file(const CalibrateOptions& options, const device::DeviceInfo& info) {
+  if (options.card.empty()) return std::nullopt;
+  base_of_card(info);
+  return std::optional<OutputFile>(std::in_place, "the card", options.card);
+}
+
 }  // namespace
 
 int calibrate_device(const CalibrateOptions& options) {
@@ -83,11 +96,26 @@ int calibrate_device(const CalibrateOptions& options) {
       device::Device(device::Driver::open({environment.driver}), options.device.ordinal()));
   const auto nvrtc = device::Nvrtc::open({environment.nvrtc});
   const device::DeviceInfo& info = context->device().info();
+  std::optional<OutputFile> file = card_file(options, info);
   const calibration::Findings findings = calibration::calibrate(context, *nvrtc);
-  if (options.output.json)
-    print_json(json_of(info, findings));
-  else
+  std::optional<timing::UserCard> card;
+  if (file) {
+    const std::string today = cache::format_utc(cache::utc_now_ms()).substr(0, 10);
+    card = measured_card(info, findings, device::cuda_version_text(context->driver().version()), today);
+    file->write(card->text);
+    file->publish();
+  }
+  if (options.output.json) {
+    nlohmann::ordered_json json = json_of(info, findings);
+    if (card) json["card"] = card_json(*card, options.card);
+    print_json(json);
+  } else {
     fmt::print("{}", print_text(info, findings, options.output));
+    if (card) {
+      fmt::print("\n{}written to {}: KILN_EMULATOR_CARD={} on an emulated {} takes it\n",
+                 card_text(*card, options.output), options.card, options.card, card->base);
+    }
+  }
 
   const std::optional<std::string> path = database_path(options, environment);
   if (!path) {

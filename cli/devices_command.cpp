@@ -140,8 +140,12 @@ void add_devices(CLI::App& app, int& exit_code) {
       ->add_option("--db", options->calibration.database,
                    "where to keep it (default: KILN_CACHE, else the user's cache folder)")
       ->type_name("FILE");
+  command
+      ->add_option("--card", options->calibration.card,
+                   "write a card of what was found, for emulated devices (KILN_EMULATOR_CARD)")
+      ->type_name("FILE");
   options->calibration.output.add_to(*command);
-  for (const char* name : {"--device", "--db", "--verbose"}) command->get_option(name)->needs(calibrate);
+  for (const char* name : {"--device", "--db", "--card", "--verbose"}) command->get_option(name)->needs(calibrate);
   command->footer("Example: kiln devices --calibrate --device cuda:0");
   command->callback([options, &exit_code] {
     exit_code = options->calibrate ? calibrate_device(options->calibration) : devices(options->calibration.output);

@@ -179,14 +179,18 @@ std::string digest_of(const Card& card) {
   return digest.hex();
 }
 
-Card find_card(std::string_view name) {
+std::string_view text_of_card(std::string_view name) {
   for (const auto& [known, text] : built_in_cards) {
-    if (known == name) return parse_card(std::string(name), text);
+    if (known == name) return text;
   }
   std::string names;
   for (const std::string& known : card_names()) names += (names.empty() ? "" : ", ") + known;
   throw Error(ErrorCode::invalid_argument, fmt::format("no card is called {}", name),
               fmt::format("there is {}", names));
+}
+
+Card find_card(std::string_view name) {
+  return parse_card(std::string(name), text_of_card(name));
 }
 
 Card read_card(const std::string& path) {
@@ -205,7 +209,7 @@ Card at_clock(Card card, uint32_t clock_mhz) {
   return card;
 }
 
-Card card_for(const DeviceFigures& device) {
+std::string nearest_card(const DeviceFigures& device) {
   const std::vector<std::string> words = words_of(device.name);
   std::optional<Card> closest;
   bool named = false;
@@ -223,8 +227,13 @@ Card card_for(const DeviceFigures& device) {
                 fmt::format("no card of the time model has the figures of {} (sm_{})", device.name, device.arch),
                 "give a file of its figures, like those of timing/cards");
   }
-  Card card = std::move(*closest);
-  if (!named) card.name = fmt::format("{} with the counts of {}", card.name, device.name);
+  return closest->name;
+}
+
+Card card_for(const DeviceFigures& device) {
+  Card card = find_card(nearest_card(device));
+  if (!is_named(card.name, words_of(device.name)))
+    card.name = fmt::format("{} with the counts of {}", card.name, device.name);
   if (device.sms != 0) card.sms = device.sms;
   if (device.clock_mhz != 0) card = at_clock(std::move(card), device.clock_mhz);
   if (device.l2_bytes != 0) card.l2_bytes = device.l2_bytes;

@@ -2,12 +2,15 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "kiln/cache/database.h"
 #include "kiln/generator/operation.h"
+#include "kiln/timing/card.h"
 #include "kiln/timing/time_model.h"
+#include "kiln/timing/user_card.h"
 #include "program.h"
 
 namespace kiln::cli {
@@ -226,6 +229,58 @@ TEST_F(ProgramTest, CalibrateSaysWhatTheDeviceReachesAndPredictionsAreDrawnFromI
   const Outcome tuned = kiln({"tune", softmax, "--db", path("a.db"), "--candidates", "1", "--json"});
   EXPECT_EQ(nlohmann::json::parse(tuned.out)["calibration"], figures);
   EXPECT_EQ(kiln({"devices", "--calibrate", "--db", "/proc/no/a.db"}).exit_code, 4) << "it was not kept";
+}
+
+// What machine code models is found as it is modelled: the card that is written tells the times of the one in use.
+TEST_F(ProgramTest, CalibrateWritesTheCardThatTimesAreToldBy) {
+  environment_["KILN_EMULATOR_CLOCK"] = "machine";
+  environment_["KILN_EMULATOR_DEVICE"] = "a100";
+  environment_["VIRTUAL_ENV"] = std::string(KILN_SOURCE_DIR) + "/build/python";
+  const auto seconds = [&] {
+    const Outcome run = kiln({"run", "activation_forward x=f32:64x256x56x56 mode=relu", "--json"});
+    return nlohmann::json::parse(run.out)["layers"][0]["seconds"].get<double>();
+  };
+  const double built_in = seconds();
+  const timing::UserCard altered = timing::user_card(
+      "a100", {{"sms", 54, "-"}, {"dram_gbs", 700, "-"}, {"l2_bytes_per_clock", 20, "-"}, {"launch_us", 7, "-"}}, "-");
+  environment_["KILN_EMULATOR_CARD"] = write("altered.card", altered.text);
+  const double slow = seconds();
+  EXPECT_GT(slow, 1.8 * built_in);
+
+  const Outcome outcome =
+      kiln({"devices", "--calibrate", "--card", path("written.card"), "--db", path("a.db"), "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const timing::Card card = timing::read_card(path("written.card"));
+  EXPECT_EQ(card.sms, 54U);
+  EXPECT_NEAR(card.dram_gbs, 700, 0.02 * 700);
+  EXPECT_NEAR(card.l2_bytes_per_clock, 20, 1);
+  EXPECT_EQ(card.launch_us, 7U);
+  EXPECT_EQ(card.dram_latency, timing::find_card("a100").dram_latency);
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["card"]["base"], "a100");
+  const double clocks = 54 * 1.41e9;
+  EXPECT_NEAR(json["shared_bytes_per_second"].get<double>(), 128 * clocks, 0.03 * 128 * clocks);
+  EXPECT_NEAR(json["fma_flops_per_second"].get<double>(), 2 * 64 * clocks, 0.03 * 2 * 64 * clocks);
+
+  environment_["KILN_EMULATOR_CARD"] = path("written.card");
+  EXPECT_NEAR(seconds(), slow, 0.03 * slow);
+}
+
+TEST_F(ProgramTest, CalibrateWritesNoCardWhereThereIsNone) {
+  const auto refused = [&](const std::vector<std::string>& arguments, int exit_code, const char* message) {
+    const Outcome outcome = kiln(arguments);
+    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.out;
+    EXPECT_THAT(outcome.err, HasSubstr(message));
+    EXPECT_THAT(outcome.out, Not(HasSubstr("launch"))) << "nothing was measured";
+  };
+  const std::string card = path("a.card"), folder = std::filesystem::path(card).parent_path();
+  refused({"devices", "--card", card}, 2, "--card requires --calibrate");
+  refused({"devices", "--calibrate", "--card", card}, 2, "come from PTX alone");
+  environment_["KILN_EMULATOR_CLOCK"] = "machine";
+  environment_["VIRTUAL_ENV"] = std::string(KILN_SOURCE_DIR) + "/build/python";
+  refused({"devices", "--calibrate", "--card", folder}, 4, "it is a folder");
+  refused({"devices", "--calibrate", "--card", path("none/a.card")}, 4, "a.card");
+  EXPECT_FALSE(std::filesystem::exists(card));
 }
 
 TEST_F(ProgramTest, APackCarriesTheWinnersToAnotherDatabase) {

@@ -83,6 +83,7 @@ TEST_F(JsonOutput, OfEveryCommandOnTunedLayers) {
   environment_["KILN_EMULATOR_CLOCK"] = "machine";
   environment_["VIRTUAL_ENV"] = std::string(KILN_SOURCE_DIR) + "/build/python";
   expect_documented(parsed({"explain", softmax, "--launches", "--json"}));
+  expect_documented(parsed({"devices", "--calibrate", "--card", path("a.card"), "--db", path("c.db"), "--json"}));
   environment_["KILN_EMULATOR_CLOCK"] = "ptx";
 
   const json verified = parsed({"verify", softmax, "--sample", "1", "--json"});

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "kiln/base/error.h"
+#include "kiln/timing/user_card.h"
 
 namespace kiln::timing {
 namespace {
@@ -211,6 +212,38 @@ TEST(Card, AFolderIsNoCard) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("cannot read the card " + testing::TempDir()));
+  }
+}
+
+TEST(UserCard, OnlyHasFiguresThatCardsHave) {
+  const auto message_of_found = [](const std::vector<FoundFigure>& found) {
+    try {
+      user_card("a100", found, "mine");
+      return std::string("none");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_EQ(message_of_found({{"sms", 1, "counted"}}), "none");
+  EXPECT_THAT(message_of_found({{"smss", 1, ""}}), testing::HasSubstr("that cards do not have"));
+  EXPECT_THAT(message_of_found({{"sms", 1, ""}, {"sms", 2, ""}}), testing::HasSubstr("found twice"));
+  EXPECT_THAT(message_of_found({{"sms", 0, ""}}),
+              testing::HasSubstr("sms is 0, and has to be a whole number from 1 to"));
+}
+
+TEST(UserCard, ReadsBackAsTheCardThatItIs) {
+  for (const std::string& name : card_names()) {
+    const UserCard same = user_card(name, {}, "nothing found");
+    Card card = parse_card(name, same.text);
+    const Card built_in = find_card(name);
+    EXPECT_EQ(card.carveout_kb, built_in.carveout_kb);
+    EXPECT_EQ(card.dram_gbs, built_in.dram_gbs);
+    EXPECT_EQ(card.prefetch_lines, built_in.prefetch_lines) << "the last line";
+    const UserCard other = user_card(name, {{"sms", 7, "counted"}}, "one found");
+    card = parse_card(name, other.text);
+    EXPECT_EQ(card.sms, 7U);
+    EXPECT_EQ(card.clock_mhz, built_in.clock_mhz);
+    EXPECT_THAT(other.text, testing::HasSubstr("\nsms 7  counted\n"));
   }
 }
 

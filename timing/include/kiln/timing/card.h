@@ -40,6 +40,9 @@ Card parse_card(const std::string& name, std::string_view text);
 /// The built-in card of that name, "a100". Throws Error(invalid_argument) that lists the names for any other.
 Card find_card(std::string_view name);
 
+/// Its file. Throws as find_card().
+std::string_view text_of_card(std::string_view name);
+
 std::vector<std::string> card_names();
 
 /// The built-in card that a device's name holds: "a100" of "NVIDIA A100-SXM4-80GB". Empty if none is.
@@ -63,8 +66,11 @@ struct DeviceFigures {
 };
 
 /// The built-in card that the device's name holds ("h100"), else the one of the same major compute capability with the
-/// highest minor one that is not above the device's: its name then says so. The device's counts replace the card's.
-/// Throws Error(invalid_argument) for a device that no card is like.
+/// highest minor one that is not above the device's. Throws Error(invalid_argument) for a device that no card is like.
+std::string nearest_card(const DeviceFigures& device);
+
+/// That card with the device's counts in place of its own; if the device's name does not hold it, its name says so.
+/// Throws as nearest_card().
 Card card_for(const DeviceFigures& device);
 
 }  // namespace kiln::timing

@@ -1,0 +1,29 @@
+// A card of what a device was measured to reach, for the clock that reads machine code.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "kiln/calibration/calibrate.h"
+#include "kiln/device/device.h"
+#include "kiln/timing/user_card.h"
+#include "output.h"
+
+namespace kiln::cli {
+
+/// The built-in card that a device is like. Throws Error(invalid_argument) if there is none of its compute capability,
+/// and for an emulated device whose times come from PTX alone: those are of no card.
+std::string base_of_card(const device::DeviceInfo& info);
+
+/// That card with what the device's driver tells and what `findings` measure in place of its figures, as far as both
+/// mean the same. `driver_version`: "13.0"; `date`: "2026-11-23". Throws as base_of_card().
+timing::UserCard measured_card(const device::DeviceInfo& info, const calibration::Findings& findings,
+                               const std::string& driver_version, const std::string& date);
+
+/// What was found, beside what the built-in card has, and the names of what is kept. Ends with a line feed.
+std::string card_text(const timing::UserCard& card, const Output& output);
+
+/// The same: `file`, `base`, `figures` (`name`, `value`, `base_value`, `source`), `kept`.
+nlohmann::ordered_json card_json(const timing::UserCard& card, const std::string& file);
+
+}  // namespace kiln::cli
