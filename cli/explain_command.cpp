@@ -163,12 +163,7 @@ class LaunchTimer {
   /// Throws Error(invalid_argument) for a device that is none.
   explicit LaunchTimer(std::shared_ptr<const device::ContextHandle> device)
       : device_(std::move(device)), timer_(device_) {
-    if (!device_->driver().is_emulated()) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("--launches and --timeline tell modelled times, and {} is a real device",
-                              device_->device().info().name),
-                  "--device emulator models one; `kiln run` measures what a layer takes here");
-    }
+    require_modelled_times(device_->device().info());
   }
 
   /// A layer that cannot be run does not end the others.

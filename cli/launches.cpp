@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "kiln/base/error.h"
 #include "kiln/device/stream.h"
 #include "kiln/reference/fill.h"
 #include "words.h"
@@ -143,6 +144,13 @@ checking::Checkable checkable(const Plan& plan) {
                       reinterpret_cast<void*>(rest), values);
   };
   return checkable;
+}
+
+void require_modelled_times(const device::DeviceInfo& device) {
+  if (device.emulated) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("--launches and --timeline tell modelled times, and {} is a real device", device.name),
+              "--device emulator models one; `kiln run` measures what a layer takes here");
 }
 
 checking::DeviceOperands filled_operands(const std::shared_ptr<const device::ContextHandle>& device,

@@ -21,6 +21,9 @@ checking::Checkable checkable(const Plan& plan);
 checking::DeviceOperands filled_operands(const std::shared_ptr<const device::ContextHandle>& device,
                                          const Request& request);
 
+/// Throws Error(invalid_argument) for a real device, which has no clock that tells what bounds a launch.
+void require_modelled_times(const device::DeviceInfo& device);
+
 /// What `measure` returns of the operands of a request: where nothing has to be run to know how long it takes, of some
 /// that hold nothing (device::timed_only()), else of filled_operands().
 template <class Measure>
