@@ -177,7 +177,7 @@ class LaunchTimer {
     try {
       const Plan plan = context.plan(request);
       layer.launches = with_operands(device_, request, [&](const checking::DeviceOperands& operands) {
-        return launches_of(timer_, operands, plan, traced ? &layer.traces : nullptr);
+        return launches_of(timer_, operands, checkable(plan), traced ? &layer.traces : nullptr);
       });
     } catch (const Error& error) {
       layer.not_timed = error.what();

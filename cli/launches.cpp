@@ -162,11 +162,11 @@ checking::DeviceOperands filled_operands(const std::shared_ptr<const device::Con
   return operands;
 }
 
-Json launches_of(const tuner::DeviceTimer& timer, const checking::DeviceOperands& operands, const Plan& plan,
-                 std::vector<LaunchTrace>* traces) {
+Json launches_of(const tuner::DeviceTimer& timer, const checking::DeviceOperands& operands,
+                 const checking::Checkable& variant, std::vector<LaunchTrace>* traces) {
   Json launches = Json::array();
   const uint64_t traced = traces == nullptr ? 0 : traced_instructions;
-  for (const Json& launch : Json::parse(timer.launches_json(operands, checkable(plan), traced))) {
+  for (const Json& launch : Json::parse(timer.launches_json(operands, variant, traced))) {
     if (traces != nullptr && launch.contains("trace")) {
       const Json& recorded = launch["trace"];
       traces->push_back({launch["kernel"].get<std::string>(), recorded["instructions"].get<uint64_t>(),

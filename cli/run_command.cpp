@@ -152,7 +152,7 @@ LayerResult run_layer(Context& context, const std::shared_ptr<const device::Cont
     const int samples = device->driver().is_emulated() ? 1 : options.samples;
     tuner::DeviceTimer timer(device);
     timed.seconds = tuner::summarise(timer.time(operands, checkable(plan), samples, tuner::L2::warm)).median;
-    if (device->driver().is_emulated()) timed.launches = launches_of(timer, operands, plan);
+    if (device->driver().is_emulated()) timed.launches = launches_of(timer, operands, checkable(plan));
     return timed;
   };
   if (!options.check) return with_operands(device, request, time);

@@ -33,6 +33,7 @@
 #include "report/page.h"
 #include "stop_signals.h"
 #include "tune_report.h"
+#include "winner_launches.h"
 
 namespace kiln::cli {
 namespace {
@@ -189,6 +190,14 @@ std::vector<TuneReport> reports_of(const TuneOptions& options, const Tuned& tune
   return reports;
 }
 
+// What bounds the winners, where the device tells that without running them.
+void add_launches(std::vector<TuneReport>& reports, const std::vector<CardResults>& cards, const Catalogue& catalogue) {
+  for (size_t i = 0; i < cards.size(); ++i) {
+    if (!cards[i].apparatus.times_without_running) continue;
+    reports[i].launches = launches_of_winners({cards[i].devices.front()}, catalogue, cards[i].results);
+  }
+}
+
 void print_as_json(const TuneOptions& options, const Tuned& tuned, const std::vector<TuneReport>& reports) {
   nlohmann::ordered_json json;
   if (options.device.is_list()) {
@@ -268,13 +277,14 @@ int tune(const TuneOptions& options) {
   tuned.cards = tuning->take_results();
   tuned.lost = tuning->lost();
   tuned.database = where(database);
-  const std::vector<TuneReport> reports = reports_of(options, tuned, workload.not_covered);
+  std::vector<TuneReport> reports = reports_of(options, tuned, workload.not_covered);
   if (options.output.json) {
     print_as_json(options, tuned, reports);
   } else {
     print_as_tables(options, tuned, reports);
   }
   if (page) {
+    if (!was_stopped(tuned.cards)) add_launches(reports, tuned.cards, catalogue);
     page->write(print_page(reports));
     page->publish();
   }

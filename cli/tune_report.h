@@ -15,6 +15,12 @@
 
 namespace kiln::cli {
 
+/// What the clock of an emulated device tells of the launches of a layer's best variant.
+struct ToldLaunches {
+  std::string bound;  ///< What bounds the longest, in few words. Empty where the clock tells nothing.
+  std::string text;   ///< All that is told of each, in lines.
+};
+
 struct TuneReport {
   const tuner::Apparatus& apparatus;
   const std::vector<tuner::JobResult>& results;
@@ -26,8 +32,9 @@ struct TuneReport {
   std::string created;   ///< When the session ended, UTC.
   /// What predictions were drawn from: as Tuning::calibration().
   std::optional<Calibration> calibration{};
-  std::vector<std::string> devices{};  ///< Where several may share the layers: those that did, for --device.
-  size_t first_layer = 1;              ///< Number of its first layer on a page.
+  std::vector<std::string> devices{};    ///< Where several may share the layers: those that did, for --device.
+  size_t first_layer = 1;                ///< Number of its first layer on a page.
+  std::vector<ToldLaunches> launches{};  ///< Of each of `results`, for a page; or none.
 };
 
 std::string print_table(const TuneReport& report, const Output& output);

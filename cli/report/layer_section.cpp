@@ -188,6 +188,12 @@ std::string candidates(const JobResult& result, const std::optional<LogAxis>& ax
   return text + "</tbody>\n</table>\n</details>\n";
 }
 
+std::string bounds(const ToldLaunches& launches) {
+  if (launches.bound.empty()) return {};
+  return fmt::format("<details>\n<summary>Bound by {}</summary>\n<pre>{}</pre>\n</details>\n", escaped(launches.bound),
+                     escaped(launches.text));
+}
+
 std::string refusals(const JobResult& result) {
   if (result.refused.empty()) return {};
   std::string text = "<h4>Algorithms that do not apply</h4>\n<dl class=\"refused\">\n";
@@ -203,7 +209,7 @@ std::string layer_anchor(size_t number) {
   return fmt::format("#layer-{}", number);
 }
 
-std::string layer_section(const JobResult& result, size_t number) {
+std::string layer_section(const JobResult& result, size_t number, const ToldLaunches& launches) {
   std::string text = fmt::format("<section class=\"layer\" id=\"{}\">\n<h3><span class=\"ordinal\">{}</span>{}</h3>\n",
                                  layer_anchor(number).substr(1), number, escaped(summary(result.request)));
   text += fmt::format("<p class=\"key\"><code>{}</code>{}</p>\n", escaped(result.request.key()),
@@ -212,6 +218,7 @@ std::string layer_section(const JobResult& result, size_t number) {
   text += chosen(result);
   text += facts(result);
   if (axis) text += spread(result, *axis);
+  text += bounds(launches);
   text += candidates(result, axis);
   text += refusals(result);
   return text + "</section>\n";

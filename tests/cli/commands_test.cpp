@@ -154,6 +154,23 @@ TEST_F(ProgramTest, ExplainSaysWhatBoundsTheLaunchesOfWhatIsChosen) {
   EXPECT_FALSE(nlohmann::json::parse(kiln({"explain", "--json", layer}).out)["layers"][0].contains("launches"));
 }
 
+TEST_F(ProgramTest, AReportSaysWhatBoundsTheWinner) {
+  const auto tune = [&] {
+    const Outcome tuned =
+        kiln({"tune", softmax, "--db", path("a.db"), "--candidates", "1", "--report", path("a.html")});
+    EXPECT_EQ(tuned.exit_code, 0) << tuned.err;
+    return read("a.html");
+  };
+  EXPECT_THAT(tune(), Not(HasSubstr("Bound by "))) << "by PTX layers would have to be run for it";
+  environment_["KILN_EMULATOR_CLOCK"] = "machine";
+  environment_["VIRTUAL_ENV"] = std::string(KILN_SOURCE_DIR) + "/build/python";
+  const std::string page = tune();
+  const auto launch = nlohmann::json::parse(
+      kiln({"explain", softmax, "--db", path("a.db"), "--launches", "--json"}).out)["layers"][0]["launches"][0];
+  EXPECT_THAT(page, HasSubstr("<summary>Bound by " + launch["modelled_time"]["bound"].get<std::string>()));
+  EXPECT_THAT(page, AllOf(HasSubstr("modelled by machine code"), HasSubstr("  warps wait for ")));
+}
+
 TEST_F(ProgramTest, ExplainWritesATimelineOfOneSm) {
   environment_["KILN_EMULATOR_CLOCK"] = "machine";
   environment_["VIRTUAL_ENV"] = std::string(KILN_SOURCE_DIR) + "/build/python";

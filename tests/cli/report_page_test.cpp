@@ -101,6 +101,18 @@ TEST_F(ReportPage, IsWellFormed) {
   EXPECT_EQ(tags + 1, static_cast<size_t>(std::count(text.begin(), text.end(), '<')));  // and the doctype
 }
 
+TEST_F(ReportPage, SaysWhatBoundsTheWinnersWhereThatIsTold) {
+  EXPECT_THAT(page(), Not(HasSubstr("Bound by ")));
+  TuneReport told = report();
+  told.launches = {{std::string("alu 90%, ") + hostile, std::string("busy alu 90%\n") + hostile}, {"", ""}};
+  const std::string text = print_page({told});
+  EXPECT_THAT(text, HasSubstr("<summary>Bound by alu 90%, "));
+  EXPECT_THAT(text, HasSubstr("<pre>busy alu 90%\n"));
+  EXPECT_THAT(text, Not(HasSubstr("<script")));
+  const size_t first = text.find("Bound by ");
+  EXPECT_EQ(text.find("Bound by ", first + 1), std::string::npos) << "nothing is told of the second layer";
+}
+
 TEST_F(ReportPage, SaysThatTimesAreModelled) {
   EXPECT_THAT(page(), HasSubstr("All times are modelled"));
   apparatus_.deterministic_time = false;

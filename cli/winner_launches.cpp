@@ -1,0 +1,73 @@
+#include "winner_launches.h"
+
+#include <memory>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "kiln/base/error.h"
+#include "kiln/device/context.h"
+#include "kiln/device/nvrtc.h"
+#include "kiln/execution/compile.h"
+#include "kiln/execution/executable.h"
+#include "kiln/execution/target.h"
+#include "kiln/runtime/settings.h"
+#include "launches.h"
+
+namespace kiln::cli {
+namespace {
+
+// Times variants on one device without running them.
+class Teller {
+ public:
+  Teller(const Environment& environment, const device::Device& device)
+      : device_(device::ContextHandle::acquire(device)),
+        nvrtc_(device::Nvrtc::open({environment.nvrtc})),
+        target_(execution::target_for(device.info().cc_major, device.info().cc_minor, *nvrtc_)),
+        timer_(device_) {
+    if (const auto kept = kernel_store(std::nullopt, environment)) kernels_.emplace(*kept);
+  }
+
+  ToldLaunches of(const Catalogue& catalogue, const Request& request, const Choice& choice) {
+    const Program program = catalogue.program(request, target_, choice);
+    std::vector<std::string> names;
+    for (const Operand& operand : request.operands) names.push_back(operand.name);
+    const execution::Executable variant(
+        device_, execution::compile(*nvrtc_, program, target_, kernels_ ? &*kernels_ : nullptr), names);
+    const auto launches = device::timed_only(device_, [&] {
+      return launches_of(timer_, checking::DeviceOperands(device_, request), checking::Checkable(variant));
+    });
+    return launches ? ToldLaunches{bound_text(*launches), launches_text(*launches)} : ToldLaunches{};
+  }
+
+ private:
+  std::shared_ptr<const device::ContextHandle> device_;
+  std::shared_ptr<const device::Nvrtc> nvrtc_;
+  Target target_;
+  std::optional<store::FileStore> kernels_;
+  tuner::DeviceTimer timer_;
+};
+
+}  // namespace
+
+std::vector<ToldLaunches> launches_of_winners(const DeviceChoice& device, const Catalogue& catalogue,
+                                              const std::vector<tuner::JobResult>& results) {
+  const Environment environment = device.environment();
+  Teller teller(environment, device::Device(device::Driver::open({environment.driver}), device.ordinal()));
+  std::vector<ToldLaunches> told;
+  for (const tuner::JobResult& result : results) {
+    ToldLaunches& layer = told.emplace_back();
+    if (!result.best) continue;
+    try {
+      layer = teller.of(catalogue, result.request, result.best->choice);
+    } catch (const Error& error) {
+      layer = {"what is not known", error.what()};
+    } catch (const std::bad_alloc&) {
+      layer = {"what is not known", "out of memory on this machine"};
+    }
+  }
+  return told;
+}
+
+}  // namespace kiln::cli
