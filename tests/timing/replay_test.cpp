@@ -89,10 +89,10 @@ TEST(Replay, RegisterBanksMeet) {
   EXPECT_EQ(run(repeated("FFMA R2, R4, R6, R9", 100, keeps), wide, 1).cycles, 102U);
 }
 
-Sass shared_loads(int count, int shift) {
+Sass shared_loads(int count, int shift, const std::string& load = "LDS R2, [R1]") {
   Code code;
   code.add("S2R R0, SR_TID.X", sets(0)).add("SHF.L.U32 R1, R0, 0x" + std::to_string(shift) + ", RZ", waits(1, 6));
-  for (int i = 0; i < count; ++i) code.add("LDS R2, [R1]", sets(1));
+  for (int i = 0; i < count; ++i) code.add(load, sets(1));
   return code.add("EXIT", waits(2)).sass();
 }
 
@@ -114,6 +114,17 @@ TEST(Replay, SharedLoadsWaitForTheirBanks) {
   Card half = round_card();
   half.lsu_cycles = 2;  // 16
   expect_passes(half, 2);
+}
+
+// Wide loads take each of their passes in a cycle, also where the unit has 16 lanes.
+TEST(Replay, WideSharedLoadsTakeACycleForEachPass) {
+  for (const uint32_t lsu_cycles : {1U, 2U}) {
+    Card card = round_card();
+    card.lsu_cycles = lsu_cycles;
+    EXPECT_EQ(run(shared_loads(10, 4, "LDS.128 R4, [R1]"), card, 1).lsu_busy, 10U * 4) << "512 bytes";
+    EXPECT_EQ(run(shared_loads(10, 3, "LDS.64 R4, [R1]"), card, 1).lsu_busy, 10U * 2);
+    EXPECT_EQ(run(shared_loads(10, 2), card, 1).lsu_busy, 10U * lsu_cycles);
+  }
 }
 
 TEST(Replay, TheSixthMemoryInstructionWaitsForTheQueue) {

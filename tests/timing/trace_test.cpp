@@ -206,6 +206,16 @@ TEST(Trace, NamesInstructionsAndTheirAddresses) {
   EXPECT_THAT(text, HasSubstr(R"("name":"IMAD.WIDE","args":{"warp":0,"address":"0x0040"})"));
 }
 
+// Warps 0 and 4, of the first and the second block, could both issue.
+TEST(Trace, BeginsWithTheYoungestWarp) {
+  for (const json& event : Replayed(1'000'000).events()) {
+    if (event["ph"] != "X" || !event["args"].contains("address")) continue;
+    EXPECT_EQ(event["args"]["warp"], 4) << event.dump();
+    return;
+  }
+  FAIL() << "nothing is issued";
+}
+
 TEST(Trace, EndsAfterSoManyInstructions) {
   const Replayed whole(1'000'000), cut(40);
   EXPECT_TRUE(whole.trace.is_whole());
