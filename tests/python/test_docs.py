@@ -47,9 +47,9 @@ def test_the_lines_of_the_first_page_run_and_print_its_table(capsys):
     names = {}
     exec(compile(snippets[0], "README.md", "exec"), names)
     printed = capsys.readouterr().out.splitlines()
-    assert printed[:2] == table[:2] and len(printed) == len(table), "the device and the headings"
+    assert printed[:3] == table[:3] and len(printed) == len(table), "the device, its clock and the headings"
     row = re.compile(r"(.*\S +1) +[\d.]+ us +\d+% +[\d.]+x  \w+")  # what times and compilers change is not compared
-    assert [row.fullmatch(line)[1] for line in printed[2:-1]] == [row.fullmatch(line)[1] for line in table[2:-1]]
+    assert [row.fullmatch(line)[1] for line in printed[3:-1]] == [row.fullmatch(line)[1] for line in table[3:-1]]
     assert printed[-1].startswith("all layers: ") and table[-1].startswith("all layers: ")
     exec(compile(snippets[1], "README.md", "exec"), names)
     assert names["y"].shape == (1, 8, 32, 32)
