@@ -63,7 +63,7 @@ const OpcodeTable<Op> ops({{Op::mov, "MOV"},
                            {Op::nothing,
                             "NOP WARPSYNC DEPBAR LDGDEPBAR MEMBAR ERRBAR CCTL CCTLL YIELD FENCE WARPGROUP "
                             "UCGABAR_ARV CGAERRBAR UTMACMDFLUSH UTMACCTL UTMAPF NANOSLEEP"},
-                           {Op::tensor, "F2FP HMMA IMMA BMMA DMMA QMMA HGMMA IGMMA QGMMA BGMMA"},
+                           {Op::tensor, "F2FP HADD2 HMUL2 HMNMX2 HMMA IMMA BMMA DMMA QMMA HGMMA IGMMA QGMMA BGMMA"},
                            {Op::syncs, "SYNCS"},
                            {Op::bulk_copy, "UTMALDG UTMASTG UBLKCP"},
                            {Op::elect, "ELECT"},

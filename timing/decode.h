@@ -45,7 +45,7 @@ enum class Op : uint8_t {
   i2f,
   f2i,
   hfma2,
-  tensor,  // and conversions of pairs: what they compute is data
+  tensor,  // and arithmetic and conversions of pairs of halves: what they compute is data
   syncs,   // of mbarriers
   bulk_copy,
   elect,

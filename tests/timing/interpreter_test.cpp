@@ -346,6 +346,21 @@ TEST(Interpreter, CodeWithoutAnEndIsAnError) {
   EXPECT_THROW(run_code(Code().add("IADD3 R1, R2").sass()), Error);
 }
 
+// What halves add up to is data; only instructions that the interpreter has never heard of are told.
+TEST(Interpreter, TellsOfUnknownInstructionsAndNotOfArithmeticOfHalves) {
+  const auto unknown = [](const std::string& instruction) {
+    const Sass sass = Code().add(instruction, stall(5)).add("EXIT", stall(5)).sass();
+    const KernelFacts facts = plain_facts();
+    Interpreter interpreter(sass, facts, Launch{});
+    (void)interpreter.run(0);
+    return interpreter.report().unknown_opcodes;
+  };
+  for (const char* known : {"HADD2.F32 R4, -RZ, R2.H0_H0", "HMUL2 R4, R2, R3", "HMNMX2 R4, R2, R3, PT"}) {
+    EXPECT_THAT(unknown(known), testing::IsEmpty()) << known;
+  }
+  EXPECT_THAT(unknown("HNEW2 R4, R2, R3"), testing::ElementsAre(testing::Pair("HNEW2", 1)));
+}
+
 TEST(Interpreter, RefusesALaunchThatCannotBe) {
   const Sass sass = Code().add("EXIT").sass();
   const KernelFacts facts = plain_facts();
