@@ -39,10 +39,14 @@ std::optional<MachineClock> machine_clock_of(std::string_view name) {
   return read ? std::optional(clock) : std::nullopt;
 }
 
+std::optional<MachineClock> machine_clock_of(const DeviceEntry& device) {
+  return device.emulated ? machine_clock_of(device.name) : std::nullopt;
+}
+
 bool predicts(const DeviceEntry& model, const DeviceEntry& device) {
-  if (!model.emulated || model.id == device.id || model.sms != device.sms) return false;
+  if (model.id == device.id || model.sms != device.sms) return false;
   if (model.cc_major != device.cc_major || model.cc_minor != device.cc_minor) return false;
-  const std::optional<MachineClock> clock = machine_clock_of(model.name);
+  const std::optional<MachineClock> clock = machine_clock_of(model);
   if (!clock) return false;
   std::string_view name = device.name;
   if (device.emulated) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
 #include <utility>
 
 #include "front.h"
@@ -30,11 +29,6 @@ std::vector<T> settled(std::vector<T> values, const Before& before) {
 
 bool device_before(const DeviceEntry& a, const DeviceEntry& b) {
   return a.id < b.id;
-}
-
-// Of a device whose times predict those of the real card.
-std::optional<MachineClock> clock_of(const DeviceEntry& device) {
-  return device.emulated ? machine_clock_of(device.name) : std::nullopt;
 }
 
 std::string resource(std::int64_t value) {
@@ -124,14 +118,14 @@ Pack make_pack(std::vector<DeviceEntry> devices, std::vector<Record> records) {
 
 std::string print_pack(const Pack& pack, std::string_view library_version) {
   const bool has_marks = std::any_of(pack.devices.begin(), pack.devices.end(),
-                                     [](const DeviceEntry& d) { return clock_of(d).has_value(); });
+                                     [](const DeviceEntry& d) { return machine_clock_of(d).has_value(); });
   std::string out = fmt::format("kiln-pack\t{}\t{}\n", has_marks ? pack_format_version : pack_format_without_marks,
                                 escape(library_version));
   auto record = pack.records.begin();
   for (const DeviceEntry& d : pack.devices) {
     fmt::format_to(std::back_inserter(out), "device\t{}\t{}\t{}.{}\t{}\t{}\n", escape(d.id), escape(d.name), d.cc_major,
                    d.cc_minor, d.sms, d.emulated ? "emulated" : "real");
-    if (const auto clock = clock_of(d)) {
+    if (const auto clock = machine_clock_of(d)) {
       const auto accuracy = pack.accuracies.find(d.id);
       fmt::format_to(std::back_inserter(out), "predicted\t{}\t{}\n", escape(clock->text),
                      accuracy == pack.accuracies.end() ? "" : escape(accuracy->second));

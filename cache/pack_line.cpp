@@ -181,7 +181,7 @@ std::string parse_mark(std::string_view line, const DeviceEntry& device) {
   const std::string text = required_text(fields, "clock");
   std::string accuracy = required_text(fields, "accuracy");
   require_end(fields);
-  const std::optional<MachineClock> clock = device.emulated ? machine_clock_of(device.name) : std::nullopt;
+  const std::optional<MachineClock> clock = machine_clock_of(device);
   if (!clock || clock->text != text) {
     throw PackFault{fmt::format("the clock {} is not that of the device {}", quoted(text), quoted(device.name))};
   }

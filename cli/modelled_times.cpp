@@ -66,8 +66,8 @@ Json modelled_json(std::string_view device_name) {
 
 void mark_predictions(cache::Pack& pack) {
   for (const cache::DeviceEntry& device : pack.devices) {
-    const auto clock = cache::machine_clock_of(device.name);
-    if (!device.emulated || !clock || clock->version != timing::model_version) continue;
+    const auto clock = cache::machine_clock_of(device);
+    if (!clock || clock->version != timing::model_version) continue;
     pack.accuracies[device.id] = known_of(device.name, clock->text).accuracy;
   }
 }

@@ -99,6 +99,7 @@ class Model {
 
   ModelledTime run(const ModelOptions& options) {
     trace_ = options.trace;
+    bulk_dram_ = fresh_in_bulk();
     const double share = static_cast<double>(launch_.blocks()) / card_.sms;  // blocks of an SM
     const auto whole = static_cast<uint32_t>(std::ceil(share));
     const uint32_t resident = std::min(time_.occupancy.blocks, whole);
@@ -117,7 +118,6 @@ class Model {
  private:
   // Two replays, of one resident set and of several, give the time of a block in the steady state.
   double of_whole_blocks(uint32_t resident, double share, const ModelOptions& options) {
-    bulk_dram_ = fresh_in_bulk();
     time_.dram_share = dram_share({});
     const auto whole = static_cast<uint32_t>(std::ceil(share));
     const uint64_t sets = options.instructions / static_cast<uint64_t>(work_of_block(middle(), {})) / resident;
@@ -145,7 +145,6 @@ class Model {
     const Cut late{loop->branch, std::clamp(turns, fewest_turns, loop->turns)}, early{loop->branch, late.turns / 2};
     const uint64_t early_steps = steps_of_warp(early), late_steps = steps_of_warp(late);
     time_.dram_share = dram_share(late);
-    bulk_dram_ = fresh_in_bulk();
     time_.path_share = static_cast<double>(late_steps) / static_cast<double>(profile->steps);
     const double left =
         static_cast<double>(profile->steps - late_steps) / static_cast<double>(late_steps - early_steps);
@@ -199,9 +198,8 @@ class Model {
   }
 
   // How many sectors a block loads, and how many of them no block before it has brought. Which ones load the same
-  // depends on how a kernel numbers its tiles: several are looked at, nearest first. One
-  // that does not run beside it counts as long as L2 holds what all blocks since then have brought. Adds what was
-  // followed for it to `steps`.
+  // depends on how a kernel numbers its tiles: several are looked at, nearest first. One that does not run beside it
+  // counts as long as L2 holds what all blocks since then have brought. Adds what was followed for it to `steps`.
   std::pair<uint64_t, uint64_t> fresh_sectors(uint64_t block, const Cut& cut, uint64_t& steps) {
     Sectors left = loaded_sectors(block, cut, steps);
     const uint64_t all = count(left);

@@ -14,9 +14,7 @@ namespace kiln::timing {
 namespace {
 
 Card round_card() {
-  Card card = find_card("h100");
-  card.l1i_latency = card.l2i_latency = card.l1i_cycles = card.l2i_cycles = 0;  // the code is there at once
-  return card;
+  return card_with_code_at_hand("h100");
 }
 
 // One warp that goes straight through `code`; the i-th transaction or barrier is that of the i-th instruction that is

@@ -12,9 +12,7 @@ namespace kiln::timing {
 namespace {
 
 Card round_card() {
-  Card card = find_card("a100");
-  card.l1i_latency = card.l2i_latency = card.l1i_cycles = card.l2i_cycles = 0;  // the code is there at once
-  return card;
+  return card_with_code_at_hand("a100");
 }
 
 ReplayResult run(const Sass& sass, const Card& card, uint32_t warps, uint32_t blocks = 1, uint32_t resident = 1) {

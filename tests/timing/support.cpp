@@ -59,6 +59,12 @@ Control waits(uint8_t mask, uint8_t cycles) {
   return control;
 }
 
+Card card_with_code_at_hand(const std::string& name) {
+  Card card = find_card(name);
+  card.l1i_latency = card.l2i_latency = card.l1i_cycles = card.l2i_cycles = 0;
+  return card;
+}
+
 KernelFacts plain_facts(int arch) {
   KernelFacts facts;
   facts.name = "test";

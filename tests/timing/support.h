@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kiln/timing/card.h"
 #include "kiln/timing/cubin.h"
 #include "kiln/timing/interpret.h"
 #include "kiln/timing/sass.h"
@@ -37,6 +38,9 @@ Control waits(uint8_t mask, uint8_t cycles = 1);
 
 /// The upper word of an instruction's encoding with these control bits.
 uint64_t encoded(const Control& control);
+
+/// A built-in card that never waits for code: cycles can be counted by hand.
+Card card_with_code_at_hand(const std::string& name);
 
 /// Facts of a kernel without memory of its own.
 KernelFacts plain_facts(int arch = 80);

@@ -151,7 +151,11 @@ Sass handed_over(const std::string& arrival) {
       .add("ISETP.NE.AND P0, PT, R2, 0x4, PT", stall(13))
       .add("@P0 BRA `(.L_x_4)", stall(5))
       .add("EXIT", stall(1));
-  return code.sass();
+  Sass sass = code.sass();
+  for (Instruction& instruction : sass.instructions) {  // UR10 and UR11: where the copies come from
+    if (instruction.opcode == "UBLKCP") instruction.operands[1].uniform_base = 8;
+  }
+  return sass;
 }
 
 BlockPath path_of(const Sass& sass) {
@@ -165,12 +169,7 @@ BlockPath path_of(const Sass& sass) {
 TEST(TransactionBarriers, HandStagesOver) {
   const Sass sass = Code(90).add("EXIT").sass();
   EXPECT_THAT(path_of(sass).warps[0].transactions, testing::IsEmpty());
-  KernelFacts facts = plain_facts(90);
-  facts.shared_bytes = 16384;
-  Sass code = handed_over("SYNCS.ARRIVE.TRANS64 RZ, [URZ+0x400], R3");
-  for (Instruction& instruction : code.instructions) {  // UR10 and UR11: where the copies come from
-    if (instruction.opcode == "UBLKCP") instruction.operands[1].uniform_base = 8;
-  }
+  const Sass code = handed_over("SYNCS.ARRIVE.TRANS64 RZ, [URZ+0x400], R3");
   const BlockPath path = path_of(code);
   uint64_t phases = 0, loads = 0;
   for (const Transaction& asked : path.warps[1].transactions) {
@@ -198,11 +197,7 @@ TEST(TransactionBarriers, HandStagesOver) {
 }
 
 TEST(TransactionBarriers, ThatNobodyCompletesAreAnError) {
-  Sass code = handed_over("SYNCS.ARRIVE.TRANS64.A1T0 RZ, [URZ+0x408], RZ");
-  for (Instruction& instruction : code.instructions) {
-    if (instruction.opcode == "UBLKCP") instruction.operands[1].uniform_base = 8;
-  }
-  EXPECT_THROW(path_of(code), Error);
+  EXPECT_THROW(path_of(handed_over("SYNCS.ARRIVE.TRANS64.A1T0 RZ, [URZ+0x408], RZ")), Error);
 }
 
 // The ladder's kernel compiles without spills, and what is known to make it faster does so here.

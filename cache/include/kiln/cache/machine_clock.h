@@ -19,6 +19,8 @@ struct MachineClock {
 /// Nothing for a real device and for a clock that does not read machine code. `name`: DeviceEntry::name, or the id line
 /// of a device, which begins with it in quotes.
 std::optional<MachineClock> machine_clock_of(std::string_view name);
+/// Nothing too for a device that is not emulated, whatever its name is.
+std::optional<MachineClock> machine_clock_of(const DeviceEntry& device);
 
 /// Whether times that were modelled on `model` predict those on `device`: it has a clock that reads machine code, and
 /// both are of one card (its name but for the variant, compute capability and number of multiprocessors). The same
