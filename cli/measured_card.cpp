@@ -82,9 +82,9 @@ timing::UserCard measured_card(const device::DeviceInfo& info, const calibration
   add_told(info, fmt::format("told by the {}, {}", driver, date), found);
   const timing::Card built_in = timing::find_card(base);
   if (const timing::Card card = timing::card_for(figures_of(info)); card.dram_latency != built_in.dram_latency) {
-    found.push_back(
-        {"dram_latency", card.dram_latency,
-         fmt::format("as long in time as {}'s {} cycles at {} MHz", base, built_in.dram_latency, built_in.clock_mhz)});
+    found.push_back({"dram_latency", card.dram_latency,
+                     fmt::format("behind L2 as long in time as {}'s {} cycles at {} MHz", base, built_in.dram_latency,
+                                 built_in.clock_mhz)});
   }
   const auto add = [&](const char* name, double value, const char* what) {
     found.push_back({name, whole(value),

@@ -10,8 +10,8 @@
 
 namespace kiln::cli {
 
-/// For the name of an emulated device: "modelled by machine-code clock 3: rank correlation 0.69 to 0.97 with measured
-/// times of 3 kernels, off by 9% to 27%", "modelled from PTX alone, uncalibrated".
+/// For the name of an emulated device: "modelled by machine-code clock 4: rank correlation 0.70 to 0.98 with measured
+/// times of 3 kernels, off by 8% to 20%", "modelled from PTX alone, uncalibrated".
 std::string modelled_text(std::string_view device_name);
 
 /// The same in JSON: `clock`, `accuracy`, `judged` (`table`, `rows`, `spearman`, `mean`, `spread`, `date`). Null for a
@@ -27,7 +27,7 @@ class PredictionNotes {
   explicit PredictionNotes(std::string_view device_name) : device_name_(device_name) {}
   /// `source`: of a choice, "predicted by machine-code clock 1, from pack a.pack". Of others nothing is noted.
   void add(std::string_view source);
-  /// "predicted by machine-code clock 3: rank correlation ...", each once.
+  /// "predicted by machine-code clock 4: rank correlation ...", each once.
   const std::set<std::string>& notes() const { return notes_; }
   /// The same, a line each.
   std::string print() const;

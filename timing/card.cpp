@@ -204,7 +204,9 @@ Card read_card(const std::string& path) {
 }
 
 Card at_clock(Card card, uint32_t clock_mhz) {
-  card.dram_latency = std::max<uint32_t>(1, uint64_t{card.dram_latency} * clock_mhz / card.clock_mhz);
+  const uint32_t to_l2 = std::min(card.l2_latency, card.dram_latency);
+  const uint64_t behind = card.dram_latency - to_l2;
+  card.dram_latency = static_cast<uint32_t>(to_l2 + behind * clock_mhz / card.clock_mhz);
   card.clock_mhz = clock_mhz;
   return card;
 }

@@ -184,7 +184,6 @@ std::vector<Cost> costs_of(const Sass& sass, const Card& card, std::vector<std::
     cost.is_barrier = instruction.opcode == "BAR" || instruction.opcode == "UCGABAR_WAIT";
     if (cost.wait == Wait::products) set_products(instruction, card, cost);
     if (cost.wait == Wait::product_group) cost.groups_left = static_cast<uint8_t>(instruction.operands.back().value);
-    cost.wide = cost.extra != 0 || instruction.opcode == "LDSM" || instruction.opcode == "STSM";
     cost.bypasses_l1 = instruction.has("BYPASS");
     const bool reads_banks = cost.pipe != Pipe::memory && cost.pipe != Pipe::branch && cost.pipe != Pipe::none;
     if (reads_banks) cost.ports = ports_of(instruction, costs.empty() ? nullptr : &instruction - 1);

@@ -39,7 +39,6 @@ struct Cost {
   bool ends_group = false;     // of products
   uint8_t groups_left = 0;     // WARPGROUP.DEPBAR: that need not be there
   uint16_t operand_bytes = 0;  // of shared memory that products of a warpgroup read
-  bool wide = false;           // more than 32 bits of a lane, or matrices
   bool bypasses_l1 = false;    // LDGSTS.BYPASS
   uint8_t counter = 8;         // DEPBAR: waits until this counter is at most `at_most`
   uint8_t at_most = 0;

@@ -25,6 +25,7 @@ double dram_bytes_per_cycle(const Card& card) {
 MemorySystem::MemorySystem(const Card& card, const ReplaySetup& setup)
     : card_(card),
       dram_sectors_(setup.dram_sectors),
+      local_dram_(setup.local_dram),
       bulk_dram_(setup.bulk_dram),
       trace_(setup.trace),
       sets_(std::max<uint64_t>(1, setup.l1_bytes / line_bytes / ways)),
@@ -55,10 +56,11 @@ uint64_t MemorySystem::pass(bool dram, uint64_t now, uint64_t bytes) {
   return passed;
 }
 
-uint32_t MemorySystem::sectors_from_dram(uint64_t line, uint32_t sectors) {
+uint32_t MemorySystem::sectors_from_dram(uint64_t line, uint32_t sectors, bool local) {
+  const uint32_t share = local ? local_dram_ : dram_sectors_;
   uint32_t drawn = 0;
-  for (uint32_t s = 0; s < 4; ++s) drawn |= (mixed(line + s) & 255) < dram_sectors_ ? 1U << s : 0;
-  if ((drawn & sectors) == 0) return 0;
+  for (uint32_t s = 0; s < 4; ++s) drawn |= (mixed(line + s) & 255) < share ? 1U << s : 0;
+  if (local || (drawn & sectors) == 0) return drawn & sectors;
   uint32_t& brought = brought_[line];
   const uint32_t lacking = drawn & sectors & ~brought;
   brought |= sectors;
@@ -68,7 +70,7 @@ uint32_t MemorySystem::sectors_from_dram(uint64_t line, uint32_t sectors) {
 // From L2, or from DRAM where L2 lacks it: which, is drawn by the address. What this SM had from DRAM is in L2.
 uint64_t MemorySystem::fetch(uint64_t now, uint64_t line, uint32_t sectors, bool local) {
   uint64_t there = now;
-  const uint32_t lacking = local ? 0 : sectors_from_dram(line, sectors);
+  const uint32_t lacking = sectors_from_dram(line, sectors, local);
   for (uint32_t s = 0; s < 4; ++s) {
     if ((sectors >> s & 1) == 0) continue;
     ++l2_sectors_;
@@ -108,19 +110,21 @@ void MemorySystem::store(uint64_t now, const Access& access, const Line* lines, 
   for (uint32_t i = 0; i < access.lines; ++i) {
     const uint64_t line = lines[i].address + offset;
     const auto bytes_of = [](uint32_t sectors) { return sector_bytes * static_cast<uint64_t>(std::popcount(sectors)); };
-    written_ += bytes_of(lines[i].sectors);
-    const uint64_t passed = pass(false, now, bytes_of(lines[i].sectors));
+    const uint64_t bytes = bytes_of(lines[i].sectors);
+    written_ += bytes;
+    const uint64_t passed = pass(false, now, bytes);
+    uint64_t to_dram = bytes * local_dram_ / 256;
     if (stays) {
       entry_of(line, now).sectors |= lines[i].sectors;
-      continue;
+    } else {
+      // L2 gathers what is stored into a sector piece by piece.
+      uint32_t& stored = stored_[line];
+      to_dram = bytes_of(lines[i].sectors & ~stored);
+      stored |= lines[i].sectors;
     }
-    // L2 gathers what is stored into a sector piece by piece.
-    uint32_t& stored = stored_[line];
-    const uint32_t first = lines[i].sectors & ~stored;
-    stored |= first;
-    if (first == 0) continue;
-    dram_written_ += bytes_of(first);
-    pass(true, passed, bytes_of(first));
+    if (to_dram == 0) continue;
+    dram_written_ += to_dram;
+    pass(true, passed, to_dram);
   }
 }
 

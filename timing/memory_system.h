@@ -60,11 +60,11 @@ class MemorySystem {
 
   Entry& entry_of(uint64_t line, uint64_t now);
   uint64_t pass(bool dram, uint64_t now, uint64_t bytes);
-  uint32_t sectors_from_dram(uint64_t line, uint32_t sectors);
+  uint32_t sectors_from_dram(uint64_t line, uint32_t sectors, bool local);
   uint64_t fetch(uint64_t now, uint64_t line, uint32_t sectors, bool local);
 
   const Card& card_;
-  uint32_t dram_sectors_, bulk_dram_;
+  uint32_t dram_sectors_, local_dram_, bulk_dram_;
   ReplayTrace* trace_;
   std::vector<Entry> entries_;
   std::unordered_map<uint64_t, uint32_t> brought_, stored_;  // to L2, from DRAM and by stores: sectors by line

@@ -95,6 +95,7 @@ class Model {
       : sass_(sass), launch_(launch), card_(card), interpreter_(sass, facts, launch) {
     time_.occupancy = occupancy(facts, launch, card);
     l1_bytes_ = l1_bytes(card, time_.occupancy.blocks * shared_of_block(facts, launch, card));
+    local_dram_ = local_dram(facts);
   }
 
   ModelledTime run(const ModelOptions& options) {
@@ -276,6 +277,13 @@ class Model {
     return static_cast<uint32_t>((fresh * 256 + all - 1) / all);
   }
 
+  // L2 keeps as much as it holds of the local memory of all SMs. In 1/256.
+  uint32_t local_dram(const KernelFacts& facts) const {
+    const uint64_t blocks = std::min<uint64_t>(launch_.blocks(), uint64_t{card_.sms} * time_.occupancy.blocks);
+    const uint64_t all = blocks * launch_.warps() * 32 * facts.local_bytes;
+    return all <= card_.l2_bytes ? 0 : static_cast<uint32_t>((all - card_.l2_bytes) * 256 / all);
+  }
+
   uint64_t steps_of_warp(const Cut& cut) { return path_of(middle(), cut)->warps[0].steps.size(); }
 
   uint64_t index_of(const Extents& at) const {
@@ -319,6 +327,7 @@ class Model {
     setup.resident_blocks = resident;
     setup.blocks = blocks;
     setup.l1_bytes = l1_bytes_;
+    setup.local_dram = local_dram_;
     setup.bulk_dram = bulk_dram_;
     setup.trace = trace_;
     setup.dram_sectors = static_cast<uint32_t>(std::lround(time_.dram_share * 256));
@@ -338,7 +347,7 @@ class Model {
   Interpreter interpreter_;
   std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<const BlockPath>> kept_;  // by block and turns
   uint64_t kept_steps_ = 0;
-  uint32_t l1_bytes_ = 0, bulk_dram_ = 256;
+  uint32_t l1_bytes_ = 0, local_dram_ = 0, bulk_dram_ = 256;
   ReplayTrace* trace_ = nullptr;
   ModelledTime time_;
 };

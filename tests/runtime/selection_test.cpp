@@ -146,7 +146,7 @@ TEST_F(Withholding, OfQuarantinedSources) {
 // A real card, and what an emulated one says of it.
 class Predicted : public testing::Test {
  protected:
-  static constexpr const char* model = "Kiln emulated Fake (machine-code clock 3)";
+  static constexpr const char* model = "Kiln emulated Fake (machine-code clock 4)";
 
   cache::Record record(const cache::DeviceEntry& device, const std::string& algorithm, double seconds) const {
     cache::Record r;
@@ -207,17 +207,17 @@ class Predicted : public testing::Test {
 
 TEST_F(Predicted, ComesAfterEverythingThatWasMeasuredAndSaysByWhichClock) {
   EXPECT_THAT(named({record(modelled, "a", 1e-6)}),
-              ElementsAre("a: predicted by machine-code clock 3, from pack a.pack"));
+              ElementsAre("a: predicted by machine-code clock 4, from pack a.pack"));
   EXPECT_THAT(named({record(modelled, "a", 1e-6), record(another, "b", 1)}),
               ElementsAre("b: measured on the same architecture, from pack a.pack",
-                          "a: predicted by machine-code clock 3, from pack a.pack"));
+                          "a: predicted by machine-code clock 4, from pack a.pack"));
 }
 
 TEST_F(Predicted, ComesAfterMeasuredBundlesAndBeforeThoseThatWereOnlyEstimated) {
   EXPECT_THAT(named({record(modelled, "a", 1e-6)},
                     {bundled("trusted", ""), bundled("b", modelled.id), bundled("b", another.id)}),
-              ElementsAre("b: bundle a.kiln", "a: predicted by machine-code clock 3, from pack a.pack",
-                          "b: predicted by machine-code clock 3, bundle a.kiln", "trusted: bundle a.kiln"));
+              ElementsAre("b: bundle a.kiln", "a: predicted by machine-code clock 4, from pack a.pack",
+                          "b: predicted by machine-code clock 4, bundle a.kiln", "trusted: bundle a.kiln"));
 }
 
 TEST_F(Predicted, IsNoTimeOfThisDeviceAndNoCheckOfAUserTemplate) {

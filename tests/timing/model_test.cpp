@@ -75,6 +75,23 @@ TEST(Model, NeighboursShareL2) {
   EXPECT_EQ(model_time(sass, plain_facts(), launch, find_card("a100")).dram_share, 0);
 }
 
+// Of 864 blocks that run at once, local memory is 27 MB, or four times that; an A100's L2 holds 40 MiB.
+TEST(Model, LocalMemoryThatL2CannotHoldIsInDram) {
+  const Sass sass = Code().add("STL [RZ], R2", stall(1)).add("EXIT", stall(1)).sass();
+  const auto written = [&](uint32_t bytes, uint32_t blocks) {
+    KernelFacts facts = plain_facts();
+    facts.local_bytes = bytes;
+    Launch launch;
+    launch.block = {256, 1, 1};
+    launch.grid = {blocks, 1, 1};
+    const ReplayResult replayed = model_time(sass, facts, launch, find_card("a100")).replayed;
+    return static_cast<double>(replayed.dram_bytes_written) / static_cast<double>(replayed.bytes_written);
+  };
+  EXPECT_EQ(written(128, 4000), 0);
+  EXPECT_NEAR(written(512, 4000), 1 - 40 * 1024.0 * 1024 / (864 * 256 * 512), 0.01);
+  EXPECT_EQ(written(512, 200), 0) << "few blocks";
+}
+
 // Four kinds of blocks take turns: each loads what those of its kind did, and stores what is no matter here.
 TEST(Model, BlocksOfTheSameKindShareL2) {
   Code code;

@@ -15,7 +15,8 @@ Card round_card() {
   return card_with_code_at_hand("a100");
 }
 
-ReplayResult run(const Sass& sass, const Card& card, uint32_t warps, uint32_t blocks = 1, uint32_t resident = 1) {
+ReplayResult run(const Sass& sass, const Card& card, uint32_t warps, uint32_t blocks = 1, uint32_t resident = 1,
+                 uint32_t local_dram = 0) {
   const KernelFacts facts = [] {
     KernelFacts plain = plain_facts();
     plain.shared_bytes = 16384;
@@ -30,6 +31,7 @@ ReplayResult run(const Sass& sass, const Card& card, uint32_t warps, uint32_t bl
   setup.blocks = blocks;
   setup.resident_blocks = resident;
   setup.l1_bytes = 131072;
+  setup.local_dram = local_dram;
   setup.path = [&](uint32_t n) { return std::make_shared<const BlockPath>(interpreter.run(n)); };
   return replay(sass, card, setup);
 }
@@ -94,12 +96,13 @@ Sass shared_loads(int count, int shift, const std::string& load = "LDS R2, [R1]"
   return code.add("EXIT", waits(2)).sass();
 }
 
-// 11 cycles from issue to the unit, 13 from there to the register; every pass of the banks holds the unit.
+// 11 cycles from issue to the unit, 13 from there to the register; every pass of the banks holds the unit for a cycle,
+// and every instruction for `cycles`.
 void expect_passes(const Card& card, uint64_t cycles) {
   const uint64_t one = run(shared_loads(1, 2), card, 1).cycles, none = run(shared_loads(0, 2), card, 1).cycles;
   EXPECT_EQ(one - none, 24U) << "EXIT waits for what the load brings";
   const uint64_t four = run(shared_loads(1, 4), card, 1).cycles;
-  EXPECT_EQ(four - one, 3 * cycles) << "4 passes in place of 1";
+  EXPECT_EQ(four - one, 4 - cycles) << "4 passes in place of 1, or of the 2 cycles that 16 lanes take";
   // Four schedulers share the unit.
   const uint64_t many = run(shared_loads(100, 2), card, 8).cycles, more = run(shared_loads(200, 2), card, 8).cycles;
   EXPECT_EQ(more - many, 8 * 100 * cycles);
@@ -181,6 +184,28 @@ TEST(Replay, GlobalLoadsTakeTheLatencyOfWhereTheyHit) {
   EXPECT_EQ(run(twice, card, 1).cycles - once, card.l1_latency + 4) << "the second hits L1";
 }
 
+// Cycles of the load/store unit for a load of words that are so many bytes apart.
+uint64_t unit_cycles(const std::string& stride, const Card& card) {
+  const Sass sass = Code()
+                        .add("S2R R0, SR_TID.X", sets(0))
+                        .add("IMAD.WIDE.U32 R2, R0, " + stride + ", RZ", waits(1, 6))
+                        .add("LDG.E R4, [R2]", sets(1))
+                        .add("EXIT", waits(2))
+                        .sass();
+  return run(sass, card, 1).lsu_busy;
+}
+
+// As gpu-benches measures it on an A100 and an A40: 33 words apart, no two lanes meet in a bank, but each has its line.
+TEST(Replay, FourLinesOfL1AreLookedUpInACycle) {
+  Card half = round_card();
+  half.lsu_cycles = 2;
+  EXPECT_EQ(unit_cycles("0x4", round_card()), 1U);
+  EXPECT_EQ(unit_cycles("0x4", half), 2U);
+  EXPECT_EQ(unit_cycles("0x84", round_card()), 8U) << "32 lines";
+  EXPECT_EQ(unit_cycles("0x84", half), 8U);
+  EXPECT_EQ(unit_cycles("0x10", half), 4U) << "4 passes over the banks";
+}
+
 TEST(Replay, LocalMemoryStaysInL1) {
   const Sass sass = Code()
                         .add("STL [RZ], R2", stall(1))
@@ -192,6 +217,19 @@ TEST(Replay, LocalMemoryStaysInL1) {
   EXPECT_LT(result.cycles, 70U);
   EXPECT_EQ(result.dram_bytes_read, 0U);
   EXPECT_EQ(result.bytes_written, 128U);
+}
+
+// What other SMs drove out of L2 comes from DRAM and goes there, each time anew: 128 bytes of a warp.
+TEST(Replay, LocalMemoryThatL2LacksIsInDram) {
+  const Sass load = Code().add("LDL R2, [RZ]", sets(0)).add("FADD R3, R2, R2", waits(1, 4)).add("EXIT").sass();
+  const Sass store = Code().add("STL [RZ], R2", stall(1)).add("EXIT").sass();
+  const Card card = round_card();
+  const ReplayResult near = run(load, card, 1), far = run(load, card, 1, 1, 1, 256);
+  EXPECT_EQ(near.dram_bytes_read, 0U);
+  EXPECT_EQ(far.dram_bytes_read, 128U);
+  EXPECT_GE(far.cycles - near.cycles, card.dram_latency - card.l2_latency);
+  EXPECT_EQ(run(store, card, 1).dram_bytes_written, 0U);
+  EXPECT_EQ(run(store, card, 1, 1, 1, 64).dram_bytes_written, 32U) << "a quarter";
 }
 
 // L2 takes both stores of a sector, DRAM the sector once.
@@ -227,6 +265,23 @@ TEST(Replay, CodeThatIsLargerThanTheCacheIsFetched) {
   EXPECT_EQ(there.cycles, 8001U);
   EXPECT_GT(fetched.cycles, there.cycles);
   EXPECT_GT(fetched.stalled[static_cast<size_t>(Stall::fetch)], fetched.cycles - there.cycles - 10);
+}
+
+// A line of 8 instructions takes 16 cycles to issue, and 32 to come from the cache of the SM. With none ahead, the warp
+// waits for each of 9 lines: 32 cycles for the first and for EXIT's, else 31, because the pipe is busy for one of them.
+// With one ahead, every other line is asked for 16 cycles too late. With 8, all come behind the first, 2 cycles apart.
+TEST(Replay, LinesOfCodeThatAreFetchedAheadAreThereInTime) {
+  Card card = round_card();
+  card.l1i_cycles = 2;
+  card.l1i_latency = 30;
+  const auto cycles = [&](uint32_t ahead) {
+    card.prefetch_lines = ahead;
+    return run(repeated("FFMA R2, R3, R4, R5", 64, stall(1)), card, 1).cycles;
+  };
+  constexpr uint64_t at_hand = 1 + 63 * 2 + 1 + 1;
+  EXPECT_EQ(cycles(0), at_hand + 32 + 7 * 31 + 32);
+  EXPECT_EQ(cycles(1), at_hand + 32 + 3 * 15 + 16);
+  EXPECT_EQ(cycles(8), at_hand + 32);
 }
 
 TEST(Replay, NamesOpcodesWithoutAClass) {

@@ -33,7 +33,7 @@ std::vector<Judgement> judgements();
 /// Those of the built-in card that a device's name holds ("NVIDIA A100-SXM4-80GB"), of this version of the model.
 std::vector<Judgement> judgements_of(std::string_view device_name);
 
-/// "rank correlation 0.69 to 0.97 with measured times of 3 kernels, off by 9% to 27%"; "not judged by measured times on
+/// "rank correlation 0.70 to 0.98 with measured times of 3 kernels, off by 8% to 20%"; "not judged by measured times on
 /// this card" for none.
 std::string accuracy_text(const std::vector<Judgement>& judgements);
 

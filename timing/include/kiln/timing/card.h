@@ -54,7 +54,8 @@ Card read_card(const std::string& path);
 /// Of all figures, without the name and what a file says beside them: equal digests, equal times.
 std::string digest_of(const Card& card);
 
-/// The same card with its SMs at another clock. DRAM keeps its own, so its latency is as long in time.
+/// The same card with its SMs at another clock. DRAM keeps its own: what its latency has more than L2's is as long in
+/// time.
 Card at_clock(Card card, uint32_t clock_mhz);
 
 /// What a driver says of a device. A count of 0 is not known.

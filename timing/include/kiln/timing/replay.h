@@ -31,6 +31,7 @@ struct ReplaySetup {
   uint32_t blocks = 1;          ///< To run, one after the other in the places of the resident ones.
   uint32_t l1_bytes = 0;        ///< What shared memory leaves of it.
   uint32_t dram_sectors = 256;  ///< Of 256 sectors that L1 lacks, those that L2 lacks too.
+  uint32_t local_dram = 0;      ///< The same of local memory.
   uint32_t bulk_dram = 256;     ///< The same of the bytes that are copied in bulk.
   /// The paths of the n-th block; called once for each, in order.
   std::function<std::shared_ptr<const BlockPath>(uint32_t n)> path;
