@@ -167,7 +167,7 @@ class LaunchTimer {
   }
 
   /// A layer that cannot be run does not end the others.
-  void add_to(ExplainedLayer& layer, Context& context, bool traced) const {
+  void add_to(ExplainedLayer& layer, Context& context, bool traced) {
     if (!layer.why.chosen) return;
     const Request& request = layer.why.request;
     // Large layers take the emulator a while.

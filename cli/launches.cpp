@@ -162,7 +162,7 @@ checking::DeviceOperands filled_operands(const std::shared_ptr<const device::Con
   return operands;
 }
 
-Json launches_of(const tuner::DeviceTimer& timer, const checking::DeviceOperands& operands,
+Json launches_of(tuner::DeviceTimer& timer, const checking::DeviceOperands& operands,
                  const checking::Checkable& variant, std::vector<LaunchTrace>* traces) {
   Json launches = Json::array();
   const uint64_t traced = traces == nullptr ? 0 : traced_instructions;

@@ -47,7 +47,7 @@ struct LaunchTrace {
 /// Runs the variant once, or times it alone, and returns what the emulated device tells of each launch, as `kiln run
 /// --json` prints it (docs/command-line.md). Empty on a real device. With `traces`, at most `traced_instructions` of
 /// each launch stand there, as far as machine code tells the time.
-nlohmann::ordered_json launches_of(const tuner::DeviceTimer& timer, const checking::DeviceOperands& operands,
+nlohmann::ordered_json launches_of(tuner::DeviceTimer& timer, const checking::DeviceOperands& operands,
                                    const checking::Checkable& variant, std::vector<LaunchTrace>* traces = nullptr);
 
 /// The file that viewers of traces open.

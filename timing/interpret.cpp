@@ -38,6 +38,7 @@ Interpreter::Machine::Machine(const Sass& sass, const KernelFacts& facts, const 
                                                          sass.kernel, launch.blocks(), launch.threads()));
   }
   for (const Instruction& instruction : sass.instructions) decoded_.push_back(decode(instruction));
+  stored.resize(decoded_.size());
   const BankLayout layout = layout_of(sass.arch);
   bank0_.assign(facts.parameter_base, '\0');
   for (uint32_t i = 0; i < 3; ++i) {
@@ -482,6 +483,10 @@ LoopProfile Interpreter::profile(uint64_t index) {
 }
 const InterpreterReport& Interpreter::report() const {
   return machine_->report;
+}
+
+AddressRanges Interpreter::stored() const {
+  return united(machine_->stored);
 }
 
 }  // namespace kiln::timing

@@ -76,6 +76,7 @@ class Interpreter::Machine {
   BlockPath run(uint64_t index, const Cut& cut);
   LoopProfile profile(uint64_t index);
   InterpreterReport report;
+  std::vector<AddressRange> stored;  // to global memory, by instruction
 
  private:
   // machine.cpp: warps and control flow
@@ -150,6 +151,7 @@ class Interpreter::Machine {
             uint32_t active);
   void store(Warp& warp, const Decoded& decoded, const Instruction& instruction, const Addresses& where,
              uint32_t active);
+  void note_stored(const Instruction& instruction, uint64_t address, uint64_t bytes);
   bool word_at(const Warp& warp, MemorySpace space, uint64_t address, uint32_t lane, uint32_t& word) const;
   void load_constant(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
 

@@ -77,6 +77,11 @@ uint32_t Interpreter::Machine::access(Warp& warp, const Decoded& decoded, const 
                                       uint32_t active) {
   if (decoded.memory < 0) fail(instruction, "has no address");
   const Addresses where = addresses(warp, instruction.operands[decoded.memory], decoded.space);
+  if (decoded.space == MemorySpace::global && (decoded.op == Op::store || decoded.op == Op::atomic)) {
+    for (uint32_t rest = active & ~where.unknown; rest != 0; rest &= rest - 1) {
+      note_stored(instruction, where.v[static_cast<size_t>(std::countr_zero(rest))], decoded.bytes);
+    }
+  }
   switch (decoded.op) {
     case Op::load:
       load(warp, decoded, instruction, where, active);
@@ -225,6 +230,12 @@ void Interpreter::Machine::store(Warp& warp, const Decoded& decoded, const Instr
       }
     }
   }
+}
+
+void Interpreter::Machine::note_stored(const Instruction& instruction, uint64_t address, uint64_t bytes) {
+  AddressRange& range = stored[static_cast<size_t>(&instruction - sass_.instructions.data())];
+  const bool first = range.begin == range.end;
+  range = {first ? address : std::min(range.begin, address), std::max(range.end, address + bytes)};
 }
 
 void Interpreter::Machine::load_constant(Warp& warp, const Decoded& decoded, const Instruction& instruction,

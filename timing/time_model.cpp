@@ -100,11 +100,13 @@ class Model {
 
   ModelledTime run(const ModelOptions& options) {
     trace_ = options.trace;
-    bulk_dram_ = fresh_in_bulk();
     const double share = static_cast<double>(launch_.blocks()) / card_.sms;  // blocks of an SM
     const auto whole = static_cast<uint32_t>(std::ceil(share));
     const uint32_t resident = std::min(time_.occupancy.blocks, whole);
-    std::optional<double> cycles = of_cut_blocks(resident, whole, options);
+    const uint64_t budget = std::max<uint64_t>(1, options.instructions / launch_.warps() / resident);  // of a warp
+    find_stored(budget);
+    bulk_dram_ = fresh_in_bulk();
+    std::optional<double> cycles = of_cut_blocks(resident, whole, budget);
     if (!cycles) cycles = of_whole_blocks(resident, share, options);
     time_.waves = share / time_.occupancy.blocks;
     time_.seconds = *cycles / (card_.clock_mhz * 1e6) + card_.launch_us * 1e-6;
@@ -117,6 +119,27 @@ class Model {
   }
 
  private:
+  // What the first, the middle and the last block store spans what all do. Their whole paths are followed if they will
+  // be replayed, else only their first warps'.
+  void find_stored(uint64_t budget) {
+    profile_ = profile_of_warp();
+    const bool is_long = profile_ && profile_->steps > budget;
+    try {
+      for (const uint64_t block : {uint64_t{0}, middle(), launch_.blocks() - 1}) {
+        if (is_long) {
+          (void)interpreter_.profile(block);
+        } else {
+          (void)path_of(block, {});
+        }
+      }
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::unsupported) throw;
+      return;
+    }
+    time_.stored = interpreter_.stored();
+    in_l2_ = without(launch_.in_l2, time_.stored);
+  }
+
   // Two replays, of one resident set and of several, give the time of a block in the steady state.
   double of_whole_blocks(uint32_t resident, double share, const ModelOptions& options) {
     time_.dram_share = dram_share({});
@@ -131,12 +154,10 @@ class Model {
 
   // If not even one resident set can be replayed: its paths end after some turns of a loop, and all that is left goes
   // on like the later half of those turns.
-  std::optional<double> of_cut_blocks(uint32_t resident, uint32_t whole, const ModelOptions& options) {
-    const uint64_t budget = std::max<uint64_t>(1, options.instructions / launch_.warps() / resident);  // of a warp
-    const std::optional<LoopProfile> profile = profile_of_warp();
-    if (!profile || profile->steps <= budget) return {};
+  std::optional<double> of_cut_blocks(uint32_t resident, uint32_t whole, uint64_t budget) {
+    if (!profile_ || profile_->steps <= budget) return {};
     const Loop* loop = nullptr;
-    for (const Loop& other : profile->loops) {
+    for (const Loop& other : profile_->loops) {
       const bool fits =
           other.turns >= 2 * fewest_turns && other.steps_of_turn() * fewest_turns <= budget && other.first <= budget;
       if (fits && (loop == nullptr || other.last - other.first > loop->last - loop->first)) loop = &other;
@@ -146,9 +167,9 @@ class Model {
     const Cut late{loop->branch, std::clamp(turns, fewest_turns, loop->turns)}, early{loop->branch, late.turns / 2};
     const uint64_t early_steps = steps_of_warp(early), late_steps = steps_of_warp(late);
     time_.dram_share = dram_share(late);
-    time_.path_share = static_cast<double>(late_steps) / static_cast<double>(profile->steps);
+    time_.path_share = static_cast<double>(late_steps) / static_cast<double>(profile_->steps);
     const double left =
-        static_cast<double>(profile->steps - late_steps) / static_cast<double>(late_steps - early_steps);
+        static_cast<double>(profile_->steps - late_steps) / static_cast<double>(late_steps - early_steps);
     const auto of_set = [&](uint32_t blocks) {
       const auto before = static_cast<double>(of_blocks(blocks, blocks, early).cycles);
       const auto after = static_cast<double>(of_blocks(blocks, blocks, late).cycles);
@@ -198,14 +219,16 @@ class Model {
     return all == 0 ? 0 : static_cast<double>(fresh) / static_cast<double>(all);
   }
 
-  // How many sectors a block loads, and how many of them no block before it has brought. Which ones load the same
-  // depends on how a kernel numbers its tiles: several are looked at, nearest first. One that does not run beside it
-  // counts as long as L2 holds what all blocks since then have brought. Adds what was followed for it to `steps`.
+  // How many sectors a block loads, and how many of them neither an earlier launch nor a block before it has brought.
+  // Which ones load the same depends on how a kernel numbers its tiles: several are looked at, nearest first. One that
+  // does not run beside it counts as long as L2 holds what all blocks since then have brought. Adds what was followed
+  // for it to `steps`.
   std::pair<uint64_t, uint64_t> fresh_sectors(uint64_t block, const Cut& cut, uint64_t& steps) {
     Sectors left = loaded_sectors(block, cut, steps);
     const uint64_t all = count(left);
+    for (auto& [line, sectors] : left) sectors &= ~sectors_in_l2(line);
     const uint64_t beside = uint64_t{time_.occupancy.blocks} * card_.sms;
-    uint64_t fresh = all;
+    uint64_t fresh = count(left);
     for (const uint64_t before : blocks_before(block)) {
       const uint64_t away = block - before;
       if (fresh == 0 || (away > beside && (away - beside) * fresh * 32 > card_.l2_bytes)) break;
@@ -217,6 +240,12 @@ class Model {
       fresh = count(left);
     }
     return {all, fresh};
+  }
+
+  uint32_t sectors_in_l2(uint64_t line) const {
+    uint32_t sectors = 0;
+    for (uint32_t s = 0; s < 4; ++s) sectors |= meets(in_l2_, line + 32 * s, line + 32 * (s + 1)) ? 1U << s : 0;
+    return sectors;
   }
 
   Sectors loaded_sectors(uint64_t block, const Cut& cut, uint64_t& steps) {
@@ -253,7 +282,7 @@ class Model {
   }
 
   // Of the bytes that blocks which run at the same time copy in bulk, by their first copies, those that no other
-  // copies.
+  // copies and no earlier launch has left.
   uint32_t fresh_in_bulk() {
     constexpr uint64_t first_loads = 32;
     const bool copies = std::any_of(sass_.instructions.begin(), sass_.instructions.end(), [](const Instruction& code) {
@@ -269,7 +298,8 @@ class Model {
         for (const Transaction& asked : warp.transactions) {
           if (asked.kind != Transaction::Kind::load) continue;
           all += asked.bytes;
-          if (data.insert(asked.data).second) fresh += asked.bytes;
+          const bool is_left = meets(in_l2_, asked.address, asked.address + asked.bytes);
+          if (data.insert(asked.data).second && !is_left) fresh += asked.bytes;
         }
       }
       if (all == 0) return 256;
@@ -348,6 +378,8 @@ class Model {
   std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<const BlockPath>> kept_;  // by block and turns
   uint64_t kept_steps_ = 0;
   uint32_t l1_bytes_ = 0, local_dram_ = 0, bulk_dram_ = 256;
+  std::optional<LoopProfile> profile_;  // of the first warp of the middle block
+  AddressRanges in_l2_;                 // without what the launch stores
   ReplayTrace* trace_ = nullptr;
   ModelledTime time_;
 };

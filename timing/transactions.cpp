@@ -167,6 +167,8 @@ uint32_t Interpreter::Machine::copy_in_bulk(Warp& warp, const Decoded& decoded, 
       fail(instruction, "copies between blocks of a cluster, which is not replayed");
     }
     copy.bytes = uint64_t{at(source(instruction, decoded, 0).index)} * 16;
+    copy.address = address;
+    if (!loads) note_stored(instruction, at(own) | uint64_t{at(own + 1U)} << 32, copy.bytes);
   } else {
     const auto dimensions = static_cast<uint32_t>(instruction.modifiers.at(0)[0] - '0');
     for (uint32_t i = 0; i < dimensions; ++i) copy.data = mixed(copy.data, at(own + (loads ? 2U : 1U) + i));

@@ -12,7 +12,7 @@ namespace {
 constexpr uint64_t seed = 1;
 constexpr size_t most_sets = 512;  // a graph of 512 kernels is replayed without a pause
 
-// A few on the emulated device, whose model knows no state of the L2.
+// Two on the emulated device, whose L2 keeps nothing for a launch but what the one before it stored.
 size_t set_count(const device::DeviceInfo& info, double bytes) {
   if (info.emulated) return 2;
   const double wanted = std::ceil(3 * static_cast<double>(info.l2_bytes) / bytes);

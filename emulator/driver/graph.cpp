@@ -20,6 +20,12 @@ std::vector<void*> parameter_pointers(const GraphNode& node) {
   return pointers;
 }
 
+/// Sets what the stream's work has left in L2, and returns what it was.
+LeftInL2 exchange_left(Context& context, Stream& stream, LeftInL2 left) {
+  const std::lock_guard execution(context.execution());
+  return std::exchange(stream.track->in_l2, std::move(left));
+}
+
 }  // namespace
 
 void publish_nodes(Driver& driver, const std::shared_ptr<Graph>& graph) {
@@ -39,19 +45,22 @@ void launch_graph(Driver& driver, GraphExec& executable, Context& context, Strea
   Timeline& timeline = context.device().timeline;
   const Picoseconds start = timeline.record(*stream.track);
   Picoseconds last = start;
-  std::vector<Picoseconds> ends;
+  const LeftInL2 before = exchange_left(context, stream, {});
+  std::vector<Track> ends;
   for (const GraphNode& node : executable.nodes) {
     const std::shared_ptr<Context> home = node.context.lock();
     require(home != nullptr, CUDA_ERROR_CONTEXT_IS_DESTROYED);
     Track track;
     track.ready = start;
-    for (const size_t earlier : node.after) track.ready = std::max(track.ready, ends[earlier]);
+    for (const size_t earlier : node.after) track.ready = std::max(track.ready, ends[earlier].ready);
+    track.in_l2 = node.after.empty() ? before : ends[*std::max_element(node.after.begin(), node.after.end())].in_l2;
     execute(driver, *home, track, node.work);
     if (!home->is_usable()) return;  // a fault: later calls report it
-    ends.push_back(track.ready);
     last = std::max(last, track.ready);
+    ends.push_back(std::move(track));
   }
   timeline.wait(*stream.track, last);
+  exchange_left(context, stream, ends.empty() ? before : ends.back().in_l2);
 }
 
 }  // namespace kiln::emulator

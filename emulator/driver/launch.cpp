@@ -114,12 +114,13 @@ Share share_of(const LaunchRecord& record, const DeviceModel& model) {
 }
 
 // Before the launch runs: it may write over what decides its way.
-MachineTime machine_time(const Driver& driver, const Context& context, const KernelWork& work) {
+MachineTime machine_time(const Driver& driver, const Context& context, const KernelWork& work, const LeftInL2& in_l2) {
   const Device& device = context.device();
   if (!device.card) return {};
   if (!work.function->code) return {std::nullopt, "the module has no machine code for this device"};
-  const MachineLaunch launch = {info(*work.function->kernel).name, work.grid,       work.block,
-                                work.dynamic_shared_bytes,         work.parameters, context.traced_instructions()};
+  const MachineLaunch launch = {
+      info(*work.function->kernel).name, work.grid, work.block, work.dynamic_shared_bytes, work.parameters,
+      context.traced_instructions(),     in_l2};
   return driver.clock()->time(*work.function->code, launch, *device.card, *context.regions(), !context.is_time_only());
 }
 
@@ -190,7 +191,8 @@ KernelWork prepare_launch(const Context& context, std::shared_ptr<const Function
 }
 
 void execute_kernel(Driver& driver, Context& context, Track& track, const KernelWork& work) {
-  MachineTime machine = machine_time(driver, context, work);
+  MachineTime machine = machine_time(driver, context, work, track.in_l2);
+  track.in_l2 = std::move(machine.in_l2);
   LaunchOutcome outcome;
   if (context.is_time_only()) {
     require(machine.time.has_value(), CUDA_ERROR_NOT_SUPPORTED);

@@ -1,6 +1,7 @@
 #include "driver/machine_clock.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -44,6 +45,35 @@ class CanonicalAddresses {
     return true;
   }
 
+  /// What of `left` lies in regions that parameters lie in.
+  timing::AddressRanges canonical(const LeftInL2& left) const {
+    std::vector<timing::AddressRange> ranges;
+    for (const StoredPart& part : left) {
+      const Region* region = memory_.find(part.begin);
+      if (region == nullptr || region->name != part.region) continue;
+      for (const Place& place : places_) {
+        if (place.begin != region->begin) continue;
+        ranges.push_back({place.canonical + (part.begin - place.begin), place.canonical + (part.end - place.begin)});
+      }
+    }
+    return timing::united(std::move(ranges));
+  }
+
+  /// The other way round.
+  LeftInL2 actual(const timing::AddressRanges& stored) const {
+    LeftInL2 parts;
+    for (const Place& place : places_) {
+      for (const timing::AddressRange& range : stored) {
+        const uint64_t begin = std::max(range.begin, place.canonical);
+        const uint64_t end = std::min(range.end, place.canonical + (place.end - place.begin));
+        if (begin >= end) continue;
+        parts.push_back({memory_.find(place.begin)->name, place.begin + (begin - place.canonical),
+                         place.begin + (end - place.canonical)});
+      }
+    }
+    return parts;
+  }
+
  private:
   struct Place {
     uint64_t begin = 0, end = 0, canonical = 0;
@@ -77,10 +107,11 @@ timing::Launch launch_of(const MachineLaunch& launch, std::string parameters) {
   return result;
 }
 
-std::string key_of(const MachineLaunch& launch, const timing::Card& card, const std::string& parameters) {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {}", launch.kernel, card.name, launch.grid.x, launch.grid.y,
-                     launch.grid.z, launch.block.x, launch.block.y, launch.block.z, launch.dynamic_shared_bytes,
-                     parameters);
+std::string key_of(std::string_view kernel, const timing::Card& card, const timing::Launch& launch) {
+  std::string key = fmt::format("{} {} {} {} {} ", kernel, card.name, fmt::join(launch.grid, " "),
+                                fmt::join(launch.block, " "), launch.dynamic_shared_bytes);
+  for (const timing::AddressRange& range : launch.in_l2) key += fmt::format("{}-{} ", range.begin, range.end);
+  return key + launch.parameters;
 }
 
 }  // namespace
@@ -98,12 +129,17 @@ MachineTime MachineClock::time(const MachineCode& code, const MachineLaunch& lau
   if (facts == nullptr) return {std::nullopt, fmt::format("the cubin has no kernel {}", launch.kernel)};
   CanonicalAddresses addresses(memory);
   timing::Launch timed = launch_of(launch, addresses.moved(launch.parameters));
-  const std::string key = key_of(launch, card, timed.parameters);
+  timed.in_l2 = addresses.canonical(launch.in_l2);
+  const std::string key = key_of(launch.kernel, card, timed);
   const std::lock_guard lock(code.mutex_);
   std::optional<timing::ReplayTrace> trace;
   if (launch.traced_instructions > 0) trace.emplace(launch.traced_instructions);
   const auto known = code.times_.find(key);
-  if (known != code.times_.end() && !trace) return {known->second, ""};
+  const auto told = [&](const timing::ModelledTime& time) -> MachineTime {
+    const bool stays = timing::bytes_of(time.stored) <= card.l2_bytes / 2;
+    return {time, "", std::move(trace), stays ? addresses.actual(time.stored) : LeftInL2{}};
+  };
+  if (known != code.times_.end() && !trace) return told(known->second);
   const timing::ModelOptions options{.trace = trace ? &*trace : nullptr};
   try {
     const timing::Sass& sass = sass_of(code, launch.kernel);
@@ -115,15 +151,14 @@ MachineTime MachineClock::time(const MachineCode& code, const MachineLaunch& lau
       timing::ModelledTime time = timing::model_time(sass, *facts, timed, card, options);
       if (time.report.unknown_addresses == 0) {
         if (code.times_.size() == most_times) code.times_.clear();  // of kernels that get another number each time
-        return {code.times_.emplace(key, std::move(time)).first->second, "", std::move(trace)};
+        return told(code.times_.emplace(key, std::move(time)).first->second);
       }
     } catch (const Error& error) {
       if (error.code() != ErrorCode::unsupported) throw;
     }
     if (!holds_data) return {std::nullopt, "its data decide how long it takes"};
     timed.memory = [&](uint64_t address, uint32_t& word) { return addresses.word_at(address, word); };
-    timing::ModelledTime time = timing::model_time(sass, *facts, timed, card, options);
-    return {std::move(time), "", std::move(trace)};
+    return told(timing::model_time(sass, *facts, timed, card, options));
   } catch (const Error& error) {
     return {std::nullopt, error.what()};
   }

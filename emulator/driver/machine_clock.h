@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "driver/left_in_l2.h"
 #include "kiln/timing/cubin.h"
 #include "kiln/timing/disassembler.h"
 #include "kiln/timing/time_model.h"
@@ -44,6 +45,7 @@ struct MachineLaunch {
   uint32_t dynamic_shared_bytes = 0;
   std::span<const std::byte> parameters;
   uint64_t traced_instructions = 0;  ///< As many are recorded, of one SM.
+  const LeftInL2& in_l2;             ///< By the launch before.
 };
 
 /// The time of a launch, or why machine code does not tell it.
@@ -51,6 +53,7 @@ struct MachineTime {
   std::optional<timing::ModelledTime> time;
   std::string refusal;
   std::optional<timing::ReplayTrace> trace = std::nullopt;  ///< If one was asked for.
+  LeftInL2 in_l2 = {};                                      ///< For the launch that comes next.
 };
 
 /// Thread-safe.

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <vector>
 
+#include "driver/left_in_l2.h"
+
 namespace kiln::emulator {
 
 /// Modelled time and durations, in picoseconds. Whole numbers, so that the same launch takes the same time to the bit
@@ -22,13 +24,14 @@ enum class Engine { compute, copy_to_device, copy_to_host };
 using Share = uint32_t;
 inline constexpr Share whole_engine = 1'000'000;
 
-/// One stream's place on the timeline. Only its Timeline changes it.
+/// One stream's place on the timeline. Only its Timeline changes it, but for `in_l2`.
 struct Track {
   /// The track of the context's legacy default stream, when this stream is ordered against it; null for that stream
   /// itself and for non-blocking streams.
   std::shared_ptr<Track> legacy;
   Picoseconds ready = 0;         ///< end of the last work enqueued
   Picoseconds blocking_end = 0;  ///< of a legacy default stream: end of all work of the streams ordered against it
+  LeftInL2 in_l2;                ///< by the work enqueued last; under the context's execution lock
 };
 
 /// The modelled schedule of one device. Thread-safe.

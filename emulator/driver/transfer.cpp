@@ -56,6 +56,7 @@ void execute_copy(Context& context, Track& track, const CopyWork& copy) {
     if (side.device) require_valid(context, copy.call, side.address, copy.bytes);
   }
   if (!context.is_time_only()) move_bytes(context, copy);
+  track.in_l2.clear();
   const DeviceModel& model = context.device().model;
   if (copy.destination.device && copy.source.device) {
     place(context, track, Engine::compute, model_device_transfer(model, 2 * copy.bytes));
@@ -69,6 +70,7 @@ void execute_fill(Context& context, Track& track, const FillWork& fill) {
   const uint64_t bytes = fill.count * fill.element_bytes;
   require_valid(context, fill.call, fill.address, bytes);
   if (!context.is_time_only()) fill_bytes(context, fill);
+  track.in_l2.clear();
   place(context, track, Engine::compute, model_device_transfer(context.device().model, bytes));
 }
 

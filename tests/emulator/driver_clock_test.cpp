@@ -14,10 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "driver_fixture.h"
+#include "clock_fixture.h"
 #include "fat_images.h"
-#include "kiln/base/environment.h"
-#include "kiln/device/nvrtc.h"
 #include "kiln/timing/time_model.h"
 
 namespace kiln::emulator::testing {
@@ -32,18 +30,6 @@ using ::testing::internal::CaptureStderr;
 using ::testing::internal::GetCapturedStderr;
 
 const std::string machine_code = fmt::format("machine code {}", timing::model_version);
-const Variables machine_clock = {{"KILN_EMULATOR_CLOCK", "machine"}, {"KILN_EMULATOR_DEVICE", "a100"}};
-
-device::Compiled compile(const std::string& source, const std::string& arch) {
-  const auto nvrtc = device::Nvrtc::open({.library = Environment::read().nvrtc});
-  return nvrtc->compile(source, "test.cu", {.arch = arch});
-}
-
-/// PTX and machine code, as Kiln loads them.
-std::string fat(const device::Compiled& compiled) {
-  return compiled.image(*device::Driver::from_table({}, "emulated", true));
-}
-
 // The time depends on `turns`, on the number that `choice` holds, and on where `in` lies in a line.
 const std::string kernels = R"(
 extern "C" __global__ void scale(float* out, const float* in, int turns) {
@@ -87,44 +73,14 @@ extern "C" __global__ void ticket(int* out) {
 }
 )";
 
-class DriverClock : public DriverTest {
+class DriverClock : public ClockTest {
  protected:
   explicit DriverClock(const Variables& environment = machine_clock, const std::string& arch = "sm_80")
-      : DriverTest(environment), compiled_(compile(kernels, arch)), module_(load_fat(fat(compiled_))) {}
-
-  CUmodule load_fat(const std::string& image) const {
-    CUmodule module = nullptr;
-    EXPECT_EQ(cuda.cuModuleLoadDataEx(&module, image.data(), 0, nullptr, nullptr), CUDA_SUCCESS);
-    return module;
-  }
-
-  /// What is told of a launch.
-  nlohmann::json run(const char* kernel, std::vector<void*> parameters, unsigned blocks = 1, unsigned threads = 32,
-                     unsigned shared_bytes = 0) {
-    const CUfunction found = function(module_, kernel);
-    EXPECT_EQ(
-        cuda.cuLaunchKernel(found, blocks, 1, 1, threads, 1, 1, shared_bytes, nullptr, parameters.data(), nullptr),
-        CUDA_SUCCESS);
-    EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS) << cuda.last_fault();
-    return nlohmann::json::parse(cuda.last_launch())["modelled_time"];
-  }
+      : ClockTest(kernels, environment, arch) {}
 
   nlohmann::json scale(CUdeviceptr out, CUdeviceptr in, int turns) {
     return run("scale", {&out, &in, &turns}, 300, 256);
   }
-
-  CUdeviceptr numbers(size_t count) {
-    const CUdeviceptr there = allocate(count * 4);
-    put(there, std::vector<uint32_t>(count, 0x3f800000));
-    return there;
-  }
-
-  void put(CUdeviceptr there, const std::vector<uint32_t>& words) const {
-    EXPECT_EQ(cuda.cuMemcpyHtoD_v2(there, words.data(), words.size() * 4), CUDA_SUCCESS);
-  }
-
-  device::Compiled compiled_;
-  CUmodule module_;
 };
 
 std::string name_of(const Emulator& cuda) {

@@ -92,6 +92,66 @@ TEST(Model, LocalMemoryThatL2CannotHoldIsInDram) {
   EXPECT_EQ(written(512, 200), 0) << "few blocks";
 }
 
+// As loads(), and stores as much `away` bytes behind that, also by reductions another `away` behind.
+Sass loads_and_stores(uint64_t away) {
+  return Code()
+      .add("S2R R0, SR_TID.X", sets(0))
+      .add("S2R R1, SR_CTAID.X", sets(0))
+      .add("IMAD R0, R1, 0x100, R0", waits(1, 5))
+      .add("IMAD.WIDE.U32 R2, R0, 0x4, RZ", stall(5))
+      .add("LDG.E R4, [R2.64]", sets(0))
+      .add("FADD R5, R4, R4", waits(1, 4))
+      .add(fmt::format("STG.E [R2.64+{:#x}], R5", away), stall(1))
+      .add(fmt::format("RED.E.ADD.F32.FTZ.RN.STRONG.GPU [R2.64+{:#x}], R5", 2 * away), stall(1))
+      .add("EXIT", stall(1))
+      .sass();
+}
+
+Launch blocks_of_1_kb(uint32_t blocks) {
+  Launch launch;
+  launch.block = {256, 1, 1};
+  launch.grid = {blocks, 1, 1};
+  return launch;
+}
+
+TEST(Model, LoadsFromL2WhatTheLaunchBeforeStored) {
+  Launch launch = blocks_of_1_kb(10'000);
+  const auto time = [&] { return model_time(loads(), plain_facts(), launch, find_card("a100")); };
+  const ModelledTime cold = time();
+  EXPECT_EQ(cold.replayed.dram_bytes_read, cold.replayed.l2_sectors * 32);
+  launch.in_l2 = {{0, 10'000 * 1024}};
+  const ModelledTime warm = time();
+  EXPECT_EQ(warm.dram_share, 0);
+  EXPECT_EQ(warm.replayed.dram_bytes_read, 0U);
+  EXPECT_LT(warm.replayed.cycles, 0.7 * static_cast<double>(cold.replayed.cycles));
+  launch.in_l2.clear();
+  for (uint64_t block = 0; block < 10'000; ++block) launch.in_l2.push_back({block * 1024, block * 1024 + 256});
+  EXPECT_EQ(time().dram_share, 0.75);
+  launch.in_l2 = {{uint64_t{1} << 40, uint64_t{1} << 41}};
+  EXPECT_EQ(time().seconds, cold.seconds) << "something else";
+}
+
+TEST(Model, TellsWhatIsStored) {
+  const auto stored = [](const Sass& code, const Launch& launch) {
+    return model_time(code, plain_facts(), launch, find_card("a100")).stored;
+  };
+  EXPECT_THAT(stored(loads(), blocks_of_1_kb(10)), testing::IsEmpty());
+  EXPECT_THAT(
+      stored(loads_and_stores(0x400000), blocks_of_1_kb(10)),
+      testing::ElementsAre(AddressRange{0x400000, 0x400000 + 10 * 1024}, AddressRange{0x800000, 0x800000 + 10 * 1024}));
+  EXPECT_THAT(stored(loads_and_stores(1024), blocks_of_1_kb(1)), testing::ElementsAre(AddressRange{1024, 3 * 1024}));
+}
+
+TEST(Model, TakesWhatTheLaunchStoresItselfFromDramInEveryRun) {
+  const Sass in_place = loads_and_stores(0);
+  Launch launch = blocks_of_1_kb(10'000);
+  const ModelledTime first = model_time(in_place, plain_facts(), launch, find_card("a100"));
+  launch.in_l2 = first.stored;
+  const ModelledTime second = model_time(in_place, plain_facts(), launch, find_card("a100"));
+  EXPECT_EQ(second.dram_share, 1);
+  EXPECT_EQ(second.seconds, first.seconds);
+}
+
 // Four kinds of blocks take turns: each loads what those of its kind did, and stores what is no matter here.
 TEST(Model, BlocksOfTheSameKindShareL2) {
   Code code;
@@ -181,6 +241,14 @@ TEST(Model, ABlockAtTheEdgeCountsForWhatItDoes) {
     return model_time(sass, plain_facts(), launch, find_card("a100"), options).seconds - 3e-6;  // of the launch
   };
   EXPECT_NEAR(seconds(2), seconds(1) * (7 + 3) / 7, 0.05 * seconds(1));
+}
+
+// The first warps of the first and of the last of 1,296 blocks tell it.
+TEST(Model, TellsWhatIsStoredBehindLongLoops) {
+  const ModelledTime cut = time_of_loop(600, false, 60'000);
+  EXPECT_LT(cut.path_share, 1);
+  const uint64_t behind = uint64_t{600} << 21;
+  EXPECT_THAT(cut.stored, testing::ElementsAre(AddressRange{behind, behind + 1295 * 1024 + 128}));
 }
 
 TEST(Model, ShortLoopsAreNotCut) {

@@ -196,6 +196,37 @@ TEST(TransactionBarriers, HandStagesOver) {
   EXPECT_GT(result.stalled[static_cast<size_t>(Stall::phase)], 3 * turn);
 }
 
+// All four copies are of the same 4 KB.
+TEST(BulkCopies, NeedNoDramForWhatTheLaunchBeforeStored) {
+  const Sass code = handed_over("SYNCS.ARRIVE.TRANS64 RZ, [URZ+0x400], R3");
+  KernelFacts facts = plain_facts(90);
+  facts.shared_bytes = 16384;
+  Launch launch;
+  launch.block = {64, 1, 1};
+  const auto replayed = [&] { return model_time(code, facts, launch, find_card("h100")).replayed; };
+  EXPECT_EQ(replayed().dram_bytes_read, 4096U);
+  launch.in_l2 = {{0x400'0000'1000, 0x400'0000'2000}};
+  EXPECT_EQ(replayed().bulk_bytes, 4U * 4096);
+  EXPECT_EQ(replayed().dram_bytes_read, 0U);
+}
+
+TEST(BulkCopies, AreAmongWhatIsStored) {
+  const Sass code = Code(90)
+                        .add("UMOV UR4, 0x400", stall(1))
+                        .add("UMOV UR5, URZ", stall(1))
+                        .add("UMOV UR8, 0x1000", stall(1))
+                        .add("UMOV UR9, 0x400", stall(1))
+                        .add("UMOV UR6, 0x100", stall(4))
+                        .add("UBLKCP.G.S [UR8], [UR4], UR6", stall(4))
+                        .add("EXIT", stall(1))
+                        .sass();
+  const KernelFacts facts = plain_facts(90);
+  const Launch launch;
+  Interpreter interpreter(code, facts, launch);
+  (void)interpreter.run(0);
+  EXPECT_THAT(interpreter.stored(), testing::ElementsAre(AddressRange{0x400'0000'1000, 0x400'0000'2000}));
+}
+
 TEST(TransactionBarriers, ThatNobodyCompletesAreAnError) {
   EXPECT_THROW(path_of(handed_over("SYNCS.ARRIVE.TRANS64.A1T0 RZ, [URZ+0x408], RZ")), Error);
 }

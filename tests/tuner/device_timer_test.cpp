@@ -31,6 +31,17 @@ TEST_F(DeviceTimerTest, TimesFromAColdCacheAfterAWarmUp) {
   EXPECT_EQ(driver.flushed_bytes, 3U * 2 * 38000);
 }
 
+// Any fill does there; one comes behind what is made of constant weights.
+TEST_F(DeviceTimerTest, MakesAnEmulatedDeviceColdByAWord) {
+  const auto emulated = device::Driver::from_table(driver.fake.table, "an emulator", true);
+  DeviceTimer timer(device::ContextHandle::acquire(device::Device(emulated, 0)));
+  EXPECT_THAT(timer.time(operands, variant, 3, L2::cold), ElementsAre(2e-3, 2e-3, 2e-3));
+  EXPECT_THAT(batches, ElementsAre(3, 3, 3)) << "without a warm-up";
+  EXPECT_EQ(driver.flushed_bytes, (1U + 3) * 4);
+  EXPECT_THAT(timer.time(operands, variant, 2, L2::warm), ElementsAre(2e-3, 2e-3));
+  EXPECT_EQ(driver.flushed_bytes, (1U + 3 + 1) * 4);
+}
+
 TEST_F(DeviceTimerTest, PreparesConstantWeightsOnceAndTimesTheRest) {
   const Request request = Request::parse("conv_forward x=f32:1x3x5x5 w=f32:4x3x3x3 constant_weights");
   const checking::DeviceOperands constant(driver.context(), request);

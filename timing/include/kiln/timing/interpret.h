@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "kiln/timing/address_ranges.h"
 #include "kiln/timing/cubin.h"
 #include "kiln/timing/sass.h"
 
@@ -28,6 +29,7 @@ struct Launch {
   /// Tells the bytes of a box of the tensor map at that address (of one among the parameters: its offset there). Unset
   /// or false: loads share what their barrier expects, and stores count as unknown addresses.
   std::function<bool(uint64_t map, uint32_t& bytes)> box_bytes;
+  AddressRanges in_l2;               ///< What L2 holds when the launch begins, of what was stored before it.
   uint64_t step_limit = 20'000'000;  ///< Instructions of one warp; more is an Error(unsupported).
 
   uint64_t blocks() const { return uint64_t{grid[0]} * grid[1] * grid[2]; }
@@ -82,6 +84,7 @@ struct Transaction {
   uint64_t bytes = 0;     ///< Of arrive: that are expected; of load and store: that are moved.
   uint64_t phase = 0;     ///< Of wait: how many have to be complete.
   uint64_t data = 0;      ///< Of load: the same for the same data.
+  uint64_t address = 0;   ///< Of load: where that is in global memory; 0: a tensor map says it.
 };
 
 /// Ends the paths of warps that go through a long loop: after so many turns of it.
@@ -144,6 +147,10 @@ class Interpreter {
   LoopProfile profile(uint64_t index);
 
   const InterpreterReport& report() const;
+
+  /// What was stored to global memory in all that was executed so far, by profiles too: of each instruction, all from
+  /// its lowest to its highest address. Left out are stores to addresses that are not known, and those by tensor maps.
+  AddressRanges stored() const;
 
  private:
   class Machine;

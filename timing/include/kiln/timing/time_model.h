@@ -43,9 +43,14 @@ struct ModelledTime {
   std::vector<std::pair<std::string, double>> units;
   std::string bound;  ///< The busiest unit, with its share, and what warps wait for most.
   InterpreterReport report;
+  /// Global memory that the launch stores to, by its first, middle and last block: of each instruction, all that lies
+  /// between. Of long paths, by their first warps. Empty if that is not known.
+  AddressRanges stored;
   std::vector<std::string> unclassified;
 };
 
+/// What of `launch.in_l2` the launch stores itself counts for nothing: so in a loop of launches the first is like the
+/// others.
 ModelledTime model_time(const Sass& sass, const KernelFacts& facts, const Launch& launch, const Card& card,
                         const ModelOptions& options = {});
 

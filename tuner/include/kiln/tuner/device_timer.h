@@ -16,14 +16,14 @@ namespace kiln::tuner {
 
 /// What runs find in the L2.
 enum class L2 {
-  cold,  ///< On a real device a buffer of twice its size is written before each run. An emulated one models no state.
+  cold,  ///< A buffer of twice its size is written before each run; on an emulated device a word does it.
   warm,  ///< What the run before left there.
 };
 
 /// Not thread-safe. Waits for the device.
 class DeviceTimer {
  public:
-  /// Before the timed runs of a call, and not timed. An emulated device models no state, and needs none.
+  /// Before the timed runs of a call, and not timed. An emulated device needs none: code and clock are always ready.
   static constexpr int warm_up_runs = 1;
 
   explicit DeviceTimer(std::shared_ptr<const device::ContextHandle> context);
@@ -34,10 +34,10 @@ class DeviceTimer {
   std::vector<double> time(const checking::DeviceOperands& operands, const checking::Checkable& variant, int count,
                            L2 l2);
 
-  /// Runs it once more, and returns what an emulated device tells of the launches: Driver::launches_json().
-  /// `traced_instructions`: as many of each launch are recorded, Driver::trace_launches().
+  /// Runs it once more, from a cold L2, and returns what an emulated device tells of the launches:
+  /// Driver::launches_json(). `traced_instructions`: as many of each launch are recorded, Driver::trace_launches().
   std::string launches_json(const checking::DeviceOperands& operands, const checking::Checkable& variant,
-                            uint64_t traced_instructions = 0) const;
+                            uint64_t traced_instructions = 0);
 
  private:
   void flush_l2();
