@@ -17,9 +17,12 @@ class ClassBlock {
   __device__ __forceinline__ ClassBlock() {
     if constexpr (CLASSES > 1) {
       const unsigned number = blockIdx.y * gridDim.x + blockIdx.x;
-      class_ = static_cast<int>(number % CLASSES);
-      place_.x = number / CLASSES % gridDim.x;
-      place_.y = number / CLASSES / gridDim.x;
+      // The classes of a group take turns: SMs often number a multiple of CLASSES, and each is given every so many-th
+      // block. Without turns, one would get the blocks of the class that has the most to do, and none of the others.
+      const unsigned group = number / CLASSES;
+      class_ = static_cast<int>((number + group + group / CLASSES) % CLASSES);
+      place_.x = group % gridDim.x;
+      place_.y = group / gridDim.x;
     }
   }
 
