@@ -1,29 +1,64 @@
 #include "contraction/block_estimate.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <set>
 
 namespace kiln::descriptor {
 namespace {
 
-constexpr double issue_per_clock = 4;    // warp instructions per SM
+constexpr double schedulers = 4;         // of an SM; each starts a warp's instruction a clock
 constexpr double sectors_per_clock = 4;  // of L1, per SM
+constexpr double further_code = 200;     // instructions of a kernel that only moves or adds
 
 // Clocks that an SM takes for `count` blocks side by side.
 double round_clocks(const BlockWork& block, const Arch& arch, const Calibration& reached, double count) {
   const double warps = count * std::ceil(block.threads / 32);
-  const double rate = std::min(issue_per_clock, warps) * warps / (warps + block.warps_at_half_rate);
-  const double fma_rate =
-      rate * arch.products_per_clock(block.math) / (32 * issue_per_clock) * reached.efficiency(block.math);
+  // Of what a scheduler can start `peak` times a clock: the fewer warps it has, the oftener none is ready. The one with
+  // the most is done last.
+  const double of_scheduler = warps / schedulers, busiest = std::max(1.0, std::ceil(of_scheduler));
+  const double fma_peak = arch.products_per_clock(block.math) / (32 * schedulers) * reached.efficiency(block.math);
+  const auto rate = [&](double peak) {
+    return schedulers * peak * of_scheduler / (busiest + block.warps_at_half_rate / schedulers * peak);
+  };
   // Shared memory and L1 are one memory with one path to the lanes.
   const double on_chip =
       std::max(block.shared_wavefronts / reached.shared_efficiency + block.global_sectors / sectors_per_clock,
                block.l2_bytes / reached.l2_bytes_per_clock);
-  return std::max(
-      {count * block.instructions / rate, count * block.fma / fma_rate, count * on_chip, block.latency_clocks});
+  const double busy =
+      std::max({count * block.instructions / rate(1), count * block.fma / rate(fma_peak), count * on_chip});
+  return std::max(busy + block.stall_clocks / std::max(1.0, count), block.latency_clocks);
 }
 
 }  // namespace
+
+// The first warps wait for 9 lines of 128 bytes at a time: 8 are fetched with the one that is missed (so Huerta et al.,
+// Analyzing Modern NVIDIA GPU cores, take it). Some of the way from L2 is hidden by what is there.
+double code_clocks(double instructions) {
+  constexpr double instruction_bytes = 16, lines = 9, line_bytes = 128, clocks = 150;
+  return clocks * instructions * instruction_bytes / (lines * line_bytes);
+}
+
+Access access_of(std::span<const int64_t> addresses) {
+  constexpr int64_t word = 4, banks = 32, sector = 32;
+  std::set<int64_t> words, sectors;
+  for (const int64_t address : addresses) {
+    words.insert(address / word);
+    sectors.insert(address / sector);
+  }
+  std::array<int, banks> of_bank{};
+  for (const int64_t each : words) ++of_bank[static_cast<uint64_t>(each) % banks];
+  return {4.0 * *std::max_element(of_bank.begin(), of_bank.end()), static_cast<double>(sectors.size())};
+}
+
+Access access_at_pitch(int64_t pitch, int64_t bytes, int64_t lanes) {
+  std::vector<int64_t> addresses;
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    for (int64_t at = 0; at < bytes; at += 4) addresses.push_back(lane * pitch + at);
+  }
+  return access_of(addresses);
+}
 
 GridWork side_by_side(const std::vector<GridWork>& works) {
   GridWork sum = works.front();
@@ -39,10 +74,16 @@ GridWork side_by_side(const std::vector<GridWork>& works) {
   // Blocks of all kinds run together: each counts as one of the mean.
   for (double BlockWork::*amount :
        {&BlockWork::fma, &BlockWork::instructions, &BlockWork::shared_wavefronts, &BlockWork::global_sectors,
-        &BlockWork::l2_bytes, &BlockWork::warps_at_half_rate, &BlockWork::latency_clocks}) {
+        &BlockWork::l2_bytes, &BlockWork::warps_at_half_rate, &BlockWork::latency_clocks, &BlockWork::stall_clocks,
+        &BlockWork::code_instructions}) {
     sum.block.*amount = 0;
     for (const GridWork& work : works)
       sum.block.*amount += work.block.*amount * work.blocks / std::max(1.0, sum.blocks);
+  }
+  for (const GridWork& work : works) {
+    if (work.blocks == 0) continue;
+    sum.heaviest = std::max(sum.heaviest, work.block.instructions / sum.block.instructions);
+    sum.longest_clocks = std::max(sum.longest_clocks, work.block.latency_clocks);
   }
   return sum;
 }
@@ -56,8 +97,13 @@ Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigur
   const double rounds = std::floor(share / resident);
   const double rest = share - rounds * resident;
   const Calibration& reached = device.calibration;
-  double clocks = rounds * round_clocks(block, arch, reached, resident);
-  if (rest > 0) clocks += round_clocks(block, arch, reached, rest);
+  double clocks = code_clocks(block.code_instructions) + rounds * round_clocks(block, arch, reached, resident);
+  // The last blocks begin whenever one before them ends.
+  if (rest > 0) {
+    clocks += std::max(round_clocks(block, arch, reached, resident) * rest / resident, 0.5 * block.latency_clocks);
+  }
+  // An SM that gets one of the heaviest blocks is done later, the more so the fewer it has.
+  clocks = std::max(clocks * (1 + 0.6 * (work.heaviest - 1) / std::max(1.0, share)), work.longest_clocks);
 
   // Few SMs cannot draw the whole bandwidth.
   const double peak = device.dram_bytes_per_second * reached.copy_efficiency;
@@ -68,11 +114,13 @@ Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigur
   estimate.math = share * block.fma * 32 / arch.products_per_clock(block.math) / device.clock_hz;
   estimate.on_chip =
       share * std::max(block.shared_wavefronts, block.l2_bytes / reached.l2_bytes_per_clock) / device.clock_hz;
-  estimate.memory = work.dram_bytes / bandwidth + work.extra_dram_bytes / peak;
-  estimate.overhead = work.launches * reached.launch_seconds;
+  const double memory = work.dram_bytes / bandwidth, later = work.extra_dram_bytes / peak;
+  estimate.memory = memory + later;
+  estimate.overhead =
+      work.launches * reached.launch_seconds + (work.launches - 1) * code_clocks(further_code) / device.clock_hz;
   const double busy = clocks / device.clock_hz;
   // Arithmetic and memory overlap, though never perfectly.
-  estimate.seconds = std::max(busy, estimate.memory) + 0.15 * std::min(busy, estimate.memory) + estimate.overhead;
+  estimate.seconds = std::max(busy, memory) + 0.25 * std::min(busy, memory) + later + estimate.overhead;
   return estimate;
 }
 

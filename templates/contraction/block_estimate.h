@@ -1,6 +1,9 @@
 // Predicted time of kernels that are bound by arithmetic: thread blocks in rounds on the SMs.
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include "contraction/contractions.h"
 #include "descriptor/occupancy.h"
 
@@ -15,10 +18,13 @@ struct BlockWork {
   double fma = 0;                ///< fused multiply-adds of that class, 32 at a time
   double instructions = 0;       ///< all, fma included
   double shared_wavefronts = 0;  ///< shared-memory passes: 128 bytes each
-  double global_sectors = 0;     ///< 32-byte sectors asked of L1
+  double global_sectors = 0;     ///< 32-byte sectors asked of L1, 4 for a line of which an access takes less
   double l2_bytes = 0;           ///< bytes that L1 does not hold
   double latency_clocks = 0;     ///< what the block takes when nothing else runs: its chain of loads and barriers
-  /// Warps of an SM that reach half of its issue rate: fewer with more independent work.
+  double stall_clocks = 0;       ///< in which all of its warps wait: for barriers, and for loads behind them
+  double code_instructions = 0;  ///< that a thread meets, each counted once: the first warps wait for them
+  /// Warps with which an SM reaches half of its issue rate: fewer with more independent work. Lanes of a slower class
+  /// of mathematics need as many fewer.
   double warps_at_half_rate = 2;
 };
 
@@ -28,21 +34,43 @@ struct GridWork {
   double blocks = 0;
   double dram_bytes = 0;        ///< device memory traffic of the main kernel
   double extra_dram_bytes = 0;  ///< of further kernels, which run after it
+  double heaviest = 1;          ///< instructions of the block that has the most, of the mean one's
+  double longest_clocks = 0;    ///< the most that a block takes when nothing else runs
   int launches = 1;
 };
+
+/// What one access of a warp to global memory takes.
+struct Access {
+  double l1 = 0;       ///< in units of BlockWork::global_sectors, 4 a clock: each of L1's 32 banks gives a word a clock
+  double sectors = 0;  ///< different ones
+};
+
+/// Of lanes at these bytes.
+Access access_of(std::span<const int64_t> addresses);
+
+/// Of `lanes` lanes that are `pitch` bytes apart and load `bytes` each.
+Access access_at_pitch(int64_t pitch, int64_t bytes, int64_t lanes = 32);
+
+/// How long the first warps of a launch wait for so many instructions that no cache of their SM has.
+double code_clocks(double instructions);
 
 /// The work of a launch that does several side by side.
 GridWork side_by_side(const std::vector<GridWork>& works);
 
 /// Each SM works off its share of the blocks in rounds of as many as fit; a round lasts as long as its scarcest
-/// resource (issue slots, f32 lanes, shared memory, L1, L2), or as one block's latency. Device memory bounds the whole.
+/// resource (issue slots, f32 lanes, shared memory, L1, L2) with what the other blocks do not hide of a block's stalls,
+/// or as one block's latency. Before that, the code comes from L2. Device memory bounds the whole; what further kernels
+/// move comes on top.
 Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigures& device);
 
 /// The work of one launch for all parts, of which `work_of(contraction)` is that of each alone: they read the same x.
 template <class WorkOf>
 GridWork work_of_parts(const Contractions& parts, WorkOf work_of) {
   std::vector<GridWork> works;
-  for (const Contraction& part : parts.list) works.push_back(work_of(part));
+  for (const Contraction& part : parts.list) {
+    works.push_back(work_of(part));
+    if (part.no_taps) works.back().blocks = 0;  // they store and end, beside those of the other parts
+  }
   GridWork work = side_by_side(works);
   work.launches = static_cast<int>(launches_of(parts));
   const TensorSpec& x = parts.main().x;

@@ -28,15 +28,17 @@ Staging staging(const SimtTiling& tiling, const Contraction& contraction) {
 
 }  // namespace
 
+int sum_registers(const SimtTiling& tiling) {
+  return tiling.thread_m * tiling.thread_n + std::min(2 * (tiling.thread_m + tiling.thread_n), 24) + 28;
+}
+
 int simt_registers(const SimtTiling& tiling, const Contraction& contraction) {
   const Staging stage = staging(tiling, contraction);
   const SimtAccess access = simt_access(tiling, contraction);
   const bool gather = gathers(contraction);
   const int64_t offset_registers = contraction.wide_index ? 2 : 1;
   const auto words = [](int64_t elements, int bytes) { return ceil_div(elements * bytes, 4); };
-  // Sums, rows of operands on their way, and addresses and counters.
-  int64_t registers =
-      int64_t{tiling.thread_m} * tiling.thread_n + std::min(2 * (tiling.thread_m + tiling.thread_n), 24) + 28;
+  int64_t registers = sum_registers(tiling);
   // What is loaded element by element takes a register each.
   registers += gather ? stage.pixel_columns * stage.pixel_rows
                       : words(stage.pixel_columns * stage.pixel_rows, size_of(contraction.x.dtype));

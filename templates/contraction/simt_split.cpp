@@ -86,12 +86,13 @@ Program program(const std::string& name, const SplitTiling& tiling, const Contra
 }
 
 // How long a thread of the second launch takes for its sums: it loads a few parts at a time (lib/conv_split.cuh), from
-// L2 at best.
+// L2 at best, and stores.
 double reduce_seconds(const SplitTiling& tiling, const Contractions& parts, const DeviceFigures& device) {
-  constexpr double parts_at_once = 8, load_clocks = 600;
+  constexpr double parts_at_once = 8, load_clocks = 400;
   int64_t most = 1;
   for (const Contraction& part : parts.list) most = std::max(most, pieces(tiling, part));
-  return std::ceil(static_cast<double>(most) / parts_at_once) * load_clocks / device.clock_hz;
+  const double loads = std::ceil(static_cast<double>(most) / parts_at_once);
+  return (1 + loads) * load_clocks / device.clock_hz;
 }
 
 Estimate predict(const SplitTiling& tiling, const Contractions& parts, const Target& target,
@@ -106,7 +107,8 @@ Estimate predict(const SplitTiling& tiling, const Contractions& parts, const Tar
     return part;
   });
   const auto bytes = static_cast<double>(workspace_bytes(tiling, parts));
-  work.extra_dram_bytes = bytes * 2 * workspace_share(bytes, device);
+  work.dram_bytes += bytes * workspace_share(bytes, device);
+  work.extra_dram_bytes = bytes * workspace_share(bytes, device);
   work.launches *= 2;
   Estimate estimate = grid_estimate(work, target.arch, device);
   const double reduce = reduce_seconds(tiling, parts, device);

@@ -43,6 +43,9 @@ bool gathers(const Contraction& contraction);
 /// something else where that does not tile the block; 0 if nothing does.
 int lanes_m(const SimtTiling& tiling, bool y_along_k);
 
+/// Registers for sums, rows of operands on their way, addresses and counters.
+int sum_registers(const SimtTiling& tiling);
+
 /// 32-bit registers that a thread will need, roughly.
 int simt_registers(const SimtTiling& tiling, const Contraction& contraction);
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "contraction/simt_tiling.h"
+#include "descriptor/numbers.h"
 
 namespace kiln::descriptor {
 namespace {
@@ -26,12 +27,29 @@ double w_spread(const Contraction& contraction) {
   return std::max(1.0, static_cast<double>(pitch) * share);
 }
 
+// Columns of sums that a thread has. Those of quads that lie behind the last filter are never stored, and the compiler
+// leaves out all that leads to them.
+int live_columns(const SimtTiling& tiling, const Contraction& contraction) {
+  const int64_t quads = tiling.thread_n / 4, apart = tiling.block_n / quads;
+  return static_cast<int>(4 * std::min(quads, ceil_div(contraction.k_per_group(), apart)));
+}
+
+// simt_registers() bounds them; the compiler takes fewer where there are fewer sums, or no next chunk to load.
+int registers_taken(const SimtTiling& tiling, const Contraction& contraction) {
+  SimtTiling live = tiling;
+  live.thread_n = live_columns(tiling, contraction);
+  const int sums_and_rows = sum_registers(live);
+  if (simt_chunks(tiling, contraction) == 1) return sums_and_rows;
+  return simt_registers(tiling, contraction) - sum_registers(tiling) + sums_and_rows;
+}
+
 }  // namespace
 
 BlockWork simt_block_work(const SimtTiling& tiling, const Contraction& contraction, const Arch& arch, double chunks) {
   const SimtAccess access = simt_access(tiling, contraction);
   const double warps = tiling.warps(), k = tiling.block_k;
-  const double sums = tiling.thread_m * tiling.thread_n, quads = (tiling.thread_m + tiling.thread_n) / 4.0;
+  const int columns = live_columns(tiling, contraction);
+  const double sums = tiling.thread_m * columns, quads = (tiling.thread_m + columns) / 4.0;
   const double x_elements = tiling.block_m * k, w_elements = tiling.block_n * k;  // of a chunk
   const bool same_taps = tiling.block_k % contraction.taps() == 0;
   // Instructions of an access and its address, and of a store to shared memory.
@@ -41,17 +59,22 @@ BlockWork simt_block_work(const SimtTiling& tiling, const Contraction& contracti
 
   BlockWork work;
   work.threads = tiling.threads();
-  work.registers = registers_with(min_blocks(tiling, contraction, arch) * tiling.warps(), arch);
-  work.warps_at_half_rate = 1;  // sums are independent of each other
+  work.registers = std::min(registers_taken(tiling, contraction),
+                            registers_with(min_blocks(tiling, contraction, arch) * tiling.warps(), arch));
+  work.warps_at_half_rate = 4;  // sums are independent of each other, but wait for shared memory
   work.shared_bytes = tiling.shared_bytes();
   work.fma = chunks * warps * k / tiling.slices * sums;
   const double moves =
       (x_elements * (x_fetch + stash + contraction.prologue_instructions) + w_elements * (w_fetch + stash)) / 32;
   work.instructions = work.fma +
-                      chunks * (warps * (k / tiling.slices * quads + (tiling.stages == 1 ? 24 : 20)) + moves) +
-                      warps * (150 + 6 * sums);
-  // A 16-byte access takes two passes however few addresses its lanes share.
-  work.shared_wavefronts = chunks * (warps * k / tiling.slices * quads * 2 + (x_elements + w_elements * 1.5) / 32);
+                      chunks * (warps * (k / tiling.slices * quads + (tiling.stages == 1 ? 64 : 60)) + moves) +
+                      warps * (250 + 6 * sums);
+  // A 16-byte access takes four passes however few addresses its lanes share: what they get is 512 bytes.
+  // Values that one load brings go to rows of a tile each, with conflicts of banks.
+  const double multiply_passes = warps * k / tiling.slices * quads * 4;
+  work.shared_wavefronts =
+      chunks *
+      (multiply_passes + (x_elements * (access.x_run == 1 ? 1 : 3) + w_elements * (access.w_run == 1 ? 1.5 : 3)) / 32);
   const double x_bytes = x_elements * size_of(contraction.x.dtype);
   const double w_bytes = w_elements * size_of(contraction.w.dtype) * w_spread(contraction);
   const int64_t x_pitch = contraction.channels_inner ? contraction.x.strides[dimension::channel]
@@ -66,9 +89,15 @@ BlockWork simt_block_work(const SimtTiling& tiling, const Contraction& contracti
   // The chain of one warp: while it multiplies a chunk, the next is on its way; then it stores that and waits.
   const double multiply = k / tiling.slices * (sums * 1.25 + quads * 6);
   const double loads = (x_elements / access.x_run + w_elements / access.w_run) / work.threads;  // a thread
-  const double load = 600 + 70 * loads;
+  const double load = 400 + 30 * loads;
+  work.stall_clocks = 1000 + 200 * chunks;  // prologue; two barriers, and the pipelines fill again
   const double store = 4 * (x_elements + w_elements) / work.threads + (tiling.stages == 1 ? 80 : 40);
   const double gather = (tiling.slices - 1) * (sums * 8 + 100);
+  int unroll = 16;  // rows_to_unroll() of lib/gemm_tile.cuh
+  while (tiling.block_k / tiling.slices % unroll != 0) --unroll;
+  // The products of a chunk stand there twice: the last chunk has nothing to load.
+  work.code_instructions = 150 + 2 * unroll * (sums + quads) + (tiling.slices > 1 ? 12 : 4) * sums +
+                           (12 * x_elements + 6 * w_elements) / work.threads;
   work.latency_clocks = 1800 + load + chunks * (std::max(multiply, load) + store) + gather;
   return work;
 }

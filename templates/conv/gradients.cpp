@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "contraction/block_estimate.h"
 #include "descriptor/epilogue.h"
 #include "descriptor/parts.h"
 
@@ -77,19 +76,21 @@ Prelude gradient_prelude(const FilterGradient& gradient) {
   return prelude;
 }
 
-Estimate simple_gradient_estimate(int threads, double products, std::initializer_list<const TensorSpec*> operands,
-                                  const Target& target, const DeviceFigures& device) {
+Estimate simple_gradient_estimate(int threads, const SimpleWork& thread,
+                                  std::initializer_list<const TensorSpec*> operands, const Target& target,
+                                  const DeviceFigures& device) {
   const TensorSpec& result = **(operands.end() - 1);
   const double warps = threads / 32.0;
   GridWork work;
   work.blocks = std::ceil(static_cast<double>(result.elements()) / threads);
   work.block.threads = threads;
   work.block.registers = 48;
-  work.block.fma = warps * products;
-  work.block.instructions = warps * (80 + 30 * products);
-  work.block.global_sectors = warps * products * 10;
-  work.block.l2_bytes = work.block.global_sectors * 32 / 8;
-  work.block.latency_clocks = 1500 + 90 * products;  // a load or two in flight
+  work.block.fma = warps * thread.products;
+  work.block.instructions = warps * (80 + 10 * thread.tried);
+  work.block.code_instructions = 160;
+  work.block.global_sectors = warps * thread.products * (thread.first.l1 + thread.second.l1);
+  work.block.l2_bytes = warps * thread.products * (thread.first.sectors + thread.second.sectors) * 32 / 8;
+  work.block.latency_clocks = 1500 + 90 * thread.products + 250 * thread.rows;  // a load or two in flight
   for (const TensorSpec* spec : operands) {
     work.dram_bytes += static_cast<double>(spec->elements()) * size_of(spec->dtype);
   }

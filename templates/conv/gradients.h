@@ -3,6 +3,7 @@
 
 #include <initializer_list>
 
+#include "contraction/block_estimate.h"
 #include "contraction/contraction.h"
 #include "kiln/generator/algorithm.h"
 #include "kiln/generator/operations/conv_backward_data.h"
@@ -31,10 +32,18 @@ struct FilterGradient : ConvBackwardFilter, SpatialAxes, RegionsInMemory {
 Prelude gradient_prelude(const DataGradient& gradient);
 Prelude gradient_prelude(const FilterGradient& gradient);
 
-/// Of the trusted kernels, which give a thread to each element of the last of `operands`, the result, and `products` to
-/// a thread.
-Estimate simple_gradient_estimate(int threads, double products, std::initializer_list<const TensorSpec*> operands,
-                                  const Target& target, const DeviceFigures& device);
+/// What a thread of a trusted kernel does, which has one element of the result.
+struct SimpleWork {
+  double products = 0;
+  double tried = 0;          ///< taps and channels: some meet no output
+  double rows = 0;           ///< of products whose loads wait for those before them
+  Access first{}, second{};  ///< its warp's loads for a product
+};
+
+/// `operands`: the last is the result.
+Estimate simple_gradient_estimate(int threads, const SimpleWork& thread,
+                                  std::initializer_list<const TensorSpec*> operands, const Target& target,
+                                  const DeviceFigures& device);
 
 /// Whether their grid has no more blocks than a launch may.
 bool simple_gradient_fits(int threads, const TensorSpec& result);

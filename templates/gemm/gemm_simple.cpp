@@ -56,16 +56,17 @@ Estimate predict(const Shape& shape, const Gemm& gemm, const Target& target, con
   const double products = gemm.blend.alpha == Scale::zero ? 0 : static_cast<double>(gemm.k());
   const double warps = shape.threads / 32.0;
   // Lanes are neighbours in n: one access where those are neighbours in b, a sector each where not.
-  const double sectors =
-      std::min(32.0, 1.0 + static_cast<double>(gemm.b.strides.back()) * static_cast<double>(size_of(gemm.b.dtype)));
+  const int64_t element = size_of(gemm.b.dtype);
+  const descriptor::Access b = descriptor::access_at_pitch(gemm.b.strides.back() * element, element);
   descriptor::GridWork work;
   work.blocks = std::ceil(static_cast<double>(gemm.c.elements()) / shape.threads);
   work.block.threads = shape.threads;
   work.block.registers = 40;
   work.block.fma = warps * products;
   work.block.instructions = warps * (80 + 8 * products);
-  work.block.global_sectors = warps * products * (1 + sectors);
-  work.block.l2_bytes = work.block.global_sectors * 32 / 8;
+  work.block.code_instructions = 140;
+  work.block.global_sectors = warps * products * (1 + b.l1);
+  work.block.l2_bytes = warps * products * (1 + b.sectors) * 32 / 8;
   work.block.latency_clocks = 1500 + 90 * products;  // a load or two in flight
   for (const TensorSpec* spec : {&gemm.a, &gemm.b, &gemm.c}) {
     work.dram_bytes += static_cast<double>(spec->elements()) * size_of(spec->dtype);

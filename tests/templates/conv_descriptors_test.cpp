@@ -1,5 +1,6 @@
 // What the descriptors of convolution promise without a device: equal keys give equal sources, legal configurations
 // keep to the limits of the architecture, refusals are words, estimates order sensibly.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -156,6 +157,32 @@ TEST(ConvEstimates, PreferTheKernelThatWasMadeForTheShape) {
             "local_conv_backward_data_columns");
   EXPECT_EQ(best("local_conv_backward_data dy=f32:8x256x14x14:nhwc w=f32:50176x256x3x3:nhwc pad=1"),
             "local_conv_backward_data_implicit_gemm");
+}
+
+// What a thread of 4x8 sums takes, of what one of 4x4 takes.
+double wide_thread_cost(int filters) {
+  const Request request = Request::parse(fmt::format("conv_forward x=f32:64x64x28x28 w=f32:{}x64x3x3 pad=1", filters));
+  const auto seconds = [&](const char* thread_n) {
+    const std::string tile = "BLOCK_K=9,BLOCK_M=64,BLOCK_N=32,SLICES=1,STAGES=1,THREAD_M=4,THREAD_N=";
+    const Choice choice{"conv_implicit_gemm", Config::parse(tile + thread_n)};
+    return catalogue().estimate(request, target(), h200, choice).seconds;
+  };
+  return seconds("8") / seconds("4");
+}
+
+TEST(ConvEstimates, LeaveOutSumsBehindTheLastFilter) {
+  EXPECT_LT(wide_thread_cost(4), 0.8 * wide_thread_cost(32)) << "the second four of a thread's eight are never stored";
+}
+
+TEST(ConvEstimates, CountNoProductsOfPixelsThatNoTapReaches) {
+  const auto seconds = [](const char* request) {
+    const Choice choice{"conv_backward_data_implicit_gemm",
+                        Config::parse("BLOCK_K=8,BLOCK_M=64,BLOCK_N=64,SLICES=1,STAGES=1,THREAD_M=4,THREAD_N=4")};
+    return catalogue().estimate(Request::parse(request), target(), h200, choice).seconds;
+  };
+  const double all = seconds("conv_backward_data dy=f32:8x512x56x56 w=f32:512x512x1x1 dx=f32:8x512x56x56");
+  const double quarter = seconds("conv_backward_data dy=f32:8x512x28x28 w=f32:512x512x1x1 dx=f32:8x512x56x56 stride=2");
+  EXPECT_LT(quarter, 0.3 * all);
 }
 
 TEST(ConvEstimates, LeaveOutWhatIsMadeOfConstantWeights) {

@@ -2,6 +2,7 @@
 // candidate moves its bytes, those of a workspace included, in less time than the memory takes for them.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <functional>
 #include <string>
@@ -98,6 +99,22 @@ TEST(StreamingEstimate, CountsWholeSectorsOfNeighboursThatStandApart) {
   EXPECT_EQ(descriptor::lane_bytes(16, 2), 16);
 }
 
+// A clock of L1 is worth 4.
+TEST(GridEstimate, TheFullestBankCountsOfWordsThatLanesLoad) {
+  using descriptor::access_at_pitch, descriptor::access_of;
+  EXPECT_EQ(access_at_pitch(0, 4).l1, 4) << "all lanes load one word";
+  EXPECT_EQ(access_at_pitch(2, 2).l1, 4);
+  EXPECT_EQ(access_at_pitch(4, 4).l1, 4);
+  EXPECT_EQ(access_at_pitch(16, 16).l1, 16) << "512 bytes";
+  EXPECT_EQ(access_at_pitch(128, 4).l1, 128) << "all in one bank";
+  EXPECT_EQ(access_at_pitch(128, 4, 8).l1, 32) << "eight lanes";
+  EXPECT_EQ(access_at_pitch(132, 4).l1, 4) << "each in a bank of its own";
+  const std::array<int64_t, 4> lanes = {0, 4, 128, 256};
+  EXPECT_EQ(access_of(lanes).l1, 12);
+  EXPECT_EQ(access_of(lanes).sectors, 3);
+  EXPECT_EQ(access_at_pitch(4, 4).sectors, 4);
+}
+
 // Of a grid that fills the device many times, each block bound by one thing.
 GridWork bound_by(double BlockWork::*amount, double value) {
   GridWork work;
@@ -105,6 +122,53 @@ GridWork bound_by(double BlockWork::*amount, double value) {
   work.block.threads = 256;
   work.block.*amount = value;
   return work;
+}
+
+// Blocks beside each other hide what all warps of one wait for.
+TEST(GridEstimate, StallsAreHiddenByOtherBlocks) {
+  GridWork work = bound_by(&BlockWork::stall_clocks, 1e6);
+  const double many = grid_estimate(work, target().arch, h200).seconds;
+  work.block.shared_bytes = 200 * 1024;  // one block an SM
+  EXPECT_GT(grid_estimate(work, target().arch, h200).seconds, 4 * many);
+}
+
+TEST(GridEstimate, TheSchedulerWithTheMostWarpsIsDoneLast) {
+  GridWork work = bound_by(&BlockWork::instructions, 4e5);
+  work.blocks = 132;
+  work.block.threads = 128;
+  const double four = grid_estimate(work, target().arch, h200).seconds;
+  work.block.instructions = 5e5;
+  work.block.threads = 160;
+  EXPECT_GT(grid_estimate(work, target().arch, h200).seconds, 1.5 * four) << "two warps of five have one scheduler";
+}
+
+TEST(GridEstimate, UnevenBlocksCountWhereAnSmHasFew) {
+  const auto ratio = [](double blocks) {
+    GridWork even = bound_by(&BlockWork::instructions, 1e6), light = even, heavy = even;
+    even.blocks = 2 * blocks;
+    light.blocks = heavy.blocks = blocks;
+    light.block.instructions = 0.5e6;
+    heavy.block.instructions = 1.5e6;
+    return grid_estimate(descriptor::side_by_side({light, heavy}), target().arch, h200).seconds /
+           grid_estimate(even, target().arch, h200).seconds;
+  };
+  EXPECT_GT(ratio(132), 1.1);
+  EXPECT_LT(ratio(132 * 64), 1.01);
+  EXPECT_GT(ratio(132 * 64), 0.99);
+}
+
+TEST(GridEstimate, TheLongestOfUnevenBlocksIsWaitedFor) {
+  GridWork light = bound_by(&BlockWork::latency_clocks, 1e3), heavy = light;
+  heavy.blocks = 1;
+  heavy.block.latency_clocks = 1e7;
+  EXPECT_GT(grid_estimate(descriptor::side_by_side({light, heavy}), target().arch, h200).seconds, 1e7 / h200.clock_hz);
+}
+
+TEST(GridEstimate, WhatRunsLaterIsNotHidden) {
+  GridWork work = bound_by(&BlockWork::instructions, 1e5);
+  const double alone = grid_estimate(work, target().arch, h200).seconds;
+  work.extra_dram_bytes = 1e9;
+  EXPECT_GT(grid_estimate(work, target().arch, h200).seconds, alone + 1e9 / h200.dram_bytes_per_second);
 }
 
 std::vector<Worse<GridWork>> worse_grids() {
@@ -118,6 +182,8 @@ std::vector<Worse<GridWork>> worse_grids() {
   twice("sectors of L1", &BlockWork::global_sectors, 1e6);
   twice("bytes of L2", &BlockWork::l2_bytes, 1e7);
   twice("latency", &BlockWork::latency_clocks, 1e5);
+  twice("stalls", &BlockWork::stall_clocks, 1e6);
+  twice("code", &BlockWork::code_instructions, 1e6);
   GridWork latency = bound_by(&BlockWork::latency_clocks, 1e5);
   all.push_back({"registers: fewer blocks side by side", latency, [](auto& work) { work.block.registers = 128; }});
   all.push_back(

@@ -69,6 +69,7 @@ GridWork work_of(const Tile& tile, const Contraction& conv) {
   block.l2_bytes = tile.threads * (static_cast<double>(tile.p * tile.q * conv.rows.stride * conv.columns.stride) *
                                        size_of(conv.x.dtype) * 1.3 +
                                    tile.p * tile.q * size_of(conv.y.dtype));
+  block.code_instructions = 1.3 * block.instructions / warps;
   block.latency_clocks = 2800 + 1.3 * (block.instructions / warps);
   work.dram_bytes = compulsory_bytes(conv);
   return work;

@@ -52,6 +52,18 @@ void add_constants(Prelude& prelude, const Tile& tile, const Contraction&) {
   prelude.constant("BLOCK_K", tile.k).constant("THREADS", tile.threads);
 }
 
+// Lanes are neighbours in channels, then in columns of tiles, whose pixels are `stride` apart in `spec`.
+Access access_of_lanes(const Tile& tile, const TensorSpec& spec, int64_t stride) {
+  const int64_t element = size_of(spec.dtype), of_pixel = tile.k / tile.vector;
+  const int64_t pitch = tile.q * stride * spec.strides[dimension::column] * element;
+  std::vector<int64_t> addresses;
+  for (int64_t lane = 0; lane < 32; ++lane) {
+    const int64_t first = lane % of_pixel * tile.vector * element + lane / of_pixel * pitch;
+    for (int64_t at = 0; at < tile.vector * element; at += 4) addresses.push_back(first + at);
+  }
+  return access_of(addresses);
+}
+
 GridWork work_of(const Tile& tile, const Contraction& conv) {
   const double taps = static_cast<double>(conv.taps());
   const double warps = tile.threads / 32.0;
@@ -72,12 +84,17 @@ GridWork work_of(const Tile& tile, const Contraction& conv) {
   block.fma = warps * taps * outputs * tile.vector;
   // A tap is read once an input row of the tile.
   const double tap_reads = taps * tile.p * lines * std::max(1.0, outputs / tile.p / 2);
-  block.instructions = block.fma + warps * (accesses * 6 + tap_reads + 110 + outputs * tile.vector * 5.0) + fill * 10;
+  const double conversions = size_of(conv.x.dtype) == 4 ? 0 : tile.vector;  // of an access
+  block.instructions =
+      block.fma + warps * (accesses * (6 + conversions) + tap_reads + 110 + outputs * tile.vector * 5.0) + fill * 10;
   const double lane_bytes = tile.vector * size_of(conv.x.dtype);
-  block.shared_wavefronts = warps * tap_reads * std::min(32.0, tile.k / 4.0) / 8 + fill * 4;
-  block.global_sectors = warps * lane_bytes * (accesses + outputs);
+  // However few addresses the lanes share, they get as many words.
+  block.shared_wavefronts = warps * tap_reads * std::min(4, tile.vector) + fill * 4;
+  block.global_sectors = warps * (accesses * access_of_lanes(tile, conv.x, conv.columns.stride).l1 +
+                                  outputs * access_of_lanes(tile, conv.y, 1).l1);
   block.l2_bytes = tile.threads * lane_bytes *
                    (outputs * static_cast<double>(conv.rows.stride * conv.columns.stride) * 1.3 + outputs);
+  block.code_instructions = 1.5 * (block.instructions - fill * 10) / warps;
   block.latency_clocks = 3200 + fill * 30 / warps + 1.3 * (block.instructions / warps);
   work.dram_bytes = compulsory_bytes(conv);
   return work;

@@ -96,7 +96,7 @@ Estimate predict(const Shape& shape, const FilterGradient& gradient, const Targe
   block.global_sectors = warps * steps * (taps + 1) * lane_bytes;
   // Taps share what they read through L1.
   block.l2_bytes = shape.threads * steps * 2 * lane_bytes;
-  block.latency_clocks = 1500 + steps * (500 + 8 * taps) + taps * 120;
+  block.latency_clocks = 1500 + steps * (1000 + 30 * taps) + taps * 120;
   work.dram_bytes = bytes(gradient.x) + bytes(gradient.dy) + bytes(gradient.dw);
   work.extra_dram_bytes = 2 * static_cast<double>(workspace_bytes(shape, gradient));
   work.launches = shape.split == 1 ? 1 : 2;

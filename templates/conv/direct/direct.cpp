@@ -101,10 +101,9 @@ GridWork work_of(const Tile& tile, const Contraction& conv) {
   const double run = x_run(tile, conv);
   const double loads = filter / static_cast<double>(conv.rows.window) * rows / run;  // of x, a thread
   // Neighbouring lanes are neighbours in q: a whole pixel apart where channels stand side by side.
-  const double lane_bytes =
-      static_cast<double>(conv.columns.stride * conv.x.strides[dimension::column]) * size_of(conv.x.dtype);
-  const double sectors =
-      std::min(32.0, std::max(1.0, lane_bytes * 32 / 32)) * std::max(1.0, run * size_of(conv.x.dtype) / 32);
+  const int64_t element = size_of(conv.x.dtype);
+  const Access x =
+      access_at_pitch(conv.columns.stride * conv.x.strides[dimension::column] * element, x_run(tile, conv) * element);
 
   GridWork work;
   BlockWork& block = work.block;
@@ -120,15 +119,19 @@ GridWork work_of(const Tile& tile, const Contraction& conv) {
       block.fma * 1.15 +
       warps * (loads * (3 + run * conv.prologue_instructions) + shared_reads + 120 + tile.p * tile.k * 6.0) +
       filter * tile.k / 32 * 8;
-  block.shared_wavefronts = warps * shared_reads * (tile.k >= 4 ? 2 : 1) + filter * tile.k / 32 * std::min(32, tile.k);
-  block.global_sectors = warps * loads * sectors;
+  block.shared_wavefronts =
+      warps * shared_reads * (tile.k >= 4 ? 4 : tile.k) + filter * tile.k / 32 * std::min(32, tile.k);
+  block.global_sectors = warps * loads * x.l1 * inside_share(conv);  // others load nothing
   // A column's neighbours and the rows that windows share come from L1.
   const double reuse = std::max(1.0, taps * tile.p / rows / static_cast<double>(conv.columns.stride));
-  block.l2_bytes = block.global_sectors * 32 / reuse + filter * tile.k * size_of(conv.w.dtype);
+  block.l2_bytes = warps * loads * x.sectors * 32 / reuse + filter * tile.k * size_of(conv.w.dtype);
   // A group of unrolled steps starts all of its loads before it uses the first.
   const Unrolling unroll = unrolling(tile, conv);
   const double groups = loads / rows / static_cast<double>(unroll.s * unroll.c);
   const double group_loads = rows * static_cast<double>(unroll.s * unroll.c);
+  block.code_instructions = 120 + 12.0 * tile.p * tile.k +
+                            static_cast<double>(unroll.s * unroll.c) *
+                                (1.15 * static_cast<double>(conv.rows.window * tile.p * tile.k) * run + 4 * rows);
   block.latency_clocks = 1500 + filter * tile.k / tile.threads * 20 + groups * (350 + 10 * group_loads) +
                          1.3 * (block.fma / warps + shared_reads * 6) + 4 * loads * run * conv.prologue_instructions;
   work.dram_bytes = compulsory_bytes(conv);

@@ -34,16 +34,17 @@ Estimate predict_forward(const Shape& shape, const Contraction& conv, const Targ
                       (conv.blend.alpha == Scale::zero ? 0 : inside_share(conv));
   const double warps = shape.threads / 32.0;
   // Lanes are neighbours in q: one access where those are neighbours in x, a sector each where not.
-  const double sectors = std::min(
-      32.0, 1.0 + static_cast<double>(conv.x.strides[dimension::column] * conv.columns.stride) * size_of(conv.x.dtype));
+  const int64_t element = size_of(conv.x.dtype);
+  const Access x = access_at_pitch(conv.x.strides[dimension::column] * conv.columns.stride * element, element);
   GridWork work;
   work.blocks = std::ceil(static_cast<double>(conv.y.elements()) / shape.threads);
   work.block.threads = shape.threads;
   work.block.registers = 40;
   work.block.fma = warps * taps;
-  work.block.instructions = warps * (80 + 18 * taps);
-  work.block.global_sectors = warps * taps * (1 + sectors);
-  work.block.l2_bytes = work.block.global_sectors * 32 / 8;
+  work.block.code_instructions = 140;
+  work.block.instructions = warps * (80 + 9 * taps);
+  work.block.global_sectors = warps * taps * (1 + x.l1);
+  work.block.l2_bytes = warps * taps * (1 + x.sectors) * 32 / 8;
   work.block.latency_clocks = 1500 + 90 * taps;  // a load or two in flight
   work.dram_bytes = compulsory_bytes(conv);
   return grid_estimate(work, target.arch, device);
@@ -62,10 +63,16 @@ Program data_program(const std::string& name, const Shape& shape, const DataGrad
 
 Estimate predict_data(const Shape& shape, const DataGradient& gradient, const Target& target,
                       const DeviceFigures& device) {
-  // Taps that miss an output cost a test, not a product.
-  const double products = static_cast<double>(gradient.k_per_group() * gradient.taps()) /
-                          static_cast<double>(gradient.planes.stride * gradient.rows.stride * gradient.columns.stride);
-  return simple_gradient_estimate(shape.threads, products, {&gradient.dy, &gradient.w, &gradient.dx}, target, device);
+  // Taps that miss an output cost a test, not a product. Lanes are neighbours in the columns of dx.
+  SimpleWork thread;
+  thread.tried = static_cast<double>(gradient.k_per_group() * gradient.taps());
+  thread.products =
+      thread.tried / static_cast<double>(gradient.planes.stride * gradient.rows.stride * gradient.columns.stride);
+  const int64_t element = size_of(gradient.dy.dtype);
+  thread.first = access_at_pitch(gradient.dy.strides[dimension::column] * element, element,
+                                 ceil_div(int64_t{32}, gradient.columns.stride));
+  thread.second = access_at_pitch(0, size_of(gradient.w.dtype));
+  return simple_gradient_estimate(shape.threads, thread, {&gradient.dy, &gradient.w, &gradient.dx}, target, device);
 }
 
 Program filter_program(const std::string& name, const Shape& shape, const FilterGradient& gradient,
@@ -80,12 +87,42 @@ Program filter_program(const std::string& name, const Shape& shape, const Filter
   return Program{{emit.source(prelude)}, {launch}};
 }
 
+struct Lanes {
+  std::vector<int64_t> x, dy;
+};
+
+// Where the lanes of a warp find x and dy of a product, in bytes. They are neighbours in dw, column first.
+Lanes filter_gradient_lanes(const FilterGradient& gradient) {
+  Lanes lanes;
+  for (int64_t lane = 0; lane < 32; ++lane) {
+    int64_t element = lane, at = 0;
+    const auto step = [&](int64_t extent, int64_t stride) {
+      at += element % extent * stride;
+      element /= extent;
+    };
+    const std::vector<int64_t>& x = gradient.x.strides;
+    step(gradient.columns.window, gradient.columns.dilation * x[dimension::column]);
+    step(gradient.rows.window, gradient.rows.dilation * x[dimension::row]);
+    step(gradient.planes.window, gradient.planes.dilation * x[dimension::plane]);
+    step(gradient.c_per_group(), x[dimension::channel]);
+    lanes.x.push_back(at * size_of(gradient.x.dtype));
+    lanes.dy.push_back(element * gradient.dy.strides[dimension::channel] * size_of(gradient.dy.dtype));
+  }
+  return lanes;
+}
+
 Estimate predict_filter(const Shape& shape, const FilterGradient& gradient, const Target& target,
                         const DeviceFigures& device) {
   // A window that lies in the padding costs as much as another.
-  const double products = static_cast<double>(gradient.n() * gradient.pixels_per_image()) /
-                          static_cast<double>(gradient.region_axes.count());
-  return simple_gradient_estimate(shape.threads, products, {&gradient.x, &gradient.dy, &gradient.dw}, target, device);
+  SimpleWork thread;
+  thread.products = thread.tried = static_cast<double>(gradient.n() * gradient.pixels_per_image()) /
+                                   static_cast<double>(gradient.region_axes.count());
+  thread.rows = thread.products * static_cast<double>(gradient.region_axes.columns.regions) /
+                static_cast<double>(gradient.columns.outputs);
+  const auto [x, dy] = filter_gradient_lanes(gradient);
+  thread.first = access_of(x);
+  thread.second = access_of(dy);
+  return simple_gradient_estimate(shape.threads, thread, {&gradient.x, &gradient.dy, &gradient.dw}, target, device);
 }
 
 }  // namespace

@@ -106,13 +106,15 @@ Estimate predict(const FusedTiling& tiling, const Winograd& winograd, const Targ
                        chunks * (warps * (tiling.block_c * quads + 40) + loads * positions * 9 + filters * 5) +
                        results * 8 + warps * 100;
   block.shared_wavefronts =
-      chunks * (warps * tiling.block_c * quads * 2 + loads * positions + filters * 4) + results * 2;
+      chunks * (warps * tiling.block_c * quads * 4 + loads * positions + filters * 4) + results * 2;
   const double x_bytes = loads * 32 * positions * size_of(conv.x.dtype), w_bytes = filters * 32 * 16;
   block.global_sectors = chunks * (x_bytes * (conv.channels_inner ? 1 : 2) + w_bytes) / 32;
   // Neighbouring patches share their borders, which L1 still holds.
   block.l2_bytes = chunks * (x_bytes / 2 + w_bytes);
+  block.code_instructions = 600 + tiling.block_c * (sums + quads) + 30 * positions;
   // Nothing is on its way while a chunk is multiplied.
-  block.latency_clocks = 2000 + chunks * (900 + positions * 12 + tiling.block_c * (sums * 1.25 + quads * 6)) + 1500;
+  block.stall_clocks = chunks * (900 + positions * 12);
+  block.latency_clocks = 2000 + block.stall_clocks + chunks * tiling.block_c * (sums * 1.25 + quads * 6) + 1500;
   work.dram_bytes = compulsory_bytes(conv);
   if (!winograd.prepared) work.extra_dram_bytes = static_cast<double>(filter_block(tiling, winograd).bytes(winograd));
   work.launches = winograd.prepared ? 1 : 2;
