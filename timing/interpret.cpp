@@ -79,10 +79,7 @@ void Interpreter::Machine::start(uint64_t index) {
     warp.number = w;
     const uint32_t threads = std::min(32U, launch_.threads() - w * 32);
     warp.live = threads == 32 ? all_lanes : (uint32_t{1} << threads) - 1;
-    for (size_t r = 0; r < zero_register; ++r) warp.registers[r].unknown = warp.uniform[r].unknown = all_lanes;
-    for (size_t p = 0; p < true_predicate; ++p) {
-      warp.predicates[p].unknown = warp.uniform_predicates[p].unknown = all_lanes;
-    }
+    // Registers begin as zero, not as unknown: compilers set single bits of one that holds nothing, and ask for those.
     warp.predicates[true_predicate].value = warp.uniform_predicates[true_predicate].value = all_lanes;
     warp.local.assign(facts_.local_bytes / 4, nothing);
     warp.runnable.push_back({0, warp.live});

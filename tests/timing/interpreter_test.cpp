@@ -270,6 +270,25 @@ TEST(Interpreter, WhatIsNotKnownDoesNotMatterWhereTheRestDecides) {
   EXPECT_EQ(run_code(sass).warps[0].steps.size(), 7U);
 }
 
+// As ptxas spills predicates: R7 holds nothing but the bits that are set.
+TEST(Interpreter, BitsOfARegisterThatHeldNothingAreKnown) {
+  const Sass sass = Code()
+                        .add("LOP3.LUT R7, R7, 0xfffffffd, RZ, 0xc0, !PT", stall(5))
+                        .add("S2R R0, SR_TID.X", stall(5))
+                        .add("ISETP.GT.AND P2, PT, R0, 0x7, PT", stall(5))
+                        .add("@P2 LOP3.LUT R7, R7, 0x2, RZ, 0xfc, !PT", stall(5))
+                        .add("LOP3.LUT P0, RZ, R7, 0x2, RZ, 0xc0, !PT", stall(5))
+                        .add("@P0 LDG.E R4, [R0.64]", stall(1))
+                        .add("EXIT", stall(1))
+                        .sass();
+  Launch launch;
+  launch.block = {32, 1, 1};
+  Interpreter interpreter(sass, plain_facts(), launch);
+  const BlockPath path = interpreter.run(0);
+  EXPECT_EQ(interpreter.report().unknown_addresses, 0U);
+  EXPECT_EQ(path.warps.at(0).steps.at(5).active, 0xffffff00U);
+}
+
 TEST(Interpreter, AnInstructionThatItDoesNotKnowLeavesNoValue) {
   const Sass sass = Code().add("FROB R2, R3").add("ISETP.EQ.AND P0, PT, R2, RZ, PT").add("@P0 EXIT").add("EXIT").sass();
   EXPECT_THROW(run_code(sass), Error);
