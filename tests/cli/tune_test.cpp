@@ -137,9 +137,9 @@ TEST_F(TuneTest, EveryOperationIsTunedAndThenRight) {
 
 // Winograd's transforms of the filters are paid by each call, or once before all of them.
 TEST_F(TuneTest, TimesAreWithoutWhatIsMadeOfConstantWeights) {
-  const std::string line = "conv_forward x=f32:1x16x12x12 w=f32:32x16x3x3 pad=1 fast";
+  const std::string line = "conv_forward x=f32:32x40x12x12 w=f32:40x40x3x3 pad=1 fast";
   const std::string file = write("weights.txt", line + "\n" + line + " constant_weights\n");
-  const Outcome tuned = kiln({"tune", file, "--db", path("tuning.db"), "--candidates", "6", "--quiet"});
+  const Outcome tuned = kiln({"tune", file, "--db", path("tuning.db"), "--candidates", "3", "--quiet"});
   EXPECT_EQ(tuned.exit_code, 0) << tuned.err;
   std::map<std::string, double> whole, prepared;
   const auto database = cache::Database::open(path("tuning.db"), {.mode = cache::OpenMode::read_only});

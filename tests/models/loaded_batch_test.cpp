@@ -16,7 +16,7 @@ namespace {
 using test::OnnxModel;
 using test::random_values;
 
-constexpr int64_t image = 8 * 9 * 7;
+constexpr int64_t channels = 40, side = 12, image = channels * side * side;
 
 class PreparedFilters : public test::ModelTest {
  protected:
@@ -28,10 +28,11 @@ class PreparedFilters : public test::ModelTest {
     return how;
   }
 
-  /// A convolution that Winograd's transforms may serve, with filters of that seed.
+  /// A convolution that Winograd's transforms serve by default, with filters of that seed.
   LoadedBatch load_network(int64_t batch, unsigned seed) {
     OnnxModel network(13);
-    network.input("x", {"N", 8, 9, 7}).weights("w", {8, 8, 3, 3}, random_values(576, seed));
+    network.input("x", {"N", channels, side, side});
+    network.weights("w", {channels, channels, 3, 3}, random_values(channels * channels * 9, seed));
     network.node("Conv", {"x", "w"}, {"y"}, {{"pads", test::Ints{1, 1, 1, 1}}});
     network.output("y");
     const test::TemporaryFile file(network.bytes());
@@ -66,30 +67,30 @@ class PreparedFilters : public test::ModelTest {
 
 TEST_F(PreparedFilters, AreTransformedOnceForAllBatchesOfARequest) {
   int kernels = watch_.kernels;
-  LoadedBatch three = load_network(3, 1);
-  ASSERT_NE(three.calls[0].prepared, nullptr) << three.steps[0].variant << " prepares nothing";
+  LoadedBatch nine = load_network(9, 1);
+  ASSERT_NE(nine.calls[0].prepared, nullptr) << nine.steps[0].variant << " prepares nothing";
   EXPECT_EQ(watch_.kernels - kernels, 1);
   const int64_t bytes = weights_.bytes();
 
   kernels = watch_.kernels;
-  LoadedBatch four = load_network(4, 1);
+  LoadedBatch ten = load_network(10, 1);
   EXPECT_EQ(watch_.kernels, kernels);
   EXPECT_EQ(weights_.bytes(), bytes);
-  EXPECT_EQ(four.calls[0].prepared, three.calls[0].prepared);
+  EXPECT_EQ(ten.calls[0].prepared, nine.calls[0].prepared);
 
-  std::vector<float> of_three = run(three, 3), of_four = run(four, 4);
-  of_four.resize(of_three.size());
-  EXPECT_EQ(of_three, of_four);
+  std::vector<float> of_nine = run(nine, 9), of_ten = run(ten, 10);
+  of_ten.resize(of_nine.size());
+  EXPECT_EQ(of_nine, of_ten);
 }
 
 TEST_F(PreparedFilters, OfOtherValuesOrAnotherRequestAreApart) {
-  LoadedBatch three = load_network(3, 1), other = load_network(3, 2), sixteen = load_network(16, 1);
-  EXPECT_NE(other.calls[0].prepared, three.calls[0].prepared);
-  EXPECT_NE(sixteen.calls[0].prepared, three.calls[0].prepared) << "of another bucket";
-  std::vector<float> of_three = run(three, 3), of_other = run(other, 3), of_sixteen = run(sixteen, 16);
-  EXPECT_NE(of_three, of_other);
-  of_sixteen.resize(of_three.size());
-  EXPECT_THAT(of_sixteen, testing::Pointwise(testing::FloatNear(1e-4F), of_three));
+  LoadedBatch nine = load_network(9, 1), other = load_network(9, 2), more = load_network(17, 1);
+  EXPECT_NE(other.calls[0].prepared, nine.calls[0].prepared);
+  EXPECT_NE(more.calls[0].prepared, nine.calls[0].prepared) << "of another bucket";
+  std::vector<float> of_nine = run(nine, 9), of_other = run(other, 9), of_more = run(more, 17);
+  EXPECT_NE(of_nine, of_other);
+  of_more.resize(of_nine.size());
+  EXPECT_THAT(of_more, testing::Pointwise(testing::FloatNear(1e-4F), of_nine));
 }
 
 }  // namespace

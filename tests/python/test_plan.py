@@ -8,7 +8,7 @@ import kiln
 from kiln._calls import address_and_size
 
 # By its estimate Winograd, whose weights are transformed first.
-WITH_WEIGHTS = "conv_forward x=f32:8x32x8x8 w=f32:32x32x3x3 pad=1 fast constant_weights"
+WITH_WEIGHTS = "conv_forward x=f32:16x40x12x12 w=f32:40x40x3x3 pad=1 fast constant_weights"
 
 
 def test_a_plan_of_a_call_runs_with_numbers_by_name(context, random):
@@ -25,9 +25,9 @@ def test_a_plan_of_a_call_runs_with_numbers_by_name(context, random):
 
 def test_prepared_weights(context, random):
     plan = kiln.plan(WITH_WEIGHTS, context=context)
-    x = random.standard_normal((8, 32, 8, 8), dtype=np.float32)
-    w = random.standard_normal((32, 32, 3, 3), dtype=np.float32)
-    y = np.empty((8, 32, 8, 8), np.float32)
+    x = random.standard_normal((16, 40, 12, 12), dtype=np.float32)
+    w = random.standard_normal((40, 40, 3, 3), dtype=np.float32)
+    y = np.empty((16, 40, 12, 12), np.float32)
     prepared = kiln.DeviceMemory(context, plan.prepared_bytes)
     workspace = kiln.DeviceMemory(context, max(plan.prepared_workspace_bytes, 1))
     plan.prepare_weights(prepared, w=w)
@@ -114,7 +114,7 @@ def test_tensors_of_user_code_have_the_batch_of_a_run(context, random):
 
 def test_memory_of_a_run_has_to_be_enough(context):
     plan = kiln.plan(WITH_WEIGHTS, context=context)
-    w = np.zeros((32, 32, 3, 3), np.float32)
+    w = np.zeros((40, 40, 3, 3), np.float32)
     with pytest.raises(kiln.InvalidArgument, match="prepared has 0 bytes .give kiln.DeviceMemory.context, "):
         plan.prepare_weights(None, w=w)
     with pytest.raises(kiln.InvalidArgument, match="prepared is a ndarray .give a kiln.DeviceMemory"):

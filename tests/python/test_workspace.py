@@ -7,6 +7,9 @@ import pytest
 
 import kiln
 
+# Few results of a long sum: it is split.
+LONG_PRODUCT = "gemm a=f32:2x20000 b=f32:20000x3"
+
 
 class Allocator:
     """Memory of another Context's, by address; `calls` counts what was allocated and released."""
@@ -38,7 +41,7 @@ def contexted(allocate, release):
 def long_product(random):
     """Factors of a product that needs workspace, as its sums are long."""
     a, b = random.standard_normal((2, 20000), np.float32), random.standard_normal((20000, 3), np.float32)
-    assert kiln.plan("gemm a=f32:2x20000 b=f32:20000x3").workspace_bytes > 0
+    assert kiln.plan(LONG_PRODUCT).workspace_bytes > 0
     return a, b
 
 
@@ -57,13 +60,14 @@ def test_a_call_takes_its_workspace_from_the_allocator_and_gives_it_back(long_pr
 def test_an_allocator_without_memory_ends_the_call_before_anything_is_enqueued(long_product):
     a, b = long_product
     c = np.full((2, 3), 7, np.float32)
+    needed = kiln.plan(LONG_PRODUCT).workspace_bytes
 
     def raises(size, stream):
         raise MemoryError(f"{size} bytes are too many")
 
     for allocate, kind, said in (
-        (raises, kiln.OutOfMemory, "the workspace allocator raised MemoryError: 1536 bytes are too many"),
-        (lambda size, stream: None, kiln.OutOfMemory, "the workspace allocator has no 1536 bytes"),
+        (raises, kiln.OutOfMemory, f"the workspace allocator raised MemoryError: {needed} bytes are too many"),
+        (lambda size, stream: None, kiln.OutOfMemory, f"the workspace allocator has no {needed} bytes"),
         (lambda size, stream: "here", kiln.InvalidArgument, "the workspace allocator returned a str .return an address"),
     ):
         with pytest.raises(kind, match=said):
