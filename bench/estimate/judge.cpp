@@ -34,6 +34,15 @@ std::string name_of(const Choice& choice) {
   return choice.algorithm + " " + choice.config.print();
 }
 
+Times times_of(std::span<const cache::Record> records) {
+  Times times;
+  for (const cache::Record& record : records) {
+    const bool ran = record.outcome == cache::outcome::timed || record.outcome == cache::outcome::rejected_early;
+    if (ran && record.seconds > 0) times[record.algorithm + " " + record.config] = record.seconds;
+  }
+  return times;
+}
+
 EstimateRow judge_estimates(const Candidates& candidates, const Times& times) {
   EstimateRow row;
   std::vector<Pair> pairs;

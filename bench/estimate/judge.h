@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <limits>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "kiln/cache/record.h"
 #include "kiln/generator/catalogue.h"
 
 namespace kiln::bench {
@@ -19,6 +21,9 @@ using Times = std::map<std::string, double>;
 /// Algorithm and parameters: records of other versions of an algorithm count too, because editing an estimate makes
 /// another version.
 std::string name_of(const Choice& choice);
+
+/// Of variants that ran and gave the right result: predictions are estimates themselves.
+Times times_of(std::span<const cache::Record> records);
 
 /// One request.
 struct EstimateRow {

@@ -14,6 +14,8 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,16 +33,23 @@
 namespace kiln::bench {
 namespace {
 
-Times times_of(const cache::Database& database, const std::string& request, const std::string& device) {
-  Times times;
-  for (const cache::Record& record : database.records(request, device)) {
-    if (record.seconds > 0) times[record.algorithm + " " + record.config] = record.seconds;
-  }
-  return times;
+cache::Database open_to_read(const std::string& path) {
+  if (!std::filesystem::is_regular_file(path))
+    throw Error(ErrorCode::io_error, path + " is not a file", "`kiln tune` makes a tuning database");
+  std::optional<cache::Announcement> trouble;
+  cache::Database database = cache::Database::open(path, {.mode = cache::OpenMode::read_only},
+                                                   [&](const cache::Announcement& met) { trouble = met; });
+  if (trouble) throw Error(ErrorCode::io_error, trouble->cause, trouble->hint);
+  return database;
 }
 
 std::string share_text(double share, bool is_exact) {
   return fmt::format("{:.1f}%{}", 100 * share, is_exact ? "" : "?");
+}
+
+void print_heads(const std::string& device) {
+  fmt::print("{}\n{:>8} {:>8} {:>5} {:>10} {:>10} {:>10}  request\n", device, "default", "of 16", "ranks", "timed",
+             "estimate", "time, us");
 }
 
 void print_row(const EstimateRow& row, size_t variants, const std::string& request, bool verbose) {
@@ -58,7 +67,7 @@ void print_row(const EstimateRow& row, size_t variants, const std::string& reque
 }
 
 int run(const std::string& path, bool verbose) {
-  const cache::Database database = cache::Database::open(path, {.mode = cache::OpenMode::read_only});
+  const cache::Database database = open_to_read(path);
   const Environment environment = Environment::read();
   const device::Device device(device::Driver::open({environment.driver.value_or("emulator")}), 0);
   const auto nvrtc = device::Nvrtc::open({environment.nvrtc});
@@ -68,13 +77,12 @@ int run(const std::string& path, bool verbose) {
   if (const auto calibration = calibration_in(database, id)) figures.calibration = *calibration;
   const Catalogue catalogue = make_catalogue(embedded_sources());
 
-  fmt::print("{}\n{:>8} {:>8} {:>5} {:>10} {:>10} {:>10}  request\n", id, "default", "of 16", "ranks", "timed",
-             "estimate", "time, us");
   std::vector<EstimateRow> rows;
   for (const std::string& key : database.request_keys(id)) {
     const Candidates candidates = catalogue.candidates(Request::parse(key), target, figures);
-    const EstimateRow row = judge_estimates(candidates, times_of(database, key, id));
+    const EstimateRow row = judge_estimates(candidates, times_of(database.records(key, id)));
     if (row.timed == 0) continue;
+    if (rows.empty()) print_heads(id);
     print_row(row, candidates.ranked.size(), key, verbose);
     rows.push_back(row);
   }

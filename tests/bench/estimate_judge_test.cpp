@@ -54,6 +54,25 @@ TEST(EstimateJudge, MarksWhatHasNoTime) {
   EXPECT_EQ(judge_estimates(twenty(), {{name("z"), 1}}).timed, 0U);
 }
 
+cache::Record record(const std::string& algorithm, std::string_view outcome, double seconds) {
+  cache::Record result;
+  result.algorithm = algorithm;
+  result.config = "TILE=8";
+  result.outcome = outcome;
+  result.seconds = seconds;
+  return result;
+}
+
+TEST(EstimateJudge, TakesTimesOfWhatRanAndIsRight) {
+  const std::vector<cache::Record> records = {
+      record("a", cache::outcome::timed, 1),        record("b", cache::outcome::rejected_early, 2),
+      record("c", cache::outcome::predicted, 3),    record("d", cache::outcome::wrong_result, 4),
+      record("e", cache::outcome::compile_failed, 0)};
+  Candidate tiled = candidate("a", 0);
+  tiled.choice.config = Config::parse("TILE=8");
+  EXPECT_EQ(times_of(records), (Times{{name_of(tiled.choice), 1}, {"b TILE=8", 2}}));
+}
+
 TEST(EstimateJudge, UserTemplatesAreNoDefault) {
   Candidates candidates = twenty();
   candidates.ranked.front().user_template = true;
@@ -61,6 +80,16 @@ TEST(EstimateJudge, UserTemplatesAreNoDefault) {
   EXPECT_EQ(row.standard.choice.algorithm, "b");
   EXPECT_EQ(row.fastest.choice.algorithm, "a");
   EXPECT_TRUE(row.standard_has_time);
+}
+
+TEST(EstimateJudge, TheWorstIsNotTheLastAndRanksAreAveraged) {
+  const EstimateRow bad = judge_estimates(twenty(), {{name("a"), 4}, {name("b"), 1}}),
+                    good = judge_estimates(twenty(), {{name("a"), 1}, {name("b"), 2}});
+  const EstimateVerdict verdict = judge_estimates({bad, good});
+  EXPECT_DOUBLE_EQ(verdict.worst_standard_share, 0.25);
+  EXPECT_DOUBLE_EQ(verdict.spearman, 0) << "-1 and 1";
+  const EstimateVerdict twice = judge_estimates({good, good});
+  EXPECT_DOUBLE_EQ(twice.spearman, 1);
 }
 
 TEST(EstimateJudge, SharesOfSeveralAreGeometricMeans) {
@@ -74,6 +103,8 @@ TEST(EstimateJudge, SharesOfSeveralAreGeometricMeans) {
   const EstimateRow untried = judge_estimates(twenty(), {{name("t"), 1}});
   EXPECT_EQ(untried.tried_share(), 0);
   EXPECT_DOUBLE_EQ(judge_estimates({untried, part}).tried_share, 1) << "nothing is known of what it would try";
+  const EstimateRow quarter = judge_estimates(twenty(), {{name("a"), 4}, {name("t"), 1}});
+  EXPECT_DOUBLE_EQ(judge_estimates({untried, quarter}).tried_share, 0.25) << "of one row";
 }
 
 }  // namespace
