@@ -128,8 +128,11 @@ GridWork bound_by(double BlockWork::*amount, double value) {
 TEST(GridEstimate, StallsAreHiddenByOtherBlocks) {
   GridWork work = bound_by(&BlockWork::stall_clocks, 1e6);
   const double many = grid_estimate(work, target().arch, h200).seconds;
-  work.block.shared_bytes = 200 * 1024;  // one block an SM
-  EXPECT_GT(grid_estimate(work, target().arch, h200).seconds, 4 * many);
+  work.block.shared_bytes = 100 * 1024;
+  const double two = grid_estimate(work, target().arch, h200).seconds;
+  EXPECT_GT(two, 4 * many);
+  work.block.shared_bytes = 200 * 1024;
+  EXPECT_GT(grid_estimate(work, target().arch, h200).seconds, 3.5 * two) << "half the blocks, each waits twice as long";
 }
 
 TEST(GridEstimate, TheSchedulerWithTheMostWarpsIsDoneLast) {
@@ -153,8 +156,39 @@ TEST(GridEstimate, UnevenBlocksCountWhereAnSmHasFew) {
            grid_estimate(even, target().arch, h200).seconds;
   };
   EXPECT_GT(ratio(132), 1.1);
+  EXPECT_LT(ratio(132), 1.25);
   EXPECT_LT(ratio(132 * 64), 1.01);
   EXPECT_GT(ratio(132 * 64), 0.99);
+}
+
+TEST(GridEstimate, BlocksBesideEachOtherCountAsTheMeanOne) {
+  GridWork one = bound_by(&BlockWork::instructions, 100), three = one, none = one;
+  one.blocks = 10;
+  three.blocks = 30;
+  none.blocks = 0;
+  one.block.code_instructions = one.block.stall_clocks = one.block.latency_clocks = 400;
+  three.block.registers = 90;
+  three.block.shared_bytes = 1024;
+  none.block.instructions = none.block.latency_clocks = 1e9;
+  const GridWork all = descriptor::side_by_side({one, three, none});
+  EXPECT_EQ(all.blocks, 40);
+  EXPECT_EQ(all.block.instructions, 100);
+  EXPECT_EQ(all.block.code_instructions, 100);
+  EXPECT_EQ(all.block.stall_clocks, 100);
+  EXPECT_EQ(all.block.registers, 90);
+  EXPECT_EQ(all.block.shared_bytes, 1024);
+  EXPECT_EQ(all.heaviest, 1) << "what has no blocks is not waited for";
+  EXPECT_EQ(all.longest_clocks, 400);
+}
+
+TEST(GridEstimate, CodeIsWaitedForOnce) {
+  const auto seconds = [](double blocks, double code) {
+    GridWork work = bound_by(&BlockWork::instructions, 1e4);
+    work.blocks = blocks;
+    work.block.code_instructions = code;
+    return grid_estimate(work, target().arch, h200).seconds;
+  };
+  EXPECT_NEAR((seconds(132e3, 1e6) - seconds(132e3, 0)) / (seconds(132, 1e6) - seconds(132, 0)), 1, 0.01);
 }
 
 TEST(GridEstimate, TheLongestOfUnevenBlocksIsWaitedFor) {

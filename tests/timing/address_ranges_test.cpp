@@ -19,6 +19,7 @@ TEST(AddressRanges, AreTakenFromEachOther) {
   const AddressRanges ranges = {{10, 20}, {30, 40}, {50, 60}};
   EXPECT_EQ(without(ranges, {}), ranges);
   EXPECT_THAT(without(ranges, {{0, 100}}), IsEmpty());
+  EXPECT_THAT(without(ranges, {{10, 15}, {35, 40}}), ElementsAre(Range{15, 20}, Range{30, 35}, Range{50, 60}));
   EXPECT_THAT(without(ranges, {{12, 14}, {16, 35}, {55, 70}}),
               ElementsAre(Range{10, 12}, Range{14, 16}, Range{35, 40}, Range{50, 55}));
 }

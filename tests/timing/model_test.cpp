@@ -127,6 +127,10 @@ TEST(Model, LoadsFromL2WhatTheLaunchBeforeStored) {
   launch.in_l2.clear();
   for (uint64_t block = 0; block < 10'000; ++block) launch.in_l2.push_back({block * 1024, block * 1024 + 256});
   EXPECT_EQ(time().dram_share, 0.75);
+  launch.grid = {1, 1, 1};
+  launch.in_l2 = {{0, 256}};
+  EXPECT_EQ(time().dram_share, 0.75) << "of 1024 bytes, the first 256";
+  launch.grid = {10'000, 1, 1};
   launch.in_l2 = {{uint64_t{1} << 40, uint64_t{1} << 41}};
   EXPECT_EQ(time().seconds, cold.seconds) << "something else";
 }
@@ -140,6 +144,23 @@ TEST(Model, TellsWhatIsStored) {
       stored(loads_and_stores(0x400000), blocks_of_1_kb(10)),
       testing::ElementsAre(AddressRange{0x400000, 0x400000 + 10 * 1024}, AddressRange{0x800000, 0x800000 + 10 * 1024}));
   EXPECT_THAT(stored(loads_and_stores(1024), blocks_of_1_kb(1)), testing::ElementsAre(AddressRange{1024, 3 * 1024}));
+}
+
+// Block c of 11 stores the (c * (10 - c))-th kilobyte: those in the middle the furthest.
+TEST(Model, TellsWhatTheMiddleBlockStores) {
+  const Sass code = Code()
+                        .add("S2R R0, SR_TID.X", sets(0))
+                        .add("S2R R1, SR_CTAID.X", sets(0))
+                        .add("IMAD R5, R1, 0xffffffff, RZ", waits(1, 5))
+                        .add("IADD3 R5, R5, 0xa, RZ", stall(5))
+                        .add("IMAD R5, R1, R5, RZ", stall(5))
+                        .add("IMAD R0, R5, 0x100, R0", stall(5))
+                        .add("IMAD.WIDE.U32 R2, R0, 0x4, RZ", stall(5))
+                        .add("STG.E [R2.64+0x400000], R5", stall(1))
+                        .add("EXIT", stall(1))
+                        .sass();
+  const ModelledTime time = model_time(code, plain_facts(), blocks_of_1_kb(11), find_card("a100"));
+  EXPECT_THAT(time.stored, testing::ElementsAre(AddressRange{0x400000, 0x400000 + 26 * 1024}));
 }
 
 TEST(Model, TakesWhatTheLaunchStoresItselfFromDramInEveryRun) {
