@@ -65,8 +65,8 @@ cache::Record record(const std::string& algorithm, std::string_view outcome, dou
 
 TEST(EstimateJudge, TakesTimesOfWhatRanAndIsRight) {
   const std::vector<cache::Record> records = {
-      record("a", cache::outcome::timed, 1),        record("b", cache::outcome::rejected_early, 2),
-      record("c", cache::outcome::predicted, 3),    record("d", cache::outcome::wrong_result, 4),
+      record("a", cache::outcome::timed, 1), record("b", cache::outcome::rejected_early, 2),
+      record("c", cache::outcome::predicted, 3), record("d", cache::outcome::wrong_result, 4),
       record("e", cache::outcome::compile_failed, 0)};
   Candidate tiled = candidate("a", 0);
   tiled.choice.config = Config::parse("TILE=8");

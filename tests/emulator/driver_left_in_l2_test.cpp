@@ -100,6 +100,8 @@ TEST_F(LeftInL2, IsAPartOfALargerAllocation) {
   EXPECT_EQ(sum(out_, pool + 8 * part)["hits"]["l2"], 1);
   store(pool + 8 * part);
   EXPECT_EQ(sum(out_, pool + 12 * part)["hits"]["l2"], 0);
+  store(pool + 8 * part);
+  EXPECT_EQ(sum(out_, pool + 4 * part)["hits"]["l2"], 0) << "what lies before it";
   store(pool + 8 * part, 2);
   EXPECT_NEAR(sum(out_, pool + 8 * part)["hits"]["l2"].get<double>(), 0.5, 0.05) << "two of four parts";
 }
