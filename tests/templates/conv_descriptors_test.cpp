@@ -174,6 +174,30 @@ TEST(ConvEstimates, LeaveOutSumsBehindTheLastFilter) {
   EXPECT_LT(wide_thread_cost(4), 0.8 * wide_thread_cost(32)) << "the second four of a thread's eight are never stored";
 }
 
+double seconds_of(const std::string& request, const char* algorithm, const char* config) {
+  return catalogue().estimate(Request::parse(request), target(), h200, {algorithm, Config::parse(config)}).seconds;
+}
+
+// With 128 channels the pixels of a filter's taps are multiples of 128 bytes apart; with 129 they are not.
+TEST(ConvEstimates, CountConflictsOfBanksWhereLanesAreTaps) {
+  const auto seconds = [](int channels) {
+    const std::string request = fmt::format(
+        "conv_backward_filter x=f32:8x{0}x28x28:nhwc dy=f32:8x128x28x28:nhwc dw=f32:128x{0}x3x3:nhwc pad=1", channels);
+    return seconds_of(request, "conv_backward_filter_simple", "THREADS=64");
+  };
+  EXPECT_GT(seconds(128), 1.5 * seconds(129));
+}
+
+// Tiles of neighbouring lanes begin two pixels apart: 1920 bytes, a multiple of 128, or 1952.
+TEST(ConvEstimates, CountConflictsOfBanksWhereLanesArePixels) {
+  const auto seconds = [](int channels) {
+    const std::string request =
+        fmt::format("conv_forward x=bf16:64x{0}x28x28:nhwc w=bf16:{0}x1x5x5:nhwc pad=2 groups={0}", channels);
+    return seconds_of(request, "conv_depthwise_nhwc", "BLOCK_K=32,THREADS=256,TILE_P=1,TILE_Q=2,VECTOR=8") / channels;
+  };
+  EXPECT_GT(seconds(480), 1.05 * seconds(488));
+}
+
 TEST(ConvEstimates, CountNoProductsOfPixelsThatNoTapReaches) {
   const auto seconds = [](const char* request) {
     const Choice choice{"conv_backward_data_implicit_gemm",
