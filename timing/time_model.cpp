@@ -104,9 +104,12 @@ class Model {
     const auto whole = static_cast<uint32_t>(std::ceil(share));
     const uint32_t resident = std::min(time_.occupancy.blocks, whole);
     const uint64_t budget = std::max<uint64_t>(1, options.instructions / launch_.warps() / resident);  // of a warp
-    find_stored(budget);
+    const std::optional<LoopProfile> profile = profile_of_warp();
+    const bool is_long = profile && profile->steps > budget;
+    find_stored(is_long);
     bulk_dram_ = fresh_in_bulk();
-    std::optional<double> cycles = of_cut_blocks(resident, whole, budget);
+    std::optional<double> cycles;
+    if (is_long) cycles = of_cut_blocks(*profile, resident, whole, budget);
     if (!cycles) cycles = of_whole_blocks(resident, share, options);
     time_.waves = share / time_.occupancy.blocks;
     time_.seconds = *cycles / (card_.clock_mhz * 1e6) + card_.launch_us * 1e-6;
@@ -121,9 +124,7 @@ class Model {
  private:
   // What the first, the middle and the last block store spans what all do. Their whole paths are followed if they will
   // be replayed, else only their first warps'.
-  void find_stored(uint64_t budget) {
-    profile_ = profile_of_warp();
-    const bool is_long = profile_ && profile_->steps > budget;
+  void find_stored(bool is_long) {
     try {
       for (const uint64_t block : {uint64_t{0}, middle(), launch_.blocks() - 1}) {
         if (is_long) {
@@ -154,10 +155,9 @@ class Model {
 
   // If not even one resident set can be replayed: its paths end after some turns of a loop, and all that is left goes
   // on like the later half of those turns.
-  std::optional<double> of_cut_blocks(uint32_t resident, uint32_t whole, uint64_t budget) {
-    if (!profile_ || profile_->steps <= budget) return {};
+  std::optional<double> of_cut_blocks(const LoopProfile& profile, uint32_t resident, uint32_t whole, uint64_t budget) {
     const Loop* loop = nullptr;
-    for (const Loop& other : profile_->loops) {
+    for (const Loop& other : profile.loops) {
       const bool fits =
           other.turns >= 2 * fewest_turns && other.steps_of_turn() * fewest_turns <= budget && other.first <= budget;
       if (fits && (loop == nullptr || other.last - other.first > loop->last - loop->first)) loop = &other;
@@ -167,9 +167,8 @@ class Model {
     const Cut late{loop->branch, std::clamp(turns, fewest_turns, loop->turns)}, early{loop->branch, late.turns / 2};
     const uint64_t early_steps = steps_of_warp(early), late_steps = steps_of_warp(late);
     time_.dram_share = dram_share(late);
-    time_.path_share = static_cast<double>(late_steps) / static_cast<double>(profile_->steps);
-    const double left =
-        static_cast<double>(profile_->steps - late_steps) / static_cast<double>(late_steps - early_steps);
+    time_.path_share = static_cast<double>(late_steps) / static_cast<double>(profile.steps);
+    const double left = static_cast<double>(profile.steps - late_steps) / static_cast<double>(late_steps - early_steps);
     const auto of_set = [&](uint32_t blocks) {
       const auto before = static_cast<double>(of_blocks(blocks, blocks, early).cycles);
       const auto after = static_cast<double>(of_blocks(blocks, blocks, late).cycles);
@@ -378,8 +377,7 @@ class Model {
   std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<const BlockPath>> kept_;  // by block and turns
   uint64_t kept_steps_ = 0;
   uint32_t l1_bytes_ = 0, local_dram_ = 0, bulk_dram_ = 256;
-  std::optional<LoopProfile> profile_;  // of the first warp of the middle block
-  AddressRanges in_l2_;                 // without what the launch stores
+  AddressRanges in_l2_;  // without what the launch stores
   ReplayTrace* trace_ = nullptr;
   ModelledTime time_;
 };

@@ -9,6 +9,10 @@
 namespace kiln::bench {
 namespace {
 
+std::string joined(const std::string& algorithm, const std::string& config) {
+  return algorithm + " " + config;
+}
+
 double time_of(const Times& times, const Choice& choice) {
   const auto found = times.find(name_of(choice));
   return found == times.end() ? no_time : found->second;
@@ -31,14 +35,14 @@ void judge_search(EstimateRow& row, const Candidates& candidates, const Times& t
 }  // namespace
 
 std::string name_of(const Choice& choice) {
-  return choice.algorithm + " " + choice.config.print();
+  return joined(choice.algorithm, choice.config.print());
 }
 
 Times times_of(std::span<const cache::Record> records) {
   Times times;
   for (const cache::Record& record : records) {
     const bool ran = record.outcome == cache::outcome::timed || record.outcome == cache::outcome::rejected_early;
-    if (ran && record.seconds > 0) times[record.algorithm + " " + record.config] = record.seconds;
+    if (ran && record.seconds > 0) times[joined(record.algorithm, record.config)] = record.seconds;
   }
   return times;
 }

@@ -40,12 +40,14 @@ double code_clocks(double instructions) {
   return clocks * instructions * instruction_bytes / (lines * line_bytes);
 }
 
-Access access_of(std::span<const int64_t> addresses) {
+Access access_of(std::span<const int64_t> lanes, int64_t bytes) {
   constexpr int64_t word = 4, banks = 32, sector = 32;
   std::set<int64_t> words, sectors;
-  for (const int64_t address : addresses) {
-    words.insert(address / word);
-    sectors.insert(address / sector);
+  for (const int64_t lane : lanes) {
+    for (int64_t at = lane; at < lane + bytes; at += word) {
+      words.insert(at / word);
+      sectors.insert(at / sector);
+    }
   }
   std::array<int, banks> of_bank{};
   for (const int64_t each : words) ++of_bank[static_cast<uint64_t>(each) % banks];
@@ -54,10 +56,8 @@ Access access_of(std::span<const int64_t> addresses) {
 
 Access access_at_pitch(int64_t pitch, int64_t bytes, int64_t lanes) {
   std::vector<int64_t> addresses;
-  for (int64_t lane = 0; lane < lanes; ++lane) {
-    for (int64_t at = 0; at < bytes; at += 4) addresses.push_back(lane * pitch + at);
-  }
-  return access_of(addresses);
+  for (int64_t lane = 0; lane < lanes; ++lane) addresses.push_back(lane * pitch);
+  return access_of(addresses, bytes);
 }
 
 GridWork side_by_side(const std::vector<GridWork>& works) {

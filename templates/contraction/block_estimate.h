@@ -45,10 +45,10 @@ struct Access {
   double sectors = 0;  ///< different ones
 };
 
-/// Of lanes at these bytes.
-Access access_of(std::span<const int64_t> addresses);
+/// Of lanes that begin at these addresses and load `bytes` each.
+Access access_of(std::span<const int64_t> lanes, int64_t bytes);
 
-/// Of `lanes` lanes that are `pitch` bytes apart and load `bytes` each.
+/// Of `lanes` lanes that are `pitch` bytes apart.
 Access access_at_pitch(int64_t pitch, int64_t bytes, int64_t lanes = 32);
 
 /// How long the first warps of a launch wait for so many instructions that no cache of their SM has.

@@ -110,8 +110,8 @@ TEST(GridEstimate, TheFullestBankCountsOfWordsThatLanesLoad) {
   EXPECT_EQ(access_at_pitch(128, 4, 8).l1, 32) << "eight lanes";
   EXPECT_EQ(access_at_pitch(132, 4).l1, 4) << "each in a bank of its own";
   const std::array<int64_t, 4> lanes = {0, 4, 128, 256};
-  EXPECT_EQ(access_of(lanes).l1, 12);
-  EXPECT_EQ(access_of(lanes).sectors, 3);
+  EXPECT_EQ(access_of(lanes, 4).l1, 12);
+  EXPECT_EQ(access_of(lanes, 4).sectors, 3);
   EXPECT_EQ(access_at_pitch(4, 4).sectors, 4);
 }
 

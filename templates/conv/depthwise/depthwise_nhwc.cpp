@@ -56,12 +56,10 @@ void add_constants(Prelude& prelude, const Tile& tile, const Contraction&) {
 Access access_of_lanes(const Tile& tile, const TensorSpec& spec, int64_t stride) {
   const int64_t element = size_of(spec.dtype), of_pixel = tile.k / tile.vector;
   const int64_t pitch = tile.q * stride * spec.strides[dimension::column] * element;
-  std::vector<int64_t> addresses;
-  for (int64_t lane = 0; lane < 32; ++lane) {
-    const int64_t first = lane % of_pixel * tile.vector * element + lane / of_pixel * pitch;
-    for (int64_t at = 0; at < tile.vector * element; at += 4) addresses.push_back(first + at);
-  }
-  return access_of(addresses);
+  const int64_t bytes = tile.vector * element;
+  std::vector<int64_t> lanes;
+  for (int64_t lane = 0; lane < 32; ++lane) lanes.push_back(lane % of_pixel * bytes + lane / of_pixel * pitch);
+  return access_of(lanes, bytes);
 }
 
 GridWork work_of(const Tile& tile, const Contraction& conv) {

@@ -120,8 +120,8 @@ Estimate predict_filter(const Shape& shape, const FilterGradient& gradient, cons
   thread.rows = thread.products * static_cast<double>(gradient.region_axes.columns.regions) /
                 static_cast<double>(gradient.columns.outputs);
   const auto [x, dy] = filter_gradient_lanes(gradient);
-  thread.first = access_of(x);
-  thread.second = access_of(dy);
+  thread.first = access_of(x, size_of(gradient.x.dtype));
+  thread.second = access_of(dy, size_of(gradient.dy.dtype));
   return simple_gradient_estimate(shape.threads, thread, {&gradient.x, &gradient.dy, &gradient.dw}, target, device);
 }
 
