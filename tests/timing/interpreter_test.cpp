@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstring>
+#include <type_traits>
 
 #include "kiln/base/error.h"
 #include "support.h"
@@ -281,9 +282,10 @@ TEST(Interpreter, BitsOfARegisterThatHeldNothingAreKnown) {
                         .add("@P0 LDG.E R4, [R0.64]", stall(1))
                         .add("EXIT", stall(1))
                         .sass();
+  const KernelFacts facts = plain_facts();
   Launch launch;
   launch.block = {32, 1, 1};
-  Interpreter interpreter(sass, plain_facts(), launch);
+  Interpreter interpreter(sass, facts, launch);
   const BlockPath path = interpreter.run(0);
   EXPECT_EQ(interpreter.report().unknown_addresses, 0U);
   EXPECT_EQ(path.warps.at(0).steps.at(5).active, 0xffffff00U);
@@ -370,7 +372,8 @@ TEST(Interpreter, TellsOfUnknownInstructionsAndNotOfArithmeticOfHalves) {
   const auto unknown = [](const std::string& instruction) {
     const Sass sass = Code().add(instruction, stall(5)).add("EXIT", stall(5)).sass();
     const KernelFacts facts = plain_facts();
-    Interpreter interpreter(sass, facts, Launch{});
+    const Launch launch;
+    Interpreter interpreter(sass, facts, launch);
     (void)interpreter.run(0);
     return interpreter.report().unknown_opcodes;
   };
@@ -379,6 +382,13 @@ TEST(Interpreter, TellsOfUnknownInstructionsAndNotOfArithmeticOfHalves) {
   }
   EXPECT_THAT(unknown("HNEW2 R4, R2, R3"), testing::ElementsAre(testing::Pair("HNEW2", 1)));
 }
+
+// It keeps references: a temporary would be gone when a block is run.
+static_assert(std::is_constructible_v<Interpreter, Sass&, KernelFacts&, Launch&>);
+static_assert(!std::is_constructible_v<Interpreter, Sass, KernelFacts&, Launch&>);
+static_assert(!std::is_constructible_v<Interpreter, Sass&, KernelFacts, Launch&>);
+static_assert(!std::is_constructible_v<Interpreter, Sass&, KernelFacts&, Launch>);
+static_assert(!std::is_constructible_v<Interpreter, Sass, KernelFacts, Launch>);
 
 TEST(Interpreter, RefusesALaunchThatCannotBe) {
   const Sass sass = Code().add("EXIT").sass();

@@ -132,8 +132,12 @@ struct InterpreterReport {
 /// that is not known has no value. One thread at a time.
 class Interpreter {
  public:
-  /// All three have to outlive it. Throws Error(invalid_argument) for a launch that cannot be.
+  /// All three have to outlive it, so temporaries do not compile. Throws Error(invalid_argument) for a launch that
+  /// cannot be.
   Interpreter(const Sass& sass, const KernelFacts& facts, const Launch& launch);
+  Interpreter(const Sass&&, const KernelFacts&, const Launch&) = delete;
+  Interpreter(const Sass&, const KernelFacts&&, const Launch&) = delete;
+  Interpreter(const Sass&, const KernelFacts&, const Launch&&) = delete;
   ~Interpreter();
   Interpreter(const Interpreter&) = delete;
   Interpreter& operator=(const Interpreter&) = delete;
