@@ -23,12 +23,42 @@ extern "C" __global__ void step(float* x) {
 }
 )";
 
+// Data decide where these store: what lies in memory, or the order in which threads come; and whether it is stored.
+const std::string kernels_by_data = kernels + R"(
+extern "C" __global__ void scatter(float* out, const int* places) {
+  out[places[blockIdx.x * blockDim.x + threadIdx.x]] = 1;
+}
+extern "C" __global__ void take(float* out, int* taken) {
+  out[atomicAdd(taken, 1)] = 1;
+}
+extern "C" __global__ void finish(float* out, int* done) {
+  if (atomicAdd(done, 1) == gridDim.x * blockDim.x - 1) out[0] = 1;
+}
+)";
+
 constexpr unsigned blocks = 1024, threads = 256;
 constexpr size_t part = size_t{blocks} * threads * 4;  // bytes: 1 MB, of an L2 of 40 MB
 
+// Each block stores a tile of 4 KB, `apart` tiles behind that of the block before.
+const std::string kernels_in_bulk = kernels + R"(
+extern "C" __global__ void store_in_bulk(float* parts, int apart) {
+  __shared__ alignas(128) float tile[1024];
+  for (int i = threadIdx.x; i < 1024; i += blockDim.x) tile[i] = i;
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  asm volatile(
+      "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 4096;\n"
+      "cp.async.bulk.commit_group;\n"
+      "cp.async.bulk.wait_group 0;" ::"l"(parts + blockIdx.x * apart * 1024), "r"((int)__cvta_generic_to_shared(tile)) : "memory");
+}
+)";
+
 class LeftInL2 : public ClockTest {
  protected:
-  LeftInL2() : ClockTest(kernels) {
+  explicit LeftInL2(const std::string& source = kernels, const Variables& environment = machine_clock,
+                    const std::string& arch = "sm_80")
+      : ClockTest(source, environment, arch) {
     EXPECT_EQ(time_only_(1), 1);  // nothing has to be run for the time
   }
   ~LeftInL2() override { time_only_(0); }
@@ -39,6 +69,43 @@ class LeftInL2 : public ClockTest {
   }
   nlohmann::json sum(CUdeviceptr out, CUdeviceptr parts, CUstream on = nullptr) {
     return run("sum", {&out, &parts}, blocks, threads, 0, on);
+  }
+
+  void begin_capture(CUstream on) {
+    EXPECT_EQ(cuda.cuStreamBeginCapture_v2(on, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+  }
+  CUgraphExec end_capture(CUstream on) {
+    CUgraph graph = nullptr;
+    CUgraphExec executable = nullptr;
+    EXPECT_EQ(cuda.cuStreamEndCapture(on, &graph), CUDA_SUCCESS);
+    EXPECT_EQ(cuda.cuGraphInstantiateWithFlags(&executable, graph, 0), CUDA_SUCCESS);
+    return executable;
+  }
+  void capture(CUstream on, const char* kernel, std::vector<void*> parameters, unsigned count) {
+    EXPECT_EQ(
+        cuda.cuLaunchKernel(function(module_, kernel), count, 1, 1, threads, 1, 1, 0, on, parameters.data(), nullptr),
+        CUDA_SUCCESS);
+  }
+  void capture_store(CUstream on, CUdeviceptr parts) {
+    float value = 1;
+    capture(on, "store", {&parts, &value}, 4 * blocks);
+  }
+  void capture_sum(CUstream on, CUdeviceptr out, CUdeviceptr parts) { capture(on, "sum", {&out, &parts}, blocks); }
+  /// What comes next on `later` follows what came last on `earlier`.
+  void order(CUstream earlier, CUstream later) {
+    const CUevent reached = event();
+    EXPECT_EQ(cuda.cuEventRecord(reached, earlier), CUDA_SUCCESS);
+    EXPECT_EQ(cuda.cuStreamWaitEvent(later, reached, 0), CUDA_SUCCESS);
+  }
+  /// What is told of each kernel of the graph.
+  std::vector<nlohmann::json> launch(CUgraphExec executable, CUstream on) {
+    cuda.function<const char*()>("kiln_emulator_launches_json")();  // of what came before
+    EXPECT_EQ(cuda.cuGraphLaunch(executable, on), CUDA_SUCCESS);
+    std::vector<nlohmann::json> told;
+    for (const auto& each : nlohmann::json::parse(cuda.function<const char*()>("kiln_emulator_launches_json")())) {
+      told.push_back(each["modelled_time"]);
+    }
+    return told;
   }
 
   int (*time_only_)(int) = cuda.function<int(int)>("kiln_emulator_time_only");
@@ -126,32 +193,146 @@ TEST_F(LeftInL2, PassesThroughGraphs) {
   store(parts_);
   const nlohmann::json warm = sum(out_, parts_);
   const CUstream on = stream(CU_STREAM_NON_BLOCKING);
-  const auto captured = [&](const char* kernel, std::vector<void*> parameters, unsigned count) {
-    EXPECT_EQ(
-        cuda.cuLaunchKernel(function(module_, kernel), count, 1, 1, threads, 1, 1, 0, on, parameters.data(), nullptr),
-        CUDA_SUCCESS);
-  };
-  float value = 1;
-  CUgraph graph = nullptr;
-  CUgraphExec executable = nullptr;
-  EXPECT_EQ(cuda.cuStreamBeginCapture_v2(on, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
-  captured("sum", {&out_, &parts_}, blocks);
-  captured("store", {&others_, &value}, 4 * blocks);
-  captured("sum", {&out_, &others_}, blocks);
-  captured("store", {&parts_, &value}, 4 * blocks);
-  ASSERT_EQ(cuda.cuStreamEndCapture(on, &graph), CUDA_SUCCESS);
-  ASSERT_EQ(cuda.cuGraphInstantiateWithFlags(&executable, graph, 0), CUDA_SUCCESS);
-  const auto launches = [&] {
-    cuda.function<const char*()>("kiln_emulator_launches_json")();  // of what came before
-    EXPECT_EQ(cuda.cuGraphLaunch(executable, on), CUDA_SUCCESS);
-    return nlohmann::json::parse(cuda.function<const char*()>("kiln_emulator_launches_json")());
-  };
-  const nlohmann::json first = launches(), second = launches();
+  begin_capture(on);
+  capture_sum(on, out_, parts_);
+  capture_store(on, others_);
+  capture_sum(on, out_, others_);
+  capture_store(on, parts_);
+  const CUgraphExec executable = end_capture(on);
+  const std::vector<nlohmann::json> first = launch(executable, on), second = launch(executable, on);
   ASSERT_EQ(second.size(), 4U);
-  EXPECT_GT(seconds(first[0]["modelled_time"]), seconds(warm));
-  EXPECT_EQ(first[2]["modelled_time"], warm);
-  EXPECT_EQ(second[0]["modelled_time"], warm) << "left by the graph's launch before";
+  EXPECT_GT(seconds(first[0]), seconds(warm));
+  EXPECT_EQ(first[2], warm);
+  EXPECT_EQ(second[0], warm) << "left by the graph's launch before";
   EXPECT_EQ(sum(out_, parts_, on), warm);
+}
+
+TEST_F(LeftInL2, StaysOverAnEmptyGraph) {
+  const CUstream on = stream(CU_STREAM_NON_BLOCKING);
+  begin_capture(on);
+  const CUgraphExec nothing = end_capture(on);
+  store(parts_, 4, on);
+  const nlohmann::json warm = sum(out_, parts_, on);
+  EXPECT_EQ(warm["hits"]["l2"], 1);
+  store(parts_, 4, on);
+  EXPECT_TRUE(launch(nothing, on).empty());
+  EXPECT_EQ(sum(out_, parts_, on), warm);
+}
+
+// Both branches follow the same node; on the device, neither's launches come before the other's.
+TEST_F(LeftInL2, IsForEachBranchOfAGraph) {
+  const CUstream on = stream(CU_STREAM_NON_BLOCKING), other = stream(CU_STREAM_NON_BLOCKING);
+  const CUdeviceptr other_out = allocate(part);
+  begin_capture(on);
+  capture_store(on, parts_);
+  order(on, other);
+  capture_sum(on, out_, parts_);
+  capture_sum(other, other_out, parts_);
+  order(other, on);
+  const std::vector<nlohmann::json> told = launch(end_capture(on), on);
+  ASSERT_EQ(told.size(), 3U);
+  EXPECT_EQ(told[1]["hits"]["l2"], 1);
+  EXPECT_EQ(told[2]["hits"]["l2"], 1);
+}
+
+// Of two branches, that counts as the last whose last node was recorded last, whichever stream goes on.
+TEST_F(LeftInL2, IsOfTheBranchRecordedLastWhereTwoJoin) {
+  store(parts_);
+  const nlohmann::json warm = sum(out_, parts_), cold = sum(out_, parts_);
+  const CUstream on = stream(CU_STREAM_NON_BLOCKING), other = stream(CU_STREAM_NON_BLOCKING);
+  const auto after_join = [&](CUstream first, CUstream last, CUdeviceptr summed) {
+    begin_capture(on);
+    capture_store(on, out_);
+    order(on, other);
+    capture_store(first, parts_);
+    capture_store(last, others_);
+    order(other, on);
+    capture_sum(on, out_, summed);
+    const std::vector<nlohmann::json> told = launch(end_capture(on), on);
+    EXPECT_EQ(told.size(), 4U);
+    return told.back();
+  };
+  for (const bool goes_on : {true, false}) {
+    const CUstream last = goes_on ? on : other, first = goes_on ? other : on;
+    EXPECT_EQ(after_join(first, last, others_), warm) << goes_on;
+    EXPECT_EQ(after_join(first, last, parts_), cold) << goes_on;
+  }
+}
+
+// The emulator keeps the addresses of the last 512 allocations that were freed.
+TEST_F(LeftInL2, IsOfTheAllocationThatHadTheAddresses) {
+  const auto stored = [&](CUdeviceptr parts) {
+    float value = 1;
+    run("store", {&parts, &value}, blocks, threads);
+  };
+  const auto found = [&](CUdeviceptr parts) {
+    return run("sum", {&out_, &parts}, blocks / 4, threads)["hits"]["l2"].get<double>();
+  };
+  const CUdeviceptr old = allocate(part);
+  std::vector<CUdeviceptr> small(512);
+  for (CUdeviceptr& each : small) each = allocate(4);
+  stored(old);
+  EXPECT_EQ(found(old), 1);
+  stored(old);
+  EXPECT_EQ(cuda.cuMemFree_v2(old), CUDA_SUCCESS);
+  for (const CUdeviceptr each : small) EXPECT_EQ(cuda.cuMemFree_v2(each), CUDA_SUCCESS);
+  CUdeviceptr there = 0;
+  for (int tries = 0; tries < 100 && there != old; ++tries) there = allocate(part);
+  if (there != old) GTEST_SKIP() << "the system gave these addresses to nobody";
+  EXPECT_EQ(found(there), 0);
+  stored(there);
+  EXPECT_EQ(found(there), 1);
+}
+
+class LeftInL2ByData : public LeftInL2 {
+ protected:
+  LeftInL2ByData() : LeftInL2(kernels_by_data) { time_only_(0); }
+
+  /// What the sum of parts finds that were stored before another kernel, which tells `clock`.
+  double found_after(const char* kernel, CUdeviceptr out, CUdeviceptr data, const std::string& clock) {
+    store(parts_);
+    EXPECT_THAT(run(kernel, {&out, &data}, blocks, threads)["clock"].get<std::string>(), ::testing::StartsWith(clock));
+    return sum(out_, parts_)["hits"]["l2"].get<double>();
+  }
+};
+
+TEST_F(LeftInL2ByData, IsWhatDataInMemorySayIsStored) {
+  std::vector<uint32_t> places(size_t{blocks} * threads);
+  for (size_t i = 0; i < places.size(); ++i) places[i] = static_cast<uint32_t>(places.size() - 1 - i);
+  const CUdeviceptr there = allocate(part);
+  put(there, places);
+  EXPECT_NEAR(found_after("scatter", parts_, there, "machine code"), 0.25, 0.03) << "a part of four";
+  EXPECT_EQ(found_after("scatter", others_, there, "machine code"), 0);
+}
+
+TEST_F(LeftInL2ByData, IsNothingWhereItIsNotKnown) {
+  const CUdeviceptr count = allocate(4);
+  put(count, {0});
+  EXPECT_EQ(found_after("take", others_, count, "machine code"), 0);
+  put(count, {0});
+  EXPECT_EQ(found_after("take", parts_, count, "machine code"), 0);
+  put(count, {0});
+  EXPECT_EQ(found_after("finish", parts_, count, "ptx"), 0) << "of which machine code tells no time";
+}
+
+class LeftInL2InBulk : public LeftInL2 {
+ protected:
+  LeftInL2InBulk()
+      : LeftInL2(kernels_in_bulk, {{"KILN_EMULATOR_CLOCK", "machine"}, {"KILN_EMULATOR_DEVICE", "h200"}}, "sm_90") {}
+};
+
+TEST_F(LeftInL2InBulk, IsWhatWasCopied) {
+  const auto found_after = [&](CUdeviceptr copied, unsigned parts, int apart = 1) {
+    const auto tiles = static_cast<unsigned>(parts * part / 4096);
+    EXPECT_THAT(run("store_in_bulk", {&copied, &apart}, tiles, threads)["clock"].get<std::string>(),
+                ::testing::StartsWith("machine code"));
+    return sum(out_, parts_)["hits"]["l2"].get<double>();
+  };
+  EXPECT_EQ(found_after(parts_, 4), 1);
+  EXPECT_NEAR(found_after(parts_, 1), 0.25, 0.03);
+  EXPECT_NEAR(found_after(parts_ + part, 2), 0.5, 0.03);
+  EXPECT_NEAR(found_after(parts_, 1, 2), 0.5, 0.03) << "and what lies between";
+  EXPECT_EQ(found_after(others_, 4), 0);
 }
 
 }  // namespace

@@ -146,6 +146,30 @@ TEST(Model, TellsWhatIsStored) {
   EXPECT_THAT(stored(loads_and_stores(1024), blocks_of_1_kb(1)), testing::ElementsAre(AddressRange{1024, 3 * 1024}));
 }
 
+// What lies at address 0x800 says where.
+TEST(Model, TellsWhatIsStoredOnlyIfItIsKnownWhere) {
+  const Sass code = Code()
+                        .add("MOV R2, 0x800", stall(5))
+                        .add("MOV R3, RZ", stall(5))
+                        .add("LDG.E R4, [R2.64]", sets(0))
+                        .add("IMAD.WIDE.U32 R4, R4, 0x4, RZ", waits(1, 5))
+                        .add("STG.E [R4.64], R2", stall(1))
+                        .add("STG.E [R2.64+0x100], R2", stall(1))
+                        .add("EXIT", stall(1))
+                        .sass();
+  Launch launch;
+  launch.block = {32, 1, 1};
+  const ModelledTime unknown = model_time(code, plain_facts(), launch, find_card("a100"));
+  EXPECT_THAT(unknown.stored, testing::ElementsAre(AddressRange{0x900, 0x904}));
+  EXPECT_EQ(unknown.report.unknown_addresses, 1U);
+  launch.memory = [](uint64_t address, uint32_t& word) {
+    word = 0x1000;
+    return address == 0x800;
+  };
+  EXPECT_THAT(model_time(code, plain_facts(), launch, find_card("a100")).stored,
+              testing::ElementsAre(AddressRange{0x900, 0x904}, AddressRange{0x4000, 0x4004}));
+}
+
 // Block c of 11 stores the (c * (10 - c))-th kilobyte: those in the middle the furthest.
 TEST(Model, TellsWhatTheMiddleBlockStores) {
   const Sass code = Code()

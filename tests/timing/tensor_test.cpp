@@ -110,8 +110,9 @@ TEST(AsynchronousCopies, TwoBlocksKeepTheTensorUnitsBusy) {
   EXPECT_LT(static_cast<double>(*measured), products * 1.35);
 }
 
-// Four turns of a producer with one thread and a consumer warp: a copy of 4 KB a turn, into one stage.
-Sass handed_over(const std::string& arrival) {
+// Four turns of a producer with one thread and a consumer warp: a copy of 4 KB a turn, into one stage. `upper`
+// sets UR11, the upper word of the address it comes from.
+Sass handed_over(const std::string& arrival, const std::string& upper = "UMOV UR11, 0x400") {
   Code code(90);
   code.add("S2R R0, SR_TID.X", sets(0))
       .add("UMOV UR4, 0x1ffffe", stall(4))  // one arrival
@@ -121,6 +122,8 @@ Sass handed_over(const std::string& arrival) {
       .add("MOV R2, RZ", waits(1, 4))
       .add("UMOV UR8, 0x1000", stall(1))
       .add("UMOV UR9, 0x400", stall(1))
+      .add("UMOV UR10, 0x1000", stall(1))
+      .add(upper, stall(1))
       .add("UMOV UR6, 0x100", stall(4))
       .add("MOV R3, 0x1000", stall(4))
       .add("ISETP.GE.U32.AND P1, PT, R0, 0x20, PT", stall(13))
@@ -151,11 +154,7 @@ Sass handed_over(const std::string& arrival) {
       .add("ISETP.NE.AND P0, PT, R2, 0x4, PT", stall(13))
       .add("@P0 BRA `(.L_x_4)", stall(5))
       .add("EXIT", stall(1));
-  Sass sass = code.sass();
-  for (Instruction& instruction : sass.instructions) {  // UR10 and UR11: where the copies come from
-    if (instruction.opcode == "UBLKCP") instruction.operands[1].uniform_base = 8;
-  }
-  return sass;
+  return code.sass();
 }
 
 BlockPath path_of(const Sass& sass) {
@@ -210,6 +209,22 @@ TEST(BulkCopies, NeedNoDramForWhatTheLaunchBeforeStored) {
   EXPECT_EQ(replayed().dram_bytes_read, 0U);
 }
 
+// Of four blocks' 4 KB, two were stored by the launch before: a block brings half as much as if none had been.
+TEST(BulkCopies, NeedDramForWhatTheLaunchBeforeDidNotStore) {
+  Launch launch;
+  launch.block = {64, 1, 1};
+  launch.grid = {4, 1, 1};
+  KernelFacts facts = plain_facts(90);
+  facts.shared_bytes = 16384;
+  const auto read = [&] {
+    const Sass code = handed_over("SYNCS.ARRIVE.TRANS64 RZ, [URZ+0x400], R3", "S2UR UR11, SR_CTAID.X");
+    return model_time(code, facts, launch, find_card("h100")).replayed.dram_bytes_read;
+  };
+  EXPECT_EQ(read(), 4096U);
+  launch.in_l2 = {{0x1000, 0x2000}, {0x2'0000'0000, 0x2'0000'4000}};
+  EXPECT_EQ(read(), 2048U);
+}
+
 TEST(BulkCopies, AreAmongWhatIsStored) {
   const Sass code = Code(90)
                         .add("UMOV UR4, 0x400", stall(1))
@@ -225,6 +240,26 @@ TEST(BulkCopies, AreAmongWhatIsStored) {
   Interpreter interpreter(code, facts, launch);
   (void)interpreter.run(0);
   EXPECT_THAT(interpreter.stored(), testing::ElementsAre(AddressRange{0x400'0000'1000, 0x400'0000'2000}));
+}
+
+// The map says where it goes, and maps are not read.
+TEST(TensorStores, AreNotAmongWhatIsStored) {
+  Code code(90);
+  for (const int i : {4, 5, 6, 8, 9}) code.add(fmt::format("UMOV UR{}, 0x1000", i), stall(4));
+  code.add("UTMASTG.2D [UR4], [UR8]", stall(4)).add("EXIT", stall(1));
+  Launch launch;
+  launch.box_bytes = [](uint64_t, uint32_t& bytes) {
+    bytes = 4096;
+    return true;
+  };
+  const Sass sass = code.sass();
+  const KernelFacts facts = plain_facts(90);
+  Interpreter interpreter(sass, facts, launch);
+  const BlockPath path = interpreter.run(0);
+  ASSERT_EQ(path.warps[0].transactions.size(), 1U);
+  EXPECT_EQ(path.warps[0].transactions[0].kind, Transaction::Kind::store);
+  EXPECT_EQ(path.warps[0].transactions[0].bytes, 4096U);
+  EXPECT_THAT(interpreter.stored(), testing::IsEmpty());
 }
 
 TEST(TransactionBarriers, ThatNobodyCompletesAreAnError) {
