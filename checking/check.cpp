@@ -61,39 +61,6 @@ bool needs_trusted(const Request& request, const CheckOptions& options) {
   return static_cast<bool>(request.user_code) || !is_checked_in_full(request, options);
 }
 
-namespace {
-
-// A batch of 2 to `most`, or 2, that stands for `batch`.
-int64_t smaller_batch(int64_t batch, int64_t most) {
-  for (int64_t alike = 16;; alike /= 2) {
-    int64_t n = batch % alike;
-    while (n < 2) n += alike;
-    if (n <= most) return n + (most - n) / alike * alike;
-  }
-}
-
-}  // namespace
-
-std::optional<Request> smaller_request(const Request& request, const CheckOptions& options) {
-  const Work work = operation(request.operation).work(request);
-  const double share = std::min(options.smaller_flops / std::max(1.0, work.flops),
-                                options.smaller_bytes / std::max(1.0, work.read_bytes + work.write_bytes));
-  const int64_t batch = request.batch();
-  if (share >= 1 || batch <= 2) return std::nullopt;
-  const auto most = std::max<int64_t>(2, static_cast<int64_t>(static_cast<double>(batch) * share));
-  const int64_t n = request.dynamic_batch ? batch_bucket(most / 2 + 1) : smaller_batch(batch, most);
-  Request smaller = request;
-  for (Operand& operand : smaller.operands) {
-    if (is_batched(request, operand.name)) operand.spec.extents.front() = n;
-  }
-  try {
-    return finished(std::move(smaller));
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::invalid_argument) throw;
-    return std::nullopt;  // an attribute tells the batch too
-  }
-}
-
 class Checker::Impl {
  public:
   // What a variant is compared with, and kept for.

@@ -191,7 +191,7 @@ std::string failures_text(const std::vector<tuner::JobResult>& results) {
 std::string stand_ins_text(const std::vector<tuner::JobResult>& results) {
   const auto stand_ins = std::count_if(results.begin(), results.end(), [](const auto& r) { return r.stand_in; });
   if (stand_ins == 0) return {};
-  return fmt::format("{} of {} layers are too large to be run here: results were checked with smaller batches\n",
+  return fmt::format("too large to be run here: {} of {} layers; their results were checked with smaller ones\n",
                      stand_ins, results.size());
 }
 

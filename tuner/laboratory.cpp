@@ -40,10 +40,9 @@ Programs programs_of(const Catalogue& catalogue, const Subject& subject, const T
     // The rules that prune were kept for the request itself.
     programs.stand_in = catalogue.program(*subject.stand_in, target, choice, Rules::necessary);
   } catch (const Error& error) {
-    throw Error(
-        error.code(),
-        fmt::format("its result cannot be checked with a batch of {}: {}", subject.stand_in->batch(), error.message()),
-        error.hint());
+    throw Error(error.code(),
+                fmt::format("its result cannot be checked by that of {}: {}", subject.stand_in->key(), error.message()),
+                error.hint());
   }
   return programs;
 }

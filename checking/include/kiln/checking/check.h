@@ -31,10 +31,14 @@ struct CheckOptions {
 };
 
 /// The same request for a smaller batch: its results stand for those of `request` where a device would take too long to
-/// run that, but tells how long it takes (device::TimeOnly). Nothing if `request` is small itself, or has no batch.
+/// run that, but tells how long it takes (device::TimeOnly). Nothing if `request` is small itself, or there is none.
 ///
 /// The batch is at least 2. It leaves the same remainder as that of `request` when divided by the largest power of two
 /// up to 16 for which that can be, so that tiles and vectors end alike.
+///
+/// Where that is not small enough, convolutions (but not local ones), pooling and their gradients have fewer outputs
+/// along their spatial dimensions, the outermost first, chosen as the batch is. Their inputs lack as many steps of the
+/// window: what windows leave over is what it was. A tensor without gaps is made without gaps again.
 std::optional<Request> smaller_request(const Request& request, const CheckOptions& options);
 
 /// Whether every output element of `request` is compared with the double-precision reference. If not, every element is

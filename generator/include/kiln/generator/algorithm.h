@@ -191,7 +191,7 @@ class Describe {
   }
 
   /// A rule that keeps out what works and cannot pay. It has to hold in the search, and not where a choice is checked
-  /// with a smaller batch.
+  /// with a smaller batch or image.
   template <class Holds>
   Describe&& pruning(std::string name, Holds holds) && {
     return std::move(*this).add_rule(std::move(name), true, std::move(holds));

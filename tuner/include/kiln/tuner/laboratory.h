@@ -113,7 +113,7 @@ class Laboratory {
   virtual size_t compile_lanes() const = 0;
 
   /// The request whose results stand for those of `request`, which is too large to be run on this device: the same for
-  /// a smaller batch. Nothing if it is to be run itself.
+  /// a smaller batch or image. Nothing if it is to be run itself.
   virtual std::optional<Request> stand_in(const Request& request) const = 0;
   /// Starts to compile `programs` under the number `id`, which must be unused; returns at once.
   virtual void submit(SpecimenId id, const Programs& programs) = 0;
