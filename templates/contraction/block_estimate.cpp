@@ -75,7 +75,7 @@ GridWork side_by_side(const std::vector<GridWork>& works) {
   for (double BlockWork::*amount :
        {&BlockWork::fma, &BlockWork::instructions, &BlockWork::shared_wavefronts, &BlockWork::global_sectors,
         &BlockWork::l2_bytes, &BlockWork::warps_at_half_rate, &BlockWork::latency_clocks, &BlockWork::stall_clocks,
-        &BlockWork::code_instructions}) {
+        &BlockWork::chain_clocks, &BlockWork::code_instructions}) {
     sum.block.*amount = 0;
     for (const GridWork& work : works)
       sum.block.*amount += work.block.*amount * work.blocks / std::max(1.0, sum.blocks);
@@ -97,7 +97,8 @@ Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigur
   const double rounds = std::floor(share / resident);
   const double rest = share - rounds * resident;
   const Calibration& reached = device.calibration;
-  double clocks = code_clocks(block.code_instructions) + rounds * round_clocks(block, arch, reached, resident);
+  double clocks = std::max(code_clocks(block.code_instructions), block.chain_clocks) +
+                  rounds * round_clocks(block, arch, reached, resident);
   // The last blocks begin whenever one before them ends.
   if (rest > 0) {
     clocks += std::max(round_clocks(block, arch, reached, resident) * rest / resident, 0.5 * block.latency_clocks);

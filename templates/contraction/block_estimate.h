@@ -22,6 +22,7 @@ struct BlockWork {
   double l2_bytes = 0;           ///< bytes that L1 does not hold
   double latency_clocks = 0;     ///< what the block takes when nothing else runs: its chain of loads and barriers
   double stall_clocks = 0;       ///< in which all of its warps wait: for barriers, and for loads behind them
+  double chain_clocks = 0;       ///< of loads that wait for one another, which the first warps, in step, do not hide
   double code_instructions = 0;  ///< that a thread meets, each counted once: the first warps wait for them
   /// Warps with which an SM reaches half of its issue rate: fewer with more independent work. Lanes of a slower class
   /// of mathematics need as many fewer.
@@ -59,8 +60,8 @@ GridWork side_by_side(const std::vector<GridWork>& works);
 
 /// Each SM works off its share of the blocks in rounds of as many as fit; a round lasts as long as its scarcest
 /// resource (issue slots, f32 lanes, shared memory, L1, L2) with what the other blocks do not hide of a block's stalls,
-/// or as one block's latency. Before that, the code comes from L2. Device memory bounds the whole; what further kernels
-/// move comes on top.
+/// or as one block's latency. Before that, the code comes from L2, while the first loads wait for one another. Device
+/// memory bounds the whole; what further kernels move comes on top.
 Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigures& device);
 
 /// The work of one launch for all parts, of which `work_of(contraction)` is that of each alone: they read the same x.

@@ -62,10 +62,43 @@ Access access_of_lanes(const Tile& tile, const TensorSpec& spec, int64_t stride)
   return access_of(lanes, bytes);
 }
 
+// Most outputs of a tile whose windows meet at one position of x along an axis.
+int64_t meeting_outputs(const WindowAxis& axis, int64_t tile) {
+  return std::min(ceil_div(axis.window, axis.stride), tile);
+}
+
+// How much of the accesses' code the compiler leaves behind branches (an access may be outside the image), rather than
+// making single instructions conditional: as good as all where one has much to do. Loads behind branches wait for one
+// another, and taps are read again behind each. Counted in machine code for sm_80 and sm_90.
+double branched_share(const Tile& tile, const Contraction& conv) {
+  const auto products =
+      static_cast<double>(meeting_outputs(conv.rows, tile.p) * meeting_outputs(conv.columns, tile.q) * tile.vector);
+  return std::clamp((products - 4) / 8, 0.25, 1.0);
+}
+
+// Of the taps that outputs multiply with, those that are read: a tap that neighbours in a row share is read once for
+// all of them unless branches lie between.
+double tap_read_share(const Tile& tile, const Contraction& conv) {
+  const double shared = 1.0 / tile.q;
+  if (tile.q >= conv.columns.outputs) return shared;  // the compiler knows which columns are inside
+  const double branched = branched_share(tile, conv);
+  return branched * (tile.q >= 4 ? 0.7 : 1) + (1 - branched) * shared;
+}
+
+// Loads of x that a thread waits for one after another, of `accesses`.
+double load_chain(const Tile& tile, const Contraction& conv, double accesses) {
+  const bool whole_rows = tile.q >= conv.columns.outputs, whole_columns = tile.p >= conv.rows.outputs;
+  const auto of_row = static_cast<double>(met_positions(conv.columns, tile.q));
+  const auto of_column = static_cast<double>(met_positions(conv.rows, tile.p));
+  return accesses * (whole_rows ? 1 / of_row : branched_share(tile, conv)) / (whole_columns ? of_column : 1);
+}
+
 GridWork work_of(const Tile& tile, const Contraction& conv) {
   const double taps = static_cast<double>(conv.taps());
   const double warps = tile.threads / 32.0;
+  const double inside = inside_share(conv);
   const double accesses =
+      inside *
       static_cast<double>(conv.planes.window * met_positions(conv.rows, tile.p) * met_positions(conv.columns, tile.q)) *
       (conv.k() == conv.c() ? 1 : tile.vector);
   const double outputs = tile.p * tile.q;
@@ -79,21 +112,23 @@ GridWork work_of(const Tile& tile, const Contraction& conv) {
   block.threads = tile.threads;
   block.registers = registers(tile);
   block.shared_bytes = static_cast<double>(shared_bytes(tile, conv));
-  block.fma = warps * taps * outputs * tile.vector;
-  // A tap is read once an input row of the tile.
-  const double tap_reads = taps * tile.p * lines * std::max(1.0, outputs / tile.p / 2);
+  block.fma = warps * inside * taps * outputs * tile.vector;
+  const double tap_reads = inside * taps * outputs * lines * tap_read_share(tile, conv);
   const double conversions = size_of(conv.x.dtype) == 4 ? 0 : tile.vector;  // of an access
-  block.instructions =
-      block.fma + warps * (accesses * (6 + conversions) + tap_reads + 110 + outputs * tile.vector * 5.0) + fill * 10;
+  const double instructions = inside * taps * outputs * tile.vector + accesses * (6 + conversions) + tap_reads + 110 +
+                              outputs * tile.vector * 5;
+  block.instructions = warps * instructions + fill * 10;
   const double lane_bytes = tile.vector * size_of(conv.x.dtype);
-  // However few addresses the lanes share, they get as many words.
-  block.shared_wavefronts = warps * tap_reads * std::min(4, tile.vector) + fill * 4;
+  // However few addresses the lanes share, they get as many words. Lanes that fill are neighbours in taps, which are
+  // BLOCK_K words apart: on one bank.
+  block.shared_wavefronts = warps * tap_reads * std::min(4, tile.vector) + fill * (1 + std::min(32.0, taps));
   block.global_sectors = warps * (accesses * access_of_lanes(tile, conv.x, conv.columns.stride).l1 +
                                   outputs * access_of_lanes(tile, conv.y, 1).l1);
   block.l2_bytes = tile.threads * lane_bytes *
                    (outputs * static_cast<double>(conv.rows.stride * conv.columns.stride) * 1.3 + outputs);
-  block.code_instructions = 1.5 * (block.instructions - fill * 10) / warps;
-  block.latency_clocks = 3200 + fill * 30 / warps + 1.3 * (block.instructions / warps);
+  block.code_instructions = 1.5 * instructions / std::max(inside, 0.1);
+  block.latency_clocks = 3200 + fill * 125 / warps + 1.3 * (instructions + fill * 10 / warps);
+  block.chain_clocks = 370 * load_chain(tile, conv, accesses);
   work.dram_bytes = compulsory_bytes(conv);
   return work;
 }

@@ -96,9 +96,12 @@ void add_constants(Prelude& prelude, const Tile& tile, const Contraction& conv) 
 GridWork work_of(const Tile& tile, const Contraction& conv) {
   const double taps = static_cast<double>(conv.taps());
   const double filter = static_cast<double>(filter_elements(conv));
-  const double warps = tile.threads / 32.0;
+  // Warps of a block that have columns: few where images are small.
+  const int64_t columns = std::max<int64_t>(1, columns_per_image(tile, conv) * conv.n());
+  const int64_t blocks = ceil_div(columns, tile.threads);
+  const double warps = static_cast<double>(ceil_div(columns, 32)) / static_cast<double>(blocks);
   const double rows = static_cast<double>(met_rows(tile, conv));
-  const double run = x_run(tile, conv);
+  const double run = x_run(tile, conv), inside = inside_share(conv);
   const double loads = filter / static_cast<double>(conv.rows.window) * rows / run;  // of x, a thread
   // Neighbouring lanes are neighbours in q: a whole pixel apart where channels stand side by side.
   const int64_t element = size_of(conv.x.dtype);
@@ -107,8 +110,7 @@ GridWork work_of(const Tile& tile, const Contraction& conv) {
 
   GridWork work;
   BlockWork& block = work.block;
-  work.blocks =
-      static_cast<double>(ceil_div(columns_per_image(tile, conv) * conv.n(), tile.threads) * channel_tiles(tile, conv));
+  work.blocks = static_cast<double>(blocks * channel_tiles(tile, conv));
   block.threads = tile.threads;
   block.registers = registers(tile, conv);
   block.shared_bytes = filter * tile.k * 4;
@@ -121,18 +123,22 @@ GridWork work_of(const Tile& tile, const Contraction& conv) {
       filter * tile.k / 32 * 8;
   block.shared_wavefronts =
       warps * shared_reads * (tile.k >= 4 ? 4 : tile.k) + filter * tile.k / 32 * std::min(32, tile.k);
-  block.global_sectors = warps * loads * x.l1 * inside_share(conv);  // others load nothing
+  block.global_sectors = warps * loads * x.l1 * inside;  // others load nothing
   // A column's neighbours and the rows that windows share come from L1.
   const double reuse = std::max(1.0, taps * tile.p / rows / static_cast<double>(conv.columns.stride));
-  block.l2_bytes = warps * loads * x.sectors * 32 / reuse + filter * tile.k * size_of(conv.w.dtype);
+  block.l2_bytes = warps * loads * inside * x.sectors * 32 / reuse + filter * tile.k * size_of(conv.w.dtype);
   // A group of unrolled steps starts all of its loads before it uses the first.
   const Unrolling unroll = unrolling(tile, conv);
   const double groups = loads / rows / static_cast<double>(unroll.s * unroll.c);
   const double group_loads = rows * static_cast<double>(unroll.s * unroll.c);
+  // With many products, the compiler starts the loads of later tap columns among those of the first.
+  const double products = static_cast<double>(unroll.s * unroll.c * conv.rows.window * tile.p * tile.k) * run;
+  const double later_loads = unroll.s > 1 ? std::clamp((products - 36) / 36, 0.0, 1.0) : 0;
   block.code_instructions = 120 + 12.0 * tile.p * tile.k +
                             static_cast<double>(unroll.s * unroll.c) *
                                 (1.15 * static_cast<double>(conv.rows.window * tile.p * tile.k) * run + 4 * rows);
-  block.latency_clocks = 1500 + filter * tile.k / tile.threads * 20 + groups * (350 + 10 * group_loads) +
+  block.latency_clocks = 1500 + filter * tile.k / tile.threads * 20 +
+                         groups * (350 + 280 * later_loads + 10 * group_loads) +
                          1.3 * (block.fma / warps + shared_reads * 6) + 4 * loads * run * conv.prologue_instructions;
   work.dram_bytes = compulsory_bytes(conv);
   return work;
