@@ -12,8 +12,8 @@ constexpr double schedulers = 4;         // of an SM; each starts a warp's instr
 constexpr double sectors_per_clock = 4;  // of L1, per SM
 constexpr double further_code = 200;     // instructions of a kernel that only moves or adds
 
-// Clocks that an SM takes for `count` blocks side by side.
-double round_clocks(const BlockWork& block, const Arch& arch, const Calibration& reached, double count) {
+// Clocks in which `count` blocks side by side keep some unit of an SM busy, and those that they do not hide.
+double busy_clocks(const BlockWork& block, const Arch& arch, const Calibration& reached, double count) {
   const double warps = count * std::ceil(block.threads / 32);
   // Of what a scheduler can start `peak` times a clock: the fewer warps it has, the oftener none is ready. The one with
   // the most is done last.
@@ -28,7 +28,7 @@ double round_clocks(const BlockWork& block, const Arch& arch, const Calibration&
                block.l2_bytes / reached.l2_bytes_per_clock);
   const double busy =
       std::max({count * block.instructions / rate(1), count * block.fma / rate(fma_peak), count * on_chip});
-  return std::max(busy + block.stall_clocks / std::max(1.0, count), block.latency_clocks);
+  return busy + block.stall_clocks / std::max(1.0, count);
 }
 
 }  // namespace
@@ -97,12 +97,12 @@ Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigur
   const double rounds = std::floor(share / resident);
   const double rest = share - rounds * resident;
   const Calibration& reached = device.calibration;
-  double clocks = std::max(code_clocks(block.code_instructions), block.chain_clocks) +
-                  rounds * round_clocks(block, arch, reached, resident);
+  const double busy = busy_clocks(block, arch, reached, resident), round = std::max(busy, block.latency_clocks);
+  // The warps of a first round go in step: no unit is busy while they wait.
+  const double in_step = std::max(0.0, busy + block.chain_clocks - round);
+  double clocks = std::max(code_clocks(block.code_instructions), in_step) + rounds * round;
   // The last blocks begin whenever one before them ends.
-  if (rest > 0) {
-    clocks += std::max(round_clocks(block, arch, reached, resident) * rest / resident, 0.5 * block.latency_clocks);
-  }
+  if (rest > 0) clocks += std::max(round * rest / resident, 0.5 * block.latency_clocks);
   // An SM that gets one of the heaviest blocks is done later, the more so the fewer it has.
   clocks = std::max(clocks * (1 + 0.6 * (work.heaviest - 1) / std::max(1.0, share)), work.longest_clocks);
 
@@ -119,9 +119,9 @@ Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigur
   estimate.memory = memory + later;
   estimate.overhead =
       work.launches * reached.launch_seconds + (work.launches - 1) * code_clocks(further_code) / device.clock_hz;
-  const double busy = clocks / device.clock_hz;
+  const double on_sms = clocks / device.clock_hz;
   // Arithmetic and memory overlap, though never perfectly.
-  estimate.seconds = std::max(busy, memory) + 0.25 * std::min(busy, memory) + later + estimate.overhead;
+  estimate.seconds = std::max(on_sms, memory) + 0.25 * std::min(on_sms, memory) + later + estimate.overhead;
   return estimate;
 }
 

@@ -198,6 +198,46 @@ TEST(ConvEstimates, CountConflictsOfBanksWhereLanesArePixels) {
   EXPECT_GT(seconds(480), 1.05 * seconds(488));
 }
 
+// The elements of a channel's filter lie on one bank each in its turn: 25 of 5x5 for each of the block's channels.
+TEST(ConvEstimates, CountConflictsOfBanksWhereFiltersAreLaidOut) {
+  const auto seconds = [](const char* config) {
+    return seconds_of("conv_forward x=f16:32x1152x7x7:nhwc w=f16:1152x1x5x5:nhwc pad=2 groups=1152",
+                      "conv_depthwise_nhwc", config);
+  };
+  EXPECT_GT(seconds("BLOCK_K=128,THREADS=64,TILE_P=1,TILE_Q=1,VECTOR=2"),
+            6 * seconds("BLOCK_K=32,THREADS=256,TILE_P=1,TILE_Q=1,VECTOR=2"))
+      << "one pixel for each block's filters, or 16";
+}
+
+// A tile of 7 of 7 columns knows which of them are inside, one of 7 of 14 asks: its loads wait for one another, and
+// its taps are read again for each.
+TEST(ConvEstimates, CountLoadsBehindBranchesOneAfterAnother) {
+  const auto seconds_of_width = [](int width) {
+    return seconds_of(
+        fmt::format("conv_forward x=f16:32x1152x7x{0}:nhwc w=f16:1152x1x5x5:nhwc pad=2 groups=1152", width),
+        "conv_depthwise_nhwc", "BLOCK_K=32,THREADS=256,TILE_P=1,TILE_Q=7,VECTOR=4");
+  };
+  EXPECT_GT(seconds_of_width(14), 2.6 * seconds_of_width(7));
+}
+
+TEST(ConvEstimates, CountWarpsThatHaveColumns) {
+  const auto seconds = [](const char* config) {
+    return seconds_of("conv_backward_data dy=bf16:1x768x7x7:nhwc w=bf16:768x1x7x7:nhwc pad=3 groups=768",
+                      "conv_backward_data_direct", config);
+  };
+  EXPECT_LT(seconds("THREADS=256,TILE_K=1,TILE_P=2"), 1.1 * seconds("THREADS=64,TILE_K=1,TILE_P=2"))
+      << "28 columns are one warp";
+}
+
+// 36 products for each of the 18 loads of a channel, or 72 for 12: then the compiler begins the last loads late.
+TEST(ConvEstimates, CountLoadsThatBeginLate) {
+  const auto seconds = [](const char* config) {
+    return seconds_of("conv_backward_data dy=f32:2x64x224x224 w=f32:64x3x3x3 dx=f32:2x3x224x224 pad=1",
+                      "conv_backward_data_direct", config);
+  };
+  EXPECT_GT(seconds("THREADS=128,TILE_K=4,TILE_P=2"), 1.1 * seconds("THREADS=128,TILE_K=1,TILE_P=4"));
+}
+
 TEST(ConvEstimates, CountNoProductsOfPixelsThatNoTapReaches) {
   const auto seconds = [](const char* request) {
     const Choice choice{"conv_backward_data_implicit_gemm",

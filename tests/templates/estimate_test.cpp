@@ -166,7 +166,7 @@ TEST(GridEstimate, BlocksBesideEachOtherCountAsTheMeanOne) {
   one.blocks = 10;
   three.blocks = 30;
   none.blocks = 0;
-  one.block.code_instructions = one.block.stall_clocks = one.block.latency_clocks = 400;
+  one.block.code_instructions = one.block.stall_clocks = one.block.latency_clocks = one.block.chain_clocks = 400;
   three.block.registers = 90;
   three.block.shared_bytes = 1024;
   none.block.instructions = none.block.latency_clocks = 1e9;
@@ -175,6 +175,7 @@ TEST(GridEstimate, BlocksBesideEachOtherCountAsTheMeanOne) {
   EXPECT_EQ(all.block.instructions, 100);
   EXPECT_EQ(all.block.code_instructions, 100);
   EXPECT_EQ(all.block.stall_clocks, 100);
+  EXPECT_EQ(all.block.chain_clocks, 100);
   EXPECT_EQ(all.block.registers, 90);
   EXPECT_EQ(all.block.shared_bytes, 1024);
   EXPECT_EQ(all.heaviest, 1) << "what has no blocks is not waited for";
@@ -189,6 +190,21 @@ TEST(GridEstimate, CodeIsWaitedForOnce) {
     return grid_estimate(work, target().arch, h200).seconds;
   };
   EXPECT_NEAR((seconds(132e3, 1e6) - seconds(132e3, 0)) / (seconds(132, 1e6) - seconds(132, 0)), 1, 0.01);
+}
+
+TEST(GridEstimate, LoadsOfTheFirstRoundAreWaitedForOnce) {
+  const auto seconds = [](double blocks, double chain, double latency = 0, double code = 0) {
+    GridWork work = bound_by(&BlockWork::instructions, 1e5);
+    work.blocks = blocks;
+    work.block.chain_clocks = chain;
+    work.block.latency_clocks = latency;
+    work.block.code_instructions = code;
+    return grid_estimate(work, target().arch, h200).seconds;
+  };
+  EXPECT_NEAR(seconds(132, 1e4) - seconds(132, 0), 1e4 / h200.clock_hz, 1e-9);
+  EXPECT_NEAR(seconds(132e3, 1e4) - seconds(132e3, 0), 1e4 / h200.clock_hz, 1e-9);
+  EXPECT_EQ(seconds(132, 1e4, 1e6), seconds(132, 0, 1e6)) << "latency is longer than both together";
+  EXPECT_EQ(seconds(132, 1e4, 0, 1e6), seconds(132, 0, 0, 1e6)) << "meanwhile, code comes from L2";
 }
 
 TEST(GridEstimate, TheLongestOfUnevenBlocksIsWaitedFor) {

@@ -85,12 +85,16 @@ double tap_read_share(const Tile& tile, const Contraction& conv) {
   return branched * (tile.q >= 4 ? 0.7 : 1) + (1 - branched) * shared;
 }
 
-// Loads of x that a thread waits for one after another, of `accesses`.
-double load_chain(const Tile& tile, const Contraction& conv, double accesses) {
-  const bool whole_rows = tile.q >= conv.columns.outputs, whole_columns = tile.p >= conv.rows.outputs;
+// What a thread waits for `accesses` to x, as far as they are one after another: for L1 and L2, and longer where most
+// pixels are nobody else's.
+double load_chain_clocks(const Tile& tile, const Contraction& conv, double accesses) {
   const auto of_row = static_cast<double>(met_positions(conv.columns, tile.q));
   const auto of_column = static_cast<double>(met_positions(conv.rows, tile.p));
-  return accesses * (whole_rows ? 1 / of_row : branched_share(tile, conv)) / (whole_columns ? of_column : 1);
+  const bool whole_rows = tile.q >= conv.columns.outputs, whole_columns = tile.p >= conv.rows.outputs;
+  const double in_turn =
+      accesses * (whole_rows ? 1 / of_row : branched_share(tile, conv)) / (whole_columns ? of_column : 1);
+  const auto new_pixels = static_cast<double>(tile.p * conv.rows.stride * tile.q * conv.columns.stride);
+  return in_turn * (250 + 700 * std::min(1.0, new_pixels / (of_row * of_column)));
 }
 
 GridWork work_of(const Tile& tile, const Contraction& conv) {
@@ -127,8 +131,10 @@ GridWork work_of(const Tile& tile, const Contraction& conv) {
   block.l2_bytes = tile.threads * lane_bytes *
                    (outputs * static_cast<double>(conv.rows.stride * conv.columns.stride) * 1.3 + outputs);
   block.code_instructions = 1.5 * instructions / std::max(inside, 0.1);
-  block.latency_clocks = 3200 + fill * 125 / warps + 1.3 * (instructions + fill * 10 / warps);
-  block.chain_clocks = 370 * load_chain(tile, conv, accesses);
+  block.chain_clocks = load_chain_clocks(tile, conv, accesses);
+  // Later rounds find some of their lines in L1.
+  block.latency_clocks =
+      3200 + fill * 125 / warps + 1.3 * (instructions + fill * 10 / warps) + 0.7 * block.chain_clocks;
   work.dram_bytes = compulsory_bytes(conv);
   return work;
 }
