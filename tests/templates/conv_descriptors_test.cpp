@@ -188,6 +188,34 @@ TEST(ConvEstimates, CountConflictsOfBanksWhereLanesAreTaps) {
   EXPECT_GT(seconds(128), 1.5 * seconds(129));
 }
 
+// Lanes that are neighbours in dw along one axis alone read a word each: all of one bank, 128 bytes apart, or of banks
+// of their own, 132 bytes apart.
+TEST(ConvEstimates, FindTheLanesOfAFilterGradientAlongEveryAxis) {
+  struct Axis {
+    const char *name, *same_bank, *own_banks;
+  };
+  const std::vector<Axis> axes = {
+      {"columns of x", "x=f32:64x8x8x1000 dy=f32:64x512x8x8 dw=f32:512x8x1x32 dilation=1,32",
+       "x=f32:64x8x8x1031 dy=f32:64x512x8x8 dw=f32:512x8x1x32 dilation=1,33"},
+      {"rows of x", "x=f32:64x8x1000x11 dy=f32:64x512x8x11 dw=f32:512x8x32x1 dilation=32,1",
+       "x=f32:64x8x1031x11 dy=f32:64x512x8x11 dw=f32:512x8x32x1 dilation=33,1"},
+      {"planes of x", "x=f32:64x8x1000x1x11 dy=f32:64x512x8x1x11 dw=f32:512x8x32x1x1 dilation=32,1,1",
+       "x=f32:64x8x1031x1x11 dy=f32:64x512x8x1x11 dw=f32:512x8x32x1x1 dilation=33,1,1"},
+      {"channels of x in f16", "x=f16:64x256x8x8 dy=f16:64x512x8x8 dw=f16:512x256x1x1",
+       "x=f16:64x256x6x11 dy=f16:64x512x6x11 dw=f16:512x256x1x1"},
+      {"filters in dy", "x=f32:64x1x4x8 dy=f32:64x131072x4x8 dw=f32:131072x1x1x1",
+       "x=f32:64x1x3x11 dy=f32:64x131072x3x11 dw=f32:131072x1x1x1"},
+      {"filters in dy of f16", "x=f16:64x1x8x8 dy=f16:64x131072x8x8 dw=f16:131072x1x1x1",
+       "x=f16:64x1x6x11 dy=f16:64x131072x6x11 dw=f16:131072x1x1x1"},
+  };
+  for (const Axis& axis : axes) {
+    const auto seconds = [](const char* operands) {
+      return seconds_of(std::string("conv_backward_filter ") + operands, "conv_backward_filter_simple", "THREADS=64");
+    };
+    EXPECT_GT(seconds(axis.same_bank), 3 * seconds(axis.own_banks)) << axis.name;
+  }
+}
+
 // Tiles of neighbouring lanes begin two pixels apart: 1920 bytes, a multiple of 128, or 1952.
 TEST(ConvEstimates, CountConflictsOfBanksWhereLanesArePixels) {
   const auto seconds = [](int channels) {

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "contraction/block_estimate.h"
+#include "contraction/simt_tiling.h"
+#include "conv/passes.h"
 #include "descriptor/occupancy.h"
 #include "descriptor/streaming_estimate.h"
 #include "kiln/generator/roofline.h"
@@ -322,6 +324,46 @@ TEST(Estimates, LeaveDeviceMemoryTheTimeForAllBytes) {
       }
     }
   }
+}
+
+// A convolution of `filters` filters of `channels` channels, 3x3.
+descriptor::Contraction contraction(int filters, int channels) {
+  const std::string x = "x=f32:64x" + std::to_string(channels) + "x28x28",
+                    w = "w=f32:" + std::to_string(filters) + "x" + std::to_string(channels) + "x3x3";
+  return descriptor::convolution(ConvForward::of(Request::parse("conv_forward " + x + " " + w + " pad=1")));
+}
+
+// 8 columns of sums a thread, in two quads that are 64 / 2 filters apart.
+constexpr descriptor::SimtTiling two_quads{
+    .block_m = 64, .block_n = 64, .block_k = 9, .thread_m = 4, .thread_n = 8, .stages = 1, .slices = 1};
+
+TEST(SimtWork, TakesTheRegistersOfTheSumsThatAreStored) {
+  const auto registers = [](int filters) {
+    return descriptor::simt_block_work(two_quads, contraction(filters, 64), target().arch, 64).registers;
+  };
+  const int bound = descriptor::simt_registers(two_quads, contraction(64, 64));
+  ASSERT_LE(bound, descriptor::registers_with(two_quads.warps(), target().arch));
+  EXPECT_EQ(registers(64), bound);
+  EXPECT_EQ(registers(33), bound) << "one filter of the second quads";
+  EXPECT_EQ(registers(32), bound - 4 * 4 - 2 * 4) << "4 columns less: their sums, and rows of operands on their way";
+  EXPECT_EQ(registers(1), registers(32));
+}
+
+TEST(SimtWork, TakesNoRegistersForANextChunkWhereThereIsNone) {
+  const auto registers = [](int channels) {
+    return descriptor::simt_block_work(two_quads, contraction(64, channels), target().arch, channels).registers;
+  };
+  EXPECT_EQ(registers(1), descriptor::sum_registers(two_quads)) << "9 elements of a filter are one chunk";
+  EXPECT_EQ(registers(1), 4 * 8 + 24 + 28);
+  EXPECT_EQ(registers(2), descriptor::simt_registers(two_quads, contraction(64, 2)));
+  EXPECT_GT(registers(2), registers(1));
+}
+
+// The compiler is told how many blocks an SM should hold.
+TEST(SimtWork, TakesNoMoreRegistersThanItsBlocksMayHave) {
+  Arch few = target().arch;
+  few.registers_per_thread = 64;
+  EXPECT_EQ(descriptor::simt_block_work(two_quads, contraction(64, 64), few, 64).registers, 64);
 }
 
 // CUDA's occupancy calculator has these numbers.
