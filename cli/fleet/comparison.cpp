@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -119,8 +120,8 @@ FleetLayer layer_of(const std::string& request, Gathered gathered) {
   return layer;
 }
 
-Json number_or_null(double seconds) {
-  return seconds == no_time ? Json(nullptr) : Json(seconds);
+Json number_or_null(double number) {
+  return std::isfinite(number) ? Json(number) : Json(nullptr);
 }
 
 }  // namespace
@@ -274,7 +275,7 @@ Json json_of(const Comparison& comparison) {
                      {"layers", sums.layers},
                      {"best_seconds", sums.best},
                      {"shared_seconds", sums.shared},
-                     {"ratio", sums.ratio()}});
+                     {"ratio", number_or_null(sums.ratio())}});
   }
   for (const FleetLayer& layer : comparison.layers) {
     const bool has_shared = layer.shared < layer.variants.size();

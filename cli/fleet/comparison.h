@@ -42,7 +42,7 @@ struct Comparison {
   struct Sums {
     double best = 0, shared = 0;
     size_t layers = 0;
-    double ratio() const { return best > 0 ? shared / best : 1; }
+    double ratio() const { return shared / best; }  ///< Not a number without layers.
   };
   Sums sums(size_t card) const;
   /// Layers in which no variant has a time on every card that has timed the layer.

@@ -16,9 +16,8 @@ namespace {
 std::string header(const Comparison& comparison) {
   const bool modelled = comparison.cards.front().emulated;
   return fmt::format(
-      "<header>\n<p class=\"kicker\">Kiln: cards side by side</p>\n<h1>{} cards, {} "
-      "layers</h1>\n<p>{}</p>\n</header>\n",
-      comparison.cards.size(), comparison.layers.size(),
+      "<header>\n<p class=\"kicker\">Kiln: cards side by side</p>\n<h1>{}, {}</h1>\n<p>{}</p>\n</header>\n",
+      count_text(comparison.cards.size(), "card"), count_text(comparison.layers.size(), "layer"),
       modelled ? "<strong>All times are modelled</strong> by emulated devices: nothing was measured."
                : "Times are measured: medians of cold-cache runs.");
 }
@@ -45,7 +44,8 @@ std::string sums(const Comparison& comparison) {
   }
   text += "</tbody>\n</table>\n";
   if (const size_t without = comparison.without_shared(); without > 0) {
-    text += fmt::format("<p>{} layers are not in the sums: no variant of them was timed on all cards.</p>\n", without);
+    text += fmt::format("<p>Not in the sums: {} of which no variant was timed on all cards.</p>\n",
+                        count_text(without, "layer"));
   }
   return text + "</section>\n";
 }

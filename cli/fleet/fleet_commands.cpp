@@ -130,15 +130,23 @@ std::string nothing_text(const std::string& card, const std::vector<std::string>
                      fmt::join(named, "; "));
 }
 
+// Whether a card has times, and something that was chosen for each layer of which it has any.
+bool has_loss(double best, double loss) {
+  return best > 0 && loss != no_time;
+}
+
 void print_choice(const Options& options, const Comparison& comparison, const std::vector<LayerSeconds>& layers,
                   const FleetChoice& choice) {
   const std::vector<double> best = best_seconds(layers, comparison.cards.size());
   Table table({"card", ">its best", ">chosen", ">loss"});
   for (size_t card = 0; card < comparison.cards.size(); ++card) {
     const double loss = choice.loss[card];
-    const bool has_all = loss != no_time;
-    table.add({comparison.names[card], time_text(best[card]), has_all ? time_text(best[card] * (1 + loss)) : "-",
-               has_all ? percent_text(loss) : "layers have nothing"});
+    const bool is_known = has_loss(best[card], loss);
+    table.add({comparison.names[card], best[card] > 0 ? time_text(best[card]) : "-",
+               is_known ? time_text(best[card] * (1 + loss)) : "-",
+               loss == no_time ? "layers have nothing"
+               : is_known      ? percent_text(loss)
+                               : "-"});
   }
   fmt::print("{}", options.output.print(table));
   for (size_t card = 0; card < comparison.cards.size(); ++card) {
@@ -164,11 +172,12 @@ Json json_of(const Comparison& comparison, const std::vector<LayerSeconds>& laye
   Json cards = Json::array(), variants = Json::array();
   for (size_t card = 0; card < comparison.cards.size(); ++card) {
     const double loss = choice.loss[card];
+    const bool is_known = has_loss(best[card], loss);
     cards.push_back({{"card", comparison.names[card]},
                      {"device", comparison.cards[card].id},
                      {"best_seconds", best[card]},
-                     {"chosen_seconds", loss == no_time ? Json(nullptr) : Json(best[card] * (1 + loss))},
-                     {"loss", loss == no_time ? Json(nullptr) : Json(loss)},
+                     {"chosen_seconds", is_known ? Json(best[card] * (1 + loss)) : Json(nullptr)},
+                     {"loss", is_known ? Json(loss) : Json(nullptr)},
                      {"layers_with_nothing", layers_with_nothing(comparison, choice, card)}});
   }
   for (const Pick& pick : choice.picks) {
@@ -188,8 +197,8 @@ void say_what_is_not_tuned(const Comparison& comparison) {
     const auto lacks = [&](const FleetLayer& layer) { return layer.best_seconds(card) == no_time; };
     const auto count = std::count_if(comparison.layers.begin(), comparison.layers.end(), lacks);
     if (count == 0) continue;
-    fmt::print(stderr, "kiln: {} has no time of {} of {} layers, which are not in its loss\n", comparison.names[card],
-               count, comparison.layers.size());
+    fmt::print(stderr, "kiln: {} has no time of {} of {}, which {} not in its loss\n", comparison.names[card], count,
+               count_text(comparison.layers.size(), "layer"), count == 1 ? "is" : "are");
   }
 }
 

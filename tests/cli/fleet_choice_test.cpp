@@ -129,6 +129,14 @@ TEST(FleetChoice, LosesNoMoreThanItMustForAsManyVariants) {
   EXPECT_NEAR(choice.loss[1], 0, 1e-9);
 }
 
+// The first variant saves three cards more than they need, the second is enough for all four.
+TEST(FleetChoice, WhatACardSavesBeyondItsNeedCountsForNothing) {
+  const FleetChoice choice = choose_variants({{{1, 1, 1, 3}, {1.4, 1.4, 1.4, 1}}}, 4, 0.5, 1);
+  EXPECT_THAT(choice.picks, ElementsAre(Pick{0, 1}));
+  EXPECT_TRUE(choice.within);
+  EXPECT_EQ(choice.least, 1u);
+}
+
 TEST(FleetChoice, StopsAtTheMostVariantsAndSaysWhatThatCosts) {
   const std::vector<LayerSeconds> layers = {{{1, 2}, {2, 1}}};
   const FleetChoice choice = choose_variants(layers, 2, 0.05, 1);

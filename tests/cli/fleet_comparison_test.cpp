@@ -10,8 +10,10 @@
 namespace kiln::cli {
 namespace {
 
+using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using testing::SizeIs;
 
 const std::string small = "softmax_forward x=f32:3x100:nc y=f32:3x100:nc axis=1 mode=accurate alpha=1 beta=0";
@@ -85,6 +87,31 @@ TEST(FleetComparison, SumsAreOfTheLayersThatOneVariantServesOnAllCards) {
   EXPECT_EQ(apart.sums(0).layers, 1U);
   EXPECT_DOUBLE_EQ(apart.sums(0).shared, 1e-6);
   EXPECT_EQ(json_of(apart)["layers"][0]["cards"][1]["best_seconds"], nullptr);
+}
+
+TEST(FleetComparison, WhatIsNotKnownHasNoRatio) {
+  const Comparison compared =
+      compare(two_cards, {timed("a", small, "THREADS=1", 1e-6), timed("b", small, "THREADS=2", 3e-6)});
+  const std::string text = print_comparison(compared, {.wide = true}), page = print_comparison_page(compared, "");
+  EXPECT_THAT(text, ContainsRegex("THREADS=2 +3.00 us +none timed on all +- +-\n"));
+  EXPECT_THAT(text,
+              HasSubstr("NVIDIA T4: 0 layers: 0.0 ns with its best variants, 0.0 ns with one for all cards: -\n"));
+  EXPECT_THAT(page, HasSubstr("<h1>2 cards, 1 layer</h1>"));
+  EXPECT_THAT(page, HasSubstr("<p>Not in the sums: 1 layer of which no variant was timed on all cards.</p>"));
+  EXPECT_THAT(page, HasSubstr("none was timed on all of them"));
+  EXPECT_THAT(page, HasSubstr("data-name=\"cost\">-</td>"));
+  EXPECT_THAT(page, Not(HasSubstr("x</td>"))) << "no ratio at all";
+  const auto json = json_of(compared);
+  EXPECT_EQ(json["cards"][0]["layers"], 0);
+  EXPECT_TRUE(json["cards"][0]["ratio"].is_null());
+  EXPECT_TRUE(json["layers"][0]["shared"].is_null());
+  EXPECT_TRUE(json["layers"][0]["cards"][0]["shared_seconds"].is_null());
+
+  const Comparison of_one = compare(two_cards, {timed("a", small, "THREADS=1", 1e-6)});
+  EXPECT_THAT(print_comparison(of_one, {.wide = true}), ContainsRegex("NVIDIA T4 +not tuned +- +- +- +-\n"));
+  EXPECT_THAT(print_comparison_page(of_one, ""), HasSubstr("data-name=\"best variant\">not tuned</td>"));
+  EXPECT_DOUBLE_EQ(json_of(of_one)["cards"][0]["ratio"], 1);
+  EXPECT_TRUE(json_of(of_one)["layers"][0]["cards"][1]["best"].is_null());
 }
 
 TEST(FleetComparison, CardsOfOneNameAreToldApart) {

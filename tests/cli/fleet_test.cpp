@@ -19,6 +19,7 @@ namespace kiln::cli {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -38,6 +39,27 @@ class FleetTest : public ProgramTest {
     const Outcome outcome = kiln({"tune", "--status", path("fleet"), "--json"});
     EXPECT_EQ(outcome.exit_code, exit_code) << outcome.err;
     return nlohmann::json::parse(outcome.out);
+  }
+
+  // A database of made-up times of an algorithm that no catalogue has: by card, and by the number of a variant.
+  std::string made_up(const std::map<std::string, std::map<int, double>>& cards) const {
+    cache::Database database = cache::Database::open(path("made_up.db"));
+    for (const auto& [card, times] : cards) {
+      database.put_device({card, "NVIDIA " + card, 8, 0, 108, false});
+      for (const auto& [variant, seconds] : times) {
+        cache::Record record;
+        record.request = "softmax_forward x=f32:3x100:nc y=f32:3x100:nc axis=1 mode=accurate alpha=1 beta=0";
+        record.device = card;
+        record.algorithm = "made_up";
+        record.algorithm_digest = "1";
+        record.config = "THREADS=" + std::to_string(variant);
+        record.outcome = cache::outcome::timed;
+        record.seconds = seconds;
+        record.driver_version = record.nvrtc_version = record.kiln_version = "13.0";
+        database.insert({&record, 1});
+      }
+    }
+    return path("made_up.db");
   }
 
   void execute(const std::string& database, const char* sql) const {
@@ -291,6 +313,25 @@ TEST_F(FleetTest, FoldersOfFoldersAreGatheredByAllAndNothingInThemIsPassedOver) 
   EXPECT_EQ(pipe.exit_code, 4);
   EXPECT_THAT(pipe.err, HasSubstr("is a pipe, not a file"));
   EXPECT_FALSE(std::filesystem::exists(path("other.db")));
+}
+
+TEST_F(FleetTest, ACardWithoutTimesHasNoLossThatCouldBeTold) {
+  const std::string database = made_up({{"A100", {{1, 2e-6}, {2, 1e-6}}}, {"T4", {}}});
+  const Outcome chosen = kiln({"cache", "choose", database});
+  EXPECT_EQ(chosen.exit_code, 0) << chosen.err;
+  EXPECT_THAT(chosen.err, HasSubstr("NVIDIA T4 has no time of 1 of 1 layer, which is not in its loss\n"));
+  EXPECT_THAT(chosen.out, ContainsRegex("NVIDIA A100 +1.00 us +1.00 us +0.0%\n"));
+  EXPECT_THAT(chosen.out, ContainsRegex("NVIDIA T4 +- +- +-\n"));
+  EXPECT_THAT(chosen.out, HasSubstr("1 variant of 1 layer, no card loses more than 5%"));
+  const auto cards = nlohmann::json::parse(kiln({"cache", "choose", database, "--json"}).out)["cards"];
+  EXPECT_EQ(cards[0]["loss"], 0);
+  EXPECT_EQ(cards[1]["best_seconds"], 0);
+  EXPECT_TRUE(cards[1]["loss"].is_null());
+  EXPECT_TRUE(cards[1]["chosen_seconds"].is_null());
+
+  const Outcome compared = kiln({"cache", "compare", database});
+  EXPECT_THAT(compared.out, ContainsRegex("NVIDIA T4 +not tuned +- +- +- +-\n"));
+  EXPECT_THAT(compared.out, ContainsRegex("NVIDIA T4: 0 layers: .*: -\n"));
 }
 
 TEST_F(FleetTest, CardsStandSideBySideAndTooFewVariantsAreSaid) {
