@@ -191,8 +191,9 @@ std::string failures_text(const std::vector<tuner::JobResult>& results) {
 std::string stand_ins_text(const std::vector<tuner::JobResult>& results) {
   const auto stand_ins = std::count_if(results.begin(), results.end(), [](const auto& r) { return r.stand_in; });
   if (stand_ins == 0) return {};
-  return fmt::format("too large to be run here: {} of {} layers; their results were checked with smaller ones\n",
-                     stand_ins, results.size());
+  return fmt::format(
+      "too large to be run here: {} of {}; {}\n", stand_ins, count_text(results.size(), "layer"),
+      stand_ins == 1 ? "its results were checked with a smaller one" : "their results were checked with smaller ones");
 }
 
 nlohmann::ordered_json json_of(const tuner::Trial& trial) {

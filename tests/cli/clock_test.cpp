@@ -187,7 +187,7 @@ TEST_F(ProgramTest, TuneSaysWhatItCheckedWithASmallerBatch) {
   const Outcome text = kiln({"tune", "--db", path("a.db"), "--candidates", "2", path("requests.txt")});
   ASSERT_EQ(text.exit_code, 0) << text.err;
   EXPECT_THAT(text.out,
-              HasSubstr("\ntoo large to be run here: 1 of 2 layers; their results were checked with smaller ones\n"));
+              HasSubstr("\ntoo large to be run here: 1 of 2 layers; its results were checked with a smaller one\n"));
   const Outcome again = kiln({"tune", "--db", path("a.db"), "--candidates", "2", "--json", path("requests.txt")});
   for (const auto& layer : nlohmann::json::parse(again.out)["layers"]) {
     const auto request = layer["request"].get<std::string>(), checked = layer["checked"].get<std::string>();

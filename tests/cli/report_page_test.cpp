@@ -151,6 +151,16 @@ TEST_F(ReportPage, CountsALayerWithoutATimeWithTheEstimateOfItsDefault) {
   EXPECT_THAT(page(), Not(HasSubstr("left out")));
 }
 
+TEST_F(ReportPage, TellsNoGainOverADefaultWithoutATime) {
+  EXPECT_THAT(page(), HasSubstr("<dt>gain over default</dt><dd>2.00x</dd>"));
+  EXPECT_THAT(page(), Not(HasSubstr("counted as no gain")));
+  results_[0].heuristic->outcome = tuner::Outcome::wrong_result;
+  EXPECT_THAT(page(), HasSubstr("<dt>gain over default</dt><dd>-</dd>"));
+  EXPECT_THAT(page(), HasSubstr("<dt>layers whose default has no time, counted as no gain</dt><dd>1</dd>"));
+  EXPECT_THAT(page(), HasSubstr("data-name=\"default\">-</td><td class=\"number\" data-name=\"gain\">-</td>"));
+  EXPECT_THAT(page(), Not(HasSubstr("x as fast")));
+}
+
 TEST_F(ReportPage, NamesEveryCandidateAndRefusalWithItsReason) {
   EXPECT_THAT(page(), HasSubstr("3 candidates: 2 timed, 1 compile failed"));
   EXPECT_THAT(page(), HasSubstr("<dt>conv_1x1</dt><dd>the filter is 3x3</dd>"));

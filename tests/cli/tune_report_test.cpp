@@ -103,5 +103,21 @@ TEST_F(TuneReportTest, TakesALayerWhoseDefaultHasNoTimeForNoGain) {
   EXPECT_THAT(table(), HasSubstr("- over the default choice; ")) << "no layer tells, as its row says";
 }
 
+TEST_F(TuneReportTest, SaysHowManyLayersWereCheckedWithSmallerOnes) {
+  EXPECT_THAT(table(), Not(HasSubstr("too large")));
+  results_[1].stand_in = Request::parse("softmax_forward x=f32:1x200");
+  EXPECT_THAT(table(),
+              HasSubstr("\ntoo large to be run here: 1 of 2 layers; its results were checked with a smaller one\n"));
+  const auto layers = json_of(report())["layers"];
+  EXPECT_EQ(layers[0]["checked"], results_[0].request.key());
+  EXPECT_EQ(layers[1]["checked"], results_[1].stand_in->key());
+  EXPECT_EQ(layers[1]["request"], results_[1].request.key());
+  results_[0].stand_in = results_[1].stand_in;
+  EXPECT_THAT(table(),
+              HasSubstr("\ntoo large to be run here: 2 of 2 layers; their results were checked with smaller ones\n"));
+  results_.pop_back();
+  EXPECT_THAT(table(), HasSubstr("\ntoo large to be run here: 1 of 1 layer; its results were checked "));
+}
+
 }  // namespace
 }  // namespace kiln::cli
