@@ -19,6 +19,12 @@ bool is_lost(const Error& error) {
 
 }  // namespace
 
+std::optional<double> longest(const std::vector<std::optional<double>>& remaining) {
+  std::optional<double> most = 0.0;
+  for (const std::optional<double>& one : remaining) most = one && most ? std::max(most, one) : std::nullopt;
+  return most;
+}
+
 MachineTuning::MachineTuning(const std::vector<DeviceChoice>& devices,
                              const std::optional<store::StoreOptions>& kernels, DeviceChoice::Limits limits) {
   if (devices.size() > 1) {
@@ -146,9 +152,19 @@ void MachineTuning::show(Station& station, tuner::Progress progress) {
     const tuner::WorkList::Count counts = card.list->counts();
     progress.all_candidates += counts.tried;
     progress.all_planned += counts.planned;
-    progress.remaining = std::max(progress.remaining, card.remaining);  // the command takes as long as the last
   }
+  progress.remaining = remaining();
   display_->show(progress, station.choice.text);
+}
+
+// Nobody does what was left to a card without devices.
+std::optional<double> MachineTuning::remaining() const {
+  std::vector<std::optional<double>> all;
+  for (const Card& card : cards_) {
+    const auto is_left = [](const Station* station) { return !station->lost; };
+    if (std::any_of(card.stations.begin(), card.stations.end(), is_left)) all.push_back(card.remaining);
+  }
+  return longest(all);
 }
 
 std::vector<CardResults> MachineTuning::take_results() {

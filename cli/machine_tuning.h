@@ -31,6 +31,10 @@ struct LostDevice {
   std::string error;
 };
 
+/// Seconds until the last of several cards is done, of those that each of them has to go; nothing while one cannot
+/// tell.
+std::optional<double> longest(const std::vector<std::optional<double>>& remaining);
+
 /// A measuring process for each device, a thread for each that feeds it, and a list of layers for each kind of card.
 class MachineTuning {
  public:
@@ -75,6 +79,7 @@ class MachineTuning {
   void work(Station& station);
   void lose(Station& station, const Error& error);
   void show(Station& station, tuner::Progress progress);
+  std::optional<double> remaining() const;
 
   std::vector<Station> stations_;
   std::vector<Card> cards_;

@@ -1,13 +1,17 @@
 // A real worker that can lose its device. Its variables:
-//   LOSE_DEVICE  the ordinal of the device
+//   LOSE_DEVICE  the ordinal of the device; without it all are lost
 //   LOSE_AFTER   so many checks of variants; the next one ends the process. Without it the device is there
 //   LOSE_FILE    made then; while it is there the device cannot be opened
+//   LOSE_CODE    the ErrorCode with which it cannot; without it, that there is no such device
+//   LOSE_SLOWLY  milliseconds that each check of the other devices takes longer
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <optional>
@@ -59,7 +63,8 @@ int number(const char* name) {
 }  // namespace
 
 int main() {
-  const int device = number("LOSE_DEVICE"), most_checks = number("LOSE_AFTER");
+  const int device = number("LOSE_DEVICE"), most_checks = number("LOSE_AFTER"), code = number("LOSE_CODE");
+  const std::chrono::milliseconds slowly(std::max(0, number("LOSE_SLOWLY")));
   const char* const file = std::getenv("LOSE_FILE");
   std::array<int, 2> pair{-1, -1};
   const int out = ::dup(STDOUT_FILENO);
@@ -72,15 +77,16 @@ int main() {
   int checks = 0;
   while (const std::optional<Message> command = receive(STDIN_FILENO, commands)) {
     const auto action = command->fields.at("do").get<std::string>();
-    if (action == "open") is_fragile = command->fields.at("device").get<int>() == device;
+    if (action == "open") is_fragile = device < 0 || command->fields.at("device").get<int>() == device;
     if (action == "open" && is_fragile && ::access(file, F_OK) == 0) {
-      send(out, {{{"error", "there is no device " + std::to_string(device)},
+      send(out, {{{"error", "there is no device " + std::to_string(command->fields.at("device").get<int>())},
                   {"hint", "look at the cables"},
-                  {"code", static_cast<int>(ErrorCode::invalid_argument)},
+                  {"code", code < 0 ? static_cast<int>(ErrorCode::invalid_argument) : code},
                   {"serial", command->fields.at("serial")}},
                  {}});
       continue;
     }
+    if (action == "check" && !is_fragile) std::this_thread::sleep_for(slowly);
     if (action == "check" && is_fragile && most_checks >= 0 && checks++ == most_checks) lose(file);
     send(pair[0], *command);
     const std::optional<Message> answer = receive(pair[0], answers);

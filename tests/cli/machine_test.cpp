@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -10,17 +11,24 @@
 #include <set>
 #include <sstream>
 #include <thread>
+#include <utility>
 
+#include "kiln/base/error.h"
 #include "kiln/cache/database.h"
 #include "program.h"
 
 namespace kiln::cli {
 namespace {
 
+using testing::_;
 using testing::AllOf;
+using testing::Each;
 using testing::ElementsAre;
+using testing::Gt;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
+using testing::Pair;
 using testing::SizeIs;
 
 constexpr size_t layers = 8;
@@ -91,6 +99,21 @@ class MachineTest : public ProgramTest {
     environment_["LOSE_DEVICE"] = std::to_string(device);
     environment_["LOSE_AFTER"] = std::to_string(checks);
     environment_["LOSE_FILE"] = path("lost");
+  }
+  // What it says when it cannot be opened any more.
+  void lose_with(ErrorCode code) { environment_["LOSE_CODE"] = std::to_string(static_cast<int>(code)); }
+
+  // The seconds to go, by the devices that told them.
+  std::vector<std::pair<std::string, double>> told() const {
+    std::vector<std::pair<std::string, double>> all;
+    std::istringstream lines(err_);
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.starts_with("{")) continue;
+      const auto progress = nlohmann::json::parse(line);
+      const auto& seconds = progress.at("remaining_seconds");
+      if (!seconds.is_null()) all.emplace_back(progress.at("device"), seconds);
+    }
+    return all;
   }
 
   std::string err_;
@@ -173,6 +196,79 @@ TEST_F(MachineTest, WhatNobodyIsLeftForHasFailedAndTheNextCommandGoesOn) {
   const nlohmann::json again = tune("0,2", "all.db");
   EXPECT_THAT(again["lost"], IsEmpty());
   EXPECT_EQ(keys("all.db").size(), 4 * layers);
+}
+
+TEST_F(MachineTest, ADeviceThatDoesNotOpenIsLostUnlessItIsNotAtFault) {
+  lose(1, 0);
+  write("lost", "");
+  lose_with(ErrorCode::driver_error);
+  const nlohmann::json without = tune("0,1", "all.db", 3);
+  EXPECT_EQ(without["lost"][0]["device"], "1");
+  EXPECT_THAT(without["cards"][0]["layers"], SizeIs(layers));
+  EXPECT_THAT(err_, HasSubstr("kiln: driver error: device 1 was lost: there is no device 1"));
+
+  lose_with(ErrorCode::io_error);
+  const Outcome failed = kiln(arguments("0,1", "none.db"));
+  EXPECT_EQ(failed.exit_code, 4) << failed.out;
+  EXPECT_THAT(failed.err, AllOf(HasSubstr("there is no device 1"), Not(HasSubstr("was lost"))));
+  EXPECT_THAT(keys("none.db"), IsEmpty());
+}
+
+TEST_F(MachineTest, WhereNoDeviceOpensTheFirstSaysWhy) {
+  lose(0, 0);
+  environment_.erase("LOSE_DEVICE");
+  write("lost", "");
+  const Outcome gone = kiln(arguments("1,3", "none.db"));
+  EXPECT_EQ(gone.exit_code, 2) << gone.out;
+  EXPECT_THAT(gone.err, AllOf(HasSubstr("there is no device 1"), HasSubstr("look at the cables")));
+  lose_with(ErrorCode::driver_error);
+  EXPECT_EQ(kiln(arguments("1,3", "none.db")).exit_code, 3);
+}
+
+TEST_F(MachineTest, AFailureOfAnotherKindStopsAllDevicesAndKeepsWhatWasMeasured) {
+  lose(1, 1);
+  lose_with(ErrorCode::io_error);
+  std::vector<std::string> many = arguments("all", "stopped.db");
+  many[5] = "500";  // candidates
+  const Outcome failed = kiln(many);
+  EXPECT_EQ(failed.exit_code, 4) << failed.out;
+  EXPECT_THAT(failed.err, AllOf(HasSubstr("there is no device 1"), Not(HasSubstr("was lost"))));
+  const size_t kept = keys("stopped.db").size();
+  EXPECT_GT(kept, 0u);
+  EXPECT_LT(kept, 400u) << "the others went on";
+}
+
+TEST_F(MachineTest, TheTimeToGoIsThatOfTheSlowestCardThatIsLeft) {
+  const auto tune_few = [&](const char* database) {
+    std::vector<std::string> few = arguments("0,2", database);
+    few[1] = write("few.txt", "softmax_forward x=f32:3x100\nsoftmax_forward x=f32:5x100\n");
+    err_ = kiln(few).err;
+  };
+  lose(0, 1000);
+  environment_["LOSE_SLOWLY"] = "120";  // a check of the others
+  tune_few("slow.db");
+  auto seconds = told();
+  ASSERT_THAT(seconds, Not(IsEmpty()));
+  EXPECT_THAT(seconds.back(), Pair("2", 0));
+  seconds.pop_back();
+  EXPECT_THAT(seconds, Each(Pair(_, Gt(0.05)))) << "nobody speaks for himself alone, or before the slow one can tell";
+
+  lose(2, 1);
+  tune_few("lost.db");
+  seconds = told();
+  ASSERT_THAT(seconds, Not(IsEmpty()));
+  EXPECT_THAT(seconds.back(), Pair("0", 0)) << "nobody goes on with what was left to a lost card";
+}
+
+TEST_F(MachineTest, DevicesShareTheHardwareThreadsThatCompile) {
+  environment_["KILN_WORKER"] =
+      write("worker", fmt::format("#!/bin/sh\necho >> '{}'\nexec '{}' \"$@\"\n", path("started"), KILN_PROGRAM));
+  std::filesystem::permissions(path("worker"), std::filesystem::perms::owner_all);
+  constexpr size_t devices = 4;
+  tune("all", "all.db");
+  const size_t threads = std::max<size_t>(1, std::thread::hardware_concurrency() / devices);
+  EXPECT_GE(read("started").size(), 2 * devices) << "each measures in one process, and compiles in another";
+  EXPECT_LE(read("started").size(), devices * (1 + threads));
 }
 
 TEST_F(MachineTest, OneDeviceThatIsLostIsNamedWithWhatItMeasured) {

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "machine_tuning.h"
 #include "progress_display.h"
 
 namespace kiln::cli {
@@ -30,6 +31,12 @@ TEST(Progress, DoesNotGuessTheTimeLeftBeforeTheFirstTrial) {
   tuner::Progress progress = halfway();
   progress.remaining.reset();
   EXPECT_EQ(progress_status(progress), "layer 2/4, candidate 8/16");
+}
+
+TEST(Progress, OfSeveralCardsIsKnownOnceAllCanTell) {
+  EXPECT_EQ(longest({75, 80, 3}), 80);
+  EXPECT_EQ(longest({75, std::nullopt, 3}), std::nullopt);
+  EXPECT_EQ(longest({}), 0) << "nobody has anything to do";
 }
 
 TEST(Progress, NamesTheStepThatTakesLong) {
