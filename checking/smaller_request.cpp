@@ -20,16 +20,16 @@ double affordable_share(const Request& request, const CheckOptions& options) {
                   options.smaller_bytes / std::max(1.0, work.read_bytes + work.write_bytes));
 }
 
-// Of an extent above 2, as much as `share` of it affords, but at least 2.
-int64_t affordable_extent(int64_t extent, double share) {
-  return std::max<int64_t>(2, static_cast<int64_t>(static_cast<double>(extent) * share));
+// Of `extent`, as much as `share` of it affords, but at least `least`.
+int64_t affordable_extent(int64_t extent, double share, int64_t least) {
+  return std::max(least, static_cast<int64_t>(static_cast<double>(extent) * share));
 }
 
-// An extent of 2 to `most`, or 2, that stands for `extent`.
-int64_t smaller_extent(int64_t extent, int64_t most) {
+// An extent from `least` to `most` that stands for `extent`.
+int64_t smaller_extent(int64_t extent, int64_t least, int64_t most) {
   for (int64_t alike = 16;; alike /= 2) {
     int64_t n = extent % alike;
-    while (n < 2) n += alike;
+    while (n < least) n += alike;
     if (n <= most) return n + (most - n) / alike * alike;
   }
 }
@@ -47,8 +47,8 @@ std::optional<Request> finished_or_none(Request request) {
 std::optional<Request> with_smaller_batch(const Request& request, double share) {
   const int64_t batch = request.batch();
   if (batch <= 2) return std::nullopt;
-  const int64_t most = affordable_extent(batch, share);
-  const int64_t n = request.dynamic_batch ? batch_bucket(most / 2 + 1) : smaller_extent(batch, most);
+  const int64_t most = affordable_extent(batch, share, 2);
+  const int64_t n = request.dynamic_batch ? batch_bucket(most / 2 + 1) : smaller_extent(batch, 2, most);
   Request smaller = request;
   for (Operand& operand : smaller.operands) {
     if (is_batched(request, operand.name)) operand.spec.extents.front() = n;
@@ -56,18 +56,25 @@ std::optional<Request> with_smaller_batch(const Request& request, double share) 
   return finished_or_none(std::move(smaller));
 }
 
-// The operand over which the windows of a convolution, of pooling, or of a gradient of these move; null for all other
-// operations, and for local convolutions, which tie filters to places.
-const Operand* windowed_operand(const Request& request) {
+// The operands between which windows move: those of the extents of the image, and those with a place for each window.
+// No images for all operations without windows, and for local convolutions, which tie filters to places.
+struct Windows {
+  std::vector<std::string_view> images, outputs;
+};
+
+Windows windows_of(const Request& request) {
   const auto& attributes = operation(request.operation).attributes();
   const auto has = [&](std::string_view name) {
     return std::any_of(attributes.begin(), attributes.end(), [&](const auto& one) { return one.name == name; });
   };
-  if (!has("stride") || !has("dilation") || has("grid")) return nullptr;
-  for (const Operand& operand : request.operands) {
-    if (operand.name == "x" || operand.name == "dx") return &operand;
-  }
-  return nullptr;
+  if (!has("stride") || !has("dilation") || has("grid")) return {};
+  if (request.operation == "unpool_backward") return {{"dy"}, {"dx", "indices"}};
+  return {{"x", "dx"}, {"y", "dy", "indices"}};
+}
+
+const TensorSpec& spec_of_any(const Request& request, const std::vector<std::string_view>& names) {
+  const auto given = [&](std::string_view name) { return request.find(name) != nullptr; };
+  return request.at(*std::find_if(names.begin(), names.end(), given));
 }
 
 // `spec` with another extent. Where it has no gaps, it has none afterwards.
@@ -78,21 +85,28 @@ TensorSpec with_extent(const TensorSpec& spec, size_t dimension, int64_t extent)
   return order ? TensorSpec::packed(spec.dtype, changed.extents, *order, spec.alignment) : changed;
 }
 
-// Fewer outputs along a spatial dimension of `x`, the windowed operand, and as many windows fewer over it: what windows
-// leave over at its end stays what it was.
-std::optional<Request> with_fewer_outputs(const Request& request, const Operand& x, size_t dimension, double share) {
-  const TensorSpec* y = request.find("y") != nullptr ? request.find("y") : request.find("dy");
-  const int64_t outputs = y->extents[dimension];
-  if (outputs <= 2) return std::nullopt;
-  const int64_t fewer = outputs - smaller_extent(outputs, affordable_extent(outputs, share));
-  const int64_t fewer_inputs = fewer * request.ints("stride").at(dimension - 2);
-  if (x.spec.extents[dimension] <= fewer_inputs) return std::nullopt;
+// Fewer outputs along a spatial dimension, about `least` or more, and as many windows fewer over the image: what
+// windows leave over at its end stays what it was.
+std::optional<Request> with_fewer_outputs(const Request& request, const Windows& windows, size_t dimension,
+                                          double share, int64_t least) {
+  const TensorSpec& image = spec_of_any(request, windows.images);
+  const int64_t outputs = spec_of_any(request, windows.outputs).extents[dimension];
+  const int64_t stride = request.ints("stride").at(dimension - 2);
+  // Where windows cover padding alone, there are enough that something is left of the image.
+  const int64_t needed = std::max<int64_t>(2, outputs - (image.extents[dimension] - 1) / stride);
+  const int64_t most = std::max(needed, affordable_extent(outputs, share, least));
+  if (outputs <= most) return std::nullopt;
+  const int64_t fewer = outputs - smaller_extent(outputs, needed, most);
+  const int64_t fewer_inputs = fewer * stride;
+  const std::string& result = result_of(request).name;
   Request smaller = request;
-  for (Operand& operand : smaller.operands) {
-    if (operand.name == "w" || operand.name == "dw" || operand.spec.rank() != x.spec.rank()) continue;
-    const bool is_input = operand.name == "x" || operand.name == "dx" || operand.name.starts_with(user_prologue_prefix);
-    operand.spec =
-        with_extent(operand.spec, dimension, operand.spec.extents[dimension] - (is_input ? fewer_inputs : fewer));
+  for (auto& [name, spec] : smaller.operands) {
+    const std::string_view like = name == "residual" || is_epilogue_operand(name) ? result : name;
+    const bool is_image = std::count(windows.images.begin(), windows.images.end(), like) > 0;
+    const bool is_output = std::count(windows.outputs.begin(), windows.outputs.end(), like) > 0;
+    if ((!is_image && !is_output) || spec.rank() != image.rank()) continue;  // a filter, or numbers of channels
+    if (spec.extents[dimension] == 1) continue;                              // repeats
+    spec = with_extent(spec, dimension, spec.extents[dimension] - (is_image ? fewer_inputs : fewer));
   }
   return finished_or_none(std::move(smaller));
 }
@@ -107,10 +121,14 @@ std::optional<Request> smaller_request(const Request& request, const CheckOption
   };
   double share = affordable_share(request, options);
   if (share < 1) take(with_smaller_batch(request, share));
-  const Operand* x = windowed_operand(request);
-  for (size_t dimension = 2; x != nullptr && dimension < x->spec.extents.size(); ++dimension) {
-    share = affordable_share(now(), options);
-    if (share < 1) take(with_fewer_outputs(now(), *x, dimension, share));
+  const Windows windows = windows_of(request);
+  const size_t rank = windows.images.empty() ? 0 : spec_of_any(request, windows.images).extents.size();
+  // At first as many as large tiles need: a tile may be refused where most of it would be idle.
+  for (const int64_t least : {24, 2}) {
+    for (size_t dimension = 2; dimension < rank; ++dimension) {
+      share = affordable_share(now(), options);
+      if (share < 1) take(with_fewer_outputs(now(), windows, dimension, share, least));
+    }
   }
   return smaller;
 }

@@ -81,8 +81,9 @@ TEST(SmallerRequest, HasFewerRowsWhereImagesAreLarge) {
       << "30 rows are half a billion operations; 17 and 225 end alike";
   EXPECT_EQ(smaller_key("conv_backward_filter x=bf16:256x128x80x80:nhwc dy=bf16:256x256x40x40:nhwc "
                         "dw=bf16:256x128x3x3:nhwc stride=2 pad=1"),
-            key_of("conv_backward_filter x=bf16:2x128x16x80:nhwc dy=bf16:2x256x8x40:nhwc dw=bf16:256x128x3x3:nhwc "
-                   "stride=2 pad=1"));
+            key_of("conv_backward_filter x=bf16:2x128x16x48:nhwc dy=bf16:2x256x8x24:nhwc dw=bf16:256x128x3x3:nhwc "
+                   "stride=2 pad=1"))
+      << "24 rows of 24 are too large, too";
   EXPECT_EQ(
       smaller_key("conv_backward_data dy=f32:2x64x110x54 w=f32:64x64x3x3 dx=f32:2x64x224x112 stride=2 dilation=2"),
       key_of("conv_backward_data dy=f32:2x64x62x54 w=f32:64x64x3x3 dx=f32:2x64x128x112 stride=2 dilation=2"))
@@ -95,9 +96,16 @@ TEST(SmallerRequest, HasFewerRowsWhereImagesAreLarge) {
 
 TEST(SmallerRequest, HasFewerColumnsWhereRowsAreLarge) {
   EXPECT_EQ(smaller_key("conv_forward x=f16:1x64x8x100000 w=f16:64x64x3x3 pad=1"),
-            key_of("conv_forward x=f16:1x64x2x3376 w=f16:64x64x3x3 pad=1"));
+            key_of("conv_forward x=f16:1x64x8x832 w=f16:64x64x3x3 pad=1"))
+      << "not 2 rows: a tile of 4 or 8 would be refused";
   EXPECT_EQ(smaller_key("conv_forward x=f16:1x64x100001 w=f16:64x64x3 pad=1"),
             key_of("conv_forward x=f16:1x64x20337 w=f16:64x64x3 pad=1"));
+}
+
+TEST(SmallerRequest, HasSomethingOfTheImageWherePaddingHasWindowsOfItsOwn) {
+  EXPECT_EQ(smaller_key("conv_forward x=f32:1x512x256x256 w=f32:512x512x3x3 pad=20,1"),
+            key_of("conv_forward x=f32:1x512x1x2 w=f32:512x512x3x3 pad=20,1"))
+      << "38 rows of outputs, and no column, are windows over padding alone";
 }
 
 TEST(SmallerRequest, OfASmallerImageKeepsGapsBetweenRows) {
@@ -107,6 +115,34 @@ TEST(SmallerRequest, OfASmallerImageKeepsGapsBetweenRows) {
   EXPECT_EQ(small.at("x").strides, large.at("x").strides);
   EXPECT_EQ(small.at("y").order(), large.at("y").order());
   EXPECT_EQ(Request::parse(small.key()), small);
+}
+
+TEST(SmallerRequest, HasAsManyRowsLessOfWhatIsAddedToTheResult) {
+  EXPECT_EQ(smaller_key("conv_backward_data dy=f32:1x64x112x112 w=f32:64x64x4x4 dx=f32:1x64x224x224 pad=1 stride=2 "
+                        "epilogue=bias+add"),
+            key_of("conv_backward_data dy=f32:1x64x32x112 w=f32:64x64x4x4 dx=f32:1x64x64x224 pad=1 stride=2 "
+                   "epilogue=bias+add"))
+      << "the result is the image here";
+  const std::string conv = "conv_forward x=f32:1x64x225x224 w=f32:64x64x3x3 pad=1 epilogue=user:";
+  const std::string digest(32, 'e');
+  EXPECT_EQ(smaller_key(conv + digest +
+                        " epilogue.a=f32:1x64x225x224 epilogue.b=f32:1x1x225x1 epilogue.c=f32:64 "
+                        "epilogue.d=f32:1x64x1x224"),
+            key_of("conv_forward x=f32:1x64x17x224 w=f32:64x64x3x3 pad=1 epilogue=user:" + digest +
+                   " epilogue.a=f32:1x64x17x224 epilogue.b=f32:1x1x17x1 epilogue.c=f32:64 epilogue.d=f32:1x64x1x224"))
+      << "the last repeats: it has one row for all";
+  EXPECT_EQ(smaller_key("conv_backward_filter x=f32:1x64x225x224 dy=f32:1x64x225x224 dw=f32:64x64x3x3 pad=1 "
+                        "epilogue=user:" +
+                        digest + " epilogue.a=f32:64x64x3x3"),
+            key_of("conv_backward_filter x=f32:1x64x17x224 dy=f32:1x64x17x224 dw=f32:64x64x3x3 pad=1 "
+                   "epilogue=user:" +
+                   digest + " epilogue.a=f32:64x64x3x3"))
+      << "the result is a filter";
+}
+
+TEST(SmallerRequest, OfUnpoolingHasFewerRowsOfThePooledImage) {
+  EXPECT_EQ(smaller_key("unpool_backward dy=f32:1x64x1024x512 indices=i32:1x64x512x256 window=2 stride=2"),
+            key_of("unpool_backward dy=f32:1x64x192x512 indices=i32:1x64x96x256 window=2 stride=2"));
 }
 
 TEST(SmallerRequest, IsNoneWhereAnAttributeTellsTheBatch) {
@@ -138,32 +174,36 @@ TEST_P(StandIn, IsServedByWhateverMayServeTheLargeRequest) {
 
 INSTANTIATE_TEST_SUITE_P(
     Large, StandIn,
-    testing::Values("conv_forward x=f16:256x3x224x224 w=f16:64x3x7x7 stride=2 pad=3 epilogue=bias+relu",
-                    "conv_forward x=f16:256x512x7x7:nhwc w=f16:512x512x3x3 pad=1 epilogue=bias+add+relu",
-                    "conv_forward x=f32:37x128x28x28 w=f32:128x128x3x3 pad=1 constant_weights fast",
-                    "conv_forward x=f32:200x96x28x28 w=f32:96x1x3x3 pad=1 groups=96",
-                    "conv_forward x=f16:200x96x56x56:nhwc w=f16:96x1x5x5 pad=2 groups=96 stride=2",
-                    "conv_forward x=bf16:128x256x14x14:nhwc w=bf16:256x256x3x3 pad=1 n=?",
-                    "conv_backward_data dy=f32:100x64x28x28 w=f32:64x64x3x3 pad=1",
-                    "conv_backward_filter x=f32:128x64x28x28 dy=f32:128x64x28x28 dw=f32:64x64x3x3 pad=1",
-                    "conv_backward_filter x=f16:256x3x112x112 dy=f16:256x32x56x56 dw=f16:32x3x3x3 pad=1 stride=2",
-                    "conv_forward x=f16:1x64x224x224:nhwc w=f16:64x64x3x3 pad=1",
-                    "conv_forward x=f32:1x64x224x224 w=f32:64x64x3x3 pad=1",
-                    "conv_forward x=f32:1x512x160x480 w=f32:512x1x7x7 pad=3 stride=2 groups=512",
-                    "conv_backward_data dy=f32:1x128x80x80 w=f32:128x64x3x3 dx=f32:1x64x160x160 pad=1 stride=2",
-                    "conv_backward_data dy=bf16:2x64x224x224:nhwc w=bf16:64x64x3x3 pad=1",
-                    "conv_backward_filter x=f16:1x64x224x224:nhwc dy=f16:1x64x224x224:nhwc dw=f16:64x64x3x3 pad=1",
-                    "conv_backward_filter x=f32:256x128x80x80 dy=f32:256x256x40x40 dw=f32:256x128x3x3 pad=1 stride=2",
-                    "pool_forward x=f32:1x64x1024x1024 mode=max window=3 stride=2 pad=1",
-                    "conv_backward_bias dy=f16:256x64x56x56:nhwc", "gemm a=f16:8192x512 b=f16:512x1000 epilogue=bias",
-                    "gemm a=f32:10001x512 b=f32:512x333",
-                    "pool_forward x=f16:256x64x112x112:nhwc mode=max window=3 stride=2 pad=1",
-                    "pool_forward x=f32:256x512x7x7 mode=avg window=7",
-                    "pool_backward dy=f32:64x64x28x28 dx=f32:64x64x56x56 mode=avg window=2 stride=2",
-                    "softmax_forward x=f16:16384x1000 axis=1", "norm_forward x=f32:256x64x56x56 axes=0,2,3",
-                    "norm_inference x=f16:256x64x56x56:nhwc axes=0,2,3",
-                    "activation_forward x=f16:256x64x56x56 mode=relu", "reduce x=f32:40960x1000 mode=add axes=0",
-                    "dropout x=f16:4096x4096"));
+    testing::Values(
+        "conv_forward x=f16:256x3x224x224 w=f16:64x3x7x7 stride=2 pad=3 epilogue=bias+relu",
+        "conv_forward x=f16:256x512x7x7:nhwc w=f16:512x512x3x3 pad=1 epilogue=bias+add+relu",
+        "conv_forward x=f32:37x128x28x28 w=f32:128x128x3x3 pad=1 constant_weights fast",
+        "conv_forward x=f32:200x96x28x28 w=f32:96x1x3x3 pad=1 groups=96",
+        "conv_forward x=f16:200x96x56x56:nhwc w=f16:96x1x5x5 pad=2 groups=96 stride=2",
+        "conv_forward x=bf16:128x256x14x14:nhwc w=bf16:256x256x3x3 pad=1 n=?",
+        "conv_backward_data dy=f32:100x64x28x28 w=f32:64x64x3x3 pad=1",
+        "conv_backward_filter x=f32:128x64x28x28 dy=f32:128x64x28x28 dw=f32:64x64x3x3 pad=1",
+        "conv_backward_filter x=f16:256x3x112x112 dy=f16:256x32x56x56 dw=f16:32x3x3x3 pad=1 stride=2",
+        "conv_forward x=f16:1x64x224x224:nhwc w=f16:64x64x3x3 pad=1",
+        "conv_forward x=f32:1x64x224x224 w=f32:64x64x3x3 pad=1",
+        "conv_forward x=f32:1x512x160x480 w=f32:512x1x7x7 pad=3 stride=2 groups=512",
+        "conv_backward_data dy=f32:1x128x80x80 w=f32:128x64x3x3 dx=f32:1x64x160x160 pad=1 stride=2",
+        "conv_backward_data dy=bf16:2x64x224x224:nhwc w=bf16:64x64x3x3 pad=1",
+        "conv_backward_filter x=f16:1x64x224x224:nhwc dy=f16:1x64x224x224:nhwc dw=f16:64x64x3x3 pad=1",
+        "conv_backward_filter x=f32:256x128x80x80 dy=f32:256x256x40x40 dw=f32:256x128x3x3 pad=1 stride=2",
+        "pool_forward x=f32:1x64x1024x1024 mode=max window=3 stride=2 pad=1",
+        "conv_forward x=f32:1x512x256x256 w=f32:512x512x3x3 pad=2",
+        "conv_backward_data dy=f32:64x96x1024x1333:nhwc w=f32:96x1x2x2 dx=f32:64x96x3072x4000:nhwc stride=3 "
+        "groups=96",
+        "pool_forward x=f32:1x512x1023x4000 mode=max window=3 stride=2 pad=1",
+        "unpool_backward dy=f32:1x64x1024x512 indices=i32:1x64x512x256 window=2 stride=2",
+        "conv_backward_bias dy=f16:256x64x56x56:nhwc", "gemm a=f16:8192x512 b=f16:512x1000 epilogue=bias",
+        "gemm a=f32:10001x512 b=f32:512x333", "pool_forward x=f16:256x64x112x112:nhwc mode=max window=3 stride=2 pad=1",
+        "pool_forward x=f32:256x512x7x7 mode=avg window=7",
+        "pool_backward dy=f32:64x64x28x28 dx=f32:64x64x56x56 mode=avg window=2 stride=2",
+        "softmax_forward x=f16:16384x1000 axis=1", "norm_forward x=f32:256x64x56x56 axes=0,2,3",
+        "norm_inference x=f16:256x64x56x56:nhwc axes=0,2,3", "activation_forward x=f16:256x64x56x56 mode=relu",
+        "reduce x=f32:40960x1000 mode=add axes=0", "dropout x=f16:4096x4096"));
 
 }  // namespace
 }  // namespace kiln::checking
