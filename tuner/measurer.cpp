@@ -1,6 +1,7 @@
 #include "measurer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <exception>
 #include <new>
@@ -41,7 +42,8 @@ checking::Verdict Measurer::check(SpecimenId id) {
   const Loaded& loaded = find(id);
   if (!large_) return checker().check(loaded.program);
   checking::Verdict verdict = checker().check(loaded.stand_in.value());
-  verdict.text += fmt::format(", with a batch of {}", checker().operands().request().batch());
+  const Operand& first = checker().operands().request().operands.front();
+  verdict.text += fmt::format(", with {} of {}", first.name, fmt::join(first.spec.extents, "x"));
   if (verdict.passed) verdict.seconds = seconds_of(loaded.program);
   return verdict;
 }

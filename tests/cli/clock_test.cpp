@@ -194,7 +194,7 @@ TEST_F(ProgramTest, TuneSaysWhatItCheckedWithASmallerBatch) {
     const bool is_large = request.find(":100000x100") != std::string::npos;
     EXPECT_EQ(checked == request, !is_large) << checked;
     EXPECT_THAT(checked, HasSubstr(is_large ? "x=f32:24992x100" : "x=f32:10x100")) << "20 MB, and a multiple of 16";
-    EXPECT_EQ(layer["best"]["check"].get<std::string>().find("with a batch of 24992") != std::string::npos, is_large);
+    EXPECT_EQ(layer["best"]["check"].get<std::string>().find("with x of 24992x100") != std::string::npos, is_large);
   }
 }
 

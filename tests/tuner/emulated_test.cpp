@@ -182,7 +182,7 @@ TEST_F(LargeRequest, HasTheTimeOfAWholeRun) {
   ASSERT_FALSE(report.failure) << report.failure->error;
   ASSERT_FALSE(whole.failure) << whole.failure->error;
   EXPECT_EQ(report.seconds, whole.seconds);
-  EXPECT_THAT(report.verdict, HasSubstr(", with a batch of 16"));
+  EXPECT_THAT(report.verdict, HasSubstr(", with x of 16x100"));
   EXPECT_THAT(pool->sample(next_id - 2, 3).seconds, testing::ElementsAre(whole.seconds, whole.seconds, whole.seconds));
 }
 
