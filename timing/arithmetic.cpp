@@ -294,13 +294,8 @@ void Interpreter::Machine::funnel(Warp& warp, const Decoded& decoded, const Inst
 void Interpreter::Machine::compare(Warp& warp, const Decoded& decoded, const Instruction& instruction,
                                    uint32_t active) {
   const bool floats = decoded.op == Op::fsetp;
-  Lanes a = fetch(warp, source(instruction, decoded, 0), floats);
-  Lanes b = fetch(warp, source(instruction, decoded, 1), floats);
-  if (instruction.opcode == "VIADDMNMX") {
-    for (uint32_t lane = 0; lane < 32; ++lane) a.v[lane] += b.v[lane];
-    a.unknown |= b.unknown;
-    b = fetch(warp, source(instruction, decoded, 2));
-  }
+  const Lanes a = fetch(warp, source(instruction, decoded, 0), floats),
+              b = fetch(warp, source(instruction, decoded, 1), floats);
   Bits low{0, 0};
   const bool extended = decoded.extended && decoded.predicates.size() > 1;
   if (extended) low = fetch_predicate(warp, instruction.operands[decoded.predicates[1]]);
@@ -341,8 +336,13 @@ void Interpreter::Machine::compare(Warp& warp, const Decoded& decoded, const Ins
 // SEL, and the smaller (predicate true) or larger of two; VIADDMNMX: of a sum and a third operand.
 void Interpreter::Machine::select(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active) {
   const bool floats = decoded.op == Op::fmnmx || instruction.opcode == "FSEL";
-  const Lanes a = fetch(warp, source(instruction, decoded, 0), floats),
-              b = fetch(warp, source(instruction, decoded, 1), floats);
+  Lanes a = fetch(warp, source(instruction, decoded, 0), floats),
+        b = fetch(warp, source(instruction, decoded, 1), floats);
+  if (instruction.opcode == "VIADDMNMX") {
+    for (uint32_t lane = 0; lane < 32; ++lane) a.v[lane] += b.v[lane];
+    a.unknown |= b.unknown;
+    b = fetch(warp, source(instruction, decoded, 2));
+  }
   const Bits choice = decoded.predicates.empty()
                           ? Bits{all_lanes, 0}
                           : fetch_predicate(warp, instruction.operands[decoded.predicates.back()]);

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -269,6 +270,32 @@ TEST(Interpreter, WhatIsNotKnownDoesNotMatterWhereTheRestDecides) {
                         .add("NOP")
                         .sass();
   EXPECT_EQ(run_code(sass).warps[0].steps.size(), 7U);
+}
+
+// As compilers for sm_90 bound the loop of a block that has a part of the work: min(first + part, whole).
+TEST(Interpreter, TheSmallerAndTheLargerAreOfASumWhereOneIsAdded) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"VIADDMNMX R3, R2, 0x3, 0x6, PT", "0x6"},  // 5 + 3
+      {"VIADDMNMX R3, R2, 0x3, 0x9, PT", "0x8"},
+      {"VIADDMNMX R3, R2, 0x3, 0x6, !PT", "0x8"},
+      {"VIADDMNMX R3, R4, -R2, 0x6, PT", "0x2"},  // 7 - 5
+      {"VIADDMNMX R3, R2, 0xfffffffa, 0x6, PT", "0xffffffff"},
+      {"VIADDMNMX.U32 R3, R2, 0xfffffffa, 0x6, PT", "0x6"},
+      {"VIMNMX R3, R2, 0x3, PT", "0x3"},
+      {"VIMNMX R3, R2, 0x3, !PT", "0x5"},
+  };
+  for (const auto& [instruction, result] : cases) {
+    const Sass sass = Code()
+                          .add("MOV R2, 0x5")
+                          .add("MOV R4, 0x7")
+                          .add(instruction)
+                          .add(fmt::format("ISETP.EQ.AND P0, PT, R3, {}, PT", result))
+                          .add("@P0 EXIT")
+                          .add("NOP")
+                          .add("EXIT")
+                          .sass();
+    EXPECT_EQ(run_code(sass).warps[0].steps.size(), 5U) << instruction << " is not " << result;
+  }
 }
 
 // As ptxas spills predicates: R7 holds nothing but the bits that are set.
