@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <exception>
 #include <new>
 
@@ -42,8 +43,11 @@ checking::Verdict Measurer::check(SpecimenId id) {
   const Loaded& loaded = find(id);
   if (!large_) return checker().check(loaded.program);
   checking::Verdict verdict = checker().check(loaded.stand_in.value());
-  const Operand& first = checker().operands().request().operands.front();
-  verdict.text += fmt::format(", with {} of {}", first.name, fmt::join(first.spec.extents, "x"));
+  const auto &whole = large_->request().operands, &run = checker().operands().request().operands;
+  const auto smaller = std::mismatch(run.begin(), run.end(), whole.begin(), whole.end()).first;
+  if (smaller != run.end()) {
+    verdict.text += fmt::format(", with {} of {}", smaller->name, fmt::join(smaller->spec.extents, "x"));
+  }
   if (verdict.passed) verdict.seconds = seconds_of(loaded.program);
   return verdict;
 }
