@@ -10,7 +10,7 @@
 
 namespace kiln::cli {
 
-/// For the name of an emulated device: "modelled by machine-code clock 4: rank correlation 0.70 to 0.98 with measured
+/// For the name of an emulated device: "modelled by machine-code clock 5: rank correlation 0.70 to 0.98 with measured
 /// times of 3 kernels, off by 8% to 20%", "modelled from PTX alone, uncalibrated".
 std::string modelled_text(std::string_view device_name);
 
@@ -27,7 +27,7 @@ class PredictionNotes {
   explicit PredictionNotes(std::string_view device_name) : device_name_(device_name) {}
   /// `source`: of a choice, "predicted by machine-code clock 1, from pack a.pack". Of others nothing is noted.
   void add(std::string_view source);
-  /// "predicted by machine-code clock 4: rank correlation ...", each once.
+  /// "predicted by machine-code clock 5: rank correlation ...", each once.
   const std::set<std::string>& notes() const { return notes_; }
   /// The same, a line each.
   std::string print() const;
