@@ -100,7 +100,7 @@ void Interpreter::Machine::forget(Warp& warp, const Decoded& decoded, const Inst
     const std::string& name = instruction.opcode;
     uint32_t count = name.starts_with('D') || decoded.wide || decoded.bytes == 8 ? 2 : 1;
     if (name.ends_with("MMA") || decoded.bytes == 16) count = 4;
-    for (uint32_t i = 0; i < count; ++i) forget_register(warp, instruction.operands[decoded.destination], active, i);
+    for (uint32_t i = 0; i < count; ++i) forget_register(warp, destination(instruction, decoded), active, i);
   }
   for (const uint8_t i : decoded.out_predicates) put_predicate(warp, instruction.operands[i], {0, all_lanes}, active);
 }
@@ -125,8 +125,8 @@ void Interpreter::Machine::add_pairs(Warp& warp, const Decoded& decoded, const I
     return static_cast<uint32_t>(sum);
   });
   upper.unknown = lower.unknown;
-  put(warp, instruction.operands[decoded.destination], lower, active);
-  put(warp, instruction.operands[decoded.destination], upper, active, 1);
+  put(warp, destination(instruction, decoded), lower, active);
+  put(warp, destination(instruction, decoded), upper, active, 1);
 }
 
 void Interpreter::Machine::add(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active) {
@@ -156,7 +156,7 @@ void Interpreter::Machine::add(Warp& warp, const Decoded& decoded, const Instruc
     if (total >> 32 >= 2) out[1].value |= uint32_t{1} << lane;
     return static_cast<uint32_t>(total);
   });
-  put(warp, instruction.operands[decoded.destination], sum, active);
+  put(warp, destination(instruction, decoded), sum, active);
   for (size_t i = 0; i < 2 && i < decoded.out_predicates.size(); ++i) {
     put_predicate(warp, instruction.operands[decoded.out_predicates[i]], out[i], active);
   }
@@ -192,7 +192,7 @@ void Interpreter::Machine::multiply(Warp& warp, const Decoded& decoded, const In
     high.v[lane] = static_cast<uint32_t>(sum >> 32);
     return static_cast<uint32_t>(sum);
   });
-  const Operand& target = instruction.operands[decoded.destination];
+  const Operand& target = destination(instruction, decoded);
   put(warp, target, decoded.high ? high : low, active);
   if (decoded.wide) put(warp, target, high, active, 1);
   if (!decoded.out_predicates.empty()) {
@@ -223,7 +223,7 @@ void Interpreter::Machine::scale_and_add(Warp& warp, const Decoded& decoded, con
     if (total >> 32 != 0) out.value |= uint32_t{1} << lane;
     return static_cast<uint32_t>(total);
   });
-  put(warp, instruction.operands[decoded.destination], sum, active);
+  put(warp, destination(instruction, decoded), sum, active);
   if (!decoded.out_predicates.empty()) {
     put_predicate(warp, instruction.operands[decoded.out_predicates[0]], out, active);
   }
@@ -239,7 +239,7 @@ void Interpreter::Machine::logic(Warp& warp, const Decoded& decoded, const Instr
     if (value != 0) out.value |= uint32_t{1} << lane;
     return value;
   });
-  put(warp, instruction.operands[decoded.destination], result, active);
+  put(warp, destination(instruction, decoded), result, active);
   if (decoded.out_predicates.empty()) return;
   if (!decoded.predicates.empty()) {
     out = combined(Combine::disjunction, out, fetch_predicate(warp, instruction.operands[decoded.predicates[0]]));
@@ -287,7 +287,7 @@ void Interpreter::Machine::funnel(Warp& warp, const Decoded& decoded, const Inst
     if (decoded.is_signed) return static_cast<uint32_t>(static_cast<int64_t>(whole) >> std::min(by, 63U));
     return by >= 64 ? 0 : static_cast<uint32_t>(whole >> by);
   });
-  put(warp, instruction.operands[decoded.destination], result, active);
+  put(warp, destination(instruction, decoded), result, active);
 }
 
 // P0 = (a compared with b) combined with the first predicate; the second result has the opposite comparison.
@@ -324,8 +324,7 @@ void Interpreter::Machine::compare(Warp& warp, const Decoded& decoded, const Ins
   }
   const Bits other = decoded.predicates.empty() ? Bits{all_lanes, 0}
                                                 : fetch_predicate(warp, instruction.operands[decoded.predicates[0]]);
-  put_predicate(warp, instruction.operands[decoded.out_predicates[0]], combined(decoded.combine, result, other),
-                active);
+  put_predicate(warp, out_predicate(instruction, decoded), combined(decoded.combine, result, other), active);
   if (decoded.out_predicates.size() > 1) {
     result.value = ~result.value;
     put_predicate(warp, instruction.operands[decoded.out_predicates[1]], combined(decoded.combine, result, other),
@@ -362,7 +361,7 @@ void Interpreter::Machine::select(Warp& warp, const Decoded& decoded, const Inst
   } else {
     result.unknown = a.unknown | b.unknown | choice.unknown;
   }
-  put(warp, instruction.operands[decoded.destination], result, active);
+  put(warp, destination(instruction, decoded), result, active);
 }
 
 namespace {
@@ -435,9 +434,9 @@ void Interpreter::Machine::simple(Warp& warp, const Decoded& decoded, const Inst
         return a;
     }
   });
-  put(warp, instruction.operands[decoded.destination], result, active);
+  put(warp, destination(instruction, decoded), result, active);
   if (decoded.op == Op::mov && decoded.wide_type) {
-    put(warp, instruction.operands[decoded.destination], fetch_high(warp, source(instruction, decoded, 0)), active, 1);
+    put(warp, destination(instruction, decoded), fetch_high(warp, source(instruction, decoded, 0)), active, 1);
   }
 }
 

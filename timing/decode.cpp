@@ -203,12 +203,33 @@ Decoded decode(const Instruction& instruction) {
   return decoded;
 }
 
+namespace {
+
+[[noreturn]] void fail_for_operand(const Instruction& instruction) {
+  throw Error(ErrorCode::parse_error,
+              fmt::format("instruction {} at {:#x} lacks an operand", instruction.opcode, instruction.address));
+}
+
+}  // namespace
+
 const Operand& source(const Instruction& instruction, const Decoded& decoded, size_t number) {
-  if (number >= decoded.sources.size()) {
-    throw Error(ErrorCode::parse_error,
-                fmt::format("instruction {} at {:#x} lacks an operand", instruction.opcode, instruction.address));
-  }
+  if (number >= decoded.sources.size()) fail_for_operand(instruction);
   return instruction.operands[decoded.sources[number]];
+}
+
+const Operand& destination(const Instruction& instruction, const Decoded& decoded) {
+  if (decoded.destination < 0) fail_for_operand(instruction);
+  return instruction.operands[static_cast<size_t>(decoded.destination)];
+}
+
+const Operand& out_predicate(const Instruction& instruction, const Decoded& decoded) {
+  if (decoded.out_predicates.empty()) fail_for_operand(instruction);
+  return instruction.operands[decoded.out_predicates[0]];
+}
+
+const Operand& last_operand(const Instruction& instruction) {
+  if (instruction.operands.empty()) fail_for_operand(instruction);
+  return instruction.operands.back();
 }
 
 }  // namespace kiln::timing

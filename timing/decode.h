@@ -111,4 +111,9 @@ Decoded decode(const Instruction& instruction);
 /// The operand that is read `number`-th. Throws Error(parse_error) if there are fewer.
 const Operand& source(const Instruction& instruction, const Decoded& decoded, size_t number);
 
+/// The register that is written, the first predicate that is, and the operand that stands last. Throw as source() does.
+const Operand& destination(const Instruction& instruction, const Decoded& decoded);
+const Operand& out_predicate(const Instruction& instruction, const Decoded& decoded);
+const Operand& last_operand(const Instruction& instruction);
+
 }  // namespace kiln::timing

@@ -24,8 +24,8 @@ uint32_t lane_mask(const std::string& name, uint32_t lane) {
 
 void Interpreter::Machine::special(Warp& warp, const Decoded& decoded, const Instruction& instruction,
                                    uint32_t active) {
-  const Operand& target = instruction.operands[decoded.destination];
-  const std::string& name = instruction.operands.back().text;
+  const Operand& target = destination(instruction, decoded);
+  const std::string& name = last_operand(instruction).text;
   Lanes result;
   const auto axis = static_cast<size_t>(name.empty() ? 0 : std::clamp(name.back() - 'X', 0, 2));
   for (uint32_t lane = 0; lane < 32; ++lane) {
@@ -58,7 +58,7 @@ void Interpreter::Machine::vote(Warp& warp, const Decoded& decoded, const Instru
     Lanes result;
     result.v.fill(ballot);
     result.unknown = known ? 0 : all_lanes;
-    put(warp, instruction.operands[decoded.destination], result, active);
+    put(warp, destination(instruction, decoded), result, active);
   }
   for (const uint8_t i : decoded.out_predicates) {
     put_predicate(warp, instruction.operands[i], {holds ? all_lanes : 0, known ? 0 : all_lanes}, active);
@@ -92,7 +92,7 @@ void Interpreter::Machine::shuffle(Warp& warp, const Decoded& decoded, const Ins
     if (valid) inside.value |= uint32_t{1} << lane;
   }
   inside.unknown = by.unknown | bounds.unknown;
-  put(warp, instruction.operands[decoded.destination], result, active);
+  put(warp, destination(instruction, decoded), result, active);
   for (const uint8_t i : decoded.out_predicates) put_predicate(warp, instruction.operands[i], inside, active);
 }
 
@@ -120,7 +120,7 @@ void Interpreter::Machine::pack_predicates(Warp& warp, const Decoded& decoded, c
   }
   if (decoded.op == Op::r2p) return;
   for (uint32_t lane = 0; lane < 32; ++lane) packed.v[lane] |= value.v[lane] & ~mask.v[lane];
-  put(warp, instruction.operands[decoded.destination], packed, active);
+  put(warp, destination(instruction, decoded), packed, active);
 }
 
 }  // namespace kiln::timing

@@ -78,7 +78,7 @@ void Interpreter::Machine::convert_pairs(Warp& warp, const Decoded& decoded, con
       }
       return std::bit_cast<uint32_t>(rounded);
     });
-    return put(warp, instruction.operands[decoded.destination], result, active);
+    return put(warp, destination(instruction, decoded), result, active);
   }
   const Lanes result = each(low.unknown, [&](uint32_t lane) {
     const double whole = std::trunc(as_float(low.v[lane]));
@@ -90,8 +90,8 @@ void Interpreter::Machine::convert_pairs(Warp& warp, const Decoded& decoded, con
     return static_cast<uint32_t>(value);
   });
   upper.unknown = result.unknown;
-  put(warp, instruction.operands[decoded.destination], result, active);
-  put(warp, instruction.operands[decoded.destination], upper, active, 1);
+  put(warp, destination(instruction, decoded), result, active);
+  put(warp, destination(instruction, decoded), upper, active, 1);
 }
 
 void Interpreter::Machine::floating(Warp& warp, const Decoded& decoded, const Instruction& instruction,
@@ -131,7 +131,7 @@ void Interpreter::Machine::floating(Warp& warp, const Decoded& decoded, const In
         return special_function(decoded.function, a);
     }
   });
-  put(warp, instruction.operands[decoded.destination], result, active);
+  put(warp, destination(instruction, decoded), result, active);
 }
 
 // HFMA2 R, -RZ, RZ, 0, 4: how the compiler moves a constant through an idle pipe.
@@ -146,7 +146,7 @@ void Interpreter::Machine::half(Warp& warp, const Decoded& decoded, const Instru
   }
   Lanes moved;
   moved.v.fill(static_cast<uint32_t>(instruction.low >> 32));
-  put(warp, instruction.operands[decoded.destination], moved, active);
+  put(warp, destination(instruction, decoded), moved, active);
 }
 
 }  // namespace kiln::timing

@@ -29,11 +29,23 @@ void put_word(std::string& bytes, uint32_t offset, uint32_t word) {
   std::memcpy(bytes.data() + offset, &word, sizeof word);
 }
 
+// CUDA's limits.
+constexpr Extents most_block{1024, 1024, 64}, most_grid{(uint32_t{1} << 31) - 1, 65535, 65535};
+
+bool is_within(const Extents& extents, const Extents& most) {
+  for (size_t axis = 0; axis < extents.size(); ++axis) {
+    if (extents[axis] == 0 || extents[axis] > most[axis]) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Interpreter::Machine::Machine(const Sass& sass, const KernelFacts& facts, const Launch& launch)
     : sass_(sass), facts_(facts), launch_(launch) {
-  if (launch.threads() == 0 || launch.threads() > 1024 || launch.blocks() == 0) {
+  const bool fits = is_within(launch.block, most_block) && launch.threads() <= most_block[0] &&
+                    is_within(launch.grid, most_grid) && is_within(launch.cluster, most_grid);
+  if (!fits) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{} cannot be launched with {} blocks of {} threads",
                                                          sass.kernel, launch.blocks(), launch.threads()));
   }
@@ -246,7 +258,7 @@ uint32_t Interpreter::Machine::decided(const Instruction& branch, const Bits& bi
 // roots need for numbers that are out of the ordinary. With memory, a branch back is not taken either: what waits for
 // other blocks does not wait.
 uint32_t Interpreter::Machine::guess(const Instruction& instruction) {
-  const size_t target = sass_.index_of(instruction.operands.back().value);
+  const size_t target = sass_.index_of(last_operand(instruction).value);
   const auto place = static_cast<size_t>(&instruction - sass_.instructions.data());
   const bool is_wait = launch_.memory && target <= place;
   const bool goes_on_to_call = !is_wait && calls(place + 1);
@@ -369,7 +381,7 @@ bool Interpreter::Machine::control(Warp& warp, Fragment& fragment, const Decoded
       }
       if (instruction.has("DIV") && fragment.mask == warp.live) taken = 0;
       if (instruction.has("ANY") && taken != 0) taken = fragment.mask;
-      const uint32_t target = sass_.index_of(instruction.operands.back().value);
+      const uint32_t target = sass_.index_of(last_operand(instruction).value);
       if (taken != 0 && target <= fragment.pc && pass(warp, fragment.pc)) {
         was_cut_ = true;
         warp.runnable.clear();
@@ -404,7 +416,7 @@ bool Interpreter::Machine::control(Warp& warp, Fragment& fragment, const Decoded
       fragment.mask = 0;
       return true;
     case Op::call:
-      branch(warp, fragment, sass_.index_of(instruction.operands.back().value), active);
+      branch(warp, fragment, sass_.index_of(last_operand(instruction).value), active);
       return true;
     case Op::ret: {
       const Lanes target = fetch(warp, source(instruction, decoded, 0));
@@ -439,7 +451,7 @@ void Interpreter::Machine::arrive(Warp& warp, uint32_t barrier) {
 
 void Interpreter::Machine::move_barrier(Warp& warp, const Decoded& decoded, const Instruction& instruction,
                                         uint32_t active) {
-  const Operand& target = instruction.operands[decoded.destination];
+  const Operand& target = destination(instruction, decoded);
   const Operand& from = source(instruction, decoded, 0);
   if (target.kind == Operand::Kind::barrier) {
     const Lanes mask = fetch(warp, from);

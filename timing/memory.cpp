@@ -205,7 +205,7 @@ void Interpreter::Machine::load(Warp& warp, const Decoded& decoded, const Instru
         result.v[lane] = word;
       }
     }
-    put(warp, instruction.operands[decoded.destination], result, active, part);
+    put(warp, destination(instruction, decoded), result, active, part);
   }
 }
 
@@ -241,6 +241,7 @@ void Interpreter::Machine::note_stored(const Instruction& instruction, uint64_t 
 void Interpreter::Machine::load_constant(Warp& warp, const Decoded& decoded, const Instruction& instruction,
                                          uint32_t active) {
   const Operand& from = source(instruction, decoded, 0);
+  if (from.kind != Operand::Kind::constant) fail(instruction, "reads no constant bank");
   Lanes index;
   if (from.uniform_index) {
     const Lanes& uniform = warp.uniform[from.uniform_base];
@@ -258,7 +259,7 @@ void Interpreter::Machine::load_constant(Warp& warp, const Decoded& decoded, con
       if (known) result.v[lane] = constant(from.bank, at, known);
       if (!known) result.unknown |= uint32_t{1} << lane;
     }
-    put(warp, instruction.operands[decoded.destination], result, active, part);
+    put(warp, destination(instruction, decoded), result, active, part);
   }
 }
 

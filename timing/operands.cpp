@@ -30,6 +30,7 @@ Lanes spread(uint32_t value, bool known = true) {
 // The register, or the one `next` behind it, without what stands before its name.
 Lanes Interpreter::Machine::fetch_plain(const Warp& warp, const Operand& operand, uint32_t next) const {
   const uint32_t index = operand.index == zero_register ? operand.index : operand.index + next;
+  if (index > zero_register) return spread(0, false);  // no register is behind the last
   switch (operand.kind) {
     case Operand::Kind::reg:
       return warp.registers[index];

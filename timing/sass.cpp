@@ -73,6 +73,8 @@ std::vector<std::string_view> parts_of(std::string_view text, char separator) {
   return parts;
 }
 
+constexpr size_t most_operands = 32;  // the compiler writes ten
+
 struct Register {
   Operand::Kind kind;
   uint16_t index;
@@ -219,7 +221,9 @@ class Parser {
       std::string_view guard = text.substr(0, space);
       instruction.guard_inverted = take(guard, "!");
       const auto found = register_named(guard);
-      if (!found) fail(fmt::format("unknown guard {}", guard));
+      const bool is_predicate =
+          found && (found->kind == Operand::Kind::predicate || found->kind == Operand::Kind::uniform_predicate);
+      if (!is_predicate) fail(fmt::format("unknown guard {}", guard));
       instruction.guard = found->index;
       instruction.guard_uniform = found->kind == Operand::Kind::uniform_predicate;
       text = trimmed(text.substr(space));
@@ -235,6 +239,7 @@ class Parser {
       if (label != std::string_view::npos)
         instruction.operands.push_back(read_operand(part.substr(label + 1), instruction.low));
     }
+    if (instruction.operands.size() > most_operands) fail("an instruction with too many operands");
   }
 
   Operand read_operand(std::string_view text, uint64_t low) {
@@ -285,8 +290,8 @@ class Parser {
     operand.kind = Operand::Kind::constant;
     const size_t first = text.find(']');
     const size_t second = text.find('[', first);
-    const auto bank = hexadecimal(text.substr(4, first - 4));
-    if (second == std::string_view::npos || !bank) fail(fmt::format("unknown constant {}", text));
+    const auto bank = text.starts_with("c[0x") ? hexadecimal(text.substr(4, first - 4)) : std::nullopt;
+    if (second == std::string_view::npos || !bank || *bank > 255) fail(fmt::format("unknown constant {}", text));
     operand.bank = static_cast<uint8_t>(*bank);
     const size_t close = text.find(']', second);
     read_terms(operand, text.substr(second + 1, close - second - 1));
@@ -307,7 +312,7 @@ class Parser {
       const bool minus = take(term, "-");
       if (take(term, "0x")) {
         const auto value = hexadecimal(term);
-        if (!value) fail(fmt::format("unknown offset {}", term));
+        if (!value || *value > ~uint32_t{0}) fail(fmt::format("unknown offset {}", term));
         operand.value += minus ? -static_cast<int64_t>(*value) : static_cast<int64_t>(*value);
         continue;
       }
@@ -336,7 +341,7 @@ class Parser {
       const auto value = hexadecimal(digits);
       if (!value) fail(fmt::format("unknown number {}", text));
       operand.kind = Operand::Kind::immediate;
-      operand.value = minus ? -static_cast<int64_t>(*value) : static_cast<int64_t>(*value);
+      operand.value = static_cast<int64_t>(minus ? 0 - *value : *value);
     } else if (!digits.empty() && (std::isdigit(static_cast<unsigned char>(digits[0])) != 0 || digits[0] == '.' ||
                                    digits.ends_with("INF") || digits.ends_with("NAN"))) {
       operand.kind = Operand::Kind::immediate;  // of a float: its bits are the upper half of the first word

@@ -15,6 +15,14 @@ uint64_t mixed(uint64_t value, uint64_t with) {
   return value ^ value >> 29;
 }
 
+// UTMALDG.2D; 0 if it does not say.
+uint32_t dimensions_of(const Instruction& instruction) {
+  for (uint32_t dimensions = 1; dimensions <= 5; ++dimensions) {
+    if (instruction.has(fmt::format("{}D", dimensions))) return dimensions;
+  }
+  return 0;
+}
+
 constexpr uint32_t initial = 0x100000;  // SYNCS.EXCH writes twice what is left of it for arrivals
 
 }  // namespace
@@ -90,8 +98,8 @@ uint32_t Interpreter::Machine::arrive_at(Warp& warp, const Decoded& decoded, con
     barrier.expected += arrival.bytes;
     if (barrier.expected == 0 && barrier.loads.empty()) complete(barrier);
   }
-  put(warp, instruction.operands[decoded.destination], Lanes{}, active);
-  put(warp, instruction.operands[decoded.destination], token, active, 1);
+  put(warp, destination(instruction, decoded), Lanes{}, active);
+  put(warp, destination(instruction, decoded), token, active, 1);
   return note(warp, arrival);
 }
 
@@ -170,7 +178,7 @@ uint32_t Interpreter::Machine::copy_in_bulk(Warp& warp, const Decoded& decoded, 
     copy.address = address;
     if (!loads) note_stored(instruction, at(own) | uint64_t{at(own + 1U)} << 32, copy.bytes);
   } else {
-    const auto dimensions = static_cast<uint32_t>(instruction.modifiers.at(0)[0] - '0');
+    const uint32_t dimensions = dimensions_of(instruction);
     for (uint32_t i = 0; i < dimensions; ++i) copy.data = mixed(copy.data, at(own + (loads ? 2U : 1U) + i));
     uint32_t bytes = 0;
     if (launch_.box_bytes && launch_.box_bytes(address, bytes)) copy.bytes = bytes;
@@ -201,8 +209,8 @@ void Interpreter::Machine::elect(Warp& warp, const Decoded& decoded, const Instr
   const uint32_t lowest = active & (0 - active);
   Lanes lane;
   lane.v.fill(static_cast<uint32_t>(std::countr_zero(active)));
-  put(warp, instruction.operands[decoded.destination], lane, active);
-  put_predicate(warp, instruction.operands[decoded.out_predicates.at(0)], {lowest, 0}, active);
+  put(warp, destination(instruction, decoded), lane, active);
+  put_predicate(warp, out_predicate(instruction, decoded), {lowest, 0}, active);
 }
 
 }  // namespace kiln::timing

@@ -394,6 +394,33 @@ TEST(Interpreter, CodeWithoutAnEndIsAnError) {
   EXPECT_THROW(run_code(Code().add("IADD3 R1, R2").sass()), Error);
 }
 
+class Lacking : public testing::TestWithParam<const char*> {};
+
+TEST_P(Lacking, AnOperandIsAnError) {
+  try {
+    run_code(Code().add(GetParam(), stall(5)).add("EXIT", stall(5)).sass());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::parse_error);
+    EXPECT_THAT(error.what(), testing::HasSubstr("lacks an operand"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Instruction, Lacking,
+                         testing::Values("BRA", "CALL", "S2R", "S2R SR_TID.X", "MOV", "IADD3", "IMAD 0x1, 0x2, 0x3",
+                                         "LDG.E [R2.64]", "LDC", "ISETP.GE 0x1, 0x2", "FADD 0x1, 0x2",
+                                         "SHFL.IDX 0x1, 0x2, 0x3", "P2R 0x1, 0x2", "ELECT R1", "BMOV 0x1", "BSYNC"));
+
+TEST(Interpreter, NothingIsBehindTheLastRegister) {
+  const BlockPath path = run_code(Code()
+                                      .add("STS.128 [RZ], R254", stall(5))
+                                      .add("LDS.128 R252, [RZ]", stall(5))
+                                      .add("STG.E [R252.64], R0", stall(5))
+                                      .add("EXIT", stall(5))
+                                      .sass());
+  ASSERT_EQ(path.warps[0].accesses.size(), 3U);
+}
+
 // What halves add up to is data; only instructions that the interpreter has never heard of are told.
 TEST(Interpreter, TellsOfUnknownInstructionsAndNotOfArithmeticOfHalves) {
   const auto unknown = [](const std::string& instruction) {
@@ -424,6 +451,16 @@ TEST(Interpreter, RefusesALaunchThatCannotBe) {
   launch.block = {2048, 1, 1};
   EXPECT_THROW(Interpreter(sass, facts, launch), Error);
   launch.block = {1, 0, 1};
+  EXPECT_THROW(Interpreter(sass, facts, launch), Error);
+  launch.block = {uint32_t{1} << 31, 2, 1};
+  EXPECT_THROW(Interpreter(sass, facts, launch), Error);
+  launch.block = {32, 1, 1};
+  launch.grid = {1, 1, 0};
+  EXPECT_THROW(Interpreter(sass, facts, launch), Error);
+  launch.grid = {1, uint32_t{1} << 16, 1};
+  EXPECT_THROW(Interpreter(sass, facts, launch), Error);
+  launch.grid = {1, 1, 1};
+  launch.cluster = {0, 1, 1};
   EXPECT_THROW(Interpreter(sass, facts, launch), Error);
 }
 

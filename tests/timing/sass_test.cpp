@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "kiln/base/error.h"
 #include "support.h"
 
@@ -123,6 +125,24 @@ TEST(Sass, SaysWhatIsWrongWithAnOddText) {
   plain.replace(plain.find("/* 0x0"), 6, "/* ?");
   EXPECT_THAT(message_of(plain), testing::HasSubstr("without its encoding"));
   EXPECT_THAT(message_of(Code().add("LDS R0, [Q7]").text()), testing::HasSubstr("unknown address Q7"));
+}
+
+TEST(Sass, SaysWhatIsWrongWithAnOddOperand) {
+  const auto message = [](const std::string& instruction) { return message_of(Code().add(instruction).text()); };
+  EXPECT_THAT(message("@R200 MOV R1, R2"), testing::HasSubstr("unknown guard R200"));
+  EXPECT_THAT(message("MOV R1, c["), testing::HasSubstr("unknown constant c["));
+  EXPECT_THAT(message("MOV R1, c[]"), testing::HasSubstr("unknown constant c[]"));
+  EXPECT_THAT(message("MOV R1, c[0x100][0x0]"), testing::HasSubstr("unknown constant"));
+  EXPECT_THAT(message("LDG.E R1, [R2.64+0x8000000000000000]"), testing::HasSubstr("unknown offset"));
+  std::string many = "MOV R1";
+  for (int i = 0; i < 200; ++i) many += ", R2";
+  EXPECT_THAT(message(many), testing::HasSubstr("too many operands"));
+}
+
+TEST(Sass, ReadsNumbersOf64Bits) {
+  const Sass sass = Code().add("MOV.64 R2, -0x8000000000000000").add("MOV.64 R2, 0xffffffffffffffff").sass();
+  EXPECT_EQ(sass.instructions[0].operands[1].value, std::numeric_limits<int64_t>::min());
+  EXPECT_EQ(sass.instructions[1].operands[1].value, -1);
 }
 
 TEST(Sass, ReadsWhatTheCompilerMadeForEachArchitecture) {
