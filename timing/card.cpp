@@ -240,7 +240,8 @@ Card card_for(const DeviceFigures& device) {
   if (device.clock_mhz != 0) card = at_clock(std::move(card), device.clock_mhz);
   if (device.l2_bytes != 0) card.l2_bytes = device.l2_bytes;
   if (device.dram_peak_gbs != 0) {
-    card.dram_gbs = static_cast<uint32_t>(uint64_t{card.dram_gbs} * device.dram_peak_gbs / card.dram_peak_gbs);
+    const uint64_t reached = uint64_t{card.dram_gbs} * device.dram_peak_gbs / card.dram_peak_gbs;
+    card.dram_gbs = static_cast<uint32_t>(std::max<uint64_t>(1, reached));  // the model divides by it
     card.dram_peak_gbs = device.dram_peak_gbs;
   }
   return card;

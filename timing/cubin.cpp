@@ -13,6 +13,7 @@ namespace {
 
 // Attributes of .nv.info, as `cuobjdump -elf` names them.
 constexpr uint8_t parameter_bank = 0x0a, frame_size = 0x11, register_count = 0x2f;
+constexpr uint32_t most_registers = 255, most_local_bytes = 512 << 10;  // of a thread
 constexpr uint8_t format_none = 1, format_byte = 2, format_half = 3, format_sized = 4;
 
 class Cubin {
@@ -20,6 +21,7 @@ class Cubin {
   explicit Cubin(std::string_view bytes) : bytes_(bytes) {
     header_ = at<Elf64_Ehdr>(0);
     if (std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0 || header_.e_machine != EM_CUDA) fail("no ELF file of CUDA");
+    if (header_.e_shnum > 0 && header_.e_shentsize < sizeof(Elf64_Shdr)) fail("its sections are of another form");
     for (int i = 0; i < header_.e_shnum; ++i) {
       sections_.push_back(at<Elf64_Shdr>(header_.e_shoff + uint64_t{header_.e_shentsize} * i));
     }
@@ -105,11 +107,16 @@ class Cubin {
         const std::string name = symbol(word(value, 0));
         for (KernelFacts& facts : kernels) {
           if (facts.name != name) continue;
-          if (attribute == register_count) facts.registers = static_cast<int>(word(value, 4));
-          if (attribute == frame_size) facts.local_bytes = word(value, 4);
+          if (attribute == register_count) facts.registers = static_cast<int>(at_most(most_registers, word(value, 4)));
+          if (attribute == frame_size) facts.local_bytes = at_most(most_local_bytes, word(value, 4));
         }
       });
     }
+  }
+
+  static uint32_t at_most(uint32_t most, uint32_t value) {
+    if (value > most) fail(fmt::format("a kernel of it needs {}, and no machine has more than {}", value, most));
+    return value;
   }
 
   static uint32_t word(std::string_view bytes, size_t offset) {

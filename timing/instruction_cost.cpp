@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string>
 
+#include "decode.h"
 #include "opcode_table.h"
 
 namespace kiln::timing {
@@ -61,19 +62,20 @@ uint32_t multiply_adds(const Instruction& instruction) {
     const auto [m, n, k] = extents_of(text);
     if (m != 0) return m * n * k;
     const uint32_t rows = text.starts_with("168") ? 16 : text.starts_with("88") ? 8 : 0;
-    if (rows != 0) return rows * 8 * static_cast<uint32_t>(std::stoul(text.substr(rows == 16 ? 3 : 2)));
+    uint32_t depth = 0;
+    if (rows != 0 && std::sscanf(text.c_str() + (rows == 16 ? 3 : 2), "%u", &depth) == 1) return rows * 8 * depth;
   }
   return 16 * 8 * 16;
 }
 
 // Multiply-adds of a cycle by the types of operands and sums.
-uint32_t tensor_rate(const Instruction& instruction, const Card& card) {
+uint64_t tensor_rate(const Instruction& instruction, const Card& card) {
   const bool half_sums = !instruction.has("F32");
   if (instruction.opcode == "BMMA" || instruction.opcode == "BGMMA") return 8 * card.tensor_byte;
   if (instruction.opcode == "IMMA" || instruction.opcode == "IGMMA")
     return instruction.has("S4") || instruction.has("U4") ? 2 * card.tensor_byte : card.tensor_byte;
   if (instruction.opcode == "QMMA" || instruction.opcode == "QGMMA")
-    return half_sums ? card.tensor_fp8 * card.tensor_half / card.tensor_float : card.tensor_fp8;
+    return half_sums ? uint64_t{card.tensor_fp8} * card.tensor_half / card.tensor_float : card.tensor_fp8;
   if (instruction.has("TF32")) return card.tensor_tf32;
   return half_sums ? card.tensor_half : card.tensor_float;
 }
@@ -82,8 +84,9 @@ uint32_t tensor_cycles(const Instruction& instruction, const Card& card) {
   if (instruction.opcode == "DMMA") return card.tensor_double_cycles * multiply_adds(instruction) / (8 * 8 * 4);
   const uint32_t sparse = instruction.has("SP") ? 2 : 1;  // half of the products are left out
   const uint32_t reached = is_of_warpgroup(instruction) ? 4 * 100 : card.mma_percent;  // on all four schedulers
-  const uint32_t rate = tensor_rate(instruction, card) * sparse * reached;
-  return std::max(1U, (multiply_adds(instruction) * 100 + rate / 2) / rate);
+  const uint64_t rate = std::max<uint64_t>(1, tensor_rate(instruction, card)) * sparse * reached;
+  const uint64_t cycles = (uint64_t{multiply_adds(instruction)} * 100 + rate / 2) / rate;
+  return static_cast<uint32_t>(std::max<uint64_t>(1, cycles));
 }
 
 uint32_t cycles_of(const Instruction& instruction, Pipe pipe, const Card& card) {
@@ -160,13 +163,13 @@ uint8_t ports_of(const Instruction& instruction, const Instruction* before) {
 // A row of the operands in shared memory is 32 bytes, whatever their type.
 void set_products(const Instruction& instruction, const Card& card, Cost& cost) {
   constexpr uint32_t row_bytes = 32;
-  cost.cycles = static_cast<uint16_t>(tensor_cycles(instruction, card));
+  cost.cycles = tensor_cycles(instruction, card);
   const bool left_in_registers = instruction.operands.size() > 1 && instruction.operands[1].kind == Operand::Kind::reg;
   for (const std::string& text : instruction.modifiers) {
     const auto [m, n, k] = extents_of(text);
     if (m != 0) cost.operand_bytes = static_cast<uint16_t>((n + (left_in_registers ? 0 : m)) * row_bytes);
   }
-  cost.ends_group = instruction.operands.back().text.starts_with("gsb");
+  cost.ends_group = last_operand(instruction).text.starts_with("gsb");
 }
 
 }  // namespace
@@ -176,14 +179,14 @@ std::vector<Cost> costs_of(const Sass& sass, const Card& card, std::vector<std::
   for (const Instruction& instruction : sass.instructions) {
     Cost cost;
     cost.pipe = pipe_of(instruction, card, unknown);
-    cost.cycles = static_cast<uint16_t>(cycles_of(instruction, cost.pipe, card));
+    cost.cycles = cycles_of(instruction, cost.pipe, card);
     cost.wait = wait_of(instruction);
     cost.extra = instruction.has("128") ? 6 : instruction.has("64") ? 2 : 0;
     cost.control = instruction.control;
     cost.line = instruction.address / 128;
     cost.is_barrier = instruction.opcode == "BAR" || instruction.opcode == "UCGABAR_WAIT";
     if (cost.wait == Wait::products) set_products(instruction, card, cost);
-    if (cost.wait == Wait::product_group) cost.groups_left = static_cast<uint8_t>(instruction.operands.back().value);
+    if (cost.wait == Wait::product_group) cost.groups_left = static_cast<uint8_t>(last_operand(instruction).value);
     cost.bypasses_l1 = instruction.has("BYPASS");
     const bool reads_banks = cost.pipe != Pipe::memory && cost.pipe != Pipe::branch && cost.pipe != Pipe::none;
     if (reads_banks) cost.ports = ports_of(instruction, costs.empty() ? nullptr : &instruction - 1);

@@ -32,7 +32,7 @@ enum class Wait : uint8_t {
 struct Cost {
   Pipe pipe = Pipe::alu;
   Wait wait = Wait::fixed;
-  uint16_t cycles = 1;  // the pipe is busy
+  uint32_t cycles = 1;  // the pipe is busy
   uint8_t extra = 0;    // cycles that wide accesses take longer
   uint8_t ports = 1;    // cycles that its operands need of the fuller register bank
   bool is_barrier = false;

@@ -358,7 +358,8 @@ class Sm {
     const Transaction none;
     const Transaction& asked = step.access == no_access ? none : warp.path->transactions[step.access];
     const bool arrives = asked.kind == Transaction::Kind::arrive;
-    const uint64_t busy = std::clamp<uint64_t>(arrives ? asked.arrivals : 1, card_.lsu_cycles, 32);  // one by one
+    const uint32_t one_by_one = arrives ? std::min(asked.arrivals, 32U) : 1;
+    const uint64_t busy = std::max(card_.lsu_cycles, one_by_one);
     const uint64_t leaves = dispatch(s, busy);
     operands = leaves;
     result = leaves + card_.phase_latency;

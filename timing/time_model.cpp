@@ -17,17 +17,18 @@
 namespace kiln::timing {
 namespace {
 
-constexpr uint32_t up(uint32_t value, uint32_t unit) {
+template <class Value>
+constexpr Value up(Value value, uint32_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-uint32_t shared_of_block(const KernelFacts& facts, const Launch& launch, const Card& card) {
-  const uint32_t own = facts.shared_bytes + launch.dynamic_shared_bytes;
+uint64_t shared_of_block(const KernelFacts& facts, const Launch& launch, const Card& card) {
+  const uint64_t own = uint64_t{facts.shared_bytes} + launch.dynamic_shared_bytes;
   return up(own, 128) + card.shared_reserve;
 }
 
 // What the smallest split that holds the resident blocks leaves of L1.
-uint32_t l1_bytes(const Card& card, uint32_t shared) {
+uint32_t l1_bytes(const Card& card, uint64_t shared) {
   uint32_t taken = card.carveout_kb.back();
   for (const uint32_t kb : card.carveout_kb) {
     if (kb * 1024 >= shared) taken = std::min(taken, kb);
@@ -77,7 +78,8 @@ Occupancy occupancy(const KernelFacts& facts, const Launch& launch, const Card& 
       {card.blocks, "blocks"},
       {card.warps / warps, "warps"},
       {card.registers / 4 / of_warp * 4 / warps, "registers"},
-      {card.shared_bytes / std::max(1U, shared_of_block(facts, launch, card)), "shared memory"}};
+      {static_cast<uint32_t>(card.shared_bytes / std::max<uint64_t>(1, shared_of_block(facts, launch, card))),
+       "shared memory"}};
   const auto least = std::min_element(std::begin(limits), std::end(limits),
                                       [](const auto& a, const auto& b) { return a.first < b.first; });
   if (least->first == 0) {
@@ -101,8 +103,8 @@ class Model {
   ModelledTime run(const ModelOptions& options) {
     trace_ = options.trace;
     const double share = static_cast<double>(launch_.blocks()) / card_.sms;  // blocks of an SM
-    const auto whole = static_cast<uint32_t>(std::ceil(share));
-    const uint32_t resident = std::min(time_.occupancy.blocks, whole);
+    const auto whole = static_cast<uint64_t>(std::ceil(share));
+    const auto resident = static_cast<uint32_t>(std::min<uint64_t>(time_.occupancy.blocks, whole));
     const uint64_t budget = std::max<uint64_t>(1, options.instructions / launch_.warps() / resident);  // of a warp
     const std::optional<LoopProfile> profile = profile_of_warp();
     const bool is_long = profile && profile->steps > budget;
@@ -144,10 +146,12 @@ class Model {
   // Two replays, of one resident set and of several, give the time of a block in the steady state.
   double of_whole_blocks(uint32_t resident, double share, const ModelOptions& options) {
     time_.dram_share = dram_share({});
-    const auto whole = static_cast<uint32_t>(std::ceil(share));
+    const auto whole = static_cast<uint64_t>(std::ceil(share));
     const uint64_t sets = options.instructions / static_cast<uint64_t>(work_of_block(middle(), {})) / resident;
     const auto wanted = static_cast<uint32_t>(std::max<uint64_t>(3, sets) * resident);
-    if (whole <= wanted + resident) return static_cast<double>(of_blocks(resident, whole, {}).cycles);
+    if (whole <= uint64_t{wanted} + resident) {
+      return static_cast<double>(of_blocks(resident, static_cast<uint32_t>(whole), {}).cycles);
+    }
     const auto first = static_cast<double>(of_blocks(resident, resident, {}).cycles);
     const auto cycles = static_cast<double>(of_blocks(resident, wanted, {}).cycles);
     return cycles + (cycles - first) / (wanted - resident) * (share * mean_work({}) - wanted);
@@ -155,7 +159,7 @@ class Model {
 
   // If not even one resident set can be replayed: its paths end after some turns of a loop, and all that is left goes
   // on like the later half of those turns.
-  std::optional<double> of_cut_blocks(const LoopProfile& profile, uint32_t resident, uint32_t whole, uint64_t budget) {
+  std::optional<double> of_cut_blocks(const LoopProfile& profile, uint32_t resident, uint64_t whole, uint64_t budget) {
     const Loop* loop = nullptr;
     for (const Loop& other : profile.loops) {
       const bool fits =
@@ -174,7 +178,8 @@ class Model {
       const auto after = static_cast<double>(of_blocks(blocks, blocks, late).cycles);
       return after + (after - before) * left;
     };
-    const uint32_t sets = whole / resident, rest = whole % resident;
+    const auto sets = static_cast<double>(whole / resident);
+    const auto rest = static_cast<uint32_t>(whole % resident);
     const double last = rest == 0 ? 0 : of_set(rest) + card_.block_cycles;
     return (sets * of_set(resident) + (sets - 1) * card_.block_cycles + last) * mean_work(late);
   }

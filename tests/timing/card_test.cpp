@@ -119,6 +119,7 @@ TEST(Card, TakesTheSameShareOfAnotherPeakOfMemory) {
   const Card large = card_for({.name = "NVIDIA A100", .arch = 80, .dram_peak_gbs = 2 * small.dram_peak_gbs});
   EXPECT_EQ(large.dram_gbs, 2 * small.dram_gbs);
   EXPECT_EQ(large.dram_peak_gbs, 2 * small.dram_peak_gbs);
+  EXPECT_EQ(card_for({.name = "NVIDIA A100", .arch = 80, .dram_peak_gbs = 1}).dram_gbs, 1U) << "0 would last for ever";
 }
 
 TEST(Card, NoneIsLikeADeviceOfAnotherMachine) {

@@ -1,7 +1,11 @@
 #include "kiln/timing/cubin.h"
 
+#include <elf.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstring>
 
 #include "kiln/base/error.h"
 #include "support.h"
@@ -50,6 +54,29 @@ TEST(Cubin, RefusesWhatIsNone) {
     }
   }
   EXPECT_GT(refused, whole.size() / 97 / 2);
+}
+
+// An attribute of .nv.info: its format 4, what it is, 8 bytes, a symbol, and its value.
+void set_attribute(std::string& cubin, char attribute, uint32_t value) {
+  const std::string header{'\4', attribute, '\10', '\0'};
+  const size_t place = cubin.find(header);
+  ASSERT_NE(place, std::string::npos);
+  std::memcpy(cubin.data() + place + 8, &value, sizeof value);
+}
+
+TEST(Cubin, RefusesKernelsThatNoMachineRuns) {
+  constexpr char register_count = 0x2f, frame_size = 0x11;
+  const std::string whole = read_data("kernels_sm_80.cubin");
+  std::string allowed = whole, registers = whole, frame = whole, sections = whole;
+  set_attribute(allowed, register_count, 255);
+  EXPECT_NO_THROW(read_cubin(allowed));
+  set_attribute(registers, register_count, uint32_t{1} << 27);  // a warp's are 2^32
+  EXPECT_THROW(read_cubin(registers), Error);
+  set_attribute(frame, frame_size, ~uint32_t{0});
+  EXPECT_THROW(read_cubin(frame), Error);
+  const uint16_t of_header = 0;  // all 65,535 sections would be the same one
+  std::memcpy(sections.data() + offsetof(Elf64_Ehdr, e_shentsize), &of_header, sizeof of_header);
+  EXPECT_THROW(read_cubin(sections), Error);
 }
 
 }  // namespace

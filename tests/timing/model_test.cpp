@@ -29,6 +29,7 @@ TEST(Occupancy, TakesTheScarcest) {
   EXPECT_EQ(occupancy_of(128, 16, 48 * 1024).blocks, 3U);
   EXPECT_EQ(occupancy_of(128, 16, 48 * 1024).limit, "shared memory");
   EXPECT_THROW(occupancy_of(1024, 255, 0), Error);
+  EXPECT_THROW(occupancy_of(32, 16, ~uint32_t{0}), Error);
 }
 
 Sass loads() {
@@ -52,6 +53,18 @@ TEST(Model, AStreamTakesWhatDramGives) {
   EXPECT_EQ(time.dram_share, 1);
   EXPECT_NEAR(time.seconds, 1024.0 * (1 << 20) / 1.4e12, 0.05 * time.seconds);
   EXPECT_THAT(time.bound, testing::HasSubstr("DRAM"));
+}
+
+TEST(Model, MoreBlocksThan32BitsCountTakeLonger) {
+  Card card = find_card("a100");
+  card.sms = 1;
+  Launch launch;
+  launch.grid = {1 << 30, 4, 1};
+  const ModelOptions few{.instructions = 1000};
+  const Sass sass = Code().add("EXIT", stall(1)).sass();
+  const double seconds = model_time(sass, plain_facts(), launch, card, few).seconds;
+  launch.grid = {1 << 30, 2, 1};
+  EXPECT_NEAR(seconds, 2 * model_time(sass, plain_facts(), launch, card, few).seconds, 0.01 * seconds);
 }
 
 TEST(Model, AWaveMoreTakesMoreTime) {

@@ -52,6 +52,30 @@ TEST(Replay, ConversionsHaveARateOfTheirOwn) {
   EXPECT_EQ(run(others, card, 1).pipe_busy[static_cast<size_t>(Pipe::special)], 800U);
 }
 
+// Within the ranges of their figures, rates may be next to nothing.
+TEST(Replay, SlowTensorUnitsTakeLong) {
+  const auto cycles = [](const std::string& instruction, const Card& card) {
+    return run(repeated(instruction, 1, stall(1)), card, 1).pipe_busy[static_cast<size_t>(Pipe::tensor)];
+  };
+  Card card = round_card();
+  card.tensor_fp8 = card.tensor_half = card.mma_percent = 1;
+  card.tensor_float = 10;
+  EXPECT_EQ(cycles("QMMA.16832.F16.E4M3 R4, R4, R8, R4", card), 16U * 8 * 32 * 100);
+  EXPECT_EQ(cycles("HMMA.16816.F16 R4, R4, R8, R4", card), 16U * 8 * 16 * 100);
+  card.tensor_fp8 = card.tensor_half = 8192;
+  card.tensor_float = 1;
+  card.mma_percent = 64;  // 2^32 in a rate of 32 bits is 0
+  EXPECT_EQ(cycles("QMMA.16832.F16.E4M3 R4, R4, R8, R4", card), 1U);
+}
+
+TEST(Replay, ShapesThatAreNotReadAreTakenForTheUsualOne) {
+  const auto cycles = [](const std::string& instruction) {
+    return run(repeated(instruction, 1, stall(1)), round_card(), 1).pipe_busy[static_cast<size_t>(Pipe::tensor)];
+  };
+  EXPECT_EQ(cycles("HMMA.168.F32 R4, R4, R8, R4"), cycles("HMMA.16816.F32 R4, R4, R8, R4"));
+  EXPECT_EQ(cycles("HMMA.88.F32 R4, R4, R8, R4"), cycles("HMMA.16816.F32 R4, R4, R8, R4"));
+}
+
 TEST(Replay, ADependentChainTakesTheCompilersStalls) {
   EXPECT_EQ(run(repeated("FFMA R2, R2, R4, R5", 100, stall(4)), round_card(), 1).cycles, 402U);
 }
