@@ -79,7 +79,9 @@ class Temporary {
     const bool whole =
         file >= 0 && ::write(file, content.data(), content.size()) == static_cast<ssize_t>(content.size());
     if (file >= 0) ::close(file);
-    if (!whole) throw Error(ErrorCode::io_error, fmt::format("cannot write {}", path_));
+    if (whole) return;
+    if (file >= 0) ::unlink(path_.c_str());  // what is not made is not destroyed
+    throw Error(ErrorCode::io_error, fmt::format("cannot write {}", path_));
   }
   ~Temporary() { ::unlink(path_.c_str()); }
   Temporary(const Temporary&) = delete;
@@ -98,7 +100,9 @@ std::optional<std::string> read_all(int file, std::chrono::milliseconds limit) {
   while (true) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     pollfd ready{file, POLLIN, 0};
-    if (left.count() <= 0 || (::poll(&ready, 1, static_cast<int>(left.count())) == 0)) return std::nullopt;
+    const int happened = left.count() <= 0 ? 0 : ::poll(&ready, 1, static_cast<int>(left.count()));
+    if (happened == 0) return std::nullopt;
+    if (happened < 0 && errno == EINTR) continue;
     const ssize_t got = ::read(file, buffer, sizeof buffer);
     if (got == 0 || (got < 0 && errno != EINTR)) return output;
     output.append(buffer, static_cast<size_t>(std::max<ssize_t>(got, 0)));
@@ -129,7 +133,8 @@ std::string output_of(const std::string& program, std::vector<std::string> argum
   ::close(ends[0]);
   if (!output) ::kill(child, SIGKILL);
   int status = 0;
-  ::waitpid(child, &status, 0);
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {  // an application may have timers
+  }
   if (!output) {
     throw Error(ErrorCode::compile_failed, fmt::format("{} did not end within {} s", program, limit.count()));
   }

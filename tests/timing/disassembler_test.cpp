@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/time.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -79,6 +82,69 @@ TEST_P(BrokenProgram, IsRefusedAtOnce) {
 INSTANTIATE_TEST_SUITE_P(Disassembler, BrokenProgram,
                          testing::Values("#!/bin/sh\necho something else\n", "#!/bin/sh\nexit 1\n", "#!/bin/sh\n",
                                          "#!/bin/sh\nkill -9 $$\n", "no program", "#!/bin/sh\nexec sleep 60\n"));
+
+// A program that stands in for nvdisasm, and does `work` when it is to disassemble.
+DisassemblerOptions program_that(const std::string& work) {
+  DisassemblerOptions options;
+  options.program = testing::TempDir() + "nvdisasm";
+  std::ofstream(*options.program) << "#!/bin/sh\n[ \"$1\" = --version ] && echo disassembler && exit\n" << work << "\n";
+  std::filesystem::permissions(*options.program, std::filesystem::perms::owner_all);
+  return options;
+}
+
+ErrorCode failure_of(Disassembler& disassembler, const std::string& cubin) {
+  try {
+    disassembler.text_of(cubin);
+  } catch (const Error& error) {
+    return error.code();
+  }
+  ADD_FAILURE() << "no error";
+  return ErrorCode::internal;
+}
+
+// A signal every five milliseconds that interrupts system calls, as a profiler sends.
+class Ticks {
+ public:
+  Ticks() {
+    struct sigaction ignoring {};
+    ignoring.sa_handler = [](int) {};
+    sigaction(SIGALRM, &ignoring, &before_);
+    const itimerval often{{0, 5000}, {0, 5000}};
+    setitimer(ITIMER_REAL, &often, nullptr);
+  }
+  ~Ticks() {
+    const itimerval never{};
+    setitimer(ITIMER_REAL, &never, nullptr);
+    sigaction(SIGALRM, &before_, nullptr);
+  }
+
+ private:
+  struct sigaction before_ {};
+};
+
+TEST(Disassembler, SeesAFailureThoughSignalsArrive) {
+  Disassembler disassembler(program_that("echo half of it; exec >&- 2>&-; sleep 0.2; exit 1"));
+  const Ticks ticks;
+  EXPECT_EQ(failure_of(disassembler, "a cubin"), ErrorCode::compile_failed);
+}
+
+TEST(Disassembler, LeavesNoFileWhereTheDiskIsFull) {
+  Disassembler disassembler(program_that("echo code"));
+  const std::string folder = testing::TempDir() + "full_disk";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directory(folder);
+  const Variables variables(std::map<std::string, const char*>{{"TMPDIR", folder.c_str()}});
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small{100, before.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &small);
+  const ErrorCode failure = failure_of(disassembler, std::string(1000, 'x'));
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(failure, ErrorCode::io_error);
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+}
 
 // With the program itself, where the machine has it.
 class Nvdisasm : public testing::Test {
