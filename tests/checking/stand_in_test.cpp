@@ -45,6 +45,7 @@ TEST(SmallerRequest, EndsAsTheLargeOneDoes) {
   };
   EXPECT_EQ(of_conv(37), 2) << "no odd batch is small enough";
   EXPECT_EQ(of_conv(64), 2);
+  EXPECT_EQ(smaller_batch_of("softmax_forward x=f32:3x5000000"), 2) << "of three, two may be enough";
 }
 
 TEST(SmallerRequest, KeepsEverythingButTheBatch) {
@@ -100,6 +101,19 @@ TEST(SmallerRequest, HasFewerColumnsWhereRowsAreLarge) {
       << "not 2 rows: a tile of 4 or 8 would be refused";
   EXPECT_EQ(smaller_key("conv_forward x=f16:1x64x100001 w=f16:64x64x3 pad=1"),
             key_of("conv_forward x=f16:1x64x20337 w=f16:64x64x3 pad=1"));
+}
+
+TEST(SmallerRequest, HasColumnsByTheStrideOfColumns) {
+  const Request small = smaller("conv_forward x=f16:1x64x8x100000 w=f16:64x64x3x3 pad=1 stride=2,1").value();
+  EXPECT_EQ(small.at("x").extents[2], 8);
+  EXPECT_EQ(small.at("y").extents[2], 4);
+  EXPECT_LT(small.at("y").extents[3], 100000);
+  EXPECT_EQ(small.at("x").extents[3], small.at("y").extents[3]);
+}
+
+TEST(SmallerRequest, IsAlignedAsTheLargeOneIs) {
+  EXPECT_EQ(smaller_key("conv_forward x=f16:1x64x224x224:nhwc@4 w=f16:64x64x3x3 pad=1"),
+            key_of("conv_forward x=f16:1x64x16x224:nhwc@4 w=f16:64x64x3x3 pad=1"));
 }
 
 TEST(SmallerRequest, HasSomethingOfTheImageWherePaddingHasWindowsOfItsOwn) {
