@@ -178,8 +178,9 @@ class Model {
       const auto after = static_cast<double>(of_blocks(blocks, blocks, late).cycles);
       return after + (after - before) * left;
     };
-    const auto sets = static_cast<double>(whole / resident);
-    const auto rest = static_cast<uint32_t>(whole % resident);
+    const uint64_t full = whole / resident;
+    const auto rest = static_cast<uint32_t>(whole - full * resident);
+    const auto sets = static_cast<double>(full);
     const double last = rest == 0 ? 0 : of_set(rest) + card_.block_cycles;
     return (sets * of_set(resident) + (sets - 1) * card_.block_cycles + last) * mean_work(late);
   }
