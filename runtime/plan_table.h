@@ -19,7 +19,7 @@ struct LoadedPlan;
 /// An open-addressing hash table that only grows. Readers see a slot empty or complete: it is published with one
 /// release store, and so is a plan that replaces the one in it. A table that was outgrown is kept until the end,
 /// because a reader may still be in it; all of them together are at most as large as the last. So is a plan that was
-/// replaced.
+/// replaced. plan_table.cpp says which thread may see which store.
 class PlanTable {
  public:
   PlanTable();
@@ -45,9 +45,15 @@ class PlanTable {
   };
   using Slots = std::vector<Slot>;
 
-  // The slot of the key, or the empty one where it belongs.
-  template <class SomeSlots>
-  static auto& slot_of(SomeSlots& slots, std::span<const CallKey::Word> key, uint64_t hash);
+  // The slot of a key, or the one where it belongs. A reader must not look into a slot that was seen empty: by then it
+  // may be another key's.
+  template <class SomeSlot>
+  struct Place {
+    SomeSlot& slot;
+    bool has_key;
+  };
+  template <class SomeSlot>
+  static Place<SomeSlot> place_of(std::span<SomeSlot> slots, std::span<const CallKey::Word> key, uint64_t hash);
   static void fill(Slot& slot, const CallKey::Word* key, size_t size, uint64_t hash, const LoadedPlan* plan);
   const CallKey::Word* keep(std::span<const CallKey::Word> key);
   void grow();

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <random>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 namespace kiln {
 namespace {
@@ -158,6 +161,128 @@ TEST(PlanTable, IsReadWhileItGrows) {
     const LoadedPlan* found = nullptr;
     while (found == nullptr) found = table.find(key, key.hash());
     ASSERT_EQ(found, plan_number(static_cast<uintptr_t>(i)).get());
+  }
+}
+
+// Readers look a key up that nobody inserts, at the slots where the writer inserts the others. What they may see
+// between two stores, or load before one store and after it, lasts for nanoseconds, or until a thread that was
+// interrupted goes on: one insertion in some 50,000 shows it. So the rounds are many, and end with the first plan
+// found.
+void expect_no_plan_of_an_absent_key(uint64_t (*hash_of)(int64_t key), int64_t keys, int rounds) {
+  const CallKey absent = key_number(-1);
+  std::atomic<uintptr_t> found = 0;
+  for (int round = 0; round < rounds && found == 0; ++round) {
+    PlanTable table;
+    std::atomic<int64_t> inserting = 0;
+    std::vector<std::jthread> readers;
+    for (int reader = 0; reader < 3; ++reader) {
+      readers.emplace_back([&] {
+        for (int64_t i = inserting; i < keys; i = inserting) {
+          if (const LoadedPlan* plan = table.find(absent, hash_of(i))) found = reinterpret_cast<uintptr_t>(plan);
+        }
+      });
+    }
+    for (int64_t i = 0; i < keys; ++i) {
+      inserting = i;
+      table.insert(key_number(i), hash_of(i), plan_number(static_cast<uintptr_t>(i)));
+    }
+    inserting = keys;
+  }
+  EXPECT_EQ(found, 0U) << "a key that nobody inserted was given the plan of another one";
+}
+
+TEST(PlanTable, HasNoPlanForAKeyInWhoseSlotAnotherIsInserted) {
+  expect_no_plan_of_an_absent_key([](int64_t key) { return static_cast<uint64_t>(key); }, 4000, 100);
+}
+
+TEST(PlanTable, HasNoPlanForAKeyAtTheEndOfAChainThatGrows) {
+  expect_no_plan_of_an_absent_key([](int64_t) { return uint64_t{7}; }, 200, 300);
+}
+
+// Says in its memory whose plan it is: a reader that may see the plan must see that too, and the sanitizer for threads
+// reports it where it need not.
+struct MarkedPlan {
+  int64_t key;
+  int64_t version;  ///< A later plan of the key has a larger one.
+};
+
+std::shared_ptr<const LoadedPlan> marked_plan(int64_t key, int64_t version) {
+  auto plan = std::make_shared<MarkedPlan>(key, version);
+  return {plan, reinterpret_cast<const LoadedPlan*>(plan.get())};
+}
+
+const MarkedPlan* find_marked(const PlanTable& table, int64_t key, uint64_t hash) {
+  return reinterpret_cast<const MarkedPlan*>(table.find(key_number(key), hash));
+}
+
+// Keys are inserted, and the table grows, while keys that are there get better plans, lose them and get others. Half of
+// the keys have one hash. Plans of every third key are never withdrawn.
+TEST(PlanTable, GivesEveryKeyItsOwnPlansInTheirOrderWhateverIsWritten) {
+  constexpr int64_t keys = 400, changes_per_key = 30;
+  const auto hash_of = [](int64_t key) { return key % 2 == 0 ? uint64_t{7} : key_number(key).hash(); };
+  const auto may_be_withdrawn = [](int64_t key) { return key % 3 != 0; };
+  PlanTable table;
+  std::vector<std::shared_ptr<const LoadedPlan>> current(keys);  // key `i` is for the thread that changes once it is in
+  std::atomic<int64_t> inserted = 0;
+  std::atomic<int64_t> changed = 0;  // relaxed: a reader must not owe to it what the table itself has to order
+
+  std::jthread inserts([&] {
+    for (int64_t key = 0; key < keys; ++key) {
+      while (changed.load(std::memory_order_relaxed) < (key - 10) * changes_per_key) std::this_thread::yield();
+      current[static_cast<size_t>(key)] = marked_plan(key, 0);
+      table.insert(key_number(key), hash_of(key), current[static_cast<size_t>(key)]);
+      inserted.store(key + 1, std::memory_order_release);
+    }
+  });
+  std::jthread changes([&] {
+    std::mt19937 random(1);
+    while (inserted.load(std::memory_order_acquire) == 0) std::this_thread::yield();
+    for (int64_t version = 1; version <= keys * changes_per_key; ++version) {
+      changed.store(version, std::memory_order_relaxed);
+      const int64_t key = static_cast<int64_t>(random()) % inserted.load(std::memory_order_acquire);
+      std::shared_ptr<const LoadedPlan>& old = current[static_cast<size_t>(key)];
+      std::shared_ptr<const LoadedPlan> plan;
+      if (may_be_withdrawn(key) && random() % 2 == 0) {
+        table.withdraw(old);
+        table.insert(key_number(key), hash_of(key), old);  // by a thread that got it before
+        plan = marked_plan(key, version);
+        table.insert(key_number(key), hash_of(key), plan);
+      } else {
+        plan = marked_plan(key, version);
+        table.replace(old, plan);
+      }
+      old = plan;
+    }
+  });
+  std::array<std::string, 2> faults;
+  {
+    std::vector<std::jthread> readers;
+    for (size_t reader = 0; reader < faults.size(); ++reader) {
+      readers.emplace_back(
+          [&, &fault = faults[reader], random = std::mt19937(static_cast<unsigned>(reader))]() mutable {
+            std::vector<int64_t> seen(keys, 0);
+            while (changed.load(std::memory_order_relaxed) < keys * changes_per_key && fault.empty()) {
+              const int64_t there = inserted.load(std::memory_order_acquire);
+              const auto key = static_cast<int64_t>(random() % keys);
+              const MarkedPlan* const plan = find_marked(table, key, hash_of(key));
+              if (plan == nullptr) {
+                if (key < there && !may_be_withdrawn(key)) fault = "the plan of a key is gone";
+              } else if (plan->key != key) {
+                fault = "a key was given the plan of another one";
+              } else if (plan->version < seen[static_cast<size_t>(key)]) {
+                fault = "an older plan came back";
+              } else {
+                seen[static_cast<size_t>(key)] = plan->version;
+              }
+            }
+          });
+    }
+  }
+  for (const std::string& fault : faults) EXPECT_EQ(fault, "");
+  inserts.join();
+  changes.join();
+  for (int64_t key = 0; key < keys; ++key) {
+    EXPECT_EQ(table.find(key_number(key), hash_of(key)), current[static_cast<size_t>(key)].get()) << key;
   }
 }
 
