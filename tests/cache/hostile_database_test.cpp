@@ -69,10 +69,11 @@ class HostileDatabase : public ::testing::Test {
 };
 
 TEST_F(HostileDatabase, AViewThatNeverEndsIsNotRun) {
-  run_sql(path_, fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}; CREATE VIEW devices AS WITH "
-                             "RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id, 'd' AS device, "
-                             "'n' AS name, 9 AS cc_major, 0 AS cc_minor, 1 AS sms, 0 AS emulated, 0 AS checksum FROM n",
-                             application_id, schema_version()));
+  run_sql(path_,
+          fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}; CREATE VIEW devices AS WITH "
+                      "RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id, 'd' AS device, "
+                      "'n' AS name, 9 AS cc_major, 0 AS cc_minor, 1 AS sms, 0 AS emulated, 0 AS checksum FROM n",
+                      application_id, schema_version()));
   const std::vector<std::string> texts = announced(Storage::memory);
   ASSERT_THAT(texts, SizeIs(2));
   EXPECT_THAT(texts[0], HasSubstr("hostile.db is no tuning database that Kiln made: "));
@@ -117,7 +118,8 @@ TEST_F(HostileDatabase, PagesThatGiveRowsForEverEnd) {
   std::string bytes = read_file(path_);
   constexpr std::size_t page_size = 4096;
   const auto put = [&](std::size_t at, unsigned value, int size) {
-    for (int i = 0; i < size; ++i) bytes[at + static_cast<std::size_t>(i)] = static_cast<char>(value >> 8 * (size - 1 - i));
+    for (int i = 0; i < size; ++i)
+      bytes[at + static_cast<std::size_t>(i)] = static_cast<char>(value >> 8 * (size - 1 - i));
   };
   std::size_t root = 0;
   {
