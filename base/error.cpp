@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "kiln/base/printable.h"
+
 namespace kiln {
 
 std::string_view to_string(ErrorCode code) {
@@ -28,10 +30,14 @@ std::string_view to_string(ErrorCode code) {
   return "unknown error";
 }
 
+// Messages quote what was wrong, and it may have been made to be quoted: whoever prints them prints text.
 Error::Error(ErrorCode code, std::string message, std::string hint)
-    : std::runtime_error(hint.empty() ? message : message + " (" + hint + ")"),
+    : std::runtime_error(printable(hint.empty() ? message : message + " (" + hint + ")")),
       code_(code),
       message_(std::move(message)),
-      hint_(std::move(hint)) {}
+      hint_(std::move(hint)) {
+  message_ = printable(message_);
+  hint_ = printable(hint_);
+}
 
 }  // namespace kiln

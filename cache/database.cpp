@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "kiln/base/error.h"
+#include "kiln/base/printable.h"
 #include "kiln/cache/pack.h"
 #include "layered_store.h"
+#include "pack_line.h"
 #include "text.h"
 
 namespace kiln::cache {
@@ -32,12 +34,13 @@ bool newer(const Quarantine& a, const Quarantine& b) {
   return std::tie(a.created_ms, a.reason) > std::tie(b.created_ms, b.reason);
 }
 
-// The records of a database in batches of one transaction each.
+// The records of a database that are let in, in batches of one transaction each.
 class BatchReader {
  public:
-  BatchReader(LayeredStore& from, const std::vector<DeviceEntry>& devices) : from_(from) {
+  BatchReader(LayeredStore& from, const std::vector<DeviceEntry>& devices, const MergeOptions& options)
+      : from_(from), options_(options) {
     for (const DeviceEntry& device : devices) {
-      for (std::string& request : from.request_keys(device.id)) wanted_.emplace_back(std::move(request), device.id);
+      for (std::string& request : from.request_keys(device.id)) wanted_.emplace_back(std::move(request), &device);
     }
   }
 
@@ -46,17 +49,53 @@ class BatchReader {
     constexpr std::size_t batch = 16384;
     std::vector<Record> records;
     for (; next_ < wanted_.size() && records.size() < batch; ++next_) {
-      for (Record& record : from_.records(wanted_[next_].first, wanted_[next_].second)) {
-        record.session.clear();
-        records.push_back(std::move(record));
-      }
+      const auto& [request, device] = wanted_[next_];
+      take(request, *device, records);
     }
     return records;
   }
 
+  void tell(MergeResult& result) && {
+    result.refused_records = refused_records_;
+    result.refused = std::move(refused_);
+  }
+
  private:
+  void take(const std::string& request, const DeviceEntry& device, std::vector<Record>& records) {
+    std::optional<std::string> of_request;
+    if (options_.validator.request) of_request = options_.validator.request(request);
+    for (Record& record : from_.records(request, device.id)) {
+      std::optional<std::string> reason = of_request ? of_request : refusal_of(device, record);
+      if (reason) {
+        refuse(record, *reason);
+        continue;
+      }
+      if (!options_.own) record.session.clear();
+      records.push_back(std::move(record));
+    }
+  }
+
+  // As of a pack's line; what is read of a database is valid() already.
+  std::optional<std::string> refusal_of(const DeviceEntry& device, const Record& record) const {
+    try {
+      require_possible(record.kind, record.outcome, record.seconds);
+      require_kind(record.kind, device);
+    } catch (const PackFault& fault) {
+      return fault.reason;
+    }
+    return options_.validator.record ? options_.validator.record(device, record) : std::nullopt;
+  }
+
+  void refuse(const Record& record, const std::string& reason) {
+    if (++refused_records_ > static_cast<std::int64_t>(max_listed_refusals)) return;
+    refused_.push_back(fmt::format("{}: {} {}: {}", record.request, record.algorithm, record.config, reason));
+  }
+
   LayeredStore& from_;
-  std::vector<std::pair<std::string, std::string>> wanted_;  // requests and devices
+  const MergeOptions& options_;
+  std::int64_t refused_records_ = 0;
+  std::vector<std::string> refused_;
+  std::vector<std::pair<std::string, const DeviceEntry*>> wanted_;
   std::size_t next_ = 0;
 };
 
@@ -83,7 +122,7 @@ std::string_view to_string(Trouble trouble) {
 }
 
 std::string Announcement::text() const {
-  return hint.empty() ? what : fmt::format("{} ({})", what, hint);
+  return printable(hint.empty() ? what : fmt::format("{} ({})", what, hint));
 }
 
 class Database::Impl : public LayeredStore {
@@ -142,7 +181,7 @@ MergeResult Database::merge(const Pack& pack) {
   return result;
 }
 
-MergeResult Database::merge(const Database& other) {
+MergeResult Database::merge(const Database& other, const MergeOptions& options) {
   MergeResult result;
   const std::vector<DeviceEntry> known = other.devices();
   const auto store = [&](std::span<const Record> records) {
@@ -150,7 +189,7 @@ MergeResult Database::merge(const Database& other) {
     const Kept kept = impl_->put(known, records, OnConflict::merge, counts);
     add_to(result, counts, kept);
   };
-  BatchReader reader(*other.impl_, known);
+  BatchReader reader(*other.impl_, known, options);
   std::vector<Record> records = reader.next();
   store({});  // the devices, also where there are no records
   while (!records.empty()) {
@@ -158,6 +197,8 @@ MergeResult Database::merge(const Database& other) {
     store(records);
     records = next.get();
   }
+  std::move(reader).tell(result);
+  if (!options.own) return result;
   for (const Quarantine& entry : other.quarantine()) {
     const auto mine = find_quarantine(entry.source_digest, entry.device, entry.driver_version, entry.nvrtc_version);
     if (!mine || newer(entry, *mine)) add_quarantine(entry);
@@ -276,6 +317,10 @@ std::vector<RequestSummary> Database::requests(std::string_view device, const Is
 
 void Database::visit_fronts(FrontVisitor& visitor, std::string_view request) const {
   impl_->visit_fronts(visitor, request);
+}
+
+std::vector<OwnTime> Database::own_times(std::string_view request, std::string_view algorithm) const {
+  return impl_->own_times(request, algorithm);
 }
 
 std::set<std::string, std::less<>> Database::quarantined(std::string_view device) const {

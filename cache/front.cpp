@@ -1,14 +1,20 @@
 #include "front.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <queue>
 #include <tuple>
 
 #include "checksum.h"
+#include "kiln/base/error.h"
 #include "kiln/base/tie.h"
+#include "text.h"
 
 namespace kiln::cache {
 namespace {
@@ -51,7 +57,8 @@ bool take_entry(std::string_view& in, const AlgorithmRows& algorithms, FrontEntr
   const auto algorithm = algorithms.find(row);
   if (algorithm == algorithms.end()) return false;
   entry.algorithm = &algorithm->second;
-  return std::isfinite(entry.seconds) && entry.seconds > 0 && entry.workspace_bytes >= 0;
+  return std::isfinite(entry.seconds) && entry.seconds > 0 && entry.workspace_bytes >= 0 && valid_utf8(entry.config) &&
+         !has_control(entry.config);
 }
 
 // --- Reduction
@@ -138,6 +145,29 @@ const FrontEntry* choose(std::span<const FrontEntry> entries, const Filter& filt
   return nullptr;
 }
 
+std::vector<const FrontEntry*> in_order(std::span<const FrontEntry> entries, const Filter& filter) {
+  std::vector<std::size_t> by_time;  // entries are in tie_order, so that an index is a place in it
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (passes(entries[i], filter)) by_time.push_back(i);
+  }
+  const auto seconds = [&](std::size_t i) { return entries[by_time[i]].seconds; };
+  std::stable_sort(by_time.begin(), by_time.end(),
+                   [&](std::size_t a, std::size_t b) { return entries[a].seconds < entries[b].seconds; });
+  std::vector<const FrontEntry*> result;
+  std::vector<bool> is_taken(entries.size(), false);
+  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> tied;  // with the fastest that is left
+  std::size_t next = 0;
+  for (std::size_t fastest = 0; fastest < by_time.size(); ++fastest) {
+    while (!is_taken[by_time[fastest]]) {
+      for (; next < by_time.size() && seconds(next) <= tie_limit(seconds(fastest)); ++next) tied.push(by_time[next]);
+      result.push_back(&entries[tied.top()]);
+      is_taken[tied.top()] = true;
+      tied.pop();
+    }
+  }
+  return result;
+}
+
 RecordFront front_of(std::span<const Record> records, const IsCurrent& is_current) {
   RecordFront front;
   front.versions.reserve(records.size());
@@ -152,10 +182,15 @@ RecordFront front_of(std::span<const Record> records, const IsCurrent& is_curren
 }
 
 std::string encode_front(KeyHash key, std::string_view device, std::span<const FrontEntry> entries) {
+  constexpr std::size_t longest = std::numeric_limits<std::uint16_t>::max();
   std::string out;
   put(out, key.low);
   put(out, key.high);
   for (const FrontEntry& entry : entries) {
+    if (entry.config.size() > longest) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("cache record: config has {} bytes, more than {}", entry.config.size(), longest));
+    }
     const auto kind = static_cast<std::uint8_t>(entry.kind);
     put(out, entry.algorithm->row);
     put(out, static_cast<std::uint8_t>(kind | (entry.deterministic ? deterministic_bit : 0)));
@@ -179,7 +214,7 @@ bool decode_front(std::string_view bytes, std::string_view device, const Algorit
   if (!take(bytes, key.low) || !take(bytes, key.high)) return false;
   while (!bytes.empty()) {
     FrontEntry entry;
-    if (!take_entry(bytes, algorithms, entry)) return false;
+    if (entries.size() == max_request_records || !take_entry(bytes, algorithms, entry)) return false;
     entries.push_back(entry);
   }
   return checksum == checksum_of_front(sealed, device, entries);

@@ -45,6 +45,7 @@ struct BarredEntry {
   std::string_view config;
   std::string_view outcome;
   std::string_view source_digest;  ///< May be empty.
+  bool own = false;                ///< is_own() of its record.
 };
 
 /// The fixed order that settles ties: TieRank, then digest and time, so that it is total.
@@ -60,6 +61,9 @@ void reduce_to_front(std::vector<FrontEntry>& entries);
 /// first.
 const FrontEntry* choose(std::span<const FrontEntry> entries, const Filter& filter);
 
+/// The entries that pass, each the choose() of those that are left: the order in which to try them.
+std::vector<const FrontEntry*> in_order(std::span<const FrontEntry> entries, const Filter& filter);
+
 /// The front of records that are of one request on one device.
 struct RecordFront {
   std::vector<AlgorithmVersion> versions;  ///< One per record; its row is the record's index.
@@ -70,7 +74,7 @@ struct RecordFront {
 RecordFront front_of(std::span<const Record> records, const IsCurrent& is_current);
 
 /// The stored form of the front of `device` (DeviceEntry::id): the key's hash, then the entries, algorithms by their
-/// row in the database, then a checksum.
+/// row in the database, then a checksum. Throws Error(invalid_argument) for a config that it cannot hold.
 std::string encode_front(KeyHash key, std::string_view device, std::span<const FrontEntry> entries);
 
 /// The views point into `bytes`. False if `bytes` or what they refer to is damaged; never reads outside of them.

@@ -152,10 +152,20 @@ void LayeredStore::enter_memory() {
   });
 }
 
+void LayeredStore::tell_damage() {
+  const std::string left_out = file_->take_damage();
+  if (left_out.empty() || damage_told_ || pending_) return;
+  damage_told_ = true;
+  const std::string cause = fmt::format("{} is damaged: {} in it is not as Kiln writes it", path_, left_out);
+  pending_ = Announcement{Trouble::corrupt, path_, cause, cause + "; what is so is left out, the rest is used",
+                          "tune again what is missing; `kiln cache export` writes what is whole"};
+}
+
 bool LayeredStore::try_file(const std::function<void(Store&)>& body) {
   if (!file_) return false;
   try {
-    body(*file_);
+    file_->connection().within_time([&] { body(*file_); });
+    tell_damage();
     return true;
   } catch (const SqliteFault& fault) {
     const Problem problem = problem_of(fault, path_);
@@ -173,6 +183,7 @@ Kept LayeredStore::write_locked(const std::function<void(Store&)>& action) {
   if (file_ && writable_) {
     try {
       action(*file_);
+      tell_damage();
       return Kept::durably;
     } catch (const SqliteFault& fault) {
       const Problem problem = problem_of(fault, path_);
@@ -307,6 +318,19 @@ std::vector<RunProgress> LayeredStore::runs() {
   return locked([&] {
     std::vector<RunProgress> result;
     if (!try_file([&](Store& file) { result = file.runs(); })) result.clear();
+    return result;
+  });
+}
+
+std::vector<OwnTime> LayeredStore::own_times(std::string_view request, std::string_view algorithm) {
+  return locked_quietly([&] {
+    std::vector<OwnTime> result;
+    if (!try_file([&](Store& file) { result = file.own_times(request, algorithm); })) result.clear();
+    if (!memory_) return result;
+    const KeyHash key = hash_key(request);
+    std::erase_if(result, [&](const OwnTime& time) { return overlaid(time.device.id, key); });
+    std::vector<OwnTime> above = memory_->own_times(request, algorithm);
+    std::move(above.begin(), above.end(), std::back_inserter(result));
     return result;
   });
 }

@@ -67,6 +67,7 @@ class LayeredStore {
   std::vector<RequestSummary> requests(std::string_view device, const IsCurrent& is_current);
   std::vector<RunProgress> runs();
   void visit_fronts(FrontVisitor& visitor, std::string_view request);
+  std::vector<OwnTime> own_times(std::string_view request, std::string_view algorithm);
   void deliver_announcement();
 
  private:
@@ -106,6 +107,8 @@ class LayeredStore {
   void close_for_fork();
   void reopen();
   void degrade(const Problem& problem);
+  /// Announces, once, that the file has rows which are left out.
+  void tell_damage();
   void drop_file();
   void enter_memory();
   void remember(const DeviceEntry& device);
@@ -117,6 +120,7 @@ class LayeredStore {
   const std::string path_;
   const Announce announce_;
   bool announced_ = false;
+  bool damage_told_ = false;
   std::optional<Announcement> pending_;
 
   std::optional<Store> file_;

@@ -54,8 +54,8 @@ void refuse_cut_file(Connection& db, const std::string& path) {
   }
 }
 
-// Reads the header; true if the file is empty, so that the schema is still to be made. Throws Unsuitable for a file
-// that is not for this library, SqliteFault for one that is damaged, locked or not to be read this way.
+// Reads the header and the schema; true if the file is empty, so that the schema is still to be made. Throws Unsuitable
+// for a file that is not for this library, SqliteFault for one that is damaged, locked or not to be read this way.
 bool inspect(Connection& db, const std::string& path) {
   const Transaction snapshot(db, Access::read);  // another process may be creating the tables right now
   const std::int64_t version = db.integer_of("PRAGMA user_version");
@@ -74,28 +74,60 @@ bool inspect(Connection& db, const std::string& path) {
                                   version, schema_version()),
                       "update Kiln, or use a database of its own for this version; this one was not touched"}};
   }
+  // A view may compute for ever, a trigger or a generated column do what nobody asked for.
+  if (const std::optional<std::string> foreign = foreign_part(db, version)) {
+    throw Unsuitable{{Trouble::not_a_database,
+                      fmt::format("{} is no tuning database that Kiln made: {}", path, *foreign),
+                      "name another file, or take that out if it is yours; this one was not touched"}};
+  }
   return false;
 }
 
-// Sets the journal mode where the file has another one. Another process may hold the file in this moment; then the mode
-// stays as it is, which costs speed, not safety, on a local file system.
-void set_journal(Connection& db, const std::string& path, Journal journal) {
-  const bool network = journal == Journal::automatic && on_network_file_system(path);
-  const bool wal = journal == Journal::wal || (journal == Journal::automatic && !network);
-  const std::string wanted = wal ? "wal" : "delete";
+// Whether the file's header asks for a write-ahead log. Read without it: SQLite would open the log.
+bool asks_for_log(Connection& db) {
+  constexpr std::size_t read_version = 19;
+  const std::string start = db.first_bytes(read_version + 1);
+  return start.size() > read_version && start[read_version] == 2;
+}
+
+bool shared_by_machines(const std::string& path, Journal journal) {
+  return journal == Journal::rollback || (journal == Journal::automatic && on_network_file_system(path));
+}
+
+// Sets the journal mode of a file that has another one. A write-ahead log only works among the processes of one
+// machine: a new file gets one where other machines cannot write it, and a file without is left without, because a
+// machine that has the folder on a disk of its own does not see who else uses it over the network. Where they can, a
+// log is given up, or nothing is written.
+void set_journal(Connection& db, const std::string& path, Journal journal, bool is_new) {
+  const bool shared = shared_by_machines(path, journal);
+  const bool wants_log = !shared && (is_new || journal == Journal::wal);
   constexpr int attempts = 50;  // SQLite does not wait by itself here
+  std::string mode;
   for (int attempt = 0; attempt < attempts; ++attempt) {
     try {
-      if (db.text_of("PRAGMA journal_mode") == wanted) break;
-      db.execute("PRAGMA journal_mode = " + wanted);
+      mode = db.text_of("PRAGMA journal_mode");
+      if (mode == (shared ? "delete" : "wal") || (!shared && !wants_log)) break;
+      mode = db.text_of(shared ? "PRAGMA journal_mode = delete" : "PRAGMA journal_mode = wal");
     } catch (const SqliteFault& fault) {
       if (fault.primary() != SQLITE_BUSY && fault.primary() != SQLITE_LOCKED) throw;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   }
+  if (shared && mode != "delete") {
+    throw Unsuitable{
+        {Trouble::locked,
+         fmt::format("{} has a write-ahead log, which only works among the processes of one machine, and lies where "
+                     "several may write; another process has it open, so that the log cannot be given up",
+                     path),
+         "end that process, or give each machine its own database and merge them"}};
+  }
   // FULL: a WAL commit is flushed before it is acknowledged. EXTRA adds the folder's entry of a removed rollback
   // journal.
-  db.execute(wal ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = EXTRA");
+  db.execute(mode == "wal" ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = EXTRA");
+}
+
+void check_pages(Connection& db) {
+  db.execute("PRAGMA cell_size_check = ON");  // finds damage in the pages it reads, at no cost that shows
 }
 
 Connection open_writable(const std::string& path, const OpenOptions& options) {
@@ -103,10 +135,10 @@ Connection open_writable(const std::string& path, const OpenOptions& options) {
   Connection db = Connection::open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, options.busy_timeout);
   db.checkpoint_on_close(false);
   refuse_cut_file(db, path);
-  db.execute("PRAGMA cell_size_check = ON");  // finds damage in the pages it reads, at no cost that shows
-  inspect(db, path);
+  check_pages(db);
+  const bool is_new = db.within_time([&] { return inspect(db, path); });
   if (db.read_only()) throw SqliteFault(SQLITE_READONLY, "opening: the file cannot be written");
-  set_journal(db, path, options.journal);
+  set_journal(db, path, options.journal, is_new);
   migrate(db, migrations());
   db.checkpoint_on_close(true);
   return db;
@@ -117,13 +149,20 @@ Connection open_writable(const std::string& path, const OpenOptions& options) {
 // A live one is opened so that it could be written, though nothing is: a connection that may only read makes the -wal
 // and -shm files where there are none, and leaves them behind. This one removes them when it closes, by SQLite's own
 // protocol, hence not under a writer beside it. A log that held something before is another's, and stays as it is.
+//
+// Where several machines may write, a log is never opened: its shared memory is of one machine.
 Connection open_readable(const std::string& path, const OpenOptions& options) {
   const auto opened = [&](const char* parameters, int access) {
     Connection db = Connection::open(uri_of(path, parameters), access | SQLITE_OPEN_URI, options.busy_timeout);
     refuse_cut_file(db, path);
+    if ((access & SQLITE_OPEN_READWRITE) != 0 && asks_for_log(db) && shared_by_machines(path, options.journal)) {
+      throw SqliteFault(SQLITE_CANTOPEN, "its write-ahead log is of another machine");
+    }
     db.execute("PRAGMA query_only = ON");
+    check_pages(db);
     db.checkpoint_on_close(file_size(path + "-wal") <= 0);
-    if (inspect(db, path) || db.integer_of("PRAGMA user_version") < oldest_readable_version) {
+    const bool is_empty = db.within_time([&] { return inspect(db, path); });
+    if (is_empty || db.integer_of("PRAGMA user_version") < oldest_readable_version) {
       throw Unsuitable{{Trouble::read_only,
                         fmt::format("{} is empty or of an older Kiln, and cannot be brought up to date", path),
                         "make it writable and open it once"}};
@@ -179,6 +218,9 @@ Problem problem_of(const SqliteFault& fault, const std::string& path) {
       return problem(Trouble::read_only, "cannot be written", "make file and folder writable, or name another file");
     case SQLITE_CORRUPT:
       return problem(Trouble::corrupt, "is damaged", "restore or remove it; it was left as it is");
+    case SQLITE_INTERRUPT:
+      return problem(Trouble::corrupt, "takes longer to read than its size explains",
+                     "restore or remove it; it was left as it is");
     case SQLITE_NOTADB:
       return problem(Trouble::not_a_database, "is not a database", "name another file; this one was left as it is");
     case SQLITE_IOERR:

@@ -122,6 +122,9 @@ void PackIndex::end_piece(std::size_t end) {
 
 void PackIndex::take_device(const PackLine& line, const std::function<bool(const DeviceEntry&)>& wants) {
   check_bytes(line);
+  if (++device_lines_ > max_pack_devices) {
+    throw PackFault{fmt::format("the pack has more than {} devices", max_pack_devices)};
+  }
   DeviceEntry device = parse_device(line.fields);
   if (!wants(device)) return;
   const std::string id = device.id;
@@ -150,6 +153,7 @@ void PackIndex::index() {
 void PackIndex::visit(KeyHash key, FrontVisitor& visitor) {
   std::uint32_t number = *slot_of(key);
   if (number == 0) return;
+  read_records_ = 0;
   file_->require_unchanged();
   for (; number != 0; number = pieces_[number - 1].next) read(pieces_[number - 1], visitor);
 }
@@ -158,6 +162,7 @@ void PackIndex::check() {
   file_->require_unchanged();
   Nobody nobody;
   for (Piece& piece : pieces_) {
+    read_records_ = 0;
     if (!piece.read) read(piece, nobody);
   }
 }
@@ -199,6 +204,11 @@ void PackIndex::take(const PackLine& line, const Piece& piece, FrontVisitor& vis
 }
 
 void PackIndex::take_record(const PackLine& line, const Piece& piece, FrontVisitor& visitor) {
+  if (++read_records_ > max_request_records) {
+    if (read_records_ > max_request_records + 1) return;
+    throw PackFault{
+        fmt::format("the request has more than {} records: from here on they are not used", max_request_records)};
+  }
   check_bytes(line);
   PackFields fields(line.fields);
   const PackHead head = parse_head(fields);

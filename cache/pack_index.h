@@ -77,11 +77,13 @@ class PackIndex {
   std::optional<Piece> piece_;     // the last one, still without its end
   std::size_t piece_records_ = 0;  // records in it
   std::size_t records_ = 0;
+  std::size_t device_lines_ = 0;
   bool ended_ = false;
 
   // Of the piece that is being read; kept for their memory.
   std::vector<Candidate> candidates_;  // the first used_
   std::size_t used_ = 0;
+  std::size_t read_records_ = 0;  // of the request that is asked for, over all its pieces
   std::vector<FrontEntry> entries_;
   std::string unescaped_;
   std::string key_text_;

@@ -134,10 +134,7 @@ PackHead parse_head(PackFields& fields) {
     throw PackFault{fmt::format("seconds {} is not a finite, non-negative number", quoted(seconds))};
   }
   head.seconds = *parsed_seconds;
-  if (head.kind != TimeKind::predicted && usable(head.outcome, head.seconds) && head.seconds < least_pack_seconds) {
-    throw PackFault{fmt::format("seconds {} is impossible: nothing is launched and done within {} s", quoted(seconds),
-                                least_pack_seconds)};
-  }
+  require_possible(head.kind, head.outcome, head.seconds);
   const auto parsed_workspace = field_integer(workspace);
   if (!parsed_workspace || *parsed_workspace < 0) {
     throw PackFault{fmt::format("workspace {} is not a number of bytes", quoted(workspace))};
@@ -213,6 +210,12 @@ std::string parse_header(const PackLine& line) {
   std::string library = required_text(fields, "library version");
   require_end(fields);
   return library;
+}
+
+void require_possible(TimeKind kind, std::string_view outcome, double seconds) {
+  if (kind == TimeKind::predicted || !usable(outcome, seconds) || seconds >= least_pack_seconds) return;
+  throw PackFault{
+      fmt::format("seconds '{}' is impossible: nothing is launched and done within {} s", seconds, least_pack_seconds)};
 }
 
 void require_kind(TimeKind kind, const DeviceEntry& device) {

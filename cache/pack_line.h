@@ -86,6 +86,8 @@ std::string parse_request(std::string_view fields);
 /// The library version in the header. Throws PackFault for another format or version.
 std::string parse_header(const PackLine& line);
 
+/// Throws PackFault for a time that no kernel takes.
+void require_possible(TimeKind kind, std::string_view outcome, double seconds);
 /// Throws PackFault if a taken time does not fit the device: measured on an emulated one, modelled on a real one.
 void require_kind(TimeKind kind, const DeviceEntry& device);
 

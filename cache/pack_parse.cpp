@@ -188,12 +188,15 @@ class PackParser {
       if (auto reason = validator_.request(request)) throw PackFault{std::move(*reason)};
     }
     request_ = std::move(request);
+    request_records_ = 0;
   }
 
   void take_record(const PackLine& line) {
     if (!request_) throw PackFault{depends_on(request_line_, "request")};
     if (records_.size() == max_pack_records)
       throw PackFault{fmt::format("the pack has more than {} records", max_pack_records)};
+    if (++request_records_ > max_request_records)
+      throw PackFault{fmt::format("the request has more than {} records", max_request_records)};
     Record record = parse_record(line.fields, *device_, *request_);
     if (validator_.record) {
       if (auto reason = validator_.record(*device_, record)) throw PackFault{std::move(*reason)};
@@ -231,6 +234,7 @@ class PackParser {
   std::size_t device_line_ = 0;  // 0: none yet
   std::optional<std::string> request_;
   std::size_t request_line_ = 0;
+  std::size_t request_records_ = 0;
   std::vector<DeviceEntry> devices_;
   std::vector<Record> records_;
 };

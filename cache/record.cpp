@@ -130,6 +130,10 @@ bool bars(std::string_view name) {
   return name == outcome::wrong_result || name == outcome::timed_out || name == outcome::crashed;
 }
 
+bool is_own(const Record& record) {
+  return !record.session.empty();
+}
+
 bool listed_before(const Record& a, const Record& b) {
   return identity(a) < identity(b);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "checksum.h"
+#include "kiln/base/error.h"
 
 namespace kiln::cache {
 namespace {
@@ -51,6 +52,22 @@ Record read_record(const Query& row) {
   return r;
 }
 
+DeviceEntry read_device(const Query& row) {
+  return {std::string(row.text(0)),         std::string(row.text(1)),         static_cast<int>(row.integer(2)),
+          static_cast<int>(row.integer(3)), static_cast<int>(row.integer(4)), row.integer(5) != 0};
+}
+
+// A checksum proves no origin: whoever writes a row can write one.
+template <class Value>
+bool is_valid(const Value& value) {
+  try {
+    validate(value);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 struct FrontRow {
   std::int64_t device = 0;
   std::int64_t request = 0;
@@ -61,7 +78,7 @@ void seal_devices(Connection& db) {
   std::vector<std::pair<std::int64_t, std::int64_t>> checksums;
   {
     Query query = db.query("SELECT device, name, cc_major, cc_minor, sms, emulated, id FROM devices");
-    while (query.step()) checksums.emplace_back(query.integer(6), checksum_of(device_of(query)));
+    while (query.step()) checksums.emplace_back(query.integer(6), checksum_of(read_device(query)));
   }
   for (const auto& [row, checksum] : checksums) {
     db.query("UPDATE devices SET checksum = ?2 WHERE id = ?1", row, checksum).run();
@@ -122,15 +139,16 @@ std::string_view bytes_of(const std::vector<double>& samples) {
   return {reinterpret_cast<const char*>(samples.data()), samples.size() * sizeof(double)};
 }
 
-Record record_of(const Query& row) {
+std::optional<Record> record_of(const Query& row) {
   Record record = read_record(row);
-  if (checksum_of(record) != row.integer(checksum_column)) throw_damaged();
+  if (checksum_of(record) != row.integer(checksum_column) || !is_valid(record)) return std::nullopt;
   return record;
 }
 
-DeviceEntry device_of(const Query& row) {
-  return {std::string(row.text(0)),         std::string(row.text(1)),         static_cast<int>(row.integer(2)),
-          static_cast<int>(row.integer(3)), static_cast<int>(row.integer(4)), row.integer(5) != 0};
+std::optional<DeviceEntry> device_of(const Query& row) {
+  DeviceEntry device = read_device(row);
+  if (checksum_of(device) != row.integer(6) || !is_valid(device)) return std::nullopt;
+  return device;
 }
 
 AlgorithmRows read_algorithms(Connection& db) {
@@ -150,11 +168,12 @@ void write_front(Connection& db, std::int64_t device_row, std::int64_t request_r
     const std::string sql = select_records("device_id = ?1 AND request_id = ?2 AND usable");
     Query query = db.query(sql.c_str(), device_row, request_row);
     while (query.step()) {
-      Record record = record_of(query);
+      std::optional<Record> record = record_of(query);
+      if (!record) continue;  // whoever reads it says so
       const std::int64_t row = query.integer(algorithm_row_column);
       const auto [algorithm, fresh] = algorithms.try_emplace(row);
-      if (fresh) algorithm->second = {row, record.algorithm, record.algorithm_digest};
-      candidates.emplace_back(std::move(record), &algorithm->second);
+      if (fresh) algorithm->second = {row, record->algorithm, record->algorithm_digest};
+      candidates.emplace_back(std::move(*record), &algorithm->second);
     }
   }
   std::vector<FrontEntry> entries;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,11 +23,12 @@ inline constexpr const char* records_that_bar = "outcome IN ('wrong_result', 'ti
 /// A SELECT of all that record_of() reads, then its checksum and the row of its algorithm.
 std::string select_records(std::string_view where);
 
-/// The record of a row that select_records() gives. Throws SqliteFault(SQLITE_CORRUPT) if its checksum is not right.
-Record record_of(const Query& row);
+/// The record of a row that select_records() gives. Nothing if it is not as it was written, or is none that Kiln
+/// writes.
+std::optional<Record> record_of(const Query& row);
 
-/// The device of a row that starts with device, name, cc_major, cc_minor, sms, emulated.
-DeviceEntry device_of(const Query& row);
+/// The device of a row of device, name, cc_major, cc_minor, sms, emulated, checksum. Nothing as for record_of().
+std::optional<DeviceEntry> device_of(const Query& row);
 
 /// Whom a front belongs to.
 struct FrontOwner {

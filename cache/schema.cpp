@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "record_rows.h"
 
@@ -141,7 +145,70 @@ constexpr std::array<Migration, 5> all_migrations = {
     Migration{5, [](Connection& db) { db.execute(version_5); }},
 };
 
+// A row of sqlite_schema.
+struct SchemaObject {
+  std::string type, name, table, sql;
+
+  auto place() const { return std::tie(type, name); }
+  friend bool operator==(const SchemaObject&, const SchemaObject&) = default;
+};
+using Schema = std::vector<SchemaObject>;  // in the order of their places
+
+// Migrations of several versions of SQLite leave other blanks.
+std::string without_blanks(std::string_view sql) {
+  const auto is_blank = [](char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; };
+  const auto is_mark = [](char c) { return c == '(' || c == ')' || c == ','; };
+  std::string out;
+  for (std::size_t i = 0; i < sql.size(); ++i) {
+    if (!is_blank(sql[i])) {
+      out += sql[i];
+      continue;
+    }
+    while (i + 1 < sql.size() && is_blank(sql[i + 1])) ++i;
+    const bool beside_mark = out.empty() || is_mark(out.back()) || i + 1 == sql.size() || is_mark(sql[i + 1]);
+    if (!beside_mark) out += ' ';
+  }
+  return out;
+}
+
+Schema schema_in(Connection& db) {
+  Schema schema;
+  Query query = db.query("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name");
+  while (query.step()) {
+    schema.push_back({std::string(query.text(0)), std::string(query.text(1)), std::string(query.text(2)),
+                      without_blanks(query.text(3))});
+  }
+  return schema;
+}
+
+// What each version has: the migrations say it, so that nothing is written down twice.
+std::vector<Schema> make_schemas() {
+  Connection db =
+      Connection::open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, std::chrono::milliseconds(0));
+  std::vector<Schema> schemas(1);
+  for (const Migration& step : migrations()) {
+    step.apply(db);
+    schemas.push_back(schema_in(db));
+  }
+  return schemas;
+}
+
 }  // namespace
+
+std::optional<std::string> foreign_part(Connection& db, std::int64_t version) {
+  static const std::vector<Schema> schemas = make_schemas();
+  if (version < 0) return fmt::format("there is no schema {}", version);
+  const Schema found = schema_in(db);
+  const Schema& wanted = schemas.at(static_cast<std::size_t>(version));
+  const auto of = [](const SchemaObject& object) { return fmt::format("the {} {}", object.type, object.name); };
+  const auto [theirs, ours] = std::mismatch(found.begin(), found.end(), wanted.begin(), wanted.end());
+  if (theirs == found.end() && ours == wanted.end()) return std::nullopt;
+  if (theirs == found.end() || (ours != wanted.end() && ours->place() < theirs->place())) {
+    return of(*ours) + " is missing";
+  }
+  if (ours == wanted.end() || theirs->place() < ours->place()) return of(*theirs) + " is not Kiln's";
+  return of(*theirs) + " is not defined as Kiln defines it";
+}
 
 std::span<const Migration> migrations() {
   return all_migrations;

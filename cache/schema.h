@@ -1,7 +1,9 @@
 // The tables of the tuning database and the way from older versions of them.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <string>
 
 #include "sqlite.h"
 
@@ -24,6 +26,10 @@ int schema_version();
 inline constexpr int oldest_readable_version = 3;
 /// The first version that has `runs`.
 inline constexpr int first_version_with_runs = 5;
+
+/// The first thing in which the schema of `db` is not that of this version, in words: "the view devices is not Kiln's".
+/// Nothing if it is the same but for blanks. Runs nothing of that schema.
+std::optional<std::string> foreign_part(Connection& db, std::int64_t version);
 
 /// Brings `db` from its version to the last one of `steps`, in one transaction; two processes may do so at once. No
 /// effect when it is there already.

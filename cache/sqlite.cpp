@@ -20,6 +20,32 @@ const char* not_null(std::string_view value) {
   return value.data() != nullptr ? value.data() : "";
 }
 
+// A file may come from anybody.
+void distrust(sqlite3* db) {
+  constexpr std::pair<int, int> switches[] = {{SQLITE_DBCONFIG_DEFENSIVE, 1},   {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+                                              {SQLITE_DBCONFIG_ENABLE_VIEW, 0}, {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+                                              {SQLITE_DBCONFIG_DQS_DDL, 0},     {SQLITE_DBCONFIG_DQS_DML, 0}};
+  for (const auto& [name, value] : switches) {
+    check(db, sqlite3_db_config(db, name, value, nullptr), "configuring");
+  }
+  constexpr std::pair<int, int> limits[] = {{SQLITE_LIMIT_LENGTH, max_value_bytes}, {SQLITE_LIMIT_SQL_LENGTH, 1 << 20},
+                                            {SQLITE_LIMIT_VDBE_OP, 25'000},         {SQLITE_LIMIT_COLUMN, 100},
+                                            {SQLITE_LIMIT_EXPR_DEPTH, 100},         {SQLITE_LIMIT_TRIGGER_DEPTH, 1}};
+  for (const auto& [name, value] : limits) sqlite3_limit(db, name, value);
+}
+
+// The size that the connection knows: asking for it would read the file.
+std::chrono::milliseconds patience(sqlite3* db) {
+  constexpr std::int64_t bytes_per_ms = 2000;
+  sqlite3_file* file = nullptr;
+  sqlite3_int64 size = 0;
+  if (sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK || file->pMethods == nullptr ||
+      file->pMethods->xFileSize(file, &size) != SQLITE_OK) {
+    size = 0;
+  }
+  return std::chrono::seconds(5) + std::chrono::milliseconds(size / bytes_per_ms);
+}
+
 }  // namespace
 
 Query::~Query() {
@@ -29,9 +55,19 @@ Query::~Query() {
 
 bool Query::step() {
   const int code = sqlite3_step(statement_);
-  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_ROW) {
+    if (++rows_ > most_rows_) refuse_endless();
+    return true;
+  }
   check(db_, code, "running a statement");
   return false;
+}
+
+// Pages that refer to each other in a circle give rows for ever. Each row of a table takes some bytes of the file.
+void Query::refuse_endless() {
+  constexpr std::int64_t least_row = 4;
+  most_rows_ = std::max(most_rows_, connection_.size() / least_row);
+  if (rows_ > most_rows_) throw SqliteFault(SQLITE_CORRUPT, "it gives more rows than it has room for");
 }
 
 std::string_view Query::text(int column) const {
@@ -73,7 +109,26 @@ Connection Connection::open(const std::string& name, int flags, std::chrono::mil
   Connection result(handle);  // SQLite hands out a handle even when it fails, and wants it closed
   check(handle, code, "opening");
   sqlite3_busy_timeout(handle, static_cast<int>(busy_timeout.count()));
+  distrust(handle);
   return result;
+}
+
+std::int64_t Connection::size() {
+  return integer_of("PRAGMA page_count") * integer_of("PRAGMA page_size");
+}
+
+// A file may be made to be read for ever. An honest one is read at some MB a second at the least, over any network.
+Connection::Deadline::Deadline(Connection& connection)
+    : connection_(connection), end_(std::chrono::steady_clock::now() + patience(connection.handle_.get())) {
+  constexpr int steps_between = 20000;  // of SQLite's virtual machine: some 100 us
+  const auto is_over = [](void* end) {
+    return std::chrono::steady_clock::now() > *static_cast<const std::chrono::steady_clock::time_point*>(end) ? 1 : 0;
+  };
+  sqlite3_progress_handler(connection.handle_.get(), steps_between, is_over, &end_);
+}
+
+Connection::Deadline::~Deadline() {
+  sqlite3_progress_handler(connection_.handle_.get(), 0, nullptr, nullptr);
 }
 
 void Connection::execute(const std::string& sql) {

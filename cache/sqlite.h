@@ -13,6 +13,9 @@
 
 namespace kiln::cache {
 
+/// The longest text or blob that is read or written: a front of as many entries as a request may have is below it.
+inline constexpr int max_value_bytes = 64 << 20;
+
 /// SQLite's result code (extended) and text. Never leaves the room: Database turns it into an Announcement.
 class SqliteFault : public std::runtime_error {
  public:
@@ -24,12 +27,15 @@ class SqliteFault : public std::runtime_error {
   int code_;
 };
 
+class Connection;
+
 /// A running statement. Rows are read between step() calls; destruction makes the statement ready for its next use.
 class Query {
  public:
   /// Binds `values` to ?1, ?2, ...
   template <class... Values>
-  Query(sqlite3* db, sqlite3_stmt* statement, const Values&... values) : db_(db), statement_(statement) {
+  Query(Connection& connection, sqlite3* db, sqlite3_stmt* statement, const Values&... values)
+      : connection_(connection), db_(db), statement_(statement) {
     int index = 0;
     (bind(++index, values), ...);
   }
@@ -37,7 +43,7 @@ class Query {
   Query& operator=(const Query&) = delete;
   ~Query();
 
-  /// True: a row is there. False: done.
+  /// True: a row is there. False: done. SqliteFault(SQLITE_CORRUPT) beyond as many rows as the file has room for.
   bool step();
   /// For statements without rows.
   void run() {
@@ -63,11 +69,17 @@ class Query {
   void bind_null(int index);
 
  private:
+  void refuse_endless();
+
+  Connection& connection_;
   sqlite3* db_;
   sqlite3_stmt* statement_;
+  std::int64_t rows_ = 0;
+  std::int64_t most_rows_ = 4096;  // before the file's size is asked for
 };
 
-/// One connection. Not thread-safe: its owner holds a lock.
+/// One connection. Not thread-safe: its owner holds a lock. What the file says is not trusted: its schema can call
+/// nothing, no value is longer than max_value_bytes, and views and triggers do not run.
 class Connection {
  public:
   /// `flags`: SQLITE_OPEN_*. Without a mutex of its own, with extended result codes.
@@ -79,13 +91,23 @@ class Connection {
   /// A statement, prepared once per text, with `values` bound to ?1, ?2, ...
   template <class... Values>
   Query query(const char* sql, const Values&... values) {
-    return Query(handle_.get(), prepared(sql), values...);
+    return Query(*this, handle_.get(), prepared(sql), values...);
+  }
+
+  /// Reads as `body` does, for as long as an honest file of this size takes at the most; beyond that a statement ends
+  /// with SqliteFault(SQLITE_INTERRUPT).
+  template <class Body>
+  auto within_time(const Body& body) {
+    const Deadline deadline(*this);
+    return body();
   }
 
   /// First column of the first row; the statement must give one.
   std::int64_t integer_of(const char* sql);
   std::string text_of(const char* sql);
 
+  /// Bytes of all pages, as the file stands for this connection.
+  std::int64_t size();
   /// The first bytes of the file, at most `limit`.
   std::string first_bytes(std::size_t limit);
   bool read_only() const { return sqlite3_db_readonly(handle_.get(), "main") == 1; }
@@ -97,6 +119,17 @@ class Connection {
   bool in_transaction() const { return sqlite3_get_autocommit(handle_.get()) == 0; }
 
  private:
+  class Deadline {
+   public:
+    explicit Deadline(Connection& connection);
+    Deadline(const Deadline&) = delete;
+    Deadline& operator=(const Deadline&) = delete;
+    ~Deadline();
+
+   private:
+    Connection& connection_;
+    std::chrono::steady_clock::time_point end_;
+  };
   struct Close {
     void operator()(sqlite3* db) const { sqlite3_close_v2(db); }
   };

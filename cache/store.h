@@ -38,6 +38,9 @@ class Store {
 
   Connection& connection() { return db_; }
 
+  /// What was met and left out since this was last asked, in words: rows that are damaged, or that Kiln does not write.
+  std::string take_damage() { return std::exchange(damage_, {}); }
+
   void put_device(const DeviceEntry& device);
   /// Stores `devices` (merge_device) and `records` in one transaction; on any exception nothing has changed.
   /// Every record is valid, of a device that has been stored, and of a kind that the device gives.
@@ -72,6 +75,7 @@ class Store {
   std::vector<std::string> request_keys(std::string_view device);
   std::vector<RequestSummary> requests(std::string_view device, const IsCurrent& is_current);
 
+  std::vector<OwnTime> own_times(std::string_view request, std::string_view algorithm);
   /// `keep`: false skips a front and what is barred, by device and key.
   using Keep = std::function<bool(const DeviceEntry&, KeyHash)>;
   void visit_fronts(FrontVisitor& visitor, std::string_view request, const Keep& keep);
@@ -97,7 +101,13 @@ class Store {
   std::optional<Record> best_record(const std::string& request, std::string_view device, const IsCurrent& is_current,
                                     const AlgorithmRows& algorithms);
 
+  /// Goes on without a row, and keeps the first one's name for take_damage().
+  void leave_out(std::string_view what);
+  std::vector<Record> all_rows(Query query);
+  std::vector<Record> records_of_rows(const RowIds& rows);
+
   Connection db_;
+  std::string damage_;
   AlgorithmRows algorithms_;  // as far as visit_fronts() has needed them
 };
 

@@ -7,18 +7,12 @@
 #include <utility>
 
 #include "checksum.h"
+#include "kiln/cache/pack.h"
 #include "record_rows.h"
 #include "store.h"
 
 namespace kiln::cache {
 namespace {
-
-std::vector<Record> all_rows(Query query) {
-  std::vector<Record> records;
-  while (query.step()) records.push_back(record_of(query));
-  std::sort(records.begin(), records.end(), listed_before);
-  return records;
-}
 
 // Whether an entry may be counted on now; predictions apart, since a taken time always comes first.
 std::vector<FrontEntry> current_entries(std::span<const FrontEntry> entries, const IsCurrent& is_current,
@@ -173,23 +167,57 @@ void Store::write_record(const Record& r, Rows& rows) {
 // --- Reading
 // ---------------------------------------------------------------------------------------------------------------
 
+std::vector<Record> Store::all_rows(Query query) {
+  std::vector<Record> records;
+  while (query.step()) {
+    if (std::optional<Record> record = record_of(query)) {
+      records.push_back(std::move(*record));
+    } else {
+      leave_out("a record");
+    }
+  }
+  std::sort(records.begin(), records.end(), listed_before);
+  return records;
+}
+
 std::optional<Record> Store::find(const Record& identity) {
   const std::string sql = select_records(
       "requests.key = ?1 AND devices.device = ?2 AND algorithms.name = ?3 AND algorithms.digest = ?4 AND config = ?5");
   Query query = db_.query(sql.c_str(), identity.request, identity.device, identity.algorithm, identity.algorithm_digest,
                           identity.config);
   if (!query.step()) return std::nullopt;
-  return record_of(query);
+  std::optional<Record> record = record_of(query);
+  if (!record) leave_out("a record");
+  return record;
 }
 
 std::vector<Record> Store::records(std::string_view request, std::string_view device) {
   const std::string sql = select_records("requests.key = ?1 AND devices.device = ?2");
-  return all_rows(db_.query(sql.c_str(), request, device));
+  std::vector<Record> result = all_rows(db_.query(sql.c_str(), request, device));
+  // An index may be damaged, too, and name rows of others.
+  const auto others =
+      std::erase_if(result, [&](const Record& r) { return r.request != request || r.device != device; });
+  if (others > 0) leave_out("an index");
+  return result;
 }
 
 std::vector<Record> Store::records_of_session(std::string_view session) {
   const std::string sql = select_records("session = ?1 AND session <> ''");
   return all_rows(db_.query(sql.c_str(), session));
+}
+
+std::vector<OwnTime> Store::own_times(std::string_view request, std::string_view algorithm) {
+  const Transaction snapshot(db_, Access::read);
+  static const std::string sql =
+      select_records("requests.key = ?1 AND devices.device = ?2 AND algorithms.name = ?3 AND usable AND session <> ''");
+  std::vector<OwnTime> result;
+  for (const DeviceEntry& device : devices()) {
+    for (Record& r : all_rows(db_.query(sql.c_str(), request, device.id, algorithm))) {
+      if (r.kind == TimeKind::predicted || !usable(r)) continue;
+      result.push_back({device, std::move(r.algorithm_digest), std::move(r.config)});
+    }
+  }
+  return result;
 }
 
 std::vector<std::string> Store::request_keys(std::string_view device) {
@@ -219,7 +247,10 @@ std::vector<RequestSummary> Store::requests(std::string_view device, const IsCur
     summary.records += query.integer(2);
     summary.usable += query.integer(3);
     const auto version = versions.find(query.integer(1));
-    if (version == versions.end()) throw_damaged();
+    if (version == versions.end()) {
+      leave_out("an algorithm");
+      continue;
+    }
     if (is_current && !is_current(version->second.name, version->second.digest)) summary.stale += query.integer(2);
   }
   for (RequestSummary& summary : result) summary.best = best_record(summary.request, device, is_current, versions);
@@ -238,7 +269,12 @@ std::optional<Record> Store::best_record(const std::string& request, std::string
     if (!query.step()) return std::nullopt;
     KeyHash key;
     std::vector<FrontEntry> entries;
-    if (!decode_front(query.blob(0), device, versions, key, entries)) throw_damaged();
+    if (!decode_front(query.blob(0), device, versions, key, entries)) {
+      leave_out("a front");
+      const std::vector<Record> all = records(request, device);
+      const Record* const best = winner_among(all, is_current);
+      return best == nullptr ? std::nullopt : std::optional(*best);
+    }
     std::vector<FrontEntry> eligible = current_entries(entries, is_current, false);
     if (eligible.empty()) eligible = current_entries(entries, is_current, true);
     const FrontEntry* best = choose(eligible, Filter{});
@@ -278,20 +314,36 @@ void Store::visit_front(FrontVisitor& visitor, const DeviceEntry& device, KeyHas
   // The algorithms are as they were when they were read last: another process may have added to them since.
   if (!decode_front(query.blob(0), device.id, algorithms_, stored, entries)) {
     algorithms_ = read_algorithms(db_);
-    if (!decode_front(query.blob(0), device.id, algorithms_, stored, entries)) throw_damaged();
+    if (!decode_front(query.blob(0), device.id, algorithms_, stored, entries)) stored = {};
   }
-  if (stored != key) throw_damaged();
-  visitor.front(device, key, entries);
+  if (stored == key) {
+    visitor.front(device, key, entries);
+    return;
+  }
+  leave_out("a front");  // it holds nothing that the records do not hold
+  std::vector<Record> all = records_of_rows(rows);
+  std::erase_if(all, [&](const Record& r) { return hash_key(r.request) != key || r.device != device.id; });
+  const RecordFront front = front_of(all, {});
+  if (!front.entries.empty()) visitor.front(device, key, front.entries);
+}
+
+std::vector<Record> Store::records_of_rows(const RowIds& rows) {
+  static const std::string sql = select_records("device_id = ?1 AND request_id = ?2");
+  return all_rows(db_.query(sql.c_str(), rows.device, rows.request));
 }
 
 void Store::visit_barred(FrontVisitor& visitor, const DeviceEntry& device, KeyHash key, const RowIds& rows) {
-  const std::string sql = select_records(fmt::format("{} AND device_id = ?1 AND request_id = ?2", records_that_bar));
+  const std::string sql = select_records(
+      fmt::format("{} AND device_id = ?1 AND request_id = ?2 LIMIT {}", records_that_bar, max_request_records));
   Query query = db_.query(sql.c_str(), rows.device, rows.request);
   while (query.step()) {
-    const Record record = record_of(query);
-    if (hash_key(record.request) != key || record.device != device.id) throw_damaged();
-    const AlgorithmVersion version{0, record.algorithm, record.algorithm_digest};
-    visitor.barred(device, key, {&version, record.config, record.outcome, record.source_digest});
+    const std::optional<Record> record = record_of(query);
+    if (!record || hash_key(record->request) != key || record->device != device.id) {
+      leave_out("a record");
+      continue;
+    }
+    const AlgorithmVersion version{0, record->algorithm, record->algorithm_digest};
+    visitor.barred(device, key, {&version, record->config, record->outcome, record->source_digest, is_own(*record)});
   }
 }
 

@@ -7,34 +7,13 @@
 #include <cstring>
 
 #include "kiln/base/error.h"
+#include "kiln/base/printable.h"
 
 namespace kiln::cache {
 namespace {
 
 constexpr std::string_view replacement = "\xEF\xBF\xBD";
 constexpr std::string_view cut_mark = " ... (cut)";
-
-// Length of the well-formed sequence that `text` starts with; 0 if it is broken (Unicode, table 3-7).
-std::size_t sequence_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const auto continues = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xBF) {
-    return i < text.size() && byte(i) >= low && byte(i) <= high;
-  };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF) return continues(1) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    const unsigned low = lead == 0xE0 ? 0xA0 : 0x80;
-    const unsigned high = lead == 0xED ? 0x9F : 0xBF;
-    return continues(1, low, high) && continues(2) ? 3 : 0;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    const unsigned low = lead == 0xF0 ? 0x90 : 0x80;
-    const unsigned high = lead == 0xF4 ? 0x8F : 0xBF;
-    return continues(1, low, high) && continues(2) && continues(3) ? 4 : 0;
-  }
-  return 0;
-}
 
 // Bytes at the start of `text` that are plain ASCII, in steps of eight.
 std::size_t ascii_prefix(std::string_view text) {
@@ -45,15 +24,6 @@ std::size_t ascii_prefix(std::string_view text) {
     if ((word & 0x8080808080808080u) != 0) break;
   }
   return at;
-}
-
-// Whether one well-formed sequence is a C1 control, U+2028 to U+202E or U+2066 to U+2069.
-bool is_hidden(std::string_view sequence) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(sequence[i]); };
-  if (sequence.size() == 2) return byte(0) == 0xC2 && byte(1) < 0xA0;
-  if (sequence.size() != 3 || byte(0) != 0xE2) return false;
-  return (byte(1) == 0x80 && byte(2) >= 0xA8 && byte(2) <= 0xAE) ||
-         (byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9);
 }
 
 bool is_control(char c) {

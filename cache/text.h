@@ -10,8 +10,7 @@ namespace kiln::cache {
 /// Well-formed UTF-8: no overlong forms, surrogates or code points beyond U+10FFFF. NUL is well formed.
 bool valid_utf8(std::string_view text);
 
-/// Characters that make a text look other than it is: controls beyond ASCII, separators of lines, and those that
-/// reorder what follows (Unicode Technical Report 36). `text` is valid UTF-8.
+/// Whether `text`, which is valid UTF-8, has a hidden character (kiln/base/printable.h).
 bool has_hidden(std::string_view text);
 
 /// Any byte below space, DEL, or anything hidden.

@@ -32,6 +32,9 @@ struct Barred {
   Standing standing = Standing::measured_here;  // or same_architecture, or predicted: then only predictions are barred
   std::string_view source_digest;               // of what ran
   bool current = true;                          // else only that very program is barred
+  bool own = false;                             // found by a run on the user's own database
+
+  Bar bar() const { return {outcome, device->id, source->name, own}; }
 };
 
 // What was found on this device, or in an earlier layer, is believed rather than what was found elsewhere.
@@ -42,6 +45,30 @@ auto authority(const Found& found) {
 
 struct HashOfKey {
   std::size_t operator()(const KeyHash& key) const { return key.low; }
+};
+
+// A variant by name, also of several digests where all of them count as current.
+using Variant = std::pair<std::string_view, std::string_view>;  // algorithm, config
+
+struct HashOfVariant {
+  std::size_t operator()(const Variant& variant) const {
+    const std::hash<std::string_view> hash;
+    return hash(variant.first) * 31 + hash(variant.second);
+  }
+};
+
+// The strongest bars of one variant.
+struct Verdict {
+  const Barred* own = nullptr;
+  const Barred* others = nullptr;
+  bool lifted = false;  // somebody of more authority has a time of it
+};
+
+// All that is barred of a request.
+struct Bars {
+  std::vector<Barred> all;
+  std::unordered_map<Variant, Verdict, HashOfVariant> variants;  // of current algorithms
+  std::unordered_map<std::string_view, const Barred*> programs;  // by source digest; an own bar before others
 };
 
 // The order of precedence. Within a Standing the layer comes first: the user's own database wins over packs.
@@ -123,7 +150,7 @@ class Winners::Impl {
       const KeyHash key = hash_key(request);
       Source& source = source_of(database);
       read_all(key, request);
-      Hearing hearing(*this, key);
+      Hearing hearing(*this, key, request);
       hearing.listen_to(source.about);
       database.visit_fronts(hearing, request);
       hearing.publish();
@@ -142,25 +169,30 @@ class Winners::Impl {
 
   std::optional<Bar> bar(KeyHash key, std::string_view algorithm, std::string_view config) {
     const std::lock_guard lock(mutex_);
-    const auto found = barred_.find(key);
-    if (found == barred_.end()) return std::nullopt;
-    const Barred* first = nullptr;
-    for (const Barred& barred : found->second) {
-      if (barred.standing == Standing::predicted) continue;
-      if (!barred.current || barred.algorithm->name != algorithm || barred.config != config) continue;
-      if (first == nullptr || authority(barred) < authority(*first)) first = &barred;
+    const auto bars = barred_.find(key);
+    if (bars == barred_.end()) return std::nullopt;
+    const auto found = bars->second.variants.find({algorithm, config});
+    if (found == bars->second.variants.end() || found->second.lifted) return std::nullopt;
+    for (const Barred* barred : {found->second.own, found->second.others}) {
+      if (barred != nullptr && barred->standing < Standing::predicted) return barred->bar();
     }
-    if (first == nullptr) return std::nullopt;
-    return Bar{first->outcome, first->device->id, first->source->name};
+    return std::nullopt;
   }
 
-  bool bars_program(std::string_view request, std::string_view source_digest) {
+  std::optional<Bar> bars_program(std::string_view request, std::string_view source_digest) {
     find(request);
     const std::lock_guard lock(mutex_);
-    const auto found = barred_.find(hash_key(request));
-    return found != barred_.end() && std::any_of(found->second.begin(), found->second.end(), [&](const Barred& barred) {
-             return barred.standing != Standing::predicted && barred.source_digest == source_digest;
-           });
+    const auto bars = barred_.find(hash_key(request));
+    if (bars == barred_.end()) return std::nullopt;
+    const auto found = bars->second.programs.find(source_digest);
+    return found == bars->second.programs.end() ? std::nullopt : std::optional(found->second->bar());
+  }
+
+  bool has_passed(std::string_view request, std::string_view algorithm, std::string_view config) {
+    const std::lock_guard lock(mutex_);
+    const OwnTimes& times = own_times(hash_key(request), request, algorithm);
+    const auto found = times.lower_bound({std::string(config), std::string()});
+    return found != times.end() && found->first == config;
   }
 
   bool is_quarantined(std::string_view source_digest) {
@@ -179,6 +211,8 @@ class Winners::Impl {
   }
 
  private:
+  using OwnTimes = std::set<std::pair<std::string, std::string>>;  // configurations, and ids of devices
+
   struct Version {
     AlgorithmVersion algorithm;
     bool current = true;
@@ -194,11 +228,12 @@ class Winners::Impl {
   // What is known of a request, changed source by source and published as a whole.
   class Hearing : public FrontVisitor {
    public:
-    Hearing(Impl& impl, KeyHash key) : impl_(impl), key_(key) {
+    Hearing(Impl& impl, KeyHash key, std::string_view request) : impl_(impl), key_(key), request_(request) {
       for (const WinnerGroup* group = impl_.table_.find(key); group != nullptr; group = group->next) {
         if (group->source != nullptr) groups_.push_back(*group);
       }
-      if (const auto found = impl_.barred_.find(key); found != impl_.barred_.end()) barred_ = found->second;
+      if (const auto found = impl_.barred_.find(key); found != impl_.barred_.end()) barred_ = found->second.all;
+      impl_.own_times_.erase(key);
     }
 
     /// What comes from now on is said by `source`, in the place of what it has said before.
@@ -234,21 +269,23 @@ class Winners::Impl {
       const Version& version = impl_.version_of(*entry.algorithm);
       const DeviceEntry& known = impl_.device_of(device);
       barred_.push_back({&version.algorithm, impl_.arena_.copy(entry.config), impl_.arena_.copy(entry.outcome), source_,
-                         &known, impl_.authority_of(known), impl_.arena_.copy(entry.source_digest), version.current});
+                         &known, impl_.authority_of(known), impl_.arena_.copy(entry.source_digest), version.current,
+                         entry.own});
     }
 
     void publish() {
       std::stable_sort(groups_.begin(), groups_.end(), precedes);
+      Bars bars = index_of(std::move(barred_));
       const WinnerGroup* head = groups_.empty() ? &impl_.nothing_ : nullptr;
       for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) {
-        group->entries = admitted(*group);
+        admit(*group, bars);
         group->next = head;
         head = impl_.arena_.copy(std::span<const WinnerGroup>(&*group, 1)).data();
       }
-      if (barred_.empty()) {
+      if (bars.all.empty()) {
         impl_.barred_.erase(key_);
       } else {
-        impl_.barred_[key_] = std::move(barred_);
+        impl_.barred_[key_] = std::move(bars);
       }
       impl_.table_.publish(key_, head);
     }
@@ -259,24 +296,66 @@ class Winners::Impl {
       const std::span<const FrontEntry> offered = impl_.arena_.copy(entries);
       const int distance = std::abs(device.sms - impl_.device_.sms);
       const int clock = standing == Standing::predicted ? machine_clock_of(device.name)->version : 0;
-      groups_.push_back({nullptr, offered, source_, &device, standing, distance, clock, offered, stale});
+      groups_.push_back({nullptr, offered, source_, &device, standing, distance, clock, offered, {}, stale});
     }
 
-    // What is offered, without what somebody of at least the same authority bars.
-    std::span<const FrontEntry> admitted(const WinnerGroup& group) {
-      if (barred_.empty()) return group.offered;
-      std::vector<FrontEntry> left(group.offered.begin(), group.offered.end());
-      std::erase_if(left, [&](const FrontEntry& entry) {
-        return std::any_of(barred_.begin(), barred_.end(), [&](const Barred& barred) {
-          return barred.algorithm == entry.algorithm && barred.config == entry.config &&
-                 authority(barred) <= authority(group);
-        });
-      });
-      return left.size() == group.offered.size() ? group.offered : impl_.arena_.copy(std::span<const FrontEntry>(left));
+    static Bars index_of(std::vector<Barred> barred) {
+      Bars bars;
+      bars.all = std::move(barred);
+      for (const Barred& one : bars.all) {
+        if (one.standing != Standing::predicted && !one.source_digest.empty()) {
+          const Barred*& program = bars.programs.try_emplace(one.source_digest, &one).first->second;
+          if (one.own && !program->own) program = &one;
+        }
+        if (!one.current) continue;
+        Verdict& verdict = bars.variants[{one.algorithm->name, one.config}];
+        const Barred*& strongest = one.own ? verdict.own : verdict.others;
+        if (strongest == nullptr || authority(one) < authority(*strongest)) strongest = &one;
+      }
+      return bars;
+    }
+
+    // Divides what is offered: what somebody of at least the same authority bars is doubted at the most, and what the
+    // user's own database bars is left out unless that has a time of it itself.
+    void admit(WinnerGroup& group, Bars& bars) {
+      group.entries = group.offered;
+      group.doubted = {};
+      if (bars.all.empty()) return;
+      std::vector<FrontEntry> left, doubted;
+      for (const FrontEntry& entry : group.offered) {
+        const auto found = bars.variants.find({entry.algorithm->name, entry.config});
+        if (found == bars.variants.end()) {
+          left.push_back(entry);
+          continue;
+        }
+        Verdict& verdict = found->second;
+        const auto outranks = [&](const Barred* bar) {
+          return bar != nullptr && bar->algorithm == entry.algorithm && authority(*bar) <= authority(group);
+        };
+        const bool is_final = verdict.own != nullptr && verdict.own->algorithm == entry.algorithm &&
+                              verdict.own->standing < Standing::predicted && !is_own_time(group, entry);
+        if (is_final || outranks(verdict.own)) continue;
+        if (outranks(verdict.others)) {
+          doubted.push_back(entry);
+          continue;
+        }
+        left.push_back(entry);
+        if (group.standing < Standing::predicted) verdict.lifted = true;
+      }
+      if (left.size() == group.offered.size()) return;
+      group.entries = impl_.arena_.copy(std::span<const FrontEntry>(left));
+      group.doubted = impl_.arena_.copy(std::span<const FrontEntry>(doubted));
+    }
+
+    bool is_own_time(const WinnerGroup& group, const FrontEntry& entry) {
+      if (group.source->origin != Origin::user_database) return false;
+      return impl_.own_times(key_, request_, entry.algorithm->name)
+          .contains({std::string(entry.config), group.device->id});
     }
 
     Impl& impl_;
     const KeyHash key_;
+    const std::string_view request_;
     const WinnerSource* source_ = nullptr;
     std::vector<WinnerGroup> groups_;
     std::vector<Barred> barred_;
@@ -331,14 +410,30 @@ class Winners::Impl {
 
   void read_all(KeyHash key, std::string_view request) {
     if (table_.find(key) != nullptr) return;
-    Hearing hearing(*this, key);
+    Hearing hearing(*this, key, request);
     for (Source& source : sources_) read(source, key, request, hearing);
     hearing.publish();
     asked_.emplace(key, arena_.copy(request));
   }
 
+  // Configurations of `algorithm` that a run on the user's own database has a time of, each with its device.
+  const OwnTimes& own_times(KeyHash key, std::string_view request, std::string_view algorithm) {
+    const auto [known, fresh] = own_times_[key].try_emplace(std::string(algorithm));
+    if (!fresh) return known->second;
+    for (Source& source : sources_) {
+      if (!source.database) continue;
+      for (OwnTime& time : source.database->own_times(request, algorithm)) {
+        const auto standing = standing_of(time.device);
+        if (!standing || *standing >= Standing::predicted) continue;
+        if (is_current_ && !is_current_(algorithm, time.algorithm_digest)) continue;
+        known->second.emplace(std::move(time.config), time.device.id);
+      }
+    }
+    return known->second;
+  }
+
   void read_again(Source& source, KeyHash key, std::string_view request) {
-    Hearing hearing(*this, key);
+    Hearing hearing(*this, key, request);
     read(source, key, request, hearing);
     hearing.publish();
   }
@@ -417,7 +512,8 @@ class Winners::Impl {
   std::map<std::string, DeviceEntry> devices_;
   std::map<std::pair<std::string, std::string>, Version> versions_;
   std::unordered_map<KeyHash, std::string_view, HashOfKey> asked_;  // what the table knows: the request's line
-  std::unordered_map<KeyHash, std::vector<Barred>, HashOfKey> barred_;
+  std::unordered_map<KeyHash, Bars, HashOfKey> barred_;
+  std::unordered_map<KeyHash, std::map<std::string, OwnTimes, std::less<>>, HashOfKey> own_times_;  // by algorithm
   std::set<std::string, std::less<>> quarantined_;  // digests of sources, of this device
   std::vector<std::string> news_;                   // of packs; not announced yet
   std::vector<std::string> problems_;
@@ -461,31 +557,41 @@ std::optional<Choice> Winners::find(std::string_view request, const Filter& filt
   return std::nullopt;
 }
 
-std::vector<Choice> Winners::all(std::string_view request, const Filter& filter) const {
+namespace {
+
+std::vector<Choice> choices(const WinnerGroup* group, std::span<const FrontEntry> WinnerGroup::*entries,
+                            const Filter& filter) {
   std::vector<Choice> result;
   std::set<std::pair<std::string_view, std::string_view>> seen;
-  for (const WinnerGroup* group = impl_->find(request); group != nullptr; group = group->next) {
-    std::vector<FrontEntry> left(group->entries.begin(), group->entries.end());
-    while (const FrontEntry* entry = choose(left, filter)) {
+  for (; group != nullptr; group = group->next) {
+    for (const FrontEntry* entry : in_order(group->*entries, filter)) {
       if (seen.emplace(entry->algorithm->name, entry->config).second) result.push_back(choice_of(*group, *entry));
-      left.erase(left.begin() + (entry - left.data()));
     }
   }
   return result;
 }
 
+}  // namespace
+
+std::vector<Choice> Winners::all(std::string_view request, const Filter& filter) const {
+  return choices(impl_->find(request), &WinnerGroup::entries, filter);
+}
+
+std::vector<Choice> Winners::doubted(std::string_view request, const Filter& filter) const {
+  return choices(impl_->find(request), &WinnerGroup::doubted, filter);
+}
+
 std::optional<Bar> Winners::bar(std::string_view request, std::string_view algorithm, std::string_view config) const {
-  for (const WinnerGroup* group = impl_->find(request); group != nullptr; group = group->next) {
-    if (group->standing >= Standing::predicted) break;
-    for (const FrontEntry& entry : group->entries) {
-      if (entry.algorithm->name == algorithm && entry.config == config) return std::nullopt;
-    }
-  }
+  impl_->find(request);
   return impl_->bar(hash_key(request), algorithm, config);
 }
 
-bool Winners::bars_program(std::string_view request, std::string_view source_digest) const {
+std::optional<Bar> Winners::bars_program(std::string_view request, std::string_view source_digest) const {
   return impl_->bars_program(request, source_digest);
+}
+
+bool Winners::has_passed(std::string_view request, std::string_view algorithm, std::string_view config) const {
+  return impl_->has_passed(request, algorithm, config);
 }
 
 bool Winners::is_quarantined(std::string_view source_digest) const {

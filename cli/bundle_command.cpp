@@ -15,6 +15,7 @@
 #include "input.h"
 #include "kiln/base/error.h"
 #include "kiln/base/output_file.h"
+#include "kiln/base/printable.h"
 #include "kiln/device/nvrtc.h"
 #include "kiln/execution/bundle.h"
 #include "kiln/runtime/bundling.h"
@@ -124,7 +125,7 @@ int bundle(const Options& options) {
   const BundleOptions what = bundle_options(options, *nvrtc);
   const cache::Database database = open_database(options, environment);
   const BundlePlan plan = plan_bundle(requests, catalogue, *nvrtc, database, options.packs, what);
-  for (const std::string& line : plan.not_believed) fmt::print(stderr, "kiln: {}\n", line);
+  for (const std::string& line : plan.not_believed) fmt::print(stderr, "kiln: {}\n", printable(line));
   if (!plan.gaps.empty()) {
     print_gaps(plan, options);
     return failed_check;

@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
+#include "kiln/base/printable.h"
 #include "kiln/runtime/pack_check.h"
 
 namespace kiln::cli {
@@ -37,7 +38,7 @@ cache::Pack read_contents(const std::string& path) {
   if (!is_pack(path)) return cache::export_pack(open_or_fail(path, cache::OpenMode::read_only));
   cache::ParsedPack parsed = cache::read_pack_file(path);
   for (const cache::PackRefusal& refusal : parsed.refused) {
-    fmt::print(stderr, "{}: refused: {}\n", path, refusal.text());
+    fmt::print(stderr, "{}: refused: {}\n", path, printable(refusal.text()));
   }
   return std::move(parsed.pack);
 }

@@ -15,6 +15,7 @@
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
 #include "kiln/base/output_file.h"
+#include "kiln/base/printable.h"
 #include "kiln/runtime/pack_check.h"
 #include "kiln/runtime/settings.h"
 #include "kiln/version.h"
@@ -34,6 +35,7 @@ struct Options {
   std::vector<std::string> files;
   std::vector<std::string> expressions;
   bool winners = false;
+  bool own = false;
   bool no_samples = false;
   Output output;
 };
@@ -112,7 +114,7 @@ size_t count_stale(const cache::Pack& pack, const cache::IsCurrent& current) {
 struct TakenIn {
   std::string file;
   cache::MergeResult merged;
-  std::optional<size_t> refused_lines;  // of a pack
+  size_t refused = 0;  // lines of a pack, records of a database
   std::vector<std::string> remarks;
 };
 
@@ -121,7 +123,7 @@ TakenIn import_pack(cache::Database& database, const std::string& path, const Ca
                     const Expressions& expressions) {
   const cache::ParsedPack parsed = cache::read_pack_file(path, pack_validator(catalogue, expressions));
   for (const cache::PackRefusal& refusal : parsed.refused) {
-    fmt::print(stderr, "{}: refused: {}\n", path, refusal.text());
+    fmt::print(stderr, "{}: refused: {}\n", path, printable(refusal.text()));
   }
   if (parsed.refused_lines > parsed.refused.size()) {
     fmt::print(stderr, "{}: refused: {} more lines\n", path, parsed.refused_lines - parsed.refused.size());
@@ -156,10 +158,17 @@ void require_keys(const cache::Database& database, const Catalogue& catalogue, c
 }
 
 TakenIn merge_database(cache::Database& database, const std::string& path, const Catalogue& catalogue,
-                       const Expressions& expressions) {
+                       const Expressions& expressions, bool own) {
   const cache::Database from = open_or_fail(path, cache::OpenMode::read_only);
   require_keys(from, catalogue, expressions);
-  TakenIn result{path, database.merge(from), std::nullopt, {}};
+  const cache::MergeResult merged =
+      database.merge(from, {.validator = pack_validator(catalogue, expressions), .own = own});
+  for (const std::string& refusal : merged.refused) fmt::print(stderr, "{}: refused: {}\n", path, printable(refusal));
+  const auto refused = static_cast<size_t>(merged.refused_records);
+  if (refused > merged.refused.size()) {
+    fmt::print(stderr, "{}: refused: {} more records\n", path, refused - merged.refused.size());
+  }
+  TakenIn result{path, merged, refused, {}};
   if (from.storage() == cache::Storage::memory) {
     throw Error(ErrorCode::io_error,
                 fmt::format("{} is damaged: only {} records of it could be read", path,
@@ -170,19 +179,18 @@ TakenIn merge_database(cache::Database& database, const std::string& path, const
 }
 
 void print(const TakenIn& taken) {
-  const std::string refused = taken.refused_lines ? fmt::format(", {} lines refused", *taken.refused_lines) : "";
+  const std::string refused =
+      taken.refused > 0 || is_pack(taken.file)
+          ? fmt::format(", {} {} refused", taken.refused, is_pack(taken.file) ? "lines" : "records")
+          : "";
   fmt::print("{}: {} records added, {} replaced, {} kept as they were{}\n", taken.file, taken.merged.added,
              taken.merged.replaced, taken.merged.kept, refused);
   for (const std::string& remark : taken.remarks) fmt::print("{}\n", remark);
 }
 
 Json json_of(const TakenIn& taken) {
-  return {{"file", taken.file},
-          {"added", taken.merged.added},
-          {"replaced", taken.merged.replaced},
-          {"kept", taken.merged.kept},
-          {"refused_lines", taken.refused_lines.value_or(0)},
-          {"remarks", taken.remarks}};
+  return {{"file", taken.file},        {"added", taken.merged.added},    {"replaced", taken.merged.replaced},
+          {"kept", taken.merged.kept}, {"refused_lines", taken.refused}, {"remarks", taken.remarks}};
 }
 
 // Import and merge: one takes packs, the other also databases, and folders of either.
@@ -203,9 +211,10 @@ int take_in(const Options& options, bool databases_too) {
   std::optional<Error> failed;  // the last: one file that cannot be read keeps no other out
   for (const std::string& path : paths) {
     try {
-      const TakenIn taken = databases_too && !is_pack(path) ? merge_database(database, path, catalogue, expressions)
-                                                            : import_pack(database, path, catalogue, expressions);
-      refused += taken.refused_lines.value_or(0);
+      const TakenIn taken = databases_too && !is_pack(path)
+                                ? merge_database(database, path, catalogue, expressions, options.own)
+                                : import_pack(database, path, catalogue, expressions);
+      refused += taken.refused;
       if (options.output.json)
         files.push_back(json_of(taken));
       else
@@ -261,6 +270,8 @@ void add_cache_transport(CLI::App& cache, int& exit_code) {
       ->add_option("files", options->files,
                    "databases and packs to read, and folders of them; of packs, every line is checked")
       ->required();
+  merging->add_flag("--own", options->own,
+                    "the databases are yours: what their runs have checked, or found wrong, counts as found here");
   add_expressions_to(*merging, options->expressions);
   options->output.add_json_to(*merging);
 }

@@ -81,7 +81,13 @@ OpenedDatabase open_announced(const std::string& path, cache::OpenMode mode) {
 cache::Database open_or_fail(const std::string& path, cache::OpenMode mode) {
   if (mode == cache::OpenMode::read_only) require_regular_file(path, "`kiln tune` makes a tuning database");
   OpenedDatabase opened = open_announced(path, mode);
-  if (opened.trouble) throw Error(ErrorCode::io_error, opened.trouble->cause, opened.trouble->hint);
+  if (opened.trouble) {
+    // Damaged rows are left out; the others are there to be listed.
+    const bool is_used =
+        opened.trouble->trouble == cache::Trouble::corrupt && opened.database.storage() != cache::Storage::memory;
+    if (!is_used) throw Error(ErrorCode::io_error, opened.trouble->cause, opened.trouble->hint);
+    fmt::print(stderr, "kiln: {}\n", opened.trouble->text());
+  }
   return std::move(opened.database);
 }
 

@@ -15,6 +15,7 @@
 #include "database.h"
 #include "device_choice.h"
 #include "kiln/base/error.h"
+#include "kiln/base/printable.h"
 #include "kiln/context.h"
 #include "kiln/frontends/onnx.h"
 #include "kiln/models/host_run.h"
@@ -135,8 +136,10 @@ void print_text(const InferOptions& options, const Model& model) {
                step.nodes.empty() ? "(copy)" : fmt::format("{}", fmt::join(step.nodes, ", "))});
   }
   fmt::print("{}\n", options.output.print(steps));
-  for (const ModelTensor& tensor : model.inputs()) fmt::print("input  {}: {}\n", tensor.name, print(tensor));
-  for (const ModelTensor& tensor : model.outputs()) fmt::print("output {}: {}\n", tensor.name, print(tensor));
+  for (const ModelTensor& tensor : model.inputs())
+    fmt::print("input  {}: {}\n", printable_line(tensor.name), print(tensor));
+  for (const ModelTensor& tensor : model.outputs())
+    fmt::print("output {}: {}\n", printable_line(tensor.name), print(tensor));
   const ModelMemory& use = model.memory();
   fmt::print("memory: {} of weights, {} in between ({} if nothing were shared)\n", bytes_text(use.weights),
              bytes_text(use.arena), bytes_text(use.unshared));

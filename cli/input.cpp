@@ -18,6 +18,7 @@
 #include "checks.h"
 #include "database.h"
 #include "kiln/base/error.h"
+#include "kiln/base/printable.h"
 #include "kiln/generator/operation.h"
 #include "kiln/models/requests.h"
 
@@ -122,8 +123,9 @@ void Input::add_to(CLI::App& command) {
 std::string not_covered_text(const std::vector<NotCovered>& nodes) {
   std::string text;
   for (const NotCovered& node : nodes) {
-    text += fmt::format("not covered: {} x {} ('{}'): {}\n", node.nodes.size(), node.operation,
-                        fmt::join(node.nodes, "', '"), node.reason);
+    text += printable_line(fmt::format("not covered: {} x {} ('{}'): {}", node.nodes.size(), node.operation,
+                                       fmt::join(node.nodes, "', '"), node.reason)) +
+            "\n";
   }
   return text;
 }

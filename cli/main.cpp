@@ -13,6 +13,7 @@
 
 #include "commands.h"
 #include "kiln/base/error.h"
+#include "kiln/base/printable.h"
 #include "output.h"
 #include "usage.h"
 
@@ -44,7 +45,7 @@ int run(int argc, char** argv) {
   add_commands(app, exit_code);
   const auto is_named = [&](const CLI::App* command) { return argc > 1 && command->check_name(argv[1]); };
   if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_named).empty()) {
-    fmt::print(stderr, "kiln: {}\n", unknown_command_message(app, argv[1]));
+    fmt::print(stderr, "kiln: {}\n", printable(unknown_command_message(app, argv[1])));
     return usage;
   }
   try {
@@ -56,7 +57,7 @@ int run(int argc, char** argv) {
     fmt::print("{}", text.str());
     return result;
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "kiln: {}\n", usage_message(app, error.what()));
+    fmt::print(stderr, "kiln: {}\n", printable(usage_message(app, error.what())));
     return usage;
   } catch (const Error& error) {
     fmt::print(stderr, "kiln: {}: {}\n", to_string(error.code()), error.message());
@@ -67,7 +68,7 @@ int run(int argc, char** argv) {
     return failed_check;
   } catch (const std::exception& error) {
     if (std::ferror(stdout) != 0) throw;
-    fmt::print(stderr, "kiln: internal error: {}\n", error.what());
+    fmt::print(stderr, "kiln: internal error: {}\n", printable(error.what()));
     return failed_check;
   }
 }

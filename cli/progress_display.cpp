@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "kiln/base/printable.h"
 #include "words.h"
 
 namespace kiln::cli {
@@ -84,7 +85,7 @@ void ProgressDisplay::show(const tuner::Progress& progress, const std::string& d
 }
 
 void ProgressDisplay::say(const std::string& line) {
-  fmt::print(stderr, "{}{}\n", bar_drawn_ ? "\r\033[K" : "", line);
+  fmt::print(stderr, "{}{}\n", bar_drawn_ ? "\r\033[K" : "", printable(line));
 }
 
 void ProgressDisplay::show_bar(const tuner::Progress& progress, const std::string& device) {

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <string_view>
 
+#include "kiln/base/printable.h"
+
 namespace kiln::cli {
 namespace {
 
@@ -57,6 +59,7 @@ Table::Table(std::vector<std::string> headings) {
 }
 
 void Table::add(std::vector<std::string> cells) {
+  for (std::string& cell : cells) cell = printable_line(cell);
   rows_.push_back(std::move(cells));
 }
 

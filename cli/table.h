@@ -15,7 +15,7 @@ class Table {
 
   /// A heading that starts with '>' is of a column of numbers, aligned to the right.
   explicit Table(std::vector<std::string> headings);
-  /// As many cells as headings.
+  /// As many cells as headings. They may come from outside: printable_line() of each is shown.
   void add(std::vector<std::string> cells);
   bool empty() const { return rows_.size() == 1; }
   /// In lines of at most `width` bytes, as far as columns can be that narrow: the widest ones are, and their cells take

@@ -22,6 +22,7 @@
 #include "input.h"
 #include "kiln/base/error.h"
 #include "kiln/base/output_file.h"
+#include "kiln/base/printable.h"
 #include "kiln/cache/record.h"
 #include "kiln/prediction.h"
 #include "kiln/runtime/settings.h"
@@ -224,7 +225,7 @@ void print_as_tables(const TuneOptions& options, const Tuned& tuned, const std::
     fmt::print("{}", print_table(report, options.output));
   }
   for (const LostDevice& device : tuned.lost) {
-    fmt::print("device {} was lost, what it had measured is kept: {}\n", device.device, device.error);
+    fmt::print("device {} was lost, what it had measured is kept: {}\n", device.device, printable(device.error));
   }
   if (!options.shard.empty()) {
     const size_t layers = reports.front().results.size();

@@ -15,6 +15,7 @@
 #include "device_choice.h"
 #include "input.h"
 #include "kiln/base/error.h"
+#include "kiln/base/printable.h"
 #include "kiln/checking/trusted_program.h"
 #include "kiln/reference/fill.h"
 #include "kiln/runtime/settings.h"
@@ -203,7 +204,7 @@ class Verification {
     }
     const bool is_wrong = failure->outcome == tuner::Outcome::wrong_result;
     fmt::print("  {} {}: {}: {}\n    {}\n", is_wrong ? "WRONG" : "FAILED", name, to_string(failure->outcome),
-               failure->error, request_->key());
+               printable(failure->error), request_->key());
     return false;
   }
 

@@ -12,6 +12,7 @@
 #include "host_memory.h"
 #include "kiln/base/error.h"
 #include "kiln/base/parallel.h"
+#include "kiln/base/printable.h"
 #include "kiln/device/stream.h"
 #include "kiln/generator/operation.h"
 #include "kiln/runtime/records.h"
@@ -122,11 +123,13 @@ void Context::Impl::start_tuning(const ContextOptions& options, const Environmen
                                                      }});
 }
 
+// Quotes packs, databases and models; whoever is told prints it.
 void Context::Impl::announce(const std::string& message) const {
+  const std::string text = printable(message);
   if (announce_)
-    announce_(message);
+    announce_(text);
   else
-    fmt::print(stderr, "kiln: {}\n", message);
+    fmt::print(stderr, "kiln: {}\n", text);
 }
 
 // Somebody who expects a GPU would else only see that it is slow.

@@ -161,17 +161,22 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make(const Request& request) {
     return nullptr;
   };
   if (auto plan = attempt(selector().named(request))) return plan;
+  Candidates candidates;
   if (kernels_.no_compiler().empty()) {
-    const Candidates candidates = selector().candidates(request);
+    candidates = selector().candidates(request);
     if (auto plan = attempt(selector().estimated(request, candidates, fallback_attempts))) return plan;
   }
+  // What packs warn of, where the alternative is an error: else a pack could take a layer away.
+  if (auto plan = attempt(selector().doubted(request))) return plan;
+  if (auto plan = attempt(selector().doubted(request, candidates, fallback_attempts))) return plan;
   if (first_failure) std::rethrow_exception(first_failure);
   fail(request);
 }
 
 // What is named first, or nothing: another variant would be a surprise.
 std::shared_ptr<const LoadedPlan> PlanMaker::make_locked(const Request& request) {
-  const std::vector<Selection> named = selector().named(request);
+  std::vector<Selection> named = selector().named(request);
+  if (named.empty()) named = selector().doubted(request);
   if (!named.empty()) return load(request, named.front());
   if (lacks_user_text(request)) throw missing_user_text(request);
   std::string stale;
@@ -280,6 +285,14 @@ Explanation PlanMaker::explain(const Request& request) const {
     result.chosen = result.stored.front();
   else if (!result.estimated.empty() && may_estimate)
     result.chosen = result.estimated.front();
+  if (result.chosen || locked_out) return result;
+  // As make() does.
+  std::vector<Selection> doubted = selector.doubted(request);
+  if (may_estimate) {
+    for (Selection& selection : selector.doubted(request, candidates, 1)) doubted.push_back(std::move(selection));
+  }
+  const auto served = std::find_if(doubted.begin(), doubted.end(), [&](const Selection& s) { return !why_missing(s); });
+  if (served != doubted.end()) result.chosen = explained(*served);
   return result;
 }
 

@@ -46,6 +46,10 @@ std::string_view what_happened(std::string_view outcome) {
   return outcome == cache::outcome::timed_out ? "hung" : "crashed";
 }
 
+std::string words(const cache::Bar& bar) {
+  return fmt::format("it {} on {}, says {}", what_happened(bar.outcome), bar.device, bar.source);
+}
+
 // Text from outside, which may be malformed. Then nothing.
 std::optional<Choice> readable(std::string_view algorithm, std::string_view config) {
   try {
@@ -53,6 +57,13 @@ std::optional<Choice> readable(std::string_view algorithm, std::string_view conf
   } catch (const Error&) {
     return std::nullopt;
   }
+}
+
+// Of what a pack names for one request, as many are looked at as an honest one has: each costs the making of a program.
+std::vector<cache::Choice> first(std::vector<cache::Choice> choices) {
+  constexpr size_t most = 1024;
+  if (choices.size() > most) choices.resize(most);
+  return choices;
 }
 
 // "measured on this device", with the pack's path where it comes from one.
@@ -71,9 +82,8 @@ std::string predicted_by(std::string_view clock) {
 
 std::optional<std::string> known_failure(const cache::Winners& winners, const Request& request, const Choice& choice,
                                          const ProgramDigest& program) {
-  if (const auto bar = winners.bar(request.key(), choice.algorithm, choice.config.print())) {
-    return fmt::format("it {} on {}, says {}", what_happened(bar->outcome), bar->device, bar->source);
-  }
+  const auto bar = winners.bar(request.key(), choice.algorithm, choice.config.print());
+  if (bar && bar->own) return words(*bar);
   if (winners.has_quarantine() && winners.is_quarantined(program()))
     return "its source is in quarantine on this device: it hung or crashed";
   return std::nullopt;
@@ -100,20 +110,39 @@ std::optional<std::string> Selector::must_not_use(const Request& request, const 
   }
   const Algorithm* const algorithm = catalogue.find(choice.algorithm);
   const bool must_pass = algorithm != nullptr && algorithm->user_template() && !permissions.unchecked_templates;
-  if (!must_pass || has_passed(request, choice)) return std::nullopt;
+  if (!must_pass || winners.has_passed(request.key(), choice.algorithm, choice.config.print())) return std::nullopt;
   return "a user template that no check has passed for this request";
+}
+
+// What others say was found of it: a pack may lie, so it comes last and is not lost.
+std::optional<std::string> Selector::doubt(const Request& request, const Choice& choice) const {
+  if (permissions.failed_variants) return std::nullopt;
+  const auto bar = winners.bar(request.key(), choice.algorithm, choice.config.print());
+  return bar && !bar->own ? std::optional(words(*bar)) : std::nullopt;
+}
+
+std::optional<std::string> Selector::doubt(const Request& request, const execution::BundledVariant& variant) const {
+  if (permissions.failed_variants) return std::nullopt;
+  const auto bar = winners.bars_program(request.key(), variant.program);
+  return bar && !bar->own ? std::optional(words(*bar)) : std::nullopt;
+}
+
+// As the library makes it now, if it may be used.
+std::optional<Selection> Selector::usable(const Request& request, const cache::Choice& candidate) const {
+  if (disbelief(request, candidate)) return std::nullopt;
+  const std::optional<Choice> choice = readable(candidate.algorithm, candidate.config);
+  if (!choice || catalogue.refusal(request, target, *choice)) return std::nullopt;
+  if (!admits(request, catalogue.program(request, target, *choice))) return std::nullopt;
+  if (must_not_use(request, *choice)) return std::nullopt;
+  return Selection{*choice, candidate.seconds, describe_source(candidate), std::string(candidate.device),
+                   basis_of(candidate.standing)};
 }
 
 std::vector<Selection> Selector::stored(const Request& request) const {
   std::vector<Selection> result;
-  for (const cache::Choice& candidate : winners.all(request.key(), filter_of(request))) {
-    if (disbelief(request, candidate)) continue;
-    const std::optional<Choice> choice = readable(candidate.algorithm, candidate.config);
-    if (!choice || catalogue.refusal(request, target, *choice)) continue;
-    if (!admits(request, catalogue.program(request, target, *choice))) continue;
-    if (must_not_use(request, *choice)) continue;
-    result.push_back({*choice, candidate.seconds, describe_source(candidate), std::string(candidate.device),
-                      basis_of(candidate.standing)});
+  for (const cache::Choice& candidate : first(winners.all(request.key(), filter_of(request)))) {
+    std::optional<Selection> selection = usable(request, candidate);
+    if (selection && !doubt(request, selection->choice)) result.push_back(std::move(*selection));
   }
   return result;
 }
@@ -123,8 +152,32 @@ std::vector<Selection> Selector::bundled(const Request& request) const {
   for (const BundledChoice& choice : bundles.find(request.key())) {
     const execution::BundledVariant& variant = choice.variant();
     const std::optional<Choice> named = readable(variant.algorithm, variant.config);
-    if (!named || why_not(request, variant)) continue;
+    if (!named || why_not(request, variant) || doubt(request, variant)) continue;
     result.push_back(bundled_selection(*named, choice));
+  }
+  return result;
+}
+
+std::vector<Selection> Selector::doubted(const Request& request) const {
+  std::vector<Selection> result;
+  const auto add = [&](Selection selection, const std::string& reason) {
+    selection.source += fmt::format(", for want of another: {}", reason);
+    result.push_back(std::move(selection));
+  };
+  for (const BundledChoice& choice : bundles.find(request.key())) {
+    const execution::BundledVariant& variant = choice.variant();
+    const std::optional<Choice> named = readable(variant.algorithm, variant.config);
+    const std::optional<std::string> reason = doubt(request, variant);
+    if (named && reason && !why_not(request, variant)) add(bundled_selection(*named, choice), *reason);
+  }
+  if (permissions.failed_variants) return result;
+  for (const auto& candidates :
+       {winners.all(request.key(), filter_of(request)), winners.doubted(request.key(), filter_of(request))}) {
+    for (const cache::Choice& candidate : first(candidates)) {
+      std::optional<Selection> selection = usable(request, candidate);
+      if (!selection) continue;
+      if (const auto reason = doubt(request, selection->choice)) add(std::move(*selection), *reason);
+    }
   }
   return result;
 }
@@ -141,21 +194,34 @@ std::vector<Withheld> Selector::withheld_of_bundles(const Request& request) cons
   std::vector<Withheld> result;
   for (const BundledChoice& choice : bundles.find(request.key())) {
     const std::optional<Choice> named = readable(choice.variant().algorithm, choice.variant().config);
-    const std::optional<std::string> reason = why_not(request, choice.variant());
+    std::optional<std::string> reason = why_not(request, choice.variant());
+    if (!reason) reason = doubt(request, choice.variant());
     if (named && reason) result.push_back({*named, fmt::format("in bundle {}: {}", choice.bundle->path(), *reason)});
   }
   return result;
 }
 
-std::vector<Selection> Selector::estimated(const Request& request, const Candidates& candidates, size_t count) const {
+std::vector<Selection> Selector::best_of(const Request& request, const Candidates& candidates, size_t count,
+                                         bool doubted) const {
   std::vector<Selection> result;
   for (const Candidate& candidate : candidates.ranked) {
     if (result.size() == count) break;
+    const std::optional<std::string> reason = doubt(request, candidate.choice);
+    if (reason.has_value() != doubted) continue;
     if (!admits(request, catalogue.program(request, target, candidate.choice))) continue;
     if (must_not_use(request, candidate.choice)) continue;
-    result.push_back({candidate.choice, candidate.estimate.seconds, "estimate"});
+    std::string source = reason ? fmt::format("estimate, for want of another: {}", *reason) : "estimate";
+    result.push_back({candidate.choice, candidate.estimate.seconds, std::move(source)});
   }
   return result;
+}
+
+std::vector<Selection> Selector::estimated(const Request& request, const Candidates& candidates, size_t count) const {
+  return best_of(request, candidates, count, false);
+}
+
+std::vector<Selection> Selector::doubted(const Request& request, const Candidates& candidates, size_t count) const {
+  return best_of(request, candidates, count, true);
 }
 
 std::vector<Withheld> Selector::withheld(const Request& request, const Candidates& candidates, size_t most) const {
@@ -163,6 +229,7 @@ std::vector<Withheld> Selector::withheld(const Request& request, const Candidate
   for (const Candidate& candidate : candidates.ranked) {
     if (result.size() == most) break;
     auto reason = must_not_use(request, candidate.choice);
+    if (!reason) reason = doubt(request, candidate.choice);
     if (!reason) continue;
     if (!admits(request, catalogue.program(request, target, candidate.choice))) continue;
     result.push_back({candidate.choice, std::move(*reason)});
@@ -188,16 +255,6 @@ bool Selector::is_timed(const Request& request) const {
   });
 }
 
-// Whether somebody has a time of it, which nothing gets without a check.
-bool Selector::has_passed(const Request& request, const Choice& choice) const {
-  const std::string config = choice.config.print();
-  const std::vector<cache::Choice> stored = winners.all(request.key());
-  return std::any_of(stored.begin(), stored.end(), [&](const cache::Choice& one) {
-    return one.standing < cache::Standing::predicted && one.algorithm == choice.algorithm && one.config == config &&
-           !disbelief(request, one);
-  });
-}
-
 // What a pack says is text from outside; what this machine's own database says was measured.
 std::optional<std::string> Selector::disbelief(const Request& request, const cache::Choice& candidate) const {
   if (candidate.origin == cache::Origin::user_database || candidate.standing == cache::Standing::estimated) {
@@ -207,13 +264,10 @@ std::optional<std::string> Selector::disbelief(const Request& request, const cac
 }
 
 // A bundle holds programs of any version of the library, and of user templates that are not here.
-bool Selector::is_known_to_fail(const Request& request, const std::string& program) const {
-  return !permissions.failed_variants &&
-         (winners.bars_program(request.key(), program) || winners.is_quarantined(program));
-}
-
 std::optional<std::string> Selector::why_not(const Request& request, const execution::BundledVariant& variant) const {
-  if (is_known_to_fail(request, variant.program)) {
+  const auto bar = winners.bars_program(request.key(), variant.program);
+  const bool is_known_to_fail = (bar && bar->own) || winners.is_quarantined(variant.program);
+  if (is_known_to_fail && !permissions.failed_variants) {
     return "this very program gave a wrong result, hung or crashed on this device or another of its architecture";
   }
   if (filter_of(request).admits(variant.workspace_bytes, variant.deterministic)) return std::nullopt;

@@ -81,18 +81,26 @@ struct Selector {
   std::vector<Selection> estimated(const Request& request, const Candidates& candidates, size_t count) const;
   /// Of `candidates` within the filter, those that must not be used; best prediction first, `most` at the most.
   std::vector<Withheld> withheld(const Request& request, const Candidates& candidates, size_t most) const;
+  /// What somebody else's records bar, stored or bundled, in the order of named(): for where nothing else serves, since
+  /// packs may lie. Each says so in its source.
+  std::vector<Selection> doubted(const Request& request) const;
+  /// The same of the best `count` of `candidates`.
+  std::vector<Selection> doubted(const Request& request, const Candidates& candidates, size_t count) const;
   /// Whether something is stored with a time of this very device.
   bool is_timed(const Request& request) const;
   /// What packs have impossible times of, in the order of precedence.
   std::vector<NotBelieved> not_believed(const Request& request) const;
   /// Why nobody gets this variant of the catalogue unasked: its known failure, or that it is a user template which no
-  /// check has passed for this request. Nothing if there is no such reason.
+  /// check of the user's own database has passed for this request. Nothing if there is no such reason.
   std::optional<std::string> must_not_use(const Request& request, const Choice& choice) const;
 
  private:
-  bool has_passed(const Request& request, const Choice& choice) const;
+  std::optional<std::string> doubt(const Request& request, const Choice& choice) const;
+  std::optional<Selection> usable(const Request& request, const cache::Choice& candidate) const;
+  std::vector<Selection> best_of(const Request& request, const Candidates& candidates, size_t count,
+                                 bool doubted) const;
   std::optional<std::string> disbelief(const Request& request, const cache::Choice& candidate) const;
-  bool is_known_to_fail(const Request& request, const std::string& program) const;
+  std::optional<std::string> doubt(const Request& request, const execution::BundledVariant& variant) const;
   std::optional<std::string> why_not(const Request& request, const execution::BundledVariant& variant) const;
 };
 
@@ -102,7 +110,8 @@ std::string predicted_by(std::string_view clock);
 /// Gives the digest of a variant's program, which is costly to make: asked for only where it matters.
 using ProgramDigest = std::function<std::string()>;
 
-/// What was found of this variant, in words: "it gave a wrong result on ...". Nothing if `winners` knows of no failure.
+/// What the user's own database holds of a failure of this variant, in words: "it gave a wrong result on ...". Nothing
+/// if it knows of none.
 std::optional<std::string> known_failure(const cache::Winners& winners, const Request& request, const Choice& choice,
                                          const ProgramDigest& program);
 

@@ -15,6 +15,7 @@
 #include "database.h"
 #include "exit_codes.h"
 #include "kiln/base/error.h"
+#include "kiln/base/printable.h"
 #include "kiln/tuner/shard.h"
 #include "table.h"
 #include "words.h"
@@ -241,7 +242,7 @@ int show_status(const std::string& folder, const Output& output) {
   if (output.json)
     print_json(json_of(status));
   else
-    fmt::print("{}", print_status(status, output));
+    fmt::print("{}", printable(print_status(status, output)));
   for (const FleetStatus::Unread& file : status.unread) {
     fmt::print(stderr, "kiln: not read: {}\n      {}\n", file.reason, file.hint);
   }

@@ -96,6 +96,40 @@ TEST(Front, ReducingNeverChangesAChoice) {
   EXPECT_LT(after, before * 9 / 10) << "and it does drop candidates";
 }
 
+TEST(Front, OfEqualWorkspaceKeepsOneOfEqualTimesAndNoneThatIsNeverTied) {
+  const AlgorithmVersion version{1, "a", "d"};
+  const auto reduced = [&](double first, double second) {
+    std::vector<FrontEntry> entries = {{&version, "A=1", first, 64, TimeKind::measured, true},
+                                       {&version, "A=2", second, 64, TimeKind::measured, true}};
+    reduce_to_front(entries);
+    std::vector<std::string> configs;
+    for (const FrontEntry& entry : entries) configs.emplace_back(entry.config);
+    return configs;
+  };
+  EXPECT_EQ(reduced(1e-5, 1e-5), std::vector<std::string>{"A=1"});
+  EXPECT_EQ(reduced(2e-5, 1e-5), std::vector<std::string>{"A=2"});
+  EXPECT_EQ(reduced(1.005e-5, 1e-5), (std::vector<std::string>{"A=1", "A=2"})) << "a tie";
+}
+
+TEST(Front, IsTriedInTheOrderOfChoosingAgainAndAgain) {
+  std::mt19937_64 random(47);
+  for (int round = 0; round < 2000; ++round) {
+    Candidates c;
+    fill(c, random, 12);
+    std::sort(c.entries.begin(), c.entries.end(), tie_order);
+    const Filter filter{static_cast<std::int64_t>(random() % 4) * 100, random() % 2 == 0};
+    std::vector<std::pair<std::string_view, std::string_view>> tried, chosen;
+    for (const FrontEntry* entry : in_order(c.entries, filter))
+      tried.emplace_back(entry->algorithm->digest, entry->config);
+    std::vector<FrontEntry> left = c.entries;
+    while (const FrontEntry* entry = choose(left, filter)) {
+      chosen.emplace_back(entry->algorithm->digest, entry->config);
+      left.erase(left.begin() + (entry - left.data()));
+    }
+    ASSERT_EQ(tried, chosen);
+  }
+}
+
 TEST(Front, ComesBackFromItsStoredForm) {
   Candidates c;
   std::mt19937_64 random(5);

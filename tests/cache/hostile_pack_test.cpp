@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <fstream>
 
 #include "kiln/cache/pack.h"
@@ -102,6 +103,63 @@ TEST(HostilePack, MoreDevicesThanAnyoneHasAreRefused) {
   ASSERT_EQ(parsed.refused_lines, 5u);
   EXPECT_EQ(parsed.refused[0].line, max_pack_devices + 2);
   EXPECT_THAT(parsed.refused[0].reason, HasSubstr("devices"));
+}
+
+TEST(HostilePack, MoreDevicesThanAnyoneHasAreNotUsedOnOpeningEither) {
+  std::string text = header;
+  for (std::size_t i = 0; i < max_pack_devices; ++i) text += fmt::format("device\tother {}\tn\t8.9\t1\treal\n", i);
+  const std::string good = good_text();
+  text += good.substr(header.size());
+  Winners winners(h200());
+  winners.load_pack_text(text, "p");
+  EXPECT_THAT(winners.problems(), ElementsAre(HasSubstr("more than 1024 devices")));
+  EXPECT_FALSE(winners.find(request_line(1)));
+}
+
+// One request, as many candidates as bars of it, all of one algorithm and none of them in the others' way.
+std::string crowded_pack(int count) {
+  std::string text = print_pack(make_pack({h200()}, {timed_record(request_line(1), "TILE=16", 1e-5)}), "0.1.0");
+  const std::size_t at = text.find("record\t");
+  const std::string line = text.substr(at, text.find('\n', at) + 1 - at), before = text.substr(0, at);
+  const auto with = [&](const std::string& config, const std::string& outcome, double seconds, int workspace) {
+    std::string out = line;
+    const auto replace = [&](const std::string& what, const std::string& by) {
+      out.replace(out.find(what), what.size(), by);
+    };
+    replace("TILE=16", config);
+    replace("\ttimed\tmeasured\t1e-05\t0\t", fmt::format("\t{}\tmeasured\t{}\t{}\t", outcome, seconds, workspace));
+    return out;
+  };
+  text = before;
+  for (int i = 0; i < count; ++i) text += with(fmt::format("TILE={}", i), "timed", 1e-5 + 1e-6 * (count - i), i);
+  for (int i = 0; i < count; ++i) text += with(fmt::format("BAR={}", i), "wrong_result", 0, 0);
+  return text + "end\n";
+}
+
+TEST(HostilePack, ManyCandidatesAndManyBarsOfOneRequestCostNoSquare) {
+  const auto seconds_of = [](int count, std::size_t expected) {
+    Winners winners(h200());
+    winners.load_pack_text(crowded_pack(count), "p");
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_EQ(winners.all(request_line(1)).size(), expected);
+    winners.bar(request_line(1), "conv_implicit_gemm", "BAR=1");
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  const double few = seconds_of(5'000, 5'000), many = seconds_of(20'000, 20'000);
+  RecordProperty("seconds_of_20000", fmt::format("{}", many));
+  EXPECT_LT(many, 16 * few) << "4 times as many, and " << few << " s before";
+  EXPECT_LT(many, 5) << "some 0.3 s where nothing else runs";
+  const double limited = seconds_of(100'000, max_request_records);
+  EXPECT_LT(limited, 20);
+}
+
+TEST(HostilePack, WhatIsBeyondTheLimitOfARequestIsNamedAndTheRestUsed) {
+  const std::string text = crowded_pack(static_cast<int>(max_request_records) + 5);
+  Winners winners(h200());
+  winners.load_pack_text(text, "p");
+  EXPECT_EQ(winners.all(request_line(1)).size(), max_request_records);
+  EXPECT_THAT(winners.problems(), ElementsAre(HasSubstr("the request has more than 65536 records")));
+  EXPECT_EQ(parse_pack(text).pack.records.size(), max_request_records);
 }
 
 TEST(HostilePack, AFileBeyondTheLimitIsRefusedUnread) {

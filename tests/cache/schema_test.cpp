@@ -18,6 +18,20 @@ Connection open_raw(const std::string& path) {
   return Connection::open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, std::chrono::milliseconds(1000));
 }
 
+// The view for people, by the SQLite that they use: a Connection lets no view run.
+std::vector<std::string> read_candidates(const std::string& path) {
+  sqlite3* db = nullptr;
+  EXPECT_EQ(sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READWRITE, nullptr), SQLITE_OK);
+  std::vector<std::string> configs;
+  const auto take = [](void* out, int, char** values, char**) {
+    static_cast<std::vector<std::string>*>(out)->emplace_back(values[0]);
+    return 0;
+  };
+  EXPECT_EQ(sqlite3_exec(db, "SELECT config FROM candidates", take, &configs, nullptr), SQLITE_OK);
+  sqlite3_close_v2(db);
+  return configs;
+}
+
 constexpr std::array<Migration, 3> three_steps = {
     Migration{1, [](Connection& db) { db.execute("CREATE TABLE t(a INTEGER); INSERT INTO t VALUES (1)"); }},
     Migration{2, [](Connection& db) { db.execute("ALTER TABLE t ADD COLUMN b INTEGER NOT NULL DEFAULT 7"); }},
@@ -149,7 +163,7 @@ TEST(Schema, AnEmptyFileOfVersionZeroBecomesADatabase) {
     Connection db = open_raw(folder.file(name));
     EXPECT_EQ(db.integer_of("PRAGMA user_version"), schema_version());
     EXPECT_EQ(db.integer_of("PRAGMA application_id"), application_id);
-    EXPECT_EQ(db.integer_of("SELECT COUNT(*) FROM candidates"), 1);
+    EXPECT_THAT(read_candidates(folder.file(name)), ::testing::ElementsAre("TILE=32"));
   }
 }
 
@@ -168,6 +182,63 @@ TEST(Schema, ALocalFileUsesAWriteAheadLogAndAsksForFlushes) {
   EXPECT_EQ(mode_of("b.db", Journal::wal), "wal");
 }
 
+TEST(Schema, AFileWithoutALogIsLeftWithout) {
+  const ScratchFolder folder;
+  const std::string path = folder.file("a.db");
+  Database::open(path, {.journal = Journal::rollback});
+  Announcements announced;
+  EXPECT_EQ(Database::open(path, {}, announced.listener()).storage(), Storage::file);
+  EXPECT_EQ(open_raw(path).text_of("PRAGMA journal_mode"), "delete") << "others may be using it over the network";
+  EXPECT_TRUE(announced.seen.empty());
+}
+
+// Journal::rollback is what a network file system gets.
+TEST(Schema, WhereMachinesShareAFileALogIsGivenUpOrNothingIsWritten) {
+  const ScratchFolder folder;
+  const std::string path = folder.file("a.db");
+  with_devices(Database::open(path, {.journal = Journal::wal}));
+  Connection holder = open_raw(path);
+  holder.integer_of("SELECT COUNT(*) FROM devices");
+  {
+    Announcements announced;
+    Database db = with_devices(Database::open(path, {.journal = Journal::rollback}, announced.listener()));
+    ASSERT_EQ(announced.seen.size(), 1u);
+    EXPECT_EQ(announced.seen[0].trouble, Trouble::locked);
+    EXPECT_THAT(announced.seen[0].what,
+                ::testing::HasSubstr("a write-ahead log, which only works among the processes"));
+    const Record r = timed_record(request_line(1), "TILE=32", 1e-5);
+    EXPECT_EQ(db.insert(std::span(&r, 1)), Kept::in_memory);
+  }
+  EXPECT_EQ(holder.integer_of("SELECT COUNT(*) FROM records"), 0);
+  EXPECT_EQ(holder.text_of("PRAGMA journal_mode"), "wal");
+}
+
+TEST(Schema, WhereMachinesShareAFileAReaderOpensNoLog) {
+  const ScratchFolder folder;
+  const std::string path = folder.file("a.db");
+  {
+    Database db = with_devices(Database::open(path, {.journal = Journal::wal}));
+    const Record r = timed_record(request_line(1), "TILE=32", 1e-5);
+    db.insert(std::span(&r, 1));
+  }
+  const OpenOptions shared{
+      .mode = OpenMode::read_only, .busy_timeout = std::chrono::milliseconds(20), .journal = Journal::rollback};
+  {
+    Announcements announced;
+    const Database db = Database::open(path, shared, announced.listener());
+    EXPECT_EQ(db.records(request_line(1), h200().id).size(), 1u) << "its log is folded into it";
+    EXPECT_TRUE(announced.seen.empty());
+    EXPECT_FALSE(std::filesystem::exists(path + "-shm"));
+  }
+  Database writer = Database::open(path, {.journal = Journal::wal});
+  const Record r = timed_record(request_line(2), "TILE=32", 1e-5);
+  writer.insert(std::span(&r, 1));
+  Announcements announced;
+  EXPECT_EQ(Database::open(path, shared, announced.listener()).storage(), Storage::memory);
+  ASSERT_EQ(announced.seen.size(), 1u);
+  EXPECT_THAT(announced.seen[0].what, ::testing::HasSubstr("has a write-ahead log that cannot be read here"));
+}
+
 TEST(FileSystem, OfAFileThatIsNotThereYetIsItsFoldersOne) {
   const ScratchFolder folder;
   EXPECT_EQ(on_network_file_system(folder.file("a.db")), on_network_file_system(folder.path()));
@@ -175,12 +246,14 @@ TEST(FileSystem, OfAFileThatIsNotThereYetIsItsFoldersOne) {
 }
 
 TEST(FileSystem, KnowsWhereSeveralMachinesMayWrite) {
-  for (const long magic : {0x6969L, 0xFF534D42L, 0xFE534D42L, 0x0BD00BD0L, 0x47504653L, 0x65735546L}) {
+  for (const long magic : {0x6969L, 0xFF534D42L, 0xFE534D42L, 0x0BD00BD0L, 0x47504653L, 0x65735546L, 0xBACBACBCL,
+                           0x20030528L, 0x6A656A63L, 0x12345678L}) {  // HGFS OrangeFS virtiofs, unknown
     EXPECT_TRUE(is_network_file_system(magic)) << magic;
   }
   EXPECT_TRUE(is_network_file_system(static_cast<int>(0xFF534D42))) << "32-bit f_type is sign-extended";
   for (const long magic :
-       {0xEF53L, 0x58465342L, 0x9123683EL, 0x01021994L, 0x794C7630L}) {  // ext4 xfs btrfs tmpfs overlay
+       {0xEF53L, 0x58465342L, 0x9123683EL, 0x01021994L, 0x794C7630L, 0x2FC12FC1L, 0xF2F52010L}) {  // ext4 xfs btrfs
+    // tmpfs overlay zfs f2fs
     EXPECT_FALSE(is_network_file_system(magic)) << magic;
   }
 }

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
@@ -27,6 +28,12 @@ ScratchFolder::~ScratchFolder() {
   std::error_code ignored;
   std::filesystem::permissions(path_, std::filesystem::perms::all, ignored);
   std::filesystem::remove_all(path_, ignored);
+}
+
+std::size_t Announcements::of_rows() const {
+  return static_cast<std::size_t>(std::count_if(seen.begin(), seen.end(), [](const Announcement& a) {
+    return a.what.find("is left out, the rest is used") != std::string::npos;
+  }));
 }
 
 std::string read_file(const std::string& path) {

@@ -44,6 +44,8 @@ struct Announcements {
   Announce listener() {
     return [this](const Announcement& a) { seen.push_back(a); };
   }
+  /// Those of damaged rows that are left out; the others are of files that are not used as asked.
+  std::size_t of_rows() const;
 };
 
 DeviceEntry h200();      ///< sm_90, 132 SMs.

@@ -1,9 +1,14 @@
 // Bad input gets a clear error and its exit code.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <sqlite3.h>
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <span>
 
+#include "kiln/cache/database.h"
+#include "onnx_model.h"
 #include "program.h"
 
 namespace kiln::cli {
@@ -186,6 +191,87 @@ TEST_F(ProgramTest, HelpOfACommandShowsItsOwnExample) {
     EXPECT_THAT(outcome.out, HasSubstr(std::string("Example: kiln cache ") + command));
     EXPECT_THAT(outcome.out, Not(HasSubstr("Exit codes:"))) << command;
   }
+}
+
+// A title, a cleared screen, a text that is reordered, a control of one character, a byte that is no text.
+constexpr const char* escape = "\x1b]0;owned\x07\x1b[2J\xE2\x80\xAE\xC2\x9B\xFF";
+
+class HostileText : public ProgramTest {
+ protected:
+  static void expect_harmless(const Outcome& outcome) {
+    for (const std::string& text : {outcome.out, outcome.err}) {
+      for (const char c : text) {
+        EXPECT_TRUE(c == '\n' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f)) << static_cast<int>(c) << text;
+      }
+      EXPECT_THAT(text, Not(HasSubstr("\xE2\x80\xAE")));
+      EXPECT_THAT(text, Not(HasSubstr("\xC2\x9B")));
+    }
+  }
+};
+
+TEST_F(HostileText, OfAModelReachesNoTerminal) {
+  test::OnnxModel model(13);
+  model.input(escape, {1, 2});
+  model.node("Relu", {escape}, {"r"});
+  model.node(escape, {"r"}, {"u"});
+  model.node("Relu", {"u"}, {escape + std::string("y")});
+  model.output(escape + std::string("y"));
+  const std::string path = write("m.onnx", model.bytes());
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"explain", path},
+                                                  {"infer", path},
+                                                  {"infer", path, "--plan"},
+                                                  {"tune", path, "--dry"}}) {
+    expect_harmless(kiln(command));
+  }
+  const Outcome explained = kiln({"explain", path});
+  EXPECT_THAT(explained.out + explained.err, HasSubstr("\\x1b]0;owned\\x07\\x1b[2J\\u202e\\u009b\\xff"));
+}
+
+TEST_F(HostileText, OfAPackOrADatabaseReachesNoTerminal) {
+  const std::string request = "softmax_forward x=f32:3x100:nc y=f32:3x100:nc axis=1 mode=accurate alpha=1 beta=0";
+  {
+    auto database = cache::Database::open(path("t.db"));
+    database.put_device({"fake", "Fake", 9, 0, 132, true});
+    database.begin_session({"s", "fake", "plan", "0.1.0", 1, {}});
+    database.begin_run({"s", escape, "1/2", escape, 1, {}}, std::vector<std::string>{request});
+    cache::RunLayer failed{request, cache::LayerState::failed, escape};
+    database.report_run("s", 2, {}, std::span(&failed, 1));
+    database.add_quarantine({"source", "fake", "1", "2", escape, 1});
+  }
+  environment_["KILN_CACHE"] = path("t.db");
+  const Outcome status = kiln({"tune", "--status", path("t.db")});
+  EXPECT_THAT(status.out, HasSubstr("\\x1b]0;owned"));
+  expect_harmless(status);
+  expect_harmless(kiln({"cache", "quarantine"}));
+  const std::string pack = write("p.pack", fmt::format("kiln-pack\t1\t{0}\ndevice\t{0}\tn\t9.0\t1\treal\nrequest\t{0}\n"
+                                                       "record\t{0}\tend\n",
+                                                       escape));
+  for (const char* command : {"import", "merge", "stats"}) expect_harmless(kiln({"cache", command, pack}));
+  environment_["KILN_PACK_PATH"] = pack;
+  expect_harmless(kiln({"run", request}));
+  expect_harmless(kiln({"explain", request}));
+}
+
+TEST_F(HostileText, OfAHostileSchemaIsNeitherRunNorPrinted) {
+  write("t.db", "");
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(path("t.db").c_str(), &db), SQLITE_OK);
+  sqlite3_exec(
+      db,
+      "PRAGMA application_id = 1263094862; PRAGMA user_version = 5; CREATE VIEW devices AS WITH RECURSIVE n(i) "
+      "AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id, 'd' AS device, 'n' AS name, 9 AS cc_major, 0 "
+      "AS cc_minor, 1 AS sms, 0 AS emulated, 0 AS checksum FROM n; CREATE TABLE \"\x1b]0;owned\x07\"(a)",
+      nullptr, nullptr, nullptr);
+  sqlite3_close_v2(db);
+  environment_["KILN_CACHE"] = path("t.db");
+  const Outcome list = kiln({"cache", "list"});
+  EXPECT_EQ(list.exit_code, 4);
+  EXPECT_THAT(list.err, HasSubstr("is no tuning database that Kiln made"));
+  expect_harmless(list);
+  const Outcome explained = kiln({"explain", "softmax_forward x=f32:3x100"});
+  EXPECT_THAT(explained.err, HasSubstr("is no tuning database that Kiln made"));
+  EXPECT_EQ(explained.exit_code, 0);
+  expect_harmless(explained);
 }
 
 }  // namespace

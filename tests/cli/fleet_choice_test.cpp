@@ -148,11 +148,18 @@ TEST(FleetChoice, StopsAtTheMostVariantsAndSaysWhatThatCosts) {
   EXPECT_EQ(choose_variants(two, 2, 0.05, 1).loss[0], no_time) << "a layer has nothing at all";
 }
 
+TEST(FleetChoice, AVariantThatIsVerySlowIsStillOne) {
+  const FleetChoice choice = choose_variants({{{1, 100}, {100, 1}}}, 2, 0.05, 1);
+  ASSERT_EQ(choice.picks.size(), 1u);
+  EXPECT_NEAR(std::max(choice.loss[0], choice.loss[1]), 99, 1e-9) << "slow, and not without a variant";
+}
+
 TEST(FleetChoice, ALayerThatACardNeverTimedIsNotInItsSum) {
   const std::vector<LayerSeconds> layers = {{{1, no_time}, {5, no_time}}, {{2, 3}}};
   const FleetChoice choice = choose_variants(layers, 2, 0);
   EXPECT_THAT(choice.picks, ElementsAre(Pick{0, 0}, Pick{1, 0}));
   EXPECT_TRUE(choice.within);
+  EXPECT_THAT(choice.loss, ElementsAre(0, 0));
   EXPECT_THAT(best_seconds(layers, 2), ElementsAre(3, 3));
   EXPECT_TRUE(choose_variants({}, 2, 0).within);
 }

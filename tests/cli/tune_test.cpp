@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <fstream>
 #include <map>
@@ -50,15 +51,33 @@ class TuneTest : public ProgramTest {
     return records;
   }
 
-  /// Makes the database take a while (some 0.2 s of counting in a trigger) over every record, so that a tuner on any
-  /// machine is still at work when the first of them are seen.
-  void make_storing_slow() const {
-    cache::Database::open(path("tuning.db"), {});
-    execute(
-        "CREATE VIEW a_while AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000000)"
-        " SELECT count(*) FROM n;"
-        "CREATE TRIGGER takes_a_while AFTER INSERT ON records BEGIN SELECT * FROM a_while; END");
+  ~TuneTest() override { make_storing_fast_again(); }
+
+  /// Locks the database most of the time, so that a tuner on any machine is still at work when the first records of it
+  /// are seen.
+  void make_storing_slow() {
+    make_storing_fast_again();
+    is_slow_ = true;
+    locking_ = std::thread([this] {
+      cache::Database::open(path("tuning.db"), {});
+      sqlite3* database = nullptr;
+      sqlite3_open(path("tuning.db").c_str(), &database);
+      sqlite3_busy_timeout(database, 1000);
+      while (is_slow_) {
+        if (sqlite3_exec(database, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr) == SQLITE_OK) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(200));
+          sqlite3_exec(database, "COMMIT", nullptr, nullptr, nullptr);
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(60));
+      }
+      sqlite3_close(database);
+    });
   }
+  void make_storing_fast_again() {
+    is_slow_ = false;
+    if (locking_.joinable()) locking_.join();
+  }
+
   static std::vector<pid_t> children_of(pid_t parent) {
     std::vector<pid_t> children;
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -86,8 +105,6 @@ class TuneTest : public ProgramTest {
     return found;
   }
 
-  void make_storing_fast_again() const { execute("DROP TRIGGER takes_a_while; DROP VIEW a_while"); }
-
   /// Returns once the database holds this many records, or after half a minute.
   void wait_for_records(size_t count) const {
     for (int i = 0; i < 600 && stored_records() < count; ++i) {
@@ -96,12 +113,8 @@ class TuneTest : public ProgramTest {
   }
 
  private:
-  void execute(const char* sql) const {
-    sqlite3* database = nullptr;
-    ASSERT_EQ(sqlite3_open(path("tuning.db").c_str(), &database), SQLITE_OK);
-    EXPECT_EQ(sqlite3_exec(database, sql, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
-    EXPECT_EQ(sqlite3_close(database), SQLITE_OK);
-  }
+  std::atomic<bool> is_slow_ = false;
+  std::thread locking_;
 };
 
 TEST_F(TuneTest, EveryLayerGetsACheckedWinnerThatRunUses) {
@@ -214,6 +227,7 @@ TEST_F(TuneTest, TwoTunersOnOneDatabaseBothFinishAndNothingIsLost) {
 TEST_F(TuneTest, CtrlCAndSigtermEndItBetweenTwoTrialsAndKeepWhatWasMeasured) {
   for (const auto& [signal, exit_code] : {std::pair(SIGINT, 130), std::pair(SIGTERM, 143)}) {
     SCOPED_TRACE(exit_code);
+    make_storing_fast_again();
     std::filesystem::remove(path("tuning.db"));
     make_storing_slow();
     const pid_t process = start(KILN_PROGRAM, {"tune", write("requests.txt", requests), "--db", path("tuning.db"),
@@ -253,11 +267,16 @@ TEST_F(TuneTest, ASecondCtrlCEndsItAtOnce) {
   const pid_t process =
       start(KILN_PROGRAM, {"tune", write("requests.txt", requests), "--db", path("tuning.db"), "--candidates", "12"});
   wait_for_records(1);
+  sqlite3* locked = nullptr;  // until it has ended: it could not end its session before the second signal
+  ASSERT_EQ(sqlite3_open(path("tuning.db").c_str(), &locked), SQLITE_OK);
+  sqlite3_busy_timeout(locked, 5000);
+  ASSERT_EQ(sqlite3_exec(locked, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
   for (int i = 0; i < 5; ++i) {  // one that is not yet delivered takes the next one in
     kill(process, SIGINT);
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
   }
   const Outcome outcome = wait(process);
+  sqlite3_close(locked);
   EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
   EXPECT_EQ(outcome.out, "") << "it is not for it to wait, and to say what it found";
 }

@@ -11,7 +11,7 @@ namespace {
 
 using namespace cuda_abi;
 
-thread_local FakeDriver* fake = nullptr;
+FakeDriver* fake = nullptr;  // of all threads of the test that has it
 
 CUcontext context_of(int number) {
   return reinterpret_cast<CUcontext>(static_cast<intptr_t>(number));

@@ -70,7 +70,13 @@ TEST_F(ContextBundleTest, RunsWithoutNvrtcWhatTheBundleHolds) {
 
 TEST_F(ContextBundleTest, SaysWithoutNvrtcWhatIsMissing) {
   write({softmax});
-  Context context(without_nvrtc());
+  ContextOptions named = without_nvrtc();
+  const Request request = Request::parse(conv);
+  const std::string pack = testing::TempDir() + "kiln_missing.pack";
+  const ExplainedCandidate best = Context(options()).explain(request).estimated.at(0);
+  cache::write_pack_file(pack, cache::make_pack({entry()}, {record(request, best, 1e-3)}), "1");
+  named.packs = {pack};  // it names a variant, and the error is about the request all the same
+  Context context(named);
   try {
     context.plan(Request::parse(conv));
     ADD_FAILURE() << "it made a plan of nothing";
@@ -79,7 +85,7 @@ TEST_F(ContextBundleTest, SaysWithoutNvrtcWhatIsMissing) {
     EXPECT_THAT(error.what(), HasSubstr(Request::parse(conv).key()));
     EXPECT_THAT(error.what(), HasSubstr(path_));
     EXPECT_THAT(error.what(), HasSubstr("/nonexistent/libnvrtc.so"));
-    EXPECT_THAT(error.what(), HasSubstr("kiln bundle"));
+    EXPECT_THAT(error.what(), HasSubstr("add the request to the bundle (`kiln bundle`)"));
   }
   EXPECT_FALSE(context.explain(Request::parse(conv)).chosen);
 }

@@ -117,6 +117,9 @@ TEST_F(PackCheck, RefusesTimesThatNoKernelTakes) {
   EXPECT_THAT(verdict(copy, "tensor_transform_simple", 0.9e-3), HasSubstr("impossible"));
   EXPECT_EQ(verdict("tensor_transform x=f32:1x64x56x56 y=f32:1x64x56x56", "tensor_transform_simple", 3e-7), "let in")
       << "its traffic may stay in L2";
+  EXPECT_EQ(verdict("tensor_transform x=f32:1x64x224x224 y=f32:1x64x224x224", "tensor_transform_simple", 3e-7),
+            "let in")
+      << "and that is faster than the memory";
   const std::string whole = h200.id;
   for (const std::string figure : {" sms=", " clock=", " memory_clock=", " bus="}) {
     for (const char* instead : {" unknown=", "no", "0"}) {

@@ -79,17 +79,38 @@ class Withholding : public testing::Test {
     r.outcome = outcome;
     r.kind = kind;
     r.seconds = seconds;
+    r.session = "of this database";
     return r;
   }
 
-  /// The algorithms in the order in which a plan would try them.
-  std::vector<std::string> tried(const std::vector<cache::Record>& records, const Permissions& permissions = {}) {
+  /// The same as somebody else says it: in a pack, or in a database that was merged.
+  cache::Record of_others(const std::string& algorithm, std::string_view outcome, double seconds) const {
+    cache::Record r = record(algorithm, outcome, seconds);
+    r.session.clear();
+    r.source_digest =
+        catalogue.program(request, laboratory.apparatus().target, {algorithm, Config::parse("TILE=1")}).digest();
+    return r;
+  }
+
+  /// What is tried last, because others bar it.
+  std::vector<std::string> doubted() const {
+    std::vector<std::string> names;
+    for (const Selection& one : selector().doubted(request)) names.push_back("stored " + one.choice.algorithm);
+    for (const Selection& one : selector().doubted(request, selector().candidates(request), 8))
+      names.push_back(one.choice.algorithm + ": " + one.source);
+    return names;
+  }
+
+  /// The algorithms in the order in which a plan would try them; `pack`: of others.
+  std::vector<std::string> tried(const std::vector<cache::Record>& records, const Permissions& permissions = {},
+                                 const std::vector<cache::Record>& pack = {}) {
     cache::Database database = cache::Database::in_memory();
     database.put_device(device);
     database.insert(records);
     for (const cache::Quarantine& entry : quarantine) database.add_quarantine(entry);
     winners = std::make_unique<cache::Winners>(device);
     winners->load(database);
+    if (!pack.empty()) winners->load_pack_text(cache::print_pack(cache::make_pack({device}, pack), "0.1.0"), "p");
     std::vector<std::string> names;
     const Selector selector = this->selector(permissions);
     for (const Selection& one : selector.stored(request)) names.push_back("stored " + one.choice.algorithm);
@@ -132,6 +153,56 @@ TEST_F(Withholding, OfWhatWasFoundWrongHungOrCrashed) {
   EXPECT_THAT(tried({record("ours", "wrong_result", 0)}, {.failed_variants = true}), ElementsAre("ours", "trusted"));
   EXPECT_THAT(tried({record("ours", "wrong_result", 0), record("trusted", "crashed", 0)}), IsEmpty());
   EXPECT_EQ(withheld().size(), 3u);
+}
+
+TEST_F(Withholding, NobodyElseVouchesForAUserTemplate) {
+  EXPECT_THAT(tried({}, {}, {of_others("theirs", "timed", 1e-3)}), ElementsAre("ours", "trusted")) << "a pack";
+  EXPECT_THAT(tried({of_others("theirs", "timed", 1e-3)}), ElementsAre("ours", "trusted")) << "merged";
+  EXPECT_THAT(withheld().at(0).reason, HasSubstr("no check has passed"));
+  EXPECT_THAT(tried({record("theirs", "timed", 1e-3)}, {}, {of_others("theirs", "wrong_result", 0)}),
+              ElementsAre("stored theirs", "theirs", "ours", "trusted"))
+      << "and nobody else takes that back";
+}
+
+TEST_F(Withholding, OthersBarsReorderAndTakeNothingAway) {
+  const std::vector<cache::Record> all = {of_others("ours", "wrong_result", 0), of_others("trusted", "crashed", 0)};
+  EXPECT_THAT(tried({}, {}, {all[0]}), ElementsAre("trusted"));
+  EXPECT_THAT(doubted(), ElementsAre("ours: estimate, for want of another: it gave a wrong result on fake, says p"));
+  for (const bool merged : {false, true}) {
+    if (merged) {
+      EXPECT_THAT(tried(all), IsEmpty());
+    } else {
+      EXPECT_THAT(tried({}, {}, all), IsEmpty());
+    }
+    EXPECT_THAT(doubted(),
+                ElementsAre(HasSubstr("ours: estimate, for want"), HasSubstr("trusted: estimate, for want")));
+    EXPECT_EQ(withheld().size(), 3u);
+  }
+  EXPECT_THAT(tried({record("ours", "timed", 1e-3)}, {}, all), ElementsAre("stored ours", "ours"))
+      << "what this database has tried itself it believes";
+  tried({of_others("ours", "timed", 1e-3)}, {}, {});
+  EXPECT_THAT(doubted(), IsEmpty());
+}
+
+TEST_F(Withholding, ATimeOfOthersLiftsNoOwnBar) {
+  cache::Record elsewhere = record("ours", "wrong_result", 0);
+  elsewhere.device = "another";
+  cache::Record here = of_others("ours", "timed", 1e-3);
+  cache::Database database = cache::Database::in_memory();
+  database.put_device(device);
+  database.put_device({"another", "Fake", 9, 0, 100, true});
+  const auto offered = [&](std::vector<cache::Record> records, const std::vector<cache::Record>& pack) {
+    database.insert(records);
+    winners = std::make_unique<cache::Winners>(device);
+    winners->load(database);
+    if (!pack.empty()) winners->load_pack_text(cache::print_pack(cache::make_pack({device}, pack), "0.1.0"), "p");
+    return selector().stored(request).size();
+  };
+  EXPECT_EQ(offered({elsewhere}, {here}), 0u) << "of a pack";
+  EXPECT_EQ(offered({here}, {}), 0u) << "merged";
+  EXPECT_THAT(doubted(), IsEmpty());
+  here.session = "of this database";
+  EXPECT_EQ(offered({here}, {}), 1u) << "own";
 }
 
 TEST_F(Withholding, OfQuarantinedSources) {

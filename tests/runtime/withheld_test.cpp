@@ -202,6 +202,7 @@ TEST_F(WithheldTest, AProgramInABundleWhoseAlgorithmIsNotHereIsBarredByWhatItIs)
   barred.config = entries[0].variant.config;
   barred.outcome = cache::outcome::wrong_result;
   barred.source_digest = entries[0].variant.program;
+  barred.session = "of this database";
   {
     auto db = cache::Database::open(database);
     db.put_device(entry());
@@ -227,6 +228,29 @@ TEST_F(WithheldTest, AProgramInABundleWhoseAlgorithmIsNotHereIsBarredByWhatItIs)
   EXPECT_EQ(Context(nothing_else).plan(request_).source(), "bundle " + bundle);
 }
 
+// A pack may lie about all of it, and takes nothing away.
+TEST_F(WithheldTest, APackThatBarsEverythingMakesALayerSlowAtTheMost) {
+  const Catalogue catalogue = make_catalogue(embedded_sources());
+  const device::DeviceInfo& info = device_->device().info();
+  const Target target{Arch::of(info.cc_major, info.cc_minor), 13, 0};
+  std::vector<cache::Record> records;
+  for (const Candidate& candidate : catalogue.candidates(request_, target, {132, 1.98e9, 4.8e12, 50 << 20}).ranked) {
+    records.push_back(record(request_, {candidate.choice.algorithm, candidate.choice.config.print(), 0, ""}, 0));
+    records.back().outcome = cache::outcome::wrong_result;
+  }
+  const std::string pack = folder_ + "/lie.pack";
+  cache::write_pack_file(pack, cache::make_pack({entry()}, records), "1");
+  ContextOptions packed = options();
+  packed.packs = {pack};
+  Context context(packed);
+  EXPECT_NEAR(result(context), right, 1e-6f);
+  EXPECT_THAT(context.plan(request_).source(), HasSubstr("estimate, for want of another: it gave a wrong result on"));
+  const Explanation why = context.explain(request_);
+  ASSERT_TRUE(why.chosen);
+  EXPECT_THAT(why.chosen->source, HasSubstr("says " + pack));
+  EXPECT_FALSE(why.withheld.empty());
+}
+
 TEST_F(WithheldTest, WhereNothingIsLeftThatIsAnErrorWhichSaysWhy) {
   const Catalogue catalogue = make_catalogue(embedded_sources());
   const device::DeviceInfo& info = device_->device().info();
@@ -235,6 +259,7 @@ TEST_F(WithheldTest, WhereNothingIsLeftThatIsAnErrorWhichSaysWhy) {
   for (const Candidate& candidate : catalogue.candidates(request_, target, {132, 1.98e9, 4.8e12, 50 << 20}).ranked) {
     records.push_back(record(request_, {candidate.choice.algorithm, candidate.choice.config.print(), 0, ""}, 0));
     records.back().outcome = cache::outcome::crashed;
+    records.back().session = "of this database";
   }
   const std::string path = folder_ + "/crashed.db";
   {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "fake_driver.h"
@@ -29,7 +30,7 @@ struct Device {
   bool capturing = false;
 };
 
-thread_local Device* device = nullptr;
+Device* device = nullptr;
 
 uint64_t number(const void* handle) {
   return reinterpret_cast<uint64_t>(handle);
@@ -90,6 +91,16 @@ TEST_F(WorkspacePoolTest, EveryLeaseWaitsForTheWorkOfTheOneBefore) {
   lend(7, 100);
   EXPECT_THAT(device_.steps, ElementsAre("wait 7 1", "record 7 1", "wait 7 1", "record 7 1"))
       << "the handle may mean a new stream by now";
+}
+
+TEST_F(WorkspacePoolTest, ThePerThreadStreamIsAnotherInEachThread) {
+  constexpr uint64_t per_thread = 2;  // CU_STREAM_PER_THREAD
+  device_.work_never_ends = true;
+  void* const here = lend(per_thread, 100);
+  void* there = nullptr;
+  std::thread([&] { there = lend(per_thread, 100); }).join();
+  EXPECT_NE(there, here) << "the two need not wait for each other";
+  EXPECT_EQ(lend(per_thread, 100), here);
 }
 
 TEST_F(WorkspacePoolTest, StreamsThatAreBusyAtTheSameTimeHaveOneEach) {

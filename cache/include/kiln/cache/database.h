@@ -37,15 +37,15 @@ enum class Trouble {
   locked,          ///< Another process held the lock beyond the busy timeout.
   full,            ///< No space, or a size limit, met by a write.
   read_only,       ///< File, folder or medium cannot be written.
-  corrupt,         ///< SQLite found damage.
-  not_a_database,  ///< The file is not SQLite's, or SQLite's but not Kiln's.
+  corrupt,         ///< SQLite found damage; or rows are not as Kiln writes them, and only those are left out.
+  not_a_database,  ///< The file is not SQLite's, or SQLite's but not Kiln's, also in a part of its schema.
   newer_schema,    ///< Written by a newer Kiln.
   unreachable,     ///< It cannot be opened, read or written for another reason; `what` says which.
 };
 
 std::string_view to_string(Trouble trouble);
 
-/// Told once per Database, when it stops being what was asked for.
+/// Told once per Database when it stops being what was asked for, and once when it is found to have damaged rows.
 struct Announcement {
   Trouble trouble = Trouble::unreachable;
   std::string path;
@@ -130,6 +130,13 @@ struct RunProgress {
   std::vector<RunLayer> failed;               ///< By request.
 };
 
+/// A time that a run on a database took of a variant: is_own().
+struct OwnTime {
+  DeviceEntry device;
+  std::string algorithm_digest;
+  std::string config;
+};
+
 /// A source that must not run again on this device with these versions.
 struct Quarantine {
   std::string source_digest;
@@ -165,7 +172,24 @@ struct MergeResult {
   std::int64_t added = 0;
   std::int64_t replaced = 0;  ///< The incoming record supersedes the stored one.
   std::int64_t kept = 0;      ///< The stored record is equal or supersedes the incoming one.
+  std::int64_t refused_records = 0;
+  std::vector<std::string> refused;  ///< Of a database, "REQUEST: ALGORITHM CONFIG: reason": the first 1000.
   Kept storage = Kept::durably;
+};
+
+/// The generator's opinion of what a pack or another database says: a reason to refuse, or nullopt.
+struct PackValidator {
+  /// Called once per request line, of a database once per device and request.
+  std::function<std::optional<std::string>(std::string_view request)> request;
+  /// Called once per record whose device and request were accepted, after request() of its request.
+  std::function<std::optional<std::string>(const DeviceEntry& device, const Record& record)> record;
+};
+
+struct MergeOptions {
+  PackValidator validator;
+  /// The other database is the user's as well: its runs count as runs on this one (is_own()), and its quarantine comes
+  /// along. Else what it says is another's word, as a pack's is.
+  bool own = false;
 };
 
 /// What prune() takes out. Of the conditions on records each one by itself is enough.
@@ -226,8 +250,9 @@ class Database {
 
   /// As insert(), but `supersedes` decides what stays, so that merging is commutative, associative and idempotent.
   MergeResult merge(const Pack& pack);
-  /// Merges all devices, records and quarantine of `other`; its sessions stay there.
-  MergeResult merge(const Database& other);
+  /// Merges all devices and records of `other` that may stand in a pack and that `options` accept; its sessions stay
+  /// there.
+  MergeResult merge(const Database& other, const MergeOptions& options = {});
 
   /// Takes records out, in one transaction, then gives the space that they took back to the file system. Records that
   /// live in a file which cannot be written stay.
@@ -275,6 +300,8 @@ class Database {
   /// moment. Nothing stays locked when it returns. An announcement that it causes waits for deliver_announcement(), so
   /// that the caller may hold a lock.
   void visit_fronts(FrontVisitor& visitor, std::string_view request) const;
+  /// Likewise: what runs on this database have timed of one algorithm, so that it has passed their check.
+  std::vector<OwnTime> own_times(std::string_view request, std::string_view algorithm) const;
   /// Likewise: the digests of the sources in quarantine on a device, with any driver and NVRTC.
   std::set<std::string, std::less<>> quarantined(std::string_view device) const;
   void deliver_announcement() const;

@@ -52,14 +52,6 @@ struct ParsedPack {
   std::size_t refused_lines = 0;     ///< All of them.
 };
 
-/// The generator's opinion of what a pack says: a reason to refuse, or nullopt.
-struct PackValidator {
-  /// Called once per request line.
-  std::function<std::optional<std::string>(std::string_view request)> request;
-  /// Called once per record whose device and request were accepted, after request() of its request.
-  std::function<std::optional<std::string>(const DeviceEntry& device, const Record& record)> record;
-};
-
 /// Makes a pack canonical: sorts, and lets `supersedes` settle duplicates. Throws Error(invalid_argument) for a record
 /// that cannot be stored or whose device is not listed.
 Pack make_pack(std::vector<DeviceEntry> devices, std::vector<Record> records);

@@ -91,7 +91,9 @@ struct Record {
 inline constexpr std::size_t max_samples = 4096;
 inline constexpr std::size_t max_name_bytes = 4096;  ///< Each identity field but the request; versions; digests.
 inline constexpr std::size_t max_request_bytes = 16384;
-inline constexpr double least_pack_seconds = 2e-7;    ///< No kernel starts and ends in less: a pack that says so lies.
+inline constexpr double least_pack_seconds = 2e-7;  ///< No kernel starts and ends in less: a pack that says so lies.
+/// Of one request on one device. The largest space of an algorithm has fewer configurations.
+inline constexpr std::size_t max_request_records = 65536;
 inline constexpr std::size_t max_text_bytes = 16384;  ///< check and error; longer text is cut, with a mark.
 
 /// Throws Error(invalid_argument), naming field and value, unless `record` can be stored: identity fields are non-empty
@@ -110,6 +112,10 @@ bool usable(std::string_view outcome, double seconds);
 
 /// True if a record with this outcome bars its variant from being used: it gave a wrong result, hung or crashed.
 bool bars(std::string_view outcome);
+
+/// True if a run on this database found it. Neither packs nor merges carry sessions, so what came from elsewhere has
+/// none.
+bool is_own(const Record& record);
 
 /// Order of records for listings and packs: device, request, algorithm, config, algorithm_digest. Byte-wise.
 bool listed_before(const Record& a, const Record& b);

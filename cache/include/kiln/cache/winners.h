@@ -65,6 +65,7 @@ struct Bar {
   std::string_view outcome;  ///< wrong_result, timed_out or crashed.
   std::string_view device;   ///< Id of the device on which it was found.
   std::string_view source;   ///< Path of the database or pack that says so.
+  bool own = false;          ///< A run on the user's own database found it, which nobody else can.
 };
 
 /// Told of packs and of lines of packs that are not used, and why; by the thread that met them, with no lock held. Must
@@ -106,14 +107,21 @@ class Winners {
   /// Everything that find() would consider, in the order of precedence: for `explain`, and for the next best where the
   /// best does not compile here.
   std::vector<Choice> all(std::string_view request, const Filter& filter = {}) const;
+  /// What all() leaves out because somebody else's records bar it, in the same order: for where nothing else serves. A
+  /// pack may lie.
+  std::vector<Choice> doubted(std::string_view request, const Filter& filter = {}) const;
 
-  /// Why this variant of the current library must not serve `request`; nothing if no record bars it, or if a record of
-  /// more authority has a time of it. This device has more than another of its architecture; then the earlier layer.
-  /// find() and all() leave barred variants out by the same rule. Takes a lock.
+  /// Why this variant of the current library should not serve `request`; nothing if no record bars it, or if a record
+  /// of more authority has a time of it. This device has more than another of its architecture; then the earlier layer.
+  /// An own bar is only lifted by an own time. find() and all() leave barred variants out by the same rule. Takes a
+  /// lock.
   std::optional<Bar> bar(std::string_view request, std::string_view algorithm, std::string_view config) const;
   /// Whether a record bars the very program with this source digest for `request`, whatever the library makes now and
   /// whoever has timed it: for programs that came compiled. Takes a lock.
-  bool bars_program(std::string_view request, std::string_view source_digest) const;
+  std::optional<Bar> bars_program(std::string_view request, std::string_view source_digest) const;
+  /// Whether a run on the user's own database has a time of the variant, on this device or another of its architecture:
+  /// nothing gets one without a check. What packs say, and what was merged, is no check. Takes a lock.
+  bool has_passed(std::string_view request, std::string_view algorithm, std::string_view config) const;
   /// Whether a source is in the quarantine of the loaded database for this device, with any driver and NVRTC; and
   /// whether any is. Take a lock.
   bool is_quarantined(std::string_view source_digest) const;

@@ -20,9 +20,11 @@ cache::DeviceEntry device_entry(const device::DeviceInfo& info);
 
 /// What is stored of `trial`; nothing for outcomes that say nothing new (quarantined).
 std::optional<cache::Record> record_of(const tuner::Trial& trial, const std::string& session);
+/// The session of what is found outside of tuning, by checks of what is stored: it counts as this database's own.
+inline constexpr const char* check_session = "check";
 /// Stores what became of `trial` in `database`, which knows its device: its record and, where it crashed or hung, its
 /// source's quarantine. Whether there was anything to store.
-bool store_trial(cache::Database& database, const tuner::Trial& trial, const std::string& session = {});
+bool store_trial(cache::Database& database, const tuner::Trial& trial, const std::string& session = check_session);
 /// The trial that `record` was made from, as far as it was stored; nothing if this library cannot read it.
 std::optional<tuner::Trial> trial_of(const cache::Record& record);
 
