@@ -12,7 +12,9 @@ from torch import nn
 from torch.nn.utils.parametrize import is_parametrized
 
 from .. import errors
-from ._mode import KilnMode, current, is_compiling
+from ._active import is_compiling
+from ._folding import can_become_plain
+from ._mode import KilnMode, current
 from ._report import Places
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -117,7 +119,7 @@ def _has_a_forward(module: nn.Module) -> bool:
     return type(module).forward is not nn.Module.forward
 
 
-def optimize(model: Module, *, strict: bool = False, fold: bool = True) -> Module:
+def optimize(model: Module, *, strict: bool = False, fold: bool | None = None) -> Module:
     """Has Kiln compute the layers of `model`, in place, and returns it. What its forward calls as a function
     (F.relu, torch.softmax) counts too.
 
@@ -130,15 +132,16 @@ def optimize(model: Module, *, strict: bool = False, fold: bool = True) -> Modul
 
     With `fold`, where no gradients are recorded (torch.no_grad, torch.inference_mode) chains of a convolution or linear
     layer with a batch normalisation in eval mode, an addition and an activation run as one kernel. It reads the
-    parameters as they are then, so nothing is computed beforehand and nothing grows stale.
+    parameters as they are then, so nothing is computed beforehand and nothing grows stale. None, the default: where
+    PyTorch is 2.3 or later, so that results which the model keeps become plain tensors.
 
     A model that is optimized already gets the new settings. restore() undoes it. Raises InvalidArgument for what is no
     torch.nn.Module.
     """
     errors.require_type("model", model, nn.Module, "a torch.nn.Module")
     errors.require_type("strict", strict, bool, "True or False")
-    errors.require_type("fold", fold, bool, "True or False")
-    settings = Settings(strict, fold)
+    errors.require_type("fold", fold, (bool, type(None)), "True, False or None")
+    settings = Settings(strict, can_become_plain if fold is None else fold)
     for name, module in model.named_modules():
         if not _has_a_forward(module):
             continue
@@ -179,5 +182,5 @@ def enabled(*, strict: bool = False) -> Iterator[Places]:
     Yields what runs where. What Kiln does not serve is as with optimize().
     """
     errors.require_type("strict", strict, bool, "True or False")
-    with KilnMode(Places(), strict) as mode:
+    with KilnMode(Places(), strict, exported=True) as mode:
         yield mode.places

@@ -176,9 +176,16 @@ def test_what_is_not_served_pytorch_computes_and_says_so_once():
     assert "float64" in rows["linear"].reason and not rows["linear"].by_kiln
     assert rows["interpolate"].reason == "Kiln has no such layer"
     assert "head" in repr(kiln.torch.report(net)) and ">PyTorch</td>" in kiln.torch.report(net)._repr_html_()
-    kiln.torch.optimize(net, strict=True)
+    kiln.torch.optimize(net.head, strict=True)
     with pytest.raises(kiln.InvalidArgument, match="float64"):
         net(x)
+
+
+def test_strict_lets_no_layer_by():
+    x = torch.randn(1, 2, 5, 5)
+    for layer in (lambda: F.grid_sample(x, torch.zeros(1, 2, 2, 2)), lambda: nn.LSTM(5, 2)(x[0])):
+        with kiln.torch.enabled(strict=True), pytest.raises(kiln.Unsupported, match="Kiln has no layer (grid_sample|lstm)"):
+            layer()
 
 
 def test_wrong_arguments_raise_what_pytorch_raises():
