@@ -124,8 +124,17 @@ class _Forward:
 
     @property
     def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._own())
+
+    def _own(self) -> Any:
         module: Any = self.on_kiln.module
-        return inspect.signature(self.on_kiln.own or type(module).forward.__get__(module))
+        return self.on_kiln.own or type(module).forward.__get__(module)
+
+    def __getattr__(self, name: str) -> Any:
+        """Programs read of a forward what a method has: torch.export its code."""
+        if name in ("__code__", "__defaults__", "__globals__", "__name__", "__qualname__"):
+            return getattr(self._own(), name)
+        raise AttributeError(name)
 
 
 def _remade(made: Any, arguments: Any, settings: Settings, name: str, own: Any) -> Any:

@@ -326,3 +326,46 @@ def test_a_target_that_is_no_class_is_pytorch_s_error(target, reduction):
         kiln.torch.functional.cross_entropy(x, targets, reduction=reduction)
     with kiln.torch.enabled(strict=True):
         close(F.cross_entropy(x, targets, ignore_index=target), F.cross_entropy(x[:1], targets[:1]))
+
+
+def test_an_exported_model_is_that_of_pytorch_or_kiln_s_by_choice(pair):
+    if not hasattr(torch.compiler if hasattr(torch, "compiler") else torch, "is_exporting"):
+        pytest.skip("PyTorch says whether it exports from 2.7 on")
+    plain, net, x = pair
+    for strict in (False, True):
+        program = torch.export.export(net, (x,), strict=strict)
+        assert "kiln" not in str(program.graph)
+        close(program.module()(x), plain(x))
+        with kiln.torch.enabled():
+            program = torch.export.export(net, (x,), strict=strict)
+        assert "kiln" in str(program.graph)
+        close(program.module()(x), plain(x))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dynamo", [False, True])
+def test_an_onnx_model_is_that_of_pytorch(pair, dynamo, tmp_path):
+    onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+    if torch.__version__.startswith("1."):
+        pytest.skip("PyTorch 1 writes ONNX by torch.jit.trace alone")
+    if dynamo:
+        pytest.importorskip("onnxscript", reason="onnxscript is not installed")
+    plain, net, x = pair
+    written = []
+    for name, each in (("plain", plain), ("kiln", net)):
+        torch.onnx.export(each, (x,), str(tmp_path / name), dynamo=dynamo)
+        written.append([node.op_type for node in onnx.load(str(tmp_path / name)).graph.node])
+    assert written[0] == written[1]
+
+
+def test_gradient_penalties_are_kiln_s(pair):
+    plain, net, x = pair
+    penalties = []
+    for each in (plain, net):
+        given = x.clone().requires_grad_()
+        (dx,) = torch.autograd.grad(each(given).square().sum(), given, create_graph=True)
+        each.zero_grad()
+        dx.square().sum().backward()
+        penalties.append([given.grad] + [p.grad for p in each.parameters() if p.grad is not None])
+    close(penalties[1], penalties[0], 1e-3)
+    assert kiln.torch.report(net).on_kiln and not kiln.torch.report(net).on_pytorch
