@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from ..operators import rows
-from ._arguments import INT32, as_int32, at_most, require, require_served
+from ._arguments import INT32, as_int32, at_most, needs_gradient, require, require_served
 
 __all__ = ["cross_entropy", "log_softmax", "softmax"]
 
@@ -47,6 +47,7 @@ def cross_entropy(
     """
     require(reduction in ("none", "mean", "sum"), f"reduction is {reduction!r}", "give none, mean or sum")
     require(0 <= label_smoothing <= 1, f"label_smoothing is {label_smoothing}", "give a number from 0 to 1")
+    require(not needs_gradient(weight), "weight requires a gradient", "give weights of classes without requires_grad")
     require_served(not target.dtype.is_floating_point, "cross_entropy with targets that are probabilities")
     require(input.dim() >= 1, "cross_entropy takes an input of 1 dimension or more", "give logits of classes")
     x = input if input.dim() > 1 else input.unsqueeze(0)

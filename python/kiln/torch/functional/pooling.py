@@ -121,9 +121,8 @@ def _sum_pool(x: torch.Tensor, window: _Window, factor: float) -> torch.Tensor:
         )
     ]
     pad = (*window.padding, *behind)
-    return contraction.conv(
-        x, filters, None, None, None, pad, window.stride, window.dilation, x.shape[1], "", []
-    )
+    with torch.autocast(x.device.type, enabled=False):  # which has no type of its own for pooling
+        return contraction.conv(x, filters, None, None, None, pad, window.stride, window.dilation, x.shape[1], "", [])
 
 
 def _adaptive(axes: int, input: torch.Tensor, output_size: Any, maximum: bool, return_indices: bool = False) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from ...errors import Unsupported
 from .. import _active
 from . import _by_pytorch
 
@@ -46,6 +47,11 @@ def autocast_dtype(device: str) -> torch.dtype:
     return torch.get_autocast_gpu_dtype() if device == "cuda" else torch.get_autocast_cpu_dtype()
 
 
+def cast_by_autocast(tensor: torch.Tensor) -> bool:
+    """Autocast leaves float64 as it is, which Kiln then refuses."""
+    return tensor.dtype.is_floating_point and tensor.dtype != torch.float64
+
+
 def define(
     schema: str,
     outputs: Callable[..., Tensors],
@@ -72,6 +78,8 @@ def define(
         result = outputs(*arguments)
         if any(tensor.numel() for tensor in (result if isinstance(result, tuple) else (result,))):
             write(result, *arguments)
+        else:
+            _require_types(arguments)
         return result
 
     for key in ("CPU", "CUDA"):
@@ -91,6 +99,13 @@ def define(
     operator.__name__ = operator.__qualname__ = name
     operator.overload = overload  # type: ignore[attr-defined]
     return operator
+
+
+def _require_types(arguments: Sequence[Any]) -> None:
+    """Refuses types that Kiln does not have where it is not asked, as nothing is computed: the gradient may be something."""
+    for each in arguments:
+        if isinstance(each, torch.Tensor) and (each.dtype == torch.float64 or each.dtype.is_complex):
+            raise Unsupported(f"a tensor has elements of {each.dtype}", "convert it to float32, float16 or bfloat16")
 
 
 def _all(result: Tensors, *arguments: Any) -> Sequence[Any]:
@@ -145,7 +160,7 @@ def _autocasting(operator: Any, key: str, kind: str) -> Callable[..., Tensors]:
         dtype = torch.float32 if kind == "f32" else autocast_dtype(device)
         cast = [
             each.to(dtype)
-            if isinstance(each, torch.Tensor) and each.dtype.is_floating_point and each.device.type == device
+            if isinstance(each, torch.Tensor) and cast_by_autocast(each) and each.device.type == device
             else each
             for each in arguments
         ]
