@@ -67,7 +67,8 @@ def define(
     `write(outputs, *arguments)`: has Kiln compute them; not called where none has an element. `saved(result,
     *arguments)`: what the gradient reads, `gradient(saved, needs, *dresults)`: the gradients of all arguments, None for
     those that have none; `needs` says which are asked for. Without `gradient` it is PyTorch's, of the function of that
-    name in _by_pytorch.py, which computes all of the operator in transforms and tracers. `autocast`: "lower" computes in autocast's type, "f32" in float32.
+    name in _by_pytorch.py, which computes all of the operator in transforms and tracers. `autocast`: "lower" computes in
+    autocast's type, "f32" in float32.
     """
     name = schema.partition("(")[0]
     _library.define(schema, **({"tags": _tags} if _tags else {}))
