@@ -84,6 +84,11 @@ def calls_taken(take: Callable[[Call], object]) -> Iterator[None]:
         _taker.take = before
 
 
+def are_taken() -> bool:
+    """Whether calls of this thread are not enqueued, so that tensors need not have their elements."""
+    return _taker.take is not None
+
+
 def enqueue(
     definition: Definition,
     text: str,

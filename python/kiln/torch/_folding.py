@@ -12,7 +12,7 @@ import dataclasses
 import inspect
 import operator
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,6 +21,7 @@ from torch.utils._pytree import tree_map
 from .. import errors
 from .._calls import Call, calls_taken, enqueue
 from .._expression import expression
+from . import _active
 from .functional._arguments import autocasting
 from .operators._activations import ACTIVATIONS
 
@@ -55,59 +56,71 @@ class Step:
     again: Callable[[torch.Tensor], torch.Tensor]  # the function by itself
 
 
-@dataclasses.dataclass
 class Chain:
     """What the tensors of a chain share."""
 
-    first: tuple[Function, tuple[Any, ...], dict[str, Any]]  # the function that it begins with
-    call: Call  # what that enqueues
-    result: torch.Tensor  # where the elements of one tensor will be
-    done: tuple[int, torch.Tensor] | None = None  # that tensor's number of steps, and its elements
+    def __init__(self, first: tuple[Function, tuple[Any, ...], dict[str, Any]], call: Call, result: torch.Tensor) -> None:
+        self.first = first  # the function that it begins with
+        self.call = call  # what that enqueues
+        self.result: torch.Tensor | None = result  # where the elements of one tensor will be; None when they are
+        self.shape = result.shape
+        self.shape_of_call = call.given.tensors[call.definition.result].shape  # as the operation has it
+        self.done: tuple[int, torch.Tensor] | None = None  # that tensor's number of steps, and its elements
 
-    @property
-    def y(self) -> torch.Tensor:
-        """The result as the operation has it."""
-        result: torch.Tensor = self.call.given.tensors[self.call.definition.result]
-        return result
+
+# Gives an object of Python another tensor. PyTorch has it from 2.3 on.
+_swap = getattr(torch._C, "_swap_tensor_impl", None)
+can_become_plain = _swap is not None
 
 
 class Deferred(torch.Tensor):
-    """A tensor whose elements are computed when they are needed. It is given to the model's code as any other."""
+    """A tensor whose elements are computed when they are needed. It is given to the model's code as any other.
+
+    When its elements are there, the object becomes a plain tensor. If PyTorch cannot do that, it stays a Deferred with
+    `elements`.
+    """
 
     chains: Chains
     chain: Chain
     steps: tuple[Step, ...]
     past: tuple[tuple[weakref.ref[Deferred], int], ...]  # tensors that this is computed of, with their steps
-    same: Deferred | None  # what this has become by an addition in place
-    seen: bool  # the elements were given to somebody
     elements: torch.Tensor | None
 
     @staticmethod
-    def made(chains: Chains, chain: Chain) -> Deferred:
-        like = chain.result
+    def made(chains: Chains, chain: Chain, like: torch.Tensor) -> Deferred:
         new = torch.Tensor._make_wrapper_subclass(
             Deferred, like.shape, strides=like.stride(), dtype=like.dtype, device=like.device
         )
         new.chains, new.chain = chains, chain
-        new.steps, new.past, new.same, new.seen, new.elements = (), (), None, False, None
+        new.steps, new.past, new.elements = (), (), None
         return new  # type: ignore[no-any-return]
 
     def extended(self, step: Step) -> Deferred:
-        new = Deferred.made(self.chains, self.chain)
+        new = Deferred.made(self.chains, self.chain, self)
         new.steps, new.past = (*self.steps, step), (*self.past, (weakref.ref(self), len(self.steps)))
         return new
 
-    def last(self) -> Deferred:
-        return self if self.same is None else self.same.last()
-
     def computed(self) -> torch.Tensor:
-        """The tensor with its elements."""
-        tensor = self.last()
-        if tensor.elements is None:
-            tensor.chains.compute(tensor)
-        tensor.seen = True
-        assert tensor.elements is not None
-        return tensor.elements
+        """The tensor with its elements: this object, if it has become a plain one."""
+        if self.elements is None:
+            self.chains.compute(self)
+        return _elements_there(self)
+
+    def become_plain(self) -> bool:
+        """Makes this object the tensor with its elements, if nothing of C++ holds it, as a call above may."""
+        if _swap is None or self.elements is None:
+            return False
+        kept = dict(vars(self))
+        elements = kept["elements"]
+        vars(self).clear()
+        self.__class__ = torch.Tensor  # type: ignore[assignment]
+        try:
+            _swap(self, elements)
+        except RuntimeError:
+            self.__class__ = Deferred
+            vars(self).update(kept)
+            return False
+        return True
 
     @classmethod
     def __torch_function__(cls, function: Function, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -130,6 +143,14 @@ def _elements_of(each: Any) -> Any:
     return each.computed() if isinstance(each, Deferred) else each
 
 
+def _elements_there(tensor: torch.Tensor) -> torch.Tensor:
+    """Elements of a tensor that are computed."""
+    if not isinstance(tensor, Deferred):
+        return tensor
+    assert tensor.elements is not None
+    return tensor.elements
+
+
 def _computed(arguments: Any) -> Any:
     """The same arguments of a function with tensors that have their elements; in lists too."""
     if isinstance(arguments, dict):
@@ -141,12 +162,12 @@ def _computed(arguments: Any) -> Any:
 
 def _has_elements(args: Any) -> bool:
     """Of a method's tensor, which then may have got other extents in place (squeeze_)."""
-    return bool(args) and isinstance(args[0], Deferred) and args[0].last().elements is not None
+    return bool(args) and isinstance(args[0], Deferred) and args[0].elements is not None
 
 
 def _as_given(result: Any, args: Any) -> Any:
     """The model's own tensor for that with its elements: a function in place returns what it was given."""
-    return args[0] if _has_elements(args) and result is args[0].last().elements else result
+    return args[0] if _has_elements(args) and result is args[0].elements else result
 
 
 class Chains:
@@ -155,20 +176,19 @@ class Chains:
     def __init__(self, mode: KilnMode) -> None:
         self._mode = mode
         self._pending: list[Deferred] = []
+        self._held: list[weakref.ref[Deferred]] = []  # computed, and not yet plain
 
     def call(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What `function` gives: a chain that it begins or extends, or its result."""
         if function in _metadata:
             return function(*args, **kwargs)  # which Deferred answers
-        if self._pending and not torch.is_grad_enabled():
-            extended = self._extended(function, args, kwargs)
-            if extended is not None:
-                return extended
-        if function in _begins and not torch.is_grad_enabled():
-            args, kwargs = _computed(args), _computed(kwargs)
-            begun = self._begun(function, args, kwargs)
-            if begun is not None:
-                return begun
+        if not torch.is_grad_enabled() and not _active.transform() and not _active.foreign_mode():
+            joined = self._extended(function, args, kwargs) if self._pending else None
+            if joined is None and function in _begins:
+                args, kwargs = _computed(args), _computed(kwargs)
+                joined = self._begun(function, args, kwargs)
+            if joined is not None:
+                return joined
         self.flush()
         return _as_given(self._mode.compute(function, _computed(args), _computed(kwargs)), args)
 
@@ -177,13 +197,19 @@ class Chains:
             self.compute(self._pending[0])
 
     def finished(self, result: Any) -> Any:
-        """The result of a model, with its elements."""
+        """The result of a model, with its elements. Tensors that the model has kept elsewhere have theirs too."""
         self.flush()
+        for reference in self._held:
+            tensor = reference()
+            if isinstance(tensor, Deferred):
+                tensor.become_plain()
+        self._held.clear()
         return tree_map(_elements_of, result)
 
     def _begun(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Deferred | None:
         """The result of a layer, which waits for what follows; None if the layer is no single call of Kiln."""
-        if not args or autocasting(args[0]):
+        given = (*args, *kwargs.values())
+        if not args or autocasting(args[0]) or not _served(given):
             return None
         calls: list[Call] = []
         with calls_taken(calls.append):
@@ -193,11 +219,11 @@ class Chains:
         if calls[0].epilogue not in (None, "bias"):
             return None
         self._mode.note(function)
-        self._pending.append(Deferred.made(self, Chain((function, args, kwargs), calls[0], result)))
+        self._pending.append(Deferred.made(self, Chain((function, args, kwargs), calls[0], result), result))
         return self._pending[-1]
 
     def _waits(self, each: Any) -> bool:
-        return isinstance(each, Deferred) and any(each.last() is pending for pending in self._pending)
+        return isinstance(each, Deferred) and any(each is pending for pending in self._pending)
 
     def _extended(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Deferred | None:
         """A chain with `function` in it, if the kernel can have that."""
@@ -206,10 +232,12 @@ class Chains:
             return None
         if function in _additions or function in _additions_in_place:
             return self._added(function, args, kwargs, at[0])
-        step, in_place = self._step(function, args, kwargs, args[0].last()) if at[0] == 0 else (None, False)
+        if at[0] != 0 or not _served(each for each in (*args[1:], *kwargs.values())):
+            return None
+        step, in_place = self._step(function, args, kwargs, args[0])
         if step is None:
             return None
-        return self._with(args[0].last(), step, args[0] if in_place else None)
+        return self._with(args[0], step, in_place)
 
     def _step(self, function: Any, args: Any, kwargs: Any, tensor: Deferred) -> tuple[Step | None, bool]:
         """A normalisation or activation, and whether it is in place."""
@@ -244,38 +272,25 @@ class Chains:
         if kwargs or len(args) != 2:
             return None
         tensor, other = args[at], args[1 - at]
-        if not isinstance(other, torch.Tensor) or (isinstance(other, Deferred) and other.last() is tensor.last()):
+        in_place = function in _additions_in_place
+        if not isinstance(other, torch.Tensor) or other is tensor or (in_place and at == 1):
             return None
-        written = args[0] if function in _additions_in_place else None
-        if written is other:
-            if not isinstance(other, Deferred) or other.last().elements is None:
-                return None
-            if other.last().seen:
-                return None  # somebody may hold a view of what is written
-        chain = tensor.last().chain
+        chain = tensor.chain
         if (other.shape, other.dtype, other.device) != (tensor.shape, tensor.dtype, tensor.device):
             return None
         value = _elements_of(other)
-        if chain.result.shape != chain.y.shape and not value.is_contiguous():
+        if not _served((value,)) or (chain.shape != chain.shape_of_call and not value.is_contiguous()):
             return None
-        reads = {"residual": value.reshape(chain.y.shape)}
-        step = Step("add", "add", "v = v + residual;", reads, lambda before: before + value)
-        if written is None or written is not other:
-            return self._with(tensor.last(), step, written)
-        summed = self._with(tensor.last(), step, None)
-        if summed is None:
-            return None
-        changed: Deferred = written
-        changed.last().same = summed
-        return changed
+        reads = {"residual": value.reshape(chain.shape_of_call)}
+        return self._with(tensor, Step("add", "add", "v = v + residual;", reads, lambda before: before + value), in_place)
 
-    def _with(self, tensor: Deferred, step: Step, in_place: Any) -> Deferred | None:
+    def _with(self, tensor: Deferred, step: Step, in_place: bool) -> Deferred | None:
         if any(step.kind == each.kind for each in tensor.steps):
             return None
         self._mode.places.add(self._mode.place(), f"{step.name}, in the kernel before it", "", by_kiln=True)
-        if in_place is not None:
+        if in_place:
             tensor.steps = (*tensor.steps, step)
-            return in_place  # type: ignore[no-any-return]
+            return tensor
         self._forget(tensor)
         self._pending.append(tensor.extended(step))
         return self._pending[-1]
@@ -286,22 +301,30 @@ class Chains:
     def compute(self, tensor: Deferred) -> None:
         """Gives a tensor its elements."""
         self._forget(tensor)
-        tensor.elements = self._computed(tensor)
+        chain, count = tensor.chain, len(tensor.steps)
+        elements, in_one = self._computed(tensor)
+        tensor.elements = elements
         # What it was computed of: who keeps the result should not keep that.
-        del tensor.chain
-        tensor.steps = ()
+        del tensor.chain, elements
+        tensor.steps = tensor.past = ()
+        if not tensor.become_plain():
+            self._held.append(weakref.ref(tensor))
+        if in_one:
+            chain.done = count, _elements_there(tensor)
 
-    def _computed(self, tensor: Deferred) -> torch.Tensor:
-        """In one kernel, but for a part of its chain whose result is of use to somebody."""
+    def _computed(self, tensor: Deferred) -> tuple[torch.Tensor, bool]:
+        """The elements, and whether one kernel made them. A part of the chain whose result somebody holds is computed
+        by itself."""
         chain, done = tensor.chain, tensor.chain.done
         for reference, count in reversed(tensor.past):
             earlier = reference()
             if earlier is not None:
-                done = count, earlier.computed()
+                done = count, _elements_of(earlier)
                 break
         if done is None and _enqueued(tensor):
-            chain.done = len(tensor.steps), chain.result
-            return chain.result
+            result, chain.result = chain.result, None  # the tensor's own from now on
+            assert result is not None
+            return result, True
         if done is None:
             function, args, kwargs = chain.first
             with torch.no_grad():
@@ -310,7 +333,16 @@ class Chains:
         with torch.no_grad():  # as when the chain began
             for step in tensor.steps[count:]:
                 value = step.again(value)
-        return value
+        return value, False
+
+
+_types = (torch.float32, torch.float16, torch.bfloat16)
+
+
+def _served(arguments: Iterable[Any]) -> bool:
+    """Whether tensors of floats among these are such as a kernel of a chain may read."""
+    tensors = [each for each in arguments if isinstance(each, torch.Tensor)]
+    return not _active.foreign_tensor(tensors) and all(each.dtype in _types for each in tensors)
 
 
 def _norm(given: dict[str, Any], chain: Chain, again: Any) -> Step | None:
@@ -318,8 +350,8 @@ def _norm(given: dict[str, Any], chain: Chain, again: Any) -> Step | None:
     mean, variance, weight, bias = (given[name] for name in ("running_mean", "running_var", "weight", "bias"))
     if given["training"] or mean is None or variance is None or given["residual"] is not None or given["activation"]:
         return None
-    channels = (chain.y.shape[1],)
-    if chain.result.shape != chain.y.shape or any(each is not None and each.shape != channels for each in (mean, variance)):
+    channels = (chain.shape[1],)
+    if chain.shape != chain.shape_of_call or any(each is not None and each.shape != channels for each in (mean, variance)):
         return None
     reads = {"mean": mean, "variance": variance, "epsilon": float(given["eps"])}
     code = "v = (v - mean) * rsqrtf(variance + epsilon)"

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from .. import errors
+from .._arguments import definition_of
 from .._calls import call
 from .._context import Context, WorkspaceAllocator, default_context_with
 
@@ -62,6 +63,8 @@ def caching_allocator(device: int) -> WorkspaceAllocator:
 
 
 def launch(operation: str, *, epilogue: Any = None, **arguments: Any) -> None:
-    """kiln.call(), on the Context of the tensors' device."""
+    """kiln.call(), on the Context of the tensors' device. Equal inputs give equal bits where PyTorch is asked for that."""
+    if torch.are_deterministic_algorithms_enabled() and "deterministic" in definition_of(operation).words:
+        arguments["deterministic"] = True
     device = next(value.device for value in arguments.values() if isinstance(value, torch.Tensor))
     call(operation, epilogue=epilogue, context=default_context(device), **arguments)

@@ -16,7 +16,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from .. import errors
-from . import functional
+from . import _active, functional
+from ._active import is_compiling
 from ._report import Places
 
 Function = Callable[..., Any]
@@ -42,8 +43,16 @@ def _table() -> Mapping[Function, tuple[str, Function]]:
     return rows
 
 
+# Layers that torch.nn.functional does not have: their modules call these.
+_of_torch = (
+    "lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell",
+    "_native_multi_head_attention", "_transformer_encoder_layer_fwd",
+)  # fmt: skip
+
+
 def _other_layers() -> Mapping[Function, str]:
     names = {name: getattr(torch.nn.functional, name) for name in dir(torch.nn.functional) if not name.startswith("_")}
+    names |= {name: getattr(torch, name) for name in _of_torch if hasattr(torch, name)}
     return {
         function: name
         for name, function in names.items()
@@ -52,14 +61,14 @@ def _other_layers() -> Mapping[Function, str]:
 
 
 TABLE = _table()  # PyTorch's functions that Kiln has: the name of each, and Kiln's
-OTHER_LAYERS = _other_layers()  # functions of torch.nn.functional that Kiln does not have, by name
+OTHER_LAYERS = _other_layers()  # layers of PyTorch that Kiln does not have, by name
 
-_active = threading.local()
+_thread = threading.local()
 
 
 def current() -> KilnMode | None:
     """The mode that is at work on this thread, if one is."""
-    stack = getattr(_active, "stack", ())
+    stack = getattr(_thread, "stack", ())
     return stack[-1] if stack else None
 
 
@@ -67,26 +76,27 @@ class KilnMode(TorchFunctionMode):
     """Has Kiln compute the functions of TABLE, and PyTorch what Kiln does not serve.
 
     `places`: receives what has run where. `strict`: what Kiln refuses raises, instead of a warning. `fold`: joins
-    chains (_folding.py).
+    chains (_folding.py). `exported`: what torch.export records holds Kiln's operators.
     """
 
-    def __init__(self, places: Places, strict: bool = False, fold: bool = False) -> None:
+    def __init__(self, places: Places, strict: bool = False, fold: bool = False, exported: bool = False) -> None:
         super().__init__()
         self.places = places
         self.strict = strict
+        self.exported = exported
         self.path: list[str] = []  # names of the modules whose forward is running
         self._chains = _folding.Chains(self) if fold else None
 
     def __enter__(self) -> KilnMode:
-        if not hasattr(_active, "stack"):
-            _active.stack = []
-        _active.stack.append(self)
+        if not hasattr(_thread, "stack"):
+            _thread.stack = []
+        _thread.stack.append(self)
         return super().__enter__()  # type: ignore[no-any-return]
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _active.stack.pop()
+        _thread.stack.pop()
         super().__exit__(kind, error, trace)
 
     def __torch_function__(
@@ -121,36 +131,45 @@ class KilnMode(TorchFunctionMode):
 
     def compute(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What `function` gives, by Kiln where it serves it."""
-        row = TABLE.get(function)
-        if row is None or getattr(_active, "refused", False):
-            name = None if row is not None else OTHER_LAYERS.get(function)
-            if name is not None and not is_compiling():
-                self.places.add(self.place(), name, "Kiln has no such layer", by_kiln=False)
+        name, of_kiln = TABLE.get(function, (OTHER_LAYERS.get(function), None))
+        given = (*args, *kwargs.values())
+        if name is None or getattr(_thread, "refused", False) or self._only_recorded(given):
             return function(*args, **kwargs)
-        name, of_kiln = row
+        foreign = ""
         try:
+            if of_kiln is None:
+                raise errors.Unsupported(f"Kiln has no layer {name}", "let PyTorch compute it: strict=False")
+            foreign = _active.foreign(given)
+            if foreign:
+                raise errors.Unsupported(foreign, "let PyTorch compute it: strict=False")
             result = served(of_kiln, args, kwargs)
         except (errors.Unsupported, errors.InvalidArgument) as refusal:
             if self.strict:
                 raise
-            reason = str(refusal)
+            reason = "Kiln has no such layer" if of_kiln is None else foreign or str(refusal)
         else:
             if not is_compiling():
                 self.places.add(self.place(), name, "", by_kiln=True)
             return result
-        _active.refused = True  # no other mode tries again
+        _thread.refused = of_kiln is not None  # no other mode tries again
         try:
             result = function(*args, **kwargs)  # which raises its own error where the arguments are wrong
         finally:
-            _active.refused = False
+            _thread.refused = False
         if not is_compiling():
-            self.refused(name, reason)
+            self.refused(name, reason, warned=of_kiln is not None and not foreign)
         return result
 
-    def refused(self, name: str, reason: str) -> None:
-        """Notes that PyTorch computed the function `name`, and warns where that is new."""
+    def _only_recorded(self, given: tuple[Any, ...]) -> bool:
+        """Whether nothing is computed, and what is recorded is to be PyTorch's own: an export, and shapes alone."""
+        if is_compiling():
+            return _active.is_exporting() and not self.exported
+        return _active.has_no_elements(given)
+
+    def refused(self, name: str, reason: str, *, warned: bool) -> None:
+        """Notes that PyTorch computed the function `name`, and if `warned` says so where that is new."""
         place = self.place()
-        if self.places.add(place, name, reason, by_kiln=False):
+        if self.places.add(place, name, reason, by_kiln=False) and warned:
             errors.warn(f"{place}: PyTorch computes {name}: {reason}", "torch")
 
     def place(self) -> str:
@@ -186,9 +205,6 @@ def served(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         raise errors.Unsupported(str(error), "call PyTorch's function") from None
 
 
-def is_compiling() -> bool:
-    compiler = getattr(torch, "compiler", None)
-    return compiler is not None and hasattr(compiler, "is_compiling") and bool(compiler.is_compiling())
-
+_active.known_modes.append(KilnMode)
 
 from . import _folding  # noqa: E402 - it computes through the mode

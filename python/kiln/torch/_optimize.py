@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import functools
+import copy
+import inspect
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import torch
 from torch import nn
-from torch.nn.utils.parametrize import is_parametrized
 
 from .. import errors
-from ._mode import KilnMode, current, is_compiling
+from ._active import is_compiling
+from ._folding import can_become_plain
+from ._mode import KilnMode, current
 from ._report import Places
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -30,84 +32,119 @@ class Settings:
 
 
 class _OnKiln:
-    """What optimize() adds to the class of a module: its forward has the mode, whoever calls it."""
+    """The optimized form of a module: what its instance has in place of methods of its class, which stays as it is."""
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        settings, name = self.__dict__[_attribute]
+    names = ("forward", "__reduce_ex__", "_replicate_for_data_parallel", "__prepare_scriptable__")
+
+    def __init__(self, module: nn.Module | None, settings: Settings, name: str, own: Any = None) -> None:
+        self.module = module
+        self.settings = settings
+        self.name = name
+        self.own = own  # a forward that the instance had before
+
+    def put(self) -> None:
+        assert self.module is not None
+        attributes = self.module.__dict__
+        attributes[_attribute] = self
+        methods = _Forward(self), self.reduce_ex, self.replicate_for_data_parallel, self.prepare_scriptable
+        attributes.update(zip(self.names, methods, strict=True))
+
+    def plain(self) -> dict[str, Any]:
+        """Attributes of the module without those of Kiln."""
+        assert self.module is not None
+        kept = {key: each for key, each in self.module.__dict__.items() if key not in (_attribute, *self.names)}
+        return kept if self.own is None else {**kept, "forward": self.own}
+
+    def take_off(self) -> None:
+        assert self.module is not None
+        plain = self.plain()
+        self.module.__dict__.clear()
+        self.module.__dict__.update(plain)
+
+    def run(self, args: Any, kwargs: Any) -> Any:
+        """The module's own forward within the mode, whoever calls it."""
         mode = current()
-        if mode is not None and mode.places is settings.places:
-            return self._within(mode, name, args, kwargs)
-        mode = KilnMode(settings.places, settings.strict, settings.fold and not is_compiling())
+        if mode is not None and mode.places is self.settings.places:
+            return self._within(mode, args, kwargs)
+        mode = KilnMode(self.settings.places, self.settings.strict, self.settings.fold and not is_compiling())
         with mode:
-            result = self._within(mode, name, args, kwargs)
+            result = self._within(mode, args, kwargs)
         return mode.finished(result)
 
-    def _within(self, mode: KilnMode, name: str, args: Any, kwargs: Any) -> Any:
-        mode.path.append(name)
+    def _within(self, mode: KilnMode, args: Any, kwargs: Any) -> Any:
+        module: Any = self.module
+        mode.path.append(self.name)
         try:
-            return super().forward(*args, **kwargs)  # type: ignore[misc]
+            if self.own is not None:
+                return self.own(*args, **kwargs)
+            return type(module).forward(module, *args, **kwargs)
         finally:
             mode.path.pop()
 
-    _kiln_original: type  # the model's own class
+    def reduce_ex(self, protocol: Any) -> Any:
+        """As the module's class is copied and stored, with an optimized form of the copy's own."""
+        module: Any = self.module
+        made, arguments, *rest = type(module).__reduce_ex__(module, protocol)
+        if rest and isinstance(rest[0], dict):
+            rest[0] = self.plain()
+        return (_remade, (made, arguments, self.settings, self.name, self.own), *rest)
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        """Of the class that the model's source has: the one that optimize() made has no name to be found by."""
-        reduced: Any = super().__reduce_ex__(protocol)
-        made, arguments, *rest = reduced
-        of_class = [_Class(each._kiln_original) if each is type(self) else each for each in arguments]
-        return (_remade, (made, of_class), *rest)
+    def replicate_for_data_parallel(self) -> Any:
+        module: Any = self.module
+        replica = type(module)._replicate_for_data_parallel(module)
+        _OnKiln(replica, self.settings, self.name, self.own).put()
+        return replica
 
+    def prepare_scriptable(self) -> Any:
+        """A module of the same parts that is not optimized: TorchScript compiles the class's own forward."""
+        module: Any = self.module
+        plain = type(module).__new__(type(module))
+        plain.__dict__.update(self.plain())
+        plain.__dict__["_modules"] = dict(module._modules)
+        prepare = getattr(plain, "__prepare_scriptable__", None)
+        return plain if prepare is None else prepare()
 
-class _Class:
-    """Stands for the optimized form of a class where a module is copied or stored."""
+    def __deepcopy__(self, memo: Any) -> _OnKiln:
+        """For classes that copy attributes by themselves."""
+        settings, own = copy.deepcopy((self.settings, self.own), memo)
+        return _OnKiln(memo.get(id(self.module)), settings, self.name, own)
 
-    def __init__(self, original: type) -> None:
-        self.original = original
-
-
-def _remade(made: Any, arguments: list[Any]) -> Any:
-    return made(*(_optimized_class(each.original) if isinstance(each, _Class) else each for each in arguments))
-
-
-@functools.cache
-def _optimized_class(original: type) -> type:
-    @functools.wraps(original.forward)  # type: ignore[attr-defined]
-    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return _OnKiln.forward(self, *args, **kwargs)
-
-    names = {name: getattr(original, name) for name in ("__module__", "__qualname__", "__doc__")}
-    names |= {"forward": forward, "_kiln_original": original}
-    return type(original.__name__, (_OnKiln, original), names)
-
-
-def _with_base(kind: Any, base: type, other: type) -> type:
-    """`kind`, which is a class of one module alone, on `other` instead of `base`."""
-    names = {name: value for name, value in vars(kind).items() if name not in ("__dict__", "__weakref__")}
-    bases = tuple(other if each is base else each for each in kind.__bases__)
-    return type(kind)(kind.__name__, bases, names)  # type: ignore[no-any-return]
+    def __reduce__(self) -> Any:
+        return _OnKiln, (None, self.settings, self.name)
 
 
-def _class_on_kiln(module: nn.Module) -> type:
-    """The optimized form of a module's class. That of a parametrized module stays outermost: PyTorch takes it off where
-    parametrizations are removed."""
-    kind: Any = type(module)
-    if not is_parametrized(module):
-        return _optimized_class(kind)
-    base = kind.__bases__[0]
-    return _with_base(kind, base, _optimized_class(base))
+class _Forward:
+    """The forward of an optimized module, with the signature of its class's."""
+
+    def __init__(self, on_kiln: _OnKiln) -> None:
+        self.on_kiln = on_kiln
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.on_kiln.run(args, kwargs)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._own())
+
+    def _own(self) -> Any:
+        module: Any = self.on_kiln.module
+        return self.on_kiln.own or type(module).forward.__get__(module)
+
+    def __getattr__(self, name: str) -> Any:
+        """Programs read of a forward what a method has: torch.export its code."""
+        if name in ("__code__", "__defaults__", "__globals__", "__name__", "__qualname__"):
+            return getattr(self._own(), name)
+        raise AttributeError(name)
 
 
-def _class_off_kiln(module: nn.Module) -> type:
-    kind: Any = type(module)
-    if "_kiln_original" in vars(kind):
-        return kind._kiln_original  # type: ignore[no-any-return]
-    base = next(each for each in kind.__bases__ if issubclass(each, _OnKiln))  # parametrized
-    return _with_base(kind, base, kind._kiln_original)
+def _remade(made: Any, arguments: Any, settings: Settings, name: str, own: Any) -> Any:
+    module = made(*arguments)
+    _OnKiln(module, settings, name, own).put()
+    return module
 
 
 def _is_optimized(module: nn.Module) -> bool:
-    return isinstance(module, _OnKiln)
+    return _attribute in module.__dict__
 
 
 def _has_a_forward(module: nn.Module) -> bool:
@@ -117,34 +154,36 @@ def _has_a_forward(module: nn.Module) -> bool:
     return type(module).forward is not nn.Module.forward
 
 
-def optimize(model: Module, *, strict: bool = False, fold: bool = True) -> Module:
+def optimize(model: Module, *, strict: bool = False, fold: bool | None = None) -> Module:
     """Has Kiln compute the layers of `model`, in place, and returns it. What its forward calls as a function
     (F.relu, torch.softmax) counts too.
 
         net = kiln.torch.optimize(Net())
 
-    The model stays what it is: its parameters and buffers, keys of its state dict, hooks, training flags, its class's
-    name; copies of it and what torch.save() stores are optimized too. What Kiln does not serve PyTorch computes, and a
+    The model stays what it is: its parameters and buffers, keys of its state dict, hooks, training flags, the classes of
+    its modules; copies of it and what torch.save() stores are optimized too. What Kiln does not serve PyTorch computes, and a
     kiln.Warning says once for each place which that is and why; report() lists all. With `strict` it raises
     kiln.Unsupported or InvalidArgument instead.
 
     With `fold`, where no gradients are recorded (torch.no_grad, torch.inference_mode) chains of a convolution or linear
     layer with a batch normalisation in eval mode, an addition and an activation run as one kernel. It reads the
-    parameters as they are then, so nothing is computed beforehand and nothing grows stale.
+    parameters as they are then, so nothing is computed beforehand and nothing grows stale. None, the default: where
+    PyTorch is 2.3 or later, so that results which the model keeps become plain tensors.
 
     A model that is optimized already gets the new settings. restore() undoes it. Raises InvalidArgument for what is no
     torch.nn.Module.
     """
     errors.require_type("model", model, nn.Module, "a torch.nn.Module")
     errors.require_type("strict", strict, bool, "True or False")
-    errors.require_type("fold", fold, bool, "True or False")
-    settings = Settings(strict, fold)
+    errors.require_type("fold", fold, (bool, type(None)), "True, False or None")
+    settings = Settings(strict, can_become_plain if fold is None else fold)
     for name, module in model.named_modules():
         if not _has_a_forward(module):
             continue
-        if not _is_optimized(module):
-            module.__class__ = _class_on_kiln(module)
-        module.__dict__[_attribute] = (settings, name or type(module).__name__)
+        if _is_optimized(module):
+            module.__dict__[_attribute].take_off()
+        own = module.__dict__.get("forward")
+        _OnKiln(module, settings, name or type(module).__name__, own).put()
     return model
 
 
@@ -153,8 +192,7 @@ def restore(model: Module) -> Module:
     errors.require_type("model", model, nn.Module, "a torch.nn.Module")
     for module in model.modules():
         if _is_optimized(module):
-            module.__class__ = _class_off_kiln(module)
-            del module.__dict__[_attribute]
+            module.__dict__[_attribute].take_off()
     return model
 
 
@@ -163,8 +201,7 @@ def report(model: nn.Module) -> Places:
     is not optimized."""
     for module in model.modules():
         if _is_optimized(module):
-            settings: Settings = module.__dict__[_attribute][0]
-            return settings.places
+            return module.__dict__[_attribute].settings.places  # type: ignore[no-any-return]
     raise errors.InvalidArgument("the model is not optimized", "call kiln.torch.optimize(model) first")
 
 
@@ -179,5 +216,5 @@ def enabled(*, strict: bool = False) -> Iterator[Places]:
     Yields what runs where. What Kiln does not serve is as with optimize().
     """
     errors.require_type("strict", strict, bool, "True or False")
-    with KilnMode(Places(), strict) as mode:
+    with KilnMode(Places(), strict, exported=True) as mode:
         yield mode.places

@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 from .. import _kiln, errors
 from .._arguments import text_of_epilogue, text_of_words
 from .._calls import Call, calls_taken, observers
+from . import _active
 from ._mode import TABLE, accepted, current
 
 Path = Any
@@ -82,7 +83,7 @@ class _Shapes(TorchFunctionMode):
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         row = TABLE.get(function)
-        if row is None or current() is not None:
+        if row is None or current() is not None or _active.foreign((*args, *kwargs.values())):
             return function(*args, **kwargs)
         shadow = self._forward(row[1], args, kwargs)
         result = function(*args, **kwargs)
@@ -122,6 +123,9 @@ def _shadow(value: Any) -> Any:
 
 def _tensors(result: Any) -> list[torch.Tensor]:
     return [each for each in (result if isinstance(result, tuple) else (result,)) if isinstance(each, torch.Tensor)]
+
+
+_active.known_modes.append(_Shapes)
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """Where no gradients are recorded, chains of layers are one kernel, and nothing else changes."""
 
 import copy
+import functools
 import gc
 import weakref
 
@@ -12,6 +13,8 @@ import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
 
 import kiln.torch  # noqa: E402
+
+optimize = functools.partial(kiln.torch.optimize, fold=True)  # by default from PyTorch 2.3 on
 
 # As in test_optimize.py: f32 sums in another order, and normalisations before they are rounded.
 TOLERANCE = 2e-5
@@ -37,7 +40,7 @@ def operations(requests):
 def test_a_chain_is_one_kernel(name):
     net, x = network(name)
     expected = copy.deepcopy(net).eval()(x).detach()
-    kiln.torch.optimize(net.eval(), strict=True)
+    optimize(net.eval(), strict=True)
     with torch.no_grad(), kiln.torch.record() as requests:
         y = net(x)
     close(y, expected)
@@ -59,7 +62,7 @@ def test_a_chain_in_inference_mode_with_and_without_parameters(bias, affine):
     net[1].running_mean.normal_()
     x = torch.randn(2, 3, 9)
     expected = net(x).detach()
-    kiln.torch.optimize(net, strict=True)
+    optimize(net, strict=True)
     with torch.inference_mode(), kiln.torch.record() as requests:
         y = net(x)
     torch.testing.assert_close(y.clone(), expected, rtol=TOLERANCE, atol=TOLERANCE)
@@ -70,7 +73,7 @@ def test_a_chain_in_inference_mode_with_and_without_parameters(bias, affine):
 def test_the_parameters_of_each_call_count():
     net = nn.Sequential(nn.Conv2d(2, 3, 1), nn.BatchNorm2d(3)).eval()
     x = torch.randn(1, 2, 4, 4)
-    kiln.torch.optimize(net, strict=True)
+    optimize(net, strict=True)
     with torch.no_grad():
         for change in (
             lambda: None,
@@ -89,7 +92,7 @@ def test_the_parameters_of_each_call_count():
 def test_training_and_gradients_are_not_folded():
     net = nn.Sequential(nn.Conv2d(2, 3, 1), nn.BatchNorm2d(3), nn.ReLU())
     x = torch.randn(2, 2, 4, 4)
-    kiln.torch.optimize(net, strict=True)
+    optimize(net, strict=True)
     for training, gradients in ((True, True), (False, True), (True, False)):
         with torch.set_grad_enabled(gradients), kiln.torch.record() as requests:
             y = net.train(training)(x)
@@ -262,7 +265,7 @@ def test_any_use_of_a_result_gives_what_pytorch_gives(use):
     with torch.no_grad():
         expected = net(x)
         last = getattr(net, "last", None)
-        y = kiln.torch.optimize(net)(x)
+        y = optimize(net)(x)
     close(y, expected)
     if last is not None:
         close(net.last + 0, last)
@@ -274,7 +277,7 @@ def test_layouts_and_types_are_pytorch_s():
     x = torch.randn(2, 4, 6, 6).to(memory_format=torch.channels_last)
     with torch.no_grad():
         expected = net(x)
-        kiln.torch.optimize(net, strict=True)
+        optimize(net, strict=True)
         y = net(x)
         assert y.stride() == expected.stride()
         close(y, expected)
@@ -296,14 +299,14 @@ def test_gradients_begin_where_no_grad_ends():
                 x = self.conv(x)
             return self.bn(x)
 
-    net = kiln.torch.optimize(Frozen().eval(), strict=True)
+    net = optimize(Frozen().eval(), strict=True)
     net(torch.randn(1, 2, 3, 3)).sum().backward()
     assert net.conv.weight.grad is None and net.bn.weight.grad is not None
 
 
 def test_a_chain_ends_where_a_model_does():
-    inner = kiln.torch.optimize(nn.Conv2d(2, 2, 1))
-    outer = kiln.torch.optimize(nn.Sequential(nn.Conv2d(2, 2, 1), nn.ReLU()))
+    inner = optimize(nn.Conv2d(2, 2, 1))
+    outer = optimize(nn.Sequential(nn.Conv2d(2, 2, 1), nn.ReLU()))
     x = torch.randn(1, 2, 3, 3)
     with torch.no_grad():
         y = inner(x)
@@ -316,7 +319,7 @@ def test_who_keeps_a_result_keeps_nothing_else():
     kept, gone = [], []
     net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3)).eval()
     net[1].register_forward_hook(lambda module, given, result: kept.append(result))
-    kiln.torch.optimize(net, strict=True)
+    optimize(net, strict=True)
     with torch.no_grad():
         x = torch.randn(1, 3, 8, 8)
         gone.append(weakref.ref(x))

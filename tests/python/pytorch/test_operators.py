@@ -80,15 +80,15 @@ def arguments():
 
 
 @compiled
-@pytest.mark.parametrize("operator, given", [pytest.param(*each, id=str(each[0])) for each in arguments()])
+@pytest.mark.parametrize("operator, given", [pytest.param(*each, id=each[0].__name__) for each in arguments()])
 def test_operators_are_what_pytorch_asks_of_them(operator, given):
     for each in given:
         if isinstance(each, torch.Tensor) and each.dtype.is_floating_point and each.min() < 0:
             each.requires_grad_()
-    torch.library.opcheck(operator, given)
+    torch.library.opcheck(operator.overload, given)
 
 
-@pytest.mark.parametrize("operator, given", [pytest.param(*each, id=str(each[0])) for each in arguments()])
+@pytest.mark.parametrize("operator, given", [pytest.param(*each, id=each[0].__name__) for each in arguments()])
 def test_shapes_without_elements_are_those_of_results(operator, given):
     result = operator(*given)
     shape = operator(*(each.to("meta") if isinstance(each, torch.Tensor) else each for each in given))
@@ -127,9 +127,6 @@ def test_gradients_of_gradients_of_what_is_bilinear():
         if L is K:
             mine = second
     torch.testing.assert_close(mine, second)
-    (dx,) = torch.autograd.grad(K.softmax(x, 1).square().sum(), x, create_graph=True)
-    with pytest.raises(kiln.Unsupported, match="kiln::softmax_backward has no gradient"):
-        dx.sum().backward()
 
 
 def test_functions_use_the_context_that_was_chosen():

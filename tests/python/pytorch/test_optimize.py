@@ -1,6 +1,7 @@
 """kiln.torch.optimize() and enabled(): models run on Kiln and stay what they are."""
 
 import copy
+import inspect
 import io
 import pickle
 import warnings
@@ -122,6 +123,50 @@ def test_an_input_smaller_than_the_window_is_pytorch_s_error(size):
     close(net(torch.zeros(1, 1, 3, 3)), net.bias.view(1, 1, 1, 1))
 
 
+def test_classes_of_modules_stay():
+    net, x = network("depthwise")
+    expected = net.eval()(x)
+    kinds = [type(module) for module in net.modules()]
+    kiln.torch.optimize(net)
+    assert [type(module) for module in net.modules()] == kinds
+    assert list(inspect.signature(net.forward).parameters) == ["x"]
+    mixer, rows = network("mixer")
+    quantized = torch.ao.quantization.quantize_dynamic(kiln.torch.optimize(mixer.eval()), {nn.Linear}, torch.qint8)
+    assert "quantized" in type(quantized.up).__module__ and quantized(rows).shape == rows.shape
+    scripted = torch.jit.script(kiln.torch.optimize(nn.Sequential(nn.Linear(4, 4), nn.ReLU())))
+    assert scripted(torch.ones(1, 4)).shape == (1, 4) and "kiln" not in scripted.code
+    close(net(x), expected)
+
+
+def test_copies_use_their_own_parameters_and_flags():
+    class Scaled(nn.Linear):
+        factor = 1
+
+        def forward(self, x):
+            return super().forward(x) * self.factor
+
+    net, x = kiln.torch.optimize(Scaled(3, 3)), torch.randn(2, 3)
+    shallow, replica, deep = copy.copy(net), net._replicate_for_data_parallel(), copy.deepcopy(net)
+    shallow.factor = replica.factor = deep.factor = 2
+    replica.weight, replica.bias = net.weight, net.bias
+    for other in (shallow, replica, deep):
+        close(other(x), 2 * net(x))
+    deep.weight.data.zero_()
+    close(deep(x), 2 * net.bias.expand(2, 3))
+    assert len(kiln.torch.report(deep)) == 1
+
+
+def test_a_forward_that_an_instance_has_is_kept():
+    net, x = nn.Linear(3, 3), torch.randn(2, 3)
+    net.forward = lambda x: nn.Linear.forward(net, x) + 1
+    expected, own = net(x), net.forward
+    kiln.torch.optimize(net, strict=True)
+    close(net(x), expected)
+    assert kiln.torch.report(net).on_kiln
+    kiln.torch.restore(net)
+    assert net.forward is own
+
+
 def test_parts_of_a_model_run_on_kiln_by_themselves():
     net, x = network("depthwise")
     kiln.torch.optimize(net)
@@ -176,9 +221,16 @@ def test_what_is_not_served_pytorch_computes_and_says_so_once():
     assert "float64" in rows["linear"].reason and not rows["linear"].by_kiln
     assert rows["interpolate"].reason == "Kiln has no such layer"
     assert "head" in repr(kiln.torch.report(net)) and ">PyTorch</td>" in kiln.torch.report(net)._repr_html_()
-    kiln.torch.optimize(net, strict=True)
+    kiln.torch.optimize(net.head, strict=True)
     with pytest.raises(kiln.InvalidArgument, match="float64"):
         net(x)
+
+
+def test_strict_lets_no_layer_by():
+    x = torch.randn(1, 2, 5, 5)
+    for layer in (lambda: F.grid_sample(x, torch.zeros(1, 2, 2, 2)), lambda: nn.LSTM(5, 2)(x[0])):
+        with kiln.torch.enabled(strict=True), pytest.raises(kiln.Unsupported, match="Kiln has no layer (grid_sample|lstm)"):
+            layer()
 
 
 def test_wrong_arguments_raise_what_pytorch_raises():

@@ -73,7 +73,7 @@ def test_runs_on_pytorch_note_where_tensors_begin():
 def test_recorded_requests_can_be_tuned(tmp_path):
     net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.SiLU()).eval()
     x = torch.randn(1, 1, 6, 6)
-    kiln.torch.optimize(net, strict=True)
+    kiln.torch.optimize(net, strict=True, fold=True)
     with torch.no_grad(), kiln.torch.record() as requests:
         net(x)
         net(x)

@@ -85,6 +85,14 @@ def named_activation(activation: Activation) -> tuple[str, list[float]]:
     return name, [*map(float, numbers), *defaults[len(numbers) :]]
 
 
+INT32 = torch.iinfo(torch.int32)
+
+
+def as_int32(indices: torch.Tensor) -> torch.Tensor:
+    """Indices of 32 bits. Those that do not fit become the largest or smallest, which are no indices either."""
+    return (indices.clamp(INT32.min, INT32.max) if indices.dtype == torch.int64 else indices).to(torch.int32)
+
+
 def at_most(rank: int, input: torch.Tensor) -> torch.Tensor:
     """`input` with its first dimensions made one, where it has more than `rank`; a number becomes one element."""
     if input.dim() > rank:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from ..operators import rows
-from ._arguments import at_most, require, require_served
+from ._arguments import INT32, as_int32, at_most, needs_gradient, require, require_served
 
 __all__ = ["cross_entropy", "log_softmax", "softmax"]
 
@@ -42,11 +42,12 @@ def cross_entropy(
 ) -> torch.Tensor:
     """torch.nn.functional.cross_entropy of class indices, in one kernel; autocast computes it in float32.
 
-    Targets are converted to int32. The loss of a row whose target is no class is NaN, where PyTorch stops. Targets that
-    are probabilities are not served.
+    Targets are converted to int32; one that is no class raises kiln.InvalidArgument, or on a GPU ends in an assertion of
+    the device. Targets that are probabilities are not served.
     """
     require(reduction in ("none", "mean", "sum"), f"reduction is {reduction!r}", "give none, mean or sum")
     require(0 <= label_smoothing <= 1, f"label_smoothing is {label_smoothing}", "give a number from 0 to 1")
+    require(not needs_gradient(weight), "weight requires a gradient", "give weights of classes without requires_grad")
     require_served(not target.dtype.is_floating_point, "cross_entropy with targets that are probabilities")
     require(input.dim() >= 1, "cross_entropy takes an input of 1 dimension or more", "give logits of classes")
     x = input if input.dim() > 1 else input.unsqueeze(0)
@@ -54,7 +55,8 @@ def cross_entropy(
     require(target.shape == expected, f"target is of {tuple(target.shape)}", f"give {tuple(expected)}")
     if x.dim() > 5:
         x = x.flatten(4)
-    targets = target.to(torch.int32).reshape(x.shape[0], *x.shape[2:])
+    targets = as_int32(target).reshape(x.shape[0], *x.shape[2:])
+    ignored = max(min(ignore_index, INT32.max), INT32.min)
     weights = None if weight is None else weight.to(torch.float32)
-    loss = rows.cross_entropy(x, targets, weights, reduction, ignore_index, float(label_smoothing))
+    loss = rows.cross_entropy(x, targets, weights, reduction, ignored, float(label_smoothing))
     return loss.view(expected) if reduction == "none" else loss

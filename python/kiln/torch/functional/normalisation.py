@@ -9,7 +9,16 @@ import torch
 
 from ...errors import InvalidArgument
 from ..operators import normalisation
-from ._arguments import Activation, autocasting, named_activation, require, require_served, same_dtype
+from ..operators._define import cast_by_autocast
+from ._arguments import (
+    Activation,
+    autocasting,
+    named_activation,
+    needs_gradient,
+    require,
+    require_served,
+    same_dtype,
+)
 from .activation import activate, with_epilogue
 
 __all__ = [
@@ -28,7 +37,7 @@ def _in_f32(*tensors: torch.Tensor | None) -> list[Any]:
     first = tensors[0]
     if first is None or not autocasting(first):
         return list(tensors)
-    return [each if each is None else each.to(torch.float32) for each in tensors]
+    return [each if each is None or not cast_by_autocast(each) else each.to(torch.float32) for each in tensors]
 
 
 def _parameters(
@@ -39,6 +48,12 @@ def _parameters(
         weight = torch.ones_like(bias)
     w, b = (each if each is None else each.reshape(tuple(extents)) for each in (weight, bias))
     return w, b
+
+
+def _require_constant(name: str, *running: torch.Tensor | None) -> None:
+    require(
+        not needs_gradient(*running), f"{name}: running statistics require a gradient", "give them without requires_grad"
+    )
 
 
 def _of_channels(x: torch.Tensor) -> list[int]:
@@ -73,6 +88,7 @@ def batch_norm(
             f"batch_norm: {key} has the shape {None if each is None else tuple(each.shape)}",
             f"give a number for each of {x.shape[1]} channels",
         )
+    _require_constant("batch_norm", running_mean, running_var)
     axes = (0, *range(2, x.dim()))
     extents = _of_channels(x)
     w, b = _parameters(x, weight, bias, extents)
@@ -206,6 +222,7 @@ def instance_norm(
     require(input.dim() >= 3, "instance_norm takes an input of 3 dimensions or more", "give spatial ones")
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    _require_constant("instance_norm", running_mean, running_var)
     x = input if input.dim() <= 5 else input.flatten(4)
     require(x[0, 0].numel() > 1, f"instance_norm has one element per channel of {tuple(input.shape)}", "give more than 1")
     w, b = _parameters(x, weight, bias, _of_channels(x))

@@ -6,9 +6,11 @@ from typing import Any
 
 import torch
 
+from ..._calls import are_taken
+from .. import _active
 from ..operators import contraction
 from ..operators import pooling as operators
-from ._arguments import Ints, batched, per_axis, require, require_served
+from ._arguments import Ints, as_int32, batched, per_axis, require, require_served
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -119,9 +121,8 @@ def _sum_pool(x: torch.Tensor, window: _Window, factor: float) -> torch.Tensor:
         )
     ]
     pad = (*window.padding, *behind)
-    return contraction.conv(
-        x, filters, None, None, None, pad, window.stride, window.dilation, x.shape[1], "", []
-    )
+    with torch.autocast(x.device.type, enabled=False):  # which has no type of its own for pooling
+        return contraction.conv(x, filters, None, None, None, pad, window.stride, window.dilation, x.shape[1], "", [])
 
 
 def _adaptive(axes: int, input: torch.Tensor, output_size: Any, maximum: bool, return_indices: bool = False) -> Any:
@@ -145,6 +146,18 @@ def _adaptive(axes: int, input: torch.Tensor, output_size: Any, maximum: bool, r
     if has_batch:
         return y
     return tuple(each.squeeze(0) for each in y) if isinstance(y, tuple) else y.squeeze(0)
+
+
+def _in_windows(indices: torch.Tensor, size: Any, strides: Any, pads: Any, extents: Any) -> bool:
+    """Whether each index lies in the window of its place. Waits for the device."""
+    rest, inside = indices, torch.ones_like(indices, dtype=torch.bool)
+    for i in reversed(range(len(extents))):
+        at = rest if i == 0 else rest % extents[i]
+        rest = torch.div(rest, extents[i], rounding_mode="floor")
+        place = torch.arange(indices.shape[i - len(extents)], device=indices.device)
+        first = (place * strides[i] - pads[i]).view([-1, *[1] * (len(extents) - 1 - i)])
+        inside &= (at >= first) & (at < first + size[i]) & (at >= 0) & (at < extents[i])
+    return bool(inside.all())
 
 
 def _max_unpool(
@@ -173,7 +186,12 @@ def _max_unpool(
         ]
     else:
         extents = list(output_size)[-axes:]
-    places = indices.to(torch.int32) if has_batch else indices.to(torch.int32).unsqueeze(0)
+    require_served(not _active.is_compiling(), f"{name} in a compiled program: nobody would look at the indices")
+    require_served(
+        are_taken() or bool(_active.transform()) or _in_windows(indices, size, strides, pads, extents),
+        f"{name} with indices outside of their windows",
+    )
+    places = as_int32(indices) if has_batch else as_int32(indices).unsqueeze(0)
     words = (size, pads * 2, strides, (1,) * axes)
     y = operators.pool_backward(x, None, places, "max", [*x.shape[:2], *extents], *words)
     return y if has_batch else y.squeeze(0)
@@ -223,8 +241,8 @@ def _of_axes(axes: int) -> tuple[Any, ...]:
         avg_pool: "With divisor_override it is a convolution of each channel.",
         adaptive_max_pool: "Only where the output's extents divide the input's, so that windows are equal.",
         adaptive_avg_pool: "Only where the output's extents divide the input's, so that windows are equal.",
-        max_unpool: "Of indices that max_pool gave for windows that do not overlap; others of int64 give 0. They are "
-        "converted to 32 bits.",
+        max_unpool: "Of indices that max_pool gave for windows that do not overlap; others are not served. They are "
+        "converted to 32 bits, and looked at, for which a GPU is waited for.",
     }
     for function, note in notes.items():
         function.__name__ = function.__qualname__ = f"{function.__name__}{axes}d"

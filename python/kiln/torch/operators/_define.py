@@ -17,6 +17,8 @@ from typing import Any
 import torch
 
 from ...errors import Unsupported
+from .. import _active
+from . import _by_pytorch
 
 Tensors = Any  # a tensor, or a tuple of tensors
 Gradient = Callable[..., Sequence[Any]]
@@ -45,6 +47,11 @@ def autocast_dtype(device: str) -> torch.dtype:
     return torch.get_autocast_gpu_dtype() if device == "cuda" else torch.get_autocast_cpu_dtype()
 
 
+def cast_by_autocast(tensor: torch.Tensor) -> bool:
+    """Autocast leaves float64 as it is, which Kiln then refuses."""
+    return tensor.dtype.is_floating_point and tensor.dtype != torch.float64
+
+
 def define(
     schema: str,
     outputs: Callable[..., Tensors],
@@ -54,57 +61,84 @@ def define(
     gradient: Gradient | None = None,
     autocast: str | None = None,
 ) -> Any:
-    """Registers kiln::NAME and returns it.
+    """Registers kiln::NAME and returns a function that calls it, whose `overload` is the operator.
 
     `schema`: NAME(ARGUMENTS) -> RESULTS, in PyTorch's words. `outputs(*arguments)`: new tensors without values.
     `write(outputs, *arguments)`: has Kiln compute them; not called where none has an element. `saved(result,
     *arguments)`: what the gradient reads, `gradient(saved, needs, *dresults)`: the gradients of all arguments, None for
-    those that have none; `needs` says which are asked for. Without `gradient` a tensor that requires one is refused.
-    `autocast`: "lower" computes in autocast's type, "f32" in float32.
+    those that have none; `needs` says which are asked for. Without `gradient` it is PyTorch's, of the function of that
+    name in _by_pytorch.py, which computes all of the operator in transforms and tracers. `autocast`: "lower" computes in
+    autocast's type, "f32" in float32.
     """
     name = schema.partition("(")[0]
     _library.define(schema, **({"tags": _tags} if _tags else {}))
-    operator = getattr(torch.ops.kiln, name).default
+    overload = getattr(torch.ops.kiln, name).default
+    by_pytorch = getattr(_by_pytorch, name)
 
     def compute(*arguments: Any) -> Tensors:
         result = outputs(*arguments)
         if any(tensor.numel() for tensor in (result if isinstance(result, tuple) else (result,))):
             write(result, *arguments)
+        else:
+            _require_types(arguments)
         return result
 
     for key in ("CPU", "CUDA"):
         _library.impl(name, compute, key)
     _library.impl(name, outputs, "Meta")
-    _library.impl(name, _differentiable(name, operator, saved, gradient), "Autograd")
+    _library.impl(name, _differentiable(name, overload, by_pytorch, saved, gradient), "Autograd")
+    _library.impl(name, by_pytorch, "FuncTorchBatched")
     if autocast is not None:
         for key in ("CPU", "CUDA"):
-            _library.impl(name, _autocasting(operator, key, autocast), f"Autocast{key}")
+            _library.impl(name, _autocasting(overload, key, autocast), f"Autocast{key}")
+
+    def operator(*arguments: Any) -> Tensors:
+        if not _active.is_compiling() and _active.transform():
+            return by_pytorch(*arguments)
+        return overload(*arguments)
+
+    operator.__name__ = operator.__qualname__ = name
+    operator.overload = overload  # type: ignore[attr-defined]
     return operator
 
 
-def _differentiable(name: str, operator: Any, saved: Any, gradient: Gradient | None) -> Callable[..., Tensors]:
+def _require_types(arguments: Sequence[Any]) -> None:
+    """Refuses types that Kiln does not have where it is not asked, as nothing is computed: the gradient may be something."""
+    for each in arguments:
+        if isinstance(each, torch.Tensor) and (each.dtype == torch.float64 or each.dtype.is_complex):
+            raise Unsupported(f"a tensor has elements of {each.dtype}", "convert it to float32, float16 or bfloat16")
+
+
+def _all(result: Tensors, *arguments: Any) -> Sequence[Any]:
+    return arguments
+
+
+def _differentiable(
+    name: str, operator: Any, by_pytorch: Any, saved: Any, gradient: Gradient | None
+) -> Callable[..., Tensors]:
+    keep_of = _all if gradient is None or saved is None else saved
+
     def below(*arguments: Any) -> Tensors:
         with _while(torch._C._AutoDispatchBelowAutograd()):
             return operator(*arguments)
 
     def forward(context: Any, *arguments: Any) -> Tensors:
         result = below(*arguments)
-        keep = () if saved is None else saved(result, *arguments)
+        keep = keep_of(result, *arguments)
         is_tensor = [isinstance(value, torch.Tensor) for value in keep]
         context.save_for_backward(*(value for value, yes in zip(keep, is_tensor, strict=True) if yes))
         context.is_tensor = is_tensor
         context.others = [None if yes else value for value, yes in zip(keep, is_tensor, strict=True)]
         integers = [each for each in (result if isinstance(result, tuple) else ()) if not each.dtype.is_floating_point]
         context.mark_non_differentiable(*integers)
+        context.set_materialize_grads(False)
         return result
 
     def backward(context: Any, *gradients: Any) -> Any:
-        if gradient is None:
-            raise Unsupported(
-                f"kiln::{name} has no gradient", "take no gradient of a gradient of it, and none of its inputs"
-            )
         tensors = iter(context.saved_tensors)
         keep = [next(tensors) if yes else value for yes, value in zip(context.is_tensor, context.others, strict=True)]
+        if gradient is None:
+            return tuple(_by_pytorch.vjp(by_pytorch, keep, context.needs_input_grad, *gradients))
         return tuple(gradient(keep, context.needs_input_grad, *gradients))
 
     function = type(
@@ -112,6 +146,8 @@ def _differentiable(name: str, operator: Any, saved: Any, gradient: Gradient | N
     )
 
     def dispatch(*arguments: Any) -> Tensors:
+        if _active.transform():
+            return by_pytorch(*arguments)
         if torch.is_grad_enabled() and any(isinstance(each, torch.Tensor) and each.requires_grad for each in arguments):
             return function.apply(*arguments)  # type: ignore[attr-defined]
         return below(*arguments)
@@ -125,7 +161,7 @@ def _autocasting(operator: Any, key: str, kind: str) -> Callable[..., Tensors]:
         dtype = torch.float32 if kind == "f32" else autocast_dtype(device)
         cast = [
             each.to(dtype)
-            if isinstance(each, torch.Tensor) and each.dtype.is_floating_point and each.device.type == device
+            if isinstance(each, torch.Tensor) and cast_by_autocast(each) and each.device.type == device
             else each
             for each in arguments
         ]

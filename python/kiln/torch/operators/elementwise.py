@@ -9,7 +9,9 @@ import torch
 
 from ..._expression import expression
 from .._launch import launch
+from . import _by_pytorch as by_pytorch
 from ._activations import activation_of
+from ._by_pytorch import vjp
 from ._define import define
 
 
@@ -38,10 +40,19 @@ def _gradient_of_activation(saved: Sequence[Any], needs: Sequence[bool], dy: tor
     return activation_backward(dy, *saved), None, None
 
 
+def _gradient_of_activation_backward(saved: Sequence[Any], needs: Sequence[bool], g: torch.Tensor) -> Sequence[Any]:
+    _, of, name, numbers = saved
+    ddy = activation_backward(g, of, name, numbers) if needs[0] else None
+    second = vjp(by_pytorch.activation_backward, saved, (False, needs[1], False, False), g)[1]
+    return ddy, second, None, None
+
+
 activation_backward = define(
     "activation_backward(Tensor dy, Tensor saved, str name, float[] numbers) -> Tensor",
     lambda dy, saved, name, numbers: torch.empty_like(dy),
     _write_activation_backward,
+    saved=lambda dx, *arguments: arguments,
+    gradient=_gradient_of_activation_backward,
 )
 activation = define(
     "activation(Tensor x, str name, float[] numbers) -> Tensor",

@@ -9,6 +9,7 @@ import torch
 
 from .._launch import launch
 from ._activations import epilogue
+from ._by_pytorch import of_statistics
 from ._define import define
 from ._outputs import nothing
 from .contraction import _before_relu, _require_gradient
@@ -67,8 +68,15 @@ def _save_norm(
     return x, w, None if rms else saved_mean, inv_deviation, y if relu else None, axes, rms
 
 
-def _gradient_of_norm(saved: Sequence[Any], needs: Sequence[bool], dy: torch.Tensor, *_: Any) -> Sequence[Any]:
+def _gradient_of_norm(
+    saved: Sequence[Any], needs: Sequence[bool], dy: Any, dmean: Any, dinverse: Any
+) -> Sequence[Any]:
+    """Statistics have gradients where gradients of gradients are asked for."""
+    x, _, mean, inverse, _, axes, rms = saved
+    dy = torch.zeros_like(x) if dy is None else dy
     dx, dw, db, dresidual = norm_backward(dy, *saved, needs[1], needs[2], needs[3])
+    if dmean is not None or dinverse is not None:
+        dx = dx + of_statistics(x, mean, inverse, axes, rms, dmean, dinverse)
     given = [each if need else None for each, need in zip((dx, dw, db, dresidual), needs, strict=False)]
     return *given, None, None, None, None, None, None, None
 

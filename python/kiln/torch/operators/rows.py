@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from ..._calls import are_taken
+from ...errors import InvalidArgument
 from .._launch import launch
 from ._define import define
 
@@ -40,7 +42,21 @@ def _words(reduction: str, ignore: int, smoothing: float) -> dict[str, Any]:
     return {"reduction": reduction, "ignore": ignore, "smoothing": smoothing or None}
 
 
+def _require_classes(targets: torch.Tensor, classes: int, ignore: int) -> None:
+    """Raises InvalidArgument for a target that is no class. On a GPU it ends in a device-side assertion, as PyTorch's own:
+    nothing waits for the device."""
+    if are_taken():
+        return
+    known = ((targets >= 0) & (targets < classes)) | (targets == ignore)
+    if targets.is_cuda:
+        torch._assert_async(known.all())
+    elif not known.all():
+        wrong = int(targets[~known][0])
+        raise InvalidArgument(f"the target {wrong} is no class of {classes}", "give 0 or more and less, or ignore_index")
+
+
 def _write_loss(loss: Any, x: Any, targets: Any, weights: Any, *words: Any) -> None:
+    _require_classes(targets, x.shape[1], words[1])
     output = {"losses" if words[0] == "none" else "loss": loss}
     launch("cross_entropy_forward", x=x, targets=targets, weights=weights, **output, **_words(*words))
 

@@ -1,0 +1,92 @@
+"""Modes, tracers and transforms of PyTorch that Kiln does not know: while one is active, PyTorch computes.
+
+Kiln's operators are known to the dispatcher, so compiled and exported programs, autocast, saved-tensor hooks, anomaly
+mode, checkpoints and inference mode see them as they see PyTorch's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch.autograd import forward_ad
+
+_known_tensors = tuple(
+    filter(None, (torch.Tensor, torch.nn.Parameter, getattr(torch.nn.parameter, "Buffer", None)))
+)  # their results are plain tensors
+known_modes: list[type] = []  # function modes that change nothing which Kiln computes
+with contextlib.suppress(ImportError):
+    from torch.utils._device import DeviceContext
+
+    known_modes.append(DeviceContext)
+
+
+def is_compiling() -> bool:
+    compiler = getattr(torch, "compiler", None)
+    return compiler is not None and hasattr(compiler, "is_compiling") and bool(compiler.is_compiling())
+
+
+def is_exporting() -> bool:
+    """Whether torch.export records the program, which is not torch.compile."""
+    if not is_compiling():
+        return False
+    if hasattr(torch.compiler, "is_exporting"):  # from PyTorch 2.7 on
+        return bool(torch.compiler.is_exporting())
+    return not torch.compiler.is_dynamo_compiling()
+
+
+def transform() -> str:
+    """Names what gives tensors another meaning than that of their elements; "" if nothing does."""
+    if torch._C._get_tracing_state() is not None:
+        return "torch.jit.trace records the program"
+    if torch._C._are_functorch_transforms_active():
+        return "a transform of torch.func is active"
+    if forward_ad._current_level >= 0:
+        return "forward-mode differentiation is active"
+    return ""
+
+
+def foreign_mode() -> str:
+    """Names a mode of functions or of the dispatcher that is neither Kiln's nor known; "" if there is none."""
+    for place in range(torch._C._len_torch_function_stack()):
+        mode = type(torch._C._get_function_stack_at(place))
+        if not issubclass(mode, tuple(known_modes)):
+            return f"the function mode {mode.__name__} is active"
+    if torch._C._len_torch_dispatch_stack():
+        return "a dispatch mode is active"
+    return ""
+
+
+def foreign_tensor(arguments: Iterable[Any]) -> str:
+    """Names what makes one of the tensors another than a plain one with elements; "" if all are plain."""
+    for each in arguments:
+        if not isinstance(each, torch.Tensor):
+            continue
+        if type(each) not in _known_tensors:
+            return f"a tensor is a {type(each).__name__}"
+        if each.layout != torch.strided:
+            return f"a tensor has the layout {str(each.layout).removeprefix('torch.')}"
+        if each.is_nested:
+            return "a tensor is nested"
+        if each.is_quantized:
+            return "a tensor is quantized"
+        if each.device.type not in ("cpu", "cuda"):
+            return f"a tensor is on the device {each.device.type}"
+        if each.is_conj() or each.is_neg() or each._is_zerotensor():
+            return "a tensor is a lazy conjugate, negation or zero"
+    return ""
+
+
+def has_no_elements(arguments: Iterable[Any]) -> bool:
+    """Whether a function of these tensors computes nothing but shapes."""
+    return any(
+        isinstance(each, torch.Tensor) and (each.is_meta or type(each).__name__ in ("FakeTensor", "FunctionalTensor"))
+        for each in arguments
+    )
+
+
+def foreign(arguments: Iterable[Any]) -> str:
+    """Why PyTorch has to compute a function of these arguments; "" if Kiln may. Compilers see Kiln's operators."""
+    return "" if is_compiling() else transform() or foreign_mode() or foreign_tensor(arguments)
