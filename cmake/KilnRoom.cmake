@@ -48,7 +48,7 @@ function(kiln_test name)
   target_link_libraries(${name} PRIVATE ${TEST_LINKS} kiln_test_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   # A test's own code is compiled once and run once: of a release, only what it links to is worth optimising.
-  target_compile_options(${name} PRIVATE "$<$<CONFIG:Release>:${KILN_UNOPTIMISED}>")
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O0>)
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)  # as kiln_test_main, whose headers it uses
   kiln_precompile(tests ${name})
   if(NOT TEST_TIMEOUT)
