@@ -1,16 +1,15 @@
 #include "kiln/base/environment.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdlib>
 #include <string_view>
 
 #include "kiln/base/error.h"
 #include "kiln/base/nearest.h"
+#include "kiln/base/variables.h"
 
 namespace kiln {
 namespace {
@@ -22,14 +21,11 @@ constexpr std::array<std::string_view, 12> known_names = {
     "KILN_KERNEL_STORE_MIB", "KILN_USER_TEMPLATES"};
 
 std::vector<std::string> unknown_names() {
-  std::vector<std::string> unknown;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    std::string_view name(*entry);
-    name = name.substr(0, name.find('='));
-    if (!name.starts_with("KILN_") || name.starts_with("KILN_EMULATOR_")) continue;
-    if (std::find(known_names.begin(), known_names.end(), name) == known_names.end()) unknown.emplace_back(name);
-  }
-  return unknown;
+  std::vector<std::string> names = variables_that_begin_with("KILN_");
+  std::erase_if(names, [](const std::string& name) {
+    return name.starts_with("KILN_EMULATOR_") || std::ranges::find(known_names, name) != known_names.end();
+  });
+  return names;
 }
 
 std::optional<std::string> text(const Environment::Lookup& lookup, const char* name) {
@@ -96,7 +92,7 @@ Error unknown_variable(std::string_view name) {
 }
 
 Environment Environment::read() {
-  Environment result = read([](const char* name) { return std::getenv(name); });
+  Environment result = read(variable);
   result.unknown = unknown_names();
   return result;
 }

@@ -1,4 +1,3 @@
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "kiln/base/error.h"
+#include "kiln/base/own_folders.h"
 #include "kiln/tuner/worker.h"
 
 namespace kiln::tuner {
@@ -22,19 +22,6 @@ bool is_executable(const fs::path& path) {
   return fs::is_regular_file(path, ignored) && ::access(path.c_str(), X_OK) == 0;
 }
 
-// Folders of the binary that contains this code and of the running program.
-std::vector<fs::path> homes() {
-  std::vector<fs::path> folders;
-  Dl_info info{};
-  if (::dladdr(reinterpret_cast<const void*>(&find_worker), &info) != 0 && info.dli_fname != nullptr) {
-    folders.push_back(fs::absolute(info.dli_fname).parent_path());
-  }
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (!error) folders.push_back(program.parent_path());
-  return folders;
-}
-
 }  // namespace
 
 std::string find_worker(const std::optional<std::string>& named) {
@@ -44,7 +31,7 @@ std::string find_worker(const std::optional<std::string>& named) {
                 "tuning runs in worker processes; name the kiln program");
   }
   std::vector<std::string> looked;
-  for (const fs::path& home : homes()) {
+  for (const fs::path& home : own_folders()) {
     // Beside the binary, in ../bin as a build has it, and where an installation has it.
     for (const char* place : {".", "../bin", KILN_BINDIR_FROM_LIBDIR}) {
       const fs::path candidate = (home / place / "kiln").lexically_normal();

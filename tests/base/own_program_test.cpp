@@ -1,0 +1,112 @@
+// Where a program lies, and what it believes of its environment: by a program of its own (own_probe.cpp).
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "kiln/base/own_folders.h"
+#include "kiln/base/variables.h"
+
+namespace kiln {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::Not;
+using testing::StartsWith;
+
+// Lines that the program at `path` prints when it is started as `name` in `folder` with these variables and no others.
+std::vector<std::string> lines_of(const std::string& path, const std::string& name, const fs::path& folder,
+                                  std::vector<std::string> variables) {
+  const std::string out = testing::TempDir() + "own_probe.txt";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int file = ::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    if (file < 0 || ::dup2(file, STDOUT_FILENO) < 0 || ::chdir(folder.c_str()) != 0) ::_exit(126);
+    std::string word = name;
+    std::vector<char*> argv = {word.data(), nullptr}, envp;
+    for (std::string& variable : variables) envp.push_back(variable.data());
+    envp.push_back(nullptr);
+    ::execve(path.c_str(), argv.data(), envp.data());
+    ::_exit(127);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  std::ifstream stream(out);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+std::vector<std::string> those_that_begin(const std::vector<std::string>& lines, const std::string& word) {
+  std::vector<std::string> found;
+  for (const std::string& line : lines) {
+    if (line.starts_with(word + " ")) found.push_back(line.substr(word.size() + 1));
+  }
+  return found;
+}
+
+TEST(OwnFolders, AreThoseOfTheBinaryWhateverItsNameAndTheWorkingDirectory) {
+  const std::string home = fs::canonical(fs::path(OWN_PROBE).parent_path());
+  const fs::path elsewhere = testing::TempDir() + "elsewhere";
+  fs::create_directories(elsewhere);
+  // What stands in argv[0] is the caller's to choose.
+  for (const std::string& name :
+       {std::string("own_probe"), std::string("./own_probe"), std::string(), (elsewhere / "own_probe").string()}) {
+    EXPECT_THAT(those_that_begin(lines_of(OWN_PROBE, name, elsewhere, {}), "folder"), ElementsAre(home)) << name;
+  }
+}
+
+TEST(OwnFolders, AreBehindLinks) {
+  const std::string home = fs::canonical(fs::path(OWN_PROBE).parent_path());
+  const std::string link = testing::TempDir() + "linked_probe";
+  fs::remove(link);
+  fs::create_symlink(OWN_PROBE, link);
+  EXPECT_THAT(those_that_begin(lines_of(link, link, testing::TempDir(), {}), "folder"), ElementsAre(home));
+}
+
+// What somebody sets who wants a privileged program to run or to write something of theirs.
+const std::vector<std::string> hostile = {
+    "KILN_DRIVER=/tmp/x.so",  "KILN_CACHE=",    "KILN_DRIVR=cuda", "PATH=/tmp/bin", "CUDA_HOME=/tmp/cuda",
+    "VIRTUAL_ENV=/tmp/env",   "HOME=/tmp/home", "TMPDIR=/tmp/t",   "COLUMNS=7",     "XDG_CACHE_HOME=/tmp/cache",
+    "XDG_DATA_DIRS=/tmp/data"};
+
+TEST(Variables, AreReadWhereNoRightsWereRaised) {
+  const auto lines = lines_of(OWN_PROBE, "own_probe", testing::TempDir(), hostile);
+  EXPECT_THAT(lines, Contains("privileged false"));
+  EXPECT_THAT(lines, Contains("variable KILN_DRIVER=/tmp/x.so"));
+  EXPECT_THAT(those_that_begin(lines, "named"), ElementsAre("KILN_DRIVER", "KILN_CACHE", "KILN_DRIVR"));
+  EXPECT_THAT(those_that_begin(lines, "child's"), testing::SizeIs(hostile.size()));
+  EXPECT_THAT(lines, Contains(StartsWith("error KILN_CACHE is set but empty")));
+}
+
+TEST(Variables, OfAPrivilegedProgramAreNone) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make a program of another group to run as (setgid)";
+  const std::string program = testing::TempDir() + "privileged_probe";
+  fs::copy_file(OWN_PROBE, program, fs::copy_options::overwrite_existing);
+  constexpr gid_t other_group = 65534;
+  ASSERT_EQ(::chown(program.c_str(), 0, other_group), 0);
+  ASSERT_EQ(::chmod(program.c_str(), 02755), 0);
+  const auto lines = lines_of(program, "kiln", testing::TempDir(), hostile);
+  if (std::ranges::find(lines, "privileged true") == lines.end()) {
+    GTEST_SKIP() << testing::TempDir() << " is on a file system without setgid (mount option nosuid)";
+  }
+  EXPECT_THAT(lines, AllOf(Not(Contains(StartsWith("variable "))), Not(Contains(StartsWith("named "))),
+                           Not(Contains(StartsWith("child's "))), Not(Contains(StartsWith("unknown ")))));
+  EXPECT_THAT(lines, AllOf(Contains("driver none"), Contains("cache none"), Contains("data /usr/local/share"),
+                           Contains("data /usr/share")));
+}
+
+}  // namespace
+}  // namespace kiln
