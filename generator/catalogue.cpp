@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <tuple>
+#include <vector>
 
 #include "kiln/base/error.h"
+#include "kiln/base/nearest.h"
 #include "kiln/generator/operation.h"
 #include "user_code.h"
 
@@ -81,8 +84,12 @@ std::optional<std::string> Catalogue::refusal(const Request& request, const Targ
 Program Catalogue::program(const Request& request, const Target& target, const Choice& choice, Rules rules) const {
   const Algorithm* algorithm = find(choice.algorithm);
   if (algorithm == nullptr) {
+    std::vector<std::string_view> known;
+    for (const Algorithm& one : algorithms_) {
+      if (one.operation() == request.operation) known.emplace_back(one.name());
+    }
     throw Error(ErrorCode::invalid_argument, fmt::format("there is no algorithm {}", choice.algorithm),
-                "`kiln explain` lists the candidates of a request");
+                did_you_mean(choice.algorithm, known, "`kiln explain` lists the candidates of a request"));
   }
   return algorithm->program(library_, request, target, choice.config, rules);
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "kiln/base/error.h"
+#include "kiln/base/nearest.h"
 #include "text.h"
 
 namespace kiln {
@@ -74,7 +75,11 @@ std::optional<std::string> Space::refusal(const Config& config, const Request& r
                                           Rules rules) const {
   for (const auto& [name, value] : config.values()) {
     const auto known = [&name = name](const Parameter& parameter) { return parameter.name == name; };
-    if (std::none_of(parameters_.begin(), parameters_.end(), known)) return fmt::format("no parameter {}", name);
+    if (std::any_of(parameters_.begin(), parameters_.end(), known)) continue;
+    std::vector<std::string_view> names;
+    for (const Parameter& parameter : parameters_) names.emplace_back(parameter.name);
+    const std::string meant = did_you_mean(name, names);
+    return fmt::format("no parameter {}{}{}", name, meant.empty() ? "" : ": ", meant);
   }
   std::vector<int64_t> point;
   for (const Parameter& parameter : parameters_) {

@@ -62,6 +62,7 @@ TEST(Space, RefusalIsTheNameOfTheRuleWithTheValues) {
   EXPECT_EQ(why("ROWS=8,TILE=16"), "legal");
   EXPECT_EQ(why("TILE=16"), "parameter ROWS is missing");
   EXPECT_EQ(why("ROWS=8,TILE=16,WARPS=4"), "no parameter WARPS");
+  EXPECT_EQ(why("ROW=8,TILE=16"), "no parameter ROW: did you mean ROWS?");
   EXPECT_THAT(why("ROWS=8,TILE=17"), HasSubstr("TILE=17 is not one of 16, 32, 64"));
 }
 
