@@ -67,7 +67,7 @@ void Engine::check_next(JobRun& run) {
   if (!begin(run)) return;
   Specimen specimen = std::move(run.ready.front());
   run.ready.pop_front();
-  const std::string& algorithm = specimen.draft.choice.algorithm;
+  const std::string algorithm = specimen.draft.choice.algorithm;
   if (run.hangs[algorithm] >= most_hangs) {
     finish_failed(run, std::move(specimen),
                   {Outcome::quarantined, fmt::format("{} others of {} hung before", most_hangs, algorithm)});

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <string>
 
@@ -149,6 +150,9 @@ TEST_F(SessionTest, GivesUpAnAlgorithmOfWhichTwoHung) {
   const JobResult result = run_one();
   EXPECT_EQ(laboratory.count("check hangs"), 4U) << "two of them, twice";
   EXPECT_EQ(result.best->choice.algorithm, "first");
+  EXPECT_TRUE(std::any_of(result.trials.begin(), result.trials.end(), [](const Trial& trial) {
+    return trial.outcome == Outcome::quarantined && trial.error == "2 others of hangs hung before";
+  })) << "those that were compiled by then say why they were not tried";
 }
 
 TEST_F(SessionTest, RunsTheTrustedVariantFirstWhereTheCheckNeedsIt) {
