@@ -55,7 +55,8 @@ CompiledProgram obtain_source(const device::Nvrtc& nvrtc, const Program& source,
         }
         // A digest is not proof against a file that was put there. Sources that differ in comments share what is made.
         const std::vector<std::string>& kept = result->program.sources;
-        return kept.size() == 1 && result->program.steps.empty() && code_of(kept.front()) == code_of(source.sources[0]);
+        return kept.size() == 1 && result->images.size() == 1 && result->program.steps.empty() &&
+               code_of(kept.front()) == code_of(source.sources[0]);
       },
       [&] { return serialise(result.emplace(compile_source(nvrtc, source, name, target, products))); });
   return std::move(*result);

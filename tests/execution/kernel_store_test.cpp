@@ -72,6 +72,19 @@ TEST_F(KernelStoreTest, DoesNotUseAnEntryOfAnotherSourceUnderItsKey) {
   EXPECT_EQ(store.counts().damaged, 1U);
 }
 
+TEST_F(KernelStoreTest, DoesNotUseAnEntryWithoutAnImage) {
+  const auto nvrtc = device::Nvrtc::open({.library = Environment::read().nvrtc});
+  const Target target = target_for(9, 0, *nvrtc);
+  store::FileStore store(options_);
+  const CompiledProgram made = compile(*nvrtc, program(1), target);
+  const CompiledProgram uncompiled{.program = source_alone(1), .images = {}, .log = {}, .seconds = 0};
+  store.obtain(
+      compile_digest(*nvrtc, source_alone(1), target), [](std::string_view) { return true; },
+      [&] { return serialise(uncompiled); });
+  EXPECT_EQ(compile(*nvrtc, program(1), target, &store).images.at(0).ptx, made.images.at(0).ptx);
+  EXPECT_EQ(store.counts().damaged, 1U);
+}
+
 TEST_F(KernelStoreTest, DoesNotUseAnEntryThatIsNoKernelOfThisVersion) {
   const auto nvrtc = device::Nvrtc::open({.library = Environment::read().nvrtc});
   const Target target = target_for(9, 0, *nvrtc);
