@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include "kiln/generator/request.h"
@@ -95,8 +94,8 @@ std::string unless(bool holds, std::string fault) {
 }  // namespace
 
 bool is_legal(const Count& count) {
-  return count.divisor >= 1 && count.divisor <= max_count && std::abs(count.fixed) <= max_count && count.per_n >= 0 &&
-         count.per_n <= max_count;
+  return count.divisor >= 1 && count.divisor <= max_count && count.fixed >= -max_count && count.fixed <= max_count &&
+         count.per_n >= 0 && count.per_n <= max_count;
 }
 
 bool is_range_within(int64_t offset, int64_t bytes, int64_t workspace) {

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
 #include "kiln/execution/compile.h"
@@ -107,7 +109,9 @@ TEST(CompiledProgram, IsRefusedWhereItCannotBeRun) {
   using testing::HasSubstr;
   EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.source = 2; }), HasSubstr("of source 2 of 2"));
   EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.grid[1].divisor = 0; }), HasSubstr("no legal grid"));
-  EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.grid[1].fixed = int64_t{1} << 62; }), HasSubstr("legal grid"));
+  for (const int64_t fixed : {int64_t{1} << 62, std::numeric_limits<int64_t>::min()}) {
+    EXPECT_THAT(refusal([&](auto&, Launch& launch) { launch.grid[1].fixed = fixed; }), HasSubstr("legal grid"));
+  }
   EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.block[2] = 0; }), HasSubstr("blocks of 32 x 4 x 0"));
   EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.block[0] = 1024; }), HasSubstr("blocks of 1024 x 4 x 2"));
   EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.arguments = {static_cast<Scalar>(5)}; }),
