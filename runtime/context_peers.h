@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "kiln/cache/database.h"
@@ -15,8 +16,9 @@ class ContextPeers {
  public:
   using Learn = std::function<void(const cache::Database&, const Request&)>;
 
-  /// `learn` is called, on the thread of another Context's tuner, when that has tuned a request. It must not wait for a
-  /// tuning session. It is not called any more once the destructor has returned.
+  /// `learn` is called, on the threads of other Contexts' tuners, when these have tuned a request. It may take long,
+  /// and make and end other memberships. It must not wait for a tuning session. It is not called any more once the
+  /// destructor has returned.
   ContextPeers(std::string database, std::string device, Learn learn);
   ~ContextPeers();
   ContextPeers(const ContextPeers&) = delete;
@@ -26,8 +28,11 @@ class ContextPeers {
   void tell(const cache::Database& database, const Request& request) const;
 
  private:
-  std::string database_, device_;
-  Learn learn_;
+  class Member;
+  struct Members;
+  static Members& members();
+
+  std::shared_ptr<Member> self_;
 };
 
 }  // namespace kiln
