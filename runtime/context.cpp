@@ -252,12 +252,15 @@ void Context::Impl::wait_until_tuned() {
 // their way.
 void Context::Impl::swap(const Request& request) {
   const std::string key = request.key();
+  Pending pending;
   std::shared_ptr<const LoadedPlan> old;
   try {
     {
       const std::lock_guard lock(mutex_);
-      old = plans_.at(key).get();
+      if (const auto found = plans_.find(key); found != plans_.end()) pending = found->second;
     }
+    if (!pending.valid()) return;  // withdrawn: the next call makes one with what is known by then
+    old = pending.get();
     if (const auto failure = maker_.known_failure_of(*old)) {
       announce(fmt::format("{} was served by {} {} until now, and tuning has found that {}; no later call uses it", key,
                            old->choice.algorithm, old->choice.config.print(), *failure));
@@ -268,7 +271,7 @@ void Context::Impl::swap(const Request& request) {
     promise.set_value(better);
     {
       const std::lock_guard lock(mutex_);
-      plans_.at(key) = promise.get_future().share();
+      plans_.insert_or_assign(key, promise.get_future().share());  // `old` may have been withdrawn meanwhile
     }
     table_.replace(old, better);
   } catch (const std::exception& error) {
