@@ -16,7 +16,7 @@
 namespace kiln::models {
 namespace {
 
-/// How elements of a type are read and written. Integers pass through int64_t, other numbers through double.
+/// How elements of a type are read and written: through double, which holds every number of all but int64 exactly.
 struct Type {
   size_t bytes;
   double (*load)(const std::byte*);
@@ -138,6 +138,7 @@ size_t size_of_type(const std::string& type) {
 
 HostArray converted(const HostArray& array, const std::string& type) {
   const Type &from = type_called(array.type), &to = type_called(type);
+  if (type == array.type) return array;
   const size_t count = elements_of(array.extents);
   HostArray result{type, array.extents, std::vector<std::byte>(count * to.bytes)};
   for (size_t i = 0; i < count; ++i)

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "kiln/device/context.h"
@@ -40,6 +41,11 @@ TEST_F(ModelTest, GivesItsPermissionsToTheCallsThatHaveAChoice) {
   ASSERT_EQ(model.steps().size(), 2U);
   EXPECT_EQ(model.steps()[0].request.arithmetic, how.arithmetic);
   EXPECT_EQ(model.steps()[1].request.arithmetic, Arithmetic{});
+}
+
+TEST(HostArrays, KeepEveryNumberWhereTheTypeStays) {
+  const std::vector<int64_t> values{(int64_t{1} << 53) + 1, std::numeric_limits<int64_t>::min() + 1};
+  EXPECT_EQ(values_of<int64_t>(models::converted(array("int64", {2}, values), "int64")), values);
 }
 
 TEST_F(ModelTest, NetworkGivesWhatPlainLoopsGive) {

@@ -21,7 +21,7 @@ struct HostArray {
 /// Bytes of an element of that type; 0 for one that Kiln does not have.
 size_t size_of_type(const std::string& type);
 
-/// `array` with elements of another type.
+/// `array` with elements of `type`; those of int64 beyond 2^53 are rounded, if it is another.
 HostArray converted(const HostArray& array, const std::string& type);
 
 /// Runs `model` on the default stream and waits. `inputs`: one for each of model.inputs(), in their order; numbers are
