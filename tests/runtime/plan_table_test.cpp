@@ -207,7 +207,7 @@ struct MarkedPlan {
 };
 
 std::shared_ptr<const LoadedPlan> marked_plan(int64_t key, int64_t version) {
-  auto plan = std::make_shared<MarkedPlan>(key, version);
+  auto plan = std::make_shared<MarkedPlan>(MarkedPlan{key, version});
   return {plan, reinterpret_cast<const LoadedPlan*>(plan.get())};
 }
 
