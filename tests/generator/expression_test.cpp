@@ -102,6 +102,64 @@ TEST(Expression, RefusesWhatCannotBePlacedInAFunction) {
   EXPECT_EQ(error_of("acc + 1 // (\n + 2 /* } */"), "accepted");
 }
 
+// The compiler must find comments, literals and brackets where the checks find them.
+TEST(Expression, RefusesSpellingsThatHideBracketsAndDirectives) {
+  const std::string planted = "); %> extern \"C\" __global__ void planted(float* p) <% return (acc";
+  EXPECT_THAT(error_of("acc + (1 // \\\n(\n" + planted + " // \\\n)\n)"),
+              HasSubstr("line 1, column 13: there is no place"));
+  EXPECT_THAT(error_of("acc // \\  \n + 1"), HasSubstr("column 8: there is no place for a backslash at the end"));
+  EXPECT_THAT(error_of("acc // \\"), HasSubstr("backslash at the end"));
+  EXPECT_THAT(error_of("acc // \?\?/\n + 1"), HasSubstr("trigraph"));
+  EXPECT_THAT(error_of("\?\?=include \"/etc/passwd\"\nacc"), HasSubstr("trigraph"));
+  EXPECT_THAT(error_of("%:include \"/etc/passwd\"\nacc"), HasSubstr("'%:' is another spelling of '#'"));
+  for (const char* digraph : {"<%", "%>", "<:", ":>"}) {
+    EXPECT_THAT(error_of("acc " + std::string(digraph)), HasSubstr("another spelling")) << digraph;
+  }
+  for (const char* raw : {"R", "LR", "uR", "UR", "u8R", "L", "u8", "x1"}) {
+    EXPECT_THAT(error_of("acc + f(" + std::string(raw) + "\"(\")\")"), HasSubstr("literal with a prefix")) << raw;
+    EXPECT_THAT(error_of("acc + " + std::string(raw) + "'('"), HasSubstr("literal with a prefix")) << raw;
+  }
+  EXPECT_THAT(error_of("acc + 1'0 + f(\"'\") }"), HasSubstr("this '}' closes nothing"));
+  EXPECT_THAT(error_of("acc + 1'0'("), HasSubstr("literal with a prefix"));
+  EXPECT_THAT(error_of("acc + f(\"a\"R\"(\")\")"), HasSubstr("literal with a prefix"));
+  for (const char* character : {"\f", "\v", "\r+", "\u0085", "\u2028", "\u202e", "\ufeff"}) {
+    EXPECT_THAT(error_of("acc // " + std::string(character) + "\n+ 1"), HasSubstr("column 8: ")) << character;
+  }
+}
+
+TEST(Expression, RefusesEveryDirectiveButUnroll) {
+  for (const char* line :
+       {"#include <x>", "# include \"x\"", "#define acc 1", "#embed \"x\"", "#line 7", "#pragma once",
+        "#pragma push_macro(\"x\")", "#pragma unroll {", "#pragma unroll (", "#pragma unroll /*", "#",
+        "#pragma unroll (4) {", "#pragma unroll_more", "/**/ #pragma unroll", "acc #pragma unroll"}) {
+    EXPECT_THAT(error_of(std::string(line) + "\n}*/)\nacc"), HasSubstr("only #pragma unroll may stand")) << line;
+  }
+  for (const char* line : {"#pragma unroll", "  #pragma unroll 4", "#pragma unroll (COUNT)", "#pragma unroll(4)"}) {
+    EXPECT_EQ(error_of(std::string(line) + "\nfor (int i = 0; i < 4; ++i) {}\nreturn acc;"), "accepted") << line;
+  }
+}
+
+TEST(Expression, RefusesWhatLeavesFunctionsAndExpressions) {
+  for (const char* code : {"asm(\"} .entry planted() {\")", "__asm__ volatile(\"\")", "__asm(\"\")",
+                           "_Pragma(\"once\")", "extern \"C\" int f()", "extern __shared__ int s[]",
+                           "__global__ void planted() {}", "__attribute__((alias(\"f\"))) int f()",
+                           "__declspec(x) int f()", "__launch_bounds__(1) int f()", "__managed__ int x", "__FILE__"}) {
+    EXPECT_THAT(error_of(std::string(code) + ";\n---\nacc"), HasSubstr("there is no place for '")) << code;
+  }
+  EXPECT_THAT(error_of("[[gnu::used]] int f();\n---\nacc"), HasSubstr("there is no place for attributes"));
+  EXPECT_THAT(error_of("[ /**/ [gnu::used]] int f();\n---\nacc"), HasSubstr("there is no place for attributes"));
+  for (const char* code : {"acc + \\u0041", "acc + $x", "acc @ 1", "acc + `", "acc + \u00e9"}) {
+    EXPECT_THAT(error_of(code), HasSubstr("user code, line 1, column")) << code;
+  }
+}
+
+TEST(Expression, TakesWhatOnlyLooksLikeThat) {
+  EXPECT_EQ(error_of("acc + 1'000'000 + 0x1'0p+1"), "accepted");
+  EXPECT_EQ(error_of(R"~(acc + ("<% %: asm __global__ \n [[" != nullptr ? 'a' : '\'') // # %: <% asm é)~"), "accepted");
+  EXPECT_EQ(error_of("values[n[0]] > 0 ? acc % c : ::sqrt(acc)"), "accepted");
+  EXPECT_EQ(error_of("__device__ __forceinline__ float f(float v) { return __expf(v); }\n---\nf(acc)"), "accepted");
+}
+
 TEST(Expression, PassesOverLiteralsAsAWhole) {
   EXPECT_EQ(error_of(R"~(acc + ('\'' == 'a' ? 1 : 0))~"), "accepted");
   EXPECT_EQ(error_of(R"~(acc + ("\")}\\" != nullptr ? 1 : 0))~"), "accepted");
