@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <set>
@@ -19,8 +18,7 @@
 
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
-
-extern char** environ;
+#include "kiln/base/variables.h"
 
 namespace kiln::timing {
 namespace {
@@ -35,16 +33,16 @@ bool is_program(const fs::path& path) {
 
 std::vector<fs::path> places() {
   std::vector<fs::path> found;
-  const auto variable = [](const char* name) { return std::string(std::getenv(name) ? std::getenv(name) : ""); };
-  std::string path = variable("PATH");
+  const auto value = [](const char* name) { return std::string(variable(name) != nullptr ? variable(name) : ""); };
+  std::string path = value("PATH");
   for (size_t begin = 0; begin < path.size();) {
     const size_t end = std::min(path.find(':', begin), path.size());
     if (end > begin) found.push_back(fs::path(path.substr(begin, end - begin)) / "nvdisasm");
     begin = end + 1;
   }
-  if (const std::string home = variable("CUDA_HOME"); !home.empty()) found.push_back(fs::path(home) / "bin/nvdisasm");
+  if (const std::string home = value("CUDA_HOME"); !home.empty()) found.push_back(fs::path(home) / "bin/nvdisasm");
   found.emplace_back("/usr/local/cuda/bin/nvdisasm");
-  if (const std::string home = variable("VIRTUAL_ENV"); !home.empty()) {
+  if (const std::string home = value("VIRTUAL_ENV"); !home.empty()) {
     std::error_code none;
     for (const auto& python : fs::directory_iterator(fs::path(home) / "lib", none)) {
       const fs::path wheels = python.path() / "site-packages/nvidia";
@@ -122,7 +120,7 @@ std::string output_of(const std::string& program, std::vector<std::string> argum
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
   pid_t child = 0;
-  const int failure = ::posix_spawn(&child, program.c_str(), &actions, nullptr, argv.data(), environ);
+  const int failure = ::posix_spawn(&child, program.c_str(), &actions, nullptr, argv.data(), environment_of_children());
   posix_spawn_file_actions_destroy(&actions);
   ::close(ends[1]);
   if (failure != 0) {

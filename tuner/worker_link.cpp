@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "kiln/base/error.h"
+#include "kiln/base/variables.h"
 #include "protocol.h"
 
 namespace kiln::tuner {
@@ -53,8 +54,8 @@ class SpawnSettings {
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
     pid_t pid = -1;
-    require(::posix_spawn(&pid, program.c_str(), &actions_, &attributes_, argv.data(), environ), program,
-            "posix_spawn");
+    require(::posix_spawn(&pid, program.c_str(), &actions_, &attributes_, argv.data(), environment_of_children()),
+            program, "posix_spawn");
     return pid;
   }
 
