@@ -3,20 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <iterator>
 
 namespace kiln {
 namespace {
-
-// The code point of a well-formed sequence.
-std::uint32_t code_point(std::string_view sequence) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(sequence[i]); };
-  constexpr unsigned lead_bits[] = {0x7f, 0x7f, 0x1f, 0x0f, 0x07};
-  std::uint32_t value = byte(0) & lead_bits[sequence.size()];
-  for (std::size_t i = 1; i < sequence.size(); ++i) value = value << 6 | (byte(i) & 0x3fU);
-  return value;
-}
 
 void append(std::string& out, std::string_view sequence, bool keeps_lines) {
   const char c = sequence[0];
@@ -71,6 +61,14 @@ std::size_t sequence_length(std::string_view text) {
     return continues(1, low, high) && continues(2) && continues(3) ? 4 : 0;
   }
   return 0;
+}
+
+std::uint32_t code_point(std::string_view sequence) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(sequence[i]); };
+  constexpr unsigned lead_bits[] = {0x7f, 0x7f, 0x1f, 0x0f, 0x07};
+  std::uint32_t value = byte(0) & lead_bits[sequence.size()];
+  for (std::size_t i = 1; i < sequence.size(); ++i) value = value << 6 | (byte(i) & 0x3fU);
+  return value;
 }
 
 bool is_hidden(std::string_view sequence) {

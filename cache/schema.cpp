@@ -181,7 +181,7 @@ Schema schema_in(Connection& db) {
   return schema;
 }
 
-// What each version has: the migrations say it, so that nothing is written down twice.
+// The schema of each version, made by the migrations: nothing is written down twice.
 std::vector<Schema> make_schemas() {
   Connection db =
       Connection::open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, std::chrono::milliseconds(0));

@@ -113,6 +113,7 @@ size_t count_stale(const cache::Pack& pack, const cache::IsCurrent& current) {
 // What became of one file that was taken in.
 struct TakenIn {
   std::string file;
+  bool is_pack = false;  // else a database
   cache::MergeResult merged;
   size_t refused = 0;  // lines of a pack, records of a database
   std::vector<std::string> remarks;
@@ -128,7 +129,7 @@ TakenIn import_pack(cache::Database& database, const std::string& path, const Ca
   if (parsed.refused_lines > parsed.refused.size()) {
     fmt::print(stderr, "{}: refused: {} more lines\n", path, parsed.refused_lines - parsed.refused.size());
   }
-  TakenIn result{path, database.merge(parsed.pack), parsed.refused_lines, {}};
+  TakenIn result{path, true, database.merge(parsed.pack), parsed.refused_lines, {}};
   if (const size_t stale = count_stale(parsed.pack, is_current(catalogue)); stale > 0) {
     result.remarks.push_back(fmt::format(
         "{}: {} records are stale: their algorithms have changed since, they are kept and not used", path, stale));
@@ -168,7 +169,7 @@ TakenIn merge_database(cache::Database& database, const std::string& path, const
   if (refused > merged.refused.size()) {
     fmt::print(stderr, "{}: refused: {} more records\n", path, refused - merged.refused.size());
   }
-  TakenIn result{path, merged, refused, {}};
+  TakenIn result{path, false, merged, refused, {}};
   if (from.storage() == cache::Storage::memory) {
     throw Error(ErrorCode::io_error,
                 fmt::format("{} is damaged: only {} records of it could be read", path,
@@ -179,10 +180,9 @@ TakenIn merge_database(cache::Database& database, const std::string& path, const
 }
 
 void print(const TakenIn& taken) {
-  const std::string refused =
-      taken.refused > 0 || is_pack(taken.file)
-          ? fmt::format(", {} {} refused", taken.refused, is_pack(taken.file) ? "lines" : "records")
-          : "";
+  const std::string refused = taken.refused > 0 || taken.is_pack
+                                  ? fmt::format(", {} {} refused", taken.refused, taken.is_pack ? "lines" : "records")
+                                  : "";
   fmt::print("{}: {} records added, {} replaced, {} kept as they were{}\n", taken.file, taken.merged.added,
              taken.merged.replaced, taken.merged.kept, refused);
   for (const std::string& remark : taken.remarks) fmt::print("{}\n", remark);

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "kiln/base/error.h"
+#include "kiln/base/printable.h"
 
 namespace kiln {
 namespace {
@@ -25,31 +27,14 @@ bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\n';
 }
 
-// Bytes of the UTF-8 sequence at `at`; 0 if there is none.
-size_t sequence_length(std::string_view text, size_t at) {
-  const auto lead = static_cast<unsigned char>(text[at]);
-  const size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
-  if (at + length > text.size()) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((static_cast<unsigned char>(text[at + i]) & 0xc0) != 0x80) return 0;
-  }
-  return length;
-}
-
-char32_t code_point(std::string_view sequence) {
-  constexpr std::array<unsigned char, 5> masks = {0, 0x7f, 0x1f, 0x0f, 0x07};
-  char32_t value = static_cast<unsigned char>(sequence[0]) & masks[sequence.size()];
-  for (const char c : sequence.substr(1)) value = (value << 6) | (static_cast<unsigned char>(c) & 0x3f);
-  return value;
-}
-
-bool is_control(char32_t point) {
+bool is_control(std::uint32_t point) {
   return (point < 0x20 && point != '\n' && point != '\t') || (point >= 0x7f && point < 0xa0);
 }
 
-// Shows a text in another order than it has, or as lines that are none to the compiler.
-bool is_deceptive(char32_t point) {
-  return (point >= 0x2028 && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069) || point == 0xfeff;
+// Shows a text in another order than it has, or as lines that are none to the compiler, or does not show itself.
+bool is_deceptive(std::string_view sequence) {
+  constexpr std::uint32_t byte_order_mark = 0xfeff;
+  return is_hidden(sequence) || code_point(sequence) == byte_order_mark;
 }
 
 // Words that leave the function or the language; those between two underscores are kept out by is_qualifier().
@@ -230,12 +215,13 @@ void refuse_user_text(std::string_view text, size_t at, std::string_view what, s
 
 void check_user_characters(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
-    const size_t length = sequence_length(text, at);
+    const size_t length = sequence_length(text.substr(at));
     if (length == 0) refuse_user_text(text, at, "this is not UTF-8");
-    const char32_t point = code_point(text.substr(at, length));
+    const std::string_view sequence = text.substr(at, length);
+    const std::uint32_t point = code_point(sequence);
     if (is_control(point)) refuse_user_text(text, at, "this is a control character");
-    if (is_deceptive(point)) {
-      refuse_user_text(text, at, fmt::format("U+{:04X} hides what the text says", static_cast<unsigned>(point)));
+    if (is_deceptive(sequence)) {
+      refuse_user_text(text, at, fmt::format("U+{:04X} hides what the text says", point));
     }
     if (text[at] == '\\' && (at + 1 == text.size() || text[at + 1] == '\n')) {
       refuse_user_text(text, at, "there is no place for a backslash at the end of a line: it joins the next one to it",

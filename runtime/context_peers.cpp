@@ -65,6 +65,7 @@ ContextPeers::Members& ContextPeers::members() {
   static Members& members = *new Members;  // NOLINT(cppcoreguidelines-owning-memory)
   return members;
 }
+
 ContextPeers::ContextPeers(std::string database, std::string device, Learn learn)
     : self_(std::make_shared<Member>(std::move(database), std::move(device), std::move(learn))) {
   const std::lock_guard lock(members().mutex);

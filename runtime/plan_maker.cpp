@@ -166,7 +166,7 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make(const Request& request) {
     candidates = selector().candidates(request);
     if (auto plan = attempt(selector().estimated(request, candidates, fallback_attempts))) return plan;
   }
-  // What packs warn of, where the alternative is an error: else a pack could take a layer away.
+  // Variants that packs warn of, where the alternative is an error: else a pack could take a layer away.
   if (auto plan = attempt(selector().doubted(request))) return plan;
   if (auto plan = attempt(selector().doubted(request, candidates, fallback_attempts))) return plan;
   if (first_failure) std::rethrow_exception(first_failure);

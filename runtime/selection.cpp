@@ -59,7 +59,7 @@ std::optional<Choice> readable(std::string_view algorithm, std::string_view conf
   }
 }
 
-// Of what a pack names for one request, as many are looked at as an honest one has: each costs the making of a program.
+// As many choices of one request as an honest pack has: each costs the making of a program.
 std::vector<cache::Choice> first(std::vector<cache::Choice> choices) {
   constexpr size_t most = 1024;
   if (choices.size() > most) choices.resize(most);
@@ -114,7 +114,7 @@ std::optional<std::string> Selector::must_not_use(const Request& request, const 
   return "a user template that no check has passed for this request";
 }
 
-// What others say was found of it: a pack may lie, so it comes last and is not lost.
+// A failure that others report. A pack may lie, so the variant comes last and is not lost.
 std::optional<std::string> Selector::doubt(const Request& request, const Choice& choice) const {
   if (permissions.failed_variants) return std::nullopt;
   const auto bar = winners.bar(request.key(), choice.algorithm, choice.config.print());

@@ -68,6 +68,19 @@ extern "C" __global__ void doubled(const TX* x, TY* y) {
     return download<float>(y.data(), 1).front();
   }
 
+  /// A record of each candidate that bars it: somebody else's, without a session.
+  std::vector<cache::Record> bars_of_all(std::string_view outcome) const {
+    const Catalogue catalogue = make_catalogue(embedded_sources());
+    const device::DeviceInfo& info = device_->device().info();
+    const Target target{Arch::of(info.cc_major, info.cc_minor), 13, 0};
+    std::vector<cache::Record> records;
+    for (const Candidate& candidate : catalogue.candidates(request_, target, {132, 1.98e9, 4.8e12, 50 << 20}).ranked) {
+      records.push_back(record(request_, {candidate.choice.algorithm, candidate.choice.config.print(), 0, ""}, 0));
+      records.back().outcome = outcome;
+    }
+    return records;
+  }
+
   static constexpr float right = 1.0f / 37;
   const Request request_ = Request::parse("softmax_forward x=f32:4x37");
   const std::string folder_ = testing::TempDir() + "kiln_withheld";
@@ -230,14 +243,7 @@ TEST_F(WithheldTest, AProgramInABundleWhoseAlgorithmIsNotHereIsBarredByWhatItIs)
 
 // A pack may lie about all of it, and takes nothing away.
 TEST_F(WithheldTest, APackThatBarsEverythingMakesALayerSlowAtTheMost) {
-  const Catalogue catalogue = make_catalogue(embedded_sources());
-  const device::DeviceInfo& info = device_->device().info();
-  const Target target{Arch::of(info.cc_major, info.cc_minor), 13, 0};
-  std::vector<cache::Record> records;
-  for (const Candidate& candidate : catalogue.candidates(request_, target, {132, 1.98e9, 4.8e12, 50 << 20}).ranked) {
-    records.push_back(record(request_, {candidate.choice.algorithm, candidate.choice.config.print(), 0, ""}, 0));
-    records.back().outcome = cache::outcome::wrong_result;
-  }
+  const std::vector<cache::Record> records = bars_of_all(cache::outcome::wrong_result);
   const std::string pack = folder_ + "/lie.pack";
   cache::write_pack_file(pack, cache::make_pack({entry()}, records), "1");
   ContextOptions packed = options();
@@ -252,15 +258,8 @@ TEST_F(WithheldTest, APackThatBarsEverythingMakesALayerSlowAtTheMost) {
 }
 
 TEST_F(WithheldTest, WhereNothingIsLeftThatIsAnErrorWhichSaysWhy) {
-  const Catalogue catalogue = make_catalogue(embedded_sources());
-  const device::DeviceInfo& info = device_->device().info();
-  const Target target{Arch::of(info.cc_major, info.cc_minor), 13, 0};
-  std::vector<cache::Record> records;
-  for (const Candidate& candidate : catalogue.candidates(request_, target, {132, 1.98e9, 4.8e12, 50 << 20}).ranked) {
-    records.push_back(record(request_, {candidate.choice.algorithm, candidate.choice.config.print(), 0, ""}, 0));
-    records.back().outcome = cache::outcome::crashed;
-    records.back().session = "of this database";
-  }
+  std::vector<cache::Record> records = bars_of_all(cache::outcome::crashed);
+  for (cache::Record& each : records) each.session = "of this database";
   const std::string path = folder_ + "/crashed.db";
   {
     auto database = cache::Database::open(path);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,9 @@ namespace kiln {
 
 /// Length of the well-formed UTF-8 sequence that `text`, which is not empty, starts with; 0 if it is broken.
 std::size_t sequence_length(std::string_view text);
+
+/// The code point of one well-formed sequence.
+std::uint32_t code_point(std::string_view sequence);
 
 /// Whether one well-formed sequence makes a text look other than it is: a control beyond ASCII, a separator of lines,
 /// or one of those that reorder what follows (Unicode Technical Report 36).

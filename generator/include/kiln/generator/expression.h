@@ -28,8 +28,8 @@ class Expression {
 
   /// Throws Error(parse_error) with line and column if the text is empty, too long (64 KiB), not printable UTF-8, has a
   /// bracket that does not match, a directive other than `#pragma unroll`, or anything else that docs/user-code.md
-  /// ("What is refused") names; Error(invalid_argument) for too many
-  /// names, or one that is no identifier, is reserved or stands twice, or a tensor that both parts name.
+  /// ("What is refused") names; Error(invalid_argument) for too many names, or one that is no identifier, is reserved
+  /// or stands twice, or a tensor that both parts name.
   explicit Expression(std::string_view text, std::vector<std::string> tensors = {},
                       std::vector<std::string> scalars = {});
   Expression(const Expression&) = default;
