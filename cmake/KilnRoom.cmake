@@ -1,26 +1,21 @@
-# kiln_room(<name> SOURCES <file>... [PUBLIC <target>...] [PRIVATE <target>...] [SMALL] [IN_LIBRARY])
+# kiln_room(<name> SOURCES <file>... [PUBLIC <target>...] [PRIVATE <target>...] [SMALL])
 #
 # One room of the design: a static library kiln_<name>, alias kiln::<name>, whose headers live in
 # <room>/include. PUBLIC targets appear in its headers, PRIVATE ones only in its sources. A room sees the headers
 # of the rooms it links to and of no other, so a reversed dependency fails to compile. SMALL: neither a look-up nor a
-# call of a layer passes through this code, so a release has it small rather than fast. IN_LIBRARY: part of libkiln.so,
-# of whose 5 MB the standard library's assertions would take 8%, so a release has them in the other rooms alone; what
-# no other function needs is left out of the library.
+# call of a layer passes through this code, so a release has it small rather than fast. Functions have sections of their own in a
+# release: libkiln.so, which has to fit 5 MB, leaves out what no other function needs.
 function(kiln_room name)
-  cmake_parse_arguments(ROOM "SMALL;IN_LIBRARY" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ROOM "SMALL" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(kiln_${name} STATIC ${ROOM_SOURCES})
   add_library(kiln::${name} ALIAS kiln_${name})
   target_include_directories(kiln_${name} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/include PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(kiln_${name} PUBLIC ${ROOM_PUBLIC} PRIVATE ${ROOM_PRIVATE})
+  target_compile_options(kiln_${name} PRIVATE "$<$<CONFIG:Release>:-ffunction-sections;-fdata-sections>")
   set(kind rooms)
   if(ROOM_SMALL)
     target_compile_options(kiln_${name} PRIVATE $<$<CONFIG:Release>:-Os>)
     string(PREPEND kind small_)
-  endif()
-  if(ROOM_IN_LIBRARY)
-    target_compile_options(kiln_${name} PRIVATE
-      "$<$<CONFIG:Release>:-U_GLIBCXX_ASSERTIONS;-ffunction-sections;-fdata-sections>")
-    string(PREPEND kind library_)
   endif()
   kiln_precompile(${kind} kiln_${name})
 endfunction()
