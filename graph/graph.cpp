@@ -155,6 +155,9 @@ ValueId Graph::concat(std::vector<ValueId> parts, size_t axis) {
                          print(whole.extents), axis));
     }
     whole.extents[axis] += extent;
+    if (whole.extents[axis] > most_elements) {
+      refuse(fmt::format("parts have more than 2^40 elements along dimension {} together", axis));
+    }
   }
   if (parts.size() == 1) return parts.front();
   const ValueId result = add_value(std::move(whole));

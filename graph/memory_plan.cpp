@@ -54,6 +54,7 @@ MemoryPlan plan_memory(std::span<const Lifetime> lifetimes) {
   std::vector<size_t> placed;  // by their offsets
   for (const size_t i : order) {
     const Lifetime& life = lifetimes[i];
+    if (life.bytes == 0) break;  // and so do those behind: they lie anywhere
     int64_t offset = 0;
     for (const size_t other : placed) {
       const bool at_once = lifetimes[other].first <= life.last && life.first <= lifetimes[other].last;

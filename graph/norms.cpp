@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "effort.h"
 #include "kiln/generator/operations/norm.h"
 #include "kiln/graph/passes.h"
 #include "rewrite.h"
@@ -164,13 +165,14 @@ void rewrite(Graph& graph, const Match& match) {
 }  // namespace
 
 void recognise_normalisations(Graph& graph) {
-  std::optional<Edges> edges;  // as long as nothing changes
+  Effort effort;
+  Edges edges(graph);  // as long as nothing changes
   for (size_t place = 0; place < graph.nodes().size(); ++place) {
-    if (!edges) edges.emplace(graph);
-    const auto match = Matcher(graph, *edges).match(place);
+    const auto match = Matcher(graph, edges).match(place);
     if (!match) continue;
     rewrite(graph, *match);
-    edges.reset();
+    if (!effort.may_go_on(graph)) return;
+    edges = Edges(graph);
     place -= std::min(place, match->places.size());  // those behind have moved up
   }
 }

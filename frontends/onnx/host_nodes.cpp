@@ -327,6 +327,7 @@ void compute_concat(Node& node) {
                             fmt::join(part, "x"), fmt::join(node.extents(0), "x"), axis));
     }
     whole[axis] += part[axis];
+    if (whole[axis] > graph::most_elements) node.fail("its parts have more than 2^40 elements together");
   }
   HostTensor result = empty_of(node, node.element_type(0), whole);
   const Extents strides = strides_of(whole);

@@ -70,6 +70,12 @@ TEST(Graph, PartsWhoseEndWouldNotFit64BitsAreRefused) {
   EXPECT_EQ(std::get<Slice>(std::get<View>(graph.nodes().back()).kind).step, Extents{1});
 }
 
+TEST(Graph, PartsWhoseSumWouldNotFit64BitsAreRefused) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {int64_t{1} << 40, 0});
+  expect_refused([&] { return graph.concat({x, x}, 0); }, "more than 2^40 elements along dimension 0");
+}
+
 TEST(Graph, MoreNodesThanCanBePlannedAreRefused) {
   Graph graph;
   ValueId x = graph.input("x", DType::f32, {2, 3});
