@@ -106,6 +106,7 @@ std::vector<int64_t> Node::integers(int input, std::string_view what) const {
   if (!tensor->is_integer()) {
     fail(fmt::format("its {} (input {}) are of type {}, expected integers", what, input, type_name(tensor->type())));
   }
+  budget().take_elements(static_cast<int64_t>(tensor->size()));
   return tensor->integers();
 }
 

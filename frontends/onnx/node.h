@@ -88,7 +88,7 @@ class Node {
   /// Its elements, where they are known and few; otherwise null.
   const HostTensor* host(int input) const { return values_.host(known_name(input)); }
   /// The elements of an input of integers, of any rank; throws Refusal where they are computed, Error(parse_error) if
-  /// they are no integers.
+  /// they are no integers; as Budget::take_elements().
   std::vector<int64_t> integers(int input, std::string_view what) const;
   /// As integers(); throws Error(parse_error) if they have two dimensions or more.
   std::vector<int64_t> list(int input, std::string_view what) const;

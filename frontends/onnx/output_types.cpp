@@ -1,6 +1,7 @@
 #include "onnx/output_types.h"
 
 #include <google/protobuf/stubs/logging.h>
+#include <onnx/defs/schema.h>
 #include <onnx/shape_inference/implementation.h>
 
 #include <algorithm>
@@ -111,6 +112,10 @@ std::vector<std::optional<TensorType>> inferred_outputs(const Node& node) {
   onnx::ModelProto model = model_of(node);
   const google::protobuf::LogSilencer silence;
   try {
+    // Inference takes for granted that inputs and attributes are there which the operation demands.
+    const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.type(), static_cast<int>(node.opset()));
+    if (schema == nullptr) return types;
+    schema->Verify(node.proto());
     onnx::shape_inference::InferShapes(model);
   } catch (const std::exception&) {
     return types;  // it is not inferred

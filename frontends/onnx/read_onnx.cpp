@@ -1,14 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <exception>
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <new>
 #include <numeric>
 #include <set>
 
+#include "kiln/base/as_error.h"
 #include "kiln/base/error.h"
 #include "kiln/frontends/onnx.h"
 #include "onnx/host_nodes.h"
@@ -438,9 +437,13 @@ class Import {
   void add_output(const onnx::ValueInfoProto& output) {
     const auto found = values_.known.find(output.name());
     if (found == values_.known.end()) return;  // of a node that is not covered
-    const ValueId value = values_.device(output.name());
-    if (opened_.contains(root_of(value))) return;  // likewise
-    give(output.name(), value);
+    try {
+      const ValueId value = values_.device(output.name());
+      if (opened_.contains(root_of(value))) return;  // likewise
+      give(output.name(), value);
+    } catch (const Refusal& refusal) {
+      throw Error(ErrorCode::unsupported, fmt::format("output '{}' cannot be had: {}", output.name(), refusal.reason));
+    }
   }
 
   /// What a node reads that is not covered becomes an output of the graph, if the graph computes it.
@@ -489,12 +492,8 @@ OnnxGraph read_onnx(const std::string& path, const OnnxOptions& options) {
     return onnx_frontend::Import(model, path, options).run();
   } catch (const Error& error) {
     throw Error(error.code(), path + ": " + error.message(), error.hint());
-  } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::out_of_memory, path + ": this machine has not the memory that reading it takes");
-  } catch (const std::filesystem::filesystem_error& error) {
-    throw Error(ErrorCode::io_error, path + ": " + error.what());
-  } catch (const std::exception& error) {
-    throw Error(ErrorCode::internal, path + ": " + error.what());
+  } catch (...) {
+    throw_as_error(path);
   }
 }
 

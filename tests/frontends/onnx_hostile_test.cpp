@@ -152,6 +152,49 @@ TEST(OnnxHostile, WhatIsComputedWhileReadingHasAnEnd) {
   expect_error(sum, "what is computed while the model is read takes more than", ErrorCode::unsupported);
 }
 
+// protobuf makes some 200 bytes of two.
+TEST(OnnxHostile, MessagesAreCountedBeforeTheyAreMade) {
+  constexpr size_t most_messages = size_t{1} << 22;
+  const std::string node("\x0A\0", 2);
+  std::string nodes;
+  for (size_t i = 0; i < most_messages; ++i) nodes += node;
+  std::string bytes = OnnxModel(14).bytes();
+  onnx::ModelProto length;  // of the graph, as protobuf writes it
+  length.set_producer_name(nodes);
+  std::string graph = length.SerializeAsString();
+  graph[0] = '\x3A';
+  const TemporaryFile file(bytes + graph);
+  try {
+    (void)read_onnx(file.path());
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported) << error.what();
+    EXPECT_THAT(error.message(), HasSubstr("holds more than 4194304 nodes, attributes, names"));
+  }
+}
+
+TEST(OnnxHostile, OutputsOfTypesThatKilnDoesNotHaveAreErrors) {
+  OnnxModel model(14);
+  model.input("x", {1}).weights("words", {1});
+  auto& words = *model.graph().mutable_initializer(0);
+  words.clear_float_data();
+  words.set_data_type(onnx::TensorProto::STRING);
+  words.add_string_data("a");
+  model.node("Relu", {"x"}, {"y"});
+  model.output("y").output("words");
+  expect_error(model, "output 'words' cannot be had: there is no dtype for elements of type string",
+               ErrorCode::unsupported);
+}
+
+TEST(OnnxHostile, TranspositionsOfManyDimensionsAreNotCopiedForEver) {
+  OnnxModel model(14);
+  model.input("x", std::vector<Extent>(30, int64_t{2})).integers("flat", {-1});
+  model.node("Transpose", {"x"}, {"t"});
+  model.node("Reshape", {"t", "flat"}, {"y"});
+  model.output("y");
+  expect_error(model, "the model takes more than 16384 copies between layouts", ErrorCode::unsupported);
+}
+
 TEST(OnnxHostile, ManyUncoveredNodesAreReadInLinearTime) {
   OnnxModel model(14);
   model.input("x", {4});
