@@ -127,7 +127,7 @@ class Region {
     const std::set<size_t> inside(members_.begin(), members_.end());
     std::optional<ValueId> found;
     for (const auto& [id, name] : names_) {
-      const auto& users = edges_.users(id);
+      const auto users = edges_.users(id);
       const bool leaves = edges_.is_output(id) ||
                           std::any_of(users.begin(), users.end(), [&](size_t user) { return !inside.contains(user); });
       if (!leaves) continue;

@@ -121,7 +121,7 @@ class Matcher {
       bool closed = true;
       for_each_output(graph_.nodes()[place], [&](ValueId id) {
         if (id == found_.result) return;
-        const auto& users = edges_.users(id);
+        const auto users = edges_.users(id);
         closed = closed && !edges_.is_output(id) &&
                  std::all_of(users.begin(), users.end(), [&](size_t user) { return found_.places.contains(user); });
       });

@@ -104,15 +104,19 @@ void append_origins(std::vector<std::string>& origins, const std::vector<std::st
 
 void replace(Graph& graph, const std::set<size_t>& places, std::vector<Node> nodes) {
   if (places.empty()) return;
-  std::vector<Node> left;
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    if (!places.contains(i)) left.push_back(std::move(graph.nodes()[i]));
-    if (i == *places.rbegin()) {
-      std::move(nodes.begin(), nodes.end(), std::back_inserter(left));
-      nodes.clear();
-    }
+  std::vector<Node>& all = graph.nodes();
+  auto to = all.begin() + static_cast<std::ptrdiff_t>(*places.begin());
+  size_t behind = *places.begin();  // the last place that was seen
+  for (const size_t place : places) {
+    to = std::move(all.begin() + static_cast<std::ptrdiff_t>(behind), all.begin() + static_cast<std::ptrdiff_t>(place),
+                   to);
+    behind = place + 1;
   }
-  graph.nodes() = std::move(left);
+  const auto end = all.begin() + static_cast<std::ptrdiff_t>(behind);
+  const auto fitting = std::min(std::distance(to, end), std::ssize(nodes));
+  to = std::move(nodes.begin(), nodes.begin() + fitting, to);
+  to = all.erase(to, end);
+  all.insert(to, std::make_move_iterator(nodes.begin() + fitting), std::make_move_iterator(nodes.end()));
 }
 
 }  // namespace kiln::graph
