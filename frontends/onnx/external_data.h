@@ -32,7 +32,7 @@ class ExternalData {
   std::string folder_;
   std::set<std::string> seen_;         // locations that were read
   uint64_t read_ = 0;                  // bytes, of all tensors
-  uint64_t most_ = uint64_t{1} << 30;  // of these: some tensors may share a part, and files may have holes of zeros
+  uint64_t most_ = uint64_t{1} << 28;  // of these: some tensors may share a part, and files may have holes of zeros
 };
 
 }  // namespace kiln::onnx_frontend

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "kiln/base/error.h"
@@ -30,24 +32,28 @@ T raw_at(const std::string& bytes, size_t i) {
   return value;
 }
 
-/// The elements by `bytes`, as raw data and external data hold them.
+/// Elements that stand one behind the other.
+struct Range {
+  size_t begin, end;
+};
+
+/// Elements of `bytes`, as raw data and external data hold `count` of them.
 template <typename T, typename List, typename Convert>
-void read_raw(const onnx::TensorProto& tensor, const std::string& bytes, size_t count, List& list,
+void read_raw(const onnx::TensorProto& tensor, const std::string& bytes, size_t count, const Range& range, List& list,
               const Convert& convert) {
   if (bytes.size() / sizeof(T) != count || bytes.size() % sizeof(T) != 0) {
     fail(tensor, fmt::format("has {} bytes, expected {} elements of {}", bytes.size(), count, sizeof(T)));
   }
-  list.reserve(count);
-  for (size_t i = 0; i < count; ++i) list.push_back(convert(raw_at<T>(bytes, i)));
+  for (size_t i = range.begin; i < range.end; ++i) list.push_back(convert(raw_at<T>(bytes, i)));
 }
 
 template <typename Field, typename List, typename Convert>
-void read_field(const onnx::TensorProto& tensor, const Field& field, size_t count, List& list, const Convert& convert) {
+void read_field(const onnx::TensorProto& tensor, const Field& field, size_t count, const Range& range, List& list,
+                const Convert& convert) {
   if (static_cast<size_t>(field.size()) != count) {
     fail(tensor, fmt::format("has {} elements, expected {}", field.size(), count));
   }
-  list.reserve(count);
-  for (const auto value : field) list.push_back(convert(value));
+  for (size_t i = range.begin; i < range.end; ++i) list.push_back(convert(field.Get(static_cast<int>(i))));
 }
 
 class Reader {
@@ -57,7 +63,12 @@ class Reader {
     count_ = static_cast<size_t>(graph::count_elements(extents_));
   }
 
-  HostTensor run() {
+  const Extents& extents() const { return extents_; }
+  size_t count() const { return count_; }
+
+  /// A list of these.
+  HostTensor read(const Range& range) {
+    range_ = range;
     switch (tensor_.data_type()) {
       case Type::FLOAT:
         return reals<float>(tensor_.float_data(), [](float v) { return static_cast<double>(v); });
@@ -101,12 +112,12 @@ class Reader {
  private:
   template <typename T, typename Field, typename Convert>
   HostTensor reals(const Field& field, const Convert& convert) {
-    return {tensor_.data_type(), extents_, read<T, HostTensor::Reals>(field, convert)};
+    return {tensor_.data_type(), {size_of_range()}, elements<T, HostTensor::Reals>(field, convert)};
   }
   template <typename T, typename Field>
   HostTensor integers(const Field& field) {
     const IntegerRange range = range_of(tensor_.data_type());
-    return {tensor_.data_type(), extents_, read<T, HostTensor::Integers>(field, [&](auto value) {
+    return {tensor_.data_type(), {size_of_range()}, elements<T, HostTensor::Integers>(field, [&](auto value) {
               if (std::cmp_less(value, range.least) || std::cmp_greater(value, range.largest)) {
                 fail(tensor_, fmt::format("holds {}, expected {} to {}", value, range.least, range.largest));
               }
@@ -114,22 +125,28 @@ class Reader {
             })};
   }
   template <typename T, typename List, typename Field, typename Convert>
-  List read(const Field& field, const Convert& convert) {
+  List elements(const Field& field, const Convert& convert) {
     List list;
+    list.reserve(range_.end - range_.begin);
     if (tensor_.data_location() == Type::EXTERNAL) {
-      read_raw<T>(tensor_, files_.read(tensor_, count_ * sizeof(T)), count_, list, convert);
+      if (!external_) external_ = files_.read(tensor_, count_ * sizeof(T));
+      read_raw<T>(tensor_, *external_, count_, range_, list, convert);
     } else if (tensor_.has_raw_data()) {
-      read_raw<T>(tensor_, tensor_.raw_data(), count_, list, convert);
+      read_raw<T>(tensor_, tensor_.raw_data(), count_, range_, list, convert);
     } else {
-      read_field(tensor_, field, count_, list, convert);
+      read_field(tensor_, field, count_, range_, list, convert);
     }
     return list;
   }
+
+  int64_t size_of_range() const { return static_cast<int64_t>(range_.end - range_.begin); }
 
   const onnx::TensorProto& tensor_;
   ExternalData& files_;
   Extents extents_;
   size_t count_ = 0;
+  Range range_{};
+  std::optional<std::string> external_;  // all of it
 };
 
 std::variant<HostTensor::Integers, HostTensor::Reals> zeros(int32_t type, size_t count) {
@@ -145,6 +162,29 @@ size_t counted(Budget& budget, const Extents& extents) {
 
 [[noreturn]] void refuse_kind(int32_t type, const char* expected) {
   throw Error(ErrorCode::parse_error, fmt::format("takes elements of type {} for {}", type_name(type), expected));
+}
+
+/// Writes the elements of `tensor`, rounded to `dtype`.
+void store(DType dtype, const HostTensor& tensor, std::byte* to) {
+  const auto size = static_cast<size_t>(size_of(dtype));
+  if (!tensor.is_integer()) {
+    for (const double value : tensor.reals()) {
+      reference::put(dtype, to, value);
+      to += size;
+    }
+    return;
+  }
+  for (const int64_t value : tensor.integers()) {
+    if (dtype != DType::i32) {
+      reference::put(dtype, to, static_cast<double>(value));
+    } else if (std::in_range<int32_t>(value)) {
+      const auto narrow = static_cast<int32_t>(value);
+      std::memcpy(to, &narrow, sizeof narrow);
+    } else {
+      throw Error(ErrorCode::unsupported, fmt::format("the integer {} does not fit 32 bits, as Kiln stores it", value));
+    }
+    to += size;
+  }
 }
 
 }  // namespace
@@ -266,31 +306,29 @@ std::string type_name(int32_t type) {
 }
 
 HostTensor read_tensor(const onnx::TensorProto& tensor, ExternalData& files) {
-  return Reader(tensor, files).run();
+  Reader reader(tensor, files);
+  return reader.read({0, reader.count()}).with_extents(reader.extents());
+}
+
+graph::Bytes read_as(DType dtype, const onnx::TensorProto& tensor, ExternalData& files) {
+  constexpr size_t most_at_once = size_t{1} << 16;  // eight bytes each
+  Reader reader(tensor, files);
+  const auto size = static_cast<size_t>(size_of(dtype));
+  auto bytes = std::make_shared<std::vector<std::byte>>();
+  size_t begin = 0;
+  do {
+    const size_t end = begin + std::min(most_at_once, reader.count() - begin);
+    const HostTensor part = reader.read({begin, end});
+    bytes->resize(reader.count() * size);  // not before the file has turned out to hold as many
+    store(dtype, part, bytes->data() + begin * size);
+    begin = end;
+  } while (begin < reader.count());
+  return bytes;
 }
 
 graph::Bytes stored_as(DType dtype, const HostTensor& tensor) {
-  const auto size = static_cast<size_t>(size_of(dtype));
-  auto bytes = std::make_shared<std::vector<std::byte>>(tensor.size() * size);
-  std::byte* to = bytes->data();
-  if (!tensor.is_integer()) {
-    for (const double value : tensor.reals()) {
-      reference::put(dtype, to, value);
-      to += size;
-    }
-    return bytes;
-  }
-  for (const int64_t value : tensor.integers()) {
-    if (dtype != DType::i32) {
-      reference::put(dtype, to, static_cast<double>(value));
-    } else if (std::in_range<int32_t>(value)) {
-      const auto narrow = static_cast<int32_t>(value);
-      std::memcpy(to, &narrow, sizeof narrow);
-    } else {
-      throw Error(ErrorCode::unsupported, fmt::format("the integer {} does not fit 32 bits, as Kiln stores it", value));
-    }
-    to += size;
-  }
+  auto bytes = std::make_shared<std::vector<std::byte>>(tensor.size() * static_cast<size_t>(size_of(dtype)));
+  store(dtype, tensor, bytes->data());
   return bytes;
 }
 

@@ -78,6 +78,10 @@ std::string type_name(int32_t type);
 /// as many as its extents say, of a type without numbers, or beyond it; as ExternalData::read().
 HostTensor read_tensor(const onnx::TensorProto& tensor, ExternalData& files);
 
+/// The elements of `tensor` as those of a constant of a graph, a part at a time. Throws as read_tensor() and
+/// stored_as().
+graph::Bytes read_as(DType dtype, const onnx::TensorProto& tensor, ExternalData& files);
+
 /// `tensor` as a constant of a graph, rounded to `dtype`. Throws Error(unsupported) for integers that an i32 does not
 /// hold.
 graph::Bytes stored_as(DType dtype, const HostTensor& tensor);

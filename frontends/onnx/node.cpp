@@ -52,9 +52,14 @@ ValueId Values::device(const std::string& name) {
     const DType storage = storage_of(value.type);
     const HostTensor* elements = host(name);
     if (value.tensor == nullptr) budget.take_bytes(graph::count_elements(value.extents) * size_of(storage));
-    value.value = graph.constant(
-        name, storage, value.extents,
-        elements != nullptr ? stored_as(storage, *elements) : stored_as(storage, read_tensor(*value.tensor, files)));
+    try {
+      value.value =
+          graph.constant(name, storage, value.extents,
+                         elements != nullptr ? stored_as(storage, *elements) : read_as(storage, *value.tensor, files));
+    } catch (const Error& error) {
+      if (value.tensor != nullptr && error.code() != ErrorCode::unsupported) throw;  // it names the tensor
+      throw Error(error.code(), fmt::format("constant '{}': {}", name, error.message()), error.hint());
+    }
   }
   return *value.value;
 }

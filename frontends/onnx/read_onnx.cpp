@@ -478,9 +478,11 @@ void read_constant_of_shape(Node& node) {
   const Extents extents = node.list(0, "extents");
   HostTensor one(onnx::TensorProto::FLOAT, {1}, HostTensor::Reals{0});
   for (const auto& attribute : node.proto().attribute()) {
-    if (attribute.name() == "value" && attribute.has_t()) one = read_tensor(attribute.t(), node.values().files);
+    if (attribute.name() != "value" || !attribute.has_t()) continue;
+    const int64_t count = graph::count_elements({attribute.t().dims().begin(), attribute.t().dims().end()});
+    if (count != 1) node.fail(fmt::format("its value has {} elements, expected 1", count));
+    one = read_tensor(attribute.t(), node.values().files);
   }
-  if (one.size() != 1) node.fail(fmt::format("its value has {} elements, expected 1", one.size()));
   node.give_repeated(one, extents);
 }
 

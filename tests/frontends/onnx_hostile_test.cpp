@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <numeric>
 #include <tuple>
 
 #include "listing.h"
@@ -171,6 +173,48 @@ TEST(OnnxHostile, MessagesAreCountedBeforeTheyAreMade) {
     EXPECT_EQ(error.code(), ErrorCode::unsupported) << error.what();
     EXPECT_THAT(error.message(), HasSubstr("holds more than 4194304 nodes, attributes, names"));
   }
+}
+
+TEST(OnnxHostile, LargeConstantsAreReadInParts) {
+  constexpr int64_t count = (3 << 16) + 5;
+  std::vector<float> elements(count);
+  std::iota(elements.begin(), elements.end(), 0.0F);
+  OnnxModel model(14);
+  model.input("x", {count}).weights("fields", {count}, elements).weights("raw", {count}, elements);
+  auto& raw = *model.graph().mutable_initializer(1);
+  raw.clear_float_data();
+  raw.set_raw_data(elements.data(), elements.size() * sizeof(float));
+  model.node("Sum", {"x", "fields", "raw"}, {"y"});
+  model.output("y");
+  const TemporaryFile file(model.bytes());
+  const graph::Graph graph = read_onnx(file.path()).graph;
+  size_t found = 0;
+  for (graph::ValueId id = 0; id < graph.count(); ++id) {
+    if (graph.value(id).name != "fields" && graph.value(id).name != "raw") continue;
+    ASSERT_EQ(graph.bytes(id)->size(), elements.size() * sizeof(float));
+    EXPECT_EQ(std::memcmp(graph.bytes(id)->data(), elements.data(), graph.bytes(id)->size()), 0);
+    ++found;
+  }
+  EXPECT_EQ(found, 2U);
+}
+
+TEST(OnnxHostile, ConstantsThatKilnDoesNotStoreAreNamed) {
+  OnnxModel model(14);
+  model.input("x", {1}).integers("far", {large});
+  model.node("Relu", {"x"}, {"y"});
+  model.output("y").output("far");
+  expect_error(model, "constant 'far': the integer 1099511627776 does not fit 32 bits", ErrorCode::unsupported);
+  OnnxModel repeated(14);
+  repeated.input("x", {4}).integers("extents", {4});
+  onnx::TensorProto& value = *repeated.node("ConstantOfShape", {"extents"}, {"c"}).add_attribute()->mutable_t();
+  repeated.graph().mutable_node(0)->mutable_attribute(0)->set_name("value");
+  value.set_data_type(floating);
+  value.add_dims(most);
+  repeated.node("Add", {"x", "c"}, {"y"});
+  repeated.output("y");
+  expect_error(repeated, "more than 2^40 elements", ErrorCode::invalid_argument);
+  value.set_dims(0, 1 << 30);
+  expect_error(repeated, "its value has 1073741824 elements, expected 1");
 }
 
 TEST(OnnxHostile, OutputsOfTypesThatKilnDoesNotHaveAreErrors) {
