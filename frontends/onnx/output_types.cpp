@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <set>
 #include <string>
 
@@ -77,6 +78,16 @@ std::optional<TensorType> type_in(const onnx::GraphProto& graph, const std::stri
   return result;
 }
 
+/// Whether a filter has as many dimensions as what it is applied to. ONNX's inference takes the window from the filter,
+/// and reads a stride and a dilation for each of its dimensions, of which there are as many as the input's.
+bool fits_its_filter(const Node& node) {
+  static const std::map<std::string, int> filters = {
+      {"Conv", 1}, {"ConvTranspose", 1}, {"ConvInteger", 1}, {"QLinearConv", 3}};
+  const auto filter = filters.find(node.type());
+  return filter == filters.end() ||
+         (node.has(0) && node.has(filter->second) && node.rank(0) == node.rank(filter->second));
+}
+
 /// ONNX's inference reads the types of a MaxUnpool's inputs without looking whether there are any: its extents are
 /// ours.
 std::optional<TensorType> type_of_unpooled(const Node& node) {
@@ -104,6 +115,7 @@ std::vector<std::optional<TensorType>> inferred_outputs(const Node& node) {
   const bool is_large =
       node.inputs() > most_operands || node.outputs() > most_operands || node.proto().ByteSizeLong() > most_bytes;
   if (!is_onnx_domain(node.proto().domain()) || has_bodies || is_large || !node.knows_inputs()) return types;
+  if (!fits_its_filter(node)) return types;
   if (node.type() == "MaxUnpool") {
     types.front() = type_of_unpooled(node);
     return types;

@@ -217,6 +217,23 @@ TEST(OnnxHostile, ConstantsThatKilnDoesNotStoreAreNamed) {
   expect_error(repeated, "its value has 1073741824 elements, expected 1");
 }
 
+// ONNX's shape inference read behind its lists of strides and dilations.
+TEST(OnnxHostile, OutputsOfFiltersOfOtherRanksAreNotInferred) {
+  for (const char* type : {"Conv", "ConvTranspose", "ConvInteger"}) {
+    OnnxModel model(18);
+    model.input("x", {2, 3}, onnx::TensorProto::UINT8).input("w", {8, 4, 3, 3}, onnx::TensorProto::UINT8);
+    model.node(type, {"x", "w"}, {"c"}, {{"pads", Ints{1, 1, 1, 1}}});
+    model.node("Identity", {"c"}, {"y"});
+    model.output("y");
+    const TemporaryFile file(model.bytes());
+    try {
+      EXPECT_EQ(read_onnx(file.path()).uncovered.size(), 2U) << type;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.message(), HasSubstr(type)) << error.what();
+    }
+  }
+}
+
 TEST(OnnxHostile, OutputsOfTypesThatKilnDoesNotHaveAreErrors) {
   OnnxModel model(14);
   model.input("x", {1}).weights("words", {1});
