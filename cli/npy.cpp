@@ -121,7 +121,10 @@ models::HostArray read_npy(const std::string& path) {
   const size_t size = models::size_of_type(array.type);
   const std::optional<int64_t> elements =
       checked_elements(array.extents, std::numeric_limits<int64_t>::max() / static_cast<int64_t>(size));
-  if (!elements) fail(path, fmt::format("has the shape {}, which no file holds", fmt::join(array.extents, "x")));
+  if (!elements) {
+    fail(path, fmt::format("has {} bytes of elements, and the shape {}, which no file holds",
+                           file.size() - header.bytes, fmt::join(array.extents, "x")));
+  }
   const size_t bytes = static_cast<size_t>(*elements) * size;
   if (file.size() - header.bytes != bytes) {
     fail(path, fmt::format("has {} bytes of elements, expected {}", file.size() - header.bytes, bytes));
