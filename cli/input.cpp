@@ -11,9 +11,12 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 
 #include "checks.h"
 #include "database.h"
@@ -25,39 +28,46 @@
 namespace kiln::cli {
 namespace {
 
-void add_not_covered(Workload& workload, const UncoveredNode& node) {
-  const auto same = std::find_if(
-      workload.not_covered.begin(), workload.not_covered.end(),
-      [&](const NotCovered& entry) { return entry.operation == node.operation && entry.reason == node.reason; });
-  if (same != workload.not_covered.end()) return same->nodes.push_back(node.name);
-  workload.not_covered.push_back({node.operation, {node.name}, node.reason});
-}
-
-void add(Workload& workload, const RequestLine& line) {
-  for (tuner::Job& job : workload.jobs) {
-    if (job.request != line.request) continue;
-    job.count += line.count;
-    return;
+/// Puts a workload together, in the order in which its requests and nodes come first.
+class Collection {
+ public:
+  void add(const RequestLine& line) {
+    const auto [place, is_new] = jobs_.try_emplace(line.request.key(), workload_.jobs.size());
+    if (is_new) workload_.jobs.push_back({line.request, 0});
+    workload_.jobs[place->second].count += line.count;
   }
-  workload.jobs.push_back({line.request, line.count});
-}
+
+  void add(const UncoveredNode& node) {
+    const auto [place, is_new] = reasons_.try_emplace({node.operation, node.reason}, workload_.not_covered.size());
+    if (is_new) workload_.not_covered.push_back({node.operation, {}, node.reason});
+    workload_.not_covered[place->second].nodes.push_back(node.name);
+  }
+
+  Workload take() { return std::move(workload_); }
+
+ private:
+  Workload workload_;
+  std::unordered_map<std::string, size_t> jobs_;                   // by their keys
+  std::map<std::pair<std::string, std::string>, size_t> reasons_;  // by operation and reason
+};
 
 /// What `kiln infer` runs of the model.
 Workload from_model(const Input& input) {
   const models::Lowered lowered = models::lower(input.text, input.model.options());
-  Workload workload;
-  for (const graph::Step& step : lowered.schedule.steps) add(workload, {step.request, 1});
-  for (const UncoveredNode& node : lowered.model.uncovered) add_not_covered(workload, node);
-  return workload;
+  Collection collection;
+  for (const graph::Step& step : lowered.schedule.steps) collection.add({step.request, 1});
+  for (const UncoveredNode& node : lowered.model.uncovered) collection.add(node);
+  return collection.take();
 }
 
 Workload from_requests(const std::string& name, const std::string& text, Expressions expressions) {
-  Workload workload;
+  Collection collection;
   try {
-    for (const RequestLine& line : parse_requests(text, expressions)) add(workload, line);
+    for (const RequestLine& line : parse_requests(text, expressions)) collection.add(line);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", name, error.message()), error.hint());
   }
+  Workload workload = collection.take();
   if (workload.jobs.empty()) throw Error(ErrorCode::invalid_argument, fmt::format("{} holds no request", name));
   return workload;
 }

@@ -9,11 +9,13 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string_view>
 
 #include "database.h"
+#include "kiln/base/checked.h"
 #include "kiln/base/error.h"
 #include "kiln/base/output_file.h"
 
@@ -116,12 +118,14 @@ models::HostArray read_npy(const std::string& path) {
                 "convert them with astype()");
   }
   models::HostArray array{known->second, extents_in(path, value_of(path, header.text, "shape")), {}};
-  size_t bytes = models::size_of_type(array.type);
-  const size_t size = bytes;
-  for (const int64_t extent : array.extents) {
-    if (extent > 0 && bytes > file.size()) break;  // the file is shorter than that: said below
-    bytes *= static_cast<size_t>(extent);
+  const size_t size = models::size_of_type(array.type);
+  const std::optional<int64_t> elements =
+      checked_elements(array.extents, std::numeric_limits<int64_t>::max() / static_cast<int64_t>(size));
+  if (!elements) {
+    fail(path, fmt::format("has {} bytes of elements, and the shape {}, which no file holds",
+                           file.size() - header.bytes, fmt::join(array.extents, "x")));
   }
+  const size_t bytes = static_cast<size_t>(*elements) * size;
   if (file.size() - header.bytes != bytes) {
     fail(path, fmt::format("has {} bytes of elements, expected {}", file.size() - header.bytes, bytes));
   }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "kiln/base/checked.h"
 #include "kiln/base/error.h"
 #include "kiln/base/nearest.h"
 #include "text.h"
@@ -18,11 +19,11 @@ namespace {
 constexpr int64_t max_elements = int64_t{1} << 58;
 
 int64_t checked_product(int64_t a, int64_t b) {
-  int64_t result = 0;
-  if (__builtin_mul_overflow(a, b, &result) || result > max_elements) {
+  const std::optional<int64_t> result = checked_multiply(a, b);
+  if (!result || *result > max_elements) {
     throw Error(ErrorCode::invalid_argument, "a tensor has more than 2^58 elements", "check its extents and strides");
   }
-  return result;
+  return *result;
 }
 
 // Strides of a tensor without gaps whose memory order is `order`, outermost first.

@@ -1,6 +1,9 @@
 #include "affine.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 #include "rewrite.h"
@@ -8,15 +11,9 @@
 namespace kiln::graph {
 namespace {
 
-/// The constant behind views that only reshape it.
-std::optional<ValueId> constant_behind(const Graph& graph, const Edges& edges, ValueId id) {
-  while (!graph.is_constant(id)) {
-    const auto producer = edges.producer(id);
-    const View* view = producer ? std::get_if<View>(&graph.nodes()[*producer]) : nullptr;
-    if (view == nullptr || !std::holds_alternative<Reshape>(view->kind)) return std::nullopt;
-    id = view->source;
-  }
-  return id;
+int64_t channels_of(const Graph& graph, const Call& norm) {
+  const Extents& extents = graph.value(find(norm.inputs, "x")->value).extents;
+  return extents.size() > 1 ? extents[1] : 0;
 }
 
 }  // namespace
@@ -30,10 +27,20 @@ std::optional<std::vector<double>> per_channel(const Graph& graph, const Edges& 
   return elements_of(graph, *constant);
 }
 
+bool is_affine(const Graph& graph, const Edges& edges, const Call& call) {
+  if (call.request.operation != "norm_inference" || call.request.blend != Blend{}) return false;
+  const int64_t channels = channels_of(graph, call);
+  constexpr std::array<std::string_view, 4> names = {"w", "b", "running_mean", "running_variance"};
+  return std::all_of(names.begin(), names.end(), [&](std::string_view name) {
+    const Operand* operand = find(call.inputs, name);
+    const auto constant = operand == nullptr ? std::nullopt : constant_behind(graph, edges, operand->value);
+    return operand == nullptr || (constant && count_elements(graph.value(*constant).extents) == channels);
+  });
+}
+
 std::optional<Affine> affine_of(const Graph& graph, const Edges& edges, const Call& call) {
-  if (call.request.operation != "norm_inference" || call.request.blend != Blend{}) return std::nullopt;
-  const Extents& extents = graph.value(find(call.inputs, "x")->value).extents;
-  const int64_t channels = extents.size() > 1 ? extents[1] : 0;
+  if (!is_affine(graph, edges, call)) return std::nullopt;
+  const int64_t channels = channels_of(graph, call);
   auto scale = per_channel(graph, edges, call, "w", channels, 1),
        shift = per_channel(graph, edges, call, "b", channels, 0);
   const auto mean = per_channel(graph, edges, call, "running_mean", channels, 0),

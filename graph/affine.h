@@ -19,6 +19,9 @@ struct Affine {
 /// Nothing if `call` is no such call, or a parameter of it is computed.
 std::optional<Affine> affine_of(const Graph& graph, const Edges& edges, const Call& call);
 
+/// Whether affine_of() has something to give.
+bool is_affine(const Graph& graph, const Edges& edges, const Call& call);
+
 /// The constant operand `name` of a call, an element for each channel; `usual` for each where the call does not have
 /// it, and nothing where it is computed or has other extents.
 std::optional<std::vector<double>> per_channel(const Graph& graph, const Edges& edges, const Call& call,

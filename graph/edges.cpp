@@ -1,16 +1,21 @@
 #include "edges.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace kiln::graph {
 
 Edges::Edges(const Graph& graph)
-    : producers_(graph.count()), users_(graph.count()), outputs_(graph.count()), fixed_(graph.count()) {
+    : producers_(graph.count()), first_user_(graph.count() + 2), outputs_(graph.count()), fixed_(graph.count()) {
   for (ValueId id = 0; id < graph.count(); ++id) fixed_[id] = graph.is_constant(id);
+  // first_user_[id + 1] is where those of `id` begin, and moves on to where they end as they are written.
+  for (const Node& node : graph.nodes()) for_each_input(node, [&](ValueId id) { ++first_user_[id + 2]; });
+  std::partial_sum(first_user_.begin(), first_user_.end(), first_user_.begin());
+  users_.resize(first_user_.back());
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     bool fixed = true;
     for_each_input(graph.nodes()[i], [&](ValueId id) {
-      users_[id].push_back(i);
+      users_[first_user_[id + 1]++] = i;
       fixed = fixed && fixed_[id];
     });
     for_each_output(graph.nodes()[i], [&](ValueId id) {
@@ -22,8 +27,8 @@ Edges::Edges(const Graph& graph)
 }
 
 std::optional<size_t> Edges::sole_user(ValueId id) const {
-  if (outputs_[id] || users_[id].size() != 1) return std::nullopt;
-  return users_[id].front();
+  if (outputs_[id] || users(id).size() != 1) return std::nullopt;
+  return users(id).front();
 }
 
 std::optional<Extents> repeated_in(const Extents& operand, const Extents& whole, const Extents& to) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "kiln/graph/graph.h"
@@ -15,7 +16,9 @@ class Edges {
   /// The place of the node that makes it; nothing for inputs and constants.
   std::optional<size_t> producer(ValueId id) const { return producers_[id]; }
   /// The places of the nodes that read it, one for each time.
-  const std::vector<size_t>& users(ValueId id) const { return users_[id]; }
+  std::span<const size_t> users(ValueId id) const {
+    return {users_.data() + first_user_[id], first_user_[id + 1] - first_user_[id]};
+  }
   bool is_output(ValueId id) const { return outputs_[id]; }
   /// The node that alone reads it, once, where it is no output of the model.
   std::optional<size_t> sole_user(ValueId id) const;
@@ -24,7 +27,7 @@ class Edges {
 
  private:
   std::vector<std::optional<size_t>> producers_;
-  std::vector<std::vector<size_t>> users_;
+  std::vector<size_t> users_, first_user_;  // of all values, one behind the other; passes make them anew each change
   std::vector<bool> outputs_, fixed_;
 };
 

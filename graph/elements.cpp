@@ -9,6 +9,7 @@
 
 #include "code.h"
 #include "code_writer.h"
+#include "effort.h"
 #include "kiln/graph/passes.h"
 #include "rewrite.h"
 
@@ -39,10 +40,11 @@ class Region {
   /// alone is read by others.
   void grow() {
     size_t calls = 0;
-    for (size_t i = host_ + 1; i < graph_.nodes().size() && calls < most_calls; ++i) {
+    readers_.insert(edges_.users(result_).begin(), edges_.users(result_).end());
+    while (!readers_.empty() && calls < most_calls) {
+      const size_t i = readers_.extract(readers_.begin()).value();
       if (const View* view = std::get_if<View>(&graph_.nodes()[i])) {
-        if (std::holds_alternative<Reshape>(view->kind) && names_.contains(view->source))
-          take(i, view->result, names_[view->source]);
+        if (std::holds_alternative<Reshape>(view->kind)) take(i, view->result, names_[view->source]);
         continue;
       }
       const Call* call = std::get_if<Call>(&graph_.nodes()[i]);
@@ -62,6 +64,7 @@ class Region {
   void take(size_t place, ValueId value, const std::string& name) {
     members_.push_back(place);
     names_[value] = name;
+    readers_.insert(edges_.users(value).begin(), edges_.users(value).end());
   }
 
   bool joins(const Call& call) const {
@@ -124,7 +127,7 @@ class Region {
     const std::set<size_t> inside(members_.begin(), members_.end());
     std::optional<ValueId> found;
     for (const auto& [id, name] : names_) {
-      const auto& users = edges_.users(id);
+      const auto users = edges_.users(id);
       const bool leaves = edges_.is_output(id) ||
                           std::any_of(users.begin(), users.end(), [&](size_t user) { return !inside.contains(user); });
       if (!leaves) continue;
@@ -194,6 +197,7 @@ class Region {
   std::map<ValueId, std::string> names_;                         // of the region's values in the code
   std::map<ValueId, Extents> wholes_;                            // of tensors that repeat: what they repeat to
   std::vector<size_t> members_;                                  // places of the nodes behind the host
+  std::set<size_t> readers_;                                     // places of the region's readers still to be tried
   CodeWriter writer_{epilogue_names}, written_{epilogue_names};  // all so far, and at the best point
   size_t best_ = 0;                                              // members at that point; 0: there is none
   ValueId last_ = 0;
@@ -202,12 +206,13 @@ class Region {
 }  // namespace
 
 void fuse_elements(Graph& graph) {
-  std::optional<Edges> edges;  // as long as nothing changes
+  Effort effort;
+  Edges edges(graph);  // as long as nothing changes
   for (size_t place = 0; place < graph.nodes().size();) {
-    if (!edges) edges.emplace(graph);
     // A host that took something moves behind others, which are looked at in its place.
-    if (Region(graph, *edges, place).fuse()) {
-      edges.reset();
+    if (Region(graph, edges, place).fuse()) {
+      if (!effort.may_go_on(graph)) return;
+      edges = Edges(graph);
     } else {
       ++place;
     }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kiln/base/checked.h"
 #include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
 
@@ -34,17 +35,23 @@ bool is_scalar_of_code(const Request& request, const std::string& name) {
 }  // namespace
 
 int64_t count_elements(const Extents& extents) {
-  constexpr int64_t most = int64_t{1} << 58;
-  int64_t elements = 1;
-  bool too_many = false;
-  for (const int64_t extent : extents) {
-    if (extent < 0) refuse(fmt::format("an extent is {}, expected 0 or more", extent));
-    if (extent == 0) return 0;
-    too_many = too_many || elements > most / extent;
-    if (!too_many) elements *= extent;
+  if (extents.size() > most_dimensions) {
+    refuse(fmt::format("a tensor has {} dimensions, expected up to {}", extents.size(), most_dimensions));
   }
-  if (too_many) refuse(fmt::format("a tensor of {} has more than 2^58 elements", print(extents)));
-  return elements;
+  const std::optional<int64_t> elements = checked_elements(extents, most_elements);
+  if (elements) return *elements;
+  const auto negative = std::find_if(extents.begin(), extents.end(), [](int64_t extent) { return extent < 0; });
+  if (negative != extents.end()) refuse(fmt::format("an extent is {}, expected 0 or more", *negative));
+  refuse(fmt::format("a tensor of {} has more than 2^40 elements, the most that Kiln addresses", print(extents)));
+}
+
+void Graph::add_node(Node node) {
+  if (nodes_.size() >= most_nodes) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("the model becomes more than {} calls and views, the most that Kiln plans", most_nodes),
+                "split it into several models");
+  }
+  nodes_.push_back(std::move(node));
 }
 
 ValueId Graph::add_value(Value value) {
@@ -79,7 +86,7 @@ void Graph::output(std::string name, ValueId value) {
 ValueId Graph::add_view(ViewKind kind, ValueId source, Extents extents) {
   const Value& from = value(source);
   const ValueId result = add_value({from.name, from.dtype, std::move(extents)});
-  nodes_.emplace_back(View{std::move(kind), source, result});
+  add_node(View{std::move(kind), source, result});
   return result;
 }
 
@@ -111,8 +118,10 @@ ValueId Graph::slice(ValueId source, Extents begin, Extents extents, Extents ste
   }
   bool whole = true;
   for (size_t d = 0; d < from.size(); ++d) {
-    const int64_t last = begin[d] + (extents[d] - 1) * step[d];
-    if (begin[d] < 0 || step[d] < 1 || extents[d] < 0 || (extents[d] > 0 && last >= from[d])) {
+    if (extents[d] <= 1) step[d] = 1;  // the next element is nobody's
+    const bool starts = begin[d] >= 0 && begin[d] <= from[d] && step[d] >= 1 && extents[d] >= 0;
+    const bool is_inside = starts && (extents[d] == 0 || extents[d] - 1 <= (from[d] - 1 - begin[d]) / step[d]);
+    if (!is_inside || (extents[d] > 0 && begin[d] == from[d])) {
       refuse(fmt::format("a part of {} elements from {} on, {} apart, is not inside {}", extents[d], begin[d], step[d],
                          print(from)));
     }
@@ -146,10 +155,13 @@ ValueId Graph::concat(std::vector<ValueId> parts, size_t axis) {
                          print(whole.extents), axis));
     }
     whole.extents[axis] += extent;
+    if (whole.extents[axis] > most_elements) {
+      refuse(fmt::format("parts have more than 2^40 elements along dimension {} together", axis));
+    }
   }
   if (parts.size() == 1) return parts.front();
   const ValueId result = add_value(std::move(whole));
-  nodes_.emplace_back(Concat{std::move(parts), axis, result});
+  add_node(Concat{std::move(parts), axis, result});
   return result;
 }
 
@@ -189,7 +201,7 @@ std::vector<Operand> Graph::call(const Request& request, std::vector<Operand> in
   call.integers = std::move(integers);
   if (!origin_.empty()) call.origins.push_back(origin_);
   std::vector<Operand> outputs = call.outputs;
-  nodes_.emplace_back(std::move(call));
+  add_node(std::move(call));
   return outputs;
 }
 

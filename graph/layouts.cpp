@@ -101,7 +101,10 @@ class Search {
     bool changed = true;
     while (changed) {
       changed = false;
-      for (const Region& region : regions_) changed = try_other_side(region) || changed;
+      for (const Region& region : regions_) {
+        if (steps_ > most_steps) return best_;
+        changed = try_other_side(region) || changed;
+      }
     }
     return best_;
   }
@@ -120,10 +123,16 @@ class Search {
   double seconds(const std::vector<bool>& channels_last) {
     ScheduleOptions options = options_;
     options.channels_last = channels_last;
+    const Schedule scheduled = schedule(graph_, options);
+    steps_ += graph_.nodes().size() + scheduled.steps.size();
     double sum = 0;
-    for (const Step& step : schedule(graph_, options).steps) sum += cost_(step.request);
+    for (const Step& step : scheduled.steps) sum += cost_(step.request);
     return sum;
   }
+
+  // Each region is tried in a schedule of the whole model. Models of hundreds of regions and of a thousand calls end
+  // before that, some 10 s; larger ones keep what is best so far.
+  static constexpr size_t most_steps = size_t{1} << 21;
 
   const Graph& graph_;
   const ScheduleOptions& options_;
@@ -131,6 +140,7 @@ class Search {
   std::vector<Region> regions_;
   std::vector<bool> best_;
   double least_ = 0;
+  size_t steps_ = 0;  // of all schedules that were looked at
 };
 
 }  // namespace

@@ -2,12 +2,26 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
+
+#include "kiln/base/checked.h"
+#include "kiln/base/error.h"
 
 namespace kiln::graph {
 namespace {
 
 int64_t rounded(int64_t bytes) {
   return (bytes + memory_alignment - 1) / memory_alignment * memory_alignment;
+}
+
+/// Offsets are at most the sum of all sizes.
+void require_sum_that_fits(std::span<const Lifetime> lifetimes) {
+  std::optional<int64_t> sum = 0;
+  for (const Lifetime& life : lifetimes) {
+    const auto end = checked_add(life.bytes, memory_alignment);
+    sum = sum && end && life.bytes >= 0 ? checked_add(*sum, *end) : std::nullopt;
+  }
+  if (!sum) throw Error(ErrorCode::out_of_memory, "what the model computes takes more than 2^63 bytes");
 }
 
 /// The most bytes at one step.
@@ -29,6 +43,7 @@ int64_t least_of(std::span<const Lifetime> lifetimes) {
 }  // namespace
 
 MemoryPlan plan_memory(std::span<const Lifetime> lifetimes) {
+  require_sum_that_fits(lifetimes);
   MemoryPlan plan;
   plan.offsets.resize(lifetimes.size());
   plan.least = least_of(lifetimes);
@@ -39,6 +54,7 @@ MemoryPlan plan_memory(std::span<const Lifetime> lifetimes) {
   std::vector<size_t> placed;  // by their offsets
   for (const size_t i : order) {
     const Lifetime& life = lifetimes[i];
+    if (life.bytes == 0) break;  // and so do those behind: they lie anywhere
     int64_t offset = 0;
     for (const size_t other : placed) {
       const bool at_once = lifetimes[other].first <= life.last && life.first <= lifetimes[other].last;

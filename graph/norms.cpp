@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "effort.h"
 #include "kiln/generator/operations/norm.h"
 #include "kiln/graph/passes.h"
 #include "rewrite.h"
@@ -120,7 +121,7 @@ class Matcher {
       bool closed = true;
       for_each_output(graph_.nodes()[place], [&](ValueId id) {
         if (id == found_.result) return;
-        const auto& users = edges_.users(id);
+        const auto users = edges_.users(id);
         closed = closed && !edges_.is_output(id) &&
                  std::all_of(users.begin(), users.end(), [&](size_t user) { return found_.places.contains(user); });
       });
@@ -164,13 +165,14 @@ void rewrite(Graph& graph, const Match& match) {
 }  // namespace
 
 void recognise_normalisations(Graph& graph) {
-  std::optional<Edges> edges;  // as long as nothing changes
+  Effort effort;
+  Edges edges(graph);  // as long as nothing changes
   for (size_t place = 0; place < graph.nodes().size(); ++place) {
-    if (!edges) edges.emplace(graph);
-    const auto match = Matcher(graph, *edges).match(place);
+    const auto match = Matcher(graph, edges).match(place);
     if (!match) continue;
     rewrite(graph, *match);
-    edges.reset();
+    if (!effort.may_go_on(graph)) return;
+    edges = Edges(graph);
     place -= std::min(place, match->places.size());  // those behind have moved up
   }
 }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "affine.h"
+#include "effort.h"
 #include "kiln/generator/operation.h"
 #include "rewrite.h"
 
@@ -30,11 +31,14 @@ class NormFolding {
     Call* host = host_place && edges_.sole_user(x) == place ? call_at(graph_, *host_place) : nullptr;
     if (host == nullptr || host->request.operation != "conv_forward" || !can_scale(*host)) return false;
     Operand* w = find(host->inputs, "w");
-    if (!graph_.is_constant(w->value)) return false;
+    // Each of those that share a filter would get its own.
+    constexpr size_t most_copies = 16;
+    if (!graph_.is_constant(w->value) || edges_.users(w->value).size() > most_copies) return false;
     const auto affine = affine_of(graph_, edges_, *norm);
+    if (!affine) return false;
     const int64_t channels = graph_.value(x).extents[1];
     auto bias = per_channel(graph_, edges_, *host, "bias", channels, 0);
-    if (!affine || !bias) return false;
+    if (!bias) return false;
     std::vector<double> weights = elements_of(graph_, w->value);
     const size_t each = weights.size() / std::max<size_t>(bias->size(), 1);
     for (size_t k = 0; k < bias->size(); ++k) {
@@ -197,14 +201,15 @@ class StageFusing {
 /// results are added, the later one takes the sum.
 template <typename Pass>
 void until_nothing_changes(Graph& graph) {
-  std::optional<Edges> edges;  // as long as nothing changes
+  Effort effort;
+  Edges edges(graph);  // as long as nothing changes
   bool changed = true;
   while (changed) {
     changed = false;
     for (size_t place = graph.nodes().size(); place-- > 0;) {
-      if (!edges) edges.emplace(graph);
-      while (place < graph.nodes().size() && Pass::run(graph, *edges, place)) {
-        edges.emplace(graph);
+      while (place < graph.nodes().size() && Pass::run(graph, edges, place)) {
+        if (!effort.may_go_on(graph)) return;
+        edges = Edges(graph);
         changed = true;
       }
     }

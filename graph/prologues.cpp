@@ -9,6 +9,7 @@
 #include "affine.h"
 #include "code.h"
 #include "code_writer.h"
+#include "effort.h"
 #include "kiln/generator/operation.h"
 #include "kiln/graph/passes.h"
 #include "rewrite.h"
@@ -32,8 +33,8 @@ bool loads_once(const Graph& graph, const Call& call) {
 /// Nodes before a host that become its prologue, from the host backwards.
 class Chain {
  public:
-  Chain(Graph& graph, const Edges& edges, const Cost& cost, size_t host)
-      : graph_(graph), edges_(edges), cost_(cost), host_(host) {}
+  Chain(Graph& graph, const Edges& edges, const Cost& cost, Effort& effort, size_t host)
+      : graph_(graph), edges_(edges), cost_(cost), effort_(effort), host_(host) {}
 
   bool fuse() {
     const Call* host = std::get_if<Call>(&graph_.nodes()[host_]);
@@ -52,8 +53,11 @@ class Chain {
     open_ = {input_};
     while (grow()) {
     }
-    return !best_.empty() && apply(*host);
+    return !best_.empty() && may_scale() && apply(*host);
   }
+
+  /// Nodes that the host took in.
+  size_t taken() const { return best_.size(); }
 
  private:
   static bool has_prologue_already(const Call& host) {
@@ -82,7 +86,7 @@ class Chain {
 
   /// Whether only the chain and its host read `value`, and storing it would do no more than round it.
   bool is_inside(ValueId value) const {
-    const auto& users = edges_.users(value);
+    const auto users = edges_.users(value);
     return !edges_.is_output(value) && is_floating(graph_.value(value).dtype) &&
            std::all_of(users.begin(), users.end(),
                        [&](size_t user) { return user == host_ || members_.contains(user); });
@@ -109,7 +113,14 @@ class Chain {
     const std::vector<EpilogueStage>& stages = call.request.epilogue;
     const bool only_relu = stages.empty() || stages == std::vector{EpilogueStage::relu};
     return only_relu && !call.request.user_code && channel_ == size_t{1} && !has_fused_activation(call) &&
-           affine_of(graph_, edges_, call).has_value();
+           is_affine(graph_, edges_, call);
+  }
+
+  /// Whether the graph may get the constants of all normalisations that the host takes in.
+  bool may_scale() const {
+    return std::all_of(best_.begin(), best_.end(), [&](size_t place) {
+      return !is_scaling(std::get<Call>(graph_.nodes()[place])) || effort_.take_elements(2 * extents_[1]);
+    });
   }
 
   /// Whether `id` has an element for each channel of the host's input, and repeats along all else.
@@ -236,6 +247,7 @@ class Chain {
   Graph& graph_;
   const Edges& edges_;
   const Cost& cost_;
+  Effort& effort_;
   size_t host_;
   std::string_view input_name_;
   ValueId input_ = 0;              // of the host, as it is
@@ -252,12 +264,14 @@ class Chain {
 }  // namespace
 
 void fuse_prologues(Graph& graph, const Cost& cost) {
-  std::optional<Edges> edges;  // as long as nothing changes
+  Effort effort;
+  Edges edges(graph);  // as long as nothing changes
   for (size_t place = graph.nodes().size(); place-- > 0;) {
-    if (!edges) edges.emplace(graph);
-    if (!Chain(graph, *edges, cost, place).fuse()) continue;
-    edges.reset();
-    place = graph.nodes().size();  // the others stand elsewhere now
+    Chain chain(graph, edges, cost, effort, place);
+    if (!chain.fuse()) continue;
+    if (!effort.may_go_on(graph)) return;
+    edges = Edges(graph);
+    place -= chain.taken();  // those before have moved up; those behind cannot take in more than they did
   }
 }
 

@@ -52,15 +52,21 @@ bool is_legal(const Graph& graph, const Call& call) {
   return request_of(graph, call).has_value();
 }
 
-std::optional<float> number_of(const Graph& graph, const Edges& edges, ValueId id) {
-  if (graph.is_constant(id)) {
-    if (count_elements(graph.value(id).extents) != 1) return std::nullopt;
-    return static_cast<float>(reference::load(graph.value(id).dtype, graph.bytes(id)->data()));
+std::optional<ValueId> constant_behind(const Graph& graph, const Edges& edges, ValueId id) {
+  constexpr int most_views = 256;  // passes ask for each operand of each call
+  for (int views = 0; !graph.is_constant(id); ++views) {
+    const auto producer = edges.producer(id);
+    const View* view = producer ? std::get_if<View>(&graph.nodes()[*producer]) : nullptr;
+    if (view == nullptr || views == most_views || !std::holds_alternative<Reshape>(view->kind)) return std::nullopt;
+    id = view->source;
   }
-  const auto producer = edges.producer(id);
-  const View* view = producer ? std::get_if<View>(&graph.nodes()[*producer]) : nullptr;
-  const bool is_reshaped = view != nullptr && std::holds_alternative<Reshape>(view->kind);
-  return is_reshaped ? number_of(graph, edges, view->source) : std::nullopt;
+  return id;
+}
+
+std::optional<float> number_of(const Graph& graph, const Edges& edges, ValueId id) {
+  const auto constant = constant_behind(graph, edges, id);
+  if (!constant || count_elements(graph.value(*constant).extents) != 1) return std::nullopt;
+  return static_cast<float>(reference::load(graph.value(*constant).dtype, graph.bytes(*constant)->data()));
 }
 
 std::vector<double> elements_of(const Graph& graph, ValueId id) {
@@ -98,15 +104,19 @@ void append_origins(std::vector<std::string>& origins, const std::vector<std::st
 
 void replace(Graph& graph, const std::set<size_t>& places, std::vector<Node> nodes) {
   if (places.empty()) return;
-  std::vector<Node> left;
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    if (!places.contains(i)) left.push_back(std::move(graph.nodes()[i]));
-    if (i == *places.rbegin()) {
-      std::move(nodes.begin(), nodes.end(), std::back_inserter(left));
-      nodes.clear();
-    }
+  std::vector<Node>& all = graph.nodes();
+  auto to = all.begin() + static_cast<std::ptrdiff_t>(*places.begin());
+  size_t behind = *places.begin();  // the last place that was seen
+  for (const size_t place : places) {
+    to = std::move(all.begin() + static_cast<std::ptrdiff_t>(behind), all.begin() + static_cast<std::ptrdiff_t>(place),
+                   to);
+    behind = place + 1;
   }
-  graph.nodes() = std::move(left);
+  const auto end = all.begin() + static_cast<std::ptrdiff_t>(behind);
+  const auto fitting = std::min(std::distance(to, end), std::ssize(nodes));
+  to = std::move(nodes.begin(), nodes.begin() + fitting, to);
+  to = all.erase(to, end);
+  all.insert(to, std::make_move_iterator(nodes.begin() + fitting), std::make_move_iterator(nodes.end()));
 }
 
 }  // namespace kiln::graph

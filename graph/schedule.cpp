@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <utility>
 
 #include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
@@ -115,19 +116,20 @@ class Scheduler {
     }
   }
 
-  /// Sees to it that `id` is written at `place`: by the calls behind the views and concatenations that it is. False if
-  /// it lies elsewhere, or is no such thing.
-  bool place_at(ValueId id, const Place& place) {
+  /// Sees to it that `id` is written at `place`: by the calls behind the views and concatenations that it is, up to
+  /// `most_depth` behind one another. False if it lies elsewhere, or is no such thing.
+  bool place_at(ValueId id, const Place& place, int depth = 0) {
+    if (depth > most_depth) return false;
     const Node* node = producer(id);
     const bool runs_once = schedule_.buffers[place.buffer].home == Buffer::Home::kept;
     if (places_[id] || node == nullptr || fixed_[id] != runs_once) return false;
     if (const View* view = std::get_if<View>(node)) {
       const auto back = seen_back(view->kind, place.region, graph_.value(view->source).extents);
-      if (!back || !place_at(view->source, {place.buffer, *back})) return false;
+      if (!back || !place_at(view->source, {place.buffer, *back}, depth + 1)) return false;
     }
     places_[id] = place;
     if (const Concat* concat = std::get_if<Concat>(node)) {
-      for_each_part(*concat, place, [&](ValueId part, const Place& at) { (void)place_at(part, at); });
+      for_each_part(*concat, place, [&](ValueId part, const Place& at) { (void)place_at(part, at, depth + 1); });
     }
     return true;
   }
@@ -178,12 +180,14 @@ class Scheduler {
     return there ? std::optional(std::move(whole)) : std::nullopt;
   }
 
-  /// Where `id` is going to lie if nothing is done about it.
-  std::optional<Region> expected(ValueId id) const {
+  /// Where `id` is going to lie if nothing is done about it; nothing where a view cannot say it, or behind more than
+  /// `most_depth` views.
+  std::optional<Region> expected(ValueId id, int depth = 0) const {
     if (places_[id]) return places_[id]->region;
+    if (depth > most_depth) return std::nullopt;
     const View* view = producer(id) == nullptr ? nullptr : std::get_if<View>(producer(id));
     if (view == nullptr) return packed_value(id);
-    const std::optional<Region> source = expected(view->source);
+    const std::optional<Region> source = expected(view->source, depth + 1);
     return source ? seen_through(view->kind, *source, graph_.value(id).extents) : std::nullopt;
   }
 
@@ -276,9 +280,25 @@ class Scheduler {
   }
 
   void copy(DType dtype, const Place& from, const Place& to, bool once) {
+    if (count_elements(from.region.extents) == 0) return;
     Region x = from.region, y = to.region;
     merge_dimensions({&x, &y});
+    count_copies(x.extents);
     copy_part(dtype, {from.buffer, x}, {to.buffer, y}, once);
+  }
+
+  /// As copy_part() makes them of a tensor.
+  void count_copies(Extents extents) {
+    std::sort(extents.begin(), extents.end());
+    const size_t looped = extents.size() - std::min(extents.size(), most_dimensions);
+    const auto copies = count_elements({extents.begin(), extents.begin() + static_cast<std::ptrdiff_t>(looped)});
+    if (std::cmp_greater(copies, most_copies - copies_)) {
+      throw Error(
+          ErrorCode::unsupported,
+          fmt::format("the model takes more than {} copies between layouts, the most that Kiln plans", most_copies),
+          "transpose and reshape in fewer dimensions, or split it into several models");
+    }
+    copies_ += static_cast<size_t>(copies);
   }
 
   /// One call for up to five dimensions; more are gone through one by one, the shortest first.
@@ -354,6 +374,9 @@ class Scheduler {
   }
 
   static constexpr size_t most_dimensions = 5;  // of tensor_transform
+  // Models have some ten views and concatenations behind one another. Deeper ones lie in memory of their own: what
+  // looks through them calls itself.
+  static constexpr int most_depth = 256;
 
   const Graph& graph_;
   const ScheduleOptions& options_;
@@ -363,6 +386,7 @@ class Scheduler {
   std::vector<bool> live_;
   std::vector<std::optional<Place>> places_;
   std::vector<size_t> outputs_;  // their buffers
+  size_t copies_ = 0;
 };
 
 }  // namespace

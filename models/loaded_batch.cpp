@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "kiln/base/checked.h"
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
@@ -61,7 +62,10 @@ class Block {
   /// Where `bytes` more will be. To be called before memory is there; the address is known behind allocate().
   int64_t reserve(int64_t bytes) {
     const int64_t begin = end_;
-    end_ += aligned(bytes);
+    const auto room = checked_add(bytes, graph::memory_alignment);
+    const auto end = room ? checked_add(begin, *room) : std::nullopt;
+    if (!end) throw Error(ErrorCode::out_of_memory, "the weights of the model take more than 2^63 bytes");
+    end_ = begin + aligned(bytes);
     return begin;
   }
 

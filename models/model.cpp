@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "kiln/base/as_error.h"
 #include "kiln/base/error.h"
 #include "kiln/cuda_graph.h"
 #include "kiln/memory.h"
@@ -52,8 +53,9 @@ std::optional<ModelLayout> parse_model_layout(std::string_view word) {
 struct Model::Impl {
   Impl(Context& on, std::string file, ModelOptions how) : context(&on), path(std::move(file)), options(how) {}
 
-  /// Makes what another batch needs, and then that batch the one that runs. Changes nothing if it throws.
+  /// Makes what another batch needs, and then that batch the one that runs. Changes nothing if it throws an Error.
   void load(std::optional<int64_t> wanted);
+  void load_batch(std::optional<int64_t> wanted);
   void allocate_arena(int64_t bytes);
   /// A run on the tensors at `bases`: as a graph if they were there before, else kernel by kernel.
   void run(Stream stream);
@@ -77,6 +79,14 @@ struct Model::Impl {
 };
 
 void Model::Impl::load(std::optional<int64_t> wanted) {
+  try {
+    load_batch(wanted);
+  } catch (...) {
+    throw_as_error(path);
+  }
+}
+
+void Model::Impl::load_batch(std::optional<int64_t> wanted) {
   if (states_of(files) != states) {
     throw Error(ErrorCode::io_error,
                 fmt::format("{}, or its data beside it, was written or removed since the model was loaded", path),

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "kiln/base/as_error.h"
 #include "kiln/base/error.h"
 #include "kiln/graph/layouts.h"
 #include "kiln/graph/passes.h"
@@ -43,13 +44,15 @@ graph::Cost estimated_cost() {
 Lowered lower(const std::string& path, const ModelOptions& options, const graph::Cost& cost) {
   Lowered lowered;
   lowered.model = read_onnx(path, {options.dtype, options.batch});
-  if (options.fuse) graph::optimise(lowered.model.graph, cost);
   try {
+    if (options.fuse) graph::optimise(lowered.model.graph, cost);
     graph::ScheduleOptions how{.dynamic_batch = options.dynamic_batch, .arithmetic = options.arithmetic};
     how.channels_last = channels_last(lowered.model.graph, how, options.layout, cost);
     lowered.schedule = graph::schedule(lowered.model.graph, how);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", path, error.message()), error.hint());
+  } catch (...) {
+    throw_as_error(path);
   }
   return lowered;
 }

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "kiln/base/error.h"
 #include "kiln/reference/convert.h"
@@ -23,46 +25,6 @@ constexpr int32_t float8_e4m3fn = 17, float8_e5m2 = 19;
   throw Error(ErrorCode::parse_error, fmt::format("tensor '{}' {}", tensor.name(), what));
 }
 
-/// The file that holds the tensor's elements, which must be inside the model's folder: a model is data from outside.
-std::filesystem::path external_file(const onnx::TensorProto& tensor, const std::string& folder,
-                                    const std::string& location) {
-  const std::filesystem::path relative(location);
-  bool leaves = location.empty() || relative.is_absolute();
-  for (const auto& part : relative) leaves = leaves || part == "..";
-  if (leaves) {
-    fail(tensor, fmt::format("has its data at '{}', expected a path inside the model's folder", location));
-  }
-  return std::filesystem::path(folder) / relative;
-}
-
-std::string external_data(const onnx::TensorProto& tensor, const std::string& folder) {
-  std::string location;
-  uint64_t offset = 0;
-  std::optional<uint64_t> length;
-  for (const auto& entry : tensor.external_data()) {
-    if (entry.key() == "location") location = entry.value();
-    if (entry.key() == "offset") offset = std::strtoull(entry.value().c_str(), nullptr, 10);
-    if (entry.key() == "length") length = std::strtoull(entry.value().c_str(), nullptr, 10);
-  }
-  const std::filesystem::path path = external_file(tensor, folder, location);
-  std::error_code failure;
-  const uint64_t size = std::filesystem::file_size(path, failure);
-  std::ifstream file(path, std::ios::binary);
-  if (failure || !file) {
-    throw Error(ErrorCode::io_error,
-                fmt::format("the data of tensor '{}' cannot be read from {}", tensor.name(), path.string()),
-                "keep it beside the model's file");
-  }
-  if (offset > size || length.value_or(size - offset) > size - offset) {
-    fail(tensor, fmt::format("has its data behind the end of {}", path.string()));
-  }
-  std::string bytes(length.value_or(size - offset), '\0');
-  file.seekg(static_cast<std::streamoff>(offset));
-  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (!file) throw Error(ErrorCode::io_error, fmt::format("{} cannot be read to its end", path.string()));
-  return bytes;
-}
-
 template <typename T>
 T raw_at(const std::string& bytes, size_t i) {
   T value;
@@ -70,37 +32,43 @@ T raw_at(const std::string& bytes, size_t i) {
   return value;
 }
 
-/// The elements by `bytes`, as raw data and external data hold them.
+/// Elements that stand one behind the other.
+struct Range {
+  size_t begin, end;
+};
+
+/// Elements of `bytes`, as raw data and external data hold `count` of them.
 template <typename T, typename List, typename Convert>
-void read_raw(const onnx::TensorProto& tensor, const std::string& bytes, size_t count, List& list,
+void read_raw(const onnx::TensorProto& tensor, const std::string& bytes, size_t count, const Range& range, List& list,
               const Convert& convert) {
-  if (bytes.size() != count * sizeof(T)) {
-    fail(tensor, fmt::format("has {} bytes, expected {}", bytes.size(), count * sizeof(T)));
+  if (bytes.size() / sizeof(T) != count || bytes.size() % sizeof(T) != 0) {
+    fail(tensor, fmt::format("has {} bytes, expected {} elements of {}", bytes.size(), count, sizeof(T)));
   }
-  list.reserve(count);
-  for (size_t i = 0; i < count; ++i) list.push_back(convert(raw_at<T>(bytes, i)));
+  for (size_t i = range.begin; i < range.end; ++i) list.push_back(convert(raw_at<T>(bytes, i)));
 }
 
 template <typename Field, typename List, typename Convert>
-void read_field(const onnx::TensorProto& tensor, const Field& field, size_t count, List& list, const Convert& convert) {
+void read_field(const onnx::TensorProto& tensor, const Field& field, size_t count, const Range& range, List& list,
+                const Convert& convert) {
   if (static_cast<size_t>(field.size()) != count) {
     fail(tensor, fmt::format("has {} elements, expected {}", field.size(), count));
   }
-  list.reserve(count);
-  for (const auto value : field) list.push_back(convert(value));
+  for (size_t i = range.begin; i < range.end; ++i) list.push_back(convert(field.Get(static_cast<int>(i))));
 }
 
 class Reader {
  public:
-  Reader(const onnx::TensorProto& tensor, const std::string& folder) : tensor_(tensor) {
-    result_.type = tensor.data_type();
-    result_.extents.assign(tensor.dims().begin(), tensor.dims().end());
-    count_ = static_cast<size_t>(graph::count_elements(result_.extents));
-    is_external_ = tensor.data_location() == Type::EXTERNAL;
-    if (is_external_) external_ = external_data(tensor, folder);
+  Reader(const onnx::TensorProto& tensor, ExternalData& files)
+      : tensor_(tensor), files_(files), extents_(tensor.dims().begin(), tensor.dims().end()) {
+    count_ = static_cast<size_t>(graph::count_elements(extents_));
   }
 
-  HostTensor run() {
+  const Extents& extents() const { return extents_; }
+  size_t count() const { return count_; }
+
+  /// A list of these.
+  HostTensor read(const Range& range) {
+    range_ = range;
     switch (tensor_.data_type()) {
       case Type::FLOAT:
         return reals<float>(tensor_.float_data(), [](float v) { return static_cast<double>(v); });
@@ -144,32 +112,141 @@ class Reader {
  private:
   template <typename T, typename Field, typename Convert>
   HostTensor reals(const Field& field, const Convert& convert) {
-    read<T>(field, result_.reals, convert);
-    return std::move(result_);
+    return {tensor_.data_type(), {size_of_range()}, elements<T, HostTensor::Reals>(field, convert)};
   }
   template <typename T, typename Field>
   HostTensor integers(const Field& field) {
-    read<T>(field, result_.integers, [](auto value) { return static_cast<int64_t>(value); });
-    return std::move(result_);
+    const IntegerRange range = range_of(tensor_.data_type());
+    return {tensor_.data_type(), {size_of_range()}, elements<T, HostTensor::Integers>(field, [&](auto value) {
+              if (std::cmp_less(value, range.least) || std::cmp_greater(value, range.largest)) {
+                fail(tensor_, fmt::format("holds {}, expected {} to {}", value, range.least, range.largest));
+              }
+              return static_cast<int64_t>(value);
+            })};
   }
-  template <typename T, typename Field, typename List, typename Convert>
-  void read(const Field& field, List& list, const Convert& convert) {
-    if (is_external_) return read_raw<T>(tensor_, external_, count_, list, convert);
-    if (tensor_.has_raw_data()) return read_raw<T>(tensor_, tensor_.raw_data(), count_, list, convert);
-    read_field(tensor_, field, count_, list, convert);
+  template <typename T, typename List, typename Field, typename Convert>
+  List elements(const Field& field, const Convert& convert) {
+    List list;
+    list.reserve(range_.end - range_.begin);
+    if (tensor_.data_location() == Type::EXTERNAL) {
+      if (!external_) external_ = files_.read(tensor_, count_ * sizeof(T));
+      read_raw<T>(tensor_, *external_, count_, range_, list, convert);
+    } else if (tensor_.has_raw_data()) {
+      read_raw<T>(tensor_, tensor_.raw_data(), count_, range_, list, convert);
+    } else {
+      read_field(tensor_, field, count_, range_, list, convert);
+    }
+    return list;
   }
 
+  int64_t size_of_range() const { return static_cast<int64_t>(range_.end - range_.begin); }
+
   const onnx::TensorProto& tensor_;
-  HostTensor result_;
+  ExternalData& files_;
+  Extents extents_;
   size_t count_ = 0;
-  bool is_external_ = false;
-  std::string external_;
+  Range range_{};
+  std::optional<std::string> external_;  // all of it
 };
+
+std::variant<HostTensor::Integers, HostTensor::Reals> zeros(int32_t type, size_t count) {
+  if (is_integer_type(type)) return HostTensor::Integers(count, 0);
+  return HostTensor::Reals(count, 0.0);
+}
+
+size_t counted(Budget& budget, const Extents& extents) {
+  const int64_t elements = graph::count_elements(extents);
+  budget.take_elements(elements);
+  return static_cast<size_t>(elements);
+}
+
+[[noreturn]] void refuse_kind(int32_t type, const char* expected) {
+  throw Error(ErrorCode::parse_error, fmt::format("takes elements of type {} for {}", type_name(type), expected));
+}
+
+/// Writes the elements of `tensor`, rounded to `dtype`.
+void store(DType dtype, const HostTensor& tensor, std::byte* to) {
+  const auto size = static_cast<size_t>(size_of(dtype));
+  if (!tensor.is_integer()) {
+    for (const double value : tensor.reals()) {
+      reference::put(dtype, to, value);
+      to += size;
+    }
+    return;
+  }
+  for (const int64_t value : tensor.integers()) {
+    if (dtype != DType::i32) {
+      reference::put(dtype, to, static_cast<double>(value));
+    } else if (std::in_range<int32_t>(value)) {
+      const auto narrow = static_cast<int32_t>(value);
+      std::memcpy(to, &narrow, sizeof narrow);
+    } else {
+      throw Error(ErrorCode::unsupported, fmt::format("the integer {} does not fit 32 bits, as Kiln stores it", value));
+    }
+    to += size;
+  }
+}
 
 }  // namespace
 
+HostTensor::HostTensor(Budget& budget, int32_t type, Extents extents)
+    : type_(type), extents_(std::move(extents)), elements_(zeros(type, counted(budget, extents_))) {}
+
+HostTensor::HostTensor(int32_t type, Extents extents, Integers elements)
+    : HostTensor(type, std::move(extents), std::variant<Integers, Reals>(std::move(elements))) {}
+
+HostTensor::HostTensor(int32_t type, Extents extents, Reals elements)
+    : HostTensor(type, std::move(extents), std::variant<Integers, Reals>(std::move(elements))) {}
+
+HostTensor::HostTensor(int32_t type, Extents extents, std::variant<Integers, Reals> elements)
+    : type_(type), extents_(std::move(extents)), elements_(std::move(elements)) {
+  const bool fits = std::holds_alternative<Integers>(elements_) == is_integer_type(type_) &&
+                    std::cmp_equal(size(), graph::count_elements(extents_));
+  if (!fits) {
+    throw Error(ErrorCode::internal, fmt::format("a {} tensor of {} is made of {} elements of another kind or number",
+                                                 type_name(type_), fmt::join(extents_, "x"), size()));
+  }
+}
+
+HostTensor HostTensor::copy(Budget& budget) const {
+  (void)counted(budget, extents_);
+  return {type_, extents_, elements_};
+}
+
+HostTensor HostTensor::with_extents(Extents extents) && {
+  return {type_, std::move(extents), std::move(elements_)};
+}
+
+size_t HostTensor::size() const {
+  return std::visit([](const auto& elements) { return elements.size(); }, elements_);
+}
+
 bool HostTensor::is_integer() const {
-  return is_integer_type(type);
+  return std::holds_alternative<Integers>(elements_);
+}
+
+const HostTensor::Integers& HostTensor::integers() const {
+  if (!is_integer()) refuse_kind(type_, "integers");
+  return std::get<Integers>(elements_);
+}
+
+HostTensor::Integers& HostTensor::integers() {
+  if (!is_integer()) refuse_kind(type_, "integers");
+  return std::get<Integers>(elements_);
+}
+
+const HostTensor::Reals& HostTensor::reals() const {
+  if (is_integer()) refuse_kind(type_, "floating-point numbers");
+  return std::get<Reals>(elements_);
+}
+
+HostTensor::Reals& HostTensor::reals() {
+  if (is_integer()) refuse_kind(type_, "floating-point numbers");
+  return std::get<Reals>(elements_);
+}
+
+double HostTensor::real(size_t i) const {
+  return is_integer() ? static_cast<double>(integers()[i]) : reals()[i];
 }
 
 bool is_integer_type(int32_t type) {
@@ -189,6 +266,32 @@ bool is_integer_type(int32_t type) {
   }
 }
 
+IntegerRange range_of(int32_t type) {
+  const auto all_of = []<typename T>(T) {
+    return IntegerRange{std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
+  };
+  switch (type) {
+    case Type::BOOL:
+      return {0, std::numeric_limits<uint8_t>::max()};  // any but 0 is true
+    case Type::INT8:
+      return all_of(int8_t{});
+    case Type::UINT8:
+      return all_of(uint8_t{});
+    case Type::INT16:
+      return all_of(int16_t{});
+    case Type::UINT16:
+      return all_of(uint16_t{});
+    case Type::INT32:
+      return all_of(int32_t{});
+    case Type::UINT32:
+      return all_of(uint32_t{});
+    case Type::UINT64:
+      return {0, std::numeric_limits<int64_t>::max()};  // of those that Kiln computes with
+    default:
+      return all_of(int64_t{});
+  }
+}
+
 bool is_few(int32_t type, int64_t elements) {
   constexpr int64_t most_integers = int64_t{1} << 20, most_reals = int64_t{1} << 16;
   return elements <= (is_integer_type(type) ? most_integers : most_reals);
@@ -202,26 +305,30 @@ std::string type_name(int32_t type) {
   return name.empty() ? fmt::format("{}", type) : name;
 }
 
-HostTensor read_tensor(const onnx::TensorProto& tensor, const std::string& folder) {
-  return Reader(tensor, folder).run();
+HostTensor read_tensor(const onnx::TensorProto& tensor, ExternalData& files) {
+  Reader reader(tensor, files);
+  return reader.read({0, reader.count()}).with_extents(reader.extents());
+}
+
+graph::Bytes read_as(DType dtype, const onnx::TensorProto& tensor, ExternalData& files) {
+  constexpr size_t most_at_once = size_t{1} << 16;  // eight bytes each
+  Reader reader(tensor, files);
+  const auto size = static_cast<size_t>(size_of(dtype));
+  auto bytes = std::make_shared<std::vector<std::byte>>();
+  size_t begin = 0;
+  do {
+    const size_t end = begin + std::min(most_at_once, reader.count() - begin);
+    const HostTensor part = reader.read({begin, end});
+    bytes->resize(reader.count() * size);  // not before the file has turned out to hold as many
+    store(dtype, part, bytes->data() + begin * size);
+    begin = end;
+  } while (begin < reader.count());
+  return bytes;
 }
 
 graph::Bytes stored_as(DType dtype, const HostTensor& tensor) {
-  const auto size = static_cast<size_t>(size_of(dtype));
-  auto bytes = std::make_shared<std::vector<std::byte>>(tensor.size() * size);
-  for (size_t i = 0; i < tensor.size(); ++i) {
-    if (tensor.is_integer() && dtype == DType::i32) {
-      const int64_t value = tensor.integers[i];
-      if (value < std::numeric_limits<int32_t>::min() || value > std::numeric_limits<int32_t>::max()) {
-        throw Error(ErrorCode::unsupported,
-                    fmt::format("the integer {} does not fit 32 bits, as Kiln stores it", value));
-      }
-      const auto narrow = static_cast<int32_t>(value);
-      std::memcpy(bytes->data() + i * size, &narrow, sizeof narrow);
-    } else {
-      reference::put(dtype, bytes->data() + i * size, tensor.real(i));
-    }
-  }
+  auto bytes = std::make_shared<std::vector<std::byte>>(tensor.size() * static_cast<size_t>(size_of(dtype)));
+  store(dtype, tensor, bytes->data());
   return bytes;
 }
 

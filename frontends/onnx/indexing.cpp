@@ -71,8 +71,8 @@ ValueId around_axis(const Node& node, ValueId x, size_t axis) {
 
 /// The elements of `list`, on the device.
 ValueId constant_of(const Node& node, const std::vector<int64_t>& list) {
-  const HostTensor tensor{onnx::TensorProto::INT64, {std::ssize(list)}, list, {}};
-  return node.graph().constant("positions", DType::i32, tensor.extents, stored_as(DType::i32, tensor));
+  const HostTensor tensor(onnx::TensorProto::INT64, {std::ssize(list)}, list);
+  return node.constant("positions", DType::i32, tensor);
 }
 
 /// numpy.take(): the elements of x at the list `indices` along the axis.
@@ -97,7 +97,7 @@ Extents part_of(const Extents& extents, size_t begin, size_t end) {
 /// The rows that coordinates name: of `coordinates`, each `count` behind another are a position in x, whose first
 /// dimensions have `extents`.
 std::vector<int64_t> rows_of(const Node& node, const std::vector<int64_t>& coordinates, const Extents& extents) {
-  std::vector<int64_t> rows(coordinates.size() / extents.size(), 0);
+  std::vector<int64_t> rows = node.table(std::ssize(coordinates) / std::ssize(extents));
   for (size_t i = 0; i < coordinates.size(); ++i) {
     const size_t d = i % extents.size();
     int64_t& row = rows[i / extents.size()];
@@ -110,7 +110,7 @@ std::vector<int64_t> rows_of(const Node& node, const std::vector<int64_t>& coord
 ValueId with_rows(const Node& node, ValueId data, ValueId updates, const std::vector<int64_t>& rows) {
   graph::Graph& graph = node.graph();
   const int64_t count = graph.value(data).extents[0];
-  std::vector<int64_t> sources(static_cast<size_t>(count));
+  std::vector<int64_t> sources = node.table(count);
   std::iota(sources.begin(), sources.end(), 0);
   for (size_t i = 0; i < rows.size(); ++i) sources[static_cast<size_t>(rows[i])] = count + static_cast<int64_t>(i);
   std::vector<ValueId> parts;

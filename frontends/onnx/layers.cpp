@@ -75,14 +75,18 @@ PoolForward pool_over(const Node& node, PoolMode mode, const Window& window) {
 
 /// The position of each channel's elements among those of all: what ONNX's indices count besides.
 ValueId offsets_of_channels(const Node& node, const Extents& x) {
-  Extents spatial(x.begin() + 2, x.end());
-  const int64_t step = graph::count_elements(spatial);
-  HostTensor offsets{onnx::TensorProto::INT64, {x[0], x[1]}, {}, {}};
-  offsets.extents.resize(x.size(), 1);
-  for (int64_t i = 0; i < x[0] * x[1]; ++i) offsets.integers.push_back(i * step);
+  const int64_t step = graph::count_elements(Extents(x.begin() + 2, x.end()));
   constexpr int64_t exact = int64_t{1} << 24;  // integers that f32 arithmetic holds
-  if (x[0] * x[1] * step > exact) refuse("its indices count through all channels, beyond 2^24");
-  return node.graph().constant("offsets of channels", DType::i32, offsets.extents, stored_as(DType::i32, offsets));
+  if (graph::count_elements(x) > exact) refuse("its indices count through all channels, beyond 2^24");
+  Extents extents{x[0], x[1]};
+  extents.resize(x.size(), 1);
+  HostTensor offsets(node.budget(), onnx::TensorProto::INT64, std::move(extents));
+  int64_t offset = 0;
+  for (int64_t& element : offsets.integers()) {
+    element = offset;
+    offset += step;
+  }
+  return node.constant("offsets of channels", DType::i32, offsets);
 }
 
 }  // namespace
@@ -111,7 +115,7 @@ void read_conv_transpose(Node& node) {
   conv.groups = node.attributes().integer("group", 1);
   conv.dy = spec_of(node.graph(), node.operand(0));
   conv.w = spec_of(node.graph(), node.operand(1));
-  conv.dx = spec_of(conv.dy.dtype, with_outputs(x[0], w[1] * conv.groups, window.outputs));
+  conv.dx = spec_of(conv.dy.dtype, with_outputs(x[0], node.multiply(w[1], conv.groups), window.outputs));
   set_window(conv, window);
   for (int i = 0; i < conv.axes(); ++i) {
     if (conv.axis(i).outputs_floor() != conv.axis(i).outputs) refuse("its output_padding is not below its stride");
@@ -191,9 +195,7 @@ void read_dropout(Node& node) {
   node.require_inputs(1, 3);
   if (node.has(2) && node.number(2, "training mode") != 0) refuse("it drops elements out, as in training");
   if (node.gives(1)) {
-    HostTensor all{onnx::TensorProto::BOOL, node.extents(0), {}, {}};
-    all.integers.assign(static_cast<size_t>(graph::count_elements(all.extents)), 1);
-    node.give_host(std::move(all), 1);
+    node.give_repeated({onnx::TensorProto::BOOL, {}, HostTensor::Integers{1}}, node.extents(0), 1);
   }
   node.give(node.operand(0));
 }

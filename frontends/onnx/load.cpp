@@ -14,11 +14,13 @@
 #include <vector>
 
 #include "kiln/base/error.h"
+#include "onnx/message_count.h"
 
 namespace kiln::onnx_frontend {
 namespace {
 
 constexpr int64_t oldest_opset = 7, newest_opset = 22;
+constexpr size_t most_messages = size_t{1} << 22;               // some 50 of each node that is read
 constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 31;  // protobuf's own limit of a message
 
 onnx::ModelProto parse(const std::string& path) {
@@ -34,6 +36,11 @@ onnx::ModelProto parse(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) {
     throw Error(ErrorCode::io_error, fmt::format("cannot be opened: {}", std::strerror(errno)));
+  }
+  if (count_messages(path, most_messages) > most_messages) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("holds more than {} nodes, attributes, names and the like", most_messages),
+                "split it into several models");
   }
   const google::protobuf::LogSilencer silence;
   onnx::ModelProto model;

@@ -35,13 +35,15 @@ Run run_of(int64_t start, int64_t end, int64_t step, int64_t extent) {
 
 /// What Slice takes along one axis where step < 0: positions below the first one are its end, those above are moved to
 /// the last one.
-std::vector<int64_t> positions_backwards(int64_t start, int64_t end, int64_t step, int64_t extent) {
+std::vector<int64_t> positions_backwards(const Node& node, int64_t start, int64_t end, int64_t step, int64_t extent) {
   const auto inside = [&](int64_t position) {
     return std::clamp<int64_t>(position < 0 ? position + extent : position, -1, extent - 1);
   };
-  std::vector<int64_t> positions;
-  const int64_t last = inside(end);
-  for (int64_t at = std::max<int64_t>(inside(start), 0); at > last; at += step) positions.push_back(at);
+  // No element is farther from another than that.
+  const int64_t first = std::max<int64_t>(inside(start), 0), last = inside(end),
+                by = std::min(-std::max(step, -graph::most_elements), graph::most_elements);
+  std::vector<int64_t> positions = node.table(extent > 0 && first > last ? (first - last - 1) / by + 1 : 0);
+  for (size_t i = 0; i < positions.size(); ++i) positions[i] = first - static_cast<int64_t>(i) * by;
   return positions;
 }
 
@@ -71,7 +73,7 @@ std::vector<int64_t> pads_of(const Node& node, size_t rank) {
   constexpr int64_t first_with_inputs = 11, first_with_axes = 18;
   const std::vector<int64_t> given = node.list("pads", 1, first_with_inputs, {});
   std::vector<int64_t> listed = counted(rank);
-  if (node.opset() >= first_with_axes && node.has(3)) listed = node.integers(3, "axes");
+  if (node.opset() >= first_with_axes && node.has(3)) listed = node.list(3, "axes");
   const std::vector<size_t> axes = node.axes(listed, rank);
   if (given.size() != 2 * axes.size()) {
     node.fail(fmt::format("has {} pads, expected 2 for each of {} axes", given.size(), axes.size()));
@@ -148,11 +150,13 @@ ValueId padded(const Node& node, ValueId value, const Extents& before, const Ext
 
 Extents reshaped_extents(const Node& node) {
   node.require_inputs(2, 2);
-  std::vector<int64_t> target = node.integers(1, "extents");
+  std::vector<int64_t> target = node.list(1, "extents");
   const Extents& from = node.extents(0);
   const bool keeps_zeros = node.attributes().integer("allowzero", 0) != 0;
   std::optional<size_t> open;
-  int64_t known = 1;
+  if (target.size() > graph::most_dimensions) {
+    node.fail(fmt::format("its result has {} dimensions, expected up to {}", target.size(), graph::most_dimensions));
+  }
   for (size_t d = 0; d < target.size(); ++d) {
     if (target[d] == 0 && !keeps_zeros) {
       if (d >= from.size()) node.fail("copies an extent that its input does not have");
@@ -160,14 +164,14 @@ Extents reshaped_extents(const Node& node) {
     }
     if (target[d] < -1 || (target[d] == -1 && open))
       node.fail(fmt::format("has the extents {}", fmt::join(target, ",")));
-    if (target[d] == -1) {
-      open = d;
-    } else {
-      known *= target[d];
-    }
+    if (target[d] == -1) open = d;
   }
   const int64_t elements = graph::count_elements(from);
-  if (open) target[*open] = known == 0 ? 0 : elements / known;
+  if (open) {
+    target[*open] = 1;
+    const int64_t known = graph::count_elements(target);
+    target[*open] = known == 0 ? 0 : elements / known;
+  }
   if (graph::count_elements(target) != elements) {
     node.fail(fmt::format("its input of {} does not become {}", fmt::join(from, "x"), fmt::join(target, "x")));
   }
@@ -204,6 +208,9 @@ Extents unsqueezed_extents(const Node& node) {
   node.require_inputs(1, 2);
   const std::vector<int64_t> listed = node.list("axes", 1, first_with_input, {});
   const size_t rank = node.rank() + listed.size();
+  if (rank > graph::most_dimensions) {
+    node.fail(fmt::format("its result has {} dimensions, expected up to {}", rank, graph::most_dimensions));
+  }
   const std::vector<size_t> axes = node.axes(listed, rank);
   Extents extents;
   size_t own = 0;
@@ -246,7 +253,7 @@ void read_slice(Node& node) {
                              ends = node.list("ends", 2, first_with_inputs, {}),
                              listed = node.list("axes", 3, first_with_inputs, counted(starts.size()));
   std::vector<int64_t> steps(starts.size(), 1);
-  if (node.opset() >= first_with_inputs && node.has(4)) steps = node.integers(4, "steps");
+  if (node.opset() >= first_with_inputs && node.has(4)) steps = node.list(4, "steps");
   if (ends.size() != starts.size() || listed.size() != starts.size() || steps.size() != starts.size()) {
     node.fail(fmt::format("has {} starts, {} ends, {} axes and {} steps, expected as many of each", starts.size(),
                           ends.size(), listed.size(), steps.size()));
@@ -257,7 +264,7 @@ void read_slice(Node& node) {
   for (size_t i = 0; i < axes.size(); ++i) {
     if (steps[i] == 0) node.fail("steps holds 0");
     if (steps[i] < 0) {
-      backwards.emplace_back(axes[i], positions_backwards(starts[i], ends[i], steps[i], x[axes[i]]));
+      backwards.emplace_back(axes[i], positions_backwards(node, starts[i], ends[i], steps[i], x[axes[i]]));
       continue;
     }
     const Run run = run_of(starts[i], ends[i], steps[i], x[axes[i]]);
@@ -335,14 +342,14 @@ void read_pad(Node& node) {
 
 void read_expand(Node& node) {
   node.require_inputs(2, 2);
-  const Extents extents = broadcast(node, {node.extents(0), node.integers(1, "extents")});
+  const Extents extents = broadcast(node, {node.extents(0), node.list(1, "extents")});
   node.give(node.graph().repeat(with_rank(node.graph(), node.operand(0), extents.size()), extents));
 }
 
 /// Each dimension becomes two, of which the outer one repeats.
 void read_tile(Node& node) {
   node.require_inputs(2, 2);
-  const std::vector<int64_t> times = node.integers(1, "repeats");
+  const std::vector<int64_t> times = node.list(1, "repeats");
   const Extents& x = node.extents(0);
   if (times.size() != x.size()) node.fail(fmt::format("has {} repeats, expected {}", times.size(), x.size()));
   Extents split, repeated, whole;
@@ -354,7 +361,7 @@ void read_tile(Node& node) {
     }
     split.push_back(x[d]);
     repeated.push_back(x[d]);
-    whole.push_back(times[d] * x[d]);
+    whole.push_back(node.multiply(times[d], x[d]));
   }
   graph::Graph& graph = node.graph();
   node.give(graph.reshape(graph.repeat(graph.reshape(node.operand(0), split), repeated), whole));
@@ -365,7 +372,7 @@ void read_depth_to_space(Node& node) {
   if (node.rank() != 4) node.fail(fmt::format("its input has {} dimensions, expected 4", node.rank()));
   const Extents& x = node.extents(0);
   const int64_t block = node.attributes().integer("blocksize", 0);
-  if (block < 1 || x[1] % (block * block) != 0) {
+  if (block < 1 || x[1] % node.multiply(block, block) != 0) {
     node.fail(fmt::format("blocksize is {}, whose square does not divide {} channels", block, x[1]));
   }
   const int64_t channels = x[1] / (block * block);
@@ -377,7 +384,7 @@ void read_depth_to_space(Node& node) {
                                              {0, 3, 4, 1, 5, 2})
                              : graph.permute(graph.reshape(node.operand(0), {x[0], channels, block, block, x[2], x[3]}),
                                              {0, 1, 4, 2, 5, 3});
-  node.give(graph.reshape(blocks, {x[0], channels, x[2] * block, x[3] * block}));
+  node.give(graph.reshape(blocks, {x[0], channels, node.multiply(x[2], block), node.multiply(x[3], block)}));
 }
 
 void read_space_to_depth(Node& node) {
@@ -391,7 +398,8 @@ void read_space_to_depth(Node& node) {
   graph::Graph& graph = node.graph();
   const ValueId blocks = graph.permute(
       graph.reshape(node.operand(0), {x[0], x[1], x[2] / block, block, x[3] / block, block}), {0, 3, 5, 1, 2, 4});
-  node.give(graph.reshape(blocks, {x[0], x[1] * block * block, x[2] / block, x[3] / block}));
+  const int64_t channels = node.multiply(x[1], node.multiply(block, block));
+  node.give(graph.reshape(blocks, {x[0], channels, x[2] / block, x[3] / block}));
 }
 
 }  // namespace kiln::onnx_frontend

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "kiln/base/checked.h"
 #include "kiln/base/error.h"
 #include "onnx/load.h"
 
@@ -49,9 +51,15 @@ ValueId Values::device(const std::string& name) {
   if (!value.value) {
     const DType storage = storage_of(value.type);
     const HostTensor* elements = host(name);
-    value.value = graph.constant(
-        name, storage, value.extents,
-        elements != nullptr ? stored_as(storage, *elements) : stored_as(storage, read_tensor(*value.tensor, folder)));
+    if (value.tensor == nullptr) budget.take_bytes(graph::count_elements(value.extents) * size_of(storage));
+    try {
+      value.value =
+          graph.constant(name, storage, value.extents,
+                         elements != nullptr ? stored_as(storage, *elements) : read_as(storage, *value.tensor, files));
+    } catch (const Error& error) {
+      if (value.tensor != nullptr && error.code() != ErrorCode::unsupported) throw;  // it names the tensor
+      throw Error(error.code(), fmt::format("constant '{}': {}", name, error.message()), error.hint());
+    }
   }
   return *value.value;
 }
@@ -59,7 +67,7 @@ ValueId Values::device(const std::string& name) {
 const HostTensor* Values::host(const std::string& name) {
   Known& value = known.at(name);
   if (!value.host && value.tensor != nullptr && is_few(value.type, graph::count_elements(value.extents))) {
-    value.host = std::make_shared<const HostTensor>(read_tensor(*value.tensor, folder));
+    value.host = std::make_shared<const HostTensor>(read_tensor(*value.tensor, files));
   }
   return value.host.get();
 }
@@ -100,8 +108,19 @@ std::vector<int64_t> Node::integers(int input, std::string_view what) const {
   const HostTensor* tensor = host(input);
   if (tensor == nullptr)
     refuse(fmt::format("its {} are computed from the model's inputs, and have to be known before", what));
-  if (!tensor->is_integer()) fail(fmt::format("its {} are no integers", what));
-  return tensor->integers;
+  if (!tensor->is_integer()) {
+    fail(fmt::format("its {} (input {}) are of type {}, expected integers", what, input, type_name(tensor->type())));
+  }
+  budget().take_elements(static_cast<int64_t>(tensor->size()));
+  return tensor->integers();
+}
+
+std::vector<int64_t> Node::list(int input, std::string_view what) const {
+  std::vector<int64_t> elements = integers(input, what);
+  if (rank(input) > 1) {
+    fail(fmt::format("its {} (input {}) have {} dimensions, expected one", what, input, rank(input)));
+  }
+  return elements;
 }
 
 double Node::number(int input, std::string_view what) const {
@@ -112,9 +131,30 @@ double Node::number(int input, std::string_view what) const {
   return tensor->real(0);
 }
 
+int64_t Node::integer(int input, std::string_view what) const {
+  const HostTensor* tensor = host(input);
+  const double real = number(input, what);
+  if (tensor->is_integer()) return tensor->integers().front();
+  const std::optional<int64_t> whole = checked_truncate(real);
+  if (!whole || static_cast<double>(*whole) != real) fail(fmt::format("its {} is {}, expected an integer", what, real));
+  return *whole;
+}
+
 std::vector<int64_t> Node::list(std::string_view name, int input, int64_t since, const Extents& fallback) const {
   if (opset() < since) return attributes_.integers(name).value_or(fallback);
-  return has(input) ? integers(input, name) : fallback;
+  return has(input) ? list(input, name) : fallback;
+}
+
+int32_t Node::type_attribute(std::string_view name, int32_t fallback) const {
+  const int64_t type = attributes_.integer(name, fallback);
+  if (!std::in_range<int32_t>(type)) fail(fmt::format("attribute {} is {}, which is no element type", name, type));
+  return static_cast<int32_t>(type);
+}
+
+int64_t Node::multiply(int64_t a, int64_t b) const {
+  const std::optional<int64_t> product = checked_multiply(a, b);
+  if (!product) fail(fmt::format("its result would have {} x {} elements, which 64 bits do not hold", a, b));
+  return *product;
 }
 
 size_t Node::axis(int64_t axis, size_t rank) const {
@@ -144,10 +184,55 @@ void Node::give_as(int32_t type, ValueId value, int output) {
 
 void Node::give_host(HostTensor tensor, int output) {
   if (outputs() <= output || proto_.output(output).empty()) return;
-  const int32_t type = tensor.type;
-  Extents extents = tensor.extents;
+  budget().take_bytes(static_cast<int64_t>(tensor.size() * sizeof(int64_t)));
+  const int32_t type = tensor.type();
+  Extents extents = tensor.extents();
   values_.known[proto_.output(output)] = {type, std::move(extents), std::nullopt,
                                           std::make_shared<const HostTensor>(std::move(tensor)), nullptr};
+}
+
+void Node::give_tensor(const onnx::TensorProto& tensor) {
+  if (proto_.output_size() == 0 || proto_.output(0).empty()) return;
+  Extents extents(tensor.dims().begin(), tensor.dims().end());
+  (void)graph::count_elements(extents);
+  values_.known[proto_.output(0)] = {tensor.data_type(), std::move(extents), std::nullopt, nullptr, &tensor};
+}
+
+void Node::give_repeated(const HostTensor& one, const Extents& extents, int output) {
+  const int32_t type = one.type();
+  const int64_t count = graph::count_elements(extents);
+  if (count > Budget::most_elements) {
+    const ValueId element = constant("an element", values_.storage_of(type), one);
+    return give_as(type, graph().repeat(graph().reshape(element, Extents(extents.size(), 1)), extents), output);
+  }
+  if (!is_few(type, count)) {
+    const DType storage = values_.storage_of(type);
+    const graph::Bytes element = stored_as(storage, one);
+    budget().take_bytes(count * size_of(storage));
+    auto bytes = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(count) * element->size());
+    for (size_t i = 0; i < bytes->size(); i += element->size())
+      std::copy(element->begin(), element->end(), &(*bytes)[i]);
+    return give_as(type, graph().constant("an element, repeated", storage, extents, std::move(bytes)), output);
+  }
+  HostTensor all(budget(), type, extents);
+  if (all.is_integer()) {
+    std::fill(all.integers().begin(), all.integers().end(), one.integers().at(0));
+  } else {
+    std::fill(all.reals().begin(), all.reals().end(), one.reals().at(0));
+  }
+  give_host(std::move(all), output);
+}
+
+ValueId Node::constant(std::string name, DType dtype, const HostTensor& elements) const {
+  const auto size = static_cast<int64_t>(elements.size());
+  budget().take_elements(size);
+  budget().take_bytes(size * size_of(dtype));
+  return graph().constant(std::move(name), dtype, elements.extents(), stored_as(dtype, elements));
+}
+
+std::vector<int64_t> Node::table(int64_t count) const {
+  budget().take_elements(count);
+  return std::vector<int64_t>(static_cast<size_t>(count), 0);
 }
 
 void Node::fail(const std::string& what) const {

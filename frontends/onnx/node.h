@@ -20,15 +20,6 @@ namespace kiln::onnx_frontend {
 
 using graph::ValueId;
 
-/// Why a node is not covered. The reason reads on from the node's name: "its indices are computed".
-struct Refusal {
-  std::string reason;
-};
-
-[[noreturn]] inline void refuse(std::string reason) {
-  throw Refusal{std::move(reason)};
-}
-
 /// What is known of a value of the model.
 struct Known {
   int32_t type = 0;  ///< As ONNX numbers element types.
@@ -40,9 +31,13 @@ struct Known {
 
 /// The values of a model while it is read, and how they are stored.
 struct Values {
+  /// `folder`: of the model's file.
+  explicit Values(std::string folder) : files(std::move(folder)) {}
+
   graph::Graph graph;
+  Budget budget;
+  ExternalData files;
   int64_t opset = 0;
-  std::string folder;          ///< Of the model's file.
   std::optional<DType> dtype;  ///< Of all floating-point numbers; nothing: as the model has them.
   std::map<std::string, Known> known;
   std::set<std::string> used;  ///< Names that are inputs of nodes, or outputs of the model.
@@ -65,6 +60,7 @@ class Node {
   int64_t opset() const { return values_.opset; }
   graph::Graph& graph() const { return values_.graph; }
   Values& values() const { return values_; }
+  Budget& budget() const { return values_.budget; }
 
   int inputs() const { return proto_.input_size(); }
   int outputs() const { return proto_.output_size(); }
@@ -91,12 +87,23 @@ class Node {
   bool is_constant(int input) const { return graph().is_constant(operand(input)); }
   /// Its elements, where they are known and few; otherwise null.
   const HostTensor* host(int input) const { return values_.host(known_name(input)); }
-  /// The elements of an input of integers; throws Refusal where they are computed.
+  /// The elements of an input of integers, of any rank; throws Refusal where they are computed, Error(parse_error) if
+  /// they are no integers; as Budget::take_elements().
   std::vector<int64_t> integers(int input, std::string_view what) const;
+  /// As integers(); throws Error(parse_error) if they have two dimensions or more.
+  std::vector<int64_t> list(int input, std::string_view what) const;
   /// The one element of an input; throws Refusal where it is computed, Error(parse_error) if there are more.
   double number(int input, std::string_view what) const;
+  /// As number(); throws Error(parse_error) unless it is an integer.
+  int64_t integer(int input, std::string_view what) const;
   /// A list of integers, an attribute before opset `since` and an input from then on; `fallback` if it is left out.
   std::vector<int64_t> list(std::string_view name, int input, int64_t since, const Extents& fallback) const;
+
+  /// An attribute that says an element type, as ONNX numbers them.
+  int32_t type_attribute(std::string_view name, int32_t fallback) const;
+
+  /// The product of extents, strides or counts. Throws Error(parse_error) where it does not fit 64 bits.
+  int64_t multiply(int64_t a, int64_t b) const;
 
   /// `axis` from 0; throws Error(parse_error) unless it is -rank to rank - 1.
   size_t axis(int64_t axis, size_t rank) const;
@@ -107,6 +114,16 @@ class Node {
   void give(ValueId value, int output = 0) { give_as(element_type(0), value, output); }
   void give_as(int32_t type, ValueId value, int output = 0);
   void give_host(HostTensor tensor, int output = 0);
+  /// Elements that are in the model's file.
+  void give_tensor(const onnx::TensorProto& tensor);
+  /// The one element of `one`, as often as `extents` say: on the host where so many are few, else as a constant of the
+  /// graph, and one that repeats beyond Budget::most_elements.
+  void give_repeated(const HostTensor& one, const Extents& extents, int output = 0);
+
+  /// A constant of the graph that the model's file does not hold.
+  ValueId constant(std::string name, DType dtype, const HostTensor& elements) const;
+  /// As many zeros, to be filled, as Budget::take_elements() permits.
+  std::vector<int64_t> table(int64_t count) const;
 
   /// What the node demands of the model is not so: Error(parse_error) naming the node.
   [[noreturn]] void fail(const std::string& what) const;

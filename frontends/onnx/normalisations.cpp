@@ -39,8 +39,8 @@ ValueId statistics(const Node& node, int input, int64_t count, size_t rank) {
   if (const HostTensor* known = node.host(input)) {
     Extents extents(rank, 1);
     extents[1] = count;
-    if (known->extents == Extents{count}) {
-      return node.graph().constant(node.proto().input(input), DType::f32, extents, stored_as(DType::f32, *known));
+    if (known->extents() == Extents{count}) {
+      return node.constant(node.proto().input(input), DType::f32, known->copy(node.budget()).with_extents(extents));
     }
   }
   return converted(node, along_channels(node, input, count, rank), DType::f32);

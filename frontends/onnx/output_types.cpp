@@ -1,10 +1,12 @@
 #include "onnx/output_types.h"
 
 #include <google/protobuf/stubs/logging.h>
+#include <onnx/defs/schema.h>
 #include <onnx/shape_inference/implementation.h>
 
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <set>
 #include <string>
 
@@ -16,21 +18,29 @@ namespace {
 
 using Type = onnx::TensorProto;
 
+// ONNX's inference was not written for files of strangers. It gets one node at a time, no bodies, whose sizes load.h
+// has checked, and no more of it than shapes are made of.
+constexpr int most_operands = 64;
+constexpr size_t most_elements = 1024, most_bytes = size_t{1} << 16;
+constexpr int64_t steps_of_an_inference = int64_t{1} << 15;  // as the budget counts them
+
 /// An input as ONNX's inference sees it: integers with their elements, which shapes are made of.
 void add_input(onnx::GraphProto& graph, const Node& node, int input) {
   const std::string& name = node.proto().input(input);
   const int32_t type = node.element_type(input);
   const HostTensor* elements = type == Type::INT64 || type == Type::INT32 ? node.host(input) : nullptr;
-  if (elements != nullptr) {
+  if (elements != nullptr && elements->rank() <= 1 && elements->size() <= most_elements) {
     onnx::TensorProto& tensor = *graph.add_initializer();
     tensor.set_name(name);
-    tensor.set_data_type(Type::INT64);
-    for (const int64_t extent : elements->extents) tensor.add_dims(extent);
-    for (const int64_t value : elements->integers) tensor.add_int64_data(value);
-    if (type == Type::INT64) return;
     tensor.set_data_type(type);
-    tensor.clear_int64_data();
-    for (const int64_t value : elements->integers) tensor.add_int32_data(static_cast<int32_t>(value));
+    for (const int64_t extent : elements->extents()) tensor.add_dims(extent);
+    for (const int64_t value : elements->integers()) {
+      if (type == Type::INT64) {
+        tensor.add_int64_data(value);
+      } else {
+        tensor.add_int32_data(static_cast<int32_t>(value));
+      }
+    }
     return;
   }
   onnx::ValueInfoProto& value = *graph.add_input();
@@ -68,6 +78,16 @@ std::optional<TensorType> type_in(const onnx::GraphProto& graph, const std::stri
   return result;
 }
 
+/// Whether a filter has as many dimensions as what it is applied to. ONNX's inference takes the window from the filter,
+/// and reads a stride and a dilation for each of its dimensions, of which there are as many as the input's.
+bool fits_its_filter(const Node& node) {
+  static const std::map<std::string, int> filters = {
+      {"Conv", 1}, {"ConvTranspose", 1}, {"ConvInteger", 1}, {"QLinearConv", 3}};
+  const auto filter = filters.find(node.type());
+  return filter == filters.end() ||
+         (node.has(0) && node.has(filter->second) && node.rank(0) == node.rank(filter->second));
+}
+
 /// ONNX's inference reads the types of a MaxUnpool's inputs without looking whether there are any: its extents are
 /// ours.
 std::optional<TensorType> type_of_unpooled(const Node& node) {
@@ -76,8 +96,8 @@ std::optional<TensorType> type_of_unpooled(const Node& node) {
   TensorType result{node.element_type(0), {x[0], x[1]}};
   if (node.has(2)) {
     const HostTensor* extents = node.host(2);
-    if (extents == nullptr || extents->integers.size() != x.size()) return {};
-    result.extents = extents->integers;
+    if (extents == nullptr || !extents->is_integer() || extents->size() != x.size()) return {};
+    result.extents = extents->integers();
     return result;
   }
   const PerAxis spatial = unpooled_outputs(node.proto(), x);
@@ -92,14 +112,22 @@ std::vector<std::optional<TensorType>> inferred_outputs(const Node& node) {
   const bool has_bodies =
       std::any_of(node.proto().attribute().begin(), node.proto().attribute().end(),
                   [](const auto& attribute) { return attribute.has_g() || attribute.graphs_size() > 0; });
-  if (!is_onnx_domain(node.proto().domain()) || has_bodies || !node.knows_inputs()) return types;
+  const bool is_large =
+      node.inputs() > most_operands || node.outputs() > most_operands || node.proto().ByteSizeLong() > most_bytes;
+  if (!is_onnx_domain(node.proto().domain()) || has_bodies || is_large || !node.knows_inputs()) return types;
+  if (!fits_its_filter(node)) return types;
   if (node.type() == "MaxUnpool") {
     types.front() = type_of_unpooled(node);
     return types;
   }
+  node.budget().take_elements(1, steps_of_an_inference);
   onnx::ModelProto model = model_of(node);
   const google::protobuf::LogSilencer silence;
   try {
+    // Inference takes for granted that inputs and attributes are there which the operation demands.
+    const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.type(), static_cast<int>(node.opset()));
+    if (schema == nullptr) return types;
+    schema->Verify(node.proto());
     onnx::shape_inference::InferShapes(model);
   } catch (const std::exception&) {
     return types;  // it is not inferred

@@ -243,8 +243,8 @@ ValueId converted(const Node& node, ValueId x, DType y) {
 }
 
 ValueId constant(const Node& node, DType dtype, double number) {
-  HostTensor one{onnx::TensorProto::FLOAT, {}, {}, {number}};
-  return node.graph().constant(fmt::format("{}", number), dtype, {}, stored_as(dtype, one));
+  return node.constant(fmt::format("{}", number), dtype,
+                       HostTensor(onnx::TensorProto::FLOAT, {}, HostTensor::Reals{number}));
 }
 
 void read_activation(Node& node) {
@@ -406,8 +406,7 @@ void read_celu(Node& node) {
 void read_cast(Node& node) {
   const bool is_like = node.type() == "CastLike";
   node.require_inputs(is_like ? 2 : 1, is_like ? 2 : 1);
-  const auto type = is_like ? node.element_type(1)
-                            : static_cast<int32_t>(node.attributes().integer("to", onnx::TensorProto::UNDEFINED));
+  const auto type = is_like ? node.element_type(1) : node.type_attribute("to", onnx::TensorProto::UNDEFINED);
   const DType to = node.values().storage_of(type);
   ValueId value = node.operand(0);
   if (type == onnx::TensorProto::BOOL && node.element_type(0) != type) {

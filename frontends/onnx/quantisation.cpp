@@ -10,6 +10,7 @@ namespace {
 /// An input with one element, or one for each element along an axis of a tensor of `rank` dimensions.
 ValueId along_axis(const Node& node, int input, size_t axis, size_t rank) {
   if (node.rank(input) == 0) return node.operand(input);
+  if (rank == 0) return node.graph().reshape(node.operand(input), {});
   if (node.rank(input) > 1)
     refuse(fmt::format("input {} has {} dimensions, and 0 or 1 are covered", input, node.rank(input)));
   Extents extents(rank, 1);

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <numeric>
 #include <set>
 
+#include "kiln/base/as_error.h"
 #include "kiln/base/error.h"
 #include "kiln/frontends/onnx.h"
 #include "onnx/host_nodes.h"
@@ -27,19 +30,22 @@ struct Family {
 
 void read_constant(Node& node) {
   for (const auto& attribute : node.proto().attribute()) {
-    if (attribute.name() == "value" && attribute.has_t()) {
-      return node.give_host(read_tensor(attribute.t(), node.values().folder));
+    if (attribute.name() == "value" && attribute.has_t()) return node.give_tensor(attribute.t());
+    const int64_t integers = attribute.ints_size(), reals = attribute.floats_size();
+    using onnx::TensorProto;
+    if (attribute.name() == "value_int") {
+      return node.give_host({TensorProto::INT64, {}, HostTensor::Integers{attribute.i()}});
     }
-    const auto count = static_cast<int64_t>(std::max(attribute.ints_size(), attribute.floats_size()));
-    if (attribute.name() == "value_int") return node.give_host({onnx::TensorProto::INT64, {}, {attribute.i()}, {}});
-    if (attribute.name() == "value_float") return node.give_host({onnx::TensorProto::FLOAT, {}, {}, {attribute.f()}});
+    if (attribute.name() == "value_float") {
+      return node.give_host({TensorProto::FLOAT, {}, HostTensor::Reals{static_cast<double>(attribute.f())}});
+    }
     if (attribute.name() == "value_ints") {
       return node.give_host(
-          {onnx::TensorProto::INT64, {count}, {attribute.ints().begin(), attribute.ints().end()}, {}});
+          {TensorProto::INT64, {integers}, HostTensor::Integers(attribute.ints().begin(), attribute.ints().end())});
     }
     if (attribute.name() == "value_floats") {
       return node.give_host(
-          {onnx::TensorProto::FLOAT, {count}, {}, {attribute.floats().begin(), attribute.floats().end()}});
+          {TensorProto::FLOAT, {reals}, HostTensor::Reals(attribute.floats().begin(), attribute.floats().end())});
     }
   }
   refuse("its value is no tensor of numbers");
@@ -153,12 +159,12 @@ class InputShapes {
     if (batch && *batch < 1) {
       throw Error(ErrorCode::invalid_argument, fmt::format("the batch is {}, expected 1 or more", *batch));
     }
+    std::set<std::string> initial;
+    for (const auto& tensor : graph.initializer()) initial.insert(tensor.name());
     bool is_first = true;
     for (const auto& input : graph.input()) {
       const auto& type = input.type().tensor_type();
-      const bool is_initial = std::any_of(graph.initializer().begin(), graph.initializer().end(),
-                                          [&](const auto& tensor) { return tensor.name() == input.name(); });
-      if (is_initial || type.shape().dim_size() == 0) continue;
+      if (initial.contains(input.name()) || type.shape().dim_size() == 0) continue;
       const bool is_open = !type.shape().dim(0).has_dim_value();
       if (is_open || is_first) own_ = type.shape().dim(0);
       is_first = false;
@@ -240,11 +246,15 @@ void for_each_read(const onnx::NodeProto& node, const std::function<void(const s
 class Import {
  public:
   Import(const onnx::ModelProto& model, const std::string& path, const OnnxOptions& options)
-      : model_(model.graph()), shapes_(model.graph(), options.batch) {
+      : model_(model.graph()),
+        shapes_(model.graph(), options.batch),
+        values_(std::filesystem::path(path).parent_path().string()) {
     result_.files.push_back(std::filesystem::absolute(path).string());
     values_.opset = opset_of(model);
-    values_.folder = std::filesystem::path(path).parent_path().string();
     values_.dtype = options.dtype;
+    for (const auto* values : {&model_.value_info(), &model_.output()}) {
+      for (const auto& value : *values) stated_.try_emplace(value.name(), &value);
+    }
   }
 
   OnnxGraph run() {
@@ -256,8 +266,10 @@ class Import {
     add_initial_values(model_);
     for (const auto& input : model_.input()) add_input(input);
     for (const auto& node : model_.node()) add(node);
+    find_roots();
     for (const auto& output : model_.output()) add_output(output);
     for (const std::string& name : read_outside_) keep(name);
+    for (std::string& file : values_.files.files()) result_.files.push_back(std::move(file));
     result_.graph = std::move(values_.graph);
     result_.batch = shapes_.batch();
     result_.batch_input = shapes_.batch_input();
@@ -287,19 +299,17 @@ class Import {
   }
 
   void add_initial_values(const onnx::GraphProto& graph) {
-    for (const auto& tensor : graph.initializer()) {
-      for (const auto& entry : tensor.external_data()) {
-        if (entry.key() == "location") add_file(entry.value());
-      }
-      values_.known[tensor.name()] = {
-          tensor.data_type(), {tensor.dims().begin(), tensor.dims().end()}, {}, {}, &tensor};
-    }
+    for (const auto& tensor : graph.initializer()) add_initial_value(tensor);
   }
 
-  void add_file(const std::string& location) {
-    const std::string path = (std::filesystem::absolute(values_.folder) / location).string();
-    if (std::find(result_.files.begin(), result_.files.end(), path) == result_.files.end())
-      result_.files.push_back(path);
+  void add_initial_value(const onnx::TensorProto& tensor) {
+    Extents extents(tensor.dims().begin(), tensor.dims().end());
+    try {
+      (void)graph::count_elements(extents);
+    } catch (const Error& error) {
+      throw Error(ErrorCode::parse_error, fmt::format("initializer '{}': {}", tensor.name(), error.message()));
+    }
+    values_.known[tensor.name()] = {tensor.data_type(), std::move(extents), {}, {}, &tensor};
   }
 
   void add_input(const onnx::ValueInfoProto& input) {
@@ -315,10 +325,13 @@ class Import {
       result_.inputs.push_back({input.name(), type_name(type)});
     } catch (const Refusal& refusal) {
       throw Error(ErrorCode::unsupported, fmt::format("input '{}' cannot be had: {}", input.name(), refusal.reason));
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("input '{}': {}", input.name(), error.message()), error.hint());
     }
   }
 
   void add(const onnx::NodeProto& proto) {
+    values_.budget.take_node();
     Node node(values_, proto);
     const size_t nodes = values_.graph.nodes().size();
     values_.graph.set_origin(name_of(proto));
@@ -353,11 +366,18 @@ class Import {
     if (found == attributes.end() || found->g().output_size() != node.outputs()) {
       node.fail(fmt::format("has no {} of {} results", name, node.outputs()));
     }
-    const std::map<std::string, Known> outside = values_.known;
-    add_initial_values(found->g());
+    std::vector<std::string> inside;  // names that only the branch has
+    const auto define = [&](const std::string& value) {
+      if (values_.known.contains(value)) node.fail(fmt::format("defines '{}' a second time", value));
+      inside.push_back(value);
+    };
+    for (const auto& tensor : found->g().initializer()) {
+      define(tensor.name());
+      add_initial_value(tensor);
+    }
     for (const auto& inner : found->g().node()) {
       for (const std::string& output : inner.output()) {
-        if (outside.contains(output)) node.fail(fmt::format("defines '{}' a second time", output));
+        if (!output.empty()) define(output);
       }
       add(inner);
     }
@@ -366,8 +386,7 @@ class Import {
       const auto known = values_.known.find(found->g().output(i).name());
       if (known != values_.known.end()) results[node.proto().output(i)] = known->second;
     }
-    // Another branch may use the names again.
-    std::erase_if(values_.known, [&](const auto& known) { return !outside.contains(known.first); });
+    for (const std::string& value : inside) values_.known.erase(value);  // another branch may use it again
     values_.known.insert(results.begin(), results.end());
   }
 
@@ -396,30 +415,35 @@ class Import {
   }
 
   std::optional<TensorType> stated(const std::string& name) const {
-    for (const auto* values : {&model_.value_info(), &model_.output()}) {
-      for (const auto& value : *values) {
-        if (value.name() == name) return shapes_.stated(value);
-      }
-    }
-    return {};
+    const auto found = stated_.find(name);
+    return found == stated_.end() ? std::nullopt : shapes_.stated(*found->second);
   }
 
-  /// The value whose elements `value` shows in other extents.
-  ValueId root_of(ValueId value) const {
-    for (auto node = values_.graph.nodes().rbegin(); node != values_.graph.nodes().rend(); ++node) {
-      const graph::View* view = std::get_if<graph::View>(&*node);
-      const bool shows = view != nullptr && view->result == value && std::holds_alternative<graph::Reshape>(view->kind);
-      if (shows) value = view->source;
+  /// The value whose elements each value shows in other extents, once all nodes are there.
+  void find_roots() {
+    roots_.resize(values_.graph.count());
+    std::iota(roots_.begin(), roots_.end(), ValueId{0});
+    for (const graph::Node& node : values_.graph.nodes()) {
+      const graph::View* view = std::get_if<graph::View>(&node);
+      const bool shows = view != nullptr && std::holds_alternative<graph::Reshape>(view->kind);
+      if (shows) roots_[view->result] = roots_[view->source];
     }
-    return value;
+    for (const auto& port : values_.graph.inputs()) ports_.insert(port.value);
   }
+
+  /// Constants that outputs have become are values of their own.
+  ValueId root_of(ValueId value) const { return value < roots_.size() ? roots_[value] : value; }
 
   void add_output(const onnx::ValueInfoProto& output) {
     const auto found = values_.known.find(output.name());
     if (found == values_.known.end()) return;  // of a node that is not covered
-    const ValueId value = values_.device(output.name());
-    if (opened_.contains(root_of(value))) return;  // likewise
-    give(output.name(), value);
+    try {
+      const ValueId value = values_.device(output.name());
+      if (opened_.contains(root_of(value))) return;  // likewise
+      give(output.name(), value);
+    } catch (const Refusal& refusal) {
+      throw Error(ErrorCode::unsupported, fmt::format("output '{}' cannot be had: {}", output.name(), refusal.reason));
+    }
   }
 
   /// What a node reads that is not covered becomes an output of the graph, if the graph computes it.
@@ -427,15 +451,12 @@ class Import {
     const auto found = values_.known.find(name);
     if (found == values_.known.end() || !found->second.value) return;
     const ValueId root = root_of(*found->second.value);
-    const auto is_root = [&](const graph::Graph::Port& port) { return root_of(port.value) == root; };
-    const auto &inputs = values_.graph.inputs(), &outputs = values_.graph.outputs();
-    const bool is_there = values_.graph.is_constant(root) || std::any_of(inputs.begin(), inputs.end(), is_root) ||
-                          std::any_of(outputs.begin(), outputs.end(), is_root);
-    if (!is_there) give(name, *found->second.value);
+    if (!values_.graph.is_constant(root) && !ports_.contains(root)) give(name, *found->second.value);
   }
 
   void give(const std::string& name, ValueId value) {
     values_.graph.output(name, value);
+    ports_.insert(root_of(value));
     result_.outputs.push_back({name, type_name(values_.known.at(name).type)});
   }
 
@@ -443,6 +464,9 @@ class Import {
   InputShapes shapes_;
   Values values_;
   OnnxGraph result_;
+  std::map<std::string, const onnx::ValueInfoProto*> stated_;
+  std::vector<ValueId> roots_;
+  std::set<ValueId> ports_;             // inputs and outputs of the graph, by their roots
   std::set<ValueId> opened_;            // inputs of the graph that nodes give which are not covered
   std::set<std::string> read_outside_;  // values that such nodes read
 };
@@ -451,23 +475,15 @@ class Import {
 
 void read_constant_of_shape(Node& node) {
   node.require_inputs(1, 1);
-  const Extents extents = node.integers(0, "extents");
-  HostTensor one{onnx::TensorProto::FLOAT, {1}, {}, {0}};
+  const Extents extents = node.list(0, "extents");
+  HostTensor one(onnx::TensorProto::FLOAT, {1}, HostTensor::Reals{0});
   for (const auto& attribute : node.proto().attribute()) {
-    if (attribute.name() == "value" && attribute.has_t()) one = read_tensor(attribute.t(), node.values().folder);
+    if (attribute.name() != "value" || !attribute.has_t()) continue;
+    const int64_t count = graph::count_elements({attribute.t().dims().begin(), attribute.t().dims().end()});
+    if (count != 1) node.fail(fmt::format("its value has {} elements, expected 1", count));
+    one = read_tensor(attribute.t(), node.values().files);
   }
-  if (one.size() != 1) node.fail(fmt::format("its value has {} elements, expected 1", one.size()));
-  constexpr int64_t most_elements = int64_t{1} << 27;  // 512 MiB of f32
-  if (graph::count_elements(extents) > most_elements) {
-    refuse(fmt::format("it makes a constant of {} elements, expected up to {}", graph::count_elements(extents),
-                       most_elements));
-  }
-  one.integers.resize(one.is_integer() ? static_cast<size_t>(graph::count_elements(extents)) : 0,
-                      one.is_integer() ? one.integers[0] : 0);
-  one.reals.resize(one.is_integer() ? 0 : static_cast<size_t>(graph::count_elements(extents)),
-                   one.is_integer() ? 0 : one.reals[0]);
-  one.extents = extents;
-  node.give_host(std::move(one));
+  node.give_repeated(one, extents);
 }
 
 }  // namespace onnx_frontend
@@ -478,6 +494,8 @@ OnnxGraph read_onnx(const std::string& path, const OnnxOptions& options) {
     return onnx_frontend::Import(model, path, options).run();
   } catch (const Error& error) {
     throw Error(error.code(), path + ": " + error.message(), error.hint());
+  } catch (...) {
+    throw_as_error(path);
   }
 }
 

@@ -123,7 +123,7 @@ void read_arg(Node& node) {
   const bool takes_last = node.attributes().integer("select_last_index", 0) != 0;  // of equal elements
   ValueId x = node.operand(0);
   if (takes_last) {  // the first one from the end
-    std::vector<int64_t> backwards(static_cast<size_t>(extent));
+    std::vector<int64_t> backwards = node.table(extent);
     std::iota(backwards.rbegin(), backwards.rend(), 0);
     x = taken(node, x, axis, backwards);
   }

@@ -6,10 +6,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <optional>
 
+#include "kiln/base/checked.h"
 #include "onnx/pointwise.h"
 #include "onnx/products.h"
 #include "onnx/readers.h"
@@ -80,6 +82,13 @@ std::vector<double> scales_of(const Node& node) {
   return numbers(node, node.opset() < first_with_roi ? 1 : 2, "scales");
 }
 
+/// An extent or a position of an element. Refuses the node where it is none that an element can have.
+int64_t integer_of(double number) {
+  const std::optional<int64_t> integer = checked_truncate(number);
+  if (!integer || std::abs(*integer) > graph::most_elements) refuse(fmt::format("it reaches for element {}", number));
+  return *integer;
+}
+
 /// With sizes that are bounds, all dimensions get the same scale.
 void keep_ratio(const Node& node, std::vector<Side>& sides) {
   const std::string policy = node.attributes().word("keep_aspect_ratio_policy", "stretch");
@@ -94,7 +103,7 @@ void keep_ratio(const Node& node, std::vector<Side>& sides) {
   for (Side& side : sides) {
     side.scale = scale;
     side.is_ratio = false;
-    side.outputs = static_cast<int64_t>(std::floor(scale * static_cast<double>(side.inputs) + 0.5));
+    side.outputs = integer_of(std::floor(scale * static_cast<double>(side.inputs) + 0.5));
   }
 }
 
@@ -124,7 +133,7 @@ std::vector<Side> sides_of(const Node& node) {
       refuse("it makes, or is given, a tensor without elements");
     side.scale = has_sizes ? given[i] / inputs : given[i];
     side.is_ratio = has_sizes;
-    side.outputs = static_cast<int64_t>(std::floor(has_sizes ? given[i] : inputs * given[i]));
+    side.outputs = integer_of(std::floor(has_sizes ? given[i] : inputs * given[i]));
     if (has_region) {
       side.begin = region[i];
       side.end = region[axes.size() + i];
@@ -158,10 +167,10 @@ double position_of(const Node& node, const Rule& rule, const Side& side, int64_t
 
 int64_t nearest_of(const Node& node, const Rule& rule, double position) {
   const std::string& mode = rule.nearest;
-  if (mode == "round_prefer_floor") return static_cast<int64_t>(std::ceil(position - 0.5));
-  if (mode == "round_prefer_ceil") return static_cast<int64_t>(std::floor(position + 0.5));
-  if (mode == "floor") return static_cast<int64_t>(std::floor(position));
-  if (mode == "ceil") return static_cast<int64_t>(std::ceil(position));
+  if (mode == "round_prefer_floor") return integer_of(std::ceil(position - 0.5));
+  if (mode == "round_prefer_ceil") return integer_of(std::floor(position + 0.5));
+  if (mode == "floor") return integer_of(std::floor(position));
+  if (mode == "ceil") return integer_of(std::ceil(position));
   node.fail(fmt::format("nearest_mode is '{}', which ONNX does not have", mode));
 }
 
@@ -173,14 +182,14 @@ double cubic(double a, double x) {
 }
 
 /// The weights round a position: of 2 elements or 4; of more where the result is smaller and what lies between counts.
-Taps taps_at(const Rule& rule, const Side& side, double position) {
+Taps taps_at(const Node& node, const Rule& rule, const Side& side, double position) {
   const bool is_cubic = rule.mode == "cubic";
   const double reach = is_cubic ? 2 : 1;
   const double shrink = rule.antialiases ? std::min(side.scale, 1.0) : 1.0;
   const double base = std::ceil(position) - 1;  // the element before; a position on an element is the one behind it
-  const auto first = static_cast<int64_t>(std::floor(-reach / shrink) + 1);
-  const int64_t count = 2 - 2 * first;
-  Taps taps{static_cast<int64_t>(base) + first, {}};
+  const int64_t first = integer_of(std::floor(-reach / shrink) + 1), count = 2 - 2 * first;
+  node.budget().take_elements(count);
+  Taps taps{integer_of(base) + first, {}};
   double sum = 0;
   for (int64_t i = 0; i < count; ++i) {
     const double distance = (static_cast<double>(first + i) - (position - base)) * shrink;
@@ -205,12 +214,15 @@ ValueId repeated(graph::Graph& graph, ValueId x, size_t d, int64_t times) {
 }
 
 ValueId nearest_along(const Node& node, const Rule& rule, const Side& side, ValueId x) {
-  std::vector<int64_t> elements;
+  constexpr int64_t steps_of_a_position = 16;
+  node.budget().take_elements(side.outputs, steps_of_a_position);
+  std::vector<int64_t> elements = node.table(side.outputs);
   bool repeats = side.outputs % side.inputs == 0;
   for (int64_t y = 0; y < side.outputs; ++y) {
-    const int64_t element = nearest_of(node, rule, position_of(node, rule, side, y));
-    elements.push_back(std::clamp<int64_t>(element, 0, side.inputs - 1));
-    repeats = repeats && elements.back() == y / (side.outputs / side.inputs);
+    int64_t& element = elements[static_cast<size_t>(y)];
+    element = nearest_of(node, rule, position_of(node, rule, side, y));
+    element = std::clamp<int64_t>(element, 0, side.inputs - 1);
+    repeats = repeats && element == y / (side.outputs / side.inputs);
   }
   if (repeats) return repeated(node.graph(), x, side.axis, side.outputs / side.inputs);
   return taken(node, x, side.axis, elements);
@@ -218,20 +230,19 @@ ValueId nearest_along(const Node& node, const Rule& rule, const Side& side, Valu
 
 /// What the elements of the result are made of, a row each.
 HostTensor matrix_of(const Node& node, const Rule& rule, const Side& side) {
-  HostTensor matrix{onnx::TensorProto::FLOAT, {side.outputs, side.inputs}, {}, {}};
   constexpr int64_t most = int64_t{1} << 24;
-  if (side.outputs * side.inputs > most) {
+  if (!checked_elements(std::array{side.outputs, side.inputs}, most)) {
     refuse(fmt::format("it makes {} elements of {}, by a matrix that is too large", side.outputs, side.inputs));
   }
-  matrix.reals.resize(static_cast<size_t>(side.outputs * side.inputs), 0.0);
+  HostTensor matrix(node.budget(), onnx::TensorProto::FLOAT, {side.outputs, side.inputs});
   for (int64_t y = 0; y < side.outputs; ++y) {
     const double position = position_of(node, rule, side, y);
     const bool is_outside = position < 0 || position > static_cast<double>(side.inputs - 1);
     if (rule.coordinates == "tf_crop_and_resize" && is_outside) continue;
-    const Taps taps = taps_at(rule, side, position);
+    const Taps taps = taps_at(node, rule, side, position);
     for (size_t i = 0; i < taps.weights.size(); ++i) {
       const int64_t element = std::clamp<int64_t>(taps.first + static_cast<int64_t>(i), 0, side.inputs - 1);
-      matrix.reals[static_cast<size_t>(y * side.inputs + element)] += taps.weights[i];
+      matrix.reals().at(static_cast<size_t>(y * side.inputs + element)) += taps.weights[i];
     }
   }
   return matrix;
@@ -240,8 +251,7 @@ HostTensor matrix_of(const Node& node, const Rule& rule, const Side& side) {
 ValueId weighted_along(const Node& node, const Rule& rule, const Side& side, ValueId x) {
   graph::Graph& graph = node.graph();
   const DType dtype = graph.value(x).dtype;
-  const HostTensor elements = matrix_of(node, rule, side);
-  const ValueId matrix = graph.constant("weights of positions", dtype, elements.extents, stored_as(dtype, elements));
+  const ValueId matrix = node.constant("weights of positions", dtype, matrix_of(node, rule, side));
   const Extents whole = graph.value(x).extents;
   const auto at = whole.begin() + static_cast<std::ptrdiff_t>(side.axis);
   const int64_t before = graph::count_elements(Extents(whole.begin(), at)),

@@ -18,7 +18,7 @@ ValueId part(graph::Graph& graph, ValueId value, size_t d, int64_t begin, int64_
 void read_cum_sum(Node& node) {
   node.require_inputs(2, 2);
   graph::Graph& graph = node.graph();
-  const size_t d = node.axis(static_cast<int64_t>(node.number(1, "axis")), node.rank());
+  const size_t d = node.axis(node.integer(1, "axis"), node.rank());
   const bool is_reverse = node.attributes().integer("reverse", 0) != 0;
   const int64_t n = node.extents(0)[d];
   const DType dtype = node.dtype(0);

@@ -10,20 +10,26 @@
 namespace kiln::onnx_frontend {
 namespace {
 
-/// A constant of integers.
-ValueId integers(const Node& node, const char* name, DType dtype, Extents extents, std::vector<int64_t> elements) {
-  HostTensor tensor{onnx::TensorProto::INT64, extents, std::move(elements), {}};
-  return node.graph().constant(name, dtype, std::move(extents), stored_as(dtype, tensor));
+/// 1 where `is_one` says so of a row and a column, and 0 elsewhere.
+template <typename IsOne>
+ValueId matrix_of_flags(const Node& node, const char* name, DType dtype, int64_t rows, int64_t columns,
+                        const IsOne& is_one) {
+  HostTensor flags(node.budget(), onnx::TensorProto::INT64, {rows, columns});
+  size_t i = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c) flags.integers()[i++] = is_one(r, c) ? 1 : 0;
+  }
+  return node.constant(name, dtype, flags);
 }
 
 }  // namespace
 
 ValueId positions(const Node& node, int64_t count, size_t axis, size_t rank) {
-  std::vector<int64_t> numbers(static_cast<size_t>(count));
-  std::iota(numbers.begin(), numbers.end(), 0);
   Extents extents(rank, 1);
   extents[axis] = count;
-  return integers(node, "positions", DType::i32, extents, std::move(numbers));
+  HostTensor numbers(node.budget(), onnx::TensorProto::INT64, extents);
+  std::iota(numbers.integers().begin(), numbers.integers().end(), 0);
+  return node.constant("positions", DType::i32, numbers);
 }
 
 /// Keeps one triangle of each matrix, and makes the rest zero.
@@ -32,14 +38,11 @@ void read_trilu(Node& node) {
   const Extents& x = node.extents(0);
   if (x.size() < 2) node.fail(fmt::format("its input has {} dimensions, expected 2 or more", x.size()));
   const int64_t rows = x[x.size() - 2], columns = x.back();
-  const int64_t diagonal = node.has(1) ? static_cast<int64_t>(node.number(1, "diagonal")) : 0;
+  const int64_t diagonal = node.has(1) ? node.integer(1, "diagonal") : 0;
   const bool keeps_upper = node.attributes().integer("upper", 1) != 0;
-  std::vector<int64_t> flags;
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = 0; c < columns; ++c)
-      flags.push_back((keeps_upper ? c - r >= diagonal : c - r <= diagonal) ? 1 : 0);
-  }
-  const ValueId kept = integers(node, "triangle", DType::u8, {rows, columns}, std::move(flags));
+  const ValueId kept = matrix_of_flags(node, "triangle", DType::u8, rows, columns, [&](int64_t r, int64_t c) {
+    return keeps_upper ? c - r >= diagonal : c - r <= diagonal;
+  });
   const DType dtype = node.dtype(0);
   node.give(tensor_op(node, TensorOpMode::select, {kept, node.operand(0), constant(node, dtype, 0)}, dtype));
 }
@@ -47,7 +50,8 @@ void read_trilu(Node& node) {
 void read_one_hot(Node& node) {
   node.require_inputs(3, 3);
   graph::Graph& graph = node.graph();
-  const auto depth = static_cast<int64_t>(node.number(1, "depth"));
+  const int64_t depth = node.integer(1, "depth");
+  if (depth < 1) node.fail(fmt::format("its depth is {}, expected 1 or more", depth));
   Extents extents = node.extents(0);
   const size_t axis = node.axis(node.attributes().integer("axis", -1), extents.size() + 1);
   extents.insert(extents.begin() + static_cast<std::ptrdiff_t>(axis), 1);
@@ -88,14 +92,11 @@ void read_hardmax(Node& node) {
 void read_eye_like(Node& node) {
   node.require_inputs(1, 1);
   if (node.rank() != 2) node.fail(fmt::format("its input has {} dimensions, expected 2", node.rank()));
-  const auto type = static_cast<int32_t>(node.attributes().integer("dtype", node.element_type(0)));
+  const int32_t type = node.type_attribute("dtype", node.element_type(0));
   const int64_t rows = node.extents(0)[0], columns = node.extents(0)[1], diagonal = node.attributes().integer("k", 0);
-  std::vector<int64_t> elements;
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = 0; c < columns; ++c) elements.push_back(c - r == diagonal ? 1 : 0);
-  }
   const DType dtype = node.values().storage_of(type);
-  node.give_as(type, integers(node, "diagonal", dtype, {rows, columns}, std::move(elements)));
+  node.give_as(type, matrix_of_flags(node, "diagonal", dtype, rows, columns,
+                                     [&](int64_t r, int64_t c) { return c - r == diagonal; }));
 }
 
 }  // namespace kiln::onnx_frontend

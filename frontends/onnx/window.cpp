@@ -156,6 +156,7 @@ Window transposed_window_of(const onnx::NodeProto& node, const std::vector<int64
   const std::string mode = attributes.word("auto_pad", "NOTSET");
   const bool same = keeps_same_size(node, mode), shaped = attributes.has("output_shape");
   const PerAxis shape = attributes.integers("output_shape", axes, 0);
+  check_range(node, "output_shape", shape, 0);
   if (!same && !shaped && mode != "VALID") read_pads(node, attributes, window);
   for (size_t d = 0; d < axes; ++d) {
     const int64_t reach = window.dilation[d] * (window.kernel[d] - 1) + 1;

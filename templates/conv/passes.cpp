@@ -1,5 +1,6 @@
 #include "conv/passes.h"
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 #include <utility>
@@ -29,21 +30,31 @@ struct TapClass {
   bool no_taps = false;
 };
 
-// The positions h with h + pad = `remainder` (mod stride); nothing if dx has none.
-std::optional<TapClass> tap_class(const WindowAxis& forward, int64_t remainder, bool mirrored) {
-  const int64_t stride = forward.stride;
+// The x from 0 to below `modulus` with number * x = 1 (mod modulus). The two have no common divisor.
+int64_t inverse(int64_t number, int64_t modulus) {
+  int64_t rest = modulus, next_rest = number % modulus, x = 0, next_x = 1;  // x * number = rest (mod modulus)
+  while (next_rest != 0) {
+    const int64_t quotient = rest / next_rest;
+    rest = std::exchange(next_rest, rest - quotient * next_rest);
+    x = std::exchange(next_x, x - quotient * next_x);
+  }
+  return x < 0 ? x + modulus : x;
+}
+
+// Those of every stride-th position from `first_position` on, which is below the stride and the extent.
+TapClass tap_class(const WindowAxis& forward, int64_t first_position, bool mirrored) {
+  const int64_t stride = forward.stride, remainder = first_position + forward.pad_begin;
   TapClass result{};
-  result.first_position = ((remainder - forward.pad_begin) % stride + stride) % stride;
-  if (result.first_position >= forward.extent) return std::nullopt;
+  result.first_position = first_position;
   result.axis.extent = forward.outputs;
   result.axis.outputs = ceil_div(forward.extent - result.first_position, stride);
 
   // Taps r with r * dilation = remainder (mod stride) are `step` apart.
   const int64_t common = std::gcd(stride, forward.dilation);
   result.step = stride / common;
-  int64_t first = 0;
-  while (first < std::min(result.step, forward.window) && (first * forward.dilation - remainder) % stride != 0) ++first;
-  if (first >= std::min(result.step, forward.window)) {
+  const int64_t first =
+      remainder / common % result.step * inverse(forward.dilation / common, result.step) % result.step;
+  if (remainder % common != 0 || first >= forward.window) {
     result.no_taps = true;
     result.step = 1;
   } else {
@@ -59,10 +70,13 @@ std::optional<TapClass> tap_class(const WindowAxis& forward, int64_t remainder, 
   return result;
 }
 
+// In the order of (position + pad) mod stride. Loops over what dx has: a stride may be far larger.
 std::vector<TapClass> tap_classes(const WindowAxis& forward, bool mirrored) {
+  const int64_t stride = forward.stride, count = std::min(stride, forward.extent);
+  const int64_t start = std::min((stride - forward.pad_begin % stride) % stride, count);
   std::vector<TapClass> classes;
-  for (int64_t remainder = 0; remainder < forward.stride && classes.size() <= most_classes; ++remainder) {
-    if (auto one = tap_class(forward, remainder, mirrored)) classes.push_back(*one);
+  for (int64_t i = 0; i < count && classes.size() <= most_classes; ++i) {
+    classes.push_back(tap_class(forward, (start + i) % count, mirrored));
   }
   return classes;
 }

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <limits>
+
 #include "edges.h"
 #include "graph_builder.h"
 #include "kiln/base/error.h"
@@ -39,9 +42,51 @@ TEST(Graph, RefusesViewsThatDoNotFit) {
   expect_refused([&] { return graph.concat({x, graph.input("z", DType::f32, {3, 5})}, 0); }, "does not fit f32 2x6");
   expect_refused([&] { return graph.concat({x, graph.input("h", DType::f16, {2, 6})}, 0); }, "f16 2x6 does not fit");
   expect_refused([&] { return graph.concat({}, 0); }, "nothing to put together");
-  expect_refused([&] { return graph.input("big", DType::f32, {int64_t{1} << 40, int64_t{1} << 40}); }, "2^58");
+  expect_refused([&] { return graph.input("big", DType::f32, {int64_t{1} << 40, int64_t{1} << 40}); }, "2^40");
+  expect_refused([&] { return graph.input("deep", DType::f32, Extents(65, 1)); },
+                 "has 65 dimensions, expected up to 64");
   expect_refused([&] { return graph.constant("c", DType::f32, {2}, std::make_shared<std::vector<std::byte>>(7)); },
                  "has 7 bytes, expected 8");
+}
+
+TEST(Graph, ExtentsAreLookedAtBehindAZeroToo) {
+  Graph graph;
+  const int64_t large = int64_t{1} << 39;
+  expect_refused([&] { return graph.input("x", DType::f32, {0, -7}); }, "an extent is -7, expected 0 or more");
+  expect_refused([&] { return graph.input("x", DType::f32, {0, large, large}); }, "more than 2^40 elements");
+  EXPECT_EQ(count_elements({0, large}), 0);
+  EXPECT_EQ(count_elements({2, large}), most_elements);
+}
+
+TEST(Graph, PartsWhoseEndWouldNotFit64BitsAreRefused) {
+  constexpr int64_t most = std::numeric_limits<int64_t>::max(), least = std::numeric_limits<int64_t>::min();
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {6});
+  for (const auto& [begin, extent, step] : std::vector<std::array<int64_t, 3>>{
+           {1, 3, most}, {most, 2, 1}, {least, 2, 1}, {0, most, most}, {0, least, 1}, {1, 2, least}, {7, 0, 1}}) {
+    expect_refused([&] { return graph.slice(x, {begin}, {extent}, {step}); }, "is not inside 6");
+  }
+  (void)graph.slice(x, {5}, {1}, {most});
+  EXPECT_EQ(std::get<Slice>(std::get<View>(graph.nodes().back()).kind).step, Extents{1});
+}
+
+TEST(Graph, PartsWhoseSumWouldNotFit64BitsAreRefused) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {int64_t{1} << 40, 0});
+  expect_refused([&] { return graph.concat({x, x}, 0); }, "more than 2^40 elements along dimension 0");
+}
+
+TEST(Graph, MoreNodesThanCanBePlannedAreRefused) {
+  Graph graph;
+  ValueId x = graph.input("x", DType::f32, {2, 3});
+  for (size_t i = 0; i < most_nodes; ++i) x = graph.permute(x, {1, 0});
+  try {
+    (void)graph.permute(x, {1, 0});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    EXPECT_THAT(error.message(), testing::HasSubstr("more than 65536 calls and views"));
+  }
 }
 
 TEST(Graph, ViewsThatChangeNothingAreTheValueItself) {

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <random>
+
+#include "kiln/base/error.h"
 
 namespace kiln::graph {
 namespace {
@@ -31,6 +34,14 @@ TEST(MemoryPlan, ChainNeedsTwoNeighboursAtATime) {
   expect_apart(chain, plan);
   EXPECT_EQ(plan.bytes, 2 * 1024);
   EXPECT_EQ(plan.least, 2 * 1024);
+}
+
+TEST(MemoryPlan, SizesWhoseSumDoesNotFit64BitsAreRefused) {
+  const int64_t large = int64_t{1} << 60;
+  EXPECT_THROW((void)plan_memory(std::vector<Lifetime>(17, {large, 0, 1})), Error);
+  EXPECT_THROW((void)plan_memory(std::vector<Lifetime>{{std::numeric_limits<int64_t>::max(), 0, 1}}), Error);
+  EXPECT_THROW((void)plan_memory(std::vector<Lifetime>{{-1, 0, 1}}), Error);
+  EXPECT_EQ(plan_memory(std::vector<Lifetime>(7, {large, 0, 1})).bytes, 7 * large);
 }
 
 TEST(MemoryPlan, WhatLivesAllTheTimeSharesWithNothing) {

@@ -88,6 +88,19 @@ TEST(FoldNormalisations, LeavesFiltersThatRunsBring) {
   EXPECT_THAT(calls_of(graph), ElementsAre("conv_forward", "norm_inference"));
 }
 
+// Each convolution that takes a normalisation in gets a filter of its own.
+TEST(FoldNormalisations, LeavesFiltersThatManyShare) {
+  for (const size_t count : {16, 17}) {
+    Graph graph;
+    const ValueId x = graph.input("x", DType::f32, {1, 1, 3, 3}), w = constant(graph, {2, 1, 1, 1}, {3, 5});
+    for (size_t i = 0; i < count; ++i) {
+      graph.output("y" + std::to_string(i), norm(graph, conv(graph, x, w), {{2, 4}, {1, 7}, {0.5, -1}, {3, 8}}));
+    }
+    fold_normalisations(graph);
+    EXPECT_EQ(calls_of(graph).size(), count == 16 ? 16U : 34U);
+  }
+}
+
 TEST(FuseStages, TakesBiasResidualAndRelu) {
   Graph graph;
   const ValueId x = graph.input("x", DType::f32, {2, 4, 5, 5}), w = constant(graph, {4, 4, 1, 1});

@@ -1,8 +1,12 @@
 #include "kiln/graph/schedule.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "graph_builder.h"
+#include "kiln/base/error.h"
 #include "kiln/generator/operations/conv_forward.h"
 #include "kiln/generator/operations/gemm.h"
 
@@ -208,6 +212,52 @@ TEST(Schedule, PartsThatAreNotAlignedSaySo) {
   const Schedule made = schedule(graph);
   EXPECT_EQ(made.steps[0].request.at("x").alignment, 4);
   EXPECT_EQ(made.steps[0].arguments[0].offset, 4);
+}
+
+/// `x` of `dimensions` dimensions of 2, or of the last one with `last` elements, in the other order and as one row.
+ValueId reversed(Graph& graph, size_t dimensions, int64_t last = 2) {
+  Extents extents(dimensions, 2);
+  extents.back() = last;
+  std::vector<size_t> order(dimensions);
+  std::iota(order.rbegin(), order.rend(), size_t{0});
+  const ValueId x = graph.permute(graph.input("x", DType::f32, extents), order);
+  return graph.reshape(x, {count_elements(extents)});
+}
+
+TEST(Schedule, CopiesHaveAnEnd) {
+  Graph few, many, none;
+  few.output("y", reversed(few, 9));
+  EXPECT_EQ(copies_in(schedule(few)), 16U + 1);  // and from there into the caller's memory
+  many.output("y", reversed(many, 30));
+  try {
+    (void)schedule(many);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    EXPECT_THAT(error.message(), testing::HasSubstr("takes more than 16384 copies"));
+  }
+  none.output("y", reversed(none, 40, 0));
+  EXPECT_EQ(copies_in(schedule(none)), 0U);
+}
+
+// They are gone through one by one, or by a function that calls itself.
+TEST(Schedule, ViewsBehindOneAnotherHaveNoLimit) {
+  constexpr int count = 60000;
+  Graph permuted, reshaped, joined;
+  ValueId x = permuted.input("x", DType::f32, {2, 3});
+  for (int i = 0; i < count; ++i) x = permuted.permute(x, {1, 0});
+  permuted.output("y", relu(permuted, x));
+  permuted.output("z", x);
+  EXPECT_EQ(copies_in(schedule(permuted)), 1U);
+  x = reshaped.input("x", DType::f32, {2, 3});
+  for (int i = 0; i < count / 4; ++i) x = reshaped.reshape(reshaped.permute(x, {1, 0}), {2, 3});
+  reshaped.output("y", x);
+  EXPECT_LE(copies_in(schedule(reshaped)), count / 4U + 1);
+  x = joined.input("x", DType::f32, {1, 3});
+  const ValueId row = relu(joined, x);
+  for (int i = 0; i < count / 4; ++i) x = joined.concat({x, row}, 0);
+  joined.output("y", x);
+  EXPECT_LE(copies_in(schedule(joined)), most_copies);
 }
 
 }  // namespace

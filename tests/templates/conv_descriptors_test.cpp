@@ -120,6 +120,22 @@ std::string reason(const std::string& algorithm, const std::string& line) {
   return catalogue().find(algorithm)->refusal(Request::parse(line), target()).value_or("");
 }
 
+// A stride may be as large as 2^31 - 1, and the window as the tensor.
+TEST(ConvDescriptors, LoopOverTheElementsOfDxWhateverTheStride) {
+  const std::string data = "conv_backward_data dy=f32:1x1x1x1 ";
+  for (const char* rest : {"w=f32:1x1x1x1 dx=f32:1x1x3x3 stride=2147483647",
+                           "w=f32:1x1x1x3 dx=f32:1x1x1x1000000 stride=1,2147483647 dilation=1,499999",
+                           "w=f32:1x1x1x1000000000 dx=f32:1x1x1x1000000000 stride=1,2147483647"}) {
+    const Request request = Request::parse(data + rest);
+    for (const Algorithm& algorithm : catalogue().algorithms()) {
+      if (algorithm.operation() == request.operation) (void)algorithm.refusal(request, target());
+    }
+  }
+  const std::string point = data + "w=f32:1x1x1x1 stride=2147483647 dx=f32:1x1x";
+  EXPECT_EQ(reason("conv_backward_data_implicit_gemm", point + "3x3"), "");
+  EXPECT_THAT(reason("conv_backward_data_implicit_gemm", point + "32x32"), HasSubstr("more than 64 classes of taps"));
+}
+
 TEST(ConvDescriptors, SayWhyTheyDoNotApply) {
   const std::string strided = "conv_forward x=f32:1x4x5x5:200,1,30,5 w=f32:4x4x3x3:nchw";
   const std::string zero = "conv_forward x=f32:1x4x5x5:nchw w=f32:4x4x3x3:nchw alpha=0";

@@ -22,8 +22,8 @@ using Extents = std::vector<int64_t>;
 /// A value of one Graph, by its number there.
 using ValueId = size_t;
 
-/// A tensor that a model is given, computes, or has in its file. Its rank may be anything, 0 too; only operands of
-/// calls are held to the ranks of their operations.
+/// A tensor that a model is given, computes, or has in its file. It may have up to most_dimensions dimensions, or none;
+/// only operands of calls are held to the ranks of their operations.
 struct Value {
   std::string name;  ///< For messages; may be empty.
   DType dtype = DType::f32;
@@ -91,8 +91,8 @@ class Graph {
     ValueId value;
   };
 
-  // Building. Each throws Error(invalid_argument) for extents that do not fit, and Error(internal) for a value that
-  // there is not.
+  // Building. Each throws Error(invalid_argument) for extents that do not fit, Error(unsupported) beyond most_nodes,
+  // and Error(internal) for a value that there is not.
 
   /// What every run brings.
   ValueId input(std::string name, DType dtype, Extents extents);
@@ -135,6 +135,7 @@ class Graph {
 
  private:
   ValueId add_view(ViewKind kind, ValueId source, Extents extents);
+  void add_node(Node node);
 
   std::vector<Value> values_;
   std::vector<Bytes> constants_;  // one for each value
@@ -147,7 +148,15 @@ class Graph {
 void for_each_input(const Node& node, const std::function<void(ValueId)>& see);
 void for_each_output(const Node& node, const std::function<void(ValueId)>& see);
 
-/// Product of the extents. Throws Error(invalid_argument) beyond 2^58.
+/// Elements and dimensions of a value: offsets, strides and sums of sizes of such values fit 64 bits. No device has
+/// memory for more elements.
+inline constexpr int64_t most_elements = int64_t{1} << 40;
+inline constexpr size_t most_dimensions = 64;
+/// Calls and views of a graph: what passes and schedule() do with more takes too long.
+inline constexpr size_t most_nodes = size_t{1} << 16;
+
+/// Product of the extents. Throws Error(invalid_argument) for a negative one, for more than most_dimensions, and where
+/// those above 0 have a product beyond most_elements.
 int64_t count_elements(const Extents& extents);
 
 }  // namespace kiln::graph

@@ -25,7 +25,7 @@ inline constexpr int64_t memory_alignment = 256;
 
 /// Places each so that none shares memory with another of its time: the largest first, each at the lowest place that is
 /// free over all of its time (greedy by size: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
-/// Inference", 2020).
+/// Inference", 2020). Throws Error(out_of_memory) where the sum of all sizes does not fit 64 bits.
 MemoryPlan plan_memory(std::span<const Lifetime> lifetimes);
 
 }  // namespace kiln::graph

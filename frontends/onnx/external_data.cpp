@@ -1,0 +1,177 @@
+#include "onnx/external_data.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "kiln/base/error.h"
+
+namespace kiln::onnx_frontend {
+namespace {
+
+[[noreturn]] void fail(const onnx::TensorProto& tensor, const std::string& what, const std::string& hint = {}) {
+  throw Error(ErrorCode::parse_error, fmt::format("tensor '{}' {}", tensor.name(), what), hint);
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number = -1) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+
+  int get() const { return number_; }
+  bool is_open() const { return number_ >= 0; }
+
+ private:
+  int number_;
+};
+
+/// Where the tensor's entries say that its elements are.
+struct Place {
+  std::string location;
+  uint64_t offset = 0;
+  std::optional<uint64_t> length;
+};
+
+uint64_t number_of(const onnx::TensorProto& tensor, const std::string& key, std::string_view text) {
+  uint64_t number = 0;
+  const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure != std::errc() || stop != text.data() + text.size()) {
+    fail(tensor, fmt::format("has the {} '{}' of external data, expected a number of bytes", key, text));
+  }
+  return number;
+}
+
+Place place_of(const onnx::TensorProto& tensor) {
+  Place place;
+  for (const auto& entry : tensor.external_data()) {
+    if (entry.key() == "location") place.location = entry.value();
+    if (entry.key() == "offset") place.offset = number_of(tensor, entry.key(), entry.value());
+    if (entry.key() == "length") place.length = number_of(tensor, entry.key(), entry.value());
+  }
+  const std::filesystem::path relative(place.location);
+  bool leaves = place.location.empty() || relative.is_absolute();
+  for (const auto& part : relative) leaves = leaves || part == "..";
+  if (leaves || place.location.find('\0') != std::string::npos) {
+    fail(tensor, fmt::format("has its data at '{}', expected a path inside the model's folder", place.location));
+  }
+  return place;
+}
+
+// Without O_NONBLOCK a pipe would wait for somebody who writes.
+constexpr int open_flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+
+/// openat2() where the system does not have it: part by part, and no symbolic links at all.
+Descriptor open_part_by_part(const Descriptor& folder, const std::string& location) {
+  Descriptor at(::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const std::filesystem::path relative(location);
+  for (auto part = relative.begin(); at.is_open() && part != relative.end(); ++part) {
+    const bool is_last = std::next(part) == relative.end();
+    at = Descriptor(
+        ::openat(at.get(), part->c_str(), (is_last ? open_flags : O_RDONLY | O_DIRECTORY | O_CLOEXEC) | O_NOFOLLOW));
+  }
+  return at;
+}
+
+/// The file at `location` below `folder`. Symbolic links are followed as long as they stay below it.
+Descriptor open_beneath(const std::string& folder, const std::string& location) {
+  const Descriptor base(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!base.is_open()) return Descriptor();
+  open_how how{};
+  how.flags = static_cast<uint64_t>(open_flags);
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  Descriptor file(static_cast<int>(::syscall(SYS_openat2, base.get(), location.c_str(), &how, sizeof how)));
+  // EPERM: a sandbox that does not know the call.
+  if (!file.is_open() && (errno == ENOSYS || errno == EPERM)) return open_part_by_part(base, location);
+  return file;
+}
+
+/// Bytes of the file that are not in holes.
+uint64_t data_in(const Descriptor& file, uint64_t size) {
+  constexpr int most_parts = 4096;  // no file of weights is in more
+  uint64_t data = 0;
+  off_t at = 0;
+  for (int part = 0; part < most_parts; ++part) {
+    const off_t begin = ::lseek(file.get(), at, SEEK_DATA);
+    if (begin < 0) return errno == ENXIO ? data : size;  // no more data; or a file system that does not tell
+    at = ::lseek(file.get(), begin, SEEK_HOLE);
+    if (at < 0) return size;
+    data += static_cast<uint64_t>(at - begin);
+  }
+  return data;
+}
+
+}  // namespace
+
+std::string ExternalData::read(const onnx::TensorProto& tensor, uint64_t bytes) {
+  const Place place = place_of(tensor);
+  const std::string path = (std::filesystem::path(folder_) / place.location).string();
+  const auto unreadable = [&](const std::string& why) {
+    throw Error(ErrorCode::io_error,
+                fmt::format("the data of tensor '{}' cannot be read from {}: {}", tensor.name(), path, why),
+                "keep it beside the model's file");
+  };
+  const Descriptor file = open_beneath(folder_, place.location);
+  if (!file.is_open() && (errno == EXDEV || errno == ELOOP)) {
+    fail(tensor, fmt::format("has its data at '{}', a symbolic link that leaves the model's folder", place.location),
+         "copy the file there");
+  }
+  struct stat state {};
+  if (!file.is_open() || ::fstat(file.get(), &state) != 0) unreadable(std::strerror(errno));
+  if (!S_ISREG(state.st_mode)) {
+    fail(tensor, fmt::format("has its data at '{}', which is no regular file", place.location));
+  }
+  const auto size = static_cast<uint64_t>(state.st_size);
+  if (place.length.value_or(bytes) != bytes) {
+    fail(tensor, fmt::format("has {} bytes of external data, expected {}", *place.length, bytes));
+  }
+  if (place.offset > size || bytes > size - place.offset) {
+    fail(tensor, fmt::format("has its data behind the end of {}", path));
+  }
+  if (seen_.insert(std::filesystem::path(place.location).lexically_normal().string()).second)
+    most_ += 2 * data_in(file, size);
+  read_ += bytes;
+  if (read_ > most_) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("tensor '{}' and those before it take {} bytes of files that hold far fewer, which share "
+                            "parts or have holes",
+                            tensor.name(), read_),
+                "write each tensor's data once, without holes");
+  }
+  std::string result(bytes, '\0');
+  for (uint64_t done = 0; done < bytes;) {
+    const ssize_t got =
+        ::pread(file.get(), result.data() + done, bytes - done, static_cast<off_t>(place.offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) unreadable(got < 0 ? std::strerror(errno) : "it ends before its size");
+    done += static_cast<uint64_t>(got);
+  }
+  return result;
+}
+
+std::vector<std::string> ExternalData::files() const {
+  std::vector<std::string> paths;
+  const std::filesystem::path folder = std::filesystem::absolute(folder_.empty() ? "." : folder_);
+  for (const std::string& location : seen_) paths.push_back((folder / location).lexically_normal().string());
+  return paths;
+}
+
+}  // namespace kiln::onnx_frontend
