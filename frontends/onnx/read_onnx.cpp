@@ -473,6 +473,12 @@ class Import {
 
 }  // namespace
 
+std::vector<std::string> read_operations() {
+  std::vector<std::string> operations = {"If"};
+  for (const Family& family : families()) operations.insert(operations.end(), family.nodes.begin(), family.nodes.end());
+  return operations;
+}
+
 void read_constant_of_shape(Node& node) {
   node.require_inputs(1, 1);
   const Extents extents = node.list(0, "extents");

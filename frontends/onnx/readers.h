@@ -2,9 +2,15 @@
 // graph, or throws Refusal with the reason why it cannot.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "onnx/node.h"
 
 namespace kiln::onnx_frontend {
+
+/// Names of the operations that have a reader, each once.
+std::vector<std::string> read_operations();
 
 /// pointwise.cpp. Functions of single elements, and arithmetic of tensors that repeat as NumPy's do.
 void read_activation(Node& node);

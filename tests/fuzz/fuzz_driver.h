@@ -1,6 +1,7 @@
 // A mutating fuzzer that needs nothing but the compiler: one process tries inputs, its parent watches it.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -16,7 +17,13 @@ struct Target {
   /// finding; so is what check() finds.
   std::function<std::string(std::string_view input)> run;
   /// Pieces of text that are put into inputs.
-  std::vector<std::string> dictionary;
+  std::vector<std::string> dictionary{};
+  /// Inputs are choices (choices.h): random bytes are as good as a corpus, and --count tries so many of them.
+  bool made = false;
+  /// Memory that one input may take beyond what the process has at first; 0: any. Asking for more is a finding.
+  std::size_t most_bytes = 0;
+  /// What an input stands for, written beside a finding; may be empty.
+  std::function<std::string(std::string_view input)> product{};
 };
 
 /// For conditions that must hold in a target: prints `what` and aborts unless `holds`.
@@ -26,10 +33,13 @@ void check(bool holds, std::string_view what);
 ///
 ///   fuzz_NAME [--seconds N] [--seed N] [--findings FOLDER] CORPUS...
 ///   fuzz_NAME --replay FILE...
+///   fuzz_NAME --count N [--seed FIRST] [--findings FOLDER]     where inputs are made
 ///
 /// First every file of the CORPUS (files, or folders of files) is tried as it is: inputs that once were findings stay
 /// there for good. Then mutants of them for N seconds (default 10). A finding is written to FOLDER (default: the
-/// current one) before anything is said about it, with the command that replays it, and ends the run.
+/// current one) before anything is said about it, with the command that replays it, and ends the run. --count tries the
+/// inputs of N seeds, goes on behind a finding, and prints how many had each outcome, by the words in front of the
+/// colon that run() returns.
 int fuzz_main(int argc, char** argv, const Target& target);
 
 }  // namespace kiln::fuzz

@@ -10,6 +10,7 @@
 #include "kiln/frontends/onnx.h"
 #include "kiln/graph/passes.h"
 #include "kiln/graph/schedule.h"
+#include "schedule_check.h"
 
 namespace kiln::fuzz {
 namespace {
@@ -38,18 +39,6 @@ class MemoryFile {
   int descriptor_;
 };
 
-void check_step(const graph::Schedule& made, const graph::Step& step) {
-  check(step.arguments.size() == step.request.operands.size(), "every operand lies somewhere");
-  const Request request = step.batch < 0 ? step.request : step.request.with_batch(step.batch);
-  for (size_t i = 0; i < step.arguments.size(); ++i) {
-    const graph::Buffer& buffer = made.buffers.at(step.arguments[i].buffer);
-    const TensorSpec& spec = request.operands[i].spec;
-    check(step.arguments[i].offset + spec.span() * size_of(spec.dtype) <= buffer.bytes, "an operand is inside");
-  }
-  if (step.request.user_code) return;  // whose text is not in the key
-  check(Request::parse(step.request.key()) == step.request, "a request comes back from its key");
-}
-
 /// Its graph, what passes make of it, and what would run. The size of the input decides, so that a replay does the
 /// same.
 std::string run(const MemoryFile& file, std::string_view input) {
@@ -60,7 +49,7 @@ std::string run(const MemoryFile& file, std::string_view input) {
     check(model.inputs.size() == model.graph.inputs().size(), "every input of the graph has a name");
     check(model.outputs.size() == model.graph.outputs().size(), "every output of the graph has a name");
     const graph::Schedule made = graph::schedule(model.graph, {.dynamic_batch = input.size() % 5 == 0});
-    for (const graph::Step& step : made.steps) check_step(made, step);
+    check_schedule(made);
     return model.uncovered.empty() ? "covered" : model.uncovered.front().reason;
   } catch (const Error& error) {
     check(error.code() != ErrorCode::internal, error.what());
