@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <future>
+#include <memory>
 #include <utility>
 
 #include "kiln/base/error.h"
@@ -159,6 +160,18 @@ Storage Database::storage() const {
   return impl_->storage();
 }
 
+Kept Database::keep(std::chrono::milliseconds wait) {
+  return impl_->keep(wait);
+}
+
+bool Database::waits_for_lock() const {
+  return impl_->waits_for_lock();
+}
+
+bool Database::write_unkept(Database& other) {
+  return impl_->write_unkept(*other.impl_);
+}
+
 Kept Database::put_device(const DeviceEntry& device) {
   validate(device);
   return impl_->put_device(device);
@@ -207,11 +220,12 @@ MergeResult Database::merge(const Database& other, const MergeOptions& options) 
 }
 
 PruneResult Database::prune(const PruneOptions& options) {
-  PruneResult result;
-  result.storage = impl_->write([&](Store& store) { result = store.prune(options); });
-  const bool changed = result.records + result.requests + result.sessions + result.quarantine > 0;
+  const auto result = std::make_shared<PruneResult>();
+  const Kept storage = impl_->write([result, options](Store& store) { *result = store.prune(options); });
+  const bool changed = result->records + result->requests + result->sessions + result->quarantine > 0;
   if (changed && !options.dry_run) impl_->write([](Store& store) { store.compact(); });
-  return result;
+  result->storage = storage;
+  return *result;
 }
 
 Kept Database::begin_session(const Session& session) {
@@ -219,11 +233,11 @@ Kept Database::begin_session(const Session& session) {
   require_line("session: device", session.device, max_name_bytes, false);
   require_line("session: plan", session.plan, max_request_bytes, true);
   require_line("session: kiln_version", session.kiln_version, max_name_bytes, true);
-  return impl_->write([&](Store& store) { store.put_session(session); });
+  return impl_->write([session](Store& store) { store.put_session(session); });
 }
 
 Kept Database::end_session(std::string_view id, std::int64_t ended_ms) {
-  return impl_->write([&](Store& store) { store.end_session(id, ended_ms); });
+  return impl_->write([id = std::string(id), ended_ms](Store& store) { store.end_session(id, ended_ms); });
 }
 
 std::optional<Session> Database::unfinished_session(std::string_view device, std::string_view plan) const {
@@ -244,14 +258,18 @@ Kept Database::begin_run(const Run& run, std::span<const std::string> requests) 
   clean.workload = clean_text(run.workload, max_text_bytes);
   clean.host = clean_text(run.host, max_name_bytes);
   for (const std::string& request : requests) require_line("run: request", request, max_request_bytes, false);
-  return impl_->write([&](Store& store) { store.begin_run(clean, requests); });
+  return impl_->write([clean, requests = std::vector(requests.begin(), requests.end())](Store& store) {
+    store.begin_run(clean, requests);
+  });
 }
 
 Kept Database::report_run(std::string_view session, std::int64_t seen_ms, std::optional<double> seconds_left,
                           std::span<const RunLayer> changed) {
   std::vector<RunLayer> clean(changed.begin(), changed.end());
   for (RunLayer& layer : clean) layer.error = clean_text(layer.error, max_text_bytes);
-  return impl_->write([&](Store& store) { store.report_run(session, seen_ms, seconds_left, clean); });
+  return impl_->write([session = std::string(session), seen_ms, seconds_left, clean](Store& store) {
+    store.report_run(session, seen_ms, seconds_left, clean);
+  });
 }
 
 std::vector<RunProgress> Database::runs() const {
@@ -265,7 +283,7 @@ Kept Database::add_quarantine(const Quarantine& entry) {
   require_line("quarantine: nvrtc_version", entry.nvrtc_version, max_name_bytes, true);
   Quarantine clean = entry;
   clean.reason = clean_text(entry.reason, max_text_bytes);
-  return impl_->write([&](Store& store) { store.put_quarantine(clean); });
+  return impl_->write([clean](Store& store) { store.put_quarantine(clean); });
 }
 
 std::optional<Quarantine> Database::find_quarantine(std::string_view source_digest, std::string_view device,
@@ -276,7 +294,7 @@ std::optional<Quarantine> Database::find_quarantine(std::string_view source_dige
 }
 
 Kept Database::end_quarantine(const Quarantine& entry) {
-  return impl_->write([&](Store& store) { store.delete_quarantine(entry); });
+  return impl_->write([entry](Store& store) { store.delete_quarantine(entry); });
 }
 
 std::vector<Quarantine> Database::quarantine() const {
@@ -286,7 +304,7 @@ std::vector<Quarantine> Database::quarantine() const {
 Kept Database::put_calibration(const DeviceCalibration& calibration) {
   require_line("calibration: device", calibration.device, max_name_bytes, false);
   require_line("calibration: figures", calibration.figures, max_name_bytes, false);
-  return impl_->write([&](Store& store) { store.put_calibration(calibration); });
+  return impl_->write([calibration](Store& store) { store.put_calibration(calibration); });
 }
 
 std::optional<DeviceCalibration> Database::calibration(std::string_view device) const {

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
+#include <utility>
 
 #include "text.h"
 
@@ -66,7 +69,8 @@ void LayeredStore::close_for_fork() {
 void LayeredStore::reopen() {
   closed_for_fork_ = false;
   OpenOptions options = options_;
-  if (!writable_) options.mode = OpenMode::read_only;  // or it was lost for writing since
+  if (!writable_) options.mode = OpenMode::read_only;                    // or it was lost for writing since
+  if (std::exchange(process_, ::getpid()) != process_) unkept_.clear();  // the parent keeps them
   open_below(options);
 }
 
@@ -74,7 +78,17 @@ void LayeredStore::reopen() {
 // ------------------------------------------------------------------------------------------------------
 
 LayeredStore::~LayeredStore() {
+  keep_at_the_end();
   ForkGuard::remove(this);
+}
+
+// A child process leaves it to its parent.
+void LayeredStore::keep_at_the_end() {
+  if (unkept_.empty() || !waits_for_lock_ || process_ != ::getpid()) return;
+  if (keep(options_.busy_timeout) == Kept::durably || !waits_for_lock_ || !announce_) return;
+  const std::string cause = path_ + " is still locked by another process";
+  announce_({Trouble::locked, path_, cause, cause + "; what was kept in memory since it was locked is lost",
+             "end that process, or give each its own database"});
 }
 
 void LayeredStore::open_file(const OpenOptions& options) {
@@ -121,14 +135,17 @@ Storage LayeredStore::storage() {
 }
 
 void LayeredStore::degrade(const Problem& problem) {
+  const bool waited = waits_for_lock_;
+  waits_for_lock_ = problem.trouble == Trouble::locked && options_.mode == OpenMode::read_write;
+  next_try_ = std::chrono::steady_clock::now() + options_.busy_timeout;
   writable_ = false;
-  if (!announced_) {
-    const char* outcome = file_ ? "its records are used, new ones are kept in memory and lost with this process"
-                                : "records are kept in memory and lost with this process";
-    pending_ =
-        Announcement{problem.trouble, path_, problem.what, fmt::format("{}; {}", problem.what, outcome), problem.hint};
-    announced_ = true;
-  }
+  if (announced_ && waited <= waits_for_lock_) return;
+  const std::string outcome =
+      fmt::format("{} kept in memory {}", file_ ? "its records are used, new ones are" : "records are",
+                  waits_for_lock_ ? "until it is free" : "and lost with this process");
+  pending_ =
+      Announcement{problem.trouble, path_, problem.what, fmt::format("{}; {}", problem.what, outcome), problem.hint};
+  announced_ = true;
 }
 
 void LayeredStore::drop_file() {
@@ -179,7 +196,8 @@ bool LayeredStore::try_file(const std::function<void(Store&)>& body) {
 // --- Writing
 // ---------------------------------------------------------------------------------------------------------------
 
-Kept LayeredStore::write_locked(const std::function<void(Store&)>& action) {
+Kept LayeredStore::write_locked(const Action& action, std::span<const Record> records) {
+  if (waits_for_lock_ && std::chrono::steady_clock::now() >= next_try_) return_to_file(options_.busy_timeout / 10);
   if (file_ && writable_) {
     try {
       action(*file_);
@@ -192,12 +210,76 @@ Kept LayeredStore::write_locked(const std::function<void(Store&)>& action) {
       enter_memory();
     }
   }
+  overlay(records);
   action(*memory_);
+  if (!path_.empty() && options_.mode == OpenMode::read_write) unkept_.push_back(action);
   return Kept::in_memory;
 }
 
-Kept LayeredStore::write(const std::function<void(Store&)>& action) {
+Kept LayeredStore::write(const Action& action) {
   return locked([&] { return write_locked(action); });
+}
+
+// A connection of its own: the one that reads may have been lost, or opened after a fork for reading alone. What was
+// done is not done again where this fails half-way.
+void LayeredStore::return_to_file(std::chrono::milliseconds wait) {
+  OpenOptions options = options_;
+  options.busy_timeout = wait;
+  OpenedFile opened = cache::open_file(path_, options);
+  std::optional<Problem> problem = opened.problem;
+  if (opened.db && opened.writable) {
+    Store file(std::move(*opened.db));
+    auto next = unkept_.begin();
+    try {
+      file.put(known_devices(), {}, OnConflict::merge);
+      for (; next != unkept_.end(); ++next) (*next)(file);
+      file.connection().wait_for_locks(options_.busy_timeout);
+    } catch (const SqliteFault& fault) {
+      problem = problem_of(fault, path_);
+    }
+    unkept_.erase(unkept_.begin(), next);
+    if (!problem) {
+      file_.emplace(std::move(file));
+      writable_ = true;
+      waits_for_lock_ = false;
+      memory_.reset();
+      overlaid_.clear();
+    }
+  }
+  if (problem) degrade(*problem);
+}
+
+Kept LayeredStore::keep(std::chrono::milliseconds wait) {
+  return locked([&] {
+    if (waits_for_lock_) return_to_file(wait);
+    return file_ && writable_ ? Kept::durably : Kept::in_memory;
+  });
+}
+
+bool LayeredStore::waits_for_lock() {
+  return locked([&] { return waits_for_lock_; });
+}
+
+bool LayeredStore::write_unkept(LayeredStore& other) {
+  std::vector<DeviceEntry> devices;
+  std::vector<Action> actions;
+  {
+    const std::lock_guard lock(mutex_);  // not while `other` is locked: a fork() locks them in an order of its own
+    devices = known_devices();
+    actions = unkept_;
+  }
+  PutCounts counts;
+  bool is_kept = other.put(devices, {}, OnConflict::merge, counts) == Kept::durably;
+  for (const Action& action : actions) is_kept = is_kept && other.write(action) == Kept::durably;
+  const std::lock_guard lock(mutex_);
+  if (is_kept) unkept_.erase(unkept_.begin(), unkept_.begin() + static_cast<std::ptrdiff_t>(actions.size()));
+  return is_kept;
+}
+
+std::vector<DeviceEntry> LayeredStore::known_devices() const {
+  std::vector<DeviceEntry> devices;
+  for (const auto& [id, device] : devices_) devices.push_back(device);
+  return devices;
 }
 
 void LayeredStore::remember(const DeviceEntry& device) {
@@ -232,20 +314,23 @@ void LayeredStore::require_devices(std::span<const Record> records) {
 Kept LayeredStore::put_device(const DeviceEntry& device) {
   return locked([&] {
     remember(device);
-    return write_locked([&](Store& store) { store.put_device(device); });
+    return write_locked([device](Store& store) { store.put_device(device); });
   });
 }
 
 Kept LayeredStore::put(std::span<const DeviceEntry> devices, std::span<const Record> records, OnConflict on_conflict,
                        PutCounts& counts) {
-  return locked([&] {
+  const auto stored = std::make_shared<PutCounts>();
+  const Kept kept = locked([&] {
     for (const DeviceEntry& device : devices) remember(device);
     require_devices(records);
-    return write_locked([&](Store& store) {
-      if (memory_ && &store == &*memory_) overlay(records);
-      counts = store.put(devices, records, on_conflict);
-    });
+    return write_locked(
+        [devices = std::vector(devices.begin(), devices.end()), records = std::vector(records.begin(), records.end()),
+         on_conflict, stored](Store& store) { *stored = store.put(devices, records, on_conflict); },
+        records);
   });
+  counts = *stored;
+  return kept;
 }
 
 void LayeredStore::overlay(std::span<const Record> records) {

@@ -1,6 +1,10 @@
 // A store that survives its file: the file's records below, memory above once the file cannot take writes.
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -23,7 +27,9 @@ namespace kiln::cache {
 
 /// At most two stores. While the file works there is only that one. After its first fault, writes go to memory; a
 /// request on a device then lives in exactly one of the two, because a write first copies its records from the file
-/// ("overlays" it), so reads never have to merge. Thread-safe: one lock, held for the length of a call.
+/// ("overlays" it), so reads never have to merge. What went to memory is remembered as it was asked for: where the
+/// fault was another process' lock, it is done again on the file as soon as that is free, and memory is given up.
+/// Thread-safe: one lock, held for the length of a call.
 class LayeredStore {
  public:
   LayeredStore(std::string path, Announce announce) : path_(std::move(path)), announce_(std::move(announce)) {}
@@ -40,8 +46,15 @@ class LayeredStore {
   Kept put_device(const DeviceEntry& device);
   Kept put(std::span<const DeviceEntry> devices, std::span<const Record> records, OnConflict on_conflict,
            PutCounts& counts);
-  /// For sessions and quarantine: `action` runs on the store that takes writes.
-  Kept write(const std::function<void(Store&)>& action);
+  /// Runs on the store that takes writes, and perhaps later once more: holds whatever it needs by value.
+  using Action = std::function<void(Store&)>;
+  /// For sessions and quarantine.
+  Kept write(const Action& action);
+
+  /// As those of Database.
+  Kept keep(std::chrono::milliseconds wait);
+  bool waits_for_lock();
+  bool write_unkept(LayeredStore& other);
 
   /// For devices, sessions and quarantine: `read` runs on the store that has them all.
   template <class Read>
@@ -102,7 +115,11 @@ class LayeredStore {
 
   /// False if there is no file, or it failed in `body`; then it is gone and memory_ exists.
   bool try_file(const std::function<void(Store&)>& body);
-  Kept write_locked(const std::function<void(Store&)>& action);
+  /// `records`: what `action` puts, whose requests move to memory if it does.
+  Kept write_locked(const Action& action, std::span<const Record> records = {});
+  void return_to_file(std::chrono::milliseconds wait);
+  void keep_at_the_end();
+  std::vector<DeviceEntry> known_devices() const;
   void open_below(const OpenOptions& options);
   void close_for_fork();
   void reopen();
@@ -128,6 +145,10 @@ class LayeredStore {
   bool writable_ = false;
   bool closed_for_fork_ = false;  // it was open, and will be when it is needed next
   std::optional<Store> memory_;
+  std::vector<Action> unkept_;   // what memory_ has and the file should have, in order
+  bool waits_for_lock_ = false;  // else they are lost for another reason
+  std::chrono::steady_clock::time_point next_try_;
+  pid_t process_ = ::getpid();
   std::map<std::string, DeviceEntry> devices_;  // all that are known: needed again if the file is lost
   std::set<std::tuple<std::string, std::uint64_t, std::uint64_t>> overlaid_;  // device, key hash
 };

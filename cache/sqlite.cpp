@@ -108,9 +108,13 @@ Connection Connection::open(const std::string& name, int flags, std::chrono::mil
   const int code = sqlite3_open_v2(name.c_str(), &handle, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
   Connection result(handle);  // SQLite hands out a handle even when it fails, and wants it closed
   check(handle, code, "opening");
-  sqlite3_busy_timeout(handle, static_cast<int>(busy_timeout.count()));
+  result.wait_for_locks(busy_timeout);
   distrust(handle);
   return result;
+}
+
+void Connection::wait_for_locks(std::chrono::milliseconds wait) {
+  sqlite3_busy_timeout(handle_.get(), static_cast<int>(wait.count()));
 }
 
 std::int64_t Connection::size() {

@@ -106,6 +106,8 @@ class Connection {
   std::int64_t integer_of(const char* sql);
   std::string text_of(const char* sql);
 
+  /// How long to wait for other connections from now on.
+  void wait_for_locks(std::chrono::milliseconds wait);
   /// Bytes of all pages, as the file stands for this connection.
   std::int64_t size();
   /// The first bytes of the file, at most `limit`.

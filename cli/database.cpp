@@ -1,9 +1,11 @@
 #include "database.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/App.hpp>
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -13,12 +15,14 @@
 
 #include "kiln/base/error.h"
 #include "kiln/base/output_file.h"
+#include "kiln/cache/record.h"
 #include "kiln/runtime/records.h"
 #include "kiln/runtime/settings.h"
 
 namespace kiln::cli {
 
 namespace fs = std::filesystem;
+using namespace std::chrono_literals;
 
 Environment read_environment() {
   Environment environment = Environment::read();
@@ -98,6 +102,34 @@ cache::Database open_to_read(const std::string& option, const Environment& envir
     return open_or_fail(path, cache::OpenMode::read_only);
   fmt::print(stderr, "kiln: nothing has been tuned yet: there is no {}\n", path);
   return cache::Database::in_memory();
+}
+
+std::string keep_results(cache::Database& database, std::chrono::milliseconds limit,
+                         const std::function<bool()>& is_stopped) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds slice = 1s;           // between two looks at `is_stopped`
+  constexpr std::chrono::milliseconds limit_stopped = 10s;  // job systems kill some 30 s after their signal
+  const Clock::time_point begin = Clock::now();
+  bool is_told = false;
+  while (database.keep(std::min(slice, limit)) == cache::Kept::in_memory && database.waits_for_lock()) {
+    if (Clock::now() - begin >= (is_stopped() ? std::min(limit, limit_stopped) : limit)) break;
+    if (std::exchange(is_told, true)) continue;
+    fmt::print(stderr,
+               "kiln: waiting for another process that keeps {} locked, {} s at the most, to store the results\n",
+               database.path(), std::chrono::duration_cast<std::chrono::seconds>(limit).count());
+  }
+  if (database.storage() == cache::Storage::file) return database.path();
+  const std::string lost = "memory only, lost at the end";
+  if (database.path().empty()) return lost;
+  const std::string beside = fmt::format("{}.unkept-{}-{}.db", database.path(), cache::utc_now_ms(), ::getpid());
+  {
+    cache::Database file = cache::Database::open(beside);
+    if (file.storage() != cache::Storage::file || !database.write_unkept(file)) return lost;
+  }
+  fmt::print(stderr,
+             "kiln: {} cannot be written: the results are in {}; once it can: kiln cache merge --db '{}' --own '{}'\n",
+             database.path(), beside, database.path(), beside);
+  return fmt::format("{}, to be merged into {}", beside, database.path());
 }
 
 size_t store_trials(const std::vector<tuner::Trial>& trials, const std::string& path,

@@ -1,7 +1,9 @@
 // --db, and the files that commands are given.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,6 +50,12 @@ cache::Database open_or_fail(const std::string& path, cache::OpenMode mode);
 /// As open_or_fail() of database_path(), for reading. Where nobody has tuned yet the usual database is not there, which
 /// is no error: an empty one, and a note on standard error.
 cache::Database open_to_read(const std::string& option, const Environment& environment);
+
+/// For the end of a command whose results are in `database`: says in words where they are. What another process' lock
+/// has kept in memory is stored once that is gone; after `limit`, or soon after `is_stopped`, it is written to a file
+/// beside the database, to be merged, and so is what could not be kept for another reason. Remarks on standard error.
+std::string keep_results(cache::Database& database, std::chrono::milliseconds limit,
+                         const std::function<bool()>& is_stopped);
 
 /// Stores what became of `trials`, of `device`, in the database at `path`: store_trial(). Returns how many say
 /// something. Throws as open_or_fail().

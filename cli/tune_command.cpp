@@ -39,6 +39,9 @@
 namespace kiln::cli {
 namespace {
 
+// How long results wait at the end for whoever keeps the database locked. Hours of tuning outweigh some minutes.
+constexpr std::chrono::minutes lock_limit(5);
+
 struct TuneOptions {
   Input input;
   DeviceChoice device;
@@ -89,10 +92,6 @@ cache::Database open_database(const std::string& named, const Environment& envir
   }
   if (opened.trouble) fmt::print(stderr, "kiln: {}\n", opened.trouble->text());
   return std::move(opened.database);
-}
-
-std::string where(const cache::Database& database) {
-  return database.storage() == cache::Storage::file ? database.path() : "memory only, lost at the end";
 }
 
 // `spent`: seconds that the command has taken so far, which count.
@@ -274,10 +273,10 @@ int tune(const TuneOptions& options) {
                     display);
     const StopSignals::Session reached(*tuning);
     tuning->run();
+    tuned.database = keep_results(database, lock_limit, [&] { return signals.code() != success; });
   }
   tuned.cards = tuning->take_results();
   tuned.lost = tuning->lost();
-  tuned.database = where(database);
   std::vector<TuneReport> reports = reports_of(options, tuned, workload.not_covered);
   if (options.output.json) {
     print_as_json(options, tuned, reports);

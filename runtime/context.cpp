@@ -4,9 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdio>
-#include <exception>
 
 #include "context_impl.h"
 #include "host_memory.h"
@@ -69,7 +67,10 @@ Context::Impl::Impl(const ContextOptions& options, const Environment& environmen
       maker_(options, environment, context_, [this](const std::string& message) { announce(message); }),
       log_(environment.log),
       allocator_(options.workspace_allocator),
-      workspaces_(context_) {
+      workspaces_(context_),
+      plans_(table_, {[this](const Request& request) { return make(request); },
+                      [this](const LoadedPlan& plan) { return maker_.known_failure_of(plan); },
+                      [this](const std::string& message) { announce(message); }}) {
   require_sense(options);
   if (!environment.unknown.empty() && is_first(&SaidInProcess::unknown_variables)) {
     for (const std::string& name : environment.unknown) announce(unknown_variable(name).what());
@@ -117,7 +118,9 @@ void Context::Impl::start_tuning(const ContextOptions& options, const Environmen
   workers.device = options.device;
   tuner_.emplace(options.tuning, ContextTuner::Tools{maker_.catalogue(), *database_, maker_.winners(), workers,
                                                      [this](const std::string& message) { announce(message); },
-                                                     [this](const Request& request) { swap(request); },
+                                                     [this](const Request& request) {
+                                                       plans_.look_again(request, CurrentPlans::Reason::was_tuned);
+                                                     },
                                                      [this](const Request& request) {
                                                        if (peers_) peers_->tell(*database_, request);
                                                      }});
@@ -143,43 +146,20 @@ void Context::Impl::announce_stand_in(const Environment& environment) const {
 }
 
 std::shared_ptr<const LoadedPlan> Context::Impl::plan(const Request& request) {
-  const std::string key = request.key();
-  std::promise<std::shared_ptr<const LoadedPlan>> promise;
-  Pending pending;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = plans_.find(key); found != plans_.end())
-      pending = found->second;
-    else
-      plans_.emplace(key, promise.get_future().share());
-  }
-  if (pending.valid()) return pending.get();  // another thread has it, or is making it
-  std::shared_ptr<const LoadedPlan> plan;
-  try {
-    if (recorder_) record(request, key);
+  bool is_new = false;
+  std::shared_ptr<const LoadedPlan> plan = plans_.get(request, [&] {
+    is_new = true;
+    if (recorder_) record(request, request.key());
     tune_first({&request, 1});
-    plan = make(request);
-    if (maker_.known_failure_of(*plan)) plan = make(request);  // another Context found it meanwhile
-    promise.set_value(plan);
-  } catch (...) {
-    promise.set_exception(std::current_exception());
-    const std::lock_guard lock(mutex_);
-    plans_.erase(key);  // a later call may succeed: memory may be free again
-    throw;
-  }
-  tune_later(request);
+  });
+  if (is_new) tune_later(request);
   return plan;
 }
 
 // Compiling takes longer than anybody would want in a capture, and tuning minutes: both are for the time before.
 std::shared_ptr<const LoadedPlan> Context::Impl::plan_of_call(const Request& request, Stream stream) {
   if (!device::is_capturing(*context_, static_cast<cuda_abi::CUstream>(stream))) return plan(request);
-  Pending pending;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = plans_.find(request.key()); found != plans_.end()) pending = found->second;
-  }
-  if (pending.valid()) return pending.get();
+  if (auto plan = plans_.find(request.key())) return plan;
   throw Error(
       ErrorCode::unsupported,
       fmt::format("{} has no plan yet, and none is made while the stream is captured into a graph", request.key()),
@@ -248,61 +228,10 @@ void Context::Impl::wait_until_tuned() {
   if (tuner_) tuner_->wait_until_idle();
 }
 
-// On the tuner's thread. The plan that was in use stays loaded: others may be running it, and kernels of it may be on
-// their way.
-void Context::Impl::swap(const Request& request) {
-  const std::string key = request.key();
-  Pending pending;
-  std::shared_ptr<const LoadedPlan> old;
-  try {
-    {
-      const std::lock_guard lock(mutex_);
-      if (const auto found = plans_.find(key); found != plans_.end()) pending = found->second;
-    }
-    if (!pending.valid()) return;  // withdrawn: the next call makes one with what is known by then
-    old = pending.get();
-    if (const auto failure = maker_.known_failure_of(*old)) {
-      announce(fmt::format("{} was served by {} {} until now, and tuning has found that {}; no later call uses it", key,
-                           old->choice.algorithm, old->choice.config.print(), *failure));
-    }
-    const std::shared_ptr<const LoadedPlan> better = make(request);
-    if (old->choice == better->choice) return;
-    std::promise<std::shared_ptr<const LoadedPlan>> promise;
-    promise.set_value(better);
-    {
-      const std::lock_guard lock(mutex_);
-      plans_.insert_or_assign(key, promise.get_future().share());  // `old` may have been withdrawn meanwhile
-    }
-    table_.replace(old, better);
-  } catch (const std::exception& error) {
-    announce(fmt::format("{} was tuned, and its new variant cannot be loaded: {}", key, error.what()));
-    if (old && maker_.known_failure_of(*old)) withdraw(key, old);
-  }
-}
-
-// On the thread of another Context's tuner. Never waits for a plan that is being made: plan() looks once more itself.
+// On the thread of another Context's tuner, which may hold what a plan in the making waits for.
 void Context::Impl::learn(const cache::Database& database, const Request& request) {
   maker_.winners().refresh(database, request.key());
-  Pending pending;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = plans_.find(request.key()); found != plans_.end()) pending = found->second;
-  }
-  if (!pending.valid() || pending.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
-  try {
-    if (maker_.known_failure_of(*pending.get())) swap(request);
-  } catch (const std::exception&) {
-    return;  // the plan could not be made: nobody uses it
-  }
-}
-
-// Later calls make a plan anew, and are told why there is none.
-void Context::Impl::withdraw(const std::string& key, const std::shared_ptr<const LoadedPlan>& plan) {
-  {
-    const std::lock_guard lock(mutex_);
-    plans_.erase(key);
-  }
-  table_.withdraw(plan);
+  plans_.look_again(request, CurrentPlans::Reason::may_be_wrong);
 }
 
 void Context::Impl::write_log(const LoadedPlan& plan) const {

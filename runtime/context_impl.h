@@ -4,15 +4,13 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include <future>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "context_peers.h"
 #include "context_tuner.h"
+#include "current_plans.h"
 #include "kernel_supply.h"
 #include "kiln/cache/database.h"
 #include "kiln/context.h"
@@ -54,8 +52,6 @@ class Context::Impl {
   bool records_calls() const { return recorder_.has_value(); }
 
  private:
-  using Pending = std::shared_future<std::shared_ptr<const LoadedPlan>>;
-
   Impl(const ContextOptions& options, const Environment& environment);
 
   void load_cache(const ContextOptions& options, const Environment& environment);
@@ -65,9 +61,7 @@ class Context::Impl {
   bool may_be_tuned(const Request& request) const;
   void tune_first(std::span<const Request> requests);
   void tune_later(const Request& request);
-  void swap(const Request& request);
   void learn(const cache::Database& database, const Request& request);
-  void withdraw(const std::string& key, const std::shared_ptr<const LoadedPlan>& plan);
   std::shared_ptr<const LoadedPlan> make(const Request& request);
   void record(const Request& request, const std::string& key);
   void write_log(const LoadedPlan& plan) const;
@@ -82,9 +76,7 @@ class Context::Impl {
   WorkspaceAllocator allocator_;  // empty: `workspaces_` serve
   WorkspacePool workspaces_;
   PlanTable table_;
-
-  std::mutex mutex_;
-  std::map<std::string, Pending> plans_;  // by key; a plan being built is there as a future
+  CurrentPlans plans_;
 
   std::optional<ContextPeers> peers_;  // of a Context that reads a database file; its callback uses all of the above
   std::optional<ContextTuner> tuner_;  // the last: its thread uses all of the above

@@ -56,6 +56,7 @@ void require_error(const json& answer) {
 void require_answer(const json& command, const json& answer) {
   require(answer.value("serial", json()) == command.value("serial", json()), "the answer to another command");
   if (answer.contains("verdict")) answer.at("verdict").get<std::string>();
+  if (answer.contains("seconds")) require_seconds(answer.at("seconds"));  // of a failed check, too
   if (answer.contains("error")) return require_error(answer);
   if (answer.contains("failure")) {
     const Failure failure = failure_from(answer.at("failure"));

@@ -1,6 +1,7 @@
 #include "decode/lowering.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "decode/decoders.h"
 #include "scheduler/control_flow.h"
@@ -175,6 +176,15 @@ void Lowering::variable(const ptx::Variable& variable) {
   }
 }
 
+uint32_t Lowering::end_of(const ptx::Variable& variable, uint64_t place) {
+  const uint64_t end = place + variable.size();  // below 2^33
+  if (end > std::numeric_limits<uint32_t>::max()) {
+    throw LoadError(variable.line, fmt::format("with '{}' the function's variables have {} bytes, more than 2^32",
+                                               variable.name, end));
+  }
+  return static_cast<uint32_t>(end);
+}
+
 VariableName Lowering::place_shared(const ptx::Variable& variable) {
   auto [at, added] = shared_.try_emplace(&variable);
   if (added) {
@@ -185,7 +195,7 @@ VariableName Lowering::place_shared(const ptx::Variable& variable) {
       list_.dynamic_shared_alignment = std::max(list_.dynamic_shared_alignment, variable.alignment);
     } else {
       at->second.place = align_up(list_.static_shared_bytes, variable.alignment);
-      list_.static_shared_bytes = static_cast<uint32_t>(at->second.place + variable.size());
+      list_.static_shared_bytes = end_of(variable, at->second.place);
     }
   }
   return at->second;
@@ -193,7 +203,7 @@ VariableName Lowering::place_shared(const ptx::Variable& variable) {
 
 VariableName Lowering::place_local(const ptx::Variable& variable) {
   VariableName result{ptx::Space::local, align_up(list_.local_bytes, variable.alignment), variable.size()};
-  list_.local_bytes = static_cast<uint32_t>(result.place + variable.size());
+  list_.local_bytes = end_of(variable, result.place);
   return result;
 }
 

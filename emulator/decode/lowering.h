@@ -50,6 +50,7 @@ class Lowering {
   void instruction(const ptx::Instruction& instruction);
   void variable(const ptx::Variable& variable);
   void registers(const ptx::RegisterDeclaration& declaration);
+  static uint32_t end_of(const ptx::Variable& variable, uint64_t place);
   VariableName place_shared(const ptx::Variable& variable);
   VariableName place_local(const ptx::Variable& variable);
   void inline_body(const ptx::Function& function, const std::vector<ptx::Operand>& returns,

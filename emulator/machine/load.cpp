@@ -13,6 +13,8 @@
 namespace kiln::emulator {
 namespace {
 
+constexpr uint32_t most_parameter_bytes = 32764;  // as the PTX ISA says
+
 KernelInfo describe(const ptx::Function& function) {
   KernelInfo info;
   info.name = function.name;
@@ -27,6 +29,10 @@ KernelInfo describe(const ptx::Function& function) {
     const uint32_t alignment = std::max<uint32_t>(parameter.alignment, 1);
     end = (end + alignment - 1) / alignment * alignment;
     info.parameters.push_back({end, static_cast<uint32_t>(parameter.size())});
+    if (parameter.size() > most_parameter_bytes - std::min(end, most_parameter_bytes)) {
+      throw LoadError(parameter.line, fmt::format("with '{}' the parameters of '{}' have more than {} bytes",
+                                                  parameter.name, function.name, most_parameter_bytes));
+    }
     end += static_cast<uint32_t>(parameter.size());
   }
   info.parameter_bytes = end;

@@ -10,6 +10,7 @@ namespace kiln::emulator {
 namespace {
 
 constexpr uint64_t usual_alignment = 256;
+constexpr uint64_t most_bytes = uint64_t{1} << 32;
 
 std::shared_ptr<std::byte[]> aligned_memory(uint64_t bytes, uint64_t alignment) {
   const std::align_val_t aligned{alignment};
@@ -32,6 +33,10 @@ class Layout {
     end_ = (end_ + alignment - 1) / alignment * alignment;
     places_.push_back({&variable, end_});
     end_ += variable.size() + 64;  // a gap, so that running over the end is noticed
+    if (end_ > most_bytes) {
+      throw LoadError(variable.line, fmt::format("with '{}' the module's variables have more than {} bytes",
+                                                 variable.name, most_bytes));
+    }
   }
   const std::vector<Place>& places() const { return places_; }
   uint64_t end() const { return end_; }

@@ -7,6 +7,7 @@ namespace {
 Operand parse_operand(TokenStream& tokens);
 
 Operand parse_group(TokenStream& tokens, Operand::Kind kind, char close) {
+  const TokenStream::Nesting nesting(tokens);
   Operand group{.kind = kind, .line = tokens.take().line};
   if (tokens.accept(close)) return group;
   do {
@@ -26,6 +27,7 @@ int64_t parse_offset(TokenStream& tokens) {
 }
 
 Operand parse_address(TokenStream& tokens) {
+  const TokenStream::Nesting nesting(tokens);
   Operand address{.kind = Operand::Kind::address, .line = tokens.take().line};
   if (tokens.peek().kind == TokenKind::word) {
     address.name = tokens.take().text;
@@ -44,6 +46,7 @@ Operand parse_name(TokenStream& tokens) {
   operand.name = tokens.word("a register, a label, a variable or a number");
   operand.offset = parse_offset(tokens);
   if (!tokens.accept('|')) return operand;
+  const TokenStream::Nesting nesting(tokens);
   Operand pair{.kind = Operand::Kind::pair, .line = operand.line};
   pair.elements.push_back(operand);
   pair.elements.push_back(parse_name(tokens));

@@ -2,14 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <functional>
-#include <numeric>
+#include <algorithm>
+#include <bit>
 
 #include "machine/machine.h"
 #include "ptx/token_stream.h"
 
 namespace kiln::emulator::ptx {
 namespace {
+
+// More than any GPU has, and few enough for what is computed of them.
+constexpr uint64_t most_variable_bytes = uint64_t{1} << 32, most_alignment = 1 << 20, most_registers = 1 << 20,
+                   most_threads = (uint64_t{1} << 31) - 1;
 
 class Parser {
  public:
@@ -104,7 +108,7 @@ class Parser {
     uint32_t vector = 1;
     for (;;) {
       if (tokens_.accept(".align")) {
-        result.alignment = static_cast<uint32_t>(tokens_.count("the alignment"));
+        result.alignment = alignment();
       } else if (tokens_.accept(".ptr")) {
         if (is_declaration(tokens_.peek())) tokens_.take();
         // The alignment that follows is the pointee's.
@@ -129,6 +133,13 @@ class Parser {
     return result;
   }
 
+  uint32_t alignment() {
+    const uint32_t line = tokens_.peek().line;
+    const auto bytes = static_cast<uint32_t>(tokens_.count("the alignment", most_alignment));
+    if (!std::has_single_bit(bytes)) throw LoadError(line, fmt::format("the alignment {} is no power of two", bytes));
+    return bytes;
+  }
+
   Type type() {
     const Token token = tokens_.peek();
     const std::string_view word = tokens_.word("a type");
@@ -144,13 +155,20 @@ class Parser {
         result.elements = 0;
         continue;
       }
-      result.elements *= tokens_.count("an array extent");
+      const uint64_t extent = tokens_.count("an array extent", most_variable_bytes);
+      const bool is_too_large = extent > 0 && result.elements > most_variable_bytes / extent;
+      result.elements = is_too_large ? result.elements : result.elements * extent;
+      if (is_too_large || result.size() > most_variable_bytes) {
+        throw LoadError(result.line,
+                        fmt::format("variable '{}' has more than {} bytes", result.name, most_variable_bytes));
+      }
       tokens_.expect(']', "after the array extent");
     }
   }
 
   void initialiser(Variable& result) {
     if (tokens_.accept('{')) {
+      const TokenStream::Nesting nesting(tokens_);
       while (!tokens_.accept('}')) {
         initialiser(result);
         if (!tokens_.peek().is('}')) tokens_.expect(',', "between initialisers");
@@ -247,16 +265,22 @@ class Parser {
   std::vector<uint32_t> extents() {
     std::vector<uint32_t> result;
     do {
-      result.push_back(static_cast<uint32_t>(tokens_.count("an extent")));
+      result.push_back(static_cast<uint32_t>(tokens_.count("an extent", most_threads)));
     } while (tokens_.accept(','));
     return result;
   }
 
-  static uint32_t product(const std::vector<uint32_t>& extents) {
-    return std::accumulate(extents.begin(), extents.end(), 1u, std::multiplies<>());
+  uint32_t product(const std::vector<uint32_t>& extents) const {
+    uint64_t product = 1;
+    for (const uint32_t extent : extents) {
+      product *= extent;  // both are below 2^31
+      if (product > most_threads) tokens_.fail(fmt::format("extents whose product is at most {}", most_threads));
+    }
+    return static_cast<uint32_t>(product);
   }
 
   std::unique_ptr<Block> block() {
+    const TokenStream::Nesting nesting(tokens_);
     auto result = std::make_unique<Block>();
     tokens_.expect('{', "before the statements");
     while (!tokens_.accept('}')) statement(*result);
@@ -290,7 +314,7 @@ class Parser {
       RegisterDeclaration result{.type = declared, .line = tokens_.peek().line};
       result.name = tokens_.word("a register name");
       if (tokens_.accept('<')) {
-        result.count = static_cast<uint32_t>(tokens_.count("the number of registers"));
+        result.count = static_cast<uint32_t>(tokens_.count("the number of registers", most_registers));
         tokens_.expect('>', "after the number of registers");
       }
       into.statements.emplace_back(result);

@@ -49,6 +49,22 @@ uint64_t TokenStream::count(std::string_view what) {
   return number.bits;
 }
 
+uint64_t TokenStream::count(std::string_view what, uint64_t most) {
+  const uint32_t line = peek().line;
+  const uint64_t number = count(what);
+  if (number > most) throw LoadError(line, fmt::format("{} is {}, expected at most {}", what, number, most));
+  return number;
+}
+
+TokenStream::Nesting::Nesting(TokenStream& tokens) : tokens_(tokens) {
+  constexpr int deepest = 500;
+  if (tokens.depth_ == deepest) {
+    throw LoadError(tokens.peek().line,
+                    fmt::format("braces and groups inside each other are {} deep at most", deepest));
+  }
+  ++tokens.depth_;
+}
+
 void TokenStream::skip_line(uint32_t line) {
   while (peek().kind != TokenKind::end && peek().line == line) take();
 }

@@ -22,14 +22,29 @@ class TokenStream {
   std::string_view word(std::string_view what);
   /// A non-negative integer literal.
   uint64_t count(std::string_view what);
+  /// The same, of at most `most`.
+  uint64_t count(std::string_view what, uint64_t most);
   void skip_line(uint32_t line);
   /// What follows is part of this instruction: "ld.global.u32". Empty: of none.
   void enter_instruction(std::string_view words) { instruction_ = words; }
   [[noreturn]] void fail(std::string_view expected) const;
 
+  /// Around a construct that may hold others of its kind: a parser calls itself for it, and a stack is finite.
+  class Nesting {
+   public:
+    explicit Nesting(TokenStream& tokens);
+    Nesting(const Nesting&) = delete;
+    Nesting& operator=(const Nesting&) = delete;
+    ~Nesting() { --tokens_.depth_; }
+
+   private:
+    TokenStream& tokens_;
+  };
+
  private:
   std::vector<Token> tokens_;
   size_t at_ = 0;
+  int depth_ = 0;
   std::string_view instruction_;  // for messages
 };
 

@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <chrono>
 #include <csignal>
+#include <optional>
 #include <random>
+#include <thread>
+#include <utility>
 
 #include "kiln/cache/pack.h"
 #include "kiln/cache/winners.h"
@@ -248,21 +252,145 @@ TEST(Fault, AWriteLockHeldTooLongKeepsTheFileReadable) {
   EXPECT_EQ(announced.seen.size(), 1u) << "once";
 }
 
+// Writes to a database that another connection keeps locked for longer than they wait.
+class Locked : public ::testing::Test {
+ protected:
+  void write_all() {
+    db.begin_session({"s", h200().id, "plan", "0.1.0", 1, std::nullopt});
+    EXPECT_EQ(insert(db, added), Kept::in_memory);
+    EXPECT_EQ(insert(db, changed), Kept::in_memory);
+    db.add_quarantine(barred);
+    EXPECT_EQ(db.storage(), Storage::file_and_memory);
+  }
+
+  void expect_all_in(const std::string& file) const {
+    const Database written = Database::open(file, {.mode = OpenMode::read_only});
+    EXPECT_THAT(written.records(request_line(1), h200().id), ::testing::Contains(added));
+    EXPECT_THAT(written.records(request_line(1), h200().id), ::testing::Contains(changed));
+    EXPECT_EQ(written.sessions().size(), 1u);
+    EXPECT_THAT(written.quarantine(), ::testing::ElementsAre(barred));
+  }
+
+  const ScratchFolder folder;
+  const std::string path = folder.file("cache.db");
+  const Record added = timed_record(request_line(1), "TILE=32", 3e-5), changed = measured_again();
+  const Quarantine barred = {"digest", h200().id, "1", "2", "why", 1};
+  std::optional<Connection> holder = locked();
+  Announcements announced;
+  Database db = Database::open(path, impatient(), announced.listener());
+
+ private:
+  static Record measured_again() {
+    Record record = timed_record(request_line(1), "TILE=16", 1e-5);
+    ++record.created_ms;
+    return record;
+  }
+
+  Connection locked() {
+    make_database(path, 3);
+    Connection connection = open_raw(path);
+    connection.execute("BEGIN IMMEDIATE");
+    return connection;
+  }
+};
+
+TEST_F(Locked, WhatWaitedInMemoryIsStoredByTheNextWriteOnceTheLockIsGone) {
+  write_all();
+  ASSERT_EQ(announced.seen.size(), 1u);
+  EXPECT_THAT(announced.seen[0].what, HasSubstr("new ones are kept in memory until it is free"));
+  holder.reset();
+  Database other = Database::open(path);
+  const Record of_others = timed_record(request_line(1), "TILE=64", 2e-5);
+  EXPECT_EQ(insert(other, of_others), Kept::durably);
+  std::this_thread::sleep_for(2 * impatient().busy_timeout);  // until then it is not tried again
+  EXPECT_EQ(insert(db, timed_record(request_line(2), "TILE=32", 3e-5)), Kept::durably);
+  EXPECT_EQ(db.storage(), Storage::file);
+  EXPECT_THAT(db.records(request_line(1), h200().id), ::testing::ElementsAre(changed, added, of_others));
+  EXPECT_EQ(db.requests(h200().id).size(), 3u);
+  expect_all_in(path);
+  EXPECT_EQ(announced.seen.size(), 1u);
+}
+
+TEST_F(Locked, WhoeverKeepsWaitsForTheLock) {
+  write_all();
+  EXPECT_EQ(db.keep(impatient().busy_timeout), Kept::in_memory);
+  const std::jthread letting_go([this] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    holder->execute("COMMIT");
+  });
+  EXPECT_EQ(db.keep(std::chrono::minutes(1)), Kept::durably);
+  EXPECT_EQ(db.storage(), Storage::file);
+  expect_all_in(path);
+}
+
+TEST_F(Locked, TheLastHandleStoresWhatWaitedInMemory) {
+  write_all();
+  holder.reset();
+  { const Database last = std::move(db); }
+  expect_all_in(path);
+  EXPECT_EQ(announced.seen.size(), 1u);
+}
+
+TEST_F(Locked, TheLastHandleSaysWhatIsLost) {
+  write_all();
+  { const Database last = std::move(db); }
+  ASSERT_EQ(announced.seen.size(), 2u);
+  EXPECT_THAT(announced.seen[1].what, HasSubstr("is still locked by another process; what was kept in memory"));
+}
+
+TEST_F(Locked, WhatCannotBeKeptCanBeWrittenElsewhereAndMerged) {
+  write_all();
+  {
+    Database beside = Database::open(folder.file("beside.db"));
+    EXPECT_TRUE(db.write_unkept(beside));
+    EXPECT_EQ(beside.request_keys(h200().id).size(), 1u) << "and nothing else";
+    { const Database last = std::move(db); }
+    EXPECT_EQ(announced.seen.size(), 1u) << "nothing is lost";
+  }
+  expect_all_in(folder.file("beside.db"));
+  holder.reset();
+  Database whole = Database::open(path);
+  whole.merge(Database::open(folder.file("beside.db")), {.validator = {}, .own = true});
+  EXPECT_THAT(whole.records(request_line(1), h200().id), ::testing::IsSupersetOf({changed, added}));
+}
+
+TEST_F(Locked, AChildProcessLeavesItToItsParent) {
+  write_all();
+  const int status = in_child(
+      [this] {
+        const Kept kept = insert(db, timed_record(request_line(2), "TILE=32", 3e-5));
+        return kept == Kept::in_memory ? 0 : 1;
+      },
+      false);
+  EXPECT_EQ(status, 0);
+  holder.reset();
+  EXPECT_EQ(db.keep(std::chrono::minutes(1)), Kept::durably);
+  expect_all_in(path);
+}
+
+// Lost for another reason than a lock, which a later write would find gone.
 TEST(Fault, AFileThatWasLostForWritingStaysSoAfterAFork) {
   const ScratchFolder folder;
   const std::string path = folder.file("cache.db");
   make_database(path, 3);
-  Announcements announced;
-  Database db = Database::open(path, impatient(), announced.listener());
-  {
-    Connection holder = open_raw(path);
-    holder.execute("BEGIN IMMEDIATE");
-    EXPECT_EQ(insert(db, timed_record(request_line(1), "TILE=32", 3e-5)), Kept::in_memory);
-  }
-  EXPECT_EQ(in_child([] { return 0; }, false), 0);
-  EXPECT_EQ(db.storage(), Storage::file_and_memory);
-  EXPECT_EQ(insert(db, timed_record(request_line(1), "TILE=64", 3e-5)), Kept::in_memory) << "as was announced";
-  EXPECT_EQ(announced.seen.size(), 1u);
+  const int status = in_child(
+      [&] {
+        std::signal(SIGXFSZ, SIG_IGN);
+        Announcements announced;
+        Database db = Database::open(path, impatient(), announced.listener());
+        rlimit limit{};
+        getrlimit(RLIMIT_FSIZE, &limit);
+        const rlimit full = {1000, limit.rlim_max};
+        setrlimit(RLIMIT_FSIZE, &full);
+        if (insert(db, timed_record(request_line(1), "TILE=32", 3e-5)) != Kept::in_memory) return 1;
+        setrlimit(RLIMIT_FSIZE, &limit);
+        if (in_child([] { return 0; }, false) != 0) return 2;
+        if (db.storage() != Storage::file_and_memory) return 3;
+        if (insert(db, timed_record(request_line(1), "TILE=64", 3e-5)) != Kept::in_memory) return 4;
+        return announced.seen.size() == 1 ? 0 : 5;
+      },
+      false);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(Fault, AFullDiskLosesNothingThatWasStored) {

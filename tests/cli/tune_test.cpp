@@ -224,6 +224,28 @@ TEST_F(TuneTest, TwoTunersOnOneDatabaseBothFinishAndNothingIsLost) {
   EXPECT_THAT(run.out, Not(HasSubstr("estimate")));
 }
 
+// As a disk does that is slow to flush.
+TEST_F(TuneTest, ALockThatLastsLongerThanAWriteWaitsLosesNothing) {
+  make_storing_slow();
+  const std::vector<std::string> arguments = {
+      "tune", write("requests.txt", requests), "--db", path("tuning.db"), "--candidates", "12", "--quiet"};
+  const pid_t process = start(KILN_PROGRAM, arguments);
+  wait_for_records(1);
+  sqlite3* locked = nullptr;
+  ASSERT_EQ(sqlite3_open(path("tuning.db").c_str(), &locked), SQLITE_OK);
+  sqlite3_busy_timeout(locked, 5000);
+  ASSERT_EQ(sqlite3_exec(locked, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  std::this_thread::sleep_for(std::chrono::seconds(12));
+  sqlite3_close(locked);
+  make_storing_fast_again();
+  const Outcome outcome = wait(process);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("new ones are kept in memory until it is free"));
+  const size_t stored = stored_records();
+  EXPECT_EQ(kiln(arguments).exit_code, 0);
+  EXPECT_EQ(stored_records(), stored) << "there was something left to be tried";
+}
+
 TEST_F(TuneTest, CtrlCAndSigtermEndItBetweenTwoTrialsAndKeepWhatWasMeasured) {
   for (const auto& [signal, exit_code] : {std::pair(SIGINT, 130), std::pair(SIGTERM, 143)}) {
     SCOPED_TRACE(exit_code);

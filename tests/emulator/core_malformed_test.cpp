@@ -181,6 +181,49 @@ TEST(MalformedPtx, TextThatDoesNotParseNamesItsLine) {
   expect_refused("mov.u32 %r1, \"text\";", "");
 }
 
+TEST(MalformedPtx, NumbersThatNoMachineHasAreRefusedBeforeAnythingIsComputedOfThem) {
+  expect_refused(".local .align 4 .b8 stack[4294967296][4294967296][2];", "'stack' has more than 4294967296 bytes");
+  expect_refused(".shared .b64 tile[4294967296];", "'tile' has more than 4294967296 bytes");
+  expect_refused(".local .b8 a[4294967296];", "the function's variables have 4294967296 bytes");
+  expect_refused(".local .align 3 .b8 a[16];", "the alignment 3 is no power of two");
+  expect_refused(".local .align 4294967300 .b8 a[16];", "the alignment is 4294967300");
+  expect_refused(".reg .b32 %many<4294967295>;", "the number of registers is 4294967295, expected at most 1048576");
+}
+
+TEST(MalformedPtx, NumbersOfModulesAndFunctionsHaveTheirLimitsToo) {
+  const std::string head = ".version 8.0\n.target sm_90\n.address_size 64\n";
+  EXPECT_THAT(load_error(head + ".global .b8 a[2305843009213693952][8] = {1};"), HasSubstr("an array extent is"));
+  EXPECT_THAT(load_error(head + ".global .b8 a[4294967000];\n.global .b8 b[4294967000];"),
+              HasSubstr("PTX line 5: with 'b' the module's variables"));
+  EXPECT_THAT(load_error(head + ".visible .entry k(.param .b8 p[30000], .param .b8 q[30000])\n{ ret; }"),
+              HasSubstr("with 'q' the parameters of 'k' have more than"));
+  EXPECT_THAT(load_error(head + ".visible .entry k()\n.maxntid 65536, 65536, 1\n{ ret; }"),
+              HasSubstr("extents whose product is at most 2147483647"));
+  EXPECT_THAT(load_error(head + ".visible .entry k()\n.reqntid 4294967297, 1, 1\n{ ret; }"),
+              HasSubstr("an extent is 4294967297"));
+}
+
+// A parser that calls itself for each of them would leave its stack.
+TEST(MalformedPtx, NestingHasAnEnd) {
+  constexpr size_t deep = 1'000'000;
+  const auto nested = [](const std::string& open, const std::string& inside, const std::string& close) {
+    std::string text;
+    for (size_t i = 0; i < deep; ++i) text += open;
+    text += inside;
+    for (size_t i = 0; i < deep; ++i) text += close;
+    return text;
+  };
+  const std::string reason = "500 deep at most";
+  expect_refused(nested("{", "", "}"), reason);
+  expect_refused("mov.b32 %r1, " + nested("{", "%r0", "}") + ";", reason);
+  expect_refused("call (%r1), f, " + nested("(", "%r0", ")") + ";", reason);
+  expect_refused("mov.b32 %r1, " + nested("[%r0, ", "%r0", "]") + ";", reason);
+  expect_refused("mov.b32 %r1, " + nested("%r0|", "%r0", "") + ";", reason);
+  EXPECT_THAT(
+      load_error(".version 8.0\n.target sm_90\n.address_size 64\n.global .b32 a[] = " + nested("{", "1", "}") + ";"),
+      HasSubstr(reason));
+}
+
 TEST(MalformedPtx, ModulesThatEndTooEarlyAreRefused) {
   const std::string whole = ptx_kernel("mov.u32 %r0, %tid.x;");
   for (size_t length = 60; length + 2 < whole.size(); length += 3) {

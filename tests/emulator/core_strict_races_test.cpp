@@ -86,6 +86,18 @@ TEST(Races, APlainReadBesideAtomics) {
                 {31, "atom.shared.add.u32 %r8, [%r1], 1"});
 }
 
+// A plain read makes a race of the update, though an atomic one of the same place was noted before.
+TEST(Races, AnAtomicOnWhatOneLaneReadsAtomicallyAndAnotherPlainly) {
+  const std::string atomic_read = "@%p1 ld.relaxed.cta.shared.u32 %r8, [%r1]",
+                    update = "@%p1 atom.shared.add.u32 %r9, [%r1], 1";
+  const auto in_lane = [](int lane) { return "setp.eq.u32 %p1, %r3, " + std::to_string(lane) + ";\n"; };
+  expect_report({clear_counter + in_lane(0) + atomic_read + ";\n" + in_lane(1) + "@%p1 ld.shared.u32 %r8, [%r1];\n" +
+                     in_lane(2) + update + ";",
+                 32},
+                race, {2, update}, touches("updates", 4, 0) + after_read, {0, atomic_read});
+  expect_silence({clear_counter + in_lane(0) + atomic_read + ";\n" + in_lane(2) + update + ";", 32});
+}
+
 TEST(Races, AnAtomicOnWhatAnotherHasJustCleared) {
   expect_report({"setp.eq.u32 %p1, %r0, 0;\n@%p1 st.shared.u32 [%r1], 0;\natom.shared.add.u32 %r8, [%r1], 1;"}, race,
                 {1, "atom.shared.add.u32 %r8, [%r1], 1"}, touches("updates", 4, 0) + after_write,

@@ -71,6 +71,23 @@ TEST(Layouts, WhatIsCheaperChannelsLastLiesSo) {
   EXPECT_NE(lines[4].find("y=f32:1x2x3x3:nchw"), std::string::npos) << lines[4];
 }
 
+// A value and what is made of it element by element lie alike, whatever the rank of the network.
+TEST(Layouts, ValuesOfOneDimensionalNetworksLieAsTheirNeighbours) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {1, 4, 9});
+  const ValueId a = conv(graph, x, constant(graph, {4, 4, 3})), b = relu(graph, a);
+  graph.output("y", conv(graph, b, constant(graph, {4, 4, 3})));
+  int tried = 0;
+  // The convolution in front is dear where it writes channels last, the activation cheap where it reads them so.
+  const Cost cost = [&](const Request& request) {
+    ++tried;
+    if (request.operation == "conv_forward") return is_channels_last(request.at("y")) ? 1.0 : 0.5;
+    return is_channels_last(request.at("x")) || is_channels_last(request.at("y")) ? 0.1 : 1.0;
+  };
+  const std::vector<bool> chosen = choose_layouts(graph, {}, cost);
+  EXPECT_EQ(chosen[a], chosen[b]);
+}
+
 TEST(Layouts, LogicalOrderStaysWhereNothingIsWon) {
   const Chain chain;
   const std::vector<bool> chosen = choose_layouts(chain.graph, {}, [](const Request&) { return 1.0; });

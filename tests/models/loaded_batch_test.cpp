@@ -83,6 +83,14 @@ TEST_F(PreparedFilters, AreTransformedOnceForAllBatchesOfARequest) {
   EXPECT_EQ(of_nine, of_ten);
 }
 
+// Runs may be on other streams than the one that transforms, which nothing else makes them wait for.
+TEST_F(PreparedFilters, AreWaitedForWhileTheModelIsLoaded) {
+  const int kernels = watch_.kernels;
+  (void)load_network(9, 1);
+  EXPECT_GT(watch_.kernels, kernels);
+  EXPECT_FALSE(watch_.unfinished);
+}
+
 TEST_F(PreparedFilters, OfOtherValuesOrAnotherRequestAreApart) {
   LoadedBatch nine = load_network(9, 1), other = load_network(9, 2), more = load_network(17, 1);
   EXPECT_NE(other.calls[0].prepared, nine.calls[0].prepared);

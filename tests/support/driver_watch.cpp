@@ -31,6 +31,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
                         unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream, void** parameters,
                         void** extra) {
   ++watch().kernels;
+  watch().unfinished = true;
   if (watch().kernel_fails != CUDA_SUCCESS) return watch().kernel_fails;
   if (watch().idle) return CUDA_SUCCESS;
   return KILN_NEXT(cuLaunchKernel)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream,
@@ -39,9 +40,15 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
   ++watch().kernels;
+  watch().unfinished = true;
   if (watch().kernel_fails != CUDA_SUCCESS) return watch().kernel_fails;
   if (watch().idle) return CUDA_SUCCESS;
   return KILN_NEXT(cuLaunchKernelEx)(config, function, parameters, extra);
+}
+
+CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes) {
+  watch().unfinished = false;
+  return KILN_NEXT(cuMemcpyDtoH_v2)(to, from, bytes);
 }
 
 CUresult cuMemsetD32Async(CUdeviceptr address, unsigned value, size_t count, CUstream stream) {

@@ -15,6 +15,8 @@ struct DriverWatch {
   std::atomic<int> kernels = 0;   ///< Launches of one, into captures too.
   std::atomic<int> graphs = 0;    ///< Launches of one.
   std::atomic<int> captures = 0;  ///< That began.
+  /// Whether kernels were launched since somebody last waited by a copy to the host.
+  std::atomic<bool> unfinished = false;
   /// What these calls return instead of doing anything.
   std::atomic<cuda_abi::CUresult> kernel_fails = cuda_abi::CUDA_SUCCESS, capture_fails = cuda_abi::CUDA_SUCCESS,
                                   instantiation_fails = cuda_abi::CUDA_SUCCESS, graph_fails = cuda_abi::CUDA_SUCCESS;

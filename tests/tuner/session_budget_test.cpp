@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+
 #include "fakes.h"
 #include "session_fixture.h"
 
@@ -50,6 +53,21 @@ TEST_F(SessionTest, DecidesAgainAsResultsCome) {
   const auto results = run({{toy_request(1), 1}, {toy_request(2), 1}}, how);
   EXPECT_THAT(results[0].trials, SizeIs(2));
   EXPECT_THAT(results[1].trials, SizeIs(8));
+}
+
+// A trial of one costs ten times as much as one of the other; all else is equal.
+TEST_F(SessionTest, ATurnThatTakesLongWeighsWhatItGains) {
+  catalogue = toy_catalogue({toy("first", {1, 2, 3, 4, 5, 6, 7, 8}, 1e-3)});
+  laboratory.on_check = [this] {
+    const auto begun = std::find_if(laboratory.log.rbegin(), laboratory.log.rend(),
+                                    [](const std::string& line) { return line.starts_with("begin "); });
+    if (*begun == "begin " + toy_request(1).key()) laboratory.now += 0.9;
+  };
+  SessionOptions how = options();
+  how.budget_seconds = 3.05;
+  const auto results = run({{toy_request(1), 1}, {toy_request(2), 1}}, how);
+  EXPECT_THAT(results[1].trials, SizeIs(8)) << "all there is";
+  EXPECT_LT(results[0].trials.size(), 4U);
 }
 
 TEST_F(SessionTest, LeavesALayerAtItsRooflineAlone) {

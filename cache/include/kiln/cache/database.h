@@ -69,7 +69,7 @@ struct OpenOptions {
 /// Where records live now.
 enum class Storage {
   file,             ///< Reads and writes go to the file.
-  file_and_memory,  ///< The file is read; writes of this process live in memory (read-only, or full).
+  file_and_memory,  ///< The file is read; writes of this process live in memory (read-only, full, or locked).
   memory,           ///< Nothing is read from or written to a file.
 };
 
@@ -214,7 +214,8 @@ struct PruneResult {
 
 /// The database. Every member may be called from any thread; calls take turns. Several processes may use one file.
 ///
-/// Faults of the file never throw: the first is announced, and the object goes on in memory (class Storage). What
+/// Faults of the file never throw: the first is announced, and the object goes on in memory (class Storage), where the
+/// fault is another process' lock until that is gone. What
 /// throws is a wrong argument: Error(invalid_argument), before anything is written. The file of a corrupt, foreign or
 /// newer database is left as it is. Both processes may go on with it after fork(): SQLite does not permit to carry a
 /// connection across, so the file is closed before and opened again by whoever uses it next. A fork() waits for calls
@@ -236,6 +237,16 @@ class Database {
 
   const std::string& path() const;  ///< Empty if in memory from the start.
   Storage storage() const;
+
+  /// Where another process' lock has kept writes in memory: waits up to `wait` for it, and stores them in the file, in
+  /// their order. Every later write tries that as well, once the busy timeout has passed, and so does the end of the
+  /// last handle. Returns durably if writes go to the file now.
+  Kept keep(std::chrono::milliseconds wait);
+  /// Whether writes are kept in memory because of such a lock, and not for a reason that stays.
+  bool waits_for_lock() const;
+  /// Stores in `other`, a file, what this process wrote and could not keep, whatever the reason. False if `other`
+  /// cannot keep it either.
+  bool write_unkept(Database& other);
 
   // --- Writing -------------------------------------------------------------------------------------------------------
 

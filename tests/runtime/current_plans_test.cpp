@@ -1,0 +1,203 @@
+#include "current_plans.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <future>
+#include <mutex>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "fake_driver.h"
+#include "kiln/base/error.h"
+
+namespace kiln {
+namespace {
+
+using testing::HasSubstr;
+using Reason = CurrentPlans::Reason;
+
+constexpr auto nothing = [] {};
+
+// Plans of an empty program. Variants are taken in turn: the first that is not known to fail.
+class CurrentPlansTest : public testing::Test {
+ private:
+  device::FakeDriver fake_;  // first: plans need it to the end
+  std::shared_ptr<const device::ContextHandle> context_ = fake_.context();
+
+ protected:
+  CurrentPlans::Shared make() {
+    CurrentPlans::Shared plan = chosen();
+    once(while_making);
+    return plan;
+  }
+
+  CurrentPlans::Shared chosen() {
+    const std::lock_guard lock(mutex_);
+    for (const std::string& name : variants) {
+      if (wrong_.contains(name)) continue;
+      return std::make_shared<const LoadedPlan>(request, Choice{name, {}}, "a test", "digest",
+                                                execution::Executable(context_, {}, {"x", "y"}));
+    }
+    throw Error(ErrorCode::unsupported, "nothing is left that may serve it");
+  }
+
+  std::optional<std::string> known_failure_of(const LoadedPlan& plan) {
+    std::optional<std::string> failure;
+    {
+      const std::lock_guard lock(mutex_);
+      if (wrong_.contains(plan.choice.algorithm)) failure = "it is wrong";
+    }
+    once(after_asking_for_failures);
+    return failure;
+  }
+
+  // As a tuner does that finds `name` wrong: first its record, then a look at the plan.
+  void find_wrong(const std::string& name, Reason reason = Reason::may_be_wrong) {
+    {
+      const std::lock_guard lock(mutex_);
+      wrong_.insert(name);
+    }
+    plans.look_again(request, reason);
+  }
+
+  std::string served() { return plans.get(request, nothing)->choice.algorithm; }
+
+  static void once(std::function<void()>& hook) {
+    if (!hook) return;
+    const auto body = std::exchange(hook, nullptr);
+    body();
+  }
+
+  const Request request = Request::parse("softmax_forward x=f32:4x37");
+  std::vector<std::string> variants = {"first", "second", "third"};
+  std::function<void()> while_making, after_asking_for_failures;
+  std::vector<std::string> announced;
+  PlanTable table;
+  CurrentPlans plans{
+      table,
+      {[this](const Request&) { return make(); }, [this](const LoadedPlan& plan) { return known_failure_of(plan); },
+       [this](const std::string& message) {
+         const std::lock_guard lock(mutex_);
+         announced.push_back(message);
+       }}};
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> wrong_;
+};
+
+TEST_F(CurrentPlansTest, APlanIsMadeOnce) {
+  int made = 0;
+  const auto plan = plans.get(request, [&] { ++made; });
+  EXPECT_EQ(plans.get(request, [&] { ++made; }), plan);
+  EXPECT_EQ(plans.find(request.key()), plan);
+  EXPECT_EQ(made, 1);
+}
+
+TEST_F(CurrentPlansTest, WhatIsFoundWrongWhileItIsMadeIsNotServed) {
+  while_making = [&] { find_wrong("first"); };
+  EXPECT_EQ(served(), "second");
+  EXPECT_THAT(announced, testing::IsEmpty()) << "nobody had it";
+}
+
+// The narrowest place: get() has looked, and the plan is not to be seen yet.
+TEST_F(CurrentPlansTest, WhatIsFoundWrongBetweenTheLookAndThePublicationIsNotServed) {
+  after_asking_for_failures = [&] { find_wrong("first"); };
+  EXPECT_EQ(served(), "second");
+  EXPECT_EQ(served(), "second");
+}
+
+TEST_F(CurrentPlansTest, WhatIsFoundWrongWhileItReplacesAnotherIsReplacedAsWell) {
+  EXPECT_EQ(served(), "first");
+  variants = {"faster", "first"};
+  while_making = [&] { find_wrong("faster"); };  // the finder sees the first one's plan, which is right
+  plans.look_again(request, Reason::was_tuned);
+  EXPECT_EQ(served(), "first");
+}
+
+TEST_F(CurrentPlansTest, OfTwoTunersTheOneWithLessKnowledgeReplacesNothing) {
+  EXPECT_EQ(served(), "first");
+  while_making = [&] { find_wrong("second"); };  // both look at the first one's plan; this one is through before
+  find_wrong("first", Reason::was_tuned);
+  EXPECT_EQ(served(), "third");
+}
+
+TEST_F(CurrentPlansTest, APlanThatAnotherTunerWithdrewMeanwhileIsNoErrorOfItsOwn) {
+  variants = {"first", "second"};
+  EXPECT_EQ(served(), "first");
+  while_making = [&] {
+    variants = {"first"};
+    plans.look_again(request, Reason::may_be_wrong);  // nothing is left: withdraws the plan
+    EXPECT_EQ(plans.find(request.key()), nullptr);
+    variants = {"first", "second"};
+  };
+  find_wrong("first");
+  ASSERT_EQ(announced.size(), 2u);
+  EXPECT_THAT(announced[0], HasSubstr("was served by first"));
+  EXPECT_THAT(announced[1], HasSubstr("nothing is left that may serve it"));
+  EXPECT_EQ(served(), "second");
+}
+
+TEST_F(CurrentPlansTest, AWithdrawalLeavesAPlanThatIsBeingMadeInItsPlace) {
+  EXPECT_EQ(served(), "first");
+  bool is_new = false;
+  while_making = [&] {
+    find_wrong("second");  // the other tuner: replaces the plan by the third
+    variants = {"first"};
+    find_wrong("third");  // and withdraws that
+    variants = {"fourth"};
+    plans.get(request, [&] { is_new = true; });
+    variants = {"first"};
+    throw Error(ErrorCode::out_of_memory, "out of memory");
+  };
+  find_wrong("first");
+  EXPECT_TRUE(is_new);
+  ASSERT_NE(plans.find(request.key()), nullptr) << "the plan of somebody else was withdrawn";
+  EXPECT_EQ(served(), "fourth");
+}
+
+TEST_F(CurrentPlansTest, ATunerNeverWaitsForAPlanThatIsBeingMade) {
+  while_making = [&] {  // on the thread that makes it: to wait would never end
+    plans.look_again(request, Reason::was_tuned);
+    plans.look_again(request, Reason::may_be_wrong);
+  };
+  EXPECT_EQ(served(), "first");
+}
+
+TEST_F(CurrentPlansTest, AfterAFailureTheNextCallTriesAgain) {
+  variants = {};
+  EXPECT_THROW(plans.get(request, nothing), Error);
+  variants = {"first"};
+  EXPECT_EQ(served(), "first");
+}
+
+// Callers and tuners on threads of their own: whatever the order, nothing wrong is left at the end.
+TEST_F(CurrentPlansTest, CallersAndTunersMayRaceAndNothingWrongIsLeft) {
+  constexpr int rounds = 200, count = 12;
+  for (int round = 0; round < rounds; ++round) {
+    variants.clear();
+    for (int i = 0; i < count; ++i) variants.push_back(std::to_string(round) + "." + std::to_string(i));
+    {
+      std::vector<std::jthread> threads;
+      for (int caller = 0; caller < 2; ++caller) threads.emplace_back([&] { plans.get(request, nothing); });
+      for (int tuner = 0; tuner < 2; ++tuner) {
+        threads.emplace_back([&, tuner] {
+          for (int i = tuner; i < count - 1; i += 2) find_wrong(variants[static_cast<size_t>(i)]);
+        });
+      }
+    }
+    ASSERT_EQ(served(), variants.back());
+    variants.clear();
+    find_wrong(served());  // withdrawn: the next round begins with nothing
+    ASSERT_EQ(plans.find(request.key()), nullptr);
+  }
+}
+
+}  // namespace
+}  // namespace kiln
