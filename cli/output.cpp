@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "commands.h"
+#include "kiln/base/variables.h"
 
 namespace kiln::cli {
 namespace {
@@ -22,7 +23,7 @@ constexpr size_t usual_width = 80;
 
 size_t terminal_width() {
   if (isatty(STDOUT_FILENO) == 0) return Table::unlimited;
-  if (const char* columns = std::getenv("COLUMNS")) {
+  if (const char* columns = variable("COLUMNS")) {
     const std::string_view text = columns;
     size_t width = 0;
     const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), width);

@@ -6,24 +6,11 @@
 #include <system_error>
 #include <utility>
 
+#include "kiln/base/own_folders.h"
+
 namespace kiln::device {
-namespace {
 
 namespace fs = std::filesystem;
-
-void add_folder_of(const fs::path& binary, std::vector<fs::path>& folders) {
-  std::error_code failed;
-  const fs::path real = fs::canonical(binary, failed);
-  if (failed) return;
-  // Beside the binary, in ../lib as a build has it, and where an installation has it.
-  for (const char* place : {".", "../lib", KILN_LIBDIR_FROM_BINDIR}) {
-    const fs::path folder = fs::weakly_canonical(real.parent_path() / place, failed);
-    if (failed) continue;
-    if (std::find(folders.begin(), folders.end(), folder) == folders.end()) folders.push_back(folder);
-  }
-}
-
-}  // namespace
 
 DynamicLibrary::DynamicLibrary(std::string path)
     : path_(std::move(path)), handle_(dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) {
@@ -38,12 +25,15 @@ void* DynamicLibrary::find(const char* symbol) const {
 
 std::vector<fs::path> own_library_folders() {
   std::vector<fs::path> folders;
-  Dl_info here = {};
-  // For code in the main program the loader reports argv[0], which may be relative to a folder we have left.
-  if (dladdr(reinterpret_cast<const void*>(&own_library_folders), &here) != 0 && here.dli_fname[0] == '/') {
-    add_folder_of(here.dli_fname, folders);
+  for (const fs::path& home : own_folders()) {
+    // Beside the binary, in ../lib as a build has it, and where an installation has it.
+    for (const char* place : {".", "../lib", KILN_LIBDIR_FROM_BINDIR}) {
+      std::error_code failed;
+      const fs::path folder = fs::weakly_canonical(home / place, failed);
+      if (failed) continue;
+      if (std::find(folders.begin(), folders.end(), folder) == folders.end()) folders.push_back(folder);
+    }
   }
-  add_folder_of("/proc/self/exe", folders);
   return folders;
 }
 

@@ -3,19 +3,16 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
-#include <cstring>
 #include <filesystem>
 #include <set>
 #include <vector>
 
+#include "kiln/base/child.h"
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
 #include "kiln/base/variables.h"
@@ -34,7 +31,7 @@ bool is_program(const fs::path& path) {
 std::vector<fs::path> places() {
   std::vector<fs::path> found;
   const auto value = [](const char* name) { return std::string(variable(name) != nullptr ? variable(name) : ""); };
-  std::string path = value("PATH");
+  const std::string path = value("PATH");
   for (size_t begin = 0; begin < path.size();) {
     const size_t end = std::min(path.find(':', begin), path.size());
     if (end > begin) found.push_back(fs::path(path.substr(begin, end - begin)) / "nvdisasm");
@@ -50,6 +47,7 @@ std::vector<fs::path> places() {
       found.push_back(wheels / "cuda_nvdisasm/bin/nvdisasm");
     }
   }
+  std::erase_if(found, [](const fs::path& place) { return place.is_relative(); });  // the working directory's
   return found;
 }
 
@@ -67,6 +65,18 @@ std::string find_program(const DisassemblerOptions& options) {
   }
   throw Error(ErrorCode::missing_library, fmt::format("nvdisasm was not found in {}", tried), install_hint);
 }
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() { ::close(number_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return number_; }
+
+ private:
+  int number_;
+};
 
 // A file that is gone with its object.
 class Temporary {
@@ -110,36 +120,19 @@ std::optional<std::string> read_all(int file, std::chrono::milliseconds limit) {
 // What a program prints on both of its outputs. Throws Error(compile_failed) if it ends otherwise than with 0, or not
 // within `limit`.
 std::string output_of(const std::string& program, std::vector<std::string> arguments, std::chrono::seconds limit) {
-  std::vector<char*> argv{const_cast<char*>(program.c_str())};
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(ErrorCode::io_error, "cannot make a pipe");
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
-  pid_t child = 0;
-  const int failure = ::posix_spawn(&child, program.c_str(), &actions, nullptr, argv.data(), environment_of_children());
-  posix_spawn_file_actions_destroy(&actions);
-  ::close(ends[1]);
-  if (failure != 0) {
-    ::close(ends[0]);
-    throw Error(ErrorCode::compile_failed, fmt::format("{} cannot be started: {}", program, std::strerror(failure)));
-  }
-  const std::optional<std::string> output = read_all(ends[0], limit);
-  ::close(ends[0]);
-  if (!output) ::kill(child, SIGKILL);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {  // an application may have timers
-  }
-  if (!output) {
+  const Descriptor out(ends[0]);
+  std::optional<Descriptor> in(ends[1]);
+  Child child({.path = program, .arguments = std::move(arguments), .output = ends[1], .error = ends[1]});
+  in.reset();  // the child's is the last: the pipe ends with it
+  const std::optional<std::string> output = read_all(out.get(), limit);
+  if (!output)
     throw Error(ErrorCode::compile_failed, fmt::format("{} did not end within {} s", program, limit.count()));
-  }
-  if (status != 0) {
-    throw Error(ErrorCode::compile_failed, fmt::format("{} failed: {}", program, output->substr(0, 1000)));
-  }
-  return *output;
+  const std::optional<ChildEnd> end = child.wait_for(limit);
+  if (end && end->succeeded()) return *output;
+  const std::string how = end ? end->text() : "it closed its output and did not end";
+  throw Error(ErrorCode::compile_failed, fmt::format("{} failed ({}): {}", program, how, output->substr(0, 1000)));
 }
 
 }  // namespace

@@ -2,16 +2,14 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 
 #include "kiln/base/error.h"
@@ -24,45 +22,6 @@ namespace {
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
-
-void require(int error, const std::string& program, const char* call) {
-  if (error == 0) return;
-  throw Error(ErrorCode::io_error,
-              fmt::format("the worker {} cannot be started: {}: {}", program, call, std::strerror(error)));
-}
-
-class SpawnSettings {
- public:
-  SpawnSettings() {
-    ::posix_spawn_file_actions_init(&actions_);
-    ::posix_spawnattr_init(&attributes_);
-  }
-  SpawnSettings(const SpawnSettings&) = delete;
-  SpawnSettings& operator=(const SpawnSettings&) = delete;
-  ~SpawnSettings() {
-    ::posix_spawn_file_actions_destroy(&actions_);
-    ::posix_spawnattr_destroy(&attributes_);
-  }
-
-  pid_t spawn(const std::string& program, const std::vector<std::string>& arguments, int socket) {
-    require(::posix_spawn_file_actions_adddup2(&actions_, socket, STDIN_FILENO), program, "dup2");
-    require(::posix_spawn_file_actions_adddup2(&actions_, socket, STDOUT_FILENO), program, "dup2");
-    require(::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP), program, "setflags");
-    std::vector<std::string> words{program};
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    pid_t pid = -1;
-    require(::posix_spawn(&pid, program.c_str(), &actions_, &attributes_, argv.data(), environment_of_children()),
-            program, "posix_spawn");
-    return pid;
-  }
-
- private:
-  posix_spawn_file_actions_t actions_;
-  posix_spawnattr_t attributes_;
-};
 
 }  // namespace
 
@@ -78,14 +37,14 @@ FileDescriptor::~FileDescriptor() {
 WorkerLink::WorkerLink(const std::string& program, const std::vector<std::string>& arguments) {
   std::array<int, 2> pair{-1, -1};
   // A socket, not pipes: writing to a worker that died must not raise SIGPIPE in the application.
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) require(errno, program, "socketpair");
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) {
+    throw Error(ErrorCode::io_error,
+                fmt::format("{} cannot be started: there is no socket to it: {}", program, std::strerror(errno)));
+  }
   socket_ = FileDescriptor(pair[0]);
   const FileDescriptor theirs(pair[1]);
-  pid_ = SpawnSettings().spawn(program, arguments, theirs.get());
-}
-
-WorkerLink::~WorkerLink() {
-  if (pid_ >= 0) reap(true);
+  child_.emplace(
+      ChildProgram{.path = program, .arguments = arguments, .input = pair[1], .output = pair[1], .own_group = true});
 }
 
 void WorkerLink::send(const Message& command, double limit_seconds) {
@@ -161,33 +120,16 @@ Answer WorkerLink::end() {
 Answer WorkerLink::fail(Outcome outcome, std::string what) {
   const bool died = what == "died";
   // One that closed its end is about to end or has ended by itself; how it ended is worth knowing.
-  const End end = reap(!died);
-  if (end.was_taken) outcome = Outcome::out_of_memory;
-  busy_ = false;
-  return Answer{{}, Failure{outcome, fmt::format("the worker process {}{}", what, died ? ": " + end.text : "")}};
-}
-
-WorkerLink::End WorkerLink::reap(bool kill) {
-  constexpr auto grace = std::chrono::seconds(2);  // for one that has closed its end and is ending
-  const auto give_up = std::chrono::steady_clock::now() + grace;
-  int status = 0;
-  if (kill) ::kill(pid_, SIGKILL);
-  while (true) {
-    const pid_t ended = ::waitpid(pid_, &status, kill ? 0 : WNOHANG);
-    if (ended == pid_ || (ended < 0 && errno != EINTR)) break;
-    if (ended != 0) continue;
-    if (std::chrono::steady_clock::now() > give_up) {
-      kill = true;
-      ::kill(pid_, SIGKILL);
-    } else {
-      ::poll(nullptr, 0, 5);
-    }
+  constexpr std::chrono::seconds grace(2);
+  const std::optional<ChildEnd> by_itself = died ? child_->wait_for(grace) : std::nullopt;
+  const ChildEnd end = by_itself ? *by_itself : child_->kill();
+  std::string how = end.text();
+  if (by_itself && end.kind == ChildEnd::Kind::signalled && end.number == SIGKILL) {
+    outcome = Outcome::out_of_memory;
+    how = "signal 9 (Killed), as a system does when its memory runs out";
   }
-  pid_ = -1;
-  if (!WIFSIGNALED(status)) return {fmt::format("exit code {}", WEXITSTATUS(status))};
-  const int signal = WTERMSIG(status);
-  if (signal == SIGKILL && !kill) return {"signal 9 (Killed), as a system does when its memory runs out", true};
-  return {fmt::format("signal {} ({})", signal, ::strsignal(signal))};
+  busy_ = false;
+  return Answer{{}, Failure{outcome, fmt::format("the worker process {}{}", what, died ? ": " + how : "")}};
 }
 
 }  // namespace kiln::tuner

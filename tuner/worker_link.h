@@ -1,13 +1,12 @@
 // The session's end of one worker process.
 #pragma once
 
-#include <sys/types.h>
-
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "kiln/base/child.h"
 #include "kiln/tuner/laboratory.h"
 #include "message.h"
 
@@ -42,9 +41,8 @@ class WorkerLink {
   WorkerLink(const std::string& program, const std::vector<std::string>& arguments);
   WorkerLink(const WorkerLink&) = delete;
   WorkerLink& operator=(const WorkerLink&) = delete;
-  ~WorkerLink();
 
-  pid_t pid() const { return pid_; }
+  pid_t pid() const { return child_->pid(); }
   int descriptor() const { return socket_.get(); }
 
   /// Gives it a command, numbered in the field "serial" (which the answer must repeat), to be answered within
@@ -67,15 +65,9 @@ class WorkerLink {
   bool flush();
   bool receive(bool& ended);
   Answer fail(Outcome outcome, std::string what);
-  /// How the process ended.
-  struct End {
-    std::string text;
-    bool was_taken = false;  ///< By SIGKILL, and not by us.
-  };
-  End reap(bool kill);
 
-  pid_t pid_ = -1;
   FileDescriptor socket_;
+  std::optional<Child> child_;
   nlohmann::json command_;  // the last
   uint64_t sent_ = 0;       // commands
   MessageReader reader_;

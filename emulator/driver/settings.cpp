@@ -2,14 +2,14 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdlib>
 #include <string_view>
 #include <thread>
+
+#include "kiln/base/variables.h"
 
 namespace kiln::emulator {
 namespace {
@@ -20,10 +20,7 @@ constexpr std::array<std::string_view, 8> known_names = {
     "KILN_EMULATOR_COUNTED_BLOCKS", "KILN_EMULATOR_UNITS", "KILN_EMULATOR_CLOCK",   "KILN_EMULATOR_CARD"};
 
 void refuse_unknown_names() {
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    std::string_view name(*entry);
-    name = name.substr(0, name.find('='));
-    if (!name.starts_with(prefix)) continue;
+  for (const std::string& name : variables_that_begin_with(prefix)) {
     if (std::find(known_names.begin(), known_names.end(), name) == known_names.end()) {
       throw SettingsError(
           fmt::format("unknown environment variable {}; expected one of {}", name, fmt::join(known_names, ", ")));
@@ -95,7 +92,7 @@ uint64_t parse_number(const char* name, std::string_view text, uint64_t lowest, 
 
 Settings Settings::read() {
   refuse_unknown_names();
-  return read([](const char* name) { return std::getenv(name); });
+  return read(variable);
 }
 
 Settings Settings::read(const Lookup& lookup) {

@@ -117,6 +117,24 @@ class TuneTest : public ProgramTest {
   std::thread locking_;
 };
 
+// A folder from a stranger may hold a program of that name.
+TEST_F(TuneTest, RunsNoProgramOfTheWorkingFolder) {
+  const std::string folder = path("downloaded");
+  std::filesystem::create_directories(folder);
+  std::filesystem::create_directories(path("bin"));
+  for (const std::string& planted : {folder + "/kiln", path("bin") + "/kiln"}) {
+    std::ofstream(planted) << "#!/bin/sh\ntouch " << path("planted_ran") << "\n";
+    std::filesystem::permissions(planted, std::filesystem::perms::owner_all);
+  }
+  const std::string home = std::filesystem::path(KILN_PROGRAM).parent_path();
+  // Found by PATH, so that its name has no folder.
+  const Outcome outcome = run("/bin/sh", {"-c", "cd " + folder + " && PATH=" + home +
+                                                    ":$PATH exec kiln tune 'softmax_forward x=f32:1x8 axis=1' --db off "
+                                                    "--candidates 1 --quiet"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(path("planted_ran")));
+}
+
 TEST_F(TuneTest, EveryLayerGetsACheckedWinnerThatRunUses) {
   const nlohmann::json tuned = tune();
   ASSERT_EQ(tuned["layers"].size(), 3u);

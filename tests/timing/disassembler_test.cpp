@@ -53,7 +53,8 @@ class Variables {
 
 TEST(Disassembler, NamesEachFolderWhereItLookedOnce) {
   if (std::filesystem::exists("/usr/local/cuda/bin/nvdisasm")) GTEST_SKIP() << "it is found here";
-  const Variables variables({{"PATH", "/first:/second:/first"}, {"CUDA_HOME", "/second/.."}, {"VIRTUAL_ENV", nullptr}});
+  const Variables variables(
+      {{"PATH", "/first:.:relative/bin:/second:/first"}, {"CUDA_HOME", "/second/.."}, {"VIRTUAL_ENV", nullptr}});
   try {
     const Disassembler disassembler{DisassemblerOptions{}};
     FAIL();
@@ -126,6 +127,14 @@ TEST(Disassembler, SeesAFailureThoughSignalsArrive) {
   Disassembler disassembler(program_that("echo half of it; exec >&- 2>&-; sleep 0.2; exit 1"));
   const Ticks ticks;
   EXPECT_EQ(failure_of(disassembler, "a cubin"), ErrorCode::compile_failed);
+}
+
+// An application that ignores SIGCHLD: what was printed may be half of it.
+TEST(Disassembler, TakesNoProgramThatEndedNobodyKnowsHowForOneThatSucceeded) {
+  Disassembler disassembler(program_that("echo half of it; exit 1"));
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  EXPECT_EQ(failure_of(disassembler, "a cubin"), ErrorCode::compile_failed);
+  std::signal(SIGCHLD, before);
 }
 
 TEST(Disassembler, LeavesNoFileWhereTheDiskIsFull) {

@@ -3,10 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -416,6 +416,22 @@ TEST(WorkerPools, RefuseAWorkerThatIsNone) {
   }
   options.worker = "/nowhere/kiln";
   EXPECT_THROW(WorkerPool{options}, Error);
+}
+
+// An application that ignores SIGCHLD.
+TEST(WorkerPools, SayThatTheyDoNotKnowHowAWorkerEnded) {
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  WorkerPoolOptions options;
+  options.worker = "/bin/true";
+  options.arguments = {};
+  try {
+    const WorkerPool pool(options);
+    ADD_FAILURE() << "there is nobody to open the device";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the worker process died: how is not known"));
+    EXPECT_THAT(error.what(), HasSubstr("ignores SIGCHLD"));
+  }
+  std::signal(SIGCHLD, before);
 }
 
 TEST(FindWorker, TakesTheNamedProgramOrSaysWhereItLooked) {

@@ -11,7 +11,8 @@ namespace kiln::timing {
 
 struct DisassemblerOptions {
   /// The program. Unset: `nvdisasm` on PATH, then in bin of CUDA_HOME, then of /usr/local/cuda, then that of the wheel
-  /// nvidia-cuda-nvdisasm in VIRTUAL_ENV.
+  /// nvidia-cuda-nvdisasm in VIRTUAL_ENV. Relative places are passed over, and variables of a privileged process
+  /// (kiln/base/variables.h).
   std::optional<std::string> program;
   /// Folder that keeps what was printed. Empty: none.
   std::string store_folder;

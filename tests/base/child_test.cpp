@@ -1,0 +1,184 @@
+#include "kiln/base/child.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "kiln/base/error.h"
+
+namespace kiln {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+ChildProgram shell(const std::string& script) {
+  return {.path = "/bin/sh", .arguments = {"-c", script}};
+}
+
+// How a shell that runs `script` ends.
+std::string end_of(const std::string& script) {
+  Child child(shell(script));
+  const auto end = child.wait_for(seconds(20));
+  return end ? end->text() : "it runs";
+}
+
+TEST(Child, SaysHowItEnded) {
+  EXPECT_EQ(end_of("exit 0"), "exit code 0");
+  EXPECT_EQ(end_of("exit 3"), "exit code 3");
+  EXPECT_EQ(end_of("kill -9 $$"), "signal 9 (Killed)");
+}
+
+TEST(Child, NamesTheProgramThatCannotBeStarted) {
+  try {
+    const Child child({.path = "/nowhere/kiln"});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::io_error);
+    EXPECT_THAT(error.message(), HasSubstr("/nowhere/kiln cannot be started"));
+    EXPECT_THAT(error.message(), HasSubstr("No such file or directory"));
+  }
+}
+
+TEST(Child, IsWaitedForNoLongerThanAsked) {
+  Child child(shell("exec sleep 60"));
+  EXPECT_FALSE(child.wait_for(milliseconds(0)));
+  EXPECT_FALSE(child.wait_for(milliseconds(20)));
+  EXPECT_EQ(child.kill().text(), "signal 9 (Killed)");
+  EXPECT_EQ(child.kill().text(), "signal 9 (Killed)") << "again";
+  EXPECT_EQ(child.wait_for(milliseconds(0)).value().text(), "signal 9 (Killed)");
+}
+
+TEST(Child, EndsWithItsObject) {
+  pid_t pid = -1;
+  {
+    Child child(shell("exec sleep 60"));
+    Child moved(std::move(child));
+    pid = moved.pid();
+    EXPECT_EQ(::kill(pid, 0), 0);
+  }
+  EXPECT_NE(::kill(pid, 0), 0);
+}
+
+TEST(Child, HoldsNoDescriptorOfTheApplication) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);  // without O_CLOEXEC, as most code makes them
+  const Child child(shell("exec sleep 60"));
+  ::close(ends[1]);
+  pollfd hung_up{ends[0], POLLIN, 0};
+  EXPECT_EQ(::poll(&hung_up, 1, 5000), 1) << "the child holds the other end";
+  ::close(ends[0]);
+}
+
+// Signals of a process that are blocked ("SigBlk") or ignored ("SigIgn"), a bit each; without the two that are glibc's
+// own.
+uint64_t signals_of(pid_t process, const std::string& field) {
+  constexpr uint64_t internal = uint64_t{3} << 31;
+  std::ifstream stream("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(stream, line);) {
+    if (line.starts_with(field + ":"))
+      return std::stoull(line.substr(line.find_last_of(" \t") + 1), nullptr, 16) & ~internal;
+  }
+  ADD_FAILURE() << "no " << field;
+  return 0;
+}
+
+TEST(Child, StartsWithoutBlockedAndIgnoredSignals) {
+  sigset_t blocked, before;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  const auto handler = std::signal(SIGPIPE, SIG_IGN);
+  Child child({.path = "/bin/sleep", .arguments = {"60"}});
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  std::signal(SIGPIPE, handler);
+  EXPECT_EQ(signals_of(child.pid(), "SigBlk"), 0U);
+  EXPECT_EQ(signals_of(child.pid(), "SigIgn"), 0U);
+  ::kill(child.pid(), SIGTERM);
+  EXPECT_EQ(child.wait_for(seconds(20)).value().text(), "signal 15 (Terminated)");
+}
+
+TEST(Child, GetsTheDescriptorsThatItIsToHave) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  ChildProgram program = shell("cat; echo error >&2");
+  const std::string input = testing::TempDir() + "input.txt";
+  std::ofstream(input) << "input\n";
+  program.input = ::open(input.c_str(), O_RDONLY | O_CLOEXEC);
+  program.output = program.error = ends[1];
+  Child child(program);
+  ::close(program.input);
+  ::close(ends[1]);
+  EXPECT_TRUE(child.wait_for(seconds(20)).value().succeeded());
+  char text[64] = {};
+  EXPECT_GT(::read(ends[0], text, sizeof text - 1), 0);
+  EXPECT_STREQ(text, "input\nerror\n");
+  ::close(ends[0]);
+}
+
+// An application that ignores SIGCHLD: the system takes the ends of its children.
+class IgnoredChildren : public testing::Test {
+ protected:
+  ~IgnoredChildren() override { std::signal(SIGCHLD, before_); }
+
+  void (*before_)(int) = std::signal(SIGCHLD, SIG_IGN);
+};
+
+TEST_F(IgnoredChildren, EndAndNobodyKnowsHow) {
+  EXPECT_THAT(end_of("exit 3"), HasSubstr("ignores SIGCHLD"));
+  EXPECT_THAT(end_of("exit 0"), HasSubstr("ignores SIGCHLD")) << "no success, either";
+  Child child(shell("exec sleep 60"));
+  EXPECT_FALSE(child.wait_for(milliseconds(20)));
+  EXPECT_FALSE(child.kill().succeeded());
+}
+
+// An application with a thread that waits for all children, as some init processes of containers have.
+class Reaper {
+ public:
+  ~Reaper() { end(); }
+  // How many it took.
+  int end() {
+    done_ = true;
+    if (thread_.joinable()) thread_.join();
+    return taken_;
+  }
+
+ private:
+  std::atomic<bool> done_ = false;
+  int taken_ = 0;
+  std::thread thread_{[this] {
+    while (!done_) {
+      if (::waitpid(-1, nullptr, WNOHANG) > 0) ++taken_;
+    }
+  }};
+};
+
+TEST(ChildOfAnApplicationThatReaps, IsNeverTakenForOneThatSucceeded) {
+  Reaper reaper;
+  int unknown = 0;
+  for (int i = 0; i < 50; ++i) {
+    Child child(shell("exit 3"));
+    const auto end = child.wait_for(seconds(20));
+    ASSERT_TRUE(end);
+    EXPECT_FALSE(end->succeeded());
+    if (end->kind == ChildEnd::Kind::unknown) ++unknown;
+    EXPECT_EQ(child.kill().kind, end->kind) << "nothing is left to be killed";
+  }
+  EXPECT_EQ(unknown, reaper.end());
+}
+
+}  // namespace
+}  // namespace kiln
