@@ -112,7 +112,7 @@ def _require_held(dtype: torch.dtype, value: float) -> None:
         require(not finite or abs(value) <= torch.finfo(dtype).max, f"value is {value}", f"give one that {dtype} holds")
         return
     limits = torch.iinfo(dtype)
-    require_served(value == int(value) and abs(value) <= 1 << 24, f"pad of {dtype} with {value}")
+    require_served(value.is_integer() and abs(value) <= 1 << 24, f"pad of {dtype} with {value}")
     require_served(limits.min <= value <= limits.max, f"pad of {dtype} with {value}")
 
 
@@ -133,6 +133,8 @@ def pad(
         require(not value, f"value is {value} with mode {mode!r}", "leave it out")
         ranks = (axes + 2,) if mode == "circular" else (axes + 1, axes + 2)
         require(axes <= 3 and rank in ranks, f"pad is {pad!r} for {rank} dimensions", "give those without the batch")
+        some = [*input.shape[1:]] if mode != "circular" and rank == axes + 2 else []  # a batch may be empty
+        require(all(extent > 0 for extent in some), f"the input is of {tuple(input.shape)}", "give elements")
         for i in range(axes):
             extent = input.shape[-1 - i]
             require(extent > 0, f"the input is of {tuple(input.shape)}", "give elements")
@@ -173,4 +175,5 @@ def pixel_unshuffle(input: torch.Tensor, downscale_factor: int) -> torch.Tensor:
         f"the input has {tuple(input.shape[-2:])} pixels, which {downscale_factor} does not divide",
         "give whole blocks",
     )
+    require_served(input.numel() > 0, "pixel_unshuffle of no elements")  # PyTorch's result keeps the input's extents
     return moves.pixel_unshuffle(_without_gaps(input), downscale_factor)  # type: ignore[no-any-return]
