@@ -126,11 +126,19 @@ _words = {
 
 # How requests name an operand, in hints to calls, which have it as an argument.
 _operand = re.compile(r"add (\S+?)=dtype:extents:layout(?: or (\w+)=\w+:\.\.\.)?")
+_words_of_calls = {
+    r"add window=h,w \(one number an axis\) or window=global": (
+        'give window=(h, w), a number for each axis, or window="global"'
+    ),
+    r"add epilogue=user:NAME": "give a kiln.expression() as the epilogue",
+    r"add epilogue=(\w+)": r'give epilogue="\1"',
+    r"or use (mode|reduction)=(\w+)": r'or give \1="\2"',
+}
 
 
 @contextlib.contextmanager
 def of_a_call(result: str = "") -> Iterator[None]:
-    """Errors of what is enqueued name operands as arguments, not as parts of a request. `result`: what is called `out`."""
+    """Errors of what is enqueued say arguments, not parts of a request. `result`: what is called `out`."""
 
     def given(found: re.Match[str]) -> str:
         return "give " + " or ".join("out" if name == result else name for name in found.groups() if name)
@@ -139,6 +147,8 @@ def of_a_call(result: str = "") -> Iterator[None]:
         yield
     except Error as error:
         hint = _operand.sub(given, error.hint)
+        for of_request, of_call in _words_of_calls.items():
+            hint = re.sub(of_request, of_call, hint)
         if hint == error.hint:
             raise
         raise error_of(error.code, error.message, hint) from None

@@ -66,6 +66,28 @@ def test_a_tensor_that_is_not_given_is_named_as_an_argument(context, call, said)
     assert "dtype:extents" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    "call, hint",
+    [
+        (lambda **c: kiln.pool_forward(X, **c), 'give window=(h, w), a number for each axis, or window="global"'),
+        (lambda **c: kiln.pool_forward(X, window=1, mode="avg", indices=True, **c), 'leave them out, or give mode="max"'),
+        (lambda **c: kiln.conv_forward(X, W, residual=X, epilogue="relu", **c), 'give epilogue="add" or leave out residual'),
+    ],
+    ids=range(3),
+)
+def test_hints_are_arguments_and_not_words_of_a_request(context, call, hint):
+    with pytest.raises(kiln.InvalidArgument) as raised:
+        call(context=context)
+    assert raised.value.hint == hint
+
+
+def test_a_window_in_the_padding_alone_has_no_maximum_and_an_average_of_0(context):
+    x = np.ones((1, 1, 2, 2), np.float32)
+    for mode, of_nothing in ("max", -np.inf), ("avg", 0), ("avg_padded", 0):
+        y = kiln.pool_forward(x, window=1, pad=1, mode=mode, context=context)
+        assert (y[0, 0, 1:3, 1:3] == 1).all() and (y[0, 0, (0, 3)] == of_nothing).all(), mode
+
+
 def test_the_largest_seed_is_a_seed(context):
     ones = np.ones(256, np.float32)
     masks = {seed: kiln.dropout(ones, p=0.5, seed=seed, context=context).tobytes() for seed in (0, 1 << 63, (1 << 64) - 1)}
