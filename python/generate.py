@@ -72,6 +72,7 @@ class Operation:
             f"    {self.name!r}: Definition(\n"
             f"        {self.name!r},\n"
             f"        {tuple(each['name'] for each in self.inputs)!r},\n"
+            f"        {tuple(each['name'] for each in self.inputs if each['left_out'] is None)!r},\n"
             f"        {tuple(each['name'] for each in self.outputs)!r},\n"
             f"        {self.result!r},\n"
             f"        {self.result_required!r},\n"

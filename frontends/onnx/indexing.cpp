@@ -45,7 +45,8 @@ ValueId part(graph::Graph& graph, ValueId x, size_t axis, const Run& run) {
   return graph.slice(x, std::move(begin), std::move(extents), std::move(step));
 }
 
-constexpr size_t most_parts = 16;  // each is a copy, and more are a call of gather
+// Each part is a copy. More of them are a call of gather, for which updates and the rest are copied side by side first.
+constexpr size_t most_parts = 2, most_parts_of_updates = 16;
 
 /// y = x at `indices` along the axis; y's extents are those of indices, or of x where indices repeat.
 ValueId gathered(const Node& node, ValueId x, ValueId indices, size_t axis) {
@@ -118,7 +119,7 @@ ValueId with_rows(const Node& node, ValueId data, ValueId updates, const std::ve
     const bool is_data = *next < count;
     const auto end = std::find_if(next, sources.end(), [&](int64_t source) { return (source < count) != is_data; });
     for (const Run& run : runs_of({next, end})) {
-      if (parts.size() == most_parts) return taken(node, graph.concat({data, updates}, 0), 0, sources);
+      if (parts.size() == most_parts_of_updates) return taken(node, graph.concat({data, updates}, 0), 0, sources);
       parts.push_back(
           part(graph, is_data ? data : updates, 0, {run.first - (is_data ? 0 : count), run.step, run.count}));
     }

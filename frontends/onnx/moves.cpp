@@ -104,25 +104,23 @@ ValueId padded_by_itself(const Node& node, const std::string& mode, ValueId valu
   if (extent == 0 || before > most || behind > most) {
     refuse(fmt::format("it pads {} elements by {} and {} in mode {}", extent, before, behind, mode));
   }
-  constexpr int64_t most_by_one = 1024;  // each of which is a copy
-  if (mode == "reflect" && before + behind > most_by_one) {
-    refuse(fmt::format("it reflects {} elements, and up to {} are covered", before + behind, most_by_one));
-  }
   std::vector<ValueId> parts;
   const auto repeated = [&](int64_t at, int64_t count) {
     Extents extents = graph.value(value).extents;
     extents[d] = count;
     if (count > 0) parts.push_back(graph.repeat(part(graph, value, d, at, at + 1), extents));
   };
-  const auto one_by_one = [&](int64_t from, int64_t count, int64_t step) {
-    for (int64_t i = 0; i < count; ++i) parts.push_back(part(graph, value, d, from + i * step, from + i * step + 1));
+  const auto mirrored = [&](int64_t from, int64_t count) {
+    std::vector<int64_t> positions;
+    for (int64_t i = 0; i < count; ++i) positions.push_back(from - i);
+    if (count > 0) parts.push_back(taken(node, value, d, positions));
   };
   if (mode == "edge") {
     repeated(0, before);
   } else if (mode == "wrap") {
     if (before > 0) parts.push_back(part(graph, value, d, extent - before, extent));
   } else {
-    one_by_one(before, before, -1);
+    mirrored(before, before);
   }
   parts.push_back(value);
   if (mode == "edge") {
@@ -130,7 +128,7 @@ ValueId padded_by_itself(const Node& node, const std::string& mode, ValueId valu
   } else if (mode == "wrap") {
     if (behind > 0) parts.push_back(part(graph, value, d, 0, behind));
   } else {
-    one_by_one(extent - 2, behind, -1);
+    mirrored(extent - 2, behind);
   }
   return graph.concat(std::move(parts), d);
 }

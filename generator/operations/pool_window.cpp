@@ -46,12 +46,14 @@ std::string_view to_string(PoolMode mode) {
 
 std::vector<AttributeDefinition> pooling_attributes() {
   std::vector<AttributeDefinition> all = pool_window_attributes();
-  all.insert(all.begin(), {"mode",
-                           std::string("max"),
-                           Printing::always,
-                           {"max", "avg", "avg_padded"},
-                           "max: the maximum. avg: the average over the elements of the window inside x. avg_padded: "
-                           "the average over those inside x and its padding, which counts as 0"});
+  all.insert(all.begin(),
+             {"mode",
+              std::string("max"),
+              Printing::always,
+              {"max", "avg", "avg_padded"},
+              "max: the maximum. avg: the average over the elements of the window inside x. avg_padded: the average "
+              "over those inside x and its padding, which counts as 0. Of a window that lies in the padding alone the "
+              "maximum is -inf, and the average 0"});
   return all;
 }
 

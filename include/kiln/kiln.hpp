@@ -25,6 +25,7 @@
 #include "kiln/reduce.h"
 #include "kiln/resize.h"
 #include "kiln/softmax.h"
+#include "kiln/stream.h"
 #include "kiln/tensor.h"
 #include "kiln/tensor_ops.h"
 #include "kiln/version.h"

@@ -6,10 +6,10 @@ JAX as they are: on a GPU, or on the CPU with the emulated device. docs/python.m
 
 from . import errors
 from ._calls import call
-from ._context import Context, Tuning, context_for, default_context
+from ._context import Context, DeviceMemory, Tuning, context_for, default_context
 from ._explanation import Candidate, Explanation, Refusal
 from ._expression import expression
-from ._kiln import DeviceMemory, Expression
+from ._kiln import Expression
 from ._kiln import version as __version__
 from ._plan import Plan, PlanOperand, plan, plan_of_call
 from ._progress import TuneProgress

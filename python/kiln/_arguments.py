@@ -20,6 +20,7 @@ class Definition:
 
     name: str
     inputs: tuple[str, ...]
+    required: tuple[str, ...]  # those of the inputs that cannot be left out
     outputs: tuple[str, ...]  # what is written, the updated operands too
     result: str
     result_required: bool  # its extents cannot be told from the inputs
@@ -40,7 +41,7 @@ class Arguments:
     integers: dict[str, int]
 
 
-unknown = Definition("", (), (), "", True, {}, frozenset(), frozenset(), {}, {})
+unknown = Definition("", (), (), (), "", True, {}, frozenset(), frozenset(), {}, {})
 
 
 def definition_of(what: str) -> Definition:

@@ -32,16 +32,9 @@ def device_of(tensors: Iterable[Array]) -> int:
     return 0
 
 
-def stream_address(stream: Stream, tensors: Iterable[Array]) -> int:
-    """The address of `stream`; None is the current one of the framework whose tensors these are, else the default."""
-    if stream is None:
-        for tensor in tensors:
-            if _is_torch(tensor) and tensor.is_cuda:
-                return int(sys.modules["torch"].cuda.current_stream(tensor.device).cuda_stream)
-            if _framework(tensor) == "cupy":
-                return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
-        return 0
-    if isinstance(stream, int) and 0 <= stream < 1 << 64:
+def stream_address(stream: Stream) -> int:
+    """The address of `stream`, which is one. Raises InvalidArgument."""
+    if isinstance(stream, int) and not isinstance(stream, bool) and 0 <= stream < 1 << 64:
         return stream
     if hasattr(stream, "cuda_stream"):
         return int(stream.cuda_stream)
@@ -50,6 +43,30 @@ def stream_address(stream: Stream, tensors: Iterable[Array]) -> int:
     if hasattr(stream, "__cuda_stream__"):
         return int(stream.__cuda_stream__()[1])
     raise InvalidArgument(f"stream is {stream!r}", "give an address, or a stream of PyTorch or CuPy")
+
+
+def _current_streams(tensors: Iterable[Array]) -> list[int]:
+    """Addresses of the current streams of the frameworks whose tensors these are, in that order."""
+    found: dict[object, int] = {}
+    for tensor in tensors:
+        if _is_torch(tensor) and tensor.is_cuda:
+            if tensor.device not in found:
+                found[tensor.device] = int(sys.modules["torch"].cuda.current_stream(tensor.device).cuda_stream)
+        elif _framework(tensor) == "cupy" and "cupy" not in found:
+            found["cupy"] = int(sys.modules["cupy"].cuda.get_current_stream().ptr)
+    return list(found.values())
+
+
+def streams_of(stream: Stream, tensors: Iterable[Array], *memory: int | None) -> tuple[int, list[int]]:
+    """The address of the stream that a call runs on, and those of others that come before it and wait for it.
+
+    None is the current stream of the framework whose tensors these are, else the default one. The others are further
+    current ones, on which frameworks make elements ready and give freed memory away, and those of `memory`.
+    """
+    current = _current_streams(tensors)
+    own = stream_address(stream) if stream is not None else next(iter(current), 0)
+    others = [*current, *(each for each in memory if each is not None)]
+    return own, [other for other in others if other != own]
 
 
 def empty(like: Array, dtype: str, extents: Sequence[int], strides: Sequence[int]) -> Array:

@@ -11,25 +11,20 @@ from typing import Any
 
 from . import _kiln
 from ._arguments import Arguments, Definition, Word, definition_of, sort_arguments, text_of_epilogue, text_of_words
-from ._arrays import Array, Stream, empty, stream_address
+from ._arrays import Array, Stream, empty, streams_of
 from ._context import Context, context_for
 from ._kiln import Expression
-from .errors import InvalidArgument
+from .errors import InvalidArgument, of_a_call
 
 Memory = Any  # a DeviceMemory, or what has __cuda_array_interface__
 
 
-def address_and_size(memory: Memory, name: str) -> tuple[int, int]:
-    """Of device memory, in bytes; of None 0 and 0. `name`: what an error calls it."""
-    if memory is None:
-        return 0, 0
-    if not hasattr(memory, "__cuda_array_interface__"):
-        raise InvalidArgument(f"{name} is a {type(memory).__name__}", "give a kiln.DeviceMemory or an array on the GPU")
-    interface = memory.__cuda_array_interface__
-    size = 1
-    for extent in interface["shape"]:
-        size *= extent
-    return interface["data"][0], size * int(interface["typestr"][2:])
+def memory_of(memory: Memory, name: str) -> tuple[int, int, int | None]:
+    """The address of device memory, its bytes, and the stream that it is used on, if it says one; of None 0 and 0.
+
+    `name`: what an error calls it.
+    """
+    return (0, 0, None) if memory is None else _kiln.given_memory(name, memory)
 
 
 def call(
@@ -107,16 +102,17 @@ def enqueue(
             observe(call)
     tensors = given.tensors
     code = epilogue if isinstance(epilogue, Expression) else None
-    address, size = address_and_size(workspace, "workspace")
-    _kiln.call(
-        context_for(context, tensors.values()),
-        text + text_of_epilogue(epilogue),
-        _kiln.Arguments(tensors, given.numbers, given.integers, code),
-        definition.outputs,
-        stream_address(stream, tensors.values()),
-        address,
-        size,
-    )
+    address, size, used_on = memory_of(workspace, "workspace")
+    with of_a_call():
+        _kiln.call(
+            context_for(context, tensors.values()),
+            text + text_of_epilogue(epilogue),
+            _kiln.Arguments(tensors, given.numbers, given.integers, code),
+            definition.outputs,
+            streams_of(stream, tensors.values(), used_on),
+            address,
+            size,
+        )
 
 
 Spec = tuple[str, tuple[int, ...], tuple[int, ...]]  # dtype as frameworks call it, extents, strides in elements
@@ -161,12 +157,18 @@ def run(
         epilogue = "+".join([*stages, "clip"] if limit else stages) or None
     elif limit and "clip" not in text_of_epilogue(epilogue).removeprefix(" epilogue=").split("+"):
         raise InvalidArgument(f"{limit} is given, and the epilogue does not clip", "write clip into it: relu+clip")
+    for name in definition.required:
+        if name not in tensors:
+            raise InvalidArgument(f"{definition.name}: {name} is not given", "give a tensor")
+    if out is None and definition.result_required:
+        raise InvalidArgument(f"{definition.name}: out is not given", f"give a tensor for {definition.result}")
     if out is not None and (definition.result_required or len(definition.outputs) == 1):
         tensors[definition.result] = out
     else:
         like = next(iter(tensors.values()))
         of_this_batch = definition.name + text_of_words({**words, "dynamic_batch": False})  # n=? rounds extents up
-        operands = _operands(_kiln.request_line(of_this_batch, tensors) + text_of_epilogue(epilogue))
+        with of_a_call(definition.result):
+            operands = _operands(_kiln.request_line(of_this_batch, tensors) + text_of_epilogue(epilogue))
         written = [name for name in operands if name in definition.outputs]
         if out is not None:
             tensors[written[0]] = out

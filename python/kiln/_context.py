@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import dataclasses
+import operator
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -127,7 +128,11 @@ class Context(_kiln.Context):
         options.locked = locked
         options.allow_failed_variants = allow_failed_variants
         options.allow_unchecked_templates = allow_unchecked_templates
-        super().__init__(options, announce or errors.warn, *functions)
+        announce = announce or errors.warn
+        super().__init__(options, announce, *functions)
+        named = os.environ.get("KILN_CACHE") if cache is None else _path("cache", cache)
+        if named and named != "off" and tuning.mode == "never" and not os.path.exists(named):
+            announce(f'there is no database {named}: nothing that was tuned is known (tune into it, or give cache="off")')
 
     def prepare(self, requests: str | Iterable[str]) -> None:
         """Make the plans of all requests now, so that no later call of theirs compiles.
@@ -146,6 +151,20 @@ class Context(_kiln.Context):
 
     def __repr__(self) -> str:
         return f"<kiln.Context: {self.device_description}>"
+
+
+class DeviceMemory(_kiln.DeviceMemory):
+    """`nbytes` of device memory, 256-byte aligned: workspace for a Plan. Raises InvalidArgument, OutOfMemory."""
+
+    def __init__(self, context: Context, nbytes: int) -> None:
+        errors.require_type("context", context, Context, "a kiln.Context")
+        try:
+            size = operator.index(nbytes)
+        except TypeError:
+            size = -1
+        if not 0 <= size < 1 << 63:
+            raise errors.InvalidArgument(f"nbytes is {nbytes!r}", "give a number of bytes, 0 or more")
+        super().__init__(context, size)
 
 
 _defaults: dict[tuple[int, WorkspaceAllocator | None], Context] = {}

@@ -7,11 +7,11 @@ from typing import Any
 
 from . import _kiln
 from ._arguments import Arguments, definition_of, sort_arguments, text_of_epilogue, text_of_words
-from ._arrays import Array, Stream, stream_address
-from ._calls import Memory, address_and_size
+from ._arrays import Array, Stream, streams_of
+from ._calls import Memory, memory_of
 from ._context import Context, context_for
 from ._kiln import Expression
-from .errors import InvalidArgument, require_text
+from .errors import InvalidArgument, of_a_call, require_text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,14 +87,15 @@ class Plan:
     ) -> None:
         """Enqueue the layer. `workspace`: workspace_bytes of device memory, 256-byte aligned (DeviceMemory)."""
         given = self._given(arguments)
-        between = _address(workspace, self.workspace_bytes, "workspace")
-        self._plan.run(_bound(given, epilogue or self._epilogue), self._stream(stream, given), between)
+        between, used_on = _memory(workspace, self.workspace_bytes, "workspace")
+        streams = streams_of(stream, given.tensors.values(), used_on)
+        self._plan.run(_bound(given, epilogue or self._epilogue), streams, between)
 
     def prepare_weights(self, prepared: Memory, *, stream: Stream = None, **weights: Array) -> None:
         """Make what depends only on the weights, into prepared_bytes of device memory: for this plan's runs only."""
         given = self._given(weights)
-        made = _address(prepared, self.prepared_bytes, "prepared")
-        self._plan.prepare_weights(_bound(given), self._stream(stream, given), made)
+        made, used_on = _memory(prepared, self.prepared_bytes, "prepared")
+        self._plan.prepare_weights(_bound(given), streams_of(stream, given.tensors.values(), used_on), made)
 
     def run_prepared(
         self,
@@ -107,18 +108,16 @@ class Plan:
     ) -> None:
         """run() without that work, with all tensors; `workspace`: prepared_workspace_bytes."""
         given = self._given(arguments)
-        made = _address(prepared, self.prepared_bytes, "prepared")
-        between = _address(workspace, self.prepared_workspace_bytes, "workspace")
-        self._plan.run_prepared(_bound(given, epilogue or self._epilogue), self._stream(stream, given), made, between)
+        made, *used_on = _memory(prepared, self.prepared_bytes, "prepared")
+        between, also = _memory(workspace, self.prepared_workspace_bytes, "workspace")
+        streams = streams_of(stream, given.tensors.values(), *used_on, also)
+        self._plan.run_prepared(_bound(given, epilogue or self._epilogue), streams, made, between)
 
     def _given(self, arguments: dict[str, Any]) -> Arguments:
         given = sort_arguments(self._definition, arguments)
         for name in given.words:
             raise InvalidArgument(f"{name} is no tensor or number of a run", "it is the plan's, which is made")
         return given
-
-    def _stream(self, stream: Stream, given: Arguments) -> int:
-        return stream_address(stream, given.tensors.values())
 
     def __repr__(self) -> str:
         return f"<kiln.Plan of {self.request}: {self.variant} ({self.source})>"
@@ -128,11 +127,12 @@ def _bound(given: Arguments, epilogue: Expression | None = None) -> _kiln.Argume
     return _kiln.Arguments(given.tensors, given.numbers, given.integers, epilogue)
 
 
-def _address(memory: Memory, needed: int, name: str) -> int:
-    address, size = address_and_size(memory, name)
+def _memory(memory: Memory, needed: int, name: str) -> tuple[int, int | None]:
+    """The address of at least `needed` bytes, and the stream that they are used on, if any."""
+    address, size, used_on = memory_of(memory, name)
     if size < needed:
         raise InvalidArgument(f"{name} has {size} bytes", f"give kiln.DeviceMemory(context, {needed})")
-    return address
+    return address, used_on
 
 
 def plan(request: str, *, context: Context | None = None) -> Plan:
@@ -150,4 +150,5 @@ def plan_of_call(
     given = sort_arguments(definition_of(what), arguments)
     text = what + text_of_words(given.words) + text_of_epilogue(epilogue)
     context = context_for(context, given.tensors.values())
-    return Plan(_kiln.plan_of_call(context, text, _bound(given, code)), context, code)
+    with of_a_call():
+        return Plan(_kiln.plan_of_call(context, text, _bound(given, code)), context, code)

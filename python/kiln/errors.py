@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import sys
 import types
 import warnings
+from collections.abc import Iterator
 
 
 class Error(RuntimeError):
@@ -90,7 +93,7 @@ def warn(message: str, *also: str) -> None:
 # What messages of the library call by its name in C++, replaced in this order.
 _words = {
     "define the expression in the requests file, in a file given with --expression, or for Request::parse(); ": (
-        "give a kiln.expression() as the epilogue of a call; "
+        "make the code by kiln.expression() before, or put its definition in front of the request; "
     ),
     "define it in the requests file, or in a file given with --expression": (
         "give a kiln.expression() as the epilogue of a call"
@@ -119,6 +122,36 @@ _words = {
     "Model::set_batch()": "Model.set_batch()",
     "RunValues::": "",
 }
+
+
+# How requests name an operand, in hints to calls, which have it as an argument.
+_operand = re.compile(r"add (\S+?)=dtype:extents:layout(?: or (\w+)=\w+:\.\.\.)?")
+_words_of_calls = {
+    r"add window=h,w \(one number an axis\) or window=global": (
+        'give window=(h, w), a number for each axis, or window="global"'
+    ),
+    r"add epilogue=user:NAME": "give a kiln.expression() as the epilogue",
+    r"add epilogue=(\w+)": r'give epilogue="\1"',
+    r"or use (mode|reduction)=(\w+)": r'or give \1="\2"',
+}
+
+
+@contextlib.contextmanager
+def of_a_call(result: str = "") -> Iterator[None]:
+    """Errors of what is enqueued say arguments, not parts of a request. `result`: what is called `out`."""
+
+    def given(found: re.Match[str]) -> str:
+        return "give " + " or ".join("out" if name == result else name for name in found.groups() if name)
+
+    try:
+        yield
+    except Error as error:
+        hint = _operand.sub(given, error.hint)
+        for of_request, of_call in _words_of_calls.items():
+            hint = re.sub(of_request, of_call, hint)
+        if hint == error.hint:
+            raise
+        raise error_of(error.code, error.message, hint) from None
 
 
 def in_words_of_python(text: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _kiln, _kiln_model
-from ._arrays import Array, Stream, empty, named_dtype, stream_address
+from ._arrays import Array, Stream, empty, named_dtype, streams_of
 from ._context import Context, Path, context_for
 from ._tables import html_table, text_table
 from .errors import InvalidArgument, Unsupported, require_text, require_type
@@ -99,7 +99,7 @@ class Model:
         self._context = context
         self._lock = threading.RLock()  # a call of a model makes a run
         self._model = _kiln_model.Model(context, self.path, batch, dtype, layout, flags)
-        _kiln.do_work(context, self._model.load(), _kiln.Arguments({}, {}, {}), (), 0)
+        _kiln.do_work(context, self._model.load(), _kiln.Arguments({}, {}, {}), (), (0, []))
         self._describe()
         both = {tensor.name for tensor in self.inputs} & {tensor.name for tensor in self.outputs}
         if both:
@@ -112,6 +112,7 @@ class Model:
         self.inputs = tuple(ModelTensor(*tensor) for tensor in self._model.inputs())
         self.outputs = tuple(ModelTensor(*tensor) for tensor in self._model.outputs())
         self.steps = tuple(ModelStep(*step) for step in self._model.steps())
+        _kiln.learn_definitions("\n".join({step.definition for step in self.steps if step.definition}))
         self.memory = ModelMemory(*self._model.memory())
 
     @property
@@ -131,7 +132,7 @@ class Model:
         with self._lock:
             work = self._model.set_batch(batch)
             try:
-                _kiln.do_work(self._context, work, _kiln.Arguments({}, {}, {}), (), 0)
+                _kiln.do_work(self._context, work, _kiln.Arguments({}, {}, {}), (), (0, []))
             finally:  # Ctrl-C is raised behind what was done
                 self._describe()
 
@@ -176,10 +177,10 @@ class Model:
                 raise InvalidArgument(f"the model has no output '{name}'", f"it has {', '.join(sorted(names))}")
         tensors = {**inputs, **outputs}
         arguments = _kiln.Arguments(tensors, {}, {})
-        address = stream_address(stream, tensors.values())
+        streams = streams_of(stream, tensors.values())
         with self._lock:
             self._take_batch_of(inputs)
-            _kiln.do_work(self._context, self._model.run(), arguments, names, address)
+            _kiln.do_work(self._context, self._model.run(), arguments, names, streams)
 
     def requests(self) -> list[str]:
         """What kiln.tune() tunes for this model: each request of its runs once, behind what user code in them means."""

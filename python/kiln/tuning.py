@@ -6,12 +6,13 @@ import dataclasses
 import html
 import json
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TextIO, overload
 
-from . import _library
+from . import _kiln, _library
 from ._context import Path, forget_default_contexts
 from ._progress import Display, TuneProgress
 from ._tables import html_table, text_table, time_text
@@ -186,7 +187,8 @@ def tune(
         if cache is not None:
             command += ["--db", os.fspath(cache)]
         command += ["--device", devices]
-        command += ["--", _as_input(work, folder)]
+        given, lines_before = _as_input(work, folder)
+        command += ["--", given]
         variables = _library.environment()
         if driver is not None:
             variables["KILN_DRIVER"] = driver
@@ -203,7 +205,7 @@ def tune(
     forget_default_contexts()
     several = not isinstance(device, int)
     if not (status in _with_result or (several and status == _lost_device)) or not found.strip():
-        raise _error_of(status, said.replace(f"{os.path.join(folder, _requests_file)}: line ", "request "))
+        raise _error_of(status, _with_places(said, os.path.join(folder, _requests_file), lines_before))
     if said:
         warn(said)
     data = json.loads(found)
@@ -252,19 +254,29 @@ def _devices(device: object) -> str:
 _requests_file = "requests.txt"
 
 
-def _as_input(work: str | Path | Iterable[str], folder: str) -> str:
-    """What the program takes for `work`: a request, a path, or a file of requests that is written into `folder`."""
-    if isinstance(work, (str, os.PathLike)):
-        return os.fspath(work)
-    requests = list(work) if isinstance(work, Iterable) else None
+def _as_input(work: str | Path | Iterable[str], folder: str) -> tuple[str, int]:
+    """What the program takes for `work`: a request, a path, or a file of requests that is written into `folder`.
+
+    Code of this process that requests name goes into the file before them, in the number of lines that is returned too.
+    """
+    if isinstance(work, os.PathLike) or (isinstance(work, str) and not _kiln.definitions_of(work)):
+        return os.fspath(work), 0
+    requests = [work] if isinstance(work, str) else list(work) if isinstance(work, Iterable) else None
     if requests is None or not all(isinstance(request, str) for request in requests):
         raise InvalidArgument(f"work is {work!r}", "give a request, several, or the path of a requests file or model")
     if not requests:
         raise InvalidArgument("no request is given", "give one at least")
+    text = "\n".join(requests) + "\n"
+    definitions = _kiln.definitions_of(text)
     path = os.path.join(folder, _requests_file)
     with open(path, "w", encoding="utf-8") as file:
-        file.write("\n".join(requests) + "\n")
-    return path
+        file.write(definitions + text)
+    return path, definitions.count("\n")
+
+
+def _with_places(said: str, path: str, lines_before: int) -> str:
+    """Names a line of the file at `path` as the request that it is."""
+    return re.sub(re.escape(path) + r": line (\d+)", lambda line: f"request {int(line[1]) - lines_before}", said)
 
 
 def _error_of(status: int, said: str) -> Error:

@@ -7,6 +7,11 @@
 namespace kiln::python {
 namespace {
 
+Expressions& known_code() {
+  static Expressions code;  // by digest
+  return code;
+}
+
 std::vector<NamedTensor> named_tensors(std::span<const GivenTensor> tensors) {
   std::vector<NamedTensor> named;
   named.reserve(tensors.size());
@@ -24,10 +29,25 @@ std::vector<NamedScalar> named_numbers(const nb::dict& numbers) {
 
 }  // namespace
 
+void learn_code(const Expression& code) {
+  known_code().try_emplace(code.digest(), code);
+}
+
+Expressions known_code_in(std::string_view text) {
+  Expressions found;
+  if (text.find("user:") == std::string_view::npos) return found;
+  for (const auto& [digest, code] : known_code()) {
+    if (text.find(digest) != std::string_view::npos) found.emplace(digest, code);
+  }
+  return found;
+}
+
 PythonEpilogue::PythonEpilogue(std::string_view text, nb::dict tensors, const nb::dict& numbers)
     : held_(std::move(tensors)),
       tensors_(given_tensors(held_)),
-      epilogue_(expression(text, named_tensors(tensors_), named_numbers(numbers))) {}
+      epilogue_(expression(text, named_tensors(tensors_), named_numbers(numbers))) {
+  learn_code(*epilogue_.code());
+}
 
 Arguments::Arguments(TensorDict tensors, NumberDict numbers, IntegerDict integers, const PythonEpilogue* epilogue)
     : held_(std::move(tensors)),

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kiln/call.h"
+#include "kiln/generator/expression.h"
 #include "tensors.h"
 
 namespace kiln::python {
@@ -50,6 +51,11 @@ class Arguments {
   std::vector<NamedInteger> integers_;
   const PythonEpilogue* epilogue_;
 };
+
+/// Has this process know user code, so that a line which names it by its digest can be used. With the GIL.
+void learn_code(const Expression& code);
+/// The code known so whose digest is in `text`. With the GIL.
+Expressions known_code_in(std::string_view text);
 
 void bind_arguments(nb::module_& module);
 

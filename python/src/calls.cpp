@@ -1,4 +1,7 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <span>
@@ -15,22 +18,22 @@ namespace kiln::python {
 namespace {
 
 void call_by_name(PythonContext& context, const std::string& what, const Arguments& arguments,
-                  const nb::object& written, uintptr_t stream, uintptr_t workspace, int64_t workspace_bytes) {
+                  const nb::object& written, const Streams& streams, uintptr_t workspace, int64_t workspace_bytes) {
   context.require(arguments.tensors(), written);
   CallOptions options = arguments.options();
   options.workspace = reinterpret_cast<void*>(workspace);
   options.workspace_bytes = workspace_bytes;
-  enqueue_on(context.get(), arguments.tensors(),
-             [&] { call(context.get(), what, arguments.named(), options, reinterpret_cast<Stream>(stream)); });
+  enqueue_on(context.get(), arguments.tensors(), streams,
+             [&](Stream stream) { call(context.get(), what, arguments.named(), options, stream); });
 }
 
 // What another module of the package wants done: the capsule holds a Work.
 void do_work(PythonContext& context, const nb::capsule& work, const Arguments& arguments, const nb::object& written,
-             uintptr_t stream) {
+             const Streams& streams) {
   context.require(arguments.tensors(), written);
   const auto& function = *static_cast<const Work*>(work.data(name_of_work));
-  enqueue_on(context.get(), arguments.tensors(),
-             [&] { function(context.get(), arguments.named(), reinterpret_cast<Stream>(stream)); });
+  enqueue_on(context.get(), arguments.tensors(), streams,
+             [&](Stream stream) { function(context.get(), arguments.named(), stream); });
 }
 
 // The line of a request with those tensors.
@@ -68,15 +71,40 @@ nb::tuple key_with_code(const std::string& line, const PythonEpilogue& epilogue)
   return nb::make_tuple(Request::parse(whole, {{code.digest(), code}}).key(), print_definition(code.digest(), code));
 }
 
+// Has this process know the code that a requests file defines.
+void learn_definitions(const std::string& text) {
+  Expressions code;
+  (void)parse_requests(text, code);
+  for (const auto& [name, each] : code) learn_code(each);
+}
+
+// The lines that define what `text` names and does not define itself: what a requests file needs in front of it.
+std::string definitions_of(const std::string& text) {
+  std::string lines;
+  for (const auto& [digest, code] : known_code_in(text)) {
+    const std::string definition = print_definition(digest, code);
+    if (text.find(definition) == std::string::npos) lines.append(definition).append("\n");
+  }
+  return lines;
+}
+
 }  // namespace
 
 void bind_calls(nb::module_& module) {
   module.def("call", &call_by_name, nb::arg("context"), nb::arg("what"), nb::arg("arguments"), nb::arg("written"),
-             nb::arg("stream"), nb::arg("workspace"), nb::arg("workspace_bytes"));
+             nb::arg("streams"), nb::arg("workspace"), nb::arg("workspace_bytes"));
   module.def("do_work", &do_work, nb::arg("context"), nb::arg("work"), nb::arg("arguments"), nb::arg("written"),
-             nb::arg("stream"),
-             nb::sig("def do_work(context: Context, work: object, arguments: Arguments, written: object, stream: int) "
-                     "-> None"));
+             nb::arg("streams"),
+             nb::sig("def do_work(context: Context, work: object, arguments: Arguments, written: object, "
+                     "streams: tuple[int, Sequence[int]]) -> None"));
+  module.def(
+      "given_memory",
+      [](const std::string& name, const nb::handle& object) {
+        const GivenMemory memory = given_memory(name, object);
+        return nb::make_tuple(memory.address, memory.bytes, memory.stream);
+      },
+      nb::arg("name"), nb::arg("memory"),
+      nb::sig("def given_memory(name: str, memory: object) -> tuple[int, int, int | None]"));
   module.def(
       "framework_name",
       [](const std::string& dtype) { return std::string(framework_name(parse_dtype(dtype).value())); },
@@ -86,6 +114,8 @@ void bind_calls(nb::module_& module) {
              nb::sig("def request_operands(line: str) -> list[tuple[str, str, tuple[int, ...], tuple[int, ...]]]"));
   module.def(
       "request_key", [](const std::string& line) { return Request::parse(line).key(); }, nb::arg("line"));
+  module.def("learn_definitions", &learn_definitions, nb::arg("text"));
+  module.def("definitions_of", &definitions_of, nb::arg("text"));
   module.def("key_with_code", &key_with_code, nb::arg("line"), nb::arg("epilogue"),
              nb::sig("def key_with_code(line: str, epilogue: Expression) -> tuple[str, str]"));
 }

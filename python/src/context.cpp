@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "arguments.h"
 #include "kiln/base/error.h"
 #include "kiln/memory.h"
 #include "without_gil.h"
@@ -79,15 +80,16 @@ void set_tuning(ContextOptions& options, std::string_view mode, double budget, s
 }
 
 void prepare(PythonContext& context, const std::string& requests) {
-  without_gil([&] {
-    std::vector<Request> parsed;
-    for (RequestLine& line : parse_requests(requests)) parsed.push_back(std::move(line.request));
-    context.get().prepare(parsed);
-  });
+  Expressions code = known_code_in(requests);
+  std::vector<Request> parsed;
+  for (RequestLine& line : parse_requests(requests, code)) parsed.push_back(std::move(line.request));
+  for (const auto& [name, each] : code) learn_code(each);
+  without_gil([&] { context.get().prepare(parsed); });
 }
 
 std::string explain(PythonContext& context, const std::string& request) {
-  return without_gil([&] { return to_json(context.get().explain(Request::parse(request))); });
+  const Expressions code = known_code_in(request);
+  return without_gil([&] { return to_json(context.get().explain(Request::parse(request, code))); });
 }
 
 void wait_until_tuned(PythonContext& context) {
@@ -194,7 +196,7 @@ void bind_context(nb::module_& module) {
       .def_prop_ro(
           "device_id", [](PythonContext& context) { return context.get().device_id(); },
           "The line under which times of this device are stored.");
-  nb::class_<PythonMemory>(module, "DeviceMemory", "Device memory, 256-byte aligned: workspace for a Plan.")
+  nb::class_<PythonMemory>(module, "DeviceMemory")
       .def(nb::init<PythonContext&, size_t>(), nb::arg("context"), nb::arg("nbytes"), nb::keep_alive<1, 2>())
       .def_prop_ro("data", &PythonMemory::data, "The device address.")
       .def_prop_ro("nbytes", &PythonMemory::nbytes)

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "kiln/base/error.h"
+#include "kiln/stream.h"
+
 namespace kiln::python {
 namespace {
 
@@ -49,6 +52,31 @@ HostTensors::HostTensors(Context& context, std::span<const GivenTensor> tensors)
 
 void HostTensors::release() {
   for (RegisteredMemory& each : registered_) each.release();
+}
+
+OtherStreams::OtherStreams(Context& context, const Streams& streams, std::span<const GivenTensor> tensors)
+    : context_(context), own_(reinterpret_cast<Stream>(streams.first)) {
+  const auto add = [&](uintptr_t address) {
+    const auto other = reinterpret_cast<Stream>(address);
+    if (std::ranges::find(others_, other) == others_.end()) others_.push_back(other);
+  };
+  for (const uintptr_t address : streams.second) add(address);
+  for (const GivenTensor& given : tensors) {
+    if (given.stream) add(*given.stream);
+  }
+  for (Stream other : others_) order(context_, other, own_);
+}
+
+OtherStreams::~OtherStreams() {
+  try {
+    join();
+  } catch (const Error&) {
+    // The call throws already: it is lost, as is the context.
+  }
+}
+
+void OtherStreams::join() {
+  for (Stream other : std::exchange(others_, {})) order(context_, own_, other);
 }
 
 }  // namespace kiln::python

@@ -1,6 +1,7 @@
 #include "plan.h"
 
 #include <fmt/format.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -37,10 +38,7 @@ constexpr std::string_view of_user_code = "epilogue.";  // what its tensors are 
 // A plan is of tensors, and a run takes addresses alone: that tensors are what they should be is checked here.
 class PythonPlan {
  public:
-  // `epilogue`: the user code that the plan was made with, or null.
-  PythonPlan(PythonContext& context, const Plan& plan, const Epilogue* epilogue)
-      : context_(&context), plan_(plan), operands_(plan_.operands()) {
-    if (epilogue != nullptr) epilogue_ = *epilogue;
+  PythonPlan(PythonContext& context, const Plan& plan) : context_(&context), plan_(plan), operands_(plan_.operands()) {
     nb::set written;
     for (const PlanOperand& operand : operands_) {
       if (operand.role != OperandRole::input) written.add(nb::str(operand.name.c_str(), operand.name.size()));
@@ -51,42 +49,43 @@ class PythonPlan {
   const Plan& get() const { return plan_; }
   const std::vector<PlanOperand>& operands() const { return operands_; }
 
-  void run(const Arguments& arguments, uintptr_t stream, uintptr_t workspace) const {
-    enqueue(arguments, [&](std::span<const Address> addresses, const RunValues& values) {
-      plan_.run(reinterpret_cast<Stream>(stream), addresses, reinterpret_cast<void*>(workspace), values);
+  void run(const Arguments& arguments, const Streams& streams, uintptr_t workspace) const {
+    enqueue(arguments, streams, [&](Stream stream, std::span<const Address> addresses, const RunValues& values) {
+      plan_.run(stream, addresses, reinterpret_cast<void*>(workspace), values);
     });
   }
 
-  void run_prepared(const Arguments& arguments, uintptr_t stream, uintptr_t prepared, uintptr_t workspace) const {
-    enqueue(arguments, [&](std::span<const Address> addresses, const RunValues& values) {
-      plan_.run_prepared(reinterpret_cast<Stream>(stream), addresses, reinterpret_cast<const void*>(prepared),
-                         reinterpret_cast<void*>(workspace), values);
+  void run_prepared(const Arguments& arguments, const Streams& streams, uintptr_t prepared, uintptr_t workspace) const {
+    enqueue(arguments, streams, [&](Stream stream, std::span<const Address> addresses, const RunValues& values) {
+      plan_.run_prepared(stream, addresses, reinterpret_cast<const void*>(prepared), reinterpret_cast<void*>(workspace),
+                         values);
     });
   }
 
   // Operands that are not weights may be missing.
-  void prepare_weights(const Arguments& arguments, uintptr_t stream, uintptr_t prepared) const {
+  void prepare_weights(const Arguments& arguments, const Streams& streams, uintptr_t prepared) const {
     context_->require(arguments.tensors(), written_);
     const std::vector<Address> addresses = addresses_of(arguments, false);
-    enqueue_on(context_->get(), arguments.tensors(), [&] {
-      plan_.prepare_weights(reinterpret_cast<Stream>(stream), addresses, reinterpret_cast<void*>(prepared));
-    });
+    enqueue_on(context_->get(), arguments.tensors(), streams,
+               [&](Stream stream) { plan_.prepare_weights(stream, addresses, reinterpret_cast<void*>(prepared)); });
   }
 
  private:
   template <class Run>
-  void enqueue(const Arguments& arguments, const Run& run) const {
+  void enqueue(const Arguments& arguments, const Streams& streams, const Run& run) const {
     context_->require(arguments.tensors(), written_);
     require_user_code(arguments.epilogue());
     const std::vector<Address> addresses = addresses_of(arguments, true);
     RunValues values = plan_.values(arguments.numbers(), arguments.integers());
     if (arguments.epilogue() != nullptr) values.scalars = arguments.epilogue()->scalars();
     if (plan_.request().dynamic_batch) values.n = batch_of(arguments);
-    enqueue_on(context_->get(), arguments.tensors(), [&] { run(std::span<const Address>(addresses), values); });
+    enqueue_on(context_->get(), arguments.tensors(), streams,
+               [&](Stream stream) { run(stream, std::span<const Address>(addresses), values); });
   }
 
   void require_user_code(const Epilogue* given) const {
-    const Expression* const code = epilogue_.code();
+    const UserCode& own = plan_.request().user_code;
+    const Expression* const code = own ? own.expression() : nullptr;
     if (code == nullptr ? given == nullptr : given != nullptr && *given->code() == *code) return;
     throw Error(ErrorCode::invalid_argument, "the epilogue is not the user code that the plan was made with",
                 code == nullptr ? "leave it out" : "leave it out, or give that code with other tensors and numbers");
@@ -148,7 +147,7 @@ class PythonPlan {
   void require_shape(const PlanOperand& operand, const Tensor& tensor) const {
     // User code may read one element for each channel, of which the plan makes a tensor of more dimensions.
     const bool as_made = is_of_user_code(operand) && !operand.has_batch;
-    const TensorSpec of_plan = as_made ? user_tensor(epilogue_, operand).spec() : operand.spec;
+    const TensorSpec of_plan = as_made ? plan_.request().at(operand.name) : operand.spec;
     TensorSpec given = tensor.spec(), expected = of_plan;
     given.alignment = expected.alignment;  // run() checks addresses
     if (operand.has_batch && given.extents.size() == expected.extents.size()) {
@@ -165,7 +164,6 @@ class PythonPlan {
 
   PythonContext* context_;
   Plan plan_;
-  Epilogue epilogue_;  // of user code, or none; the tensors that it reads are only compared with
   std::vector<PlanOperand> operands_;
   nb::object written_;
 };
@@ -180,24 +178,25 @@ nb::list operands_of(const PythonPlan& plan) {
 }
 
 PythonPlan plan_of_line(PythonContext& context, const std::string& line) {
-  const Plan plan = without_gil([&] { return context.get().plan(Request::parse(line)); });
-  return PythonPlan(context, plan, nullptr);
+  const Expressions code = known_code_in(line);
+  const Plan plan = without_gil([&] { return context.get().plan(Request::parse(line, code)); });
+  return PythonPlan(context, plan);
 }
 
 PythonPlan plan_of_named(PythonContext& context, const std::string& what, const Arguments& arguments) {
   const Plan plan =
       without_gil([&] { return plan_of_call(context.get(), what, arguments.named(), arguments.options()); });
-  return PythonPlan(context, plan, arguments.epilogue());
+  return PythonPlan(context, plan);
 }
 
 }  // namespace
 
 void bind_plan(nb::module_& module) {
   nb::class_<PythonPlan>(module, "Plan")
-      .def("run", &PythonPlan::run, nb::arg("arguments"), nb::arg("stream"), nb::arg("workspace"))
-      .def("run_prepared", &PythonPlan::run_prepared, nb::arg("arguments"), nb::arg("stream"), nb::arg("prepared"),
+      .def("run", &PythonPlan::run, nb::arg("arguments"), nb::arg("streams"), nb::arg("workspace"))
+      .def("run_prepared", &PythonPlan::run_prepared, nb::arg("arguments"), nb::arg("streams"), nb::arg("prepared"),
            nb::arg("workspace"))
-      .def("prepare_weights", &PythonPlan::prepare_weights, nb::arg("arguments"), nb::arg("stream"),
+      .def("prepare_weights", &PythonPlan::prepare_weights, nb::arg("arguments"), nb::arg("streams"),
            nb::arg("prepared"))
       .def_prop_ro("request", [](const PythonPlan& plan) { return plan.get().request().key(); })
       .def_prop_ro("variant", [](const PythonPlan& plan) { return plan.get().variant(); })

@@ -33,8 +33,17 @@ constexpr std::array type_rows = {
 };
 static_assert(type_rows.size() == dtype_rows.size());
 
+// `subject`: "tensor x", "workspace".
+[[noreturn]] void refuse_subject(std::string_view subject, std::string_view what, std::string hint) {
+  throw Error(ErrorCode::invalid_argument, fmt::format("{} {}", subject, what), std::move(hint));
+}
+
+std::string tensor_called(std::string_view name) {
+  return fmt::format("tensor {}", name);
+}
+
 [[noreturn]] void refuse(std::string_view name, std::string_view what, std::string hint) {
-  throw Error(ErrorCode::invalid_argument, fmt::format("tensor {} {}", name, what), std::move(hint));
+  refuse_subject(tensor_called(name), what, std::move(hint));
 }
 
 [[noreturn]] void refuse_type(std::string_view name, std::string_view type) {
@@ -45,6 +54,11 @@ static_assert(type_rows.size() == dtype_rows.size());
 
 std::string text_of(nb::handle object) {
   return nb::cast<std::string>(nb::str(object));
+}
+
+// The member of an object that has it; else None.
+nb::object member_of(nb::handle object, const char* member) {
+  return nb::getattr(object, member, nb::none());
 }
 
 struct Dimensions {
@@ -68,9 +82,29 @@ Tensor made(std::string_view name, const void* data, DType dtype, Dimensions dim
   }
 }
 
+// Refuses tensors of PyTorch whose elements do not lie as extents and strides say.
+void require_strided(std::string_view name, nb::handle object) {
+  const nb::object layout = member_of(object, "layout"), nested = member_of(object, "is_nested");
+  if (nested.is(nb::handle(Py_True))) refuse(name, "is a nested tensor", "give its to_padded_tensor(), or its parts");
+  if (layout.is_none() || text_of(layout) == "torch.strided") return;
+  refuse(name, fmt::format("has the layout {}", text_of(layout)), "give its to_dense()");
+}
+
+// Where the elements of a tensor of PyTorch begin.
+uintptr_t address_of(std::string_view name, nb::handle object) {
+  std::string reason;
+  try {
+    return nb::cast<uintptr_t>(object.attr("data_ptr")());
+  } catch (const nb::python_error& error) {  // of a transform, or without elements
+    reason = text_of(error.value());
+  }
+  refuse(name, fmt::format("has no memory: {}", reason.substr(0, reason.find('\n'))), "give a tensor with elements");
+}
+
 // Without __dlpack__, which PyTorch refuses to tensors with gradients, and by which it makes one stream wait for
 // another.
 GivenTensor torch_tensor(std::string_view name, nb::handle object) {
+  require_strided(name, object);
   const std::string type = text_of(object.attr("dtype"));  // "torch.float32"
   const std::string_view bare = std::string_view(type).substr(type.find('.') + 1);
   const TypeRow* found = nullptr;
@@ -96,43 +130,90 @@ GivenTensor torch_tensor(std::string_view name, nb::handle object) {
   } else {
     refuse(name, fmt::format("is on device {}", kind), "move it to the CPU or a CUDA device");
   }
-  const auto address = nb::cast<uintptr_t>(object.attr("data_ptr")());
+  const uintptr_t address = address_of(name, object);
   return {.name = name,
           .tensor = made(name, reinterpret_cast<const void*>(address), found->dtype, std::move(dimensions)),
           .place = place,
+          .stream = std::nullopt,
           .writable = true,
           .held = {}};
 }
 
-// __array_interface__ and __cuda_array_interface__, which differ in what they leave out.
-GivenTensor interface_tensor(std::string_view name, const nb::dict& interface, const TypeRow& row, bool host) {
+// What __array_interface__ and __cuda_array_interface__ say alike, though they differ in what they leave out.
+struct Interface {
   Dimensions dimensions;
+  uintptr_t address = 0;
+  bool read_only = false;
+};
+
+Interface read_interface(std::string_view subject, const nb::dict& interface, int64_t bytes_of_element) {
+  Interface read;
   const nb::object shape = interface["shape"];
   const nb::object strides = interface.contains("strides") ? nb::object(interface["strides"]) : nb::none();
-  const int64_t bytes = size_of(row.dtype);
   int64_t packed = 1;
   for (size_t i = nb::len(shape); i-- > 0;) {
     const auto extent = nb::cast<int64_t>(shape[i]);
-    const int64_t stride = strides.is_none() ? packed * bytes : nb::cast<int64_t>(strides[i]);
-    if (stride % bytes != 0) refuse(name, "has strides that are no multiple of an element", "copy it");
-    dimensions.extents.insert(dimensions.extents.begin(), extent);
-    dimensions.strides.insert(dimensions.strides.begin(), stride / bytes);
+    const int64_t stride = strides.is_none() ? packed * bytes_of_element : nb::cast<int64_t>(strides[i]);
+    if (stride % bytes_of_element != 0) {
+      refuse_subject(subject, "has strides that are no multiple of an element", "copy it");
+    }
+    read.dimensions.extents.insert(read.dimensions.extents.begin(), extent);
+    read.dimensions.strides.insert(read.dimensions.strides.begin(), stride / bytes_of_element);
     packed *= extent;
   }
-  const nb::tuple data = nb::cast<nb::tuple>(interface["data"]);
-  const auto address = nb::cast<uintptr_t>(data[0]);
+  const nb::object data = interface["data"];
+  read.address = nb::cast<uintptr_t>(data[0]);
+  read.read_only = nb::cast<bool>(data[1]);
+  return read;
+}
+
+GivenTensor interface_tensor(std::string_view name, const nb::dict& interface, const TypeRow& row, bool host) {
+  Interface read = read_interface(tensor_called(name), interface, size_of(row.dtype));
   return {.name = name,
-          .tensor = made(name, reinterpret_cast<const void*>(address), row.dtype, std::move(dimensions)),
+          .tensor = made(name, reinterpret_cast<const void*>(read.address), row.dtype, std::move(read.dimensions)),
           .place = {.host = host, .ordinal = std::nullopt},
-          .writable = !nb::cast<bool>(data[1]),
+          .stream = std::nullopt,
+          .writable = !read.read_only,
           .held = {}};
 }
 
+// Version 3 of the protocol, and those before it.
+nb::dict cuda_interface(std::string_view subject, nb::handle object) {
+  constexpr const char* hint = "give an array of CuPy or Numba, or follow the protocol of __cuda_array_interface__";
+  nb::dict interface;
+  if (!nb::try_cast(object.attr("__cuda_array_interface__"), interface)) {
+    refuse_subject(subject, "has a __cuda_array_interface__ that is no dict", hint);
+  }
+  for (const char* member : {"shape", "typestr", "data"}) {
+    if (!interface.contains(member)) {
+      refuse_subject(subject, fmt::format("has a __cuda_array_interface__ without '{}'", member), hint);
+    }
+  }
+  if (interface.contains("mask") && !nb::object(interface["mask"]).is_none()) {
+    refuse_subject(subject, "has a mask, which Kiln does not heed", "give its elements without one");
+  }
+  return interface;
+}
+
+// The stream whose work has to be done before the elements are used; nothing if the protocol asks for no wait.
+std::optional<uintptr_t> stream_of(std::string_view subject, const nb::dict& interface) {
+  if (!interface.contains("stream")) return std::nullopt;
+  const nb::object given = interface["stream"];
+  if (given.is_none()) return std::nullopt;
+  if (uintptr_t stream = 0; nb::try_cast(given, stream) && stream != 0) return stream;
+  refuse_subject(subject, fmt::format("has the stream {} in its __cuda_array_interface__", nb::repr(given).c_str()),
+                 "1 is the default stream, 2 that of the thread, and None asks for no wait");
+}
+
 GivenTensor cuda_interface_tensor(std::string_view name, nb::handle object) {
-  const nb::dict interface = nb::cast<nb::dict>(object.attr("__cuda_array_interface__"));
+  const std::string subject = tensor_called(name);
+  const nb::dict interface = cuda_interface(subject, object);
   const std::string typestr = text_of(interface["typestr"]);
   for (const TypeRow& row : type_rows) {
-    if (row.typestr == typestr) return interface_tensor(name, interface, row, false);
+    if (row.typestr != typestr) continue;
+    GivenTensor given = interface_tensor(name, interface, row, false);
+    given.stream = stream_of(subject, interface);
+    return given;
   }
   refuse_type(name, typestr);
 }
@@ -153,6 +234,9 @@ bool is_of_jax(nb::handle object) {
   const std::string module = nb::cast<std::string>(object.type().attr("__module__"));
   return module.starts_with("jax.") || module.starts_with("jaxlib.");
 }
+
+// For which __dlpack__ makes the elements ready, as it is called here.
+constexpr uintptr_t default_stream = 1;
 
 GivenTensor exchanged_tensor(std::string_view name, nb::handle object) {
   nb::ndarray<nb::ro> array;
@@ -178,17 +262,20 @@ GivenTensor exchanged_tensor(std::string_view name, nb::handle object) {
   Dimensions dimensions;
   for (size_t i = 0; i < array.ndim(); ++i) dimensions.add(static_cast<int64_t>(array.shape(i)), array.stride(i));
   Place place;
+  std::optional<uintptr_t> stream;
   if (array.device_type() == nb::device::cpu::value) {
     place.host = true;
   } else if (array.device_type() == nb::device::cuda::value) {
     place.ordinal = array.device_id();
+    stream = default_stream;
   } else if (array.device_type() != nb::device::cuda_host::value &&
              array.device_type() != nb::device::cuda_managed::value) {
     refuse(name, fmt::format("is on a device of DLPack's type {}", array.device_type()),
            "move it to the CPU or a CUDA device");
   }
   const Tensor tensor = made(name, array.data(), found->dtype, std::move(dimensions));
-  return {.name = name, .tensor = tensor, .place = place, .writable = writable, .held = std::move(array)};
+  return {
+      .name = name, .tensor = tensor, .place = place, .stream = stream, .writable = writable, .held = std::move(array)};
 }
 
 }  // namespace
@@ -203,6 +290,25 @@ GivenTensor given_tensor(std::string_view name, nb::handle object) {
     if (nb::hasattr(object, "__cuda_array_interface__")) return cuda_interface_tensor(name, object);
   }
   return exchanged_tensor(name, object);
+}
+
+GivenMemory given_memory(std::string_view name, nb::handle object) {
+  constexpr const char* hint = "give a kiln.DeviceMemory or an array on the GPU";
+  if (!nb::hasattr(object, "__cuda_array_interface__")) {
+    refuse_subject(name, fmt::format("is a {}", text_of(object.type().attr("__name__"))), hint);
+  }
+  const nb::dict interface = cuda_interface(name, object);
+  const std::string typestr = text_of(interface["typestr"]);  // "<f4": behind two characters, bytes of an element
+  const int64_t bytes_of_element = typestr.size() < 3 ? 0 : std::strtoll(typestr.c_str() + 2, nullptr, 10);
+  if (bytes_of_element < 1) refuse_subject(name, fmt::format("has elements of {}", typestr), hint);
+  const Interface read = read_interface(name, interface, bytes_of_element);
+  if (read.read_only) refuse_subject(name, "cannot be written: it is read-only", hint);
+  int64_t elements = 1;
+  for (size_t i = read.dimensions.extents.size(); i-- > 0; elements *= read.dimensions.extents[i]) {
+    const bool is_packed = read.dimensions.strides[i] == elements || read.dimensions.extents[i] <= 1;
+    if (!is_packed) refuse_subject(name, "has gaps between its elements", hint);
+  }
+  return {read.address, elements * bytes_of_element, stream_of(name, interface)};
 }
 
 std::vector<GivenTensor> given_tensors(const nb::dict& tensors) {

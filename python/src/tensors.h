@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,8 @@ struct GivenTensor {
   std::string_view name;
   Tensor tensor;
   Place place;
+  /// The stream whose work makes the elements, where the framework says one; what a stream is called in CUDA.
+  std::optional<uintptr_t> stream;
   bool writable = true;
   nb::ndarray<nb::ro> held;  ///< Keeps a buffer in place, where the tensor is known by one.
 };
@@ -38,6 +41,17 @@ struct GivenTensor {
 /// Error(invalid_argument), naming it as `name`, for what is no tensor, a dtype that Kiln does not have, negative
 /// strides.
 GivenTensor given_tensor(std::string_view name, nb::handle object);
+
+/// Device memory that an object says by `__cuda_array_interface__`.
+struct GivenMemory {
+  uintptr_t address = 0;
+  int64_t bytes = 0;
+  std::optional<uintptr_t> stream;  ///< As GivenTensor::stream.
+};
+
+/// Memory for a kernel to write, which errors call `name`. Throws Error(invalid_argument) for what is none, is
+/// read-only, or has gaps or a mask.
+GivenMemory given_memory(std::string_view name, nb::handle object);
 
 /// given_tensor() of each. The names are views into `tensors`, which has to outlive them.
 std::vector<GivenTensor> given_tensors(const nb::dict& tensors);

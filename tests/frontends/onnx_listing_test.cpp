@@ -103,6 +103,35 @@ TEST(OnnxListing, FollowsShapesThatNodesCompute) {
   EXPECT_THAT(steps_of(model, {.batch = 6}), ElementsAre(line("softmax_forward x=f32:6x12 axis=1")));
 }
 
+// As of spectrograms, whose frames reach over the ends of the signal.
+TEST(OnnxListing, AMirroredBorderIsOneCallASideHoweverWide) {
+  for (const int64_t width : {3, 128, 2000}) {
+    OnnxModel model(13);
+    model.input("x", {1, 1, 4000}).integers("pads", {0, 0, width, 0, 0, width});
+    model.node("Pad", {"x", "pads"}, {"y"}, {{"mode", std::string("reflect")}});
+    model.output("y");
+    std::vector<std::string> operations;
+    for (const graph::Step& step : lowered(model).schedule.steps) operations.push_back(step.request.operation);
+    EXPECT_THAT(operations, ElementsAre("gather", "gather", "tensor_transform")) << width;
+  }
+}
+
+TEST(OnnxListing, ElementsOfManyPlacesAreOneCall) {
+  const auto operations_of = [](const test::Ints& indices) {
+    OnnxModel model(13);
+    model.input("x", {9, 4}).integers("indices", indices);
+    model.node("Gather", {"x", "indices"}, {"g"}, {{"axis", int64_t{0}}});
+    model.node("Relu", {"g"}, {"y"});
+    model.output("y");
+    std::vector<std::string> operations;
+    for (const graph::Step& step : lowered(model).schedule.steps) operations.push_back(step.request.operation);
+    return operations;
+  };
+  EXPECT_THAT(operations_of({2, 4, 6}), ElementsAre("activation_forward"));  // a view
+  EXPECT_THAT(operations_of({5, 1}), ElementsAre("tensor_transform", "tensor_transform", "activation_forward"));
+  EXPECT_THAT(operations_of({5, 4, 1}), ElementsAre("gather"));  // with relu in its epilogue
+}
+
 TEST(OnnxListing, LeavesOutViewsAndWhatDependsOnConstants) {
   OnnxModel model;
   model.input("x", {2, 3, 4}).weights("large", {300, 300});

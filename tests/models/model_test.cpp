@@ -331,6 +331,28 @@ TEST_F(ModelTest, PadsByItsOwnBorder) {
   EXPECT_EQ(padded("wrap"), (std::vector<float>{3, 4, 1, 2, 3, 4, 1}));
 }
 
+TEST_F(ModelTest, MirrorsWideBordersOfImages) {
+  constexpr int64_t rows = 7, columns = 6, by = 5;
+  OnnxModel model(13);
+  model.input("x", {1, 2, rows, columns}).integers("pads", {0, 0, by, by, 0, 0, by - 2, by});
+  model.node("Pad", {"x", "pads"}, {"y"}, {{"mode", std::string("reflect")}});
+  model.output("y");
+  const std::vector<float> x = random_values(2 * rows * columns, 4);
+  const auto mirrored = [](int64_t at, int64_t extent) {
+    return at < 0 ? -at : at < extent ? at : 2 * extent - 2 - at;
+  };
+  std::vector<float> expected;
+  for (int64_t c = 0; c < 2; ++c) {
+    for (int64_t i = -by; i < rows + by - 2; ++i) {
+      for (int64_t j = -by; j < columns + by; ++j) {
+        const int64_t from = (c * rows + mirrored(i, rows)) * columns + mirrored(j, columns);
+        expected.push_back(x[static_cast<size_t>(from)]);
+      }
+    }
+  }
+  EXPECT_EQ(values_of(run(model, {floats({1, 2, rows, columns}, x)})[0]), expected);
+}
+
 TEST_F(ModelTest, WhatDependsOnConstantsRunsOnceAndItsMemoryGoes) {
   OnnxModel model(13);
   model.input("x", {1, 2});

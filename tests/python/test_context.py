@@ -42,6 +42,21 @@ def test_announcements_are_warnings_or_go_to_the_caller(tmp_path):
     assert any("missing.bundle" in message for message in told)
 
 
+def test_a_database_that_is_not_there_is_announced(tmp_path, monkeypatch):
+    missing = tmp_path / "none" / "tuning.db"
+    told = []
+    kiln.Context(driver="emulator", cache=missing, announce=told.append)
+    assert [message for message in told if str(missing) in message and "there is no database" in message]
+    monkeypatch.setenv("KILN_CACHE", str(missing))
+    with pytest.warns(kiln.Warning, match="there is no database .*tuning.db"):
+        kiln.Context(driver="emulator")
+    assert not missing.parent.exists()
+    told.clear()
+    kiln.Context(driver="emulator", cache="off", announce=told.append)
+    kiln.Context(driver="emulator", cache=tmp_path / "new.db", announce=told.append, tuning=kiln.Tuning("within_budget"))
+    assert not told
+
+
 def test_a_context_has_its_own_settings(tmp_path):
     long = "gemm a=f32:2x20000 b=f32:20000x3"
     assert kiln.plan(long, context=kiln.Context(driver="emulator", cache="off")).workspace_bytes > 0
@@ -57,6 +72,42 @@ def test_a_context_prepares_and_says_what_it_is(context):
     assert "Kiln emulated" in repr(context)
     with pytest.raises(kiln.Error):
         context.prepare("nonsense")
+
+
+def test_a_line_with_user_code_of_this_process_is_known(context, tmp_path):
+    """Lines name code by its digest: plans, explanations and tuning find what it means."""
+    gate = np.full((4, 16), 3.0, np.float32)
+    code = kiln.expression("acc * gate + 0.25f", gate=gate)
+    x, y = np.ones((4, 16), np.float32), np.empty((4, 16), np.float32)
+    line = kiln.plan_of_call("activation_forward", x=x, y=y, mode="relu", epilogue=code, context=context).request
+    assert " epilogue=user:" in line
+    del code
+    plan = kiln.plan(line, context=context)
+    plan.run(x=x, y=y, epilogue=kiln.expression("acc * gate + 0.25f", gate=gate))
+    assert (y == 3.25).all()
+    context.prepare([line])
+    assert context.explain(line).chosen is not None
+    for work in (line, [line, "tensor_set y=f32:7"]):
+        result = kiln.tune(work, candidates=1, cache=tmp_path / "a.db", driver="emulator", progress=False)
+        assert result.layers[0].request == line and result.layers[0].seconds
+    with pytest.raises(kiln.ParseError, match="^request 2: .*unknown operation"):
+        kiln.tune([line, "softmax x=f32:4"], cache=tmp_path / "a.db", driver="emulator", progress=False)
+
+
+def test_user_code_that_nobody_knows_is_refused_with_what_to_do(context):
+    line = f"activation_forward x=f32:4x16 mode=relu epilogue=user:{'0' * 31}1"
+    for call in (lambda: kiln.plan(line, context=context), lambda: context.prepare(line)):
+        with pytest.raises(kiln.InvalidArgument, match="make the code by kiln.expression.. before"):
+            call()
+
+
+def test_code_that_a_requests_file_defines_is_known_from_then_on(context):
+    definition = "expression halved()\nacc * 0.5f\nend expression\n"
+    context.prepare(definition + "activation_forward x=f32:3x5 mode=relu epilogue=user:halved")
+    code = kiln.expression("acc * 0.5f")
+    x, y = np.ones((3, 5), np.float32), np.empty((3, 5), np.float32)
+    line = kiln.plan_of_call("activation_forward", x=x, y=y, mode="relu", epilogue=code, context=context).request
+    assert kiln.plan(line, context=context).request == line
 
 
 def test_tuning_by_the_program_and_what_it_found(tmp_path):

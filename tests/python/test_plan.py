@@ -5,7 +5,7 @@ import pytest
 from conftest import conv_reference
 
 import kiln
-from kiln._calls import address_and_size
+from kiln._calls import memory_of
 
 # By its estimate Winograd, whose weights are transformed first.
 WITH_WEIGHTS = "conv_forward x=f32:16x40x12x12 w=f32:40x40x3x3 pad=1 fast constant_weights"
@@ -122,11 +122,31 @@ def test_memory_of_a_run_has_to_be_enough(context):
 
 
 class OnGpu:
-    __cuda_array_interface__ = {"shape": (4, 8), "typestr": "<f4", "data": (4096, False)}
+    def __init__(self, **changed):
+        self.__cuda_array_interface__ = {"shape": (4, 8), "typestr": "<f4", "data": (4096, False), **changed}
 
 
 def test_memory_of_an_array_on_the_gpu_is_counted_in_bytes():
-    assert address_and_size(OnGpu(), "workspace") == (4096, 128)
+    assert memory_of(OnGpu(), "workspace") == (4096, 128, None)
+    assert memory_of(OnGpu(strides=(32, 4), stream=None, mask=None), "workspace") == (4096, 128, None)
+    assert memory_of(OnGpu(stream=2), "workspace") == (4096, 128, 2)
+
+
+@pytest.mark.parametrize(
+    "changed, said",
+    [
+        ({"data": (4096, True)}, "workspace cannot be written: it is read-only"),
+        ({"strides": (64, 4)}, "workspace has gaps"),
+        ({"mask": OnGpu()}, "workspace has a mask"),
+        ({"stream": 0}, "workspace has the stream 0 .*1 is the default stream"),
+        ({"typestr": "|V0"}, "workspace has elements of .V0"),
+    ],
+    ids=["read-only", "gaps", "mask", "stream", "elements"],
+)
+def test_memory_that_a_kernel_cannot_write_is_refused(context, changed, said):
+    x = np.ones((2, 4), np.float32)
+    with pytest.raises(kiln.InvalidArgument, match=said):
+        kiln.call("softmax_forward", x=x, y=x, workspace=OnGpu(**changed), context=context)
 
 
 def test_a_plan_keeps_its_context(random):

@@ -1,6 +1,7 @@
 """The package and its use pass mypy in strict mode."""
 
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -37,6 +38,7 @@ places: kiln.torch.Places = kiln.torch.report(kiln.torch.optimize(1))
 y = K.conv2d(1, 2, padding="same", activation="relu")
 z = K.divisive_norm(K.layer_norm(y, (4,)), 3)
 """
+WRONG_OF_TORCH = "import kiln.torch.functional as K\nK.conv2d(1, 2, paddings=1)\nK.avg_pool2d(1)\n"
 WRONG = "import kiln\nkiln.conv_forward(1, 2, padding=1)\nkiln.softmax_forward(1, mode='fast')\n"
 
 
@@ -73,3 +75,15 @@ def test_the_package_and_its_use_are_typed(mypy):
 def test_what_is_for_pytorch_is_typed(mypy):
     checked = mypy(USE_OF_TORCH, "--allow-subclassing-any")
     assert checked.returncode == 0, checked.stdout
+    refused = mypy(WRONG_OF_TORCH, "--allow-subclassing-any")
+    assert 'Unexpected keyword argument "paddings"' in refused.stdout, refused.stdout
+    assert "Too few arguments" in refused.stdout, refused.stdout
+
+
+def test_each_function_for_pytorch_has_a_signature(mypy):
+    functional = pathlib.Path(kiln.__file__).parent / "torch/functional"
+    names = [name for file in functional.glob("*.py") for name in re.findall(r'^    "(\w+)",$', file.read_text(), re.M)]
+    assert "conv2d" in names and "max_pool1d" in names
+    checked = mypy("import kiln.torch.functional as K\n" + "".join(f"reveal_type(K.{name})\n" for name in names))
+    revealed = re.findall(r'Revealed type is "(.*)"', checked.stdout)
+    assert len(revealed) == len(names) and all(each.startswith("def (") for each in revealed), checked.stdout

@@ -46,6 +46,54 @@ def test_a_wrong_argument_is_named_with_what_to_give(context, given, said):
     assert isinstance(raised.value, kiln.Error) and raised.value.hint
 
 
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda **c: kiln.conv_forward(None, None, **c), "^conv_forward: x is not given .give a tensor"),
+        (lambda **c: kiln.gemm(X[0, 0], None, **c), "^gemm: b is not given"),
+        (lambda **c: kiln.softmax_forward(None, out=X, **c), "^softmax_forward: x is not given"),
+        (lambda **c: kiln.conv_backward_filter(X, X, out=None, **c), "out is not given .give a tensor for dw"),
+        (lambda **c: kiln.tensor_set(out=None, **c), "out is not given .give a tensor for y"),
+        (lambda **c: kiln.pool_backward(X, window=2, **c), "operand dx is missing .give out"),
+        (lambda **c: kiln.pool_backward(X, window=1, out=X.copy(), **c), "operand x is missing .give x or indices: where"),
+        (lambda **c: kiln.call("softmax_forward", x=X, **c), "tensor y is not given .give it by that name"),
+    ],
+    ids=range(8),
+)
+def test_a_tensor_that_is_not_given_is_named_as_an_argument(context, call, said):
+    with pytest.raises(kiln.InvalidArgument, match=said) as raised:
+        call(context=context)
+    assert "dtype:extents" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "call, hint",
+    [
+        (lambda **c: kiln.pool_forward(X, **c), 'give window=(h, w), a number for each axis, or window="global"'),
+        (lambda **c: kiln.pool_forward(X, window=1, mode="avg", indices=True, **c), 'leave them out, or give mode="max"'),
+        (lambda **c: kiln.conv_forward(X, W, residual=X, epilogue="relu", **c), 'give epilogue="add" or leave out residual'),
+    ],
+    ids=range(3),
+)
+def test_hints_are_arguments_and_not_words_of_a_request(context, call, hint):
+    with pytest.raises(kiln.InvalidArgument) as raised:
+        call(context=context)
+    assert raised.value.hint == hint
+
+
+def test_a_window_in_the_padding_alone_has_no_maximum_and_an_average_of_0(context):
+    x = np.ones((1, 1, 2, 2), np.float32)
+    for mode, of_nothing in ("max", -np.inf), ("avg", 0), ("avg_padded", 0):
+        y = kiln.pool_forward(x, window=1, pad=1, mode=mode, context=context)
+        assert (y[0, 0, 1:3, 1:3] == 1).all() and (y[0, 0, (0, 3)] == of_nothing).all(), mode
+
+
+def test_the_largest_seed_is_a_seed(context):
+    ones = np.ones(256, np.float32)
+    masks = {seed: kiln.dropout(ones, p=0.5, seed=seed, context=context).tobytes() for seed in (0, 1 << 63, (1 << 64) - 1)}
+    assert len(set(masks.values())) == 3
+
+
 def test_an_integer_out_of_range(context):
     for seed in (-1, 1 << 64, 1.5, "7"):
         with pytest.raises(kiln.InvalidArgument, match="seed is .* .give an integer from 0"):
@@ -114,11 +162,22 @@ def test_outputs_that_overlap(context, random):
 
 
 def test_torch_tensors_that_cannot_be_served(context, torch):
+    class WithoutMemory(torch.Tensor):
+        def data_ptr(self):
+            raise RuntimeError("there is none here\nand none elsewhere")
+
+    class Nested(torch.Tensor):
+        is_nested = True
+
     for tensor, said in (
         (torch.zeros(2, 4, device="meta"), "is on device meta"),
         (torch.zeros(2, 4, dtype=torch.float64), "elements of torch.float64"),
         (torch.zeros(2, 4, dtype=torch.bool), "elements of torch.bool"),
         (torch.zeros(2, 4, dtype=torch.cfloat).conj().imag, "give its resolve_neg"),
+        (torch.ones(2, 4).to_sparse(), "has the layout torch.sparse_coo .give its to_dense"),
+        (torch.ones(2, 4).to_sparse_csr(), "has the layout torch.sparse_csr .give its to_dense"),
+        (WithoutMemory(2, 4), "has no memory: there is none here"),
+        (Nested(2, 4), "is a nested tensor"),
     ):
         with pytest.raises(kiln.InvalidArgument, match=f"tensor x .*{said}"):
             kiln.softmax_forward(tensor, context=context)
@@ -165,6 +224,14 @@ def test_tensors_that_the_caller_drops_during_a_call_live_until_it_ends(context)
 def test_a_setting_of_a_wrong_type_is_named(make, said):
     with pytest.raises(kiln.InvalidArgument, match=said):
         make()
+
+
+@pytest.mark.parametrize("nbytes", [-1, 1.5, "16", None, 1 << 63])
+def test_bytes_of_device_memory_are_a_number(context, nbytes):
+    with pytest.raises(kiln.InvalidArgument, match=f"nbytes is {nbytes!r} .give a number of bytes"):
+        kiln.DeviceMemory(context, nbytes)
+    with pytest.raises(kiln.InvalidArgument, match="context is 3 .give a kiln.Context"):
+        kiln.DeviceMemory(3, 16)
 
 
 @pytest.mark.parametrize("requests", [3, None, [1]])

@@ -87,6 +87,16 @@ def has_no_elements(arguments: Iterable[Any]) -> bool:
     )
 
 
+def _foreign_type(arguments: Iterable[Any]) -> str:
+    """Of a compiler's tensors, which Kiln does not see before the program runs."""
+    for each in arguments:
+        if isinstance(each, torch.Tensor) and (each.dtype == torch.float64 or each.dtype.is_complex):
+            return f"a tensor has elements of {each.dtype}"
+    return ""
+
+
 def foreign(arguments: Iterable[Any]) -> str:
     """Why PyTorch has to compute a function of these arguments; "" if Kiln may. Compilers see Kiln's operators."""
-    return "" if is_compiling() else transform() or foreign_mode() or foreign_tensor(arguments)
+    if is_compiling():
+        return _foreign_type(arguments)
+    return transform() or foreign_mode() or foreign_tensor(arguments)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 import operator
 import weakref
 from collections.abc import Callable, Iterable, Mapping
@@ -218,7 +219,7 @@ class Chains:
             return None
         if calls[0].epilogue not in (None, "bias"):
             return None
-        self._mode.note(function)
+        self._mode.note(function, args, kwargs, result)
         self._pending.append(Deferred.made(self, Chain((function, args, kwargs), calls[0], result), result))
         return self._pending[-1]
 
@@ -287,7 +288,7 @@ class Chains:
     def _with(self, tensor: Deferred, step: Step, in_place: bool) -> Deferred | None:
         if any(step.kind == each.kind for each in tensor.steps):
             return None
-        self._mode.places.add(self._mode.place(), f"{step.name}, in the kernel before it", "", by_kiln=True)
+        self._mode.places.add(self._mode.place(), step.name, operations=math.prod(tensor.shape), joined=True)
         if in_place:
             tensor.steps = (*tensor.steps, step)
             return tensor

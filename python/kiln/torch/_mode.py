@@ -18,6 +18,7 @@ from torch.overrides import TorchFunctionMode
 from .. import errors
 from . import _active, functional
 from ._active import is_compiling
+from ._arithmetic import operations_of
 from ._report import Places
 
 Function = Callable[..., Any]
@@ -62,6 +63,30 @@ def _other_layers() -> Mapping[Function, str]:
 
 TABLE = _table()  # PyTorch's functions that Kiln has: the name of each, and Kiln's
 OTHER_LAYERS = _other_layers()  # layers of PyTorch that Kiln does not have, by name
+
+# Products that no layer is: PyTorch computes them, and they count in the report's arithmetic.
+PRODUCTS: Mapping[Function, str] = {
+    getattr(home, function): name
+    for name in ("matmul", "mm", "bmm", "addmm", "baddbmm")
+    for home in (torch, torch.Tensor)
+    for function in (name, f"__{name}__")
+    if hasattr(home, function)
+}
+
+
+def _constant(function: Function) -> Function:
+    """Has a compiler call `function` of constants while it records a program."""
+    mark = getattr(getattr(torch, "compiler", None), "assume_constant_result", None)
+    return function if mark is None else mark(function)  # type: ignore[no-any-return]
+
+
+@_constant
+def _add_compiled(number: int, place: str, name: str, reason: str) -> int:
+    places = Places.numbered(number)
+    if places is not None:
+        places.add(place, name, reason, compiled=True)
+    return 0
+
 
 _thread = threading.local()
 
@@ -121,9 +146,18 @@ class KilnMode(TorchFunctionMode):
         except (errors.Unsupported, errors.InvalidArgument):
             return None
 
-    def note(self, function: Function) -> None:
+    def note(self, function: Function, args: Any, kwargs: Any, result: Any) -> None:
         """Notes that Kiln computes a function that it has."""
-        self.places.add(self.place(), TABLE[function][0], "", by_kiln=True)
+        name = TABLE[function][0]
+        self._add(name, "", operations_of(name, args, kwargs, result))
+
+    def _add(self, name: str, reason: str, operations: int) -> bool:
+        """Whether it is the first time. A compiler notes it where it records the program."""
+        if not is_compiling():
+            return self.places.add(self.place(), name, reason, operations=operations)
+        if self.path:
+            _add_compiled(self.places.number, self.path[-1], name, reason)
+        return False
 
     def finished(self, result: Any) -> Any:
         """The result of the model, all of whose elements are computed."""
@@ -134,7 +168,11 @@ class KilnMode(TorchFunctionMode):
         name, of_kiln = TABLE.get(function, (OTHER_LAYERS.get(function), None))
         given = (*args, *kwargs.values())
         if name is None or getattr(_thread, "refused", False) or self._only_recorded(given):
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
+            product = PRODUCTS.get(function)
+            if product is not None and not is_compiling() and not getattr(_thread, "refused", False):
+                self._add(product, "a product that is no linear layer", operations_of(product, args, kwargs, result))
+            return result
         foreign = ""
         try:
             if of_kiln is None:
@@ -148,16 +186,16 @@ class KilnMode(TorchFunctionMode):
                 raise
             reason = "Kiln has no such layer" if of_kiln is None else foreign or str(refusal)
         else:
-            if not is_compiling():
-                self.places.add(self.place(), name, "", by_kiln=True)
+            self._add(name, "", 0 if is_compiling() else operations_of(name, args, kwargs, result))
             return result
         _thread.refused = of_kiln is not None  # no other mode tries again
         try:
             result = function(*args, **kwargs)  # which raises its own error where the arguments are wrong
         finally:
             _thread.refused = False
-        if not is_compiling():
-            self.refused(name, reason, warned=of_kiln is not None and not foreign)
+        operations = 0 if is_compiling() else operations_of(name, args, kwargs, result)
+        if self._add(name, reason, operations) and of_kiln is not None and not foreign:
+            errors.warn(f"{self.place()}: PyTorch computes {name}: {reason}", "torch")
         return result
 
     def _only_recorded(self, given: tuple[Any, ...]) -> bool:
@@ -165,12 +203,6 @@ class KilnMode(TorchFunctionMode):
         if is_compiling():
             return _active.is_exporting() and not self.exported
         return _active.has_no_elements(given)
-
-    def refused(self, name: str, reason: str, *, warned: bool) -> None:
-        """Notes that PyTorch computed the function `name`, and if `warned` says so where that is new."""
-        place = self.place()
-        if self.places.add(place, name, reason, by_kiln=False) and warned:
-            errors.warn(f"{place}: PyTorch computes {name}: {reason}", "torch")
 
     def place(self) -> str:
         """The module that is running, or the line of the program."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
+import weakref
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
@@ -23,12 +24,22 @@ _attribute = "_kiln"  # of an optimized module, beside its own
 
 
 class Settings:
-    """What the modules of an optimized model share."""
+    """What the modules of an optimized model share. `model`: what optimize() was given; None for a copy."""
 
-    def __init__(self, strict: bool, fold: bool) -> None:
+    def __init__(self, strict: bool, fold: bool, model: nn.Module | None = None) -> None:
         self.strict = strict
         self.fold = fold
         self.places = Places()
+        self._model = (lambda: None) if model is None else weakref.ref(model)
+
+    def are_of(self, model: nn.Module | None) -> bool:
+        return self._model() is model
+
+    def __reduce__(self) -> Any:
+        return Settings, (self.strict, self.fold)
+
+
+Parts = dict[Settings, str]  # settings of the models that a module is part of, and its name there; the latest is the last
 
 
 class _OnKiln:
@@ -36,11 +47,15 @@ class _OnKiln:
 
     names = ("forward", "__reduce_ex__", "_replicate_for_data_parallel", "__prepare_scriptable__")
 
-    def __init__(self, module: nn.Module | None, settings: Settings, name: str, own: Any = None) -> None:
+    def __init__(self, module: nn.Module | None, parts: Parts, own: Any = None) -> None:
         self.module = module
-        self.settings = settings
-        self.name = name
+        self.parts = parts
         self.own = own  # a forward that the instance had before
+
+    @property
+    def settings(self) -> Settings:
+        """Those of the module as a model, else those of the latest model that it is part of."""
+        return next((each for each in self.parts if each.are_of(self.module)), next(reversed(self.parts)))
 
     def put(self) -> None:
         assert self.module is not None
@@ -64,16 +79,19 @@ class _OnKiln:
     def run(self, args: Any, kwargs: Any) -> Any:
         """The module's own forward within the mode, whoever calls it."""
         mode = current()
-        if mode is not None and mode.places is self.settings.places:
-            return self._within(mode, args, kwargs)
-        mode = KilnMode(self.settings.places, self.settings.strict, self.settings.fold and not is_compiling())
+        is_model = next(reversed(self.parts)).are_of(self.module)  # optimized by itself, behind what it is part of
+        for settings, name in self.parts.items():
+            if mode is not None and mode.places is settings.places and (not is_model or settings is self.settings):
+                return self._within(mode, name, args, kwargs)
+        settings = self.settings
+        mode = KilnMode(settings.places, settings.strict, settings.fold and not is_compiling())
         with mode:
-            result = self._within(mode, args, kwargs)
+            result = self._within(mode, self.parts[settings], args, kwargs)
         return mode.finished(result)
 
-    def _within(self, mode: KilnMode, args: Any, kwargs: Any) -> Any:
+    def _within(self, mode: KilnMode, name: str, args: Any, kwargs: Any) -> Any:
         module: Any = self.module
-        mode.path.append(self.name)
+        mode.path.append(name)
         try:
             if self.own is not None:
                 return self.own(*args, **kwargs)
@@ -87,12 +105,12 @@ class _OnKiln:
         made, arguments, *rest = type(module).__reduce_ex__(module, protocol)
         if rest and isinstance(rest[0], dict):
             rest[0] = self.plain()
-        return (_remade, (made, arguments, self.settings, self.name, self.own), *rest)
+        return (_remade, (made, arguments, list(self.parts.items()), self.own), *rest)
 
     def replicate_for_data_parallel(self) -> Any:
         module: Any = self.module
         replica = type(module)._replicate_for_data_parallel(module)
-        _OnKiln(replica, self.settings, self.name, self.own).put()
+        _OnKiln(replica, self.parts, self.own).put()
         return replica
 
     def prepare_scriptable(self) -> Any:
@@ -106,11 +124,15 @@ class _OnKiln:
 
     def __deepcopy__(self, memo: Any) -> _OnKiln:
         """For classes that copy attributes by themselves."""
-        settings, own = copy.deepcopy((self.settings, self.own), memo)
-        return _OnKiln(memo.get(id(self.module)), settings, self.name, own)
+        parts, own = copy.deepcopy((list(self.parts.items()), self.own), memo)
+        return _OnKiln(memo.get(id(self.module)), dict(parts), own)
 
     def __reduce__(self) -> Any:
-        return _OnKiln, (None, self.settings, self.name)
+        return _made, (list(self.parts.items()),)
+
+
+def _made(parts: Any) -> _OnKiln:
+    return _OnKiln(None, dict(parts))
 
 
 class _Forward:
@@ -137,9 +159,9 @@ class _Forward:
         raise AttributeError(name)
 
 
-def _remade(made: Any, arguments: Any, settings: Settings, name: str, own: Any) -> Any:
+def _remade(made: Any, arguments: Any, parts: Any, own: Any) -> Any:
     module = made(*arguments)
-    _OnKiln(module, settings, name, own).put()
+    _OnKiln(module, dict(parts), own).put()
     return module
 
 
@@ -170,38 +192,51 @@ def optimize(model: Module, *, strict: bool = False, fold: bool | None = None) -
     parameters as they are then, so nothing is computed beforehand and nothing grows stale. None, the default: where
     PyTorch is 2.3 or later, so that results which the model keeps become plain tensors.
 
-    A model that is optimized already gets the new settings. restore() undoes it. Raises InvalidArgument for what is no
-    torch.nn.Module.
+    A model that is optimized already gets the new settings; a module that is part of two has those of the one that runs.
+    restore() undoes it. Raises InvalidArgument for what is no torch.nn.Module.
     """
     errors.require_type("model", model, nn.Module, "a torch.nn.Module")
     errors.require_type("strict", strict, bool, "True or False")
     errors.require_type("fold", fold, (bool, type(None)), "True, False or None")
-    settings = Settings(strict, can_become_plain if fold is None else fold)
+    settings = Settings(strict, can_become_plain if fold is None else fold, model)
     for name, module in model.named_modules():
         if not _has_a_forward(module):
             continue
+        parts: Parts = {}
         if _is_optimized(module):
-            module.__dict__[_attribute].take_off()
-        own = module.__dict__.get("forward")
-        _OnKiln(module, settings, name or type(module).__name__, own).put()
+            on_kiln = module.__dict__[_attribute]
+            parts = {each: of for each, of in on_kiln.parts.items() if not (each.are_of(model) or each.are_of(None))}
+            on_kiln.take_off()
+        parts[settings] = name or type(module).__name__
+        _OnKiln(module, parts, module.__dict__.get("forward")).put()
     return model
 
 
 def restore(model: Module) -> Module:
-    """Undoes optimize(): PyTorch computes the layers of `model` again. Returns it."""
+    """Undoes optimize(): PyTorch computes the layers of `model` again. Returns it. Modules that are part of another
+    optimized model too stay on Kiln there."""
     errors.require_type("model", model, nn.Module, "a torch.nn.Module")
-    for module in model.modules():
-        if _is_optimized(module):
-            module.__dict__[_attribute].take_off()
+    optimized = [module for module in model.modules() if _is_optimized(module)]
+    is_whole = any(each.are_of(model) for module in optimized for each in module.__dict__[_attribute].parts)
+    for module in optimized:
+        on_kiln = module.__dict__[_attribute]
+        on_kiln.take_off()
+        others = {each: name for each, name in on_kiln.parts.items() if is_whole and not each.are_of(model)}
+        if others:
+            _OnKiln(module, others, on_kiln.own).put()
     return model
 
 
 def report(model: nn.Module) -> Places:
     """What of an optimized model has run on Kiln so far, what on PyTorch, and why. Raises InvalidArgument if the model
     is not optimized."""
-    for module in model.modules():
-        if _is_optimized(module):
-            return module.__dict__[_attribute].settings.places  # type: ignore[no-any-return]
+    found = [module.__dict__[_attribute] for module in model.modules() if _is_optimized(module)]
+    for on_kiln in found:  # its own, and those of what torch.compile wraps
+        for settings in on_kiln.parts:
+            if settings.are_of(model) or settings.are_of(getattr(model, "_orig_mod", model)):
+                return settings.places
+    if found:
+        return found[0].settings.places  # type: ignore[no-any-return]
     raise errors.InvalidArgument("the model is not optimized", "call kiln.torch.optimize(model) first")
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import threading
+import weakref
 from collections.abc import Iterator
 
 from .._tables import html_table, text_table
@@ -11,31 +13,78 @@ from .._tables import html_table, text_table
 
 @dataclasses.dataclass
 class Placed:
-    """A function at a place, which is a module's name or a line of the program."""
+    """A function at a place, which is a module's name or a line of the program.
+
+    `reason`: why PyTorch computes it; "" where Kiln does. `operations`: of its products, or elements of its results.
+    """
 
     place: str
     function: str
-    by_kiln: bool
-    reason: str  # why PyTorch computes it; "" on Kiln
+    reason: str = ""
     calls: int = 0
+    calls_by_kiln: int = 0
+    joined: bool = False  # computed in the kernel of the layer before it
+    compiled: bool = False  # a call is one of a compiled program, which runs any number of times
+    operations: int = 0
+    operations_by_kiln: int = 0
+
+    @property
+    def by_kiln(self) -> bool:
+        """Whether Kiln computed it each time."""
+        return self.calls == self.calls_by_kiln
+
+    def _runs_on(self) -> str:
+        if self.by_kiln:
+            return "Kiln"
+        by_pytorch = self.calls - self.calls_by_kiln
+        return f"Kiln {self.calls_by_kiln}, PyTorch {by_pytorch}" if self.calls_by_kiln else "PyTorch"
+
+    def row(self) -> list[str]:
+        said = [self.reason, *(["in the kernel before it"] if self.joined else []), *(["compiled"] if self.compiled else [])]
+        return [self.place, self.function, self._runs_on(), str(self.calls), "; ".join(filter(None, said))]
 
 
 class Places:
-    """What has run where so far. A table in its repr and in notebooks; all threads may share it."""
+    """What has run where so far: a line that sums it up, and a table in its repr and in notebooks. All threads may share
+    it."""
+
+    _numbers = itertools.count()
+    _by_number: weakref.WeakValueDictionary[int, Places] = weakref.WeakValueDictionary()
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[str, str, bool], Placed] = {}
+        self._rows: dict[tuple[str, str], Placed] = {}
         self._lock = threading.Lock()
+        self.number = next(self._numbers)
+        self._by_number[self.number] = self
 
-    def add(self, place: str, function: str, reason: str, *, by_kiln: bool) -> bool:
-        """Counts a call; returns whether it is the first of its kind, whose reason is kept."""
-        key = (place, function, by_kiln)
+    @classmethod
+    def numbered(cls, number: int) -> Places | None:
+        """For a compiler, which knows constants: those of that number, if they are still there."""
+        return cls._by_number.get(number)
+
+    def add(
+        self,
+        place: str,
+        function: str,
+        reason: str = "",
+        *,
+        operations: int = 0,
+        joined: bool = False,
+        compiled: bool = False,
+    ) -> bool:
+        """Counts a call, by Kiln if there is no `reason`; returns whether it is the first of its kind, whose reason is
+        kept."""
         with self._lock:
-            row = self._rows.get(key)
-            if row is None:
-                row = self._rows[key] = Placed(place, function, by_kiln, reason)
+            row = self._rows.setdefault((place, function), Placed(place, function))
+            by_kiln = not reason
             row.calls += 1
-            return row.calls == 1
+            row.calls_by_kiln += by_kiln
+            row.operations += operations
+            row.operations_by_kiln += operations * by_kiln
+            row.joined |= joined
+            row.compiled |= compiled
+            row.reason = row.reason or reason
+            return (row.calls_by_kiln if by_kiln else row.calls - row.calls_by_kiln) == 1
 
     def __iter__(self) -> Iterator[Placed]:
         with self._lock:
@@ -50,20 +99,39 @@ class Places:
 
     @property
     def on_pytorch(self) -> list[Placed]:
+        """What PyTorch computed at least once."""
         return [row for row in self if not row.by_kiln]
 
-    _headings = ("place", "function", "runs on", "calls", "why")
+    def summary(self) -> str:
+        """ "51 of 52 places on Kiln, 97% of the arithmetic": multiplications and additions of products, and for other
+        functions one operation for each element of a result."""
+        if not len(self):
+            return "nothing has run yet"
+        rows = list(self)
+        text = f"{len(self.on_kiln)} of {len(rows)} places on Kiln"
+        operations = sum(row.operations for row in rows)
+        if not operations or any(row.compiled for row in rows):
+            return text
+        share = sum(row.operations_by_kiln for row in rows) / operations
+        return f"{text}, {_percent(share)} of the arithmetic"
 
-    def _table(self) -> list[list[str]]:
-        return [
-            [row.place, row.function, "Kiln" if row.by_kiln else "PyTorch", str(row.calls), row.reason] for row in self
-        ]
+    _headings = ("place", "function", "runs on", ">calls", "why")
 
     def __repr__(self) -> str:
-        return text_table(self._headings, self._table()) if len(self) else "nothing has run yet"
+        if not len(self):
+            return self.summary()
+        return f"{self.summary()}\n{text_table(self._headings, [row.row() for row in self])}"
 
     def _repr_html_(self) -> str:
-        return html_table(self._headings, self._table())
+        return f"<p>{self.summary()}</p>" + html_table(self._headings, [row.row() for row in self])
 
     def __reduce__(self) -> tuple[type[Places], tuple[()]]:
         return Places, ()  # a copy of a model, and one that is loaded, has run nothing yet
+
+
+def _percent(share: float) -> str:
+    """Rounded towards the middle: 100% is all, and 0% nothing."""
+    percent = round(100 * share)
+    if percent == 100 and share < 1:
+        return f"{min(100 * share, 99.99):.2f}%"
+    return f"{max(percent, 1) if share > 0 else 0}%"

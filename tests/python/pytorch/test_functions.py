@@ -488,6 +488,19 @@ def test_dropout_repeats_by_the_seed_of_pytorch():
     assert K.dropout(x, training=False) is x and (K.dropout(x, 1.0) == 0).all()
 
 
+@pytest.mark.parametrize("p", [0.0, 1.0])
+@pytest.mark.parametrize("inplace", [False, True])
+def test_dropout_of_nothing_or_all_draws_nothing(p, inplace):
+    x = normal(4, 5)
+    x[0, 0] = float("nan")
+    state = torch.get_rng_state()
+    y = K.dropout(x.clone(), p, True, inplace)
+    assert torch.equal(torch.get_rng_state(), state)
+    torch.testing.assert_close(y, F.dropout(x.clone(), p, True, inplace), equal_nan=True)
+    assert K.dropout(normal(0, 3), 0.5).shape == (0, 3)
+    both(lambda L, x: L.dropout(x, p), normal(4, 5))
+
+
 def test_in_place():
     for leaf in (normal(5), normal(5).requires_grad_()):
         x = leaf * 1

@@ -4,10 +4,11 @@ What Kiln does not serve raises kiln.Unsupported or kiln.InvalidArgument before 
 that is.
 """
 
-from . import activation, convolution, loss, normalisation, pooling, product
+from . import activation, convolution, loss, moves, normalisation, pooling, product
 from .activation import *  # noqa: F403
 from .convolution import *  # noqa: F403
 from .loss import *  # noqa: F403
+from .moves import *  # noqa: F403
 from .normalisation import *  # noqa: F403
 from .pooling import *  # noqa: F403
 from .product import *  # noqa: F403
@@ -16,6 +17,7 @@ __all__ = [
     *activation.__all__,
     *convolution.__all__,
     *loss.__all__,
+    *moves.__all__,
     *normalisation.__all__,
     *pooling.__all__,
     *product.__all__,

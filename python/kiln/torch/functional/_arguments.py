@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Union
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar, Union
 
 import torch
 
@@ -11,6 +12,25 @@ from ...errors import InvalidArgument, Unsupported
 
 Ints = Union[int, Sequence[int]]
 Activation = Union[None, str, tuple[Any, ...]]  # "relu", or with its numbers: ("leaky_relu", 0.2)
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+def of_axes(axes: int, function: Callable[Concatenate[int, Given], Result], text: str) -> Callable[Given, Result]:
+    """`function` of that many axes, which is its first argument, under its own name: conv of 2 is conv2d. `text`: its
+    documentation."""
+
+    def made(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+        return function(axes, *args, **kwargs)
+
+    signature = inspect.signature(function)
+    named: Any = made
+    named.__name__ = named.__qualname__ = f"{function.__name__}{axes}d"
+    named.__module__ = function.__module__
+    named.__doc__ = text
+    named.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])
+    return made
 
 
 def require(holds: bool, message: str, hint: str) -> None:

@@ -169,12 +169,14 @@ def threshold(input: torch.Tensor, threshold: float, value: float, inplace: bool
 def dropout(input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
     """0 with probability p, else input / (1 - p); without `training`, input itself.
 
-    The seed is drawn from PyTorch's generator on the CPU, so torch.manual_seed() makes the mask repeat. The mask is not
-    PyTorch's.
+    The seed is drawn from PyTorch's generator on the CPU, so torch.manual_seed() makes the mask repeat; nothing is drawn
+    where p is 0 or 1, as PyTorch has it. The mask is not PyTorch's.
     """
     require(0 <= p <= 1, f"p is {p}", "give a probability, from 0 to 1")
-    if not training:
+    if not training or p == 0 or input.numel() == 0:
         return input
+    if p == 1:
+        return input.mul_(0.0) if inplace else input * 0.0
     if inplace:
         return in_place(input, lambda given: dropout(given, p))
     seed = torch.randint(0, (1 << 63) - 1, (), dtype=torch.int64)

@@ -13,6 +13,7 @@ from ._arguments import (
     Activation,
     Ints,
     batched,
+    of_axes,
     per_axis,
     require,
     require_served,
@@ -65,18 +66,19 @@ def _computed(
     return y if has_batch else y.squeeze(0)
 
 
-def _conv(
+def conv(
     axes: int,
     input: torch.Tensor,
     weight: torch.Tensor,
-    bias: torch.Tensor | None,
-    stride: Ints,
-    padding: Ints | str,
-    dilation: Ints,
-    groups: int,
-    scale: torch.Tensor | None,
-    residual: torch.Tensor | None,
-    activation: Activation,
+    bias: torch.Tensor | None = None,
+    stride: Ints = 1,
+    padding: Ints | str = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
+    *,
+    scale: torch.Tensor | None = None,
+    residual: torch.Tensor | None = None,
+    activation: Activation = None,
 ) -> torch.Tensor:
     name = f"conv{axes}d"
     x, strides, dilations = _opened(name, axes, input, weight, bias, stride, dilation)
@@ -103,19 +105,20 @@ def _conv(
     return _computed(call, x, input, weight, bias, residual, activation)
 
 
-def _conv_transpose(
+def conv_transpose(
     axes: int,
     input: torch.Tensor,
     weight: torch.Tensor,
-    bias: torch.Tensor | None,
-    stride: Ints,
-    padding: Ints,
-    output_padding: Ints,
-    groups: int,
-    dilation: Ints,
-    scale: torch.Tensor | None,
-    residual: torch.Tensor | None,
-    activation: Activation,
+    bias: torch.Tensor | None = None,
+    stride: Ints = 1,
+    padding: Ints = 0,
+    output_padding: Ints = 0,
+    groups: int = 1,
+    dilation: Ints = 1,
+    *,
+    scale: torch.Tensor | None = None,
+    residual: torch.Tensor | None = None,
+    activation: Activation = None,
 ) -> torch.Tensor:
     name = f"conv_transpose{axes}d"
     x, strides, dilations = _opened(name, axes, input, weight, bias, stride, dilation)
@@ -139,16 +142,17 @@ def _conv_transpose(
     return _computed(call, x, input, weight, bias, residual, activation)
 
 
-def _local_conv(
+def local_conv(
     axes: int,
     input: torch.Tensor,
     weight: torch.Tensor,
-    bias: torch.Tensor | None,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    groups: int,
-    grid: Ints | None,
+    bias: torch.Tensor | None = None,
+    stride: Ints = 1,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
+    *,
+    grid: Ints | None = None,
 ) -> torch.Tensor:
     name = f"local_conv{axes}d"
     x, has_batch = batched(input, axes, name)
@@ -168,73 +172,25 @@ def _local_conv(
     return y if has_batch else y.squeeze(0)
 
 
-def _local_of_axes(axes: int) -> Any:
-    def local_conv(
-        input: torch.Tensor,
-        weight: torch.Tensor,
-        bias: torch.Tensor | None = None,
-        stride: Ints = 1,
-        padding: Ints = 0,
-        dilation: Ints = 1,
-        groups: int = 1,
-        *,
-        grid: Ints | None = None,
-    ) -> torch.Tensor:
-        return _local_conv(axes, input, weight, bias, stride, padding, dilation, groups, grid)
+def _documented(name: str) -> str:
+    return f"torch.nn.functional.{name}, with an epilogue of Kiln's own.\n{_EPILOGUE}"
 
-    local_conv.__name__ = local_conv.__qualname__ = f"local_conv{axes}d"
-    local_conv.__doc__ = f"""Convolution with filters of their own for each output, or for each region of a `grid` of them.
+
+def _of_local(axes: int) -> str:
+    return f"""Convolution with filters of their own for each output, or for each region of a `grid` of them.
 
     As torch.nn.functional.conv{axes}d, but `weight` has the regions as its first dimension: regions, out_channels,
     in_channels / groups, and the window. `grid`: how many regions there are along each axis; output i of n lies in
     region floor(i * grid / n). Without it each output is a region, in row-major order.
     """
-    return local_conv
 
 
-def _of_axes(axes: int) -> tuple[Any, Any]:
-    def conv(
-        input: torch.Tensor,
-        weight: torch.Tensor,
-        bias: torch.Tensor | None = None,
-        stride: Ints = 1,
-        padding: Ints | str = 0,
-        dilation: Ints = 1,
-        groups: int = 1,
-        *,
-        scale: torch.Tensor | None = None,
-        residual: torch.Tensor | None = None,
-        activation: Activation = None,
-    ) -> torch.Tensor:
-        return _conv(
-            axes, input, weight, bias, stride, padding, dilation, groups, scale, residual, activation
-        )  # fmt: skip
-
-    def conv_transpose(
-        input: torch.Tensor,
-        weight: torch.Tensor,
-        bias: torch.Tensor | None = None,
-        stride: Ints = 1,
-        padding: Ints = 0,
-        output_padding: Ints = 0,
-        groups: int = 1,
-        dilation: Ints = 1,
-        *,
-        scale: torch.Tensor | None = None,
-        residual: torch.Tensor | None = None,
-        activation: Activation = None,
-    ) -> torch.Tensor:
-        return _conv_transpose(
-            axes, input, weight, bias, stride, padding, output_padding, groups, dilation, scale, residual, activation
-        )
-
-    for function, text in ((conv, "conv"), (conv_transpose, "conv_transpose")):
-        function.__name__ = function.__qualname__ = f"{text}{axes}d"
-        function.__doc__ = f"torch.nn.functional.{text}{axes}d, with an epilogue of Kiln's own.\n{_EPILOGUE}"
-    return conv, conv_transpose
-
-
-conv1d, conv_transpose1d = _of_axes(1)
-conv2d, conv_transpose2d = _of_axes(2)
-conv3d, conv_transpose3d = _of_axes(3)
-local_conv1d, local_conv2d, local_conv3d = map(_local_of_axes, (1, 2, 3))
+conv1d = of_axes(1, conv, _documented("conv1d"))
+conv2d = of_axes(2, conv, _documented("conv2d"))
+conv3d = of_axes(3, conv, _documented("conv3d"))
+conv_transpose1d = of_axes(1, conv_transpose, _documented("conv_transpose1d"))
+conv_transpose2d = of_axes(2, conv_transpose, _documented("conv_transpose2d"))
+conv_transpose3d = of_axes(3, conv_transpose, _documented("conv_transpose3d"))
+local_conv1d = of_axes(1, local_conv, _of_local(1))
+local_conv2d = of_axes(2, local_conv, _of_local(2))
+local_conv3d = of_axes(3, local_conv, _of_local(3))

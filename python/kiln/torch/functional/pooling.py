@@ -10,7 +10,7 @@ from ..._calls import are_taken
 from .. import _active
 from ..operators import contraction
 from ..operators import pooling as operators
-from ._arguments import Ints, as_int32, batched, per_axis, require, require_served
+from ._arguments import Ints, as_int32, batched, of_axes, per_axis, require, require_served
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -67,15 +67,15 @@ class _Window:
         return self.size, self.padding * 2, self.stride, self.dilation
 
 
-def _max_pool(
+def max_pool(
     axes: int,
     input: torch.Tensor,
     kernel_size: Ints,
-    stride: Ints | None,
-    padding: Ints,
-    dilation: Ints,
-    ceil_mode: bool,
-    return_indices: bool,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
 ) -> Any:
     x, has_batch = batched(input, axes, f"max_pool{axes}d")
     window = _Window(x, kernel_size, stride, padding, dilation, ceil_mode)
@@ -87,14 +87,14 @@ def _max_pool(
     return (y, indices) if has_batch else (y.squeeze(0), indices.squeeze(0))
 
 
-def _avg_pool(
+def avg_pool(
     axes: int,
     input: torch.Tensor,
     kernel_size: Ints,
-    stride: Ints | None,
-    padding: Ints,
-    ceil_mode: bool,
-    count_include_pad: bool,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> torch.Tensor:
     x, has_batch = batched(input, axes, f"avg_pool{axes}d")
@@ -140,9 +140,9 @@ def _adaptive(axes: int, input: torch.Tensor, output_size: Any, maximum: bool, r
         )
         window.append(length // size)
     if maximum:
-        y = _max_pool(axes, x, window, window, 0, 1, False, return_indices)
+        y = max_pool(axes, x, window, window, 0, 1, False, return_indices)
     else:
-        y = _avg_pool(axes, x, window, window, 0, False, True)
+        y = avg_pool(axes, x, window, window, 0, False, True)
     if has_batch:
         return y
     return tuple(each.squeeze(0) for each in y) if isinstance(y, tuple) else y.squeeze(0)
@@ -160,14 +160,22 @@ def _in_windows(indices: torch.Tensor, size: Any, strides: Any, pads: Any, exten
     return bool(inside.all())
 
 
-def _max_unpool(
+def adaptive_max_pool(axes: int, input: torch.Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    return _adaptive(axes, input, output_size, True, return_indices)
+
+
+def adaptive_avg_pool(axes: int, input: torch.Tensor, output_size: Any) -> torch.Tensor:
+    return _adaptive(axes, input, output_size, False)  # type: ignore[no-any-return]
+
+
+def max_unpool(
     axes: int,
     input: torch.Tensor,
     indices: torch.Tensor,
     kernel_size: Ints,
-    stride: Ints | None,
-    padding: Ints,
-    output_size: Any,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    output_size: Any = None,
 ) -> torch.Tensor:
     name = f"max_unpool{axes}d"
     x, has_batch = batched(input, axes, name)
@@ -197,59 +205,32 @@ def _max_unpool(
     return y if has_batch else y.squeeze(0)
 
 
-def _of_axes(axes: int) -> tuple[Any, ...]:
-    def max_pool(
-        input: torch.Tensor,
-        kernel_size: Ints,
-        stride: Ints | None = None,
-        padding: Ints = 0,
-        dilation: Ints = 1,
-        ceil_mode: bool = False,
-        return_indices: bool = False,
-    ) -> Any:
-        return _max_pool(axes, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
-
-    def avg_pool(
-        input: torch.Tensor,
-        kernel_size: Ints,
-        stride: Ints | None = None,
-        padding: Ints = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> torch.Tensor:
-        return _avg_pool(axes, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-
-    def adaptive_max_pool(input: torch.Tensor, output_size: Any, return_indices: bool = False) -> Any:
-        return _adaptive(axes, input, output_size, True, return_indices)
-
-    def adaptive_avg_pool(input: torch.Tensor, output_size: Any) -> Any:
-        return _adaptive(axes, input, output_size, False)
-
-    def max_unpool(
-        input: torch.Tensor,
-        indices: torch.Tensor,
-        kernel_size: Ints,
-        stride: Ints | None = None,
-        padding: Ints = 0,
-        output_size: Any = None,
-    ) -> torch.Tensor:
-        return _max_unpool(axes, input, indices, kernel_size, stride, padding, output_size)
-
-    notes = {
-        max_pool: "Indices are of 32 bits in Kiln, and converted to int64.",
-        avg_pool: "With divisor_override it is a convolution of each channel.",
-        adaptive_max_pool: "Only where the output's extents divide the input's, so that windows are equal.",
-        adaptive_avg_pool: "Only where the output's extents divide the input's, so that windows are equal.",
-        max_unpool: "Of indices that max_pool gave for windows that do not overlap; others are not served. They are "
-        "converted to 32 bits, and looked at, for which a GPU is waited for.",
-    }
-    for function, note in notes.items():
-        function.__name__ = function.__qualname__ = f"{function.__name__}{axes}d"
-        function.__doc__ = f"torch.nn.functional.{function.__name__}. {note}"
-    return tuple(notes)
+_NOTES = {
+    "max_pool": "Indices are of 32 bits in Kiln, and converted to int64.",
+    "avg_pool": "With divisor_override it is a convolution of each channel.",
+    "adaptive_max_pool": "Only where the output's extents divide the input's, so that windows are equal.",
+    "adaptive_avg_pool": "Only where the output's extents divide the input's, so that windows are equal.",
+    "max_unpool": "Of indices that max_pool gave for windows that do not overlap; others are not served. They are "
+    "converted to 32 bits, and looked at, for which a GPU is waited for.",
+}
 
 
-max_pool1d, avg_pool1d, adaptive_max_pool1d, adaptive_avg_pool1d, max_unpool1d = _of_axes(1)
-max_pool2d, avg_pool2d, adaptive_max_pool2d, adaptive_avg_pool2d, max_unpool2d = _of_axes(2)
-max_pool3d, avg_pool3d, adaptive_max_pool3d, adaptive_avg_pool3d, max_unpool3d = _of_axes(3)
+def _documented(name: str) -> str:
+    return f"torch.nn.functional.{name}. {_NOTES[name[:-2]]}"
+
+
+max_pool1d = of_axes(1, max_pool, _documented("max_pool1d"))
+max_pool2d = of_axes(2, max_pool, _documented("max_pool2d"))
+max_pool3d = of_axes(3, max_pool, _documented("max_pool3d"))
+avg_pool1d = of_axes(1, avg_pool, _documented("avg_pool1d"))
+avg_pool2d = of_axes(2, avg_pool, _documented("avg_pool2d"))
+avg_pool3d = of_axes(3, avg_pool, _documented("avg_pool3d"))
+adaptive_max_pool1d = of_axes(1, adaptive_max_pool, _documented("adaptive_max_pool1d"))
+adaptive_max_pool2d = of_axes(2, adaptive_max_pool, _documented("adaptive_max_pool2d"))
+adaptive_max_pool3d = of_axes(3, adaptive_max_pool, _documented("adaptive_max_pool3d"))
+adaptive_avg_pool1d = of_axes(1, adaptive_avg_pool, _documented("adaptive_avg_pool1d"))
+adaptive_avg_pool2d = of_axes(2, adaptive_avg_pool, _documented("adaptive_avg_pool2d"))
+adaptive_avg_pool3d = of_axes(3, adaptive_avg_pool, _documented("adaptive_avg_pool3d"))
+max_unpool1d = of_axes(1, max_unpool, _documented("max_unpool1d"))
+max_unpool2d = of_axes(2, max_unpool, _documented("max_unpool2d"))
+max_unpool3d = of_axes(3, max_unpool, _documented("max_unpool3d"))

@@ -267,6 +267,34 @@ def cross_entropy_backward(dloss: Any, x: Any, targets: Any, weights: Any, *word
         return vjp(lambda x: cross_entropy(x, targets, weights, *words), (x,), (True,), dloss)[0]  # type: ignore[no-any-return]
 
 
+def nll_loss(x: Any, targets: Any, weights: Any, reduction: str, ignore: int) -> torch.Tensor:
+    of_classes = None if weights is None else weights.to(x.dtype)
+    return F.nll_loss(x, targets.long(), of_classes, ignore_index=ignore, reduction=reduction)
+
+
+def resize(x: Any, extents: Any, mode: str, aligned: bool, scales: Any) -> torch.Tensor:
+    words: dict[str, Any] = {"mode": mode} if mode.startswith("nearest") else {"mode": mode, "align_corners": aligned}
+    if not any(scales):
+        return F.interpolate(x, tuple(extents), **words)
+    return F.interpolate(x, scale_factor=tuple(scales), recompute_scale_factor=False, **words)
+
+
+def embedding(weight: Any, indices: Any, padding: int, by_frequency: bool) -> torch.Tensor:
+    return torch.embedding(weight, indices, padding, by_frequency)
+
+
+def pad(x: Any, pad: Any, mode: str, value: float) -> torch.Tensor:
+    return F.pad(x, tuple(pad), mode, **({"value": value} if mode == "constant" else {}))
+
+
+def pixel_shuffle(x: torch.Tensor, factor: int) -> torch.Tensor:
+    return F.pixel_shuffle(x, factor)
+
+
+def pixel_unshuffle(x: torch.Tensor, factor: int) -> torch.Tensor:
+    return F.pixel_unshuffle(x, factor)
+
+
 def local_conv(
     x: Any, w: Any, bias: Any, pad: Any, stride: Any, dilation: Any, groups: int, grid: Any
 ) -> torch.Tensor:

@@ -7,10 +7,9 @@ from typing import Any
 
 import torch
 
-from ..._calls import are_taken
-from ...errors import InvalidArgument
 from .._launch import launch
 from ._define import define
+from ._indices import require_indices
 
 
 def _mode(log: bool) -> str:
@@ -42,21 +41,8 @@ def _words(reduction: str, ignore: int, smoothing: float) -> dict[str, Any]:
     return {"reduction": reduction, "ignore": ignore, "smoothing": smoothing or None}
 
 
-def _require_classes(targets: torch.Tensor, classes: int, ignore: int) -> None:
-    """Raises InvalidArgument for a target that is no class. On a GPU it ends in a device-side assertion, as PyTorch's own:
-    nothing waits for the device."""
-    if are_taken():
-        return
-    known = ((targets >= 0) & (targets < classes)) | (targets == ignore)
-    if targets.is_cuda:
-        torch._assert_async(known.all())
-    elif not known.all():
-        wrong = int(targets[~known][0])
-        raise InvalidArgument(f"the target {wrong} is no class of {classes}", "give 0 or more and less, or ignore_index")
-
-
 def _write_loss(loss: Any, x: Any, targets: Any, weights: Any, *words: Any) -> None:
-    _require_classes(targets, x.shape[1], words[1])
+    require_indices(targets, x.shape[1], "the target", "class", words[1])
     output = {"losses" if words[0] == "none" else "loss": loss}
     launch("cross_entropy_forward", x=x, targets=targets, weights=weights, **output, **_words(*words))
 
@@ -82,5 +68,32 @@ cross_entropy = define(
     _write_loss,
     saved=lambda loss, *arguments: arguments,
     gradient=_gradient_of_loss,
+    autocast="f32",
+)
+
+
+def _write_nll_loss(loss: Any, x: Any, targets: Any, weights: Any, reduction: str, ignore: int) -> None:
+    require_indices(targets, x.shape[1], "the target", "class", ignore)
+    ignored = targets == ignore
+    at = targets.masked_fill(ignored, x.shape[1])  # outside of x, for which gather gives 0
+    losses = torch.empty_like(at, dtype=torch.float32)
+    launch("gather", x=x, indices=at.unsqueeze(1), y=losses.unsqueeze(1), axis=1, alpha=-1.0)
+    counts = (~ignored).to(torch.float32)
+    if weights is not None:
+        launch("gather", x=weights, indices=at.flatten(), y=counts.flatten(), axis=0)
+        losses *= counts
+    if reduction == "none":
+        loss.copy_(losses)
+        return
+    total = losses.new_empty(1)
+    launch("reduce", x=losses.flatten(), y=total, axes=0, mode="add")
+    loss.copy_(total[0] if reduction == "sum" else total[0] / counts.sum())
+
+
+# x: logarithms of probabilities. Targets are int32, weights float32.
+nll_loss = define(
+    "nll_loss(Tensor x, Tensor targets, Tensor? weights, str reduction, int ignore) -> Tensor",
+    _loss_outputs,
+    _write_nll_loss,
     autocast="f32",
 )

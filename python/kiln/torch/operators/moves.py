@@ -1,0 +1,200 @@
+"""Operators that move elements: images at another size, rows of a table, borders, and pixels between channels and images."""
+
+from __future__ import annotations
+
+import fractions
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from .._launch import launch
+from ._define import define
+from ._indices import require_indices
+from ._outputs import new
+
+
+# Kiln's mode, coordinates and rounding for each of PyTorch.
+_RESIZES = {
+    "nearest": ("nearest", "asymmetric", "floor"),
+    "nearest-exact": ("nearest", "half_pixel", "prefer_ceil"),
+    **{mode: ("linear", "half_pixel", "prefer_floor") for mode in ("linear", "bilinear", "trilinear")},
+    "bicubic": ("cubic", "half_pixel", "prefer_floor"),
+}
+_MOST = (1 << 31) - 1  # of a numerator or denominator
+
+
+def _fraction(scale: float) -> tuple[int, int]:
+    """A scale as Kiln takes it; 0 is the ratio of the extents."""
+    fraction = fractions.Fraction(scale).limit_denominator(_MOST)
+    return (fraction.numerator, fraction.denominator) if scale else (0, 0)
+
+
+@functools.lru_cache(maxsize=1024)
+def _nearest(mode: str, extent: int, outputs: int, scale: float) -> tuple[list[int], bool]:
+    """Elements that PyTorch takes along an axis, and whether they are the nearest ones: it computes positions in f32."""
+    shift = 0.5 if mode == "nearest-exact" else 0.0
+    up, down = _fraction(scale) if scale else (outputs, extent)
+    exact = [min((2 * i + int(2 * shift)) * down // (2 * up), extent - 1) for i in range(outputs)]
+    step = torch.tensor(1 / scale) if scale else torch.tensor(float(extent)) / outputs
+    taken = ((torch.arange(outputs) + shift) * step).floor().long().clamp(0, extent - 1).tolist()
+    return taken, taken == exact
+
+
+def _take(y: torch.Tensor, x: torch.Tensor, places: dict[int, torch.Tensor]) -> None:
+    """y = the elements of x at `places` of each dimension there, one dimension behind another."""
+    for dimension, at in places.items():
+        is_last = dimension == next(reversed(places))
+        result = y if is_last else new(x, [*x.shape[:dimension], at.numel(), *x.shape[dimension + 1 :]])
+        shape = [-1 if each == dimension else 1 for each in range(x.dim())]
+        launch("gather", x=x, indices=at.view(shape), y=result, axis=dimension)
+        x = result
+
+
+def _write_resize(y: Any, x: Any, extents: Any, mode: str, aligned: bool, scales: Any) -> None:
+    if mode.startswith("nearest"):
+        axes = [
+            _nearest(mode, before, behind, scale)
+            for before, behind, scale in zip(x.shape[2:], y.shape[2:], scales, strict=True)
+        ]
+        if not all(is_exact for _, is_exact in axes):
+            lists = [torch.tensor(taken, dtype=torch.int32, device=x.device) for taken, _ in axes]
+            _take(y, x, {i + 2: at for i, at in enumerate(lists)})
+            return
+    kiln_mode, coordinates, rounding = _RESIZES[mode]
+    if kiln_mode == "linear" and (x.device.type == "cpu" or x.shape == y.shape):  # an axis that stays is copied
+        scales = [scale * (before != behind) for scale, before, behind in zip(scales, x.shape[2:], y.shape[2:])]
+    given: dict[str, Any] = {"coordinates": "align_corners" if aligned else coordinates, "rounding": rounding}
+    if any(scales) and not aligned:
+        up, down = zip(*map(_fraction, scales), strict=True)
+        given |= {"up": up, "down": down}
+    launch("resize", x=x, y=y, mode=kiln_mode, **given)
+
+
+# `mode`: PyTorch's. `scales`: those that were given, 0 for the ratio of the extents.
+resize = define(
+    "resize(Tensor x, SymInt[] extents, str mode, bool aligned, float[] scales) -> Tensor",
+    lambda x, extents, *_: new(x, (*x.shape[:2], *extents)),
+    _write_resize,
+)
+
+
+def _write_embedding(y: Any, weight: Any, indices: Any, padding: int, by_frequency: bool) -> None:
+    require_indices(indices, weight.shape[0], "the index", "row")
+    at = indices.to(torch.int32).reshape(-1, 1)
+    launch("gather", x=weight, indices=at, y=y.view(-1, weight.shape[1]), axis=0)
+
+
+# The last two are of its gradient: the row without one, or -1, and whether rows count by how often they were taken.
+embedding = define(
+    "embedding(Tensor weight, Tensor indices, int padding, bool by_frequency) -> Tensor",
+    lambda weight, indices, *_: weight.new_empty((*indices.shape, weight.shape[1])),
+    _write_embedding,
+)
+
+
+def padded_extents(x: Any, pad: Sequence[int]) -> list[Any]:
+    """`pad`: as PyTorch has it, the last dimension first."""
+    extents = list(x.shape)
+    for i in range(len(pad) // 2):
+        extents[-1 - i] = extents[-1 - i] + pad[2 * i] + pad[2 * i + 1]
+    return extents
+
+
+def _cropped(x: torch.Tensor, pad: Sequence[int]) -> torch.Tensor:
+    """Without the elements that negative numbers take away."""
+    for i in range(len(pad) // 2):
+        before, behind = (max(-each, 0) for each in pad[2 * i : 2 * i + 2])
+        x = x.narrow(-1 - i, before, x.shape[-1 - i] - before - behind)
+    return x
+
+
+def _sources(mode: str, extent: int, before: int, behind: int, device: Any) -> torch.Tensor:
+    """Which element of a dimension each of the result is."""
+    at = torch.arange(-before, extent + behind, dtype=torch.int32, device=device)
+    if mode == "replicate":
+        return at.clamp(0, extent - 1)
+    if mode == "circular":
+        return at.remainder(extent)
+    return (extent - 1) - ((extent - 1) - at.abs()).abs()
+
+
+def _write_pad(y: Any, x: Any, pad: Any, mode: str, value: float) -> None:
+    axes = len(pad) // 2
+    if mode in ("constant", "circular"):
+        x, pad = _cropped(x, pad), [max(each, 0) for each in pad]
+    if mode == "constant":
+        sides = [[0] * (x.dim() - axes) + [pad[2 * i + side] for i in reversed(range(axes))] for side in (0, 1)]
+        if x.numel() == 0:
+            y.fill_(value)
+        else:
+            launch("tensor_transform", x=x, y=y, pad=(*sides[0], *sides[1]), value=value)
+        return
+    places = {}
+    for i in range(axes):
+        dimension = x.dim() - 1 - i
+        if pad[2 * i] or pad[2 * i + 1]:
+            places[dimension] = _sources(mode, x.shape[dimension], pad[2 * i], pad[2 * i + 1], x.device)
+    if places:
+        _take(y, x, places)
+    else:
+        launch("tensor_transform", x=x, y=y)
+
+
+pad = define(
+    "pad(Tensor x, SymInt[] pad, str mode, float value) -> Tensor",
+    lambda x, pad, *_: new(x, padded_extents(x, pad)),
+    _write_pad,
+)
+
+
+def _blocks(x: torch.Tensor, factor: int, channels_last: bool) -> torch.Tensor:
+    """A large image as images, rows, rows of a block, columns and columns of a block.
+
+    With channels last these are rows of all images, rows of a block, columns, columns of a block and channels.
+    """
+    if channels_last:
+        last = x.permute(0, 2, 3, 1)
+        rows = last.shape[0] * last.shape[1] // factor
+        return last.view(rows, factor, last.shape[2] // factor, factor, last.shape[3])
+    return x.view(-1, x.shape[-2] // factor, factor, x.shape[-1] // factor, factor)
+
+
+def _channels(x: torch.Tensor, factor: int, channels_last: bool) -> torch.Tensor:
+    """A small image, whose channels are elements of a block, with the dimensions of _blocks()."""
+    if channels_last:
+        last = x.permute(0, 2, 3, 1)
+        rows = last.shape[0] * last.shape[1]
+        apart = last.view(rows, last.shape[2], last.shape[3] // factor**2, factor, factor)
+        return apart.permute(0, 3, 1, 4, 2)
+    return x.view(-1, factor, factor, *x.shape[-2:]).permute(0, 3, 1, 4, 2)
+
+
+def _write_shuffle(y: Any, x: Any, factor: int) -> None:
+    last = not x.is_contiguous()
+    launch("tensor_transform", x=_channels(x, factor, last), y=_blocks(y, factor, last))
+
+
+def _write_unshuffle(y: Any, x: Any, factor: int) -> None:
+    last = not x.is_contiguous()
+    launch("tensor_transform", x=_blocks(x, factor, last), y=_channels(y, factor, last))
+
+
+def _shuffled(x: Any, factor: int) -> list[Any]:
+    return [*x.shape[:-3], x.shape[-3] // factor**2, x.shape[-2] * factor, x.shape[-1] * factor]
+
+
+def _unshuffled(x: Any, factor: int) -> list[Any]:
+    return [*x.shape[:-3], x.shape[-3] * factor**2, x.shape[-2] // factor, x.shape[-1] // factor]
+
+
+# x without gaps, channels last or not.
+pixel_shuffle = define(
+    "pixel_shuffle(Tensor x, int factor) -> Tensor", lambda x, factor: new(x, _shuffled(x, factor)), _write_shuffle
+)
+pixel_unshuffle = define(
+    "pixel_unshuffle(Tensor x, int factor) -> Tensor",
+    lambda x, factor: new(x, _unshuffled(x, factor)),
+    _write_unshuffle,
+)
