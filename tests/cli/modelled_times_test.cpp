@@ -5,7 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <string>
 
 #include "kiln/timing/accuracy.h"
@@ -48,6 +52,20 @@ TEST(ModelledTimes, AreJudgedInJsonToo) {
   EXPECT_EQ(json["judged"][0]["spearman"], timing::judgements_of("a100")[0].spearman);
   EXPECT_EQ(modelled_json("Kiln emulated NVIDIA A100")["clock"], "PTX");
   EXPECT_TRUE(modelled_json("NVIDIA A100").is_null());
+}
+
+// Examples of what Kiln prints, which a new version of the clock would leave behind.
+TEST(ModelledTimes, NameTheSameClockAsThePages) {
+  const std::regex named("machine(?:-code clock| code) ([0-9]+)");
+  size_t found = 0;
+  for (const auto& page : std::filesystem::directory_iterator(KILN_SOURCE_DIR "/docs")) {
+    if (page.path().extension() != ".md") continue;
+    std::ifstream file(page.path());
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    for (std::sregex_iterator at(text.begin(), text.end(), named), end; at != end; ++at, ++found)
+      EXPECT_EQ((*at)[1], std::to_string(timing::model_version)) << page.path() << ": " << at->str();
+  }
+  EXPECT_GT(found, 5U);
 }
 
 TEST(PredictionNotes, SayEachClockOnceAndNothingOfOtherChoices) {
