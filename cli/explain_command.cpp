@@ -231,7 +231,8 @@ int explain(const ExplainOptions& options) {
     require_one_layer(workload);
     timeline.emplace("the timeline", options.timeline);
   }
-  for (const std::string& pack : options.packs) require_file(pack);
+  require_packs(options.packs);
+  require_database(options.database, keys_of(workload));
   ContextOptions settings;
   settings.environment = options.device.environment();
   settings.device = options.device.ordinal();

@@ -120,6 +120,12 @@ void Input::add_to(CLI::App& command) {
   add_expressions_to(command, expressions);
 }
 
+std::vector<std::string> keys_of(const Workload& workload) {
+  std::vector<std::string> keys;
+  for (const tuner::Job& job : workload.jobs) keys.push_back(job.request.key());
+  return keys;
+}
+
 std::string not_covered_text(const std::vector<NotCovered>& nodes) {
   std::string text;
   for (const NotCovered& node : nodes) {

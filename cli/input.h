@@ -35,6 +35,9 @@ struct Workload {
   std::vector<NotCovered> not_covered;
 };
 
+/// Of `workload.jobs`, in their order.
+std::vector<std::string> keys_of(const Workload& workload);
+
 /// A line for each type and reason: "not covered: 2 x TopK ('best', 'worst'): ...".
 std::string not_covered_text(const std::vector<NotCovered>& nodes);
 nlohmann::ordered_json not_covered_json(const std::vector<NotCovered>& nodes);

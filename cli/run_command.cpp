@@ -221,8 +221,9 @@ std::optional<tuner::Trial> bar_of(const Request& request, const LayerResult& la
 
 int run_layers(const RunOptions& options) {
   const Workload workload = read_workload(options.input);
-  for (const std::string& file : options.packs) require_file(file);
-  for (const std::string& file : options.bundles) require_file(file);
+  require_packs(options.packs);
+  require_bundles(options.bundles);
+  require_database(options.database, keys_of(workload));
   const ContextOptions context_options_ = context_options(options);
   const auto device = device::ContextHandle::acquire(
       device::Device(device::Driver::open({context_options_.environment->driver}), context_options_.device));

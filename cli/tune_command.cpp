@@ -58,11 +58,11 @@ struct TuneOptions {
 // Each shard has a database of its own in --db-dir, so that no two machines write one file.
 std::string database_in_folder(const TuneOptions& options, const std::optional<tuner::Shard>& shard) {
   std::error_code error;
-  std::filesystem::create_directories(options.database_folder, error);
+  std::filesystem::create_directory(options.database_folder, error);  // not those above: the path may be mistyped
   if (error) {
     throw Error(ErrorCode::io_error,
                 fmt::format("--db-dir {} cannot be made: {}", options.database_folder, error.message()),
-                "give a folder that can be written");
+                "give a folder that can be written, or one that can be made in a folder that is there");
   }
   if (!shard) return options.database_folder + "/all.db";
   return fmt::format("{}/shard-{}-of-{}.db", options.database_folder, shard->index, shard->count);

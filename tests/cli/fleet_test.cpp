@@ -199,6 +199,7 @@ TEST_F(FleetTest, AMergeNamesEveryShardThatItLeavesOutAndTakesTheRest) {
 TEST_F(FleetTest, WhatIsChosenForAFleetIsUsedOnEachOfItsCards) {
   const std::vector<std::string> cards = {"h200", "a100", "t4"};
   const std::string file = write("requests.txt", requests);
+  std::filesystem::create_directory(path("fleet"));
   for (const std::string& card : cards) {
     environment_["KILN_EMULATOR_DEVICE"] = card;
     const Outcome tuned = kiln({"tune", file, "--db", path("fleet/" + card + ".db"), "--candidates", "6", "--quiet"});
@@ -331,6 +332,7 @@ TEST_F(FleetTest, ACardWithoutTimesHasNoLossThatCouldBeTold) {
 
 TEST_F(FleetTest, CardsStandSideBySideAndTooFewVariantsAreSaid) {
   const std::string file = write("requests.txt", requests);
+  std::filesystem::create_directory(path("fleet"));
   for (const char* card : {"h200", "t4"}) {
     environment_["KILN_EMULATOR_DEVICE"] = card;
     kiln({"tune", file, "--db", path(std::string("fleet/") + card + ".db"), "--candidates", "4", "--quiet"});

@@ -345,7 +345,7 @@ TEST_F(UserCodeWithoutItsText, IsNamedByBundleWhichThenTakesIt) {
   const Outcome made = kiln(with);
   EXPECT_EQ(made.exit_code, 0) << made.err;
   environment_["KILN_NVRTC"] = path("there-is-no-nvrtc");
-  const Outcome run = kiln({"run", key_, "--bundle", path("a.kiln"), "--db", path("empty.db")});
+  const Outcome run = kiln({"run", key_, "--bundle", path("a.kiln"), "--db", "off"});
   EXPECT_EQ(run.exit_code, 0) << "a bundle needs neither NVRTC nor the text: " << run.out << run.err;
   EXPECT_THAT(run.out, HasSubstr("bundle " + path("a.kiln")));
 }
