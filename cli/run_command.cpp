@@ -176,7 +176,7 @@ LayerResult run_or_fail(Context& context, const std::shared_ptr<const device::Co
 std::vector<std::string> row_of(const tuner::Job& job, const LayerResult& layer, bool emulated, bool check) {
   std::vector<std::string> row = {summary(job.request), std::to_string(job.count)};
   if (!layer.failure.empty()) {
-    row.insert(row.end(), {"FAILED: " + layer.failure, "-", "-", "-"});
+    row.insert(row.end(), {"FAILED: " + in_one_line(layer.failure), "-", "-", "-"});
   } else {
     row.insert(row.end(), {layer.variant, time_text(layer.seconds),
                            percent_text(layer.roofline_seconds / layer.seconds), layer.choice});

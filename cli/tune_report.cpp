@@ -143,7 +143,7 @@ std::string failure_text(const tuner::Trial& trial) {
 
 // Why no candidate of a layer can be used.
 std::string why_none(const tuner::JobResult& result) {
-  if (!result.error.empty()) return result.error;
+  if (!result.error.empty()) return in_one_line(result.error);
   for (const tuner::Trial& trial : result.trials) {
     if (is_failure(trial)) return failure_text(trial);
   }
@@ -269,7 +269,8 @@ std::string print_table(const TuneReport& report, const Output& output) {
   text += failures_text(report.results);
   for (const tuner::JobResult& result : report.results) {
     if (result.status != tuner::JobStatus::failed || !result.best) continue;
-    text += fmt::format("not tuned, what is shown was stored before: {}: {}\n", summary(result.request), result.error);
+    text += fmt::format("not tuned, what is shown was stored before: {}: {}\n", summary(result.request),
+                        in_one_line(result.error));
   }
   return text + not_covered_text(report.not_covered);
 }

@@ -259,6 +259,9 @@ TEST_F(UserCodeProgram, ShowsMistakesInTheUsersLines) {
   const Outcome verified = kiln({"verify", "--expression", file, request});
   EXPECT_EQ(verified.exit_code, 1);
   EXPECT_THAT(verified.out + verified.err, HasSubstr("line 2, column 3: identifier \"nothing\" is undefined"));
+  const Outcome ran = kiln({"run", "--expression", file, request, "--db", "off"});
+  EXPECT_THAT(ran.out, testing::ContainsRegex("FAILED: [^\n]*line 2, column 3: identifier \"nothing\" [^\n]*  -"))
+      << "the cells of a row stand in one line";
   const Outcome tuned = kiln({"tune", "--expression", file, request, "--db", path("t.db"), "--quiet"});
   EXPECT_EQ(tuned.exit_code, 1);
   EXPECT_THAT(tuned.out + tuned.err, HasSubstr("line 2, column 3"));
