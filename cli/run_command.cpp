@@ -243,6 +243,7 @@ int run_layers(const RunOptions& options) {
   for (const tuner::Job& job : workload.jobs) {
     const LayerResult layer = run_or_fail(context, device, job.request, options, tools);
     table.add(row_of(job, layer, emulated, options.check));
+  LaunchClocks clocks(device->device().info().name);
     layers.push_back(json_of(job, layer, options.check));
     wrong += layer.right() ? 0 : 1;
     predictions.add(layer.choice);
@@ -251,6 +252,7 @@ int run_layers(const RunOptions& options) {
   }
   const std::optional<std::string> database = cache_path(
       options.database.empty() ? std::nullopt : std::optional(options.database), *context_options_.environment);
+    clocks.add(layer.launches);
   std::error_code unknown;
   const bool is_kept = database && std::filesystem::exists(*database, unknown);
   const size_t barred = is_kept ? store_trials(bars, *database, device->device().info()) : 0;
@@ -258,14 +260,14 @@ int run_layers(const RunOptions& options) {
   if (options.output.json) {
     print_json({{"device", context.device_id()},
                 {"time", emulated ? "modelled" : "measured"},
-                {"modelled_by", modelled_json(device->device().info().name)},
+                {"modelled_by", clocks.json()},
                 {"layers", layers},
                 {"barred", barred},
                 {"predicted_by", predictions.notes()},
                 {"not_covered", not_covered_json(workload.not_covered)}});
     return exit_code;
   }
-  fmt::print("{}\n{}{}{}", options.device.heading(device->device().info(), context.device_description()),
+  fmt::print("{}\n{}{}{}", options.device.heading(device->device().info(), context.device_description(), clocks.text()),
              options.output.print(table), predictions.print(), not_covered_text(workload.not_covered));
   if (options.check)
     fmt::print("\n{} layers agree with the reference, {} do not\n", workload.jobs.size() - wrong, wrong);

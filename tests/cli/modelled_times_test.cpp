@@ -68,6 +68,41 @@ TEST(ModelledTimes, NameTheSameClockAsThePages) {
   EXPECT_GT(found, 5U);
 }
 
+nlohmann::ordered_json launches(int by_machine_code, int by_ptx) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  const std::string clock = fmt::format("machine-code clock {}", timing::model_version);
+  for (int i = 0; i < by_machine_code; ++i) json.push_back({{"modelled_time", {{"clock", clock}}}});
+  for (int i = 0; i < by_ptx; ++i) {
+    json.push_back({{"modelled_time", {{"clock", "ptx"}, {"not_by_machine_code", "it has none"}}}});
+  }
+  return json;
+}
+
+TEST(LaunchClocks, SayTheClockOfTheDeviceWhereItToldAll) {
+  const std::string device = emulated("NVIDIA A100");
+  LaunchClocks clocks(device);
+  clocks.add(launches(2, 0));
+  EXPECT_EQ(clocks.text(), modelled_text(device));
+  EXPECT_EQ(clocks.json(), modelled_json(device));
+  LaunchClocks real("NVIDIA A100");
+  EXPECT_TRUE(real.json().is_null());
+}
+
+TEST(LaunchClocks, SayHowManyLaunchesWereToldByPtxAndWhy) {
+  const std::string device = emulated("NVIDIA A100");
+  LaunchClocks clocks(device);
+  clocks.add(launches(0, 2));
+  EXPECT_EQ(clocks.text(), "modelled from PTX alone, uncalibrated: it has none");
+  EXPECT_EQ(clocks.json()["clock"], "PTX");
+  EXPECT_EQ(clocks.json()["by_ptx_alone"]["launches"], 2);
+  clocks.add(launches(3, 0));
+  EXPECT_EQ(clocks.text(),
+            modelled_text(device) + "\n2 of 5 launches modelled from PTX alone, uncalibrated: it has none");
+  EXPECT_EQ(clocks.json()["clock"], modelled_json(device)["clock"]);
+  EXPECT_EQ(clocks.json()["by_ptx_alone"],
+            nlohmann::ordered_json({{"launches", 2}, {"of", 5}, {"reason", "it has none"}}));
+}
+
 TEST(PredictionNotes, SayEachClockOnceAndNothingOfOtherChoices) {
   PredictionNotes notes("NVIDIA A100-SXM4-80GB");
   for (const char* source : {"estimate", "measured on this device", "modelled on this device", "bundle a.kiln"})
