@@ -46,7 +46,10 @@ void add(Workload& workload, const RequestLine& line) {
 Workload from_model(const Input& input) {
   const models::Lowered lowered = models::lower(input.text, input.model.options());
   Workload workload;
-  for (const graph::Step& step : lowered.schedule.steps) add(workload, {step.request, 1});
+  for (const graph::Step& step : lowered.schedule.steps) {
+    add(workload, {step.request, 1});
+    workload.nodes.add(step.request, step.origins);
+  }
   for (const UncoveredNode& node : lowered.model.uncovered) add_not_covered(workload, node);
   return workload;
 }
@@ -118,6 +121,28 @@ void Input::add_to(CLI::App& command) {
   command.add_option("input", text, "model.onnx, a requests file, or one request in quotes")->required();
   model.add_to(command);
   add_expressions_to(command, expressions);
+}
+
+void ModelNodes::add(const Request& request, const std::vector<std::string>& nodes) {
+  std::vector<std::string>& known = nodes_[request.key()];
+  for (const std::string& node : nodes) {
+    if (std::find(known.begin(), known.end(), node) == known.end()) known.push_back(node);
+  }
+}
+
+const std::vector<std::string>& ModelNodes::of(const Request& request) const {
+  static const std::vector<std::string> none;
+  const auto found = nodes_.find(request.key());
+  return found == nodes_.end() ? none : found->second;
+}
+
+std::string ModelNodes::text(const Request& request) const {
+  constexpr size_t most_names = 2;
+  const std::vector<std::string>& nodes = of(request);
+  if (nodes.empty()) return "(copy)";
+  const std::vector<std::string> first(nodes.begin(), nodes.begin() + std::min(most_names, nodes.size()));
+  const size_t more = nodes.size() - first.size();
+  return fmt::format("{}{}", fmt::join(first, ", "), more == 0 ? "" : fmt::format(" and {} more", more));
 }
 
 std::vector<std::string> keys_of(const Workload& workload) {

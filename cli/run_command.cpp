@@ -173,8 +173,10 @@ LayerResult run_or_fail(Context& context, const std::shared_ptr<const device::Co
   }
 }
 
-std::vector<std::string> row_of(const tuner::Job& job, const LayerResult& layer, bool emulated, bool check) {
+std::vector<std::string> row_of(const tuner::Job& job, const LayerResult& layer, const ModelNodes& nodes, bool emulated,
+                                bool check) {
   std::vector<std::string> row = {summary(job.request), std::to_string(job.count)};
+  if (!nodes.empty()) row.push_back(nodes.text(job.request));
   if (!layer.failure.empty()) {
     row.insert(row.end(), {"FAILED: " + in_one_line(layer.failure), "-", "-", "-"});
   } else {
@@ -186,10 +188,11 @@ std::vector<std::string> row_of(const tuner::Job& job, const LayerResult& layer,
   return row;
 }
 
-Json json_of(const tuner::Job& job, const LayerResult& layer, bool check) {
+Json json_of(const tuner::Job& job, const LayerResult& layer, const ModelNodes& nodes, bool check) {
   const bool ran = layer.failure.empty();
   return {{"request", job.request.key()},
           {"count", job.count},
+          {"nodes", nodes.of(job.request)},
           {"variant", ran ? Json(layer.variant) : Json(nullptr)},
           {"choice", ran ? Json(layer.choice) : Json(nullptr)},
           {"seconds", ran ? Json(layer.seconds) : Json(nullptr)},
@@ -231,28 +234,30 @@ int run_layers(const RunOptions& options) {
   CheckTools tools(*context_options_.environment, device);
 
   const bool emulated = device->driver().is_emulated();
-  std::vector<std::string> headings = {
-      "layer", ">count", "variant", emulated ? ">modelled time" : ">measured time", ">of roofline", "choice"};
+  std::vector<std::string> headings = {"layer", ">count"};
+  if (!workload.nodes.empty()) headings.emplace_back("nodes");
+  headings.insert(headings.end(),
+                  {"variant", emulated ? ">modelled time" : ">measured time", ">of roofline", "choice"});
   if (emulated) headings.emplace_back("bound by");
   if (options.check) headings.emplace_back("check");
   Table table(std::move(headings));
   size_t wrong = 0;
   PredictionNotes predictions(device->device().info().name);
+  LaunchClocks clocks(device->device().info().name);
   std::vector<tuner::Trial> bars;
   Json layers = Json::array();
   for (const tuner::Job& job : workload.jobs) {
     const LayerResult layer = run_or_fail(context, device, job.request, options, tools);
-    table.add(row_of(job, layer, emulated, options.check));
-  LaunchClocks clocks(device->device().info().name);
-    layers.push_back(json_of(job, layer, options.check));
+    table.add(row_of(job, layer, workload.nodes, emulated, options.check));
+    layers.push_back(json_of(job, layer, workload.nodes, options.check));
     wrong += layer.right() ? 0 : 1;
     predictions.add(layer.choice);
+    clocks.add(layer.launches);
     if (auto bar = bar_of(job.request, layer, device->device().info(), tools.catalogue()))
       bars.push_back(std::move(*bar));
   }
   const std::optional<std::string> database = cache_path(
       options.database.empty() ? std::nullopt : std::optional(options.database), *context_options_.environment);
-    clocks.add(layer.launches);
   std::error_code unknown;
   const bool is_kept = database && std::filesystem::exists(*database, unknown);
   const size_t barred = is_kept ? store_trials(bars, *database, device->device().info()) : 0;

@@ -178,14 +178,15 @@ struct Tuned {
 };
 
 // A report for each kind of card. Layers are numbered through.
-std::vector<TuneReport> reports_of(const TuneOptions& options, const Tuned& tuned,
-                                   const std::vector<NotCovered>& not_covered) {
+std::vector<TuneReport> reports_of(const TuneOptions& options, const Tuned& tuned, const Workload& workload) {
   std::vector<TuneReport> reports;
   size_t first_layer = 1;
   for (const CardResults& card : tuned.cards) {
-    reports.push_back({card.apparatus, card.results, not_covered, tuned.database, card.reused, options.input.text,
-                       command_line(options), cache::format_utc(cache::utc_now_ms()), card.calibration,
-                       options.device.is_list() ? card.devices : std::vector<std::string>{}, first_layer});
+    reports.push_back({card.apparatus, card.results, workload.not_covered, tuned.database, card.reused,
+                       options.input.text, command_line(options), cache::format_utc(cache::utc_now_ms()),
+                       card.calibration, options.device.is_list() ? card.devices : std::vector<std::string>{},
+                       first_layer});
+    reports.back().nodes = workload.nodes;
     first_layer += card.results.size();
   }
   return reports;
@@ -278,7 +279,7 @@ int tune(const TuneOptions& options) {
   tuned.cards = tuning->take_results();
   tuned.lost = tuning->lost();
   tuned.database = where(database);
-  std::vector<TuneReport> reports = reports_of(options, tuned, workload.not_covered);
+  std::vector<TuneReport> reports = reports_of(options, tuned, workload);
   if (options.output.json) {
     print_as_json(options, tuned, reports);
   } else {
