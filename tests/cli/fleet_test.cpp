@@ -226,7 +226,7 @@ TEST_F(FleetTest, WhatIsChosenForAFleetIsUsedOnEachOfItsCards) {
   for (const std::string& card : cards) {
     environment_["KILN_EMULATOR_DEVICE"] = card;
     environment_["KILN_PACK_PATH"] = path("fleet.pack");
-    const Outcome by_pack = kiln({"run", "--check", file, "--db", path("none.db"), "--json"});
+    const Outcome by_pack = kiln({"run", "--check", file, "--db", "off", "--json"});
     EXPECT_EQ(by_pack.exit_code, 0) << by_pack.err;
     for (const auto& layer : nlohmann::json::parse(by_pack.out)["layers"]) {
       EXPECT_TRUE(names.contains(layer["variant"].get<std::string>())) << card << ": " << layer.dump();
@@ -237,7 +237,7 @@ TEST_F(FleetTest, WhatIsChosenForAFleetIsUsedOnEachOfItsCards) {
     environment_["KILN_BUNDLE_PATH"] = path("fleet.kiln");
     environment_["KILN_NVRTC"] = path("no-nvrtc.so");
     environment_["KILN_KERNEL_STORE"] = "off";
-    const Outcome by_bundle = kiln({"run", "--check", file, "--db", path("none.db"), "--json"});
+    const Outcome by_bundle = kiln({"run", "--check", file, "--db", "off", "--json"});
     EXPECT_EQ(by_bundle.exit_code, 0) << by_bundle.err;
     for (const auto& layer : nlohmann::json::parse(by_bundle.out)["layers"]) {
       EXPECT_TRUE(names.contains(layer["variant"].get<std::string>())) << card << ": " << layer.dump();
