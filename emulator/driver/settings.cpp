@@ -11,6 +11,8 @@
 #include <string_view>
 #include <thread>
 
+#include "kiln/base/nearest.h"
+
 namespace kiln::emulator {
 namespace {
 
@@ -25,8 +27,9 @@ void refuse_unknown_names() {
     name = name.substr(0, name.find('='));
     if (!name.starts_with(prefix)) continue;
     if (std::find(known_names.begin(), known_names.end(), name) == known_names.end()) {
+      const std::string listed = fmt::format("expected one of {}", fmt::join(known_names, ", "));
       throw SettingsError(
-          fmt::format("unknown environment variable {}; expected one of {}", name, fmt::join(known_names, ", ")));
+          fmt::format("unknown environment variable {}; {}", name, did_you_mean(name, known_names, listed)));
     }
   }
 }

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <span>
+#include <tuple>
 
 #include "kiln/cache/database.h"
 #include "onnx_model.h"
@@ -97,6 +98,19 @@ TEST_F(ProgramTest, AMisspeltVariableIsNamed) {
   for (const std::vector<std::string>& line : std::vector<std::vector<std::string>>{
            {"tune", "softmax_forward x=f32:1x10"}, {"cache", "list"}, {"emit", "softmax_forward x=f32:1x10"}}) {
     EXPECT_EQ(kiln(line).exit_code, 2) << line.front();
+  }
+}
+
+TEST_F(ProgramTest, ABadSettingOfTheEmulatedDeviceIsSaidOnce) {
+  for (const auto& [name, value, message] : {std::tuple("KILN_EMULATOR_THREADS", "2x", "KILN_EMULATOR_THREADS=2x"),
+                                             {"KILN_EMULATOR_DEVISE", "h200", "did you mean KILN_EMULATOR_DEVICE?"}}) {
+    environment_[name] = value;
+    const Outcome outcome = kiln({"run", "softmax_forward x=f32:1x10"});
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
+    EXPECT_THAT(outcome.err, testing::StartsWith("kiln: "));
+    EXPECT_THAT(outcome.err, HasSubstr(message));
+    EXPECT_EQ(outcome.err.find(name), outcome.err.rfind(name)) << outcome.err;
+    environment_.erase(name);
   }
 }
 
