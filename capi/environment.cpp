@@ -5,8 +5,11 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "kiln/base/error.h"
+#include "kiln/base/nearest.h"
 
 namespace kiln::capi {
 namespace {
@@ -37,7 +40,9 @@ Environment environment_of(std::span<const char* const> settings) {
     return found == values.end() ? nullptr : found->second.c_str();
   });
   for (const auto& [name, value] : values) {
-    if (!known.contains(name)) throw Error(ErrorCode::invalid_argument, fmt::format("unknown setting {}", name), hint);
+    if (known.contains(name)) continue;
+    const std::vector<std::string_view> names(known.begin(), known.end());
+    throw Error(ErrorCode::invalid_argument, fmt::format("unknown setting {}", name), did_you_mean(name, names, hint));
   }
   return environment;
 }

@@ -1,13 +1,17 @@
 #include "kiln/plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
 
 #include "boundary.h"
 #include "handles.h"
 #include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
 #include "kiln/generator/run_values.h"
 #include "request.h"
 
@@ -17,15 +21,59 @@ namespace {
 /// More than any request has.
 constexpr size_t max_operands = 16;
 
+// Numbers of a run under the name that kiln_run_values has for them.
 template <class Number>
-void copy_scalars(const char* function, const Number* given, size_t count, std::string_view name,
-                  std::string_view owner, std::span<Number> values) {
-  if (count > values.size()) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}: {} {} were given, {} at most {}", function, count, name, owner, values.size()));
+struct Given {
+  const char* function;
+  std::string_view name;
+  const Number* numbers;
+  size_t count;
+};
+
+// "conv_forward takes none", "user code takes 2: bias, scale".
+std::string taken_by(std::string_view owner, const std::vector<std::string>& names) {
+  if (names.empty()) return fmt::format("{} takes none", owner);
+  return fmt::format("{} takes {}: {}", owner, names.size(), fmt::join(names, ", "));
+}
+
+template <class Number>
+[[noreturn]] void refuse_count(const Given<Number>& given, const std::string& expected) {
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{}: {} {} were given, {}", given.function, given.count, given.name, expected));
+}
+
+template <class Number>
+void copy_numbers(const Given<Number>& given, std::span<Number> values) {
+  if (given.count > 0) require(given.numbers, given.function, given.name);
+  std::copy_n(given.numbers, given.count, values.begin());
+}
+
+template <class Definitions>
+std::vector<std::string> names_in(const Definitions& definitions) {
+  std::vector<std::string> names;
+  for (const auto& definition : definitions) names.emplace_back(definition.name);
+  return names;
+}
+
+// Fewer than the operation takes: the others are the usual ones.
+template <class Number, class Definitions>
+void copy_of_operation(const Given<Number>& given, const Request& request, const Definitions& definitions,
+                       std::span<Number> values) {
+  if (given.count > definitions.size()) refuse_count(given, taken_by(request.operation, names_in(definitions)));
+  copy_numbers(given, values);
+}
+
+// All that the code reads, or none. A bundle may serve code of which nobody here has the text.
+void copy_of_user_code(const Given<float>& given, const Request& request, std::span<float> values) {
+  if (lacks_user_text(request)) {
+    if (given.count > values.size()) refuse_count(given, fmt::format("user code takes at most {}", values.size()));
+    return copy_numbers(given, values);
   }
-  if (count > 0) require(given, function, name);
-  std::copy_n(given, count, values.begin());
+  const Expression* const code = request.user_code.expression();
+  const std::vector<std::string> names = code == nullptr ? std::vector<std::string>() : code->scalars();
+  const std::string_view owner = code == nullptr ? "a request without user code" : "its user code";
+  if (given.count != 0 && given.count != names.size()) refuse_count(given, taken_by(owner, names));
+  copy_numbers(given, values);
 }
 
 // What is not given is what calls of `request` usually have.
@@ -38,11 +86,12 @@ RunValues values_of(const char* function, const kiln_run_values* given, const Re
   values.clip_lo = c.clip_lo;
   values.clip_hi = c.clip_hi;
   values.n = c.n;
-  copy_scalars(function, c.scalars, c.scalar_count, "scalars", "user code has", std::span<float>(values.scalars));
-  copy_scalars(function, c.operation_scalars, c.operation_scalar_count, "operation_scalars", "an operation has",
-               std::span<float>(values.operation_scalars));
-  copy_scalars(function, c.operation_integers, c.operation_integer_count, "operation_integers", "an operation has",
-               std::span<uint64_t>(values.operation_integers));
+  const Operation& of = operation(request.operation);
+  copy_of_user_code({function, "scalars", c.scalars, c.scalar_count}, request, values.scalars);
+  copy_of_operation(Given<float>{function, "operation_scalars", c.operation_scalars, c.operation_scalar_count}, request,
+                    of.scalars(), std::span<float>(values.operation_scalars));
+  copy_of_operation(Given<uint64_t>{function, "operation_integers", c.operation_integers, c.operation_integer_count},
+                    request, of.integers(), std::span<uint64_t>(values.operation_integers));
   return values;
 }
 

@@ -115,7 +115,7 @@ int bundle(const Options& options) {
   require_what_to_make(options);
   require_replaceable("the bundle", options.output);
   const Environment environment = read_environment();
-  for (const std::string& pack : options.packs) require_file(pack);
+  require_packs(options.packs);
   const Workload workload = read_workload(options.input);
   std::vector<Request> requests;
   for (const tuner::Job& job : workload.jobs) requests.push_back(job.request);

@@ -33,9 +33,12 @@ CLI::Validator one_of(std::vector<std::string> words) {
     for (const std::string& word : words) {
       if (word == value) return {};
     }
+    constexpr size_t most_listed = 8;  // beside what was meant
     const std::vector<std::string_view> known(words.begin(), words.end());
     const std::string meant = did_you_mean(value, known);
-    return fmt::format("'{}' is not one of {}{}{}", value, fmt::join(words, ", "), meant.empty() ? "" : "; ", meant);
+    if (meant.empty()) return fmt::format("'{}' is not one of {}", value, fmt::join(words, ", "));
+    if (words.size() > most_listed) return fmt::format("there is no '{}'; {}", value, meant);
+    return fmt::format("'{}' is not one of {}; {}", value, fmt::join(words, ", "), meant);
   };
   return {refusal, listed};
 }

@@ -13,9 +13,12 @@
 #include <system_error>
 #include <utility>
 
+#include "cache_commands.h"
 #include "kiln/base/error.h"
 #include "kiln/base/output_file.h"
 #include "kiln/cache/record.h"
+#include "kiln/cache/winners.h"
+#include "kiln/execution/bundle.h"
 #include "kiln/runtime/records.h"
 #include "kiln/runtime/settings.h"
 
@@ -23,6 +26,21 @@ namespace kiln::cli {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::string_view no_database_hint = "`kiln tune` makes a tuning database";
+
+// The folder that a database at `path` lacks; empty where it is there, or is Kiln's own to make.
+std::string missing_folder(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  std::error_code unknown;
+  if (folder.empty() || fs::status(folder, unknown).type() != fs::file_type::not_found) return {};
+  const std::string& home = Environment::read().cache_home;
+  return !home.empty() && folder == fs::path(home) / "kiln" ? "" : folder.string();
+}
+
+}  // namespace
 
 Environment read_environment() {
   Environment environment = Environment::read();
@@ -66,7 +84,47 @@ void require_regular_file(const std::string& path, std::string_view hint) {
   require_file(path, hint);
 }
 
+void require_database(const std::string& option, const std::vector<std::string>& requests) {
+  if (option.empty() || option == "off") return;
+  require_regular_file(option, no_database_hint);
+  std::optional<cache::Announcement> trouble;  // the last: after what ends the use of the file nothing is told
+  const cache::Database database = cache::Database::open(option, {.mode = cache::OpenMode::read_only},
+                                                         [&](const cache::Announcement& told) { trouble = told; });
+  for (const cache::DeviceEntry& device : database.devices()) {
+    for (const std::string& request : requests) (void)database.records(request, device.id);
+  }
+  if (trouble && database.storage() == cache::Storage::memory)
+    throw Error(ErrorCode::io_error, trouble->cause, trouble->hint);
+}
+
+void require_packs(const std::vector<std::string>& packs) {
+  for (const std::string& pack : packs) {
+    if (!is_pack(pack)) {
+      throw Error(ErrorCode::io_error, fmt::format("{} is not a pack: it does not begin with kiln-pack", pack),
+                  "`kiln cache export` writes packs; a tuning database is named by --db");
+    }
+    cache::Winners opened({.id = "any", .name = {}});  // whatever device it is for: its first line is read
+    opened.load_pack(pack);
+    if (const std::vector<std::string> problems = opened.problems(); !problems.empty())
+      throw Error(ErrorCode::parse_error, problems.front());
+  }
+}
+
+void require_bundles(const std::vector<std::string>& bundles) {
+  for (const std::string& bundle : bundles) {
+    require_file(bundle, "`kiln bundle` makes bundles");
+    (void)execution::Bundle::open(bundle);
+  }
+}
+
 OpenedDatabase open_announced(const std::string& path, cache::OpenMode mode) {
+  if (const std::string missing = mode == cache::OpenMode::read_write ? missing_folder(path) : ""; !missing.empty()) {
+    const std::string cause = fmt::format("there is no folder {}", missing);
+    return {cache::Database::in_memory(),
+            cache::Announcement{cache::Trouble::unreachable, path, cause,
+                                fmt::format("{} for {}; results are kept in memory", cause, path),
+                                "make it, or correct the path"}};
+  }
   struct Opening {
     bool done = false;
     std::optional<cache::Announcement> trouble;
@@ -83,7 +141,7 @@ OpenedDatabase open_announced(const std::string& path, cache::OpenMode mode) {
 }
 
 cache::Database open_or_fail(const std::string& path, cache::OpenMode mode) {
-  if (mode == cache::OpenMode::read_only) require_regular_file(path, "`kiln tune` makes a tuning database");
+  if (mode == cache::OpenMode::read_only) require_regular_file(path, no_database_hint);
   OpenedDatabase opened = open_announced(path, mode);
   if (opened.trouble) {
     // Damaged rows are left out; the others are there to be listed.

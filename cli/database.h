@@ -30,6 +30,15 @@ void add_database_option(CLI::App& command, std::string& database);
 /// The database that --db or the environment names. Throws Error(invalid_argument) if there is none.
 std::string database_path(const std::string& option, const Environment& environment);
 
+/// For commands that make a Context, which goes on without what it cannot use: throws Error(io_error) unless the
+/// database of --db is there and can be read, also for `requests`, which are keys. Nothing for "off" and without --db:
+/// the database that the environment names need not be there, and the Context says what is wrong with it.
+void require_database(const std::string& option, const std::vector<std::string>& requests = {});
+/// The same for packs that a command line names.
+void require_packs(const std::vector<std::string>& packs);
+/// The same for bundles; throws Error(parse_error) for one that is damaged.
+void require_bundles(const std::vector<std::string>& bundles);
+
 /// Throws Error(io_error) that says so if `path` is a folder, device or socket, or there is nothing.
 void require_file(const std::string& path, std::string_view hint = {});
 
@@ -41,6 +50,8 @@ struct OpenedDatabase {
   cache::Database database;
   std::optional<cache::Announcement> trouble;  ///< Of opening it. Later trouble is told on standard error.
 };
+/// To write, the folder of the file has to be there: it is made in the user's cache folder alone, where Kiln's own
+/// place is, so that a mistyped path makes no folders.
 OpenedDatabase open_announced(const std::string& path, cache::OpenMode mode);
 
 /// A command about a database is of no use without it: here trouble is an Error(io_error), not an announcement. So is,

@@ -81,8 +81,13 @@ void DeviceChoice::add_several_to(CLI::App& command) {
 }
 
 std::string DeviceChoice::heading(const device::DeviceInfo& device, const std::string& driver) const {
+  return heading(device, driver, modelled_text(device.name));
+}
+
+std::string DeviceChoice::heading(const device::DeviceInfo& device, const std::string& driver,
+                                  const std::string& modelled) const {
   std::string lines = device_text(device) + "\n";
-  if (device.emulated) lines += modelled_text(device.name) + "\n";
+  if (device.emulated) lines += modelled + "\n";
   if (verbose) lines += fmt::format("{}\n{}\n", device.id(), driver);
   return lines;
 }

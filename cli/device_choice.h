@@ -32,6 +32,8 @@ struct DeviceChoice {
   /// What a command says first: which device, and whether its times are modelled, by what and how well. With --verbose
   /// also by which driver, and why by that one. Ends with a line feed.
   std::string heading(const device::DeviceInfo& device, const std::string& driver) const;
+  /// The same, with `modelled` in place of what the device's clock has for all launches: LaunchClocks::text().
+  std::string heading(const device::DeviceInfo& device, const std::string& driver, const std::string& modelled) const;
   /// The process environment with the driver that was asked for. Throws Error as read_environment().
   Environment environment() const;
   /// Throws Error(invalid_argument), also for several devices.

@@ -68,6 +68,7 @@ struct Emitted {
 
 // What `kiln explain` says is chosen with the database; says it on standard error.
 Emitted chosen_with_database(const Request& request, const EmitOptions& options) {
+  require_database(options.database, {request.key()});
   ContextOptions settings;
   settings.environment = options.device.environment();
   settings.device = options.device.ordinal();

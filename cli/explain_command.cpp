@@ -1,5 +1,6 @@
 // kiln explain: why a layer runs as it does.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/App.hpp>
 #include <cstdio>
@@ -16,6 +17,7 @@
 #include "input.h"
 #include "kiln/base/error.h"
 #include "kiln/base/output_file.h"
+#include "kiln/base/printable.h"
 #include "kiln/cache/database.h"
 #include "kiln/cache/record.h"
 #include "kiln/context.h"
@@ -50,6 +52,7 @@ struct ExplainOptions {
 // All that is said of one layer.
 struct ExplainedLayer {
   Explanation why;
+  std::vector<std::string> nodes;     // of a model, which it serves
   std::string tie;                    // what decided among equally fast ones, if that did
   std::vector<ExplainedTrial> tried;  // what the database holds of it on this device, losers and failures too
   Json launches{};                    // those of what is chosen, if they were asked for
@@ -95,6 +98,7 @@ std::optional<cache::Database> open_database(const ExplainOptions& options, cons
 void print(const ExplainedLayer& layer, const Output& output) {
   const Explanation& why = layer.why;
   fmt::print("\n{}\n", why.request.key());
+  if (!layer.nodes.empty()) fmt::print("nodes: {}\n", printable_line(fmt::format("{}", fmt::join(layer.nodes, ", "))));
   if (lacks_user_text(why.request)) fmt::print("{}\n", missing_user_text(why.request).what());
   fmt::print("roofline: {} ({})\n", time_text(why.roofline_seconds), why.roofline_of);
   for (const std::string& permission : why.unused_permissions) {
@@ -134,6 +138,7 @@ Json json_of(const ExplainedTrial& trial) {
 Json json_of(const ExplainedLayer& layer) {
   Json json = Json::parse(to_json(layer.why));
   for (const char* of_all_layers : {"device", "calibrated", "calibration"}) json.erase(of_all_layers);
+  json["nodes"] = layer.nodes;
   json["tie"] = layer.tie;
   json["tried"] = Json::array();
   for (const ExplainedTrial& trial : layer.tried) json["tried"].push_back(json_of(trial));
@@ -145,7 +150,7 @@ Json json_of(const ExplainedLayer& layer) {
 ExplainedLayer explain_layer(const Context& context, const Request& request,
                              const std::optional<cache::Database>& database, const cache::IsCurrent& is_current,
                              bool brief) {
-  ExplainedLayer layer{context.explain(request), {}, {}};
+  ExplainedLayer layer{context.explain(request), {}, {}, {}};
   if (!database) return layer;
   std::vector<cache::Record> records = database->records(request.key(), context.device_id());
   const cache::Record* const winner = cache::winner_among(records, is_current);
@@ -231,7 +236,8 @@ int explain(const ExplainOptions& options) {
     require_one_layer(workload);
     timeline.emplace("the timeline", options.timeline);
   }
-  for (const std::string& pack : options.packs) require_file(pack);
+  require_packs(options.packs);
+  require_database(options.database, keys_of(workload));
   ContextOptions settings;
   settings.environment = options.device.environment();
   settings.device = options.device.ordinal();
@@ -252,6 +258,7 @@ int explain(const ExplainOptions& options) {
   Explanation last;  // the predictions of all are drawn from the same figures
   for (const tuner::Job& job : workload.jobs) {
     ExplainedLayer layer = explain_layer(context, job.request, database, current, options.brief);
+    layer.nodes = workload.nodes.of(job.request);
     if (timer) timer->add_to(layer, context, timeline.has_value());
     if (timeline && !write_timeline(layer, *timeline, options.timeline)) served = false;
     if (!options.output.json && &job == &workload.jobs.front()) {

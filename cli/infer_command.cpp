@@ -129,6 +129,12 @@ std::string bytes_text(int64_t bytes) {
   return fmt::format("{:.2f} MiB", static_cast<double>(bytes) / mib);
 }
 
+std::vector<std::string> keys_of(const Model& model) {
+  std::vector<std::string> keys;
+  for (const ModelStep& step : model.steps()) keys.push_back(step.request.key());
+  return keys;
+}
+
 void print_text(const InferOptions& options, const Model& model) {
   Table steps({"call", "variant", "choice", "nodes"});
   for (const ModelStep& step : model.steps()) {
@@ -171,9 +177,9 @@ int infer(const InferOptions& options) {
   if (!options.database.empty()) settings.cache = options.database;
   settings.packs = options.packs;
   settings.bundles = options.bundles;
-  for (const auto* files : {&options.packs, &options.bundles}) {
-    for (const std::string& file : *files) require_file(file);
-  }
+  require_packs(options.packs);
+  require_bundles(options.bundles);
+  require_database(options.database);
   Context context(settings);
   ModelOptions how = options.flags.options();
   if (!options.inputs.empty() && (!how.batch || how.dynamic_batch)) {
@@ -183,6 +189,7 @@ int infer(const InferOptions& options) {
     }
   }
   Model model(context, options.model, how);
+  require_database(options.database, keys_of(model));
   const std::vector<std::string> inputs = paths_for(names_of(model.inputs()), options.inputs, "input"),
                                  outputs = paths_for(names_of(model.outputs()), options.outputs, "output");
   if (!options.inputs.empty() || !options.outputs.empty()) {

@@ -37,6 +37,8 @@ class Collection {
     workload_.jobs[place->second].count += line.count;
   }
 
+  void add_nodes(const Request& request, const std::vector<std::string>& nodes) { workload_.nodes.add(request, nodes); }
+
   void add(const UncoveredNode& node) {
     const auto [place, is_new] = reasons_.try_emplace({node.operation, node.reason}, workload_.not_covered.size());
     if (is_new) workload_.not_covered.push_back({node.operation, {}, node.reason});
@@ -55,7 +57,10 @@ class Collection {
 Workload from_model(const Input& input) {
   const models::Lowered lowered = models::lower(input.text, input.model.options());
   Collection collection;
-  for (const graph::Step& step : lowered.schedule.steps) collection.add({step.request, 1});
+  for (const graph::Step& step : lowered.schedule.steps) {
+    collection.add({step.request, 1});
+    collection.add_nodes(step.request, step.origins);
+  }
   for (const UncoveredNode& node : lowered.model.uncovered) collection.add(node);
   return collection.take();
 }
@@ -128,6 +133,34 @@ void Input::add_to(CLI::App& command) {
   command.add_option("input", text, "model.onnx, a requests file, or one request in quotes")->required();
   model.add_to(command);
   add_expressions_to(command, expressions);
+}
+
+void ModelNodes::add(const Request& request, const std::vector<std::string>& nodes) {
+  Names& known = nodes_[request.key()];
+  for (const std::string& node : nodes) {
+    if (known.seen.insert(node).second) known.in_order.push_back(node);
+  }
+}
+
+const std::vector<std::string>& ModelNodes::of(const Request& request) const {
+  static const std::vector<std::string> none;
+  const auto found = nodes_.find(request.key());
+  return found == nodes_.end() ? none : found->second.in_order;
+}
+
+std::string ModelNodes::text(const Request& request) const {
+  constexpr size_t most_names = 2;
+  const std::vector<std::string>& nodes = of(request);
+  if (nodes.empty()) return "(copy)";
+  const std::vector<std::string> first(nodes.begin(), nodes.begin() + std::min(most_names, nodes.size()));
+  const size_t more = nodes.size() - first.size();
+  return fmt::format("{}{}", fmt::join(first, ", "), more == 0 ? "" : fmt::format(" and {} more", more));
+}
+
+std::vector<std::string> keys_of(const Workload& workload) {
+  std::vector<std::string> keys;
+  for (const tuner::Job& job : workload.jobs) keys.push_back(job.request.key());
+  return keys;
 }
 
 std::string not_covered_text(const std::vector<NotCovered>& nodes) {

@@ -1,7 +1,9 @@
 // What a command works on: an ONNX model, a requests file, or one request in quotes.
 #pragma once
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,10 +32,33 @@ struct NotCovered {
   std::string reason;
 };
 
+/// Names of the nodes of a model that each request serves, by its key. Empty where no model is read, and nothing of a
+/// copy between layouts.
+class ModelNodes {
+ public:
+  void add(const Request& request, const std::vector<std::string>& nodes);
+  bool empty() const { return nodes_.empty(); }
+  const std::vector<std::string>& of(const Request& request) const;
+  /// For a cell of a table: the first two, and how many more.
+  std::string text(const Request& request) const;
+
+ private:
+  struct Names {
+    std::vector<std::string> in_order;
+    std::set<std::string> seen;
+  };
+
+  std::map<std::string, Names> nodes_;
+};
+
 struct Workload {
   std::vector<tuner::Job> jobs;  ///< No two with one key.
   std::vector<NotCovered> not_covered;
+  ModelNodes nodes;
 };
+
+/// Of `workload.jobs`, in their order.
+std::vector<std::string> keys_of(const Workload& workload);
 
 /// A line for each type and reason: "not covered: 2 x TopK ('best', 'worst'): ...".
 std::string not_covered_text(const std::vector<NotCovered>& nodes);

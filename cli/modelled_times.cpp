@@ -17,6 +17,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view emulated = "Kiln emulated ";
 constexpr std::string_view machine_code = "machine-code clock ";
+constexpr std::string_view modelled_by_ptx = "modelled from PTX alone, uncalibrated";
+
+Json ptx_json() {
+  return {{"clock", "PTX"}, {"accuracy", "uncalibrated"}, {"judged", Json::array()}};
+}
 
 // What is said of a clock on the card of a device; `clock`: "machine-code clock 1", "machine-code clock 1 of my_a100".
 struct Known {
@@ -43,14 +48,14 @@ Known known_of(std::string_view device_name, std::string_view clock) {
 
 std::string modelled_text(std::string_view device_name) {
   const auto clock = cache::machine_clock_of(device_name);
-  if (!clock) return "modelled from PTX alone, uncalibrated";
+  if (!clock) return std::string(modelled_by_ptx);
   return fmt::format("modelled by {}: {}", clock->text, known_of(device_name, clock->text).accuracy);
 }
 
 Json modelled_json(std::string_view device_name) {
   if (!device_name.starts_with(emulated)) return nullptr;
   const auto clock = cache::machine_clock_of(device_name);
-  if (!clock) return {{"clock", "PTX"}, {"accuracy", "uncalibrated"}, {"judged", Json::array()}};
+  if (!clock) return ptx_json();
   const Known known = known_of(device_name, clock->text);
   Json judged = Json::array();
   for (const timing::Judgement& one : known.judged) {
@@ -62,6 +67,29 @@ Json modelled_json(std::string_view device_name) {
                       {"date", one.date}});
   }
   return {{"clock", clock->text}, {"accuracy", known.accuracy}, {"judged", judged}};
+}
+
+void LaunchClocks::add(const Json& launches) {
+  for (const Json& launch : launches) {
+    const Json& time = launch["modelled_time"];
+    ++launches_;
+    if (!time.contains("not_by_machine_code")) continue;
+    if (++by_ptx_ == 1) reason_ = time["not_by_machine_code"].get<std::string>();
+  }
+}
+
+std::string LaunchClocks::text() const {
+  if (by_ptx_ == 0) return modelled_text(device_name_);
+  const std::string by_ptx = fmt::format("{}: {}", modelled_by_ptx, reason_);
+  if (by_ptx_ == launches_) return by_ptx;
+  return fmt::format("{}\n{} of {} launches {}", modelled_text(device_name_), by_ptx_, launches_, by_ptx);
+}
+
+Json LaunchClocks::json() const {
+  if (by_ptx_ == 0) return modelled_json(device_name_);
+  Json json = by_ptx_ == launches_ ? ptx_json() : modelled_json(device_name_);
+  json["by_ptx_alone"] = {{"launches", by_ptx_}, {"of", launches_}, {"reason", reason_}};
+  return json;
 }
 
 void mark_predictions(cache::Pack& pack) {

@@ -1,6 +1,7 @@
 // Where modelled times come from, and how far they can be trusted.
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
@@ -17,6 +18,24 @@ std::string modelled_text(std::string_view device_name);
 /// The same in JSON: `clock`, `accuracy`, `judged` (`table`, `rows`, `spearman`, `mean`, `spread`, `date`). Null for a
 /// real device.
 nlohmann::ordered_json modelled_json(std::string_view device_name);
+
+/// Which clock told each launch that a command timed. A device with a clock for machine code falls back on PTX where a
+/// module brings no machine code, as those of bundles for it, and where data decide how long a kernel takes.
+class LaunchClocks {
+ public:
+  explicit LaunchClocks(std::string_view device_name) : device_name_(device_name) {}
+  /// As launches_of() gives them.
+  void add(const nlohmann::ordered_json& launches);
+  /// modelled_text(), as far as that is the clock which told them; else by PTX alone, how many and why.
+  std::string text() const;
+  /// modelled_json() in the same way, with `by_ptx_alone` (`launches`, `of`, `reason`) where there are some.
+  nlohmann::ordered_json json() const;
+
+ private:
+  std::string device_name_;
+  size_t launches_ = 0, by_ptx_ = 0;
+  std::string reason_;  // of the first by PTX
+};
 
 /// Writes into `pack` how well the clocks of its emulated devices do, of those that this Kiln has.
 void mark_predictions(cache::Pack& pack);

@@ -173,10 +173,12 @@ LayerResult run_or_fail(Context& context, const std::shared_ptr<const device::Co
   }
 }
 
-std::vector<std::string> row_of(const tuner::Job& job, const LayerResult& layer, bool emulated, bool check) {
+std::vector<std::string> row_of(const tuner::Job& job, const LayerResult& layer, const ModelNodes& nodes, bool emulated,
+                                bool check) {
   std::vector<std::string> row = {summary(job.request), std::to_string(job.count)};
+  if (!nodes.empty()) row.push_back(nodes.text(job.request));
   if (!layer.failure.empty()) {
-    row.insert(row.end(), {"FAILED: " + layer.failure, "-", "-", "-"});
+    row.insert(row.end(), {"FAILED: " + in_one_line(layer.failure), "-", "-", "-"});
   } else {
     row.insert(row.end(), {layer.variant, time_text(layer.seconds),
                            percent_text(layer.roofline_seconds / layer.seconds), layer.choice});
@@ -186,10 +188,11 @@ std::vector<std::string> row_of(const tuner::Job& job, const LayerResult& layer,
   return row;
 }
 
-Json json_of(const tuner::Job& job, const LayerResult& layer, bool check) {
+Json json_of(const tuner::Job& job, const LayerResult& layer, const ModelNodes& nodes, bool check) {
   const bool ran = layer.failure.empty();
   return {{"request", job.request.key()},
           {"count", job.count},
+          {"nodes", nodes.of(job.request)},
           {"variant", ran ? Json(layer.variant) : Json(nullptr)},
           {"choice", ran ? Json(layer.choice) : Json(nullptr)},
           {"seconds", ran ? Json(layer.seconds) : Json(nullptr)},
@@ -221,8 +224,9 @@ std::optional<tuner::Trial> bar_of(const Request& request, const LayerResult& la
 
 int run_layers(const RunOptions& options) {
   const Workload workload = read_workload(options.input);
-  for (const std::string& file : options.packs) require_file(file);
-  for (const std::string& file : options.bundles) require_file(file);
+  require_packs(options.packs);
+  require_bundles(options.bundles);
+  require_database(options.database, keys_of(workload));
   const ContextOptions context_options_ = context_options(options);
   const auto device = device::ContextHandle::acquire(
       device::Device(device::Driver::open({context_options_.environment->driver}), context_options_.device));
@@ -230,21 +234,25 @@ int run_layers(const RunOptions& options) {
   CheckTools tools(*context_options_.environment, device);
 
   const bool emulated = device->driver().is_emulated();
-  std::vector<std::string> headings = {
-      "layer", ">count", "variant", emulated ? ">modelled time" : ">measured time", ">of roofline", "choice"};
+  std::vector<std::string> headings = {"layer", ">count"};
+  if (!workload.nodes.empty()) headings.emplace_back("nodes");
+  headings.insert(headings.end(),
+                  {"variant", emulated ? ">modelled time" : ">measured time", ">of roofline", "choice"});
   if (emulated) headings.emplace_back("bound by");
   if (options.check) headings.emplace_back("check");
   Table table(std::move(headings));
   size_t wrong = 0;
   PredictionNotes predictions(device->device().info().name);
+  LaunchClocks clocks(device->device().info().name);
   std::vector<tuner::Trial> bars;
   Json layers = Json::array();
   for (const tuner::Job& job : workload.jobs) {
     const LayerResult layer = run_or_fail(context, device, job.request, options, tools);
-    table.add(row_of(job, layer, emulated, options.check));
-    layers.push_back(json_of(job, layer, options.check));
+    table.add(row_of(job, layer, workload.nodes, emulated, options.check));
+    layers.push_back(json_of(job, layer, workload.nodes, options.check));
     wrong += layer.right() ? 0 : 1;
     predictions.add(layer.choice);
+    clocks.add(layer.launches);
     if (auto bar = bar_of(job.request, layer, device->device().info(), tools.catalogue()))
       bars.push_back(std::move(*bar));
   }
@@ -257,14 +265,14 @@ int run_layers(const RunOptions& options) {
   if (options.output.json) {
     print_json({{"device", context.device_id()},
                 {"time", emulated ? "modelled" : "measured"},
-                {"modelled_by", modelled_json(device->device().info().name)},
+                {"modelled_by", clocks.json()},
                 {"layers", layers},
                 {"barred", barred},
                 {"predicted_by", predictions.notes()},
                 {"not_covered", not_covered_json(workload.not_covered)}});
     return exit_code;
   }
-  fmt::print("{}\n{}{}{}", options.device.heading(device->device().info(), context.device_description()),
+  fmt::print("{}\n{}{}{}", options.device.heading(device->device().info(), context.device_description(), clocks.text()),
              options.output.print(table), predictions.print(), not_covered_text(workload.not_covered));
   if (options.check)
     fmt::print("\n{} layers agree with the reference, {} do not\n", workload.jobs.size() - wrong, wrong);

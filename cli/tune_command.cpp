@@ -61,11 +61,11 @@ struct TuneOptions {
 // Each shard has a database of its own in --db-dir, so that no two machines write one file.
 std::string database_in_folder(const TuneOptions& options, const std::optional<tuner::Shard>& shard) {
   std::error_code error;
-  std::filesystem::create_directories(options.database_folder, error);
+  std::filesystem::create_directory(options.database_folder, error);  // not those above: the path may be mistyped
   if (error) {
     throw Error(ErrorCode::io_error,
                 fmt::format("--db-dir {} cannot be made: {}", options.database_folder, error.message()),
-                "give a folder that can be written");
+                "give a folder that can be written, or one that can be made in a folder that is there");
   }
   if (!shard) return options.database_folder + "/all.db";
   return fmt::format("{}/shard-{}-of-{}.db", options.database_folder, shard->index, shard->count);
@@ -177,14 +177,15 @@ struct Tuned {
 };
 
 // A report for each kind of card. Layers are numbered through.
-std::vector<TuneReport> reports_of(const TuneOptions& options, const Tuned& tuned,
-                                   const std::vector<NotCovered>& not_covered) {
+std::vector<TuneReport> reports_of(const TuneOptions& options, const Tuned& tuned, const Workload& workload) {
   std::vector<TuneReport> reports;
   size_t first_layer = 1;
   for (const CardResults& card : tuned.cards) {
-    reports.push_back({card.apparatus, card.results, not_covered, tuned.database, card.reused, options.input.text,
-                       command_line(options), cache::format_utc(cache::utc_now_ms()), card.calibration,
-                       options.device.is_list() ? card.devices : std::vector<std::string>{}, first_layer});
+    reports.push_back({card.apparatus, card.results, workload.not_covered, tuned.database, card.reused,
+                       options.input.text, command_line(options), cache::format_utc(cache::utc_now_ms()),
+                       card.calibration, options.device.is_list() ? card.devices : std::vector<std::string>{},
+                       first_layer});
+    reports.back().nodes = workload.nodes;
     first_layer += card.results.size();
   }
   return reports;
@@ -277,7 +278,7 @@ int tune(const TuneOptions& options) {
   }
   tuned.cards = tuning->take_results();
   tuned.lost = tuning->lost();
-  std::vector<TuneReport> reports = reports_of(options, tuned, workload.not_covered);
+  std::vector<TuneReport> reports = reports_of(options, tuned, workload);
   if (options.output.json) {
     print_as_json(options, tuned, reports);
   } else {

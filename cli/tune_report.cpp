@@ -143,29 +143,31 @@ std::string failure_text(const tuner::Trial& trial) {
 
 // Why no candidate of a layer can be used.
 std::string why_none(const tuner::JobResult& result) {
-  if (!result.error.empty()) return result.error;
+  if (!result.error.empty()) return in_one_line(result.error);
   for (const tuner::Trial& trial : result.trials) {
     if (is_failure(trial)) return failure_text(trial);
   }
   return std::string(word(result.status));
 }
 
-void add_row(Table& table, const tuner::JobResult& result) {
-  const std::string layer = summary(result.request), count = std::to_string(result.count);
+// The cells behind those that say which layer it is.
+std::vector<std::string> found_cells(const tuner::JobResult& result) {
   if (keeps_default(result)) {
     const Candidate& kept = *result.fallback;
-    table.add(
-        {layer, count,
-         fmt::format("{} {} (default, {})", kept.choice.algorithm, kept.choice.config.print(), word(result.status)),
-         estimate_text(result), percent_text(result.roofline_seconds / kept.estimate.seconds), "-"});
-    return;
+    return {fmt::format("{} {} (default, {})", kept.choice.algorithm, kept.choice.config.print(), word(result.status)),
+            estimate_text(result), percent_text(result.roofline_seconds / kept.estimate.seconds), "-"};
   }
-  if (!result.best) {
-    table.add({layer, count, "none: " + why_none(result), "-", "-", "-"});
-    return;
-  }
-  table.add({layer, count, variant(*result.best), time_text(result.best->median),
-             percent_text(result.roofline_seconds / result.best->median), gain_text(result)});
+  if (!result.best) return {"none: " + why_none(result), "-", "-", "-"};
+  return {variant(*result.best), time_text(result.best->median),
+          percent_text(result.roofline_seconds / result.best->median), gain_text(result)};
+}
+
+std::vector<std::string> row_of(const tuner::JobResult& result, const ModelNodes& nodes) {
+  std::vector<std::string> row = {summary(result.request), std::to_string(result.count)};
+  if (!nodes.empty()) row.push_back(nodes.text(result.request));
+  const std::vector<std::string> found = found_cells(result);
+  row.insert(row.end(), found.begin(), found.end());
+  return row;
 }
 
 // What went wrong, a line each, and a sum by kind. Candidates that a rule refused are no fault.
@@ -213,11 +215,13 @@ nlohmann::ordered_json json_of(const tuner::Trial& trial) {
           {"source_digest", trial.source_digest}};
 }
 
-nlohmann::ordered_json json_of(const tuner::JobResult& result, const tuner::Apparatus& apparatus) {
+nlohmann::ordered_json json_of(const tuner::JobResult& result, const ModelNodes& nodes,
+                               const tuner::Apparatus& apparatus) {
   const Roofline bound = roofline(result.request, apparatus.target.arch, apparatus.figures);
   nlohmann::ordered_json layer = {{"request", result.request.key()},
                                   {"label", summary(result.request)},
                                   {"count", result.count},
+                                  {"nodes", nodes.of(result.request)},
                                   {"status", word(result.status)},
                                   {"error", result.error},
                                   {"checked", result.stand_in.value_or(result.request).key()},
@@ -254,9 +258,12 @@ bool all_served(const std::vector<tuner::JobResult>& results) {
 }
 
 std::string print_table(const TuneReport& report, const Output& output) {
-  Table table({"layer", ">count", "algorithm and parameters", fmt::format(">{} time", kind_of_time(report.apparatus)),
-               ">of roofline", ">over default"});
-  for (const tuner::JobResult& result : report.results) add_row(table, result);
+  std::vector<std::string> headings = {"layer", ">count"};
+  if (!report.nodes.empty()) headings.emplace_back("nodes");
+  headings.insert(headings.end(), {"algorithm and parameters", fmt::format(">{} time", kind_of_time(report.apparatus)),
+                                   ">of roofline", ">over default"});
+  Table table(std::move(headings));
+  for (const tuner::JobResult& result : report.results) table.add(row_of(result, report.nodes));
   std::string text = fmt::format("\n{}\n", output.print(table));
   if (const Totals totals = totals_of(report.results); totals.best > 0) {
     text += fmt::format("all layers, with their counts: {} {}, {} of roofline, {} over the default choice{}\n",
@@ -269,7 +276,8 @@ std::string print_table(const TuneReport& report, const Output& output) {
   text += failures_text(report.results);
   for (const tuner::JobResult& result : report.results) {
     if (result.status != tuner::JobStatus::failed || !result.best) continue;
-    text += fmt::format("not tuned, what is shown was stored before: {}: {}\n", summary(result.request), result.error);
+    text += fmt::format("not tuned, what is shown was stored before: {}: {}\n", summary(result.request),
+                        in_one_line(result.error));
   }
   return text + not_covered_text(report.not_covered);
 }
@@ -287,7 +295,9 @@ nlohmann::ordered_json json_of(const TuneReport& report) {
                                  {"peak_bytes_per_second", report.apparatus.figures.dram_bytes_per_second},
                                  {"layers", nlohmann::ordered_json::array()},
                                  {"not_covered", not_covered_json(report.not_covered)}};
-  for (const tuner::JobResult& result : report.results) json["layers"].push_back(json_of(result, report.apparatus));
+  for (const tuner::JobResult& result : report.results) {
+    json["layers"].push_back(json_of(result, report.nodes, report.apparatus));
+  }
   if (!report.devices.empty()) json["devices"] = report.devices;
   const Totals totals = totals_of(report.results);
   json["totals"] = {{"best_seconds", totals.best},

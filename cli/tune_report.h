@@ -35,6 +35,7 @@ struct TuneReport {
   std::vector<std::string> devices{};    ///< Where several may share the layers: those that did, for --device.
   size_t first_layer = 1;                ///< Number of its first layer on a page.
   std::vector<ToldLaunches> launches{};  ///< Of each of `results`, for a page; or none.
+  ModelNodes nodes{};                    ///< Of the model that the layers come from.
 };
 
 std::string print_table(const TuneReport& report, const Output& output);

@@ -83,31 +83,34 @@ struct Tally {
 
 // What became of one variant, or of what has to be there before any.
 struct Finding {
-  std::string request, name;
+  std::string request;
+  std::vector<std::string> nodes;  // of a model, which the request serves
+  std::string name;
   std::optional<tuner::Failure> failure;
   std::string verdict;  // of the check
 };
 
 Json json_of(const Finding& finding) {
-  return {{"request", finding.request},
-          {"variant", finding.name},
-          {"outcome", finding.failure ? to_string(finding.failure->outcome) : "ok"},
-          {"check", finding.verdict},
-          {"error", finding.failure ? finding.failure->error : ""}};
+  return {{"request", finding.request}, {"nodes", finding.nodes},
+          {"variant", finding.name},    {"outcome", finding.failure ? to_string(finding.failure->outcome) : "ok"},
+          {"check", finding.verdict},   {"error", finding.failure ? finding.failure->error : ""}};
 }
 
 /// Compiles and checks variants in worker processes, so that one that crashes or hangs is a wrong one, not the end.
 class Verification {
  public:
-  Verification(tuner::Laboratory& laboratory, const Catalogue& catalogue, bool quiet, bool json)
-      : laboratory_(laboratory), catalogue_(catalogue), quiet_(quiet), json_(json) {}
+  Verification(tuner::Laboratory& laboratory, const Catalogue& catalogue, const ModelNodes& nodes, bool quiet,
+               bool json)
+      : laboratory_(laboratory), catalogue_(catalogue), nodes_(nodes), quiet_(quiet), json_(json) {}
 
   const Tally& tally() const { return tally_; }
   /// With `json`, what was found; else it was printed.
   const Json& findings() const { return findings_; }
 
   void verify(const Request& request, const SampleSize& size, uint64_t seed) {
-    if (!quiet_ && !json_) fmt::print("{}\n", summary(request));
+    if (!quiet_ && !json_) {
+      fmt::print("{}{}\n", summary(request), nodes_.empty() ? "" : ": " + printable_line(nodes_.text(request)));
+    }
     request_ = &request;
     if (begin()) verify_all(choices_for(catalogue_, request, target(), size, seed));
   }
@@ -189,7 +192,7 @@ class Verification {
     if (!report(name, checked.failure)) return;
     ++tally_.passed;
     if (json_)
-      findings_.push_back(json_of({request_->key(), name, std::nullopt, checked.verdict}));
+      findings_.push_back(json_of({request_->key(), nodes_.of(*request_), name, std::nullopt, checked.verdict}));
     else if (!quiet_)
       fmt::print("  ok    {}: {}\n", name, checked.verdict);
   }
@@ -199,7 +202,7 @@ class Verification {
     if (!failure) return true;
     ++tally_.failed;
     if (json_) {
-      findings_.push_back(json_of({request_->key(), name, failure, ""}));
+      findings_.push_back(json_of({request_->key(), nodes_.of(*request_), name, failure, ""}));
       return false;
     }
     const bool is_wrong = failure->outcome == tuner::Outcome::wrong_result;
@@ -210,6 +213,7 @@ class Verification {
 
   tuner::Laboratory& laboratory_;
   const Catalogue& catalogue_;
+  const ModelNodes& nodes_;
   bool quiet_;
   bool json_;
   Json findings_ = Json::array();
@@ -227,7 +231,7 @@ int verify(const VerifyOptions& options) {
   checking::CheckOptions how;
   how.seed = options.seed;
   const std::unique_ptr<tuner::Laboratory> laboratory = options.device.laboratory(how, {}, {.run = options.run_limit});
-  Verification verification(*laboratory, catalogue, options.quiet, options.output.json);
+  Verification verification(*laboratory, catalogue, workload.nodes, options.quiet, options.output.json);
   for (const tuner::Job& job : workload.jobs) verification.verify(job.request, size, options.seed);
   const Tally& tally = verification.tally();
   const int exit_code = tally.failed == 0 ? success : failed_check;

@@ -73,10 +73,12 @@ std::string Driver::describe(CUresult result) const {
 void Driver::fail(CUresult result, std::string_view call, std::string_view object, std::string_view detail,
                   std::string hint) const {
   std::string message = fmt::format("{} of {} failed: {}", call, object, describe(result));
-  if (!detail.empty()) message += fmt::format("\n{}", detail);
+  const auto add = [&message](std::string_view lines) {
+    if (!lines.empty()) message += fmt::format("{}\n{}", message.find('\n') == std::string::npos ? ":" : "", lines);
+  };
+  add(detail);
   if (last_fault_ != nullptr && loses_context(result)) {
-    const char* report = last_fault_();
-    if (report != nullptr && *report != '\0') message += fmt::format("\n{}", report);
+    if (const char* const report = last_fault_()) add(report);
   }
   throw DriverError(result, std::move(message), std::move(hint));
 }

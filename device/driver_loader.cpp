@@ -94,6 +94,15 @@ class DriverLoader {
   }
 
  private:
+  // Of the emulated device, which else says what is wrong with them on standard error and gives cuInit a number.
+  static void require_settings(const DynamicLibrary& library) {
+    auto* const refused_setting = reinterpret_cast<Driver::Tell*>(library.find("kiln_emulator_refused_setting"));
+    const std::string refused = refused_setting == nullptr ? "" : refused_setting();
+    if (refused.empty()) return;
+    throw Error(ErrorCode::invalid_argument, refused,
+                "docs/emulator.md has the variables that the emulated device reads");
+  }
+
   static std::shared_ptr<const Driver> initialised(const DynamicLibrary& library, std::string description,
                                                    std::string stands_in_because = {}) {
     const DriverTable table = load_table(library);
@@ -104,9 +113,10 @@ class DriverLoader {
     driver->time_only_ = reinterpret_cast<int (*)(int)>(library.find("kiln_emulator_time_only"));
     driver->trace_launches_ = reinterpret_cast<void (*)(uint64_t)>(library.find("kiln_emulator_trace_launches"));
     driver->stands_in_because_ = std::move(stands_in_because);
+    require_settings(library);
     if (const CUresult result = table.cuInit(0); result != CUDA_SUCCESS) {
       driver->fail(result, "cuInit", driver->description_, {},
-                   driver->emulated_ ? "it refuses a KILN_EMULATOR_ setting, see its message (docs/emulator.md)"
+                   driver->emulated_ ? "its message on standard error says why (docs/emulator.md)"
                                      : "nvidia-smi tells whether the driver works; KILN_DRIVER=emulator does without");
     }
     if (driver->device_count() == 0) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <string>
 #include <vector>
 
 #include "kiln/generator/expression.h"
@@ -39,12 +41,20 @@ std::optional<Complaint> complaint(std::string_view text) {
   return Complaint{std::string(text.substr(1, close - 1)), rest.substr(what + 2)};
 }
 
+// The line behind an expression, which closes it and is not the user's (generator/user_code.cpp), as NVRTC shows it.
+constexpr std::string_view closing_line = "    );";
+
 // NVRTC shows the line, and below it a caret, both two columns in.
 std::string shown(const std::vector<std::string_view>& lines, size_t at, const Complaint& complaint) {
   constexpr size_t indent = 2;
   const bool has_caret = at + 2 < lines.size() && lines[at + 2].find('^') != std::string_view::npos &&
                          lines[at + 2].find_first_not_of(" \t^") == std::string_view::npos;
   if (!has_caret) return fmt::format("line {}: {}", complaint.line, complaint.what);
+  if (lines[at + 1] == closing_line) {
+    int number = 0;
+    std::from_chars(complaint.line.data(), complaint.line.data() + complaint.line.size(), number);
+    return fmt::format("line {}, at its end: {}", number - 1, complaint.what);
+  }
   return fmt::format("line {}, column {}: {}\n{}\n{}", complaint.line, lines[at + 2].find('^') - indent + 1,
                      complaint.what, lines[at + 1], lines[at + 2]);
 }

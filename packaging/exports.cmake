@@ -20,15 +20,63 @@ function(kiln_declared_names types functions)
   set(${functions} ${found_functions} PARENT_SCOPE)
 endfunction()
 
-# kiln_write_version_script(<output> <header>...)
+# kiln_c_nodes(<nodes> <library> <header>...)
+#
+# The version nodes of a library's C API: one for each file c_api/<library>-<version>.txt, which lists the functions that
+# this version added. A program that needs a later one is refused when it starts, not at the call. So no function joins
+# the node of a version that was released: the headers and the lists have to name the same functions.
+function(kiln_c_nodes nodes library)
+  set(declared "")
+  foreach(header IN LISTS ARGN)
+    file(READ ${header} text)
+    string(REGEX MATCHALL "KILN_API [^;(]*[ *]kiln_[a-z0-9_]+\\(" declarations "${text}")
+    list(TRANSFORM declarations REPLACE ".*[ *](kiln_[a-z0-9_]+)\\(" "\\1")
+    list(APPEND declared ${declarations})
+  endforeach()
+  set(lists ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/c_api)
+  file(GLOB files ${lists}/${library}-*.txt)
+  list(SORT files COMPARE NATURAL)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${ARGN} ${files})
+  set(written "")
+  set(listed "")
+  set(before "")
+  foreach(file IN LISTS files)
+    string(REGEX REPLACE ".*-([0-9.]+)\\.txt$" "KILN_\\1" node "${file}")
+    file(STRINGS ${file} names)
+    list(APPEND listed ${names})
+    list(JOIN names ";\n    " names)
+    set(local "")
+    if(NOT before)
+      set(local "  local:\n    *;\n")
+    endif()
+    string(APPEND written "${node} {\n  global:\n    ${names};\n${local}}${before};\n\n")
+    set(before " ${node}")
+  endforeach()
+  foreach(name IN LISTS declared)
+    if(NOT name IN_LIST listed)
+      message(FATAL_ERROR "${name} is declared by a header of the C API, and listed in no ${lists}/${library}-*.txt: add "
+        "it to that of the next version")
+    endif()
+  endforeach()
+  foreach(name IN LISTS listed)
+    if(NOT name IN_LIST declared)
+      message(FATAL_ERROR "${lists} lists ${name} for ${library}, which no header of the C API declares")
+    endif()
+  endforeach()
+  set(${nodes} "${written}" PARENT_SCOPE)
+endfunction()
+
+# kiln_write_version_script(<output> <library> <header>...)
 #
 # Writes the linker's version script of a library: what the C++ headers declare and the functions of the C headers are
 # exported, and nothing else.
 #
-# The C API keeps its version node: what a later version adds gets a node of its own, so that a program that needs it
-# says so when it starts. The C++ API makes no promise between versions: its node carries the version, and a program
-# built against another one is refused by the loader instead of failing later.
-function(kiln_write_version_script output)
+# The C API keeps its version nodes (kiln_c_nodes). The C++ API makes no promise between versions: its node carries the
+# version, and a program built against another one is refused by the loader instead of failing later.
+function(kiln_write_version_script output library)
+  set(c_headers ${ARGN})
+  list(FILTER c_headers INCLUDE REGEX "/kiln/c/[a-z_]+\\.h$")
+  kiln_c_nodes(c_nodes ${library} ${c_headers})
   list(FILTER ARGN EXCLUDE REGEX "/kiln/(kiln|c/[a-z_]+)\\.h$")
   kiln_declared_names(types functions ${ARGN})
   set(patterns "")
@@ -42,14 +90,7 @@ function(kiln_write_version_script output)
     string(APPEND patterns "      kiln::${name}[!a-z0-9_]*;\n")
   endforeach()
   file(CONFIGURE OUTPUT ${output} @ONLY CONTENT
-"KILN_0.1 {
-  global:
-    kiln_*;
-  local:
-    *;
-};
-
-KILN_CXX_@PROJECT_VERSION_MAJOR@.@PROJECT_VERSION_MINOR@ {
+"@c_nodes@KILN_CXX_@PROJECT_VERSION_MAJOR@.@PROJECT_VERSION_MINOR@ {
   global:
     extern \"C++\" {
 @patterns@    };
@@ -62,7 +103,7 @@ endfunction()
 # The shared library exports what its public headers declare, and carries Kiln's version.
 function(kiln_export library)
   set(version_script ${CMAKE_CURRENT_BINARY_DIR}/lib${library}.map)
-  kiln_write_version_script(${version_script} ${ARGN})
+  kiln_write_version_script(${version_script} ${library} ${ARGN})
   target_link_options(${library} PRIVATE
     LINKER:--version-script=${version_script} LINKER:--exclude-libs,ALL LINKER:--gc-sections)
   set_target_properties(${library} PROPERTIES

@@ -6,13 +6,24 @@
 #include "kiln/device/stream.h"
 
 namespace kiln {
+namespace {
+
+const std::function<void(Stream)>& required(const std::function<void(Stream)>& enqueue) {
+  if (!enqueue) {
+    throw Error(ErrorCode::invalid_argument, "CudaGraph: the function to capture is empty",
+                "give one that enqueues calls on the stream that it gets");
+  }
+  return enqueue;
+}
+
+}  // namespace
 
 struct CudaGraph::Impl {
   device::Graph graph;
 };
 
 CudaGraph::CudaGraph(Context& context, const std::function<void(Stream)>& enqueue)
-    : impl_(new Impl{device::Graph(context.impl().device(), enqueue)}) {}
+    : impl_(new Impl{device::Graph(context.impl().device(), required(enqueue))}) {}
 CudaGraph::~CudaGraph() = default;
 CudaGraph::CudaGraph(CudaGraph&&) noexcept = default;
 CudaGraph& CudaGraph::operator=(CudaGraph&&) noexcept = default;

@@ -1,6 +1,7 @@
 #include "report/layer_section.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -209,11 +210,16 @@ std::string layer_anchor(size_t number) {
   return fmt::format("#layer-{}", number);
 }
 
-std::string layer_section(const JobResult& result, size_t number, const ToldLaunches& launches) {
+std::string layer_section(const JobResult& result, const std::vector<std::string>& nodes, size_t number,
+                          const ToldLaunches& launches) {
   std::string text = fmt::format("<section class=\"layer\" id=\"{}\">\n<h3><span class=\"ordinal\">{}</span>{}</h3>\n",
                                  layer_anchor(number).substr(1), number, escaped(summary(result.request)));
   text += fmt::format("<p class=\"key\"><code>{}</code>{}</p>\n", escaped(result.request.key()),
                       result.count == 1 ? "" : fmt::format(" occurs {} times", result.count));
+  if (!nodes.empty()) {
+    text += fmt::format("<p class=\"key\">{} of the model: <code>{}</code></p>\n", count_text(nodes.size(), "node"),
+                        escaped(fmt::format("{}", fmt::join(nodes, ", "))));
+  }
   const std::optional<LogAxis> axis = axis_of(result);
   text += chosen(result);
   text += facts(result);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "report/layer_section.h"
 #include "report/text.h"
@@ -105,7 +106,7 @@ std::string roofs_text(const Frame& frame, double bytes_per_second, const std::v
                                  frame.x(begin), frame.y(begin * bytes_per_second), frame.x(ridge), frame.y(highest));
   // Left of the slope nothing else can stand.
   text += fmt::format(R"(<text class="roof" x="{:.2f}%" y="{:.1f}" dx="-6" text-anchor="end">memory {}</text>)",
-                      frame.x(ridge), frame.y(highest) - 20, rate_text(bytes_per_second, "B/s"));
+                      frame.x(ridge), frame.y(highest) - 22, rate_text(bytes_per_second, "B/s"));
   double text_above = -plot_height;
   for (const Roof& roof : roofs) {
     const double level = frame.y(roof.flops_per_second);
@@ -133,37 +134,50 @@ std::string point_text(const Frame& frame, const RooflinePoint& point) {
                             y, 3.5 + 6 * std::sqrt(point.share), escaped(point.title)));
 }
 
-// Numbers beside the dots of `points`, the largest share first, as far as they cover neither each other nor a dot.
+// A place in the plot: so much of its width, and from there so many pixels.
+struct Place {
+  double percent, aside;
+  double y;  // pixels
+};
+
+// Whether a number at `place` covers none of `taken`, where the plot has so many pixels for a percent.
+bool is_free(const Place& place, const std::vector<Place>& taken, double scale) {
+  constexpr double wide = 14, high = 10;
+  return std::none_of(taken.begin(), taken.end(), [&](const Place& other) {
+    const double across = (other.percent - place.percent) * scale + other.aside - place.aside;
+    return std::abs(across) < wide && std::abs(other.y - place.y) < high;
+  });
+}
+
+// Numbers beside the dots of `points`, the largest share first, as far as they cover neither each other nor a dot. On
+// phones the first few, as far as they do not there.
 std::string numbers_text(const Frame& frame, const std::vector<RooflinePoint>& points) {
-  struct Place {
-    double x, y;  // of the middle, pixels
-  };
   constexpr size_t most = 40, most_on_phones = 6;
-  constexpr double wide = 20, high = 13;
-  const auto place_of = [&](const RooflinePoint& point) {
-    return Place{frame.x(point.flops_per_byte) * pixels_per_percent, frame.y(point.flops_per_second)};
-  };
   std::vector<Place> taken;
-  for (const RooflinePoint& point : points) taken.push_back(place_of(point));
+  for (const RooflinePoint& point : points)
+    taken.push_back({frame.x(point.flops_per_byte), 0, frame.y(point.flops_per_second)});
+  const std::vector<Place> dots = taken;
+  std::vector<Place> taken_on_phones = dots;
   std::string text;
   size_t shown = 0;
-  for (const RooflinePoint& point : points) {
-    if (shown == most) break;
-    const Place dot = place_of(point);
-    const double aside = 14 + 6 * std::sqrt(point.share);
-    for (const Place place : {Place{aside, 0}, {-aside, 0}, {0, -aside}, {0, aside}}) {
-      const Place number{dot.x + place.x, dot.y + place.y};
-      const bool free = std::none_of(taken.begin(), taken.end(), [&](const Place& other) {
-        return std::abs(other.x - number.x) < wide - 6 && std::abs(other.y - number.y) < high - 3;
-      });
-      if (!free) continue;
-      taken.push_back(number);
-      text += fmt::format(R"(<text class="named{}" x="{:.2f}%" y="{:.1f}" dx="{:.1f}" text-anchor="middle">{}</text>)",
-                          shown < most_on_phones ? "" : " wide", frame.x(point.flops_per_byte), number.y + 4, place.x,
-                          point.number);
-      ++shown;
-      break;
+  for (size_t i = 0; i < points.size() && shown < most; ++i) {
+    const double beside = 14 + 6 * std::sqrt(points[i].share);
+    std::vector<Place> places;
+    for (const auto& [aside, below] : {std::pair(beside, 0.0), {-beside, 0.0}, {0.0, -beside}, {0.0, beside}}) {
+      const Place place{dots[i].percent, aside, dots[i].y + below};
+      if (is_free(place, taken, pixels_per_percent)) places.push_back(place);
     }
+    if (places.empty()) continue;
+    const auto on_phones = std::find_if(places.begin(), places.end(), [&](const Place& place) {
+      return shown < most_on_phones && is_free(place, taken_on_phones, narrow_pixels_per_percent);
+    });
+    const bool is_wide = on_phones == places.end();
+    const Place place = is_wide ? places.front() : *on_phones;
+    if (!is_wide) taken_on_phones.push_back(place);
+    taken.push_back(place);
+    text += fmt::format(R"(<text class="named{}" x="{:.2f}%" y="{:.1f}" dx="{:.1f}" text-anchor="middle">{}</text>)",
+                        is_wide ? " wide" : "", place.percent, place.y + 4, place.aside, points[i].number);
+    ++shown;
   }
   return text;
 }

@@ -269,6 +269,19 @@ CUresult cuGetProcAddress(const char* symbol, void** function, int version, uint
 
 }  // namespace kiln::emulator
 
+extern "C" __attribute__((visibility("default"))) const char* kiln_emulator_refused_setting(void) {
+  thread_local std::string text;
+  text.clear();
+  try {
+    kiln::emulator::Driver::initialise();
+  } catch (const kiln::emulator::SettingsError& error) {
+    text = error.what();
+  } catch (...) {
+    // cuInit() has a code for what is no setting's fault.
+  }
+  return text.c_str();
+}
+
 extern "C" __attribute__((visibility("default"))) const char* kiln_emulator_last_fault(void) {
   thread_local std::string text;
   text = kiln::emulator::current_fault();

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <thread>
 
+#include "kiln/base/nearest.h"
 #include "kiln/base/variables.h"
 
 namespace kiln::emulator {
@@ -22,8 +23,9 @@ constexpr std::array<std::string_view, 8> known_names = {
 void refuse_unknown_names() {
   for (const std::string& name : variables_that_begin_with(prefix)) {
     if (std::find(known_names.begin(), known_names.end(), name) == known_names.end()) {
+      const std::string listed = fmt::format("expected one of {}", fmt::join(known_names, ", "));
       throw SettingsError(
-          fmt::format("unknown environment variable {}; expected one of {}", name, fmt::join(known_names, ", ")));
+          fmt::format("unknown environment variable {}; {}", name, did_you_mean(name, known_names, listed)));
     }
   }
 }

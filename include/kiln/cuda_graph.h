@@ -18,8 +18,8 @@ class CudaGraph {
  public:
   /// Captures what `enqueue` puts into the stream that it is given: Plan::run(), operation calls whose plan is there
   /// and which need none of the Context's workspace, copies. None of it runs. Captures that are going on, of this
-  /// thread and of others, stay intact. Throws Error(driver_error) where the driver does not capture, and what
-  /// `enqueue` throws.
+  /// thread and of others, stay intact. Throws Error(invalid_argument) for an empty function, Error(driver_error)
+  /// where the driver does not capture, and what `enqueue` throws.
   CudaGraph(Context& context, const std::function<void(Stream)>& enqueue);
   ~CudaGraph();
   CudaGraph(CudaGraph&&) noexcept;

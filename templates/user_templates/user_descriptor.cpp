@@ -9,12 +9,21 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
+#include <vector>
 
 #include "kiln/base/error.h"
+#include "kiln/base/nearest.h"
 #include "kiln/generator/operation.h"
 
 namespace kiln {
 namespace {
+
+// "; did you mean rules?", or nothing.
+std::string suggestion(std::string_view word, std::span<const std::string_view> known) {
+  const std::string meant = did_you_mean(word, known);
+  return meant.empty() ? meant : "; " + meant;
+}
 
 using Json = nlohmann::ordered_json;
 
@@ -68,7 +77,8 @@ class Field {
     if (!value_.is_object()) fail(fmt::format("is {}", described()), "an object");
     for (const auto& [key, value] : value_.items()) {
       if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-      fail(fmt::format("there is an unknown field '{:.64}'", key), fmt::format("one of {}", fmt::join(known, ", ")));
+      fail(fmt::format("there is an unknown field '{:.64}'{}", key, suggestion(key, known)),
+           fmt::format("one of {}", fmt::join(known, ", ")));
     }
     for (const std::string_view key : needed) {
       if (!value_.contains(key)) fail(fmt::format("the field '{}' is missing", key), "");
@@ -294,7 +304,8 @@ UserDescriptor parse_user_descriptor(const std::string& name, const std::string&
   if (definition == nullptr) {
     std::vector<std::string_view> known;
     for (const Operation* each : operations()) known.push_back(each->name());
-    operation.fail("there is no such operation", fmt::format("one of {}", fmt::join(known, ", ")));
+    operation.fail(fmt::format("there is no such operation{}", suggestion(descriptor.operation, known)),
+                   fmt::format("one of {}", fmt::join(known, ", ")));
   }
   if (root.has("summary")) (void)root.at("summary").string("a sentence");
   if (root.has("applies")) descriptor.applies = conditions(root.at("applies"));

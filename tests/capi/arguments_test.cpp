@@ -168,6 +168,7 @@ TEST_F(CApiArguments, Runs) {
   const auto run = [&](const void* const* operands, size_t count) {
     return [plan, operands, count] { return kiln_plan_run(plan, nullptr, operands, count, nullptr, nullptr); };
   };
+  const float four[] = {1, 1, 1, 1};
   const auto valued = [&](const auto& edit) {
     return [plan, &good, edit] {
       const kiln_run_values values = with(kiln_run_values_default(), edit);
@@ -184,10 +185,12 @@ TEST_F(CApiArguments, Runs) {
       {"alpha is 2", valued([](auto& v) { v.alpha = 2; })},
       {"beta is 1", valued([](auto& v) { v.beta = 1; })},
       {"n is 2", valued([](auto& v) { v.n = 2; })},
-      {"9 scalars were given", valued([](auto& v) { v.scalar_count = 9; })},
-      {"scalars is NULL", valued([](auto& v) { v.scalar_count = 1; })},
-      {"9 operation_scalars were given", valued([](auto& v) { v.operation_scalar_count = 9; })},
-      {"operation_scalars is NULL", valued([](auto& v) { v.operation_scalar_count = 1; })},
+      {"kiln_plan_run: 1 scalars were given, a request without user code takes none",
+       valued([&](auto& v) { v.scalars = four, v.scalar_count = 1; })},
+      {"kiln_plan_run: 4 operation_scalars were given, conv_forward takes none",
+       valued([&](auto& v) { v.operation_scalars = four, v.operation_scalar_count = 4; })},
+      {"kiln_plan_run: 1 operation_integers were given, conv_forward takes none",
+       valued([](auto& v) { v.operation_integer_count = 1; })},
   });
   EXPECT_EQ(download(y), untouched);
   kiln_plan_destroy(plan);

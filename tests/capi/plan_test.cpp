@@ -106,6 +106,36 @@ TEST_F(CPlan, RunsWithTheUsualNumbersOfItsOperation) {
   EXPECT_TRUE(std::isnan(download(operands[1])[0])) << "what is given counts";
 }
 
+// Fewer numbers of the operation are fine: the others are the usual ones.
+TEST_F(CPlan, RefusesMoreNumbersThanItTakes) {
+  const kiln_plan* const norm = make("norm_forward x=f32:1x4");
+  const void* const operands[] = {upload({2, 2, 2, 2}), upload({7, 7, 7, 7})};
+  const float two[] = {1e-5F, 1}, seven[] = {1e-5F, 1, 0, 0, 0, 0, 0};
+  const auto refusal = [&](const kiln_plan* plan, const kiln_run_values& values) -> std::string {
+    EXPECT_EQ(kiln_plan_run(plan, nullptr, operands, 2, nullptr, &values), KILN_INVALID_ARGUMENT);
+    return kiln_last_error();
+  };
+  kiln_run_values values = kiln_run_values_default();
+  values.operation_scalars = seven, values.operation_scalar_count = 7;
+  EXPECT_EQ(
+      refusal(norm, values),
+      "kiln_plan_run: 7 operation_scalars were given, norm_forward takes 6: epsilon, momentum, slope, offset, low, "
+      "high");
+  values.operation_scalars = nullptr, values.operation_scalar_count = 1;
+  EXPECT_THAT(refusal(norm, values), HasSubstr("operation_scalars is NULL"));
+
+  const kiln_plan* const scaled =
+      make("expression scaled(; s, t)\nacc * s + t\nend expression\nsoftmax_forward x=f32:1x4 epilogue=user:scaled\n");
+  values = kiln_run_values_default();
+  values.scalars = two, values.scalar_count = 1;
+  EXPECT_EQ(refusal(scaled, values), "kiln_plan_run: 1 scalars were given, its user code takes 2: s, t");
+  values.scalars = nullptr, values.scalar_count = 2;
+  EXPECT_THAT(refusal(scaled, values), HasSubstr("scalars is NULL"));
+  EXPECT_THAT(download(operands[1]), ElementsAre(7, 7, 7, 7)) << "nothing ran";
+  values.scalars = two;
+  EXPECT_EQ(kiln_plan_run(scaled, nullptr, operands, 2, nullptr, &values), KILN_OK) << kiln_last_error();
+}
+
 TEST_F(CPlan, HintsInTermsOfC) {
   const kiln_plan* const plan = make("softmax_forward x=f32:4x6 n=?");
   const void* const operands[] = {upload(wave(24)), upload(wave(24))};

@@ -52,6 +52,27 @@ TEST_F(ProgramTest, ExplainSaysWhatBoundsTheLaunchesOfWhatIsChosen) {
   EXPECT_FALSE(nlohmann::json::parse(kiln({"explain", "--json", layer}).out)["layers"][0].contains("launches"));
 }
 
+// A bundle for the emulated device holds PTX, which its clock for machine code has nothing to read in.
+TEST_F(ProgramTest, RunSaysByWhichClockLaunchesWereTimed) {
+  ASSERT_EQ(kiln({"bundle", softmax, "--untuned", "--arch", "90", "--emulated", "--db", "off", "-o", path("a.kiln")})
+                .exit_code,
+            0);
+  environment_["KILN_EMULATOR_CLOCK"] = "machine";
+  environment_["VIRTUAL_ENV"] = std::string(KILN_SOURCE_DIR) + "/build/python";
+  const std::vector<std::string> run = {"run", softmax, "--bundle", path("a.kiln"), "--db", "off"};
+  const Outcome text = kiln(run);
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("\nmodelled from PTX alone, uncalibrated: "));
+  EXPECT_THAT(text.out, Not(HasSubstr("modelled by machine-code clock")));
+  std::vector<std::string> as_json = run;
+  as_json.emplace_back("--json");
+  const auto modelled_by = nlohmann::json::parse(kiln(as_json).out)["modelled_by"];
+  EXPECT_EQ(modelled_by["clock"], "PTX");
+  EXPECT_EQ(modelled_by["by_ptx_alone"]["launches"], modelled_by["by_ptx_alone"]["of"]);
+  const Outcome compiled = kiln({"run", softmax, "--db", "off"});
+  EXPECT_THAT(compiled.out, HasSubstr("\nmodelled by machine-code clock"));
+}
+
 TEST_F(ProgramTest, AReportSaysWhatBoundsTheWinner) {
   const auto tune = [&] {
     const Outcome tuned =
@@ -112,7 +133,7 @@ TEST_F(ProgramTest, ExplainSaysWhyLaunchesAreNotTimed) {
 
 TEST_F(ProgramTest, CalibrateSaysWhatTheDeviceReachesAndPredictionsAreDrawnFromIt) {
   const std::string pool = "pool_forward x=f32:8x64x56x56 mode=max window=2 stride=2";
-  EXPECT_THAT(kiln({"explain", pool, "--db", path("a.db")}).out, HasSubstr("predictions: assumed"));
+  EXPECT_THAT(kiln({"explain", pool, "--db", "off"}).out, HasSubstr("predictions: assumed"));
   const Outcome calibrated = kiln({"devices", "--calibrate", "--db", path("a.db"), "--json"});
   ASSERT_EQ(calibrated.exit_code, 0) << calibrated.err;
   EXPECT_THAT(calibrated.out, HasSubstr("\"time\": \"modelled\""));
@@ -121,7 +142,7 @@ TEST_F(ProgramTest, CalibrateSaysWhatTheDeviceReachesAndPredictionsAreDrawnFromI
   EXPECT_THAT(figures, HasSubstr("copy_efficiency="));
   EXPECT_THAT(kiln({"explain", pool, "--db", path("a.db")}).out,
               HasSubstr("predictions: calibrated on this device: " + figures));
-  EXPECT_THAT(kiln({"explain", pool, "--db", path("b.db")}).out, HasSubstr("predictions: assumed"));
+  EXPECT_THAT(kiln({"explain", pool, "--db", "off"}).out, HasSubstr("predictions: assumed"));
   const Outcome tuned = kiln({"tune", softmax, "--db", path("a.db"), "--candidates", "1", "--json"});
   EXPECT_EQ(nlohmann::json::parse(tuned.out)["calibration"], figures);
   EXPECT_EQ(kiln({"devices", "--calibrate", "--db", "/proc/no/a.db"}).exit_code, 4) << "it was not kept";

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <span>
+#include <tuple>
 
 #include "kiln/cache/database.h"
 #include "onnx_model.h"
@@ -78,8 +79,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{{"bundle", "--list", "missing.kiln"}, 4, "there is no file missing.kiln"},
         Bad{{"run", "softmax_forward x=f32:1x10", "--pack", "missing.pack"}, 4, "no file missing.pack"},
         Bad{{"explain", "missing"}, 4, "there is no file missing"}, Bad{{"explain", KILN_PROGRAM}, 2, "is not text"},
-        Bad{{"describe", "conv_foward"}, 2, "did you mean conv_forward?"}, Bad{{"tunne"}, 2, "did you mean tune?"},
-        Bad{{"cache", "lst"}, 2, "did you mean list?"},
+        Bad{{"describe", "conv_foward"}, 2, "there is no 'conv_foward'; did you mean conv_forward?"},
+        Bad{{"tunne"}, 2, "did you mean tune?"}, Bad{{"cache", "lst"}, 2, "did you mean list?"},
         Bad{{"tune", "softmax_forward x=f32:1x10", "--serch", "model"}, 2, "did you mean --search?"},
         Bad{{"tune", "softmax_forward x=f32:1x10", "--search", "modle"}, 2, "did you mean model?"},
         Bad{{"tune", "softmax_forward", "x=f32:1x10"}, 2, "belongs in quotes"},
@@ -100,6 +101,19 @@ TEST_F(ProgramTest, AMisspeltVariableIsNamed) {
   }
 }
 
+TEST_F(ProgramTest, ABadSettingOfTheEmulatedDeviceIsSaidOnce) {
+  for (const auto& [name, value, message] : {std::tuple("KILN_EMULATOR_THREADS", "2x", "KILN_EMULATOR_THREADS=2x"),
+                                             {"KILN_EMULATOR_DEVISE", "h200", "did you mean KILN_EMULATOR_DEVICE?"}}) {
+    environment_[name] = value;
+    const Outcome outcome = kiln({"run", "softmax_forward x=f32:1x10"});
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
+    EXPECT_THAT(outcome.err, testing::StartsWith("kiln: "));
+    EXPECT_THAT(outcome.err, HasSubstr(message));
+    EXPECT_EQ(outcome.err.find(name), outcome.err.rfind(name)) << outcome.err;
+    environment_.erase(name);
+  }
+}
+
 TEST_F(ProgramTest, AMisspeltVariableIsAWarningInAnApplication) {
   environment_["KILN_DRIVR"] = "cuda";
   const Outcome outcome = run(std::string(KILN_EXAMPLES) + "/example_conv_forward", {});
@@ -108,15 +122,115 @@ TEST_F(ProgramTest, AMisspeltVariableIsAWarningInAnApplication) {
 }
 
 TEST_F(ProgramTest, WhatIsNotThereYetIsEmptyAndNoTrouble) {
-  const std::string layer = "softmax_forward x=f32:1x10";
   const Outcome listed = kiln({"cache", "list"});
   EXPECT_EQ(listed.exit_code, 0);
   EXPECT_EQ(listed.out, "");
   EXPECT_THAT(listed.err, HasSubstr("nothing has been tuned yet"));
-  const Outcome explained = kiln({"explain", layer, "--db", path("new.db")});
+  environment_["KILN_CACHE"] = path("new.db");
+  const Outcome explained = kiln({"explain", "softmax_forward x=f32:1x10"});
   EXPECT_EQ(explained.exit_code, 0);
   EXPECT_THAT(explained.err, Not(HasSubstr("new.db"))) << "a database that nobody has made yet is nothing to warn of";
   EXPECT_FALSE(std::filesystem::exists(path("new.db")));
+}
+
+// Whoever names a file means it: estimates in place of what it holds would be taken for it.
+class NamedFiles : public ProgramTest {
+ protected:
+  static constexpr const char* softmax = "softmax_forward x=f32:3x100";
+
+  /// Every command that reads a database which --db names.
+  std::vector<std::vector<std::string>> readers() const {
+    return {{"run", softmax},
+            {"explain", softmax},
+            {"emit", softmax},
+            {"infer", model()},
+            {"cache", "list"},
+            {"cache", "verify"},
+            {"bundle", softmax, "--emulated", "--arch", "90", "--untuned", "-o", path("a.kiln")}};
+  }
+  void expect_refused(std::vector<std::string> arguments, const std::string& option, const std::string& file,
+                      int exit_code, const std::string& message) const {
+    arguments.insert(arguments.end(), {option, file});
+    const Outcome outcome = kiln(arguments);
+    EXPECT_EQ(outcome.exit_code, exit_code) << arguments.front() << ' ' << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(message)) << arguments.front();
+    EXPECT_EQ(outcome.out, "") << arguments.front();
+  }
+  void expect_all_refuse(const std::string& database, const std::string& message) const {
+    for (const auto& reader : readers()) expect_refused(reader, "--db", database, 4, message);
+  }
+  std::string model() const {
+    test::OnnxModel model(13);
+    model.input("x", {3, 100});
+    model.node("Softmax", {"x"}, {"y"});
+    model.output("y");
+    return write("model.onnx", model.bytes());
+  }
+  void execute(const std::string& name, const char* sql) const {
+    sqlite3* db = nullptr;
+    ASSERT_EQ(sqlite3_open(path(name).c_str(), &db), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(db, sql, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
+    sqlite3_close_v2(db);
+  }
+};
+
+TEST_F(NamedFiles, ADatabaseThatIsMissingOrNoneEndsEveryCommand) {
+  expect_all_refuse(path("typo/tuning.db"), "there is no file " + path("typo/tuning.db"));
+  EXPECT_FALSE(std::filesystem::exists(path("typo")));
+  expect_all_refuse(write("tuned.pack", "kiln-pack\t1\t0\nend\n"), "tuned.pack is not a database");
+  { (void)cache::Database::open(path("newer.db")); }
+  execute("newer.db", "PRAGMA user_version = 99");
+  expect_all_refuse(path("newer.db"), "newer.db was written by a newer Kiln (schema 99");
+}
+
+// A model's requests are known once it is read.
+TEST_F(NamedFiles, ADatabaseThatIsDamagedWhereALayerIsLookedUpEndsTheCommand) {
+  ASSERT_EQ(kiln({"tune", softmax, "--db", path("t.db"), "--candidates", "1", "--quiet"}).exit_code, 0);
+  execute("t.db",
+          "PRAGMA writable_schema = 1;"
+          "UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name = 'devices') "
+          "WHERE name = 'records' OR tbl_name = 'records'");
+  for (const std::vector<std::string>& reader : std::vector<std::vector<std::string>>{
+           {"run", softmax}, {"explain", softmax}, {"emit", softmax}, {"infer", model()}}) {
+    expect_refused(reader, "--db", path("t.db"), 4, "t.db is damaged");
+  }
+}
+
+TEST_F(NamedFiles, APackOrABundleThatIsNoneEndsTheCommand) {
+  const std::string text = write("requests.txt", softmax), database = path("t.db");
+  { (void)cache::Database::open(database); }
+  const std::string newer = write("newer.pack", "kiln-pack\t99\t0\nend\n");
+  const std::string cut = write("cut.kiln", "KILNBNDL");
+  for (std::vector<std::string> reader :
+       std::vector<std::vector<std::string>>{{"run", softmax}, {"explain", softmax}, {"infer", model()}}) {
+    expect_refused(reader, "--pack", text, 4, "requests.txt is not a pack");
+    expect_refused(reader, "--pack", database, 4, "t.db is not a pack");
+    expect_refused(reader, "--pack", newer, 2, "newer.pack");
+    if (reader.front() == "explain") continue;
+    expect_refused(reader, "--bundle", path("none.kiln"), 4, "there is no file");
+    expect_refused(reader, "--bundle", cut, 2, "cut.kiln");
+  }
+}
+
+TEST_F(NamedFiles, AMistypedPathMakesNoFolders) {
+  for (const std::vector<std::string>& writer : std::vector<std::vector<std::string>>{
+           {"tune", softmax, "--db"}, {"devices", "--calibrate", "--db"}, {"tune", softmax, "--db-dir"}}) {
+    std::vector<std::string> arguments = writer;
+    arguments.push_back(path("typo/deeper/t.db"));
+    const Outcome outcome = kiln(arguments);
+    EXPECT_EQ(outcome.exit_code, 4) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(path("typo/deeper"))) << writer.back();
+    EXPECT_FALSE(std::filesystem::exists(path("typo"))) << writer.front();
+  }
+  environment_["KILN_CACHE"] = path("typo/t.db");
+  const Outcome kept_nowhere = kiln({"tune", softmax, "--candidates", "1", "--quiet"});
+  EXPECT_EQ(kept_nowhere.exit_code, 5) << kept_nowhere.err;
+  EXPECT_THAT(kept_nowhere.err, HasSubstr("there is no folder " + path("typo")));
+  EXPECT_FALSE(std::filesystem::exists(path("typo")));
+  environment_.erase("KILN_CACHE");
+  environment_["XDG_CACHE_HOME"] = path("home/cache");
+  EXPECT_EQ(kiln({"tune", softmax, "--candidates", "1", "--quiet"}).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::exists(path("home/cache/kiln"))) << "Kiln's own place is made";
 }
 
 TEST_F(ProgramTest, TuningThatCouldKeepNothingHasItsOwnExitCode) {

@@ -199,6 +199,7 @@ TEST_F(FleetTest, AMergeNamesEveryShardThatItLeavesOutAndTakesTheRest) {
 TEST_F(FleetTest, WhatIsChosenForAFleetIsUsedOnEachOfItsCards) {
   const std::vector<std::string> cards = {"h200", "a100", "t4"};
   const std::string file = write("requests.txt", requests);
+  std::filesystem::create_directory(path("fleet"));
   for (const std::string& card : cards) {
     environment_["KILN_EMULATOR_DEVICE"] = card;
     const Outcome tuned = kiln({"tune", file, "--db", path("fleet/" + card + ".db"), "--candidates", "6", "--quiet"});
@@ -225,7 +226,7 @@ TEST_F(FleetTest, WhatIsChosenForAFleetIsUsedOnEachOfItsCards) {
   for (const std::string& card : cards) {
     environment_["KILN_EMULATOR_DEVICE"] = card;
     environment_["KILN_PACK_PATH"] = path("fleet.pack");
-    const Outcome by_pack = kiln({"run", "--check", file, "--db", path("none.db"), "--json"});
+    const Outcome by_pack = kiln({"run", "--check", file, "--db", "off", "--json"});
     EXPECT_EQ(by_pack.exit_code, 0) << by_pack.err;
     for (const auto& layer : nlohmann::json::parse(by_pack.out)["layers"]) {
       EXPECT_TRUE(names.contains(layer["variant"].get<std::string>())) << card << ": " << layer.dump();
@@ -236,7 +237,7 @@ TEST_F(FleetTest, WhatIsChosenForAFleetIsUsedOnEachOfItsCards) {
     environment_["KILN_BUNDLE_PATH"] = path("fleet.kiln");
     environment_["KILN_NVRTC"] = path("no-nvrtc.so");
     environment_["KILN_KERNEL_STORE"] = "off";
-    const Outcome by_bundle = kiln({"run", "--check", file, "--db", path("none.db"), "--json"});
+    const Outcome by_bundle = kiln({"run", "--check", file, "--db", "off", "--json"});
     EXPECT_EQ(by_bundle.exit_code, 0) << by_bundle.err;
     for (const auto& layer : nlohmann::json::parse(by_bundle.out)["layers"]) {
       EXPECT_TRUE(names.contains(layer["variant"].get<std::string>())) << card << ": " << layer.dump();
@@ -331,6 +332,7 @@ TEST_F(FleetTest, ACardWithoutTimesHasNoLossThatCouldBeTold) {
 
 TEST_F(FleetTest, CardsStandSideBySideAndTooFewVariantsAreSaid) {
   const std::string file = write("requests.txt", requests);
+  std::filesystem::create_directory(path("fleet"));
   for (const char* card : {"h200", "t4"}) {
     environment_["KILN_EMULATOR_DEVICE"] = card;
     kiln({"tune", file, "--db", path(std::string("fleet/") + card + ".db"), "--candidates", "4", "--quiet"});

@@ -32,6 +32,20 @@ std::string failure(const Input& what) {
   }
 }
 
+TEST(ModelNodes, NameWhatARequestServes) {
+  const Request conv = Request::parse("conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3"),
+                copy = Request::parse("activation_forward x=f32:9 mode=relu");
+  ModelNodes nodes;
+  EXPECT_TRUE(nodes.empty());
+  nodes.add(conv, {"first", "relu"});
+  nodes.add(conv, {"second", "relu"});
+  nodes.add(copy, {});
+  EXPECT_THAT(nodes.of(conv), testing::ElementsAre("first", "relu", "second"));
+  EXPECT_EQ(nodes.text(conv), "first, relu and 1 more");
+  EXPECT_EQ(nodes.text(copy), "(copy)");
+  EXPECT_THAT(nodes.of(Request::parse("softmax_forward x=f32:1x10")), testing::IsEmpty());
+}
+
 TEST(Workload, ReadsARequestInQuotes) {
   const Workload workload = read_workload(input("softmax_forward x=f32:1x10 *2"));
   ASSERT_EQ(workload.jobs.size(), 1u);

@@ -5,7 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <string>
 
 #include "kiln/timing/accuracy.h"
@@ -48,6 +52,55 @@ TEST(ModelledTimes, AreJudgedInJsonToo) {
   EXPECT_EQ(json["judged"][0]["spearman"], timing::judgements_of("a100")[0].spearman);
   EXPECT_EQ(modelled_json("Kiln emulated NVIDIA A100")["clock"], "PTX");
   EXPECT_TRUE(modelled_json("NVIDIA A100").is_null());
+}
+
+// Examples of what Kiln prints, which a new version of the clock would leave behind.
+TEST(ModelledTimes, NameTheSameClockAsThePages) {
+  const std::regex named("machine(?:-code clock| code) ([0-9]+)");
+  size_t found = 0;
+  for (const auto& page : std::filesystem::directory_iterator(KILN_SOURCE_DIR "/docs")) {
+    if (page.path().extension() != ".md") continue;
+    std::ifstream file(page.path());
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    for (std::sregex_iterator at(text.begin(), text.end(), named), end; at != end; ++at, ++found)
+      EXPECT_EQ((*at)[1], std::to_string(timing::model_version)) << page.path() << ": " << at->str();
+  }
+  EXPECT_GT(found, 5U);
+}
+
+nlohmann::ordered_json launches(int by_machine_code, int by_ptx) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  const std::string clock = fmt::format("machine-code clock {}", timing::model_version);
+  for (int i = 0; i < by_machine_code; ++i) json.push_back({{"modelled_time", {{"clock", clock}}}});
+  for (int i = 0; i < by_ptx; ++i) {
+    json.push_back({{"modelled_time", {{"clock", "ptx"}, {"not_by_machine_code", "it has none"}}}});
+  }
+  return json;
+}
+
+TEST(LaunchClocks, SayTheClockOfTheDeviceWhereItToldAll) {
+  const std::string device = emulated("NVIDIA A100");
+  LaunchClocks clocks(device);
+  clocks.add(launches(2, 0));
+  EXPECT_EQ(clocks.text(), modelled_text(device));
+  EXPECT_EQ(clocks.json(), modelled_json(device));
+  LaunchClocks real("NVIDIA A100");
+  EXPECT_TRUE(real.json().is_null());
+}
+
+TEST(LaunchClocks, SayHowManyLaunchesWereToldByPtxAndWhy) {
+  const std::string device = emulated("NVIDIA A100");
+  LaunchClocks clocks(device);
+  clocks.add(launches(0, 2));
+  EXPECT_EQ(clocks.text(), "modelled from PTX alone, uncalibrated: it has none");
+  EXPECT_EQ(clocks.json()["clock"], "PTX");
+  EXPECT_EQ(clocks.json()["by_ptx_alone"]["launches"], 2);
+  clocks.add(launches(3, 0));
+  EXPECT_EQ(clocks.text(),
+            modelled_text(device) + "\n2 of 5 launches modelled from PTX alone, uncalibrated: it has none");
+  EXPECT_EQ(clocks.json()["clock"], modelled_json(device)["clock"]);
+  EXPECT_EQ(clocks.json()["by_ptx_alone"],
+            nlohmann::ordered_json({{"launches", 2}, {"of", 5}, {"reason", "it has none"}}));
 }
 
 TEST(PredictionNotes, SayEachClockOnceAndNothingOfOtherChoices) {

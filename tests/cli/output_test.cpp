@@ -154,6 +154,28 @@ TEST_F(JsonOutput, EveryCommandSaysWhichNodesOfAModelItDoesNotCover) {
   }
 }
 
+TEST_F(JsonOutput, EveryCommandNamesTheNodesOfAModelThatALayerServes) {
+  test::OnnxModel model;
+  model.input("x", {1, 10}).node("Softmax", {"x"}, {"y"}, {{"axis", int64_t{1}}});
+  model.output("y");
+  const std::string file = write("model.onnx", model.bytes());
+  const auto nodes_of = [&](std::vector<std::string> command, const char* list) {
+    command.insert(command.end(), {file, "--json"});
+    return parsed(command)[list][0]["nodes"];
+  };
+  const json softmax_node = json::array({"y"});
+  EXPECT_EQ(nodes_of({"tune", "--quiet", "--candidates", "1", "--db", path("a.db")}, "layers"), softmax_node);
+  EXPECT_EQ(nodes_of({"explain"}, "layers"), softmax_node);
+  EXPECT_EQ(nodes_of({"run"}, "layers"), softmax_node);
+  EXPECT_EQ(nodes_of({"verify", "--sample", "1"}, "variants"), softmax_node);
+  EXPECT_THAT(kiln({"tune", file, "--quiet", "--candidates", "1", "--db", path("a.db")}).out,
+              testing::ContainsRegex("layer +count +nodes .*\nsoftmax [^\n]* 1  y "));
+  EXPECT_THAT(kiln({"run", file}).out, testing::ContainsRegex("layer +count +nodes .*\nsoftmax [^\n]* 1  y "));
+  EXPECT_THAT(kiln({"explain", file}).out, HasSubstr("\nnodes: y\n"));
+  EXPECT_THAT(kiln({"verify", "--sample", "1", file}).out, testing::ContainsRegex("softmax [^\n]*: y\n"));
+  EXPECT_THAT(kiln({"run", "softmax_forward x=f32:1x10"}).out, testing::Not(HasSubstr("nodes")));
+}
+
 TEST_F(ProgramTest, TablesFitTheTerminalAndLoseNothing) {
   const std::string request = "conv_forward x=f32:1x8x9x9 w=f32:4x8x3x3 pad=1";
   const Outcome piped = kiln({"explain", request});

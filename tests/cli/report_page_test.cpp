@@ -53,10 +53,13 @@ class ReportPage : public testing::Test {
     failed.error = hostile;
     results_ = {tuned, failed};
     not_covered_ = {{hostile, {hostile, "second"}, hostile}};
+    nodes_.add(tuned.request, {"/layer1/conv", hostile});
   }
 
   TuneReport report() const {
-    return {apparatus_, results_, not_covered_, hostile, 1, hostile, hostile, "2026-11-20T10:00:00.000Z"};
+    TuneReport made{apparatus_, results_, not_covered_, hostile, 1, hostile, hostile, "2026-11-20T10:00:00.000Z"};
+    made.nodes = nodes_;
+    return made;
   }
 
   std::string page() const { return print_page({report()}); }
@@ -64,7 +67,12 @@ class ReportPage : public testing::Test {
   tuner::Apparatus apparatus_;
   std::vector<tuner::JobResult> results_;
   std::vector<NotCovered> not_covered_;
+  ModelNodes nodes_;
 };
+
+TEST_F(ReportPage, NamesTheNodesOfAModelThatALayerServes) {
+  EXPECT_THAT(page(), HasSubstr("2 nodes of the model: <code>/layer1/conv, "));
+}
 
 TEST_F(ReportPage, EscapesEveryTextFromOutside) {
   EXPECT_THAT(page(), Not(HasSubstr("<script")));

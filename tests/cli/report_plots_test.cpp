@@ -160,6 +160,23 @@ TEST_F(RooflinePlot, NamesNoTwoLayersInOnePlace) {
   }
 }
 
+// Some 43 pixels apart on a screen, and 20 on a phone, where the first number would stand on the second dot.
+TEST_F(RooflinePlot, KeepsNumbersOffOtherDotsOnPhones) {
+  const std::string text = plot({{1, "", 10, 1e12, 0, 0.6}, {2, "", 11.8, 1e12, 0, 0.4}});
+  const auto dots = dots_in(text);
+  const auto numbers =
+      numbers_in(text, R"-(class="named" x="([\d.]+)%" y="([\d.]+)" dx="([-\d.]+)" text-anchor="middle">(\d+))-");
+  ASSERT_EQ(dots.size(), 2U);
+  ASSERT_FALSE(numbers.empty());
+  constexpr double phone = 3.3;  // pixels for a percent
+  for (const auto& number : numbers) {
+    for (const auto& dot : dots) {
+      const bool beside = std::abs(phone * (number[0] - dot[0]) + number[2]) >= 12;
+      EXPECT_TRUE(beside || std::abs(number[1] - 4 - dot[1]) >= 10) << number[3];
+    }
+  }
+}
+
 TEST_F(RooflinePlot, EscapesTitles) {
   EXPECT_THAT(plot({{1, "<b>&", 10, 1e12, 0, 1}}), HasSubstr("<title>&lt;b&gt;&amp;</title>"));
 }

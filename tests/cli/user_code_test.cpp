@@ -259,6 +259,9 @@ TEST_F(UserCodeProgram, ShowsMistakesInTheUsersLines) {
   const Outcome verified = kiln({"verify", "--expression", file, request});
   EXPECT_EQ(verified.exit_code, 1);
   EXPECT_THAT(verified.out + verified.err, HasSubstr("line 2, column 3: identifier \"nothing\" is undefined"));
+  const Outcome ran = kiln({"run", "--expression", file, request, "--db", "off"});
+  EXPECT_THAT(ran.out, testing::ContainsRegex("FAILED: [^\n]*line 2, column 3: identifier \"nothing\" [^\n]*  -"))
+      << "the cells of a row stand in one line";
   const Outcome tuned = kiln({"tune", "--expression", file, request, "--db", path("t.db"), "--quiet"});
   EXPECT_EQ(tuned.exit_code, 1);
   EXPECT_THAT(tuned.out + tuned.err, HasSubstr("line 2, column 3"));
@@ -345,7 +348,7 @@ TEST_F(UserCodeWithoutItsText, IsNamedByBundleWhichThenTakesIt) {
   const Outcome made = kiln(with);
   EXPECT_EQ(made.exit_code, 0) << made.err;
   environment_["KILN_NVRTC"] = path("there-is-no-nvrtc");
-  const Outcome run = kiln({"run", key_, "--bundle", path("a.kiln"), "--db", path("empty.db")});
+  const Outcome run = kiln({"run", key_, "--bundle", path("a.kiln"), "--db", "off"});
   EXPECT_EQ(run.exit_code, 0) << "a bundle needs neither NVRTC nor the text: " << run.out << run.err;
   EXPECT_THAT(run.out, HasSubstr("bundle " + path("a.kiln")));
 }

@@ -88,6 +88,10 @@ TEST(Words, AnErrorOfSeveralLinesSaysTheMostInOne) {
             "mine.cu(13): error: expected a \";\"");
   EXPECT_EQ(in_one_line("the user code does not compile:\nline 2, column 5: identifier \"f\" is undefined\n    f(x)"),
             "the user code does not compile: line 2, column 5: identifier \"f\" is undefined");
+  EXPECT_EQ(in_one_line("cuEventRecord of an event failed: CUDA_ERROR_ILLEGAL_ADDRESS, an illegal access:\n"
+                        "kernel k, block (0, 0, 0): writes 4 bytes at 0x10\n  PTX line 71: st.global.f32"),
+            "cuEventRecord of an event failed: CUDA_ERROR_ILLEGAL_ADDRESS, an illegal access: "
+            "kernel k, block (0, 0, 0): writes 4 bytes at 0x10");
 }
 
 }  // namespace

@@ -22,6 +22,17 @@ TEST(Driver, ErrorNamesTheCallTheObjectAndTheDriversText) {
   EXPECT_FALSE(error.is_sticky());
 }
 
+// A colon, so that what takes one line of it knows that the reason is in the next.
+TEST(Driver, ErrorAnnouncesTheLinesThatFollow) {
+  const FakeDriver fake;
+  const auto fail = [&](std::string_view detail) {
+    return error_of<DriverError>(
+        [&] { fake.driver()->fail(cuda_abi::CUDA_ERROR_INVALID_VALUE, "cuModuleLoadData", "'m'", detail); });
+  };
+  EXPECT_STREQ(fail("line one\nline two").what(),
+               "cuModuleLoadData of 'm' failed: CUDA_ERROR_PLANTED, as the test wants it:\nline one\nline two");
+}
+
 TEST(Driver, ErrorWithoutTheDriversTextGivesTheCode) {
   const auto driver = Driver::from_table({}, "an empty table");
   const auto error = error_of<DriverError>([&] { driver->check(static_cast<CUresult>(777), "cuInit", "it"); });

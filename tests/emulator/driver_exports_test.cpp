@@ -171,11 +171,19 @@ TEST(DriverInit, RefusesSettingsThatItDoesNotUnderstandAndSaysWhich) {
         Case{"KILN_EMULATOR_THREADS", "2x", "KILN_EMULATOR_THREADS=2x"},
         Case{"KILN_EMULATOR_INSTRUCTION_LIMIT", "-1", "KILN_EMULATOR_INSTRUCTION_LIMIT=-1"},
         Case{"KILN_EMULATOR_COUNTED_BLOCKS", "all", "KILN_EMULATOR_COUNTED_BLOCKS=all"},
-        Case{"KILN_EMULATOR_DEVISE", "h200", "unknown environment variable KILN_EMULATOR_DEVISE"}}) {
+        Case{"KILN_EMULATOR_DEVISE", "h200",
+             "unknown environment variable KILN_EMULATOR_DEVISE; did you mean KILN_EMULATOR_DEVICE?"},
+        Case{
+            "KILN_EMULATOR_FAR_FROM_ALL_NAMES", "h200",
+            "unknown environment variable KILN_EMULATOR_FAR_FROM_ALL_NAMES; expected one of KILN_EMULATOR_DEVICE, "}}) {
     CaptureStderr();
     EXPECT_EQ(cuda.initialise({{wrong.name, wrong.value}}), CUDA_ERROR_INVALID_VALUE) << wrong.name;
     EXPECT_THAT(GetCapturedStderr(), HasSubstr(wrong.message));
+    CaptureStderr();
+    EXPECT_THAT(cuda.refused_setting({{wrong.name, wrong.value}}), HasSubstr(wrong.message));
+    EXPECT_EQ(GetCapturedStderr(), "") << "who asks says it";
   }
+  EXPECT_EQ(cuda.refused_setting({}), "");
   EXPECT_EQ(cuda.initialise({}), CUDA_SUCCESS) << "once the settings are mended";
 }
 

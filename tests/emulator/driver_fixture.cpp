@@ -24,6 +24,20 @@ const Emulator& shared_emulator(const Variables& environment) {
   return instances.try_emplace(environment, environment).first->second;
 }
 
+// What `call` returns with these environment variables set.
+template <class Call>
+auto with(const Variables& environment, const Call& call) {
+  Variables before;
+  for (const auto& [name, value] : environment) {
+    if (const char* old = std::getenv(name.c_str())) before[name] = old;
+    setenv(name.c_str(), value.c_str(), 1);
+  }
+  const auto result = call();
+  for (const auto& [name, value] : environment) unsetenv(name.c_str());
+  for (const auto& [name, value] : before) setenv(name.c_str(), value.c_str(), 1);
+  return result;
+}
+
 }  // namespace
 
 Emulator::Emulator(const Variables& environment, bool initialise_now) {
@@ -40,15 +54,11 @@ Emulator::Emulator(const Variables& environment, bool initialise_now) {
 }
 
 CUresult Emulator::initialise(const Variables& environment) {
-  Variables before;
-  for (const auto& [name, value] : environment) {
-    if (const char* old = std::getenv(name.c_str())) before[name] = old;
-    setenv(name.c_str(), value.c_str(), 1);
-  }
-  const CUresult result = cuInit(0);
-  for (const auto& [name, value] : environment) unsetenv(name.c_str());
-  for (const auto& [name, value] : before) setenv(name.c_str(), value.c_str(), 1);
-  return result;
+  return with(environment, [&] { return cuInit(0); });
+}
+
+std::string Emulator::refused_setting(const Variables& environment) {
+  return with(environment, [&] { return std::string(function<const char*()>("kiln_emulator_refused_setting")()); });
 }
 
 // The library stays loaded: its driver never ends either.

@@ -30,6 +30,8 @@ class Emulator {
 
   /// Calls cuInit with these environment variables set.
   CUresult initialise(const Variables& environment);
+  /// kiln_emulator_refused_setting() with them.
+  std::string refused_setting(const Variables& environment);
 
   /// An exported symbol, or null.
   void* symbol(const char* name) const;

@@ -23,6 +23,15 @@ TEST(UserCodeErrors, NameLineAndColumn) {
             "the " + file + " does not compile:\nline 12: at the end");
 }
 
+// The compiler's next line is Kiln's: nobody who wrote "acc +" knows it.
+TEST(UserCodeErrors, NameTheEndOfAnExpressionThatIsCutShort) {
+  EXPECT_EQ(user_code_errors(file + "(2): error: expected an expression\n    );\n    ^\n\n1 error detected\n"),
+            "the " + file + " does not compile:\nline 1, at its end: expected an expression");
+  EXPECT_EQ(user_code_errors(file + "(3): error: expected a \")\"\n      );\n      ^\n"),
+            "the " + file + " does not compile:\nline 3, column 5: expected a \")\"\n      );\n      ^")
+      << "a line of the user's own";
+}
+
 TEST(UserCodeErrors, ShowsAStatementWithoutAReturnAndFiveAtMost) {
   EXPECT_EQ(user_code_errors("x.cu(9): warning #940-D: missing return statement at end of non-void function "
                              "\"user_code::epilogue\"\n"),

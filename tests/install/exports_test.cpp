@@ -19,6 +19,11 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
+std::string text_of(const fs::path& file) {
+  std::ifstream stream(file);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
 // Every word of the headers below `folder`.
 std::set<std::string> words_of_headers(const fs::path& folder) {
   std::set<std::string> words;
@@ -71,6 +76,27 @@ TEST_F(Installed, LibrariesExportWhatThePublicHeadersDeclareAndNothingElse) {
                   {"kiln::Model::Model(", "kiln::Model::run(", "kiln_model_run@@KILN_0.1"});
 }
 
+// A function that joins the node of a released version would be missed at the call, not when a program starts.
+TEST_F(Installed, CFunctionsAreExportedByTheListOfTheirVersion) {
+  const auto write = [&](const std::string& headers) {
+    std::ofstream(work() / "write.cmake") << "cmake_minimum_required(VERSION 3.24)\nset(PROJECT_VERSION_MAJOR 0)\n"
+                                          << "set(PROJECT_VERSION_MINOR 1)\ninclude(" KILN_PACKAGING "/exports.cmake)\n"
+                                          << "file(GLOB headers " << headers << ")\nkiln_write_version_script("
+                                          << (work() / "a.map").string() << " kiln ${headers})\n";
+    return run(std::string(KILN_CMAKE) + " -P " + (work() / "write.cmake").string());
+  };
+  const std::string headers = (prefix() / "include/kiln/c/[!m]*.h").string();  // those of models have another library
+  ASSERT_EQ(write(headers).exit_code, 0);
+  const std::string script = text_of(work() / "a.map");
+  EXPECT_THAT(script, StartsWith("KILN_0.1 {\n  global:\n    kiln_activation_backward;\n"));
+  EXPECT_THAT(script.substr(0, script.find('}')), Not(HasSubstr("kiln_*")));
+  fs::create_directories(work() / "kiln/c");
+  std::ofstream(work() / "kiln/c/new.h") << "KILN_API const char* kiln_new(const char* text,\n  int n);\n";
+  const Outcome added = write(headers + " " + (work() / "kiln/c/new.h").string());
+  EXPECT_NE(added.exit_code, 0);
+  EXPECT_THAT(added.text, HasSubstr("kiln_new is declared by a header of the C API"));
+}
+
 // What a process must have once (devices, contexts, tuning, the emulated device, the C API's last error) is libkiln's
 // alone, and it stands alone: ONNX is the other library's affair.
 TEST_F(Installed, LibraryOfModelsHasNoSecondCopyOfWhatKeepsState) {
@@ -106,11 +132,6 @@ TEST_F(Installed, LibraryIsNamedByItsMajorVersion) {
   const std::string soname = "libkiln.so." + version.substr(0, version.find('.'));
   EXPECT_THAT(run("readelf -d " + (libraries() / "libkiln.so").string()).text, HasSubstr("soname: [" + soname + "]"));
   EXPECT_EQ(fs::read_symlink(libraries() / soname), "libkiln.so." + version);
-}
-
-std::string text_of(const fs::path& file) {
-  std::ifstream stream(file);
-  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 // The headers of the C++ API, as programs include them: "kiln/conv.h".

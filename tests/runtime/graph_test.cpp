@@ -235,6 +235,12 @@ TEST_F(GraphTest, WhatACaptureThrowsLeavesNothingBehind) {
   EXPECT_TRUE(is_right(plan.request(), operands));
 }
 
+TEST_F(GraphTest, OfAnEmptyFunctionIsRefused) {
+  Context context(options());
+  const auto attempt = [&] { const CudaGraph graph(context, {}); };
+  EXPECT_THAT(refusal_of(attempt, ErrorCode::invalid_argument), testing::HasSubstr("the function to capture is empty"));
+}
+
 // Calls by tensor too, once their plan is there and if it needs no workspace: a look-up and no allocation.
 TEST_F(GraphTest, AnOperationCallThatWasMadeBeforeIsCaptured) {
   Context context(options());

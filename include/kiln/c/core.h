@@ -337,11 +337,13 @@ typedef struct kiln_run_values {
   float clip_lo; /* For the epilogue stage `clip`. Default -infinity. */
   float clip_hi; /* Default +infinity. */
   int64_t n;     /* The batch of a request with n=?; default -1: fixed. */
-  /* The scalars of user code, in the order of its definition. Default: none, all 0. */
+  /* The scalars of user code, in the order of its definition: all that it reads, or none, which makes all 0. Another
+   * number of them is KILN_INVALID_ARGUMENT. */
   const float* scalars;
   size_t scalar_count;
   /* The numbers of the operation besides (a slope, an epsilon), in the order of docs/request-syntax.md. Those that are
-   * not given are the usual ones (an epsilon of 1e-5). Default: none is given. */
+   * not given are the usual ones (an epsilon of 1e-5); more than the operation has are KILN_INVALID_ARGUMENT. Default:
+   * none is given. */
   const float* operation_scalars;
   size_t operation_scalar_count;
   /* The integers of the operation (a seed), in that order and with such defaults. */

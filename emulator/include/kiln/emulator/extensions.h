@@ -12,6 +12,10 @@
 extern "C" {
 #endif
 
+/* Initialises the driver as cuInit() does, without a line on standard error. Returns why it cannot be: a variable
+ * KILN_EMULATOR_... that it does not know, or the value of one; "" where it is ready. */
+const char* kiln_emulator_refused_setting(void);
+
 /* Report of the fault that broke the calling thread's current context; if that context is well or there is none, of the
  * last fault in the process; "" if there was none. Names kernel, block, thread, instruction and PTX line. */
 const char* kiln_emulator_last_fault(void);
