@@ -1,6 +1,7 @@
 #include "kiln/base/environment.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -9,16 +10,26 @@
 
 #include "kiln/base/error.h"
 #include "kiln/base/nearest.h"
+#include "kiln/base/trusted_place.h"
 #include "kiln/base/variables.h"
 
 namespace kiln {
 namespace {
 
 // KILN_EMULATOR_* belong to the emulator, which checks them itself.
-constexpr std::array<std::string_view, 12> known_names = {
-    "KILN_DRIVER",           "KILN_NVRTC",         "KILN_CACHE",  "KILN_PACK_PATH",     "KILN_BUNDLE_PATH",
-    "KILN_RECORD",           "KILN_LOG",           "KILN_WORKER", "KILN_TEMPLATE_PATH", "KILN_KERNEL_STORE",
-    "KILN_KERNEL_STORE_MIB", "KILN_USER_TEMPLATES"};
+constexpr std::array<std::string_view, 13> known_names = {"KILN_DRIVER",
+                                                          "KILN_NVRTC",
+                                                          "KILN_CACHE",
+                                                          "KILN_PACK_PATH",
+                                                          "KILN_BUNDLE_PATH",
+                                                          "KILN_RECORD",
+                                                          "KILN_LOG",
+                                                          "KILN_WORKER",
+                                                          "KILN_TEMPLATE_PATH",
+                                                          "KILN_KERNEL_STORE",
+                                                          "KILN_KERNEL_STORE_MIB",
+                                                          "KILN_KERNEL_STORE_SHARED",
+                                                          "KILN_USER_TEMPLATES"};
 
 std::vector<std::string> unknown_names() {
   std::vector<std::string> names = variables_that_begin_with("KILN_");
@@ -83,6 +94,44 @@ std::vector<std::string> system_data_dirs(const Environment::Lookup& lookup) {
   return folders;
 }
 
+// Leaves out what another user may have put there: a stored kernel runs with the rights of the process, and a database
+// says which variants passed their checks.
+void keep_trusted_places(Environment& environment) {
+  const auto is_refused = [&](const std::string& what, const std::string& path, PlaceKind kind,
+                              const std::string& otherwise) {
+    const std::optional<std::string> why = why_not_trusted(path, kind);
+    if (why) {
+      environment.not_trusted.emplace_back(
+          ErrorCode::io_error, fmt::format("{} {} is not used, because {}", what, path, *why),
+          fmt::format("it and the folders above must belong to user {} or root, and nobody else may write them; {}",
+                      ::geteuid(), otherwise));
+    }
+    return why.has_value();
+  };
+  const std::string own = environment.cache_home + "/kiln";
+  const bool home_is_used = !environment.cache_home.empty() && !(environment.cache && environment.kernel_store);
+  if (home_is_used && is_refused("the cache folder", own, PlaceKind::folder,
+                                 "XDG_CACHE_HOME, or KILN_CACHE and KILN_KERNEL_STORE, name others"))
+    environment.cache_home.clear();
+  // Each as it is named, or as it is found in the user's cache folder.
+  const auto place = [&](const std::optional<std::string>& named, const char* name) {
+    if (!named && !environment.cache_home.empty()) return own + name;
+    return named.value_or("off");
+  };
+  const std::string database = place(environment.cache, "/tuning.db");
+  if (database != "off" &&
+      is_refused("the tuning database", database, PlaceKind::file, "or name it by --db or in the application")) {
+    environment.cache = "off";
+    environment.cache_not_trusted = true;
+  }
+  const std::string kernels = place(environment.kernel_store, "/kernels");
+  if (kernels != "off" && !environment.kernel_store_shared &&
+      is_refused("the store of compiled kernels", kernels, PlaceKind::folder,
+                 "KILN_KERNEL_STORE_SHARED=1 takes the kernels of all who can write it")) {
+    environment.kernel_store = "off";
+  }
+}
+
 }  // namespace
 
 Error unknown_variable(std::string_view name) {
@@ -94,6 +143,7 @@ Error unknown_variable(std::string_view name) {
 Environment Environment::read() {
   Environment result = read(variable);
   result.unknown = unknown_names();
+  keep_trusted_places(result);
   return result;
 }
 
@@ -110,6 +160,7 @@ Environment Environment::read(const Lookup& lookup) {
   result.template_path = text(lookup, "KILN_TEMPLATE_PATH");
   result.kernel_store = text(lookup, "KILN_KERNEL_STORE");
   result.kernel_store_mib = mebibytes(lookup, "KILN_KERNEL_STORE_MIB");
+  result.kernel_store_shared = flag(lookup, "KILN_KERNEL_STORE_SHARED");
   if (auto folders = text(lookup, "KILN_USER_TEMPLATES")) result.user_templates = split(*folders, ':');
   result.cache_home = user_cache_home(lookup);
   result.data_dirs = system_data_dirs(lookup);

@@ -96,8 +96,8 @@ std::string unused_number() {
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
 }
 
-AsideFile::AsideFile(std::string path)
-    : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
+AsideFile::AsideFile(std::string path, mode_t mode)
+    : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)) {
   if (!is_open()) path_.clear();
 }
 

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "kiln/base/trusted_place.h"
+
 namespace kiln::cache {
 
 bool is_network_file_system(long magic) {
@@ -47,8 +49,7 @@ bool on_network_file_system(const std::string& path) {
 
 void create_parents(const std::string& path) {
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
-  std::error_code ignored;
-  if (!parent.empty()) std::filesystem::create_directories(parent, ignored);
+  (void)make_folders(parent, 0755);
 }
 
 long long file_size(const std::string& path) {

@@ -9,6 +9,7 @@
 #include "environment.h"
 #include "handles.h"
 #include "kiln/base/error.h"
+#include "kiln/generator/no_code.h"
 #include "request.h"
 
 namespace kiln::capi {
@@ -122,6 +123,14 @@ kiln_status kiln_context_explain(const kiln_context* context, const char* reques
     require(context, "kiln_context_explain", "context");
     require(json, "kiln_context_explain", "json");
     *json = copy_of(to_json(context->context->explain(request_of(request, "kiln_context_explain"))));
+  });
+}
+
+kiln_status kiln_requests_require_no_code(const char* requests) {
+  return guarded([&] {
+    require(requests, "kiln_requests_require_no_code", "requests");
+    kiln::require_no_code(requests,
+                          "call kiln_requests_require_no_code() only for text whose author you would not run code of");
   });
 }
 

@@ -45,6 +45,7 @@ std::string missing_folder(const std::string& path) {
 Environment read_environment() {
   Environment environment = Environment::read();
   if (!environment.unknown.empty()) throw unknown_variable(environment.unknown.front());
+  for (const Error& error : environment.not_trusted) fmt::print(stderr, "kiln: {}\n", error.what());
   return environment;
 }
 

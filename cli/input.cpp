@@ -22,6 +22,7 @@
 #include "database.h"
 #include "kiln/base/error.h"
 #include "kiln/base/printable.h"
+#include "kiln/generator/no_code.h"
 #include "kiln/generator/operation.h"
 #include "kiln/models/requests.h"
 
@@ -65,9 +66,15 @@ Workload from_model(const Input& input) {
   return collection.take();
 }
 
-Workload from_requests(const std::string& name, const std::string& text, Expressions expressions) {
+Workload from_requests(const std::string& name, const std::string& text, const Input& input) {
+  Expressions expressions = read_expressions(input.expressions);
   Collection collection;
   try {
+    if (input.no_code) {
+      require_no_code(text,
+                      "leave out --no-code if you would run its author's code, or take the definition into a file of "
+                      "your own for --expression");
+    }
     for (const RequestLine& line : parse_requests(text, expressions)) collection.add(line);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", name, error.message()), error.hint());
@@ -133,6 +140,10 @@ void Input::add_to(CLI::App& command) {
   command.add_option("input", text, "model.onnx, a requests file, or one request in quotes")->required();
   model.add_to(command);
   add_expressions_to(command, expressions);
+  command.add_flag(
+      "--no-code", no_code,
+      "refuse a requests file that defines user code: for one whose author you would not run code of. What "
+      "--expression names is yours");
 }
 
 void ModelNodes::add(const Request& request, const std::vector<std::string>& nodes) {
@@ -199,9 +210,9 @@ Workload read_workload(const Input& input) {
   const bool is_request = input.text.find(' ') != std::string::npos || find_operation(input.text) != nullptr;
   if (is_there || !is_request) {
     require_file(input.text, hint);
-    return from_requests(input.text, read_file(input.text), read_expressions(input.expressions));
+    return from_requests(input.text, read_file(input.text), input);
   }
-  return from_requests("request", input.text, read_expressions(input.expressions));
+  return from_requests("request", input.text, input);
 }
 
 }  // namespace kiln::cli

@@ -20,6 +20,7 @@ struct Input {
   std::string text{};                      ///< model.onnx | requests file | 'request'
   ModelFlags model{};                      ///< for models
   std::vector<std::string> expressions{};  ///< files that define user code
+  bool no_code = false;                    ///< a requests file must not define any
 
   /// Adds the positional argument and the flags for models to a command.
   void add_to(CLI::App& command);

@@ -73,7 +73,8 @@ std::string database_in_folder(const TuneOptions& options, const std::optional<t
 
 // Whether the user wants nothing kept: --db off, or KILN_CACHE=off. `named`: the database of the options; may be empty.
 bool keeps_nothing(const std::string& named, const Environment& environment) {
-  return (named.empty() ? environment.cache.value_or("") : named) == "off";
+  if (!named.empty()) return named == "off";
+  return environment.cache == "off" && !environment.cache_not_trusted;
 }
 
 // One that was named must be usable: hours of tuning would be lost with the process. The default one need not be.
@@ -160,6 +161,7 @@ std::string command_line(const TuneOptions& options) {
   if (options.input.model.no_fuse) text += " --no-fuse";
   add("--arithmetic", options.input.model.arithmetic, standard.input.model.arithmetic);
   for (const std::string& file : options.input.expressions) text += fmt::format(" --expression '{}'", file);
+  if (options.input.no_code) text += " --no-code";
   add("--device", options.device.text, standard.device.text);
   text += fmt::format(" --search {} --candidates {} --seed {}", options.search, options.candidates, options.seed);
   if (options.budget > 0) text += fmt::format(" --budget {}", options.budget);

@@ -7,6 +7,7 @@
 
 #include "kiln/base/error.h"
 #include "kiln/base/nearest.h"
+#include "kiln/generator/no_code.h"
 #include "kiln/generator/operation.h"
 #include "operations/operations.h"
 #include "text.h"
@@ -443,6 +444,19 @@ std::vector<RequestLine> parse_requests(std::string_view text, Expressions& expr
     }
   }
   return entries;
+}
+
+void require_no_code(std::string_view requests, std::string hint) {
+  const std::vector<std::string_view> lines = text::split(requests, '\n');
+  const auto found =
+      std::ranges::find_if(lines, [](std::string_view line) { return line.starts_with(definition_begin); });
+  if (found == lines.end()) return;
+  std::string_view what = text::trimmed(found->substr(definition_begin.size()));
+  what = text::trimmed(what.substr(0, what.find('(')));
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("line {}: user code is refused here: the definition of expression {}",
+                          found - lines.begin() + 1, what),
+              std::move(hint));
 }
 
 std::vector<RequestLine> parse_requests(std::string_view text) {

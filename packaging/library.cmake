@@ -1,12 +1,13 @@
 # libkiln.so, what applications link to: the rooms in one library. What the public headers declare is kept whole and
 # exported, the rest stays inside.
 
-# The public headers: all of include/, the errors, the typed views of requests, and what those include from these rooms.
+# The public headers: all of include/, the errors, the refusal of code in requests, the typed views of requests, and what those include from these rooms.
 set(include_dirs ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/base/include ${PROJECT_SOURCE_DIR}/generator/include)
 file(GLOB public_headers CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/include/kiln/*.h
   ${PROJECT_SOURCE_DIR}/include/kiln/*.hpp
   ${PROJECT_SOURCE_DIR}/base/include/kiln/base/error.h
+  ${PROJECT_SOURCE_DIR}/generator/include/kiln/generator/no_code.h
   ${PROJECT_SOURCE_DIR}/generator/include/kiln/generator/operations/*_forward.h)
 include(headers.cmake)
 kiln_add_included_headers(public_headers ${include_dirs})

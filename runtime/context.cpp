@@ -47,7 +47,7 @@ void require_sense(const ContextOptions& options) {
 
 // What concerns the process and its environment is said once, not by every Context.
 struct SaidInProcess {
-  std::atomic_flag unknown_variables, stand_in;
+  std::atomic_flag unknown_variables, not_trusted, stand_in;
 };
 
 bool is_first(std::atomic_flag SaidInProcess::*what) {
@@ -74,6 +74,9 @@ Context::Impl::Impl(const ContextOptions& options, const Environment& environmen
   require_sense(options);
   if (!environment.unknown.empty() && is_first(&SaidInProcess::unknown_variables)) {
     for (const std::string& name : environment.unknown) announce(unknown_variable(name).what());
+  }
+  if (!environment.not_trusted.empty() && is_first(&SaidInProcess::not_trusted)) {
+    for (const Error& error : environment.not_trusted) announce(error.what());
   }
   announce_stand_in(environment);
   if (environment.record) recorder_.emplace(*environment.record);

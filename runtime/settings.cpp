@@ -63,6 +63,7 @@ std::optional<store::StoreOptions> kernel_store(const std::optional<std::string>
   if (!folder) return std::nullopt;
   store::StoreOptions options;
   options.folder = *folder;
+  options.shared = given.has_value() || environment.kernel_store_shared;
   if (environment.kernel_store_mib) options.limit_bytes = *environment.kernel_store_mib << 20;
   return options;
 }

@@ -2,6 +2,8 @@
 // folder by the name of an entry.
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,9 +13,10 @@ namespace kiln::store {
 /// How the names of files begin that write_atomically() has not renamed yet, or never will because its process died.
 inline constexpr std::string_view aside_prefix = "aside-";
 
-/// Writes `header` and then `content` to a new file beside `path`, flushes it to the disk, and renames it to `path`: a
-/// reader sees the old file or the new one. What went wrong, in the system's words, or nothing; then nothing is left
-/// behind. Thread-safe.
-std::optional<std::string> write_atomically(const std::string& path, std::string_view header, std::string_view content);
+/// Writes `header` and then `content` to a new file beside `path` with the rights `mode` less the umask, flushes it to
+/// the disk, and renames it to `path`: a reader sees the old file or the new one. What went wrong, in the system's
+/// words, or nothing; then nothing is left behind. Thread-safe.
+std::optional<std::string> write_atomically(const std::string& path, mode_t mode, std::string_view header,
+                                            std::string_view content);
 
 }  // namespace kiln::store

@@ -14,6 +14,7 @@
 #include "file_system.h"
 #include "key_lock.h"
 #include "kiln/base/error.h"
+#include "kiln/base/trusted_place.h"
 
 namespace kiln::store {
 namespace {
@@ -62,6 +63,14 @@ std::vector<StoredFile> files_in(const std::string& folder) {
   return files;
 }
 
+mode_t rights_of_files(const StoreOptions& options) {
+  return options.shared ? 0666 : 0600;
+}
+
+KeyLock lock_of(const StoreOptions& options, int64_t number, std::chrono::milliseconds patience) {
+  return {options.folder + "/" + lock_name, rights_of_files(options), number, patience};
+}
+
 }  // namespace
 
 FileStore::FileStore(StoreOptions options, Announce announce)
@@ -83,10 +92,8 @@ void FileStore::obtain(std::string_view key, const Take& take, const Make& make)
     make_entry(stored, make);
     return;
   }
-  std::error_code failed;
-  fs::create_directories(options_.folder, failed);
-  if (failed) give_up("written", failed.message());
-  const KeyLock lock(options_.folder + "/" + lock_name, KeyLock::number_of(key), options_.patience);
+  if (const auto failure = make_folders(options_.folder, options_.shared ? 0777 : 0700)) give_up("written", *failure);
+  const KeyLock lock = lock_of(options_, KeyLock::number_of(key), options_.patience);
   if (!lock.failure().empty()) give_up("written", lock.failure());
   stored = look_up(key, take);  // another one may have made it while this one waited
   if (stored == Stored::taken) return;
@@ -95,7 +102,7 @@ void FileStore::obtain(std::string_view key, const Take& take, const Make& make)
 }
 
 FileStore::Stored FileStore::look_up(std::string_view key, const Take& take) {
-  const ReadFile file = read_and_touch(path_of(key), options_.limit_bytes);
+  const ReadFile file = read_and_touch(path_of(key), options_.limit_bytes, options_.shared);
   if (!file.failure.empty()) give_up("read", file.failure);
   if (!file.bytes) return Stored::missing;
   const std::optional<std::string_view> content = entry_content(key, *file.bytes);
@@ -113,7 +120,7 @@ std::string FileStore::make_entry(Stored stored, const Make& make) {
 void FileStore::publish(std::string_view key, const std::string& content) {
   const std::string header = entry_header(key, content);
   if (header.size() + content.size() > options_.limit_bytes) return;
-  if (const auto failure = write_atomically(path_of(key), header, content)) {
+  if (const auto failure = write_atomically(path_of(key), rights_of_files(options_), header, content)) {
     give_up("written", *failure);
     return;
   }
@@ -124,7 +131,7 @@ void FileStore::publish(std::string_view key, const std::string& content) {
 
 void FileStore::stay_within_limit() {
   // Where another process evicts for longer than this, it does this one's work.
-  const KeyLock lock(options_.folder + "/" + lock_name, KeyLock::eviction, std::chrono::seconds(1));
+  const KeyLock lock = lock_of(options_, KeyLock::eviction, std::chrono::seconds(1));
   if (!lock.is_held()) return;
   std::vector<StoredFile> files = files_in(options_.folder);
   const auto remove = [this](const StoredFile& file) {

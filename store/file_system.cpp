@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "kiln/base/trusted_place.h"
+
 namespace kiln::store {
 namespace {
 
@@ -34,12 +36,13 @@ File::~File() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-ReadFile read_and_touch(const std::string& path, uint64_t limit) {
-  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+ReadFile read_and_touch(const std::string& path, uint64_t limit, bool of_anybody) {
+  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  if (!file.is_open() && errno == ELOOP) return {std::string(), {}};
   if (!file.is_open()) return {std::nullopt, errno == ENOENT ? std::string() : reason()};
   struct stat info = {};
   if (::fstat(file.get(), &info) != 0) return {std::nullopt, reason()};
-  if (!S_ISREG(info.st_mode)) return {std::string(), {}};
+  if (!S_ISREG(info.st_mode) || (!of_anybody && why_not_own(info))) return {std::string(), {}};
   const auto size = static_cast<uint64_t>(info.st_size);
   std::string bytes(size <= limit ? size : 1, '\0');
   if (!read_all(file.get(), bytes)) return {std::nullopt, reason()};

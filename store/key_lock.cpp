@@ -24,8 +24,8 @@ int64_t KeyLock::number_of(std::string_view key) {
   return static_cast<int64_t>(std::strtoull(std::string(key.substr(0, digits)).c_str(), nullptr, 16));
 }
 
-KeyLock::KeyLock(const std::string& path, int64_t number, std::chrono::milliseconds patience)
-    : file_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+KeyLock::KeyLock(const std::string& path, mode_t mode, int64_t number, std::chrono::milliseconds patience)
+    : file_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode)) {
   if (!file_.is_open()) {
     failure_ = std::strerror(errno);
     return;

@@ -1,6 +1,8 @@
 // KeyLock: the right to make one entry of a store, among all threads and processes.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <memory>
 #include <string>
@@ -21,10 +23,10 @@ class KeyLock {
   /// The number of a key: its first 60 bits.
   static int64_t number_of(std::string_view key);
 
-  /// Waits up to `patience` for the lock on byte `number` of `path`, which is created if it is missing. Afterwards
-  /// failure() tells whether the file could not be opened; without a failure, the lock may still not be held: another
-  /// one held it too long, or the file system has no locks.
-  KeyLock(const std::string& path, int64_t number, std::chrono::milliseconds patience);
+  /// Waits up to `patience` for the lock on byte `number` of `path`, which is created with the rights `mode` less
+  /// the umask if it is missing. Afterwards failure() tells whether the file could not be opened; without a failure,
+  /// the lock may still not be held: another one held it too long, or the file system has no locks.
+  KeyLock(const std::string& path, mode_t mode, int64_t number, std::chrono::milliseconds patience);
 
   const std::string& failure() const { return failure_; }
   bool is_held() const { return held_; }

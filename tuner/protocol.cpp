@@ -126,13 +126,14 @@ device::KernelResources resources_from(const json& value) {
 }
 
 json to_json(const store::StoreOptions& options) {
-  return {{"folder", options.folder}, {"limit", options.limit_bytes}};
+  return {{"folder", options.folder}, {"limit", options.limit_bytes}, {"shared", options.shared}};
 }
 
 store::StoreOptions store_options_from(const json& value) {
   store::StoreOptions options;
   value.at("folder").get_to(options.folder);
   value.at("limit").get_to(options.limit_bytes);
+  value.at("shared").get_to(options.shared);
   return options;
 }
 

@@ -11,6 +11,7 @@
 #include "kiln/epilogue.h"
 #include "kiln/gather.h"
 #include "kiln/gemm.h"
+#include "kiln/generator/no_code.h"
 #include "kiln/generator/operations/conv_forward.h"
 #include "kiln/generator/operations/pool_forward.h"
 #include "kiln/generator/operations/softmax_forward.h"

@@ -134,16 +134,20 @@ class Context(_kiln.Context):
         if named and named != "off" and tuning.mode == "never" and not os.path.exists(named):
             announce(f'there is no database {named}: nothing that was tuned is known (tune into it, or give cache="off")')
 
-    def prepare(self, requests: str | Iterable[str]) -> None:
+    def prepare(self, requests: str | Iterable[str], *, allow_code: bool = True) -> None:
         """Make the plans of all requests now, so that no later call of theirs compiles.
 
         `requests`: lines of request syntax, or the text of a requests file. With tuning "within_budget" they are tuned
         first. Raises what the first that fails raises, after trying all.
+
+        `allow_code`: False refuses a text that defines user code (`expression NAME ... end expression`), which runs with
+        the rights of the process: for requests of somebody whose code you would not run.
         """
         if not isinstance(requests, str):
             errors.require_type("requests", requests, Iterable, "a request, or requests")
             requests = "\n".join(errors.require_text("a request", request) for request in requests)
-        self._prepare(requests)
+        errors.require_type("allow_code", allow_code, bool, "True or False")
+        self._prepare(requests, allow_code)
 
     def explain(self, request: str) -> Explanation:
         """Why `request` runs as it does: the variant that a plan would use, and what stands against the others."""

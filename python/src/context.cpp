@@ -12,6 +12,7 @@
 
 #include "arguments.h"
 #include "kiln/base/error.h"
+#include "kiln/generator/no_code.h"
 #include "kiln/memory.h"
 #include "without_gil.h"
 
@@ -79,7 +80,8 @@ void set_tuning(ContextOptions& options, std::string_view mode, double budget, s
               "it is never, within_budget or in_background");
 }
 
-void prepare(PythonContext& context, const std::string& requests) {
+void prepare(PythonContext& context, const std::string& requests, bool allow_code) {
+  if (!allow_code) require_no_code(requests, "allow_code=True is for text whose author you would run code of");
   Expressions code = known_code_in(requests);
   std::vector<Request> parsed;
   for (RequestLine& line : parse_requests(requests, code)) parsed.push_back(std::move(line.request));
@@ -185,7 +187,7 @@ void bind_context(nb::module_& module) {
   nb::class_<PythonContext>(module, "Context")
       .def(nb::init<Options, nb::object, nb::object, nb::object>(), nb::arg("options"), nb::arg("announce"),
            nb::arg("allocate").none(), nb::arg("release").none())
-      .def("_prepare", &prepare, nb::arg("requests"))
+      .def("_prepare", &prepare, nb::arg("requests"), nb::arg("allow_code"))
       .def("_explain", &explain, nb::arg("request"))
       .def("wait_until_tuned", &wait_until_tuned,
            "Wait until nothing is left to be tuned in the background, or the budget for it is spent.")

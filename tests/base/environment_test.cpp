@@ -37,6 +37,12 @@ TEST(Environment, RefusesAFlagThatIsNotZeroOrOne) {
   EXPECT_THROW(read({{"KILN_LOG", "yes"}}), Error);
 }
 
+TEST(Environment, ReadsWhetherTheKernelStoreIsShared) {
+  EXPECT_FALSE(read({}).kernel_store_shared);
+  EXPECT_TRUE(read({{"KILN_KERNEL_STORE_SHARED", "1"}}).kernel_store_shared);
+  EXPECT_THROW(read({{"KILN_KERNEL_STORE_SHARED", "yes"}}), Error);
+}
+
 TEST(Environment, ReadsTheSizeOfTheKernelStoreAndRefusesWhatIsNone) {
   EXPECT_EQ(read({{"KILN_KERNEL_STORE_MIB", "64"}}).kernel_store_mib, 64U);
   EXPECT_EQ(read({{"KILN_KERNEL_STORE_MIB", "1"}}).kernel_store_mib, 1U);

@@ -20,6 +20,9 @@ int main() {
     fmt::print("driver {}\n", environment.driver.value_or("none"));
     fmt::print("cache {}\n", environment.cache_home.empty() ? "none" : environment.cache_home);
     for (const std::string& folder : environment.data_dirs) fmt::print("data {}\n", folder);
+    fmt::print("database {}\n", environment.cache.value_or("none"));
+    fmt::print("kernels {}\n", environment.kernel_store.value_or("none"));
+    for (const Error& error : environment.not_trusted) fmt::print("left out {}\n", error.what());
     for (const std::string& name : environment.unknown) fmt::print("unknown {}\n", name);
   } catch (const Error& error) {
     fmt::print("error {}\n", error.what());

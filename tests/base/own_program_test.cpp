@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -22,6 +23,7 @@ namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
@@ -89,6 +91,61 @@ TEST(Variables, AreReadWhereNoRightsWereRaised) {
   EXPECT_THAT(those_that_begin(lines, "named"), ElementsAre("KILN_DRIVER", "KILN_CACHE", "KILN_DRIVR"));
   EXPECT_THAT(those_that_begin(lines, "child's"), testing::SizeIs(hostile.size()));
   EXPECT_THAT(lines, Contains(StartsWith("error KILN_CACHE is set but empty")));
+}
+
+// A program of root with the HOME of another user, as by `sudo -E`, and folders that anybody can write.
+TEST(PlacesOfTheCache, AreLeftOutWhereAnotherUserDecidesAboutThem) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  std::string name = "/tmp/kiln_places_XXXXXX";
+  const fs::path folder = ::mkdtemp(name.data());
+  fs::create_directories(folder / "home/.cache/kiln");
+  fs::create_directories(folder / "open");
+  constexpr uid_t stranger = 4711;
+  for (const char* given : {"home", "home/.cache", "home/.cache/kiln"})
+    ASSERT_EQ(::chown((folder / given).c_str(), stranger, stranger), 0);
+  ASSERT_EQ(::chmod((folder / "open").c_str(), 0777), 0);
+  const std::string home = folder / "home", open = folder / "open";
+
+  const auto of_another = lines_of(OWN_PROBE, "own_probe", "/", {"HOME=" + home});
+  EXPECT_THAT(of_another, AllOf(Contains("cache none"), Contains("database none"), Contains("kernels none")));
+  EXPECT_THAT(those_that_begin(of_another, "left out"),
+              ElementsAre(AllOf(StartsWith("the cache folder " + home + "/.cache/kiln is not used, because " + home +
+                                           " belongs to user 4711"),
+                                HasSubstr("user 0 or root"))));
+
+  const std::vector<std::string> everything = {"HOME=" + home, "KILN_CACHE=" + open + "/tuning.db",
+                                               "KILN_KERNEL_STORE=" + open + "/kernels"};
+  const auto of_all = lines_of(OWN_PROBE, "own_probe", "/", everything);
+  EXPECT_THAT(of_all, AllOf(Contains("database off"), Contains("kernels off")));
+  EXPECT_THAT(those_that_begin(of_all, "left out"),
+              ElementsAre(AllOf(StartsWith("the tuning database " + open + "/tuning.db is not used"),
+                                HasSubstr(open + " can be written by others"), HasSubstr("--db")),
+                          AllOf(StartsWith("the store of compiled kernels " + open + "/kernels is not used"),
+                                HasSubstr("KILN_KERNEL_STORE_SHARED=1"))));
+
+  // What the user agreed to share, turned off, or has for itself.
+  auto shared = everything;
+  shared.emplace_back("KILN_KERNEL_STORE_SHARED=1");
+  EXPECT_THAT(lines_of(OWN_PROBE, "own_probe", "/", shared), Contains("kernels " + open + "/kernels"));
+  ASSERT_EQ(::chmod((folder / "open").c_str(), 0700), 0);
+  const auto of_its_own = lines_of(OWN_PROBE, "own_probe", "/", everything);
+  EXPECT_THAT(of_its_own, AllOf(Contains("database " + open + "/tuning.db"), Contains("kernels " + open + "/kernels"),
+                                Not(Contains(StartsWith("left out ")))));
+  EXPECT_THAT(lines_of(OWN_PROBE, "own_probe", "/", {"KILN_CACHE=off", "KILN_KERNEL_STORE=off"}),
+              Not(Contains(StartsWith("left out "))));
+
+  // A database that is another user's link, in a folder of one's own.
+  fs::create_directories(folder / "own/.cache/kiln");
+  fs::create_symlink(folder / "home/theirs.db", folder / "own/.cache/kiln/tuning.db");
+  const std::string home_of_its_own = folder / "own", link = home_of_its_own + "/.cache/kiln/tuning.db";
+  ASSERT_EQ(::lchown(link.c_str(), stranger, stranger), 0);
+  const auto linked = lines_of(OWN_PROBE, "own_probe", "/", {"HOME=" + home_of_its_own});
+  EXPECT_THAT(linked, AllOf(Contains("database off"), Contains("kernels none"),
+                            Contains("cache " + home_of_its_own + "/.cache")));
+  EXPECT_THAT(those_that_begin(linked, "left out"),
+              ElementsAre(StartsWith("the tuning database " + link + " is not used, because the link " + link +
+                                     " belongs to user 4711")));
+  fs::remove_all(folder);
 }
 
 TEST(Variables, OfAPrivilegedProgramAreNone) {

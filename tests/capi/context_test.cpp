@@ -10,6 +10,7 @@
 namespace kiln::capi {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 TEST_F(CApi, SaysWhatDeviceAContextHas) {
@@ -47,6 +48,16 @@ TEST_F(CApi, PreparesTheLinesOfARequestsFile) {
   EXPECT_EQ(kiln_context_prepare(context_, ""), KILN_OK);
   EXPECT_EQ(kiln_context_prepare(context_, "softmax_forward x=f32:2x4\nsoftmax_forward x=f99:3x4\n"), KILN_PARSE_ERROR);
   EXPECT_THAT(kiln_last_error(), HasSubstr("line 2"));
+}
+
+TEST_F(CApi, RefusesRequestsThatDefineUserCodeWhereItIsAskedTo) {
+  const std::string request = "softmax_forward x=f32:2x4 epilogue=user:twice\n";
+  const std::string code = "# a layer\nexpression twice\n2.0f * acc\nend expression\n" + request;
+  EXPECT_EQ(kiln_requests_require_no_code(code.c_str()), KILN_INVALID_ARGUMENT);
+  EXPECT_THAT(kiln_last_error(), AllOf(HasSubstr("line 2"), HasSubstr("expression twice"),
+                                       HasSubstr("call kiln_requests_require_no_code() only for")));
+  EXPECT_EQ(kiln_requests_require_no_code(request.c_str()), KILN_OK) << "it names code, and holds none";
+  EXPECT_EQ(kiln_context_prepare(context_, code.c_str()), KILN_OK) << kiln_last_error();
 }
 
 TEST_F(CApi, PlansAndMemoryOutliveTheirContext) {

@@ -64,6 +64,7 @@ class EveryFunction : public CApi {
     add("kiln_context_prepare", kiln_context_prepare, {}, context_, request_);
     add("kiln_context_wait_until_tuned", kiln_context_wait_until_tuned, {}, context_);
     add("kiln_context_explain", kiln_context_explain, {}, context_, request_, &json_);
+    add("kiln_requests_require_no_code", kiln_requests_require_no_code, {}, request_);
     add("kiln_request_key", kiln_request_key, {}, request_, &key_);
   }
 

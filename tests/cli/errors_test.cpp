@@ -246,6 +246,24 @@ TEST_F(ProgramTest, TuningThatCouldKeepNothingHasItsOwnExitCode) {
   EXPECT_THAT(wanted.err, Not(HasSubstr("kept")));
 }
 
+TEST_F(ProgramTest, ADatabaseThatOthersCanWriteIsNotUsedAndThatIsNoWish) {
+  std::filesystem::create_directory(path("open"));
+  const std::string database = path("open/tuning.db");
+  const std::vector<std::string> tune = {"tune", "softmax_forward x=f32:1x10", "--candidates", "1", "--quiet"};
+  environment_["KILN_CACHE"] = database;
+  ASSERT_EQ(kiln(tune).exit_code, 0);
+  std::filesystem::permissions(path("open"), std::filesystem::perms::all);
+  const Outcome outcome = kiln(tune);
+  EXPECT_EQ(outcome.exit_code, 5) << "nothing was kept";
+  const std::string why =
+      "the tuning database " + database + " is not used, because " + path("open") + " can be written by others";
+  EXPECT_THAT(outcome.err, HasSubstr(why));
+  EXPECT_THAT(run(std::string(KILN_EXAMPLES) + "/example_conv_forward", {}).err, HasSubstr(why));
+  auto named = tune;
+  named.insert(named.end(), {"--db", database});
+  EXPECT_EQ(kiln(named).exit_code, 0) << "the user named it";
+}
+
 TEST_F(ProgramTest, ADriverThatIsNotThereIsNamed) {
   environment_["KILN_DRIVER"] = "/nonexistent/libcuda.so";
   const Outcome outcome = kiln({"run", "softmax_forward x=f32:1x10"});

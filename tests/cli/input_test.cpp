@@ -15,6 +15,7 @@
 namespace kiln::cli {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 Input input(const std::string& text) {
@@ -78,6 +79,26 @@ TEST(Workload, NamesFileLineAndColumn) {
   const std::string path = testing::TempDir() + "kiln_bad_requests.txt";
   std::ofstream(path) << "softmax_forward x=f32:1x10\nsoftmax_forward x=f33:1x10\n";
   EXPECT_THAT(failure(input(path)), HasSubstr(path + ": line 2: column 17"));
+}
+
+TEST(Workload, RefusesAFileThatDefinesUserCodeWhereItIsAskedTo) {
+  const std::string definition = "expression twice\n2.0f * acc\nend expression\n";
+  const std::string request = "softmax_forward x=f32:1x10 epilogue=user:twice\n";
+  const std::string mine = testing::TempDir() + "mine.txt", theirs = testing::TempDir() + "theirs.txt";
+  std::ofstream(mine) << definition;
+  std::ofstream(theirs) << "# a network\n" << definition << request;
+  Input what = input(theirs);
+  EXPECT_EQ(read_workload(what).jobs.size(), 1U);
+  what.no_code = true;
+  EXPECT_THAT(failure(what),
+              AllOf(HasSubstr(theirs + ": line 2: "), HasSubstr("expression twice"), HasSubstr("leave out --no-code")));
+  // A definition that the user names is the user's.
+  std::ofstream(theirs) << request;
+  what.expressions = {mine};
+  EXPECT_EQ(read_workload(what).jobs.size(), 1U);
+  what = input(definition + request);  // a request in quotes may have more than one line
+  what.no_code = true;
+  EXPECT_THAT(failure(what), HasSubstr("request: line 1: "));
 }
 
 TEST(Workload, RefusesWhatIsNotThereOrEmpty) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "kiln/base/error.h"
+#include "kiln/generator/no_code.h"
 #include "kiln/generator/operation.h"
 #include "kiln/generator/request.h"
 
@@ -388,6 +389,53 @@ TEST(RequestsFiles, RefuseDefinitionsThatMakeNoSense) {
               HasSubstr("line 4: expression a is defined twice"));
   EXPECT_THAT(error_in("expression " + std::string(32, '0') + "\nacc\nend expression"),
               HasSubstr("is not what its name says"));
+}
+
+TEST(RequestsWithoutCode, HoldNoDefinition) {
+  const auto refusal_of = [](const std::string& text) -> std::string {
+    try {
+      require_no_code(text, "ask somebody");
+      return "";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+      return error.what();
+    }
+  };
+  EXPECT_EQ(refusal_of(leaky_file),
+            "line 2: user code is refused here: the definition of expression leaky (ask somebody)");
+  EXPECT_THAT(refusal_of("expression a(bias; s)"),
+              HasSubstr("line 1: user code is refused here: the definition of expression a ("))
+      << "one that would not parse, either";
+  EXPECT_THAT(refusal_of("expression \nacc"), HasSubstr("line 1"));
+  EXPECT_EQ(refusal_of(""), "");
+  EXPECT_EQ(refusal_of("# expression a\n expression a\nsoftmax_forward x=f32:2x3 epilogue=user:a # expression a\n"),
+            "");
+}
+
+// Whatever parse_requests() takes a definition from is refused, and nothing else.
+TEST(RequestsWithoutCode, AreThoseThatDefineNothing) {
+  const auto defines = [](const std::string& text) {
+    Expressions expressions;
+    try {
+      parse_requests(text, expressions);
+    } catch (const Error&) {  // a line after a definition, or one that only looks like one
+    }
+    return !expressions.empty();
+  };
+  const std::string definition = "expression a\nacc\nend expression";
+  for (const std::string before :
+       {"", "\n", "# x\n", "softmax_forward x=f32:2x3\n", "\r\n", " ", "\t", "\r", "\xef\xbb\xbf", "\f"}) {
+    for (const std::string after : {"", "\n", "\r\n", "\n# x", "\nnonsense"}) {
+      const std::string text = before + definition + after;
+      bool refused = false;
+      try {
+        require_no_code(text);
+      } catch (const Error&) {
+        refused = true;
+      }
+      EXPECT_EQ(refused, defines(text)) << testing::PrintToString(text);
+    }
+  }
 }
 
 }  // namespace

@@ -65,6 +65,17 @@ def test_a_context_has_its_own_settings(tmp_path):
     assert list((tmp_path / "store").iterdir())
 
 
+def test_requests_that_define_user_code_are_refused_where_asked(context):
+    text = "# a layer\nexpression twice\n2.0f * acc\nend expression\nsoftmax_forward x=f32:2x4 epilogue=user:twice\n"
+    with pytest.raises(kiln.InvalidArgument, match="line 2: user code is refused here: .* expression twice") as raised:
+        context.prepare(text, allow_code=False)
+    assert "allow_code=True" in raised.value.hint
+    context.prepare(text)
+    context.prepare(REQUEST, allow_code=False)
+    with pytest.raises(kiln.InvalidArgument, match="allow_code is 1 .give True or False"):
+        context.prepare(REQUEST, allow_code=1)
+
+
 def test_a_context_prepares_and_says_what_it_is(context):
     context.prepare([REQUEST, "# a comment", "tensor_set y=f32:7"])
     assert context.emulated

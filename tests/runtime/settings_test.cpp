@@ -33,7 +33,11 @@ TEST(KernelStore, StandsInTheUsersFolderUnlessNamedOrOff) {
   environment.kernel_store_mib = 3;
   EXPECT_EQ(kernel_store(std::nullopt, environment)->folder, "/v/kernels");
   EXPECT_EQ(kernel_store(std::nullopt, environment)->limit_bytes, uint64_t{3} << 20);
+  EXPECT_FALSE(kernel_store(std::nullopt, environment)->shared);
   EXPECT_EQ(kernel_store("/o/kernels", environment)->folder, "/o/kernels");
+  EXPECT_TRUE(kernel_store("/o/kernels", environment)->shared) << "the application knows whose it is";
+  environment.kernel_store_shared = true;
+  EXPECT_TRUE(kernel_store(std::nullopt, environment)->shared);
   EXPECT_FALSE(kernel_store("off", environment));
 }
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -78,8 +79,9 @@ TEST_F(FileStoreTest, KeepsNothingWhereMakingFails) {
 
 TEST_F(FileStoreTest, FlushesAnEntryBeforeItIsThere) {
   fs::create_directories(scratch_.path());
-  testing_support::expect_flushed_before_it_is_there(
-      scratch_.path("store/entry"), [](const std::string& path) { return !write_atomically(path, "head", "content"); });
+  testing_support::expect_flushed_before_it_is_there(scratch_.path("store/entry"), [](const std::string& path) {
+    return !write_atomically(path, 0600, "head", "content");
+  });
 }
 
 TEST_F(FileStoreTest, GivesWhatWasMadeWhereItCannotBeFlushedAndKeepsNothing) {
@@ -108,6 +110,62 @@ TEST_F(FileStoreTest, MakesADamagedEntryAgain) {
     EXPECT_EQ(store.counts().damaged, ++expected);
   }
   EXPECT_THAT(announced_, IsEmpty());
+}
+
+constexpr uid_t stranger = 4711;
+
+TEST_F(FileStoreTest, LetsNobodyElseReadOrWriteWhatItMakes) {
+  const mode_t before = ::umask(0);  // as in many containers
+  FileStore store(in(scratch_.path("deep/store")), listener());
+  obtain(store, key_of("a"), "made");
+  StoreOptions of_all = in(scratch_.path("shared"));
+  of_all.shared = true;
+  FileStore shared(of_all, listener());
+  obtain(shared, key_of("a"), "made");
+  ::umask(before);
+  const auto rights = [&](const std::string& name) { return fs::status(scratch_.path(name)).permissions(); };
+  const std::string entry = "/" + key_of("a") + ".entry";
+  for (const char* folder : {"deep", "deep/store"}) EXPECT_EQ(rights(folder), fs::perms(0700)) << folder;
+  for (const std::string& file : {"deep/store" + entry, std::string("deep/store/lock")})
+    EXPECT_EQ(rights(file), fs::perms(0600)) << file;
+  EXPECT_EQ(rights("shared"), fs::perms(0777));
+  EXPECT_EQ(rights("shared" + entry), fs::perms(0666));
+}
+
+TEST_F(FileStoreTest, TakesNoEntryThatAnotherUserMayHaveWritten) {
+  FileStore store(in(scratch_.path()), listener());
+  const std::string key = key_of("a");
+  const fs::path file = file_of(scratch_.path(), key);
+  obtain(store, key, "first");
+  fs::permissions(file, fs::perms(0606));
+  EXPECT_EQ(obtain(store, key, "second"), "second");
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(file.c_str(), stranger, stranger), 0);
+    StoreOptions of_all = in(scratch_.path());
+    of_all.shared = true;
+    FileStore shared(of_all, listener());
+    EXPECT_EQ(obtain(shared, key, "third"), "second");
+    EXPECT_EQ(obtain(store, key, "third"), "third");
+  }
+  EXPECT_EQ(store.counts().damaged, ::geteuid() == 0 ? 2U : 1U);
+  EXPECT_THAT(announced_, IsEmpty());
+}
+
+TEST_F(FileStoreTest, FollowsNoLink) {
+  FileStore store(in(scratch_.path()), listener());
+  const std::string key = key_of("a");
+  const fs::path file = file_of(scratch_.path(), key);
+  obtain(store, key, "first");
+  fs::rename(file, scratch_.path("elsewhere"));
+  fs::create_symlink(scratch_.path("elsewhere"), file);
+  EXPECT_EQ(obtain(store, key, "second"), "second");
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(file)));
+  EXPECT_THAT(announced_, IsEmpty());
+  fs::remove(scratch_.path("store/lock"));
+  fs::create_symlink(scratch_.path("made"), scratch_.path("store/lock"));
+  EXPECT_EQ(obtain(store, key_of("b"), "made"), "made");
+  EXPECT_FALSE(fs::exists(scratch_.path("made")));
+  EXPECT_THAT(announced_, ElementsAre(HasSubstr("symbolic links")));
 }
 
 TEST_F(FileStoreTest, MakesAnEntryAgainThatItsUserRejects) {

@@ -178,7 +178,9 @@ void use_without_writing(const std::string& folder, const std::string& expected_
 TEST(AStoreThatMayOnlyBeRead, IsUsedAndFailsNothing) {
   const ScratchFolder scratch;
   std::filesystem::permissions(scratch.path(""), std::filesystem::perms(0755));
-  FileStore writer(in(scratch.path()));
+  StoreOptions readable = in(scratch.path());
+  readable.shared = true;
+  FileStore writer(readable);
   obtain(writer, key_of("a"), "made");
   std::filesystem::permissions(scratch.path(), std::filesystem::perms(0555));
   const pid_t reader = start([&] {

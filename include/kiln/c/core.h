@@ -167,6 +167,11 @@ KILN_API kiln_status kiln_context_wait_until_tuned(kiln_context* context);
  * reason) and no_compiler (why only what bundles hold can be used, or ""). kiln_string_destroy() it. */
 KILN_API kiln_status kiln_context_explain(const kiln_context* context, const char* request, char** json);
 
+/* For requests of somebody whose code you would not run, before they are given to any function: KILN_INVALID_ARGUMENT
+ * with the line and the name if the text defines user code (`expression NAME ... end expression`), which would run with
+ * the rights of the process. */
+KILN_API kiln_status kiln_requests_require_no_code(const char* requests);
+
 /* The canonical line of a request, its key, completed and checked. kiln_string_destroy() it. */
 KILN_API kiln_status kiln_request_key(const char* request, char** key);
 

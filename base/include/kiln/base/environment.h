@@ -27,6 +27,7 @@ struct Environment {
   std::optional<std::string> template_path;  ///< KILN_TEMPLATE_PATH: folder whose templates override built-in ones.
   std::optional<std::string> kernel_store;   ///< KILN_KERNEL_STORE: folder of compiled kernels; "off" for none.
   std::optional<uint64_t> kernel_store_mib;  ///< KILN_KERNEL_STORE_MIB: the most it may hold, in MiB.
+  bool kernel_store_shared = false;          ///< KILN_KERNEL_STORE_SHARED: other users may write that folder.
   std::vector<std::string> user_templates;   ///< KILN_USER_TEMPLATES: colon-separated folders of user templates.
   std::string cache_home;                    ///< XDG_CACHE_HOME, else HOME/.cache; empty if neither is set.
   std::vector<std::string> data_dirs;        ///< XDG_DATA_DIRS, else /usr/local/share and /usr/share.
@@ -35,16 +36,22 @@ struct Environment {
   /// The `kiln` program refuses to run, a Context announces them.
   std::vector<std::string> unknown;
 
+  /// Why cache_home, `cache` or `kernel_store` is left out although a variable names it: another user decides about
+  /// what is there (kiln/base/trusted_place.h). To be announced.
+  std::vector<Error> not_trusted;
+  bool cache_not_trusted = false;  ///< The database is among them: `cache` is "off", and nobody asked for that.
+
   /// Set by a program that shows which device it uses, no variable: nobody need be told that the emulator stands in for
   /// a GPU.
   bool shows_device = false;
 
   using Lookup = std::function<const char*(const char* name)>;
 
-  /// Reads the process environment. Throws Error(invalid_argument) on a value that a variable does not accept.
+  /// Reads the process environment, and leaves out places of the cache that are not to be trusted. Throws
+  /// Error(invalid_argument) on a value that a variable does not accept.
   static Environment read();
 
-  /// As read(), from any source of variables, for tests; does not look for unknown names.
+  /// As read(), from variables that the caller vouches for: looks for no unknown names and at no owners.
   static Environment read(const Lookup& lookup);
 };
 

@@ -1,6 +1,8 @@
 // Files that take their names when they are complete.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -23,7 +25,8 @@ std::string unused_number();
 /// leaves its reason in errno.
 class AsideFile {
  public:
-  explicit AsideFile(std::string path);
+  /// `mode`: its rights, less the umask.
+  explicit AsideFile(std::string path, mode_t mode = 0666);
   ~AsideFile();
   AsideFile(const AsideFile&) = delete;
   AsideFile& operator=(const AsideFile&) = delete;

@@ -21,7 +21,7 @@ std::optional<std::string> cache_path(const std::optional<std::string>& given, c
 
 /// Where compiled kernels are kept: `given`, else KILN_KERNEL_STORE, else kiln/kernels in the user's cache folder; as
 /// much as KILN_KERNEL_STORE_MIB says. Nothing if that is "off" or there is no such folder: then every process
-/// compiles.
+/// compiles. Shared with other users where it is `given`, or KILN_KERNEL_STORE_SHARED says so.
 std::optional<store::StoreOptions> kernel_store(const std::optional<std::string>& given,
                                                 const Environment& environment);
 

@@ -18,6 +18,9 @@ struct StoreOptions {
   /// Beyond it, the entries that were not used for the longest time go. Looked at by the first entry that a FileStore
   /// writes, and again when it has written an eighth of what was free.
   uint64_t limit_bytes = default_limit;
+  /// Entries of other users are taken, and folder and files get the rights that the umask leaves. Else only those of
+  /// the effective user and root are taken, and nobody else may read what is made.
+  bool shared = false;
   /// How long to wait for another process that makes the same entry, before making it here too.
   std::chrono::milliseconds patience{120'000};
 };
