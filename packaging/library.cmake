@@ -17,6 +17,7 @@ add_library(kiln SHARED
   $<TARGET_OBJECTS:kiln_capi>)
 add_library(kiln::kiln ALIAS kiln)
 target_link_libraries(kiln PRIVATE kiln::runtime)
+target_compile_features(kiln INTERFACE cxx_std_20)  # of the C++ headers; projects in C do not notice
 target_sources(kiln PUBLIC FILE_SET HEADERS BASE_DIRS ${include_dirs} FILES ${public_headers})
 
 # These rooms' symbols are visible to the linker; the version script lets out those of the public API.

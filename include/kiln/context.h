@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kiln/base/cxx20.h"
 #include "kiln/base/environment.h"
 #include "kiln/generator/request.h"
 #include "kiln/plan.h"

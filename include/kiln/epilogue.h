@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kiln/base/cxx20.h"
 #include "kiln/generator/expression.h"
 #include "kiln/generator/request.h"
 #include "kiln/tensor.h"

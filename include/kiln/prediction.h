@@ -1,6 +1,7 @@
 // What requests cost by Kiln's own estimates.
 #pragma once
 
+#include "kiln/base/cxx20.h"
 #include "kiln/generator/request.h"
 
 namespace kiln {

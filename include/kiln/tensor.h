@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "kiln/base/cxx20.h"
 #include "kiln/generator/tensor_spec.h"
 
 namespace kiln {

@@ -78,6 +78,19 @@ TEST_F(Installed, IsFoundByPkgConfig) {
   }
 }
 
+TEST_F(Installed, HeadersSayFirstThatTheyNeedCxx20) {
+  for (const char* header : {"kiln/kiln.hpp", "kiln/conv.h", "kiln/tensor.h", "kiln/model.h"}) {
+    const Outcome refused =
+        run(std::string("echo '#include \"") + header + "\"' | " KILN_CXX " -std=c++17 -fsyntax-only -x c++ -I" +
+            (prefix() / "include").string() + " - 2>&1" + " | grep -m 1 error");
+    EXPECT_THAT(refused.text, HasSubstr("Kiln's C++ headers need C++20: compile with -std=c++20")) << header;
+  }
+  const Outcome c_header =
+      run(std::string("echo '#include \"kiln/kiln.h\"' | " KILN_CXX " -std=c++11 -fsyntax-only -x c++ -I") +
+          (prefix() / "include").string() + " -");
+  EXPECT_EQ(c_header.exit_code, 0) << c_header.text;
+}
+
 // As docs/install.md has it, to the letter, but for the places.
 TEST_F(Installed, CExampleIsBuiltByTheLineOfThePage) {
   const fs::path page = prefix() / KILN_DOCDIR / "docs" / "install.md";

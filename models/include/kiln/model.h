@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kiln/base/cxx20.h"
 #include "kiln/context.h"
 #include "kiln/epilogue.h"
 #include "kiln/plan.h"
