@@ -6,6 +6,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "arch_choice.h"
@@ -77,8 +79,13 @@ int list(const std::string& path, const Output& output) {
 }
 
 void require_what_to_make(const Options& options) {
-  if (options.archs.empty() || options.output.empty()) {
-    throw Error(ErrorCode::invalid_argument, "--arch or -o is missing", "give both: --arch 80,90 -o app.kiln");
+  if (options.archs.empty()) {
+    throw Error(ErrorCode::invalid_argument, "--arch is missing",
+                options.emulated ? "the emulated device has an architecture too, by default 90: --arch 90"
+                                 : "name the architectures: --arch 80,90");
+  }
+  if (options.output.empty()) {
+    throw Error(ErrorCode::invalid_argument, "-o is missing", "name the bundle: -o app.kiln");
   }
 }
 
@@ -102,10 +109,21 @@ cache::Database open_database(const Options& options, const Environment& environ
   return std::move(opened.database);
 }
 
-void print_gaps(const BundlePlan& plan, const Options& options) {
-  for (const BundleGap& gap : plan.gaps) {
-    fmt::print(stderr, "kiln: not in the bundle: {} for {}: {}\n", gap.request, gap.arch, gap.reason);
+size_t requests_with_gaps(const BundlePlan& plan) {
+  std::set<std::string> requests;
+  for (const BundleGap& gap : plan.gaps) requests.insert(gap.request);
+  return requests.size();
+}
+
+void print_gaps(const BundlePlan& plan, const Options& options, size_t requests) {
+  constexpr size_t most = 10;
+  fmt::print(stderr, "kiln: no bundle is written: {} of {} requests have no variant for an architecture\n",
+             requests_with_gaps(plan), requests);
+  for (size_t i = 0; i < plan.gaps.size() && i < most; ++i) {
+    const BundleGap& gap = plan.gaps[i];
+    fmt::print(stderr, "      {} for {}: {}\n", gap.request, gap.arch, gap.reason);
   }
+  if (plan.gaps.size() > most) fmt::print(stderr, "      and {} more\n", plan.gaps.size() - most);
   fmt::print(stderr, "      tune on {} of these architectures, name its database or pack, or give --untuned\n",
              options.emulated ? "an emulated device" : "a device");
 }
@@ -127,7 +145,7 @@ int bundle(const Options& options) {
   const BundlePlan plan = plan_bundle(requests, catalogue, *nvrtc, database, options.packs, what);
   for (const std::string& line : plan.not_believed) fmt::print(stderr, "kiln: {}\n", printable(line));
   if (!plan.gaps.empty()) {
-    print_gaps(plan, options);
+    print_gaps(plan, options, requests.size());
     return failed_check;
   }
   std::optional<store::FileStore> kernels;
@@ -166,7 +184,8 @@ void add_bundle(CLI::App& app, int& exit_code) {
   command->add_option("-o,--output", options->output, "the bundle to write");
   add_database_option(*command, options->database);
   command->add_option("--pack", options->packs, "packs to use beside the database");
-  command->add_flag("--emulated", options->emulated, "for the emulated device, with what was tuned on it");
+  command->add_flag("--emulated", options->emulated,
+                    "for the emulated device of each --arch, with what was tuned on it");
   command->add_flag("--untuned", options->untuned, "use the best estimate where nothing is stored, instead of failing");
   command->add_flag("--allow-unchecked-templates", options->unchecked,
                     "with --untuned: also user templates that no check has passed");

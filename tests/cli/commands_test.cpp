@@ -1,7 +1,9 @@
 // The commands beside tune, and the examples.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -212,6 +214,30 @@ TEST_F(ProgramTest, ABundleNamesTheRequestsThatNothingIsStoredFor) {
   EXPECT_THAT(outcome.err, HasSubstr("for sm_80: nothing is stored"));
   EXPECT_THAT(outcome.err, HasSubstr("for sm_90: nothing is stored"));
   EXPECT_FALSE(std::filesystem::exists(path("a.kiln")));
+}
+
+TEST_F(ProgramTest, ABundleThatIsNotWrittenSumsUpWhatIsMissing) {
+  std::string requests;
+  for (int i = 0; i < 12; ++i) requests += "softmax_forward x=f32:3x" + std::to_string(100 + i) + "\n";
+  std::ofstream(path("requests.txt")) << requests;
+  const Outcome outcome = kiln({"bundle", path("requests.txt"), "--arch", "80,90", "-o", path("a.kiln")});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_TRUE(outcome.err.starts_with("kiln: no bundle is written: 12 of 12 requests have no variant")) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("      and 14 more\n"));
+  EXPECT_LE(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 13);
+}
+
+TEST_F(ProgramTest, ABundleSaysWhatItLacks) {
+  const auto error_of = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"bundle", softmax, "--untuned"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = kiln(arguments);
+    EXPECT_EQ(outcome.exit_code, 2);
+    return outcome.err;
+  };
+  EXPECT_THAT(error_of({"-o", path("a.kiln")}), HasSubstr("--arch is missing"));
+  EXPECT_THAT(error_of({"--emulated", "-o", path("a.kiln")}), HasSubstr("the emulated device has an architecture too"));
+  EXPECT_THAT(error_of({"--arch", "90"}), HasSubstr("-o is missing"));
 }
 
 // Had the run compiled anything that tuning has not, the store would hold it afterwards.
