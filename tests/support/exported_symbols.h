@@ -37,7 +37,7 @@ inline std::set<std::string> exported_operations(const std::string& library) {
     if (end == std::string::npos || !symbol.starts_with(begin) || symbol.find(arguments) != end) continue;
     const std::string name = symbol.substr(begin.size(), end - begin.size());
     const bool is_member = name.find(':') != std::string::npos;
-    const bool runs_nothing = name == "plan_of_call" || name == "is_captured";
+    const bool runs_nothing = name == "plan_of_call" || name == "is_captured" || name == "order";
     if (!is_member && !runs_nothing) names.insert(name);
   }
   return names;
