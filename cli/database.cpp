@@ -30,6 +30,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::string_view no_database_hint = "`kiln tune` makes a tuning database";
+constexpr const char* lost_at_the_end = "memory only, lost at the end";
 
 // The folder that a database at `path` lacks; empty where it is there, or is Kiln's own to make.
 std::string missing_folder(const std::string& path) {
@@ -178,12 +179,11 @@ std::string keep_results(cache::Database& database, std::chrono::milliseconds li
                database.path(), std::chrono::duration_cast<std::chrono::seconds>(limit).count());
   }
   if (database.storage() == cache::Storage::file) return database.path();
-  const std::string lost = "memory only, lost at the end";
-  if (database.path().empty()) return lost;
+  if (database.path().empty()) return lost_at_the_end;
   const std::string beside = fmt::format("{}.unkept-{}-{}.db", database.path(), cache::utc_now_ms(), ::getpid());
   {
     cache::Database file = cache::Database::open(beside);
-    if (file.storage() != cache::Storage::file || !database.write_unkept(file)) return lost;
+    if (file.storage() != cache::Storage::file || !database.write_unkept(file)) return lost_at_the_end;
   }
   fmt::print(stderr,
              "kiln: {} cannot be written: the results are in {}; once it can: kiln cache merge --db '{}' --own '{}'\n",

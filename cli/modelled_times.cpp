@@ -80,7 +80,7 @@ void LaunchClocks::add(const Json& launches) {
 
 std::string LaunchClocks::text() const {
   if (by_ptx_ == 0) return modelled_text(device_name_);
-  const std::string by_ptx = fmt::format("{}: {}", modelled_by_ptx, reason_);
+  std::string by_ptx = fmt::format("{}: {}", modelled_by_ptx, reason_);
   if (by_ptx_ == launches_) return by_ptx;
   return fmt::format("{}\n{} of {} launches {}", modelled_text(device_name_), by_ptx_, launches_, by_ptx);
 }

@@ -22,6 +22,7 @@ using Type = onnx::TensorProto;
 // has checked, and no more of it than shapes are made of.
 constexpr int most_operands = 64;
 constexpr size_t most_elements = 1024, most_bytes = size_t{1} << 16;
+constexpr int64_t most_extents = int64_t{1} << 16;  // Expand makes as many dimensions as there are, known or not
 constexpr int64_t steps_of_an_inference = int64_t{1} << 15;  // as the budget counts them
 
 /// An input as ONNX's inference sees it: integers with their elements, which shapes are made of.
@@ -48,7 +49,11 @@ void add_input(onnx::GraphProto& graph, const Node& node, int input) {
   auto& tensor = *value.mutable_type()->mutable_tensor_type();
   tensor.set_elem_type(type);
   tensor.mutable_shape();
-  for (const int64_t extent : node.extents(input)) tensor.mutable_shape()->add_dim()->set_dim_value(extent);
+  const bool may_be_extents = node.rank(input) == 1 && (type == Type::INT64 || type == Type::INT32);
+  for (const int64_t extent : node.extents(input)) {
+    auto& dimension = *tensor.mutable_shape()->add_dim();
+    if (!may_be_extents || extent <= most_extents) dimension.set_dim_value(extent);
+  }
 }
 
 /// A model of this node alone.

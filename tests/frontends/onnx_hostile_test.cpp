@@ -1,6 +1,7 @@
 // Small models that ask for memory, time or elements that nobody has: read, or refused with an Error, at once.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -232,6 +233,22 @@ TEST(OnnxHostile, OutputsOfFiltersOfOtherRanksAreNotInferred) {
       EXPECT_THAT(error.message(), HasSubstr(type)) << error.what();
     }
   }
+}
+
+// ONNX's shape inference made a dimension for each element of a vector that nobody knows: 5 GB for these, and all
+// memory for 2^40.
+TEST(OnnxHostile, OutputsOfAsManyDimensionsAsAVectorHasElementsAreNotInferred) {
+  OnnxModel model(18);
+  model.input("x", {1}).input("extents", {int64_t{1} << 24}, onnx::TensorProto::INT64);
+  model.node("Expand", {"x", "extents"}, {"e"});
+  model.node("Identity", {"e"}, {"y"});
+  model.output("y");
+  const TemporaryFile file(model.bytes());
+  rusage before{}, after{};
+  ::getrusage(RUSAGE_SELF, &before);
+  EXPECT_EQ(read_onnx(file.path()).uncovered.size(), 2U);
+  ::getrusage(RUSAGE_SELF, &after);
+  EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 200'000) << "KiB";
 }
 
 TEST(OnnxHostile, OutputsOfTypesThatKilnDoesNotHaveAreErrors) {

@@ -62,9 +62,9 @@ TEST(Graph, PartsWhoseEndWouldNotFit64BitsAreRefused) {
   constexpr int64_t most = std::numeric_limits<int64_t>::max(), least = std::numeric_limits<int64_t>::min();
   Graph graph;
   const ValueId x = graph.input("x", DType::f32, {6});
-  for (const auto& [begin, extent, step] : std::vector<std::array<int64_t, 3>>{
+  for (const std::array<int64_t, 3>& part : std::vector<std::array<int64_t, 3>>{
            {1, 3, most}, {most, 2, 1}, {least, 2, 1}, {0, most, most}, {0, least, 1}, {1, 2, least}, {7, 0, 1}}) {
-    expect_refused([&] { return graph.slice(x, {begin}, {extent}, {step}); }, "is not inside 6");
+    expect_refused([&] { return graph.slice(x, {part[0]}, {part[1]}, {part[2]}); }, "is not inside 6");
   }
   (void)graph.slice(x, {5}, {1}, {most});
   EXPECT_EQ(std::get<Slice>(std::get<View>(graph.nodes().back()).kind).step, Extents{1});
