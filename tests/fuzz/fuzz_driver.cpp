@@ -124,18 +124,22 @@ std::string attempt(const Target& target, std::string_view input) {
   std::abort();
 }
 
-/// Has a request for more memory end the process, also where the code would make an error of it. The sanitizer for
-/// addresses reserves terabytes, and has limits of its own (allocation_size_limit_mb).
+// The sanitizer for addresses reserves terabytes, and has limits of its own (allocation_size_limit_mb).
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool can_limit_memory = false;
+#else
+constexpr bool can_limit_memory = true;
+#endif
+
+/// Has a request for more memory end the process, also where the code would make an error of it.
 void limit_memory(const Target& target) {
-#ifndef __SANITIZE_ADDRESS__
-  if (target.most_bytes == 0) return;
+  if (!can_limit_memory || target.most_bytes == 0) return;
   std::size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
   const rlim_t most = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + target.most_bytes;
   const rlimit limit{most, most};
   check(::setrlimit(RLIMIT_AS, &limit) == 0, "memory can be limited");
   std::set_new_handler(refuse_memory);
-#endif
 }
 
 /// The input of a seed.
