@@ -33,7 +33,14 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t max_input = std::size_t{1} << 17;
-constexpr double seconds_per_input = 10;
+#ifdef __SANITIZE_ADDRESS__
+// It reserves terabytes, and has limits of memory of its own (allocation_size_limit_mb); code takes up to four times as
+// long.
+constexpr bool has_address_sanitizer = true;
+#else
+constexpr bool has_address_sanitizer = false;
+#endif
+constexpr double seconds_per_input = has_address_sanitizer ? 60 : 10;
 
 struct Settings {
   double seconds = 10;
@@ -124,18 +131,15 @@ std::string attempt(const Target& target, std::string_view input) {
   std::abort();
 }
 
-/// Has a request for more memory end the process, also where the code would make an error of it. The sanitizer for
-/// addresses reserves terabytes, and has limits of its own (allocation_size_limit_mb).
+/// Has a request for more memory end the process, also where the code would make an error of it.
 void limit_memory(const Target& target) {
-#ifndef __SANITIZE_ADDRESS__
-  if (target.most_bytes == 0) return;
+  if (has_address_sanitizer || target.most_bytes == 0) return;
   std::size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
   const rlim_t most = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + target.most_bytes;
   const rlimit limit{most, most};
   check(::setrlimit(RLIMIT_AS, &limit) == 0, "memory can be limited");
   std::set_new_handler(refuse_memory);
-#endif
 }
 
 /// The input of a seed.
@@ -209,16 +213,23 @@ void count_outcome(Shared& shared, std::string_view words) {
   std::_Exit(0);
 }
 
-/// How long a process works on one input: on the processor, because machines are busy, and by the clock, because it may
-/// wait for something.
+constexpr auto between_looks = std::chrono::milliseconds(50);
+
+/// How long a process works on one input. Seconds of the processor count, and looks at which it has done nothing since
+/// the last one, because it may wait for something: a busy machine, or one that stands still, takes time from all
+/// alike.
 class Stopwatch {
  public:
   explicit Stopwatch(pid_t process) { clock_getcpuclockid(process, &processor_); }
 
-  void restart() { worked_ = work(), since_ = Clock::now(); }
-  bool is_over() const {
-    constexpr double waiting = 6 * seconds_per_input;
-    return work() - worked_ > seconds_per_input || Clock::now() - since_ > std::chrono::duration<double>(waiting);
+  void restart() { begin_ = work(), idle_looks_ = 0; }
+  /// To be asked once in between_looks.
+  bool is_over() {
+    constexpr int most_idle_looks = 1200;  // a minute
+    const double now = work();
+    idle_looks_ = now > last_ ? 0 : idle_looks_ + 1;
+    last_ = now;
+    return now - begin_ > seconds_per_input || idle_looks_ > most_idle_looks;
   }
 
  private:
@@ -230,8 +241,8 @@ class Stopwatch {
   }
 
   clockid_t processor_{};
-  double worked_ = 0;
-  Clock::time_point since_ = Clock::now();
+  double begin_ = 0, last_ = 0;
+  int idle_looks_ = 0;
 };
 
 // Waits for the trying process; ends it if one input takes too long. Its status, and whether it hung.
@@ -240,7 +251,7 @@ std::pair<int, bool> watch(pid_t child, const Shared& shared) {
   Stopwatch stopwatch(child);
   int status = 0;
   while (waitpid(child, &status, WNOHANG) == 0) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::this_thread::sleep_for(between_looks);
     if (shared.tried != last) {
       last = shared.tried;
       stopwatch.restart();
