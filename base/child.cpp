@@ -91,17 +91,16 @@ std::string ChildEnd::text() const {
 }
 
 Child::Child(const ChildProgram& program) : pid_(Spawning(program).start()) {
-  handle_ = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
+  handle_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
   // Gone already, without its end being ours to ask for: the number may be another process' by now.
-  if (handle_ < 0 && errno == ESRCH) end_ = ChildEnd{};
+  if (!handle_.is_open() && errno == ESRCH) end_ = ChildEnd{};
 }
 
 Child::Child(Child&& other) noexcept
-    : pid_(other.pid_), handle_(std::exchange(other.handle_, -1)), end_(std::exchange(other.end_, ChildEnd{})) {}
+    : pid_(other.pid_), handle_(std::move(other.handle_)), end_(std::exchange(other.end_, ChildEnd{})) {}
 
 Child::~Child() {
   kill();
-  if (handle_ >= 0) ::close(handle_);
 }
 
 // What can be told of its end; nothing while it runs. `wait`: until it has ended.
@@ -109,11 +108,11 @@ std::optional<ChildEnd> Child::look(bool wait) {
   while (!end_) {
     siginfo_t info{};
     const int options = WEXITED | (wait ? 0 : WNOHANG);
-    const int failed = handle_ >= 0 ? ::waitid(by_handle, static_cast<id_t>(handle_), &info, options)
-                                    : ::waitid(P_PID, static_cast<id_t>(pid_), &info, options);
+    const int failed = handle_.is_open() ? ::waitid(by_handle, static_cast<id_t>(handle_.get()), &info, options)
+                                         : ::waitid(P_PID, static_cast<id_t>(pid_), &info, options);
     if (failed != 0 && errno == EINTR) continue;
-    if (failed != 0 && errno == EINVAL && handle_ >= 0) {  // Linux 5.3 has pidfds and no wait for them
-      ::close(std::exchange(handle_, -1));
+    if (failed != 0 && errno == EINVAL && handle_.is_open()) {  // Linux 5.3 has pidfds and no wait for them
+      handle_ = FileDescriptor();
       continue;
     }
     if (failed == 0 && info.si_pid == 0) return std::nullopt;
@@ -130,8 +129,8 @@ std::optional<ChildEnd> Child::wait_for(std::chrono::milliseconds limit) {
   while (!look(false)) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(give_up - Clock::now());
     if (left.count() <= 0) return std::nullopt;
-    if (handle_ >= 0) {
-      pollfd ended{handle_, POLLIN, 0};
+    if (handle_.is_open()) {
+      pollfd ended{handle_.get(), POLLIN, 0};
       ::poll(&ended, 1, static_cast<int>(left.count()));
     } else {
       std::this_thread::sleep_for(std::min(left, std::chrono::milliseconds(5)));
@@ -142,8 +141,8 @@ std::optional<ChildEnd> Child::wait_for(std::chrono::milliseconds limit) {
 
 ChildEnd Child::kill() {
   if (const auto ended = look(false)) return *ended;
-  if (handle_ >= 0)
-    ::syscall(SYS_pidfd_send_signal, handle_, SIGKILL, nullptr, 0);
+  if (handle_.is_open())
+    ::syscall(SYS_pidfd_send_signal, handle_.get(), SIGKILL, nullptr, 0);
   else
     ::kill(pid_, SIGKILL);  // not waited for yet, so the number is still its own
   return *look(true);

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "kiln/base/file_descriptor.h"
 #include "kiln/base/trusted_place.h"
 
 namespace kiln::store {
@@ -32,12 +33,8 @@ bool read_all(int descriptor, std::string& bytes) {
 
 }  // namespace
 
-File::~File() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
 ReadFile read_and_touch(const std::string& path, uint64_t limit, bool of_anybody) {
-  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   if (!file.is_open() && errno == ELOOP) return {std::string(), {}};
   if (!file.is_open()) return {std::nullopt, errno == ENOENT ? std::string() : reason()};
   struct stat info = {};

@@ -8,21 +8,6 @@
 
 namespace kiln::store {
 
-/// A file descriptor that is closed at the end of its scope; -1 for none.
-class File {
- public:
-  explicit File(int descriptor) : descriptor_(descriptor) {}
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  ~File();
-
-  int get() const { return descriptor_; }
-  bool is_open() const { return descriptor_ >= 0; }
-
- private:
-  int descriptor_;
-};
-
 /// The bytes of a file, and a failure to read them that is worth telling.
 struct ReadFile {
   std::optional<std::string> bytes;  ///< Nothing if there is no such file or it cannot be read.

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "file_system.h"
+#include "kiln/base/file_descriptor.h"
 
 namespace kiln::store {
 
@@ -32,7 +32,7 @@ class KeyLock {
   bool is_held() const { return held_; }
 
  private:
-  File file_;
+  FileDescriptor file_;
   std::string failure_;
   bool held_ = false;
 };

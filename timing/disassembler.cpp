@@ -15,6 +15,7 @@
 #include "kiln/base/child.h"
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
+#include "kiln/base/file_descriptor.h"
 #include "kiln/base/variables.h"
 
 namespace kiln::timing {
@@ -66,18 +67,6 @@ std::string find_program(const DisassemblerOptions& options) {
   throw Error(ErrorCode::missing_library, fmt::format("nvdisasm was not found in {}", tried), install_hint);
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() { ::close(number_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return number_; }
-
- private:
-  int number_;
-};
-
 // A file that is gone with its object.
 class Temporary {
  public:
@@ -122,10 +111,10 @@ std::optional<std::string> read_all(int file, std::chrono::milliseconds limit) {
 std::string output_of(const std::string& program, std::vector<std::string> arguments, std::chrono::seconds limit) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(ErrorCode::io_error, "cannot make a pipe");
-  const Descriptor out(ends[0]);
-  std::optional<Descriptor> in(ends[1]);
+  const FileDescriptor out(ends[0]);
+  FileDescriptor in(ends[1]);
   Child child({.path = program, .arguments = std::move(arguments), .output = ends[1], .error = ends[1]});
-  in.reset();  // the child's is the last: the pipe ends with it
+  in = FileDescriptor();  // the child's is the last: the pipe ends with it
   const std::optional<std::string> output = read_all(out.get(), limit);
   if (!output)
     throw Error(ErrorCode::compile_failed, fmt::format("{} did not end within {} s", program, limit.count()));

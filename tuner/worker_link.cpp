@@ -25,15 +25,6 @@ double now() {
 
 }  // namespace
 
-FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
-  std::swap(descriptor_, other.descriptor_);
-  return *this;
-}
-
-FileDescriptor::~FileDescriptor() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
 WorkerLink::WorkerLink(const std::string& program, const std::vector<std::string>& arguments) {
   std::array<int, 2> pair{-1, -1};
   // A socket, not pipes: writing to a worker that died must not raise SIGPIPE in the application.

@@ -3,29 +3,14 @@
 
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "kiln/base/child.h"
+#include "kiln/base/file_descriptor.h"
 #include "kiln/tuner/laboratory.h"
 #include "message.h"
 
 namespace kiln::tuner {
-
-/// A file descriptor. Move-only.
-class FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int descriptor) : descriptor_(descriptor) {}
-  FileDescriptor(FileDescriptor&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
-  ~FileDescriptor();
-
-  int get() const { return descriptor_; }
-
- private:
-  int descriptor_ = -1;
-};
 
 /// What became of a command: the answer, or how the worker failed on it. After a failure the worker is gone.
 struct Answer {

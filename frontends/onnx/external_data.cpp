@@ -14,9 +14,9 @@
 #include <optional>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 #include "kiln/base/error.h"
+#include "kiln/base/file_descriptor.h"
 
 namespace kiln::onnx_frontend {
 namespace {
@@ -24,25 +24,6 @@ namespace {
 [[noreturn]] void fail(const onnx::TensorProto& tensor, const std::string& what, const std::string& hint = {}) {
   throw Error(ErrorCode::parse_error, fmt::format("tensor '{}' {}", tensor.name(), what), hint);
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-
-  int get() const { return number_; }
-  bool is_open() const { return number_ >= 0; }
-
- private:
-  int number_;
-};
 
 /// Where the tensor's entries say that its elements are.
 struct Place {
@@ -80,32 +61,32 @@ Place place_of(const onnx::TensorProto& tensor) {
 constexpr int open_flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
 /// openat2() where the system does not have it: part by part, and no symbolic links at all.
-Descriptor open_part_by_part(const Descriptor& folder, const std::string& location) {
-  Descriptor at(::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+FileDescriptor open_part_by_part(const FileDescriptor& folder, const std::string& location) {
+  FileDescriptor at(::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const std::filesystem::path relative(location);
   for (auto part = relative.begin(); at.is_open() && part != relative.end(); ++part) {
     const bool is_last = std::next(part) == relative.end();
-    at = Descriptor(
+    at = FileDescriptor(
         ::openat(at.get(), part->c_str(), (is_last ? open_flags : O_RDONLY | O_DIRECTORY | O_CLOEXEC) | O_NOFOLLOW));
   }
   return at;
 }
 
 /// The file at `location` below `folder`. Symbolic links are followed as long as they stay below it.
-Descriptor open_beneath(const std::string& folder, const std::string& location) {
-  const Descriptor base(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!base.is_open()) return Descriptor();
+FileDescriptor open_beneath(const std::string& folder, const std::string& location) {
+  const FileDescriptor base(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!base.is_open()) return FileDescriptor();
   open_how how{};
   how.flags = static_cast<uint64_t>(open_flags);
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-  Descriptor file(static_cast<int>(::syscall(SYS_openat2, base.get(), location.c_str(), &how, sizeof how)));
+  FileDescriptor file(static_cast<int>(::syscall(SYS_openat2, base.get(), location.c_str(), &how, sizeof how)));
   // EPERM: a sandbox that does not know the call.
   if (!file.is_open() && (errno == ENOSYS || errno == EPERM)) return open_part_by_part(base, location);
   return file;
 }
 
 /// Bytes of the file that are not in holes.
-uint64_t data_in(const Descriptor& file, uint64_t size) {
+uint64_t data_in(const FileDescriptor& file, uint64_t size) {
   constexpr int most_parts = 4096;  // no file of weights is in more
   uint64_t data = 0;
   off_t at = 0;
@@ -129,7 +110,7 @@ std::string ExternalData::read(const onnx::TensorProto& tensor, uint64_t bytes) 
                 fmt::format("the data of tensor '{}' cannot be read from {}: {}", tensor.name(), path, why),
                 "keep it beside the model's file");
   };
-  const Descriptor file = open_beneath(folder_, place.location);
+  const FileDescriptor file = open_beneath(folder_, place.location);
   if (!file.is_open() && (errno == EXDEV || errno == ELOOP)) {
     fail(tensor, fmt::format("has its data at '{}', a symbolic link that leaves the model's folder", place.location),
          "copy the file there");

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "kiln/base/file_descriptor.h"
+
 namespace kiln {
 
 /// A program to start. The descriptors stay the caller's; -1 leaves the child the one of this process.
@@ -62,7 +64,7 @@ class Child {
   std::optional<ChildEnd> look(bool wait);
 
   pid_t pid_ = -1;
-  int handle_ = -1;  // a pidfd; -1 where the kernel has none
+  FileDescriptor handle_;  // a pidfd; none where the kernel has none
   std::optional<ChildEnd> end_;
 };
 
