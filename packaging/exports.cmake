@@ -1,3 +1,12 @@
+# kiln_append_names(<names> <text> <declaration> <name>)
+#
+# Appends to the list the name in each match of <declaration>: what the group in <name> matches.
+function(kiln_append_names names text declaration name)
+  string(REGEX MATCHALL "${declaration}" found "${text}")
+  list(TRANSFORM found REPLACE "${name}" "\\1")
+  set(${names} ${${names}} ${found} PARENT_SCOPE)
+endfunction()
+
 # kiln_declared_names(<types> <functions> <header>...)
 #
 # The types and functions that headers declare at namespace scope, friends included. They are found by how all of Kiln
@@ -7,12 +16,10 @@ function(kiln_declared_names types functions)
   set(found_functions "")
   foreach(header IN LISTS ARGN)
     file(READ ${header} text)
-    string(REGEX MATCHALL "\n(class|struct) [A-Za-z]+( final)?( :| {)" declarations "${text}")
-    list(TRANSFORM declarations REPLACE "\n[a-z]+ ([A-Za-z]+).*" "\\1")
-    list(APPEND found_types ${declarations})
-    string(REGEX MATCHALL "\n([A-Za-z]|  friend )[^\n(;={}]*[ &*](operator[^ (]+|[a-z_0-9]+)\\(" declarations "${text}")
-    list(TRANSFORM declarations REPLACE "\n.*[ &*](operator[^ (]+|[a-z_0-9]+)\\(" "\\1")
-    list(APPEND found_functions ${declarations})
+    kiln_append_names(found_types "${text}" "\n(class|struct) [A-Za-z]+( final)?( :| {)" "\n[a-z]+ ([A-Za-z]+).*")
+    kiln_append_names(found_functions "${text}"
+      "\n([A-Za-z]|  friend )[^\n(;={}]*[ &*](operator[^ (]+|[a-z_0-9]+)\\("
+      "\n.*[ &*](operator[^ (]+|[a-z_0-9]+)\\(")
   endforeach()
   list(REMOVE_DUPLICATES found_types)
   list(REMOVE_DUPLICATES found_functions)
@@ -29,9 +36,7 @@ function(kiln_c_nodes nodes library)
   set(declared "")
   foreach(header IN LISTS ARGN)
     file(READ ${header} text)
-    string(REGEX MATCHALL "KILN_API [^;(]*[ *]kiln_[a-z0-9_]+\\(" declarations "${text}")
-    list(TRANSFORM declarations REPLACE ".*[ *](kiln_[a-z0-9_]+)\\(" "\\1")
-    list(APPEND declared ${declarations})
+    kiln_append_names(declared "${text}" "KILN_API [^;(]*[ *]kiln_[a-z0-9_]+\\(" ".*[ *](kiln_[a-z0-9_]+)\\(")
   endforeach()
   set(lists ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/c_api)
   file(GLOB files ${lists}/${library}-*.txt)
