@@ -290,7 +290,7 @@ class Scheduler {
   /// As copy_part() makes them of a tensor.
   void count_copies(Extents extents) {
     std::sort(extents.begin(), extents.end());
-    const size_t looped = extents.size() - std::min(extents.size(), most_dimensions);
+    const size_t looped = extents.size() - std::min(extents.size(), transform_dimensions);
     const auto copies = count_elements({extents.begin(), extents.begin() + static_cast<std::ptrdiff_t>(looped)});
     if (std::cmp_greater(copies, most_copies - copies_)) {
       throw Error(
@@ -304,7 +304,7 @@ class Scheduler {
   /// One call for up to five dimensions; more are gone through one by one, the shortest first.
   void copy_part(DType dtype, Place from, Place to, bool once) {
     Extents& extents = from.region.extents;
-    if (extents.size() > most_dimensions) {
+    if (extents.size() > transform_dimensions) {
       const auto shortest = std::min_element(extents.begin(), extents.end()) - extents.begin();
       const int64_t count = extents[static_cast<size_t>(shortest)];
       const auto take = [&](Region& region) {
@@ -373,7 +373,7 @@ class Scheduler {
     }
   }
 
-  static constexpr size_t most_dimensions = 5;  // of tensor_transform
+  static constexpr size_t transform_dimensions = 5;  // the most that tensor_transform has
   // Models have some ten views and concatenations behind one another. Deeper ones lie in memory of their own: what
   // looks through them calls itself.
   static constexpr int most_depth = 256;

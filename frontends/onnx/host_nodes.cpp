@@ -502,24 +502,21 @@ void compute_non_zero(Node& node) {
 /// Element types that ONNX permits for an input.
 enum class Accepts {
   any,
-  numbers,   ///< All but booleans.
-  integers,  ///< As above, without floating-point numbers.
+  numbers,  ///< All but booleans.
   reals,
   flags,    ///< Booleans.
   indices,  ///< int32 and int64.
 };
 
 bool is_accepted(Accepts accepts, int32_t type) {
-  const bool is_flag = type == onnx::TensorProto::BOOL, is_integer = is_integer_type(type);
+  const bool is_flag = type == onnx::TensorProto::BOOL;
   switch (accepts) {
     case Accepts::any:
       return true;
     case Accepts::numbers:
       return !is_flag;
-    case Accepts::integers:
-      return is_integer && !is_flag;
     case Accepts::reals:
-      return !is_integer;
+      return !is_integer_type(type);
     case Accepts::flags:
       return is_flag;
     case Accepts::indices:
@@ -534,8 +531,6 @@ const char* text_of(Accepts accepts) {
       return "any type";
     case Accepts::numbers:
       return "a type of numbers";
-    case Accepts::integers:
-      return "a type of integers";
     case Accepts::reals:
       return "a type of floating-point numbers";
     case Accepts::flags:
