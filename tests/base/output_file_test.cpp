@@ -11,7 +11,7 @@
 
 #include "kiln/base/error.h"
 
-namespace kiln {
+namespace kiln::output_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -134,4 +134,4 @@ TEST_F(OutputFileTest, EachKindOfNoFileHasItsName) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::output_file_test

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace kiln::parallel_test {
 namespace {
 
 TEST(ForEachIndex, DoesAllAndThrowsWhatTheFirstHasThrown) {
@@ -39,4 +39,4 @@ TEST(ForEachPart, CoversEachElementOnce) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::parallel_test

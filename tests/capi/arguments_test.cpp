@@ -5,7 +5,7 @@
 #include "argument_rows.h"
 #include "fixture.h"
 
-namespace kiln::capi {
+namespace kiln::capi::arguments_test {
 namespace {
 
 class CApiArguments : public CApi {};
@@ -206,4 +206,4 @@ TEST_F(CApiArguments, NothingIsFineToDestroyAndToAskForItsAddress) {
 }
 
 }  // namespace
-}  // namespace kiln::capi
+}  // namespace kiln::capi::arguments_test

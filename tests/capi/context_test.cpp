@@ -7,7 +7,7 @@
 
 #include "fixture.h"
 
-namespace kiln::capi {
+namespace kiln::capi::context_test {
 namespace {
 
 using testing::AllOf;
@@ -232,4 +232,4 @@ TEST_F(CApi, StructuresOfALaterVersionAreReadAsFarAsTheyAreKnown) {
 }
 
 }  // namespace
-}  // namespace kiln::capi
+}  // namespace kiln::capi::context_test

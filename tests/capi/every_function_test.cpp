@@ -5,7 +5,7 @@
 #include "exported_symbols.h"
 #include "fixture.h"
 
-namespace kiln::capi {
+namespace kiln::capi::every_function_test {
 namespace {
 
 using Names = std::set<std::string>;
@@ -367,4 +367,4 @@ TEST_F(EveryFunction, RefusesWhatIsWrongWithAnArgumentAndRunsNothing) {
 }
 
 }  // namespace
-}  // namespace kiln::capi
+}  // namespace kiln::capi::every_function_test

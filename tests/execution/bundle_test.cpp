@@ -13,7 +13,7 @@
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
 
-namespace kiln::execution {
+namespace kiln::execution::bundle_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -222,4 +222,4 @@ TEST_F(BundleTest, WhoseKernelsAreNotThoseOfItsIndexIsRefused) {
 }
 
 }  // namespace
-}  // namespace kiln::execution
+}  // namespace kiln::execution::bundle_test

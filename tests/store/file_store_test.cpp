@@ -17,7 +17,7 @@
 #include "kiln/base/error.h"
 #include "support.h"
 
-namespace kiln::store {
+namespace kiln::store::file_store_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -316,4 +316,4 @@ TEST_F(FileStoreTest, ThreadsThatWantTheSameEntryShareOne) {
 }
 
 }  // namespace
-}  // namespace kiln::store
+}  // namespace kiln::store::file_store_test

@@ -10,7 +10,7 @@
 #include "kiln/base/error.h"
 #include "support.h"
 
-namespace kiln::timing {
+namespace kiln::timing::cubin_test {
 namespace {
 
 // What ptxas -v said of the same file.
@@ -80,4 +80,4 @@ TEST(Cubin, RefusesKernelsThatNoMachineRuns) {
 }
 
 }  // namespace
-}  // namespace kiln::timing
+}  // namespace kiln::timing::cubin_test
