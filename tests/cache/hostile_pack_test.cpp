@@ -8,6 +8,9 @@
 #include <chrono>
 #include <fstream>
 
+#include "../support/file_locks.h"
+#include "kiln/base/file_descriptor.h"
+#include "kiln/cache/database.h"
 #include "kiln/cache/pack.h"
 #include "kiln/cache/winners.h"
 #include "support.h"
@@ -182,6 +185,18 @@ TEST(HostilePack, AFileThatIsNoRegularFileIsRefusedAndNeverWaitedFor) {
     EXPECT_THAT(problems_of_file(path), SizeIs(1)) << path;
     error_of(ErrorCode::io_error, [&] { read_pack_file(path); });
   }
+}
+
+// An application that names its database as a pack, too: to open and close it would give up SQLite's locks.
+TEST(HostilePack, ADatabaseIsRefusedAndKeepsTheLocksOfItsProcess) {
+  const ScratchFolder folder;
+  const std::string path = folder.file("tuning.db");
+  Database::open(path);
+  const FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(testing_support::lock_file(file.get()));
+  EXPECT_THAT(problems_of_file(path), ElementsAre(HasSubstr("it is a database")));
+  EXPECT_THAT(error_of(ErrorCode::io_error, [&] { read_pack_file(path); }), HasSubstr("it is a database"));
+  EXPECT_FALSE(testing_support::free_for_others(path));
 }
 
 TEST(HostilePack, DeepEscapesAndEndlessSamplesAreRefusedWithTheLine) {

@@ -10,8 +10,10 @@
 #include <iterator>
 
 #include "../support/failing_flush.h"
+#include "../support/file_locks.h"
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
+#include "kiln/base/file_descriptor.h"
 
 namespace kiln::execution::bundle_test {
 namespace {
@@ -145,6 +147,14 @@ TEST_F(BundleTest, ThatIsMissingOrNotAFileIsRefused) {
   EXPECT_THAT(use(), HasSubstr(path_));
   fs::create_directory(path_);
   EXPECT_THAT(use(), HasSubstr("not a file"));
+}
+
+TEST_F(BundleTest, ThatIsADatabaseIsRefusedAndKeepsTheLocksOfItsProcess) {
+  std::ofstream(path_, std::ios::binary) << std::string("SQLite format 3\0", 16);
+  const FileDescriptor file(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(testing_support::lock_file(file.get()));
+  EXPECT_THROW(Bundle::open(path_), Error);
+  EXPECT_FALSE(testing_support::free_for_others(path_));
 }
 
 TEST_F(BundleTest, CutOffOrLongerIsRefusedWhenItIsOpened) {
