@@ -31,6 +31,7 @@ class EveryFunction : public CApi {
     add_dropout();
     add_local_normalisations();
     add_plans();
+    add_order();
     add_calls_by_name();
   }
 
@@ -239,6 +240,8 @@ class EveryFunction : public CApi {
     add("kiln_plan_run_prepared", kiln_plan_run_prepared, {"stream", "prepared", "workspace", "values"}, plan_, nullptr,
         operands_, 2, nullptr, nullptr, &run_values_);
   }
+
+  void add_order() { add("kiln_order", kiln_order, {"earlier", "later"}, context_, nullptr, nullptr); }
 
   void add_calls_by_name() {
     add("kiln_call", kiln_call, {"options", "stream"}, context_, "tensor_op mode=mul", call_tensors_, 3, &call_options_,
