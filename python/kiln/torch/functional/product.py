@@ -115,6 +115,8 @@ def addmm(
     """torch.addmm: beta * input + alpha * mat1 @ mat2. `input` may repeat; with beta=0 it is not read."""
     same_dtype("addmm", input=input, mat1=mat1, mat2=mat2)
     require(mat1.dim() == mat2.dim() == 2, "addmm takes two matrices", "call baddbmm for batches")
+    if beta == alpha == 1 and input.shape == mat2.shape[1:]:
+        return _gemm(mat1, mat2, input)
     rest = input.expand(mat1.shape[0], mat2.shape[1]) if beta != 0 else None
     return _gemm(mat1, mat2, residual=rest, alpha=alpha, beta=beta if beta != 0 else 1)
 
