@@ -104,8 +104,8 @@ def _batched(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     if rank <= 5:
         return _gemm(a, b)
     batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    a = a.expand(*batch, *a.shape[-2:]).reshape(-1, *a.shape[-2:])
-    b = b.expand(*batch, *b.shape[-2:]).reshape(-1, *b.shape[-2:])
+    a = a.expand(*batch, *a.shape[-2:]).flatten(0, -3)
+    b = b.expand(*batch, *b.shape[-2:]).flatten(0, -3)
     return _gemm(a, b).view(*batch, a.shape[-2], b.shape[-1])
 
 
