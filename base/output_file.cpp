@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "kiln/base/error.h"
+#include "kiln/base/file_start.h"
 
 namespace kiln {
 namespace {
@@ -35,17 +35,6 @@ std::string behind_links(fs::path path) {
 std::string target_of(std::string_view what, const std::string& path) {
   require_replaceable(what, path);
   return behind_links(path);
-}
-
-// Whether it holds what no output may take the place of: a tuning database is a SQLite file.
-bool is_database(const std::string& path) {
-  constexpr std::string_view magic("SQLite format 3\0", 16);
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  std::array<char, magic.size()> start{};
-  const ssize_t got = ::read(file, start.data(), start.size());
-  ::close(file);
-  return got == static_cast<ssize_t>(magic.size()) && std::string_view(start.data(), start.size()) == magic;
 }
 
 // The file's name is in its folder's own data. Some file systems cannot flush that; the rename stands all the same.

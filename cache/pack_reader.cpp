@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "kiln/base/error.h"
+#include "kiln/base/file_start.h"
 #include "kiln/cache/pack.h"
 
 namespace kiln::cache {
@@ -23,6 +24,13 @@ constexpr std::size_t too_long = max_pack_line + 64;        // with its tag, a l
   throw Error(ErrorCode::io_error, fmt::format("cannot {} the pack {}: {}", action, path, std::strerror(code)));
 }
 
+// Not blocking: opening a FIFO would wait for a writer. It makes no difference to regular files.
+int open_pack(const std::string& path) {
+  if (is_database(path))
+    throw Error(ErrorCode::io_error, fmt::format("cannot read the pack {}: it is a database", path));
+  return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
 // Not the time of the last change of its inode: that changes too when another file takes its name.
 auto identity(const struct stat& info) {
   return std::tuple(info.st_dev, info.st_ino, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
@@ -30,9 +38,7 @@ auto identity(const struct stat& info) {
 
 }  // namespace
 
-PackFile::PackFile(const std::string& path)
-    // Not blocking: opening a FIFO would wait for a writer. It makes no difference to regular files.
-    : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+PackFile::PackFile(const std::string& path) : path_(path), descriptor_(open_pack(path)) {
   if (descriptor_ >= 0 && path_.find('\0') != std::string::npos) {  // what opened is not what was named
     ::close(descriptor_);
     fail("open", path_, EINVAL);

@@ -1,12 +1,15 @@
 // The boundary between C and C++: exceptions become a status and the thread's last error, arguments are checked.
 #pragma once
 
+#include <cxxabi.h>
+
 #include <cstring>
 #include <exception>
 #include <string>
 #include <string_view>
 
 #include "kiln/base/error.h"
+#include "kiln/base/no_cancellation.h"
 #include "kiln/kiln.h"
 
 namespace kiln::capi {
@@ -16,15 +19,26 @@ kiln_status status_of(ErrorCode code);
 /// Keeps `error` as the last one of this thread and returns its status.
 kiln_status report(const std::exception_ptr& error) noexcept;
 
-/// Runs `body`; what it throws becomes a status.
+/// Runs `body`; what it throws becomes a status. A thread that is cancelled meanwhile goes on until the call returns.
+/// One that a callback ends (pthread_exit) unwinds through here: that is no exception, and to keep it ends the process.
 template <class Body>
-kiln_status guarded(const Body& body) noexcept {
+kiln_status guarded(const Body& body) {
+  const NoCancellation whole;
   try {
     body();
     return KILN_OK;
+  } catch (const abi::__forced_unwind&) {
+    throw;
   } catch (...) {
     return report(std::current_exception());
   }
+}
+
+/// Destroys what a handle stands for.
+template <class Handle>
+void destroy(const Handle* handle) noexcept {
+  const NoCancellation whole;
+  delete handle;
 }
 
 /// Throws Error(invalid_argument) "<function>: <name> is NULL" if it is.

@@ -91,7 +91,7 @@ kiln_status kiln_context_create(const kiln_context_options* options, kiln_contex
 }
 
 void kiln_context_destroy(kiln_context* context) {
-  delete context;
+  destroy(context);
 }
 
 kiln_status kiln_context_get_info(const kiln_context* context, kiln_context_info* info) {

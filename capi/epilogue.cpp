@@ -17,7 +17,7 @@ kiln_status kiln_epilogue_create(kiln_epilogue** epilogue) {
 }
 
 void kiln_epilogue_destroy(kiln_epilogue* epilogue) {
-  delete epilogue;
+  destroy(epilogue);
 }
 
 kiln_status kiln_epilogue_bias(kiln_epilogue* epilogue, const kiln_tensor* values) {

@@ -16,7 +16,7 @@ kiln_status kiln_memory_create(kiln_context* context, size_t bytes, kiln_memory*
 }
 
 void kiln_memory_destroy(kiln_memory* memory) {
-  delete memory;
+  destroy(memory);
 }
 
 void* kiln_memory_data(const kiln_memory* memory) {

@@ -151,7 +151,7 @@ kiln_status kiln_plan_create(kiln_context* context, const char* request, kiln_pl
 }
 
 void kiln_plan_destroy(kiln_plan* plan) {
-  delete plan;
+  destroy(plan);
 }
 
 kiln_status kiln_plan_get_info(const kiln_plan* plan, kiln_plan_info* info) {

@@ -4,7 +4,6 @@
 #include <CLI/App.hpp>
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <system_error>
 
@@ -12,6 +11,7 @@
 #include "commands.h"
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
+#include "kiln/base/file_start.h"
 #include "kiln/base/printable.h"
 #include "kiln/runtime/pack_check.h"
 
@@ -20,15 +20,14 @@ namespace kiln::cli {
 bool is_pack(const std::string& path) {
   require_regular_file(path, "give a pack or a tuning database");
   constexpr std::string_view start_of_a_pack = "kiln-pack\t", start_of_a_database = "SQLite format 3";
-  std::string start(std::max(start_of_a_pack.size(), start_of_a_database.size()), '\0');
-  std::ifstream file(path, std::ios::binary);
-  const bool opened = file.is_open();
-  file.read(start.data(), static_cast<std::streamsize>(start.size()));
-  if (start.starts_with(start_of_a_pack)) return true;
-  if (opened && path.ends_with(".pack") && !start.starts_with(start_of_a_database)) {
+  const std::optional<std::string> start =
+      file_start(path, std::max(start_of_a_pack.size(), start_of_a_database.size()));
+  if (!start) return false;
+  if (start->starts_with(start_of_a_pack)) return true;
+  if (path.ends_with(".pack") && !start->starts_with(start_of_a_database)) {
     throw Error(ErrorCode::io_error,
-                file.gcount() == 0 ? fmt::format("{} is empty, no pack", path)
-                                   : fmt::format("{} is not a pack: it does not begin with kiln-pack", path),
+                start->empty() ? fmt::format("{} is empty, no pack", path)
+                               : fmt::format("{} is not a pack: it does not begin with kiln-pack", path),
                 "`kiln cache export` writes packs");
   }
   return false;

@@ -46,6 +46,9 @@ function(kiln_test name)
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O0>)
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)  # as kiln_test_main, whose headers it uses
   kiln_precompile(tests ${name})
+  # Its sources are compiled in batches, as one source that includes them: what they instantiate of the libraries costs
+  # more than what they say. So each has a namespace of its own (docs/testing.md).
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${KILN_TEST_BATCHES} UNITY_BUILD_BATCH_SIZE 8)
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 300)
   endif()

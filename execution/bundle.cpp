@@ -15,6 +15,7 @@
 #include "json_fields.h"
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
+#include "kiln/base/file_start.h"
 
 namespace kiln::execution {
 namespace {
@@ -57,6 +58,10 @@ Bundle::~Bundle() {
 }
 
 std::shared_ptr<const Bundle> Bundle::open(const std::string& path) {
+  if (is_database(path)) {
+    throw Error(ErrorCode::parse_error, fmt::format("{} is not a usable bundle: it is a database", path),
+                "name a file that `kiln bundle` wrote");
+  }
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) {
     throw Error(ErrorCode::io_error, fmt::format("the bundle {} cannot be read: {}", path, std::strerror(errno)));

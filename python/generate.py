@@ -1,4 +1,4 @@
-"""Makes kiln/operations.py and kiln/_definitions.py: a function for each operation, from `kiln describe --json`.
+"""Makes kiln/operations.py, its stub and kiln/_definitions.py: a function for each operation, from `kiln describe --json`.
 
 usage: generate.py KILN_PROGRAM OUTPUT_FOLDER
 """
@@ -101,11 +101,14 @@ class Operation:
                 found[each["name"]] = (like, reduced, dtype)
         return found
 
-    def parameters(self):
-        """Lines of the signature."""
+    def parameters(self, first="Array", asked=None, out=""):
+        """Lines of the signature. `first`: the type of the first input; `asked`: a further output that is True; `out`: the
+        type of that."""
+        inputs = [each["name"] for each in self.inputs]
+        kind = {name: first if name == inputs[0] else "Array" for name in inputs}
         for operand in self.inputs:
             if operand["left_out"] is None:
-                yield f"{operand['name']}: Array"
+                yield f"{operand['name']}: {kind[operand['name']]}"
         for operand in self.inputs:
             if operand["left_out"] is not None:
                 yield f"{operand['name']}: Array | None = None"
@@ -131,11 +134,30 @@ class Operation:
             yield "clip_lo: float | None = None"
             yield "clip_hi: float | None = None"
         for each in self.further_outputs():
-            yield f"{each['name']}: Array | None = None"
+            yield f"{each['name']}: Literal[True]" if each["name"] == asked else f"{each['name']}: Array | None = None"
         yield "dynamic_batch: bool = False"
-        yield "out: Array" if self.result_required else "out: Array | None = None"
+        yield f"out: {out or 'Array'}" if self.result_required else f"out: {out or 'Array | None = None'}"
         yield "stream: Stream = None"
         yield "context: Context | None = None"
+
+    # The type of the first input, of `out`, and of the result.
+    _frameworks = (
+        ("TorchTensor", "None = None", "torch.Tensor"),
+        ("CudaArray", "None = None", "cupy.ndarray"),
+        ("Array", "None = None", "NDArray[Any]"),
+        ("Array", "Out", "Out"),
+    )
+
+    def overloads(self):
+        """What type checkers see: results are of the first input's framework, or `out`; a tuple if an output is True."""
+        asked = [*self.likenesses(), None]
+        frameworks = self._frameworks[-1:] if self.result_required else self._frameworks
+        one = "" if len(asked) * len(frameworks) == 1 else "@overload\n"
+        for output in asked:
+            for first, out, result in frameworks:
+                lines = "".join(f"    {parameter},\n" for parameter in self.parameters(first, output, out))
+                several = "tuple[Any, ...]" if result == "Out" else f"tuple[{result}, ...]"
+                yield f"{one}def {self.name}(\n{lines}) -> {several if output else result}: ...\n"
 
     def documented(self):
         """(name, text) of each argument."""
@@ -230,6 +252,17 @@ def main():
         + "".join(f"    {operation.name!r},\n" for operation in operations)
         + "]\n\n\n"
         + "\n\n".join(operation.function() for operation in operations)
+    )
+    (folder / "operations.pyi").write_text(
+        f"# The types of operations.py. {made_by}\n"
+        "from collections.abc import Sequence\nfrom typing import Any, Literal, TypeVar, Union, overload\n\n"
+        "import cupy\nimport torch\nfrom numpy.typing import NDArray\n\n"
+        "from ._arrays import Array, CudaArray, Stream, TorchTensor\nfrom ._context import Context\n"
+        "from ._kiln import Expression\n\n"
+        "Ints = Union[int, Sequence[int]]\nOut = TypeVar(\"Out\")\n\n__all__ = [\n"
+        + "".join(f"    {operation.name!r},\n" for operation in operations)
+        + "]\n\n"
+        + "\n".join("".join(operation.overloads()) for operation in operations)
     )
 
 

@@ -6,6 +6,8 @@
 #include <exception>
 #include <utility>
 
+#include "kiln/base/no_cancellation.h"
+
 namespace kiln {
 
 // Threads: callers (get), the Context's own tuner and those of other Contexts (look_again).
@@ -27,6 +29,7 @@ namespace kiln {
 //   successor's predecessor.
 
 CurrentPlans::Shared CurrentPlans::get(const Request& request, const std::function<void()>& before_making) {
+  const NoCancellation whole;  // others wait for a plan that this thread makes
   const std::string key = request.key();
   std::promise<Shared> promise;
   Pending pending;

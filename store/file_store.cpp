@@ -138,11 +138,12 @@ void FileStore::stay_within_limit() {
     std::error_code failed;
     if (fs::remove(file.path, failed)) ++evicted_;
   };
+  const std::optional<fs::file_time_type> now = time_there(options_.folder + "/" + lock_name);
   uint64_t total = 0;
   for (const StoredFile& file : files) {
     if (!file.aside)
       total += file.bytes;
-    else if (fs::file_time_type::clock::now() - file.used > abandoned_after)
+    else if (now && *now - file.used > abandoned_after)
       remove(file);
   }
   if (total > options_.limit_bytes) {

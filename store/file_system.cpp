@@ -7,12 +7,15 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 
 #include "kiln/base/file_descriptor.h"
 #include "kiln/base/trusted_place.h"
 
 namespace kiln::store {
 namespace {
+
+constexpr std::array<timespec, 2> written_now = {timespec{0, UTIME_OMIT}, timespec{0, UTIME_NOW}};
 
 std::string reason() {
   return std::strerror(errno);
@@ -43,9 +46,16 @@ ReadFile read_and_touch(const std::string& path, uint64_t limit, bool of_anybody
   const auto size = static_cast<uint64_t>(info.st_size);
   std::string bytes(size <= limit ? size : 1, '\0');
   if (!read_all(file.get(), bytes)) return {std::nullopt, reason()};
-  const std::array<timespec, 2> now = {timespec{0, UTIME_OMIT}, timespec{0, UTIME_NOW}};
-  (void)::futimens(file.get(), now.data());  // a store that may only be read is of use too
+  (void)::futimens(file.get(), written_now.data());  // a store that may only be read is of use too
   return {std::move(bytes), {}};
+}
+
+std::optional<std::filesystem::file_time_type> time_there(const std::string& path) {
+  if (::utimensat(AT_FDCWD, path.c_str(), written_now.data(), AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
+  std::error_code failed;
+  const std::filesystem::file_time_type now = std::filesystem::last_write_time(path, failed);
+  if (failed) return std::nullopt;
+  return now;
 }
 
 }  // namespace kiln::store

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,5 +20,9 @@ struct ReadFile {
 /// first byte, or not at all: a larger file, a symbolic link, and unless `of_anybody` one that another user owns or may
 /// write.
 ReadFile read_and_touch(const std::string& path, uint64_t limit, bool of_anybody);
+
+/// What time it is by the clock that gives the files beside `path` their times, a server's in a folder on a network:
+/// marks that file as written now. Nothing where that is not permitted.
+std::optional<std::filesystem::file_time_type> time_there(const std::string& path);
 
 }  // namespace kiln::store

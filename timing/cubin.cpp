@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
+#include <utility>
 
 #include "kiln/base/error.h"
 
@@ -14,6 +16,9 @@ namespace {
 // Attributes of .nv.info, as `cuobjdump -elf` names them.
 constexpr uint8_t parameter_bank = 0x0a, frame_size = 0x11, register_count = 0x2f;
 constexpr uint32_t most_registers = 255, most_local_bytes = 512 << 10;  // of a thread
+constexpr std::string_view code_of = ".text.";
+// Of names, constants and attributes, as often as they are read: some hundred times what a large cubin has.
+constexpr size_t most_bytes = size_t{256} << 20;
 constexpr uint8_t format_none = 1, format_byte = 2, format_half = 3, format_sized = 4;
 
 class Cubin {
@@ -29,18 +34,20 @@ class Cubin {
   }
 
   std::vector<KernelFacts> kernels() {
-    std::vector<KernelFacts> found;
     for (const Elf64_Shdr& section : sections_) {
-      const std::string name = name_of(section);
-      if (!name.starts_with(".text.") || section.sh_size == 0) continue;
+      const std::string_view name = name_of(section);
+      if (!name.starts_with(code_of) || section.sh_size == 0) continue;
       KernelFacts facts;
-      facts.name = name.substr(6);
+      facts.name = name.substr(code_of.size());
       facts.registers = static_cast<int>(section.sh_info >> 24);
-      add_sections(facts);
-      found.push_back(std::move(facts));
+      found_.push_back(std::move(facts));
     }
-    add_attributes(found);
-    return found;
+    for (KernelFacts& facts : found_) {
+      if (!by_name_.emplace(facts.name, &facts).second) fail(fmt::format("it has two kernels {}", facts.name));
+    }
+    for (const Elf64_Shdr& section : sections_) add_section(name_of(section), section);
+    add_attributes();
+    return std::move(found_);
   }
 
  private:
@@ -63,53 +70,77 @@ class Cubin {
     return bytes_.substr(section.sh_offset, section.sh_size);
   }
 
-  static std::string text_at(std::string_view table, size_t offset) {
-    if (offset >= table.size()) fail("a name is missing");
-    return std::string(table.substr(offset, table.find('\0', offset) - offset));
+  // Sections may all name the same bytes. Without a limit, a small file would take the time and memory of its square.
+  void spend(size_t bytes) {
+    if (bytes > left_) fail("its sections hold the same bytes again and again");
+    left_ -= bytes;
   }
 
-  std::string name_of(const Elf64_Shdr& section) const {
+  std::string_view text_at(std::string_view table, size_t offset) {
+    if (offset >= table.size()) fail("a name is missing");
+    const std::string_view text = table.substr(offset, table.find('\0', offset) - offset);
+    spend(text.size());
+    return text;
+  }
+
+  std::string_view name_of(const Elf64_Shdr& section) {
     return text_at(content(sections_[header_.e_shstrndx]), section.sh_name);
   }
 
   // The name of a symbol, by its number.
-  std::string symbol(uint32_t number) const {
-    for (const Elf64_Shdr& section : sections_) {
-      if (section.sh_type != SHT_SYMTAB || section.sh_link >= sections_.size()) continue;
-      const auto entry = at<Elf64_Sym>(section.sh_offset + uint64_t{number} * sizeof(Elf64_Sym));
-      return text_at(content(sections_[section.sh_link]), entry.st_name);
-    }
-    fail("it has no symbols");
+  std::string_view symbol(uint32_t number) {
+    if (symbols_ == nullptr) fail("it has no symbols");
+    const auto entry = at<Elf64_Sym>(symbols_->sh_offset + uint64_t{number} * sizeof(Elf64_Sym));
+    return text_at(content(sections_[symbols_->sh_link]), entry.st_name);
   }
 
-  void add_sections(KernelFacts& facts) const {
-    for (const Elf64_Shdr& section : sections_) {
-      const std::string name = name_of(section);
-      if (name == ".nv.shared." + facts.name) facts.shared_bytes = static_cast<uint32_t>(section.sh_size);
-      if (name == ".nv.constant2." + facts.name || name == ".nv.constant2") facts.constants = content(section);
-      if (name == ".nv.constant3") facts.variables = content(section);
-      if (name == ".nv.info." + facts.name) {
-        each_attribute(content(section), [&](uint8_t attribute, std::string_view value) {
-          if (attribute != parameter_bank || value.size() < 8) return;
-          facts.parameter_base = word(value, 4) & 0xffff;
-          facts.parameter_bytes = word(value, 4) >> 16;
-        });
-      }
+  // The kernel whose name follows `prefix` in a section's; null if that is another section.
+  KernelFacts* kernel_of(std::string_view section, std::string_view prefix) const {
+    if (!section.starts_with(prefix)) return nullptr;
+    const auto found = by_name_.find(section.substr(prefix.size()));
+    return found == by_name_.end() ? nullptr : found->second;
+  }
+
+  // A bank of one kernel, or of all of them.
+  void add_constants(std::string KernelFacts::*bank, const Elf64_Shdr& section, KernelFacts* of) {
+    const std::string_view bytes = content(section);
+    spend(bytes.size() * (of == nullptr ? found_.size() : 1));
+    if (of != nullptr)
+      of->*bank = bytes;
+    else
+      for (KernelFacts& facts : found_) facts.*bank = bytes;
+  }
+
+  void add_section(std::string_view name, const Elf64_Shdr& section) {
+    if (KernelFacts* const of = kernel_of(name, ".nv.shared."))
+      of->shared_bytes = static_cast<uint32_t>(section.sh_size);
+    if (name == ".nv.constant2") add_constants(&KernelFacts::constants, section, nullptr);
+    if (name == ".nv.constant3") add_constants(&KernelFacts::variables, section, nullptr);
+    if (KernelFacts* const of = kernel_of(name, ".nv.constant2.")) add_constants(&KernelFacts::constants, section, of);
+    if (KernelFacts* const of = kernel_of(name, ".nv.info.")) {
+      each_attribute(content(section), [&](uint8_t attribute, std::string_view value) {
+        if (attribute != parameter_bank || value.size() < 8) return;
+        of->parameter_base = word(value, 4) & 0xffff;
+        of->parameter_bytes = word(value, 4) >> 16;
+      });
     }
   }
 
   // .nv.info holds what it says of all kernels by symbol.
-  void add_attributes(std::vector<KernelFacts>& kernels) const {
+  void add_attributes() {
+    for (const Elf64_Shdr& section : sections_) {
+      if (section.sh_type == SHT_SYMTAB && section.sh_link < sections_.size() && symbols_ == nullptr)
+        symbols_ = &section;
+    }
     for (const Elf64_Shdr& section : sections_) {
       if (name_of(section) != ".nv.info") continue;
       each_attribute(content(section), [&](uint8_t attribute, std::string_view value) {
         if ((attribute != register_count && attribute != frame_size) || value.size() < 8) return;
-        const std::string name = symbol(word(value, 0));
-        for (KernelFacts& facts : kernels) {
-          if (facts.name != name) continue;
-          if (attribute == register_count) facts.registers = static_cast<int>(at_most(most_registers, word(value, 4)));
-          if (attribute == frame_size) facts.local_bytes = at_most(most_local_bytes, word(value, 4));
-        }
+        const auto of = by_name_.find(symbol(word(value, 0)));
+        if (of == by_name_.end()) return;
+        if (attribute == register_count)
+          of->second->registers = static_cast<int>(at_most(most_registers, word(value, 4)));
+        if (attribute == frame_size) of->second->local_bytes = at_most(most_local_bytes, word(value, 4));
       });
     }
   }
@@ -126,7 +157,8 @@ class Cubin {
   }
 
   template <class Use>
-  static void each_attribute(std::string_view bytes, const Use& use) {
+  void each_attribute(std::string_view bytes, const Use& use) {
+    spend(bytes.size());
     while (bytes.size() >= 4) {
       const auto format = static_cast<uint8_t>(bytes[0]), attribute = static_cast<uint8_t>(bytes[1]);
       uint16_t size = 0;
@@ -142,6 +174,10 @@ class Cubin {
   std::string_view bytes_;
   Elf64_Ehdr header_{};
   std::vector<Elf64_Shdr> sections_;
+  const Elf64_Shdr* symbols_ = nullptr;
+  size_t left_ = most_bytes;
+  std::vector<KernelFacts> found_;
+  std::unordered_map<std::string_view, KernelFacts*> by_name_;
 };
 
 }  // namespace

@@ -5,6 +5,8 @@
 
 #include <new>
 
+#include "kiln/base/no_cancellation.h"
+
 namespace kiln::emulator {
 
 using namespace cuda_abi;  // NOLINT(google-build-using-namespace): the emulator speaks the ABI's names throughout
@@ -28,9 +30,11 @@ inline void require(bool condition, CUresult code = CUDA_ERROR_INVALID_VALUE) {
   if (!condition) fail(code);
 }
 
-/// Runs the body of one entry point; nothing it throws crosses the C boundary.
+/// Runs the body of one entry point; nothing it throws crosses the C boundary. A thread that is cancelled meanwhile
+/// ends after the call.
 template <typename Body>
 CUresult entry(Body&& body) noexcept {
+  const NoCancellation whole;
   try {
     body();
     return CUDA_SUCCESS;

@@ -17,7 +17,8 @@
  * line each, with `#` comments; where one request is wanted, exactly one.
  *
  * Threads. Handles may be shared among threads, but for an epilogue that is being built and a handle that is being
- * destroyed. No exception leaves a call. */
+ * destroyed. No exception leaves a call. A thread that is cancelled (pthread_cancel) within a call ends after it: at
+ * its next cancellation point, when the call has returned. */
 #pragma once
 
 #include "kiln/c/activation.h"

@@ -125,7 +125,7 @@ kiln_status kiln_model_create(kiln_context* context, const char* path, const kil
 }
 
 void kiln_model_destroy(kiln_model* model) {
-  delete model;
+  destroy(model);
 }
 
 kiln_status kiln_model_set_batch(kiln_model* model, int64_t batch) {

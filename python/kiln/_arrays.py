@@ -5,12 +5,28 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from .errors import InvalidArgument
 
 Array = Any  # an array or tensor: of NumPy, PyTorch, CuPy, JAX, or with __dlpack__ or the buffer protocol
 Stream = Any  # None, an address, or a stream of PyTorch or CuPy
+
+
+class TorchTensor(Protocol):
+    """What a type checker knows a torch.Tensor by where PyTorch need not be installed."""
+
+    @property
+    def is_cuda(self) -> bool: ...
+    @property
+    def requires_grad(self) -> bool: ...
+
+
+class CudaArray(Protocol):
+    """The same of an array of CuPy."""
+
+    @property
+    def __cuda_array_interface__(self) -> Any: ...
 
 
 def _framework(array: Array) -> str:

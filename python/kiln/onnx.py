@@ -7,13 +7,18 @@ import os
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from . import _kiln, _kiln_model
-from ._arrays import Array, Stream, empty, named_dtype, streams_of
+from ._arrays import Array, CudaArray, Stream, TorchTensor, empty, named_dtype, streams_of
 from ._context import Context, Path, context_for
 from ._tables import html_table, text_table
 from .errors import InvalidArgument, Unsupported, require_text, require_type
+
+if TYPE_CHECKING:
+    import cupy
+    import torch
+    from numpy.typing import NDArray
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,8 +141,15 @@ class Model:
             finally:  # Ctrl-C is raised behind what was done
                 self._describe()
 
+    @overload
+    def __call__(self, *arrays: TorchTensor, stream: Stream = None, **named: TorchTensor) -> torch.Tensor: ...
+    @overload
+    def __call__(self, *arrays: CudaArray, stream: Stream = None, **named: CudaArray) -> cupy.ndarray: ...
+    @overload
+    def __call__(self, *arrays: Array, stream: Stream = None, **named: Array) -> NDArray[Any]: ...
     def __call__(self, *arrays: Array, stream: Stream = None, **named: Array) -> Any:
-        """One inference: the inputs in their order, or by name; returns the output, or a tuple of several.
+        """One inference: the inputs in their order, or by name; returns the output, or a tuple of several, which type
+        checkers take for one array: it may be unpacked too.
 
         Arrays must be of the shapes and device types of `inputs`, in row-major order; then they are used where they are.
         Where the file leaves the batch open, it is that of the first input: set_batch().

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-namespace kiln {
+namespace kiln::checked_test {
 namespace {
 
 constexpr int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
@@ -51,4 +51,4 @@ TEST(Checked, ElementsOfATensorCountZerosToo) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::checked_test

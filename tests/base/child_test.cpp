@@ -18,7 +18,7 @@
 
 #include "kiln/base/error.h"
 
-namespace kiln {
+namespace kiln::child_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -181,4 +181,4 @@ TEST(ChildOfAnApplicationThatReaps, IsNeverTakenForOneThatSucceeded) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::child_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kiln {
+namespace kiln::digest_test {
 namespace {
 
 TEST(Digest, IsStable) {
@@ -18,4 +18,4 @@ TEST(Digest, TellsFieldBoundariesApart) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::digest_test

@@ -9,7 +9,7 @@
 
 #include "kiln/base/error.h"
 
-namespace kiln {
+namespace kiln::environment_test {
 namespace {
 
 Environment read(const std::map<std::string, std::string>& variables) {
@@ -85,4 +85,4 @@ TEST(Environment, ListsMisspeltVariablesAndSaysWhatWasMeant) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::environment_test

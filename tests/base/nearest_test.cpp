@@ -4,7 +4,7 @@
 
 #include <array>
 
-namespace kiln {
+namespace kiln::nearest_test {
 namespace {
 
 using testing::ElementsAre;
@@ -56,4 +56,4 @@ TEST(NearestNames, AreAskedForInWords) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::nearest_test

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+namespace kiln::one_place_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -75,3 +76,4 @@ INSTANTIATE_TEST_SUITE_P(Sources, OnePlace,
                                                "nothing is executed or loaded by way of the working directory"}));
 
 }  // namespace
+}  // namespace kiln::one_place_test

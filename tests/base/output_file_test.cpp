@@ -1,17 +1,21 @@
 // Output files replace files, follow links, and leave alone what is no file.
 #include "kiln/base/output_file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 
+#include "../support/file_locks.h"
 #include "kiln/base/error.h"
+#include "kiln/base/file_descriptor.h"
 
-namespace kiln {
+namespace kiln::output_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -83,6 +87,28 @@ TEST_F(OutputFileTest, ADatabaseIsNotReplaced) {
   require_replaceable("the page", text);
 }
 
+// A process that closes any descriptor of a file gives up all POSIX locks that it has on the file: SQLite's, if that
+// has the database open.
+TEST_F(OutputFileTest, LocksOfThisProcessStayOnAFileThatIsLookedAt) {
+  const std::string magic("SQLite format 3\0", 16);
+  for (const std::string& content : {magic, std::string("a page")}) {
+    const std::string file = put("file", content);
+    const FileDescriptor open(::open(file.c_str(), O_RDWR));
+    ASSERT_TRUE(testing_support::lock_file(open.get()));
+    ASSERT_FALSE(testing_support::free_for_others(file));
+    EXPECT_EQ(refusal(file) == "none", content != magic);
+    EXPECT_FALSE(testing_support::free_for_others(file)) << content;
+  }
+}
+
+// Python's open(path, "w"), whose name is given to Kiln while it is open.
+TEST_F(OutputFileTest, AFileThatThisProcessHasOpenForWritingAloneIsReplaced) {
+  const std::string file = put("file", "before");
+  const FileDescriptor open(::open(file.c_str(), O_WRONLY));
+  publish(file, "after");
+  EXPECT_EQ(content("file"), "after");
+}
+
 TEST_F(OutputFileTest, AFolderThatIsNotThereIsKnownAtOnce) {
   EXPECT_THAT(refusal(path("no/page")), HasSubstr("cannot write the page " + path("no/page") + ": No such file"));
 }
@@ -134,4 +160,4 @@ TEST_F(OutputFileTest, EachKindOfNoFileHasItsName) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::output_file_test

@@ -16,7 +16,7 @@
 #include "kiln/base/own_folders.h"
 #include "kiln/base/variables.h"
 
-namespace kiln {
+namespace kiln::own_program_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -166,4 +166,4 @@ TEST(Variables, OfAPrivilegedProgramAreNone) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::own_program_test

@@ -1,13 +1,14 @@
 #include "kiln/base/parallel.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace kiln::parallel_test {
 namespace {
 
 TEST(ForEachIndex, DoesAllAndThrowsWhatTheFirstHasThrown) {
@@ -22,6 +23,26 @@ TEST(ForEachIndex, DoesAllAndThrowsWhatTheFirstHasThrown) {
     EXPECT_STREQ(error.what(), "20");
   }
   for (const auto& visited : visits) EXPECT_EQ(visited, 1);
+}
+
+// Cancellation unwinds the stack as an exception does, but ends the process if it is kept.
+TEST(ForEachIndex, AThreadThatIsCancelledDoesAllOfItFirst) {
+  std::atomic<int> done{0};
+  pthread_t thread{};
+  const auto body = [](void* counter) -> void* {
+    ::pthread_cancel(::pthread_self());
+    for_each_index(10, [&](size_t) {
+      ::pthread_testcancel();
+      ++*static_cast<std::atomic<int>*>(counter);
+    });
+    ::pthread_testcancel();
+    return nullptr;
+  };
+  ASSERT_EQ(::pthread_create(&thread, nullptr, body, &done), 0);
+  void* end = nullptr;
+  ASSERT_EQ(::pthread_join(thread, &end), 0);
+  EXPECT_EQ(end, PTHREAD_CANCELED);
+  EXPECT_EQ(done, 10);
 }
 
 TEST(ForEachPart, CoversEachElementOnce) {
@@ -39,4 +60,4 @@ TEST(ForEachPart, CoversEachElementOnce) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::parallel_test

@@ -6,7 +6,7 @@
 
 #include "kiln/base/error.h"
 
-namespace kiln {
+namespace kiln::printable_test {
 namespace {
 
 TEST(Printable, ATerminalIsToldNothing) {
@@ -43,4 +43,4 @@ TEST(Printable, AMessageIsWhoeverPrintsIt) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::printable_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kiln {
+namespace kiln::tie_test {
 namespace {
 
 TEST(Tie, IsWithinTwoPercentOfTheFastest) {
@@ -21,4 +21,4 @@ TEST(Tie, IsSettledByWorkspaceThenDeterminismThenNames) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::tie_test

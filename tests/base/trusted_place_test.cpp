@@ -10,7 +10,7 @@
 #include <fstream>
 #include <string>
 
-namespace kiln {
+namespace kiln::trusted_place_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -156,4 +156,4 @@ TEST_F(TrustedPlace, MakesFoldersWithTheRightsThatItIsTold) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::trusted_place_test

@@ -11,7 +11,7 @@
 #include "kiln/version.h"
 #include "results.h"
 
-namespace kiln::bench {
+namespace kiln::bench::comparison_test {
 namespace {
 
 using testing::ElementsAre;
@@ -285,4 +285,4 @@ TEST_F(VsCudnn, ResultsAreReadBackAndAKilledRunGoesOn) {
 }
 
 }  // namespace
-}  // namespace kiln::bench
+}  // namespace kiln::bench::comparison_test

@@ -11,7 +11,7 @@
 #include "kiln/base/error.h"
 #include "kiln/generator/operations/conv_forward.h"
 
-namespace kiln::bench {
+namespace kiln::bench::cudnn_library_test {
 namespace {
 
 class InstalledCudnn : public testing::Test {
@@ -99,4 +99,4 @@ TEST_F(InstalledCudnn, RefusesAnOutputOfAnotherSize) {
 }
 
 }  // namespace
-}  // namespace kiln::bench
+}  // namespace kiln::bench::cudnn_library_test

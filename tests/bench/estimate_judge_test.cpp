@@ -6,7 +6,7 @@
 
 #include "judge.h"
 
-namespace kiln::bench {
+namespace kiln::bench::estimate_judge_test {
 namespace {
 
 Candidate candidate(const std::string& algorithm, double estimate) {
@@ -108,4 +108,4 @@ TEST(EstimateJudge, SharesOfSeveralAreGeometricMeans) {
 }
 
 }  // namespace
-}  // namespace kiln::bench
+}  // namespace kiln::bench::estimate_judge_test

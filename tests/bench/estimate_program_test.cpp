@@ -23,7 +23,7 @@
 #include "kiln/tuner/search.h"
 #include "program.h"
 
-namespace kiln::bench {
+namespace kiln::bench::estimate_program_test {
 namespace {
 
 using testing::ElementsAre;
@@ -204,4 +204,4 @@ TEST_F(EstimateProgramTest, NeedsTimesOfTheDevice) {
 }
 
 }  // namespace
-}  // namespace kiln::bench
+}  // namespace kiln::bench::estimate_program_test

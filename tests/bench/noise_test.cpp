@@ -14,7 +14,7 @@
 #include "sampled_rows.h"
 #include "study.h"
 
-namespace kiln::bench {
+namespace kiln::bench::noise_test {
 namespace {
 
 const std::vector<SampledRow>& rows() {
@@ -153,4 +153,4 @@ TEST(Study, NeedsAsManyRowsAsCandidates) {
 }
 
 }  // namespace
-}  // namespace kiln::bench
+}  // namespace kiln::bench::noise_test

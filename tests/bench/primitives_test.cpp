@@ -10,7 +10,7 @@
 #include "passes.h"
 #include "traffic.h"
 
-namespace kiln::bench {
+namespace kiln::bench::primitives_test {
 namespace {
 
 using testing::HasSubstr;
@@ -186,4 +186,4 @@ TEST(Traffic, ShowsSectorsOfWhichLittleIsUsed) {
 }
 
 }  // namespace
-}  // namespace kiln::bench
+}  // namespace kiln::bench::primitives_test

@@ -7,7 +7,7 @@
 #include "comparison.h"
 #include "kiln/reference/fill.h"
 
-namespace kiln::bench {
+namespace kiln::bench::statistics_test {
 namespace {
 
 double uniform(uint64_t seed, uint64_t counter) {
@@ -88,4 +88,4 @@ TEST(RelativeError, IsThatOfTheWholeAndInfiniteForWhatIsNotFinite) {
 }
 
 }  // namespace
-}  // namespace kiln::bench
+}  // namespace kiln::bench::statistics_test

@@ -11,7 +11,7 @@
 #include "passes.h"
 #include "traffic.h"
 
-namespace kiln::bench {
+namespace kiln::bench::traffic_limits_test {
 namespace {
 
 std::vector<DeclaredRow> committed_rows() {
@@ -36,4 +36,4 @@ TEST(TrafficLimits, Hold) {
 }
 
 }  // namespace
-}  // namespace kiln::bench
+}  // namespace kiln::bench::traffic_limits_test

@@ -10,7 +10,7 @@
 #include "kiln/cache/winners.h"
 #include "support.h"
 
-namespace kiln::cache::test {
+namespace kiln::cache::test::bad_disk_test {
 namespace {
 
 using Fault = FaultVfs::Fault;
@@ -217,4 +217,4 @@ TEST_P(Damage, OfTheJournalBesideItGivesNoWrongAnswer) {
 INSTANTIATE_TEST_SUITE_P(Journals, Damage, ::testing::Values(Journal::wal, Journal::rollback));
 
 }  // namespace
-}  // namespace kiln::cache::test
+}  // namespace kiln::cache::test::bad_disk_test

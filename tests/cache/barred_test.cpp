@@ -12,7 +12,7 @@
 #include "record_rows.h"
 #include "support.h"
 
-namespace kiln::cache::test {
+namespace kiln::cache::test::barred_test {
 namespace {
 
 using testing::ElementsAre;
@@ -228,4 +228,4 @@ TEST(Barred, ATimeThatNothingTakesIsRefusedWithItsLine) {
 }
 
 }  // namespace
-}  // namespace kiln::cache::test
+}  // namespace kiln::cache::test::barred_test

@@ -16,7 +16,7 @@
 #include "kiln/cache/winners.h"
 #include "support.h"
 
-namespace kiln::cache::test {
+namespace kiln::cache::test::crash_test {
 namespace {
 
 using Fault = FaultVfs::Fault;
@@ -176,4 +176,4 @@ INSTANTIATE_TEST_SUITE_P(Journals, Death,
                          });
 
 }  // namespace
-}  // namespace kiln::cache::test
+}  // namespace kiln::cache::test::crash_test

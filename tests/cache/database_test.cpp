@@ -13,7 +13,7 @@
 #include "sqlite.h"
 #include "support.h"
 
-namespace kiln::cache::test {
+namespace kiln::cache::test::database_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -308,4 +308,4 @@ TEST(Database, AnEmptyPathIsTheCallersError) {
 }
 
 }  // namespace
-}  // namespace kiln::cache::test
+}  // namespace kiln::cache::test::database_test

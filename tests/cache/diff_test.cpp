@@ -7,7 +7,7 @@
 
 #include "support.h"
 
-namespace kiln::cache::test {
+namespace kiln::cache::test::diff_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -150,4 +150,4 @@ TEST(Diff, CountsEveryRequestOnceAndMirrors) {
 }
 
 }  // namespace
-}  // namespace kiln::cache::test
+}  // namespace kiln::cache::test::diff_test

@@ -16,7 +16,7 @@
 #include "sqlite.h"
 #include "support.h"
 
-namespace kiln::cache::test {
+namespace kiln::cache::test::fault_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -577,4 +577,4 @@ TEST(Fault, AMissingFileIsAsGoodAsEmptyForReadingOnly) {
 }
 
 }  // namespace
-}  // namespace kiln::cache::test
+}  // namespace kiln::cache::test::fault_test

@@ -13,7 +13,7 @@
 #include "pack_index.h"
 #include "support.h"
 
-namespace kiln::cache::test {
+namespace kiln::cache::test::first_look_up_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -213,4 +213,4 @@ TEST(FirstLookUp, OfManyThreadsAtOnceGivesEachTheWholeAnswer) {
 }
 
 }  // namespace
-}  // namespace kiln::cache::test
+}  // namespace kiln::cache::test::first_look_up_test

@@ -7,7 +7,7 @@
 #include "kiln/cache/pack.h"
 #include "support.h"
 
-namespace kiln::cache::test {
+namespace kiln::cache::test::flush_test {
 namespace {
 
 using testing_support::Flushes;
@@ -39,4 +39,4 @@ TEST(PackFlush, IsOfTheFolderAsWellWhichHoldsTheName) {
 }
 
 }  // namespace
-}  // namespace kiln::cache::test
+}  // namespace kiln::cache::test::flush_test

@@ -11,7 +11,7 @@
 #include "kiln/base/tie.h"
 #include "support.h"
 
-namespace kiln::cache::test {
+namespace kiln::cache::test::front_test {
 namespace {
 
 struct Candidates {
@@ -185,4 +185,4 @@ TEST(Front, DamagedBytesAreRefusedWithoutReadingBeyondThem) {
 }
 
 }  // namespace
-}  // namespace kiln::cache::test
+}  // namespace kiln::cache::test::front_test

@@ -15,7 +15,7 @@
 #include "sqlite.h"
 #include "support.h"
 
-namespace kiln::cache::test {
+namespace kiln::cache::test::hostile_database_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -246,4 +246,4 @@ TEST_F(HostileDatabase, WhatIsMergedIsOnlyOwnWhereThatIsSaid) {
 }
 
 }  // namespace
-}  // namespace kiln::cache::test
+}  // namespace kiln::cache::test::hostile_database_test

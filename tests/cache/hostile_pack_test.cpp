@@ -8,11 +8,14 @@
 #include <chrono>
 #include <fstream>
 
+#include "../support/file_locks.h"
+#include "kiln/base/file_descriptor.h"
+#include "kiln/cache/database.h"
 #include "kiln/cache/pack.h"
 #include "kiln/cache/winners.h"
 #include "support.h"
 
-namespace kiln::cache::test {
+namespace kiln::cache::test::hostile_pack_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -184,6 +187,18 @@ TEST(HostilePack, AFileThatIsNoRegularFileIsRefusedAndNeverWaitedFor) {
   }
 }
 
+// An application that names its database as a pack, too: to open and close it would give up SQLite's locks.
+TEST(HostilePack, ADatabaseIsRefusedAndKeepsTheLocksOfItsProcess) {
+  const ScratchFolder folder;
+  const std::string path = folder.file("tuning.db");
+  Database::open(path);
+  const FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(testing_support::lock_file(file.get()));
+  EXPECT_THAT(problems_of_file(path), ElementsAre(HasSubstr("it is a database")));
+  EXPECT_THAT(error_of(ErrorCode::io_error, [&] { read_pack_file(path); }), HasSubstr("it is a database"));
+  EXPECT_FALSE(testing_support::free_for_others(path));
+}
+
 TEST(HostilePack, DeepEscapesAndEndlessSamplesAreRefusedWithTheLine) {
   const auto reason = [](std::string_view what, const std::string& by) {
     std::string text = good_text();
@@ -219,4 +234,4 @@ TEST(HostilePack, CharactersThatHideOrReorderTextAreRefused) {
 }
 
 }  // namespace
-}  // namespace kiln::cache::test
+}  // namespace kiln::cache::test::hostile_pack_test

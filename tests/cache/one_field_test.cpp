@@ -12,7 +12,7 @@
 #include "kiln/cache/record.h"
 #include "support.h"
 
-namespace kiln::cache::test {
+namespace kiln::cache::test::one_field_test {
 namespace {
 
 template <class Of>
@@ -155,4 +155,4 @@ TEST(OneField, OfADeviceDecidesWhichOfTwoEntriesStaysAndItsChecksum) {
 }
 
 }  // namespace
-}  // namespace kiln::cache::test
+}  // namespace kiln::cache::test::one_field_test

@@ -9,7 +9,7 @@
 #include "sqlite.h"
 #include "support.h"
 
-namespace kiln::cache::test {
+namespace kiln::cache::test::open_database_test {
 namespace {
 
 using ::testing::SizeIs;
@@ -223,4 +223,4 @@ TEST_F(OpenDatabase, KeepsItsLocksWhenTheProcessOpensAndClosesItOnceMore) {
 }
 
 }  // namespace
-}  // namespace kiln::cache::test
+}  // namespace kiln::cache::test::open_database_test

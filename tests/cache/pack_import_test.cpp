@@ -8,7 +8,7 @@
 #include "kiln/cache/winners.h"
 #include "support.h"
 
-namespace kiln::cache::test {
+namespace kiln::cache::test::pack_import_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -162,4 +162,4 @@ TEST(PackImport, NoDamageToATextDoesMoreThanRefuseLines) {
 }
 
 }  // namespace
-}  // namespace kiln::cache::test
+}  // namespace kiln::cache::test::pack_import_test

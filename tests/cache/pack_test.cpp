@@ -8,7 +8,7 @@
 
 #include "support.h"
 
-namespace kiln::cache::test {
+namespace kiln::cache::test::pack_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -171,4 +171,4 @@ TEST(Pack, RequireCompleteRefusesAPackWithRefusedLines) {
 }
 
 }  // namespace
-}  // namespace kiln::cache::test
+}  // namespace kiln::cache::test::pack_test

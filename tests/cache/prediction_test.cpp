@@ -11,7 +11,7 @@
 #include "kiln/cache/winners.h"
 #include "support.h"
 
-namespace kiln::cache::test {
+namespace kiln::cache::test::prediction_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -265,4 +265,4 @@ TEST(PredictionMarks, ThatDoNotFitTheirDeviceAreRefusedAndTheRestIsRead) {
 }
 
 }  // namespace
-}  // namespace kiln::cache::test
+}  // namespace kiln::cache::test::prediction_test

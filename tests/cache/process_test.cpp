@@ -14,7 +14,7 @@
 #include "sqlite.h"
 #include "support.h"
 
-namespace kiln::cache::test {
+namespace kiln::cache::test::process_test {
 namespace {
 
 // Inserts for ever; writes the number of each record to `acknowledge` once insert() has returned.
@@ -165,4 +165,4 @@ TEST(Reader, SeesWhatAnotherProcessStoredAfterItOpened) {
 }
 
 }  // namespace
-}  // namespace kiln::cache::test
+}  // namespace kiln::cache::test::process_test

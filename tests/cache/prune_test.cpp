@@ -6,7 +6,7 @@
 #include "kiln/cache/winners.h"
 #include "support.h"
 
-namespace kiln::cache::test {
+namespace kiln::cache::test::prune_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -145,4 +145,4 @@ TEST_F(Prune, LeavesAFileAloneThatCannotBeWritten) {
 }
 
 }  // namespace
-}  // namespace kiln::cache::test
+}  // namespace kiln::cache::test::prune_test

@@ -9,7 +9,7 @@
 #include "support.h"
 #include "text.h"
 
-namespace kiln::cache::test {
+namespace kiln::cache::test::record_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -153,4 +153,4 @@ TEST(Utc, PrintsAndParsesTheSameInstant) {
 }
 
 }  // namespace
-}  // namespace kiln::cache::test
+}  // namespace kiln::cache::test::record_test

@@ -6,7 +6,7 @@
 #include "schema.h"
 #include "support.h"
 
-namespace kiln::cache::test {
+namespace kiln::cache::test::run_test {
 namespace {
 
 const std::vector<std::string> two_requests = {request_line(1), request_line(2)};
@@ -131,4 +131,4 @@ TEST(Run, OfADatabaseInMemoryIsNotKept) {
 }
 
 }  // namespace
-}  // namespace kiln::cache::test
+}  // namespace kiln::cache::test::run_test

@@ -11,7 +11,7 @@
 #include "kiln/cache/winners.h"
 #include "support.h"
 
-namespace kiln::cache::test {
+namespace kiln::cache::test::schema_test {
 namespace {
 
 Connection open_raw(const std::string& path) {
@@ -259,4 +259,4 @@ TEST(FileSystem, KnowsWhereSeveralMachinesMayWrite) {
 }
 
 }  // namespace
-}  // namespace kiln::cache::test
+}  // namespace kiln::cache::test::schema_test

@@ -5,7 +5,7 @@
 
 #include "support.h"
 
-namespace kiln::cache::test {
+namespace kiln::cache::test::statistics_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -47,4 +47,4 @@ TEST(Statistics, CountsRecordsWinsAndFailuresByDeviceAndAlgorithm) {
 }
 
 }  // namespace
-}  // namespace kiln::cache::test
+}  // namespace kiln::cache::test::statistics_test

@@ -14,7 +14,7 @@
 #include "support.h"
 #include "winner_table.h"
 
-namespace kiln::cache::test {
+namespace kiln::cache::test::winners_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -369,4 +369,4 @@ TEST(Winners, FromAPackChooseAsFromTheDatabaseThatWroteIt) {
 }
 
 }  // namespace
-}  // namespace kiln::cache::test
+}  // namespace kiln::cache::test::winners_test

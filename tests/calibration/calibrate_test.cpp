@@ -4,7 +4,7 @@
 
 #include "kiln/base/environment.h"
 
-namespace kiln::calibration {
+namespace kiln::calibration::calibrate_test {
 namespace {
 
 // One run for all tests: it takes a second or two on the emulated device.
@@ -54,4 +54,4 @@ TEST_F(Calibrated, BuffersBeyondL2AreNotReadFasterThanThoseInside) {
 }
 
 }  // namespace
-}  // namespace kiln::calibration
+}  // namespace kiln::calibration::calibrate_test

@@ -5,7 +5,7 @@
 #include "argument_rows.h"
 #include "fixture.h"
 
-namespace kiln::capi {
+namespace kiln::capi::arguments_test {
 namespace {
 
 class CApiArguments : public CApi {};
@@ -196,6 +196,15 @@ TEST_F(CApiArguments, Runs) {
   kiln_plan_destroy(plan);
 }
 
+TEST_F(CApiArguments, StreamsThatThereAreNot) {
+  const auto none = reinterpret_cast<kiln_stream>(uintptr_t{0x1234560});
+  expect_refused({
+      {"cuEventRecord", [&] { return kiln_order(context_, none, nullptr); }, KILN_DRIVER_ERROR},
+      {"cuStreamWaitEvent", [&] { return kiln_order(context_, nullptr, none); }, KILN_DRIVER_ERROR},
+  });
+  EXPECT_EQ(kiln_order(context_, none, none), KILN_OK) << "one stream needs no order";
+}
+
 TEST_F(CApiArguments, NothingIsFineToDestroyAndToAskForItsAddress) {
   kiln_context_destroy(nullptr);
   kiln_memory_destroy(nullptr);
@@ -206,4 +215,4 @@ TEST_F(CApiArguments, NothingIsFineToDestroyAndToAskForItsAddress) {
 }
 
 }  // namespace
-}  // namespace kiln::capi
+}  // namespace kiln::capi::arguments_test

@@ -12,7 +12,7 @@
 #include "kiln/softmax.h"
 #include "kiln/tensor_ops.h"
 
-namespace kiln::capi {
+namespace kiln::capi::calls_test {
 namespace {
 
 using testing::HasSubstr;
@@ -470,4 +470,4 @@ TEST_F(CApiCalls, PlansRunWhatTheirRequestSays) {
 }
 
 }  // namespace
-}  // namespace kiln::capi
+}  // namespace kiln::capi::calls_test

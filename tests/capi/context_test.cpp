@@ -1,5 +1,6 @@
 // Contexts, plans and texts of the C API.
 #include <gmock/gmock.h>
+#include <pthread.h>
 
 #include <filesystem>
 #include <fstream>
@@ -7,7 +8,7 @@
 
 #include "fixture.h"
 
-namespace kiln::capi {
+namespace kiln::capi::context_test {
 namespace {
 
 using testing::AllOf;
@@ -80,6 +81,59 @@ TEST_F(CApi, PlansAndMemoryOutliveTheirContext) {
   EXPECT_EQ(result[7], 0.25f);
   kiln_plan_destroy(plan);
   kiln_memory_destroy(memory);
+}
+
+// To close a file or to wait is where a thread is cancelled, and calls do both, in destructors, too.
+TEST_F(CApi, AThreadThatIsCancelledEndsAfterTheCall) {
+  struct Work {
+    kiln_context_options options;
+    kiln_status created = KILN_INTERNAL, prepared = KILN_INTERNAL;
+    bool destroyed = false;
+  } work{options()};
+  const auto body = [](void* given) -> void* {
+    auto* const of = static_cast<Work*>(given);
+    ::pthread_cancel(::pthread_self());
+    kiln_context* context = nullptr;
+    of->created = kiln_context_create(&of->options, &context);
+    of->prepared = kiln_context_prepare(context, "softmax_forward x=f32:5x7");
+    kiln_context_destroy(context);
+    of->destroyed = true;
+    ::pthread_testcancel();
+    return nullptr;
+  };
+  pthread_t thread{};
+  ASSERT_EQ(::pthread_create(&thread, nullptr, body, &work), 0);
+  void* end = nullptr;
+  ASSERT_EQ(::pthread_join(thread, &end), 0);
+  EXPECT_EQ(end, PTHREAD_CANCELED);
+  EXPECT_EQ(work.created, KILN_OK);
+  EXPECT_EQ(work.prepared, KILN_OK);
+  EXPECT_TRUE(work.destroyed);
+}
+
+// A callback that ends its thread is no exception either.
+TEST_F(CApi, AThreadMayEndInAnAllocator) {
+  kiln_context_options given = options();
+  given.workspace_allocate = [](void*, size_t, void*) -> void* { ::pthread_exit(nullptr); };
+  given.workspace_release = [](void*, void*, size_t, void*) {};
+  struct Work {
+    kiln_context* context = nullptr;
+    kiln_tensor x, w, y;
+    kiln_status status = KILN_INTERNAL;
+  } work{nullptr, tensor(upload(wave(512 * 49)), {1, 512, 7, 7}), tensor(upload(wave(64 * 512 * 9)), {64, 512, 3, 3}),
+         tensor(upload(wave(64 * 25)), {1, 64, 5, 5})};
+  ASSERT_EQ(kiln_context_create(&given, &work.context), KILN_OK) << kiln_last_error();
+  const auto body = [](void* with) -> void* {
+    auto* const of = static_cast<Work*>(with);
+    of->status = kiln_conv_forward(of->context, &of->x, &of->w, &of->y, nullptr, nullptr);
+    return of;
+  };
+  pthread_t thread{};
+  ASSERT_EQ(::pthread_create(&thread, nullptr, body, &work), 0);
+  void* end = nullptr;
+  ASSERT_EQ(::pthread_join(thread, &end), 0);
+  EXPECT_EQ(end, nullptr) << "no workspace was asked for: " << work.status;
+  kiln_context_destroy(work.context);
 }
 
 TEST_F(CApi, TakesWorkspaceFromTheCallersAllocator) {
@@ -232,4 +286,4 @@ TEST_F(CApi, StructuresOfALaterVersionAreReadAsFarAsTheyAreKnown) {
 }
 
 }  // namespace
-}  // namespace kiln::capi
+}  // namespace kiln::capi::context_test

@@ -4,7 +4,7 @@
 #include "fixture.h"
 #include "kiln/conv.h"
 
-namespace kiln::capi {
+namespace kiln::capi::conv_backward_test {
 namespace {
 
 using testing::HasSubstr;
@@ -144,4 +144,4 @@ TEST_F(CApiConvBackward, RefusesBadArguments) {
 }
 
 }  // namespace
-}  // namespace kiln::capi
+}  // namespace kiln::capi::conv_backward_test

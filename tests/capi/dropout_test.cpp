@@ -5,7 +5,7 @@
 
 #include "fixture.h"
 
-namespace kiln::capi {
+namespace kiln::capi::dropout_test {
 namespace {
 
 class CApiDropout : public CApiBesideCpp {};
@@ -43,4 +43,4 @@ TEST_F(CApiDropout, ForwardBackwardAndByAPlan) {
 }
 
 }  // namespace
-}  // namespace kiln::capi
+}  // namespace kiln::capi::dropout_test

@@ -9,7 +9,7 @@
 
 extern "C" int capi_defaults_carry_their_sizes(void);
 
-namespace kiln::capi {
+namespace kiln::capi::errors_test {
 namespace {
 
 using testing::HasSubstr;
@@ -72,4 +72,4 @@ TEST(CApiLastError, BelongsToEachThread) {
 }
 
 }  // namespace
-}  // namespace kiln::capi
+}  // namespace kiln::capi::errors_test

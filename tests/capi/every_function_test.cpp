@@ -5,7 +5,7 @@
 #include "exported_symbols.h"
 #include "fixture.h"
 
-namespace kiln::capi {
+namespace kiln::capi::every_function_test {
 namespace {
 
 using Names = std::set<std::string>;
@@ -31,6 +31,7 @@ class EveryFunction : public CApi {
     add_dropout();
     add_local_normalisations();
     add_plans();
+    add_order();
     add_calls_by_name();
   }
 
@@ -240,6 +241,8 @@ class EveryFunction : public CApi {
         operands_, 2, nullptr, nullptr, &run_values_);
   }
 
+  void add_order() { add("kiln_order", kiln_order, {"earlier", "later"}, context_, nullptr, nullptr); }
+
   void add_calls_by_name() {
     add("kiln_call", kiln_call, {"options", "stream"}, context_, "tensor_op mode=mul", call_tensors_, 3, &call_options_,
         nullptr);
@@ -367,4 +370,4 @@ TEST_F(EveryFunction, RefusesWhatIsWrongWithAnArgumentAndRunsNothing) {
 }
 
 }  // namespace
-}  // namespace kiln::capi
+}  // namespace kiln::capi::every_function_test

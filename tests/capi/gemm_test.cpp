@@ -5,7 +5,7 @@
 
 #include "fixture.h"
 
-namespace kiln::capi {
+namespace kiln::capi::gemm_test {
 namespace {
 
 class CApiGemm : public CApiBesideCpp {};
@@ -69,4 +69,4 @@ TEST_F(CApiGemm, FullyConnectedLayersForwardAndBackward) {
 }
 
 }  // namespace
-}  // namespace kiln::capi
+}  // namespace kiln::capi::gemm_test

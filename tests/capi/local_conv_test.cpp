@@ -5,7 +5,7 @@
 
 #include "fixture.h"
 
-namespace kiln::capi {
+namespace kiln::capi::local_conv_test {
 namespace {
 
 using testing::HasSubstr;
@@ -117,4 +117,4 @@ TEST_F(CApiLocalConv, RefusesBadOptions) {
 }
 
 }  // namespace
-}  // namespace kiln::capi
+}  // namespace kiln::capi::local_conv_test

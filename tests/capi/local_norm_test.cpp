@@ -5,7 +5,7 @@
 
 #include "fixture.h"
 
-namespace kiln::capi {
+namespace kiln::capi::local_norm_test {
 namespace {
 
 using testing::HasSubstr;
@@ -60,4 +60,4 @@ TEST_F(CApiLocalNorm, GivesWhatTheCppApiGives) {
 }
 
 }  // namespace
-}  // namespace kiln::capi
+}  // namespace kiln::capi::local_norm_test

@@ -7,7 +7,7 @@
 
 #include "fixture.h"
 
-namespace kiln::capi {
+namespace kiln::capi::loss_test {
 namespace {
 
 using testing::HasSubstr;
@@ -58,4 +58,4 @@ TEST_F(CApiCrossEntropy, LossesAndGradientsWithEveryOption) {
 }
 
 }  // namespace
-}  // namespace kiln::capi
+}  // namespace kiln::capi::loss_test

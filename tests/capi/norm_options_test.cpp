@@ -7,7 +7,7 @@
 #include "fixture.h"
 #include "kiln/norm.h"
 
-namespace kiln::capi {
+namespace kiln::capi::norm_options_test {
 namespace {
 
 // A tensor of both languages, each with memory of its own that starts with the same values.
@@ -175,4 +175,4 @@ TEST_F(CApiNormOptions, OfMeanSquares) {
 }
 
 }  // namespace
-}  // namespace kiln::capi
+}  // namespace kiln::capi::norm_options_test

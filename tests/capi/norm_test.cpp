@@ -5,7 +5,7 @@
 
 #include "fixture.h"
 
-namespace kiln::capi {
+namespace kiln::capi::norm_test {
 namespace {
 
 using testing::HasSubstr;
@@ -172,4 +172,4 @@ TEST_F(CApiNorm, RefusesAxesAndGroupsThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace kiln::capi
+}  // namespace kiln::capi::norm_test

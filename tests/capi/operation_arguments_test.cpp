@@ -3,7 +3,7 @@
 #include "argument_rows.h"
 #include "fixture.h"
 
-namespace kiln::capi {
+namespace kiln::capi::operation_arguments_test {
 namespace {
 
 // All calls write to one piece of memory, which has to stay as it was.
@@ -286,4 +286,4 @@ TEST_F(CApiOperationArguments, OfReductions) {
 }
 
 }  // namespace
-}  // namespace kiln::capi
+}  // namespace kiln::capi::operation_arguments_test

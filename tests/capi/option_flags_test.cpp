@@ -4,7 +4,7 @@
 
 #include "fixture.h"
 
-namespace kiln::capi {
+namespace kiln::capi::option_flags_test {
 namespace {
 
 template <class Options>
@@ -130,4 +130,4 @@ TEST_F(CApiOptionFlags, OfElementsAndWindows) {
 }
 
 }  // namespace
-}  // namespace kiln::capi
+}  // namespace kiln::capi::option_flags_test

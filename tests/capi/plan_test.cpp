@@ -6,7 +6,7 @@
 
 #include "fixture.h"
 
-namespace kiln::capi {
+namespace kiln::capi::plan_test {
 namespace {
 
 using testing::ElementsAre;
@@ -144,4 +144,4 @@ TEST_F(CPlan, HintsInTermsOfC) {
 }
 
 }  // namespace
-}  // namespace kiln::capi
+}  // namespace kiln::capi::plan_test

@@ -9,7 +9,7 @@
 #include <iterator>
 #include <regex>
 
-namespace kiln::capi {
+namespace kiln::capi::words_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -58,4 +58,4 @@ TEST(WordsOfC, AreKnownForEveryNameOfCppThatAMessageHas) {
 }
 
 }  // namespace
-}  // namespace kiln::capi
+}  // namespace kiln::capi::words_test

@@ -11,7 +11,7 @@
 #include "host_driver.h"
 #include "kiln/base/error.h"
 
-namespace kiln::checking {
+namespace kiln::checking::check_test {
 namespace {
 
 using testing::HasSubstr;
@@ -321,4 +321,4 @@ TEST_F(CheckTest, ReportsThatMemoryRanOut) {
 }
 
 }  // namespace
-}  // namespace kiln::checking
+}  // namespace kiln::checking::check_test

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace kiln::checking {
+namespace kiln::checking::judge_test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -77,4 +77,4 @@ TEST(Judge, TakesNoNumberForNaNOrForAnInfinity) {
 }
 
 }  // namespace
-}  // namespace kiln::checking
+}  // namespace kiln::checking::judge_test

@@ -10,7 +10,7 @@
 #include "kiln/generator/catalogue.h"
 #include "kiln/generator/operation.h"
 
-namespace kiln::checking {
+namespace kiln::checking::stand_in_test {
 namespace {
 
 using testing_support::built_in_catalogue;
@@ -220,4 +220,4 @@ INSTANTIATE_TEST_SUITE_P(
         "reduce x=f32:40960x1000 mode=add axes=0", "dropout x=f16:4096x4096"));
 
 }  // namespace
-}  // namespace kiln::checking
+}  // namespace kiln::checking::stand_in_test

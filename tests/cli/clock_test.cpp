@@ -10,7 +10,7 @@
 #include "kiln/timing/user_card.h"
 #include "program.h"
 
-namespace kiln::cli {
+namespace kiln::cli::clock_test {
 namespace {
 
 using testing::AllOf;
@@ -255,4 +255,4 @@ TEST_F(ProgramTest, WhatMachineCodePredictedIsMarkedInAPackAndCalledSoWhereItIsU
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::clock_test

@@ -11,7 +11,7 @@
 #include "kiln/generator/operation.h"
 #include "program.h"
 
-namespace kiln::cli {
+namespace kiln::cli::commands_test {
 namespace {
 
 using testing::AllOf;
@@ -363,4 +363,4 @@ TEST_F(ProgramTest, TheShippingExampleUsesThePackBesideIt) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::commands_test

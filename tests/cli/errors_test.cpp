@@ -12,7 +12,7 @@
 #include "onnx_model.h"
 #include "program.h"
 
-namespace kiln::cli {
+namespace kiln::cli::errors_test {
 namespace {
 
 using testing::HasSubstr;
@@ -413,4 +413,4 @@ TEST_F(HostileText, OfAHostileSchemaIsNeitherRunNorPrinted) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::errors_test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace kiln::cli {
+namespace kiln::cli::explain_trials_test {
 namespace {
 
 using testing::ElementsAre;
@@ -75,4 +75,4 @@ TEST(ExplainTrials, SaysWhichRuleDecidedATie) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::explain_trials_test

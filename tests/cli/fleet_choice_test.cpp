@@ -8,7 +8,7 @@
 
 #include "fleet/choice.h"
 
-namespace kiln::cli {
+namespace kiln::cli::fleet_choice_test {
 namespace {
 
 using testing::ElementsAre;
@@ -171,4 +171,4 @@ TEST(FleetChoice, TheSharedVariantIsTheOneOfLeastLossOnAll) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::fleet_choice_test

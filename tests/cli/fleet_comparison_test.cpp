@@ -7,7 +7,7 @@
 #include "fleet/comparison.h"
 #include "kiln/base/error.h"
 
-namespace kiln::cli {
+namespace kiln::cli::fleet_comparison_test {
 namespace {
 
 using testing::ContainsRegex;
@@ -168,4 +168,4 @@ TEST(FleetPack, HoldsTheFastestChosenVariantOfEachCardAndWhatBars) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::fleet_comparison_test

@@ -6,7 +6,7 @@
 
 #include "fleet/status.h"
 
-namespace kiln::cli {
+namespace kiln::cli::fleet_status_test {
 namespace {
 
 using cache::LayerState;
@@ -134,4 +134,4 @@ TEST(FleetStatus, SumsAndFailuresAreSaid) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::fleet_status_test

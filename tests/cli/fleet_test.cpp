@@ -15,7 +15,7 @@
 #include "kiln/cache/database.h"
 #include "program.h"
 
-namespace kiln::cli {
+namespace kiln::cli::fleet_test {
 namespace {
 
 using testing::AllOf;
@@ -376,4 +376,4 @@ TEST_F(FleetTest, CardsStandSideBySideAndTooFewVariantsAreSaid) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::fleet_test

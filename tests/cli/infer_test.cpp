@@ -8,7 +8,7 @@
 #include "onnx_model.h"
 #include "program.h"
 
-namespace kiln::cli {
+namespace kiln::cli::infer_test {
 namespace {
 
 using testing::HasSubstr;
@@ -159,4 +159,4 @@ TEST_F(Infer, SaysWhatIsWrongWithArraysAndNames) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::infer_test

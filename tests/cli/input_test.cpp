@@ -12,7 +12,7 @@
 #include "kiln/base/error.h"
 #include "kiln/models/requests.h"
 
-namespace kiln::cli {
+namespace kiln::cli::input_test {
 namespace {
 
 using testing::AllOf;
@@ -173,4 +173,4 @@ TEST(DeviceChoice, TakesOrdinalsAndDrivers) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::input_test

@@ -11,7 +11,7 @@
 
 #include "database.h"
 
-namespace kiln::cli {
+namespace kiln::cli::keep_results_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -85,4 +85,4 @@ TEST_F(KeepResults, InMemoryFromTheStartThereIsNothingToWaitFor) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::keep_results_test

@@ -5,7 +5,7 @@
 
 #include "kiln/base/error.h"
 
-namespace kiln::cli {
+namespace kiln::cli::launches_test {
 namespace {
 
 using testing::AllOf;
@@ -30,4 +30,4 @@ TEST(Launches, OfARealDeviceAreRefused) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::launches_test

@@ -17,7 +17,7 @@
 #include "kiln/cache/database.h"
 #include "program.h"
 
-namespace kiln::cli {
+namespace kiln::cli::machine_test {
 namespace {
 
 using testing::_;
@@ -362,4 +362,4 @@ TEST_F(MachineTest, PlainLinesNameTheDevice) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::machine_test

@@ -10,7 +10,7 @@
 #include "commands.h"
 #include "exit_codes.h"
 
-namespace kiln::cli {
+namespace kiln::cli::manual_test {
 namespace {
 
 using testing::HasSubstr;
@@ -79,4 +79,4 @@ TEST_F(ManualTest, EveryOptionIsDescribed) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::manual_test

@@ -8,7 +8,7 @@
 #include "kiln/base/error.h"
 #include "kiln/timing/card.h"
 
-namespace kiln::cli {
+namespace kiln::cli::measured_card_test {
 namespace {
 
 using testing::AllOf;
@@ -131,4 +131,4 @@ TEST(MeasuredCard, NeedsTimesOfACard) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::measured_card_test

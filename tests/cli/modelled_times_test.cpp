@@ -15,7 +15,7 @@
 #include "kiln/timing/accuracy.h"
 #include "kiln/timing/time_model.h"
 
-namespace kiln::cli {
+namespace kiln::cli::modelled_times_test {
 namespace {
 
 using testing::ElementsAre;
@@ -118,4 +118,4 @@ TEST(PredictionNotes, SayEachClockOnceAndNothingOfOtherChoices) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::modelled_times_test

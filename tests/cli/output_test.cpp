@@ -9,7 +9,7 @@
 #include "onnx_model.h"
 #include "program.h"
 
-namespace kiln::cli {
+namespace kiln::cli::output_test {
 namespace {
 
 using nlohmann::json;
@@ -263,4 +263,4 @@ TEST_F(ProgramTest, ThePageOfTheCommandLineHasEveryExitCode) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::output_test

@@ -9,7 +9,7 @@
 
 #include "program.h"
 
-namespace kiln::cli {
+namespace kiln::cli::planted_test {
 namespace {
 
 using testing::HasSubstr;
@@ -128,4 +128,4 @@ TEST_F(PlantedBug, TuneSaysWhatDidNotCompileAndServesTheLayerWithTheRest) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::planted_test

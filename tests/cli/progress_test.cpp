@@ -3,7 +3,7 @@
 #include "machine_tuning.h"
 #include "progress_display.h"
 
-namespace kiln::cli {
+namespace kiln::cli::progress_test {
 namespace {
 
 tuner::Progress halfway() {
@@ -70,4 +70,4 @@ TEST(Progress, IsALineOfJsonForPrograms) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::progress_test

@@ -8,7 +8,7 @@
 
 #include "program.h"
 
-namespace kiln::cli {
+namespace kiln::cli::report_browser_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -115,4 +115,4 @@ TEST_F(ReportTest, FitsEveryWindowInARealBrowser) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::report_browser_test

@@ -8,7 +8,7 @@
 #include "report/chart.h"
 #include "report/text.h"
 
-namespace kiln::cli {
+namespace kiln::cli::report_chart_test {
 namespace {
 
 using testing::HasSubstr;
@@ -94,4 +94,4 @@ TEST(BarChart, SaysInWordsWhatItShows) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::report_chart_test

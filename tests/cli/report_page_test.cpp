@@ -8,7 +8,7 @@
 #include "kiln/base/error.h"
 #include "report/page.h"
 
-namespace kiln::cli {
+namespace kiln::cli::report_page_test {
 namespace {
 
 using testing::HasSubstr;
@@ -178,4 +178,4 @@ TEST_F(ReportPage, NamesEveryCandidateAndRefusalWithItsReason) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::report_page_test

@@ -9,7 +9,7 @@
 #include "report/figures.h"
 #include "report/plots.h"
 
-namespace kiln::cli {
+namespace kiln::cli::report_plots_test {
 namespace {
 
 using testing::ElementsAre;
@@ -371,4 +371,4 @@ TEST_F(Figures, ShowASingleShortLayerByItself) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::report_plots_test

@@ -14,7 +14,7 @@
 #include "kiln/generator/request.h"
 #include "request_suites.h"
 
-namespace kiln::cli {
+namespace kiln::cli::suite_test {
 namespace {
 
 using testing_support::all_requests;
@@ -161,4 +161,4 @@ TEST(LayerClasses, AreValid) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::suite_test

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace kiln::cli {
+namespace kiln::cli::table_test {
 namespace {
 
 TEST(Table, AlignsWordsLeftAndNumbersRightWithoutTrailingSpace) {
@@ -48,4 +48,4 @@ TEST(Table, IsAsNarrowAsItCanWhereNothingFits) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::table_test

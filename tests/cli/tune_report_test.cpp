@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln::cli {
+namespace kiln::cli::tune_report_test {
 namespace {
 
 using testing::AllOf;
@@ -120,4 +120,4 @@ TEST_F(TuneReportTest, SaysHowManyLayersWereCheckedWithSmallerOnes) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::tune_report_test

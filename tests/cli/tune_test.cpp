@@ -18,7 +18,7 @@
 #include "kiln/cache/database.h"
 #include "program.h"
 
-namespace kiln::cli {
+namespace kiln::cli::tune_test {
 namespace {
 
 using testing::AllOf;
@@ -460,4 +460,4 @@ TEST_F(TuneTest, WhatIsKnownFromBeforeIsReportedInFull) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::tune_test

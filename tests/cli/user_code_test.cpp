@@ -9,7 +9,7 @@
 
 #include "program.h"
 
-namespace kiln::cli {
+namespace kiln::cli::user_code_test {
 namespace {
 
 using testing::AllOf;
@@ -386,4 +386,4 @@ TEST_F(UserCodeProgram, RefusesAFolderWithoutTemplates) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::user_code_test

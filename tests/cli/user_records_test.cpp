@@ -8,7 +8,7 @@
 #include "kiln/cache/database.h"
 #include "program.h"
 
-namespace kiln::cli {
+namespace kiln::cli::user_records_test {
 namespace {
 
 using testing::HasSubstr;
@@ -67,4 +67,4 @@ TEST_F(UserRecordsTest, APackOfTheWinnersHoldsThem) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::user_records_test

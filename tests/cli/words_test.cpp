@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kiln::cli {
+namespace kiln::cli::words_test {
 namespace {
 
 std::string of(const std::string& line) {
@@ -95,4 +95,4 @@ TEST(Words, AnErrorOfSeveralLinesSaysTheMostInOne) {
 }
 
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln::cli::words_test

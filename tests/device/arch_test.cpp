@@ -4,7 +4,7 @@
 
 #include "kiln/base/error.h"
 
-namespace kiln::device {
+namespace kiln::device::arch_test {
 namespace {
 
 TEST(Arch, HasASuffixWhereAnArchitectureSpecificSetExists) {
@@ -35,4 +35,4 @@ TEST(Arch, TellsRealFromVirtual) {
 }
 
 }  // namespace
-}  // namespace kiln::device
+}  // namespace kiln::device::arch_test

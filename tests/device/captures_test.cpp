@@ -15,7 +15,7 @@
 #include "kiln/device/module.h"
 #include "kiln/device/stream.h"
 
-namespace kiln::device {
+namespace kiln::device::captures_test {
 namespace {
 
 using namespace cuda_abi;  // NOLINT(google-build-using-namespace): the tests speak the driver API
@@ -148,4 +148,4 @@ TEST_F(Captures, OfAnotherStreamCountForTheDefaultOneThatWouldWaitForIt) {
 }
 
 }  // namespace
-}  // namespace kiln::device
+}  // namespace kiln::device::captures_test

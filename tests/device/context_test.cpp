@@ -6,7 +6,7 @@
 #include "error_of.h"
 #include "fake_driver.h"
 
-namespace kiln::device {
+namespace kiln::device::context_test {
 namespace {
 
 using testing::ElementsAre;
@@ -146,4 +146,4 @@ TEST_F(Reach, IsLeftToTheLaunchWhereTheDriverCannotTell) {
 }
 
 }  // namespace
-}  // namespace kiln::device
+}  // namespace kiln::device::context_test

@@ -5,7 +5,7 @@
 #include "fake_driver.h"
 #include "kiln/device/device.h"
 
-namespace kiln::device {
+namespace kiln::device::device_info_test {
 namespace {
 
 using testing::HasSubstr;
@@ -90,4 +90,4 @@ TEST(Device, NamesTheAttributeThatFails) {
 }
 
 }  // namespace
-}  // namespace kiln::device
+}  // namespace kiln::device::device_info_test

@@ -6,7 +6,7 @@
 #include "error_of.h"
 #include "fake_driver.h"
 
-namespace kiln::device {
+namespace kiln::device::driver_test {
 namespace {
 
 using cuda_abi::CUresult;
@@ -85,4 +85,4 @@ TEST(Driver, VersionTextIsMajorAndMinor) {
 }
 
 }  // namespace
-}  // namespace kiln::device
+}  // namespace kiln::device::driver_test

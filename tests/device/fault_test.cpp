@@ -7,7 +7,7 @@
 #include "kiln/device/memory.h"
 #include "open_device.h"
 
-namespace kiln::device {
+namespace kiln::device::fault_test {
 namespace {
 
 using testing::HasSubstr;
@@ -34,4 +34,4 @@ TEST(Fault, OfAKernelIsStickyAndTheEmulatorReportsWhere) {
 }
 
 }  // namespace
-}  // namespace kiln::device
+}  // namespace kiln::device::fault_test

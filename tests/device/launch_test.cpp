@@ -6,7 +6,7 @@
 #include "error_of.h"
 #include "fake_driver.h"
 
-namespace kiln::device {
+namespace kiln::device::launch_test {
 namespace {
 
 using cuda_abi::CUfunction;
@@ -65,4 +65,4 @@ TEST(Launch, ThatIsRefusedNamesKernelAndGeometry) {
 }
 
 }  // namespace
-}  // namespace kiln::device
+}  // namespace kiln::device::launch_test

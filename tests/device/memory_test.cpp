@@ -8,7 +8,7 @@
 #include "error_of.h"
 #include "fake_driver.h"
 
-namespace kiln::device {
+namespace kiln::device::memory_test {
 namespace {
 
 using testing::Contains;
@@ -101,4 +101,4 @@ TEST(Copies, NameSizeAndAddressWhenTheyFail) {
 }
 
 }  // namespace
-}  // namespace kiln::device
+}  // namespace kiln::device::memory_test

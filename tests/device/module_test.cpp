@@ -9,7 +9,7 @@
 #include "error_of.h"
 #include "fake_driver.h"
 
-namespace kiln::device {
+namespace kiln::device::module_test {
 namespace {
 
 using cuda_abi::CUresult;
@@ -55,4 +55,4 @@ TEST(Module, SaysThatACubinIsForAnotherArchitecture) {
 }
 
 }  // namespace
-}  // namespace kiln::device
+}  // namespace kiln::device::module_test

@@ -11,7 +11,7 @@
 #include "kiln/base/environment.h"
 #include "kiln/device/arch.h"
 
-namespace kiln::device {
+namespace kiln::device::nvrtc_test {
 namespace {
 
 using testing::AllOf;
@@ -214,4 +214,4 @@ TEST(Compiled, LoadsTheCubinOnARealDeviceAndBothOnTheEmulatedOne) {
 }
 
 }  // namespace
-}  // namespace kiln::device
+}  // namespace kiln::device::nvrtc_test

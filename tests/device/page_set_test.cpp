@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-namespace kiln::device {
+namespace kiln::device::page_set_test {
 namespace {
 
 TEST(PageSet, HoldsThePagesOfWhatWasAdded) {
@@ -47,4 +47,4 @@ TEST(PageSet, IsSharedByThreads) {
 }
 
 }  // namespace
-}  // namespace kiln::device
+}  // namespace kiln::device::page_set_test

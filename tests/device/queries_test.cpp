@@ -6,7 +6,7 @@
 #include "kiln/device/event.h"
 #include "kiln/device/stream.h"
 
-namespace kiln::device {
+namespace kiln::device::queries_test {
 namespace {
 
 using cuda_abi::CUresult;
@@ -49,4 +49,4 @@ TEST_F(Queries, TellWorkThatGoesOnFromAnEndAndFromAFault) {
 }
 
 }  // namespace
-}  // namespace kiln::device
+}  // namespace kiln::device::queries_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kiln::device {
+namespace kiln::device::resource_log_test {
 namespace {
 
 // Logs as NVRTC 13.0 and 11.8 wrote them for the same source: two kernels, one of which spills.
@@ -82,4 +82,4 @@ TEST(ResourceLog, SkipsWhatItDoesNotKnow) {
 }
 
 }  // namespace
-}  // namespace kiln::device
+}  // namespace kiln::device::resource_log_test

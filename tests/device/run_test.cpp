@@ -12,7 +12,7 @@
 #include "kiln/device/stream.h"
 #include "open_device.h"
 
-namespace kiln::device {
+namespace kiln::device::run_test {
 namespace {
 
 using testing::Each;
@@ -224,4 +224,4 @@ TEST_F(Run, AnImpossibleAllocationIsOutOfMemory) {
 }
 
 }  // namespace
-}  // namespace kiln::device
+}  // namespace kiln::device::run_test

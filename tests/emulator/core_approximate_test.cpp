@@ -3,7 +3,7 @@
 
 #include "core_evaluate.h"
 
-namespace kiln::emulator::test {
+namespace kiln::emulator::test::core_approximate_test {
 namespace {
 
 constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
@@ -163,4 +163,4 @@ TEST(Approximations, ExactFormsAreExact) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::test
+}  // namespace kiln::emulator::test::core_approximate_test

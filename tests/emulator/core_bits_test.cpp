@@ -5,7 +5,7 @@
 
 #include "core_evaluate.h"
 
-namespace kiln::emulator::test {
+namespace kiln::emulator::test::core_bits_test {
 namespace {
 
 using U = uint32_t;
@@ -212,4 +212,4 @@ TEST(Vectors, ArePackedLowestPartFirst) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::test
+}  // namespace kiln::emulator::test::core_bits_test

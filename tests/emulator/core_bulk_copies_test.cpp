@@ -4,7 +4,7 @@
 
 #include "core_fixture.h"
 
-namespace kiln::emulator::test {
+namespace kiln::emulator::test::core_bulk_copies_test {
 namespace {
 
 using testing::AllOf;
@@ -247,4 +247,4 @@ TEST_F(BulkCopies, CountTheirBytesAsTrafficOfGlobalAndSharedMemory) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::test
+}  // namespace kiln::emulator::test::core_bulk_copies_test

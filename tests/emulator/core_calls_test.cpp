@@ -3,7 +3,7 @@
 
 #include "core_lanes.h"
 
-namespace kiln::emulator::test {
+namespace kiln::emulator::test::core_calls_test {
 namespace {
 
 using testing::AllOf;
@@ -144,4 +144,4 @@ ret;
 }
 
 }  // namespace
-}  // namespace kiln::emulator::test
+}  // namespace kiln::emulator::test::core_calls_test

@@ -4,7 +4,7 @@
 
 #include "core_lanes.h"
 
-namespace kiln::emulator::test {
+namespace kiln::emulator::test::core_convert_test {
 namespace {
 
 template <class To, class From>
@@ -183,4 +183,4 @@ TEST(Conversions, PairsPutTheFirstSourceOnTop) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::test
+}  // namespace kiln::emulator::test::core_convert_test

@@ -3,7 +3,7 @@
 
 #include "core_fixture.h"
 
-namespace kiln::emulator::test {
+namespace kiln::emulator::test::core_copies_test {
 namespace {
 
 using testing::AllOf;
@@ -104,4 +104,4 @@ TEST_F(AsyncCopies, AreCheckedOnBothSides) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::test
+}  // namespace kiln::emulator::test::core_copies_test

@@ -1,7 +1,7 @@
 // Counters of hand-written kernels, worked out on paper.
 #include "core_fixture.h"
 
-namespace kiln::emulator::test {
+namespace kiln::emulator::test::core_counters_test {
 namespace {
 
 constexpr const char* thread_in_grid =
@@ -161,4 +161,4 @@ TEST(Counters, SampledBlocksScaleToAllOfThem) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::test
+}  // namespace kiln::emulator::test::core_counters_test

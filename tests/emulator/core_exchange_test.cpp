@@ -7,7 +7,7 @@
 
 #include "core_lanes.h"
 
-namespace kiln::emulator::test {
+namespace kiln::emulator::test::core_exchange_test {
 namespace {
 
 std::vector<uint32_t> lane_values() {
@@ -277,4 +277,4 @@ TEST(Divergence, LanesThatHaveLeftDoNotHoldUpTheOthers) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::test
+}  // namespace kiln::emulator::test::core_exchange_test

@@ -4,7 +4,7 @@
 #include "core_evaluate.h"
 #include "core_small_floats.h"
 
-namespace kiln::emulator::test {
+namespace kiln::emulator::test::core_half_convert_test {
 namespace {
 
 struct Kind {
@@ -192,4 +192,4 @@ TEST(HalfConversions, IntegersOfManyDigitsAreRoundedOnce) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::test
+}  // namespace kiln::emulator::test::core_half_convert_test

@@ -4,7 +4,7 @@
 #include "core_evaluate.h"
 #include "core_small_floats.h"
 
-namespace kiln::emulator::test {
+namespace kiln::emulator::test::core_half_test {
 namespace {
 
 struct Kind {
@@ -217,4 +217,4 @@ TEST(Halves, ApproximationsStayWithinTheirBounds) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::test
+}  // namespace kiln::emulator::test::core_half_test

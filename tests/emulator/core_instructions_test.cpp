@@ -4,7 +4,7 @@
 
 #include "core_lanes.h"
 
-namespace kiln::emulator::test {
+namespace kiln::emulator::test::core_instructions_test {
 namespace {
 
 __extension__ using Wide = __int128;
@@ -432,4 +432,4 @@ TEST(FloatingInstructions, TestsOfPropertiesTakeZerosForNormal) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::test
+}  // namespace kiln::emulator::test::core_instructions_test

@@ -5,7 +5,7 @@
 
 #include "core_evaluate.h"
 
-namespace kiln::emulator::test {
+namespace kiln::emulator::test::core_integer_test {
 namespace {
 
 template <class T>
@@ -208,4 +208,4 @@ TEST(PackedHalves, AreIndependent) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::test
+}  // namespace kiln::emulator::test::core_integer_test

@@ -7,7 +7,7 @@
 #include "core_fixture.h"
 #include "core_nvrtc.h"
 
-namespace kiln::emulator::test {
+namespace kiln::emulator::test::core_kernels_test {
 namespace {
 
 class CompiledKernels : public testing::TestWithParam<std::string> {
@@ -218,4 +218,4 @@ INSTANTIATE_TEST_SUITE_P(Architectures, CompiledKernels, testing::ValuesIn(archi
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CompiledKernels);
 
 }  // namespace
-}  // namespace kiln::emulator::test
+}  // namespace kiln::emulator::test::core_kernels_test

@@ -3,7 +3,7 @@
 
 #include "core_fixture.h"
 
-namespace kiln::emulator::test {
+namespace kiln::emulator::test::core_malformed_test {
 namespace {
 
 using testing::AllOf;
@@ -260,4 +260,4 @@ TEST(MalformedPtx, DamagedTextNeverCrashes) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::test
+}  // namespace kiln::emulator::test::core_malformed_test

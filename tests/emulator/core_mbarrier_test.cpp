@@ -1,7 +1,7 @@
 // mbarrier: phases, arrivals, announced bytes, and threads that wait for them, from the text of the PTX ISA.
 #include "core_fixture.h"
 
-namespace kiln::emulator::test {
+namespace kiln::emulator::test::core_mbarrier_test {
 namespace {
 
 using testing::AllOf;
@@ -253,4 +253,4 @@ TEST(Mbarrier, IsHeldAgainstItsLimits) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::test
+}  // namespace kiln::emulator::test::core_mbarrier_test

@@ -4,7 +4,7 @@
 
 #include "core_fixture.h"
 
-namespace kiln::emulator::test {
+namespace kiln::emulator::test::core_spaces_test {
 namespace {
 
 using testing::HasSubstr;
@@ -178,4 +178,4 @@ TEST(ModuleVariables, HaveTheAlignmentThatTheyAskFor) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::test
+}  // namespace kiln::emulator::test::core_spaces_test

@@ -1,7 +1,7 @@
 // Planted reads of what was never written, and barriers that a block's threads do not meet at together.
 #include "core_strict_fixture.h"
 
-namespace kiln::emulator::test {
+namespace kiln::emulator::test::core_strict_faults_test {
 namespace {
 
 using testing::AllOf;
@@ -173,4 +173,4 @@ TEST(DivergentBarriers, AVoteAndAPlainOneDoNotMatch) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::test
+}  // namespace kiln::emulator::test::core_strict_faults_test

@@ -4,7 +4,7 @@
 #include "checks/global_shadow.h"
 #include "core_strict_fixture.h"
 
-namespace kiln::emulator::test {
+namespace kiln::emulator::test::core_strict_global_test {
 namespace {
 
 using testing::AllOf;
@@ -309,4 +309,4 @@ TEST(GlobalSilence, ALaunchThatFollowsAnother) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::test
+}  // namespace kiln::emulator::test::core_strict_global_test

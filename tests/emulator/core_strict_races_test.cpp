@@ -2,7 +2,7 @@
 #include "checks/shared_shadow.h"
 #include "core_strict_fixture.h"
 
-namespace kiln::emulator::test {
+namespace kiln::emulator::test::core_strict_races_test {
 namespace {
 
 constexpr auto race = FaultKind::race;
@@ -200,4 +200,4 @@ TEST(Races, ThroughGenericAddresses) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::test
+}  // namespace kiln::emulator::test::core_strict_races_test

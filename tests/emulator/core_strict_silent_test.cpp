@@ -3,7 +3,7 @@
 
 #include "core_strict_fixture.h"
 
-namespace kiln::emulator::test {
+namespace kiln::emulator::test::core_strict_silent_test {
 namespace {
 
 using testing::Each;
@@ -195,4 +195,4 @@ TEST(StrictSilence, BlocksThatFollowOneAnother) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::test
+}  // namespace kiln::emulator::test::core_strict_silent_test

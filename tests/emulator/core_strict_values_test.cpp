@@ -1,7 +1,7 @@
 // Values that nobody has written: reported where they matter, with the load that found them, and nowhere else.
 #include "core_strict_fixture.h"
 
-namespace kiln::emulator::test {
+namespace kiln::emulator::test::core_strict_values_test {
 namespace {
 
 using testing::AllOf;
@@ -113,4 +113,4 @@ TEST(UnwrittenValues, OfGlobalMemoryAreFoundAgainAndAgain) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::test
+}  // namespace kiln::emulator::test::core_strict_values_test

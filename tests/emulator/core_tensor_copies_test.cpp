@@ -6,7 +6,7 @@
 #include "core_fixture.h"
 #include "machine/tensor_map.h"
 
-namespace kiln::emulator::test {
+namespace kiln::emulator::test::core_tensor_copies_test {
 namespace {
 
 using testing::AllOf;
@@ -280,4 +280,4 @@ TEST_F(TensorFaults, ABoxThatNobodyWaitsForIsARace) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::test
+}  // namespace kiln::emulator::test::core_tensor_copies_test

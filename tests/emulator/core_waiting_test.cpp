@@ -4,7 +4,7 @@
 
 #include "core_fixture.h"
 
-namespace kiln::emulator::test {
+namespace kiln::emulator::test::core_waiting_test {
 namespace {
 
 using testing::AllOf;
@@ -152,4 +152,4 @@ TEST(Waiting, WarpsThatMeetForEverMeetTheInstructionLimit) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::test
+}  // namespace kiln::emulator::test::core_waiting_test

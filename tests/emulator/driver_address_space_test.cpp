@@ -5,7 +5,7 @@
 #include "memory/address_space.h"
 #include "memory/region_table.h"
 
-namespace kiln::emulator {
+namespace kiln::emulator::driver_address_space_test {
 namespace {
 
 TEST(AddressSpace, GuardsItsAllocationsInHardware) {
@@ -114,4 +114,4 @@ TEST_F(RegionTableTest, SaysWhereAnAddressLies) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator
+}  // namespace kiln::emulator::driver_address_space_test

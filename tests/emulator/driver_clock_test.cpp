@@ -18,7 +18,7 @@
 #include "fat_images.h"
 #include "kiln/timing/time_model.h"
 
-namespace kiln::emulator::testing {
+namespace kiln::emulator::testing::driver_clock_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -480,4 +480,4 @@ TEST(DriverClockSettings, NeedNvdisasmForMachineCode) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::testing
+}  // namespace kiln::emulator::testing::driver_clock_test

@@ -7,7 +7,7 @@
 
 #include "driver_fixture.h"
 
-namespace kiln::emulator::testing {
+namespace kiln::emulator::testing::driver_device_test {
 namespace {
 
 int attribute(const Emulator& cuda, CUdevice_attribute name, CUdevice device = 0) {
@@ -152,4 +152,4 @@ TEST(CreatedContext, IsCurrentAndHasMemoryOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::testing
+}  // namespace kiln::emulator::testing::driver_device_test

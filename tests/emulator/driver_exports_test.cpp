@@ -10,9 +10,12 @@
 #include <set>
 #include <string>
 
+#include "driver/exports.h"
+#include "driver/other_entry_points.h"
 #include "driver_fixture.h"
+#include "exported_symbols.h"
 
-namespace kiln::emulator::testing {
+namespace kiln::emulator::testing::driver_exports_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -25,6 +28,29 @@ TEST(DriverExports, HoldEverySymbolThatTheLoaderAsksFor) {
   KILN_CUDA_DRIVER_ENTRY_POINTS(KILN_TEST_EXPORTED)
   KILN_CUDA_DRIVER_OPTIONAL_ENTRY_POINTS(KILN_TEST_EXPORTED)
 #undef KILN_TEST_EXPORTED
+}
+
+// The version script is written from the headers' text, this from what the compiler makes of them.
+TEST(DriverExports, AreTheNamesThatAreListedAndNoOthers) {
+  const std::set<std::string> listed = {
+#define KILN_TEST_LISTED(name, ...) #name,
+      KILN_CUDA_DRIVER_ENTRY_POINTS(KILN_TEST_LISTED) KILN_CUDA_DRIVER_OPTIONAL_ENTRY_POINTS(KILN_TEST_LISTED)
+          KILN_EMULATOR_EXTRA_ENTRY_POINTS(KILN_TEST_LISTED) KILN_EMULATOR_OTHER_ENTRY_POINTS(KILN_TEST_LISTED)
+#undef KILN_TEST_LISTED
+#define KILN_TEST_LISTED(name, suffix) #name #suffix,
+              KILN_EMULATOR_PER_THREAD_ENTRY_POINTS(KILN_TEST_LISTED)
+#undef KILN_TEST_LISTED
+      // include/kiln/emulator/extensions.h
+      "kiln_emulator_last_fault",
+      "kiln_emulator_last_launch_json",
+      "kiln_emulator_launches_json",
+      "kiln_emulator_refused_setting",
+      "kiln_emulator_time_only",
+      "kiln_emulator_trace_launches"};
+  const std::vector<std::string> symbols = exported_symbols(KILN_EMULATOR_LIBRARY);
+  const std::set<std::string> exported(symbols.begin(), symbols.end());
+  EXPECT_THAT(missing_of(exported, listed), ::testing::IsEmpty()) << "listed, and not exported";
+  EXPECT_THAT(missing_of(listed, exported), ::testing::IsEmpty()) << "exported, and not listed";
 }
 
 TEST(DriverExports, HoldWhatProgramsBuiltWithTheNewestHeadersCall) {
@@ -188,4 +214,4 @@ TEST(DriverInit, RefusesSettingsThatItDoesNotUnderstandAndSaysWhich) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::testing
+}  // namespace kiln::emulator::testing::driver_exports_test

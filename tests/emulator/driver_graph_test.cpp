@@ -7,7 +7,7 @@
 
 #include "driver_fixture.h"
 
-namespace kiln::emulator::testing {
+namespace kiln::emulator::testing::driver_graph_test {
 namespace {
 
 using ::testing::Each;
@@ -286,4 +286,4 @@ TEST_F(DriverGraph, ThreadsLaunchOneExecutableEach) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::testing
+}  // namespace kiln::emulator::testing::driver_graph_test

@@ -6,7 +6,7 @@
 
 #include "driver_fixture.h"
 
-namespace kiln::emulator::testing {
+namespace kiln::emulator::testing::driver_launch_attributes_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -287,4 +287,4 @@ TEST_F(DriverLaunchAttributes, TheDefaultStreamOfEachThreadHasAVariant) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::testing
+}  // namespace kiln::emulator::testing::driver_launch_attributes_test

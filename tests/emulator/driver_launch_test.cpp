@@ -7,7 +7,7 @@
 
 #include "driver_fixture.h"
 
-namespace kiln::emulator::testing {
+namespace kiln::emulator::testing::driver_launch_test {
 namespace {
 
 using ::testing::AllOf;
@@ -237,4 +237,4 @@ TEST_F(DriverLaunch, TellsOfAllSinceThatWasAsked) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::testing
+}  // namespace kiln::emulator::testing::driver_launch_test

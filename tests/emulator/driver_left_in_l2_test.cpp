@@ -4,7 +4,7 @@
 
 #include "clock_fixture.h"
 
-namespace kiln::emulator::testing {
+namespace kiln::emulator::testing::driver_left_in_l2_test {
 namespace {
 
 // A product of two launches, as Kiln splits sums: `store` writes parts, `sum` adds them. `step` works in place.
@@ -336,4 +336,4 @@ TEST_F(LeftInL2InBulk, IsWhatWasCopied) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::testing
+}  // namespace kiln::emulator::testing::driver_left_in_l2_test

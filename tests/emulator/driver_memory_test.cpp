@@ -8,7 +8,7 @@
 
 #include "driver_fixture.h"
 
-namespace kiln::emulator::testing {
+namespace kiln::emulator::testing::driver_memory_test {
 namespace {
 
 using ::testing::Each;
@@ -173,4 +173,4 @@ TEST_F(DriverMemory, KnowsWhereAPointerBelongs) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::testing
+}  // namespace kiln::emulator::testing::driver_memory_test

@@ -7,7 +7,7 @@
 #include "model/occupancy.h"
 #include "model/timing.h"
 
-namespace kiln::emulator {
+namespace kiln::emulator::driver_model_test {
 namespace {
 
 const DeviceModel& h200() {
@@ -232,4 +232,4 @@ TEST(ModelledTime, IsPlausibleOnEveryDevice) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator
+}  // namespace kiln::emulator::driver_model_test

@@ -11,7 +11,7 @@
 #include "driver_fixture.h"
 #include "fat_images.h"
 
-namespace kiln::emulator::testing {
+namespace kiln::emulator::testing::driver_module_test {
 namespace {
 
 using ::testing::AllOf;
@@ -332,4 +332,4 @@ TEST_F(DriverModule, IsReadFromAFile) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::testing
+}  // namespace kiln::emulator::testing::driver_module_test

@@ -16,7 +16,7 @@
 #include "kiln/base/environment.h"
 #include "kiln/device/nvrtc.h"
 
-namespace kiln::emulator::testing {
+namespace kiln::emulator::testing::driver_nvrtc_test {
 namespace {
 
 using ::testing::AllOf;
@@ -319,4 +319,4 @@ TEST_F(TensorPipeline, ThatReadsTheWrongStageIsCaught) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::testing
+}  // namespace kiln::emulator::testing::driver_nvrtc_test

@@ -3,7 +3,7 @@
 
 #include "driver_fixture.h"
 
-namespace kiln::emulator::testing {
+namespace kiln::emulator::testing::driver_stream_test {
 namespace {
 
 class DriverStream : public DriverTest {
@@ -168,4 +168,4 @@ TEST_F(DriverStream, EndsWithItsHandle) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::testing
+}  // namespace kiln::emulator::testing::driver_stream_test

@@ -6,7 +6,7 @@
 
 #include "driver_fixture.h"
 
-namespace kiln::emulator::testing {
+namespace kiln::emulator::testing::driver_tensor_map_test {
 namespace {
 
 /// A matrix of 100 x 64 f16 of which boxes of 16 x 32 are copied; each test changes something of it.
@@ -135,4 +135,4 @@ TEST(DriverTensorMapDevices, OlderOnesHaveNone) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::testing
+}  // namespace kiln::emulator::testing::driver_tensor_map_test

@@ -7,7 +7,7 @@
 
 #include "driver_fixture.h"
 
-namespace kiln::emulator::testing {
+namespace kiln::emulator::testing::driver_threads_test {
 namespace {
 
 using ::testing::Each;
@@ -128,4 +128,4 @@ TEST(DriverThreads, MayEndAContextThatOthersStillUse) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator::testing
+}  // namespace kiln::emulator::testing::driver_threads_test

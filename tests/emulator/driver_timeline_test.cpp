@@ -2,7 +2,7 @@
 
 #include "driver/timeline.h"
 
-namespace kiln::emulator {
+namespace kiln::emulator::driver_timeline_test {
 namespace {
 
 constexpr Share third = whole_engine / 3;
@@ -61,4 +61,4 @@ TEST(Timeline, KeepsPicosecondsWhole) {
 }
 
 }  // namespace
-}  // namespace kiln::emulator
+}  // namespace kiln::emulator::driver_timeline_test

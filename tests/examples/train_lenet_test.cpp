@@ -13,6 +13,7 @@
 #include "lenet.h"
 #include "optimizers.h"
 
+namespace kiln::train_lenet_test {
 namespace {
 
 // lenet_torch.txt: what examples/train_lenet/lenet_torch.py wrote.
@@ -99,3 +100,4 @@ TEST_F(TrainLeNet, NamesTheLikeliestDigit) {
 }
 
 }  // namespace
+}  // namespace kiln::train_lenet_test

@@ -10,10 +10,12 @@
 #include <iterator>
 
 #include "../support/failing_flush.h"
+#include "../support/file_locks.h"
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
+#include "kiln/base/file_descriptor.h"
 
-namespace kiln::execution {
+namespace kiln::execution::bundle_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -147,6 +149,14 @@ TEST_F(BundleTest, ThatIsMissingOrNotAFileIsRefused) {
   EXPECT_THAT(use(), HasSubstr("not a file"));
 }
 
+TEST_F(BundleTest, ThatIsADatabaseIsRefusedAndKeepsTheLocksOfItsProcess) {
+  std::ofstream(path_, std::ios::binary) << std::string("SQLite format 3\0", 16);
+  const FileDescriptor file(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(testing_support::lock_file(file.get()));
+  EXPECT_THROW(Bundle::open(path_), Error);
+  EXPECT_FALSE(testing_support::free_for_others(path_));
+}
+
 TEST_F(BundleTest, CutOffOrLongerIsRefusedWhenItIsOpened) {
   write_bundle(path_, {entry("a", "sm_80", "cubin"), entry("b", "sm_90a", "other")}, "1", "13");
   const std::string whole = bytes();
@@ -222,4 +232,4 @@ TEST_F(BundleTest, WhoseKernelsAreNotThoseOfItsIndexIsRefused) {
 }
 
 }  // namespace
-}  // namespace kiln::execution
+}  // namespace kiln::execution::bundle_test

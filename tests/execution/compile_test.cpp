@@ -8,7 +8,7 @@
 #include "kiln/base/error.h"
 #include "kiln/execution/target.h"
 
-namespace kiln::execution {
+namespace kiln::execution::compile_test {
 namespace {
 
 using testing::HasSubstr;
@@ -149,4 +149,4 @@ TEST_F(CompileTest, RefusesACapabilityThatNobodyKnows) {
 }
 
 }  // namespace
-}  // namespace kiln::execution
+}  // namespace kiln::execution::compile_test

@@ -10,7 +10,7 @@
 #include "kiln/execution/executable.h"
 #include "kiln/execution/target.h"
 
-namespace kiln::execution {
+namespace kiln::execution::compiled_program_test {
 namespace {
 
 TensorMapArgument example_map(std::variant<OperandArgument, WorkspaceArgument> memory) {
@@ -271,4 +271,4 @@ TEST(Figures, FollowTheBus) {
 }
 
 }  // namespace
-}  // namespace kiln::execution
+}  // namespace kiln::execution::compiled_program_test

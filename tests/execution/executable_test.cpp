@@ -9,7 +9,7 @@
 #include "kiln/base/error.h"
 #include "recording_driver.h"
 
-namespace kiln::execution {
+namespace kiln::execution::executable_test {
 namespace {
 
 using testing::ElementsAre;
@@ -236,4 +236,4 @@ TEST(Executable, MakesItsContextCurrentAndPutsBackWhatWasThere) {
 }
 
 }  // namespace
-}  // namespace kiln::execution
+}  // namespace kiln::execution::executable_test

@@ -12,7 +12,7 @@
 #include "kiln/execution/compile.h"
 #include "kiln/execution/target.h"
 
-namespace kiln::execution {
+namespace kiln::execution::kernel_store_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -163,4 +163,4 @@ TEST_F(KernelStoreTest, EightProcessesCompileEachKernelOnce) {
 }
 
 }  // namespace
-}  // namespace kiln::execution
+}  // namespace kiln::execution::kernel_store_test

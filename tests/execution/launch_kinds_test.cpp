@@ -7,7 +7,7 @@
 #include "kiln/execution/executable.h"
 #include "recording_driver.h"
 
-namespace kiln::execution {
+namespace kiln::execution::launch_kinds_test {
 namespace {
 
 using cuda_abi::CUdeviceptr;
@@ -226,4 +226,4 @@ TEST_F(LaunchKinds, KnowsWhichOperandsArePrepared) {
 }
 
 }  // namespace
-}  // namespace kiln::execution
+}  // namespace kiln::execution::launch_kinds_test

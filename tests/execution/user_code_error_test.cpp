@@ -7,7 +7,7 @@
 
 #include "kiln/generator/expression.h"
 
-namespace kiln::execution {
+namespace kiln::execution::user_code_error_test {
 namespace {
 
 const std::string file(user_code_file);
@@ -56,4 +56,4 @@ TEST(UserCodeErrors, AreNoneOfOtherFilesWarningsAndOtherTexts) {
 }
 
 }  // namespace
-}  // namespace kiln::execution
+}  // namespace kiln::execution::user_code_error_test

@@ -6,7 +6,7 @@
 
 #include "listing.h"
 
-namespace kiln::test {
+namespace kiln::test::onnx_examples_test {
 namespace {
 
 using testing::IsEmpty;
@@ -95,4 +95,4 @@ TEST(OnnxExamples, AllTakeAnyBatchAndType) {
 }
 
 }  // namespace
-}  // namespace kiln::test
+}  // namespace kiln::test::onnx_examples_test

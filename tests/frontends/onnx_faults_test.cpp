@@ -8,7 +8,7 @@
 
 #include "listing.h"
 
-namespace kiln::test {
+namespace kiln::test::onnx_faults_test {
 namespace {
 
 using testing::AllOf;
@@ -177,4 +177,4 @@ TEST(OnnxFaults, SurvivesDamagedFiles) {
 }
 
 }  // namespace
-}  // namespace kiln::test
+}  // namespace kiln::test::onnx_faults_test

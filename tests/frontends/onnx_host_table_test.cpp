@@ -12,7 +12,7 @@
 #include "listing.h"
 #include "onnx/host_nodes.h"
 
-namespace kiln::test {
+namespace kiln::test::onnx_host_table_test {
 namespace {
 
 using Type = onnx::TensorProto;
@@ -211,4 +211,4 @@ TEST(OnnxHostTable, ConstantsThatAreWrongTogetherEndInAnErrorOrInAResult) {
 }
 
 }  // namespace
-}  // namespace kiln::test
+}  // namespace kiln::test::onnx_host_table_test

@@ -15,7 +15,7 @@
 
 #include "listing.h"
 
-namespace kiln::test {
+namespace kiln::test::onnx_hostile_test {
 namespace {
 
 using testing::ElementsAre;
@@ -373,4 +373,4 @@ TEST_F(ExternalWeights, HolesInFilesAreNotAllocated) {
 }
 
 }  // namespace
-}  // namespace kiln::test
+}  // namespace kiln::test::onnx_hostile_test

@@ -4,7 +4,7 @@
 
 #include "listing.h"
 
-namespace kiln::test {
+namespace kiln::test::onnx_nodes_test {
 namespace {
 
 using testing::ElementsAre;
@@ -59,4 +59,4 @@ TEST(OnnxNodes, MoveAndConvertFp8) {
 }
 
 }  // namespace
-}  // namespace kiln::test
+}  // namespace kiln::test::onnx_nodes_test

@@ -7,7 +7,7 @@
 
 #include "listing.h"
 
-namespace kiln::test {
+namespace kiln::test::onnx_resize_test {
 namespace {
 
 /// The first row of that matrix: what the first element of the result is made of, for `extent` elements along the last
@@ -49,4 +49,4 @@ TEST(OnnxResize, SoItIsWhereItAntialiases) {
 }
 
 }  // namespace
-}  // namespace kiln::test
+}  // namespace kiln::test::onnx_resize_test

@@ -6,7 +6,7 @@
 
 #include "listing.h"
 
-namespace kiln::test {
+namespace kiln::test::onnx_uncovered_test {
 namespace {
 
 using testing::ElementsAre;
@@ -192,4 +192,4 @@ TEST(OnnxUncovered, ReasonsAreTold) {
 }
 
 }  // namespace
-}  // namespace kiln::test
+}  // namespace kiln::test::onnx_uncovered_test

@@ -4,7 +4,7 @@
 
 #include "listing.h"
 
-namespace kiln::test {
+namespace kiln::test::onnx_windows_test {
 namespace {
 
 using testing::ElementsAre;
@@ -124,4 +124,4 @@ TEST(OnnxWindows, HaveOneToThreeDimensions) {
 }
 
 }  // namespace
-}  // namespace kiln::test
+}  // namespace kiln::test::onnx_windows_test

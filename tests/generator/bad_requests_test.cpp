@@ -7,7 +7,7 @@
 #include "kiln/base/error.h"
 #include "kiln/generator/request.h"
 
-namespace kiln {
+namespace kiln::bad_requests_test {
 namespace {
 
 using testing::HasSubstr;
@@ -299,4 +299,4 @@ INSTANTIATE_TEST_SUITE_P(
                     Bad{"tensor_op a=f32:2x3 b=f32:2x3 mode=nand", "mode=nand is unknown"}));
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::bad_requests_test

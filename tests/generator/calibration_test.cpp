@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace kiln {
+namespace kiln::calibration_test {
 namespace {
 
 TEST(Calibration, ReadsBackWhatItPrints) {
@@ -38,4 +38,4 @@ TEST(Calibration, RefusesEverythingElse) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::calibration_test

@@ -6,7 +6,7 @@
 #include "kiln/base/error.h"
 #include "kiln/generator/roofline.h"
 
-namespace kiln {
+namespace kiln::catalogue_test {
 namespace {
 
 using testing::HasSubstr;
@@ -193,4 +193,4 @@ TEST(Count, RoundsUp) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::catalogue_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kiln {
+namespace kiln::code_text_test {
 namespace {
 
 TEST(CodeText, LeavesOutCommentsAndLayout) {
@@ -65,4 +65,4 @@ TEST(CodeText, EndsALiteralThatIsNotClosedWithItsLine) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::code_text_test

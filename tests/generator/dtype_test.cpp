@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace kiln {
+namespace kiln::dtype_test {
 namespace {
 
 TEST(DType, HasARowThatIsSoundInItself) {
@@ -44,4 +44,4 @@ TEST(DTypes, AreNamedInTheOrderOfTheRows) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::dtype_test

@@ -9,7 +9,7 @@
 #include "kiln/generator/operation.h"
 #include "kiln/generator/request.h"
 
-namespace kiln {
+namespace kiln::expression_test {
 namespace {
 
 using testing::AllOf;
@@ -439,4 +439,4 @@ TEST(RequestsWithoutCode, AreThoseThatDefineNothing) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::expression_test

@@ -15,7 +15,7 @@
 #include "kiln/generator/run_values.h"
 #include "request_suites.h"
 
-namespace kiln {
+namespace kiln::operations_test {
 namespace {
 
 using testing::ElementsAre;
@@ -281,4 +281,4 @@ TEST(UsualValues, AreKnownOfEveryNumber) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::operations_test

@@ -11,7 +11,7 @@
 #include "kiln/generator/operations/softmax_backward.h"
 #include "kiln/generator/operations/tensor_ops.h"
 
-namespace kiln {
+namespace kiln::request_property_test {
 namespace {
 
 class Random {
@@ -234,4 +234,4 @@ TEST(RequestProperty, DamagedLinesAreRefusedOrUnderstoodButNeverCrash) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::request_property_test

@@ -7,7 +7,7 @@
 #include "kiln/generator/operation.h"
 #include "kiln/generator/operations/conv_forward.h"
 
-namespace kiln {
+namespace kiln::request_test {
 namespace {
 
 using testing::ElementsAre;
@@ -238,4 +238,4 @@ TEST(RequestsFile, NamesLineAndColumn) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::request_test

@@ -5,7 +5,7 @@
 
 #include "kiln/base/error.h"
 
-namespace kiln {
+namespace kiln::space_test {
 namespace {
 
 using testing::HasSubstr;
@@ -80,4 +80,4 @@ TEST(Arch, KnowsTheLimitsAndRefusesTheUnknown) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::space_test

@@ -5,7 +5,7 @@
 
 #include "kiln/base/error.h"
 
-namespace kiln {
+namespace kiln::specialise_test {
 namespace {
 
 using testing::ElementsAre;
@@ -100,4 +100,4 @@ TEST(Prelude, WritesConstantsThatCudaCanRead) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::specialise_test

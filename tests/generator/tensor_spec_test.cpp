@@ -5,7 +5,7 @@
 
 #include "kiln/base/error.h"
 
-namespace kiln {
+namespace kiln::tensor_spec_test {
 namespace {
 
 using testing::ElementsAre;
@@ -79,4 +79,4 @@ TEST(TensorSpec, RefusesSizesThatOffsetsCannotHold) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::tensor_spec_test

@@ -31,7 +31,7 @@
 #include "kiln/generator/operations/unpool_backward.h"
 #include "request_suites.h"
 
-namespace kiln {
+namespace kiln::views_test {
 namespace {
 
 template <class View>
@@ -134,4 +134,4 @@ TEST(TypedViews, AreAskedForAllThatTheirRequestsMayHold) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::views_test

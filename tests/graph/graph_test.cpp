@@ -12,7 +12,7 @@
 #include "kiln/generator/operation.h"
 #include "kiln/generator/operations/activation.h"
 
-namespace kiln::graph {
+namespace kiln::graph::graph_test {
 namespace {
 
 using testing::HasSubstr;
@@ -132,4 +132,4 @@ TEST(RepeatedIn, FollowsReshapes) {
 }
 
 }  // namespace
-}  // namespace kiln::graph
+}  // namespace kiln::graph::graph_test

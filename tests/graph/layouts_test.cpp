@@ -10,7 +10,7 @@
 #include "graph_builder.h"
 #include "kiln/generator/operations/conv_forward.h"
 
-namespace kiln::graph {
+namespace kiln::graph::layouts_test {
 namespace {
 
 using test::constant;
@@ -193,4 +193,4 @@ TEST(Layouts, NoRegionIsBetterOnItsOtherSide) {
 }
 
 }  // namespace
-}  // namespace kiln::graph
+}  // namespace kiln::graph::layouts_test

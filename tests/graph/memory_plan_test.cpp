@@ -8,7 +8,7 @@
 
 #include "kiln/base/error.h"
 
-namespace kiln::graph {
+namespace kiln::graph::memory_plan_test {
 namespace {
 
 int64_t rounded(int64_t bytes) {
@@ -75,4 +75,4 @@ TEST(MemoryPlan, RandomLivesNeverOverlapAndStayNearTheLeast) {
 }
 
 }  // namespace
-}  // namespace kiln::graph
+}  // namespace kiln::graph::memory_plan_test

@@ -10,7 +10,7 @@
 #include "kiln/generator/operations/reduce.h"
 #include "kiln/graph/schedule.h"
 
-namespace kiln::graph {
+namespace kiln::graph::passes_test {
 namespace {
 
 using test::activation;
@@ -305,4 +305,4 @@ TEST(RemoveDead, KeepsWhatOutputsNeed) {
 }
 
 }  // namespace
-}  // namespace kiln::graph
+}  // namespace kiln::graph::passes_test

@@ -10,7 +10,7 @@
 #include "kiln/generator/operations/reduce.h"
 #include "kiln/graph/passes.h"
 
-namespace kiln::graph {
+namespace kiln::graph::prologues_test {
 namespace {
 
 using test::activation;
@@ -280,4 +280,4 @@ TEST(FusePrologues, MoreThanCodeMayReadIsLeftAlone) {
 }
 
 }  // namespace
-}  // namespace kiln::graph
+}  // namespace kiln::graph::prologues_test

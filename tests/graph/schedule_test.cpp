@@ -10,7 +10,7 @@
 #include "kiln/generator/operations/conv_forward.h"
 #include "kiln/generator/operations/gemm.h"
 
-namespace kiln::graph {
+namespace kiln::graph::schedule_test {
 namespace {
 
 using test::constant;
@@ -276,4 +276,4 @@ TEST(Schedule, ViewsBehindOneAnotherHaveNoLimit) {
 }
 
 }  // namespace
-}  // namespace kiln::graph
+}  // namespace kiln::graph::schedule_test

@@ -6,7 +6,7 @@
 #include <random>
 #include <span>
 
-namespace kiln::graph {
+namespace kiln::graph::strides_test {
 namespace {
 
 /// The offsets of all elements, in logical order.
@@ -109,4 +109,4 @@ TEST(Strides, ElementsAreWrittenInTheOrderAskedFor) {
 }
 
 }  // namespace
-}  // namespace kiln::graph
+}  // namespace kiln::graph::strides_test

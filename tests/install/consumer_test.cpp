@@ -8,7 +8,7 @@
 #include "installation.h"
 #include "small_model.h"
 
-namespace kiln::install {
+namespace kiln::install::consumer_test {
 namespace {
 
 using testing::HasSubstr;
@@ -167,4 +167,4 @@ TEST_F(Installed, ProgramFindsTheEmulatorAndItsWorkers) {
 }
 
 }  // namespace
-}  // namespace kiln::install
+}  // namespace kiln::install::consumer_test

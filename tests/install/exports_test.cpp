@@ -11,7 +11,7 @@
 #include "exported_symbols.h"
 #include "installation.h"
 
-namespace kiln::install {
+namespace kiln::install::exports_test {
 namespace {
 
 using testing::Contains;
@@ -201,4 +201,4 @@ TEST_F(Installed, NothingNamesTheTreeThatItWasBuiltIn) {
 }
 
 }  // namespace
-}  // namespace kiln::install
+}  // namespace kiln::install::exports_test

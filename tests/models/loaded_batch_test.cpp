@@ -10,7 +10,7 @@
 #include "kiln/memory.h"
 #include "model_fixture.h"
 
-namespace kiln::models {
+namespace kiln::models::loaded_batch_test {
 namespace {
 
 using test::OnnxModel;
@@ -102,4 +102,4 @@ TEST_F(PreparedFilters, OfOtherValuesOrAnotherRequestAreApart) {
 }
 
 }  // namespace
-}  // namespace kiln::models
+}  // namespace kiln::models::loaded_batch_test

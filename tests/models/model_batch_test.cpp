@@ -12,7 +12,7 @@
 #include "kiln/memory.h"
 #include "model_fixture.h"
 
-namespace kiln {
+namespace kiln::model_batch_test {
 namespace {
 
 using models::HostArray;
@@ -264,4 +264,4 @@ TEST_F(BatchTest, AModelWithoutInputsHasNoOpenBatch) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::model_batch_test

@@ -17,7 +17,7 @@
 #include "kiln/memory.h"
 #include "model_fixture.h"
 
-namespace kiln {
+namespace kiln::model_graph_test {
 namespace {
 
 using models::HostArray;
@@ -433,4 +433,4 @@ TEST_F(ModelGraphTest, RefusedRunsAreForgotten) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::model_graph_test

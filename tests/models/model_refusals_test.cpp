@@ -10,7 +10,7 @@
 #include "kiln/memory.h"
 #include "model_fixture.h"
 
-namespace kiln {
+namespace kiln::model_refusals_test {
 namespace {
 
 using models::HostArray;
@@ -134,4 +134,4 @@ TEST_F(ModelTest, RunsRefuseTensorsThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::model_refusals_test

@@ -16,7 +16,7 @@
 #include "kiln/models/requests.h"
 #include "model_fixture.h"
 
-namespace kiln {
+namespace kiln::model_test {
 namespace {
 
 using test::array;
@@ -489,4 +489,4 @@ TEST_F(ModelTest, LowersToTheRequestsThatRun) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::model_test

@@ -8,7 +8,7 @@
 #include "kiln/models/host_run.h"
 #include "node_tests.h"
 
-namespace kiln::test {
+namespace kiln::test::network_test {
 namespace {
 
 class Networks : public testing::TestWithParam<const char*> {
@@ -46,4 +46,4 @@ INSTANTIATE_TEST_SUITE_P(Exported, Networks, testing::Values("vit", "yolo_distan
                          [](const auto& network) { return network.param; });
 
 }  // namespace
-}  // namespace kiln::test
+}  // namespace kiln::test::network_test

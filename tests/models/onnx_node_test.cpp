@@ -15,7 +15,7 @@
 #include "kiln/models/host_run.h"
 #include "node_tests_page.h"
 
-namespace kiln::test {
+namespace kiln::test::onnx_node_test {
 namespace {
 
 constexpr const char* data_folder = "/usr/share/libonnx-testdata/data";
@@ -149,4 +149,4 @@ TEST_F(OnnxNodeTests, DISABLED_AllDoWhatThePageSays) {
 }
 
 }  // namespace
-}  // namespace kiln::test
+}  // namespace kiln::test::onnx_node_test

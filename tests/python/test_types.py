@@ -42,8 +42,49 @@ WRONG_OF_TORCH = "import kiln.torch.functional as K\nK.conv2d(1, 2, paddings=1)\
 WRONG = "import kiln\nkiln.conv_forward(1, 2, padding=1)\nkiln.softmax_forward(1, mode='fast')\n"
 
 
+RESULTS = """
+import cupy, kiln, kiln.onnx, numpy, torch
+
+t, p, n, c = torch.Tensor(), torch.nn.Parameter(), numpy.ndarray(), cupy.ndarray()
+context = kiln.default_context()
+model = kiln.onnx.load("model.onnx")
+reveal_type(kiln.conv_forward(t, p))
+reveal_type(kiln.softmax_forward(p, context=context))
+reveal_type(kiln.conv_forward(n, n, n, epilogue="bias"))
+reveal_type(kiln.gemm(c, c))
+reveal_type(kiln.activation_forward(memoryview(b"")))
+reveal_type(kiln.softmax_forward(n, out=t))
+reveal_type(kiln.conv_backward_filter(t, t, out=t))
+reveal_type(kiln.pool_forward(t, window=2, indices=True))
+reveal_type(kiln.pool_forward(t, window=2, indices=t))
+reveal_type(kiln.norm_forward(n, inv_deviation=True))
+reveal_type(model(t))
+reveal_type(model(x=p, y=t))
+reveal_type(model(n))
+reveal_type(model(c, stream=0))
+y, z = model(t)
+reveal_type(y)
+"""
+REVEALED = [
+    "torch.Tensor", "torch.Tensor", "NDArray", "cupy.ndarray", "NDArray", "torch.Tensor", "torch.Tensor",
+    "tuple[torch.Tensor, ...]", "torch.Tensor", "tuple[NDArray, ...]", "torch.Tensor", "torch.Tensor", "NDArray",
+    "cupy.ndarray", "torch.Tensor",
+]  # fmt: skip
+# As much of the libraries as tells their arrays apart.
+STUBS = {
+    "cupy/__init__.pyi": "class ndarray:\n    @property\n    def __cuda_array_interface__(self) -> dict[str, object]: ...\n",
+    "numpy/__init__.pyi": "class ndarray: ...\n",
+    "numpy/typing/__init__.pyi": "from typing import Generic, TypeVar\nT = TypeVar('T')\nclass NDArray(Generic[T]): ...\n",
+    "torch/__init__.pyi": (
+        "from collections.abc import Iterator\nfrom . import nn as nn\nclass Tensor:\n    is_cuda: bool\n"
+        "    requires_grad: bool\n    def __iter__(self) -> Iterator[Tensor]: ...\n"
+    ),
+    "torch/nn/__init__.pyi": "import torch\nclass Parameter(torch.Tensor): ...\n",
+}
+
+
 # Of which all is Any, so that results do not depend on which are installed.
-LIBRARIES = ("cupy", "matplotlib", "matplotlib/axes", "matplotlib/figure", "ml_dtypes", "numpy", "torch", "torch/nn", "torch/overrides", "torch/utils", "torch/utils/_pytree")
+LIBRARIES = ("cupy", "matplotlib", "matplotlib/axes", "matplotlib/figure", "ml_dtypes", "numpy", "numpy/typing", "torch", "torch/nn", "torch/overrides", "torch/utils", "torch/utils/_pytree")
 
 
 @pytest.fixture
@@ -70,6 +111,21 @@ def test_the_package_and_its_use_are_typed(mypy):
     assert checked.returncode == 0, checked.stdout
     refused = mypy(WRONG)
     assert 'Unexpected keyword argument "padding"' in refused.stdout and "mode" in refused.stdout, refused.stdout
+
+
+def test_results_are_of_the_framework_of_the_inputs(mypy, tmp_path):
+    for name, text in STUBS.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    checked = mypy(RESULTS)
+    revealed = re.findall(r'Revealed type is "(.*)"', checked.stdout.replace("builtins.", ""))
+    assert [each.replace("numpy.typing.NDArray[Any]", "NDArray") for each in revealed] == REVEALED, checked.stdout
+    assert "error" not in checked.stdout, checked.stdout  # as of overloads that no call meets
+
+
+def test_each_operation_has_types():
+    stub = (pathlib.Path(kiln.__file__).parent / "operations.pyi").read_text()
+    assert set(re.findall(r"^def (\w+)", stub, re.M)) == set(kiln.operations.__all__)
 
 
 def test_what_is_for_pytorch_is_typed(mypy):

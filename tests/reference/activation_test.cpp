@@ -13,7 +13,7 @@
 #include "kiln/generator/operation.h"
 #include "kiln/reference/tolerance.h"
 
-namespace kiln::reference {
+namespace kiln::reference::activation_test {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -146,4 +146,4 @@ TEST(ActivationReference, ToleratesRoundingAndNoCancellation) {
 }
 
 }  // namespace
-}  // namespace kiln::reference
+}  // namespace kiln::reference::activation_test

@@ -9,7 +9,7 @@
 #include "call.h"
 #include "kiln/reference/tolerance.h"
 
-namespace kiln::reference {
+namespace kiln::reference::conv_gradients_test {
 namespace {
 
 using testing::DoubleNear;
@@ -216,4 +216,4 @@ TEST(ConvBackwardBiasOracle, SumsEachChannelByItsStrides) {
 }
 
 }  // namespace
-}  // namespace kiln::reference
+}  // namespace kiln::reference::conv_gradients_test

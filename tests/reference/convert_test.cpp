@@ -10,7 +10,7 @@
 #include <limits>
 #include <string>
 
-namespace kiln::reference {
+namespace kiln::reference::convert_test {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -210,4 +210,4 @@ TEST(Conversion, StoresAndLoadsAtUnalignedAddresses) {
 }
 
 }  // namespace
-}  // namespace kiln::reference
+}  // namespace kiln::reference::convert_test

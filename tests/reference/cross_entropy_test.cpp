@@ -13,7 +13,7 @@
 
 #include "call.h"
 
-namespace kiln::reference {
+namespace kiln::reference::cross_entropy_test {
 namespace {
 
 using testing::DoubleNear;
@@ -147,4 +147,4 @@ TEST(CrossEntropyReference, OfAnEmptyBatchIsNoMeanButASum) {
 }
 
 }  // namespace
-}  // namespace kiln::reference
+}  // namespace kiln::reference::cross_entropy_test

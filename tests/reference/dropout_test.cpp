@@ -9,7 +9,7 @@
 #include "call.h"
 #include "kiln/reference/philox.h"
 
-namespace kiln::reference {
+namespace kiln::reference::dropout_test {
 namespace {
 
 using testing::Each;
@@ -68,4 +68,4 @@ TEST(DropoutReference, DropsItsShare) {
 }
 
 }  // namespace
-}  // namespace kiln::reference
+}  // namespace kiln::reference::dropout_test

@@ -11,7 +11,7 @@
 #include "kiln/reference/convert.h"
 #include "kiln/reference/tensor_memory.h"
 
-namespace kiln::reference {
+namespace kiln::reference::fill_test {
 namespace {
 
 std::vector<double> values_of(const TensorSpec& spec, Values values, uint64_t seed) {
@@ -144,4 +144,4 @@ TEST(Fill, GivesGatherIndices) {
 }
 
 }  // namespace
-}  // namespace kiln::reference
+}  // namespace kiln::reference::fill_test

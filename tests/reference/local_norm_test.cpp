@@ -13,7 +13,7 @@
 #include "differences.h"
 #include "kiln/reference/tolerance.h"
 
-namespace kiln::reference {
+namespace kiln::reference::local_norm_test {
 namespace {
 
 using testing::DoubleNear;
@@ -125,4 +125,4 @@ INSTANTIATE_TEST_SUITE_P(Windows, LocalNormByOneDnn,
                          testing::Values(" size=5", " size=3", " size=1", " axes=2,3 size=3", " axes=2,3 size=5"));
 
 }  // namespace
-}  // namespace kiln::reference
+}  // namespace kiln::reference::local_norm_test

@@ -13,7 +13,7 @@
 #include "kiln/generator/operation.h"
 #include "kiln/reference/tolerance.h"
 
-namespace kiln::reference {
+namespace kiln::reference::norm_test {
 namespace {
 
 using testing::DoubleNear;
@@ -236,4 +236,4 @@ INSTANTIATE_TEST_SUITE_P(
                           "db=f32:1x2x1x1x1 dresidual=f32:2x2x2x3x2 axes=0,2,3,4"}));
 
 }  // namespace
-}  // namespace kiln::reference
+}  // namespace kiln::reference::norm_test

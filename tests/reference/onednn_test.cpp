@@ -13,7 +13,7 @@
 #include "kiln/generator/operations/softmax_forward.h"
 #include "kiln/reference/tolerance.h"
 
-namespace kiln::reference {
+namespace kiln::reference::onednn_test {
 namespace {
 
 using dnnl::memory;
@@ -466,4 +466,4 @@ INSTANTIATE_TEST_SUITE_P(
                     "softmax_backward y=f32:2x13x5x7:nchw axis=1 mode=log"));
 
 }  // namespace
-}  // namespace kiln::reference
+}  // namespace kiln::reference::onednn_test

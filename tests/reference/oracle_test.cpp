@@ -9,7 +9,7 @@
 #include "kiln/base/error.h"
 #include "kiln/reference/tolerance.h"
 
-namespace kiln::reference {
+namespace kiln::reference::oracle_test {
 namespace {
 
 using testing::DoubleNear;
@@ -297,4 +297,4 @@ TEST(SampleCoordinates, AreAllOfASmallTensor) {
 }
 
 }  // namespace
-}  // namespace kiln::reference
+}  // namespace kiln::reference::oracle_test

@@ -11,7 +11,7 @@
 #include "call.h"
 #include "kiln/generator/operations/pool_forward.h"
 
-namespace kiln::reference {
+namespace kiln::reference::pool_backward_test {
 namespace {
 
 using testing::ElementsAre;
@@ -129,4 +129,4 @@ INSTANTIATE_TEST_SUITE_P(
                     "pool_backward dy=f32:2x3x1x1 x=f32:2x3x3x5 mode=max window=global"));
 
 }  // namespace
-}  // namespace kiln::reference
+}  // namespace kiln::reference::pool_backward_test

@@ -13,7 +13,7 @@
 #include "kiln/generator/operation.h"
 #include "kiln/reference/reference.h"
 
-namespace kiln::reference {
+namespace kiln::reference::possible_indices_test {
 namespace {
 
 using testing::ElementsAre;
@@ -90,4 +90,4 @@ TEST(PossibleIndices, MayBeThoseOfNaNs) {
 }
 
 }  // namespace
-}  // namespace kiln::reference
+}  // namespace kiln::reference::possible_indices_test

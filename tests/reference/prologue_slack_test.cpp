@@ -16,7 +16,7 @@
 #include "kiln/reference/fill.h"
 #include "kiln/reference/reference.h"
 
-namespace kiln::reference {
+namespace kiln::reference::prologue_slack_test {
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
@@ -524,4 +524,4 @@ TEST(PrologueSlack, CoversCopiesAndDropout) {
 }
 
 }  // namespace
-}  // namespace kiln::reference
+}  // namespace kiln::reference::prologue_slack_test

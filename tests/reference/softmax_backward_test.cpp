@@ -10,7 +10,7 @@
 #include "call.h"
 #include "kiln/reference/tolerance.h"
 
-namespace kiln::reference {
+namespace kiln::reference::softmax_backward_test {
 namespace {
 
 using testing::DoubleNear;
@@ -99,4 +99,4 @@ INSTANTIATE_TEST_SUITE_P(Shapes, SoftmaxBackwardDifferences,
                                          "softmax_backward y=f32:3x2x2x1:nhwc dy=f32:3x2x2x1:nchw axis=0 mode=log"));
 
 }  // namespace
-}  // namespace kiln::reference
+}  // namespace kiln::reference::softmax_backward_test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace kiln::reference {
+namespace kiln::reference::tensor_memory_test {
 namespace {
 
 using testing::ElementsAre;
@@ -59,4 +59,4 @@ TEST(TensorMemory, ReadsFloatsThatRepeatInLogicalOrder) {
 }
 
 }  // namespace
-}  // namespace kiln::reference
+}  // namespace kiln::reference::tensor_memory_test

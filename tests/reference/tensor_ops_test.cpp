@@ -10,7 +10,7 @@
 #include "call.h"
 #include "kiln/reference/tolerance.h"
 
-namespace kiln::reference {
+namespace kiln::reference::tensor_ops_test {
 namespace {
 
 using testing::ElementsAre;
@@ -116,4 +116,4 @@ TEST(TensorSetReference, RoundsToTheStoredType) {
 }
 
 }  // namespace
-}  // namespace kiln::reference
+}  // namespace kiln::reference::tensor_ops_test

@@ -9,7 +9,7 @@
 #include "call.h"
 #include "kiln/base/error.h"
 
-namespace kiln::reference {
+namespace kiln::reference::tolerance_test {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -272,4 +272,4 @@ TEST(Compare, TreatsAPoisonedOutputAsWrong) {
 }
 
 }  // namespace
-}  // namespace kiln::reference
+}  // namespace kiln::reference::tolerance_test

@@ -13,7 +13,7 @@
 #include "call.h"
 #include "kiln/generator/operation.h"
 
-namespace kiln::reference {
+namespace kiln::reference::torch_table_test {
 namespace {
 
 bool is_same(double value, double expected) {
@@ -158,4 +158,4 @@ TEST(TorchTable, IsWhatPyTorchWrites) {
 }
 
 }  // namespace
-}  // namespace kiln::reference
+}  // namespace kiln::reference::torch_table_test

@@ -7,7 +7,7 @@
 #include "call.h"
 #include "kiln/reference/tolerance.h"
 
-namespace kiln::reference {
+namespace kiln::reference::winograd_test {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -86,4 +86,4 @@ TEST(WinogradBound, IsOpenWhereTheTransformsMayOverflow) {
 }
 
 }  // namespace
-}  // namespace kiln::reference
+}  // namespace kiln::reference::winograd_test

@@ -10,7 +10,7 @@
 
 #include "device_fixture.h"
 
-namespace kiln {
+namespace kiln::activation_test {
 namespace {
 
 using testing::ElementsAre;
@@ -131,4 +131,4 @@ TEST_F(ActivationCalls, TakeAnyBatchOfABucket) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::activation_test

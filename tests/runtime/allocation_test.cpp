@@ -48,7 +48,7 @@ thread_local bool in_driver = false;
   std::free(memory);
 }
 
-namespace kiln {
+namespace kiln::allocation_test {
 namespace {
 
 // Kernels with a fixed grid and one that depends on n, and a part of the workspace to clear.
@@ -262,4 +262,4 @@ TEST_F(Calls, OfGroupNormalisationWithUserCodeAllocateNothing) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::allocation_test

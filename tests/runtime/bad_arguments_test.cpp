@@ -8,7 +8,7 @@
 #include "kiln/conv.h"
 #include "kiln/memory.h"
 
-namespace kiln {
+namespace kiln::bad_arguments_test {
 namespace {
 
 using testing::HasSubstr;
@@ -303,4 +303,4 @@ TEST_F(BadArguments, OfPathsAndSettings) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::bad_arguments_test

@@ -25,7 +25,7 @@
 #include "kiln/softmax.h"
 #include "kiln/tensor_ops.h"
 
-namespace kiln {
+namespace kiln::bad_operands_test {
 namespace {
 
 struct Named {
@@ -444,4 +444,4 @@ TEST_F(BadOperands, AreKnownOfEveryOperationThatTheLibraryExports) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::bad_operands_test

@@ -15,7 +15,7 @@
 #include "kiln/softmax.h"
 #include "kiln/tensor_ops.h"
 
-namespace kiln {
+namespace kiln::bad_operations_test {
 namespace {
 
 // Values that no mode has; the second differs from mode 0 in bits above the lowest byte alone.
@@ -531,4 +531,4 @@ TEST_F(BadArguments, OfResize) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::bad_operations_test

@@ -9,7 +9,7 @@
 #include "kiln/memory.h"
 #include "kiln/plan.h"
 
-namespace kiln {
+namespace kiln::bad_values_test {
 namespace {
 
 constexpr int64_t most = std::numeric_limits<int64_t>::max();
@@ -112,4 +112,4 @@ TEST_F(BadArguments, OfSpecsAndExpressions) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::bad_values_test

@@ -12,7 +12,7 @@
 #include "kiln/runtime/bundling.h"
 #include "kiln/templates/catalogue.h"
 
-namespace kiln {
+namespace kiln::bundle_test {
 namespace {
 
 using testing::HasSubstr;
@@ -184,4 +184,4 @@ TEST_F(ContextBundleTest, DamagedInsideIsPassedOver) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::bundle_test

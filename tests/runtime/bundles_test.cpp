@@ -9,7 +9,7 @@
 
 #include "kiln/device/arch.h"
 
-namespace kiln {
+namespace kiln::bundles_test {
 namespace {
 
 device::DeviceInfo sm_90(bool emulated, int sms = 132) {
@@ -69,4 +69,4 @@ TEST(Bundles, ForTheVeryDeviceComeFirstThenThoseOfNearSizeThenThoseOfNone) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::bundles_test

@@ -19,7 +19,7 @@
 #include "kiln/local_norm.h"
 #include "kiln/tensor_ops.h"
 
-namespace kiln {
+namespace kiln::call_by_name_test {
 namespace {
 
 using testing::AllOf;
@@ -366,4 +366,4 @@ TEST(CallShapes, AreOfEveryOperation) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::call_by_name_test

@@ -10,7 +10,7 @@
 #include "kiln/base/error.h"
 #include "kiln/generator/operations/softmax_forward.h"
 
-namespace kiln {
+namespace kiln::call_request_test {
 namespace {
 
 const Tensor tensor(nullptr, f32, {2, 3}, contiguous);
@@ -75,4 +75,4 @@ TEST(CallRequest, HasEveryNumberOfItsOperation) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::call_request_test

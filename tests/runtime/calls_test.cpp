@@ -26,7 +26,7 @@
 #include "kiln/reference/tolerance.h"
 #include "kiln/softmax.h"
 
-namespace kiln {
+namespace kiln::calls_test {
 namespace {
 
 using testing::Each;
@@ -496,4 +496,4 @@ TEST_F(WorkspaceCallsTest, StreamsThatComeAndGoLeaveNoMemoryBehind) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::calls_test

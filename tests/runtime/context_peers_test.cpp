@@ -9,7 +9,7 @@
 
 #include "fakes.h"
 
-namespace kiln {
+namespace kiln::context_peers_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -64,4 +64,4 @@ TEST_F(ContextPeersTest, TheDestructorWaitsForItsOwnCall) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::context_peers_test

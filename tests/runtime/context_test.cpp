@@ -17,7 +17,7 @@
 #include "kiln/cache/pack.h"
 #include "kiln/templates/catalogue.h"
 
-namespace kiln {
+namespace kiln::context_test {
 namespace {
 
 using testing::ElementsAre;
@@ -418,4 +418,4 @@ TEST_F(ContextTest, PlanRefusesBadArgumentsBeforeAnyLaunch) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::context_test

@@ -9,7 +9,7 @@
 #include "kiln/conv.h"
 #include "kiln/local_conv.h"
 
-namespace kiln {
+namespace kiln::conv_backward_test {
 namespace {
 
 using testing::Each;
@@ -261,4 +261,4 @@ TEST_F(ConvBackwardCalls, RefuseWhatMakesNoSense) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::conv_backward_test

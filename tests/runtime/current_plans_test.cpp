@@ -16,7 +16,7 @@
 #include "fake_driver.h"
 #include "kiln/base/error.h"
 
-namespace kiln {
+namespace kiln::current_plans_test {
 namespace {
 
 using testing::HasSubstr;
@@ -200,4 +200,4 @@ TEST_F(CurrentPlansTest, CallersAndTunersMayRaceAndNothingWrongIsLeft) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::current_plans_test

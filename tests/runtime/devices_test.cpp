@@ -16,7 +16,7 @@
 #include "kiln/reference/tolerance.h"
 #include "kiln/softmax.h"
 
-namespace kiln {
+namespace kiln::devices_test {
 namespace {
 
 using testing::HasSubstr;
@@ -97,4 +97,4 @@ TEST_F(DevicesTest, EqualInputsGiveEqualBitsHoweverManyHostThreadsExecute) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::devices_test

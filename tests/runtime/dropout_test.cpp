@@ -8,7 +8,7 @@
 
 #include "device_fixture.h"
 
-namespace kiln {
+namespace kiln::dropout_test {
 namespace {
 
 using testing::Each;
@@ -84,4 +84,4 @@ TEST_F(DropoutCalls, ByAPlanTakeTheIntegersOfEachRun) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::dropout_test

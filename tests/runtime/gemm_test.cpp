@@ -15,7 +15,7 @@
 #include "kiln/reference/tolerance.h"
 #include "kiln/tensor_ops.h"
 
-namespace kiln {
+namespace kiln::gemm_test {
 namespace {
 
 using testing::Each;
@@ -280,4 +280,4 @@ TEST_F(GemmCalls, RefuseLayersThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::gemm_test

@@ -22,7 +22,7 @@
 #include "kiln/reference/tolerance.h"
 #include "kiln/softmax.h"
 
-namespace kiln {
+namespace kiln::graph_test {
 namespace {
 
 using namespace cuda_abi;
@@ -361,4 +361,4 @@ TEST_F(FirstCalls, WithAWorkspaceOnOtherStreamsLeaveACaptureIntact) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::graph_test

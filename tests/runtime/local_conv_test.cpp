@@ -7,7 +7,7 @@
 #include "device_fixture.h"
 #include "kiln/conv.h"
 
-namespace kiln {
+namespace kiln::local_conv_test {
 namespace {
 
 using testing::Each;
@@ -164,4 +164,4 @@ TEST_F(LocalConvCalls, RefuseGridsThatMakeNoSense) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::local_conv_test

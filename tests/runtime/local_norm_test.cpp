@@ -10,7 +10,7 @@
 #include "device_fixture.h"
 #include "kiln/base/error.h"
 
-namespace kiln {
+namespace kiln::local_norm_test {
 namespace {
 
 using testing::HasSubstr;
@@ -118,4 +118,4 @@ TEST_F(LocalNormCalls, RefuseWhatTheyCannotDo) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::local_norm_test

@@ -8,7 +8,7 @@
 
 #include "device_fixture.h"
 
-namespace kiln {
+namespace kiln::loss_test {
 namespace {
 
 using testing::ElementsAre;
@@ -126,4 +126,4 @@ TEST_F(CrossEntropyCalls, RefuseWhatMakesNoSense) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::loss_test

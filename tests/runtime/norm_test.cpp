@@ -12,7 +12,7 @@
 #include "device_fixture.h"
 #include "kiln/tensor_ops.h"
 
-namespace kiln {
+namespace kiln::norm_test {
 namespace {
 
 using testing::Each;
@@ -428,4 +428,4 @@ TEST_F(NormCalls, OfGroupsRefuseTensorsOfOtherExtents) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::norm_test

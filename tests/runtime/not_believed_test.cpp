@@ -14,7 +14,7 @@
 #include "kiln/runtime/bundling.h"
 #include "kiln/templates/catalogue.h"
 
-namespace kiln {
+namespace kiln::not_believed_test {
 namespace {
 
 using testing::AllOf;
@@ -96,4 +96,4 @@ TEST_F(NotBelieved, NoBundleIsMadeOfIt) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::not_believed_test

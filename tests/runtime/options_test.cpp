@@ -19,7 +19,7 @@
 #include "kiln/softmax.h"
 #include "kiln/templates/catalogue.h"
 
-namespace kiln {
+namespace kiln::options_test {
 namespace {
 
 using testing::HasSubstr;
@@ -305,4 +305,4 @@ TEST_F(OptionsTest, DeterministicLeavesOutWhatIsStoredAsIrreproducible) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::options_test

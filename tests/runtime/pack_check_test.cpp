@@ -5,7 +5,7 @@
 
 #include "kiln/templates/catalogue.h"
 
-namespace kiln {
+namespace kiln::pack_check_test {
 namespace {
 
 using testing::HasSubstr;
@@ -209,4 +209,4 @@ TEST_F(UserCodeInPacks, IsCountedWhereNothingCanBeMadeOfIt) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::pack_check_test

@@ -13,7 +13,7 @@
 #include "fake_driver.h"
 #include "kiln/base/error.h"
 
-namespace kiln {
+namespace kiln::plan_maker_test {
 namespace {
 
 using testing::HasSubstr;
@@ -76,4 +76,4 @@ TEST_F(WithoutKernels, AFaultThatIsNotOfTheVariantEndsTheAttempts) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::plan_maker_test

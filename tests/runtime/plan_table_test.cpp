@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-namespace kiln {
+namespace kiln::plan_table_test {
 namespace {
 
 // The table never looks into a plan: any address will do.
@@ -379,4 +379,4 @@ TEST(CallKey, TellsTextsApart) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::plan_table_test

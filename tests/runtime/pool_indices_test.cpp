@@ -10,7 +10,7 @@
 #include "device_fixture.h"
 #include "kiln/pool.h"
 
-namespace kiln {
+namespace kiln::pool_indices_test {
 namespace {
 
 using testing::AllOf;
@@ -137,4 +137,4 @@ TEST_F(PoolIndices, BadArgumentsAreRefusedBeforeAnyLaunch) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::pool_indices_test

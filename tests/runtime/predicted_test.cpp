@@ -13,7 +13,7 @@
 #include "kiln/runtime/bundling.h"
 #include "kiln/templates/catalogue.h"
 
-namespace kiln {
+namespace kiln::predicted_test {
 namespace {
 
 class ShippedPrediction : public DeviceTest {
@@ -107,4 +107,4 @@ TEST_F(ShippedPrediction, GoesIntoABundleForTheRealCardWhereNothingWasMeasured) 
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::predicted_test

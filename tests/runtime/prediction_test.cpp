@@ -5,7 +5,7 @@
 
 #include "kiln/base/error.h"
 
-namespace kiln {
+namespace kiln::prediction_test {
 namespace {
 
 double seconds(const std::string& line) {
@@ -42,4 +42,4 @@ TEST(Prediction, ADefaultHidesNoOtherError) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::prediction_test

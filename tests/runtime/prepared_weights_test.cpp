@@ -14,7 +14,7 @@
 #include "kiln/reference/tolerance.h"
 #include "kiln/templates/catalogue.h"
 
-namespace kiln {
+namespace kiln::prepared_weights_test {
 namespace {
 
 using testing::HasSubstr;
@@ -129,4 +129,4 @@ TEST_F(PreparedWeights, AreRefusedWithWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::prepared_weights_test

@@ -7,7 +7,7 @@
 #include "fakes.h"
 #include "kiln/runtime/records.h"
 
-namespace kiln {
+namespace kiln::recheck_test {
 namespace {
 
 using testing::HasSubstr;
@@ -90,4 +90,4 @@ TEST_F(RecheckTest, WhatBarsIsStoredAsTuningStoresIt) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::recheck_test

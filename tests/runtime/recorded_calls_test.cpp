@@ -22,7 +22,7 @@
 #include "kiln/softmax.h"
 #include "kiln/tensor_ops.h"
 
-namespace kiln {
+namespace kiln::recorded_calls_test {
 namespace {
 
 class RecordedCallsTest : public DeviceTest {
@@ -157,4 +157,4 @@ TEST_F(RecordedCallsTest, NameEveryOperationAndParse) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::recorded_calls_test

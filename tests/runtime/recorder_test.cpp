@@ -15,7 +15,7 @@
 #include "kiln/base/error.h"
 #include "kiln/generator/request.h"
 
-namespace kiln {
+namespace kiln::recorder_test {
 namespace {
 
 std::string contents(const std::string& path) {
@@ -128,4 +128,4 @@ TEST(Recorder, NamesAFileThatCannotBeWritten) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::recorder_test

@@ -6,7 +6,7 @@
 
 #include "kiln/cache/pack.h"
 
-namespace kiln {
+namespace kiln::records_test {
 namespace {
 
 tuner::Trial trial() {
@@ -135,4 +135,4 @@ TEST(Records, OfANewerKilnAreNotUnderstoodRatherThanMisread) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::records_test

@@ -10,7 +10,7 @@
 
 #include "device_fixture.h"
 
-namespace kiln {
+namespace kiln::reduce_test {
 namespace {
 
 using testing::ElementsAre;
@@ -105,4 +105,4 @@ TEST_F(ReduceCalls, ServeEveryBatchOfABucketWithOneKernel) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::reduce_test

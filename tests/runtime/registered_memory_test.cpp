@@ -6,7 +6,7 @@
 #include "device_fixture.h"
 #include "kiln/memory.h"
 
-namespace kiln {
+namespace kiln::registered_memory_test {
 namespace {
 
 class RegisteredMemoryTest : public DeviceTest {};
@@ -49,4 +49,4 @@ TEST_F(RegisteredMemoryTest, IsWhatAProgramOnTheEmulatedDeviceUses) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::registered_memory_test

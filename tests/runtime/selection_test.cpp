@@ -12,7 +12,7 @@
 #include "kiln/cache/pack.h"
 #include "kiln/device/arch.h"
 
-namespace kiln {
+namespace kiln::selection_test {
 namespace {
 
 using testing::ElementsAre;
@@ -303,4 +303,4 @@ TEST_F(Predicted, IsNoTimeOfThisDeviceAndNoCheckOfAUserTemplate) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::selection_test

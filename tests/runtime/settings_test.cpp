@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace kiln {
+namespace kiln::settings_test {
 namespace {
 
 using testing::ElementsAre;
@@ -70,4 +70,4 @@ TEST(SystemPacks, AreThoseOfEveryDataFolderByNameAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::settings_test

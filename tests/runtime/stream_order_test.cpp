@@ -9,7 +9,7 @@
 #include "kiln/device/stream.h"
 #include "kiln/stream.h"
 
-namespace kiln {
+namespace kiln::stream_order_test {
 namespace {
 
 using namespace cuda_abi;
@@ -76,4 +76,4 @@ TEST_F(StreamOrderTest, AStreamThatThereIsNotIsRefused) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::stream_order_test

@@ -9,7 +9,7 @@
 
 #include "device_fixture.h"
 
-namespace kiln {
+namespace kiln::tensor_ops_test {
 namespace {
 
 using testing::ElementsAre;
@@ -99,4 +99,4 @@ TEST_F(TensorFunctionCalls, OpTakesOneTwoAndThreeInputsAlsoInPlace) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::tensor_ops_test

@@ -6,7 +6,7 @@
 #include "kiln/base/error.h"
 #include "kiln/epilogue.h"
 
-namespace kiln {
+namespace kiln::tensor_test {
 namespace {
 
 const void* at(uintptr_t address) {
@@ -52,4 +52,4 @@ TEST(Epilogue, RefusesAStageTwiceAndAnEmptyRange) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::tensor_test

@@ -18,7 +18,7 @@
 #include "kiln/softmax.h"
 #include "test_environment.h"
 
-namespace kiln {
+namespace kiln::threads_test {
 namespace {
 
 constexpr int threads = 16;
@@ -160,4 +160,4 @@ TEST(SixteenThreads, WorkOnFourDevicesAtTheSameTime) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::threads_test

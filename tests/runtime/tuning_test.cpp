@@ -13,7 +13,7 @@
 
 #include "fakes.h"
 
-namespace kiln {
+namespace kiln::tuning_test {
 namespace {
 
 using tuner::fakes::toy;
@@ -173,4 +173,4 @@ TEST_F(TuningTest, ARunWithoutALabelSaysNothing) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::tuning_test

@@ -10,7 +10,7 @@
 #include "kiln/local_norm.h"
 #include "kiln/norm.h"
 
-namespace kiln {
+namespace kiln::user_code_norm_test {
 namespace {
 
 using testing::FloatNear;
@@ -145,4 +145,4 @@ TEST_F(UserCodeOfNorms, RefuseTensorsInThePlaceOfFurtherOutputs) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::user_code_norm_test

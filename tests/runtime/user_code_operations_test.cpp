@@ -15,7 +15,7 @@
 #include "kiln/softmax.h"
 #include "kiln/tensor_ops.h"
 
-namespace kiln {
+namespace kiln::user_code_operations_test {
 namespace {
 
 using testing::ElementsAre;
@@ -184,4 +184,4 @@ TEST_F(UserCodeOperations, LeaveRoomForTheLargestCalls) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::user_code_operations_test

@@ -15,7 +15,7 @@
 #include "kiln/runtime/bundling.h"
 #include "kiln/templates/catalogue.h"
 
-namespace kiln {
+namespace kiln::user_code_shipping_test {
 namespace {
 
 using namespace cuda_abi;
@@ -201,4 +201,4 @@ TEST_F(ShippedUserCode, AGraphReplaysWithTheScalarsOfItsCapture) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::user_code_shipping_test

@@ -15,7 +15,7 @@
 #include "kiln/pool.h"
 #include "kiln/softmax.h"
 
-namespace kiln {
+namespace kiln::user_code_test {
 namespace {
 
 using testing::AllOf;
@@ -179,4 +179,4 @@ TEST_F(UserCodeCalls, ContextsTakeUserTemplates) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::user_code_test

@@ -19,7 +19,7 @@
 #include "kiln/softmax.h"
 #include "kiln/templates/catalogue.h"
 
-namespace kiln {
+namespace kiln::withheld_test {
 namespace {
 
 using testing::AllOf;
@@ -279,4 +279,4 @@ TEST_F(WithheldTest, WhereNothingIsLeftThatIsAnErrorWhichSaysWhy) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::withheld_test

@@ -11,7 +11,7 @@
 #include "kiln/device/stream.h"
 #include "kiln/softmax.h"
 
-namespace kiln {
+namespace kiln::workspace_allocator_test {
 namespace {
 
 using testing::ElementsAre;
@@ -124,4 +124,4 @@ TEST_F(WorkspaceAllocatorTest, HasTwoFunctions) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::workspace_allocator_test

@@ -13,7 +13,7 @@
 #include "fake_driver.h"
 #include "kiln/base/error.h"
 
-namespace kiln {
+namespace kiln::workspace_pool_test {
 namespace {
 
 using namespace cuda_abi;
@@ -175,4 +175,4 @@ TEST_F(WorkspacePoolTest, IsNotLentToAGraph) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::workspace_pool_test

@@ -17,7 +17,7 @@
 
 int unpack_main(int count, char** arguments);
 
-namespace kiln {
+namespace kiln::unpack_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -117,4 +117,4 @@ TEST_F(Unpack, ReplacesNoFile) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::unpack_test

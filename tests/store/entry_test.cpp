@@ -4,7 +4,7 @@
 
 #include "support.h"
 
-namespace kiln::store {
+namespace kiln::store::entry_test {
 namespace {
 
 const std::string content("some\nbytes\0with a zero", 22);
@@ -40,4 +40,4 @@ TEST(Entry, OfAnotherKeyIsNone) {
 }
 
 }  // namespace
-}  // namespace kiln::store
+}  // namespace kiln::store::entry_test

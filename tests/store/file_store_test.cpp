@@ -13,11 +13,12 @@
 #include <thread>
 
 #include "../support/failing_flush.h"
+#include "../support/skewed_clock.h"
 #include "atomic_file.h"
 #include "kiln/base/error.h"
 #include "support.h"
 
-namespace kiln::store {
+namespace kiln::store::file_store_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -252,6 +253,22 @@ TEST_F(FileStoreTest, ClearsAwayWhatAKilledWriterLeftAndNothingElse) {
   EXPECT_TRUE(fs::exists(foreign));
 }
 
+// Times of files on a network are the server's.
+TEST_F(FileStoreTest, JudgesTheAgeOfFilesByTheClockOfTheirFileSystem) {
+  for (const auto ahead : {std::chrono::hours(1), std::chrono::hours(-1)}) {
+    const fs::path folder = scratch_.path(std::to_string(ahead.count()));
+    fs::create_directory(folder);
+    const fs::path abandoned = folder / "aside-0123", fresh = folder / "aside-4567";
+    for (const fs::path& path : {abandoned, fresh}) write_file(path, "half");
+    set_age(abandoned, std::chrono::minutes(11));
+    const testing_support::SkewedClock skewed(ahead);
+    FileStore store(in(folder), listener());
+    obtain(store, key_of("a"), "x");
+    EXPECT_FALSE(fs::exists(abandoned)) << ahead.count();
+    EXPECT_TRUE(fs::exists(fresh)) << ahead.count();
+  }
+}
+
 TEST_F(FileStoreTest, AnnouncesAFolderThatCannotBeMadeOnceAndGoesOn) {
   write_file(scratch_.path("file"), "not a folder");
   FileStore store(in(scratch_.path("file/store")), listener());
@@ -316,4 +333,4 @@ TEST_F(FileStoreTest, ThreadsThatWantTheSameEntryShareOne) {
 }
 
 }  // namespace
-}  // namespace kiln::store
+}  // namespace kiln::store::file_store_test

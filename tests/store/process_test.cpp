@@ -17,7 +17,7 @@
 
 #include "support.h"
 
-namespace kiln::store {
+namespace kiln::store::process_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -207,4 +207,4 @@ TEST(AFullDisk, FailsNothingAndLeavesNothingBehind) {
 }
 
 }  // namespace
-}  // namespace kiln::store
+}  // namespace kiln::store::process_test

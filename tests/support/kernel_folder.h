@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 
@@ -15,5 +16,8 @@ inline std::string kernel_folder() {
   const char* const shared = std::getenv("TEST_KERNEL_STORE");
   return shared == nullptr ? testing::TempDir() + "kernels" : shared;
 }
+
+/// The most that this store may hold, in MiB. All tests of one tree fill some 500: there is room for several branches.
+inline constexpr uint64_t kernel_folder_mib = 2048;
 
 }  // namespace kiln::testing_support

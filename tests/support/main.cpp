@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <string>
 
+#include "kernel_folder.h"
+
 namespace {
 
 /// What testing::TempDir() names while the object lives.
@@ -40,6 +42,9 @@ int main(int argc, char** argv) {
   // Unless told otherwise; worker processes, too.
   setenv("KILN_EMULATOR_CHECK", "full", 0);
   setenv("KILN_EMULATOR_CLOCK", "ptx", 0);  // the same times whether nvdisasm is installed or not
+  setenv("KILN_KERNEL_STORE_MIB", std::to_string(kiln::testing_support::kernel_folder_mib).c_str(), 0);
+  // What belongs to the person who runs the tests.
+  for (const char* const own : {"KILN_CACHE", "KILN_PACK_PATH", "KILN_BUNDLE_PATH", "KILN_RECORD"}) unsetenv(own);
   const PrivateFolder folder;
   return RUN_ALL_TESTS();
 }

@@ -7,7 +7,7 @@
 
 #include "algorithm_cases.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::activation_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -153,4 +153,4 @@ INSTANTIATE_TEST_SUITE_P(PointwiseWithWideOffsets, WideIndexMatch,
                          cover_name);
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::activation_test

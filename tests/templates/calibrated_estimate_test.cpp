@@ -7,7 +7,7 @@
 
 #include "kiln/templates/catalogue.h"
 
-namespace kiln {
+namespace kiln::calibrated_estimate_test {
 namespace {
 
 constexpr DeviceFigures h200{.sms = 132, .clock_hz = 1.98e9, .dram_bytes_per_second = 4.8e12, .l2_bytes = 60 << 20};
@@ -94,4 +94,4 @@ TEST(CalibratedEstimate, DecidesTheDefaultChoice) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::calibrated_estimate_test

@@ -21,7 +21,7 @@
 #include "kiln/generator/operation.h"
 #include "request_suites.h"
 
-namespace kiln {
+namespace kiln::catalogue_test {
 namespace {
 
 using testing_support::awkward_requests;
@@ -387,4 +387,4 @@ TEST(AlgorithmDigest, ChangesWithWhatTheDescriptorShares) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::catalogue_test

@@ -11,7 +11,7 @@
 
 #include "kiln/templates/catalogue.h"
 
-namespace kiln {
+namespace kiln::compressed_text_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -57,4 +57,4 @@ TEST(CompressedText, IsShortWhereMuchRepeats) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::compressed_text_test

@@ -4,7 +4,7 @@
 
 #include "algorithm_cases.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::conv_backward_data_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -156,4 +156,4 @@ INSTANTIATE_TEST_SUITE_P(
     cover_name);
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::conv_backward_data_test

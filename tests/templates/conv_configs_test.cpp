@@ -3,7 +3,7 @@
 
 #include "algorithm_cases.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::conv_configs_test {
 namespace {
 
 INSTANTIATE_TEST_SUITE_P(
@@ -57,4 +57,4 @@ INSTANTIATE_TEST_SUITE_P(
     cover_name);
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::conv_configs_test

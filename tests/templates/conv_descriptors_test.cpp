@@ -12,7 +12,7 @@
 #include "kiln/generator/roofline.h"
 #include "kiln/templates/catalogue.h"
 
-namespace kiln {
+namespace kiln::conv_descriptors_test {
 namespace {
 
 using testing::HasSubstr;
@@ -326,4 +326,4 @@ TEST(ConvEstimates, NeverGoBelowTheRoofline) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::conv_descriptors_test

@@ -7,7 +7,7 @@
 #include "kiln/templates/catalogue.h"
 #include "variant_check.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::conv_taps_test {
 namespace {
 
 struct Window {
@@ -61,4 +61,4 @@ INSTANTIATE_TEST_SUITE_P(Windows, FewTaps, testing::Values(Window{2, 2}, Window{
                          [](const auto& window) { return fmt::format("{}x{}", window.param.r, window.param.s); });
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::conv_taps_test

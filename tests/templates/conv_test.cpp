@@ -4,7 +4,7 @@
 
 #include "algorithm_cases.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::conv_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -243,4 +243,4 @@ INSTANTIATE_TEST_SUITE_P(Architectures, ConvOn, testing::Values(std::pair{7, 5},
                          });
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::conv_test

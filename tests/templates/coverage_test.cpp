@@ -21,7 +21,7 @@
 #include "kiln/generator/catalogue.h"
 #include "kiln/generator/operation.h"
 
-namespace kiln {
+namespace kiln::coverage_test {
 namespace {
 
 using testing_support::built_in_catalogue;
@@ -158,4 +158,4 @@ TEST(Coverage, EveryAlgorithmRunsInEveryDtypePackedAndOnRegionsOfLargerTensors) 
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::coverage_test

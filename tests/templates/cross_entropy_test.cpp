@@ -4,7 +4,7 @@
 
 #include "algorithm_cases.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::cross_entropy_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -112,4 +112,4 @@ INSTANTIATE_TEST_SUITE_P(CrossEntropyWithWideOffsets, WideIndexMatch,
                          cover_name);
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::cross_entropy_test

@@ -21,7 +21,7 @@
 #include "kiln/templates/catalogue.h"
 #include "request_suites.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::descriptions_test {
 namespace {
 
 struct Place {
@@ -204,4 +204,4 @@ TEST(Descriptions, AreThoseOfTheFile) {
 }
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::descriptions_test

@@ -3,7 +3,7 @@
 
 #include "algorithm_cases.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::dropout_test {
 namespace {
 
 const std::vector<std::string> both = {"dropout_simple", "dropout_vector"};
@@ -39,4 +39,4 @@ INSTANTIATE_TEST_SUITE_P(DropoutWithWideOffsets, WideIndexMatch,
                          testing::Values(wide(both, "dropout x=f32:4x8x3x3:nhwc n=?")), cover_name);
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::dropout_test

@@ -16,7 +16,7 @@
 #include "kiln/generator/roofline.h"
 #include "kiln/templates/catalogue.h"
 
-namespace kiln {
+namespace kiln::estimate_test {
 namespace {
 
 using descriptor::BlockWork;
@@ -387,4 +387,4 @@ TEST(GridEstimate, ComparesClassesOfArithmetic) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::estimate_test

@@ -5,7 +5,7 @@
 #include "algorithm_cases.h"
 #include "user_code_cases.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::fp8_test {
 namespace {
 
 class Fp8 : public testing::TestWithParam<AlgorithmCase> {};
@@ -131,4 +131,4 @@ TEST(Fp8OnOlderDevices, MatchesTheReference) {
 }
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::fp8_test

@@ -3,7 +3,7 @@
 
 #include "algorithm_cases.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::gather_test {
 namespace {
 
 const std::vector<std::string> all = {"gather_simple", "gather_vector"};
@@ -54,4 +54,4 @@ INSTANTIATE_TEST_SUITE_P(GatherWithWideOffsets, WideIndexMatch,
                          testing::Values(wide(all, "gather x=f32:4x8x3 indices=i32:4x6x1 axis=1 n=?")), cover_name);
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::gather_test

@@ -4,7 +4,7 @@
 
 #include "algorithm_cases.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::gemm_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -81,4 +81,4 @@ INSTANTIATE_TEST_SUITE_P(GemmWithWideOffsets, WideIndexMatch,
                          cover_name);
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::gemm_test

@@ -13,7 +13,7 @@
 #include "pairwise.h"
 #include "variant_check.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::in_place_test {
 namespace {
 
 using Memory = std::vector<std::byte>;
@@ -237,4 +237,4 @@ INSTANTIATE_TEST_SUITE_P(Losses, InPlace,
                          name_of);
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::in_place_test

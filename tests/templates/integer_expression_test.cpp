@@ -5,7 +5,7 @@
 
 #include "kiln/base/error.h"
 
-namespace kiln {
+namespace kiln::integer_expression_test {
 namespace {
 
 using testing::HasSubstr;
@@ -119,4 +119,4 @@ TEST(IntegerExpression, IsBoundedInLengthAndDepth) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::integer_expression_test

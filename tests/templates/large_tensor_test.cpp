@@ -15,7 +15,7 @@
 #include "kiln/templates/catalogue.h"
 #include "variant_check.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::large_tensor_test {
 namespace {
 
 using Elements = std::vector<uint16_t>;  // of f16
@@ -141,4 +141,4 @@ INSTANTIATE_TEST_SUITE_P(
         LargeCase{"softmax_strided", "softmax_forward x=f16:2x5x48:ncw axis=1"}));
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::large_tensor_test

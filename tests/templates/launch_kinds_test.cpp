@@ -12,7 +12,7 @@
 #include "kiln/execution/executable.h"
 #include "variant_check.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::launch_kinds_test {
 namespace {
 
 class LaunchKinds : public testing::Test {
@@ -173,4 +173,4 @@ extern "C" __global__ void box(const __grid_constant__ TensorMap map, float* y) 
 }
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::launch_kinds_test

@@ -17,7 +17,7 @@
 #include "kiln/reference/convert.h"
 #include "variant_check.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::lib_test {
 namespace {
 
 constexpr int threads = 128;
@@ -255,4 +255,4 @@ TEST(Coordinates, ComeOffALinearIndexAsDivisionAndRemainder) {
 }
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::lib_test

@@ -4,7 +4,7 @@
 
 #include "algorithm_cases.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::local_conv_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -194,4 +194,4 @@ INSTANTIATE_TEST_SUITE_P(
     cover_name);
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::local_conv_test

@@ -3,7 +3,7 @@
 
 #include "algorithm_cases.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::local_norm_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -145,4 +145,4 @@ INSTANTIATE_TEST_SUITE_P(LocalNormWithWideOffsets, WideIndexMatch,
                          cover_name);
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::local_norm_test

@@ -4,7 +4,7 @@
 
 #include "algorithm_cases.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::norm_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -134,4 +134,4 @@ INSTANTIATE_TEST_SUITE_P(NormWithWideOffsets, WideIndexMatch,
                          cover_name);
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::norm_test

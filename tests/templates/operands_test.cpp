@@ -16,7 +16,7 @@
 #include "request_suites.h"
 #include "variant_check.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::operands_test {
 namespace {
 
 // Calls `use(algorithm, config)` for the default of every algorithm that serves `request`.
@@ -252,4 +252,4 @@ TEST_P(PoorlyAligned, OperandsOfWhichADescriptorDoesNotAskAreTakenElementByEleme
 INSTANTIATE_TEST_SUITE_P(Templates, PoorlyAligned, testing::Range(size_t{0}, requests_with_every_operand().size()));
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::operands_test

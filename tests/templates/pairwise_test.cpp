@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::pairwise_test {
 namespace {
 
 std::vector<Config> grid(int a, int b, int c, int d) {
@@ -67,4 +67,4 @@ TEST(PairwiseCover, OfNothingIsNothing) {
 }
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::pairwise_test

@@ -5,7 +5,7 @@
 #include "algorithm_cases.h"
 #include "variant_check.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::pool_backward_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -227,4 +227,4 @@ INSTANTIATE_TEST_SUITE_P(
     cover_name);
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::pool_backward_test

@@ -3,7 +3,7 @@
 
 #include "algorithm_cases.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::pool_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -220,4 +220,4 @@ INSTANTIATE_TEST_SUITE_P(
     cover_name);
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::pool_test

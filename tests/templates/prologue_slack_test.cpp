@@ -19,7 +19,7 @@
 #include "trusted_run.h"
 #include "variant_check.h"
 
-namespace kiln {
+namespace kiln::prologue_slack_test {
 namespace {
 
 using testing_support::built_in_catalogue;
@@ -140,4 +140,4 @@ TEST(PrologueSlackOnDevice, AnUnknownElementHidesNoWrongOnes) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::prologue_slack_test

@@ -6,7 +6,7 @@
 
 #include "algorithm_cases.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::reduce_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -87,4 +87,4 @@ INSTANTIATE_TEST_SUITE_P(ReduceWithWideOffsets, WideIndexMatch,
                          cover_name);
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::reduce_test

@@ -4,7 +4,7 @@
 
 #include "algorithm_cases.h"
 
-namespace kiln {
+namespace kiln::regions_test {
 namespace {
 
 using testing_support::AlgorithmCase;
@@ -134,4 +134,4 @@ INSTANTIATE_TEST_SUITE_P(
     testing_support::case_name);
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::regions_test

@@ -4,7 +4,7 @@
 
 #include "algorithm_cases.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::resize_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -100,4 +100,4 @@ INSTANTIATE_TEST_SUITE_P(ResizeWithWideOffsets, WideIndexMatch,
                          cover_name);
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::resize_test

@@ -9,7 +9,7 @@
 
 #include "kiln/templates/catalogue.h"
 
-namespace kiln {
+namespace kiln::rules_test {
 namespace {
 
 const Catalogue& catalogue() {
@@ -156,4 +156,4 @@ TEST(Rules, OfWinogradsWorkspaceKeepVectorsInMixedLayouts) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::rules_test

@@ -3,7 +3,7 @@
 
 #include "algorithm_cases.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::softmax_backward_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -101,4 +101,4 @@ INSTANTIATE_TEST_SUITE_P(SoftmaxBackwardWithWideOffsets, WideIndexMatch,
                          cover_name);
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::softmax_backward_test

@@ -3,7 +3,7 @@
 
 #include "algorithm_cases.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::softmax_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -127,4 +127,4 @@ INSTANTIATE_TEST_SUITE_P(SoftmaxWithWideOffsets, WideIndexMatch,
                          cover_name);
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::softmax_test

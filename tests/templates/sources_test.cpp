@@ -10,7 +10,7 @@
 #include "kiln/base/error.h"
 #include "kiln/templates/catalogue.h"
 
-namespace kiln {
+namespace kiln::sources_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -104,4 +104,4 @@ TEST_F(TemplateFolder, RefusesAPathThatIsNoFolder) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::sources_test

@@ -7,7 +7,7 @@
 
 #include "algorithm_cases.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::tensor_ops_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -120,4 +120,4 @@ INSTANTIATE_TEST_SUITE_P(
     cover_name);
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::tensor_ops_test

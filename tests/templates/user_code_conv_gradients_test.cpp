@@ -9,7 +9,7 @@
 #include "user_code_cases.h"
 #include "variant_check.h"
 
-namespace kiln {
+namespace kiln::user_code_conv_gradients_test {
 namespace {
 
 using testing_support::built_in_catalogue;
@@ -174,4 +174,4 @@ TEST(CheckOfUserCodeOfGradients, FindsCodeThatWasSkipped) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::user_code_conv_gradients_test

@@ -8,7 +8,7 @@
 #include "kiln/generator/request.h"
 #include "user_code_cases.h"
 
-namespace kiln {
+namespace kiln::user_code_elementwise_test {
 namespace {
 
 using testing_support::check_as;
@@ -98,4 +98,4 @@ TEST(CheckOfElementwiseUserCode, FindsCodeThatWasLeftOut) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::user_code_elementwise_test

@@ -10,7 +10,7 @@
 #include "user_code_cases.h"
 #include "variant_check.h"
 
-namespace kiln {
+namespace kiln::user_code_norm_test {
 namespace {
 
 using testing::AllOf;
@@ -180,4 +180,4 @@ TEST(UserEpilogueOfNorms, StandsBehindNoActivation) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::user_code_norm_test

@@ -9,7 +9,7 @@
 #include "kiln/generator/request.h"
 #include "user_code_cases.h"
 
-namespace kiln {
+namespace kiln::user_code_rows_test {
 namespace {
 
 using testing_support::check_as;
@@ -161,4 +161,4 @@ TEST(CheckOfUserEpiloguesOfRows, FindsIndicesOfOtherElements) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::user_code_rows_test

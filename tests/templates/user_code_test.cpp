@@ -12,7 +12,7 @@
 #include "user_code_cases.h"
 #include "variant_check.h"
 
-namespace kiln {
+namespace kiln::user_code_test {
 namespace {
 
 using testing::HasSubstr;
@@ -278,4 +278,4 @@ TEST(UserCode, WhoseTextIsUnknownMakesNoKernel) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::user_code_test

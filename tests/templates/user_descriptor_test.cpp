@@ -15,7 +15,7 @@
 #include "kiln/templates/catalogue.h"
 #include "kiln/templates/user_templates.h"
 
-namespace kiln {
+namespace kiln::user_descriptor_test {
 namespace {
 
 using testing::AllOf;
@@ -385,4 +385,4 @@ TEST_F(UserFiles, ChangeTheDigestByThePlaceOfAnInclude) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::user_descriptor_test

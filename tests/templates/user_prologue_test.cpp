@@ -9,7 +9,7 @@
 #include "user_code_cases.h"
 #include "variant_check.h"
 
-namespace kiln {
+namespace kiln::user_prologue_test {
 namespace {
 
 using testing_support::built_in_catalogue;
@@ -179,4 +179,4 @@ TEST(CheckOfUserPrologues, FindsAMissingOneAndAWrongChannel) {
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::user_prologue_test

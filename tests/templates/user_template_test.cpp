@@ -11,7 +11,7 @@
 #include "kiln/templates/user_templates.h"
 #include "variant_check.h"
 
-namespace kiln {
+namespace kiln::user_template_test {
 namespace {
 
 using testing::HasSubstr;
@@ -232,4 +232,4 @@ extern "C" __global__ void my_gemm(const TA* a, const TB* b, TC* c, UserArgument
 }
 
 }  // namespace
-}  // namespace kiln
+}  // namespace kiln::user_template_test

@@ -3,7 +3,7 @@
 
 #include "algorithm_cases.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::winograd_configs_test {
 namespace {
 
 const char* const steps_nchw = "conv_forward x=f32:2x20x9x11 w=f32:68x20x3x3 pad=1 epilogue=bias+relu fast";
@@ -42,4 +42,4 @@ INSTANTIATE_TEST_SUITE_P(WinogradWithWideOffsets, WideIndexMatch,
                          cover_name);
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::winograd_configs_test

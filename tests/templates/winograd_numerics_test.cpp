@@ -15,7 +15,7 @@
 #include "kiln/reference/reference.h"
 #include "variant_check.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::winograd_numerics_test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -153,4 +153,4 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, WinogradNumerics,
                          [](const auto& one) { return one.param.algorithm; });
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::winograd_numerics_test

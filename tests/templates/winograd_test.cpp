@@ -7,7 +7,7 @@
 #include "kiln/templates/catalogue.h"
 #include "variant_check.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::winograd_test {
 namespace {
 
 const std::vector<std::string> forward = {"conv_winograd_2x2", "conv_winograd_4x4", "conv_winograd_2x2_fused",
@@ -114,4 +114,4 @@ TEST(WinogradRefusals, SayWhatIsInTheWay) {
 }
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::winograd_test

@@ -19,7 +19,7 @@
 #include "request_suites.h"
 #include "variant_check.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::workspace_test {
 namespace {
 
 std::vector<WorkspaceArgument> ranges_of(const Step& step) {
@@ -169,4 +169,4 @@ TEST(WorkspaceOfAll, IsAmongTheseRequests) {
 }
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::workspace_test

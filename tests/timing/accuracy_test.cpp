@@ -12,7 +12,7 @@
 #include "kiln/timing/card.h"
 #include "kiln/timing/time_model.h"
 
-namespace kiln::timing {
+namespace kiln::timing::accuracy_test {
 namespace {
 
 using ::testing::Contains;
@@ -85,4 +85,4 @@ TEST(Accuracy, IsRefusedWhereALineIsWrong) {
 }
 
 }  // namespace
-}  // namespace kiln::timing
+}  // namespace kiln::timing::accuracy_test

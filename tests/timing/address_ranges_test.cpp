@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace kiln::timing {
+namespace kiln::timing::address_ranges_test {
 namespace {
 
 using Range = AddressRange;
@@ -36,4 +36,4 @@ TEST(AddressRanges, MeetWhatHoldsAByteOfThem) {
 }
 
 }  // namespace
-}  // namespace kiln::timing
+}  // namespace kiln::timing::address_ranges_test

@@ -9,7 +9,7 @@
 #include "kiln/base/error.h"
 #include "kiln/timing/user_card.h"
 
-namespace kiln::timing {
+namespace kiln::timing::card_test {
 namespace {
 
 std::string message_of(const std::string& text) {
@@ -249,4 +249,4 @@ TEST(UserCard, ReadsBackAsTheCardThatItIs) {
 }
 
 }  // namespace
-}  // namespace kiln::timing
+}  // namespace kiln::timing::card_test

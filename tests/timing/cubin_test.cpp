@@ -6,11 +6,14 @@
 
 #include <cstddef>
 #include <cstring>
+#include <ctime>
+#include <string>
+#include <vector>
 
 #include "kiln/base/error.h"
 #include "support.h"
 
-namespace kiln::timing {
+namespace kiln::timing::cubin_test {
 namespace {
 
 // What ptxas -v said of the same file.
@@ -79,5 +82,69 @@ TEST(Cubin, RefusesKernelsThatNoMachineRuns) {
   EXPECT_THROW(read_cubin(sections), Error);
 }
 
+// A cubin of `count` sections of each name, which all hold the same `bytes` bytes.
+std::string sections_upon_each_other(const std::vector<std::string>& names, uint32_t count, size_t bytes) {
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_machine = EM_CUDA;
+  header.e_shoff = sizeof header;
+  header.e_shentsize = sizeof(Elf64_Shdr);
+  std::vector<Elf64_Shdr> sections(1);
+  std::string texts(1, '\0');  // the name of the names
+  for (uint32_t i = 0; i < count; ++i) {
+    for (const std::string& name : names) {
+      Elf64_Shdr section{};
+      section.sh_name = static_cast<uint32_t>(texts.size());
+      section.sh_type = SHT_PROGBITS;
+      section.sh_size = bytes;
+      sections.push_back(section);
+      texts += name;
+      if (name.ends_with('.')) texts += std::to_string(i);
+      texts += '\0';
+    }
+  }
+  header.e_shnum = static_cast<uint16_t>(sections.size());
+  const size_t data = sizeof header + sections.size() * sizeof(Elf64_Shdr);
+  for (Elf64_Shdr& section : sections) section.sh_offset = data;
+  sections[0].sh_offset = data + bytes;
+  sections[0].sh_size = texts.size();
+  std::string cubin(reinterpret_cast<const char*>(&header), sizeof header);
+  cubin.append(reinterpret_cast<const char*>(sections.data()), sections.size() * sizeof(Elf64_Shdr));
+  return cubin + std::string(bytes, '\1') + texts;
+}
+
+double processor_seconds() {
+  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+}
+
+TEST(Cubin, IsReadInTheTimeOfItsSize) {
+  const std::string many = sections_upon_each_other({".text.", ".nv.shared.", ".nv.constant2."}, 21'000, 8);
+  const double before = processor_seconds();
+  const auto kernels = read_cubin(many);
+  EXPECT_LT(processor_seconds() - before, 2);
+  ASSERT_EQ(kernels.size(), 21'000U);
+  EXPECT_EQ(kernels[20'999].name, "20999");
+  EXPECT_EQ(kernels[20'999].shared_bytes, 8U);
+  EXPECT_EQ(kernels[20'999].constants, std::string(8, '\1'));
+}
+
+TEST(Cubin, RefusesWhatTakesMoreThanItsSize) {
+  for (const std::vector<std::string>& names :
+       std::vector<std::vector<std::string>>{{".text.", ".nv.constant3"},  // all variables are every kernel's
+                                             {".text.", ".nv.constant2"},
+                                             {".nv.info"}}) {  // the same attributes again and again
+    const std::string cubin = sections_upon_each_other(names, 30'000, names[0] == ".nv.info" ? 1 << 20 : 1 << 10);
+    const double before = processor_seconds();
+    try {
+      read_cubin(cubin);
+      ADD_FAILURE() << names.back();
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("the same bytes again and again")) << names.back();
+    }
+    EXPECT_LT(processor_seconds() - before, 2) << names.back();
+  }
+  EXPECT_THROW(read_cubin(sections_upon_each_other({".text.", ".text."}, 2, 8)), Error) << "which of the two is it?";
+}
+
 }  // namespace
-}  // namespace kiln::timing
+}  // namespace kiln::timing::cubin_test

@@ -17,7 +17,7 @@
 #include "kiln/timing/sass.h"
 #include "support.h"
 
-namespace kiln::timing {
+namespace kiln::timing::disassembler_test {
 namespace {
 
 TEST(Disassembler, SaysWhereItLookedAndWhatToInstall) {
@@ -194,4 +194,4 @@ TEST_F(Nvdisasm, SaysWhatItDoesNotRead) {
 }
 
 }  // namespace
-}  // namespace kiln::timing
+}  // namespace kiln::timing::disassembler_test

@@ -10,7 +10,7 @@
 #include "kiln/timing/replay.h"
 #include "support.h"
 
-namespace kiln::timing {
+namespace kiln::timing::hopper_test {
 namespace {
 
 Card round_card() {
@@ -223,4 +223,4 @@ TEST(PhaseBarriers, ExpectWhatAllBlocksOfAClusterBring) {
 }
 
 }  // namespace
-}  // namespace kiln::timing
+}  // namespace kiln::timing::hopper_test

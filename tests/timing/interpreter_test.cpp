@@ -9,7 +9,7 @@
 #include "kiln/base/error.h"
 #include "support.h"
 
-namespace kiln::timing {
+namespace kiln::timing::interpreter_test {
 namespace {
 
 constexpr uint64_t buffer = 0x7f0000000000;
@@ -465,4 +465,4 @@ TEST(Interpreter, RefusesALaunchThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace kiln::timing
+}  // namespace kiln::timing::interpreter_test

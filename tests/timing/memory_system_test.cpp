@@ -4,7 +4,7 @@
 
 #include "support.h"
 
-namespace kiln::timing {
+namespace kiln::timing::memory_system_test {
 namespace {
 
 // Bytes that two loads of one line bring from DRAM, where L1 keeps nothing and L2 lacks all.
@@ -31,4 +31,4 @@ TEST(MemorySystem, SpillsAreBroughtAgain) {
 }
 
 }  // namespace
-}  // namespace kiln::timing
+}  // namespace kiln::timing::memory_system_test

@@ -6,7 +6,7 @@
 #include "kiln/timing/time_model.h"
 #include "support.h"
 
-namespace kiln::timing {
+namespace kiln::timing::model_test {
 namespace {
 
 Occupancy occupancy_of(uint32_t threads, int registers, uint32_t shared) {
@@ -314,4 +314,4 @@ TEST(Model, ShortLoopsAreNotCut) {
 }
 
 }  // namespace
-}  // namespace kiln::timing
+}  // namespace kiln::timing::model_test

@@ -8,7 +8,7 @@
 #include "kiln/timing/time_model.h"
 #include "support.h"
 
-namespace kiln::timing {
+namespace kiln::timing::replay_test {
 namespace {
 
 Card round_card() {
@@ -314,4 +314,4 @@ TEST(Replay, NamesOpcodesWithoutAClass) {
 }
 
 }  // namespace
-}  // namespace kiln::timing
+}  // namespace kiln::timing::replay_test

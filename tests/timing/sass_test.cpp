@@ -8,7 +8,7 @@
 #include "kiln/base/error.h"
 #include "support.h"
 
-namespace kiln::timing {
+namespace kiln::timing::sass_test {
 namespace {
 
 using Kind = Operand::Kind;
@@ -157,4 +157,4 @@ TEST(Sass, ReadsWhatTheCompilerMadeForEachArchitecture) {
 }
 
 }  // namespace
-}  // namespace kiln::timing
+}  // namespace kiln::timing::sass_test

@@ -7,7 +7,7 @@
 #include "kiln/timing/time_model.h"
 #include "support.h"
 
-namespace kiln::timing {
+namespace kiln::timing::tensor_test {
 namespace {
 
 constexpr uint32_t turns = 16;
@@ -296,4 +296,4 @@ TEST(Ladder, StepsAreFaster) {
 }
 
 }  // namespace
-}  // namespace kiln::timing
+}  // namespace kiln::timing::tensor_test

@@ -11,7 +11,7 @@
 #include "kiln/timing/time_model.h"
 #include "support.h"
 
-namespace kiln::timing {
+namespace kiln::timing::trace_test {
 namespace {
 
 using nlohmann::json;
@@ -234,4 +234,4 @@ TEST(Trace, EndsAfterSoManyInstructions) {
 }
 
 }  // namespace
-}  // namespace kiln::timing
+}  // namespace kiln::timing::trace_test

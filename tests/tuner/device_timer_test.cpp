@@ -6,7 +6,7 @@
 
 #include "host_driver.h"
 
-namespace kiln::tuner {
+namespace kiln::tuner::device_timer_test {
 namespace {
 
 using testing::ElementsAre;
@@ -62,4 +62,4 @@ TEST_F(DeviceTimerTest, LeavesAWarmCacheAsItIs) {
 }
 
 }  // namespace
-}  // namespace kiln::tuner
+}  // namespace kiln::tuner::device_timer_test

@@ -13,7 +13,7 @@
 #include "kiln/tuner/worker.h"
 #include "worker_pool.h"
 
-namespace kiln::tuner {
+namespace kiln::tuner::emulated_test {
 namespace {
 
 using testing::HasSubstr;
@@ -234,4 +234,4 @@ TEST_F(LargeRequest, IsRunWhereTheClockReadsNoMachineCode) {
 }
 
 }  // namespace
-}  // namespace kiln::tuner
+}  // namespace kiln::tuner::emulated_test

@@ -5,7 +5,7 @@
 
 #include "kiln/base/error.h"
 
-namespace kiln::tuner {
+namespace kiln::tuner::message_test {
 namespace {
 
 TEST(Messages, ArriveWholeHoweverTheyAreCut) {
@@ -46,4 +46,4 @@ TEST(Messages, CarryALogThatIsNotUtf8) {
 }
 
 }  // namespace
-}  // namespace kiln::tuner
+}  // namespace kiln::tuner::message_test

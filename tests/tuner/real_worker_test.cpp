@@ -19,7 +19,7 @@
 #include "variant.h"
 #include "worker_link.h"
 
-namespace kiln::tuner {
+namespace kiln::tuner::real_worker_test {
 namespace {
 
 using testing::HasSubstr;
@@ -178,4 +178,4 @@ TEST_F(Orphan, EndsInTheMiddleOfACompileWhenItsSessionIsGone) {
 }
 
 }  // namespace
-}  // namespace kiln::tuner
+}  // namespace kiln::tuner::real_worker_test

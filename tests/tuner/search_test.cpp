@@ -8,7 +8,7 @@
 
 #include "kiln/base/error.h"
 
-namespace kiln::tuner {
+namespace kiln::tuner::search_test {
 namespace {
 
 Choice choice(const std::string& algorithm, int64_t tile, int64_t rows = 1) {
@@ -272,4 +272,4 @@ TEST(SearchKinds, ParseByNameOnly) {
 }
 
 }  // namespace
-}  // namespace kiln::tuner
+}  // namespace kiln::tuner::search_test

@@ -9,7 +9,7 @@
 #include "fakes.h"
 #include "session_fixture.h"
 
-namespace kiln::tuner {
+namespace kiln::tuner::session_budget_test {
 namespace {
 
 using fakes::toy;
@@ -197,4 +197,4 @@ TEST_F(SessionTest, StopsAfterTheTrialAtWork) {
 }
 
 }  // namespace
-}  // namespace kiln::tuner
+}  // namespace kiln::tuner::session_budget_test

@@ -9,7 +9,7 @@
 #include "fakes.h"
 #include "session_fixture.h"
 
-namespace kiln::tuner {
+namespace kiln::tuner::session_failures_test {
 namespace {
 
 using fakes::toy;
@@ -222,4 +222,4 @@ TEST_F(SessionTest, FailsARequestThatNoAlgorithmServes) {
 }
 
 }  // namespace
-}  // namespace kiln::tuner
+}  // namespace kiln::tuner::session_failures_test

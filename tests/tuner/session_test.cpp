@@ -10,7 +10,7 @@
 #include "fakes.h"
 #include "session_fixture.h"
 
-namespace kiln::tuner {
+namespace kiln::tuner::session_test {
 namespace {
 
 using fakes::FakeLaboratory;
@@ -234,4 +234,4 @@ TEST_F(SessionTest, LetsALocalSearchGoOnAfterItsFirstRace) {
 }
 
 }  // namespace
-}  // namespace kiln::tuner
+}  // namespace kiln::tuner::session_test

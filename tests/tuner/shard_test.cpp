@@ -10,7 +10,7 @@
 
 #include "kiln/base/error.h"
 
-namespace kiln::tuner {
+namespace kiln::tuner::shard_test {
 namespace {
 
 /// As the layers of models are: many small ones, some that take a hundred times as long.
@@ -92,4 +92,4 @@ TEST(Shards, AreParsed) {
 }
 
 }  // namespace
-}  // namespace kiln::tuner
+}  // namespace kiln::tuner::shard_test

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-namespace kiln::tuner {
+namespace kiln::tuner::timing_test {
 namespace {
 
 /// Runs a race to its end; returns the order in which candidates were sampled.
@@ -240,4 +240,4 @@ TEST(Race, GoesOnWithoutTheOneThatWasWithdrawn) {
 }
 
 }  // namespace
-}  // namespace kiln::tuner
+}  // namespace kiln::tuner::timing_test

@@ -11,7 +11,7 @@
 #include "kiln/base/error.h"
 #include "kiln/tuner/quarantine.h"
 
-namespace kiln::tuner {
+namespace kiln::tuner::trial_test {
 namespace {
 
 using ::testing::AllOf;
@@ -153,4 +153,4 @@ TEST(ProgramsOf, AStandInThatCannotBeServedNamesItsBatch) {
 }
 
 }  // namespace
-}  // namespace kiln::tuner
+}  // namespace kiln::tuner::trial_test

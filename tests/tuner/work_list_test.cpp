@@ -17,7 +17,7 @@
 #include "fakes.h"
 #include "kiln/base/error.h"
 
-namespace kiln::tuner {
+namespace kiln::tuner::work_list_test {
 namespace {
 
 using testing::ElementsAre;
@@ -252,4 +252,4 @@ TEST_F(SharedWork, ABudgetGivesEveryJobItsDefaultBeforeAnyGetsMore) {
 }
 
 }  // namespace
-}  // namespace kiln::tuner
+}  // namespace kiln::tuner::work_list_test

@@ -16,7 +16,7 @@
 
 #include "kiln/base/error.h"
 
-namespace kiln::tuner {
+namespace kiln::tuner::worker_pool_test {
 namespace {
 
 using testing::HasSubstr;
@@ -441,4 +441,4 @@ TEST(FindWorker, TakesTheNamedProgramOrSaysWhereItLooked) {
 }
 
 }  // namespace
-}  // namespace kiln::tuner
+}  // namespace kiln::tuner::worker_pool_test

@@ -391,6 +391,13 @@ KILN_API kiln_status kiln_plan_run_prepared(const kiln_plan* plan, kiln_stream s
                                             size_t operand_count, const void* prepared, void* workspace,
                                             const kiln_run_values* values);
 
+/* ---- Streams ----------------------------------------------------------------------------------------------------- */
+
+/* Work that is enqueued on `later` from now on starts when `earlier` has done what it was given before. Returns without
+ * waiting; does nothing where both are one stream. While `earlier` is captured into a graph, `later` joins the capture.
+ * KILN_DRIVER_ERROR: a stream that there is not, or only `later` is captured. */
+KILN_API kiln_status kiln_order(kiln_context* context, kiln_stream earlier, kiln_stream later);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

@@ -72,6 +72,33 @@ PRODUCTS: Mapping[Function, str] = {
     for function in (name, f"__{name}__")
     if hasattr(home, function)
 }
+_AFFINE = {function for function, name in PRODUCTS.items() if name == "addmm"}
+_of_labels = (torch.int64, torch.bool)
+
+
+def layer_of(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str | None, Function | None]:
+    """The name of the layer that a call is, and Kiln's function for it; None where there is none.
+
+    `addmm` with a vector is a linear layer whose weight is not transposed. What has integers of 64 bits or bools alone
+    is none: it moves labels and masks.
+    """
+    if function in _AFFINE and _adds_a_bias(args, kwargs):
+        return "addmm", functional.addmm
+    name, of_kiln = TABLE.get(function, (OTHER_LAYERS.get(function), None))
+    if name is not None and _of_labels_alone((*args, *kwargs.values())):
+        return None, None
+    return name, of_kiln
+
+
+def _adds_a_bias(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    added = args[0] if args else kwargs.get("input")
+    scales = (kwargs.get(name, 1) for name in ("beta", "alpha"))
+    return isinstance(added, torch.Tensor) and added.dim() == 1 and all(each == 1 for each in scales)
+
+
+def _of_labels_alone(given: tuple[Any, ...]) -> bool:
+    types = [each.dtype for each in given if isinstance(each, torch.Tensor)]
+    return bool(types) and all(each in _of_labels for each in types)
 
 
 def _constant(function: Function) -> Function:
@@ -165,7 +192,7 @@ class KilnMode(TorchFunctionMode):
 
     def compute(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What `function` gives, by Kiln where it serves it."""
-        name, of_kiln = TABLE.get(function, (OTHER_LAYERS.get(function), None))
+        name, of_kiln = layer_of(function, args, kwargs)
         given = (*args, *kwargs.values())
         if name is None or getattr(_thread, "refused", False) or self._only_recorded(given):
             result = function(*args, **kwargs)

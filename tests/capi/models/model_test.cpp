@@ -14,7 +14,7 @@
 #include "kiln/model.h"
 #include "small_model.h"
 
-namespace kiln::capi {
+namespace kiln::capi::model_test {
 namespace {
 
 using testing::HasSubstr;
@@ -219,4 +219,4 @@ TEST_F(ModelInC, RefusesWhatIsWrongWithAnArgumentAndRunsNothing) {
 }
 
 }  // namespace
-}  // namespace kiln::capi
+}  // namespace kiln::capi::model_test

@@ -25,10 +25,15 @@ try:  # functorch until PyTorch 2.0
 except ImportError:
     from functorch import functionalize, grad, jvp, vmap
 
-TYPES = {"f32": torch.float32, "f64": torch.float64}
-# Relative to the largest element. Both sum in float32, in orders of their own; float64 is PyTorch's. Gradients of gradients
-# have the errors of both passes; under autocast results are rounded to bfloat16.
-TOLERANCES = {"f32": 1e-4, "f64": 1e-12, "second": 1e-3, "autocast": 2**-5}
+TYPES = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16}
+HALVES = (torch.float16, torch.bfloat16)
+# Relative to the largest element. Both sum in float32, in orders of their own; float64 is PyTorch's. Halves are rounded
+# after each function by PyTorch, and some of its sums are of halves. Gradients of gradients have the errors of both
+# passes; under autocast results are rounded to bfloat16.
+TOLERANCES = {"f32": 1e-4, "f64": 1e-12, "f16": 2**-8, "bf16": 2**-5, "second": 1e-3, "autocast": 2**-5}
+SECOND_OF_HALVES = 2  # times the tolerance of the type
+# PyTorch's own errors that Kiln need not have: it has deterministic kernels of these, and halves on the CPU.
+LACKING = ("deterministic implementation", "not implemented for 'Half'", "not implemented for 'BFloat16'")
 # The mask of dropout is Kiln's own. PyTorch's CTC differs from run to run where make_fx has recorded it.
 RANDOM = ("dropout", "Dropout", "CTCLoss")
 
@@ -138,6 +143,14 @@ def recorded(sample):
         return make_fx(sample.run)(*sample.floats)(*sample.floats)
 
 
+def compiled(sample):
+    torch._dynamo.reset()
+    leaves = sample.leaves()
+    results = torch.compile(sample.run, backend="aot_eager")(*leaves)
+    of = [*leaves, *sample.parameters]
+    return (*results, *torch.autograd.grad(loss_of(results), of, allow_unused=True))
+
+
 def fake(sample):
     mode = torch._subclasses.fake_tensor.FakeTensorMode(allow_non_fake_inputs=True)
     with torch.no_grad(), mode:
@@ -176,6 +189,7 @@ MODES = {
     "make_fx": recorded,
     "fake tensors": fake,
     "jit.trace": traced,
+    **({"compile": compiled} if hasattr(torch, "compile") else {}),
 }
 
 
@@ -206,7 +220,8 @@ def distance(actual, expected):
 def judged(actual, expected, tolerance):
     """("equal", "error" or "wrong", why)."""
     if isinstance(expected, Exception):
-        if type(actual) is type(expected) or "deterministic implementation" in str(expected):  # which Kiln's are
+        is_its = isinstance(actual, Exception) and isinstance(expected, type(actual)) and type(actual) is not Exception
+        if is_its or any(each in str(expected) for each in LACKING):
             return "error", ""
         return "wrong", f"{actual!r:.150} where PyTorch raises {expected!r:.150}"
     if isinstance(actual, Exception):
@@ -249,7 +264,8 @@ def modules(dtype, limit):
 
     for info in module_db:
         name = info.module_cls.__name__
-        if any(each in name for each in RANDOM) or dtype not in info.dtypes:
+        known = dtype in info.dtypes or dtype in HALVES  # PyTorch's own tests have no halves on the CPU
+        if any(each in name for each in RANDOM) or not known:
             continue
         for training in (False, True):
             inputs = info.module_inputs_func(info, device="cpu", dtype=dtype, requires_grad=False, training=training)
@@ -264,6 +280,14 @@ def modules(dtype, limit):
                 yield name, Sample(plain, *forward, plain.parameters()), Sample(net, *forward, net.parameters())
 
 
+def tolerance_of(dtype, mode):
+    if dtype == "f64" and mode != "autocast":
+        return TOLERANCES["f64"]
+    if mode == "second" and TYPES[dtype] in HALVES:
+        return SECOND_OF_HALVES * TOLERANCES[dtype]
+    return max(TOLERANCES[dtype], TOLERANCES.get(mode, 0))
+
+
 def check(kind, dtypes, modes, limit, names=()):
     """{mode: Counter of outcomes}, and what is wrong."""
     counts, wrong = collections.defaultdict(collections.Counter), []
@@ -272,7 +296,7 @@ def check(kind, dtypes, modes, limit, names=()):
             if names and name not in names:
                 continue
             for mode in modes:
-                tolerance = TOLERANCES["f64"] if dtype == "f64" and mode != "autocast" else TOLERANCES.get(mode, TOLERANCES["f32"])
+                tolerance = tolerance_of(dtype, mode)
                 result, why = judged(outcome(net, mode), outcome(plain, mode), tolerance)
                 counts[mode][result] += 1
                 if why:
@@ -283,7 +307,7 @@ def check(kind, dtypes, modes, limit, names=()):
 def main():
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser()
-    parser.add_argument("--types", nargs="+", choices=TYPES, default=list(TYPES))
+    parser.add_argument("--types", nargs="+", choices=TYPES, default=["f32", "f64"])
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
     parser.add_argument("--kinds", nargs="+", choices=("functions", "modules"), default=("functions", "modules"))
     parser.add_argument("--limit", type=int, default=8, help="samples of each function or module, spread over all")

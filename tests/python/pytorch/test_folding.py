@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed (scripts/s
 import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
 
+import kiln  # noqa: E402
 import kiln.torch  # noqa: E402
 
 optimize = functools.partial(kiln.torch.optimize, fold=True)  # by default from PyTorch 2.3 on
@@ -329,3 +330,12 @@ def test_who_keeps_a_result_keeps_nothing_else():
     gc.collect()
     assert gone[0]() is None
     assert all(isinstance(each, torch.Tensor) and (each >= 0).all() for each in kept)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_what_pytorch_refuses_raises_its_own_error_in_no_grad_too(strict):
+    net = optimize(nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU()), fold=True, strict=strict)
+    for part in (net, net[0]):
+        with torch.no_grad(), pytest.raises(kiln.InvalidArgument if strict else RuntimeError, match="channels") as raised:
+            part(torch.randn(2, 4, 8, 8))
+        assert strict or not isinstance(raised.value, kiln.Error)

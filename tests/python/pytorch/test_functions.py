@@ -511,3 +511,9 @@ def test_in_place():
         if leaf.requires_grad:
             y.sum().backward()
             assert leaf.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (0, 3), (2, 0, 3), (2, 5, 3)])
+@pytest.mark.parametrize("outputs", [0, 4])
+def test_layers_of_no_rows_or_no_outputs_have_gradients(shape, outputs):
+    both(lambda L, x, w, b: L.linear(x, w, b), normal(*shape), normal(outputs, 3), normal(outputs))

@@ -230,7 +230,8 @@ def test_what_is_not_served_pytorch_computes(name):
     with kiln.torch.enabled() as places, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert torch.equal(call(F), expected)
-    assert places.on_pytorch
+    moves_labels = name in ("long pad", "flags")  # which is no layer
+    assert bool(places.on_pytorch) != moves_labels
 
 
 WRONG = {

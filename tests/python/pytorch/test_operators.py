@@ -6,6 +6,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (scripts/setup --torch)")
 
+from comparison import close  # noqa: E402
+
 import kiln  # noqa: E402
 import kiln.torch as kt  # noqa: E402
 import kiln.torch.functional as K  # noqa: E402
@@ -103,7 +105,6 @@ def test_autocast_computes_products_in_its_type_and_losses_in_f32():
         y = K.conv2d(x, w, padding=1)
         assert y.dtype == torch.bfloat16 and K.linear(y.flatten(1), torch.randn(5, 256)).dtype == torch.bfloat16
         assert K.conv_transpose2d(x, torch.randn(3, 2, 3, 3)).dtype == torch.bfloat16
-        assert K.softmax(y, 1).dtype == K.layer_norm(y, (8,)).dtype == K.group_norm(y, 2).dtype == torch.float32
         assert K.relu(y).dtype == torch.bfloat16
         loss = K.cross_entropy(y.flatten(1), torch.tensor([0, 7]))
     assert loss.dtype == torch.float32
@@ -111,6 +112,75 @@ def test_autocast_computes_products_in_its_type_and_losses_in_f32():
     assert x.grad.dtype == w.grad.dtype == torch.float32
     with pytest.raises(kiln.InvalidArgument, match="weight is torch.bfloat16 and input is torch.float32"):
         K.conv2d(x, w.bfloat16())
+
+
+ROWS = torch.randn(2, 4, 6)
+IMAGES = torch.randn(2, 4, 6, 6)
+VOLUMES = torch.randn(1, 2, 4, 4, 4)
+OF_AUTOCAST = {
+    "softmax": lambda L, dtype: L.softmax(ROWS.to(dtype), -1),
+    "log_softmax": lambda L, dtype: L.log_softmax(ROWS.to(dtype), -1),
+    "layer_norm": lambda L, dtype: L.layer_norm(ROWS.to(dtype), (6,), torch.rand(6).to(dtype), torch.rand(6).to(dtype)),
+    "group_norm": lambda L, dtype: L.group_norm(ROWS.to(dtype), 2, torch.rand(4).to(dtype), torch.rand(4).to(dtype)),
+    "local_response_norm": lambda L, dtype: L.local_response_norm(ROWS.to(dtype), 3),
+    "local_response_norm of images": lambda L, dtype: L.local_response_norm(IMAGES.to(dtype), 3),
+    "softplus": lambda L, dtype: L.softplus(ROWS.to(dtype)),
+    "max_pool2d": lambda L, dtype: L.max_pool2d(IMAGES.to(dtype), 2),
+    "max_pool3d": lambda L, dtype: L.max_pool3d(VOLUMES.to(dtype), 2),
+    "avg_pool2d": lambda L, dtype: L.avg_pool2d(IMAGES.to(dtype), 2),
+    "avg_pool3d": lambda L, dtype: L.avg_pool3d(VOLUMES.to(dtype), 2),
+    "adaptive_avg_pool3d": lambda L, dtype: L.adaptive_avg_pool3d(VOLUMES.to(dtype), 2),
+    "adaptive_max_pool3d": lambda L, dtype: L.adaptive_max_pool3d(VOLUMES.to(dtype), 2),
+    "reflect": lambda L, dtype: L.pad(ROWS.to(dtype), (1, 1), mode="reflect"),
+    "replicate": lambda L, dtype: L.pad(IMAGES.to(dtype), (1, 1, 1, 1), mode="replicate"),
+    "constant": lambda L, dtype: L.pad(ROWS.to(dtype), (1, 1)),
+    "nearest": lambda L, dtype: L.interpolate(IMAGES.to(dtype), size=(3, 3)),
+    "bilinear": lambda L, dtype: L.interpolate(IMAGES.to(dtype), size=(9, 9), mode="bilinear"),
+}
+
+if not torch.__version__.startswith("1."):  # parameters of a normalisation may be float32 beside an input that is not
+    OF_AUTOCAST["layer_norm of types"] = lambda L, dtype: L.layer_norm(ROWS.to(dtype), (6,), torch.rand(6), torch.rand(6))
+    OF_AUTOCAST["group_norm of types"] = lambda L, dtype: L.group_norm(ROWS.to(dtype), 2, torch.rand(4), torch.rand(4))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("name", OF_AUTOCAST)
+def test_autocast_gives_the_types_that_it_gives_pytorch_s_functions_on_that_device(name, dtype):
+    of = {}
+    for L in (K, torch.nn.functional):
+        torch.manual_seed(1)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            of[L] = OF_AUTOCAST[name](L, dtype)
+    close(of[K], of[torch.nn.functional], name)  # which holds types too
+
+
+def test_autocast_computes_softmax_in_f32_on_a_gpu():
+    in_f32 = kiln.torch._autocast.IN_F32
+    assert {"softmax.int", "log_softmax.int", "layer_norm", "group_norm", "softplus"} <= in_f32["cuda"]
+    assert "avg_pool3d" in in_f32["cpu"] and not {"avg_pool2d", "softmax.int", "layer_norm"} & in_f32["cpu"]
+
+
+REFUSED = {
+    "layer_norm": lambda x: torch.nn.functional.layer_norm(x, (4,), eps=-0.5),
+    "group_norm": lambda x: torch.nn.functional.group_norm(x, 2, eps=-0.5),
+    "instance_norm": lambda x: torch.nn.functional.instance_norm(x, torch.zeros(2), torch.ones(2), momentum=-0.5),
+    "batch_norm": lambda x: torch.nn.functional.batch_norm(x, torch.zeros(2), torch.ones(2), training=True, momentum=-0.5),
+    "softmax": lambda x: torch.nn.functional.softmax(x, 1, dtype=torch.float64),
+}
+
+
+@compiled
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_kiln_refuses_pytorch_computes_in_a_compiled_program_too(name):
+    x = 10 + torch.randn(2, 2, 4)
+
+    def on_kiln(x):
+        with kt.enabled():
+            return REFUSED[name](x)
+
+    torch._dynamo.reset()
+    torch.testing.assert_close(torch.compile(on_kiln, backend="aot_eager")(x), REFUSED[name](x), equal_nan=True)
 
 
 def test_gradients_of_gradients_of_what_is_bilinear():

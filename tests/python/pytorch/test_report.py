@@ -88,6 +88,51 @@ def test_products_that_no_layer_is_are_places_of_pytorch():
     assert report.summary() == f"1 of 3 places on Kiln, {round(100 * 18 / (18 + 2 * 144))}% of the arithmetic"
 
 
+class Transposed(nn.Module):
+    """A linear layer whose weight is not transposed, as GPT-2's, on labels that are moved by a place."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 6))
+        self.bias = nn.Parameter(torch.randn(6))
+
+    def forward(self, x, labels):
+        y = torch.addmm(self.bias, x.flatten(0, -2), self.weight)
+        labels = F.pad(labels, (0, 1), value=-100)[..., 1:]
+        return F.cross_entropy(self.bias.addmm(y, torch.eye(6)), labels.flatten())
+
+
+def test_addmm_with_a_bias_is_a_linear_layer_and_padding_of_labels_is_none():
+    torch.manual_seed(0)
+    x, labels = torch.randn(2, 3, 4), torch.randint(0, 6, (2, 3))
+    plain = Transposed()
+    net = kiln.torch.optimize(copy.deepcopy(plain), strict=True)
+    for each in (plain, net):
+        loss = each(x, labels)
+        loss.backward()
+    report = kiln.torch.report(net)
+    assert [(row.function, row.calls) for row in report] == [("addmm", 2), ("cross_entropy", 1)]
+    assert report.summary() == "2 of 2 places on Kiln, 100% of the arithmetic"
+    for ours, theirs in zip((loss, *(each.grad for each in net.parameters())), (plain(x, labels), *(each.grad for each in plain.parameters()))):
+        torch.testing.assert_close(ours, theirs)
+    with torch.no_grad():
+        torch.testing.assert_close(net(x, labels), plain(x, labels))
+
+
+def test_addmm_of_a_matrix_or_with_scales_stays_a_product():
+    x = torch.randn(3, 3)
+    with kiln.torch.enabled() as places:
+        torch.addmm(x, x, x)
+        torch.addmm(x[0], x, x, beta=0.5)
+        torch.addmm(input=x[0], mat1=x, mat2=x, alpha=2)
+        assert not places.on_kiln
+        y = torch.addmm(input=x[0], mat1=x, mat2=x)
+        z = torch.addmm(x[0, :1], x, x)  # a number for all features
+    assert [row.function for row in places.on_kiln] == ["addmm"] * 2
+    torch.testing.assert_close(y, torch.addmm(x[0], x, x))
+    torch.testing.assert_close(z, torch.addmm(x[0, :1], x, x))
+
+
 def test_arithmetic_of_layers():
     x, w = torch.ones(2, 6, 5, 5), torch.ones(4, 3, 3, 3)
     assert operations_of("conv2d", (x, w), {"groups": 2}, torch.ones(2, 4, 3, 3)) == 2 * 72 * 27

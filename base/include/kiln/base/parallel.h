@@ -8,12 +8,15 @@
 #include <thread>
 #include <vector>
 
+#include "kiln/base/no_cancellation.h"
+
 namespace kiln {
 
 /// Calls work(i) for every i below `count`, on as many threads as the machine has, this one included. Does all of it,
 /// then throws what the first of them, in the order of i, has thrown.
 template <class Work>
 void for_each_index(size_t count, const Work& work) {
+  const NoCancellation whole;  // a cancelled thread would leave its part undone, and the others waited for
   std::vector<std::exception_ptr> failures(count);
   std::atomic<size_t> next{0};
   const auto run = [&] {

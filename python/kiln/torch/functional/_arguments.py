@@ -9,6 +9,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, Union
 import torch
 
 from ...errors import InvalidArgument, Unsupported
+from .._autocast import autocasting
 
 Ints = Union[int, Sequence[int]]
 Activation = Union[None, str, tuple[Any, ...]]  # "relu", or with its numbers: ("leaky_relu", 0.2)
@@ -75,14 +76,6 @@ def same_dtype(name: str, **tensors: torch.Tensor | None) -> None:
             f"{name}: {key} is {each.dtype} and {next(iter(given))} is {first.dtype}",
             "convert one of them",
         )
-
-
-def autocasting(tensor: torch.Tensor) -> bool:
-    if hasattr(torch, "get_autocast_dtype"):  # from PyTorch 2.4 on
-        return bool(torch.is_autocast_enabled(tensor.device.type))
-    if tensor.is_cuda:
-        return bool(torch.is_autocast_enabled())
-    return bool(torch.is_autocast_cpu_enabled())
 
 
 def needs_gradient(*tensors: torch.Tensor | None) -> bool:

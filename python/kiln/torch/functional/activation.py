@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from .._autocast import as_autocast
 from ..operators import elementwise
 from ._arguments import Activation, at_most, in_place, named_activation, needs_gradient, require
 
@@ -127,7 +128,7 @@ def hardsigmoid(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
 
 def softplus(input: torch.Tensor, beta: float = 1.0, threshold: float = 20.0) -> torch.Tensor:
     """log(1 + exp(beta * input)) / beta; input where beta * input is above the threshold"""
-    return activate(input, "softplus", (beta, threshold))
+    return activate(as_autocast(input, "softplus"), "softplus", (beta, threshold))
 
 
 def mish(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:

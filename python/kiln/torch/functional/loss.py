@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from .._autocast import as_autocast
 from ..operators import rows
 from ._arguments import INT32, as_int32, at_most, needs_gradient, require, require_served
 
@@ -13,7 +14,8 @@ __all__ = ["cross_entropy", "log_softmax", "nll_loss", "softmax"]
 def _softmax(input: torch.Tensor, dim: int, dtype: torch.dtype | None, log: bool) -> torch.Tensor:
     rank = max(input.dim(), 1)
     require(-rank <= dim < rank, f"dim is {dim}", f"give a dimension from {-rank} to {rank - 1}")
-    given = input if dtype is None else input.to(dtype)
+    require_served(dtype != torch.float64, "a result in float64")
+    given = as_autocast(input, "log_softmax.int" if log else "softmax.int") if dtype is None else input.to(dtype)
     if given.dim() <= 5:
         return rows.softmax(at_most(5, given), dim % rank, log).view(input.shape)
     place = dim % rank
@@ -23,12 +25,12 @@ def _softmax(input: torch.Tensor, dim: int, dtype: torch.dtype | None, log: bool
 
 
 def softmax(input: torch.Tensor, dim: int, dtype: torch.dtype | None = None) -> torch.Tensor:
-    """torch.nn.functional.softmax; autocast computes it in float32."""
+    """torch.nn.functional.softmax; autocast computes it in float32 on a GPU."""
     return _softmax(input, dim, dtype, False)
 
 
 def log_softmax(input: torch.Tensor, dim: int, dtype: torch.dtype | None = None) -> torch.Tensor:
-    """torch.nn.functional.log_softmax; autocast computes it in float32."""
+    """torch.nn.functional.log_softmax; autocast computes it in float32 on a GPU."""
     return _softmax(input, dim, dtype, True)
 
 

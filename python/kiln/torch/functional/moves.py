@@ -7,6 +7,7 @@ from typing import Union
 
 import torch
 
+from .._autocast import as_autocast
 from ..operators import moves
 from . import pooling
 from ._arguments import INT32, needs_gradient, require, require_served
@@ -76,6 +77,8 @@ def interpolate(
     require(all(extent > 0 for extent in extents), f"the result has the extents {extents}", "give 1 or more")
     if mode == "area":
         return getattr(pooling, f"adaptive_avg_pool{axes}d")(input, extents)  # type: ignore[no-any-return]
+    kind = "_upsample_nearest_exact" if mode == "nearest-exact" else f"upsample_{mode}"
+    input = as_autocast(input, f"{kind}{axes}d")
     return moves.resize(input, extents, mode, bool(align_corners), scales)  # type: ignore[no-any-return]
 
 
@@ -144,6 +147,8 @@ def pad(
     extents = moves.padded_extents(input, sides)
     require(all(each > 0 for each in extents[rank - axes :]), f"the result is of {tuple(extents)}", "take less away")
     require_served(rank <= 5 or axes < 5, f"pad of {axes} dimensions of {rank}")
+    operator = {"reflect": "reflection", "replicate": "replication"}.get(mode, mode)
+    input = as_autocast(input, f"{operator}_pad{axes}d")
     x = input.flatten(0, rank - 5) if rank > 5 else input
     return moves.pad(x, sides, mode, float(value or 0)).view(extents)  # type: ignore[no-any-return]
 

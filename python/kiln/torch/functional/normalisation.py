@@ -8,11 +8,10 @@ from typing import Any
 import torch
 
 from ...errors import InvalidArgument
+from .._autocast import as_autocast, autocast_type, autocasting, cast_by_autocast
 from ..operators import normalisation
-from ..operators._define import cast_by_autocast
 from ._arguments import (
     Activation,
-    autocasting,
     named_activation,
     needs_gradient,
     require,
@@ -32,10 +31,12 @@ __all__ = [
 ]
 
 
-def _in_f32(*tensors: torch.Tensor | None) -> list[Any]:
-    """As autocast has them; as they are without."""
-    first = tensors[0]
-    if first is None or not autocasting(first):
+def _in_f32(dtype: torch.dtype, first: torch.Tensor, *others: torch.Tensor | None) -> list[Any]:
+    """As they are computed within autocast, which gives a result of `dtype`; as they are without."""
+    tensors = (first, *others)
+    # Where PyTorch's result is not float32, its parameters may be.
+    is_refused = any(each is not None and each.dtype not in (dtype, first.dtype, torch.float32) for each in others)
+    if not autocasting(first) or (dtype != torch.float32 and is_refused):
         return list(tensors)
     return [each if each is None or not cast_by_autocast(each) else each.to(torch.float32) for each in tensors]
 
@@ -54,6 +55,12 @@ def _require_constant(name: str, *running: torch.Tensor | None) -> None:
     require(
         not needs_gradient(*running), f"{name}: running statistics require a gradient", "give them without requires_grad"
     )
+
+
+def _require_numbers(name: str, eps: float, momentum: float = 0.0) -> None:
+    """Before a compiler records the call, whose own error comes when the program runs."""
+    require(eps >= 0, f"{name}: eps is {eps}", "give 0 or more")
+    require(0 <= momentum <= 1, f"{name}: momentum is {momentum}", "give a number from 0 to 1")
 
 
 def _of_channels(x: torch.Tensor) -> list[int]:
@@ -79,6 +86,7 @@ def batch_norm(
     of the input. `activation`: the name of one of this module's activations, or a tuple of it and its numbers.
     """
     require(input.dim() >= 2, "batch_norm takes an input of 2 dimensions or more", "give channels as the second")
+    _require_numbers("batch_norm", eps, momentum if training else 0)
     x = input if input.dim() <= 5 else input.flatten(4)
     rest = residual if residual is None or residual.dim() <= 5 else residual.flatten(4)
     given = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
@@ -148,9 +156,11 @@ def _rows(
         f"normalized_shape is {shape}, and the input {tuple(input.shape)}",
         "give the last extents of the input",
     )
+    _require_numbers("rms_norm" if rms else "layer_norm", eps)
     for given, what in ((weight, "weight"), (bias, "bias")):
         require(given is None or tuple(given.shape) == shape, f"{what} has other extents", f"give {shape}")
-    input, weight, bias = _in_f32(input, weight, bias)
+    dtype = autocast_type(input, "rms_norm" if rms else "layer_norm")
+    input, weight, bias = _in_f32(dtype, input, weight, bias)
     if len(shape) > 3:
         x, axes = input.flatten(-len(shape)), 1
     else:
@@ -160,7 +170,7 @@ def _rows(
     w, b = _parameters(x, weight, bias, extents)
     places = list(range(x.dim() - axes, x.dim()))
     y = normalisation.norm(x, w, b, None, None, None, places, rms, eps, 0.0, False)[0]
-    return y.view(input.shape)
+    return y.view(input.shape).to(dtype)
 
 
 def layer_norm(
@@ -198,14 +208,16 @@ def group_norm(
         f"num_groups is {num_groups}, and there are {input.shape[1]} channels",
         "give a number that divides them",
     )
-    input, weight, bias = _in_f32(input, weight, bias)
+    _require_numbers("group_norm", eps)
+    dtype = autocast_type(input, "group_norm")
+    input, weight, bias = _in_f32(dtype, input, weight, bias)
     x = input if input.dim() <= 5 else input.flatten(4)
     grouped = x.view(x.shape[0], num_groups, x.shape[1] // num_groups, *x.shape[2:])
     extents = [1, num_groups, grouped.shape[2], *[1] * (x.dim() - 2)]
     w, b = _parameters(x, weight, bias, extents)
     axes = tuple(range(2, grouped.dim()))
     y = normalisation.norm(grouped, w, b, None, None, None, axes, False, eps, 0.0, False)[0]
-    return y.view(input.shape)
+    return y.view(input.shape).to(dtype)
 
 
 def instance_norm(
@@ -223,6 +235,7 @@ def instance_norm(
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     _require_constant("instance_norm", running_mean, running_var)
+    _require_numbers("instance_norm", eps, momentum)
     x = input if input.dim() <= 5 else input.flatten(4)
     require(x[0, 0].numel() > 1, f"instance_norm has one element per channel of {tuple(input.shape)}", "give more than 1")
     w, b = _parameters(x, weight, bias, _of_channels(x))
@@ -246,6 +259,7 @@ def local_response_norm(
     require(input.dim() >= 3, "local_response_norm takes an input of 3 dimensions or more", "give channels as the second")
     require(size > 0, f"size is {size}", "give 1 or more")
     require_served(size % 2 == 1, f"local_response_norm of the even size {size}")
+    input = as_autocast(input, "avg_pool3d" if input.dim() > 3 else "avg_pool2d")  # which PyTorch makes it of
     x = input if input.dim() <= 5 else input.flatten(4)
     return normalisation.local_norm(x, None, (1,), size, alpha, beta, k).view(input.shape)
 

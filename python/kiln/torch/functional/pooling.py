@@ -8,6 +8,7 @@ import torch
 
 from ..._calls import are_taken
 from .. import _active
+from .._autocast import as_autocast
 from ..operators import contraction
 from ..operators import pooling as operators
 from ._arguments import Ints, as_int32, batched, of_axes, per_axis, require, require_served
@@ -77,7 +78,7 @@ def max_pool(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    x, has_batch = batched(input, axes, f"max_pool{axes}d")
+    x, has_batch = batched(as_autocast(input, f"max_pool{axes}d"), axes, f"max_pool{axes}d")
     window = _Window(x, kernel_size, stride, padding, dilation, ceil_mode)
     if not return_indices:
         y = operators.pool(x, "max", window.extents, *window.words())
@@ -97,7 +98,7 @@ def avg_pool(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> torch.Tensor:
-    x, has_batch = batched(input, axes, f"avg_pool{axes}d")
+    x, has_batch = batched(as_autocast(input, f"avg_pool{axes}d"), axes, f"avg_pool{axes}d")
     window = _Window(x, kernel_size, stride, padding, 1, ceil_mode)
     if divisor_override is None:
         y = operators.pool(x, "avg_padded" if count_include_pad else "avg", window.extents, *window.words())
@@ -127,7 +128,7 @@ def _sum_pool(x: torch.Tensor, window: _Window, factor: float) -> torch.Tensor:
 
 def _adaptive(axes: int, input: torch.Tensor, output_size: Any, maximum: bool, return_indices: bool = False) -> Any:
     name = f"adaptive_{'max' if maximum else 'avg'}_pool{axes}d"
-    x, has_batch = batched(input, axes, name)
+    x, has_batch = batched(as_autocast(input, name), axes, name)
     sizes = (output_size,) * axes if isinstance(output_size, int) else tuple(output_size)
     sizes = sizes * axes if len(sizes) == 1 else sizes
     require(len(sizes) == axes, f"output_size is {output_size!r}", f"give a number, or one for each of {axes} axes")

@@ -104,8 +104,8 @@ def _batched(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     if rank <= 5:
         return _gemm(a, b)
     batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    a = a.expand(*batch, *a.shape[-2:]).reshape(-1, *a.shape[-2:])
-    b = b.expand(*batch, *b.shape[-2:]).reshape(-1, *b.shape[-2:])
+    a = a.expand(*batch, *a.shape[-2:]).flatten(0, -3)
+    b = b.expand(*batch, *b.shape[-2:]).flatten(0, -3)
     return _gemm(a, b).view(*batch, a.shape[-2], b.shape[-1])
 
 
@@ -115,6 +115,8 @@ def addmm(
     """torch.addmm: beta * input + alpha * mat1 @ mat2. `input` may repeat; with beta=0 it is not read."""
     same_dtype("addmm", input=input, mat1=mat1, mat2=mat2)
     require(mat1.dim() == mat2.dim() == 2, "addmm takes two matrices", "call baddbmm for batches")
+    if beta == alpha == 1 and input.shape == mat2.shape[1:]:
+        return _gemm(mat1, mat2, input)
     rest = input.expand(mat1.shape[0], mat2.shape[1]) if beta != 0 else None
     return _gemm(mat1, mat2, residual=rest, alpha=alpha, beta=beta if beta != 0 else 1)
 

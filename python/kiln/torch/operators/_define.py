@@ -18,6 +18,7 @@ import torch
 
 from ...errors import Unsupported
 from .. import _active
+from .._autocast import autocast_dtype, cast_by_autocast
 from . import _by_pytorch
 
 Tensors = Any  # a tensor, or a tuple of tensors
@@ -38,18 +39,6 @@ def _while(guard: Any) -> Iterator[None]:
         yield
     finally:
         del guard
-
-
-def autocast_dtype(device: str) -> torch.dtype:
-    """What autocast computes convolutions and products in, on "cuda" or "cpu"."""
-    if hasattr(torch, "get_autocast_dtype"):
-        return torch.get_autocast_dtype(device)
-    return torch.get_autocast_gpu_dtype() if device == "cuda" else torch.get_autocast_cpu_dtype()
-
-
-def cast_by_autocast(tensor: torch.Tensor) -> bool:
-    """Autocast leaves float64 as it is, which Kiln then refuses."""
-    return tensor.dtype.is_floating_point and tensor.dtype != torch.float64
 
 
 def define(

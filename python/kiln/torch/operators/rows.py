@@ -27,7 +27,6 @@ softmax = define(
     lambda y, x, axis, log: launch("softmax_forward", x=x, y=y, axis=axis, mode=_mode(log)),
     saved=lambda y, x, axis, log: (y, axis, log),
     gradient=lambda saved, needs, dy: (softmax_backward(saved[0], dy, *saved[1:]), None, None),
-    autocast="f32",
 )
 
 _LOSS = "str reduction, int ignore, float smoothing"
