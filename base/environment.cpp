@@ -103,16 +103,18 @@ void keep_trusted_places(Environment& environment) {
     if (why) {
       environment.not_trusted.emplace_back(
           ErrorCode::io_error, fmt::format("{} {} is not used, because {}", what, path, *why),
-          fmt::format("it and the folders above must belong to user {} or root, and nobody else may write them; {}",
-                      ::geteuid(), otherwise));
+          fmt::format("it and the folders above must belong to {}root, and nobody else may write them; {}",
+                      ::geteuid() == 0 ? "" : fmt::format("user {} or ", ::geteuid()), otherwise));
     }
     return why.has_value();
   };
   const std::string own = environment.cache_home + "/kiln";
   const bool home_is_used = !environment.cache_home.empty() && !(environment.cache && environment.kernel_store);
   if (home_is_used && is_refused("the cache folder", own, PlaceKind::folder,
-                                 "XDG_CACHE_HOME, or KILN_CACHE and KILN_KERNEL_STORE, name others"))
+                                 "XDG_CACHE_HOME, or KILN_CACHE and KILN_KERNEL_STORE, name others")) {
     environment.cache_home.clear();
+    environment.cache_not_trusted = !environment.cache;
+  }
   // Each as it is named, or as it is found in the user's cache folder.
   const auto place = [&](const std::optional<std::string>& named, const char* name) {
     if (!named && !environment.cache_home.empty()) return own + name;

@@ -165,7 +165,7 @@ Connection open_readable(const std::string& path, const OpenOptions& options) {
     if (is_empty || db.integer_of("PRAGMA user_version") < oldest_readable_version) {
       throw Unsuitable{{Trouble::read_only,
                         fmt::format("{} is empty or of an older Kiln, and cannot be brought up to date", path),
-                        "make it writable and open it once"}};
+                        "`kiln tune --db FILE` brings it up to date, where the file can be written"}};
     }
     return db;
   };
@@ -226,8 +226,9 @@ Problem problem_of(const SqliteFault& fault, const std::string& path) {
     case SQLITE_IOERR:
       return problem(Trouble::unreachable, "cannot be read or written", "check the disk and its quota");
     default:
-      return problem(Trouble::unreachable, "cannot be opened",
-                     "check that the path names a file in a folder you can write");
+      return problem(
+          Trouble::unreachable, "cannot be opened",
+          "check that the path names a file that you can read, or one that is to be made in a folder you can write");
   }
 }
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <system_error>
 #include <utility>
 
 namespace kiln::cache {
@@ -11,7 +13,9 @@ namespace {
 void check(sqlite3* db, int code, std::string_view action) {
   if (code == SQLITE_OK || code == SQLITE_ROW || code == SQLITE_DONE) return;
   const int extended = db != nullptr ? sqlite3_extended_errcode(db) : code;
-  const char* text = db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(code);
+  std::string text = db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(code);
+  const int error = db != nullptr && (extended & 0xff) == SQLITE_CANTOPEN ? sqlite3_system_errno(db) : 0;
+  if (error != 0) text += ": " + std::system_category().message(error);
   throw SqliteFault(extended, fmt::format("{}: {} (SQLite code {})", action, text, extended));
 }
 

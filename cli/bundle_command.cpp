@@ -124,8 +124,9 @@ void print_gaps(const BundlePlan& plan, const Options& options, size_t requests)
     fmt::print(stderr, "      {} for {}: {}\n", gap.request, gap.arch, gap.reason);
   }
   if (plan.gaps.size() > most) fmt::print(stderr, "      and {} more\n", plan.gaps.size() - most);
-  fmt::print(stderr, "      tune on {} of these architectures, name its database or pack, or give --untuned\n",
-             options.emulated ? "an emulated device" : "a device");
+  fmt::print(stderr, "      tune on {} of these architectures, name its database or pack, or give --untuned{}\n",
+             options.emulated ? "an emulated device" : "a device",
+             options.emulated ? "" : "; --emulated bundles for the emulated device");
 }
 
 int bundle(const Options& options) {

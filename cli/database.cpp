@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -46,7 +47,11 @@ std::string missing_folder(const std::string& path) {
 Environment read_environment() {
   Environment environment = Environment::read();
   if (!environment.unknown.empty()) throw unknown_variable(environment.unknown.front());
-  for (const Error& error : environment.not_trusted) fmt::print(stderr, "kiln: {}\n", error.what());
+  static std::once_flag said;  // a command may read the environment again
+  std::call_once(said, [&] {
+    for (const Error& error : environment.not_trusted) fmt::print(stderr, "kiln: {}\n", error.what());
+  });
+  environment.not_trusted.clear();  // a context would say it once more
   return environment;
 }
 

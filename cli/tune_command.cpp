@@ -82,7 +82,8 @@ cache::Database open_database(const std::string& named, const Environment& envir
   if (keeps_nothing(named, environment)) return cache::Database::in_memory();
   const auto path = cache_path(named.empty() ? std::nullopt : std::optional(named), environment);
   if (!path) {
-    fmt::print(stderr, "kiln: there is no cache folder: results are not kept (give --db FILE)\n");
+    const std::string_view why = environment.cache_not_trusted ? "" : "there is no cache folder: ";  // that was said
+    fmt::print(stderr, "kiln: {}results are not kept (give --db FILE)\n", why);
     return cache::Database::in_memory();
   }
   OpenedDatabase opened = open_announced(*path, cache::OpenMode::read_write);

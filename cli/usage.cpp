@@ -40,13 +40,11 @@ const CLI::App& reached(const CLI::App& app) {
 int help(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* command = &app;
   for (const std::string& word : words) {
-    const std::vector<const CLI::App*> commands = visible_commands(*command);
-    const auto named = std::find_if(commands.begin(), commands.end(),
-                                    [&](const CLI::App* candidate) { return candidate->check_name(word); });
-    if (named == commands.end()) {
-      throw Error(ErrorCode::invalid_argument, unknown_command_message(*command, word));
-    }
-    command = *named;
+    // Those that no list shows, too: who knows the name may ask.
+    const std::vector<const CLI::App*> named =
+        command->get_subcommands([&](const CLI::App* candidate) { return candidate->check_name(word); });
+    if (named.empty()) throw Error(ErrorCode::invalid_argument, unknown_command_message(*command, word));
+    command = named.front();
   }
   // The formatter itself: help() would go on to the command that was chosen, which is this one.
   fmt::print("{}",

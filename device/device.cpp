@@ -48,7 +48,8 @@ Device::Device(std::shared_ptr<const Driver> driver, int ordinal) : driver_(std:
   const int count = driver_->device_count();
   if (ordinal < 0 || ordinal >= count) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("there is no device {}: {} has {}", ordinal, driver_->description(), count),
+                fmt::format("there is no device {}: there {} {}, of {}", ordinal, count == 1 ? "is" : "are", count,
+                            driver_->description()),
                 "`kiln devices` lists them, counted from 0");
   }
   driver_->check(driver_->calls().cuDeviceGet(&device_, ordinal), "cuDeviceGet", fmt::format("device {}", ordinal));

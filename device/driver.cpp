@@ -80,6 +80,11 @@ void Driver::fail(CUresult result, std::string_view call, std::string_view objec
   if (last_fault_ != nullptr && loses_context(result)) {
     if (const char* const report = last_fault_()) add(report);
   }
+  if (hint.empty() && loses_context(result)) {
+    hint =
+        "work before this call failed, and the CUDA context of this process is lost with it: end the process. "
+        "KILN_DRIVER=emulator, or compute-sanitizer, finds the kernel and the access";
+  }
   throw DriverError(result, std::move(message), std::move(hint));
 }
 

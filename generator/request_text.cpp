@@ -112,7 +112,7 @@ UserCode parse_user_code(const Token& token, const Expressions& expressions) {
   if (const auto found = expressions.find(name); found != expressions.end()) return UserCode(found->second);
   if (!is_expression_digest(name)) {
     malformed(token, fmt::format("there is no expression '{}'", name),
-              "define it in the requests file, or in a file given with --expression");
+              "define it in the requests file or in a file given with --expression, or give it to Request::parse()");
   }
   for (const auto& [known, expression] : expressions) {
     if (expression.digest() == name) return UserCode(expression);

@@ -54,9 +54,11 @@ class StoredWinners {
         catalogue_(catalogue),
         figures_(common_figures(target.arch)),
         filter_(options.filter),
-        permissions_{.unchecked_templates = options.unchecked_templates} {
+        permissions_{.unchecked_templates = options.unchecked_templates},
+        emulated_(options.emulated) {
     std::vector<cache::DeviceEntry> devices = devices_of(target.arch, options.emulated, database, packs);
     if (devices.empty()) {  // nothing is known of the architecture
+      only_the_other_kind_ = !devices_of(target.arch, !options.emulated, database, packs).empty();
       devices.push_back({target.arch.name(), "", target.arch.major, target.arch.minor, 0, options.emulated});
     }
     for (const cache::DeviceEntry& device : devices) {
@@ -110,7 +112,12 @@ class StoredWinners {
       return fmt::format("nothing that may be used: {} {}: {}", candidate.choice.algorithm,
                          candidate.choice.config.print(), *reason);
     }
-    return untuned ? "nothing that serves it is within the limits" : "nothing is stored for it within the limits";
+    if (untuned) return "nothing that serves it is within the limits";
+    if (only_the_other_kind_) {
+      return emulated_ ? "nothing is stored for it of an emulated device, only of a real one"
+                       : "nothing is stored for it of a real device, only of the emulated one";
+    }
+    return "nothing is stored for it within the limits";
   }
 
   /// What packs say of `request` that cannot be.
@@ -147,6 +154,8 @@ class StoredWinners {
   DeviceFigures figures_;
   cache::Filter filter_;
   Permissions permissions_;
+  bool emulated_;
+  bool only_the_other_kind_ = false;  // real devices where emulated ones are wanted, or emulated where real ones are
   std::vector<std::unique_ptr<cache::Winners>> winners_;
 };
 

@@ -32,7 +32,8 @@ class CallRequest {
 
   template <class Word>
   void word(std::string_view name, Word word) {
-    attribute(name, std::string(to_string(word)));
+    const std::string_view text = to_string(word);
+    attribute(name, text == "?" ? std::to_string(static_cast<int>(word)) : std::string(text));
   }
   void word(std::string_view name, bool which, std::string_view yes, std::string_view no) {
     attribute(name, std::string(which ? yes : no));

@@ -2,6 +2,7 @@
 // them.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <memory_resource>
@@ -18,40 +19,87 @@
 namespace kiln {
 namespace {
 
-// `tensor` as the dimensions of a tensor of `rank` from `first` on, with extents of 1 elsewhere.
-Tensor spread(const Tensor& tensor, int rank, int first) {
-  if (tensor.rank() >= rank || first + tensor.rank() > rank) return tensor;  // right as it is, or refused as it is
-  std::array<int64_t, Tensor::max_rank> extents{}, strides{};
-  extents.fill(1);
-  for (int i = 0; i < tensor.rank(); ++i) {
-    const size_t at = static_cast<size_t>(first) + static_cast<size_t>(i);
-    extents[at] = tensor.extent(i);
-    strides[at] = tensor.stride(i);
+std::string print_extents(const Tensor& tensor, int first, int last) {
+  std::string text;
+  for (int i = first; i < last; ++i) text += fmt::format("{}{}", i == first ? "" : "x", tensor.extent(i));
+  return text;
+}
+
+// A call by the name of a usual normalisation, along the dimensions of x, or of dy, which `like` is.
+class View {
+ public:
+  View(std::string_view function, std::string_view general, const Tensor& like)
+      : function_(function), general_(general), like_(like) {}
+
+  int rank() const { return like_.rank(); }
+
+  // `tensor` as the dimensions of `like` from `first` on, with extents of 1 elsewhere.
+  Tensor spread(std::string_view name, const Tensor& tensor, int first) const {
+    if (tensor.rank() >= rank() || first + tensor.rank() > rank())
+      return tensor;  // right as it is, or refused as it is
+    std::array<int64_t, Tensor::max_rank> extents{}, strides{};
+    extents.fill(1);
+    for (int i = 0; i < tensor.rank(); ++i) {
+      const size_t at = static_cast<size_t>(first) + static_cast<size_t>(i);
+      extents[at] = tensor.extent(i);
+      strides[at] = tensor.stride(i);
+      if (tensor.extent(i) != like_.extent(first + i) && tensor.extent(i) != 1) refuse_extents(name, tensor, first);
+    }
+    const auto count = static_cast<size_t>(rank());
+    return {tensor.data(), tensor.dtype(), std::span(extents.data(), count), std::span(strides.data(), count)};
   }
-  const auto count = static_cast<size_t>(rank);
-  return {tensor.data(), tensor.dtype(), std::span(extents.data(), count), std::span(strides.data(), count)};
-}
 
-void spread(std::optional<Tensor>& tensor, int rank, int first) {
-  if (tensor) tensor = spread(*tensor, rank, first);
-}
-
-// Of all tensors of a call: parameters from dimension `of_w` on, statistics from `of_mean` on.
-NormOptions spread(const NormOptions& options, int rank, int of_w, int of_mean) {
-  NormOptions seen = options;
-  for (std::optional<Tensor>* tensor : {&seen.w, &seen.b}) spread(*tensor, rank, of_w);
-  for (std::optional<Tensor>* tensor : {&seen.mean, &seen.inv_deviation, &seen.running_mean, &seen.running_variance}) {
-    spread(*tensor, rank, of_mean);
+  // All tensors of a call: parameters from dimension `of_w` on, statistics from `of_mean` on.
+  NormOptions spread(const NormOptions& options, int of_w, int of_mean) const {
+    NormOptions seen = options;
+    spread("w", seen.w, of_w);
+    spread("b", seen.b, of_w);
+    spread("mean", seen.mean, of_mean);
+    spread("inv_deviation", seen.inv_deviation, of_mean);
+    spread("running_mean", seen.running_mean, of_mean);
+    spread("running_variance", seen.running_variance, of_mean);
+    return seen;
   }
-  return seen;
-}
 
-NormGradientOptions spread(const NormGradientOptions& options, int rank, int of_w, int of_mean) {
-  NormGradientOptions seen = options;
-  for (std::optional<Tensor>* tensor : {&seen.w, &seen.b, &seen.dw, &seen.db}) spread(*tensor, rank, of_w);
-  spread(seen.mean, rank, of_mean);
-  return seen;
-}
+  NormGradientOptions spread(const NormGradientOptions& options, int of_w, int of_mean) const {
+    NormGradientOptions seen = options;
+    spread("w", seen.w, of_w);
+    spread("b", seen.b, of_w);
+    spread("dw", seen.dw, of_w);
+    spread("db", seen.db, of_w);
+    spread("mean", seen.mean, of_mean);
+    return seen;
+  }
+
+  // Calls the general function. What it refuses is said of the one that was called.
+  template <class Call>
+  void run(const Call& call) const {
+    try {
+      call();
+    } catch (const Error& error) {
+      const std::string_view message = error.message();
+      const std::string_view rest = message.substr(std::min(general_.size(), message.size()));
+      if (!message.starts_with(general_) || !(rest.starts_with(": ") || rest.starts_with(" "))) throw;
+      throw Error(error.code(), fmt::format("{}{}", function_, rest), error.hint());
+    }
+  }
+
+ private:
+  void spread(std::string_view name, std::optional<Tensor>& tensor, int first) const {
+    if (tensor) tensor = spread(name, *tensor, first);
+  }
+
+  [[noreturn]] void refuse_extents(std::string_view name, const Tensor& tensor, int first) const {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{}: {} has extents {}, expected {}", function_, name, print_extents(tensor, 0, tensor.rank()),
+                    print_extents(like_, first, first + tensor.rank())),
+        "or 1 where it repeats");
+  }
+
+  std::string_view function_, general_;
+  const Tensor& like_;
+};
 
 Axes from(int first, int rank) {
   Axes axes;
@@ -114,12 +162,17 @@ class Groups {
     return in_groups(tensor);
   }
 
-  // C as 1,G,C/G,1...
-  std::optional<Tensor> parameter(const std::optional<Tensor>& w) const {
-    if (!w || w->rank() != 1 || w->extent(0) != channels()) return w;
+  // C as G,C/G; what has one for each group stays as it is.
+  std::optional<Tensor> parameter(std::string_view name, const std::optional<Tensor>& w) const {
+    if (!w || w->rank() != 1) return w;
+    if (w->extent(0) != channels()) {
+      if (w->extent(0) == groups_ || w->extent(0) == 1) return w;
+      refuse(fmt::format("{} has extents {}, expected {}", name, w->extent(0), channels()),
+             fmt::format("or {}, one for each group", groups_));
+    }
     const std::array<int64_t, 2> extents{groups_, channels() / groups_};
     const std::array<int64_t, 2> strides{w->stride(0) * (channels() / groups_), w->stride(0)};
-    return spread(Tensor(w->data(), w->dtype(), extents, strides), rank(), 1);
+    return Tensor(w->data(), w->dtype(), extents, strides);
   }
 
  private:
@@ -147,14 +200,10 @@ class Groups {
     return {tensor.data(), tensor.dtype(), std::span(extents.data(), count), std::span(strides.data(), count)};
   }
 
-  static std::string print_extents(const Tensor& tensor) {
-    std::string text;
-    for (int i = 0; i < tensor.rank(); ++i) text += fmt::format("{}{}", i == 0 ? "" : "x", tensor.extent(i));
-    return text;
-  }
-
   [[noreturn]] void refuse_extents(std::string_view name, const Tensor& tensor, const std::string& hint) const {
-    refuse(fmt::format("{} has extents {}, expected {}", name, print_extents(tensor), print_extents(x_)), hint);
+    refuse(fmt::format("{} has extents {}, expected {}", name, print_extents(tensor, 0, tensor.rank()),
+                       print_extents(x_, 0, x_.rank())),
+           hint);
   }
 
   [[noreturn]] void refuse(const std::string& what, const std::string& hint) const {
@@ -186,93 +235,132 @@ class TensorsInGroups {
 
 }  // namespace
 
+namespace {
+
+void norm_forward_along(std::string_view function, Context& context, int first_axis, const Tensor& x, const Tensor& y,
+                        const NormOptions& options, Stream stream) {
+  const int first = counted(first_axis, x, function);
+  const View view(function, "norm_forward", x);
+  view.run([&] { norm_forward(context, from(first, x.rank()), x, y, view.spread(options, first, 0), stream); });
+}
+
+void norm_backward_along(std::string_view function, Context& context, int first_axis,
+                         const NormGradientTensors& tensors, const NormGradientOptions& options, Stream stream) {
+  const auto& [dy, x, inv_deviation, dx] = tensors;
+  const int first = counted(first_axis, dy, function);
+  const View view(function, "norm_backward", dy);
+  view.run([&] {
+    norm_backward(context, from(first, dy.rank()), dy, x, view.spread("inv_deviation", inv_deviation, 0), dx,
+                  view.spread(options, first, 0), stream);
+  });
+}
+
+}  // namespace
+
 void layer_norm_forward(Context& context, int first_axis, const Tensor& x, const Tensor& y, const NormOptions& options,
                         Stream stream) {
-  const int first = counted(first_axis, x, "norm_forward");
-  norm_forward(context, from(first, x.rank()), x, y, spread(options, x.rank(), first, 0), stream);
+  norm_forward_along("layer_norm_forward", context, first_axis, x, y, options, stream);
 }
 
 void layer_norm_backward(Context& context, int first_axis, const Tensor& dy, const Tensor& x,
                          const Tensor& inv_deviation, const Tensor& dx, const NormGradientOptions& options,
                          Stream stream) {
-  const int first = counted(first_axis, dy, "norm_backward"), rank = dy.rank();
-  norm_backward(context, from(first, rank), dy, x, spread(inv_deviation, rank, 0), dx, spread(options, rank, first, 0),
-                stream);
+  norm_backward_along("layer_norm_backward", context, first_axis, {dy, x, inv_deviation, dx}, options, stream);
 }
 
 void rms_norm_forward(Context& context, int first_axis, const Tensor& x, const Tensor& y, const NormOptions& options,
                       Stream stream) {
   NormOptions rms = options;
   rms.mode = NormMode::rms;
-  layer_norm_forward(context, first_axis, x, y, rms, stream);
+  norm_forward_along("rms_norm_forward", context, first_axis, x, y, rms, stream);
 }
 
 void rms_norm_backward(Context& context, int first_axis, const Tensor& dy, const Tensor& x, const Tensor& inv_deviation,
                        const Tensor& dx, const NormGradientOptions& options, Stream stream) {
   NormGradientOptions rms = options;
   rms.mode = NormMode::rms;
-  layer_norm_backward(context, first_axis, dy, x, inv_deviation, dx, rms, stream);
+  norm_backward_along("rms_norm_backward", context, first_axis, {dy, x, inv_deviation, dx}, rms, stream);
 }
 
 void instance_norm_forward(Context& context, const Tensor& x, const Tensor& y, const NormOptions& options,
                            Stream stream) {
-  norm_forward(context, spatial(x, "norm_forward"), x, y, spread(options, x.rank(), 1, 0), stream);
+  const View view("instance_norm_forward", "norm_forward", x);
+  const Axes axes = spatial(x, "instance_norm_forward");
+  view.run([&] { norm_forward(context, axes, x, y, view.spread(options, 1, 0), stream); });
 }
 
 void instance_norm_backward(Context& context, const Tensor& dy, const Tensor& x, const Tensor& inv_deviation,
                             const Tensor& dx, const NormGradientOptions& options, Stream stream) {
-  const int rank = dy.rank();
-  norm_backward(context, spatial(dy, "norm_backward"), dy, x, spread(inv_deviation, rank, 0), dx,
-                spread(options, rank, 1, 0), stream);
+  const View view("instance_norm_backward", "norm_backward", dy);
+  const Axes axes = spatial(dy, "instance_norm_backward");
+  view.run([&] {
+    norm_backward(context, axes, dy, x, view.spread("inv_deviation", inv_deviation, 0), dx, view.spread(options, 1, 0),
+                  stream);
+  });
 }
 
 void group_norm_forward(Context& context, int64_t groups, const Tensor& x, const Tensor& y, const NormOptions& options,
                         Stream stream) {
-  const Groups grouped(groups, x, "norm_forward", "x");
+  const Groups grouped(groups, x, "group_norm_forward", "x");
   NormOptions seen = options;
-  seen.w = grouped.parameter(options.w);
-  seen.b = grouped.parameter(options.b);
+  seen.w = grouped.parameter("w", options.w);
+  seen.b = grouped.parameter("b", options.b);
   if (const std::optional<Tensor>& residual = options.epilogue.residual()) {
     seen.epilogue = options.epilogue.with_residual(grouped.image("residual", *residual));
   }
   const TensorsInGroups read(grouped, options.epilogue);
-  call_norm_forward(context, from(2, grouped.rank()), grouped.image("x", x), grouped.image("y", y),
-                    spread(seen, grouped.rank(), 1, 0), read.all(), stream);
+  const Tensor image = grouped.image("x", x);
+  const View view("group_norm_forward", "norm_forward", image);
+  view.run([&] {
+    call_norm_forward(context, from(2, grouped.rank()), image, grouped.image("y", y), view.spread(seen, 1, 0),
+                      read.all(), stream);
+  });
 }
 
 void group_norm_backward(Context& context, int64_t groups, const Tensor& dy, const Tensor& x,
                          const Tensor& inv_deviation, const Tensor& dx, const NormGradientOptions& options,
                          Stream stream) {
-  const Groups grouped(groups, dy, "norm_backward", "dy");
-  const int rank = grouped.rank();
+  const Groups grouped(groups, dy, "group_norm_backward", "dy");
   NormGradientOptions seen = options;
-  for (std::optional<Tensor>* tensor : {&seen.w, &seen.b, &seen.dw, &seen.db}) *tensor = grouped.parameter(*tensor);
+  seen.w = grouped.parameter("w", options.w);
+  seen.b = grouped.parameter("b", options.b);
+  seen.dw = grouped.parameter("dw", options.dw);
+  seen.db = grouped.parameter("db", options.db);
   seen.y = grouped.image("y", options.y);
   seen.residual = grouped.image("residual", options.residual);
   seen.dresidual = grouped.image("dresidual", options.dresidual);
   const TensorsInGroups read(grouped, options.epilogue);
-  call_norm_backward(
-      context, from(2, rank),
-      {grouped.image("dy", dy), grouped.image("x", x), spread(inv_deviation, rank, 0), grouped.image("dx", dx)},
-      spread(seen, rank, 1, 0), read.all(), stream);
+  const Tensor image = grouped.image("dy", dy);
+  const View view("group_norm_backward", "norm_backward", image);
+  view.run([&] {
+    call_norm_backward(
+        context, from(2, grouped.rank()),
+        {image, grouped.image("x", x), view.spread("inv_deviation", inv_deviation, 0), grouped.image("dx", dx)},
+        view.spread(seen, 1, 0), read.all(), stream);
+  });
 }
 
 void batch_norm_forward(Context& context, const Tensor& x, const Tensor& y, const NormOptions& options, Stream stream) {
-  norm_forward(context, of_batch(x.rank()), x, y, spread(options, x.rank(), 1, 1), stream);
+  const View view("batch_norm_forward", "norm_forward", x);
+  view.run([&] { norm_forward(context, of_batch(x.rank()), x, y, view.spread(options, 1, 1), stream); });
 }
 
 void batch_norm_inference(Context& context, const Tensor& x, const Tensor& running_mean, const Tensor& running_variance,
                           const Tensor& y, const NormOptions& options, Stream stream) {
-  const int rank = x.rank();
-  norm_inference(context, of_batch(rank), x, spread(running_mean, rank, 1), spread(running_variance, rank, 1), y,
-                 spread(options, rank, 1, 1), stream);
+  const View view("batch_norm_inference", "norm_inference", x);
+  view.run([&] {
+    norm_inference(context, of_batch(x.rank()), x, view.spread("running_mean", running_mean, 1),
+                   view.spread("running_variance", running_variance, 1), y, view.spread(options, 1, 1), stream);
+  });
 }
 
 void batch_norm_backward(Context& context, const Tensor& dy, const Tensor& x, const Tensor& inv_deviation,
                          const Tensor& dx, const NormGradientOptions& options, Stream stream) {
-  const int rank = dy.rank();
-  norm_backward(context, of_batch(rank), dy, x, spread(inv_deviation, rank, 1), dx, spread(options, rank, 1, 1),
-                stream);
+  const View view("batch_norm_backward", "norm_backward", dy);
+  view.run([&] {
+    norm_backward(context, of_batch(dy.rank()), dy, x, view.spread("inv_deviation", inv_deviation, 1), dx,
+                  view.spread(options, 1, 1), stream);
+  });
 }
 
 }  // namespace kiln

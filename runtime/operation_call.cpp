@@ -20,6 +20,7 @@ void run_plan(Context::Impl& context, const LoadedPlan& plan, Stream stream, std
               const RunValues& values, const Workspace& workspace) {
   context.log_call(plan);
   const int64_t needed = plan.executable.workspace_bytes();
+  if (workspace.bytes < 0) refuse_workspace(plan, fmt::format("has {} bytes", workspace.bytes));
   if (needed == 0) return plan.run(stream, operands, {}, values);
   if (workspace.memory == nullptr && workspace.bytes > 0) {
     refuse_workspace(plan, fmt::format("of {} bytes is null", workspace.bytes));

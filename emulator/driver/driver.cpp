@@ -9,6 +9,7 @@
 #include <limits>
 #include <utility>
 
+#include "driver/per_thread.h"
 #include "kiln/base/error.h"
 
 namespace kiln::emulator {
@@ -161,8 +162,8 @@ void Driver::fault(Context& context, CUresult error, const std::string& report) 
 
 std::vector<CUcontext>& context_stack() {
   // Per thread by definition of the API: cuCtxSetCurrent acts on the calling host thread.
-  thread_local std::vector<CUcontext> stack;
-  return stack;
+  static const PerThread<std::vector<CUcontext>> stack;
+  return stack.get();
 }
 
 std::shared_ptr<Context> current_context() {

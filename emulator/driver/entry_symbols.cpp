@@ -9,6 +9,7 @@
 #include "driver/driver.h"
 #include "driver/exports.h"
 #include "driver/other_entry_points.h"
+#include "driver/per_thread.h"
 #include "kiln/emulator/extensions.h"
 
 namespace kiln::emulator {
@@ -270,7 +271,8 @@ CUresult cuGetProcAddress(const char* symbol, void** function, int version, uint
 }  // namespace kiln::emulator
 
 extern "C" __attribute__((visibility("default"))) const char* kiln_emulator_refused_setting(void) {
-  thread_local std::string text;
+  static const kiln::emulator::PerThread<std::string> texts;
+  std::string& text = texts.get();
   text.clear();
   try {
     kiln::emulator::Driver::initialise();
@@ -283,19 +285,22 @@ extern "C" __attribute__((visibility("default"))) const char* kiln_emulator_refu
 }
 
 extern "C" __attribute__((visibility("default"))) const char* kiln_emulator_last_fault(void) {
-  thread_local std::string text;
+  static const kiln::emulator::PerThread<std::string> texts;
+  std::string& text = texts.get();
   text = kiln::emulator::current_fault();
   return text.c_str();
 }
 
 extern "C" __attribute__((visibility("default"))) const char* kiln_emulator_last_launch_json(void) {
-  thread_local std::string text;
+  static const kiln::emulator::PerThread<std::string> texts;
+  std::string& text = texts.get();
   text = kiln::emulator::current_launch();
   return text.c_str();
 }
 
 extern "C" __attribute__((visibility("default"))) const char* kiln_emulator_launches_json(void) {
-  thread_local std::string text;
+  static const kiln::emulator::PerThread<std::string> texts;
+  std::string& text = texts.get();
   text = kiln::emulator::taken_launches();
   return text.c_str();
 }

@@ -94,16 +94,16 @@ std::vector<int64_t> pads_of(const std::vector<int64_t>& begin, const std::vecto
 void check_axis(const Request& request, const WindowAxis& axis, std::string_view name) {
   const auto in_range = [&](int64_t value, int64_t least, std::string_view what) {
     if (value >= least && value <= max_window_value) return;
-    refuse(request, fmt::format("{} of {} is {}", what, name, value),
+    refuse(request, fmt::format("{} {} is {}", what, name, value),
            value < least ? fmt::format("it must be {} or more", least)
                          : fmt::format("it must lie between {} and {}", least, max_window_value));
   };
-  in_range(axis.window, 1, "the window");
-  in_range(axis.stride, 1, "the stride");
-  in_range(axis.dilation, 1, "the dilation");
-  in_range(axis.pad_begin, 0, "the padding before");
-  in_range(axis.pad_end, 0, "the padding after");
-  in_range(axis.extent, 1, "the extent");
+  in_range(axis.window, 1, "the window of");
+  in_range(axis.stride, 1, "the stride of");
+  in_range(axis.dilation, 1, "the dilation of");
+  in_range(axis.pad_begin, 0, "the padding in front of");
+  in_range(axis.pad_end, 0, "the padding behind");
+  in_range(axis.extent, 1, "the extent of");
 }
 
 TensorSpec laid_out_like(const TensorSpec& like, std::vector<int64_t> extents) {

@@ -195,6 +195,9 @@ TEST_F(ProgramTest, ABundleCarriesTheWinnersToAMachineWithoutNvrtc) {
   EXPECT_THAT(made.out, HasSubstr("modelled on this device"));
   EXPECT_THAT(made.out, HasSubstr("1 variants of 1 requests"));
   EXPECT_THAT(kiln({"bundle", "--list", path("a.kiln")}).out, HasSubstr("sm_90a emulated"));
+  const Outcome real = kiln({"bundle", softmax, "--arch", "90", "--db", path("a.db"), "-o", path("b.kiln")});
+  EXPECT_NE(real.exit_code, 0);
+  EXPECT_THAT(real.err, AllOf(HasSubstr("only of the emulated one"), HasSubstr("--emulated")));
 
   environment_["KILN_NVRTC"] = path("there-is-no-nvrtc");
   environment_["KILN_BUNDLE_PATH"] = path("a.kiln");

@@ -258,6 +258,11 @@ TEST_F(ProgramTest, ADatabaseThatOthersCanWriteIsNotUsedAndThatIsNoWish) {
   const std::string why =
       "the tuning database " + database + " is not used, because " + path("open") + " can be written by others";
   EXPECT_THAT(outcome.err, HasSubstr(why));
+  EXPECT_EQ(outcome.err.find(why), outcome.err.rfind(why)) << "said once: " << outcome.err;
+  EXPECT_THAT(outcome.err, Not(HasSubstr("there is no cache folder")));
+  const Outcome served = kiln({"run", "softmax_forward x=f32:1x10"});
+  EXPECT_NE(served.err.find(why), std::string::npos) << served.err;
+  EXPECT_EQ(served.err.find(why), served.err.rfind(why)) << "said once: " << served.err;
   EXPECT_THAT(run(std::string(KILN_EXAMPLES) + "/example_conv_forward", {}).err, HasSubstr(why));
   auto named = tune;
   named.insert(named.end(), {"--db", database});
@@ -318,6 +323,7 @@ TEST_F(ProgramTest, HelpShowsExamplesAndExitCodes) {
 }
 
 TEST_F(ProgramTest, HelpOfACommandShowsItsOwnExample) {
+  EXPECT_THAT(kiln({"help", "completion"}).out, HasSubstr("bash")) << "no list shows it, and its errors send here";
   for (const char* command : {"list", "stats", "diff", "verify", "prune", "quarantine", "export", "import", "merge"}) {
     const Outcome outcome = kiln({"help", "cache", command});
     EXPECT_THAT(outcome.out, HasSubstr(std::string("Example: kiln cache ") + command));

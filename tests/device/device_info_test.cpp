@@ -77,7 +77,7 @@ TEST(Device, RefusesAnOrdinalThatIsNotThere) {
   for (const int ordinal : {-1, 2}) {
     const auto error = error_of([&] { Device(fake.driver(), ordinal); });
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    EXPECT_THAT(error.what(), HasSubstr("the fake driver has 2"));
+    EXPECT_THAT(error.what(), HasSubstr("there are 2, of the fake driver"));
   }
 }
 

@@ -28,7 +28,9 @@ TEST(Fault, OfAKernelIsStickyAndTheEmulatorReportsWhere) {
     EXPECT_THAT(error.what(), HasSubstr("wild"));
     EXPECT_THAT(error.what(), HasSubstr("PTX"));
   }
-  EXPECT_TRUE(error_of<DriverError>([&] { open.context->synchronize(); }).is_sticky());
+  const auto later = error_of<DriverError>([&] { open.context->synchronize(); });
+  EXPECT_TRUE(later.is_sticky());
+  EXPECT_THAT(later.hint(), HasSubstr("the CUDA context of this process is lost"));
 }
 
 }  // namespace

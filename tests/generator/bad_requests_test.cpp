@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"local_conv_forward x=f32:1x0x8x8 w=f32:144x0x3x3", "x has no channels"},
         Bad{"conv_forward x=f32:1x3x2x2 w=f32:4x3x3x3", "the filter does not fit"},
         Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 stride=0", "the stride of h is 0"},
-        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 pad=-1", "the padding before of h is -1"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 pad=-1", "the padding in front of h is -1"},
         Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 dilation=0,1", "the dilation of h is 0"},
         Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 pad=same", "pad=same is not a list of integers"},
         Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 pad=1,1,1", "pad=1,1,1 has 3 values"},

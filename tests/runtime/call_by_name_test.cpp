@@ -249,6 +249,8 @@ TEST_F(CallByNameWorkspaceTest, IsOfTheCallersOwn) {
     EXPECT_THAT(
         refusal_of([&] { call(context, head, tensors, {.workspace = workspace + 4, .workspace_bytes = needed}); }),
         HasSubstr("the workspace is not 256-byte aligned"));
+    EXPECT_THAT(refusal_of([&] { call(context, head, tensors, {.workspace = workspace, .workspace_bytes = -1}); }),
+                HasSubstr("the workspace has -1 bytes"));
     // Of one byte: the memory of another tensor may follow that of y.
     EXPECT_THAT(refusal_of([&] { call(context, head, tensors, {.workspace = memory["y"], .workspace_bytes = 1}); }),
                 HasSubstr("conv_forward: the memory of the workspace and y overlaps"));

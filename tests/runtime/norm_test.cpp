@@ -374,6 +374,39 @@ TEST_F(NormCalls, RefuseWhatMakesNoSense) {
   EXPECT_THAT(refusal_of([&] { layer_norm_forward(context_, 3, x, y); }), HasSubstr("axis 3 is outside"));
 }
 
+// In the words of the call, not of the general one that it makes.
+TEST_F(NormCalls, RefusalsNameTheCallAndTheExtentsThatItTakes) {
+  const Tensor x = tensor(Values(48), {2, 4, 6}), y = tensor(Values(48), {2, 4, 6});
+  const Tensor five = tensor(Values(5), {5}), four = tensor(Values(4), {4}), rows = tensor(Values(2), {2});
+  EXPECT_THAT(refusal_of([&] { batch_norm_forward(context_, x, y, {.w = five}); }),
+              HasSubstr("batch_norm_forward: w has extents 5, expected 4"));
+  EXPECT_THAT(refusal_of([&] { batch_norm_forward(context_, x, y, {.running_mean = five, .running_variance = five}); }),
+              HasSubstr("batch_norm_forward: running_mean has extents 5, expected 4"));
+  EXPECT_THAT(refusal_of([&] { batch_norm_inference(context_, x, five, four, y); }),
+              HasSubstr("batch_norm_inference: running_mean has extents 5, expected 4"));
+  EXPECT_THAT(refusal_of([&] { batch_norm_backward(context_, x, x, five, y, {.mean = four}); }),
+              HasSubstr("batch_norm_backward: inv_deviation has extents 5, expected 4"));
+  EXPECT_THAT(refusal_of([&] { layer_norm_forward(context_, -1, x, y, {.b = five}); }),
+              HasSubstr("layer_norm_forward: b has extents 5, expected 6"));
+  EXPECT_THAT(refusal_of([&] { rms_norm_forward(context_, -1, x, y, {.w = five}); }),
+              HasSubstr("rms_norm_forward: w has extents 5, expected 6"));
+  EXPECT_THAT(refusal_of([&] { layer_norm_backward(context_, 1, x, x, five, y, {.mean = rows}); }),
+              HasSubstr("layer_norm_backward: inv_deviation has extents 5, expected 2"));
+  EXPECT_THAT(refusal_of([&] { instance_norm_forward(context_, x, y, {.w = five}); }),
+              HasSubstr("instance_norm_forward: w has extents 5, expected 4"));
+  EXPECT_THAT(refusal_of([&] { instance_norm_forward(context_, five, five); }),
+              HasSubstr("instance_norm_forward: the tensor has 1 dimensions"));
+  EXPECT_THAT(refusal_of([&] { group_norm_forward(context_, 2, x, y, {.w = five}); }),
+              HasSubstr("group_norm_forward: w has extents 5, expected 4"));
+  EXPECT_THAT(refusal_of([&] { group_norm_forward(context_, 3, x, y); }),
+              HasSubstr("group_norm_forward: 4 channels in 3 groups"));
+  EXPECT_THAT(refusal_of([&] { batch_norm_forward(context_, x, y, {.epsilon = -1}); }),
+              HasSubstr("batch_norm_forward: epsilon is -1"))
+      << "what the general call refuses";
+  const Tensor one = tensor(Values{2}, {1});
+  batch_norm_forward(context_, x, y, {.w = one});  // repeats
+}
+
 // Tensors whose groups, or whose spatial dimensions as one, have the extents that x's have.
 TEST_F(NormCalls, OfGroupsRefuseTensorsOfOtherExtents) {
   const auto memory = [&](std::initializer_list<int64_t> extents) { return tensor(Values(200), extents); };

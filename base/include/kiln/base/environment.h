@@ -39,7 +39,7 @@ struct Environment {
   /// Why cache_home, `cache` or `kernel_store` is left out although a variable names it: another user decides about
   /// what is there (kiln/base/trusted_place.h). To be announced.
   std::vector<Error> not_trusted;
-  bool cache_not_trusted = false;  ///< The database is among them: `cache` is "off", and nobody asked for that.
+  bool cache_not_trusted = false;  ///< The database is among them: none is used, and nobody asked for that.
 
   /// Set by a program that shows which device it uses, no variable: nobody need be told that the emulator stands in for
   /// a GPU.
