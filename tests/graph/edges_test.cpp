@@ -78,9 +78,10 @@ TEST(Edges, NodesKeepTheOrderOfAPlainListWhileTheyAreReplaced) {
         const size_t at = edges.replace(places, std::move(nodes));
         const auto last = std::find(plain.begin(), plain.end(), taken.back());
         plain.insert(last + 1, more.begin(), more.end());
-        plain.erase(std::remove_if(plain.begin(), plain.end(),
-                                   [&](ValueId id) { return std::find(taken.begin(), taken.end(), id) != taken.end(); }),
-                    plain.end());
+        plain.erase(
+            std::remove_if(plain.begin(), plain.end(),
+                           [&](ValueId id) { return std::find(taken.begin(), taken.end(), id) != taken.end(); }),
+            plain.end());
         if (!more.empty()) {
           EXPECT_EQ(edges.producer(more.front()), at);
         }
@@ -98,7 +99,8 @@ TEST(Edges, AReplacementTakesTheWorkOfWhatStandsBetween) {
   constexpr size_t count = 10'000;
   Graph graph;
   std::vector<ValueId> values{graph.input("x", DType::f32, {2, 3})};
-  for (size_t i = 0; i < count; ++i) values.push_back(graph.reshape(values.back(), i % 2 == 0 ? Extents{3, 2} : Extents{2, 3}));
+  for (size_t i = 0; i < count; ++i)
+    values.push_back(graph.reshape(values.back(), i % 2 == 0 ? Extents{3, 2} : Extents{2, 3}));
   Edges edges(graph);
   const size_t before = edges.work();
   for (size_t place = 0; place + 1 < count; place += 2) {
