@@ -57,20 +57,6 @@ bool same_memory_order(const TensorSpec& spec, const std::vector<int64_t>& strid
   return true;
 }
 
-// Every memory order of a rank, the usual ones (nchw, then nhwc) first.
-std::vector<std::string> orders(int rank) {
-  const std::string letters(dimension_letters(rank));
-  if (letters.empty()) return {};
-  std::vector<std::string> result{letters};
-  if (rank >= 3) result.push_back("n" + letters.substr(2) + "c");
-  std::string permutation = letters;
-  std::sort(permutation.begin(), permutation.end());
-  do {
-    if (std::find(result.begin(), result.end(), permutation) == result.end()) result.push_back(permutation);
-  } while (std::next_permutation(permutation.begin(), permutation.end()));
-  return result;
-}
-
 [[noreturn]] void malformed(std::string_view text, std::string_view what) {
   throw Error(ErrorCode::parse_error, fmt::format("'{}' is not a tensor: {}", text, what),
               "write dtype:extents:layout, for example f16:32x64x56x56:nhwc");
@@ -198,11 +184,19 @@ bool TensorSpec::is_packed(std::string_view order) const {
          same_memory_order(*this, packed_strides(extents, order));
 }
 
+// Of the orders that fit, where extents are 1, the usual ones come first: nchw, then nhwc.
 std::optional<std::string> TensorSpec::order() const {
   require_strides(*this);
-  for (const std::string& candidate : orders(rank())) {
-    if (same_memory_order(*this, packed_strides(extents, candidate))) return candidate;
-  }
+  const std::string letters(dimension_letters(rank()));
+  if (letters.empty()) return std::nullopt;
+  if (is_packed(letters)) return letters;
+  std::string order = letters;
+  if (rank() >= 3) std::rotate(order.begin() + 1, order.begin() + 2, order.end());
+  if (is_packed(order)) return order;
+  std::sort(order.begin(), order.end());
+  do {
+    if (is_packed(order)) return order;
+  } while (std::next_permutation(order.begin(), order.end()));
   return std::nullopt;
 }
 

@@ -21,7 +21,7 @@ constexpr size_t most_calls = 24;  // in one kernel: more are too much for regis
 /// A host, and the nodes behind it that become its code.
 class Region {
  public:
-  Region(Graph& graph, const Edges& edges, size_t host) : graph_(graph), edges_(edges), host_(host) {}
+  Region(Graph& graph, Edges& edges, size_t host) : graph_(graph), edges_(edges), host_(host) {}
 
   bool fuse() {
     const Call* host = std::get_if<Call>(&graph_.nodes()[host_]);
@@ -127,7 +127,7 @@ class Region {
     const std::set<size_t> inside(members_.begin(), members_.end());
     std::optional<ValueId> found;
     for (const auto& [id, name] : names_) {
-      const auto users = edges_.users(id);
+      const auto& users = edges_.users(id);
       const bool leaves = edges_.is_output(id) ||
                           std::any_of(users.begin(), users.end(), [&](size_t user) { return !inside.contains(user); });
       if (!leaves) continue;
@@ -178,7 +178,7 @@ class Region {
     std::move(behind.begin(), behind.end(), std::back_inserter(before));
     std::set<size_t> places(members_.begin(), members_.end());
     places.insert(host_);
-    replace(graph_, places, std::move(before));
+    edges_.replace(places, std::move(before));
     return true;
   }
 
@@ -190,7 +190,7 @@ class Region {
   }
 
   Graph& graph_;
-  const Edges& edges_;
+  Edges& edges_;
   size_t host_;
   ValueId result_ = 0;
   Extents extents_;                                              // of the host's result
@@ -206,15 +206,13 @@ class Region {
 }  // namespace
 
 void fuse_elements(Graph& graph) {
-  Effort effort;
-  Edges edges(graph);  // as long as nothing changes
+  Edges edges(graph);
   for (size_t place = 0; place < graph.nodes().size();) {
     // A host that took something moves behind others, which are looked at in its place.
-    if (Region(graph, edges, place).fuse()) {
-      if (!effort.may_go_on(graph)) return;
-      edges = Edges(graph);
-    } else {
+    if (edges.is_free(place) || !Region(graph, edges, place).fuse()) {
       ++place;
+    } else if (!Effort::may_go_on(edges)) {
+      return;
     }
   }
 }

@@ -1,6 +1,7 @@
 #include "kiln/graph/memory_plan.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
 
@@ -9,6 +10,8 @@
 
 namespace kiln::graph {
 namespace {
+
+constexpr size_t most_looks = size_t{1} << 28;  // at some 2 ns each: of 23,000 values each at all that are placed
 
 int64_t rounded(int64_t bytes) {
   return (bytes + memory_alignment - 1) / memory_alignment * memory_alignment;
@@ -40,6 +43,35 @@ int64_t least_of(std::span<const Lifetime> lifetimes) {
   return most;
 }
 
+/// Places the values of `order` behind all others, in the time of a sort: each takes the memory of one that has ended,
+/// the smallest that is large enough, or new memory.
+void place_behind(std::span<const Lifetime> lifetimes, std::span<size_t> order, MemoryPlan& plan) {
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return lifetimes[a].first < lifetimes[b].first; });
+  struct Block {
+    int64_t bytes, offset;
+  };
+  std::multimap<size_t, Block> used;     // by the last step of who lies there
+  std::multimap<int64_t, int64_t> free;  // bytes and offset
+  for (const size_t i : order) {
+    const Lifetime& life = lifetimes[i];
+    if (life.bytes == 0) continue;
+    while (!used.empty() && used.begin()->first < life.first) {
+      const Block ended = used.extract(used.begin()).mapped();
+      free.emplace(ended.bytes, ended.offset);
+    }
+    Block block{rounded(life.bytes), plan.bytes};
+    if (const auto fitting = free.lower_bound(block.bytes); fitting != free.end()) {
+      block = {fitting->first, fitting->second};
+      free.erase(fitting);
+    } else {
+      plan.bytes += block.bytes;
+    }
+    plan.offsets[i] = block.offset;
+    used.emplace(life.last, block);
+  }
+}
+
 }  // namespace
 
 MemoryPlan plan_memory(std::span<const Lifetime> lifetimes) {
@@ -52,9 +84,15 @@ MemoryPlan plan_memory(std::span<const Lifetime> lifetimes) {
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
   std::vector<size_t> placed;  // by their offsets
+  size_t looks = 0;
   for (const size_t i : order) {
     const Lifetime& life = lifetimes[i];
     if (life.bytes == 0) break;  // and so do those behind: they lie anywhere
+    if (looks > most_looks) {
+      place_behind(lifetimes, std::span(order).subspan(placed.size()), plan);
+      break;
+    }
+    looks += placed.size();
     int64_t offset = 0;
     for (const size_t other : placed) {
       const bool at_once = lifetimes[other].first <= life.last && life.first <= lifetimes[other].last;

@@ -121,7 +121,7 @@ class Matcher {
       bool closed = true;
       for_each_output(graph_.nodes()[place], [&](ValueId id) {
         if (id == found_.result) return;
-        const auto users = edges_.users(id);
+        const auto& users = edges_.users(id);
         closed = closed && !edges_.is_output(id) &&
                  std::all_of(users.begin(), users.end(), [&](size_t user) { return found_.places.contains(user); });
       });
@@ -134,7 +134,7 @@ class Matcher {
   Match found_;
 };
 
-void rewrite(Graph& graph, const Match& match) {
+void rewrite(Graph& graph, Edges& edges, const Match& match) {
   NormForward norm;
   norm.x = spec_of(graph.value(match.x));
   norm.y = spec_of(graph.value(match.result));
@@ -159,21 +159,22 @@ void rewrite(Graph& graph, const Match& match) {
   }
   std::vector<Node> nodes;
   nodes.emplace_back(std::move(call));
-  replace(graph, match.places, std::move(nodes));
+  edges.replace(match.places, std::move(nodes));
 }
 
 }  // namespace
 
 void recognise_normalisations(Graph& graph) {
-  Effort effort;
-  Edges edges(graph);  // as long as nothing changes
-  for (size_t place = 0; place < graph.nodes().size(); ++place) {
-    const auto match = Matcher(graph, edges).match(place);
-    if (!match) continue;
-    rewrite(graph, *match);
-    if (!effort.may_go_on(graph)) return;
-    edges = Edges(graph);
-    place -= std::min(place, match->places.size());  // those behind have moved up
+  Edges edges(graph);
+  for (size_t place = 0; place < graph.nodes().size();) {
+    const auto match = edges.is_free(place) ? std::nullopt : Matcher(graph, edges).match(place);
+    if (!match) {
+      ++place;
+      continue;
+    }
+    rewrite(graph, edges, *match);
+    if (!Effort::may_go_on(edges)) return;
+    place = *match->places.begin();  // those behind have moved up
   }
 }
 

@@ -20,24 +20,25 @@ Call* call_at(Graph& graph, size_t place) {
 
 class NormFolding {
  public:
-  NormFolding(Graph& graph, const Edges& edges) : graph_(graph), edges_(edges) {}
+  NormFolding(Graph& graph, Edges& edges) : graph_(graph), edges_(edges) {}
 
   /// Whether it changed the graph: then its edges are others.
   bool fold(size_t place) {
-    Call* norm = call_at(graph_, place);
+    const Call* norm = call_at(graph_, place);
     if (norm == nullptr || norm->request.operation != "norm_inference" || !is_plain(*norm)) return false;
     const ValueId x = find(norm->inputs, "x")->value;
     const auto host_place = edges_.producer(x);
-    Call* host = host_place && edges_.sole_user(x) == place ? call_at(graph_, *host_place) : nullptr;
-    if (host == nullptr || host->request.operation != "conv_forward" || !can_scale(*host)) return false;
-    Operand* w = find(host->inputs, "w");
+    const Call* found = host_place && edges_.sole_user(x) == place ? call_at(graph_, *host_place) : nullptr;
+    if (found == nullptr || found->request.operation != "conv_forward" || !can_scale(*found)) return false;
+    Call host = *found;
+    Operand* w = find(host.inputs, "w");
     // Each of those that share a filter would get its own.
     constexpr size_t most_copies = 16;
     if (!graph_.is_constant(w->value) || edges_.users(w->value).size() > most_copies) return false;
     const auto affine = affine_of(graph_, edges_, *norm);
     if (!affine) return false;
     const int64_t channels = graph_.value(x).extents[1];
-    auto bias = per_channel(graph_, edges_, *host, "bias", channels, 0);
+    auto bias = per_channel(graph_, edges_, host, "bias", channels, 0);
     if (!bias) return false;
     std::vector<double> weights = elements_of(graph_, w->value);
     const size_t each = weights.size() / std::max<size_t>(bias->size(), 1);
@@ -48,15 +49,16 @@ class NormFolding {
     const Value old = graph_.value(w->value);
     w->value = constant_of(graph_, old.dtype, old.extents, weights);
     const ValueId all = constant_of(graph_, DType::f32, {channels}, *bias);
-    if (Operand* own = find(host->inputs, "bias")) {
+    if (Operand* own = find(host.inputs, "bias")) {
       own->value = all;
     } else {
-      host->inputs.push_back({"bias", all});
-      host->request.epilogue.push_back(EpilogueStage::bias);
+      host.inputs.push_back({"bias", all});
+      host.request.epilogue.push_back(EpilogueStage::bias);
     }
-    host->outputs.front().value = norm->outputs.front().value;
-    append_origins(host->origins, norm->origins);
-    replace(graph_, {place});
+    host.outputs.front().value = norm->outputs.front().value;
+    append_origins(host.origins, norm->origins);
+    edges_.replace({place});
+    edges_.replace({*host_place}, {std::move(host)});
     return true;
   }
 
@@ -67,7 +69,7 @@ class NormFolding {
   }
 
   Graph& graph_;
-  const Edges& edges_;
+  Edges& edges_;
 };
 
 // ---- stages ----
@@ -101,7 +103,7 @@ struct Stage {
 
 class StageFusing {
  public:
-  StageFusing(Graph& graph, const Edges& edges) : graph_(graph), edges_(edges) {}
+  StageFusing(Graph& graph, Edges& edges) : graph_(graph), edges_(edges) {}
 
   bool fuse(size_t place) {
     Call* host = call_at(graph_, place);
@@ -189,27 +191,27 @@ class StageFusing {
     std::move(behind.begin(), behind.end(), std::back_inserter(before));
     std::set<size_t> places{place, consumer.place};
     if (consumer.reshape) places.insert(*consumer.reshape);
-    replace(graph_, places, std::move(before));
+    edges_.replace(places, std::move(before));
     return true;
   }
 
   Graph& graph_;
-  const Edges& edges_;
+  Edges& edges_;
 };
 
 /// Tries `pass` at every place from the last to the first until none changes anything. The last first: of two whose
 /// results are added, the later one takes the sum.
 template <typename Pass>
 void until_nothing_changes(Graph& graph) {
-  Effort effort;
-  Edges edges(graph);  // as long as nothing changes
+  Edges edges(graph);
   bool changed = true;
   while (changed) {
     changed = false;
     for (size_t place = graph.nodes().size(); place-- > 0;) {
-      while (place < graph.nodes().size() && Pass::run(graph, edges, place)) {
-        if (!effort.may_go_on(graph)) return;
-        edges = Edges(graph);
+      if (edges.is_free(place)) continue;
+      // What stands there after a change is tried again.
+      for (size_t at = place; at < graph.nodes().size() && Pass::run(graph, edges, at); at = edges.first_from(place)) {
+        if (!Effort::may_go_on(edges)) return;
         changed = true;
       }
     }
@@ -217,10 +219,10 @@ void until_nothing_changes(Graph& graph) {
 }
 
 struct NormPass {
-  static bool run(Graph& graph, const Edges& edges, size_t place) { return NormFolding(graph, edges).fold(place); }
+  static bool run(Graph& graph, Edges& edges, size_t place) { return NormFolding(graph, edges).fold(place); }
 };
 struct StagePass {
-  static bool run(Graph& graph, const Edges& edges, size_t place) { return StageFusing(graph, edges).fuse(place); }
+  static bool run(Graph& graph, Edges& edges, size_t place) { return StageFusing(graph, edges).fuse(place); }
 };
 
 }  // namespace
@@ -228,17 +230,16 @@ struct StagePass {
 void remove_dead(Graph& graph) {
   std::vector<bool> wanted(graph.count(), false);
   for (const Graph::Port& port : graph.outputs()) wanted[port.value] = true;
-  std::set<size_t> dead;
-  for (size_t i = graph.nodes().size(); i-- > 0;) {
+  std::vector<Node>& nodes = graph.nodes();
+  size_t to = nodes.size();  // those from there on are wanted
+  for (size_t i = nodes.size(); i-- > 0;) {
     bool live = false;
-    for_each_output(graph.nodes()[i], [&](ValueId id) { live = live || wanted[id]; });
-    if (!live) {
-      dead.insert(i);
-    } else {
-      for_each_input(graph.nodes()[i], [&](ValueId id) { wanted[id] = true; });
-    }
+    for_each_output(nodes[i], [&](ValueId id) { live = live || wanted[id]; });
+    if (!live) continue;
+    for_each_input(nodes[i], [&](ValueId id) { wanted[id] = true; });
+    if (--to != i) nodes[to] = std::move(nodes[i]);
   }
-  replace(graph, dead);
+  nodes.erase(nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(to));
 }
 
 void fold_normalisations(Graph& graph) {

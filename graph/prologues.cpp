@@ -33,7 +33,7 @@ bool loads_once(const Graph& graph, const Call& call) {
 /// Nodes before a host that become its prologue, from the host backwards.
 class Chain {
  public:
-  Chain(Graph& graph, const Edges& edges, const Cost& cost, Effort& effort, size_t host)
+  Chain(Graph& graph, Edges& edges, const Cost& cost, Effort& effort, size_t host)
       : graph_(graph), edges_(edges), cost_(cost), effort_(effort), host_(host) {}
 
   bool fuse() {
@@ -56,8 +56,8 @@ class Chain {
     return !best_.empty() && may_scale() && apply(*host);
   }
 
-  /// Nodes that the host took in.
-  size_t taken() const { return best_.size(); }
+  /// The place of the first node of the host that took others in: it or a view that it reads.
+  size_t first() const { return first_; }
 
  private:
   static bool has_prologue_already(const Call& host) {
@@ -86,7 +86,7 @@ class Chain {
 
   /// Whether only the chain and its host read `value`, and storing it would do no more than round it.
   bool is_inside(ValueId value) const {
-    const auto users = edges_.users(value);
+    const auto& users = edges_.users(value);
     return !edges_.is_output(value) && is_floating(graph_.value(value).dtype) &&
            std::all_of(users.begin(), users.end(),
                        [&](size_t user) { return user == host_ || members_.contains(user); });
@@ -215,7 +215,7 @@ class Chain {
     nodes.emplace_back(std::move(fused));
     std::set<size_t> places = best_;
     places.insert(host_);
-    replace(graph_, places, std::move(nodes));
+    first_ = edges_.replace(places, std::move(nodes));
     return true;
   }
 
@@ -245,7 +245,7 @@ class Chain {
   }
 
   Graph& graph_;
-  const Edges& edges_;
+  Edges& edges_;
   const Cost& cost_;
   Effort& effort_;
   size_t host_;
@@ -255,8 +255,9 @@ class Chain {
   std::optional<size_t> channel_;  // the dimension along which the prologue's tensors have elements
   std::set<ValueId> open_;         // values of those extents that the chain reads
   std::set<size_t> members_;       // places of its calls
-  std::set<size_t> best_;          // the most of them that read one such value
-  ValueId source_ = 0;             // which the host is going to read
+  size_t first_ = 0;
+  std::set<size_t> best_;  // the most of them that read one such value
+  ValueId source_ = 0;     // which the host is going to read
   std::map<ValueId, std::string> names_;
   CodeWriter writer_{prologue_names};
 };
@@ -265,13 +266,13 @@ class Chain {
 
 void fuse_prologues(Graph& graph, const Cost& cost) {
   Effort effort;
-  Edges edges(graph);  // as long as nothing changes
+  Edges edges(graph);
   for (size_t place = graph.nodes().size(); place-- > 0;) {
+    if (edges.is_free(place)) continue;
     Chain chain(graph, edges, cost, effort, place);
     if (!chain.fuse()) continue;
-    if (!effort.may_go_on(graph)) return;
-    edges = Edges(graph);
-    place -= chain.taken();  // those before have moved up; those behind cannot take in more than they did
+    if (!Effort::may_go_on(edges)) return;
+    place = chain.first();  // those before have moved up; those behind cannot take in more than they did
   }
 }
 

@@ -1,7 +1,6 @@
 #include "rewrite.h"
 
 #include <algorithm>
-#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -100,23 +99,6 @@ void append_origins(std::vector<std::string>& origins, const std::vector<std::st
   for (const std::string& origin : more) {
     if (std::find(origins.begin(), origins.end(), origin) == origins.end()) origins.push_back(origin);
   }
-}
-
-void replace(Graph& graph, const std::set<size_t>& places, std::vector<Node> nodes) {
-  if (places.empty()) return;
-  std::vector<Node>& all = graph.nodes();
-  auto to = all.begin() + static_cast<std::ptrdiff_t>(*places.begin());
-  size_t behind = *places.begin();  // the last place that was seen
-  for (const size_t place : places) {
-    to = std::move(all.begin() + static_cast<std::ptrdiff_t>(behind), all.begin() + static_cast<std::ptrdiff_t>(place),
-                   to);
-    behind = place + 1;
-  }
-  const auto end = all.begin() + static_cast<std::ptrdiff_t>(behind);
-  const auto fitting = std::min(std::distance(to, end), std::ssize(nodes));
-  to = std::move(nodes.begin(), nodes.begin() + fitting, to);
-  to = all.erase(to, end);
-  all.insert(to, std::make_move_iterator(nodes.begin() + fitting), std::make_move_iterator(nodes.end()));
 }
 
 }  // namespace kiln::graph

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,8 +40,5 @@ const Operand* find(const std::vector<Operand>& operands, std::string_view name)
 
 /// Adds to `origins` those of `more` that are not there yet.
 void append_origins(std::vector<std::string>& origins, const std::vector<std::string>& more);
-
-/// Takes the nodes at `places` away, and puts `nodes` where the last of them was.
-void replace(Graph& graph, const std::set<size_t>& places, std::vector<Node> nodes = {});
 
 }  // namespace kiln::graph

@@ -14,7 +14,8 @@ namespace {
 
 std::atomic<bool> ends = false;
 std::thread::id ending_thread;  // set before `ends`
-std::atomic<int> at_work = 0;   // threads that are in the scope of a WithoutGil, up to having the GIL again
+std::atomic<int> at_work = 0;   // scopes of WithoutGil that threads are in, up to having the GIL again
+thread_local int own_work = 0;  // those of this thread: callbacks may call Kiln again
 
 // By atexit, with the GIL: waits for those that are at work. Throws for Ctrl-C, which ends the wait.
 void begin_end() {
@@ -32,7 +33,7 @@ thread_local std::optional<nanobind::python_error> interruption;
 
 void stay_if_left_behind() {
   if (!is_left_behind()) return;
-  --at_work;
+  at_work -= own_work;
   while (true) ::pause();
 }
 
@@ -56,6 +57,7 @@ void raise_interruption() {
 
 WithoutGil::WithoutGil() {
   ++at_work;
+  ++own_work;
   thread_ = PyEval_SaveThread();
   stay_if_left_behind();
 }
@@ -63,11 +65,13 @@ WithoutGil::WithoutGil() {
 WithoutGil::~WithoutGil() {
   stay_if_left_behind();
   PyEval_RestoreThread(thread_);
+  --own_work;
   --at_work;
 }
 
 void watch_the_end(nanobind::module_& module) {
-  pthread_atfork(nullptr, nullptr, [] { at_work = 0; });  // the child has none of the other threads
+  // The child has none of the other threads. Its own may have forked in a callback, and then has scopes still to leave.
+  pthread_atfork(nullptr, nullptr, [] { at_work = own_work; });
   module.def("_begin_end", &begin_end);
   nanobind::module_::import_("atexit").attr("register")(module.attr("_begin_end"));
 }

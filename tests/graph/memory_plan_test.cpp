@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ctime>
 #include <limits>
 #include <random>
 
@@ -49,6 +50,26 @@ TEST(MemoryPlan, WhatLivesAllTheTimeSharesWithNothing) {
   const MemoryPlan plan = plan_memory(lives);
   expect_apart(lives, plan);
   EXPECT_EQ(plan.bytes, 768);
+}
+
+// 2^33 pairs. Memory of those that end is used again, also where nobody looks for gaps any more.
+TEST(MemoryPlan, ManyValuesTakeNoSquareOfTime) {
+  constexpr size_t count = 130'000;
+  std::vector<Lifetime> at_once(count, {256, 0, count}), chain;
+  for (size_t i = 0; i < count; ++i) chain.push_back({static_cast<int64_t>(256 + i % 7 * 256), i, i + 1});
+  const std::clock_t before = std::clock();
+  const MemoryPlan together = plan_memory(at_once), behind = plan_memory(chain);
+  EXPECT_LT(std::clock() - before, 30 * CLOCKS_PER_SEC);
+  EXPECT_EQ(together.bytes, static_cast<int64_t>(count) * 256);
+  std::vector<int64_t> offsets = together.offsets;
+  std::sort(offsets.begin(), offsets.end());
+  for (size_t i = 0; i < count; ++i) ASSERT_EQ(offsets[i], static_cast<int64_t>(i) * 256);
+  EXPECT_LE(behind.bytes, 4 * behind.least);
+  for (size_t i = 1; i < count; ++i) {
+    const int64_t a = behind.offsets[i - 1], b = behind.offsets[i];
+    ASSERT_TRUE(a + chain[i - 1].bytes <= b || b + chain[i].bytes <= a) << i;
+    ASSERT_LE(b + chain[i].bytes, behind.bytes);
+  }
 }
 
 TEST(MemoryPlan, NothingNeedsNoMemory) {

@@ -257,6 +257,31 @@ ValueId normalisation(Graph& graph, ValueId x, bool centred) {
   return tensor_op(graph, "add", scaled, constant(graph, {1, 4}));
 }
 
+// What one change costs does not grow with the graph.
+TEST(FuseStages, EveryCallOfALargeModelTakesItsStage) {
+  constexpr size_t calls = 12'000;
+  Graph graph;
+  ValueId x = graph.input("x", DType::f32, {1, 1, 2, 2});
+  const ValueId w = constant(graph, {1, 1, 1, 1});
+  for (size_t i = 0; i < calls; ++i) x = activation(graph, "relu", conv(graph, x, w));
+  graph.output("y", x);
+  fuse_stages(graph);
+  EXPECT_EQ(graph.nodes().size(), calls);
+}
+
+// Each change moves all calls between a host and what it takes in: so many that they have a limit.
+TEST(FuseElements, ChangesThatMoveMuchHaveALimit) {
+  constexpr size_t calls = 20'000;
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {4, 8});
+  std::vector<ValueId> halves;
+  for (size_t i = 0; i < calls; ++i) halves.push_back(activation(graph, "sigmoid", x));
+  for (const ValueId half : halves) graph.output("y", activation(graph, "tanh", half));
+  fuse_elements(graph);
+  EXPECT_GT(graph.nodes().size(), calls) << "all were fused: is there no limit?";
+  EXPECT_LT(graph.nodes().size(), 2 * calls - 100);
+}
+
 TEST(RecogniseNormalisations, ArithmeticBecomesOneCall) {
   for (const bool centred : {true, false}) {
     Graph graph;
