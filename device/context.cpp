@@ -55,7 +55,7 @@ ContextHandle::MemoryUse ContextHandle::memory() const {
   return use;
 }
 
-bool ContextHandle::ask(cuda_abi::CUdeviceptr address) const {
+bool ContextHandle::ask(cuda_abi::CUdeviceptr address, uint64_t bytes) const {
   const BesideCaptures beside(driver());
   unsigned type = 0;
   cuda_abi::CUresult result = call(&DriverTable::cuPointerGetAttribute, static_cast<void*>(&type),
@@ -67,7 +67,47 @@ bool ContextHandle::ask(cuda_abi::CUdeviceptr address) const {
     if (result == cuda_abi::CUDA_SUCCESS && there != address) return false;
   }
   if (result == cuda_abi::CUDA_ERROR_INVALID_VALUE && !device_.info().reaches_host_memory) return false;
-  if (result == cuda_abi::CUDA_SUCCESS || result == cuda_abi::CUDA_ERROR_INVALID_VALUE) reached_.add(address);
+  const bool is_device_memory = result == cuda_abi::CUDA_SUCCESS && type != cuda_abi::CU_MEMORYTYPE_HOST;
+  if (is_device_memory && short_allocation(address, bytes)) return false;
+  if (result == cuda_abi::CUDA_SUCCESS || result == cuda_abi::CUDA_ERROR_INVALID_VALUE) reached_.add(address, bytes);
+  return true;
+}
+
+std::optional<ContextHandle::Allocation> ContextHandle::short_allocation(cuda_abi::CUdeviceptr address,
+                                                                         uint64_t bytes) const {
+  const BesideCaptures beside(driver());
+  std::optional<Allocation> piece;
+  for (;;) {
+    Allocation found;
+    size_t size = 0;
+    const cuda_abi::CUresult result = call(&DriverTable::cuMemGetAddressRange_v2, &found.begin, &size, address);
+    found.bytes = size;
+    const bool is_told = result == cuda_abi::CUDA_SUCCESS && found.begin <= address && address - found.begin < size;
+    if (!is_told) return piece;
+    const uint64_t there = size - (address - found.begin);
+    if (there >= bytes) return std::nullopt;
+    if (!is_piece(address)) return found;
+    piece = found;  // which may go on behind its end
+    address += there;
+    bytes -= there;
+  }
+}
+
+// Whether `address` is in memory that several ranges may make up: what was mapped by handles, and what came from a
+// pool, for which the driver's documentation leaves open what is a range.
+bool ContextHandle::is_piece(cuda_abi::CUdeviceptr address) const {
+  cuda_abi::CUmemoryPool pool = nullptr;
+  const cuda_abi::CUresult of_pool = call(&DriverTable::cuPointerGetAttribute, static_cast<void*>(&pool),
+                                          cuda_abi::CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address);
+  if (of_pool == cuda_abi::CUDA_SUCCESS && pool != nullptr) return true;
+  const DriverTable& calls = driver().calls();
+  if (calls.cuMemRetainAllocationHandle == nullptr || calls.cuMemRelease == nullptr) return false;
+  cuda_abi::CUmemGenericAllocationHandle handle = 0;
+  const cuda_abi::CUresult mapped =
+      call(&DriverTable::cuMemRetainAllocationHandle, &handle, reinterpret_cast<void*>(address));
+  if (mapped != cuda_abi::CUDA_SUCCESS) return false;
+  const cuda_abi::CUresult released = call(&DriverTable::cuMemRelease, handle);
+  if (released != cuda_abi::CUDA_SUCCESS) log_failed_release(driver(), released, "cuMemRelease");
   return true;
 }
 

@@ -181,8 +181,8 @@ void Model::run(std::span<const NamedTensor> inputs, std::span<const NamedTensor
   Impl& model = present();
   models::LoadedBatch& batch = model.now->second;
   const void** const bases = model.bases.data();
-  models::take(batch.inputs, inputs, "input", bases);
-  models::take(batch.outputs, outputs, "output", bases + batch.inputs.size());
+  models::take(*model.context, batch.inputs, inputs, "input", bases);
+  models::take(*model.context, batch.outputs, outputs, "output", bases + batch.inputs.size());
   models::check_apart(inputs, outputs);
   model.bases.back() = model.arena->data();
   model.run(stream);

@@ -60,8 +60,8 @@ bool differ_in_batch_only(std::span<const int64_t> a, std::span<const int64_t> b
   return a.size() == b.size() && !a.empty() && a[0] != b[0] && std::equal(a.begin() + 1, a.end(), b.begin() + 1);
 }
 
-void take(const std::vector<ModelTensor>& wanted, std::span<const NamedTensor> given, const char* what,
-          const void** addresses) {
+void take(const Context& context, const std::vector<ModelTensor>& wanted, std::span<const NamedTensor> given,
+          const char* what, const void** addresses) {
   std::vector<bool> seen(wanted.size(), false);
   for (const NamedTensor& tensor : given) {
     const auto found =
@@ -76,6 +76,8 @@ void take(const std::vector<ModelTensor>& wanted, std::span<const NamedTensor> g
     if (seen[i]) throw Error(ErrorCode::invalid_argument, fmt::format("{} '{}' is given twice", what, tensor.name));
     seen[i] = true;
     check(*found, tensor.tensor, what);
+    if (!tensor.tensor.empty())
+      context.require_memory(what, tensor.name, tensor.tensor.data(), tensor.tensor.span_bytes());
     addresses[i] = tensor.tensor.data();
   }
   const auto missing = std::find(seen.begin(), seen.end(), false);

@@ -13,9 +13,10 @@ namespace kiln::models {
 bool differ_in_batch_only(std::span<const int64_t> a, std::span<const int64_t> b);
 
 /// Writes to `addresses` where the tensors of `wanted` are, in that order. Throws Error(invalid_argument) for what is
-/// missing, given twice, unknown, or different. `what`: "input" or "output".
-void take(const std::vector<ModelTensor>& wanted, std::span<const NamedTensor> given, const char* what,
-          const void** addresses);
+/// missing, given twice, unknown, or different, or is in memory that `context` does not reach. `what`: "input" or
+/// "output".
+void take(const Context& context, const std::vector<ModelTensor>& wanted, std::span<const NamedTensor> given,
+          const char* what, const void** addresses);
 
 /// An output is written while inputs and other outputs are read: throws Error(invalid_argument) if it shares memory
 /// with one of them.

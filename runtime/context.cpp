@@ -16,6 +16,7 @@
 #include "kiln/runtime/records.h"
 #include "kiln/runtime/settings.h"
 #include "lent_workspace.h"
+#include "out_of_reach.h"
 
 namespace kiln {
 namespace {
@@ -287,6 +288,12 @@ const std::string& Context::device_id() const {
 }
 bool Context::is_emulated() const {
   return present().device()->driver().is_emulated();
+}
+void Context::require_memory(std::string_view kind, std::string_view name, const void* data, int64_t bytes) const {
+  const device::ContextHandle& device = *present().device();
+  const auto size = static_cast<uint64_t>(bytes);
+  if (!device.reaches(reinterpret_cast<uintptr_t>(data), size))
+    refuse_out_of_reach(fmt::format("{} '{}'", kind, name), data, size, device);
 }
 bool Context::records_calls() const {
   return present().records_calls();

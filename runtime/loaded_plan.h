@@ -43,10 +43,13 @@ struct LoadedPlan {
 
  private:
   struct OperandRule {
-    uintptr_t misaligned;  ///< Address bits that must be zero.
-    bool empty;            ///< Nothing is accessed: null is fine.
-    bool empty_at_0;       ///< So it is where the batch of the call is 0.
+    uintptr_t misaligned;     ///< Address bits that must be zero.
+    bool empty;               ///< Nothing is accessed: null is fine.
+    bool empty_at_0;          ///< So it is where the batch of the call is 0.
+    uint64_t bytes;           ///< From the first byte to behind the last, but for those of images.
+    uint64_t bytes_an_image;  ///< 0 where the batch of the call changes nothing.
 
+    uint64_t bytes_of(int64_t n) const { return bytes + static_cast<uint64_t>(n) * bytes_an_image; }
     /// Whether a run with batch `n` can have the operand there.
     bool permits(uintptr_t address, int64_t n, const device::ContextHandle& context) const;
   };
@@ -57,7 +60,7 @@ struct LoadedPlan {
   [[noreturn]] void refuse_batch(int64_t n) const;
   [[noreturn]] void refuse_scalar(const ScalarRule& rule, const RunValues& values) const;
   [[noreturn]] void refuse_operands(size_t given) const;
-  [[noreturn]] void refuse_operand(size_t i, const void* address) const;
+  [[noreturn]] void refuse_operand(size_t i, const void* address, int64_t n) const;
 
   std::vector<OperandRule> rules_;
   bool clips_;

@@ -9,6 +9,7 @@
 #include "kiln/base/error.h"
 #include "loaded_plan.h"
 #include "named_numbers.h"
+#include "out_of_reach.h"
 
 namespace kiln {
 namespace {
@@ -18,13 +19,6 @@ constexpr std::string_view prepared_memory = "the memory of prepared weights";
 
 [[noreturn]] void refuse(const std::string& what, const std::string& hint) {
   throw Error(ErrorCode::invalid_argument, what, hint);
-}
-
-// An address that the driver knows nothing of.
-[[noreturn]] void refuse_host_memory(std::string_view which, const void* address) {
-  refuse(fmt::format("{} is at {}: this is host memory (or memory that was freed), which the device does not reach",
-                     which, address),
-         "copy it to device memory, or pin it (cudaMallocHost, cudaHostRegister)");
 }
 
 // What a run checks is a comparison each; the words of a refusal are elsewhere, so that a run that is right does not
@@ -64,9 +58,15 @@ LoadedPlan::LoadedPlan(Request request_, Choice choice_, std::string source_, st
       fixed_batch_(request.batch()),
       empty_batch_is_nothing_(writes_nothing_without_batch(request)) {
   for (const Operand& operand : request.operands) {
-    const bool empty = operand.spec.elements() == 0;
-    rules_.push_back({static_cast<uintptr_t>(operand.spec.alignment) - 1, empty,
-                      empty || (request.dynamic_batch && is_batched(request, operand.name))});
+    const TensorSpec& spec = operand.spec;
+    const bool has_batch = request.dynamic_batch && is_batched(request, operand.name);
+    const auto size = static_cast<uint64_t>(size_of(spec.dtype));
+    OperandRule& rule = rules_.emplace_back();
+    rule.misaligned = static_cast<uintptr_t>(spec.alignment) - 1;
+    rule.empty = spec.elements() == 0;
+    rule.empty_at_0 = rule.empty || has_batch;
+    rule.bytes_an_image = has_batch ? static_cast<uint64_t>(spec.strides.front()) * size : 0;
+    rule.bytes = static_cast<uint64_t>(spec.span()) * size - static_cast<uint64_t>(fixed_batch_) * rule.bytes_an_image;
   }
 }
 
@@ -74,14 +74,16 @@ LoadedPlan::LoadedPlan(Request request_, Choice choice_, std::string source_, st
 // ranges overlap while their elements do not, a hundred.
 inline bool LoadedPlan::OperandRule::permits(uintptr_t address, int64_t n, const device::ContextHandle& context) const {
   const bool accessed = !(n == 0 ? empty_at_0 : empty);
-  return (address & misaligned) == 0 && !(accessed && (address == 0 || !context.reaches(address)));
+  return (address & misaligned) == 0 && !(accessed && (address == 0 || !context.reaches(address, bytes_of(n))));
 }
 
 inline void LoadedPlan::require_memory(std::string_view what, const void* memory, int64_t bytes) const {
   if (bytes == 0) return;
   const auto address = reinterpret_cast<uintptr_t>(memory);
   if (address == 0 || address % workspace_alignment != 0) refuse_memory(what, memory, bytes);
-  if (!executable.context()->reaches(address)) refuse_host_memory(what, memory);
+  const device::ContextHandle& context = *executable.context();
+  if (!context.reaches(address, static_cast<uint64_t>(bytes)))
+    refuse_out_of_reach(std::string(what), memory, static_cast<uint64_t>(bytes), context);
 }
 
 inline int64_t LoadedPlan::batch_of(const RunValues& values) const {
@@ -109,7 +111,7 @@ void LoadedPlan::run(Stream stream, std::span<const Address> operands, const Mem
   std::array<cuda_abi::CUdeviceptr, execution::Executable::max_values> addresses;
   for (size_t i = 0; i < operands.size(); ++i) {
     const auto address = reinterpret_cast<uintptr_t>(operands[i].pointer);
-    if (!rules_[i].permits(address, n, context)) refuse_operand(i, operands[i].pointer);
+    if (!rules_[i].permits(address, n, context)) refuse_operand(i, operands[i].pointer, n);
     addresses[i] = address;
   }
   const std::span<const cuda_abi::CUdeviceptr> given(addresses.data(), operands.size());
@@ -132,7 +134,8 @@ void LoadedPlan::prepare_weights(Stream stream, std::span<const Address> operand
   for (size_t i = 0; i < operands.size(); ++i) {
     addresses.push_back(reinterpret_cast<uintptr_t>(operands[i].pointer));
     if (!executable.prepares(i)) continue;
-    if (!rules_[i].permits(addresses[i], fixed_batch_, *executable.context())) refuse_operand(i, operands[i].pointer);
+    if (!rules_[i].permits(addresses[i], fixed_batch_, *executable.context()))
+      refuse_operand(i, operands[i].pointer, fixed_batch_);
   }
   require_memory(prepared_memory, prepared, executable.preparation().bytes);
   executable.prepare(static_cast<cuda_abi::CUstream>(stream), addresses, reinterpret_cast<uintptr_t>(prepared));
@@ -161,11 +164,12 @@ void LoadedPlan::refuse_operands(size_t given) const {
          fmt::format("give {}, in this order: the request is {}", fmt::join(names, ", "), key));
 }
 
-void LoadedPlan::refuse_operand(size_t i, const void* address) const {
+void LoadedPlan::refuse_operand(size_t i, const void* address, int64_t n) const {
   const Operand& operand = request.operands[i];
   const std::string which = fmt::format("{}: {}", request.operation, operand.name);
   if (address == nullptr) refuse(which + " is a null pointer", "give its device address");
-  if ((reinterpret_cast<uintptr_t>(address) & rules_[i].misaligned) == 0) refuse_host_memory(which, address);
+  if ((reinterpret_cast<uintptr_t>(address) & rules_[i].misaligned) == 0)
+    refuse_out_of_reach(which, address, rules_[i].bytes_of(n), *executable.context());
   refuse(fmt::format("{} is at {}, which is not a multiple of {} bytes", which, address, operand.spec.alignment),
          "align it, or ask for a plan whose request says so (name=...@4)");
 }

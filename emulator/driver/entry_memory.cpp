@@ -144,6 +144,15 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr a
   });
 }
 
+// No memory of this device is mapped from handles: cuMemCreate makes none.
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle*, void*) {
+  return entry([] { fail(CUDA_ERROR_INVALID_VALUE); });
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle) {
+  return entry([] { fail(CUDA_ERROR_INVALID_VALUE); });
+}
+
 CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
   return entry([&] {
     require(value != nullptr);
@@ -160,6 +169,9 @@ CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdev
         return;
       case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
         *static_cast<int*>(value) = found.context->device().ordinal;
+        return;
+      case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+        *static_cast<CUmemoryPool*>(value) = nullptr;
         return;
     }
     fail(CUDA_ERROR_NOT_SUPPORTED);

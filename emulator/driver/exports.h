@@ -55,7 +55,6 @@ struct KernelNodeParamsV2 {
   X(cuMemHostRegister_v2, CUresult(void* pointer, size_t bytes, unsigned flags))                                     \
   X(cuMemHostUnregister, CUresult(void* pointer))                                                                    \
   X(cuMemHostGetDevicePointer_v2, CUresult(CUdeviceptr* address, void* pointer, unsigned flags))                     \
-  X(cuMemGetAddressRange_v2, CUresult(CUdeviceptr* base, size_t* bytes, CUdeviceptr address))                        \
   X(cuMemcpy, CUresult(CUdeviceptr destination, CUdeviceptr source, size_t bytes))                                   \
   X(cuMemcpyAsync, CUresult(CUdeviceptr destination, CUdeviceptr source, size_t bytes, CUstream stream))             \
   X(cuMemcpyDtoD_v2, CUresult(CUdeviceptr destination, CUdeviceptr source, size_t bytes))                            \

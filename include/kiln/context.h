@@ -196,6 +196,10 @@ class Context {
   /// Whether the device is the emulated one (docs/emulator.md): its memory is the host's, and what a call enqueues is
   /// done when the call returns, but for what is captured into a graph.
   bool is_emulated() const;
+  /// Throws Error(invalid_argument) "<kind> '<name>' ..." for host memory that is not pinned, and for an allocation of
+  /// device memory that ends before `bytes` bytes at `data` do: what calls refuse, by the caller's name for it. Asks
+  /// the driver only the first time.
+  void require_memory(std::string_view kind, std::string_view name, const void* data, int64_t bytes) const;
   /// Whether requests and calls are recorded (KILN_RECORD, docs/environment.md): launches of a graph are not calls.
   bool records_calls() const;
 

@@ -42,7 +42,8 @@ struct ConvOptions {
 ///
 /// Thread-safe. Throws Error. Nothing is enqueued then, except kernels in front of a launch that the driver refused.
 /// - invalid_argument: tensors that do not fit each other, memory that overlaps, an address that is null, misaligned or
-///   of host memory that the device does not reach, options out of range, user code with unknown names.
+///   of host memory that the device does not reach, a tensor that reaches beyond the end of its allocation of device
+///   memory, options out of range, user code with unknown names.
 /// - unsupported: nothing that ContextOptions permit serves the request; or a capture forbids the call, see above.
 /// - compile_failed: user code, or every kernel that serves the request, is refused by NVRTC.
 /// - missing_library: it is in no bundle, and there is no NVRTC. io_error, parse_error: the bundle that has it is bad.

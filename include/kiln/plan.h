@@ -94,9 +94,10 @@ class Plan {
   /// them, or user code's tensors by name). An output must share no element with another operand, unless the
   /// operation's call allows it; the call checks that, run() does not. `values`: values() makes them; in a RunValues{}
   /// the numbers of the operation are 0. Throws Error(invalid_argument), nothing enqueued: a wrong number of operands,
-  /// a null or misaligned address or workspace, one of host memory that the device does not reach, an empty range to
-  /// clip to, a value outside its class, a number that the operation cannot work with (docs/request-syntax.md), a batch
-  /// outside the bucket; Error(driver_error) if the launch is refused. Thread-safe.
+  /// a null or misaligned address or workspace, one of host memory that the device does not reach, one that reaches
+  /// beyond the end of its allocation of device memory, an empty range to clip to, a value outside its class, a number
+  /// that the operation cannot work with (docs/request-syntax.md), a batch outside the bucket; Error(driver_error) if
+  /// the launch is refused. Thread-safe.
   void run(Stream stream, std::initializer_list<Address> operands, void* workspace = nullptr,
            const RunValues& values = {}) const {
     run(stream, std::span<const Address>(operands.begin(), operands.size()), workspace, values);

@@ -164,6 +164,7 @@ TEST_F(CApiArguments, Runs) {
   void *x = upload(wave(4 * 8 * 8)), *w = upload(wave(4 * 4 * 9)), *y = upload(untouched), *b = upload(wave(4));
   const void *good[] = {x, w, y, b}, *missing[] = {x, nullptr, y, b};
   const void* misaligned[] = {static_cast<char*>(x) + 4, w, y, b};
+  const void *last = static_cast<char*>(x) + 1008, *beyond[] = {last, w, y, b};  // of 1024 bytes
   const std::vector<const void*> many(100, x);
   const auto run = [&](const void* const* operands, size_t count) {
     return [plan, operands, count] { return kiln_plan_run(plan, nullptr, operands, count, nullptr, nullptr); };
@@ -181,6 +182,10 @@ TEST_F(CApiArguments, Runs) {
       {"100 operands were given, expected 4", run(many.data(), many.size())},
       {"w is a null pointer", run(missing, 4)},
       {"which is not a multiple of 16 bytes", run(misaligned, 4)},
+      {fmt::format("conv_forward: x takes 1024 bytes, from {} to {}, and only 16 of them are there: its memory is an "
+                   "allocation of 1024 bytes at {}",
+                   last, static_cast<const void*>(static_cast<const char*>(last) + 1023), x),
+       run(beyond, 4)},
       {"clip_lo is 1 and clip_hi 0", valued([](auto& v) { v.clip_lo = 1, v.clip_hi = 0; })},
       {"alpha is 2", valued([](auto& v) { v.alpha = 2; })},
       {"beta is 1", valued([](auto& v) { v.beta = 1; })},

@@ -21,11 +21,6 @@ int number_of(CUcontext context) {
   return static_cast<int>(reinterpret_cast<intptr_t>(context));
 }
 
-CUresult note(std::string call) {
-  fake->calls.push_back(std::move(call));
-  return CUDA_SUCCESS;
-}
-
 void add_information(DriverTable& table) {
   table.cuDriverGetVersion = [](int* version) {
     *version = fake->version;
@@ -111,6 +106,11 @@ void add_memory(DriverTable& table) {
 }
 
 }  // namespace
+
+cuda_abi::CUresult note(std::string call) {
+  fake->calls.push_back(std::move(call));
+  return cuda_abi::CUDA_SUCCESS;
+}
 
 FakeDriver::FakeDriver() {
   fake = this;

@@ -33,4 +33,7 @@ struct FakeDriver {
   std::shared_ptr<const ContextHandle> context() const { return ContextHandle::acquire(Device(driver(), 0)); }
 };
 
+/// Adds to the calls of this thread's FakeDriver; for entry points that tests write.
+cuda_abi::CUresult note(std::string call);
+
 }  // namespace kiln::device

@@ -168,6 +168,18 @@ TEST_F(DriverMemory, KnowsWhereAPointerBelongs) {
   }
   EXPECT_EQ(cuda.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address + 64),
             CUDA_ERROR_INVALID_VALUE);
+  CUdeviceptr begin = 0;
+  size_t bytes = 0;
+  EXPECT_EQ(cuda.cuMemGetAddressRange_v2(&begin, &bytes, address + 63), CUDA_SUCCESS);
+  EXPECT_EQ(begin, address);
+  EXPECT_EQ(bytes, 64U);
+  EXPECT_EQ(cuda.cuMemGetAddressRange_v2(&begin, &bytes, address + 64), CUDA_ERROR_NOT_FOUND);
+  CUmemoryPool pool = reinterpret_cast<CUmemoryPool>(8);
+  EXPECT_EQ(cuda.cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address), CUDA_SUCCESS);
+  EXPECT_EQ(pool, nullptr);
+  CUmemGenericAllocationHandle handle = 0;
+  EXPECT_EQ(cuda.cuMemRetainAllocationHandle(&handle, reinterpret_cast<void*>(address)), CUDA_ERROR_INVALID_VALUE)
+      << "no memory of this device is mapped from handles";
   EXPECT_EQ(cuda.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<uintptr_t>(&type)),
             CUDA_ERROR_INVALID_VALUE);
 }

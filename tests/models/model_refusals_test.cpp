@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -128,6 +129,10 @@ TEST_F(ModelTest, RunsRefuseTensorsThatDoNotFit) {
   expect_error({{"x", Tensor(odd, f32, {2, 3}, contiguous)}}, {{"y", y}}, "input 'x' is not 16-byte aligned");
   expect_error({{"x", x}}, {{"y", Tensor(nullptr, f32, {2, 3}, contiguous)}}, "output 'y' is null");
   expect_error({{"x", x}}, {{"y", x}}, "output 'y' shares memory with input 'x'");
+  alignas(16) std::array<float, 6> host{};
+  expect_error({{"x", Tensor(host.data(), f32, {2, 3}, contiguous)}}, {{"y", y}}, "input 'x' is at 0x");
+  auto* const last = static_cast<std::byte*>(memory.data()) + 240;
+  expect_error({{"x", x}}, {{"y", Tensor(last, f32, {2, 3}, contiguous)}}, "output 'y' takes 24 bytes, from 0x");
   model.run({{"x", x}}, {{"y", y}});
   const Model moved = std::move(model);
   expect_error({{"x", x}}, {{"y", y}}, "was moved from");  // NOLINT(bugprone-use-after-move): what it says then

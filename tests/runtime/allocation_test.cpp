@@ -190,8 +190,8 @@ class CapturedRun : public testing::TestWithParam<CapturedCase> {
 };
 
 // The first run of the plan is captured: nothing was made ready by one before. The driver is asked for nothing but the
-// current context, what memory the first address of a page is, and the work itself, no function by its name. The second
-// does not even ask that. A replay is the driver's alone.
+// current context, what memory is at each address and how large it is, and the work itself, no function by its name.
+// The second does not even ask that. A replay is the driver's alone.
 TEST_P(CapturedRun, AllocatesNothingAndLooksNothingUp) {
   const Plan plan = this->plan();
   const device::Buffer workspace(watched_.context, static_cast<size_t>(plan.workspace_bytes()));
@@ -206,7 +206,8 @@ TEST_P(CapturedRun, AllocatesNothingAndLooksNothingUp) {
   EXPECT_EQ(allocations - before, 0U);
   EXPECT_THAT(WatchedDriver::called, testing::Contains("cuLaunchKernel"));
   const auto is_work = testing::AnyOf("cuCtxGetCurrent", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuLaunchKernel");
-  const auto asks = testing::AnyOf("cuPointerGetAttribute", "cuThreadExchangeStreamCaptureMode");
+  const auto asks =
+      testing::AnyOf("cuPointerGetAttribute", "cuMemGetAddressRange_v2", "cuThreadExchangeStreamCaptureMode");
   EXPECT_THAT(WatchedDriver::called, testing::Each(testing::AnyOf(is_work, asks)));
   WatchedDriver::called.clear();
   before = allocations;

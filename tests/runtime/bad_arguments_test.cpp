@@ -1,6 +1,8 @@
 // For every argument of what is no operation call: what is wrong with it, and what the error says. Nothing is launched.
 #include "bad_arguments.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cstring>
 #include <limits>
@@ -154,6 +156,43 @@ TEST_F(BadArguments, OfPlansOnTheHost) {
   dynamic.run(nullptr, not_x, nullptr, none);  // nothing is read
 }
 
+// A tensor that is larger than the memory that it lies in.
+TEST_F(BadArguments, OfPlansBeyondTheirMemory) {
+  Context context(options());
+  const Plan plan = context.plan(Request::parse("softmax_forward x=f32:4x37")),
+             dynamic = context.plan(Request::parse("softmax_forward x=f32:4x37 n=?")),
+             strided = context.plan(Request::parse("softmax_forward x=f32:4x37:100,1 y=f32:4x37:37,1"));
+  const std::byte* const end = base_ + bytes;
+  const auto show = [](const void* address) { return fmt::format("{}", address); };
+  RunValues three;
+  three.n = 3;
+  expect_refused({
+      {"an input",
+       [&] {
+         plan.run(nullptr, {end - 576, base_});
+       },
+       fmt::format("softmax_forward: x takes 592 bytes, from {} to {},", show(end - 576), show(end + 15))},
+      {"an output",
+       [&] {
+         plan.run(nullptr, {base_, end - 576});
+       },
+       ", and only 576 of them are there: its memory is an allocation of 65536 bytes at 0x"},
+      {"with a batch of its own",
+       [&] {
+         dynamic.run(nullptr, {end - 432, base_}, nullptr, three);
+       },
+       "x takes 444 bytes, from"},
+      {"with strides",
+       [&] {
+         strided.run(nullptr, {end - 1344, base_});
+       },
+       "x takes 1348 bytes, from"},
+  });
+  dynamic.run(nullptr, {end - 448, base_}, nullptr, three);
+  strided.run(nullptr, {end - 1360, base_});
+  plan.run(nullptr, {end - 592, base_});
+}
+
 // The result of a sum over the batch is written even when there is nothing to sum.
 TEST_F(BadArguments, OfAnEmptyBatch) {
   Context context(options());
@@ -233,11 +272,21 @@ TEST_F(BadArguments, OfTheWorkspace) {
   const Request request = Request::parse("conv_forward x=f32:1x512x7x7 w=f32:64x512x3x3 pad=1");
   const Plan plan = context.plan(request);
   if (plan.workspace_bytes() == 0) GTEST_SKIP() << "the best estimate needs no workspace";
-  const std::vector<Address> operands = {base_, base_ + 4096, base_ + 8192};
+  const int64_t needed = plan.workspace_bytes();
+  const DeviceMemory x(context, 4 * 512 * 49), w(context, 4 * 64 * 512 * 9), y(context, 4 * 64 * 49),
+      small(context, static_cast<size_t>(needed) - 4);
+  const std::vector<Address> operands = {x.data(), w.data(), y.data()};
+  const auto run = [&](void* workspace) {
+    return [&, workspace] { plan.run(nullptr, std::span(operands), workspace); };
+  };
   expect_refused({
-      {"workspace: missing", [&] { plan.run(nullptr, std::span(operands), nullptr); }, "the workspace is missing"},
-      {"workspace: misaligned", [&] { plan.run(nullptr, std::span(operands), const_cast<std::byte*>(base_ + 32)); },
-       "the workspace is not 256-byte aligned"},
+      {"workspace: missing", run(nullptr), "the workspace is missing"},
+      {"workspace: misaligned", run(const_cast<std::byte*>(base_ + 32)), "the workspace is not 256-byte aligned"},
+      {"workspace: beyond its memory", run(small.data()),
+       fmt::format("the workspace takes {0} bytes, from {1} to {2}, and only {3} of them are there: its memory is an "
+                   "allocation of {3} bytes at {1}",
+                   needed, small.data(), static_cast<void*>(static_cast<std::byte*>(small.data()) + needed - 1),
+                   needed - 4)},
   });
 }
 

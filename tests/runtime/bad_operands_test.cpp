@@ -368,6 +368,16 @@ std::vector<Bad> BadOperands::rows(Context& context, const Call& call) const {
       row("on the host", like(good, host_.data(), extents),
           fmt::format("{} is at {}: this is host memory", name, static_cast<const void*>(host_.data())));
     }
+    const int64_t room = 16;  // bytes
+    if (good.span_bytes() > room) {
+      const std::byte* const last = base_ + bytes - room;
+      row("at the end of its memory", like(good, last, extents),
+          fmt::format("{} takes {} bytes, from {} to {}, and only {} of them are there: its memory is an allocation of "
+                      "{} bytes at {}",
+                      name, good.span_bytes(), static_cast<const void*>(last),
+                      static_cast<const void*>(last + good.span_bytes() - 1), room, bytes,
+                      static_cast<const void*>(base_)));
+    }
     if (!call.any_dtype && !call.operation.starts_with("tensor_")) {  // these take any, too
       row("integers", Tensor(good.data(), i8, extents, contiguous), name + " is i8");
     }

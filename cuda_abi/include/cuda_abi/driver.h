@@ -20,6 +20,8 @@ using CUevent = struct EventTag*;
 using CUgraph = struct GraphTag*;
 using CUgraphNode = struct GraphNodeTag*;
 using CUgraphExec = struct GraphExecTag*;
+using CUmemoryPool = struct MemoryPoolTag*;
+using CUmemGenericAllocationHandle = unsigned long long;
 struct CUuuid {
   unsigned char bytes[16];
 };
@@ -148,6 +150,7 @@ enum CUpointer_attribute : int {
   CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,     // CUmemorytype
   CU_POINTER_ATTRIBUTE_DEVICE_POINTER = 3,  // where kernels of the current context find it
   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
+  CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE = 17,  // null for memory of no pool
 };
 
 enum CUmemorytype : unsigned {
@@ -271,6 +274,7 @@ inline constexpr unsigned CU_EVENT_DISABLE_TIMING = 2;
   X(cuMemsetD8Async, CUresult(CUdeviceptr address, unsigned char value, size_t count, CUstream stream))                \
   X(cuMemsetD32Async, CUresult(CUdeviceptr address, unsigned value, size_t count, CUstream stream))                    \
   X(cuPointerGetAttribute, CUresult(void* value, CUpointer_attribute attribute, CUdeviceptr address))                  \
+  X(cuMemGetAddressRange_v2, CUresult(CUdeviceptr* base, size_t* bytes, CUdeviceptr address))                          \
   X(cuStreamCreate, CUresult(CUstream* stream, unsigned flags))                                                        \
   X(cuStreamDestroy_v2, CUresult(CUstream stream))                                                                     \
   X(cuStreamSynchronize, CUresult(CUstream stream))                                                                    \
@@ -303,6 +307,8 @@ inline constexpr unsigned CU_EVENT_DISABLE_TIMING = 2;
 // Entry points that an older driver may lack, which serves all but the kernels that need them.
 #define KILN_CUDA_DRIVER_OPTIONAL_ENTRY_POINTS(X)                                                                   \
   X(cuLaunchKernelEx, CUresult(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra)) \
+  X(cuMemRetainAllocationHandle, CUresult(CUmemGenericAllocationHandle* handle, void* address))                     \
+  X(cuMemRelease, CUresult(CUmemGenericAllocationHandle handle))                                                    \
   X(cuTensorMapEncodeTiled,                                                                                         \
     CUresult(CUtensorMap* map, CUtensorMapDataType type, unsigned rank, void* address, const uint64_t* extents,     \
              const uint64_t* byte_strides, const unsigned* box, const unsigned* element_strides,                    \

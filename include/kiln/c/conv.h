@@ -49,9 +49,10 @@ static inline kiln_conv_options kiln_conv_options_default(void) {
  * plan before, and run it with a workspace of your own there. An empty batch is a no-op.
  *
  * KILN_INVALID_ARGUMENT: tensors that do not fit each other, memory that overlaps, an address that is null, misaligned
- * or of host memory that the device does not reach, options out of range. KILN_UNSUPPORTED: nothing serves the request.
- * KILN_COMPILE_FAILED: user code, or every kernel that serves it, is refused by NVRTC. KILN_MISSING_LIBRARY: it is in
- * no bundle, and there is no NVRTC. KILN_OUT_OF_MEMORY, KILN_DRIVER_ERROR. */
+ * or of host memory that the device does not reach, a tensor that reaches beyond the end of its allocation of device
+ * memory, options out of range. KILN_UNSUPPORTED: nothing serves the request. KILN_COMPILE_FAILED: user code, or every
+ * kernel that serves it, is refused by NVRTC. KILN_MISSING_LIBRARY: it is in no bundle, and there is no NVRTC.
+ * KILN_OUT_OF_MEMORY, KILN_DRIVER_ERROR. */
 KILN_API kiln_status kiln_conv_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* w,
                                        const kiln_tensor* y, const kiln_conv_options* options, kiln_stream stream);
 

@@ -373,7 +373,8 @@ static inline kiln_run_values kiln_run_values_default(void) {
  * share no element with another operand but where the operation's call allows it, which only that call checks.
  * `workspace` may be NULL if the plan needs none, `values` may be NULL. KILN_INVALID_ARGUMENT, nothing enqueued: a
  * wrong number of operands, a null or misaligned address or workspace, one of host memory that the device does not
- * reach, a value outside its class, a batch outside the bucket. KILN_DRIVER_ERROR: a launch refused. */
+ * reach, one that reaches beyond the end of its allocation of device memory, a value outside its class, a batch outside
+ * the bucket. KILN_DRIVER_ERROR: a launch refused. */
 KILN_API kiln_status kiln_plan_run(const kiln_plan* plan, kiln_stream stream, const void* const* operands,
                                    size_t operand_count, void* workspace, const kiln_run_values* values);
 

@@ -122,7 +122,8 @@ class Model {
   /// Enqueues one inference. `inputs` and `outputs`: every input and output of the model by its name, in any order,
   /// with the dtype and extents of inputs() and outputs(), in logical order without gaps, 16-byte aligned. Outputs
   /// must share no memory with other tensors. Throws Error(invalid_argument), nothing enqueued, for what is missing,
-  /// given twice, unknown, different, or overlaps.
+  /// given twice, unknown, different, of host memory that the device does not reach, beyond the end of its allocation,
+  /// or overlaps; the message names the input or output.
   void run(std::span<const NamedTensor> inputs, std::span<const NamedTensor> outputs, Stream stream = nullptr);
   void run(std::initializer_list<NamedTensor> inputs, std::initializer_list<NamedTensor> outputs,
            Stream stream = nullptr) {

@@ -3,8 +3,11 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <cstdio>
 #include <fstream>
+#include <utility>
+#include <vector>
 
 #include "argument_rows.h"
 #include "declarations.h"
@@ -210,6 +213,17 @@ TEST_F(ModelInC, RefusesWhatIsWrongWithAnArgumentAndRunsNothing) {
                     : bad.tensor == nullptr ? "inputs[0].tensor is NULL"
                                             : "the model has no input 'z'",
                     [this, bad] { return kiln_model_run(model_, nullptr, &bad, 1, &output_, 1); }});
+  }
+  alignas(16) static const std::array<float, 8> host{};
+  const std::vector<std::pair<const char*, const void*>> unreachable = {
+      {"input 'x' is at 0x", host.data()},
+      {"input 'x' takes 32 bytes, from 0x", static_cast<const float*>(x_.data) + 4}};
+  for (const auto& [message, data] : unreachable) {
+    rows.push_back({message, [this, data = data] {
+                      const kiln_tensor there = tensor(data, {2, 4});
+                      const kiln_named_tensor input = {"x", &there};
+                      return kiln_model_run(model_, nullptr, &input, 1, &output_, 1);
+                    }});
   }
   rows.push_back({"output 'y' is not given", [&] { return kiln_model_run(model_, nullptr, &input_, 1, nullptr, 0); }});
   expect_refused(rows);

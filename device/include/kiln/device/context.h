@@ -4,11 +4,12 @@
 #include <cuda_abi/driver.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 
 #include "kiln/device/device.h"
-#include "kiln/device/page_set.h"
+#include "kiln/device/range_set.h"
 
 namespace kiln::device {
 
@@ -38,12 +39,26 @@ class ContextHandle {
   template <typename... Parameters, typename... Arguments>
   cuda_abi::CUresult call(cuda_abi::CUresult (*DriverTable::*entry)(Parameters...), Arguments... arguments) const;
 
-  /// Whether kernels of this context may access `address`: device memory of any kind, managed memory, host memory that
-  /// is pinned or registered, and on a device that reaches all host memory, every address. Another device's memory
-  /// counts, although it needs peer access. What the driver says of an address is remembered for its page: no lock, no
-  /// allocation, and no call but for the first address of a page. Yes where the driver cannot be asked: the launch
-  /// tells.
-  bool reaches(cuda_abi::CUdeviceptr address) const { return reached_.has(address) || ask(address); }
+  /// Whether kernels of this context may access `bytes` bytes at `address`: device memory of any kind, managed memory,
+  /// host memory that is pinned or registered, and on a device that reaches all host memory, every address. Another
+  /// device's memory counts, although it needs peer access. Device memory has to be large enough: short_allocation().
+  /// A yes of the driver is remembered until this context frees memory: no lock, no allocation, and no call but the
+  /// first time. Yes where the driver cannot be asked: the launch tells.
+  bool reaches(cuda_abi::CUdeviceptr address, uint64_t bytes) const {
+    return reached_.has(address, bytes) || ask(address, bytes);
+  }
+
+  struct Allocation {
+    cuda_abi::CUdeviceptr begin = 0;
+    uint64_t bytes = 0;
+  };
+  /// The allocation of device memory that holds `address` and ends before `bytes` bytes from there do. Nothing where
+  /// they fit, and where the driver does not tell. Memory that an application maps piece by piece (cuMemMap), or takes
+  /// from a pool, may go on in the next piece.
+  std::optional<Allocation> short_allocation(cuda_abi::CUdeviceptr address, uint64_t bytes) const;
+
+  /// Memory is about to be freed or unregistered: what stands at its address later is asked about anew.
+  void forget_memory() const noexcept { reached_.clear(); }
 
   struct MemoryUse {
     size_t free_bytes = 0;
@@ -54,14 +69,15 @@ class ContextHandle {
  private:
   ContextHandle(const Device& device, cuda_abi::CUcontext context, bool primary);
 
-  bool ask(cuda_abi::CUdeviceptr address) const;
+  bool ask(cuda_abi::CUdeviceptr address, uint64_t bytes) const;
+  bool is_piece(cuda_abi::CUdeviceptr address) const;
 
   Device device_;
   cuda_abi::CUcontext context_;
   bool primary_;
-  // Memory may be freed, and its address become the host's. A page that is wrong by then is no worse than none: the
-  // device reports the access, as it would any other that is wrong.
-  mutable PageSet reached_;
+  // Where others free memory, its address may become the host's or that of a smaller allocation unnoticed. A range that
+  // is wrong by then is no worse than none: the device reports the access, as it would any other that is wrong.
+  mutable RangeSet reached_;
 };
 
 /// Makes a context current on this thread for a scope, and puts back what was current before.

@@ -5,6 +5,7 @@
 
 #include <exception>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "kiln/device/context.h"
@@ -23,6 +24,8 @@ class OwnedHandle {
  public:
   /// The entry point that releases a handle.
   using Release = cuda_abi::CUresult (*DriverTable::*)(Handle);
+  /// Whether the handle is an address.
+  static constexpr bool is_memory = std::is_same_v<Handle, cuda_abi::CUdeviceptr> || std::is_same_v<Handle, void*>;
 
   OwnedHandle() = default;
   OwnedHandle(std::shared_ptr<const ContextHandle> context, Handle handle, Release release, const char* call)
@@ -46,6 +49,7 @@ class OwnedHandle {
  private:
   void reset() noexcept {
     if (handle_ == Handle{}) return;
+    if constexpr (is_memory) context_->forget_memory();
     try {
       const BesideCaptures beside(context_->driver());
       const cuda_abi::CUresult result = context_->call(release_, handle_);

@@ -143,8 +143,8 @@ KILN_API kiln_status kiln_model_requests(const kiln_model* model, char** request
  * share no memory with other tensors. Runs of one model share memory: they must be ordered, by one stream or otherwise,
  * and not be called by two threads at once. A run compiles nothing, and allocates nothing but the graph that its second
  * run with tensors in the same places becomes: it can be captured into a graph of the caller's, which then has its
- * kernels. KILN_INVALID_ARGUMENT, nothing enqueued: a tensor is missing, given twice, unknown, different, or overlaps.
- */
+ * kernels. KILN_INVALID_ARGUMENT, nothing enqueued: a tensor is missing, given twice, unknown, different, of memory of
+ * the host that the device does not reach, beyond the end of its allocation, or overlaps. */
 KILN_API kiln_status kiln_model_run(kiln_model* model, kiln_stream stream, const kiln_named_tensor* inputs,
                                     size_t input_count, const kiln_named_tensor* outputs, size_t output_count);
 
