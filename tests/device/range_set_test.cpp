@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-namespace kiln::device {
+namespace kiln::device::range_set_test {
 namespace {
 
 TEST(RangeSet, HoldsTheRangesThatWereAdded) {
@@ -57,4 +57,4 @@ TEST(RangeSet, IsSharedByThreads) {
 }
 
 }  // namespace
-}  // namespace kiln::device
+}  // namespace kiln::device::range_set_test

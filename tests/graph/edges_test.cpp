@@ -10,7 +10,7 @@
 
 #include "effort.h"
 
-namespace kiln::graph {
+namespace kiln::graph::edges_test {
 namespace {
 
 /// What a node makes, which is one value.
@@ -111,4 +111,4 @@ TEST(Edges, AReplacementTakesTheWorkOfWhatStandsBetween) {
 }
 
 }  // namespace
-}  // namespace kiln::graph
+}  // namespace kiln::graph::edges_test
