@@ -1,11 +1,19 @@
 // Small models that ask for memory, time or elements that nobody has: read, or refused with an Error, at once.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -350,6 +358,43 @@ TEST_F(ExternalWeights, OnlyRegularFilesAreRead) {
   for (const char* location : {"pipe", "folder"}) {
     expect({{"location", location}}, ErrorCode::parse_error, "which is no regular file");
   }
+}
+
+// As a system or a sandbox without openat2(): the call fails from here on in this process.
+void forget_openat2() {
+  const auto step = [](unsigned code, unsigned value) { return sock_filter{static_cast<uint16_t>(code), 0, 0, value}; };
+  std::array<sock_filter, 4> filter = {
+      step(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)), step(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2),
+      step(BPF_RET | BPF_K, SECCOMP_RET_ALLOW), step(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS)};
+  filter[1].jt = 1;  // to the last
+  const sock_fprog program{filter.size(), filter.data()};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+    ::_exit(77);
+  }
+}
+
+TEST_F(ExternalWeights, PartsOfThePathAreOpenedOneByOneWhereTheSystemCannotHoldThemBelowTheFolder) {
+  write(root_ / "secret", 8);
+  std::filesystem::create_directory(folder_ / "data");
+  write(folder_ / "data" / "w.bin", 4);
+  std::filesystem::create_symlink("../secret", folder_ / "link.bin");
+  std::filesystem::create_directory_symlink("..", folder_ / "up");
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);  // a pipe that is waited for ends the child
+    forget_openat2();
+    expect({{"location", "data/w.bin"}}, ErrorCode::parse_error, "behind the end");  // it was opened
+    expect({{"location", "link.bin"}}, ErrorCode::parse_error, "a symbolic link that leaves the model's folder");
+    expect({{"location", "up/secret"}}, ErrorCode::io_error, "Not a directory");
+    expect({{"location", "pipe"}}, ErrorCode::parse_error, "which is no regular file");
+    expect({{"location", "pipe/w.bin"}}, ErrorCode::io_error, "Not a directory");
+    ::_exit(HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) GTEST_SKIP() << "this system has no filters of calls";
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST_F(ExternalWeights, OffsetsAndLengthsAreNumbersThatFit) {
