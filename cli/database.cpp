@@ -199,10 +199,16 @@ std::string keep_results(cache::Database& database, std::chrono::milliseconds li
 size_t store_trials(const std::vector<tuner::Trial>& trials, const std::string& path,
                     const device::DeviceInfo& device) {
   if (trials.empty()) return 0;
-  cache::Database database = open_or_fail(path, cache::OpenMode::read_write);
-  database.put_device(device_entry(device));
-  return static_cast<size_t>(std::count_if(trials.begin(), trials.end(),
-                                           [&](const tuner::Trial& trial) { return store_trial(database, trial); }));
+  try {
+    cache::Database database = open_or_fail(path, cache::OpenMode::read_write);
+    database.put_device(device_entry(device));
+    const auto stored = std::count_if(trials.begin(), trials.end(),
+                                      [&](const tuner::Trial& trial) { return store_trial(database, trial); });
+    return database.storage() == cache::Storage::file ? static_cast<size_t>(stored) : 0;
+  } catch (const Error& error) {
+    fmt::print(stderr, "kiln: what was found wrong is not stored: {}\n", error.what());
+    return 0;
+  }
 }
 
 }  // namespace kiln::cli

@@ -69,7 +69,8 @@ std::string keep_results(cache::Database& database, std::chrono::milliseconds li
                          const std::function<bool()>& is_stopped);
 
 /// Stores what became of `trials`, of `device`, in the database at `path`: store_trial(). Returns how many say
-/// something. Throws as open_or_fail().
+/// something there. For commands that have yet to print what they found: where the database cannot be used, that is a
+/// line on standard error, and nothing is stored.
 size_t store_trials(const std::vector<tuner::Trial>& trials, const std::string& path, const device::DeviceInfo& device);
 
 }  // namespace kiln::cli

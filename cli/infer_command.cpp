@@ -19,6 +19,7 @@
 #include "kiln/context.h"
 #include "kiln/frontends/onnx.h"
 #include "kiln/models/host_run.h"
+#include "layer_table.h"
 #include "model_flags.h"
 #include "npy.h"
 #include "output.h"
@@ -136,10 +137,15 @@ std::vector<std::string> keys_of(const Model& model) {
 }
 
 void print_text(const InferOptions& options, const Model& model) {
-  Table steps({"call", "variant", "choice", "nodes"});
+  std::vector<std::string> names;
+  for (const ModelStep& step : model.steps()) names.insert(names.end(), step.nodes.begin(), step.nodes.end());
+  const std::string scope = shared_scope(names);
+  Table steps({"call", "variant", "choice", nodes_heading(scope)});
   for (const ModelStep& step : model.steps()) {
+    std::vector<std::string> nodes = step.nodes;
+    for (std::string& name : nodes) name.erase(0, scope.size());
     steps.add({summary(step.request), step.variant, step.source,
-               step.nodes.empty() ? "(copy)" : fmt::format("{}", fmt::join(step.nodes, ", "))});
+               nodes.empty() ? "(copy)" : fmt::format("{}", fmt::join(nodes, ", "))});
   }
   fmt::print("{}\n", options.output.print(steps));
   for (const ModelTensor& tensor : model.inputs())

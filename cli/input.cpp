@@ -159,13 +159,32 @@ const std::vector<std::string>& ModelNodes::of(const Request& request) const {
   return found == nodes_.end() ? none : found->second.in_order;
 }
 
-std::string ModelNodes::text(const Request& request) const {
+std::string ModelNodes::text(const Request& request, std::string_view scope) const {
   constexpr size_t most_names = 2;
   const std::vector<std::string>& nodes = of(request);
   if (nodes.empty()) return "(copy)";
-  const std::vector<std::string> first(nodes.begin(), nodes.begin() + std::min(most_names, nodes.size()));
+  std::vector<std::string> first(nodes.begin(), nodes.begin() + std::min(most_names, nodes.size()));
+  for (std::string& name : first) name.erase(0, scope.size());
   const size_t more = nodes.size() - first.size();
   return fmt::format("{}{}", fmt::join(first, ", "), more == 0 ? "" : fmt::format(" and {} more", more));
+}
+
+std::vector<std::string> ModelNodes::names() const {
+  std::vector<std::string> all;
+  for (const auto& [request, names] : nodes_) all.insert(all.end(), names.in_order.begin(), names.in_order.end());
+  return all;
+}
+
+std::string shared_scope(const std::vector<std::string>& names) {
+  if (names.size() < 2) return {};
+  std::string_view shared = names.front();
+  for (const std::string_view name : names) {
+    const auto difference = std::mismatch(shared.begin(), shared.end(), name.begin(), name.end()).first;
+    // Something has to be left of each name.
+    const auto most = std::min(static_cast<size_t>(difference - shared.begin()), name.size() - (name.empty() ? 0 : 1));
+    shared = shared.substr(0, most);
+  }
+  return std::string(shared.substr(0, shared.rfind('/') + 1));  // npos + 1 is 0
 }
 
 std::vector<std::string> keys_of(const Workload& workload) {

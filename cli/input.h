@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kiln/tuner/session.h"
@@ -40,8 +41,10 @@ class ModelNodes {
   void add(const Request& request, const std::vector<std::string>& nodes);
   bool empty() const { return nodes_.empty(); }
   const std::vector<std::string>& of(const Request& request) const;
-  /// For a cell of a table: the first two, and how many more.
-  std::string text(const Request& request) const;
+  /// In few words: the first two, and how many more. Without `scope`, which all of them begin with.
+  std::string text(const Request& request, std::string_view scope = {}) const;
+  /// All of all requests.
+  std::vector<std::string> names() const;
 
  private:
   struct Names {
@@ -51,6 +54,10 @@ class ModelNodes {
 
   std::map<std::string, Names> nodes_;
 };
+
+/// What all `names` begin with, to the end of a scope: "/network/" of "/network/stem/Conv" and "/network/head/Gemm".
+/// Empty for fewer than two names.
+std::string shared_scope(const std::vector<std::string>& names);
 
 struct Workload {
   std::vector<tuner::Job> jobs;  ///< No two with one key.

@@ -30,9 +30,9 @@
 #include "kiln/tuner/laboratory.h"
 #include "kiln/tuner/timing.h"
 #include "launches.h"
+#include "layer_table.h"
 #include "modelled_times.h"
 #include "output.h"
-#include "table.h"
 #include "words.h"
 
 namespace kiln::cli {
@@ -173,15 +173,12 @@ LayerResult run_or_fail(Context& context, const std::shared_ptr<const device::Co
   }
 }
 
-std::vector<std::string> row_of(const tuner::Job& job, const LayerResult& layer, const ModelNodes& nodes, bool emulated,
-                                bool check) {
-  std::vector<std::string> row = {summary(job.request), std::to_string(job.count)};
-  if (!nodes.empty()) row.push_back(nodes.text(job.request));
+std::vector<std::string> cells_of(const LayerResult& layer, bool emulated, bool check) {
+  std::vector<std::string> row;
   if (!layer.failure.empty()) {
-    row.insert(row.end(), {"FAILED: " + in_one_line(layer.failure), "-", "-", "-"});
+    row = {"FAILED: " + in_one_line(layer.failure), "-", "-", "-"};
   } else {
-    row.insert(row.end(), {layer.variant, time_text(layer.seconds),
-                           percent_text(layer.roofline_seconds / layer.seconds), layer.choice});
+    row = {layer.variant, time_text(layer.seconds), percent_text(layer.roofline_seconds / layer.seconds), layer.choice};
   }
   if (emulated) row.push_back(bound_text(layer.launches));
   if (check) row.push_back(layer.check ? layer.check->text : "-");
@@ -234,13 +231,11 @@ int run_layers(const RunOptions& options) {
   CheckTools tools(*context_options_.environment, device);
 
   const bool emulated = device->driver().is_emulated();
-  std::vector<std::string> headings = {"layer", ">count"};
-  if (!workload.nodes.empty()) headings.emplace_back("nodes");
-  headings.insert(headings.end(),
-                  {"variant", emulated ? ">modelled time" : ">measured time", ">of roofline", "choice"});
+  std::vector<std::string> headings = {"variant", emulated ? ">modelled time" : ">measured time", ">of roofline",
+                                       "choice"};
   if (emulated) headings.emplace_back("bound by");
   if (options.check) headings.emplace_back("check");
-  Table table(std::move(headings));
+  LayerTable table(workload.nodes, headings);
   size_t wrong = 0;
   PredictionNotes predictions(device->device().info().name);
   LaunchClocks clocks(device->device().info().name);
@@ -248,7 +243,7 @@ int run_layers(const RunOptions& options) {
   Json layers = Json::array();
   for (const tuner::Job& job : workload.jobs) {
     const LayerResult layer = run_or_fail(context, device, job.request, options, tools);
-    table.add(row_of(job, layer, workload.nodes, emulated, options.check));
+    table.add(job.request, job.count, cells_of(layer, emulated, options.check));
     layers.push_back(json_of(job, layer, workload.nodes, options.check));
     wrong += layer.right() ? 0 : 1;
     predictions.add(layer.choice);
@@ -273,7 +268,7 @@ int run_layers(const RunOptions& options) {
     return exit_code;
   }
   fmt::print("{}\n{}{}{}", options.device.heading(device->device().info(), context.device_description(), clocks.text()),
-             options.output.print(table), predictions.print(), not_covered_text(workload.not_covered));
+             options.output.print(table.table()), predictions.print(), not_covered_text(workload.not_covered));
   if (options.check)
     fmt::print("\n{} layers agree with the reference, {} do not\n", workload.jobs.size() - wrong, wrong);
   if (barred > 0) fmt::print("{} variants are not used any more: {} holds what was found\n", barred, *database);

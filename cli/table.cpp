@@ -14,12 +14,14 @@ namespace {
 constexpr std::string_view gap = "  ";
 constexpr size_t narrowest = 12;  // of a column that is cut to fit
 
-// Where a line of at most `width` bytes of `text` ends: after a blank or a comma, else within a word, but not within a
-// character of several bytes.
+// Where a line of at most `width` bytes of `text` ends: after a blank or a comma, else after a slash, as in the names
+// of nodes and files, else within a word, but not within a character of several bytes.
 size_t line_end(std::string_view text, size_t width) {
   if (text.size() <= width) return text.size();
   if (text[width] == ' ') return width;
-  if (const size_t at = text.substr(0, width).find_last_of(" ,"); at != std::string_view::npos) return at + 1;
+  for (const char* const ends : {" ,", "/"}) {
+    if (const size_t at = text.substr(0, width).find_last_of(ends); at != std::string_view::npos) return at + 1;
+  }
   const auto inside_character = [&](size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U; };
   size_t end = std::max<size_t>(width, 1);
   while (end > 1 && inside_character(end)) --end;
@@ -44,6 +46,17 @@ size_t longest_word(std::string_view text) {
   for (const char c : text) {
     length = c == ' ' ? 0 : length + 1;
     longest = std::max(longest, length);
+  }
+  return longest;
+}
+
+// Of what line_end() keeps together where it can.
+size_t longest_piece(std::string_view text) {
+  size_t longest = 0, length = 0;
+  for (const char c : text) {
+    length = c == ' ' ? 0 : length + 1;
+    longest = std::max(longest, length);
+    if (c == ',' || c == '/') length = 0;
   }
   return longest;
 }
@@ -75,12 +88,22 @@ std::vector<size_t> Table::fitted_widths(size_t width) const {
   for (size_t i = 0; i < widths.size(); ++i) {
     if (right_[i]) widths[i] = width_of_numbers(i);
   }
+  // First no word is cut; only where that does not do, some are.
+  std::vector<size_t> least(widths.size(), narrowest);
+  for (const Row& row : rows_) {
+    for (size_t i = 0; i < row.size(); ++i) least[i] = std::max(least[i], longest_piece(row[i]));
+  }
   size_t needed = needed_by(widths);
-  while (needed > width) {
-    const auto widest = std::max_element(widths.begin(), widths.end());
-    if (*widest <= narrowest) break;
-    --*widest;
-    --needed;
+  for (const std::vector<size_t>& limits : {least, std::vector<size_t>(widths.size(), narrowest)}) {
+    while (needed > width) {
+      size_t widest = widths.size();
+      for (size_t i = 0; i < widths.size(); ++i) {
+        if (widths[i] > limits[i] && (widest == widths.size() || widths[i] > widths[widest])) widest = i;
+      }
+      if (widest == widths.size()) break;
+      --widths[widest];
+      --needed;
+    }
   }
   return widths;
 }

@@ -19,7 +19,7 @@ class Table {
   void add(std::vector<std::string> cells);
   bool empty() const { return rows_.size() == 1; }
   /// In lines of at most `width` bytes, as far as columns can be that narrow: the widest ones are, and their cells take
-  /// several lines, broken after blanks and commas where there are any. Nothing is left out.
+  /// several lines, broken after blanks, commas and slashes as long as the width permits. Nothing is left out.
   std::string print(size_t width = unlimited) const;
 
  private:

@@ -8,8 +8,8 @@
 
 #include "kiln/generator/roofline.h"
 #include "kiln/version.h"
+#include "layer_table.h"
 #include "modelled_times.h"
-#include "table.h"
 #include "words.h"
 
 namespace kiln::cli {
@@ -162,14 +162,6 @@ std::vector<std::string> found_cells(const tuner::JobResult& result) {
           percent_text(result.roofline_seconds / result.best->median), gain_text(result)};
 }
 
-std::vector<std::string> row_of(const tuner::JobResult& result, const ModelNodes& nodes) {
-  std::vector<std::string> row = {summary(result.request), std::to_string(result.count)};
-  if (!nodes.empty()) row.push_back(nodes.text(result.request));
-  const std::vector<std::string> found = found_cells(result);
-  row.insert(row.end(), found.begin(), found.end());
-  return row;
-}
-
 // What went wrong, a line each, and a sum by kind. Candidates that a rule refused are no fault.
 std::string failures_text(const std::vector<tuner::JobResult>& results) {
   constexpr size_t most_lines = 20;
@@ -258,13 +250,10 @@ bool all_served(const std::vector<tuner::JobResult>& results) {
 }
 
 std::string print_table(const TuneReport& report, const Output& output) {
-  std::vector<std::string> headings = {"layer", ">count"};
-  if (!report.nodes.empty()) headings.emplace_back("nodes");
-  headings.insert(headings.end(), {"algorithm and parameters", fmt::format(">{} time", kind_of_time(report.apparatus)),
-                                   ">of roofline", ">over default"});
-  Table table(std::move(headings));
-  for (const tuner::JobResult& result : report.results) table.add(row_of(result, report.nodes));
-  std::string text = fmt::format("\n{}\n", output.print(table));
+  LayerTable table(report.nodes, {"algorithm and parameters", fmt::format(">{} time", kind_of_time(report.apparatus)),
+                                  ">of roofline", ">over default"});
+  for (const tuner::JobResult& result : report.results) table.add(result.request, result.count, found_cells(result));
+  std::string text = fmt::format("\n{}\n", output.print(table.table()));
   if (const Totals totals = totals_of(report.results); totals.best > 0) {
     text += fmt::format("all layers, with their counts: {} {}, {} of roofline, {} over the default choice{}\n",
                         time_text(totals.best), kind_of_time(report.apparatus),

@@ -48,14 +48,9 @@ std::optional<LogAxis> axis_of(const JobResult& result) {
   return LogAxis(result.roofline_seconds * near > low ? std::min(low, result.roofline_seconds) : low, high);
 }
 
-// A configuration that may be broken into lines between parameters.
+// Broken between parameters.
 std::string config_text(const Trial& trial) {
-  std::string text;
-  for (const char c : escaped(trial.choice.config.print())) {
-    text += c;
-    if (c == ',') text += "<wbr>";
-  }
-  return text;
+  return breakable(trial.choice.config.print(), ",");
 }
 
 std::string words_of(std::string_view outcome) {
@@ -218,7 +213,7 @@ std::string layer_section(const JobResult& result, const std::vector<std::string
                       result.count == 1 ? "" : fmt::format(" occurs {} times", result.count));
   if (!nodes.empty()) {
     text += fmt::format("<p class=\"key\">{} of the model: <code>{}</code></p>\n", count_text(nodes.size(), "node"),
-                        escaped(fmt::format("{}", fmt::join(nodes, ", "))));
+                        breakable(fmt::format("{}", fmt::join(nodes, ", ")), "/"));
   }
   const std::optional<LogAxis> axis = axis_of(result);
   text += chosen(result);

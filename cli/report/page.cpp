@@ -124,7 +124,7 @@ std::string not_covered(const TuneReport& report) {
   for (const NotCovered& node : report.not_covered) {
     text +=
         fmt::format("<div><dt>{} &times; {}</dt><dd>{}: {}</dd></div>\n", node.nodes.size(), escaped(node.operation),
-                    escaped(fmt::format("{}", fmt::join(node.nodes, ", "))), escaped(node.reason));
+                    breakable(fmt::format("{}", fmt::join(node.nodes, ", ")), "/"), escaped(node.reason));
   }
   return text + "</dl>\n</section>\n";
 }

@@ -70,4 +70,13 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
+std::string breakable(std::string_view text, std::string_view ends) {
+  std::string broken;
+  for (const char c : escaped(text)) {
+    broken += c;
+    if (ends.find(c) != std::string_view::npos) broken += "<wbr>";
+  }
+  return broken;
+}
+
 }  // namespace kiln::cli

@@ -10,4 +10,7 @@ namespace kiln::cli {
 /// escaped; control characters (but line breaks and tabs) and bytes that are no UTF-8 become U+FFFD.
 std::string escaped(std::string_view text);
 
+/// As escaped(). Lines may be broken behind each of `ends`, which are none of the characters of markup.
+std::string breakable(std::string_view text, std::string_view ends);
+
 }  // namespace kiln::cli

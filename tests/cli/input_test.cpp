@@ -11,6 +11,7 @@
 #include "device_choice.h"
 #include "kiln/base/error.h"
 #include "kiln/models/requests.h"
+#include "layer_table.h"
 
 namespace kiln::cli::input_test {
 namespace {
@@ -45,6 +46,35 @@ TEST(ModelNodes, NameWhatARequestServes) {
   EXPECT_EQ(nodes.text(conv), "first, relu and 1 more");
   EXPECT_EQ(nodes.text(copy), "(copy)");
   EXPECT_THAT(nodes.of(Request::parse("softmax_forward x=f32:1x10")), testing::IsEmpty());
+}
+
+TEST(ModelNodes, ShareAScopeThatEndsWithASlash) {
+  EXPECT_EQ(shared_scope({"/network/stem/Conv", "/network/head/Gemm"}), "/network/");
+  EXPECT_EQ(shared_scope({"/network/features/a", "/network/features/b", "/network/fc/c"}), "/network/");
+  EXPECT_EQ(shared_scope({"/network/layer1", "/network/layer10"}), "/network/") << "not within a name";
+  EXPECT_EQ(shared_scope({"Conv_0", "Conv_1"}), "");
+  EXPECT_EQ(shared_scope({"/a/b/", "/a/b/c"}), "/a/") << "something is left of each";
+  EXPECT_EQ(shared_scope({"/a/b", ""}), "");
+  EXPECT_EQ(shared_scope({"/only/one"}), "");
+  EXPECT_EQ(shared_scope({}), "");
+}
+
+TEST(LayerTable, PutsTheNodesLastAndTheirScopeInTheHeading) {
+  const Request conv = Request::parse("softmax_forward x=f32:1x10"),
+                other = Request::parse("softmax_forward x=f32:1x9");
+  ModelNodes nodes;
+  nodes.add(conv, {"/network/a/Softmax", "/network/b/Softmax"});
+  nodes.add(other, {"/network/c/Softmax"});
+  LayerTable table(nodes, {">time"});
+  table.add(conv, 2, {"1 us"});
+  table.add(other, 1, {"2 us"});
+  EXPECT_THAT(table.table().print(), testing::MatchesRegex("layer +count +time  nodes of /network/\n"
+                                                           "softmax 1x10.* 2  1 us  a/Softmax, b/Softmax\n"
+                                                           "softmax 1x9.* 1  2 us  c/Softmax\n"));
+  const ModelNodes none;
+  LayerTable without(none, {">time"});
+  without.add(conv, 2, {"1 us"});
+  EXPECT_THAT(without.table().print(), testing::Not(testing::HasSubstr("nodes")));
 }
 
 TEST(Workload, ReadsARequestInQuotes) {

@@ -169,8 +169,9 @@ TEST_F(JsonOutput, EveryCommandNamesTheNodesOfAModelThatALayerServes) {
   EXPECT_EQ(nodes_of({"run"}, "layers"), softmax_node);
   EXPECT_EQ(nodes_of({"verify", "--sample", "1"}, "variants"), softmax_node);
   EXPECT_THAT(kiln({"tune", file, "--quiet", "--candidates", "1", "--db", path("a.db")}).out,
-              testing::ContainsRegex("layer +count +nodes .*\nsoftmax [^\n]* 1  y "));
-  EXPECT_THAT(kiln({"run", file}).out, testing::ContainsRegex("layer +count +nodes .*\nsoftmax [^\n]* 1  y "));
+              testing::ContainsRegex("layer +count +[^\n]* nodes\nsoftmax [^\n]* 1 [^\n]*  y\n"));
+  EXPECT_THAT(kiln({"run", file}).out,
+              testing::ContainsRegex("layer +count +[^\n]* nodes\nsoftmax [^\n]* 1 [^\n]*  y\n"));
   EXPECT_THAT(kiln({"explain", file}).out, HasSubstr("\nnodes: y\n"));
   EXPECT_THAT(kiln({"verify", "--sample", "1", file}).out, testing::ContainsRegex("softmax [^\n]*: y\n"));
   EXPECT_THAT(kiln({"run", "softmax_forward x=f32:1x10"}).out, testing::Not(HasSubstr("nodes")));

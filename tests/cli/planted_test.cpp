@@ -80,6 +80,20 @@ TEST_F(PlantedBug, RunWithCheckSaysWhichElementIsWrong) {
   EXPECT_THAT(outcome.out, HasSubstr("0 layers agree with the reference, 1 do not"));
 }
 
+// The database of the environment is used as far as it can be.
+TEST_F(PlantedBug, RunWithCheckSaysWhatItFoundWhereItCannotBeStored) {
+  plant_wrong_result();
+  environment_["KILN_CACHE"] = write("notes.txt", "no database\n");
+  const Outcome outcome = kiln({"run", "--check", softmax});
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("WRONG: "));
+  EXPECT_THAT(outcome.out, HasSubstr("0 layers agree with the reference, 1 do not"));
+  EXPECT_THAT(outcome.out, testing::Not(HasSubstr("not used any more")));
+  EXPECT_THAT(outcome.err, HasSubstr("kiln: what was found wrong is not stored: "));
+  const Outcome as_json = kiln({"run", "--check", "--json", softmax});
+  EXPECT_EQ(nlohmann::json::parse(as_json.out)["barred"], 0) << as_json.err;
+}
+
 TEST_F(PlantedBug, TuneStoresNoWrongWinnerAndSaysWhatWasWrong) {
   plant_wrong_result();
   const std::vector<std::string> tune = {"tune", softmax, "--candidates", "2", "--quiet", "--db", path("tuning.db")};

@@ -71,7 +71,7 @@ class ReportPage : public testing::Test {
 };
 
 TEST_F(ReportPage, NamesTheNodesOfAModelThatALayerServes) {
-  EXPECT_THAT(page(), HasSubstr("2 nodes of the model: <code>/layer1/conv, "));
+  EXPECT_THAT(page(), HasSubstr("2 nodes of the model: <code>/<wbr>layer1/<wbr>conv, "));
 }
 
 TEST_F(ReportPage, EscapesEveryTextFromOutside) {

@@ -28,6 +28,27 @@ TEST(Table, NarrowsItsWidestColumnsToTheWidthThatThereIs) {
   EXPECT_EQ(table.print(100), table.print()) << "nothing changes where all fits";
 }
 
+TEST(Table, BreaksNamesOfNodesAtTheirSlashes) {
+  Table table({"layer", "nodes"});
+  table.add({"conv 1x64x56x56", "features/features.0/conv/Conv, features/features.1/relu/Relu"});
+  EXPECT_EQ(table.print(40),
+            "layer            nodes\n"
+            "conv 1x64x56x56  features/features.0/\n"
+            "                 conv/Conv,\n"
+            "                 features/features.1/\n"
+            "                 relu/Relu\n");
+}
+
+TEST(Table, NarrowsWhatCanBeBrokenBeforeItCutsAWord) {
+  Table table({"variant", "nodes"});
+  table.add({"implicit_gemm_of_a_long_name", "a/b/c/d/e/f/g/h/i/j/k/l/m/n/o"});
+  EXPECT_EQ(table.print(44),
+            "variant                       nodes\n"
+            "implicit_gemm_of_a_long_name  a/b/c/d/e/f/g/\n"
+            "                              h/i/j/k/l/m/n/\n"
+            "                              o\n");
+}
+
 TEST(Table, BreaksALongWordButNoCharacterAndLeavesNothingOut) {
   Table table({"word", "more"});
   table.add({std::string(40, 'x'), "a\xC3\xA4\xC3\xB6\xC3\xBC\xC3\xA4\xC3\xB6\xC3\xBC\xC3\xA4"});

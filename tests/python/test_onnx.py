@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 
 import numpy as np
 import onnx_files as files
@@ -226,6 +227,23 @@ def test_runs_on_the_same_arrays_become_one_graph(path, context, random):
         assert (model.graphs.unused_because == "") == wanted
         other = random.standard_normal(x.shape, dtype=np.float32)
         expect_close(model(other), other)
+
+
+class Shown:
+    """f32 on the device, as another library's arrays show them."""
+
+    def __init__(self, memory, shape):
+        self.__cuda_array_interface__ = {"shape": shape, "typestr": "<f4", "data": (memory.data, False), "version": 3}
+
+
+def test_an_input_that_reaches_beyond_its_memory_is_named(model, x, context):
+    outputs = {"y": np.empty((3, 4, 5, 6), np.float32), "mean": np.empty((3, 4), np.float32)}
+    for nbytes in (720, 704):
+        memory = kiln.DeviceMemory(context, nbytes)
+        given = Shown(memory, x.shape)
+        message = "input 'x' takes 720 bytes, from 0x[0-9a-f]+ to 0x[0-9a-f]+, and only 704 of them are there"
+        with nullcontext() if nbytes == 720 else pytest.raises(kiln.InvalidArgument, match=message):
+            model.run({"x": given}, outputs)
 
 
 def test_wrong_inputs_are_refused(model, x):

@@ -218,6 +218,15 @@ def test_an_interface_that_lacks_a_part_is_refused(context):
         relu(x, x, context=context)
 
 
+def test_an_array_that_reaches_beyond_its_memory_is_refused(context):
+    with pytest.raises(
+        kiln.InvalidArgument,
+        match="x takes 64 bytes, from 0x[0-9a-f]+ to 0x[0-9a-f]+, and only 32 of them are there: its memory is an "
+        "allocation of 32 bytes at 0x[0-9a-f]+ .give memory that is as large",
+    ):
+        relu(OnDevice(context, shape=(4, 4)), np.empty((4, 4), np.float32), context=context)
+
+
 def test_a_read_only_array_on_the_device_is_never_written(context):
     x = OnDevice(context, 1.0)
     x.interface["data"] = (x.memory.data, True)
