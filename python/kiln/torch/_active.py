@@ -7,16 +7,20 @@ mode, checkpoints and inference mode see them as they see PyTorch's own.
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterable
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
+import torch.utils.checkpoint
 from torch.autograd import forward_ad
 
 _known_tensors = tuple(
     filter(None, (torch.Tensor, torch.nn.Parameter, getattr(torch.nn.parameter, "Buffer", None)))
 )  # their results are plain tensors
 known_modes: list[type] = []  # function modes that change nothing which Kiln computes
+forwards: set[CodeType] = set()  # of optimized modules, which run them on Kiln whoever calls them
 with contextlib.suppress(ImportError):
     from torch.utils._device import DeviceContext
 
@@ -56,6 +60,20 @@ def foreign_mode() -> str:
             return f"the function mode {mode.__name__} is active"
     if torch._C._len_torch_dispatch_stack():
         return "a dispatch mode is active"
+    return ""
+
+
+def checkpoint() -> str:
+    """Names a checkpoint around the code that runs, unless an optimized module runs within it; "" if there is none.
+
+    The backward pass runs that code again, where no mode of Kiln need be active: it has to save the same tensors, and to
+    draw the same mask of dropout.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code not in forwards:
+        if frame.f_code.co_filename == torch.utils.checkpoint.__file__:
+            return "a checkpoint runs the code again, where Kiln need not be active"
+        frame = frame.f_back
     return ""
 
 
@@ -99,4 +117,4 @@ def foreign(arguments: Iterable[Any]) -> str:
     """Why PyTorch has to compute a function of these arguments; "" if Kiln may. Compilers see Kiln's operators."""
     if is_compiling():
         return _foreign_type(arguments)
-    return transform() or foreign_mode() or foreign_tensor(arguments)
+    return transform() or foreign_mode() or foreign_tensor(arguments) or checkpoint()

@@ -108,7 +108,7 @@ def _constant(function: Function) -> Function:
 
 
 @_constant
-def _add_compiled(number: int, place: str, name: str, reason: str) -> int:
+def _add_compiled(number: str, place: str, name: str, reason: str) -> int:
     places = Places.numbered(number)
     if places is not None:
         places.add(place, name, reason, compiled=True)

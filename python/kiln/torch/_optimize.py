@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from .. import errors
+from . import _active
 from ._active import is_compiling
 from ._folding import can_become_plain
 from ._mode import KilnMode, current
@@ -131,6 +132,9 @@ class _OnKiln:
         return _made, (list(self.parts.items()),)
 
 
+_active.forwards.add(_OnKiln._within.__code__)
+
+
 def _made(parts: Any) -> _OnKiln:
     return _OnKiln(None, dict(parts))
 
@@ -230,6 +234,7 @@ def restore(model: Module) -> Module:
 def report(model: nn.Module) -> Places:
     """What of an optimized model has run on Kiln so far, what on PyTorch, and why. Raises InvalidArgument if the model
     is not optimized."""
+    errors.require_type("model", model, nn.Module, "a torch.nn.Module")
     found = [module.__dict__[_attribute] for module in model.modules() if _is_optimized(module)]
     for on_kiln in found:  # its own, and those of what torch.compile wraps
         for settings in on_kiln.parts:

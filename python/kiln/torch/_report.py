@@ -49,16 +49,16 @@ class Places:
     it."""
 
     _numbers = itertools.count()
-    _by_number: weakref.WeakValueDictionary[int, Places] = weakref.WeakValueDictionary()
+    _by_number: weakref.WeakValueDictionary[str, Places] = weakref.WeakValueDictionary()
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, str], Placed] = {}
         self._lock = threading.Lock()
-        self.number = next(self._numbers)
+        self.number = str(next(self._numbers))  # a text, which a compiler takes for a constant in each model
         self._by_number[self.number] = self
 
     @classmethod
-    def numbered(cls, number: int) -> Places | None:
+    def numbered(cls, number: str) -> Places | None:
         """For a compiler, which knows constants: those of that number, if they are still there."""
         return cls._by_number.get(number)
 

@@ -1,5 +1,6 @@
 """Modes, tracers and transforms of PyTorch that Kiln does not know: results are PyTorch's own."""
 
+import contextlib
 import copy
 import dataclasses
 
@@ -231,6 +232,46 @@ def test_checkpoints_change_nothing(pair):
         checkpoint(each, x.requires_grad_(), use_reentrant=False).square().sum().backward()
         gradients.append([p.grad for p in each.parameters()])
     close(gradients[1], gradients[0], 1e-4)
+
+
+class Checkpointed(nn.Module):
+    """Functions that a checkpoint runs again outside of the model's forward."""
+
+    def __init__(self, reentrant):
+        super().__init__()
+        self.a, self.reentrant = nn.Linear(3, 3), reentrant
+
+    def body(self, x):
+        return F.layer_norm(F.silu(F.linear(x, self.a.weight)), (3,))
+
+    def forward(self, x):
+        from torch.utils.checkpoint import checkpoint
+
+        return self.a(checkpoint(self.body, x, use_reentrant=self.reentrant))
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize("within", ["optimize", "enabled"])
+def test_functions_in_a_checkpoint_are_pytorch_s(within, reentrant):
+    torch.manual_seed(3)
+    plain, x = Checkpointed(reentrant), torch.randn(3, 3)
+    net = copy.deepcopy(plain) if within == "enabled" else kiln.torch.optimize(copy.deepcopy(plain), fold=True)
+    gradients = []
+    for each in (plain, net):
+        given = x.clone().requires_grad_()
+        with kiln.torch.enabled() if within == "enabled" and each is net else contextlib.nullcontext():
+            loss = each(given).square().sum()
+        loss.backward()
+        gradients.append([given.grad, *(p.grad for p in each.parameters())])
+    close(gradients[1], gradients[0], 1e-4)
+
+
+@pytest.mark.skipif(not hasattr(torch, "compile"), reason="this PyTorch has no torch.compile")
+def test_each_of_several_models_compiles():
+    x = torch.randn(2, 3)
+    for _ in range(3):
+        net = kiln.torch.optimize(nn.Sequential(nn.Linear(3, 3), nn.ReLU()))
+        close(torch.compile(net, backend="eager", fullgraph=True)(x), net(x), 1e-5)
 
 
 def test_deterministic_mode_demands_kernels_that_are(pair):
