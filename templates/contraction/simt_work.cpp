@@ -36,14 +36,13 @@ int live_columns(const SimtTiling& tiling, const Contraction& contraction) {
 }
 
 // Instructions of a thread for an element of x and its address, where rows of a chunk are other taps than those of the
-// last: each row's number is divided into its coordinates, once for all of a thread's pixels. Each pixel adds them to
-// its own, compares with the image and finds the address.
-double fetch_of_other_taps(const SimtTiling& tiling, const Contraction& contraction) {
-  int axes = 0;  // that windows extend along
+// last. Each axis that windows extend along takes 6: a coordinate of the tap is divided off, added to the pixel's,
+// compared with the image and counted into the offset.
+double fetch_of_other_taps(const Contraction& contraction) {
+  int axes = 0;
   for (const WindowAxis* axis : {&contraction.planes, &contraction.rows, &contraction.columns})
     axes += axis->window > 1 ? 1 : 0;
-  const double pixels = std::max(1, tiling.block_m / tiling.threads());  // of a thread
-  return 10 + 3 * axes + (1 + 3 * axes) / pixels;
+  return 4 + 6 * axes;
 }
 
 // simt_registers() bounds them; the compiler takes fewer where there are fewer sums, or no next chunk to load.
@@ -65,9 +64,7 @@ BlockWork simt_block_work(const SimtTiling& tiling, const Contraction& contracti
   const double x_elements = tiling.block_m * k, w_elements = tiling.block_n * k;  // of a chunk
   const bool same_taps = tiling.block_k % contraction.taps() == 0;
   // Instructions of an access and its address, and of a store to shared memory.
-  const double x_fetch = !gathers(contraction) ? 8.0 / access.x_run
-                         : same_taps           ? 4
-                                               : fetch_of_other_taps(tiling, contraction);
+  const double x_fetch = !gathers(contraction) ? 8.0 / access.x_run : same_taps ? 4 : fetch_of_other_taps(contraction);
   const double w_fetch = 4.0 / access.w_run;
   const double stash = size_of(contraction.x.dtype) == 4 ? 1 : 2;
 

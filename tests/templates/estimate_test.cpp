@@ -359,8 +359,8 @@ TEST(SimtWork, TakesNoRegistersForANextChunkWhereThereIsNone) {
   EXPECT_GT(registers(2), registers(1));
 }
 
-// 125 taps, which no BLOCK_K holds: rows of a chunk are other taps each time. Instructions of sm_80's code for an
-// element of x are 17, 23 and 29 for windows along one, two and three axes.
+// 125 taps, which no BLOCK_K holds: rows of a chunk are other taps each time. In sm_80's code an element of x
+// takes 6 instructions more for each axis that windows extend along.
 TEST(SimtWork, FindsTapsOfEveryAxisAnew) {
   descriptor::SimtTiling tiling = two_quads;
   tiling.block_k = 16;
