@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import reprlib
 import sys
 import types
 import warnings
@@ -163,14 +164,14 @@ def in_words_of_python(text: str) -> str:
 def require_type(name: str, value: object, kinds: type | tuple[type, ...], expected: str) -> None:
     """Raises InvalidArgument unless `value` is one of `kinds`. True is no integer."""
     if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is int):
-        raise InvalidArgument(f"{name} is {value!r}", f"give {expected}")
+        raise InvalidArgument(f"{name} is {reprlib.repr(value)}", f"give {expected}")
 
 
 def require_text(name: str, value: object) -> str:
     """`value`, a string; of anything else raises InvalidArgument."""
     if isinstance(value, str):
         return value
-    raise InvalidArgument(f"{name} is {value!r}", "give text")
+    raise InvalidArgument(f"{name} is {reprlib.repr(value)}", "give text")
 
 
 codes = {kind.code: kind for kind in Error.__subclasses__()}

@@ -183,7 +183,8 @@ class Chains:
         """What `function` gives: a chain that it begins or extends, or its result."""
         if function in _metadata:
             return function(*args, **kwargs)  # which Deferred answers
-        if not torch.is_grad_enabled() and not _active.transform() and not _active.foreign_mode():
+        without_gradients = self._mode.without_gradients and not torch.is_grad_enabled()
+        if without_gradients and not _active.transform() and not _active.foreign_mode():
             joined = self._extended(function, args, kwargs) if self._pending else None
             if joined is None and function in _begins:
                 args, kwargs = _computed(args), _computed(kwargs)

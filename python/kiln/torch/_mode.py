@@ -138,8 +138,12 @@ class KilnMode(TorchFunctionMode):
         self.exported = exported
         self.path: list[str] = []  # names of the modules whose forward is running
         self._chains = _folding.Chains(self) if fold else None
+        self.without_gradients = False
 
     def __enter__(self) -> KilnMode:
+        # Where that begins later, a function of autograd may be running (its forward, a checkpoint), whose results get their
+        # gradients when it ends: they have to be plain tensors.
+        self.without_gradients = not torch.is_grad_enabled()
         if not hasattr(_thread, "stack"):
             _thread.stack = []
         _thread.stack.append(self)
@@ -210,7 +214,7 @@ class KilnMode(TorchFunctionMode):
             result = served(of_kiln, args, kwargs)
         except (errors.Unsupported, errors.InvalidArgument) as refusal:
             if self.strict:
-                raise
+                raise type(refusal)(f"{self.place()}: {name}: {refusal.message}", refusal.hint) from None
             reason = "Kiln has no such layer" if of_kiln is None else foreign or str(refusal)
         else:
             self._add(name, "", 0 if is_compiling() else operations_of(name, args, kwargs, result))

@@ -266,12 +266,45 @@ def test_functions_in_a_checkpoint_are_pytorch_s(within, reentrant):
     close(gradients[1], gradients[0], 1e-4)
 
 
+class OfAutograd(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x, part):
+        return part(x)
+
+    @staticmethod
+    def backward(context, dy):
+        return dy, None
+
+
+def test_a_function_of_autograd_that_ends_in_a_chain_has_a_gradient():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.part = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+
+        def forward(self, x):
+            return OfAutograd.apply(x, self.part)
+
+    x = torch.randn(2, 3, requires_grad=True)
+    kiln.torch.optimize(Net(), fold=True)(x).sum().backward()
+    assert torch.equal(x.grad, torch.ones(2, 3))
+
+
 @pytest.mark.skipif(not hasattr(torch, "compile"), reason="this PyTorch has no torch.compile")
 def test_each_of_several_models_compiles():
     x = torch.randn(2, 3)
     for _ in range(3):
         net = kiln.torch.optimize(nn.Sequential(nn.Linear(3, 3), nn.ReLU()))
         close(torch.compile(net, backend="eager", fullgraph=True)(x), net(x), 1e-5)
+
+
+def test_a_refusal_in_strict_names_the_module_and_the_function():
+    net = kiln.torch.optimize(nn.Sequential(nn.Linear(2, 2), nn.PReLU()), strict=True)
+    with pytest.raises(kiln.Unsupported, match="1: prelu: Kiln has no layer prelu"):
+        net(torch.ones(1, 2))
+    for wrong in (None, [1] * 1000):
+        with pytest.raises(kiln.InvalidArgument, match=r"model is .{1,60} \(give a torch.nn.Module\)"):
+            kiln.torch.report(wrong)
 
 
 def test_deterministic_mode_demands_kernels_that_are(pair):

@@ -78,7 +78,9 @@ def max_pool(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    x, has_batch = batched(as_autocast(input, f"max_pool{axes}d"), axes, f"max_pool{axes}d")
+    # PyTorch's operator that gives indices too has no type of its own.
+    given = input if return_indices else as_autocast(input, f"max_pool{axes}d")
+    x, has_batch = batched(given, axes, f"max_pool{axes}d")
     window = _Window(x, kernel_size, stride, padding, dilation, ceil_mode)
     if not return_indices:
         y = operators.pool(x, "max", window.extents, *window.words())
