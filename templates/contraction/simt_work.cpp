@@ -28,21 +28,10 @@ double w_spread(const Contraction& contraction) {
 }
 
 // Columns of sums that a thread has. Those of quads that lie behind the last filter are never stored, and the compiler
-// leaves out all that leads to them, unless slices leave them in shared memory.
+// leaves out all that leads to them.
 int live_columns(const SimtTiling& tiling, const Contraction& contraction) {
-  if (tiling.slices > 1) return tiling.thread_n;
   const int64_t quads = tiling.thread_n / 4, apart = tiling.block_n / quads;
   return static_cast<int>(4 * std::min(quads, ceil_div(contraction.k_per_group(), apart)));
-}
-
-// Instructions of a thread for an element of x and its address, where rows of a chunk are other taps than those of the
-// last. Each axis that windows extend along takes 6: a coordinate of the tap is divided off, added to the pixel's,
-// compared with the image and counted into the offset.
-double fetch_of_other_taps(const Contraction& contraction) {
-  int axes = 0;
-  for (const WindowAxis* axis : {&contraction.planes, &contraction.rows, &contraction.columns})
-    axes += axis->window > 1 ? 1 : 0;
-  return 4 + 6 * axes;
 }
 
 // simt_registers() bounds them; the compiler takes fewer where there are fewer sums, or no next chunk to load.
@@ -64,7 +53,7 @@ BlockWork simt_block_work(const SimtTiling& tiling, const Contraction& contracti
   const double x_elements = tiling.block_m * k, w_elements = tiling.block_n * k;  // of a chunk
   const bool same_taps = tiling.block_k % contraction.taps() == 0;
   // Instructions of an access and its address, and of a store to shared memory.
-  const double x_fetch = !gathers(contraction) ? 8.0 / access.x_run : same_taps ? 4 : fetch_of_other_taps(contraction);
+  const double x_fetch = gathers(contraction) ? (same_taps ? 4 : 16) : 8.0 / access.x_run;
   const double w_fetch = 4.0 / access.w_run;
   const double stash = size_of(contraction.x.dtype) == 4 ? 1 : 2;
 

@@ -359,47 +359,6 @@ TEST(SimtWork, TakesNoRegistersForANextChunkWhereThereIsNone) {
   EXPECT_GT(registers(2), registers(1));
 }
 
-// 125 taps, which no BLOCK_K holds: rows of a chunk are other taps each time. In sm_80's code an element of x
-// takes 6 instructions more for each axis that windows extend along.
-TEST(SimtWork, FindsTapsOfEveryAxisAnew) {
-  descriptor::SimtTiling tiling = two_quads;
-  tiling.block_k = 16;
-  const auto instructions = [&](const std::string& x, const std::string& w) {
-    const auto conv =
-        descriptor::convolution(ConvForward::of(Request::parse("conv_forward x=f32:1x2x" + x + " w=f32:8x2x" + w)));
-    return descriptor::simt_block_work(tiling, conv, target().arch, 16).instructions;
-  };
-  const double line = instructions("20000", "125"), plane = instructions("200x100", "5x25"),
-               volume = instructions("50x20x20", "5x5x5");
-  const double loads = 64 * 16 / 32 * 16;
-  EXPECT_DOUBLE_EQ(plane - line, 6 * loads);
-  EXPECT_DOUBLE_EQ(volume - plane, 6 * loads);
-}
-
-// gather_slices() stores sums whether or not their filters exist, so the compiler leaves none out.
-TEST(SimtWork, SlicesMultiplyForFiltersThatAreNotThere) {
-  descriptor::SimtTiling sliced = two_quads;
-  sliced.block_k = 18;
-  const auto fma = [&](int filters, int slices) {
-    sliced.slices = slices;
-    return descriptor::simt_block_work(sliced, contraction(filters, 64), target().arch, 32).fma;
-  };
-  EXPECT_EQ(fma(32, 1) * 2, fma(64, 1));
-  EXPECT_EQ(fma(32, 2), fma(64, 2));
-}
-
-// The A100's clock of machine code has 31 us for this kernel and 15 for the one that does without shared memory.
-TEST(Estimates, PreferSimpleKernelsToTilesThatFindEveryTapAnew) {
-  const DeviceFigures a100{.sms = 108, .clock_hz = 1.41e9, .dram_bytes_per_second = 2.04e12, .l2_bytes = 40 << 20};
-  const Target ampere{Arch::of(8, 0), 13, 0};
-  const Request request = Request::parse("conv_forward x=f32:1x2x24x24x24 w=f32:8x2x5x5x5 pad=2");
-  const auto seconds = [&](const char* algorithm, const char* config) {
-    return catalogue().estimate(request, ampere, a100, {algorithm, Config::parse(config)}).seconds;
-  };
-  EXPECT_GT(seconds("conv_implicit_gemm", "BLOCK_K=32,BLOCK_M=32,BLOCK_N=32,SLICES=4,STAGES=1,THREAD_M=4,THREAD_N=8"),
-            1.2 * seconds("conv_simple", "THREADS=128"));
-}
-
 // The compiler is told how many blocks an SM should hold.
 TEST(SimtWork, TakesNoMoreRegistersThanItsBlocksMayHave) {
   Arch few = target().arch;
