@@ -86,4 +86,12 @@ std::string printable_line(std::string_view text) {
   return shown(text, false);
 }
 
+std::string printable_name(std::string_view name) {
+  constexpr std::size_t longest = 200;
+  if (name.size() <= longest) return printable_line(name);
+  std::size_t end = longest;
+  while (end > longest - 4 && (static_cast<unsigned char>(name[end]) & 0xC0U) == 0x80) --end;  // in a sequence
+  return printable_line(name.substr(0, end)) + "...";
+}
+
 }  // namespace kiln

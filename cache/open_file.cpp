@@ -130,14 +130,44 @@ void check_pages(Connection& db) {
   db.execute("PRAGMA cell_size_check = ON");  // finds damage in the pages it reads, at no cost that shows
 }
 
+// Takes away a file that could not be filled, under the lock that whoever writes to it needs. One that waits for the
+// lock meanwhile has opened a file that is gone, and looks for that itself.
+void remove_unfilled(Connection& db, const std::string& path) {
+  try {
+    db.wait_for_locks(std::chrono::milliseconds(0));
+    const Transaction alone(db, Access::write);
+    const bool is_empty = file_size(path) == 0 && db.integer_of("SELECT COUNT(*) FROM sqlite_schema") == 0;
+    std::error_code failure;  // then it stays: the fault that brought us here is on its way to the caller
+    if (is_empty && !db.has_moved()) std::filesystem::remove(path, failure);
+  } catch (const SqliteFault&) {
+    return;  // another process has it, or the disk fails: likewise
+  }
+}
+
+// Makes the tables first, in one transaction: a disk that has no room for them gets an empty file, which is taken away,
+// and no write-ahead log.
+void fill_new_file(Connection& db, const std::string& path, bool is_own) {
+  try {
+    db.execute("PRAGMA synchronous = EXTRA");
+    migrate(db, migrations());
+  } catch (const SqliteFault&) {
+    if (is_own) remove_unfilled(db, path);
+    throw;
+  }
+  if (db.has_moved()) throw SqliteFault(SQLITE_READONLY, "opening: another process has removed the file");
+}
+
 Connection open_writable(const std::string& path, const OpenOptions& options) {
   create_parents(path);
+  std::error_code unknown;
+  const bool is_own = !std::filesystem::exists(path, unknown) && !unknown;
   Connection db = Connection::open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, options.busy_timeout);
   db.checkpoint_on_close(false);
   refuse_cut_file(db, path);
   check_pages(db);
   const bool is_new = db.within_time([&] { return inspect(db, path); });
   if (db.read_only()) throw SqliteFault(SQLITE_READONLY, "opening: the file cannot be written");
+  if (is_new) fill_new_file(db, path, is_own);
   set_journal(db, path, options.journal, is_new);
   migrate(db, migrations());
   db.checkpoint_on_close(true);

@@ -176,6 +176,12 @@ std::string Connection::first_bytes(std::size_t limit) {
   return bytes;
 }
 
+bool Connection::has_moved() {
+  int moved = 0;
+  check(handle_.get(), sqlite3_file_control(handle_.get(), "main", SQLITE_FCNTL_HAS_MOVED, &moved), "opening");
+  return moved != 0;
+}
+
 void Connection::checkpoint_on_close(bool on) {
   const int off = on ? 0 : 1;
   check(handle_.get(), sqlite3_db_config(handle_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, off, nullptr), "configuring");

@@ -112,6 +112,8 @@ class Connection {
   std::int64_t size();
   /// The first bytes of the file, at most `limit`.
   std::string first_bytes(std::size_t limit);
+  /// Whether the file is no longer at the path that it was opened at.
+  bool has_moved();
   bool read_only() const { return sqlite3_db_readonly(handle_.get(), "main") == 1; }
   /// Whether the last connection to close folds the WAL into the file. Off until a file is known to be ours and sound.
   void checkpoint_on_close(bool on);

@@ -196,9 +196,10 @@ std::vector<std::string> keys_of(const Workload& workload) {
 std::string not_covered_text(const std::vector<NotCovered>& nodes) {
   std::string text;
   for (const NotCovered& node : nodes) {
-    text += printable_line(fmt::format("not covered: {} x {} ('{}'): {}", node.nodes.size(), node.operation,
-                                       fmt::join(node.nodes, "', '"), node.reason)) +
-            "\n";
+    std::vector<std::string> names;
+    for (const std::string& name : node.nodes) names.push_back(printable_name(name));
+    text += fmt::format("not covered: {} x {} ('{}'): {}\n", node.nodes.size(), printable_name(node.operation),
+                        fmt::join(names, "', '"), printable_line(node.reason));
   }
   return text;
 }

@@ -27,6 +27,7 @@
 #include "kiln/prediction.h"
 #include "kiln/runtime/settings.h"
 #include "kiln/runtime/tuning.h"
+#include "kiln/store/store_trouble.h"
 #include "kiln/tuner/shard.h"
 #include "machine_tuning.h"
 #include "output.h"
@@ -242,8 +243,11 @@ std::unique_ptr<MachineTuning> open_devices(const TuneOptions& options, const En
                                             const std::function<double()>& spent) {
   DeviceChoice::Limits limits{.run = options.run_limit};
   if (options.budget > 0) limits.open = options.budget;
+  const std::optional<store::StoreOptions> kernels = kernel_store(std::nullopt, environment);
+  const auto trouble = kernels ? store::trouble_with(*kernels) : std::nullopt;
+  if (trouble) fmt::print(stderr, "kiln: {}\n", printable(*trouble));  // the workers are silent: each would say it
   try {
-    return std::make_unique<MachineTuning>(options.device.each(), kernel_store(std::nullopt, environment), limits);
+    return std::make_unique<MachineTuning>(options.device.each(), kernels, limits);
   } catch (const Error& error) {
     if (options.budget == 0 || spent() < options.budget) throw;
     throw Error(ErrorCode::invalid_argument,

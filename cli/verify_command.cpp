@@ -79,6 +79,7 @@ std::vector<Choice> choices_for(const Catalogue& catalogue, const Request& reque
 
 struct Tally {
   size_t passed = 0, failed = 0;
+  size_t unchecked = 0;  // what was refused, or had no memory: nothing is known of its results
 };
 
 // What became of one variant, or of what has to be there before any.
@@ -200,12 +201,14 @@ class Verification {
   // Counts and prints a failure; true if there was none.
   bool report(const std::string& name, const std::optional<tuner::Failure>& failure) {
     if (!failure) return true;
-    ++tally_.failed;
+    const bool is_wrong = failure->outcome == tuner::Outcome::wrong_result;
+    const bool is_unchecked =
+        failure->outcome == tuner::Outcome::refused || failure->outcome == tuner::Outcome::out_of_memory;
+    ++(is_unchecked ? tally_.unchecked : tally_.failed);
     if (json_) {
       findings_.push_back(json_of({request_->key(), nodes_.of(*request_), name, failure, ""}));
       return false;
     }
-    const bool is_wrong = failure->outcome == tuner::Outcome::wrong_result;
     fmt::print("  {} {}: {}: {}\n    {}\n", is_wrong ? "WRONG" : "FAILED", name, to_string(failure->outcome),
                printable(failure->error), request_->key());
     return false;
@@ -234,17 +237,19 @@ int verify(const VerifyOptions& options) {
   Verification verification(*laboratory, catalogue, workload.nodes, options.quiet, options.output.json);
   for (const tuner::Job& job : workload.jobs) verification.verify(job.request, size, options.seed);
   const Tally& tally = verification.tally();
-  const int exit_code = tally.failed == 0 ? success : failed_check;
+  const int exit_code = tally.failed + tally.unchecked == 0 ? success : failed_check;
   if (options.output.json) {
     print_json({{"device", laboratory->apparatus().device.id()},
                 {"agree", tally.passed},
                 {"disagree", tally.failed},
+                {"unchecked", tally.unchecked},
                 {"variants", verification.findings()},
                 {"not_covered", not_covered_json(workload.not_covered)}});
     return exit_code;
   }
-  fmt::print("{} variants of {} requests agree with the reference, {} do not\n{}", tally.passed, workload.jobs.size(),
-             tally.failed, not_covered_text(workload.not_covered));
+  const std::string unchecked = tally.unchecked == 0 ? "" : fmt::format("; {} could not be checked", tally.unchecked);
+  fmt::print("{} variants of {} requests agree with the reference, {} do not{}\n{}", tally.passed, workload.jobs.size(),
+             tally.failed, unchecked, not_covered_text(workload.not_covered));
   return exit_code;
 }
 

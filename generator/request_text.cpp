@@ -303,7 +303,7 @@ std::vector<CommonWord> common_words(const Operation& operation) {
     for (const EpilogueStage stage : operation.stages()) stages.push_back(to_string(stage));
     epilogues = fmt::format("{}, joined with +; or {}", fmt::join(stages, ", "), epilogues);
   }
-  words.push_back({"epilogue", epilogues, "none",
+  words.push_back({"epilogue", epilogues, "nothing is applied",
                    "what is applied to the result: stages in the order written, or user code (docs/user-code.md)"});
   words.push_back({"n", "?", "a fixed batch",
                    "a dynamic batch: the call gives it. The batch of the line, rounded up to a power of two, but to no "
@@ -369,7 +369,13 @@ RequestLine parse_request_line(std::string_view line, std::vector<Token> tokens,
   return entry;
 }
 
-constexpr std::string_view definition_begin = "expression ";
+/// What stands behind the word `expression` of a definition's first line; nothing if the line is none.
+std::optional<std::string_view> heading_of(std::string_view line) {
+  constexpr std::string_view word = "expression";
+  const std::string_view text = text::trimmed(line);
+  const bool begins = text.starts_with(word) && (text.size() == word.size() || text::is_blank(text[word.size()]));
+  return begins ? std::optional(text::trimmed(text.substr(word.size()))) : std::nullopt;
+}
 
 std::vector<std::string> parse_names(std::string_view list) {
   std::vector<std::string> names;
@@ -383,12 +389,11 @@ struct Heading {
   std::string name;
   std::vector<std::string> tensors, scalars;
 
-  explicit Heading(std::string_view line) {
-    const std::string_view rest = text::trimmed(line.substr(definition_begin.size()));
+  explicit Heading(std::string_view rest) {
     const size_t open = std::min(rest.find('('), rest.size());
     name = text::trimmed(rest.substr(0, open));
     if (!text::is_definition_name(name) || (open < rest.size() && rest.back() != ')')) {
-      throw Error(ErrorCode::parse_error, fmt::format("'{}' does not begin a definition", text::trimmed(line)),
+      throw Error(ErrorCode::parse_error, fmt::format("'expression {}' does not begin a definition", rest),
                   "write expression NAME(tensor, ...; scalar, ...)");
     }
     if (open == rest.size()) return;
@@ -399,9 +404,10 @@ struct Heading {
   }
 };
 
-// Takes a definition that begins at lines[at] in; returns the number of its last line.
-size_t parse_definition(const std::vector<std::string_view>& lines, size_t at, Expressions& expressions) {
-  const Heading heading(lines[at]);
+// Takes a definition in whose first line, lines[at], has `rest` behind its word; returns the number of its last line.
+size_t parse_definition(const std::vector<std::string_view>& lines, size_t at, std::string_view rest,
+                        Expressions& expressions) {
+  const Heading heading(rest);
   std::string code;
   for (size_t i = at + 1; i < lines.size(); ++i) {
     if (text::trimmed(lines[i]) != text::definition_end) {
@@ -432,8 +438,8 @@ std::vector<RequestLine> parse_requests(std::string_view text, Expressions& expr
   for (size_t i = 0; i < lines.size(); ++i) {
     const size_t first = i;
     try {
-      if (lines[i].starts_with(definition_begin)) {
-        i = parse_definition(lines, i, expressions);
+      if (const auto rest = heading_of(lines[i])) {
+        i = parse_definition(lines, i, *rest, expressions);
         continue;
       }
       const std::string_view line = lines[i].substr(0, lines[i].find('#'));
@@ -448,11 +454,10 @@ std::vector<RequestLine> parse_requests(std::string_view text, Expressions& expr
 
 void require_no_code(std::string_view requests, std::string hint) {
   const std::vector<std::string_view> lines = text::split(requests, '\n');
-  const auto found =
-      std::ranges::find_if(lines, [](std::string_view line) { return line.starts_with(definition_begin); });
+  const auto found = std::ranges::find_if(lines, [](std::string_view line) { return heading_of(line).has_value(); });
   if (found == lines.end()) return;
-  std::string_view what = text::trimmed(found->substr(definition_begin.size()));
-  what = text::trimmed(what.substr(0, what.find('(')));
+  const std::string_view rest = *heading_of(*found);
+  const std::string_view what = text::trimmed(rest.substr(0, rest.find('(')));
   throw Error(ErrorCode::invalid_argument,
               fmt::format("line {}: user code is refused here: the definition of expression {}",
                           found - lines.begin() + 1, what),

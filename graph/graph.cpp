@@ -8,7 +8,7 @@
 
 #include "kiln/base/checked.h"
 #include "kiln/base/error.h"
-#include "kiln/generator/operation.h"
+#include "kiln/generator/scalar_rules.h"
 
 namespace kiln::graph {
 namespace {
@@ -30,6 +30,21 @@ Scale class_of(float number) {
 bool is_scalar_of_code(const Request& request, const std::string& name) {
   const Expression* code = request.user_code.expression();
   return code != nullptr && std::find(code->scalars().begin(), code->scalars().end(), name) != code->scalars().end();
+}
+
+/// Throws Error(invalid_argument) for a number that a run of the call would refuse.
+void check_numbers(const Request& request, const Numbers& numbers) {
+  RunValues values = usual_values(request);
+  const Operation& definition = operation(request.operation);
+  for (const auto& [name, number] : numbers) {
+    if (is_scalar_of_code(request, name)) continue;
+    for (size_t i = 0; i < definition.scalars().size(); ++i) {
+      if (definition.scalars()[i].name == name) values.operation_scalars[i] = number;
+    }
+  }
+  for (const ScalarRule& rule : definition.scalar_rules(request)) {
+    if (!is_kept(rule, values)) refuse_scalar(request, rule, values);
+  }
 }
 
 }  // namespace
@@ -197,6 +212,7 @@ std::vector<Operand> Graph::call(const Request& request, std::vector<Operand> in
     if (name == "alpha") call.request.blend.alpha = class_of(number);
     if (name == "beta") call.request.blend.beta = class_of(number);
   }
+  check_numbers(request, numbers);
   call.numbers = std::move(numbers);
   call.integers = std::move(integers);
   if (!origin_.empty()) call.origins.push_back(origin_);

@@ -11,6 +11,7 @@
 #include "kiln/base/checked.h"
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
+#include "kiln/base/printable.h"
 #include "kiln/generator/operation.h"
 #include "kiln/graph/memory_plan.h"
 #include "kiln/graph/strides.h"
@@ -324,8 +325,9 @@ std::vector<ModelTensor> tensors_of(const graph::Graph& graph, const std::vector
   for (size_t i = 0; i < ports.size(); ++i) {
     const graph::Value& value = graph.value(ports[i].value);
     if (value.extents.size() > Tensor::max_rank) {
-      throw Error(ErrorCode::unsupported, fmt::format("{} '{}' has {} dimensions, and tensors have up to {}", what,
-                                                      ports[i].name, value.extents.size(), Tensor::max_rank));
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("{} '{}' has {} dimensions, and tensors have up to {}", what,
+                              printable_name(ports[i].name), value.extents.size(), Tensor::max_rank));
     }
     tensors.push_back({ports[i].name, types[i].type, value.dtype, value.extents});
   }

@@ -11,6 +11,7 @@
 
 #include "kiln/base/as_error.h"
 #include "kiln/base/error.h"
+#include "kiln/base/printable.h"
 #include "kiln/cuda_graph.h"
 #include "kiln/memory.h"
 #include "kiln/models/requests.h"
@@ -24,7 +25,8 @@ namespace {
 std::string uncovered_text(const std::vector<UncoveredNode>& nodes) {
   std::string text;
   for (const UncoveredNode& node : nodes)
-    text += fmt::format("\n  node '{}' ({}): {}", node.name, node.operation, node.reason);
+    text += fmt::format("\n  node '{}' ({}): {}", printable_name(node.name), printable_name(node.operation),
+                        printable_line(node.reason));
   return text;
 }
 
@@ -56,6 +58,8 @@ struct Model::Impl {
   /// Makes what another batch needs, and then that batch the one that runs. Changes nothing if it throws an Error.
   void load(std::optional<int64_t> wanted);
   void load_batch(std::optional<int64_t> wanted);
+  /// load_batch() of models/, whose errors name the file here.
+  models::LoadedBatch loaded(const models::Lowered& lowered);
   void allocate_arena(int64_t bytes);
   /// A run on the tensors at `bases`: as a graph if they were there before, else kernel by kernel.
   void run(Stream stream);
@@ -100,7 +104,7 @@ void Model::Impl::load_batch(std::optional<int64_t> wanted) {
                 fmt::format("{}: nodes that are not covered:{}", path, uncovered_text(lowered.model.uncovered)),
                 "docs/onnx.md lists what is");
   }
-  models::LoadedBatch batch = models::load_batch(*context, lowered, weights);
+  models::LoadedBatch batch = loaded(lowered);
   allocate_arena(batch.use.arena);
   batch_input = lowered.model.batch_input;
   if (files.empty()) {
@@ -110,6 +114,14 @@ void Model::Impl::load_batch(std::optional<int64_t> wanted) {
   }
   bases.resize(batch.inputs.size() + batch.outputs.size() + 1);
   now = batches.insert_or_assign(lowered.model.batch, std::move(batch)).first;
+}
+
+models::LoadedBatch Model::Impl::loaded(const models::Lowered& lowered) {
+  try {
+    return models::load_batch(*context, lowered, weights);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", path, error.message()), error.hint());
+  }
 }
 
 void Model::Impl::allocate_arena(int64_t planned) {

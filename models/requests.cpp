@@ -9,6 +9,7 @@
 
 #include "kiln/base/as_error.h"
 #include "kiln/base/error.h"
+#include "kiln/base/printable.h"
 #include "kiln/graph/layouts.h"
 #include "kiln/graph/passes.h"
 #include "kiln/prediction.h"
@@ -27,6 +28,30 @@ std::vector<bool> channels_last(const graph::Graph& graph, const graph::Schedule
       break;
   }
   return graph::choose_layouts(graph, options, cost);
+}
+
+/// The calls that run once, when a model is loaded, keep what they compute: few bytes of a file can ask for any amount.
+/// What is made of weights in files, as their transposition or their conversion from 8 bits, may be as large as they.
+void check_kept(const graph::Schedule& schedule, int64_t stored_bytes) {
+  constexpr int64_t most = int64_t{1} << 30, times = 16;
+  const int64_t permitted = most + times * stored_bytes;
+  std::vector<bool> seen(schedule.buffers.size(), false);
+  int64_t bytes = 0;
+  for (const graph::Step& step : schedule.once) {
+    for (const graph::Argument& argument : step.arguments) {
+      const graph::Buffer& buffer = schedule.buffers[argument.buffer];
+      if (buffer.home != graph::Buffer::Home::kept || seen[argument.buffer]) continue;
+      seen[argument.buffer] = true;
+      bytes += buffer.bytes;
+    }
+    if (bytes <= permitted) continue;
+    const std::string node = step.origins.empty() ? "" : fmt::format(" for node '{}'", printable_name(step.origins[0]));
+    throw Error(ErrorCode::unsupported,
+                fmt::format("what is computed of constants{}, and before it, takes {} bytes when the model is loaded, "
+                            "and up to {} are covered",
+                            node, bytes, permitted),
+                "compute it outside of the model, or split the model");
+  }
 }
 
 }  // namespace
@@ -49,6 +74,7 @@ Lowered lower(const std::string& path, const ModelOptions& options, const graph:
     graph::ScheduleOptions how{.dynamic_batch = options.dynamic_batch, .arithmetic = options.arithmetic};
     how.channels_last = channels_last(lowered.model.graph, how, options.layout, cost);
     lowered.schedule = graph::schedule(lowered.model.graph, how);
+    check_kept(lowered.schedule, lowered.model.stored_bytes);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", path, error.message()), error.hint());
   } catch (...) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kiln/base/error.h"
+#include "kiln/generator/scalar_rules.h"
 #include "loaded_plan.h"
 #include "named_numbers.h"
 #include "out_of_reach.h"
@@ -99,11 +100,7 @@ void LoadedPlan::run(Stream stream, std::span<const Address> operands, const Mem
   if (!is_of(request.blend.beta, values.beta)) refuse_scale("beta", request.blend.beta, values.beta);
   if (clips_ && !(values.clip_lo <= values.clip_hi)) refuse_clip(values);
   for (const ScalarRule& rule : scalar_rules_) {
-    const float value = values.operation_scalars[rule.scalar];
-    if (!(value >= rule.least && value <= rule.most &&
-          (!rule.floor || value >= values.operation_scalars[*rule.floor]))) {
-      refuse_scalar(rule, values);
-    }
+    if (!is_kept(rule, values)) refuse_scalar(rule, values);
   }
   const int64_t n = batch_of(values);
   if (n == 0 && empty_batch_is_nothing_) return;
@@ -151,10 +148,7 @@ void LoadedPlan::refuse_batch(int64_t n) const {
 }
 
 void LoadedPlan::refuse_scalar(const ScalarRule& rule, const RunValues& values) const {
-  const std::vector<ScalarDefinition>& scalars = operation(request.operation).scalars();
-  const auto said = [&](size_t i) { return fmt::format("{} is {}", scalars[i].name, values.operation_scalars[i]); };
-  const std::string floor = rule.floor ? fmt::format(" and {}", said(*rule.floor)) : "";
-  refuse(fmt::format("{}: {}{}", request.operation, said(rule.scalar), floor), std::string(rule.hint));
+  kiln::refuse_scalar(request, rule, values);
 }
 
 void LoadedPlan::refuse_operands(size_t given) const {

@@ -15,6 +15,7 @@
 #include "key_lock.h"
 #include "kiln/base/error.h"
 #include "kiln/base/trusted_place.h"
+#include "kiln/store/store_trouble.h"
 
 namespace kiln::store {
 namespace {
@@ -67,6 +68,13 @@ mode_t rights_of_files(const StoreOptions& options) {
   return options.shared ? 0666 : 0600;
 }
 
+std::string trouble_text(const StoreOptions& options, std::string_view done, const std::string& why) {
+  return fmt::format(
+      "the store of compiled kernels in {} cannot be {}: {}; what can be read of it is used, and new kernels are not "
+      "kept (KILN_KERNEL_STORE names another folder, or turns the store off)",
+      options.folder, done, why);
+}
+
 KeyLock lock_of(const StoreOptions& options, int64_t number, std::chrono::milliseconds patience) {
   return {options.folder + "/" + lock_name, rights_of_files(options), number, patience};
 }
@@ -99,6 +107,14 @@ void FileStore::obtain(std::string_view key, const Take& take, const Make& make)
   if (stored == Stored::taken) return;
   const std::string content = make_entry(stored, make);
   if (writable_) publish(key, content);
+}
+
+std::optional<std::string> trouble_with(const StoreOptions& options) {
+  if (const auto failure = make_folders(options.folder, options.shared ? 0777 : 0700)) {
+    return trouble_text(options, "written", *failure);
+  }
+  const KeyLock lock = lock_of(options, KeyLock::eviction, std::chrono::milliseconds(0));
+  return lock.failure().empty() ? std::nullopt : std::optional(trouble_text(options, "written", lock.failure()));
 }
 
 FileStore::Stored FileStore::look_up(std::string_view key, const Take& take) {
@@ -162,10 +178,7 @@ void FileStore::stay_within_limit() {
 
 void FileStore::give_up(std::string_view done, const std::string& why) {
   if (!writable_.exchange(false)) return;
-  const std::string message = fmt::format(
-      "the store of compiled kernels in {} cannot be {}: {}; what can be read of it is used, and new kernels are not "
-      "kept (KILN_KERNEL_STORE names another folder, or turns the store off)",
-      options_.folder, done, why);
+  const std::string message = trouble_text(options_, done, why);
   if (announce_)
     announce_(message);
   else

@@ -17,12 +17,13 @@
 
 #include "kiln/base/error.h"
 #include "kiln/base/file_descriptor.h"
+#include "kiln/base/printable.h"
 
 namespace kiln::onnx_frontend {
 namespace {
 
 [[noreturn]] void fail(const onnx::TensorProto& tensor, const std::string& what, const std::string& hint = {}) {
-  throw Error(ErrorCode::parse_error, fmt::format("tensor '{}' {}", tensor.name(), what), hint);
+  throw Error(ErrorCode::parse_error, fmt::format("tensor '{}' {}", printable_name(tensor.name()), what), hint);
 }
 
 /// Where the tensor's entries say that its elements are.
@@ -36,7 +37,8 @@ uint64_t number_of(const onnx::TensorProto& tensor, const std::string& key, std:
   uint64_t number = 0;
   const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (failure != std::errc() || stop != text.data() + text.size()) {
-    fail(tensor, fmt::format("has the {} '{}' of external data, expected a number of bytes", key, text));
+    fail(tensor,
+         fmt::format("has the {} '{}' of external data, expected a number of bytes", key, printable_name(text)));
   }
   return number;
 }
@@ -52,7 +54,8 @@ Place place_of(const onnx::TensorProto& tensor) {
   bool leaves = place.location.empty() || relative.is_absolute();
   for (const auto& part : relative) leaves = leaves || part == "..";
   if (leaves || place.location.find('\0') != std::string::npos) {
-    fail(tensor, fmt::format("has its data at '{}', expected a path inside the model's folder", place.location));
+    fail(tensor, fmt::format("has its data at '{}', expected a path inside the model's folder",
+                             printable_name(place.location)));
   }
   return place;
 }
@@ -107,18 +110,21 @@ std::string ExternalData::read(const onnx::TensorProto& tensor, uint64_t bytes) 
   const std::string path = (std::filesystem::path(folder_) / place.location).string();
   const auto unreadable = [&](const std::string& why) {
     throw Error(ErrorCode::io_error,
-                fmt::format("the data of tensor '{}' cannot be read from {}: {}", tensor.name(), path, why),
+                fmt::format("the data of tensor '{}' cannot be read from {}: {}", printable_name(tensor.name()),
+                            printable_line(path), why),
                 "keep it beside the model's file");
   };
   const FileDescriptor file = open_beneath(folder_, place.location);
   if (!file.is_open() && (errno == EXDEV || errno == ELOOP)) {
-    fail(tensor, fmt::format("has its data at '{}', a symbolic link that leaves the model's folder", place.location),
+    fail(tensor,
+         fmt::format("has its data at '{}', a symbolic link that leaves the model's folder, or leads back to itself",
+                     printable_name(place.location)),
          "copy the file there");
   }
   struct stat state {};
   if (!file.is_open() || ::fstat(file.get(), &state) != 0) unreadable(std::strerror(errno));
   if (!S_ISREG(state.st_mode)) {
-    fail(tensor, fmt::format("has its data at '{}', which is no regular file", place.location));
+    fail(tensor, fmt::format("has its data at '{}', which is no regular file", printable_name(place.location)));
   }
   const auto size = static_cast<uint64_t>(state.st_size);
   if (place.length.value_or(bytes) != bytes) {
@@ -134,7 +140,7 @@ std::string ExternalData::read(const onnx::TensorProto& tensor, uint64_t bytes) 
     throw Error(ErrorCode::unsupported,
                 fmt::format("tensor '{}' and those before it take {} bytes of files that hold far fewer, which share "
                             "parts or have holes",
-                            tensor.name(), read_),
+                            printable_name(tensor.name()), read_),
                 "write each tensor's data once, without holes");
   }
   std::string result(bytes, '\0');

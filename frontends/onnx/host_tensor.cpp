@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "kiln/base/error.h"
+#include "kiln/base/printable.h"
 #include "kiln/reference/convert.h"
 
 namespace kiln::onnx_frontend {
@@ -22,7 +23,7 @@ using Type = onnx::TensorProto;
 constexpr int32_t float8_e4m3fn = 17, float8_e5m2 = 19;
 
 [[noreturn]] void fail(const onnx::TensorProto& tensor, const std::string& what) {
-  throw Error(ErrorCode::parse_error, fmt::format("tensor '{}' {}", tensor.name(), what));
+  throw Error(ErrorCode::parse_error, fmt::format("tensor '{}' {}", printable_name(tensor.name()), what));
 }
 
 template <typename T>

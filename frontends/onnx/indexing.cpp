@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kiln/base/printable.h"
 #include "kiln/generator/operations/gather.h"
 #include "onnx/pointwise.h"
 #include "onnx/readers.h"
@@ -131,7 +132,8 @@ ValueId with_rows(const Node& node, ValueId data, ValueId updates, const std::ve
 
 void require_plain_scatter(const Node& node) {
   const std::string reduction = node.attributes().word("reduction", "none");
-  if (reduction != "none") refuse(fmt::format("its reduction is '{}', and 'none' is covered", reduction));
+  if (reduction != "none")
+    refuse(fmt::format("its reduction is '{}', and 'none' is covered", printable_name(reduction)));
 }
 
 }  // namespace

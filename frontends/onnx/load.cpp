@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kiln/base/error.h"
+#include "kiln/base/printable.h"
 #include "onnx/message_count.h"
 
 namespace kiln::onnx_frontend {
@@ -75,11 +76,18 @@ void check_order(const onnx::GraphProto& graph) {
   for (const auto& input : graph.input()) {
     known.insert(input.name());
   }
+  std::set<std::string> initial;
+  const auto add_initial = [&](const std::string& name) {
+    if (!initial.insert(name).second) {
+      throw Error(ErrorCode::parse_error, fmt::format("has two initializers '{}'", printable_name(name)));
+    }
+    known.insert(name);
+  };
   for (const auto& initializer : graph.initializer()) {
-    known.insert(initializer.name());
+    add_initial(initializer.name());
   }
   for (const auto& initializer : graph.sparse_initializer()) {
-    known.insert(initializer.values().name());
+    add_initial(initializer.values().name());
   }
   for (const auto& node : graph.node()) {
     for (const std::string& input : node.input()) {
@@ -90,13 +98,15 @@ void check_order(const onnx::GraphProto& graph) {
         throw Error(
             ErrorCode::parse_error,
             fmt::format("{} uses '{}' before it is computed: the graph has a cycle, or its nodes are not in order",
-                        describe(node), input));
+                        describe(node), printable_name(input)));
       }
-      throw Error(ErrorCode::parse_error, fmt::format("{} uses '{}', which nothing defines", describe(node), input));
+      throw Error(ErrorCode::parse_error,
+                  fmt::format("{} uses '{}', which nothing defines", describe(node), printable_name(input)));
     }
     for (const std::string& output : node.output()) {
       if (!output.empty() && !known.insert(output).second) {
-        throw Error(ErrorCode::parse_error, fmt::format("{} defines '{}' a second time", describe(node), output));
+        throw Error(ErrorCode::parse_error,
+                    fmt::format("{} defines '{}' a second time", describe(node), printable_name(output)));
       }
     }
   }
@@ -180,7 +190,7 @@ void check_bodies(const onnx::NodeProto& node) {
 
 void check_contents(const onnx::GraphProto& graph) {
   for (const auto& tensor : graph.initializer()) {
-    check_tensor(tensor, fmt::format("initializer '{}'", tensor.name()));
+    check_tensor(tensor, fmt::format("initializer '{}'", printable_name(tensor.name())));
   }
   for (const auto& node : graph.node()) {
     check_bodies(node);
@@ -223,7 +233,7 @@ std::string name_of(const onnx::NodeProto& node) {
 }
 
 std::string describe(const onnx::NodeProto& node) {
-  return fmt::format("node '{}' ({})", name_of(node), node.op_type());
+  return fmt::format("node '{}' ({})", printable_name(name_of(node)), printable_name(node.op_type()));
 }
 
 onnx::ModelProto load(const std::string& path) {

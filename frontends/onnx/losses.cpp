@@ -1,6 +1,7 @@
 // The losses of classifiers.
 #include <fmt/format.h>
 
+#include "kiln/base/printable.h"
 #include "kiln/generator/operations/softmax_forward.h"
 #include "onnx/pointwise.h"
 #include "onnx/readers.h"
@@ -41,7 +42,7 @@ void read_class_loss(Node& node) {
   places[1] = 1;
   const std::string sum = node.attributes().word("reduction", "mean");
   if (sum != "none" && sum != "sum" && sum != "mean")
-    node.fail(fmt::format("reduction is '{}', expected none, sum or mean", sum));
+    node.fail(fmt::format("reduction is '{}', expected none, sum or mean", printable_name(sum)));
   ValueId logarithms = node.operand(0);
   if (node.type() == "SoftmaxCrossEntropyLoss") {
     logarithms = log_softmax(node, logarithms);

@@ -8,6 +8,7 @@
 
 #include "kiln/base/checked.h"
 #include "kiln/base/error.h"
+#include "kiln/base/printable.h"
 #include "onnx/load.h"
 
 namespace kiln::onnx_frontend {
@@ -51,15 +52,17 @@ ValueId Values::device(const std::string& name) {
   if (!value.value) {
     const DType storage = storage_of(value.type);
     const HostTensor* elements = host(name);
-    if (value.tensor == nullptr) budget.take_bytes(graph::count_elements(value.extents) * size_of(storage));
+    const int64_t bytes = graph::count_elements(value.extents) * size_of(storage);
+    if (value.tensor == nullptr) budget.take_bytes(bytes);
     try {
       value.value =
           graph.constant(name, storage, value.extents,
                          elements != nullptr ? stored_as(storage, *elements) : read_as(storage, *value.tensor, files));
     } catch (const Error& error) {
       if (value.tensor != nullptr && error.code() != ErrorCode::unsupported) throw;  // it names the tensor
-      throw Error(error.code(), fmt::format("constant '{}': {}", name, error.message()), error.hint());
+      throw Error(error.code(), fmt::format("constant '{}': {}", printable_name(name), error.message()), error.hint());
     }
+    if (value.tensor != nullptr) stored_bytes += bytes;
   }
   return *value.value;
 }
@@ -94,7 +97,7 @@ const std::string& Node::name(int input) const {
 const Known& Node::known(int input) const {
   const auto found = values_.known.find(name(input));
   if (found == values_.known.end()) {
-    refuse(fmt::format("it depends on '{}', which a node gives that is not covered", name(input)));
+    refuse(fmt::format("it depends on '{}', which a node gives that is not covered", printable_name(name(input))));
   }
   return found->second;
 }

@@ -36,6 +36,7 @@ struct Values {
 
   graph::Graph graph;
   Budget budget;
+  int64_t stored_bytes = 0;  ///< Of constants whose elements the files hold.
   ExternalData files;
   int64_t opset = 0;
   std::optional<DType> dtype;  ///< Of all floating-point numbers; nothing: as the model has them.

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 
+#include "kiln/base/printable.h"
 #include "kiln/generator/operation.h"
 #include "onnx/readers.h"
 
@@ -88,7 +89,8 @@ bool has_default_numbers(const Node& node) {
 ActivationMode gelu_of(const Node& node) {
   const std::string approximation = node.attributes().word("approximate", "none");
   if (approximation == "none") return ActivationMode::gelu;
-  if (approximation != "tanh") node.fail(fmt::format("approximate is '{}', expected none or tanh", approximation));
+  if (approximation != "tanh")
+    node.fail(fmt::format("approximate is '{}', expected none or tanh", printable_name(approximation)));
   return ActivationMode::gelu_tanh;
 }
 

@@ -9,6 +9,7 @@
 
 #include "kiln/base/as_error.h"
 #include "kiln/base/error.h"
+#include "kiln/base/printable.h"
 #include "kiln/frontends/onnx.h"
 #include "onnx/host_nodes.h"
 #include "onnx/load.h"
@@ -182,7 +183,7 @@ class InputShapes {
   Extents extents_of(const onnx::ValueInfoProto& input) const {
     if (!input.type().tensor_type().has_shape()) {
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("the file does not say the extents of input '{}'", input.name()),
+                  fmt::format("the file does not say the extents of input '{}'", printable_name(input.name())),
                   "export the model with fixed extents; only the batch may be open");
     }
     Extents extents;
@@ -195,8 +196,8 @@ class InputShapes {
         extents.push_back(dimension.dim_value());
       } else {
         throw Error(ErrorCode::invalid_argument,
-                    fmt::format("extent {} of input '{}' is open ({})", d, input.name(),
-                                dimension.has_dim_param() ? dimension.dim_param() : "?"),
+                    fmt::format("extent {} of input '{}' is open ({})", d, printable_name(input.name()),
+                                dimension.has_dim_param() ? printable_name(dimension.dim_param()) : "?"),
                     "export the model with fixed extents; only the batch may be open");
       }
     }
@@ -271,6 +272,7 @@ class Import {
     for (const std::string& name : read_outside_) keep(name);
     for (std::string& file : values_.files.files()) result_.files.push_back(std::move(file));
     result_.graph = std::move(values_.graph);
+    result_.stored_bytes = values_.stored_bytes;
     result_.batch = shapes_.batch();
     result_.batch_input = shapes_.batch_input();
     return std::move(result_);
@@ -285,15 +287,16 @@ class Import {
     for (const auto& tensor : model_.initializer()) given.insert(tensor.name());
     for (const auto& input : model_.input()) {
       if (!inputs.insert(input.name()).second) {
-        throw Error(ErrorCode::parse_error, fmt::format("has two inputs '{}'", input.name()));
+        throw Error(ErrorCode::parse_error, fmt::format("has two inputs '{}'", printable_name(input.name())));
       }
     }
     for (const auto& output : model_.output()) {
       if (!outputs.insert(output.name()).second) {
-        throw Error(ErrorCode::parse_error, fmt::format("has two outputs '{}'", output.name()));
+        throw Error(ErrorCode::parse_error, fmt::format("has two outputs '{}'", printable_name(output.name())));
       }
       if (!given.contains(output.name()) && !inputs.contains(output.name())) {
-        throw Error(ErrorCode::parse_error, fmt::format("has an output '{}', which nothing defines", output.name()));
+        throw Error(ErrorCode::parse_error,
+                    fmt::format("has an output '{}', which nothing defines", printable_name(output.name())));
       }
     }
   }
@@ -307,7 +310,8 @@ class Import {
     try {
       (void)graph::count_elements(extents);
     } catch (const Error& error) {
-      throw Error(ErrorCode::parse_error, fmt::format("initializer '{}': {}", tensor.name(), error.message()));
+      throw Error(ErrorCode::parse_error,
+                  fmt::format("initializer '{}': {}", printable_name(tensor.name()), error.message()));
     }
     values_.known[tensor.name()] = {tensor.data_type(), std::move(extents), {}, {}, &tensor};
   }
@@ -316,7 +320,7 @@ class Import {
     if (values_.known.contains(input.name())) return;  // an initial value, which is a constant to us
     const int32_t type = input.type().tensor_type().elem_type();
     if (!input.type().has_tensor_type()) {
-      throw Error(ErrorCode::unsupported, fmt::format("input '{}' is no tensor", input.name()));
+      throw Error(ErrorCode::unsupported, fmt::format("input '{}' is no tensor", printable_name(input.name())));
     }
     Extents extents = shapes_.extents_of(input);
     try {
@@ -324,9 +328,11 @@ class Import {
       values_.known[input.name()] = {type, std::move(extents), value, {}, {}};
       result_.inputs.push_back({input.name(), type_name(type)});
     } catch (const Refusal& refusal) {
-      throw Error(ErrorCode::unsupported, fmt::format("input '{}' cannot be had: {}", input.name(), refusal.reason));
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("input '{}' cannot be had: {}", printable_name(input.name()), refusal.reason));
     } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("input '{}': {}", input.name(), error.message()), error.hint());
+      throw Error(error.code(), fmt::format("input '{}': {}", printable_name(input.name()), error.message()),
+                  error.hint());
     }
   }
 
@@ -368,7 +374,7 @@ class Import {
     }
     std::vector<std::string> inside;  // names that only the branch has
     const auto define = [&](const std::string& value) {
-      if (values_.known.contains(value)) node.fail(fmt::format("defines '{}' a second time", value));
+      if (values_.known.contains(value)) node.fail(fmt::format("defines '{}' a second time", printable_name(value)));
       inside.push_back(value);
     };
     for (const auto& tensor : found->g().initializer()) {
@@ -442,7 +448,8 @@ class Import {
       if (opened_.contains(root_of(value))) return;  // likewise
       give(output.name(), value);
     } catch (const Refusal& refusal) {
-      throw Error(ErrorCode::unsupported, fmt::format("output '{}' cannot be had: {}", output.name(), refusal.reason));
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("output '{}' cannot be had: {}", printable_name(output.name()), refusal.reason));
     }
   }
 

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "kiln/base/checked.h"
+#include "kiln/base/printable.h"
 #include "onnx/pointwise.h"
 #include "onnx/products.h"
 #include "onnx/readers.h"
@@ -56,7 +57,7 @@ Rule rule_of(const Node& node) {
   rule.antialiases = attributes.integer("antialias", 0) != 0;
   if (rule.mode == "bilinear") rule.mode = "linear";  // of old opsets
   if (rule.mode != "nearest" && rule.mode != "linear" && rule.mode != "cubic") {
-    node.fail(fmt::format("mode is '{}', expected nearest, linear or cubic", rule.mode));
+    node.fail(fmt::format("mode is '{}', expected nearest, linear or cubic", printable_name(rule.mode)));
   }
   return rule;
 }
@@ -94,7 +95,8 @@ void keep_ratio(const Node& node, std::vector<Side>& sides) {
   const std::string policy = node.attributes().word("keep_aspect_ratio_policy", "stretch");
   if (policy == "stretch") return;
   if (policy != "not_larger" && policy != "not_smaller") {
-    node.fail(fmt::format("keep_aspect_ratio_policy is '{}', expected stretch, not_larger or not_smaller", policy));
+    node.fail(fmt::format("keep_aspect_ratio_policy is '{}', expected stretch, not_larger or not_smaller",
+                          printable_name(policy)));
   }
   double scale = sides.front().scale;
   for (const Side& side : sides) {
@@ -129,8 +131,15 @@ std::vector<Side> sides_of(const Node& node) {
     side.inputs = node.extents(0)[axes[i]];
     const auto inputs = static_cast<double>(side.inputs);
     constexpr double most = 1 << 24;
-    if (side.inputs == 0 || !(given[i] > 0) || given[i] > most)
-      refuse("it makes, or is given, a tensor without elements");
+    if (!std::isfinite(given[i]) || given[i] < 0) {
+      node.fail(fmt::format("the {} of dimension {} is {}, expected a positive number", has_sizes ? "size" : "scale",
+                            axes[i], given[i]));
+    }
+    if (given[i] > most) {
+      refuse(fmt::format("the {} of dimension {} is {}, and up to {} are covered", has_sizes ? "size" : "scale",
+                         axes[i], given[i], most));
+    }
+    if (side.inputs == 0 || given[i] == 0) refuse("it makes, or is given, a tensor without elements");
     side.scale = has_sizes ? given[i] / inputs : given[i];
     side.is_ratio = has_sizes;
     side.outputs = integer_of(std::floor(has_sizes ? given[i] : inputs * given[i]));
@@ -162,7 +171,7 @@ double position_of(const Node& node, const Rule& rule, const Side& side, int64_t
     const double reach = (side.end - side.begin) * (inputs - 1);
     return side.begin * (inputs - 1) + (outputs == 1 ? reach / 2 : y * reach / (outputs - 1));
   }
-  node.fail(fmt::format("coordinate_transformation_mode is '{}', which ONNX does not have", mode));
+  node.fail(fmt::format("coordinate_transformation_mode is '{}', which ONNX does not have", printable_name(mode)));
 }
 
 int64_t nearest_of(const Node& node, const Rule& rule, double position) {
@@ -171,7 +180,7 @@ int64_t nearest_of(const Node& node, const Rule& rule, double position) {
   if (mode == "round_prefer_ceil") return integer_of(std::floor(position + 0.5));
   if (mode == "floor") return integer_of(std::floor(position));
   if (mode == "ceil") return integer_of(std::ceil(position));
-  node.fail(fmt::format("nearest_mode is '{}', which ONNX does not have", mode));
+  node.fail(fmt::format("nearest_mode is '{}', which ONNX does not have", printable_name(mode)));
 }
 
 /// Keys' cubic at distance x.

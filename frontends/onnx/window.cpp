@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "kiln/base/error.h"
+#include "kiln/base/printable.h"
 #include "kiln/generator/window_axis.h"
 #include "onnx/attributes.h"
 #include "onnx/load.h"
@@ -59,9 +60,9 @@ void pad_same(Window& window, size_t d, int64_t extent, bool odd_at_end) {
 bool keeps_same_size(const onnx::NodeProto& node, const std::string& mode) {
   if (mode == "SAME_UPPER" || mode == "SAME_LOWER") return true;
   if (mode == "NOTSET" || mode.empty() || mode == "VALID") return false;
-  throw Error(
-      ErrorCode::parse_error,
-      fmt::format("{}: auto_pad is '{}', expected NOTSET, SAME_UPPER, SAME_LOWER or VALID", describe(node), mode));
+  throw Error(ErrorCode::parse_error,
+              fmt::format("{}: auto_pad is '{}', expected NOTSET, SAME_UPPER, SAME_LOWER or VALID", describe(node),
+                          printable_name(mode)));
 }
 
 void read_pads(const onnx::NodeProto& node, const Attributes& attributes, Window& window) {

@@ -50,6 +50,8 @@ class PoolForwardOperation final : public Operation {
   void complete_attributes(Request& request) const override {
     complete_pool_window(request, "x");
     expand(request, "ceil", 1, 1);
+    const int64_t ceil = request.ints("ceil").front();
+    if (ceil != 0 && ceil != 1) refuse(request, fmt::format("ceil is {}", ceil), "give 0 or 1");
   }
 
   std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const override {

@@ -31,6 +31,14 @@ TEST(Printable, LinesStayAndOneLineIsOne) {
   EXPECT_EQ(printable_line("a\tb\nc"), "a b\\nc");
 }
 
+TEST(Printable, NamesAreOneLineAndNotLong) {
+  EXPECT_EQ(printable_name("a\nkiln: all is well"), "a\\nkiln: all is well");
+  const std::string longest(200, 'x');
+  EXPECT_EQ(printable_name(longest), longest);
+  EXPECT_EQ(printable_name(longest + "x"), longest + "...");
+  EXPECT_EQ(printable_name(longest.substr(1) + "\xC3\xB6"), longest.substr(1) + "...") << "no half of a letter";
+}
+
 TEST(Printable, TextOfAnyLanguageStays) {
   for (const char* text : {"", "plain \\ text", "größe 例 🔥", "\xC2\xA0"}) EXPECT_EQ(printable(text), text);
 }

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <random>
 
@@ -95,6 +97,46 @@ TEST_P(BadDisk, NeverLosesWhatWasAcknowledgedAndNeverStopsTheApplication) {
     ASSERT_FALSE(HasFailure()) << "fault at operation " << at;
   }
   EXPECT_GT(at, 10);
+}
+
+// An empty file would be said to be of an older Kiln ever after.
+TEST_P(BadDisk, LeavesNothingOfADatabaseThatItCouldNotMake) {
+  const auto [journal, fault] = GetParam();
+  if (fault != Fault::full) GTEST_SKIP() << "a disk that fails keeps what it wants";
+  bool done = false;
+  for (int at = 0; !done; ++at) {
+    const std::string path = folder_.file(fmt::format("new-{}.db", at));
+    Announcements announced;
+    Storage storage = Storage::memory;
+    {
+      const FaultVfs vfs({fault, at, 0});
+      const Database db = Database::open(path, with_journal(journal), announced.listener());
+      storage = db.storage();
+      done = vfs.changes() <= at;
+    }
+    const bool is_left = std::filesystem::exists(path);
+    EXPECT_TRUE(!is_left || std::filesystem::file_size(path) > 0) << "fault at operation " << at;
+    EXPECT_TRUE(is_left || storage == Storage::memory) << "fault at operation " << at;
+    if (!is_left) {
+      EXPECT_FALSE(std::filesystem::exists(path + "-wal") || std::filesystem::exists(path + "-shm")) << at;
+      EXPECT_EQ(announced.seen.size(), 1u);
+    }
+    Announcements later;
+    (void)Database::open(path, with_journal(journal), later.listener());
+    EXPECT_TRUE(later.seen.empty()) << "with room again: " << later.seen[0].text();
+  }
+}
+
+// A file that was there before is its owner's, whatever becomes of it.
+TEST(FullDisk, TakesAwayNoFileThatItDidNotMake) {
+  const ScratchFolder folder(ScratchFolder::Where::memory);
+  const std::string path = folder.file("empty.db");
+  std::ofstream(path).close();
+  const FaultVfs vfs({Fault::full, 0, 0});
+  Announcements announced;
+  (void)Database::open(path, with_journal(Journal::automatic), announced.listener());
+  EXPECT_TRUE(std::filesystem::exists(path));
+  EXPECT_EQ(announced.seen.size(), 1u);
 }
 
 std::string name_of(const ::testing::TestParamInfo<BadDisk::ParamType>& suite) {

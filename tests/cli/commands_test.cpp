@@ -258,6 +258,24 @@ TEST_F(ProgramTest, RunTakesTheKernelsThatTuneCompiled) {
   EXPECT_EQ(entries(), tuned);
 }
 
+TEST_F(ProgramTest, TuneSaysOnceThatItCannotKeepKernels) {
+  write("file", "not a folder");
+  environment_["KILN_KERNEL_STORE"] = path("file");
+  const Outcome tuned = kiln({"tune", softmax, "--candidates", "1", "--quiet", "--db", "off"});
+  EXPECT_EQ(tuned.exit_code, 0) << tuned.err;
+  const std::string expected = "the store of compiled kernels in " + path("file") + " cannot be written";
+  const size_t first = tuned.err.find(expected);
+  ASSERT_NE(first, std::string::npos) << tuned.err;
+  EXPECT_EQ(tuned.err.find("the store of compiled kernels", first + 1), std::string::npos) << tuned.err;
+}
+
+TEST_F(ProgramTest, VerifyCountsWhatItCouldNotRunByItself) {
+  const Outcome outcome = kiln({"verify", "tensor_set y=u8:1x1x1048576x1048576"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.out,
+              HasSubstr("0 variants of 1 requests agree with the reference, 0 do not; 1 could not be checked"));
+}
+
 TEST_F(ProgramTest, CacheVerifyTriesWhatIsStoredAgainAndSeesWhatNoLongerHolds) {
   ASSERT_EQ(kiln({"tune", softmax, "--db", path("a.db"), "--candidates", "2"}).exit_code, 0);
   const Outcome holds = kiln({"cache", "verify", "--db", path("a.db"), "--sample", "all"});

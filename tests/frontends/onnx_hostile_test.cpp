@@ -163,6 +163,56 @@ TEST(OnnxHostile, WhatIsComputedWhileReadingHasAnEnd) {
   expect_error(sum, "what is computed while the model is read takes more than", ErrorCode::unsupported);
 }
 
+// Few bytes of a file say how many elements a call has that runs when the model is loaded.
+TEST(OnnxHostile, WhatIsComputedOfConstantsWhenTheModelIsLoadedIsCounted) {
+  const auto sum_of = [](int64_t elements) {
+    OnnxModel model(17);
+    model.integers("s", {elements});
+    model.node("ConstantOfShape", {"s"}, {"c"});
+    model.node("Add", {"c", "c"}, {"d"}).set_name("add");
+    model.node("Add", {"d", "d"}, {"y"}).set_name("again");
+    model.output("y");
+    return model;
+  };
+  expect_error(sum_of(int64_t{1} << 29),
+               "what is computed of constants for node 'add', and before it, takes 2147483648", ErrorCode::unsupported);
+  expect_error(sum_of(int64_t{1} << 39), "for node 'add'", ErrorCode::unsupported);
+  EXPECT_EQ(lowered(sum_of(int64_t{1} << 24)).schedule.once.empty(), false);
+}
+
+TEST(OnnxHostile, NamesAreQuotedInOneLineAndCutShort) {
+  OnnxModel model;
+  model.input("x", {1});
+  model.node("Re\nlu", {"x\nkiln: fake"}, {"y"}).set_name("a\nkiln: fake");
+  model.output("y");
+  expect_error(model, "node 'a\\nkiln: fake' (Re\\nlu) uses 'x\\nkiln: fake', which nothing defines");
+  OnnxModel long_one;
+  long_one.input("x", {1});
+  long_one.node(std::string(1'000'000, 'R'), {"z"}, {"y"});
+  long_one.output("y");
+  expect_error(long_one, "(" + std::string(200, 'R') + "...) uses 'z'");
+}
+
+TEST(OnnxHostile, TwoInitializersOfOneNameAreRefused) {
+  OnnxModel model;
+  model.input("x", {1}).weights("w", {1}, {1}).weights("w", {1}, {2});
+  model.node("Add", {"x", "w"}, {"y"});
+  model.output("y");
+  expect_error(model, "has two initializers 'w'");
+}
+
+TEST(OnnxHostile, NumbersThatNoRunTakesAreRefusedWithTheirNode) {
+  constexpr float none = std::numeric_limits<float>::quiet_NaN();
+  OnnxModel norm;
+  norm.input("x", {1, 2, 3}).weights("w", {2}).weights("b", {2});
+  norm.node("InstanceNormalization", {"x", "w", "b"}, {"y"}, {{"epsilon", none}});
+  expect_error(norm, "node 'y' (InstanceNormalization): norm_forward: epsilon is nan", ErrorCode::invalid_argument);
+  OnnxModel clip;
+  clip.input("x", {4}).scalar("low", none);
+  clip.node("Clip", {"x", "low"}, {"y"});
+  expect_error(clip, "node 'y' (Clip): activation_forward: low is nan", ErrorCode::invalid_argument);
+}
+
 // protobuf makes some 200 bytes of two.
 TEST(OnnxHostile, MessagesAreCountedBeforeTheyAreMade) {
   constexpr size_t most_messages = size_t{1} << 22;

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
+#include <string>
 #include <vector>
 
 #include "listing.h"
@@ -39,6 +41,24 @@ TEST(OnnxResize, ElementsOutsideAreThoseOfTheEdgeOrDoNotCount) {
   EXPECT_THAT(first_weights(4, 2, {{"mode", "cubic"}}), are({far + left + here, right, 0, 0}));
   EXPECT_THAT(first_weights(4, 2, {{"mode", "cubic"}, {"exclude_outside", 1}}),
               are({here / (here + right), right / (here + right), 0, 0}));
+}
+
+TEST(OnnxResize, ScalesThatAreNoneAreNamed) {
+  const auto scaled_by = [](float scale) {
+    OnnxModel model(18);
+    model.input("x", {1, 4}).weights("scales", {2}, {1, scale});
+    model.node("Resize", {"x", "", "scales"}, {"y"});
+    return model;
+  };
+  constexpr float infinite = std::numeric_limits<float>::infinity();
+  const std::string expected = ", expected a positive number";
+  expect_error(scaled_by(std::numeric_limits<float>::quiet_NaN()),
+               "node 'y' (Resize): the scale of dimension 1 is nan" + expected);
+  expect_error(scaled_by(infinite), "the scale of dimension 1 is inf" + expected);
+  expect_error(scaled_by(-1), "the scale of dimension 1 is -1" + expected);
+  EXPECT_THAT(reasons_of(scaled_by(1e30F)),
+              testing::ElementsAre(testing::HasSubstr(
+                  "the scale of dimension 1 is 1.0000000150474662e+30, and up to 16777216 are covered")));
 }
 
 // A result of half the size weighs four elements round position 0.5, the first of which is outside: 1, 3, 3, 1.

@@ -217,6 +217,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Bad{"pool_forward x=f32:1x3x8x8 y=f32:1x3x5x4 mode=max window=2 stride=2", "extent 5 along h"},
                     Bad{"pool_forward x=f32:1x3x8x8 mode=max window=2 epilogue=relu", "it takes no epilogue"},
                     Bad{"pool_forward x=f32:1x3x8x8 mode=max window=2 tf32", "no choice of arithmetic"},
+                    Bad{"pool_forward x=f32:1x3x8x8 mode=max window=2 ceil=2", "ceil is 2"},
+                    Bad{"pool_forward x=f32:1x3x8x8 mode=max window=2 ceil=-7", "ceil is -7"},
                     Bad{"pool_forward x=f32:1x3x8x8 mode=3 window=2", "mode=3 is unknown"}));
 
 INSTANTIATE_TEST_SUITE_P(

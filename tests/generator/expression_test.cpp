@@ -365,6 +365,16 @@ TEST(RequestsFiles, DefineExpressions) {
   EXPECT_EQ(expressions.size(), 1);
 }
 
+TEST(RequestsFiles, SeparateTheWordOfADefinitionByAnyBlanks) {
+  for (const char* heading :
+       {"expression\tev(;)", "expression   ev(;)", "  expression ev(;)\r", "\texpression \t ev"}) {
+    Expressions expressions;
+    EXPECT_TRUE(parse_requests(std::string(heading) + "\nacc * 2\nend expression\n", expressions).empty()) << heading;
+    EXPECT_EQ(expressions.count("ev"), 1) << heading;
+    EXPECT_THROW(require_no_code(std::string(heading) + "\nacc * 2\nend expression\n", ""), Error) << heading;
+  }
+}
+
 TEST(RequestsFiles, TakeBackWhatWasPrinted) {
   const Expression& swish = known.at("swish");
   const std::string text = print_definition(swish.digest(), swish);

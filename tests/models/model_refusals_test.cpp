@@ -57,6 +57,14 @@ TEST_F(ModelTest, OpenExtentsAreNamed) {
   expect_refused(model, ErrorCode::invalid_argument, "extent 1 of input 'x' is open (length)");
 }
 
+TEST_F(ModelTest, TensorsOfTooManyDimensionsAreRefusedWithTheFile) {
+  OnnxModel model(13);
+  model.input("x", {1, 1, 1, 1, 1, 1, 1, 1, 2});
+  model.node("Identity", {"x"}, {"y"});
+  model.output("y");
+  expect_refused(model, ErrorCode::unsupported, ".onnx: input 'x' has 9 dimensions");
+}
+
 TEST_F(ModelTest, DataOutsideOfTheModelsFolderIsRefused) {
   for (const char* location : {"../secret", "/etc/hostname", "a/../../b", ""}) {
     OnnxModel model(13);

@@ -16,6 +16,7 @@
 #include "../support/skewed_clock.h"
 #include "atomic_file.h"
 #include "kiln/base/error.h"
+#include "kiln/store/store_trouble.h"
 #include "support.h"
 
 namespace kiln::store::file_store_test {
@@ -277,6 +278,16 @@ TEST_F(FileStoreTest, AnnouncesAFolderThatCannotBeMadeOnceAndGoesOn) {
   ASSERT_EQ(announced_.size(), 1U);
   EXPECT_THAT(announced_[0], HasSubstr(scratch_.path("file/store")));
   EXPECT_THAT(announced_[0], HasSubstr("KILN_KERNEL_STORE"));
+}
+
+TEST_F(FileStoreTest, TroubleWithTheFolderIsFoundBeforeThereIsAnEntry) {
+  EXPECT_EQ(trouble_with(in(scratch_.path("store"))), std::nullopt);
+  EXPECT_TRUE(fs::is_directory(scratch_.path("store")));
+  write_file(scratch_.path("file"), "not a folder");
+  FileStore store(in(scratch_.path("file")), listener());
+  EXPECT_EQ(obtain(store, key_of("a"), "made"), "made");
+  ASSERT_EQ(announced_.size(), 1U);
+  EXPECT_EQ(trouble_with(in(scratch_.path("file"))), announced_[0]);
 }
 
 TEST_F(FileStoreTest, GivesUpWaitingForAHolderThatHangs) {

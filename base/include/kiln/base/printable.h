@@ -23,5 +23,7 @@ bool is_hidden(std::string_view sequence);
 std::string printable(std::string_view text);
 /// The same in one line: a line break stands as \n.
 std::string printable_line(std::string_view text);
+/// A name in one line, which a message quotes: of one of more than 200 bytes, the beginning and "...".
+std::string printable_name(std::string_view name);
 
 }  // namespace kiln

@@ -36,6 +36,7 @@ struct OnnxGraph {
   graph::Graph graph;
   std::vector<OnnxPort> inputs, outputs;  ///< As the graph's, in that order.
   std::vector<std::string> files;         ///< What it was read from: the model, and its data beside it.
+  int64_t stored_bytes = 0;               ///< Of constants whose elements the files hold.
   int64_t batch = 1;                      ///< That it was read for.
   /// The input whose first extent is the batch, where the model leaves it open.
   std::optional<std::string> batch_input;
