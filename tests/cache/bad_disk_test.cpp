@@ -99,17 +99,39 @@ TEST_P(BadDisk, NeverLosesWhatWasAcknowledgedAndNeverStopsTheApplication) {
   EXPECT_GT(at, 10);
 }
 
+std::string name_of(const ::testing::TestParamInfo<BadDisk::ParamType>& suite) {
+  const Fault fault = std::get<Fault>(suite.param);
+  const char* name = fault == Fault::full         ? "Full"
+                     : fault == Fault::error      ? "Failing"
+                     : fault == Fault::one_error  ? "FailingOnce"
+                     : fault == Fault::unreadable ? "Unreadable"
+                     : fault == Fault::no_locks   ? "WithoutLocks"
+                                                  : "WithoutOneLock";
+  const bool wal = std::get<Journal>(suite.param) == Journal::wal;
+  return std::string(name) + (wal ? "WriteAheadLog" : "RollbackJournal");
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, BadDisk,
+                         ::testing::Combine(::testing::Values(Journal::wal, Journal::rollback),
+                                            ::testing::Values(Fault::full, Fault::error, Fault::one_error,
+                                                              Fault::unreadable, Fault::no_locks, Fault::one_lock)),
+                         name_of);
+
 // An empty file would be said to be of an older Kiln ever after.
-TEST_P(BadDisk, LeavesNothingOfADatabaseThatItCouldNotMake) {
-  const auto [journal, fault] = GetParam();
-  if (fault != Fault::full) GTEST_SKIP() << "a disk that fails keeps what it wants";
+class FullDisk : public ::testing::TestWithParam<Journal> {
+ protected:
+  const ScratchFolder folder_{ScratchFolder::Where::memory};
+};
+
+TEST_P(FullDisk, KeepsNothingOfADatabaseThatCouldNotBeMade) {
+  const Journal journal = GetParam();
   bool done = false;
   for (int at = 0; !done; ++at) {
     const std::string path = folder_.file(fmt::format("new-{}.db", at));
     Announcements announced;
     Storage storage = Storage::memory;
     {
-      const FaultVfs vfs({fault, at, 0});
+      const FaultVfs vfs({Fault::full, at, 0});
       const Database db = Database::open(path, with_journal(journal), announced.listener());
       storage = db.storage();
       done = vfs.changes() <= at;
@@ -128,34 +150,17 @@ TEST_P(BadDisk, LeavesNothingOfADatabaseThatItCouldNotMake) {
 }
 
 // A file that was there before is its owner's, whatever becomes of it.
-TEST(FullDisk, TakesAwayNoFileThatItDidNotMake) {
-  const ScratchFolder folder(ScratchFolder::Where::memory);
-  const std::string path = folder.file("empty.db");
+TEST_P(FullDisk, KeepsAFileThatWasThereBefore) {
+  const std::string path = folder_.file("empty.db");
   std::ofstream(path).close();
   const FaultVfs vfs({Fault::full, 0, 0});
   Announcements announced;
-  (void)Database::open(path, with_journal(Journal::automatic), announced.listener());
+  (void)Database::open(path, with_journal(GetParam()), announced.listener());
   EXPECT_TRUE(std::filesystem::exists(path));
   EXPECT_EQ(announced.seen.size(), 1u);
 }
 
-std::string name_of(const ::testing::TestParamInfo<BadDisk::ParamType>& suite) {
-  const Fault fault = std::get<Fault>(suite.param);
-  const char* name = fault == Fault::full         ? "Full"
-                     : fault == Fault::error      ? "Failing"
-                     : fault == Fault::one_error  ? "FailingOnce"
-                     : fault == Fault::unreadable ? "Unreadable"
-                     : fault == Fault::no_locks   ? "WithoutLocks"
-                                                  : "WithoutOneLock";
-  const bool wal = std::get<Journal>(suite.param) == Journal::wal;
-  return std::string(name) + (wal ? "WriteAheadLog" : "RollbackJournal");
-}
-
-INSTANTIATE_TEST_SUITE_P(Faults, BadDisk,
-                         ::testing::Combine(::testing::Values(Journal::wal, Journal::rollback),
-                                            ::testing::Values(Fault::full, Fault::error, Fault::one_error,
-                                                              Fault::unreadable, Fault::no_locks, Fault::one_lock)),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Journals, FullDisk, ::testing::Values(Journal::wal, Journal::rollback));
 
 // A file with `damage` done to it never gives a record or a choice that was not stored.
 void expect_no_wrong_answer(const std::string& path, const std::map<std::string, Record>& truth) {

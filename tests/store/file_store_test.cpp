@@ -284,10 +284,14 @@ TEST_F(FileStoreTest, TroubleWithTheFolderIsFoundBeforeThereIsAnEntry) {
   EXPECT_EQ(trouble_with(in(scratch_.path("store"))), std::nullopt);
   EXPECT_TRUE(fs::is_directory(scratch_.path("store")));
   write_file(scratch_.path("file"), "not a folder");
-  FileStore store(in(scratch_.path("file")), listener());
+  FileStore store(in(scratch_.path("file/store")), listener());
   EXPECT_EQ(obtain(store, key_of("a"), "made"), "made");
   ASSERT_EQ(announced_.size(), 1U);
-  EXPECT_EQ(trouble_with(in(scratch_.path("file"))), announced_[0]);
+  for (const char* folder : {"file", "file/store"}) {
+    const std::optional<std::string> trouble = trouble_with(in(scratch_.path(folder)));
+    ASSERT_TRUE(trouble) << folder;
+    EXPECT_THAT(*trouble, HasSubstr("in " + scratch_.path(folder) + " cannot be written: Not a directory")) << folder;
+  }
 }
 
 TEST_F(FileStoreTest, GivesUpWaitingForAHolderThatHangs) {
