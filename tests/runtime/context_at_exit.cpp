@@ -1,5 +1,5 @@
-// Contexts that end after main(): one of static storage, and one that a function of atexit() ends, which was named before
-// anything of Kiln was there. The program has passed where it ends with exit code 0.
+// Contexts that end after main(): one of static storage, and one that a function of atexit() ends, which was named
+// before anything of Kiln was there. The program has passed where it ends with exit code 0.
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -9,8 +9,8 @@
 
 #include "kiln/base/environment.h"
 #include "kiln/context.h"
-#include "kiln/memory.h"
 #include "kiln/generator/request.h"
+#include "kiln/memory.h"
 
 namespace {
 
