@@ -7,7 +7,9 @@
 #include <cstdio>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "driver_watch.h"
 #include "kiln/base/error.h"
@@ -119,6 +121,32 @@ TEST_F(ModelGraphTest, RunsOnTheSameTensorsAreOneLaunchEach) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(of_run(model, images), replayed_);
   EXPECT_EQ(model.graphs().kept, 1U);
   EXPECT_EQ(model.graphs().unused_because, "");
+}
+
+// The kernels of a graph would read what is there now, or fault and lose the device's context.
+TEST_F(ModelGraphTest, MemoryThatWasFreedIsRefusedBeforeAGraphReadsIt) {
+  Model model = load(small_network());
+  const DeviceMemory y(context_, 2 * sizeof(float));
+  const Tensor result(y.data(), f32, {1, 2}, contiguous);
+  std::optional<DeviceMemory> x(std::in_place, context_, 105 * sizeof(float));
+  const std::vector<float> values = random_values(105, 1);
+  x->upload(std::as_bytes(std::span(values)));
+  const Tensor image(x->data(), f32, {1, 3, 7, 5}, contiguous);
+  for (int i = 0; i < 3; ++i) model.run({{"x", image}}, {{"y", result}});
+  ASSERT_EQ(model.graphs().kept, 1U);
+  x.reset();
+  const Launches refused = launches([&] {
+    try {
+      model.run({{"x", image}}, {{"y", result}});
+      ADD_FAILURE() << "ran";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+      EXPECT_THAT(error.what(), HasSubstr("input 'x' is at 0x"));
+    }
+  });
+  EXPECT_EQ(refused, (Launches{0, 0}));
+  Images others(context_, 1);
+  others.run(model);
 }
 
 TEST_F(ModelGraphTest, TensorsInOtherPlacesHaveTheirOwn) {
