@@ -246,7 +246,7 @@ void norm_forward_along(std::string_view function, Context& context, int first_a
 
 void norm_backward_along(std::string_view function, Context& context, int first_axis,
                          const NormGradientTensors& tensors, const NormGradientOptions& options, Stream stream) {
-  const auto& [dy, x, inv_deviation, dx] = tensors;
+  const Tensor &dy = tensors.dy, &x = tensors.x, &inv_deviation = tensors.inv_deviation, &dx = tensors.dx;
   const int first = counted(first_axis, dy, function);
   const View view(function, "norm_backward", dy);
   view.run([&] {

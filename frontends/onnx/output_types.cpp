@@ -93,6 +93,15 @@ bool fits_its_filter(const Node& node) {
          (node.has(0) && node.has(filter->second) && node.rank(0) == node.rank(filter->second));
 }
 
+/// Whether the extents that an operator takes are of the type that the operator demands. ONNX's inference makes a
+/// dimension for each element of them, of whatever type they are, and add_input() hides the number of int64 alone.
+bool has_extents_of_int64(const Node& node) {
+  static const std::map<std::string, int> operands = {
+      {"ConstantOfShape", 0}, {"Expand", 1}, {"Reshape", 1}, {"Tile", 1}};
+  const auto extents = operands.find(node.type());
+  return extents == operands.end() || !node.has(extents->second) || node.element_type(extents->second) == Type::INT64;
+}
+
 /// ONNX's inference reads the types of a MaxUnpool's inputs without looking whether there are any: its extents are
 /// ours.
 std::optional<TensorType> type_of_unpooled(const Node& node) {
@@ -120,7 +129,7 @@ std::vector<std::optional<TensorType>> inferred_outputs(const Node& node) {
   const bool is_large =
       node.inputs() > most_operands || node.outputs() > most_operands || node.proto().ByteSizeLong() > most_bytes;
   if (!is_onnx_domain(node.proto().domain()) || has_bodies || is_large || !node.knows_inputs()) return types;
-  if (!fits_its_filter(node)) return types;
+  if (!fits_its_filter(node) || !has_extents_of_int64(node)) return types;
   if (node.type() == "MaxUnpool") {
     types.front() = type_of_unpooled(node);
     return types;

@@ -96,7 +96,7 @@ _words = {
     "define the expression in the requests file, in a file given with --expression, or for Request::parse(); ": (
         "make the code by kiln.expression() before, or put its definition in front of the request; "
     ),
-    "define it in the requests file, or in a file given with --expression": (
+    "define it in the requests file or in a file given with --expression, or give it to Request::parse()": (
         "give a kiln.expression() as the epilogue of a call"
     ),
     "Context::prepare()": "Context.prepare()",

@@ -309,6 +309,30 @@ TEST(OnnxHostile, OutputsOfAsManyDimensionsAsAVectorHasElementsAreNotInferred) {
   EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 200'000) << "KiB";
 }
 
+// Of another type than the operator demands, too.
+TEST(OnnxHostile, OutputsOfExtentsOfAnotherTypeAreNotInferred) {
+  for (const char* type : {"ConstantOfShape", "Expand", "Reshape", "Tile"}) {
+    OnnxModel model(18);
+    model.input("x", {1}).input("extents", {int64_t{1} << 31}, onnx::TensorProto::UINT16);
+    if (type == std::string("ConstantOfShape")) {
+      model.node(type, {"extents"}, {"y"});
+    } else {
+      model.node(type, {"x", "extents"}, {"y"});
+    }
+    model.output("y");
+    const TemporaryFile file(model.bytes());
+    rusage before{}, after{};
+    ::getrusage(RUSAGE_SELF, &before);
+    try {
+      EXPECT_EQ(read_onnx(file.path()).uncovered.size(), 1U) << type;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr(type));
+    }
+    ::getrusage(RUSAGE_SELF, &after);
+    EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 200'000) << type << ", KiB";
+  }
+}
+
 TEST(OnnxHostile, OutputsOfTypesThatKilnDoesNotHaveAreErrors) {
   OnnxModel model(14);
   model.input("x", {1}).weights("words", {1});

@@ -78,6 +78,8 @@ class BadOperands : public BadArguments {
 
   struct alignas(256) HostMemory : std::array<std::byte, 65536> {};
   const HostMemory host_{};
+  static constexpr int64_t room_ = 16;  // bytes
+  std::string beyond_its_memory(const std::string& name, const Tensor& good) const;
   std::vector<Bad> rows(Context& context, const Call& call) const;
 };
 
@@ -348,6 +350,15 @@ void BadOperands::add_local_normalisations(Calls& calls) const {
   add_backward("lcn_backward", lcn_backward);
 }
 
+// What is said of a tensor like `good` that begins room_ bytes before the end of the memory.
+std::string BadOperands::beyond_its_memory(const std::string& name, const Tensor& good) const {
+  const std::byte* const last = base_ + bytes - room_;
+  return fmt::format(
+      "{} takes {} bytes, from {} to {}, and only {} of them are there: its memory is an allocation of {} bytes at {}",
+      name, good.span_bytes(), static_cast<const void*>(last), static_cast<const void*>(last + good.span_bytes() - 1),
+      room_, bytes, static_cast<const void*>(base_));
+}
+
 // The call with each of its tensors spoilt in each way.
 std::vector<Bad> BadOperands::rows(Context& context, const Call& call) const {
   std::vector<Bad> rows;
@@ -368,15 +379,8 @@ std::vector<Bad> BadOperands::rows(Context& context, const Call& call) const {
       row("on the host", like(good, host_.data(), extents),
           fmt::format("{} is at {}: this is host memory", name, static_cast<const void*>(host_.data())));
     }
-    const int64_t room = 16;  // bytes
-    if (good.span_bytes() > room) {
-      const std::byte* const last = base_ + bytes - room;
-      row("at the end of its memory", like(good, last, extents),
-          fmt::format("{} takes {} bytes, from {} to {}, and only {} of them are there: its memory is an allocation of "
-                      "{} bytes at {}",
-                      name, good.span_bytes(), static_cast<const void*>(last),
-                      static_cast<const void*>(last + good.span_bytes() - 1), room, bytes,
-                      static_cast<const void*>(base_)));
+    if (good.span_bytes() > room_) {
+      row("at the end of its memory", like(good, base_ + bytes - room_, extents), beyond_its_memory(name, good));
     }
     if (!call.any_dtype && !call.operation.starts_with("tensor_")) {  // these take any, too
       row("integers", Tensor(good.data(), i8, extents, contiguous), name + " is i8");
