@@ -64,6 +64,56 @@ TEST(OnnxUncovered, NodesBeforeAndBehindAreListedWhereOnnxInfersTheExtents) {
   EXPECT_THAT(names(made.model.outputs), ElementsAre("y", "r"));
 }
 
+/// The requests behind a node that is not covered: a Relu of its output `output`.
+std::vector<std::string> behind(OnnxModel& model, const std::string& type, const std::vector<std::string>& inputs,
+                                const Attributes& attributes, size_t output = 0) {
+  std::vector<std::string> outputs(output + 1);
+  outputs.back() = "u";
+  model.node(type, inputs, outputs, attributes);
+  model.node("Relu", {"u"}, {"y"});
+  model.output("y");
+  return keys_of(lowered(model));
+}
+
+std::vector<std::string> relu_of(const std::string& extents) {
+  return {line("activation_forward x=f32:" + extents + " mode=relu")};
+}
+
+// LSTM, GRU and RNN: ONNX's own inference is not asked about them.
+TEST(OnnxUncovered, OutputsOfRecurrentLayersAreKnown) {
+  const auto states = [](const std::string& type, const Attributes& attributes, size_t output, int64_t directions) {
+    OnnxModel model;
+    model.input("x", {5, 2, 3}).weights("w", {directions, 16, 3}).weights("r", {directions, 16, 4});
+    return behind(model, type, {"x", "w", "r"}, attributes, output);
+  };
+  const Attributes both{{"hidden_size", int64_t{4}}, {"direction", "bidirectional"}};
+  for (const char* type : {"LSTM", "GRU", "RNN"}) {
+    EXPECT_EQ(states(type, {}, 0, 1), relu_of("5x1x2x4")) << type << ": steps, directions, batch, hidden";
+    EXPECT_EQ(states(type, both, 0, 2), relu_of("5x2x2x4")) << type;
+    EXPECT_EQ(states(type, both, 1, 2), relu_of("2x2x4")) << type << ": the last state";
+  }
+  EXPECT_EQ(states("LSTM", {}, 2, 1), relu_of("1x2x4")) << "the last cell";
+  OnnxModel batch_first(14);
+  batch_first.input("x", {2, 5, 3}).weights("w", {1, 16, 3}).weights("r", {1, 16, 4});
+  EXPECT_EQ(behind(batch_first, "LSTM", {"x", "w", "r"}, {{"layout", int64_t{1}}}), relu_of("2x5x1x4"));
+}
+
+TEST(OnnxUncovered, OutputsOfWindowsAreKnown) {
+  OnnxModel pooled;
+  pooled.input("x", {1, 2, 9, 7});
+  EXPECT_EQ(behind(pooled, "LpPool", {"x"}, {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 1}}}),
+            relu_of("1x2x4x5"));
+  OnnxModel quantised(10);
+  quantised.input("x", {1, 3, 9, 7}, onnx::TensorProto::UINT8).input("w", {8, 3, 3, 3}, onnx::TensorProto::UINT8);
+  quantised.node("ConvInteger", {"x", "w"}, {"sums"}, {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{2, 2}}});
+  quantised.node("Cast", {"sums"}, {"u"}, {{"to", int64_t{floating}}});
+  quantised.node("Relu", {"u"}, {"y"});
+  quantised.output("y");
+  const auto inputs = lowered(quantised).model.uncovered;
+  ASSERT_FALSE(inputs.empty());
+  EXPECT_EQ(inputs[0].operation, "ConvInteger");
+}
+
 TEST(OnnxUncovered, ExtentsThatTheModelStatesCountForItsBatch) {
   const auto with = [](const std::vector<Extent>& stated) {
     return between([&](OnnxModel& model) {

@@ -322,8 +322,64 @@ class Builder {
     }
   }
 
+  /// An operand as the schema names it, of a rank that fits the others or none of them.
+  Operand operand_of(const onnx::OpSchema::FormalParameter& parameter, size_t rank) {
+    const auto takes = [&](std::string_view type) {
+      return std::any_of(parameter.GetTypes().begin(), parameter.GetTypes().end(),
+                         [&](const std::string* allowed) { return *allowed == type; });
+    };
+    if (parameter.GetOption() == onnx::OpSchema::Optional && choices_.holds(40)) return {};
+    Operand operand;
+    operand.kind = takes("tensor(float)")   ? Kind::reals
+                   : takes("tensor(int64)") ? Kind::integers
+                   : takes("tensor(bool)")  ? Kind::flags
+                                            : Kind::bytes;
+    operand.is_list = operand.kind == Kind::integers && choices_.holds(60);
+    if (operand.is_list) rank = choices_.below(2);
+    for (size_t axis = 0; axis < rank; ++axis) operand.extents.push_back(static_cast<int64_t>(choices_.below(5)));
+    return operand;
+  }
+
+  /// What the schema of an operation allows, without a thought of what the operation does: also for those that the
+  /// front does not cover, whose results ONNX's own inference is asked about.
+  NodeForm form_of(const onnx::OpSchema& schema) {
+    constexpr size_t ranks = 6;
+    const size_t rank = choices_.below(ranks);
+    NodeForm form;
+    const auto& inputs = schema.inputs();
+    const int most = std::min(schema.max_input(), schema.min_input() + static_cast<int>(choices_.below(4)));
+    for (int i = 0; i < most; ++i) {
+      form.operands.push_back(operand_of(inputs[std::min(static_cast<size_t>(i), inputs.size() - 1)],
+                                         choices_.holds(70) ? rank : choices_.below(ranks)));
+    }
+    for (const auto& [name, attribute] : schema.attributes()) {
+      if (!attribute.required && choices_.holds(50)) continue;
+      const auto small = [&] { return static_cast<int64_t>(choices_.below(5)) - 1; };
+      switch (attribute.type) {
+        case Attribute::INT:
+          form.attributes.push_back({name, small()});
+          break;
+        case Attribute::FLOAT:
+          form.attributes.push_back({name, 0.5F});
+          break;
+        case Attribute::STRING:
+          form.attributes.push_back({name, any_word()});
+          break;
+        case Attribute::INTS: {
+          Extents values(choices_.holds(70) ? rank : choices_.below(ranks));
+          std::generate(values.begin(), values.end(), small);
+          form.attributes.push_back({name, std::move(values)});
+          break;
+        }
+        default:
+          break;  // add_attributes() adds some
+      }
+    }
+    return form;
+  }
+
   std::string any_operation() {
-    constexpr size_t percent_others = 6;
+    constexpr size_t percent_others = 12;
     if (choices_.holds(percent_others)) return choices_.one_of(operations().all);
     return oddity_.very_odd() ? any_word() : choices_.one_of(operations().covered);
   }
@@ -333,7 +389,8 @@ class Builder {
     if (operation == "If") return add_if();
     const onnx::OpSchema* schema = schema_of(operation, opset_);
     const int inputs = schema == nullptr ? 1 : std::clamp(schema->min_input(), 0, 8);
-    NodeForm form = choices_.one_of(forms_of(operation, inputs));
+    NodeForm form =
+        schema != nullptr && choices_.holds(15) ? form_of(*schema) : choices_.one_of(forms_of(operation, inputs));
     if (oddity_.odd() || oddity_.odd()) stretch(form);
     if (oddity_.odd()) form.operands.resize(choices_.below(form.operands.size() + 3), {Kind::reals, {2, 3}, {}, false});
     const bool constants = choices_.holds(25);
