@@ -13,7 +13,7 @@ void say_function(Call& call, const ActivationOptions& options, const Tensor& im
   call.user_code(options.epilogue);
 }
 
-// Of `x` or `y`, one of which is null.
+// Takes `x` or `y`; the other is null.
 void backward(Context& context, const Tensor* x, const Tensor* y, const Tensor& dy, const Tensor& dx,
               const ActivationOptions& options, Stream stream) {
   run_call<"activation_backward">(context, stream, [&](auto& call) {

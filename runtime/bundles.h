@@ -19,12 +19,13 @@ namespace kiln {
 struct BundledChoice {
   std::shared_ptr<const execution::Bundle> bundle;
   size_t index = 0;
-  std::string clock{};  ///< That predicts its time for this device: "machine-code clock 1". Empty: it needs none.
+  std::string clock{};  ///< Clock of the machine code that predicts its time for this device: "machine-code clock 1".
+                        ///< Empty: it needs none.
 
   const execution::BundledVariant& variant() const { return bundle->variants()[index]; }
 };
 
-/// What the bundles hold for one device. Immutable once made; thread-safe.
+/// Variants in bundles for one device. Immutable once made; thread-safe.
 class Bundles {
  public:
   /// Opens `paths`; one that cannot be used goes to `announce`.

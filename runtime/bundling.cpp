@@ -45,7 +45,7 @@ std::vector<cache::DeviceEntry> devices_of(const Arch& arch, bool emulated, cons
   return devices;
 }
 
-/// What is stored for one architecture: an index of winners for each of its devices.
+/// Records stored for one architecture: an index of winners for each of its devices.
 class StoredWinners {
  public:
   StoredWinners(const Target& target, const Catalogue& catalogue, const cache::Database& database,
@@ -120,7 +120,7 @@ class StoredWinners {
     return "nothing is stored for it within the limits";
   }
 
-  /// What packs say of `request` that cannot be.
+  /// Adds the impossible claims that packs make about `request`.
   void add_not_believed(const Request& request, std::set<std::string>& lines) const {
     for (const auto& winners : winners_) {
       for (const NotBelieved& one : selector(*winners).not_believed(request)) lines.insert(one.text(request));

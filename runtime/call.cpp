@@ -87,7 +87,7 @@ class Arguments {
     }
   }
 
-  // Of a call with a dynamic batch, whose operands all have it but for those that repeat.
+  // Batch of a call with a dynamic batch: all operands have it except those that repeat.
   int64_t batch() const {
     const std::vector<OperandDefinition>& definitions = shape_.operation->operands();
     for (size_t i = 0; i < definitions.size(); ++i) {

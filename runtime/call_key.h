@@ -15,8 +15,8 @@ namespace kiln {
 /// Everything of an operation call that shapes its request. Two calls with equal keys make equal requests. (Equal
 /// requests may come from different keys, of tensors whose irrelevant strides differ: they share one plan.)
 ///
-/// What is hashed and compared costs by the byte, and most numbers of a call are small: two of 31 bits are a word. The
-/// hash reads whole words just after they are written, so they are written whole: a processor that has to put a word
+/// Hashing and comparing cost by the byte, and most numbers of a call are small: two of 31 bits are a word. The hash
+/// reads whole words just after they are written, so they are written whole: a processor that has to put a word
 /// together from smaller writes waits until these have left it.
 class CallKey {
  public:

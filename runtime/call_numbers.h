@@ -47,7 +47,7 @@ class CallNumbers {
     operand(name, tensor ? &*tensor : nullptr);
   }
 
-  /// A word of an attribute; of 32 bits, so that one which there is not is never taken for another.
+  /// A word of an attribute, in 32 bits: an unknown word keeps its number and is never taken for another.
   template <class Word>
   void word(std::string_view /*name*/, Word word) {
     key_.add(static_cast<int64_t>(word));
@@ -62,7 +62,7 @@ class CallNumbers {
   void ints(std::string_view name, std::initializer_list<int64_t> values) {
     ints(name, std::span(values.begin(), values.size()));
   }
-  /// What follows from the tensors' extents, which are in the key.
+  /// Values that follow from the tensors' extents, which are in the key.
   template <class Make>
   void derived_ints(std::string_view /*name*/, const Make& /*make*/) {
     key_.add(int64_t{-1});  // no count of ints()
@@ -88,7 +88,7 @@ class CallNumbers {
     values_.beta = beta;
     classes(alpha, beta);
   }
-  /// Those of a FurtherBlend, which are two numbers of the operation.
+  /// Both factors of a FurtherBlend, which are two numbers of the operation.
   void blend(std::string_view name, float alpha, float beta) {
     number(name, alpha);
     number(name, beta);

@@ -21,7 +21,7 @@ std::vector<int64_t> axes_of(const Tensor& like, const std::array<int64_t, 3>& v
   return {h, w};
 }
 
-// That `names` of an operation have `name` in place number `number`.
+// Throws unless `names` of an operation have `name` at index `number`.
 template <class Definitions>
 void require_name(const CallShape& shape, const Definitions& names, size_t number, std::string_view name) {
   if (number < names.size() && names[number].name == name) return;
@@ -124,7 +124,8 @@ void CallRequest::text(std::string_view text) {
   has_text_ = true;
 }
 
-// What a function forgets to say would have its default in every call, and one plan would serve all values of it.
+// A value that a function forgets to say would have its default in every call, and one plan would serve all values of
+// it.
 void CallRequest::require_all_said() const {
   const Operation& operation = *shape_.operation;
   const auto require = [&](bool said, std::string_view name) {

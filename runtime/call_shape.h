@@ -28,13 +28,13 @@ struct BlendShape {
 /// Immutable, one for each operation.
 struct CallShape {
   const Operation* operation = nullptr;
-  int64_t number = 0;                  ///< Of the operation, in operations().
+  int64_t number = 0;                  ///< Index of the operation in operations().
   std::vector<OperandShape> operands;  ///< In the order of Operation::operands().
   uint32_t written = 0;                ///< Bit i: operand number i is.
   std::vector<BlendShape> blends;      ///< In the order of Operation::further_blends().
 };
 
-/// Of the operation of that name. Throws Error(invalid_argument) listing the known names.
+/// Returns the shape of the operation of that name. Throws Error(invalid_argument) listing the known names.
 const CallShape& call_shape(std::string_view operation);
 
 /// The name of an operation as a template's argument.

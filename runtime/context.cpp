@@ -46,7 +46,7 @@ void require_sense(const ContextOptions& options) {
   }
 }
 
-// What concerns the process and its environment is said once, not by every Context.
+// Facts about the process and its environment are said once, not by every Context.
 struct SaidInProcess {
   std::atomic_flag unknown_variables, not_trusted, stand_in;
 };

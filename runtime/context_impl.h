@@ -1,4 +1,4 @@
-// What a Context holds. For the operation calls of this room.
+// Members of a Context, for the operation calls of this room.
 #pragma once
 
 #include <sys/types.h>
@@ -43,8 +43,8 @@ class Context::Impl {
   const std::string& device_description() const { return maker_.description(); }
   const std::string& device_id() const { return maker_.device_id(); }
 
-  pid_t process() const { return process_; }  ///< That made it.
-  PlanTable& table() { return table_; }       ///< Of the operation calls.
+  pid_t process() const { return process_; }  ///< The process that made it.
+  PlanTable& table() { return table_; }       ///< Plans of the operation calls.
   /// Runs a plan that needs workspace, with some of the caller's allocator or of the Context's own.
   void run_with_workspace(const LoadedPlan& plan, Stream stream, std::span<const Address> operands,
                           const RunValues& values);

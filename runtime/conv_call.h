@@ -1,5 +1,5 @@
-// What the calls of convolution, of local convolution and of their gradients share: options with the same members, and
-// a grid where filters are local.
+// Parts shared by the calls of convolution, of local convolution and of their gradients: options with the same members,
+// and a grid where filters are local.
 #pragma once
 
 #include "operation_call.h"

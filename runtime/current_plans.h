@@ -22,7 +22,7 @@ class CurrentPlans {
 
   struct Tools {
     std::function<Shared(const Request&)> make;  ///< With what is known by then; throws as Context::plan() does.
-    /// What is known by now of the variant of a plan that must not be used any more, in words.
+    /// Failure known by now of the variant of a plan, in words, if the plan must not be used any more.
     std::function<std::optional<std::string>(const LoadedPlan&)> known_failure_of;
     std::function<void(const std::string&)> announce;
   };

@@ -20,10 +20,11 @@ struct LoadedPlan {
   LoadedPlan(Request request_, Choice choice_, std::string source_, std::string program_,
              execution::Executable executable_);
 
-  /// What a run has for what it makes in between.
+  /// Memory for a run's intermediate results.
   struct Memory {
     void* workspace = nullptr;
-    std::optional<const void*> prepared{};  ///< What prepare_weights() filled; nothing: all of it is made in this run.
+    std::optional<const void*> prepared{};  ///< The memory that prepare_weights() filled; nothing: all of it is made in
+                                            ///< this run.
   };
 
   /// As Plan::run() and Plan::run_prepared().

@@ -10,7 +10,7 @@
 namespace kiln {
 namespace {
 
-// What the window runs along: the channels, or the spatial dimensions.
+// Axes of the window: the channels, or the spatial dimensions.
 enum class Along { channels, space };
 
 // Refuses an x that has no spatial dimensions.

@@ -36,7 +36,7 @@ void put_named(const Operation& operation, std::string_view kind, std::string_vi
   refuse_name(operation, kind, name, known);
 }
 
-/// What Plan::values() and CallOptions take.
+/// Named numbers as Plan::values() and CallOptions take them.
 class NamedNumbers {
  public:
   /// Throws Error(invalid_argument) for a name that the operation does not have, and one that is given twice.

@@ -215,7 +215,7 @@ class Groups {
   int64_t groups_;
 };
 
-// What the user code of an epilogue reads, seen in groups; on the stack of the call.
+// Tensors that the user code of an epilogue reads, seen in groups; on the stack of the call.
 class TensorsInGroups {
  public:
   TensorsInGroups(const Groups& groups, const Epilogue& epilogue) {

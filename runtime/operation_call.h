@@ -1,4 +1,4 @@
-// What every operation call does around its own shape: find the plan, or make it, and run it.
+// The frame of every operation call around its own shape: find the plan, or make it, and run it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What is said of memory that kernels cannot use.
+// Message about memory that kernels cannot use.
 #pragma once
 
 #include <cstdint>

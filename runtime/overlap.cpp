@@ -7,7 +7,7 @@
 namespace kiln {
 namespace {
 
-// What one dimension adds to the distance between an element of one tensor and one of another: stride * [least, most].
+// Share of one dimension in the distance between an element of one tensor and one of another: stride * [least, most].
 struct Term {
   int64_t stride, least, most;
 };

@@ -86,7 +86,7 @@ class PackJudge {
     }
     if (other_source) return std::nullopt;
     const std::string digest = program.digest();
-    // What nothing was made of has none.
+    // A record for which no program was made has no source digest.
     if ((failed || record.kind == cache::TimeKind::predicted) && record.source_digest.empty()) return std::nullopt;
     if (record.source_digest == digest) return std::nullopt;
     return fmt::format("its source digest {} is not {}, that of the source which this library makes",

@@ -22,8 +22,8 @@ constexpr std::string_view prepared_memory = "the memory of prepared weights";
   throw Error(ErrorCode::invalid_argument, what, hint);
 }
 
-// What a run checks is a comparison each; the words of a refusal are elsewhere, so that a run that is right does not
-// carry their code.
+// Each check of a run is a comparison; the words of a refusal are elsewhere, so that a run that is right does not carry
+// their code.
 inline bool is_of(Scale scale, float value) {
   return scale == Scale::any || value == (scale == Scale::one ? 1.0F : 0.0F);
 }

@@ -46,7 +46,7 @@ bool have_same_choices(const Candidates& a, const Candidates& b) {
                     [](const Candidate& one, const Candidate& other) { return one.choice == other.choice; });
 }
 
-// Those without which the request would have the same candidates.
+// Names the permissions without which the request would have the same candidates.
 std::vector<std::string> unused_permissions(const Request& request, const Candidates& candidates,
                                             const Selector& selector) {
   std::vector<std::string> result;
@@ -69,7 +69,7 @@ std::string list_of(const std::vector<Withheld>& withheld) {
   return text;
 }
 
-// What would serve `request` and may not, a line each.
+// Lists the variants that would serve `request` and may not be used, a line each.
 std::string list_of_unused(const Request& request, const Selector& selector) {
   std::string text;
   for (const NotBelieved& one : selector.not_believed(request)) {
@@ -173,7 +173,7 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make(const Request& request) {
   fail(request);
 }
 
-// What is named first, or nothing: another variant would be a surprise.
+// Loads the first variant that is named, or nothing: another variant would be a surprise.
 std::shared_ptr<const LoadedPlan> PlanMaker::make_locked(const Request& request) {
   std::vector<Selection> named = selector().named(request);
   if (named.empty()) named = selector().doubted(request);

@@ -36,7 +36,7 @@ class PlanMaker {
   /// Whether something that may be used was timed on this device, so that tuning would tell nothing new.
   bool is_tuned(const Request& request) const;
 
-  /// What tuning has found of the variant of `plan` since it was made, in words; nothing if it works, or if the
+  /// Failure that tuning has found of the variant of `plan` since it was made, in words; nothing if it works, or if the
   /// application asked for such variants.
   std::optional<std::string> known_failure_of(const LoadedPlan& plan) const;
 

@@ -40,7 +40,7 @@ class PlanTable {
   struct alignas(32) Slot {  // half a cache line
     std::atomic<uint64_t> hash{0};
     std::atomic<const LoadedPlan*> plan{nullptr};
-    std::atomic<size_t> size{0};  ///< Of the key, in words.
+    std::atomic<size_t> size{0};  ///< Words of the key.
     std::atomic<const CallKey::Word*> key{nullptr};
   };
   using Slots = std::vector<Slot>;

@@ -18,7 +18,7 @@ namespace {
 
 using cache::Record;
 
-// What can be looked at, in the order in which it is: winners first, each part shuffled.
+// Records that can be looked at, in the order in which they are: winners first, each part shuffled.
 std::vector<const Record*> choose(const cache::Pack& contents, const Catalogue& catalogue, const std::string& device,
                                   const RecheckOptions& options, RecheckResult& result) {
   const cache::IsCurrent current = is_current(catalogue);
@@ -50,7 +50,7 @@ std::vector<const Record*> choose(const cache::Pack& contents, const Catalogue& 
   winners.insert(winners.end(), others.begin(), others.end());
   result.candidates = static_cast<int64_t>(winners.size());
   if (options.sample != 0 && winners.size() > options.sample) winners.resize(options.sample);
-  // Those of one request together: making its operands is the dearest part.
+  // Records of one request stand together: making its operands is the dearest part.
   std::stable_sort(winners.begin(), winners.end(),
                    [](const Record* a, const Record* b) { return a->request < b->request; });
   return winners;

@@ -255,7 +255,7 @@ bool Selector::is_timed(const Request& request) const {
   });
 }
 
-// What a pack says is text from outside; what this machine's own database says was measured.
+// Claims of a pack are text from outside; this machine's own database holds measurements.
 std::optional<std::string> Selector::disbelief(const Request& request, const cache::Choice& candidate) const {
   if (candidate.origin == cache::Origin::user_database || candidate.standing == cache::Standing::estimated) {
     return std::nullopt;

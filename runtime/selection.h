@@ -14,7 +14,7 @@
 
 namespace kiln {
 
-/// What the time of a variant is worth; the first that there is decides.
+/// Kinds of evidence for the time of a variant; the first that exists decides.
 enum class Basis {
   timed,      ///< On this device, or another of its architecture; by the same clock.
   predicted,  ///< Modelled for this card by the clock of an emulated device.
@@ -31,7 +31,7 @@ struct Selection {
   std::optional<BundledChoice> bundled{};  ///< Where the compiled program is, if that is a bundle.
 };
 
-/// What an application has asked for that no other gets: ContextOptions of the same names.
+/// Permissions that an application has to ask for: ContextOptions of the same names.
 struct Permissions {
   bool failed_variants = false;
   bool unchecked_templates = false;
@@ -43,7 +43,7 @@ struct Withheld {
   std::string reason;
 };
 
-/// What a pack says of a variant and cannot be, and why not.
+/// A claim of a pack about a variant that cannot be true, and the reason.
 struct NotBelieved {
   std::string algorithm, config, pack, reason;
 
@@ -65,30 +65,30 @@ struct Selector {
   /// The filter, as narrowed by what the request itself demands.
   cache::Filter filter_of(const Request& request) const;
   bool admits(const Request& request, const Program& program) const;
-  /// What can be generated for `request`, best prediction first.
+  /// Variants that can be generated for `request`, best prediction first.
   Candidates candidates(const Request& request) const { return catalogue.candidates(request, target, figures); }
   /// Stored variants that the library can still generate, in the order of precedence. What a pack says of workspace and
   /// determinism is text from outside: the filter is applied to the program itself too.
-  /// What must_not_use() says something of is left out, here and below; so is what a pack has an impossible time of.
+  /// Variants that must_not_use() refuses are left out, here and below; so are claims of packs with an impossible time.
   std::vector<Selection> stored(const Request& request) const;
   /// Variants in bundles, in the order of Bundles::find(). They are whole programs, whatever the library generates now.
   std::vector<Selection> bundled(const Request& request) const;
   /// stored() and bundled() in the order of precedence: by basis, then what is stored before what is bundled.
   std::vector<Selection> named(const Request& request) const;
-  /// Those in bundles that bundled() leaves out, each with the bundle and the reason.
+  /// Variants in bundles that bundled() leaves out, each with the bundle and the reason.
   std::vector<Withheld> withheld_of_bundles(const Request& request) const;
   /// The best `count` of `candidates` within the filter, best first.
   std::vector<Selection> estimated(const Request& request, const Candidates& candidates, size_t count) const;
-  /// Of `candidates` within the filter, those that must not be used; best prediction first, `most` at the most.
+  /// Variants among `candidates`, within the filter, that must not be used; best prediction first, `most` at the most.
   std::vector<Withheld> withheld(const Request& request, const Candidates& candidates, size_t most) const;
-  /// What somebody else's records bar, stored or bundled, in the order of named(): for where nothing else serves, since
-  /// packs may lie. Each says so in its source.
+  /// Variants that somebody else's records bar, stored or bundled, in the order of named(): for where nothing else
+  /// serves, since packs may lie. Each says so in its source.
   std::vector<Selection> doubted(const Request& request) const;
   /// The same of the best `count` of `candidates`.
   std::vector<Selection> doubted(const Request& request, const Candidates& candidates, size_t count) const;
   /// Whether something is stored with a time of this very device.
   bool is_timed(const Request& request) const;
-  /// What packs have impossible times of, in the order of precedence.
+  /// Variants for which packs claim impossible times, in the order of precedence.
   std::vector<NotBelieved> not_believed(const Request& request) const;
   /// Why nobody gets this variant of the catalogue unasked: its known failure, or that it is a user template which no
   /// check of the user's own database has passed for this request. Nothing if there is no such reason.
@@ -110,8 +110,8 @@ std::string predicted_by(std::string_view clock);
 /// Gives the digest of a variant's program, which is costly to make: asked for only where it matters.
 using ProgramDigest = std::function<std::string()>;
 
-/// What the user's own database holds of a failure of this variant, in words: "it gave a wrong result on ...". Nothing
-/// if it knows of none.
+/// Failure of this variant that the user's own database holds, in words: "it gave a wrong result on ...". Nothing if it
+/// knows of none.
 std::optional<std::string> known_failure(const cache::Winners& winners, const Request& request, const Choice& choice,
                                          const ProgramDigest& program);
 

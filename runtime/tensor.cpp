@@ -16,7 +16,7 @@ int checked_rank(size_t rank) {
   throw Error(ErrorCode::invalid_argument, fmt::format("a tensor has {} dimensions", rank), "give 1 to 6 extents");
 }
 
-// What a C program or a cast gives may be no dtype at all.
+// A dtype from a C program or a cast may be none of kiln::DType.
 DType checked_dtype(DType dtype) {
   if (is_dtype(dtype)) return dtype;
   throw Error(ErrorCode::invalid_argument, fmt::format("there is no dtype {}", static_cast<int>(dtype)),

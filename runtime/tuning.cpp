@@ -23,7 +23,7 @@ tuner::SessionOptions with_calibration(tuner::SessionOptions options, const std:
   return options;
 }
 
-// What a session tunes: equal plans can resume each other.
+// Digest of the jobs that a session tunes: equal plans can resume each other.
 std::string plan_of(const std::vector<tuner::Job>& jobs) {
   Digest digest;
   for (const tuner::Job& job : jobs) digest.add(job.request.key()).add(std::to_string(job.count));

@@ -19,7 +19,7 @@ struct BundleOptions {
   bool emulated = false;  ///< For the emulated device: PTX of what was tuned on it. Else cubins, for real ones.
   bool untuned = false;   ///< Where nothing is stored for an architecture, take the best estimate.
   bool unchecked_templates = false;  ///< As ContextOptions::allow_unchecked_templates.
-  cache::Filter filter{};            ///< What the application permits: ContextOptions of the same names.
+  cache::Filter filter{};            ///< The application's permissions: ContextOptions of the same names.
 };
 
 /// A variant to compile, and why it was chosen.
@@ -30,7 +30,7 @@ struct BundleChoice {
   double seconds = 0;
   std::string source;  ///< "measured on this device", ..., "estimate"
   std::string device;  ///< DeviceId line of the device that it was timed on; empty for an estimate.
-  int sms = 0;         ///< Of that device.
+  int sms = 0;         ///< SMs of that device.
 };
 
 /// A request that has no variant for an architecture.
@@ -41,7 +41,7 @@ struct BundleGap {
 struct BundlePlan {
   std::vector<BundleChoice> choices;  ///< By request, then architecture, then device.
   std::vector<BundleGap> gaps;
-  std::vector<std::string> not_believed;  ///< What packs say that cannot be, and is passed over; each once.
+  std::vector<std::string> not_believed;  ///< Claims of packs that cannot be true, and are passed over; each once.
 };
 
 /// Chooses: for each request and architecture, the winner of every device of that architecture that has one in

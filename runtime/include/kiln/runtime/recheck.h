@@ -16,13 +16,13 @@ namespace kiln {
 
 struct RecheckOptions {
   size_t sample = 10;       ///< Records to look at, winners first; 0: all.
-  uint64_t seed = 1;        ///< Of the order among winners and among the others.
+  uint64_t seed = 1;        ///< Seed of the order among winners and among the others.
   double tolerance = 0.05;  ///< Times that differ by at most this share of the stored one agree.
   int samples = 15;         ///< Taken of each variant on a real device; an emulated one tells all in one.
   Expressions expressions;  ///< Texts of the user code that records are of: the cache has none.
 };
 
-/// What became of one stored record.
+/// Outcome of checking one stored record.
 struct Rechecked {
   enum class Finding {
     agrees,  ///< Right, and as fast as stored.
@@ -47,8 +47,9 @@ struct RecheckResult {
   std::vector<Rechecked> checked;
   int64_t candidates = 0;     ///< Records of this device that could be looked at.
   int64_t other_devices = 0;  ///< Usable records of other devices: they say nothing about this one.
-  int64_t stale = 0;          ///< Of algorithms that have changed since.
-  int64_t without_text = 0;   ///< Of user code that RecheckOptions::expressions holds no text of: nothing can be made.
+  int64_t stale = 0;          ///< Records of algorithms that have changed since.
+  int64_t without_text = 0;   ///< Records of user code that RecheckOptions::expressions holds no text of: nothing can
+                              ///< be made.
 };
 
 /// Looks at a sample of the records of `contents` that were timed on the laboratory's device. `progress` is called

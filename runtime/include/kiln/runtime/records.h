@@ -12,13 +12,13 @@
 
 namespace kiln {
 
-/// What `database` knows of how near a device comes to its nominal figures; nothing if it holds nothing that this
+/// Share of its nominal figures that a device reaches, as `database` knows it; nothing if it holds nothing that this
 /// library can read.
 std::optional<Calibration> calibration_in(const cache::Database& database, const std::string& device_id);
 
 cache::DeviceEntry device_entry(const device::DeviceInfo& info);
 
-/// What is stored of `trial`; nothing for outcomes that say nothing new (quarantined).
+/// Returns the record of `trial`; nothing for outcomes that say nothing new (quarantined).
 std::optional<cache::Record> record_of(const tuner::Trial& trial, const std::string& session);
 /// The session of what is found outside of tuning, by checks of what is stored: it counts as this database's own.
 inline constexpr const char* check_session = "check";

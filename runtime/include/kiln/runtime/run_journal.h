@@ -12,9 +12,9 @@
 
 namespace kiln {
 
-/// What a run is called in its database, for `kiln tune --status`.
+/// Names of a run in its database, for `kiln tune --status`.
 struct RunLabel {
-  std::string workload;  ///< What it tunes, as the user named it.
+  std::string workload;  ///< The tuned requests, as the user named them.
   std::string part;      ///< "2/8"; empty: all of it.
 };
 

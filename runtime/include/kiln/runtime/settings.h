@@ -1,4 +1,4 @@
-// What the environment decides: the templates, the tuning database, the store of kernels, packs and bundles.
+// Settings from the environment: the templates, the tuning database, the store of kernels, packs and bundles.
 #pragma once
 
 #include <optional>

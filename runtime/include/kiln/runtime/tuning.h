@@ -45,7 +45,7 @@ class Tuning {
   /// Makes run() return after the trial at work. Callable from any thread and from a signal handler.
   void stop() { session_.stop(); }
 
-  /// What predictions are drawn from; nothing if the device was not calibrated.
+  /// The measured figures from which predictions are drawn; nothing if the device was not calibrated.
   const std::optional<Calibration>& calibration() const { return calibration_; }
 
   /// Trials of the last run() that came from the database instead of being measured.
