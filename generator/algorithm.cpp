@@ -34,8 +34,8 @@ void collect_descriptor(const SourceLibrary& library, const std::string& stem, s
   }
 }
 
-// What of the generator shapes the sources of every algorithm; what shapes those of its operation, its descriptor
-// includes.
+// Files of the generator that shape the sources of every algorithm; a descriptor includes those that shape the sources
+// of its operation.
 constexpr const char* shaping[] = {"kiln/generator/dtype",
                                    "kiln/generator/expression",
                                    "kiln/generator/specialise",

@@ -71,7 +71,7 @@ std::string fault_of_map(const TensorMapArgument& map) {
   return {};
 }
 
-// What an argument points into: one of the two, or neither.
+// Memory that an argument points into: one of the two, or neither.
 struct Memory {
   const OperandArgument* operand = nullptr;
   const WorkspaceArgument* range = nullptr;

@@ -129,7 +129,7 @@ std::vector<std::string_view> common_names(const Operation& operation, bool with
   return names;
 }
 
-// What may have been meant by a name that the operation does not know; else all that it takes.
+// Names similar to one that the operation does not know; else all that it takes.
 std::string names_hint(const Operation& operation, std::string_view name) {
   std::vector<std::string_view> names;
   for (const OperandDefinition& operand : operation.operands()) names.push_back(operand.name);
@@ -222,7 +222,7 @@ void print_attributes(const Request& request, const Operation& operation, std::s
   }
 }
 
-// What the words of `line` say, each read by `parse_word`.
+// Reads the words of `line`, each by `parse_word`.
 template <class ParseWord>
 Request parse_words(std::string_view line, const ParseWord& parse_word) {
   const std::vector<Token> tokens = tokenise(line);
@@ -369,7 +369,7 @@ RequestLine parse_request_line(std::string_view line, std::vector<Token> tokens,
   return entry;
 }
 
-/// What stands behind the word `expression` of a definition's first line; nothing if the line is none.
+/// Text behind the word `expression` of a definition's first line; nothing if the line is none.
 std::optional<std::string_view> heading_of(std::string_view line) {
   constexpr std::string_view word = "expression";
   const bool begins = line.starts_with(word) && (line.size() == word.size() || text::is_blank(line[word.size()]));

@@ -123,7 +123,7 @@ class Inliner {
     }
   }
 
-  // Of the template's own text, where a user wrote it: what it includes is a piece that there is.
+  // Throws if the template's own text, where a user wrote it, includes a piece that does not exist.
   void require_piece(std::string_view target) const {
     if (!open_.back().path.starts_with(user_prefix)) return;
     const bool is_kilns =

@@ -184,7 +184,7 @@ bool TensorSpec::is_packed(std::string_view order) const {
          same_memory_order(*this, packed_strides(extents, order));
 }
 
-// Of the orders that fit, where extents are 1, the usual ones come first: nchw, then nhwc.
+// Among the orders that fit, where extents are 1, the usual ones come first: nchw, then nhwc.
 std::optional<std::string> TensorSpec::order() const {
   require_strides(*this);
   const std::string letters(dimension_letters(rank()));

@@ -62,7 +62,8 @@ struct Digits {
     if (steps == y_steps) y_steps = steps = {};
   }
 
-  // Of digits with these strides: how many neighbours, from a multiple of their number on, differ in the last one only.
+  // Neighbours of digits with these strides: how many, from a multiple of their number on, differ in the last digit
+  // only.
   static int64_t neighbours(const std::vector<int64_t>& along) {
     constexpr int64_t most = 16;  // elements in the largest access
     if (along.empty() || along.back() != 1) return 1;
@@ -78,7 +79,7 @@ void add_array(Prelude& prelude, std::string_view name, std::vector<int64_t> val
   prelude.array(name, values);
 }
 
-// What one tensor after the other is described by.
+// Lists that describe one tensor after the other.
 struct Descriptions {
   std::vector<DType> dtypes;
   std::vector<int64_t> per_channel, alignments, strides, digits, y_steps, steps, rows, widths;
@@ -128,7 +129,7 @@ void add_tensors(Prelude& prelude, const Request& request) {
   prelude.array("USER_EXTENTS", extents);
 }
 
-// What the prologue reads: one element for each channel of the input.
+// Adds the tensors that the prologue reads: one element for each channel of the input.
 void add_prologue_tensors(Prelude& prelude, const Request& request) {
   std::vector<DType> dtypes;
   std::vector<int64_t> alignments, strides;
@@ -162,7 +163,7 @@ std::string scalar_names(const Expression& expression) {
   return text;
 }
 
-// What the names of the values mean, then the user's text.
+// Declares the names of the values, then gives the user's text.
 std::string epilogue_text(const Request& request, const Expression& expression) {
   if (expression.epilogue().empty()) return "  return acc;\n";
   std::string text;

@@ -1,4 +1,4 @@
-// What activation_forward and activation_backward share.
+// Parts shared by activation_forward and activation_backward.
 #pragma once
 
 #include <string>
@@ -14,10 +14,10 @@ const std::vector<std::string>& activation_words();
 ActivationMode activation_mode_of(const Request& request);
 /// ActivationNumbers, as Operation::scalars().
 const std::vector<ScalarDefinition>& activation_scalars();
-/// Of those that `mode` reads; `from_y`: for the derivative from y.
+/// Rules of the numbers that `mode` reads; `from_y`: for the derivative from y.
 std::vector<ScalarRule> activation_rules(ActivationMode mode, bool from_y);
 
-/// What an operation has whose result goes through an activation: the attribute `activation`, and the numbers and their
+/// Parts of an operation whose result goes through an activation: the attribute `activation`, and the numbers and their
 /// rules behind its own.
 AttributeDefinition fused_activation_attribute();
 std::vector<ScalarDefinition> with_activation_scalars(std::vector<ScalarDefinition> own);

@@ -177,7 +177,7 @@ std::vector<ScalarRule> with_activation_rules(std::vector<ScalarRule> own, const
 }
 
 const std::vector<ScalarDefinition>& activation_scalars() {
-  // Those of checks lie where fills of small integers meet every branch, and the kinks of the clipped functions.
+  // Values of checks lie where fills of small integers meet every branch, and the kinks of the clipped functions.
   static const std::vector<ScalarDefinition> scalars = {
       {"slope", std::nullopt, 0.375F, "a of leaky_relu, elu, softplus, swish and hard_sigmoid"},
       {"offset", std::nullopt, 0.5F, "b of hard_sigmoid"},

@@ -1,4 +1,4 @@
-// What operations along several axes of x share: the attribute `axes`.
+// Attribute `axes`, shared by operations along several axes of x.
 #pragma once
 
 #include <cstdint>

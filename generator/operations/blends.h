@@ -1,4 +1,4 @@
-// What definitions with a FurtherBlend share: its attributes and its numbers.
+// Attributes and numbers shared by definitions with a FurtherBlend.
 #pragma once
 
 #include <vector>

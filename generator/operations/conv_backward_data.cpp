@@ -103,7 +103,7 @@ class ConvBackwardDataOperation final : public Operation {
   std::vector<OperandDefinition> operands_;
   std::vector<AttributeDefinition> attributes_;
 
-  // Of dx; the largest number where groups are so many that check_convolution_filter() refuses them.
+  // Channels of dx; the largest number where groups are so many that check_convolution_filter() refuses them.
   static int64_t channels(const Request& request) {
     int64_t channels = 0;
     const bool fits =
@@ -121,7 +121,7 @@ class ConvBackwardDataOperation final : public Operation {
     }
   }
 
-  // Of dx, by the extents of dy: the least whose convolution has them, and output_pad.
+  // Extents of dx, by the extents of dy: the least whose convolution has them, and output_pad.
   static Ints implied_extents(const Request& request) {
     const TensorSpec& dy = request.at("dy");
     const int axes = spatial_axes(request, "dy");

@@ -1,5 +1,5 @@
-// What the definitions of convolution, of local convolution and of their gradients share: attributes, and the rules
-// that x, w and y obey.
+// Parts shared by the definitions of convolution, of local convolution and of their gradients: attributes, and the
+// rules that x, w and y obey.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace kiln {
 
-/// What an operation calls the operands of the convolution y = conv(x, w) that it is about.
+/// Names that an operation gives to the operands of its convolution y = conv(x, w).
 struct ConvNames {
   std::string_view x, w, y;
 };

@@ -144,7 +144,7 @@ void complete_operands(Request& request, const Operation& operation) {
   request.operands = std::move(ordered);
 }
 
-// What has to hold before anything can be said of a tensor that somebody filled in.
+// Throws unless a tensor that somebody filled in has a dtype, a rank and extents that other checks can rely on.
 void check_shape(const Request& request, const Operand& operand) {
   const TensorSpec& spec = operand.spec;
   const auto fail = [&](const std::string& what, const std::string& hint) {

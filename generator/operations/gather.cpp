@@ -19,7 +19,7 @@ int64_t axis_of(const Request& request) {
   return request.ints("axis").front();
 }
 
-// Those of y, if x and indices have one rank and `axis` is one of its dimensions.
+// Extents of y, if x and indices have one rank and `axis` is one of its dimensions.
 std::optional<Ints> gathered_extents(const Request& request) {
   const TensorSpec *x = request.find("x"), *indices = request.find("indices");
   if (x == nullptr || indices == nullptr || x->rank() != indices->rank()) return std::nullopt;
@@ -106,7 +106,7 @@ class GatherOperation final : public Operation {
 
   Work work(const Request& request) const override {
     Work work = pointwise_work(request, 0);
-    // Of x no more than one element for each of y.
+    // At most one element of x is read for each element of y.
     const TensorSpec &x = request.at("x"), &y = request.at("y");
     const double named = static_cast<double>(y.elements()) * size_of(x.dtype);
     work.read_bytes -= std::max(bytes_of(x) - named, 0.0);

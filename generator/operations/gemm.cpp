@@ -72,7 +72,7 @@ class GemmOperation final : public Operation {
   }
 
  private:
-  // Of a and b: as many dimensions, batch dimensions that fit, one K.
+  // Checks a and b: as many dimensions, batch dimensions that fit, one K.
   static void check_factors(const Request& request) {
     const TensorSpec &a = request.at("a"), &b = request.at("b");
     if (a.rank() < 2 || a.rank() != b.rank()) {

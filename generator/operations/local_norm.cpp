@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t most_axes = 3;
 
-// What both directions share.
+// Base of both directions.
 class LocalNormOperation : public Operation {
  public:
   const std::vector<AttributeDefinition>& attributes() const override {

@@ -1,4 +1,4 @@
-// What the definitions of normalisations share.
+// Parts shared by the definitions of normalisations.
 #pragma once
 
 #include <optional>
@@ -12,13 +12,13 @@ namespace kiln {
 
 inline constexpr std::string_view norm_axes = "the dimensions of a row";
 AttributeDefinition norm_mode_attribute();
-/// What is added to the variance.
+/// Number that is added to the variance.
 ScalarDefinition epsilon_scalar();
 /// The stages that their epilogues may have.
 std::vector<EpilogueStage> norm_stages();
 NormMode norm_mode_of(const Request& request);
 
-/// Of epsilon, the first number, of momentum if that is the second, and of the activation.
+/// Rules of epsilon, the first number, of momentum if that is the second, and of the activation.
 std::vector<ScalarRule> norm_rules(const Request& request, bool has_momentum);
 
 /// The most that a tensor has: N,G,C/G and three spatial ones, the channels in groups.

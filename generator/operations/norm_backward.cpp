@@ -104,7 +104,7 @@ class NormBackwardOperation final : public Operation {
   Work work(const Request& request) const override { return norm_work(request, 12); }
 
  private:
-  // What the derivative of the activation is taken at is computed from x, b and residual, and told from nothing else.
+  // The argument of the activation's derivative is computed from x, b and residual, and from nothing else.
   static void check_activation(const Request& request) {
     const bool activates = fused_activation_of(request) != ActivationMode::identity;
     if (activates && request.find("y") != nullptr) {

@@ -13,7 +13,7 @@ namespace kiln {
 KILN_OPERATIONS(KILN_DECLARE)
 #undef KILN_DECLARE
 
-/// What may have been meant by a name that no operation has, else all that there are.
+/// Names similar to one that no operation has, else all names.
 std::string hint_of_unknown(std::string_view operation);
 
 }  // namespace kiln

@@ -1,4 +1,4 @@
-// What the definitions of element-wise operations share.
+// Parts shared by the definitions of element-wise operations.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,8 @@ void require_rank(const Request& request, std::string_view operand);
 /// beside longer ones of the result) is read once.
 Work pointwise_work(const Request& request, double flops);
 
-/// What makes each element of y of one of x, with the same extents; without attributes that need completing.
+/// Base of operations that make each element of y from one of x, with the same extents; without attributes that need
+/// completing.
 class ElementwiseOperation : public Operation {
  public:
   void complete_attributes(Request& request) const final;

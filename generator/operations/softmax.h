@@ -1,4 +1,4 @@
-// What softmax and its gradient share: an axis, a mode, operands of equal extents.
+// Parts shared by softmax and its gradient: an axis, a mode, operands of equal extents.
 #pragma once
 
 #include "kiln/generator/operation.h"

@@ -1,4 +1,4 @@
-// What windowed operations (convolution, pooling) share: pads, windows, output extents.
+// Parts shared by windowed operations (convolution, pooling): pads, windows, output extents.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ void check_axis(const Request& request, const WindowAxis& axis, std::string_view
 /// The output laid out as the input `like` is where that is packed in a named order, else in logical order.
 TensorSpec laid_out_like(const TensorSpec& like, std::vector<int64_t> extents);
 
-/// Of the elements, for roofline figures.
+/// Bytes of the elements, for roofline figures.
 double bytes_of(const TensorSpec& spec);
 
 /// Refuses `spec` unless it has `expected` extents.

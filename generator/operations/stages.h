@@ -1,4 +1,4 @@
-// What operations with an epilogue of stages share: the operands bias and residual.
+// Operands bias and residual, shared by operations with an epilogue of stages.
 #pragma once
 
 #include <optional>
@@ -15,8 +15,8 @@ OperandDefinition bias_operand(std::string channels, std::string_view result);
 /// The operand of the stage `add`.
 OperandDefinition residual_operand(std::string_view result, DTypes dtypes = DTypes::floating);
 
-/// What `operand`, bias or residual, is where it is left out: an element for each channel of the result, or the
-/// result's twin. Nothing if it has no place in this request.
+/// Tensor that stands for `operand`, bias or residual, where it is left out: an element for each channel of the result,
+/// or the result's twin. Nothing if it has no place in this request.
 std::optional<TensorSpec> implied_stage_operand(const Request& request, std::string_view operand);
 
 /// Refuses a bias or residual without its stage, or of other extents than the result says.

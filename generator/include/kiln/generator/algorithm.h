@@ -34,8 +34,8 @@ class CodeDigests {
   explicit CodeDigests(const SourceLibrary& library) : library_(library) {}
 
   const SourceLibrary& library() const { return library_; }
-  /// Of the code (code_of()) of one file, but for the lines that include other files by their path.
-  /// Throws Error(internal) if there is no such file.
+  /// Digest of the code (code_of()) of one file, without the lines that include other files by their path. Throws
+  /// Error(internal) if there is no such file.
   const std::string& of(const std::string& path);
 
  private:
@@ -70,8 +70,8 @@ class Algorithm {
   /// files lie in do not count.
   std::string digest(CodeDigests& codes) const;
 
-  /// What an algorithm is made of. Algorithms of this library are declared with describe(); those that are read at run
-  /// time fill it in themselves.
+  /// Parts of an algorithm. Algorithms of this library are declared with describe(); those that are read at run time
+  /// fill it in themselves.
   struct Definition {
     std::string name, operation, template_path;
     std::vector<std::string> further_templates;  ///< Whose kernels its programs launch besides.
@@ -90,7 +90,7 @@ class Algorithm {
   std::shared_ptr<const Definition> definition_;
 };
 
-/// What a descriptor's program function gets to make sources with.
+/// Tools with which a descriptor's program function makes sources.
 class Emitter {
  public:
   Emitter(const SourceLibrary& library, const Request& request, std::string template_path, std::string title)
@@ -108,8 +108,8 @@ class Emitter {
   std::string title_;
 };
 
-/// What an algorithm sees of the request that it was last asked about. Rules, refusal, program and prediction of one
-/// request are asked for one after the other, and a Problem may be costly to make. Thread-safe.
+/// Problem of the request that an algorithm was last asked about. Rules, refusal, program and prediction of one request
+/// are asked for one after the other, and a Problem may be costly to make. Thread-safe.
 template <class Problem>
 class LatestProblem {
  public:

@@ -1,5 +1,4 @@
-// What kernels are specialised for: compute capabilities and their limits. What estimates are drawn from: figures of a
-// device.
+// Targets of kernels: compute capabilities and their limits. Figures of a device, from which estimates are drawn.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +50,7 @@ struct Target {
   int nvrtc_major = 0, nvrtc_minor = 0;
 };
 
-/// What estimate() may know of the device at hand. Nothing here shapes a kernel.
+/// Knowledge of the device at hand that estimate() may use. Nothing here shapes a kernel.
 struct DeviceFigures {
   int sms = 0;
   double clock_hz = 0;

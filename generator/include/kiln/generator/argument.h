@@ -40,8 +40,8 @@ struct WorkspaceArgument {
   bool operator==(const WorkspaceArgument&) const = default;
 };
 
-/// What the request's user code reads: struct UserArguments of lib/user_code.cuh, a pointer to each of its tensors and
-/// then its scalars. Something without meaning if there is none.
+/// Values that the request's user code reads: struct UserArguments of lib/user_code.cuh, a pointer to each of its
+/// tensors and then its scalars. Something without meaning if there is none.
 struct UserArgument {
   bool operator==(const UserArgument&) const = default;
 };
@@ -92,8 +92,8 @@ struct Match : Cases... {
 template <class... Cases>
 Match(Cases...) -> Match<Cases...>;  // which C++20 implies; Clang does from 17 on
 
-/// What a kernel declares for an argument: a pointer or an integer of 8 bytes, a float, struct UserArguments or a
-/// tensor map by value.
+/// Kind of parameter that a kernel declares for an argument: a pointer or an integer of 8 bytes, a float, struct
+/// UserArguments or a tensor map by value.
 enum class ParameterKind { word, number, user, tensor_map };
 ParameterKind parameter_kind(const Argument& argument);
 /// "operand x", "workspace", "alpha", "number 2 of the operation": for messages.
@@ -104,10 +104,10 @@ const OperandArgument* operand_of(const Argument& argument);
 std::optional<WorkspaceArgument> workspace_range(const Argument& argument);
 /// Whether so many bytes from `offset` on are in a workspace of that size, whatever the numbers are.
 bool is_range_within(int64_t offset, int64_t bytes, int64_t workspace);
-/// What is wrong with an argument that was read from outside, given that much workspace; empty if nothing is. It is the
-/// object of "is given".
+/// Fault of an argument that was read from outside, given that much workspace; empty if it has none. It is the object
+/// of "is given".
 std::string fault_of(const Argument& argument, int64_t workspace_bytes);
-/// What digests of programs are made of: it stays as it is, because stored digests hold it.
+/// Text of an argument in digests of programs: it stays as it is, because stored digests hold it.
 std::string identity_of(const Argument& argument);
 std::string identity_of(const Count& count);
 

@@ -1,4 +1,4 @@
-// What a device was measured to reach.
+// Rates that a device was measured to reach.
 #pragma once
 
 #include <optional>

@@ -34,7 +34,8 @@ struct Candidates {
   std::vector<Candidate> ranked;  ///< Best prediction first; ties by algorithm, then config text.
   std::vector<Refusal> refused;   ///< Algorithms of the operation that cannot serve the request.
 
-  /// What is used where nothing was measured: the best prediction among Kiln's own algorithms. Null if there is none.
+  /// Candidate for a request without measurements: the best prediction among Kiln's own algorithms. Null if there is
+  /// none.
   const Candidate* best_guess() const;
 };
 

@@ -1,4 +1,4 @@
-// What checks and `kiln run` give a call.
+// Values that checks and `kiln run` give a call.
 #pragma once
 
 #include "kiln/generator/request.h"

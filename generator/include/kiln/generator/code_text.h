@@ -1,4 +1,4 @@
-// What of a source text a compiler sees: what digests are made of.
+// Part of a source text that a compiler sees: digests are made of it.
 #pragma once
 
 #include <string>

@@ -23,19 +23,19 @@ enum class DType {
   f8e5m2,  ///< OCP E5M2: 5 bits of exponent, 2 of fraction, NaN and infinities; up to 57344
 };
 
-/// What there is to know of a storage type. Its code in CUDA text is its place among the rows.
+/// Traits of a storage type. Its code in CUDA text is its index among the rows.
 struct DTypeTraits {
   DType dtype;
   std::string_view name;  ///< In requests, and of the type in CUDA text.
-  int bytes;              ///< Of one element.
+  int bytes;              ///< Bytes of one element.
   bool floating;          ///< Whether elements have an exponent, and so fractions and NaN.
-  /// Of a floating-point significand, the implicit digit included, and the exponent of the least normal number.
+  /// Digits of a floating-point significand, the implicit digit included, and the exponent of the least normal number.
   int digits, least_exponent;
   double least, largest;  ///< Finite values.
   bool has_infinity;
   bool saturates;          ///< A store of a larger value gives the largest one; otherwise infinity.
   bool may_hold_sums;      ///< Whether requests that permit `fast` arithmetic permit sums in this type.
-  std::string_view piece;  ///< Of lib/, where its CUDA type stands; empty for what every source has (lib/types.cuh).
+  std::string_view piece;  ///< File of lib/ with its CUDA type; empty for types of every source (lib/types.cuh).
 };
 
 inline constexpr std::array dtype_rows = {
@@ -68,7 +68,7 @@ static_assert(
 constexpr bool is_dtype(DType dtype) {
   return static_cast<size_t>(dtype) < dtype_rows.size();
 }
-/// Of a type that there is.
+/// Traits of a known type.
 constexpr const DTypeTraits& traits(DType dtype) {
   return dtype_rows[static_cast<size_t>(dtype)];
 }

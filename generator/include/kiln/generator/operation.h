@@ -13,8 +13,8 @@
 
 namespace kiln {
 
-/// What a call does with an operand. An operation's first output is its result: what alpha, beta and the epilogue apply
-/// to.
+/// Use that a call makes of an operand. An operation's first output is its result: alpha, beta and the epilogue apply
+/// to it.
 enum class Role {
   input,
   output,   ///< Written; the result is read before where beta's class is not zero.
@@ -33,11 +33,12 @@ struct OperandDefinition {
   Role role = Role::input;
   bool batched = true;  ///< Dimension 0 is the batch.
   Printing printing = Printing::always;
-  // What `kiln describe` and docs/request-syntax.md say.
+  // Texts for `kiln describe` and docs/request-syntax.md.
   std::string extents;               ///< "N K Q; N K P Q; N K Z P Q": in one, two and three dimensions.
-  std::string left_out;              ///< What it then is, or what then happens; empty if every request has to give it.
-  std::string summary;               ///< What else there is to know; may be empty.
-  DTypes dtypes = DTypes::floating;  ///< That it may have.
+  std::string left_out;              ///< Value where it is left out, or the effect of that; empty if every request has
+                                     ///< to give it.
+  std::string summary;               ///< Further remarks; may be empty.
+  DTypes dtypes = DTypes::floating;  ///< Types that it may have.
   bool repeats = false;              ///< With an extent of 1 along dimension 0 it is the same for every image.
   /// The operands that an output may be, element for element: an operation in place. It shares no element with others.
   std::vector<std::string_view> may_be{};
@@ -69,22 +70,22 @@ inline OperandDefinition naming_positions(OperandDefinition indices, std::string
 struct ScalarDefinition {
   std::string name;
   std::optional<float> fallback;  ///< The default of a call; nothing: what the activation's function usually has.
-  float in_checks = 0;            ///< What checks and `kiln run` give.
+  float in_checks = 0;            ///< Value that checks and `kiln run` give.
   std::string summary;
 };
 
-/// What one of those numbers has to be: from `least` to `most`, and not below the number `floor`. NaN is none of that.
+/// Bounds of one of those numbers: from `least` to `most`, and not below the number `floor`. NaN is out of bounds.
 struct ScalarRule {
   size_t scalar = 0;  ///< Its place in Operation::scalars().
   float least = 0, most = 0;
-  std::string_view hint;  ///< What to give instead.
+  std::string_view hint;  ///< Advice on the value to give instead.
   std::optional<size_t> floor = std::nullopt;
 };
 
 /// An integer of 64 bits that a call gives and the key does not hold: the seed of a random sequence.
 struct IntegerDefinition {
   std::string name;
-  uint64_t in_checks = 0;  ///< What checks and `kiln run` give. The default of a call is 0.
+  uint64_t in_checks = 0;  ///< Value that checks and `kiln run` give. The default of a call is 0.
   std::string summary;
 };
 
@@ -106,8 +107,8 @@ struct Work {
   std::optional<DType> factors{};
 };
 
-/// Of `Work::factors`: the type of both operands, or f32, which holds every other's values. The two types of fp8 stand
-/// for one another, as tensor cores take one of each.
+/// Type of `Work::factors`: the type of both operands, or f32, which holds every other's values. The two types of fp8
+/// stand for one another, as tensor cores take one of each.
 inline DType common_type(const TensorSpec& a, const TensorSpec& b) {
   const bool same = a.dtype == b.dtype || (DTypes::fp8.holds(a.dtype) && DTypes::fp8.holds(b.dtype));
   return same ? a.dtype : DType::f32;
@@ -124,7 +125,7 @@ struct FurtherBlend {
 struct CommonWord {
   std::string_view name;      ///< "tf32", "alpha"
   std::string values;         ///< "0, 1, any"; empty for a word without a value.
-  std::string_view fallback;  ///< What holds where it is left out.
+  std::string_view fallback;  ///< Value where it is left out.
   std::string_view summary;
 };
 
@@ -152,14 +153,14 @@ class Operation {
   virtual std::string_view prologue_operand() const { return {}; }
   /// The numbers of a call besides alpha and beta, at most max_operation_scalars; their order in RunValues.
   virtual const std::vector<ScalarDefinition>& scalars() const;
-  /// What may be blended besides the result.
+  /// Operands that may be blended besides the result.
   virtual const std::vector<FurtherBlend>& further_blends() const;
-  /// What calls of `request` may give for scalars(); whatever has no rule is not read, or may be anything. Every way of
-  /// running a plan checks these.
+  /// Rules for the scalars() of calls of `request`; a number without a rule is not read, or may be anything. Every way
+  /// of running a plan checks these.
   virtual std::vector<ScalarRule> scalar_rules(const Request& request) const;
   /// The integers of a call, at most max_operation_integers; their order in RunValues.
   virtual const std::vector<IntegerDefinition>& integers() const;
-  /// What user code calls the channel; empty if the operation knows no channels.
+  /// Name of the channel in user code; empty if the operation knows no channels.
   virtual std::string_view channel_name() const { return {}; }
   /// The dimension of its result, of `rank` dimensions, that counts channels: what a bias has an element for.
   virtual size_t channel_dimension(int /*rank*/) const { return 1; }
@@ -171,8 +172,8 @@ class Operation {
 
   /// Expands short forms of attributes (`pad=1,1` to four values). All attributes and the given operands are there.
   virtual void complete_attributes(Request& request) const = 0;
-  /// What an operand is when it is left out (an output that can be inferred, the bias of an epilogue); nothing if it
-  /// has to be given or has no place in this request.
+  /// Tensor that stands for an operand that is left out (an output that can be inferred, the bias of an epilogue);
+  /// nothing if it has to be given or has no place in this request.
   virtual std::optional<TensorSpec> implied_operand(const Request& request, std::string_view name) const = 0;
   /// Throws Error(invalid_argument) naming what was wrong, what was expected and what to do. `request` is complete.
   virtual void validate(const Request& request) const = 0;
@@ -221,7 +222,7 @@ Request finished(Request request);
 
 /// `request` without its user code and the tensors that this reads; all else is as it was.
 Request stripped_of_user_code(Request request);
-/// What stands between prologue and epilogue of `request`'s user code: the same request without the code, its input
+/// Request between prologue and epilogue of `request`'s user code: the same request without the code, its input
 /// (Operation::prologue_operand(), if there is one) and result f32 in logical order without gaps, its batch fixed (the
 /// bucket's top if it was dynamic).
 Request without_user_code(const Request& request);
@@ -235,7 +236,7 @@ bool has_prologue(const Request& request);
 /// Whether only the digest of `request`'s user code is known: keys out of packs, databases and bundles hold no code. No
 /// program can be made of such a request; a bundle may hold one.
 bool lacks_user_text(const Request& request);
-/// What to tell whoever wants something made of a request that lacks_user_text(): which text, and how to give it.
+/// Error for a program of a request that lacks_user_text(): says which text is missing, and how to give it.
 Error missing_user_text(const Request& request);
 
 }  // namespace kiln

@@ -12,7 +12,7 @@
 
 namespace kiln {
 
-/// What a launch asks of the device beyond grid, block and shared memory (CUDA driver API, CUlaunchAttribute).
+/// Demands of a launch on the device beyond grid, block and shared memory (CUDA driver API, CUlaunchAttribute).
 struct LaunchAttributes {
   /// Blocks that run on neighbouring SMs and reach each other's shared memory, 8 at the most; the grid is rounded up to
   /// multiples. Compute capability 9.0.

@@ -112,9 +112,9 @@ struct Request {
   /// request that makes no sense. `expressions` gives texts to the user code in it, by name or by digest.
   static Request parse(std::string_view line, const Expressions& expressions = {});
 
-  /// What the text of a call by name says, for finished() to complete with what the call gives besides:
+  /// Parses the text of a call by name, for finished() to complete with the operands and numbers of the call:
   /// `conv_forward pad=1,1 epilogue=bias`. Throws Error(parse_error) as parse() does, and Error(invalid_argument) for
-  /// what a call gives by name and not in its text: operands, the classes of alpha and beta, user code.
+  /// parts that a call gives by name and not in its text: operands, the classes of alpha and beta, user code.
   static Request parse_call(std::string_view text);
 
   /// The canonical line.
@@ -153,7 +153,8 @@ struct RequestLine {
   int64_t count = 1;  ///< How often the layer occurs in its model (` *3`); not part of the key.
 };
 
-/// What stands before the name of a user's tensor in a request: one that the epilogue reads, or the prologue.
+/// Prefixes of the names of a user's tensors in a request: tensors that the epilogue reads, and tensors of the
+/// prologue.
 inline constexpr std::string_view user_epilogue_prefix = "epilogue.", user_prologue_prefix = "prologue.";
 
 /// Whether `operand` is a tensor of a user's epilogue.
@@ -162,7 +163,7 @@ bool is_epilogue_operand(std::string_view operand);
 bool is_prologue_operand(std::string_view operand);
 /// Whether it is either.
 bool is_user_operand(std::string_view operand);
-/// What `code`'s tensor number `i` is called in requests. Throws Error(invalid_argument) if it reads no such tensor.
+/// Name of `code`'s tensor number `i` in requests. Throws Error(invalid_argument) if it reads no such tensor.
 std::string user_operand_name(const Expression& code, size_t i);
 /// Whether the user's tensor `spec` has one element a channel of `request`'s output; if not it has y's dimensions.
 bool is_per_channel(const Request& request, const TensorSpec& spec);

@@ -16,7 +16,7 @@ struct RunValues {
   float beta = 0;   ///< As alpha.
   float clip_lo = -std::numeric_limits<float>::infinity();  ///< For the epilogue stage `clip`.
   float clip_hi = std::numeric_limits<float>::infinity();
-  std::array<float, Expression::max_scalars> scalars{};  ///< Of user code, in its order.
+  std::array<float, Expression::max_scalars> scalars{};  ///< Scalars of user code, in its order.
   /// The numbers of the operation besides (a slope, an epsilon; docs/request-syntax.md lists them), in its order.
   /// Plan::values() sets them by their names.
   std::array<float, max_operation_scalars> operation_scalars{};

@@ -44,13 +44,13 @@ class Prelude {
   /// `using NAME = int;`, or `long long` if `wide`: the type that holds element offsets.
   Prelude& index_type(std::string_view name, bool wide);
 
-  /// Of a template whose blocks are of several classes: CLASSES, their number, and the lines that all `classes` have in
-  /// common. The others stand where the template says `#include "per_class/..."`; see specialise(). All must have the
-  /// same number of lines.
+  /// Prelude of a template whose blocks are of several classes: CLASSES, their number, and the lines that all `classes`
+  /// have in common. The others stand where the template says `#include "per_class/..."`; see specialise(). All must
+  /// have the same number of lines.
   static Prelude of_classes(const std::vector<Prelude>& classes);
 
-  /// What stands in the template where it says `#include "PLACE"`: a user's code. Lines of the kernel that follow keep
-  /// their numbers (`#line`).
+  /// Puts `text`, a user's code, into the template where it says `#include "PLACE"`. Lines of the kernel that follow
+  /// keep their numbers (`#line`).
   Prelude& place(std::string place, std::string text);
 
   const std::string& text() const { return text_; }
@@ -59,7 +59,7 @@ class Prelude {
   /// Every constant() and flag() so far, in order.
   const std::vector<std::pair<std::string, int64_t>>& constants() const { return constants_; }
   const std::map<std::string, std::string, std::less<>>& places() const { return places_; }
-  /// Of each class, the lines that are its own.
+  /// Lines of each class that are its own.
   const std::vector<std::string>& class_texts() const { return class_texts_; }
 
  private:

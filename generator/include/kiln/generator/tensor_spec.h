@@ -1,4 +1,4 @@
-// What a request knows of one tensor: element type, extents, strides and alignment. No pointer.
+// Description of one tensor in a request: element type, extents, strides and alignment. No pointer.
 #pragma once
 
 #include <cstdint>

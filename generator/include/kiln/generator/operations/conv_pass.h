@@ -1,4 +1,4 @@
-// What the typed views of convolution and of its gradients share: pads, strides, dilations, groups, the grid of
+// Parts shared by the typed views of convolution and of its gradients: pads, strides, dilations, groups, the grid of
 // regions, arithmetic, blend.
 //
 // conv_forward, conv_backward_data and conv_backward_filter have one filter for each k. The operations local_conv_*

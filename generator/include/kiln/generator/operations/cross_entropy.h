@@ -10,7 +10,7 @@
 
 namespace kiln {
 
-/// What becomes of the losses of the rows.
+/// Reduction of the losses of the rows.
 enum class LossReduction {
   none,  ///< One loss a row.
   mean,  ///< Their sum over the number of rows that count, or over the weights of their targets; NaN where none does.
@@ -38,7 +38,7 @@ std::string_view to_string(LossReduction reduction);
 /// NaN or +inf, or nothing but -inf, has the loss NaN.
 struct CrossEntropy {
   TensorSpec x, targets;
-  std::optional<TensorSpec> weights;  ///< Of the classes.
+  std::optional<TensorSpec> weights;  ///< Weights of the classes.
   bool smooths = false;               ///< Attribute smoothing=any: targets are smoothed by the number `smoothing`.
   LossReduction reduction = LossReduction::mean;
   int64_t ignore = -100;
@@ -67,7 +67,7 @@ struct CrossEntropyBackward : CrossEntropy {
   Request request() const;
 };
 
-/// What the elements of an operand that holds classes may be.
+/// Permitted elements of an operand that holds classes.
 struct ClassTargets {
   int64_t classes = 0;  ///< 0 to classes - 1
   int64_t ignore = 0;   ///< or this

@@ -52,7 +52,7 @@ struct LocalNormBackward {
   std::optional<TensorSpec> means, dmeans;  ///< As x.
   std::vector<int64_t> axes{1};
   int64_t size = 5;
-  Blend blend;  ///< Of dx.
+  Blend blend;  ///< Blend of dx.
   Blend dmeans_blend;
   bool dynamic_batch = false;
 

@@ -43,7 +43,7 @@ struct NormForward {
   NormMode mode = NormMode::standard;
   std::vector<EpilogueStage> epilogue;
   ActivationMode activation = ActivationMode::identity;
-  std::optional<TensorSpec> residual;  ///< Of epilogue add; nothing: as y.
+  std::optional<TensorSpec> residual;  ///< Residual of epilogue add; nothing: as y.
   Blend blend;
   bool dynamic_batch = false;
 
@@ -88,8 +88,8 @@ struct NormBackward {
   std::vector<int64_t> axes{-1};
   NormMode mode = NormMode::standard;
   ActivationMode activation = ActivationMode::identity;
-  Blend blend;            ///< Of dx.
-  Blend parameter_blend;  ///< Of dw and db.
+  Blend blend;            ///< Blend of dx.
+  Blend parameter_blend;  ///< Blend of dw and db.
   Blend dresidual_blend;
   bool dynamic_batch = false;
 

@@ -9,7 +9,7 @@
 
 namespace kiln {
 
-/// What becomes of the elements of a row, computed in f32. In brackets: of no elements.
+/// Reduction of the elements of a row, computed in f32. The result for a row without elements stands in brackets.
 enum class ReduceMode {
   add,           ///< their sum (0)
   mul,           ///< their product (1)

@@ -9,7 +9,7 @@
 
 namespace kiln {
 
-/// What an element of y is made of.
+/// Elements of x from which an element of y is made.
 enum class ResizeMode {
   nearest,  ///< The element of x that is nearest to its position.
   linear,   ///< Two elements along each axis.
@@ -42,7 +42,7 @@ std::string_view to_string(ResizeRounding rounding);
 /// One axis of a resize. Positions are exact: element i of y stands at (i step + start) / denominator in x. So
 /// reference and kernels agree where a position lies between two elements.
 struct ResizeAxis {
-  int64_t extent = 1, outputs = 1;  ///< Of x and of y.
+  int64_t extent = 1, outputs = 1;  ///< Extents of x and of y.
   int64_t step = 0, start = 0, denominator = 1;
 
   /// Whether every position is that of an element, or x has one only: such an axis is not interpolated.
@@ -57,8 +57,8 @@ struct ResizeAxis {
 struct ResizeScale {
   int64_t up = 0, down = 0;
 
-  /// Of an f32, which is a fraction. Throws Error(invalid_argument) for a scale that is not from 2^-7 to 2^7; 0 is
-  /// none.
+  /// Makes the scale from an f32, which is a fraction. Throws Error(invalid_argument) for a scale that is not from 2^-7
+  /// to 2^7; 0 is none.
   static ResizeScale of(float scale);
 };
 
@@ -78,7 +78,7 @@ struct Resize {
   TensorSpec x, y;
   ResizeMode mode = ResizeMode::nearest;
   ResizeCoordinates coordinates = ResizeCoordinates::half_pixel;
-  ResizeRounding rounding = ResizeRounding::prefer_floor;  ///< Of mode nearest.
+  ResizeRounding rounding = ResizeRounding::prefer_floor;  ///< Rounding of mode nearest.
   bool excludes_outside = false;
   std::vector<ResizeScale> scales;  ///< One a spatial axis; none: the ratios of the extents.
   Blend blend;

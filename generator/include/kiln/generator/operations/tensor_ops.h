@@ -36,7 +36,7 @@ struct TensorSet {
   Request request() const;
 };
 
-/// What tensor_op computes, in f32. Comparisons and `not` give 1 or 0; NaN compares as IEEE says.
+/// Function that tensor_op computes, in f32. Comparisons and `not` give 1 or 0; NaN compares as IEEE says.
 enum class TensorOpMode {
   add,          ///< a + b
   sub,          ///< a - b
