@@ -15,8 +15,8 @@ constexpr double further_code = 200;     // instructions of a kernel that only m
 // Clocks in which `count` blocks side by side keep some unit of an SM busy, and those that they do not hide.
 double busy_clocks(const BlockWork& block, const Arch& arch, const Calibration& reached, double count) {
   const double warps = count * std::ceil(block.threads / 32);
-  // Of what a scheduler can start `peak` times a clock: the fewer warps it has, the oftener none is ready. The one with
-  // the most is done last.
+  // Instructions of a class that a scheduler can start `peak` times a clock: the fewer warps it has, the oftener none
+  // is ready. The one with the most is done last.
   const double of_scheduler = warps / schedulers, busiest = std::max(1.0, std::ceil(of_scheduler));
   const double fma_peak = arch.products_per_clock(block.math) / (32 * schedulers) * reached.efficiency(block.math);
   const auto rate = [&](double peak) {
@@ -139,7 +139,7 @@ double compulsory_bytes(const Contraction& contraction) {
   };
   double of_y = bytes(contraction.y) * matrices(batch.y) * (contraction.blend.beta == Scale::zero ? 1 : 2);
   if (contraction.residual) of_y += bytes(*contraction.residual) * matrices(batch.residual);
-  // What one region has; where inputs are divided, y is whole.
+  // Bytes of one region; where inputs are divided, y is whole.
   const auto regions =
       static_cast<double>(contraction.divided == Divided::nothing ? 1 : contraction.region_axes.count());
   double total = groups * bytes(contraction.x) * matrices(batch.x) +

@@ -9,7 +9,7 @@
 
 namespace kiln::descriptor {
 
-/// What one thread block does. Instructions and wavefronts are per warp.
+/// Work of one thread block. Instructions and wavefronts are per warp.
 struct BlockWork {
   double threads = 0;
   double registers = 32;    ///< per thread
@@ -40,16 +40,16 @@ struct GridWork {
   int launches = 1;
 };
 
-/// What one access of a warp to global memory takes.
+/// Cost of one access of a warp to global memory.
 struct Access {
   double l1 = 0;       ///< in units of BlockWork::global_sectors, 4 a clock: each of L1's 32 banks gives a word a clock
   double sectors = 0;  ///< different ones
 };
 
-/// Of lanes that begin at these addresses and load `bytes` each.
+/// Access of lanes that begin at these addresses and load `bytes` each.
 Access access_of(std::span<const int64_t> lanes, int64_t bytes);
 
-/// Of `lanes` lanes that are `pitch` bytes apart.
+/// Access of `lanes` lanes that are `pitch` bytes apart.
 Access access_at_pitch(int64_t pitch, int64_t bytes, int64_t lanes = 32);
 
 /// How long the first warps of a launch wait for so many instructions that no cache of their SM has.
@@ -112,7 +112,7 @@ Algorithm of_one_launch(Describe<Parameters, Contractions>&& description, const 
 /// Bytes that must cross the memory bus once: all operands that are read, and y.
 double compulsory_bytes(const Contraction& contraction);
 
-/// What a byte costs that one launch leaves in the workspace for the next, in bytes of device memory: less where all
+/// Cost of a byte that one launch leaves in the workspace for the next, in bytes of device memory: less where all
 /// `bytes` of it stay in L2.
 double workspace_share(double bytes, const DeviceFigures& device);
 

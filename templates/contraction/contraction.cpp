@@ -10,7 +10,7 @@
 namespace kiln::descriptor {
 namespace {
 
-// What lib/gemm_batch.cuh reads.
+// Constants of lib/gemm_batch.cuh.
 void add_products(Prelude& prelude, const ProductBatch& batch) {
   const auto add = [&](const std::string& name, const std::array<int64_t, 3>& values) {
     for (size_t i = 0; i < values.size(); ++i) prelude.constant(name + std::to_string(i), values[i]);

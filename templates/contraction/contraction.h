@@ -1,5 +1,4 @@
-// What a matrix-product kernel needs to know of a convolution, a gradient or a matrix product: one value for all of
-// them.
+// A convolution, a gradient or a matrix product as a matrix-product kernel sees it: one value for all of them.
 #pragma once
 
 #include <array>
@@ -78,7 +77,7 @@ struct Contraction : SpatialAxes {
   bool images_are_channels = false;
   /// Filters stand side by side in w, not the elements of one.
   bool filters_inner = false;
-  /// What user code does to each element of x that is loaded, roughly; 0 without a prologue. For estimates.
+  /// Instructions of user code for each element of x that is loaded, roughly; 0 without a prologue. For estimates.
   double prologue_instructions = 0;
 
   int64_t n() const { return x.extents[dimension::batch]; }

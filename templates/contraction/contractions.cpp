@@ -10,7 +10,8 @@
 namespace kiln::descriptor {
 namespace {
 
-/// Of a scale and a shift by channel with an activation: two reads, conversions, five or six of arithmetic.
+/// Instructions of a scale and a shift by channel with an activation: two reads, conversions, five or six of
+/// arithmetic.
 constexpr double usual_prologue = 10;
 
 constexpr size_t classes_of_a_launch = 16;  // there is code for each

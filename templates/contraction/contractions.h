@@ -13,7 +13,7 @@
 
 namespace kiln::descriptor {
 
-/// What a request calls the operands of its contractions.
+/// Names that a request gives to the operands of its contractions.
 struct OperandNames {
   std::string x, w, y;
 };
@@ -39,7 +39,7 @@ Contractions finished(Contractions parts, const Request& request);
 
 /// Why a kernel cannot make a contraction; nothing if it can.
 using ContractionRefusal = std::optional<std::string> (*)(const Contraction&);
-/// Of a kernel that makes every contraction.
+/// Refusal of a kernel that makes every contraction: none.
 std::optional<std::string> no_refusal(const Contraction& contraction);
 /// The refusal of the request, or else that of its main part.
 std::optional<std::string> refusal_of(const Contractions& parts, ContractionRefusal refusal);
@@ -47,7 +47,7 @@ std::optional<std::string> refusal_of(const Contractions& parts, ContractionRefu
 /// NAME of a template FOLDER/NAME.cu: that of the algorithm, and of its kernel.
 std::string kernel_of(const std::string& template_path);
 
-/// What a rule on contractions looks at, of a Problem that has them among other things: an overload for each.
+/// Contractions that a rule looks at, in a Problem that has other members too: an overload for each.
 inline const Contractions& contractions_of(const Contractions& parts) {
   return parts;
 }

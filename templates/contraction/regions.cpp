@@ -10,7 +10,7 @@ std::array<RegionAxis*, 3> axes_of(SpatialRegions& regions) {
   return {&regions.columns, &regions.rows, &regions.planes};
 }
 
-// Of the segments along one axis of y, and the end.
+// First pixels of the segments along one axis of y, and the end.
 std::vector<int64_t> first_pixels(const WindowAxis& axis, const RegionAxis& regions) {
   std::vector<int64_t> firsts{0, axis.outputs};
   for (int64_t region = 0; region <= regions.regions; ++region) {

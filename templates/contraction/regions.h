@@ -24,10 +24,10 @@ struct SpatialRegions {
 /// GRID_Z, OUTPUTS_Z and so on: what lib/regions.cuh needs.
 void add_regions(Prelude& prelude, const SpatialRegions& regions);
 
-/// What the regions of a local convolution divide where a block works for one of them: the pixels of y, or (where the
-/// gradient by the filters is computed) the taps, which are the outputs of the forward convolution. Pixels, or taps,
-/// are then those of the largest region. Where the gradient by x is computed, they divide the inputs, which are dy: a
-/// block works for a segment of y.
+/// Axis that the regions of a local convolution divide where a block works for one of them: the pixels of y, or (where
+/// the gradient by the filters is computed) the taps, which are the outputs of the forward convolution. Pixels, or
+/// taps, are then those of the largest region. Where the gradient by x is computed, they divide the inputs, which are
+/// dy: a block works for a segment of y.
 enum class Divided { nothing, pixels, taps, inputs };
 
 /// Pixels of y along three axes, cut wherever a tap meets another region of x than at the pixel before, or begins or

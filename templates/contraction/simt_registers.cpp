@@ -39,7 +39,7 @@ int simt_registers(const SimtTiling& tiling, const Contraction& contraction) {
   const int64_t offset_registers = contraction.wide_index ? 2 : 1;
   const auto words = [](int64_t elements, int bytes) { return ceil_div(elements * bytes, 4); };
   int64_t registers = sum_registers(tiling);
-  // What is loaded element by element takes a register each.
+  // Operands that are loaded element by element take a register for each.
   registers += gather ? stage.pixel_columns * stage.pixel_rows
                       : words(stage.pixel_columns * stage.pixel_rows, size_of(contraction.x.dtype));
   registers +=

@@ -1,4 +1,4 @@
-// What the blocks of a tiling cost.
+// Cost of a tiling's blocks.
 #include <algorithm>
 #include <cmath>
 
@@ -8,8 +8,8 @@
 namespace kiln::descriptor {
 namespace {
 
-// Of what w's sectors hold, how many times as much is read as is used: where regions are divided by inputs, taps that
-// stand side by side are read for different regions.
+// Elements that are read of w's sectors for each one that is used: where regions are divided by inputs, taps that stand
+// side by side are read for different regions.
 double w_spread(const Contraction& contraction) {
   if (contraction.divided != Divided::inputs || contraction.filters_inner) return 1;
   int64_t pitch = 32 / size_of(contraction.w.dtype);  // elements from one that is read to the next, of a sector at most

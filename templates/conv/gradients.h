@@ -1,4 +1,4 @@
-// What the kernels that are written for a gradient itself (not as a contraction: conv/passes.h) share.
+// Parts shared by kernels that are written for a gradient itself (not as a contraction: conv/passes.h).
 #pragma once
 
 #include <initializer_list>
@@ -11,7 +11,7 @@
 
 namespace kiln::descriptor {
 
-/// Of a gradient: the regions that have filters of their own, and where those stand.
+/// Regions of a gradient that have filters of their own, and the places of those filters.
 struct RegionsInMemory {
   SpatialRegions region_axes;
   int64_t region_stride = 0;  ///< elements of w, or dw, from the filters of one region to those of the next
@@ -32,7 +32,7 @@ struct FilterGradient : ConvBackwardFilter, SpatialAxes, RegionsInMemory {
 Prelude gradient_prelude(const DataGradient& gradient);
 Prelude gradient_prelude(const FilterGradient& gradient);
 
-/// What a thread of a trusted kernel does, which has one element of the result.
+/// Work of a thread of a trusted kernel, which has one element of the result.
 struct SimpleWork {
   double products = 0;
   double tried = 0;          ///< taps and channels: some meet no output

@@ -22,7 +22,7 @@ bool needs_64_bits(std::initializer_list<const TensorSpec*> operands, const Spat
   return needs_wide_index(operands) || !coordinates_fit_int(forward) || !coordinates_fit_int(axes);
 }
 
-// Those of dx's positions along one axis that meet the same taps.
+// Positions of dx along one axis that meet the same taps.
 struct TapClass {
   WindowAxis axis;          // of the convolution of dy
   int64_t first_position;   // in dx; from there on every stride-th
@@ -41,7 +41,7 @@ int64_t inverse(int64_t number, int64_t modulus) {
   return x < 0 ? x + modulus : x;
 }
 
-// Those of every stride-th position from `first_position` on, which is below the stride and the extent.
+// Class of every stride-th position from `first_position` on, which is below the stride and the extent.
 TapClass tap_class(const WindowAxis& forward, int64_t first_position, bool mirrored) {
   const int64_t stride = forward.stride, remainder = first_position + forward.pad_begin;
   TapClass result{};

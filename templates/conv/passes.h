@@ -10,9 +10,9 @@
 // - The gradient by w is the convolution of x, N and C swapped, with dy as the filter: its stride is the dilation, and
 //   the other way round.
 //
-// Of a local convolution the same holds for each region: of the forward pass the pixels are divided, of the gradient by
-// w, where outputs are taps, the taps are. Of the gradient by x the inputs are: filters depend on the tap besides the
-// pixel (lib/segments.cuh).
+// Local convolutions are computed likewise for each region: the forward pass divides the pixels, the gradient by w,
+// where outputs are taps, divides the taps. The gradient by x divides the inputs: filters depend on the tap besides
+// the pixel (lib/segments.cuh).
 #pragma once
 
 #include "contraction/contractions.h"
@@ -21,7 +21,8 @@
 
 namespace kiln::descriptor {
 
-/// Of requests of conv_forward, conv_backward_data and conv_backward_filter, and of local convolutions likewise.
+/// Contractions of requests of conv_forward, conv_backward_data and conv_backward_filter, and of local convolutions
+/// likewise.
 Contractions forward_contractions(const Request& request);
 Contractions data_contractions(const Request& request);
 Contractions filter_contractions(const Request& request);

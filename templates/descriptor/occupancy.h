@@ -5,7 +5,7 @@
 
 namespace kiln::descriptor {
 
-/// What a thread block holds while it runs.
+/// Resources that a thread block holds while it runs.
 struct BlockResources {
   double threads = 1;
   double registers = 32;    ///< Per thread, of 32 bits.

@@ -1,4 +1,4 @@
-// What most descriptors need: the common constants of a prelude, grids that follow the batch, argument lists.
+// Parts of most descriptors: the common constants of a prelude, grids that follow the batch, argument lists.
 #pragma once
 
 #include <cstdint>

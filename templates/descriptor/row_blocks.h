@@ -77,7 +77,7 @@ Launch merge_launch(const RowBlocks& blocks, const Rows& rows, std::string entry
 /// Bytes of workspace for the parts of sums of `words` floats; none without splits.
 int64_t part_bytes(const RowBlocks& blocks, const Rows& rows, int words);
 
-/// What row_blocks_estimate() asks for, of all launches together.
+/// Work that row_blocks_estimate() asks for, of all launches together.
 struct RowWork {
   double dram_bytes = 0;     ///< All that has to move.
   double passes = 1;         ///< Times that elements are taken.

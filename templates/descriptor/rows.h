@@ -23,7 +23,7 @@ struct Rows {
   bool is_axis(size_t dimension) const;
   /// Whether operand `i` repeats nowhere.
   bool is_full(size_t i) const { return operands[i].spec.extents == extents(); }
-  /// Of kernels that read all operands but the last, their result.
+  /// Result of kernels that read all operands but the last.
   const TensorSpec& result() const { return operands.back().spec; }
   size_t inputs() const { return operands.size() - 1; }
   /// Elements of one row, and of all.
@@ -48,8 +48,8 @@ struct RowDimension {
 /// Operands as kernels see them: dimensions of an extent of 1 are left out, others are merged as far as all strides
 /// allow.
 struct RowLayout {
-  std::vector<RowDimension> row;    ///< Of the axes, innermost first; at least one.
-  RowDimension inner;               ///< Of across_rows(): the dimension whose rows a block takes side by side.
+  std::vector<RowDimension> row;    ///< Dimensions of the axes, innermost first; at least one.
+  RowDimension inner;               ///< Dimension whose rows a block takes side by side (across_rows()).
   std::vector<RowDimension> outer;  ///< The others, innermost first. The batch stands last if it is dynamic.
   bool across = false;              ///< Whether neighbouring threads are neighbours along `inner`, not along the axis.
 
@@ -98,7 +98,7 @@ Prelude rows_prelude(const Rows& rows);
 /// it (X_AXIS_STRIDE).
 Prelude rows_prelude(const Rows& rows, const RowLayout& layout, int vector);
 
-/// Of rows along several axes: ROW_EXTENTS and, for each operand, X_ROW_STRIDES: innermost first.
+/// Adds the dimensions of rows along several axes: ROW_EXTENTS and, for each operand, X_ROW_STRIDES: innermost first.
 void add_row_dimensions(Prelude& prelude, const Rows& rows, const RowLayout& layout);
 
 /// RANK, AXES, EXTENTS and, for each operand, X_STRIDES: what lib/simple_rows.cuh asks for.

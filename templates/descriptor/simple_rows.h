@@ -19,7 +19,7 @@ Prelude simple_rows_prelude(const SimpleRows& simple, const Rows& rows);
 /// One launch of `entry` for a thread a row. The arguments are the caller's to set.
 Launch simple_rows_launch(const SimpleRows& simple, const Rows& rows, std::string entry);
 
-/// What simple_rows_estimate() asks for, of all launches together.
+/// Work that simple_rows_estimate() asks for, of all launches together.
 struct SimpleRowWork {
   double dram_bytes = 0;    ///< All that has to move.
   double accesses = 1;      ///< Reads and writes for each element.

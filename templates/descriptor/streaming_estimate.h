@@ -5,11 +5,11 @@
 
 namespace kiln::descriptor {
 
-/// What a streaming kernel does, summed over all of its launches.
+/// Work of a streaming kernel, summed over all of its launches.
 struct StreamingWork {
   double dram_bytes = 0;               ///< Moved between device memory and the SMs, reuse in L2 taken off.
   double cache_bytes = 0;              ///< Requested from L1 and L2 by all threads.
-  double threads = 1;                  ///< That have work.
+  double threads = 1;                  ///< Threads that have work.
   double instructions_per_thread = 0;  ///< Arithmetic, addresses and accesses.
   double blocks = 1;
   double threads_per_block = 1;
@@ -23,7 +23,7 @@ struct StreamingWork {
 /// move.
 double lane_bytes(double bytes, double pitch);
 
-/// What launches of kernels that read device memory take, however little they do: no estimate should be below it.
+/// Seconds of launches of kernels that read device memory, however little they do: no estimate should be below it.
 double launch_seconds(double launches, const DeviceFigures& device);
 
 /// The larger of device memory, cache and issue time, stretched where the grid leaves SMs idle (waves of whole blocks)

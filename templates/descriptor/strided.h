@@ -19,7 +19,7 @@ constexpr int batch = 0, channel = 1, plane = 2, row = 3, column = 4;
 /// the stride 0.
 TensorSpec with_three_axes(const TensorSpec& spec);
 
-/// What stands closer together in a tensor of with_three_axes().
+/// Axis whose elements stand closer together in a tensor of with_three_axes().
 enum class Inner {
   channels,
   pixels,
@@ -33,7 +33,7 @@ void add_strides(Prelude& prelude, std::string_view name, std::string_view lette
 /// Whether offsets into one of `specs`, or an index a little beyond its elements (a grid's last block), need 64 bits.
 bool needs_wide_index(std::initializer_list<const TensorSpec*> specs);
 
-/// What a pointer `bytes` behind one that is aligned to `alignment` bytes is aligned to.
+/// Alignment of a pointer `bytes` behind one that is aligned to `alignment` bytes.
 int alignment_at(int alignment, int64_t bytes);
 /// Lowers the alignment of `spec` to that of what begins `elements` behind its first, or at any multiple of that.
 void begin_at(int64_t elements, TensorSpec& spec);

@@ -24,7 +24,7 @@ StreamingWork gather_work(const GatherProblem& problem, const PointwiseGrid& gri
   const double x_bytes = size_of(all.operands[0].spec.dtype), y_bytes = size_of(all.result().dtype);
   const bool one_index = grid.strides[1][0] == 0;  // for all neighbours
   StreamingWork work;
-  // Of x no more than y has elements; where neighbours name positions of their own, each a sector.
+  // Elements of x that are read: no more than y has; where neighbours name positions of their own, a sector for each.
   const double whole_x = static_cast<double>(all.operands[0].spec.elements()) * x_bytes;
   const double pitch = static_cast<double>(one_index ? grid.strides[0][0] : problem.axis_stride) * x_bytes;
   const double of_x = elements * lane_bytes(x_bytes, pitch);

@@ -24,7 +24,7 @@ enum : int {  // as ActivationMode
   ACTIVATION_MISH,
 };
 
-// What the modes read of a call.
+// Numbers of a call that the modes read.
 struct ActivationNumbers {
   float slope, offset, low, high;
 };

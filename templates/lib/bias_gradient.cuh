@@ -1,4 +1,4 @@
-// What the bias gradients share: dy in memory, and how a channel's sum ends.
+// Parts shared by the bias gradients: dy in memory, and how a channel's sum ends.
 //
 // From the prelude: TDY, TDB, N, DYNAMIC_N, K, Z, P, Q, the strides of dy, DB_STRIDE, ALPHA and BETA.
 #include "lib/store.cuh"

@@ -1,5 +1,5 @@
-// What the kernels that are written for a gradient itself share. Names are those of the convolution whose gradient it
-// is.
+// Parts shared by kernels that are written for a gradient itself. Names are those of the convolution that the gradient
+// belongs to.
 #include "lib/index.cuh"
 
 static_assert(C_PER_GROUP * GROUPS == C && K_PER_GROUP * GROUPS == K, "groups divide the channels");

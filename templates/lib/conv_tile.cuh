@@ -36,7 +36,7 @@ struct Select<false, A, B> {
   using type = B;
 };
 
-// What one block computes: BLOCK_M pixels from first_pixel on, BLOCK_N channels of `group` from first_k on, of region
+// Tile of one block: BLOCK_M pixels from first_pixel on, BLOCK_N channels of `group` from first_k on, of region
 // blockIdx.z where regions have blocks of their own.
 struct BlockTile {
   Region region;

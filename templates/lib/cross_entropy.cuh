@@ -1,4 +1,4 @@
-// What the kernels of cross entropy and of its gradient share: rows of logits, their targets, and sums over rows.
+// Parts shared by the kernels of cross entropy and of its gradient: rows of logits, their targets, and sums over rows.
 //
 // loss of a row = (1 - smoothing) * weight[target] * surprise[target] + smoothing / ROW * sum of weight * surprise,
 // with surprise[c] = log(sum over c of exp(x[c])) - x[c]; 0 where the target is IGNORE, NaN where it is no class.
@@ -24,7 +24,7 @@ __device__ __forceinline__ float weight_of(const float* weights, Index c) {
   return HAS_WEIGHTS ? weights[static_cast<long long>(c) * WEIGHTS_STRIDE] : 1.0f;
 }
 
-// What rows count for in a mean: 1, or the weight of their target.
+// Weight of a row in a mean: 1, or the weight of its target.
 template <bool WEIGHTED>
 struct ShareType {
   using Type = int;

@@ -5,7 +5,7 @@
 // From the prelude, besides lib/cross_entropy.cuh: HAS_DLOSS, and T and strides of the operand DLOSS.
 #include "lib/cross_entropy.cuh"
 
-// What the rows of this block count for: of COUNT_BLOCKS, each with its part of all rows.
+// Sums the weights of this block's rows: one of COUNT_BLOCKS, each with its part of all rows.
 __device__ __forceinline__ void count_rows(const int* targets, const float* weights, Share* counts, long long n) {
   __shared__ PartScratch scratch;
   const Index rows = rows_of(n);
@@ -18,7 +18,7 @@ __device__ __forceinline__ void count_rows(const int* targets, const float* weig
   if (threadIdx.x == 0) counts[blockIdx.x] = all.rows;
 }
 
-// What the gradients of all rows are multiplied by: 1, or for the mean 1 / what they count for. By whole warps.
+// Factor of the gradients of all rows: 1, or for the mean 1 over the sum of their weights. By whole warps.
 __device__ __forceinline__ float part_of_all(const Share* counts) {
   if constexpr (REDUCTION != REDUCTION_MEAN) return 1.0f;
   Share mine = 0;
@@ -33,7 +33,7 @@ __device__ __forceinline__ float factor_of(const TDLOSS* dloss, Index offset, fl
   return to_float(dloss[REDUCTION == REDUCTION_NONE ? offset : Index(0)]) * part;
 }
 
-// What makes the gradients of a row from its probabilities. `total`: the sum of all weights, with SMOOTHS.
+// Factors that make the gradients of a row from its probabilities. `total`: the sum of all weights, with SMOOTHS.
 struct RowWeights {
   float own, each, all;
 
@@ -44,14 +44,14 @@ struct RowWeights {
     all = SMOOTHS ? own + each * total : own;
   }
 
-  // Of a class of weight `weight`, which is read with SMOOTHS alone.
+  // Gradient of a class of weight `weight`, which is read with SMOOTHS alone.
   __device__ __forceinline__ float gradient(float probability, float weight, bool is_target) const {
     if constexpr (!SMOOTHS) return own * (is_target ? probability - 1.0f : probability);
     return all * probability - (is_target ? own : 0.0f) - each * weight;
   }
 };
 
-// What turns the logits of a row into their gradients.
+// Function from the logits of a row to their gradients.
 struct RowGradient {
   float maximum, inverse_sum, factor;
   int target;
@@ -61,7 +61,7 @@ struct RowGradient {
                                          const RowWeights& weights_)
       : maximum(maximum_), inverse_sum(1.0f / sum), factor(factor_), target(target_), weights(weights_) {}
 
-  // Of class `c`, which has weight `weight`.
+  // Gradient of class `c`, which has weight `weight`.
   __device__ __forceinline__ float operator()(float logit, int c, float weight) const {
     if (target == IGNORE) return 0.0f;
     return factor * weights.gradient(quick_exp(logit - maximum) * inverse_sum, weight, c == target);

@@ -9,7 +9,7 @@ __device__ __forceinline__ float surprise_of(float logit, float maximum, float l
   return maximum - logit + log_sum;
 }
 
-// What a class of this weight has of a loss where targets are smoothed.
+// Share of a class of this weight in a loss where targets are smoothed.
 __device__ __forceinline__ float part_of_class(float weight, float smoothing, float surprise) {
   return weight * (smoothing / static_cast<float>(ROW)) * surprise;
 }

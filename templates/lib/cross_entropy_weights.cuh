@@ -4,7 +4,7 @@
 #include "lib/cross_entropy.cuh"
 #include "lib/rows.cuh"
 
-// Of the VECTOR classes from `first` on.
+// Weights of the VECTOR classes from `first` on.
 __device__ __forceinline__ Vector<float, VECTOR> weights_of(const float* weights, int first) {
   if constexpr (HAS_WEIGHTS) {
     return load_neighbours<WEIGHTS_RUN, WEIGHTS_STRIDE>(weights + static_cast<long long>(first) * WEIGHTS_STRIDE);

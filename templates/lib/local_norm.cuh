@@ -51,7 +51,7 @@ __device__ __forceinline__ float inverse_power(float logarithm, float exponent) 
   return result;
 }
 
-// What an element adds to the gradients of those in its window.
+// Term that an element adds to the gradients of those in its window.
 __device__ __forceinline__ float gradient_term(float x, float dy, float logarithm, const LocalNormNumbers& numbers) {
   return dy * (x * inverse_power(logarithm, numbers.beta + 1.0f));
 }

@@ -25,7 +25,7 @@ struct Column {
     outer = number;
   }
   __device__ __forceinline__ bool has_elements() const { return inner < INNER && first < ROW; }
-  // Of element 0 of the axis.
+  // Offset of element 0 of the axis.
   template <const long long (&OUTER_STRIDES)[5], long long STEP>
   __device__ __forceinline__ Index offset() const {
     return row_offset<OUTER_STRIDES>(outer) + inner * Index(STEP);

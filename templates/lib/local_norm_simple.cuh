@@ -7,7 +7,7 @@
 struct Coordinates {
   Index at[RANK];
 
-  // Of element number `element` in logical order.
+  // Coordinates of element number `element` in logical order.
   __device__ __forceinline__ explicit Coordinates(Index element) { take<RANK - 1>(element); }
 
   template <const long long (&STRIDES)[RANK], int DIMENSION = 0>

@@ -11,8 +11,8 @@ struct RowStatistics {
   float variance;  // over one less than the elements
 };
 
-// Of a row's mean square or square of deviations `m2`, a sum over `count` elements. A row that holds NaN or an infinity
-// is NaN throughout.
+// Statistics of a row from its mean square or square of deviations `m2`, a sum over `count` elements. A row that holds
+// NaN or an infinity is NaN throughout.
 __device__ __forceinline__ RowStatistics statistics_of(float mean, float m2, float count, float epsilon) {
   const float variance = m2 / fmaxf(count, 1.0f);
   if (!(variance < infinity())) return {nan(), nan(), nan()};

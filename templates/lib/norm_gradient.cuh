@@ -22,7 +22,7 @@ struct GradientSums {
   __device__ __forceinline__ static GradientSums merged(const GradientSums& a, const GradientSums& b) {
     return {{a.words[0] + b.words[0], a.words[1] + b.words[1]}};
   }
-  // Of g as a factor of all elements, over their number.
+  // Means of g with `w` as a factor of all elements, over their number.
   __device__ __forceinline__ GradientSums means(float w, float count) const {
     return {{words[0] * w / count, words[1] * w / count}};
   }

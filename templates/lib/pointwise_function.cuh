@@ -1,4 +1,4 @@
-// What an element-wise operation makes of one element of each input: chosen by FUNCTION and MODE of the prelude.
+// Function of an element-wise operation, from one element of each input: chosen by FUNCTION and MODE of the prelude.
 #include "lib/activation.cuh"
 #include "lib/dropout.cuh"
 #include "lib/tensor_op.cuh"

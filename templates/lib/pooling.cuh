@@ -25,8 +25,8 @@ __device__ __forceinline__ float pool_finish(float value, float count) {
   return count > 0.0f ? value / count : 0.0f;
 }
 
-// What to multiply by instead of pool_finish(), where one count serves several values: one rounding more, and one
-// division for all of them. Nothing inside gives the sum 0, and so the average 0.
+// Factor in place of pool_finish(), where one count serves several values: one rounding more, and one division for all
+// of them. Nothing inside gives the sum 0, and so the average 0.
 __device__ __forceinline__ float pool_scale(float count) {
   return count > 0.0f ? 1.0f / count : 0.0f;
 }

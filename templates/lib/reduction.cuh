@@ -1,4 +1,4 @@
-// What becomes of the elements of a row: kiln/generator/operations/reduce.h has the modes.
+// Reduction of the elements of a row: kiln/generator/operations/reduce.h has the modes.
 //
 // From the prelude: MODE, WITH_INDICES.
 #include "lib/math.cuh"

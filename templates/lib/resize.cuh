@@ -44,7 +44,7 @@ __device__ __forceinline__ void exclude_outside(const Index (&positions)[TAPS], 
   for (int i = 0; i < TAPS; ++i) weights[i] /= sum;
 }
 
-// Those of element `output` of y; `cubic`: a of the cubic kernel.
+// Taps of element `output` of y; `cubic`: a of the cubic kernel.
 template <int TAPS, long long EXTENT, long long STEP, long long START, long long DENOMINATOR>
 __device__ __forceinline__ Taps<TAPS> taps_of(Index output, float cubic) {
   static_assert(START > -DENOMINATOR && STEP >= 0, "no position lies an element or more before x");

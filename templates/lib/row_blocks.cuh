@@ -91,7 +91,7 @@ __device__ __forceinline__ Sum merged_lanes(Sum sum) {
   return sum;
 }
 
-// Of the warps of a block; all threads get the result. Once in a kernel.
+// Merges the sums of the warps of a block; all threads get the result. Once in a kernel.
 template <class Sum>
 __device__ __forceinline__ Sum merged_warps(const Sum& sum) {
   constexpr int WARPS = THREADS / 32;
@@ -124,7 +124,7 @@ struct SharedSums {
       for (int w = 0; w < Sum::WORDS; ++w) words[w][rows.lane][j * GROUPS + rows.group] = sums[j].words[w];
     }
   }
-  // Those of row `j` of the thread that lane `lane` stored.
+  // Sums of row `j` of the thread that lane `lane` stored.
   __device__ __forceinline__ Sum load(const ThreadRows& rows, int lane, int j) const {
     Sum sum;
 #pragma unroll
@@ -133,7 +133,7 @@ struct SharedSums {
   }
 };
 
-// Of the threads that share rows; all of them get the result. Once in a kernel.
+// Merges the sums of the threads that share rows; all of them get the result. Once in a kernel.
 template <class Sum>
 __device__ __forceinline__ void merge_lanes(const ThreadRows& rows, Sum (&sums)[SIDE]) {
   if constexpr (!ACROSS) {

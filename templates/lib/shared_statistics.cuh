@@ -14,7 +14,7 @@ __device__ __forceinline__ float row_reduce(float value, Combine combine) {
   }
 }
 
-// Those of the row from those of its threads' parts, for all of them. Every thread of the block must take part.
+// Statistics of the row from those of its threads' parts, for all threads. Every thread of the block must take part.
 __device__ __forceinline__ RowStatistics of_whole_row(const RowStatistics& mine) {
   RowStatistics all;
   all.maximum = row_reduce(mine.maximum, Maximum());

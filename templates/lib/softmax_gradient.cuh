@@ -14,7 +14,7 @@ struct Neighbours {
     y = load_neighbours<Y_RUN, Y_STEP>(first_y);
     dy = user_kept<false>(load_neighbours<DY_RUN, DY_STEP>(first_dy), 0, user);
   }
-  // What neighbour `j` adds to the sum of its row.
+  // Term that neighbour `j` adds to the sum of its row.
   __device__ __forceinline__ float term(int j) const {
     if constexpr (LOG) return to_float(dy[j]);
     return to_float(y[j]) * to_float(dy[j]);

@@ -7,7 +7,7 @@
 #include "lib/softmax.cuh"
 #include "lib/softmax_rows.cuh"
 
-// Of `length` elements from x on, for every thread.
+// Statistics of `length` elements from x on, for every thread.
 template <int BLOCK>
 __device__ __forceinline__ RowStatistics block_statistics(const TX* x, Index length, const UserArguments& user) {
   __shared__ float scratch[32];

@@ -67,8 +67,8 @@ __device__ __forceinline__ void store_along(T* y, Index offset, const float (&re
   }
 }
 
-// What the user's epilogue makes of COUNT results, which stand STEP elements apart from element `offset` of y on and
-// are stored in accesses of RUN, where no channels are known: for kernels that blend and store themselves.
+// Applies the user's epilogue to COUNT results, where no channels are known: for kernels that blend and store
+// themselves. The results stand STEP elements apart from element `offset` of y on, and are stored in accesses of RUN.
 template <class T, int RUN, long long STEP, int COUNT, class Index>
 __device__ __forceinline__ void finish_along(Index offset, float (&results)[COUNT], const UserArguments& user) {
 #pragma unroll

@@ -61,8 +61,8 @@ struct SpatialTensor {
     return image * Index(BATCH) + channel * Index(CHANNEL) + plane * Index(PLANE) + row * Index(ROW) +
            column * Index(COLUMN);
   }
-  // Of channel 0 of pixel number `pixel`, counted through all images: image by image, or, IMAGES_INNER, those of all
-  // images at one place before those at the next.
+  // Offset of channel 0 of pixel number `pixel`, counted through all images: image by image, or, IMAGES_INNER, those of
+  // all images at one place before those at the next.
   template <bool IMAGES_INNER = false>
   __device__ __forceinline__ static Index of_pixel(Index pixel) {
     if constexpr (IMAGES_INNER) {
@@ -71,7 +71,7 @@ struct SpatialTensor {
       return strided_offset<COLUMN, COLUMNS, ROW, ROWS, PLANE, PLANES, BATCH, IMAGES>(pixel);
     }
   }
-  // Of pixel number `place` of an image, from that image's first.
+  // Offset of pixel number `place` of an image, from that image's first.
   __device__ __forceinline__ static Index of_place(Index place) {
     return strided_offset<COLUMN, COLUMNS, ROW, ROWS, PLANE, PLANES>(place);
   }

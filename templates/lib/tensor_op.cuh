@@ -1,4 +1,4 @@
-// What tensor_op computes of one element of each input; kiln/generator/operations/tensor_ops.h has the modes.
+// Function of tensor_op, from one element of each input; kiln/generator/operations/tensor_ops.h has the modes.
 #include "lib/math.cuh"
 
 enum : int {  // as TensorOpMode

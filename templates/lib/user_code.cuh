@@ -17,7 +17,7 @@
 #include "lib/user_functions.cuh"
 #include "lib/vector.cuh"
 
-// What a call gives to the code. The block that a kernel takes by value (UserArgument of the generator).
+// Values that a call gives to the code. The block that a kernel takes by value (UserArgument of the generator).
 struct UserArguments {
   // The epilogue's, then the prologue's.
   const void* tensors[USER_TENSORS + USER_PROLOGUE_TENSORS == 0 ? 1 : USER_TENSORS + USER_PROLOGUE_TENSORS];
@@ -220,8 +220,8 @@ __device__ __forceinline__ float user_entered_if(bool exists, T x, int channel, 
   return to_float(x);
 }
 
-// What kernels keep between loading an element of x and computing with it: the element as it is stored, or what the
-// user's prologue made of it, which has to happen where it is known whether it is padding.
+// Element of x as kernels keep it between loading and computing: as it is stored, or as the user's prologue made it.
+// The prologue has to run where it is known whether the element is padding.
 template <class T, bool HAS_PROLOGUE = USER_PROLOGUE>
 struct UserKept {
   using type = T;

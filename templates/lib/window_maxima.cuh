@@ -8,7 +8,7 @@
 
 using Input = SpatialTensor<X_STRIDE_N, X_STRIDE_C, X_STRIDE_D, X_STRIDE_H, X_STRIDE_W, N, D, H, W>;
 
-// What kernels without a prologue on x make of its elements.
+// Prologue of kernels that have none: elements of x as they are stored.
 struct AsStored {
   template <class T>
   __device__ __forceinline__ const T& operator()(const T& x, Index) const {

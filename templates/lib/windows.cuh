@@ -1,4 +1,4 @@
-// What lies under a filter at one output pixel: positions in x, which may be outside.
+// Positions in x under a filter at one output pixel, which may be outside.
 #include "lib/conv_operands.cuh"
 
 // A tap of the filter: its distances from tap (0, 0, 0) in x. A mirrored filter meets x backwards.
@@ -20,7 +20,8 @@ struct Window {
 
   Index deep_end, down_end, right_end;  // distances that the taps of a region stay below; UNEVEN_TAPS
 
-  // Of pixel number `pixel` of a region, for the channels of a group. If it does not exist every tap is outside.
+  // Places the window at pixel number `pixel` of a region, for the channels of a group. If it does not exist every tap
+  // is outside.
   __device__ __forceinline__ void place(const Region& region, Index group, Index pixel, bool exists) {
     Index image = 0;
     if constexpr (IMAGES_INNER) image = take_coordinate<N>(pixel);

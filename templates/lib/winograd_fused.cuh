@@ -44,7 +44,7 @@ constexpr int PASS = sums_of_a_pass();
 constexpr int SUB = SUB_LANES * PASS;
 using Exchange = float[POSITIONS][SUB][FULL_PITCH];
 
-// What this thread has to do with.
+// Positions, tiles and channels of this thread.
 struct FusedPosition {
   int warp_position;   // the first of its positions
   int lane_m, lane_n;  // quads of tiles and channels

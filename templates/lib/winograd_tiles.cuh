@@ -1,4 +1,5 @@
-// What all kernels of Winograd's minimal filtering share: how tiles cover y, and how patches, filters and outputs move.
+// Parts shared by all kernels of Winograd's minimal filtering: how tiles cover y, and how patches, filters and outputs
+// move.
 //
 // Tiles of TILE x TILE outputs cover each plane of y from its first element on; those at the end reach beyond it. They
 // are numbered through planes and images. Filters are transformed into the workspace:

@@ -1,4 +1,4 @@
-// What the descriptors share whose kernels keep in registers what windows along one axis reach
+// Parts shared by the descriptors of kernels that keep in registers the elements within reach of windows along one axis
 // (lib/local_norm_line.cuh).
 #pragma once
 
@@ -32,7 +32,7 @@ std::optional<std::string> line_refusal(const LocalNormRows& rows);
 /// The work of a thread for one row.
 struct LineWork {
   double reach = 0;         ///< Elements that a window has beside its centre.
-  double elements = 0;      ///< Of x and of dy that it loads.
+  double elements = 0;      ///< Elements of x and of dy that it loads.
   double registers = 0;     ///< Floats that it keeps.
   double instructions = 0;  ///< But for loads and stores.
 };

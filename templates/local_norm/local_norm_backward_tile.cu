@@ -4,8 +4,8 @@
 // Parameters: tile.cpp.
 #include "lib/local_norm_tile.cuh"
 
-// Of the sums of squares around the tile: the terms of the gradients, in their place, and what dy gives the tile's own
-// elements.
+// Makes from the sums of squares around the tile the terms of the gradients, in their place, and the share that dy has
+// in the gradients of the tile's own elements.
 template <class Centres>
 __device__ __forceinline__ void make_terms(const Inputs<AsStored>& inputs, const TDY* dy, const Entered& enter,
                                            const Block& block, const LocalNormNumbers& numbers, Values* terms,

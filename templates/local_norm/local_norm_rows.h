@@ -17,10 +17,10 @@ struct LocalNormRows : Rows {
 
   std::vector<std::string> present;  ///< The operands that there are.
   bool backward = false;
-  int64_t size = 1;    ///< Of the window along each axis.
+  int64_t size = 1;    ///< Size of the window along each axis.
   int64_t window = 1;  ///< Its elements: what the sum is divided by.
   Blend blend, dmeans_blend;
-  double moved_bytes = 0;  ///< Of all operands, each once; the result twice, if it is read.
+  double moved_bytes = 0;  ///< Bytes of all operands, each once; the result twice, if it is read.
 
   bool has_means() const;
   /// `outer`, a layout's dimensions, without a dynamic batch.
@@ -29,7 +29,7 @@ struct LocalNormRows : Rows {
   std::vector<RowDimension> window_dimensions() const;
 };
 
-/// What lib/local_norm.cuh asks for, HAS_MEANS and so on, ALPHA and BETA.
+/// Adds the constants of lib/local_norm.cuh, HAS_MEANS and so on, ALPHA and BETA.
 void add_local_norm(Prelude& prelude, const LocalNormRows& rows);
 
 /// Blocks for `per_block` elements each.

@@ -165,7 +165,7 @@ double bytes_per_element(const Shape& shape, const Tiles& tiles) {
   return bytes;
 }
 
-// Of all threads for one tile.
+// Instructions of all threads for one tile.
 double instructions_of(const Shape& shape, const Tiles& tiles) {
   const double vector = shape.vector;
   const int64_t windows = tiles.backward ? 2 : 1;

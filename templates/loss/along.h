@@ -42,7 +42,7 @@ Prelude along_prelude(const AlongShape& shape, const CrossEntropyRows& rows);
 Program along_program(const std::string& name, const AlongShape& shape, const CrossEntropyRows& rows,
                       std::string source);
 
-/// What the blocks are and move where x is read once. Instructions and bytes in flight are the kernel's own to say.
+/// Blocks and their traffic where x is read once. Instructions and bytes in flight are the kernel's own to say.
 StreamingWork along_work(const AlongShape& shape, const CrossEntropyRows& rows);
 
 }  // namespace kiln::descriptor

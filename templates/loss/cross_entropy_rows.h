@@ -23,7 +23,7 @@ struct CrossEntropyRows : Rows {
   Blend blend;
   bool is_backward = false;
   bool has_dloss = false;
-  int kept_bytes = 0;     ///< Of a logit: kept_bytes_of().
+  int kept_bytes = 0;     ///< Bytes of a logit: kept_bytes_of().
   std::string loss_name;  ///< of the request's operand: losses, loss, dlosses or dloss
 
   bool is_mean() const { return reduction == LossReduction::mean; }
@@ -33,7 +33,7 @@ struct CrossEntropyRows : Rows {
   double compulsory_bytes() const;
 };
 
-/// What lib/cross_entropy.cuh and lib/cross_entropy_gradient.cuh ask for, and with a layout lib/rows.cuh and
+/// Constants of lib/cross_entropy.cuh and lib/cross_entropy_gradient.cuh, and with a layout those of lib/rows.cuh and
 /// lib/cross_entropy_weights.cuh.
 Prelude cross_entropy_prelude(const CrossEntropyRows& rows);
 Prelude cross_entropy_prelude(const CrossEntropyRows& rows, const RowLayout& layout, int vector);

@@ -117,7 +117,7 @@ Program program(const Shape& shape, const NormGradientRows& rows, const Target& 
     result.steps.emplace_back(fused);
     return result;
   }
-  // What dw and db needed of the workspace is free again.
+  // The part of the workspace that dw and db needed is free again.
   const WorkspaceArgument workspace{0, descriptor::part_bytes(shape, rows, words) + rows.count() * 8};
   add_sums(result, shape, rows, source, workspace);
   Launch apply = descriptor::row_blocks_launch(shape, rows, "norm_backward_apply");

@@ -21,7 +21,7 @@ constexpr bool STORES_PARAMETERS = SAME_ROWS || PARAMETERS;
 
 using GivenDy = Vector<UserKept<TDY>::type, VECTOR>;
 
-// What counts of dy. Behind an activation that is a product, which TDY would round once more.
+// Value of dy that counts. Behind an activation it is a product, which TDY would round once more.
 template <bool IS_PRODUCT>
 struct PassedDy {
   using type = Vector<float, VECTOR>;
@@ -31,13 +31,13 @@ struct PassedDy<false> {
   using type = GivenDy;  // dy or 0
 };
 
-// What a thread takes of its rows.
+// Values that a thread takes of its rows.
 struct Taken {
   PassedDy<ACTIVATES>::type dy;
   Vector<TX, VECTOR> x;
 };
 
-// What kernels read, from the first element of a thread's rows on.
+// Operands that kernels read, from the first element of a thread's rows on.
 struct Operands {
   const TDY* dy;
   const TX* x;
@@ -69,7 +69,7 @@ struct Operands {
     return taken;
   }
 
-  // What counts of the dy that is given. A template, so that only what suits the type is compiled.
+  // Stores in `taken` the values of `given` that count. A template, so that only what suits the type is compiled.
   template <class T>
   __device__ __forceinline__ void count(Index i, const GivenDy& given, T& taken) const {
     if constexpr (ACTIVATES) {
@@ -169,7 +169,7 @@ struct Results {
   }
 };
 
-// What the sums of row `column` of group `outer` are of dw and db.
+// Stores the parts of dw and db that the sums of row `column` of group `outer` give.
 __device__ __forceinline__ void store_parameters(Index outer, Index column, const GradientSums& sums, TDW* dw, TDB* db,
                                                  ParameterScales scales) {
   if constexpr (STORES_PARAMETERS && HAS_DW) {
@@ -180,7 +180,7 @@ __device__ __forceinline__ void store_parameters(Index outer, Index column, cons
   }
 }
 
-// What its dx needs of them.
+// Means of the sums, for the row's dx.
 __device__ __forceinline__ GradientSums means_of(Index outer, Index column, const GradientSums& sums, const TW* w) {
   float by = 1.0f;
   if constexpr (SAME_ROWS && HAS_W) by = to_float(w[row_offset<W_OUTER_STRIDES>(outer) + column * Index(W_STEP)]);

@@ -23,7 +23,7 @@ __device__ __forceinline__ Elements loaded(const TX* x, Index i, const UserArgum
   return user_kept<false>(load_neighbours<X_RUN, X_STEP>(x + element_offset<X_ROW_STRIDES>(i)), 0, user);
 }
 
-// What kernels read, from the first element of a thread's rows on, and write.
+// Operands that kernels read, from the first element of a thread's rows on, and write.
 struct Operands {
   const TX* x;
   const TW* w;

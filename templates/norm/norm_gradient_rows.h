@@ -18,7 +18,7 @@ struct NormGradientRows : Rows {
   ActivationMode activation = ActivationMode::identity;
   Blend blend, parameter_blend, dresidual_blend;
   double moved_bytes = 0;
-  int dy_bytes = 0;  ///< Of an element of dy: kept_bytes_of().
+  int dy_bytes = 0;  ///< Bytes of an element of dy: kept_bytes_of().
   /// Whether dw or db is asked for, and whether they are sums over the rows of dx.
   bool has_parameters = false, same_rows = false;
   /// The same operands as the rows that dw and db are sums of.
@@ -31,7 +31,7 @@ inline constexpr OperationScalar parameter_alpha{0}, parameter_beta{1}, dresidua
 inline constexpr size_t first_of_activation = 4;
 }  // namespace norm_gradient
 
-/// What lib/norm_gradient.cuh asks for.
+/// Adds the constants of lib/norm_gradient.cuh.
 void add_norm_gradient(Prelude& prelude, const NormGradientRows& rows);
 
 }  // namespace kiln::descriptor

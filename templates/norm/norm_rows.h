@@ -11,7 +11,8 @@ namespace kiln::descriptor {
 
 /// Every operand that a kernel knows, whether the request has it or not: stand-ins have one element.
 struct NormRows : Rows {
-  /// Of norm_forward and norm_inference: x, w, b, y, mean, inv_deviation, running_mean, running_variance, residual.
+  /// Rows of norm_forward and norm_inference: x, w, b, y, mean, inv_deviation, running_mean, running_variance,
+  /// residual.
   static NormRows of(const Request& request);
 
   std::vector<std::string> present;  ///< The operands that there are.
@@ -20,8 +21,8 @@ struct NormRows : Rows {
   std::vector<EpilogueStage> epilogue;
   ActivationMode activation = ActivationMode::identity;
   Blend blend;
-  int x_bytes = 0;         ///< Of an element of x: kept_bytes_of().
-  double moved_bytes = 0;  ///< Of all operands, each once; the result twice, if it is read.
+  int x_bytes = 0;         ///< Bytes of an element of x: kept_bytes_of().
+  double moved_bytes = 0;  ///< Bytes of all operands, each once; the result twice, if it is read.
 
   bool has(std::string_view operand) const;
   /// The first number of the activation.
@@ -39,7 +40,7 @@ double bytes_of_operands(const Request& request);
 /// HAS_W and so on for every operand.
 void add_presence(Prelude& prelude, const Rows& rows, const std::vector<std::string>& present);
 
-/// What lib/norm.cuh asks for, and GIVEN.
+/// Adds the constants of lib/norm.cuh, and GIVEN.
 void add_norm(Prelude& prelude, const NormRows& rows);
 
 /// ActivationNumbers as arguments: Operation::scalars() from `first` on.

@@ -25,8 +25,8 @@ enum class PointwiseFunction {
 /// Dimensions that the elements of all operands are counted along, innermost first.
 struct PointwiseGrid {
   std::vector<int64_t> extents;
-  std::vector<std::vector<int64_t>> strides;  ///< Of each operand, the result last; 0 along what it repeats.
-  std::vector<int64_t> pad_begin, inside;     ///< Of the one input with padding: where it begins, and its extents.
+  std::vector<std::vector<int64_t>> strides;  ///< Strides of each operand, the result last; 0 along what it repeats.
+  std::vector<int64_t> pad_begin, inside;     ///< Begin and extents of the one input with padding.
 };
 
 /// A request of an element-wise operation. Its operands are the inputs, at most three, and then the result.

@@ -1,4 +1,4 @@
-// What the descriptors of pooling's gradient share.
+// Parts shared by the descriptors of pooling's gradient.
 #pragma once
 
 #include "descriptor/strided.h"

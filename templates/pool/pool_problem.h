@@ -1,4 +1,4 @@
-// What the descriptors of pooling share: the constants of a problem, and how its operands lie.
+// Parts shared by the descriptors of pooling: the constants of a problem, and how its operands lie.
 #pragma once
 
 #include <optional>

@@ -34,7 +34,7 @@ Prelude unpool_prelude(const UnpoolProblem& unpool) {
 StreamingWork unpool_work(const UnpoolProblem& unpool, int vector, int threads, bool along_channels) {
   const auto outputs = static_cast<double>(unpool.dx.elements());
   const auto size = [](const TensorSpec& spec) { return static_cast<double>(size_of(spec.dtype)); };
-  // What a lane asks for of elements whose neighbours' stand `step` positions further along the columns.
+  // Bytes that a lane asks for of elements whose neighbours' stand `step` positions further along the columns.
   const auto lane = [&](const TensorSpec& spec, int64_t step) {
     const int64_t stride = along_channels ? spec.strides[dimension::channel] : spec.strides[dimension::column] * step;
     return lane_bytes(size(spec), static_cast<double>(stride) * size(spec));

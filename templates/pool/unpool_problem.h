@@ -1,4 +1,4 @@
-// What the descriptors of max unpooling's gradient share.
+// Parts shared by the descriptors of max unpooling's gradient.
 #pragma once
 
 #include "descriptor/streaming_estimate.h"
@@ -24,8 +24,8 @@ struct UnpoolProblem : UnpoolBackward, SpatialAxes {
 /// and BETA.
 Prelude unpool_prelude(const UnpoolProblem& unpool);
 
-/// Of threads that take `vector` outputs each, in blocks of `threads`. `along_channels`: neighbours take neighbouring
-/// channels, else neighbouring columns.
+/// Work of threads that take `vector` outputs each, in blocks of `threads`. `along_channels`: neighbours take
+/// neighbouring channels, else neighbouring columns.
 StreamingWork unpool_work(const UnpoolProblem& unpool, int vector, int threads, bool along_channels);
 
 }  // namespace kiln::descriptor

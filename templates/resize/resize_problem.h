@@ -1,4 +1,4 @@
-// What the descriptors of resizing share: the constants of a problem, and how its operands lie.
+// Parts shared by the descriptors of resizing: the constants of a problem, and how its operands lie.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ Prelude resize_prelude(const ResizeProblem& resize);
 /// One launch of `entry` with the arguments x, y, alpha, beta, user, n and cubic. The grid is the caller's to set.
 Launch resize_launch(std::string entry, int threads);
 
-/// What moves if each of `threads` threads that have work makes `outputs`, with `loads` loads of x of `load_bytes`,
-/// each of which costs it `lane_bytes_of_x`.
+/// Traffic if each of `threads` threads that have work makes `outputs`, with `loads` loads of x of `load_bytes`, each
+/// of which costs it `lane_bytes_of_x`.
 StreamingWork resize_work(const ResizeProblem& resize, double threads, double outputs, double loads, double load_bytes,
                           double lane_bytes_of_x);
 

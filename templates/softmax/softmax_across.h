@@ -26,7 +26,7 @@ bool across_lanes_have_work(const AcrossShape& shape, const SoftmaxRows& softmax
 /// One launch of `entry`.
 Program across_program(const char* entry, const AcrossShape& shape, const SoftmaxRows& softmax, const Emitter& emit);
 
-/// What the blocks are and move. Instructions, registers and shared memory are the kernel's own to say.
+/// Blocks and their traffic. Instructions, registers and shared memory are the kernel's own to say.
 StreamingWork across_work(const AcrossShape& shape, const SoftmaxRows& softmax, const DeviceFigures& device);
 
 }  // namespace kiln::descriptor

@@ -13,7 +13,7 @@ namespace kiln::descriptor {
 struct SoftmaxRows : Rows {
   SoftmaxMode mode = SoftmaxMode::accurate;
   Blend blend;
-  int kept_bytes = 0;  ///< Of an element of all inputs: kept_bytes_of().
+  int kept_bytes = 0;  ///< Bytes of an element of all inputs: kept_bytes_of().
 
   static SoftmaxRows of(const Request& request);
 

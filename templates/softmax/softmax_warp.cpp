@@ -52,7 +52,7 @@ Program program(const Shape& shape, const SoftmaxRows& softmax, const Target&, c
   return Program{{emit.source(prelude)}, {launch}};
 }
 
-// Of an element, read and written.
+// Bytes read and written for an element.
 double cache_bytes(const Shape& shape, const SoftmaxRows& softmax) {
   const descriptor::RowLayout layout = descriptor::along_rows(softmax);
   const auto moved = descriptor::element_bytes(softmax, layout, shape.vector);

@@ -15,8 +15,8 @@
 namespace kiln {
 namespace {
 
-// What the descriptor may ask of one operand besides its strides: its element's bytes, its alignment and whether it is
-// packed.
+// Adds the constants of one operand besides its strides that the descriptor may ask for: its element's bytes, its
+// alignment and whether it is packed.
 void add_operand(Prelude& prelude, const std::string& name, const TensorSpec& spec) {
   const auto packed = [&](const char* order) { return spec.rank() == 4 && spec.is_packed(order); };
   prelude.constant(name + "_BYTES", size_of(spec.dtype)).constant(name + "_ALIGNMENT", spec.alignment);
@@ -102,7 +102,7 @@ void add_attribute(Prelude& prelude, const AttributeDefinition& definition, cons
   }
 }
 
-// What holds for requests of every operation; of no request, the names alone.
+// Constants of requests of every operation; without a request, the names alone.
 Prelude of_any(const Operation& operation, const Request* request) {
   Prelude prelude;
   for (const OperandDefinition& operand : operation.operands()) {

@@ -1,4 +1,4 @@
-// What a request is to user templates: constants by name, for kernels and for the expressions of descriptors.
+// A request as user templates see it: constants by name, for kernels and for the expressions of descriptors.
 #pragma once
 
 #include "kiln/generator/operation.h"

@@ -121,7 +121,7 @@ class Field {
   }
 
  private:
-  // What is there, in few words.
+  // The value's type, in few words.
   std::string described() const {
     switch (value_.type()) {
       case Json::value_t::object:

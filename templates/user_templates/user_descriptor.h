@@ -49,7 +49,7 @@ struct UserDescriptor {
     std::vector<LaunchArgument> arguments;
   };
 
-  std::string name;       ///< Of the algorithm: the file's name.
+  std::string name;       ///< Name of the algorithm: the file's name.
   std::string operation;  ///< Exists.
   std::vector<Condition> applies;
   std::vector<Parameter> parameters;

@@ -54,7 +54,7 @@ size_t line_of(std::string_view text, size_t at) {
   return 1 + static_cast<size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
 }
 
-// Of the launch that names `kernel`, in the descriptor.
+// Line of the launch that names `kernel`, in the descriptor.
 size_t line_of_kernel(std::string_view descriptor, const std::string& kernel) {
   const std::string value = fmt::format("\"{}\"", kernel);
   for (size_t at = descriptor.find(value); at != std::string_view::npos; at = descriptor.find(value, at + 1)) {

@@ -1,4 +1,4 @@
-// What is wrong with the text of a user's kernel and no compiler says, or says of another place.
+// Faults in the text of a user's kernel that no compiler reports, or reports at another place.
 #pragma once
 
 #include <set>

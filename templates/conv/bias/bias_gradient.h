@@ -1,4 +1,4 @@
-// What the two descriptors of the bias gradient share.
+// Parts shared by the two descriptors of the bias gradient.
 #pragma once
 
 #include "descriptor/strided.h"

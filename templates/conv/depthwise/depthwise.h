@@ -1,4 +1,4 @@
-// What the two depthwise descriptors share.
+// Parts shared by the two depthwise descriptors.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ std::optional<std::string> refusal_of_depthwise(const Contraction& conv);
 /// Positions along an axis of x that `tile` neighbouring outputs need.
 int64_t input_positions(const WindowAxis& axis, int64_t tile);
 
-/// Of those, the ones that some tap meets.
+/// Positions among those that some tap meets.
 int64_t met_positions(const WindowAxis& axis, int64_t tile);
 
 /// Rule "the tile suits the image": a tile of p x q outputs is not twice as large as the image or more.

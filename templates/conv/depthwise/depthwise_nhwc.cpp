@@ -76,8 +76,8 @@ double branched_share(const Tile& tile, const Contraction& conv) {
   return std::clamp((products - 4) / 8, 0.25, 1.0);
 }
 
-// Of the taps that outputs multiply with, those that are read: a tap that neighbours in a row share is read once for
-// all of them unless branches lie between.
+// Share of the multiplied taps that are read: a tap that neighbours in a row share is read once for all of them unless
+// branches lie between.
 double tap_read_share(const Tile& tile, const Contraction& conv) {
   const double shared = 1.0 / tile.q;
   if (tile.q >= conv.columns.outputs) return shared;  // the compiler knows which columns are inside
@@ -85,8 +85,8 @@ double tap_read_share(const Tile& tile, const Contraction& conv) {
   return branched * (tile.q >= 4 ? 0.7 : 1) + (1 - branched) * shared;
 }
 
-// What a thread waits for `accesses` to x, as far as they are one after another: for L1 and L2, and longer where most
-// pixels are nobody else's.
+// Clocks that a thread waits for `accesses` to x, as far as they are one after another: for L1 and L2, and longer where
+// most pixels are nobody else's.
 double load_chain_clocks(const Tile& tile, const Contraction& conv, double accesses) {
   const auto of_row = static_cast<double>(met_positions(conv.columns, tile.q));
   const auto of_column = static_cast<double>(met_positions(conv.rows, tile.p));

@@ -108,7 +108,7 @@ Prelude columns_prelude(Contraction conv, const DataGradient& gradient) {
   return contraction_prelude(conv);
 }
 
-// What the second kernel needs besides that.
+// Adds the further constants of the second kernel.
 void add_gather(Prelude& prelude, const Columns& columns) {
   const DataGradient& gradient = columns.gradient;
   prelude.constant("DX_C", gradient.c()).constant("DX_C_PER_GROUP", gradient.c_per_group());
@@ -143,8 +143,8 @@ Program program(const SimtTiling& tiling, const Columns& columns, const Target& 
   return Program{{emit.source(prelude)}, {product, gather}};
 }
 
-// Of the second launch, beside what its loads take of L2: a thread waits for one row of taps after the other, and
-// computes where each tap stands.
+// Seconds of the second launch, beside the time of its loads from L2: a thread waits for one row of taps after the
+// other, and computes where each tap stands.
 double gather_seconds(const DataGradient& gradient, const DeviceFigures& device) {
   constexpr double load_clocks = 600, issue_per_clock = 4;
   const auto rows = static_cast<double>(gradient.planes.window * gradient.rows.window);

@@ -19,14 +19,14 @@ struct Winograd {
   std::optional<std::string> refusal;
   OperandNames operands;  ///< of the request
   Contraction conv;       ///< what is computed
-  /// What multiplies transformed operands: a convolution with 1x1 filters, with a group for each position of a tile and
+  /// Product of transformed operands: a convolution with 1x1 filters, with a group for each position of a tile and
   /// group of the request. Nothing if refused.
   Contractions products;
   int tile = 0;           ///< m
   bool prepared = false;  ///< The filters were transformed before: times are without that.
 };
 
-/// What the rules of a tiling look at (add_simt_space()).
+/// Contractions for the rules of a tiling (add_simt_space()).
 inline const Contractions& contractions_of(const Winograd& winograd) {
   return winograd.products;
 }

@@ -28,7 +28,7 @@ FilterBlock filter_block(const FusedTiling& tiling, const Winograd& winograd) {
           ceil_div(winograd.conv.k_per_group(), tiling.block_n) * tiling.block_n, false};
 }
 
-// Of a block: a chunk, with its padding at the most; sums on their way take its place.
+// Shared memory of a block: a chunk, with its padding at the most; sums on their way take its place.
 int64_t shared_bytes(const FusedTiling& tiling, const Winograd& winograd) {
   const int64_t chunk = int64_t{tiling.block_c} * (tiling.block_tiles + 4 + tiling.block_n);
   const int64_t pass =

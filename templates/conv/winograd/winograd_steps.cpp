@@ -20,7 +20,7 @@ FilterBlock filter_block(const Winograd& winograd) {
   return {winograd.conv.c_per_group(), winograd.conv.k_per_group(), true};
 }
 
-// What stands in the workspace, one behind the other.
+// Ranges of the workspace, one behind the other.
 struct Workspace {
   WorkspaceArgument filters, inputs, products;
 
