@@ -63,7 +63,7 @@ bool needs_trusted(const Request& request, const CheckOptions& options) {
 
 class Checker::Impl {
  public:
-  // What a variant is compared with, and kept for.
+  // Side that a variant has in comparisons.
   enum class Role {
     trusted,    // with the reference; what it makes is kept, for others to be compared with
     candidate,  // with the reference and with what the trusted one made
@@ -237,7 +237,7 @@ std::optional<std::string> Checker::Impl::damage(const Case& before, int64_t n, 
   return std::nullopt;
 }
 
-// What there is to say of each output; that of the trusted variant is kept.
+// Findings on each output; those of the trusted variant are kept.
 std::vector<Finding> Checker::Impl::findings(Case& at, int64_t n, Role role) const {
   std::vector<Finding> findings;
   if (at.user) {

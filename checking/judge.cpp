@@ -49,7 +49,7 @@ size_t logical_index(const TensorSpec& spec, std::span<const int64_t> coordinate
   return static_cast<size_t>(index);
 }
 
-// What is right where the element may be `slack` further off.
+// Widens the range of right values where the element may be `slack` further off.
 void widen(reference::Expected& expected, float slack) {
   expected.transcendental += static_cast<double>(slack) / 0x1p-24;
   expected.unspecified = expected.unspecified || std::isinf(slack);

@@ -20,7 +20,7 @@ double affordable_share(const Request& request, const CheckOptions& options) {
                   options.smaller_bytes / std::max(1.0, work.read_bytes + work.write_bytes));
 }
 
-// Of `extent`, as much as `share` of it affords, but at least `least`.
+// Returns as much of `extent` as `share` of it affords, but at least `least`.
 int64_t affordable_extent(int64_t extent, double share, int64_t least) {
   return std::max(least, static_cast<int64_t>(static_cast<double>(extent) * share));
 }

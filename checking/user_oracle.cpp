@@ -73,7 +73,7 @@ std::vector<std::byte>& UserOracle::memory(std::string_view name) {
   return memories_[static_cast<size_t>(std::find(names_.begin(), names_.end(), name) - names_.begin())];
 }
 
-// What the reference reads: the input is what the prologue gave.
+// Operands as the reference reads them: the input holds the prologue's results.
 reference::Bindings UserOracle::bindings() const {
   reference::Bindings bindings{.operands = {}, .values = values_};
   for (size_t i = 0; i < names_.size(); ++i) {
@@ -88,7 +88,8 @@ std::vector<float> UserOracle::perturbations() const {
   return floats_of(before_.at("perturbation"));
 }
 
-// Of all outputs, but of none that names elements. Of the result by the operation's own kernel, where that can say it.
+// Slacks of all outputs except those that name elements. The result's slack comes from the operation's own kernel,
+// where that can compute it.
 std::map<std::string, std::vector<float>> UserOracle::slacks(TrustedRun& device) const {
   if (input_.empty()) return {};
   const reference::Bindings bindings = this->bindings();

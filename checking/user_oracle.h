@@ -19,7 +19,7 @@
 
 namespace kiln::checking {
 
-/// What the results of one call of a request with user code may be; see trusted_program().
+/// Ranges of right results of one call of a request with user code; see trusted_program().
 class UserOracle {
  public:
   /// `contents`: memory of the operands of `request` in their order, before the call.
@@ -31,7 +31,7 @@ class UserOracle {
   /// Waits for the device.
   Finding evaluate(const std::shared_ptr<const device::ContextHandle>& context, const execution::Executable& trusted);
 
-  /// What the trusted program left in an output besides the result; evaluate() has been called.
+  /// Contents of an output besides the result, as the trusted program left them; evaluate() has been called.
   const std::vector<std::byte>& trusted_output(const std::string& name) const { return before_.at(name); }
 
   /// Judges an output besides the result, which has the batch if the result has it: by the reference on what the

@@ -62,7 +62,7 @@ CompiledProgram obtain_source(const device::Nvrtc& nvrtc, const Program& source,
   return std::move(*result);
 }
 
-// Of a declaration `.param .u64 name`, `.param .f32 name`, `.param .align 8 .b8 name[24]`, `.param .align 64 .b8
+// Kind of a declaration `.param .u64 name`, `.param .f32 name`, `.param .align 8 .b8 name[24]`, `.param .align 64 .b8
 // name[128]` and `.param .u64 .ptr ...`; nothing for a type that no argument has (PTX ISA, "Kernel Function
 // Parameters").
 std::optional<ParameterKind> declared_kind(std::string_view parameter) {

@@ -207,7 +207,7 @@ Executable::LoadedLaunch Executable::load(const Launch& launch, const std::vecto
   return loaded;
 }
 
-// Of a tensor map, the slot of the address that it begins at.
+// Slot of an argument; for a tensor map, the slot of the address that it begins at.
 uint8_t Executable::slot_of(const Argument& argument, const std::vector<std::string>& operands) {
   const auto slot_of_operand = [&](const OperandArgument& operand) -> size_t {
     const auto found = std::find(operands.begin(), operands.end(), operand.name);

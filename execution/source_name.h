@@ -1,4 +1,4 @@
-// What messages call one source of a program.
+// Name of one source of a program in messages.
 #pragma once
 
 #include <string>

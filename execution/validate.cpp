@@ -85,7 +85,7 @@ bool is_constant(const Step& step) {
                     step);
 }
 
-// What is prepared lies in another buffer, so no range may begin in one and end in the other.
+// Prepared ranges lie in another buffer, so no range may begin in one and end in the other.
 std::string fault_of_preparation(const Program& program) {
   const auto& [steps, bytes] = program.preparation;
   const bool whole = bytes % workspace_alignment == 0 || bytes == program.workspace_bytes;

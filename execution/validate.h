@@ -7,8 +7,8 @@
 
 namespace kiln::execution {
 
-/// What is wrong with `compiled`, in words; empty if nothing is. Programs made by a Catalogue and compiled here are
-/// right by construction.
+/// Fault of `compiled`, in words; empty if it has none. Programs made by a Catalogue and compiled here are right by
+/// construction.
 std::string fault_of(const CompiledProgram& compiled);
 
 }  // namespace kiln::execution

@@ -204,7 +204,7 @@ Expected Oracle::Evaluator::finish(Expected result, std::span<const int64_t> coo
   for (const EpilogueStage stage : request_.epilogue) {
     apply(stage, result, coordinate);
   }
-  // Of an operation without an epilogue, a gradient, it is what dy goes back through.
+  // In an operation without an epilogue, a gradient, dy goes back through the activation.
   const ActivationMode mode = fused_activation_of(request_);
   if (mode != ActivationMode::identity && !operation(request_.operation).stages().empty()) {
     const ActivationScalars scalars{scalar("slope"), scalar("offset"), scalar("low"), scalar("high")};
@@ -215,7 +215,7 @@ Expected Oracle::Evaluator::finish(Expected result, std::span<const int64_t> coo
 
 void Oracle::Evaluator::blend(Expected& result, std::span<const int64_t> coordinate) const {
   if (blend_.alpha == Scale::zero) {
-    result = Expected{};  // What it scales is not even computed: NaN and infinity vanish too.
+    result = Expected{};  // The result is then not even computed: NaN and infinity vanish too.
   } else if (blend_.alpha == Scale::any) {
     scale(result, alpha_, largest_sum(request_));
   }

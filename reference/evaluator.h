@@ -1,4 +1,5 @@
-// What the reference of one operation implements, and what all of them share: operands, blend, epilogue.
+// Reference of one operation: the part that it implements, and the parts that all share, which are operands, blend,
+// epilogue.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +41,7 @@ int quantum_of(double value);
 /// Adds a term that is itself exact (a product of two stored elements, a stored element).
 void add_term(Expected& sum, double term);
 
-/// What products and sums are in at the least: f32, or the storage type where the request permits it.
+/// Least precise type of products and sums: f32, or the storage type where the request permits it.
 DType type_of_sums(const Request& request);
 
 /// The largest that a partial sum may be with the arithmetic that the request permits.
@@ -111,7 +112,7 @@ struct Reference {
   MakeEvaluator evaluator;
   slack::Answer slack = nullptr;     ///< Null: a call of the operation says it.
   slack::Call call = nullptr;        ///< Which one; null: slack::with_magnitudes(), unless there is `slack`.
-  slack::Indices indices = nullptr;  ///< What an output may name that names elements.
+  slack::Indices indices = nullptr;  ///< Names that an output of element names may give.
   /// The number of Operation::scalars() that stands where the operand of prologues has no element.
   std::optional<size_t> padding = std::nullopt;
 };

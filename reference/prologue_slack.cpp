@@ -35,7 +35,8 @@ Question question(const Request& plain, const std::string& output, const Operand
   return asked;
 }
 
-// Of each element, and of what lies between them: the sign is the highest bit of every floating-point type.
+// Clears the sign of each element, and of the bytes between them: the sign is the highest bit of every floating-point
+// type.
 void clear_signs(DType dtype, Memory& memory) {
   const auto size = static_cast<size_t>(size_of(dtype));
   for (size_t i = size - 1; i < memory.size(); i += size) memory[i] &= std::byte{0x7f};

@@ -1,4 +1,4 @@
-// What the parts of prologue_slack() share.
+// Parts shared by the sources of prologue_slack().
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ using Operands = std::map<std::string, std::span<const std::byte>>;
 
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// What prologue_slack() is asked for, and what the slack of `output` is multiplied by before it is stored.
+/// The question that prologue_slack() answers, with the factor of the slack of `output` before it is stored.
 struct Question {
   const Request& plain;
   const std::string& output;
@@ -37,7 +37,7 @@ struct Question {
   /// The number that the call gives for Operation::scalars()' `name`.
   double number(std::string_view name) const;
 
-  /// What all outputs of the call are told from: made for the first of them. One type for each operation.
+  /// Values that all outputs of the call are computed from: made for the first of them. One type for each operation.
   template <class T, class Make>
   const T& shared(const Make& make) const {
     if (!common.has_value()) common = make();
@@ -53,8 +53,8 @@ inline std::vector<float> floats_of(const Operands& operands, const std::string&
   return values;
 }
 
-/// What a perturbation makes of itself times a factor; where the factor is NaN, NaN. An unknown one stays that times 0,
-/// too.
+/// Product of a perturbation and a factor; NaN where the factor is NaN. An unknown perturbation, which is infinite,
+/// stays unknown whatever the factor, also 0.
 inline double times(double perturbation, double factor) {
   return perturbation == 0 ? 0 : std::isinf(perturbation) ? infinity : perturbation * factor;
 }
@@ -73,9 +73,9 @@ using Call = std::optional<SlackCall> (*)(const Question&);
 using Indices = std::map<size_t, std::vector<double>> (*)(const Request& plain, const Operands& operands,
                                                           std::span<const float> perturbations);
 
-/// Of convolutions, products of matrices, pooling, sums, dropout and copies: with the magnitudes of the other factors,
-/// and padding that does not move. No loss for extremes: they move by at most the most that one of their elements does.
-/// Indices, which are no factors, stay as they are.
+/// Call for convolutions, products of matrices, pooling, sums, dropout and copies: with the magnitudes of the other
+/// factors, and padding that does not move. No loss for extremes: they move by at most the most that one of their
+/// elements does. Indices, which are no factors, stay as they are.
 SlackCall with_magnitudes(const Question& asked);
 /// Where the other inputs say which elements a gradient goes to: with them as they are.
 std::optional<SlackCall> with_given_inputs(const Question& asked);

@@ -1,4 +1,5 @@
-// What a user's epilogue may make of each element, given how far its argument may be off: the check's side of it.
+// Range of values that a user's epilogue may give for each element, if its argument may be off by so much: the check's
+// side of it.
 //
 // acc, margin, low, high and the user's tensors hold one f32 for each element of y, in logical order. A right kernel's
 // argument lies within acc -/+ margin, and its roundings inside the user's code may differ from those here. Both are

@@ -1,4 +1,4 @@
-// What a user's prologue makes of each element of x, for the check: x = prologue(input), and how far it moves where
+// Result of a user's prologue for each element of x, for the check: x = prologue(input), and how far it moves where
 // input, or all of its tensors, move by two units in the last place, as the roundings inside the code may:
 // perturbation.
 //

@@ -20,7 +20,7 @@ struct ActivationScalars {
 
 Approximated activated(ActivationMode mode, double x, const ActivationScalars& scalars);
 Approximated activation_derivative(ActivationMode mode, double x, const ActivationScalars& scalars);
-/// Of a mode that has_derivative_from_y().
+/// Derivative from y, for a mode that has_derivative_from_y().
 Approximated activation_derivative_from_y(ActivationMode mode, double y, const ActivationScalars& scalars);
 /// derivative * dy; where the function is constant, 0 whatever dy is.
 Approximated activation_gradient(ActivationMode mode, const Approximated& derivative, double dy);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-// What both directions know of rows. A row is at the coordinate of its target: that of x without the classes.
+// Rows as both directions see them. A row is at the coordinate of its target: the coordinate in x without the classes.
 class Rows {
  public:
   Rows(const CrossEntropy& view, Tensor x, Tensor targets, std::optional<Tensor> weights, double smoothing)
@@ -44,12 +44,12 @@ class Rows {
   int64_t target(std::span<const int64_t> at) const { return static_cast<int64_t>(targets_[at]); }
   bool counts(std::span<const int64_t> at) const { return target(at) != view_.ignore; }
   bool is_class(int64_t target) const { return target >= 0 && target < view_.classes(); }
-  // What a target gives to itself, and to each class.
+  // Shares that a target gives to itself, and to each class.
   double own(int64_t target) const { return (1 - smoothing_) * weights_[static_cast<size_t>(target)]; }
   double each(int64_t c) const {
     return smoothing_ / static_cast<double>(view_.classes()) * weights_[static_cast<size_t>(c)];
   }
-  // What the mean divides by, and the roundings of that: numbers of rows are exact.
+  // Divisor of the mean, and its roundings: numbers of rows are exact.
   double total() const { return total_; }
   double total_roundings() const {
     return view_.weights ? static_cast<double>(counted_) * total_magnitude_ / std::fabs(total_) : 0;

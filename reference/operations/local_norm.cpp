@@ -142,7 +142,7 @@ class BackwardEvaluator final : public LocalNormEvaluator {
     return approximately(term.value, term.open ? std::nan("") : std::isfinite(term.value) ? term.error : 0);
   }
 
-  // What x and means at `centre` change in the sums of all windows that they are in.
+  // Effect of x and means at `centre` on the sums of all windows that they are in.
   Term through_sums_of(const Coordinate& centre) const {
     double sum = 0, size = 0, error = 0;
     int64_t count = 0;

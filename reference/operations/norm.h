@@ -1,4 +1,4 @@
-// What the references of normalisations share.
+// Parts shared by the references of normalisations.
 #pragma once
 
 #include <cmath>
@@ -30,10 +30,10 @@ class Repeating {
   Tensor elements_;
 };
 
-/// What an activation behind a normalisation is applied to.
+/// Argument of an activation behind a normalisation.
 struct Normalised {
   double value = 0;
-  double error = 0;   ///< Of f32 arithmetic.
+  double error = 0;   ///< Error of f32 arithmetic.
   bool open = false;  ///< Partial results may overflow, or underflow: anything is right.
 };
 

@@ -10,13 +10,13 @@
 namespace kiln::reference {
 namespace {
 
-// What an element counts with, and its error besides the roundings of sums.
+// Value that an element counts with, and its error besides the roundings of sums.
 struct Counted {
   double value = 0, error = 0;
   bool open = false;  // anything is right
 };
 
-// Of g = dy w, or dy, and of g xhat: their sums, those of the terms' magnitudes, and those of their errors.
+// Sums over a row for g = dy w, or dy, and for g xhat: the terms, their magnitudes, and their errors.
 struct GradientRow {
   double g = 0, g_xhat = 0, size = 0, size_xhat = 0, error = 0, error_xhat = 0;
   bool weighted = true;  // w is finite throughout
@@ -107,7 +107,7 @@ class NormBackwardEvaluator final : public RowEvaluator<GradientRow> {
     return approximately(value, open ? std::nan("") : std::isnan(value) ? 0 : error + 0x1p-126);
   }
 
-  // What dy counts as behind relu or the activation. docs/numerics.md derives the error.
+  // Value of dy behind relu or the activation.
   Counted passed_at(std::span<const int64_t> at) const {
     if (!numbers_) return {.value = !y_ || (*y_)[at] > 0 ? dy_[at] : 0};
     const Normalised z = normalised(x_[at], mean_ ? (*mean_)[at] : 0, inverse_[at], w_ ? (*w_)[at] : 1,

@@ -23,7 +23,7 @@ struct NormRow {
   double sum = 0, magnitudes = 0, largest = 0;  // of x; the largest with its perturbation
   double perturbations = 0, squared_perturbations = 0;
   double mean = 0;
-  // What comes of these: how far what kernels compute may be off, with their own errors.
+  // Slacks that follow from these: how far the kernels' values may be off, with their own errors.
   double mean_slack = 0, variance_slack = 0, inverse_slack = 0, most_inverse = 0;
 
   // The sums alone.
@@ -37,7 +37,7 @@ struct NormRow {
   }
 };
 
-// Of the distances from the mean.
+// Sums over the distances from the mean.
 struct Spread {
   double squares = 0, weighted = 0;  // the second: of their magnitudes times the perturbations
 
@@ -94,7 +94,7 @@ std::vector<NormRow> rows_of(const NormForward& norm, const Question& asked, con
   return all;
 }
 
-// Of a statistic of a row.
+// Slack of a statistic of a row.
 double statistic_slack(const Question& asked, const NormRow& row, double length) {
   if (asked.output == "mean") return row.mean_slack;
   if (asked.output == "inv_deviation") return row.inverse_slack;
@@ -166,7 +166,7 @@ std::vector<float> passed_perturbations(const NormBackward& norm, const Question
   return passed;
 }
 
-// What xhat is made of. For rms there is no mean.
+// Parts of xhat. For rms there is no mean.
 struct Xhat {
   Repeating x, inverse;
   std::optional<Repeating> mean;
@@ -176,7 +176,7 @@ struct Xhat {
   }
 };
 
-// Of |w| d, and of that times |xhat|.
+// Sums of |w| d, and of |w| d |xhat|.
 struct Weighted {
   double all = 0, along = 0;
 
@@ -187,7 +187,7 @@ struct Weighted {
   }
 };
 
-// Of dw or db: the sums over all that they repeat along.
+// Slack of dw or db: the sums over all that they repeat along.
 std::vector<float> of_parameter(const Question& asked, const TensorSpec& dy, const Xhat& xhat,
                                 const std::vector<float>& passed) {
   const TensorSpec& parameter = asked.plain.at(asked.output);

@@ -41,7 +41,7 @@ std::vector<double> among_nans(Iterator begin, Iterator end) {
   return positions;
 }
 
-// Of equal ones the first is picked.
+// Among equal elements the first is picked.
 std::vector<double> among_numbers(const std::vector<Element>& elements) {
   constexpr double lowest = -std::numeric_limits<double>::infinity();
   std::vector<double> after(elements.size() + 1, lowest);  // the largest `least` from an element on

@@ -26,7 +26,7 @@ class ProductSlack {
     size_ *= size;
   }
 
-  // Of the factors of both.
+  // Combines the factors of both.
   ProductSlack& operator+=(const ProductSlack& other) {
     slack_ = slack_ * (other.size_ + other.slack_) + size_ * other.slack_;
     size_ *= other.size_;

@@ -81,7 +81,7 @@ class ResizeEvaluator final : public Oracle::Evaluator {
     for_each_resize_tap(
         axes, {coordinate.begin(), coordinate.end()}, [&](const Coordinate& at, double weight, double weight_error) {
           const double element = static_cast<float>(x_[at]);  // as kernels read i32
-          // Of an infinity, a weight that may as well be 0.
+          // An infinity makes the result open if its weight may as well be 0.
           open = open || (!std::isfinite(element) && weight_error > 0 && std::fabs(weight) <= weight_error * unit);
           value += terms == 1 ? element : weight * element;
           magnitude += std::fabs(weight * element);

@@ -12,10 +12,10 @@ namespace kiln::reference {
 struct ResizeTap {
   int64_t position = 0;  ///< In x.
   double weight = 1;
-  double error = 0;  ///< Of the weight as kernels compute it in f32, in units of 2^-24.
+  double error = 0;  ///< Error of the weight as kernels compute it in f32, in units of 2^-24.
 };
 
-/// Those of element `output` of y; `cubic`: the number of the call.
+/// Taps of element `output` of y; `cubic`: the number of the call.
 std::vector<ResizeTap> resize_taps(const Resize& resize, const ResizeAxis& axis, int64_t output, double cubic);
 
 /// The same along every spatial axis of `coordinate`, an element of y.
@@ -30,7 +30,7 @@ void for_each_resize_tap(const std::vector<std::vector<ResizeTap>>& axes, std::v
   if (axis == axes.size()) return visit(coordinate, weight, error);
   for (const ResizeTap& tap : axes[axis]) {
     coordinate[2 + axis] = tap.position;
-    // Of a product of two: what either errs by, and its own rounding.
+    // Error of a product of two: what either errs by, and its own rounding.
     const double size = weight < 0 ? -weight : weight, own = tap.weight < 0 ? -tap.weight : tap.weight;
     const bool is_product = axis > 0 && size * own != 1;
     const double both = error * (own + tap.error * 0x1p-24) + size * tap.error + (is_product ? size * own : 0);

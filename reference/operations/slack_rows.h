@@ -60,8 +60,8 @@ class Rows {
     for_each_part(elements_, least_part, [&](size_t begin, size_t end) { visit_part(begin, end, visit, others...); });
   }
 
-  /// What visit(sum, element, row, value of `other`...) makes of a Sum{} for each row, called as above; parts of a row
-  /// are added by +=, in an order that depends on the shape alone.
+  /// Sums that visit(sum, element, row, value of `other`...) makes of a Sum{} for each row, called as above; parts of a
+  /// row are added by +=, in an order that depends on the shape alone.
   template <class Sum, class Visit, class... Others>
   std::vector<Sum> sums(const Visit& visit, const Others&... others) const {
     const auto add = [&](size_t begin, size_t end, std::vector<Sum>& to) {

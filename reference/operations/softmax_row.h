@@ -49,7 +49,7 @@ struct SoftmaxRow {
     return length + (static_cast<int64_t>(exp_error) + 2) * std::min(length, rescales);
   }
 
-  /// Of the element `x`: log(softmax(x)).
+  /// Expected log(softmax(x)) of the element `x`.
   Expected log_probability(double x) const {
     const double distance = maximum - x, log_sum = std::log(sum);
     const double rest = exp_argument_error * mean_distance + log_error * (1 + log_sum) + 2 * distance + log_sum;
@@ -61,7 +61,7 @@ struct SoftmaxRow {
             .transcendental = rest};
   }
 
-  /// Of the element `x`: softmax(x).
+  /// Expected softmax(x) of the element `x`.
   Expected probability(double x) const {
     const double distance = maximum - x, y = std::exp(-distance) / sum;
     const double argument_error = y == 0 ? 0 : exp_argument_error * (distance + mean_distance);

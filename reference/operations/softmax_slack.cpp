@@ -41,8 +41,8 @@ void for_each_row(const TensorSpec& spec, int64_t axis, const Visit& visit) {
   });
 }
 
-// Of log-softmax 2 D, with D the most that an element of the row moves; of softmax its value times exp(2 D) - 1, and
-// never more than the whole of it, 1.
+// Adds the slack of log-softmax, 2 D, with D the most that an element of the row moves, or of softmax: its value times
+// exp(2 D) - 1, and never more than the whole of it, 1.
 void add_softmax_row(const Row& row, bool log, std::span<const float> x, std::span<const float> perturbations,
                      double scale, std::vector<float>& slack) {
   const double most = row.most(perturbations);
@@ -75,7 +75,7 @@ void add_gradient_row(const Row& row, bool log, std::span<const double> y, std::
   }
 }
 
-// What cross entropy multiplies the logarithms of a row's softmax by, and its gradient the softmax itself.
+// Factors that cross entropy multiplies the logarithms of a row's softmax by, and its gradient the softmax itself.
 class LossFactors {
  public:
   LossFactors(const CrossEntropy& view, const Question& asked)

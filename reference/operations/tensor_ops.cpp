@@ -27,7 +27,7 @@ Approximated exact(double value) {
   return {value, 0};
 }
 
-// Of one operation that rounds correctly.
+// Result of one operation that rounds correctly.
 Approximated rounded(double value) {
   const bool is_exact = !std::isfinite(value) || as_f32(value) == value;
   return {value, is_exact ? 0 : std::fabs(value) + flushed};

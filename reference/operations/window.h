@@ -83,7 +83,7 @@ struct Maximum {
   int64_t position = -1;  ///< in its channel, in logical order; -1 if no element is inside
 };
 
-/// Of the output at `output`. `element(position)`: what x holds there.
+/// Maximum under the window of the output at `output`. `element(position)`: the element of x there.
 template <class Element>
 Maximum maximum_of(const std::vector<WindowAxis>& axes, std::span<const int64_t> output, Element element) {
   Maximum maximum;

@@ -75,7 +75,7 @@ Positions both_sides(const Matrix<most_positions, COLUMNS>& left, const Matrix<C
   return result;
 }
 
-// What of a tile's operands matters.
+// Properties of a tile's operands that matter.
 struct Tile {
   double magnitude = 0;
   double largest = 0;  // of what kernels compute on the way
@@ -90,7 +90,7 @@ double note(double value, int& quantum, bool& finite) {
   return std::fabs(value);
 }
 
-// Of output (p, q): |A^T| (sum over c of (|G| |g| |G^T|) . (|B^T| |d| |B|)) |A|.
+// Tile of output (p, q): |A^T| (sum over c of (|G| |g| |G^T|) . (|B^T| |d| |B|)) |A|.
 Tile tile_at(const Form& form, const PlaneConvolution& conv, int64_t p, int64_t q) {
   const auto outputs = static_cast<int64_t>(form.outputs);
   const auto& down = form.output[static_cast<size_t>(p % outputs)];

@@ -50,7 +50,7 @@ bool is_checked_in_full(const Request& request, const CheckOptions& options);
 /// makes the result, which no reference knows.
 bool needs_trusted(const Request& request, const CheckOptions& options);
 
-/// What the check of one variant found.
+/// Result of the check of one variant.
 struct Verdict {
   bool passed = false;
   double max_error = 0;  ///< Distance from the expected value, of the element that comes closest to its bound.

@@ -29,21 +29,21 @@ struct Checkable {
                      cuda_abi::CUdeviceptr workspace)>
       run;
   int64_t workspace_bytes = 0;
-  /// What run() does in two parts, in one workspace: what depends on the weights alone, and the rest.
+  /// Does run() in two parts, in one workspace: the steps that depend on the weights alone, and the rest.
   std::function<void(cuda_abi::CUstream stream, Operands operands, cuda_abi::CUdeviceptr workspace)> prepare;
   decltype(run) run_prepared;
 
   /// `variant` must outlive it.
   Checkable(const execution::Executable& variant);  // NOLINT(google-explicit-constructor)
-  /// Of what makes nothing of weights alone.
+  /// Wraps a function that prepares nothing from weights alone.
   Checkable(decltype(run) function, int64_t workspace)
       : run(std::move(function)), workspace_bytes(workspace), prepare([](auto&&...) {}), run_prepared(run) {}
 };
 
-/// What an operand holds, or is to hold, in host memory.
+/// Contents of an operand in host memory, as they are or are to be.
 using Memory = std::vector<std::byte>;
 
-/// What each operand of `request` holds before a call: inputs are filled, the others are NaN everywhere.
+/// Contents of each operand of `request` before a call: inputs are filled, the others are NaN everywhere.
 std::vector<Memory> contents_of(const Request& request, reference::Values values, uint64_t seed);
 
 /// The operands of one request on a device, each between red zones, and the values of its calls. Not thread-safe.
@@ -56,7 +56,7 @@ class DeviceOperands {
     bool is_written;
     bool is_batched;  ///< Calls of a dynamic request cover as much of dimension 0 as their batch is.
 
-    /// What a call of batch `n` covers of dimension 0.
+    /// Extent of dimension 0 that a call of batch `n` covers.
     int64_t first_extent(int64_t n) const { return is_batched ? n : spec.extents.front(); }
   };
 

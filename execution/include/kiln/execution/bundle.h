@@ -12,7 +12,7 @@
 
 namespace kiln::execution {
 
-/// What a bundle's index says of one compiled variant.
+/// Entry of a bundle's index for one compiled variant.
 struct BundledVariant {
   std::string request;    ///< Its key.
   std::string arch;       ///< device::real_arch() that the kernels run on: "sm_90a". They run on no other.
@@ -47,8 +47,8 @@ class Bundle {
   Bundle& operator=(const Bundle&) = delete;
 
   const std::string& path() const { return path_; }
-  const std::string& kiln_version() const { return kiln_version_; }    ///< That wrote it.
-  const std::string& nvrtc_version() const { return nvrtc_version_; }  ///< That compiled it.
+  const std::string& kiln_version() const { return kiln_version_; }    ///< Version that wrote it.
+  const std::string& nvrtc_version() const { return nvrtc_version_; }  ///< Version that compiled it.
   uint64_t file_bytes() const { return file_bytes_; }
 
   /// In the order written.

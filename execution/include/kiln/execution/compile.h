@@ -22,9 +22,9 @@ enum class Products {
 struct KernelImage {
   std::string ptx;
   std::string cubin;                               ///< For exactly the target's architecture; empty for Products::ptx.
-  std::vector<device::KernelResources> resources;  ///< Of each kernel, from ptxas; empty for Products::ptx.
+  std::vector<device::KernelResources> resources;  ///< Resources of each kernel, from ptxas; empty for Products::ptx.
 
-  /// What to load on `driver` (device::loadable_image()).
+  /// Image to load on `driver` (device::loadable_image()).
   std::string loadable(const device::Driver& driver) const;
 };
 

@@ -79,7 +79,7 @@ class Executable {
   size_t steps() const { return steps_.size(); }
 
   int64_t workspace_bytes() const { return workspace_bytes_; }
-  /// What prepare() does; nothing if `bytes` is 0.
+  /// Steps and bytes of prepare(); no steps if `bytes` is 0.
   const Preparation& preparation() const { return preparation_; }
   /// Whether a step of prepare() reads the operand of that place.
   bool prepares(size_t operand) const { return weights_[operand]; }

@@ -1,4 +1,4 @@
-// What the generator may know of a device: from what the device and NVRTC report.
+// The generator's view of a device, from the reports of the device and of NVRTC.
 #pragma once
 
 #include "kiln/device/device.h"

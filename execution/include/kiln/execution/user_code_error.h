@@ -16,7 +16,7 @@ class UserCodeError : public Error {
   explicit UserCodeError(std::string message);
 };
 
-/// What `log`, NVRTC's log of a failed compile, says about user code; nothing if no error is there.
+/// Errors in user code that `log`, NVRTC's log of a failed compile, reports; nothing if it has none.
 std::optional<std::string> user_code_errors(std::string_view log);
 
 }  // namespace kiln::execution

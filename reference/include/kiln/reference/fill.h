@@ -11,7 +11,7 @@
 
 namespace kiln::reference {
 
-/// What values a fill draws from.
+/// Distribution of a fill's values.
 enum class Values {
   uniform,   ///< [-1, 1), rounded to storage; of integer types their whole range, up to 2^20.
   integers,  ///< -4 .. 4, more often small: products and sums of these are exact in f32, so that one missing or doubled

@@ -21,13 +21,13 @@ namespace kiln::reference {
 /// A call of `plain` itself that says how far its result may move, by the magnitude of what it gives; NaN and
 /// infinities stand for what is not known.
 struct SlackCall {
-  std::map<std::string, std::vector<std::byte>> operands;  ///< What each operand holds that the call reads.
+  std::map<std::string, std::vector<std::byte>> operands;  ///< Contents of each operand that the call reads.
   RunValues values;
   double error = 0;  ///< The most that f32 arithmetic takes from what the call should give, relative to that.
 };
 
-/// That call, where the operation is linear in the operand that prologues apply to, or picks one of its elements.
-/// Nothing for other operations, and where nothing moves: prologue_slack() says it then.
+/// Call that gives the slack, where the operation is linear in the operand that prologues apply to, or picks one of its
+/// elements. Nothing for other operations, and where nothing moves: prologue_slack() gives the slack then.
 std::optional<SlackCall> slack_call(const Request& plain,
                                     const std::map<std::string, std::span<const std::byte>>& operands,
                                     std::span<const float> perturbations, const RunValues& values);
@@ -40,8 +40,8 @@ std::map<std::string, std::vector<float>> prologue_slack(
     const std::map<std::string, std::span<const std::byte>>& operands, std::span<const float> perturbations,
     const RunValues& values);
 
-/// What without_user_code(request) has to be called with for the results of `values`: what padding holds is rounded as
-/// the operand around it is, whose dtype is another one there.
+/// Values for calls of without_user_code(request) that give the results of `values`: padding is rounded as the operand
+/// around it is, whose dtype is another one there.
 RunValues values_without_user_code(const Request& request, RunValues values);
 
 }  // namespace kiln::reference

@@ -26,8 +26,8 @@ struct Bindings {
   RunValues values = {};
 };
 
-/// What one output element should be, with what is needed to say how far f32 arithmetic may stray from it
-/// (docs/numerics.md derives the bound).
+/// Expected value of one output element, and the figures for a bound on the error of f32 arithmetic (docs/numerics.md
+/// derives the bound).
 struct Expected {
   /// The result before rounding to storage, in double.
   double value = 0;
