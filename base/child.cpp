@@ -103,7 +103,7 @@ Child::~Child() {
   kill();
 }
 
-// What can be told of its end; nothing while it runs. `wait`: until it has ended.
+// Returns the child's end as far as it is known; nothing while it runs. `wait`: until it has ended.
 std::optional<ChildEnd> Child::look(bool wait) {
   while (!end_) {
     siginfo_t info{};

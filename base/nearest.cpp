@@ -8,7 +8,7 @@
 
 namespace kiln {
 
-// Of the distance's usual table only the last three rows are needed.
+// Only the last three rows of the distance's usual table are needed.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;

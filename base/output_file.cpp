@@ -31,7 +31,7 @@ std::string behind_links(fs::path path) {
   return path.string();
 }
 
-// What is to be replaced for `path`.
+// Path of the file to be replaced for `path`.
 std::string target_of(std::string_view what, const std::string& path) {
   require_replaceable(what, path);
   return behind_links(path);

@@ -1,5 +1,6 @@
-// What a device reaches: each kernel is bound by one thing. Blocks of 256 threads, as many as fit; bytes and operations
-// are counted by calibrate.cpp. Loads are inline PTX where the compiler would otherwise drop what nobody uses.
+// Rates that a device reaches: each kernel is bound by one thing. Blocks of 256 threads, as many as fit; bytes and
+// operations are counted by calibrate.cpp. Loads are inline PTX where the compiler would otherwise drop what nobody
+// uses.
 
 // Device memory: out[i] = in[i], 16 bytes an access, four loads in flight in each thread.
 extern "C" __global__ void __launch_bounds__(256)

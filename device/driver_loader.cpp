@@ -94,7 +94,8 @@ class DriverLoader {
   }
 
  private:
-  // Of the emulated device, which else says what is wrong with them on standard error and gives cuInit a number.
+  // Throws where the emulated device refuses a setting: otherwise it says so on standard error and gives cuInit a
+  // number.
   static void require_settings(const DynamicLibrary& library) {
     auto* const refused_setting = reinterpret_cast<Driver::Tell*>(library.find("kiln_emulator_refused_setting"));
     const std::string refused = refused_setting == nullptr ? "" : refused_setting();

@@ -1,4 +1,4 @@
-// What the store asks of the file system.
+// File system operations of the store.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct ReadFile {
 /// write.
 ReadFile read_and_touch(const std::string& path, uint64_t limit, bool of_anybody);
 
-/// What time it is by the clock that gives the files beside `path` their times, a server's in a folder on a network:
-/// marks that file as written now. Nothing where that is not permitted.
+/// Time by the clock that gives the files beside `path` their times, a server's in a folder on a network: marks that
+/// file as written now. Nothing where that is not permitted.
 std::optional<std::filesystem::file_time_type> time_there(const std::string& path);
 
 }  // namespace kiln::store

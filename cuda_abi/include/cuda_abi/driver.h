@@ -188,8 +188,8 @@ struct CUlaunchConfig {
   unsigned numAttrs;
 };
 
-/// What the copies of tensors between global and shared memory (cp.async.bulk.tensor) read of a tensor: its address,
-/// extents, strides and the box that one copy moves. Passed to kernels as a parameter of these 128 bytes.
+/// Descriptor of a tensor for copies between global and shared memory (cp.async.bulk.tensor): its address, extents,
+/// strides and the box that one copy moves. Passed to kernels as a parameter of these 128 bytes.
 struct alignas(64) CUtensorMap {
   uint64_t opaque[16];
 };

@@ -9,7 +9,7 @@ namespace cuda_abi {
 
 inline constexpr uint32_t fat_container_magic = 0xBA55ED50, fat_wrapper_magic = 0x466243B1;
 
-/// What nvcc's host code passes around: a pointer to the container.
+/// Handle that nvcc's host code passes around: a pointer to the container.
 struct FatWrapper {
   uint32_t magic, version;
   const void* container;
@@ -18,7 +18,7 @@ struct FatWrapper {
 struct FatContainerHeader {
   uint32_t magic;
   uint16_t version, header_bytes;
-  uint64_t bytes;  ///< Of the images behind it, one after the other.
+  uint64_t bytes;  ///< Bytes of the images behind it, one after the other.
 };
 
 struct FatImageHeader {
@@ -30,7 +30,7 @@ struct FatImageHeader {
   uint32_t arch;  ///< Compute capability, 10 x major + minor.
   uint32_t name_offset, name_bytes;
   uint64_t flags, reserved;
-  uint64_t unpacked_bytes;  ///< Of a compressed image.
+  uint64_t unpacked_bytes;  ///< Bytes of a compressed image, unpacked.
 };
 static_assert(sizeof(FatContainerHeader) == 16 && sizeof(FatImageHeader) == 64);
 

@@ -55,7 +55,7 @@ struct Environment {
   static Environment read(const Lookup& lookup);
 };
 
-/// What is to be said of one of Environment::unknown, with the variable that was probably meant.
+/// Error about one of Environment::unknown, with the variable that was probably meant.
 Error unknown_variable(std::string_view name);
 
 }  // namespace kiln

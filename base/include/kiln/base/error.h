@@ -7,7 +7,7 @@
 
 namespace kiln {
 
-/// What kind of fault an Error reports. Callers branch on it; the C API returns it as a status.
+/// Kind of fault that an Error reports. Callers branch on it; the C API returns it as a status.
 enum class ErrorCode {
   invalid_argument,  ///< A request, tensor, pointer, flag or setting is wrong. Nothing was enqueued.
   parse_error,       ///< Text (request line, model, pack) is malformed; the message holds the position.
@@ -32,9 +32,9 @@ class Error : public std::runtime_error {
   Error(ErrorCode code, std::string message, std::string hint = {});
 
   ErrorCode code() const { return code_; }
-  /// What was wrong and what was expected.
+  /// The fault, and what was expected.
   const std::string& message() const { return message_; }
-  /// What the user can do; may be empty.
+  /// Advice to the user; may be empty.
   const std::string& hint() const { return hint_; }
 
  private:

@@ -9,8 +9,8 @@
 
 namespace kiln {
 
-/// What a path that no file stands at is, for messages: "a folder", "a device", "a pipe", "a socket". Empty for a
-/// regular file, for nothing at all, and for what cannot be examined.
+/// Kind of thing at a path other than a regular file, for messages: "a folder", "a device", "a pipe", "a socket". Empty
+/// for a regular file, for nothing at all, and for a file that cannot be examined.
 std::string_view kind_of_no_file(std::filesystem::file_type type);
 
 /// Throws Error(io_error) if no OutputFile can replace `path`, so that this is known before the work whose result it is

@@ -18,8 +18,8 @@ const char* variable(const char* name);
 /// the environment meanwhile, which holds for variable() too.
 std::vector<std::string> variables_that_begin_with(std::string_view prefix);
 
-/// What a program that this process starts has as environment: that of this process, or an empty one where the process
-/// is privileged. Ends in a null pointer, as execve(2) takes it.
+/// Environment of a program that this process starts: this process's own, or an empty one where the process is
+/// privileged. Ends in a null pointer, as execve(2) takes it.
 char* const* environment_of_children();
 
 }  // namespace kiln

@@ -17,10 +17,10 @@ struct FootprintRate {
   double bytes_per_second = 0;
 };
 
-/// What was measured (modelled if the device is emulated), and the Calibration that follows from it.
+/// Measured rates (modelled if the device is emulated), and the Calibration that follows from them.
 struct Findings {
   Calibration calibration;
-  double copy_bytes_per_second = 0;    ///< Of a large copy, bytes read plus bytes written.
+  double copy_bytes_per_second = 0;    ///< Rate of a large copy, bytes read plus bytes written.
   double l2_bytes_per_second = 0;      ///< All SMs reading a buffer of a quarter of L2, past L1.
   std::vector<FootprintRate> reads;    ///< Buffers from an eighth to four times L2: where L2 ends shows.
   double fma_flops_per_second = 0;     ///< f32, two for a fused multiply-add.

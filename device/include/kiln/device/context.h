@@ -112,8 +112,8 @@ class TimeOnly {
   bool holds_;
 };
 
-/// What `measure` returns where nothing that it enqueues in `context` is done but timed. Nothing where the device
-/// cannot do that, and if data decide how long a kernel takes: then it has to be run.
+/// Returns the result of `measure` where everything that it enqueues in `context` is timed and not run. Nothing where
+/// the device cannot do that, and if data decide how long a kernel takes: then it has to be run.
 template <class Measure>
 auto timed_only(const std::shared_ptr<const ContextHandle>& context, const Measure& measure)
     -> std::optional<decltype(measure())> {

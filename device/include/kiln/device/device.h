@@ -11,7 +11,7 @@
 
 namespace kiln::device {
 
-/// What a device reports about itself. A value; knows no driver.
+/// Properties that a device reports about itself. A value; knows no driver.
 struct DeviceInfo {
   std::string name;         ///< e.g. "NVIDIA H200".
   int cc_major = 0;         ///< Compute capability.

@@ -70,8 +70,8 @@ class Driver {
 
   bool is_emulated() const { return emulated_; }
 
-  /// What was loaded and why, for people: "CUDA 13.0 by libcuda.so.1", "CUDA 13.0 by the emulator at .../lib/
-  /// libkiln_emulator.so, because the CUDA driver could not be loaded: ...".
+  /// The loaded driver and the reason for it, for people: "CUDA 13.0 by libcuda.so.1", "CUDA 13.0 by the emulator at
+  /// .../lib/ libkiln_emulator.so, because the CUDA driver could not be loaded: ...".
   const std::string& description() const { return description_; }
 
   /// Why the emulator was taken though nobody asked for it; empty for any other driver.
@@ -93,7 +93,7 @@ class Driver {
   [[noreturn]] void fail(cuda_abi::CUresult result, std::string_view call, std::string_view object,
                          std::string_view detail = {}, std::string hint = {}) const;
 
-  /// What the emulator tells of the launches in the current context since this was last asked: a JSON array
+  /// Counters that the emulator reports for the launches in the current context since the last call: a JSON array
   /// (docs/emulator.md, Counters). Empty on a real driver.
   std::string launches_json() const { return launches_ == nullptr ? "[]" : launches_(); }
 

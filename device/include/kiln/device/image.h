@@ -1,4 +1,4 @@
-// What a driver loads of one compile.
+// Image of one compile that a driver loads.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace kiln::device {
 
-/// What to load on `driver` of the PTX and the cubin of one compile: the cubin on a real one; on the emulated one,
+/// Image to load on `driver` from the PTX and the cubin of one compile: the cubin on a real one; on the emulated one,
 /// which executes PTX and reads machine code for times, both as a fat binary. The PTX where there is no cubin.
 std::string loadable_image(const Driver& driver, const std::string& ptx, const std::string& cubin);
 

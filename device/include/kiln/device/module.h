@@ -12,7 +12,7 @@
 
 namespace kiln::device {
 
-/// What the driver knows of a loaded kernel.
+/// Attributes of a loaded kernel that the driver reports.
 struct FunctionAttributes {
   int registers = 0;              ///< Per thread. 0 on the emulated device, which runs PTX.
   int local_bytes = 0;            ///< Per thread; spills and local arrays.

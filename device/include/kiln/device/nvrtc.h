@@ -40,7 +40,7 @@ struct Compiled {
   std::vector<KernelResources> resources;  ///< Empty for a virtual architecture.
   double seconds = 0;                      ///< Wall-clock time of the compile.
 
-  /// What to load on `driver` (loadable_image()).
+  /// Image to load on `driver` (loadable_image()).
   std::string image(const Driver& driver) const;
 };
 

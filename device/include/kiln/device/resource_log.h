@@ -1,4 +1,4 @@
-// What ptxas says about the kernels it compiled.
+// Resources that ptxas reports for the kernels it compiled.
 #pragma once
 
 #include <string>

@@ -25,7 +25,7 @@ struct StoreOptions {
   std::chrono::milliseconds patience{120'000};
 };
 
-/// What one FileStore did.
+/// Counts of one FileStore.
 struct StoreCounts {
   uint64_t found = 0;    ///< Entries taken from the folder.
   uint64_t made = 0;     ///< Entries made, kept or not.
