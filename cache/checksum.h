@@ -15,7 +15,7 @@ namespace kiln::cache {
 std::int64_t checksum_of(const Record& record);
 std::int64_t checksum_of(const DeviceEntry& device);
 std::int64_t checksum_of(const DeviceCalibration& calibration);
-/// Of a front: its stored bytes, the device that it belongs to, and what its entries' algorithms are called.
+/// Checksum of a front: its stored bytes, the device that it belongs to, and the names of its entries' algorithms.
 std::int64_t checksum_of_front(std::string_view bytes, std::string_view device, std::span<const FrontEntry> entries);
 
 }  // namespace kiln::cache

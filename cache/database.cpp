@@ -30,7 +30,7 @@ void add_to(MergeResult& result, const PutCounts& counts, Kept kept) {
   if (kept == Kept::in_memory) result.storage = Kept::in_memory;
 }
 
-// What stays where two shards know of the same quarantine: the later one, then the greater text.
+// Order in which one of two quarantines stays where two shards know of the same: the later one, then the greater text.
 bool newer(const Quarantine& a, const Quarantine& b) {
   return std::tie(a.created_ms, a.reason) > std::tie(b.created_ms, b.reason);
 }

@@ -1,4 +1,4 @@
-// What the cache asks of the file system.
+// File system operations of the cache.
 #pragma once
 
 #include <string>

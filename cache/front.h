@@ -70,7 +70,7 @@ struct RecordFront {
   std::vector<FrontEntry> entries;         ///< Reduced; they point into `versions` and the records.
 };
 
-/// Of those that can win and are current (an empty function: all are).
+/// Front of the records that can win and are current (an empty function: all are).
 RecordFront front_of(std::span<const Record> records, const IsCurrent& is_current);
 
 /// The stored form of the front of `device` (DeviceEntry::id): the key's hash, then the entries, algorithms by their

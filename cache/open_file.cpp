@@ -31,9 +31,9 @@ std::string uri_of(const std::string& path, std::string_view parameters) {
   return uri + "?" + std::string(parameters);
 }
 
-// What SQLite itself would overlook: it takes a file that is shorter than a page for an empty one and writes over it,
-// and fills up a last page that was cut. Header fields: https://www.sqlite.org/fileformat.html, section 1.3.
-// Read by SQLite's own handle: closing another one would take all locks of this process off the file.
+// Refuses files that SQLite itself would overlook: it takes a file that is shorter than a page for an empty one and
+// writes over it, and fills up a last page that was cut. Header fields: https://www.sqlite.org/fileformat.html, section
+// 1.3. Read by SQLite's own handle: closing another one would take all locks of this process off the file.
 void refuse_cut_file(Connection& db, const std::string& path) {
   constexpr std::string_view magic("SQLite format 3\0", 16);
   constexpr std::size_t smallest_page = 512;
@@ -290,7 +290,7 @@ OpenedFile open_file(const std::string& path, const OpenOptions& options) {
     // If writing failed already, that is the better explanation.
     if (!result.problem) result.problem = problem_of(fault, path);
   } catch (const Unsuitable& unsuitable) {
-    // What is empty because the disk is full is not said to be of an older Kiln.
+    // A file that is empty because the disk is full is not said to be of an older Kiln.
     const bool failed_to_make =
         result.problem && (result.problem->trouble == Trouble::full || result.problem->trouble == Trouble::unreachable);
     if (!failed_to_make || unsuitable.problem.trouble != Trouble::read_only) result.problem = unsuitable.problem;

@@ -26,7 +26,7 @@ struct OpenedFile {
 /// Never throws SqliteFault, and never writes to a file that is corrupt, foreign or newer.
 OpenedFile open_file(const std::string& path, const OpenOptions& options);
 
-/// What a fault of SQLite means to the user.
+/// Problem that a fault of SQLite means to the user.
 Problem problem_of(const SqliteFault& fault, const std::string& path);
 
 }  // namespace kiln::cache

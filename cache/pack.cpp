@@ -59,7 +59,7 @@ void print_record(std::string& out, const Record& r) {
   fmt::format_to(std::back_inserter(out), "\t{}\n", fmt::join(r.samples, ","));
 }
 
-// What Winners needs, of the records of one request on one device: those that it could choose, and those that bar.
+// Keeps the records of one request on one device that Winners needs: those that it could choose, and those that bar.
 void keep_winners(std::vector<Record>& records) {
   const RecordFront front = front_of(records, {});
   std::vector<Record> kept;

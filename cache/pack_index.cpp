@@ -195,7 +195,7 @@ void PackIndex::read(Piece& piece, FrontVisitor& visitor) {
   visitor.front(*piece.device, piece.key, entries_);
 }
 
-// What is of another kind was refused by the pass.
+// Lines of another kind were refused by the pass.
 void PackIndex::take(const PackLine& line, const Piece& piece, FrontVisitor& visitor) {
   if (line.tag == PackTag::record) take_record(line, piece, visitor);
   if (line.tag != PackTag::request) return;

@@ -32,7 +32,7 @@ class PackIndex {
   void visit(KeyHash key, FrontVisitor& visitor);
   /// Reads the records of all requests that were not visited yet, for what is wrong with them. Throws as visit().
   void check();
-  /// What was found wrong and was not taken before, "line N: ...". Beyond max_pack_problems of a pack just their number
+  /// Problems that were found and not taken before, "line N: ...". Beyond max_pack_problems of a pack just their number
   /// so far is said, once.
   std::vector<std::string> take_problems();
 
@@ -72,7 +72,7 @@ class PackIndex {
   std::vector<std::uint32_t> slots_;                            // open addressing: numbers of pieces, from 1; 0: free
   std::unordered_map<std::string, AlgorithmVersion> versions_;  // by name, tab, digest as they stand in the pack
 
-  // Of the pass.
+  // State of the pass.
   const DeviceEntry* device_ = nullptr;
   std::optional<Piece> piece_;     // the last one, still without its end
   std::size_t piece_records_ = 0;  // records in it
@@ -80,7 +80,7 @@ class PackIndex {
   std::size_t device_lines_ = 0;
   bool ended_ = false;
 
-  // Of the piece that is being read; kept for their memory.
+  // State of the piece that is being read; kept for their memory.
   std::vector<Candidate> candidates_;  // the first used_
   std::size_t used_ = 0;
   std::size_t read_records_ = 0;  // of the request that is asked for, over all its pieces

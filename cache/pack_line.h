@@ -16,7 +16,7 @@ struct PackLine {
   std::size_t number = 0;  ///< From 1.
   std::size_t begin = 0;   ///< Where in its block it begins.
   PackTag tag = PackTag::blank;
-  std::string_view fields;  ///< What follows the tag's tab.
+  std::string_view fields;  ///< Text behind the tag's tab.
 };
 
 /// Goes through the lines of a text that may come in blocks of whole lines; a trailing CR belongs to the line break.

@@ -148,7 +148,7 @@ class Connection {
   std::unordered_map<std::string, std::unique_ptr<sqlite3_stmt, Finalize>> statements_;  // finalized before the close
 };
 
-/// What a Transaction is for.
+/// Use of a Transaction.
 enum class Access {
   read,   ///< BEGIN: all reads see one state of the file.
   write,  ///< BEGIN IMMEDIATE: the wait for other writers happens here and not in the middle.

@@ -18,7 +18,7 @@
 
 namespace kiln::cache {
 
-/// What put() does with a record whose identity is taken.
+/// Behaviour of put() towards a record whose identity is taken.
 enum class OnConflict {
   replace,  ///< The new one stays, unless it is a prediction against what was tried, or says less than one that bars.
   merge,    ///< `supersedes` decides.
@@ -38,7 +38,8 @@ class Store {
 
   Connection& connection() { return db_; }
 
-  /// What was met and left out since this was last asked, in words: rows that are damaged, or that Kiln does not write.
+  /// Damage that was met and left out since the last call, in words: rows that are damaged, or that Kiln does not
+  /// write.
   std::string take_damage() { return std::exchange(damage_, {}); }
 
   void put_device(const DeviceEntry& device);
@@ -88,7 +89,7 @@ class Store {
   };
 
   std::vector<std::pair<std::int64_t, DeviceEntry>> devices_by_row();  ///< By id.
-  /// Of two entries with one id the greater stays, so that merging is commutative.
+  /// Stores the device's entry; of two entries with one id the greater stays, so that merging is commutative.
   void merge_device(const DeviceEntry& device);
   void visit_front(FrontVisitor& visitor, const DeviceEntry& device, KeyHash key, const RowIds& rows);
   void visit_barred(FrontVisitor& visitor, const DeviceEntry& device, KeyHash key, const RowIds& rows);

@@ -18,11 +18,11 @@ namespace kiln::cache {
 struct WinnerSource {
   std::string name;
   Origin origin = Origin::user_database;
-  std::size_t order = 0;  ///< Of loading.
+  std::size_t order = 0;  ///< Order of loading.
 };
 
-/// What one source knows of one request from one device: entries of one Standing, in tie_order. Immutable once
-/// published.
+/// Candidates that one source has for one request from one device: entries of one Standing, in tie_order. Immutable
+/// once published.
 struct WinnerGroup {
   const WinnerGroup* next = nullptr;    ///< The next in precedence.
   std::span<const FrontEntry> entries;  ///< To choose from: those offered, without what is barred.
@@ -32,7 +32,7 @@ struct WinnerGroup {
   int sm_distance = 0;                  ///< |SMs of device - SMs of the device at hand|.
   int clock = 0;                        ///< Version of the clock that predicts; newer ones come first.
   std::span<const FrontEntry> offered;  ///< From here on nothing that a look-up reads.
-  std::span<const FrontEntry> doubted;  ///< Those that others than the user's own database bar.
+  std::span<const FrontEntry> doubted;  ///< Entries that others than the user's own database bar.
   std::int64_t stale = 0;               ///< Candidates that are not offered because their algorithm has changed.
 };
 

@@ -37,7 +37,7 @@ struct Barred {
   Bar bar() const { return {outcome, device->id, source->name, own}; }
 };
 
-// What was found on this device, or in an earlier layer, is believed rather than what was found elsewhere.
+// Ranks a record found on this device, or in an earlier layer, before one that was found elsewhere.
 template <class Found>  // WinnerGroup or Barred
 auto authority(const Found& found) {
   return std::tuple(found.standing, found.source->origin, found.source->order);
@@ -225,7 +225,7 @@ class Winners::Impl {
     std::unique_ptr<PackIndex> pack;
   };
 
-  // What is known of a request, changed source by source and published as a whole.
+  // Groups and bars of a request, changed source by source and published as a whole.
   class Hearing : public FrontVisitor {
    public:
     Hearing(Impl& impl, KeyHash key, std::string_view request) : impl_(impl), key_(key), request_(request) {
@@ -236,7 +236,7 @@ class Winners::Impl {
       impl_.own_times_.erase(key);
     }
 
-    /// What comes from now on is said by `source`, in the place of what it has said before.
+    /// Begins the records of `source`, in the place of its earlier ones.
     void listen_to(const WinnerSource& source) {
       source_ = &source;
       std::erase_if(groups_, [&](const WinnerGroup& group) { return group.source == &source; });
@@ -459,14 +459,14 @@ class Winners::Impl {
     return text(device) == text(device_);
   }
 
-  // What times of `device` are to the device at hand.
+  // Standing of times of `device` for the device at hand.
   std::optional<Standing> standing_of(const DeviceEntry& device) const {
     if (device.id == device_.id) return Standing::measured_here;
     if (is_same_architecture(device) && has_same_clock(device)) return Standing::same_architecture;
     return predicts(device, device_) ? std::optional(Standing::predicted) : std::nullopt;
   }
 
-  // What is right does not depend on the clock.
+  // Correctness does not depend on the clock.
   Standing authority_of(const DeviceEntry& device) const {
     if (device.id == device_.id) return Standing::measured_here;
     return is_same_architecture(device) ? Standing::same_architecture : Standing::predicted;

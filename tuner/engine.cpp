@@ -33,7 +33,7 @@ double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// What there is to try of a request.
+// Candidates to try for a request.
 struct Prospects {
   Candidates candidates;
   Candidate first;
@@ -128,7 +128,7 @@ bool Engine::has_budget() const {
   return std::isfinite(options_.budget_seconds);
 }
 
-// What the laboratory asks while a step takes long.
+// Asked by the laboratory while a step takes long: whether to go on.
 bool Engine::go_on() {
   if (current_ != nullptr && elapsed() - reported_ >= report_interval) report(*current_, nullptr);
   if (stopped() && !stop_seen_) stop_seen_ = elapsed();
@@ -164,7 +164,7 @@ void Engine::fail(JobRun& run, std::string error) {
   conclude(run);
 }
 
-// What the next trial is worth behind `trials` of them.
+// Worth of the next trial behind `trials` of them.
 double Engine::worth(const JobRun& run, size_t trials) const {
   Prospect prospect;
   prospect.count = run.item.job.count;

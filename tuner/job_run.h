@@ -21,7 +21,7 @@ namespace kiln::tuner {
 /// A variant between the search and its finished trial.
 struct Specimen {
   SpecimenId id = 0;
-  Trial draft;  ///< What is known of it so far.
+  Trial draft;  ///< Trial as far as it is known.
   Programs programs;
   int compiles = 1;  ///< Attempts so far.
 };
@@ -42,14 +42,14 @@ struct JobRun {
   size_t number = 0;  ///< In the order of tuning, from 0.
   JobResult result;
   std::unique_ptr<Search> search;  ///< Null if nothing can serve the request.
-  /// What is tried first: the default choice, or the best user template where nothing else serves. Nothing if nothing
+  /// First choice to try: the default choice, or the best user template where nothing else serves. Nothing if nothing
   /// does.
   std::optional<Candidate> first;
   bool ended = false;  ///< Nothing more is done for it.
 
   enum class Trusted { not_submitted, compiling, compiled };
   Trusted trusted_state = Trusted::not_submitted;
-  std::optional<Specimen> trusted;  ///< Of the trusted algorithm, where the check needs it.
+  std::optional<Specimen> trusted;  ///< Specimen of the trusted algorithm, where the check needs it.
 
   size_t submitted = 0;              ///< Programs that were given to the compilers, but for the trusted one.
   size_t allowed = 0;                ///< The most of them until its next turn.

@@ -58,7 +58,7 @@ std::vector<double> Measurer::sample(SpecimenId id, int count) {
   return timer_.time(checker().operands(), loaded.program, count, L2::cold);
 }
 
-// Of a program for the request that has a stand-in. It is run only if data decide how long it takes.
+// Seconds of a program for the request that has a stand-in. It is run only if data decide how long it takes.
 double Measurer::seconds_of(const execution::Executable& program) {
   const auto time = [&] { return timer_.time(*large_, program, 1, L2::warm).front(); };
   if (const std::optional<double> seconds = device::timed_only(context_, time)) return *seconds;

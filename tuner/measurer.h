@@ -52,7 +52,7 @@ class Measurer {
   std::map<SpecimenId, Loaded> loaded_;
 };
 
-/// What an exception means to the trial at work.
+/// Meaning of an exception for the trial at work.
 struct Diagnosis {
   Failure failure;
   bool device_lost = false;  ///< The context is gone; the process is of no more use.

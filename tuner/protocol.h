@@ -1,4 +1,5 @@
-// What the messages say: values of the tuner as JSON. Both sides are of one build; the version catches a stray worker.
+// Contents of the messages: values of the tuner as JSON. Both sides are of one build; the version catches a stray
+// worker.
 #pragma once
 
 #include <nlohmann/json.hpp>

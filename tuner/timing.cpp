@@ -71,7 +71,7 @@ std::optional<Race::Turn> Race::newcomer() const {
   return std::nullopt;
 }
 
-// Of those that are not settled and had no turn in this lap, the one with the fewest samples.
+// Picks the entrant with the fewest samples among those that are not settled and had no turn in this lap.
 std::optional<Race::Turn> Race::survivor() const {
   if (is_lap_full()) return std::nullopt;
   const std::optional<size_t> first = pacer();

@@ -1,4 +1,4 @@
-// What is compiled, sent and loaded as one specimen.
+// Programs that are compiled, sent and loaded as one specimen.
 #pragma once
 
 #include <optional>

@@ -12,7 +12,7 @@
 
 namespace kiln::tuner {
 
-/// What became of a command: the answer, or how the worker failed on it. After a failure the worker is gone.
+/// Outcome of a command: the answer, or how the worker failed on it. After a failure the worker is gone.
 struct Answer {
   Message message;
   std::optional<Failure> failure;
@@ -35,7 +35,7 @@ class WorkerLink {
   void send(const Message& command, double limit_seconds);
   bool is_busy() const { return busy_; }
 
-  /// What to poll the descriptor for.
+  /// Events to poll the descriptor for.
   short events() const;
   /// Seconds until the command's limit; 0 if it has passed.
   double seconds_left() const;

@@ -49,9 +49,9 @@ std::string_view to_string(Trouble trouble);
 struct Announcement {
   Trouble trouble = Trouble::unreachable;
   std::string path;
-  std::string cause;  ///< What happened.
-  std::string what;   ///< What happened and how Kiln goes on.
-  std::string hint;   ///< What the user can do.
+  std::string cause;  ///< The fault.
+  std::string what;   ///< The fault, and how Kiln goes on.
+  std::string hint;   ///< Advice to the user.
 
   /// "<what> (<hint>)".
   std::string text() const;
@@ -83,7 +83,7 @@ using IsCurrent = std::function<bool(std::string_view algorithm, std::string_vie
 struct Session {
   std::string id;      ///< Unique text, made by the caller.
   std::string device;  ///< DeviceEntry::id.
-  std::string plan;    ///< What it tunes (a digest of requests and options): equal plans can resume each other.
+  std::string plan;    ///< Digest of its requests and options: equal plans can resume each other.
   std::string kiln_version;
   std::int64_t started_ms = 0;
   std::optional<std::int64_t> ended_ms;
@@ -91,10 +91,10 @@ struct Session {
   friend bool operator==(const Session&, const Session&) = default;
 };
 
-/// What a tuning run was asked to do, and when it was last heard of: for whoever looks at the database meanwhile.
+/// Task of a tuning run, and the time of its last sign of life: for whoever looks at the database meanwhile.
 struct Run {
   std::string session;                 ///< Session::id.
-  std::string workload;                ///< What it tunes, as the user named it.
+  std::string workload;                ///< The tuned requests, as the user named them.
   std::string part;                    ///< "2/8"; empty: all of it.
   std::string host;                    ///< The machine and process: "node7:1234".
   std::int64_t seen_ms = 0;            ///< When it last said that it is at work, by that machine's clock.
@@ -149,7 +149,7 @@ struct Quarantine {
   friend bool operator==(const Quarantine&, const Quarantine&) = default;
 };
 
-/// What a device was measured to reach, for predictions: a line of text that Kiln's generator reads and writes.
+/// Rates that a device was measured to reach, for predictions: a line of text that Kiln's generator reads and writes.
 struct DeviceCalibration {
   std::string device;  ///< DeviceEntry::id.
   std::string figures;
@@ -158,22 +158,23 @@ struct DeviceCalibration {
   friend bool operator==(const DeviceCalibration&, const DeviceCalibration&) = default;
 };
 
-/// What is known of one request on one device.
+/// Stored records of one request on one device, in numbers.
 struct RequestSummary {
   std::string request;
   std::int64_t records = 0;    ///< All candidates, failed ones too.
-  std::int64_t usable = 0;     ///< Those that could win, stale ones included.
-  std::int64_t stale = 0;      ///< Those whose algorithm digest is not current.
+  std::int64_t usable = 0;     ///< Records that could win, stale ones included.
+  std::int64_t stale = 0;      ///< Records whose algorithm digest is not current.
   std::optional<Record> best;  ///< The winner without a workspace limit, current, by the rule of winners.h.
 };
 
-/// What a merge did.
+/// Counts of a merge.
 struct MergeResult {
   std::int64_t added = 0;
   std::int64_t replaced = 0;  ///< The incoming record supersedes the stored one.
   std::int64_t kept = 0;      ///< The stored record is equal or supersedes the incoming one.
   std::int64_t refused_records = 0;
-  std::vector<std::string> refused;  ///< Of a database, "REQUEST: ALGORITHM CONFIG: reason": the first 1000.
+  std::vector<std::string> refused;  ///< Refused records of a database, "REQUEST: ALGORITHM CONFIG: reason": the first
+                                     ///< 1000.
   Kept storage = Kept::durably;
 };
 
@@ -192,10 +193,10 @@ struct MergeOptions {
   bool own = false;
 };
 
-/// What prune() takes out. Of the conditions on records each one by itself is enough.
+/// Selection of the records that prune() takes out. Each condition on records is enough by itself.
 struct PruneOptions {
   IsCurrent is_current;  ///< Where given, records that it denies go: stale ones.
-  /// Of each request on a device, all records go that Winners could choose under no Filter, but for those that bar
+  /// For each request on a device, all records go that Winners could choose under no Filter, but for those that bar
   /// their variant.
   bool losers = false;
   /// Records and quarantine entries made before this (UTC, ms since 1970) go, but for those that bar their variant.
@@ -281,7 +282,7 @@ class Database {
   /// Notes that the run was at work at `seen_ms`, what it estimates, and the layers that have changed since.
   Kept report_run(std::string_view session, std::int64_t seen_ms, std::optional<double> seconds_left,
                   std::span<const RunLayer> changed);
-  /// Of the file alone; nothing in a file of an older schema. By start of the session.
+  /// Runs in the file itself, by start of the session; nothing in a file of an older schema.
   std::vector<RunProgress> runs() const;
 
   Kept add_quarantine(const Quarantine& entry);
@@ -298,11 +299,11 @@ class Database {
   // --- Reading -------------------------------------------------------------------------------------------------------
 
   std::vector<DeviceEntry> devices() const;  ///< By id.
-  /// Of what anything is known on a device, in their order.
+  /// Requests with anything stored on a device, in their order.
   std::vector<std::string> request_keys(std::string_view device) const;
   /// All candidates of a request on a device, by algorithm, config, digest (listed_before).
   std::vector<Record> records(std::string_view request, std::string_view device) const;
-  /// What a session has stored, in the same order: a resumed session skips these.
+  /// Records that a session has stored, in the same order: a resumed session skips these.
   std::vector<Record> records_of_session(std::string_view session) const;
   /// The requests of a device, by key.
   std::vector<RequestSummary> requests(std::string_view device, const IsCurrent& is_current = {}) const;

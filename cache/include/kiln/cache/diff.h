@@ -1,4 +1,4 @@
-// What changed between two caches: for reviewing a pack before it ships.
+// Changes between two caches: for reviewing a pack before it ships.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace kiln::cache {
 
-/// What became of one request on one device.
+/// Kind of change of one request on one device.
 enum class Change {
   added,    ///< Only the later cache knows the request.
   removed,  ///< Only the earlier one does.

@@ -8,12 +8,12 @@
 
 namespace kiln::cache {
 
-/// What the name of an emulated device says of its clock: "Kiln emulated NVIDIA A100 (machine-code clock 1)". The views
-/// point into what was read.
+/// Clock in the name of an emulated device: "Kiln emulated NVIDIA A100 (machine-code clock 1)". The views point into
+/// the name.
 struct MachineClock {
   std::string_view card;  ///< "NVIDIA A100"
   std::string_view text;  ///< "machine-code clock 1", or "machine-code clock 1 of my_a100" with a user's figures.
-  int version = 0;        ///< Of the time model, from 1.
+  int version = 0;        ///< Version of the time model, from 1.
 };
 
 /// Nothing for a real device and for a clock that does not read machine code. `name`: DeviceEntry::name, or the id line

@@ -22,7 +22,7 @@ inline constexpr std::size_t max_pack_line = std::size_t{1} << 20;    ///< Bytes
 inline constexpr std::size_t max_pack_file = std::size_t{256} << 20;  ///< Bytes of a file.
 inline constexpr std::size_t max_pack_devices = 1024;
 inline constexpr std::size_t max_pack_records = std::size_t{1} << 20;
-inline constexpr std::size_t max_listed_refusals = 1000;  ///< Those beyond are counted, not listed.
+inline constexpr std::size_t max_listed_refusals = 1000;  ///< Refusals beyond it are counted, not listed.
 
 /// The content of a pack. Canonical: devices by id, each once; records by listed_before, one per identity, each of a
 /// known device. The functions below keep it so. Session ids do not travel: they mean nothing elsewhere.
@@ -47,7 +47,7 @@ struct PackRefusal {
 
 struct ParsedPack {
   Pack pack;
-  std::string library_version;       ///< Of the Kiln that wrote it.
+  std::string library_version;       ///< Version of the Kiln that wrote it.
   std::vector<PackRefusal> refused;  ///< The first max_listed_refusals.
   std::size_t refused_lines = 0;     ///< All of them.
 };

@@ -1,4 +1,4 @@
-// What the cache stores of one variant for one request on one device.
+// Record of one variant for one request on one device.
 #pragma once
 
 #include <cstdint>
@@ -62,7 +62,7 @@ struct Record {
   std::string request;           ///< The request's canonical line.
   std::string device;            ///< DeviceEntry::id.
   std::string algorithm;         ///< Algorithm name, e.g. "conv_implicit_gemm".
-  std::string algorithm_digest;  ///< Of template, lib and descriptor.
+  std::string algorithm_digest;  ///< Digest of template, lib and descriptor.
   std::string config;            ///< "PAD=1,TILE=32"; may be empty.
 
   std::string outcome;  ///< See namespace outcome.
@@ -79,7 +79,7 @@ struct Record {
   std::string driver_version;
   std::string nvrtc_version;
   std::string kiln_version;
-  std::string source_digest;    ///< Of the generated source; empty if none was generated.
+  std::string source_digest;    ///< Digest of the generated source; empty if none was generated.
   std::string error;            ///< Refusal, compiler log, driver text; may have several lines.
   std::string session;          ///< Session::id, or empty.
   std::int64_t created_ms = 0;  ///< UTC, milliseconds since 1970.
@@ -92,7 +92,7 @@ inline constexpr std::size_t max_samples = 4096;
 inline constexpr std::size_t max_name_bytes = 4096;  ///< Each identity field but the request; versions; digests.
 inline constexpr std::size_t max_request_bytes = 16384;
 inline constexpr double least_pack_seconds = 2e-7;  ///< No kernel starts and ends in less: a pack that says so lies.
-/// Of one request on one device. The largest space of an algorithm has fewer configurations.
+/// Records of one request on one device, at the most. The largest space of an algorithm has fewer configurations.
 inline constexpr std::size_t max_request_records = 65536;
 inline constexpr std::size_t max_text_bytes = 16384;  ///< check and error; longer text is cut, with a mark.
 

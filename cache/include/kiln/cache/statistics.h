@@ -1,4 +1,4 @@
-// What a cache holds, in numbers.
+// Contents of a cache, in numbers.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace kiln::cache {
 
-/// What is stored of one algorithm.
+/// Records of one algorithm, in numbers.
 struct AlgorithmStatistics {
   std::int64_t candidates = 0;  ///< Records, stale ones included.
-  std::int64_t stale = 0;       ///< Of a digest that is not current.
-  std::int64_t failed = 0;      ///< Those that could not win: refused, wrong, crashed, ...
+  std::int64_t stale = 0;       ///< Records of a digest that is not current.
+  std::int64_t failed = 0;      ///< Records that could not win: refused, wrong, crashed, ...
   std::int64_t wins = 0;        ///< Requests whose winner it is.
 };
 
@@ -29,7 +29,7 @@ struct DeviceStatistics {
   std::map<std::string, std::int64_t> outcomes;  ///< Records by outcome, stale ones included.
   std::map<std::string, AlgorithmStatistics> algorithms;
   std::set<std::string> driver_versions, nvrtc_versions, kiln_versions;
-  std::int64_t oldest_ms = 0;  ///< Of the records: UTC, milliseconds since 1970; 0 without any.
+  std::int64_t oldest_ms = 0;  ///< Time of the oldest record: UTC, milliseconds since 1970; 0 without any.
   std::int64_t newest_ms = 0;
 };
 

@@ -30,11 +30,11 @@ std::string_view to_string(Standing standing);
 /// layer what was loaded first.
 enum class Origin {
   user_database,
-  pack,         ///< Of the application, or of whoever starts it.
+  pack,         ///< Pack of the application, or of whoever starts it.
   system_pack,  ///< Installed for everybody on the machine.
 };
 
-/// What a caller asks of a candidate.
+/// Demands of a caller on a candidate.
 struct Filter {
   std::int64_t workspace_limit = std::numeric_limits<std::int64_t>::max();  ///< Bytes.
   bool deterministic_only = false;
@@ -57,7 +57,7 @@ struct Choice {
   Origin origin = Origin::user_database;
   std::string_view source;  ///< Path of the database or pack.
   std::string_view device;  ///< Id of the device it was timed on.
-  std::string_view clock;   ///< Of a predicted one: "machine-code clock 1".
+  std::string_view clock;   ///< Clock of a predicted one: "machine-code clock 1".
 };
 
 /// Why a variant must not be used. The views live as long as the Winners object.
@@ -107,8 +107,8 @@ class Winners {
   /// Everything that find() would consider, in the order of precedence: for `explain`, and for the next best where the
   /// best does not compile here.
   std::vector<Choice> all(std::string_view request, const Filter& filter = {}) const;
-  /// What all() leaves out because somebody else's records bar it, in the same order: for where nothing else serves. A
-  /// pack may lie.
+  /// Variants that all() leaves out because somebody else's records bar them, in the same order: for where nothing else
+  /// serves. A pack may lie.
   std::vector<Choice> doubted(std::string_view request, const Filter& filter = {}) const;
 
   /// Why this variant of the current library should not serve `request`; nothing if no record bars it, or if a record

@@ -14,10 +14,10 @@
 
 namespace kiln::tuner {
 
-/// What runs find in the L2.
+/// State of the L2 when a run begins.
 enum class L2 {
   cold,  ///< A buffer of twice its size is written before each run; on an emulated device a word does it.
-  warm,  ///< What the run before left there.
+  warm,  ///< The run before left its data there.
 };
 
 /// Not thread-safe. Waits for the device.

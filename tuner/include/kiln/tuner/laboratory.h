@@ -40,8 +40,8 @@ struct Failure {
 /// or found no memory.
 bool deserves_retry(const std::optional<Failure>& failure);
 
-/// What `step` of a Laboratory reports. Where it fails in a way that deserves_retry(), and `go_on` says so, what a
-/// second attempt in a fresh process does: only what fails twice counts.
+/// Report of `step` of a Laboratory. Where it fails in a way that deserves_retry(), and `go_on` says so, the report of
+/// a second attempt in a fresh process: only a failure of both counts.
 template <class Step, class GoOn>
 auto in_two_attempts(const Step& step, const GoOn& go_on) {
   auto report = step();
@@ -65,7 +65,7 @@ struct Subject {
   const Request& checked() const { return stand_in ? *stand_in : request; }
 };
 
-/// What is compiled as one specimen.
+/// Programs that are compiled as one specimen.
 struct Programs {
   Program program;
   std::optional<Program> stand_in{};  ///< The same choice for the subject's stand-in, if it has one.

@@ -9,7 +9,7 @@
 
 namespace kiln::tuner {
 
-/// What a quarantine is about: another driver or NVRTC deserves another try.
+/// Subject of a quarantine: another driver or NVRTC deserves another try.
 struct Suspect {
   std::string source_digest, device_id, driver_version, nvrtc_version;
   auto operator<=>(const Suspect&) const = default;

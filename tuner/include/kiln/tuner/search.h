@@ -43,8 +43,8 @@ class Search {
 
   /// The next choice to try; nothing if there is none, or none before more of the earlier ones are observed.
   virtual std::optional<Choice> next() = 0;
-  /// What became of a choice. `cost`: it was compiled and run for it; what is known from before, or refused, costs
-  /// nothing and uses up nothing of what may fail.
+  /// Takes the outcome of a choice. `cost`: it was compiled and run for it; a trial that is known from before, or
+  /// refused, costs nothing and uses up nothing of what may fail.
   virtual void observe(const Trial& trial, bool cost = true) = 0;
   /// Gives no more points of this algorithm.
   virtual void drop(const std::string& algorithm) = 0;

@@ -27,10 +27,11 @@ struct Job {
 struct SessionOptions {
   SearchOptions search{};
   TimingOptions timing{};
-  /// Of the clock below, for the whole session. The step at work when it ends is cut off if it takes more than two
-  /// seconds longer.
+  /// Budget by the clock below, for the whole session. The step at work when it ends is cut off if it takes more than
+  /// two seconds longer.
   double budget_seconds = std::numeric_limits<double>::infinity();
-  /// What the device was measured to reach: predictions are drawn from it, instead of from what is assumed of any.
+  /// Rates that the device was measured to reach: predictions are drawn from them, instead of from what is assumed of
+  /// any.
   std::optional<Calibration> calibration{};
   /// Seconds on a monotonic clock; the system's steady clock if empty.
   std::function<double()> clock{};
@@ -40,12 +41,12 @@ struct SessionOptions {
 /// and every second in between.
 struct Progress {
   size_t job = 0;             ///< Number of the request at work in the order of tuning, from 0.
-  size_t jobs = 0;            ///< Of the whole list, also those of other sessions.
+  size_t jobs = 0;            ///< Requests of the whole list, also those of other sessions.
   std::string request;        ///< Its key.
   size_t candidates = 0;      ///< Finished of this request.
   size_t planned = 0;         ///< Candidates of this request, if no more of them fail.
   size_t all_candidates = 0;  ///< Finished of the whole list, also by other sessions.
-  size_t all_planned = 0;     ///< Of the whole list, likewise.
+  size_t all_planned = 0;     ///< Candidates of the whole list, likewise.
   double elapsed = 0;         ///< Seconds since the session started.
   /// Estimated seconds to go until the whole list is done, at most what is left of the budget; nothing before the first
   /// trial.
@@ -70,7 +71,7 @@ struct JobResult {
   std::string error;          ///< Why the job failed.
   std::vector<Trial> trials;  ///< In the order finished; trials known from earlier sessions included.
   std::optional<Trial> best;
-  /// What is used where nothing was measured, with its prediction; nothing if nothing can serve the request.
+  /// Choice where nothing was measured, with its prediction; nothing if nothing can serve the request.
   std::optional<Candidate> fallback;
   /// The trial of that; nothing if it was not tried.
   std::optional<Trial> heuristic;
@@ -80,7 +81,7 @@ struct JobResult {
   std::optional<Request> stand_in;
 };
 
-/// What a session tells, and whom it asks. Each may be empty. All are called on the thread of run().
+/// Functions through which a session reports and asks. Each may be empty. All are called on the thread of run().
 struct SessionCallbacks {
   /// Takes every finished trial at once, but for quarantined ones: nothing was learnt. What it throws ends the session.
   std::function<void(const Trial&)> sink{};
@@ -105,7 +106,7 @@ class Session {
  public:
   Session(const Catalogue& catalogue, Laboratory& laboratory, SessionOptions options, SessionCallbacks callbacks);
 
-  /// What is known to fail; the session adds to it. Fill it from stored trials before run().
+  /// Variants known to fail; the session adds to it. Fill it from stored trials before run().
   Quarantine& quarantine() { return quarantine_; }
 
   /// Tunes all jobs and returns their results in the order given.
@@ -138,9 +139,9 @@ class Session {
 size_t planned_candidates(const Catalogue& catalogue, const Request& request, const Apparatus& apparatus,
                           const SearchOptions& search);
 
-/// What there is to gain from one more trial of a job.
+/// Gain to expect from one more trial of a job.
 struct Prospect {
-  int64_t count = 1;            ///< Of the layer in the model.
+  int64_t count = 1;            ///< Occurrences of the layer in the model.
   double seconds = 0;           ///< Best known time of the layer: measured, or before that predicted.
   double roofline_seconds = 0;  ///< No time will be below it.
   size_t trials = 0;            ///< Made so far.

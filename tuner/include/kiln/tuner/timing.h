@@ -11,11 +11,11 @@ namespace kiln::tuner {
 
 struct TimingOptions {
   int screening_samples = 3;   ///< Taken of a candidate before it is compared with the leader.
-  int min_samples = 7;         ///< Of each survivor before its place can be settled.
-  int doubt_samples = 24;      ///< Of each survivor whose interval has the limit of a tie in it.
-  int max_samples = 60;        ///< Of each survivor, then it is settled as it is.
-  int turn_samples = 2;        ///< Of a survivor at a time.
-  int lap_samples = 12;        ///< Of all between two samples of the leader, or one turn more than that.
+  int min_samples = 7;         ///< Samples of each survivor before its place can be settled.
+  int doubt_samples = 24;      ///< Samples of each survivor whose interval has the limit of a tie in it.
+  int max_samples = 60;        ///< Samples of each survivor, then it is settled as it is.
+  int turn_samples = 2;        ///< Samples of a survivor at a time.
+  int lap_samples = 12;        ///< Samples of all between two samples of the leader, or one turn more than that.
   double reject_margin = 0.1;  ///< Clearly slower: the fastest sample is this share above the leader's median.
   double precision = 0.01;     ///< A median is known well enough if its interval's half-width is this share of it.
   double steady = 0.03;        ///< A lap counts if the leader's times at its ends differ by this share at most, or by

@@ -14,7 +14,7 @@
 
 namespace kiln::tuner {
 
-/// What a worker process does (`kiln worker`): reads commands from `in`, answers on `out`, until `in` ends.
+/// Main function of a worker process (`kiln worker`): reads commands from `in`, answers on `out`, until `in` ends.
 ///
 /// If the other side goes away while a command is at work, the process exits at once. Returns the exit code. Standard
 /// output is redirected to standard error, so that a library's message cannot get between the answers.
@@ -27,7 +27,7 @@ std::string find_worker(const std::optional<std::string>& named);
 
 struct WorkerPoolOptions {
   std::string worker;                            ///< Path of the program; see find_worker().
-  std::vector<std::string> arguments{"worker"};  ///< What makes it a worker.
+  std::vector<std::string> arguments{"worker"};  ///< Arguments that make it a worker.
   std::optional<std::string> driver{};           ///< As Environment::driver.
   std::optional<std::string> nvrtc{};            ///< As Environment::nvrtc.
   /// Where workers keep what they compiled, so that using a tuned variant does not compile it again; unset: nowhere.
