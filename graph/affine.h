@@ -15,8 +15,8 @@ struct Affine {
   std::vector<double> scale, shift;
 };
 
-/// What a norm_inference does before its epilogue: scale = w / sqrt(variance + epsilon), shift = b - mean * scale.
-/// Nothing if `call` is no such call, or a parameter of it is computed.
+/// Scale and shift of a norm_inference before its epilogue: scale = w / sqrt(variance + epsilon), shift = b - mean *
+/// scale. Nothing if `call` is no such call, or a parameter of it is computed.
 std::optional<Affine> affine_of(const Graph& graph, const Edges& edges, const Call& call);
 
 /// Whether affine_of() has something to give.

@@ -11,7 +11,7 @@
 namespace kiln::graph {
 namespace {
 
-/// What tensor_op computes, of a, b and c. NaN as there.
+/// Code of tensor_op's functions of a, b and c; NaN is treated as tensor_op does.
 const std::map<std::string, std::string>& tensor_ops() {
   static const std::map<std::string, std::string> all = {
       {"add", "return a + b;"},

@@ -1,4 +1,4 @@
-// What the passes over one graph may take: small files can ask for much time and memory.
+// Limits on the passes over one graph: small files can ask for much time and memory.
 #pragma once
 
 #include <cstdint>

@@ -96,7 +96,7 @@ class Matcher {
     return is_floating(graph_.value(found_.x).dtype);
   }
 
-  /// What the one reader of the result so far multiplies it by, or adds.
+  /// Factor or summand that the one reader applies to the result so far.
   std::optional<ValueId> take(const char* mode) {
     const auto place = edges_.sole_user(found_.result);
     const Call* next = place ? call(*place, "tensor_op", mode) : nullptr;

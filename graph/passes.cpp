@@ -74,7 +74,7 @@ class NormFolding {
 
 // ---- stages ----
 
-/// What a call's result goes to: the one call that reads it, behind a view that reshapes it or not.
+/// Reader of a call's result: the one call that reads it, behind a view that reshapes it or not.
 struct Consumer {
   size_t place;
   std::optional<size_t> reshape;  ///< The place of that view.
@@ -112,7 +112,7 @@ class StageFusing {
     const auto consumer = consumer_of(graph_, edges_, result);
     if (!consumer || host->outputs.size() != 1) return false;
     Call& next = *call_at(graph_, consumer->place);
-    // What runs once stays apart from what each run does.
+    // Calls that run once stay apart from those of each run.
     const bool at_one_time = edges_.is_fixed(result) == edges_.is_fixed(next.outputs.front().value);
     const bool plain = at_one_time && is_plain(next) &&
                        graph_.value(next.outputs.front().value).dtype == graph_.value(result).dtype &&
@@ -209,7 +209,7 @@ void until_nothing_changes(Graph& graph) {
     changed = false;
     for (size_t place = graph.nodes().size(); place-- > 0;) {
       if (edges.is_free(place)) continue;
-      // What stands there after a change is tried again.
+      // The node that stands there after a change is tried again.
       for (size_t at = place; at < graph.nodes().size() && Pass::run(graph, edges, at); at = edges.first_from(place)) {
         if (!Effort::may_go_on(edges)) return;
         changed = true;

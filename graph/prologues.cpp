@@ -92,8 +92,8 @@ class Chain {
                        [&](size_t user) { return user == host_ || members_.contains(user); });
   }
 
-  /// What an element-wise call reads of as many elements as the host; nothing if it is none, or reads what a prologue
-  /// cannot.
+  /// Inputs of an element-wise call that have as many elements as the host; nothing if it is none, or reads what a
+  /// prologue cannot.
   std::optional<std::set<ValueId>> full_inputs(const Call* call) const {
     if (call == nullptr || graph_.value(call->outputs.front().value).extents != extents_) return std::nullopt;
     if (is_scaling(*call)) return std::set{find(call->inputs, "x")->value};

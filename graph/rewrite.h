@@ -1,4 +1,4 @@
-// What passes have in common: reading calls, and putting others in their place.
+// Tools of all passes: reading calls, and putting others in their place.
 #pragma once
 
 #include <optional>

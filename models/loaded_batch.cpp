@@ -168,7 +168,8 @@ class Loader {
     }
   }
 
-  /// What is computed of constants only is known by them and by the calls that touched it, and as which operand.
+  /// Names the buffers that are computed of constants only: by those constants, by the calls that touched the buffer,
+  /// and by the operand that it was.
   void name_computed() {
     for (const graph::Step& step : schedule_.once) {
       Digest call;
@@ -185,7 +186,7 @@ class Loader {
     }
   }
 
-  /// Those that are constant: where the others lie is another place for each batch.
+  /// Adds the arguments that are constant: the others lie at another place for each batch.
   void add_arguments(Digest& call, const std::vector<graph::Argument>& arguments) const {
     for (const graph::Argument& argument : arguments) {
       if (is_constant(argument.buffer)) call.add(digests_[argument.buffer]).add(std::to_string(argument.offset));
@@ -220,7 +221,7 @@ class Loader {
       if (!prepared_[s].empty()) reserve(prepared_[s], plans_[s].prepared_bytes());
     }
     for (size_t b = 0; b < schedule_.buffers.size(); ++b) {
-      // What is computed again, though a batch before has it, is not written where runs may read it.
+      // A buffer that is computed again, though a batch before has it, is not written where runs may read it.
       const bool is_elsewhere = schedule_.buffers[b].home == Home::kept && weights_.find(digests_[b]) != nullptr;
       const bool is_scratch = is_constant(b) && (!is_needed(schedule_.buffers[b]) || is_elsewhere);
       if (runs_once_ && is_scratch) scratch_offsets_[b] = scratch_.reserve(schedule_.buffers[b].bytes);
@@ -258,7 +259,7 @@ class Loader {
     graph::write_packed(*graph_.bytes(buffer.number), size_of(value.dtype), value.extents, buffer.order, to);
   }
 
-  /// What depends on constants only. Its workspace is needed once.
+  /// Runs the steps that depend on constants only. Their workspace is needed once.
   void run_once() {
     for (const graph::Step& step : schedule_.once) {
       const Plan plan = context_.plan(step.request);

@@ -35,7 +35,7 @@ struct LoadedStep {
 struct LoadedBatch {
   std::vector<ModelTensor> inputs, outputs;
   std::vector<ModelStep> steps;
-  std::vector<LoadedStep> calls;  ///< Of `steps`.
+  std::vector<LoadedStep> calls;  ///< Calls of `steps`.
   ModelMemory use;
   RunGraphs graphs;
 };

@@ -30,7 +30,7 @@ std::string uncovered_text(const std::vector<UncoveredNode>& nodes) {
   return text;
 }
 
-/// What tells files from others that replaced them; (0, {}) of one that is not there.
+/// States that tell files from others that replaced them; (0, {}) of one that is not there.
 using FileStates = std::vector<std::pair<std::uintmax_t, std::filesystem::file_time_type>>;
 
 FileStates states_of(const std::vector<std::string>& files) {

@@ -1,4 +1,4 @@
-// What reading one model may take of the machine. Few bytes of a file can ask for any amount of memory and time: all
+// Limits on memory and time for reading one model. Few bytes of a file can ask for any amount of memory and time: all
 // that is made of them is counted here first. Counts instead of seconds, so that a model is read or refused alike on
 // every machine.
 #pragma once

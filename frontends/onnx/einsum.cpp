@@ -50,7 +50,7 @@ Labels written_out(const Node& node, Labels term, size_t dimensions) {
   return term;
 }
 
-/// What the result has where the equation does not say: the ellipsis, and the letters that stand once, in order.
+/// Labels of the result where the equation does not say: the ellipsis, and the letters that stand once, in order.
 Labels implied(const std::vector<Labels>& inputs, size_t ellipsis) {
   std::map<char, int> counts;
   for (const Labels& term : inputs) {
@@ -206,7 +206,7 @@ void read_einsum(Node& node) {
   node.require_inputs(1, std::numeric_limits<int>::max());
   if (node.is_integer(0)) refuse("its elements are integers");
   const Equation equation = equation_of(node);
-  // What a step must keep: the labels of the result, and of inputs that are still to come.
+  // Labels that a step must keep: those of the result, and of inputs that are still to come.
   const auto needed_behind = [&](size_t input) {
     std::set<char> needed(equation.result.begin(), equation.result.end());
     for (size_t i = input + 1; i < equation.inputs.size(); ++i) {

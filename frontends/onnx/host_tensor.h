@@ -21,8 +21,8 @@ using graph::Extents;
 /// kind that its type has. They are looked at by that kind alone. Moves; copy() makes another one.
 class HostTensor {
  public:
-  using Integers = std::vector<int64_t>;  ///< Of integers and booleans.
-  using Reals = std::vector<double>;      ///< Of floating-point numbers.
+  using Integers = std::vector<int64_t>;  ///< Elements that are integers or booleans.
+  using Reals = std::vector<double>;      ///< Elements that are floating-point numbers.
 
   /// Zeros. Throws Error(invalid_argument) for extents that no value may have, and as Budget::take_elements().
   HostTensor(Budget& budget, int32_t type, Extents extents);

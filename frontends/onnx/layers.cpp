@@ -34,7 +34,7 @@ void check_filter(const Node& node) {
   }
 }
 
-/// Of a window that conv_backward_data does not have; empty if it has it.
+/// Reason why conv_backward_data does not have a window; empty if it has it.
 std::string refusal_of_transposed(const Window& window) {
   for (size_t d = 0; d < window.kernel.size(); ++d) {
     const int64_t smallest =

@@ -42,7 +42,7 @@ class Counter {
   }
 
  private:
-  /// What is behind a length: a message of type `inner`, or bytes.
+  /// Reads the field behind a length: a message of type `inner`, or bytes.
   bool read_bytes(const Descriptor* inner, int depth) {
     uint32_t bytes = 0;
     if (!file_.ReadVarint32(&bytes) || static_cast<int32_t>(bytes) < 0) return false;

@@ -19,8 +19,8 @@ std::vector<int64_t> counted(size_t count) {
   return numbers;
 }
 
-/// What Slice takes along one axis, by ONNX's rules for step > 0: negative positions count from the end, those outside
-/// are moved to the border.
+/// Range that Slice takes along one axis, by ONNX's rules for step > 0: negative positions count from the end, those
+/// outside are moved to the border.
 struct Run {
   int64_t begin, extent;
 };
@@ -33,8 +33,8 @@ Run run_of(int64_t start, int64_t end, int64_t step, int64_t extent) {
   return {first, last > first ? (last - first - 1) / step + 1 : 0};
 }
 
-/// What Slice takes along one axis where step < 0: positions below the first one are its end, those above are moved to
-/// the last one.
+/// Positions that Slice takes along one axis where step < 0: positions below the first one are its end, those above are
+/// moved to the last one.
 std::vector<int64_t> positions_backwards(const Node& node, int64_t start, int64_t end, int64_t step, int64_t extent) {
   const auto inside = [&](int64_t position) {
     return std::clamp<int64_t>(position < 0 ? position + extent : position, -1, extent - 1);

@@ -20,7 +20,7 @@ namespace kiln::onnx_frontend {
 
 using graph::ValueId;
 
-/// What is known of a value of the model.
+/// Known facts about a value of the model.
 struct Known {
   int32_t type = 0;  ///< As ONNX numbers element types.
   Extents extents;
@@ -36,10 +36,10 @@ struct Values {
 
   graph::Graph graph;
   Budget budget;
-  int64_t stored_bytes = 0;  ///< Of constants whose elements the files hold.
+  int64_t stored_bytes = 0;  ///< Bytes of constants whose elements the files hold.
   ExternalData files;
   int64_t opset = 0;
-  std::optional<DType> dtype;  ///< Of all floating-point numbers; nothing: as the model has them.
+  std::optional<DType> dtype;  ///< Type of all floating-point numbers; nothing: as the model has them.
   std::map<std::string, Known> known;
   std::set<std::string> used;  ///< Names that are inputs of nodes, or outputs of the model.
 
@@ -126,7 +126,7 @@ class Node {
   /// As many zeros, to be filled, as Budget::take_elements() permits.
   std::vector<int64_t> table(int64_t count) const;
 
-  /// What the node demands of the model is not so: Error(parse_error) naming the node.
+  /// Throws where the model does not fulfil a demand of the node: Error(parse_error) naming the node.
   [[noreturn]] void fail(const std::string& what) const;
 
  private:

@@ -13,8 +13,8 @@ struct TensorType {
   Extents extents;
 };
 
-/// What ONNX infers of each output of the node from what is known of its inputs; nothing where that does not say all of
-/// it, or inputs are not known.
+/// Types that ONNX infers for each output of the node from what is known of its inputs; nothing for an output whose
+/// type or extents stay open, or where inputs are not known.
 std::vector<std::optional<TensorType>> inferred_outputs(const Node& node);
 
 }  // namespace kiln::onnx_frontend

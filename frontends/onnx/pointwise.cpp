@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t most_dimensions = 5;  // of element-wise operations
 
-/// What a call computes on: operands of equal rank, and the result's extents, with as many dimensions as calls take.
+/// Operands of a call, of equal rank, and the result's extents, with as many dimensions as calls take.
 struct Aligned {
   std::vector<ValueId> operands;
   Extents extents;        // of the call
@@ -94,7 +94,7 @@ ActivationMode gelu_of(const Node& node) {
   return ActivationMode::gelu_tanh;
 }
 
-/// What a node computes: `mode` of its inputs, of as many at a time as that takes.
+/// Function of a node: `mode` of its inputs, of as many at a time as that takes.
 struct Arithmetic {
   TensorOpMode mode;
   int most_inputs;

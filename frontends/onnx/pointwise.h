@@ -26,7 +26,7 @@ struct NamedValue {
   ValueId value;
 };
 
-/// What CUDA code makes of each element of x, `acc`, and of the elements of further tensors, as docs/user-code.md has
+/// Result of CUDA code for each element of x, `acc`, and for the elements of further tensors, as docs/user-code.md has
 /// it. All repeat.
 ValueId expression(const Node& node, std::string_view code, ValueId x, const std::vector<NamedValue>& tensors, DType y,
                    const graph::Numbers& scalars = {});

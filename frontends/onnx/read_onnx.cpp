@@ -104,7 +104,7 @@ std::vector<Family> element_families() {
   };
 }
 
-/// What moves and chooses elements.
+/// Nodes that move and choose elements.
 std::vector<Family> other_families() {
   return {
       {read_view, {"Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"}},
@@ -396,7 +396,7 @@ class Import {
     values_.known.insert(results.begin(), results.end());
   }
 
-  /// What a node gives that is not covered becomes inputs of the graph, so that the nodes behind it can be read.
+  /// Makes the outputs of a node that is not covered inputs of the graph, so that the nodes behind it can be read.
   void open_outputs(const Node& node) {
     const auto inferred = inferred_outputs(node);
     for (int i = 0; i < node.outputs(); ++i) {
@@ -453,7 +453,7 @@ class Import {
     }
   }
 
-  /// What a node reads that is not covered becomes an output of the graph, if the graph computes it.
+  /// Makes an input of a node that is not covered an output of the graph, if the graph computes it.
   void keep(const std::string& name) {
     const auto found = values_.known.find(name);
     if (found == values_.known.end() || !found->second.value) return;

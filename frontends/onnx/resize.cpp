@@ -28,7 +28,7 @@ struct Side {
   int64_t inputs = 0, outputs = 0;
   double scale = 1;
   bool is_ratio = false;      ///< The scale is that of the extents, whatever rounding made of it.
-  double begin = 0, end = 1;  ///< Of the region, where the mode has one: parts of the dimension.
+  double begin = 0, end = 1;  ///< Begin and end of the region, where the mode has one: parts of the dimension.
 };
 
 /// The attributes of a node.
@@ -237,7 +237,7 @@ ValueId nearest_along(const Node& node, const Rule& rule, const Side& side, Valu
   return taken(node, x, side.axis, elements);
 }
 
-/// What the elements of the result are made of, a row each.
+/// Weights from which the elements of the result are made, a row each.
 HostTensor matrix_of(const Node& node, const Rule& rule, const Side& side) {
   constexpr int64_t most = int64_t{1} << 24;
   if (!checked_elements(std::array{side.outputs, side.inputs}, most)) {
@@ -345,7 +345,7 @@ void read_resize(Node& node) {
   }
   if (const auto whole = has_region ? std::nullopt : resized(node, rule, sides, node.operand(0)))
     return node.give(*whole);
-  // What lies outside of the region is `outside`, which is 0 to the products.
+  // Elements outside of the region are `outside`, which is 0 to the products.
   const bool is_shifted = has_region && rule.outside != 0;
   const auto outside = static_cast<float>(rule.outside);
   ValueId value = node.operand(0);

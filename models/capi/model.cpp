@@ -17,7 +17,7 @@
 #include "kiln/generator/expression.h"
 #include "tensor.h"
 
-// What C is given of the steps of a batch.
+// Texts that C is given of the steps of a batch.
 struct StepTexts {
   std::vector<std::string> requests;            // of each step
   std::vector<std::vector<const char*>> nodes;  // of each step

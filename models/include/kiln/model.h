@@ -25,7 +25,7 @@ enum class ModelLayout {
   channels_last,   ///< NWC, NHWC, NDHWC.
 };
 
-/// Of "auto", "nchw" or "nhwc"; nothing for any other word.
+/// Layout named "auto", "nchw" or "nhwc"; nothing for any other word.
 std::optional<ModelLayout> parse_model_layout(std::string_view word);
 
 struct ModelOptions {
@@ -39,9 +39,9 @@ struct ModelOptions {
   bool dynamic_batch = false;
   /// Normalisations go into filters, and what follows a call into its epilogue, where that changes only roundings.
   bool fuse = true;
-  /// Of what lies in between and of filters; inputs and outputs are in logical order. It has no say over results.
+  /// Layout of intermediate values and of filters; inputs and outputs are in logical order. It has no say over results.
   ModelLayout layout = ModelLayout::automatic;
-  /// What convolutions, products and reductions permit or demand.
+  /// Permissions and demands of convolutions, products and reductions.
   Arithmetic arithmetic = {};
   /// Runs whose tensors lie where they lay before are launched as one CUDA graph, not kernel by kernel (ModelGraphs).
   bool use_graph = true;
@@ -60,15 +60,16 @@ struct ModelStep {
   Request request;
   std::string variant;             ///< As Plan::variant().
   std::string source;              ///< As Plan::source().
-  std::vector<std::string> nodes;  ///< Of the model; none for a copy between layouts.
+  std::vector<std::string> nodes;  ///< Nodes of the model; none for a copy between layouts.
 };
 
 /// Device memory of a Model, in bytes.
 struct ModelMemory {
   int64_t weights = 0;  ///< Constants, what is computed from them once, and prepared filters, of all batches so far.
-  int64_t arena = 0;    ///< What runs compute in between, workspaces too: shared by what does not live at one time.
+  int64_t arena = 0;    ///< Intermediate results of runs, workspaces too: values that do not live at one time share
+                        ///< memory.
   int64_t least_arena = 0;  ///< The most that is needed at one step: no plan of the same steps has less.
-  int64_t unshared = 0;     ///< What the arena would be if nothing shared memory.
+  int64_t unshared = 0;     ///< Size of the arena if nothing shared memory.
 };
 
 /// The CUDA graphs of a Model. A run whose tensors lie where those of one of the last runs did (as many sets of
@@ -76,7 +77,7 @@ struct ModelMemory {
 /// Others launch their kernels one by one, as does what a caller captures into a graph of his own.
 struct ModelGraphs {
   static constexpr size_t most = 4;  ///< For each batch. The one that was not used for longest is given up for another.
-  size_t kept = 0;                   ///< Of all batches.
+  size_t kept = 0;                   ///< Graphs of all batches.
   /// Why no run is a graph: ModelOptions::use_graph, recorded calls, or what the driver said when it did not make one.
   /// Empty: runs are.
   std::string unused_because;

@@ -21,12 +21,12 @@ struct OnnxOptions {
 
 /// A node that no call serves, and why.
 struct UncoveredNode {
-  std::string name;       ///< Of its first output where it has none.
+  std::string name;       ///< Name of its first output where it has none.
   std::string operation;  ///< With its domain if that is not ONNX's own.
   std::string reason;
 };
 
-/// What a value of a model holds for its callers.
+/// Type of a value of a model, for its callers.
 struct OnnxPort {
   std::string name;
   std::string type;  ///< "float", "int64", "bool", ...: as ONNX writes it. The graph's value says how it is stored.
@@ -35,9 +35,9 @@ struct OnnxPort {
 struct OnnxGraph {
   graph::Graph graph;
   std::vector<OnnxPort> inputs, outputs;  ///< As the graph's, in that order.
-  std::vector<std::string> files;         ///< What it was read from: the model, and its data beside it.
-  int64_t stored_bytes = 0;               ///< Of constants whose elements the files hold.
-  int64_t batch = 1;                      ///< That it was read for.
+  std::vector<std::string> files;         ///< Files that it was read from: the model, and its data beside it.
+  int64_t stored_bytes = 0;               ///< Bytes of constants whose elements the files hold.
+  int64_t batch = 1;                      ///< Batch that it was read for.
   /// The input whose first extent is the batch, where the model leaves it open.
   std::optional<std::string> batch_input;
   /// With any, the graph cannot run: it holds the other nodes. What an uncovered node gives is an input of it, where

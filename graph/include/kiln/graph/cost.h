@@ -1,4 +1,4 @@
-// What a request costs, for passes that choose between graphs that compute the same.
+// Cost of a request, for passes that choose between graphs that compute the same.
 #pragma once
 
 #include <functional>

@@ -72,7 +72,7 @@ using Integers = std::vector<std::pair<std::string, uint64_t>>;
 
 /// One call of one operation of Kiln.
 struct Call {
-  Request request;  ///< What stands in it but operands: schedule() gives them the strides that they have.
+  Request request;  ///< The request without operands: schedule() gives them the strides that they have.
   std::vector<Operand> inputs, outputs;
   /// As of Plan::values(): alpha, beta, the numbers of the operation, and the scalars of user code.
   Numbers numbers;
@@ -94,11 +94,11 @@ class Graph {
   // Building. Each throws Error(invalid_argument) for extents that do not fit, Error(unsupported) beyond most_nodes,
   // and Error(internal) for a value that there is not.
 
-  /// What every run brings.
+  /// A value that every run brings.
   ValueId input(std::string name, DType dtype, Extents extents);
-  /// What never changes. `bytes`: elements of `dtype` in logical order.
+  /// A value that never changes. `bytes`: elements of `dtype` in logical order.
   ValueId constant(std::string name, DType dtype, Extents extents, Bytes bytes);
-  /// What every run gives. A value may be several outputs, or an input itself.
+  /// Makes `value` a result of every run. A value may be several outputs, or an input itself.
   void output(std::string name, ValueId value);
 
   ValueId reshape(ValueId source, Extents extents);

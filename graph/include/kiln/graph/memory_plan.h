@@ -16,7 +16,7 @@ struct Lifetime {
 
 struct MemoryPlan {
   std::vector<int64_t> offsets;  ///< One for each lifetime, multiples of memory_alignment.
-  int64_t bytes = 0;             ///< Of the whole.
+  int64_t bytes = 0;             ///< Bytes of the whole.
   /// The most bytes that are needed at one step: no plan has less.
   int64_t least = 0;
 };

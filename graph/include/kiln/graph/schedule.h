@@ -15,7 +15,7 @@ struct ScheduleOptions {
   bool dynamic_batch = false;
   /// Calls whose weights never change ask for `constant_weights`, where their operation has it.
   bool constant_weights = true;
-  /// What calls permit, where their operation has a choice of arithmetic.
+  /// Permissions of calls, where their operation has a choice of arithmetic.
   Arithmetic arithmetic{};
   /// One for each value, or empty: whether dimension 1 lies innermost in memory, as in NHWC, where the value is free to
   /// lie so. choose_layouts() finds what is cheap.
@@ -34,7 +34,7 @@ struct Buffer {
   Home home = Home::arena;
   size_t number = 0;
   int64_t bytes = 0;
-  /// Of a constant: its dimensions, outermost in memory first; empty for logical order.
+  /// Order of a constant: its dimensions, outermost in memory first; empty for logical order.
   std::vector<size_t> order{};
   /// The first and last of Schedule::steps that use it; nothing if only steps that run once do.
   std::optional<size_t> first_step, last_step;
@@ -48,16 +48,16 @@ struct Argument {
 
 struct Step {
   Request request;                  ///< Complete.
-  std::vector<Argument> arguments;  ///< Of request.operands, in that order.
+  std::vector<Argument> arguments;  ///< Arguments of request.operands, in that order.
   Numbers numbers;
   Integers integers;
-  int64_t batch = -1;                ///< Of a request with n=?; -1 otherwise.
+  int64_t batch = -1;                ///< Batch of a request with n=?; -1 otherwise.
   std::vector<std::string> origins;  ///< The nodes of the model that it serves; empty for a copy between layouts.
 };
 
 struct Schedule {
   std::vector<Buffer> buffers;
-  std::vector<Step> once;   ///< What depends on constants only, to be run when a model is loaded.
+  std::vector<Step> once;   ///< Steps that depend on constants only, to be run when a model is loaded.
   std::vector<Step> steps;  ///< Each run, in this order.
 };
 

@@ -32,7 +32,7 @@ typedef struct kiln_model_options {
   kiln_model_layout layout; /* Default KILN_LAYOUT_AUTO. */
   /* Runs whose tensors lie where they lay before are launched as one CUDA graph, not kernel by kernel. Default 1. */
   int32_t use_graph;
-  /* What convolutions, products and reductions permit or demand; all default 0, as those of their own options. */
+  /* Permissions and demands of convolutions, products and reductions; all default 0, as those of their own options. */
   int32_t tf32;          /* f32 products may be rounded to tf32. */
   int32_t fast;          /* Products and sums may be in the storage type; those of f32 by Winograd's transforms. */
   int32_t deterministic; /* Equal inputs must give bitwise equal outputs on one device. */
@@ -68,7 +68,7 @@ typedef struct kiln_model_info {
   /* Device memory, in bytes: constants, what is computed from them once, and prepared filters; what runs compute in
    * between, workspaces too; the most of it that one step needs; what it would be if nothing shared memory. */
   int64_t weight_bytes, arena_bytes, least_arena_bytes, unshared_bytes;
-  int64_t batch; /* That runs take, and that everything here is of; weights are those of all batches so far. */
+  int64_t batch; /* Batch of runs, and of everything here; weights are those of all batches so far. */
   /* CUDA graphs of runs that are kept, of all batches: for each, up to four that differ in where their tensors are. */
   size_t graph_count;
   /* Why no run is a graph: use_graph, recorded calls, or what the driver said when it did not make one; "" where runs
@@ -120,7 +120,7 @@ typedef struct kiln_model_step_info {
   const char* request; /* Its canonical line. */
   const char* variant; /* As kiln_plan_info has it, and `source` too. */
   const char* source;
-  const char* const* nodes; /* Of the model; none for a copy between layouts. */
+  const char* const* nodes; /* Nodes of the model; none for a copy between layouts. */
   size_t node_count;
 } kiln_model_step_info;
 
