@@ -6,7 +6,7 @@
 
 namespace kiln::capi {
 
-/// What `given` says; for NULL relu. Throws Error(invalid_argument) for a size, mode or flag that there is not.
+/// Options that `given` holds; for NULL relu. Throws Error(invalid_argument) for an unknown size, mode or flag.
 ActivationOptions activation_options_of(const kiln_activation_options* given, const char* function);
 
 }  // namespace kiln::capi

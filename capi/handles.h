@@ -1,4 +1,4 @@
-// What stands behind the opaque handles.
+// Objects behind the opaque handles.
 #pragma once
 
 #include <memory>
@@ -27,13 +27,13 @@ struct kiln_plan {
   std::shared_ptr<kiln::Context> context;
   kiln::Plan plan;
   std::string request, variant, source;     ///< The texts of kiln_plan_info.
-  std::vector<kiln::PlanOperand> operands;  ///< What kiln_operand_info is about,
+  std::vector<kiln::PlanOperand> operands;  ///< Operands of kiln_operand_info,
   std::vector<std::string> operand_texts;   ///< and their tensors as text.
 };
 
 namespace kiln::capi {
 
-/// What `epilogue`, a member of some options, says; nothing if it is NULL.
+/// Stages of `epilogue`, a member of some options; nothing if it is NULL.
 inline Epilogue epilogue_of(const kiln_epilogue* epilogue) {
   return epilogue == nullptr ? Epilogue() : epilogue->stages;
 }

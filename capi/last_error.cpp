@@ -1,4 +1,4 @@
-// What kiln_last_error() and its like return: the state of each thread, which a process has once.
+// Values that kiln_last_error() and its like return: the state of each thread, which a process has once.
 #include <new>
 #include <string>
 
@@ -14,7 +14,7 @@ struct LastError {
   std::string message, hint;
 };
 
-// What kiln_last_error() promises is a state of each thread.
+// Each thread has its own state, as kiln_last_error() promises.
 LastError& last_error() noexcept {
   thread_local LastError error;
   return error;

@@ -89,8 +89,8 @@ NormGradientOptions options_of(const kiln_norm_gradient_options& c, const kiln_t
   return options;
 }
 
-// What a C function of one direction does: it reads its arguments and calls `norm` with the C options, whose axes not
-// every function looks at, and with what the C++ function takes.
+// Body of a C function of one direction: it reads its arguments and calls `norm` with the C options, whose axes not
+// every function looks at, and with the arguments of the C++ function.
 template <class Norm>
 kiln_status forward(const char* function, kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                     const kiln_norm_options* options, const Norm& norm) {

@@ -76,7 +76,7 @@ void copy_of_user_code(const Given<float>& given, const Request& request, std::s
   copy_numbers(given, values);
 }
 
-// What is not given is what calls of `request` usually have.
+// Values of a run; those that are not given are what calls of `request` usually have.
 RunValues values_of(const char* function, const kiln_run_values* given, const Request& request) {
   const kiln_run_values c = read(given, kiln_run_values_default(), function);
   require_zero(c.reserved, function, "reserved");

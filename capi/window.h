@@ -13,7 +13,7 @@ struct Named {
   int64_t d, h, w;
 };
 
-/// Of a tensor of `rank` dimensions; `missing` for spatial dimensions that it does not have.
+/// Names the values of a tensor of `rank` dimensions; `missing` for spatial dimensions that it does not have.
 inline Named named(const int64_t* values, int rank, int64_t missing) {
   if (rank == 3) return {missing, missing, values[0]};
   if (rank == 5) return {values[0], values[1], values[2]};
@@ -34,7 +34,7 @@ void set_window(const Given& given, int rank, Options& options) {
   options.depth.dilation = dilation.d;
 }
 
-/// What the options of convolution and of its gradients by input and filter have in common.
+/// Sets the options that convolution and its gradients by input and filter have in common.
 template <class Given, class Options>
 void set_convolution(const Given& given, int rank, std::string_view function, Options& options) {
   set_window(given, rank, options);

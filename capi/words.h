@@ -1,4 +1,4 @@
-// What messages call things: they speak of the C++ API, and a caller of C reads them in its own terms.
+// Names of things in messages: these speak of the C++ API, and a caller of C reads them in its own terms.
 #pragma once
 
 #include <string>

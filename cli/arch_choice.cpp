@@ -25,7 +25,7 @@ bool has_kernels(int number) {
                      [&](const Arch& arch) { return arch.major == number / 10 && arch.minor <= number % 10; });
 }
 
-// What can be asked for: of an NVRTC, also newer steps of a major version than Kiln knows by name.
+// Architectures that can be asked for: with an NVRTC, also newer steps of a major version than Kiln knows by name.
 std::vector<int> known_numbers(const device::Nvrtc* nvrtc) {
   std::vector<int> numbers;
   if (nvrtc == nullptr) {

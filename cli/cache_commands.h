@@ -43,7 +43,7 @@ struct Source {
 /// Throws Error, but not where nobody has tuned yet, as open_to_read().
 Source read_source(const std::string& file, const std::string& database, const Environment& environment);
 
-/// What of `contents`, which `path` holds, nothing can be made of here, and how to change that: a line each.
+/// Parts of `contents`, which `path` holds, that nothing can be made of here, and how to change that: a line each.
 std::vector<std::string> remarks_not_at_hand(const std::string& path, const cache::Pack& contents,
                                              const Catalogue& catalogue, const Expressions& expressions);
 

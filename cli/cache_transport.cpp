@@ -110,7 +110,7 @@ size_t count_stale(const cache::Pack& pack, const cache::IsCurrent& current) {
   return stale;
 }
 
-// What became of one file that was taken in.
+// Outcome of taking in one file.
 struct TakenIn {
   std::string file;
   bool is_pack = false;  // else a database

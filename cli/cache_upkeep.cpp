@@ -76,7 +76,8 @@ void print_findings(const RecheckResult& result, const Output& output) {
   if (!result.checked.empty()) fmt::print("{}\n", output.print(table));
 }
 
-// What was found wrong in the database itself serves nobody from then on. Returns how many records say so.
+// Stores the bars of records that were found wrong in the database itself, so that they serve nobody from then on.
+// Returns how many records are stored.
 size_t store_bars(const RecheckResult& result, const std::string& path, const device::DeviceInfo& device) {
   std::vector<tuner::Trial> bars;
   for (const Rechecked& one : result.checked) {

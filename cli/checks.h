@@ -1,4 +1,4 @@
-// What the values of options have to be, and what is said of others.
+// Checks of the values of options, and the messages about wrong ones.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -11,7 +11,7 @@ namespace kiln::cli {
 
 /// One of `words`: "magic is not one of model, random; did you mean ...?".
 CLI::Validator one_of(std::vector<std::string> words);
-/// What one_of() lets pass for `option`, for completion; empty for an option that takes anything.
+/// Words that one_of() lets pass for `option`, for completion; empty for an option that takes anything.
 std::vector<std::string> words_of(const CLI::Option& option);
 /// A whole number from `least` to `most`: "0 is not a whole number from 1 to 100".
 CLI::Validator whole_number(int64_t least, int64_t most);

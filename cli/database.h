@@ -48,7 +48,7 @@ void require_regular_file(const std::string& path, std::string_view hint = {});
 
 struct OpenedDatabase {
   cache::Database database;
-  std::optional<cache::Announcement> trouble;  ///< Of opening it. Later trouble is told on standard error.
+  std::optional<cache::Announcement> trouble;  ///< Trouble with opening it. Later trouble is told on standard error.
 };
 /// To write, the folder of the file has to be there: it is made in the user's cache folder alone, where Kiln's own
 /// place is, so that a mistyped path makes no folders.

@@ -29,8 +29,8 @@ struct DeviceChoice {
   void add_to(CLI::App& command);
   /// The same, to a command that works on several devices.
   void add_several_to(CLI::App& command);
-  /// What a command says first: which device, and whether its times are modelled, by what and how well. With --verbose
-  /// also by which driver, and why by that one. Ends with a line feed.
+  /// First lines of a command's output: which device, and whether its times are modelled, by what and how well. With
+  /// --verbose also by which driver, and why by that one. Ends with a line feed.
   std::string heading(const device::DeviceInfo& device, const std::string& driver) const;
   /// The same, with `modelled` in place of what the device's clock has for all launches: LaunchClocks::text().
   std::string heading(const device::DeviceInfo& device, const std::string& driver, const std::string& modelled) const;

@@ -55,7 +55,7 @@ std::string_view kind_of_time(const device::DeviceInfo& info) {
   return info.emulated ? "modelled" : "measured";
 }
 
-// What a command takes that names no device, and why.
+// Driver of a command that names no device, and the reason.
 std::string default_driver(const Environment& environment) {
   try {
     return device::Driver::open({environment.driver})->description();

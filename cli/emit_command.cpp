@@ -66,7 +66,7 @@ struct Emitted {
   Choice choice;
 };
 
-// What `kiln explain` says is chosen with the database; says it on standard error.
+// Emits the choice that `kiln explain` names with the database; says it on standard error.
 Emitted chosen_with_database(const Request& request, const EmitOptions& options) {
   require_database(options.database, {request.key()});
   ContextOptions settings;

@@ -1,4 +1,4 @@
-// What the program returns.
+// Exit codes of the program.
 #pragma once
 
 #include <span>

@@ -15,8 +15,8 @@ struct ExplainedTrial {
   std::string why;  ///< "wins", "12.0% slower", "a tie, with more workspace", "stale: ...", "wrong_result: ..."
 };
 
-/// Of the records of one request on one device: those that can be used first, fastest first; then stale ones; then
-/// those that failed. The reasons are about a choice without limits on workspace or reproducibility.
+/// Explains the records of one request on one device: those that can be used first, fastest first; then stale ones;
+/// then those that failed. The reasons are about a choice without limits on workspace or reproducibility.
 std::vector<ExplainedTrial> explain_trials(std::vector<cache::Record> records, const cache::IsCurrent& is_current);
 
 /// Where the rule of ties decided between the winner of these records and a faster one: which, and by what. Else empty.

@@ -54,7 +54,7 @@ class Collection {
   std::map<std::pair<std::string, std::string>, size_t> reasons_;  // by operation and reason
 };
 
-/// What `kiln infer` runs of the model.
+/// Requests of the model that `kiln infer` runs.
 Workload from_model(const Input& input) {
   const models::Lowered lowered = models::lower(input.text, input.model.options());
   Collection collection;
@@ -84,7 +84,7 @@ Workload from_requests(const std::string& name, const std::string& text, const I
   return workload;
 }
 
-// What the first bytes of a file that is no text say that it is.
+// Kind of a file that is no text, by its first bytes, as advice.
 std::string_view kind_of_file(std::string_view bytes) {
   if (bytes.starts_with("SQLite format 3")) return "it is a tuning database: --db takes it, `kiln cache list` shows it";
   return "give a model.onnx, a requests file, or one request in quotes";

@@ -1,4 +1,4 @@
-// What a command works on: an ONNX model, a requests file, or one request in quotes.
+// Input of a command: an ONNX model, a requests file, or one request in quotes.
 #pragma once
 
 #include <map>
@@ -55,7 +55,7 @@ class ModelNodes {
   std::map<std::string, Names> nodes_;
 };
 
-/// What all `names` begin with, to the end of a scope: "/network/" of "/network/stem/Conv" and "/network/head/Gemm".
+/// Prefix that all `names` share, to the end of a scope: "/network/" of "/network/stem/Conv" and "/network/head/Gemm".
 /// Empty for fewer than two names.
 std::string shared_scope(const std::vector<std::string>& names);
 
@@ -65,7 +65,7 @@ struct Workload {
   ModelNodes nodes;
 };
 
-/// Of `workload.jobs`, in their order.
+/// Keys of `workload.jobs`, in their order.
 std::vector<std::string> keys_of(const Workload& workload);
 
 /// A line for each type and reason: "not covered: 2 x TopK ('best', 'worst'): ...".

@@ -24,8 +24,8 @@ checking::DeviceOperands filled_operands(const std::shared_ptr<const device::Con
 /// Throws Error(invalid_argument) for a real device, which has no clock that tells what bounds a launch.
 void require_modelled_times(const device::DeviceInfo& device);
 
-/// What `measure` returns of the operands of a request: where nothing has to be run to know how long it takes, of some
-/// that hold nothing (device::timed_only()), else of filled_operands().
+/// Result of `measure` for operands of a request. Where nothing has to be run to know how long it takes, the operands
+/// are empty (device::timed_only()); else they are filled_operands().
 template <class Measure>
 auto with_operands(const std::shared_ptr<const device::ContextHandle>& device, const Request& request,
                    const Measure& measure) {
@@ -36,12 +36,12 @@ auto with_operands(const std::shared_ptr<const device::ContextHandle>& device, c
 
 inline constexpr uint64_t traced_instructions = 20'000;
 
-/// What one SM does in a launch.
+/// Events of one SM in a launch.
 struct LaunchTrace {
   std::string kernel;
-  uint64_t instructions = 0;  ///< That are recorded.
+  uint64_t instructions = 0;  ///< Instructions that are recorded.
   bool is_whole = false;      ///< All that were replayed.
-  std::string events;         ///< Of the Trace Event Format, with commas between.
+  std::string events;         ///< Events in the Trace Event Format, with commas between.
 };
 
 /// Runs the variant once, or times it alone, and returns what the emulated device tells of each launch, as `kiln run
@@ -53,7 +53,7 @@ nlohmann::ordered_json launches_of(tuner::DeviceTimer& timer, const checking::De
 /// The file that viewers of traces open.
 std::string trace_file(const std::vector<LaunchTrace>& traces, const std::string& request);
 
-/// What bounds the launch that takes longest, and its part of the time if there are several; `-` if there is none.
+/// Bound of the launch that takes longest, and its part of the time if there are several; `-` if there is none.
 std::string bound_text(const nlohmann::ordered_json& launches);
 
 /// All that is told of each launch, in some lines each. Ends with a line feed.

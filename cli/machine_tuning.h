@@ -16,7 +16,7 @@
 
 namespace kiln::cli {
 
-/// What the devices of one kind found, which share the layers because records of one serve all of them.
+/// Results of the devices of one kind. They share the layers, because records of one serve all of them.
 struct CardResults {
   const tuner::Apparatus& apparatus;
   std::vector<std::string> devices;  ///< For --device

@@ -76,7 +76,7 @@ std::string shell_quoted(const std::string& text) {
   return "'" + replaced(text, "'", "'\\''") + "'";
 }
 
-// What its arguments by position may be, where that is known.
+// Words that its arguments by position may be, where they are known.
 std::vector<std::string> words_of_arguments(const CLI::App& command) {
   std::vector<std::string> words;
   for (const CLI::Option* argument : arguments(command)) {

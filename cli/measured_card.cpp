@@ -47,7 +47,7 @@ std::string card_of(const timing::DeviceFigures& device) {
               fmt::format("there is {}", all));
 }
 
-// What the driver tells; 0 is not known.
+// Adds the figures that the driver reports; 0 is not known.
 void add_told(const device::DeviceInfo& info, const std::string& source, std::vector<timing::FoundFigure>& found) {
   const timing::DeviceFigures figures = figures_of(info);
   const auto add = [&](const char* name, uint32_t value) {

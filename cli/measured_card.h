@@ -15,12 +15,12 @@ namespace kiln::cli {
 /// and for an emulated device whose times come from PTX alone: those are of no card.
 std::string base_of_card(const device::DeviceInfo& info);
 
-/// That card with what the device's driver tells and what `findings` measure in place of its figures, as far as both
-/// mean the same. `driver_version`: "13.0"; `date`: "2026-11-23". Throws as base_of_card().
+/// Card of base_of_card() with the driver's figures and those of `findings` in place of its own, as far as both mean
+/// the same. `driver_version`: "13.0"; `date`: "2026-11-23". Throws as base_of_card().
 timing::UserCard measured_card(const device::DeviceInfo& info, const calibration::Findings& findings,
                                const std::string& driver_version, const std::string& date);
 
-/// What was found, beside what the built-in card has, and the names of what is kept. Ends with a line feed.
+/// Found figures, beside those of the built-in card, and the names of the figures that are kept. Ends with a line feed.
 std::string card_text(const timing::UserCard& card, const Output& output);
 
 /// The same: `file`, `base`, `figures` (`name`, `value`, `base_value`, `source`), `kept`.

@@ -16,7 +16,7 @@ struct ModelFlags {
   std::string layout = "auto";
   std::string batch{};  ///< A number, or `?` or `?N` for a dynamic batch.
   bool no_fuse = false;
-  std::string arithmetic{};  ///< Of "tf32", "fast" and "deterministic", with commas between.
+  std::string arithmetic{};  ///< List of "tf32", "fast" and "deterministic", with commas between.
 
   void add_to(CLI::App& command);
   /// Whether any of them is given.

@@ -23,7 +23,8 @@ Json ptx_json() {
   return {{"clock", "PTX"}, {"accuracy", "uncalibrated"}, {"judged", Json::array()}};
 }
 
-// What is said of a clock on the card of a device; `clock`: "machine-code clock 1", "machine-code clock 1 of my_a100".
+// Known accuracy of a clock on the card of a device; `clock`: "machine-code clock 1", "machine-code clock 1 of
+// my_a100".
 struct Known {
   std::string accuracy;
   std::vector<timing::Judgement> judged;

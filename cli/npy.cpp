@@ -36,7 +36,7 @@ const std::map<std::string, std::string, std::less<>>& types() {
   throw Error(ErrorCode::parse_error, fmt::format("{} {}", path, what), "numpy.save() writes such files");
 }
 
-/// What stands behind `'key': ` in the header, which is a dictionary as Python writes it.
+/// Text behind `'key': ` in the header, which is a dictionary as Python writes it.
 std::string_view value_of(const std::string& path, std::string_view header, std::string_view key) {
   const size_t at = header.find(fmt::format("'{}':", key));
   if (at == std::string_view::npos) fail(path, fmt::format("has a header without '{}'", key));
@@ -66,7 +66,7 @@ std::vector<int64_t> extents_in(const std::string& path, std::string_view text) 
 
 struct Header {
   std::string_view text;
-  size_t bytes;  ///< Of all in front of the elements.
+  size_t bytes;  ///< Bytes in front of the elements.
 };
 
 Header header_of(const std::string& path, std::string_view file) {

@@ -38,7 +38,7 @@ class ProgressDisplay {
   void say(const std::string& line);
 
  private:
-  // What the last plain line of a device was about.
+  // Subject of a device's last plain line.
   struct Line {
     std::string request;
     std::string waiting_for;  // if it named a step

@@ -131,7 +131,7 @@ Checked check(checking::Checker& checker, const Plan& plan, CheckTools& tools) {
   return said(checker.check(checkable(plan)), "ok");
 }
 
-// What became of one layer.
+// Result of one layer.
 struct LayerResult {
   std::string failure{};  // why it did not run; then nothing below is set
   std::string variant{}, program{}, choice{};
@@ -200,9 +200,9 @@ Json json_of(const tuner::Job& job, const LayerResult& layer, const ModelNodes& 
           {"error", layer.failure}};
 }
 
-// What bars a variant that was found wrong (docs/cache-format.md, "What is never used"); nothing for one of a bundle
-// that this library does not have. What crashes this process bars nothing: it may be another layer's fault, and there
-// is no second attempt.
+// Trial that bars a variant which was found wrong (docs/cache-format.md, "What is never used"); nothing for one of a
+// bundle that this library does not have. A crash of this process bars nothing: it may be another layer's fault, and
+// there is no second attempt.
 std::optional<tuner::Trial> bar_of(const Request& request, const LayerResult& layer, const device::DeviceInfo& device,
                                    const Catalogue& catalogue) {
   if (!layer.check || layer.check->right) return std::nullopt;

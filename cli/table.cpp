@@ -50,7 +50,7 @@ size_t longest_word(std::string_view text) {
   return longest;
 }
 
-// Of what line_end() keeps together where it can.
+// Length of the longest piece that line_end() keeps together where it can.
 size_t longest_piece(std::string_view text) {
   size_t longest = 0, length = 0;
   for (const char c : text) {
@@ -108,7 +108,7 @@ std::vector<size_t> Table::fitted_widths(size_t width) const {
   return widths;
 }
 
-// Of a column whose heading takes a line for each of its words.
+// Width of a column whose heading takes a line for each of its words.
 size_t Table::width_of_numbers(size_t column) const {
   size_t width = longest_word(rows_.front()[column]);
   for (size_t i = 1; i < rows_.size(); ++i) width = std::max(width, rows_[i][column].size());

@@ -172,7 +172,7 @@ std::string command_line(const TuneOptions& options) {
   return text;
 }
 
-// What one command tuned.
+// Layers that one command tuned.
 struct Tuned {
   std::vector<CardResults> cards;
   std::vector<LostDevice> lost;
@@ -195,7 +195,7 @@ std::vector<TuneReport> reports_of(const TuneOptions& options, const Tuned& tune
   return reports;
 }
 
-// What bounds the winners, where the device tells that without running them.
+// Adds the bounds of the winners, where the device tells them without running the kernels.
 void add_launches(std::vector<TuneReport>& reports, const std::vector<CardResults>& cards, const Catalogue& catalogue) {
   for (size_t i = 0; i < cards.size(); ++i) {
     if (!cards[i].apparatus.times_without_running) continue;

@@ -162,7 +162,7 @@ std::vector<std::string> found_cells(const tuner::JobResult& result) {
           percent_text(result.roofline_seconds / result.best->median), gain_text(result)};
 }
 
-// What went wrong, a line each, and a sum by kind. Candidates that a rule refused are no fault.
+// Failures, a line each, and a sum by kind. Candidates that a rule refused are no fault.
 std::string failures_text(const std::vector<tuner::JobResult>& results) {
   constexpr size_t most_lines = 20;
   std::map<std::string, size_t> sums;

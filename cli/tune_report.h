@@ -1,4 +1,4 @@
-// What `kiln tune` says in the end: a table, or JSON.
+// Final output of `kiln tune`: a table, or JSON.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@
 
 namespace kiln::cli {
 
-/// What the clock of an emulated device tells of the launches of a layer's best variant.
+/// Modelled launches of a layer's best variant, from the clock of an emulated device.
 struct ToldLaunches {
-  std::string bound;  ///< What bounds the longest, in few words. Empty where the clock tells nothing.
+  std::string bound;  ///< Bound of the longest, in few words. Empty where the clock tells nothing.
   std::string text;   ///< All that is told of each, in lines.
 };
 
@@ -30,12 +30,12 @@ struct TuneReport {
   std::string workload;  ///< The input as the user named it.
   std::string command;   ///< The command line that does the same again.
   std::string created;   ///< When the session ended, UTC.
-  /// What predictions were drawn from: as Tuning::calibration().
+  /// Figures from which predictions were drawn: as Tuning::calibration().
   std::optional<Calibration> calibration{};
   std::vector<std::string> devices{};    ///< Where several may share the layers: those that did, for --device.
   size_t first_layer = 1;                ///< Number of its first layer on a page.
-  std::vector<ToldLaunches> launches{};  ///< Of each of `results`, for a page; or none.
-  ModelNodes nodes{};                    ///< Of the model that the layers come from.
+  std::vector<ToldLaunches> launches{};  ///< Launches of each of `results`, for a page; or none.
+  ModelNodes nodes{};                    ///< Nodes of the model that the layers come from.
 };
 
 std::string print_table(const TuneReport& report, const Output& output);
@@ -44,7 +44,7 @@ nlohmann::ordered_json json_of(const TuneReport& report);
 /// Whether every layer was tuned, as far as the budget went, and has a variant to use.
 bool all_served(const std::vector<tuner::JobResult>& results);
 
-// What the table, JSON and the page have in common.
+// Parts shared by the table, JSON and the page.
 
 /// "modelled" or "measured".
 std::string_view kind_of_time(const tuner::Apparatus& apparatus);
@@ -78,7 +78,7 @@ struct Totals {
   size_t left_out = 0;         ///< Distinct layers with nothing to use, which are in no sum.
   /// "1.80x": how much faster than the default choices; "-" if no layer tells.
   std::string gain() const;
-  /// What the sums hold besides times, in words, to follow them; empty if there is nothing to say.
+  /// Remark on the sums besides times, in words, to follow them; empty if there is nothing to say.
   std::string remark() const;
 };
 /// The same of one layer.

@@ -40,7 +40,7 @@ const CLI::App& reached(const CLI::App& app) {
 int help(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* command = &app;
   for (const std::string& word : words) {
-    // Those that no list shows, too: who knows the name may ask.
+    // Commands that no list shows count too: who knows the name may ask.
     const std::vector<const CLI::App*> named =
         command->get_subcommands([&](const CLI::App* candidate) { return candidate->check_name(word); });
     if (named.empty()) throw Error(ErrorCode::invalid_argument, unknown_command_message(*command, word));

@@ -1,4 +1,4 @@
-// What is said of a command line that is wrong, and `kiln help`.
+// Messages about a command line that is wrong, and `kiln help`.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@ class App;
 
 namespace kiln::cli {
 
-/// Of a parse that failed: an option or command that nobody knows, with what was probably meant, or an argument too
-/// many; else `what`, which CLI11 says.
+/// Message about a parse that failed: an option or command that nobody knows, with the one that was probably meant, or
+/// an argument too many; else `what`, CLI11's own message.
 std::string usage_message(const CLI::App& app, const std::string& what);
 
-/// Of the first word of a command line, where that is no command of `app`.
+/// Message about the first word of a command line, where that is no command of `app`.
 std::string unknown_command_message(const CLI::App& app, const std::string& word);
 
 /// `kiln help [COMMAND...]`.

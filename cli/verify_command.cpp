@@ -82,7 +82,7 @@ struct Tally {
   size_t unchecked = 0;  // what was refused, or had no memory: nothing is known of its results
 };
 
-// What became of one variant, or of what has to be there before any.
+// Finding on one variant, or on a condition that all need.
 struct Finding {
   std::string request;
   std::vector<std::string> nodes;  // of a model, which the request serves
@@ -154,7 +154,7 @@ class Verification {
     trusted_.reset();
   }
 
-  // What is compiled of a choice; the trusted variant, which may be among them, is.
+  // Submits the program of a choice; returns the trusted variant, compiled already, if it is the same.
   tuner::SpecimenId submit(const Choice& choice) {
     const Program program = catalogue_.program(*request_, target(), choice);
     return trusted_ && program == trusted_->program ? trusted_->compiled.id : submit(program);

@@ -1,4 +1,4 @@
-// What bounds that which tuning chose, for the report.
+// Bounds of the variants that tuning chose, for the report.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@
 
 namespace kiln::cli {
 
-/// Those of each of `results`, which were tuned on the device. Nothing is run: told are times by machine code that no
-/// data decide. Takes up to a second for each layer.
+/// Launches of the winner of each of `results`, which were tuned on the device. Nothing is run: only times by machine
+/// code that no data decide are told. Takes up to a second for each layer.
 std::vector<ToldLaunches> launches_of_winners(const DeviceChoice& device, const Catalogue& catalogue,
                                               const std::vector<tuner::JobResult>& results);
 

@@ -85,7 +85,7 @@ std::string stored(const TensorSpec& spec, bool always = false) {
   return text;
 }
 
-// Of the call as a whole.
+// Words about the call as a whole.
 std::string call_words(const Request& request) {
   std::string text;
   if (request.dynamic_batch) text += " n=?";
@@ -98,12 +98,12 @@ std::string common(const Request& request, std::string_view operand) {
   return stored(request.at(operand)) + other_dtypes(request, operand) + call_words(request);
 }
 
-// Of the operand that comes first.
+// Words about the operand that comes first.
 std::string common(const Request& request) {
   return common(request, request.operands.front().name);
 }
 
-// What the passes of a convolution have in common behind their extents.
+// Words that the passes of a convolution share, behind their extents.
 template <class View>
 std::string window_words(const View& view, const TensorSpec& w) {
   const PerAxis window(w.extents.end() - view.axes(), w.extents.end());
@@ -180,7 +180,7 @@ std::string of_softmax(const Request& request) {
                      common(request, result), request.ints("axis").front());
 }
 
-// What an operation's result looks like: "2x64x56x56 f16".
+// Shape and type of an operation's result: "2x64x56x56 f16".
 std::string result_words(const Request& request) {
   const std::string& result = result_of(request).name;
   return extents(request.at(result)) + common(request, result);
@@ -194,7 +194,7 @@ std::string of_function(const Request& request) {
   return fmt::format("{}{} {}", prefix, request.word("mode"), result_words(request));
 }
 
-// Of an operation without words of its own, its name: "dropout 2x64x56x56 f16".
+// Words for an operation without words of its own: its name and result: "dropout 2x64x56x56 f16".
 std::string of_any(const Request& request) {
   std::string name = request.operation;
   std::replace(name.begin(), name.end(), '_', ' ');

@@ -27,8 +27,8 @@ std::string rate_text(double rate, std::string_view unit);
 std::string count_text(size_t count, std::string_view one);
 /// `1.25x`; `-` for a ratio of nothing.
 std::string ratio_text(double ratio);
-/// What an error of several lines says in one: the compiler's first complaint, with its file and line, where there is
-/// one; else the first line, and the second where that one ends with a colon.
+/// An error of several lines in one: the compiler's first complaint, with its file and line, where there is one; else
+/// the first line, and the second where that one ends with a colon.
 std::string in_one_line(std::string_view error);
 
 }  // namespace kiln::cli

@@ -41,7 +41,7 @@ class Cover {
     for (size_t card = 0; card < cards; ++card) needed_[card] -= (1 + most_loss) * best_[card] * (1 + rounding);
   }
 
-  /// What `pick` would add to the share that is covered.
+  /// Share that `pick` would add to what is covered.
   double gain(const Pick& pick) const {
     double sum = 0;
     for (size_t card = 0; card < saved_.size(); ++card) {
@@ -67,7 +67,7 @@ class Cover {
     return true;
   }
 
-  /// What all variants of a layer together could add, at most.
+  /// Share that all variants of a layer together could add, at most.
   double potential(size_t layer) const {
     double sum = 0;
     for (size_t card = 0; card < saved_.size(); ++card) {
@@ -87,7 +87,7 @@ class Cover {
     }
   }
 
-  /// What a layer takes, as shares of the cards' best sums.
+  /// Cost of a layer, as shares of the cards' best sums.
   double cost(size_t layer) const {
     double sum = 0;
     for (size_t card = 0; card < saved_.size(); ++card) {
@@ -150,7 +150,7 @@ struct Offer {
   double gain = 0;  // when it was last looked at: never less than now
   Pick pick;
 };
-// What saves more comes first, then what stands first.
+// Order of offers: the larger gain comes first, then the earlier pick.
 struct Worse {
   bool operator()(const Offer& a, const Offer& b) const { return a.gain != b.gain ? a.gain < b.gain : b.pick < a.pick; }
 };

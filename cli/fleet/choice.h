@@ -18,7 +18,8 @@ inline constexpr double no_time = std::numeric_limits<double>::infinity();
 /// Seconds of the variants of one layer: [variant][card]; no_time where it cannot be used or was not timed.
 using LayerSeconds = std::vector<std::vector<double>>;
 
-/// Of each card, the sum over the layers of the fastest variant; layers that have no time on a card are not in its sum.
+/// Sums for each card, over the layers, of the seconds of the fastest variant; layers that have no time on a card are
+/// not in its sum.
 std::vector<double> best_seconds(const std::vector<LayerSeconds>& layers, size_t cards);
 
 struct Pick {
@@ -29,7 +30,8 @@ struct Pick {
 
 struct FleetChoice {
   std::vector<Pick> picks;   ///< By layer, then variant.
-  std::vector<double> loss;  ///< Of each card: its time over its best, less 1; no_time if a layer of it has nothing.
+  std::vector<double> loss;  ///< Loss of each card: its time over its best, less 1; no_time if a layer of it has
+                             ///< nothing.
   bool within = false;       ///< Whether no card loses more than was allowed.
   size_t least = 0;          ///< No choice with fewer variants is within it: also by Wolsey's bound.
 };

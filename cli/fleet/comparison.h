@@ -35,10 +35,10 @@ struct FleetLayer {
 
 struct Comparison {
   std::vector<cache::DeviceEntry> cards;
-  std::vector<std::string> names;  ///< Of the cards, no two alike: "NVIDIA H200".
+  std::vector<std::string> names;  ///< Names of the cards, no two alike: "NVIDIA H200".
   std::vector<FleetLayer> layers;  ///< By request.
 
-  /// Of a card, over the layers that have a shared variant: the seconds of the best and of the shared variants.
+  /// Sums of a card, over the layers that have a shared variant: the seconds of the best and of the shared variants.
   struct Sums {
     double best = 0, shared = 0;
     size_t layers = 0;
@@ -49,7 +49,7 @@ struct Comparison {
   size_t without_shared() const;
 };
 
-/// What `contents` holds of the cards that are `wanted`, of algorithms that are current. A card is wanted by its whole
+/// Records in `contents` of the cards that are `wanted`, of algorithms that are current. A card is wanted by its whole
 /// name, or else by words in its name or line, in small or large letters: A10 means no A100. None wanted: all cards.
 /// Predictions do not count. Throws Error(invalid_argument) if one of `wanted` fits no card, if there is no card, and
 /// for real cards beside emulated ones.
@@ -60,7 +60,8 @@ Comparison compare_cards(const cache::Pack& contents, const std::vector<std::str
 /// error and left out; `complete` becomes false.
 cache::Pack read_fleet(const std::vector<std::string>& files, bool& complete);
 
-/// Of each card and layer the fastest chosen variant, without samples; and what bars a variant on these cards.
+/// Pack with the fastest chosen variant for each card and layer, without samples; and the records that bar a variant on
+/// these cards.
 cache::Pack pack_of(const cache::Pack& contents, const Comparison& comparison, const FleetChoice& choice);
 
 std::string print_comparison(const Comparison& comparison, const Output& output);

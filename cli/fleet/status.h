@@ -31,7 +31,7 @@ struct RunStatus {
   cache::RunProgress progress;
   RunState state = RunState::running;
   double silent_seconds = 0;           ///< Since it was last heard of.
-  std::optional<double> seconds_left;  ///< Of a running one, as it estimated when it was last heard of.
+  std::optional<double> seconds_left;  ///< Seconds to go of a running one, as it estimated when it was last heard of.
 
   std::int64_t layers(cache::LayerState state) const;
   std::int64_t layers() const;
@@ -46,7 +46,7 @@ struct FleetStatus {
   std::vector<Unread> unread;
 };
 
-/// What `progress` comes to at `now_ms`. The clocks of the machines should agree, but for some seconds.
+/// State of `progress` at `now_ms`. The clocks of the machines should agree, but for some seconds.
 RunStatus status_of(cache::RunProgress progress, const std::vector<cache::DeviceEntry>& devices, std::string file,
                     std::int64_t now_ms);
 /// Never throws for a file that cannot be read: it is named in `unread`.

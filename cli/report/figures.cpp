@@ -71,8 +71,8 @@ double sum_of(const Group& group, double Layer::*seconds) {
   return sum;
 }
 
-// What has a part of a stacked bar: layers, those with the most tuned time first; then several of one operation; then
-// what even so is too short to be seen.
+// Groups that have a part of a stacked bar: layers, those with the most tuned time first; then several of one
+// operation; then the rest, which even so is too short to be seen.
 std::vector<Group> groups_of(const std::vector<Layer>& layers) {
   constexpr size_t most_alone = 12;
   const double least = 0.025 * sum_of(layers, &Layer::tuned);

@@ -19,7 +19,7 @@ namespace {
 using tuner::JobResult;
 using tuner::Trial;
 
-// Those with a time first, fastest first; then the others in the order tried.
+// Trials with a time first, fastest first; then the others in the order tried.
 std::vector<const Trial*> in_order(const std::vector<Trial>& trials) {
   std::vector<const Trial*> order;
   for (const Trial& trial : trials) order.push_back(&trial);

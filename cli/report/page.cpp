@@ -69,7 +69,7 @@ std::string tiles(const TuneReport& report) {
   return text + "</dl>\n";
 }
 
-// Of the time of all layers; an estimate is marked as one.
+// Share of the time of all layers; an estimate is marked as one.
 std::string share_text(const tuner::JobResult& result, double sum) {
   const std::optional<LayerTimes> times = times_of(result);
   if (!times || !(sum > 0)) return "-";

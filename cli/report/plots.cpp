@@ -14,7 +14,7 @@
 namespace kiln::cli {
 namespace {
 
-// What fits is judged in pixels, at the least width at which names are shown (report.css: 48rem less the padding).
+// Room is judged in pixels, at the least width at which names are shown (report.css: 48rem less the padding).
 constexpr double pixels_per_percent = 7.2, pixels_per_letter = 7;
 constexpr double narrow_pixels_per_percent = 3.3;  // a phone's, on which texts of the class `wide` are not shown
 
@@ -33,7 +33,7 @@ std::string shortened(const std::string& label, size_t room) {
   return label.substr(0, end) + "…";
 }
 
-// What stands in a part: its number, and as much of its name as fits; only the name of what has no number.
+// Text in a part: its number, and as much of its name as fits; the name alone where it has no number.
 std::string part_text(const Part& part, double percent) {
   const size_t least_letters = std::min<size_t>(14, part.label.size());
   const std::string number = part.number == 0 ? "" : std::to_string(part.number);

@@ -12,7 +12,7 @@ namespace kiln::cli {
 
 /// A part of a stacked bar.
 struct Part {
-  size_t number = 0;  ///< Of the layer, from 1: the part is a link to it. 0: several layers together.
+  size_t number = 0;  ///< Number of the layer, from 1: the part is a link to it. 0: several layers together.
   std::string label;  ///< Plain text, of which as much is shown as fits.
   std::string title;  ///< Plain text: the whole of it, for whoever points at the part.
   double seconds = 0;
@@ -28,7 +28,7 @@ struct RooflinePoint {
   double flops_per_byte = 0;
   double flops_per_second = 0;           ///< Reached
   double fallback_flops_per_second = 0;  ///< Reached by the default choice; 0 where that is not known.
-  double share = 0;                      ///< Of the time of all layers, 0 to 1: the size of the dot.
+  double share = 0;                      ///< Share of the time of all layers, 0 to 1: the size of the dot.
 };
 
 struct Roof {

@@ -36,7 +36,7 @@ size_t sequence_length(std::string_view text) {
   return 0;
 }
 
-// What stands for one character.
+// Markup for one character.
 std::string_view in_markup(std::string_view character) {
   const char c = character.front();
   switch (c) {
