@@ -49,7 +49,7 @@ class Operation:
         self.numbers = data["numbers"]
         self.integers = data["integers"]
         numbers = {each["name"] for each in self.numbers}
-        # What a number decides is no argument of its own: the class of a scale, smoothing=any.
+        # An attribute that a number decides is no argument of its own: the class of a scale, smoothing=any.
         self.attributes = [each for each in data["attributes"] if each["name"] not in numbers]
         self.decided = {each["name"]: each["default"] for each in data["attributes"] if each["name"] in numbers}
         words = {each["name"]: each for each in data["words"]}
@@ -149,7 +149,8 @@ class Operation:
     )
 
     def overloads(self):
-        """What type checkers see: results are of the first input's framework, or `out`; a tuple if an output is True."""
+        """Overloads for type checkers: results are of the first input's framework, or `out`; a tuple if an output is
+        True."""
         asked = [*self.likenesses(), None]
         frameworks = self._frameworks[-1:] if self.result_required else self._frameworks
         one = "" if len(asked) * len(frameworks) == 1 else "@overload\n"

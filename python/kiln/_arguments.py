@@ -1,4 +1,4 @@
-"""What a call is given by name: sorted by what each name is in the operation, and checked for its type."""
+"""Arguments of a call by name: sorted by the kind that each name has in the operation, and checked for their type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Word = Union[None, bool, int, str, Sequence[int]]  # the value of an attribute: 
 
 @dataclasses.dataclass(frozen=True)
 class Definition:
-    """What names an operation has for its arguments, as `kiln describe --json` says."""
+    """Names that an operation has for its arguments, as `kiln describe --json` says."""
 
     name: str
     inputs: tuple[str, ...]
@@ -45,7 +45,8 @@ unknown = Definition("", (), (), (), "", True, {}, frozenset(), frozenset(), {},
 
 
 def definition_of(what: str) -> Definition:
-    """That of the operation which the line begins with, or `unknown`: the library says which there are."""
+    """The definition of the operation which the line begins with, or `unknown`: the library says which operations
+    exist."""
     from ._definitions import DEFINITIONS
 
     words = require_text("what", what).split(None, 1)

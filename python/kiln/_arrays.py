@@ -1,4 +1,4 @@
-"""What Kiln has to know of the frameworks whose tensors it is given. It imports none of them itself."""
+"""Properties of the frameworks whose tensors Kiln is given. It imports none of them itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Stream = Any  # None, an address, or a stream of PyTorch or CuPy
 
 
 class TorchTensor(Protocol):
-    """What a type checker knows a torch.Tensor by where PyTorch need not be installed."""
+    """A torch.Tensor as type checkers see it where PyTorch need not be installed."""
 
     @property
     def is_cuda(self) -> bool: ...

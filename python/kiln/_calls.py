@@ -52,7 +52,7 @@ def call(
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """What is about to be enqueued."""
+    """A call that is about to be enqueued."""
 
     definition: Definition
     text: str  # the operation and its words
@@ -124,7 +124,7 @@ def _operands(line: str) -> Mapping[str, Spec]:
 
 
 def _further(definition: Definition, name: str, words: Mapping[str, Word], operands: Mapping[str, Spec]) -> Spec:
-    """What a further output has to be that is allocated."""
+    """Shape and type that a further output has to have when it is allocated."""
     like, reduced, dtype = definition.likenesses[name]
     if like not in operands:
         raise InvalidArgument(f"{name} is as {like}, which is not given", "give an array")

@@ -51,7 +51,8 @@ def layers_of(result: TuneResult) -> list[Layer]:
 
 
 def parts_of(layers: list[Layer]) -> list[list[Layer]]:
-    """What has a part of a stacked bar: layers, the longest first; several of one operation; what is still too short."""
+    """Groups that have a part of a stacked bar: layers, the longest first; several of one operation; the rest, still
+    too short."""
     least = LEAST_SHARE * _time(layers)
     order = sorted(layers, key=lambda layer: -layer.tuned)
     alone = [[layer] for layer in order[:MOST_ALONE] if layer.tuned >= least]

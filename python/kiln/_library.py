@@ -39,7 +39,7 @@ def program() -> str:
 
 
 def environment() -> dict[str, str]:
-    """That of the `kiln` program: this process's, with the NVRTC that a Context here uses."""
+    """The environment of the `kiln` program: this process's, with the NVRTC that a Context here uses."""
     variables = dict(os.environ)
     library = nvrtc()
     if library is not None:

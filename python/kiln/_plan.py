@@ -44,7 +44,7 @@ class Plan:
 
     @property
     def variant(self) -> str:
-        """What runs: "conv_implicit_gemm BLOCK_M=64,..."."""
+        """The variant that runs: "conv_implicit_gemm BLOCK_M=64,..."."""
         return str(self._plan.variant)
 
     @property
@@ -74,7 +74,7 @@ class Plan:
 
     @property
     def operands(self) -> list[PlanOperand]:
-        """What runs take."""
+        """The operands that runs take."""
         return [PlanOperand(*operand) for operand in self._plan.operands]
 
     def run(

@@ -33,7 +33,7 @@ class TuneProgress:
 
     @classmethod
     def of(cls, data: dict[str, Any]) -> TuneProgress:
-        """Of a line of `kiln tune --progress-json`, which later versions may add names to."""
+        """Progress from a line of `kiln tune --progress-json`, which later versions may add names to."""
         known = {field.name: data[field.name] for field in dataclasses.fields(cls) if field.name in data}
         return cls(**known)
 
@@ -110,7 +110,7 @@ class Display:
             self._output.update(line, raw=True)
 
     def _line(self, progress: TuneProgress) -> str:
-        """Of a layer that begins, and of one that takes long; else nothing."""
+        """Line for a layer that begins, and for one that takes long; else nothing."""
         layer, shown = self._lines.get(progress.device, (0, 0.0))
         if progress.layer == layer and progress.elapsed_seconds - shown < LINE_INTERVAL:
             return ""

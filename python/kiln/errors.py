@@ -1,4 +1,4 @@
-"""What Kiln raises: Error, and one class for each kind of fault."""
+"""Exceptions that Kiln raises: Error, and one class for each kind of fault."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class FileError(Error):
 
 
 class Warning(UserWarning):  # noqa: A001 - kiln.Warning, as kiln.Error
-    """What a Context tells once: a cache that cannot be used, the emulated device in place of a GPU."""
+    """Warning that a Context gives once: a cache that cannot be used, the emulated device in place of a GPU."""
 
 
 def user_frame(*also: str) -> tuple[types.FrameType | None, int]:
@@ -91,7 +91,7 @@ def warn(message: str, *also: str) -> None:
     warnings.warn(message, Warning, stacklevel=user_frame(*also)[1])
 
 
-# What messages of the library call by its name in C++, replaced in this order.
+# C++ names in messages of the library, replaced in this order.
 _words = {
     "define the expression in the requests file, in a file given with --expression, or for Request::parse(); ": (
         "make the code by kiln.expression() before, or put its definition in front of the request; "

@@ -195,7 +195,8 @@ class Model:
             _kiln.do_work(self._context, self._model.run(), arguments, names, streams)
 
     def requests(self) -> list[str]:
-        """What kiln.tune() tunes for this model: each request of its runs once, behind what user code in them means."""
+        """Requests that kiln.tune() tunes for this model: each request of its runs once, behind the definitions of its
+        user code."""
         definitions = dict.fromkeys(step.definition for step in self.steps if step.definition)
         return [*definitions, *dict.fromkeys(step.request for step in self.steps)]
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class TunedLayer:
-    """What tuning found for one request. `data`: all of it, as `kiln tune --json` has it."""
+    """Result of tuning one request. `data`: all of it, as `kiln tune --json` has it."""
 
     request: str
     status: str
@@ -41,7 +41,7 @@ class TunedLayer:
 
 
 class TuneResult:
-    """What a tuning session found: `layers`, and in `data` all of it, as `kiln tune --json` has it.
+    """Result of a tuning session: `layers`, and in `data` all of it, as `kiln tune --json` has it.
 
     Times are modelled where the device is the emulated one (`modelled`), and measured on a GPU. figure() draws them.
     `devices`: where several were given, the numbers of those of this kind, which shared the layers.
@@ -73,7 +73,7 @@ class TuneResult:
         return f"{name}{several}, times {'modelled' if self.modelled else 'measured'}"
 
     def _clock(self) -> str:
-        """What is known of the clock that told modelled times; "" for measured ones."""
+        """The clock that modelled the times, with its accuracy; "" for measured ones."""
         clock = self.data.get("modelled_by")
         return f"modelled by {clock['clock']}: {clock['accuracy']}" if clock else ""
 
@@ -81,7 +81,7 @@ class TuneResult:
         return [_row(layer) for layer in self.layers]
 
     def _sums(self) -> str:
-        """Of all layers with their counts; "" if none has a time."""
+        """Sums over all layers with their counts; "" if none has a time."""
         totals = self.data["totals"]
         best = totals["best_seconds"]
         if not best > 0:
@@ -255,7 +255,7 @@ _requests_file = "requests.txt"
 
 
 def _as_input(work: str | Path | Iterable[str], folder: str) -> tuple[str, int]:
-    """What the program takes for `work`: a request, a path, or a file of requests that is written into `folder`.
+    """Argument of the program for `work`: a request, a path, or a file of requests that is written into `folder`.
 
     Code of this process that requests name goes into the file before them, in the number of lines that is returned too.
     """
@@ -280,7 +280,8 @@ def _with_places(said: str, path: str, lines_before: int) -> str:
 
 
 def _error_of(status: int, said: str) -> Error:
-    """Of what the program said: "kiln: input/output error: there is no file x", and a hint on a line of its own."""
+    """Error from the program's message: "kiln: input/output error: there is no file x", and a hint on a line of its
+    own."""
     message, _, hint = said.removeprefix("kiln: ").partition("\n")
     code, colon, rest = message.partition(": ")
     if colon and code in codes:

@@ -1,4 +1,4 @@
-// What a call or a run is given by name.
+// Arguments of a call or a run, by name.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -32,7 +32,7 @@ class Arguments {
  public:
   Arguments(TensorDict tensors, NumberDict numbers, IntegerDict integers, const PythonEpilogue* epilogue);
 
-  /// Those of the epilogue are among them.
+  /// Tensors that are given; those of the epilogue are among them.
   std::span<const GivenTensor> tensors() const { return tensors_; }
   std::span<const NamedTensor> named() const { return named_; }
   std::span<const NamedScalar> numbers() const { return numbers_; }

@@ -27,7 +27,7 @@ void call_by_name(PythonContext& context, const std::string& what, const Argumen
              [&](Stream stream) { call(context.get(), what, arguments.named(), options, stream); });
 }
 
-// What another module of the package wants done: the capsule holds a Work.
+// Does the work of another module of the package: the capsule holds a Work.
 void do_work(PythonContext& context, const nb::capsule& work, const Arguments& arguments, const nb::object& written,
              const Streams& streams) {
   context.require(arguments.tensors(), written);

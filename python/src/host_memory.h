@@ -1,5 +1,5 @@
-// What a call needs around the work that it enqueues: the emulated device reaches tensors on the CPU for the time of
-// the call, and other streams that its tensors are used on come before it and wait for it.
+// Tools of a call around the work that it enqueues: the emulated device reaches tensors on the CPU for the time of the
+// call, and other streams that its tensors are used on come before it and wait for it.
 #pragma once
 
 #include <mutex>

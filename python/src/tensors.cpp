@@ -14,7 +14,7 @@
 namespace kiln::python {
 namespace {
 
-// What frameworks, DLPack and array interfaces call each of Kiln's types.
+// Names of each of Kiln's types in frameworks, DLPack and array interfaces.
 struct TypeRow {
   DType dtype;
   std::string_view name;
@@ -139,7 +139,7 @@ GivenTensor torch_tensor(std::string_view name, nb::handle object) {
           .held = {}};
 }
 
-// What __array_interface__ and __cuda_array_interface__ say alike, though they differ in what they leave out.
+// Facts common to __array_interface__ and __cuda_array_interface__, though they differ in what they leave out.
 struct Interface {
   Dimensions dimensions;
   uintptr_t address = 0;

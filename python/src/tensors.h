@@ -15,7 +15,7 @@ namespace kiln::python {
 
 namespace nb = nanobind;
 
-// What arguments are in stubs.
+// Types of arguments in stubs.
 using TensorDict = nb::typed<nb::dict, nb::str, nb::any>;
 using NumberDict = nb::typed<nb::dict, nb::str, nb::float_>;
 using IntegerDict = nb::typed<nb::dict, nb::str, nb::int_>;
@@ -23,7 +23,7 @@ using IntegerDict = nb::typed<nb::dict, nb::str, nb::int_>;
 /// Where a framework says that a tensor lies.
 struct Place {
   bool host = false;           ///< In ordinary memory of the host.
-  std::optional<int> ordinal;  ///< Of the CUDA device, where the framework says it.
+  std::optional<int> ordinal;  ///< Ordinal of the CUDA device, where the framework says it.
 };
 
 struct GivenTensor {
@@ -56,7 +56,7 @@ GivenMemory given_memory(std::string_view name, nb::handle object);
 /// given_tensor() of each. The names are views into `tensors`, which has to outlive them.
 std::vector<GivenTensor> given_tensors(const nb::dict& tensors);
 
-/// What Python's frameworks call a storage type: "float32", "bfloat16", "float8_e4m3fn".
+/// Name of a storage type in Python's frameworks: "float32", "bfloat16", "float8_e4m3fn".
 std::string_view framework_name(DType dtype);
 
 }  // namespace kiln::python

@@ -31,8 +31,8 @@ bool is_interrupted();
 /// With the GIL: raises it.
 void raise_interruption();
 
-/// What `work` returns, which is called without the GIL. Raises what is_interrupted() kept instead of that, or of the
-/// Error that `work` throws.
+/// Result of `work`, which is called without the GIL. Raises what is_interrupted() kept in place of the result, or of
+/// the Error that `work` throws.
 template <class Work>
 std::invoke_result_t<const Work&> without_gil(const Work& work) {
   try {

@@ -1,4 +1,4 @@
-// What the package's other extension modules have kiln._kiln do, so that what must be one stays one: the GIL at the
+// Interface of kiln._kiln for the package's other extension modules, so that what must be one stays one: the GIL at the
 // interpreter's end, and memory of the host that the emulated device reaches.
 #pragma once
 

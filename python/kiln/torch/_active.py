@@ -106,7 +106,7 @@ def has_no_elements(arguments: Iterable[Any]) -> bool:
 
 
 def _foreign_type(arguments: Iterable[Any]) -> str:
-    """Of a compiler's tensors, which Kiln does not see before the program runs."""
+    """Why PyTorch has to compute a compiler's tensors, by their types; "" if Kiln may. Their elements are not known yet."""
     for each in arguments:
         if isinstance(each, torch.Tensor) and (each.dtype == torch.float64 or each.dtype.is_complex):
             return f"a tensor has elements of {each.dtype}"

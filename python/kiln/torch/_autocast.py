@@ -41,7 +41,7 @@ def autocasting(tensor: torch.Tensor) -> bool:
 
 
 def autocast_dtype(device: str) -> torch.dtype:
-    """What autocast computes convolutions and products in, on "cuda" or "cpu"."""
+    """Type in which autocast computes convolutions and products, on "cuda" or "cpu"."""
     if hasattr(torch, "get_autocast_dtype"):
         return torch.get_autocast_dtype(device)
     return torch.get_autocast_gpu_dtype() if device == "cuda" else torch.get_autocast_cpu_dtype()

@@ -37,7 +37,7 @@ _operations = ("conv_forward", "conv_backward_data", "gemm")
 _additions = {torch.add, torch.Tensor.add, torch.Tensor.__add__, torch.Tensor.__radd__, operator.add}
 _additions_in_place = {torch.Tensor.add_, torch.Tensor.__iadd__, operator.iadd}
 _activations_in_place = {torch.relu_: "relu", torch.Tensor.relu_: "relu", torch.nn.functional.relu_: "relu"}
-# What says something of a tensor without its elements.
+# Properties of a tensor that are known without its elements.
 _attributes = ("shape", "dtype", "device", "ndim", "requires_grad", "is_cuda", "is_leaf", "layout", "is_sparse")
 _methods = ("dim", "ndimension", "size", "stride", "numel", "nelement", "is_contiguous", "is_floating_point")
 _metadata = {
@@ -58,7 +58,7 @@ class Step:
 
 
 class Chain:
-    """What the tensors of a chain share."""
+    """State that the tensors of a chain share."""
 
     def __init__(self, first: tuple[Function, tuple[Any, ...], dict[str, Any]], call: Call, result: torch.Tensor) -> None:
         self.first = first  # the function that it begins with
@@ -162,7 +162,7 @@ def _computed(arguments: Any) -> Any:
 
 
 def _has_elements(args: Any) -> bool:
-    """Of a method's tensor, which then may have got other extents in place (squeeze_)."""
+    """Whether a method's tensor has elements, and so may have got other extents in place (squeeze_)."""
     return bool(args) and isinstance(args[0], Deferred) and args[0].elements is not None
 
 
@@ -180,7 +180,7 @@ class Chains:
         self._held: list[weakref.ref[Deferred]] = []  # computed, and not yet plain
 
     def call(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What `function` gives: a chain that it begins or extends, or its result."""
+        """Result of `function`: a chain that it begins or extends, or its value."""
         if function in _metadata:
             return function(*args, **kwargs)  # which Deferred answers
         without_gradients = self._mode.without_gradients and not torch.is_grad_enabled()
@@ -306,7 +306,7 @@ class Chains:
         chain, count = tensor.chain, len(tensor.steps)
         elements, in_one = self._computed(tensor)
         tensor.elements = elements
-        # What it was computed of: who keeps the result should not keep that.
+        # The inputs of its computation are let go: who keeps the result should not keep them.
         del tensor.chain, elements
         tensor.steps = tensor.past = ()
         if not tensor.become_plain():

@@ -23,7 +23,7 @@ from ._report import Places
 
 Function = Callable[..., Any]
 
-# Those of torch.nn.functional that tensors have as methods too, and `torch` as functions, with the same arguments.
+# Functions of torch.nn.functional that tensors have as methods too, and `torch` as functions, with the same arguments.
 _elsewhere = ("relu", "sigmoid", "softmax", "log_softmax", "tanh", "hardshrink", "celu", "selu")
 
 
@@ -170,7 +170,7 @@ class KilnMode(TorchFunctionMode):
         return TABLE.get(function)
 
     def served_by_kiln(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What Kiln's function gives; None if there is none, or it refuses."""
+        """Result of Kiln's function; None if there is none, or it refuses."""
         row = TABLE.get(function)
         try:
             return None if row is None else served(row[1], args, kwargs)
@@ -195,7 +195,7 @@ class KilnMode(TorchFunctionMode):
         return result if self._chains is None else self._chains.finished(result)
 
     def compute(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What `function` gives, by Kiln where it serves it."""
+        """Result of `function`, by Kiln where it serves it."""
         name, of_kiln = layer_of(function, args, kwargs)
         given = (*args, *kwargs.values())
         if name is None or getattr(_thread, "refused", False) or self._only_recorded(given):
@@ -258,7 +258,7 @@ def accepted(kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def served(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What Kiln's function gives for arguments of PyTorch's. Raises Unsupported for one that it does not have."""
+    """Result of Kiln's function for arguments of PyTorch's. Raises Unsupported for one that it does not have."""
     passed = accepted(kwargs)
     try:
         return function(*args, **passed)

@@ -25,7 +25,8 @@ _attribute = "_kiln"  # of an optimized module, beside its own
 
 
 class Settings:
-    """What the modules of an optimized model share. `model`: what optimize() was given; None for a copy."""
+    """Settings that the modules of an optimized model share. `model`: the argument of optimize(); None for a copy.
+    `model`: what optimize() was given; None for a copy."""
 
     def __init__(self, strict: bool, fold: bool, model: nn.Module | None = None) -> None:
         self.strict = strict
@@ -55,7 +56,7 @@ class _OnKiln:
 
     @property
     def settings(self) -> Settings:
-        """Those of the module as a model, else those of the latest model that it is part of."""
+        """The settings of the module as a model, else those of the latest model that it is part of."""
         return next((each for each in self.parts if each.are_of(self.module)), next(reversed(self.parts)))
 
     def put(self) -> None:
@@ -174,7 +175,8 @@ def _is_optimized(module: nn.Module) -> bool:
 
 
 def _has_a_forward(module: nn.Module) -> bool:
-    """That optimize() can take: not of lists of modules, of TorchScript, nor of layers without their shapes yet."""
+    """Whether the module has a forward that optimize() can take: not lists of modules, TorchScript, nor layers without
+    their shapes yet."""
     if isinstance(module, (torch.jit.ScriptModule, nn.modules.lazy.LazyModuleMixin)):
         return False
     return type(module).forward is not nn.Module.forward
@@ -232,8 +234,8 @@ def restore(model: Module) -> Module:
 
 
 def report(model: nn.Module) -> Places:
-    """What of an optimized model has run on Kiln so far, what on PyTorch, and why. Raises InvalidArgument if the model
-    is not optimized."""
+    """Places of an optimized model that have run on Kiln so far, and on PyTorch, with the reasons. Raises
+    InvalidArgument if the model is not optimized."""
     errors.require_type("model", model, nn.Module, "a torch.nn.Module")
     found = [module.__dict__[_attribute] for module in model.modules() if _is_optimized(module)]
     for on_kiln in found:  # its own, and those of what torch.compile wraps

@@ -93,7 +93,7 @@ class _Shapes(TorchFunctionMode):
         return result
 
     def _forward(self, function: Any, args: Any, kwargs: Any) -> Any:
-        """What Kiln's function returns, whose elements are not computed; None where it refuses."""
+        """Result of Kiln's function, whose elements are not computed; None where it refuses."""
         generator = torch.get_rng_state()  # of which a seed may be drawn
         try:
             given = inspect.signature(function).bind(*args, **accepted(kwargs)).arguments
@@ -111,7 +111,7 @@ class _Shapes(TorchFunctionMode):
 
 
 def _shadow(value: Any) -> Any:
-    """Of a tensor another one of its shape, strides and alignment: nothing that is done to it is seen."""
+    """Another tensor of the same shape, strides and alignment: nothing that is done to it is seen."""
     if not isinstance(value, torch.Tensor):
         return value
     behind = value.data_ptr() % 16 // value.element_size() if value.numel() else 0

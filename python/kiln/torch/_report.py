@@ -45,8 +45,8 @@ class Placed:
 
 
 class Places:
-    """What has run where so far: a line that sums it up, and a table in its repr and in notebooks. All threads may share
-    it."""
+    """Places that have run so far, on Kiln or PyTorch: a line that sums it up, and a table in its repr and in
+    notebooks. All threads may share it."""
 
     _numbers = itertools.count()
     _by_number: weakref.WeakValueDictionary[str, Places] = weakref.WeakValueDictionary()
@@ -99,7 +99,7 @@ class Places:
 
     @property
     def on_pytorch(self) -> list[Placed]:
-        """What PyTorch computed at least once."""
+        """Places that PyTorch computed at least once."""
         return [row for row in self if not row.by_kiln]
 
     def summary(self) -> str:

@@ -109,7 +109,8 @@ def embedding(
 
 
 def _require_held(dtype: torch.dtype, value: float) -> None:
-    """That padding of `value` is what PyTorch writes, which rounds integers otherwise and refuses what is too large."""
+    """Raises unless padding with `value` gives what PyTorch writes, which rounds integers otherwise and refuses values
+    that are too large."""
     if dtype.is_floating_point:
         finite = abs(value) < float("inf")
         require(not finite or abs(value) <= torch.finfo(dtype).max, f"value is {value}", f"give one that {dtype} holds")

@@ -27,7 +27,7 @@ def _words(pad: Any, stride: Any, dilation: Any, groups: int) -> dict[str, Any]:
 
 
 def conv_extents(x: Sequence[Any], w: Sequence[Any], pad: Any, stride: Any, dilation: Any) -> list[Any]:
-    """Of y = conv_forward(x, w)."""
+    """Extents of y = conv_forward(x, w)."""
     axes = len(x) - 2
     return [x[0], w[0]] + [
         (x[i + 2] + pad[i] + pad[i + axes] - dilation[i] * (w[i + 2] - 1) - 1) // stride[i] + 1 for i in range(axes)
@@ -61,7 +61,7 @@ def _write_conv(
 
 
 def _save_contraction(y: Any, first: Any, w: Any, bias: Any, scale: Any, *rest: Any) -> Sequence[Any]:
-    """Of a convolution, forward or by data: its factors, y where relu ended it, and its window."""
+    """Tensors to save of a convolution, forward or by data: its factors, y where relu ended it, and its window."""
     activation = rest[-2]
     _require_gradient(scale, activation)
     return first, w, y if activation == "relu" else None, rest[-6:-2]
