@@ -1,5 +1,5 @@
-# What `scripts/gpu --kit` does: it collects what is carried, and packs it. Read by scripts/gpu, from which come the
-# settings, the names of what is carried, fail and find_library; the other machine has no use for it.
+# Collects the carried files, and packs them: `scripts/gpu --kit`. Read by scripts/gpu, from which come the settings,
+# the names of what is carried, fail and find_library; the other machine has no use for it.
 # shellcheck shell=bash
 
 # The NVRTC to carry.

@@ -14,9 +14,9 @@ add_library(kiln_model SHARED
   $<TARGET_OBJECTS:kiln_graph> $<TARGET_OBJECTS:kiln_frontends> $<TARGET_OBJECTS:kiln_models>
   $<TARGET_OBJECTS:kiln_models_capi>)
 add_library(kiln::model ALIAS kiln_model)
-# What libkiln.so exports is taken from there. Of the rooms below, what else is needed is linked in once more: the
-# definitions of operations, the conversions of numbers and the boundary to C, which hold no state. kiln_runtime is not
-# among them.
+# Exports of libkiln.so are taken from there. The other objects that are needed from the rooms below are linked in once
+# more: the definitions of operations, the conversions of numbers and the boundary to C, which hold no state.
+# kiln_runtime is not among them.
 target_link_libraries(kiln_model PUBLIC kiln PRIVATE kiln::capi kiln::generator kiln::reference kiln_onnx)
 target_sources(kiln_model PUBLIC FILE_SET HEADERS BASE_DIRS ${model_include_dirs} FILES ${model_headers})
 set_target_properties(kiln_models PROPERTIES CXX_VISIBILITY_PRESET default)
