@@ -1,4 +1,4 @@
-// What a fleet's databases cost: 100,000 requests x 16 records in 64 shards are merged by `kiln cache merge`, once and
+// Cost of a fleet's databases: 100,000 requests x 16 records in 64 shards are merged by `kiln cache merge`, once and
 // again; then `kiln tune --status` of the shards, `kiln cache export --winners`, and opening and look-ups of the merged
 // database and of the pack.
 //

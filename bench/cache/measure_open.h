@@ -1,4 +1,4 @@
-// What the programs of this folder have in common: records as a tuning session leaves them, and how long an application
+// Parts shared by the programs of this folder: records as a tuning session leaves them, and how long an application
 // waits for its cache.
 #pragma once
 

@@ -22,7 +22,7 @@ using Times = std::map<std::string, double>;
 /// another version.
 std::string name_of(const Choice& choice);
 
-/// Of variants that ran and gave the right result: predictions are estimates themselves.
+/// Times of variants that ran and gave the right result: predictions are estimates themselves.
 Times times_of(std::span<const cache::Record> records);
 
 /// One request.
@@ -33,9 +33,9 @@ struct EstimateRow {
   double fastest_seconds = no_time, standard_seconds = no_time, tried_seconds = no_time;
   /// Where the default has no time, the next best estimate that has one stands for it.
   bool standard_has_time = true, tried_have_times = true;
-  double spearman = 0;  ///< Of the estimates and times of all that have one.
+  double spearman = 0;  ///< Rank correlation of the estimates and times of all that have one.
 
-  double standard_share() const { return fastest_seconds / standard_seconds; }  ///< Of the fastest one's speed.
+  double standard_share() const { return fastest_seconds / standard_seconds; }  ///< Share of the fastest one's speed.
   double tried_share() const { return fastest_seconds / tried_seconds; }        ///< 0 if none of them has a time.
 };
 

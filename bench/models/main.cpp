@@ -1,4 +1,4 @@
-// What a run of a Model costs the host, as one CUDA graph and kernel by kernel.
+// Host time of a run of a Model, as one CUDA graph and kernel by kernel.
 //
 // Method: the emulator's driver, whose launches of kernels and graphs are counted and do nothing, so that what is
 // measured is Kiln's own time and the calls that it makes. Rounds of both ways alternate in one run; the medians of 15
@@ -53,7 +53,7 @@ struct Way {
   Way(kiln::Context& context, const std::string& path, bool use_graph)
       : model(context, path, {.use_graph = use_graph}), tensors(context, model) {}
 
-  /// Of one run, in seconds.
+  /// Measures one run, in seconds.
   double measure() {
     const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < runs; ++i) tensors.run(model);

@@ -25,7 +25,7 @@ class Dice {
   std::mt19937_64 bits_;
 };
 
-/// What comes on top of the samples, for all candidates alike.
+/// Noise on top of the samples, for all candidates alike.
 struct Noise {
   double steps_per_run = 0;  ///< How likely the clock steps before a run.
   double largest_step = 1;   ///< It steps to a factor of the time from 1 to this, all equally likely in its logarithm.
@@ -50,7 +50,7 @@ class ReplayDevice {
 
   size_t candidates() const { return rows_.size(); }
   size_t runs() const { return runs_; }
-  double seconds() const { return seconds_; }  ///< Of all runs.
+  double seconds() const { return seconds_; }  ///< Seconds of all runs.
 
  private:
   struct Place {

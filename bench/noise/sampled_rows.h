@@ -9,7 +9,7 @@ namespace kiln::bench {
 struct SampledRow {
   std::string name;             ///< Its parameters, as they stand in the table.
   std::vector<double> samples;  ///< Seconds, in the order taken.
-  double median = 0;            ///< Of them all.
+  double median = 0;            ///< Median of all samples.
 };
 
 /// The rows of a file of comma-separated values that have samples: its last two columns are `median_ms` and

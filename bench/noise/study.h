@@ -14,7 +14,7 @@ namespace kiln::bench {
 
 struct StudyOptions {
   size_t tunings = 1000;
-  size_t candidates = 64;  ///< Of each, drawn from the rows.
+  size_t candidates = 64;  ///< Candidates of each tuning, drawn from the rows.
   uint64_t seed = 1;
   Noise noise{};
 };
@@ -24,7 +24,7 @@ struct Picked {
   size_t candidate = 0;
   size_t samples = 0;  ///< Timed runs.
   size_t runs = 0;     ///< All of them.
-  double seconds = 0;  ///< Of the device, for all runs.
+  double seconds = 0;  ///< Device time of all runs.
 };
 
 /// Takes samples of a device until it knows the fastest. `seed`: of what else is random.
@@ -36,7 +36,7 @@ enum class Statistic { mean, least, median };
 /// `samples` runs of each candidate, one after the other, and no other runs; the least statistic wins.
 Method simple_method(int samples, Statistic statistic);
 
-/// Of all tunings, each made twice: the same candidates, other noise.
+/// Verdict on all tunings, each made twice: the same candidates, other noise.
 struct Verdict {
   double near = 0;     ///< Share of picks within 1% of the best, by the medians of their rows.
   double same = 0;     ///< Share of retunes with the same pick, but for those below.
@@ -44,7 +44,7 @@ struct Verdict {
   double worst = 0;    ///< Largest of a pick's median over the best one's.
   double samples = 0;  ///< For each candidate.
   double runs = 0;     ///< For each candidate.
-  double seconds = 0;  ///< Of the device, for each tuning.
+  double seconds = 0;  ///< Device time of each tuning.
 };
 
 /// Equal options and rows give equal verdicts. Throws Error(invalid_argument) if there are fewer rows than candidates.

@@ -45,7 +45,7 @@ Passes parse_pass(std::string_view word, size_t line) {
 
 constexpr std::string_view requested_limit = "requested<=";
 
-// What a line that begins without a space holds: passes, a colon and the reason.
+// Content of a line that begins without a space: passes, a colon and the reason.
 struct Declaration {
   std::vector<Passes> passes;
   std::string reason;

@@ -22,12 +22,12 @@ struct Passes {
 /// Where a declaration names no other: vectors of two sectors' halves are asked for twice, and a tenth besides.
 inline constexpr double usual_requested = 2.2;
 
-/// What the table declares for one request.
+/// Declaration of the table for one request.
 struct DeclaredRow {
   Request request;
-  std::vector<Passes> passes;  ///< Of every operand of the request, each at least once.
+  std::vector<Passes> passes;  ///< Passes of every operand of the request, each at least once.
   std::string reason;
-  size_t line = 0;                     ///< Of the request in the table.
+  size_t line = 0;                     ///< Line of the request in the table.
   double requested = usual_requested;  ///< The most that warps may ask for, as a multiple of the distinct sectors.
 };
 
@@ -53,7 +53,7 @@ std::vector<std::string> operations_without(const std::vector<DeclaredRow>& rows
 
 /// The bytes that `row` declares.
 double declared_bytes(const DeclaredRow& row);
-/// What of them is partial results.
+/// Partial results among them.
 double declared_partials(const DeclaredRow& row);
 
 /// The most that may be moved, as a multiple of what is declared: 1.1, and 1.25 for gradients.
@@ -62,8 +62,8 @@ double traffic_limit(const Request& request);
 /// The least: where less is moved, the table declares passes that the kernels do without.
 inline constexpr double least_traffic = 0.95;
 
-/// What is wrong with a call of `row` that moved `unique_bytes` and asked for `requested_bytes`, in a line that names
-/// the request; empty if nothing is.
+/// Fault of a call of `row` that moved `unique_bytes` and asked for `requested_bytes`, in a line that names the
+/// request; empty if there is none.
 std::string fault_of(const DeclaredRow& row, double unique_bytes, double requested_bytes);
 
 }  // namespace kiln::bench

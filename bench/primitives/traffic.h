@@ -11,9 +11,9 @@
 
 namespace kiln::bench {
 
-/// What one call moved, summed over its launches.
+/// Bytes that one call moved, summed over its launches.
 struct Traffic {
-  std::string algorithm;  ///< What Kiln chooses where nothing was measured.
+  std::string algorithm;  ///< Kiln's choice where nothing was measured.
   size_t launches = 0;
   int64_t workspace_bytes = 0;
   /// In 32-byte sectors: each that a launch reads once, each that it writes once, whatever its size and however often

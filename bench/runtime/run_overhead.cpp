@@ -1,4 +1,4 @@
-// What Plan::run costs above a bare launch: the same kernel launched both ways through a driver table that does
+// Host time of Plan::run above a bare launch: the same kernel launched both ways through a driver table that does
 // nothing.
 //
 // Method: a driver of entry points that return success at once; a program of one launch with 11 arguments, as a

@@ -14,7 +14,7 @@
 
 namespace kiln::bench {
 
-/// What became of one way that cuDNN offers.
+/// Outcome of one configuration that cuDNN offers.
 struct ConfigResult {
   std::string name, heuristic;
   std::string
@@ -34,7 +34,7 @@ struct RowResult {
   std::string kiln_variant, kiln_source, cudnn_config;
   int64_t kiln_workspace_bytes = 0, cudnn_workspace_bytes = 0;
   std::vector<ConfigResult> configs;
-  std::vector<double> kiln_seconds, cudnn_seconds;  ///< Of pair i, in the order taken.
+  std::vector<double> kiln_seconds, cudnn_seconds;  ///< Seconds of pair i, in the order taken.
   std::string start;                                ///< "graph" or "direct"; for both sides the same.
   int64_t sets = 0;                                 ///< Operand sets that the runs went round.
   /// ||y - reference|| / ||reference|| at sampled outputs, and ||kiln - cudnn|| / ||cudnn|| over all of them.

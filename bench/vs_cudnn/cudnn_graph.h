@@ -78,7 +78,7 @@ class CudnnGraph {
   /// `handle` must outlive this. Throws CudnnError, with code unsupported where cuDNN knows no such graph.
   CudnnGraph(const CudnnHandle& handle, Operations operations);
 
-  /// What the heuristics A, B and fallback offer, in their order, without repetition.
+  /// Configurations that the heuristics A, B and fallback offer, in their order, without repetition.
   std::vector<EngineConfig> engine_configs() const;
   const std::vector<Operations::Bound>& bound() const { return operations_.bound(); }
 

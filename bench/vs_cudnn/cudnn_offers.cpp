@@ -84,7 +84,7 @@ Operations backward_filter(const Library& library, const Request& request) {
   return graph;
 }
 
-// What follows bias and residual, if the request has the bias first: the pattern below is then another one than its
+// Stages behind bias and residual, if the request has the bias first: the pattern below is then another one than its
 // own.
 std::optional<Stages> after_bias(const Stages& stages) {
   if (stages.empty() || stages[0] != EpilogueStage::bias) return std::nullopt;

@@ -1,4 +1,4 @@
-// What cuDNN offers for a request: every way that is known to it, ready to be tried.
+// Configurations that cuDNN offers for a request: every one that is known to it, ready to be tried.
 #pragma once
 
 #include <functional>

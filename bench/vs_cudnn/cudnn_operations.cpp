@@ -51,7 +51,7 @@ Descriptor convolution(const std::shared_ptr<const CudnnLibrary>& library, const
   return made;
 }
 
-// What the descriptors of an operation of convolutions are called.
+// Names of the descriptors of an operation of convolutions.
 struct ConvolutionNames {
   cudnnBackendDescriptorType_t type;
   cudnnBackendAttributeName_t x, w, y, convolution, alpha, beta;

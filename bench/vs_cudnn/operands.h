@@ -19,11 +19,11 @@ class OperandSets {
   OperandSets(std::shared_ptr<const device::ContextHandle> context, const Request& request);
 
   size_t count() const { return sets_.size(); }
-  /// Of operand `operand` of the request, in set `set`.
+  /// Address of operand `operand` of the request, in set `set`.
   cuda_abi::CUdeviceptr address(size_t set, size_t operand) const { return sets_[set][operand].address(); }
-  /// Of all operands of the request, in set `set`.
+  /// Addresses of all operands of the request, in set `set`.
   std::vector<cuda_abi::CUdeviceptr> addresses(size_t set) const;
-  /// What is in an operand before the layer runs; inputs keep it.
+  /// Contents of an operand before the layer runs; inputs keep them.
   const std::vector<std::byte>& contents(size_t operand) const { return contents_[operand]; }
   /// Fills the output of a set with NaN: what a run does not write shows.
   void poison(size_t set);

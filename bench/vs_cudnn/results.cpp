@@ -55,7 +55,7 @@ RowResult row_from(const json& from) {
   return row;
 }
 
-// What became of the configurations: "12 timed, 3 unequal arithmetic".
+// Counts of the configurations' outcomes: "12 timed, 3 unequal arithmetic".
 std::string counted(const std::vector<ConfigResult>& configs) {
   std::map<std::string, int> counts;
   for (const ConfigResult& config : configs) ++counts[config.outcome];

@@ -9,7 +9,7 @@
 
 namespace kiln::bench {
 
-/// What rows must have been taken with to stand in one table.
+/// Conditions that rows must share to stand in one table.
 struct Conditions {
   std::string device;  ///< The DeviceId.
   std::string driver, cudnn, kiln;

@@ -1,4 +1,4 @@
-// What a comparison may claim.
+// Statistics behind the claims of a comparison.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct PairedRatio {
   std::string verdict() const;
 };
 
-/// Of theirs[i] / ours[i]: above 1 we are faster. Each pair was taken one right after the other, so what slows the
-/// device for a while slows both. Equal lengths; zeros if there are none.
+/// Ratio of theirs[i] / ours[i]: above 1 we are faster. Each pair was taken one right after the other, so what slows
+/// the device for a while slows both. Equal lengths; zeros if there are none.
 PairedRatio paired_ratio(std::span<const double> ours, std::span<const double> theirs);
 
 struct Interval {

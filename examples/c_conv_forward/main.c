@@ -75,7 +75,7 @@ static double largest_error(const struct resources* r, double (*activation)(doub
   return largest;
 }
 
-/* What happens to each result: stages that Kiln knows, or CUDA code of our own over named tensors and scalars. */
+/* Epilogues of the results: stages that Kiln knows, or CUDA code of our own over named tensors and scalars. */
 static bool make_epilogues(struct resources* r) {
   kiln_tensor bias;
   if (!packed(&bias, r->bias, 1, (const int64_t[]){K})) return false;

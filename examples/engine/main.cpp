@@ -161,7 +161,7 @@ int run() {
   y.download(std::as_writable_bytes(std::span(result)));
   std::printf("softmax of equal logits: %g, expected %g\n", static_cast<double>(result[0]), 1.0 / 320);
 
-  // What is wrong with a request is known when the layer is built, and before anything runs.
+  // Mistakes in a request are known when the layer is built, and before anything runs.
   engine::Layer foreign;
   const engine::Status status =
       foreign.build(context, pool, "conv_forward x=f32:1x16x20x20 w=f32:16x16x3x3 acc=f64", operands, stream);

@@ -1,4 +1,4 @@
-// What a framework's operator needs to hand its tensors to Kiln: the Context of the tensors' device, and, on the
+// Tools with which a framework's operator hands its tensors to Kiln: the Context of the tensors' device, and, on the
 // emulated device, tensors on the CPU that the device reaches. Shared by the examples for ONNX Runtime and JAX.
 #pragma once
 

@@ -102,7 +102,7 @@ ffi::Error call_on_cuda(int32_t ordinal, void* stream, std::string_view what, st
 
 }  // namespace
 
-// What kiln_jax.py looks for in the library.
+// Symbol that kiln_jax.py looks for in the library.
 #pragma GCC visibility push(default)
 XLA_FFI_DEFINE_HANDLER_SYMBOL(
     kiln_call_cpu, call_on_cpu,

@@ -34,7 +34,7 @@ def call(what, results, **tensors):
 
 
 def like(array, shape=None):
-    """What `call` takes for a result of the type and, if not given, the shape of `array`."""
+    """The argument of `call` for a result of the type and, if not given, the shape of `array`."""
     return jax.ShapeDtypeStruct(array.shape if shape is None else shape, array.dtype)
 
 

@@ -1,4 +1,4 @@
-// What an ONNX node asks of Kiln, by its attributes and the shapes of its inputs.
+// Request of an ONNX node, by its attributes and the shapes of its inputs.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ std::span<const NodeKind> node_kinds();
 /// A node's call for inputs of certain shapes.
 struct Layer {
   std::string what;  ///< The text of kiln::call().
-  Extents y;         ///< Of the output.
+  Extents y;         ///< Extents of the output.
 };
 
 /// `inputs`: those that the node has, by `kind`'s order; those without dimensions are not given. `dtype`: Kiln's name

@@ -255,7 +255,7 @@ OrtCustomOpDomain* domain_with_operators(const OrtApi& api) {
 }  // namespace
 }  // namespace kiln_onnxruntime
 
-/// What ONNX Runtime looks for in a library of custom operators.
+/// Entry point that ONNX Runtime looks for in a library of custom operators.
 extern "C" __attribute__((visibility("default"))) OrtStatus* RegisterCustomOps(OrtSessionOptions* options,
                                                                                const OrtApiBase* base) {
   const OrtApi* api = base->GetApi(ort_api_version);

@@ -84,7 +84,7 @@ struct OrtApiBase {
   const char* (*GetVersionString)();
 };
 
-// What an operator is, as callbacks. ONNX Runtime reads no field that came after `version`.
+// An operator, as callbacks. ONNX Runtime reads no field that came after `version`.
 struct OrtCustomOp {
   uint32_t version;
   void* (*CreateKernel)(const OrtCustomOp*, const OrtApi*, const OrtKernelInfo*);  // null: CreateKernelV2 counts

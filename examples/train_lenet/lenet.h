@@ -21,7 +21,7 @@ struct Buffer {
   kiln::Tensor tensor;
 };
 
-/// What a layer learns, and the gradients of the loss by it: parts of the network's two rows of numbers.
+/// Parameters of a layer, and the gradients of the loss by them: parts of the network's two rows of numbers.
 struct Parameters {
   kiln::Tensor w, b, dw, db;
 };
@@ -29,7 +29,7 @@ struct Parameters {
 /// A convolution 5x5 without padding, ReLU, and max pooling 2x2.
 class ConvLayer {
  public:
-  /// Of images of `side` x `side` pixels; as many channels and filters as parameters.w has.
+  /// Layer for images of `side` x `side` pixels; as many channels and filters as parameters.w has.
   ConvLayer(kiln::Context& context, const Parameters& parameters, int64_t batch, int64_t side);
 
   const kiln::Tensor& forward(const kiln::Tensor& x);

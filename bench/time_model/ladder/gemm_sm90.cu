@@ -84,7 +84,7 @@ __device__ void load_for_all(u32 to, const Map* map, u32 column, u32 row, u32 ba
       : "memory");
 }
 
-// Of rows of 128 bytes, swizzled; eight of them are 1024 bytes.
+// Descriptor of rows of 128 bytes, swizzled; eight of them are 1024 bytes.
 __device__ u64 descriptor(u32 address) {
   return (u64)1 << 62 | (u64)(1024 >> 4) << 32 | (u64)1 << 16 | (address & 0x3ffff) >> 4;
 }
