@@ -1,4 +1,4 @@
-// What a process does with the world outside is written once, where it is done with care: nothing else may do it.
+// Dealings of a process with the world outside are written once, where it is done with care: nothing else may do them.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -71,7 +71,7 @@ TEST_F(OutputFileTest, KeepsWhatWasThereUntilTheNewOneIsComplete) {
   EXPECT_EQ(files(), 1u) << "nothing is left beside it";
 }
 
-// What was measured is not lost to a path that was named twice.
+// Measurements are not lost to a path that was named twice.
 TEST_F(OutputFileTest, ADatabaseIsNotReplaced) {
   const std::string database = folder_ / "tuning.db", magic("SQLite format 3\0", 16);
   std::ofstream(database, std::ios::binary) << magic << "and pages";

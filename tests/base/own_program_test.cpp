@@ -63,7 +63,7 @@ TEST(OwnFolders, AreThoseOfTheBinaryWhateverItsNameAndTheWorkingDirectory) {
   const std::string home = fs::canonical(fs::path(OWN_PROBE).parent_path());
   const fs::path elsewhere = testing::TempDir() + "elsewhere";
   fs::create_directories(elsewhere);
-  // What stands in argv[0] is the caller's to choose.
+  // The caller chooses argv[0].
   for (const std::string& name :
        {std::string("own_probe"), std::string("./own_probe"), std::string(), (elsewhere / "own_probe").string()}) {
     EXPECT_THAT(those_that_begin(lines_of(OWN_PROBE, name, elsewhere, {}), "folder"), ElementsAre(home)) << name;
@@ -78,7 +78,7 @@ TEST(OwnFolders, AreBehindLinks) {
   EXPECT_THAT(those_that_begin(lines_of(link, link, testing::TempDir(), {}), "folder"), ElementsAre(home));
 }
 
-// What somebody sets who wants a privileged program to run or to write something of theirs.
+// Variables of somebody who wants a privileged program to run or to write something of theirs.
 const std::vector<std::string> hostile = {
     "KILN_DRIVER=/tmp/x.so",  "KILN_CACHE=",    "KILN_DRIVR=cuda", "PATH=/tmp/bin", "CUDA_HOME=/tmp/cuda",
     "VIRTUAL_ENV=/tmp/env",   "HOME=/tmp/home", "TMPDIR=/tmp/t",   "COLUMNS=7",     "XDG_CACHE_HOME=/tmp/cache",
@@ -123,7 +123,7 @@ TEST(PlacesOfTheCache, AreLeftOutWhereAnotherUserDecidesAboutThem) {
                           AllOf(StartsWith("the store of compiled kernels " + open + "/kernels is not used"),
                                 HasSubstr("KILN_KERNEL_STORE_SHARED=1"))));
 
-  // What the user agreed to share, turned off, or has for itself.
+  // Stores that the user agreed to share, turned off, or has for itself.
   auto shared = everything;
   shared.emplace_back("KILN_KERNEL_STORE_SHARED=1");
   EXPECT_THAT(lines_of(OWN_PROBE, "own_probe", "/", shared), Contains("kernels " + open + "/kernels"));

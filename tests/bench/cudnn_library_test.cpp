@@ -89,7 +89,7 @@ TEST_F(InstalledCudnn, TakesEveryCallsDescriptors) {
   EXPECT_EQ(softmaxes("softmax_forward x=f32:2x3x5x7x4:9999,999,99,9,1 axis=4"), 0U) << "four that do not merge";
 }
 
-// What only cuDNN itself can say: a description that makes no sense is refused, so the tests above say something.
+// Only cuDNN itself can refuse: it refuses a description that makes no sense, so the tests above say something.
 TEST_F(InstalledCudnn, RefusesAnOutputOfAnotherSize) {
   const Request request = Request::parse("conv_forward x=f32:1x8x7x5 w=f32:16x8x3x3");
   ConvForward conv = ConvForward::of(request);

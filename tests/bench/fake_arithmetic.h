@@ -1,4 +1,4 @@
-// What the fake cuDNN computes, on the host: the emulated device's memory is host memory.
+// Arithmetic of the fake cuDNN, on the host: the emulated device's memory is host memory.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the two halves of the fake cuDNN share.
+// State that the two halves of the fake cuDNN share.
 #pragma once
 
 #include <cuda_abi/cudnn.h>

@@ -22,7 +22,7 @@ const std::vector<SampledRow>& rows() {
   return all;
 }
 
-// What bench_noise aims at in 1,000 tunings.
+// Expects the aims that bench_noise has in 1,000 tunings.
 void expect_aims(const Noise& noise, const Method& method) {
   const StudyOptions options{.tunings = 100, .noise = noise};
   const Verdict verdict = judge(rows(), options, method);

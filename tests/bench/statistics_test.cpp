@@ -24,7 +24,7 @@ TEST(PairedRatio, IsTheirsOverOurs) {
   EXPECT_EQ(ratio.verdict(), "faster");
 }
 
-// What slows the device for a while slows both of a pair: the ratio does not see it.
+// Drift of the device for a while slows both of a pair: the ratio does not see it.
 TEST(PairedRatio, DoesNotSeeDriftThatHitsBothOfAPair) {
   std::vector<double> ours, theirs;
   for (int i = 0; i < 40; ++i) {

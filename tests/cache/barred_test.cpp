@@ -1,4 +1,4 @@
-// What a check found wrong, or what hung or crashed, is not chosen by anybody who reads the record.
+// Variants that a check found wrong, or that hung or crashed, are not chosen by anybody who reads the record.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What a database does when its file cannot do what it should: one announcement, then memory, never an exception.
+// Behaviour of a database when its file cannot do what it should: one announcement, then memory, never an exception.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -20,7 +20,7 @@ class FaultVfs {
   enum class Fault {
     none,
     killed,      ///< SIGKILL, in the middle of the write if it is one.
-    power_cut,   ///< What was written and not flushed since is lost from some point on, then SIGKILL.
+    power_cut,   ///< Writes that were not flushed since are lost from some point on, then SIGKILL.
     full,        ///< Every write from there on fails with SQLITE_FULL, after half of it.
     error,       ///< Every change from there on fails with SQLITE_IOERR.
     one_error,   ///< Only that one does.
@@ -31,7 +31,7 @@ class FaultVfs {
   struct Plan {
     Fault fault = Fault::none;
     std::int64_t at = std::numeric_limits<std::int64_t>::max();
-    std::uint64_t seed = 0;  ///< Of how much a power cut takes.
+    std::uint64_t seed = 0;  ///< Seed of how much a power cut takes.
   };
 
   explicit FaultVfs(const Plan& plan);
@@ -52,7 +52,7 @@ class FaultVfs {
     std::int64_t size = 0;  // of the file before
   };
 
-  // What to answer to an operation; kills the process where that is the plan.
+  // Answer to an operation; kills the process where that is the plan.
   int change(sqlite3_file* real, const std::string& path, bool is_write, const void* data, int bytes,
              std::int64_t offset);
   int read();

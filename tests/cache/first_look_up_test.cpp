@@ -1,4 +1,4 @@
-// What is known of a request is read when it is first asked for: what that shows, whom it concerns, and many threads at
+// Records of a request are read when it is first asked for: what that shows, whom it concerns, and many threads at
 // once.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -174,7 +174,7 @@ TEST(FirstLookUp, TakesAnAlgorithmForWhatItIsNow) {
   EXPECT_EQ(chosen(winners, 2), "TILE=2");
 }
 
-// What a request is known by is shown as a whole: never a pack's choice that the database bars, or beats.
+// Records of a request are shown as a whole: never a pack's choice that the database bars, or beats.
 TEST(FirstLookUp, OfManyThreadsAtOnceGivesEachTheWholeAnswer) {
   constexpr int requests = 300, threads = 8;
   std::vector<Record> in_pack, in_database;

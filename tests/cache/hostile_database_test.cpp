@@ -208,7 +208,7 @@ TEST_F(HostileDatabase, AFrontThatIsDamagedIsMadeOfItsRecords) {
   EXPECT_EQ(heard.seen[0].trouble, Trouble::corrupt);
 }
 
-// What a pack would not be let in with, a database is not merged with.
+// Records that a pack would not be let in with, a database is not merged with.
 TEST_F(HostileDatabase, AMergeLetsInWhatAnImportDoes) {
   Record lie = timed_record(request_line(2), "TILE=16", 1e-30), odd = timed_record(request_line(3), "TILE=16", 1e-5);
   odd.algorithm = "another";

@@ -221,7 +221,7 @@ TEST(HostilePack, DeepEscapesAndEndlessSamplesAreRefusedWithTheLine) {
   EXPECT_THAT(reason("NVIDIA H200\t9", "NVIDIA\xc0\xaf\t9"), HasSubstr("line 2: is not valid UTF-8"));
 }
 
-// What a person reviews must be what the machine reads.
+// The text that a person reviews must be what the machine reads.
 TEST(HostilePack, CharactersThatHideOrReorderTextAreRefused) {
   for (const char* hidden : {"\xe2\x80\xae", "\xe2\x81\xa6", "\xc2\x9b", "\xe2\x80\xa8", "\x1b[2J"}) {
     std::string text = good_text();

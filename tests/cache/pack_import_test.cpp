@@ -1,4 +1,4 @@
-// What an import refuses, and that no input can do harm.
+// Refusals of an import, and that no input can do harm.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

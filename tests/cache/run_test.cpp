@@ -1,4 +1,4 @@
-// What tuning runs leave in their database for those who look at it meanwhile.
+// Records of tuning runs in their database, for those who look at it meanwhile.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What the cache's tests share: records, scratch folders, announcements, child processes.
+// Tools shared by the cache's tests: records, scratch folders, announcements, child processes.
 #pragma once
 
 #include <sys/types.h>
@@ -44,7 +44,7 @@ struct Announcements {
   Announce listener() {
     return [this](const Announcement& a) { seen.push_back(a); };
   }
-  /// Those of damaged rows that are left out; the others are of files that are not used as asked.
+  /// Announcements of damaged rows that are left out; the others are about files that are not used as asked.
   std::size_t of_rows() const;
 };
 
@@ -64,7 +64,7 @@ Database database_of(const std::vector<Record>& records);
 /// The text of a pack with those devices and `records`.
 std::string pack_text_of(const std::vector<Record>& records);
 
-/// What an Error of this code says; fails the test if `action` throws nothing or something else.
+/// Text of an Error of this code; fails the test if `action` throws nothing or something else.
 std::string error_of(ErrorCode code, const std::function<void()>& action);
 
 /// Any record that the cache must take, awkward texts and numbers included.

@@ -177,7 +177,7 @@ TEST(Winners, OfAnEarlierPackBeatThoseOfALaterOneWhoseDeviceIsNearer) {
   winners.load_pack_text(pack(far, "far"), "first.pack");
   winners.load_pack_text(pack(h100(), "near"), "second.pack");
   EXPECT_EQ(chosen(winners), "far");
-  // Of one pack, the nearer device.
+  // In one pack, the nearer device wins.
   Winners of_one(h200());
   of_one.load_pack_text(
       print_pack(make_pack({far, h100()}, {candidate(far, "far", 1e-6), candidate(h100(), "near", 1e-5)}), "0.1.0"),

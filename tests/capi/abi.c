@@ -1,4 +1,4 @@
-/* What a compiled program relies on: sizes, offsets and values of kiln.h. */
+/* Layout that compiled programs rely on: sizes, offsets and values of kiln.h. */
 #include <kiln/kiln.h>
 
 #define HOLDS(condition) _Static_assert(condition, #condition)

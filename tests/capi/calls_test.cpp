@@ -282,7 +282,7 @@ TEST_F(CApiCalls, GradientsOfSoftmax) {
   EXPECT_NE(download(dx), start);
 }
 
-// Of the options that have an epilogue at their end, and of kiln_tensor_set_with_epilogue().
+// Calls with options that have an epilogue at their end, and kiln_tensor_set_with_epilogue().
 TEST_F(CApiCalls, TensorFunctionsReductionsAndLossesTakeUserCode) {
   kiln_epilogue* code = nullptr;
   ASSERT_EQ(kiln_epilogue_create(&code), KILN_OK);

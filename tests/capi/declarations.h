@@ -1,4 +1,4 @@
-// What the public headers call the arguments of the C functions, which messages name: read from their text.
+// Names that the public headers give to the arguments of the C functions, which messages use: read from their text.
 #pragma once
 
 #include <map>

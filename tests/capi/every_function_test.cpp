@@ -51,7 +51,7 @@ class EveryFunction : public CApi {
     table_[name] = {rows.rows(), [function, good...] { return function(good...); }};
   }
 
-  // Of an operation that is another one in disguise: under which names messages about their memory speak of tensors.
+  // Names under which messages speak of the tensors of an operation that is another one in disguise.
   void messages_call(const std::string& function, const std::map<std::string, std::string>& names) {
     for (Case& row : table_[function].rows) {
       const size_t end = row.message.find(' ');
@@ -323,7 +323,7 @@ class EveryFunction : public CApi {
   std::map<std::string, Entry> table_;
 };
 
-// What returns no kiln_status.
+// Functions that return no kiln_status.
 bool cannot_fail(const std::string& name) {
   static const Names others = {"kiln_last_error",     "kiln_last_hint",   "kiln_memory_data",
                                "kiln_set_last_error", "kiln_status_name", "kiln_version"};

@@ -31,7 +31,7 @@ class CApiNormOptions : public CApiBesideCpp {
     return operands_.back();
   }
 
-  // What a call wrote: the same in both languages, and not what was there.
+  // Expects what a call wrote to be the same in both languages, and different from before.
   void expect_written(const Both& output) const {
     EXPECT_EQ(download(output.c.data), download(output.cpp.data()));
     EXPECT_NE(download(output.c.data), output.start);

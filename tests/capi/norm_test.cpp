@@ -33,8 +33,8 @@ class CApiNorm : public CApi {
     return {tensor(data, extents), Tensor(data, f32, extents, contiguous)};
   }
 
-  // Of one normalisation: `c_call` and `cpp_call` take options and an output, and give the same in all outputs.
-  // `w` and `mean`: the extents of parameters and of statistics.
+  // Expects the same of one normalisation: `c_call` and `cpp_call` take options and an output, and give the same in all
+  // outputs. `w` and `mean`: the extents of parameters and of statistics.
   template <class C, class Cpp>
   void expect_same_forward(Extents w, Extents mean, bool rms, const C& c_call, const Cpp& cpp_call) {
     const Both scale = input(w, 64, 0.4f);

@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// What a kernel sees of one call.
+/// Arguments of one call, as a kernel sees them.
 struct Call {
   const float* x;
   float* y;

@@ -25,7 +25,7 @@ struct HostDriver {
   std::map<std::string, Kernel> kernels;
   float elapsed_ms = 2;          ///< Between any two events.
   size_t flushed_bytes = 0;      ///< Filled with zeros.
-  size_t free_memory = 1 << 30;  ///< What allocations may take before they fail.
+  size_t free_memory = 1 << 30;  ///< Bytes that allocations may take before they fail.
 };
 
 }  // namespace kiln::checking

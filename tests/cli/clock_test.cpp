@@ -1,4 +1,4 @@
-// What the program says of modelled times: what bounds launches, timelines, cards, smaller batches and predictions.
+// Output of the program about modelled times: what bounds launches, timelines, cards, smaller batches and predictions.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -148,7 +148,8 @@ TEST_F(ProgramTest, CalibrateSaysWhatTheDeviceReachesAndPredictionsAreDrawnFromI
   EXPECT_EQ(kiln({"devices", "--calibrate", "--db", "/proc/no/a.db"}).exit_code, 4) << "it was not kept";
 }
 
-// What machine code models is found as it is modelled: the card that is written tells the times of the one in use.
+// Figures that machine code models are found as they are modelled: the card that is written tells the times of the one
+// in use.
 TEST_F(ProgramTest, CalibrateWritesTheCardThatTimesAreToldBy) {
   environment_["KILN_EMULATOR_CLOCK"] = "machine";
   environment_["KILN_EMULATOR_DEVICE"] = "a100";

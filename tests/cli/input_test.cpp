@@ -92,7 +92,7 @@ TEST(Workload, AddsUpRepeatedLinesOfAFile) {
   EXPECT_EQ(workload.jobs[0].count, 4);
 }
 
-// What `<(...)` of a shell is.
+// A shell's `<(...)` is a pipe.
 TEST(Workload, ReadsAPipe) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);

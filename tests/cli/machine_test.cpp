@@ -64,7 +64,7 @@ class MachineTest : public ProgramTest {
     return nlohmann::json::parse(outcome.out);
   }
 
-  // Of the device, request, algorithm and configuration of every record.
+  // Device, request, algorithm and configuration of every record.
   std::set<std::string> keys(const std::string& file) const {
     std::set<std::string> found;
     const auto database = cache::Database::open(path(file), {.mode = cache::OpenMode::read_only});
@@ -100,7 +100,7 @@ class MachineTest : public ProgramTest {
     environment_["LOSE_AFTER"] = std::to_string(checks);
     environment_["LOSE_FILE"] = path("lost");
   }
-  // What it says when it cannot be opened any more.
+  // Sets the error that it gives when it cannot be opened any more.
   void lose_with(ErrorCode code) { environment_["LOSE_CODE"] = std::to_string(static_cast<int>(code)); }
 
   // The seconds to go, by the devices that told them.

@@ -1,4 +1,4 @@
-// What is said of clocks, and of what they predicted.
+// Texts about clocks, and about their predictions.
 #include "modelled_times.h"
 
 #include <fmt/format.h>

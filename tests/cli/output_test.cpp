@@ -1,4 +1,4 @@
-// What the program prints: JSON, tables on terminals, help; and what it says where that cannot be written.
+// Output of the program: JSON, tables on terminals, help; and its messages where that cannot be written.
 #include <gmock/gmock.h>
 
 #include <algorithm>

@@ -38,7 +38,7 @@ class PlantedBug : public ProgramTest {
     plant("lib/softmax.cuh", "return quick_exp(element - maximum) * term;",
           "return quick_exp(element - maximum) * term * 1.001f;");
   }
-  // Of softmax_warp.
+  // Plants a crash in softmax_warp.
   void plant_crash() {
     write_template(
         "softmax/softmax_warp.cu",

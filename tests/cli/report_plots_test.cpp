@@ -81,7 +81,7 @@ TEST(StackedBar, EscapesNames) {
   EXPECT_THAT(bar, HasSubstr("<title>&lt;i&gt;&amp;&#39;</title>"));
 }
 
-// Of 1 TB/s and 10 TFLOP/s, which meet at 10 FLOP for each byte.
+// Plot of a device of 1 TB/s and 10 TFLOP/s, which meet at 10 FLOP for each byte.
 class RooflinePlot : public testing::Test {
  protected:
   std::string plot(std::vector<RooflinePoint> points) const {

@@ -81,7 +81,7 @@ bool is_request(const std::string& line) {
   }
 }
 
-// What definitions say for people (`kiln describe`) is what requests of the suites may do.
+// Texts of definitions for people (`kiln describe`) agree with what requests of the suites do.
 TEST(Definitions, SayWhichOperandsMayBeLeftOut) {
   std::map<std::string, std::vector<std::string>> lines;
   for (const auto* suite : {&one_of_each(), &awkward_requests()}) {

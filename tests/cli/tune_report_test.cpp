@@ -84,7 +84,7 @@ TEST_F(TuneReportTest, SaysHowManyLayersItLeavesOut) {
   EXPECT_FALSE(all_served(results_));
 }
 
-// What was found wrong is not kept.
+// A choice that was found wrong is not kept.
 TEST_F(TuneReportTest, DoesNotKeepADefaultThatFailed) {
   results_[1].heuristic = timed("default", 0);
   results_[1].heuristic->outcome = tuner::Outcome::wrong_result;

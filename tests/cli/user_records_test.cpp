@@ -14,7 +14,8 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Of one request: a user template's times and failure, and what an older Kiln found of an algorithm that has changed.
+// Records of one request: a user template's times and failure, and those that an older Kiln made of an algorithm that
+// has changed.
 class UserRecordsTest : public ProgramTest {
  protected:
   UserRecordsTest() {

@@ -101,7 +101,7 @@ class Fleet:
 
 
 def records_of(path):
-    """What is known of each record that the database holds; of what says when and by whom it was made, nothing."""
+    """Facts of each record that the database holds, without those that say when and by whom it was made."""
     query = ("SELECT device, request, algorithm, algorithm_digest, config, outcome, kind, microseconds, workspace, usable"
              " FROM candidates")
     database = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=30)

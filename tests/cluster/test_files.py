@@ -80,7 +80,7 @@ def test_the_check_of_manifests_finds_a_wrong_name_and_a_wrong_type():
             check(manifest)
 
 
-# What a schema cannot say, and the API server refuses, or what would go wrong later.
+# Mistakes that a schema cannot see, and the API server refuses, or that would fail later.
 def test_the_manifests_fit_together():
     files = manifests()
     tune, merge, volume = (files[name] for name in ("tune-job.yaml", "merge-job.yaml", "volume.yaml"))

@@ -1,5 +1,4 @@
-// What Kiln asks of a driver while streams are captured: the thread says that it knows what it does, for that call
-// only.
+// Calls of a driver while streams are captured: the thread says that it knows what it does, for that call only.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -75,7 +75,7 @@ TEST(Current, ReportsAContextThatCannotBeMadeCurrent) {
   EXPECT_THROW(Current{*context}, DriverError);
 }
 
-// What the driver says of an address, and how often it was asked.
+// Answers of the driver about an address, and how often it was asked.
 thread_local cuda_abi::CUresult memory_result = cuda_abi::CUDA_SUCCESS;
 thread_local unsigned memory_type = cuda_abi::CU_MEMORYTYPE_DEVICE;
 thread_local cuda_abi::CUdeviceptr shift = 0;  // from a host address to the device's for the same memory

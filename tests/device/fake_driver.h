@@ -23,7 +23,7 @@ struct FakeDriver {
   std::vector<std::string> calls;
   /// Current contexts of this thread, the innermost last, as small numbers.
   std::vector<int> contexts;
-  /// What this thread may do beside captures.
+  /// Capture mode of this thread: which calls it may make beside captures.
   cuda_abi::CUstreamCaptureMode capture_mode = cuda_abi::CU_STREAM_CAPTURE_MODE_GLOBAL;
   int version = 13000;
   int devices = 1;

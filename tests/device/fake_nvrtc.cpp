@@ -70,7 +70,7 @@ nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram, size_t* bytes) {
   return NVRTC_SUCCESS;
 }
 
-// What nothing asks for where nothing is compiled.
+// Functions that nothing calls where nothing is compiled.
 nvrtcResult nvrtcGetPTXSize(nvrtcProgram, size_t*) {
   return NVRTC_ERROR_INVALID_PROGRAM;
 }

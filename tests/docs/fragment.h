@@ -1,5 +1,5 @@
-// What the text around a C++ fragment of the pages has introduced: each fragment is compiled in a function of its own,
-// at whose beginning all of this is known (snippets_test.py).
+// Declarations that the text around a C++ fragment of the pages has introduced: each fragment is compiled in a function
+// of its own, at whose beginning all of this is known (snippets_test.py).
 #pragma once
 
 #include <kiln/activation.h>

@@ -22,7 +22,7 @@ from pages import Block, pages, read
 
 
 def check(command: list[str], text: str | None = None) -> str:
-    """What the command says against its input; nothing where all is well."""
+    """Errors of the command about its input; nothing where all is well."""
     done = subprocess.run(command, input=text, capture_output=True, text=True)
     return "" if done.returncode == 0 else done.stderr or f"{command[0]} ended with {done.returncode}"
 

@@ -25,7 +25,7 @@ class ClockTest : public DriverTest {
 
   CUmodule load_fat(const std::string& image) const;
 
-  /// What is told of a launch.
+  /// Counters of a launch.
   nlohmann::json run(const char* kernel, std::vector<void*> parameters, unsigned blocks = 1, unsigned threads = 32,
                      unsigned shared_bytes = 0, CUstream stream = nullptr);
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
 
-/// What the ISA promises of one instruction.
+/// Promise of the ISA for one instruction.
 struct Promise {
   const char* instruction;
   double (*function)(double);

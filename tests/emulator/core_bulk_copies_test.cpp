@@ -171,7 +171,7 @@ TEST_F(BulkCopies, AreWaitedForByTheirOwnThreadOnly) {
 }
 
 TEST_F(BulkCopies, ReadSharedMemoryAsLateAsTheyMay) {
-  // What is written before the group has been waited for is what is copied: a bug of the kernel's.
+  // Words written before the group has been waited for are copied: a bug of the kernel's.
   EXPECT_EQ(run(store_256 + "@%p1 cp.async.bulk.commit_group;\n@%p1 st.shared.u32 [%r2], 4711;\n"
                             "@%p1 cp.async.bulk.wait_group.read 0;",
                 CheckLevel::bounds)[128],

@@ -47,7 +47,7 @@ TEST(WarpExchange, ShufflesKeepTheirOwnValueOutOfRangeAndSaySo) {
   }
 }
 
-/// What every lane gets from `text`, which must be the same in all of them.
+/// Result of `text` in every lane, which must be the same in all of them.
 template <class D>
 D common_result(const std::string& text, const std::vector<uint32_t>& source) {
   Buffer<uint32_t> values(source);

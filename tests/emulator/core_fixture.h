@@ -65,7 +65,7 @@ class Module {
   Module& allow(const Buffer<T>& buffer, std::string name = "buffer") {
     return allow(buffer.region(std::move(name)));
   }
-  /// Of later launches; bounds unless told otherwise.
+  /// Sets the check level of later launches; bounds unless told otherwise.
   Module& check(CheckLevel level) {
     check_ = level;
     return *this;

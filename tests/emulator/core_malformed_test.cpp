@@ -233,7 +233,7 @@ TEST(MalformedPtx, ModulesThatEndTooEarlyAreRefused) {
       EXPECT_GT(error.line(), 0u);
       continue;
     }
-    // What is left may be a whole module that merely lacks its kernel's body.
+    // The rest may be a whole module that merely lacks its kernel's body.
     EXPECT_EQ(whole.substr(0, length).find('{'), std::string::npos) << whole.substr(0, length);
   }
 }

@@ -58,7 +58,7 @@ struct SmallFormat {
     const bool up = nearest && (above || (tie && (low & 1) != 0));
     return static_cast<uint16_t>((negative ? 0x8000 : 0) | (low + (up ? 1 : 0)));
   }
-  /// Of any double, infinities and NaN included.
+  /// Encodes any double, infinities and NaN included.
   uint16_t encode(double x, bool nearest = true) const {
     if (std::isnan(x)) return 0x7FFF;
     if (std::isinf(x)) return static_cast<uint16_t>((x < 0 ? 0x8000 : 0) | infinity);

@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "cp.async.ca.shared.global", misaligned}),
     [](const auto& test) { return std::string(test.param.name); });
 
-/// What the threads of one block of 32 store, in words, given p1 = `word`.
+/// Words that the threads of one block of 32 store, given p1 = `word`.
 std::vector<uint32_t> stored(const std::string& body, const std::string& before = "",
                              CheckLevel level = CheckLevel::full) {
   Module module(ptx_kernel("mov.u32 %r0, %tid.x;\nld.param.u64 %rd0, [p0];\n" + body +

@@ -55,7 +55,7 @@ TEST(UninitialisedReads, ByAnAtomicOnSharedMemory) {
                 unwritten("updates", 4, 16));
 }
 
-/// Of 256 bytes of input the first 128 are written.
+/// Expects a fault where the first 128 of 256 bytes of input are written.
 void expect_unwritten_input(const std::string& setup, const std::string& instruction, const std::string& verb,
                             uint32_t bytes, uint32_t thread, uint32_t hole, uint32_t offset) {
   const StrictKernel kernel{setup + instruction + ";\nst.global.u32 [%rd0], %r9;", 64};

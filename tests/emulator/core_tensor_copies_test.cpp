@@ -235,8 +235,8 @@ TEST(TensorCopies, SwizzleByTheAddressNotByTheRow) {
 
 class TensorFaults : public testing::Test {
  protected:
-  /// Of a copy to shared memory of a box of 16 x 8 words of a matrix of 32 x 32, after `change` of the map and the
-  /// text.
+  /// Fault of a copy to shared memory of a box of 16 x 8 words of a matrix of 32 x 32, after `change` of the map and
+  /// the text.
   Fault fault(const std::function<void(TensorMap&)>& change, const std::string& find = "",
               const std::string& put = "") {
     TensorMap map = Tensor{{32, 32}}.map(source_.address(), {16, 8}, 0);

@@ -371,7 +371,7 @@ TEST_F(DriverClockByPtx, LeavesMachineCodeAlone) {
   EXPECT_EQ(scale(numbers(300 * 256), numbers(300 * 256), 10), told) << "and everything is run";
 }
 
-// What cuInit says of settings that do not fit.
+// Message of cuInit about settings that do not fit.
 std::string refusal_of(const Variables& environment) {
   Emulator cuda({}, false);
   CaptureStderr();

@@ -1,4 +1,4 @@
-// What libkiln_emulator.so exports, and how it is set up.
+// Exports of libkiln_emulator.so, and how it is set up.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

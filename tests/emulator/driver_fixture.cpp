@@ -24,7 +24,7 @@ const Emulator& shared_emulator(const Variables& environment) {
   return instances.try_emplace(environment, environment).first->second;
 }
 
-// What `call` returns with these environment variables set.
+// Result of `call` with these environment variables set.
 template <class Call>
 auto with(const Variables& environment, const Call& call) {
   Variables before;

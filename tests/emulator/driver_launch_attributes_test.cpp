@@ -107,7 +107,7 @@ class DriverLaunchAttributes : public DriverTest {
     for (uint32_t k = 0; k < blocks; ++k) expected.push_back(100 + (k + 1) % blocks);
     return expected;
   }
-  /// What the blocks read, with everything cleared for the next launch.
+  /// Words that the blocks read, with everything cleared for the next launch.
   std::vector<uint32_t> take_result(uint32_t blocks) {
     const std::vector<uint32_t> result = read(out_, blocks);
     for (const CUdeviceptr buffer : {counter_, slots_, out_}) cuda.cuMemsetD32Async(buffer, 0, 1, nullptr);

@@ -1,4 +1,4 @@
-// What a launch leaves in L2 for the next one of its stream, by the clock that reads machine code.
+// Data that a launch leaves in L2 for the next one of its stream, by the clock that reads machine code.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -91,13 +91,13 @@ class LeftInL2 : public ClockTest {
     capture(on, "store", {&parts, &value}, 4 * blocks);
   }
   void capture_sum(CUstream on, CUdeviceptr out, CUdeviceptr parts) { capture(on, "sum", {&out, &parts}, blocks); }
-  /// What comes next on `later` follows what came last on `earlier`.
+  /// Puts the next work on `later` behind the last work on `earlier`.
   void order(CUstream earlier, CUstream later) {
     const CUevent reached = event();
     EXPECT_EQ(cuda.cuEventRecord(reached, earlier), CUDA_SUCCESS);
     EXPECT_EQ(cuda.cuStreamWaitEvent(later, reached, 0), CUDA_SUCCESS);
   }
-  /// What is told of each kernel of the graph.
+  /// Times of each kernel of the graph.
   std::vector<nlohmann::json> launch(CUgraphExec executable, CUstream on) {
     cuda.function<const char*()>("kiln_emulator_launches_json")();  // of what came before
     EXPECT_EQ(cuda.cuGraphLaunch(executable, on), CUDA_SUCCESS);
@@ -235,7 +235,7 @@ TEST_F(LeftInL2, IsForEachBranchOfAGraph) {
   EXPECT_EQ(told[2]["hits"]["l2"], 1);
 }
 
-// Of two branches, that counts as the last whose last node was recorded last, whichever stream goes on.
+// The last of two branches is the one whose last node was recorded last, whichever stream goes on.
 TEST_F(LeftInL2, IsOfTheBranchRecordedLastWhereTwoJoin) {
   store(parts_);
   const nlohmann::json warm = sum(out_, parts_), cold = sum(out_, parts_);
@@ -288,7 +288,7 @@ class LeftInL2ByData : public LeftInL2 {
  protected:
   LeftInL2ByData() : LeftInL2(kernels_by_data) { time_only_(0); }
 
-  /// What the sum of parts finds that were stored before another kernel, which tells `clock`.
+  /// Hits in L2 of the sum of parts that were stored before another kernel, which tells `clock`.
   double found_after(const char* kernel, CUdeviceptr out, CUdeviceptr data, const std::string& clock) {
     store(parts_);
     EXPECT_THAT(run(kernel, {&out, &data}, blocks, threads)["clock"].get<std::string>(), ::testing::StartsWith(clock));

@@ -55,7 +55,7 @@ class StrictDriver : public DriverTest {
     const std::vector<uint32_t> values(count, value);
     return cuda.cuMemcpyHtoD_v2(to, values.data(), count * sizeof(uint32_t));
   }
-  /// What a launch that faults printed; the context is broken then.
+  /// Output of a launch that faults; the context is broken then.
   std::string fault_of(CUdeviceptr to, CUdeviceptr from, uint32_t count, CUresult code) {
     CaptureStderr();
     EXPECT_EQ(copy(to, from, count), CUDA_SUCCESS);

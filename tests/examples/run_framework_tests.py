@@ -13,7 +13,7 @@ from reports import run_pytest, skip  # noqa: E402
 
 
 def missing(python, library, modules):
-    """What is missing to run the tests; empty if nothing is."""
+    """The part that is missing to run the tests; empty if none is."""
     for module in modules:
         found = subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False)
         if found.returncode != 0:

@@ -280,7 +280,7 @@ def test_what_stays_is_named_with_the_reason():
 
 
 def test_sessions_and_threads_share_the_device():
-    """Of two sessions, in four threads each, with two shapes: every result has the bits of a run by itself."""
+    """Two sessions, in four threads each, with two shapes: every result has the bits of a run by itself."""
     model = conv_model((None, 3, 12, 12), (8, 3, 3, 3), {})
     w, bias = normal(8, 3, 3, 3), normal(8)
     batches = {n: normal(n, 3, 12, 12) for n in (1, 3)}

@@ -165,7 +165,7 @@ TEST(CompiledProgram, IsRefusedWhereItCannotBeRun) {
   EXPECT_THAT(refusal([](CompiledProgram& c, Launch&) { c.images.pop_back(); }), HasSubstr("1 images of 2 sources"));
 }
 
-// What cuTensorMapEncodeTiled would refuse, or read beyond.
+// Maps that cuTensorMapEncodeTiled would refuse, or read beyond.
 TEST(CompiledProgram, IsRefusedWithATensorMapThatNoDriverTakes) {
   const auto refusal = [](const auto& change) -> std::string {
     CompiledProgram compiled = example();

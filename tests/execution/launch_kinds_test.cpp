@@ -190,7 +190,8 @@ TEST_F(LaunchKinds, RefusesTensorMapsWhereTheDriverHasNone) {
               HasSubstr("unsupported: the fake driver lacks the entry point cuTensorMapEncodeTiled"));
 }
 
-// Of 1024 bytes, the first step fills the first 256 from w; the second reads those and uses the rest.
+// A program with 1024 bytes of workspace: the first step fills the first 256 from w; the second reads those and uses
+// the rest.
 CompiledProgram with_preparation() {
   return compiled({kernel({OperandArgument{"w"}, WorkspaceArgument{0, 256}}), ClearWorkspace{512, 64},
                    kernel({WorkspaceArgument{16, 16}, WorkspaceArgument{256, 768}})},

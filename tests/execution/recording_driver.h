@@ -20,7 +20,7 @@ struct RecordedLaunch {
   std::vector<cuda_abi::CUlaunchAttribute> attributes;
 };
 
-/// What cuTensorMapEncodeTiled was asked for.
+/// Arguments of a call of cuTensorMapEncodeTiled.
 struct RecordedMap {
   int type = 0, swizzle = 0;
   uint64_t address = 0;
@@ -36,12 +36,12 @@ struct RecordingDriver {
 
   device::FakeDriver fake;
   size_t arguments_read = 0;
-  int max_threads = 1024;  ///< What every kernel reports.
+  int max_threads = 1024;  ///< Most threads of a block that every kernel reports.
   int static_shared = 0;
-  int blocks_per_sm = 2;           ///< What the occupancy of every kernel is.
+  int blocks_per_sm = 2;           ///< Occupancy of every kernel.
   std::vector<std::string> steps;  ///< "launch" and "clear ADDRESS WORDSx4" or "clear ADDRESS BYTESx1", in order.
   std::vector<RecordedLaunch> launches;
-  std::vector<std::string> images;    ///< That were loaded.
+  std::vector<std::string> images;    ///< Images that were loaded.
   std::vector<RecordedMap> maps;      ///< The first word of a map's bytes is 1 + its place here.
   std::vector<int> permitted_shared;  ///< Values of cuFuncSetAttribute.
 };

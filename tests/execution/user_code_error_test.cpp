@@ -1,4 +1,4 @@
-// What is shown of NVRTC's log where user code does not compile.
+// Lines of NVRTC's log that are shown where user code does not compile.
 #include "kiln/execution/user_code_error.h"
 
 #include <gtest/gtest.h>

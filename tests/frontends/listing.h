@@ -1,4 +1,4 @@
-// What models::lower() makes of a model, as lines to compare.
+// Result of models::lower() for a model, as lines to compare.
 #pragma once
 
 #include <string>

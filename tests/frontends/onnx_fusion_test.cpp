@@ -1,4 +1,4 @@
-// What nodes behind a convolution or a product become: parts of its filter, stages of its epilogue, or calls.
+// Nodes behind a convolution or a product become parts of its filter, stages of its epilogue, or calls.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

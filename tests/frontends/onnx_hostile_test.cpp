@@ -309,7 +309,7 @@ TEST(OnnxHostile, OutputsOfAsManyDimensionsAsAVectorHasElementsAreNotInferred) {
   EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 200'000) << "KiB";
 }
 
-// Of another type than the operator demands, too.
+// The extents have a type that the operator does not take.
 TEST(OnnxHostile, OutputsOfExtentsOfAnotherTypeAreNotInferred) {
   for (const char* type : {"ConstantOfShape", "Expand", "Reshape", "Tile"}) {
     OnnxModel model(18);

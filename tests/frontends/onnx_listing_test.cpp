@@ -1,4 +1,4 @@
-// What is listed of a model: the batch, types and extents of its calls.
+// List of a model's calls: batch, types and extents.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@ using testing::ElementsAre;
 
 struct Case {
   Attributes attributes;
-  std::string words;  ///< Of the request, behind the operands that go in.
+  std::string words;  ///< Words of the request, behind the operands that go in.
 };
 
 /// One node over x of 1x4x9x10 with 6 filters of 3x2 along it, or for ConvTranspose over 1x6x4x5.

@@ -57,7 +57,7 @@ struct Outcome {
   std::uint64_t inputs;
 };
 
-// What the trying process tells its parent: memory that both see.
+// Report of the trying process to its parent: memory that both see.
 struct Shared {
   std::atomic<std::uint64_t> tried;
   std::atomic<std::uint64_t> kept;

@@ -9,7 +9,7 @@
 
 namespace kiln::fuzz {
 
-/// What is fuzzed.
+/// Subject of fuzzing.
 struct Target {
   std::string name;
   /// Works on one input. Returns in a few words what became of it (accepted, or the error it got): an input that meets
@@ -22,7 +22,7 @@ struct Target {
   bool made = false;
   /// Memory that one input may take beyond what the process has at first; 0: any. Asking for more is a finding.
   std::size_t most_bytes = 0;
-  /// What an input stands for, written beside a finding; may be empty.
+  /// Meaning of an input, written beside a finding; may be empty.
   std::function<std::string(std::string_view input)> product{};
 };
 

@@ -1,4 +1,4 @@
-// What the time model reads: cubins, what nvdisasm prints of them, and cards; and how long a kernel then takes.
+// Fuzzes the input of the time model: cubins, nvdisasm's listings of them, and cards; and how long a kernel then takes.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t programs_of_a_request = 4;
 
-/// What every input is tried on.
+/// Fixtures on which every input is tried.
 struct Surroundings {
   SourceLibrary library;  ///< Kiln's pieces, and the kernel that all descriptors share.
   std::vector<Request> requests;
@@ -101,7 +101,7 @@ std::string run(const Surroundings& around, std::string_view input) {
   }
 }
 
-// What a descriptor is made of.
+// Pieces of a descriptor.
 const std::vector<std::string> dictionary = {"\"kiln_template\": 1",
                                              "\"operation\": ",
                                              "conv_forward",

@@ -22,9 +22,9 @@ using Attribute = onnx::AttributeProto;
 using Kind = Operand::Kind;
 using Extents = std::vector<int64_t>;
 
-/// What models may do that ONNX has.
+/// ONNX operations that models may use.
 struct Operations {
-  std::vector<std::string> covered;  ///< That the front reads or computes.
+  std::vector<std::string> covered;  ///< Operations that the front reads or computes.
   std::vector<std::string> all;      ///< And all others.
 };
 

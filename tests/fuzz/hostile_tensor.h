@@ -16,15 +16,15 @@ class Oddity {
   Oddity(Choices& choices, std::size_t percent) : choices_(choices), percent_(percent) {}
 
   bool odd() { return choices_.holds(percent_); }
-  /// What ends most models early is rarer.
+  /// Rarer, for oddities that end most models early.
   bool very_odd() { return odd() && odd(); }
   Choices& choices() { return choices_; }
 
-  int64_t integer();               ///< Of those that overflow, divide by 0, or are just beyond a limit.
+  int64_t integer();               ///< An integer that overflows, divides by 0, or is just beyond a limit.
   int64_t extent();                ///< Such an integer, seldom below 0 or above 2^40, which ends early.
   double real();                   ///< NaN, infinities and the same.
   int32_t type();                  ///< Any element type, those that do not exist too.
-  std::vector<int64_t> extents();  ///< Of any rank, often 0 to 9, seldom more.
+  std::vector<int64_t> extents();  ///< Extents of any rank, often 0 to 9, seldom more.
 
   int64_t integer(int64_t usual) { return odd() ? integer() : usual; }
   int64_t extent(int64_t usual) { return odd() ? extent() : usual; }

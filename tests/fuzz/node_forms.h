@@ -13,14 +13,14 @@ namespace kiln::fuzz {
 struct Operand {
   enum class Kind {
     absent,    ///< The empty name.
-    reals,     ///< Of one of the types of floating-point numbers: an input of the model, a constant, another node's.
+    reals,     ///< Floating-point numbers of one type: an input of the model, a constant, another node's.
     flags,     ///< Booleans.
     bytes,     ///< uint8.
     integers,  ///< int64.
   };
   Kind kind = Kind::absent;
   std::vector<int64_t> extents;
-  /// Of a list that has to be known while the model is read; as many as the extents say, or none.
+  /// Elements of a list that has to be known while the model is read; as many as the extents say, or none.
   std::vector<double> elements;
   bool is_list = false;
 };

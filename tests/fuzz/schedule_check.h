@@ -1,4 +1,4 @@
-// What holds of every schedule.
+// Properties of every schedule.
 #pragma once
 
 #include "kiln/graph/schedule.h"

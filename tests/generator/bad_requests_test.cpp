@@ -1,4 +1,4 @@
-// What each operation refuses.
+// Refusals of each operation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -296,7 +296,7 @@ TEST(UserEpilogueInRequests, HasTensorsOfTheInputsChannels) {
               HasSubstr(" prologue.m=f32:6:n"));
   EXPECT_THAT(key_of("conv_backward_bias dy=f32:2x3x5 prologue.m=f32:5 epilogue.b=f32:3"),
               HasSubstr("prologue.m has other extents than the channels of dy"));
-  // What is wrong with the operation's own operands comes first: they may not even have a dimension of channels.
+  // Mistakes in the operation's own operands come first: they may not even have a dimension of channels.
   EXPECT_THAT(key_of("gemm a=f32:7 b=f32:7x4 c=f32:5x4 prologue.m=f32:7 epilogue.b=f32:4"),
               HasSubstr("a has 1 and b 2 dimensions"));
   EXPECT_THAT(key_of(layer + " y=f32:4 prologue.m=f32:3 epilogue.b=f32:4"), HasSubstr("y has extents"));

@@ -1,4 +1,4 @@
-// What each operation infers.
+// Inferences of each operation.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -241,7 +241,7 @@ TEST(ScalarRules, SayWhatACallMayGive) {
   EXPECT_EQ(rules_of("dropout x=f32:3x4"), "p 0..1");
 }
 
-// What a call has that gives none; checks give others, where fills of small integers meet every branch.
+// A call that gives no numbers has these; checks give others, where fills of small integers meet every branch.
 TEST(UsualValues, AreThoseThatTheHeadersName) {
   const auto scalar = [](const std::string& line, const std::string& name) {
     const Request request = Request::parse(line);
@@ -270,7 +270,7 @@ TEST(UsualValues, AreThoseThatTheHeadersName) {
   EXPECT_EQ(usual_values(Request::parse("dropout x=f32:3x4")).operation_integers, RunValues().operation_integers);
 }
 
-// Those without a default are the activation's, which depends on its function.
+// The numbers without a default are the activation's, which depends on its function.
 TEST(UsualValues, AreKnownOfEveryNumber) {
   const std::set<std::string> of_activations = {"slope", "offset", "low", "high"};
   for (const Operation* each : operations()) {

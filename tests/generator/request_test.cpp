@@ -87,7 +87,7 @@ TEST(Request, RoundsADynamicBatchToItsBucket) {
   EXPECT_EQ(key("softmax_forward x=f32:3x10 n=?"), key("softmax_forward x=f32:4x10 y=f32:4x10 n=?"));
 }
 
-// Of the operation's operands the one with the least room decides; what user code reads may share memory.
+// The operand of the operation with the least room decides; the tensors of user code may share memory.
 TEST(Request, HasABucketOfWhatTheStridesLeaveRoomFor) {
   const auto line = [](const std::string& x, const std::string& y) {
     return key("tensor_transform x=f32:" + x + " y=f32:" + y + " n=?");

@@ -13,7 +13,7 @@
 namespace kiln::graph::edges_test {
 namespace {
 
-/// What a node makes, which is one value.
+/// Value that a node makes, its only one.
 ValueId made_by(const Node& node) {
   ValueId made = 0;
   for_each_output(node, [&](ValueId id) { made = id; });

@@ -257,7 +257,7 @@ ValueId normalisation(Graph& graph, ValueId x, bool centred) {
   return tensor_op(graph, "add", scaled, constant(graph, {1, 4}));
 }
 
-// What one change costs does not grow with the graph.
+// The cost of one change does not grow with the graph.
 TEST(FuseStages, EveryCallOfALargeModelTakesItsStage) {
   constexpr size_t calls = 12'000;
   Graph graph;

@@ -1,4 +1,4 @@
-// What an installation consists of, and what its library shows.
+// Parts of an installation, and the exports of its library.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -50,7 +50,7 @@ std::vector<std::string> parts_of_name(const std::string& symbol) {
   return parts;
 }
 
-// Of a library of Kiln: `some` of what it exports, and nothing but what public headers declare.
+// Expects that a library of Kiln exports `some`, and nothing but what public headers declare.
 void expect_declared(const fs::path& library, const std::set<std::string>& declared,
                      const std::vector<std::string>& some) {
   const std::vector<std::string> symbols = exported_symbols(library.string());
@@ -97,8 +97,8 @@ TEST_F(Installed, CFunctionsAreExportedByTheListOfTheirVersion) {
   EXPECT_THAT(added.text, HasSubstr("kiln_new is declared by a header of the C API"));
 }
 
-// What a process must have once (devices, contexts, tuning, the emulated device, the C API's last error) is libkiln's
-// alone, and it stands alone: ONNX is the other library's affair.
+// State that a process must have once (devices, contexts, tuning, the emulated device, the C API's last error) is
+// libkiln's alone, and it stands alone: ONNX is the other library's affair.
 TEST_F(Installed, LibraryOfModelsHasNoSecondCopyOfWhatKeepsState) {
   const Outcome needed = run("readelf -d " + (libraries() / "libkiln_model.so").string());
   EXPECT_THAT(needed.text, HasSubstr("[libkiln.so."));

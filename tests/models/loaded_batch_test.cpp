@@ -1,4 +1,4 @@
-// What the batches of a model share of filters that a kernel transforms.
+// Filters that a kernel transforms, shared by the batches of a model.
 #include "loaded_batch.h"
 
 #include <gmock/gmock.h>

@@ -89,7 +89,7 @@ class ModelGraphTest : public ModelTest {
     int kernels, graphs;
     bool operator==(const Launches&) const = default;
   };
-  /// Of `enqueue`.
+  /// Launches of `enqueue`.
   Launches launches(const std::function<void()>& enqueue) {
     const int kernels = watch_.kernels, graphs = watch_.graphs;
     enqueue();
@@ -339,7 +339,7 @@ class CallersCaptures : public ModelGraphTest {
  protected:
   const device::DriverTable& driver() const { return device_->driver().calls(); }
 
-  /// What `enqueue` puts into the stream, executed once.
+  /// Executes once, as a graph, the work that `enqueue` puts into the stream.
   void capture_and_launch(const std::function<void()>& enqueue, const std::function<void()>& before_launch) {
     cuda_abi::CUgraph graph = nullptr;
     cuda_abi::CUgraphExec executable = nullptr;
@@ -434,7 +434,7 @@ TEST_F(WithoutGraphs, RecordedCallsAreAllMade) {
   std::remove(record.c_str());
 }
 
-// What a kernel cannot do, a graph cannot either: that is the caller's to know, and no fault of graphs.
+// A graph cannot do what a kernel cannot: that is the caller's to know, and no fault of graphs.
 TEST_F(ModelGraphTest, FaultsOfARunAreThrown) {
   Model model = load(small_network());
   Images images(context_, 1);

@@ -1,4 +1,4 @@
-// What whole models refuse, and the files that they are read from.
+// Refusals of whole models, and of the files that they are read from.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

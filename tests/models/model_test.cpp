@@ -1,4 +1,4 @@
-// What whole models compute on the emulated device.
+// Results of whole models on the emulated device.
 #include "kiln/model.h"
 
 #include <gmock/gmock.h>
@@ -370,7 +370,7 @@ TEST_F(ModelTest, WhatDependsOnConstantsRunsOnceAndItsMemoryGoes) {
   EXPECT_NEAR(static_cast<double>(y[1]), -2 * sum, 2e-3);
 }
 
-// Of one call, and of different sizes: each has memory of its own.
+// One call gives several constants of different sizes: each has memory of its own.
 TEST_F(ModelTest, AllThatACallGivesOfConstantsIsKept) {
   OnnxModel model(17);
   model.input("x", {4});
@@ -457,7 +457,7 @@ TEST_F(ModelTest, RunsAreCapturedIntoAGraph) {
   (void)driver.cuGraphDestroy(graph);
 }
 
-// What the arena holds is bounded by what is needed at one step.
+// The arena's size is bounded by what is needed at one step.
 TEST_F(ModelTest, ArenaIsCloseToTheLeast) {
   OnnxModel model(13);
   model.input("x", {1, 4, 16, 16});
@@ -474,7 +474,7 @@ TEST_F(ModelTest, ArenaIsCloseToTheLeast) {
   EXPECT_LT(use.arena * 3, use.unshared);
 }
 
-// What `kiln tune` lists.
+// Requests that `kiln tune` lists.
 TEST_F(ModelTest, LowersToTheRequestsThatRun) {
   const test::TemporaryFile file(small_network().bytes());
   for (const ModelOptions& options : {ModelOptions{}, ModelOptions{.dtype = DType::f16}, ModelOptions{.fuse = false},

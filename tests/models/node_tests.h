@@ -15,7 +15,7 @@ namespace kiln::test {
 struct NodeTest {
   std::string name;  ///< Its folder's, without `test_`.
   std::filesystem::path folder;
-  std::string operation;  ///< Of its only node; "several" for models of more nodes.
+  std::string operation;  ///< Operation of its only node; "several" for models of more nodes.
 };
 
 /// All tests under `data`, by name.
@@ -29,7 +29,7 @@ struct DataSet {
 /// None if an input or output is no tensor.
 std::vector<DataSet> data_sets_of(const NodeTest& test);
 
-/// What became of a test.
+/// Outcome of a test.
 struct Outcome {
   enum class Kind {
     passed,

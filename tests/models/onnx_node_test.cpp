@@ -52,7 +52,7 @@ std::string run_set(Context& context, Model& model, const DataSet& set) {
   return {};
 }
 
-/// What stands behind the first ": " of `text`.
+/// Text behind the first ": " of `text`.
 std::string behind_colon(const std::string& text) {
   const size_t colon = text.find(": ");
   return colon == std::string::npos ? text : text.substr(colon + 2);

@@ -1,4 +1,4 @@
-"""What the tests of the Python package share: one Context on the emulated device."""
+"""Fixtures of the tests of the Python package: one Context on the emulated device."""
 
 import numpy as np
 import pytest

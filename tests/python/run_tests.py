@@ -12,7 +12,7 @@ from reports import run_pytest, skip
 
 
 def missing(python, package, environment):
-    """What is missing to run the tests; empty if nothing is."""
+    """The part that is missing to run the tests; empty if none is."""
     if not (package / "kiln/operations.py").exists():
         return "the package was not built: nanobind or Python's headers are missing (scripts/setup)"
     for module in ("numpy", "pytest"):

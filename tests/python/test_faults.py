@@ -1,5 +1,5 @@
-"""What kernels do wrong on the emulated device: the call that ran them says so. Each in a process of its own, as a fault
-is the end of a device."""
+"""Faults of kernels on the emulated device: the call that ran them reports them. Each in a process of its own, as a
+fault is the end of a device."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What tuning says while it works."""
+"""Output of tuning while it works."""
 
 import dataclasses
 import io

@@ -98,7 +98,7 @@ def driver(context):
 
 
 class Shown:
-    """What has an interface, as another library's arrays on the device do."""
+    """An object with an interface, as another library's arrays on the device have."""
 
     def __init__(self, interface):
         self.__cuda_array_interface__ = interface

@@ -147,7 +147,7 @@ def test_a_call_is_on_the_device_of_its_tensors():
 
 
 def test_a_kernel_may_touch_only_the_tensors_of_its_call(context):
-    """What a call registers is taken back: other memory of the host is not the device's."""
+    """Memory that a call registers is taken back: other memory of the host is not the device's."""
     x = np.zeros((2, 4), np.float32)
     kiln.tensor_set(out=x, value=1.0, context=context)
     plan = kiln.plan("tensor_set y=f32:2x4", context=context)

@@ -1,4 +1,4 @@
-"""What tuning found: its table and its figure."""
+"""Results of tuning: the table and the figure."""
 
 import math
 import sys
@@ -51,7 +51,7 @@ def matplotlib():
 
 
 def widths(figure, row):
-    """Of the parts of a stacked bar: 0 tuned, 1 default."""
+    """Widths of the parts of a stacked bar: 0 tuned, 1 default."""
     return [patch.get_width() for patch in figure.axes[0].patches if round(patch.get_y() + patch.get_height() / 2) == row]
 
 

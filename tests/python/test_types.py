@@ -83,7 +83,7 @@ STUBS = {
 }
 
 
-# Of which all is Any, so that results do not depend on which are installed.
+# Libraries of which all is Any, so that results do not depend on which are installed.
 LIBRARIES = ("cupy", "matplotlib", "matplotlib/axes", "matplotlib/figure", "ml_dtypes", "numpy", "numpy/typing", "torch", "torch/nn", "torch/overrides", "torch/utils", "torch/utils/_pytree")
 
 

@@ -1,4 +1,4 @@
-"""What a caller may get wrong: each is a clear exception before anything is enqueued, or it is served."""
+"""Mistakes of a caller: each is a clear exception before anything is enqueued, or it is served."""
 
 import gc
 import threading

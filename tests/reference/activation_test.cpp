@@ -125,7 +125,7 @@ TEST(ActivationReference, LetsNothingThroughWhereTheFunctionIsConstant) {
   }
 }
 
-// What the bounds are for: f32 arithmetic passes, and a form that cancels does not.
+// Purpose of the bounds: f32 arithmetic passes, and a form that cancels does not.
 TEST(ActivationReference, ToleratesRoundingAndNoCancellation) {
   const auto is_accepted = [](const std::string& mode, double x, double got) {
     Call call("activation_forward x=f32:1 mode=" + mode);

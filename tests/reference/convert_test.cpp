@@ -111,7 +111,7 @@ TEST(Conversion, EncodesEveryFiniteFp8AsItself) {
   }
 }
 
-// What the OCP document calls saturating mode, and cvt.satfinite does.
+// The OCP document calls this saturating mode; cvt.satfinite does it.
 TEST(Conversion, SaturatesToTheLargestFp8) {
   for (const double beyond : {449.0, 464.0, 465.0, 480.0, 57344.0, 1e300, infinity}) {
     EXPECT_EQ(to_f8e4m3(beyond), 0x7e) << beyond;
@@ -127,7 +127,7 @@ TEST(Conversion, SaturatesToTheLargestFp8) {
   }
 }
 
-// What an application may have in memory, though no kernel stores it.
+// An application may have infinities in memory, though no kernel stores them.
 TEST(Conversion, PutsInfinitiesWhereThereAreSome) {
   const auto put_as = [](DType dtype, double value) {
     std::byte memory{};

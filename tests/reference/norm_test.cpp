@@ -95,7 +95,7 @@ TEST(NormReference, LeavesAnInfiniteFactorOfNothingButRoundingOpen) {
   EXPECT_FALSE(at(call.request, bindings, Coordinate{0, 1}).unspecified);
 }
 
-// What f32 cannot hold on the way leaves everything open; one misplaced element does not.
+// Overflow of f32 on the way leaves everything open; one misplaced element does not.
 TEST(NormReference, GrantsOverflowAndNothingElse) {
   Call call("norm_forward x=f32:2x3");
   call.set("x", {1e30, 2, 3, 1, 2, 6});

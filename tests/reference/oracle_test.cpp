@@ -1,4 +1,4 @@
-// What the definitions say, on cases small enough to be worked out by hand.
+// Definitions of operations, on cases small enough to be worked out by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

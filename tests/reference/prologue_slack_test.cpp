@@ -43,7 +43,7 @@ struct Problem {
   std::vector<double> result(const std::vector<float>& entered) const {
     return evaluate(request, {.operands = operands(entered), .values = values}, output);
   }
-  // What the check takes: of a call's result by these loops in double, where the check has the device compute it.
+  // Slack that the check takes: of a call's result by these loops in double, where the check has the device compute it.
   std::vector<float> slack() const {
     const auto call = slack_call(request, operands(input), perturbations, values);
     if (output != result_of(request).name || !call)
@@ -275,7 +275,7 @@ TEST(PrologueSlack, OfGradientsOfNormalisationsIsThatOfTheirRow) {
   EXPECT_EQ(problem.slack(), (Floats{0, infinity, 0.5F}));
 }
 
-// What outputs have in common is not the others' own.
+// State that outputs share is not the others' own.
 TEST(PrologueSlack, OfAllOutputsAtOnceIsThatOfEach) {
   for (const char* line :
        {"norm_forward x=f32:4x6 w=f32:1x6 mean=f32:4x1 inv_deviation=f32:4x1 axes=1",

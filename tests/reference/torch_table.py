@@ -1,4 +1,4 @@
-"""What the tables of calls by PyTorch share: a call is a request, then `name values...` for each operand in logical order
+"""Tools of the tables of calls by PyTorch: a call is a request, then `name values...` for each operand in logical order
 (all exact in f32), then `=name values...` for what comes out."""
 import torch
 

@@ -143,7 +143,7 @@ void expect_made_by_pytorch(const std::string& program, const std::string& table
   std::filesystem::remove(made);
 }
 
-// That the tables are what PyTorch says is known to whoever has it.
+// PyTorch confirms the tables where it is installed.
 TEST(TorchTable, IsWhatPyTorchWrites) {
   if (std::system((python + "-c 'import torch' 2>/dev/null").c_str()) != 0) {  // NOLINT(concurrency-mt-unsafe)
     GTEST_SKIP() << "PyTorch is not installed: scripts/setup --torch";

@@ -47,7 +47,7 @@ convolution((1, 1, 1, 1), (1, 1, 1, 1), [0, 0], [1, 1], [1, 1])
 
 
 def transposed_convolution(dy_shape, w_shape, pad, stride, output_pad, dilation, groups=1):
-    """What training frameworks call so is the gradient by the data, with the bias and its sums left out."""
+    """Transposed convolution of training frameworks: the gradient by the data, with the bias and its sums left out."""
     dy, w = draw(*dy_shape), draw(*w_shape)
     dx = TRANSPOSED[len(pad)](dy, w, None, stride, pad, output_pad, groups, dilation)
     call(f"conv_backward_data dy=f32:{extents(dy)} w=f32:{extents(w)} pad={listed(pad)} stride={listed(stride)} "
@@ -94,7 +94,7 @@ UNPOOLINGS = {1: F.max_unpool1d, 2: F.max_unpool2d, 3: F.max_unpool3d}
 
 
 def pooling(shape, window, pad, stride, ceil=False):
-    """Of every mode; x has ties."""
+    """Pooling in every mode; x has ties."""
     how = f"window={listed(window)} pad={listed(pad)} stride={listed(stride)}"
     for mode in ("max", "avg", "avg_padded"):
         x = (torch.randint(-3, 4, shape).to(torch.float64) / 2).requires_grad_()

@@ -21,7 +21,7 @@ class ActivationCalls : public DeviceTest {
  protected:
   ActivationCalls() : context_(options()) {}
 
-  // What `f` makes of every value of `x`.
+  // Results of `f` for every value of `x`.
   static std::vector<float> each(const std::vector<float>& x, const std::function<double(double)>& f) {
     std::vector<float> values;
     for (const float value : x) values.push_back(static_cast<float>(f(value)));
@@ -93,7 +93,7 @@ TEST_F(ActivationCalls, GiveTheGradientInPlaceOfEitherInput) {
 }
 
 TEST_F(ActivationCalls, GiveGradientsThatAreDistinctFromThoseOfTheResult) {
-  // Of equal shapes and bits: what differs is what the first operand means.
+  // Equal shapes and bits: only the meaning of the first operand differs.
   const Tensor known(upload<float>({0.5F}), f32, {1}, contiguous), dy(upload<float>({1}), f32, {1}, contiguous);
   const Tensor dx(upload<float>({0}), f32, {1}, contiguous);
   activation_backward(context_, known, dy, dx, {.mode = ActivationMode::sigmoid});

@@ -30,7 +30,7 @@
 #include "variant_check.h"
 
 namespace {
-// Of this thread, without those that the driver makes when it is called.
+// Allocations of this thread, without those that the driver makes when it is called.
 thread_local size_t allocations = 0;
 thread_local bool in_driver = false;
 }  // namespace
@@ -153,7 +153,7 @@ class CapturedRun : public testing::TestWithParam<CapturedCase> {
 
   static const testing_support::TestDevice& device() { return testing_support::TestDevice::get(); }
 
-  // Of no Context: there is no table of plans that it could look into.
+  // A plan of no Context: there is no table of plans that it could look into.
   Plan plan() const {
     const Catalogue catalogue = make_catalogue(embedded_sources());
     const Choice choice{GetParam().algorithm,
@@ -240,7 +240,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class Calls : public DeviceTest {};
 
-// Of an empty batch: they do what every call does on the host but the launch.
+// The batch is empty: such calls do what every call does on the host but the launch.
 TEST_F(Calls, OfGroupNormalisationWithUserCodeAllocateNothing) {
   Context context(options());
   const auto at = [](size_t number, std::initializer_list<int64_t> extents) {

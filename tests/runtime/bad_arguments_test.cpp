@@ -326,7 +326,8 @@ TEST_F(BadArguments, OfDeviceMemoryAndContexts) {
   });
 }
 
-// What a Context cannot do without, and cannot have. What it can do without is announced; context_test.cpp.
+// Settings that a Context cannot do without, and cannot have. Those that it can do without are announced;
+// context_test.cpp.
 TEST_F(BadArguments, OfPathsAndSettings) {
   const auto refusal = [this](ErrorCode code, const auto& set) {
     ContextOptions wrong = options();

@@ -35,11 +35,11 @@ struct Named {
 
 // A call that is right, by its tensors under the names that messages have for them. The last are its outputs.
 struct Call {
-  std::string operation;  ///< What messages begin with, where it is not the function's name.
+  std::string operation;  ///< First word of messages, where it is not the function's name.
   std::vector<Named> tensors;
   std::function<void(Context&, const std::vector<Named>&)> run;
   size_t outputs = 1;
-  bool reduces = false;  ///< Of the first tensor the result takes any extents but the channels.
+  bool reduces = false;  ///< The result takes any extents of the first tensor but the channels.
   bool any_dtype = false;
   bool any_channels = false;  ///< Dimension 1 of the first tensor may be of any length but 0.
 };
@@ -135,7 +135,7 @@ void BadOperands::add_convolution(Calls& calls) const {
 
 void BadOperands::add_pooling(Calls& calls) const {
   const Tensor image = slot(0, {1, 4, 8, 8}), quarter = slot(1, {1, 4, 4, 4});
-  // Of stride 1: one more row of x is one more of y.
+  // Windows of stride 1: one more row of x is one more of y.
   const PoolOptions maxima = {.window = {5, 5}}, averages = {.mode = PoolMode::avg, .window = {5, 5}};
   calls["pool_forward"] = {"", {{"x", image}, {"y", slot(3, {1, 4, 4, 4})}}, [=](Context& k, const Tensors& t) {
                              pool_forward(k, t[0].tensor, t[1].tensor, averages);
@@ -350,7 +350,7 @@ void BadOperands::add_local_normalisations(Calls& calls) const {
   add_backward("lcn_backward", lcn_backward);
 }
 
-// What is said of a tensor like `good` that begins room_ bytes before the end of the memory.
+// Message about a tensor like `good` that begins room_ bytes before the end of the memory.
 std::string BadOperands::beyond_its_memory(const std::string& name, const Tensor& good) const {
   const std::byte* const last = base_ + bytes - room_;
   return fmt::format(

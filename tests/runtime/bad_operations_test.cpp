@@ -184,7 +184,7 @@ TEST_F(BadArguments, OfTheThirdAxis) {
   });
 }
 
-// What both directions of pooling say of their windows; `call` takes options whose window and stride are 2.
+// Refusals of windows by both directions of pooling; `call` takes options whose window and stride are 2.
 template <class Call>
 std::vector<Bad> window_rows(const Call& call) {
   const Pair two = {2, 2};
@@ -349,7 +349,7 @@ TEST_F(BadArguments, OfActivations) {
   });
 }
 
-// What a mode cannot work with; what it does not read may be anything.
+// Numbers that a mode cannot work with; those that it does not read may be anything.
 TEST_F(BadArguments, OfNumbersOfActivations) {
   Context context(options());
   const Tensor x = at(0, {4, 5}), dy = at(4096, {4, 5}), y = at(8192, {4, 5});

@@ -48,7 +48,7 @@ std::vector<std::string> found(const std::vector<execution::BundleEntry>& entrie
   return configs;
 }
 
-// What the emulated device was found to be best at says nothing of a real one of the same architecture.
+// A variant that the emulated device was found to be best with says nothing of a real one of the same architecture.
 TEST(Bundles, OfAnEmulatedDeviceAreNotForARealOneNorTheOtherWayRound) {
   const std::string arch = device::real_arch(9, 0);
   const std::vector<execution::BundleEntry> both = {variant("real", arch, false), variant("modelled", arch, true)};

@@ -98,7 +98,7 @@ TEST_F(CallByNameTest, HasTheDefaultsOfTheFunction) {
   EXPECT_EQ(download<float>(named.data(), values.size()), std::vector<float>(values.size(), 0));
 }
 
-// What the text does not ask for is not read.
+// Numbers that the text does not ask for are not read.
 TEST_F(CallByNameTest, ReadsNoNumberThatTheTextDoesNotAskFor) {
   const Tensor x = tensor({1, 2}), y = tensor({0, 0});
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
@@ -251,7 +251,7 @@ TEST_F(CallByNameWorkspaceTest, IsOfTheCallersOwn) {
         HasSubstr("the workspace is not 256-byte aligned"));
     EXPECT_THAT(refusal_of([&] { call(context, head, tensors, {.workspace = workspace, .workspace_bytes = -1}); }),
                 HasSubstr("the workspace has -1 bytes"));
-    // Of one byte: the memory of another tensor may follow that of y.
+    // A workspace of one byte: the memory of another tensor may follow that of y.
     EXPECT_THAT(refusal_of([&] { call(context, head, tensors, {.workspace = memory["y"], .workspace_bytes = 1}); }),
                 HasSubstr("conv_forward: the memory of the workspace and y overlaps"));
     const Epilogue gated = expression("acc * gate", {{"gate", Tensor(workspace, f32, {1, 1, 1, 1}, contiguous)}});

@@ -1,4 +1,4 @@
-// What the functions of operations say of a call: all of it, or the function is faulty.
+// The functions of operations must say all of a call, or they are faulty.
 #include "call_request.h"
 
 #include <gtest/gtest.h>

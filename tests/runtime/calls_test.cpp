@@ -33,8 +33,7 @@ using testing::Each;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-/// What `body` writes to standard error. GoogleTest's own capture needs a /tmp that can be written; this takes
-/// TempDir().
+/// Output of `body` on standard error. GoogleTest's own capture needs a /tmp that can be written; this takes TempDir().
 std::string standard_error_of(const std::function<void()>& body) {
   const std::string path = testing::TempDir() + "kiln_calls_standard_error.txt";
   const int terminal = dup(STDERR_FILENO);

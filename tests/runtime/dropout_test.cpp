@@ -18,7 +18,7 @@ class DropoutCalls : public DeviceTest {
  protected:
   DropoutCalls() : context_(options()) {}
 
-  // What becomes of so many ones.
+  // Result of dropout for so many ones.
   std::vector<float> of_ones(size_t count, const DropoutOptions& options) {
     const std::vector<float> ones(count, 1);
     const auto extent = static_cast<int64_t>(count);

@@ -164,7 +164,7 @@ struct Strided {
     return values;
   }
   Tensor over(const void* memory) const { return {memory, f32, extents, strides}; }
-  // Of row `n`, the element of input number `input`, counted in logical order.
+  // Index of the element of input number `input` in row `n`, counted in logical order.
   size_t at(int64_t n, int64_t input) const {
     int64_t place = n * strides[0];
     for (size_t i = extents.size() - 1; i > 0; input /= extents[i--]) place += input % extents[i] * strides[i];

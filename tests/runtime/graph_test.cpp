@@ -75,7 +75,7 @@ class GraphTest : public DeviceTest {
     return !reference::compare(request, bindings, output);
   }
 
-  // What `enqueue` puts into the stream, as a graph.
+  // Work that `enqueue` puts into the stream, as a graph.
   template <class Enqueue>
   CUgraph capture(const Enqueue& enqueue) {
     EXPECT_EQ(
@@ -256,7 +256,7 @@ TEST_F(GraphTest, AnOperationCallThatWasMadeBeforeIsCaptured) {
   EXPECT_TRUE(is_right(request, operands));
 }
 
-// What a capture needs to stand untouched: one kernel, enqueued at the end of it.
+// Surroundings of a capture that must stay whole: one kernel, enqueued at the end of it.
 class FirstCalls : public GraphTest {
  protected:
   FirstCalls() : plan_(context_.plan(request_)), operands_(make(request_, 1)) {}

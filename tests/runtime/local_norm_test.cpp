@@ -34,7 +34,7 @@ class LocalNormCalls : public DeviceTest {
   Context context_;
 };
 
-// Of `count` elements in a row: the sum of squares around `i`, from `behind` before it to `ahead` after it.
+// Sum of squares around `i`, from `behind` before it to `ahead` after it, among `count` elements in a row.
 double squares_around(const Values& x, size_t count, size_t first, size_t i, int behind, int ahead) {
   double sum = 0;
   for (int j = static_cast<int>(i) - behind; j <= static_cast<int>(i) + ahead; ++j) {

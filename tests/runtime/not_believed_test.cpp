@@ -1,4 +1,4 @@
-// What a pack says that cannot be is passed over, and told.
+// Claims of a pack that cannot be true are passed over, and told.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

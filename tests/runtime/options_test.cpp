@@ -1,4 +1,4 @@
-// What a Context may do by itself: tune or not, and use what its options permit and nothing else.
+// Permissions of a Context by itself: tune or not, and use what its options permit and nothing else.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>

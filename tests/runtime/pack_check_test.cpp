@@ -37,7 +37,7 @@ class PackCheck : public testing::Test {
     return record;
   }
 
-  // What is refused of a pack with this record.
+  // Refusals of a pack with this record.
   std::vector<std::string> refused(const cache::Record& record, int major = 9, int minor = 0,
                                    const Expressions& expressions = {}) const {
     const std::string text = cache::print_pack(cache::make_pack({device(major, minor)}, {record}), "1");

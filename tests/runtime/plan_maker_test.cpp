@@ -1,4 +1,4 @@
-// What is tried next where a variant cannot be had: an NVRTC that compiles nothing counts the attempts.
+// The next variant is tried where one cannot be had: an NVRTC that compiles nothing counts the attempts.
 #include "plan_maker.h"
 
 #include <gmock/gmock.h>
@@ -38,7 +38,7 @@ class WithoutKernels : public testing::Test {
     for (const char* name : {"FAKE_NVRTC_LOG", "FAKE_NVRTC_FAILS"}) ::unsetenv(name);
   }
 
-  // What making a plan throws.
+  // Error of making a plan.
   Error failure() {
     PlanMaker maker(options_, environment_, fake_.context(), [](const std::string&) {});
     try {

@@ -76,7 +76,7 @@ TEST(Records, SayNothingOfTheResourcesOfWhatWasNotCompiled) {
   EXPECT_EQ(trial_of(*record_of(refused, ""))->resources.registers, 0);
 }
 
-// What the tuner calls the winner is what an application gets from the cache afterwards, ties included.
+// The tuner's winner is the one that an application gets from the cache afterwards, ties included.
 TEST(Records, TheTunersWinnerIsTheCachesWinner) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 300; ++round) {

@@ -92,7 +92,7 @@ class Withholding : public testing::Test {
     return r;
   }
 
-  /// What is tried last, because others bar it.
+  /// Variants that are tried last, because others bar them.
   std::vector<std::string> doubted() const {
     std::vector<std::string> names;
     for (const Selection& one : selector().doubted(request)) names.push_back("stored " + one.choice.algorithm);

@@ -65,7 +65,7 @@ class Layer {
                     Tensor(addresses_[1].pointer, f32, {4, 37}, nc), {}, stream_.raw());
   }
 
-  // What is wrong with the result, or "".
+  // Fault of the result, or "".
   std::string fault() {
     stream_.synchronize();
     reference::Bindings bindings;

@@ -33,7 +33,7 @@ class TuningTest : public testing::Test {
     return result;
   }
 
-  /// What a first run stores.
+  /// Records that a first run stores.
   std::vector<cache::Record> records() {
     cache::Database database = cache::Database::in_memory();
     tune(database);

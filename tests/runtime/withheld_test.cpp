@@ -60,7 +60,7 @@ extern "C" __global__ void doubled(const TX* x, TY* y) {
     return tuned;
   }
 
-  /// What softmax_forward() makes of zeros.
+  /// Result of softmax_forward() for zeros.
   float result(Context& context) {
     const std::vector<float> zeros(4 * 37, 0.0f);
     const Tensor x(upload(zeros), f32, {4, 37}, nc), y(upload(zeros), f32, {4, 37}, nc);
@@ -171,7 +171,7 @@ TEST_F(WithheldTest, InTheBackgroundASessionThatFailsTakesBackWhatItHadFoundWron
   EXPECT_THAT(announced, Contains(HasSubstr("was served by doubled")));
 }
 
-// Of 2 GiB in a microsecond: who says that has not run it.
+// A record claims 2 GiB in a microsecond: who says that has not run it.
 TEST_F(WithheldTest, ATimeThatCannotBeIsNoCheckThatATemplateHasPassed) {
   const Request large = Request::parse("softmax_forward x=f32:65536x4096");
   cache::Record lie = record(large, *Context(options()).explain(large).chosen, 1e-6);

@@ -20,7 +20,7 @@ using namespace cuda_abi;
 using testing::ElementsAre;
 using testing::SizeIs;
 
-// What the device would do, as far as workspaces are concerned.
+// A device as far as workspaces are concerned.
 struct Device {
   std::set<uint64_t> busy;         // events whose work is not over
   std::vector<std::string> steps;  // "wait STREAM EVENT", "record STREAM EVENT"

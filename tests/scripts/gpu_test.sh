@@ -287,7 +287,7 @@ pid=$!
 wait "$pid"
 [ "$(find "$small" -maxdepth 1 -name 'unpacked-*' | wc -l)" -eq 1 ] || fail "two runs at once left $(ls "$small")"
 
-# Of another machine, or a container, that has this folder, too: a process of that number there may be at work.
+# Another machine, or a container, may have this folder, too: a process of that number there may be at work.
 rm -r "$small"/unpacked-*
 mkdir "$small/unpacked-0.partial.elsewhere.1"
 unpack_small 3 "scripts/gpu: unpacking"

@@ -32,7 +32,7 @@ std::vector<std::string> entries(const std::string& folder);
 std::vector<std::string> leftovers(const std::string& folder);
 uint64_t bytes_in(const std::string& folder);
 
-/// What is stored under `key`, or `made` after storing that.
+/// Entry stored under `key`, or `made` after storing that.
 std::string obtain(FileStore& store, const std::string& key, const std::string& made);
 
 std::string read_file(const std::filesystem::path& path);

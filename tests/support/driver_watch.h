@@ -14,17 +14,17 @@ namespace kiln::testing_support {
 struct DriverWatch {
   std::atomic<int> kernels = 0;   ///< Launches of one, into captures too.
   std::atomic<int> graphs = 0;    ///< Launches of one.
-  std::atomic<int> captures = 0;  ///< That began.
+  std::atomic<int> captures = 0;  ///< Captures that began.
   /// Whether kernels were launched since somebody last waited by a copy to the host.
   std::atomic<bool> unfinished = false;
-  /// What these calls return instead of doing anything.
+  /// Results of these calls, which then do nothing.
   std::atomic<cuda_abi::CUresult> kernel_fails = cuda_abi::CUDA_SUCCESS, capture_fails = cuda_abi::CUDA_SUCCESS,
                                   instantiation_fails = cuda_abi::CUDA_SUCCESS, graph_fails = cuda_abi::CUDA_SUCCESS;
   /// Kernels and graphs are counted, and not executed.
   std::atomic<bool> idle = false;
 };
 
-/// That of the driver library at `path`, which stays loaded.
+/// Watch of the driver library at `path`, which stays loaded.
 inline DriverWatch& watch_of(const std::string& path) {
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   void* const found = library == nullptr ? nullptr : dlsym(library, "kiln_driver_watch");

@@ -1,4 +1,4 @@
-// What a shared library exports: which functions there are, asked of what applications link to.
+// Exports of a shared library: which functions it has, asked of the file that applications link to.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ inline std::set<std::string> exported_operations(const std::string& library) {
   return names;
 }
 
-/// What `names` has to have and has not: all that a failure should show of two long lists.
+/// Names that `names` has to have and has not: all that a failure should show of two long lists.
 inline std::set<std::string> missing_of(const std::set<std::string>& names, const std::set<std::string>& needed) {
   std::set<std::string> missing;
   std::ranges::set_difference(needed, names, std::inserter(missing, missing.end()));

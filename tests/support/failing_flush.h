@@ -8,7 +8,7 @@
 
 namespace kiln::testing_support {
 
-/// What is flushed while the object lives. One at a time.
+/// Files flushed while the object lives. One at a time.
 class Flushes {
  public:
   enum class Of { nothing, files };

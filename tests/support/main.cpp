@@ -14,7 +14,7 @@
 
 namespace {
 
-/// What testing::TempDir() names while the object lives.
+/// Folder of testing::TempDir() while the object lives.
 class PrivateFolder {
  public:
   PrivateFolder() : path_(testing::TempDir() + "kiln-test-XXXXXX") {
@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
   setenv("KILN_EMULATOR_CHECK", "full", 0);
   setenv("KILN_EMULATOR_CLOCK", "ptx", 0);  // the same times whether nvdisasm is installed or not
   setenv("KILN_KERNEL_STORE_MIB", std::to_string(kiln::testing_support::kernel_folder_mib).c_str(), 0);
-  // What belongs to the person who runs the tests.
+  // Variables of the person who runs the tests.
   for (const char* const own : {"KILN_CACHE", "KILN_PACK_PATH", "KILN_BUNDLE_PATH", "KILN_RECORD"}) unsetenv(own);
   const PrivateFolder folder;
   return RUN_ALL_TESTS();

@@ -6,8 +6,8 @@
 
 namespace kiln::testing_support {
 
-/// That of this process, without the cache, packs, bundles and templates of the person who runs the test: it neither
-/// reads nor writes them.
+/// Environment of this process, without the cache, packs, bundles and templates of the person who runs the test: it
+/// neither reads nor writes them.
 inline Environment test_environment() {
   Environment environment = Environment::read();
   environment.cache = "off";

@@ -45,7 +45,7 @@ const std::vector<TestDevice>& all_devices() {
   return devices;
 }
 
-// What tests compiled: some sources serve several cases, or stand in a pairwise cover besides.
+// Store of the kernels that tests compiled: some sources serve several cases, or stand in a pairwise cover besides.
 store::FileStore& kernels() {
   static store::FileStore compiled({.folder = kernel_folder(), .limit_bytes = kernel_folder_mib << 20});
   return compiled;

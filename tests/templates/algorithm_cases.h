@@ -36,13 +36,13 @@ void expect_defaults_match(const AlgorithmCase& algorithm_case, std::optional<Ta
 /// As expect_defaults_match(), by some of the algorithms that serve the request alone: `served_by` names them.
 void expect_some_defaults_match(const AlgorithmCase& algorithm_case);
 
-/// That a pairwise cover of the algorithm's legal configurations matches the reference. The first cover of an algorithm
-/// in a program goes through ptxas as well.
+/// Expects that a pairwise cover of the algorithm's legal configurations matches the reference. The first cover of an
+/// algorithm in a program goes through ptxas as well.
 class PairwiseMatch : public testing::TestWithParam<AlgorithmCase> {};
 AlgorithmCase cover(std::string algorithm, std::string request);
 
-/// That the default configuration of each of the algorithms matches the reference when its offsets are made 64-bit. The
-/// request's own offsets must fit 32 bits: memory beyond that is more than a test can have.
+/// Expects that the default configuration of each of the algorithms matches the reference when its offsets are made
+/// 64-bit. The request's own offsets must fit 32 bits: memory beyond that is more than a test can have.
 class WideIndexMatch : public testing::TestWithParam<AlgorithmCase> {};
 AlgorithmCase wide(std::vector<std::string> algorithms, std::string request);
 

@@ -1,5 +1,5 @@
-// What the descriptors of convolution promise without a device: equal keys give equal sources, legal configurations
-// keep to the limits of the architecture, refusals are words, estimates order sensibly.
+// Promises of the descriptors of convolution without a device: equal keys give equal sources, legal configurations keep
+// to the limits of the architecture, refusals are words, estimates order sensibly.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -175,7 +175,7 @@ TEST(ConvEstimates, PreferTheKernelThatWasMadeForTheShape) {
             "local_conv_backward_data_implicit_gemm");
 }
 
-// What a thread of 4x8 sums takes, of what one of 4x4 takes.
+// Ratio of the seconds with a thread of 4x8 sums to those with one of 4x4.
 double wide_thread_cost(int filters) {
   const Request request = Request::parse(fmt::format("conv_forward x=f32:64x64x28x28 w=f32:{}x64x3x3 pad=1", filters));
   const auto seconds = [&](const char* thread_n) {

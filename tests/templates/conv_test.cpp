@@ -17,7 +17,7 @@ const Names pointwise = {"conv_simple", "conv_direct", "conv_1x1"};
 const Names deep_pointwise = {"conv_simple", "conv_direct", "conv_1x1", "conv_implicit_gemm_splitk"};
 const Names depthwise_nchw = {"conv_simple", "conv_direct", "conv_depthwise_nchw"};
 const Names depthwise_nhwc = {"conv_simple", "conv_direct", "conv_depthwise_nhwc"};
-// Of a depthwise convolution with several filters for a channel.
+// Algorithms of a depthwise convolution with several filters for a channel.
 const Names multiplier_nchw = {"conv_simple", "conv_direct", "conv_depthwise_nchw", "conv_implicit_gemm"};
 const Names multiplier_nhwc = {"conv_simple", "conv_direct", "conv_depthwise_nhwc", "conv_implicit_gemm",
                                "conv_implicit_gemm_splitk"};

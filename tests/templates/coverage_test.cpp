@@ -1,4 +1,4 @@
-// What the tests of kernels run, as their programs list it: every algorithm must be among it in all that it serves.
+// Cases of the tests of kernels, as their programs list them: every algorithm must be among them in all that it serves.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ struct Tested {
   Request request;
 };
 
-// Of a parameter as PrintTo(AlgorithmCase) writes it. Nothing if it is of another kind.
+// Reads a parameter as PrintTo(AlgorithmCase) writes it. Nothing if it is of another kind.
 std::optional<Tested> tested(const std::string& suite, const std::string& parameter) {
   const size_t colon = parameter.find(": ");
   if (colon == std::string::npos) return std::nullopt;

@@ -1,7 +1,7 @@
-// What descriptors make of requests, held against descriptions.txt: which algorithms serve them and why others do not,
-// how many configurations each has, what it takes of them without a measurement, what it predicts, and, as a digest,
-// the constants and launches of a sample of them. No other test sees most of what only costs time: a smaller vector, a
-// rule that is too strict, an estimate that is off.
+// Answers of descriptors to requests, held against descriptions.txt: which algorithms serve them and why others do not,
+// how many configurations each has, which of them it takes without a measurement, and its prediction. A digest stands
+// for the constants and launches of a sample of them. No other test sees most faults that only cost time: a smaller
+// vector, a rule that is too strict, an estimate that is off.
 //
 // A difference is either a mistake or what a change was meant to do. The test leaves what it found beside its own
 // program, to be compared and put in the place of the file.
@@ -130,7 +130,7 @@ Catalogue descriptors_alone() {
   return make_catalogue(SourceLibrary(std::move(files)));
 }
 
-// Of the constants, launches and workspaces of at most nine of the configurations, evenly spread.
+// Digest of the constants, launches and workspaces of at most nine of the configurations, evenly spread.
 std::string digest_of(const Catalogue& catalogue, const Request& request, const Target& target,
                       const std::vector<Candidate>& candidates) {
   std::map<std::string, Choice> sorted;

@@ -117,7 +117,7 @@ TEST(GridEstimate, TheFullestBankCountsOfWordsThatLanesLoad) {
   EXPECT_EQ(access_at_pitch(4, 4).sectors, 4);
 }
 
-// Of a grid that fills the device many times, each block bound by one thing.
+// Work of a grid that fills the device many times, each block bound by one thing.
 GridWork bound_by(double BlockWork::*amount, double value) {
   GridWork work;
   work.blocks = 132 * 64;
@@ -303,7 +303,7 @@ std::vector<Config> some_legal(const Algorithm& algorithm, const Request& reques
   return some;
 }
 
-// What is left in a workspace is written once and read at least once, through device memory where there is no L2.
+// Bytes left in a workspace are written once and read at least once, through device memory where there is no L2.
 TEST(Estimates, LeaveDeviceMemoryTheTimeForAllBytes) {
   DeviceFigures without_l2 = h200;
   without_l2.l2_bytes = 0;

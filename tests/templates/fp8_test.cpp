@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(
                                   {"tensor_transform_simple", "tensor_transform_vector"}}),
     case_name);
 
-// What user code reads and writes.
+// Types that user code reads and writes.
 TEST(Fp8UserCode, MatchesTheReference) {
   const Expressions known = {
       {"gated", Expression("--- prologue\nx * scale[c]\n---\nacc * gate + bias", {"bias", "gate", "scale"})}};

@@ -1,5 +1,5 @@
-// What headers say works in place: every algorithm with an output in the place of an input gives the bits that the same
-// kernel gives with an output of its own.
+// Operations that headers say work in place: every algorithm with an output in the place of an input gives the bits
+// that the same kernel gives with an output of its own.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -39,8 +39,8 @@ void PrintTo(const InPlaceCase& in_place, std::ostream* out) {
 
 class InPlace : public testing::TestWithParam<InPlaceCase> {
  protected:
-  // What a call leaves in its outputs. Those that `places` names start with what their inputs hold, so that beta meets
-  // the same values, and are these inputs if `in_place`.
+  // Contents of the outputs after a call. The outputs that `places` names start with their inputs' contents, so that
+  // beta meets the same values, and are these inputs if `in_place`.
   std::map<std::string, Memory> outputs_of(const execution::Executable& executable, const Places& places,
                                            bool in_place) const {
     const TestDevice& device = TestDevice::get();

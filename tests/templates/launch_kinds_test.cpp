@@ -1,5 +1,5 @@
-// What a launch may ask for beyond a grid, each by a kernel that needs it, on the test device: persistent grids with
-// much shared memory, blocks that wait for each other, launches that begin early, tensor maps.
+// Demands of a launch beyond a grid, each by a kernel that needs it, on the test device: persistent grids with much
+// shared memory, blocks that wait for each other, launches that begin early, tensor maps.
 #include <gtest/gtest.h>
 
 #include <numeric>

@@ -65,7 +65,7 @@ bool takes(const Launch& launch, const std::string& operand) {
   });
 }
 
-// What has offsets of its own, of 64 bits in any case. So do a user's tensors: LargeUserTensors.
+// Operands with offsets of their own, of 64 bits in any case. So do a user's tensors: LargeUserTensors.
 const std::map<std::string, std::string> always_wide = {
     {"bias", "static_cast<long long>(k) * BIAS_STRIDE"},
     {"weights", "static_cast<long long>(c) * WEIGHTS_STRIDE"},
@@ -101,7 +101,7 @@ TEST(EveryOperand, AloneBeyond32BitsHasOffsetsOf64) {
   EXPECT_GT(met, 300);
 }
 
-// What a source says of its constants, by name.
+// Constants of a source, by name.
 std::map<std::string, std::string> constants_of(const Program& program) {
   std::map<std::string, std::string> constants;
   for (size_t i = 0; i < program.sources.size(); ++i) {
@@ -163,8 +163,8 @@ std::map<std::string, std::string> constants_of_alignment(const Change& change, 
   return constants;
 }
 
-// What a kernel no longer does for an operand that is aligned to its elements only (a vector, a legal point), it must
-// not do either where the operand's rows begin anywhere.
+// A kernel drops some accesses (a vector, a legal point) for an operand that is aligned to its elements only. It must
+// drop them too where the operand's rows begin anywhere.
 TEST(EveryOperand, AloneWithOddStridesIsTakenAsOneThatIsPoorlyAligned) {
   const Target target = target_of(9, 0);
   int met = 0;

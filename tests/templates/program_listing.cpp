@@ -35,7 +35,7 @@ std::vector<Request> requests_of_file(const std::string& path) {
   return requests;
 }
 
-// Of the legal points: the first of them, which is the default, and the first and last with each value of each
+// The default, which is the first of the legal points, and the first and last of them with each value of each
 // parameter.
 class Corners {
  public:

@@ -25,7 +25,7 @@ namespace {
 using testing_support::built_in_catalogue;
 using testing_support::TestDevice;
 
-// Of all sizes, some 0, and one that is not known.
+// Perturbations of all sizes, some 0, and one that is not known.
 std::vector<float> some_perturbations(const TensorSpec& spec) {
   std::vector<float> perturbations;
   for (int64_t i = 0; i < spec.elements(); ++i) {

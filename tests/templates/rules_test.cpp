@@ -1,4 +1,4 @@
-// What every legal configuration keeps to, said without the rules that make it so.
+// Limits that every legal configuration keeps to, said without the rules that make it so.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,8 @@ int64_t value(const Config& config, std::string_view parameter) {
   return config.find(parameter).value();
 }
 
-// Of rows of `length` elements: a thread of a split takes elements at least twice, else the split only makes kernels.
+// Checks rows of `length` elements: a thread of a split takes elements at least twice, else the split only makes
+// kernels.
 TEST(Rules, OfSplitRowsLeaveAThreadTwoStepsAndMakeNoMoreBlocksThanAreOfUse) {
   struct Case {
     const char* line;

@@ -175,7 +175,7 @@ TEST(UserEpilogueOfNorms, StandsBehindNoActivation) {
       EXPECT_EQ(error.hint(), "write the activation into the expression");
     }
   }
-  // Of gradients it is that of the forward.
+  // A gradient's activation is that of the forward.
   EXPECT_NO_THROW(Request::parse("norm_backward dy=f32:5x32 activation=swish epilogue=user:silu", expressions()));
 }
 

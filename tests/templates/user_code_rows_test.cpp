@@ -119,7 +119,7 @@ TEST(UserCodeOfPoolingGradients, IsRightInEveryKernel) {
       all);
 }
 
-// Of dy, too: where it comes from is said by the indices.
+// The code reads dy, too: the indices say where it comes from.
 TEST(UserCodeOfUnpoolingsGradient, IsRightInEveryKernel) {
   const std::vector<std::string> all = {"unpool_backward_simple", "unpool_backward_gather"};
   expect_served_right(

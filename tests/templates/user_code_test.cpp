@@ -207,7 +207,7 @@ TEST(CheckOfUserEpilogues, FindsExchangedTensors) {
         {{"e", Expression(text, {"bias", "slope"})}});
   };
   EXPECT_FALSE(check_as(request("acc * slope + bias"), request("acc * bias + slope")));
-  // What the reader of the check should know: two ways to write one thing are the same thing.
+  // A remark for readers of the check: two ways to write one thing are the same thing.
   EXPECT_TRUE(check_as(request("acc * slope + bias"), request("bias + slope * acc")));
 }
 

@@ -34,7 +34,7 @@ const std::string& example() {
 // Holds the names of the kernels that the descriptors here launch.
 const char* const kernels = "extern \"C\" __global__ void conv_stem() {}\nextern \"C\" __global__ void k() {}\n";
 
-// What parsing and checking the names says: the error, or nothing.
+// Error of parsing and of checking the names, or nothing.
 std::string error_of(const std::string& json) {
   try {
     (void)parse_user_descriptor("t", "t.json", json);

@@ -75,7 +75,7 @@ TEST(UserTemplate, IsACandidateLikeOthers) {
   EXPECT_TRUE(found);
 }
 
-// Of an operation whose constants are those that all operations have: with the numbers of its calls.
+// The operation has only the constants that all operations have: with the numbers of its calls.
 TEST(UserTemplate, ServesNormalisations) {
   const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "kiln_user_norm";
   std::filesystem::create_directories(folder);
@@ -131,7 +131,7 @@ extern "C" __global__ void my_norm(const TX* x, const TW* w, TY* y, float alpha,
   std::filesystem::remove_all(folder);
 }
 
-// What the compiler finds is told by the author's file and lines, before and behind what they include.
+// Errors of the compiler are told by the author's file and lines, before and behind what they include.
 TEST(UserTemplate, MistakesAreToldByFileAndLine) {
   const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "kiln_user_mistakes";
   std::filesystem::create_directories(folder);

@@ -1,4 +1,4 @@
-// What docs/numerics.md says of each of Winograd's algorithms by itself. The check of a request that permits them
+// Bounds of docs/numerics.md for each of Winograd's algorithms by itself. The check of a request that permits them
 // grants what the loosest needs, to all; here every algorithm is held to its own bound.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ execution::Executable compiled(const std::string& algorithm) {
   return device.load(program, device.target, {request.operands[0].name, "w", result_of(request).name});
 }
 
-// Of all tests, each compiled once.
+// Programs of all tests, each compiled once.
 std::map<std::string, execution::Executable>& executables() {
   static std::map<std::string, execution::Executable> all;
   return all;

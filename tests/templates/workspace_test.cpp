@@ -84,7 +84,7 @@ class ApartRun {
   std::vector<Apart> launches_;
 };
 
-// Of the legal points that take workspace, those that take the least and the most.
+// Programs of the legal points with the least and the most workspace.
 std::vector<Program> extremes(const Algorithm& algorithm, const Request& request, const Target& target) {
   std::vector<Program> found;
   constexpr size_t enough = 60;  // points of a space
@@ -149,7 +149,7 @@ TEST_P(Workspace, HoldsWhatEachLaunchSays) {
 
 INSTANTIATE_TEST_SUITE_P(Templates, Workspace, testing::ValuesIn(requests()));
 
-// What takes a workspace at all takes it for a request above.
+// An algorithm that takes a workspace at all takes it for a request above.
 TEST(WorkspaceOfAll, IsAmongTheseRequests) {
   std::set<std::string> with_workspace;
   for (const Request& request : requests()) {

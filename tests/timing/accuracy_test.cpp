@@ -1,4 +1,4 @@
-// What is committed of how well the time model does.
+// Committed results about the time model's accuracy.
 #include "kiln/timing/accuracy.h"
 
 #include <fmt/format.h>

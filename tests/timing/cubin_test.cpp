@@ -16,7 +16,7 @@
 namespace kiln::timing::cubin_test {
 namespace {
 
-// What ptxas -v said of the same file.
+// The expected figures are ptxas -v's for the same file.
 TEST(Cubin, TellsRegistersAndMemory) {
   const auto kernels = read_cubin(read_data("kernels_sm_80.cubin"));
   ASSERT_EQ(kernels.size(), 8U);

@@ -421,7 +421,7 @@ TEST(Interpreter, NothingIsBehindTheLastRegister) {
   ASSERT_EQ(path.warps[0].accesses.size(), 3U);
 }
 
-// What halves add up to is data; only instructions that the interpreter has never heard of are told.
+// Sums of halves are data; only instructions that the interpreter has never heard of are told.
 TEST(Interpreter, TellsOfUnknownInstructionsAndNotOfArithmeticOfHalves) {
   const auto unknown = [](const std::string& instruction) {
     const Sass sass = Code().add(instruction, stall(5)).add("EXIT", stall(5)).sass();

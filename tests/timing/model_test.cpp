@@ -88,7 +88,7 @@ TEST(Model, NeighboursShareL2) {
   EXPECT_EQ(model_time(sass, plain_facts(), launch, find_card("a100")).dram_share, 0);
 }
 
-// Of 864 blocks that run at once, local memory is 27 MB, or four times that; an A100's L2 holds 40 MiB.
+// Local memory of 864 blocks that run at once is 27 MB, or four times that; an A100's L2 holds 40 MiB.
 TEST(Model, LocalMemoryThatL2CannotHoldIsInDram) {
   const Sass sass = Code().add("STL [RZ], R2", stall(1)).add("EXIT", stall(1)).sass();
   const auto written = [&](uint32_t bytes, uint32_t blocks) {
@@ -159,7 +159,7 @@ TEST(Model, TellsWhatIsStored) {
   EXPECT_THAT(stored(loads_and_stores(1024), blocks_of_1_kb(1)), testing::ElementsAre(AddressRange{1024, 3 * 1024}));
 }
 
-// What lies at address 0x800 says where.
+// The word at address 0x800 is where the first store goes.
 TEST(Model, TellsWhatIsStoredOnlyIfItIsKnownWhere) {
   const Sass code = Code()
                         .add("MOV R2, 0x800", stall(5))

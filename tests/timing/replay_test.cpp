@@ -243,7 +243,7 @@ TEST(Replay, LocalMemoryStaysInL1) {
   EXPECT_EQ(result.bytes_written, 128U);
 }
 
-// What other SMs drove out of L2 comes from DRAM and goes there, each time anew: 128 bytes of a warp.
+// Data that other SMs drove out of L2 comes from DRAM and goes there, each time anew: 128 bytes of a warp.
 TEST(Replay, LocalMemoryThatL2LacksIsInDram) {
   const Sass load = Code().add("LDL R2, [RZ]", sets(0)).add("FADD R3, R2, R2", waits(1, 4)).add("EXIT").sass();
   const Sass store = Code().add("STL [RZ], R2", stall(1)).add("EXIT").sass();

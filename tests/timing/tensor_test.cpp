@@ -209,7 +209,7 @@ TEST(BulkCopies, NeedNoDramForWhatTheLaunchBeforeStored) {
   EXPECT_EQ(replayed().dram_bytes_read, 0U);
 }
 
-// Of four blocks' 4 KB, two were stored by the launch before: a block brings half as much as if none had been.
+// Half of four blocks' 4 KB were stored by the launch before: a block brings half as much as if none had been.
 TEST(BulkCopies, NeedDramForWhatTheLaunchBeforeDidNotStore) {
   Launch launch;
   launch.block = {64, 1, 1};

@@ -92,7 +92,7 @@ class FakeLaboratory : public Laboratory {
   double check_cost = 0.1, sample_cost = 0.01;
   double now = 0;
   bool trusted_needed = false;
-  std::optional<Request> smaller;  ///< What stands in for requests with a larger batch.
+  std::optional<Request> smaller;  ///< Stand-in for requests with a larger batch.
   std::map<std::string, Behaviour> behaviours;
   std::vector<std::string> log;  ///< "compile fast TILE=16", "check ...", "sample ...", "begin"
   std::function<void()> on_check;

@@ -1,4 +1,4 @@
-// What `kiln worker` does, for tests.
+// Worker for tests, as `kiln worker`.
 #include <unistd.h>
 
 #include "kiln/tuner/worker.h"

@@ -72,7 +72,7 @@ void send(const Message& message) {
   ::_exit(0);
 }
 
-// What a source wants to be answered to `step`, if it says so.
+// Answer that a source wants to `step`, if it says so.
 std::optional<Message> told(const std::string& source, const std::string& step) {
   const std::string word = step + "-says ";
   const size_t at = source.find(word);

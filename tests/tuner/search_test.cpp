@@ -138,7 +138,7 @@ TEST(ModelSearch, SparesAnAlgorithmThatIsHopeless) {
   EXPECT_THAT(choices, testing::Each(testing::Field(&Choice::algorithm, "good")));
 }
 
-// What a search gives if the trials of `fails` end without a time.
+// Choices that a search gives if the trials of `fails` end without a time.
 std::vector<Choice> all_of_failing(Search& search, const std::function<bool(const Choice&)>& fails, bool cost = true) {
   std::vector<Choice> choices;
   while (const auto next = search.next()) {

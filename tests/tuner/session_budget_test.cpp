@@ -1,4 +1,4 @@
-// What a session spends its time on, and how it ends.
+// Time of a session and how it ends.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

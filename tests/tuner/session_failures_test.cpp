@@ -1,4 +1,5 @@
-// What a session makes of variants that are wrong, crash, hang or do not compile, and of requests that cannot be tuned.
+// Outcomes of a session for variants that are wrong, crash, hang or do not compile, and for requests that cannot be
+// tuned.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -56,7 +56,7 @@ class SessionTest : public testing::Test {
     return Outcome::refused;
   }
 
-  // Of each trial in the sink, the rows of its request.
+  // Rows of the request of each trial in the sink.
   std::vector<int> requests_sunk() const {
     std::vector<int> rows;
     for (const Trial& trial : sunk) {

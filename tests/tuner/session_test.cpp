@@ -1,4 +1,4 @@
-// What a session finds, hands out, and does not do again.
+// Results of a session, and work that it does not do again.
 #include "kiln/tuner/session.h"
 
 #include <gmock/gmock.h>

@@ -158,7 +158,7 @@ TEST_F(WorkerPoolTest, ServesTheNextCallWithAFreshProcessAfterACrashAHangAndALos
     ASSERT_TRUE(failed.failure) << script;
     EXPECT_EQ(failed.failure->outcome, outcome) << script;
     EXPECT_TRUE(ends_within(before, 2)) << script;
-    // What was loaded before is loaded again, and begin() repeated, without being asked.
+    // Specimens loaded before are loaded again, and begin() repeated, without being asked.
     EXPECT_FALSE(pool.check(1).failure) << script;
     EXPECT_NE(pool.processes().front(), before) << script;
   }

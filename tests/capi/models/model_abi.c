@@ -1,4 +1,4 @@
-/* What a compiled program relies on: sizes, offsets and values of kiln/c/model.h. */
+/* Layout that compiled programs rely on: sizes, offsets and values of kiln/c/model.h. */
 #include <kiln/c/model.h>
 
 #define HOLDS(condition) _Static_assert(condition, #condition)

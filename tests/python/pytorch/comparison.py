@@ -26,7 +26,7 @@ def close(actual, expected, said):
 
 
 def compare(function, reference, *tensors, in_f32=False):
-    """Of random gradients, with respect to all `tensors` of floats.
+    """Compares results and, for random gradients, the gradients with respect to all `tensors` of floats.
 
     `in_f32`: PyTorch computes in f32 what it has no half precision for on the CPU, or rounds in between.
     """

@@ -105,7 +105,7 @@ def test_training_and_gradients_are_not_folded():
 
 
 class Uses(nn.Module):
-    """What is done with the result of a convolution decides whether it may be folded."""
+    """Uses of a convolution's result decide whether it may be folded."""
 
     def __init__(self, use):
         super().__init__()

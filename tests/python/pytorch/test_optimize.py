@@ -192,7 +192,7 @@ def test_hooks_see_what_they_would():
 
 
 class Unusual(nn.Module):
-    """What Kiln does not serve, next to what it does."""
+    """Layers that Kiln does not serve, next to one that it does."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""What report() says: a line that sums up, one row a place, compiled models, and modules that two models share."""
+"""Texts of report(): a line that sums up, one row a place, compiled models, and modules that two models share."""
 
 import copy
 import pickle

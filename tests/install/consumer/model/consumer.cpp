@@ -22,7 +22,7 @@ bool throws(kiln::ErrorCode code, const Call& call) {
 
 int run(const std::string& path) {
   kiln::Context context;
-  // Of the library of models; and of the other one, through it.
+  // Errors of the library of models; and of the other one, through it.
   if (!throws(kiln::ErrorCode::io_error, [&] { kiln::Model(context, "no/such/file.onnx"); })) return 2;
   kiln::ContextOptions nothing_known;
   nothing_known.locked = true;
