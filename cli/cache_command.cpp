@@ -44,16 +44,16 @@ cache::Pack read_contents(const std::string& path) {
 
 namespace {
 
-std::vector<std::string> files_in(const std::string& folder, FilesOf kinds, const std::string& but) {
+std::vector<std::string> files_in(const std::string& folder, FilesOf kinds, const std::string& excluded) {
   namespace fs = std::filesystem;
   std::vector<std::string> files;
   std::error_code error;
   for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     const fs::path& path = entry->path();
-    const bool is_meant =
+    const bool is_listed =
         path.extension() == ".db" || (kinds == FilesOf::databases_and_packs && path.extension() == ".pack");
     std::error_code unknown;
-    if (is_meant && !entry->is_directory(unknown) && !fs::equivalent(path, but, unknown)) files.push_back(path);
+    if (is_listed && !entry->is_directory(unknown) && !fs::equivalent(path, excluded, unknown)) files.push_back(path);
   }
   if (error) throw Error(ErrorCode::io_error, fmt::format("{} cannot be read: {}", folder, error.message()));
   std::sort(files.begin(), files.end());
@@ -62,7 +62,7 @@ std::vector<std::string> files_in(const std::string& folder, FilesOf kinds, cons
 
 }  // namespace
 
-std::vector<std::string> gather(const std::vector<std::string>& given, FilesOf kinds, const std::string& but) {
+std::vector<std::string> gather(const std::vector<std::string>& given, FilesOf kinds, const std::string& excluded) {
   const bool packs = kinds == FilesOf::databases_and_packs;
   std::vector<std::string> files;
   for (const std::string& path : given) {
@@ -72,7 +72,7 @@ std::vector<std::string> gather(const std::vector<std::string>& given, FilesOf k
       files.push_back(path);
       continue;
     }
-    const std::vector<std::string> inside = files_in(path, kinds, but);
+    const std::vector<std::string> inside = files_in(path, kinds, excluded);
     if (inside.empty()) {
       throw Error(
           ErrorCode::io_error, fmt::format("{} holds no database{}", path, packs ? " and no pack" : ""),

@@ -31,9 +31,9 @@ cache::Pack read_contents(const std::string& path);
 enum class FilesOf { databases, databases_and_packs };
 
 /// `given`, with the files .db (and .pack) of a folder and of the folders in it in place of a folder, in the order of
-/// their names; without the file `but`. What is in a folder under such a name is listed whatever it is, so that it is
-/// named if it cannot be read. Throws Error(io_error) for a folder without any, and for a path that is no file.
-std::vector<std::string> gather(const std::vector<std::string>& given, FilesOf kinds, const std::string& but = {});
+/// their names; without the file `excluded`. Anything in a folder under such a name is listed, so that it is named
+/// if it cannot be read. Throws Error(io_error) for a folder without any, and for a path that is no file.
+std::vector<std::string> gather(const std::vector<std::string>& given, FilesOf kinds, const std::string& excluded = {});
 
 /// A file that is named, or else the database of --db.
 struct Source {

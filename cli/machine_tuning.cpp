@@ -19,7 +19,7 @@ bool is_lost(const Error& error) {
 
 }  // namespace
 
-std::optional<double> longest(const std::vector<std::optional<double>>& remaining) {
+std::optional<double> longest_remaining(const std::vector<std::optional<double>>& remaining) {
   std::optional<double> most = 0.0;
   for (const std::optional<double>& one : remaining) most = one && most ? std::max(most, one) : std::nullopt;
   return most;
@@ -164,7 +164,7 @@ std::optional<double> MachineTuning::remaining() const {
     const auto is_left = [](const Station* station) { return !station->lost; };
     if (std::any_of(card.stations.begin(), card.stations.end(), is_left)) all.push_back(card.remaining);
   }
-  return longest(all);
+  return longest_remaining(all);
 }
 
 std::vector<CardResults> MachineTuning::take_results() {

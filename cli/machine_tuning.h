@@ -33,7 +33,7 @@ struct LostDevice {
 
 /// Seconds until the last of several cards is done, of those that each of them has to go; nothing while one cannot
 /// tell.
-std::optional<double> longest(const std::vector<std::optional<double>>& remaining);
+std::optional<double> longest_remaining(const std::vector<std::optional<double>>& remaining);
 
 /// A measuring process for each device, a thread for each that feeds it, and a list of layers for each kind of card.
 class MachineTuning {

@@ -16,7 +16,7 @@
 namespace kiln::cli {
 
 /// Modelled launches of a layer's best variant, from the clock of an emulated device.
-struct ToldLaunches {
+struct ModelledLaunches {
   std::string bound;  ///< Bound of the longest, in few words. Empty where the clock tells nothing.
   std::string text;   ///< All that is told of each, in lines.
 };
@@ -32,10 +32,10 @@ struct TuneReport {
   std::string created;   ///< When the session ended, UTC.
   /// Figures from which predictions were drawn: as Tuning::calibration().
   std::optional<Calibration> calibration{};
-  std::vector<std::string> devices{};    ///< Where several may share the layers: those that did, for --device.
-  size_t first_layer = 1;                ///< Number of its first layer on a page.
-  std::vector<ToldLaunches> launches{};  ///< Launches of each of `results`, for a page; or none.
-  ModelNodes nodes{};                    ///< Nodes of the model that the layers come from.
+  std::vector<std::string> devices{};        ///< Where several may share the layers: those that did, for --device.
+  size_t first_layer = 1;                    ///< Number of its first layer on a page.
+  std::vector<ModelledLaunches> launches{};  ///< Launches of each of `results`, for a page; or none.
+  ModelNodes nodes{};                        ///< Nodes of the model that the layers come from.
 };
 
 std::string print_table(const TuneReport& report, const Output& output);

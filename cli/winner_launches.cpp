@@ -19,9 +19,9 @@ namespace kiln::cli {
 namespace {
 
 // Times variants on one device without running them.
-class Teller {
+class LaunchModel {
  public:
-  Teller(const Environment& environment, const device::Device& device)
+  LaunchModel(const Environment& environment, const device::Device& device)
       : device_(device::ContextHandle::acquire(device)),
         nvrtc_(device::Nvrtc::open({environment.nvrtc})),
         target_(execution::target_for(device.info().cc_major, device.info().cc_minor, *nvrtc_)),
@@ -29,7 +29,7 @@ class Teller {
     if (const auto kept = kernel_store(std::nullopt, environment)) kernels_.emplace(*kept);
   }
 
-  ToldLaunches of(const Catalogue& catalogue, const Request& request, const Choice& choice) {
+  ModelledLaunches launches_of_variant(const Catalogue& catalogue, const Request& request, const Choice& choice) {
     const Program program = catalogue.program(request, target_, choice);
     std::vector<std::string> names;
     for (const Operand& operand : request.operands) names.push_back(operand.name);
@@ -38,7 +38,7 @@ class Teller {
     const auto launches = device::timed_only(device_, [&] {
       return launches_of(timer_, checking::DeviceOperands(device_, request), checking::Checkable(variant));
     });
-    return launches ? ToldLaunches{bound_text(*launches), launches_text(*launches)} : ToldLaunches{};
+    return launches ? ModelledLaunches{bound_text(*launches), launches_text(*launches)} : ModelledLaunches{};
   }
 
  private:
@@ -51,23 +51,23 @@ class Teller {
 
 }  // namespace
 
-std::vector<ToldLaunches> launches_of_winners(const DeviceChoice& device, const Catalogue& catalogue,
-                                              const std::vector<tuner::JobResult>& results) {
+std::vector<ModelledLaunches> launches_of_winners(const DeviceChoice& device, const Catalogue& catalogue,
+                                                  const std::vector<tuner::JobResult>& results) {
   const Environment environment = device.environment();
-  Teller teller(environment, device::Device(device::Driver::open({environment.driver}), device.ordinal()));
-  std::vector<ToldLaunches> told;
+  LaunchModel model(environment, device::Device(device::Driver::open({environment.driver}), device.ordinal()));
+  std::vector<ModelledLaunches> modelled;
   for (const tuner::JobResult& result : results) {
-    ToldLaunches& layer = told.emplace_back();
+    ModelledLaunches& layer = modelled.emplace_back();
     if (!result.best) continue;
     try {
-      layer = teller.of(catalogue, result.request, result.best->choice);
+      layer = model.launches_of_variant(catalogue, result.request, result.best->choice);
     } catch (const Error& error) {
       layer = {"what is not known", error.what()};
     } catch (const std::bad_alloc&) {
       layer = {"what is not known", "out of memory on this machine"};
     }
   }
-  return told;
+  return modelled;
 }
 
 }  // namespace kiln::cli

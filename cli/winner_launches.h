@@ -12,7 +12,7 @@ namespace kiln::cli {
 
 /// Launches of the winner of each of `results`, which were tuned on the device. Nothing is run: only times by machine
 /// code that no data decide are told. Takes up to a second for each layer.
-std::vector<ToldLaunches> launches_of_winners(const DeviceChoice& device, const Catalogue& catalogue,
-                                              const std::vector<tuner::JobResult>& results);
+std::vector<ModelledLaunches> launches_of_winners(const DeviceChoice& device, const Catalogue& catalogue,
+                                                  const std::vector<tuner::JobResult>& results);
 
 }  // namespace kiln::cli

@@ -195,7 +195,7 @@ std::string of_function(const Request& request) {
 }
 
 // Words for an operation without words of its own: its name and result: "dropout 2x64x56x56 f16".
-std::string of_any(const Request& request) {
+std::string words_of_any_operation(const Request& request) {
   std::string name = request.operation;
   std::replace(name.begin(), name.end(), '_', ' ');
   return fmt::format("{} {}", name, result_words(request));
@@ -271,7 +271,7 @@ std::string summary(const Request& request) {
   else if (request.operation == "tensor_set")
     text = "set " + result_words(request);
   else
-    text = of_any(request);
+    text = words_of_any_operation(request);
   if (request.user_code) text += fmt::format(", user:{:.8}", request.user_code.digest());
   return text;
 }

@@ -9,16 +9,16 @@ Edges::Edges(Graph& graph)
     : graph_(graph), outputs_(graph.count()), fixed_(graph.count()), free_(graph.nodes().size()) {
   for (const Graph::Port& port : graph_.outputs()) outputs_[port.value] = true;
   for (ValueId id = 0; id < graph.count(); ++id) fixed_[id] = graph.is_constant(id);
-  for (size_t place = 0; place < graph.nodes().size(); ++place) see_fixed(place);
+  for (size_t index = 0; index < graph.nodes().size(); ++index) see_fixed(index);
   connect_all();
 }
 
 Edges::~Edges() {
   std::vector<Node>& nodes = graph_.nodes();
   size_t to = 0;
-  for (size_t place = 0; place < nodes.size(); ++place) {
-    if (free_[place]) continue;
-    if (to != place) nodes[to] = std::move(nodes[place]);
+  for (size_t index = 0; index < nodes.size(); ++index) {
+    if (free_[index]) continue;
+    if (to != index) nodes[to] = std::move(nodes[index]);
     ++to;
   }
   graph_.truncate(to);
@@ -27,29 +27,29 @@ Edges::~Edges() {
 void Edges::connect_all() {
   producers_.assign(graph_.count(), std::nullopt);
   users_.assign(graph_.count(), {});
-  for (size_t place = 0; place < graph_.nodes().size(); ++place) {
-    if (!free_[place]) connect(place);
+  for (size_t index = 0; index < graph_.nodes().size(); ++index) {
+    if (!free_[index]) connect(index);
   }
   work_ += graph_.nodes().size();
 }
 
-void Edges::connect(size_t place) {
-  for_each_input(graph_.nodes()[place], [&](ValueId id) { users_[id].insert(place); });
-  for_each_output(graph_.nodes()[place], [&](ValueId id) { producers_[id] = place; });
+void Edges::connect(size_t index) {
+  for_each_input(graph_.nodes()[index], [&](ValueId id) { users_[id].insert(index); });
+  for_each_output(graph_.nodes()[index], [&](ValueId id) { producers_[id] = index; });
 }
 
-void Edges::see_fixed(size_t place) {
+void Edges::see_fixed(size_t index) {
   bool fixed = true;
-  for_each_input(graph_.nodes()[place], [&](ValueId id) { fixed = fixed && fixed_[id]; });
-  for_each_output(graph_.nodes()[place], [&](ValueId id) { fixed_[id] = fixed; });
+  for_each_input(graph_.nodes()[index], [&](ValueId id) { fixed = fixed && fixed_[id]; });
+  for_each_output(graph_.nodes()[index], [&](ValueId id) { fixed_[id] = fixed; });
 }
 
-void Edges::disconnect(size_t place) {
-  for_each_input(graph_.nodes()[place], [&](ValueId id) { users_[id].erase(users_[id].find(place)); });
-  for_each_output(graph_.nodes()[place], [&](ValueId id) { producers_[id].reset(); });
+void Edges::disconnect(size_t index) {
+  for_each_input(graph_.nodes()[index], [&](ValueId id) { users_[id].erase(users_[id].find(index)); });
+  for_each_output(graph_.nodes()[index], [&](ValueId id) { producers_[id].reset(); });
 }
 
-// To a free place.
+// Moves a node to a free slot.
 void Edges::move(size_t from, size_t to) {
   disconnect(from);
   graph_.nodes()[to] = std::move(graph_.nodes()[from]);
@@ -58,7 +58,7 @@ void Edges::move(size_t from, size_t to) {
   connect(to);
 }
 
-// Moves what stands behind `last` so that `count` places there are free.
+// Moves the nodes behind `last` so that `count` slots there are free.
 void Edges::make_room_behind(size_t last, size_t count) {
   constexpr size_t most_moved = 64;  // before all that is behind moves, to give room for as many others
   std::vector<Node>& nodes = graph_.nodes();
@@ -81,21 +81,21 @@ void Edges::make_room_behind(size_t last, size_t count) {
   work_ += end - last;
 }
 
-size_t Edges::first_from(size_t place) {
-  while (place < free_.size() && free_[place]) {
-    ++place;
+size_t Edges::first_from(size_t index) {
+  while (index < free_.size() && free_[index]) {
+    ++index;
     ++work_;
   }
-  return place;
+  return index;
 }
 
-size_t Edges::replace(const std::set<size_t>& places, std::vector<Node> nodes) {
-  const size_t first = *places.begin();
-  const size_t end = *places.rbegin();
-  for (const size_t place : places) {
-    disconnect(place);
-    graph_.nodes()[place] = Concat{};
-    free_[place] = true;
+size_t Edges::replace(const std::set<size_t>& indices, std::vector<Node> nodes) {
+  const size_t first = *indices.begin();
+  const size_t end = *indices.rbegin();
+  for (const size_t index : indices) {
+    disconnect(index);
+    graph_.nodes()[index] = Concat{};
+    free_[index] = true;
   }
   size_t to = first;
   for (size_t from = first; from <= end; ++from) {
@@ -110,14 +110,14 @@ size_t Edges::replace(const std::set<size_t>& places, std::vector<Node> nodes) {
   users_.resize(graph_.count());
   outputs_.resize(graph_.count());
   for (ValueId id = fixed_.size(); id < graph_.count(); ++id) fixed_.push_back(graph_.is_constant(id));
-  const size_t place = to;
+  const size_t index = to;
   for (Node& node : nodes) {
     graph_.nodes()[to] = std::move(node);
     free_[to] = false;
     see_fixed(to);
     connect(to++);
   }
-  return place;
+  return index;
 }
 
 std::optional<size_t> Edges::sole_user(ValueId id) const {

@@ -61,8 +61,8 @@ class Region {
     }
   }
 
-  void take(size_t place, ValueId value, const std::string& name) {
-    members_.push_back(place);
+  void take(size_t index, ValueId value, const std::string& name) {
+    members_.push_back(index);
     names_[value] = name;
     readers_.insert(edges_.users(value).begin(), edges_.users(value).end());
   }
@@ -176,9 +176,9 @@ class Region {
     if (!is_legal(graph_, fused)) return false;
     before.emplace_back(std::move(fused));
     std::move(behind.begin(), behind.end(), std::back_inserter(before));
-    std::set<size_t> places(members_.begin(), members_.end());
-    places.insert(host_);
-    edges_.replace(places, std::move(before));
+    std::set<size_t> indices(members_.begin(), members_.end());
+    indices.insert(host_);
+    edges_.replace(indices, std::move(before));
     return true;
   }
 
@@ -196,8 +196,8 @@ class Region {
   Extents extents_;                                              // of the host's result
   std::map<ValueId, std::string> names_;                         // of the region's values in the code
   std::map<ValueId, Extents> wholes_;                            // of tensors that repeat: what they repeat to
-  std::vector<size_t> members_;                                  // places of the nodes behind the host
-  std::set<size_t> readers_;                                     // places of the region's readers still to be tried
+  std::vector<size_t> members_;                                  // indices of the nodes behind the host
+  std::set<size_t> readers_;                                     // indices of the region's readers still to be tried
   CodeWriter writer_{epilogue_names}, written_{epilogue_names};  // all so far, and at the best point
   size_t best_ = 0;                                              // members at that point; 0: there is none
   ValueId last_ = 0;
@@ -207,10 +207,10 @@ class Region {
 
 void fuse_elements(Graph& graph) {
   Edges edges(graph);
-  for (size_t place = 0; place < graph.nodes().size();) {
+  for (size_t index = 0; index < graph.nodes().size();) {
     // A host that took something moves behind others, which are looked at in its place.
-    if (edges.is_free(place) || !Region(graph, edges, place).fuse()) {
-      ++place;
+    if (edges.is_free(index) || !Region(graph, edges, index).fuse()) {
+      ++index;
     } else if (!Effort::may_go_on(edges)) {
       return;
     }

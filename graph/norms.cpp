@@ -10,9 +10,9 @@
 namespace kiln::graph {
 namespace {
 
-/// The places of nodes that were found, and what they were found to be.
+/// Indices of nodes that were found, and the normalisation that they are.
 struct Match {
-  std::set<size_t> places;
+  std::set<size_t> indices;
   ValueId x = 0, result = 0;
   std::vector<int64_t> axes;
   float epsilon = 0;
@@ -25,11 +25,11 @@ class Matcher {
  public:
   Matcher(const Graph& graph, const Edges& edges) : graph_(graph), edges_(edges) {}
 
-  std::optional<Match> match(size_t place) {
+  std::optional<Match> match(size_t index) {
     found_ = {};
-    const Call* quotient = call(place, "tensor_op", "div");
+    const Call* quotient = call(index, "tensor_op", "div");
     if (quotient == nullptr) return std::nullopt;
-    found_.places.insert(place);
+    found_.indices.insert(index);
     const ValueId centred = quotient->inputs[0].value;
     if (!match_deviation(quotient->inputs[1].value, centred) || !match_centred(centred)) return std::nullopt;
     found_.result = quotient->outputs.front().value;
@@ -40,18 +40,18 @@ class Matcher {
   }
 
  private:
-  /// The call at `place`, if it is plain and of that operation and mode.
-  const Call* call(size_t place, const char* operation, const char* mode) const {
-    const Call* found = std::get_if<Call>(&graph_.nodes()[place]);
+  /// The call at `index`, if it is plain and of that operation and mode.
+  const Call* call(size_t index, const char* operation, const char* mode) const {
+    const Call* found = std::get_if<Call>(&graph_.nodes()[index]);
     if (found == nullptr || found->request.operation != operation) return nullptr;
     const std::string* own = word_of(*found, "mode");
     return is_plain(*found) && own != nullptr && *own == mode ? found : nullptr;
   }
   /// The call that makes `value`; it joins what was found.
   const Call* maker(ValueId value, const char* operation, const char* mode) {
-    const auto place = edges_.producer(value);
-    const Call* found = place ? call(*place, operation, mode) : nullptr;
-    if (found != nullptr) found_.places.insert(*place);
+    const auto index = edges_.producer(value);
+    const Call* found = index ? call(*index, operation, mode) : nullptr;
+    if (found != nullptr) found_.indices.insert(*index);
     return found;
   }
 
@@ -84,22 +84,22 @@ class Matcher {
 
   /// x - mean of x along the same axes; otherwise the mean counts as 0.
   bool match_centred(ValueId centred) {
-    const auto place = edges_.producer(centred);
-    const Call* difference = place ? call(*place, "tensor_op", "sub") : nullptr;
-    const auto mean_place = difference == nullptr ? std::nullopt : edges_.producer(difference->inputs[1].value);
-    const Call* mean = mean_place ? call(*mean_place, "reduce", "mean") : nullptr;
+    const auto index = edges_.producer(centred);
+    const Call* difference = index ? call(*index, "tensor_op", "sub") : nullptr;
+    const auto mean_index = difference == nullptr ? std::nullopt : edges_.producer(difference->inputs[1].value);
+    const Call* mean = mean_index ? call(*mean_index, "reduce", "mean") : nullptr;
     const bool is_mean =
         mean != nullptr && mean->inputs[0].value == difference->inputs[0].value && axes_of(*mean) == found_.axes;
     found_.mode = is_mean ? NormMode::standard : NormMode::rms;
     found_.x = is_mean ? difference->inputs[0].value : centred;
-    if (is_mean) found_.places.insert({*place, *mean_place});
+    if (is_mean) found_.indices.insert({*index, *mean_index});
     return is_floating(graph_.value(found_.x).dtype);
   }
 
   /// Factor or summand that the one reader applies to the result so far.
   std::optional<ValueId> take(const char* mode) {
-    const auto place = edges_.sole_user(found_.result);
-    const Call* next = place ? call(*place, "tensor_op", mode) : nullptr;
+    const auto index = edges_.sole_user(found_.result);
+    const Call* next = index ? call(*index, "tensor_op", mode) : nullptr;
     if (next == nullptr) return std::nullopt;
     const ValueId a = next->inputs[0].value, b = next->inputs[1].value;
     const ValueId other = a == found_.result ? b : a;
@@ -108,7 +108,7 @@ class Matcher {
                       value.extents == graph_.value(found_.x).extents &&
                       graph_.value(other).extents.size() == value.extents.size();
     if (!fits) return std::nullopt;
-    found_.places.insert(*place);
+    found_.indices.insert(*index);
     found_.result = next->outputs.front().value;
     return other;
   }
@@ -117,13 +117,13 @@ class Matcher {
 
   /// Whether nothing else reads what stands between, and the whole is of one kind: once, or each run.
   bool is_closed() const {
-    return std::all_of(found_.places.begin(), found_.places.end(), [&](size_t place) {
+    return std::all_of(found_.indices.begin(), found_.indices.end(), [&](size_t index) {
       bool closed = true;
-      for_each_output(graph_.nodes()[place], [&](ValueId id) {
+      for_each_output(graph_.nodes()[index], [&](ValueId id) {
         if (id == found_.result) return;
         const auto& users = edges_.users(id);
         closed = closed && !edges_.is_output(id) &&
-                 std::all_of(users.begin(), users.end(), [&](size_t user) { return found_.places.contains(user); });
+                 std::all_of(users.begin(), users.end(), [&](size_t user) { return found_.indices.contains(user); });
       });
       return closed;
     });
@@ -154,27 +154,27 @@ void rewrite(Graph& graph, Edges& edges, const Match& match) {
   call.request.operands.clear();
   call.outputs.push_back({"y", match.result});
   call.numbers.emplace_back("epsilon", match.epsilon);
-  for (const size_t place : match.places) {
-    for (const std::string& origin : std::get<Call>(graph.nodes()[place]).origins) call.origins.push_back(origin);
+  for (const size_t index : match.indices) {
+    for (const std::string& origin : std::get<Call>(graph.nodes()[index]).origins) call.origins.push_back(origin);
   }
   std::vector<Node> nodes;
   nodes.emplace_back(std::move(call));
-  edges.replace(match.places, std::move(nodes));
+  edges.replace(match.indices, std::move(nodes));
 }
 
 }  // namespace
 
 void recognise_normalisations(Graph& graph) {
   Edges edges(graph);
-  for (size_t place = 0; place < graph.nodes().size();) {
-    const auto match = edges.is_free(place) ? std::nullopt : Matcher(graph, edges).match(place);
+  for (size_t index = 0; index < graph.nodes().size();) {
+    const auto match = edges.is_free(index) ? std::nullopt : Matcher(graph, edges).match(index);
     if (!match) {
-      ++place;
+      ++index;
       continue;
     }
     rewrite(graph, edges, *match);
     if (!Effort::may_go_on(edges)) return;
-    place = *match->places.begin();  // those behind have moved up
+    index = *match->indices.begin();  // those behind have moved up
   }
 }
 

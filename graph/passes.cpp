@@ -12,8 +12,8 @@
 namespace kiln::graph {
 namespace {
 
-Call* call_at(Graph& graph, size_t place) {
-  return std::get_if<Call>(&graph.nodes()[place]);
+Call* call_at(Graph& graph, size_t index) {
+  return std::get_if<Call>(&graph.nodes()[index]);
 }
 
 // ---- normalisations ----
@@ -23,12 +23,12 @@ class NormFolding {
   NormFolding(Graph& graph, Edges& edges) : graph_(graph), edges_(edges) {}
 
   /// Whether it changed the graph: then its edges are others.
-  bool fold(size_t place) {
-    const Call* norm = call_at(graph_, place);
+  bool fold(size_t index) {
+    const Call* norm = call_at(graph_, index);
     if (norm == nullptr || norm->request.operation != "norm_inference" || !is_plain(*norm)) return false;
     const ValueId x = find(norm->inputs, "x")->value;
-    const auto host_place = edges_.producer(x);
-    const Call* found = host_place && edges_.sole_user(x) == place ? call_at(graph_, *host_place) : nullptr;
+    const auto host_index = edges_.producer(x);
+    const Call* found = host_index && edges_.sole_user(x) == index ? call_at(graph_, *host_index) : nullptr;
     if (found == nullptr || found->request.operation != "conv_forward" || !can_scale(*found)) return false;
     Call host = *found;
     Operand* w = find(host.inputs, "w");
@@ -57,8 +57,8 @@ class NormFolding {
     }
     host.outputs.front().value = norm->outputs.front().value;
     append_origins(host.origins, norm->origins);
-    edges_.replace({place});
-    edges_.replace({*host_place}, {std::move(host)});
+    edges_.replace({index});
+    edges_.replace({*host_index}, {std::move(host)});
     return true;
   }
 
@@ -76,8 +76,8 @@ class NormFolding {
 
 /// Reader of a call's result: the one call that reads it, behind a view that reshapes it or not.
 struct Consumer {
-  size_t place;
-  std::optional<size_t> reshape;  ///< The place of that view.
+  size_t index;
+  std::optional<size_t> reshape;  ///< Index of that view.
   ValueId value;                  ///< As the consumer reads it.
 };
 
@@ -89,9 +89,9 @@ std::optional<Consumer> consumer_of(Graph& graph, const Edges& edges, ValueId re
     if (!std::holds_alternative<Reshape>(view->kind)) return std::nullopt;
     user = edges.sole_user(view->result);
     if (!user) return std::nullopt;
-    consumer = {*user, consumer.place, view->result};
+    consumer = {*user, consumer.index, view->result};
   }
-  return call_at(graph, consumer.place) == nullptr ? std::nullopt : std::optional(consumer);
+  return call_at(graph, consumer.index) == nullptr ? std::nullopt : std::optional(consumer);
 }
 
 /// A stage that a consumer is, and the operand that it reads.
@@ -105,13 +105,13 @@ class StageFusing {
  public:
   StageFusing(Graph& graph, Edges& edges) : graph_(graph), edges_(edges) {}
 
-  bool fuse(size_t place) {
-    Call* host = call_at(graph_, place);
+  bool fuse(size_t index) {
+    Call* host = call_at(graph_, index);
     if (host == nullptr || host->request.user_code || operation(host->request.operation).stages().empty()) return false;
     const ValueId result = host->outputs.front().value;
     const auto consumer = consumer_of(graph_, edges_, result);
     if (!consumer || host->outputs.size() != 1) return false;
-    Call& next = *call_at(graph_, consumer->place);
+    Call& next = *call_at(graph_, consumer->index);
     // Calls that run once stay apart from those of each run.
     const bool at_one_time = edges_.is_fixed(result) == edges_.is_fixed(next.outputs.front().value);
     const bool plain = at_one_time && is_plain(next) &&
@@ -119,7 +119,7 @@ class StageFusing {
                        graph_.value(next.outputs.front().value).extents == graph_.value(consumer->value).extents;
     const std::optional<Stage> stage = plain ? stage_of(*host, next, *consumer) : std::nullopt;
     if (!stage || !takes(*host, stage->stage)) return false;
-    return apply(place, *consumer, *stage);
+    return apply(index, *consumer, *stage);
   }
 
  private:
@@ -158,10 +158,10 @@ class StageFusing {
     return *extents == per_channel ? std::optional(Stage{EpilogueStage::bias, other, {}}) : std::nullopt;
   }
 
-  /// The host moves to the consumer's place, behind all that the stage reads.
-  bool apply(size_t place, const Consumer& consumer, const Stage& stage) {
-    Call fused = *call_at(graph_, place);
-    const Call& next = *call_at(graph_, consumer.place);
+  /// The host takes the consumer's slot, behind all that the stage reads.
+  bool apply(size_t index, const Consumer& consumer, const Stage& stage) {
+    Call fused = *call_at(graph_, index);
+    const Call& next = *call_at(graph_, consumer.index);
     const Value result = graph_.value(fused.outputs.front().value);
     std::vector<Node> before, behind;
     if (stage.operand) {
@@ -189,9 +189,9 @@ class StageFusing {
     if (!is_legal(graph_, fused)) return false;
     before.emplace_back(std::move(fused));
     std::move(behind.begin(), behind.end(), std::back_inserter(before));
-    std::set<size_t> places{place, consumer.place};
-    if (consumer.reshape) places.insert(*consumer.reshape);
-    edges_.replace(places, std::move(before));
+    std::set<size_t> indices{index, consumer.index};
+    if (consumer.reshape) indices.insert(*consumer.reshape);
+    edges_.replace(indices, std::move(before));
     return true;
   }
 
@@ -199,7 +199,7 @@ class StageFusing {
   Edges& edges_;
 };
 
-/// Tries `pass` at every place from the last to the first until none changes anything. The last first: of two whose
+/// Tries `pass` at every index from the last to the first until none changes anything. The last first: of two whose
 /// results are added, the later one takes the sum.
 template <typename Pass>
 void until_nothing_changes(Graph& graph) {
@@ -207,10 +207,10 @@ void until_nothing_changes(Graph& graph) {
   bool changed = true;
   while (changed) {
     changed = false;
-    for (size_t place = graph.nodes().size(); place-- > 0;) {
-      if (edges.is_free(place)) continue;
+    for (size_t index = graph.nodes().size(); index-- > 0;) {
+      if (edges.is_free(index)) continue;
       // The node that stands there after a change is tried again.
-      for (size_t at = place; at < graph.nodes().size() && Pass::run(graph, edges, at); at = edges.first_from(place)) {
+      for (size_t at = index; at < graph.nodes().size() && Pass::run(graph, edges, at); at = edges.first_from(index)) {
         if (!Effort::may_go_on(edges)) return;
         changed = true;
       }
@@ -219,10 +219,10 @@ void until_nothing_changes(Graph& graph) {
 }
 
 struct NormPass {
-  static bool run(Graph& graph, Edges& edges, size_t place) { return NormFolding(graph, edges).fold(place); }
+  static bool run(Graph& graph, Edges& edges, size_t index) { return NormFolding(graph, edges).fold(index); }
 };
 struct StagePass {
-  static bool run(Graph& graph, Edges& edges, size_t place) { return StageFusing(graph, edges).fuse(place); }
+  static bool run(Graph& graph, Edges& edges, size_t index) { return StageFusing(graph, edges).fuse(index); }
 };
 
 }  // namespace

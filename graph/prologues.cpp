@@ -56,7 +56,7 @@ class Chain {
     return !best_.empty() && may_scale() && apply(*host);
   }
 
-  /// The place of the first node of the host that took others in: it or a view that it reads.
+  /// Index of the first node of the host that took others in: it or a view that it reads.
   size_t first() const { return first_; }
 
  private:
@@ -68,11 +68,11 @@ class Chain {
   /// Takes in one call that makes an open value; false if there is none.
   bool grow() {
     for (auto value = open_.rbegin(); value != open_.rend(); ++value) {
-      const auto place = edges_.producer(*value);
-      if (!place || members_.size() == most_calls || !is_inside(*value)) continue;
-      const auto inputs = full_inputs(std::get_if<Call>(&graph_.nodes()[*place]));
+      const auto index = edges_.producer(*value);
+      if (!index || members_.size() == most_calls || !is_inside(*value)) continue;
+      const auto inputs = full_inputs(std::get_if<Call>(&graph_.nodes()[*index]));
       if (!inputs) continue;
-      members_.insert(*place);
+      members_.insert(*index);
       open_.erase(ValueId{*value});
       open_.insert(inputs->begin(), inputs->end());
       if (open_.size() == 1) {
@@ -118,8 +118,8 @@ class Chain {
 
   /// Whether the graph may get the constants of all normalisations that the host takes in.
   bool may_scale() const {
-    return std::all_of(best_.begin(), best_.end(), [&](size_t place) {
-      return !is_scaling(std::get<Call>(graph_.nodes()[place])) || effort_.take_elements(2 * extents_[1]);
+    return std::all_of(best_.begin(), best_.end(), [&](size_t index) {
+      return !is_scaling(std::get<Call>(graph_.nodes()[index])) || effort_.take_elements(2 * extents_[1]);
     });
   }
 
@@ -189,8 +189,8 @@ class Chain {
 
   bool apply(const Call& host) {
     names_[source_] = "x";
-    for (const size_t place : best_) {
-      const Call& call = std::get<Call>(graph_.nodes()[place]);
+    for (const size_t index : best_) {
+      const Call& call = std::get<Call>(graph_.nodes()[index]);
       const std::string name = fmt::format("x{}", names_.size());
       write(call, name);
       names_[call.outputs.front().value] = name;
@@ -210,12 +210,12 @@ class Chain {
     std::vector<Node> nodes = add_tensors(fused);
     const Numbers numbers = writer_.numbers();
     fused.numbers.insert(fused.numbers.end(), numbers.begin(), numbers.end());
-    for (const size_t place : best_) append_origins(fused.origins, std::get<Call>(graph_.nodes()[place]).origins);
+    for (const size_t index : best_) append_origins(fused.origins, std::get<Call>(graph_.nodes()[index]).origins);
     if (!is_cheaper(host, fused)) return false;
     nodes.emplace_back(std::move(fused));
-    std::set<size_t> places = best_;
-    places.insert(host_);
-    first_ = edges_.replace(places, std::move(nodes));
+    std::set<size_t> indices = best_;
+    indices.insert(host_);
+    first_ = edges_.replace(indices, std::move(nodes));
     return true;
   }
 
@@ -240,7 +240,7 @@ class Chain {
     const std::optional<Request> together = request_of(graph_, fused);
     if (!together) return false;
     double apart = cost_(request_of(graph_, host).value());
-    for (const size_t place : best_) apart += cost_(request_of(graph_, std::get<Call>(graph_.nodes()[place])).value());
+    for (const size_t index : best_) apart += cost_(request_of(graph_, std::get<Call>(graph_.nodes()[index])).value());
     return cost_(*together) < apart;
   }
 
@@ -254,7 +254,7 @@ class Chain {
   Extents extents_;                // of that
   std::optional<size_t> channel_;  // the dimension along which the prologue's tensors have elements
   std::set<ValueId> open_;         // values of those extents that the chain reads
-  std::set<size_t> members_;       // places of its calls
+  std::set<size_t> members_;       // indices of its calls
   size_t first_ = 0;
   std::set<size_t> best_;  // the most of them that read one such value
   ValueId source_ = 0;     // which the host is going to read
@@ -267,12 +267,12 @@ class Chain {
 void fuse_prologues(Graph& graph, const Cost& cost) {
   Effort effort;
   Edges edges(graph);
-  for (size_t place = graph.nodes().size(); place-- > 0;) {
-    if (edges.is_free(place)) continue;
-    Chain chain(graph, edges, cost, effort, place);
+  for (size_t index = graph.nodes().size(); index-- > 0;) {
+    if (edges.is_free(index)) continue;
+    Chain chain(graph, edges, cost, effort, index);
     if (!chain.fuse()) continue;
     if (!Effort::may_go_on(edges)) return;
-    place = chain.first();  // those before have moved up; those behind cannot take in more than they did
+    index = chain.first();  // those before have moved up; those behind cannot take in more than they did
   }
 }
 

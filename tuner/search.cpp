@@ -44,11 +44,11 @@ class Allowance {
     ++observed_;
     if (has_time(trial.outcome)) return;
     ++failed_;
-    if (!cost) ++for_nothing_;
+    if (!cost) ++known_failures_;
   }
 
   size_t left() const {
-    const size_t tried = given_ - for_nothing_, most = 2 * wanted_;
+    const size_t tried = given_ - known_failures_, most = 2 * wanted_;
     return std::min(wanted_ - std::min(wanted_, hopeful()), most - std::min(most, tried));
   }
   /// Choices that have a time, or may still get one.
@@ -58,7 +58,7 @@ class Allowance {
 
  private:
   size_t wanted_, given_ = 0, observed_ = 0, failed_ = 0;
-  size_t for_nothing_ = 0;  // failed, and did so before
+  size_t known_failures_ = 0;  // failed, and had failed in an earlier session
 };
 
 std::vector<Choice> all(const std::vector<Candidate>& ranked) {

@@ -164,7 +164,7 @@ void WorkerPool::submit(SpecimenId id, const Programs& programs) {
   };
   Variant variant{uncompiled(programs.program), std::nullopt};
   if (programs.stand_in) variant.stand_in = uncompiled(*programs.stand_in);
-  samples_[id] = {serialise(variant), {}};
+  variants_[id] = {serialise(variant), {}};
   queue_.push_back(id);
   pump(0, nullptr, nullptr);
 }
@@ -191,7 +191,7 @@ void WorkerPool::employ(Lane& lane) {
   lane.at_work = queue_.front();
   queue_.pop_front();
   Message message = command("compile");
-  message.payload = samples_.at(*lane.at_work).source;
+  message.payload = variants_.at(*lane.at_work).source;
   lane.link->send(message, options_.compile_limit);
 }
 
@@ -201,7 +201,7 @@ void WorkerPool::take_answer(Lane& lane, Answer answer) {
   if (!id) {
     require_success(answer, ErrorCode::missing_library, "the compiler cannot be loaded");
     lane.has_compiler = true;
-  } else if (samples_.contains(*id)) {
+  } else if (variants_.contains(*id)) {
     report(*id, std::move(answer));
   }
   if (lane.link || !queue_.empty()) employ(lane);
@@ -214,7 +214,7 @@ void WorkerPool::report(SpecimenId id, Answer answer) {
   if (!done.failure) {
     done.seconds = answer.message.fields.at("seconds").get<double>();
     done.resources = resources_from(answer.message.fields.at("resources"));
-    samples_[id] = {{}, std::move(answer.message.payload)};
+    variants_[id] = {{}, std::move(answer.message.payload)};
   }
   finished_.push_back(std::move(done));
 }
@@ -275,7 +275,7 @@ std::optional<Failure> WorkerPool::begin_here() {
   Message message = command("begin");
   message.fields["request"] = subject_->request.key();
   if (subject_->stand_in) message.fields["stand_in"] = subject_->stand_in->key();
-  if (trusted_) message.payload = samples_.at(*trusted_).compiled;
+  if (trusted_) message.payload = variants_.at(*trusted_).compiled;
   loaded_.clear();
   Answer answer = measure(message, options_.begin_limit);
   if (std::optional<Failure> failure = failure_of(answer)) return failure;
@@ -288,7 +288,7 @@ std::optional<Failure> WorkerPool::load_here(SpecimenId id) {
   if (loaded_.contains(id)) return std::nullopt;
   Message message = command("load");
   message.fields["id"] = id;
-  message.payload = samples_.at(id).compiled;
+  message.payload = variants_.at(id).compiled;
   std::optional<Failure> failure = failure_of(measure(message, options_.run_limit));
   if (!failure) loaded_.insert(id);
   return failure;
@@ -338,7 +338,7 @@ SampleReport WorkerPool::sample(SpecimenId id, int count) {
 }
 
 void WorkerPool::discard(SpecimenId id) {
-  samples_.erase(id);
+  variants_.erase(id);
   std::erase(queue_, id);
   std::erase_if(finished_, [&](const CompileReport& report) { return report.id == id; });
   if (!measurer_ || loaded_.erase(id) == 0) return;

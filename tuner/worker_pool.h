@@ -34,7 +34,7 @@ class WorkerPool : public Laboratory {
   std::vector<pid_t> processes() const;
 
  private:
-  struct Sample {
+  struct SerialisedVariant {
     std::string source;    // serialised Program, until it is compiled
     std::string compiled;  // serialised CompiledProgram; empty before
   };
@@ -67,7 +67,7 @@ class WorkerPool : public Laboratory {
   WorkerPoolOptions options_;
   Apparatus apparatus_;
   std::vector<Lane> lanes_;
-  std::map<SpecimenId, Sample> samples_;
+  std::map<SpecimenId, SerialisedVariant> variants_;
   std::deque<SpecimenId> queue_;        // to be compiled
   std::deque<CompileReport> finished_;  // not yet collected
 

@@ -184,7 +184,7 @@ std::string candidates(const JobResult& result, const std::optional<LogAxis>& ax
   return text + "</tbody>\n</table>\n</details>\n";
 }
 
-std::string bounds(const ToldLaunches& launches) {
+std::string bounds(const ModelledLaunches& launches) {
   if (launches.bound.empty()) return {};
   return fmt::format("<details>\n<summary>Bound by {}</summary>\n<pre>{}</pre>\n</details>\n", escaped(launches.bound),
                      escaped(launches.text));
@@ -206,7 +206,7 @@ std::string layer_anchor(size_t number) {
 }
 
 std::string layer_section(const JobResult& result, const std::vector<std::string>& nodes, size_t number,
-                          const ToldLaunches& launches) {
+                          const ModelledLaunches& launches) {
   std::string text = fmt::format("<section class=\"layer\" id=\"{}\">\n<h3><span class=\"ordinal\">{}</span>{}</h3>\n",
                                  layer_anchor(number).substr(1), number, escaped(summary(result.request)));
   text += fmt::format("<p class=\"key\"><code>{}</code>{}</p>\n", escaped(result.request.key()),

@@ -13,7 +13,7 @@ namespace kiln::cli {
 /// each candidate, and what does not apply and why. `nodes`: of a model, which it serves. `number` counts the layers
 /// from 1 and is part of the section's anchor.
 std::string layer_section(const tuner::JobResult& result, const std::vector<std::string>& nodes, size_t number,
-                          const ToldLaunches& launches);
+                          const ModelledLaunches& launches);
 
 /// "#layer-3"
 std::string layer_anchor(size_t number);

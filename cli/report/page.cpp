@@ -182,7 +182,7 @@ std::string print_page(const std::vector<TuneReport>& reports) {
     text += tiles(report) + figures(report) + overview(report);
     for (size_t i = 0; i < report.results.size(); ++i) {
       text += layer_section(report.results[i], report.nodes.of(report.results[i].request), report.first_layer + i,
-                            report.launches.empty() ? ToldLaunches{} : report.launches[i]);
+                            report.launches.empty() ? ModelledLaunches{} : report.launches[i]);
     }
     text += not_covered(report) + provenance(report);
   }

@@ -103,7 +103,7 @@ void add_attribute(Prelude& prelude, const AttributeDefinition& definition, cons
 }
 
 // Constants of requests of every operation; without a request, the names alone.
-Prelude of_any(const Operation& operation, const Request* request) {
+Prelude constants_of_any_operation(const Operation& operation, const Request* request) {
   Prelude prelude;
   for (const OperandDefinition& operand : operation.operands()) {
     add_any_operand(prelude, operand.name, request == nullptr ? nullptr : request->find(operand.name));
@@ -144,14 +144,15 @@ const Own* own_of(std::string_view operation) {
 
 Prelude user_constants(const Request& request) {
   const Own* const own = own_of(request.operation);
-  Prelude prelude = own != nullptr ? own->constants(request) : of_any(operation(request.operation), &request);
+  Prelude prelude =
+      own != nullptr ? own->constants(request) : constants_of_any_operation(operation(request.operation), &request);
   prelude.flag("USER_CODE", static_cast<bool>(request.user_code));
   return prelude;
 }
 
 Prelude user_constants_of_any(const Operation& operation) {
   if (const Own* const own = own_of(operation.name())) return user_constants(own->sample);
-  Prelude prelude = of_any(operation, nullptr);
+  Prelude prelude = constants_of_any_operation(operation, nullptr);
   prelude.flag("USER_CODE", false);
   return prelude;
 }

@@ -34,9 +34,9 @@ TEST(Progress, DoesNotGuessTheTimeLeftBeforeTheFirstTrial) {
 }
 
 TEST(Progress, OfSeveralCardsIsKnownOnceAllCanTell) {
-  EXPECT_EQ(longest({75, 80, 3}), 80);
-  EXPECT_EQ(longest({75, std::nullopt, 3}), std::nullopt);
-  EXPECT_EQ(longest({}), 0) << "nobody has anything to do";
+  EXPECT_EQ(longest_remaining({75, 80, 3}), 80);
+  EXPECT_EQ(longest_remaining({75, std::nullopt, 3}), std::nullopt);
+  EXPECT_EQ(longest_remaining({}), 0) << "nobody has anything to do";
 }
 
 TEST(Progress, NamesTheStepThatTakesLong) {

@@ -22,8 +22,8 @@ ValueId made_by(const Node& node) {
 
 std::vector<ValueId> order_of(const Graph& graph, const Edges& edges) {
   std::vector<ValueId> order;
-  for (size_t place = 0; place < graph.nodes().size(); ++place) {
-    if (!edges.is_free(place)) order.push_back(made_by(graph.nodes()[place]));
+  for (size_t index = 0; index < graph.nodes().size(); ++index) {
+    if (!edges.is_free(index)) order.push_back(made_by(graph.nodes()[index]));
   }
   return order;
 }
@@ -31,10 +31,10 @@ std::vector<ValueId> order_of(const Graph& graph, const Edges& edges) {
 void expect_true_edges(const Graph& graph, const Edges& edges) {
   std::map<ValueId, std::multiset<size_t>> users;
   std::map<ValueId, size_t> producers;
-  for (size_t place = 0; place < graph.nodes().size(); ++place) {
-    if (edges.is_free(place)) continue;
-    for_each_input(graph.nodes()[place], [&](ValueId id) { users[id].insert(place); });
-    producers[made_by(graph.nodes()[place])] = place;
+  for (size_t index = 0; index < graph.nodes().size(); ++index) {
+    if (edges.is_free(index)) continue;
+    for_each_input(graph.nodes()[index], [&](ValueId id) { users[id].insert(index); });
+    producers[made_by(graph.nodes()[index])] = index;
   }
   for (ValueId id = 0; id < graph.count(); ++id) {
     EXPECT_EQ(edges.users(id), users[id]) << id;
@@ -60,13 +60,13 @@ TEST(Edges, NodesKeepTheOrderOfAPlainListWhileTheyAreReplaced) {
     {
       Edges edges(graph);
       for (int change = 0; change < 200 && !plain.empty(); ++change) {
-        std::set<size_t> places;
+        std::set<size_t> indices;
         std::vector<ValueId> taken;
         const size_t first = below(plain.size()), reach = 1 + below(10);
         for (size_t i = first; i < std::min(plain.size(), first + reach); ++i) {
           if (!taken.empty() && below(2) == 0) continue;
           taken.push_back(plain[i]);
-          places.insert(edges.producer(plain[i]).value());
+          indices.insert(edges.producer(plain[i]).value());
         }
         std::vector<Node> nodes;
         std::vector<ValueId> more;
@@ -75,7 +75,7 @@ TEST(Edges, NodesKeepTheOrderOfAPlainListWhileTheyAreReplaced) {
           more.push_back(graph.add_value({{}, DType::f32, {3, 2}}));
           nodes.emplace_back(View{Reshape{}, x, more.back()});
         }
-        const size_t at = edges.replace(places, std::move(nodes));
+        const size_t at = edges.replace(indices, std::move(nodes));
         const auto last = std::find(plain.begin(), plain.end(), taken.back());
         plain.insert(last + 1, more.begin(), more.end());
         plain.erase(
@@ -91,7 +91,7 @@ TEST(Edges, NodesKeepTheOrderOfAPlainListWhileTheyAreReplaced) {
     }
     std::vector<ValueId> left;
     for (const Node& node : graph.nodes()) left.push_back(made_by(node));
-    EXPECT_EQ(left, plain) << "free places were left in the graph, or nodes were lost";
+    EXPECT_EQ(left, plain) << "free slots were left in the graph, or nodes were lost";
   }
 }
 
@@ -103,8 +103,8 @@ TEST(Edges, AReplacementTakesTheWorkOfWhatStandsBetween) {
     values.push_back(graph.reshape(values.back(), i % 2 == 0 ? Extents{3, 2} : Extents{2, 3}));
   Edges edges(graph);
   const size_t before = edges.work();
-  for (size_t place = 0; place + 1 < count; place += 2) {
-    edges.replace({place, place + 1}, {View{Reshape{}, values[place], values[place + 2]}});
+  for (size_t index = 0; index + 1 < count; index += 2) {
+    edges.replace({index, index + 1}, {View{Reshape{}, values[index], values[index + 2]}});
   }
   EXPECT_LE(edges.work() - before, 4 * count);
   EXPECT_TRUE(Effort::may_go_on(edges));
