@@ -7,12 +7,12 @@
 #include <memory>
 #include <utility>
 
+#include "field_text.h"
 #include "kiln/base/error.h"
 #include "kiln/base/printable.h"
 #include "kiln/cache/pack.h"
 #include "layered_store.h"
 #include "pack_line.h"
-#include "text.h"
 
 namespace kiln::cache {
 namespace {

@@ -12,9 +12,9 @@
 #include <tuple>
 
 #include "checksum.h"
+#include "field_text.h"
 #include "kiln/base/error.h"
 #include "kiln/base/tie.h"
-#include "text.h"
 
 namespace kiln::cache {
 namespace {

@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-#include "text.h"
+#include "field_text.h"
 
 namespace kiln::cache {
 

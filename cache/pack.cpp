@@ -6,11 +6,11 @@
 #include <iterator>
 #include <utility>
 
+#include "field_text.h"
 #include "front.h"
 #include "kiln/base/error.h"
 #include "kiln/cache/machine_clock.h"
 #include "pack_line.h"
-#include "text.h"
 
 namespace kiln::cache {
 namespace {

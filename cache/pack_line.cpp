@@ -7,10 +7,10 @@
 #include <cmath>
 #include <limits>
 
+#include "field_text.h"
 #include "kiln/base/error.h"
 #include "kiln/cache/machine_clock.h"
 #include "kiln/cache/pack.h"
-#include "text.h"
 
 namespace kiln::cache {
 namespace {

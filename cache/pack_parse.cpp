@@ -4,10 +4,10 @@
 #include <optional>
 #include <utility>
 
+#include "field_text.h"
 #include "kiln/base/error.h"
 #include "kiln/cache/pack.h"
 #include "pack_line.h"
-#include "text.h"
 
 namespace kiln::cache {
 namespace {

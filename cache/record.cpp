@@ -8,8 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "field_text.h"
 #include "kiln/base/error.h"
-#include "text.h"
 
 namespace kiln::cache {
 namespace {

@@ -3,9 +3,9 @@
 #include <string>
 
 #include "boundary.h"
+#include "c_names.h"
 #include "kiln/base/error.h"
 #include "kiln/version.h"
-#include "words.h"
 
 namespace kiln::capi {
 namespace {

@@ -24,8 +24,8 @@
 #include "kiln/runtime/settings.h"
 #include "kiln/version.h"
 #include "output.h"
+#include "short_forms.h"
 #include "table.h"
-#include "words.h"
 
 namespace kiln::cli {
 namespace {

@@ -20,8 +20,8 @@
 #include "kiln/runtime/settings.h"
 #include "modelled_times.h"
 #include "output.h"
+#include "short_forms.h"
 #include "table.h"
-#include "words.h"
 
 namespace kiln::cli {
 namespace {

@@ -21,8 +21,8 @@
 #include "kiln/version.h"
 #include "modelled_times.h"
 #include "output.h"
+#include "short_forms.h"
 #include "table.h"
-#include "words.h"
 
 namespace kiln::cli {
 namespace {

@@ -20,8 +20,8 @@
 #include "kiln/runtime/recheck.h"
 #include "kiln/runtime/settings.h"
 #include "output.h"
+#include "short_forms.h"
 #include "table.h"
-#include "words.h"
 
 namespace kiln::cli {
 namespace {

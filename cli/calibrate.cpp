@@ -18,8 +18,8 @@
 #include "kiln/runtime/settings.h"
 #include "measured_card.h"
 #include "modelled_times.h"
+#include "short_forms.h"
 #include "table.h"
-#include "words.h"
 
 namespace kiln::cli {
 namespace {

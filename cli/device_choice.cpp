@@ -13,7 +13,7 @@
 #include "kiln/base/error.h"
 #include "kiln/tuner/worker.h"
 #include "modelled_times.h"
-#include "words.h"
+#include "short_forms.h"
 
 namespace kiln::cli {
 namespace {

@@ -21,7 +21,7 @@
 #include "kiln/device/nvrtc.h"
 #include "kiln/runtime/settings.h"
 #include "output.h"
-#include "words.h"
+#include "short_forms.h"
 
 namespace kiln::cli {
 namespace {

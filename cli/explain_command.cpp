@@ -30,8 +30,8 @@
 #include "launches.h"
 #include "modelled_times.h"
 #include "output.h"
+#include "short_forms.h"
 #include "table.h"
-#include "words.h"
 
 namespace kiln::cli {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "kiln/base/tie.h"
 #include "kiln/cache/pack.h"
-#include "words.h"
+#include "short_forms.h"
 
 namespace kiln::cli {
 namespace {

@@ -23,8 +23,8 @@
 #include "model_flags.h"
 #include "npy.h"
 #include "output.h"
+#include "short_forms.h"
 #include "table.h"
-#include "words.h"
 
 namespace kiln::cli {
 namespace {

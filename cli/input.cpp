@@ -24,7 +24,7 @@
 #include "kiln/base/printable.h"
 #include "kiln/generator/no_code.h"
 #include "kiln/generator/operation.h"
-#include "kiln/models/requests.h"
+#include "kiln/models/lower.h"
 
 namespace kiln::cli {
 namespace {

@@ -12,7 +12,7 @@
 #include "kiln/base/error.h"
 #include "kiln/device/stream.h"
 #include "kiln/reference/fill.h"
-#include "words.h"
+#include "short_forms.h"
 
 namespace kiln::cli {
 namespace {

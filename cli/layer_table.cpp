@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "kiln/base/printable.h"
-#include "words.h"
+#include "short_forms.h"
 
 namespace kiln::cli {
 namespace {

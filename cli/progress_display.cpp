@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "kiln/base/printable.h"
-#include "words.h"
+#include "short_forms.h"
 
 namespace kiln::cli {
 namespace {

@@ -33,7 +33,7 @@
 #include "layer_table.h"
 #include "modelled_times.h"
 #include "output.h"
-#include "words.h"
+#include "short_forms.h"
 
 namespace kiln::cli {
 namespace {

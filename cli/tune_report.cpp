@@ -10,7 +10,7 @@
 #include "kiln/version.h"
 #include "layer_table.h"
 #include "modelled_times.h"
-#include "words.h"
+#include "short_forms.h"
 
 namespace kiln::cli {
 

@@ -21,7 +21,7 @@
 #include "kiln/runtime/settings.h"
 #include "kiln/tuner/laboratory.h"
 #include "output.h"
-#include "words.h"
+#include "short_forms.h"
 
 namespace kiln::cli {
 namespace {

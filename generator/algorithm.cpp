@@ -9,7 +9,7 @@
 #include "kiln/base/error.h"
 #include "kiln/generator/code_text.h"
 #include "kiln/generator/operation.h"
-#include "text.h"
+#include "text_parsing.h"
 #include "user_code.h"
 
 namespace kiln {

@@ -11,7 +11,7 @@
 
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
-#include "text.h"
+#include "text_parsing.h"
 #include "user_text.h"
 
 namespace kiln {

@@ -10,7 +10,7 @@
 #include "kiln/generator/no_code.h"
 #include "kiln/generator/operation.h"
 #include "operations/operations.h"
-#include "text.h"
+#include "text_parsing.h"
 
 namespace kiln {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "kiln/base/error.h"
 #include "kiln/base/nearest.h"
-#include "text.h"
+#include "text_parsing.h"
 
 namespace kiln {
 namespace {

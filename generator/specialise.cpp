@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "kiln/base/error.h"
-#include "text.h"
+#include "text_parsing.h"
 
 namespace kiln {
 namespace {

@@ -10,7 +10,7 @@
 #include "code.h"
 #include "code_writer.h"
 #include "effort.h"
-#include "kiln/graph/passes.h"
+#include "kiln/graph/optimise.h"
 #include "rewrite.h"
 
 namespace kiln::graph {

@@ -4,7 +4,7 @@
 
 #include "effort.h"
 #include "kiln/generator/operations/norm.h"
-#include "kiln/graph/passes.h"
+#include "kiln/graph/optimise.h"
 #include "rewrite.h"
 
 namespace kiln::graph {

@@ -11,7 +11,7 @@
 #include "code_writer.h"
 #include "effort.h"
 #include "kiln/generator/operation.h"
-#include "kiln/graph/passes.h"
+#include "kiln/graph/optimise.h"
 #include "rewrite.h"
 
 namespace kiln::graph {

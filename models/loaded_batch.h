@@ -8,7 +8,7 @@
 
 #include "kiln/context.h"
 #include "kiln/model.h"
-#include "kiln/models/requests.h"
+#include "kiln/models/lower.h"
 #include "kiln/plan.h"
 #include "run_graphs.h"
 #include "weights.h"

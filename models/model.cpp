@@ -14,7 +14,7 @@
 #include "kiln/base/printable.h"
 #include "kiln/cuda_graph.h"
 #include "kiln/memory.h"
-#include "kiln/models/requests.h"
+#include "kiln/models/lower.h"
 #include "loaded_batch.h"
 #include "ports.h"
 #include "weights.h"

@@ -12,7 +12,7 @@
 
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
-#include "kiln/models/requests.h"
+#include "kiln/models/lower.h"
 #include "kiln/templates/catalogue.h"
 #include "kiln/tuner/search.h"
 #include "kiln/tuner/worker.h"

@@ -20,9 +20,9 @@
 #include <utility>
 #include <vector>
 
+#include "declared_passes.h"
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
-#include "passes.h"
 #include "traffic.h"
 
 namespace kiln::bench {

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "short_forms.h"
 #include "table.h"
-#include "words.h"
 
 namespace kiln::bench {
 namespace {

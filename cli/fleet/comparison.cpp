@@ -15,8 +15,8 @@
 #include "cache_commands.h"
 #include "fleet/names.h"
 #include "kiln/base/error.h"
+#include "short_forms.h"
 #include "table.h"
-#include "words.h"
 
 namespace kiln::cli {
 namespace {

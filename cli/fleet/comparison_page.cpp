@@ -6,9 +6,9 @@
 #include "kiln/cache/record.h"
 #include "kiln/version.h"
 #include "modelled_times.h"
+#include "report/html_text.h"
 #include "report/page.h"
-#include "report/text.h"
-#include "words.h"
+#include "short_forms.h"
 
 namespace kiln::cli {
 namespace {

@@ -1,7 +1,7 @@
 #include "fleet/names.h"
 
 #include "kiln/base/error.h"
-#include "words.h"
+#include "short_forms.h"
 
 namespace kiln::cli {
 

@@ -17,8 +17,8 @@
 #include "kiln/base/error.h"
 #include "kiln/base/printable.h"
 #include "kiln/tuner/shard.h"
+#include "short_forms.h"
 #include "table.h"
-#include "words.h"
 
 namespace kiln::cli {
 namespace {

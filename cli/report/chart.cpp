@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "report/text.h"
-#include "words.h"
+#include "report/html_text.h"
+#include "short_forms.h"
 
 namespace kiln::cli {
 namespace {

@@ -11,10 +11,10 @@
 
 #include "kiln/generator/roofline.h"
 #include "report/chart.h"
+#include "report/html_text.h"
 #include "report/layer_section.h"
 #include "report/plots.h"
-#include "report/text.h"
-#include "words.h"
+#include "short_forms.h"
 
 namespace kiln::cli {
 namespace {

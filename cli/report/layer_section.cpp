@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "report/chart.h"
-#include "report/text.h"
-#include "words.h"
+#include "report/html_text.h"
+#include "short_forms.h"
 
 namespace kiln::cli {
 namespace {

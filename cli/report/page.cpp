@@ -14,10 +14,10 @@
 #include "modelled_times.h"
 #include "report/chart.h"
 #include "report/figures.h"
+#include "report/html_text.h"
 #include "report/layer_section.h"
 #include "report/style.h"
-#include "report/text.h"
-#include "words.h"
+#include "short_forms.h"
 
 namespace kiln::cli {
 namespace {

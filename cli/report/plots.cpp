@@ -7,9 +7,9 @@
 #include <optional>
 #include <utility>
 
+#include "report/html_text.h"
 #include "report/layer_section.h"
-#include "report/text.h"
-#include "words.h"
+#include "short_forms.h"
 
 namespace kiln::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "operations/spatial.h"
-#include "text.h"
+#include "text_parsing.h"
 
 namespace kiln {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "kiln/base/error.h"
-#include "text.h"
+#include "text_parsing.h"
 
 namespace kiln {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "descriptor/epilogue.h"
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 
 namespace kiln::descriptor {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "descriptor/epilogue.h"
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 
 namespace kiln::descriptor {
 namespace {

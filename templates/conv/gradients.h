@@ -1,4 +1,4 @@
-// Parts shared by kernels that are written for a gradient itself (not as a contraction: conv/passes.h).
+// Parts shared by kernels that are written for a gradient itself (not as a contraction: conv/conv_contractions.h).
 #pragma once
 
 #include <initializer_list>

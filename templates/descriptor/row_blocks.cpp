@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "descriptor/numbers.h"
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 #include "descriptor/streaming_estimate.h"
 
 namespace kiln::descriptor {

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 #include "descriptor/streaming_estimate.h"
 #include "descriptor/strided.h"
 

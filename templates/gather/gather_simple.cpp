@@ -1,4 +1,4 @@
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 #include "gather/gather_problem.h"
 #include "kiln/generator/algorithm.h"
 

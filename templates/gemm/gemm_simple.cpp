@@ -5,7 +5,7 @@
 #include "contraction/contraction.h"
 #include "descriptor/epilogue.h"
 #include "descriptor/numbers.h"
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 #include "gemm/gemm_contraction.h"
 #include "kiln/generator/algorithm.h"
 

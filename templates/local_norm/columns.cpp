@@ -1,7 +1,7 @@
 #include "local_norm/columns.h"
 
 #include "descriptor/numbers.h"
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 #include "descriptor/streaming_estimate.h"
 #include "local_norm/line.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 #include "kiln/generator/operation.h"
 #include "norm/norm_rows.h"
 

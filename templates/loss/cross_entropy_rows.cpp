@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "descriptor/numbers.h"
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 #include "descriptor/strided.h"
 
 namespace kiln::descriptor {

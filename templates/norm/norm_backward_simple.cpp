@@ -1,4 +1,4 @@
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 #include "descriptor/simple_rows.h"
 #include "kiln/generator/algorithm.h"
 #include "norm/norm_gradient_rows.h"

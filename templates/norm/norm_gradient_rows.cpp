@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 
 namespace kiln::descriptor {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 #include "kiln/generator/operation.h"
 
 namespace kiln::descriptor {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 #include "descriptor/strided.h"
 #include "kiln/base/error.h"
 #include "kiln/generator/operation.h"

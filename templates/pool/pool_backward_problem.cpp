@@ -1,6 +1,6 @@
 #include "pool/pool_backward_problem.h"
 
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 #include "pool/pool_problem.h"
 
 namespace kiln::descriptor {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 #include "descriptor/streaming_estimate.h"
 #include "kiln/generator/algorithm.h"
 #include "pool/pool_problem.h"

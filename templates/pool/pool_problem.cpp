@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 #include "descriptor/streaming_estimate.h"
 
 namespace kiln::descriptor {

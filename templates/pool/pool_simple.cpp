@@ -1,4 +1,4 @@
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 #include "descriptor/streaming_estimate.h"
 #include "kiln/generator/algorithm.h"
 #include "pool/pool_problem.h"

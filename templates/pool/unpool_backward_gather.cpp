@@ -1,4 +1,4 @@
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 #include "kiln/generator/algorithm.h"
 #include "pool/unpool_problem.h"
 

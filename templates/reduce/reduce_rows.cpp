@@ -1,6 +1,6 @@
 #include "reduce/reduce_rows.h"
 
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 
 namespace kiln::descriptor {
 namespace {

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "descriptor/numbers.h"
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 #include "kiln/generator/algorithm.h"
 #include "resize/resize_problem.h"
 

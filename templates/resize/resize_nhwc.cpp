@@ -1,7 +1,7 @@
 #include <optional>
 #include <string>
 
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 #include "kiln/generator/algorithm.h"
 #include "resize/resize_problem.h"
 

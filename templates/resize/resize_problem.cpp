@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 
 namespace kiln::descriptor {
 namespace {

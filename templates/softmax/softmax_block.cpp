@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 #include "descriptor/streaming_estimate.h"
 #include "kiln/generator/algorithm.h"
 #include "softmax/softmax_rows.h"

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 #include "kiln/generator/operation.h"
 
 namespace kiln::descriptor {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <set>
 
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 #include "descriptor/streaming_estimate.h"
 #include "kiln/base/error.h"
 #include "kiln/generator/roofline.h"

@@ -6,8 +6,8 @@
 #include <cctype>
 #include <map>
 
-#include "conv/passes.h"
-#include "descriptor/parts.h"
+#include "conv/conv_contractions.h"
+#include "descriptor/prelude_and_launch.h"
 #include "descriptor/strided.h"
 #include "pool/pool_problem.h"
 #include "softmax/softmax_rows.h"

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "declared_passes.h"
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
-#include "passes.h"
 #include "traffic.h"
 
 namespace kiln::bench::primitives_test {

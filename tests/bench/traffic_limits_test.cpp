@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "declared_passes.h"
 #include "kiln/base/environment.h"
-#include "passes.h"
 #include "traffic.h"
 
 namespace kiln::bench::traffic_limits_test {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "field_text.h"
 #include "support.h"
-#include "text.h"
 
 namespace kiln::cache::test::record_test {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "device_choice.h"
 #include "kiln/base/error.h"
-#include "kiln/models/requests.h"
+#include "kiln/models/lower.h"
 #include "layer_table.h"
 
 namespace kiln::cli::input_test {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "report/chart.h"
-#include "report/text.h"
+#include "report/html_text.h"
 
 namespace kiln::cli::report_chart_test {
 namespace {

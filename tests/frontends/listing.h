@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kiln/base/error.h"
-#include "kiln/models/requests.h"
+#include "kiln/models/lower.h"
 #include "onnx_model.h"
 
 namespace kiln::test {

@@ -8,7 +8,7 @@
 #include "fuzz_driver.h"
 #include "kiln/base/error.h"
 #include "kiln/frontends/onnx.h"
-#include "kiln/graph/passes.h"
+#include "kiln/graph/optimise.h"
 #include "kiln/graph/schedule.h"
 #include "schedule_check.h"
 

@@ -17,7 +17,7 @@
 #include "fuzz_driver.h"
 #include "kiln/base/error.h"
 #include "kiln/graph/memory_plan.h"
-#include "kiln/models/requests.h"
+#include "kiln/models/lower.h"
 #include "kiln/prediction.h"
 #include "onnx/load.h"
 #include "schedule_check.h"

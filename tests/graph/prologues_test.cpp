@@ -8,7 +8,7 @@
 #include "graph_builder.h"
 #include "kiln/generator/operations/gemm.h"
 #include "kiln/generator/operations/reduce.h"
-#include "kiln/graph/passes.h"
+#include "kiln/graph/optimise.h"
 
 namespace kiln::graph::prologues_test {
 namespace {

@@ -13,7 +13,7 @@
 #include "kiln/device/device.h"
 #include "kiln/device/stream.h"
 #include "kiln/memory.h"
-#include "kiln/models/requests.h"
+#include "kiln/models/lower.h"
 #include "model_fixture.h"
 
 namespace kiln::model_test {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "descriptor/epilogue.h"
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 #include "kiln/generator/operation.h"
 #include "request_suites.h"
 

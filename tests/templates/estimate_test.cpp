@@ -10,7 +10,7 @@
 
 #include "contraction/block_estimate.h"
 #include "contraction/simt_tiling.h"
-#include "conv/passes.h"
+#include "conv/conv_contractions.h"
 #include "descriptor/occupancy.h"
 #include "descriptor/streaming_estimate.h"
 #include "kiln/generator/roofline.h"

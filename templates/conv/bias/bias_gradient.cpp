@@ -1,6 +1,6 @@
 #include "conv/bias/bias_gradient.h"
 
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 
 namespace kiln::descriptor {
 

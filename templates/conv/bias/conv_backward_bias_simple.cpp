@@ -1,6 +1,6 @@
 #include "conv/bias/bias_gradient.h"
 #include "descriptor/numbers.h"
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 #include "descriptor/streaming_estimate.h"
 #include "kiln/generator/algorithm.h"
 

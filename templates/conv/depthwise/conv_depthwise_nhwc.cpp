@@ -1,5 +1,5 @@
+#include "conv/conv_contractions.h"
 #include "conv/depthwise/depthwise_nhwc.h"
-#include "conv/passes.h"
 
 namespace kiln {
 

@@ -4,7 +4,7 @@
 #include "contraction/block_estimate.h"
 #include "conv/gradients.h"
 #include "descriptor/numbers.h"
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 #include "kiln/generator/algorithm.h"
 
 namespace kiln {

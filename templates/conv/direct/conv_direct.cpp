@@ -1,5 +1,5 @@
+#include "conv/conv_contractions.h"
 #include "conv/direct/direct.h"
-#include "conv/passes.h"
 
 namespace kiln {
 

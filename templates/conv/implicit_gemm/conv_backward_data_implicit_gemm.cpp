@@ -1,6 +1,6 @@
 #include "contraction/simt_product.h"
+#include "conv/conv_contractions.h"
 #include "conv/depthwise/depthwise.h"
-#include "conv/passes.h"
 
 namespace kiln {
 

@@ -1,5 +1,5 @@
 // lib/conv_split.cuh for the gradient of a convolution by its input: x here is dy, and y those elements of dx that
-// each class of taps reaches (conv/passes.h). Parameters: conv_backward_data_implicit_gemm_splitk.cpp.
+// each class of taps reaches (conv/conv_contractions.h). Parameters: conv_backward_data_implicit_gemm_splitk.cpp.
 #include "lib/class_blocks.cuh"
 #include "lib/gemm_tile.cuh"
 #include "per_class/lib/conv_split.cuh"

@@ -1,5 +1,5 @@
 // lib/conv_tile.cuh for the gradient of a convolution by its filter: dy is the filter of a convolution of x whose y is
-// dw (conv/passes.h). Parameters: conv_backward_filter_implicit_gemm.cpp.
+// dw (conv/conv_contractions.h). Parameters: conv_backward_filter_implicit_gemm.cpp.
 #include "lib/fitting_pixels.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)

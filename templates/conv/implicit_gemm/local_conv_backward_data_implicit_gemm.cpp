@@ -1,5 +1,5 @@
 #include "contraction/simt_product.h"
-#include "conv/passes.h"
+#include "conv/conv_contractions.h"
 
 namespace kiln {
 

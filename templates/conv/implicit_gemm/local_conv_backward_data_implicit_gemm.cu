@@ -1,5 +1,5 @@
 // Gradient of a local convolution by its input as an implicit matrix product for each segment of dx (lib/segments.cuh):
-// x here is dy, and y those elements of dx that each class of taps reaches (conv/passes.h). dx is written
+// x here is dy, and y those elements of dx that each class of taps reaches (conv/conv_contractions.h). dx is written
 // once; what segments share of dy and of the filters they find in L2. Parameters:
 // local_conv_backward_data_implicit_gemm.cpp.
 #include "lib/class_blocks.cuh"

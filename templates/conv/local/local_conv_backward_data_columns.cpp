@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "contraction/simt_tiling.h"
+#include "conv/conv_contractions.h"
 #include "conv/gradients.h"
-#include "conv/passes.h"
 
 namespace kiln {
 namespace {

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "contraction/block_estimate.h"
-#include "conv/passes.h"
+#include "conv/conv_contractions.h"
 #include "descriptor/numbers.h"
 #include "kiln/generator/algorithm.h"
 

@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "contraction/block_estimate.h"
+#include "conv/conv_contractions.h"
 #include "conv/gradients.h"
-#include "conv/passes.h"
 #include "descriptor/numbers.h"
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 
 namespace kiln::descriptor {
 namespace {

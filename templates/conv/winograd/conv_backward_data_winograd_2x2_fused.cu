@@ -1,5 +1,5 @@
 // Winograd's minimal filtering F(2x2, 3x3) in one kernel, behind the transform of the filters, for the gradient of
-// a convolution by its input: x here is dy, and y is dx (conv/passes.h). lib/winograd_fused.cuh says how.
+// a convolution by its input: x here is dy, and y is dx (conv/conv_contractions.h). lib/winograd_fused.cuh says how.
 // Parameters: conv_backward_data_winograd_2x2_fused.cpp.
 #include "lib/winograd_fused.cuh"
 

@@ -1,4 +1,4 @@
-#include "conv/passes.h"
+#include "conv/conv_contractions.h"
 #include "conv/winograd/winograd_steps.h"
 
 namespace kiln {

@@ -1,5 +1,5 @@
 // Winograd's minimal filtering F(4x4, 3x3) in four steps for the gradient of a convolution by its input: x here
-// is dy, and y is dx (conv/passes.h). lib/winograd_steps.cuh says how; the products are a kernel of
+// is dy, and y is dx (conv/conv_contractions.h). lib/winograd_steps.cuh says how; the products are a kernel of
 // conv_1x1. Parameters: conv_backward_data_winograd_4x4.cpp.
 #include "lib/winograd_steps.cuh"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "descriptor/numbers.h"
-#include "descriptor/parts.h"
+#include "descriptor/prelude_and_launch.h"
 #include "kiln/generator/operations/winograd.h"
 
 namespace kiln::descriptor {

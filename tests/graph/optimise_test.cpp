@@ -1,4 +1,4 @@
-#include "kiln/graph/passes.h"
+#include "kiln/graph/optimise.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include "kiln/generator/operations/reduce.h"
 #include "kiln/graph/schedule.h"
 
-namespace kiln::graph::passes_test {
+namespace kiln::graph::optimise_test {
 namespace {
 
 using test::activation;
@@ -330,4 +330,4 @@ TEST(RemoveDead, KeepsWhatOutputsNeed) {
 }
 
 }  // namespace
-}  // namespace kiln::graph::passes_test
+}  // namespace kiln::graph::optimise_test

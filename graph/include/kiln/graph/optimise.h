@@ -1,4 +1,4 @@
-// Passes: what makes a graph cheaper without changing what it computes, beyond rounding.
+// Passes that make a graph cheaper without changing its results, beyond rounding.
 #pragma once
 
 #include "kiln/graph/cost.h"

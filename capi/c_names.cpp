@@ -1,4 +1,4 @@
-#include "words.h"
+#include "c_names.h"
 
 #include <array>
 #include <string_view>

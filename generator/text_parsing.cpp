@@ -1,4 +1,4 @@
-#include "text.h"
+#include "text_parsing.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

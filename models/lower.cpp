@@ -1,4 +1,4 @@
-#include "kiln/models/requests.h"
+#include "kiln/models/lower.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "kiln/base/error.h"
 #include "kiln/base/printable.h"
 #include "kiln/graph/layouts.h"
-#include "kiln/graph/passes.h"
+#include "kiln/graph/optimise.h"
 #include "kiln/prediction.h"
 
 namespace kiln::models {

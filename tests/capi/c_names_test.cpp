@@ -1,5 +1,5 @@
 // Hints for callers of C name what C has.
-#include "words.h"
+#include "c_names.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <iterator>
 #include <regex>
 
-namespace kiln::capi::words_test {
+namespace kiln::capi::c_names_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -58,4 +58,4 @@ TEST(WordsOfC, AreKnownForEveryNameOfCppThatAMessageHas) {
 }
 
 }  // namespace
-}  // namespace kiln::capi::words_test
+}  // namespace kiln::capi::c_names_test

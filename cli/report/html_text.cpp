@@ -1,4 +1,4 @@
-#include "report/text.h"
+#include "report/html_text.h"
 
 #include <array>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "kiln/graph/passes.h"
+#include "kiln/graph/optimise.h"
 
 #include <algorithm>
 #include <iterator>

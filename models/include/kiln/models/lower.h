@@ -1,4 +1,4 @@
-// The requests of a model: what its runs call.
+// The pipeline from a model file to the steps of its runs: read, optimise, choose layouts, schedule.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-#include "words.h"
+#include "short_forms.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

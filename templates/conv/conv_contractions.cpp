@@ -1,4 +1,4 @@
-#include "conv/passes.h"
+#include "conv/conv_contractions.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "passes.h"
+#include "declared_passes.h"
 
 #include <fmt/format.h>
 

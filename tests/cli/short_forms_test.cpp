@@ -1,8 +1,8 @@
-#include "words.h"
+#include "short_forms.h"
 
 #include <gtest/gtest.h>
 
-namespace kiln::cli::words_test {
+namespace kiln::cli::short_forms_test {
 namespace {
 
 std::string of(const std::string& line) {
@@ -95,4 +95,4 @@ TEST(Words, AnErrorOfSeveralLinesSaysTheMostInOne) {
 }
 
 }  // namespace
-}  // namespace kiln::cli::words_test
+}  // namespace kiln::cli::short_forms_test

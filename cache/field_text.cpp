@@ -1,4 +1,4 @@
-#include "text.h"
+#include "field_text.h"
 
 #include <fmt/format.h>
 
