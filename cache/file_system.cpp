@@ -12,7 +12,7 @@
 namespace kiln::cache {
 
 bool is_network_file_system(long magic) {
-  // From statfs(2) and the Linux headers. What is not among them may be shared: only speed is lost if it is not.
+  // From statfs(2) and the Linux headers. Other kinds may be shared: only speed is lost if one is not.
   constexpr std::array<unsigned, 22> local = {
       0x0000EF53,  // ext2, ext3, ext4
       0x58465342,  // XFS

@@ -220,8 +220,8 @@ Kept LayeredStore::write(const Action& action) {
   return locked([&] { return write_locked(action); });
 }
 
-// A connection of its own: the one that reads may have been lost, or opened after a fork for reading alone. What was
-// done is not done again where this fails half-way.
+// A connection of its own: the one that reads may have been lost, or opened after a fork for reading alone. Changes
+// that succeeded are not repeated where a later one fails.
 void LayeredStore::return_to_file(std::chrono::milliseconds wait) {
   OpenOptions options = options_;
   options.busy_timeout = wait;

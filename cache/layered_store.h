@@ -27,9 +27,9 @@ namespace kiln::cache {
 
 /// At most two stores. While the file works there is only that one. After its first fault, writes go to memory; a
 /// request on a device then lives in exactly one of the two, because a write first copies its records from the file
-/// ("overlays" it), so reads never have to merge. What went to memory is remembered as it was asked for: where the
-/// fault was another process' lock, it is done again on the file as soon as that is free, and memory is given up.
-/// Thread-safe: one lock, held for the length of a call.
+/// ("overlays" it), so reads never have to merge. Changes that went to memory are remembered as they were asked for:
+/// where the fault was another process' lock, they are repeated on the file as soon as that is free, and memory is
+/// given up. Thread-safe: one lock, held for the length of a call.
 class LayeredStore {
  public:
   LayeredStore(std::string path, Announce announce) : path_(std::move(path)), announce_(std::move(announce)) {}

@@ -78,7 +78,7 @@ class Query {
   std::int64_t most_rows_ = 4096;  // before the file's size is asked for
 };
 
-/// One connection. Not thread-safe: its owner holds a lock. What the file says is not trusted: its schema can call
+/// One connection. Not thread-safe: its owner holds a lock. The file's content is not trusted: its schema can call
 /// nothing, no value is longer than max_value_bytes, and views and triggers do not run.
 class Connection {
  public:

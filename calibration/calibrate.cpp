@@ -106,7 +106,7 @@ FootprintRate read_rate(const Instruments& instruments, double share_of_l2) {
   const int64_t spans = (wanted + most_span - 1) / most_span;
   const int64_t span = std::max<int64_t>(1, wanted / spans / block_bytes) * block_bytes, bytes = spans * span;
   const double round_bytes = 4 * access_bytes * instruments.all_threads();
-  // Enough to go round the buffer several times. What is larger than L2 misses there from the first time on.
+  // Enough to go round the buffer several times. A buffer larger than L2 misses there from the first time on.
   const double times = instruments.reduced() && share_of_l2 > 1 ? 1 : 3;
   const auto least = static_cast<int64_t>(times * static_cast<double>(bytes) / round_bytes) + 1;
   const int64_t rounds = std::max(least, instruments.work(256));

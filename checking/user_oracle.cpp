@@ -83,7 +83,7 @@ reference::Bindings UserOracle::bindings() const {
   return bindings;
 }
 
-// How far what the prologue gave may move: not at all, where there is none.
+// Distances that the prologue's results may move, an element each; zeros without a prologue.
 std::vector<float> UserOracle::perturbations() const {
   return floats_of(before_.at("perturbation"));
 }

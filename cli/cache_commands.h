@@ -24,7 +24,7 @@ void add_cache_fleet(CLI::App& cache, int& exit_code);      ///< compare, choose
 /// pack nor a database, and as require_regular_file().
 bool is_pack(const std::string& path);
 
-/// All that a pack or a database holds. Of a pack, lines that are refused are told on standard error. Throws Error.
+/// All that a pack or a database holds. Refused lines of a pack are told on standard error. Throws Error.
 cache::Pack read_contents(const std::string& path);
 
 /// Which files of a folder are meant.

@@ -62,9 +62,10 @@ cache::Database open_or_fail(const std::string& path, cache::OpenMode mode);
 /// is no error: an empty one, and a note on standard error.
 cache::Database open_to_read(const std::string& option, const Environment& environment);
 
-/// For the end of a command whose results are in `database`: says in words where they are. What another process' lock
-/// has kept in memory is stored once that is gone; after `limit`, or soon after `is_stopped`, it is written to a file
-/// beside the database, to be merged, and so is what could not be kept for another reason. Remarks on standard error.
+/// For the end of a command whose results are in `database`: says in words where they are. Results that another
+/// process' lock has kept in memory are stored once that is gone; after `limit`, or soon after `is_stopped`, they are
+/// written to a file beside the database, to be merged, and so are results that could not be kept for another reason.
+/// Remarks on standard error.
 std::string keep_results(cache::Database& database, std::chrono::milliseconds limit,
                          const std::function<bool()>& is_stopped);
 

@@ -31,8 +31,7 @@ struct LostDevice {
   std::string error;
 };
 
-/// Seconds until the last of several cards is done, of those that each of them has to go; nothing while one cannot
-/// tell.
+/// The largest of `remaining`, the seconds that each card has to go; nothing while one card cannot tell.
 std::optional<double> longest_remaining(const std::vector<std::optional<double>>& remaining);
 
 /// A measuring process for each device, a thread for each that feeds it, and a list of layers for each kind of card.

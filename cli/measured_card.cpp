@@ -20,7 +20,7 @@ uint32_t whole(double value) {
   return static_cast<uint32_t>(std::lround(value));
 }
 
-// In the units of cards. Of an emulated device the name but for its clock.
+// In the units of cards. An emulated device has its name without the clock.
 timing::DeviceFigures figures_of(const device::DeviceInfo& info) {
   const DeviceFigures nominal = execution::figures_of(info);
   const auto clock = cache::machine_clock_of(info.name);

@@ -44,7 +44,7 @@ void mark_predictions(cache::Pack& pack);
 class PredictionNotes {
  public:
   explicit PredictionNotes(std::string_view device_name) : device_name_(device_name) {}
-  /// `source`: of a choice, "predicted by machine-code clock 1, from pack a.pack". Of others nothing is noted.
+  /// `source`: of a choice, "predicted by machine-code clock 1, from pack a.pack". Other sources add nothing.
   void add(std::string_view source);
   /// "predicted by machine-code clock 5: rank correlation ...", each once.
   const std::set<std::string>& notes() const { return notes_; }

@@ -105,8 +105,8 @@ tuner::SessionOptions session_options(const TuneOptions& options, double spent) 
   return session;
 }
 
-// Seconds of tuning that one variant takes, roughly: a compilation, and its runs. Of no device in particular, so that
-// the jobs of an array agree on who does what wherever they run.
+// Seconds of tuning that one variant takes, roughly: a compilation, and its runs. The figure is of no device in
+// particular, so that the jobs of an array agree on who does what wherever they run.
 double expected_seconds(const Request& request) {
   constexpr double compilation = 0.4, runs = 100;
   return compilation + runs * predicted_seconds(request, 0);  // where nothing serves it, the session says why
@@ -238,7 +238,7 @@ void print_as_tables(const TuneOptions& options, const Tuned& tuned, const std::
   }
 }
 
-// Opens the devices. That the budget is over before they are ready is no fault of theirs.
+// Opens the devices. They are not at fault if the budget ends before they are ready.
 std::unique_ptr<MachineTuning> open_devices(const TuneOptions& options, const Environment& environment,
                                             const std::function<double()>& spent) {
   DeviceChoice::Limits limits{.run = options.run_limit};

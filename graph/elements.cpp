@@ -77,8 +77,8 @@ class Region {
            count_elements(result.extents) == count_elements(extents_) && passes_through(code->inputs);
   }
 
-  /// Whether what stands between is a number of f32 whether it is stored or not: integers are rounded and saturated,
-  /// but for the flags of comparisons.
+  /// Whether the inputs that the code computes keep their values when they are not stored: floating-point numbers and
+  /// the flags of comparisons do; other integers would be rounded and saturated.
   bool passes_through(const std::vector<ValueId>& inputs) const {
     return std::all_of(inputs.begin(), inputs.end(), [&](ValueId id) {
       if (!names_.contains(id) || is_floating(graph_.value(id).dtype)) return true;
@@ -91,7 +91,7 @@ class Region {
     });
   }
 
-  /// Adds the call's line. What it wrote stays even if it does not fit: then nothing behind it is used.
+  /// Adds the call's line, which stays even if it does not fit: then nothing behind it is used.
   bool write(const Call& call, const std::string& name) {
     const ElementCode code = *code_of(call);
     const Extents& whole = graph_.value(call.outputs.front().value).extents;

@@ -206,7 +206,8 @@ class Loader {
     return home == Home::constant || home == Home::kept;
   }
 
-  /// Reserves memory for what no batch before had. What only the computation of constants needs lies in the scratch.
+  /// Reserves memory for what no batch before had. Buffers that only the computation of constants needs lie in the
+  /// scratch.
   void place() {
     const auto reserve = [&](const std::string& digest, int64_t bytes) {
       if (weights_.find(digest) == nullptr && !is_fresh(digest)) fresh_offsets_[digest] = fresh_.reserve(bytes);

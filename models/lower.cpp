@@ -31,7 +31,7 @@ std::vector<bool> channels_last(const graph::Graph& graph, const graph::Schedule
 }
 
 /// The calls that run once, when a model is loaded, keep what they compute: few bytes of a file can ask for any amount.
-/// What is made of weights in files, as their transposition or their conversion from 8 bits, may be as large as they.
+/// Values made of weights in files, as their transposition or their conversion from 8 bits, may be as large as they.
 void check_kept(const graph::Schedule& schedule, int64_t stored_bytes) {
   constexpr int64_t most = int64_t{1} << 30, times = 16;
   const int64_t permitted = most + times * stored_bytes;

@@ -1,4 +1,4 @@
-# cpack -G DEB: the installation as one Debian package. What it depends on is computed from what its binaries need.
+# cpack -G DEB: the installation as one Debian package. Its dependencies are computed from those of its binaries.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME kiln)
 set(CPACK_PACKAGE_CONTACT "The Kiln developers")

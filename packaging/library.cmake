@@ -1,5 +1,5 @@
-# libkiln.so, what applications link to: the rooms in one library. What the public headers declare is kept whole and
-# exported, the rest stays inside.
+# libkiln.so, what applications link to: the rooms in one library. Functions that the public headers declare are kept
+# whole and exported, the rest stays inside.
 
 # The public headers: all of include/, the errors, the refusal of code in requests, the typed views of requests, and what those include from these rooms.
 set(include_dirs ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/base/include ${PROJECT_SOURCE_DIR}/generator/include)

@@ -66,8 +66,8 @@ SlackCall call_with(const Question& asked, bool magnitudes) {
   return call;
 }
 
-// Terms of one sign: their sum is as large as their magnitudes, so its error is relative to it. That of the elements
-// with the most terms, which are among the samples or have at most twice as many.
+// Terms of one sign: their sum is as large as their magnitudes, so its error is relative to it. The error is that of
+// the elements with the most terms, which are among the samples or have at most twice as many.
 double error_of(const Request& plain, const SlackCall& call) {
   constexpr int64_t samples = 20;
   constexpr double unit = 0x1p-24;

@@ -24,7 +24,7 @@ const CallShape& shape_of(std::string_view what) {
   return call_shape(operation_named_in(what));
 }
 
-// The arguments of a call at the places that its operation has for their names. What they point to is the caller's.
+// The arguments of a call at the places that its operation has for their names. The caller owns what they point to.
 class Arguments {
  public:
   Arguments(std::string_view what, std::span<const NamedTensor> tensors, const CallOptions& options)

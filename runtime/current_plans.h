@@ -42,7 +42,7 @@ class CurrentPlans {
   };
   /// Looks at a request again, of which something was found: its plan is replaced by what make() gives now, or
   /// withdrawn where it fails and make() throws. One that is being made is not waited for: get() looks again itself.
-  /// What goes wrong is announced.
+  /// Faults are announced.
   void look_again(const Request& request, Reason reason);
 
  private:

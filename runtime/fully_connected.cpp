@@ -36,7 +36,7 @@ void require_matrix(const Tensor& tensor, std::string_view name) {
   if (tensor.rank() != 2) refuse(fmt::format("{} has {} dimensions", name, tensor.rank()), "it is N,K");
 }
 
-// Dimensions of `like` behind the first, the one of the largest stride first. Those of extent 1, whose strides say
+// Dimensions of `like` behind the first, the one of the largest stride first. Dimensions of extent 1, whose strides say
 // nothing, are left out.
 std::vector<int> memory_order(const Tensor& like) {
   std::vector<int> order;

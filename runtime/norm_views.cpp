@@ -71,7 +71,7 @@ class View {
     return seen;
   }
 
-  // Calls the general function. What it refuses is said of the one that was called.
+  // Calls the general function. Refusals name the function that was called.
   template <class Call>
   void run(const Call& call) const {
     try {

@@ -36,8 +36,8 @@ const LoadedPlan& plan_of(Context::Impl& context, const CallKey& key, Stream str
 void run_plan(Context::Impl& context, const LoadedPlan& plan, Stream stream, std::span<const Address> operands,
               const RunValues& values, const Workspace& workspace = {});
 
-/// Runs the call of an operation that `say` tells: all its parts, once, to whatever it is given. That is a CallNumbers,
-/// and a CallRequest too if this is the first call of its shape.
+/// Runs the call of an operation that `say` tells: all its parts, once, to whatever it is given. It is given a
+/// CallNumbers, and a CallRequest too if this is the first call of its shape.
 template <OperationName operation, class Say>
 void run_call(Context& context, Stream stream, const Say& say) {
   const CallShape& shape = call_shape<operation>();

@@ -28,8 +28,8 @@ void set_nvrtc(Target& target, const std::string& version) {
   if (!read) throw Error(ErrorCode::parse_error, fmt::format("NVRTC version {} is not MAJOR.MINOR", version));
 }
 
-// `request` with code of which only the digest is known replaced by some that reads the same tensors. What is made of
-// it is the same but for the source.
+// `request` with code of which only the digest is known replaced by some that reads the same tensors. Programs made of
+// it are the same but for the source.
 Request with_stand_in(Request request) {
   std::vector<std::string> tensors;
   std::string prologue;

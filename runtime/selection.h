@@ -67,9 +67,9 @@ struct Selector {
   bool admits(const Request& request, const Program& program) const;
   /// Variants that can be generated for `request`, best prediction first.
   Candidates candidates(const Request& request) const { return catalogue.candidates(request, target, figures); }
-  /// Stored variants that the library can still generate, in the order of precedence. What a pack says of workspace and
-  /// determinism is text from outside: the filter is applied to the program itself too.
-  /// Variants that must_not_use() refuses are left out, here and below; so are claims of packs with an impossible time.
+  /// Stored variants that the library can still generate, in the order of precedence. A pack's claims about workspace
+  /// and determinism are text from outside: the filter is applied to the program itself too. Variants that
+  /// must_not_use() refuses are left out, here and below; so are claims of packs with an impossible time.
   std::vector<Selection> stored(const Request& request) const;
   /// Variants in bundles, in the order of Bundles::find(). They are whole programs, whatever the library generates now.
   std::vector<Selection> bundled(const Request& request) const;

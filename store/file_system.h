@@ -16,9 +16,9 @@ struct ReadFile {
 };
 
 /// Reads a regular file of at most `limit` bytes and, where that is permitted, marks it as used now: its modification
-/// time, since access times depend on how the file system is mounted. What cannot be an entry is read as far as its
-/// first byte, or not at all: a larger file, a symbolic link, and unless `of_anybody` one that another user owns or may
-/// write.
+/// time, since access times depend on how the file system is mounted. A file that cannot be an entry is read as far as
+/// its first byte, or not at all: a larger file, a symbolic link, and unless `of_anybody` one that another user owns or
+/// may write.
 ReadFile read_and_touch(const std::string& path, uint64_t limit, bool of_anybody);
 
 /// Time by the clock that gives the files beside `path` their times, a server's in a folder on a network: marks that

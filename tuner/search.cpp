@@ -89,7 +89,7 @@ class ListOrder : public Order {
 };
 
 // Candidates worth a trial, best predictions first, but of those that the model cannot tell apart only the first one;
-// the others of each such group come after all groups had their turn. What user templates say of themselves is no
+// the others of each such group come after all groups had their turn. Estimates by the authors of user templates are no
 // reason to leave any out.
 std::vector<Choice> by_prediction(const std::vector<Candidate>& ranked) {
   constexpr double same = 1e-3;

@@ -23,7 +23,7 @@ struct Traffic {
   double requested_bytes = 0;
 };
 
-/// Compiles requests for the emulated device and runs them there. Of use to one thread at a time.
+/// Compiles requests for the emulated device and runs them there. For one thread at a time.
 class TrafficMeter {
  public:
   /// `driver` and `nvrtc` as in DriverChoice and NvrtcChoice; the driver must be the emulated one, and not yet in use

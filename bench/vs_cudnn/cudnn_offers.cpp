@@ -132,7 +132,8 @@ std::optional<std::string> not_comparable_pooling(const PoolForward& pool) {
   return std::nullopt;
 }
 
-// A form with the configurations of its first graph. Of a second one cuDNN's first with equal arithmetic is taken.
+// A form with the configurations of its first graph. For a second graph cuDNN's first configuration with equal
+// arithmetic is taken.
 struct BuiltForm {
   std::vector<CudnnGraph> graphs;
   std::vector<EngineConfig> configs;     // of the first graph

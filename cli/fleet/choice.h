@@ -1,10 +1,11 @@
 // Choosing for a fleet: the fewest variants of all layers with which no card loses more than is allowed.
 //
-// A card's time is the sum over all layers of its fastest chosen variant. What a set of variants saves a card, counted
-// up to what the card needs, is monotone and submodular in the set, and so is the sum over the cards. To reach all of
-// the sum by the fewest variants is submodular set covering, which is NP-hard (it holds set cover: cards are elements).
-// The greedy choice takes at most 1 + ln(F(all) / (F(all) - F(all but the last step))) times the fewest: L. A. Wolsey,
-// "An analysis of the greedy algorithm for the submodular set covering problem", Combinatorica 2 (1982), Theorem 1.
+// A card's time is the sum over all layers of its fastest chosen variant. The saving of a set of variants on a card,
+// counted up to what the card needs, is monotone and submodular in the set, and so is the sum over the cards. To reach
+// all of the sum by the fewest variants is submodular set covering, which is NP-hard (it holds set cover: cards are
+// elements). The greedy choice takes at most 1 + ln(F(all) / (F(all) - F(all but the last step))) times the fewest: L.
+// A. Wolsey, "An analysis of the greedy algorithm for the submodular set covering problem", Combinatorica 2 (1982),
+// Theorem 1.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +38,7 @@ struct FleetChoice {
 };
 
 /// Takes what saves most until every card is within `most_loss` (0.05: 5%) of its best, or `most_variants` are taken;
-/// then leaves out what is not needed, and takes what costs least for as many variants as that. Of equal savings the
+/// then leaves out what is not needed, and takes what costs least for as many variants as that. Among equal savings the
 /// first layer and variant is taken.
 FleetChoice choose_variants(const std::vector<LayerSeconds>& layers, size_t cards, double most_loss,
                             size_t most_variants = std::numeric_limits<size_t>::max());

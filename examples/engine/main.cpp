@@ -57,7 +57,8 @@ class Pool {
   size_t allocations_ = 0;
 };
 
-/// An Error of Kiln's as the engine reports it. What Kiln cannot serve is no fault: the engine has kernels of its own.
+/// An Error of Kiln's as the engine reports it. A layer that Kiln cannot serve is no fault: the engine has kernels of
+/// its own.
 Status status_of(const kiln::Error& error) {
   switch (error.code()) {
     case kiln::ErrorCode::unsupported:

@@ -19,7 +19,7 @@
 namespace kiln::onnx_frontend {
 namespace {
 
-/// Labels of dimensions, one character each. Those of an ellipsis are '0' for the last, '1' before it, and so on.
+/// Labels of dimensions, one character each. Labels of an ellipsis are '0' for the last, '1' before it, and so on.
 using Labels = std::string;
 
 /// A tensor in the course of it.

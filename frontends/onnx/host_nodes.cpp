@@ -588,7 +588,7 @@ const std::map<std::string, HostOperation>& operations() {
   return all;
 }
 
-/// ONNX's rules of element types. What a file says of them decides which elements are looked at.
+/// ONNX's rules of element types. The types in the file decide which elements are looked at.
 void check_types(const Node& node, const HostOperation& operation) {
   for (int i = 0; i < node.inputs(); ++i) {
     if (!node.has(i)) continue;

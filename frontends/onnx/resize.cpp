@@ -1,6 +1,6 @@
-// Resize and Upsample. Spatial dimensions are a call of resize, where that has the node's rule. What it does not have
-// goes dimension by dimension: the nearest elements are repeated or taken; others are a product with the matrix that
-// says what each element of the result is made of.
+// Resize and Upsample. Spatial dimensions are a call of resize, where that has the node's rule. Where it has not, the
+// node goes dimension by dimension: the nearest elements are repeated or taken; others are a product with the matrix
+// that says what each element of the result is made of.
 #include "kiln/generator/operations/resize.h"
 
 #include <fmt/format.h>

@@ -35,8 +35,8 @@ inline int convolution_dimensions(Filters filters) {
 /// are outputs.
 void complete_convolution_attributes(Request& request, const ConvNames& names, int axes);
 
-/// Spatial axis `axis` of the convolution, by the extents of the three operands. Those that the request does not have
-/// (yet) keep the default.
+/// Spatial axis `axis` of the convolution, by the extents of the three operands. Operands that the request does not
+/// have (yet) keep the default.
 WindowAxis convolution_axis(const Request& request, const ConvNames& names, int axis);
 
 /// C/groups, by a w of at least two dimensions.

@@ -241,8 +241,8 @@ int64_t room_for_batch(const TensorSpec& spec) {
   return room < spec.extents.front() ? any : room;
 }
 
-// One run-time value is the batch of all operands. Rounding to the top of its bucket would hide that they differ. What
-// user code reads sets no limit: its tensors may share memory.
+// One run-time value is the batch of all operands. Rounding to the top of its bucket would hide that they differ.
+// Tensors of user code set no limit: they may share memory.
 void round_batch_to_bucket(Request& request, const Operation& operation) {
   if (!request.dynamic_batch) return;
   const std::vector<Operand*> batched = batched_operands(request, operation);

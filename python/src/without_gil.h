@@ -26,7 +26,7 @@ class WithoutGil {
 };
 
 /// Whether Ctrl-C, or a signal whose handler raises, came while this thread worked without the GIL. Only Python's main
-/// thread learns of it. What was raised is kept for without_gil().
+/// thread learns of it. The exception is kept for without_gil().
 bool is_interrupted();
 /// With the GIL: raises it.
 void raise_interruption();

@@ -79,8 +79,8 @@ GridWork work_of_parts(const Contractions& parts, WorkOf work_of) {
   return work;
 }
 
-/// Completes the description of a kernel whose one launch, with blocks of `parameters.threads`, makes all parts. Of one
-/// of them alone `make_grid(parameters, contraction)` is the grid, `work_of(parameters, contraction)` the work, and
+/// Completes the description of a kernel whose one launch, with blocks of `parameters.threads`, makes all parts. For
+/// one of them alone `make_grid(parameters, contraction)` is the grid, `work_of(parameters, contraction)` the work, and
 /// `add_constants(prelude, parameters, contraction)` adds what the kernel needs besides contraction_prelude().
 template <class Parameters, class MakeGrid, class AddConstants, class WorkOf>
 Algorithm of_one_launch(Describe<Parameters, Contractions>&& description, const std::string& kernel, MakeGrid make_grid,

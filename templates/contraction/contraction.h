@@ -35,7 +35,7 @@ struct ProductBatch {
 ///
 /// It is freer than a request of conv_forward: pads and strides may be negative, y may end anywhere, and groups of x
 /// and of w may lie apart as they like (the extents of x and w are then those of one group's channels and of all
-/// filters). What many points of a space ask for is worked out once, by read_layouts().
+/// filters). Layouts that many points of a space ask for are worked out once, by read_layouts().
 struct Contraction : SpatialAxes {
   TensorSpec x, w, y;
   std::optional<TensorSpec> bias, residual;
@@ -95,14 +95,14 @@ struct Contraction : SpatialAxes {
   void read_layouts();
 };
 
-/// Gives each region blocks of its own, which make the region's pixels of y with the region's filters. Those are
-/// `region_stride` elements apart in w.
+/// Gives each region blocks of its own, which make the region's pixels of y with the region's filters. The filters of
+/// two regions are `region_stride` elements apart in w.
 void divide_pixels(Contraction& contraction, int64_t region_stride);
 /// Gives each region blocks of its own, whose taps are the outputs of the region: of the gradient by the filters, which
 /// are `region_stride` elements apart in y.
 void divide_taps(Contraction& contraction, const SpatialRegions& regions, int64_t region_stride);
-/// Gives each segment of y blocks of its own, which read the filters of the regions that its taps meet in x. Those are
-/// `region_stride` elements apart in w.
+/// Gives each segment of y blocks of its own, which read the filters of the regions that its taps meet in x. The
+/// filters of two regions are `region_stride` elements apart in w.
 void divide_inputs(Contraction& contraction, const SpatialRegions& regions, int64_t region_stride);
 
 /// Types, extents, strides, pads, window strides, dilations, groups, blend and epilogue: what every kernel is

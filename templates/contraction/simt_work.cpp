@@ -27,7 +27,7 @@ double w_spread(const Contraction& contraction) {
   return std::max(1.0, static_cast<double>(pitch) * share);
 }
 
-// Columns of sums that a thread has. Those of quads that lie behind the last filter are never stored, and the compiler
+// Columns of sums that a thread has. Sums of quads that lie behind the last filter are never stored, and the compiler
 // leaves out all that leads to them.
 int live_columns(const SimtTiling& tiling, const Contraction& contraction) {
   const int64_t quads = tiling.thread_n / 4, apart = tiling.block_n / quads;

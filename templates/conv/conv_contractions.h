@@ -1,4 +1,4 @@
-// Convolution and its gradients as contractions: what one machinery of kernels serves them all with.
+// Convolution and its gradients as contractions, so that the same kernels serve them all.
 //
 // - conv_forward is one.
 // - The gradient by x of a convolution with unit stride is the convolution of dy with the mirrored filter, C and K of w

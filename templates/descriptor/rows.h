@@ -94,7 +94,7 @@ Count blocks_for_rows(const Rows& rows, int64_t rows_per_block);
 Prelude rows_prelude(const Rows& rows);
 
 /// The same, with what lib/rows.cuh asks for. The accesses of an operand move as many neighbours as its strides,
-/// extents and alignment allow, up to `vector`. Of across_rows() with INNER and, for a single axis, the strides along
+/// extents and alignment allow, up to `vector`. With INNER for across_rows() and, for a single axis, the strides along
 /// it (X_AXIS_STRIDE).
 Prelude rows_prelude(const Rows& rows, const RowLayout& layout, int vector);
 

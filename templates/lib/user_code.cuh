@@ -7,12 +7,12 @@
 // USER_PROLOGUE_TENSORS, USER_PROLOGUE_DTYPES, USER_PROLOGUE_ALIGNMENTS and USER_PROLOGUE_STRIDES: what the prologue
 // reads, one element for each channel of x.
 //
-// Kernels say where an element is by its offset in y. A tensor of y's strides is read at that offset. Of any other the
-// offset is told from the digits of that in y: y's strides nest, so that dividing by them, the largest first, gives the
-// coordinates. USER_DIGITS: how many there are (0: y's strides, or one element a channel), USER_Y_STEPS and USER_STEPS:
-// the strides of y and of the tensor along them. Dimensions that both continue without a gap are one digit. USER_ROWS:
-// as many neighbours in y, from a multiple of their number on, differ in the last digit only; USER_WIDTHS: as many of
-// these may be read in one access.
+// Kernels say where an element is by its offset in y. A tensor of y's strides is read at that offset. For any other the
+// offset is computed from the digits of that in y: y's strides nest, so that dividing by them, the largest first, gives
+// the coordinates. USER_DIGITS: how many there are (0: y's strides, or one element a channel), USER_Y_STEPS and
+// USER_STEPS: the strides of y and of the tensor along them. Dimensions that both continue without a gap are one digit.
+// USER_ROWS: as many neighbours in y, from a multiple of their number on, differ in the last digit only; USER_WIDTHS:
+// as many of these may be read in one access.
 #include "lib/index.cuh"
 #include "lib/user_functions.cuh"
 #include "lib/vector.cuh"

@@ -11,8 +11,8 @@
 
 namespace kiln::descriptor {
 
-/// x, targets and loss, or x, targets, dloss and dx. What has one element a row has the extent 1 along the classes, a
-/// loss of all rows extents of 1.
+/// x, targets and loss, or x, targets, dloss and dx. Operands with one element a row have the extent 1 along the
+/// classes, a loss of all rows extents of 1.
 struct CrossEntropyRows : Rows {
   static CrossEntropyRows of(const Request& request);
 

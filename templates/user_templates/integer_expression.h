@@ -11,8 +11,9 @@
 namespace kiln {
 
 /// An expression over named 64-bit integers: + - * / %, comparisons, && || !, ?: and brackets with the meaning and
-/// precedence of C, and the functions min(a, b), max(a, b), ceil_div(a, b) and round_up(a, b). Of && || ?: only what is
-/// needed is evaluated. Immutable. Nothing in it can run long, read memory or overflow: an overflow is an Error.
+/// precedence of C, and the functions min(a, b), max(a, b), ceil_div(a, b) and round_up(a, b). The operators && || ?:
+/// evaluate only the operands that they need. Immutable. Nothing in it can run long, read memory or overflow: an
+/// overflow is an Error.
 class IntegerExpression {
  public:
   static constexpr size_t longest_text = 2000;

@@ -72,7 +72,8 @@ TEST_F(TrustedPlace, IsWrittenByNobodyElse) {
   EXPECT_EQ(folder("kiln"), "@ can be written by others");
 }
 
-// As in /tmp, entries of a folder with the sticky bit stay with their owners. What appears beside a file does not.
+// As in /tmp, entries of a folder with the sticky bit stay with their owners. A file that appears beside another does
+// not.
 TEST_F(TrustedPlace, MayLieInAFolderWithTheStickyBit) {
   set_rights("", 01777);
   EXPECT_EQ(folder("kiln"), "");

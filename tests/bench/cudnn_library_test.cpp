@@ -1,5 +1,5 @@
 // The cuDNN that is installed, without a device: it is loaded, has every entry point that is called, and takes every
-// description that the comparison makes. What needs a device (graphs, plans, runs) is left to a machine that has one.
+// description that the comparison makes. Graphs, plans and runs need a device, and are left to a machine that has one.
 #include <gtest/gtest.h>
 
 #include <optional>

@@ -39,7 +39,7 @@ class HostileDatabase : public ::testing::Test {
     ASSERT_EQ(db.insert(records), Kept::durably);
   }
 
-  // Everything that reads it, within a time, for reading and for writing. What is announced.
+  // Announcements of everything that reads it, within a time, for reading and for writing.
   std::vector<std::string> announced(Storage expected) const {
     std::vector<std::string> texts;
     for (const OpenMode mode : {OpenMode::read_only, OpenMode::read_write}) {

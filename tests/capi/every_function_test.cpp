@@ -1,5 +1,5 @@
-// Every function of kiln.h, with everything that can be wrong with one of its arguments alone. What depends
-// on several of them stands in arguments_test.cpp and operation_arguments_test.cpp.
+// Every function of kiln.h, with everything that can be wrong with one of its arguments alone. Refusals that depend on
+// several of them stand in arguments_test.cpp and operation_arguments_test.cpp.
 #include "argument_rows.h"
 #include "declarations.h"
 #include "exported_symbols.h"

@@ -1,5 +1,5 @@
-// Bad options of the operations of the C API, and tensors that do not fit one another. What is wrong with one tensor or
-// structure alone stands in every_function_test.cpp.
+// Bad options of the operations of the C API, and tensors that do not fit one another. Faults of one tensor or
+// structure alone stand in every_function_test.cpp.
 #include "argument_rows.h"
 #include "fixture.h"
 

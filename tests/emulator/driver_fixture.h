@@ -18,7 +18,7 @@ using Variables = std::map<std::string, std::string>;
 
 /// One instance of the emulator, with state of its own.
 ///
-/// A driver lives as long as its process, so each instance loads a private copy of the library. That takes a while:
+/// A driver lives as long as its process, so each instance loads a private copy of the library. Loading takes a while:
 /// DriverTest shares instances.
 class Emulator {
  public:

@@ -76,7 +76,7 @@ size_t bytes_of(int32_t type) {
   }
 }
 
-// The bits of an element, lowest byte first. Those of 16 and 8 bits are 1.0 or NaN.
+// The bits of an element, lowest byte first. Elements of 16 and 8 bits are 1.0 or NaN.
 uint64_t bits_of(int32_t type, double value) {
   uint64_t bits = 0;
   const float single = single_near(value);

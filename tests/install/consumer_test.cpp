@@ -107,7 +107,7 @@ TEST_F(Installed, CExampleIsBuiltByTheLineOfThePage) {
   EXPECT_EQ(built.exit_code, 0) << line << "\n" << built.text;  // the build's own example is run by another test
 }
 
-// By the lines of docs/engines.md, from the folder of examples that is installed. What it does is another test's.
+// By the lines of docs/engines.md, from the folder of examples that is installed. Its results are another test's.
 TEST_F(Installed, LibraryForOnnxRuntimeIsBuiltFromTheInstalledExamples) {
   const fs::path source = prefix() / KILN_DOCDIR / "examples" / "onnxruntime";
   const fs::path build = work() / "onnxruntime";

@@ -20,7 +20,7 @@ Outcome run(const std::string& command);
 /// As run(), on the emulated device, without the caches and packs of the person who runs the tests.
 Outcome run_on_device(const std::string& command);
 
-/// Everything installed that the tests look at. What they make stays in the build folder until the next run.
+/// Everything installed that the tests look at. Their products stay in the build folder until the next run.
 class Installed : public testing::Test {
  protected:
   /// Installs, packages and unpacks the package.

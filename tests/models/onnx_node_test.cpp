@@ -58,8 +58,8 @@ std::string behind_colon(const std::string& text) {
   return colon == std::string::npos ? text : text.substr(colon + 2);
 }
 
-/// The reasons in a Model's error, `OPERATOR: reason`, each once and without the names of files and nodes. What follows
-/// from another node's refusal is none.
+/// The reasons in a Model's error, `OPERATOR: reason`, each once and without the names of files and nodes. A refusal
+/// that follows from another node's is none.
 std::string reason_of(const Error& error) {
   std::istringstream lines(error.message());
   std::string line, reasons;
@@ -120,7 +120,8 @@ class OnnxNodeTests : public testing::Test {
 
 std::unique_ptr<Context> OnnxNodeTests::context_;
 
-// Refusals cost next to nothing: all of them. Of the others the first of each operator, because each compiles kernels.
+// Refusals cost next to nothing: all of them. Among the others the first of each operator, because each compiles
+// kernels.
 TEST_F(OnnxNodeTests, ThoseRefusedAndOneOfEachOperatorDoWhatThePageSays) {
   const std::map<std::string, std::string> refusals = refusals_on(page_);
   std::set<std::string> operators;

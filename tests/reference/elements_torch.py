@@ -90,7 +90,7 @@ for dtype in DTYPES:  # integers saturate, others round
 
 # ---- tensor_transform: between dtypes
 
-# Ties, the ends of each type and what lies beyond them. What NaN becomes in an integer PyTorch leaves open.
+# Ties, the ends of each type and what lies beyond them. PyTorch leaves open which integer NaN becomes.
 EDGES = torch.cat([exact(0, -0.0, 0.5, 1.5, 2.5, -0.5, -1.5, 126.5, 127.5, -128.5, -129, 254.5, 255.5, 300, -1000, 1e6),
                    exact(65503, 65519, 65520, -65520, 2**-14, 2**-24, 2**-25, 3 * 2**-25, -(2**-26), 1.5 * 2**-24),
                    exact(*(1 + odd * 2.0**-digits for digits in (8, 9, 11, 12) for odd in (1, 3, -1))),
@@ -109,7 +109,7 @@ integers = torch.tensor([2**31 - 1, -(2**31), 2**24 + 1, 2**24 + 3, -(2**25) - 2
 call("tensor_transform x=i32:5", {"x": integers}, {"y": integers})
 call("tensor_transform x=i32:5 y=f32:5", {"x": integers}, {"y": integers.to(torch.float32)})
 
-# ---- tensor_transform: layouts. What begins with @ is given in the order of memory.
+# ---- tensor_transform: layouts. An operand whose line begins with @ is given in the order of memory.
 
 
 def strided(request, shape, strides, memory):

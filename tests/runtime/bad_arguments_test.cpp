@@ -326,7 +326,7 @@ TEST_F(BadArguments, OfDeviceMemoryAndContexts) {
   });
 }
 
-// Settings that a Context cannot do without, and cannot have. Those that it can do without are announced;
+// Settings that a Context cannot do without, and cannot have. Settings that it can do without are announced;
 // context_test.cpp.
 TEST_F(BadArguments, OfPathsAndSettings) {
   const auto refusal = [this](ErrorCode code, const auto& set) {

@@ -1,5 +1,5 @@
-// For every option of every operation call: what is wrong with it, and what the error says. What can be wrong with a
-// tensor alone stands in bad_operands_test.cpp.
+// For every option of every operation call: what is wrong with it, and what the error says. Faults of a tensor alone
+// stand in bad_operands_test.cpp.
 #include <cmath>
 
 #include "bad_arguments.h"

@@ -164,8 +164,8 @@ TEST(PlanTable, IsReadWhileItGrows) {
   }
 }
 
-// Readers look a key up that nobody inserts, at the slots where the writer inserts the others. What they may see
-// between two stores, or load before one store and after it, lasts for nanoseconds, or until a thread that was
+// Readers look a key up that nobody inserts, at the slots where the writer inserts the others. A wrong plan may be seen
+// between two stores, or by loads before one store and after it, for nanoseconds, or until a thread that was
 // interrupted goes on: one insertion in some 50,000 shows it. So the rounds are many, and end with the first plan
 // found.
 void expect_no_plan_of_an_absent_key(uint64_t (*hash_of)(int64_t key), int64_t keys, int rounds) {

@@ -60,8 +60,8 @@ TEST_F(PoolIndices, GiveTheGradientThatXGives) {
   EXPECT_EQ(download<float>(from_indices.data(), x_values.size()), download<float>(from_x.data(), x_values.size()));
 }
 
-// Overlapping windows name positions several times, and some indices are none of theirs. What unpooling passes on, its
-// gradient takes back: the sums of unpool(x) * dy and of x * gradient(dy) are one number.
+// Overlapping windows name positions several times, and some indices are none of theirs. Unpooling and its gradient are
+// transposed: the sums of unpool(x) * dy and of x * gradient(dy) are one number.
 TEST_F(PoolIndices, GradientOfUnpoolingIsItsTranspose) {
   constexpr size_t wide = 2 * 3 * 6 * 7, narrow = 2 * 3 * 3 * 4;
   std::vector<float> x_values(narrow), dy_values(wide);

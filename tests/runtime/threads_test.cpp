@@ -90,7 +90,7 @@ std::shared_ptr<const device::ContextHandle> open_device(int ordinal) {
   return device::ContextHandle::acquire(device::Device(device::Driver::open({Environment::read().driver}), ordinal));
 }
 
-// Runs work(t) on all threads, which start at the same time. What they return that is not "" fails the test.
+// Runs work(t) on all threads, which start at the same time. Returning a text other than "" fails the test.
 void run_together(const std::function<std::string(int)>& work) {
   std::barrier start(threads);
   std::vector<std::string> faults(threads);

@@ -12,7 +12,7 @@ namespace kiln::testing_support {
 class Flushes {
  public:
   enum class Of { nothing, files };
-  /// `failing`: which flushes fail, as those of a disk that cannot write. Those of folders work.
+  /// `failing`: which flushes fail, as those of a disk that cannot write. Flushes of folders work.
   explicit Flushes(Of failing = Of::nothing);
   ~Flushes();
   Flushes(const Flushes&) = delete;

@@ -42,7 +42,7 @@ std::vector<Target> targets() {
   return all;
 }
 
-// They reach every algorithm. Of the awkward ones those whose batch is empty or known to the call alone.
+// They reach every algorithm. From the awkward ones those whose batch is empty or known to the call alone.
 const std::vector<Request>& requests() {
   static const std::vector<Request> all = [] {
     std::vector<Request> found = requests_with_every_operand();

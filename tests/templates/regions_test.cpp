@@ -1,5 +1,5 @@
-// Operands in every dtype, above all as regions of larger tensors. What other tests run in few dtypes stands here, for
-// the algorithms that it takes: coverage_test.cpp adds both up.
+// Operands in every dtype, above all as regions of larger tensors. Cases that other tests run in few dtypes stand here,
+// for the algorithms that it takes: coverage_test.cpp adds both up.
 #include <gtest/gtest.h>
 
 #include "algorithm_cases.h"

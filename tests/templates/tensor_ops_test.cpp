@@ -1,4 +1,4 @@
-// Tensor functions by every algorithm against the reference. What they share with activations (activation_test.cpp) is
+// Tensor functions by every algorithm against the reference. Parts shared with activations (activation_test.cpp) are
 // tested there: here are the functions, broadcasting, padding, and integer types.
 #include "kiln/generator/operations/tensor_ops.h"
 

@@ -1,6 +1,6 @@
 // Every launch keeps to the workspace that it says it touches (WorkspaceArgument): here each has memory of just so many
-// bytes for each of its ranges, and what they held goes from launch to launch. What a whole workspace hides is seen:
-// one launch may need more than it says as long as another one says more.
+// bytes for each of its ranges, and what they held goes from launch to launch. A whole workspace would hide that one
+// launch needs more than it says as long as another one says more.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

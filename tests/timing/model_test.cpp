@@ -223,7 +223,7 @@ TEST(Model, BlocksOfTheSameKindShareL2) {
 }
 
 // Each warp goes `turns` times through a loop: two loads of lines of its own, sums, and if `synchronised` a barrier.
-// What a turn loads is 2 MB behind what the one before did, or a multiple of that: grids of more blocks would share
+// The loads of a turn are 2 MB behind those of the one before, or a multiple of that: grids of more blocks would share
 // lines.
 Sass loop(uint32_t turns, bool synchronised, uint32_t megabytes = 2) {
   Code code;

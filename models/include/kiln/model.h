@@ -107,11 +107,11 @@ class Model {
   bool has_open_batch() const;
   /// The input whose first extent is the batch then.
   const std::optional<std::string>& batch_input() const;
-  /// Makes `batch` that one, as ModelOptions::batch does. What was made for a batch is kept, and comes back at once. A
-  /// new one reads the files again, which must not have been written since, and makes its plans; weights are shared,
-  /// but for filters that a plan prepares for a request of its own. If the batch needs more memory in between than
-  /// those before, that memory is allocated anew: graphs that were captured before must not be launched any more, so
-  /// set the largest batch first. Throws as the constructor, and leaves the Model as it was.
+  /// Makes `batch` that one, as ModelOptions::batch does. State that was made for a batch is kept, and comes back at
+  /// once. A new one reads the files again, which must not have been written since, and makes its plans; weights are
+  /// shared, but for filters that a plan prepares for a request of its own. If the batch needs more memory in between
+  /// than those before, that memory is allocated anew: graphs that were captured before must not be launched any more,
+  /// so set the largest batch first. Throws as the constructor, and leaves the Model as it was.
   void set_batch(int64_t batch);
 
   const std::vector<ModelTensor>& inputs() const;

@@ -21,8 +21,8 @@ void require_replaceable(std::string_view what, const std::string& path);
 /// 32 digits that no other process, also on another machine, comes upon.
 std::string unused_number();
 
-/// A new file that takes another's name when it is complete, and is gone without a trace unless it does. What fails
-/// leaves its reason in errno.
+/// A new file that takes another's name when it is complete, and is gone without a trace unless it does. A function
+/// that fails leaves its reason in errno.
 class AsideFile {
  public:
   /// `mode`: its rights, less the umask.

@@ -23,8 +23,8 @@ enum class PlaceKind { file, folder };
 ///
 /// The file or folder has to be one's own, as why_not_own() has it, and so has the folder of a file. Folders above may
 /// be writable by others where the sticky bit keeps entries with their owners, as in /tmp. Symbolic links have to
-/// belong to root or the effective user, and so on where they lead. Of a path that is not there yet, what is there
-/// counts.
+/// belong to root or the effective user, and so on where they lead. For a path that does not exist yet, the part that
+/// exists counts.
 ///
 /// In a user namespace (a rootless container) folders above may belong to a user without a number there: root of the
 /// machine is one.

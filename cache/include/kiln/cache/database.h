@@ -216,11 +216,10 @@ struct PruneResult {
 /// The database. Every member may be called from any thread; calls take turns. Several processes may use one file.
 ///
 /// Faults of the file never throw: the first is announced, and the object goes on in memory (class Storage), where the
-/// fault is another process' lock until that is gone. What
-/// throws is a wrong argument: Error(invalid_argument), before anything is written. The file of a corrupt, foreign or
-/// newer database is left as it is. Both processes may go on with it after fork(): SQLite does not permit to carry a
-/// connection across, so the file is closed before and opened again by whoever uses it next. A fork() waits for calls
-/// under way.
+/// fault is another process' lock until that is gone. A wrong argument throws Error(invalid_argument), before anything
+/// is written. The file of a corrupt, foreign or newer database is left as it is. Both processes may go on with it
+/// after fork(): SQLite does not permit to carry a connection across, so the file is closed before and opened again by
+/// whoever uses it next. A fork() waits for calls under way.
 class Database {
  public:
   /// Opens `path`; never throws for anything that the file or the file system does. An empty path is an error of the
@@ -276,8 +275,8 @@ class Database {
   std::optional<Session> unfinished_session(std::string_view device, std::string_view plan) const;
   std::vector<Session> sessions() const;  ///< By start, then id.
 
-  /// Notes what a session was asked to do; all of `requests` wait. What is known of an earlier run of the same workload
-  /// and part on the same device goes, unless it is of the same process: one may drive several equal devices.
+  /// Notes what a session was asked to do; all of `requests` wait. Removes the notes of an earlier run of the same
+  /// workload and part on the same device, unless it is of the same process: one may drive several equal devices.
   Kept begin_run(const Run& run, std::span<const std::string> requests);
   /// Notes that the run was at work at `seen_ms`, what it estimates, and the layers that have changed since.
   Kept report_run(std::string_view session, std::int64_t seen_ms, std::optional<double> seconds_left,

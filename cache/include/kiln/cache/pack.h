@@ -17,7 +17,7 @@ namespace kiln::cache {
 
 inline constexpr int pack_format_version = 2;
 inline constexpr int pack_format_without_marks = 1;  ///< Written where no device's times are predictions.
-/// Limits, so that a hostile pack costs neither memory nor time without bound. What is beyond them is refused.
+/// Limits, so that a hostile pack costs neither memory nor time without bound. A pack beyond them is refused.
 inline constexpr std::size_t max_pack_line = std::size_t{1} << 20;    ///< Bytes of a line.
 inline constexpr std::size_t max_pack_file = std::size_t{256} << 20;  ///< Bytes of a file.
 inline constexpr std::size_t max_pack_devices = 1024;
@@ -59,9 +59,9 @@ Pack make_pack(std::vector<DeviceEntry> devices, std::vector<Record> records);
 /// Canonical text; equal packs give equal bytes. `library_version` is that of the writing Kiln.
 std::string print_pack(const Pack& pack, std::string_view library_version);
 
-/// Parses and validates. What is wrong with a line refuses that line and, for a device or request line, the lines that
-/// depend on it; the rest is kept. Throws Error(parse_error), "line N: ...", for text that is no pack at all, or one of
-/// a newer format.
+/// Parses and validates. A fault in a line refuses that line and, for a device or request line, the lines that depend
+/// on it; the rest is kept. Throws Error(parse_error), "line N: ...", for text that is no pack at all, or one of a
+/// newer format.
 ParsedPack parse_pack(std::string_view text, const PackValidator& validator = {});
 
 /// For callers that want all or nothing: throws Error(parse_error) for the first refusal, with the number of others.

@@ -121,9 +121,9 @@ bool is_own(const Record& record);
 bool listed_before(const Record& a, const Record& b);
 bool same_identity(const Record& a, const Record& b);
 
-/// When two records of one identity meet in a merge: true if `a` stays. What was tried beats a prediction; then
-/// what bars its variant beats a time, which another machine or an earlier run may have taken; then the newer one;
-/// then, so that merging is commutative, the greater content. A strict total order on content.
+/// When two records of one identity meet in a merge: true if `a` stays. A trial beats a prediction; then a record that
+/// bars its variant beats a time, which another machine or an earlier run may have taken; then the newer one; then, so
+/// that merging is commutative, the greater content. A strict total order on content.
 bool supersedes(const Record& a, const Record& b);
 /// The same for two descriptions of one device: the greater fields stay.
 bool supersedes(const DeviceEntry& a, const DeviceEntry& b);

@@ -74,7 +74,7 @@ using AnnouncePack = std::function<void(const std::string& problem)>;
 
 /// The index, for one device (a Context has one device, so the ranking is settled while reading).
 ///
-/// Loading only opens: what is known of a request is read when it is first asked for, and kept, "nothing" too. That
+/// Loading only opens: what is known of a request is read when it is first asked for, and kept, "nothing" too. The
 /// first look-up takes a lock and some ten microseconds. Later ones of find() and all() take no lock: entries are
 /// immutable and published with a release store, a request as a whole; a replaced one is freed with the object, so that
 /// what find() returned stays valid. Everything may be called from any thread.
@@ -120,7 +120,7 @@ class Winners {
   /// whoever has timed it: for programs that came compiled. Takes a lock.
   std::optional<Bar> bars_program(std::string_view request, std::string_view source_digest) const;
   /// Whether a run on the user's own database has a time of the variant, on this device or another of its architecture:
-  /// nothing gets one without a check. What packs say, and what was merged, is no check. Takes a lock.
+  /// nothing gets one without a check. Claims of packs, and merged records, are no check. Takes a lock.
   bool has_passed(std::string_view request, std::string_view algorithm, std::string_view config) const;
   /// Whether a source is in the quarantine of the loaded database for this device, with any driver and NVRTC; and
   /// whether any is. Take a lock.

@@ -14,7 +14,7 @@ namespace kiln::device {
 /// Captured work, ready to run. Move-only. May end while it runs: the driver waits with what that needs.
 class Graph {
  public:
-  /// Captures what `enqueue` puts into the stream that it is given, and executes nothing of it. That stream
+  /// Captures what `enqueue` puts into the stream that it is given, and executes nothing of it. This stream
   /// synchronises with no other, and captures that are going on, of this thread and of others, stay intact. Throws
   /// DriverError, and what `enqueue` throws.
   Graph(std::shared_ptr<const ContextHandle> context, const std::function<void(cuda_abi::CUstream)>& enqueue);

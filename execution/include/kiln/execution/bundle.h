@@ -75,8 +75,8 @@ class Bundle {
   std::vector<Place> places_;  // parallel to variants_
 };
 
-/// Writes a bundle, as OutputFile does. Of each program only what its devices load is kept: the cubin
-/// or the PTX, not the sources. Equal programs are written once. Throws Error(io_error).
+/// Writes a bundle, as OutputFile does. Each program keeps only the image that its devices load: the cubin or the PTX,
+/// not the sources. Equal programs are written once. Throws Error(io_error).
 void write_bundle(const std::string& path, const std::vector<BundleEntry>& entries, std::string_view kiln_version,
                   std::string_view nvrtc_version);
 

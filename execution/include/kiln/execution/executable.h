@@ -56,7 +56,7 @@ class Executable {
   }
 
   /// Enqueues the steps that depend on nothing but weights, which fill `prepared`: preparation().bytes of device
-  /// memory, 256-byte aligned. Of `operands`, only those that these steps read are looked at.
+  /// memory, 256-byte aligned. Only those of `operands` that these steps read are looked at.
   void prepare(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands,
                cuda_abi::CUdeviceptr prepared) const {
     enqueue(stream, operands, {}, 0, {prepared, 0}, all_steps().first(preparation_.steps));
@@ -68,7 +68,7 @@ class Executable {
     enqueue(stream, operands, given, n, {prepared, workspace}, all_steps().subspan(preparation_.steps));
   }
 
-  /// run() of `count` steps from the one of number `first` on. What others left in the workspace is there if nothing
+  /// run() of `count` steps from the one of number `first` on. Results of other steps are in the workspace if nothing
   /// else used it.
   void run_part(cuda_abi::CUstream stream, std::span<const cuda_abi::CUdeviceptr> operands, const RunValues& given,
                 int64_t n, cuda_abi::CUdeviceptr workspace, size_t first, size_t count) const {

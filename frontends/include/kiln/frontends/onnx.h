@@ -40,9 +40,9 @@ struct OnnxGraph {
   int64_t batch = 1;                      ///< Batch that it was read for.
   /// The input whose first extent is the batch, where the model leaves it open.
   std::optional<std::string> batch_input;
-  /// With any, the graph cannot run: it holds the other nodes. What an uncovered node gives is an input of it, where
-  /// its type and extents are known (nodes behind other such values are uncovered too), and what such a node reads is
-  /// an output.
+  /// With any, the graph cannot run: it holds the other nodes. An uncovered node's outputs are inputs of the graph,
+  /// where their types and extents are known (nodes behind other such values are uncovered too). Its inputs are outputs
+  /// of the graph.
   std::vector<UncoveredNode> uncovered;
 };
 

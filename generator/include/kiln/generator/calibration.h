@@ -18,7 +18,7 @@ struct Calibration {
   double shared_efficiency = 1;      ///< Shared-memory wavefronts of 128 bytes for each clock and SM.
   double launch_seconds = 2.5e-6;    ///< From one small kernel to the next on a stream.
 
-  /// Share of the multiply-adds of that class that an SM could do. Of tensor cores all of them: no kernel measures
+  /// Share of the multiply-adds of that class that an SM could do. For tensor cores all of them: no kernel measures
   /// that.
   double efficiency(MathClass math) const { return math == MathClass::f32_lanes ? fma_efficiency : 1; }
 

@@ -86,7 +86,7 @@ std::string specialise(const SourceLibrary& library, const std::string& template
                        std::string_view title);
 
 /// The template and every file that it includes, the template first, and the pieces of further types that the library
-/// has. What an algorithm's digest covers. Throws as specialise() does.
+/// has. An algorithm's digest covers them. Throws as specialise() does.
 std::vector<std::string> closure(const SourceLibrary& library, const std::string& template_path);
 
 }  // namespace kiln

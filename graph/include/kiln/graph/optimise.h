@@ -23,8 +23,8 @@ void recognise_normalisations(Graph& graph);
 void fuse_stages(Graph& graph);
 
 /// Lets calls do the element-wise calls that follow them, as user code of their epilogues (docs/user-code.md): any
-/// number of calls whose results only the others read, but for the last one's. What code reads are at most eight
-/// tensors and eight numbers; constants of one element are numbers.
+/// number of calls whose results only the others read, but for the last one's. Code reads at most eight tensors and
+/// eight numbers; constants of one element are numbers.
 void fuse_elements(Graph& graph);
 
 /// Lets calls that load each element of their input about once do the element-wise calls before it, as prologues of

@@ -67,9 +67,9 @@ inline constexpr size_t most_copies = size_t{1} << 14;
 /// Makes the requests of all calls that outputs depend on.
 ///
 /// Views cost nothing where strides can say them; a value is written where its last reader wants it: into an output of
-/// the model, into its part of a Concat, in the order of dimensions that a reshape behind a permutation needs. What is
-/// left becomes a tensor_transform. Throws Error as finished() does, naming the node; Error(unsupported) beyond
-/// most_copies.
+/// the model, into its part of a Concat, in the order of dimensions that a reshape behind a permutation needs.
+/// Remaining moves become a tensor_transform. Throws Error as finished() does, naming the node; Error(unsupported)
+/// beyond most_copies.
 Schedule schedule(const Graph& graph, const ScheduleOptions& options = {});
 
 }  // namespace kiln::graph

@@ -25,8 +25,8 @@ std::vector<size_t> channels_last_order(size_t rank);
 void write_packed(std::span<const std::byte> elements, int64_t size, const Extents& extents,
                   const std::vector<size_t>& order, std::byte* to);
 
-/// Where the elements of the view are whose source lies in `source`; nothing where strides cannot say it, which only
-/// reshapes know.
+/// Region of a view's elements, whose source lies in `source`; nothing where no strides describe it, as after some
+/// reshapes.
 std::optional<Region> seen_through(const ViewKind& kind, const Region& source, const Extents& result);
 
 /// Where the source, of extents `source`, has to lie so that the view's elements lie in `result`; nothing where the

@@ -83,7 +83,7 @@ static inline kiln_model_info kiln_model_info_default(void) {
   return info;
 }
 
-/* Makes the model take another batch, as `batch` of its options does. What was made for a batch is kept, and comes back
+/* Makes the model take another batch, as `batch` of its options does. The state of a batch is kept, and comes back
  * at once. A new one reads the files again, which must not have been written since, and makes its plans; weights are
  * shared. If it needs more memory in between than the batches before, that memory is allocated anew: graphs that were
  * captured before must not be launched any more, so set the largest batch first. Reports what kiln_model_create() does,

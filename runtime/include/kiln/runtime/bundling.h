@@ -1,4 +1,4 @@
-// Bundling: from what is stored of an application's requests to a bundle of compiled variants. What `kiln bundle` does.
+// Bundling: from what is stored of an application's requests to a bundle of compiled variants. Used by `kiln bundle`.
 #pragma once
 
 #include <span>
@@ -45,8 +45,8 @@ struct BundlePlan {
 };
 
 /// Chooses: for each request and architecture, the winner of every device of that architecture that has one in
-/// `database` or `packs`. Of what ContextOptions::allow_failed_variants names nothing is taken. Packs that cannot be
-/// read throw Error, as read_pack_file().
+/// `database` or `packs`. Variants that ContextOptions::allow_failed_variants would permit are not taken. Packs that
+/// cannot be read throw Error, as read_pack_file().
 BundlePlan plan_bundle(std::span<const Request> requests, const Catalogue& catalogue, const device::Nvrtc& nvrtc,
                        const cache::Database& database, const std::vector<std::string>& packs,
                        const BundleOptions& options);

@@ -19,15 +19,15 @@ cache::IsCurrent is_current(const Catalogue& catalogue);
 /// it may be a user template that is not named here, so its records are good elsewhere.
 cache::IsCurrent is_not_replaced(const Catalogue& catalogue);
 
-/// For importing packs. A request must be canonical. Of a record, algorithm and configuration must be well-formed;
+/// For importing packs. A request must be canonical. In a record, algorithm and configuration must be well-formed;
 /// where the algorithm digest is the library's and the record has a time, the configuration must be a legal point for
 /// the request on the record's device, workspace, reproducibility and source digest those of the program that the
 /// library makes, and the time one that the device could reach. A record of an algorithm that has changed since cannot
 /// be judged so: it is let in, and is stale.
 ///
-/// Packs hold no user code. Of a request whose code `expressions` gives the text of, all that is checked; without the
-/// text no source can be made to compare digests, and all the rest is checked. Such records are let in: whoever has the
-/// text can use them.
+/// Packs hold no user code. A request whose code's text is in `expressions` is checked in full; without the text no
+/// source can be made to compare digests, and all the rest is checked. Such records are let in: whoever has the text
+/// can use them.
 ///
 /// `catalogue` must outlive the result. Not thread-safe: it remembers the last request.
 cache::PackValidator pack_validator(const Catalogue& catalogue, Expressions expressions = {});

@@ -1,4 +1,4 @@
-// Tuning: joins a tuning session with the database that keeps its trials. What `kiln tune` runs.
+// Tuning: joins a tuning session with the database that keeps its trials. Used by `kiln tune`.
 #pragma once
 
 #include <functional>

@@ -47,7 +47,7 @@ class FileStore {
   using Announce = std::function<void(std::string_view message)>;
   /// Looks at stored bytes and says whether it took them. Called with whole entries only.
   using Take = std::function<bool(std::string_view bytes)>;
-  /// Makes the entry. What it throws leaves obtain(); nothing is stored then.
+  /// Makes the entry. An exception of it leaves obtain(); nothing is stored then.
   using Make = std::function<std::string()>;
 
   /// Touches no file. `announce` is called from the thread that met the trouble, once; it must not throw.

@@ -28,7 +28,7 @@ class DeviceTimer {
 
   explicit DeviceTimer(std::shared_ptr<const device::ContextHandle> context);
 
-  /// Seconds of `count` runs of `variant` at the full batch, each by itself, after `warm_up_runs`. What is made of
+  /// Seconds of `count` runs of `variant` at the full batch, each by itself, after `warm_up_runs`. Preparation of
   /// constant weights is not timed. `operands` were uploaded. Throws DriverError if the device reports a fault (then
   /// the context may be lost).
   std::vector<double> time(const checking::DeviceOperands& operands, const checking::Checkable& variant, int count,

@@ -83,7 +83,8 @@ struct JobResult {
 
 /// Functions through which a session reports and asks. Each may be empty. All are called on the thread of run().
 struct SessionCallbacks {
-  /// Takes every finished trial at once, but for quarantined ones: nothing was learnt. What it throws ends the session.
+  /// Takes every finished trial at once, but for quarantined ones: nothing was learnt. An exception of it ends the
+  /// session.
   std::function<void(const Trial&)> sink{};
   /// A trial of an earlier session that need not be repeated: same request, choice, digests and versions, with a
   /// conclusive outcome. It is not measured again and does not go to the sink.

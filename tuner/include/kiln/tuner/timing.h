@@ -40,10 +40,10 @@ Summary summarise(std::vector<double> samples);
 /// Interleaved timing of the candidates of one request.
 ///
 /// A device's clock drifts and steps, and steps may be larger than what candidates differ by. So the leader is sampled
-/// again and again: it sets the pace. What others take between two of its samples, a lap, is divided by the pace, the
-/// geometric mean of what it was at the two ends. If it changed much from end to end, nobody knows when: the lap is
-/// taken again. All times are thus at the pace at which the first candidate was screened. A sample of the leader itself
-/// is divided by the pace before it.
+/// again and again: it sets the pace. Runs of others between two of its samples, a lap, are divided by the pace, the
+/// geometric mean of the pace at the two ends. If it changed much from end to end, nobody knows when: the lap is taken
+/// again. All times are thus at the pace at which the first candidate was screened. A sample of the leader itself is
+/// divided by the pace before it.
 ///
 /// Candidates enter when they passed their check. A newcomer is screened: a few samples, then rejected if clearly
 /// slower. Survivors are sampled in turns until each is known well enough, and above all whether it ties with the

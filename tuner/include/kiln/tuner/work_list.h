@@ -20,8 +20,8 @@ struct Work {
   size_t planned = 0;  ///< Candidates of it, for counts() before a session has it.
 };
 
-/// Hands jobs out to the sessions that share them, the longest first, and takes their results. What a session leaves
-/// because it failed goes to the others. Thread-safe.
+/// Hands jobs out to the sessions that share them, the longest first, and takes their results. Layers that a session
+/// leaves because it failed go to the others. Thread-safe.
 class WorkList {
  public:
   /// For so many sessions: each takes jobs until it leaves.

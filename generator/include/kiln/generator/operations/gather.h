@@ -16,8 +16,8 @@ namespace kiln {
 /// dimension x and indices have y's extent or 1, which repeats: with indices of 1 everywhere but along `axis` this is
 /// numpy.take and ONNX's Gather, with those of y's extents ONNX's GatherElements.
 ///
-/// An index counts from 0, a negative one from the end. What an index outside x names is 0, and no memory is read for
-/// it; a prologue does not apply to it.
+/// An index counts from 0, a negative one from the end. An index outside x names 0, and no memory is read for it; a
+/// prologue does not apply to it.
 struct Gather {
   TensorSpec x, indices, y;
   int64_t axis = 0;

@@ -11,9 +11,9 @@ namespace kiln {
 /// dx[n,c,h,w] = sum over the windows (p,q) that hold (h,w) of dy[n,c,p,q] * the derivative of y[n,c,p,q] by
 /// x[n,c,h,w], for y = pool(x) as PoolForward defines it.
 ///
-/// max: 1 for the element that the window's maximum is, 0 for all others. Of equal ones it is the first in the order of
-/// the window (d, h, w; the last fastest); where there is a NaN it is the last NaN, as in PyTorch. avg, avg_padded: 1
-/// over the number that the average divides by. A window without an element inside x passes nothing on.
+/// max: 1 for the element that the window's maximum is, 0 for all others. It is the first among equal ones in the order
+/// of the window (d, h, w; the last fastest); where there is a NaN it is the last NaN, as in PyTorch. avg, avg_padded:
+/// 1 over the number that the average divides by. A window without an element inside x passes nothing on.
 ///
 /// For max, `indices` of the forward pass may stand in the place of x. An index outside its window passes nothing on.
 /// This is max unpooling too: y = dx from x = dy.

@@ -14,7 +14,7 @@ namespace kiln {
 /// if that would start beyond H + pad_top (as PyTorch and ONNX define it). `window=global` spans all of x.
 /// 1-D: x is N,C,W and y N,C,Q. 3-D: N,C,D,H,W and N,C,Z,P,Q.
 /// indices: as y, i32, for max only: where in its channel of x each maximum stands, counted in logical order (h*W + w).
-/// Of equal ones the first in the order of the window, of NaNs the last; -1 for a window without an element inside x.
+/// Among equal ones the first in window order, among NaNs the last; -1 for a window without an element inside x.
 /// alpha, beta and epilogues do not concern them. avg_padded divides by the window clipped to [-pad_begin, extent +
 /// pad_end), as PyTorch's count_include_pad. x and y of mode max may hold integers.
 struct PoolForward : Pooling {

@@ -34,8 +34,8 @@ bool has_indices(ReduceMode mode);
 /// as integers, where NaN becomes 0.
 ///
 /// indices: as y, i32, for min, max and amax alone: where in its row the element stands, counted in logical order over
-/// the axes, the last one fastest. Of equal elements the first, of NaNs the first; -1 for a row without elements. alpha
-/// and beta do not concern them.
+/// the axes, the last one fastest. Among equal elements or NaNs the first; -1 for a row without elements. alpha and
+/// beta do not concern them.
 struct Reduce {
   TensorSpec x, y;
   TensorSpec indices;         ///< Without extents: not asked for.
