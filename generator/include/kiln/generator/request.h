@@ -159,9 +159,9 @@ inline constexpr std::string_view user_epilogue_prefix = "epilogue.", user_prolo
 
 /// Whether `operand` is a tensor of a user's epilogue.
 bool is_epilogue_operand(std::string_view operand);
-/// Whether it is one of a user's prologue: an element for each channel of what the prologue applies to.
+/// Whether `operand` is a tensor of a user's prologue: an element for each channel of the prologue's operand.
 bool is_prologue_operand(std::string_view operand);
-/// Whether it is either.
+/// Whether `operand` is a tensor of user code, of an epilogue or a prologue.
 bool is_user_operand(std::string_view operand);
 /// Name of `code`'s tensor number `i` in requests. Throws Error(invalid_argument) if it reads no such tensor.
 std::string user_operand_name(const Expression& code, size_t i);
