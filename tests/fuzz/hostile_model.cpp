@@ -340,8 +340,8 @@ class Builder {
     return operand;
   }
 
-  /// What the schema of an operation allows, without a thought of what the operation does: also for those that the
-  /// front does not cover, whose results ONNX's own inference is asked about.
+  /// A form that the schema of an operation allows, whatever the operation does: also of operations that the front does
+  /// not cover, whose results ONNX's own inference is asked about.
   NodeForm form_of(const onnx::OpSchema& schema) {
     constexpr size_t ranks = 6;
     const size_t rank = choices_.below(ranks);
