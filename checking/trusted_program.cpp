@@ -48,13 +48,13 @@ void append_elementwise(Program& program, const SourceLibrary& library, const Re
 }
 
 Program plain_program(const Catalogue& catalogue, const Request& plain, const Target& target) {
-  const Algorithm& algorithm = catalogue.trusted(plain.operation);
-  const std::optional<Config> config = algorithm.space().first_legal(plain, target);
-  if (!config) {
+  const BoundAlgorithm trusted = catalogue.trusted(plain.operation).on(plain, target);
+  const std::optional<Config> config = trusted.first_legal();
+  if (!config && !trusted.refusal()) {
     throw Error(ErrorCode::internal, fmt::format("the trusted algorithm {} has no legal configuration for {}",
-                                                 algorithm.name(), plain.key()));
+                                                 trusted.algorithm().name(), plain.key()));
   }
-  return algorithm.program(catalogue.library(), plain, target, *config);
+  return trusted.program(catalogue.library(), config.value_or(Config()));  // throws the refusal, if there is one
 }
 
 }  // namespace

@@ -56,8 +56,8 @@ Choice choose(const Catalogue& catalogue, const Request& request, const Target& 
   if (!options.config.empty()) return {options.algorithm, Config::parse(options.config)};
   const Algorithm* algorithm = catalogue.find(options.algorithm);
   // One that is unknown or does not apply is refused where it is used, with the reason.
-  if (algorithm == nullptr || algorithm->refusal(request, target)) return {options.algorithm, Config()};
-  return {options.algorithm, algorithm->space().first_legal(request, target).value_or(Config())};
+  if (algorithm == nullptr) return {options.algorithm, Config()};
+  return {options.algorithm, algorithm->on(request, target).first_legal().value_or(Config())};
 }
 
 // A variant, and what it is made for.

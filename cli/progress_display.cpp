@@ -35,7 +35,7 @@ std::string progress_status(const tuner::Progress& progress) {
   std::string text = fmt::format("layer {}/{}, candidate {}/{}", progress.job + 1, progress.jobs, progress.candidates,
                                  progress.planned);
   if (progress.remaining) text += fmt::format(", {} left", duration_text(*progress.remaining));
-  if (progress.best != nullptr) text += fmt::format(", best {}", time_text(progress.best->median));
+  if (progress.best != nullptr) text += fmt::format(", best {}", time_text(progress.best->seconds));
   if (progress.waiting_seconds >= worth_saying) {
     text += fmt::format("; {} for {}", progress.waiting_for, duration_text(progress.waiting_seconds));
   }
@@ -51,7 +51,7 @@ std::string progress_bar(const tuner::Progress& progress, const std::string& dev
 std::string progress_json(const tuner::Progress& progress, const std::string& device) {
   const auto number = [](const auto& value) { return value ? nlohmann::ordered_json(*value) : nullptr; };
   const std::optional<double> best =
-      progress.best == nullptr ? std::nullopt : std::optional<double>(progress.best->median);
+      progress.best == nullptr ? std::nullopt : std::optional<double>(progress.best->seconds);
   nlohmann::ordered_json line = {{"layer", progress.job + 1},
                                  {"layers", progress.jobs},
                                  {"request", progress.request},

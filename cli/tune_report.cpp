@@ -46,7 +46,7 @@ std::string estimate_text(const tuner::JobResult& result) {
 }
 
 std::string gain_text(const tuner::JobResult& result) {
-  return default_has_time(result) && result.best ? ratio_text(result.heuristic->median / result.best->median) : "-";
+  return default_has_time(result) && result.best ? ratio_text(result.heuristic->seconds / result.best->seconds) : "-";
 }
 
 std::string Totals::gain() const {
@@ -69,9 +69,9 @@ std::string Totals::remark() const {
 
 std::optional<LayerTimes> times_of(const tuner::JobResult& result) {
   if (result.best) {
-    const double best = result.best->median;
+    const double best = result.best->seconds;
     const bool compared = default_has_time(result);
-    return LayerTimes{best, compared ? result.heuristic->median : best, false, compared};
+    return LayerTimes{best, compared ? result.heuristic->seconds : best, false, compared};
   }
   if (!keeps_default(result)) return std::nullopt;
   const double estimate = result.fallback->estimate.seconds;
@@ -158,8 +158,8 @@ std::vector<std::string> found_cells(const tuner::JobResult& result) {
             estimate_text(result), percent_text(result.roofline_seconds / kept.estimate.seconds), "-"};
   }
   if (!result.best) return {"none: " + why_none(result), "-", "-", "-"};
-  return {variant(*result.best), time_text(result.best->median),
-          percent_text(result.roofline_seconds / result.best->median), gain_text(result)};
+  return {variant(*result.best), time_text(result.best->seconds),
+          percent_text(result.roofline_seconds / result.best->seconds), gain_text(result)};
 }
 
 // Failures, a line each, and a sum by kind. Candidates that a rule refused are no fault.
@@ -194,7 +194,7 @@ nlohmann::ordered_json json_of(const tuner::Trial& trial) {
   return {{"algorithm", trial.choice.algorithm},
           {"config", trial.choice.config.print()},
           {"outcome", tuner::to_string(trial.outcome)},
-          {"seconds", trial.median},
+          {"seconds", trial.seconds},
           {"spread_seconds", trial.spread},
           {"samples", trial.samples},
           {"estimate_seconds", trial.estimate},

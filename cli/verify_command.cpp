@@ -60,9 +60,8 @@ std::vector<Choice> choices_for(const Catalogue& catalogue, const Request& reque
                                 const SampleSize& size, uint64_t seed) {
   std::vector<Choice> firsts, others;
   for (const Algorithm& algorithm : catalogue.algorithms()) {
-    if (algorithm.refusal(request, target)) continue;
     bool first = true;
-    algorithm.space().for_each_legal(request, target, [&](const Config& config) {
+    algorithm.on(request, target).for_each_legal([&](const Config& config) {
       (first ? firsts : others).push_back({algorithm.name(), config});
       first = false;
       return !size.per_algorithm;

@@ -71,30 +71,66 @@ std::string Emitter::plain_source(const std::string& template_path, Prelude prel
   return specialise(library_, template_path, prelude, title_);
 }
 
-std::optional<std::string> Algorithm::refusal(const Request& request, const Target& target) const {
-  if (request.operation != operation()) return fmt::format("serves {}, not {}", operation(), request.operation);
-  if (lacks_user_text(request)) return missing_user_text(request).message();
-  if (!definition_->takes_prologue && has_prologue(request)) return "its kernels take no prologue";
-  return definition_->refusal(request, target);
+BoundAlgorithm Algorithm::on(const KeyedRequest& request, const Target& target) const {
+  return BoundAlgorithm(*this, request, target);
 }
 
-Program Algorithm::program(const SourceLibrary& library, const Request& request, const Target& target,
-                           const Config& config, Rules rules) const {
-  if (lacks_user_text(request)) throw missing_user_text(request);
-  std::optional<std::string> reason = refusal(request, target);
-  if (!reason) reason = space().refusal(config, request, target, rules);
-  if (reason) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("refused: {} {}: {}", name(), config.print(), *reason),
+BoundAlgorithm::BoundAlgorithm(Algorithm algorithm, const KeyedRequest& request, const Target& target)
+    : algorithm_(std::move(algorithm)), request_(request) {
+  const Algorithm::Definition& definition = algorithm_.definition();
+  if (request->operation != definition.operation)
+    refusal_ = fmt::format("serves {}, not {}", definition.operation, request->operation);
+  else if (lacks_user_text(*request))
+    refusal_ = missing_user_text(*request).message();
+  else if (!definition.takes_prologue && has_prologue(*request))
+    refusal_ = "its kernels take no prologue";
+  if (refusal_) return;
+  binding_ = definition.bind(request, target);
+  refusal_ = binding_->refusal();
+}
+
+std::optional<std::string> BoundAlgorithm::refusal(const Config& config, Rules rules) const {
+  if (refusal_) return refusal_;
+  return algorithm_.space().refusal(config, [&](Point point) { return binding_->broken_rule(point, rules); });
+}
+
+void BoundAlgorithm::for_each_legal(const std::function<bool(const Config&)>& visit) const {
+  if (refusal_) return;
+  algorithm_.space().for_each_legal([&](Point point) { return binding_->broken_rule(point, Rules::all); }, visit);
+}
+
+std::vector<Config> BoundAlgorithm::legal() const {
+  std::vector<Config> result;
+  for_each_legal([&](const Config& config) {
+    result.push_back(config);
+    return true;
+  });
+  return result;
+}
+
+std::optional<Config> BoundAlgorithm::first_legal() const {
+  std::optional<Config> first;
+  for_each_legal([&](const Config& config) {
+    first = config;
+    return false;
+  });
+  return first;
+}
+
+Program BoundAlgorithm::program(const SourceLibrary& library, const Config& config, Rules rules) const {
+  if (lacks_user_text(*request_)) throw missing_user_text(*request_);
+  if (const std::optional<std::string> reason = refusal(config, rules)) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("refused: {} {}: {}", algorithm_.name(), config.print(), *reason),
                 "`kiln explain` lists the candidates of a request");
   }
-  Program made = definition_->program(library, request, target, config);
+  Program made = binding_->program(library, config);
   made.workspace_bytes = std::max(made.workspace_bytes, workspace_end(made.steps));
   return made;
 }
 
-std::function<Estimate(const Config&)> Algorithm::predictor(const Request& request, const Target& target,
-                                                            const DeviceFigures& device) const {
-  return definition_->predictor(request, target, device);
+Estimate BoundAlgorithm::estimate(const Config& config, const DeviceFigures& device) const {
+  return binding_->estimate(config, device);
 }
 
 std::string Algorithm::digest(CodeDigests& codes) const {

@@ -73,47 +73,81 @@ std::optional<std::string> Catalogue::digest(std::string_view name) const {
   return digests_[static_cast<size_t>(algorithm - algorithms_.data())];
 }
 
-std::optional<std::string> Catalogue::refusal(const Request& request, const Target& target,
-                                              const Choice& choice) const {
-  const Algorithm* algorithm = find(choice.algorithm);
-  if (algorithm == nullptr) return fmt::format("there is no algorithm {}", choice.algorithm);
-  if (auto reason = algorithm->refusal(request, target)) return reason;
-  return algorithm->space().refusal(choice.config, request, target);
+Variants Catalogue::on(KeyedRequest request, const Target& target) const {
+  return {*this, std::move(request), target};
 }
 
-Program Catalogue::program(const Request& request, const Target& target, const Choice& choice, Rules rules) const {
-  const Algorithm* algorithm = find(choice.algorithm);
+std::optional<std::string> Catalogue::refusal(const KeyedRequest& request, const Target& target,
+                                              const Choice& choice) const {
+  return on(request, target).refusal(choice);
+}
+
+Program Catalogue::program(const KeyedRequest& request, const Target& target, const Choice& choice) const {
+  return on(request, target).program(choice);
+}
+
+Estimate Catalogue::estimate(const KeyedRequest& request, const Target& target, const DeviceFigures& device,
+                             const Choice& choice) const {
+  return on(request, target).estimate(choice, device);
+}
+
+Candidates Catalogue::candidates(const KeyedRequest& request, const Target& target, const DeviceFigures& device) const {
+  return on(request, target).candidates(device);
+}
+
+Choice Catalogue::heuristic(const KeyedRequest& request, const Target& target, const DeviceFigures& device) const {
+  return on(request, target).heuristic(device);
+}
+
+const BoundAlgorithm& Variants::bound(const Algorithm& algorithm) {
+  const auto known = bound_.find(algorithm.name());
+  if (known != bound_.end()) return known->second;
+  return bound_.emplace(algorithm.name(), algorithm.on(request_, target_)).first->second;
+}
+
+const BoundAlgorithm* Variants::bound(std::string_view name) {
+  const Algorithm* algorithm = catalogue_.find(name);
+  return algorithm == nullptr ? nullptr : &bound(*algorithm);
+}
+
+std::optional<std::string> Variants::refusal(const Choice& choice) {
+  const BoundAlgorithm* algorithm = bound(choice.algorithm);
+  if (algorithm == nullptr) return fmt::format("there is no algorithm {}", choice.algorithm);
+  return algorithm->refusal(choice.config);
+}
+
+Program Variants::program(const Choice& choice) {
+  const BoundAlgorithm* algorithm = bound(choice.algorithm);
   if (algorithm == nullptr) {
     std::vector<std::string_view> known;
-    for (const Algorithm& one : algorithms_) {
-      if (one.operation() == request.operation) known.emplace_back(one.name());
+    for (const Algorithm& one : catalogue_.algorithms()) {
+      if (one.operation() == request_->operation) known.emplace_back(one.name());
     }
     throw Error(ErrorCode::invalid_argument, fmt::format("there is no algorithm {}", choice.algorithm),
                 did_you_mean(choice.algorithm, known, "`kiln explain` lists the candidates of a request"));
   }
-  return algorithm->program(library_, request, target, choice.config, rules);
+  return algorithm->program(catalogue_.library(), choice.config);
 }
 
-Estimate Catalogue::estimate(const Request& request, const Target& target, const DeviceFigures& device,
-                             const Choice& choice) const {
-  if (const auto reason = refusal(request, target, choice)) {
+Estimate Variants::estimate(const Choice& choice, const DeviceFigures& device) {
+  if (const auto reason = refusal(choice)) {
     throw Error(ErrorCode::invalid_argument, fmt::format("refused: {}: {}", choice.algorithm, *reason));
   }
-  return find(choice.algorithm)->predictor(request, target, device)(choice.config);
+  return bound(choice.algorithm)->estimate(choice.config, device);
 }
 
-Candidates Catalogue::candidates(const Request& request, const Target& target, const DeviceFigures& device) const {
+Candidates Variants::candidates(const DeviceFigures& device) {
   Candidates result;
-  for (const Algorithm& algorithm : algorithms_) {
-    if (algorithm.operation() != request.operation) continue;
-    if (auto reason = algorithm.refusal(request, target)) {
-      result.refused.push_back({algorithm.name(), *reason});
+  for (const Algorithm& algorithm : catalogue_.algorithms()) {
+    if (algorithm.operation() != request_->operation) continue;
+    const BoundAlgorithm& here = bound(algorithm);
+    if (std::optional<std::string> reason = here.refusal()) {
+      result.refused.push_back({algorithm.name(), std::move(*reason)});
       continue;
     }
     const size_t before = result.ranked.size();
-    const auto predict = algorithm.predictor(request, target, device);
-    algorithm.space().for_each_legal(request, target, [&](const Config& config) {
-      result.ranked.push_back({{algorithm.name(), config}, predict(config), algorithm.user_template()});
+    here.for_each_legal([&](const Config& config) {
+      result.ranked.push_back({{algorithm.name(), config}, here.estimate(config, device), algorithm.user_template()});
       return true;
     });
     if (result.ranked.size() == before) result.refused.push_back({algorithm.name(), "its rules leave no legal point"});
@@ -122,13 +156,13 @@ Candidates Catalogue::candidates(const Request& request, const Target& target, c
   return result;
 }
 
-Choice Catalogue::heuristic(const Request& request, const Target& target, const DeviceFigures& device) const {
-  const Candidates all = candidates(request, target, device);
+Choice Variants::heuristic(const DeviceFigures& device) {
+  const Candidates all = candidates(device);
   if (const Candidate* best = all.best_guess()) return best->choice;
-  if (lacks_user_text(request)) throw missing_user_text(request);
+  if (lacks_user_text(*request_)) throw missing_user_text(*request_);
   std::string reasons;
   for (const Refusal& refusal : all.refused) reasons += fmt::format("\n  {}: {}", refusal.algorithm, refusal.reason);
-  throw Error(ErrorCode::unsupported, fmt::format("no algorithm serves {}:{}", request.key(), reasons));
+  throw Error(ErrorCode::unsupported, fmt::format("no algorithm serves {}:{}", request_.key(), reasons));
 }
 
 }  // namespace kiln

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
@@ -51,6 +52,11 @@ std::string_view to_string(EpilogueStage stage) {
       return "clip";
   }
   return "?";
+}
+
+KeyedRequest::KeyedRequest(Request request) {
+  std::string key = request.key();
+  data_ = std::make_shared<const Data>(Data{std::move(request), std::move(key)});
 }
 
 const TensorSpec* Request::find(std::string_view operand) const {

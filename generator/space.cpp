@@ -71,8 +71,7 @@ int64_t Space::size() const {
   return points;
 }
 
-std::optional<std::string> Space::refusal(const Config& config, const Request& request, const Target& target,
-                                          Rules rules) const {
+std::optional<std::string> Space::refusal(const Config& config, const BrokenRule& broken) const {
   for (const auto& [name, value] : config.values()) {
     const auto known = [&name = name](const Parameter& parameter) { return parameter.name == name; };
     if (std::any_of(parameters_.begin(), parameters_.end(), known)) continue;
@@ -90,23 +89,16 @@ std::optional<std::string> Space::refusal(const Config& config, const Request& r
     }
     point.push_back(*value);
   }
-  for (const Rule& rule : rules_) {
-    if (rule.prunes && rules == Rules::necessary) continue;
-    if (!rule.bind(request, target)(point)) return fmt::format("{} ({})", rule.name, config.print());
-  }
-  return std::nullopt;
+  const std::optional<size_t> rule = broken(point);
+  return rule ? std::optional(fmt::format("{} ({})", rules_.at(*rule).name, config.print())) : std::nullopt;
 }
 
-void Space::for_each_legal(const Request& request, const Target& target,
-                           const std::function<bool(const Config&)>& visit) const {
-  std::vector<std::function<bool(Point)>> holds;
-  for (const Rule& rule : rules_) holds.push_back(rule.bind(request, target));
+void Space::for_each_legal(const BrokenRule& broken, const std::function<bool(const Config&)>& visit) const {
   std::vector<size_t> digits(parameters_.size(), 0);
   std::vector<int64_t> point;
   for (const Parameter& parameter : parameters_) point.push_back(parameter.values.front());
   while (true) {
-    const bool legal = std::all_of(holds.begin(), holds.end(), [&](const auto& rule) { return rule(point); });
-    if (legal && !visit(config_of(parameters_, point))) return;
+    if (!broken(point) && !visit(config_of(parameters_, point))) return;
 
     size_t position = digits.size();
     for (; position > 0; --position) {
@@ -118,24 +110,6 @@ void Space::for_each_legal(const Request& request, const Target& target,
     }
     if (position == 0) return;
   }
-}
-
-std::vector<Config> Space::legal(const Request& request, const Target& target) const {
-  std::vector<Config> result;
-  for_each_legal(request, target, [&](const Config& config) {
-    result.push_back(config);
-    return true;
-  });
-  return result;
-}
-
-std::optional<Config> Space::first_legal(const Request& request, const Target& target) const {
-  std::optional<Config> first;
-  for_each_legal(request, target, [&](const Config& config) {
-    first = config;
-    return false;
-  });
-  return first;
 }
 
 }  // namespace kiln

@@ -69,13 +69,15 @@ class StoredWinners {
   }
 
   /// The winner of each device that has timed the request; where none has, what was timed elsewhere or is predicted.
-  std::vector<BundleChoice> choices(const Request& request) const {
+  std::vector<BundleChoice> choices(const KeyedRequest& request) const {
     std::vector<BundleChoice> timed, predicted, others;
+    Variants variants = catalogue_.on(request, target_);
     for (const auto& winners : winners_) {
-      const std::vector<Selection> stored = selector(*winners).stored(request);
+      const std::vector<Selection> stored = selector(variants, *winners).stored();
       if (stored.empty()) continue;
       const Selection& best = stored.front();
-      BundleChoice choice{request, target_, best.choice, best.seconds, best.source, best.device, winners->device().sms};
+      BundleChoice choice{*request,    target_,     best.choice,          best.seconds,
+                          best.source, best.device, winners->device().sms};
       if (best.basis == Basis::predicted) {
         if (!has_one_of(predicted, best.device)) predicted.push_back(std::move(choice));
       } else {
@@ -88,18 +90,20 @@ class StoredWinners {
   }
 
   /// The best estimate that the filter admits and that no device of the architecture has reason to withhold.
-  std::optional<BundleChoice> estimated(const Request& request) const {
-    for (const Candidate& candidate : catalogue_.candidates(request, target_, figures_).ranked) {
-      if (withheld(request, candidate.choice) || !admits(request, candidate.choice)) continue;
-      return BundleChoice{request, target_, candidate.choice, candidate.estimate.seconds, "estimate", {}, 0};
+  std::optional<BundleChoice> estimated(const KeyedRequest& request) const {
+    Variants variants = catalogue_.on(request, target_);
+    for (const Candidate& candidate : variants.candidates(figures_).ranked) {
+      if (withheld(variants, candidate.choice) || !admits(variants, candidate.choice)) continue;
+      return BundleChoice{*request, target_, candidate.choice, candidate.estimate.seconds, "estimate", {}, 0};
     }
     return std::nullopt;
   }
 
   /// Why there is nothing for `request`.
-  std::string why_nothing(const Request& request, bool untuned) const {
-    if (lacks_user_text(request)) return missing_user_text(request).what();
-    const Candidates candidates = catalogue_.candidates(request, target_, figures_);
+  std::string why_nothing(const KeyedRequest& request, bool untuned) const {
+    if (lacks_user_text(*request)) return missing_user_text(*request).what();
+    Variants variants = catalogue_.on(request, target_);
+    const Candidates candidates = variants.candidates(figures_);
     if (candidates.ranked.empty()) {
       std::string reasons;
       for (const Refusal& refusal : candidates.refused)
@@ -107,8 +111,8 @@ class StoredWinners {
       return "no algorithm serves it" + reasons;
     }
     for (const Candidate& candidate : candidates.ranked) {
-      const auto reason = withheld(request, candidate.choice);
-      if (!reason || !admits(request, candidate.choice)) continue;
+      const auto reason = withheld(variants, candidate.choice);
+      if (!reason || !admits(variants, candidate.choice)) continue;
       return fmt::format("nothing that may be used: {} {}: {}", candidate.choice.algorithm,
                          candidate.choice.config.print(), *reason);
     }
@@ -121,24 +125,25 @@ class StoredWinners {
   }
 
   /// Adds the impossible claims that packs make about `request`.
-  void add_not_believed(const Request& request, std::set<std::string>& lines) const {
+  void add_not_believed(const KeyedRequest& request, std::set<std::string>& lines) const {
+    Variants variants = catalogue_.on(request, target_);
     for (const auto& winners : winners_) {
-      for (const NotBelieved& one : selector(*winners).not_believed(request)) lines.insert(one.text(request));
+      for (const NotBelieved& one : selector(variants, *winners).not_believed()) lines.insert(one.text(*request));
     }
   }
 
  private:
-  Selector selector(const cache::Winners& winners) const {
-    return {catalogue_, winners, no_bundles_, target_, figures_, filter_, permissions_};
+  Selector selector(Variants& variants, const cache::Winners& winners) const {
+    return {variants, winners, no_bundles_, figures_, filter_, permissions_};
   }
 
-  bool admits(const Request& request, const Choice& choice) const {
-    return selector(*winners_.front()).admits(request, catalogue_.program(request, target_, choice));
+  bool admits(Variants& variants, const Choice& choice) const {
+    return selector(variants, *winners_.front()).admits(choice);
   }
 
-  std::optional<std::string> withheld(const Request& request, const Choice& choice) const {
+  std::optional<std::string> withheld(Variants& variants, const Choice& choice) const {
     for (const auto& winners : winners_) {
-      if (auto reason = selector(*winners).must_not_use(request, choice)) return reason;
+      if (auto reason = selector(variants, *winners).must_not_use(choice)) return reason;
     }
     return std::nullopt;
   }
@@ -187,7 +192,7 @@ BundlePlan plan_bundle(std::span<const Request> requests, const Catalogue& catal
   }
   BundlePlan plan;
   std::set<std::string> not_believed;
-  for (const Request& request : requests) {
+  for (const KeyedRequest request : requests) {
     for (const auto& [target, winners] : stored) {
       winners.add_not_believed(request, not_believed);
       std::vector<BundleChoice> choices = winners.choices(request);

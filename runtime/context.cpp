@@ -69,7 +69,7 @@ Context::Impl::Impl(const ContextOptions& options, const Environment& environmen
       log_(environment.log),
       allocator_(options.workspace_allocator),
       workspaces_(context_),
-      plans_(table_, {[this](const Request& request) { return make(request); },
+      plans_(table_, {[this](const KeyedRequest& request) { return make(request); },
                       [this](const LoadedPlan& plan) { return maker_.known_failure_of(plan); },
                       [this](const std::string& message) { announce(message); }}) {
   require_sense(options);
@@ -149,19 +149,19 @@ void Context::Impl::announce_stand_in(const Environment& environment) const {
                   context_->device().info().name, reason));
 }
 
-std::shared_ptr<const LoadedPlan> Context::Impl::plan(const Request& request) {
+std::shared_ptr<const LoadedPlan> Context::Impl::plan(const KeyedRequest& request) {
   bool is_new = false;
   std::shared_ptr<const LoadedPlan> plan = plans_.get(request, [&] {
     is_new = true;
-    if (recorder_) record(request, request.key());
-    tune_first({&request, 1});
+    if (recorder_) record(request);
+    tune_first({&*request, 1});
   });
   if (is_new) tune_later(request);
   return plan;
 }
 
 // Compiling takes longer than anybody would want in a capture, and tuning minutes: both are for the time before.
-std::shared_ptr<const LoadedPlan> Context::Impl::plan_of_call(const Request& request, Stream stream) {
+std::shared_ptr<const LoadedPlan> Context::Impl::plan_of_call(const KeyedRequest& request, Stream stream) {
   if (!device::is_capturing(*context_, static_cast<cuda_abi::CUstream>(stream))) return plan(request);
   if (auto plan = plans_.find(request.key())) return plan;
   throw Error(
@@ -182,18 +182,18 @@ void Context::Impl::run_with_workspace(const LoadedPlan& plan, Stream stream, st
   }
 }
 
-std::shared_ptr<const LoadedPlan> Context::Impl::make(const Request& request) {
+std::shared_ptr<const LoadedPlan> Context::Impl::make(const KeyedRequest& request) {
   std::shared_ptr<const LoadedPlan> plan = maker_.make(request);
   if (recorder_) plan->count = recorder_->count_of(plan->key);
   return plan;
 }
 
 // A request with the text of its user code, once, so that the file can be tuned as it is.
-void Context::Impl::record(const Request& request, const std::string& key) {
-  if (const Expression* code = request.user_code.expression()) {
+void Context::Impl::record(const KeyedRequest& request) {
+  if (const Expression* code = request->user_code.expression()) {
     if (const auto trouble = recorder_->record(print_definition(code->digest(), *code))) announce(*trouble);
   }
-  if (const auto trouble = recorder_->record(key)) announce(*trouble);
+  if (const auto trouble = recorder_->record(request.key())) announce(*trouble);
 }
 
 void Context::Impl::prepare(std::span<const Request> requests) {
@@ -210,8 +210,8 @@ void Context::Impl::prepare(std::span<const Request> requests) {
 }
 
 // A bundle may serve a request whose user code nobody here knows; other variants of it cannot be made.
-bool Context::Impl::may_be_tuned(const Request& request) const {
-  return !maker_.is_tuned(request) && !lacks_user_text(request);
+bool Context::Impl::may_be_tuned(const KeyedRequest& request) const {
+  return !maker_.is_tuned(request) && !lacks_user_text(*request);
 }
 
 void Context::Impl::tune_first(std::span<const Request> requests) {
@@ -223,7 +223,7 @@ void Context::Impl::tune_first(std::span<const Request> requests) {
   if (!untuned.empty()) tuner_->tune_now(untuned);
 }
 
-void Context::Impl::tune_later(const Request& request) {
+void Context::Impl::tune_later(const KeyedRequest& request) {
   if (!tuner_ || tuner_->policy().mode != TuningMode::in_background || !may_be_tuned(request)) return;
   tuner_->enqueue(request);
 }
@@ -233,7 +233,7 @@ void Context::Impl::wait_until_tuned() {
 }
 
 // On the thread of another Context's tuner, which may hold what a plan in the making waits for.
-void Context::Impl::learn(const cache::Database& database, const Request& request) {
+void Context::Impl::learn(const cache::Database& database, const KeyedRequest& request) {
   maker_.winners().refresh(database, request.key());
   plans_.look_again(request, CurrentPlans::Reason::may_be_wrong);
 }

@@ -27,13 +27,13 @@ class Context::Impl {
  public:
   explicit Impl(const ContextOptions& options);
 
-  std::shared_ptr<const LoadedPlan> plan(const Request& request);
+  std::shared_ptr<const LoadedPlan> plan(const KeyedRequest& request);
   /// The same for a call on `stream`. While that is captured into a graph, only a plan that there is: throws
   /// Error(unsupported) instead of making one.
-  std::shared_ptr<const LoadedPlan> plan_of_call(const Request& request, Stream stream);
+  std::shared_ptr<const LoadedPlan> plan_of_call(const KeyedRequest& request, Stream stream);
   void prepare(std::span<const Request> requests);
   void wait_until_tuned();
-  Explanation explain(const Request& request) const { return maker_.explain(request); }
+  Explanation explain(const KeyedRequest& request) const { return maker_.explain(request); }
 
   /// KILN_LOG: one replayable line per operation call, if asked for.
   void log_call(const LoadedPlan& plan) const {
@@ -58,12 +58,12 @@ class Context::Impl {
   void start_tuning(const ContextOptions& options, const Environment& environment);
   void announce(const std::string& message) const;
   void announce_stand_in(const Environment& environment) const;
-  bool may_be_tuned(const Request& request) const;
+  bool may_be_tuned(const KeyedRequest& request) const;
   void tune_first(std::span<const Request> requests);
-  void tune_later(const Request& request);
-  void learn(const cache::Database& database, const Request& request);
-  std::shared_ptr<const LoadedPlan> make(const Request& request);
-  void record(const Request& request, const std::string& key);
+  void tune_later(const KeyedRequest& request);
+  void learn(const cache::Database& database, const KeyedRequest& request);
+  std::shared_ptr<const LoadedPlan> make(const KeyedRequest& request);
+  void record(const KeyedRequest& request);
   void write_log(const LoadedPlan& plan) const;
 
   const pid_t process_ = ::getpid();

@@ -28,9 +28,9 @@ namespace kiln {
 //   applies what happened meanwhile. `table_` is changed under `mutex_`, else a plan could be replaced there by its
 //   successor's predecessor.
 
-CurrentPlans::Shared CurrentPlans::get(const Request& request, const std::function<void()>& before_making) {
+CurrentPlans::Shared CurrentPlans::get(const KeyedRequest& request, const std::function<void()>& before_making) {
   const NoCancellation whole;  // others wait for a plan that this thread makes
-  const std::string key = request.key();
+  const std::string& key = request.key();
   std::promise<Shared> promise;
   Pending pending;
   {
@@ -100,8 +100,8 @@ void CurrentPlans::withdraw(const std::string& key, const Shared& plan) {
 }
 
 // A plan that was in use stays loaded: others may be running it, and kernels of it may be on their way.
-void CurrentPlans::look_again(const Request& request, Reason reason) {
-  const std::string key = request.key();
+void CurrentPlans::look_again(const KeyedRequest& request, Reason reason) {
+  const std::string& key = request.key();
   while (const Shared old = find_made(key)) {
     std::optional<std::string> failure;
     const auto tell_failure = [&] {

@@ -21,7 +21,7 @@ class CurrentPlans {
   using Shared = std::shared_ptr<const LoadedPlan>;
 
   struct Tools {
-    std::function<Shared(const Request&)> make;  ///< With what is known by then; throws as Context::plan() does.
+    std::function<Shared(const KeyedRequest&)> make;  ///< With what is known by then; throws as Context::plan() does.
     /// Failure known by now of the variant of a plan, in words, if the plan must not be used any more.
     std::function<std::optional<std::string>(const LoadedPlan&)> known_failure_of;
     std::function<void(const std::string&)> announce;
@@ -32,7 +32,7 @@ class CurrentPlans {
 
   /// The plan of a request. Where there is none it is made, by one thread, which calls `before_making` first; others
   /// wait for that one and get its plan or its exception.
-  Shared get(const Request& request, const std::function<void()>& before_making);
+  Shared get(const KeyedRequest& request, const std::function<void()>& before_making);
   /// The same, null where there is none.
   Shared find(const std::string& key);
 
@@ -43,7 +43,7 @@ class CurrentPlans {
   /// Looks at a request again, of which something was found: its plan is replaced by what make() gives now, or
   /// withdrawn where it fails and make() throws. One that is being made is not waited for: get() looks again itself.
   /// Faults are announced.
-  void look_again(const Request& request, Reason reason);
+  void look_again(const KeyedRequest& request, Reason reason);
 
  private:
   using Pending = std::shared_future<Shared>;

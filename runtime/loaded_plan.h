@@ -17,7 +17,7 @@ namespace kiln {
 
 /// Immutable once made. run() is what every way of calling ends in.
 struct LoadedPlan {
-  LoadedPlan(Request request_, Choice choice_, std::string source_, std::string program_,
+  LoadedPlan(const KeyedRequest& request_, Choice choice_, std::string source_, std::string program_,
              execution::Executable executable_);
 
   /// Memory for a run's intermediate results.

@@ -70,8 +70,9 @@ class PackJudge {
       if (Refused reason = impossible_time(request_, target.arch, device.id, record.seconds)) return reason;
     }
     set_nvrtc(target, record.nvrtc_version);
-    if (Refused reason = catalogue_.refusal(request_, target, choice)) return reason;
-    return differs(catalogue_.program(request_, target, choice), record, stands_in_);
+    Variants variants = catalogue_.on(request_, target);
+    if (Refused reason = variants.refusal(choice)) return reason;
+    return differs(variants.program(choice), record, stands_in_);
   }
 
  private:

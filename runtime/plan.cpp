@@ -45,10 +45,10 @@ inline bool is_of(Scale scale, float value) {
 
 }  // namespace
 
-LoadedPlan::LoadedPlan(Request request_, Choice choice_, std::string source_, std::string program_,
+LoadedPlan::LoadedPlan(const KeyedRequest& request_, Choice choice_, std::string source_, std::string program_,
                        execution::Executable executable_)
-    : request(std::move(request_)),
-      key(request.key()),
+    : request(*request_),
+      key(request_.key()),
       usual(usual_values(request)),
       choice(std::move(choice_)),
       source(std::move(source_)),

@@ -47,14 +47,16 @@ bool have_same_choices(const Candidates& a, const Candidates& b) {
 }
 
 // Names the permissions without which the request would have the same candidates.
-std::vector<std::string> unused_permissions(const Request& request, const Candidates& candidates,
-                                            const Selector& selector) {
+std::vector<std::string> unused_permissions(const Selector& selector, const Candidates& candidates) {
+  const Request& request = *selector.variants.request();
   std::vector<std::string> result;
   const auto look_at = [&](const char* name, bool Arithmetic::*permission) {
     if (!(request.arithmetic.*permission)) return;
     Request without = request;
     without.arithmetic.*permission = false;
-    if (have_same_choices(candidates, selector.candidates(without))) result.emplace_back(name);
+    const Candidates others =
+        selector.variants.catalogue().candidates(without, selector.variants.target(), selector.figures);
+    if (have_same_choices(candidates, others)) result.emplace_back(name);
   };
   look_at("tf32", &Arithmetic::tf32);
   look_at("fast", &Arithmetic::fast);
@@ -69,13 +71,13 @@ std::string list_of(const std::vector<Withheld>& withheld) {
   return text;
 }
 
-// Lists the variants that would serve `request` and may not be used, a line each.
-std::string list_of_unused(const Request& request, const Selector& selector) {
+// Lists the variants that would serve the request and may not be used, a line each.
+std::string list_of_unused(const Selector& selector) {
   std::string text;
-  for (const NotBelieved& one : selector.not_believed(request)) {
+  for (const NotBelieved& one : selector.not_believed()) {
     text += fmt::format("\n  {} {}: {}: {}", one.algorithm, one.config, one.pack, one.reason);
   }
-  return text + list_of(selector.withheld(request, selector.candidates(request), listed_withheld));
+  return text + list_of(selector.withheld(selector.candidates(), listed_withheld));
 }
 
 Environment with_user_templates(Environment environment, const std::vector<std::string>& folders) {
@@ -122,63 +124,71 @@ void PlanMaker::take_from(const cache::Database& database) {
   calibrated_ = known.has_value();
 }
 
-Selector PlanMaker::selector() const {
-  return {catalogue_, winners_, kernels_.bundles(), kernels_.target(), figures_, filter_, permissions_};
-}
-
-Program PlanMaker::program_of(const Request& request, const Choice& choice) const {
-  return catalogue_.program(request, kernels_.target(), choice);
+Selector PlanMaker::selector(Variants& variants) const {
+  return {variants, winners_, kernels_.bundles(), figures_, filter_, permissions_};
 }
 
 // A pack with one such time has many: the first is said.
-void PlanMaker::announce_not_believed(const Request& request) {
-  for (const NotBelieved& one : selector().not_believed(request)) {
+void PlanMaker::announce_not_believed(const Selector& selector) {
+  for (const NotBelieved& one : selector.not_believed()) {
     {
       const std::lock_guard lock(mutex_);
       if (!doubted_.insert(one.pack).second) continue;
     }
-    announce_(one.text(request) +
+    announce_(one.text(*selector.variants.request()) +
               "; what else it says of this kind is passed over in silence, and `kiln explain` shows it");
   }
 }
 
-std::shared_ptr<const LoadedPlan> PlanMaker::make(const Request& request) {
-  announce_not_believed(request);
-  if (locked_) return make_locked(request);
+std::shared_ptr<const LoadedPlan> PlanMaker::make(const KeyedRequest& request) {
+  Variants variants = this->variants(request);
+  const Selector selector = this->selector(variants);
+  announce_not_believed(selector);
+  if (locked_) return make_locked(selector);
+  std::shared_ptr<const LoadedPlan> plan;
   std::exception_ptr first_failure;
-  const auto attempt = [&](const std::vector<Selection>& selections) -> std::shared_ptr<const LoadedPlan> {
-    for (const Selection& selection : selections) {
-      try {
-        return load(request, selection);
-      } catch (const execution::UserCodeError&) {
-        throw;  // no other variant would compile either
-      } catch (const Error& error) {
-        if (!concerns_variant(error)) throw;
-        // Where nothing can be compiled, that is said of the request in the end.
-        if (!first_failure && error.code() != ErrorCode::missing_library) first_failure = std::current_exception();
-      }
+  const Visit attempt = [&](const Selection& selection) {
+    try {
+      plan = load(request, selection);
+      return true;
+    } catch (const execution::UserCodeError&) {
+      throw;  // no other variant would compile either
+    } catch (const Error& error) {
+      if (!concerns_variant(error)) throw;
+      // Where nothing can be compiled, that is said of the request in the end.
+      if (!first_failure && error.code() != ErrorCode::missing_library) first_failure = std::current_exception();
+      return false;
     }
-    return nullptr;
   };
-  if (auto plan = attempt(selector().named(request))) return plan;
+  const auto attempt_one_of = [&](const std::vector<Selection>& selections) {
+    return std::any_of(selections.begin(), selections.end(), attempt);
+  };
+  if (selector.visit_named(attempt)) return plan;
   Candidates candidates;
   if (kernels_.no_compiler().empty()) {
-    candidates = selector().candidates(request);
-    if (auto plan = attempt(selector().estimated(request, candidates, fallback_attempts))) return plan;
+    candidates = selector.candidates();
+    if (selector.visit_estimated(candidates, fallback_attempts, attempt)) return plan;
   }
   // Variants that packs warn of, where the alternative is an error: else a pack could take a layer away.
-  if (auto plan = attempt(selector().doubted(request))) return plan;
-  if (auto plan = attempt(selector().doubted(request, candidates, fallback_attempts))) return plan;
+  if (attempt_one_of(selector.doubted())) return plan;
+  if (attempt_one_of(selector.doubted(candidates, fallback_attempts))) return plan;
   if (first_failure) std::rethrow_exception(first_failure);
-  fail(request);
+  fail(selector);
 }
 
 // Loads the first variant that is named, or nothing: another variant would be a surprise.
-std::shared_ptr<const LoadedPlan> PlanMaker::make_locked(const Request& request) {
-  std::vector<Selection> named = selector().named(request);
-  if (named.empty()) named = selector().doubted(request);
-  if (!named.empty()) return load(request, named.front());
-  if (lacks_user_text(request)) throw missing_user_text(request);
+std::shared_ptr<const LoadedPlan> PlanMaker::make_locked(const Selector& selector) {
+  const KeyedRequest& request = selector.variants.request();
+  std::optional<Selection> chosen;
+  const bool is_named = selector.visit_named([&](const Selection& selection) {
+    chosen = selection;
+    return true;
+  });
+  if (!is_named) {
+    if (const std::vector<Selection> doubted = selector.doubted(); !doubted.empty()) chosen = doubted.front();
+  }
+  if (chosen) return load(request, *chosen);
+  if (lacks_user_text(*request)) throw missing_user_text(*request);
   std::string stale;
   if (const int64_t count = winners_.stale(request.key()); count > 0) {
     stale = fmt::format(" ({} variants in them are of algorithms that have changed)", count);
@@ -187,15 +197,15 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make_locked(const Request& request)
       ErrorCode::unsupported,
       fmt::format("no pack or bundle names a variant of {} for {} that may be used{}, and this Context is locked "
                   "to them{}",
-                  request.key(), device_id_, stale,
-                  list_of(selector().withheld_of_bundles(request)) + list_of_unused(request, selector())),
+                  request.key(), device_id_, stale, list_of(selector.withheld_of_bundles()) + list_of_unused(selector)),
       "tune it and export it to the pack, or leave ContextOptions::locked off");
 }
 
 // Nothing was there to be tried: says why.
-void PlanMaker::fail(const Request& request) const {
+void PlanMaker::fail(const Selector& selector) const {
+  const KeyedRequest& request = selector.variants.request();
   if (!kernels_.no_compiler().empty()) {
-    if (const std::string unused = list_of(selector().withheld_of_bundles(request)); !unused.empty()) {
+    if (const std::string unused = list_of(selector.withheld_of_bundles()); !unused.empty()) {
       throw Error(ErrorCode::unsupported,
                   fmt::format("nothing is left that may serve {}, and nothing can be compiled here ({}):{}",
                               request.key(), kernels_.no_compiler(), unused),
@@ -206,59 +216,62 @@ void PlanMaker::fail(const Request& request) const {
                             kernels_.bundles().describe(), device_id_, kernels_.no_compiler()),
                 "add the request to the bundle (`kiln bundle`), or install NVRTC");
   }
-  if (const std::string unused = list_of_unused(request, selector()); !unused.empty()) {
+  if (const std::string unused = list_of_unused(selector); !unused.empty()) {
     throw Error(ErrorCode::unsupported, fmt::format("nothing is left that may serve {}:{}", request.key(), unused),
                 "tune it (`kiln tune`), or see ContextOptions::allow_failed_variants and allow_unchecked_templates");
   }
-  (void)catalogue_.heuristic(request, kernels_.target(), figures_);  // throws with the refusals, if there are any
-  throw Error(ErrorCode::unsupported,
-              fmt::format("no {}variant of {} needs at most {} bytes of workspace",
-                          selector().filter_of(request).deterministic_only ? "bitwise reproducible " : "",
-                          request.key(), filter_.workspace_limit),
-              "raise ContextOptions::workspace_limit");
+  (void)selector.variants.heuristic(figures_);  // throws with the refusals, if there are any
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format("no {}variant of {} needs at most {} bytes of workspace",
+                  filter_.deterministic_only || request->arithmetic.deterministic ? "bitwise reproducible " : "",
+                  request.key(), filter_.workspace_limit),
+      "raise ContextOptions::workspace_limit");
 }
 
-std::shared_ptr<const LoadedPlan> PlanMaker::load(const Request& request, const Selection& selection) {
+std::shared_ptr<const LoadedPlan> PlanMaker::load(const KeyedRequest& request, const Selection& selection) {
   const auto made = [&](const execution::CompiledProgram& compiled, std::string program) {
     return std::make_shared<const LoadedPlan>(request, selection.choice, selection.source, std::move(program),
-                                              execution::Executable(context_, compiled, names_of(request.operands)));
+                                              execution::Executable(context_, compiled, names_of(request->operands)));
   };
   if (const std::optional<BundledChoice>& bundled = selection.bundled) {
     return made(bundled->bundle->load(bundled->index), bundled->variant().program);
   }
-  const Program program = program_of(request, selection.choice);
-  return made(kernels_.compile(program), program.digest());
+  return made(kernels_.compile(*selection.program), selection.program->digest());
 }
 
 std::optional<std::string> PlanMaker::known_failure_of(const LoadedPlan& plan) const {
-  const bool ours = !catalogue_.refusal(plan.request, kernels_.target(), plan.choice);
-  if (permissions_.failed_variants || !ours) return std::nullopt;
-  return known_failure(winners_, plan.request, plan.choice,
-                       [&] { return program_of(plan.request, plan.choice).digest(); });
+  if (permissions_.failed_variants) return std::nullopt;
+  Variants variants = this->variants(plan.request);
+  if (variants.refusal(plan.choice)) return std::nullopt;  // a program of another version of the library
+  LazyProgram program(variants, plan.choice);
+  return known_failure(winners_, plan.key, plan.choice, program);
 }
 
-bool PlanMaker::is_tuned(const Request& request) const {
-  return selector().is_timed(request);
+bool PlanMaker::is_tuned(const KeyedRequest& request) const {
+  Variants variants = this->variants(request);
+  return selector(variants).is_timed();
 }
 
-Explanation PlanMaker::explain(const Request& request) const {
+Explanation PlanMaker::explain(const KeyedRequest& request) const {
   winners_.check_packs();  // who asks why wants to hear of every bad line
-  const Selector selector = this->selector();
-  const Candidates candidates = selector.candidates(request);
+  Variants variants = this->variants(request);
+  const Selector selector = this->selector(variants);
+  const Candidates candidates = selector.candidates();
   Explanation result;
-  result.request = request;
+  result.request = *request;
   result.device = device_id_;
   result.calibrated = calibrated_;
   result.calibration = figures_.calibration.print();
   result.no_compiler = kernels_.no_compiler();
-  const Roofline bound = roofline(request, kernels_.target().arch, figures_);
+  const Roofline bound = roofline(*request, kernels_.target().arch, figures_);
   result.roofline_seconds = bound.seconds();
   result.roofline_of = bound.arithmetic() > bound.traffic() ? to_string(bound.math) : "memory traffic";
-  result.unused_permissions = unused_permissions(request, candidates, selector);
+  result.unused_permissions = unused_permissions(selector, candidates);
   const auto why_missing = [&](const Selection& selection) {
-    return selection.bundled ? std::nullopt : kernels_.why_missing(program_of(request, selection.choice));
+    return selection.bundled ? std::nullopt : kernels_.why_missing(*selection.program);
   };
-  const std::vector<Selection> named = selector.named(request);
+  const std::vector<Selection> named = selector.named();
   for (const Selection& selection : named) {
     if (const auto missing = why_missing(selection))
       result.withheld.push_back({selection.choice.algorithm, selection.choice.config.print(), *missing});
@@ -267,16 +280,16 @@ Explanation PlanMaker::explain(const Request& request) const {
   }
   // Locked to what cannot be had, a Context serves nothing in its place.
   const bool locked_out = locked_ && !named.empty() && why_missing(named.front());
-  for (const Selection& selection : selector.estimated(request, candidates, explained_estimates)) {
+  for (const Selection& selection : selector.estimated(candidates, explained_estimates)) {
     result.estimated.push_back(explained(selection));
   }
-  for (const Withheld& one : selector.withheld_of_bundles(request)) {
+  for (const Withheld& one : selector.withheld_of_bundles()) {
     result.withheld.push_back({one.choice.algorithm, one.choice.config.print(), one.reason});
   }
-  for (const Withheld& one : selector.withheld(request, candidates, listed_withheld)) {
+  for (const Withheld& one : selector.withheld(candidates, listed_withheld)) {
     result.withheld.push_back({one.choice.algorithm, one.choice.config.print(), one.reason});
   }
-  for (const NotBelieved& one : selector.not_believed(request)) {
+  for (const NotBelieved& one : selector.not_believed()) {
     result.not_believed.push_back({one.algorithm, one.config, fmt::format("{}: {}", one.pack, one.reason)});
   }
   for (const Refusal& refusal : candidates.refused) result.refused.push_back({refusal.algorithm, refusal.reason});
@@ -287,9 +300,9 @@ Explanation PlanMaker::explain(const Request& request) const {
     result.chosen = result.estimated.front();
   if (result.chosen || locked_out) return result;
   // As make() does.
-  std::vector<Selection> doubted = selector.doubted(request);
+  std::vector<Selection> doubted = selector.doubted();
   if (may_estimate) {
-    for (Selection& selection : selector.doubted(request, candidates, 1)) doubted.push_back(std::move(selection));
+    for (Selection& selection : selector.doubted(candidates, 1)) doubted.push_back(std::move(selection));
   }
   const auto served = std::find_if(doubted.begin(), doubted.end(), [&](const Selection& s) { return !why_missing(s); });
   if (served != doubted.end()) result.chosen = explained(*served);

@@ -31,10 +31,10 @@ class PlanMaker {
   void take_from(const cache::Database& database);
 
   /// As Context::plan(), without keeping the plan.
-  std::shared_ptr<const LoadedPlan> make(const Request& request);
-  Explanation explain(const Request& request) const;
+  std::shared_ptr<const LoadedPlan> make(const KeyedRequest& request);
+  Explanation explain(const KeyedRequest& request) const;
   /// Whether something that may be used was timed on this device, so that tuning would tell nothing new.
-  bool is_tuned(const Request& request) const;
+  bool is_tuned(const KeyedRequest& request) const;
 
   /// Failure that tuning has found of the variant of `plan` since it was made, in words; nothing if it works, or if the
   /// application asked for such variants.
@@ -46,12 +46,12 @@ class PlanMaker {
   cache::Winners& winners() { return winners_; }
 
  private:
-  Selector selector() const;
-  Program program_of(const Request& request, const Choice& choice) const;
-  void announce_not_believed(const Request& request);
-  std::shared_ptr<const LoadedPlan> make_locked(const Request& request);
-  std::shared_ptr<const LoadedPlan> load(const Request& request, const Selection& selection);
-  [[noreturn]] void fail(const Request& request) const;
+  Variants variants(const KeyedRequest& request) const { return catalogue_.on(request, kernels_.target()); }
+  Selector selector(Variants& variants) const;
+  void announce_not_believed(const Selector& selector);
+  std::shared_ptr<const LoadedPlan> make_locked(const Selector& selector);
+  std::shared_ptr<const LoadedPlan> load(const KeyedRequest& request, const Selection& selection);
+  [[noreturn]] void fail(const Selector& selector) const;
 
   std::function<void(const std::string&)> announce_;
   std::shared_ptr<const device::ContextHandle> context_;

@@ -10,8 +10,8 @@ double predicted_seconds(const Request& request) {
   static const Catalogue catalogue = make_catalogue(embedded_sources());
   static const Target target{Arch::of(8, 0), 12, 0};
   static const DeviceFigures a100 = common_figures(target.arch);
-  const Choice best = catalogue.heuristic(request, target, a100);
-  return catalogue.estimate(request, target, a100, best).seconds;
+  Variants variants = catalogue.on(request, target);
+  return variants.estimate(variants.heuristic(a100), a100).seconds;
 }
 
 double predicted_seconds(const Request& request, double unserved) {

@@ -88,7 +88,8 @@ class Recheck {
     if (std::string reason = begin(request); !reason.empty()) return reason;
     tuner::Trial trial = tuner::begin_trial(laboratory_.apparatus(), catalogue_, request,
                                             {record.algorithm, Config::parse(record.config)});
-    const tuner::Programs programs = tuner::programs_of(catalogue_, *subject_, target(), trial.choice);
+    Variants variants = catalogue_.on(request, target());
+    const tuner::Programs programs = tuner::programs_of(variants, subject_->stand_in, trial.choice);
     tuner::add_program(trial, programs.program);
     const tuner::SpecimenId id = next_id_++;
     const std::optional<tuner::Failure> failure = try_out(id, programs, trial, result);

@@ -32,26 +32,14 @@ cache::DeviceEntry device_entry(const device::DeviceInfo& info) {
 std::optional<cache::Record> record_of(const tuner::Trial& trial, const std::string& session) {
   if (trial.outcome == tuner::Outcome::quarantined) return std::nullopt;
   cache::Record record;
-  record.request = trial.request;
-  record.device = trial.device_id;
+  static_cast<TrialFacts&>(record) = trial;
+  if (record.samples.size() > cache::max_samples) record.samples.resize(cache::max_samples);
   record.algorithm = trial.choice.algorithm;
-  record.algorithm_digest = trial.algorithm_digest;
   record.config = trial.choice.config.print();
   record.outcome = std::string(tuner::to_string(trial.outcome));
   record.kind = trial.modelled ? cache::TimeKind::modelled : cache::TimeKind::measured;
-  record.seconds = trial.median;
-  record.spread = trial.spread;
-  record.samples = trial.samples;
-  if (record.samples.size() > cache::max_samples) record.samples.resize(cache::max_samples);
-  record.check = trial.check;
-  record.workspace_bytes = trial.workspace_bytes;
-  record.deterministic = trial.deterministic;
   record.resources = resources_of(trial);
-  record.driver_version = trial.driver_version;
-  record.nvrtc_version = trial.nvrtc_version;
   record.kiln_version = std::string(version());
-  record.source_digest = trial.source_digest;
-  record.error = trial.error;
   record.session = session;
   record.created_ms = cache::utc_now_ms();
   return cache::with_clean_texts(std::move(record));
@@ -63,7 +51,7 @@ bool store_trial(cache::Database& database, const tuner::Trial& trial, const std
   const std::array records = {*record};
   database.insert(records);
   if (tuner::is_suspect(trial.outcome) && !trial.source_digest.empty()) {
-    database.add_quarantine({trial.source_digest, trial.device_id, trial.driver_version, trial.nvrtc_version,
+    database.add_quarantine({trial.source_digest, trial.device, trial.driver_version, trial.nvrtc_version,
                              record->outcome, record->created_ms});
   }
   return true;
@@ -78,25 +66,13 @@ std::optional<tuner::Trial> trial_of(const cache::Record& record) {
   } catch (const Error&) {
     return std::nullopt;
   }
-  trial.request = record.request;
+  static_cast<TrialFacts&>(trial) = record;
   trial.outcome = *outcome;
-  trial.samples = record.samples;
-  trial.median = record.seconds;
-  trial.spread = record.spread;
-  trial.check = record.check;
-  trial.error = record.error;
-  trial.workspace_bytes = record.workspace_bytes;
-  trial.deterministic = record.deterministic;
+  trial.modelled = record.kind == cache::TimeKind::modelled;
   const auto known = [](int64_t value) { return static_cast<int>(std::max<int64_t>(value, 0)); };
   trial.resources.registers = known(record.resources.registers);
   trial.resources.spill_stores = known(record.resources.spill_bytes);  // stored as one sum
   trial.resources.static_shared = known(record.resources.shared_bytes);
-  trial.device_id = record.device;
-  trial.modelled = record.kind == cache::TimeKind::modelled;
-  trial.driver_version = record.driver_version;
-  trial.nvrtc_version = record.nvrtc_version;
-  trial.algorithm_digest = record.algorithm_digest;
-  trial.source_digest = record.source_digest;
   return trial;
 }
 

@@ -80,11 +80,11 @@ std::string predicted_by(std::string_view clock) {
   return fmt::format("predicted by {}", clock);
 }
 
-std::optional<std::string> known_failure(const cache::Winners& winners, const Request& request, const Choice& choice,
-                                         const ProgramDigest& program) {
-  const auto bar = winners.bar(request.key(), choice.algorithm, choice.config.print());
+std::optional<std::string> known_failure(const cache::Winners& winners, const std::string& key, const Choice& choice,
+                                         LazyProgram& program) {
+  const auto bar = winners.bar(key, choice.algorithm, choice.config.print());
   if (bar && bar->own) return words(*bar);
-  if (winners.has_quarantine() && winners.is_quarantined(program()))
+  if (winners.has_quarantine() && winners.is_quarantined(program.get()->digest()))
     return "its source is in quarantine on this device: it hung or crashed";
   return std::nullopt;
 }
@@ -93,154 +93,194 @@ std::string NotBelieved::text(const Request& request) const {
   return fmt::format("{} is not believed about {} {} for {}: {}", pack, algorithm, config, request.key(), reason);
 }
 
-cache::Filter Selector::filter_of(const Request& request) const {
+cache::Filter Selector::filter_of_request() const {
   cache::Filter narrowed = filter;
-  narrowed.deterministic_only = filter.deterministic_only || request.arithmetic.deterministic;
+  narrowed.deterministic_only = filter.deterministic_only || variants.request()->arithmetic.deterministic;
   return narrowed;
 }
 
-bool Selector::admits(const Request& request, const Program& program) const {
-  return filter_of(request).admits(program.workspace_bytes, program.deterministic);
+bool Selector::admits(const Program& program) const {
+  return filter_of_request().admits(program.workspace_bytes, program.deterministic);
 }
 
-std::optional<std::string> Selector::must_not_use(const Request& request, const Choice& choice) const {
+bool Selector::admits(const Choice& choice) const {
+  return admits(variants.program(choice));
+}
+
+std::optional<std::string> Selector::must_not_use(const Choice& choice, LazyProgram& program) const {
   if (!permissions.failed_variants) {
-    const auto program = [&] { return catalogue.program(request, target, choice).digest(); };
-    if (auto failure = known_failure(winners, request, choice, program)) return failure;
+    if (auto failure = known_failure(winners, key(), choice, program)) return failure;
   }
-  const Algorithm* const algorithm = catalogue.find(choice.algorithm);
+  const Algorithm* const algorithm = variants.catalogue().find(choice.algorithm);
   const bool must_pass = algorithm != nullptr && algorithm->user_template() && !permissions.unchecked_templates;
-  if (!must_pass || winners.has_passed(request.key(), choice.algorithm, choice.config.print())) return std::nullopt;
+  if (!must_pass || winners.has_passed(key(), choice.algorithm, choice.config.print())) return std::nullopt;
   return "a user template that no check has passed for this request";
 }
 
+std::optional<std::string> Selector::must_not_use(const Choice& choice) const {
+  LazyProgram program(variants, choice);
+  return must_not_use(choice, program);
+}
+
 // A failure that others report. A pack may lie, so the variant comes last and is not lost.
-std::optional<std::string> Selector::doubt(const Request& request, const Choice& choice) const {
+std::optional<std::string> Selector::doubt(const Choice& choice) const {
   if (permissions.failed_variants) return std::nullopt;
-  const auto bar = winners.bar(request.key(), choice.algorithm, choice.config.print());
+  const auto bar = winners.bar(key(), choice.algorithm, choice.config.print());
   return bar && !bar->own ? std::optional(words(*bar)) : std::nullopt;
 }
 
-std::optional<std::string> Selector::doubt(const Request& request, const execution::BundledVariant& variant) const {
+std::optional<std::string> Selector::doubt(const execution::BundledVariant& variant) const {
   if (permissions.failed_variants) return std::nullopt;
-  const auto bar = winners.bars_program(request.key(), variant.program);
+  const auto bar = winners.bars_program(key(), variant.program);
   return bar && !bar->own ? std::optional(words(*bar)) : std::nullopt;
 }
 
 // As the library makes it now, if it may be used.
-std::optional<Selection> Selector::usable(const Request& request, const cache::Choice& candidate) const {
-  if (disbelief(request, candidate)) return std::nullopt;
+std::optional<Selection> Selector::usable(const cache::Choice& candidate) const {
+  if (disbelief(candidate)) return std::nullopt;
   const std::optional<Choice> choice = readable(candidate.algorithm, candidate.config);
-  if (!choice || catalogue.refusal(request, target, *choice)) return std::nullopt;
-  if (!admits(request, catalogue.program(request, target, *choice))) return std::nullopt;
-  if (must_not_use(request, *choice)) return std::nullopt;
-  return Selection{*choice, candidate.seconds, describe_source(candidate), std::string(candidate.device),
-                   basis_of(candidate.standing)};
+  if (!choice || variants.refusal(*choice)) return std::nullopt;
+  LazyProgram program(variants, *choice);
+  if (!admits(*program.get()) || must_not_use(*choice, program)) return std::nullopt;
+  return Selection{*choice,
+                   candidate.seconds,
+                   describe_source(candidate),
+                   std::string(candidate.device),
+                   basis_of(candidate.standing),
+                   std::nullopt,
+                   program.get()};
 }
 
-std::vector<Selection> Selector::stored(const Request& request) const {
-  std::vector<Selection> result;
-  for (const cache::Choice& candidate : first(winners.all(request.key(), filter_of(request)))) {
-    std::optional<Selection> selection = usable(request, candidate);
-    if (selection && !doubt(request, selection->choice)) result.push_back(std::move(*selection));
-  }
-  return result;
-}
-
-std::vector<Selection> Selector::bundled(const Request& request) const {
-  std::vector<Selection> result;
-  for (const BundledChoice& choice : bundles.find(request.key())) {
+bool Selector::visit_named(const Visit& visit) const {
+  const std::vector<cache::Choice> stored = first(winners.all(key(), filter_of_request()));
+  std::vector<Selection> bundled;
+  for (const BundledChoice& choice : bundles.find(key())) {
     const execution::BundledVariant& variant = choice.variant();
     const std::optional<Choice> named = readable(variant.algorithm, variant.config);
-    if (!named || why_not(request, variant) || doubt(request, variant)) continue;
-    result.push_back(bundled_selection(*named, choice));
+    if (!named || why_not(variant) || doubt(variant)) continue;
+    bundled.push_back(bundled_selection(*named, choice));
+  }
+  for (const Basis basis : {Basis::timed, Basis::predicted, Basis::estimated}) {
+    for (const cache::Choice& candidate : stored) {
+      if (basis_of(candidate.standing) != basis) continue;
+      const std::optional<Selection> selection = usable(candidate);
+      if (selection && !doubt(selection->choice) && visit(*selection)) return true;
+    }
+    for (const Selection& selection : bundled) {
+      if (selection.basis == basis && visit(selection)) return true;
+    }
+  }
+  return false;
+}
+
+std::vector<Selection> Selector::stored() const {
+  std::vector<Selection> result;
+  for (const cache::Choice& candidate : first(winners.all(key(), filter_of_request()))) {
+    std::optional<Selection> selection = usable(candidate);
+    if (selection && !doubt(selection->choice)) result.push_back(std::move(*selection));
   }
   return result;
 }
 
-std::vector<Selection> Selector::doubted(const Request& request) const {
+std::vector<Selection> Selector::named() const {
+  std::vector<Selection> result;
+  visit_named([&](const Selection& selection) {
+    result.push_back(selection);
+    return false;
+  });
+  return result;
+}
+
+std::vector<Selection> Selector::doubted() const {
   std::vector<Selection> result;
   const auto add = [&](Selection selection, const std::string& reason) {
     selection.source += fmt::format(", for want of another: {}", reason);
     result.push_back(std::move(selection));
   };
-  for (const BundledChoice& choice : bundles.find(request.key())) {
+  for (const BundledChoice& choice : bundles.find(key())) {
     const execution::BundledVariant& variant = choice.variant();
     const std::optional<Choice> named = readable(variant.algorithm, variant.config);
-    const std::optional<std::string> reason = doubt(request, variant);
-    if (named && reason && !why_not(request, variant)) add(bundled_selection(*named, choice), *reason);
+    const std::optional<std::string> reason = doubt(variant);
+    if (named && reason && !why_not(variant)) add(bundled_selection(*named, choice), *reason);
   }
   if (permissions.failed_variants) return result;
   for (const auto& candidates :
-       {winners.all(request.key(), filter_of(request)), winners.doubted(request.key(), filter_of(request))}) {
+       {winners.all(key(), filter_of_request()), winners.doubted(key(), filter_of_request())}) {
     for (const cache::Choice& candidate : first(candidates)) {
-      std::optional<Selection> selection = usable(request, candidate);
+      std::optional<Selection> selection = usable(candidate);
       if (!selection) continue;
-      if (const auto reason = doubt(request, selection->choice)) add(std::move(*selection), *reason);
+      if (const auto reason = doubt(selection->choice)) add(std::move(*selection), *reason);
     }
   }
   return result;
 }
 
-std::vector<Selection> Selector::named(const Request& request) const {
-  std::vector<Selection> result = stored(request);
-  for (Selection& selection : bundled(request)) result.push_back(std::move(selection));
-  std::stable_sort(result.begin(), result.end(),
-                   [](const Selection& a, const Selection& b) { return a.basis < b.basis; });
-  return result;
-}
-
-std::vector<Withheld> Selector::withheld_of_bundles(const Request& request) const {
+std::vector<Withheld> Selector::withheld_of_bundles() const {
   std::vector<Withheld> result;
-  for (const BundledChoice& choice : bundles.find(request.key())) {
+  for (const BundledChoice& choice : bundles.find(key())) {
     const std::optional<Choice> named = readable(choice.variant().algorithm, choice.variant().config);
-    std::optional<std::string> reason = why_not(request, choice.variant());
-    if (!reason) reason = doubt(request, choice.variant());
+    std::optional<std::string> reason = why_not(choice.variant());
+    if (!reason) reason = doubt(choice.variant());
     if (named && reason) result.push_back({*named, fmt::format("in bundle {}: {}", choice.bundle->path(), *reason)});
   }
   return result;
 }
 
-std::vector<Selection> Selector::best_of(const Request& request, const Candidates& candidates, size_t count,
-                                         bool doubted) const {
-  std::vector<Selection> result;
+bool Selector::visit_best(const Candidates& candidates, size_t count, bool doubted, const Visit& visit) const {
+  size_t shown = 0;
   for (const Candidate& candidate : candidates.ranked) {
-    if (result.size() == count) break;
-    const std::optional<std::string> reason = doubt(request, candidate.choice);
+    if (shown == count) break;
+    const std::optional<std::string> reason = doubt(candidate.choice);
     if (reason.has_value() != doubted) continue;
-    if (!admits(request, catalogue.program(request, target, candidate.choice))) continue;
-    if (must_not_use(request, candidate.choice)) continue;
-    std::string source = reason ? fmt::format("estimate, for want of another: {}", *reason) : "estimate";
-    result.push_back({candidate.choice, candidate.estimate.seconds, std::move(source)});
+    LazyProgram program(variants, candidate.choice);
+    if (!admits(*program.get()) || must_not_use(candidate.choice, program)) continue;
+    Selection selection{candidate.choice, candidate.estimate.seconds, "estimate"};
+    if (reason) selection.source += fmt::format(", for want of another: {}", *reason);
+    selection.program = program.get();
+    ++shown;
+    if (visit(selection)) return true;
   }
+  return false;
+}
+
+bool Selector::visit_estimated(const Candidates& candidates, size_t count, const Visit& visit) const {
+  return visit_best(candidates, count, false, visit);
+}
+
+std::vector<Selection> Selector::estimated(const Candidates& candidates, size_t count) const {
+  std::vector<Selection> result;
+  visit_best(candidates, count, false, [&](const Selection& selection) {
+    result.push_back(selection);
+    return false;
+  });
   return result;
 }
 
-std::vector<Selection> Selector::estimated(const Request& request, const Candidates& candidates, size_t count) const {
-  return best_of(request, candidates, count, false);
+std::vector<Selection> Selector::doubted(const Candidates& candidates, size_t count) const {
+  std::vector<Selection> result;
+  visit_best(candidates, count, true, [&](const Selection& selection) {
+    result.push_back(selection);
+    return false;
+  });
+  return result;
 }
 
-std::vector<Selection> Selector::doubted(const Request& request, const Candidates& candidates, size_t count) const {
-  return best_of(request, candidates, count, true);
-}
-
-std::vector<Withheld> Selector::withheld(const Request& request, const Candidates& candidates, size_t most) const {
+std::vector<Withheld> Selector::withheld(const Candidates& candidates, size_t most) const {
   std::vector<Withheld> result;
   for (const Candidate& candidate : candidates.ranked) {
     if (result.size() == most) break;
-    auto reason = must_not_use(request, candidate.choice);
-    if (!reason) reason = doubt(request, candidate.choice);
-    if (!reason) continue;
-    if (!admits(request, catalogue.program(request, target, candidate.choice))) continue;
-    result.push_back({candidate.choice, std::move(*reason)});
+    LazyProgram program(variants, candidate.choice);
+    auto reason = must_not_use(candidate.choice, program);
+    if (!reason) reason = doubt(candidate.choice);
+    if (reason && admits(*program.get())) result.push_back({candidate.choice, std::move(*reason)});
   }
   return result;
 }
 
-std::vector<NotBelieved> Selector::not_believed(const Request& request) const {
+std::vector<NotBelieved> Selector::not_believed() const {
   std::vector<NotBelieved> result;
-  for (const cache::Choice& candidate : winners.all(request.key(), filter_of(request))) {
-    auto reason = disbelief(request, candidate);
+  for (const cache::Choice& candidate : winners.all(key(), filter_of_request())) {
+    auto reason = disbelief(candidate);
     if (!reason) continue;
     result.push_back({std::string(candidate.algorithm), std::string(candidate.config), std::string(candidate.source),
                       std::move(*reason)});
@@ -248,30 +288,30 @@ std::vector<NotBelieved> Selector::not_believed(const Request& request) const {
   return result;
 }
 
-bool Selector::is_timed(const Request& request) const {
-  const std::vector<cache::Choice> all = winners.all(request.key(), filter_of(request));
+bool Selector::is_timed() const {
+  const std::vector<cache::Choice> all = winners.all(key(), filter_of_request());
   return std::any_of(all.begin(), all.end(), [&](const cache::Choice& candidate) {
-    return candidate.standing == cache::Standing::measured_here && !disbelief(request, candidate);
+    return candidate.standing == cache::Standing::measured_here && !disbelief(candidate);
   });
 }
 
 // Claims of a pack are text from outside; this machine's own database holds measurements.
-std::optional<std::string> Selector::disbelief(const Request& request, const cache::Choice& candidate) const {
+std::optional<std::string> Selector::disbelief(const cache::Choice& candidate) const {
   if (candidate.origin == cache::Origin::user_database || candidate.standing == cache::Standing::estimated) {
     return std::nullopt;
   }
-  return impossible_time(request, target.arch, candidate.device, candidate.seconds);
+  return impossible_time(*variants.request(), variants.target().arch, candidate.device, candidate.seconds);
 }
 
 // A bundle holds programs of any version of the library, and of user templates that are not here.
-std::optional<std::string> Selector::why_not(const Request& request, const execution::BundledVariant& variant) const {
-  const auto bar = winners.bars_program(request.key(), variant.program);
+std::optional<std::string> Selector::why_not(const execution::BundledVariant& variant) const {
+  const auto bar = winners.bars_program(key(), variant.program);
   const bool is_known_to_fail = (bar && bar->own) || winners.is_quarantined(variant.program);
   if (is_known_to_fail && !permissions.failed_variants) {
     return "this very program gave a wrong result, hung or crashed on this device or another of its architecture";
   }
-  if (filter_of(request).admits(variant.workspace_bytes, variant.deterministic)) return std::nullopt;
-  if (filter_of(request).admits(variant.workspace_bytes, true)) return "its results are not bitwise reproducible";
+  if (filter_of_request().admits(variant.workspace_bytes, variant.deterministic)) return std::nullopt;
+  if (filter_of_request().admits(variant.workspace_bytes, true)) return "its results are not bitwise reproducible";
   return fmt::format("it needs {} bytes of workspace, and {} are permitted", variant.workspace_bytes,
                      filter.workspace_limit);
 }

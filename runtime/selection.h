@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,7 +29,8 @@ struct Selection {
   std::string source;    ///< "measured on this device", ..., "bundle app.kiln", "estimate"
   std::string device{};  ///< DeviceId line of the device that a stored one was timed on.
   Basis basis = Basis::estimated;
-  std::optional<BundledChoice> bundled{};  ///< Where the compiled program is, if that is a bundle.
+  std::optional<BundledChoice> bundled{};    ///< Where the compiled program is, if that is a bundle.
+  std::shared_ptr<const Program> program{};  ///< Null where it is bundled.
 };
 
 /// Permissions that an application has to ask for: ContextOptions of the same names.
@@ -51,68 +53,71 @@ struct NotBelieved {
   std::string text(const Request& request) const;
 };
 
+/// Is shown one selection after the other, and says whether to stop there.
+using Visit = std::function<bool(const Selection&)>;
+
 /// Joins what is stored (cache), what was shipped compiled (bundles) and what can be generated (catalogue), for one
-/// device.
+/// request on one device. Programs are made of what is looked at, and of nothing behind it.
 struct Selector {
-  const Catalogue& catalogue;
+  Variants& variants;
   const cache::Winners& winners;
   const Bundles& bundles;
-  const Target& target;
   const DeviceFigures& figures;
   cache::Filter filter;
   Permissions permissions{};
 
-  /// The filter, as narrowed by what the request itself demands.
-  cache::Filter filter_of(const Request& request) const;
-  bool admits(const Request& request, const Program& program) const;
-  /// Variants that can be generated for `request`, best prediction first.
-  Candidates candidates(const Request& request) const { return catalogue.candidates(request, target, figures); }
+  /// Variants that can be generated, best prediction first.
+  Candidates candidates() const { return variants.candidates(figures); }
+  /// Whether the filter, as narrowed by what the request itself demands, admits this variant of the catalogue.
+  bool admits(const Choice& choice) const;
   /// Stored variants that the library can still generate, in the order of precedence. A pack's claims about workspace
   /// and determinism are text from outside: the filter is applied to the program itself too. Variants that
   /// must_not_use() refuses are left out, here and below; so are claims of packs with an impossible time.
-  std::vector<Selection> stored(const Request& request) const;
-  /// Variants in bundles, in the order of Bundles::find(). They are whole programs, whatever the library generates now.
-  std::vector<Selection> bundled(const Request& request) const;
-  /// stored() and bundled() in the order of precedence: by basis, then what is stored before what is bundled.
-  std::vector<Selection> named(const Request& request) const;
-  /// Variants in bundles that bundled() leaves out, each with the bundle and the reason.
-  std::vector<Withheld> withheld_of_bundles(const Request& request) const;
-  /// The best `count` of `candidates` within the filter, best first.
-  std::vector<Selection> estimated(const Request& request, const Candidates& candidates, size_t count) const;
+  std::vector<Selection> stored() const;
+  /// Shows `visit` what is stored and what is in bundles, in the order of precedence: by basis, then what is stored
+  /// before what is bundled. Variants in bundles, in the order of Bundles::find(), are whole programs, whatever the
+  /// library generates now. Returns whether `visit` stopped.
+  bool visit_named(const Visit& visit) const;
+  std::vector<Selection> named() const;
+  /// Shows `visit` the best `count` of `candidates` within the filter, best first. Returns whether `visit` stopped.
+  bool visit_estimated(const Candidates& candidates, size_t count, const Visit& visit) const;
+  std::vector<Selection> estimated(const Candidates& candidates, size_t count) const;
+  /// Variants in bundles that visit_named() leaves out, each with the bundle and the reason.
+  std::vector<Withheld> withheld_of_bundles() const;
   /// Variants among `candidates`, within the filter, that must not be used; best prediction first, `most` at the most.
-  std::vector<Withheld> withheld(const Request& request, const Candidates& candidates, size_t most) const;
+  std::vector<Withheld> withheld(const Candidates& candidates, size_t most) const;
   /// Variants that somebody else's records bar, stored or bundled, in the order of named(): for where nothing else
   /// serves, since packs may lie. Each says so in its source.
-  std::vector<Selection> doubted(const Request& request) const;
+  std::vector<Selection> doubted() const;
   /// The same of the best `count` of `candidates`.
-  std::vector<Selection> doubted(const Request& request, const Candidates& candidates, size_t count) const;
+  std::vector<Selection> doubted(const Candidates& candidates, size_t count) const;
   /// Whether something is stored with a time of this very device.
-  bool is_timed(const Request& request) const;
+  bool is_timed() const;
   /// Variants for which packs claim impossible times, in the order of precedence.
-  std::vector<NotBelieved> not_believed(const Request& request) const;
+  std::vector<NotBelieved> not_believed() const;
   /// Why nobody gets this variant of the catalogue unasked: its known failure, or that it is a user template which no
   /// check of the user's own database has passed for this request. Nothing if there is no such reason.
-  std::optional<std::string> must_not_use(const Request& request, const Choice& choice) const;
+  std::optional<std::string> must_not_use(const Choice& choice) const;
 
  private:
-  std::optional<std::string> doubt(const Request& request, const Choice& choice) const;
-  std::optional<Selection> usable(const Request& request, const cache::Choice& candidate) const;
-  std::vector<Selection> best_of(const Request& request, const Candidates& candidates, size_t count,
-                                 bool doubted) const;
-  std::optional<std::string> disbelief(const Request& request, const cache::Choice& candidate) const;
-  std::optional<std::string> doubt(const Request& request, const execution::BundledVariant& variant) const;
-  std::optional<std::string> why_not(const Request& request, const execution::BundledVariant& variant) const;
+  const std::string& key() const { return variants.request().key(); }
+  cache::Filter filter_of_request() const;
+  bool admits(const Program& program) const;
+  std::optional<std::string> must_not_use(const Choice& choice, LazyProgram& program) const;
+  std::optional<std::string> doubt(const Choice& choice) const;
+  std::optional<Selection> usable(const cache::Choice& candidate) const;
+  bool visit_best(const Candidates& candidates, size_t count, bool doubted, const Visit& visit) const;
+  std::optional<std::string> disbelief(const cache::Choice& candidate) const;
+  std::optional<std::string> doubt(const execution::BundledVariant& variant) const;
+  std::optional<std::string> why_not(const execution::BundledVariant& variant) const;
 };
 
 /// "predicted by machine-code clock 1".
 std::string predicted_by(std::string_view clock);
 
-/// Gives the digest of a variant's program, which is costly to make: asked for only where it matters.
-using ProgramDigest = std::function<std::string()>;
-
 /// Failure of this variant that the user's own database holds, in words: "it gave a wrong result on ...". Nothing if it
-/// knows of none.
-std::optional<std::string> known_failure(const cache::Winners& winners, const Request& request, const Choice& choice,
-                                         const ProgramDigest& program);
+/// knows of none. `program` has to be one that can be made.
+std::optional<std::string> known_failure(const cache::Winners& winners, const std::string& key, const Choice& choice,
+                                         LazyProgram& program);
 
 }  // namespace kiln

@@ -53,13 +53,7 @@ Tuning::Tuning(const Catalogue& catalogue, tuner::Laboratory& laboratory, cache:
                 .idle = [this](std::optional<double> seconds_left) { journal_.idle(seconds_left); }}) {
   database_.put_device(device_entry(apparatus_.device));
   for (const cache::Quarantine& entry : database_.quarantine()) {
-    tuner::Trial trial;
-    trial.outcome = tuner::Outcome::crashed;
-    trial.source_digest = entry.source_digest;
-    trial.device_id = entry.device;
-    trial.driver_version = entry.driver_version;
-    trial.nvrtc_version = entry.nvrtc_version;
-    session_.quarantine().learn(trial);
+    session_.quarantine().add({entry.source_digest, entry.device, entry.driver_version, entry.nvrtc_version});
   }
 }
 
@@ -100,7 +94,7 @@ void Tuning::consider_stored(tuner::JobResult& result) const {
 bool Tuning::was_let_go(const tuner::Trial& trial) {
   return tuner::is_suspect(trial.outcome) &&
          !session_.quarantine().contains(
-             {trial.source_digest, trial.device_id, trial.driver_version, trial.nvrtc_version});
+             {trial.source_digest, trial.device, trial.driver_version, trial.nvrtc_version});
 }
 
 std::optional<tuner::Trial> Tuning::known(const Request& request, const Choice& choice,

@@ -41,7 +41,8 @@ struct JobRun {
   WorkList::Item item;
   size_t number = 0;  ///< In the order of tuning, from 0.
   JobResult result;
-  std::unique_ptr<Search> search;  ///< Null if nothing can serve the request.
+  std::optional<Variants> variants;  ///< There from the assessment on.
+  std::unique_ptr<Search> search;    ///< Null if nothing can serve the request.
   /// First choice to try: the default choice, or the best user template where nothing else serves. Nothing if nothing
   /// does.
   std::optional<Candidate> first;

@@ -16,7 +16,7 @@ Trial begin_trial(const Apparatus& apparatus, const Catalogue& catalogue, const 
   Trial trial;
   trial.request = request.key();
   trial.choice = std::move(choice);
-  trial.device_id = apparatus.device.id();
+  trial.device = apparatus.device.id();
   trial.modelled = apparatus.deterministic_time;
   trial.driver_version = apparatus.driver_version;
   trial.nvrtc_version = apparatus.nvrtc_version;
@@ -33,15 +33,17 @@ void add_program(Trial& trial, const Program& program) {
   });
 }
 
-Programs programs_of(const Catalogue& catalogue, const Subject& subject, const Target& target, const Choice& choice) {
-  Programs programs{catalogue.program(subject.request, target, choice)};
-  if (!subject.stand_in) return programs;
+Programs programs_of(Variants& variants, const std::optional<Request>& stand_in, const Choice& choice) {
+  Programs programs{variants.program(choice)};
+  if (!stand_in) return programs;
   try {
+    const Catalogue& catalogue = variants.catalogue();
+    const BoundAlgorithm smaller = catalogue.find(choice.algorithm)->on(*stand_in, variants.target());
     // The rules that prune were kept for the request itself.
-    programs.stand_in = catalogue.program(*subject.stand_in, target, choice, Rules::necessary);
+    programs.stand_in = smaller.program(catalogue.library(), choice.config, Rules::necessary);
   } catch (const Error& error) {
     throw Error(error.code(),
-                fmt::format("its result cannot be checked by that of {}: {}", subject.stand_in->key(), error.message()),
+                fmt::format("its result cannot be checked by that of {}: {}", stand_in->key(), error.message()),
                 error.hint());
   }
   return programs;

@@ -264,8 +264,8 @@ class LocalSearch : public Search {
   void observe(const Trial& trial, bool cost) override {
     allowance_.observe(trial, cost);
     if (!has_time(trial.outcome)) return;
-    const bool better = !best_ || std::make_pair(trial.median, name_of(trial.choice)) <
-                                      std::make_pair(best_->median, name_of(best_->choice));
+    const bool better = !best_ || std::make_pair(trial.seconds, name_of(trial.choice)) <
+                                      std::make_pair(best_->seconds, name_of(best_->choice));
     if (better) best_ = trial;
   }
 

@@ -65,12 +65,12 @@ std::vector<const Trial*> ranking(const std::vector<Trial>& trials, int64_t work
     if (has_time(trial.outcome) && trial.workspace_bytes <= workspace_limit) order.push_back(&trial);
   }
   std::sort(order.begin(), order.end(), [](const Trial* a, const Trial* b) {
-    return a->median != b->median ? a->median < b->median : preferred(a, b);
+    return a->seconds != b->seconds ? a->seconds < b->seconds : preferred(a, b);
   });
   // Ties are counted from the fastest of each group, so that a chain of near neighbours is not one tie.
   for (auto first = order.begin(); first != order.end();) {
-    const double limit = tie_limit((*first)->median);
-    const auto last = std::find_if(first, order.end(), [&](const Trial* trial) { return trial->median > limit; });
+    const double limit = tie_limit((*first)->seconds);
+    const auto last = std::find_if(first, order.end(), [&](const Trial* trial) { return trial->seconds > limit; });
     std::sort(first, last, preferred);
     first = last;
   }

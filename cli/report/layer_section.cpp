@@ -25,7 +25,7 @@ std::vector<const Trial*> in_order(const std::vector<Trial>& trials) {
   for (const Trial& trial : trials) order.push_back(&trial);
   std::stable_sort(order.begin(), order.end(), [](const Trial* a, const Trial* b) {
     const bool a_timed = tuner::has_time(a->outcome), b_timed = tuner::has_time(b->outcome);
-    return a_timed != b_timed ? a_timed : a_timed && a->median < b->median;
+    return a_timed != b_timed ? a_timed : a_timed && a->seconds < b->seconds;
   });
   return order;
 }
@@ -41,8 +41,8 @@ std::optional<LogAxis> axis_of(const JobResult& result) {
   double low = std::numeric_limits<double>::infinity(), high = 0;
   for (const Trial& trial : result.trials) {
     if (!tuner::has_time(trial.outcome)) continue;
-    low = std::min(low, trial.median);
-    high = std::max(high, trial.median + trial.spread);
+    low = std::min(low, trial.seconds);
+    high = std::max(high, trial.seconds + trial.spread);
   }
   if (low <= 0 || low > high) return std::nullopt;
   return LogAxis(result.roofline_seconds * near > low ? std::min(low, result.roofline_seconds) : low, high);
@@ -60,9 +60,9 @@ std::string words_of(std::string_view outcome) {
 }
 
 std::string time_with_spread(const Trial& trial) {
-  if (trial.spread <= 0) return time_text(trial.median);
-  return fmt::format("{} <small>&plusmn; {}</small>", time_text(trial.median),
-                     percent_text(trial.spread / trial.median));
+  if (trial.spread <= 0) return time_text(trial.seconds);
+  return fmt::format("{} <small>&plusmn; {}</small>", time_text(trial.seconds),
+                     percent_text(trial.spread / trial.seconds));
 }
 
 std::string bytes_text(int64_t bytes) {
@@ -79,14 +79,14 @@ std::string fact(std::string_view name, const std::string& value, const std::str
 // The figures at the head of a layer.
 std::string facts(const JobResult& result) {
   std::string text = "<dl class=\"facts\">\n";
-  const double best = result.best ? result.best->median : 0;
+  const double best = result.best ? result.best->seconds : 0;
   if (result.best) {
     text += fact(glyph(Mark::tuned) + "tuned", time_with_spread(*result.best),
                  fmt::format("{} of roofline", percent_text(result.roofline_seconds / best)));
   }
   if (default_has_time(result)) {
     text += fact(glyph(Mark::fallback) + "default choice", time_with_spread(*result.heuristic),
-                 result.best ? fmt::format("tuned is {} as fast", ratio_text(result.heuristic->median / best)) : "");
+                 result.best ? fmt::format("tuned is {} as fast", ratio_text(result.heuristic->seconds / best)) : "");
   }
   text += fact(glyph(Mark::roofline) + "roofline", time_text(result.roofline_seconds),
                "the least that arithmetic and memory traffic take");
@@ -125,8 +125,8 @@ std::string spread(const JobResult& result, const LogAxis& axis) {
   for (const Trial& trial : result.trials) {
     if (!tuner::has_time(trial.outcome)) continue;
     points.push_back(
-        {trial.median, trial.spread, same_choice(trial, result.best), same_choice(trial, result.heuristic),
-         fmt::format("{} {}: {}", trial.choice.algorithm, trial.choice.config.print(), time_text(trial.median))});
+        {trial.seconds, trial.spread, same_choice(trial, result.best), same_choice(trial, result.heuristic),
+         fmt::format("{} {}: {}", trial.choice.algorithm, trial.choice.config.print(), time_text(trial.seconds))});
   }
   const bool near = axis.percent(result.roofline_seconds) > 0;
   return fmt::format(
@@ -146,7 +146,7 @@ std::string candidate_row(const JobResult& result, const Trial& trial, const std
   if (timed && axis) {
     const auto [fastest, slowest] = std::minmax_element(trial.samples.begin(), trial.samples.end());
     const bool sampled = !trial.samples.empty();
-    range = range_chart(*axis, sampled ? *fastest : trial.median, trial.median, sampled ? *slowest : trial.median);
+    range = range_chart(*axis, sampled ? *fastest : trial.seconds, trial.seconds, sampled ? *slowest : trial.seconds);
   }
   const std::string note = escaped(trial.error.empty() ? trial.check : trial.error);
   return fmt::format(

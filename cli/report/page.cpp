@@ -91,8 +91,8 @@ std::string layer_row(const tuner::JobResult& result, size_t number, double sum)
            "<td class=\"number\" data-name=\"gain\">-</td><td class=\"number\" data-name=\"of roofline\">-</td>"
            "<td class=\"chart\"></td></tr>\n";
   }
-  const double best = result.best->median;
-  const double fallback = default_has_time(result) ? result.heuristic->median : 0;
+  const double best = result.best->seconds;
+  const double fallback = default_has_time(result) ? result.heuristic->seconds : 0;
   return cells +
          fmt::format(
              "<td class=\"number\" data-name=\"tuned\">{}</td>{}<td class=\"number\" data-name=\"default\">{}</td>"

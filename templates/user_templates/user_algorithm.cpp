@@ -54,63 +54,19 @@ Values values_of(const Prelude& prelude) {
   return {prelude.constants().begin(), prelude.constants().end()};
 }
 
-// One user template, which its Algorithm's functions share.
+// One user template, which its Bindings share.
 class UserTemplate {
  public:
+  class Bound;
+
   UserTemplate(UserDescriptor descriptor, const UserFiles& files)
       : d_(std::move(descriptor)), file_(files.descriptor_name) {
     check_kernel_text(d_, files, check_names());
   }
 
-  Algorithm::Definition definition(const std::shared_ptr<const UserTemplate>& self) const {
-    Algorithm::Definition made;
-    made.name = d_.name;
-    made.operation = d_.operation;
-    made.user_template = true;
-    made.takes_prologue = d_.prologue;
-    made.template_path = fmt::format("user/{}.cu", d_.name);
-    for (const UserDescriptor::Parameter& parameter : d_.parameters) {
-      made.space.add(Parameter{parameter.name, parameter.values});
-    }
-    for (const UserDescriptor::Condition& rule : d_.rules) {
-      made.space.add(Rule{rule.words, [self, &rule](const Request& request, const Target& target) {
-                            return [self, &rule, base = values_of(base_prelude(request, target))](Point point) {
-                              return holds([&] { return evaluate(rule.holds, self->values_at(base, point)) != 0; });
-                            };
-                          }});
-    }
-    made.space.add(Rule{"its launches fit the device", [self](const Request& request, const Target& target) {
-                          return [self, request, target, base = values_of(base_prelude(request, target))](Point point) {
-                            return holds([&] {
-                              (void)self->steps(request, target, self->values_at(base, point));
-                              return true;
-                            });
-                          };
-                        }});
-    made.refusal = [self](const Request& request, const Target& target) { return self->refusal(request, target); };
-    made.program = [self](const SourceLibrary& library, const Request& request, const Target& target,
-                          const Config& config) { return self->program(library, request, target, config); };
-    made.predictor = [self](const Request& request, const Target& target, const DeviceFigures& device) {
-      Estimate estimate;
-      estimate.memory = roofline_seconds(request, target, device) * 100 / static_cast<double>(self->d_.efficiency);
-      estimate.overhead = descriptor::launch_seconds(static_cast<double>(self->d_.launches.size()), device);
-      estimate.seconds = estimate.memory + estimate.overhead;
-      return [estimate](const Config&) { return estimate; };
-    };
-    return made;
-  }
+  Algorithm::Definition definition(const std::shared_ptr<const UserTemplate>& self) const;
 
  private:
-  // A rule whose expression has no value, a division by zero for instance, does not hold.
-  template <class Evaluate>
-  static bool holds(const Evaluate& evaluate_rule) {
-    try {
-      return evaluate_rule();
-    } catch (const Error&) {
-      return false;
-    }
-  }
-
   [[noreturn]] void fail(const std::string& field, const std::string& what, const std::string& hint) const {
     throw Error(ErrorCode::invalid_argument, fmt::format("{}: field '{}': {}", file_, field, what), hint);
   }
@@ -166,11 +122,10 @@ class UserTemplate {
     });
   }
 
-  std::optional<std::string> refusal(const Request& request, const Target& target) const {
+  std::optional<std::string> refusal(const Request& request, const Values& values) const {
     for (const Operand& operand : request.operands) {
       if (is_written(request, operand.name) && !is_named(operand.name)) return "it gives no " + operand.name;
     }
-    const Values values = values_of(base_prelude(request, target));
     for (const UserDescriptor::Condition& condition : d_.applies) {
       try {
         if (evaluate(condition.holds, values) == 0) return condition.words;
@@ -252,29 +207,98 @@ class UserTemplate {
     return (bytes + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
   }
 
-  Program program(const SourceLibrary& library, const Request& request, const Target& target,
-                  const Config& config) const {
-    std::vector<int64_t> point;
-    for (const UserDescriptor::Parameter& parameter : d_.parameters) {
-      point.push_back(config.find(parameter.name).value());  // Space::refusal() has seen the config before
-    }
-    Prelude constants = base_prelude(request, target);
-    const Values values = values_at(values_of(constants), point);
-    for (const UserDescriptor::Parameter& each : d_.parameters) constants.constant(each.name, values.at(each.name));
-    for (const UserDescriptor::Constant& each : d_.constants) constants.constant(each.name, values.at(each.name));
-    const Emitter emit(library, request, fmt::format("user/{}.cu", d_.name),
-                       fmt::format("{}\n{} {} {}", request.key(), d_.name, config.print(), target.arch.name()));
-    Program made;
-    made.sources = {emit.source(constants)};
-    made.steps = steps(request, target, values);
-    made.workspace_bytes = workspace_bytes(values);
-    made.deterministic = d_.deterministic;
-    return made;
-  }
-
   UserDescriptor d_;
   std::string file_;
 };
+
+// A user template for one request on one target.
+class UserTemplate::Bound final : public Binding {
+ public:
+  Bound(std::shared_ptr<const UserTemplate> shared, KeyedRequest request, const Target& target)
+      : shared_(std::move(shared)),
+        request_(std::move(request)),
+        target_(target),
+        constants_(base_prelude(*request_, target)),
+        values_(values_of(constants_)) {}
+
+  std::optional<std::string> refusal() const override { return shared_->refusal(*request_, values_); }
+
+  std::optional<size_t> broken_rule(Point point, Rules) const override {
+    const std::vector<UserDescriptor::Condition>& rules = shared_->d_.rules;
+    for (size_t i = 0; i < rules.size(); ++i) {
+      if (!holds([&] { return evaluate(rules[i].holds, shared_->values_at(values_, point)) != 0; })) return i;
+    }
+    const bool fits = holds([&] {
+      (void)shared_->steps(*request_, target_, shared_->values_at(values_, point));
+      return true;
+    });
+    return fits ? std::nullopt : std::optional(rules.size());
+  }
+
+  Program program(const SourceLibrary& library, const Config& config) const override {
+    const UserDescriptor& d = shared_->d_;
+    std::vector<int64_t> point;
+    for (const UserDescriptor::Parameter& parameter : d.parameters) {
+      point.push_back(config.find(parameter.name).value());  // Space::refusal() has seen the config before
+    }
+    Prelude constants = constants_;
+    const Values values = shared_->values_at(values_, point);
+    for (const UserDescriptor::Parameter& each : d.parameters) constants.constant(each.name, values.at(each.name));
+    for (const UserDescriptor::Constant& each : d.constants) constants.constant(each.name, values.at(each.name));
+    const Emitter emit(library, *request_, fmt::format("user/{}.cu", d.name),
+                       fmt::format("{}\n{} {} {}", request_.key(), d.name, config.print(), target_.arch.name()));
+    Program made;
+    made.sources = {emit.source(constants)};
+    made.steps = shared_->steps(*request_, target_, values);
+    made.workspace_bytes = shared_->workspace_bytes(values);
+    made.deterministic = d.deterministic;
+    return made;
+  }
+
+  Estimate estimate(const Config&, const DeviceFigures& device) const override {
+    const UserDescriptor& d = shared_->d_;
+    Estimate estimate;
+    estimate.memory = roofline_seconds(*request_, target_, device) * 100 / static_cast<double>(d.efficiency);
+    estimate.overhead = descriptor::launch_seconds(static_cast<double>(d.launches.size()), device);
+    estimate.seconds = estimate.memory + estimate.overhead;
+    return estimate;
+  }
+
+ private:
+  // A rule whose expression has no value, a division by zero for instance, does not hold.
+  template <class Evaluate>
+  static bool holds(const Evaluate& evaluate_rule) {
+    try {
+      return evaluate_rule();
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  const std::shared_ptr<const UserTemplate> shared_;
+  const KeyedRequest request_;
+  const Target target_;
+  const Prelude constants_;
+  const Values values_;
+};
+
+Algorithm::Definition UserTemplate::definition(const std::shared_ptr<const UserTemplate>& self) const {
+  Algorithm::Definition made;
+  made.name = d_.name;
+  made.operation = d_.operation;
+  made.user_template = true;
+  made.takes_prologue = d_.prologue;
+  made.template_path = fmt::format("user/{}.cu", d_.name);
+  for (const UserDescriptor::Parameter& parameter : d_.parameters) {
+    made.space.add(Parameter{parameter.name, parameter.values});
+  }
+  for (const UserDescriptor::Condition& rule : d_.rules) made.space.add(Rule{rule.words});
+  made.space.add(Rule{"its launches fit the device"});
+  made.bind = [self](const KeyedRequest& request, const Target& target) -> std::unique_ptr<const Binding> {
+    return std::make_unique<Bound>(self, request, target);
+  };
+  return made;
+}
 
 }  // namespace
 

@@ -174,10 +174,11 @@ TEST_P(StandIn, IsServedByWhateverMayServeTheLargeRequest) {
   const Catalogue& catalogue = built_in_catalogue();
   int choices = 0;
   for (const Algorithm& algorithm : catalogue.algorithms()) {
-    if (algorithm.operation() != large.operation || algorithm.refusal(large, target)) continue;
-    EXPECT_FALSE(algorithm.refusal(small, target)) << algorithm.name() << ": " << *algorithm.refusal(small, target);
-    algorithm.space().for_each_legal(large, target, [&](const Config& config) {
-      const auto refusal = algorithm.space().refusal(config, small, target, Rules::necessary);
+    const BoundAlgorithm on_large = algorithm.on(large, target), on_small = algorithm.on(small, target);
+    if (on_large.refusal()) continue;
+    EXPECT_FALSE(on_small.refusal()) << algorithm.name() << ": " << *on_small.refusal();
+    on_large.for_each_legal([&](const Config& config) {
+      const auto refusal = on_small.refusal(config, Rules::necessary);
       EXPECT_FALSE(refusal) << algorithm.name() << ": " << *refusal;
       ++choices;
       return !refusal;

@@ -22,7 +22,7 @@ TEST(Progress, SaysWhereItIsHowLongItTakesAndWhatIsBest) {
   tuner::Progress progress = halfway();
   EXPECT_EQ(progress_status(progress), "layer 2/4, candidate 8/16, 1m15s left");
   tuner::Trial best;
-  best.median = 1.234e-5;
+  best.seconds = 1.234e-5;
   progress.best = &best;
   EXPECT_EQ(progress_status(progress), "layer 2/4, candidate 8/16, 1m15s left, best 12.34 us");
 }

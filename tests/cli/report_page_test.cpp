@@ -20,7 +20,7 @@ tuner::Trial trial(const std::string& algorithm, tuner::Outcome outcome, double 
   tuner::Trial made;
   made.choice.algorithm = algorithm;
   made.outcome = outcome;
-  made.median = median;
+  made.seconds = median;
   if (median > 0) made.samples = {median, 1.1 * median};
   made.check = "largest error 1e-07 of 3e-06 allowed";
   made.algorithm_digest = "d1ge57";

@@ -236,7 +236,7 @@ class Figures : public testing::Test {
     tuner::Trial made;
     made.choice.algorithm = algorithm;
     made.outcome = tuner::Outcome::timed;
-    made.median = seconds;
+    made.seconds = seconds;
     return made;
   }
 

@@ -18,7 +18,7 @@ tuner::Trial timed(const std::string& algorithm, double seconds) {
   tuner::Trial trial;
   trial.choice.algorithm = algorithm;
   trial.outcome = tuner::Outcome::timed;
-  trial.median = seconds;
+  trial.seconds = seconds;
   return trial;
 }
 

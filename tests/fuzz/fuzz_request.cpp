@@ -18,8 +18,7 @@ void generate(const Catalogue& catalogue, const Request& request) {
   const kiln::Target target{Arch::of(9, 0), 13, 0};
   const DeviceFigures figures{132, 1.98e9, 4.8e12, 50 << 20};
   for (const Algorithm& algorithm : catalogue.algorithms()) {
-    if (algorithm.refusal(request, target)) continue;
-    const std::optional<Config> config = algorithm.space().first_legal(request, target);
+    const std::optional<Config> config = algorithm.on(request, target).first_legal();
     if (!config) continue;
     const Choice choice{algorithm.name(), *config};
     check(!catalogue.program(request, target, choice).sources.empty(), "a legal point has a program");

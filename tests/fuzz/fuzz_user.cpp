@@ -59,12 +59,12 @@ void check_launch(const Launch& launch, int64_t n, const Arch& arch, int64_t wor
 }
 
 void generate(const Surroundings& around, const Algorithm& algorithm, const Request& request) {
-  if (algorithm.refusal(request, around.target)) return;
-  const double seconds = algorithm.predictor(request, around.target, around.figures)(Config()).seconds;
+  if (algorithm.on(request, around.target).refusal()) return;
+  const double seconds = algorithm.on(request, around.target).estimate(Config(), around.figures).seconds;
   check(std::isfinite(seconds) && seconds >= 0, "an estimate is a time");
   size_t made = 0;
-  algorithm.space().for_each_legal(request, around.target, [&](const Config& config) {
-    const Program program = algorithm.program(around.library, request, around.target, config);
+  algorithm.on(request, around.target).for_each_legal([&](const Config& config) {
+    const Program program = algorithm.on(request, around.target).program(around.library, config);
     check(program.workspace_bytes >= 0 && program.workspace_bytes % 256 == 0, "workspace comes in whole 256 bytes");
     for (const Step& step : program.steps) {
       check_launch(std::get<Launch>(step), request.batch(), around.target.arch, program.workspace_bytes);
@@ -90,7 +90,7 @@ std::string run(const Surroundings& around, std::string_view input) {
     for (const Algorithm& algorithm : user_algorithms(user)) {
       for (const Request& request : around.requests) {
         generate(around, algorithm, request);
-        seen += " " + algorithm.refusal(request, around.target).value_or("served");
+        seen += " " + algorithm.on(request, around.target).refusal().value_or("served");
       }
     }
     return seen;

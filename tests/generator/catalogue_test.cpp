@@ -192,5 +192,47 @@ TEST(Count, RoundsUp) {
   EXPECT_EQ((Count{0, 7, 4}.at(0)), 0);
 }
 
+// A Problem may be costly to make: it is made once for all questions about the request.
+TEST(Variants, MakeOneProblemOfARequestForAllQuestions) {
+  int problems = 0, programs = 0;
+  const auto make_problem = [&](const Request& of) {
+    ++problems;
+    return of.at("x").elements();
+  };
+  std::vector<Algorithm> algorithms;
+  algorithms.push_back(
+      describe<Tiling>("counted", "softmax_forward", "quick.cu", make_problem)
+          .trusted()
+          .param("TILE", &Tiling::tile, {16, 32, 64})
+          .rule("TILE fits", [](const Tiling& t, const int64_t& elements, const Target&) { return t.tile <= elements; })
+          .program([&](const Tiling&, const int64_t&, const Target&, const Emitter&) {
+            ++programs;
+            return Program{};
+          })
+          .estimate([](const Tiling& t, const int64_t& elements, const Target&, const DeviceFigures&) {
+            return Estimate{.seconds = static_cast<double>(elements + t.tile)};
+          }));
+  const Catalogue counted(SourceLibrary({{"quick.cu", ""}, {"quick.cpp", ""}, {"lib/types.cuh", ""}}), algorithms);
+  const Request eight = Request::parse("softmax_forward x=f32:4x8");  // 32 elements
+  Variants variants = counted.on(eight, target);
+  EXPECT_EQ(variants.candidates(device).ranked.size(), 2u);
+  EXPECT_EQ(variants.refusal({"counted", Config::parse("TILE=64")}), "TILE fits (TILE=64)");
+  const Choice choice{"counted", Config::parse("TILE=32")};
+  EXPECT_EQ(variants.estimate(choice, device).seconds, 64);
+  EXPECT_EQ(programs, 0) << "nobody has asked for one";
+  LazyProgram program(variants, choice);
+  EXPECT_EQ(program.get(), program.get());
+  EXPECT_EQ(programs, 1);
+  EXPECT_EQ(problems, 1);
+}
+
+TEST(KeyedRequest, HasTheRequestAndItsKey) {
+  const Request plain = Request::parse("softmax_forward x=f32:4x8");
+  const KeyedRequest keyed = plain, copy = keyed;
+  EXPECT_EQ(keyed.key(), plain.key());
+  EXPECT_EQ(*copy, plain);
+  EXPECT_EQ(&copy.key(), &keyed.key()) << "printed once";
+}
+
 }  // namespace
 }  // namespace kiln::catalogue_test

@@ -157,7 +157,7 @@ class CapturedRun : public testing::TestWithParam<CapturedCase> {
   Plan plan() const {
     const Catalogue catalogue = make_catalogue(embedded_sources());
     const Choice choice{GetParam().algorithm,
-                        *catalogue.find(GetParam().algorithm)->space().first_legal(request_, watched_.target)};
+                        *catalogue.find(GetParam().algorithm)->on(request_, watched_.target).first_legal()};
     std::vector<std::string> names;
     for (const Operand& operand : request_.operands) names.push_back(operand.name);
     return Plan(std::make_shared<const LoadedPlan>(request_, choice, "test", "",

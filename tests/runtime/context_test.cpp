@@ -133,7 +133,7 @@ TEST_F(ContextTest, BelievesTheLibraryAndNotAPackAboutWorkspaceAndReproducibilit
   const Catalogue catalogue = make_catalogue(embedded_sources());
   const Target target{Arch::of(entry().cc_major, entry().cc_minor), 13, 0};
   std::optional<ExplainedCandidate> needy;
-  catalogue.find("conv_implicit_gemm_splitk")->space().for_each_legal(request, target, [&](const Config& config) {
+  catalogue.find("conv_implicit_gemm_splitk")->on(request, target).for_each_legal([&](const Config& config) {
     if (catalogue.program(request, target, {"conv_implicit_gemm_splitk", config}).workspace_bytes == 0) return true;
     needy = ExplainedCandidate{"conv_implicit_gemm_splitk", config.print(), 0, ""};
     return false;

@@ -79,13 +79,13 @@ class CurrentPlansTest : public testing::Test {
   std::function<void()> while_making, after_asking_for_failures;
   std::vector<std::string> announced;
   PlanTable table;
-  CurrentPlans plans{
-      table,
-      {[this](const Request&) { return make(); }, [this](const LoadedPlan& plan) { return known_failure_of(plan); },
-       [this](const std::string& message) {
-         const std::lock_guard lock(mutex_);
-         announced.push_back(message);
-       }}};
+  CurrentPlans plans{table,
+                     {[this](const KeyedRequest&) { return make(); },
+                      [this](const LoadedPlan& plan) { return known_failure_of(plan); },
+                      [this](const std::string& message) {
+                        const std::lock_guard lock(mutex_);
+                        announced.push_back(message);
+                      }}};
 
  private:
   std::mutex mutex_;

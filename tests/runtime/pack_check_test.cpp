@@ -18,7 +18,7 @@ class PackCheck : public testing::Test {
   // A record of the first legal point of `algorithm` that tells the truth.
   cache::Record honest(const Request& request, const std::string& algorithm) const {
     const Target target{Arch::of(9, 0), 13, 0};
-    const Config config = catalogue.find(algorithm)->space().first_legal(request, target).value();
+    const Config config = catalogue.find(algorithm)->on(request, target).first_legal().value();
     const Program program = catalogue.program(request, target, {algorithm, config});
     cache::Record record;
     record.request = request.key();
@@ -69,7 +69,7 @@ TEST_F(PackCheck, TellsWhatWasReplacedFromWhatIsNotHere) {
 TEST_F(PackCheck, LetsTheTruthIn) {
   for (const Algorithm& algorithm : catalogue.algorithms()) {
     const Target target{Arch::of(9, 0), 13, 0};
-    if (algorithm.refusal(conv, target) || !algorithm.space().first_legal(conv, target)) continue;
+    if (!algorithm.on(conv, target).first_legal()) continue;
     EXPECT_THAT(refused(honest(conv, algorithm.name())), IsEmpty()) << algorithm.name();
   }
 }

@@ -22,7 +22,7 @@ class RecheckTest : public testing::Test {
     tuner::Trial stored = tuner::begin_trial(laboratory.apparatus(), catalogue, toy_request(), choice);
     tuner::add_program(stored, catalogue.program(toy_request(), laboratory.apparatus().target, choice));
     stored.outcome = Outcome::timed;
-    stored.median = 1e-3;
+    stored.seconds = 1e-3;
     stored.samples = {1e-3};
     cache::Pack contents;
     contents.devices = {device_entry(laboratory.apparatus().device)};
@@ -80,7 +80,7 @@ TEST_F(RecheckTest, WhatBarsIsStoredAsTuningStoresIt) {
   cache::Database database = cache::Database::in_memory();
   database.put_device(device_entry(laboratory.apparatus().device));
   ASSERT_TRUE(crashed.bar && store_trial(database, *crashed.bar));
-  const std::vector<cache::Record> records = database.records(toy_request().key(), crashed.bar->device_id);
+  const std::vector<cache::Record> records = database.records(toy_request().key(), crashed.bar->device);
   ASSERT_EQ(records.size(), 1U);
   EXPECT_TRUE(same_identity(records[0], crashed.stored));
   EXPECT_EQ(records[0].outcome, "crashed");

@@ -15,7 +15,7 @@ tuner::Trial trial() {
   trial.choice = {"softmax_warp", Config::parse("LANES=32,VECTOR=4")};
   trial.outcome = tuner::Outcome::timed;
   trial.samples = {2e-6, 1e-6, 3e-6};
-  trial.median = 2e-6;
+  trial.seconds = 2e-6;
   trial.spread = 1e-7;
   trial.check = "largest error 1e-7, bound 1e-6";
   trial.error = "a warning";
@@ -26,7 +26,7 @@ tuner::Trial trial() {
   trial.resources.spill_loads = 4;
   trial.resources.static_shared = 512;
   trial.dynamic_shared = 1024;
-  trial.device_id = "device";
+  trial.device = "device";
   trial.modelled = true;
   trial.driver_version = "13.0";
   trial.nvrtc_version = "13.0";
@@ -49,13 +49,13 @@ TEST(Records, KeepEverythingThatATrialIsJudgedBy) {
   EXPECT_EQ(after->choice, before.choice);
   EXPECT_EQ(after->outcome, before.outcome);
   EXPECT_EQ(after->samples, before.samples);
-  EXPECT_EQ(after->median, before.median);
+  EXPECT_EQ(after->seconds, before.seconds);
   EXPECT_EQ(after->spread, before.spread);
   EXPECT_EQ(after->check, before.check);
   EXPECT_EQ(after->error, before.error);
   EXPECT_EQ(after->workspace_bytes, before.workspace_bytes);
   EXPECT_EQ(after->deterministic, before.deterministic);
-  EXPECT_EQ(after->device_id, before.device_id);
+  EXPECT_EQ(after->device, before.device);
   EXPECT_EQ(after->driver_version, before.driver_version);
   EXPECT_EQ(after->nvrtc_version, before.nvrtc_version);
   EXPECT_EQ(after->algorithm_digest, before.algorithm_digest);
@@ -85,7 +85,7 @@ TEST(Records, TheTunersWinnerIsTheCachesWinner) {
     for (int i = 0; i < 8; ++i) {
       tuner::Trial one = trial();
       one.choice = {random() % 2 == 0 ? "a" : "b", Config::parse("TILE=" + std::to_string(i))};
-      one.median = 1e-5 * (1 + 0.005 * static_cast<double>(random() % 12));
+      one.seconds = 1e-5 * (1 + 0.005 * static_cast<double>(random() % 12));
       one.workspace_bytes = static_cast<int64_t>(random() % 2) * 256;
       one.deterministic = random() % 2 == 0;
       one.outcome = random() % 6 == 0 ? tuner::Outcome::wrong_result : tuner::Outcome::timed;

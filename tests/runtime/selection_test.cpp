@@ -30,8 +30,9 @@ TEST(Selector, OffersWhatVariesOnlyWhereNobodyDemandsOtherwise) {
   const DeviceFigures& figures = laboratory.apparatus().figures;
   const auto best = [&](const cache::Filter& filter, const Request& request) {
     const Bundles none({}, {}, {});
-    const Selector selector{catalogue, winners, none, target, figures, filter};
-    return selector.estimated(request, selector.candidates(request), 1).at(0).choice.algorithm;
+    Variants variants = catalogue.on(request, target);
+    const Selector selector{variants, winners, none, figures, filter};
+    return selector.estimated(selector.candidates(), 1).at(0).choice.algorithm;
   };
   cache::Filter reproducible;
   reproducible.deterministic_only = true;
@@ -53,13 +54,9 @@ TEST(Selector, OffersWhatNeedsExactlyTheLimitOfTheWorkspace) {
   const Request request = tuner::fakes::toy_request();
   for (const int64_t limit : {int64_t{0}, int64_t{255}, int64_t{256}, int64_t{257}}) {
     for (const bool reproducible : {false, true}) {
-      const Selector selector{catalogue,
-                              winners,
-                              none,
-                              laboratory.apparatus().target,
-                              laboratory.apparatus().figures,
-                              {limit, reproducible}};
-      const auto best = selector.estimated(request, selector.candidates(request), 1).at(0).choice.algorithm;
+      Variants variants = catalogue.on(request, laboratory.apparatus().target);
+      const Selector selector{variants, winners, none, laboratory.apparatus().figures, {limit, reproducible}};
+      const auto best = selector.estimated(selector.candidates(), 1).at(0).choice.algorithm;
       EXPECT_EQ(best, limit >= 256 ? "needy" : "lean") << limit;
     }
   }
@@ -95,8 +92,8 @@ class Withholding : public testing::Test {
   /// Variants that are tried last, because others bar them.
   std::vector<std::string> doubted() const {
     std::vector<std::string> names;
-    for (const Selection& one : selector().doubted(request)) names.push_back("stored " + one.choice.algorithm);
-    for (const Selection& one : selector().doubted(request, selector().candidates(request), 8))
+    for (const Selection& one : selector().doubted()) names.push_back("stored " + one.choice.algorithm);
+    for (const Selection& one : selector().doubted(selector().candidates(), 8))
       names.push_back(one.choice.algorithm + ": " + one.source);
     return names;
   }
@@ -113,23 +110,23 @@ class Withholding : public testing::Test {
     if (!pack.empty()) winners->load_pack_text(cache::print_pack(cache::make_pack({device}, pack), "0.1.0"), "p");
     std::vector<std::string> names;
     const Selector selector = this->selector(permissions);
-    for (const Selection& one : selector.stored(request)) names.push_back("stored " + one.choice.algorithm);
-    for (const Selection& one : selector.estimated(request, selector.candidates(request), 8))
-      names.push_back(one.choice.algorithm);
+    for (const Selection& one : selector.stored()) names.push_back("stored " + one.choice.algorithm);
+    for (const Selection& one : selector.estimated(selector.candidates(), 8)) names.push_back(one.choice.algorithm);
     return names;
   }
 
   Selector selector(const Permissions& permissions = {}) const {
-    return {catalogue, *winners, none, laboratory.apparatus().target, laboratory.apparatus().figures, {}, permissions};
+    return {variants, *winners, none, laboratory.apparatus().figures, {}, permissions};
   }
 
-  std::vector<Withheld> withheld() const { return selector().withheld(request, selector().candidates(request), 10); }
+  std::vector<Withheld> withheld() const { return selector().withheld(selector().candidates(), 10); }
 
   const Catalogue catalogue =
       tuner::fakes::toy_catalogue({toy("ours", {1}, 2e-3), tuner::fakes::user_toy("theirs", {1}, 1e-3)});
   const cache::DeviceEntry device = {"fake", "Fake", 9, 0, 132, true};
   const tuner::fakes::FakeLaboratory laboratory;
   const Request request = tuner::fakes::toy_request();
+  mutable Variants variants = catalogue.on(request, laboratory.apparatus().target);
   const Bundles none{{}, {}, {}};
   std::vector<cache::Quarantine> quarantine;
   std::unique_ptr<cache::Winners> winners;
@@ -196,13 +193,66 @@ TEST_F(Withholding, ATimeOfOthersLiftsNoOwnBar) {
     winners = std::make_unique<cache::Winners>(device);
     winners->load(database);
     if (!pack.empty()) winners->load_pack_text(cache::print_pack(cache::make_pack({device}, pack), "0.1.0"), "p");
-    return selector().stored(request).size();
+    return selector().stored().size();
   };
   EXPECT_EQ(offered({elsewhere}, {here}), 0u) << "of a pack";
   EXPECT_EQ(offered({here}, {}), 0u) << "merged";
   EXPECT_THAT(doubted(), IsEmpty());
   here.session = "of this database";
   EXPECT_EQ(offered({here}, {}), 1u) << "own";
+}
+
+// A first call makes the Program that it loads, and no other.
+TEST(Selector, MakesNoProgramsBehindTheSelectionThatServes) {
+  int programs = 0;
+  const Catalogue catalogue = tuner::fakes::toy_catalogue(
+      {describe<tuner::fakes::ToyParameters>("counted", "softmax_forward", "toy.cu")
+           .param("TILE", &tuner::fakes::ToyParameters::tile, {1, 2, 4, 8})
+           .program([&](const tuner::fakes::ToyParameters&, const Request&, const Target&, const Emitter&) {
+             ++programs;
+             return Program{};
+           })
+           .estimate([](const tuner::fakes::ToyParameters& p, const Request&, const Target&, const DeviceFigures&) {
+             return Estimate{.seconds = 1.0 * p.tile};
+           })});
+  const cache::DeviceEntry device = {"fake", "Fake", 9, 0, 132, true};
+  const Request request = tuner::fakes::toy_request();
+  cache::Database database = cache::Database::in_memory();
+  database.put_device(device);
+  for (const int tile : {1, 2, 4, 8}) {
+    cache::Record record;
+    record.request = request.key();
+    record.device = device.id;
+    record.algorithm = "counted";
+    record.algorithm_digest = catalogue.digest("counted").value();
+    record.config = "TILE=" + std::to_string(tile);
+    record.outcome = "timed";
+    record.kind = cache::TimeKind::modelled;
+    record.seconds = tile;
+    record.workspace_bytes = 1024 / tile;  // a slower one is kept for its smaller workspace
+    record.session = "of this database";
+    const std::vector records = {record};
+    database.insert(records);
+  }
+  cache::Winners winners(device);
+  winners.load(database);
+  const Bundles none({}, {}, {});
+  const tuner::fakes::FakeLaboratory laboratory;
+  Variants variants = catalogue.on(request, laboratory.apparatus().target);
+  const Selector selector{variants, winners, none, laboratory.apparatus().figures, {}};
+  std::vector<std::string> seen;
+  const Visit take_second = [&](const Selection& selection) {
+    seen.push_back(selection.choice.config.print());
+    return seen.size() == 2;
+  };
+  EXPECT_TRUE(selector.visit_named(take_second));
+  EXPECT_THAT(seen, ElementsAre("TILE=1", "TILE=2"));
+  EXPECT_EQ(programs, 2);
+  seen.clear();
+  EXPECT_TRUE(selector.visit_estimated(selector.candidates(), 8, take_second));
+  EXPECT_EQ(programs, 4);
+  EXPECT_FALSE(selector.visit_estimated(selector.candidates(), 3, [](const Selection&) { return false; }));
+  EXPECT_EQ(programs, 7) << "as many as were asked for";
 }
 
 TEST_F(Withholding, OfQuarantinedSources) {
@@ -257,10 +307,10 @@ class Predicted : public testing::Test {
     device::DeviceInfo info;
     info.name = real.name, info.cc_major = 9, info.sms = 132;
     const Bundles bundles(variants.empty() ? std::vector<std::string>{} : std::vector{path}, info, [](const auto&) {});
-    const Selector selector{catalogue, winners, bundles, laboratory.apparatus().target, laboratory.apparatus().figures,
-                            {},        {}};
+    Variants known = catalogue.on(request, laboratory.apparatus().target);
+    const Selector selector{known, winners, bundles, laboratory.apparatus().figures, {}, {}};
     std::vector<std::string> result;
-    for (const Selection& one : selector.named(request)) result.push_back(one.choice.algorithm + ": " + one.source);
+    for (const Selection& one : selector.named()) result.push_back(one.choice.algorithm + ": " + one.source);
     for (std::string& text : result) {
       if (const size_t at = text.find(path); at != std::string::npos) text.replace(at, path.size(), "a.kiln");
     }
@@ -296,10 +346,10 @@ TEST_F(Predicted, IsNoTimeOfThisDeviceAndNoCheckOfAUserTemplate) {
   cache::Winners winners(real);
   winners.load_pack_text(cache::print_pack(cache::make_pack({modelled}, {record(modelled, "a", 1e-6)}), "1"), "a.pack");
   const Bundles none({}, {}, {});
-  const Selector selector{catalogue, winners, none, laboratory.apparatus().target, laboratory.apparatus().figures,
-                          {},        {}};
-  EXPECT_EQ(selector.stored(request).size(), 1u);
-  EXPECT_FALSE(selector.is_timed(request)) << "tuning would still tell something";
+  Variants variants = catalogue.on(request, laboratory.apparatus().target);
+  const Selector selector{variants, winners, none, laboratory.apparatus().figures, {}, {}};
+  EXPECT_EQ(selector.stored().size(), 1u);
+  EXPECT_FALSE(selector.is_timed()) << "tuning would still tell something";
 }
 
 }  // namespace

@@ -34,7 +34,10 @@ inline std::shared_ptr<const device::Driver> null_driver() {
   table.cuDeviceGetName = [](char* name, int, CUdevice) { return name[0] = 'n', name[1] = '\0', CUDA_SUCCESS; };
   table.cuDeviceTotalMem_v2 = [](size_t* bytes, CUdevice) { return *bytes = size_t{1} << 36, CUDA_SUCCESS; };
   table.cuDeviceGetAttribute = [](int* value, CUdevice_attribute attribute, CUdevice) {
-    return *value = attribute == CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS ? 0 : 1024, CUDA_SUCCESS;
+    const bool is_none = attribute == CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS ||
+                         attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR;
+    const bool is_major = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR;
+    return *value = is_none ? 0 : is_major ? 9 : 1024, CUDA_SUCCESS;
   };
   table.cuDevicePrimaryCtxRetain = [](CUcontext* context, CUdevice) {
     return *context = reinterpret_cast<CUcontext>(8), CUDA_SUCCESS;

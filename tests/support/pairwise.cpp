@@ -80,8 +80,8 @@ std::vector<Config> pairwise_cover(const std::vector<Config>& points) {
   return cover;
 }
 
-std::vector<Config> pairwise_configs(const Space& space, const Request& request, const Target& target) {
-  return pairwise_cover(space.legal(request, target));
+std::vector<Config> pairwise_configs(const BoundAlgorithm& algorithm) {
+  return pairwise_cover(algorithm.legal());
 }
 
 }  // namespace kiln::testing_support

@@ -14,6 +14,6 @@ namespace kiln::testing_support {
 std::vector<Config> pairwise_cover(const std::vector<Config>& points);
 
 /// As pairwise_cover(), of all legal points of a space.
-std::vector<Config> pairwise_configs(const Space& space, const Request& request, const Target& target);
+std::vector<Config> pairwise_configs(const BoundAlgorithm& algorithm);
 
 }  // namespace kiln::testing_support

@@ -64,8 +64,7 @@ void expect_defaults_match(const AlgorithmCase& algorithm_case, std::optional<Ta
   VariantChecker checker(catalogue, request, thorough(), generated_for);
   std::vector<std::string> served_by;
   for (const Algorithm& algorithm : catalogue.algorithms()) {
-    if (algorithm.refusal(request, generated_for)) continue;
-    const std::optional<Config> config = algorithm.space().first_legal(request, generated_for);
+    const std::optional<Config> config = algorithm.on(request, generated_for).first_legal();
     if (!config) continue;
     served_by.push_back(algorithm.name());
     EXPECT_TRUE(checker.matches_reference({algorithm.name(), *config}));
@@ -80,8 +79,8 @@ void expect_some_defaults_match(const AlgorithmCase& algorithm_case) {
   VariantChecker checker(catalogue, request);
   for (const std::string& name : algorithm_case.served_by) {
     const Algorithm& algorithm = *catalogue.find(name);
-    ASSERT_EQ(algorithm.refusal(request, target), std::nullopt) << name;
-    const std::optional<Config> config = algorithm.space().first_legal(request, target);
+    ASSERT_EQ(algorithm.on(request, target).refusal(), std::nullopt) << name;
+    const std::optional<Config> config = algorithm.on(request, target).first_legal();
     ASSERT_TRUE(config) << name;
     EXPECT_TRUE(checker.matches_reference({name, *config}));
   }
@@ -94,7 +93,7 @@ TEST_P(PairwiseMatch, TheReference) {
   const Request request = Request::parse(GetParam().request);
   const Target& target = TestDevice::get().target;
   VariantChecker checker(catalogue, request);
-  const std::vector<Config> configs = pairwise_configs(catalogue.find(algorithm)->space(), request, target);
+  const std::vector<Config> configs = pairwise_configs(catalogue.find(algorithm)->on(request, target));
   EXPECT_GT(configs.size(), 1u);
   const execution::Products products = is_first_of(algorithm) ? execution::Products::cubin : execution::Products::ptx;
   for (const Config& config : configs) EXPECT_TRUE(checker.matches_reference({algorithm, config}, products));
@@ -107,7 +106,7 @@ TEST_P(WideIndexMatch, TheReference) {
   const Target& target = TestDevice::get().target;
   VariantChecker checker(catalogue, request);
   for (const std::string& algorithm : GetParam().served_by) {
-    const std::optional<Config> config = catalogue.find(algorithm)->space().first_legal(request, target);
+    const std::optional<Config> config = catalogue.find(algorithm)->on(request, target).first_legal();
     ASSERT_TRUE(config);
     Program program = catalogue.program(request, target, {algorithm, *config});
     const std::string narrow = "using Index = int;", wide = "using Index = long long;";

@@ -81,8 +81,8 @@ TEST(BuiltInCatalogue, TrustsAlgorithmsThatServeAnyRequest) {
   for (const Request& request : requests()) {
     const Algorithm& trusted = catalogue().trusted(request.operation);
     for (const Target& target : targets()) {
-      EXPECT_EQ(trusted.refusal(request, target), std::nullopt) << request.key();
-      EXPECT_TRUE(trusted.space().first_legal(request, target)) << request.key();
+      EXPECT_EQ(trusted.on(request, target).refusal(), std::nullopt) << request.key();
+      EXPECT_TRUE(trusted.on(request, target).first_legal()) << request.key();
     }
   }
 }
@@ -92,8 +92,7 @@ TEST(BuiltInCatalogue, GeneratesTheDefaultOfEveryAlgorithmForEveryArchitecture) 
   for (const Request& request : requests()) {
     for (const Target& target : targets()) {
       for (const Algorithm& algorithm : catalogue().algorithms()) {
-        if (algorithm.refusal(request, target)) continue;
-        const std::optional<Config> config = algorithm.space().first_legal(request, target);
+        const std::optional<Config> config = algorithm.on(request, target).first_legal();
         if (!config) continue;
         const Program program = catalogue().program(request, target, {algorithm.name(), *config});
         EXPECT_FALSE(program.sources.empty());
@@ -120,8 +119,7 @@ TEST(BuiltInCatalogue, NamesInEveryLaunchAKernelThatTheSourceHas) {
   for (const Request& request : requests()) {
     const Target target = targets().back();
     for (const Algorithm& algorithm : catalogue().algorithms()) {
-      if (algorithm.refusal(request, target)) continue;
-      const std::optional<Config> config = algorithm.space().first_legal(request, target);
+      const std::optional<Config> config = algorithm.on(request, target).first_legal();
       if (!config) continue;
       const Program program = catalogue().program(request, target, {algorithm.name(), *config});
       for (const Step& step : program.steps) {
@@ -162,12 +160,12 @@ TEST(BuiltInCatalogue, HasNoAlgorithmThatRefusesUserCodeOrLeavesItOut) {
     const bool enters = !operation(request.operation).prologue_operand().empty();
     const Request coded = with_user_code(plain, enters ? both : code, {});
     for (const Algorithm& algorithm : catalogue().algorithms()) {
-      if (algorithm.refusal(plain, target)) continue;
-      const std::optional<std::string> refusal = algorithm.refusal(coded, target);
-      EXPECT_FALSE(refusal) << coded.key() << ": " << algorithm.name() << ": " << *refusal;
-      const std::optional<Config> config = algorithm.space().first_legal(coded, target);
-      if (refusal || !config) continue;
-      EXPECT_TRUE(takes_it(algorithm.program(catalogue().library(), coded, target, *config))) << algorithm.name();
+      if (algorithm.on(plain, target).refusal()) continue;
+      const BoundAlgorithm bound = algorithm.on(coded, target);
+      EXPECT_FALSE(bound.refusal()) << coded.key() << ": " << algorithm.name() << ": " << *bound.refusal();
+      const std::optional<Config> config = bound.first_legal();
+      if (!config) continue;
+      EXPECT_TRUE(takes_it(bound.program(catalogue().library(), *config))) << algorithm.name();
       taken.insert(algorithm.name());
     }
   }
@@ -220,8 +218,7 @@ TEST(BuiltInCatalogue, UsesSixtyFourBitOffsetsWhereThirtyTwoDoNotReach) {
   std::set<std::string> met;
   for (const Request& request : testing_support::requests_beyond_32_bits()) {
     for (const Algorithm& algorithm : catalogue().algorithms()) {
-      if (algorithm.refusal(request, target)) continue;
-      const auto config = algorithm.space().first_legal(request, target);
+      const auto config = algorithm.on(request, target).first_legal();
       if (!config) continue;
       met.insert(algorithm.name());
       const Program program = catalogue().program(request, target, {algorithm.name(), *config});
@@ -241,7 +238,7 @@ TEST(BuiltInCatalogue, UsesThirtyTwoBitOffsetsWhereTheyReach) {
   const Target target = targets()[4];
   const Request small = Request::parse("pool_forward x=f16:2x64x256x256:nchw mode=max window=2,2 stride=2,2");
   for (const char* name : {"pool_simple", "pool_nchw"}) {
-    const Config config = catalogue().find(name)->space().first_legal(small, target).value();
+    const Config config = catalogue().find(name)->on(small, target).first_legal().value();
     const std::string source = catalogue().program(small, target, {name, config}).sources.front();
     EXPECT_NE(source.find("using Index = int;"), std::string::npos) << name;
   }

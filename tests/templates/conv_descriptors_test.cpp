@@ -44,8 +44,8 @@ const std::vector<std::string> requests = {
 template <class Visit>
 void for_each_legal_variant(const Request& request, const Target& on, Visit visit) {
   for (const Algorithm& algorithm : catalogue().algorithms()) {
-    if (algorithm.operation() != request.operation || algorithm.refusal(request, on)) continue;
-    for (const Config& config : algorithm.space().legal(request, on)) visit(algorithm, config);
+    const BoundAlgorithm bound = algorithm.on(request, on);
+    for (const Config& config : bound.legal()) visit(bound, config);
   }
 }
 
@@ -54,10 +54,10 @@ TEST(ConvDescriptors, GiveEqualSourcesForEqualKeys) {
     const Request request = Request::parse(line);
     const Request again = Request::parse(request.key());
     int number = 0;
-    for_each_legal_variant(request, target(), [&](const Algorithm& algorithm, const Config& config) {
+    for_each_legal_variant(request, target(), [&](const BoundAlgorithm& bound, const Config& config) {
       if (number++ % 101 != 0) return;
-      const Program program = algorithm.program(catalogue().library(), request, target(), config);
-      EXPECT_EQ(program, algorithm.program(catalogue().library(), again, target(), config));
+      const Program program = bound.program(catalogue().library(), config);
+      EXPECT_EQ(program, bound.algorithm().on(again, target()).program(catalogue().library(), config));
     });
     EXPECT_GT(number, 0) << line;
   }
@@ -68,14 +68,14 @@ TEST(ConvDescriptors, KeepLegalConfigurationsWithinTheLimits) {
     const Request request = Request::parse(line);
     for (const Target& on : {target(7, 5), target(9, 0)}) {
       int number = 0;
-      for_each_legal_variant(request, on, [&](const Algorithm& algorithm, const Config& config) {
+      for_each_legal_variant(request, on, [&](const BoundAlgorithm& bound, const Config& config) {
         if (number++ % 53 != 0) return;
-        const Program program = algorithm.program(catalogue().library(), request, on, config);
+        const Program program = bound.program(catalogue().library(), config);
         for (const Step& step : program.steps) {
           const auto& launch = std::get<Launch>(step);
           const unsigned threads = launch.block[0] * launch.block[1] * launch.block[2];
-          EXPECT_LE(threads, 1024u) << algorithm.name() << " " << config.print();
-          EXPECT_EQ(threads % 32, 0u) << algorithm.name() << " " << config.print();
+          EXPECT_LE(threads, 1024u) << bound.algorithm().name() << " " << config.print();
+          EXPECT_EQ(threads % 32, 0u) << bound.algorithm().name() << " " << config.print();
           EXPECT_LE(launch.grid[0].at(request.batch()), int64_t{0x7fffffff});
           EXPECT_LE(launch.grid[1].at(request.batch()), 65535);
           EXPECT_LE(launch.grid[2].at(request.batch()), 65535);
@@ -89,18 +89,19 @@ TEST(ConvDescriptors, KeepLegalConfigurationsWithinTheLimits) {
 
 TEST(ConvDescriptors, StartNothingForAnEmptyDynamicBatch) {
   const Request request = Request::parse(requests[6]);
-  for_each_legal_variant(request, target(), [&](const Algorithm& algorithm, const Config& config) {
-    const Program program = algorithm.program(catalogue().library(), request, target(), config);
-    for (const Step& step : program.steps) EXPECT_EQ(std::get<Launch>(step).grid[0].at(0), 0) << algorithm.name();
+  for_each_legal_variant(request, target(), [&](const BoundAlgorithm& bound, const Config& config) {
+    const Program program = bound.program(catalogue().library(), config);
+    for (const Step& step : program.steps)
+      EXPECT_EQ(std::get<Launch>(step).grid[0].at(0), 0) << bound.algorithm().name();
   });
 }
 
 TEST(ConvDescriptors, ComputeAllClassesOfTapsInOneLaunch) {
   const Request request = Request::parse("conv_backward_data dy=f16:2x64x9x9 w=f16:64x32x3x3 pad=1 stride=2,3");
-  for_each_legal_variant(request, target(), [&](const Algorithm& algorithm, const Config& config) {
-    const Program program = algorithm.program(catalogue().library(), request, target(), config);
-    EXPECT_EQ(program.sources.size(), 1u) << algorithm.name();
-    EXPECT_EQ(program.steps.size(), program.workspace_bytes == 0 ? 1u : 2u) << algorithm.name();
+  for_each_legal_variant(request, target(), [&](const BoundAlgorithm& bound, const Config& config) {
+    const Program program = bound.program(catalogue().library(), config);
+    EXPECT_EQ(program.sources.size(), 1u) << bound.algorithm().name();
+    EXPECT_EQ(program.steps.size(), program.workspace_bytes == 0 ? 1u : 2u) << bound.algorithm().name();
   });
 }
 
@@ -117,7 +118,7 @@ TEST(ConvDescriptors, UseWideOffsetsForLargeTensors) {
 }
 
 std::string reason(const std::string& algorithm, const std::string& line) {
-  return catalogue().find(algorithm)->refusal(Request::parse(line), target()).value_or("");
+  return catalogue().find(algorithm)->on(Request::parse(line), target()).refusal().value_or("");
 }
 
 // A stride may be as large as 2^31 - 1, and the window as the tensor.
@@ -128,7 +129,7 @@ TEST(ConvDescriptors, LoopOverTheElementsOfDxWhateverTheStride) {
                            "w=f32:1x1x1x1000000000 dx=f32:1x1x1x1000000000 stride=1,2147483647"}) {
     const Request request = Request::parse(data + rest);
     for (const Algorithm& algorithm : catalogue().algorithms()) {
-      if (algorithm.operation() == request.operation) (void)algorithm.refusal(request, target());
+      if (algorithm.operation() == request.operation) (void)algorithm.on(request, target()).refusal();
     }
   }
   const std::string point = data + "w=f32:1x1x1x1 stride=2147483647 dx=f32:1x1x";

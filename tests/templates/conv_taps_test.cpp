@@ -29,8 +29,7 @@ class FewTaps : public testing::TestWithParam<Window> {
     VariantChecker checker(built_in_catalogue(), request);
     int served = 0;
     for (const Algorithm& algorithm : built_in_catalogue().algorithms()) {
-      if (algorithm.refusal(request, TestDevice::get().target)) continue;
-      const auto config = algorithm.space().first_legal(request, TestDevice::get().target);
+      const auto config = algorithm.on(request, TestDevice::get().target).first_legal();
       if (!config) continue;
       ++served;
       EXPECT_TRUE(checker.matches_reference({algorithm.name(), *config}));

@@ -98,7 +98,7 @@ std::string kind_of(const Request& request) {
 
 bool serves(const Algorithm& algorithm, const Request& request) {
   const Target target = target_of(9, 0);
-  return !algorithm.refusal(request, target) && algorithm.space().first_legal(request, target);
+  return algorithm.on(request, target).first_legal().has_value();
 }
 
 TEST(Coverage, EveryAlgorithmHasItsConfigurationsTestedOnTwoRequests) {

@@ -296,8 +296,8 @@ const std::vector<std::string> bound_by_memory = {
 };
 
 // Points of a space, evenly spread: there are thousands of some.
-std::vector<Config> some_legal(const Algorithm& algorithm, const Request& request) {
-  std::vector<Config> legal = algorithm.space().legal(request, target()), some;
+std::vector<Config> some_legal(const BoundAlgorithm& bound) {
+  std::vector<Config> legal = bound.legal(), some;
   constexpr size_t most = 60;
   for (size_t i = 0; i < legal.size(); i += legal.size() / most + 1) some.push_back(std::move(legal[i]));
   return some;
@@ -314,12 +314,11 @@ TEST(Estimates, LeaveDeviceMemoryTheTimeForAllBytes) {
     counting.clock_hz = 1e30;
     const double operands = roofline_seconds(request, target(), counting);
     for (const Algorithm& algorithm : catalogue().algorithms()) {
-      if (algorithm.operation() != request.operation || algorithm.refusal(request, target())) continue;
-      const auto predict = algorithm.predictor(request, target(), without_l2);
-      for (const Config& config : some_legal(algorithm, request)) {
-        const Program program = algorithm.program(catalogue().library(), request, target(), config);
+      const BoundAlgorithm bound = algorithm.on(request, target());
+      for (const Config& config : some_legal(bound)) {
+        const Program program = bound.program(catalogue().library(), config);
         const double workspace = 2 * static_cast<double>(program.workspace_bytes) / without_l2.dram_bytes_per_second;
-        EXPECT_GE(predict(config).seconds, operands + workspace)
+        EXPECT_GE(bound.estimate(config, without_l2).seconds, operands + workspace)
             << algorithm.name() << " " << config.print() << ": " << line;
       }
     }

@@ -115,12 +115,11 @@ TEST_P(InPlace, GivesWhatItGivesElsewhere) {
   }
   Names served_by;
   for (const Algorithm& algorithm : built_in_catalogue().algorithms()) {
-    if (algorithm.refusal(request_, target)) continue;
-    const std::optional<Config> first = algorithm.space().first_legal(request_, target);
+    const std::optional<Config> first = algorithm.on(request_, target).first_legal();
     if (!first) continue;
     served_by.push_back(algorithm.name());
     const bool all = algorithm.name() == GetParam().all_of;
-    for (const Config& config : all ? pairwise_configs(algorithm.space(), request_, target) : std::vector{*first}) {
+    for (const Config& config : all ? pairwise_configs(algorithm.on(request_, target)) : std::vector{*first}) {
       expect_equal_elsewhere({algorithm.name(), config});
     }
   }

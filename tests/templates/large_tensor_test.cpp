@@ -100,8 +100,8 @@ TEST_P(LargeTensors, GiveWhatPackedOnesGive) {
   apart = Request::parse(apart.key());
   const Algorithm& algorithm = *built_in_catalogue().find(GetParam().algorithm);
   const Target& target = TestDevice::get().target;
-  ASSERT_EQ(algorithm.refusal(apart, target), std::nullopt);
-  const Choice choice{algorithm.name(), algorithm.space().first_legal(apart, target).value()};
+  ASSERT_EQ(algorithm.on(apart, target).refusal(), std::nullopt);
+  const Choice choice{algorithm.name(), algorithm.on(apart, target).first_legal().value()};
   EXPECT_THAT(built_in_catalogue().program(apart, target, choice).sources.front(),
               testing::HasSubstr("using Index = long long;"));
 

@@ -23,14 +23,13 @@ namespace {
 template <class Use>
 void for_each_default(const Request& request, const Target& target, const Use& use) {
   for (const Algorithm& algorithm : built_in_catalogue().algorithms()) {
-    if (algorithm.operation() != request.operation || algorithm.refusal(request, target)) continue;
-    if (const auto config = algorithm.space().first_legal(request, target)) use(algorithm, *config);
+    if (const auto config = algorithm.on(request, target).first_legal()) use(algorithm, *config);
   }
 }
 
 // The program, its sources without the comments that say which request they are for.
 Program program_of(const Algorithm& algorithm, const Request& request, const Target& target, const Config& config) {
-  Program program = algorithm.program(built_in_catalogue().library(), request, target, config);
+  Program program = algorithm.on(request, target).program(built_in_catalogue().library(), config);
   for (std::string& source : program.sources) {
     while (source.starts_with("//")) source.erase(0, source.find('\n') + 1);
   }
@@ -128,8 +127,7 @@ struct Change {
 };
 
 bool is_legal(const Change& change, const Request& request, const Target& target) {
-  return !change.algorithm.refusal(request, target) &&
-         !change.algorithm.space().refusal(change.config, request, target);
+  return !change.algorithm.on(request, target).refusal(change.config);
 }
 
 template <class Use>
@@ -216,7 +214,7 @@ TEST(EveryOperand, AloneInTheOppositeOrderIsTakenElementByElementOrRight) {
 // Whether the descriptor does the same for both requests: what it says of alignment itself does not count.
 bool are_taken_alike(const Algorithm& algorithm, const Request& a, const Request& b, const Config& config,
                      const Target& target) {
-  if (algorithm.refusal(b, target) || algorithm.space().refusal(config, b, target)) return false;
+  if (algorithm.on(b, target).refusal(config)) return false;
   auto of_a = constants_of(program_of(algorithm, a, target, config));
   auto of_b = constants_of(program_of(algorithm, b, target, config));
   const auto is_alignment = [](const auto& constant) { return constant.first.find("ALIGNMENT") != std::string::npos; };

@@ -66,16 +66,16 @@ DeviceFigures figures_of(const Arch& arch) {
 }
 
 std::string made_of(const Algorithm& algorithm, const Request& request, const Target& target) {
-  if (const auto refusal = algorithm.refusal(request, target)) return "refused: " + *refusal;
+  if (const auto refusal = algorithm.on(request, target).refusal()) return "refused: " + *refusal;
   Corners corners;
-  algorithm.space().for_each_legal(request, target, [&corners](const Config& config) {
+  algorithm.on(request, target).for_each_legal([&corners](const Config& config) {
     corners.see(config);
     return true;
   });
   const auto predict = algorithm.predictor(request, target, figures_of(target.arch));
   Digest programs, estimates;
   for (const Config& config : corners.found()) {
-    const Program program = algorithm.program(built_in_catalogue().library(), request, target, config);
+    const Program program = algorithm.on(request, target).program(built_in_catalogue().library(), config);
     programs.add(config.print()).add(program.digest());
     const Estimate estimate = predict(config);
     // Digits that a sum in another order leaves alone.

@@ -21,12 +21,12 @@ Target target() {
   return {Arch::of(9, 0), 13, 0};
 }
 
-// Calls `use(algorithm, config)` for all legal points of all algorithms that serve `request`.
+// Calls `use(bound, config)` for all legal points of all algorithms that serve `request`.
 template <class Use>
 void for_each_legal(const Request& request, const Use& use) {
   for (const Algorithm& algorithm : catalogue().algorithms()) {
-    if (algorithm.operation() != request.operation || algorithm.refusal(request, target())) continue;
-    for (const Config& config : algorithm.space().legal(request, target())) use(algorithm, config);
+    const BoundAlgorithm bound = algorithm.on(request, target());
+    for (const Config& config : bound.legal()) use(bound, config);
   }
 }
 
@@ -45,12 +45,12 @@ TEST(Rules, OfSplitRowsLeaveAThreadTwoStepsAndMakeNoMoreBlocksThanAreOfUse) {
        {Case{"reduce x=f32:8x4096 axes=1", 4096, 8}, Case{"reduce x=f32:4096x64 axes=0", 4096, 64},
         Case{"norm_forward x=f32:4x5000", 5000, 4}, Case{"norm_backward dy=f16:4096x40 axes=0", 4096, 40}}) {
     int split = 0;
-    for_each_legal(Request::parse(of.line), [&](const Algorithm& algorithm, const Config& config) {
+    for_each_legal(Request::parse(of.line), [&](const BoundAlgorithm& bound, const Config& config) {
       if (!config.find("SPLITS") || value(config, "SPLITS") == 1) return;
       ++split;
       const bool across = value(config, "ACROSS") != 0;
       const int64_t step = value(config, "LANES") * (across ? 1 : value(config, "VECTOR")) * value(config, "SPLITS");
-      EXPECT_GT(of.length, step) << algorithm.name() << " " << config.print() << ": " << of.line;
+      EXPECT_GT(of.length, step) << bound.algorithm().name() << " " << config.print() << ": " << of.line;
       const int64_t columns =
           value(config, "THREADS") / value(config, "LANES") * (across ? value(config, "VECTOR") : 1);
       EXPECT_LE((of.rows + columns - 1) / columns * value(config, "SPLITS"), 8192) << config.print() << ": " << of.line;
@@ -68,8 +68,8 @@ TEST(Rules, OfTilesKeepThemSmallWhereThereAreFewBlocksAndWithinTheProblem) {
   for (const Case& of : {Case{256, 14}, Case{2048, 56}, Case{40, 7}}) {
     const int k = of.k, pixels = of.pixels;
     const std::string line = fmt::format("conv_forward x=f32:1x64x{1}x{1}:nhwc w=f32:{0}x64x3x3:nhwc pad=1", k, pixels);
-    for_each_legal(Request::parse(line), [&](const Algorithm& algorithm, const Config& config) {
-      if (algorithm.name() != "conv_implicit_gemm") return;
+    for_each_legal(Request::parse(line), [&](const BoundAlgorithm& bound, const Config& config) {
+      if (bound.algorithm().name() != "conv_implicit_gemm") return;
       const int64_t m = value(config, "BLOCK_M"), n = value(config, "BLOCK_N");
       const int64_t blocks = (pixels * pixels + m - 1) / m * ((k + n - 1) / n);
       (m * n > 64 * 64 ? large : small) += 1;
@@ -120,13 +120,14 @@ TEST(Rules, KeepGridsToWhatADeviceTakes) {
   for (const char* line : beyond_grids) {
     const Request request = Request::parse(line);
     int64_t number = 0;
-    for_each_legal(request, [&](const Algorithm& algorithm, const Config& config) {
-      if (number++ % (algorithm.space().size() / 1000 + 1) != 0) return;  // of thousands some
-      const Program program = algorithm.program(catalogue().library(), request, target(), config);
+    for_each_legal(request, [&](const BoundAlgorithm& bound, const Config& config) {
+      if (number++ % (bound.algorithm().space().size() / 1000 + 1) != 0) return;  // of thousands some
+      const Program program = bound.program(catalogue().library(), config);
       for (const Step& step : program.steps) {
         const auto* launch = std::get_if<Launch>(&step);
         if (launch == nullptr) continue;
-        const std::string what = fmt::format("{} {} {}: {}", algorithm.name(), config.print(), launch->entry, line);
+        const std::string what =
+            fmt::format("{} {} {}: {}", bound.algorithm().name(), config.print(), launch->entry, line);
         EXPECT_LE(launch->grid[0].at(request.batch()), int64_t{0x7fffffff}) << what;
         EXPECT_LE(launch->grid[1].at(request.batch()), 65535) << what;
         EXPECT_LE(launch->grid[2].at(request.batch()), 65535) << what;
@@ -147,9 +148,8 @@ TEST(Rules, OfWinogradsWorkspaceKeepVectorsInMixedLayouts) {
   for (const auto& [x, y] : {std::pair{"nhwc", "nchw"}, std::pair{"nchw", "nhwc"}, std::pair{"nchw", "nchw"}}) {
     const Request request =
         Request::parse(fmt::format("conv_forward x=f32:1x8x6x6:{} w=f32:8x8x3x3 y=f32:1x8x6x6:{} pad=1 fast", x, y));
-    const Algorithm& algorithm = *catalogue().find("conv_winograd_2x2");
-    const Config config = algorithm.space().first_legal(request, target()).value();
-    const Program program = algorithm.program(catalogue().library(), request, target(), config);
+    const BoundAlgorithm bound = catalogue().find("conv_winograd_2x2")->on(request, target());
+    const Program program = bound.program(catalogue().library(), bound.first_legal().value());
     const std::string& products = program.sources.at(1);
     EXPECT_EQ(constant(products, "Y_RUN"), "4") << x << " to " << y;
     EXPECT_NE(constant(products, "X_RUN"), "1") << x << " to " << y;

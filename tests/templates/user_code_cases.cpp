@@ -14,8 +14,7 @@ void expect_served_right(const std::string& line, const std::vector<std::string>
   VariantChecker checker(built_in_catalogue(), request);
   std::vector<std::string> served;
   for (const Algorithm& algorithm : built_in_catalogue().algorithms()) {
-    if (algorithm.refusal(request, TestDevice::get().target)) continue;
-    const auto config = algorithm.space().first_legal(request, TestDevice::get().target);
+    const auto config = algorithm.on(request, TestDevice::get().target).first_legal();
     if (!config) continue;
     served.push_back(algorithm.name());
     EXPECT_TRUE(checker.matches_reference({algorithm.name(), *config}));

@@ -116,8 +116,8 @@ TEST(UserCodeOfFilterGradients, OfEveryOrderOfX) {
         std::string("conv_backward_filter epilogue=user:entered epilogue.gate=f32:1x1x1x1 ") + line, expressions());
     const auto config = built_in_catalogue()
                             .find("conv_backward_filter_implicit_gemm")
-                            ->space()
-                            .first_legal(request, testing_support::TestDevice::get().target);
+                            ->on(request, testing_support::TestDevice::get().target)
+                            .first_legal();
     ASSERT_TRUE(config) << line;
     EXPECT_TRUE(testing_support::matches_reference(built_in_catalogue(), request,
                                                    {"conv_backward_filter_implicit_gemm", *config}));

@@ -235,10 +235,8 @@ TEST(DamagedUserDescriptors, GiveAnErrorOrADescriptorThatWorks) {
     try {
       const SourceLibrary library({{"user/t.cu", kernels}, {"user/t.json", json}, {"lib/types.cuh", ""}});
       for (const Algorithm& algorithm : user_algorithms(library)) {
-        if (algorithm.refusal(request, target)) continue;
-        for (const Config& config : algorithm.space().legal(request, target)) {
-          (void)algorithm.program(library, request, target, config);
-        }
+        const BoundAlgorithm bound = algorithm.on(request, target);
+        for (const Config& config : bound.legal()) (void)bound.program(library, config);
       }
       ++accepted;
     } catch (const Error& error) {

@@ -145,7 +145,7 @@ TEST(UserPrologue, OfThinMatrixProducts) {
                             "a=bf16:72x50:1,72 b=bf16:50x1 c=f32:72x1 prologue.shift=f32:50"}) {
     const Request request = Request::parse(std::string("gemm epilogue=user:features ") + shape, prologues());
     const auto config =
-        built_in_catalogue().find("gemm_thin")->space().first_legal(request, testing_support::TestDevice::get().target);
+        built_in_catalogue().find("gemm_thin")->on(request, testing_support::TestDevice::get().target).first_legal();
     ASSERT_TRUE(config) << shape;
     EXPECT_TRUE(testing_support::matches_reference(built_in_catalogue(), request, {"gemm_thin", *config}));
   }

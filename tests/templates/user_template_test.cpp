@@ -29,7 +29,7 @@ const Algorithm& conv_stem() {
 
 void expect_all_right(const Request& request) {
   VariantChecker checker(catalogue(), request);
-  const std::vector<Config> legal = conv_stem().space().legal(request, TestDevice::get().target);
+  const std::vector<Config> legal = conv_stem().on(request, TestDevice::get().target).legal();
   EXPECT_FALSE(legal.empty());
   for (const Config& config : legal) {
     if (config.find("THREADS") != 64 && config != legal.front()) continue;
@@ -61,7 +61,7 @@ TEST(UserTemplate, SaysWhereItDoesNotApply) {
 
 TEST(UserTemplate, RulesPruneItsPoints) {
   const Request request = Request::parse("conv_forward x=f32:1x3x9x9 w=f32:20x3x3x3 y=f32:1x20x7x7:nhwc");
-  EXPECT_EQ(conv_stem().space().refusal(Config::parse("THREADS=64,TILE_K=8"), request, TestDevice::get().target),
+  EXPECT_EQ(conv_stem().on(request, TestDevice::get().target).refusal(Config::parse("THREADS=64,TILE_K=8")),
             "TILE_K divides the channels (THREADS=64,TILE_K=8)");
 }
 

@@ -43,7 +43,7 @@ Floats random(const Request& request, const Operand& operand, reference::Values 
 execution::Executable compiled(const std::string& algorithm) {
   const TestDevice& device = TestDevice::get();
   const Request request = request_for(algorithm);
-  const Config config = built_in_catalogue().find(algorithm)->space().first_legal(request, device.target).value();
+  const Config config = built_in_catalogue().find(algorithm)->on(request, device.target).first_legal().value();
   const Program program = built_in_catalogue().program(request, device.target, {algorithm, config});
   return device.load(program, device.target, {request.operands[0].name, "w", result_of(request).name});
 }

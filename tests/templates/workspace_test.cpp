@@ -88,9 +88,9 @@ class ApartRun {
 std::vector<Program> extremes(const Algorithm& algorithm, const Request& request, const Target& target) {
   std::vector<Program> found;
   constexpr size_t enough = 60;  // points of a space
-  const std::vector<Config> legal = algorithm.space().legal(request, target);
+  const std::vector<Config> legal = algorithm.on(request, target).legal();
   for (size_t i = 0; i < legal.size(); i += legal.size() / enough + 1) {
-    Program program = algorithm.program(built_in_catalogue().library(), request, target, legal[i]);
+    Program program = algorithm.on(request, target).program(built_in_catalogue().library(), legal[i]);
     if (program.workspace_bytes == 0) continue;
     const auto less = [](const Program& a, const Program& b) { return a.workspace_bytes < b.workspace_bytes; };
     if (found.empty()) {
@@ -132,7 +132,7 @@ TEST_P(Workspace, HoldsWhatEachLaunchSays) {
   const Request& request = GetParam();
   const TestDevice& device = TestDevice::get();
   for (const Algorithm& algorithm : built_in_catalogue().algorithms()) {
-    if (algorithm.operation() != request.operation || algorithm.refusal(request, device.target)) continue;
+    if (algorithm.operation() != request.operation || algorithm.on(request, device.target).refusal()) continue;
     const std::vector<Program> programs = extremes(algorithm, request, device.target);
     if (programs.empty() || !is_news(algorithm.name())) continue;
     for (const Program& program : programs) {
@@ -155,7 +155,7 @@ TEST(WorkspaceOfAll, IsAmongTheseRequests) {
   for (const Request& request : requests()) {
     for (const Algorithm& algorithm : built_in_catalogue().algorithms()) {
       const Target target = target_of(9, 0);
-      if (algorithm.operation() != request.operation || algorithm.refusal(request, target)) continue;
+      if (algorithm.operation() != request.operation || algorithm.on(request, target).refusal()) continue;
       if (!extremes(algorithm, request, target).empty()) with_workspace.insert(algorithm.name());
     }
   }

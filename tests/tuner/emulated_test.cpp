@@ -131,7 +131,7 @@ TEST(EmulatedSession, TunesARequestOfEachOperation) {
     EXPECT_EQ(result.status, JobStatus::finished) << result.error;
     ASSERT_TRUE(result.best) << result.request.key();
     EXPECT_TRUE(result.best->modelled);
-    EXPECT_GT(result.best->median, 0);
+    EXPECT_GT(result.best->seconds, 0);
     for (const Trial& trial : result.trials) {
       EXPECT_EQ(trial.outcome, Outcome::timed)
           << result.request.key() << "\n"
@@ -217,7 +217,7 @@ TEST_F(LargeRequest, IsTunedByItsStandIn) {
   EXPECT_EQ(results[0].stand_in->batch(), 8);
   for (const Trial& trial : results[0].trials) {
     EXPECT_EQ(trial.outcome, Outcome::timed) << trial.error;
-    EXPECT_GT(trial.median, 1e-4) << "256 images take a GPU so long";
+    EXPECT_GT(trial.seconds, 1e-4) << "256 images take a GPU so long";
     EXPECT_EQ(trial.request, results[0].request.key());
   }
   EXPECT_EQ(results[0].trials.size(), 4U);

@@ -47,12 +47,7 @@ inline Algorithm user_toy(const std::string& name, std::vector<int64_t> tiles, d
   made.template_path = plain.template_path();
   made.user_template = true;
   made.space = plain.space();
-  made.refusal = [](const Request&, const Target&) { return std::nullopt; };
-  made.program = [plain](const SourceLibrary& library, const Request& request, const Target& target,
-                         const Config& config) { return plain.program(library, request, target, config); };
-  made.predictor = [plain](const Request& request, const Target& target, const DeviceFigures& device) {
-    return plain.predictor(request, target, device);
-  };
+  made.bind = plain.definition().bind;
   return Algorithm(std::move(made));
 }
 

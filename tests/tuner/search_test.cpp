@@ -33,7 +33,7 @@ std::vector<Choice> all_of(Search& search, const std::function<double(const Choi
     Trial trial;
     trial.choice = *next;
     trial.outcome = Outcome::timed;
-    trial.median = seconds ? seconds(*next) : 1;
+    trial.seconds = seconds ? seconds(*next) : 1;
     search.observe(trial);
   }
   return choices;
@@ -146,7 +146,7 @@ std::vector<Choice> all_of_failing(Search& search, const std::function<bool(cons
     Trial trial;
     trial.choice = *next;
     trial.outcome = fails(*next) ? Outcome::wrong_result : Outcome::timed;
-    trial.median = 1;
+    trial.seconds = 1;
     search.observe(trial, cost);
   }
   return choices;
@@ -260,7 +260,7 @@ TEST(LocalSearch, WaitsForItsTrials) {
     Trial trial;
     trial.choice = one;
     trial.outcome = Outcome::timed;
-    trial.median = 1;
+    trial.seconds = 1;
     search->observe(trial);
   }
   EXPECT_TRUE(search->next());

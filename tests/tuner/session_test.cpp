@@ -29,7 +29,7 @@ TEST_F(SessionTest, FindsTheFasterOneAndTheGainOverTheDefault) {
   ASSERT_TRUE(result.best && result.heuristic);
   EXPECT_EQ(result.best->choice.algorithm, "second");
   EXPECT_EQ(result.heuristic->choice.algorithm, "first");
-  EXPECT_DOUBLE_EQ(result.heuristic->median / result.best->median, 4);
+  EXPECT_DOUBLE_EQ(result.heuristic->seconds / result.best->seconds, 4);
   EXPECT_GT(result.roofline_seconds, 0);
 }
 
@@ -38,7 +38,7 @@ TEST_F(SessionTest, HandsOutEveryTrialWithItsProvenance) {
   ASSERT_THAT(sunk, SizeIs(result.trials.size()));
   for (const Trial& trial : sunk) {
     EXPECT_EQ(trial.request, toy_request().key());
-    EXPECT_EQ(trial.device_id, laboratory.apparatus().device.id());
+    EXPECT_EQ(trial.device, laboratory.apparatus().device.id());
     EXPECT_EQ(trial.driver_version, "13.0");
     EXPECT_EQ(trial.nvrtc_version, "13.0");
     EXPECT_EQ(trial.algorithm_digest, catalogue.digest(trial.choice.algorithm));
@@ -69,7 +69,7 @@ TEST_F(SessionTest, RetunesToEqualTrials) {
   ASSERT_EQ(once.trials.size(), again.trials.size());
   for (size_t i = 0; i < once.trials.size(); ++i) {
     EXPECT_EQ(once.trials[i].choice, again.trials[i].choice);
-    EXPECT_EQ(once.trials[i].median, again.trials[i].median);
+    EXPECT_EQ(once.trials[i].seconds, again.trials[i].seconds);
   }
   EXPECT_EQ(once.best->choice, (Choice{"second", Config::parse("TILE=4")}));
 }

@@ -23,7 +23,7 @@ Trial timed(const std::string& algorithm, double median, int64_t workspace = 0, 
   Trial trial;
   trial.choice.algorithm = algorithm;
   trial.outcome = Outcome::timed;
-  trial.median = median;
+  trial.seconds = median;
   trial.workspace_bytes = workspace;
   trial.deterministic = deterministic;
   return trial;
@@ -77,7 +77,7 @@ Trial failed(Outcome outcome) {
   Trial trial;
   trial.outcome = outcome;
   trial.source_digest = "source";
-  trial.device_id = "device";
+  trial.device = "device";
   trial.driver_version = "13.0";
   trial.nvrtc_version = "13.0";
   return trial;
@@ -126,8 +126,8 @@ Programs programs_for(int rows, std::optional<int> rows_of_stand_in) {
            })});
   Subject subject{fakes::toy_request(rows)};
   if (rows_of_stand_in) subject.stand_in = fakes::toy_request(*rows_of_stand_in);
-  return programs_of(catalogue, subject, {.arch = Arch::of(9, 0), .nvrtc_major = 13, .nvrtc_minor = 0},
-                     {"picky", Config({{"TILE", 1}})});
+  Variants variants = catalogue.on(subject.request, {.arch = Arch::of(9, 0), .nvrtc_major = 13, .nvrtc_minor = 0});
+  return programs_of(variants, subject.stand_in, {"picky", Config({{"TILE", 1}})});
 }
 
 std::string refusal_for(int rows, std::optional<int> rows_of_stand_in) {

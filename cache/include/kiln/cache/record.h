@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kiln/base/trial_facts.h"
+
 namespace kiln::cache {
 
 /// The device that records were made on. `id` decides identity: two entries with one id are the same device.
@@ -58,29 +60,14 @@ struct Resources {
 ///
 /// Identity is (device, request, algorithm, algorithm_digest, config): a new record of the same identity takes the old
 /// one's place. An edited algorithm has another digest, so its old records stay, as stale ones.
-struct Record {
-  std::string request;           ///< The request's canonical line.
-  std::string device;            ///< DeviceEntry::id.
-  std::string algorithm;         ///< Algorithm name, e.g. "conv_implicit_gemm".
-  std::string algorithm_digest;  ///< Digest of template, lib and descriptor.
-  std::string config;            ///< "PAD=1,TILE=32"; may be empty.
-
-  std::string outcome;  ///< See namespace outcome.
+struct Record : TrialFacts {
+  std::string algorithm;  ///< Algorithm name, e.g. "conv_implicit_gemm".
+  std::string config;     ///< "PAD=1,TILE=32"; may be empty.
+  std::string outcome;    ///< See namespace outcome.
   TimeKind kind = TimeKind::measured;
-  double seconds = 0;           ///< Median; 0 where there is no time.
-  double spread = 0;            ///< Half-width of the confidence interval of the median, in seconds.
-  std::vector<double> samples;  ///< Seconds, in the order taken; at most max_samples.
-  std::string check;            ///< Verdict of the check: largest error and its bound, as text.
-
-  std::int64_t workspace_bytes = 0;
-  bool deterministic = true;  ///< Bitwise reproducible.
   Resources resources;
 
-  std::string driver_version;
-  std::string nvrtc_version;
   std::string kiln_version;
-  std::string source_digest;    ///< Digest of the generated source; empty if none was generated.
-  std::string error;            ///< Refusal, compiler log, driver text; may have several lines.
   std::string session;          ///< Session::id, or empty.
   std::int64_t created_ms = 0;  ///< UTC, milliseconds since 1970.
 

@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -43,6 +42,24 @@ class CodeDigests {
   std::map<std::string, std::string> known_;
 };
 
+/// One algorithm's view of one request on one target: whatever it works out of them is worked out when the Binding is
+/// made. Immutable; thread-safe. Points and configurations have all parameters of the algorithm's Space.
+class Binding {
+ public:
+  virtual ~Binding() = default;
+
+  /// Why the algorithm cannot serve the request, in words for a user; nothing if it can.
+  virtual std::optional<std::string> refusal() const = 0;
+  /// The first of the Space's rules that does not hold at `point`.
+  virtual std::optional<size_t> broken_rule(Point point, Rules rules) const = 0;
+  /// The kernels of a legal configuration. Its workspace_bytes may leave out what its launches say.
+  virtual Program program(const SourceLibrary& library, const Config& config) const = 0;
+  /// Predicts a legal configuration.
+  virtual Estimate estimate(const Config& config, const DeviceFigures& device) const = 0;
+};
+
+class BoundAlgorithm;
+
 /// One way to serve requests of one operation. Immutable; cheap to copy.
 class Algorithm {
  public:
@@ -55,16 +72,8 @@ class Algorithm {
   bool user_template() const { return definition_->user_template; }
   const Space& space() const { return definition_->space; }
 
-  /// Why this algorithm cannot serve `request` on `target`, in words for a user; nothing if it can.
-  std::optional<std::string> refusal(const Request& request, const Target& target) const;
-  /// The kernels of one point. `config` must be legal: throws Error(invalid_argument) with the refusal if not.
-  /// Depends on nothing but its arguments: equal keys give byte-equal sources. Rules::necessary is for one that is
-  /// legal for a larger batch, and checked with this one.
-  Program program(const SourceLibrary& library, const Request& request, const Target& target, const Config& config,
-                  Rules rules = Rules::all) const;
-  /// Predicts legal points of one request: what depends on the request alone is worked out here, once.
-  std::function<Estimate(const Config&)> predictor(const Request& request, const Target& target,
-                                                   const DeviceFigures& device) const;
+  /// The algorithm for one request on one target: what every question about the two is put to.
+  BoundAlgorithm on(const KeyedRequest& request, const Target& target) const;
   /// Covers the code of the template, of every piece that it includes, of the descriptor (.cpp or .json), and of what
   /// of the generator shapes its sources: a stored time is stale when it changes. Comments, blanks and the folders that
   /// files lie in do not count.
@@ -79,15 +88,47 @@ class Algorithm {
     bool user_template = false;
     bool takes_prologue = false;  ///< Its kernels pass x through the prologue of user code.
     Space space;
-    std::function<std::optional<std::string>(const Request&, const Target&)> refusal;
-    std::function<Program(const SourceLibrary&, const Request&, const Target&, const Config&)> program;
-    std::function<std::function<Estimate(const Config&)>(const Request&, const Target&, const DeviceFigures&)>
-        predictor;
+    /// For requests of `operation` whose user code is known.
+    std::function<std::unique_ptr<const Binding>(const KeyedRequest&, const Target&)> bind;
   };
+  const Definition& definition() const { return *definition_; }
   explicit Algorithm(Definition definition) : definition_(std::make_shared<const Definition>(std::move(definition))) {}
 
  private:
   std::shared_ptr<const Definition> definition_;
+};
+
+/// An algorithm for one request on one target. Holds what the algorithm works out of the request, once for all
+/// questions. Immutable, thread-safe, cheap to copy.
+class BoundAlgorithm {
+ public:
+  BoundAlgorithm(Algorithm algorithm, const KeyedRequest& request, const Target& target);
+
+  const Algorithm& algorithm() const { return algorithm_; }
+  /// Why the algorithm cannot serve the request, in words for a user; nothing if it can.
+  std::optional<std::string> refusal() const { return refusal_; }
+  /// refusal(), or why `config` is no legal point (Space::refusal()); nothing if it is one. Rules::necessary is for a
+  /// configuration that is legal for a larger batch, and checked with this one.
+  std::optional<std::string> refusal(const Config& config, Rules rules = Rules::all) const;
+
+  /// Calls `visit` for every legal point, as Space::for_each_legal() does; none where there is a refusal().
+  void for_each_legal(const std::function<bool(const Config&)>& visit) const;
+  std::vector<Config> legal() const;
+  /// The first legal point; nothing if there is none.
+  std::optional<Config> first_legal() const;
+
+  /// The kernels of one point. `config` must be legal: throws Error(invalid_argument) with the refusal if not,
+  /// missing_user_text() where nothing can serve the request. Depends on nothing but the key, the target and `config`:
+  /// equal ones give byte-equal sources.
+  Program program(const SourceLibrary& library, const Config& config, Rules rules = Rules::all) const;
+  /// Predicts a legal point.
+  Estimate estimate(const Config& config, const DeviceFigures& device) const;
+
+ private:
+  Algorithm algorithm_;
+  KeyedRequest request_;
+  std::optional<std::string> refusal_;
+  std::shared_ptr<const Binding> binding_;  // null where the algorithm was not even asked
 };
 
 /// Tools with which a descriptor's program function makes sources.
@@ -108,31 +149,75 @@ class Emitter {
   std::string title_;
 };
 
-/// Problem of the request that an algorithm was last asked about. Rules, refusal, program and prediction of one request
-/// are asked for one after the other, and a Problem may be costly to make. Thread-safe.
-template <class Problem>
-class LatestProblem {
- public:
-  explicit LatestProblem(std::function<Problem(const Request&)> make) : make_(std::move(make)) {}
+/// Functions that describe() collects: those of an algorithm that has the Parameters, for its Problem.
+template <class Parameters, class Problem>
+struct Declaration {
+  struct Condition {
+    std::function<bool(const Parameters&, const Problem&, const Target&)> holds;
+    bool prunes;
+  };
 
-  std::shared_ptr<const Problem> of(const Request& request) {
-    if constexpr (std::is_same_v<Problem, Request>) return std::make_shared<const Problem>(request);  // nothing to save
-    {
-      const std::lock_guard lock(mutex_);
-      if (problem_ != nullptr && request_ == request) return problem_;
+  std::string name, template_path;
+  std::vector<std::pair<std::string, int Parameters::*>> members;  ///< In the order of the Space's parameters.
+  std::vector<Condition> rules;                                    ///< In the order of the Space's rules.
+  std::function<Problem(const Request&)> make_problem;
+  std::function<std::optional<std::string>(const Problem&, const Target&)> why_not;
+  std::function<Program(const Parameters&, const Problem&, const Target&, const Emitter&)> program;
+  std::function<Estimate(const Parameters&, const Problem&, const Target&, const DeviceFigures&)> estimate;
+};
+
+/// The Binding of an algorithm that is declared by describe().
+template <class Parameters, class Problem>
+class DeclaredBinding final : public Binding {
+ public:
+  using Functions = Declaration<Parameters, Problem>;
+
+  DeclaredBinding(std::shared_ptr<const Functions> functions, KeyedRequest request, const Target& target)
+      : functions_(std::move(functions)),
+        request_(std::move(request)),
+        target_(target),
+        problem_(functions_->make_problem(*request_)) {}
+
+  std::optional<std::string> refusal() const override {
+    return functions_->why_not ? functions_->why_not(problem_, target_) : std::nullopt;
+  }
+
+  std::optional<size_t> broken_rule(Point point, Rules rules) const override {
+    Parameters parameters{};
+    for (size_t i = 0; i < functions_->members.size(); ++i) {
+      parameters.*functions_->members[i].second = static_cast<int>(point[i]);
     }
-    auto problem = std::make_shared<const Problem>(make_(request));
-    const std::lock_guard lock(mutex_);
-    request_ = request;
-    problem_ = problem;
-    return problem;
+    for (size_t i = 0; i < functions_->rules.size(); ++i) {
+      const auto& rule = functions_->rules[i];
+      if (rule.prunes && rules == Rules::necessary) continue;
+      if (!rule.holds(parameters, problem_, target_)) return i;
+    }
+    return std::nullopt;
+  }
+
+  Program program(const SourceLibrary& library, const Config& config) const override {
+    const Emitter emit(library, *request_, functions_->template_path,
+                       request_.key() + "\n" + functions_->name + " " + config.print() + " " + target_.arch.name());
+    return functions_->program(parameters_at(config), problem_, target_, emit);
+  }
+
+  Estimate estimate(const Config& config, const DeviceFigures& device) const override {
+    return functions_->estimate(parameters_at(config), problem_, target_, device);
   }
 
  private:
-  std::function<Problem(const Request&)> make_;
-  std::mutex mutex_;
-  Request request_;
-  std::shared_ptr<const Problem> problem_;
+  Parameters parameters_at(const Config& config) const {
+    Parameters parameters{};
+    for (const auto& [name, member] : functions_->members) {
+      parameters.*member = static_cast<int>(config.find(name).value());  // Space::refusal() has seen the config
+    }
+    return parameters;
+  }
+
+  const std::shared_ptr<const Functions> functions_;
+  const KeyedRequest request_;
+  const Target target_;
+  const Problem problem_;
 };
 
 /// The fluent declaration of an Algorithm. Parameters is a plain struct of ints; each member is bound once to a name.
@@ -152,12 +237,13 @@ class Describe {
  public:
   using Maker = std::function<Problem(const Request&)>;
 
-  Describe(std::string name, std::string operation, std::string template_path, Maker maker)
-      : problems_(std::make_shared<Problems>(std::move(maker))) {
+  Describe(std::string name, std::string operation, std::string template_path, Maker make_problem) {
+    functions_->name = name;
+    functions_->template_path = template_path;
+    functions_->make_problem = std::move(make_problem);
     definition_.name = std::move(name);
     definition_.operation = std::move(operation);
     definition_.template_path = std::move(template_path);
-    definition_.refusal = [](const Request&, const Target&) { return std::nullopt; };
   }
 
   /// Marks the operation's trusted algorithm.
@@ -179,7 +265,7 @@ class Describe {
   }
 
   Describe&& param(std::string name, int Parameters::*member, std::vector<int64_t> values) && {
-    members_->emplace_back(name, member);
+    functions_->members.emplace_back(name, member);
     definition_.space.add(Parameter{std::move(name), std::move(values)});
     return std::move(*this);
   }
@@ -187,83 +273,52 @@ class Describe {
   /// `holds(parameters, problem, target)`.
   template <class Holds>
   Describe&& rule(std::string name, Holds holds) && {
-    return std::move(*this).add_rule(std::move(name), false, std::move(holds));
+    return std::move(*this).add_rule(Rule{std::move(name)}, std::move(holds));
   }
 
   /// A rule that keeps out what works and cannot pay. It has to hold in the search, and not where a choice is checked
   /// with a smaller batch or image.
   template <class Holds>
   Describe&& pruning(std::string name, Holds holds) && {
-    return std::move(*this).add_rule(std::move(name), true, std::move(holds));
+    return std::move(*this).add_rule(Rule{std::move(name), true}, std::move(holds));
   }
 
   /// `why_not(problem, target)` -> std::optional<std::string>.
   template <class WhyNot>
   Describe&& applies(WhyNot why_not) && {
-    definition_.refusal = [why_not, problems = problems_](const Request& request, const Target& target) {
-      return why_not(*problems->of(request), target);
-    };
+    functions_->why_not = std::move(why_not);
     return std::move(*this);
   }
 
   /// `make(parameters, problem, target, emitter)` -> Program.
   template <class Make>
   Describe&& program(Make make) && {
-    definition_.program = [make, members = members_, problems = problems_, name = definition_.name,
-                           path = definition_.template_path](const SourceLibrary& library, const Request& request,
-                                                             const Target& target, const Config& config) {
-      const Emitter emit(library, request, path,
-                         request.key() + "\n" + name + " " + config.print() + " " + target.arch.name());
-      return make(parameters_at(*members, config), *problems->of(request), target, emit);
-    };
+    functions_->program = std::move(make);
     return std::move(*this);
   }
 
   /// `predict(parameters, problem, target, device)` -> Estimate. Completes the declaration.
   template <class Predict>
   Algorithm estimate(Predict predict) && {
-    definition_.predictor = [predict, members = members_, problems = problems_](
-                                const Request& request, const Target& target, const DeviceFigures& device) {
-      return [predict, members, target, device, problem = problems->of(request)](const Config& config) {
-        return predict(parameters_at(*members, config), *problem, target, device);
-      };
+    functions_->estimate = std::move(predict);
+    definition_.bind = [functions = std::shared_ptr<const Functions>(std::move(functions_))](
+                           const KeyedRequest& request, const Target& target) -> std::unique_ptr<const Binding> {
+      return std::make_unique<DeclaredBinding<Parameters, Problem>>(functions, request, target);
     };
     return Algorithm(std::move(definition_));
   }
 
  private:
-  using Members = std::vector<std::pair<std::string, int Parameters::*>>;  // in the order of the space
-  using Problems = LatestProblem<Problem>;
+  using Functions = Declaration<Parameters, Problem>;
 
-  template <class Holds>
-  Describe&& add_rule(std::string name, bool prunes, Holds holds) && {
-    definition_.space.add(
-        Rule{std::move(name),
-             [holds, members = members_, problems = problems_](const Request& request, const Target& target) {
-               return [holds, members, target, problem = problems->of(request)](Point point) {
-                 return holds(parameters_at(*members, point), *problem, target);
-               };
-             },
-             prunes});
+  Describe&& add_rule(Rule rule, std::function<bool(const Parameters&, const Problem&, const Target&)> holds) && {
+    functions_->rules.push_back({std::move(holds), rule.prunes});
+    definition_.space.add(std::move(rule));
     return std::move(*this);
   }
 
-  static Parameters parameters_at(const Members& members, Point point) {
-    Parameters parameters{};
-    for (size_t i = 0; i < members.size(); ++i) parameters.*members[i].second = static_cast<int>(point[i]);
-    return parameters;
-  }
-
-  // Every parameter is there: Space::refusal() has seen the config before.
-  static Parameters parameters_at(const Members& members, const Config& config) {
-    Parameters parameters{};
-    for (const auto& [name, member] : members) parameters.*member = static_cast<int>(config.find(name).value());
-    return parameters;
-  }
-
   Algorithm::Definition definition_;
-  std::shared_ptr<Members> members_ = std::make_shared<Members>();
-  std::shared_ptr<Problems> problems_;
+  std::shared_ptr<Functions> functions_ = std::make_shared<Functions>();
 };
 
 /// The Problem is Problem::of(request), or the request itself.

@@ -1,9 +1,13 @@
 // Catalogue: the algorithms at hand with the texts they are made from; what everything above generates through.
 #pragma once
 
+#include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kiln/generator/algorithm.h"
@@ -39,6 +43,8 @@ struct Candidates {
   const Candidate* best_guess() const;
 };
 
+class Variants;
+
 /// An immutable set of algorithms and their sources. Thread-safe.
 class Catalogue {
  public:
@@ -53,18 +59,15 @@ class Catalogue {
   /// Digest of an algorithm as this library has it; nothing for an unknown name.
   std::optional<std::string> digest(std::string_view algorithm) const;
 
-  /// Why `choice` cannot serve `request`: unknown algorithm, refusal, illegal point; nothing if it can.
-  std::optional<std::string> refusal(const Request& request, const Target& target, const Choice& choice) const;
-  /// Algorithm::program(). Throws Error(invalid_argument) with the refusal if `choice` cannot serve `request`;
-  /// missing_user_text() if nothing can.
-  Program program(const Request& request, const Target& target, const Choice& choice, Rules rules = Rules::all) const;
-  Estimate estimate(const Request& request, const Target& target, const DeviceFigures& device,
+  /// The variants of a request on a target: for whoever has several questions about them.
+  Variants on(KeyedRequest request, const Target& target) const;
+  /// The functions of Variants of the same names, for a single question.
+  std::optional<std::string> refusal(const KeyedRequest& request, const Target& target, const Choice& choice) const;
+  Program program(const KeyedRequest& request, const Target& target, const Choice& choice) const;
+  Estimate estimate(const KeyedRequest& request, const Target& target, const DeviceFigures& device,
                     const Choice& choice) const;
-  /// Every legal candidate of every algorithm, ranked by estimate().
-  Candidates candidates(const Request& request, const Target& target, const DeviceFigures& device) const;
-  /// Candidates::best_guess(). Throws Error(unsupported) listing the refusals if none of them can serve the request,
-  /// missing_user_text() where that is the only reason.
-  Choice heuristic(const Request& request, const Target& target, const DeviceFigures& device) const;
+  Candidates candidates(const KeyedRequest& request, const Target& target, const DeviceFigures& device) const;
+  Choice heuristic(const KeyedRequest& request, const Target& target, const DeviceFigures& device) const;
 
   const SourceLibrary& library() const { return library_; }
 
@@ -72,6 +75,58 @@ class Catalogue {
   SourceLibrary library_;
   std::vector<Algorithm> algorithms_;
   std::vector<std::string> digests_;  // parallel to algorithms_
+};
+
+/// The variants that a Catalogue has for one request on one target. Binds each algorithm once, however many questions
+/// are asked. Not thread-safe; the Catalogue must outlive it.
+class Variants {
+ public:
+  Variants(const Catalogue& catalogue, KeyedRequest request, const Target& target)
+      : catalogue_(catalogue), request_(std::move(request)), target_(target) {}
+
+  const Catalogue& catalogue() const { return catalogue_; }
+  const KeyedRequest& request() const { return request_; }
+  const Target& target() const { return target_; }
+
+  /// Why `choice` cannot serve the request: unknown algorithm, refusal, illegal point; nothing if it can.
+  std::optional<std::string> refusal(const Choice& choice);
+  /// BoundAlgorithm::program(). Throws Error(invalid_argument) with the refusal if `choice` cannot serve the request;
+  /// missing_user_text() if nothing can.
+  Program program(const Choice& choice);
+  /// Throws Error(invalid_argument) with the refusal if `choice` cannot serve the request.
+  Estimate estimate(const Choice& choice, const DeviceFigures& device);
+  /// Every legal candidate of every algorithm, ranked by estimate().
+  Candidates candidates(const DeviceFigures& device);
+  /// Candidates::best_guess(). Throws Error(unsupported) listing the refusals if none of them can serve the request,
+  /// missing_user_text() where that is the only reason.
+  Choice heuristic(const DeviceFigures& device);
+
+ private:
+  /// Null where there is no such algorithm.
+  const BoundAlgorithm* bound(std::string_view algorithm);
+  const BoundAlgorithm& bound(const Algorithm& algorithm);
+
+  const Catalogue& catalogue_;
+  KeyedRequest request_;
+  Target target_;
+  std::map<std::string, BoundAlgorithm, std::less<>> bound_;  // by the algorithm's name
+};
+
+/// The Program of one choice, made when it is first asked for. The Variants must outlive it.
+class LazyProgram {
+ public:
+  LazyProgram(Variants& variants, const Choice& choice) : variants_(variants), choice_(choice) {}
+
+  /// Never null. Throws as Variants::program().
+  const std::shared_ptr<const Program>& get() {
+    if (program_ == nullptr) program_ = std::make_shared<const Program>(variants_.program(choice_));
+    return program_;
+  }
+
+ private:
+  Variants& variants_;
+  const Choice choice_;
+  std::shared_ptr<const Program> program_;
 };
 
 }  // namespace kiln

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -138,6 +139,24 @@ struct Request {
   int64_t batch() const;
 
   bool operator==(const Request&) const = default;
+};
+
+/// A request that changes no more, with its key, which is printed once. Cheap to copy; thread-safe.
+class KeyedRequest {
+ public:
+  KeyedRequest(Request request);  // implicit: whoever takes one takes a Request
+
+  const std::string& key() const { return data_->key; }
+  const Request& operator*() const { return data_->request; }
+  const Request* operator->() const { return &data_->request; }
+  operator const Request&() const { return data_->request; }
+
+ private:
+  struct Data {
+    Request request;
+    std::string key;
+  };
+  std::shared_ptr<const Data> data_;
 };
 
 /// The first word of a request, which names its operation; empty if there is none.

@@ -10,9 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "kiln/generator/arch.h"
-#include "kiln/generator/request.h"
-
 namespace kiln {
 
 /// One point of a Space: parameter values by name. Text form, names sorted: `PAD=1,ROWS=8,TILE=32`; `-` for a space
@@ -49,35 +46,34 @@ enum class Rules {
   necessary,  ///< Without those that only prune.
 };
 
-/// A named constraint. Its name is the refusal that a user reads.
+/// A named constraint. Its name is the refusal that a user reads. Binding::broken_rule() says where it holds.
 struct Rule {
   std::string name;
-  /// The rule for one request: what does not depend on the point is worked out here, once for all points.
-  std::function<std::function<bool(Point)>(const Request&, const Target&)> bind;
   /// Keeps out points that work and cannot pay, such as tiles that are far larger than the problem.
   bool prunes = false;
 };
 
+/// The number of the first rule that a point breaks, in the order of Space::rules(); nothing if it breaks none.
+using BrokenRule = std::function<std::optional<size_t>(Point)>;
+
+/// The parameters of an algorithm and the names of its rules. The rules hold or not for one request on one target, so
+/// the functions below are told by `broken`.
 class Space {
  public:
   void add(Parameter parameter);
   void add(Rule rule);
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
+  const std::vector<Rule>& rules() const { return rules_; }
   /// Points before any rule.
   int64_t size() const;
 
   /// Why `config` is not a legal point here: `ROWS divides TILE (ROWS=32,TILE=16)`, or a missing, unknown or illegal
   /// parameter; nothing if it is legal. Values from outside (a pack, the command line) must pass this.
-  std::optional<std::string> refusal(const Config& config, const Request& request, const Target& target,
-                                     Rules rules = Rules::all) const;
+  std::optional<std::string> refusal(const Config& config, const BrokenRule& broken) const;
 
   /// Calls `visit` for every legal point, defaults first, the last parameter fastest; stops when it returns false.
-  void for_each_legal(const Request& request, const Target& target,
-                      const std::function<bool(const Config&)>& visit) const;
-  std::vector<Config> legal(const Request& request, const Target& target) const;
-  /// The first legal point; nothing if the rules leave none.
-  std::optional<Config> first_legal(const Request& request, const Target& target) const;
+  void for_each_legal(const BrokenRule& broken, const std::function<bool(const Config&)>& visit) const;
 
  private:
   std::vector<Parameter> parameters_;

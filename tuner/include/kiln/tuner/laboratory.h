@@ -71,8 +71,8 @@ struct Programs {
   std::optional<Program> stand_in{};  ///< The same choice for the subject's stand-in, if it has one.
 };
 
-/// Throws Error as Catalogue::program() does.
-Programs programs_of(const Catalogue& catalogue, const Subject& subject, const Target& target, const Choice& choice);
+/// `variants`: of the subject's request. Throws Error as Variants::program() does.
+Programs programs_of(Variants& variants, const std::optional<Request>& stand_in, const Choice& choice);
 
 /// Programs under trial, by a number that the session chooses.
 using SpecimenId = uint64_t;

@@ -4,6 +4,7 @@
 #include <compare>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "kiln/tuner/trial.h"
 
@@ -11,15 +12,17 @@ namespace kiln::tuner {
 
 /// Subject of a quarantine: another driver or NVRTC deserves another try.
 struct Suspect {
-  std::string source_digest, device_id, driver_version, nvrtc_version;
+  std::string source_digest, device, driver_version, nvrtc_version;
   auto operator<=>(const Suspect&) const = default;
 };
 
 class Quarantine {
  public:
-  /// Takes in a trial of this or an earlier session: it counts if it crashed or timed out. Running out of memory, a
-  /// wrong result and a failed compile do not: they are answers.
+  /// Takes in a trial of this session: it counts if it crashed or timed out. Running out of memory, a wrong result and
+  /// a failed compile do not: they are answers.
   void learn(const Trial& trial);
+  /// Takes in a source that crashed or timed out in an earlier session.
+  void add(Suspect suspect) { suspects_.insert(std::move(suspect)); }
   bool contains(const Suspect& suspect) const { return suspects_.contains(suspect); }
   size_t size() const { return suspects_.size(); }
 

@@ -1,10 +1,10 @@
 // Session: tunes a list of requests within a budget. The one tuner behind the command line, the runtime and the tests.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -106,9 +106,12 @@ class WorkList;
 class Session {
  public:
   Session(const Catalogue& catalogue, Laboratory& laboratory, SessionOptions options, SessionCallbacks callbacks);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
   /// Variants known to fail; the session adds to it. Fill it from stored trials before run().
-  Quarantine& quarantine() { return quarantine_; }
+  Quarantine& quarantine();
 
   /// Tunes all jobs and returns their results in the order given.
   ///
@@ -125,15 +128,11 @@ class Session {
 
   /// Makes run() return after the trial at work, which is cut off if it takes more than two seconds longer. Callable
   /// from any thread and from a signal handler.
-  void stop() { stop_.store(true, std::memory_order_relaxed); }
+  void stop();
 
  private:
-  const Catalogue& catalogue_;
-  Laboratory& laboratory_;
-  SessionOptions options_;
-  SessionCallbacks callbacks_;
-  Quarantine quarantine_;
-  std::atomic<bool> stop_{false};
+  class Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 /// How many candidates of `request` a session plans to try; 0 if nothing serves it.

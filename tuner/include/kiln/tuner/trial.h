@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
+#include "kiln/base/trial_facts.h"
 #include "kiln/device/resource_log.h"
 #include "kiln/generator/catalogue.h"
 
@@ -37,29 +37,14 @@ bool is_conclusive(Outcome outcome);
 /// Whether it puts the source into quarantine: it crashed or hung.
 bool is_suspect(Outcome outcome);
 
-struct Trial {
-  std::string request;  ///< The request's key.
+struct Trial : TrialFacts {
   Choice choice;
   Outcome outcome = Outcome::refused;
-
-  std::vector<double> samples;  ///< Seconds, in the order taken.
-  double median = 0;            ///< Seconds; 0 where there is no time.
-  double spread = 0;            ///< Half-width of the median's confidence interval, seconds.
-  double estimate = 0;          ///< Predicted seconds.
-  std::string check;            ///< The check's verdict in words, with the largest error and its bound.
-  std::string error;            ///< Refusal, compiler log, driver's text or fault report; empty if all went well.
-
-  int64_t workspace_bytes = 0;
-  bool deterministic = true;  ///< Bitwise reproducible.
+  double estimate = 0;    ///< Predicted seconds.
+  bool modelled = false;  ///< The time is the emulator's model, not a measurement.
   device::KernelResources resources;
   int dynamic_shared = 0;  ///< Bytes; the most of any launch.
   double compile_seconds = 0;
-
-  std::string device_id;  ///< device::DeviceInfo::id()
-  bool modelled = false;  ///< The time is the emulator's model, not a measurement.
-  std::string driver_version, nvrtc_version;
-  std::string algorithm_digest;
-  std::string source_digest;  ///< Program::digest(); empty if nothing was generated.
 };
 
 /// The winner: of the trials with a time that tie with the fastest, the first by TieRank (kiln/base/tie.h). So a retune

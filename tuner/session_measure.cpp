@@ -1,11 +1,11 @@
-// The half of the Engine that measures: check, then time, then hand out the trial.
+// The half of a Session that measures: check, then time, then hand out the trial.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 
-#include "engine.h"
+#include "session_impl.h"
 
 namespace kiln::tuner {
 namespace {
@@ -17,7 +17,7 @@ constexpr int most_hangs = 2;
 
 // Calls the laboratory once, or twice if it fails in a way that deserves it; no more once the session is over.
 template <class Call>
-auto Engine::attempt(const std::string& step, double patience, const Call& call) {
+auto Session::Impl::attempt(const std::string& step, double patience, const Call& call) {
   const auto once = [&] {
     step_.clear();
     wait_for(step);
@@ -37,14 +37,14 @@ auto Engine::attempt(const std::string& step, double patience, const Call& call)
 
 // How long a variant may take within a budget: others of the request show what is usual, and one that hangs must not
 // use it all up. Without a budget, or before one of them passed, the laboratory's own limits hold.
-double Engine::patience_with(const JobRun& run) const {
+double Session::Impl::patience_with(const JobRun& run) const {
   constexpr double least = 5, times_the_longest = 20;
   if (!has_budget() || run.longest_check == 0) return std::numeric_limits<double>::infinity();
   return std::max(least, times_the_longest * run.longest_check);
 }
 
 // Makes `run` the one that the laboratory works on; false if that failed.
-bool Engine::begin(JobRun& run) {
+bool Session::Impl::begin(JobRun& run) {
   if (on_device_ == &run) return true;
   constexpr double least = 5;  // seconds; else, for both attempts, half of what is left, so that others get a turn
   std::optional<SpecimenId> trusted;
@@ -63,7 +63,7 @@ bool Engine::begin(JobRun& run) {
   return false;
 }
 
-void Engine::check_next(JobRun& run) {
+void Session::Impl::check_next(JobRun& run) {
   if (!begin(run)) return;
   Specimen specimen = std::move(run.ready.front());
   run.ready.pop_front();
@@ -95,7 +95,7 @@ void Engine::check_next(JobRun& run) {
   }
 }
 
-void Engine::sample(JobRun& run, const Race::Turn& turn) {
+void Session::Impl::sample(JobRun& run, const Race::Turn& turn) {
   if (!begin(run)) return;
   const size_t candidate = turn.candidate;
   const SpecimenId id = run.racing[candidate].id;
@@ -112,14 +112,14 @@ void Engine::sample(JobRun& run, const Race::Turn& turn) {
   finish_rejected(run);
 }
 
-void Engine::finish_rejected(JobRun& run) {
+void Session::Impl::finish_rejected(JobRun& run) {
   for (size_t i = 0; i < run.racing.size(); ++i) {
     if (!run.finished[i] && run.race.is_rejected(i)) finish_entrant(run, i, Outcome::rejected_early);
   }
 }
 
 // Hands out everything that was timed and is not out yet; true if there was any.
-bool Engine::finish_survivors(JobRun& run) {
+bool Session::Impl::finish_survivors(JobRun& run) {
   bool any = false;
   for (size_t i = 0; i < run.racing.size(); ++i) {
     if (run.finished[i] || run.race.samples(i).empty()) continue;
@@ -129,19 +129,19 @@ bool Engine::finish_survivors(JobRun& run) {
   return any;
 }
 
-void Engine::finish_entrant(JobRun& run, size_t candidate, Outcome outcome) {
+void Session::Impl::finish_entrant(JobRun& run, size_t candidate, Outcome outcome) {
   Trial trial = run.racing[candidate].draft;
   const Summary summary = run.race.summary(candidate);
   trial.outcome = outcome;
   trial.samples = run.race.samples(candidate);
-  trial.median = summary.median;
+  trial.seconds = summary.median;
   trial.spread = summary.half_width();
   run.finished[candidate] = true;
   // The leader stays loaded: later candidates are compared with it.
   finish(run, std::move(trial));
 }
 
-void Engine::finish_failed(JobRun& run, Specimen specimen, const Failure& failure) {
+void Session::Impl::finish_failed(JobRun& run, Specimen specimen, const Failure& failure) {
   laboratory_.discard(specimen.id);
   specimen.draft.outcome = failure.outcome;
   specimen.draft.error = failure.error;
@@ -149,7 +149,7 @@ void Engine::finish_failed(JobRun& run, Specimen specimen, const Failure& failur
   finish(run, std::move(specimen.draft));
 }
 
-void Engine::finish(JobRun& run, Trial trial, bool is_new) {
+void Session::Impl::finish(JobRun& run, Trial trial, bool is_new) {
   if (is_new && trial.outcome != Outcome::quarantined && callbacks_.sink) callbacks_.sink(trial);
   const bool was_tried = is_new && trial.outcome != Outcome::quarantined && trial.outcome != Outcome::refused;
   run.measured += was_tried ? 1 : 0;

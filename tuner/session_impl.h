@@ -1,4 +1,4 @@
-// Engine: what a Session does in run(): keeps the compilers fed, checks and times what they deliver, hands out trials.
+// The inside of a Session: keeps the compilers fed, checks and times the compiled variants, hands out trials.
 #pragma once
 
 #include <atomic>
@@ -10,19 +10,17 @@
 #include <vector>
 
 #include "job_run.h"
+#include "kiln/tuner/session.h"
 
 namespace kiln::tuner {
 
-class Engine {
+class Session::Impl {
  public:
-  Engine(const Catalogue& catalogue, Laboratory& laboratory, const Apparatus& apparatus, const SessionOptions& options,
-         const SessionCallbacks& callbacks, Quarantine& quarantine, const std::atomic<bool>& stop, WorkList& list);
-  ~Engine();
-  Engine(const Engine&) = delete;
-  Engine& operator=(const Engine&) = delete;
+  Impl(const Catalogue& catalogue, Laboratory& laboratory, SessionOptions options, SessionCallbacks callbacks);
 
-  /// As Session::run(). To be called once.
-  void run();
+  Quarantine& quarantine() { return quarantine_; }
+  void run(WorkList& list);
+  void stop() { stop_.store(true, std::memory_order_relaxed); }
 
  private:
   // Time.
@@ -33,6 +31,8 @@ class Engine {
   bool is_over() const { return stopped() || budget_left() <= 0; }
   bool go_on();
   void wait_for(std::string step);
+
+  void leave();
 
   // The life of a job.
   bool admit(const std::vector<WorkList::Item>& items);
@@ -54,7 +54,7 @@ class Engine {
   void submit_trusted(JobRun& run);
   bool propose(JobRun& run, const Choice& choice);
   void submit(JobRun& run, Specimen specimen);
-  std::optional<std::string> make_program(const JobRun& run, Specimen& specimen) const;
+  std::optional<std::string> make_program(JobRun& run, Specimen& specimen) const;
   void receive(double wait_seconds);
   void take_report(JobRun& run, Specimen specimen, const CompileReport& report);
   void take_trusted_report(JobRun& run, const CompileReport& report);
@@ -79,13 +79,15 @@ class Engine {
 
   const Catalogue& catalogue_;
   Laboratory& laboratory_;
-  const SessionOptions& options_;
-  const SessionCallbacks& callbacks_;
-  Quarantine& quarantine_;
-  const std::atomic<bool>& stop_;
-  const Apparatus& apparatus_;
-  WorkList& list_;
-  std::function<double()> clock_;
+  const SessionOptions options_;
+  const SessionCallbacks callbacks_;
+  Quarantine quarantine_;
+  std::atomic<bool> stop_{false};
+  const std::function<double()> clock_;
+
+  // There from run() on.
+  Apparatus apparatus_;  // with the calibration of the options
+  WorkList* list_ = nullptr;
   double started_ = 0;
 
   std::vector<std::unique_ptr<JobRun>> runs_;  // as they were taken; of those at once, by expected time saved
