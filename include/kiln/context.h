@@ -130,7 +130,7 @@ struct Explanation {
   /// True if predictions use the rates measured on this device (`kiln devices --calibrate`), false if they use rates
   /// assumed for any device.
   bool calibrated = false;
-  std::string calibration;                    ///< Those figures: `copy_efficiency=0.9 l2_bytes_per_clock=46.6 ...`
+  std::string calibration;                    ///< Rates in use: `copy_efficiency=0.9 l2_bytes_per_clock=46.6 ...`
   std::vector<ExplainedCandidate> stored;     ///< From the cache, packs and bundles, in order of precedence.
   std::vector<ExplainedCandidate> estimated;  ///< The best predictions, best first.
   /// First stored variants that cannot be compiled here, then variants of bundles that failed or are not permitted,
