@@ -12,20 +12,20 @@
 
 namespace kiln {
 
-/// A function that another operation applies to its result: norm_forward() and its like.
+/// A function that another operation, such as norm_forward(), applies to its result.
 struct Activation {
   ActivationMode mode = ActivationMode::identity;
-  /// As those of ActivationOptions.
+  /// The numbers of the mode, as in ActivationOptions.
   std::optional<float> slope = std::nullopt, offset = std::nullopt, low = std::nullopt, high = std::nullopt;
 };
 
 struct ActivationOptions {
   ActivationMode mode = ActivationMode::relu;
-  /// The numbers that the mode reads (ActivationMode says which); those not given are usual_numbers(mode). None may be
-  /// NaN; low <= high, and clipped_relu's high is not below 0.
+  /// The numbers of the mode (ActivationMode says which it reads). Numbers that are not given are usual_numbers(mode).
+  /// None may be NaN; low <= high, and the high of clipped_relu is not below 0.
   std::optional<float> slope = std::nullopt, offset = std::nullopt, low = std::nullopt, high = std::nullopt;
   float alpha = 1;
-  float beta = 0;              ///< Not 0: what y (backward: dx) held before is read.
+  float beta = 0;              ///< Not 0: the old content of y (backward: dx) is read.
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket.
   Epilogue epilogue = {};      ///< User code only: expression().
 };
@@ -36,14 +36,14 @@ struct ActivationOptions {
 /// i32 read as f32), of equal extents of 1 to 5 dimensions, any strides; computed in f32. In place: y may be x itself,
 /// with its dtype and strides; otherwise they must share no element. Bitwise reproducible.
 ///
-/// A function of your own, or a chain of functions, is a call with mode identity and user code as its epilogue. With
-/// any mode user code may have a prologue too: every element of x passes through it first. The gradient of your
-/// function is such a call with dy as x and dx as y; its code reads the forward's input or output as a tensor:
+/// For a function of your own, or a chain of functions, call with mode identity and user code as the epilogue. With any
+/// mode user code may also have a prologue, through which every element of x passes first. For the gradient of your
+/// function, call with mode identity, dy as x and dx as y; the code reads the forward's input or output as a tensor:
 /// `expression("acc * slope_at(input)", {{"input", x}})` (docs/user-code.md).
 ///
-/// Throws Error(invalid_argument), nothing enqueued: other dtypes, extents that differ, memory that overlaps otherwise,
-/// an epilogue of stages, numbers that the mode cannot work with. The first call for a shape compiles, as that of
-/// conv_forward(). An empty batch is a no-op. Thread-safe.
+/// Throws Error(invalid_argument), nothing enqueued, for other dtypes, extents that differ, memory that overlaps
+/// otherwise, an epilogue of stages, and numbers that the mode cannot work with. The first call for a shape compiles,
+/// as for conv_forward(). An empty batch is a no-op. Thread-safe.
 void activation_forward(Context& context, const Tensor& x, const Tensor& y, const ActivationOptions& options = {},
                         Stream stream = nullptr);
 
@@ -57,7 +57,7 @@ void activation_backward(Context& context, const Tensor& x, const Tensor& dy, co
                          const ActivationOptions& options = {}, Stream stream = nullptr);
 
 /// The same from y = f(x) instead of x, for a forward that ran in place. has_derivative_from_y() says for which modes
-/// and slopes that is possible; others give Error(invalid_argument). dx may be y itself too.
+/// and slopes this is possible; others throw Error(invalid_argument). dx may be y itself too.
 void activation_backward_from_y(Context& context, const Tensor& y, const Tensor& dy, const Tensor& dx,
                                 const ActivationOptions& options = {}, Stream stream = nullptr);
 

@@ -14,16 +14,16 @@
 
 namespace kiln {
 
-/// What a call by name may have besides tensors. The spans are read during the call only.
+/// The parts of a call by name besides its tensors. The spans are read during the call only.
 struct CallOptions {
-  /// `alpha` (1 if not given) and `beta` (0), the bounds `clip_lo` and `clip_hi` of an epilogue's clip (infinite), and
-  /// the numbers of the operation by the names that docs/request-syntax.md has for them: those not given are the usual
-  /// ones, as of Plan::values(). Whether alpha or beta is 0, 1 or something else selects the kernel, as everywhere.
+  /// `alpha` (default 1) and `beta` (0), the bounds `clip_lo` and `clip_hi` of an epilogue's clip (infinite), and the
+  /// numbers of the operation by their names in docs/request-syntax.md, with the defaults of Plan::values(). An alpha
+  /// or beta of 0, 1 or another value selects another kernel, as in all calls.
   std::span<const NamedScalar> numbers{};
   std::span<const NamedInteger> integers{};
   Epilogue epilogue{};  ///< User code only: expression(). Stages stand in the text.
-  /// Device memory for what the call makes in between, 256-byte aligned, apart from its tensors; null: the Context's.
-  /// Such a call can be captured into a graph. Calls that overlap in time need one each.
+  /// Device memory for intermediate results, 256-byte aligned, apart from the tensors; null: the Context's. A call with
+  /// a workspace of its own can be captured into a graph. Calls that overlap in time need a workspace each.
   void* workspace = nullptr;
   int64_t workspace_bytes = 0;
 };
@@ -33,10 +33,10 @@ struct CallOptions {
 ///
 ///     call(context, "conv_forward pad=1,1 epilogue=bias+relu", {{"x", x}, {"w", w}, {"y", y}, {"bias", bias}});
 ///
-/// `tensors`: the operands by the names that docs/request-syntax.md has for them, in any order. The call does what the
-/// operation's own function does, and finds its plan nearly as fast: `what` is parsed once for each shape. Throws Error
-/// as that function does, and invalid_argument for a name that the operation does not know, or one that is given twice,
-/// for a tensor that is missing, and for a workspace that is too small; for `what`, parse_error or invalid_argument.
+/// `tensors`: the operands by their names in docs/request-syntax.md, in any order. The call has the same effect as the
+/// operation's own function, and finds its plan nearly as fast: `what` is parsed once for each shape. Throws Error as
+/// that function does; invalid_argument also for an unknown name, a name given twice, a missing tensor and a workspace
+/// that is too small; parse_error or invalid_argument for a wrong `what`.
 void call(Context& context, std::string_view what, std::span<const NamedTensor> tensors,
           const CallOptions& options = {}, Stream stream = nullptr);
 inline void call(Context& context, std::string_view what, std::initializer_list<NamedTensor> tensors,
@@ -44,9 +44,8 @@ inline void call(Context& context, std::string_view what, std::initializer_list<
   call(context, what, std::span(tensors.begin(), tensors.size()), options, stream);
 }
 
-/// The plan that call() runs for these arguments: its workspace_bytes() are what such a call needs, as long as nothing
-/// is tuned meanwhile. The addresses of the tensors may be null here; only how they are aligned matters, null as well
-/// as any. Throws as call().
+/// The plan that call() runs for these arguments. A call needs its workspace_bytes(), as long as nothing is tuned
+/// meanwhile. Only the alignment of the tensors' addresses matters here; null counts as aligned. Throws as call().
 Plan plan_of_call(Context& context, std::string_view what, std::span<const NamedTensor> tensors,
                   const CallOptions& options = {});
 inline Plan plan_of_call(Context& context, std::string_view what, std::initializer_list<NamedTensor> tensors,

@@ -16,11 +16,11 @@ struct ConvOptions {
   Pair dilation{1, 1};
   DepthWindow depth{};  ///< For operands of three spatial dimensions.
   int64_t groups = 1;
-  bool mirrored = false;  ///< True convolution: the filter is mirrored. False: cross-correlation, as frameworks do.
+  bool mirrored = false;  ///< True: convolution with a mirrored filter. False: cross-correlation, as in frameworks.
   float alpha = 1;
   float beta = 0;
   Epilogue epilogue{};
-  Arithmetic arithmetic{};     ///< Liberties beyond f32 sums.
+  Arithmetic arithmetic{};     ///< Permissions beyond f32 products and sums.
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket, instead of one per batch.
 };
 
@@ -32,27 +32,30 @@ struct ConvOptions {
 /// bias; regions of one tensor may interleave. Bitwise reproducible: sums that are split over blocks are added up in
 /// order.
 ///
-/// The first call for a shape compiles (see Context::prepare); it never tunes. Later calls find their plan in a
-/// fraction of a microsecond. Some variants need workspace, which the Context allocates and lends to one call at a
-/// time: such calls of several threads on one stream take turns, and more than 16 streams that are busy at once share
-/// the workspaces of 16. While `stream` is captured into a graph, calls that need workspace and first calls of a shape
-/// are refused, and the capture stays intact: make the plan before, and use a Plan with your own workspace there.
-/// Whatever Kiln does meanwhile on other streams (compiling, allocating) leaves the capture alone. An empty batch is a
-/// no-op.
+/// The first call for a shape compiles (see Context::prepare). A call tunes only if ContextOptions::tuning says so.
+/// Later calls find their plan in a fraction of a microsecond. An empty batch is a no-op.
 ///
-/// Thread-safe. Throws Error. Nothing is enqueued then, except kernels in front of a launch that the driver refused.
-/// - invalid_argument: tensors that do not fit each other, memory that overlaps, an address that is null, misaligned or
-///   of host memory that the device does not reach, a tensor that reaches beyond the end of its allocation of device
-///   memory, options out of range, user code with unknown names.
-/// - unsupported: nothing that ContextOptions permit serves the request; or a capture forbids the call, see above.
+/// Some variants need workspace. The Context allocates it, and lends it to one call at a time: calls of several threads
+/// on one stream take turns, and more than 16 streams that are busy at once share the workspaces of 16. While `stream`
+/// is captured into a graph, calls that need workspace and first calls of a shape are refused, and the capture stays
+/// intact: make the plan before, and run a Plan with your own workspace there. Kiln's work on other streams (compiling,
+/// allocating) leaves the capture alone.
+///
+/// Thread-safe. Throws Error, with nothing enqueued except kernels before a launch that the driver refused:
+/// - invalid_argument: tensors that do not fit each other; memory that overlaps; an address that is null, misaligned or
+///   of host memory that the device does not reach; a tensor that extends beyond the end of its allocation of device
+///   memory; options out of range; user code with unknown names.
+/// - unsupported: no variant that ContextOptions permit serves the request; or a capture forbids the call, see above.
 /// - compile_failed: user code, or every kernel that serves the request, is refused by NVRTC.
-/// - missing_library: it is in no bundle, and there is no NVRTC. io_error, parse_error: the bundle that has it is bad.
-/// - out_of_memory: of the host, or of the device for code or workspace.
-/// - driver_error: a driver call failed; the fault may be that of earlier work.
+/// - missing_library: no bundle has the request, and NVRTC is missing. io_error, parse_error: the bundle that has the
+///   request is damaged.
+/// - out_of_memory: too little memory of the host, or of the device for code or workspace.
+/// - driver_error: a driver call failed; earlier work may have caused the fault.
 void conv_forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& y, const ConvOptions& options = {},
                   Stream stream = nullptr);
 
-/// Of the gradients of a convolution: the parameters of the convolution itself, and of the call.
+/// Options of the gradients of a convolution: the parameters of the forward convolution, then those of the gradient's
+/// call.
 struct ConvBackwardOptions {
   Padding pad{};
   Pair stride{1, 1};
@@ -64,7 +67,7 @@ struct ConvBackwardOptions {
   float beta = 0;
   Arithmetic arithmetic{};
   bool dynamic_batch = false;
-  Epilogue epilogue{};  ///< Of dx: stages or user code. Of dw: user code, for a fixed batch.
+  Epilogue epilogue{};  ///< On dx: stages or user code. On dw: user code, for a fixed batch.
 };
 
 /// Enqueues dx = epilogue(alpha * (gradient of conv(x, w) with respect to x) + beta * dx) on `stream` and returns
@@ -74,9 +77,9 @@ struct ConvBackwardOptions {
 /// dy: N,K,P,Q, the gradient with respect to y = conv(x, w)   w: K,C/groups,R,S   dx: N,C,H,W
 ///
 /// conv_forward() on dx gives P and Q: H = (P-1) * stride.h + dilation.h * (R-1) + 1 - pad.top - pad.bottom + output
-/// padding, which the extents of dx imply and which is less than the stride. Any strides; dtypes may differ; sums are
-/// in f32. dx must share no element with dy, w or the bias. User code calls the channel of dx `c`; its prologue applies
-/// to dy. Bitwise reproducible. Otherwise as conv_forward().
+/// padding. The extents of dx imply the output padding, which is less than the stride. Any strides; dtypes may differ;
+/// sums are in f32. dx must share no element with dy, w or the bias. User code calls the channel of dx `c`; its
+/// prologue applies to dy. Bitwise reproducible. Otherwise as conv_forward().
 void conv_backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
                         const ConvBackwardOptions& options = {}, Stream stream = nullptr);
 

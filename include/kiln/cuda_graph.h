@@ -1,4 +1,4 @@
-// CudaGraph: several calls as one piece of work, which is enqueued again and again by one call of the driver.
+// CudaGraph: several calls as one piece of work, which one call of the driver enqueues again and again.
 #pragma once
 
 #include <functional>
@@ -9,24 +9,24 @@
 
 namespace kiln {
 
-/// Calls that were captured once, ready to run with the same addresses and numbers. Move-only; keeps the device's
-/// driver and context alive, but not what it was captured of: plans and memory must live as long as it is launched. One
-/// that was moved from refuses every call with Error(invalid_argument), until another is assigned to it.
+/// Captured calls, ready to run with the same addresses and numbers. Move-only; keeps the device's driver and context
+/// alive. The captured plans and memory must live as long as the graph is launched. A moved-from graph refuses every
+/// call with Error(invalid_argument), until another is assigned to it.
 ///
-/// It may end while it runs.
+/// A CudaGraph may be destroyed while it runs.
 class CudaGraph {
  public:
-  /// Captures what `enqueue` puts into the stream that it is given: Plan::run(), operation calls whose plan is there
-  /// and which need none of the Context's workspace, copies. None of it runs. Captures that are going on, of this
-  /// thread and of others, stay intact. Throws Error(invalid_argument) for an empty function, Error(driver_error)
-  /// where the driver does not capture, and what `enqueue` throws.
+  /// Calls `enqueue` with a stream, and captures all work that it puts into that stream, without running it:
+  /// Plan::run(), copies, and operation calls whose plan exists and needs none of the Context's workspace. Other
+  /// captures, of this thread or of others, stay intact. Throws Error(invalid_argument) for an empty function,
+  /// Error(driver_error) if the driver does not capture, and any exception of `enqueue`.
   CudaGraph(Context& context, const std::function<void(Stream)>& enqueue);
   ~CudaGraph();
   CudaGraph(CudaGraph&&) noexcept;
   CudaGraph& operator=(CudaGraph&&) noexcept;
 
-  /// Enqueues all of it on `stream`, which must not be captured itself, and returns. Runs of one graph follow each
-  /// other. Throws Error(driver_error). Not for two threads at once.
+  /// Enqueues all captured work on `stream`, which must not be captured itself, and returns without waiting. Runs of
+  /// one graph follow each other. Throws Error(driver_error). Not for two threads at once.
   void launch(Stream stream = nullptr) const;
 
  private:
@@ -34,7 +34,7 @@ class CudaGraph {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Whether what is enqueued on `stream` goes into a graph instead of running; also for the default stream while a
+/// Whether work enqueued on `stream` goes into a graph instead of running. True also for the default stream while a
 /// stream that it waits for is captured.
 bool is_captured(Context& context, Stream stream);
 

@@ -1,4 +1,4 @@
-// Epilogues: what happens to a result before it is stored. `kiln::bias(b) + kiln::relu`.
+// Epilogues: operations on a result before it is stored, such as `kiln::bias(b) + kiln::relu`.
 #pragma once
 
 #include <array>
@@ -45,21 +45,21 @@ class Epilogue {
   }
   const std::optional<Tensor>& bias() const { return bias_; }
   const std::optional<Tensor>& residual() const { return residual_; }
-  /// The same, with another tensor for the stage `add`.
+  /// A copy with another tensor for the stage `add`.
   Epilogue with_residual(const Tensor& residual) const {
     Epilogue result = *this;
     result.residual_ = residual;
     return result;
   }
-  /// The same user code with other tensors, one for each that it reads. Throws Error(invalid_argument) for another
-  /// number of them, or if this is not of user code.
+  /// A copy with other tensors, one for each that the user code reads. Throws Error(invalid_argument) for another
+  /// number of tensors, and for an epilogue of stages.
   Epilogue with_tensors(std::span<const Tensor> tensors) const;
   float clip_lo() const { return clip_lo_; }
   float clip_hi() const { return clip_hi_; }
-  /// The user's code; null if this is of stages.
+  /// The user's code; null for an epilogue of stages.
   const Expression* code() const { return user_ ? &user_->code : nullptr; }
-  /// What the code reads, in the order of its tensors() and scalars(). Throws Error(invalid_argument) for an `i` that
-  /// it does not read.
+  /// The tensors and scalars that the code reads, in the order of its tensors() and scalars(). tensor() throws
+  /// Error(invalid_argument) for an `i` beyond the last tensor.
   const Tensor& tensor(size_t i) const {
     if (!user_ || i >= user_->tensors.size()) refuse_tensor(i);
     return user_->tensors[i];
@@ -68,7 +68,8 @@ class Epilogue {
     return user_ ? user_->scalars : std::array<float, Expression::max_scalars>{};
   }
 
-  /// Throws Error(invalid_argument) if a stage would stand twice, or user code beside anything else.
+  /// The stages of `first`, then those of `second`. Throws Error(invalid_argument) for a stage that both have, and for
+  /// user code beside anything else.
   friend Epilogue operator+(const Epilogue& first, const Epilogue& second);
 
  private:
@@ -98,21 +99,23 @@ class Epilogue {
 
 /// Adds values[k] to channel k; `values`: K elements.
 Epilogue bias(const Tensor& values);
-/// Adds `residual` at the same position; the extents of y. It may be y itself, with y's dtype and strides.
+/// Adds the element of `residual` at the same position. `residual` has the extents of y, and may be y itself, with y's
+/// dtype and strides.
 Epilogue add(const Tensor& residual);
 /// Limits to [lo, hi]; NaN stays NaN. Throws Error(invalid_argument) unless lo <= hi.
 Epilogue clip(float lo, float hi);
 /// User code on each result and, where it has a prologue, on each element of the input (docs/user-code.md):
-/// `expression(swish)`, with the tensors and scalars that it reads. A tensor has the extents of y, or 1 in dimensions
-/// along which it repeats; or one element for each channel (of the input, if the prologue reads it). Any dtype and
-/// strides; it must overlap nothing that the call writes. Make the Expression of frequent calls once and keep it: it
-/// holds its digest. Throws Error(invalid_argument) unless `tensors` and `scalars` are what the code reads.
+/// `expression(swish)`, with the tensors and scalars that the code reads. A tensor has the extents of y, or 1 in
+/// dimensions along which it repeats; or one element for each channel (of the input, if the prologue reads it). It has
+/// any dtype and strides, and must not overlap memory that the call writes. For frequent calls make the Expression once
+/// and keep it, because it holds the digest of the code. Throws Error(invalid_argument) unless `tensors` and `scalars`
+/// name exactly the tensors and scalars that the code reads.
 Epilogue expression(const Expression& code, std::span<const NamedTensor> tensors, std::span<const NamedScalar> scalars);
 inline Epilogue expression(const Expression& code, std::initializer_list<NamedTensor> tensors = {},
                            std::initializer_list<NamedScalar> scalars = {}) {
   return expression(code, std::span(tensors.begin(), tensors.size()), std::span(scalars.begin(), scalars.size()));
 }
-/// As above, of a text: `expression("acc * sigmoid(acc)")`. Throws as Expression does.
+/// As above, from a text: `expression("acc * sigmoid(acc)")`. Also throws as Expression does.
 Epilogue expression(std::string_view text, std::span<const NamedTensor> tensors, std::span<const NamedScalar> scalars);
 inline Epilogue expression(std::string_view text, std::initializer_list<NamedTensor> tensors = {},
                            std::initializer_list<NamedScalar> scalars = {}) {

@@ -1,4 +1,4 @@
-// Device memory, and memory of the host that devices reach, for applications that have no CUDA runtime at hand.
+// Device memory, and host memory that devices reach, for applications without the CUDA runtime.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@
 
 namespace kiln {
 
-/// An allocation on a Context's device, freed at the end. Move-only; keeps the device's driver and context alive. One
-/// that was moved from refuses every call with Error(invalid_argument), until another is assigned to it.
+/// An allocation on a Context's device, freed by the destructor. Move-only; keeps the device's driver and context
+/// alive. A moved-from object refuses every call with Error(invalid_argument), until another is assigned to it.
 ///
-/// Kiln takes any device pointer; this is a convenience for examples, tests and programs that run on the emulated
+/// Kiln takes any device pointer. This class is a convenience for examples, tests and programs that run on the emulated
 /// device too.
 class DeviceMemory {
  public:
-  /// `bytes` of device memory, 256-byte aligned, contents unspecified. Throws Error(out_of_memory),
+  /// Allocates `bytes` of device memory, 256-byte aligned, contents unspecified. Throws Error(out_of_memory),
   /// Error(driver_error).
   DeviceMemory(Context& context, size_t bytes);
   ~DeviceMemory();
@@ -26,10 +26,10 @@ class DeviceMemory {
   void* data() const;
   size_t size() const;
 
-  /// Copies to the start of the memory; has finished when it returns, in order with the default stream. Throws
-  /// Error(invalid_argument) if `bytes` are more than size(), Error(driver_error).
+  /// Copies `bytes` to the start of the memory, in order with the default stream, and waits for the copy. Throws
+  /// Error(invalid_argument) for more than size() bytes, Error(driver_error).
   void upload(std::span<const std::byte> bytes);
-  /// Copies from the start of the memory, as upload().
+  /// Fills `bytes` from the start of the memory, in order and with errors as upload().
   void download(std::span<std::byte> bytes) const;
 
  private:
@@ -38,22 +38,23 @@ class DeviceMemory {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Memory of the host that the device reaches while this lives: pinned and registered with CUDA, as cudaHostRegister
-/// does. Calls take its addresses without a copy. Move-only; keeps the device's driver and context alive.
+/// Host memory that the device reaches while this object lives: pinned and registered with CUDA, as by
+/// cudaHostRegister. Calls take its addresses without a copy. Move-only; keeps the device's driver and context alive.
 ///
 /// On a GPU every access crosses the host link, and registering takes longer than many a layer. On the emulated device,
-/// whose memory is the host's, it costs next to nothing, and kernels may touch exactly these bytes.
+/// whose memory is the host's, registering costs next to nothing, and kernels may touch exactly these bytes.
 class RegisteredMemory {
  public:
-  /// `bytes` from `data`: the caller's, for as long as this lives and work that was enqueued uses them. Throws
-  /// Error(invalid_argument) for null or no bytes, Error(driver_error) where some of them are registered already.
+  /// Registers `bytes` bytes at `data`, which must exist as long as this object, and as long as enqueued work uses
+  /// them. Throws Error(invalid_argument) for null or no bytes, Error(driver_error) if some of them are registered
+  /// already.
   RegisteredMemory(Context& context, void* data, size_t bytes);
   ~RegisteredMemory();
   RegisteredMemory(RegisteredMemory&&) noexcept;
   RegisteredMemory& operator=(RegisteredMemory&&) noexcept;
 
-  /// Waits until the device has done all that was enqueued, and ends the registration, as the destructor does without a
-  /// word. Throws DriverError for a fault of that work.
+  /// Waits until the device has done all enqueued work, and ends the registration. Throws DriverError for a fault of
+  /// that work. The destructor does the same, but throws nothing.
   void release();
 
  private:

@@ -28,31 +28,31 @@ struct Axes {
 struct NormOptions {
   NormMode mode = NormMode::standard;
   std::optional<Tensor> w{}, b{};                            ///< Scale and shift: in each dimension x's extent, or 1.
-  std::optional<Tensor> mean{}, inv_deviation{};             ///< Outputs, f32: what norm_backward() reads.
+  std::optional<Tensor> mean{}, inv_deviation{};             ///< Outputs, f32, for norm_backward().
   std::optional<Tensor> running_mean{}, running_variance{};  ///< f32; updated.
   float epsilon = 1e-5F;                                     ///< Finite, at least 0.
   float momentum = 0.1F;    ///< The part of this call in the running statistics: 0 to 1.
   Epilogue epilogue{};      ///< add(residual), relu, add(residual) + relu, or user code: kiln::expression(...).
-  Activation activation{};  ///< Behind the epilogue, in place of relu; user code has it in its expression instead.
+  Activation activation{};  ///< After the epilogue, in place of relu; not with user code, which can apply one itself.
   float alpha = 1;
   float beta = 0;
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket; the batch is no axis then.
 };
 
-/// Enqueues y = f(epilogue(alpha * (w xhat + b) + beta * y)) on `stream` and returns without waiting. xhat is x less
-/// the mean of its row, divided by the row's deviation; f is the activation. A row is the elements that differ along
-/// `axes` only. NormForward has the formula, and says what NaN and empty rows give. User code may have a prologue on x;
-/// the statistics are those of its results.
+/// Enqueues y = f(epilogue(alpha * (w xhat + b) + beta * y)) on `stream` and returns without waiting. A row is the set
+/// of elements that differ along `axes` only. xhat is x minus the mean of its row, divided by the row's standard
+/// deviation; f is the activation. NormForward has the formula, and the results for NaN and empty rows. User code may
+/// have a prologue on x; statistics are taken of the prologue's results.
 ///
 /// x, y: equal extents of 1 to 6 dimensions. mean, inv_deviation, running_mean, running_variance: x's extents with 1
-/// along the axes. Any strides; dtypes may differ; sums are in f32, sound whatever the mean. Bitwise reproducible. In
-/// place: y may be x, or the residual, with its dtype and strides; otherwise outputs must share no element with
-/// anything else. An empty batch is a no-op. Errors, first call and threads as for conv_forward().
+/// along the axes. Any strides; dtypes may differ; sums are in f32, accurate for any mean. Bitwise reproducible. In
+/// place: y may be x, or the residual, with its dtype and strides; otherwise outputs must share no element with other
+/// operands. An empty batch is a no-op. Errors, first call and threads as for conv_forward().
 void norm_forward(Context& context, const Axes& axes, const Tensor& x, const Tensor& y, const NormOptions& options = {},
                   Stream stream = nullptr);
 
-/// The same with statistics that are given: xhat = (x - running_mean) / sqrt(running_variance + epsilon). `options`: w,
-/// b, epsilon, epilogue, activation, alpha, beta and dynamic_batch.
+/// The same with given statistics: xhat = (x - running_mean) / sqrt(running_variance + epsilon). `options`: w, b,
+/// epsilon, epilogue, activation, alpha, beta and dynamic_batch.
 void norm_inference(Context& context, const Axes& axes, const Tensor& x, const Tensor& running_mean,
                     const Tensor& running_variance, const Tensor& y, const NormOptions& options = {},
                     Stream stream = nullptr);
@@ -60,68 +60,69 @@ void norm_inference(Context& context, const Axes& axes, const Tensor& x, const T
 struct NormGradientOptions {
   NormMode mode = NormMode::standard;
   std::optional<Tensor> w{};          ///< As in the forward.
-  std::optional<Tensor> mean{};       ///< What the forward saved; not for rms.
-  std::optional<Tensor> y{};          ///< The forward's result, if that ended in relu of its epilogue.
-  Activation activation{};            ///< As in the forward. Its gradient is taken from x, not from y.
+  std::optional<Tensor> mean{};       ///< Saved by the forward; not for rms.
+  std::optional<Tensor> y{};          ///< The forward's result, if its epilogue ended in relu.
+  Activation activation{};            ///< As in the forward. Its gradient is computed from x.
   std::optional<Tensor> b{};          ///< As in the forward; only with an activation.
-  std::optional<Tensor> residual{};   ///< What the forward's epilogue added; only with an activation.
+  std::optional<Tensor> residual{};   ///< The forward's; only with an activation.
   std::optional<Tensor> dw{}, db{};   ///< Outputs, of w's extents: the gradients of w and b.
   std::optional<Tensor> dresidual{};  ///< Output: the gradient of the residual.
-  float alpha = 1;                    ///< Of dx.
+  float alpha = 1;                    ///< For dx.
   float beta = 0;
-  float parameter_alpha = 1;  ///< Of dw and db.
+  float parameter_alpha = 1;  ///< For dw and db.
   float parameter_beta = 0;   ///< With 1 gradients accumulate over calls.
   float dresidual_alpha = 1;
   float dresidual_beta = 0;
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket; without dw and db.
-  Epilogue epilogue{};         ///< Of dx; user code, kiln::expression(...), only.
+  Epilogue epilogue{};         ///< On dx; user code only: expression().
 };
 
 /// Enqueues the gradients of norm_forward() on `stream` and returns without waiting: dx = epilogue(alpha * (gradient
 /// with respect to x) + beta * dx) and, if given, dw, db and dresidual, with scales of their own and no epilogue.
-/// NormBackward has the formulas. If the forward had an epilogue of user code, dy is the gradient with respect to what
-/// that code was given; a prologue of user code, which applies to dy, may compute it from the gradient of y.
+/// NormBackward has the formulas. If the forward had an epilogue of user code, dy is the gradient with respect to that
+/// code's input. A prologue of user code, which applies to dy, may compute it from the gradient of y.
 ///
-/// dy, x, dx, residual: equal extents, any strides; dtypes may differ; sums are in f32. inv_deviation: what the forward
-/// saved. Bitwise reproducible. In place: dx may be dy or x, dresidual may be dy; otherwise outputs must share no
-/// element with anything else. Of an empty batch dw and db are parameter_beta times themselves. Errors, first call and
-/// threads as for conv_forward().
+/// dy, x, dx, residual: equal extents, any strides; dtypes may differ; sums are in f32. inv_deviation: as saved by the
+/// forward. Bitwise reproducible. In place: dx may be dy or x, dresidual may be dy; otherwise outputs must share no
+/// element with other operands. An empty batch multiplies dw and db by parameter_beta. Errors, first call and threads
+/// as for conv_forward().
 void norm_backward(Context& context, const Axes& axes, const Tensor& dy, const Tensor& x, const Tensor& inv_deviation,
                    const Tensor& dx, const NormGradientOptions& options = {}, Stream stream = nullptr);
 
 // The usual normalisations. Their parameters and statistics may have fewer dimensions than x, as said below: b, dw and
 // db are as w, all statistics as mean. Tensors of x's rank are taken as norm_forward() takes them.
 
-/// Along the dimensions from `first_axis` on (negative: from the end). w: their extents. mean: the extents before them.
+/// Layer normalisation, along the dimensions from `first_axis` on (negative: from the end). w: the extents of these
+/// dimensions. mean: the extents before them.
 void layer_norm_forward(Context& context, int first_axis, const Tensor& x, const Tensor& y,
                         const NormOptions& options = {}, Stream stream = nullptr);
 void layer_norm_backward(Context& context, int first_axis, const Tensor& dy, const Tensor& x,
                          const Tensor& inv_deviation, const Tensor& dx, const NormGradientOptions& options = {},
                          Stream stream = nullptr);
 
-/// The same with mode rms.
+/// RMS normalisation: layer normalisation with mode rms.
 void rms_norm_forward(Context& context, int first_axis, const Tensor& x, const Tensor& y,
                       const NormOptions& options = {}, Stream stream = nullptr);
 void rms_norm_backward(Context& context, int first_axis, const Tensor& dy, const Tensor& x, const Tensor& inv_deviation,
                        const Tensor& dx, const NormGradientOptions& options = {}, Stream stream = nullptr);
 
-/// Of each channel of each image. x: N,C and one to three spatial dimensions. w: C. mean: N,C.
+/// Instance normalisation, of each channel of each image. x: N,C and one to three spatial dimensions. w: C. mean: N,C.
 void instance_norm_forward(Context& context, const Tensor& x, const Tensor& y, const NormOptions& options = {},
                            Stream stream = nullptr);
 void instance_norm_backward(Context& context, const Tensor& dy, const Tensor& x, const Tensor& inv_deviation,
                             const Tensor& dx, const NormGradientOptions& options = {}, Stream stream = nullptr);
 
-/// Of each of `groups` groups of neighbouring channels of each image. x: N,C and one to three spatial dimensions. w: C,
-/// or `groups`: one element for all channels of a group.
-/// mean: N,groups.
+/// Group normalisation, of each of `groups` groups of neighbouring channels of each image. x: N,C and one to three
+/// spatial dimensions. w: C, or `groups`: one element for all channels of a group. mean: N,groups.
 void group_norm_forward(Context& context, int64_t groups, const Tensor& x, const Tensor& y,
                         const NormOptions& options = {}, Stream stream = nullptr);
 void group_norm_backward(Context& context, int64_t groups, const Tensor& dy, const Tensor& x,
                          const Tensor& inv_deviation, const Tensor& dx, const NormGradientOptions& options = {},
                          Stream stream = nullptr);
 
-/// Of each channel of all images, in training: reads x twice and writes y once. x: N,C and up to three spatial
-/// dimensions. w, mean, running_mean: C. Per activation it is norm_forward() with the axes {0}.
+/// Batch normalisation, of each channel of all images, in training: reads x twice and writes y once. x: N,C and up to
+/// three spatial dimensions. w, mean, running_mean: C. For statistics of each activation, use norm_forward() with the
+/// axes {0}.
 void batch_norm_forward(Context& context, const Tensor& x, const Tensor& y, const NormOptions& options = {},
                         Stream stream = nullptr);
 void batch_norm_inference(Context& context, const Tensor& x, const Tensor& running_mean, const Tensor& running_variance,

@@ -1,4 +1,4 @@
-// Reductions: one value of all elements along some dimensions.
+// Reductions: one value from all elements along some dimensions.
 //
 // The calls throw Error as conv_forward() does (kiln/conv.h).
 #pragma once
@@ -12,7 +12,7 @@ namespace kiln {
 
 struct ReduceOptions {
   float alpha = 1;
-  float beta = 0;              ///< Not 0: what y held before is read.
+  float beta = 0;              ///< Not 0: the old content of y is read.
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket; the batch is not reduced then.
   Epilogue epilogue = {};      ///< User code only: expression().
 };
@@ -20,19 +20,20 @@ struct ReduceOptions {
 /// Enqueues y = epilogue(alpha * reduce(x) + beta * y) on `stream` and returns without waiting. `mode` combines the
 /// elements of x along every dimension in which y has an extent of 1.
 ///
-/// x: 1 to 5 dimensions. y: in each dimension the extent of x, or 1. Any dtypes and strides; sums are in f32, y rounds
-/// to nearest (integers saturate, NaN becomes 0 in them). ReduceMode says what NaN does, and what no
-/// elements give. User code may have a prologue, which every element of x passes through first.
-/// Bitwise reproducible: few long rows are split over blocks whose parts are merged in order. y must not overlap x.
+/// x: 1 to 5 dimensions. y: in each dimension the extent of x, or 1. Any dtypes and strides; sums are in f32, and
+/// results are rounded to the nearest (integers saturate, and NaN becomes 0 in them). ReduceMode has the results for
+/// NaN and for no elements. User code may have a prologue, which every element of x passes through first. Bitwise
+/// reproducible: few long rows are split over blocks, whose parts are merged in a fixed order. y must not overlap x.
 ///
-/// Throws Error(invalid_argument), nothing enqueued: extents that do not fit, a y without an extent of 1, memory that
-/// overlaps, an epilogue of stages. First call and threads as for conv_forward().
+/// Throws Error(invalid_argument), nothing enqueued, for extents that do not fit, a y without an extent of 1, memory
+/// that overlaps, and an epilogue of stages. First call and threads as for conv_forward().
 void reduce(Context& context, ReduceMode mode, const Tensor& x, const Tensor& y, const ReduceOptions& options = {},
             Stream stream = nullptr);
 
-/// The same for min, max and amax, and writes where each extreme stands. indices: as y, i32: the position
-/// among the reduced dimensions, counted in logical order, the last one fastest; of equal elements the first, of NaNs
-/// the first; -1 for a row without elements. y and indices must not overlap x or one another.
+/// The same for min, max and amax, and also writes the position of each extreme. indices: i32, extents of y: the
+/// position among the reduced dimensions, counted in logical order, the last dimension fastest. The first of equal
+/// elements counts, and the first of several NaNs; -1 stands for a row without elements. y and indices must not overlap
+/// x or one another.
 void reduce(Context& context, ReduceMode mode, const Tensor& x, const Tensor& y, const Tensor& indices,
             const ReduceOptions& options = {}, Stream stream = nullptr);
 

@@ -15,7 +15,7 @@ struct SoftmaxOptions {
   SoftmaxMode mode = SoftmaxMode::accurate;
   float alpha = 1;
   float beta = 0;
-  Epilogue epilogue{};         ///< User code only: expression(...).
+  Epilogue epilogue{};         ///< User code only: expression().
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket.
 };
 
@@ -23,9 +23,9 @@ struct SoftmaxOptions {
 /// log it is log-softmax.
 ///
 /// x, y: equal extents of 1 to 5 dimensions, any strides. In place: y may be x itself, with its dtype and strides;
-/// otherwise they must share no element. See SoftmaxForward for rows with NaN or infinities. User code may have a
-/// prologue, which every element of x passes through first: a temperature, a mask. Bitwise reproducible. An empty
-/// tensor is a no-op. Errors, first call and threads as for conv_forward().
+/// otherwise they must share no element. SoftmaxForward has the results for rows with NaN or infinities. User code may
+/// have a prologue, which every element of x passes through first: a temperature, a mask. Bitwise reproducible. An
+/// empty tensor is a no-op. Errors, first call and threads as for conv_forward().
 void softmax_forward(Context& context, const Tensor& x, const Tensor& y, const SoftmaxOptions& options = {},
                      Stream stream = nullptr);
 
@@ -34,7 +34,7 @@ void softmax_forward(Context& context, const Tensor& x, const Tensor& y, const S
 ///
 ///   accurate: y (dy - sum(y dy))        log: dy - exp(y) sum(dy)
 ///
-/// y: what softmax_forward() gave with the same axis and mode. y, dy, dx: equal extents of 1 to 5 dimensions, any
+/// y: the result of softmax_forward() with the same axis and mode. y, dy, dx: equal extents of 1 to 5 dimensions, any
 /// strides; dtypes may differ; sums are in f32. In place: dx may be dy or y itself, with its dtype and strides;
 /// otherwise they must share no element. A prologue of user code applies to dy. Bitwise reproducible. Errors, first
 /// call and threads as for conv_forward().

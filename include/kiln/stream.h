@@ -6,9 +6,9 @@
 
 namespace kiln {
 
-/// Work that is enqueued on `later` from now on starts when `earlier` has done what it was given before. Returns
-/// without waiting; does nothing where both are one stream. While `earlier` is captured into a graph, `later` joins the
-/// capture. Throws Error(driver_error) for a stream that there is not, and where only `later` is captured.
+/// Makes all work that is enqueued on `later` from now on wait for the work that was enqueued on `earlier` before.
+/// Returns without waiting; does nothing if both are one stream. While `earlier` is captured into a graph, `later`
+/// joins the capture. Throws Error(driver_error) for a stream that does not exist, and if only `later` is captured.
 void order(Context& context, Stream earlier, Stream later);
 
 }  // namespace kiln

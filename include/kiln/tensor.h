@@ -1,4 +1,4 @@
-// Tensor: device memory with an element type, extents and strides. A view: it owns nothing.
+// Tensor: a view of device memory with an element type, extents and strides. A view owns no memory.
 #pragma once
 
 #include <array>
@@ -41,16 +41,16 @@ class Tensor {
  public:
   static constexpr int max_rank = 6;  ///< 6 only in normalisations (N,G,C/G) and filters of regions (local_conv.h).
 
-  /// `data`: device address of the first element. The pointer is const because a Tensor does not say whether it is read
-  /// or written: the operation does (outputs are called y).
-  /// Throws Error(invalid_argument): no such dtype, not 1 to 6 extents, a negative one, more than 2^58 elements, a
-  /// layout that does not name the dimensions of that many extents.
+  /// `data`: device address of the first element. The pointer is const, because the operation decides whether a Tensor
+  /// is read or written (outputs are called y). Throws Error(invalid_argument) for an unknown dtype, fewer than 1 or
+  /// more than 6 extents, a negative extent, more than 2^58 elements, and a layout that does not name the dimensions of
+  /// that many extents.
   Tensor(const void* data, DType dtype, std::span<const int64_t> extents, Layout layout);
   Tensor(const void* data, DType dtype, std::initializer_list<int64_t> extents, Layout layout)
       : Tensor(data, dtype, std::span(extents.begin(), extents.size()), layout) {}
 
-  /// Strides in elements, in the order of the extents: sub-regions and any other arrangement that strides of 0 or more
-  /// describe. Throws as above, and for another number of strides and negative ones.
+  /// The same with strides in elements, in the order of the extents, each 0 or more: for sub-regions and other
+  /// arrangements. Throws as above, also for another number of strides and for negative strides.
   Tensor(const void* data, DType dtype, std::span<const int64_t> extents, std::span<const int64_t> strides);
   Tensor(const void* data, DType dtype, std::initializer_list<int64_t> extents, std::initializer_list<int64_t> strides)
       : Tensor(data, dtype, std::span(extents.begin(), extents.size()), std::span(strides.begin(), strides.size())) {}
@@ -58,21 +58,21 @@ class Tensor {
   const void* data() const { return data_; }
   DType dtype() const { return dtype_; }
   int rank() const { return rank_; }
-  /// In logical order, as many as rank().
+  /// In logical order, rank() of each.
   std::span<const int64_t> extents() const { return {extents_.data(), static_cast<size_t>(rank_)}; }
   std::span<const int64_t> strides() const { return {strides_.data(), static_cast<size_t>(rank_)}; }
-  /// Throw Error(invalid_argument) unless 0 <= dimension < rank().
+  /// Both throw Error(invalid_argument) unless 0 <= dimension < rank().
   int64_t extent(int dimension) const { return extents_[at(dimension)]; }
   int64_t stride(int dimension) const { return strides_[at(dimension)]; }
-  /// Bytes, a power of two, that the address is a multiple of: at most default_alignment.
+  /// The largest power of two, in bytes, that divides the address; at most default_alignment.
   int alignment() const {
     return 1 << std::countr_zero(reinterpret_cast<uintptr_t>(data_) | uintptr_t{default_alignment});
   }
   bool empty() const { return span_bytes_ == 0; }
-  /// From the first element's address to behind the last one's; 0 if it is empty.
+  /// Bytes from the first element's address to the end of the last element; 0 for an empty tensor.
   int64_t span_bytes() const { return span_bytes_; }
 
-  /// What a request knows of this tensor.
+  /// Dtype, extents, strides and alignment, as a request holds them.
   TensorSpec spec() const;
 
  private:

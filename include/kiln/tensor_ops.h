@@ -1,4 +1,4 @@
-// Tensor functions: copies and conversions, values, element-wise arithmetic.
+// Tensor functions: copies, conversions, constant values, element-wise arithmetic.
 //
 // The calls throw Error as conv_forward() does (kiln/conv.h).
 #pragma once
@@ -15,25 +15,25 @@ namespace kiln {
 struct TransformOptions {
   float alpha = 1;
   float beta = 0;  ///< Not 0: what y held before is read.
-  /// Elements around x, in the order of its extents; those behind its rank are not looked at.
+  /// Elements of padding before and after x, in the order of its extents. Values beyond its rank are ignored.
   std::array<int64_t, Tensor::max_rank> pad_begin{}, pad_end{};
-  float value = 0;             ///< What the padding holds.
+  float value = 0;             ///< The value of the padding.
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket.
   Epilogue epilogue = {};      ///< User code only: expression().
 };
 
 /// Enqueues y = epilogue(alpha * pad(x) + beta * y) on `stream` and returns without waiting: another layout, another
-/// dtype, a scale, padding, or all at once. A Tensor with the strides of a larger one is a part of it: give such an x
-/// to crop, and such a y to concatenate.
+/// dtype, a scale, padding, or all at once. A Tensor with the strides of a larger one is a part of the larger one: give
+/// such an x to crop, and such a y to concatenate.
 ///
 /// x, y: 1 to 5 dimensions of any dtype and strides. y has x's extents plus the padding; where x has an extent of 1 and
-/// no padding, y may have any extent, and x repeats. TensorTransform says how numbers are rounded. In place: y may be x
+/// no padding, y may have any extent, and x repeats. TensorTransform has the rules of rounding. In place: y may be x
 /// itself, with its dtype and strides; otherwise they must share no element. User code may have a prologue, which every
-/// element of x passes through first; the padding does not. Bitwise reproducible.
+/// element of x passes through first, but not the padding. Bitwise reproducible.
 ///
-/// Throws Error(invalid_argument), nothing enqueued: extents that do not fit, negative pads, memory that overlaps, an
-/// epilogue of stages.
-/// The first call for a shape compiles, as that of conv_forward(). An empty tensor is a no-op. Thread-safe.
+/// Throws Error(invalid_argument), nothing enqueued, for extents that do not fit, negative padding, memory that
+/// overlaps, and an epilogue of stages. The first call for a shape compiles, as for conv_forward(). An empty tensor is
+/// a no-op. Thread-safe.
 void tensor_transform(Context& context, const Tensor& x, const Tensor& y, const TransformOptions& options = {},
                       Stream stream = nullptr);
 
@@ -48,7 +48,7 @@ void tensor_scale(Context& context, const Tensor& y, float alpha, Stream stream 
 /// y = value, rounded to y's dtype. Errors as tensor_transform().
 void tensor_set(Context& context, const Tensor& y, float value, Stream stream = nullptr);
 
-/// y = epilogue(value): what user code makes of it and of the tensors that it reads. Errors as tensor_transform().
+/// y = epilogue(value), by user code and the tensors that it reads. Errors as tensor_transform().
 void tensor_set(Context& context, const Tensor& y, float value, const Epilogue& epilogue, Stream stream = nullptr);
 
 struct TensorOpOptions {
@@ -58,8 +58,8 @@ struct TensorOpOptions {
   Epilogue epilogue = {};      ///< User code only: expression().
 };
 
-/// Enqueues y = epilogue(alpha * op(a, b, c) + beta * y) on `stream` and returns without waiting. As many inputs as
-/// `mode` reads: one for sqrt and the like, three for select, else two.
+/// Enqueues y = epilogue(alpha * op(a, b, c) + beta * y) on `stream` and returns without waiting. Takes as many inputs
+/// as `mode` reads: one for sqrt and the like, three for select, else two.
 ///
 /// Inputs have y's rank, and along each dimension its extent or 1, which repeats. Any dtypes and strides. In place: y
 /// may be one of the inputs itself. User code may have a prologue, which every element of a passes through first.

@@ -1,4 +1,4 @@
-// Which Kiln this is. Nothing here throws.
+// The version of Kiln. Nothing here throws.
 #pragma once
 
 #include <string_view>

@@ -1,11 +1,11 @@
-// Small values that windowed operations take: pairs and paddings, and what 3-D adds to them. Nothing here throws.
+// Values of windowed operations: pairs, paddings, and the third axis of 3-D operands. Nothing here throws.
 #pragma once
 
 #include <cstdint>
 
 namespace kiln {
 
-/// Something along the height and the width, in elements.
+/// A length along the height and along the width, in elements.
 struct Pair {
   int64_t h = 0, w = 0;
 };
@@ -20,10 +20,10 @@ struct Padding {
       : top(top_), left(left_), bottom(bottom_), right(right_) {}
 };
 
-/// The third axis of 3-D operands. Those of two dimensions or one leave it as it is; those of one use w, left and right
-/// of the other values.
+/// The third axis of operands with three spatial dimensions. Keep the defaults for fewer dimensions. Operands with one
+/// spatial dimension use w, left and right of the other values.
 struct DepthWindow {
-  int64_t window = 1;  ///< Of pooling; a convolution's filter says its own.
+  int64_t window = 1;  ///< For pooling; a convolution has its filter's extent.
   int64_t pad_front = 0, pad_back = 0;
   int64_t stride = 1;
   int64_t dilation = 1;
