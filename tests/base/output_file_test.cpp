@@ -12,6 +12,7 @@
 #include <iterator>
 
 #include "../support/file_locks.h"
+#include "../support/interrupted_calls.h"
 #include "kiln/base/error.h"
 #include "kiln/base/file_descriptor.h"
 
@@ -107,6 +108,17 @@ TEST_F(OutputFileTest, AFileThatThisProcessHasOpenForWritingAloneIsReplaced) {
   const FileDescriptor open(::open(file.c_str(), O_WRONLY));
   publish(file, "after");
   EXPECT_EQ(content("file"), "after");
+}
+
+TEST_F(OutputFileTest, IsWrittenAndReadThroughSignals) {
+  const std::string database = put("database", std::string("SQLite format 3\0", 16)), page = path("page");
+  {
+    const testing_support::InterruptedCalls interrupted;
+    publish(page, "text");
+    EXPECT_THAT(refusal(database), HasSubstr("it is a database"));
+    EXPECT_GE(testing_support::InterruptedCalls::count(), 2);
+  }
+  EXPECT_EQ(content("page"), "text");
 }
 
 TEST_F(OutputFileTest, AFolderThatIsNotThereIsKnownAtOnce) {
