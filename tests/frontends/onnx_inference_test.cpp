@@ -1,5 +1,6 @@
-// Nodes of every operator of ONNX with operands and attributes at random: whatever becomes of them, reading ends, without
-// a signal. Nodes that Kiln does not cover go to ONNX's own inference, which was not written for files of strangers.
+// Nodes of every operator of ONNX with operands and attributes at random: whatever becomes of them, reading ends,
+// without a signal. Nodes that Kiln does not cover go to ONNX's own inference, which was not written for files of
+// strangers.
 #include <gtest/gtest.h>
 #include <onnx/defs/schema.h>
 
@@ -46,7 +47,8 @@ class RandomNodes {
   }
 
   std::string word() {
-    constexpr const char* words[] = {"", "NOTSET", "SAME_UPPER", "VALID", "sum", "bidirectional", "linear", "ij,jk->ik"};
+    constexpr const char* words[] = {"",    "NOTSET",        "SAME_UPPER", "VALID",
+                                     "sum", "bidirectional", "linear",     "ij,jk->ik"};
     return words[below(std::size(words))];
   }
 
