@@ -115,11 +115,35 @@ TEST(Child, IsInItsParentsGroupUnlessItIsToHaveItsOwn) {
   EXPECT_EQ(::getpgid(child.pid()), child.pid());
 }
 
-TEST(Child, SaysHowItEndedWhateverAnEarlierCallLeftInErrno) {
-  for (const int left : {ESRCH, EINTR, EINVAL, ECHILD}) {
-    errno = left;
-    EXPECT_EQ(end_of("exit 3"), "exit code 3") << left;
+TEST(Child, IsWaitedForWithoutPidfds) {
+  for (const int error : {ENOSYS, EPERM, 0}) {
+    const testing_support::NoPidfds old_kernel(error);
+    EXPECT_EQ(end_of("exit 0"), "exit code 0") << error;
+    EXPECT_EQ(end_of("exit 3"), "exit code 3") << error;
+    EXPECT_EQ(end_of("kill -9 $$"), "signal 9 (Killed)") << error;
+    Child child(shell("exec sleep 60"));
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_FALSE(child.wait_for(milliseconds(0))) << error;
+    EXPECT_FALSE(child.wait_for(milliseconds(20))) << error;
+    EXPECT_GE(std::chrono::steady_clock::now() - start, milliseconds(20)) << error;
+    EXPECT_EQ(child.kill().text(), "signal 9 (Killed)") << error;
+    EXPECT_EQ(child.kill().text(), "signal 9 (Killed)") << error;
   }
+}
+
+// Somebody else has waited for it: its number may be another process' by now, which gets no signal.
+TEST(Child, WhoseNumberMayBeAnothersIsLeftAlone) {
+  const testing_support::NoPidfds gone(ESRCH);
+  pid_t pid = -1;
+  {
+    Child child(shell("exec sleep 60"));
+    pid = child.pid();
+    EXPECT_THAT(child.wait_for(milliseconds(0)).value().text(), HasSubstr("not known"));
+    EXPECT_FALSE(child.kill().succeeded());
+  }
+  EXPECT_EQ(::kill(pid, 0), 0) << "it got a signal";
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
 }
 
 TEST(Child, IsWaitedForThroughSignals) {

@@ -1,5 +1,6 @@
-// System calls that a signal interrupts (EINTR), as a profiler's timer does in any application: what reads, writes or
-// waits must go on. interrupted_calls.cpp takes the place of the C library's functions in the test program.
+// System calls that fail where tests want it. A signal interrupts them (EINTR), as a profiler's timer does in any
+// application: what reads, writes or waits must go on. Or the kernel has no pidfds. interrupted_calls.cpp takes the
+// place of the C library's functions in the test program.
 #pragma once
 
 namespace kiln::testing_support {
@@ -15,6 +16,16 @@ class InterruptedCalls {
 
   /// Calls that were interrupted so far.
   static int count();
+};
+
+/// While the object lives, pidfd_open() fails with `error`. With 0 it works, but waitid() takes no pidfd, as in
+/// Linux 5.3.
+class NoPidfds {
+ public:
+  explicit NoPidfds(int error);
+  ~NoPidfds();
+  NoPidfds(const NoPidfds&) = delete;
+  NoPidfds& operator=(const NoPidfds&) = delete;
 };
 
 }  // namespace kiln::testing_support
