@@ -199,8 +199,8 @@ TEST(Nvrtc, ForAnOlderDriverABranchOrAnOlderNvrtcIsNamed) {
   };
   for (const auto& [version, driver, hint] :
        {Row{"11.8", 10020, "branch 450 or later, or NVRTC 10 (scripts/setup --nvrtc 10)"},
-        Row{"12.4", 11080, "branch 525 or later, or NVRTC 11 (scripts/setup --nvrtc 11)"},
-        Row{"13.0", 12040, "branch 580 or later, or NVRTC 12 (scripts/setup --nvrtc 12)"}}) {
+        Row{"12.4", 11000, "branch 525 or later, or NVRTC 11 (scripts/setup --nvrtc 11)"},
+        Row{"13.0", 12000, "branch 580 or later, or NVRTC 12 (scripts/setup --nvrtc 12)"}}) {
     FakeDriver fake;
     fake.version = driver;
     const auto compiler = fake_nvrtc(version, "80");
