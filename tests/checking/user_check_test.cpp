@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <span>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "algorithm_cases.h"
@@ -150,6 +152,16 @@ TEST(UserBounds, AreOfTheElementsOwnChannel) {
     const float value = std::ldexp(1.0F, static_cast<int>(i / 6));
     EXPECT_NEAR(low[i], value * (1 - units), value * units / 4) << i;
     EXPECT_NEAR(high[i], value * (1 + units), value * units / 4) << i;
+  }
+}
+
+TEST(TrustedPrograms, HaveAThreadForEachElementAndNoBlockMore) {
+  for (const auto& [channels, blocks] : {std::pair(1, 1), std::pair(21, 1), std::pair(22, 2), std::pair(64, 3)}) {
+    const Request request = request_with(Expression("acc + 1.0f"), channels);  // six elements a channel
+    const Program program = trusted_program(built_in_catalogue(), request, TestDevice::get().target);
+    const auto& bounds = std::get<Launch>(program.steps.back());
+    EXPECT_EQ(bounds.block, (std::array<unsigned, 3>{128, 1, 1})) << channels;
+    EXPECT_EQ(bounds.grid[0], (Count{blocks, 0, 1})) << channels;
   }
 }
 
