@@ -102,6 +102,16 @@ TEST_F(OutputFileTest, LocksOfThisProcessStayOnAFileThatIsLookedAt) {
   }
 }
 
+// Neither another file's descriptor nor its content is taken for the one that is looked at.
+TEST_F(OutputFileTest, OtherOpenFilesDoNotCount) {
+  const std::string database = put("database", std::string("SQLite format 3\0", 16)), page = put("page", "text");
+  const FileDescriptor first(::open(database.c_str(), O_RDWR | O_CLOEXEC));
+  EXPECT_EQ(refusal(page), "none");
+  const FileDescriptor second(::open(page.c_str(), O_RDWR | O_CLOEXEC));
+  EXPECT_EQ(refusal(page), "none");
+  EXPECT_THAT(refusal(database), HasSubstr("it is a database"));
+}
+
 // Python's open(path, "w"), whose name is given to Kiln while it is open.
 TEST_F(OutputFileTest, AFileThatThisProcessHasOpenForWritingAloneIsReplaced) {
   const std::string file = put("file", "before");

@@ -14,6 +14,7 @@ namespace {
 
 std::atomic<bool> active{false};
 std::atomic<int> calls{0};
+std::atomic<int> read_error{0};
 std::atomic<bool> has_pidfds{true};
 std::atomic<int> pidfd_error{0};
 constexpr auto by_pidfd = static_cast<idtype_t>(3);  // P_PIDFD, which glibc 2.35 does not name
@@ -24,7 +25,21 @@ bool interrupts() {
   return true;
 }
 
+bool fails_to_read() {
+  if (read_error == 0) return interrupts();
+  errno = read_error;
+  return true;
+}
+
 }  // namespace
+
+FailingReads::FailingReads(int error) {
+  read_error = error;
+}
+
+FailingReads::~FailingReads() {
+  read_error = 0;
+}
 
 InterruptedCalls::InterruptedCalls() {
   calls = 0;
@@ -52,11 +67,11 @@ NoPidfds::~NoPidfds() {
 }  // namespace kiln::testing_support
 
 extern "C" ssize_t read(int descriptor, void* bytes, size_t size) {
-  return kiln::testing_support::interrupts() ? -1 : ::syscall(SYS_read, descriptor, bytes, size);
+  return kiln::testing_support::fails_to_read() ? -1 : ::syscall(SYS_read, descriptor, bytes, size);
 }
 
 extern "C" ssize_t pread(int descriptor, void* bytes, size_t size, off_t offset) {
-  return kiln::testing_support::interrupts() ? -1 : ::syscall(SYS_pread64, descriptor, bytes, size, offset);
+  return kiln::testing_support::fails_to_read() ? -1 : ::syscall(SYS_pread64, descriptor, bytes, size, offset);
 }
 
 extern "C" ssize_t write(int descriptor, const void* bytes, size_t size) {

@@ -18,6 +18,15 @@ class InterruptedCalls {
   static int count();
 };
 
+/// While the object lives, read() and pread() fail with `error`, as those of a disk or a server that is gone.
+class FailingReads {
+ public:
+  explicit FailingReads(int error);
+  ~FailingReads();
+  FailingReads(const FailingReads&) = delete;
+  FailingReads& operator=(const FailingReads&) = delete;
+};
+
 /// While the object lives, pidfd_open() fails with `error`. With 0 it works, but waitid() takes no pidfd, as in
 /// Linux 5.3.
 class NoPidfds {
