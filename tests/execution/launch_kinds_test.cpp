@@ -272,6 +272,16 @@ TEST_F(LaunchKinds, RunsAllStepsInOneWorkspaceWhereNothingIsPrepared) {
   EXPECT_THAT(driver.launches.at(1).arguments, ElementsAre(65536 + 16, 65536 + 256));
 }
 
+TEST_F(LaunchKinds, PreparesNothingOfWhatLaterStepsRead) {
+  const std::vector<Step> steps = {kernel({OperandArgument{"w"}}),
+                                   kernel({OperandArgument{"x"}, OperandArgument{"w"}})};
+  for (const size_t prepared : {0, 1, 2}) {
+    const Executable executable = load(compiled(steps, 0, {.steps = prepared, .bytes = 0}), {"x", "w"});
+    EXPECT_EQ(executable.prepares(0), prepared > 1) << prepared;
+    EXPECT_EQ(executable.prepares(1), prepared > 0) << prepared;
+  }
+}
+
 TEST_F(LaunchKinds, KnowsWhichOperandsArePrepared) {
   const Executable executable = load(with_preparation(), {"x", "w"});
   EXPECT_FALSE(executable.prepares(0));

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <stdexcept>
 #include <thread>
@@ -24,6 +25,7 @@ namespace kiln::store::file_store_test {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -284,6 +286,14 @@ TEST_F(FileStoreTest, AnnouncesAFolderThatCannotBeMadeOnceAndGoesOn) {
 TEST_F(FileStoreTest, TroubleWithTheFolderIsFoundBeforeThereIsAnEntry) {
   EXPECT_EQ(trouble_with(in(scratch_.path("store"))), std::nullopt);
   EXPECT_TRUE(fs::is_directory(scratch_.path("store")));
+  const mode_t before = ::umask(0);
+  StoreOptions of_all = in(scratch_.path("shared"));
+  of_all.shared = true;
+  EXPECT_EQ(trouble_with(of_all), std::nullopt);
+  EXPECT_EQ(trouble_with(in(scratch_.path("own"))), std::nullopt);
+  ::umask(before);
+  EXPECT_EQ(fs::status(scratch_.path("shared")).permissions(), fs::perms(0777));
+  EXPECT_EQ(fs::status(scratch_.path("own")).permissions(), fs::perms(0700));
   write_file(scratch_.path("file"), "not a folder");
   FileStore store(in(scratch_.path("file/store")), listener());
   EXPECT_EQ(obtain(store, key_of("a"), "made"), "made");
@@ -318,6 +328,16 @@ TEST_F(FileStoreTest, WritesAndReadsEntriesThroughSignals) {
   EXPECT_EQ(obtain(store, key_of("a"), "again"), "made");
   EXPECT_GE(testing_support::InterruptedCalls::count(), 3);
   EXPECT_THAT(announced_, IsEmpty());
+}
+
+TEST_F(FileStoreTest, AnnouncesAnEntryThatCannotBeReadAndMakesIt) {
+  FileStore store(in(scratch_.path()), listener());
+  obtain(store, key_of("a"), "made");
+  {
+    const testing_support::FailingReads failing(EIO);
+    EXPECT_EQ(obtain(store, key_of("a"), "again"), "again");
+  }
+  EXPECT_THAT(announced_, ElementsAre(AllOf(HasSubstr("cannot be read"), HasSubstr("Input/output error"))));
 }
 
 // The best of five waits counts: on a busy machine one may be long for other reasons.
