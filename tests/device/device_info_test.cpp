@@ -71,6 +71,7 @@ TEST(Device, QueriesEachPropertyUnderItsOwnAttribute) {
   EXPECT_EQ(info.blocks_per_sm, 106000);
   EXPECT_EQ(info.warp_size, 10000);
   EXPECT_FALSE(info.emulated);
+  EXPECT_TRUE(info.reaches_host_memory);
 }
 
 TEST(Device, CutsANameThatIsLongerThanItsBuffer) {
