@@ -224,6 +224,17 @@ TEST_F(FileStoreTest, LooksAtAllFilesOnlyWhenAnEighthOfWhatWasFreeIsFull) {
   EXPECT_FALSE(fs::exists(abandoned));
 }
 
+// Down to nine tenths of the limit, so that not every entry that follows has others removed.
+TEST_F(FileStoreTest, EvictsNoMoreThanATenthBelowItsLimit) {
+  const std::string kilobyte(1'000, 'x');
+  FileStore larger(in(scratch_.path()), listener());
+  for (int i = 0; i < 10; ++i) obtain(larger, key_of(std::to_string(i)), kilobyte);
+  FileStore store(in(scratch_.path(), bytes_in(scratch_.path())), listener());
+  obtain(store, key_of("last"), kilobyte);
+  EXPECT_EQ(store.counts().evicted, 2U);
+  EXPECT_EQ(entries(scratch_.path()).size(), 9U);
+}
+
 TEST_F(FileStoreTest, KeepsAndReadsWhatIsExactlyAsLargeAsItsLimit) {
   const std::string kilobyte(1'000, 'x');
   FileStore measured(in(scratch_.path("measured")), listener());
