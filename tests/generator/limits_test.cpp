@@ -58,6 +58,42 @@ INSTANTIATE_TEST_SUITE_P(
         Limit{"norm_forward x=f32:2x2x2x2x2x2", "norm_forward x=f32:2x2x2x2x2x2x2", "more than 6"}));
 
 INSTANTIATE_TEST_SUITE_P(
+    Dimensions, Limits,
+    testing::Values(
+        Limit{"conv_backward_bias dy=f32:4x3", "conv_backward_bias dy=f32:4", "dy has 1 dimensions"},
+        Limit{"conv_backward_bias dy=f32:4x3x1x1x1", "conv_backward_bias dy=f32:4x3x1x1x1x1", "dy has 6 dimensions"},
+        Limit{"conv_forward x=f32:1x3x8 w=f32:4x3x3", "conv_forward x=f32:1x3 w=f32:4x3", "x has 2 dimensions"},
+        Limit{"conv_forward x=f32:1x3x8x8x8 w=f32:4x3x3x3x3", "conv_forward x=f32:1x3x8x8x8x8 w=f32:4x3x3x3x3x3",
+              "x has 6 dimensions"},
+        Limit{"pool_forward x=f32:1x3x8 mode=max window=2", "pool_forward x=f32:1x3 mode=max window=2",
+              "x has 2 dimensions"},
+        Limit{"resize x=f32:1x3x8 up=2 down=1", "resize x=f32:1x3 up=2 down=1", "x has 2 dimensions"},
+        Limit{"cross_entropy_forward x=f32:3x4", "cross_entropy_forward x=f32:3", "x has 1 dimensions"},
+        Limit{"gemm a=f32:3x4 b=f32:4x5", "gemm a=f32:3 b=f32:3", "a has 1 and b 1 dimensions"},
+        Limit{"gemm a=f32:1x1x1x3x4 b=f32:1x1x1x4x5", "gemm a=f32:1x1x1x1x3x4 b=f32:1x1x1x1x4x5", "a has 6 dimensions"},
+        Limit{"softmax_forward x=f32:3x1x1x1x4", "softmax_forward x=f32:3x1x1x1x1x4", "x has 6 dimensions"},
+        Limit{"gather x=f32:3x1x1x1x4 indices=i32:1x1x1x1x4", "gather x=f32:3x1x1x1x1x4 indices=i32:1x1x1x1x1x4",
+              "x has 6 dimensions"},
+        Limit{"tensor_op a=f32:3x1x1x1x4 b=f32:3x1x1x1x4 mode=add",
+              "tensor_op a=f32:3x1x1x1x1x4 b=f32:3x1x1x1x1x4 mode=add", "a has 6 dimensions"},
+        Limit{"reduce x=f32:3x1x1x1x4 axes=0", "reduce x=f32:3x1x1x1x1x4 axes=0", "x has 6 dimensions"}));
+
+// Channels and classes.
+INSTANTIATE_TEST_SUITE_P(
+    Channels, Limits,
+    testing::Values(Limit{"conv_backward_bias dy=f32:4x1x3", "conv_backward_bias dy=f32:4x0x3", "dy has no channels"},
+                    Limit{"conv_forward x=f32:1x1x8 w=f32:1x1x3", "conv_forward x=f32:1x0x8 w=f32:1x0x3",
+                          "x has no channels"},
+                    Limit{"pool_forward x=f32:1x1x8 mode=max window=2", "pool_forward x=f32:1x0x8 mode=max window=2",
+                          "x has no channels"},
+                    Limit{"resize x=f32:1x1x8 up=2 down=1", "resize x=f32:1x0x8 up=2 down=1", "x has no channels"},
+                    Limit{"cross_entropy_forward x=f32:3x1", "cross_entropy_forward x=f32:3x0", "x has no classes"},
+                    Limit{"conv_forward x=f32:1x4x8 w=f32:4x1x3 groups=4",
+                          "conv_forward x=f32:1x4x8 w=f32:4x1x3 groups=5", "groups=5 does not divide"},
+                    Limit{"local_conv_forward x=f32:1x3x8x8 w=f32:36x3x3x3 grid=6",
+                          "local_conv_forward x=f32:1x3x8x8 w=f32:36x3x3x3 grid=7", "grid has 7 regions along h"}));
+
+INSTANTIATE_TEST_SUITE_P(
     Indices, Limits,
     testing::Values(
         Limit{"gather x=i8:2147483647 indices=i32:3", "gather x=i8:2147483648 indices=i32:3",
