@@ -126,9 +126,21 @@ TEST_F(OutputFileTest, IsWrittenAndReadThroughSignals) {
     const testing_support::InterruptedCalls interrupted;
     publish(page, "text");
     EXPECT_THAT(refusal(database), HasSubstr("it is a database"));
+    EXPECT_EQ(refusal(page), "none") << "it ends before a database's first words do";
     EXPECT_GE(testing_support::InterruptedCalls::count(), 2);
   }
   EXPECT_EQ(content("page"), "text");
+}
+
+TEST_F(OutputFileTest, AFileSystemThatTakesNothingIsFull) {
+  OutputFile file("the page", path("page"));
+  const testing_support::WritesOfNothing full;
+  try {
+    file.write("text");
+    ADD_FAILURE() << "it was written";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(), HasSubstr("No space left on device"));
+  }
 }
 
 TEST_F(OutputFileTest, AFolderThatIsNotThereIsKnownAtOnce) {

@@ -15,6 +15,7 @@ namespace {
 std::atomic<bool> active{false};
 std::atomic<int> calls{0};
 std::atomic<int> read_error{0};
+std::atomic<bool> writes_nothing{false};
 std::atomic<bool> has_pidfds{true};
 std::atomic<int> pidfd_error{0};
 constexpr auto by_pidfd = static_cast<idtype_t>(3);  // P_PIDFD, which glibc 2.35 does not name
@@ -32,6 +33,14 @@ bool fails_to_read() {
 }
 
 }  // namespace
+
+WritesOfNothing::WritesOfNothing() {
+  writes_nothing = true;
+}
+
+WritesOfNothing::~WritesOfNothing() {
+  writes_nothing = false;
+}
 
 FailingReads::FailingReads(int error) {
   read_error = error;
@@ -75,6 +84,10 @@ extern "C" ssize_t pread(int descriptor, void* bytes, size_t size, off_t offset)
 }
 
 extern "C" ssize_t write(int descriptor, const void* bytes, size_t size) {
+  if (kiln::testing_support::writes_nothing) {
+    errno = EINTR;
+    return 0;
+  }
   return kiln::testing_support::interrupts() ? -1 : ::syscall(SYS_write, descriptor, bytes, size);
 }
 

@@ -27,6 +27,15 @@ class FailingReads {
   FailingReads& operator=(const FailingReads&) = delete;
 };
 
+/// While the object lives, write() writes nothing and says so by 0; errno is what an earlier call left, EINTR.
+class WritesOfNothing {
+ public:
+  WritesOfNothing();
+  ~WritesOfNothing();
+  WritesOfNothing(const WritesOfNothing&) = delete;
+  WritesOfNothing& operator=(const WritesOfNothing&) = delete;
+};
+
 /// While the object lives, pidfd_open() fails with `error`. With 0 it works, but waitid() takes no pidfd, as in
 /// Linux 5.3.
 class NoPidfds {
