@@ -17,19 +17,10 @@ namespace kiln {
 namespace {
 
 // KILN_EMULATOR_* belong to the emulator, which checks them itself.
-constexpr std::array<std::string_view, 13> known_names = {"KILN_DRIVER",
-                                                          "KILN_NVRTC",
-                                                          "KILN_CACHE",
-                                                          "KILN_PACK_PATH",
-                                                          "KILN_BUNDLE_PATH",
-                                                          "KILN_RECORD",
-                                                          "KILN_LOG",
-                                                          "KILN_WORKER",
-                                                          "KILN_TEMPLATE_PATH",
-                                                          "KILN_KERNEL_STORE",
-                                                          "KILN_KERNEL_STORE_MIB",
-                                                          "KILN_KERNEL_STORE_SHARED",
-                                                          "KILN_USER_TEMPLATES"};
+constexpr auto known_names = std::to_array<std::string_view>(
+    {"KILN_DRIVER", "KILN_NVRTC", "KILN_CACHE", "KILN_PACK_PATH", "KILN_BUNDLE_PATH", "KILN_RECORD", "KILN_LOG",
+     "KILN_WORKER", "KILN_TEMPLATE_PATH", "KILN_KERNEL_STORE", "KILN_KERNEL_STORE_MIB", "KILN_KERNEL_STORE_SHARED",
+     "KILN_USER_TEMPLATES"});
 
 std::vector<std::string> unknown_names() {
   std::vector<std::string> names = variables_that_begin_with("KILN_");

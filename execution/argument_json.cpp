@@ -1,6 +1,7 @@
 #include "argument_json.h"
 
 #include "json_fields.h"
+#include "kiln/base/checked.h"
 
 namespace kiln::execution {
 namespace {
@@ -37,8 +38,7 @@ OperandArgument operand_from(const json& value) {
 WorkspaceArgument range_from(const json& value, int64_t workspace_bytes) {
   const auto offset = integer<int64_t>(value.at("workspace"));
   if (value.contains("bytes")) return {offset, integer<int64_t>(value.at("bytes"))};
-  const bool is_inside = offset >= 0 && offset <= workspace_bytes;
-  return {offset, is_inside ? workspace_bytes - offset : 0};
+  return {offset, checked_subtract(workspace_bytes, offset).value_or(0)};
 }
 
 TensorMapArgument map_from(const json& value, int64_t workspace_bytes) {

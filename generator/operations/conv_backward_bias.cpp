@@ -58,7 +58,7 @@ class ConvBackwardBiasOperation final : public Operation {
  private:
   static void check_gradient(const Request& request) {
     const TensorSpec& dy = request.at("dy");
-    if (dy.rank() < 2 || dy.rank() > 5) {
+    if (dy.rank() < 2) {
       refuse(request, fmt::format("dy has {} dimensions", dy.rank()),
              "it takes N,K and up to three spatial dimensions");
     }

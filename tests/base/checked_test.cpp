@@ -23,6 +23,7 @@ TEST(Checked, ResultsThatDoNotFitAreNothing) {
 
 TEST(Checked, QuotientsAreTowardsZero) {
   EXPECT_EQ(checked_divide(-7, 2), -3);
+  EXPECT_EQ(checked_divide(7, -1), -7);
   EXPECT_EQ(checked_divide(least, 1), least);
   EXPECT_EQ(checked_divide(least, -1), std::nullopt);
   EXPECT_EQ(checked_divide(7, 0), std::nullopt);
@@ -48,6 +49,8 @@ TEST(Checked, ElementsOfATensorCountZerosToo) {
   EXPECT_EQ(elements({int64_t{1} << 32, int64_t{1} << 32}), std::nullopt);
   EXPECT_EQ(elements({0, int64_t{1} << 32, int64_t{1} << 32}), std::nullopt);
   EXPECT_EQ(checked_elements(std::vector<int64_t>{3, 4}, 11), std::nullopt);
+  EXPECT_EQ(checked_elements(std::vector<int64_t>{3, 4}, 12), 12);
+  EXPECT_EQ(checked_elements(std::vector<int64_t>{most}), most) << "as many as 64 bits count, unless less is asked for";
 }
 
 }  // namespace

@@ -8,15 +8,20 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "../support/interrupted_calls.h"
 #include "kiln/base/error.h"
+#include "kiln/base/file_descriptor.h"
 
 namespace kiln::child_test {
 namespace {
@@ -83,6 +88,72 @@ TEST(Child, HoldsNoDescriptorOfTheApplication) {
   ::close(ends[0]);
 }
 
+// The three standard ones, however low the number of another is.
+TEST(Child, HasThreeDescriptors) {
+  const FileDescriptor inherited(::fcntl(STDERR_FILENO, F_DUPFD, 3));  // the lowest free number, without O_CLOEXEC
+  ASSERT_TRUE(inherited.is_open());
+  const Child child({.path = "/bin/sleep", .arguments = {"60"}});
+  const std::set<std::string> standard = {"0", "1", "2"};
+  std::set<std::string> numbers;
+  const auto give_up = std::chrono::steady_clock::now() + seconds(10);
+  while (numbers != standard &&
+         std::chrono::steady_clock::now() < give_up) {  // while it loads it has its libraries open
+    numbers.clear();
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(child.pid()) + "/fd")) {
+      numbers.insert(entry.path().filename());
+    }
+  }
+  EXPECT_EQ(numbers, standard);
+}
+
+// An interrupt from the terminal goes to a group.
+TEST(Child, IsInItsParentsGroupUnlessItIsToHaveItsOwn) {
+  ChildProgram program{.path = "/bin/sleep", .arguments = {"60"}};
+  EXPECT_EQ(::getpgid(Child(program).pid()), ::getpgid(0));
+  program.own_group = true;
+  const Child child(program);
+  EXPECT_EQ(::getpgid(child.pid()), child.pid());
+}
+
+TEST(Child, IsWaitedForWithoutPidfds) {
+  for (const int error : {ENOSYS, EPERM, 0}) {
+    const testing_support::NoPidfds old_kernel(error);
+    EXPECT_EQ(end_of("exit 0"), "exit code 0") << error;
+    EXPECT_EQ(end_of("exit 3"), "exit code 3") << error;
+    EXPECT_EQ(end_of("kill -9 $$"), "signal 9 (Killed)") << error;
+    Child child(shell("exec sleep 60"));
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_FALSE(child.wait_for(milliseconds(0))) << error;
+    EXPECT_FALSE(child.wait_for(milliseconds(20))) << error;
+    EXPECT_GE(std::chrono::steady_clock::now() - start, milliseconds(20)) << error;
+    EXPECT_EQ(child.kill().text(), "signal 9 (Killed)") << error;
+    EXPECT_EQ(child.kill().text(), "signal 9 (Killed)") << error;
+  }
+}
+
+// Somebody else has waited for it: its number may be another process' by now, which gets no signal.
+TEST(Child, WhoseNumberMayBeAnothersIsLeftAlone) {
+  const testing_support::NoPidfds gone(ESRCH);
+  pid_t pid = -1;
+  {
+    Child child(shell("exec sleep 60"));
+    pid = child.pid();
+    EXPECT_THAT(child.wait_for(milliseconds(0)).value().text(), HasSubstr("not known"));
+    EXPECT_FALSE(child.kill().succeeded());
+  }
+  EXPECT_EQ(::kill(pid, 0), 0) << "it got a signal";
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+}
+
+TEST(Child, IsWaitedForThroughSignals) {
+  const testing_support::InterruptedCalls interrupted;
+  EXPECT_EQ(end_of("exit 3"), "exit code 3");
+  Child child(shell("exec sleep 60"));
+  EXPECT_EQ(child.kill().text(), "signal 9 (Killed)");
+  EXPECT_GE(testing_support::InterruptedCalls::count(), 2);
+}
+
 // Signals of a process that are blocked ("SigBlk") or ignored ("SigIgn"), a bit each; without the two that are glibc's
 // own.
 uint64_t signals_of(pid_t process, const std::string& field) {
@@ -127,6 +198,25 @@ TEST(Child, GetsTheDescriptorsThatItIsToHave) {
   EXPECT_GT(::read(ends[0], text, sizeof text - 1), 0);
   EXPECT_STREQ(text, "input\nerror\n");
   ::close(ends[0]);
+}
+
+// A process that was started without standard input opens its first file as number 0.
+TEST(Child, GetsADescriptorWhoseNumberIs0) {
+  const std::string path = testing::TempDir() + "output.txt";
+  const int saved = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+  ::close(STDIN_FILENO);
+  ASSERT_EQ(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600), STDIN_FILENO);
+  ChildProgram program = shell("echo written");
+  program.output = STDIN_FILENO;
+  EXPECT_TRUE(Child(program).wait_for(seconds(20)).value().succeeded());
+  ::close(STDIN_FILENO);
+  if (saved >= 0) {
+    ::dup2(saved, STDIN_FILENO);
+    ::close(saved);
+  }
+  std::string line;
+  std::ifstream(path) >> line;
+  EXPECT_EQ(line, "written");
 }
 
 // An application that ignores SIGCHLD: the system takes the ends of its children.

@@ -5,7 +5,9 @@
 
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "kiln/base/error.h"
 
@@ -27,8 +29,41 @@ TEST(Environment, IsEmptyWhenNothingIsSet) {
   EXPECT_EQ(environment.cache_home, "");
 }
 
-TEST(Environment, SplitsThePackPathAndSkipsEmptyParts) {
-  EXPECT_THAT(read({{"KILN_PACK_PATH", "/a::/b"}}).pack_path, testing::ElementsAre("/a", "/b"));
+TEST(Environment, HasTheValueOfEachVariable) {
+  struct Row {
+    const char* name;
+    std::optional<std::string> Environment::*value;
+  };
+  const Row rows[] = {{"KILN_DRIVER", &Environment::driver},
+                      {"KILN_NVRTC", &Environment::nvrtc},
+                      {"KILN_CACHE", &Environment::cache},
+                      {"KILN_RECORD", &Environment::record},
+                      {"KILN_WORKER", &Environment::worker},
+                      {"KILN_TEMPLATE_PATH", &Environment::template_path},
+                      {"KILN_KERNEL_STORE", &Environment::kernel_store}};
+  for (const Row& row : rows) {
+    const Environment environment = read({{row.name, "given"}});
+    for (const Row& other : rows) {
+      EXPECT_EQ((environment.*other.value).has_value(), other.name == row.name) << row.name << ", " << other.name;
+    }
+    EXPECT_EQ(environment.*row.value, "given") << row.name;
+    EXPECT_THROW(read({{row.name, ""}}), Error) << row.name;
+  }
+}
+
+TEST(Environment, SplitsPathsAndSkipsEmptyParts) {
+  struct Row {
+    const char* name;
+    std::vector<std::string> Environment::*value;
+  };
+  for (const auto& [name, value] :
+       {Row{"KILN_PACK_PATH", &Environment::pack_path}, Row{"KILN_BUNDLE_PATH", &Environment::bundle_path},
+        Row{"KILN_USER_TEMPLATES", &Environment::user_templates}}) {
+    EXPECT_THAT(read({{name, "/a::/b"}}).*value, testing::ElementsAre("/a", "/b")) << name;
+    EXPECT_THAT(read({{name, ":/a:"}}).*value, testing::ElementsAre("/a")) << name;
+    EXPECT_THAT(read({{name, ":"}}).*value, testing::IsEmpty()) << name;
+    EXPECT_THAT(read({}).*value, testing::IsEmpty()) << name;
+  }
 }
 
 TEST(Environment, RefusesAFlagThatIsNotZeroOrOne) {
@@ -60,6 +95,8 @@ TEST(Environment, RefusesAnEmptyValue) {
 TEST(Environment, PrefersXdgOverHomeAndIgnoresARelativeOne) {
   EXPECT_EQ(read({{"XDG_CACHE_HOME", "/x"}, {"HOME", "/h"}}).cache_home, "/x");
   EXPECT_EQ(read({{"XDG_CACHE_HOME", "x"}, {"HOME", "/h"}}).cache_home, "/h/.cache");
+  EXPECT_EQ(read({{"HOME", "/h"}}).cache_home, "/h/.cache");
+  EXPECT_EQ(read({{"XDG_CACHE_HOME", ""}, {"HOME", ""}}).cache_home, "");
 }
 
 TEST(Environment, LooksForSystemDataWhereTheXdgSpecificationSays) {

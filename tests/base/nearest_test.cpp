@@ -32,7 +32,15 @@ TEST(NearestNames, AreThoseOfFewestEdits) {
   EXPECT_THAT(nearest_names("pads", names), ElementsAre("pad"));
   EXPECT_THAT(nearest_names("pd", names), ElementsAre("pad")) << "one edit may lead to a name from the shortest word";
   EXPECT_THAT(nearest_names("pol_forwrd", names), ElementsAre("pool_forward")) << "one for every three letters";
+  EXPECT_THAT(nearest_names("con_forwrt", names), ElementsAre("conv_forward")) << "three of ten letters";
   EXPECT_THAT(nearest_names("aksys", names), IsEmpty()) << "two of five letters";
+}
+
+TEST(NearestNames, AreAllOfAsManyEditsThreeAtMost) {
+  constexpr std::array<std::string_view, 5> similar = {"pads", "dad", "pat", "bad", "lad"};
+  EXPECT_THAT(nearest_names("pad", similar), ElementsAre("pads", "dad", "pat"));
+  EXPECT_THAT(nearest_names("lad", similar), ElementsAre("lad"));
+  EXPECT_THAT(nearest_names("bat", similar), ElementsAre("pat", "bad"));
 }
 
 TEST(NearestNames, AreElseThoseThatBeginWithTheWord) {

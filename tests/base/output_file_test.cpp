@@ -12,6 +12,7 @@
 #include <iterator>
 
 #include "../support/file_locks.h"
+#include "../support/interrupted_calls.h"
 #include "kiln/base/error.h"
 #include "kiln/base/file_descriptor.h"
 
@@ -101,12 +102,45 @@ TEST_F(OutputFileTest, LocksOfThisProcessStayOnAFileThatIsLookedAt) {
   }
 }
 
+// Neither another file's descriptor nor its content is taken for the one that is looked at.
+TEST_F(OutputFileTest, OtherOpenFilesDoNotCount) {
+  const std::string database = put("database", std::string("SQLite format 3\0", 16)), page = put("page", "text");
+  const FileDescriptor first(::open(database.c_str(), O_RDWR | O_CLOEXEC));
+  EXPECT_EQ(refusal(page), "none");
+  const FileDescriptor second(::open(page.c_str(), O_RDWR | O_CLOEXEC));
+  EXPECT_EQ(refusal(page), "none");
+  EXPECT_THAT(refusal(database), HasSubstr("it is a database"));
+}
+
 // Python's open(path, "w"), whose name is given to Kiln while it is open.
 TEST_F(OutputFileTest, AFileThatThisProcessHasOpenForWritingAloneIsReplaced) {
   const std::string file = put("file", "before");
   const FileDescriptor open(::open(file.c_str(), O_WRONLY));
   publish(file, "after");
   EXPECT_EQ(content("file"), "after");
+}
+
+TEST_F(OutputFileTest, IsWrittenAndReadThroughSignals) {
+  const std::string database = put("database", std::string("SQLite format 3\0", 16)), page = path("page");
+  {
+    const testing_support::InterruptedCalls interrupted;
+    publish(page, "text");
+    EXPECT_THAT(refusal(database), HasSubstr("it is a database"));
+    EXPECT_EQ(refusal(page), "none") << "it ends before a database's first words do";
+    EXPECT_GE(testing_support::InterruptedCalls::count(), 2);
+  }
+  EXPECT_EQ(content("page"), "text");
+}
+
+TEST_F(OutputFileTest, AFileSystemThatTakesNothingIsFull) {
+  OutputFile file("the page", path("page"));
+  const testing_support::WritesOfNothing full;
+  try {
+    file.write("text");
+    ADD_FAILURE() << "it was written";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(), HasSubstr("No space left on device"));
+  }
 }
 
 TEST_F(OutputFileTest, AFolderThatIsNotThereIsKnownAtOnce) {

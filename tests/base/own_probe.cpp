@@ -5,11 +5,13 @@
 #include "kiln/base/environment.h"
 #include "kiln/base/own_folders.h"
 #include "kiln/base/variables.h"
+#include "own_library.h"
 
 int main() {
   using namespace kiln;
   fmt::print("privileged {}\n", is_privileged());
   for (const auto& folder : own_folders()) fmt::print("folder {}\n", folder.string());
+  for (const auto& folder : folders_of_the_library()) fmt::print("library {}\n", folder.string());
   for (const char* name : {"KILN_DRIVER", "PATH", "CUDA_HOME", "VIRTUAL_ENV", "TMPDIR", "COLUMNS"}) {
     if (const char* const value = variable(name)) fmt::print("variable {}={}\n", name, value);
   }
@@ -22,6 +24,7 @@ int main() {
     for (const std::string& folder : environment.data_dirs) fmt::print("data {}\n", folder);
     fmt::print("database {}\n", environment.cache.value_or("none"));
     fmt::print("kernels {}\n", environment.kernel_store.value_or("none"));
+    fmt::print("refused {}\n", environment.cache_not_trusted ? "database" : "none");
     for (const Error& error : environment.not_trusted) fmt::print("left out {}\n", error.what());
     for (const std::string& name : environment.unknown) fmt::print("unknown {}\n", name);
   } catch (const Error& error) {

@@ -70,6 +70,12 @@ TEST(OwnFolders, AreThoseOfTheBinaryWhateverItsNameAndTheWorkingDirectory) {
   }
 }
 
+TEST(OwnFolders, OfALibraryAreItsOwnAndThoseOfTheProgram) {
+  const fs::path home = fs::canonical(fs::path(OWN_PROBE).parent_path());
+  EXPECT_THAT(those_that_begin(lines_of(OWN_PROBE, "own_probe", "/", {}), "library"),
+              ElementsAre((home / "own_library").string(), home.string()));
+}
+
 TEST(OwnFolders, AreBehindLinks) {
   const std::string home = fs::canonical(fs::path(OWN_PROBE).parent_path());
   const std::string link = testing::TempDir() + "linked_probe";
@@ -107,7 +113,8 @@ TEST(PlacesOfTheCache, AreLeftOutWhereAnotherUserDecidesAboutThem) {
   const std::string home = folder / "home", open = folder / "open";
 
   const auto of_another = lines_of(OWN_PROBE, "own_probe", "/", {"HOME=" + home});
-  EXPECT_THAT(of_another, AllOf(Contains("cache none"), Contains("database none"), Contains("kernels none")));
+  EXPECT_THAT(of_another, AllOf(Contains("cache none"), Contains("database none"), Contains("kernels none"),
+                                Contains("refused database")));
   EXPECT_THAT(those_that_begin(of_another, "left out"),
               ElementsAre(AllOf(StartsWith("the cache folder " + home + "/.cache/kiln is not used, because " + home +
                                            " belongs to user 4711"),
@@ -116,7 +123,7 @@ TEST(PlacesOfTheCache, AreLeftOutWhereAnotherUserDecidesAboutThem) {
   const std::vector<std::string> everything = {"HOME=" + home, "KILN_CACHE=" + open + "/tuning.db",
                                                "KILN_KERNEL_STORE=" + open + "/kernels"};
   const auto of_all = lines_of(OWN_PROBE, "own_probe", "/", everything);
-  EXPECT_THAT(of_all, AllOf(Contains("database off"), Contains("kernels off")));
+  EXPECT_THAT(of_all, AllOf(Contains("database off"), Contains("kernels off"), Contains("refused database")));
   EXPECT_THAT(those_that_begin(of_all, "left out"),
               ElementsAre(AllOf(StartsWith("the tuning database " + open + "/tuning.db is not used"),
                                 HasSubstr(open + " can be written by others"), HasSubstr("--db")),
@@ -131,6 +138,14 @@ TEST(PlacesOfTheCache, AreLeftOutWhereAnotherUserDecidesAboutThem) {
   const auto of_its_own = lines_of(OWN_PROBE, "own_probe", "/", everything);
   EXPECT_THAT(of_its_own, AllOf(Contains("database " + open + "/tuning.db"), Contains("kernels " + open + "/kernels"),
                                 Not(Contains(StartsWith("left out ")))));
+  EXPECT_THAT(of_its_own, Contains("refused none"));
+  // A database of its own, and the kernels where another user decides about them; and the other way round.
+  EXPECT_THAT(lines_of(OWN_PROBE, "own_probe", "/", {everything[0], everything[1]}),
+              AllOf(Contains("cache none"), Contains("database " + open + "/tuning.db"), Contains("refused none"),
+                    Contains(StartsWith("left out the cache folder"))));
+  EXPECT_THAT(lines_of(OWN_PROBE, "own_probe", "/", {everything[0], everything[2]}),
+              AllOf(Contains("cache none"), Contains("kernels " + open + "/kernels"), Contains("refused database"),
+                    Contains(StartsWith("left out the cache folder"))));
   EXPECT_THAT(lines_of(OWN_PROBE, "own_probe", "/", {"KILN_CACHE=off", "KILN_KERNEL_STORE=off"}),
               Not(Contains(StartsWith("left out "))));
 

@@ -3,9 +3,14 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <mutex>
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace kiln::parallel_test {
@@ -23,6 +28,30 @@ TEST(ForEachIndex, DoesAllAndThrowsWhatTheFirstHasThrown) {
     EXPECT_STREQ(error.what(), "20");
   }
   for (const auto& visited : visits) EXPECT_EQ(visited, 1);
+}
+
+// Each of as many calls as there are processors waits for all others: they meet only on as many threads.
+TEST(ForEachIndex, UsesAsManyThreadsAsTheMachineHas) {
+  const size_t processors = std::max(1U, std::thread::hardware_concurrency());
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  const auto enter = [&] {
+    const std::lock_guard lock(mutex);
+    threads.insert(std::this_thread::get_id());
+    return threads.size();
+  };
+  for_each_index(processors, [&](size_t) {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (enter() < processors && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+  });
+  EXPECT_EQ(threads.size(), processors);
+  EXPECT_TRUE(threads.contains(std::this_thread::get_id())) << "this one waits for the others while it could work";
+  threads.clear();
+  for_each_index(20 * processors, [&](size_t) {
+    enter();
+    std::this_thread::yield();
+  });
+  EXPECT_LE(threads.size(), processors);
 }
 
 // Cancellation unwinds the stack as an exception does, but ends the process if it is kept.

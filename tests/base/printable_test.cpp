@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "kiln/base/error.h"
 
@@ -26,6 +28,63 @@ TEST(Printable, BytesThatAreNoTextAreNamed) {
   EXPECT_EQ(printable("cut \xE2\x80"), "cut \\xe2\\x80");
 }
 
+// By the rule of RFC 3629: six bits in each byte but the first, which says how many there are.
+std::string encoded(uint32_t code, int bytes) {
+  if (bytes == 1) return {static_cast<char>(code)};
+  std::string text;
+  for (int i = 1; i < bytes; ++i, code >>= 6) text.insert(text.begin(), static_cast<char>(0x80 | (code & 0x3f)));
+  constexpr int leads[] = {0, 0, 0xC0, 0xE0, 0xF0};
+  text.insert(text.begin(), static_cast<char>(leads[bytes] | static_cast<int>(code)));
+  return text;
+}
+
+int shortest(uint32_t code) {
+  return code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+}
+
+TEST(Utf8, IsReadForEveryCodePointInItsShortestFormAlone) {
+  for (uint32_t code = 0; code < 0x200000; code += code < 0x12000 ? 1 : 0xff) {
+    const bool is_valid = code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF);
+    const int bytes = shortest(code);
+    const std::string text = encoded(code, bytes);
+    ASSERT_EQ(sequence_length(text + "x"), is_valid ? text.size() : 0U) << code;
+    for (int longer = bytes + 1; longer <= 4; ++longer) ASSERT_EQ(sequence_length(encoded(code, longer)), 0U) << code;
+    if (!is_valid) continue;
+    ASSERT_EQ(code_point(text), code);
+    for (size_t i = 1; i < text.size(); ++i) {
+      ASSERT_EQ(sequence_length(text.substr(0, i)), 0U) << code << " cut off";
+      for (const char wrong : {'\x7f', '\xC0'}) {
+        std::string broken = text;
+        broken[i] = wrong;
+        ASSERT_EQ(sequence_length(broken), 0U) << code << ", byte " << i;
+      }
+    }
+  }
+  for (const uint32_t code : {0x10FFFFU, 0x110000U, 0x13FFFFU, 0x140000U}) {
+    EXPECT_EQ(sequence_length(encoded(code, 4)), code <= 0x10FFFF ? 4U : 0U) << code;
+  }
+  for (int lead = 0xF5; lead <= 0xFF; ++lead)
+    EXPECT_EQ(sequence_length(static_cast<char>(lead) + std::string("\x80\x80\x80")), 0U);
+}
+
+// Unicode: controls C1, marks and isolates of direction, separators of lines and paragraphs.
+TEST(Utf8, HidesTheControlsThatReorderTextOrBreakLines) {
+  std::vector<uint32_t> hidden;
+  for (uint32_t code = 0x80; code < 0x3000; ++code) {
+    if (is_hidden(encoded(code, shortest(code)))) hidden.push_back(code);
+  }
+  std::vector<uint32_t> expected;
+  const auto add = [&](uint32_t first, uint32_t last) {
+    for (uint32_t code = first; code <= last; ++code) expected.push_back(code);
+  };
+  add(0x80, 0x9F);
+  add(0x61C, 0x61C);
+  add(0x200E, 0x200F);
+  add(0x2028, 0x202E);
+  add(0x2066, 0x2069);
+  EXPECT_EQ(hidden, expected);
+}
+
 TEST(Printable, LinesStayAndOneLineIsOne) {
   EXPECT_EQ(printable("a\tb\nc"), "a b\nc");
   EXPECT_EQ(printable_line("a\tb\nc"), "a b\\nc");
@@ -37,6 +96,11 @@ TEST(Printable, NamesAreOneLineAndNotLong) {
   EXPECT_EQ(printable_name(longest), longest);
   EXPECT_EQ(printable_name(longest + "x"), longest + "...");
   EXPECT_EQ(printable_name(longest.substr(1) + "\xC3\xB6"), longest.substr(1) + "...") << "no half of a letter";
+  EXPECT_EQ(printable_name(longest.substr(3) + "🔥x"), longest.substr(3) + "...") << "three bytes of four";
+  EXPECT_EQ(printable_name(longest.substr(4) + "🔥x"), longest.substr(4) + "🔥...");
+  std::string shown;
+  for (int i = 0; i < 196; ++i) shown += "\\x80";
+  EXPECT_EQ(printable_name(std::string(300, '\x80')), shown + "...") << "a letter has four bytes at most";
 }
 
 TEST(Printable, TextOfAnyLanguageStays) {

@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -120,6 +122,34 @@ TEST_F(TrustedPlace, MayBelongToTheEffectiveUserOrToRoot) {
   const std::string of_another = folder("kiln");
   ASSERT_EQ(::seteuid(0), 0);
   EXPECT_EQ(of_another, "@/kiln belongs to user 4711");
+}
+
+// A container's root without the host's users: their files show as the user of overflowuid, and nobody there is them.
+TEST_F(TrustedPlace, MayLieBelowFoldersOfUsersThatTheNamespaceDoesNotHave) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  set_rights("", 0755);
+  give_away("");
+  EXPECT_EQ(folder("kiln"), "@ belongs to user 4711") << "where every user has a number";
+  const std::string out = testing::TempDir() + "namespace.txt";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::unshare(CLONE_NEWUSER) != 0) ::_exit(2);
+    std::ofstream("/proc/self/uid_map") << "0 0 1";
+    std::ofstream(out) << folder("kiln") << '\n' << folder("") << '\n' << file("kiln/tuning.db") << '\n';
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "no user namespace can be made here";
+  ASSERT_EQ(status, 0);
+  std::ifstream lines(out);
+  std::string below, itself, file_below;
+  std::getline(lines, below);
+  std::getline(lines, itself);
+  std::getline(lines, file_below);
+  EXPECT_EQ(below, "");
+  EXPECT_EQ(file_below, "");
+  EXPECT_THAT(itself, HasSubstr("belongs to user")) << "what is used must be one's own";
 }
 
 TEST_F(TrustedPlace, IsJudgedBehindLinks) {

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "host_driver.h"
@@ -242,6 +243,23 @@ TEST_F(CheckTest, TriesEveryFill) {
   EXPECT_FALSE(checker_for(line, {.fills = {reference::Values::uniform, reference::Values::specials}})
                    .check(load(naive))
                    .passed);
+}
+
+// The limits are the most that is still checked in full.
+TEST(InFull, IsCheckedUpToTheLimitsOfOutputsAndWork) {
+  const Request request = Request::parse("gemm a=f32:3x5 b=f32:5x7");  // 21 outputs of 5 products and sums
+  CheckOptions options;
+  EXPECT_TRUE(is_checked_in_full(request, options));
+  options.full_elements = 21;
+  options.full_flops = 2 * 5 * 21;
+  EXPECT_TRUE(is_checked_in_full(request, options));
+  EXPECT_FALSE(needs_trusted(request, options));
+  for (const auto& [elements, flops] : {std::pair(20, 210), std::pair(21, 209)}) {
+    options.full_elements = elements;
+    options.full_flops = flops;
+    EXPECT_FALSE(is_checked_in_full(request, options)) << elements;
+    EXPECT_TRUE(needs_trusted(request, options)) << elements;
+  }
 }
 
 class LargeCheckTest : public CheckTest {

@@ -207,8 +207,12 @@ TEST_F(Reach, IsNotHeldAgainstASizeThatTheDriverDoesNotTell) {
 }
 
 TEST_F(Reach, EndsWithTheAllocationWhereAnOlderDriverKnowsNoHandles) {
-  fake_.table.cuMemRetainAllocationHandle = nullptr;
+  allocations.push_back({0xa000, 0x1000});  // a neighbour
+  const auto release = fake_.table.cuMemRelease;
   fake_.table.cuMemRelease = nullptr;
+  EXPECT_FALSE(fake_.context()->reaches(0x7000, 0x3001));
+  fake_.table.cuMemRelease = release;
+  fake_.table.cuMemRetainAllocationHandle = nullptr;
   EXPECT_FALSE(fake_.context()->reaches(0x7000, 0x3001));
 }
 

@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <string>
+
 #include "error_of.h"
 #include "fake_driver.h"
 #include "kiln/device/device.h"
@@ -68,6 +71,16 @@ TEST(Device, QueriesEachPropertyUnderItsOwnAttribute) {
   EXPECT_EQ(info.blocks_per_sm, 106000);
   EXPECT_EQ(info.warp_size, 10000);
   EXPECT_FALSE(info.emulated);
+  EXPECT_TRUE(info.reaches_host_memory);
+}
+
+TEST(Device, CutsANameThatIsLongerThanItsBuffer) {
+  FakeDriver fake;
+  fake.table.cuDeviceGetName = [](char* name, int length, cuda_abi::CUdevice) {
+    std::memset(name, 'x', static_cast<size_t>(length));  // no zero
+    return cuda_abi::CUDA_SUCCESS;
+  };
+  EXPECT_EQ(Device(fake.driver(), 0).info().name, std::string(255, 'x'));
 }
 
 TEST(Device, RefusesAnOrdinalThatIsNotThere) {

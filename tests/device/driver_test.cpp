@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "error_of.h"
 #include "fake_driver.h"
 
@@ -64,6 +66,15 @@ TEST(Driver, FaultsOfKernelsAreSticky) {
     EXPECT_TRUE(DriverError(result, "").is_sticky()) << result;
   }
   EXPECT_FALSE(DriverError(cuda_abi::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "").is_sticky());
+}
+
+// CUDA driver API, CUresult: those of which it says that the process has to end, and a context that is destroyed.
+TEST(Driver, FaultsOfTheContextAreThoseThatTheManualNames) {
+  std::vector<int> sticky;
+  for (int code = 0; code <= 1000; ++code) {
+    if (DriverError(static_cast<CUresult>(code), "").is_sticky()) sticky.push_back(code);
+  }
+  EXPECT_THAT(sticky, testing::ElementsAre(214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719));
 }
 
 TEST(Driver, NamesALibraryThatIsNotThere) {

@@ -191,6 +191,27 @@ TEST(Nvrtc, ADriverOlderThanItIsNamedWithBothVersions) {
   EXPECT_THAT(error.hint(), HasSubstr("driver of branch"));
 }
 
+TEST(Nvrtc, ForAnOlderDriverABranchOrAnOlderNvrtcIsNamed) {
+  struct Row {
+    const char* nvrtc;
+    int driver;
+    const char* hint;
+  };
+  for (const auto& [version, driver, hint] :
+       {Row{"11.8", 10020, "branch 450 or later, or NVRTC 10 (scripts/setup --nvrtc 10)"},
+        Row{"12.4", 11000, "branch 525 or later, or NVRTC 11 (scripts/setup --nvrtc 11)"},
+        Row{"13.0", 12000, "branch 580 or later, or NVRTC 12 (scripts/setup --nvrtc 12)"}}) {
+    FakeDriver fake;
+    fake.version = driver;
+    const auto compiler = fake_nvrtc(version, "80");
+    const auto error = error_of([&] { require_driver_for(*compiler, *fake.driver()); });
+    EXPECT_THAT(error.hint(), HasSubstr(hint)) << version;
+    EXPECT_THAT(error.message(), HasSubstr(std::string("is NVRTC ") + version));
+    fake.version = 1000 * compiler->version().major - 10;
+    EXPECT_THROW(require_driver_for(*compiler, *fake.driver()), Error) << version;
+  }
+}
+
 TEST(Nvrtc, ADriverOfTheSameMajorVersionWillDo) {
   FakeDriver fake;
   const auto compiler = nvrtc();

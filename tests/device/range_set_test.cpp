@@ -34,6 +34,11 @@ TEST(RangeSet, KeepsThousandsOfRangesAndForgetsOldOnesForNewOnes) {
   }
 }
 
+// Each context has one: 16,384 marks of 8 bytes, and two counters on lines of their own.
+TEST(RangeSet, TakesNoMoreMemoryThanItsMarks) {
+  EXPECT_LE(sizeof(RangeSet), 8U * 16384 + 2 * 64);
+}
+
 TEST(RangeSet, ForgetsAllAtOnce) {
   const auto ranges = std::make_unique<RangeSet>();
   for (uint64_t i = 0; i < 100; ++i) ranges->add(i << 8, 64);

@@ -78,7 +78,17 @@ TEST(ResourceLog, SkipsWhatItDoesNotKnow) {
   EXPECT_TRUE(parse_resource_log("").empty());
   EXPECT_TRUE(parse_resource_log("user.cu(3): warning #177-D: variable was declared but never referenced\n\n").empty());
   EXPECT_TRUE(parse_resource_log("ptxas\nptxas info    :\nptxas info    : Used 7 registers\n").empty());
-  EXPECT_EQ(parse_resource_log("ptxas info : Compiling entry function 'k").size(), 1u);
+  const auto kernels = parse_resource_log(
+      "ptxas info : Compiling entry function 'k' for 'sm_80'\n"
+      "ptxas info : Function properties for k\n"
+      "ptxas      . bytes stack frame, bytes spill stores, x bytes spill loads\n"
+      "ptxas info : Used registers, some barriers\n"
+      "ptxas info : Compiling entry function 'l");
+  ASSERT_EQ(kernels.size(), 2u);
+  for (const KernelResources& kernel : kernels) {
+    EXPECT_EQ(kernel.registers + kernel.spill_stores + kernel.spill_loads + kernel.stack, 0);
+    EXPECT_EQ(kernel.static_shared + kernel.constant + kernel.barriers, 0);
+  }
 }
 
 }  // namespace

@@ -4,13 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 
 #include "../support/failing_flush.h"
 #include "../support/file_locks.h"
+#include "../support/interrupted_calls.h"
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
 #include "kiln/base/file_descriptor.h"
@@ -112,6 +115,12 @@ TEST_F(BundleTest, GivesBackWhatItsDevicesLoad) {
   EXPECT_EQ(first.seconds, 1.5e-5);
   EXPECT_EQ(first.workspace_bytes, 512);
   EXPECT_FALSE(first.deterministic);
+  EXPECT_FALSE(first.emulated);
+  EXPECT_EQ(first.algorithm, "conv_direct");
+  EXPECT_EQ(first.config, "TILE=4");
+  EXPECT_EQ(first.program, entry("a", "", "").compiled.program.digest());
+  EXPECT_TRUE(bundle->variants()[1].emulated);
+  EXPECT_EQ(bundle->variants()[1].request, "b");
   const CompiledProgram real = bundle->load(0), modelled = bundle->load(1);
   EXPECT_EQ(real.images.at(0).cubin, "another cubin");
   EXPECT_EQ(real.images.at(0).ptx, "");
@@ -141,6 +150,28 @@ TEST_F(BundleTest, OfEqualEntriesAreEqual) {
   const std::string first = bytes();
   write_bundle(path_, {entry("a", "sm_80", "cubin")}, "1", "13");
   EXPECT_EQ(bytes(), first);
+}
+
+TEST_F(BundleTest, IsReadThroughSignals) {
+  const testing_support::InterruptedCalls interrupted;
+  write_bundle(path_, {entry("a", "sm_80", "cubin")}, "1", "13");
+  EXPECT_EQ(use(), "");
+  EXPECT_GE(testing_support::InterruptedCalls::count(), 3);
+}
+
+TEST_F(BundleTest, ThatCannotBeReadIsNotCalledDamaged) {
+  write_bundle(path_, {entry("a", "sm_80", "cubin")}, "1", "13");
+  const auto bundle = Bundle::open(path_);
+  const testing_support::FailingReads failing(EIO);
+  for (const auto& read : {std::function([&] { Bundle::open(path_); }), std::function([&] { bundle->load(0); })}) {
+    try {
+      read();
+      ADD_FAILURE() << "it was read";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::io_error);
+      EXPECT_THAT(error.message(), HasSubstr("cannot be read: Input/output error"));
+    }
+  }
 }
 
 TEST_F(BundleTest, ThatIsMissingOrNotAFileIsRefused) {

@@ -7,6 +7,8 @@
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
 #include "kiln/execution/target.h"
+#include "kiln/execution/user_code_error.h"
+#include "kiln/generator/expression.h"
 
 namespace kiln::execution::compile_test {
 namespace {
@@ -67,6 +69,19 @@ TEST_F(CompileTest, NamesKernelAndLineOfAnError) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::compile_failed);
     EXPECT_THAT(error.what(), HasSubstr("k0.cu(2)"));
+  }
+}
+
+// Where the text is the user's: whoever wrote it sees its lines, and not the kernel's.
+TEST_F(CompileTest, TellsAnErrorInUserCodeFromOneInTheKernel) {
+  const std::string source =
+      "extern \"C\" __global__ void k0() {\n#line 7 \"" + std::string(user_code_file) + "\"\n  oops;\n}";
+  try {
+    compile(*nvrtc, program({source}), target);
+    ADD_FAILURE() << "an error was not noticed";
+  } catch (const UserCodeError& error) {
+    EXPECT_EQ(error.code(), ErrorCode::compile_failed);
+    EXPECT_THAT(error.message(), HasSubstr("does not compile:\nline 7, column 3: identifier \"oops\" is undefined"));
   }
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <limits>
 
 #include "kiln/base/digest.h"
@@ -114,6 +115,8 @@ TEST(CompiledProgram, IsRefusedWhereItCannotBeRun) {
   }
   EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.block[2] = 0; }), HasSubstr("blocks of 32 x 4 x 0"));
   EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.block[0] = 1024; }), HasSubstr("blocks of 1024 x 4 x 2"));
+  EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.block = {41, 25, 1}; }), HasSubstr("blocks of 41 x 25 x 1"));
+  EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.block = {1, 1025, 1}; }), HasSubstr("blocks of 1 x 1025 x 1"));
   EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.arguments = {static_cast<Scalar>(5)}; }),
               HasSubstr("unknown scalar"));
   EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.arguments = {OperationScalar{max_operation_scalars}}; }),
@@ -142,6 +145,14 @@ TEST(CompiledProgram, IsRefusedWhereItCannotBeRun) {
               HasSubstr("clusters of 4 x 4 x 1"));
   EXPECT_THAT(refusal([](auto&, Launch& launch) { launch.attributes.cluster[2] = 0; }), HasSubstr("2 x 1 x 0 blocks"));
   EXPECT_THAT(refusal([](auto&, Launch& launch) {
+                launch.attributes.cluster = {3, 3, 1};
+              }),
+              HasSubstr("clusters of 3 x 3 x 1"));
+  EXPECT_THAT(refusal([](auto&, Launch& launch) {
+                launch.attributes.cluster = {1, 9, 1};
+              }),
+              HasSubstr("clusters of 1 x 9 x 1"));
+  EXPECT_THAT(refusal([](auto&, Launch& launch) {
                 launch.attributes.cooperative = true;
                 launch.persistent = false;
               }),
@@ -163,6 +174,52 @@ TEST(CompiledProgram, IsRefusedWhereItCannotBeRun) {
       << "the grid";
   EXPECT_THAT(refusal([](CompiledProgram& c, Launch&) { c.program.workspace_bytes = -1; }), HasSubstr("negative"));
   EXPECT_THAT(refusal([](CompiledProgram& c, Launch&) { c.images.pop_back(); }), HasSubstr("1 images of 2 sources"));
+}
+
+TEST(CompiledProgram, IsTakenAtEachLimit) {
+  using Change = void (*)(CompiledProgram&, Launch&);
+  const Change changes[] = {
+      [](CompiledProgram&, Launch& launch) {
+        launch.block = {32, 32, 1};
+      },
+      [](CompiledProgram&, Launch& launch) {
+        launch.block = {1, 1024, 1};
+      },
+      [](CompiledProgram&, Launch& launch) {
+        launch.block = {1, 1, 1};
+      },
+      [](CompiledProgram&, Launch& launch) {
+        launch.attributes.cluster = {8, 1, 1};
+      },
+      [](CompiledProgram&, Launch& launch) {
+        launch.attributes.cluster = {1, 2, 4};
+      },
+      [](CompiledProgram&, Launch& launch) { launch.attributes.cooperative = true; },
+      [](CompiledProgram&, Launch& launch) {
+        launch.arguments = {OperationScalar{max_operation_scalars - 1}, OperationInteger{max_operation_integers - 1}};
+      },
+      [](CompiledProgram&, Launch& launch) {
+        launch.arguments = {WorkspaceArgument{1000, 24}, WorkspaceArgument{1024, 0}};
+      },
+      [](CompiledProgram&, Launch& launch) { launch.arguments.assign(Executable::max_values, Scalar::n); },
+      [](CompiledProgram& compiled, Launch&) {
+        compiled.program.steps[0] = ClearWorkspace{1000, 24};
+        compiled.program.preparation = {};
+      },
+      [](CompiledProgram& compiled, Launch& launch) {
+        launch.grid = {Count{1}, Count{1}, Count{1}};
+        launch.arguments = {OperandArgument{"w"}, WorkspaceArgument{0, 300}};
+        compiled.program.steps = {launch};
+        compiled.program.workspace_bytes = 300;
+        compiled.program.preparation = {.steps = 1, .bytes = 300};
+      },
+      [](CompiledProgram& compiled, Launch&) { compiled.images.clear(); },
+  };
+  for (size_t i = 0; i < std::size(changes); ++i) {
+    CompiledProgram compiled = example();
+    changes[i](compiled, std::get<Launch>(compiled.program.steps[1]));
+    EXPECT_EQ(deserialise(serialise(compiled)).program, compiled.program) << i;
+  }
 }
 
 // Maps that cuTensorMapEncodeTiled would refuse, or read beyond.
@@ -249,11 +306,21 @@ TEST(CompiledProgram, OfVersion3MayTouchAllBehindAnAddressInTheWorkspace) {
 }
 
 TEST(CompiledProgram, ReportsTheMostOfEachResource) {
-  CompiledProgram compiled = example();
-  compiled.images[1].resources = {{.name = "b", .arch = "sm_90a", .registers = 10, .static_shared = 9000}};
-  const device::KernelResources peak = compiled.peak_resources();
-  EXPECT_EQ(peak.registers, 40);
-  EXPECT_EQ(peak.static_shared, 9000);
+  using device::KernelResources;
+  int KernelResources::*const all[] = {&KernelResources::registers,     &KernelResources::spill_stores,
+                                       &KernelResources::spill_loads,   &KernelResources::stack,
+                                       &KernelResources::static_shared, &KernelResources::constant,
+                                       &KernelResources::barriers};
+  for (int KernelResources::*const one : all) {
+    CompiledProgram compiled = example();
+    const KernelResources first = compiled.images[0].resources.at(0);
+    KernelResources second{.name = "b", .arch = "sm_90a"};
+    second.*one = 9000;
+    compiled.images[1].resources = {second};
+    const KernelResources peak = compiled.peak_resources();
+    EXPECT_EQ(peak.arch, "sm_90a");
+    for (int KernelResources::*const other : all) EXPECT_EQ(peak.*other, other == one ? 9000 : first.*other);
+  }
 }
 
 TEST(Figures, FollowTheBus) {

@@ -3,10 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <bit>
 #include <cstring>
+#include <span>
 
 #include "kiln/base/error.h"
+#include "kiln/generator/arch.h"
+#include "kiln/generator/expression.h"
 #include "recording_driver.h"
 
 namespace kiln::execution::executable_test {
@@ -61,6 +65,30 @@ TEST(Executable, PassesTheTensorsOfUserCodeInTheirOrder) {
   ASSERT_THAT(driver.launches, SizeIs(2));
   EXPECT_THAT(driver.launches[0].arguments, ElementsAre(200));
   EXPECT_THAT(driver.launches[1].arguments, ElementsAre(0));
+}
+
+// As struct UserArguments: pointers, at least one, then the scalars.
+TEST(Executable, PassesTheScalarsOfUserCodeBehindItsTensors) {
+  RecordingDriver driver;
+  driver.arguments_read = 1;
+  driver.argument_words = 3;
+  RunValues values;
+  values.scalars = {0.5F, 1.5F, 2.5F, 3.5F};
+  const auto scalars = [](float low, float high) {
+    return uint64_t{std::bit_cast<uint32_t>(low)} | uint64_t{std::bit_cast<uint32_t>(high)} << 32;
+  };
+  struct Row {
+    std::vector<std::string> operands;
+    std::vector<uint64_t> words;
+  };
+  for (const Row& row : {Row{{"x"}, {0, scalars(0.5F, 1.5F), scalars(2.5F, 3.5F)}},
+                         Row{{"epilogue.a"}, {100, scalars(0.5F, 1.5F), scalars(2.5F, 3.5F)}},
+                         Row{{"epilogue.a", "epilogue.b"}, {100, 200, scalars(0.5F, 1.5F)}}}) {
+    const Executable executable(driver.fake.context(), compiled({kernel("k", {UserArgument{}})}), row.operands);
+    const std::vector<cuda_abi::CUdeviceptr> addresses = {100, 200};
+    executable.run(stream, std::span(addresses).first(row.operands.size()), values, 1, 0);
+    EXPECT_EQ(driver.launches.back().arguments, row.words) << row.operands.back();
+  }
 }
 
 TEST(Executable, PassesScalarsInTheirTypes) {
@@ -134,6 +162,14 @@ TEST(Executable, RunsItsStepsInOrder) {
   EXPECT_THAT(driver.steps, ElementsAre("clear 4096 16x4", "launch", "clear 4160 3x1"));
 }
 
+TEST(Executable, ClearsInWordsWhereBothEndsAreOfWords) {
+  RecordingDriver driver;
+  const Executable executable(driver.fake.context(),
+                              compiled({ClearWorkspace{4, 8}, ClearWorkspace{2, 8}, ClearWorkspace{4, 6}}, 256), {});
+  executable.run(stream, {}, {}, 1, 4096);
+  EXPECT_THAT(driver.steps, ElementsAre("clear 4100 2x4", "clear 4098 8x1", "clear 4100 6x1"));
+}
+
 TEST(Executable, TakesTheGridFromTheBatchOfTheCall) {
   RecordingDriver driver;
   Launch launch = kernel("k", {});
@@ -148,24 +184,31 @@ TEST(Executable, TakesTheGridFromTheBatchOfTheCall) {
 }
 
 TEST(Executable, StartsNothingForAnEmptyGrid) {
-  RecordingDriver driver;
-  Launch dynamic = kernel("dynamic", {});
-  dynamic.grid[1] = Count{0, 8, 4};
-  Launch fixed = kernel("fixed", {});
-  fixed.grid[2] = Count{0, 0, 1};
-  const Executable executable(driver.fake.context(), compiled({dynamic, fixed}), {});
-  executable.run(stream, {}, {}, 0, 0);
-  EXPECT_THAT(driver.launches, IsEmpty());
+  for (size_t i = 0; i < 3; ++i) {
+    RecordingDriver driver;
+    Launch dynamic = kernel("dynamic", {}), fixed = kernel("fixed", {});
+    dynamic.grid[i] = Count{0, 8, 4};
+    fixed.grid[i] = Count{0, 0, 1};
+    const Executable executable(driver.fake.context(), compiled({dynamic, fixed}), {});
+    executable.run(stream, {}, {}, 0, 0);
+    EXPECT_THAT(driver.launches, IsEmpty()) << i;
+    executable.run(stream, {}, {}, 1, 0);
+    EXPECT_THAT(driver.launches, SizeIs(1)) << i;
+  }
 }
 
 TEST(Executable, RefusesAGridThatNoDeviceTakes) {
-  RecordingDriver driver;
-  Launch launch = kernel("k", {});
-  launch.grid[1] = Count{0, 1, 1};
-  const Executable executable(driver.fake.context(), compiled({launch}), {});
-  executable.run(stream, {}, {}, 65535, 0);
-  EXPECT_THROW(executable.run(stream, {}, {}, 65536, 0), Error);
-  EXPECT_THAT(driver.launches, SizeIs(1));
+  const int64_t most[] = {most_blocks_in_x, most_blocks_in_y, most_blocks_in_y};
+  for (size_t i = 0; i < 3; ++i) {
+    RecordingDriver driver;
+    Launch launch = kernel("k", {});
+    launch.grid[i] = Count{0, 1, 1};
+    const Executable executable(driver.fake.context(), compiled({launch}), {});
+    executable.run(stream, {}, {}, most[i], 0);
+    EXPECT_EQ(driver.launches.at(0).grid[i], most[i]);
+    EXPECT_THROW(executable.run(stream, {}, {}, most[i] + 1, 0), Error) << i;
+    EXPECT_THAT(driver.launches, SizeIs(1));
+  }
 }
 
 TEST(Executable, LoadsTheCubinOnARealDeviceAndBothOnTheEmulatedOne) {
@@ -196,15 +239,41 @@ TEST(Executable, NeedsNoPermissionForLittleSharedMemory) {
   Launch launch = kernel("k", {});
   launch.dynamic_shared_bytes = 7000;
   const Executable executable(driver.fake.context(), compiled({launch}), {});
+  driver.static_shared = 8001;  // a matter of the compiler and the driver
+  launch.dynamic_shared_bytes = 0;
+  const Executable without_any(driver.fake.context(), compiled({launch}), {});
   EXPECT_THAT(driver.permitted_shared, IsEmpty());
 }
 
 TEST(Executable, RefusesABlockThatItsRegistersDoNotAllow) {
   RecordingDriver driver;
-  driver.max_threads = 256;
+  const auto load = [&](int most, std::array<unsigned, 3> block) {
+    driver.max_threads = most;
+    Launch launch = kernel("k", {});
+    launch.block = block;
+    Executable(driver.fake.context(), compiled({launch}), {});
+  };
+  using Block = std::array<unsigned, 3>;
+  for (const Block& block : {Block{257, 1, 1}, Block{1, 257, 1}, Block{1, 1, 257}, Block{16, 4, 5}}) {
+    EXPECT_THROW(load(256, block), Error) << block[0] << " x " << block[1] << " x " << block[2];
+  }
+  for (const Block& block : {Block{256, 1, 1}, Block{1, 256, 1}, Block{1, 1, 256}, Block{16, 4, 4}}) {
+    EXPECT_NO_THROW(load(256, block)) << block[0] << " x " << block[1] << " x " << block[2];
+  }
+  EXPECT_NO_THROW(load(0, {1024, 1, 1})) << "a driver that does not tell";
+}
+
+TEST(Executable, RefusesAKernelOfASourceThatItHasNot) {
+  RecordingDriver driver;
   Launch launch = kernel("k", {});
-  launch.block = {257, 1, 1};
-  EXPECT_THROW(Executable(driver.fake.context(), compiled({launch}), {}), Error);
+  launch.source = 1;
+  try {
+    Executable(driver.fake.context(), compiled({launch}), {});
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::internal);
+    EXPECT_THAT(error.message(), testing::HasSubstr("kernel k is of source 1, but the program has 1"));
+  }
 }
 
 TEST(Executable, RefusesAWrongNumberOfOperandsBeforeAnyLaunch) {
@@ -212,6 +281,49 @@ TEST(Executable, RefusesAWrongNumberOfOperandsBeforeAnyLaunch) {
   const Executable executable(driver.fake.context(), compiled({kernel("k", {})}), {"x", "y"});
   EXPECT_THROW(executable.run(stream, std::vector<cuda_abi::CUdeviceptr>{1}, {}, 1, 0), Error);
   EXPECT_THAT(driver.launches, IsEmpty());
+}
+
+// The most that a table of values holds: operands, addresses behind them, and arguments of one kernel.
+TEST(Executable, TakesAsManyValuesAsItsTableHolds) {
+  RecordingDriver driver;
+  const std::vector<Argument> equal(Executable::max_values, Argument{WorkspaceArgument{256}});
+  driver.arguments_read = Executable::max_values;
+  const Executable wide(driver.fake.context(), compiled({kernel("k", equal)}), {});
+  wide.run(stream, {}, {}, 1, 4096);
+  EXPECT_THAT(driver.launches.at(0).arguments, testing::Each(4096 + 256));
+
+  driver.arguments_read = 0;
+  const auto takes = [&](size_t operands, int offsets) {
+    std::vector<Argument> arguments;
+    for (int i = 1; i <= offsets; ++i) arguments.emplace_back(WorkspaceArgument{256 * i});
+    try {
+      Executable(driver.fake.context(), compiled({kernel("k", arguments)}), std::vector<std::string>(operands, "x"));
+      return true;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::unsupported);
+      EXPECT_THAT(error.message(), testing::HasSubstr("more than 128 values"));
+      return false;
+    }
+  };
+  size_t most = 0;
+  while (most < Executable::max_values && takes(most + 1, 0)) ++most;
+  EXPECT_GT(most, 60U) << "more than any operation has";
+  EXPECT_LT(most, Executable::max_values);
+  for (const int offsets : {1, 2, 10}) {
+    EXPECT_TRUE(takes(most - static_cast<size_t>(offsets), offsets)) << offsets;
+    EXPECT_FALSE(takes(most - static_cast<size_t>(offsets) + 1, offsets)) << offsets;
+  }
+}
+
+TEST(Executable, RefusesMoreTensorsOfUserCodeThanAnExpressionMayHave) {
+  RecordingDriver driver;
+  const auto load = [&](size_t tensors) {
+    std::vector<std::string> operands;
+    for (size_t i = 0; i < tensors; ++i) operands.push_back("epilogue.t" + std::to_string(i));
+    Executable(driver.fake.context(), compiled({kernel("k", {UserArgument{}})}), operands);
+  };
+  EXPECT_NO_THROW(load(Expression::max_tensors));
+  EXPECT_THROW(load(Expression::max_tensors + 1), Error);
 }
 
 TEST(Executable, RefusesMoreValuesThanItsTableHolds) {

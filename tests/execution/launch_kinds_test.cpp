@@ -133,6 +133,17 @@ TEST_F(LaunchKinds, CutsAPersistentGridToWhatRunsAtOnce) {
   EXPECT_THAT(launched(launch, 1).grid, ElementsAre(1'000'000, 7, 1));
 }
 
+TEST_F(LaunchKinds, AsksHowManyBlocksOfItsSizeRunAtOnce) {
+  Launch launch = kernel();
+  launch.persistent = true;
+  launch.grid[0] = Count{100};
+  launch.block = {32, 4, 2};
+  launch.dynamic_shared_bytes = 1234;
+  driver.blocks_per_sm = 0;
+  EXPECT_THAT(launched(launch).grid, ElementsAre(1, 1, 1)) << "a block of a kernel that does not fit: the launch fails";
+  EXPECT_THAT(driver.occupancies, ElementsAre("256 1234"));
+}
+
 TensorMapArgument map_of(std::variant<OperandArgument, WorkspaceArgument> memory) {
   return {.memory = std::move(memory),
           .dtype = DType::f16,
@@ -167,6 +178,48 @@ TEST_F(LaunchKinds, EncodesATensorMapAgainWhenAddressOrBatchChange) {
   EXPECT_THAT(run(2048, 6), ElementsAre(3, 320));
   EXPECT_EQ(driver.maps.at(2).extents.at(2), 18U);
   EXPECT_THAT(refusal_of([&] { run(2056, 6); }), HasSubstr("invalid argument: a kernel reads memory at 0x848"));
+}
+
+TEST_F(LaunchKinds, EncodesAnewAfterARefusal) {
+  driver.arguments_read = 1;
+  const Executable executable = load(compiled({kernel({map_of(OperandArgument{"x"})})}), {"x"});
+  const auto run = [&](CUdeviceptr x) { executable.run(stream, std::vector<CUdeviceptr>{x}, {}, 1, 0); };
+  run(1024);
+  EXPECT_THAT(refusal_of([&] { run(1032); }), HasSubstr("needs multiples of 16 bytes"));
+  run(1024);
+  EXPECT_EQ(driver.launches.back().arguments[0], driver.maps.size());
+  EXPECT_EQ(driver.maps.back().address, 1024U);
+}
+
+TEST_F(LaunchKinds, NamesTypesAndSwizzlesAsTheDriverDoes) {
+  const auto encoded = [&](DType dtype, Swizzle swizzle) {
+    TensorMapArgument map = map_of(OperandArgument{"x"});
+    map.dtype = dtype;
+    map.swizzle = swizzle;
+    load(compiled({kernel({map})}), {"x"}).run(stream, std::vector<CUdeviceptr>{1024}, {}, 1, 0);
+    return std::pair(driver.maps.back().type, driver.maps.back().swizzle);
+  };
+  using namespace cuda_abi;
+  const std::pair<DType, int> types[] = {
+      {DType::f32, CU_TENSOR_MAP_DATA_TYPE_FLOAT32},   {DType::f16, CU_TENSOR_MAP_DATA_TYPE_FLOAT16},
+      {DType::bf16, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16}, {DType::i32, CU_TENSOR_MAP_DATA_TYPE_INT32},
+      {DType::i8, CU_TENSOR_MAP_DATA_TYPE_UINT8},      {DType::u8, CU_TENSOR_MAP_DATA_TYPE_UINT8},
+      {DType::f8e4m3, CU_TENSOR_MAP_DATA_TYPE_UINT8},  {DType::f8e5m2, CU_TENSOR_MAP_DATA_TYPE_UINT8}};
+  for (const auto& [dtype, type] : types) EXPECT_EQ(encoded(dtype, Swizzle::none).first, type) << to_string(dtype);
+  const std::pair<Swizzle, int> swizzles[] = {{Swizzle::none, CU_TENSOR_MAP_SWIZZLE_NONE},
+                                              {Swizzle::bytes_32, CU_TENSOR_MAP_SWIZZLE_32B},
+                                              {Swizzle::bytes_64, CU_TENSOR_MAP_SWIZZLE_64B},
+                                              {Swizzle::bytes_128, CU_TENSOR_MAP_SWIZZLE_128B}};
+  for (const auto& [swizzle, name] : swizzles) EXPECT_EQ(encoded(DType::f32, swizzle).second, name);
+}
+
+TEST_F(LaunchKinds, GivesAKernelEightTensorMapsAtMost) {
+  driver.arguments_read = 8;
+  std::vector<Argument> maps(8, map_of(OperandArgument{"x"}));
+  load(compiled({kernel(maps)}), {"x"}).run(stream, std::vector<CUdeviceptr>{1024}, {}, 1, 0);
+  EXPECT_THAT(driver.launches.back().arguments, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8));
+  maps.push_back(maps.front());
+  EXPECT_THAT(refusal_of([&] { load(compiled({kernel(maps)}), {"x"}); }), HasSubstr("unsupported: "));
 }
 
 TEST_F(LaunchKinds, GivesAMapOfZerosForAnOperandThatTheRequestHasNot) {
@@ -217,6 +270,16 @@ TEST_F(LaunchKinds, RunsAllStepsInOneWorkspaceWhereNothingIsPrepared) {
   EXPECT_THAT(driver.steps, ElementsAre("launch", "clear 66048 16x4", "launch"));
   EXPECT_THAT(driver.launches.at(0).arguments, ElementsAre(400, 65536));
   EXPECT_THAT(driver.launches.at(1).arguments, ElementsAre(65536 + 16, 65536 + 256));
+}
+
+TEST_F(LaunchKinds, PreparesNothingOfWhatLaterStepsRead) {
+  const std::vector<Step> steps = {kernel({OperandArgument{"w"}}),
+                                   kernel({OperandArgument{"x"}, OperandArgument{"w"}})};
+  for (const size_t prepared : {0, 1, 2}) {
+    const Executable executable = load(compiled(steps, 0, {.steps = prepared, .bytes = 0}), {"x", "w"});
+    EXPECT_EQ(executable.prepares(0), prepared > 1) << prepared;
+    EXPECT_EQ(executable.prepares(1), prepared > 0) << prepared;
+  }
 }
 
 TEST_F(LaunchKinds, KnowsWhichOperandsArePrepared) {

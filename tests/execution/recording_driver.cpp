@@ -16,8 +16,11 @@ uint64_t number(const void* handle) {
 }
 
 std::vector<uint64_t> read_arguments(void** parameters) {
-  std::vector<uint64_t> arguments(recorder->arguments_read);
-  for (size_t i = 0; i < arguments.size(); ++i) std::memcpy(&arguments[i], parameters[i], sizeof arguments[i]);
+  const size_t words = recorder->argument_words;
+  std::vector<uint64_t> arguments(recorder->arguments_read * words);
+  for (size_t i = 0; i < recorder->arguments_read; ++i) {
+    std::memcpy(&arguments[i * words], parameters[i], words * sizeof arguments[0]);
+  }
   return arguments;
 }
 
@@ -91,7 +94,8 @@ RecordingDriver::RecordingDriver() {
   fake.table.cuLaunchKernel = record_launch;
   fake.table.cuLaunchKernelEx = record_launch_with;
   fake.table.cuTensorMapEncodeTiled = record_map;
-  fake.table.cuOccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, CUfunction, int, size_t) {
+  fake.table.cuOccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, CUfunction, int threads, size_t bytes) {
+    recorder->occupancies.push_back(fmt::format("{} {}", threads, bytes));
     *blocks = recorder->blocks_per_sm;
     return CUDA_SUCCESS;
   };

@@ -16,7 +16,7 @@ struct RecordedLaunch {
   std::array<unsigned, 3> grid{}, block{};
   unsigned dynamic_shared = 0;
   uint64_t stream = 0;
-  std::vector<uint64_t> arguments;  ///< The first `arguments_read` values, 8 bytes each.
+  std::vector<uint64_t> arguments;  ///< Of the first `arguments_read` arguments, `argument_words` values each.
   std::vector<cuda_abi::CUlaunchAttribute> attributes;
 };
 
@@ -36,10 +36,12 @@ struct RecordingDriver {
 
   device::FakeDriver fake;
   size_t arguments_read = 0;
-  int max_threads = 1024;  ///< Most threads of a block that every kernel reports.
+  size_t argument_words = 1;  ///< How many values of 8 bytes are read of each.
+  int max_threads = 1024;     ///< Most threads of a block that every kernel reports.
   int static_shared = 0;
-  int blocks_per_sm = 2;           ///< Occupancy of every kernel.
-  std::vector<std::string> steps;  ///< "launch" and "clear ADDRESS WORDSx4" or "clear ADDRESS BYTESx1", in order.
+  int blocks_per_sm = 2;                 ///< Occupancy of every kernel.
+  std::vector<std::string> occupancies;  ///< "THREADS BYTES" that the occupancy was asked for.
+  std::vector<std::string> steps;        ///< "launch" and "clear ADDRESS WORDSx4" or "clear ADDRESS BYTESx1", in order.
   std::vector<RecordedLaunch> launches;
   std::vector<std::string> images;    ///< Images that were loaded.
   std::vector<RecordedMap> maps;      ///< The first word of a map's bytes is 1 + its place here.

@@ -28,7 +28,7 @@ struct Findings {
   double launch_seconds = 0;           ///< From the start of an empty kernel to that of the next on the same stream.
 };
 
-/// Runs five small kernels on the device of `context`; takes well under a second on a real one. Uses at most an eighth
+/// Runs five small kernels on the device of `context`; takes well under a second on a real one. Uses at most a quarter
 /// of its memory. Each figure is the median of nine runs after a warm-up, on an otherwise idle device; of one run on
 /// the emulated device, whose times do not vary. Throws DriverError, Error(compile_failed), Error(unsupported).
 Findings calibrate(const std::shared_ptr<const device::ContextHandle>& context, const device::Nvrtc& nvrtc);

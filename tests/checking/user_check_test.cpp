@@ -1,0 +1,242 @@
+// The check of user code: what its kernels say of each element, and what the check makes of that.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "algorithm_cases.h"
+#include "kiln/checking/check.h"
+#include "kiln/checking/trusted_program.h"
+#include "trusted_run.h"
+#include "variant_check.h"
+
+namespace kiln::checking::user_check_test {
+namespace {
+
+using testing_support::built_in_catalogue;
+using testing_support::TestDevice;
+using Floats = std::vector<float>;
+
+constexpr float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+constexpr float units = 0x1p-22F;  // by which the check moves what the code is given
+
+Memory bytes_of(const Floats& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
+}
+
+// A convolution of one image of 2x3 with a 1x1 filter that makes `channels` channels of it.
+Request request_with(const Expression& code, int channels, const std::string& operands = "") {
+  const std::string line = "conv_forward x=f32:1x1x2x3 w=f32:" + std::to_string(channels) + "x1x1x1 epilogue=user:code";
+  return Request::parse(line + operands, {{"code", code}});
+}
+
+// The trusted program of a request on the test device; every operand holds what `contents` say, else ones.
+struct Trusted {
+  Trusted(const Request& request, const std::vector<std::pair<std::string, Floats>>& contents)
+      : executable(TestDevice::get().load(trusted_program(built_in_catalogue(), request, TestDevice::get().target),
+                                          TestDevice::get().target, trusted_operand_names(request))),
+        run(TestDevice::get().context, executable, trusted_operand_names(request), memories(request, contents),
+            request.batch()) {}
+
+  Floats get(const std::string& name) const { return floats_of(run.get(name)); }
+
+  static std::vector<Memory> memories(const Request& request,
+                                      const std::vector<std::pair<std::string, Floats>>& contents) {
+    std::vector<Memory> memories;
+    for (const std::string& name : trusted_operand_names(request)) {
+      const auto given =
+          std::find_if(contents.begin(), contents.end(), [&](const auto& one) { return one.first == name; });
+      const bool of_input = name == "x" || name == "input" || name == "perturbation";
+      const auto elements = static_cast<size_t>(request.at(of_input ? "x" : name == "w" ? "w" : "y").elements());
+      memories.push_back(bytes_of(given == contents.end() ? Floats(elements, 1) : given->second));
+    }
+    return memories;
+  }
+
+  execution::Executable executable;
+  TrustedRun run;
+};
+
+struct Bounds {
+  float low, high;
+};
+
+// What the epilogue may make of `acc`, which is off by `margin` at most.
+Bounds bounds_of(const std::string& code, float acc, float margin, float gate = 0) {
+  const bool is_gated = code.find("gate") != std::string::npos;
+  const Request request =
+      request_with(Expression(code, is_gated ? std::vector<std::string>{"gate"} : std::vector<std::string>{}), 1,
+                   is_gated ? " epilogue.gate=f32:1x1x2x3" : "");
+  Trusted trusted(request, {{"y", Floats(6, acc)}, {"margin", Floats(6, margin)}, {"epilogue.gate", Floats(6, gate)}});
+  trusted.run.run_bounds({});
+  const Floats low = trusted.get("low"), high = trusted.get("high");
+  for (size_t i = 1; i < 6; ++i) {
+    EXPECT_TRUE(low[i] == low[0] || (std::isnan(low[i]) && std::isnan(low[0]))) << i;
+    EXPECT_TRUE(high[i] == high[0] || (std::isnan(high[i]) && std::isnan(high[0]))) << i;
+  }
+  return {low[0], high[0]};
+}
+
+void expect_bounds(const std::string& code, const Bounds& found, float low, float high, float tolerance) {
+  EXPECT_NEAR(found.low, low, tolerance) << code;
+  EXPECT_NEAR(found.high, high, tolerance) << code;
+}
+
+// Three times as far as the code moves the result itself, and its roundings besides.
+TEST(UserBounds, AreTheExtremesWidenedByTheirDistance) {
+  for (const float acc : {0.0F, 1.0F, -2.0F, 1000.0F}) {
+    for (const float margin : {0.0F, 0.125F, 1e-2F}) {
+      const float step = margin + std::fabs(acc) * units, room = 3 * step + std::fabs(acc) * units;
+      expect_bounds("acc", bounds_of("acc", acc, margin), acc - room, acc + room, 0.1F * room);
+    }
+  }
+  expect_bounds("2.0f", bounds_of("2.0f", 1, 0.5F), 2 - 2 * units, 2 + 2 * units, units);
+}
+
+TEST(UserBounds, AreFeltForAtBothEndsHalfwayAndBetween) {
+  // The square of -1 to 1 has its least value in the middle. Spikes stand at one of the five places each.
+  expect_bounds("square", bounds_of("acc * acc", 0, 1), -1, 2, 0.01F);
+  for (const char* place : {"-1.0f", "-0.5f", "0.0f", "0.5f", "1.0f"}) {
+    const std::string code = std::string("fabsf(acc - ") + place + ") < 0.1f ? 5.0f : 0.0f";
+    expect_bounds(code, bounds_of(code, 0, 1), -5, 10, 0.01F);
+  }
+  const std::string beyond = "fabsf(acc) > 1.1f ? 5.0f : 0.0f";
+  expect_bounds(beyond, bounds_of(beyond, 0, 1), 0, 0, 1e-30F);
+}
+
+TEST(UserBounds, MoveTheTensorsOfTheCodeByTheirRoundings) {
+  const float room = 4000 * units;
+  expect_bounds("acc + gate", bounds_of("acc + gate", 0, 0, 1000), 1000 - room, 1000 + room, 0.2F * room);
+  // On one side of a threshold alone.
+  expect_bounds("above", bounds_of("gate > 1.0f ? 3.0f : 0.0f", 0, 0, 1), -3, 6, 0.01F);
+  expect_bounds("below", bounds_of("gate < 1.0f ? 3.0f : 0.0f", 0, 0, 1), -3, 6, 0.01F);
+}
+
+TEST(UserBounds, AreInfiniteOrNaNWhereTheCodeIs) {
+  for (const float value : {infinity, -infinity}) {
+    const Bounds bounds = bounds_of("acc", value, 0);
+    EXPECT_EQ(bounds.low, value);
+    EXPECT_EQ(bounds.high, value);
+  }
+  for (const Bounds& bounds : {bounds_of("acc", nan, 0), bounds_of("sqrtf(acc)", -4, 1)}) {
+    EXPECT_TRUE(std::isnan(bounds.low));
+    EXPECT_TRUE(std::isnan(bounds.high));
+  }
+}
+
+// Low above high: anything is right.
+TEST(UserBounds, AreOpenWhereNobodyKnows) {
+  for (const Bounds& bounds :
+       {bounds_of("sqrtf(acc)", 0, 1), bounds_of("acc", 1, infinity), bounds_of("acc", 1, nan)}) {
+    EXPECT_EQ(bounds.low, infinity);
+    EXPECT_EQ(bounds.high, -infinity);
+  }
+  EXPECT_LE(bounds_of("sqrtf(acc)", 4, 1).low, 1.8F);
+}
+
+TEST(UserBounds, AreOfTheElementsOwnChannel) {
+  Trusted trusted(request_with(Expression("static_cast<float>(1 << k)"), 30), {});
+  trusted.run.run_bounds({});
+  const Floats low = trusted.get("low"), high = trusted.get("high");
+  ASSERT_EQ(low.size(), 180U);
+  for (size_t i = 0; i < low.size(); ++i) {
+    const float value = std::ldexp(1.0F, static_cast<int>(i / 6));
+    EXPECT_NEAR(low[i], value * (1 - units), value * units / 4) << i;
+    EXPECT_NEAR(high[i], value * (1 + units), value * units / 4) << i;
+  }
+}
+
+TEST(TrustedPrograms, HaveAThreadForEachElementAndNoBlockMore) {
+  for (const auto& [channels, blocks] : {std::pair(1, 1), std::pair(21, 1), std::pair(22, 2), std::pair(64, 3)}) {
+    const Request request = request_with(Expression("acc + 1.0f"), channels);  // six elements a channel
+    const Program program = trusted_program(built_in_catalogue(), request, TestDevice::get().target);
+    const auto& bounds = std::get<Launch>(program.steps.back());
+    EXPECT_EQ(bounds.block, (std::array<unsigned, 3>{128, 1, 1})) << channels;
+    EXPECT_EQ(bounds.grid[0], (Count{blocks, 0, 1})) << channels;
+  }
+}
+
+// How far the prologue moves each of six numbers.
+struct Entered {
+  Floats x, perturbation;
+};
+
+Entered entered(const std::string& code, const Floats& input, const Floats& shift = {}) {
+  const bool is_shifted = !shift.empty();
+  const Request request = request_with(
+      Expression("--- prologue\n" + code, is_shifted ? std::vector<std::string>{"shift"} : std::vector<std::string>{}),
+      1, is_shifted ? " prologue.shift=f32:1" : "");
+  Trusted trusted(request, {{"input", input}, {"prologue.shift", shift}});
+  trusted.run.run_to_result({});
+  return {trusted.get("x"), trusted.get("perturbation")};
+}
+
+TEST(UserPrologues, AreAppliedAndMovedByTheirRoundings) {
+  const Floats input = {0, 1, -3, 1000, 1e-3F, -1e6F};
+  const Entered doubled = entered("2.0f * x", input);
+  for (size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(doubled.x[i], 2 * input[i]);
+    EXPECT_NEAR(doubled.perturbation[i], std::fabs(doubled.x[i]) * units, 0.3F * std::fabs(doubled.x[i]) * units) << i;
+  }
+  const Entered shifted = entered("x + shift[c]", {0, 0, 0, 0, 0, 0}, {1000});
+  for (size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(shifted.x[i], 1000);
+    EXPECT_NEAR(shifted.perturbation[i], 1000 * units, 300 * units);
+  }
+}
+
+TEST(UserPrologues, MoveToEitherSide) {
+  for (const char* code : {"x > 1.0f ? 5.0f : 0.0f", "x < 1.0f ? 5.0f : 0.0f"}) {
+    EXPECT_EQ(entered(code, Floats(6, 1)).perturbation, Floats(6, 5)) << code;
+  }
+  for (const char* code : {"shift[c] > 1.0f ? 5.0f : x", "shift[c] < 1.0f ? 5.0f : x"}) {
+    EXPECT_EQ(entered(code, Floats(6, 0), {1}).perturbation, Floats(6, 5)) << code;
+  }
+}
+
+TEST(UserPrologues, MoveAnyDistanceWhereANumberMeetsNone) {
+  EXPECT_EQ(entered("x > 1.0f ? nanf(\"\") : x * 0.0f", Floats(6, 1)).perturbation, Floats(6, infinity));
+  EXPECT_EQ(entered("x > 1.0f ? x * 0.0f : nanf(\"\")", Floats(6, 1)).perturbation, Floats(6, infinity));
+  EXPECT_EQ(entered("sqrtf(x)", Floats(6, -1)).perturbation, Floats(6, 0)) << "NaN on both sides";
+  EXPECT_EQ(entered("1.0f / x", Floats(6, 0)).perturbation, Floats(6, 0)) << "the same infinity on both sides";
+  EXPECT_EQ(entered("x > 1.0f ? 1.0f / 0.0f : 0.0f", Floats(6, 1)).perturbation, Floats(6, infinity));
+}
+
+TEST(CheckOfUserCode, SaysHowCloseARightVariantIsAndWhatAWrongOneGot) {
+  const TestDevice& device = TestDevice::get();
+  const auto load = [&](const Program& program, const std::vector<std::string>& operands) {
+    return device.load(program, device.target, operands);
+  };
+  const auto program_of = [&](const Request& request) {
+    return built_in_catalogue().program(request, device.target,
+                                        built_in_catalogue().heuristic(request, device.target, device.figures));
+  };
+  const Request request = request_with(Expression("acc * 3.0f + 1.0f"), 4);
+  Checker checker(device.context, request, {});
+  const Verdict trusted = checker.trust(
+      load(trusted_program(built_in_catalogue(), request, device.target), trusted_operand_names(request)));
+  ASSERT_TRUE(trusted.passed) << trusted.text;
+  EXPECT_THAT(trusted.text, testing::StartsWith("before the user's code: largest error "));
+
+  const Verdict right = checker.check(load(program_of(request), checker.operand_names()));
+  EXPECT_TRUE(right.passed) << right.text;
+  EXPECT_GT(right.bound, 0);
+  EXPECT_LT(right.max_error, right.bound);
+  const Verdict wrong =
+      checker.check(load(program_of(request_with(Expression("acc * 3.0f + 1.00001f"), 4)), checker.operand_names()));
+  EXPECT_FALSE(wrong.passed);
+  EXPECT_THAT(wrong.text, testing::AllOf(testing::StartsWith("wrong at (0,0,0,0): got "),
+                                         testing::HasSubstr("the user's code makes ")));
+}
+
+}  // namespace
+}  // namespace kiln::checking::user_check_test
