@@ -1,5 +1,6 @@
-"""What functions of kiln.torch.functional say of arguments that have no result, or that Kiln does not serve; and numbers at
-the ends of what they take."""
+"""What functions of kiln.torch.functional say of arguments that have no result, or that Kiln does not serve.
+
+And numbers at the ends of what they take."""
 
 import pytest
 
