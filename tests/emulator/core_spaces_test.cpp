@@ -2,6 +2,7 @@
 // names the kernel, the block, the thread, the PTX line and the instruction. Addresses and special registers of
 // threads.
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <utility>
 
@@ -240,6 +241,47 @@ TEST(SpecialRegisters, SayWhereAThreadIs) {
           << name << ", thread " << t << " of block " << b;
     }
   }
+}
+
+TEST(ClockRegisters, CountInstructionsAndNanoseconds) {
+  Module module(ptx_kernel(
+      "ld.param.u64 %rd0, [p0];\nmov.u64 %rd1, %clock64;\nst.global.u64 [%rd0], %rd1;\nmov.u32 %r1, %clock;\n"
+      "st.global.u32 [%rd0+8], %r1;\nmov.u32 %r1, %clock_hi;\nst.global.u32 [%rd0+12], %r1;\n"
+      "mov.u64 %rd1, %globaltimer;\nst.global.u64 [%rd0+16], %rd1;\nmov.u32 %r1, %globaltimer_lo;\n"
+      "st.global.u32 [%rd0+24], %r1;\nmov.u32 %r1, %globaltimer_hi;\nst.global.u32 [%rd0+28], %r1;\n"
+      "mov.u32 %r3, 0;\nagain:\nadd.u32 %r3, %r3, 1;\nsetp.lt.u32 %p1, %r3, 10;\n@%p1 bra again;\n"
+      "mov.u64 %rd1, %clock64;\nst.global.u64 [%rd0+32], %rd1;"));
+  Buffer<uint64_t> out(5, ~uint64_t{0});
+  module.allow(out);
+  const auto now = [] {
+    return static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+            .count());
+  };
+  const uint64_t before = now();
+  module.launch("k", {1}, {1}, Arguments(out.address(), uint64_t{0}, uint64_t{0}, uint64_t{0}));
+  const uint64_t after = now();
+  EXPECT_LT(out[0], 100U) << "the kernel has just begun";
+  EXPECT_GE(out[1], out[0]) << "two instructions later";
+  EXPECT_LT(out[1], 100U) << "the upper half is 0";
+  EXPECT_GE(out[4], out[0] + 30) << "after a loop of three instructions, ten times";
+  EXPECT_LT(out[4], out[0] + 100);
+  for (const size_t time : {size_t{2}, size_t{3}}) {  // the second in two halves
+    EXPECT_GE(out[time], before);
+    EXPECT_LE(out[time], after);
+  }
+}
+
+TEST(Faults, AreNamedByTheirPlaceInThreeDimensions) {
+  Module module(ptx_kernel(
+      "mov.u32 %r0, %tid.x;\nsetp.eq.u32 %p1, %r0, 3;\nmov.u32 %r0, %tid.y;\nsetp.eq.and.u32 %p1, %r0, 1, %p1;\n"
+      "mov.u32 %r0, %tid.z;\nsetp.eq.and.u32 %p1, %r0, 2, %p1;\nmov.u32 %r0, %ctaid.x;\n"
+      "setp.eq.and.u32 %p1, %r0, 1, %p1;\nmov.u32 %r0, %ctaid.y;\nsetp.eq.and.u32 %p1, %r0, 2, %p1;\n"
+      "mov.u32 %r0, %ctaid.z;\nsetp.eq.and.u32 %p1, %r0, 1, %p1;\nmov.u64 %rd0, 0;\n@%p1 ld.global.u32 %r1, [%rd0];"));
+  const Fault fault =
+      module.fault("k", {2, 3, 2}, {5, 3, 4}, Arguments(uint64_t{0}, uint64_t{0}, uint64_t{0}, uint64_t{0}));
+  EXPECT_THAT(fault.report, HasSubstr("block (1, 2, 1)"));
+  EXPECT_THAT(fault.report, HasSubstr("thread (3, 1, 2)"));
 }
 
 TEST(ModuleVariables, HaveTheAlignmentThatTheyAskFor) {
