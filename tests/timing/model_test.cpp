@@ -183,7 +183,7 @@ TEST(Model, TellsWhatIsStoredOnlyIfItIsKnownWhere) {
               testing::ElementsAre(AddressRange{0x900, 0x904}, AddressRange{0x4000, 0x4004}));
 }
 
-// The replay begins with a block of the middle.
+// Few blocks are replayed, from the middle of the grid on.
 TEST(Model, TellsOfAMistakeThatTheFirstBlockAloneComesTo) {
   const Sass code = Code()
                         .add("S2R R1, SR_CTAID.X", sets(0))
@@ -193,7 +193,7 @@ TEST(Model, TellsOfAMistakeThatTheFirstBlockAloneComesTo) {
                         .add("EXIT", stall(1))
                         .sass();
   try {
-    (void)model_time(code, plain_facts(), blocks_of_1_kb(100'000), find_card("a100"));
+    (void)model_time(code, plain_facts(), blocks_of_1_kb(100'000), find_card("a100"), {.instructions = 2000});
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::parse_error);
