@@ -284,6 +284,38 @@ TEST(Faults, AreNamedByTheirPlaceInThreeDimensions) {
   EXPECT_THAT(fault.report, HasSubstr("thread (3, 1, 2)"));
 }
 
+TEST(ModuleVariables, BeginWithAddressesAndSingleBytesOfThem) {
+  // In words, whether two double words are equal.
+  const auto differ = [](const std::string& one, const std::string& other) {
+    return "ld.global.u64 %rd1, [" + one + "];\n" + other + "\nsub.u64 %rd1, %rd1, %rd2;\ncvt.u32.u64 %r9, %rd1;\n" +
+           "shr.u64 %rd1, %rd1, 32;\ncvt.u32.u64 %r8, %rd1;\nor.b32 %r9, %r9, %r8;";
+  };
+  const auto bytes_of = [](const std::string& symbol) {
+    std::string list;
+    for (int byte = 0; byte < 8; ++byte) {
+      list += (byte == 0 ? "0xFF" : ", 0xFF") + std::string(static_cast<size_t>(2 * byte), '0') + "(" + symbol + ")";
+    }
+    return ".global .align 8 .b8 parts[8] = {" + list + "};\n";
+  };
+  const std::string target = ".global .align 8 .u64 target[2] = {7, 9};\n";
+  const std::string whole = target + ".global .align 8 .u64 whole = ";
+  const std::string its_address = "mov.u64 %rd2, target;", behind = its_address + "\nadd.u64 %rd2, %rd2, 8;";
+  EXPECT_EQ(stored(differ("whole", its_address), whole + "target;")[0], 0U);
+  EXPECT_EQ(stored(differ("whole", behind), whole + "target+8;")[0], 0U);
+  EXPECT_EQ(stored(differ("whole", behind), whole + "generic(target)+8;")[0], 0U);
+  EXPECT_EQ(stored(differ("parts", its_address), target + bytes_of("target"))[0], 0U);
+  EXPECT_EQ(stored(differ("parts", behind), target + bytes_of("target+8"))[0], 0U);
+  EXPECT_EQ(stored(differ("parts", its_address), target + bytes_of("generic(target)"))[0], 0U);
+  for (const char* mask : {"0", "0x7F", "0xFFFF", "0xFF0", "0x1FF"}) {
+    const std::string wrong = target + ".global .b8 part[1] = {" + mask + "(target)};\n";
+    EXPECT_THAT(load_error(ptx_kernel("ret;", "", wrong)), HasSubstr("an address mask must select one byte")) << mask;
+  }
+  EXPECT_THAT(load_error(ptx_kernel("ret;", "", target + ".global .u32 half = target;\n")),
+              HasSubstr("an address needs 64 bits"));
+  EXPECT_THAT(load_error(ptx_kernel("ret;", "", ".global .u64 none = nobody;\n")),
+              HasSubstr("'nobody' in an initialiser is not a .global or .const variable"));
+}
+
 TEST(ModuleVariables, HaveTheAlignmentThatTheyAskFor) {
   const std::string before =
       ".global .align 4 .b8 small[4];\n.global .align 4096 .b8 large[16];\n"
