@@ -175,69 +175,72 @@ struct Place {
   uint32_t lane, warp;
 };
 
+constexpr uint32_t dynamic_bytes = 48;
+
+const std::pair<const char*, std::function<uint32_t(const Place&)>> special_registers[] = {
+    {"%tid.x", [](const Place& p) { return p.thread.x; }},
+    {"%tid.y", [](const Place& p) { return p.thread.y; }},
+    {"%tid.z", [](const Place& p) { return p.thread.z; }},
+    {"%ntid.x", [](const Place&) { return 5U; }},
+    {"%ntid.y", [](const Place&) { return 3U; }},
+    {"%ntid.z", [](const Place&) { return 4U; }},
+    {"%ctaid.x", [](const Place& p) { return p.block.x; }},
+    {"%ctaid.y", [](const Place& p) { return p.block.y; }},
+    {"%ctaid.z", [](const Place& p) { return p.block.z; }},
+    {"%nctaid.x", [](const Place&) { return 3U; }},
+    {"%nctaid.y", [](const Place&) { return 2U; }},
+    {"%nctaid.z", [](const Place&) { return 2U; }},
+    {"%clusterid.x", [](const Place& p) { return p.block.x; }},
+    {"%clusterid.y", [](const Place& p) { return p.block.y; }},
+    {"%clusterid.z", [](const Place& p) { return p.block.z; }},
+    {"%nclusterid.x", [](const Place&) { return 3U; }},
+    {"%nclusterid.y", [](const Place&) { return 2U; }},
+    {"%nclusterid.z", [](const Place&) { return 2U; }},
+    {"%cluster_ctaid.x", [](const Place&) { return 0U; }},
+    {"%cluster_ctaid.y", [](const Place&) { return 0U; }},
+    {"%cluster_ctaid.z", [](const Place&) { return 0U; }},
+    {"%cluster_nctaid.x", [](const Place&) { return 1U; }},
+    {"%cluster_nctaid.y", [](const Place&) { return 1U; }},
+    {"%cluster_nctaid.z", [](const Place&) { return 1U; }},
+    {"%cluster_ctarank", [](const Place&) { return 0U; }},
+    {"%cluster_nctarank", [](const Place&) { return 1U; }},
+    {"%laneid", [](const Place& p) { return p.lane; }},
+    {"%warpid", [](const Place& p) { return p.warp; }},
+    {"%nwarpid", [](const Place&) { return 2U; }},
+    {"%lanemask_eq", [](const Place& p) { return 1U << p.lane; }},
+    {"%lanemask_le", [](const Place& p) { return static_cast<uint32_t>((uint64_t{2} << p.lane) - 1); }},
+    {"%lanemask_lt", [](const Place& p) { return (1U << p.lane) - 1; }},
+    {"%lanemask_ge", [](const Place& p) { return ~((1U << p.lane) - 1); }},
+    {"%lanemask_gt", [](const Place& p) { return static_cast<uint32_t>(~((uint64_t{2} << p.lane) - 1)); }},
+    {"%dynamic_smem_size", [](const Place&) { return dynamic_bytes; }},
+    {"%total_smem_size", [](const Place&) { return dynamic_bytes; }},
+};
+
 TEST(SpecialRegisters, SayWhereAThreadIs) {
   const Dim3 grid{3, 2, 2}, block{5, 3, 4};
-  constexpr uint32_t threads = 60, blocks = 12, dynamic = 48;
-  const std::pair<const char*, std::function<uint32_t(const Place&)>> registers[] = {
-      {"%tid.x", [](const Place& p) { return p.thread.x; }},
-      {"%tid.y", [](const Place& p) { return p.thread.y; }},
-      {"%tid.z", [](const Place& p) { return p.thread.z; }},
-      {"%ntid.x", [](const Place&) { return 5U; }},
-      {"%ntid.y", [](const Place&) { return 3U; }},
-      {"%ntid.z", [](const Place&) { return 4U; }},
-      {"%ctaid.x", [](const Place& p) { return p.block.x; }},
-      {"%ctaid.y", [](const Place& p) { return p.block.y; }},
-      {"%ctaid.z", [](const Place& p) { return p.block.z; }},
-      {"%nctaid.x", [](const Place&) { return 3U; }},
-      {"%nctaid.y", [](const Place&) { return 2U; }},
-      {"%nctaid.z", [](const Place&) { return 2U; }},
-      {"%clusterid.x", [](const Place& p) { return p.block.x; }},
-      {"%clusterid.y", [](const Place& p) { return p.block.y; }},
-      {"%clusterid.z", [](const Place& p) { return p.block.z; }},
-      {"%nclusterid.x", [](const Place&) { return 3U; }},
-      {"%nclusterid.y", [](const Place&) { return 2U; }},
-      {"%nclusterid.z", [](const Place&) { return 2U; }},
-      {"%cluster_ctaid.x", [](const Place&) { return 0U; }},
-      {"%cluster_ctaid.y", [](const Place&) { return 0U; }},
-      {"%cluster_ctaid.z", [](const Place&) { return 0U; }},
-      {"%cluster_nctaid.x", [](const Place&) { return 1U; }},
-      {"%cluster_nctaid.y", [](const Place&) { return 1U; }},
-      {"%cluster_nctaid.z", [](const Place&) { return 1U; }},
-      {"%cluster_ctarank", [](const Place&) { return 0U; }},
-      {"%cluster_nctarank", [](const Place&) { return 1U; }},
-      {"%laneid", [](const Place& p) { return p.lane; }},
-      {"%warpid", [](const Place& p) { return p.warp; }},
-      {"%nwarpid", [](const Place&) { return 2U; }},
-      {"%lanemask_eq", [](const Place& p) { return 1U << p.lane; }},
-      {"%lanemask_le", [](const Place& p) { return static_cast<uint32_t>((uint64_t{2} << p.lane) - 1); }},
-      {"%lanemask_lt", [](const Place& p) { return (1U << p.lane) - 1; }},
-      {"%lanemask_ge", [](const Place& p) { return ~((1U << p.lane) - 1); }},
-      {"%lanemask_gt", [](const Place& p) { return static_cast<uint32_t>(~((uint64_t{2} << p.lane) - 1)); }},
-      {"%dynamic_smem_size", [](const Place&) { return dynamic; }},
-      {"%total_smem_size", [](const Place&) { return dynamic; }},
-  };
+  constexpr uint32_t threads = 60, blocks = 12;
   // A row of words for each thread: what the registers hold.
   std::string body =
       "mov.u32 %r0, %ctaid.z;\nmov.u32 %r1, %ctaid.y;\nmad.lo.u32 %r0, %r0, 2, %r1;\nmov.u32 %r1, %ctaid.x;\n"
       "mad.lo.u32 %r0, %r0, 3, %r1;\nmov.u32 %r1, %tid.z;\nmad.lo.u32 %r0, %r0, 4, %r1;\nmov.u32 %r1, %tid.y;\n"
       "mad.lo.u32 %r0, %r0, 3, %r1;\nmov.u32 %r1, %tid.x;\nmad.lo.u32 %r0, %r0, 5, %r1;\nld.param.u64 %rd0, [p0];\n"
       "mul.wide.u32 %rd1, %r0, " +
-      std::to_string(4 * std::size(registers)) + ";\nadd.u64 %rd0, %rd0, %rd1;\n";
+      std::to_string(4 * std::size(special_registers)) + ";\nadd.u64 %rd0, %rd0, %rd1;\n";
   size_t column = 0;
-  for (const auto& [name, value] : registers) {
+  for (const auto& [name, value] : special_registers) {
     body +=
         std::string("mov.u32 %r2, ") + name + ";\nst.global.u32 [%rd0+" + std::to_string(4 * column++) + "], %r2;\n";
   }
   Module module(ptx_kernel(body));
-  Buffer<uint32_t> out(size_t{threads} * blocks * std::size(registers), 0xdeadU);
+  Buffer<uint32_t> out(size_t{threads} * blocks * std::size(special_registers), 0xdeadU);
   module.allow(out);
-  module.launch("k", grid, block, Arguments(out.address(), uint64_t{0}, uint64_t{0}, uint64_t{0}), dynamic);
+  module.launch("k", grid, block, Arguments(out.address(), uint64_t{0}, uint64_t{0}, uint64_t{0}), dynamic_bytes);
   for (uint32_t row = 0; row < threads * blocks; ++row) {
     const uint32_t t = row % threads, b = row / threads;
     const Place place{{b % 3, b / 3 % 2, b / 6}, {t % 5, t / 5 % 3, t / 15}, t % 32, t / 32};
     column = 0;
-    for (const auto& [name, value] : registers) {
-      ASSERT_EQ(out[row * std::size(registers) + column++], value(place))
+    for (const auto& [name, value] : special_registers) {
+      ASSERT_EQ(out[row * std::size(special_registers) + column++], value(place))
           << name << ", thread " << t << " of block " << b;
     }
   }
