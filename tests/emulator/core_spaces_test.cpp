@@ -1,6 +1,10 @@
 // Bounds and alignment in every state space and by every kind of access: each planted fault is found, and its report
-// names the kernel, the block, the thread, the PTX line and the instruction.
+// names the kernel, the block, the thread, the PTX line and the instruction. Addresses and special registers of
+// threads.
 #include <algorithm>
+#include <chrono>
+#include <functional>
+#include <utility>
 
 #include "core_fixture.h"
 
@@ -163,6 +167,156 @@ TEST(GenericAddresses, LieInTheWindowsThatTheIsaNames) {
   EXPECT_EQ(windows(".local .align 4 .b8 own[16];\nmov.u64 %rd1, own;\ncvta.local.u64 %rd1, %rd1;"), 16u);
   // "isspacep.global returns 1 for Kernel Function Parameters as .param window is contained within the .global window."
   EXPECT_EQ(windows("mov.u64 %rd1, p1;\ncvta.param.u64 %rd1, %rd1;"), 1u + 32);
+}
+
+// The values of special registers in thread `thread` of block `block`, of a grid of 3 x 2 x 2 blocks of 5 x 3 x 4.
+struct Place {
+  Dim3 block, thread;
+  uint32_t lane, warp;
+};
+
+constexpr uint32_t dynamic_bytes = 48;
+
+const std::pair<const char*, std::function<uint32_t(const Place&)>> special_registers[] = {
+    {"%tid.x", [](const Place& p) { return p.thread.x; }},
+    {"%tid.y", [](const Place& p) { return p.thread.y; }},
+    {"%tid.z", [](const Place& p) { return p.thread.z; }},
+    {"%ntid.x", [](const Place&) { return 5U; }},
+    {"%ntid.y", [](const Place&) { return 3U; }},
+    {"%ntid.z", [](const Place&) { return 4U; }},
+    {"%ctaid.x", [](const Place& p) { return p.block.x; }},
+    {"%ctaid.y", [](const Place& p) { return p.block.y; }},
+    {"%ctaid.z", [](const Place& p) { return p.block.z; }},
+    {"%nctaid.x", [](const Place&) { return 3U; }},
+    {"%nctaid.y", [](const Place&) { return 2U; }},
+    {"%nctaid.z", [](const Place&) { return 2U; }},
+    {"%clusterid.x", [](const Place& p) { return p.block.x; }},
+    {"%clusterid.y", [](const Place& p) { return p.block.y; }},
+    {"%clusterid.z", [](const Place& p) { return p.block.z; }},
+    {"%nclusterid.x", [](const Place&) { return 3U; }},
+    {"%nclusterid.y", [](const Place&) { return 2U; }},
+    {"%nclusterid.z", [](const Place&) { return 2U; }},
+    {"%cluster_ctaid.x", [](const Place&) { return 0U; }},
+    {"%cluster_ctaid.y", [](const Place&) { return 0U; }},
+    {"%cluster_ctaid.z", [](const Place&) { return 0U; }},
+    {"%cluster_nctaid.x", [](const Place&) { return 1U; }},
+    {"%cluster_nctaid.y", [](const Place&) { return 1U; }},
+    {"%cluster_nctaid.z", [](const Place&) { return 1U; }},
+    {"%cluster_ctarank", [](const Place&) { return 0U; }},
+    {"%cluster_nctarank", [](const Place&) { return 1U; }},
+    {"%laneid", [](const Place& p) { return p.lane; }},
+    {"%warpid", [](const Place& p) { return p.warp; }},
+    {"%nwarpid", [](const Place&) { return 2U; }},
+    {"%lanemask_eq", [](const Place& p) { return 1U << p.lane; }},
+    {"%lanemask_le", [](const Place& p) { return static_cast<uint32_t>((uint64_t{2} << p.lane) - 1); }},
+    {"%lanemask_lt", [](const Place& p) { return (1U << p.lane) - 1; }},
+    {"%lanemask_ge", [](const Place& p) { return ~((1U << p.lane) - 1); }},
+    {"%lanemask_gt", [](const Place& p) { return static_cast<uint32_t>(~((uint64_t{2} << p.lane) - 1)); }},
+    {"%dynamic_smem_size", [](const Place&) { return dynamic_bytes; }},
+    {"%total_smem_size", [](const Place&) { return dynamic_bytes; }},
+};
+
+TEST(SpecialRegisters, SayWhereAThreadIs) {
+  const Dim3 grid{3, 2, 2}, block{5, 3, 4};
+  constexpr uint32_t threads = 60, blocks = 12;
+  // A row of words for each thread: what the registers hold.
+  std::string body =
+      "mov.u32 %r0, %ctaid.z;\nmov.u32 %r1, %ctaid.y;\nmad.lo.u32 %r0, %r0, 2, %r1;\nmov.u32 %r1, %ctaid.x;\n"
+      "mad.lo.u32 %r0, %r0, 3, %r1;\nmov.u32 %r1, %tid.z;\nmad.lo.u32 %r0, %r0, 4, %r1;\nmov.u32 %r1, %tid.y;\n"
+      "mad.lo.u32 %r0, %r0, 3, %r1;\nmov.u32 %r1, %tid.x;\nmad.lo.u32 %r0, %r0, 5, %r1;\nld.param.u64 %rd0, [p0];\n"
+      "mul.wide.u32 %rd1, %r0, " +
+      std::to_string(4 * std::size(special_registers)) + ";\nadd.u64 %rd0, %rd0, %rd1;\n";
+  size_t column = 0;
+  for (const auto& [name, value] : special_registers) {
+    body +=
+        std::string("mov.u32 %r2, ") + name + ";\nst.global.u32 [%rd0+" + std::to_string(4 * column++) + "], %r2;\n";
+  }
+  Module module(ptx_kernel(body));
+  Buffer<uint32_t> out(size_t{threads} * blocks * std::size(special_registers), 0xdeadU);
+  module.allow(out);
+  module.launch("k", grid, block, Arguments(out.address(), uint64_t{0}, uint64_t{0}, uint64_t{0}), dynamic_bytes);
+  for (uint32_t row = 0; row < threads * blocks; ++row) {
+    const uint32_t t = row % threads, b = row / threads;
+    const Place place{{b % 3, b / 3 % 2, b / 6}, {t % 5, t / 5 % 3, t / 15}, t % 32, t / 32};
+    column = 0;
+    for (const auto& [name, value] : special_registers) {
+      ASSERT_EQ(out[row * std::size(special_registers) + column++], value(place))
+          << name << ", thread " << t << " of block " << b;
+    }
+  }
+}
+
+TEST(ClockRegisters, CountInstructionsAndNanoseconds) {
+  Module module(ptx_kernel(
+      "ld.param.u64 %rd0, [p0];\nmov.u64 %rd1, %clock64;\nst.global.u64 [%rd0], %rd1;\nmov.u32 %r1, %clock;\n"
+      "st.global.u32 [%rd0+8], %r1;\nmov.u32 %r1, %clock_hi;\nst.global.u32 [%rd0+12], %r1;\n"
+      "mov.u64 %rd1, %globaltimer;\nst.global.u64 [%rd0+16], %rd1;\nmov.u32 %r1, %globaltimer_lo;\n"
+      "st.global.u32 [%rd0+24], %r1;\nmov.u32 %r1, %globaltimer_hi;\nst.global.u32 [%rd0+28], %r1;\n"
+      "mov.u32 %r3, 0;\nagain:\nadd.u32 %r3, %r3, 1;\nsetp.lt.u32 %p1, %r3, 10;\n@%p1 bra again;\n"
+      "mov.u64 %rd1, %clock64;\nst.global.u64 [%rd0+32], %rd1;"));
+  Buffer<uint64_t> out(5, ~uint64_t{0});
+  module.allow(out);
+  const auto now = [] {
+    return static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+            .count());
+  };
+  const uint64_t before = now();
+  module.launch("k", {1}, {1}, Arguments(out.address(), uint64_t{0}, uint64_t{0}, uint64_t{0}));
+  const uint64_t after = now();
+  EXPECT_LT(out[0], 100U) << "the kernel has just begun";
+  EXPECT_GE(out[1], out[0]) << "two instructions later";
+  EXPECT_LT(out[1], 100U) << "the upper half is 0";
+  EXPECT_GE(out[4], out[0] + 30) << "after a loop of three instructions, ten times";
+  EXPECT_LT(out[4], out[0] + 100);
+  for (const size_t time : {size_t{2}, size_t{3}}) {  // the second in two halves
+    EXPECT_GE(out[time], before);
+    EXPECT_LE(out[time], after);
+  }
+}
+
+TEST(Faults, AreNamedByTheirPlaceInThreeDimensions) {
+  Module module(ptx_kernel(
+      "mov.u32 %r0, %tid.x;\nsetp.eq.u32 %p1, %r0, 3;\nmov.u32 %r0, %tid.y;\nsetp.eq.and.u32 %p1, %r0, 1, %p1;\n"
+      "mov.u32 %r0, %tid.z;\nsetp.eq.and.u32 %p1, %r0, 2, %p1;\nmov.u32 %r0, %ctaid.x;\n"
+      "setp.eq.and.u32 %p1, %r0, 1, %p1;\nmov.u32 %r0, %ctaid.y;\nsetp.eq.and.u32 %p1, %r0, 2, %p1;\n"
+      "mov.u32 %r0, %ctaid.z;\nsetp.eq.and.u32 %p1, %r0, 1, %p1;\nmov.u64 %rd0, 0;\n@%p1 ld.global.u32 %r1, [%rd0];"));
+  const Fault fault =
+      module.fault("k", {2, 3, 2}, {5, 3, 4}, Arguments(uint64_t{0}, uint64_t{0}, uint64_t{0}, uint64_t{0}));
+  EXPECT_THAT(fault.report, HasSubstr("block (1, 2, 1)"));
+  EXPECT_THAT(fault.report, HasSubstr("thread (3, 1, 2)"));
+}
+
+TEST(ModuleVariables, BeginWithAddressesAndSingleBytesOfThem) {
+  // In words, whether two double words are equal.
+  const auto differ = [](const std::string& one, const std::string& other) {
+    return "ld.global.u64 %rd1, [" + one + "];\n" + other + "\nsub.u64 %rd1, %rd1, %rd2;\ncvt.u32.u64 %r9, %rd1;\n" +
+           "shr.u64 %rd1, %rd1, 32;\ncvt.u32.u64 %r8, %rd1;\nor.b32 %r9, %r9, %r8;";
+  };
+  const auto bytes_of = [](const std::string& symbol) {
+    std::string list;
+    for (int byte = 0; byte < 8; ++byte) {
+      list += (byte == 0 ? "0xFF" : ", 0xFF") + std::string(static_cast<size_t>(2 * byte), '0') + "(" + symbol + ")";
+    }
+    return ".global .align 8 .b8 parts[8] = {" + list + "};\n";
+  };
+  const std::string target = ".global .align 8 .u64 target[2] = {7, 9};\n";
+  const std::string whole = target + ".global .align 8 .u64 whole = ";
+  const std::string its_address = "mov.u64 %rd2, target;", behind = its_address + "\nadd.u64 %rd2, %rd2, 8;";
+  EXPECT_EQ(stored(differ("whole", its_address), whole + "target;")[0], 0U);
+  EXPECT_EQ(stored(differ("whole", behind), whole + "target+8;")[0], 0U);
+  EXPECT_EQ(stored(differ("whole", behind), whole + "generic(target)+8;")[0], 0U);
+  EXPECT_EQ(stored(differ("parts", its_address), target + bytes_of("target"))[0], 0U);
+  EXPECT_EQ(stored(differ("parts", behind), target + bytes_of("target+8"))[0], 0U);
+  EXPECT_EQ(stored(differ("parts", its_address), target + bytes_of("generic(target)"))[0], 0U);
+  for (const char* mask : {"0", "0x7F", "0xFFFF", "0xFF0", "0x1FF"}) {
+    const std::string wrong = target + ".global .b8 part[1] = {" + mask + "(target)};\n";
+    EXPECT_THAT(load_error(ptx_kernel("ret;", "", wrong)), HasSubstr("an address mask must select one byte")) << mask;
+  }
+  EXPECT_THAT(load_error(ptx_kernel("ret;", "", target + ".global .u32 half = target;\n")),
+              HasSubstr("an address needs 64 bits"));
+  EXPECT_THAT(load_error(ptx_kernel("ret;", "", ".global .u64 none = nobody;\n")),
+              HasSubstr("'nobody' in an initialiser is not a .global or .const variable"));
 }
 
 TEST(ModuleVariables, HaveTheAlignmentThatTheyAskFor) {

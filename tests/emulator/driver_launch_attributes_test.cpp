@@ -219,7 +219,10 @@ TEST_F(DriverLaunchAttributes, WhatChangesNoResultIsAccepted) {
 TEST_F(DriverLaunchAttributes, WhatWouldChangeTheLaunchIsRefused) {
   EXPECT_EQ(launch(2, {cluster(2, 1, 1)}), CUDA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(launch(2, {cluster(1, 1, 2)}), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(launch(2, {cluster(1, 2, 1)}), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(launch(2, {cluster(0, 1, 1)}), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(launch(2, {cluster(1, 0, 1)}), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch(2, {cluster(1, 1, 0)}), CUDA_ERROR_INVALID_VALUE);
   for (const int id : {7, 11, 12, 13, 15, 99, -1}) EXPECT_EQ(launch(2, {other(id)}), CUDA_ERROR_NOT_SUPPORTED) << id;
   std::vector<CUlaunchAttribute> none;
   CUlaunchConfig launched = config(2, none);
@@ -230,7 +233,8 @@ TEST_F(DriverLaunchAttributes, WhatWouldChangeTheLaunchIsRefused) {
   launched.numAttrs = 0;
   EXPECT_EQ(cuda.cuLaunchKernelEx(&launched, nullptr, parameters_, nullptr), CUDA_ERROR_INVALID_HANDLE);
   for (unsigned CUlaunchConfig::*extent :
-       {&CUlaunchConfig::gridDimX, &CUlaunchConfig::gridDimZ, &CUlaunchConfig::blockDimX, &CUlaunchConfig::blockDimY}) {
+       {&CUlaunchConfig::gridDimX, &CUlaunchConfig::gridDimY, &CUlaunchConfig::gridDimZ, &CUlaunchConfig::blockDimX,
+        &CUlaunchConfig::blockDimY, &CUlaunchConfig::blockDimZ}) {
     CUlaunchConfig wrong = launched;
     wrong.*extent = 0;
     EXPECT_EQ(cuda.cuLaunchKernelEx(&wrong, meet_, parameters_, nullptr), CUDA_ERROR_INVALID_VALUE);

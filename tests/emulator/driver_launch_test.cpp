@@ -80,16 +80,28 @@ TEST_F(DriverLaunch, RefusesGeometryThatTheDeviceCannotRun) {
   EXPECT_EQ(launch("fill", {.grid_y = 0}), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(launch("fill", {.grid_z = 0}), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(launch("fill", {.block_x = 0}), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch("fill", {.block_y = 0}), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(launch("fill", {.block_z = 0}), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(launch("fill", {.grid_x = 0x80000000}), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(launch("fill", {.grid_y = 65536}), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(launch("fill", {.grid_z = 65536}), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(launch("fill", {.block_x = 1025}), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch("fill", {.block_y = 1025}), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(launch("fill", {.block_x = 32, .block_y = 33}), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(launch("fill", {.block_z = 65}), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(launch("capped", {.block_x = 257}), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(launch("fill", {.grid_y = 3, .block_x = 8, .block_y = 8, .block_z = 16}), CUDA_SUCCESS);
   EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS) << "a refused launch breaks nothing";
+}
+
+TEST_F(DriverLaunch, TakesTheLargestGeometryOfTheDevice) {
+  EXPECT_EQ(launch("fill", {.block_x = 1024}), CUDA_SUCCESS);
+  EXPECT_EQ(launch("fill", {.block_x = 1, .block_y = 1024}), CUDA_SUCCESS);
+  EXPECT_EQ(launch("fill", {.block_x = 16, .block_z = 64}), CUDA_SUCCESS);
+  EXPECT_EQ(launch("fill", {.grid_y = 65535, .block_x = 1}), CUDA_SUCCESS);
+  EXPECT_EQ(launch("fill", {.grid_z = 65535, .block_x = 1}), CUDA_SUCCESS);
+  EXPECT_EQ(launch("capped", {.block_x = 256}), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
 TEST_F(DriverLaunch, RefusesBlocksOfAnotherShapeThanTheKernelRequires) {

@@ -2,7 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <string>
 
+#include "driver/settings.h"
+#include "kiln/timing/card.h"
 #include "model/device_table.h"
 #include "model/occupancy.h"
 #include "model/timing.h"
@@ -228,6 +232,99 @@ TEST(ModelledTime, IsPlausibleOnEveryDevice) {
     EXPECT_LT(device.rates.shared_latency, device.rates.l2_latency) << device.key;
     EXPECT_LT(device.rates.l2_latency, device.rates.dram_latency) << device.key;
     EXPECT_TRUE(std::isfinite(streaming().time(device).seconds)) << device.key;
+  }
+}
+
+// Two tables of the same devices, each from its own sources.
+TEST(DeviceTable, AgreesWithTheCardsOfTheTimeModel) {
+  for (const DeviceModel& device : device_models()) {
+    SCOPED_TRACE(device.key);
+    const timing::Card card = timing::find_card(device.key);
+    const DeviceLimits& limits = device.limits;
+    EXPECT_EQ(limits.major * 10 + limits.minor, static_cast<int>(card.arch));
+    EXPECT_EQ(limits.multiprocessors, static_cast<int>(card.sms));
+    EXPECT_EQ(limits.clock_khz, static_cast<int>(card.clock_mhz * 1000));
+    EXPECT_EQ(limits.l2_bytes, card.l2_bytes);
+    EXPECT_EQ(limits.threads_per_multiprocessor, static_cast<int>(card.warps * 32));
+    EXPECT_EQ(limits.blocks_per_multiprocessor, static_cast<int>(card.blocks));
+    EXPECT_EQ(limits.shared_per_multiprocessor, static_cast<int>(card.shared_bytes));
+    EXPECT_EQ(limits.shared_reserved_per_block, static_cast<int>(card.shared_reserve));
+    EXPECT_EQ(limits.shared_per_block_optin, limits.shared_per_multiprocessor - limits.shared_reserved_per_block);
+    if (device.key != "a100") {  // the card is that with 40 GB, whose memory is slower
+      const double gigabytes = 2.0 * limits.memory_clock_khz * limits.bus_bits / 8 / 1e6;
+      EXPECT_NEAR(gigabytes, card.dram_peak_gbs, 1);
+    }
+    // Four schedulers have 32 lanes each, if a warp's instruction takes a cycle.
+    const DeviceRates& rates = device.rates;
+    EXPECT_EQ(rates.fp32_lanes, static_cast<int>(128 / card.fma_cycles));
+    EXPECT_EQ(rates.fp16_lanes, static_cast<int>(128 / card.half_cycles));
+    EXPECT_EQ(rates.fp64_lanes, static_cast<int>(128 / card.double_cycles));
+    EXPECT_EQ(rates.integer_lanes, static_cast<int>(128 / card.alu_cycles));
+    EXPECT_EQ(rates.special_lanes, static_cast<int>(128 / card.special_cycles));
+    EXPECT_EQ(rates.conversion_lanes, static_cast<int>(128 / card.convert_cycles));
+  }
+}
+
+Settings settings_of(const std::map<std::string, std::string>& variables) {
+  return Settings::read([&](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+std::string refusal_of(const std::string& name, const std::string& value) {
+  try {
+    (void)settings_of({{name, value}});
+  } catch (const SettingsError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(Settings, AreThoseOfTheirVariables) {
+  const Settings standard = settings_of({});
+  ASSERT_EQ(standard.devices.size(), 1U);
+  EXPECT_EQ(standard.devices[0]->key, "h200");
+  EXPECT_EQ(standard.check, CheckLevel::bounds);
+  EXPECT_EQ(standard.clock, ClockChoice::automatic);
+  EXPECT_EQ(standard.units, &unit_table());
+  EXPECT_GE(standard.threads, 1U);
+  EXPECT_EQ(standard.instruction_limit, 20'000'000'000U);
+  EXPECT_EQ(standard.counted_blocks, 64U);
+  EXPECT_EQ(standard.card, "");
+
+  const Settings two = settings_of({{"KILN_EMULATOR_DEVICE", "t4,a100"}});
+  ASSERT_EQ(two.devices.size(), 2U);
+  EXPECT_EQ(two.devices[0]->key, "t4");
+  EXPECT_EQ(two.devices[1]->key, "a100");
+  EXPECT_EQ(settings_of({{"KILN_EMULATOR_CHECK", "off"}}).check, CheckLevel::off);
+  EXPECT_EQ(settings_of({{"KILN_EMULATOR_CHECK", "bounds"}}).check, CheckLevel::bounds);
+  EXPECT_EQ(settings_of({{"KILN_EMULATOR_CHECK", "full"}}).check, CheckLevel::full);
+  EXPECT_EQ(settings_of({{"KILN_EMULATOR_CLOCK", "machine"}}).clock, ClockChoice::machine);
+  EXPECT_EQ(settings_of({{"KILN_EMULATOR_CLOCK", "ptx"}}).clock, ClockChoice::ptx);
+  EXPECT_EQ(settings_of({{"KILN_EMULATOR_CARD", "mine.card"}}).card, "mine.card");
+  for (const UnitTable* units : unit_tables()) {
+    EXPECT_EQ(settings_of({{"KILN_EMULATOR_UNITS", std::string(units->name)}}).units, units);
+  }
+}
+
+TEST(Settings, NumbersHaveARange) {
+  EXPECT_EQ(settings_of({{"KILN_EMULATOR_THREADS", "1"}}).threads, 1U);
+  EXPECT_EQ(settings_of({{"KILN_EMULATOR_THREADS", "1024"}}).threads, 1024U);
+  EXPECT_NE(refusal_of("KILN_EMULATOR_THREADS", "1025").find("whole number from 1 to 1024"), std::string::npos);
+  for (const char* name : {"KILN_EMULATOR_INSTRUCTION_LIMIT", "KILN_EMULATOR_COUNTED_BLOCKS"}) {
+    const auto value = [&](const std::string& text) {
+      const Settings settings = settings_of({{name, text}});
+      return name == std::string("KILN_EMULATOR_COUNTED_BLOCKS") ? settings.counted_blocks : settings.instruction_limit;
+    };
+    EXPECT_EQ(value("0"), 0U);
+    EXPECT_EQ(value("17"), 17U);
+    EXPECT_EQ(value("4611686018427387904"), uint64_t{1} << 62);
+    for (const char* wrong : {"4611686018427387905", "", "1 ", "-1", "0x10", "99999999999999999999"}) {
+      EXPECT_NE(refusal_of(name, wrong).find(std::string(name) + "=" + wrong + " is not a whole number"),
+                std::string::npos)
+          << wrong;
+    }
   }
 }
 

@@ -205,6 +205,8 @@ def test_run_writes_where_the_caller_says(model, x):
     expect_close((y, mean), x)
     with pytest.raises(kiln.InvalidArgument, match="the model has no output 'z'"):
         model.run({"x": x}, {"mean": mean, "z": y})
+    with pytest.raises(kiln.InvalidArgument, match="'x' is given as an input and as an output"):
+        model.run({"x": x}, {"x": x})
     with pytest.raises(kiln.InvalidArgument, match="output 'y' is not given"):
         model.run({"x": x}, {"mean": mean})
     with pytest.raises(kiln.InvalidArgument, match="float64"):  # nothing is converted

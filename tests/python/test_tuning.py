@@ -122,6 +122,13 @@ def test_the_figure_of_many_layers_groups_the_short_ones(matplotlib, tmp_path):
     assert (tmp_path / "many.png").stat().st_size > 10_000
 
 
+def test_bars_that_are_short_beside_the_longer_row_have_no_number(matplotlib):
+    figure = result(layer("conv", 1e-6, 1e-6), layer("gemm", 1e-6, 1e-3)).figure()
+    assert [text.get_text() for text in figure.axes[0].texts] == ["2"], "by default the second is long"
+    same = result(layer("conv", 1e-6, 1e-6), layer("gemm", 1e-6, 1e-6)).figure()
+    assert sorted(text.get_text() for text in same.axes[0].texts) == ["1", "1", "2", "2"]
+
+
 def test_what_is_short_stands_together_by_operation(matplotlib):
     layers = [layer(f"{operation} {i}", 1e-6) for operation, count in (("gemm", 60), ("copy", 90), ("sum", 1)) for i in range(count)]
     assert legend(result(*layers, layer("mean 1", 1e-6)).figure()) == [

@@ -30,5 +30,107 @@ TEST(MemorySystem, SpillsAreBroughtAgain) {
   EXPECT_EQ(bytes_from_dram(Access::Space::local), 2 * 128U);
 }
 
+// A sector passes L2 in one cycle and DRAM in two.
+Card round_card() {
+  Card card = card_with_code_at_hand("a100");
+  card.sms = 1;
+  card.clock_mhz = 1000;
+  card.l2_bytes_per_clock = 32;
+  card.dram_gbs = 16;
+  card.l2_latency = 100;
+  card.dram_latency = 300;
+  card.bulk_latency = 50;
+  return card;
+}
+
+constexpr Access one_line{.space = Access::Space::global, .lines = 1};
+
+ReplayResult counted(const MemorySystem& memory) {
+  ReplayResult result;
+  memory.count(result);
+  return result;
+}
+
+TEST(MemorySystem, ALoadIsThereWithItsLastSector) {
+  const Card card = round_card();
+  ReplaySetup setup;
+  setup.l1_bytes = 1 << 17;
+  setup.dram_sectors = 0;
+  MemorySystem warm(card, setup);
+  const Line line{.address = 128, .sectors = 0xF};
+  EXPECT_EQ(warm.load(10, one_line, &line, 0, false), 14U + 100) << "four sectors, one after the other";
+  EXPECT_EQ(warm.load(20, one_line, &line, 0, false), 14U + 100) << "they are on their way";
+  EXPECT_EQ(warm.load(200, one_line, &line, 0, false), 200U) << "L1 has them";
+  EXPECT_EQ(warm.load(300, one_line, &line, 0, true), 304U + 100) << "past L1";
+  EXPECT_EQ(warm.load(400, one_line, &line, 128, false), 404U + 100) << "the next line";
+  EXPECT_EQ(counted(warm).l1_sectors, 16U);
+  EXPECT_EQ(counted(warm).l2_sectors, 12U);
+  EXPECT_EQ(counted(warm).l2_busy, 12U);
+  EXPECT_EQ(counted(warm).dram_bytes_read, 0U);
+  setup.dram_sectors = 256;
+  MemorySystem cold(card, setup);
+  EXPECT_EQ(cold.load(10, one_line, &line, 0, false), 11U + 4 * 2 + 300) << "each waits for the one before in DRAM";
+  EXPECT_EQ(counted(cold).dram_bytes_read, 128U);
+  EXPECT_EQ(counted(cold).dram_busy, 8U);
+}
+
+TEST(MemorySystem, TheLineThatWasUnusedForLongestMakesRoom) {
+  const Card card = round_card();
+  ReplaySetup setup;
+  setup.l1_bytes = 8 * 128;  // one set of eight lines
+  setup.dram_sectors = 0;
+  MemorySystem memory(card, setup);
+  uint64_t now = 0;
+  const auto has = [&](uint64_t number) {
+    now += 1000;
+    const Line line{.address = number * 128, .sectors = 1};
+    return memory.load(now, one_line, &line, 0, false) == now;
+  };
+  for (uint64_t number = 0; number < 8; ++number) EXPECT_FALSE(has(number));
+  EXPECT_TRUE(has(0));
+  EXPECT_FALSE(has(8));
+  EXPECT_TRUE(has(0)) << "it was used since";
+  EXPECT_FALSE(has(1));
+}
+
+TEST(MemorySystem, CopiesInBulkWaitForTheSlowerOfL2AndDram) {
+  const Card card = round_card();
+  ReplaySetup setup;
+  const auto there = [&](uint32_t share_of_dram) {
+    setup.bulk_dram = share_of_dram;
+    MemorySystem memory(card, setup);
+    const uint64_t cycle = memory.load_in_bulk(10, 3200);
+    EXPECT_EQ(counted(memory).bulk_bytes, 3200U);
+    EXPECT_EQ(counted(memory).dram_bytes_read, 3200U * share_of_dram / 256);
+    return cycle;
+  };
+  EXPECT_EQ(there(0), 110U + 100 + 50);
+  EXPECT_EQ(there(256), 210U + 300 + 50);
+  EXPECT_EQ(there(64), 110U + 300 + 50) << "a quarter passes DRAM in half of the time that all takes in L2";
+  MemorySystem memory(card, setup);
+  EXPECT_EQ(memory.store_in_bulk(10, 3200), 110U);
+  EXPECT_EQ(counted(memory).bytes_written, 3200U);
+  EXPECT_EQ(counted(memory).dram_bytes_written, 3200U);
+}
+
+TEST(MemorySystem, LocalStoresStayInL1) {
+  const Card card = round_card();
+  ReplaySetup setup;
+  setup.l1_bytes = 1 << 17;
+  setup.local_dram = 128;  // half of it spills over
+  MemorySystem memory(card, setup);
+  const Access local{.space = Access::Space::local, .lines = 1};
+  const Line line{.address = 0, .sectors = 0xF};
+  memory.store(0, local, &line, 0, true);
+  EXPECT_EQ(counted(memory).bytes_written, 128U);
+  EXPECT_EQ(counted(memory).dram_bytes_written, 64U);
+  EXPECT_EQ(memory.load(1000, local, &line, 0, false), 1000U);
+  memory.store(2000, one_line, &line, 4096, false);
+  memory.store(3000, one_line, &line, 4096, false);
+  EXPECT_EQ(counted(memory).bytes_written, 3 * 128U);
+  EXPECT_EQ(counted(memory).dram_bytes_written, 64U + 128) << "L2 gathers what is stored twice";
+  EXPECT_GT(memory.load(4000, one_line, &line, 4096, false), 4000U) << "a global store leaves nothing in L1";
+}
+
 }  // namespace
 }  // namespace kiln::timing::memory_system_test

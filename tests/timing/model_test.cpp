@@ -183,6 +183,24 @@ TEST(Model, TellsWhatIsStoredOnlyIfItIsKnownWhere) {
               testing::ElementsAre(AddressRange{0x900, 0x904}, AddressRange{0x4000, 0x4004}));
 }
 
+// Few blocks are replayed, from the middle of the grid on.
+TEST(Model, TellsOfAMistakeThatTheFirstBlockAloneComesTo) {
+  const Sass code = Code()
+                        .add("S2R R1, SR_CTAID.X", sets(0))
+                        .add("ISETP.NE.AND P0, PT, R1, RZ, PT", waits(1, 13))
+                        .add("@P0 EXIT", stall(5))
+                        .add("MOV", stall(5))
+                        .add("EXIT", stall(1))
+                        .sass();
+  try {
+    (void)model_time(code, plain_facts(), blocks_of_1_kb(100'000), find_card("a100"), {.instructions = 2000});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::parse_error);
+    EXPECT_THAT(error.what(), testing::HasSubstr("lacks an operand"));
+  }
+}
+
 // Block c of 11 stores the (c * (10 - c))-th kilobyte: those in the middle the furthest.
 TEST(Model, TellsWhatTheMiddleBlockStores) {
   const Sass code = Code()

@@ -134,6 +134,7 @@ TEST(Sass, SaysWhatIsWrongWithAnOddOperand) {
   EXPECT_THAT(message("MOV R1, c[]"), testing::HasSubstr("unknown constant c[]"));
   EXPECT_THAT(message("MOV R1, c[0x100][0x0]"), testing::HasSubstr("unknown constant"));
   EXPECT_THAT(message("LDG.E R1, [R2.64+0x8000000000000000]"), testing::HasSubstr("unknown offset"));
+  EXPECT_THAT(message("LDG.E R1, [R2.64+0x100000000]"), testing::HasSubstr("unknown offset 100000000"));
   std::string many = "MOV R1";
   for (int i = 0; i < 200; ++i) many += ", R2";
   EXPECT_THAT(message(many), testing::HasSubstr("too many operands"));
@@ -143,6 +144,17 @@ TEST(Sass, ReadsNumbersOf64Bits) {
   const Sass sass = Code().add("MOV.64 R2, -0x8000000000000000").add("MOV.64 R2, 0xffffffffffffffff").sass();
   EXPECT_EQ(sass.instructions[0].operands[1].value, std::numeric_limits<int64_t>::min());
   EXPECT_EQ(sass.instructions[1].operands[1].value, -1);
+}
+
+TEST(Sass, ReadsTheLargestOffsetsAndBanks) {
+  const Sass sass = Code()
+                        .add("LDG.E R1, [R2.64+0xffffffff]")
+                        .add("LDG.E R1, [R2.64+-0xffffffff]")
+                        .add("MOV R1, c[0xff][0x4]")
+                        .sass();
+  EXPECT_EQ(sass.instructions[0].operands[1].value, 0xffffffff);
+  EXPECT_EQ(sass.instructions[1].operands[1].value, -int64_t{0xffffffff});
+  EXPECT_EQ(sass.instructions[2].operands[1].bank, 255);
 }
 
 TEST(Sass, ReadsWhatTheCompilerMadeForEachArchitecture) {

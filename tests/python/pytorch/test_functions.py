@@ -56,6 +56,17 @@ def test_transposed_convolutions(x, w, words):
     both(lambda L, *given: getattr(L, call)(*given, **words), normal(x), normal(w), normal(channels))
 
 
+def test_output_padding_beyond_the_stride_is_pytorch_s():
+    def call(L):
+        return L.conv_transpose1d(normal(1, 2, 5), normal(2, 3, 2), stride=2, dilation=3, output_padding=2)
+
+    assert call(F).shape == (1, 3, 14)
+    with pytest.raises(kiln.Unsupported, match="output_padding has to be less than the stride"):
+        call(K)
+    with pytest.raises(kiln.InvalidArgument, match="output_padding is 3"):
+        K.conv_transpose1d(normal(1, 2, 5), normal(2, 3, 2), stride=2, dilation=3, output_padding=3)
+
+
 def local_conv(x, w, b, grid=None, stride=1, padding=0, dilation=1, groups=1):
     """A convolution by the filters of each region, of which the outputs of that region are taken."""
     images = x if x.dim() == w.dim() - 1 else x.unsqueeze(0)

@@ -248,6 +248,7 @@ WRONG = {
     "odd": lambda: F.pad(normal(3, 4), (1, 2, 3)),
     "long": lambda: F.pad(normal(4), (1, 2, 3, 4)),
     "mirror": lambda: F.pad(normal(1, 2, 4), (4, 0), "reflect"),
+    "mirror of four axes": lambda: F.pad(normal(2, 3, 3, 3, 3), (1,) * 8, "reflect"),
     "wrap": lambda: F.pad(normal(1, 2, 4), (5, 0), "circular"),
     "away": lambda: F.pad(normal(1, 2, 4), (-3, -2)),
     "mode": lambda: F.pad(normal(1, 2, 4), (1, 1), "mirror"),

@@ -160,6 +160,16 @@ def test_autocast_computes_softmax_in_f32_on_a_gpu():
     assert "avg_pool3d" in in_f32["cpu"] and not {"avg_pool2d", "softmax.int", "layer_norm"} & in_f32["cpu"]
 
 
+def test_autocast_of_pytorch_2_4_is_asked_for_a_device(monkeypatch):
+    on = {"cpu": torch.bfloat16}
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda device: device in on)
+    monkeypatch.setattr(torch, "get_autocast_dtype", lambda device: on[device], raising=False)
+    autocast = kiln.torch._autocast
+    assert autocast.autocasting(torch.zeros(1)) and autocast.autocast_dtype("cpu") == torch.bfloat16
+    on.clear()
+    assert not autocast.autocasting(torch.zeros(1))
+
+
 REFUSED = {
     "layer_norm": lambda x: torch.nn.functional.layer_norm(x, (4,), eps=-0.5),
     "group_norm": lambda x: torch.nn.functional.group_norm(x, 2, eps=-0.5),
