@@ -5,7 +5,7 @@
 #include <bit>
 #include <string>
 
-#include "scheduler/mbarriers.h"
+#include "warp/mbarriers.h"
 
 namespace kiln::emulator {
 namespace {

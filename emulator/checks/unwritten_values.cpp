@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "checks/fault.h"
-#include "scheduler/fragments.h"
+#include "warp/fragments.h"
 
 namespace kiln::emulator {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "decode/allocation.h"
-#include "decode/fusion.h"
-#include "decode/liveness.h"
+#include "allocation.h"
+#include "fusion.h"
+#include "liveness.h"
 #include "scheduler/control_flow.h"
 
 namespace kiln::emulator {

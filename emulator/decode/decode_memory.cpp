@@ -1,5 +1,5 @@
 // ld, st and cp.async.
-#include "decode/decoders.h"
+#include "decoders.h"
 #include "scheduler/control_flow.h"
 
 namespace kiln::emulator {

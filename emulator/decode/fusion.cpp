@@ -1,4 +1,4 @@
-#include "decode/fusion.h"
+#include "fusion.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "decode/liveness.h"
+#include "liveness.h"
 
 namespace kiln::emulator {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "decode/instruction.h"
+#include "kernel/instruction.h"
 
 namespace kiln::emulator {
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "driver/failure.h"
-#include "driver/launch_record.h"
 #include "driver/timeline.h"
 #include "kiln/timing/card.h"
+#include "launch_record.h"
 #include "memory/address_space.h"
 #include "model/device_table.h"
 

@@ -1,4 +1,4 @@
-#include "driver/driver.h"
+#include "driver.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include <limits>
 #include <utility>
 
-#include "driver/per_thread.h"
 #include "kiln/base/error.h"
+#include "per_thread.h"
 
 namespace kiln::emulator {
 namespace {

@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "driver/capture.h"
-#include "driver/context.h"
+#include "capture.h"
+#include "context.h"
 #include "driver/failure.h"
-#include "driver/graph.h"
-#include "driver/handles.h"
-#include "driver/machine_clock.h"
-#include "driver/module.h"
-#include "driver/settings.h"
+#include "graph.h"
+#include "handles.h"
+#include "machine_clock.h"
+#include "module.h"
+#include "settings.h"
 
 namespace kiln::emulator {
 

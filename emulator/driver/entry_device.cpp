@@ -7,7 +7,7 @@
 #include <cstring>
 #include <optional>
 
-#include "driver/driver.h"
+#include "driver.h"
 #include "driver/exports.h"
 
 namespace kiln::emulator {

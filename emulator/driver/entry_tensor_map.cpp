@@ -3,9 +3,9 @@
 #include <cstring>
 #include <optional>
 
-#include "driver/driver.h"
+#include "driver.h"
 #include "driver/exports.h"
-#include "machine/tensor_map.h"
+#include "kernel/tensor_map.h"
 #include "model/device_table.h"
 
 namespace kiln::emulator {

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <vector>
 
-#include "driver/work.h"
+#include "work.h"
 
 namespace kiln::emulator {
 

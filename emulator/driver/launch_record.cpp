@@ -1,4 +1,4 @@
-#include "driver/launch_record.h"
+#include "launch_record.h"
 
 #include <fmt/format.h>
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "driver/machine_clock.h"
 #include "machine/machine.h"
+#include "machine_clock.h"
 #include "model/occupancy.h"
 #include "model/timing.h"
 

@@ -1,4 +1,4 @@
-#include "driver/machine_clock.h"
+#include "machine_clock.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
-#include "driver/context.h"
-#include "driver/machine_clock.h"
+#include "context.h"
 #include "machine/machine.h"
+#include "machine_clock.h"
 #include "units/unit_table.h"
 
 namespace kiln::emulator {

@@ -1,4 +1,4 @@
-#include "machine/counting.h"
+#include "counting.h"
 
 #include <array>
 #include <cmath>

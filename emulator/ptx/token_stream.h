@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lexer.h"
 #include "ptx/ast.h"
-#include "ptx/lexer.h"
 
 namespace kiln::emulator::ptx {
 

@@ -5,8 +5,10 @@
 #include <new>
 
 #include "checks/fault.h"
-#include "scheduler/fragments.h"
-#include "scheduler/register_values.h"
+#include "mbarrier_phases.h"
+#include "register_values.h"
+#include "scheduler/divergence.h"
+#include "warp/fragments.h"
 
 namespace kiln::emulator {
 namespace {

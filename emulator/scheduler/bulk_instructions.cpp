@@ -8,6 +8,7 @@
 
 #include "checks/access.h"
 #include "checks/fault.h"
+#include "mbarrier_phases.h"
 #include "scheduler/bulk_copies.h"
 #include "scheduler/mbarrier_instructions.h"
 

@@ -1,10 +1,10 @@
-#include "units/convert_float.h"
+#include "convert_float.h"
 
-#include "units/directed.h"
-#include "units/floating_ops.h"
-#include "units/lanes.h"
-#include "units/small_floats.h"
-#include "units/units.h"
+#include "directed.h"
+#include "floating_ops.h"
+#include "lanes.h"
+#include "small_floats.h"
+#include "units.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 namespace {

@@ -2,10 +2,10 @@
 #include <bit>
 
 #include "checks/fault.h"
-#include "scheduler/fragments.h"
-#include "units/floating_ops.h"
-#include "units/lanes.h"
-#include "units/units.h"
+#include "floating_ops.h"
+#include "lanes.h"
+#include "scheduler/divergence.h"
+#include "units.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 namespace {

@@ -1,7 +1,7 @@
 // Integer arithmetic, logic, shifts and selections.
-#include "units/integer_ops.h"
-#include "units/lanes.h"
-#include "units/units.h"
+#include "integer_ops.h"
+#include "lanes.h"
+#include "units.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 namespace {
