@@ -26,32 +26,9 @@ std::string_view name(OccupancyLimit limit) {
 }
 
 Json counters_json(const Counters& counters) {
-  return {{"issued", counters.issued},
-          {"fma_f32", counters.fma_f32},
-          {"fma_f16", counters.fma_f16},
-          {"fma_f64", counters.fma_f64},
-          {"integer", counters.integer},
-          {"special", counters.special},
-          {"conversion", counters.conversion},
-          {"control", counters.control},
-          {"warp_exchange", counters.warp_exchange},
-          {"global_load", counters.global_load},
-          {"global_store", counters.global_store},
-          {"global_atomic", counters.global_atomic},
-          {"shared_load", counters.shared_load},
-          {"shared_store", counters.shared_store},
-          {"shared_atomic", counters.shared_atomic},
-          {"local_access", counters.local_access},
-          {"constant_access", counters.constant_access},
-          {"global_sectors", counters.global_sectors},
-          {"unique_load_sectors", counters.unique_load_sectors},
-          {"unique_store_sectors", counters.unique_store_sectors},
-          {"block_sectors", counters.block_sectors},
-          {"shared_wavefronts", counters.shared_wavefronts},
-          {"active_lanes", counters.active_lanes},
-          {"barriers", counters.barriers},
-          {"blocks_total", counters.blocks_total},
-          {"blocks_counted", counters.blocks_counted}};
+  Json json;
+  for (const NamedCounter& counter : named_counters) json[std::string(counter.name)] = counters.*counter.count;
+  return json;
 }
 
 Json ptx_time_json(const LaunchTime& time) {

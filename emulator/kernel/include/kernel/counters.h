@@ -1,38 +1,87 @@
-// Counters of a launch.
+// Counters of a launch, and the classes by which instructions are counted. Both come from one table.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <string_view>
 
 namespace kiln::emulator {
 
-/// What one launch executed. Instruction counts are per warp ("issued"), as hardware profilers count them.
-struct Counters {
-  // Instructions issued by class; `issued` is their sum.
-  uint64_t issued = 0;
-  uint64_t fma_f32 = 0;  ///< fma/mul/add/sub on f32 (one warp instruction each)
-  uint64_t fma_f16 = 0;  ///< f16, f16x2, bf16, bf16x2 arithmetic
-  uint64_t fma_f64 = 0;
-  uint64_t integer = 0;  ///< integer and logic arithmetic, compares, selects, moves
-  uint64_t special = 0;  ///< ex2, lg2, rcp, rsqrt, sqrt, sin, cos, divisions
-  uint64_t conversion = 0;
-  uint64_t control = 0;        ///< branches, calls, barriers, predicate-only work
-  uint64_t warp_exchange = 0;  ///< shfl, vote, match, redux
-  uint64_t global_load = 0, global_store = 0, global_atomic = 0;
-  uint64_t shared_load = 0, shared_store = 0, shared_atomic = 0;
-  uint64_t local_access = 0, constant_access = 0;
+// All counters in order: CLASS(name) counts the instructions of the class of that name, OTHER(name) something else.
+//
+// Instructions are counted per warp ("issued"), as hardware profilers count them. Memory behaviour is exact when every
+// block was counted, else scaled up from the sampled blocks; a sector has 32 bytes.
+#define KILN_EMULATOR_COUNTERS(CLASS, OTHER)                                                                         \
+  OTHER(issued)  /* the sum of all classes */                                                                        \
+  CLASS(fma_f32) /* fma, mul, add, sub on f32: one warp instruction each */                                          \
+  CLASS(fma_f16) /* f16, f16x2, bf16, bf16x2 arithmetic */                                                           \
+  CLASS(fma_f64)                                                                                                     \
+  CLASS(integer) /* integer and logic arithmetic, compares, selects, moves */                                        \
+  CLASS(special) /* ex2, lg2, rcp, rsqrt, sqrt, sin, cos, divisions */                                               \
+  CLASS(conversion)                                                                                                  \
+  CLASS(control)       /* branches, calls, barriers, predicate-only work */                                          \
+  CLASS(warp_exchange) /* shfl, vote, match, redux */                                                                \
+  CLASS(global_load)                                                                                                 \
+  CLASS(global_store)                                                                                                \
+  CLASS(global_atomic)                                                                                               \
+  CLASS(shared_load)                                                                                                 \
+  CLASS(shared_store)                                                                                                \
+  CLASS(shared_atomic)                                                                                               \
+  CLASS(local_access)                                                                                                \
+  CLASS(constant_access)                                                                                             \
+  OTHER(global_sectors)       /* sectors touched, summed over warp accesses (coalescing) */                          \
+  OTHER(unique_load_sectors)  /* distinct sectors read by the launch; an estimate when sampled */                    \
+  OTHER(unique_store_sectors) /* distinct sectors written by the launch; an estimate when sampled */                 \
+  OTHER(block_sectors)        /* distinct sectors of each block, summed over blocks: traffic that L1 cannot avoid */ \
+  OTHER(shared_wavefronts)    /* shared-memory passes: 1 per access without bank conflict */                         \
+  OTHER(active_lanes)         /* lanes active, summed over issued instructions */                                    \
+  OTHER(barriers)             /* instructions; they count as control, too */                                         \
+  OTHER(blocks_total)                                                                                                \
+  OTHER(blocks_counted) /* blocks whose memory behaviour was recorded */
 
-  // Memory behaviour. Exact when every block was counted, else scaled up from the sampled blocks.
-  uint64_t global_sectors = 0;        ///< 32-byte sectors touched, summed over warp accesses (coalescing)
-  uint64_t unique_load_sectors = 0;   ///< distinct 32-byte sectors read by the launch (estimate when sampled)
-  uint64_t unique_store_sectors = 0;  ///< distinct 32-byte sectors written by the launch (estimate when sampled)
-  uint64_t block_sectors = 0;      ///< distinct 32-byte sectors of each block, summed over blocks: what L1 cannot keep
-  uint64_t shared_wavefronts = 0;  ///< shared-memory passes: 1 per access without bank conflict
-  uint64_t active_lanes = 0;       ///< lanes active, summed over issued instructions
-  uint64_t barriers = 0;
-
-  uint64_t blocks_total = 0;
-  uint64_t blocks_counted = 0;  ///< blocks whose memory behaviour was recorded
-  Counters& operator+=(const Counters& other);
+/// The columns of the instruction mix.
+// clang-format off
+enum class InstructionClass : uint8_t {
+#define KILN_CLASS(name) name,
+#define KILN_OTHER(name)
+  KILN_EMULATOR_COUNTERS(KILN_CLASS, KILN_OTHER)
+#undef KILN_CLASS
+#undef KILN_OTHER
+  barrier,  ///< counts as control, too
+  free,     ///< the emulator's own steps: not an instruction of the kernel
 };
+// clang-format on
+inline constexpr size_t instruction_classes = static_cast<size_t>(InstructionClass::free) + 1;
+
+/// Counts of one launch.
+struct Counters {
+#define KILN_COUNTER(name) uint64_t name = 0;
+  KILN_EMULATOR_COUNTERS(KILN_COUNTER, KILN_COUNTER)
+#undef KILN_COUNTER
+};
+
+/// A counter by its name in the launch's JSON.
+struct NamedCounter {
+  std::string_view name;
+  uint64_t Counters::*count;
+};
+
+/// All counters in order.
+inline constexpr NamedCounter named_counters[] = {
+#define KILN_COUNTER(name) {#name, &Counters::name},
+    KILN_EMULATOR_COUNTERS(KILN_COUNTER, KILN_COUNTER)
+#undef KILN_COUNTER
+};
+
+/// The counters of instruction classes, by InstructionClass.
+inline constexpr uint64_t Counters::*class_counters[] = {
+#define KILN_CLASS(name) &Counters::name,
+#define KILN_OTHER(name)
+    KILN_EMULATOR_COUNTERS(KILN_CLASS, KILN_OTHER)
+#undef KILN_CLASS
+#undef KILN_OTHER
+};
+static_assert(std::size(class_counters) == static_cast<size_t>(InstructionClass::barrier));
 
 }  // namespace kiln::emulator

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "kernel/counters.h"
+
 namespace kiln::emulator {
 
 /// One bit per lane of a warp.
@@ -38,29 +40,6 @@ struct Instruction {
   uint32_t extra = 0;      ///< Usually an index into Code::lists.
 };
 static_assert(sizeof(Instruction) == 40);
-
-/// The columns of the instruction mix, named as in Counters.
-enum class InstructionClass : uint8_t {
-  fma_f32,
-  fma_f16,
-  fma_f64,
-  integer,
-  special,
-  conversion,
-  control,
-  warp_exchange,
-  global_load,
-  global_store,
-  global_atomic,
-  shared_load,
-  shared_store,
-  shared_atomic,
-  local_access,
-  constant_access,
-  barrier,  ///< counts as control, too
-  free,     ///< the emulator's own steps: not an instruction of the kernel
-};
-inline constexpr size_t instruction_classes = static_cast<size_t>(InstructionClass::free) + 1;
 
 /// Straight-line code between two labels: what one entry adds to the instruction mix.
 struct BasicBlock {
