@@ -84,7 +84,7 @@ uint32_t append_groups(const std::vector<MultiplyAdd>& run, std::vector<uint32_t
 
 constexpr size_t edge = 4;
 
-/// What one register accumulates in a run: its operations in order.
+/// The operations that accumulate into one register in a run, in order.
 struct Sum {
   std::vector<MultiplyAdd> steps;
   bool tiled = false;

@@ -97,7 +97,7 @@ class Context {
 
   void add_launch(LaunchRecord record);
   std::optional<LaunchRecord> last_launch() const;
-  /// Those since the last call, the oldest first; the latest 256 of them.
+  /// Launches since the last call, the oldest first; the latest 256 of them.
   std::vector<LaunchRecord> take_launches();
 
   /// Launches are recorded, at most so many instructions of each; 0: they are not.

@@ -34,7 +34,7 @@ bool is_floating(CUtensorMapDataType type) {
          type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
 }
 
-/// What the arguments that are no extents must be. `address`: of the tensor.
+/// Requires valid values of the arguments that are no extents. `address`: of the tensor.
 void require_known_modes(CUtensorMapDataType type, unsigned rank, uint64_t address, CUtensorMapInterleave interleave,
                          CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
   constexpr int interleaves = 3, promotions = 4, fills = 2;

@@ -38,7 +38,7 @@ Json ptx_time_json(const LaunchTime& time) {
           {"latency", time.latency}};
 }
 
-// Of all cycles in which warps did not issue, those with each cause.
+// Share of each cause in all the cycles in which warps did not issue.
 Json waits_json(const timing::ReplayResult& replayed) {
   const auto all = static_cast<double>(std::accumulate(replayed.stalled.begin(), replayed.stalled.end(), uint64_t{0}));
   Json waits = Json::object();
@@ -49,7 +49,7 @@ Json waits_json(const timing::ReplayResult& replayed) {
   return waits;
 }
 
-// What L1 has of the sectors that are loaded, and L2 of those that L1 lacks.
+// Hit rates: L1's among the sectors that are loaded, L2's among those that L1 lacks.
 Json hits_json(const timing::ModelledTime& time) {
   const timing::ReplayResult& replayed = time.replayed;
   if (replayed.l1_sectors == 0) return Json::object();

@@ -1,4 +1,4 @@
-// What a launch was, did and would have cost: the material of kiln_emulator_last_launch_json().
+// Record of a launch, with its counters and its modelled time: the material of kiln_emulator_last_launch_json().
 #pragma once
 
 #include <string>

@@ -15,7 +15,7 @@ void add_mix(Counters& to, const Mix& mix) {
   to.control += to.barriers;
 }
 
-/// What `part` becomes when `counted` grows to `all`.
+/// Scales `part`, a count among `counted`, to `all`.
 uint64_t scaled(uint64_t part, uint64_t counted, uint64_t all) {
   if (counted == 0 || counted == all) return part;
   return static_cast<uint64_t>(

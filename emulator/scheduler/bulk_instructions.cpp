@@ -15,7 +15,7 @@
 namespace kiln::emulator {
 namespace {
 
-/// What a lane's copy needs of the instruction.
+/// A lane's copy, and the instruction that issues it.
 struct Issue {
   Warp& warp;
   const Instruction* i;

@@ -1,4 +1,4 @@
-// What registers hold before a warp's first instruction.
+// Values of registers before a warp's first instruction.
 #pragma once
 
 #include "warp/warp.h"

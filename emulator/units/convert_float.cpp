@@ -11,7 +11,7 @@ namespace {
 
 using ptx::Type;
 
-/// What happens between reading the source and rounding to the destination's format; packed into the immediate.
+/// Steps between reading the source and rounding to the destination's format; packed into the immediate.
 enum Step : int64_t {
   rounding_bits = 7,
   to_integral = 8,

@@ -59,7 +59,7 @@ int source_lane(int lane, uint32_t b, uint32_t c, bool& in_range) {
   return in_range ? from : lane;
 }
 
-/// What a shuffle gets from a lane that does not take part: a NaN, and no small integer.
+/// The value that a shuffle gets from a lane that does not take part: a NaN, and no small integer.
 constexpr uint32_t unpredictable = 0xFFFFFFFFu;
 
 template <Exchange mode>

@@ -21,7 +21,7 @@ Handler three() {
   return map3<Op, T, T, T, T>;
 }
 
-/// What every integer width has; T is unsigned or signed.
+/// Handlers that every integer width has; T is unsigned or signed.
 template <class T>
 Handler arithmetic(IntegerOp op) {
   switch (op) {

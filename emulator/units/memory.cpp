@@ -191,7 +191,7 @@ template <class Space, class E, int elements>
   }
 }
 
-/// What a lane stores, for the checks.
+/// Copies to `to` the value that a lane is about to store, for the checks.
 template <class E, int elements>
 void value_of(const Warp& warp, const Instruction* i, int lane, std::byte* to) {
   const uint32_t* const registers = element_registers<elements>(warp, i, i->b);

@@ -11,13 +11,13 @@ namespace kiln::emulator {
 
 enum class AccessKind : uint8_t { load, store, atomic };
 
-/// What only some kinds of access have to say.
+/// Details that only some kinds of access have.
 struct AccessDetails {
   bool is_part = false;          ///< of an instruction whose other part counts as the access
   bool is_asynchronous = false;  ///< a store that happens later: cp.async
-  /// Of a copy in bulk, which has looked at the alignment that it asks for, and goes through the asynchronous proxy.
+  /// A copy in bulk: it has checked its alignment itself, and goes through the asynchronous proxy.
   bool is_bulk = false;
-  /// Of a store: puts the bytes that a lane is about to store at `to`. Null where that is not known.
+  /// Copies to `to` the bytes that a lane is about to store. Null for loads, and where the bytes are not known.
   void (*value_of)(const Warp&, const Instruction*, int lane, std::byte* to) = nullptr;
 };
 

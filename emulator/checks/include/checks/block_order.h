@@ -13,15 +13,15 @@
 
 namespace kiln::emulator {
 
-/// Of each of a block's threads, by number: what it did before this time is known. Times are counted from the block's
-/// beginning (SharedShadow::since_start).
+/// Times by thread of a block: everything that the thread did before its time is known. Times are counted from the
+/// block's beginning (SharedShadow::since_start).
 using BlockClock = std::vector<uint32_t>;
 
-/// The same of several blocks, in ascending order. Clocks do not change once they are there.
+/// Clocks of several blocks, in ascending order. A clock never changes.
 using LaunchClock = std::vector<std::pair<uint64_t, std::shared_ptr<const BlockClock>>>;
 
-/// What the threads of a launch have released, by the address that they stored to. Thread-safe: all host threads of the
-/// launch share it.
+/// Clocks that the threads of a launch have released, by the address that they stored to. Thread-safe: all host threads
+/// of the launch share it.
 class ReleaseTable {
  public:
   void publish(uint64_t address, const LaunchClock& clock);
@@ -33,10 +33,10 @@ class ReleaseTable {
   std::unordered_map<uint64_t, std::shared_ptr<const LaunchClock>> published_;
 };
 
-/// What the threads of the block that a host thread runs know of other blocks.
+/// Knowledge that the threads of a block have of other blocks. Each host thread has one, for the block that it runs.
 ///
 /// A release is a fence and then a strong write, an acquire a strong read and then a fence; either may be one
-/// instruction. What they carry are vector clocks of (block, thread), as exact as those inside of a block: a release
+/// instruction. They carry vector clocks of (block, thread), as exact as those inside of a block: a release
 /// publishes what its thread knew at the fence, of its own block's threads as well as of other blocks, and an acquire
 /// reaches those threads of its block that have synchronised with the acquiring one since. Fences and accesses of scope
 /// cta are not told to this class.

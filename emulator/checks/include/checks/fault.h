@@ -25,7 +25,7 @@ void deadlock_fault(Block& block);
 /// "reads", "writes", "updates".
 const char* verb(AccessKind kind);
 
-/// What SharedShadow found: names the other access and its line, too.
+/// Reports a finding of SharedShadow: names the other access and its line, too.
 const Instruction* shared_fault(Warp& warp, const Instruction* i, const AccessRequest& request,
                                 const SharedShadow::Result& result);
 

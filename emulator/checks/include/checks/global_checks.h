@@ -15,8 +15,8 @@
 
 namespace kiln::emulator {
 
-/// Of the blocks that one host thread runs. A function that returns false has recorded the block's fault, or put the
-/// instruction off.
+/// Checks the blocks that one host thread runs. A function that returns false has recorded the block's fault, or put
+/// the instruction off.
 class GlobalChecks {
  public:
   /// `block` is as it will be for all blocks but for its number. `time`: the block's.
@@ -33,7 +33,7 @@ class GlobalChecks {
     return finds_races_ && window.marks != nullptr && shadow_.is_old_news(reach, bytes, window);
   }
 
-  /// What strong accesses and fences do for the order of blocks, once `time` knows of it.
+  /// Notes how strong accesses and fences order blocks. Called after `time` has noted the same.
   void order_by_memory(const Warp& warp, const Instruction* i, const AccessRequest& request, Mask lanes);
   void fence(const Warp& warp, const Instruction* i, Mask lanes);
 

@@ -82,8 +82,8 @@ class GlobalShadow {
   static constexpr uint64_t many_flag = uint64_t{1} << (time_bits + 1);    // blocks have read
   static constexpr uint64_t weak_flag = many_flag;                         // of a strong write: one that was not, too
   static constexpr uint64_t strong_flag = uint64_t{1} << (time_bits + 2);  // and nobody otherwise
-  // Of a read: there is more to look at than whether it has been noted, as the piece has been written in this launch,
-  // or read only in part.
+  // In the mark of a read: the piece has been written in this launch, or only a part of it was read. A later read of it
+  // is then checked in full.
   static constexpr uint64_t watched_flag = uint64_t{1} << (time_bits + 3);
   static constexpr uint64_t launch_mask = ~uint64_t{0} << launch_at, block_mask = ~uint64_t{0} << block_at;
   static constexpr uint32_t latest = (1u << time_bits) - 1;  // a time that was too late to be kept

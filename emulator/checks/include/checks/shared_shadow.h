@@ -48,7 +48,7 @@ class SharedShadow {
     copy_in_flight,   ///< the other's cp.async has not been waited for
     not_fenced,       ///< between the other's write and a copy in bulk there is no fence of proxies
   };
-  /// What is wrong with an access.
+  /// A finding about an access, with the other party.
   struct Result {
     Finding finding = Finding::none;
     uint32_t offset = 0;            ///< of the piece

@@ -12,8 +12,8 @@
 
 namespace kiln::emulator {
 
-/// Of the blocks that one host thread runs. Every function that returns a bool or an instruction has recorded the
-/// block's fault when that is false or null.
+/// Checks the blocks that one host thread runs. Every function that returns a bool or an instruction has recorded the
+/// block's fault when it returns false or null.
 class StrictChecks {
  public:
   /// `block` is as it will be for all blocks but for its number.
@@ -21,7 +21,7 @@ class StrictChecks {
 
   void begin_block(uint64_t number);
 
-  /// Of the values that the warp's registers hold: whether each instruction must be executed by their step().
+  /// Unwritten values in the warps' registers. They say whether each instruction must be executed by their step().
   UnwrittenValues& values() { return values_; }
 
   /// An access whose addresses are valid, about to happen. False without a fault: the warp does it later.
@@ -35,7 +35,7 @@ class StrictChecks {
   void copy_landed(const Warp& warp, const Instruction* i, uint32_t lane, uint64_t address, uint32_t bytes,
                    bool is_bulk);
 
-  /// What the thread has done, and a copy in bulk of its own that has landed, comes before whoever the mbarrier at
+  /// Orders the thread's accesses, and a landed bulk copy of its own, before those of the threads that the mbarrier at
   /// `address` lets go on.
   void mbarrier_arrived(const Warp& warp, uint32_t lane, uint64_t address);
   void mbarrier_passed(const Warp& warp, Mask lanes, uint64_t address);

@@ -1,4 +1,4 @@
-// What each thread of a block knows of the others: vector clocks, for kernels that synchronise in parts.
+// Vector clocks: each thread's knowledge of the block's other threads, for kernels that synchronise in parts.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What the decoders of instruction families work with: the instruction at hand, its operands as virtual registers, and
-// the list that operations go to.
+// The decoders' view of a kernel: the instruction at hand, its operands as virtual registers, and the list that
+// operations go to.
 #pragma once
 
 #include <fmt/format.h>

@@ -13,7 +13,7 @@
 
 namespace kiln::emulator {
 
-/// What a kernel may refer to: the module's variables, where they are, and its functions.
+/// Names that a kernel may refer to: the module's variables, with their addresses, and its functions.
 struct ModuleNames {
   Scope scope;
   std::unordered_map<std::string_view, const ptx::Function*> functions;

@@ -20,7 +20,7 @@ class Modifiers {
   /// The first word that names a type.
   std::optional<ptx::Type> type();
   std::optional<ptx::Space> space();
-  /// Those that consist of `prefix` and one of `words`.
+  /// Takes the modifiers that consist of `prefix` and one of `words`.
   void accept_behind(std::string_view prefix, std::initializer_list<std::string_view> words);
   bool empty() const { return words_.empty(); }
   std::string_view first() const { return words_.front(); }

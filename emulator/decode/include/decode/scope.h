@@ -1,4 +1,4 @@
-// What a name in PTX means: registers, variables, labels, tables, in nested scopes.
+// Meanings of names in PTX: registers, variables, labels, tables, in nested scopes.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What a launch leaves in L2 for the next one of its stream.
+// Data that a launch leaves in L2 for the next one of its stream.
 #pragma once
 
 #include <cstdint>

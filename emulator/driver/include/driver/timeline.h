@@ -17,7 +17,7 @@ using Picoseconds = uint64_t;
 
 Picoseconds to_picoseconds(double seconds);
 
-/// What a piece of work occupies.
+/// Engines of a device. A piece of work occupies a part of one.
 enum class Engine { compute, copy_to_device, copy_to_host };
 
 /// The part of an engine that work occupies, in millionths.

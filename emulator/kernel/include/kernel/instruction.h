@@ -30,7 +30,7 @@ struct HandlerPair {
 };
 
 /// Operands are byte offsets into the warp's register file, where a register holds its 32 lanes one after the other and
-/// a predicate is one Mask. What the fields mean beyond that is up to the handler.
+/// a predicate is one Mask. The handler decides what else the fields mean.
 struct Instruction {
   Handler execute = nullptr;
   uint32_t d = 0, a = 0, b = 0, c = 0;
@@ -95,7 +95,7 @@ struct SourcePosition {
   std::string_view text;  ///< into the program's PTX
 };
 
-/// What a memory access or a fence says of the order among threads; bits of Code::order.
+/// Memory order of an access or a fence; bits of Code::order.
 enum MemoryOrder : uint8_t {
   order_weak = 0,
   order_strong = 1,  ///< volatile, relaxed: races with no other strong access

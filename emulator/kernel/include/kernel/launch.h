@@ -45,10 +45,10 @@ struct LaunchRequest {
   const Kernel* kernel = nullptr;
   Dim3 grid, block;
   uint32_t dynamic_shared_bytes = 0;
-  std::span<const std::byte> parameters;      ///< laid out as Kernel::parameters() says
+  std::span<const std::byte> parameters;      ///< laid out as KernelInfo::parameters says
   std::shared_ptr<const RegionTable> memory;  ///< valid global addresses; needed by CheckLevel::bounds
   CheckLevel check = CheckLevel::bounds;
-  /// Of full checks: from 1 to most_launches, and another one than any launch had that has left marks in `memory`.
+  /// Per-launch id, from 1 to most_launches. Full checks need one that no previous launch with marks in `memory` had.
   uint32_t number = 1;
   unsigned host_threads = 1;
   uint64_t counted_blocks = 64;    ///< at most this many blocks, spread over the grid, record memory behaviour; 0: all

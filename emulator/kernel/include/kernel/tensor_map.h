@@ -1,4 +1,4 @@
-// What a tensor map says, in the emulated device's own form: programs pass the 128 bytes on without looking into them.
+// Tensor maps in the emulated device's own form: programs pass the 128 bytes on without looking into them.
 #pragma once
 
 #include <array>

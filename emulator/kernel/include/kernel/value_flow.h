@@ -1,4 +1,4 @@
-// What each instruction does with values: enough to follow those that nobody has written from register to register.
+// Flow of values through instructions: enough to follow unwritten values from register to register.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct ValueUse {
   uint32_t offset = 0;
 };
 
-/// Of all instructions of a kernel, by their indices in Code.
+/// Roles and uses of all instructions of a kernel, by their indices in Code.
 class ValueFlow {
  public:
   /// `uses` of the next instruction, those that it reads in front of what depends on them.

@@ -23,7 +23,7 @@ namespace kiln::emulator {
 /// is tracked what has been written to them.
 class AddressSpace {
  public:
-  /// What the contents of an allocation count as before anybody has written them.
+  /// State of an allocation's contents before anybody has written them.
   enum class Fresh { written, unwritten };
 
   /// `capacity`: bytes that allocations may add up to. `noun` names them in reports, e.g. "allocation".

@@ -7,8 +7,8 @@
 
 namespace kiln::emulator {
 
-/// What is remembered of a piece of global memory: the last write to it and the reads of it, as checks/global_shadow.h
-/// says. 0: nothing.
+/// Marks of a piece of global memory: its last write and the reads since, as checks/global_shadow.h describes them.
+/// 0: none.
 struct PieceMarks {
   uint64_t write = 0, read = 0;
 };

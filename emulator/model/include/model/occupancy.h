@@ -7,7 +7,7 @@
 
 namespace kiln::emulator {
 
-/// What one block of a launch takes from an SM.
+/// Resources that one block of a launch takes from an SM.
 struct BlockResources {
   uint32_t threads = 1;
   uint32_t registers_per_thread = 0;  ///< 0: unknown, not a limit

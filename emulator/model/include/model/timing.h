@@ -9,7 +9,7 @@
 
 namespace kiln::emulator {
 
-/// What the model needs to know of a launch besides its counters.
+/// Facts of a launch that the model needs besides its counters.
 struct LaunchShape {
   uint64_t blocks = 1;
   uint32_t threads_per_block = 1;

@@ -96,7 +96,7 @@ struct Function {
   uint32_t line = 0;
   std::vector<Variable> returns, parameters;
   uint32_t max_threads = 0;  ///< product of .maxntid or .reqntid; 0 if absent
-  /// Of .reqntid: the extents that a block must have. Empty if absent; those left out are 1.
+  /// Extents that a block must have, from .reqntid. Empty if absent; extents left out are 1.
   std::vector<uint32_t> required_block;
   bool needs_cluster = false;   ///< blocks must be launched in clusters of several, or of a size given at the launch
   std::unique_ptr<Block> body;  ///< Null for a declaration.

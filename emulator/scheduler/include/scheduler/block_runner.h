@@ -31,7 +31,7 @@ class BlockRunner {
   bool step();
   const std::optional<Fault>& fault() const { return block_.fault; }
 
-  // What the blocks so far have executed, per basic block of the code.
+  // Executions by the blocks so far, per basic block of the code.
   const std::vector<uint64_t>& executions() const { return executions_; }
   const std::vector<uint64_t>& active_lanes() const { return active_lanes_; }
   const MemoryRecorder& recorder() const { return recorder_; }

@@ -18,7 +18,7 @@ const Instruction* execute_exit(Warp& warp, const Instruction* i);
 const Instruction* execute_trap(Warp& warp, const Instruction* i);
 const Instruction* execute_nothing(Warp& warp, const Instruction* i);
 
-/// What a barrier instruction does, in Instruction::immediate; `barrier_aligned` may be added.
+/// Actions of a barrier instruction, in Instruction::immediate; `barrier_aligned` may be added.
 enum BarrierAction : int64_t {
   barrier_sync = 0,
   barrier_arrive = 1,

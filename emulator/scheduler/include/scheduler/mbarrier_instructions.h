@@ -11,7 +11,7 @@ namespace kiln::emulator {
 /// With the arrivals of a phase in register `b`.
 extern const HandlerPair mbarrier_init, mbarrier_invalidate;
 
-/// What an arrival does beside arriving; in Instruction::immediate.
+/// Effects of an arrival beside arriving; in Instruction::immediate.
 enum MbarrierArrival : int64_t {
   arrival_drops = 1,        ///< later phases expect as many arrivals less
   arrival_no_complete = 2,  ///< it must not end the phase
@@ -24,7 +24,7 @@ extern const HandlerPair mbarrier_arrive;
 /// The bytes in register `b` are announced, or have come if the immediate is 1.
 extern const HandlerPair mbarrier_transact;
 
-/// What the wait instruction at `i` does beside waiting; in Instruction::immediate.
+/// Modifiers of a wait for an mbarrier; in Instruction::immediate.
 enum MbarrierWait : int64_t {
   wait_by_parity = 1,  ///< register `b` has the phase's parity (32 bits), else the state that an arrival returned
   wait_acquires = 2,

@@ -1,4 +1,4 @@
-// What the decoder asks of the execution units: a handler for an operation on a type. The units exist once per host
+// The decoder's view of the execution units: a handler for an operation on a type. The units exist once per host
 // instruction set; unit_table() gives the best one that this CPU can run.
 #pragma once
 
@@ -165,7 +165,7 @@ enum class Exchange : uint8_t {
   elect,  ///< d: 32 bits (leader), c: predicate, member mask in b
 };
 
-/// Of redux on f32: magnitudes are compared; one NaN makes the result one.
+/// Modifiers of redux on f32: magnitudes are compared; one NaN makes the result one.
 enum ReduxFloat : int64_t { redux_abs = 1, redux_nan = 2 };
 
 /// A load or store. The address is register a (address_bytes wide) plus the immediate.

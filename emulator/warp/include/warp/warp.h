@@ -21,8 +21,9 @@
 namespace kiln::emulator {
 
 struct Block;
-class BulkCopies;
 class Mbarriers;
+// Classes of higher folders, which the state only points to.
+class BulkCopies;
 class MemoryRecorder;
 class StrictChecks;
 
@@ -74,7 +75,8 @@ struct Barrier {
   uint32_t expected = 0;  ///< threads; 0: every live thread of the block
   bool in_use = false;
   uint32_t votes = 0, voters = 0;  ///< of bar.red: threads whose predicate held, and all
-  // Of a barrier of the whole block, in full checks: where the first threads arrived, and one of them.
+  // For a barrier of the whole block, in full checks: the instruction at which the first threads arrived, and one of
+  // these threads.
   const Instruction* first_at = nullptr;
   uint32_t first_thread = 0;
 };
@@ -122,7 +124,7 @@ struct Block {
   std::optional<Fault> fault;
 };
 
-/// Of all the block's threads.
+/// Bytes of local memory of all the block's threads.
 inline uint64_t local_bytes(const Block& block) {
   return uint64_t{block.local_stride} * block.warps.size() * warp_lanes;
 }
