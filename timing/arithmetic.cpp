@@ -29,7 +29,7 @@ bool ordered(Compare compare, bool less, bool equal) {
   }
 }
 
-// What is known of either operand can decide the result.
+// Joins predicates bit by bit. A known bit of either operand can decide the result.
 Bits combined(Combine combine, const Bits& a, const Bits& b) {
   Bits result;
   if (combine == Combine::conjunction) {

@@ -17,7 +17,8 @@ namespace {
 constexpr uint8_t parameter_bank = 0x0a, frame_size = 0x11, register_count = 0x2f;
 constexpr uint32_t most_registers = 255, most_local_bytes = 512 << 10;  // of a thread
 constexpr std::string_view code_of = ".text.";
-// Of names, constants and attributes, as often as they are read: some hundred times what a large cubin has.
+// Limit on the bytes of names, constants and attributes, counted each time they are read: some hundred times those of a
+// large cubin.
 constexpr size_t most_bytes = size_t{256} << 20;
 constexpr uint8_t format_none = 1, format_byte = 2, format_half = 3, format_sized = 4;
 

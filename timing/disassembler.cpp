@@ -89,7 +89,7 @@ class Temporary {
   std::string path_;
 };
 
-// What comes out of a pipe until its other end is closed; nothing if that takes longer than `limit`.
+// Reads a pipe until its other end is closed; nothing if that takes longer than `limit`.
 std::optional<std::string> read_all(int file, std::chrono::milliseconds limit) {
   const auto end = std::chrono::steady_clock::now() + limit;
   std::string output;
@@ -106,8 +106,8 @@ std::optional<std::string> read_all(int file, std::chrono::milliseconds limit) {
   }
 }
 
-// What a program prints on both of its outputs. Throws Error(compile_failed) if it ends otherwise than with 0, or not
-// within `limit`.
+// Runs a program and returns the text of both its outputs. Throws Error(compile_failed) if it ends otherwise than with
+// 0, or not within `limit`.
 std::string output_of(const std::string& program, std::vector<std::string> arguments, std::chrono::seconds limit) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(ErrorCode::io_error, "cannot make a pipe");

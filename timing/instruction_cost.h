@@ -1,4 +1,4 @@
-// What an instruction takes of the machine, before anything runs.
+// Cost of an instruction on the machine, known before anything runs.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace kiln::timing {
 
-/// What decides when the result of an instruction is there.
+/// Events that decide when the result of an instruction is there.
 enum class Wait : uint8_t {
   fixed,
   shared_load,

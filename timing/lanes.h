@@ -1,4 +1,4 @@
-// What instructions compute lane by lane.
+// Arithmetic of instructions, lane by lane.
 #pragma once
 
 #include <bit>

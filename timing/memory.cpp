@@ -94,7 +94,7 @@ uint32_t Interpreter::Machine::access(Warp& warp, const Decoded& decoded, const 
       const Operand& from = instruction.operands[decoded.second_memory];
       const uint32_t taken =
           record(warp, addresses(warp, from, MemorySpace::global), MemorySpace::global, decoded.bytes, active);
-      // What comes from L2 meets the banks where it is written.
+      // Data from L2 meet the banks of shared memory where they are written.
       if (taken != no_access && instruction.has("BYPASS") && (where.unknown & active) == 0) {
         warp.path.accesses[taken].wavefronts = static_cast<uint16_t>(wavefronts_of(where.v, active, decoded.bytes));
       }

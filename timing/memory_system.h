@@ -1,4 +1,4 @@
-// What is behind the load/store unit of one SM: L1, and its share of L2 and DRAM.
+// Memory behind the load/store unit of one SM: L1, and its share of L2 and DRAM.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What is said of opcodes, in groups.
+// Tables of values by opcode, in groups.
 #pragma once
 
 #include <initializer_list>

@@ -62,7 +62,7 @@ struct PhaseState {
   std::vector<PhaseWaiter> waiting;
 };
 
-// What reaches an mbarrier at some later cycle.
+// Arrivals and bytes that reach an mbarrier at some later cycle.
 struct Effect {
   uint32_t place = 0, block = 0;
   uint16_t barrier = 0;

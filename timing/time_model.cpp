@@ -27,7 +27,7 @@ uint64_t shared_of_block(const KernelFacts& facts, const Launch& launch, const C
   return up(own, 128) + card.shared_reserve;
 }
 
-// What the smallest split that holds the resident blocks leaves of L1.
+// Bytes of L1 that remain beside the smallest split that holds the resident blocks.
 uint32_t l1_bytes(const Card& card, uint64_t shared) {
   uint32_t taken = card.carveout_kb.back();
   for (const uint32_t kb : card.carveout_kb) {
@@ -124,8 +124,8 @@ class Model {
   }
 
  private:
-  // What the first, the middle and the last block store spans what all do. Their whole paths are followed if they will
-  // be replayed, else only their first warps'.
+  // Finds the memory that the launch stores to: the stores of the first, the middle and the last block span those of
+  // all. Whole paths are followed if they will be replayed, else only those of the first warps.
   void find_stored(bool is_long) {
     try {
       for (const uint64_t block : {uint64_t{0}, middle(), launch_.blocks() - 1}) {
@@ -195,7 +195,7 @@ class Model {
     }
   }
 
-  // Those of blocks that are asked for again are kept, but for the memory of a few million instructions.
+  // Paths are kept for when a block is asked for again, up to the memory of a few million instructions.
   std::shared_ptr<const BlockPath> path_of(uint64_t index, const Cut& cut) {
     const auto key = std::make_pair(index, cut.turns);
     const auto found = kept_.find(key);
@@ -206,7 +206,7 @@ class Model {
     return path;
   }
 
-  // Of the sectors that blocks load, those that blocks before them have not brought to L2. Blocks are drawn from the
+  // Share of the sectors that blocks load and that blocks before them have not brought to L2. Blocks are drawn from the
   // later half of the grid, spread evenly (the golden ratio's multiples), because tiles of different kinds may take
   // turns; as many as a budget of steps allows.
   double dram_share(const Cut& cut) {
@@ -271,8 +271,8 @@ class Model {
     return result;
   }
 
-  // Those a power of two blocks, rows and planes of the grid away, and diagonally, nearest first. Kernels number their
-  // tiles by the place in a row, or by the number of the block.
+  // Blocks at distances of a power of two blocks, rows and planes of the grid, and diagonally, nearest first. Kernels
+  // number their tiles by the place in a row, or by the number of the block.
   std::vector<uint64_t> blocks_before(uint64_t block) const {
     const uint64_t row = launch_.grid[0], plane = row * launch_.grid[1];
     std::set<uint64_t> away = {row - 1, row + 1};
@@ -286,8 +286,8 @@ class Model {
     return before;
   }
 
-  // Of the bytes that blocks which run at the same time copy in bulk, by their first copies, those that no other
-  // copies and no earlier launch has left.
+  // Share, in 1/256, of the bytes copied in bulk that come from DRAM. The same data count once, and data that a
+  // previous launch has left in L2 do not count. Looks at the first copies of the blocks that run at the same time.
   uint32_t fresh_in_bulk() {
     constexpr uint64_t first_loads = 32;
     const bool copies = std::any_of(sass_.instructions.begin(), sass_.instructions.end(), [](const Instruction& code) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t widest_access = 32;
 
-/// What an access of so many bytes must be aligned to. Copies that read less than they write may have any size.
+/// Alignment that an access of so many bytes needs. Copies that read less than they write may have any size.
 uint32_t alignment_of(uint32_t bytes) {
   return std::has_single_bit(bytes) ? std::min(bytes, widest_access) : 1;
 }

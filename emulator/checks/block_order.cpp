@@ -14,7 +14,7 @@ std::shared_ptr<const BlockClock> later_of(const std::shared_ptr<const BlockCloc
   return std::make_shared<const BlockClock>(std::move(both));
 }
 
-/// What either says.
+/// Joins two clocks: takes the later times of the blocks that both have.
 LaunchClock joined(const LaunchClock& a, const LaunchClock& b) {
   LaunchClock both;
   both.reserve(a.size() + b.size());

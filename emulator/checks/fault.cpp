@@ -5,7 +5,7 @@
 #include <bit>
 #include <string>
 
-#include "scheduler/mbarriers.h"
+#include "warp/mbarriers.h"
 
 namespace kiln::emulator {
 namespace {
@@ -25,7 +25,7 @@ std::string place(const Block& block) {
   return fmt::format("kernel {}, block ({}, {}, {})", block.kernel_name, block.index.x, block.index.y, block.index.z);
 }
 
-/// What is known of a global address, for a report.
+/// Describes a global address for a report.
 std::string describe(const Block& block, uint64_t address) {
   const RegionTable* const memory = block.launch->memory.get();
   return memory == nullptr ? "no memory is known" : memory->describe(address);
@@ -50,7 +50,7 @@ void record(Block& block, FaultKind kind, std::string report) {
   if (!block.fault) block.fault = Fault{kind, std::move(report)};
 }
 
-/// What the phase of an mbarrier still lacks.
+/// Arrivals and bytes that the phase of an mbarrier still lacks.
 std::string waited_for(const Block& block, uint32_t offset) {
   const Mbarrier* const mbarrier = block.mbarriers->find(offset);
   const std::string which = fmt::format("at the mbarrier at offset {} of shared memory", offset);

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "checks/fault.h"
-#include "checks/lane_groups.h"
 #include "checks/memory_recorder.h"
+#include "lane_groups.h"
 
 namespace kiln::emulator {
 namespace {

@@ -20,7 +20,7 @@ uint64_t GlobalShadow::mark_of(uint32_t thread, bool strong) const {
   return here_ | uint64_t{thread} << thread_at | (strong ? strong_flag : 0) | std::min(time_.since_start(), latest);
 }
 
-/// What is to be remembered of reads once one with the mark `mark` is among them.
+/// The mark of all reads of a piece: `read` is that of the earlier ones, `mark` that of the latest.
 inline uint64_t GlobalShadow::joined(uint64_t read, uint64_t mark) const {
   if (!is_current(read)) return mark;
   const uint64_t weakened = read & (mark | ~strong_flag);

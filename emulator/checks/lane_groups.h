@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "checks/access.h"
-#include "scheduler/warp.h"
+#include "warp/warp.h"
 
 namespace kiln::emulator {
 

@@ -117,8 +117,8 @@ SharedShadow::Result SharedShadow::check_read(uint32_t piece, const Access& acce
   return check_write_before(piece, access);
 }
 
-/// What threads write themselves reaches a copy in bulk by a fence of proxies that stands between the two: of the
-/// thread that has written, or of the one that copies.
+/// Looks for a fence of proxies between a thread's write and a copy in bulk that reads it. The thread that has written
+/// may have executed the fence, or the one that copies.
 SharedShadow::Result SharedShadow::check_proxies(uint32_t piece, const Access& access) const {
   const uint32_t time = write_time_[piece], writer = write_who_[piece];
   if ((writer & bulk_flag) != 0) return {};
@@ -281,7 +281,7 @@ SharedShadow::Result SharedShadow::update(const Access& access) {
     if (const Result result = check_read(piece, access)) return result;
     if (const Result result = check_reads_before(piece, access)) return result;
   }
-  // Of several lanes the last one stands for all: it is more often the first that goes on to read the result.
+  // The last lane stands for all, because the first one often goes on to read the result.
   Access last = access;
   last.lanes = Mask{1} << (warp_lanes - 1 - static_cast<uint32_t>(std::countl_zero(access.lanes)));
   note_write(first, pieces, now_, who(last));

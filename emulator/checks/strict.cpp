@@ -3,8 +3,7 @@
 #include <bit>
 
 #include "checks/fault.h"
-#include "checks/lane_groups.h"
-#include "scheduler/control_flow.h"
+#include "lane_groups.h"
 
 namespace kiln::emulator {
 namespace {
@@ -217,7 +216,7 @@ const Instruction* StrictChecks::barrier_arrived(Warp& warp, const Instruction* 
 const Instruction* StrictChecks::barrier_diverged(Warp& warp, const Instruction* i, Mask lanes) {
   for (uint32_t k = 0; k < warp.fragment_count; ++k) {
     const Fragment& other = warp.fragments[k];
-    if (other.wait == Wait::converge && other.at != i && other.at->execute == execute_barrier) {
+    if (other.wait == Wait::converge && other.at != i && other.at->execute == i->execute) {
       return divergent_warp_fault(warp, i, lanes, other);
     }
   }

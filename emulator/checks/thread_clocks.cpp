@@ -18,7 +18,7 @@ void for_each_thread(uint32_t first, Mask lanes, Use use) {
 ThreadClocks::ThreadClocks(uint32_t threads)
     : known_(threads, Clock(threads)), fenced_(threads), observed_(threads), barriers_(named_barriers) {}
 
-// What is known of earlier blocks does no harm: their times are all before this block's.
+// Knowledge of earlier blocks does no harm: their times are all before this block's.
 void ThreadClocks::begin_block() {
   published_.clear();
   for (std::vector<Clock>* clocks : {&fenced_, &observed_, &barriers_}) {

@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "checks/fault.h"
-#include "scheduler/fragments.h"
+#include "warp/fragments.h"
 
 namespace kiln::emulator {
 namespace {
@@ -118,7 +118,7 @@ bool UnwrittenValues::may_store(Warp& warp, const Instruction* i, Mask lanes) {
   return true;
 }
 
-/// What is written depends on what was read since the last thing that was written.
+/// Marks written registers by the reads in front of them: the reads since the previous writes.
 void UnwrittenValues::pass_on(const Warp& warp, std::span<const ValueUse> uses, Mask lanes, Unwritten& last) {
   bool again = false;
   for (const ValueUse& use : uses) {
@@ -135,7 +135,7 @@ void UnwrittenValues::pass_on(const Warp& warp, std::span<const ValueUse> uses, 
   }
 }
 
-/// Of an instruction in which lanes see each other's values.
+/// The result of an instruction in which lanes see each other's values.
 UnwrittenValues::Unwritten UnwrittenValues::exchanged(const Warp& warp, const Instruction* i, ValueRole role,
                                                       std::span<const ValueUse> uses, Mask lanes) const {
   Unwritten own;  // what a lane's own operands make of it
@@ -155,8 +155,8 @@ UnwrittenValues::Unwritten UnwrittenValues::exchanged(const Warp& warp, const In
   return own;
 }
 
-/// Of memory. The access itself looks at the values that it stores, and marks those that it loads. What an atomic
-/// returns may take the place of a value that it stores, so that it is noted behind.
+/// Executes an access to memory. The access itself looks at the values that it stores, and marks those that it loads.
+/// The result of an atomic may take the place of a value that it stores, so it is noted after the access.
 const Instruction* UnwrittenValues::access(Warp& warp, const Instruction* i, std::span<const ValueUse> uses,
                                            Mask lanes) {
   for (const ValueUse& use : uses) {
@@ -178,7 +178,7 @@ void UnwrittenValues::write(const Warp& warp, std::span<const ValueUse> uses, Ma
   }
 }
 
-/// Of the one that the predicate chooses.
+/// The result of a selection: the value that the predicate chooses.
 UnwrittenValues::Unwritten UnwrittenValues::selected(const Warp& warp, const Instruction* i) const {
   const Mask flip = i->immediate != 0 ? full_mask : 0, holds = *row<Mask>(warp, i->c) ^ flip;
   Unwritten value = of(warp, i->c), a = of(warp, i->a), b = of(warp, i->b);
@@ -189,7 +189,7 @@ UnwrittenValues::Unwritten UnwrittenValues::selected(const Warp& warp, const Ins
   return value;
 }
 
-/// Of two predicates joined: one may decide whatever the other is.
+/// The result of two predicates joined: one of them may decide whatever the other is.
 UnwrittenValues::Unwritten UnwrittenValues::joined(const Warp& warp, const Instruction* i, ValueRole role) const {
   const Mask flip = role == ValueRole::both ? 0 : full_mask;
   const Mask a_open = *row<Mask>(warp, i->a) ^ flip, b_open = *row<Mask>(warp, i->b) ^ flip;

@@ -1,4 +1,4 @@
-#include "decode/allocation.h"
+#include "allocation.h"
 
 #include <algorithm>
 #include <array>

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "decode/liveness.h"
 #include "decode/operation.h"
+#include "liveness.h"
 
 namespace kiln::emulator {
 

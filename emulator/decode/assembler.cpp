@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "decode/allocation.h"
-#include "decode/fusion.h"
-#include "decode/liveness.h"
+#include "allocation.h"
+#include "fusion.h"
+#include "liveness.h"
 #include "scheduler/control_flow.h"
 
 namespace kiln::emulator {
@@ -31,7 +31,7 @@ class Assembler {
       : units_(units), list_(std::move(list)), target_(settle_labels(list_)) {}
 
   Assembled run() {
-    // What the kernel needs as it was written, before operations move.
+    // Registers that the kernel needs as it was written, before operations move.
     const uint32_t words = allocate(list_, analyse(list_, target_)).peak_words;
     gather_multiply_adds(list_.operations);
     const Liveness liveness = analyse(list_, target_);

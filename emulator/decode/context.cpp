@@ -4,8 +4,8 @@
 #include <bit>
 
 #include "decode/lowering.h"
-#include "decode/special_registers.h"
 #include "scheduler/control_flow.h"
+#include "special_registers.h"
 
 namespace kiln::emulator {
 

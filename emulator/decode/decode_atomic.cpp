@@ -1,7 +1,7 @@
 // atom and red.
 #include <array>
 
-#include "decode/decoders.h"
+#include "decoders.h"
 
 namespace kiln::emulator {
 namespace {

@@ -1,5 +1,5 @@
 // Logic, shifts, bit fields and permutations.
-#include "decode/decoders.h"
+#include "decoders.h"
 
 namespace kiln::emulator {
 namespace {

@@ -1,9 +1,9 @@
 // cp.async.bulk: copies between global and shared memory, of bytes in a row and of boxes of tensors.
 #include <string>
 
-#include "decode/decoders.h"
-#include "decode/generic_address.h"
-#include "machine/tensor_map.h"
+#include "decoders.h"
+#include "generic_address.h"
+#include "kernel/tensor_map.h"
 #include "scheduler/bulk_instructions.h"
 #include "scheduler/control_flow.h"
 

@@ -1,7 +1,7 @@
 // setp, set, selp and slct.
 #include <array>
 
-#include "decode/decoders.h"
+#include "decoders.h"
 
 namespace kiln::emulator {
 namespace {

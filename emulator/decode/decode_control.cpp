@@ -1,6 +1,6 @@
 // Branches, calls, barriers, fences and other control.
-#include "decode/decoders.h"
 #include "decode/lowering.h"
+#include "decoders.h"
 #include "scheduler/control_flow.h"
 
 namespace kiln::emulator {

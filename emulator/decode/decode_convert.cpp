@@ -1,5 +1,5 @@
 // cvt, cvt.pack and cvta.
-#include "decode/decoders.h"
+#include "decoders.h"
 #include "scheduler/control_flow.h"
 
 namespace kiln::emulator {

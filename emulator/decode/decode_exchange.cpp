@@ -1,5 +1,5 @@
 // shfl, vote, match, redux, elect and activemask.
-#include "decode/decoders.h"
+#include "decoders.h"
 
 namespace kiln::emulator {
 namespace {

@@ -1,5 +1,5 @@
 // f64, f32, f16 and bf16 arithmetic and the special functions.
-#include "decode/decoders.h"
+#include "decoders.h"
 
 namespace kiln::emulator {
 namespace {

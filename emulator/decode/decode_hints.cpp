@@ -2,8 +2,8 @@
 // profiler events. Their words and operands are held against the ISA all the same, so that a misspelt one is refused.
 #include <initializer_list>
 
-#include "decode/decoders.h"
-#include "decode/generic_address.h"
+#include "decoders.h"
+#include "generic_address.h"
 #include "scheduler/control_flow.h"
 
 namespace kiln::emulator {

@@ -1,5 +1,5 @@
 // Integer arithmetic, extended precision included.
-#include "decode/decoders.h"
+#include "decoders.h"
 
 namespace kiln::emulator {
 namespace {

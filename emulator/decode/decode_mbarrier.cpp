@@ -1,6 +1,6 @@
 // mbarrier: barriers in shared memory whose phases threads arrive at, and copies in bulk.
-#include "decode/decoders.h"
-#include "decode/generic_address.h"
+#include "decoders.h"
+#include "generic_address.h"
 #include "scheduler/mbarrier_instructions.h"
 
 namespace kiln::emulator {

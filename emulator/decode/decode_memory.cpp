@@ -1,5 +1,5 @@
 // ld, st and cp.async.
-#include "decode/decoders.h"
+#include "decoders.h"
 #include "scheduler/control_flow.h"
 
 namespace kiln::emulator {
@@ -9,7 +9,7 @@ using ptx::Operand;
 using ptx::Space;
 using ptx::Type;
 
-/// What concerns caches and memory order only: a thread's accesses are performed in order.
+/// Modifiers that concern caches and memory order only: a thread's accesses are performed in order.
 struct Hints {
   bool policy = false;  ///< an operand with a cache policy follows
   uint8_t order = order_weak;

@@ -1,5 +1,5 @@
 // mov, with packing and unpacking of vectors.
-#include "decode/decoders.h"
+#include "decoders.h"
 
 namespace kiln::emulator {
 namespace {

@@ -1,4 +1,4 @@
-#include "decode/decoders.h"
+#include "decoders.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "decode/fusion.h"
+#include "fusion.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "decode/liveness.h"
+#include "liveness.h"
 
 namespace kiln::emulator {
 namespace {
@@ -84,7 +84,7 @@ uint32_t append_groups(const std::vector<MultiplyAdd>& run, std::vector<uint32_t
 
 constexpr size_t edge = 4;
 
-/// What one register accumulates in a run: its operations in order.
+/// The operations that accumulate into one register in a run, in order.
 struct Sum {
   std::vector<MultiplyAdd> steps;
   bool tiled = false;

@@ -1,4 +1,4 @@
-#include "decode/generic_address.h"
+#include "generic_address.h"
 
 namespace kiln::emulator {
 

@@ -1,4 +1,4 @@
-#include "decode/liveness.h"
+#include "liveness.h"
 
 #include <algorithm>
 #include <bit>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "decode/decoders.h"
+#include "decoders.h"
 #include "scheduler/control_flow.h"
 
 namespace kiln::emulator {

@@ -1,4 +1,4 @@
-#include "decode/special_registers.h"
+#include "special_registers.h"
 
 #include <array>
 

@@ -4,11 +4,11 @@
 #include <optional>
 #include <string_view>
 
-#include "decode/instruction.h"
+#include "kernel/instruction.h"
 
 namespace kiln::emulator {
 
-/// What "%tid.x" and the like hold; nullopt for other names.
+/// The value that "%tid.x" or the like holds; nullopt for other names.
 std::optional<Special> special_named(std::string_view name);
 
 /// %clock, %clock64, %globaltimer and their halves: they change while a kernel runs.

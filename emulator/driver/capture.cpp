@@ -1,9 +1,9 @@
-#include "driver/capture.h"
+#include "capture.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "driver/driver.h"
+#include "driver.h"
 
 namespace kiln::emulator {
 namespace {

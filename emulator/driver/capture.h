@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "driver/graph.h"
+#include "graph.h"
 
 namespace kiln::emulator {
 

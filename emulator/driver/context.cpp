@@ -1,4 +1,4 @@
-#include "driver/context.h"
+#include "context.h"
 
 #include <cstdio>
 #include <utility>

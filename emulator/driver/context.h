@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "driver/failure.h"
-#include "driver/launch_record.h"
 #include "driver/timeline.h"
 #include "kiln/timing/card.h"
+#include "launch_record.h"
 #include "memory/address_space.h"
 #include "model/device_table.h"
 
@@ -97,7 +97,7 @@ class Context {
 
   void add_launch(LaunchRecord record);
   std::optional<LaunchRecord> last_launch() const;
-  /// Those since the last call, the oldest first; the latest 256 of them.
+  /// Launches since the last call, the oldest first; the latest 256 of them.
   std::vector<LaunchRecord> take_launches();
 
   /// Launches are recorded, at most so many instructions of each; 0: they are not.

@@ -1,4 +1,4 @@
-#include "driver/driver.h"
+#include "driver.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include <limits>
 #include <utility>
 
-#include "driver/per_thread.h"
 #include "kiln/base/error.h"
+#include "per_thread.h"
 
 namespace kiln::emulator {
 namespace {
@@ -38,7 +38,7 @@ std::unique_ptr<MachineClock> make_clock(const Settings& settings) {
   }
 }
 
-// What machine code is timed for on a device: the user's card, or the built-in one of that name.
+// The card that a device's machine code is timed for: the user's, or the built-in one of that name.
 timing::Card card_of(const DeviceModel& model, const Settings& settings) {
   if (settings.card.empty()) return timing::find_card(model.key);
   try {
@@ -53,8 +53,8 @@ timing::Card card_of(const DeviceModel& model, const Settings& settings) {
   }
 }
 
-// Of the user's card, by the name of its file, without the folder and what a device's name cannot hold, and by its
-// figures: edited ones are another card.
+// Names the user's card in a device's name: by its file, without the folder and characters that a device's name cannot
+// hold, and by a digest of its figures. Edited figures are another card.
 std::string which_card(const timing::Card& card) {
   constexpr size_t most = 40;
   std::string file = std::filesystem::path(card.name).stem().string().substr(0, most);
@@ -64,7 +64,7 @@ std::string which_card(const timing::Card& card) {
   return fmt::format(" of {} {:.8}", file, timing::digest_of(card));
 }
 
-// What programs see of a device is what machine code is timed for.
+// Gives a device the counts of the card that machine code is timed for.
 DeviceModel with_counts(DeviceModel model, const timing::Card& card) {
   DeviceLimits& limits = model.limits;
   const uint64_t memory_khz = uint64_t{card.dram_peak_gbs} * 4'000'000 / static_cast<uint64_t>(limits.bus_bits);

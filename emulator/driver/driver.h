@@ -7,18 +7,18 @@
 #include <string>
 #include <vector>
 
-#include "driver/capture.h"
-#include "driver/context.h"
+#include "capture.h"
+#include "context.h"
 #include "driver/failure.h"
-#include "driver/graph.h"
-#include "driver/handles.h"
-#include "driver/machine_clock.h"
-#include "driver/module.h"
-#include "driver/settings.h"
+#include "graph.h"
+#include "handles.h"
+#include "machine_clock.h"
+#include "module.h"
+#include "settings.h"
 
 namespace kiln::emulator {
 
-/// What cuInit creates and nothing destroys: like a real driver, it serves calls until the process is gone.
+/// The driver: cuInit creates it, and nothing destroys it. Like a real one, it serves calls until the process is gone.
 /// Thread-safe.
 class Driver {
  public:
@@ -81,8 +81,8 @@ struct StreamUse {
   std::shared_ptr<Stream> stream;
 };
 
-/// What a stream handle stands for: 0 and 1 are the current context's legacy default stream, 2 the calling thread's
-/// default stream in it. Ends the call with CUDA_ERROR_INVALID_HANDLE if nothing, or with the context's error.
+/// The stream that a handle stands for: 0 and 1 are the current context's legacy default stream, 2 the calling thread's
+/// default stream in it. Ends the call with CUDA_ERROR_INVALID_HANDLE if there is none, or with the context's error.
 StreamUse use_stream(CUstream handle);
 
 /// Executes `work` on the stream, or records it if the stream is being captured.

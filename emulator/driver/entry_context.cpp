@@ -1,7 +1,7 @@
 // Contexts: primary and created ones, and which is current.
 #include <memory>
 
-#include "driver/driver.h"
+#include "driver.h"
 #include "driver/exports.h"
 
 namespace kiln::emulator {

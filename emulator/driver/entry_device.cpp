@@ -7,7 +7,7 @@
 #include <cstring>
 #include <optional>
 
-#include "driver/driver.h"
+#include "driver.h"
 #include "driver/exports.h"
 
 namespace kiln::emulator {
@@ -48,7 +48,7 @@ struct FixedAttribute {
   int value;
 };
 
-// What is the same on every device.
+// Attributes that are the same on every device.
 constexpr std::array fixed_attributes = {
     FixedAttribute{CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, max_block_threads},
     FixedAttribute{CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, max_block_threads},

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <memory>
 
-#include "driver/driver.h"
+#include "driver.h"
 #include "driver/exports.h"
-#include "driver/launch.h"
+#include "launch.h"
 
 namespace kiln::emulator {
 namespace {

@@ -1,9 +1,9 @@
 // Launching kernels.
 #include <memory>
 
-#include "driver/driver.h"
+#include "driver.h"
 #include "driver/exports.h"
-#include "driver/launch.h"
+#include "launch.h"
 
 namespace kiln::emulator {
 namespace {

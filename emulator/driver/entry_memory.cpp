@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "driver/driver.h"
+#include "driver.h"
 #include "driver/exports.h"
 
 namespace kiln::emulator {

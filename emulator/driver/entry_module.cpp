@@ -10,9 +10,9 @@
 #include <string>
 #include <string_view>
 
-#include "driver/driver.h"
+#include "driver.h"
 #include "driver/exports.h"
-#include "driver/launch.h"
+#include "launch.h"
 
 namespace kiln::emulator {
 namespace {

@@ -1,5 +1,5 @@
-// What programs call that are compiled for a default stream of each thread (nvcc --default-stream per-thread): the same
-// calls, in which no stream, and the legacy one's name 0, mean the calling thread's default stream.
+// Entry points of programs that are compiled for a default stream of each thread (nvcc --default-stream per-thread):
+// the same calls, in which no stream, and the legacy one's name 0, mean the calling thread's default stream.
 #include "driver/exports.h"
 
 namespace kiln::emulator {

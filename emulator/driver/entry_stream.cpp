@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "driver/driver.h"
+#include "driver.h"
 #include "driver/exports.h"
 
 namespace kiln::emulator {

@@ -6,11 +6,11 @@
 #include <string>
 #include <string_view>
 
-#include "driver/driver.h"
+#include "driver.h"
 #include "driver/exports.h"
 #include "driver/other_entry_points.h"
-#include "driver/per_thread.h"
 #include "kiln/emulator/extensions.h"
+#include "per_thread.h"
 
 namespace kiln::emulator {
 namespace {

@@ -3,9 +3,9 @@
 #include <cstring>
 #include <optional>
 
-#include "driver/driver.h"
+#include "driver.h"
 #include "driver/exports.h"
-#include "machine/tensor_map.h"
+#include "kernel/tensor_map.h"
 #include "model/device_table.h"
 
 namespace kiln::emulator {
@@ -34,7 +34,7 @@ bool is_floating(CUtensorMapDataType type) {
          type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
 }
 
-/// What the arguments that are no extents must be. `address`: of the tensor.
+/// Requires valid values of the arguments that are no extents. `address`: of the tensor.
 void require_known_modes(CUtensorMapDataType type, unsigned rank, uint64_t address, CUtensorMapInterleave interleave,
                          CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
   constexpr int interleaves = 3, promotions = 4, fills = 2;

@@ -1,4 +1,4 @@
-#include "driver/fat_binary.h"
+#include "fat_binary.h"
 
 #include <cuda_abi/fat_binary.h>
 
@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "driver/module.h"
+#include "module.h"
 
 namespace kiln::emulator {
 namespace {

@@ -1,9 +1,9 @@
-#include "driver/graph.h"
+#include "graph.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "driver/driver.h"
+#include "driver.h"
 
 namespace kiln::emulator {
 namespace {

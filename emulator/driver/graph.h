@@ -5,7 +5,7 @@
 #include <mutex>
 #include <vector>
 
-#include "driver/work.h"
+#include "work.h"
 
 namespace kiln::emulator {
 
@@ -16,13 +16,13 @@ struct GraphNode {
   CUgraphNode handle = nullptr;
 };
 
-/// What a capture recorded. Nodes are only added while it is captured; then it is immutable.
+/// Work that a capture recorded. Nodes are only added while it is captured; then it is immutable.
 struct Graph {
   std::weak_ptr<Context> context;
   std::vector<GraphNode> nodes;
 };
 
-/// What a node handle stands for.
+/// The node that a handle stands for.
 struct NodeReference {
   std::weak_ptr<Context> context;
   std::weak_ptr<const Graph> graph;

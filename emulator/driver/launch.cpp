@@ -1,4 +1,4 @@
-#include "driver/launch.h"
+#include "launch.h"
 
 #include <fmt/format.h>
 

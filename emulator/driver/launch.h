@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "driver/driver.h"
-#include "driver/work.h"
+#include "driver.h"
+#include "work.h"
 
 namespace kiln::emulator {
 

@@ -1,4 +1,4 @@
-#include "driver/launch_record.h"
+#include "launch_record.h"
 
 #include <fmt/format.h>
 
@@ -26,32 +26,9 @@ std::string_view name(OccupancyLimit limit) {
 }
 
 Json counters_json(const Counters& counters) {
-  return {{"issued", counters.issued},
-          {"fma_f32", counters.fma_f32},
-          {"fma_f16", counters.fma_f16},
-          {"fma_f64", counters.fma_f64},
-          {"integer", counters.integer},
-          {"special", counters.special},
-          {"conversion", counters.conversion},
-          {"control", counters.control},
-          {"warp_exchange", counters.warp_exchange},
-          {"global_load", counters.global_load},
-          {"global_store", counters.global_store},
-          {"global_atomic", counters.global_atomic},
-          {"shared_load", counters.shared_load},
-          {"shared_store", counters.shared_store},
-          {"shared_atomic", counters.shared_atomic},
-          {"local_access", counters.local_access},
-          {"constant_access", counters.constant_access},
-          {"global_sectors", counters.global_sectors},
-          {"unique_load_sectors", counters.unique_load_sectors},
-          {"unique_store_sectors", counters.unique_store_sectors},
-          {"block_sectors", counters.block_sectors},
-          {"shared_wavefronts", counters.shared_wavefronts},
-          {"active_lanes", counters.active_lanes},
-          {"barriers", counters.barriers},
-          {"blocks_total", counters.blocks_total},
-          {"blocks_counted", counters.blocks_counted}};
+  Json json;
+  for (const NamedCounter& counter : named_counters) json[std::string(counter.name)] = counters.*counter.count;
+  return json;
 }
 
 Json ptx_time_json(const LaunchTime& time) {
@@ -61,7 +38,7 @@ Json ptx_time_json(const LaunchTime& time) {
           {"latency", time.latency}};
 }
 
-// Of all cycles in which warps did not issue, those with each cause.
+// Share of each cause in all the cycles in which warps did not issue.
 Json waits_json(const timing::ReplayResult& replayed) {
   const auto all = static_cast<double>(std::accumulate(replayed.stalled.begin(), replayed.stalled.end(), uint64_t{0}));
   Json waits = Json::object();
@@ -72,7 +49,7 @@ Json waits_json(const timing::ReplayResult& replayed) {
   return waits;
 }
 
-// What L1 has of the sectors that are loaded, and L2 of those that L1 lacks.
+// Hit rates: L1's among the sectors that are loaded, L2's among those that L1 lacks.
 Json hits_json(const timing::ModelledTime& time) {
   const timing::ReplayResult& replayed = time.replayed;
   if (replayed.l1_sectors == 0) return Json::object();

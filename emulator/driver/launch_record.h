@@ -1,10 +1,10 @@
-// What a launch was, did and would have cost: the material of kiln_emulator_last_launch_json().
+// Record of a launch, with its counters and its modelled time: the material of kiln_emulator_last_launch_json().
 #pragma once
 
 #include <string>
 
-#include "driver/machine_clock.h"
 #include "machine/machine.h"
+#include "machine_clock.h"
 #include "model/occupancy.h"
 #include "model/timing.h"
 

@@ -1,4 +1,4 @@
-#include "driver/machine_clock.h"
+#include "machine_clock.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -45,7 +45,7 @@ class CanonicalAddresses {
     return true;
   }
 
-  /// What of `left` lies in regions that parameters lie in.
+  /// The parts of `left` in regions that parameters lie in, at the addresses by which operands are timed.
   timing::AddressRanges canonical(const LeftInL2& left) const {
     std::vector<timing::AddressRange> ranges;
     for (const StoredPart& part : left) {

@@ -25,7 +25,7 @@ class MachineCode {
   /// Throws kiln::Error if the bytes are no cubin.
   explicit MachineCode(std::string cubin);
 
-  /// What it says of a kernel; null if it has none of that name.
+  /// Facts of a kernel; null if there is none of that name.
   const timing::KernelFacts* facts(std::string_view kernel) const;
 
  private:

@@ -1,4 +1,4 @@
-#include "driver/module.h"
+#include "module.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "driver/fat_binary.h"
+#include "fat_binary.h"
 #include "kiln/base/error.h"
 #include "machine/program.h"
 

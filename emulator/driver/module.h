@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
-#include "driver/context.h"
-#include "driver/machine_clock.h"
+#include "context.h"
 #include "machine/machine.h"
+#include "machine_clock.h"
 #include "units/unit_table.h"
 
 namespace kiln::emulator {
@@ -26,12 +26,13 @@ struct LoadedImage {
   std::shared_ptr<const MachineCode> code;  ///< null if not asked for, or without one for the device's architecture
 };
 
-/// Parses an image for a device: NUL-terminated PTX text whose .target the device can run, or a fat binary with such a
-/// text in it, of which the one of the highest architecture is taken, and `with_code` of its cubins that of the highest
-/// which the device could run. `bytes` can be read; SIZE_MAX if the image says how long it is. Throws ImageRefused on a
-/// cubin (the emulator executes PTX only) and a fat binary without a text that can be had, on a target or PTX version
-/// that is too new, on an architecture-specific target (sm_90a) of another compute capability, and on text that is not
-/// valid PTX.
+/// Parses an image for a device: NUL-terminated PTX text, or a fat binary. The text's .target must be one that the
+/// device can run. Takes the text of the highest architecture from a fat binary, and if `with_code`, the cubin of the
+/// highest architecture that the device could run. `bytes` can be read; SIZE_MAX if the image says how long it is.
+///
+/// Throws ImageRefused on a cubin (the emulator executes PTX only), on a fat binary without such a text, on a target or
+/// PTX version that is too new, on an architecture-specific target (sm_90a) of another compute capability, and on text
+/// that is not valid PTX.
 LoadedImage load_image(const void* image, size_t bytes, const DeviceModel& model, const UnitTable& units,
                        bool with_code);
 

@@ -10,7 +10,7 @@ namespace kiln::emulator {
 
 /// A default-constructed T of each thread that asks. Unlike thread_local, whose objects end before those of static
 /// storage do, the main thread's is never destroyed: the driver is called until the last static object has ended.
-/// That of another thread goes with the thread, behind its thread_local objects. Has static storage itself.
+/// Another thread's is destroyed with the thread, after its thread_local objects. A PerThread must have static storage.
 template <class T>
 class PerThread {
  public:

@@ -1,4 +1,4 @@
-#include "driver/settings.h"
+#include "settings.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -19,7 +19,7 @@ class SettingsError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What tells the time of a launch: the machine code beside the PTX, or what was executed of the PTX.
+/// Sources of a launch's time: the machine code beside the PTX, or the executed PTX.
 enum class ClockChoice {
   automatic,  ///< Machine code, where nvdisasm is installed.
   machine,

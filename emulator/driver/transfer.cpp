@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "driver/work.h"
 #include "model/timing.h"
+#include "work.h"
 
 namespace kiln::emulator {
 namespace {

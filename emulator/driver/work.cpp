@@ -1,8 +1,8 @@
-#include "driver/work.h"
+#include "work.h"
 
 #include <mutex>
 
-#include "driver/driver.h"
+#include "driver.h"
 
 namespace kiln::emulator {
 

@@ -7,9 +7,9 @@
 #include <variant>
 #include <vector>
 
-#include "driver/context.h"
-#include "driver/module.h"
+#include "context.h"
 #include "machine/machine.h"
+#include "module.h"
 
 namespace kiln::emulator {
 

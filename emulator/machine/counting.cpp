@@ -1,7 +1,8 @@
-#include "machine/counting.h"
+#include "counting.h"
 
 #include <array>
 #include <cmath>
+#include <iterator>
 
 namespace kiln::emulator {
 namespace {
@@ -9,27 +10,12 @@ namespace {
 using Mix = std::array<uint64_t, instruction_classes>;
 
 void add_mix(Counters& to, const Mix& mix) {
-  const auto of = [&](InstructionClass c) { return mix[static_cast<size_t>(c)]; };
-  to.fma_f32 = of(InstructionClass::fma_f32);
-  to.fma_f16 = of(InstructionClass::fma_f16);
-  to.fma_f64 = of(InstructionClass::fma_f64);
-  to.integer = of(InstructionClass::integer);
-  to.special = of(InstructionClass::special);
-  to.conversion = of(InstructionClass::conversion);
-  to.control = of(InstructionClass::control) + of(InstructionClass::barrier);
-  to.barriers = of(InstructionClass::barrier);
-  to.warp_exchange = of(InstructionClass::warp_exchange);
-  to.global_load = of(InstructionClass::global_load);
-  to.global_store = of(InstructionClass::global_store);
-  to.global_atomic = of(InstructionClass::global_atomic);
-  to.shared_load = of(InstructionClass::shared_load);
-  to.shared_store = of(InstructionClass::shared_store);
-  to.shared_atomic = of(InstructionClass::shared_atomic);
-  to.local_access = of(InstructionClass::local_access);
-  to.constant_access = of(InstructionClass::constant_access);
+  for (size_t c = 0; c < std::size(class_counters); ++c) to.*class_counters[c] = mix[c];
+  to.barriers = mix[static_cast<size_t>(InstructionClass::barrier)];
+  to.control += to.barriers;
 }
 
-/// What `part` becomes when `counted` grows to `all`.
+/// Scales `part`, a count among `counted`, to `all`.
 uint64_t scaled(uint64_t part, uint64_t counted, uint64_t all) {
   if (counted == 0 || counted == all) return part;
   return static_cast<uint64_t>(
@@ -82,36 +68,6 @@ Counters total_counters(const LaunchRequest& request, const std::vector<const Bl
   result.blocks_total = request.grid.count();
   add_memory_behaviour(result, request, runners);
   return result;
-}
-
-Counters& Counters::operator+=(const Counters& other) {
-  issued += other.issued;
-  fma_f32 += other.fma_f32;
-  fma_f16 += other.fma_f16;
-  fma_f64 += other.fma_f64;
-  integer += other.integer;
-  special += other.special;
-  conversion += other.conversion;
-  control += other.control;
-  warp_exchange += other.warp_exchange;
-  global_load += other.global_load;
-  global_store += other.global_store;
-  global_atomic += other.global_atomic;
-  shared_load += other.shared_load;
-  shared_store += other.shared_store;
-  shared_atomic += other.shared_atomic;
-  local_access += other.local_access;
-  constant_access += other.constant_access;
-  global_sectors += other.global_sectors;
-  unique_load_sectors += other.unique_load_sectors;
-  unique_store_sectors += other.unique_store_sectors;
-  block_sectors += other.block_sectors;
-  shared_wavefronts += other.shared_wavefronts;
-  active_lanes += other.active_lanes;
-  barriers += other.barriers;
-  blocks_total += other.blocks_total;
-  blocks_counted += other.blocks_counted;
-  return *this;
 }
 
 }  // namespace kiln::emulator

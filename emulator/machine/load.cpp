@@ -7,8 +7,8 @@
 #include "decode/assembler.h"
 #include "decode/lowering.h"
 #include "machine/program.h"
-#include "machine/variables.h"
 #include "ptx/parser.h"
+#include "variables.h"
 
 namespace kiln::emulator {
 namespace {
@@ -50,9 +50,6 @@ int capability_of(std::string_view target) {
 }
 
 }  // namespace
-
-LoadError::LoadError(uint32_t line, std::string message)
-    : line_(line), message_(fmt::format("PTX line {}: {}", line, message)) {}
 
 std::shared_ptr<const Program> load_program(std::string_view ptx) {
   return load_program(ptx, unit_table());

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "machine/counting.h"
+#include "counting.h"
 #include "machine/program.h"
 #include "scheduler/block_runner.h"
 

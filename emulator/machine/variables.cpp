@@ -1,4 +1,4 @@
-#include "machine/variables.h"
+#include "variables.h"
 
 #include <fmt/format.h>
 

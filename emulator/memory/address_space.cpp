@@ -44,7 +44,7 @@ void unmap_guarded(uint64_t begin, uint64_t bytes) {
   munmap(pointer(begin - guard_bytes()), bytes + 2 * guard_bytes());
 }
 
-// What is tracked of an allocation: a flag and marks for each byte.
+// Tracking takes a flag and marks for each byte of an allocation.
 constexpr uint64_t tracked_bytes = 1 + sizeof(PieceMarks);
 
 // Zeros that cost memory where they are touched only; null if there is no address space left. Shared, though nobody

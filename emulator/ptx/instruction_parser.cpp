@@ -1,5 +1,5 @@
 // The grammar of one instruction: [@[!]guard] opcode{.modifier} [operand {, operand}] ;
-#include "ptx/token_stream.h"
+#include "token_stream.h"
 
 namespace kiln::emulator::ptx {
 namespace {

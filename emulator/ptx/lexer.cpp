@@ -1,10 +1,10 @@
-#include "ptx/lexer.h"
+#include "lexer.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "machine/machine.h"
+#include "ptx/load_error.h"
 
 namespace kiln::emulator::ptx {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "machine/machine.h"
-#include "ptx/token_stream.h"
+#include "ptx/load_error.h"
+#include "token_stream.h"
 
 namespace kiln::emulator::ptx {
 namespace {

@@ -1,4 +1,4 @@
-#include "ptx/token_stream.h"
+#include "token_stream.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "machine/machine.h"
+#include "ptx/load_error.h"
 
 namespace kiln::emulator::ptx {
 

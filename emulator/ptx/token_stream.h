@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lexer.h"
 #include "ptx/ast.h"
-#include "ptx/lexer.h"
 
 namespace kiln::emulator::ptx {
 
@@ -25,7 +25,7 @@ class TokenStream {
   /// The same, of at most `most`.
   uint64_t count(std::string_view what, uint64_t most);
   void skip_line(uint32_t line);
-  /// What follows is part of this instruction: "ld.global.u32". Empty: of none.
+  /// The tokens from here on are part of this instruction: "ld.global.u32". Empty: of none.
   void enter_instruction(std::string_view words) { instruction_ = words; }
   [[noreturn]] void fail(std::string_view expected) const;
 

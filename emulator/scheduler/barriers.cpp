@@ -1,4 +1,4 @@
-#include "scheduler/barriers.h"
+#include "barriers.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,8 @@
 #include "checks/fault.h"
 #include "checks/strict.h"
 #include "scheduler/control_flow.h"
-#include "scheduler/fragments.h"
+#include "scheduler/divergence.h"
+#include "warp/fragments.h"
 
 namespace kiln::emulator {
 namespace {

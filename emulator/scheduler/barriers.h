@@ -1,7 +1,7 @@
 // Named barriers of a block: arrival, completion, and what happens to them when threads exit.
 #pragma once
 
-#include "scheduler/warp.h"
+#include "warp/warp.h"
 
 namespace kiln::emulator {
 

@@ -5,15 +5,17 @@
 #include <new>
 
 #include "checks/fault.h"
-#include "scheduler/fragments.h"
-#include "scheduler/register_values.h"
+#include "mbarrier_phases.h"
+#include "register_values.h"
+#include "scheduler/divergence.h"
+#include "warp/fragments.h"
 
 namespace kiln::emulator {
 namespace {
 
 // Instructions between two looks at limits and at other fragments: long enough to cost nothing.
 constexpr int64_t usual_slice = 1 << 15;
-// Of blocks that run together: what one of them waits for is done by another, whose turn is to come soon.
+// The same for blocks that run together. It is short: a block may wait for another one, whose turn should come soon.
 constexpr int64_t cooperative_slice = 1 << 10;
 
 constexpr size_t memory_alignment = 1024;
@@ -86,7 +88,7 @@ BlockRunner::BlockRunner(const LaunchRequest& request, std::atomic<uint32_t>& fe
   prepare_registers();
 }
 
-// What stays the same from block to block.
+// Sets up everything of the warps that stays the same from block to block.
 void BlockRunner::prepare_registers() {
   for (uint32_t k = 0; k < warps_.size(); ++k) {
     Warp& warp = warps_[k];

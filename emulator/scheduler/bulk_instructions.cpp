@@ -8,13 +8,14 @@
 
 #include "checks/access.h"
 #include "checks/fault.h"
+#include "mbarrier_phases.h"
 #include "scheduler/bulk_copies.h"
 #include "scheduler/mbarrier_instructions.h"
 
 namespace kiln::emulator {
 namespace {
 
-/// What a lane's copy needs of the instruction.
+/// A lane's copy, and the instruction that issues it.
 struct Issue {
   Warp& warp;
   const Instruction* i;

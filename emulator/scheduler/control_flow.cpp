@@ -4,12 +4,14 @@
 #include <bit>
 #include <chrono>
 
+#include "async_completion.h"
+#include "barriers.h"
 #include "checks/fault.h"
 #include "checks/strict.h"
 #include "ptx/type.h"
-#include "scheduler/barriers.h"
 #include "scheduler/bulk_copies.h"
-#include "scheduler/fragments.h"
+#include "scheduler/divergence.h"
+#include "warp/fragments.h"
 
 namespace kiln::emulator {
 
@@ -62,7 +64,7 @@ const Instruction* execute_indexed_branch(Warp& warp, const Instruction* i) {
 const Instruction* execute_exit(Warp& warp, const Instruction* i) {
   const Mask lanes = guarded(warp, i);
   if (lanes == 0) return i + 1;
-  warp.copies.wait_all(warp, lanes);
+  complete_all_copies(warp, lanes);
   warp.block->bulk_copies->finish(warp, lanes);
   warp.live &= ~lanes;
   warp.block->live_threads -= static_cast<uint32_t>(std::popcount(lanes));
@@ -140,9 +142,9 @@ const Instruction* execute_commit_group(Warp& warp, const Instruction* i) {
 
 const Instruction* execute_wait_group(Warp& warp, const Instruction* i) {
   if (i->immediate < 0) {
-    warp.copies.wait_all(warp, guarded(warp, i));
+    complete_all_copies(warp, guarded(warp, i));
   } else {
-    warp.copies.wait(warp, guarded(warp, i), static_cast<uint32_t>(i->immediate));
+    complete_copies(warp, guarded(warp, i), static_cast<uint32_t>(i->immediate));
   }
   return i + 1;
 }

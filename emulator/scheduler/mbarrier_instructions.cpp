@@ -8,7 +8,9 @@
 #include "checks/access.h"
 #include "checks/fault.h"
 #include "checks/strict.h"
-#include "scheduler/fragments.h"
+#include "mbarrier_phases.h"
+#include "scheduler/divergence.h"
+#include "warp/fragments.h"
 
 namespace kiln::emulator {
 namespace {

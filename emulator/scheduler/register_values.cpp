@@ -1,4 +1,4 @@
-#include "scheduler/register_values.h"
+#include "register_values.h"
 
 #include <cstring>
 

@@ -1,7 +1,7 @@
-// What registers hold before a warp's first instruction.
+// Values of registers before a warp's first instruction.
 #pragma once
 
-#include "scheduler/warp.h"
+#include "warp/warp.h"
 
 namespace kiln::emulator {
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "checks/access.h"
-#include "units/lanes.h"
+#include "lanes.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 

@@ -1,11 +1,11 @@
 // atom, red and cp.async. Atomics are atomic among host threads; within a warp the lanes go one after the other.
 #include <bit>
 
+#include "addresses.h"
 #include "checks/fault.h"
-#include "units/addresses.h"
-#include "units/floating_ops.h"
-#include "units/lanes.h"
-#include "units/units.h"
+#include "floating_ops.h"
+#include "lanes.h"
+#include "units.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 namespace {

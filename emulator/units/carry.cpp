@@ -1,7 +1,7 @@
 // Extended-precision integer arithmetic: add.cc, addc, sub.cc, subc, mad.cc, madc. CC.CF is a predicate.
-#include "units/integer_ops.h"
-#include "units/lanes.h"
-#include "units/units.h"
+#include "integer_ops.h"
+#include "lanes.h"
+#include "units.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 namespace {

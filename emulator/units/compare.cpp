@@ -1,7 +1,7 @@
 // setp, set, and logic on predicates.
-#include "units/lanes.h"
-#include "units/numerics.h"
-#include "units/units.h"
+#include "lanes.h"
+#include "numerics.h"
+#include "units.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 namespace {

@@ -2,11 +2,11 @@
 #include <limits>
 #include <type_traits>
 
-#include "units/convert_float.h"
-#include "units/directed.h"
-#include "units/lanes.h"
-#include "units/numerics.h"
-#include "units/units.h"
+#include "convert_float.h"
+#include "directed.h"
+#include "lanes.h"
+#include "numerics.h"
+#include "units.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 namespace {

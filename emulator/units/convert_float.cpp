@@ -1,17 +1,17 @@
-#include "units/convert_float.h"
+#include "convert_float.h"
 
-#include "units/directed.h"
-#include "units/floating_ops.h"
-#include "units/lanes.h"
-#include "units/small_floats.h"
-#include "units/units.h"
+#include "directed.h"
+#include "floating_ops.h"
+#include "lanes.h"
+#include "small_floats.h"
+#include "units.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 namespace {
 
 using ptx::Type;
 
-/// What happens between reading the source and rounding to the destination's format; packed into the immediate.
+/// Steps between reading the source and rounding to the destination's format; packed into the immediate.
 enum Step : int64_t {
   rounding_bits = 7,
   to_integral = 8,

@@ -1,7 +1,7 @@
 // Narrowing to the 16-bit formats in any rounding mode.
 #pragma once
 
-#include "units/numerics.h"
+#include "numerics.h"
 #include "units/unit_table.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {

@@ -3,7 +3,7 @@
 
 #include <xmmintrin.h>
 
-#include "units/lanes.h"
+#include "lanes.h"
 #include "units/unit_table.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {

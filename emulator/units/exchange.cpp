@@ -2,10 +2,10 @@
 #include <bit>
 
 #include "checks/fault.h"
-#include "scheduler/fragments.h"
-#include "units/floating_ops.h"
-#include "units/lanes.h"
-#include "units/units.h"
+#include "floating_ops.h"
+#include "lanes.h"
+#include "scheduler/divergence.h"
+#include "units.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 namespace {
@@ -59,7 +59,7 @@ int source_lane(int lane, uint32_t b, uint32_t c, bool& in_range) {
   return in_range ? from : lane;
 }
 
-/// What a shuffle gets from a lane that does not take part: a NaN, and no small integer.
+/// The value that a shuffle gets from a lane that does not take part: a NaN, and no small integer.
 constexpr uint32_t unpredictable = 0xFFFFFFFFu;
 
 template <Exchange mode>

@@ -1,8 +1,8 @@
 // f32 and f64 arithmetic.
-#include "units/directed.h"
-#include "units/floating_ops.h"
-#include "units/lanes.h"
-#include "units/units.h"
+#include "directed.h"
+#include "floating_ops.h"
+#include "lanes.h"
+#include "units.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 namespace {

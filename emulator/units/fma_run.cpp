@@ -8,8 +8,8 @@
 #include <immintrin.h>
 #endif
 
-#include "units/lanes.h"
-#include "units/units.h"
+#include "lanes.h"
+#include "units.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 namespace {

@@ -1,7 +1,7 @@
 // f16 and bf16 arithmetic, single and in pairs: computed in wider formats and rounded once.
-#include "units/floating_ops.h"
-#include "units/lanes.h"
-#include "units/units.h"
+#include "floating_ops.h"
+#include "lanes.h"
+#include "units.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 namespace {

@@ -1,7 +1,7 @@
 // Integer arithmetic, logic, shifts and selections.
-#include "units/integer_ops.h"
-#include "units/lanes.h"
-#include "units/units.h"
+#include "integer_ops.h"
+#include "lanes.h"
+#include "units.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 namespace {
@@ -21,7 +21,7 @@ Handler three() {
   return map3<Op, T, T, T, T>;
 }
 
-/// What every integer width has; T is unsigned or signed.
+/// Handlers that every integer width has; T is unsigned or signed.
 template <class T>
 Handler arithmetic(IntegerOp op) {
   switch (op) {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "units/lanes.h"
+#include "lanes.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 

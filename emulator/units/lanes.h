@@ -6,8 +6,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "decode/instruction.h"
-#include "scheduler/warp.h"
+#include "kernel/instruction.h"
+#include "warp/warp.h"
 
 #ifndef KILN_EMULATOR_ISA
 #error "the execution units are compiled with KILN_EMULATOR_ISA set to avx512, avx2 or baseline"

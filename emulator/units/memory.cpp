@@ -1,9 +1,9 @@
 // Loads and stores. Strong ones (volatile, or with a memory order) are atomic among host threads, element by element.
-#include "units/addresses.h"
-#include "units/lanes.h"
-#include "units/units.h"
-#include "units/vector_access.h"
-#include "units/vector_access_512.h"
+#include "addresses.h"
+#include "lanes.h"
+#include "units.h"
+#include "vector_access.h"
+#include "vector_access_512.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 namespace {
@@ -191,7 +191,7 @@ template <class Space, class E, int elements>
   }
 }
 
-/// What a lane stores, for the checks.
+/// Copies to `to` the value that a lane is about to store, for the checks.
 template <class E, int elements>
 void value_of(const Warp& warp, const Instruction* i, int lane, std::byte* to) {
   const uint32_t* const registers = element_registers<elements>(warp, i, i->b);

@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #endif
 
-#include "units/lanes.h"
+#include "lanes.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 

@@ -1,6 +1,6 @@
 // mov between a register and the vector of its parts, lowest part first.
-#include "units/lanes.h"
-#include "units/units.h"
+#include "lanes.h"
+#include "units.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 namespace {

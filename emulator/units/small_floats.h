@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "units/numerics.h"
+#include "numerics.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 

@@ -1,4 +1,4 @@
-#include "units/units.h"
+#include "units.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 

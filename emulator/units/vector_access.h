@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "units/addresses.h"
-#include "units/lanes.h"
+#include "addresses.h"
+#include "lanes.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 

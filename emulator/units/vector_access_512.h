@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-#include "units/lanes.h"
+#include "lanes.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 

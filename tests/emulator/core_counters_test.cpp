@@ -42,6 +42,9 @@ TEST(Counters, EveryInstructionOfAStraightKernelIsCountedOnceAWarp) {
   EXPECT_EQ(c.barriers, 6u);
   EXPECT_EQ(c.control, 12u) << "the barrier and ret";
   EXPECT_EQ(c.issued, 6u * 18);
+  uint64_t sum = 0;
+  for (uint64_t Counters::*const count : class_counters) sum += c.*count;
+  EXPECT_EQ(sum, c.issued);
   EXPECT_EQ(c.active_lanes, 32u * c.issued);
   EXPECT_EQ(c.blocks_total, 3u);
   EXPECT_EQ(c.blocks_counted, 3u);

@@ -4,7 +4,7 @@
 #include <random>
 
 #include "core_fixture.h"
-#include "machine/tensor_map.h"
+#include "kernel/tensor_map.h"
 
 namespace kiln::emulator::test::core_tensor_copies_test {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "driver_fixture.h"
 
@@ -225,6 +226,18 @@ TEST_F(DriverLaunch, TellsWhatItDidAndWhatItWouldHaveCost) {
   EXPECT_EQ(launched["counters"]["blocks_total"], 8);
   EXPECT_GT(launched["counters"]["issued"], 0);
   EXPECT_GT(launched["modelled_time"]["seconds"], launched["modelled_time"]["launch"]);
+}
+
+TEST_F(DriverLaunch, TellsAllCountersByNameInOneOrder) {
+  EXPECT_EQ(fill(fill_, out_, 7, 1000), CUDA_SUCCESS);
+  const auto launched = nlohmann::ordered_json::parse(cuda.last_launch());
+  std::vector<std::string> names;
+  for (const auto& [name, count] : launched["counters"].items()) names.push_back(name);
+  EXPECT_THAT(names, ElementsAre("issued", "fma_f32", "fma_f16", "fma_f64", "integer", "special", "conversion",
+                                 "control", "warp_exchange", "global_load", "global_store", "global_atomic",
+                                 "shared_load", "shared_store", "shared_atomic", "local_access", "constant_access",
+                                 "global_sectors", "unique_load_sectors", "unique_store_sectors", "block_sectors",
+                                 "shared_wavefronts", "active_lanes", "barriers", "blocks_total", "blocks_counted"));
 }
 
 TEST_F(DriverLaunch, TellsOfAllSinceThatWasAsked) {

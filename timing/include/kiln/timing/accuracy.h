@@ -30,7 +30,7 @@ std::vector<Judgement> parse_judgements(std::string_view text);
 /// All that are committed.
 std::vector<Judgement> judgements();
 
-/// Those of the built-in card that a device's name holds ("NVIDIA A100-SXM4-80GB"), of this version of the model.
+/// Judgements of this version of the model for the built-in card that a device's name holds ("NVIDIA A100-SXM4-80GB").
 std::vector<Judgement> judgements_of(std::string_view device_name);
 
 /// "rank correlation 0.70 to 0.98 with measured times of 3 kernels, off by 8% to 20%"; "not judged by measured times on

@@ -17,7 +17,7 @@ using AddressRanges = std::vector<AddressRange>;
 /// All that any of `ranges` holds.
 AddressRanges united(std::vector<AddressRange> ranges);
 
-/// What of `ranges` no range of `others` holds.
+/// The parts of `ranges` that no range of `others` holds.
 AddressRanges without(const AddressRanges& ranges, const AddressRanges& others);
 
 /// Whether one holds a byte of [begin, end).

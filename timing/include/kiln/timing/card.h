@@ -21,8 +21,8 @@ struct Card {
   /// cycles.
   uint32_t tensor_half = 0, tensor_float = 0, tensor_tf32 = 0, tensor_byte = 0, tensor_fp8 = 0,
            tensor_double_cycles = 0,
-           mma_percent = 0;    ///< Of these, what instructions of a warp reach, not those of a warpgroup.
-  uint32_t operand_bytes = 0;  ///< Of shared memory that instructions of a warpgroup read in a cycle.
+           mma_percent = 0;    ///< The part of these that instructions of a warp reach, not those of a warpgroup.
+  uint32_t operand_bytes = 0;  ///< Bytes of shared memory that instructions of a warpgroup read in a cycle.
   /// More than L2's for copies in bulk; from another SM of the cluster; from a complete phase to the warps that wait.
   uint32_t bulk_latency = 0, cluster_latency = 0, phase_latency = 0;
   uint32_t special_latency = 0, constant_latency = 0;
@@ -51,14 +51,14 @@ std::string card_named(std::string_view device_name);
 /// Reads a user's card. Throws as parse_card(), and Error(io_error) for a file that cannot be read.
 Card read_card(const std::string& path);
 
-/// Of all figures, without the name and what a file says beside them: equal digests, equal times.
+/// Digest of all figures, without the name and the file's remarks: equal digests, equal times.
 std::string digest_of(const Card& card);
 
 /// The same card with its SMs at another clock. DRAM keeps its own: what its latency has more than L2's is as long in
 /// time.
 Card at_clock(Card card, uint32_t clock_mhz);
 
-/// What a driver says of a device. A count of 0 is not known.
+/// Figures that a driver reports of a device. A count of 0 is not known.
 struct DeviceFigures {
   std::string name;   ///< "NVIDIA H100 80GB HBM3"
   uint32_t arch = 0;  ///< 90 for sm_90.
@@ -70,8 +70,8 @@ struct DeviceFigures {
 /// highest minor one that is not above the device's. Throws Error(invalid_argument) for a device that no card is like.
 std::string nearest_card(const DeviceFigures& device);
 
-/// That card with the device's counts in place of its own; if the device's name does not hold it, its name says so.
-/// Throws as nearest_card().
+/// The nearest card with the device's counts in place of its own. If the device's name does not hold the card's, the
+/// result's name says so. Throws as nearest_card().
 Card card_for(const DeviceFigures& device);
 
 }  // namespace kiln::timing

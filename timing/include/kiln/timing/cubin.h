@@ -1,4 +1,4 @@
-// What a cubin says of a kernel besides its code: registers, memory, where parameters lie.
+// Facts of a kernel that a cubin has besides the code: registers, memory, places of parameters.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace kiln::timing {
 
 struct KernelFacts {
   std::string name;
-  int registers = 0;            ///< Of a thread.
+  int registers = 0;            ///< Per thread.
   uint32_t shared_bytes = 0;    ///< Static, of a block.
   uint32_t local_bytes = 0;     ///< Frame of a thread: spilled registers and indexed arrays.
   uint32_t parameter_base = 0;  ///< Offset of the first parameter in constant bank 0.

@@ -27,7 +27,7 @@ class Disassembler {
 
   const std::string& program() const { return program_; }
 
-  /// What `nvdisasm -c -hex` prints of a cubin: for parse_sass(). Throws Error(compile_failed) with what nvdisasm said,
+  /// Output of `nvdisasm -c -hex` for a cubin: for parse_sass(). Throws Error(compile_failed) with nvdisasm's message,
   /// or if it takes longer than a minute.
   std::string text_of(std::string_view cubin);
 

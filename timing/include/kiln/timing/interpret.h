@@ -29,7 +29,7 @@ struct Launch {
   /// Tells the bytes of a box of the tensor map at that address (of one among the parameters: its offset there). Unset
   /// or false: loads share what their barrier expects, and stores count as unknown addresses.
   std::function<bool(uint64_t map, uint32_t& bytes)> box_bytes;
-  AddressRanges in_l2;               ///< What L2 holds when the launch begins, of what was stored before it.
+  AddressRanges in_l2;               ///< Ranges stored before the launch that L2 holds when it begins.
   uint64_t step_limit = 20'000'000;  ///< Instructions of one warp; more is an Error(unsupported).
 
   uint64_t blocks() const { return uint64_t{grid[0]} * grid[1] * grid[2]; }
@@ -65,26 +65,26 @@ struct Access {
 
 inline constexpr uint32_t cluster_barrier = 16;
 
-/// What a BAR asks for, or the barrier of a cluster.
+/// Operands of a BAR, or of the barrier of a cluster.
 struct Barrier {
   uint32_t id = 0;
-  uint32_t warps = 0;  ///< That have to come; 0: all of the block.
+  uint32_t warps = 0;  ///< Warps that have to come; 0: all of the block.
   bool waits = true;   ///< False: BAR.ARV.
 };
 
-/// What an instruction does to a barrier in shared memory that counts arrivals and bytes (mbarrier), or asks of the
-/// unit that copies in bulk.
+/// Operation on an mbarrier, a barrier in shared memory that counts arrivals and bytes, or order to the unit that
+/// copies in bulk.
 struct Transaction {
   enum class Kind : uint8_t { init, arrive, wait, load, store };
   Kind kind = Kind::init;
   bool remote = false;    ///< An arrival comes from another block of the cluster.
-  uint8_t receivers = 1;  ///< Of a load: blocks that get it. As many loads of the same size come from the others.
+  uint8_t receivers = 1;  ///< load: blocks that get it. As many loads of the same size come from the others.
   uint16_t barrier = 0;   ///< Counts the barriers of a block.
-  uint32_t arrivals = 0;  ///< Of init: that complete a phase.
-  uint64_t bytes = 0;     ///< Of arrive: that are expected; of load and store: that are moved.
-  uint64_t phase = 0;     ///< Of wait: how many have to be complete.
-  uint64_t data = 0;      ///< Of load: the same for the same data.
-  uint64_t address = 0;   ///< Of load: where that is in global memory; 0: a tensor map says it.
+  uint32_t arrivals = 0;  ///< init: arrivals that complete a phase.
+  uint64_t bytes = 0;     ///< arrive: bytes expected; load and store: bytes moved.
+  uint64_t phase = 0;     ///< wait: phases that have to be complete.
+  uint64_t data = 0;      ///< load: equal for equal data.
+  uint64_t address = 0;   ///< load: the data's address in global memory; 0: a tensor map says it.
 };
 
 /// Ends the paths of warps that go through a long loop: after so many turns of it.
@@ -121,10 +121,10 @@ struct BlockPath {
   std::vector<WarpPath> warps;
 };
 
-/// What was met and is not executed exactly, with how often.
+/// Instructions that were met and not executed exactly, with their counts.
 struct InterpreterReport {
   std::map<std::string, uint64_t> unknown_opcodes;  ///< Results were taken for unknown.
-  uint64_t guessed_branches = 0;                    ///< That depend on data: past calls, out of loops.
+  uint64_t guessed_branches = 0;                    ///< Branches that depend on data: past calls, out of loops.
   uint64_t unknown_addresses = 0;                   ///< Accesses whose address depends on data.
 };
 
@@ -152,8 +152,8 @@ class Interpreter {
 
   const InterpreterReport& report() const;
 
-  /// What was stored to global memory in all that was executed so far, by profiles too: of each instruction, all from
-  /// its lowest to its highest address. Left out are stores to addresses that are not known, and those by tensor maps.
+  /// Global memory that all instructions executed so far have stored to, in profiles too: for each instruction, the
+  /// range from its lowest to its highest address. Excludes stores to unknown addresses, and those by tensor maps.
   AddressRanges stored() const;
 
  private:

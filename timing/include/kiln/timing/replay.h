@@ -29,8 +29,8 @@ class ReplayTrace;
 struct ReplaySetup {
   uint32_t resident_blocks = 1;
   uint32_t blocks = 1;          ///< To run, one after the other in the places of the resident ones.
-  uint32_t l1_bytes = 0;        ///< What shared memory leaves of it.
-  uint32_t dram_sectors = 256;  ///< Of 256 sectors that L1 lacks, those that L2 lacks too.
+  uint32_t l1_bytes = 0;        ///< Bytes of L1 that shared memory leaves.
+  uint32_t dram_sectors = 256;  ///< Sectors that L2 lacks too, among 256 that L1 lacks.
   uint32_t local_dram = 0;      ///< The same of local memory.
   uint32_t bulk_dram = 256;     ///< The same of the bytes that are copied in bulk.
   /// The paths of the n-th block; called once for each, in order.
@@ -48,7 +48,7 @@ struct ReplayResult {
   uint64_t fetch_busy = 0;  ///< The common instruction cache gives lines to those of the schedulers.
   uint64_t l1_sectors = 0, l2_sectors = 0, dram_bytes_read = 0, bytes_written = 0;
   uint64_t dram_bytes_written = 0;      ///< Fewer than those, where stores come in pieces of a sector.
-  uint64_t bulk_bytes = 0;              ///< That were copied in bulk to shared memory.
+  uint64_t bulk_bytes = 0;              ///< Bytes copied in bulk to shared memory.
   uint64_t l2_busy = 0, dram_busy = 0;  ///< Cycles.
 
   bool operator==(const ReplayResult&) const = default;

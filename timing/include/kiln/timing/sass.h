@@ -9,7 +9,7 @@
 
 namespace kiln::timing {
 
-/// What the compiler tells the scheduler with each instruction: bits 105 to 125 of its 128.
+/// Control bits of an instruction, by which the compiler directs the scheduler: bits 105 to 125 of its 128.
 struct Control {
   static constexpr uint8_t no_barrier = 7;
 
@@ -50,15 +50,15 @@ struct Operand {
   bool inverted = false;  ///< !P0, ~R4
   bool absolute = false;  ///< |R4|
   uint16_t index = zero_register;
-  uint8_t bank = 0;            ///< Of a constant.
+  uint8_t bank = 0;            ///< A constant's.
   bool wide = false;           ///< [R4.64]: the base is a pair of registers.
   bool uniform_index = false;  ///< c[0x0][UR4 + 0x10]: `uniform_base` counts.
   uint8_t shift = 0;           ///< [R4.X8]: the base counts in units of 2^shift.
   uint16_t base = zero_register;
   uint16_t uniform_base = zero_register;
   int64_t value = 0;
-  std::string suffix;  ///< What follows a register's name: "H0_H0", "B1", "64".
-  std::string text;    ///< Of special and other.
+  std::string suffix;  ///< Words behind a register's name: "H0_H0", "B1", "64".
+  std::string text;    ///< Words of the kinds special and other.
 };
 
 struct Instruction {

@@ -32,11 +32,11 @@ struct ModelledTime {
   double seconds = 0;
   Occupancy occupancy;
   double waves = 0;       ///< Blocks of an SM over those resident.
-  ReplayResult replayed;  ///< Of the longer replay.
+  ReplayResult replayed;  ///< Result of the longer replay.
   uint32_t replayed_blocks = 0;
   uint32_t code_bytes = 0;
-  double dram_share = 0;  ///< Of the sectors that L1 lacks.
-  /// Of a warp's instructions that were replayed; the rest is extrapolated from a loop's turns.
+  double dram_share = 0;  ///< DRAM's share of the sectors that L1 lacks.
+  /// Share of a warp's instructions that were replayed; the rest is extrapolated from a loop's turns.
   double path_share = 1;
   /// Units, and the part of the time that each is busy, the busiest first: issue slots, pipes, the load/store unit, the
   /// instruction cache, L2 and DRAM (this SM's share of both).
@@ -49,8 +49,8 @@ struct ModelledTime {
   std::vector<std::string> unclassified;
 };
 
-/// What of `launch.in_l2` the launch stores itself counts for nothing: so in a loop of launches the first is like the
-/// others.
+/// Models the time of a launch. Ranges of `launch.in_l2` that the launch itself stores to count as not in L2: so in a
+/// loop of launches the first is like the others.
 ModelledTime model_time(const Sass& sass, const KernelFacts& facts, const Launch& launch, const Card& card,
                         const ModelOptions& options = {});
 

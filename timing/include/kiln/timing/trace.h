@@ -1,4 +1,4 @@
-// What one SM does in a replay, cycle by cycle, for a viewer of traces.
+// Trace of one SM in a replay, cycle by cycle, for a viewer of traces.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class ReplayTrace {
   /// microsecond. Tracks: blocks, schedulers, the load/store unit, L2, DRAM, warps (docs/time-model.md).
   std::string events_json(uint32_t process, std::string_view name) const;
 
-  uint64_t instructions() const { return issues_.size(); }  ///< That are recorded.
+  uint64_t instructions() const { return issues_.size(); }  ///< Recorded instructions.
   bool is_whole() const { return !is_cut_; }
 
   /// For replay(), which begins anew each time.

@@ -22,7 +22,7 @@ struct UserCard {
   };
   std::string base;             ///< The built-in card: "a100".
   std::vector<Figure> figures;  ///< All that a card has.
-  std::string text;             ///< What its file holds: each line says where its figure comes from.
+  std::string text;             ///< Text of its file: each line says where its figure comes from.
 };
 
 /// `about`: what the file says first, a line of it. Throws Error(invalid_argument) if no built-in card is called `base`
