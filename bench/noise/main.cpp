@@ -1,4 +1,5 @@
-// How often tuning finds what is fastest, and the same again, on a device that replays measured noise: docs/tuning-results.md.
+// How often tuning finds what is fastest, and the same again, on a device that replays measured noise:
+// docs/tuning-results.md.
 //
 // Method: candidates are drawn from the rows of a table that holds all samples of each. The tuner's own session tunes
 // them, twice with other noise; so do simple methods, which take as many samples of each. Deterministic for a seed.

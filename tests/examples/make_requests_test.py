@@ -13,7 +13,7 @@ REQUESTS = pathlib.Path(sys.argv.pop()) / "requests"
 
 
 def made(program, suite=REQUESTS / "h200_sample.csv"):
-    """What the script prints with `program`, a text of the shell, in the place of kiln."""
+    """Output of the script with `program`, a text of the shell, in the place of kiln."""
     with tempfile.TemporaryDirectory() as folder:
         kiln = pathlib.Path(folder) / "kiln"
         kiln.write_text(f"#!/bin/sh\n{program}\n")

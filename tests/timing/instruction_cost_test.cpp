@@ -1,4 +1,4 @@
-// What instructions of each class take: pipes, waits, cycles.
+// Costs of instructions of each class: pipes, waits, cycles.
 #include "instruction_cost.h"
 
 #include <gtest/gtest.h>

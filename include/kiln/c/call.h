@@ -13,7 +13,7 @@ typedef struct kiln_named_integer {
   uint64_t value;
 } kiln_named_integer;
 
-/* What a call by name may have besides tensors. */
+/* Options of a call by name, besides its tensors. */
 typedef struct kiln_call_options {
   uint32_t size;
   int32_t reserved;
@@ -22,7 +22,7 @@ typedef struct kiln_call_options {
    * ones. Default: none is given. */
   const kiln_named_scalar* numbers;
   size_t number_count;
-  const kiln_named_integer* integers; /* Those not given are the usual ones, too. */
+  const kiln_named_integer* integers; /* Integers that are not given have their usual values, too. */
   size_t integer_count;
   const kiln_epilogue* epilogue; /* User code only; stages stand in the text. Default NULL. */
   /* Device memory for what the call makes in between, 256-byte aligned, apart from its tensors; default NULL: the

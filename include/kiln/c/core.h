@@ -1,4 +1,5 @@
-/* What every operation of the C API needs: status, contexts, tensors, memory, epilogues, plans. See kiln/kiln.h. */
+/* Parts of the C API that every operation needs: status, contexts, tensors, memory, epilogues, plans. See kiln/kiln.h.
+ */
 #pragma once
 
 #include <math.h>
@@ -15,7 +16,7 @@ extern "C" {
 
 /* ---- Status and errors ------------------------------------------------------------------------------------------- */
 
-/* What kind of fault a call reports. Later versions may add values. */
+/* Kind of fault that a call reports. Later versions may add values. */
 typedef int32_t kiln_status;
 enum {
   KILN_OK = 0,
@@ -33,14 +34,14 @@ enum {
 /* "invalid argument" and the like; "unknown status" for a value that this library does not know. Never NULL. */
 KILN_API const char* kiln_status_name(kiln_status status);
 
-/* What was wrong with the last call of this thread that failed, and what was expected; "" if none has failed. A call
+/* Message of the last call of this thread that failed: the fault, and what was expected; "" if none has failed. A call
  * that succeeds leaves it. Never NULL; valid until the next call of this thread that fails. */
 KILN_API const char* kiln_last_error(void);
 
-/* What can be done about kiln_last_error(); may be "". As long-lived. */
+/* Advice on kiln_last_error(); may be "". As long-lived. */
 KILN_API const char* kiln_last_hint(void);
 
-/* What kiln_last_error() and kiln_last_hint() of this thread are from now on; NULL is "". For libraries over this one
+/* Sets kiln_last_error() and kiln_last_hint() of this thread; NULL is "". For libraries over this one
  * whose calls report as Kiln's do, such as that of kiln/c/model.h. */
 KILN_API void kiln_set_last_error(const char* message, const char* hint);
 
@@ -66,7 +67,7 @@ typedef void (*kiln_release_function)(void* data, void* memory, size_t bytes, vo
 /* Whether a context tunes what has no time of its device yet. Tuning runs in worker processes on the same device. */
 typedef int32_t kiln_tuning_mode;
 enum {
-  KILN_TUNING_NEVER = 0, /* What is stored, shipped or estimated is used as it is. */
+  KILN_TUNING_NEVER = 0, /* Stored, shipped or estimated choices are used as they are. */
   /* A plan, prepare() and the first call for a shape tune before they return, until the budget is spent. */
   KILN_TUNING_WITHIN_BUDGET = 1,
   /* Nothing waits: what is known serves, the operation calls take the better variant when it is there. */
@@ -135,7 +136,7 @@ static inline kiln_context_options kiln_context_options_default(void) {
 KILN_API kiln_status kiln_context_create(const kiln_context_options* options, kiln_context** context);
 KILN_API void kiln_context_destroy(kiln_context* context);
 
-/* What a context is about; the strings live as long as the context. */
+/* Description of a context; the strings live as long as the context. */
 typedef struct kiln_context_info {
   uint32_t size;
   int32_t reserved;
@@ -225,7 +226,7 @@ KILN_API kiln_status kiln_memory_download(const kiln_memory* memory, void* host,
 
 /* ---- Epilogues --------------------------------------------------------------------------------------------------- */
 
-/* What happens to a result before it is stored: stages, applied in the order in which they were added. A stage may
+/* Changes to a result before it is stored: stages, applied in the order in which they were added. A stage may
  * stand once. User code stands alone. Device memory that a stage names must live until the calls that use it have
  * finished. */
 typedef struct kiln_epilogue kiln_epilogue;
@@ -277,7 +278,7 @@ typedef void* kiln_stream;
 KILN_API kiln_status kiln_plan_create(kiln_context* context, const char* request, kiln_plan** plan);
 KILN_API void kiln_plan_destroy(kiln_plan* plan);
 
-/* What a plan is; the strings live as long as the plan. */
+/* Description of a plan; the strings live as long as the plan. */
 typedef struct kiln_plan_info {
   uint32_t size;
   int32_t deterministic;   /* Equal inputs give bitwise equal outputs. */
@@ -286,7 +287,7 @@ typedef struct kiln_plan_info {
   const char* variant;     /* "conv_implicit_gemm BLOCK_M=64,..." */
   const char* source;      /* Where the choice comes from, for people: "measured on this device", "estimate", ... */
   size_t operand_count;    /* Addresses that kiln_plan_run() takes. */
-  int64_t prepared_bytes;  /* Of workspace_bytes, what kiln_plan_prepare_weights() fills; 0: nothing to prepare. */
+  int64_t prepared_bytes;  /* Part of workspace_bytes that kiln_plan_prepare_weights() fills; 0: none. */
 } kiln_plan_info;
 
 static inline kiln_plan_info kiln_plan_info_default(void) {
@@ -298,7 +299,7 @@ static inline kiln_plan_info kiln_plan_info_default(void) {
 
 KILN_API kiln_status kiln_plan_get_info(const kiln_plan* plan, kiln_plan_info* info);
 
-/* What a run does with an operand's memory. */
+/* Use that a run makes of an operand's memory. */
 typedef int32_t kiln_operand_role;
 enum {
   KILN_OPERAND_INPUT = 0,  /* Read. */

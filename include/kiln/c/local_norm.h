@@ -12,19 +12,20 @@ extern "C" {
 
 typedef struct kiln_local_norm_options {
   uint32_t size;
-  float lrn_alpha;           /* At least 0; divided by the elements of the window. Default 1e-4. */
-  float lrn_beta;            /* Above 0. Default 0.75. */
-  float lrn_k;               /* Above 0. Default 2. */
-  int64_t window;            /* Elements of the window along each axis. Default 5. */
-  const kiln_tensor* means;  /* As x: what the squares are of differences from; NULL (the default): 0. */
-  const kiln_tensor* dmeans; /* Of gradients: output, as x, the gradient by means; NULL (the default): not computed. */
-  float alpha;               /* Default 1. */
-  float beta;                /* Default 0: the result is not read. */
-  float dmeans_alpha;        /* As alpha and beta, of dmeans. Default 1. */
-  float dmeans_beta;         /* Default 0. */
-  int32_t dynamic_batch;     /* One kernel for every batch of a power-of-two bucket. */
+  float lrn_alpha;          /* At least 0; divided by the elements of the window. Default 1e-4. */
+  float lrn_beta;           /* Above 0. Default 0.75. */
+  float lrn_k;              /* Above 0. Default 2. */
+  int64_t window;           /* Elements of the window along each axis. Default 5. */
+  const kiln_tensor* means; /* As x: what the squares are of differences from; NULL (the default): 0. */
+  const kiln_tensor*
+      dmeans;            /* Gradients only: output, as x, the gradient by means; NULL (the default): not computed. */
+  float alpha;           /* Default 1. */
+  float beta;            /* Default 0: the result is not read. */
+  float dmeans_alpha;    /* As alpha and beta, of dmeans. Default 1. */
+  float dmeans_beta;     /* Default 0. */
+  int32_t dynamic_batch; /* One kernel for every batch of a power-of-two bucket. */
   int32_t reserved;
-  const kiln_epilogue* epilogue; /* Of y (gradients: dx); user code only. Default NULL: none. */
+  const kiln_epilogue* epilogue; /* For y (gradients: dx); user code only. Default NULL: none. */
 } kiln_local_norm_options;
 
 static inline kiln_local_norm_options kiln_local_norm_options_default(void) {

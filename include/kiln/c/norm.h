@@ -82,13 +82,13 @@ typedef struct kiln_norm_gradient_options {
   const kiln_tensor* dw; /* Outputs, of w's extents. */
   const kiln_tensor* db;
   const kiln_tensor* dresidual;  /* Output: the gradient by the residual. */
-  float alpha;                   /* Of dx. Default 1. */
+  float alpha;                   /* Scale of dx. Default 1. */
   float beta;                    /* Default 0: dx is not read. */
-  float parameter_alpha;         /* Of dw and db. Default 1. */
+  float parameter_alpha;         /* Scale of dw and db. Default 1. */
   float parameter_beta;          /* Default 0: they are not read. With 1 gradients accumulate over calls. */
   float dresidual_alpha;         /* Default 1. */
   float dresidual_beta;          /* Default 0: dresidual is not read. */
-  const kiln_epilogue* epilogue; /* Of dx; user code only. Default NULL: none. */
+  const kiln_epilogue* epilogue; /* For dx; user code only. Default NULL: none. */
 } kiln_norm_gradient_options;
 
 static inline kiln_norm_gradient_options kiln_norm_gradient_options_default(void) {
@@ -134,7 +134,7 @@ KILN_API kiln_status kiln_rms_norm_backward(kiln_context* context, int32_t first
                                             const kiln_tensor* dx, const kiln_norm_gradient_options* options,
                                             kiln_stream stream);
 
-/* Of each channel of each image. x: N,C and one to three spatial dimensions. w: C. mean: N,C. */
+/* Normalises each channel of each image. x: N,C and one to three spatial dimensions. w: C. mean: N,C. */
 KILN_API kiln_status kiln_instance_norm_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                                                 const kiln_norm_options* options, kiln_stream stream);
 KILN_API kiln_status kiln_instance_norm_backward(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* x,
@@ -142,8 +142,8 @@ KILN_API kiln_status kiln_instance_norm_backward(kiln_context* context, const ki
                                                  const kiln_tensor* dx, const kiln_norm_gradient_options* options,
                                                  kiln_stream stream);
 
-/* Of each of `groups` groups of neighbouring channels of each image. x: N,C and one to three spatial dimensions. w: C,
- * or `groups`: one element for all channels of a group. mean: N,groups. */
+/* Normalises each of `groups` groups of neighbouring channels of each image. x: N,C and one to three spatial
+ * dimensions. w: C, or `groups`: one element for all channels of a group. mean: N,groups. */
 KILN_API kiln_status kiln_group_norm_forward(kiln_context* context, int64_t groups, const kiln_tensor* x,
                                              const kiln_tensor* y, const kiln_norm_options* options,
                                              kiln_stream stream);
@@ -152,8 +152,8 @@ KILN_API kiln_status kiln_group_norm_backward(kiln_context* context, int64_t gro
                                               const kiln_tensor* inv_deviation, const kiln_tensor* dx,
                                               const kiln_norm_gradient_options* options, kiln_stream stream);
 
-/* Of each channel of all images, in training. x: N,C and up to three spatial dimensions. w, mean, running_mean: C. Per
- * activation it is kiln_norm_forward() with the axis 0. */
+/* Normalises each channel over all images, in training. x: N,C and up to three spatial dimensions. w, mean,
+ * running_mean: C. Per activation it is kiln_norm_forward() with the axis 0. */
 KILN_API kiln_status kiln_batch_norm_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                                              const kiln_norm_options* options, kiln_stream stream);
 KILN_API kiln_status kiln_batch_norm_inference(kiln_context* context, const kiln_tensor* x,

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* What becomes of the elements; in brackets, of none. */
+/* Reductions; in brackets the result of no elements. */
 typedef int32_t kiln_reduce_mode;
 enum {
   KILN_REDUCE_ADD = 0,         /* Their sum (0). */

@@ -13,8 +13,8 @@ extern "C" {
 typedef int32_t kiln_resize_mode;
 enum {
   KILN_RESIZE_NEAREST = 0, /* The element of x that is nearest to the position of one of y. */
-  KILN_RESIZE_LINEAR = 1,  /* Of two elements along each axis. */
-  KILN_RESIZE_CUBIC = 2    /* Of four elements along each axis. */
+  KILN_RESIZE_LINEAR = 1,  /* From two elements along each axis. */
+  KILN_RESIZE_CUBIC = 2    /* From four elements along each axis. */
 };
 
 /* Where element i of y stands in x, with the scale s = y's extent / x's extent, or the one that is given. */
@@ -40,10 +40,10 @@ typedef struct kiln_resize_options {
   uint32_t size;
   kiln_resize_mode mode;               /* Default KILN_RESIZE_NEAREST. */
   kiln_resize_coordinates coordinates; /* Default KILN_RESIZE_HALF_PIXEL. */
-  kiln_resize_rounding rounding;       /* Of KILN_RESIZE_NEAREST. Default KILN_RESIZE_PREFER_FLOOR. */
-  int32_t exclude_outside;             /* Of KILN_RESIZE_CUBIC: elements outside x do not count. Default 0. */
-  float cubic;                         /* Of KILN_RESIZE_CUBIC: its coefficient, -1 to 0. Default -0.75. */
-  float scale[KILN_MAX_SPATIAL];       /* Of the axes in x's order. Default 0: the ratio of the extents. */
+  kiln_resize_rounding rounding;       /* For KILN_RESIZE_NEAREST. Default KILN_RESIZE_PREFER_FLOOR. */
+  int32_t exclude_outside;             /* For KILN_RESIZE_CUBIC: elements outside x do not count. Default 0. */
+  float cubic;                         /* For KILN_RESIZE_CUBIC: its coefficient, -1 to 0. Default -0.75. */
+  float scale[KILN_MAX_SPATIAL];       /* Scales of the axes in x's order. Default 0: the ratio of the extents. */
   float alpha;                         /* Default 1. */
   float beta;                          /* Default 0: y is not read. */
   int32_t dynamic_batch;               /* One kernel for every batch of a power-of-two bucket. */

@@ -14,7 +14,7 @@ typedef struct kiln_transform_options {
   uint32_t size;
   float alpha;                      /* Default 1. */
   float beta;                       /* Default 0: y is not read. */
-  float value;                      /* What the padding holds. Default 0. */
+  float value;                      /* Value of the padding. Default 0. */
   int64_t pad_begin[KILN_MAX_RANK]; /* Elements before x in each of its dimensions. Default 0. */
   int64_t pad_end[KILN_MAX_RANK];   /* Elements behind it. Default 0. */
   int32_t dynamic_batch;            /* One kernel for every batch of a power-of-two bucket. */
@@ -66,7 +66,7 @@ enum {
   KILN_TENSOR_LE = 10,
   KILN_TENSOR_GT = 11,
   KILN_TENSOR_GE = 12,
-  KILN_TENSOR_SQRT = 13, /* Of a alone, as those up to KILN_TENSOR_NOT. */
+  KILN_TENSOR_SQRT = 13, /* Takes a alone, as the modes up to KILN_TENSOR_NOT. */
   KILN_TENSOR_EXP = 14,
   KILN_TENSOR_LOG = 15,
   KILN_TENSOR_ABS = 16,

@@ -1,4 +1,4 @@
-"""What functions of kiln.torch.functional say of arguments that have no result, or that Kiln does not serve.
+"""Messages of kiln.torch.functional about arguments that have no result, or that Kiln does not serve.
 
 And numbers at the ends of what they take."""
 

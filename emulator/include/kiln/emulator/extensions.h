@@ -1,5 +1,6 @@
-/* What libkiln_emulator.so exports beyond the CUDA driver API. A real driver lacks these symbols: look them up with
- * dlsym and do without them where they are absent. Their presence is how a program knows that a device is emulated.
+/* Symbols that libkiln_emulator.so exports beyond the CUDA driver API. A real driver lacks these symbols: look them up
+ * with dlsym and do without them where they are absent. Their presence is how a program knows that a device is
+ * emulated.
  *
  * The functions may be called from any thread, before cuInit too. The text they return is the calling thread's: it
  * stays valid until that thread calls the same function again. */
