@@ -285,7 +285,7 @@ std::optional<Enum> called(std::string_view word, Enum last) {
 }
 
 /// The scale of an axis, if it is another than the ratio of the extents; nothing where it is no f32, or beyond those
-/// that resize takes.
+/// that resize takes, or the result's extent was rounded up, as sizes that keep the ratio are.
 std::optional<ResizeScale> scale_of(const Side& side) {
   const bool is_ratio =
       side.is_ratio || side.scale * static_cast<double>(side.inputs) == static_cast<double>(side.outputs);
@@ -293,6 +293,7 @@ std::optional<ResizeScale> scale_of(const Side& side) {
   constexpr double least = 1.0 / 128, most = 128;
   if (side.scale < least || side.scale > most) return std::nullopt;
   if (is_ratio) return ResizeScale{};
+  if (side.outputs > integer_of(side.scale * static_cast<double>(side.inputs))) return std::nullopt;
   return static_cast<double>(scale) == side.scale ? std::optional(ResizeScale::of(scale)) : std::nullopt;
 }
 
