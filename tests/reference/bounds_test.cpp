@@ -1,0 +1,197 @@
+// What the reference gives for the requests of the test files, and how far a kernel may be from it, held against
+// bounds.txt: of each output the weighted sum of its elements, that of the errors that arithmetic may make of them, and
+// how many are NaN, infinite or open; how far it moves with what a prologue gives. Comparison with other libraries
+// (torch_table_test.cpp, onednn_test.cpp) says that the values are right, but not that a bound is no wider than
+// docs/numerics.md derives it.
+//
+// A difference is either a mistake or what a change was meant to do. The test leaves what it found beside its own
+// program, to be compared and put in the place of the file.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kiln/generator/check_values.h"
+#include "kiln/generator/operation.h"
+#include "kiln/reference/convert.h"
+#include "kiln/reference/fill.h"
+#include "kiln/reference/possible_indices.h"
+#include "kiln/reference/prologue_slack.h"
+#include "kiln/reference/reference.h"
+#include "kiln/reference/tensor_memory.h"
+#include "kiln/reference/tolerance.h"
+#include "request_suites.h"
+
+namespace kiln::reference::bounds_test {
+namespace {
+
+constexpr const char* file_name = KILN_TABLES "/bounds.txt";
+
+/// A request with memory for its operands, and numbers that no default is.
+struct Example {
+  Request request;
+  std::map<std::string, std::vector<std::byte>> memory = {};
+  RunValues values = check_values(request);
+
+  Example(const Request& of, Values fill) : request(of) {
+    const Blend blend = blend_of(request, result_of(request).name);
+    if (blend.alpha == Scale::any) values.alpha = -1.5F;
+    if (blend.beta == Scale::any) values.beta = 0.75F;
+    values.clip_lo = -0.75F;
+    values.clip_hi = 0.5F;
+    uint64_t seed = 1;
+    for (const Operand& operand : request.operands) {
+      std::vector<std::byte>& bytes = memory[operand.name] = filled(request, operand, fill, seed++);
+      const bool is_positive = operand.name.ends_with("variance") || operand.name.ends_with("deviation");
+      if (!is_positive || fill == Values::specials) continue;
+      for_each_coordinate(operand.spec, [&](std::span<const int64_t> at) {
+        write(operand.spec, bytes, at, 0.25 + std::fabs(read(operand.spec, bytes, at)));
+      });
+    }
+  }
+
+  std::map<std::string, std::span<const std::byte>> operands() const { return {memory.begin(), memory.end()}; }
+};
+
+/// A sum in which the places of elements count.
+class Weighted {
+ public:
+  void add(double value) {
+    if (std::isfinite(value)) {
+      sum_ += value * static_cast<double>(1 + number_ % 7);
+    } else {
+      ++others_;
+    }
+    ++number_;
+  }
+  std::string text() const {
+    return fmt::format("{:.6g}{}", sum_ + 0.0, others_ == 0 ? "" : fmt::format(" and {} more", others_));
+  }
+
+ private:
+  double sum_ = 0;
+  size_t number_ = 0, others_ = 0;  // of elements; of those that are not finite
+};
+
+/// `sum 1.5 +- 2e-07, 3 nan`
+std::string elements_of(const Example& example, const std::string& output) {
+  Weighted sum, error;
+  std::map<std::string, int> counts;
+  const Bindings bindings{.operands = example.operands(), .values = example.values};
+  for (const Expected& expected : Oracle(example.request, bindings, output).all()) {
+    if (expected.unspecified) ++counts["open"];
+    if (expected.any_not_finite) ++counts["not finite"];
+    if (expected.copied) ++counts["copied"];
+    if (!std::isfinite(expected.value)) ++counts[fmt::format("{}", std::fabs(expected.value))];
+    if (expected.unspecified || !std::isfinite(expected.value)) continue;
+    sum.add(expected.value);
+    error.add(arithmetic_error(example.request, expected));
+  }
+  std::string text = fmt::format("sum {} +- {}", sum.text(), error.text());
+  for (const auto& [name, count] : counts) text += fmt::format(", {} {}", count, name);
+  return text;
+}
+
+/// How far all outputs move with small perturbations; of every fifth element there is none, one is not known.
+std::string moves_of(const Example& example) {
+  const Request& plain = example.request;
+  const std::string input(operation(plain.operation).prologue_operand());
+  std::vector<float> perturbations(static_cast<size_t>(plain.at(input).elements()));
+  for (size_t i = 0; i < perturbations.size(); ++i) {
+    if (i % 5 != 0) perturbations[i] = static_cast<float>(random_bits(9, i) % 64) * 0x1p-12F;
+    if (i == 17) perturbations[i] = std::numeric_limits<float>::infinity();
+  }
+  const std::string& result = result_of(plain).name;
+  const auto operands = example.operands();
+  const auto call = slack_call(plain, operands, perturbations, example.values);
+  std::string text;
+  if (call) {
+    Bindings bindings{.operands = {}, .values = call->values};
+    for (const auto& [name, bytes] : call->operands) bindings.operands[name] = bytes;
+    Weighted sum;
+    for (const double distance : evaluate(plain, bindings)) sum.add(std::fabs(distance));
+    text += fmt::format("  {} moves {}, of which {:.3g}\n", result, sum.text(), call->error);
+  }
+  std::vector<std::string> outputs;
+  for (const Operand& operand : plain.operands) {
+    const std::string& name = operand.name;
+    if (!is_written(plain, name) || (call && name == result)) continue;
+    if (!names_elements(plain, name)) {
+      outputs.push_back(name);
+      continue;
+    }
+    Weighted places;
+    for (const auto& [number, positions] : possible_indices(plain, operands, perturbations)) {
+      places.add(static_cast<double>(number));
+      for (const double position : positions) places.add(position);
+    }
+    text += fmt::format("  {} may name {}\n", name, places.text());
+  }
+  for (const auto& [name, distances] : prologue_slack(plain, outputs, operands, perturbations, example.values)) {
+    Weighted sum;
+    for (const float distance : distances) sum.add(distance);
+    text += fmt::format("  {} moves {}\n", name, sum.text());
+  }
+  return text;
+}
+
+std::string text_of(const Request& request) {
+  const Request plain = without_user_code(request);
+  std::string text = request.key() + "\n";
+  for (const auto& [name, fill] :
+       {std::pair("uniform", Values::uniform), {"integers", Values::integers}, {"specials", Values::specials}}) {
+    const Example example(has_prologue(request) ? plain : request, fill);
+    for (const Operand& operand : example.request.operands) {
+      if (is_written(example.request, operand.name))
+        text += fmt::format("  {} of {}: {}\n", operand.name, name, elements_of(example, operand.name));
+    }
+  }
+  if (operation(plain.operation).prologue_operand().empty()) return text;
+  return text + moves_of(Example(plain, Values::uniform));
+}
+
+std::vector<std::string> lines_of(std::istream& stream) {
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(Bounds, AreThoseOfTheFile) {
+  std::string text;
+  std::set<std::string> seen;
+  for (const Request& request : testing_support::all_requests()) {
+    int64_t elements = 0;
+    for (const Operand& operand : request.operands) elements = std::max(elements, operand.spec.elements());
+    if (elements <= 2048 && seen.insert(request.key()).second) text += text_of(request);
+  }
+  std::ifstream expected_file(file_name);
+  std::istringstream found_text(text);
+  const std::vector<std::string> expected = lines_of(expected_file), found = lines_of(found_text);
+  if (expected == found) return;
+  std::ofstream("bounds.txt") << text;
+  std::string differences, request;
+  const std::multiset<std::string> before(expected.begin(), expected.end());
+  int shown = 0;
+  for (const std::string& line : found) {
+    if (!line.starts_with(' ')) request = " " + line + "\n";
+    if (before.contains(line) || ++shown > 20) continue;
+    differences += std::exchange(request, "") + "+" + line + "\n";
+  }
+  ADD_FAILURE() << "the reference says something else now (all of it in "
+                << std::filesystem::absolute("bounds.txt").string() << "; if that is what the change was to do, put it "
+                << "in the place of " << file_name << "):\n"
+                << differences;
+}
+
+}  // namespace
+}  // namespace kiln::reference::bounds_test
