@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "kiln/base/error.h"
 #include "kiln/generator/check_values.h"
 #include "kiln/generator/operation.h"
 #include "kiln/reference/convert.h"
@@ -160,6 +161,69 @@ std::string text_of(const Request& request) {
   return text + moves_of(Example(plain, Values::uniform));
 }
 
+// Small requests whose every word is tried, beside those of the files: layers there that have such a word may be large.
+constexpr const char* bases[] = {
+    "conv_forward x=f32:1x2x6x6 w=f32:3x2x3x3 pad=1 fast",
+    "conv_forward x=f16:1x2x6x6 w=f16:3x2x3x3 pad=1 fast epilogue=bias+clip",
+    "conv_forward x=f32:1x2x6x6 w=f32:3x2x3x3 pad=1 tf32 alpha=any beta=any",
+    "conv_backward_data dy=f32:1x2x6x6 w=f32:2x3x3x3 pad=1 fast",
+    "gemm a=f32:4x7 b=f32:7x3 tf32",
+    "gemm a=f16:4x7 b=f16:7x3 fast alpha=any",
+    "pool_forward x=f32:1x2x5x6 window=3 stride=2 pad=1",
+    "pool_forward x=f16:1x2x5x6 window=2,3 stride=1,2 dilation=2,1 alpha=any",
+    "pool_backward dy=f32:1x2x3x3 x=f32:1x2x5x6 window=3 stride=2 pad=1",
+    "pool_backward dy=f32:1x2x3x3 dx=f32:1x2x5x6 mode=avg window=3 stride=2 pad=1",
+    "resize x=f32:1x2x5x4 size=7,3 mode=nearest",
+    "resize x=f32:1x2x5x4 size=7,3 mode=linear",
+    "resize x=f32:1x2x5x4 size=7,3 mode=cubic",
+    "resize x=f32:1x2x5x4 up=7,4 down=5,3 mode=nearest",
+    "resize x=f32:1x2x5x4 up=7,4 down=5,3 mode=linear",
+    "resize x=f32:1x2x5 size=1 mode=linear",
+    "softmax_forward x=f32:2x5x3 axis=1 alpha=any",
+    "softmax_backward y=f32:2x5x3 axis=1 alpha=any",
+    "activation_forward x=f16:5x7 alpha=any",
+    "activation_backward x=f32:5x7 dy=f32:5x7 alpha=any",
+    "tensor_op a=f32:5x7 b=f32:1x7 y=f32:5x7 mode=add",
+    "tensor_op a=f16:5x7 b=f16:5x7 mode=add alpha=any beta=any",
+    "tensor_op a=f32:5x7 mode=sqrt",
+    "tensor_op a=i32:5x7 b=i32:5x1 y=i32:5x7 mode=add",
+    "reduce x=f32:5x7 axes=1",
+    "reduce x=f16:3x4x5 axes=0,2 alpha=any beta=any",
+    "reduce x=i32:3x4 indices=i32:3x1 axes=1 mode=max",
+    "cross_entropy_forward x=f32:4x5 weights=f32:5 smoothing=any alpha=any",
+    "cross_entropy_forward x=f32:4x5",
+    "cross_entropy_backward x=f32:4x5 weights=f32:5 smoothing=any alpha=any",
+    "cross_entropy_backward x=f32:4x5",
+    "norm_forward x=f32:5x7 w=f32:1x7 b=f32:1x7 activation=relu alpha=any",
+    "norm_forward x=f32:4x3x2 axes=0,2 mean=f32:1x3x1 inv_deviation=f32:1x3x1 running_mean=f32:1x3x1 "
+    "running_variance=f32:1x3x1",
+    "norm_inference x=f32:5x7 w=f32:1x7 b=f32:1x7 axes=0 activation=relu",
+    "norm_backward dy=f32:5x7 w=f32:1x7 b=f32:1x7 dw=f32:1x7 db=f32:1x7 dresidual=f32:5x7 mean=f32:5x1 activation=relu",
+    "norm_backward dy=f32:5x7 w=f32:1x7 mode=rms",
+    "local_norm_forward x=f32:2x7 means=f32:2x7 size=4",
+    "local_norm_backward x=f32:2x7 means=f32:2x7 dmeans=f32:2x7 size=4 alpha=any dmeans_alpha=any",
+    "dropout x=f16:5x7 alpha=any",
+};
+
+/// The request with each word of each of its attributes, where that makes sense.
+std::vector<Request> with_each_word(const Request& request) {
+  std::vector<Request> all{request};
+  for (const AttributeDefinition& attribute : operation(request.operation).attributes()) {
+    for (const std::string& word : attribute.words) {
+      Request other = request;
+      for (Attribute& own : other.attributes) {
+        if (own.name == attribute.name) own.value = word;
+      }
+      try {
+        all.push_back(finished(std::move(other)));
+      } catch (const Error&) {
+        continue;  // with these operands there is no such request
+      }
+    }
+  }
+  return all;
+}
+
 std::vector<std::string> lines_of(std::istream& stream) {
   std::vector<std::string> lines;
   for (std::string line; std::getline(stream, line);) lines.push_back(line);
@@ -168,8 +232,16 @@ std::vector<std::string> lines_of(std::istream& stream) {
 
 TEST(Bounds, AreThoseOfTheFile) {
   std::string text;
+  std::vector<Request> requests;
+  for (const char* base : bases) requests.push_back(Request::parse(base));
+  for (const Request& request : testing_support::one_of_each()) requests.push_back(request);
+  std::vector<Request> all;
+  for (const Request& request : requests) {
+    for (Request& each : with_each_word(request)) all.push_back(std::move(each));
+  }
+  for (const Request& request : testing_support::all_requests()) all.push_back(request);
   std::set<std::string> seen;
-  for (const Request& request : testing_support::all_requests()) {
+  for (const Request& request : all) {
     int64_t elements = 0;
     for (const Operand& operand : request.operands) elements = std::max(elements, operand.spec.elements());
     if (elements <= 2048 && seen.insert(request.key()).second) text += text_of(request);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kiln/base/error.h"
+#include "variant.h"
 
 namespace kiln::tuner::message_test {
 namespace {
@@ -37,6 +38,56 @@ TEST(Messages, ThatAreNoneAreRefused) {
   MessageReader endless;
   endless.feed(std::string(3 << 20, 'x'));
   EXPECT_THROW(endless.next(), Error);
+}
+
+// A MiB of a line, and a GiB behind it.
+TEST(Messages, HaveALineAndAPayloadUpToTheirLimits) {
+  MessageReader reader;
+  reader.feed(std::string(1 << 20, 'x'));
+  EXPECT_EQ(reader.next(), std::nullopt) << "its end may come";
+  reader.feed("x");
+  EXPECT_THROW(reader.next(), Error);
+  MessageReader large, larger;
+  large.feed(R"({"payload": 1073741824})"
+             "\n");
+  EXPECT_EQ(large.next(), std::nullopt);
+  larger.feed(R"({"payload": 1073741825})"
+              "\n");
+  EXPECT_THROW(larger.next(), Error);
+}
+
+TEST(Messages, SayWhatWasSentInTheirPlace) {
+  const std::string noise = std::string(80, 'a') + std::string(80, 'b');
+  MessageReader reader;
+  reader.feed(noise + "\n");
+  try {
+    reader.next();
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "this is no message of a worker: '" + std::string(80, 'a') + "'");
+  }
+}
+
+TEST(Variants, ComeBackFromTheirBytesAndAreRefusedWhereTheyAreCut) {
+  const auto compiled = [](const std::string& source) {
+    execution::CompiledProgram program;
+    program.program.sources = {source};
+    return program;
+  };
+  for (const bool has_stand_in : {false, true}) {
+    Variant variant{compiled("one"), std::nullopt};
+    if (has_stand_in) variant.stand_in = compiled("another");
+    const std::string bytes = serialise(variant);
+    const Variant again = variant_from(bytes);
+    EXPECT_EQ(again.program.program.sources, variant.program.program.sources);
+    EXPECT_EQ(again.stand_in.has_value(), has_stand_in);
+    const size_t first = bytes.find('\n') + 1 + std::stoul(bytes);  // the end of the first program
+    for (size_t length = 0; length < bytes.size(); ++length) {
+      if (length == first) continue;
+      EXPECT_THROW((void)variant_from(std::string_view(bytes).substr(0, length)), Error) << length;
+    }
+  }
+  EXPECT_THROW((void)variant_from("x\n"), Error);
 }
 
 TEST(Messages, CarryALogThatIsNotUtf8) {

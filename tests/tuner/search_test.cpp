@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "kiln/base/error.h"
@@ -138,6 +139,17 @@ TEST(ModelSearch, SparesAnAlgorithmThatIsHopeless) {
   EXPECT_THAT(choices, testing::Each(testing::Field(&Choice::algorithm, "good")));
 }
 
+// Ten times the best prediction is the last that is tried, and a thousandth more is no other prediction.
+TEST(ModelSearch, TellsPredictionsApartAtItsLimits) {
+  std::vector<Candidate> candidates;
+  int tile = 0;
+  for (const double seconds : {1.0, 1 + 1e-3, 1.0011, 10.0, 10.001}) {
+    candidates.push_back({choice("a", ++tile), {.seconds = seconds}});
+  }
+  const auto choices = all_of(*make_search({.kind = SearchKind::model, .candidates = 9}, candidates, choice("a", 1)));
+  EXPECT_THAT(choices, testing::ElementsAre(choice("a", 1), choice("a", 3), choice("a", 4), choice("a", 2)));
+}
+
 // Choices that a search gives if the trials of `fails` end without a time.
 std::vector<Choice> all_of_failing(Search& search, const std::function<bool(const Choice&)>& fails, bool cost = true) {
   std::vector<Choice> choices;
@@ -228,6 +240,20 @@ TEST(LocalSearch, TriesTheBetterPredictionOfTwoNeighbours) {
   const auto choices =
       all_of(*make_search({.kind = SearchKind::local, .candidates = 2}, candidates, choice("a", 5)), truth);
   EXPECT_THAT(choices, testing::ElementsAre(choice("a", 5), choice("a", 6)));
+}
+
+// A step is one value of a parameter that occurs, however far that is; another algorithm is farther than any.
+TEST(LocalSearch, CountsStepsByTheValuesThatOccur) {
+  std::vector<Candidate> candidates;
+  for (const auto& [algorithm, tile, rows] :
+       {std::tuple("a", 2, 2), {"b", 2, 2}, {"a", 64, 1}, {"a", 3, 1}, {"a", 64, 2}}) {
+    candidates.push_back({choice(algorithm, tile, rows), {.seconds = 1}});
+  }
+  const auto truth = [](const Choice& one) { return one == choice("a", 2, 2) ? 1.0 : 2.0; };
+  const auto choices =
+      all_of(*make_search({.kind = SearchKind::local, .candidates = 5}, candidates, choice("a", 2, 2)), truth);
+  EXPECT_THAT(choices, testing::ElementsAre(choice("a", 2, 2), choice("b", 2, 2), choice("a", 64, 1), choice("a", 3, 1),
+                                            choice("a", 64, 2)));
 }
 
 TEST(LocalSearch, ClimbsFromTheBestMeasuredOne) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 
 #include "fakes.h"
 #include "session_fixture.h"
@@ -156,6 +157,49 @@ TEST_F(SessionTest, SaysWhatItWaitsFor) {
   EXPECT_GT(progress.back().waiting_seconds, 2);
 }
 
+// Once a second while nothing finishes, and until two seconds behind the budget.
+TEST_F(SessionTest, ReportsEverySecondWhatItWaitsForUntilItsGraceEnds) {
+  laboratory.check_cost = 0;
+  laboratory.hangs_at = "check first";
+  SessionOptions how = options();
+  how.budget_seconds = 3;
+  run_one(how);
+  std::vector<double> waits;
+  for (const Progress& now : progress) {
+    if (now.waiting_for == "checking first TILE=1" && now.last == nullptr) waits.push_back(now.waiting_seconds);
+  }
+  EXPECT_THAT(waits, testing::ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_EQ(laboratory.now, 5.5) << "the first time that it asks behind the fifth second";
+}
+
+// Twenty times as long as the longest check of the layer so far, five seconds at least; of operands, a quarter of the
+// budget, five seconds at least.
+TEST_F(SessionTest, AllowsAStepAsLongAsOthersMakeUsual) {
+  catalogue = toy_catalogue({toy("first", {1}, 1e-3), toy("hangs", {1}, 1.1e-3)});
+  laboratory.hangs_at = "check hangs";
+  for (const auto& [check_cost, limit, end] : {std::tuple(0.25, 5, 10.75), {0.5, 10, 21.5}}) {
+    laboratory.now = 0;
+    laboratory.check_cost = check_cost;
+    SessionOptions how = options();
+    how.budget_seconds = 1000;
+    const JobResult result = run_one(how);
+    EXPECT_EQ(result.trials.at(1).error,
+              fmt::format("checking hangs TILE=1 took more than {} s, which the budget does not allow", limit));
+    EXPECT_EQ(laboratory.now, end) << "one check, and two attempts";
+  }
+  laboratory.hangs_at = "begin";
+  for (const auto& [budget, limit] : {std::pair(24, 6), {20, 5}, {16, 5}}) {
+    laboratory.now = 0;
+    SessionOptions how = options();
+    how.budget_seconds = budget;
+    const JobResult result = run_one(how);
+    EXPECT_EQ(result.error, fmt::format("its operands could not be made: making operands took more than {} s, which "
+                                        "the budget does not allow",
+                                        limit));
+    EXPECT_EQ(laboratory.now, 2 * (limit + 0.5)) << budget;
+  }
+}
+
 TEST_F(SessionTest, CutsOffTheStepAtWorkSomeTimeAfterStop) {
   laboratory.hangs_at = "check first";
   Session session(catalogue, laboratory, options(), callbacks());
@@ -163,7 +207,7 @@ TEST_F(SessionTest, CutsOffTheStepAtWorkSomeTimeAfterStop) {
   const JobResult result = session.run({{toy_request(), 1}}).front();
   EXPECT_EQ(result.status, JobStatus::stopped);
   EXPECT_THAT(sunk, IsEmpty());
-  EXPECT_LT(laboratory.now, 4);
+  EXPECT_DOUBLE_EQ(laboratory.now, laboratory.check_cost + 2.5) << "asked every half second, beyond two seconds";
 }
 
 TEST_F(SessionTest, LetsNoVariantThatHangsUseUpTheBudget) {

@@ -73,6 +73,12 @@ TEST(Shards, NeverMove) {
   const std::vector<Load> loads = {{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}, {"e", 3}, {"f", 0}};
   EXPECT_EQ(shards_of(loads, 1), (std::vector<uint64_t>(6, 0)));
   EXPECT_EQ(shards_of(loads, 3), (std::vector<uint64_t>{1, 2, 2, 1, 0, 2}));
+  EXPECT_EQ(shards_of(loads, 1'000'000'000), (std::vector<uint64_t>{41, 28, 42, 4, 34, 8}));
+  std::vector<Load> many;
+  for (int i = 0; i < 40; ++i) many.push_back({"request " + std::to_string(i), static_cast<double>(1 + i * i % 17)});
+  std::string all;
+  for (const uint64_t shard : shards_of(many, 7)) all += std::to_string(shard);
+  EXPECT_EQ(all, "1055231012453531516024053666060340315542");
 }
 
 TEST(Shards, MayBeMoreThanThereAreLoads) {
@@ -89,6 +95,8 @@ TEST(Shards, AreParsed) {
   for (const char* text : {"", "1", "1/", "/2", "2/2", "-1/2", "1/0", "a/b", "0/1 "}) {
     EXPECT_THROW(Shard::parse(text), Error) << text;
   }
+  EXPECT_EQ(Shard::parse("99999/100000").count, Shard::most);
+  EXPECT_THROW(Shard::parse("0/100001"), Error);
 }
 
 }  // namespace

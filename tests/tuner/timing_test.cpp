@@ -3,10 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <random>
+#include <tuple>
 #include <vector>
+
+#include "kiln/base/tie.h"
 
 namespace kiln::tuner::timing_test {
 namespace {
@@ -43,6 +48,35 @@ TEST(Summary, CoversTheMedianNineteenTimesOutOfTwenty) {
   }
   EXPECT_GE(covered, 0.94 * rounds);
   EXPECT_LE(covered, 0.995 * rounds);
+}
+
+// Ranks n/2 -+ 0.98 sqrt(n), counted from 0, of samples that are their own ranks.
+TEST(Summary, HasTheIntervalOfItsOrderStatistics) {
+  for (const auto& [n, low, high] :
+       {std::tuple(1, 0, 0), {4, 0, 3}, {7, 0, 6}, {9, 1, 8}, {31, 10, 21}, {60, 22, 38}, {100, 40, 60}}) {
+    std::vector<double> samples;
+    for (int i = n; i-- > 0;) samples.push_back(i);
+    const Summary summary = summarise(samples);
+    EXPECT_EQ(summary.low, low) << n;
+    EXPECT_EQ(summary.high, high) << n;
+    EXPECT_EQ(summary.half_width(), (high - low) / 2.0) << n;
+    EXPECT_EQ(summary.median, (n - 1) / 2.0) << n;
+  }
+}
+
+// docs/tuning.md, "How variants are timed".
+TEST(TimingOptions, AreThoseOfThePage) {
+  const TimingOptions options;
+  EXPECT_EQ(options.screening_samples, 3);
+  EXPECT_EQ(options.min_samples, 7);
+  EXPECT_EQ(options.doubt_samples, 24);
+  EXPECT_EQ(options.max_samples, 60);
+  EXPECT_EQ(options.turn_samples, 2);
+  EXPECT_EQ(options.lap_samples, 12);
+  EXPECT_EQ(options.reject_margin, 0.1);
+  EXPECT_EQ(options.precision, 0.01);
+  EXPECT_EQ(options.steady, 0.03);
+  EXPECT_EQ(options.most_laps, 4) << "the first, and three more";
 }
 
 TEST(Race, TakesOneSampleOfADeterministicDevice) {
@@ -214,6 +248,111 @@ TEST(Race, StopsEarlyWhereSamplesAgreeAndAtTheLimitWhereTheyDoNot) {
   int n = 0;
   EXPECT_EQ(run(noisy, [&](size_t) { return ++n % 2 == 0 ? 1.0 : 2.0; }).size(),
             static_cast<size_t>(options.max_samples));
+}
+
+/// A race of two, screened by these samples at a pace that stays 1. The leader takes a second each time.
+Race screened(TimingOptions options, const std::vector<double>& samples) {
+  options.screening_samples = static_cast<int>(samples.size());
+  options.min_samples = std::min(options.min_samples, options.screening_samples);
+  options.lap_samples = 100;
+  Race race(options, false);
+  race.enter();
+  race.enter();
+  for (size_t i = 0; i < samples.size(); ++i) race.add(0, 1);
+  for (const double sample : samples) race.add(1, sample);
+  race.add(0, 1);
+  return race;
+}
+
+TEST(Race, KnowsAMedianWhoseIntervalIsAsNarrowAsAskedFor) {
+  for (const auto& [precision, is_known] : {std::pair(0.25, true), {0.2, false}}) {
+    Race race({.screening_samples = 4, .min_samples = 4, .doubt_samples = 4, .precision = precision}, false);
+    race.enter();
+    for (const double sample : {3.0, 5.0, 3.0, 5.0}) race.add(0, sample);  // 4 -+ 1
+    EXPECT_EQ(race.next() == std::nullopt, is_known) << precision;
+  }
+}
+
+// An interval from the limit on may tie; one that ends there ties.
+TEST(Race, DoubtsATieWhoseLimitLiesInTheInterval) {
+  const double limit = tie_limit(1.0);
+  const TimingOptions options{.doubt_samples = 8, .reject_margin = 1, .precision = 1};
+  EXPECT_EQ(screened(options, {limit, limit, 1.2, 1.2}).next(), (Race::Turn{1, options.turn_samples}));
+  EXPECT_EQ(screened(options, {1, 1, limit, limit}).next(), std::nullopt);
+  EXPECT_EQ(screened(options, {1, 1, limit * 1.001, limit}).next(), (Race::Turn{1, options.turn_samples}));
+  EXPECT_EQ(screened({.doubt_samples = 4, .reject_margin = 1, .precision = 1}, {1, 1, 1.2, 1.2}).next(), std::nullopt)
+      << "there are as many as doubt asks for";
+}
+
+TEST(Race, RejectsWhatIsBeyondTheMarginAndNotWhatIsAtIt) {
+  EXPECT_FALSE(screened({.reject_margin = 0.5}, {1.5, 1.5, 1.5}).is_rejected(1));
+  EXPECT_TRUE(screened({.reject_margin = 0.5}, {1.501, 1.501, 1.501}).is_rejected(1));
+  EXPECT_FALSE(screened({.reject_margin = 0.5}, {2, 2, 1.5}).is_rejected(1)) << "its fastest counts";
+}
+
+// With many samples one that was fast by chance saves nobody: the interval of the median does not reach it.
+TEST(Race, RejectsByTheMedianOnceThatIsKnown) {
+  std::vector<double> samples(31, 2);
+  samples[7] = 1;
+  EXPECT_TRUE(screened({}, samples).is_rejected(1));
+}
+
+TEST(Race, IsLedByTheFirstOfEquals) {
+  EXPECT_EQ(screened({}, {1, 1, 1}).leader(), 0U);
+  EXPECT_EQ(screened({}, {0.9, 0.9, 0.9}).leader(), 1U);
+}
+
+TEST(Race, TakesALapForSteadyUpToTheShareThatIsAskedFor) {
+  for (const auto& [last, is_steady] : {std::pair(1.25, true), {0.8, true}, {1.26, false}, {0.79, false}}) {
+    Race race({.screening_samples = 2, .steady = 0.25}, false);
+    race.enter();
+    race.enter();
+    for (const size_t candidate : {0, 0, 1}) race.add(candidate, 1);
+    race.add(0, last);
+    ASSERT_EQ(race.samples(1).size(), is_steady ? 1U : 0U) << last;
+    if (is_steady) {
+      EXPECT_DOUBLE_EQ(race.samples(1)[0], 1 / std::sqrt(last)) << "at the pace between both ends";
+    }
+  }
+}
+
+// The quartiles of 1, 1, 1, 1, 1.1, 1.1, 1.1, 5 are 0.1 apart, a share of 1/11: its double is 18%.
+TEST(Race, TakesTwiceTheDistanceOfTheQuartilesForSteady) {
+  for (const auto& [last, is_steady] : {std::pair(1.18, true), {1.19, false}}) {
+    Race race({.screening_samples = 8}, false);
+    race.enter();
+    race.enter();
+    for (const double seconds : {5.0, 1.0, 1.1, 1.0, 1.1, 1.0, 1.1, 1.0}) race.add(0, seconds);
+    race.add(1, 1.05);
+    race.add(0, 1.05 * last);
+    EXPECT_EQ(race.samples(1).size(), is_steady ? 1U : 0U) << last;
+  }
+}
+
+// Behind a lap that counted, as many may be lost again.
+TEST(Race, CountsTheLapsThatAreLostOneAfterTheOther) {
+  Race race({.screening_samples = 8, .most_laps = 3}, false);
+  race.enter();
+  race.enter();
+  for (int i = 0; i < 8; ++i) race.add(0, 1);
+  std::vector<size_t> counted;
+  for (const double leader : {2.0, 1.0, 2.0, 1.0, 2.0, 1.0}) {
+    race.add(1, 3);
+    race.add(0, leader);
+    counted.push_back(race.samples(1).size());
+  }
+  EXPECT_THAT(counted, testing::ElementsAre(0, 0, 1, 1, 1, 2));
+}
+
+TEST(Race, ForgetsTheLapOfWhomIsWithdrawnAlone) {
+  Race race({.screening_samples = 1}, false);
+  for (int i = 0; i < 3; ++i) race.enter();
+  for (size_t i = 0; i < 3; ++i) race.add(i, 1);
+  race.withdraw(1);
+  EXPECT_EQ(race.next_of_screening(), (Race::Turn{0, 1}));
+  race.add(0, 1);
+  EXPECT_TRUE(race.samples(1).empty());
+  EXPECT_THAT(race.samples(2), testing::ElementsAre(1));
 }
 
 TEST(Race, PicksTheFasterOfTwoUnderDriftThatWouldMisleadOneAfterTheOther) {

@@ -92,6 +92,13 @@ TEST_F(WorkerPoolTest, CompilesChecksAndTimes) {
   EXPECT_THAT(pool.sample(1, 3).seconds, testing::ElementsAre(0.25, 0.25, 0.25));
 }
 
+TEST_F(WorkerPoolTest, TellsWhatTheTrustedVariantGaveWhenARequestBegins) {
+  const CheckReport report = pool.begin({Request::parse("softmax_forward x=f32:1x10:nc")}, std::nullopt);
+  EXPECT_FALSE(report.failure);
+  EXPECT_EQ(report.verdict, "begun");
+  EXPECT_DOUBLE_EQ(report.seconds, 0.125);
+}
+
 TEST_F(WorkerPoolTest, KeepsBothLanesBusy) {
   compile(8, "good");  // compilers are started
   compile(9, "good");
