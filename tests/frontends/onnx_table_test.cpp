@@ -3,11 +3,12 @@
 //
 //   Resize@18 f1x2x3x4 - - i[1,2,6,8] mode=linear       the operation, its opset (17), its inputs, its attributes
 //
-// An input is a letter for the element type (f float, h float16, d double, b bool, u uint8, c int8, i int64, j int32)
-// and its extents; with elements in brackets, or one in parentheses, it is a constant, whose elements repeat where they
-// are too few. `-` is left out. An attribute is an integer, a number with a point, a list of either with a comma, or a
-// word; with a colon in the place of the sign of equality it is a tensor, written as an input is. `-> 3`: the node has
-// three outputs. The lines behind it are what the front makes of it.
+// An input is a letter for the element type (f float, h float16, g bfloat16, d double, p float8e4m3fn, q float8e5m2, b
+// bool, c int8, u uint8, s int16, t uint16, j int32, v uint32, i int64, w uint64) and its extents; with elements in
+// brackets, or one in parentheses, it is a constant, whose elements repeat where they are too few, as raw data behind a
+// `=`. `-` is left out. An attribute is an integer, a number with a point, a list of either with a comma, or a word;
+// with a colon in the place of the sign of equality it is a tensor, written as an input is. `-> 3`: the node has three
+// outputs. The lines behind it are what the front makes of it.
 //
 // A difference is either a mistake or what a change was meant to do. The test leaves what it found beside its own
 // program, to be compared and put in the place of the file.
@@ -15,8 +16,10 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -49,10 +52,22 @@ double number_of(const std::string& text) {
 }
 
 int32_t type_of(char letter) {
-  static const std::map<char, int32_t> types = {{'f', onnx::TensorProto::FLOAT},  {'h', onnx::TensorProto::FLOAT16},
-                                                {'d', onnx::TensorProto::DOUBLE}, {'b', onnx::TensorProto::BOOL},
-                                                {'u', onnx::TensorProto::UINT8},  {'c', onnx::TensorProto::INT8},
-                                                {'i', onnx::TensorProto::INT64},  {'j', onnx::TensorProto::INT32}};
+  constexpr int32_t float8_e4m3fn = 17, float8_e5m2 = 19;  // of ONNX 1.14
+  static const std::map<char, int32_t> types = {{'f', onnx::TensorProto::FLOAT},
+                                                {'h', onnx::TensorProto::FLOAT16},
+                                                {'g', onnx::TensorProto::BFLOAT16},
+                                                {'d', onnx::TensorProto::DOUBLE},
+                                                {'p', float8_e4m3fn},
+                                                {'q', float8_e5m2},
+                                                {'b', onnx::TensorProto::BOOL},
+                                                {'c', onnx::TensorProto::INT8},
+                                                {'u', onnx::TensorProto::UINT8},
+                                                {'s', onnx::TensorProto::INT16},
+                                                {'t', onnx::TensorProto::UINT16},
+                                                {'j', onnx::TensorProto::INT32},
+                                                {'v', onnx::TensorProto::UINT32},
+                                                {'i', onnx::TensorProto::INT64},
+                                                {'w', onnx::TensorProto::UINT64}};
   return types.at(letter);
 }
 
@@ -60,18 +75,48 @@ int64_t integer_of(const std::string& text) {
   return std::strtoll(text.c_str(), nullptr, 10);
 }
 
+/// The element as an integer, and for types of floating-point numbers its bits.
+int64_t bits_of(int32_t type, const std::string& text) {
+  switch (type) {
+    case onnx::TensorProto::FLOAT:
+      return std::bit_cast<int32_t>(static_cast<float>(number_of(text)));
+    case onnx::TensorProto::DOUBLE:
+      return std::bit_cast<int64_t>(number_of(text));
+    case onnx::TensorProto::FLOAT16:
+      return reference::to_f16(number_of(text));
+    case onnx::TensorProto::BFLOAT16:
+      return reference::to_bf16(number_of(text));
+    default:
+      if (type == type_of('p')) return reference::to_f8e4m3(number_of(text));
+      if (type == type_of('q')) return reference::to_f8e5m2(number_of(text));
+      return integer_of(text);
+  }
+}
+
+size_t bytes_of(int32_t type) {
+  static const std::map<size_t, std::string> letters = {{1, "pqbcu"}, {2, "hgst"}, {4, "fjv"}, {8, "diw"}};
+  for (const auto& [bytes, of] : letters) {
+    for (const char letter : of) {
+      if (type_of(letter) == type) return bytes;
+    }
+  }
+  return 0;
+}
+
 void add_element(onnx::TensorProto& tensor, const std::string& text) {
+  const int64_t bits = bits_of(tensor.data_type(), text);
   switch (tensor.data_type()) {
     case onnx::TensorProto::FLOAT:
       return tensor.add_float_data(static_cast<float>(number_of(text)));
-    case onnx::TensorProto::FLOAT16:
-      return tensor.add_int32_data(reference::to_f16(number_of(text)));
     case onnx::TensorProto::DOUBLE:
       return tensor.add_double_data(number_of(text));
     case onnx::TensorProto::INT64:
-      return tensor.add_int64_data(integer_of(text));
+      return tensor.add_int64_data(bits);
+    case onnx::TensorProto::UINT32:
+    case onnx::TensorProto::UINT64:
+      return tensor.add_uint64_data(static_cast<uint64_t>(bits));
     default:
-      return tensor.add_int32_data(static_cast<int32_t>(integer_of(text)));
+      return tensor.add_int32_data(static_cast<int32_t>(bits));
   }
 }
 
@@ -79,10 +124,12 @@ void add_element(onnx::TensorProto& tensor, const std::string& text) {
 struct Written {
   int32_t type;
   Ints extents;
-  bool is_constant;
+  bool is_raw, is_constant;
   std::vector<std::string> elements;
 
-  explicit Written(const std::string& text) : type(type_of(text[0])) {
+  explicit Written(const std::string& word) : is_raw(word.starts_with('=')) {
+    const std::string text = word.substr(is_raw ? 1 : 0);
+    type = type_of(text[0]);
     const size_t open = text.find_first_of("[(");
     for (const std::string& extent : parts_of(text.substr(1, open == std::string::npos ? open : open - 1), 'x'))
       extents.push_back(integer_of(extent));
@@ -99,7 +146,17 @@ struct Written {
       tensor.add_dims(extent);
       count *= extent;
     }
-    for (int64_t i = 0; i < count; ++i) add_element(tensor, elements.at(static_cast<size_t>(i) % elements.size()));
+    for (int64_t i = 0; i < count; ++i) {
+      const std::string& element = elements.at(static_cast<size_t>(i) % elements.size());
+      if (!is_raw) {
+        add_element(tensor, element);
+        continue;
+      }
+      const int64_t bits = bits_of(type, element);
+      std::string raw(bytes_of(type), '\0');
+      std::memcpy(raw.data(), &bits, raw.size());
+      tensor.mutable_raw_data()->append(raw);
+    }
   }
 };
 
@@ -145,7 +202,7 @@ OnnxModel model_of(const std::string& line) {
   std::vector<std::string> attributes;
   for (const std::string& word : std::span(words).subspan(1)) {
     const std::string name = fmt::format("x{}", inputs.size());
-    if (word.size() > 2 && word.find_first_of("=:") != std::string::npos) {
+    if (word.find_first_of("=:", 1) != std::string::npos) {
       attributes.push_back(word);
     } else if (word == "-") {
       inputs.emplace_back();

@@ -69,18 +69,21 @@ class Weighted {
  public:
   void add(double value) {
     if (std::isfinite(value)) {
-      sum_ += value * static_cast<double>(1 + number_ % 7);
+      const double term = value * static_cast<double>(1 + number_ % 7);
+      sum_ += term;
+      magnitude_ += std::fabs(term);
     } else {
       ++others_;
     }
     ++number_;
   }
   std::string text() const {
-    return fmt::format("{:.6g}{}", sum_ + 0.0, others_ == 0 ? "" : fmt::format(" and {} more", others_));
+    const double sum = std::fabs(sum_) > 1e-10 * magnitude_ ? sum_ : 0;  // what cancels leaves the library's roundings
+    return fmt::format("{:.6g}{}", sum, others_ == 0 ? "" : fmt::format(" and {} more", others_));
   }
 
  private:
-  double sum_ = 0;
+  double sum_ = 0, magnitude_ = 0;
   size_t number_ = 0, others_ = 0;  // of elements; of those that are not finite
 };
 

@@ -83,19 +83,6 @@ TEST_F(RealWorkerTest, CompilesWhatStandsInBesides) {
   EXPECT_THAT(compiled.stand_in->images.at(0).ptx, HasSubstr(".entry k"));
 }
 
-TEST(VariantBytes, AreRefusedWhereTheyAreCutOff) {
-  Variant variant;
-  variant.program.program.sources = {"one"};
-  variant.stand_in = variant.program;
-  const std::string bytes = serialise(variant);
-  EXPECT_EQ(variant_from(bytes).stand_in.value().program.sources.front(), "one");
-  const size_t first = bytes.find('\n') + 1 + std::stoul(bytes);
-  for (size_t length = 0; length < bytes.size(); ++length) {
-    if (length == first) continue;  // without what stands in it is whole
-    EXPECT_THROW(variant_from(bytes.substr(0, length)), Error) << length;
-  }
-}
-
 TEST_F(RealWorkerTest, AnswersAnErrorWithTheCompilersLogAndGoesOn) {
   ask(link, command("nvrtc"));
   const Answer answer = ask(link, compile_command("__global__ void k() { oops; }"));
