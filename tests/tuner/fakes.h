@@ -89,7 +89,8 @@ class FakeLaboratory : public Laboratory {
   bool trusted_needed = false;
   std::optional<Request> smaller;  ///< Stand-in for requests with a larger batch.
   std::map<std::string, Behaviour> behaviours;
-  std::vector<std::string> log;  ///< "compile fast TILE=16", "check ...", "sample ...", "begin"
+  std::vector<std::string> log;       ///< "compile fast TILE=16", "check ...", "sample ...", "begin"
+  std::vector<std::string> compiled;  ///< Sources, in their order.
   std::function<void()> on_check;
   std::string hangs_at;  ///< A step whose log line begins so never ends by itself.
 
@@ -124,6 +125,7 @@ class FakeLaboratory : public Laboratory {
     report.id = submitted_.front();
     submitted_.pop_front();
     log.push_back("compile " + names_[report.id]);
+    compiled.push_back(sources_[report.id]);
     report.failure = next_failure(behaviour(report.id).compile_failures);
     report.seconds = 0.05;
     return report;

@@ -83,6 +83,22 @@ TEST_F(SessionTest, LeavesALayerAtItsRooflineAlone) {
   EXPECT_THAT(results[0].trials, SizeIs(7));
 }
 
+// Compilers that are idle work for the request whose next trial is worth most. What is on its way to the device counts
+// as tried: else one request would have them to itself.
+TEST_F(SessionTest, CompilesAheadForOthersWhereOneHasMuchOnItsWay) {
+  catalogue = toy_catalogue({toy("first", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, 1e-3)});
+  SessionOptions how = options();
+  how.budget_seconds = 4;
+  run({{toy_request(1), 4}, {toy_request(2), 3}, {toy_request(3), 2}, {toy_request(4), 2}}, how);
+  const auto place_of = [&](int tile, int rows) {
+    const std::string source = fmt::format("first TILE={} for {}", tile, toy_request(rows).key());
+    return std::find(laboratory.compiled.begin(), laboratory.compiled.end(), source) - laboratory.compiled.begin();
+  };
+  ASSERT_LT(place_of(8, 2), std::ssize(laboratory.compiled));
+  EXPECT_LT(place_of(6, 2), place_of(3, 3)) << "two of request 2 are on their way,";
+  for (const int rows : {3, 4}) EXPECT_LT(place_of(4, rows), place_of(7, 2)) << "and the others have their turn first";
+}
+
 TEST(Worth, IsWhatOneMoreTrialIsExpectedToSavePerSecond) {
   const Prospect prospect{.count = 3, .seconds = 5, .roofline_seconds = 1, .trials = 1, .cost = 2};
   EXPECT_DOUBLE_EQ(worth_of(prospect), 3 * 4 * 0.5 / 2);
