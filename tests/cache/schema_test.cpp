@@ -19,7 +19,7 @@ Connection open_raw(const std::string& path) {
 }
 
 // The view for people, by the SQLite that they use: a Connection lets no view run.
-std::vector<std::string> read_candidates(const std::string& path) {
+std::vector<std::string> read_candidates(const std::string& path, const std::string& column = "config") {
   sqlite3* db = nullptr;
   EXPECT_EQ(sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READWRITE, nullptr), SQLITE_OK);
   std::vector<std::string> configs;
@@ -27,7 +27,7 @@ std::vector<std::string> read_candidates(const std::string& path) {
     static_cast<std::vector<std::string>*>(out)->emplace_back(values[0]);
     return 0;
   };
-  EXPECT_EQ(sqlite3_exec(db, "SELECT config FROM candidates", take, &configs, nullptr), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(db, ("SELECT " + column + " FROM candidates").c_str(), take, &configs, nullptr), SQLITE_OK);
   sqlite3_close_v2(db);
   return configs;
 }
@@ -119,6 +119,19 @@ TEST(Schema, ADatabaseOfVersion2KeepsEverythingAndTakesCalibrations) {
   EXPECT_EQ(again.calibration(h200().id), calibration);
   EXPECT_EQ(export_pack(again), export_pack(fresh));
   EXPECT_TRUE(announced.seen.empty()) << announced.seen[0].text();
+}
+
+TEST(Schema, HasAViewWithTimesInMicroseconds) {
+  const ScratchFolder folder;
+  Record record = timed_record(request_line(1), "TILE=32", 0.5);
+  record.spread = 0.25;
+  { with_devices(Database::open(folder.file("a.db"))).insert(std::span(&record, 1)); }
+  const auto value = [&](const char* column) { return read_candidates(folder.file("a.db"), column).at(0); };
+  EXPECT_EQ(value("microseconds"), "500000.0");
+  EXPECT_EQ(value("spread_microseconds"), "250000.0");
+  EXPECT_EQ(value("created"), format_utc(record.created_ms).substr(0, 19) + "Z");
+  EXPECT_EQ(value("request"), record.request);
+  EXPECT_EQ(value("device"), record.device);
 }
 
 TEST(Schema, ADatabaseOfTheNextVersionIsLeftAlone) {
