@@ -1,5 +1,5 @@
-// What just fits, and what is one too many: texts, numbers, times of day, fields of a pack's lines, sizes of a database
-// file; and what each fault of SQLite means to who runs the program.
+// Values that just fit, and those one beyond: texts, numbers, times of day, fields of a pack's lines, sizes of a
+// database file; and what each fault of SQLite means to who runs the program.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using ::testing::StartsWith;
 
 const Record good = timed_record(request_line(1), "TILE=32", 1e-5);
 
-/// What is wrong with a record or a device; empty if nothing is.
+/// The fault of a record or a device; empty if there is none.
 template <typename Entry>
 std::string fault_of(const Entry& entry) {
   try {
@@ -237,7 +237,7 @@ TEST(Limits, OfTheFieldsOfARecordsLine) {
   EXPECT_EQ(refusal_of(more), "has 'more' after its last field");
 }
 
-// What a line may say that is unusual, and comes back.
+// Unusual fields that a line may have, and that come back.
 TEST(Limits, OfWhatARecordsLineMaySay) {
   const auto with = [](std::size_t field, const std::string& value) {
     std::vector<std::string> values = good_values();
@@ -338,7 +338,7 @@ class DatabaseFile : public testing::Test {
     return path;
   }
 
-  /// What opening a file of these bytes says; empty if it is in use.
+  /// The problem of a file of these bytes; empty if it is in use.
   std::string problem_with(const std::string& bytes, const std::string& beside = "") const {
     const std::string path = folder_.file("file.db");
     for (const char* suffix : {"", "-wal", "-journal", "-shm"}) std::filesystem::remove(path + suffix);

@@ -1,4 +1,4 @@
-// What is read of single nodes, held against nodes.txt: the calls and views that the front makes of each, constants
+// Reading of single nodes, held against nodes.txt: the calls and views that the front makes of each, constants
 // that it computes, and what it says of nodes that it refuses. Each node stands in one line:
 //
 //   Resize@18 f1x2x3x4 - - i[1,2,6,8] mode=linear       the operation, its opset (17), its inputs, its attributes
@@ -235,8 +235,8 @@ OnnxModel model_of(const std::string& line) {
   return model;
 }
 
-/// What the outputs of a graph are made of, in its own words: `v4 = reshape 2x3 (x0)`. Each node stands behind what it
-/// reads, the first output's first.
+/// Nodes that the outputs of a graph are made of, in its own words: `v4 = reshape 2x3 (x0)`. Each node stands behind
+/// what it reads, the first output's first.
 class Listing {
  public:
   explicit Listing(const OnnxGraph& model) : model_(model), graph_(model.graph) {

@@ -1,4 +1,4 @@
-// What the reference gives for the requests of the test files, and how far a kernel may be from it, held against
+// Results of the reference for the requests of the test files, and how far a kernel may be from it, held against
 // bounds.txt: of each output the weighted sum of its elements, that of the errors that arithmetic may make of them, and
 // how many are NaN, infinite or open; how far it moves with what a prologue gives. Comparison with other libraries
 // (torch_table_test.cpp, onednn_test.cpp) says that the values are right, but not that a bound is no wider than

@@ -1,4 +1,4 @@
-// What a session and its workers tell each other: every member arrives, answers that cannot be are refused, and what
+// Messages between a session and its workers: every member arrives, answers that cannot be are refused, and what
 // goes wrong in a worker is told as what it is.
 #include "protocol.h"
 
