@@ -1,4 +1,4 @@
-// What calibration runs, and the figures that it makes of the times, on a driver that writes down launches.
+// Launches of calibration, and the figures that it makes of the times, on a driver that writes down launches.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What the kernels that measure a device compute: each of the bytes and operations that calibrate.cpp counts is there.
+// Results of the kernels that measure a device: each of the bytes and operations that calibrate.cpp counts is there.
 #include "kernels.h"
 
 #include <gtest/gtest.h>
@@ -121,7 +121,7 @@ TEST_F(CalibrationKernels, MultiplyAndAddInSixteenChainsOfEightARound) {
   }
 }
 
-// Of four rows of 256 elements, each holding its number, a thread reads one of each row, twice a round.
+// Four rows have 256 elements, each holding its number: a thread reads one of each row, twice a round.
 TEST_F(CalibrationKernels, ReadSharedMemoryEightTimesARound) {
   for (const long long rounds : {0LL, 1LL, 3LL}) {
     const device::Buffer to = upload(Floats(2 * threads + 1, -1));

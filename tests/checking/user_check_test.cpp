@@ -70,7 +70,7 @@ struct Bounds {
   float low, high;
 };
 
-// What the epilogue may make of `acc`, which is off by `margin` at most.
+// Bounds of what the epilogue may make of `acc`, which is off by `margin` at most.
 Bounds bounds_of(const std::string& code, float acc, float margin, float gate = 0) {
   const bool is_gated = code.find("gate") != std::string::npos;
   const Request request =

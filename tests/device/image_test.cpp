@@ -1,4 +1,4 @@
-// What the emulated device is given where a variant has PTX and a cubin.
+// The image that the emulated device is given where a variant has PTX and a cubin.
 #include "kiln/device/image.h"
 
 #include <cuda_abi/fat_binary.h>

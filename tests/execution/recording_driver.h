@@ -16,7 +16,7 @@ struct RecordedLaunch {
   std::array<unsigned, 3> grid{}, block{};
   unsigned dynamic_shared = 0;
   uint64_t stream = 0;
-  std::vector<uint64_t> arguments;  ///< Of the first `arguments_read` arguments, `argument_words` values each.
+  std::vector<uint64_t> arguments;  ///< The first `arguments_read`, `argument_words` values each.
   std::vector<cuda_abi::CUlaunchAttribute> attributes;
 };
 

@@ -91,7 +91,7 @@ extern "C" ssize_t write(int descriptor, const void* bytes, size_t size) {
   return kiln::testing_support::interrupts() ? -1 : ::syscall(SYS_write, descriptor, bytes, size);
 }
 
-// Of no system call more than six arguments are read.
+// A system call has six arguments at most.
 extern "C" long syscall(long number, ...) {
   if (number == SYS_pidfd_open && kiln::testing_support::pidfd_error != 0) {
     errno = kiln::testing_support::pidfd_error;
