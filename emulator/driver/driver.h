@@ -10,11 +10,11 @@
 #include "capture.h"
 #include "context.h"
 #include "driver/failure.h"
+#include "driver/settings.h"
 #include "graph.h"
 #include "handles.h"
 #include "machine_clock.h"
 #include "module.h"
-#include "settings.h"
 
 namespace kiln::emulator {
 

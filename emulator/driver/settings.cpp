@@ -1,4 +1,4 @@
-#include "settings.h"
+#include "driver/settings.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
