@@ -49,7 +49,8 @@ TEST(DeviceChoices, AreAnOrdinalADriverOrBoth) {
     EXPECT_TRUE(DeviceChoice{text}.is_list()) << text;
     EXPECT_THAT(refusal([&] { return DeviceChoice{text}.ordinal(); }), HasSubstr("is not one device")) << text;
   }
-  for (const char* text : {"", "x", "-1", "1x", "cuda:", "gpu:1", ":1", "0,", ",0", "0,-1", "0,,1", "cuda:x", "cuda1"}) {
+  for (const char* text :
+       {"", "x", "-1", "1x", "cuda:", "gpu:1", ":1", "0,", ",0", "0,-1", "0,,1", "cuda:x", "cuda1"}) {
     EXPECT_THAT(refusal([&] { return DeviceChoice{text}.is_list(); }), HasSubstr("is not a device")) << text;
   }
   for (const char* text : {"0,0", "0,1,0", "cuda:2,1,2"}) {
@@ -99,7 +100,8 @@ TEST(ModelFlags, AreOptionsOfModels) {
     std::optional<int64_t> batch;
     bool is_dynamic;
   };
-  for (const Batch& row : {Batch{"1", 1, false}, {"32", 32, false}, {"?", {}, true}, {"?1", 1, true}, {"?7", 7, true}}) {
+  for (const Batch& row :
+       {Batch{"1", 1, false}, {"32", 32, false}, {"?", {}, true}, {"?1", 1, true}, {"?7", 7, true}}) {
     const ModelOptions options = ModelFlags{.batch = row.text}.options();
     EXPECT_EQ(options.batch, row.batch) << row.text;
     EXPECT_EQ(options.dynamic_batch, row.is_dynamic) << row.text;

@@ -80,7 +80,11 @@ TEST_F(Npy, HeadersOfEveryVersionAndLengthAreRead) {
 
 TEST_F(Npy, ShapesMayHaveAnyNumberOfDimensions) {
   const std::vector<std::tuple<std::string, std::vector<int64_t>, std::string>> rows = {
-      {"()", {}, "a"}, {"(3,)", {3}, "abc"}, {"( 1 , 2)", {1, 2}, "ab"}, {"(0, 4)", {0, 4}, ""}, {"(1,1,1,2)", {1, 1, 1, 2}, "ab"}};
+      {"()", {}, "a"},
+      {"(3,)", {3}, "abc"},
+      {"( 1 , 2)", {1, 2}, "ab"},
+      {"(0, 4)", {0, 4}, ""},
+      {"(1,1,1,2)", {1, 1, 1, 2}, "ab"}};
   for (const auto& [shape, extents, elements] : rows) {
     const HostArray array = read(file_of(1, header_of("|u1", shape), elements));
     EXPECT_EQ(array.extents, extents) << shape;
