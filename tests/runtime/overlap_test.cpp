@@ -18,8 +18,8 @@ Tensor view(int64_t offset, DType dtype, const std::vector<int64_t>& extents, co
 
 /// The numbers of all elements, counted from `base`.
 std::set<int64_t> elements_of(const Tensor& tensor) {
-  std::set<int64_t> elements{
-      static_cast<int64_t>(reinterpret_cast<uintptr_t>(tensor.data()) - base) / size_of(tensor.dtype())};
+  std::set<int64_t> elements{static_cast<int64_t>(reinterpret_cast<uintptr_t>(tensor.data()) - base) /
+                             size_of(tensor.dtype())};
   for (int d = 0; d < tensor.rank(); ++d) {
     std::set<int64_t> more;
     for (const int64_t element : elements) {
