@@ -1,5 +1,8 @@
 // Bad arguments of the C API beyond those that every_function_test.cpp makes of each one alone: texts, numbers, arrays
 // with their counts, and what contradicts something else.
+#include <malloc.h>
+
+#include <cstring>
 #include <limits>
 
 #include "argument_rows.h"
@@ -81,6 +84,18 @@ TEST_F(CApiArguments, TextsOfRequests) {
   });
   EXPECT_EQ(text, nullptr);
   EXPECT_EQ(plan, nullptr);
+}
+
+TEST_F(CApiArguments, StringsForTheCallerHaveRoomForTheirEnd) {
+  for (int64_t extent = 1; extent < 1'000'000'000; extent *= 10) {
+    const std::string request = "softmax_forward x=f32:" + std::to_string(extent) + "x4";
+    for (const char* padding : {"", " beta=any"}) {
+      char* key = nullptr;
+      ASSERT_EQ(kiln_request_key((request + padding).c_str(), &key), KILN_OK) << kiln_last_error();
+      EXPECT_GT(malloc_usable_size(key), std::strlen(key)) << key;
+      kiln_string_destroy(key);
+    }
+  }
 }
 
 TEST_F(CApiArguments, Tensors) {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "kiln/cache/database.h"
+#include "kiln/cache/pack.h"
 #include "kiln/generator/operation.h"
 #include "program.h"
 
@@ -316,6 +317,67 @@ TEST_F(ProgramTest, CacheDiffReadsLikeAReview) {
   EXPECT_THAT(renamed.out, HasSubstr("-   old_softmax"));
   EXPECT_THAT(renamed.out, HasSubstr("+   softmax"));
   EXPECT_THAT(renamed.out, HasSubstr("winners changed: 1"));
+}
+
+/// A pack of variants of one layer, by their tiles and seconds.
+std::string pack_of(const std::vector<std::pair<int, double>>& variants) {
+  std::vector<cache::Record> records;
+  for (const auto& [tile, seconds] : variants) {
+    cache::Record record;
+    record.request = Request::parse(softmax).key();
+    record.device = "a device";
+    record.algorithm = "softmax_block";
+    record.algorithm_digest = "a";
+    record.config = "TILE=" + std::to_string(tile);
+    record.outcome = std::string(cache::outcome::timed);
+    record.kind = cache::TimeKind::measured;
+    record.seconds = seconds;
+    record.driver_version = record.nvrtc_version = "13.0";
+    record.kiln_version = "1";
+    record.source_digest = "b";
+    records.push_back(record);
+  }
+  return cache::print_pack(cache::make_pack({{"a device", "Device", 9, 0, 100, false}}, records), "1");
+}
+
+TEST_F(ProgramTest, CacheDiffSaysWhatBecameOfWinnersAndCandidates) {
+  using Variants = std::vector<std::pair<int, double>>;
+  struct Row {
+    Variants before, after;
+    std::vector<std::string> lines;
+  };
+  const Variants two = {{1, 1e-3}, {2, 2e-3}};
+  const std::vector<Row> rows = {
+      {two,
+       {{1, 1e-3}, {2, 2e-3}, {3, 3e-3}},
+       {"the winner stays; candidates: 1 added\n", "other candidates only: 1;"}},
+      {two, {{1, 1e-3}}, {"the winner stays; candidates: 1 removed\n"}},
+      {two, {{1, 1e-3}, {2, 3e-3}}, {"the winner stays; candidates: 1 changed\n"}},
+      {two, {{1, 1e-3}, {3, 3e-3}, {4, 3e-3}}, {"the winner stays; candidates: 2 added, 1 removed\n"}},
+      {two,
+       {{1, 5e-4}, {2, 2e-3}},
+       {"1.00 ms measured\n", "500.00 us measured  2.00x faster\n",
+        "times of the same winner: 1 (1 faster, 0 slower);"}},
+      {two,
+       {{1, 1.25e-3}, {2, 2e-3}},
+       {"1.25 ms measured  1.25x slower\n", "times of the same winner: 1 (0 faster, 1 slower);"}},
+      {two,
+       {{1, 1e-3}, {2, 5e-4}},
+       {"-   softmax_block TILE=1 ", "+   softmax_block TILE=2 ", "2.00x faster\n",
+        "winners changed: 1 (1 faster, 0 slower);"}},
+      {{}, two, {"  new\n", "requests added: 1, removed: 0;"}},
+      {two, {}, {"  gone\n", "requests added: 0, removed: 1;"}},
+  };
+  for (const Row& row : rows) {
+    write("before.pack", pack_of(row.before));
+    write("after.pack", pack_of(row.after));
+    const Outcome outcome = kiln({"cache", "diff", "--all", path("before.pack"), path("after.pack")});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    for (const std::string& line : row.lines) EXPECT_THAT(outcome.out, HasSubstr(line));
+    const bool winner_stays = row.lines[0].starts_with("the winner stays");
+    const std::string shorter = kiln({"cache", "diff", path("before.pack"), path("after.pack")}).out;
+    EXPECT_EQ(shorter.find("softmax_forward") == std::string::npos, winner_stays) << shorter;
+  }
 }
 
 TEST_F(ProgramTest, CacheStatsCountsAndPruneTakesOut) {

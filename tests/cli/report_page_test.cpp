@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -69,6 +70,17 @@ class ReportPage : public testing::Test {
   std::vector<NotCovered> not_covered_;
   ModelNodes nodes_;
 };
+
+TEST_F(ReportPage, SaysHowMuchWorkspaceAVariantTakes) {
+  const std::vector<std::pair<int64_t, const char*>> rows = {{0, "none"},          {1, "1 B"},
+                                                             {1023, "1023 B"},     {1024, "1.0 KiB"},
+                                                             {1536, "1.5 KiB"},    {1047552, "1023.0 KiB"},
+                                                             {1048576, "1.0 MiB"}, {int64_t{5} << 29, "2560.0 MiB"}};
+  for (const auto& [bytes, text] : rows) {
+    for (tuner::Trial& each : results_[0].trials) each.workspace_bytes = bytes;
+    EXPECT_THAT(page(), HasSubstr(fmt::format(">{}<", text)));
+  }
+}
 
 TEST_F(ReportPage, NamesTheNodesOfAModelThatALayerServes) {
   EXPECT_THAT(page(), HasSubstr("2 nodes of the model: <code>/<wbr>layer1/<wbr>conv, "));

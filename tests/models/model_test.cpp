@@ -1,6 +1,7 @@
 // Results of whole models on the emulated device.
 #include "kiln/model.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +10,7 @@
 #include <limits>
 #include <map>
 
+#include "kiln/base/error.h"
 #include "kiln/device/context.h"
 #include "kiln/device/device.h"
 #include "kiln/device/stream.h"
@@ -46,6 +48,44 @@ TEST_F(ModelTest, GivesItsPermissionsToTheCallsThatHaveAChoice) {
 TEST(HostArrays, KeepEveryNumberWhereTheTypeStays) {
   const std::vector<int64_t> values{(int64_t{1} << 53) + 1, std::numeric_limits<int64_t>::min() + 1};
   EXPECT_EQ(values_of<int64_t>(models::converted(array("int64", {2}, values), "int64")), values);
+}
+
+TEST(HostArrays, AreConvertedBetweenAllTypes) {
+  struct Row {
+    const char* type;
+    size_t bytes;  // of an element
+    std::vector<double> numbers;
+    const char* first;  // the bytes of the first number, from the lowest on
+  };
+  const std::vector<Row> rows = {
+      {"float", 4, {-2, 0.5, 1e9, 3, 7}, "000000c0"},
+      {"double", 8, {-2, 0.1, 1e300, 3, 7}, "00000000000000c0"},
+      {"float16", 2, {-2, 0.5, 1024, 3, 7}, "00c0"},
+      {"bfloat16", 2, {-2, 0.5, 1024, 3, 7}, "00c0"},
+      {"float8e4m3fn", 1, {-2, 0.5, 448, 3, 7}, "c0"},
+      {"float8e5m2", 1, {-2, 0.5, 1024, 3, 7}, "c0"},
+      {"bool", 1, {1, 0, 0, 1, 1}, "01"},
+      {"uint8", 1, {255, 0, 1, 128, 7}, "ff"},
+      {"int8", 1, {-2, 127, -128, 3, 7}, "fe"},
+      {"int16", 2, {-2, 32767, -32768, 3, 7}, "feff"},
+      {"uint16", 2, {65535, 256, 1, 3, 7}, "ffff"},
+      {"int32", 4, {-2, 65536, 1, 3, 7}, "feffffff"},
+      {"int64", 8, {-2, 4294967296, 1, 3, 7}, "feffffffffffffff"},
+  };
+  for (const Row& row : rows) {
+    const models::HostArray there = models::converted(array("double", {5}, row.numbers), row.type);
+    EXPECT_EQ(models::size_of_type(row.type), row.bytes) << row.type;
+    EXPECT_EQ(there.type, row.type);
+    EXPECT_EQ(there.extents, std::vector<int64_t>{5});
+    ASSERT_EQ(there.bytes.size(), 5 * row.bytes) << row.type;
+    std::string first;
+    for (size_t i = 0; i < row.bytes; ++i) first += fmt::format("{:02x}", static_cast<unsigned>(there.bytes[i]));
+    EXPECT_EQ(first, row.first) << row.type;
+    EXPECT_EQ(values_of<double>(models::converted(there, "double")), row.numbers) << row.type;
+  }
+  EXPECT_EQ(models::size_of_type("complex64"), 0U);
+  EXPECT_THROW((void)models::converted(floats({1}, {1}), "complex64"), Error);
+  EXPECT_THROW((void)models::converted(array<float>("complex64", {1}, {1}), "float"), Error);
 }
 
 TEST_F(ModelTest, NetworkGivesWhatPlainLoopsGive) {
@@ -455,6 +495,23 @@ TEST_F(ModelTest, RunsAreCapturedIntoAGraph) {
   for (size_t i = 0; i < 2; ++i) EXPECT_NEAR(static_cast<double>(result[i]), expected[i], 1e-5);
   (void)driver.cuGraphExecDestroy(executable);
   (void)driver.cuGraphDestroy(graph);
+}
+
+TEST_F(ModelTest, TheArenaHoldsWhatIsComputedInBetweenAndNothingElse) {
+  for (const int64_t calls : {1, 2, 3, 4}) {
+    OnnxModel network(13);
+    network.input("h0", {2, 3}).weights("w", {2, 3});
+    for (int64_t i = 0; i < calls; ++i) {
+      network.node("Add", {"h" + std::to_string(i), "w"}, {"h" + std::to_string(i + 1)});
+    }
+    network.output("h" + std::to_string(calls));
+    const ModelMemory memory = load(network, {.fuse = false}).memory();
+    constexpr int64_t each = 256;  // bytes, with what aligns them
+    EXPECT_EQ(memory.arena, each * std::min<int64_t>(calls - 1, 2)) << calls;
+    EXPECT_EQ(memory.least_arena, memory.arena) << calls;
+    EXPECT_EQ(memory.unshared, each * (calls - 1)) << calls;
+    EXPECT_EQ(memory.weights, each) << calls;
+  }
 }
 
 // The arena's size is bounded by what is needed at one step.

@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "fakes.h"
+#include "kiln/base/error.h"
 #include "kiln/runtime/records.h"
 
 namespace kiln::recheck_test {
@@ -17,19 +20,29 @@ using namespace tuner::fakes;
 
 class RecheckTest : public testing::Test {
  protected:
-  // Tries the one stored variant again, which stands in the database with a time of 1 ms.
-  Rechecked look() {
+  /// The record of `choice` with a time of 1 ms.
+  cache::Record stored_record() const {
     tuner::Trial stored = tuner::begin_trial(laboratory.apparatus(), catalogue, toy_request(), choice);
     tuner::add_program(stored, catalogue.program(toy_request(), laboratory.apparatus().target, choice));
     stored.outcome = Outcome::timed;
     stored.seconds = 1e-3;
     stored.samples = {1e-3};
+    return *record_of(stored, "session");
+  }
+
+  RecheckResult look(std::vector<cache::Record> records, const RecheckOptions& options = {}) {
     cache::Pack contents;
     contents.devices = {device_entry(laboratory.apparatus().device)};
-    contents.records = {*record_of(stored, "session")};
-    const RecheckResult result = recheck(contents, catalogue, laboratory, {});
-    EXPECT_EQ(result.checked.size(), 1U);
+    contents.records = std::move(records);
+    const RecheckResult result = recheck(contents, catalogue, laboratory, options);
     EXPECT_EQ(laboratory.known_specimens(), 0U);
+    return result;
+  }
+
+  /// Tries the one stored variant again.
+  Rechecked look() {
+    const RecheckResult result = look({stored_record()});
+    EXPECT_EQ(result.checked.size(), 1U);
     return result.checked.at(0);
   }
 
@@ -72,6 +85,86 @@ TEST_F(RecheckTest, AWrongResultCountsAtOnce) {
   const Rechecked wrong = look();
   ASSERT_TRUE(wrong.bar);
   EXPECT_EQ(laboratory.count("check"), 1U);
+}
+
+TEST_F(RecheckTest, TimesAgreeWithinTheTolerance) {
+  const std::vector<std::pair<double, Rechecked::Finding>> rows = {{1e-3, Rechecked::Finding::agrees},
+                                                                   {1.09e-3, Rechecked::Finding::agrees},
+                                                                   {0.91e-3, Rechecked::Finding::agrees},
+                                                                   {1.11e-3, Rechecked::Finding::slower},
+                                                                   {0.89e-3, Rechecked::Finding::faster}};
+  for (const auto& [now, finding] : rows) {
+    laboratory.behaviours["fast"].seconds = now;
+    RecheckOptions options;
+    options.tolerance = 0.1;
+    const RecheckResult result = look({stored_record()}, options);
+    ASSERT_EQ(result.checked.size(), 1U);
+    EXPECT_EQ(result.checked[0].finding, finding) << now;
+    EXPECT_EQ(result.checked[0].seconds, now);
+  }
+}
+
+TEST_F(RecheckTest, OnlyUsableRecordsOfThisDeviceAndOfCurrentAlgorithmsAreTried) {
+  const cache::Record good = stored_record();
+  cache::Record elsewhere = good, stale = good, predicted = good, failed = good;
+  elsewhere.device = "another device";
+  stale.algorithm_digest = "of another version";
+  predicted.kind = cache::TimeKind::predicted;
+  failed.outcome = cache::outcome::crashed;
+  const RecheckResult result = look({good, stale, predicted, failed, elsewhere});
+  EXPECT_EQ(result.candidates, 1);
+  EXPECT_EQ(result.checked.size(), 1U);
+  EXPECT_EQ(result.other_devices, 1);
+  EXPECT_EQ(result.stale, 1);
+  EXPECT_EQ(result.without_text, 0);
+}
+
+TEST_F(RecheckTest, WhatNamesNothingThatCanBeMadeHasFailedAndTheOthersAreTried) {
+  cache::Record unknown = stored_record(), garbled = stored_record();
+  unknown.config = "TILE=17";
+  garbled.config = "TILE";
+  const RecheckResult result = look({stored_record(), unknown, garbled});
+  ASSERT_EQ(result.checked.size(), 3U);
+  size_t agreed = 0;
+  for (const Rechecked& each : result.checked) {
+    const bool is_good = each.stored.config == "TILE=16";
+    agreed += is_good ? 1 : 0;
+    EXPECT_EQ(each.finding, is_good ? Rechecked::Finding::agrees : Rechecked::Finding::failed) << each.stored.config;
+    EXPECT_EQ(each.error.empty(), is_good) << each.error;
+    EXPECT_FALSE(each.bar);
+  }
+  EXPECT_EQ(agreed, 1U);
+}
+
+TEST_F(RecheckTest, WhatTheLaboratoryThrowsEndsIt) {
+  for (const ErrorCode code : {ErrorCode::driver_error, ErrorCode::missing_library, ErrorCode::out_of_memory}) {
+    laboratory.on_check = [code] { throw Error(code, "the device is gone"); };
+    cache::Pack contents;
+    contents.records = {stored_record()};
+    EXPECT_THROW((void)recheck(contents, catalogue, laboratory, {}), Error);
+  }
+}
+
+TEST_F(RecheckTest, ASampleHoldsTheWinnersFirst) {
+  std::vector<cache::Record> records;
+  for (int rows = 1; rows <= 6; ++rows) {
+    for (const char* config : {"TILE=16", "TILE=16,ROWS=1"}) {
+      records.push_back(stored_record());
+      records.back().request = toy_request(rows).key();
+      records.back().config = config;
+      if (records.back().config != "TILE=16") records.back().seconds = 2e-3;
+    }
+  }
+  RecheckOptions options;
+  for (const size_t sample : {0, 1, 6, 9, 12, 20}) {
+    options.sample = sample;
+    const RecheckResult result = look(records, options);
+    EXPECT_EQ(result.candidates, 12);
+    EXPECT_EQ(result.checked.size(), sample == 0 ? 12 : std::min<size_t>(sample, 12));
+    const auto winners = std::count_if(result.checked.begin(), result.checked.end(),
+                                       [](const Rechecked& each) { return each.stored.config == "TILE=16"; });
+    EXPECT_EQ(winners, sample == 0 ? 6 : static_cast<std::ptrdiff_t>(std::min<size_t>(sample, 6)));
+  }
 }
 
 TEST_F(RecheckTest, WhatBarsIsStoredAsTuningStoresIt) {

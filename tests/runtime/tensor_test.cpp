@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "kiln/base/error.h"
 #include "kiln/epilogue.h"
 
@@ -33,6 +35,55 @@ TEST(Tensor, RefusesWhatCannotBeATensor) {
   EXPECT_THROW(Tensor(nullptr, f32, {}, contiguous), Error);
   EXPECT_THROW(Tensor(nullptr, f32, {1, 2}, {1}), Error);
   EXPECT_THROW(Tensor(nullptr, f32, {1, 1, 1, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 1, 1}), Error);
+}
+
+TEST(Tensor, ReachesFromItsFirstToItsLastElement) {
+  constexpr int64_t most = int64_t{1} << 58, half = most / 2;
+  struct Row {
+    std::vector<int64_t> extents, strides;  // no strides: without gaps
+    int64_t elements;                       // -1 where that is too many
+  };
+  const std::vector<Row> rows = {
+      {{2, 3, 4}, {}, 24},
+      {{2, 3}, {10, 2}, 15},
+      {{3, 1}, {0, 9}, 1},
+      {{2, 0, 4}, {}, 0},
+      {{0, most}, {5, 1}, 0},
+      {{most}, {}, most},
+      {{most + 1}, {}, -1},
+      {{2, half}, {}, most},
+      {{2, half + 1}, {}, -1},
+      {{2, 2}, {half, half - 1}, most},
+      {{2, 2}, {half, half}, -1},
+      {{most, 1, most, 1, most}, {}, -1},
+      {{3, 2}, {std::numeric_limits<int64_t>::max(), 1}, -1},
+  };
+  for (const Row& row : rows) {
+    const auto made = [&] {
+      return row.strides.empty() ? Tensor(nullptr, f32, row.extents, contiguous)
+                                 : Tensor(nullptr, f32, row.extents, row.strides);
+    };
+    if (row.elements < 0) {
+      EXPECT_THROW((void)made(), Error) << testing::PrintToString(row.extents);
+    } else {
+      EXPECT_EQ(made().span_bytes(), 4 * row.elements) << testing::PrintToString(row.extents);
+    }
+  }
+}
+
+TEST(Epilogue, KeepsWhatEachPartHas) {
+  const Tensor b(at(4096), f32, {8}, contiguous), r(at(8192), f32, {8}, contiguous);
+  for (const Epilogue& sum : {clip(-1, 2) + relu, relu + clip(-1, 2), clip(-1, 2) + bias(b) + add(r)}) {
+    EXPECT_EQ(sum.clip_lo(), -1);
+    EXPECT_EQ(sum.clip_hi(), 2);
+  }
+  const Epilogue sum = (bias(b) + relu) + (add(r) + clip(0, 0));
+  ASSERT_EQ(sum.count(), 4);
+  EXPECT_EQ(sum.bias()->data(), b.data());
+  EXPECT_EQ(sum.residual()->data(), r.data());
+  EXPECT_EQ(sum.clip_lo(), 0);
+  EXPECT_EQ((sum + Epilogue()).count(), 4);
+  EXPECT_EQ((Epilogue() + sum).residual()->data(), r.data());
 }
 
 TEST(Epilogue, ChainsStagesInTheOrderWritten) {
