@@ -6,6 +6,7 @@
 #include <optional>
 #include <regex>
 
+#include "deep_tests.h"
 #include "program.h"
 
 namespace kiln::cli::report_browser_test {
@@ -85,6 +86,9 @@ TEST_F(ReportTest, APathThatCannotBeWrittenIsKnownBeforeTuning) {
 }
 
 TEST_F(ReportTest, FitsEveryWindowInARealBrowser) {
+  const auto& deep = testing_support::DeepTests::of_project();
+  const std::string name = "ReportTest.FitsEveryWindowInARealBrowser";
+  if (!deep.why_test_is_due(name)) GTEST_SKIP() << testing_support::unchanged_since_deep_run;
   const std::optional<std::string> browser = find_browser();
   if (!browser) GTEST_SKIP() << "no chromium on the PATH (scripts/setup --browser): the page is not looked at";
   std::string page = tune();
@@ -112,6 +116,7 @@ TEST_F(ReportTest, FitsEveryWindowInARealBrowser) {
     EXPECT_EQ(size_of_png(picture).first, width);
     EXPECT_GT(fs::file_size(picture), 20'000u);  // it shows something
   }
+  if (!HasFailure()) deep.passed(deep.subject_of_test(name));
 }
 
 }  // namespace

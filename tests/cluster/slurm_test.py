@@ -5,7 +5,7 @@ The database that comes out is compared with that of one process which tuned the
 device, request, algorithm, algorithm's digest and configuration, with the same outcome and the same modelled time to
 the bit (the emulated device's clock depends on nothing else), and the same winner of each request.
 
-usage: slurm_test.py ROOT KILN [TIMEOUT_SCALE]
+usage: slurm_test.py ROOT KILN DEEP_LIST [TIMEOUT_SCALE]
 """
 
 import contextlib
@@ -18,6 +18,7 @@ import sys
 import time
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "python"))
+from deep import UNCHANGED, is_due, passed  # noqa: E402
 from reports import skip  # noqa: E402
 from slurm_cluster import Cluster, missing_programs, wait_until  # noqa: E402
 
@@ -154,8 +155,10 @@ def test(cluster, root, kiln, scale):
 
 
 def main():
-    root, kiln = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
-    scale = float(sys.argv[3]) if len(sys.argv) > 3 else 1.0
+    root, kiln, deep_list = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
+    scale = float(sys.argv[4]) if len(sys.argv) > 4 else 1.0
+    if not is_due(deep_list, "slurm_test"):
+        return skip("slurm_test", UNCHANGED)
     if missing := missing_programs():
         return skip("slurm_test", f"{', '.join(missing)}: not installed (scripts/setup --slurm)")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
@@ -172,6 +175,7 @@ def main():
             raise
     assert not cluster.folder.exists(), "files are left"
     assert not list(cluster.processes()), "processes are left"
+    passed(deep_list, "slurm_test")
     return 0
 
 

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "call.h"
+#include "deep_tests.h"
 #include "kiln/generator/operation.h"
 
 namespace kiln::reference::torch_table_test {
@@ -145,6 +146,9 @@ void expect_made_by_pytorch(const std::string& program, const std::string& table
 
 // PyTorch confirms the tables where it is installed.
 TEST(TorchTable, IsWhatPyTorchWrites) {
+  const auto& deep = testing_support::DeepTests::of_project();
+  const std::string subject = "TorchTable.IsWhatPyTorchWrites";
+  if (!deep.why_test_is_due(subject)) GTEST_SKIP() << testing_support::unchanged_since_deep_run;
   if (std::system((python + "-c 'import torch' 2>/dev/null").c_str()) != 0) {  // NOLINT(concurrency-mt-unsafe)
     GTEST_SKIP() << "PyTorch is not installed: scripts/setup --torch";
   }
@@ -155,6 +159,7 @@ TEST(TorchTable, IsWhatPyTorchWrites) {
   }
   // Printed in 12 digits, and a step of training starts from the errors of those before it.
   expect_made_by_pytorch("examples/train_lenet/lenet_torch.py", "tests/examples/lenet_torch.txt", 1e-9);
+  if (!HasFailure()) deep.passed(deep.subject_of_test(subject));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <string>
 
+#include "before_tests.h"
 #include "kernel_folder.h"
 
 namespace {
@@ -46,5 +47,6 @@ int main(int argc, char** argv) {
   // Variables of the person who runs the tests.
   for (const char* const own : {"KILN_CACHE", "KILN_PACK_PATH", "KILN_BUNDLE_PATH", "KILN_RECORD"}) unsetenv(own);
   const PrivateFolder folder;
+  for (void (*const prepare)() : kiln::testing_support::before_tests()) prepare();
   return RUN_ALL_TESTS();
 }

@@ -8,6 +8,8 @@
 #include <set>
 #include <utility>
 
+#include "before_tests.h"
+#include "deep_sweeps.h"
 #include "kiln/templates/catalogue.h"
 #include "pairwise.h"
 #include "variant_check.h"
@@ -20,6 +22,8 @@ bool is_first_of(const std::string& algorithm) {
   static std::set<std::string> seen;
   return seen.insert(algorithm).second;
 }
+
+[[maybe_unused]] const bool sweeps_are_prepared = (before_tests().push_back(&prepare_sweeps), true);
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -17,9 +18,11 @@
 #include <vector>
 
 #include "algorithm_cases.h"
+#include "deep_sweeps.h"
 #include "kiln/base/error.h"
 #include "kiln/generator/catalogue.h"
 #include "kiln/generator/operation.h"
+#include "variant_check.h"
 
 namespace kiln::coverage_test {
 namespace {
@@ -27,8 +30,9 @@ namespace {
 using testing_support::built_in_catalogue;
 using testing_support::target_of;
 
-// A test that runs algorithms on a request: its suite ("PoolConfigs/PairwiseMatch"), and its parameter.
+// A test that runs algorithms on a request: its program, its suite ("PoolConfigs/PairwiseMatch"), and its parameter.
 struct Tested {
+  std::string program;
   std::string suite;
   std::set<std::string> algorithms;
   std::string line;
@@ -36,7 +40,7 @@ struct Tested {
 };
 
 // Reads a parameter as PrintTo(AlgorithmCase) writes it. Nothing if it is of another kind.
-std::optional<Tested> tested(const std::string& suite, const std::string& parameter) {
+std::optional<Tested> tested(const std::string& program, const std::string& suite, const std::string& parameter) {
   const size_t colon = parameter.find(": ");
   if (colon == std::string::npos) return std::nullopt;
   std::set<std::string> algorithms;
@@ -46,7 +50,7 @@ std::optional<Tested> tested(const std::string& suite, const std::string& parame
     algorithms.insert(name);
   }
   const std::string line = parameter.substr(colon + 2);
-  return Tested{suite, algorithms, line, Request::parse(line)};
+  return Tested{program, suite, algorithms, line, Request::parse(line)};
 }
 
 // Every test of the programs that run kernels, which list them.
@@ -63,7 +67,7 @@ const std::vector<Tested>& all_tested() {
       for (const nlohmann::json& suite : listed.at("testsuites")) {
         for (const nlohmann::json& test : suite.at("testsuite")) {
           if (!test.contains("value_param")) continue;
-          if (auto one = tested(suite.at("name"), test.at("value_param"))) found.push_back(std::move(*one));
+          if (auto one = tested(program, suite.at("name"), test.at("value_param"))) found.push_back(std::move(*one));
         }
       }
     }
@@ -123,6 +127,34 @@ TEST(Coverage, EveryAlgorithmRunsWith64BitOffsets) {
   }
 }
 
+// tests/deep.txt is made of such records; what a program leaves out it finds in the same way.
+TEST(Coverage, SweepsThatPassInADeepRunAreRecorded) {
+  const std::filesystem::path records = testing::TempDir() + "records";
+  std::filesystem::create_directories(records);
+  const std::string program = KILN_SMALL_KERNEL_TEST;
+  const std::string command =
+      fmt::format("KILN_TEST_DEEP={} {} --gtest_filter='*WideIndexMatch*' > /dev/null", records.string(), program);
+  ASSERT_EQ(std::system(command.c_str()), 0) << command;
+  std::set<std::string> recorded;
+  for (const auto& entry : std::filesystem::directory_iterator(records)) {
+    std::ifstream stream(entry.path());
+    for (std::string line; std::getline(stream, line);) recorded.insert(line);
+  }
+  std::set<std::string> expected;
+  for (const Tested& one : all_tested()) {
+    if (!one.suite.ends_with("/WideIndexMatch") || one.program != program) continue;
+    for (const std::string& algorithm : one.algorithms) {
+      const auto subject =
+          testing_support::subject_of_sweep("WideIndexMatch", algorithm, one.line, built_in_catalogue());
+      expected.insert(subject.digest + " " + subject.name);
+    }
+  }
+  EXPECT_FALSE(expected.empty());
+  if (!testing_support::TestDevice::get().context->driver().is_emulated()) expected.clear();
+  for (const std::string& line : expected) EXPECT_TRUE(recorded.contains(line)) << line;
+  EXPECT_EQ(recorded.size(), expected.empty() ? 0 : expected.size() + 1) << "and the version of NVRTC";
+}
+
 // The request with each operand that it gives in `dtype`, but for indices, if there is such a request.
 std::optional<Request> in_dtype(const std::string& line, DType dtype) {
   static const std::regex given(R"re(\b(?!indices)(\w+)=(?:f16|f32|bf16|i32|i8|u8):)re");
@@ -135,7 +167,7 @@ std::optional<Request> in_dtype(const std::string& line, DType dtype) {
 
 TEST(Coverage, EveryAlgorithmRunsInEveryDtypePackedAndOnRegionsOfLargerTensors) {
   std::map<std::string, std::set<std::string>> run_in, serves_in;
-  for (const auto& [suite, algorithms, line, request] : all_tested()) {
+  for (const auto& [program, suite, algorithms, line, request] : all_tested()) {
     if (request.operands.front().spec.elements() == 0) continue;
     for (const Algorithm& algorithm : built_in_catalogue().algorithms()) {
       if (request.operation != algorithm.operation() || !serves(algorithm, request)) continue;
