@@ -6,11 +6,11 @@
 
 #include <functional>
 
+#include "field_text.h"
 #include "kiln/cache/pack.h"
 #include "open_file.h"
 #include "sqlite.h"
 #include "support.h"
-#include "text.h"
 
 namespace kiln::cache::test::limits_test {
 namespace {

@@ -112,8 +112,7 @@ TEST_F(SweepsAfterADeepRun, AreDueForEveryAlgorithmInWhoseProgramsAnEditedFileSt
   std::map<std::string, std::set<std::string>> made_of;  // algorithms by file
   for (const Request& request : requests_with_every_operand()) {
     for (const Algorithm& algorithm : catalogue.algorithms()) {
-      if (algorithm.refusal(request, target)) continue;
-      const std::optional<Config> config = algorithm.space().first_legal(request, target);
+      const std::optional<Config> config = algorithm.on(request, target).first_legal();
       if (!config) continue;
       for (const std::string& source : catalogue.program(request, target, {algorithm.name(), *config}).sources) {
         for (const auto& [path, mark] : marks) {

@@ -66,18 +66,18 @@ DeviceFigures figures_of(const Arch& arch) {
 }
 
 std::string made_of(const Algorithm& algorithm, const Request& request, const Target& target) {
-  if (const auto refusal = algorithm.on(request, target).refusal()) return "refused: " + *refusal;
+  const BoundAlgorithm bound = algorithm.on(request, target);
+  if (const auto refusal = bound.refusal()) return "refused: " + *refusal;
   Corners corners;
-  algorithm.on(request, target).for_each_legal([&corners](const Config& config) {
+  bound.for_each_legal([&corners](const Config& config) {
     corners.see(config);
     return true;
   });
-  const auto predict = algorithm.predictor(request, target, figures_of(target.arch));
   Digest programs, estimates;
   for (const Config& config : corners.found()) {
-    const Program program = algorithm.on(request, target).program(built_in_catalogue().library(), config);
+    const Program program = bound.program(built_in_catalogue().library(), config);
     programs.add(config.print()).add(program.digest());
-    const Estimate estimate = predict(config);
+    const Estimate estimate = bound.estimate(config, figures_of(target.arch));
     // Digits that a sum in another order leaves alone.
     estimates.add(fmt::format("{:.9g} {:.9g} {:.9g} {:.9g} {:.9g}", estimate.seconds, estimate.math, estimate.memory,
                               estimate.on_chip, estimate.overhead));

@@ -120,14 +120,14 @@ extern "C" __global__ void my_norm(const TX* x, const TW* w, TY* y, float alpha,
       "epilogue=relu alpha=any beta=any");
   VariantChecker checker(catalogue, request);
   EXPECT_TRUE(checker.matches_reference({"my_norm", Config::parse("THREADS=32")}));
-  EXPECT_EQ(norm.refusal(Request::parse("norm_forward x=f32:5x3x7 axes=1"), target), "rows of a matrix");
-  EXPECT_EQ(norm.refusal(Request::parse("norm_forward x=f32:5x3x1x1x1x7 axes=1"), target), "rows of a matrix");
+  EXPECT_EQ(norm.on(Request::parse("norm_forward x=f32:5x3x7 axes=1"), target).refusal(), "rows of a matrix");
+  EXPECT_EQ(norm.on(Request::parse("norm_forward x=f32:5x3x1x1x1x7 axes=1"), target).refusal(), "rows of a matrix");
   for (const char* more : {"b=f32:1x7", "activation=tanh"}) {
-    EXPECT_EQ(norm.refusal(Request::parse(std::string("norm_forward x=f32:5x7 axes=1 ") + more), target),
+    EXPECT_EQ(norm.on(Request::parse(std::string("norm_forward x=f32:5x7 axes=1 ") + more), target).refusal(),
               "no shift, residual or activation");
   }
   const Request statistics = Request::parse("norm_forward x=f32:5x7 inv_deviation=f32:5x1 axes=1");
-  EXPECT_EQ(norm.refusal(statistics, target), "it gives no inv_deviation") << "of which no launch tells a kernel";
+  EXPECT_EQ(norm.on(statistics, target).refusal(), "it gives no inv_deviation") << "of which no launch tells a kernel";
   std::filesystem::remove_all(folder);
 }
 
@@ -226,7 +226,7 @@ extern "C" __global__ void my_gemm(const TA* a, const TB* b, TC* c, UserArgument
                                          {{"e", Expression("--- prologue\n(x - mean) * (c % 4)", {}, {"mean"})}});
   VariantChecker checker(catalogue, request);
   EXPECT_TRUE(checker.matches_reference({"my_gemm", Config()}));
-  EXPECT_EQ(catalogue.find("my_plain_gemm")->refusal(request, TestDevice::get().target),
+  EXPECT_EQ(catalogue.find("my_plain_gemm")->on(request, TestDevice::get().target).refusal(),
             "its kernels take no prologue");
   std::filesystem::remove_all(folder);
 }

@@ -96,8 +96,9 @@ TEST(WinogradRefusals, SayWhatIsInTheWay) {
     const bool is_forward = request.operation == "conv_forward";
     const Algorithm& steps = *built_in_catalogue().find(is_forward ? forward[0] : backward[0]);
     const Algorithm& fused = *built_in_catalogue().find(is_forward ? forward[3] : backward[3]);
-    EXPECT_EQ(steps.refusal(request, target), fused.refusal(request, target));
-    return fused.refusal(request, target).value_or("");
+    const std::optional<std::string> refusal = fused.on(request, target).refusal();
+    EXPECT_EQ(steps.on(request, target).refusal(), refusal);
+    return refusal.value_or("");
   };
   using testing::HasSubstr;
   EXPECT_THAT(why("conv_forward x=f32:1x4x8x8 w=f32:4x4x3x3"), HasSubstr("`fast` permits them"));
