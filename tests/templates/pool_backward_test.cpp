@@ -199,8 +199,8 @@ TEST(PoolBackwardGather, NumbersTapsIn16Bits) {
   const Target target = TestDevice::get().target;
   const Algorithm& gather = *built_in_catalogue().find("pool_backward_gather");
   const auto refusal = [&](const std::string& extents) {
-    return gather.refusal(Request::parse("pool_backward dy=f32:1x1x1x1 x=f32:1x1x" + extents + " window=global"),
-                          target);
+    return gather.on(Request::parse("pool_backward dy=f32:1x1x1x1 x=f32:1x1x" + extents + " window=global"), target)
+        .refusal();
   };
   EXPECT_FALSE(refusal("2x32767"));
   EXPECT_TRUE(refusal("5x13107"));

@@ -79,7 +79,7 @@ TEST(UserDescriptor, SeesRowsThatAreEvenlyApart) {
   const std::vector<Algorithm> algorithms =
       user_algorithms(SourceLibrary({{"user/t.cu", kernels}, {"user/t.json", document.dump()}}));
   const auto applies = [&](const std::string& operands) {
-    return !algorithms.front().refusal(Request::parse("softmax_forward axis=-1 " + operands), Target{});
+    return !algorithms.front().on(Request::parse("softmax_forward axis=-1 " + operands), Target{}).refusal();
   };
   EXPECT_TRUE(applies("x=f32:5x7:8,1 y=f32:5x7"));
   EXPECT_TRUE(applies("x=f32:3x5x7:40,8,1 y=f32:3x5x7"));
@@ -106,7 +106,7 @@ TEST(UserDescriptor, SeesSixDimensions) {
       user_algorithms(SourceLibrary({{"user/t.cu", kernels}, {"user/t.json", document.dump()}}));
   const auto refusal = [&](const std::string& x, const std::string& more = "") {
     const std::string scale = " w=f32:1x1x1x1x1x7 axes=5";
-    return algorithms.front().refusal(Request::parse("norm_forward x=" + x + scale + more), Target{});
+    return algorithms.front().on(Request::parse("norm_forward x=" + x + scale + more), Target{}).refusal();
   };
   EXPECT_EQ(refusal("f32:2x3x2x2x5x7:840,280,140,70,14,2"), std::nullopt);
   EXPECT_EQ(refusal("f32:2x3x2x2x5x7"), "rows of 7 in six dimensions");

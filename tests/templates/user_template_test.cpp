@@ -52,7 +52,9 @@ TEST(UserTemplate, IsRightWithStagesBlendAndDynamicBatch) {
 
 TEST(UserTemplate, SaysWhereItDoesNotApply) {
   const Target target = TestDevice::get().target;
-  const auto reason = [&](const char* line) { return conv_stem().refusal(Request::parse(line), target).value_or(""); };
+  const auto reason = [&](const char* line) {
+    return conv_stem().on(Request::parse(line), target).refusal().value_or("");
+  };
   EXPECT_THAT(reason("conv_forward x=f32:1x3x9x9:nhwc w=f32:16x3x3x3"), HasSubstr("x must be packed nchw"));
   EXPECT_THAT(reason("conv_forward x=f32:1x8x9x9 w=f32:16x8x3x3 y=f32:1x16x7x7:nhwc"),
               HasSubstr("more than 4 channels"));
