@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "kiln/generator/space.h"
+#include "kiln/generator/algorithm.h"
 
 namespace kiln::testing_support {
 
@@ -13,7 +13,7 @@ namespace kiln::testing_support {
 /// but `points`. With one parameter: every value.
 std::vector<Config> pairwise_cover(const std::vector<Config>& points);
 
-/// As pairwise_cover(), of all legal points of a space.
+/// As pairwise_cover(), of all legal points of an algorithm for a request.
 std::vector<Config> pairwise_configs(const BoundAlgorithm& algorithm);
 
 }  // namespace kiln::testing_support

@@ -114,7 +114,7 @@ TEST(UserDescriptor, SeesSixDimensions) {
 
   const Request request = Request::parse("norm_forward x=f16:2x3x2x2x5x7:840,280,140,70,14,2 w=f32:1x1x1x1x1x7 axes=5");
   const SourceLibrary library({{"user/t.cu", kernels}, {"lib/types.cuh", ""}});
-  const Program program = algorithms.front().program(library, request, Target{}, {});
+  const Program program = algorithms.front().on(request, Target{}).program(library, {});
   for (const char* line : {"using TX = f16;", "using TW = f32;", "using TInvDeviation = ", "using TRunningMean = "}) {
     EXPECT_THAT(program.sources.front(), HasSubstr(line));
   }
