@@ -46,7 +46,9 @@ OperandDefinition residual_operand(std::string_view result, DTypes dtypes) {
 
 std::optional<TensorSpec> implied_stage_operand(const Request& request, std::string_view operand) {
   if (operand == "bias" && request.has(EpilogueStage::bias)) {
-    return TensorSpec::packed(result_of(request).spec.dtype, {channels_of(request)}, "n");
+    const TensorSpec& result = result_of(request).spec;
+    if (result.extents.size() <= channel_dimension_of(request)) return std::nullopt;  // validate() refuses the result
+    return TensorSpec::packed(result.dtype, {channels_of(request)}, "n");
   }
   if (operand == "residual" && request.has(EpilogueStage::add)) return result_of(request).spec;
   return std::nullopt;

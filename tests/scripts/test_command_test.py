@@ -21,7 +21,7 @@ case " $FAILING " in *" $(basename "$0") "*) exit 1 ;; esac
 
 # CTest, as it reports a program with a report of its own, which left sweeps out, and one without.
 CTEST = """#!/bin/sh
-echo "ctest KILN_TEST_DEEP=${KILN_TEST_DEEP-}" >>"$CALLS"
+echo "ctest TEST_DEEP_RECORDS=${TEST_DEEP_RECORDS-}" >>"$CALLS"
 folder=${GTEST_OUTPUT#xml:}
 while [ $# -gt 0 ]; do
   if [ "$1" = --output-junit ]; then junit=$2; fi
@@ -84,11 +84,11 @@ class TestCommand(unittest.TestCase):
         self.tree = Tree(folder.name)
 
     def test_a_plain_run_writes_no_list_and_says_what_it_left_out(self):
-        result = self.tree.run(KILN_TEST_DEEP="/elsewhere")
+        result = self.tree.run(TEST_DEEP_RECORDS="/elsewhere")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("7 sweeps left out: unchanged since the deep run", result.stdout)
         self.assertEqual(result.stdout.splitlines()[-1], "6 passed, 0 failed")
-        self.assertIn("ctest KILN_TEST_DEEP=", self.tree.calls())
+        self.assertIn("ctest TEST_DEEP_RECORDS=", self.tree.calls())
         self.assertFalse([call for call in self.tree.calls() if call.startswith("deep_list")])
 
     def test_a_deep_run_that_passes_writes_the_list_last(self):
@@ -98,7 +98,7 @@ class TestCommand(unittest.TestCase):
         records = self.tree.folder / "build/release/test-results/deep"
         self.assertTrue(records.is_dir())
         calls = self.tree.calls()
-        self.assertEqual(calls[calls.index("deep_list start") + 1], f"ctest KILN_TEST_DEEP={records}")
+        self.assertEqual(calls[calls.index("deep_list start") + 1], f"ctest TEST_DEEP_RECORDS={records}")
         self.assertEqual(calls[-2:], ["tidy ", "deep_list write"])
 
     def test_a_deep_run_in_which_anything_fails_writes_nothing(self):

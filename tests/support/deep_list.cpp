@@ -12,7 +12,7 @@ using kiln::testing_support::DeepTests;
 
 constexpr const char* usage =
     "usage: deep_list due TEST      says why the test has to run, or ends with status 1 if it need not\n"
-    "       deep_list passed TEST   records that it did, in the deep run whose folder KILN_TEST_DEEP names\n"
+    "       deep_list passed TEST   records that it did, in the deep run whose folder TEST_DEEP_RECORDS names\n"
     "       deep_list start         notes the state of the sources at the beginning of that run\n"
     "       deep_list write         makes tests/deep.txt of what passed in it\n";
 
@@ -29,7 +29,7 @@ int run(const std::string& command, const char* test) {
   }
   const bool is_of_run = command == "start" || command == "write";
   if (test != nullptr || !is_of_run || !deep.is_deep_run()) {
-    std::fputs(is_of_run && test == nullptr ? "deep_list: KILN_TEST_DEEP is not set\n" : usage, stderr);
+    std::fputs(is_of_run && test == nullptr ? "deep_list: TEST_DEEP_RECORDS is not set\n" : usage, stderr);
     return 2;
   }
   if (command == "start") {

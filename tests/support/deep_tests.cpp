@@ -200,7 +200,7 @@ DeepTests::DeepTests(Options options) : options_(std::move(options)) {
 
 const DeepTests& DeepTests::of_project() {
   static const DeepTests tests = [] {
-    const char* const records = std::getenv("KILN_TEST_DEEP");
+    const char* const records = std::getenv("TEST_DEEP_RECORDS");
     return DeepTests(
         {.root = KILN_SOURCE_DIR, .records = records == nullptr ? "" : records, .everything = KILN_ALL_DEEP});
   }();

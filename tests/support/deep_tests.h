@@ -53,8 +53,8 @@ class DeepTests {
     bool everything = false;        ///< All are due: a build for which the list says nothing.
   };
   explicit DeepTests(Options options);
-  /// The instance for the project's sources. KILN_TEST_DEEP names the folder of records. With sanitizers everything is
-  /// due.
+  /// The instance for the project's sources. TEST_DEEP_RECORDS names the folder of records. With sanitizers everything
+  /// is due.
   static const DeepTests& of_project();
 
   const std::filesystem::path& root() const { return options_.root; }

@@ -133,7 +133,7 @@ TEST(Coverage, SweepsThatPassInADeepRunAreRecorded) {
   std::filesystem::create_directories(records);
   const std::string program = KILN_SMALL_KERNEL_TEST;
   const std::string command =
-      fmt::format("KILN_TEST_DEEP={} {} --gtest_filter='*WideIndexMatch*' > /dev/null", records.string(), program);
+      fmt::format("TEST_DEEP_RECORDS={} {} --gtest_filter='*WideIndexMatch*' > /dev/null", records.string(), program);
   ASSERT_EQ(std::system(command.c_str()), 0) << command;
   std::set<std::string> recorded;
   for (const auto& entry : std::filesystem::directory_iterator(records)) {
