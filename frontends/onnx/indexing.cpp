@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,10 +21,11 @@ struct Run {
   int64_t first = 0, step = 1, count = 0;
 };
 
-/// The list as such runs, each as long as can be.
-std::vector<Run> runs_of(const std::vector<int64_t>& positions) {
+/// The list as such runs, each as long as can be; of more than `most` the first `most` + 1.
+std::vector<Run> runs_of(std::span<const int64_t> positions, size_t most) {
   std::vector<Run> runs;
   for (const int64_t position : positions) {
+    if (runs.size() > most) break;
     Run* const last = runs.empty() ? nullptr : &runs.back();
     if (last != nullptr && last->count == 1 && position > last->first) {
       last->step = position - last->first;
@@ -119,7 +121,7 @@ ValueId with_rows(const Node& node, ValueId data, ValueId updates, const std::ve
   for (auto next = sources.begin(); next != sources.end();) {
     const bool is_data = *next < count;
     const auto end = std::find_if(next, sources.end(), [&](int64_t source) { return (source < count) != is_data; });
-    for (const Run& run : runs_of({next, end})) {
+    for (const Run& run : runs_of({next, end}, most_parts_of_updates)) {
       if (parts.size() == most_parts_of_updates) return taken(node, graph.concat({data, updates}, 0), 0, sources);
       parts.push_back(
           part(graph, is_data ? data : updates, 0, {run.first - (is_data ? 0 : count), run.step, run.count}));
@@ -140,7 +142,7 @@ void require_plain_scatter(const Node& node) {
 
 ValueId taken(const Node& node, ValueId x, size_t axis, const std::vector<int64_t>& positions) {
   graph::Graph& graph = node.graph();
-  const std::vector<Run> runs = runs_of(positions);
+  const std::vector<Run> runs = runs_of(positions, most_parts);
   if (runs.empty()) refuse("its result has no elements");
   if (runs.size() > most_parts) return taken_at(node, x, axis, constant_of(node, positions));
   std::vector<ValueId> parts;

@@ -309,6 +309,20 @@ TEST(OnnxHostile, OutputsOfAsManyDimensionsAsAVectorHasElementsAreNotInferred) {
   EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 200'000) << "KiB";
 }
 
+// A list of repeated positions was cut into a run for each of them: 24 bytes each, and 1.6 GB for 2^26.
+TEST(OnnxHostile, ElementsThatRepeatOftenAreNotKeptAsRuns) {
+  OnnxModel model;
+  model.input("x", {2}).integers("sizes", {1 << 24});
+  model.node("Resize", {"x", "", "", "sizes"}, {"y"}, {{"mode", "nearest"}});
+  model.output("y");
+  const TemporaryFile file(model.bytes());
+  rusage before{}, after{};
+  ::getrusage(RUSAGE_SELF, &before);
+  EXPECT_TRUE(read_onnx(file.path()).uncovered.empty());
+  ::getrusage(RUSAGE_SELF, &after);
+  EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 600'000) << "KiB";
+}
+
 // The extents have a type that the operator does not take.
 TEST(OnnxHostile, OutputsOfExtentsOfAnotherTypeAreNotInferred) {
   for (const char* type : {"ConstantOfShape", "Expand", "Reshape", "Tile"}) {
