@@ -56,9 +56,9 @@ TEST(Limits, OfTextsOfARecord) {
       {"error", &Record::error, max_text_bytes, true},
   };
   for (const auto& [name, text, most, may_be_empty] : fields) {
-    const auto with = [&](const std::string& value) {
+    const auto with = [&, field = text](const std::string& value) {
       Record r = good;
-      r.*text = value;
+      r.*field = value;
       return fault_of(r);
     };
     EXPECT_EQ(with(std::string(most, 'x')), "") << name;
@@ -87,9 +87,9 @@ TEST(Limits, OfNumbersOfARecord) {
       {"samples", {[](Record& r, auto n) { r.samples = {static_cast<double>(n)}; }, 0, any}},
   };
   for (const auto& [name, one] : cases) {
-    const auto with = [&](std::int64_t number) {
+    const auto with = [&, set = one.set](std::int64_t number) {
       Record r = good;
-      one.set(r, number);
+      set(r, number);
       return fault_of(r);
     };
     EXPECT_EQ(with(one.least), "") << name;
