@@ -74,6 +74,16 @@ TEST(MemoryPlan, ManyValuesTakeNoSquareOfTime) {
   }
 }
 
+// Behind so many values that nobody looks for gaps: of two that begin together the larger one has the choice.
+TEST(MemoryPlan, LargerOfTwoThatBeginTogetherTakesTheMemoryOfOneThatEnded) {
+  constexpr size_t count = 24'000;  // 2^28.1 pairs
+  std::vector<Lifetime> lives(count, {4096, 0, 2});
+  lives.push_back({2048, 0, 0});
+  lives.push_back({1024, 1, 1});
+  lives.push_back({2048, 1, 1});
+  EXPECT_EQ(plan_memory(lives).bytes, static_cast<int64_t>(count) * 4096 + 2048 + 1024);
+}
+
 TEST(MemoryPlan, NothingNeedsNoMemory) {
   EXPECT_EQ(plan_memory({}).bytes, 0);
   const std::vector<Lifetime> empty = {{0, 0, 3}, {0, 0, 3}};
