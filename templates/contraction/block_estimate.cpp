@@ -126,37 +126,16 @@ Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigur
 }
 
 double compulsory_bytes(const Contraction& contraction) {
-  const auto bytes = [](const TensorSpec& spec) { return static_cast<double>(spec.elements()) * size_of(spec.dtype); };
-  // The x of a filter's gradient is that of one group.
-  const double groups =
-      static_cast<double>(contraction.groups * contraction.c_per_group()) / static_cast<double>(contraction.c());
-  const ProductBatch batch = contraction.batch.value_or(ProductBatch{});
-  // Matrices of an operand that differ.
-  const auto matrices = [&](const std::array<int64_t, 3>& strides) {
-    double count = 1;
-    for (size_t i = 0; i < strides.size(); ++i) count *= strides[i] == 0 ? 1.0 : static_cast<double>(batch.extents[i]);
-    return count;
-  };
-  double of_y = bytes(contraction.y) * matrices(batch.y) * (contraction.blend.beta == Scale::zero ? 1 : 2);
-  if (contraction.residual) of_y += bytes(*contraction.residual) * matrices(batch.residual);
-  // Bytes of one region; where inputs are divided, y is whole.
-  const auto regions =
-      static_cast<double>(contraction.divided == Divided::nothing ? 1 : contraction.region_axes.count());
-  double total = groups * bytes(contraction.x) * matrices(batch.x) +
-                 bytes(contraction.w) * matrices(batch.w) * regions +
-                 of_y * (contraction.divided == Divided::inputs ? 1 : regions);
-  if (contraction.bias) total += bytes(*contraction.bias);
-  return total;
+  const double of_c = contraction.c_bytes() * (contraction.blend.beta == Scale::zero ? 1 : 2);
+  const double of_bias =
+      contraction.bias ? static_cast<double>(contraction.bias->elements()) * size_of(contraction.bias->dtype) : 0;
+  return contraction.a_bytes() + contraction.b_bytes() + of_c + contraction.residual_bytes() + of_bias;
 }
 
 double workspace_share(double bytes, const DeviceFigures& device) {
   if (bytes * 2 >= static_cast<double>(device.l2_bytes)) return 1;
   const double l2 = std::max(device.sms, 1) * device.calibration.l2_bytes_per_clock * device.clock_hz;
   return std::min(1.0, device.dram_bytes_per_second * device.calibration.copy_efficiency / l2);
-}
-
-double inside_share(const Contraction& contraction) {
-  return mean_taps_inside(contraction) / static_cast<double>(contraction.taps());
 }
 
 }  // namespace kiln::descriptor

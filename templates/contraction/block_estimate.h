@@ -64,18 +64,17 @@ GridWork side_by_side(const std::vector<GridWork>& works);
 /// memory bounds the whole; what further kernels move comes on top.
 Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigures& device);
 
-/// The work of one launch for all parts, of which `work_of(contraction)` is that of each alone: they read the same x.
+/// The work of one launch for all parts, of which `work_of(contraction)` is that of each alone: they read the same a.
 template <class WorkOf>
 GridWork work_of_parts(const Contractions& parts, WorkOf work_of) {
   std::vector<GridWork> works;
   for (const Contraction& part : parts.list) {
     works.push_back(work_of(part));
-    if (part.no_taps) works.back().blocks = 0;  // they store and end, beside those of the other parts
+    if (!part.multiplies()) works.back().blocks = 0;  // they store and end, beside those of the other parts
   }
   GridWork work = side_by_side(works);
   work.launches = static_cast<int>(launches_of(parts));
-  const TensorSpec& x = parts.main().x;
-  work.dram_bytes -= static_cast<double>(works.size() - 1) * static_cast<double>(x.elements() * size_of(x.dtype));
+  work.dram_bytes -= static_cast<double>(works.size() - 1) * parts.main().a_bytes();
   return work;
 }
 
@@ -109,14 +108,11 @@ Algorithm of_one_launch(Describe<Parameters, Contractions>&& description, const 
   return std::move(description).rule("the grid fits", fits).program(program).estimate(predict);
 }
 
-/// Bytes that must cross the memory bus once: all operands that are read, and y.
+/// Bytes that must cross the memory bus once: all operands that are read, and c.
 double compulsory_bytes(const Contraction& contraction);
 
 /// Cost of a byte that one launch leaves in the workspace for the next, in bytes of device memory: less where all
 /// `bytes` of it stay in L2.
 double workspace_share(double bytes, const DeviceFigures& device);
-
-/// Share of the filter's taps that fall inside the image, averaged over the outputs: 1 without padding.
-double inside_share(const Contraction& contraction);
 
 }  // namespace kiln::descriptor

@@ -1,10 +1,11 @@
 #include "contraction/contraction.h"
 
 #include <algorithm>
-#include <array>
+#include <numeric>
 #include <utility>
 
 #include "descriptor/epilogue.h"
+#include "descriptor/numbers.h"
 #include "descriptor/prelude_and_launch.h"
 
 namespace kiln::descriptor {
@@ -16,117 +17,110 @@ void add_products(Prelude& prelude, const ProductBatch& batch) {
     for (size_t i = 0; i < values.size(); ++i) prelude.constant(name + std::to_string(i), values[i]);
   };
   add("BATCH_", batch.extents);
-  add("X_BATCH_STRIDE_", batch.x);
-  add("W_BATCH_STRIDE_", batch.w);
-  add("Y_BATCH_STRIDE_", batch.y);
+  add("X_BATCH_STRIDE_", batch.a);
+  add("W_BATCH_STRIDE_", batch.b);
+  add("Y_BATCH_STRIDE_", batch.c);
   add("RESIDUAL_BATCH_STRIDE_", batch.residual);
 }
 
-bool is_plain(const WindowAxis& axis) {
-  return axis.window == 1 && axis.stride == 1 && axis.pad_begin == 0 && axis.extent == axis.outputs;
+double bytes_of(const TensorSpec& spec) {
+  return static_cast<double>(spec.elements()) * size_of(spec.dtype);
 }
 
-std::array<RegionAxis, 3> in_order(const SpatialRegions& regions) {
-  return {regions.planes, regions.rows, regions.columns};
+// Matrices that differ of an operand with `strides` along the dimensions of a batch.
+double matrices(const std::optional<ProductBatch>& batch, std::array<int64_t, 3> ProductBatch::*strides) {
+  double count = 1;
+  for (size_t i = 0; batch && i < batch->extents.size(); ++i) {
+    if ((*batch.*strides)[i] != 0) count *= static_cast<double>(batch->extents[i]);
+  }
+  return count;
+}
+
+// Regions whose elements of an operand are not those of another; where inputs are divided, y is whole.
+double regions_of_w(const ConvolutionAddresses& conv) {
+  return conv.divided == Divided::nothing ? 1 : static_cast<double>(conv.region_axes.count());
+}
+double regions_of_y(const ConvolutionAddresses& conv) {
+  return conv.divided == Divided::inputs ? 1 : regions_of_w(conv);
 }
 
 }  // namespace
 
 int64_t Contraction::divisions() const {
-  if (divided == Divided::nothing) return 1;
-  return divided == Divided::inputs ? segments.count() : region_axes.count();
+  if (addresses.divided == Divided::nothing) return 1;
+  return addresses.divided == Divided::inputs ? addresses.segments.count() : addresses.region_axes.count();
 }
 
-int64_t Contraction::division_pixels() const {
-  if (divided != Divided::inputs) return pixels_per_image();
+int64_t Contraction::division_rows() const {
+  if (addresses.divided != Divided::inputs) return rows_per_n();
   int64_t most = 0;
-  for (const Segments::Boxes& boxes : segments.sizes) most = std::max(most, boxes.pixels);
+  for (const Segments::Boxes& boxes : addresses.segments.sizes) most = std::max(most, boxes.pixels);
   return most;
 }
 
-bool dimension_0_is_inner(const TensorSpec& spec, size_t first_other) {
-  if (spec.extents[0] <= 1) return false;
-  bool others = false;
-  for (size_t i = first_other; i < spec.extents.size(); ++i) {
-    if (spec.extents[i] <= 1) continue;
-    if (spec.strides[i] <= spec.strides[0]) return false;
-    others = true;
+int64_t Contraction::row_tiles(int64_t block) const {
+  if (addresses.divided != Divided::inputs) return ceil_div(rows(), block) * divisions();
+  int64_t tiles = 0;
+  for (const auto& [pixels, number] : addresses.segments.sizes) tiles += ceil_div(n() * pixels, block) * number;
+  return tiles;
+}
+
+int Contraction::a_run(int64_t of) const {
+  if (a_along() == Along::depth) return widest_vector(addresses.x, {dimension::channel}, std::gcd(period(), of));
+  if (a_is_gathered() || addresses.images_inner) return 1;
+  return widest_vector(addresses.x, {dimension::column, dimension::row, dimension::plane}, of);
+}
+
+int Contraction::b_run(int64_t of) const {
+  const Divided divided = addresses.divided;
+  if (b_along() == Along::columns) {
+    if (divided == Divided::pixels || divided == Divided::taps) return 1;  // regions begin anywhere
+    return widest_vector(addresses.w, {dimension::batch}, std::gcd(columns(), of));
   }
-  return others;
+  if (a_along() == Along::depth) return widest_vector(addresses.w, {dimension::channel}, std::gcd(period(), of));
+  if (divided == Divided::inputs) return 1;  // taps are of different regions
+  return widest_vector(addresses.w, {dimension::column, dimension::row, dimension::plane, dimension::channel}, of);
 }
 
-void Contraction::read_layouts() {
-  const Inner x_inner = inner_of(x), y_inner = inner_of(y);
-  channels_inner = x_inner == Inner::channels || (x_inner == Inner::either && c() > 1);
-  y_along_k = y_inner == Inner::channels || (y_inner == Inner::either && pixels_per_image() == 1);
-  pointwise = is_plain(planes) && is_plain(rows) && is_plain(columns);
-  filters_inner = dimension_0_is_inner(w, dimension::channel);
+int Contraction::c_run(int64_t of) const {
+  if (c_along() == Along::columns) return output_vector_width(addresses, std::gcd(columns(), of));
+  if (addresses.divided == Divided::inputs) return 1;  // segments begin anywhere
+  return output_vector_width(addresses, of);
 }
 
-void divide_pixels(Contraction& contraction, int64_t region_stride) {
-  contraction.divided = Divided::pixels;
-  contraction.w_region_stride = region_stride;
-  begin_at(region_stride, contraction.w);
-  WindowAxis* const axes[] = {&contraction.planes, &contraction.rows, &contraction.columns};
-  for (size_t i = 0; i < 3; ++i) axes[i]->outputs = in_order(contraction.region_axes)[i].longest();
-  for (TensorSpec* spec : {&contraction.y, contraction.residual ? &*contraction.residual : &contraction.y}) {
-    for (size_t i = 0; i < 3; ++i) spec->extents[dimension::plane + i] = axes[i]->outputs;
-  }
-  contraction.read_layouts();
-  // Rows of a region end anywhere.
-  if (!contraction.region_axes.even() && !contraction.y_along_k) contraction.y.alignment = size_of(contraction.y.dtype);
-  contraction.pointwise = false;  // whose pixels are all of x
+int64_t Contraction::a_pitch() const {
+  const std::vector<int64_t>& strides = addresses.x.strides;
+  if (a_along() == Along::depth) return strides[dimension::channel];
+  if (addresses.images_inner) return strides[dimension::batch];
+  return strides[dimension::column] * addresses.columns.stride;
 }
 
-void divide_taps(Contraction& contraction, const SpatialRegions& regions, int64_t region_stride) {
-  contraction.region_axes = regions;
-  contraction.divided = Divided::taps;
-  WindowAxis* const axes[] = {&contraction.planes, &contraction.rows, &contraction.columns};
-  for (size_t i = 0; i < 3; ++i) {
-    axes[i]->window = in_order(regions)[i].longest();
-    contraction.w.extents[dimension::plane + i] = axes[i]->window;
-  }
-  contraction.w.alignment = size_of(contraction.w.dtype);  // regions begin anywhere
-  contraction.y_region_stride = region_stride;
-  begin_at(region_stride, contraction.y);
+double Contraction::a_bytes() const {
+  // The x of a filter's gradient is that of one group.
+  const double all_groups =
+      static_cast<double>(groups() * addresses.c_per_group()) / static_cast<double>(addresses.c());
+  return all_groups * bytes_of(addresses.x) * matrices(batch, &ProductBatch::a);
 }
 
-void divide_inputs(Contraction& contraction, const SpatialRegions& regions, int64_t region_stride) {
-  contraction.region_axes = regions;
-  contraction.divided = Divided::inputs;
-  contraction.segments = Segments::of(contraction, regions);
-  contraction.w_region_stride = region_stride;
-  begin_at(region_stride, contraction.w);
-  contraction.pointwise = false;  // whose pixels are those of x in one row
+double Contraction::b_bytes() const {
+  return bytes_of(addresses.w) * matrices(batch, &ProductBatch::b) * regions_of_w(addresses);
+}
+
+double Contraction::c_bytes() const {
+  return bytes_of(addresses.y) * matrices(batch, &ProductBatch::c) * regions_of_y(addresses);
+}
+
+double Contraction::residual_bytes() const {
+  if (!addresses.residual) return 0;
+  return bytes_of(*addresses.residual) * matrices(batch, &ProductBatch::residual) * regions_of_y(addresses);
 }
 
 Prelude contraction_prelude(const Contraction& contraction) {
-  Prelude prelude;
-  prelude.type("TX", contraction.x.dtype).type("TW", contraction.w.dtype).type("TY", contraction.y.dtype);
-  prelude.index_type("Index", contraction.wide_index);
-  add_batch(prelude, contraction.n(), contraction.dynamic_batch);
-  prelude.constant("C", contraction.c()).constant("K", contraction.k()).constant("GROUPS", contraction.groups);
-  prelude.constant("C_PER_GROUP", contraction.c_per_group()).constant("K_PER_GROUP", contraction.k_per_group());
-  add_axes(prelude, contraction);
-  add_regions(prelude, contraction.region_axes);
-  prelude.flag("REGIONS_OF_PIXELS", contraction.divided == Divided::pixels);
-  prelude.flag("REGIONS_OF_TAPS", contraction.divided == Divided::taps);
-  prelude.constant("W_STRIDE_REGION", contraction.w_region_stride)
-      .constant("Y_STRIDE_REGION", contraction.y_region_stride);
-  add_strides(prelude, "X", "NCDHW", contraction.x);
-  add_strides(prelude, "W", "KCTRS", contraction.w);
-  prelude.constant("X_STRIDE_G", contraction.x_group_stride).constant("W_STRIDE_G", contraction.w_group_stride);
-  add_strides(prelude, "Y", "NKZPQ", contraction.y);
-  add_strides(prelude, "RESIDUAL", "NKZPQ", contraction.residual ? *contraction.residual : contraction.y);
-  prelude.constant("W_FIRST", contraction.w_first).constant("Y_FIRST", contraction.y_first);
-  prelude.constant("RESIDUAL_FIRST", contraction.residual_first).flag("NO_TAPS", contraction.no_taps);
-  prelude.flag("CHANNELS_INNER", contraction.channels_inner).flag("Y_ALONG_K", contraction.y_along_k);
-  prelude.flag("IMAGES_INNER", contraction.images_inner).flag("W_ALONG_K", contraction.filters_inner);
-  prelude.flag("IMAGES_ARE_CHANNELS", contraction.images_are_channels);
-  prelude.flag("MIRRORED", contraction.mirrored);
+  const ConvolutionAddresses& addresses = contraction.addresses;
+  Prelude prelude = addresses_prelude(addresses);
   add_blend(prelude, contraction.blend);
-  add_stages(prelude, contraction.epilogue, contraction.bias, contraction.residual);
-  if (contraction.divided == Divided::inputs) add_segments(prelude, contraction.segments);
+  add_stages(prelude, contraction.epilogue, contraction.bias, addresses.residual);
+  if (addresses.divided == Divided::inputs) add_segments(prelude, addresses.segments);
   if (contraction.batch) add_products(prelude, *contraction.batch);
   return prelude;
 }
@@ -144,17 +138,8 @@ Launch sums_launch(std::string entry, int threads, std::vector<Argument> memory)
   return launch;
 }
 
-Count blocks_for(const Contraction& contraction, int64_t per_image, int64_t per_block) {
-  return blocks_for(per_image, contraction.n(), contraction.dynamic_batch, per_block);
-}
-
-int output_vector_width(const Contraction& contraction, int64_t of) {
-  const auto width = [&](const TensorSpec& spec) {
-    if (contraction.y_along_k) return widest_vector(spec, {dimension::channel}, of);
-    if (contraction.images_inner) return 1;  // neighbouring pixels are of different images
-    return widest_vector(spec, {dimension::column, dimension::row, dimension::plane}, of);
-  };
-  return contraction.residual ? std::min(width(contraction.y), width(*contraction.residual)) : width(contraction.y);
+Count blocks_for(const Contraction& contraction, int64_t per_n, int64_t per_block) {
+  return blocks_for(per_n, contraction.n(), contraction.dynamic_batch(), per_block);
 }
 
 }  // namespace kiln::descriptor

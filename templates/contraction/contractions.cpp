@@ -16,8 +16,10 @@ constexpr double usual_prologue = 10;
 
 constexpr size_t classes_of_a_launch = 16;  // there is code for each
 
-int64_t products(const Contraction& contraction) {
-  return contraction.no_taps ? 0 : contraction.taps() * contraction.pixels_per_image();
+// Products for each column and n. Counted as floating point: the extents of a hostile request may be anything.
+double products(const Contraction& contraction) {
+  if (!contraction.multiplies()) return 0;
+  return static_cast<double>(contraction.depth()) * static_cast<double>(contraction.rows_per_n());
 }
 
 }  // namespace
@@ -46,12 +48,12 @@ std::optional<std::string> refusal_of(const Contractions& parts, ContractionRefu
 
 Program with_names(const OperandNames& names, Program program) {
   const auto rename = [&](OperandArgument& operand) {
-    if (operand.name == "x") {
-      operand.name = names.x;
-    } else if (operand.name == "w") {
-      operand.name = names.w;
-    } else if (operand.name == "y") {
-      operand.name = names.y;
+    if (operand.name == "a") {
+      operand.name = names.a;
+    } else if (operand.name == "b") {
+      operand.name = names.b;
+    } else if (operand.name == "c") {
+      operand.name = names.c;
     }
   };
   const auto keep = [](WorkspaceArgument&) {};

@@ -15,11 +15,11 @@ namespace kiln::descriptor {
 
 /// Names that a request gives to the operands of its contractions.
 struct OperandNames {
-  std::string x, w, y;
+  std::string a, b, c;
 };
 
-/// The contractions that one request asks for: one, or for a gradient with a stride one for each class of elements of
-/// dx that meet the same taps. All have the same operands.
+/// The contractions that one request asks for: one, or several with the same operands, each of which makes some of the
+/// results. All have the same columns, groups and n.
 struct Contractions {
   OperandNames operands;
   std::vector<Contraction> list{};       ///< at least one, unless refused
@@ -69,7 +69,7 @@ auto for_all(Holds holds) {
   };
 }
 
-/// `program`, whose operands are called x, w and y, with the request's names for them.
+/// `program`, whose operands are called a, b and c, with the request's names for them.
 Program with_names(const OperandNames& names, Program program);
 
 /// The launches that the parts are divided among.

@@ -5,9 +5,9 @@
 namespace kiln::descriptor {
 namespace {
 
-// The values of BLOCK_K that may cut a filter of packed nchw into whole channels. For 1, 2, 4 or 8 taps and for filters
-// that none of them fits, the powers of two are enough.
-constexpr int whole_filter_values[] = {9, 18, 25, 27, 36, 49};
+// The values of BLOCK_K that may be whole periods. For periods of 1, 2, 4 or 8, and for those that none of them is a
+// multiple of, the powers of two are enough.
+constexpr int whole_period_values[] = {9, 18, 25, 27, 36, 49};
 
 bool is_power_of_two(int value) {
   return (value & (value - 1)) == 0;
@@ -17,38 +17,38 @@ bool is_power_of_two(int value) {
 
 bool warps_tile_the_block(const SimtTiling& tiling, const Contraction&, const Target&) {
   return tiling.threads() <= 256 * tiling.slices && tiling.threads() <= 512 &&
-         lanes_m(tiling, false) != 0;  // the same lanes do for true
+         lanes_m(tiling, Along::rows) != 0;  // the same lanes do along the columns
 }
 
 bool threads_tile_the_loads(const SimtTiling& tiling, const Contraction& contraction, const Target&) {
-  const int x_run = simt_access(tiling, contraction).x_run;
-  if (!contraction.channels_inner) return !contraction.pointwise || tiling.block_m / x_run <= tiling.threads();
-  return tiling.threads() % (tiling.block_k / x_run) == 0;
+  const int a_run = simt_access(tiling, contraction).a_run;
+  if (contraction.a_along() == Along::depth) return tiling.threads() % (tiling.block_k / a_run) == 0;
+  return contraction.a_is_gathered() || tiling.block_m / a_run <= tiling.threads();
 }
 
-bool block_k_suits_the_filter(const SimtTiling& tiling, const Contraction& contraction, const Target&) {
-  if (contraction.channels_inner) {
-    return is_power_of_two(tiling.block_k) && (tiling.block_k < 2 * contraction.c_per_group() || tiling.block_k == 8);
+bool block_k_suits_the_depth(const SimtTiling& tiling, const Contraction& contraction, const Target&) {
+  const int64_t depth = contraction.depth(), period = contraction.period();
+  if (contraction.a_along() == Along::depth) {
+    return is_power_of_two(tiling.block_k) && (tiling.block_k < 2 * period || tiling.block_k == 8);
   }
-  const auto whole = [&](int value) { return value % contraction.taps() == 0; };
-  const int64_t filter = contraction.c_per_group() * contraction.taps();
-  const bool powers = is_power_of_two(static_cast<int>(contraction.taps())) && contraction.taps() <= 8;
-  if (powers || !std::any_of(std::begin(whole_filter_values), std::end(whole_filter_values), whole)) {
-    return is_power_of_two(tiling.block_k) && (tiling.block_k < 2 * filter || tiling.block_k == 8);
+  const auto whole = [&](int value) { return value % period == 0; };
+  const bool powers = is_power_of_two(static_cast<int>(period)) && period <= 8;
+  if (powers || !std::any_of(std::begin(whole_period_values), std::end(whole_period_values), whole)) {
+    return is_power_of_two(tiling.block_k) && (tiling.block_k < 2 * depth || tiling.block_k == 8);
   }
   if (!whole(tiling.block_k)) return false;
-  // A smaller chunk that holds the whole filter would do.
-  return std::none_of(std::begin(whole_filter_values), std::end(whole_filter_values),
-                      [&](int value) { return whole(value) && value < tiling.block_k && value >= filter; });
+  // A smaller chunk that holds the whole depth would do.
+  return std::none_of(std::begin(whole_period_values), std::end(whole_period_values),
+                      [&](int value) { return whole(value) && value < tiling.block_k && value >= depth; });
 }
 
 bool tile_suits_the_problem(const SimtTiling& tiling, const Contraction& contraction, const Target&) {
-  const int64_t pixels = contraction.n() * contraction.division_pixels();
+  const int64_t rows = contraction.n() * contraction.division_rows();
   // Where even many blocks would not fill a device, large tiles only make fewer.
   constexpr int64_t few_blocks = 64, large_tile = 64 * 64;
   const bool few = simt_blocks(tiling, contraction) < few_blocks;
-  return (tiling.block_m == 32 || tiling.block_m < 2 * pixels) &&
-         (tiling.block_n == 32 || tiling.block_n < 2 * contraction.k_per_group()) &&
+  return (tiling.block_m == 32 || tiling.block_m < 2 * rows) &&
+         (tiling.block_n == 32 || tiling.block_n < 2 * contraction.columns()) &&
          (!few || tiling.block_m * tiling.block_n <= large_tile);
 }
 

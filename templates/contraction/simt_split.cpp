@@ -15,17 +15,17 @@ struct SplitTiling : SimtTiling {
 
 constexpr int reduce_threads = 128;
 
-int64_t output_elements(const Contraction& contraction) {
-  return contraction.n() * contraction.k() * contraction.pixels_per_image();
+int64_t elements_per_n(const Contraction& contraction) {
+  return contraction.rows_per_n() * contraction.columns() * contraction.groups();
 }
 
-// Pieces of one part's filter: every one has a chunk.
+// Pieces of one part's depth: every one has a chunk.
 int64_t pieces(const SplitTiling& tiling, const Contraction& contraction) {
   return std::min<int64_t>(tiling.split_k, simt_chunks(tiling, contraction));
 }
 
 int64_t part_bytes(const SplitTiling& tiling, const Contraction& contraction) {
-  return pieces(tiling, contraction) * output_elements(contraction) * contraction.products() * 4;
+  return pieces(tiling, contraction) * contraction.n() * elements_per_n(contraction) * contraction.products() * 4;
 }
 
 int64_t workspace_bytes(const SplitTiling& tiling, const Contractions& parts) {
@@ -46,17 +46,17 @@ bool split_is_worthwhile(const SplitTiling& tiling, const Contraction& contracti
 
 std::array<Count, 3> sum_grid(const SplitTiling& tiling, const Contractions& parts) {
   return grid_of(parts, [&](const Contraction& contraction) {
-    return std::array{blocks_for(contraction, contraction.pixels_per_image(), tiling.block_m),
-                      Count{channel_tiles(tiling, contraction)},
+    return std::array{blocks_for(contraction, contraction.rows_per_n(), tiling.block_m),
+                      Count{column_tiles(tiling, contraction)},
                       Count{pieces(tiling, contraction) * contraction.products()}};
   });
 }
 
 std::array<Count, 3> reduce_grid(const SplitTiling& tiling, const Contractions& parts) {
   return grid_of(parts, [&](const Contraction& contraction) {
-    const int run = simt_access(tiling, contraction).y_run;
-    return std::array{blocks_for(contraction, contraction.k() * contraction.pixels_per_image(), reduce_threads * run),
-                      Count{1}, Count{contraction.products()}};
+    const int run = simt_access(tiling, contraction).c_run;
+    return std::array{blocks_for(contraction, elements_per_n(contraction), reduce_threads * run), Count{1},
+                      Count{contraction.products()}};
   });
 }
 
@@ -69,9 +69,9 @@ bool parts_fit(const SplitTiling& tiling, const Contractions& parts, const Targe
 Program program(const std::string& name, const SplitTiling& tiling, const Contractions& parts, const Target& target,
                 const Emitter& emit) {
   const WorkspaceArgument all_parts{0, workspace_bytes(tiling, parts)};
-  Launch sum = sums_launch(name, tiling.threads(), {OperandArgument{"x"}, OperandArgument{"w"}, all_parts});
+  Launch sum = sums_launch(name, tiling.threads(), {OperandArgument{"a"}, OperandArgument{"b"}, all_parts});
   sum.grid = sum_grid(tiling, parts);
-  Launch reduce = contraction_launch(name + "_reduce", reduce_threads, {all_parts, OperandArgument{"y"}});
+  Launch reduce = contraction_launch(name + "_reduce", reduce_threads, {all_parts, OperandArgument{"c"}});
   reduce.grid = reduce_grid(tiling, parts);
 
   int64_t first = 0;  // byte of the workspace

@@ -1,7 +1,6 @@
 #include "contraction/simt_tiling.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "descriptor/numbers.h"
 
@@ -17,69 +16,42 @@ int shared_out(int run, int64_t elements, int threads) {
 }  // namespace
 
 SimtAccess simt_access(const SimtTiling& tiling, const Contraction& contraction) {
-  using namespace dimension;
-  const int64_t c = contraction.c_per_group(), k = tiling.block_k;
-  int x_run = 1;
-  if (contraction.channels_inner) x_run = widest_vector(contraction.x, {channel}, std::gcd(c, k));
-  if (!contraction.channels_inner && contraction.pointwise && !contraction.images_inner) {
-    x_run = widest_vector(contraction.x, {column, row, plane}, 8);
-  }
-  const bool divided =
-      contraction.divided == Divided::pixels || contraction.divided == Divided::taps;  // w's regions begin anywhere
-  const int w_run =
-      contraction.filters_inner
-          ? (divided ? 1 : widest_vector(contraction.w, {0}, std::gcd(contraction.k_per_group(), int64_t{8})))
-      : contraction.channels_inner             ? widest_vector(contraction.w, {channel}, std::gcd(c, k))
-      : contraction.divided == Divided::inputs ? 1  // taps are of different regions
-                                               : widest_vector(contraction.w, {column, row, plane, channel}, k);
-  const int y_run = !contraction.y_along_k && contraction.divided == Divided::inputs
-                        ? 1  // segments begin anywhere
-                        : output_vector_width(
-                              contraction, contraction.y_along_k ? std::gcd(contraction.k_per_group(), int64_t{4}) : 4);
-  return {shared_out(x_run, tiling.block_m * k, tiling.threads()),
-          shared_out(w_run, tiling.block_n * k, tiling.threads()), y_run};
+  // Runs along the depth stay in their chunk, runs of c in a thread's quads.
+  constexpr int64_t longest = 8, quad = 4;
+  const int64_t of_a = contraction.a_along() == Along::depth ? tiling.block_k : longest;
+  const int64_t of_b = contraction.b_along() == Along::depth ? tiling.block_k : longest;
+  return {shared_out(contraction.a_run(of_a), tiling.block_m * tiling.block_k, tiling.threads()),
+          shared_out(contraction.b_run(of_b), tiling.block_n * tiling.block_k, tiling.threads()),
+          contraction.c_run(quad)};
 }
 
-bool gathers(const Contraction& contraction) {
-  return !contraction.channels_inner && !contraction.pointwise;
-}
-
-int lanes_m(const SimtTiling& tiling, bool y_along_k) {
+int lanes_m(const SimtTiling& tiling, Along c) {
+  const bool along_columns = c == Along::columns;
   const int threads_m = tiling.block_m / tiling.thread_m, threads_n = tiling.block_n / tiling.thread_n;
-  for (const int lanes : {y_along_k ? 4 : 8, y_along_k ? 8 : 4, 16, 2}) {
+  for (const int lanes : {along_columns ? 4 : 8, along_columns ? 8 : 4, 16, 2}) {
     if (threads_m % lanes == 0 && threads_n % (32 / lanes) == 0) return lanes;
   }
   return 0;
 }
 
 int64_t simt_chunks(const SimtTiling& tiling, const Contraction& contraction) {
-  if (contraction.channels_inner) return contraction.taps() * ceil_div(contraction.c_per_group(), tiling.block_k);
-  return ceil_div(contraction.c_per_group() * contraction.taps(), tiling.block_k);
+  const int64_t depth = contraction.depth(), period = contraction.period();
+  if (contraction.a_along() == Along::depth) return depth / period * ceil_div(period, tiling.block_k);
+  return ceil_div(depth, tiling.block_k);
 }
 
-int64_t channel_tiles(const SimtTiling& tiling, const Contraction& contraction) {
-  return contraction.groups * ceil_div(contraction.k_per_group(), tiling.block_n);
-}
-
-int64_t pixel_tiles(const SimtTiling& tiling, const Contraction& contraction) {
-  if (contraction.divided != Divided::inputs) {
-    return ceil_div(contraction.n() * contraction.pixels_per_image(), tiling.block_m) * contraction.divisions();
-  }
-  int64_t tiles = 0;
-  for (const auto& [pixels, number] : contraction.segments.sizes) {
-    tiles += ceil_div(contraction.n() * pixels, tiling.block_m) * number;
-  }
-  return tiles;
+int64_t column_tiles(const SimtTiling& tiling, const Contraction& contraction) {
+  return contraction.groups() * ceil_div(contraction.columns(), tiling.block_n);
 }
 
 int64_t simt_blocks(const SimtTiling& tiling, const Contraction& contraction) {
-  return channel_tiles(tiling, contraction) * pixel_tiles(tiling, contraction) * contraction.products();
+  return column_tiles(tiling, contraction) * contraction.row_tiles(tiling.block_m) * contraction.products();
 }
 
 std::array<Count, 3> simt_grid(const SimtTiling& tiling, const Contractions& parts) {
   return grid_of(parts, [&](const Contraction& contraction) {
-    return std::array{blocks_for(contraction, contraction.division_pixels(), tiling.block_m),
-                      Count{channel_tiles(tiling, contraction)},
+    return std::array{blocks_for(contraction, contraction.division_rows(), tiling.block_m),
+                      Count{column_tiles(tiling, contraction)},
                       Count{contraction.divisions() * contraction.products()}};
   });
 }
@@ -89,9 +61,9 @@ void add_simt_tiling(Prelude& prelude, const SimtTiling& tiling, const Contracti
   prelude.constant("BLOCK_M", tiling.block_m).constant("BLOCK_N", tiling.block_n).constant("BLOCK_K", tiling.block_k);
   prelude.constant("THREAD_M", tiling.thread_m).constant("THREAD_N", tiling.thread_n);
   prelude.constant("SLICES", tiling.slices);
-  prelude.constant("LANES_M", lanes_m(tiling, contraction.y_along_k)).constant("STAGES", tiling.stages);
+  prelude.constant("LANES_M", lanes_m(tiling, contraction.c_along())).constant("STAGES", tiling.stages);
   prelude.constant("MIN_BLOCKS", blocks);
-  prelude.constant("X_RUN", access.x_run).constant("W_RUN", access.w_run).constant("Y_RUN", access.y_run);
+  prelude.constant("X_RUN", access.a_run).constant("W_RUN", access.b_run).constant("Y_RUN", access.c_run);
 }
 
 }  // namespace kiln::descriptor

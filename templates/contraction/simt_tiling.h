@@ -13,8 +13,8 @@
 
 namespace kiln::descriptor {
 
-/// One point of the space: BLOCK_M pixels x BLOCK_N channels x BLOCK_K filter elements a block, THREAD_M x THREAD_N
-/// sums a thread, STAGES tiles in shared memory, SLICES sets of threads that share BLOCK_K.
+/// One point of the space: BLOCK_M rows x BLOCK_N columns x a chunk of BLOCK_K of the depth for a block, THREAD_M x
+/// THREAD_N sums for a thread, STAGES tiles in shared memory, SLICES sets of threads that share BLOCK_K.
 struct SimtTiling {
   int block_m, block_n, block_k;
   int thread_m, thread_n;
@@ -30,18 +30,15 @@ struct SimtTiling {
   }
 };
 
-/// Elements that one access moves: of x (1 where it is gathered), of w, and of y.
+/// Elements that one access moves: of a (1 where it is gathered), of b, and of c.
 struct SimtAccess {
-  int x_run, w_run, y_run;
+  int a_run, b_run, c_run;
 };
 SimtAccess simt_access(const SimtTiling& tiling, const Contraction& contraction);
 
-/// Whether x is loaded element by element, each row of a chunk with an address of its own.
-bool gathers(const Contraction& contraction);
-
-/// Lanes of a warp side by side along m: 8 where stores run along the pixels, 4 where they run along the channels;
-/// something else where that does not tile the block; 0 if nothing does.
-int lanes_m(const SimtTiling& tiling, bool y_along_k);
+/// Lanes of a warp side by side along m: 8 where c runs along the rows, 4 where it runs along the columns; something
+/// else where that does not tile the block; 0 if nothing does.
+int lanes_m(const SimtTiling& tiling, Along c);
 
 /// Registers for sums, rows of operands on their way, addresses and counters.
 int sum_registers(const SimtTiling& tiling);
@@ -53,13 +50,12 @@ int simt_registers(const SimtTiling& tiling, const Contraction& contraction);
 int min_blocks(const SimtTiling& tiling, const Contraction& contraction, const Arch& arch);
 int min_blocks(const SimtTiling& tiling, const Contractions& parts, const Arch& arch);
 
-/// Chunks of BLOCK_K that the filter is cut into.
+/// Chunks of BLOCK_K that the depth is cut into.
 int64_t simt_chunks(const SimtTiling& tiling, const Contraction& contraction);
 
-/// Tiles of BLOCK_N channels, over all groups; tiles of BLOCK_M pixels at the request's batch, over all regions, or
-/// segments, that have blocks of their own; blocks that make a tile of each for every product of a batch.
-int64_t channel_tiles(const SimtTiling& tiling, const Contraction& contraction);
-int64_t pixel_tiles(const SimtTiling& tiling, const Contraction& contraction);
+/// Tiles of BLOCK_N columns, over all groups; blocks that make such a tile of BLOCK_M rows, over all divisions and
+/// products of a batch.
+int64_t column_tiles(const SimtTiling& tiling, const Contraction& contraction);
 int64_t simt_blocks(const SimtTiling& tiling, const Contraction& contraction);
 /// The grid of those blocks, of all parts.
 std::array<Count, 3> simt_grid(const SimtTiling& tiling, const Contractions& parts);
@@ -70,13 +66,13 @@ void add_simt_tiling(Prelude& prelude, const SimtTiling& tiling, const Contracti
 /// The work of one block that multiplies `chunks` chunks.
 BlockWork simt_block_work(const SimtTiling& tiling, const Contraction& contraction, const Arch& arch, double chunks);
 
-/// Bytes of w that L2 does not keep for the blocks that need what others left of a sector.
+/// Bytes of b that L2 does not keep for the blocks that need what others left of a sector.
 double reread_bytes(const Contraction& contraction, const DeviceFigures& device);
 
 // Rules: what their names in add_simt_space() say.
 bool warps_tile_the_block(const SimtTiling& tiling, const Contraction& contraction, const Target& target);
 bool threads_tile_the_loads(const SimtTiling& tiling, const Contraction& contraction, const Target& target);
-bool block_k_suits_the_filter(const SimtTiling& tiling, const Contraction& contraction, const Target& target);
+bool block_k_suits_the_depth(const SimtTiling& tiling, const Contraction& contraction, const Target& target);
 bool tile_suits_the_problem(const SimtTiling& tiling, const Contraction& contraction, const Target& target);
 bool tiles_fit_shared_memory(const SimtTiling& tiling, const Contraction& contraction, const Target& target);
 bool registers_suffice(const SimtTiling& tiling, const Contraction& contraction, const Target& target);
@@ -95,7 +91,7 @@ Describe<Parameters, Problem>&& add_simt_space(Describe<Parameters, Problem>&& d
       .param("STAGES", &Parameters::stages, {2, 1})
       .param("SLICES", &Parameters::slices, {1, 2, 4, 8})
       .rule("warps tile the block", for_main(warps_tile_the_block))
-      .rule("BLOCK_K suits the filter", for_main(block_k_suits_the_filter))
+      .rule("BLOCK_K suits the filter", for_main(block_k_suits_the_depth))
       .pruning("the tile suits the problem", for_main(tile_suits_the_problem))
       .rule("threads tile the loads", for_all(threads_tile_the_loads))
       .rule("tiles fit into shared memory", for_main(tiles_fit_shared_memory))

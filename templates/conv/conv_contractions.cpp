@@ -97,39 +97,39 @@ int64_t take_every(int64_t stride, const TapClass& one, size_t dimension, Tensor
 Contraction data_part(const ConvBackwardData& data, const SpatialAxes& forward,
                       const std::array<TapClass, 3>& classes) {
   Contraction contraction = without_operands(data);
-  contraction.x = with_three_axes(data.dy);
-  contraction.w = with_three_axes(without_regions(data.w, data.axes()));
-  contraction.y = with_three_axes(data.dx);
   contraction.bias = data.bias;
-  if (data.residual) contraction.residual = with_three_axes(*data.residual);
   contraction.epilogue = data.epilogue;
-  contraction.w_group_stride = data.k_per_group() * contraction.w.strides[0];
-  contraction.w.extents = {data.c(), data.k_per_group(), 0, 0, 0};
-  std::swap(contraction.w.strides[0], contraction.w.strides[1]);
-  contraction.mirrored = !data.mirrored;
+  ConvolutionAddresses& conv = contraction.addresses;
+  conv.x = with_three_axes(data.dy);
+  conv.w = with_three_axes(without_regions(data.w, data.axes()));
+  conv.y = with_three_axes(data.dx);
+  if (data.residual) conv.residual = with_three_axes(*data.residual);
+  conv.w_group_stride = data.k_per_group() * conv.w.strides[0];
+  conv.w.extents = {data.c(), data.k_per_group(), 0, 0, 0};
+  std::swap(conv.w.strides[0], conv.w.strides[1]);
+  conv.mirrored = !data.mirrored;
   for (size_t i = 0; i < classes.size(); ++i) {
     const TapClass& one = classes[i];
     const size_t dimension = dimension::plane + i;
-    contraction.w_first += one.first_tap * contraction.w.strides[dimension];
-    contraction.w.extents[dimension] = one.axis.window;
-    contraction.w.strides[dimension] *= one.step;
+    conv.w_first += one.first_tap * conv.w.strides[dimension];
+    conv.w.extents[dimension] = one.axis.window;
+    conv.w.strides[dimension] *= one.step;
     const int64_t stride = std::array{forward.planes, forward.rows, forward.columns}[i].stride;
-    contraction.y_first += take_every(stride, one, dimension, contraction.y);
-    if (contraction.residual) contraction.residual_first += take_every(stride, one, dimension, *contraction.residual);
-    contraction.no_taps = contraction.no_taps || one.no_taps;
+    conv.y_first += take_every(stride, one, dimension, conv.y);
+    if (conv.residual) conv.residual_first += take_every(stride, one, dimension, *conv.residual);
+    conv.no_taps = conv.no_taps || one.no_taps;
   }
-  static_cast<SpatialAxes&>(contraction) = {classes[0].axis, classes[1].axis, classes[2].axis};
-  contraction.x_group_stride = data.k_per_group() * contraction.x.strides[dimension::channel];
-  begin_at(contraction.w_first, contraction.w);
-  if (contraction.groups > 1) begin_at(contraction.w_group_stride, contraction.w);
-  begin_at(contraction.y_first, contraction.y);
-  if (contraction.residual) begin_at(contraction.residual_first, *contraction.residual);
-  contraction.wide_index = needs_64_bits({&data.dy, &data.w, &data.dx}, forward, contraction) ||
-                           (data.residual && needs_wide_index({&*data.residual}));
-  contraction.read_layouts();
+  static_cast<SpatialAxes&>(conv) = {classes[0].axis, classes[1].axis, classes[2].axis};
+  conv.x_group_stride = data.k_per_group() * conv.x.strides[dimension::channel];
+  begin_at(conv.w_first, conv.w);
+  if (conv.groups > 1) begin_at(conv.w_group_stride, conv.w);
+  begin_at(conv.y_first, conv.y);
+  if (conv.residual) begin_at(conv.residual_first, *conv.residual);
+  conv.wide_index = needs_64_bits({&data.dy, &data.w, &data.dx}, forward, conv) ||
+                    (data.residual && needs_wide_index({&*data.residual}));
+  conv.read_layouts();
   if (!data.grid.empty()) {
-    divide_inputs(contraction, SpatialRegions::of(data.regions(), data.axes()),
-                  region_stride(data.w, data.axes(), data.k()));
+    divide_inputs(conv, SpatialRegions::of(data.regions(), data.axes()), region_stride(data.w, data.axes(), data.k()));
   }
   return contraction;
 }
@@ -155,11 +155,11 @@ Contractions data_parts(const ConvBackwardData& data) {
   }
   size_t segment_firsts = 0;
   for (const Contraction& part : parts.list) {
-    for (const std::vector<int64_t>& firsts : part.segments.firsts) segment_firsts += firsts.size();
+    for (const std::vector<int64_t>& firsts : part.addresses.segments.firsts) segment_firsts += firsts.size();
   }
   if (segment_firsts > most_segment_firsts) parts.refusal = too_many_segments;
   // The lanes of all classes run in one direction.
-  for (Contraction& part : parts.list) part.y_along_k = parts.list.front().y_along_k;
+  for (Contraction& part : parts.list) part.addresses.y_along_k = parts.list.front().addresses.y_along_k;
   return parts;
 }
 
@@ -187,28 +187,29 @@ Contractions filter_parts(const ConvBackwardFilter& filter) {
   if (parts.refusal) return parts;
 
   Contraction contraction = without_operands(filter);
+  ConvolutionAddresses& conv = contraction.addresses;
   const SpatialAxes forward = axes_of(filter);
-  contraction.x = with_three_axes(filter.x);
-  contraction.w = with_three_axes(filter.dy);
-  contraction.y = with_three_axes(without_regions(filter.dw, filter.axes()));
-  for (TensorSpec* spec : {&contraction.x, &contraction.w, &contraction.y}) swap_first_two(*spec);
-  contraction.x.extents[0] = filter.c_per_group();
-  contraction.y.extents[1] = filter.k();
-  contraction.mirrored = false;
-  static_cast<SpatialAxes&>(contraction) = {filter_axis(forward.planes, filter.mirrored),
-                                            filter_axis(forward.rows, filter.mirrored),
-                                            filter_axis(forward.columns, filter.mirrored)};
-  contraction.x_group_stride = filter.c_per_group() * filter.x.strides[1];
-  contraction.w_group_stride = filter.k_per_group() * filter.dy.strides[1];
-  if (contraction.groups > 1) begin_at(contraction.x_group_stride, contraction.x);
-  contraction.wide_index = needs_64_bits({&filter.x, &filter.dy, &filter.dw}, forward, contraction);
+  conv.x = with_three_axes(filter.x);
+  conv.w = with_three_axes(filter.dy);
+  conv.y = with_three_axes(without_regions(filter.dw, filter.axes()));
+  for (TensorSpec* spec : {&conv.x, &conv.w, &conv.y}) swap_first_two(*spec);
+  conv.x.extents[0] = filter.c_per_group();
+  conv.y.extents[1] = filter.k();
+  conv.mirrored = false;
+  static_cast<SpatialAxes&>(conv) = {filter_axis(forward.planes, filter.mirrored),
+                                     filter_axis(forward.rows, filter.mirrored),
+                                     filter_axis(forward.columns, filter.mirrored)};
+  conv.x_group_stride = filter.c_per_group() * filter.x.strides[1];
+  conv.w_group_stride = filter.k_per_group() * filter.dy.strides[1];
+  if (conv.groups > 1) begin_at(conv.x_group_stride, conv.x);
+  conv.wide_index = needs_64_bits({&filter.x, &filter.dy, &filter.dw}, forward, conv);
   if (!filter.grid.empty()) {
-    divide_taps(contraction, SpatialRegions::of(filter.regions(), filter.axes()),
+    divide_taps(conv, SpatialRegions::of(filter.regions(), filter.axes()),
                 region_stride(filter.dw, filter.axes(), filter.k()));
   }
-  contraction.read_layouts();
-  contraction.images_inner = !contraction.channels_inner && dimension_0_is_inner(contraction.x, dimension::plane);
-  contraction.images_are_channels = true;
+  conv.read_layouts();
+  conv.images_inner = !conv.channels_inner && dimension_0_is_inner(conv.x, dimension::plane);
+  conv.images_are_channels = true;
   parts.list.push_back(std::move(contraction));
   return parts;
 }
@@ -217,40 +218,41 @@ Contractions filter_parts(const ConvBackwardFilter& filter) {
 
 Contraction without_operands(const ConvPass& pass) {
   Contraction contraction;
-  contraction.groups = pass.groups;
-  contraction.mirrored = pass.mirrored;
   contraction.arithmetic = pass.arithmetic;
   contraction.blend = pass.blend;
-  contraction.dynamic_batch = pass.dynamic_batch;
+  contraction.addresses.groups = pass.groups;
+  contraction.addresses.mirrored = pass.mirrored;
+  contraction.addresses.dynamic_batch = pass.dynamic_batch;
   return contraction;
 }
 
-Contraction convolution(const ConvForward& conv) {
-  Contraction contraction = without_operands(conv);
-  static_cast<SpatialAxes&>(contraction) = axes_of(conv);
-  contraction.x = with_three_axes(conv.x);
-  contraction.w = with_three_axes(without_regions(conv.w, conv.axes()));
-  contraction.y = with_three_axes(conv.y);
-  contraction.bias = conv.bias;
-  if (conv.residual) contraction.residual = with_three_axes(*conv.residual);
-  contraction.epilogue = conv.epilogue;
-  contraction.region_axes = SpatialRegions::of(conv.regions(), conv.axes());
-  if (!conv.grid.empty()) contraction.w_region_stride = region_stride(conv.w, conv.axes(), conv.k());
-  contraction.x_group_stride = conv.c_per_group() * contraction.x.strides[dimension::channel];
-  contraction.w_group_stride = conv.k_per_group() * contraction.w.strides[0];
-  contraction.wide_index = needs_64_bits({&conv.x, &conv.w, &conv.y}, contraction, contraction) ||
-                           (conv.residual && needs_wide_index({&*conv.residual}));
-  contraction.read_layouts();
+Contraction convolution(const ConvForward& forward) {
+  Contraction contraction = without_operands(forward);
+  contraction.bias = forward.bias;
+  contraction.epilogue = forward.epilogue;
+  ConvolutionAddresses& conv = contraction.addresses;
+  static_cast<SpatialAxes&>(conv) = axes_of(forward);
+  conv.x = with_three_axes(forward.x);
+  conv.w = with_three_axes(without_regions(forward.w, forward.axes()));
+  conv.y = with_three_axes(forward.y);
+  if (forward.residual) conv.residual = with_three_axes(*forward.residual);
+  conv.region_axes = SpatialRegions::of(forward.regions(), forward.axes());
+  if (!forward.grid.empty()) conv.w_region_stride = region_stride(forward.w, forward.axes(), forward.k());
+  conv.x_group_stride = forward.c_per_group() * conv.x.strides[dimension::channel];
+  conv.w_group_stride = forward.k_per_group() * conv.w.strides[0];
+  conv.wide_index = needs_64_bits({&forward.x, &forward.w, &forward.y}, conv, conv) ||
+                    (forward.residual && needs_wide_index({&*forward.residual}));
+  conv.read_layouts();
   return contraction;
 }
 
 Contractions forward_contractions(const Request& request) {
-  const ConvForward conv = ConvForward::of(request);
-  Contractions parts{{"x", "w", "y"}, {convolution(conv)}};
-  Contraction& contraction = parts.list.front();
-  if (!conv.grid.empty()) {
-    contraction.w.extents[0] = contraction.k();
-    divide_pixels(contraction, contraction.w_region_stride);
+  const ConvForward forward = ConvForward::of(request);
+  Contractions parts{{"x", "w", "y"}, {convolution(forward)}};
+  ConvolutionAddresses& conv = parts.list.front().addresses;
+  if (!forward.grid.empty()) {
+    conv.w.extents[0] = conv.k();
+    divide_pixels(conv, conv.w_region_stride);
   }
   return finished(std::move(parts), request);
 }

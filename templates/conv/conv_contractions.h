@@ -28,7 +28,7 @@ Contractions data_contractions(const Request& request);
 Contractions filter_contractions(const Request& request);
 
 /// A forward convolution, whose blocks all kernels may arrange as they like: regions of a local one divide nothing yet.
-Contraction convolution(const ConvForward& conv);
+Contraction convolution(const ConvForward& forward);
 
 /// A contraction with parameters of `pass`, of which it may be a gradient, and without operands.
 Contraction without_operands(const ConvPass& pass);

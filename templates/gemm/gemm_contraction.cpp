@@ -8,16 +8,16 @@ namespace kiln::descriptor {
 namespace {
 
 // The matrix that `spec` ends with as a tensor of three spatial axes: its dimension `channels` (counted from the last)
-// becomes the channels, the other one the dimension `pixels`. It is as well aligned as every matrix of the batch.
-TensorSpec image_of(const TensorSpec& spec, size_t channels, int pixels) {
+// becomes the channels, the other one the dimension `lines`. It is as well aligned as every matrix of the batch.
+TensorSpec tensor_of(const TensorSpec& spec, size_t channels, int lines) {
   const size_t last = spec.extents.size() - 1, others = 1 - channels;
-  TensorSpec image{spec.dtype, {1, 1, 1, 1, 1}, {0, 0, 0, 0, 0}, spec.alignment};
-  image.extents[dimension::channel] = spec.extents[last - channels];
-  image.strides[dimension::channel] = spec.strides[last - channels];
-  image.extents[static_cast<size_t>(pixels)] = spec.extents[last - others];
-  image.strides[static_cast<size_t>(pixels)] = spec.strides[last - others];
-  for (const int64_t stride : batch_strides(spec)) begin_at(stride, image);
-  return image;
+  TensorSpec tensor{spec.dtype, {1, 1, 1, 1, 1}, {0, 0, 0, 0, 0}, spec.alignment};
+  tensor.extents[dimension::channel] = spec.extents[last - channels];
+  tensor.strides[dimension::channel] = spec.strides[last - channels];
+  tensor.extents[static_cast<size_t>(lines)] = spec.extents[last - others];
+  tensor.strides[static_cast<size_t>(lines)] = spec.strides[last - others];
+  for (const int64_t stride : batch_strides(spec)) begin_at(stride, tensor);
+  return tensor;
 }
 
 Contractions product_of(const Gemm& gemm) {
@@ -29,22 +29,23 @@ Contractions product_of(const Gemm& gemm) {
   if (parts.refusal) return parts;
 
   Contraction product;
-  const int pixels = gemm.dynamic_batch ? dimension::batch : dimension::column;
-  product.x = image_of(gemm.a, 0, pixels);
-  product.y = image_of(gemm.c, 0, pixels);
-  product.w = image_of(gemm.b, 1, dimension::batch);
   product.bias = gemm.bias;
-  if (gemm.residual) product.residual = image_of(*gemm.residual, 0, pixels);
   product.epilogue = gemm.epilogue;
   product.blend = gemm.blend;
   product.arithmetic = gemm.arithmetic;
-  product.dynamic_batch = gemm.dynamic_batch;
   product.batch = ProductBatch{batch_extents(gemm.c), batch_strides(gemm.a), batch_strides(gemm.b),
                                batch_strides(gemm.c), batch_strides(gemm.residual.value_or(gemm.c))};
-  product.columns.extent = product.columns.outputs = product.y.extents[dimension::column];
-  product.wide_index =
+  ConvolutionAddresses& addresses = product.addresses;
+  const int rows = gemm.dynamic_batch ? dimension::batch : dimension::column;
+  addresses.x = tensor_of(gemm.a, 0, rows);
+  addresses.w = tensor_of(gemm.b, 1, dimension::batch);
+  addresses.y = tensor_of(gemm.c, 0, rows);
+  if (gemm.residual) addresses.residual = tensor_of(*gemm.residual, 0, rows);
+  addresses.dynamic_batch = gemm.dynamic_batch;
+  addresses.columns.extent = addresses.columns.outputs = addresses.y.extents[dimension::column];
+  addresses.wide_index =
       needs_wide_index({&gemm.a, &gemm.b, &gemm.c}) || (gemm.residual && needs_wide_index({&*gemm.residual}));
-  product.read_layouts();
+  addresses.read_layouts();
   parts.list.push_back(std::move(product));
   return parts;
 }

@@ -1,7 +1,7 @@
 // Matrix products as contractions.
 //
-// c = a b is the convolution of an image of one row, whose M pixels have K channels, with N filters of one tap. Batches
-// of products are the business of ProductBatch and lib/gemm_batch.cuh.
+// c = a b is the convolution of an image of one row, whose M pixels have K channels, with N filters of one tap: so its
+// operands are found in memory. Batches of products are the business of ProductBatch and lib/gemm_batch.cuh.
 #pragma once
 
 #include "contraction/contractions.h"
@@ -9,7 +9,7 @@
 
 namespace kiln::descriptor {
 
-/// The one contraction of a request of gemm. With a dynamic batch the pixels are images of one each.
+/// The one contraction of a request of gemm. With a dynamic batch, there is one row for each n.
 Contractions gemm_contractions(const Request& request);
 
 /// Strides of `spec`, a, b, c or a residual, along the batch dimensions of a product, outermost first, 0 where its

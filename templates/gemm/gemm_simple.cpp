@@ -45,8 +45,7 @@ Program program(const Shape& shape, const Gemm& gemm, const Target&, const Emitt
   descriptor::add_stages(prelude, gemm.epilogue, gemm.bias, gemm.residual);
   prelude.constant("THREADS", shape.threads);
 
-  Launch launch = descriptor::contraction_launch("gemm_simple", shape.threads,
-                                                 {OperandArgument{"a"}, OperandArgument{"b"}, OperandArgument{"c"}});
+  Launch launch = descriptor::contraction_launch("gemm_simple", shape.threads);
   launch.grid[0] = gemm.dynamic_batch ? Count{0, gemm.n(), shape.threads}
                                       : Count{descriptor::ceil_div(gemm.c.elements(), shape.threads)};
   return Program{{emit.source(prelude)}, {launch}};

@@ -11,46 +11,56 @@ namespace {
 
 using descriptor::Contraction;
 using descriptor::Contractions;
-namespace dimension = descriptor::dimension;
 
 struct Shape {
   int warps, vector, share;
 };
 
-constexpr int64_t most_rows = 8;
+constexpr int64_t most_thin_lines = 8;
+
+// An operand as lines along K: the rows of a, or the columns of b.
+struct Lines {
+  const TensorSpec& operand;
+  int dimension;  // in which the lines are counted
+  int64_t count;
+
+  int64_t stride() const { return operand.strides[static_cast<size_t>(dimension)]; }
+  int64_t k_stride() const { return operand.strides[descriptor::dimension::channel]; }
+};
+
+Lines rows_of(const Contraction& product) {
+  return {product.addresses.x, descriptor::dimension::column, product.rows()};
+}
+Lines columns_of(const Contraction& product) {
+  return {product.addresses.w, descriptor::dimension::batch, product.columns()};
+}
 
 bool thin_is_m(const Contraction& product) {
-  return product.pixels_per_image() <= product.k();
+  return product.rows() <= product.columns();
 }
-const TensorSpec& thin(const Contraction& product) {
-  return thin_is_m(product) ? product.x : product.w;
+Lines thin(const Contraction& product) {
+  return thin_is_m(product) ? rows_of(product) : columns_of(product);
 }
-const TensorSpec& wide(const Contraction& product) {
-  return thin_is_m(product) ? product.w : product.x;
-}
-// The dimension of an operand's rows or columns that is not K.
-size_t line_dimension(const TensorSpec& spec, const Contraction& product) {
-  return &spec == &product.w ? dimension::batch : dimension::column;
-}
-int64_t rows_of(const Contraction& product) {
-  return std::min(product.pixels_per_image(), product.k());
-}
-int64_t lines_of(const Contraction& product) {
-  return std::max(product.pixels_per_image(), product.k());
+Lines wide(const Contraction& product) {
+  return thin_is_m(product) ? columns_of(product) : rows_of(product);
 }
 
 // Whether neighbours along K stand closer together in the wide operand than neighbouring lines.
 bool along_k(const Contraction& product) {
-  const TensorSpec& spec = wide(product);
-  const int64_t line = spec.strides[line_dimension(spec, product)], k = spec.strides[dimension::channel];
-  return lines_of(product) == 1 || (product.c() > 1 && k <= line);
+  const Lines lines = wide(product);
+  return lines.count == 1 || (product.depth() > 1 && lines.k_stride() <= lines.stride());
+}
+
+// The widest access of an operand along K.
+int widest_along_k(const Lines& lines, const Contraction& product) {
+  return descriptor::widest_vector(lines.operand, {descriptor::dimension::channel}, product.depth());
 }
 
 // The widest access of the wide operand in the direction of the lanes.
 int widest(const Contraction& product) {
-  const TensorSpec& spec = wide(product);
-  if (along_k(product)) return descriptor::widest_vector(spec, {dimension::channel}, product.c());
-  return descriptor::widest_vector(spec, {static_cast<int>(line_dimension(spec, product))}, lines_of(product));
+  const Lines lines = wide(product);
+  if (along_k(product)) return widest_along_k(lines, product);
+  return descriptor::widest_vector(lines.operand, {lines.dimension}, lines.count);
 }
 
 int64_t block_lines(const Shape& shape, const Contraction& product) {
@@ -58,29 +68,28 @@ int64_t block_lines(const Shape& shape, const Contraction& product) {
 }
 
 int64_t blocks(const Shape& shape, const Contraction& product) {
-  return descriptor::ceil_div(lines_of(product), block_lines(shape, product));
+  return descriptor::ceil_div(wide(product).count, block_lines(shape, product));
 }
 
 std::optional<std::string> refusal(const Contraction& product) {
-  if (product.dynamic_batch) return "M is dynamic";
-  if (rows_of(product) > most_rows) return "neither M nor N is at most 8";
+  if (product.dynamic_batch()) return "M is dynamic";
+  if (thin(product).count > most_thin_lines) return "neither M nor N is at most 8";
   if (product.products() > most_blocks_in_y) return "there are more than 65535 products";
   return std::nullopt;
 }
 
 bool warps_share_lines(const Shape& shape, const Contraction& product, const Target&) {
-  return along_k(product) ? shape.warps % shape.share == 0 && (shape.share == 1 || product.c() > 128)
+  return along_k(product) ? shape.warps % shape.share == 0 && (shape.share == 1 || product.depth() > 128)
                           : shape.share == shape.warps;
 }
 
 bool parts_fit(const Shape& shape, const Contraction& product, const Target& target) {
-  return rows_of(product) * shape.share * block_lines(shape, product) * 4 <= target.arch.shared_per_block_default;
+  return thin(product).count * shape.share * block_lines(shape, product) * 4 <= target.arch.shared_per_block_default;
 }
 
 Program program(const Shape& shape, const Contraction& product, const Emitter& emit) {
   Prelude prelude = descriptor::contraction_prelude(product);
-  const bool thin_vector =
-      along_k(product) && descriptor::widest_vector(thin(product), {dimension::channel}, product.c()) >= shape.vector;
+  const bool thin_vector = along_k(product) && widest_along_k(thin(product), product) >= shape.vector;
   prelude.flag("THIN_IS_M", thin_is_m(product)).flag("ALONG_K", along_k(product)).flag("THIN_VECTOR", thin_vector);
   prelude.constant("WARPS", shape.warps).constant("VECTOR", shape.vector).constant("SHARE", shape.share);
   Launch launch = descriptor::contraction_launch("gemm_thin", 32 * shape.warps);
@@ -90,9 +99,10 @@ Program program(const Shape& shape, const Contraction& product, const Emitter& e
 }
 
 Estimate predict(const Shape& shape, const Contraction& product, const Target& target, const DeviceFigures& device) {
-  const double rows = static_cast<double>(rows_of(product)), products = static_cast<double>(product.products());
-  const double elements = static_cast<double>(lines_of(product) * product.c()) * products;
-  const int64_t used = std::min<int64_t>(block_lines(shape, product), lines_of(product));
+  const Lines lines = wide(product);
+  const double rows = static_cast<double>(thin(product).count), products = static_cast<double>(product.products());
+  const double elements = static_cast<double>(lines.count * product.depth()) * products;
+  const int64_t used = std::min<int64_t>(block_lines(shape, product), lines.count);
   descriptor::StreamingWork work;
   work.dram_bytes = descriptor::compulsory_bytes(product);
   work.blocks = static_cast<double>(blocks(shape, product)) * products;
@@ -105,11 +115,9 @@ Estimate predict(const Shape& shape, const Contraction& product, const Target& t
   work.instructions_per_thread =
       60 + loads * (3 + rows * (1 + 2 * shape.vector) + prologues * shape.vector * product.prologue_instructions) +
       rows * (along_k(product) ? 12 : 4);
-  const TensorSpec& spec = wide(product);
-  const size_t lane = along_k(product) ? static_cast<size_t>(dimension::channel) : line_dimension(spec, product);
-  const double bytes = shape.vector * size_of(spec.dtype);
-  work.cache_bytes = elements / shape.vector *
-                     descriptor::lane_bytes(bytes, static_cast<double>(spec.strides[lane]) * bytes / shape.vector);
+  const auto lane_stride = static_cast<double>(along_k(product) ? lines.k_stride() : lines.stride());
+  const double bytes = shape.vector * size_of(lines.operand.dtype);
+  work.cache_bytes = elements / shape.vector * descriptor::lane_bytes(bytes, lane_stride * bytes / shape.vector);
   work.registers_per_thread = 40 + rows * shape.vector;
   work.bytes_in_flight_per_thread = std::min(along_k(product) ? 4.0 : 8.0, loads) * bytes;  // as loops are unrolled
   return descriptor::streaming_estimate(work, target.arch, device);

@@ -11,7 +11,7 @@ constexpr int64_t most_taps = 121;  // which the kernels unroll
 
 }  // namespace
 
-std::optional<std::string> depthwise_refusal(const Contraction& conv, Inner inner) {
+std::optional<std::string> depthwise_refusal(const ConvolutionAddresses& conv, Inner inner) {
   if (conv.c_per_group() != 1) return "it is not depthwise: groups is not the number of channels of x";
   const Inner given = inner_of(conv.x);
   if (given != inner && given != Inner::either) {
@@ -22,7 +22,8 @@ std::optional<std::string> depthwise_refusal(const Contraction& conv, Inner inne
   return std::nullopt;
 }
 
-std::optional<std::string> refusal_of_depthwise(const Contraction& conv) {
+std::optional<std::string> refusal_of_depthwise(const Contraction& contraction) {
+  const ConvolutionAddresses& conv = contraction.addresses;
   const bool one_by_one = conv.groups > 1 && conv.c_per_group() == 1 && conv.k_per_group() == 1;
   if (!one_by_one || conv.taps() > most_taps) return std::nullopt;
   return "it is depthwise: a tile would have one column in 32, and there are kernels for that";
@@ -36,11 +37,11 @@ int64_t met_positions(const WindowAxis& axis, int64_t tile) {
   return std::min(input_positions(axis, tile), tile * axis.window);
 }
 
-bool tile_suits_the_image(const Contraction& conv, int p, int q) {
+bool tile_suits_the_image(const ConvolutionAddresses& conv, int p, int q) {
   return (p == 1 || p < 2 * conv.rows.outputs) && (q == 1 || q < 2 * conv.columns.outputs);
 }
 
-int64_t tiles_per_channel(const Contraction& conv, int p, int q) {
+int64_t tiles_per_channel(const ConvolutionAddresses& conv, int p, int q) {
   return conv.planes.outputs * ceil_div(conv.rows.outputs, p) * ceil_div(conv.columns.outputs, q);
 }
 

@@ -15,41 +15,43 @@ struct Tile {
   int p, q, threads;
 };
 
-int64_t tiles_per_image(const Tile& tile, const Contraction& conv) {
+int64_t tiles_per_image(const Tile& tile, const ConvolutionAddresses& conv) {
   return conv.k() * tiles_per_channel(conv, tile.p, tile.q);
 }
 
 // Elements of one access of x: rows of x, and the starts of tiles in them, are multiples of it.
-int x_run(const Tile& tile, const Contraction& conv) {
+int x_run(const Tile& tile, const ConvolutionAddresses& conv) {
   return widest_vector(conv.x, {dimension::column}, tile.q * conv.columns.stride);
 }
 
-int y_run(const Tile& tile, const Contraction& conv) {
+int y_run(const Tile& tile, const ConvolutionAddresses& conv) {
   return conv.y_along_k ? 1 : output_vector_width(conv, std::gcd(conv.columns.outputs, int64_t{tile.q}));
 }
 
 // Accesses of one row of x: as RUNS in the kernel.
-int64_t runs(const Tile& tile, const Contraction& conv) {
+int64_t runs(const Tile& tile, const ConvolutionAddresses& conv) {
   const int run = x_run(tile, conv);
   const int64_t shift = (run - conv.columns.pad_begin % run) % run;
   return ceil_div(shift + input_positions(conv.columns, tile.q), run);
 }
 
-int registers(const Tile& tile, const Contraction& conv) {
+int registers(const Tile& tile, const ConvolutionAddresses& conv) {
   return static_cast<int>(tile.p * tile.q + conv.rows.window * conv.columns.window +
                           runs(tile, conv) * x_run(tile, conv) * 2 + 28);
 }
 
-std::array<Count, 3> grid(const Tile& tile, const Contraction& conv) {
-  return {blocks_for(conv, tiles_per_image(tile, conv), tile.threads), Count{1}, Count{1}};
+std::array<Count, 3> grid(const Tile& tile, const Contraction& contraction) {
+  return {blocks_for(contraction, tiles_per_image(tile, contraction.addresses), tile.threads), Count{1}, Count{1}};
 }
 
-void add_constants(Prelude& prelude, const Tile& tile, const Contraction& conv) {
+void add_constants(Prelude& prelude, const Tile& tile, const Contraction& contraction) {
+  const ConvolutionAddresses& conv = contraction.addresses;
   prelude.constant("TILE_P", tile.p).constant("TILE_Q", tile.q).constant("THREADS", tile.threads);
   prelude.constant("X_RUN", x_run(tile, conv)).constant("Y_RUN", y_run(tile, conv));
 }
 
-GridWork work_of(const Tile& tile, const Contraction& conv) {
+GridWork work_of(const Tile& tile, const Contraction& contraction) {
+  const ConvolutionAddresses& conv = contraction.addresses;
   const double taps = static_cast<double>(conv.taps());
   const double warps = tile.threads / 32.0;
   const double rows = static_cast<double>(conv.planes.window * input_positions(conv.rows, tile.p));
@@ -71,7 +73,7 @@ GridWork work_of(const Tile& tile, const Contraction& conv) {
                                    tile.p * tile.q * size_of(conv.y.dtype));
   block.code_instructions = 1.3 * block.instructions / warps;
   block.latency_clocks = 2800 + 1.3 * (block.instructions / warps);
-  work.dram_bytes = compulsory_bytes(conv);
+  work.dram_bytes = compulsory_bytes(contraction);
   return work;
 }
 
@@ -84,25 +86,27 @@ Algorithm depthwise_nchw_convolution(const std::string& template_path, const std
       describe<Tile>(name, operation, template_path, make)
           .takes_prologue()
           .applies([](const Contractions& parts, const Target&) {
-            return refusal_of(parts, [](const Contraction& conv) { return depthwise_refusal(conv, Inner::pixels); });
+            return refusal_of(parts,
+                              [](const Contraction& part) { return depthwise_refusal(part.addresses, Inner::pixels); });
           })
           .param("TILE_P", &Tile::p, {4, 2, 1, 7, 8})
           .param("TILE_Q", &Tile::q, {4, 2, 1, 7, 8})
           .param("THREADS", &Tile::threads, {128, 64, 256})
-          .rule("the tile suits the image", for_main([](const Tile& tile, const Contraction& conv, const Target&) {
-                  return tile_suits_the_image(conv, tile.p, tile.q);
+          .rule("the tile suits the image", for_main([](const Tile& tile, const Contraction& part, const Target&) {
+                  return tile_suits_the_image(part.addresses, tile.p, tile.q);
                 }))
           .rule("the unrolled loops are not too long",
-                for_all([](const Tile& tile, const Contraction& conv, const Target&) {
+                for_all([](const Tile& tile, const Contraction& part, const Target&) {
                   constexpr int64_t longest_body = 1200;
+                  const ConvolutionAddresses& conv = part.addresses;
                   const bool least = tile.p == 1 && tile.q == 1;
                   return least || (conv.rows.window * conv.columns.window * tile.p * tile.q <= longest_body &&
                                    input_positions(conv.rows, tile.p) * runs(tile, conv) <= 128);
                 }))
-          .rule("registers suffice", for_all([](const Tile& tile, const Contraction& conv, const Target& target) {
+          .rule("registers suffice", for_all([](const Tile& tile, const Contraction& part, const Target& target) {
                   const int limit =
                       std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
-                  return (tile.p == 1 && tile.q == 1) || registers(tile, conv) <= limit - 100;
+                  return (tile.p == 1 && tile.q == 1) || registers(tile, part.addresses) <= limit - 100;
                 }));
   return of_one_launch(std::move(description), name, grid, add_constants, work_of);
 }

@@ -14,7 +14,7 @@ struct Tile {
   int p, q, vector, k, threads;
 };
 
-int64_t places_per_image(const Tile& tile, const Contraction& conv) {
+int64_t places_per_image(const Tile& tile, const ConvolutionAddresses& conv) {
   return tiles_per_channel(conv, tile.p, tile.q);
 }
 
@@ -23,16 +23,16 @@ int64_t places_per_block(const Tile& tile) {
   return tile.threads / (tile.k / tile.vector);
 }
 
-int64_t channel_tiles(const Tile& tile, const Contraction& conv) {
+int64_t channel_tiles(const Tile& tile, const ConvolutionAddresses& conv) {
   return ceil_div(conv.k(), tile.k);
 }
 
-int64_t shared_bytes(const Tile& tile, const Contraction& conv) {
+int64_t shared_bytes(const Tile& tile, const ConvolutionAddresses& conv) {
   return conv.taps() * tile.k * 4;
 }
 
 // Widest access that x (if its channels are those of y) and y allow.
-int widest_access(const Contraction& conv) {
+int widest_access(const ConvolutionAddresses& conv) {
   const int width = conv.y_along_k ? output_vector_width(conv, conv.k()) : 1;
   if (conv.k() != conv.c()) return width;
   return std::min(width, widest_vector(conv.x, {dimension::channel}, conv.c()));
@@ -42,9 +42,10 @@ int registers(const Tile& tile) {
   return tile.p * tile.q * tile.vector + 3 * tile.vector + 32;
 }
 
-std::array<Count, 3> grid(const Tile& tile, const Contraction& conv) {
-  return {blocks_for(conv, places_per_image(tile, conv), places_per_block(tile)), Count{channel_tiles(tile, conv)},
-          Count{1}};
+std::array<Count, 3> grid(const Tile& tile, const Contraction& contraction) {
+  const ConvolutionAddresses& conv = contraction.addresses;
+  return {blocks_for(contraction, places_per_image(tile, conv), places_per_block(tile)),
+          Count{channel_tiles(tile, conv)}, Count{1}};
 }
 
 void add_constants(Prelude& prelude, const Tile& tile, const Contraction&) {
@@ -70,7 +71,7 @@ int64_t meeting_outputs(const WindowAxis& axis, int64_t tile) {
 // How much of the accesses' code the compiler leaves behind branches (an access may be outside the image), rather than
 // making single instructions conditional: as good as all where one has much to do. Loads behind branches wait for one
 // another, and taps are read again behind each. Counted in machine code for sm_80 and sm_90.
-double branched_share(const Tile& tile, const Contraction& conv) {
+double branched_share(const Tile& tile, const ConvolutionAddresses& conv) {
   const auto products =
       static_cast<double>(meeting_outputs(conv.rows, tile.p) * meeting_outputs(conv.columns, tile.q) * tile.vector);
   return std::clamp((products - 4) / 8, 0.25, 1.0);
@@ -78,7 +79,7 @@ double branched_share(const Tile& tile, const Contraction& conv) {
 
 // Share of the multiplied taps that are read: a tap that neighbours in a row share is read once for all of them unless
 // branches lie between.
-double tap_read_share(const Tile& tile, const Contraction& conv) {
+double tap_read_share(const Tile& tile, const ConvolutionAddresses& conv) {
   const double shared = 1.0 / tile.q;
   if (tile.q >= conv.columns.outputs) return shared;  // the compiler knows which columns are inside
   const double branched = branched_share(tile, conv);
@@ -87,7 +88,7 @@ double tap_read_share(const Tile& tile, const Contraction& conv) {
 
 // Clocks that a thread waits for `accesses` to x, as far as they are one after another: for L1 and L2, and longer where
 // most pixels are nobody else's.
-double load_chain_clocks(const Tile& tile, const Contraction& conv, double accesses) {
+double load_chain_clocks(const Tile& tile, const ConvolutionAddresses& conv, double accesses) {
   const auto of_row = static_cast<double>(met_positions(conv.columns, tile.q));
   const auto of_column = static_cast<double>(met_positions(conv.rows, tile.p));
   const bool whole_rows = tile.q >= conv.columns.outputs, whole_columns = tile.p >= conv.rows.outputs;
@@ -97,7 +98,8 @@ double load_chain_clocks(const Tile& tile, const Contraction& conv, double acces
   return in_turn * (250 + 700 * std::min(1.0, new_pixels / (of_row * of_column)));
 }
 
-GridWork work_of(const Tile& tile, const Contraction& conv) {
+GridWork work_of(const Tile& tile, const Contraction& contraction) {
+  const ConvolutionAddresses& conv = contraction.addresses;
   const double taps = static_cast<double>(conv.taps());
   const double warps = tile.threads / 32.0;
   const double inside = inside_share(conv);
@@ -135,7 +137,7 @@ GridWork work_of(const Tile& tile, const Contraction& conv) {
   // Later rounds find some of their lines in L1.
   block.latency_clocks =
       3200 + fill * 125 / warps + 1.3 * (instructions + fill * 10 / warps) + 0.7 * block.chain_clocks;
-  work.dram_bytes = compulsory_bytes(conv);
+  work.dram_bytes = compulsory_bytes(contraction);
   return work;
 }
 
@@ -148,7 +150,8 @@ Algorithm depthwise_nhwc_convolution(const std::string& template_path, const std
       describe<Tile>(name, operation, template_path, make)
           .takes_prologue()
           .applies([](const Contractions& parts, const Target&) {
-            return refusal_of(parts, [](const Contraction& conv) { return depthwise_refusal(conv, Inner::channels); });
+            return refusal_of(
+                parts, [](const Contraction& part) { return depthwise_refusal(part.addresses, Inner::channels); });
           })
           .param("TILE_P", &Tile::p, {2, 1, 4})
           .param("TILE_Q", &Tile::q, {4, 2, 1, 7})
@@ -156,29 +159,31 @@ Algorithm depthwise_nhwc_convolution(const std::string& template_path, const std
           .param("BLOCK_K", &Tile::k, {64, 32, 128})
           .param("THREADS", &Tile::threads, {128, 64, 256})
           .rule("vectors are aligned and end with the pixel",
-                for_all([](const Tile& tile, const Contraction& conv, const Target&) {
-                  return tile.vector <= widest_access(conv);
+                for_all([](const Tile& tile, const Contraction& part, const Target&) {
+                  return tile.vector <= widest_access(part.addresses);
                 }))
           .rule("vectors are not needlessly narrow",
-                for_main([](const Tile& tile, const Contraction& conv, const Target&) {
-                  return tile.vector * 2 >= std::min(4, widest_access(conv));
+                for_main([](const Tile& tile, const Contraction& part, const Target&) {
+                  return tile.vector * 2 >= std::min(4, widest_access(part.addresses));
                 }))
-          .rule("the tile suits the image", for_main([](const Tile& tile, const Contraction& conv, const Target&) {
-                  return tile_suits_the_image(conv, tile.p, tile.q);
+          .rule("the tile suits the image", for_main([](const Tile& tile, const Contraction& part, const Target&) {
+                  return tile_suits_the_image(part.addresses, tile.p, tile.q);
                 }))
-          .rule("BLOCK_K suits the channels", for_main([](const Tile& tile, const Contraction& conv, const Target&) {
-                  return (tile.k == 32 || tile.k < 2 * conv.k()) && tile.threads % (tile.k / tile.vector) == 0;
+          .rule("BLOCK_K suits the channels", for_main([](const Tile& tile, const Contraction& part, const Target&) {
+                  return (tile.k == 32 || tile.k < 2 * part.addresses.k()) &&
+                         tile.threads % (tile.k / tile.vector) == 0;
                 }))
           .rule("the unrolled loops are not too long",
-                for_all([](const Tile& tile, const Contraction& conv, const Target&) {
+                for_all([](const Tile& tile, const Contraction& part, const Target&) {
                   constexpr int64_t longest_body = 1600;
+                  const ConvolutionAddresses& conv = part.addresses;
                   const bool least = tile.p == 1 && tile.q == 1;
                   return least ||
                          conv.rows.window * conv.columns.window * tile.p * tile.q * tile.vector <= longest_body;
                 }))
           .rule("filters fit into shared memory",
-                for_all([](const Tile& tile, const Contraction& conv, const Target& target) {
-                  return shared_bytes(tile, conv) <= target.arch.shared_per_block_default;
+                for_all([](const Tile& tile, const Contraction& part, const Target& target) {
+                  return shared_bytes(tile, part.addresses) <= target.arch.shared_per_block_default;
                 }))
           .rule("registers suffice", for_all([](const Tile& tile, const Contraction&, const Target& target) {
                   const int limit =

@@ -14,42 +14,42 @@ struct Tile {
   int p, k, threads;
 };
 
-int64_t filter_elements(const Contraction& conv) {
+int64_t filter_elements(const ConvolutionAddresses& conv) {
   return conv.c_per_group() * conv.taps();
 }
 
 // Rows of x that a thread's outputs need.
-int64_t input_rows(const Tile& tile, const Contraction& conv) {
+int64_t input_rows(const Tile& tile, const ConvolutionAddresses& conv) {
   return (tile.p - 1) * conv.rows.stride + conv.rows.reach();
 }
 
-int64_t channel_tiles(const Tile& tile, const Contraction& conv) {
+int64_t channel_tiles(const Tile& tile, const ConvolutionAddresses& conv) {
   return conv.groups * ceil_div(conv.k_per_group(), tile.k);
 }
 
-int64_t columns_per_image(const Tile& tile, const Contraction& conv) {
+int64_t columns_per_image(const Tile& tile, const ConvolutionAddresses& conv) {
   return conv.planes.outputs * ceil_div(conv.rows.outputs, tile.p) * conv.columns.outputs;
 }
 
 // Channels of one access of x: as many as fit the registers of a column.
-int x_run(const Tile& tile, const Contraction& conv) {
+int x_run(const Tile& tile, const ConvolutionAddresses& conv) {
   if (!conv.channels_inner) return 1;
   int run = widest_vector(conv.x, {dimension::channel}, conv.c_per_group());
   while (run > 1 && run * input_rows(tile, conv) > 24) run /= 2;
   return run;
 }
 
-int y_run(const Tile& tile, const Contraction& conv) {
+int y_run(const Tile& tile, const ConvolutionAddresses& conv) {
   if (!conv.y_along_k) return 1;
   return output_vector_width(conv, std::gcd(conv.k_per_group(), int64_t{std::min(tile.k, 8)}));
 }
 
-int registers(const Tile& tile, const Contraction& conv) {
+int registers(const Tile& tile, const ConvolutionAddresses& conv) {
   return static_cast<int>(tile.p * tile.k + input_rows(tile, conv) * x_run(tile, conv) + 2 * tile.k + 36);
 }
 
 // Rows of x that some tap of some output of a thread meets: loads of one column.
-int64_t met_rows(const Tile& tile, const Contraction& conv) {
+int64_t met_rows(const Tile& tile, const ConvolutionAddresses& conv) {
   return std::min(input_rows(tile, conv), tile.p * conv.rows.window);
 }
 
@@ -60,7 +60,7 @@ struct Unrolling {
 
 // All tap columns, unless the code gets too long for the instruction cache; then channels, until enough loads are under
 // way to hide their latency.
-Unrolling unrolling(const Tile& tile, const Contraction& conv) {
+Unrolling unrolling(const Tile& tile, const ConvolutionAddresses& conv) {
   constexpr int64_t longest_body = 1600, loads_under_way = 12;
   const int64_t products = conv.rows.window * tile.p * tile.k * x_run(tile, conv);  // of one tap column
   if (products * conv.columns.window > longest_body) return {1, 1};
@@ -73,7 +73,8 @@ Unrolling unrolling(const Tile& tile, const Contraction& conv) {
   return result;
 }
 
-std::optional<std::string> refusal(const Contraction& conv) {
+std::optional<std::string> refusal(const Contraction& contraction) {
+  const ConvolutionAddresses& conv = contraction.addresses;
   constexpr int64_t longest_filter = 2048;
   if (filter_elements(conv) > longest_filter) return "a filter has more elements than shared memory holds";
   constexpr int64_t tallest_window = 32;
@@ -82,18 +83,22 @@ std::optional<std::string> refusal(const Contraction& conv) {
   return std::nullopt;
 }
 
-std::array<Count, 3> grid(const Tile& tile, const Contraction& conv) {
-  return {blocks_for(conv, columns_per_image(tile, conv), tile.threads), Count{channel_tiles(tile, conv)}, Count{1}};
+std::array<Count, 3> grid(const Tile& tile, const Contraction& contraction) {
+  const ConvolutionAddresses& conv = contraction.addresses;
+  return {blocks_for(contraction, columns_per_image(tile, conv), tile.threads), Count{channel_tiles(tile, conv)},
+          Count{1}};
 }
 
-void add_constants(Prelude& prelude, const Tile& tile, const Contraction& conv) {
+void add_constants(Prelude& prelude, const Tile& tile, const Contraction& contraction) {
+  const ConvolutionAddresses& conv = contraction.addresses;
   prelude.constant("TILE_P", tile.p).constant("TILE_K", tile.k).constant("THREADS", tile.threads);
   prelude.constant("X_RUN", x_run(tile, conv)).constant("Y_RUN", y_run(tile, conv));
   const Unrolling unroll = unrolling(tile, conv);
   prelude.constant("UNROLL_S", unroll.s).constant("UNROLL_C", unroll.c);
 }
 
-GridWork work_of(const Tile& tile, const Contraction& conv) {
+GridWork work_of(const Tile& tile, const Contraction& contraction) {
+  const ConvolutionAddresses& conv = contraction.addresses;
   const double taps = static_cast<double>(conv.taps());
   const double filter = static_cast<double>(filter_elements(conv));
   // Warps of a block that have columns: few where images are small.
@@ -119,7 +124,7 @@ GridWork work_of(const Tile& tile, const Contraction& conv) {
   // Loads are not under way across groups of steps: the schedulers see gaps.
   block.instructions =
       block.fma * 1.15 +
-      warps * (loads * (3 + run * conv.prologue_instructions) + shared_reads + 120 + tile.p * tile.k * 6.0) +
+      warps * (loads * (3 + run * contraction.prologue_instructions) + shared_reads + 120 + tile.p * tile.k * 6.0) +
       filter * tile.k / 32 * 8;
   block.shared_wavefronts =
       warps * shared_reads * (tile.k >= 4 ? 4 : tile.k) + filter * tile.k / 32 * std::min(32, tile.k);
@@ -137,10 +142,10 @@ GridWork work_of(const Tile& tile, const Contraction& conv) {
   block.code_instructions = 120 + 12.0 * tile.p * tile.k +
                             static_cast<double>(unroll.s * unroll.c) *
                                 (1.15 * static_cast<double>(conv.rows.window * tile.p * tile.k) * run + 4 * rows);
-  block.latency_clocks = 1500 + filter * tile.k / tile.threads * 20 +
-                         groups * (350 + 280 * later_loads + 10 * group_loads) +
-                         1.3 * (block.fma / warps + shared_reads * 6) + 4 * loads * run * conv.prologue_instructions;
-  work.dram_bytes = compulsory_bytes(conv);
+  block.latency_clocks =
+      1500 + filter * tile.k / tile.threads * 20 + groups * (350 + 280 * later_loads + 10 * group_loads) +
+      1.3 * (block.fma / warps + shared_reads * 6) + 4 * loads * run * contraction.prologue_instructions;
+  work.dram_bytes = compulsory_bytes(contraction);
   return work;
 }
 
@@ -155,24 +160,24 @@ Algorithm direct_convolution(const std::string& template_path, const std::string
           .param("TILE_P", &Tile::p, {4, 2, 1, 8})
           .param("TILE_K", &Tile::k, {8, 4, 2, 1, 16})
           .param("THREADS", &Tile::threads, {128, 64, 256})
-          .rule("TILE_P suits the image", for_main([](const Tile& tile, const Contraction& conv, const Target&) {
-                  return tile.p == 1 || tile.p < 2 * conv.rows.outputs;
+          .rule("TILE_P suits the image", for_main([](const Tile& tile, const Contraction& part, const Target&) {
+                  return tile.p == 1 || tile.p < 2 * part.addresses.rows.outputs;
                 }))
-          .rule("TILE_K suits the channels", for_main([](const Tile& tile, const Contraction& conv, const Target&) {
-                  const int64_t k = conv.k_per_group();
+          .rule("TILE_K suits the channels", for_main([](const Tile& tile, const Contraction& part, const Target&) {
+                  const int64_t k = part.addresses.k_per_group();
                   return tile.k < 2 * k && (tile.k >= 4 || k < 4 || k % 4 != 0);
                 }))
-          .rule("window rows fit a mask", for_all([](const Tile& tile, const Contraction& conv, const Target&) {
-                  return input_rows(tile, conv) <= 32;
+          .rule("window rows fit a mask", for_all([](const Tile& tile, const Contraction& part, const Target&) {
+                  return input_rows(tile, part.addresses) <= 32;
                 }))
           .rule("filters fit into shared memory",
-                for_all([](const Tile& tile, const Contraction& conv, const Target& target) {
-                  return filter_elements(conv) * tile.k * 4 <= target.arch.shared_per_block_default;
+                for_all([](const Tile& tile, const Contraction& part, const Target& target) {
+                  return filter_elements(part.addresses) * tile.k * 4 <= target.arch.shared_per_block_default;
                 }))
-          .rule("registers suffice", for_all([](const Tile& tile, const Contraction& conv, const Target& target) {
+          .rule("registers suffice", for_all([](const Tile& tile, const Contraction& part, const Target& target) {
                   const int limit =
                       std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
-                  return tile.p * tile.k <= 64 && registers(tile, conv) <= limit - 40;
+                  return tile.p * tile.k <= 64 && registers(tile, part.addresses) <= limit - 40;
                 }));
   return of_one_launch(std::move(description), name, grid, add_constants, work_of);
 }

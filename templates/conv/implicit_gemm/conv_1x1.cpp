@@ -4,8 +4,8 @@
 namespace kiln {
 namespace {
 
-std::optional<std::string> refusal(const descriptor::Contraction& conv) {
-  if (!conv.pointwise) return "the filter is not 1x1 with unit stride and no padding";
+std::optional<std::string> refusal(const descriptor::Contraction& contraction) {
+  if (!contraction.addresses.pointwise) return "the filter is not 1x1 with unit stride and no padding";
   return std::nullopt;
 }
 

@@ -5,9 +5,9 @@
 namespace kiln {
 namespace {
 
-std::optional<std::string> refusal(const descriptor::Contraction& conv) {
-  if (conv.pointwise) return "a 1x1 filter with unit stride and no padding: conv_1x1 does that";
-  return descriptor::refusal_of_depthwise(conv);
+std::optional<std::string> refusal(const descriptor::Contraction& contraction) {
+  if (contraction.addresses.pointwise) return "a 1x1 filter with unit stride and no padding: conv_1x1 does that";
+  return descriptor::refusal_of_depthwise(contraction);
 }
 
 }  // namespace

@@ -41,7 +41,8 @@ std::optional<FilterRun> run_of(const TensorSpec& w) {
 
 // The convolution that makes the columns: with one tap, of dy, with an output channel for each element of a filter.
 Contraction columns_of(const DataGradient& gradient, const FilterRun& run) {
-  Contraction conv = without_operands(gradient);
+  Contraction contraction = without_operands(gradient);
+  ConvolutionAddresses& conv = contraction.addresses;
   conv.mirrored = false;
   conv.x = gradient.dy;
   conv.w = gradient.w;
@@ -62,7 +63,7 @@ Contraction columns_of(const DataGradient& gradient, const FilterRun& run) {
   conv.region_axes = gradient.region_axes;
   conv.wide_index = gradient.wide_index || needs_wide_index({&conv.y});
   divide_pixels(conv, gradient.region_stride);
-  return conv;
+  return contraction;
 }
 
 // A request, and the one contraction that makes its columns.
@@ -70,7 +71,7 @@ struct Columns {
   static Columns of(const Request& request);
 
   const Contraction& main() const { return product.main(); }
-  int64_t bytes() const { return gradient.dy.elements() / gradient.k() * main().k() * 4; }
+  int64_t bytes() const { return gradient.dy.elements() / gradient.k() * main().addresses.k() * 4; }
 
   DataGradient gradient;
   FilterRun run;
@@ -99,13 +100,13 @@ void add_axis(Prelude& prelude, const WindowAxis& axis, const std::string& exten
   prelude.constant("DX_DILATION_" + extent, axis.dilation);
 }
 
-// The constants of `conv`, the problem of the first kernel, with what the second stores and how it finishes that.
-Prelude columns_prelude(Contraction conv, const DataGradient& gradient) {
-  conv.y.dtype = gradient.dx.dtype;
-  conv.bias = gradient.bias;
-  conv.residual = gradient.residual;
-  conv.epilogue = gradient.epilogue;
-  return contraction_prelude(conv);
+// The constants of `columns`, the problem of the first kernel, with what the second stores and how it finishes that.
+Prelude columns_prelude(Contraction columns, const DataGradient& gradient) {
+  columns.addresses.y.dtype = gradient.dx.dtype;
+  columns.addresses.residual = gradient.residual;
+  columns.bias = gradient.bias;
+  columns.epilogue = gradient.epilogue;
+  return contraction_prelude(columns);
 }
 
 // Adds the further constants of the second kernel.
@@ -124,23 +125,23 @@ void add_gather(Prelude& prelude, const Columns& columns) {
 }
 
 Program program(const SimtTiling& tiling, const Columns& columns, const Target& target, const Emitter& emit) {
-  const Contraction& conv = columns.main();
+  const Contraction& product = columns.main();
   const DataGradient& gradient = columns.gradient;
-  Prelude prelude = columns_prelude(conv, gradient);
-  add_simt_tiling(prelude, tiling, conv, min_blocks(tiling, conv, target.arch));
+  Prelude prelude = columns_prelude(product, gradient);
+  add_simt_tiling(prelude, tiling, product, min_blocks(tiling, product, target.arch));
   add_gather(prelude, columns);
 
   const WorkspaceArgument workspace{0, columns.bytes()};
-  Launch product = sums_launch("local_conv_backward_data_columns", tiling.threads(),
-                               {OperandArgument{"dy"}, OperandArgument{"w"}, workspace});
-  product.grid = simt_grid(tiling, columns.product);
+  Launch multiply = sums_launch("local_conv_backward_data_columns", tiling.threads(),
+                                {OperandArgument{"dy"}, OperandArgument{"w"}, workspace});
+  multiply.grid = simt_grid(tiling, columns.product);
 
   Launch gather =
       contraction_launch("local_conv_backward_data_columns_gather", gather_threads, {workspace, OperandArgument{"dx"}});
   gather.grid[0] = blocks_for(
-      conv, gradient.c() * gradient.planes.extent * gradient.rows.extent * gradient.columns.extent, gather_threads);
+      product, gradient.c() * gradient.planes.extent * gradient.rows.extent * gradient.columns.extent, gather_threads);
 
-  return Program{{emit.source(prelude)}, {product, gather}};
+  return Program{{emit.source(prelude)}, {multiply, gather}};
 }
 
 // Seconds of the second launch, beside the time of its loads from L2: a thread waits for one row of taps after the
@@ -155,11 +156,11 @@ double gather_seconds(const DataGradient& gradient, const DeviceFigures& device)
 }
 
 Estimate predict(const SimtTiling& tiling, const Columns& columns, const Target& target, const DeviceFigures& device) {
-  const Contraction& conv = columns.main();
+  const Contraction& product = columns.main();
   const auto bytes = [](const TensorSpec& spec) { return static_cast<double>(spec.elements()) * size_of(spec.dtype); };
   GridWork work;
-  work.block = simt_block_work(tiling, conv, target.arch, static_cast<double>(simt_chunks(tiling, conv)));
-  work.blocks = static_cast<double>(simt_blocks(tiling, conv));
+  work.block = simt_block_work(tiling, product, target.arch, static_cast<double>(simt_chunks(tiling, product)));
+  work.blocks = static_cast<double>(simt_blocks(tiling, product));
   work.dram_bytes = bytes(columns.gradient.dy) + bytes(columns.gradient.w);
   // Columns for neighbouring taps are read by different threads, so that most sectors are read more than once.
   constexpr double reads = 3;

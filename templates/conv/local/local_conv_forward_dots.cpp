@@ -19,20 +19,21 @@ struct Shape {
 struct Dots {
   static Dots of(const Request& request) {
     Dots dots{forward_contractions(request)};
-    Contraction& conv = dots.contractions.list.front();
+    ConvolutionAddresses& conv = dots.contractions.list.front().addresses;
     conv.channels_inner = inner_of(conv.w) == Inner::channels;
     return dots;
   }
 
   const Contraction& main() const { return contractions.main(); }
-  int64_t pixels() const { return main().n() * main().pixels_per_image(); }  // of a region
-  int64_t filter() const { return main().c_per_group() * main().taps(); }
+  const ConvolutionAddresses& conv() const { return main().addresses; }
+  int64_t pixels() const { return conv().n() * conv().pixels_per_image(); }  // of a region
+  int64_t filter() const { return conv().c_per_group() * conv().taps(); }
 
   Contractions contractions;
 };
 
 int w_run(const Shape& shape, const Dots& dots) {
-  const Contraction& conv = dots.main();
+  const ConvolutionAddresses& conv = dots.conv();
   const int widest =
       conv.channels_inner
           ? widest_vector(conv.w, {dimension::channel}, conv.c_per_group())
@@ -49,28 +50,28 @@ std::optional<std::string> refusal(const Dots& dots, const Target&) {
 }
 
 int64_t filter_tiles(const Shape& shape, const Dots& dots) {
-  return dots.main().groups * ceil_div(dots.main().k_per_group(), int64_t{shape.warps} * shape.warp_filters);
+  return dots.conv().groups * ceil_div(dots.conv().k_per_group(), int64_t{shape.warps} * shape.warp_filters);
 }
 
 // Registers of a chunk of a warp's filters, in a lane.
 int64_t chunk_registers(const Shape& shape, const Dots& dots) {
-  return ceil_div(int64_t{shape.chunk} / 32 * shape.warp_filters * size_of(dots.main().w.dtype), 4);
+  return ceil_div(int64_t{shape.chunk} / 32 * shape.warp_filters * size_of(dots.conv().w.dtype), 4);
 }
 
 Program program(const Shape& shape, const Dots& dots, const Target&, const Emitter& emit) {
-  const Contraction& conv = dots.main();
-  Prelude prelude = contraction_prelude(conv);
+  Prelude prelude = contraction_prelude(dots.main());
   prelude.constant("WARPS", shape.warps).constant("WARP_FILTERS", shape.warp_filters);
   prelude.constant("PIXELS", shape.pixels).constant("CHUNK", shape.chunk).constant("W_RUN", w_run(shape, dots));
 
-  Launch launch = contraction_launch("local_conv_forward_dots", shape.warps * 32);
-  launch.grid = {blocks_for(conv, conv.pixels_per_image(), shape.pixels), Count{filter_tiles(shape, dots)},
-                 Count{conv.divisions()}};
+  Launch launch = contraction_launch("local_conv_forward_dots", shape.warps * 32,
+                                     {OperandArgument{"x"}, OperandArgument{"w"}, OperandArgument{"y"}});
+  launch.grid = {blocks_for(dots.main(), dots.conv().pixels_per_image(), shape.pixels),
+                 Count{filter_tiles(shape, dots)}, Count{dots.main().divisions()}};
   return Program{{emit.source(prelude)}, {launch}};
 }
 
 Estimate predict(const Shape& shape, const Dots& dots, const Target& target, const DeviceFigures& device) {
-  const Contraction& conv = dots.main();
+  const ConvolutionAddresses& conv = dots.conv();
   const double warps = shape.warps, pixels = shape.pixels, filters = shape.warp_filters;
   const auto chunks = static_cast<double>(ceil_div(dots.filter(), shape.chunk));
   const double run = w_run(shape, dots), runs = shape.chunk / (32 * run);
@@ -80,7 +81,7 @@ Estimate predict(const Shape& shape, const Dots& dots, const Target& target, con
   GridWork work;
   BlockWork& block = work.block;
   work.blocks =
-      static_cast<double>(ceil_div(dots.pixels(), shape.pixels) * filter_tiles(shape, dots) * conv.divisions());
+      static_cast<double>(ceil_div(dots.pixels(), shape.pixels) * filter_tiles(shape, dots) * dots.main().divisions());
   block.threads = warps * 32;
   block.registers = 40 + static_cast<double>(chunk_registers(shape, dots)) + pixels * (filters + 4);
   block.shared_bytes = pixels * shape.chunk * 4;
@@ -94,7 +95,7 @@ Estimate predict(const Shape& shape, const Dots& dots, const Target& target, con
   block.global_sectors = chunks * (w_bytes / 32 + gathered * pixels * 16);
   block.l2_bytes = chunks * (w_bytes + gathered * pixels * 32 * 8);
   block.latency_clocks = 1500 + chunks * (900 + 60 * gathered / warps * pixels);
-  work.dram_bytes = compulsory_bytes(conv);
+  work.dram_bytes = compulsory_bytes(dots.main());
   return grid_estimate(work, target.arch, device);
 }
 
@@ -111,7 +112,7 @@ Algorithm local_conv_forward_dots() {
       .pruning("the tile suits the problem",
                [](const Shape& shape, const Dots& dots, const Target&) {
                  return (shape.pixels == 1 || shape.pixels < 2 * dots.pixels()) &&
-                        (shape.warp_filters == 1 || shape.warps * shape.warp_filters < 2 * dots.main().k_per_group()) &&
+                        (shape.warp_filters == 1 || shape.warps * shape.warp_filters < 2 * dots.conv().k_per_group()) &&
                         (shape.chunk == 256 || shape.chunk < 2 * dots.filter());
                })
       .rule("a lane finishes at most one sum",

@@ -15,23 +15,26 @@ struct Shape {
   int threads;
 };
 
-int64_t outputs_per_image(const Contraction& conv) {
+int64_t outputs_per_image(const ConvolutionAddresses& conv) {
   return conv.k() * conv.pixels_per_image();
 }
 
-Program forward_program(const std::string& name, const Shape& shape, const Contraction& conv, const Emitter& emit) {
-  Prelude prelude = contraction_prelude(conv);
+Program forward_program(const std::string& name, const Shape& shape, const Contraction& contraction,
+                        const Emitter& emit) {
+  Prelude prelude = contraction_prelude(contraction);
   prelude.constant("THREADS", shape.threads);
 
-  Launch launch = contraction_launch(name, shape.threads);
-  launch.grid[0] = blocks_for(conv, outputs_per_image(conv), shape.threads);
+  Launch launch =
+      contraction_launch(name, shape.threads, {OperandArgument{"x"}, OperandArgument{"w"}, OperandArgument{"y"}});
+  launch.grid[0] = blocks_for(contraction, outputs_per_image(contraction.addresses), shape.threads);
   return Program{{emit.source(prelude)}, {launch}};
 }
 
-Estimate predict_forward(const Shape& shape, const Contraction& conv, const Target& target,
+Estimate predict_forward(const Shape& shape, const Contraction& contraction, const Target& target,
                          const DeviceFigures& device) {
+  const ConvolutionAddresses& conv = contraction.addresses;
   const double taps = static_cast<double>(conv.c_per_group() * conv.taps()) *
-                      (conv.blend.alpha == Scale::zero ? 0 : inside_share(conv));
+                      (contraction.blend.alpha == Scale::zero ? 0 : inside_share(conv));
   const double warps = shape.threads / 32.0;
   // Lanes are neighbours in q: one access where those are neighbours in x, a sector each where not.
   const int64_t element = size_of(conv.x.dtype);
@@ -46,7 +49,7 @@ Estimate predict_forward(const Shape& shape, const Contraction& conv, const Targ
   work.block.global_sectors = warps * taps * (1 + x.l1);
   work.block.l2_bytes = warps * taps * (1 + x.sectors) * 32 / 8;
   work.block.latency_clocks = 1500 + 90 * taps;  // a load or two in flight
-  work.dram_bytes = compulsory_bytes(conv);
+  work.dram_bytes = compulsory_bytes(contraction);
   return grid_estimate(work, target.arch, device);
 }
 
@@ -134,10 +137,12 @@ Algorithm simple_convolution(const std::string& template_path, const std::string
       .takes_prologue()
       .trusted()
       .param("THREADS", &Shape::threads, {128, 256, 64})
-      .rule("grid fits", [](const Shape& shape, const Contraction& conv,
-                            const Target&) { return conv.y.elements() / shape.threads < (int64_t{1} << 31) - 1; })
-      .program([name](const Shape& shape, const Contraction& conv, const Target&, const Emitter& emit) {
-        return forward_program(name, shape, conv, emit);
+      .rule("grid fits",
+            [](const Shape& shape, const Contraction& contraction, const Target&) {
+              return contraction.addresses.y.elements() / shape.threads < (int64_t{1} << 31) - 1;
+            })
+      .program([name](const Shape& shape, const Contraction& contraction, const Target&, const Emitter& emit) {
+        return forward_program(name, shape, contraction, emit);
       })
       .estimate(predict_forward);
 }

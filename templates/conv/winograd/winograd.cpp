@@ -28,7 +28,7 @@ TensorSpec workspace_tensor(int64_t images, int64_t channels, int64_t slots, boo
 
 // The products of all positions.
 Contraction products_of(const Winograd& winograd) {
-  const Contraction& conv = winograd.conv;
+  const ConvolutionAddresses& conv = winograd.conv();
   const int64_t positions = winograd.positions();
   const int64_t c = conv.c_per_group() * conv.groups;
   // Slots of tiles: a fixed batch is one run of them. Accesses along them move up to four.
@@ -37,7 +37,8 @@ Contraction products_of(const Winograd& winograd) {
   int64_t slots = winograd.tiles_per_image() * (one_run ? conv.n() : 1);
   if (!conv.channels_inner || !conv.y_along_k) slots = ceil_div(slots, 4) * 4;
 
-  Contraction products;
+  Contraction contraction;
+  ConvolutionAddresses& products = contraction.addresses;
   products.groups = positions * conv.groups;
   products.dynamic_batch = conv.dynamic_batch;
   products.x = workspace_tensor(images, positions * c, slots, conv.channels_inner);
@@ -50,12 +51,12 @@ Contraction products_of(const Winograd& winograd) {
   products.columns.extent = products.columns.outputs = slots;
   products.wide_index = needs_wide_index({&products.x, &products.w, &products.y});
   products.read_layouts();
-  return products;
+  return contraction;
 }
 
 // Neighbouring outputs of a tile's row that one store may move.
 int row_run(const Winograd& winograd) {
-  const Contraction& conv = winograd.conv;
+  const ConvolutionAddresses& conv = winograd.conv();
   if (conv.y_along_k) return 1;
   const int64_t of = std::gcd(conv.columns.outputs, int64_t{winograd.tile});
   const int run = widest_vector(conv.y, {dimension::column}, of);
@@ -74,8 +75,8 @@ Winograd Winograd::of(const Request& request, ContractionMaker make, int tile) {
     result.refusal = parts.refusal;
     if (!parts.refusal) {
       result.operands = parts.operands;
-      result.conv = std::move(parts.list.front());
-      result.products = {{"x", "w", "y"}, {products_of(result)}};
+      result.contraction = std::move(parts.list.front());
+      result.products = {{"a", "b", "c"}, {products_of(result)}};
     }
   }
   result.products.refusal = result.refusal;
@@ -83,13 +84,13 @@ Winograd Winograd::of(const Request& request, ContractionMaker make, int tile) {
 }
 
 int64_t Winograd::tiles_per_image() const {
-  return conv.planes.outputs * ceil_div(conv.rows.outputs, tile) * ceil_div(conv.columns.outputs, tile);
+  return conv().planes.outputs * ceil_div(conv().rows.outputs, tile) * ceil_div(conv().columns.outputs, tile);
 }
 
 Prelude winograd_prelude(const Winograd& winograd, const FilterBlock& filters, bool wide_index) {
-  Contraction conv = winograd.conv;
-  conv.wide_index = conv.wide_index || wide_index;
-  Prelude prelude = contraction_prelude(conv);
+  Contraction contraction = winograd.contraction;
+  contraction.addresses.wide_index = contraction.wide_index() || wide_index;
+  Prelude prelude = contraction_prelude(contraction);
   prelude.constant("TILE", winograd.tile).constant("Y_RUN", row_run(winograd));
   prelude.constant("FILTER_C", filters.c).constant("FILTER_K", filters.k).flag("FILTER_C_INNER", filters.c_inner);
   prelude.constant("FILTER_THREADS", filter_threads);
@@ -99,9 +100,9 @@ Prelude winograd_prelude(const Winograd& winograd, const FilterBlock& filters, b
 Launch filters_launch(std::string entry, const Winograd& winograd, const FilterBlock& filters) {
   Launch launch;
   launch.entry = std::move(entry);
-  launch.grid[0] = Count{ceil_div(winograd.conv.groups * filters.c * filters.k, filter_threads)};
+  launch.grid[0] = Count{ceil_div(winograd.conv().groups * filters.c * filters.k, filter_threads)};
   launch.block[0] = filter_threads;
-  launch.arguments = {OperandArgument{"w"}, WorkspaceArgument{0, filters.bytes(winograd)}};
+  launch.arguments = {OperandArgument{"b"}, WorkspaceArgument{0, filters.bytes(winograd)}};
   return launch;
 }
 

@@ -16,9 +16,11 @@ struct Winograd {
   int64_t positions() const { return int64_t{tile + 2} * (tile + 2); }
   int64_t tiles_per_image() const;
 
+  const ConvolutionAddresses& conv() const { return contraction.addresses; }
+
   std::optional<std::string> refusal;
-  OperandNames operands;  ///< of the request
-  Contraction conv;       ///< what is computed
+  OperandNames operands;    ///< of the request
+  Contraction contraction;  ///< what is computed
   /// Product of transformed operands: a convolution with 1x1 filters, with a group for each position of a tile and
   /// group of the request. Nothing if refused.
   Contractions products;
@@ -36,7 +38,7 @@ struct FilterBlock {
   int64_t c = 0, k = 0;
   bool c_inner = false;
 
-  int64_t bytes(const Winograd& winograd) const { return winograd.positions() * winograd.conv.groups * c * k * 4; }
+  int64_t bytes(const Winograd& winograd) const { return winograd.positions() * winograd.conv().groups * c * k * 4; }
 };
 
 /// The constants of lib/winograd_tiles.cuh.

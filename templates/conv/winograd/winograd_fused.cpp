@@ -24,8 +24,8 @@ struct FusedTiling {
 };
 
 FilterBlock filter_block(const FusedTiling& tiling, const Winograd& winograd) {
-  return {ceil_div(winograd.conv.c_per_group(), tiling.block_c) * tiling.block_c,
-          ceil_div(winograd.conv.k_per_group(), tiling.block_n) * tiling.block_n, false};
+  return {ceil_div(winograd.conv().c_per_group(), tiling.block_c) * tiling.block_c,
+          ceil_div(winograd.conv().k_per_group(), tiling.block_n) * tiling.block_n, false};
 }
 
 // Shared memory of a block: a chunk, with its padding at the most; sums on their way take its place.
@@ -56,11 +56,11 @@ int min_blocks(const FusedTiling& tiling, const Winograd& winograd, const Arch& 
 }
 
 int64_t channel_blocks(const FusedTiling& tiling, const Winograd& winograd) {
-  return winograd.conv.groups * ceil_div(winograd.conv.k_per_group(), tiling.block_n);
+  return winograd.conv().groups * ceil_div(winograd.conv().k_per_group(), tiling.block_n);
 }
 
 int64_t tile_blocks(const FusedTiling& tiling, const Winograd& winograd) {
-  return ceil_div(winograd.conv.n() * winograd.tiles_per_image(), tiling.block_tiles);
+  return ceil_div(winograd.conv().n() * winograd.tiles_per_image(), tiling.block_tiles);
 }
 
 Program program(const std::string& name, const FusedTiling& tiling, const Winograd& winograd, const Target& target,
@@ -73,8 +73,8 @@ Program program(const std::string& name, const FusedTiling& tiling, const Winogr
 
   Launch launch =
       contraction_launch(name, tiling.threads(winograd),
-                         {OperandArgument{"x"}, WorkspaceArgument{0, filters.bytes(winograd)}, OperandArgument{"y"}});
-  launch.grid[0] = blocks_for(winograd.conv, winograd.tiles_per_image(), tiling.block_tiles);
+                         {OperandArgument{"a"}, WorkspaceArgument{0, filters.bytes(winograd)}, OperandArgument{"c"}});
+  launch.grid[0] = blocks_for(winograd.contraction, winograd.tiles_per_image(), tiling.block_tiles);
   launch.grid[1] = Count{channel_blocks(tiling, winograd)};
 
   Program own;
@@ -86,7 +86,7 @@ Program program(const std::string& name, const FusedTiling& tiling, const Winogr
 
 Estimate predict(const FusedTiling& tiling, const Winograd& winograd, const Target& target,
                  const DeviceFigures& device) {
-  const Contraction& conv = winograd.conv;
+  const ConvolutionAddresses& conv = winograd.conv();
   const double positions = static_cast<double>(winograd.positions()), warps = tiling.threads(winograd) / 32.0;
   const double chunks = static_cast<double>(ceil_div(conv.c_per_group(), tiling.block_c));
   const double loads = tiling.block_c * tiling.block_tiles / 32.0;  // of patches, a chunk, in warps
@@ -115,7 +115,7 @@ Estimate predict(const FusedTiling& tiling, const Winograd& winograd, const Targ
   // Nothing is on its way while a chunk is multiplied.
   block.stall_clocks = chunks * (900 + positions * 12);
   block.latency_clocks = 2000 + block.stall_clocks + chunks * tiling.block_c * (sums * 1.25 + quads * 6) + 1500;
-  work.dram_bytes = compulsory_bytes(conv);
+  work.dram_bytes = compulsory_bytes(winograd.contraction);
   if (!winograd.prepared) work.extra_dram_bytes = static_cast<double>(filter_block(tiling, winograd).bytes(winograd));
   work.launches = winograd.prepared ? 1 : 2;
   return grid_estimate(work, target.arch, device);
@@ -127,7 +127,7 @@ bool registers_suffice(const FusedTiling& tiling, const Winograd& winograd, cons
 
 // Blocks that are mostly empty, and threads with many patches; the smallest that lanes tile are never refused.
 bool block_suits_the_problem(const FusedTiling& tiling, const Winograd& winograd, const Target&) {
-  const Contraction& conv = winograd.conv;
+  const ConvolutionAddresses& conv = winograd.conv();
   return (tiling.block_tiles <= 32 || tiling.block_tiles < 2 * conv.n() * winograd.tiles_per_image()) &&
          (tiling.block_n == 16 || tiling.block_n < 2 * conv.k_per_group()) &&
          (tiling.block_c <= 4 || tiling.block_c < 2 * conv.c_per_group()) && patches(tiling, winograd) <= 2;

@@ -17,7 +17,7 @@ int64_t bytes_of(const TensorSpec& spec) {
 }
 
 FilterBlock filter_block(const Winograd& winograd) {
-  return {winograd.conv.c_per_group(), winograd.conv.k_per_group(), true};
+  return {winograd.conv().c_per_group(), winograd.conv().k_per_group(), true};
 }
 
 // Ranges of the workspace, one behind the other.
@@ -28,7 +28,7 @@ struct Workspace {
 };
 
 Workspace workspace_of(const Winograd& winograd) {
-  const Contraction& products = winograd.products.main();
+  const ConvolutionAddresses& products = winograd.products.main().addresses;
   Workspace workspace;
   workspace.filters = {0, filter_block(winograd).bytes(winograd)};
   workspace.inputs = {aligned_bytes(workspace.filters.bytes), bytes_of(products.x)};
@@ -43,7 +43,7 @@ std::optional<std::string> refusal(const Winograd& winograd, const Target&) {
 }
 
 Prelude transforms_prelude(const Winograd& winograd) {
-  const Contraction& products = winograd.products.main();
+  const ConvolutionAddresses& products = winograd.products.main().addresses;
   Prelude prelude = winograd_prelude(winograd, filter_block(winograd), products.wide_index);
   prelude.constant("THREADS", transform_threads).constant("SLOTS", products.columns.outputs);
   const auto add = [&](const char* of, const char* channels, const TensorSpec& spec) {
@@ -53,25 +53,25 @@ Prelude transforms_prelude(const Winograd& winograd) {
   };
   add("V", "C", products.x);
   add("M", "K", products.y);
-  prelude.flag("V_ALONG_C", winograd.conv.channels_inner).flag("M_ALONG_K", winograd.conv.y_along_k);
+  prelude.flag("V_ALONG_C", winograd.conv().channels_inner).flag("M_ALONG_K", winograd.conv().y_along_k);
   return prelude;
 }
 
 // Blocks for an item for each slot and channel.
 Count transform_blocks(const Winograd& winograd, int64_t channels) {
   const Contraction& products = winograd.products.main();
-  return blocks_for(products, products.columns.outputs * channels, transform_threads);
+  return blocks_for(products, products.rows_per_n() * channels, transform_threads);
 }
 
 Launch inputs_launch(const std::string& name, const Winograd& winograd, const Workspace& workspace) {
-  Launch launch = sums_launch(name + "_inputs", transform_threads, {OperandArgument{"x"}, workspace.inputs});
-  launch.grid[0] = transform_blocks(winograd, winograd.conv.c_per_group() * winograd.conv.groups);
+  Launch launch = sums_launch(name + "_inputs", transform_threads, {OperandArgument{"a"}, workspace.inputs});
+  launch.grid[0] = transform_blocks(winograd, winograd.conv().c_per_group() * winograd.conv().groups);
   return launch;
 }
 
 Launch outputs_launch(const std::string& name, const Winograd& winograd, const Workspace& workspace) {
-  Launch launch = contraction_launch(name + "_outputs", transform_threads, {workspace.products, OperandArgument{"y"}});
-  launch.grid[0] = transform_blocks(winograd, winograd.conv.k());
+  Launch launch = contraction_launch(name + "_outputs", transform_threads, {workspace.products, OperandArgument{"c"}});
+  launch.grid[0] = transform_blocks(winograd, winograd.conv().k());
   return launch;
 }
 
@@ -80,8 +80,8 @@ Launch product_launch(const SimtTiling& tiling, const Winograd& winograd, const 
   Launch launch =
       contraction_launch("conv_1x1", tiling.threads(), {workspace.inputs, workspace.filters, workspace.products});
   launch.source = 1;
-  launch.grid[0] = blocks_for(products, products.pixels_per_image(), tiling.block_m);
-  launch.grid[1] = Count{channel_tiles(tiling, products)};
+  launch.grid[0] = blocks_for(products, products.rows_per_n(), tiling.block_m);
+  launch.grid[1] = Count{column_tiles(tiling, products)};
   return launch;
 }
 
@@ -108,9 +108,9 @@ Estimate predict(const SimtTiling& tiling, const Winograd& winograd, const Targe
   const double share = workspace_share(read, device);
   GridWork work;
   work.block = simt_block_work(tiling, products, target.arch, static_cast<double>(simt_chunks(tiling, products)));
-  work.blocks = static_cast<double>(channel_tiles(tiling, products) * pixel_tiles(tiling, products));
+  work.blocks = static_cast<double>(simt_blocks(tiling, products));
   work.dram_bytes = read * share;
-  work.extra_dram_bytes = compulsory_bytes(winograd.conv) + written * share;
+  work.extra_dram_bytes = compulsory_bytes(winograd.contraction) + written * share;
   work.launches = winograd.prepared ? 3 : 4;
   return grid_estimate(work, target.arch, device);
 }

@@ -1,0 +1,135 @@
+#include "contraction/convolution_addresses.h"
+
+#include <algorithm>
+#include <array>
+
+#include "descriptor/prelude_and_launch.h"
+
+namespace kiln::descriptor {
+namespace {
+
+bool is_plain(const WindowAxis& axis) {
+  return axis.window == 1 && axis.stride == 1 && axis.pad_begin == 0 && axis.extent == axis.outputs;
+}
+
+std::array<RegionAxis, 3> in_order(const SpatialRegions& regions) {
+  return {regions.planes, regions.rows, regions.columns};
+}
+
+// Share of the taps along an axis that are in other regions than the tap before.
+double share_apart(const WindowAxis& axis, const RegionAxis& regions) {
+  const double met =
+      1 + static_cast<double>((axis.reach() - 1) * regions.regions) / static_cast<double>(regions.outputs);
+  return std::min(1.0, met / static_cast<double>(axis.window));
+}
+
+}  // namespace
+
+bool dimension_0_is_inner(const TensorSpec& spec, size_t first_other) {
+  if (spec.extents[0] <= 1) return false;
+  bool others = false;
+  for (size_t i = first_other; i < spec.extents.size(); ++i) {
+    if (spec.extents[i] <= 1) continue;
+    if (spec.strides[i] <= spec.strides[0]) return false;
+    others = true;
+  }
+  return others;
+}
+
+void ConvolutionAddresses::read_layouts() {
+  const Inner x_inner = inner_of(x), y_inner = inner_of(y);
+  channels_inner = x_inner == Inner::channels || (x_inner == Inner::either && c() > 1);
+  y_along_k = y_inner == Inner::channels || (y_inner == Inner::either && pixels_per_image() == 1);
+  pointwise = is_plain(planes) && is_plain(rows) && is_plain(columns);
+  filters_inner = dimension_0_is_inner(w, dimension::channel);
+}
+
+void divide_pixels(ConvolutionAddresses& conv, int64_t region_stride) {
+  conv.divided = Divided::pixels;
+  conv.w_region_stride = region_stride;
+  begin_at(region_stride, conv.w);
+  WindowAxis* const axes[] = {&conv.planes, &conv.rows, &conv.columns};
+  for (size_t i = 0; i < 3; ++i) axes[i]->outputs = in_order(conv.region_axes)[i].longest();
+  for (TensorSpec* spec : {&conv.y, conv.residual ? &*conv.residual : &conv.y}) {
+    for (size_t i = 0; i < 3; ++i) spec->extents[dimension::plane + i] = axes[i]->outputs;
+  }
+  conv.read_layouts();
+  // Rows of a region end anywhere.
+  if (!conv.region_axes.even() && !conv.y_along_k) conv.y.alignment = size_of(conv.y.dtype);
+  conv.pointwise = false;  // whose pixels are all of x
+}
+
+void divide_taps(ConvolutionAddresses& conv, const SpatialRegions& regions, int64_t region_stride) {
+  conv.region_axes = regions;
+  conv.divided = Divided::taps;
+  WindowAxis* const axes[] = {&conv.planes, &conv.rows, &conv.columns};
+  for (size_t i = 0; i < 3; ++i) {
+    axes[i]->window = in_order(regions)[i].longest();
+    conv.w.extents[dimension::plane + i] = axes[i]->window;
+  }
+  conv.w.alignment = size_of(conv.w.dtype);  // regions begin anywhere
+  conv.y_region_stride = region_stride;
+  begin_at(region_stride, conv.y);
+}
+
+void divide_inputs(ConvolutionAddresses& conv, const SpatialRegions& regions, int64_t region_stride) {
+  conv.region_axes = regions;
+  conv.divided = Divided::inputs;
+  conv.segments = Segments::of(conv, regions);
+  conv.w_region_stride = region_stride;
+  begin_at(region_stride, conv.w);
+  conv.pointwise = false;  // whose pixels are those of x in one row
+}
+
+Prelude addresses_prelude(const ConvolutionAddresses& conv) {
+  Prelude prelude;
+  prelude.type("TX", conv.x.dtype).type("TW", conv.w.dtype).type("TY", conv.y.dtype);
+  prelude.index_type("Index", conv.wide_index);
+  add_batch(prelude, conv.n(), conv.dynamic_batch);
+  prelude.constant("C", conv.c()).constant("K", conv.k()).constant("GROUPS", conv.groups);
+  prelude.constant("C_PER_GROUP", conv.c_per_group()).constant("K_PER_GROUP", conv.k_per_group());
+  add_axes(prelude, conv);
+  add_regions(prelude, conv.region_axes);
+  prelude.flag("REGIONS_OF_PIXELS", conv.divided == Divided::pixels);
+  prelude.flag("REGIONS_OF_TAPS", conv.divided == Divided::taps);
+  prelude.constant("W_STRIDE_REGION", conv.w_region_stride).constant("Y_STRIDE_REGION", conv.y_region_stride);
+  add_strides(prelude, "X", "NCDHW", conv.x);
+  add_strides(prelude, "W", "KCTRS", conv.w);
+  prelude.constant("X_STRIDE_G", conv.x_group_stride).constant("W_STRIDE_G", conv.w_group_stride);
+  add_strides(prelude, "Y", "NKZPQ", conv.y);
+  add_strides(prelude, "RESIDUAL", "NKZPQ", conv.residual ? *conv.residual : conv.y);
+  prelude.constant("W_FIRST", conv.w_first).constant("Y_FIRST", conv.y_first);
+  prelude.constant("RESIDUAL_FIRST", conv.residual_first).flag("NO_TAPS", conv.no_taps);
+  prelude.flag("CHANNELS_INNER", conv.channels_inner).flag("Y_ALONG_K", conv.y_along_k);
+  prelude.flag("IMAGES_INNER", conv.images_inner).flag("W_ALONG_K", conv.filters_inner);
+  prelude.flag("IMAGES_ARE_CHANNELS", conv.images_are_channels);
+  prelude.flag("MIRRORED", conv.mirrored);
+  return prelude;
+}
+
+int output_vector_width(const ConvolutionAddresses& conv, int64_t of) {
+  const auto width = [&](const TensorSpec& spec) {
+    if (conv.y_along_k) return widest_vector(spec, {dimension::channel}, of);
+    if (conv.images_inner) return 1;  // neighbouring pixels are of different images
+    return widest_vector(spec, {dimension::column, dimension::row, dimension::plane}, of);
+  };
+  return conv.residual ? std::min(width(conv.y), width(*conv.residual)) : width(conv.y);
+}
+
+double filter_spread(const ConvolutionAddresses& conv) {
+  if (conv.divided != Divided::inputs || conv.filters_inner) return 1;
+  int64_t pitch = 32 / size_of(conv.w.dtype);  // elements from one that is read to the next, of a sector at most
+  for (const size_t i : {size_t{0}, size_t{dimension::channel}}) {
+    if (conv.w.extents[i] > 1) pitch = std::min(pitch, conv.w.strides[i]);
+  }
+  const double share = share_apart(conv.planes, conv.region_axes.planes) *
+                       share_apart(conv.rows, conv.region_axes.rows) *
+                       share_apart(conv.columns, conv.region_axes.columns);
+  return std::max(1.0, static_cast<double>(pitch) * share);
+}
+
+double inside_share(const SpatialAxes& axes) {
+  return mean_taps_inside(axes) / static_cast<double>(axes.taps());
+}
+
+}  // namespace kiln::descriptor
