@@ -65,6 +65,15 @@ int64_t Contraction::row_tiles(int64_t block) const {
   return tiles;
 }
 
+int64_t Contraction::column_tiles(int64_t block) const {
+  return groups() * ceil_div(columns(), block);
+}
+
+int64_t Contraction::chunks(int64_t block) const {
+  if (a_along() == Along::depth) return depth() / period() * ceil_div(period(), block);
+  return ceil_div(depth(), block);
+}
+
 int Contraction::a_run(int64_t of) const {
   if (a_along() == Along::depth) return widest_vector(addresses.x, {dimension::channel}, std::gcd(period(), of));
   if (a_is_gathered() || addresses.images_inner) return 1;

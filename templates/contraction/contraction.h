@@ -42,7 +42,7 @@ struct Contraction {
   /// Instructions of user code for each element of a that is loaded, roughly; 0 without a prologue. For estimates.
   double prologue_instructions = 0;
 
-  /// The batch of the request, or the most that a call may bring if dynamic. Not that of ProductBatch.
+  /// Rows are n times rows_per_n. With a dynamic batch each call brings its own n, and this is the largest.
   int64_t n() const { return addresses.n(); }
   bool dynamic_batch() const { return addresses.dynamic_batch; }
   int64_t rows_per_n() const { return addresses.pixels_per_image(); }
@@ -59,8 +59,11 @@ struct Contraction {
   int64_t divisions() const;
   /// Rows for each n that the division with the most has.
   int64_t division_rows() const;
-  /// Tiles of `block` rows, over all divisions.
+  /// Tiles of `block` rows, over all divisions; tiles of `block` columns, over all groups; chunks of `block` into which
+  /// the depth is cut.
   int64_t row_tiles(int64_t block) const;
+  int64_t column_tiles(int64_t block) const;
+  int64_t chunks(int64_t block) const;
 
   Along a_along() const { return addresses.channels_inner ? Along::depth : Along::rows; }
   Along b_along() const { return addresses.filters_inner ? Along::columns : Along::depth; }

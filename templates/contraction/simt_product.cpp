@@ -20,7 +20,7 @@ Algorithm tiled_contraction(const std::string& template_path, const std::string&
     const GridWork work = work_of_parts(parts, [&](const Contraction& contraction) {
       GridWork part;
       part.block =
-          simt_block_work(tiling, contraction, target.arch, static_cast<double>(simt_chunks(tiling, contraction)));
+          simt_block_work(tiling, contraction, target.arch, static_cast<double>(contraction.chunks(tiling.block_k)));
       part.blocks = static_cast<double>(simt_blocks(tiling, contraction));
       part.dram_bytes = compulsory_bytes(contraction) + reread_bytes(contraction, device);
       return part;

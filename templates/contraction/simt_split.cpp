@@ -21,7 +21,7 @@ int64_t elements_per_n(const Contraction& contraction) {
 
 // Pieces of one part's depth: every one has a chunk.
 int64_t pieces(const SplitTiling& tiling, const Contraction& contraction) {
-  return std::min<int64_t>(tiling.split_k, simt_chunks(tiling, contraction));
+  return std::min<int64_t>(tiling.split_k, contraction.chunks(tiling.block_k));
 }
 
 int64_t part_bytes(const SplitTiling& tiling, const Contraction& contraction) {
@@ -41,13 +41,13 @@ int64_t blocks(const SplitTiling& tiling, const Contraction& contraction) {
 // Splits that cannot pay: parts that are too short, or a grid that already fills large devices many times.
 bool split_is_worthwhile(const SplitTiling& tiling, const Contraction& contraction, const Target&) {
   constexpr int64_t plenty_of_blocks = 4096;
-  return simt_chunks(tiling, contraction) >= 2 * tiling.split_k && blocks(tiling, contraction) <= plenty_of_blocks;
+  return contraction.chunks(tiling.block_k) >= 2 * tiling.split_k && blocks(tiling, contraction) <= plenty_of_blocks;
 }
 
 std::array<Count, 3> sum_grid(const SplitTiling& tiling, const Contractions& parts) {
   return grid_of(parts, [&](const Contraction& contraction) {
     return std::array{blocks_for(contraction, contraction.rows_per_n(), tiling.block_m),
-                      Count{column_tiles(tiling, contraction)},
+                      Count{contraction.column_tiles(tiling.block_n)},
                       Count{pieces(tiling, contraction) * contraction.products()}};
   });
 }
@@ -99,7 +99,7 @@ Estimate predict(const SplitTiling& tiling, const Contractions& parts, const Tar
                  const DeviceFigures& device) {
   GridWork work = work_of_parts(parts, [&](const Contraction& contraction) {
     const double chunks =
-        static_cast<double>(simt_chunks(tiling, contraction)) / static_cast<double>(pieces(tiling, contraction));
+        static_cast<double>(contraction.chunks(tiling.block_k)) / static_cast<double>(pieces(tiling, contraction));
     GridWork part;
     part.block = simt_block_work(tiling, contraction, target.arch, std::ceil(chunks));
     part.blocks = static_cast<double>(blocks(tiling, contraction));

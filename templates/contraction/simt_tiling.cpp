@@ -34,24 +34,14 @@ int lanes_m(const SimtTiling& tiling, Along c) {
   return 0;
 }
 
-int64_t simt_chunks(const SimtTiling& tiling, const Contraction& contraction) {
-  const int64_t depth = contraction.depth(), period = contraction.period();
-  if (contraction.a_along() == Along::depth) return depth / period * ceil_div(period, tiling.block_k);
-  return ceil_div(depth, tiling.block_k);
-}
-
-int64_t column_tiles(const SimtTiling& tiling, const Contraction& contraction) {
-  return contraction.groups() * ceil_div(contraction.columns(), tiling.block_n);
-}
-
 int64_t simt_blocks(const SimtTiling& tiling, const Contraction& contraction) {
-  return column_tiles(tiling, contraction) * contraction.row_tiles(tiling.block_m) * contraction.products();
+  return contraction.column_tiles(tiling.block_n) * contraction.row_tiles(tiling.block_m) * contraction.products();
 }
 
 std::array<Count, 3> simt_grid(const SimtTiling& tiling, const Contractions& parts) {
   return grid_of(parts, [&](const Contraction& contraction) {
     return std::array{blocks_for(contraction, contraction.division_rows(), tiling.block_m),
-                      Count{column_tiles(tiling, contraction)},
+                      Count{contraction.column_tiles(tiling.block_n)},
                       Count{contraction.divisions() * contraction.products()}};
   });
 }

@@ -50,12 +50,7 @@ int simt_registers(const SimtTiling& tiling, const Contraction& contraction);
 int min_blocks(const SimtTiling& tiling, const Contraction& contraction, const Arch& arch);
 int min_blocks(const SimtTiling& tiling, const Contractions& parts, const Arch& arch);
 
-/// Chunks of BLOCK_K that the depth is cut into.
-int64_t simt_chunks(const SimtTiling& tiling, const Contraction& contraction);
-
-/// Tiles of BLOCK_N columns, over all groups; blocks that make such a tile of BLOCK_M rows, over all divisions and
-/// products of a batch.
-int64_t column_tiles(const SimtTiling& tiling, const Contraction& contraction);
+/// Blocks that make one tile each, over all groups, divisions and products of a batch.
 int64_t simt_blocks(const SimtTiling& tiling, const Contraction& contraction);
 /// The grid of those blocks, of all parts.
 std::array<Count, 3> simt_grid(const SimtTiling& tiling, const Contractions& parts);

@@ -20,7 +20,7 @@ int registers_taken(const SimtTiling& tiling, const Contraction& contraction) {
   SimtTiling live = tiling;
   live.thread_n = live_columns(tiling, contraction);
   const int sums_and_rows = sum_registers(live);
-  if (simt_chunks(tiling, contraction) == 1) return sums_and_rows;
+  if (contraction.chunks(tiling.block_k) == 1) return sums_and_rows;
   return simt_registers(tiling, contraction) - sum_registers(tiling) + sums_and_rows;
 }
 

@@ -35,6 +35,9 @@ TEST(Contraction, OfMatricesHasTheirExtents) {
   EXPECT_EQ(product.rows(), 48);
   EXPECT_EQ(product.columns(), 32);
   EXPECT_EQ(product.depth(), 64);
+  EXPECT_EQ(product.row_tiles(32), 2);
+  EXPECT_EQ(product.column_tiles(32), 1);
+  EXPECT_EQ(product.chunks(16), 4);
   EXPECT_EQ(product.groups(), 1);
   EXPECT_EQ(product.products(), 5);
   EXPECT_EQ(product.divisions(), 1);
@@ -90,6 +93,7 @@ TEST(Contraction, OfAConvolutionHasTheElementsOfAFilterAsDepth) {
     EXPECT_EQ(product.rows(), 2 * 10 * 12);
     EXPECT_EQ(product.columns(), 12);
     EXPECT_EQ(product.groups(), 2);
+    EXPECT_EQ(product.column_tiles(8), 2 * 2);
     EXPECT_EQ(product.depth(), 8 * 9);
     EXPECT_EQ(product.a_repeats(), 9);
     EXPECT_EQ(product.a_bytes(), 2 * 16 * 10 * 12 * 4) << "in memory";
@@ -97,10 +101,12 @@ TEST(Contraction, OfAConvolutionHasTheElementsOfAFilterAsDepth) {
   EXPECT_TRUE(nchw.a_is_gathered());
   EXPECT_EQ(nchw.a_run(8), 1);
   EXPECT_EQ(nchw.period(), 9);
+  EXPECT_EQ(nchw.chunks(16), 5) << "72 elements";
   EXPECT_EQ(nchw.c_along(), Along::rows);
   EXPECT_FALSE(nhwc.a_is_gathered());
   EXPECT_EQ(nhwc.a_run(16), 4);
   EXPECT_EQ(nhwc.period(), 8);
+  EXPECT_EQ(nhwc.chunks(16), 9) << "chunks end with a period";
   EXPECT_EQ(nhwc.c_along(), Along::columns);
 }
 

@@ -159,7 +159,7 @@ Estimate predict(const SimtTiling& tiling, const Columns& columns, const Target&
   const Contraction& product = columns.main();
   const auto bytes = [](const TensorSpec& spec) { return static_cast<double>(spec.elements()) * size_of(spec.dtype); };
   GridWork work;
-  work.block = simt_block_work(tiling, product, target.arch, static_cast<double>(simt_chunks(tiling, product)));
+  work.block = simt_block_work(tiling, product, target.arch, static_cast<double>(product.chunks(tiling.block_k)));
   work.blocks = static_cast<double>(simt_blocks(tiling, product));
   work.dram_bytes = bytes(columns.gradient.dy) + bytes(columns.gradient.w);
   // Columns for neighbouring taps are read by different threads, so that most sectors are read more than once.

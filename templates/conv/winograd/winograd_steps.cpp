@@ -81,7 +81,7 @@ Launch product_launch(const SimtTiling& tiling, const Winograd& winograd, const 
       contraction_launch("conv_1x1", tiling.threads(), {workspace.inputs, workspace.filters, workspace.products});
   launch.source = 1;
   launch.grid[0] = blocks_for(products, products.rows_per_n(), tiling.block_m);
-  launch.grid[1] = Count{column_tiles(tiling, products)};
+  launch.grid[1] = Count{products.column_tiles(tiling.block_n)};
   return launch;
 }
 
@@ -107,7 +107,7 @@ Estimate predict(const SimtTiling& tiling, const Winograd& winograd, const Targe
   const double written = read - (winograd.prepared ? static_cast<double>(workspace.inputs.offset) : 0);
   const double share = workspace_share(read, device);
   GridWork work;
-  work.block = simt_block_work(tiling, products, target.arch, static_cast<double>(simt_chunks(tiling, products)));
+  work.block = simt_block_work(tiling, products, target.arch, static_cast<double>(products.chunks(tiling.block_k)));
   work.blocks = static_cast<double>(simt_blocks(tiling, products));
   work.dram_bytes = read * share;
   work.extra_dram_bytes = compulsory_bytes(winograd.contraction) + written * share;
