@@ -51,7 +51,8 @@ Prelude base_prelude(const Request& request, const Target& target) {
 }
 
 Values values_of(const Prelude& prelude) {
-  return {prelude.constants().begin(), prelude.constants().end()};
+  const auto constants = prelude.constants();
+  return {constants.begin(), constants.end()};
 }
 
 // One user template, which its Bindings share.

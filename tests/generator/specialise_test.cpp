@@ -47,6 +47,16 @@ TEST(Specialise, RepeatsForEachClassWhatDoesNotStandAboveIt) {
   EXPECT_THROW(specialise(library(), "op/classes.cu", Prelude(), ""), Error);
 }
 
+TEST(Specialise, TakesClassesThatDeclareTheSameNames) {
+  const Prelude one = Prelude().constant("C", 8).flag("PADDED", false);
+  const auto of_classes = [&](const Prelude& other) { return Prelude::of_classes({one, other}); };
+  EXPECT_THAT(of_classes(Prelude().flag("C", true).flag("PADDED", false)).class_texts(),
+              ElementsAre("constexpr int C = 8;\n", "constexpr bool C = true;\n"));
+  EXPECT_THROW(of_classes(Prelude().constant("C", 8)), Error);
+  EXPECT_THROW(of_classes(Prelude().constant("C", 8).flag("PADDED", false).constant("K", 2)), Error);
+  EXPECT_THROW(of_classes(Prelude().flag("PADDED", false).constant("C", 8)), Error);
+}
+
 TEST(Specialise, ClosureNamesEveryFileThatShapesTheKernel) {
   EXPECT_THAT(closure(library(), "op/k.cu"),
               ElementsAre("op/k.cu", "lib/a.cuh", "lib/b.cuh", "lib/types.cuh", "lib/fp8.cuh"));
