@@ -250,6 +250,19 @@ Prelude& Prelude::types(std::string_view name, const std::vector<DType>& dtypes)
   return array(name, codes);
 }
 
+Prelude& Prelude::widen(Offsets offsets) {
+  if (offsets == Offsets::fitting) return *this;
+  widen(declarations_);
+  for (Declarations& own : own_of_classes_) widen(own);
+  return *this;
+}
+
+void Prelude::widen(Declarations& declarations) {
+  for (auto& [name, value] : declarations) {
+    if (auto* const index = std::get_if<IndexType>(&value)) index->wide = true;
+  }
+}
+
 std::vector<std::pair<std::string, int64_t>> Prelude::constants() const {
   std::vector<std::pair<std::string, int64_t>> numbers;
   for (const auto& [name, value] : declarations_) {

@@ -99,6 +99,16 @@ TEST(Specialise, NumbersTheLinesOfAUserTemplate) {
             "#line 3 \"k.cu\"\n#line 4 \"k.cu\"\nint k();\n");
 }
 
+TEST(Prelude, WidensItsIndexTypesAlone) {
+  const Prelude narrow = Prelude().constant("N", 7).index_type("Index", false).index_type("Position", true);
+  const Prelude other = Prelude().constant("N", 7).index_type("Index", true).index_type("Position", true);
+  EXPECT_EQ(Prelude(narrow).widen(Offsets::fitting).text(), narrow.text());
+  EXPECT_EQ(Prelude(narrow).widen(Offsets::of_64_bits).text(), other.text());
+  Prelude classes = Prelude::of_classes({narrow, other});
+  EXPECT_THAT(classes.class_texts(), ElementsAre("using Index = int;\n", "using Index = long long;\n"));
+  EXPECT_THAT(classes.widen(Offsets::of_64_bits).class_texts(), testing::Each("using Index = long long;\n"));
+}
+
 TEST(Prelude, WritesConstantsThatCudaCanRead) {
   Prelude prelude;
   prelude.constant("N", 7).constant("BIG", int64_t{1} << 40).flag("ON", true).array("A", {1, -2}).table("T", {0, 3});

@@ -110,16 +110,15 @@ TEST_P(WideIndexMatch, TheReference) {
   const Target& target = TestDevice::get().target;
   VariantChecker checker(catalogue, request);
   for (const std::string& algorithm : GetParam().served_by) {
-    const std::optional<Config> config = catalogue.find(algorithm)->on(request, target).first_legal();
+    const BoundAlgorithm bound = catalogue.find(algorithm)->on(request, target);
+    const std::optional<Config> config = bound.first_legal();
     ASSERT_TRUE(config);
-    Program program = catalogue.program(request, target, {algorithm, *config});
-    const std::string narrow = "using Index = int;", wide = "using Index = long long;";
-    for (std::string& source : program.sources) {
-      const size_t at = source.find(narrow);
-      ASSERT_NE(at, std::string::npos);
-      source.replace(at, narrow.size(), wide);
+    const auto with = [&](Offsets offsets) { return bound.program(catalogue.library(), *config, Rules::all, offsets); };
+    const Program fitting = with(Offsets::fitting), wide = with(Offsets::of_64_bits);
+    for (size_t i = 0; i < fitting.sources.size(); ++i) {
+      ASSERT_NE(wide.sources[i], fitting.sources[i]) << "source " << i << " had offsets of 64 bits, or none at all";
     }
-    EXPECT_TRUE(checker.matches_reference(program, algorithm + " with 64-bit offsets"));
+    EXPECT_TRUE(checker.matches_reference(wide, algorithm + " with 64-bit offsets"));
   }
 }
 

@@ -27,6 +27,12 @@ class SourceLibrary {
   std::map<std::string, std::string> files_;
 };
 
+/// Types that hold element offsets in the sources of a program.
+enum class Offsets {
+  fitting,     ///< Each of 32 bits where its values fit, else of 64.
+  of_64_bits,  ///< For tests: the code of tensors that are larger than a test can have.
+};
+
 /// The constants that specialise a template, in order.
 class Prelude {
  public:
@@ -44,6 +50,8 @@ class Prelude {
   Prelude& types(std::string_view name, const std::vector<DType>& dtypes);
   /// `using NAME = int;`, or `long long` if `wide`: the type that holds element offsets.
   Prelude& index_type(std::string_view name, bool wide) { return declare(name, IndexType{wide}); }
+  /// Makes each index_type() so far, also those of classes, as wide as `offsets` asks for.
+  Prelude& widen(Offsets offsets);
 
   /// Prelude of a template whose blocks are of several classes: CLASSES, their number, and the constants that have one
   /// value in all `classes`. The others stand where the template says `#include "per_class/..."`; see specialise().
@@ -86,6 +94,7 @@ class Prelude {
   using Declarations = std::vector<Declaration>;
 
   Prelude& declare(std::string_view name, Value value);
+  static void widen(Declarations& declarations);
   static std::string line(std::string_view name, int64_t value);
   static std::string line(std::string_view name, bool value);
   static std::string line(std::string_view name, const Array& array);
