@@ -3,6 +3,7 @@
 #include "operations/activation.h"
 #include "operations/operations.h"
 #include "operations/pointwise.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -12,6 +13,9 @@ class ActivationBackwardOperation final : public Operation {
  public:
   std::string_view name() const override { return "activation_backward"; }
   std::string_view summary() const override { return "gradient of activation functions"; }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("gradient of {} {}", request.word("mode"), result_words(request));
+  }
   std::string_view prologue_operand() const override { return "dy"; }
   const std::vector<ScalarDefinition>& scalars() const override { return activation_scalars(); }
   std::vector<ScalarRule> scalar_rules(const Request& request) const override {

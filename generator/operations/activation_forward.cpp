@@ -3,6 +3,7 @@
 #include "operations/activation.h"
 #include "operations/operations.h"
 #include "operations/pointwise.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -12,6 +13,9 @@ class ActivationForwardOperation final : public ElementwiseOperation {
  public:
   std::string_view name() const override { return "activation_forward"; }
   std::string_view summary() const override { return "activation functions: relu, sigmoid, tanh, gelu, ..."; }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("{} {}", request.word("mode"), result_words(request));
+  }
   std::string_view prologue_operand() const override { return "x"; }
   const std::vector<ScalarDefinition>& scalars() const override { return activation_scalars(); }
   std::vector<ScalarRule> scalar_rules(const Request& request) const override {

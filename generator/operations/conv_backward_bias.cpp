@@ -4,6 +4,7 @@
 
 #include "operations/convolution.h"
 #include "operations/operations.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -14,6 +15,9 @@ class ConvBackwardBiasOperation final : public Operation {
   std::string_view name() const override { return "conv_backward_bias"; }
   std::string_view summary() const override {
     return "gradient of convolution with respect to its bias: sums over all dimensions but the channels";
+  }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("conv bias gradient {}{}", extents_words(request.at("dy")), operand_words(request, "dy"));
   }
   std::string_view prologue_operand() const override { return "dy"; }
   std::optional<size_t> prologue_channel_dimension(int /*rank*/) const override { return 1; }

@@ -7,6 +7,7 @@
 
 #include "operations/convolution.h"
 #include "operations/operations.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 #include "operations/stages.h"
 
@@ -43,6 +44,10 @@ class ConvBackwardDataOperation final : public Operation {
     return filters_ == Filters::local
                ? "gradient of local convolution with respect to its input"
                : "gradient of convolution with respect to its input, which is transposed convolution";
+  }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("{}conv data gradient {}{} -> {}{}", locality_words(filters_), extents_words(request.at("dy")),
+                       operand_words(request, "dy"), extents_words(request.at("dx")), convolution_words(request, "w"));
   }
   std::string_view channel_name() const override { return "c"; }
   std::string_view prologue_operand() const override { return "dy"; }

@@ -4,6 +4,7 @@
 
 #include "operations/convolution.h"
 #include "operations/operations.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -25,6 +26,10 @@ class ConvBackwardFilterOperation final : public Operation {
   std::string_view summary() const override {
     return filters_ == Filters::local ? "gradient of local convolution with respect to its filters"
                                       : "gradient of convolution with respect to its filter";
+  }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("{}conv filter gradient {}{}, {}{}", locality_words(filters_), extents_words(request.at("x")),
+                       operand_words(request, "x"), extents_words(request.at("dy")), convolution_words(request, "dw"));
   }
   std::string_view prologue_operand() const override { return "x"; }
   std::optional<size_t> prologue_channel_dimension(int /*rank*/) const override { return 1; }

@@ -1,7 +1,10 @@
 #include "kiln/generator/operations/conv_forward.h"
 
+#include <fmt/format.h>
+
 #include "operations/convolution.h"
 #include "operations/operations.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 #include "operations/stages.h"
 
@@ -27,6 +30,11 @@ class ConvForwardOperation final : public Operation {
     return filters_ == Filters::local
                ? "convolution with filters of their own for each output, or for each region of a grid"
                : "convolution in 1-D, 2-D and 3-D, with groups and any stride, dilation and padding";
+  }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("{}conv {}{} -> {}{}{}", locality_words(filters_), extents_words(request.at("x")),
+                       operand_words(request, "x"), request.at("y").extents[1], convolution_words(request, "w"),
+                       stages_words(request));
   }
   std::string_view channel_name() const override { return "k"; }
   std::string_view prologue_operand() const override { return "x"; }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 #include "text_parsing.h"
 
@@ -203,6 +204,19 @@ double convolution_flops(const TensorSpec& y, const TensorSpec& w) {
     flops *= static_cast<double>(*extent);
   }
   return flops;
+}
+
+std::string convolution_words(const Request& request, std::string_view filter) {
+  const ConvPass pass = conv_pass_of(request);
+  const Ints& extents = request.at(filter).extents;
+  const Ints window(extents.end() - static_cast<std::ptrdiff_t>(pass.stride.size()), extents.end());
+  std::string text = fmt::format(", {}{}", text::join(window, "x"), steps_words(pass));
+  if (pass.dilation != Ints(pass.dilation.size(), 1)) {
+    text += fmt::format(", dilation {}", per_axis_words(pass.dilation));
+  }
+  if (pass.groups != 1) text += fmt::format(", groups {}", pass.groups);
+  if (!pass.grid.empty()) text += fmt::format(", grid {}", text::join(pass.grid, "x"));
+  return text;
 }
 
 ConvPass conv_pass_of(const Request& request) {

@@ -6,6 +6,7 @@
 
 #include "operations/operations.h"
 #include "operations/pointwise.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 #include "operations/stages.h"
 
@@ -68,6 +69,11 @@ class CrossEntropyOperation : public Operation {
   }
 
   void complete_attributes(Request& request) const final { expand(request, "ignore", 1, 1); }
+
+  std::string short_form(const Request& request) const override {
+    return fmt::format("cross entropy {}{}, {}", extents_words(request.at("x")), operand_words(request, "x"),
+                       request.word("reduction"));
+  }
 
   Work work(const Request& request) const final {
     Work work = pointwise_work(request, 0);
@@ -152,6 +158,9 @@ class CrossEntropyBackwardOperation final : public CrossEntropyOperation {
  public:
   std::string_view name() const override { return "cross_entropy_backward"; }
   std::string_view summary() const override { return "gradient of softmax and cross entropy in one"; }
+  std::string short_form(const Request& request) const override {
+    return "gradient of " + CrossEntropyOperation::short_form(request);
+  }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {

@@ -6,6 +6,7 @@
 
 #include "operations/operations.h"
 #include "operations/pointwise.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 #include "operations/stages.h"
 
@@ -18,6 +19,10 @@ class GemmOperation final : public Operation {
  public:
   std::string_view name() const override { return "gemm"; }
   std::string_view summary() const override { return "matrix products, one or a batch of them"; }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("gemm {} by {}{}{}", extents_words(request.at("a")), extents_words(request.at("b")),
+                       operand_words(request, "a"), stages_words(request));
+  }
   std::string_view channel_name() const override { return "n"; }
   size_t channel_dimension(int rank) const override { return static_cast<size_t>(rank) - 1; }
   std::string_view prologue_operand() const override { return "a"; }

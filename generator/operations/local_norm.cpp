@@ -9,6 +9,7 @@
 #include "operations/norm.h"
 #include "operations/operations.h"
 #include "operations/pointwise.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 #include "operations/stages.h"
 
@@ -48,6 +49,11 @@ class LocalNormOperation : public Operation {
     return {{0, 0, Limits::max(), "give a number that is not negative"},
             {1, Limits::denorm_min(), Limits::max(), "give a number above 0"},
             {2, Limits::min(), Limits::max(), "give a normal number above 0"}};
+  }
+
+  std::string short_form(const Request& request) const override {
+    return fmt::format("local normalisation {}{}, {} along axes {}", extents_words(request.at("x")),
+                       operand_words(request, "x"), request.ints("size").front(), axes_words(request));
   }
 
   void complete_attributes(Request& request) const final {
@@ -100,6 +106,9 @@ class LocalNormBackwardOperation final : public LocalNormOperation {
  public:
   std::string_view name() const override { return "local_norm_backward"; }
   std::string_view summary() const override { return "gradients of local response and divisive normalisation"; }
+  std::string short_form(const Request& request) const override {
+    return "gradient of " + LocalNormOperation::short_form(request);
+  }
   std::string_view prologue_operand() const override { return "dy"; }
 
   const std::vector<OperandDefinition>& operands() const override {

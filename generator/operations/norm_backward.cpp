@@ -16,6 +16,10 @@ namespace {
 class NormBackwardOperation final : public Operation {
  public:
   std::string_view name() const override { return "norm_backward"; }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("gradient of {}{}{}", norm_mode_words(request), norm_words(request, "dy"),
+                       norm_epilogue_words(request));
+  }
   std::string_view prologue_operand() const override { return "dy"; }
   std::string_view summary() const override { return "gradients of normalisations"; }
 

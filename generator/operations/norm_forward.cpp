@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "operations/activation.h"
@@ -15,6 +17,9 @@ class NormForwardOperation final : public Operation {
   std::string_view name() const override { return "norm_forward"; }
   std::string_view summary() const override { return "layer, RMS, group, instance and batch normalisation"; }
   std::vector<EpilogueStage> stages() const override { return norm_stages(); }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("{}{}{}", norm_mode_words(request), norm_words(request, "x"), norm_epilogue_words(request));
+  }
   std::string_view prologue_operand() const override { return "x"; }
 
   int most_dimensions() const override { return norm_dimensions; }

@@ -15,6 +15,9 @@ class NormInferenceOperation final : public Operation {
   std::string_view name() const override { return "norm_inference"; }
   std::string_view summary() const override { return "batch normalisation by running statistics"; }
   std::vector<EpilogueStage> stages() const override { return norm_stages(); }
+  std::string short_form(const Request& request) const override {
+    return norm_words(request, "x") + ", running statistics" + norm_epilogue_words(request);
+  }
   std::string_view prologue_operand() const override { return "x"; }
 
   int most_dimensions() const override { return norm_dimensions; }

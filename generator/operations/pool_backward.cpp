@@ -1,7 +1,10 @@
 #include "kiln/generator/operations/pool_backward.h"
 
+#include <fmt/format.h>
+
 #include "operations/operations.h"
 #include "operations/pool_window.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -16,6 +19,10 @@ class PoolBackwardOperation final : public Operation {
   std::string_view name() const override { return "pool_backward"; }
   std::string_view summary() const override {
     return "gradient of maximum and average pooling; with indices also max unpooling";
+  }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("{} pool backward {}{}, {}{}", request.word("mode"), extents_words(request.at("dx")),
+                       operand_words(request, "dy"), pool_window_words(request, "dx"), steps_words(steps_of(request)));
   }
   std::string_view channel_name() const override { return "c"; }
   std::string_view prologue_operand() const override { return "dy"; }

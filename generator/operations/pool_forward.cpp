@@ -4,6 +4,7 @@
 
 #include "operations/operations.h"
 #include "operations/pool_window.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -16,6 +17,10 @@ class PoolForwardOperation final : public Operation {
   std::string_view name() const override { return "pool_forward"; }
   std::string_view summary() const override {
     return "maximum and average pooling in 1-D, 2-D and 3-D, global pooling";
+  }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("{} pool {}{}, {}{}", request.word("mode"), extents_words(request.at("x")),
+                       operand_words(request, "x"), pool_window_words(request, "x"), steps_words(steps_of(request)));
   }
   std::string_view channel_name() const override { return "c"; }
   std::string_view prologue_operand() const override { return "x"; }

@@ -11,6 +11,7 @@
 #include "operations/axes.h"
 #include "operations/operations.h"
 #include "operations/pointwise.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -45,6 +46,10 @@ class ReduceOperation final : public Operation {
  public:
   std::string_view name() const override { return "reduce"; }
   std::string_view summary() const override { return "sums, products, extremes and norms along any axes"; }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("{} reduction {}{}, axes {}", request.word("mode"), extents_words(request.at("x")),
+                       operand_words(request, "x"), axes_words(request));
+  }
   std::string_view prologue_operand() const override { return "x"; }
 
   const std::vector<OperandDefinition>& operands() const override {

@@ -10,6 +10,7 @@ class SoftmaxBackwardOperation final : public SoftmaxOperation {
  public:
   std::string_view name() const override { return "softmax_backward"; }
   std::string_view summary() const override { return "gradient of softmax and log-softmax"; }
+  std::string short_form(const Request& request) const override { return "gradient of " + softmax_words(request); }
   std::string_view prologue_operand() const override { return "dy"; }
 
   const std::vector<OperandDefinition>& operands() const override {

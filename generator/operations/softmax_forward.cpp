@@ -12,6 +12,7 @@ class SoftmaxForwardOperation final : public SoftmaxOperation {
  public:
   std::string_view name() const override { return "softmax_forward"; }
   std::string_view summary() const override { return "softmax and log-softmax along any dimension"; }
+  std::string short_form(const Request& request) const override { return softmax_words(request); }
   std::string_view prologue_operand() const override { return "x"; }
 
   const std::vector<OperandDefinition>& operands() const override {

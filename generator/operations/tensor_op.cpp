@@ -8,6 +8,7 @@
 #include "kiln/generator/operations/tensor_ops.h"
 #include "operations/operations.h"
 #include "operations/pointwise.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -50,6 +51,9 @@ class TensorOpOperation final : public Operation {
  public:
   std::string_view name() const override { return "tensor_op"; }
   std::string_view summary() const override { return "element-wise arithmetic, comparison and selection"; }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("tensor {} {}", request.word("mode"), result_words(request));
+  }
   std::string_view prologue_operand() const override { return "a"; }
 
   const std::vector<OperandDefinition>& operands() const override {

@@ -1,6 +1,7 @@
 #include "kiln/generator/operations/tensor_ops.h"
 #include "operations/operations.h"
 #include "operations/pointwise.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -10,6 +11,7 @@ class TensorSetOperation final : public Operation {
  public:
   std::string_view name() const override { return "tensor_set"; }
   std::string_view summary() const override { return "one value in every element"; }
+  std::string short_form(const Request& request) const override { return "set " + result_words(request); }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {

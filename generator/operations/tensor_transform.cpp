@@ -3,6 +3,7 @@
 #include "kiln/generator/operations/tensor_ops.h"
 #include "operations/operations.h"
 #include "operations/pointwise.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -14,6 +15,11 @@ class TensorTransformOperation final : public Operation {
  public:
   std::string_view name() const override { return "tensor_transform"; }
   std::string_view summary() const override { return "copy into another layout or dtype, with scale and padding"; }
+  std::string short_form(const Request& request) const override {
+    const TensorSpec &x = request.at("x"), &y = request.at("y");
+    return fmt::format("transform {}{}{} -> {}{}", extents_words(x), storage_words(x), call_words(request),
+                       extents_words(y), x.dtype == DType::f32 ? storage_words(y) : storage_words_with_dtype(y));
+  }
   std::string_view prologue_operand() const override { return "x"; }
 
   const std::vector<OperandDefinition>& operands() const override {

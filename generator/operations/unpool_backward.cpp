@@ -1,9 +1,12 @@
 #include "kiln/generator/operations/unpool_backward.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "operations/operations.h"
 #include "operations/pool_window.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -13,6 +16,10 @@ class UnpoolBackwardOperation final : public Operation {
  public:
   std::string_view name() const override { return "unpool_backward"; }
   std::string_view summary() const override { return "gradient of max unpooling: dy at the positions of maxima"; }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("unpool backward {}{}, {}{}", extents_words(request.at("dy")), operand_words(request, "dy"),
+                       per_axis_words(request.ints("window")), steps_words(steps_of(request)));
+  }
   std::string_view channel_name() const override { return "c"; }
   std::string_view prologue_operand() const override { return "dy"; }
 

@@ -247,7 +247,8 @@ class UserTemplate::Bound final : public Binding {
     for (const UserDescriptor::Parameter& each : d.parameters) constants.constant(each.name, values.at(each.name));
     for (const UserDescriptor::Constant& each : d.constants) constants.constant(each.name, values.at(each.name));
     const Emitter emit(library, *request_, fmt::format("user/{}.cu", d.name),
-                       fmt::format("{}\n{} {} {}", request_.key(), d.name, config.print(), target_.arch.name()), offsets);
+                       fmt::format("{}\n{} {} {}", request_.key(), d.name, config.print(), target_.arch.name()),
+                       offsets);
     Program made;
     made.sources = {emit.source(constants)};
     made.steps = shared_->steps(*request_, target_, values);

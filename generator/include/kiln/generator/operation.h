@@ -136,6 +136,9 @@ class Operation {
 
   virtual std::string_view name() const = 0;
   virtual std::string_view summary() const = 0;
+  /// A complete request in few words for people: "conv 1x64x56x56 -> 64, 3x3, pad 1, bias+relu". By default the name
+  /// and the result: "dropout 2x64x56x56 f16".
+  virtual std::string short_form(const Request& request) const;
   virtual const std::vector<OperandDefinition>& operands() const = 0;
   virtual const std::vector<AttributeDefinition>& attributes() const = 0;
   /// The most dimensions that one of its tensors may have, at most 6.
