@@ -24,10 +24,17 @@ class ActivationForwardOperation final : public ElementwiseOperation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "", "integers with mode=identity only",
-         DTypes::any},
-        in_place({"y", Role::output, true, Printing::always, "as x", "dtype and layout of x",
-                  "integers with mode=identity only", DTypes::any},
+        {.name = "x",
+         .role = Role::input,
+         .extents = "1 to 5 dimensions",
+         .summary = "integers with mode=identity only",
+         .dtypes = DTypes::any},
+        in_place({.name = "y",
+                  .role = Role::output,
+                  .extents = "as x",
+                  .left_out = "dtype and layout of x",
+                  .summary = "integers with mode=identity only",
+                  .dtypes = DTypes::any},
                  {"x"}),
     };
     return definitions;

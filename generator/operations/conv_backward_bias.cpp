@@ -24,9 +24,16 @@ class ConvBackwardBiasOperation final : public Operation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"dy", Role::input, true, Printing::always, "N K and up to three spatial dimensions", "", "",
-         DTypes::floating_or_fp8},
-        {"db", Role::output, false, Printing::always, "K", "dtype of dy", "", DTypes::floating_or_fp8},
+        {.name = "dy",
+         .role = Role::input,
+         .extents = "N K and up to three spatial dimensions",
+         .dtypes = DTypes::floating_or_fp8},
+        {.name = "db",
+         .role = Role::output,
+         .batched = false,
+         .extents = "K",
+         .left_out = "dtype of dy",
+         .dtypes = DTypes::floating_or_fp8},
     };
     return definitions;
   }

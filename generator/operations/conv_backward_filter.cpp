@@ -15,8 +15,14 @@ class ConvBackwardFilterOperation final : public Operation {
   explicit ConvBackwardFilterOperation(Filters filters)
       : filters_(filters),
         operands_{
-            {"x", Role::input, true, Printing::always, "N C W; N C H W; N C D H W", "", "", DTypes::floating_or_fp8},
-            {"dy", Role::input, true, Printing::always, "N K Q; N K P Q; N K Z P Q", "", "", DTypes::floating_or_fp8},
+            {.name = "x",
+             .role = Role::input,
+             .extents = "N C W; N C H W; N C D H W",
+             .dtypes = DTypes::floating_or_fp8},
+            {.name = "dy",
+             .role = Role::input,
+             .extents = "N K Q; N K P Q; N K Z P Q",
+             .dtypes = DTypes::floating_or_fp8},
             filter_operand("dw", Role::output, filters),
         } {}
 

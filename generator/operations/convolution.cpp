@@ -86,19 +86,20 @@ const std::vector<AttributeDefinition>& convolution_attributes(Filters filters) 
 
 OperandDefinition filter_operand(std::string name, Role role, Filters filters) {
   if (filters == Filters::shared) {
-    return {
-        std::move(name),        role, false, Printing::always, "K C/groups S; K C/groups R S; K C/groups T R S", "", "",
-        DTypes::floating_or_fp8};
+    return {.name = std::move(name),
+            .role = role,
+            .batched = false,
+            .extents = "K C/groups S; K C/groups R S; K C/groups T R S",
+            .dtypes = DTypes::floating_or_fp8};
   }
-  return {std::move(name),
-          role,
-          false,
-          Printing::always,
-          "regions*K C/groups S; regions*K C/groups R S; regions*K C/groups T R S",
-          "",
-          "K filters for each region, region after region; or the regions are a dimension of their own in front of K, "
-          "with any stride",
-          DTypes::floating_or_fp8};
+  return {.name = std::move(name),
+          .role = role,
+          .batched = false,
+          .extents = "regions*K C/groups S; regions*K C/groups R S; regions*K C/groups T R S",
+          .summary =
+              "K filters for each region, region after region; or the regions are a dimension of their own in front of "
+              "K, with any stride",
+          .dtypes = DTypes::floating_or_fp8};
 }
 
 void complete_convolution_attributes(Request& request, const ConvNames& names, int axes) {

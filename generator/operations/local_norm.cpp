@@ -91,10 +91,14 @@ class LocalNormForwardOperation final : public LocalNormOperation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "", ""},
-        {"means", Role::input, true, Printing::when_set, "as x", "they are 0",
-         "what the squares are of differences from"},
-        {"y", Role::output, true, Printing::always, "as x", "dtype and layout of x", ""},
+        {.name = "x", .role = Role::input, .extents = "1 to 5 dimensions"},
+        {.name = "means",
+         .role = Role::input,
+         .printing = Printing::when_set,
+         .extents = "as x",
+         .left_out = "they are 0",
+         .summary = "what the squares are of differences from"},
+        {.name = "y", .role = Role::output, .extents = "as x", .left_out = "dtype and layout of x"},
     };
     return definitions;
   }
@@ -113,13 +117,21 @@ class LocalNormBackwardOperation final : public LocalNormOperation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "", ""},
-        {"means", Role::input, true, Printing::when_set, "as x", "they are 0",
-         "what the squares are of differences from"},
-        {"dy", Role::input, true, Printing::always, "as x", "dtype and layout of x", ""},
-        {"dx", Role::output, true, Printing::always, "as x", "dtype and layout of x", ""},
-        {"dmeans", Role::output, true, Printing::when_set, "as x", "not computed",
-         "the gradient with respect to the means"},
+        {.name = "x", .role = Role::input, .extents = "1 to 5 dimensions"},
+        {.name = "means",
+         .role = Role::input,
+         .printing = Printing::when_set,
+         .extents = "as x",
+         .left_out = "they are 0",
+         .summary = "what the squares are of differences from"},
+        {.name = "dy", .role = Role::input, .extents = "as x", .left_out = "dtype and layout of x"},
+        {.name = "dx", .role = Role::output, .extents = "as x", .left_out = "dtype and layout of x"},
+        {.name = "dmeans",
+         .role = Role::output,
+         .printing = Printing::when_set,
+         .extents = "as x",
+         .left_out = "not computed",
+         .summary = "the gradient with respect to the means"},
     };
     return definitions;
   }

@@ -54,11 +54,22 @@ class ReduceOperation final : public Operation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "", "", DTypes::floating | DTypes::integers},
-        {"y", Role::output, true, Printing::always, "as x, with 1 along the axes", "dtype and layout of x", "",
-         DTypes::floating | DTypes::integers},
-        naming_elements({"indices", Role::output, true, Printing::when_set, "as y", "not computed",
-                         "the positions of the extremes, with min, max and amax", DTypes::only_i32}),
+        {.name = "x",
+         .role = Role::input,
+         .extents = "1 to 5 dimensions",
+         .dtypes = DTypes::floating | DTypes::integers},
+        {.name = "y",
+         .role = Role::output,
+         .extents = "as x, with 1 along the axes",
+         .left_out = "dtype and layout of x",
+         .dtypes = DTypes::floating | DTypes::integers},
+        naming_elements({.name = "indices",
+                         .role = Role::output,
+                         .printing = Printing::when_set,
+                         .extents = "as y",
+                         .left_out = "not computed",
+                         .summary = "the positions of the extremes, with min, max and amax",
+                         .dtypes = DTypes::only_i32}),
     };
     return definitions;
   }

@@ -15,7 +15,10 @@ class TensorSetOperation final : public Operation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"y", Role::output, true, Printing::always, "1 to 5 dimensions", "", "", DTypes::floating | DTypes::integers},
+        {.name = "y",
+         .role = Role::output,
+         .extents = "1 to 5 dimensions",
+         .dtypes = DTypes::floating | DTypes::integers},
     };
     return definitions;
   }

@@ -24,10 +24,17 @@ class TensorTransformOperation final : public Operation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "",
-         "an extent of 1 repeats where that of y is longer", DTypes::any, true},
-        in_place({"y", Role::output, true, Printing::always, "as x with its padding", "dtype and layout of x", "",
-                  DTypes::any},
+        {.name = "x",
+         .role = Role::input,
+         .extents = "1 to 5 dimensions",
+         .summary = "an extent of 1 repeats where that of y is longer",
+         .dtypes = DTypes::any,
+         .repeats = true},
+        in_place({.name = "y",
+                  .role = Role::output,
+                  .extents = "as x with its padding",
+                  .left_out = "dtype and layout of x",
+                  .dtypes = DTypes::any},
                  {"x"}),
     };
     return definitions;

@@ -25,12 +25,17 @@ class UnpoolBackwardOperation final : public Operation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"dy", Role::input, true, Printing::always, "N C W; N C H W; N C D H W", "",
-         "has the extents of what was unpooled to"},
-        naming_positions({"indices", Role::input, true, Printing::always, "N C Q; N C P Q; N C Z P Q", "",
-                          "what pool_forward gave", DTypes::only_i32},
+        {.name = "dy",
+         .role = Role::input,
+         .extents = "N C W; N C H W; N C D H W",
+         .summary = "has the extents of what was unpooled to"},
+        naming_positions({.name = "indices",
+                          .role = Role::input,
+                          .extents = "N C Q; N C P Q; N C Z P Q",
+                          .summary = "what pool_forward gave",
+                          .dtypes = DTypes::only_i32},
                          "dy"),
-        {"dx", Role::output, true, Printing::always, "as indices", "dtype of dy, layout of indices", ""},
+        {.name = "dx", .role = Role::output, .extents = "as indices", .left_out = "dtype of dy, layout of indices"},
     };
     return definitions;
   }
