@@ -36,7 +36,7 @@ void append_elementwise(Program& program, const SourceLibrary& library, const Re
   prelude.constant("INNER", std::max<int64_t>(inner, 1));
   prelude.constant("CHANNELS", spec.extents.size() > channel ? std::max<int64_t>(spec.extents[channel], 1) : 1);
   const Emitter emit(library, request, fmt::format("check/{}.cu", entry),
-                     fmt::format("{}\n{} {}", request.key(), entry, target.arch.name()));
+                     fmt::format("{}\n{} {}", request.key(), entry, target.arch.name()), Offsets::fitting);
   Launch launch;
   launch.source = program.sources.size();
   launch.entry = entry;

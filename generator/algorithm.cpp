@@ -63,12 +63,12 @@ const std::string& CodeDigests::of(const std::string& path) {
 
 std::string Emitter::source(Prelude prelude) const {
   add_user_code(prelude, request_);
-  return specialise(library_, template_path_, prelude, title_);
+  return specialise(library_, template_path_, prelude.widen(offsets_), title_);
 }
 
 std::string Emitter::plain_source(const std::string& template_path, Prelude prelude) const {
   add_user_code(prelude, without_user_code(request_));
-  return specialise(library_, template_path, prelude, title_);
+  return specialise(library_, template_path, prelude.widen(offsets_), title_);
 }
 
 BoundAlgorithm Algorithm::on(const KeyedRequest& request, const Target& target) const {
@@ -117,14 +117,15 @@ std::optional<Config> BoundAlgorithm::first_legal() const {
   return first;
 }
 
-Program BoundAlgorithm::program(const SourceLibrary& library, const Config& config, Rules rules) const {
+Program BoundAlgorithm::program(const SourceLibrary& library, const Config& config, Rules rules,
+                                Offsets offsets) const {
   if (lacks_user_text(*request_)) throw missing_user_text(*request_);
   if (const std::optional<std::string> reason = refusal(config, rules)) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("refused: {} {}: {}", algorithm_.name(), config.print(), *reason),
                 "`kiln explain` lists the candidates of a request");
   }
-  Program made = binding_->program(library, config);
+  Program made = binding_->program(library, config, offsets);
   made.workspace_bytes = std::max(made.workspace_bytes, workspace_end(made.steps));
   return made;
 }

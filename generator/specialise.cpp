@@ -142,14 +142,15 @@ class Inliner {
 
   void append_classes(const std::string& path) {
     if (prelude_ == nullptr) return append(path);
-    if (prelude_->class_texts().empty()) {
+    const std::vector<std::string> constants = prelude_->class_texts();
+    if (constants.empty()) {
       throw Error(ErrorCode::internal, fmt::format("template {} has classes, its prelude none", name_));
     }
     const std::vector<std::string> above = done_;
     std::string every;
-    for (size_t i = 0; i < prelude_->class_texts().size(); ++i) {
+    for (size_t i = 0; i < constants.size(); ++i) {
       done_ = above;
-      text_ += fmt::format("namespace class_{} {{\nconstexpr int CLASS = {};\n{}", i, i, prelude_->class_texts()[i]);
+      text_ += fmt::format("namespace class_{} {{\nconstexpr int CLASS = {};\n{}", i, i, constants[i]);
       append(path);
       text_ += fmt::format("}}  // namespace class_{}\n", i);
       every += fmt::format(" DO(class_{})", i);
@@ -184,10 +185,6 @@ std::string comment(std::string_view title) {
   return result;
 }
 
-std::vector<std::string_view> lines_of(const Prelude& prelude) {
-  return text::split(prelude.text(), '\n');
-}
-
 bool fits_int(int64_t value) {
   return value >= std::numeric_limits<int>::min() && value <= std::numeric_limits<int>::max();
 }
@@ -200,33 +197,47 @@ const std::string& SourceLibrary::text(const std::string& path) const {
   return found->second;
 }
 
-Prelude& Prelude::constant(std::string_view name, int64_t value) {
-  constants_.emplace_back(name, value);
-  text_ += fits_int(value) ? fmt::format("constexpr int {} = {};\n", name, value)
-                           : fmt::format("constexpr long long {} = {}LL;\n", name, value);
-  return *this;
+std::string Prelude::line(std::string_view name, int64_t value) {
+  return fits_int(value) ? fmt::format("constexpr int {} = {};\n", name, value)
+                         : fmt::format("constexpr long long {} = {}LL;\n", name, value);
 }
 
-Prelude& Prelude::flag(std::string_view name, bool value) {
-  constants_.emplace_back(name, value ? 1 : 0);
-  text_ += fmt::format("constexpr bool {} = {};\n", name, value);
-  return *this;
+std::string Prelude::line(std::string_view name, bool value) {
+  return fmt::format("constexpr bool {} = {};\n", name, value);
 }
 
-Prelude& Prelude::array(std::string_view name, const std::vector<int64_t>& values) {
-  text_ += fmt::format("constexpr long long {}[] = {{{}}};\n", name, text::join(values, ", "));
-  return *this;
+std::string Prelude::line(std::string_view name, const Array& array) {
+  return fmt::format("constexpr long long {}[] = {{{}}};\n", name, text::join(array.values, ", "));
 }
 
-Prelude& Prelude::table(std::string_view name, const std::vector<int64_t>& values) {
-  text_ += fmt::format("__constant__ int {}[] = {{{}}};\n", name, text::join(values, ", "));
+std::string Prelude::line(std::string_view name, const Table& table) {
+  return fmt::format("__constant__ int {}[] = {{{}}};\n", name, text::join(table.values, ", "));
+}
+
+std::string Prelude::line(std::string_view name, DType dtype) {
+  return fmt::format("using {} = {};\n", name, to_string(dtype));
+}
+
+std::string Prelude::line(std::string_view name, IndexType index) {
+  return fmt::format("using {} = {};\n", name, index.wide ? "long long" : "int");
+}
+
+std::string Prelude::text_of(const Declarations& declarations) {
+  std::string text;
+  for (const auto& [name, value] : declarations) {
+    text += std::visit([&name = name](const auto& held) { return line(name, held); }, value);
+  }
+  return text;
+}
+
+Prelude& Prelude::declare(std::string_view name, Value value) {
+  declarations_.push_back({std::string(name), std::move(value)});
   return *this;
 }
 
 Prelude& Prelude::type(std::string_view name, DType dtype) {
-  text_ += fmt::format("using {} = {};\n", name, to_string(dtype));
   types_ = types_ | DTypes{dtype};
-  return *this;
+  return declare(name, dtype);
 }
 
 Prelude& Prelude::types(std::string_view name, const std::vector<DType>& dtypes) {
@@ -239,28 +250,51 @@ Prelude& Prelude::types(std::string_view name, const std::vector<DType>& dtypes)
   return array(name, codes);
 }
 
-Prelude& Prelude::index_type(std::string_view name, bool wide) {
-  text_ += fmt::format("using {} = {};\n", name, wide ? "long long" : "int");
+Prelude& Prelude::widen(Offsets offsets) {
+  if (offsets == Offsets::fitting) return *this;
+  widen(declarations_);
+  for (Declarations& own : own_of_classes_) widen(own);
   return *this;
+}
+
+void Prelude::widen(Declarations& declarations) {
+  for (auto& [name, value] : declarations) {
+    if (auto* const index = std::get_if<IndexType>(&value)) index->wide = true;
+  }
+}
+
+std::vector<std::pair<std::string, int64_t>> Prelude::constants() const {
+  std::vector<std::pair<std::string, int64_t>> numbers;
+  for (const auto& [name, value] : declarations_) {
+    if (const auto* const number = std::get_if<int64_t>(&value)) numbers.emplace_back(name, *number);
+    if (const auto* const flag = std::get_if<bool>(&value)) numbers.emplace_back(name, *flag ? 1 : 0);
+  }
+  return numbers;
+}
+
+std::vector<std::string> Prelude::class_texts() const {
+  std::vector<std::string> texts;
+  for (const Declarations& own : own_of_classes_) texts.push_back(text_of(own));
+  return texts;
 }
 
 Prelude Prelude::of_classes(const std::vector<Prelude>& classes) {
   Prelude result;
   result.constant("CLASSES", static_cast<int64_t>(classes.size()));
-  result.class_texts_.resize(classes.size());
-  std::vector<std::vector<std::string_view>> lines;
+  result.own_of_classes_.resize(classes.size());
+  const Declarations& first = classes.front().declarations_;
   for (const Prelude& one : classes) {
-    lines.push_back(lines_of(one));
+    const bool has_names_of_first =
+        std::ranges::equal(one.declarations_, first, {}, &Declaration::name, &Declaration::name);
+    if (!has_names_of_first) throw Error(ErrorCode::internal, "classes of one template declare different constants");
     result.types_ = result.types_ | one.types_;
   }
-  for (size_t i = 0; i < lines.front().size(); ++i) {
-    const auto at = [&](const std::vector<std::string_view>& of_class) { return of_class.at(i); };
-    const std::string_view line = at(lines.front());
-    if (line.empty()) continue;
-    if (std::all_of(lines.begin(), lines.end(), [&](const auto& of_class) { return at(of_class) == line; })) {
-      result.text_ += fmt::format("{}\n", line);
-    } else {
-      for (size_t j = 0; j < lines.size(); ++j) result.class_texts_[j] += fmt::format("{}\n", at(lines[j]));
+  for (size_t i = 0; i < first.size(); ++i) {
+    const bool is_common =
+        std::ranges::all_of(classes, [&](const Prelude& one) { return one.declarations_[i] == first[i]; });
+    if (is_common) result.declarations_.push_back(first[i]);
+    for (size_t j = 0; !is_common && j < classes.size(); ++j) {
+      result.own_of_classes_[j].push_back(classes[j].declarations_[i]);
     }
   }
   return result;

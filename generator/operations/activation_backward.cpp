@@ -3,6 +3,7 @@
 #include "operations/activation.h"
 #include "operations/operations.h"
 #include "operations/pointwise.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -12,6 +13,9 @@ class ActivationBackwardOperation final : public Operation {
  public:
   std::string_view name() const override { return "activation_backward"; }
   std::string_view summary() const override { return "gradient of activation functions"; }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("gradient of {} {}", request.word("mode"), result_words(request));
+  }
   std::string_view prologue_operand() const override { return "dy"; }
   const std::vector<ScalarDefinition>& scalars() const override { return activation_scalars(); }
   std::vector<ScalarRule> scalar_rules(const Request& request) const override {
@@ -20,14 +24,30 @@ class ActivationBackwardOperation final : public Operation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::when_set, "as dy", "y has to be given", "what the function was applied to",
-         DTypes::floating_or_fp8},
-        {"y", Role::input, true, Printing::when_set, "as dy", "x has to be given",
-         "what the function gave; not for every mode", DTypes::floating_or_fp8},
-        {"dy", Role::input, true, Printing::always, "1 to 5 dimensions", "", "the gradient with respect to y",
-         DTypes::floating_or_fp8},
-        in_place({"dx", Role::output, true, Printing::always, "as dy", "dtype and layout of dy", "",
-                  DTypes::floating_or_fp8},
+        {.name = "x",
+         .role = Role::input,
+         .printing = Printing::when_set,
+         .extents = "as dy",
+         .left_out = "y has to be given",
+         .summary = "what the function was applied to",
+         .dtypes = DTypes::floating_or_fp8},
+        {.name = "y",
+         .role = Role::input,
+         .printing = Printing::when_set,
+         .extents = "as dy",
+         .left_out = "x has to be given",
+         .summary = "what the function gave; not for every mode",
+         .dtypes = DTypes::floating_or_fp8},
+        {.name = "dy",
+         .role = Role::input,
+         .extents = "1 to 5 dimensions",
+         .summary = "the gradient with respect to y",
+         .dtypes = DTypes::floating_or_fp8},
+        in_place({.name = "dx",
+                  .role = Role::output,
+                  .extents = "as dy",
+                  .left_out = "dtype and layout of dy",
+                  .dtypes = DTypes::floating_or_fp8},
                  {"x", "y", "dy"}),
     };
     return definitions;

@@ -3,6 +3,7 @@
 #include "operations/activation.h"
 #include "operations/operations.h"
 #include "operations/pointwise.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -12,6 +13,9 @@ class ActivationForwardOperation final : public ElementwiseOperation {
  public:
   std::string_view name() const override { return "activation_forward"; }
   std::string_view summary() const override { return "activation functions: relu, sigmoid, tanh, gelu, ..."; }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("{} {}", request.word("mode"), result_words(request));
+  }
   std::string_view prologue_operand() const override { return "x"; }
   const std::vector<ScalarDefinition>& scalars() const override { return activation_scalars(); }
   std::vector<ScalarRule> scalar_rules(const Request& request) const override {
@@ -20,10 +24,17 @@ class ActivationForwardOperation final : public ElementwiseOperation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "", "integers with mode=identity only",
-         DTypes::any},
-        in_place({"y", Role::output, true, Printing::always, "as x", "dtype and layout of x",
-                  "integers with mode=identity only", DTypes::any},
+        {.name = "x",
+         .role = Role::input,
+         .extents = "1 to 5 dimensions",
+         .summary = "integers with mode=identity only",
+         .dtypes = DTypes::any},
+        in_place({.name = "y",
+                  .role = Role::output,
+                  .extents = "as x",
+                  .left_out = "dtype and layout of x",
+                  .summary = "integers with mode=identity only",
+                  .dtypes = DTypes::any},
                  {"x"}),
     };
     return definitions;

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "operations/spatial.h"
+#include "text_parsing.h"
 
 namespace kiln {
 namespace {
@@ -62,6 +63,10 @@ void check_axes(const Request& request, std::string_view operand) {
   if (request.dynamic_batch && axes.front() == 0) {
     refuse(request, "the batch cannot be dynamic along one of the axes", "fix the batch");
   }
+}
+
+std::string axes_words(const Request& request) {
+  return text::join(request.ints("axes"), ",");
 }
 
 Ints reduced_extents(const Request& request, const Ints& extents) {

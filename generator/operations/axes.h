@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +18,9 @@ void complete_axes(Request& request, std::string_view operand);
 
 /// Refuses axes that `operand` has not, that stand twice, or that are the batch of a dynamic request.
 void check_axes(const Request& request, std::string_view operand);
+
+/// "0,2,3".
+std::string axes_words(const Request& request);
 
 /// The extents with 1 along the request's axes, or along all others.
 std::vector<int64_t> reduced_extents(const Request& request, const std::vector<int64_t>& extents);

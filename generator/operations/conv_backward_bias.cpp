@@ -4,6 +4,7 @@
 
 #include "operations/convolution.h"
 #include "operations/operations.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -15,14 +16,24 @@ class ConvBackwardBiasOperation final : public Operation {
   std::string_view summary() const override {
     return "gradient of convolution with respect to its bias: sums over all dimensions but the channels";
   }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("conv bias gradient {}{}", extents_words(request.at("dy")), operand_words(request, "dy"));
+  }
   std::string_view prologue_operand() const override { return "dy"; }
   std::optional<size_t> prologue_channel_dimension(int /*rank*/) const override { return 1; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"dy", Role::input, true, Printing::always, "N K and up to three spatial dimensions", "", "",
-         DTypes::floating_or_fp8},
-        {"db", Role::output, false, Printing::always, "K", "dtype of dy", "", DTypes::floating_or_fp8},
+        {.name = "dy",
+         .role = Role::input,
+         .extents = "N K and up to three spatial dimensions",
+         .dtypes = DTypes::floating_or_fp8},
+        {.name = "db",
+         .role = Role::output,
+         .batched = false,
+         .extents = "K",
+         .left_out = "dtype of dy",
+         .dtypes = DTypes::floating_or_fp8},
     };
     return definitions;
   }

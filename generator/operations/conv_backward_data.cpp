@@ -7,6 +7,7 @@
 
 #include "operations/convolution.h"
 #include "operations/operations.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 #include "operations/stages.h"
 
@@ -20,10 +21,16 @@ class ConvBackwardDataOperation final : public Operation {
   explicit ConvBackwardDataOperation(Filters filters)
       : filters_(filters),
         operands_{
-            {"dy", Role::input, true, Printing::always, "N K Q; N K P Q; N K Z P Q", "", "", DTypes::floating_or_fp8},
+            {.name = "dy",
+             .role = Role::input,
+             .extents = "N K Q; N K P Q; N K Z P Q",
+             .dtypes = DTypes::floating_or_fp8},
             filter_operand("w", Role::input, filters),
-            in_place({"dx", Role::output, true, Printing::always, "N C W; N C H W; N C D H W", "dtype and layout of dy",
-                      "", DTypes::floating_or_fp8},
+            in_place({.name = "dx",
+                      .role = Role::output,
+                      .extents = "N C W; N C H W; N C D H W",
+                      .left_out = "dtype and layout of dy",
+                      .dtypes = DTypes::floating_or_fp8},
                      {"residual"}),
             bias_operand("C", "dx"),
             residual_operand("dx", DTypes::floating_or_fp8),
@@ -43,6 +50,10 @@ class ConvBackwardDataOperation final : public Operation {
     return filters_ == Filters::local
                ? "gradient of local convolution with respect to its input"
                : "gradient of convolution with respect to its input, which is transposed convolution";
+  }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("{}conv data gradient {}{} -> {}{}", locality_words(filters_), extents_words(request.at("dy")),
+                       operand_words(request, "dy"), extents_words(request.at("dx")), convolution_words(request, "w"));
   }
   std::string_view channel_name() const override { return "c"; }
   std::string_view prologue_operand() const override { return "dy"; }

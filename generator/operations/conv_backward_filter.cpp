@@ -4,6 +4,7 @@
 
 #include "operations/convolution.h"
 #include "operations/operations.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -14,8 +15,14 @@ class ConvBackwardFilterOperation final : public Operation {
   explicit ConvBackwardFilterOperation(Filters filters)
       : filters_(filters),
         operands_{
-            {"x", Role::input, true, Printing::always, "N C W; N C H W; N C D H W", "", "", DTypes::floating_or_fp8},
-            {"dy", Role::input, true, Printing::always, "N K Q; N K P Q; N K Z P Q", "", "", DTypes::floating_or_fp8},
+            {.name = "x",
+             .role = Role::input,
+             .extents = "N C W; N C H W; N C D H W",
+             .dtypes = DTypes::floating_or_fp8},
+            {.name = "dy",
+             .role = Role::input,
+             .extents = "N K Q; N K P Q; N K Z P Q",
+             .dtypes = DTypes::floating_or_fp8},
             filter_operand("dw", Role::output, filters),
         } {}
 
@@ -25,6 +32,10 @@ class ConvBackwardFilterOperation final : public Operation {
   std::string_view summary() const override {
     return filters_ == Filters::local ? "gradient of local convolution with respect to its filters"
                                       : "gradient of convolution with respect to its filter";
+  }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("{}conv filter gradient {}{}, {}{}", locality_words(filters_), extents_words(request.at("x")),
+                       operand_words(request, "x"), extents_words(request.at("dy")), convolution_words(request, "dw"));
   }
   std::string_view prologue_operand() const override { return "x"; }
   std::optional<size_t> prologue_channel_dimension(int /*rank*/) const override { return 1; }

@@ -1,7 +1,10 @@
 #include "kiln/generator/operations/conv_forward.h"
 
+#include <fmt/format.h>
+
 #include "operations/convolution.h"
 #include "operations/operations.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 #include "operations/stages.h"
 
@@ -13,10 +16,16 @@ class ConvForwardOperation final : public Operation {
   explicit ConvForwardOperation(Filters filters)
       : filters_(filters),
         operands_{
-            {"x", Role::input, true, Printing::always, "N C W; N C H W; N C D H W", "", "", DTypes::floating_or_fp8},
+            {.name = "x",
+             .role = Role::input,
+             .extents = "N C W; N C H W; N C D H W",
+             .dtypes = DTypes::floating_or_fp8},
             filter_operand("w", Role::input, filters),
-            in_place({"y", Role::output, true, Printing::always, "N K Q; N K P Q; N K Z P Q", "dtype and layout of x",
-                      "", DTypes::floating_or_fp8},
+            in_place({.name = "y",
+                      .role = Role::output,
+                      .extents = "N K Q; N K P Q; N K Z P Q",
+                      .left_out = "dtype and layout of x",
+                      .dtypes = DTypes::floating_or_fp8},
                      {"residual"}),
             bias_operand("K", "y"),
             residual_operand("y", DTypes::floating_or_fp8),
@@ -27,6 +36,11 @@ class ConvForwardOperation final : public Operation {
     return filters_ == Filters::local
                ? "convolution with filters of their own for each output, or for each region of a grid"
                : "convolution in 1-D, 2-D and 3-D, with groups and any stride, dilation and padding";
+  }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("{}conv {}{} -> {}{}{}", locality_words(filters_), extents_words(request.at("x")),
+                       operand_words(request, "x"), request.at("y").extents[1], convolution_words(request, "w"),
+                       stages_words(request));
   }
   std::string_view channel_name() const override { return "k"; }
   std::string_view prologue_operand() const override { return "x"; }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 #include "text_parsing.h"
 
@@ -85,19 +86,20 @@ const std::vector<AttributeDefinition>& convolution_attributes(Filters filters) 
 
 OperandDefinition filter_operand(std::string name, Role role, Filters filters) {
   if (filters == Filters::shared) {
-    return {
-        std::move(name),        role, false, Printing::always, "K C/groups S; K C/groups R S; K C/groups T R S", "", "",
-        DTypes::floating_or_fp8};
+    return {.name = std::move(name),
+            .role = role,
+            .batched = false,
+            .extents = "K C/groups S; K C/groups R S; K C/groups T R S",
+            .dtypes = DTypes::floating_or_fp8};
   }
-  return {std::move(name),
-          role,
-          false,
-          Printing::always,
-          "regions*K C/groups S; regions*K C/groups R S; regions*K C/groups T R S",
-          "",
-          "K filters for each region, region after region; or the regions are a dimension of their own in front of K, "
-          "with any stride",
-          DTypes::floating_or_fp8};
+  return {.name = std::move(name),
+          .role = role,
+          .batched = false,
+          .extents = "regions*K C/groups S; regions*K C/groups R S; regions*K C/groups T R S",
+          .summary =
+              "K filters for each region, region after region; or the regions are a dimension of their own in front of "
+              "K, with any stride",
+          .dtypes = DTypes::floating_or_fp8};
 }
 
 void complete_convolution_attributes(Request& request, const ConvNames& names, int axes) {
@@ -203,6 +205,19 @@ double convolution_flops(const TensorSpec& y, const TensorSpec& w) {
     flops *= static_cast<double>(*extent);
   }
   return flops;
+}
+
+std::string convolution_words(const Request& request, std::string_view filter) {
+  const ConvPass pass = conv_pass_of(request);
+  const Ints& extents = request.at(filter).extents;
+  const Ints window(extents.end() - static_cast<std::ptrdiff_t>(pass.stride.size()), extents.end());
+  std::string text = fmt::format(", {}{}", text::join(window, "x"), steps_words(pass));
+  if (pass.dilation != Ints(pass.dilation.size(), 1)) {
+    text += fmt::format(", dilation {}", per_axis_words(pass.dilation));
+  }
+  if (pass.groups != 1) text += fmt::format(", groups {}", pass.groups);
+  if (!pass.grid.empty()) text += fmt::format(", grid {}", text::join(pass.grid, "x"));
+  return text;
 }
 
 ConvPass conv_pass_of(const Request& request) {

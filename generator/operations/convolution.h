@@ -59,6 +59,14 @@ std::vector<int64_t> convolution_extents(const Request& request, const ConvNames
 /// Multiplications and additions of y = conv(x, w).
 double convolution_flops(const TensorSpec& y, const TensorSpec& w);
 
+/// "local " where filters are.
+inline std::string_view locality_words(Filters filters) {
+  return filters == Filters::local ? "local " : "";
+}
+/// ", 3x3, stride 2, pad 1, dilation 2, groups 32, grid 4x4" by a request of any of the passes, whose filters are
+/// called `filter`.
+std::string convolution_words(const Request& request, std::string_view filter);
+
 /// The parameters of a valid request, and the other way round, with the name of its operation: `operation`, or that of
 /// the local convolution where there is a grid.
 ConvPass conv_pass_of(const Request& request);

@@ -6,6 +6,7 @@
 
 #include "operations/operations.h"
 #include "operations/pointwise.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 #include "operations/stages.h"
 
@@ -69,6 +70,11 @@ class CrossEntropyOperation : public Operation {
 
   void complete_attributes(Request& request) const final { expand(request, "ignore", 1, 1); }
 
+  std::string short_form(const Request& request) const override {
+    return fmt::format("cross entropy {}{}, {}", extents_words(request.at("x")), operand_words(request, "x"),
+                       request.word("reduction"));
+  }
+
   Work work(const Request& request) const final {
     Work work = pointwise_work(request, 0);
     work.flops = 4.0 * static_cast<double>(request.at("x").elements());  // a maximum, an exponential, a sum, a quotient
@@ -120,13 +126,34 @@ class CrossEntropyForwardOperation final : public CrossEntropyOperation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "N C and up to three spatial dimensions", "", "logits"},
-        {"targets", Role::input, true, Printing::always, "as x without C", "without gaps", "the classes",
-         DTypes::only_i32},
-        {"weights", Role::input, false, Printing::when_set, "C", "they are 1", "a weight for each class",
-         DTypes::only_f32},
-        {"losses", Role::output, true, Printing::when_set, "as targets", "f32 without gaps", "with reduction=none"},
-        {"loss", Role::output, false, Printing::when_set, "1", "f32", "with reduction=mean and sum"},
+        {.name = "x", .role = Role::input, .extents = "N C and up to three spatial dimensions", .summary = "logits"},
+        {.name = "targets",
+         .role = Role::input,
+         .extents = "as x without C",
+         .left_out = "without gaps",
+         .summary = "the classes",
+         .dtypes = DTypes::only_i32},
+        {.name = "weights",
+         .role = Role::input,
+         .batched = false,
+         .printing = Printing::when_set,
+         .extents = "C",
+         .left_out = "they are 1",
+         .summary = "a weight for each class",
+         .dtypes = DTypes::only_f32},
+        {.name = "losses",
+         .role = Role::output,
+         .printing = Printing::when_set,
+         .extents = "as targets",
+         .left_out = "f32 without gaps",
+         .summary = "with reduction=none"},
+        {.name = "loss",
+         .role = Role::output,
+         .batched = false,
+         .printing = Printing::when_set,
+         .extents = "1",
+         .left_out = "f32",
+         .summary = "with reduction=mean and sum"},
     };
     return definitions;
   }
@@ -152,17 +179,41 @@ class CrossEntropyBackwardOperation final : public CrossEntropyOperation {
  public:
   std::string_view name() const override { return "cross_entropy_backward"; }
   std::string_view summary() const override { return "gradient of softmax and cross entropy in one"; }
+  std::string short_form(const Request& request) const override {
+    return "gradient of " + CrossEntropyOperation::short_form(request);
+  }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "N C and up to three spatial dimensions", "", "logits"},
-        {"targets", Role::input, true, Printing::always, "as x without C", "without gaps", "the classes",
-         DTypes::only_i32},
-        {"weights", Role::input, false, Printing::when_set, "C", "they are 1", "a weight for each class",
-         DTypes::only_f32},
-        {"dlosses", Role::input, true, Printing::when_set, "as targets", "they are 1", "with reduction=none"},
-        {"dloss", Role::input, false, Printing::when_set, "1", "it is 1", "with reduction=mean and sum"},
-        in_place({"dx", Role::output, true, Printing::always, "as x", "dtype and layout of x", ""}, {"x"}),
+        {.name = "x", .role = Role::input, .extents = "N C and up to three spatial dimensions", .summary = "logits"},
+        {.name = "targets",
+         .role = Role::input,
+         .extents = "as x without C",
+         .left_out = "without gaps",
+         .summary = "the classes",
+         .dtypes = DTypes::only_i32},
+        {.name = "weights",
+         .role = Role::input,
+         .batched = false,
+         .printing = Printing::when_set,
+         .extents = "C",
+         .left_out = "they are 1",
+         .summary = "a weight for each class",
+         .dtypes = DTypes::only_f32},
+        {.name = "dlosses",
+         .role = Role::input,
+         .printing = Printing::when_set,
+         .extents = "as targets",
+         .left_out = "they are 1",
+         .summary = "with reduction=none"},
+        {.name = "dloss",
+         .role = Role::input,
+         .batched = false,
+         .printing = Printing::when_set,
+         .extents = "1",
+         .left_out = "it is 1",
+         .summary = "with reduction=mean and sum"},
+        in_place({.name = "dx", .role = Role::output, .extents = "as x", .left_out = "dtype and layout of x"}, {"x"}),
     };
     return definitions;
   }

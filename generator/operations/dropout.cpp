@@ -16,8 +16,12 @@ class DropoutOperation final : public ElementwiseOperation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "", "for the gradient, dy"},
-        in_place({"y", Role::output, true, Printing::always, "as x", "dtype and layout of x", "for the gradient, dx"},
+        {.name = "x", .role = Role::input, .extents = "1 to 5 dimensions", .summary = "for the gradient, dy"},
+        in_place({.name = "y",
+                  .role = Role::output,
+                  .extents = "as x",
+                  .left_out = "dtype and layout of x",
+                  .summary = "for the gradient, dx"},
                  {"x"}),
     };
     return definitions;

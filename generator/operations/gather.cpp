@@ -40,13 +40,23 @@ class GatherOperation final : public Operation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "",
-         "an extent of 1 repeats where that of y is longer, but along `axis`", DTypes::any, true},
-        {"indices", Role::input, true, Printing::always, "along `axis` y's, in every other dimension y's or 1", "",
-         "negative ones count from the end; what one outside x names is 0; an extent of 1 repeats", DTypes::only_i32,
-         true},
-        {"y", Role::output, true, Printing::always, "along `axis` those of indices, else the longer of x and indices",
-         "dtype and layout of x", "", DTypes::any},
+        {.name = "x",
+         .role = Role::input,
+         .extents = "1 to 5 dimensions",
+         .summary = "an extent of 1 repeats where that of y is longer, but along `axis`",
+         .dtypes = DTypes::any,
+         .repeats = true},
+        {.name = "indices",
+         .role = Role::input,
+         .extents = "along `axis` y's, in every other dimension y's or 1",
+         .summary = "negative ones count from the end; what one outside x names is 0; an extent of 1 repeats",
+         .dtypes = DTypes::only_i32,
+         .repeats = true},
+        {.name = "y",
+         .role = Role::output,
+         .extents = "along `axis` those of indices, else the longer of x and indices",
+         .left_out = "dtype and layout of x",
+         .dtypes = DTypes::any},
     };
     return definitions;
   }

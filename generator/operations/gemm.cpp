@@ -6,6 +6,7 @@
 
 #include "operations/operations.h"
 #include "operations/pointwise.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 #include "operations/stages.h"
 
@@ -18,6 +19,10 @@ class GemmOperation final : public Operation {
  public:
   std::string_view name() const override { return "gemm"; }
   std::string_view summary() const override { return "matrix products, one or a batch of them"; }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("gemm {} by {}{}{}", extents_words(request.at("a")), extents_words(request.at("b")),
+                       operand_words(request, "a"), stages_words(request));
+  }
   std::string_view channel_name() const override { return "n"; }
   size_t channel_dimension(int rank) const override { return static_cast<size_t>(rank) - 1; }
   std::string_view prologue_operand() const override { return "a"; }
@@ -26,14 +31,23 @@ class GemmOperation final : public Operation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"a", Role::input, true, Printing::always, "... M K", "",
-         "2 to 5 dimensions: up to three batch dimensions in front of the matrix", DTypes::floating_or_fp8},
-        {"b", Role::input, false, Printing::always, "... K N", "",
-         "as many dimensions as a; each batch dimension equals that of a, or is 1 in one of the two, whose matrix is "
-         "then used again",
-         DTypes::floating_or_fp8},
-        in_place({"c", Role::output, true, Printing::always, "... M N", "dtype of a, logical order", "",
-                  DTypes::floating_or_fp8},
+        {.name = "a",
+         .role = Role::input,
+         .extents = "... M K",
+         .summary = "2 to 5 dimensions: up to three batch dimensions in front of the matrix",
+         .dtypes = DTypes::floating_or_fp8},
+        {.name = "b",
+         .role = Role::input,
+         .batched = false,
+         .extents = "... K N",
+         .summary = "as many dimensions as a; each batch dimension equals that of a, or is 1 in one of the two, whose "
+                    "matrix is then used again",
+         .dtypes = DTypes::floating_or_fp8},
+        in_place({.name = "c",
+                  .role = Role::output,
+                  .extents = "... M N",
+                  .left_out = "dtype of a, logical order",
+                  .dtypes = DTypes::floating_or_fp8},
                  {"residual"}),
         bias_operand("N", "c"),
         residual_operand("c", DTypes::floating_or_fp8),

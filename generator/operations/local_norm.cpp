@@ -9,6 +9,7 @@
 #include "operations/norm.h"
 #include "operations/operations.h"
 #include "operations/pointwise.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 #include "operations/stages.h"
 
@@ -50,6 +51,11 @@ class LocalNormOperation : public Operation {
             {2, Limits::min(), Limits::max(), "give a normal number above 0"}};
   }
 
+  std::string short_form(const Request& request) const override {
+    return fmt::format("local normalisation {}{}, {} along axes {}", extents_words(request.at("x")),
+                       operand_words(request, "x"), request.ints("size").front(), axes_words(request));
+  }
+
   void complete_attributes(Request& request) const final {
     complete_axes(request, "x");
     expand(request, "size", 1, 1);
@@ -85,10 +91,14 @@ class LocalNormForwardOperation final : public LocalNormOperation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "", ""},
-        {"means", Role::input, true, Printing::when_set, "as x", "they are 0",
-         "what the squares are of differences from"},
-        {"y", Role::output, true, Printing::always, "as x", "dtype and layout of x", ""},
+        {.name = "x", .role = Role::input, .extents = "1 to 5 dimensions"},
+        {.name = "means",
+         .role = Role::input,
+         .printing = Printing::when_set,
+         .extents = "as x",
+         .left_out = "they are 0",
+         .summary = "what the squares are of differences from"},
+        {.name = "y", .role = Role::output, .extents = "as x", .left_out = "dtype and layout of x"},
     };
     return definitions;
   }
@@ -100,17 +110,28 @@ class LocalNormBackwardOperation final : public LocalNormOperation {
  public:
   std::string_view name() const override { return "local_norm_backward"; }
   std::string_view summary() const override { return "gradients of local response and divisive normalisation"; }
+  std::string short_form(const Request& request) const override {
+    return "gradient of " + LocalNormOperation::short_form(request);
+  }
   std::string_view prologue_operand() const override { return "dy"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "", ""},
-        {"means", Role::input, true, Printing::when_set, "as x", "they are 0",
-         "what the squares are of differences from"},
-        {"dy", Role::input, true, Printing::always, "as x", "dtype and layout of x", ""},
-        {"dx", Role::output, true, Printing::always, "as x", "dtype and layout of x", ""},
-        {"dmeans", Role::output, true, Printing::when_set, "as x", "not computed",
-         "the gradient with respect to the means"},
+        {.name = "x", .role = Role::input, .extents = "1 to 5 dimensions"},
+        {.name = "means",
+         .role = Role::input,
+         .printing = Printing::when_set,
+         .extents = "as x",
+         .left_out = "they are 0",
+         .summary = "what the squares are of differences from"},
+        {.name = "dy", .role = Role::input, .extents = "as x", .left_out = "dtype and layout of x"},
+        {.name = "dx", .role = Role::output, .extents = "as x", .left_out = "dtype and layout of x"},
+        {.name = "dmeans",
+         .role = Role::output,
+         .printing = Printing::when_set,
+         .extents = "as x",
+         .left_out = "not computed",
+         .summary = "the gradient with respect to the means"},
     };
     return definitions;
   }

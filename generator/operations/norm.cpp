@@ -7,6 +7,7 @@
 
 #include "operations/activation.h"
 #include "operations/axes.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -39,6 +40,20 @@ std::vector<EpilogueStage> norm_stages() {
 
 NormMode norm_mode_of(const Request& request) {
   return request.word("mode") == "rms" ? NormMode::rms : NormMode::standard;
+}
+
+std::string_view norm_mode_words(const Request& request) {
+  return norm_mode_of(request) == NormMode::rms ? "rms " : "";
+}
+
+std::string norm_words(const Request& request, std::string_view input) {
+  return fmt::format("normalisation {}{}, axes {}", extents_words(request.at(input)), operand_words(request, input),
+                     axes_words(request));
+}
+
+std::string norm_epilogue_words(const Request& request) {
+  const std::string& activation = request.word("activation");
+  return stages_words(request) + (activation == "identity" ? "" : ", " + activation);
 }
 
 std::vector<ScalarRule> norm_rules(const Request& request, bool has_momentum) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +18,13 @@ ScalarDefinition epsilon_scalar();
 /// The stages that their epilogues may have.
 std::vector<EpilogueStage> norm_stages();
 NormMode norm_mode_of(const Request& request);
+
+/// "rms " where that is the mode.
+std::string_view norm_mode_words(const Request& request);
+/// "normalisation 2x64x56x56 f16, axes 0,2,3": of `input`.
+std::string norm_words(const Request& request, std::string_view input);
+/// ", add+relu", ", add, swish": stages and activation.
+std::string norm_epilogue_words(const Request& request);
 
 /// Rules of epsilon, the first number, of momentum if that is the second, and of the activation.
 std::vector<ScalarRule> norm_rules(const Request& request, bool has_momentum);

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "operations/activation.h"
@@ -15,25 +17,59 @@ class NormForwardOperation final : public Operation {
   std::string_view name() const override { return "norm_forward"; }
   std::string_view summary() const override { return "layer, RMS, group, instance and batch normalisation"; }
   std::vector<EpilogueStage> stages() const override { return norm_stages(); }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("{}{}{}", norm_mode_words(request), norm_words(request, "x"), norm_epilogue_words(request));
+  }
   std::string_view prologue_operand() const override { return "x"; }
 
   int most_dimensions() const override { return norm_dimensions; }
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 6 dimensions", "", ""},
-        {"w", Role::input, false, Printing::when_set, "in each dimension x's or 1", "it is 1",
-         "what the normalised elements are multiplied by"},
-        {"b", Role::input, false, Printing::when_set, "in each dimension x's or 1", "it is 0", "added after that"},
-        in_place({"y", Role::output, true, Printing::always, "as x", "dtype and layout of x", ""}, {"x", "residual"}),
-        {"mean", Role::output, true, Printing::when_set, "as x, with 1 along the axes", "not written",
-         "of each row; not for mode=rms", DTypes::only_f32},
-        {"inv_deviation", Role::output, true, Printing::when_set, "as mean", "not written", "r of each row",
-         DTypes::only_f32},
-        {"running_mean", Role::updated, true, Printing::when_set, "as mean", "not updated",
-         "becomes (1 - momentum) times the old value plus momentum times the row's; not for mode=rms",
-         DTypes::only_f32},
-        {"running_variance", Role::updated, true, Printing::when_set, "as mean", "not updated", "likewise",
-         DTypes::only_f32},
+        {.name = "x", .role = Role::input, .extents = "1 to 6 dimensions"},
+        {.name = "w",
+         .role = Role::input,
+         .batched = false,
+         .printing = Printing::when_set,
+         .extents = "in each dimension x's or 1",
+         .left_out = "it is 1",
+         .summary = "what the normalised elements are multiplied by"},
+        {.name = "b",
+         .role = Role::input,
+         .batched = false,
+         .printing = Printing::when_set,
+         .extents = "in each dimension x's or 1",
+         .left_out = "it is 0",
+         .summary = "added after that"},
+        in_place({.name = "y", .role = Role::output, .extents = "as x", .left_out = "dtype and layout of x"},
+                 {"x", "residual"}),
+        {.name = "mean",
+         .role = Role::output,
+         .printing = Printing::when_set,
+         .extents = "as x, with 1 along the axes",
+         .left_out = "not written",
+         .summary = "of each row; not for mode=rms",
+         .dtypes = DTypes::only_f32},
+        {.name = "inv_deviation",
+         .role = Role::output,
+         .printing = Printing::when_set,
+         .extents = "as mean",
+         .left_out = "not written",
+         .summary = "r of each row",
+         .dtypes = DTypes::only_f32},
+        {.name = "running_mean",
+         .role = Role::updated,
+         .printing = Printing::when_set,
+         .extents = "as mean",
+         .left_out = "not updated",
+         .summary = "becomes (1 - momentum) times the old value plus momentum times the row's; not for mode=rms",
+         .dtypes = DTypes::only_f32},
+        {.name = "running_variance",
+         .role = Role::updated,
+         .printing = Printing::when_set,
+         .extents = "as mean",
+         .left_out = "not updated",
+         .summary = "likewise",
+         .dtypes = DTypes::only_f32},
         residual_operand("y"),
     };
     return definitions;

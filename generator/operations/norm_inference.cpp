@@ -15,20 +15,45 @@ class NormInferenceOperation final : public Operation {
   std::string_view name() const override { return "norm_inference"; }
   std::string_view summary() const override { return "batch normalisation by running statistics"; }
   std::vector<EpilogueStage> stages() const override { return norm_stages(); }
+  std::string short_form(const Request& request) const override {
+    return norm_words(request, "x") + ", running statistics" + norm_epilogue_words(request);
+  }
   std::string_view prologue_operand() const override { return "x"; }
 
   int most_dimensions() const override { return norm_dimensions; }
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 6 dimensions", "", ""},
-        {"w", Role::input, false, Printing::when_set, "in each dimension x's or 1", "it is 1",
-         "what the normalised elements are multiplied by"},
-        {"b", Role::input, false, Printing::when_set, "in each dimension x's or 1", "it is 0", "added after that"},
-        {"running_mean", Role::input, false, Printing::always, "as x, with 1 along the axes", "without gaps",
-         "what x is normalised by", DTypes::only_f32},
-        {"running_variance", Role::input, false, Printing::always, "as running_mean", "without gaps", "likewise",
-         DTypes::only_f32},
-        in_place({"y", Role::output, true, Printing::always, "as x", "dtype and layout of x", ""}, {"x", "residual"}),
+        {.name = "x", .role = Role::input, .extents = "1 to 6 dimensions"},
+        {.name = "w",
+         .role = Role::input,
+         .batched = false,
+         .printing = Printing::when_set,
+         .extents = "in each dimension x's or 1",
+         .left_out = "it is 1",
+         .summary = "what the normalised elements are multiplied by"},
+        {.name = "b",
+         .role = Role::input,
+         .batched = false,
+         .printing = Printing::when_set,
+         .extents = "in each dimension x's or 1",
+         .left_out = "it is 0",
+         .summary = "added after that"},
+        {.name = "running_mean",
+         .role = Role::input,
+         .batched = false,
+         .extents = "as x, with 1 along the axes",
+         .left_out = "without gaps",
+         .summary = "what x is normalised by",
+         .dtypes = DTypes::only_f32},
+        {.name = "running_variance",
+         .role = Role::input,
+         .batched = false,
+         .extents = "as running_mean",
+         .left_out = "without gaps",
+         .summary = "likewise",
+         .dtypes = DTypes::only_f32},
+        in_place({.name = "y", .role = Role::output, .extents = "as x", .left_out = "dtype and layout of x"},
+                 {"x", "residual"}),
         residual_operand("y"),
     };
     return definitions;

@@ -7,6 +7,7 @@
 
 #include "kiln/base/error.h"
 #include "kiln/base/nearest.h"
+#include "operations/short_form.h"
 
 namespace kiln {
 
@@ -41,6 +42,12 @@ std::vector<ScalarRule> Operation::scalar_rules(const Request&) const {
 const std::vector<IntegerDefinition>& Operation::integers() const {
   static const std::vector<IntegerDefinition> none;
   return none;
+}
+
+std::string Operation::short_form(const Request& request) const {
+  std::string words(name());
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return fmt::format("{} {}", words, result_words(request));
 }
 
 std::string hint_of_unknown(std::string_view operation) {

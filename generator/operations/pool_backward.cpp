@@ -1,7 +1,10 @@
 #include "kiln/generator/operations/pool_backward.h"
 
+#include <fmt/format.h>
+
 #include "operations/operations.h"
 #include "operations/pool_window.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -17,19 +20,34 @@ class PoolBackwardOperation final : public Operation {
   std::string_view summary() const override {
     return "gradient of maximum and average pooling; with indices also max unpooling";
   }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("{} pool backward {}{}, {}{}", request.word("mode"), extents_words(request.at("dx")),
+                       operand_words(request, "dy"), pool_window_words(request, "dx"), steps_words(steps_of(request)));
+  }
   std::string_view channel_name() const override { return "c"; }
   std::string_view prologue_operand() const override { return "dy"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"dy", Role::input, true, Printing::always, "N C Q; N C P Q; N C Z P Q", "", ""},
-        {"x", Role::input, true, Printing::when_set, "as dx", "with indices, and with averages",
-         "the input of pool_forward, with mode=max only"},
-        naming_positions({"indices", Role::input, true, Printing::when_set, "as dy", "the maxima are found in x",
-                          "what pool_forward gave, with mode=max only and in place of x", DTypes::only_i32},
+        {.name = "dy", .role = Role::input, .extents = "N C Q; N C P Q; N C Z P Q"},
+        {.name = "x",
+         .role = Role::input,
+         .printing = Printing::when_set,
+         .extents = "as dx",
+         .left_out = "with indices, and with averages",
+         .summary = "the input of pool_forward, with mode=max only"},
+        naming_positions({.name = "indices",
+                          .role = Role::input,
+                          .printing = Printing::when_set,
+                          .extents = "as dy",
+                          .left_out = "the maxima are found in x",
+                          .summary = "what pool_forward gave, with mode=max only and in place of x",
+                          .dtypes = DTypes::only_i32},
                          "dx"),
-        {"dx", Role::output, true, Printing::always, "N C W; N C H W; N C D H W",
-         "dtype and layout of x, where x is given", ""},
+        {.name = "dx",
+         .role = Role::output,
+         .extents = "N C W; N C H W; N C D H W",
+         .left_out = "dtype and layout of x, where x is given"},
     };
     return definitions;
   }

@@ -4,6 +4,7 @@
 
 #include "operations/operations.h"
 #include "operations/pool_window.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -17,17 +18,33 @@ class PoolForwardOperation final : public Operation {
   std::string_view summary() const override {
     return "maximum and average pooling in 1-D, 2-D and 3-D, global pooling";
   }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("{} pool {}{}, {}{}", request.word("mode"), extents_words(request.at("x")),
+                       operand_words(request, "x"), pool_window_words(request, "x"), steps_words(steps_of(request)));
+  }
   std::string_view channel_name() const override { return "c"; }
   std::string_view prologue_operand() const override { return "x"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "N C W; N C H W; N C D H W", "", "integers with mode=max only",
-         DTypes::floating | DTypes::integers},
-        {"y", Role::output, true, Printing::always, "N C Q; N C P Q; N C Z P Q", "dtype and layout of x",
-         "integers with mode=max only", DTypes::floating | DTypes::integers},
-        naming_positions({"indices", Role::output, true, Printing::when_set, "as y", "not computed",
-                          "the positions of the maxima, with mode=max only", DTypes::only_i32},
+        {.name = "x",
+         .role = Role::input,
+         .extents = "N C W; N C H W; N C D H W",
+         .summary = "integers with mode=max only",
+         .dtypes = DTypes::floating | DTypes::integers},
+        {.name = "y",
+         .role = Role::output,
+         .extents = "N C Q; N C P Q; N C Z P Q",
+         .left_out = "dtype and layout of x",
+         .summary = "integers with mode=max only",
+         .dtypes = DTypes::floating | DTypes::integers},
+        naming_positions({.name = "indices",
+                          .role = Role::output,
+                          .printing = Printing::when_set,
+                          .extents = "as y",
+                          .left_out = "not computed",
+                          .summary = "the positions of the maxima, with mode=max only",
+                          .dtypes = DTypes::only_i32},
                          "x"),
     };
     return definitions;

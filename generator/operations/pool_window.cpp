@@ -7,6 +7,7 @@
 
 #include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -163,6 +164,12 @@ void check_pool_indices(const Request& request, std::string_view output) {
 void check_has_maxima(const Request& request) {
   if (request.find("indices") == nullptr || mode_of(request) == PoolMode::max) return;
   refuse(request, "only maxima have indices", "leave them out, or use mode=max");
+}
+
+std::string pool_window_words(const Request& request, std::string_view input) {
+  const Ints &window = request.ints("window"), &extents = request.at(input).extents;
+  const bool is_global = std::equal(window.begin(), window.end(), extents.begin() + 2);
+  return is_global ? "global" : per_axis_words(window);
 }
 
 PoolWindow pool_window_of(const Request& request) {

@@ -2,6 +2,7 @@
 // extents of x and of y.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +28,9 @@ void check_pool_output(const Request& request, std::string_view input, std::stri
 void check_pool_indices(const Request& request, std::string_view output);
 /// Refuses one in other modes than max.
 void check_has_maxima(const Request& request);
+
+/// "3", "3x5", "global": the windows over `input`.
+std::string pool_window_words(const Request& request, std::string_view input);
 
 /// The axis `i` of a request with complete attributes, without outputs.
 WindowAxis pool_axis(const Request& request, std::string_view input, int i);

@@ -11,6 +11,7 @@
 #include "operations/axes.h"
 #include "operations/operations.h"
 #include "operations/pointwise.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -45,15 +46,30 @@ class ReduceOperation final : public Operation {
  public:
   std::string_view name() const override { return "reduce"; }
   std::string_view summary() const override { return "sums, products, extremes and norms along any axes"; }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("{} reduction {}{}, axes {}", request.word("mode"), extents_words(request.at("x")),
+                       operand_words(request, "x"), axes_words(request));
+  }
   std::string_view prologue_operand() const override { return "x"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "", "", DTypes::floating | DTypes::integers},
-        {"y", Role::output, true, Printing::always, "as x, with 1 along the axes", "dtype and layout of x", "",
-         DTypes::floating | DTypes::integers},
-        naming_elements({"indices", Role::output, true, Printing::when_set, "as y", "not computed",
-                         "the positions of the extremes, with min, max and amax", DTypes::only_i32}),
+        {.name = "x",
+         .role = Role::input,
+         .extents = "1 to 5 dimensions",
+         .dtypes = DTypes::floating | DTypes::integers},
+        {.name = "y",
+         .role = Role::output,
+         .extents = "as x, with 1 along the axes",
+         .left_out = "dtype and layout of x",
+         .dtypes = DTypes::floating | DTypes::integers},
+        naming_elements({.name = "indices",
+                         .role = Role::output,
+                         .printing = Printing::when_set,
+                         .extents = "as y",
+                         .left_out = "not computed",
+                         .summary = "the positions of the extremes, with min, max and amax",
+                         .dtypes = DTypes::only_i32}),
     };
     return definitions;
   }

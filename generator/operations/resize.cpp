@@ -128,11 +128,15 @@ class ResizeOperation final : public Operation {
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "N C W; N C H W; N C D H W", "", "",
-         DTypes::floating | DTypes::integers},
-        {"y", Role::output, true, Printing::always, "N C Q; N C P Q; N C Z P Q",
-         "dtype and layout of x; spatial extents `size`, or x's times `up` / `down`, rounded down", "",
-         DTypes::floating | DTypes::integers},
+        {.name = "x",
+         .role = Role::input,
+         .extents = "N C W; N C H W; N C D H W",
+         .dtypes = DTypes::floating | DTypes::integers},
+        {.name = "y",
+         .role = Role::output,
+         .extents = "N C Q; N C P Q; N C Z P Q",
+         .left_out = "dtype and layout of x; spatial extents `size`, or x's times `up` / `down`, rounded down",
+         .dtypes = DTypes::floating | DTypes::integers},
     };
     return definitions;
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -62,6 +63,11 @@ void SoftmaxOperation::validate(const Request& request) const {
     const std::string& other = operands()[i].name;
     require_extents(request, other, request.at(other), first.extents, "those of " + name);
   }
+}
+
+std::string SoftmaxOperation::softmax_words(const Request& request) {
+  return fmt::format("{}softmax {}, axis {}", request.word("mode") == "log" ? "log-" : "", result_words(request),
+                     request.ints("axis").front());
 }
 
 Work SoftmaxOperation::work(const Request& request) const {

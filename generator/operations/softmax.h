@@ -1,6 +1,8 @@
 // Parts shared by softmax and its gradient: an axis, a mode, operands of equal extents.
 #pragma once
 
+#include <string>
+
 #include "kiln/generator/operation.h"
 #include "kiln/generator/operations/softmax_forward.h"
 
@@ -14,6 +16,10 @@ class SoftmaxOperation : public Operation {
   std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const final;
   void validate(const Request& request) const final;
   Work work(const Request& request) const final;
+
+ protected:
+  /// "log-softmax 4x10 f16, axis 1".
+  static std::string softmax_words(const Request& request);
 
  private:
   /// Arithmetic for each element of the result.

@@ -10,17 +10,28 @@ class SoftmaxBackwardOperation final : public SoftmaxOperation {
  public:
   std::string_view name() const override { return "softmax_backward"; }
   std::string_view summary() const override { return "gradient of softmax and log-softmax"; }
+  std::string short_form(const Request& request) const override { return "gradient of " + softmax_words(request); }
   std::string_view prologue_operand() const override { return "dy"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"y", Role::input, true, Printing::always, "1 to 5 dimensions", "", "the result of softmax_forward",
-         DTypes::floating_or_fp8},
-        {"dy", Role::input, true, Printing::always, "as y", "dtype and layout of y", "the gradient with respect to y",
-         DTypes::floating_or_fp8},
-        in_place(
-            {"dx", Role::output, true, Printing::always, "as y", "dtype and layout of y", "", DTypes::floating_or_fp8},
-            {"y", "dy"}),
+        {.name = "y",
+         .role = Role::input,
+         .extents = "1 to 5 dimensions",
+         .summary = "the result of softmax_forward",
+         .dtypes = DTypes::floating_or_fp8},
+        {.name = "dy",
+         .role = Role::input,
+         .extents = "as y",
+         .left_out = "dtype and layout of y",
+         .summary = "the gradient with respect to y",
+         .dtypes = DTypes::floating_or_fp8},
+        in_place({.name = "dx",
+                  .role = Role::output,
+                  .extents = "as y",
+                  .left_out = "dtype and layout of y",
+                  .dtypes = DTypes::floating_or_fp8},
+                 {"y", "dy"}),
     };
     return definitions;
   }

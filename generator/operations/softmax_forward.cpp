@@ -12,14 +12,18 @@ class SoftmaxForwardOperation final : public SoftmaxOperation {
  public:
   std::string_view name() const override { return "softmax_forward"; }
   std::string_view summary() const override { return "softmax and log-softmax along any dimension"; }
+  std::string short_form(const Request& request) const override { return softmax_words(request); }
   std::string_view prologue_operand() const override { return "x"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "", "", DTypes::floating_or_fp8},
-        in_place(
-            {"y", Role::output, true, Printing::always, "as x", "dtype and layout of x", "", DTypes::floating_or_fp8},
-            {"x"}),
+        {.name = "x", .role = Role::input, .extents = "1 to 5 dimensions", .dtypes = DTypes::floating_or_fp8},
+        in_place({.name = "y",
+                  .role = Role::output,
+                  .extents = "as x",
+                  .left_out = "dtype and layout of x",
+                  .dtypes = DTypes::floating_or_fp8},
+                 {"x"}),
     };
     return definitions;
   }

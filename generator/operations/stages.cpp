@@ -29,19 +29,25 @@ void check_operand(const Request& request, std::string_view operand, EpilogueSta
 }  // namespace
 
 OperandDefinition bias_operand(std::string channels, std::string_view result) {
-  return {"bias",
-          Role::input,
-          false,
-          Printing::when_set,
-          std::move(channels),
-          fmt::format("dtype of {}, without gaps", result),
-          "read with epilogue=bias",
-          DTypes::floating_or_fp8};
+  return {.name = "bias",
+          .role = Role::input,
+          .batched = false,
+          .printing = Printing::when_set,
+          .extents = std::move(channels),
+          .left_out = fmt::format("dtype of {}, without gaps", result),
+          .summary = "read with epilogue=bias",
+          .dtypes = DTypes::floating_or_fp8};
 }
 
 OperandDefinition residual_operand(std::string_view result, DTypes dtypes) {
   const std::string as_result = fmt::format("as {}", result);
-  return {"residual", Role::input, true, Printing::when_set, as_result, as_result, "read with epilogue=add", dtypes};
+  return {.name = "residual",
+          .role = Role::input,
+          .printing = Printing::when_set,
+          .extents = as_result,
+          .left_out = as_result,
+          .summary = "read with epilogue=add",
+          .dtypes = dtypes};
 }
 
 std::optional<TensorSpec> implied_stage_operand(const Request& request, std::string_view operand) {

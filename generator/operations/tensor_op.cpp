@@ -8,6 +8,7 @@
 #include "kiln/generator/operations/tensor_ops.h"
 #include "operations/operations.h"
 #include "operations/pointwise.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -50,18 +51,40 @@ class TensorOpOperation final : public Operation {
  public:
   std::string_view name() const override { return "tensor_op"; }
   std::string_view summary() const override { return "element-wise arithmetic, comparison and selection"; }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("tensor {} {}", request.word("mode"), result_words(request));
+  }
   std::string_view prologue_operand() const override { return "a"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"a", Role::input, true, Printing::always, "in each dimension y's or 1", "",
-         "1 to 5 dimensions; an extent of 1 repeats", DTypes::floating | DTypes::integers, true},
-        {"b", Role::input, true, Printing::when_set, "as a", "with a mode that does not read it",
-         "an extent of 1 repeats", DTypes::floating | DTypes::integers, true},
-        {"c", Role::input, true, Printing::when_set, "as a", "with a mode that does not read it",
-         "an extent of 1 repeats", DTypes::floating | DTypes::integers, true},
-        in_place({"y", Role::output, true, Printing::always, "the longest of the inputs", "dtype of a", "",
-                  DTypes::floating | DTypes::integers},
+        {.name = "a",
+         .role = Role::input,
+         .extents = "in each dimension y's or 1",
+         .summary = "1 to 5 dimensions; an extent of 1 repeats",
+         .dtypes = DTypes::floating | DTypes::integers,
+         .repeats = true},
+        {.name = "b",
+         .role = Role::input,
+         .printing = Printing::when_set,
+         .extents = "as a",
+         .left_out = "with a mode that does not read it",
+         .summary = "an extent of 1 repeats",
+         .dtypes = DTypes::floating | DTypes::integers,
+         .repeats = true},
+        {.name = "c",
+         .role = Role::input,
+         .printing = Printing::when_set,
+         .extents = "as a",
+         .left_out = "with a mode that does not read it",
+         .summary = "an extent of 1 repeats",
+         .dtypes = DTypes::floating | DTypes::integers,
+         .repeats = true},
+        in_place({.name = "y",
+                  .role = Role::output,
+                  .extents = "the longest of the inputs",
+                  .left_out = "dtype of a",
+                  .dtypes = DTypes::floating | DTypes::integers},
                  {"a", "b", "c"}),
     };
     return definitions;

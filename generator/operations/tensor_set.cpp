@@ -1,6 +1,7 @@
 #include "kiln/generator/operations/tensor_ops.h"
 #include "operations/operations.h"
 #include "operations/pointwise.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -10,10 +11,14 @@ class TensorSetOperation final : public Operation {
  public:
   std::string_view name() const override { return "tensor_set"; }
   std::string_view summary() const override { return "one value in every element"; }
+  std::string short_form(const Request& request) const override { return "set " + result_words(request); }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"y", Role::output, true, Printing::always, "1 to 5 dimensions", "", "", DTypes::floating | DTypes::integers},
+        {.name = "y",
+         .role = Role::output,
+         .extents = "1 to 5 dimensions",
+         .dtypes = DTypes::floating | DTypes::integers},
     };
     return definitions;
   }

@@ -3,6 +3,7 @@
 #include "kiln/generator/operations/tensor_ops.h"
 #include "operations/operations.h"
 #include "operations/pointwise.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -14,14 +15,26 @@ class TensorTransformOperation final : public Operation {
  public:
   std::string_view name() const override { return "tensor_transform"; }
   std::string_view summary() const override { return "copy into another layout or dtype, with scale and padding"; }
+  std::string short_form(const Request& request) const override {
+    const TensorSpec &x = request.at("x"), &y = request.at("y");
+    return fmt::format("transform {}{}{} -> {}{}", extents_words(x), storage_words(x), call_words(request),
+                       extents_words(y), x.dtype == DType::f32 ? storage_words(y) : storage_words_with_dtype(y));
+  }
   std::string_view prologue_operand() const override { return "x"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"x", Role::input, true, Printing::always, "1 to 5 dimensions", "",
-         "an extent of 1 repeats where that of y is longer", DTypes::any, true},
-        in_place({"y", Role::output, true, Printing::always, "as x with its padding", "dtype and layout of x", "",
-                  DTypes::any},
+        {.name = "x",
+         .role = Role::input,
+         .extents = "1 to 5 dimensions",
+         .summary = "an extent of 1 repeats where that of y is longer",
+         .dtypes = DTypes::any,
+         .repeats = true},
+        in_place({.name = "y",
+                  .role = Role::output,
+                  .extents = "as x with its padding",
+                  .left_out = "dtype and layout of x",
+                  .dtypes = DTypes::any},
                  {"x"}),
     };
     return definitions;

@@ -1,9 +1,12 @@
 #include "kiln/generator/operations/unpool_backward.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "operations/operations.h"
 #include "operations/pool_window.h"
+#include "operations/short_form.h"
 #include "operations/spatial.h"
 
 namespace kiln {
@@ -13,17 +16,26 @@ class UnpoolBackwardOperation final : public Operation {
  public:
   std::string_view name() const override { return "unpool_backward"; }
   std::string_view summary() const override { return "gradient of max unpooling: dy at the positions of maxima"; }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("unpool backward {}{}, {}{}", extents_words(request.at("dy")), operand_words(request, "dy"),
+                       per_axis_words(request.ints("window")), steps_words(steps_of(request)));
+  }
   std::string_view channel_name() const override { return "c"; }
   std::string_view prologue_operand() const override { return "dy"; }
 
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
-        {"dy", Role::input, true, Printing::always, "N C W; N C H W; N C D H W", "",
-         "has the extents of what was unpooled to"},
-        naming_positions({"indices", Role::input, true, Printing::always, "N C Q; N C P Q; N C Z P Q", "",
-                          "what pool_forward gave", DTypes::only_i32},
+        {.name = "dy",
+         .role = Role::input,
+         .extents = "N C W; N C H W; N C D H W",
+         .summary = "has the extents of what was unpooled to"},
+        naming_positions({.name = "indices",
+                          .role = Role::input,
+                          .extents = "N C Q; N C P Q; N C Z P Q",
+                          .summary = "what pool_forward gave",
+                          .dtypes = DTypes::only_i32},
                          "dy"),
-        {"dx", Role::output, true, Printing::always, "as indices", "dtype of dy, layout of indices", ""},
+        {.name = "dx", .role = Role::output, .extents = "as indices", .left_out = "dtype of dy, layout of indices"},
     };
     return definitions;
   }

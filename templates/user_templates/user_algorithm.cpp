@@ -51,7 +51,8 @@ Prelude base_prelude(const Request& request, const Target& target) {
 }
 
 Values values_of(const Prelude& prelude) {
-  return {prelude.constants().begin(), prelude.constants().end()};
+  const auto constants = prelude.constants();
+  return {constants.begin(), constants.end()};
 }
 
 // One user template, which its Bindings share.
@@ -235,7 +236,7 @@ class UserTemplate::Bound final : public Binding {
     return fits ? std::nullopt : std::optional(rules.size());
   }
 
-  Program program(const SourceLibrary& library, const Config& config) const override {
+  Program program(const SourceLibrary& library, const Config& config, Offsets offsets) const override {
     const UserDescriptor& d = shared_->d_;
     std::vector<int64_t> point;
     for (const UserDescriptor::Parameter& parameter : d.parameters) {
@@ -246,7 +247,8 @@ class UserTemplate::Bound final : public Binding {
     for (const UserDescriptor::Parameter& each : d.parameters) constants.constant(each.name, values.at(each.name));
     for (const UserDescriptor::Constant& each : d.constants) constants.constant(each.name, values.at(each.name));
     const Emitter emit(library, *request_, fmt::format("user/{}.cu", d.name),
-                       fmt::format("{}\n{} {} {}", request_.key(), d.name, config.print(), target_.arch.name()));
+                       fmt::format("{}\n{} {} {}", request_.key(), d.name, config.print(), target_.arch.name()),
+                       offsets);
     Program made;
     made.sources = {emit.source(constants)};
     made.steps = shared_->steps(*request_, target_, values);

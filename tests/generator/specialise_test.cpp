@@ -47,6 +47,16 @@ TEST(Specialise, RepeatsForEachClassWhatDoesNotStandAboveIt) {
   EXPECT_THROW(specialise(library(), "op/classes.cu", Prelude(), ""), Error);
 }
 
+TEST(Specialise, TakesClassesThatDeclareTheSameNames) {
+  const Prelude one = Prelude().constant("C", 8).flag("PADDED", false);
+  const auto of_classes = [&](const Prelude& other) { return Prelude::of_classes({one, other}); };
+  EXPECT_THAT(of_classes(Prelude().flag("C", true).flag("PADDED", false)).class_texts(),
+              ElementsAre("constexpr int C = 8;\n", "constexpr bool C = true;\n"));
+  EXPECT_THROW(of_classes(Prelude().constant("C", 8)), Error);
+  EXPECT_THROW(of_classes(Prelude().constant("C", 8).flag("PADDED", false).constant("K", 2)), Error);
+  EXPECT_THROW(of_classes(Prelude().flag("PADDED", false).constant("C", 8)), Error);
+}
+
 TEST(Specialise, ClosureNamesEveryFileThatShapesTheKernel) {
   EXPECT_THAT(closure(library(), "op/k.cu"),
               ElementsAre("op/k.cu", "lib/a.cuh", "lib/b.cuh", "lib/types.cuh", "lib/fp8.cuh"));
@@ -87,6 +97,16 @@ TEST(Specialise, NumbersTheLinesOfAUserTemplate) {
             "// ---- lib/a.cuh\n#line 1 \"lib/a.cuh\"\n#line 2 \"lib/a.cuh\"\n"
             "#line 1 \"user code\"\nint u();\n#line 3 \"lib/a.cuh\"\nint a();\n"
             "#line 3 \"k.cu\"\n#line 4 \"k.cu\"\nint k();\n");
+}
+
+TEST(Prelude, WidensItsIndexTypesAlone) {
+  const Prelude narrow = Prelude().constant("N", 7).index_type("Index", false).index_type("Position", true);
+  const Prelude other = Prelude().constant("N", 7).index_type("Index", true).index_type("Position", true);
+  EXPECT_EQ(Prelude(narrow).widen(Offsets::fitting).text(), narrow.text());
+  EXPECT_EQ(Prelude(narrow).widen(Offsets::of_64_bits).text(), other.text());
+  Prelude classes = Prelude::of_classes({narrow, other});
+  EXPECT_THAT(classes.class_texts(), ElementsAre("using Index = int;\n", "using Index = long long;\n"));
+  EXPECT_THAT(classes.widen(Offsets::of_64_bits).class_texts(), testing::Each("using Index = long long;\n"));
 }
 
 TEST(Prelude, WritesConstantsThatCudaCanRead) {

@@ -23,17 +23,19 @@ Target target_of(int major, int minor);
 struct AlgorithmCase {
   std::string name;  ///< Letters and digits: part of the test's name.
   std::string request;
-  std::vector<std::string> served_by;
+  std::vector<std::string> served_by;  ///< Others may serve the request too.
 };
 std::string case_name(const testing::TestParamInfo<AlgorithmCase>& info);
 /// "pool_simple,pool_nchw: pool_forward x=...".
 void PrintTo(const AlgorithmCase& algorithm_case, std::ostream* out);
 
-/// Expects that exactly the algorithms `served_by`, in the order of the catalogue, serve the request, and that the
-/// default configuration of each matches the reference.
+/// Expects that at least the algorithms `served_by` serve the request, and that the default configuration of every one
+/// that does matches the reference. The exact lists are those of descriptions.txt.
+void expect_defaults_match(const Request& request, const std::vector<std::string>& served_by, const Target& target);
+/// The same; on the target of the test device if none is given.
 void expect_defaults_match(const AlgorithmCase& algorithm_case, std::optional<Target> target = std::nullopt);
 
-/// As expect_defaults_match(), by some of the algorithms that serve the request alone: `served_by` names them.
+/// As expect_defaults_match(), for the algorithms `served_by` alone.
 void expect_some_defaults_match(const AlgorithmCase& algorithm_case);
 
 /// Expects that a pairwise cover of the algorithm's legal configurations matches the reference. The first cover of an

@@ -1,7 +1,8 @@
 // Answers of descriptors to requests, held against descriptions.txt: which algorithms serve them and why others do not,
 // how many configurations each has, which of them it takes without a measurement, and its prediction. A digest stands
-// for the constants and launches of a sample of them. No other test sees most faults that only cost time: a smaller
-// vector, a rule that is too strict, an estimate that is off.
+// for the constants and launches of a sample of them. No other test says which algorithms serve a request and no
+// others, and none sees most faults that only cost time: a smaller vector, a rule that is too strict, an estimate that
+// is off.
 //
 // A difference is either a mistake or what a change was meant to do. The test leaves what it found beside its own
 // program, to be compared and put in the place of the file.
@@ -123,6 +124,50 @@ constexpr const char* regions[] = {
     "local_norm_forward x=f16:2x12x4x8:512,1,128,16 y=f16:2x12x4x8:512,1,128,16",
 };
 
+// Requests at an edge of what kernels serve: one element, empty tensors, alpha=0, windows and rows that are too long or
+// too short. With those above they have every list of algorithms that the tests of kernels meet.
+constexpr const char* edges[] = {
+    "conv_backward_data dy=bf16:1x1x1x1:nchw w=bf16:1x1x1x1:nchw",
+    "conv_backward_data dy=f16:1x15x8x9:nchw w=f16:15x1x3x4:nchw groups=5 pad=1,2",
+    "conv_backward_data dy=f32:1x3x2x2:nchw w=f32:3x2x9x9:nchw stride=9",
+    "conv_backward_filter x=f32:1x1x1x1 dy=f32:1x1x1x1 dw=f32:1x1x1x1",
+    "conv_backward_filter x=f32:6x24x3x3:nhwc dy=f32:6x10x1x1 dw=f32:10x24x3x3:nhwc",
+    "conv_backward_filter x=f32:0x4x6x6 dy=f32:0x8x4x4 dw=f32:8x4x3x3 beta=any",
+    "conv_backward_filter x=f32:1x4x6x6 dy=f32:1x8x4x4 dw=f32:8x4x3x3 alpha=0 beta=any",
+    "conv_backward_bias dy=f32:1x6x5x7 alpha=0 beta=1",
+    "conv_forward x=f32:1x2x40x6:nchw w=f32:4x2x18x2:nchw dilation=2,1",
+    "conv_forward x=f16:1x5x8x16:800,150,18,1 w=f16:15x1x3x5:nchw groups=5 pad=1,2 stride=2,1",
+    "conv_forward x=f32:1x5x8x6:400,1,48,8 w=f32:20x1x3x5:nhwc groups=5 pad=1,2 stride=2,1 n=?",
+    "conv_forward x=f32:1x1x1x1:nchw w=f32:1x1x1x1:nchw",
+    "conv_forward x=f32:1x8x6x6:nchw w=f32:8x8x3x3:nchw alpha=0 beta=any epilogue=bias",
+    "cross_entropy_backward x=f32:2x12x3x4:nhwc weights=f32:12 dx=f32:2x12x3x4:nchw smoothing=any",
+    "gemm a=f32:1x1 b=f32:1x1",
+    "gemm a=f32:34x20 b=f32:20x38 c=f32:34x38 bias=f16:38:2@2 residual=f16:34x38:1,36 epilogue=bias+add+clip",
+    "gemm a=f32:0x16 b=f32:16x12",
+    "local_conv_forward x=f32:2x5x6x7 w=f32:9x5x3x3 pad=1 grid=1",
+    "local_conv_forward x=f32:1x4x6x6 w=f32:32x4x3x3 grid=2 alpha=0 beta=any",
+    "local_conv_backward_data dy=f16:2x4x4x4 w=f16:16x3x3x3:64,20,4,1 pad=1 grid=2",
+    "local_conv_backward_data dy=f32:1x1x9000 w=f32:9000x1x3",
+    "local_conv_backward_data dy=f32:1x4x6x6 w=f32:16x4x3x3 grid=2 alpha=0 beta=any",
+    "local_conv_backward_filter x=f32:0x4x6x6 dy=f32:0x8x4x4 dw=f32:32x4x3x3 grid=2 beta=any",
+    "local_norm_forward x=f16:2x8x3x4:120,14,4,1 y=f16:2x8x3x4:nhwc",
+    "local_norm_forward x=f32:0x9x4",
+    "local_norm_backward x=f16:2x8x3x4:120,14,4,1 dx=f16:2x8x3x4:nhwc",
+    "local_norm_backward x=f32:0x9x4",
+    "norm_backward dy=f32:0x132 dw=f32:1x132",
+    "norm_forward x=f32:3x0 mean=f32:3x1 inv_deviation=f32:3x1",
+    "pool_forward x=f32:1x1x2x1:nchw mode=max window=1,1",
+    "pool_forward x=f32:1x2x3x64:nchw mode=max window=2,40 stride=1,3",
+    "pool_forward x=u8:1x2x4x33:nchw mode=max window=global",
+    "reduce x=f32:0x13 indices=i32:1x13 axes=0 mode=min",
+    "resize x=f32:2x3x4x5 size=1,1 mode=linear coordinates=pytorch_half_pixel",
+    "softmax_backward y=f16:7x1:nc axis=1",
+    "softmax_backward y=f32:3x0:nc axis=1",
+    "softmax_forward x=f16:7x1:nc axis=1",
+    "softmax_forward x=f32:3x0:nc axis=1",
+    "softmax_forward x=f32:3x5x300:1,2000,6 y=f32:3x5x300:300,900,1 axis=2",
+};
+
 // Kiln's algorithms with templates that are empty: their sources are what descriptors say alone.
 Catalogue descriptors_alone() {
   std::map<std::string, std::string> files = embedded_sources().files();
@@ -179,6 +224,7 @@ TEST(Descriptions, AreThoseOfTheFile) {
   std::vector<Request> requests = requests_with_every_operand();
   for (const char* line : layers) requests.push_back(Request::parse(line));
   for (const char* line : regions) requests.push_back(Request::parse(line));
+  for (const char* line : edges) requests.push_back(Request::parse(line));
   std::string text;
   for (const Place& place : places()) {
     for (const Request& request : requests) text += description_of(catalogue, request, place);

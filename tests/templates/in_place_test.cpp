@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
+#include <string>
 
 #include "algorithm_cases.h"
 #include "kiln/device/memory.h"
@@ -25,7 +27,7 @@ struct InPlaceCase {
   std::string name;
   std::string request;
   std::vector<Places> places;  ///< Each a call of its own.
-  Names served_by;             ///< Every algorithm that serves the request.
+  Names served_by;             ///< At least these serve the request; every one that does is run.
   std::string all_of = {};     ///< The algorithm of which a pairwise cover runs, not the default alone.
 };
 
@@ -113,17 +115,17 @@ TEST_P(InPlace, GivesWhatItGivesElsewhere) {
       ASSERT_EQ(request_.at(output).print(), request_.at(input).print()) << "one tensor";
     }
   }
-  Names served_by;
+  std::set<std::string> serving;
   for (const Algorithm& algorithm : built_in_catalogue().algorithms()) {
     const std::optional<Config> first = algorithm.on(request_, target).first_legal();
     if (!first) continue;
-    served_by.push_back(algorithm.name());
+    serving.insert(algorithm.name());
     const bool all = algorithm.name() == GetParam().all_of;
     for (const Config& config : all ? pairwise_configs(algorithm.on(request_, target)) : std::vector{*first}) {
       expect_equal_elsewhere({algorithm.name(), config});
     }
   }
-  EXPECT_EQ(served_by, GetParam().served_by);
+  for (const std::string& name : GetParam().served_by) EXPECT_TRUE(serving.contains(name)) << name;
 }
 
 const Places y_is_x = {{"y", "x"}}, dx_is_x = {{"dx", "x"}}, dx_is_y = {{"dx", "y"}}, dx_is_dy = {{"dx", "dy"}},

@@ -9,7 +9,7 @@ namespace {
 
 using testing_support::AlgorithmCase;
 
-// `served_by` is some of the algorithms that serve the request.
+// Runs the algorithms `served_by` alone.
 class Regions : public testing::TestWithParam<AlgorithmCase> {};
 
 TEST_P(Regions, MatchTheReference) {

@@ -1,7 +1,5 @@
 #include "user_code_cases.h"
 
-#include <gmock/gmock.h>
-
 #include "algorithm_cases.h"
 #include "kiln/checking/trusted_program.h"
 #include "variant_check.h"
@@ -10,16 +8,7 @@ namespace kiln::testing_support {
 
 void expect_served_right(const std::string& line, const std::vector<std::string>& served_by, const Expressions& known) {
   SCOPED_TRACE(line);
-  const Request request = Request::parse(line, known);
-  VariantChecker checker(built_in_catalogue(), request);
-  std::vector<std::string> served;
-  for (const Algorithm& algorithm : built_in_catalogue().algorithms()) {
-    const auto config = algorithm.on(request, TestDevice::get().target).first_legal();
-    if (!config) continue;
-    served.push_back(algorithm.name());
-    EXPECT_TRUE(checker.matches_reference({algorithm.name(), *config}));
-  }
-  EXPECT_THAT(served, testing::IsSupersetOf(served_by));
+  expect_defaults_match(Request::parse(line, known), served_by, TestDevice::get().target);
 }
 
 testing::AssertionResult check_as(const Request& request, const Request& made) {

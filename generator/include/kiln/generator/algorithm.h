@@ -53,7 +53,7 @@ class Binding {
   /// The first of the Space's rules that does not hold at `point`.
   virtual std::optional<size_t> broken_rule(Point point, Rules rules) const = 0;
   /// The kernels of a legal configuration. Its workspace_bytes may leave out what its launches say.
-  virtual Program program(const SourceLibrary& library, const Config& config) const = 0;
+  virtual Program program(const SourceLibrary& library, const Config& config, Offsets offsets) const = 0;
   /// Predicts a legal configuration.
   virtual Estimate estimate(const Config& config, const DeviceFigures& device) const = 0;
 };
@@ -118,9 +118,10 @@ class BoundAlgorithm {
   std::optional<Config> first_legal() const;
 
   /// The kernels of one point. `config` must be legal: throws Error(invalid_argument) with the refusal if not,
-  /// missing_user_text() where nothing can serve the request. Depends on nothing but the key, the target and `config`:
+  /// missing_user_text() where nothing can serve the request. Depends on nothing but the key, the target and these:
   /// equal ones give byte-equal sources.
-  Program program(const SourceLibrary& library, const Config& config, Rules rules = Rules::all) const;
+  Program program(const SourceLibrary& library, const Config& config, Rules rules = Rules::all,
+                  Offsets offsets = Offsets::fitting) const;
   /// Predicts a legal point.
   Estimate estimate(const Config& config, const DeviceFigures& device) const;
 
@@ -134,8 +135,13 @@ class BoundAlgorithm {
 /// Tools with which a descriptor's program function makes sources.
 class Emitter {
  public:
-  Emitter(const SourceLibrary& library, const Request& request, std::string template_path, std::string title)
-      : library_(library), request_(request), template_path_(std::move(template_path)), title_(std::move(title)) {}
+  Emitter(const SourceLibrary& library, const Request& request, std::string template_path, std::string title,
+          Offsets offsets)
+      : library_(library),
+        request_(request),
+        template_path_(std::move(template_path)),
+        title_(std::move(title)),
+        offsets_(offsets) {}
   /// The algorithm's template specialised by `prelude` and the request's user code.
   std::string source(Prelude prelude) const;
   /// The algorithm's template, or another that was declared with with_kernels_of(), without the user code: for a step
@@ -147,6 +153,7 @@ class Emitter {
   const Request& request_;
   std::string template_path_;
   std::string title_;
+  Offsets offsets_;
 };
 
 /// Functions that describe() collects: those of an algorithm that has the Parameters, for its Problem.
@@ -195,9 +202,10 @@ class DeclaredBinding final : public Binding {
     return std::nullopt;
   }
 
-  Program program(const SourceLibrary& library, const Config& config) const override {
+  Program program(const SourceLibrary& library, const Config& config, Offsets offsets) const override {
     const Emitter emit(library, *request_, functions_->template_path,
-                       request_.key() + "\n" + functions_->name + " " + config.print() + " " + target_.arch.name());
+                       request_.key() + "\n" + functions_->name + " " + config.print() + " " + target_.arch.name(),
+                       offsets);
     return functions_->program(parameters_at(config), problem_, target_, emit);
   }
 

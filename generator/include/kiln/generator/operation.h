@@ -29,15 +29,15 @@ enum class Printing {
 };
 
 struct OperandDefinition {
-  std::string name;
+  std::string name{};
   Role role = Role::input;
   bool batched = true;  ///< Dimension 0 is the batch.
   Printing printing = Printing::always;
   // Texts for `kiln describe` and docs/request-syntax.md.
-  std::string extents;               ///< "N K Q; N K P Q; N K Z P Q": in one, two and three dimensions.
-  std::string left_out;              ///< Value where it is left out, or the effect of that; empty if every request has
+  std::string extents{};             ///< "N K Q; N K P Q; N K Z P Q": in one, two and three dimensions.
+  std::string left_out{};            ///< Value where it is left out, or the effect of that; empty if every request has
                                      ///< to give it.
-  std::string summary;               ///< Further remarks; may be empty.
+  std::string summary{};             ///< Further remarks; may be empty.
   DTypes dtypes = DTypes::floating;  ///< Types that it may have.
   bool repeats = false;              ///< With an extent of 1 along dimension 0 it is the same for every image.
   /// The operands that an output may be, element for element: an operation in place. It shares no element with others.
@@ -136,6 +136,9 @@ class Operation {
 
   virtual std::string_view name() const = 0;
   virtual std::string_view summary() const = 0;
+  /// A complete request in few words for people: "conv 1x64x56x56 -> 64, 3x3, pad 1, bias+relu". By default the name
+  /// and the result: "dropout 2x64x56x56 f16".
+  virtual std::string short_form(const Request& request) const;
   virtual const std::vector<OperandDefinition>& operands() const = 0;
   virtual const std::vector<AttributeDefinition>& attributes() const = 0;
   /// The most dimensions that one of its tensors may have, at most 6.

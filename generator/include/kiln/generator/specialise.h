@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "kiln/generator/dtype.h"
@@ -26,46 +27,84 @@ class SourceLibrary {
   std::map<std::string, std::string> files_;
 };
 
+/// Types that hold element offsets in the sources of a program.
+enum class Offsets {
+  fitting,     ///< Each of 32 bits where its values fit, else of 64.
+  of_64_bits,  ///< For tests: the code of tensors that are larger than a test can have.
+};
+
 /// The constants that specialise a template, in order.
 class Prelude {
  public:
   /// `constexpr int NAME = value;`, or `long long` where int is too small.
-  Prelude& constant(std::string_view name, int64_t value);
+  Prelude& constant(std::string_view name, int64_t value) { return declare(name, value); }
   /// `constexpr bool NAME = value;`
-  Prelude& flag(std::string_view name, bool value);
+  Prelude& flag(std::string_view name, bool value) { return declare(name, value); }
   /// `constexpr long long NAME[] = {...};`; at least one value.
-  Prelude& array(std::string_view name, const std::vector<int64_t>& values);
+  Prelude& array(std::string_view name, const std::vector<int64_t>& values) { return declare(name, Array{values}); }
   /// `__constant__ int NAME[] = {...};`, whose index need not be a constant; at least one value, all of int.
-  Prelude& table(std::string_view name, const std::vector<int64_t>& values);
+  Prelude& table(std::string_view name, const std::vector<int64_t>& values) { return declare(name, Table{values}); }
   /// `using NAME = f16;` with the names of lib/types.cuh.
   Prelude& type(std::string_view name, DType dtype);
   /// `constexpr long long NAME[] = {...};` with a type's place in dtype_rows; {0} for no type.
   Prelude& types(std::string_view name, const std::vector<DType>& dtypes);
   /// `using NAME = int;`, or `long long` if `wide`: the type that holds element offsets.
-  Prelude& index_type(std::string_view name, bool wide);
+  Prelude& index_type(std::string_view name, bool wide) { return declare(name, IndexType{wide}); }
+  /// Makes each index_type() so far, also those of classes, as wide as `offsets` asks for.
+  Prelude& widen(Offsets offsets);
 
-  /// Prelude of a template whose blocks are of several classes: CLASSES, their number, and the lines that all `classes`
-  /// have in common. The others stand where the template says `#include "per_class/..."`; see specialise(). All must
-  /// have the same number of lines.
+  /// Prelude of a template whose blocks are of several classes: CLASSES, their number, and the constants that have one
+  /// value in all `classes`. The others stand where the template says `#include "per_class/..."`; see specialise().
+  /// Throws Error(internal) unless all declare the same names in the same order.
   static Prelude of_classes(const std::vector<Prelude>& classes);
 
   /// Puts `text`, a user's code, into the template where it says `#include "PLACE"`. Lines of the kernel that follow
   /// keep their numbers (`#line`).
   Prelude& place(std::string place, std::string text);
 
-  const std::string& text() const { return text_; }
+  /// A line for each constant.
+  std::string text() const { return text_of(declarations_); }
   /// Whether type() or types() named this one.
   bool names(DType dtype) const { return types_.holds(dtype); }
   /// Every constant() and flag() so far, in order.
-  const std::vector<std::pair<std::string, int64_t>>& constants() const { return constants_; }
+  std::vector<std::pair<std::string, int64_t>> constants() const;
   const std::map<std::string, std::string, std::less<>>& places() const { return places_; }
-  /// Lines of each class that are its own.
-  const std::vector<std::string>& class_texts() const { return class_texts_; }
+  /// The constants of each class that are its own, as text() writes them.
+  std::vector<std::string> class_texts() const;
 
  private:
-  std::string text_;
-  std::vector<std::string> class_texts_;
-  std::vector<std::pair<std::string, int64_t>> constants_;
+  struct Array {
+    std::vector<int64_t> values;
+    bool operator==(const Array&) const = default;
+  };
+  struct Table {
+    std::vector<int64_t> values;
+    bool operator==(const Table&) const = default;
+  };
+  struct IndexType {
+    bool wide;
+    bool operator==(const IndexType&) const = default;
+  };
+  using Value = std::variant<int64_t, bool, Array, Table, DType, IndexType>;
+  struct Declaration {
+    std::string name;
+    Value value;
+    bool operator==(const Declaration&) const = default;
+  };
+  using Declarations = std::vector<Declaration>;
+
+  Prelude& declare(std::string_view name, Value value);
+  static void widen(Declarations& declarations);
+  static std::string line(std::string_view name, int64_t value);
+  static std::string line(std::string_view name, bool value);
+  static std::string line(std::string_view name, const Array& array);
+  static std::string line(std::string_view name, const Table& table);
+  static std::string line(std::string_view name, DType dtype);
+  static std::string line(std::string_view name, IndexType index);
+  static std::string text_of(const Declarations& declarations);
+
+  Declarations declarations_;
+  std::vector<Declarations> own_of_classes_;
   std::map<std::string, std::string, std::less<>> places_;
   DTypes types_;
 };

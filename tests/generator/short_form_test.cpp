@@ -1,0 +1,73 @@
+// Operation::short_form() of requests of every operation.
+#include <gtest/gtest.h>
+
+#include "kiln/generator/operation.h"
+
+namespace kiln::short_form_test {
+namespace {
+
+std::string of(const std::string& line) {
+  const Request request = Request::parse(line);
+  return operation(request.operation).short_form(request);
+}
+
+TEST(ShortForm, SaysWhatMattersInFewWords) {
+  EXPECT_EQ(of("conv_forward x=f32:1x64x56x56 w=f32:64x64x3x3 pad=1 epilogue=bias+relu"),
+            "conv 1x64x56x56 -> 64, 3x3, pad 1, bias+relu");
+  EXPECT_EQ(of("conv_forward x=f16:8x32x14x14:nhwc w=f16:32x1x3x3 pad=1,2,0,1 stride=2,1 dilation=2 groups=32 n=?"),
+            "conv 8x32x14x14 f16 nhwc n=? -> 32, 3x3, stride 2x1, pad 1x2-0x1, dilation 2, groups 32");
+  EXPECT_EQ(of("conv_backward_data dy=f32:1x64x28x28 w=f32:64x32x3x3 pad=1 stride=2 output_pad=1"),
+            "conv data gradient 1x64x28x28 -> 1x32x56x56, 3x3, stride 2, pad 1");
+  EXPECT_EQ(of("conv_backward_filter x=f16:8x32x14x14:nhwc dy=f16:8x32x14x14 dw=f16:32x1x3x3 pad=1 groups=32"),
+            "conv filter gradient 8x32x14x14 f16 nhwc, 8x32x14x14, 3x3, pad 1, groups 32");
+  EXPECT_EQ(of("conv_backward_bias dy=f32:8x32x14x14:nhwc n=?"), "conv bias gradient 8x32x14x14 nhwc n=?");
+  EXPECT_EQ(of("local_conv_forward x=f32:1x64x14x14 w=f32:128x64x3x3 pad=1 grid=2,1 epilogue=bias"),
+            "local conv 1x64x14x14 -> 64, 3x3, pad 1, grid 2x1, bias");
+  EXPECT_EQ(of("local_conv_backward_data dy=f32:1x8x4x4 w=f32:16x8x3x3x3 pad=1"),
+            "local conv data gradient 1x8x4x4 -> 1x3x4x4, 3x3, pad 1, grid 4x4");
+  EXPECT_EQ(of("local_conv_backward_filter x=f32:1x3x4x4 dy=f32:1x8x4x4 dw=f32:32x3x3x3 pad=1 grid=2"),
+            "local conv filter gradient 1x3x4x4, 1x8x4x4, 3x3, pad 1, grid 2x2");
+  EXPECT_EQ(of("pool_forward x=f32:1x8x7x7 mode=avg window=global"), "avg pool 1x8x7x7, global");
+  EXPECT_EQ(of("pool_forward x=f32:1x8x9x9 mode=max window=3 stride=2 pad=1"), "max pool 1x8x9x9, 3, stride 2, pad 1");
+  EXPECT_EQ(of("pool_backward dy=f16:1x8x3x3 dx=f16:1x8x7x7 mode=avg window=3,5 stride=2,1 pad=0,0"),
+            "avg pool backward 1x8x7x7 f16, 3x5, stride 2x1");
+  EXPECT_EQ(of("unpool_backward dy=f16:1x8x9x9 indices=i32:1x8x4x4 window=3 stride=2"),
+            "unpool backward 1x8x9x9 f16, 3, stride 2");
+  EXPECT_EQ(of("softmax_forward x=bf16:4x10 mode=log"), "log-softmax 4x10 bf16, axis 1");
+  EXPECT_EQ(of("softmax_backward y=f16:4x10"), "gradient of softmax 4x10 f16, axis 1");
+  EXPECT_EQ(of("activation_forward x=f16:2x8x7x7:nhwc mode=gelu n=?"), "gelu 2x8x7x7 f16 nhwc n=?");
+  EXPECT_EQ(of("activation_backward y=f32:4x10 dy=f32:4x10 mode=tanh"), "gradient of tanh 4x10");
+  EXPECT_EQ(of("tensor_transform x=f32:1x3x7x7 y=i8:1x3x7x7:nhwc"), "transform 1x3x7x7 -> 1x3x7x7 i8 nhwc");
+  EXPECT_EQ(of("tensor_set y=f16:4x10"), "set 4x10 f16");
+  EXPECT_EQ(of("tensor_op a=f32:4x1 b=f32:4x10 mode=add"), "tensor add 4x10");
+  EXPECT_EQ(of("gemm a=f16:2x8x64 b=f16:1x64x10 c=f32:2x8x10 epilogue=bias+relu"),
+            "gemm 2x8x64 by 1x64x10 f16 (c f32), bias+relu");
+  EXPECT_EQ(of("cross_entropy_forward x=f16:8x10 reduction=sum n=?"), "cross entropy 8x10 f16 n=?, sum");
+  EXPECT_EQ(of("cross_entropy_backward x=f32:8x10x3x3"), "gradient of cross entropy 8x10x3x3, mean");
+  EXPECT_EQ(of("reduce x=f16:8x10 axes=1 mode=norm2"), "norm2 reduction 8x10 f16, axes 1");
+  EXPECT_EQ(of("dropout x=f16:8x10 n=?"), "dropout 8x10 f16 n=?");
+  EXPECT_EQ(of("norm_forward x=f16:8x10 mode=rms epilogue=add activation=swish"),
+            "rms normalisation 8x10 f16, axes 1, add, swish");
+  EXPECT_EQ(of("norm_backward dy=f32:8x10 activation=mish"), "gradient of normalisation 8x10, axes 1, mish");
+  EXPECT_EQ(of("norm_inference x=f32:2x8x3x3 epilogue=add activation=swish"),
+            "normalisation 2x8x3x3, axes 0,2,3, running statistics, add, swish");
+  EXPECT_EQ(of("local_norm_forward x=f16:8x10x3x3:nhwc"), "local normalisation 8x10x3x3 f16 nhwc, 5 along axes 1");
+  EXPECT_EQ(of("local_norm_backward x=f32:8x10x3x3 axes=2,3 size=4"),
+            "gradient of local normalisation 8x10x3x3, 4 along axes 2,3");
+}
+
+// Requests that differ in them have times of their own.
+TEST(ShortForm, SaysWhatOperandsHaveDtypesOfTheirOwn) {
+  EXPECT_EQ(of("conv_forward x=f16:1x8x4x4:nhwc w=f8e4m3:8x8x1x1 epilogue=bias"),
+            "conv 1x8x4x4 f16 nhwc (w f8e4m3) -> 8, 1x1, bias");
+  EXPECT_EQ(of("conv_forward x=f32:1x8x4x4 w=f32:8x8x1x1 y=f8e5m2:1x8x4x4"), "conv 1x8x4x4 (y f8e5m2) -> 8, 1x1");
+  EXPECT_EQ(of("gemm a=f8e4m3:8x64 b=f8e5m2:64x10 c=f32:8x10 n=?"), "gemm 8x64 by 64x10 f8e4m3 (b f8e5m2, c f32) n=?");
+  EXPECT_EQ(of("softmax_forward x=f8e4m3:4x10 y=f16:4x10"), "softmax 4x10 f16 (x f8e4m3), axis 1");
+  EXPECT_EQ(of("tensor_transform x=f8e4m3:1x3x7x7 y=f32:1x3x7x7 n=?"), "transform 1x3x7x7 f8e4m3 n=? -> 1x3x7x7 f32");
+  EXPECT_EQ(of("pool_forward x=f16:1x8x7x7 indices=i32:1x8x6x6 window=2"), "max pool 1x8x7x7 f16, 2");
+  EXPECT_EQ(of("norm_forward x=f16:8x10 mean=f32:8x1 axes=1"), "normalisation 8x10 f16, axes 1");
+  EXPECT_EQ(of("cross_entropy_forward x=f16:8x10 reduction=none"), "cross entropy 8x10 f16, none");
+}
+
+}  // namespace
+}  // namespace kiln::short_form_test
