@@ -104,13 +104,13 @@ def main() -> int:
     if "--add" in sys.argv:
         pinned = entries | pinned
         PINNED.write_text(FIRST_LINES + "".join(f"{pinned[name]}\n" for name in sorted(pinned)))
-    complaints = [f"{name} has no entry: --add adds it" for name in entries if name not in pinned]
+    complaints = [f"{name} has no entry: scripts/c-api adds it" for name in entries if name not in pinned]
     complaints += [f"{name} is in no header any more" for name in pinned if name not in entries]
     for name, entry in entries.items():
         if pinned.get(name, entry) != entry:
             complaints.append(f"{name} has changed. It was:\n{pinned[name]}\nIt is:\n{entry}")
     if complaints:
-        complaints.append("A change breaks compiled programs. If no version has the name, remove its entry and run with --add.")
+        complaints.append("A change breaks compiled programs. If no version has the name, remove its entry and run scripts/c-api.")
     print("\n".join(complaints) or f"{len(entries)} names are what they were")
     return 1 if complaints else 0
 
