@@ -11,6 +11,7 @@
 
 #include "boundary.h"
 #include "kiln/base/error.h"
+#include "kiln/gemm.h"
 
 namespace kiln::capi {
 namespace {
@@ -69,5 +70,19 @@ kiln_status kiln_tensor_packed(kiln_tensor* tensor, const void* data, kiln_dtype
       result.strides[i] = made.stride(i);
     }
     *tensor = result;
+  });
+}
+
+kiln_status kiln_tensor_transposed(const kiln_tensor* matrix, kiln_tensor* result) {
+  return guarded([&] {
+    const char* const function = "kiln_tensor_transposed";
+    const kiln::Tensor turned = kiln::transposed(tensor_of(matrix, function, "matrix"));
+    require(result, function, "result");
+    kiln_tensor view = {matrix->data, matrix->dtype, matrix->rank, {}, {}};
+    for (int i = 0; i < turned.rank(); ++i) {
+      view.extents[i] = turned.extent(i);
+      view.strides[i] = turned.stride(i);
+    }
+    *result = view;
   });
 }

@@ -2,9 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
-
-#include "boundary.h"
 
 namespace kiln::capi {
 
@@ -20,7 +17,7 @@ inline Named named(const int64_t* values, int rank, int64_t missing) {
   return {missing, values[0], values[1]};
 }
 
-/// Pads, strides and dilations of windowed operations, whose options have the same members.
+/// Fields over the spatial dimensions, of the options of windowed operations: those that they have.
 template <class Given, class Options>
 void set_window(const Given& given, int rank, Options& options) {
   const Named begin = named(given.pad_begin, rank, 0), end = named(given.pad_end, rank, 0);
@@ -32,20 +29,15 @@ void set_window(const Given& given, int rank, Options& options) {
   options.depth.pad_back = end.d;
   options.depth.stride = stride.d;
   options.depth.dilation = dilation.d;
-}
-
-/// Sets the options that convolution and its gradients by input and filter have in common.
-template <class Given, class Options>
-void set_convolution(const Given& given, int rank, std::string_view function, Options& options) {
-  set_window(given, rank, options);
-  options.groups = given.groups;
-  options.mirrored = flag(given.mirrored, function, "mirrored");
-  options.alpha = given.alpha;
-  options.beta = given.beta;
-  options.arithmetic.tf32 = flag(given.tf32, function, "tf32");
-  options.arithmetic.fast = flag(given.fast, function, "fast");
-  options.arithmetic.deterministic = flag(given.deterministic, function, "deterministic");
-  options.dynamic_batch = flag(given.dynamic_batch, function, "dynamic_batch");
+  if constexpr (requires { given.window; }) {
+    const Named window = named(given.window, rank, 0);
+    options.window = {window.h, window.w};
+    options.depth.window = window.d;
+  }
+  if constexpr (requires { given.grid; }) {
+    const Named grid = named(given.grid, rank, 0);
+    options.grid = {.h = grid.h, .w = grid.w, .d = grid.d};
+  }
 }
 
 }  // namespace kiln::capi

@@ -91,6 +91,7 @@ Json json_of(const Operation& operation) {
                         {"dtypes", dtypes_of(operand)},
                         {"extents", operand.extents},
                         {"left_out", or_null(operand.left_out)},
+                        {"optional", operand.printing == Printing::when_set},
                         {"may_be", operand.may_be},
                         {"summary", remarks_of(operand)}});
   }

@@ -1,4 +1,4 @@
-// Status, last errors and the binary interface of kiln.h.
+// Status and last errors of kiln.h.
 #include <gmock/gmock.h>
 
 #include <barrier>
@@ -7,17 +7,11 @@
 
 #include "fixture.h"
 
-extern "C" int capi_defaults_carry_their_sizes(void);
-
 namespace kiln::capi::errors_test {
 namespace {
 
 using testing::HasSubstr;
 using testing::StartsWith;
-
-TEST(CApiAbi, HoldsForACProgram) {
-  EXPECT_TRUE(capi_defaults_carry_their_sizes());
-}
 
 TEST(CApiStatus, HasADistinctNameForEveryValue) {
   std::set<std::string> names;

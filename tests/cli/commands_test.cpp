@@ -59,6 +59,8 @@ TEST_F(ProgramTest, DescribePrintsJsonWithARequestOfEachOperation) {
   EXPECT_EQ(pool["operands"][2]["name"], "indices");
   EXPECT_EQ(pool["operands"][2]["dtypes"], nlohmann::json::array({"i32"}));
   EXPECT_EQ(pool["operands"][0]["left_out"], nullptr);
+  EXPECT_EQ(pool["operands"][1]["optional"], false) << "y is inferred, and every call has it";
+  EXPECT_EQ(pool["operands"][2]["optional"], true);
   EXPECT_EQ(pool["attributes"][0]["default"], "max");
   EXPECT_EQ(pool["attributes"][1]["default"], nullptr) << "the window has to be given";
   EXPECT_EQ(pool["prologue"], "x");

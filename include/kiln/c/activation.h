@@ -1,4 +1,5 @@
 /* Activation functions, forward and backward. See kiln/kiln.h. */
+/* Made by scripts/c-api from capi/operations/activation.txt and the definitions of the operations. */
 #pragma once
 
 #include <math.h>
@@ -65,8 +66,7 @@ static inline kiln_activation_options kiln_activation_options_default(kiln_activ
  *
  * x, y: equal extents of 1 to 5 dimensions, any strides; integers with KILN_ACTIVATION_IDENTITY only. y may be x
  * itself; otherwise they must not overlap. NaN gives NaN. KILN_ACTIVATION_IDENTITY with user code as epilogue is any
- * function of an element. `options` may be NULL: relu.
- * Errors, first call and threads as for kiln_conv_forward(). */
+ * function of an element. `options` may be NULL: relu. Errors, first call and threads as for kiln_conv_forward(). */
 KILN_API kiln_status kiln_activation_forward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                                              const kiln_activation_options* options, kiln_stream stream);
 
@@ -76,8 +76,8 @@ KILN_API kiln_status kiln_activation_backward(kiln_context* context, const kiln_
                                               const kiln_tensor* dx, const kiln_activation_options* options,
                                               kiln_stream stream);
 
-/* The same from y = f(x) instead of x, for: identity, relu, clipped_relu, leaky_relu and elu with slopes >= 0,
- * sigmoid, tanh, selu, softplus with slope > 0. KILN_INVALID_ARGUMENT for the others. */
+/* The same from y = f(x) instead of x, for: identity, relu, clipped_relu, leaky_relu and elu with slopes >= 0, sigmoid,
+ * tanh, selu, softplus with slope > 0. KILN_INVALID_ARGUMENT for the others. */
 KILN_API kiln_status kiln_activation_backward_from_y(kiln_context* context, const kiln_tensor* y, const kiln_tensor* dy,
                                                      const kiln_tensor* dx, const kiln_activation_options* options,
                                                      kiln_stream stream);

@@ -1,4 +1,5 @@
 /* Convolution and its gradients. See kiln/kiln.h. */
+/* Made by scripts/c-api from capi/operations/conv.txt and the definitions of the operations. */
 #pragma once
 
 #include <stdint.h>
@@ -66,11 +67,11 @@ typedef struct kiln_conv_backward_options {
   int64_t groups;                      /* Default 1. */
   float alpha;                         /* Default 1. */
   float beta;                          /* Default 0: the gradient is not read. 1 accumulates. */
-  int32_t tf32;
-  int32_t fast;
-  int32_t deterministic;
-  int32_t dynamic_batch;
-  const kiln_epilogue* epilogue; /* Default NULL: none. Of dx stages or user code; of dw user code alone. */
+  int32_t tf32;                        /* f32 products may be rounded to tf32. */
+  int32_t fast;                        /* Products and sums may be in the storage type. */
+  int32_t deterministic;               /* Equal inputs must give bitwise equal outputs on one device. */
+  int32_t dynamic_batch;               /* One kernel for every batch of a power-of-two bucket. */
+  const kiln_epilogue* epilogue;       /* Default NULL: none. Of dx stages or user code; of dw user code alone. */
 } kiln_conv_backward_options;
 
 static inline kiln_conv_backward_options kiln_conv_backward_options_default(void) {
@@ -103,7 +104,7 @@ KILN_API kiln_status kiln_conv_backward_filter(kiln_context* context, const kiln
 
 typedef struct kiln_conv_backward_bias_options {
   uint32_t size;
-  int32_t dynamic_batch;
+  int32_t dynamic_batch;         /* One kernel for every batch of a power-of-two bucket. */
   float alpha;                   /* Default 1. */
   float beta;                    /* Default 0: db is not read. */
   const kiln_epilogue* epilogue; /* Default NULL: none. User code alone. */

@@ -1,4 +1,5 @@
 /* Elements of a tensor that stand where indices say. See kiln/kiln.h. */
+/* Made by scripts/c-api from capi/operations/gather.txt and the definitions of the operations. */
 #pragma once
 
 #include <stdint.h>

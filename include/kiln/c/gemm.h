@@ -1,4 +1,5 @@
 /* Matrix products and fully connected layers with their gradients. See kiln/kiln.h. */
+/* Made by scripts/c-api from capi/operations/gemm.txt and the definitions of the operations. */
 #pragma once
 
 #include <stdint.h>
@@ -60,8 +61,7 @@ KILN_API kiln_status kiln_fully_connected_forward(kiln_context* context, const k
  *
  * dy: N,K   x, dx: as x above   w, dw: as w above   db: K. With beta = 1 gradients accumulate over calls. An empty
  * batch gives beta * dw and beta * db. Where inputs are not one run: no dynamic batch, no epilogue with tensors or user
- * code. `options` may be NULL. Everything else as for kiln_gemm() and
- * kiln_conv_backward_bias(). */
+ * code. `options` may be NULL. Everything else as for kiln_gemm() and kiln_conv_backward_bias(). */
 KILN_API kiln_status kiln_fully_connected_backward_data(kiln_context* context, const kiln_tensor* dy,
                                                         const kiln_tensor* w, const kiln_tensor* dx,
                                                         const kiln_gemm_options* options, kiln_stream stream);

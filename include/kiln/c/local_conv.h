@@ -1,4 +1,5 @@
 /* Local convolution and its gradients. See kiln/kiln.h. */
+/* Made by scripts/c-api from capi/operations/local_conv.txt and the definitions of the operations. */
 #pragma once
 
 #include <stdint.h>
@@ -22,10 +23,10 @@ typedef struct kiln_local_conv_options {
   const kiln_epilogue* epilogue;       /* Default NULL: none. */
   float alpha;                         /* Default 1. */
   float beta;                          /* Default 0: y is not read. */
-  int32_t tf32;
-  int32_t fast;
-  int32_t deterministic;
-  int32_t dynamic_batch;
+  int32_t tf32;                        /* f32 products may be rounded to tf32. */
+  int32_t fast;                        /* Products and sums may be in the storage type. */
+  int32_t deterministic;               /* Equal inputs must give bitwise equal outputs on one device. */
+  int32_t dynamic_batch;               /* One kernel for every batch of a power-of-two bucket. */
 } kiln_local_conv_options;
 
 static inline kiln_local_conv_options kiln_local_conv_options_default(void) {
@@ -61,11 +62,11 @@ typedef struct kiln_local_conv_backward_options {
   int64_t grid[KILN_MAX_SPATIAL];      /* Default 0: as many regions as there are outputs. */
   float alpha;                         /* Default 1. */
   float beta;                          /* Default 0: the gradient is not read. 1 accumulates. */
-  int32_t tf32;
-  int32_t fast;
-  int32_t deterministic;
-  int32_t dynamic_batch;
-  const kiln_epilogue* epilogue; /* Default NULL: none. Of dx stages or user code; of dw user code alone. */
+  int32_t tf32;                        /* f32 products may be rounded to tf32. */
+  int32_t fast;                        /* Products and sums may be in the storage type. */
+  int32_t deterministic;               /* Equal inputs must give bitwise equal outputs on one device. */
+  int32_t dynamic_batch;               /* One kernel for every batch of a power-of-two bucket. */
+  const kiln_epilogue* epilogue;       /* Default NULL: none. Of dx stages or user code; of dw user code alone. */
 } kiln_local_conv_backward_options;
 
 static inline kiln_local_conv_backward_options kiln_local_conv_backward_options_default(void) {

@@ -1,4 +1,5 @@
 /* Local response normalisation (LRN), divisive normalisation (LCN), and their gradients. See kiln/kiln.h. */
+/* Made by scripts/c-api from capi/operations/local_norm.txt and the definitions of the operations. */
 #pragma once
 
 #include <stdint.h>
@@ -17,8 +18,8 @@ typedef struct kiln_local_norm_options {
   float lrn_k;              /* Above 0. Default 2. */
   int64_t window;           /* Elements of the window along each axis. Default 5. */
   const kiln_tensor* means; /* As x: what the squares are of differences from; NULL (the default): 0. */
-  const kiln_tensor*
-      dmeans;            /* Gradients only: output, as x, the gradient by means; NULL (the default): not computed. */
+  /* Gradients only: output, as x, the gradient by means; NULL (the default): not computed. */
+  const kiln_tensor* dmeans;
   float alpha;           /* Default 1. */
   float beta;            /* Default 0: the result is not read. */
   float dmeans_alpha;    /* As alpha and beta, of dmeans. Default 1. */
@@ -51,8 +52,8 @@ KILN_API kiln_status kiln_lrn_forward(kiln_context* context, const kiln_tensor* 
                                       const kiln_local_norm_options* options, kiln_stream stream);
 
 /* Enqueues dx = epilogue(alpha * g + beta * dx) on `stream`, and dmeans if given; g is the gradient with respect to x
- * of kiln_lrn_forward() with the same options but no epilogue. Both are
- * made of x and dy; outputs must not overlap anything else. */
+ * of kiln_lrn_forward() with the same options but no epilogue. Both are made of x and dy; outputs must not overlap
+ * anything else. */
 KILN_API kiln_status kiln_lrn_backward(kiln_context* context, const kiln_tensor* x, const kiln_tensor* dy,
                                        const kiln_tensor* dx, const kiln_local_norm_options* options,
                                        kiln_stream stream);

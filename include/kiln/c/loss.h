@@ -1,4 +1,5 @@
 /* Losses: cross entropy of softmax, forward and backward. See kiln/kiln.h. */
+/* Made by scripts/c-api from capi/operations/loss.txt and the definitions of the operations. */
 #pragma once
 
 #include <stdint.h>
@@ -51,8 +52,7 @@ KILN_API kiln_status kiln_cross_entropy_forward(kiln_context* context, const kil
                                                 kiln_stream stream);
 
 /* Enqueues dx = epilogue(alpha * g + beta * dx); g is the gradient with respect to x of kiln_cross_entropy_forward()
- * without its epilogue:
- * dloss * (softmax(x)[c] - (c == target)), for the mean over its divisor.
+ * without its epilogue: dloss * (softmax(x)[c] - (c == target)), for the mean over its divisor.
  *
  * x, targets: as there   dloss: as loss there, or NULL: 1   dx: the extents of x. dx may be x itself; otherwise it must
  * share no element with the others. Deterministic. `options` may be NULL. Errors, first call, workspace and threads as

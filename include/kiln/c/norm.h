@@ -1,4 +1,5 @@
 /* Normalisations (layer, RMS, group, instance, batch) and their gradients. See kiln/kiln.h. */
+/* Made by scripts/c-api from capi/operations/norm.txt and the definitions of the operations. */
 #pragma once
 
 #include <stdint.h>
@@ -113,9 +114,9 @@ KILN_API kiln_status kiln_norm_backward(kiln_context* context, const kiln_tensor
                                         const kiln_tensor* dx, const kiln_norm_gradient_options* options,
                                         kiln_stream stream);
 
-/* The usual normalisations: the same along the axes of each, whatever axes `options` has. Parameters and
- * statistics may have fewer dimensions than x, as said below: b, dw and db are as w, all statistics as mean. Tensors of
- * x's rank are taken as kiln_norm_forward() takes them. */
+/* The usual normalisations: the same along the axes of each, whatever axes `options` has. Parameters and statistics may
+ * have fewer dimensions than x, as said below: b, dw and db are as w, all statistics as mean. Tensors of x's rank are
+ * taken as kiln_norm_forward() takes them. */
 
 /* Along the dimensions from `first_axis` on (negative: from the end). w: their extents. mean: the extents before. */
 KILN_API kiln_status kiln_layer_norm_forward(kiln_context* context, int32_t first_axis, const kiln_tensor* x,

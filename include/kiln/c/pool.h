@@ -1,4 +1,5 @@
 /* Pooling and max unpooling, forward and backward. See kiln/kiln.h. */
+/* Made by scripts/c-api from capi/operations/pool.txt and the definitions of the operations. */
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,5 @@
 /* Reductions: one value of all elements along some dimensions. See kiln/kiln.h. */
+/* Made by scripts/c-api from capi/operations/reduce.txt and the definitions of the operations. */
 #pragma once
 
 #include <stdint.h>
@@ -40,8 +41,8 @@ static inline kiln_reduce_options kiln_reduce_options_default(void) {
   return options;
 }
 
-/* Enqueues y = epilogue(alpha * reduce(x) + beta * y) on `stream` and returns: `mode` combines the elements of x
- * along every dimension in which y has an extent of 1.
+/* Enqueues y = epilogue(alpha * reduce(x) + beta * y) on `stream` and returns: `mode` combines the elements of x along
+ * every dimension in which y has an extent of 1.
  *
  * x: 1 to 5 dimensions; y: in each the extent of x, or 1. Any dtypes and strides; sums are in f32, integers saturate.
  * indices: NULL, or for min, max and amax as y, i32: where among the reduced dimensions, in logical order, the element

@@ -1,4 +1,5 @@
 /* Images at another size: by the nearest element, or interpolated. See kiln/kiln.h. */
+/* Made by scripts/c-api from capi/operations/resize.txt and the definitions of the operations. */
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,5 @@
 /* Softmax and log-softmax, forward and backward. See kiln/kiln.h. */
+/* Made by scripts/c-api from capi/operations/softmax.txt and the definitions of the operations. */
 #pragma once
 
 #include <stdint.h>
@@ -47,8 +48,8 @@ KILN_API kiln_status kiln_softmax_forward(kiln_context* context, const kiln_tens
  * returns: y (dy - sum(y dy)), or dy - exp(y) sum(dy), with sums over the axis.
  *
  * y: what kiln_softmax_forward() gave with the same axis and mode. y, dy, dx: equal extents of 1 to 5 dimensions, any
- * strides. dx may be dy or y itself; otherwise they must not overlap. Deterministic. `options` may be NULL.
- * Errors, first call and threads as for kiln_conv_forward(). */
+ * strides. dx may be dy or y itself; otherwise they must not overlap. Deterministic. `options` may be NULL. Errors,
+ * first call and threads as for kiln_conv_forward(). */
 KILN_API kiln_status kiln_softmax_backward(kiln_context* context, const kiln_tensor* y, const kiln_tensor* dy,
                                            const kiln_tensor* dx, const kiln_softmax_options* options,
                                            kiln_stream stream);

@@ -1,4 +1,5 @@
 /* Tensor functions: copies and conversions, values, element-wise arithmetic. See kiln/kiln.h. */
+/* Made by scripts/c-api from capi/operations/tensor_ops.txt and the definitions of the operations. */
 #pragma once
 
 #include <stdint.h>
@@ -39,13 +40,17 @@ static inline kiln_transform_options kiln_transform_options_default(void) {
  * overlap. `options` may be NULL. Errors, first call and threads as for kiln_conv_forward(). */
 KILN_API kiln_status kiln_tensor_transform(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                                            const kiln_transform_options* options, kiln_stream stream);
+
 /* y = alpha * x + beta * y, where x may repeat along dimensions in which its extent is 1. */
 KILN_API kiln_status kiln_tensor_add(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y, float alpha,
                                      float beta, kiln_stream stream);
+
 /* y = alpha * y. */
 KILN_API kiln_status kiln_tensor_scale(kiln_context* context, const kiln_tensor* y, float alpha, kiln_stream stream);
+
 /* y = value, rounded to y's dtype. */
 KILN_API kiln_status kiln_tensor_set(kiln_context* context, const kiln_tensor* y, float value, kiln_stream stream);
+
 /* y = epilogue(value): what user code makes of it. `epilogue` may be NULL. */
 KILN_API kiln_status kiln_tensor_set_with_epilogue(kiln_context* context, const kiln_tensor* y, float value,
                                                    const kiln_epilogue* epilogue, kiln_stream stream);

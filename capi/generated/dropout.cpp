@@ -1,25 +1,27 @@
+// Made by scripts/c-api from capi/operations/dropout.txt and the definitions of the operations.
 #include "kiln/dropout.h"
 
 #include "boundary.h"
+#include "fields.h"
+#include "generated/options.h"
 #include "handles.h"
 #include "tensor.h"
 
 namespace kiln::capi {
-namespace {
 
-DropoutOptions options_of(const kiln_dropout_options* given, const char* function) {
-  const kiln_dropout_options c = read(given, kiln_dropout_options_default(), function);
-  require_zero(c.reserved, function, "reserved");
-  return {.p = c.p,
-          .seed = c.seed,
-          .offset = c.offset,
-          .alpha = c.alpha,
-          .beta = c.beta,
-          .dynamic_batch = flag(c.dynamic_batch, function, "dynamic_batch"),
-          .epilogue = epilogue_of(c.epilogue)};
+DropoutOptions options_of(const kiln_dropout_options& given, const char* function) {
+  require_zero(given.reserved, function, "reserved");
+  DropoutOptions options;
+  options.p = given.p;
+  options.seed = given.seed;
+  options.offset = given.offset;
+  options.alpha = given.alpha;
+  options.beta = given.beta;
+  options.dynamic_batch = flag(given.dynamic_batch, function, "dynamic_batch");
+  options.epilogue = epilogue_of(given.epilogue);
+  return options;
 }
 
-}  // namespace
 }  // namespace kiln::capi
 
 using namespace kiln::capi;  // NOLINT(google-build-using-namespace): the C functions belong to this room
@@ -29,8 +31,9 @@ kiln_status kiln_dropout_forward(kiln_context* context, const kiln_tensor* x, co
   return guarded([&] {
     const char* const function = "kiln_dropout_forward";
     require(context, function, "context");
+    const kiln_dropout_options given = read(options, kiln_dropout_options_default(), function);
     kiln::dropout_forward(*context->context, tensor_of(x, function, "x"), tensor_of(y, function, "y"),
-                          options_of(options, function), stream);
+                          options_of(given, function), stream);
   });
 }
 
@@ -39,7 +42,8 @@ kiln_status kiln_dropout_backward(kiln_context* context, const kiln_tensor* dy, 
   return guarded([&] {
     const char* const function = "kiln_dropout_backward";
     require(context, function, "context");
+    const kiln_dropout_options given = read(options, kiln_dropout_options_default(), function);
     kiln::dropout_backward(*context->context, tensor_of(dy, function, "dy"), tensor_of(dx, function, "dx"),
-                           options_of(options, function), stream);
+                           options_of(given, function), stream);
   });
 }

@@ -1,0 +1,44 @@
+// The options of C as the C++ API has them. Made by scripts/c-api.
+#pragma once
+
+#include "kiln/activation.h"
+#include "kiln/conv.h"
+#include "kiln/dropout.h"
+#include "kiln/gather.h"
+#include "kiln/gemm.h"
+#include "kiln/kiln.h"
+#include "kiln/local_conv.h"
+#include "kiln/local_norm.h"
+#include "kiln/loss.h"
+#include "kiln/norm.h"
+#include "kiln/pool.h"
+#include "kiln/reduce.h"
+#include "kiln/resize.h"
+#include "kiln/softmax.h"
+#include "kiln/tensor_ops.h"
+
+namespace kiln::capi {
+
+// Throw Error(invalid_argument) that names the function and the field: a flag that is neither 0 nor 1, a word
+// or a tensor that is none, `reserved` that is not 0.
+ActivationOptions options_of(const kiln_activation_options& given, const char* function);
+ConvOptions options_of(const kiln_conv_options& given, int rank, const char* function);
+ConvBackwardOptions options_of(const kiln_conv_backward_options& given, int rank, const char* function);
+ConvBackwardBiasOptions options_of(const kiln_conv_backward_bias_options& given, const char* function);
+DropoutOptions options_of(const kiln_dropout_options& given, const char* function);
+GatherOptions options_of(const kiln_gather_options& given, const char* function);
+GemmOptions options_of(const kiln_gemm_options& given, const char* function);
+LocalConvOptions options_of(const kiln_local_conv_options& given, int rank, const char* function);
+LocalConvBackwardOptions options_of(const kiln_local_conv_backward_options& given, int rank, const char* function);
+LocalNormOptions options_of(const kiln_local_norm_options& given, const char* function);
+CrossEntropyOptions options_of(const kiln_cross_entropy_options& given, const char* function);
+NormOptions options_of(const kiln_norm_options& given, const char* function);
+NormGradientOptions options_of(const kiln_norm_gradient_options& given, const char* function);
+PoolOptions options_of(const kiln_pool_options& given, int rank, const char* function);
+ReduceOptions options_of(const kiln_reduce_options& given, const char* function);
+ResizeOptions options_of(const kiln_resize_options& given, const char* function);
+SoftmaxOptions options_of(const kiln_softmax_options& given, const char* function);
+TransformOptions options_of(const kiln_transform_options& given, const char* function);
+TensorOpOptions options_of(const kiln_tensor_op_options& given, const char* function);
+
+}  // namespace kiln::capi

@@ -1,0 +1,43 @@
+// Made by scripts/c-api from capi/operations/reduce.txt and the definitions of the operations.
+#include "kiln/reduce.h"
+
+#include "boundary.h"
+#include "fields.h"
+#include "generated/options.h"
+#include "handles.h"
+#include "tensor.h"
+
+namespace kiln::capi {
+
+static_assert(KILN_REDUCE_MUL_NO_ZEROS == static_cast<int>(ReduceMode::mul_no_zeros), "the words stand in one order");
+
+ReduceOptions options_of(const kiln_reduce_options& given, const char* function) {
+  ReduceOptions options;
+  options.alpha = given.alpha;
+  options.beta = given.beta;
+  options.dynamic_batch = flag(given.dynamic_batch, function, "dynamic_batch");
+  options.epilogue = epilogue_of(given.epilogue);
+  return options;
+}
+
+}  // namespace kiln::capi
+
+using namespace kiln::capi;  // NOLINT(google-build-using-namespace): the C functions belong to this room
+
+kiln_status kiln_reduce(kiln_context* context, kiln_reduce_mode mode, const kiln_tensor* x, const kiln_tensor* y,
+                        const kiln_tensor* indices, const kiln_reduce_options* options, kiln_stream stream) {
+  return guarded([&] {
+    const char* const function = "kiln_reduce";
+    require(context, function, "context");
+    const kiln::ReduceMode of_mode = word_of<kiln::ReduceMode>(mode, KILN_REDUCE_MUL_NO_ZEROS, function, "the mode",
+                                                               "use KILN_REDUCE_ADD or another of these");
+    const kiln_reduce_options given = read(options, kiln_reduce_options_default(), function);
+    if (indices == nullptr) {
+      kiln::reduce(*context->context, of_mode, tensor_of(x, function, "x"), tensor_of(y, function, "y"),
+                   options_of(given, function), stream);
+    } else {
+      kiln::reduce(*context->context, of_mode, tensor_of(x, function, "x"), tensor_of(y, function, "y"),
+                   tensor_of(indices, function, "indices"), options_of(given, function), stream);
+    }
+  });
+}
