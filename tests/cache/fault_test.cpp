@@ -10,11 +10,11 @@
 #include <thread>
 #include <utility>
 
+#include "cache_fixtures.h"
 #include "kiln/cache/pack.h"
 #include "kiln/cache/winners.h"
 #include "schema.h"
 #include "sqlite.h"
-#include "support.h"
 
 namespace kiln::cache::test::fault_test {
 namespace {

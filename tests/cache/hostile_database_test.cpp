@@ -8,12 +8,12 @@
 #include <functional>
 #include <string>
 
+#include "cache_fixtures.h"
 #include "checksum.h"
 #include "kiln/cache/pack.h"
 #include "kiln/cache/winners.h"
 #include "schema.h"
 #include "sqlite.h"
-#include "support.h"
 
 namespace kiln::cache::test::hostile_database_test {
 namespace {
