@@ -87,7 +87,7 @@ void LayeredStore::keep_at_the_end() {
   if (unkept_.empty() || !waits_for_lock_ || process_ != ::getpid()) return;
   if (keep(options_.busy_timeout) == Kept::durably || !waits_for_lock_ || !announce_) return;
   const std::string cause = path_ + " is still locked by another process";
-  announce_({Trouble::locked, path_, cause, cause + "; what was kept in memory since it was locked is lost",
+  announce_({Trouble::locked, path_, cause, cause + "; records kept in memory since it was locked are lost",
              "end that process, or give each its own database"});
 }
 
@@ -174,8 +174,8 @@ void LayeredStore::tell_damage() {
   if (left_out.empty() || damage_told_ || pending_) return;
   damage_told_ = true;
   const std::string cause = fmt::format("{} is damaged: {} in it is not as Kiln writes it", path_, left_out);
-  pending_ = Announcement{Trouble::corrupt, path_, cause, cause + "; what is so is left out, the rest is used",
-                          "tune again what is missing; `kiln cache export` writes what is whole"};
+  pending_ = Announcement{Trouble::corrupt, path_, cause, cause + "; damaged rows are left out, the rest is used",
+                          "tune the missing layers again; `kiln cache export` writes the intact records"};
 }
 
 bool LayeredStore::try_file(const std::function<void(Store&)>& body) {

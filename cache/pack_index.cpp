@@ -200,7 +200,7 @@ void PackIndex::take(const PackLine& line, const Piece& piece, FrontVisitor& vis
   if (line.tag == PackTag::record) take_record(line, piece, visitor);
   if (line.tag != PackTag::request) return;
   check_bytes(line);
-  if (hash_key(text(line.fields)) != piece.key) throw PackFault{"is not what it was when the pack was opened"};
+  if (hash_key(text(line.fields)) != piece.key) throw PackFault{"has changed since the pack was opened"};
 }
 
 void PackIndex::take_record(const PackLine& line, const Piece& piece, FrontVisitor& visitor) {

@@ -72,10 +72,9 @@ void PackFile::require_unchanged() const {
   if (descriptor_ < 0) return;
   struct stat now = {};
   if (::fstat(descriptor_, &now) == 0 && identity(now) == identity(opened_)) return;
-  throw Error(
-      ErrorCode::io_error,
-      fmt::format("the pack {} was changed while it was in use: what was not read of it before is not used", path_),
-      "let a new file take its name instead (as `kiln cache export` does), and start the application again");
+  throw Error(ErrorCode::io_error,
+              fmt::format("the pack {} was changed while it was in use: its unread lines are not used", path_),
+              "let a new file take its name instead (as `kiln cache export` does), and start the application again");
 }
 
 PackReader::PackReader(const PackFile& file, PackRange range)

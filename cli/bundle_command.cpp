@@ -186,15 +186,17 @@ void add_bundle(CLI::App& app, int& exit_code) {
   add_database_option(*command, options->database);
   command->add_option("--pack", options->packs, "packs to use beside the database");
   command->add_flag("--emulated", options->emulated,
-                    "for the emulated device of each --arch, with what was tuned on it");
-  command->add_flag("--untuned", options->untuned, "use the best estimate where nothing is stored, instead of failing");
+                    "for the emulated device of each --arch, with the variants tuned on it");
+  command->add_flag("--untuned", options->untuned,
+                    "use the best estimate for requests without records, instead of failing");
   command->add_flag("--allow-unchecked-templates", options->unchecked,
                     "with --untuned: also user templates that no check has passed");
   command->add_flag("--deterministic", options->deterministic, "only variants whose results are reproducible");
   command->add_option("--workspace-limit", options->workspace_limit, "only variants that need at most so many bytes")
       ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
   options->output_format.add_to(*command);
-  command->add_flag("--list", options->list, "instead: show what the named bundle holds, and check all of it");
+  command->add_flag("--list", options->list,
+                    "list the contents of a bundle and check all of it, instead of writing one");
   command->footer(
       "Each architecture gets the winner of each of its devices that the database or a pack knows. No device is "
       "needed.\n"

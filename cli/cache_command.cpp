@@ -1,4 +1,4 @@
-// kiln cache: look into the tuning database, and carry it.
+// kiln cache: show, check, export and import the tuning database.
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
@@ -106,7 +106,7 @@ std::vector<std::string> remarks_not_at_hand(const std::string& path, const cach
 }
 
 void add_cache(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("cache", "look into the tuning database, and carry it");
+  CLI::App* command = app.add_subcommand("cache", "show, check, export and import the tuning database");
   command->require_subcommand(1);
   add_cache_transport(*command, exit_code);
   add_cache_review(*command, exit_code);

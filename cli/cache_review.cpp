@@ -273,17 +273,17 @@ int stats(const StatsOptions& options) {
 
 void add_cache_review(CLI::App& cache, int& exit_code) {
   auto diff_options = std::make_shared<DiffOptions>();
-  CLI::App* diffing = cache.add_subcommand("diff", "what changed from one pack or database to another, by request");
+  CLI::App* diffing = cache.add_subcommand("diff", "compare two packs or databases, request by request");
   diffing->add_option("before", diff_options->before, "a pack or a database")->required();
   diffing->add_option("after", diff_options->after, "a pack or a database")->required();
-  diffing->add_flag("--all", diff_options->all, "also requests whose winner stayed and whose other candidates changed");
-  diffing->add_flag("--current", diff_options->current, "only what this library's algorithms can use can win");
+  diffing->add_flag("--all", diff_options->all, "also list requests in which only other candidates changed");
+  diffing->add_flag("--current", diff_options->current, "consider only records that this library's algorithms can use");
   diff_options->output.add_to(*diffing);
   diffing->footer("Example: kiln cache diff shipped.pack ~/.cache/kiln/tuning.db");
   diffing->callback([diff_options, &exit_code] { exit_code = diff(*diff_options); });
 
   auto stats_options = std::make_shared<StatsOptions>();
-  CLI::App* counting = cache.add_subcommand("stats", "what a database or a pack holds, in numbers");
+  CLI::App* counting = cache.add_subcommand("stats", "print the contents of a database or a pack in numbers");
   counting->add_option("file", stats_options->file, "a pack or a database (default: as --db)");
   add_database_option(*counting, stats_options->database);
   stats_options->output.add_to(*counting);

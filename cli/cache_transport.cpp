@@ -174,7 +174,7 @@ TakenIn merge_database(cache::Database& database, const std::string& path, const
     throw Error(ErrorCode::io_error,
                 fmt::format("{} is damaged: only {} records of it could be read", path,
                             result.merged.added + result.merged.replaced + result.merged.kept),
-                "tune again what is missing");
+                "tune the missing layers again");
   }
   return result;
 }
@@ -251,27 +251,27 @@ CLI::App* add(CLI::App& parent, const char* name, const char* summary, const cha
 
 void add_cache_transport(CLI::App& cache, int& exit_code) {
   auto options = std::make_shared<Options>();
-  options->output.add_to(*add(cache, "list", "every request with its best variant", "kiln cache list --db all.db",
+  options->output.add_to(*add(cache, "list", "list every request with its best variant", "kiln cache list --db all.db",
                               options, list, exit_code));
   CLI::App* exporting = add(cache, "export", "write a pack: text, to ship and to review",
                             "kiln cache export --winners tuned.pack", options, export_pack, exit_code);
   options->output.add_json_to(*exporting);
   exporting->add_option("pack", options->file, "the file to write")->required();
-  exporting->add_flag("--winners", options->winners, "only what can be chosen, and what bars a variant");
+  exporting->add_flag("--winners", options->winners, "only records that can win, and records that bar a variant");
   exporting->add_flag("--no-samples", options->no_samples, "leave the single samples out");
   CLI::App* importing = add(cache, "import", "read packs into the database, checking every line",
                             "kiln cache import shipped.pack", options, import_packs, exit_code);
   importing->add_option("packs", options->files, "the files to read")->required();
   add_expressions_to(*importing, options->expressions);
   options->output.add_json_to(*importing);
-  CLI::App* merging = add(cache, "merge", "take over into the database (--db) what other databases and packs hold",
+  CLI::App* merging = add(cache, "merge", "merge other databases and packs into the database (--db)",
                           "kiln cache merge --db all.db a.pack b.db", options, merge, exit_code);
   merging
       ->add_option("files", options->files,
                    "databases and packs to read, and folders of them; of packs, every line is checked")
       ->required();
   merging->add_flag("--own", options->own,
-                    "the databases are yours: what their runs have checked, or found wrong, counts as found here");
+                    "the databases are yours: checks and faults that their runs found count as your own");
   add_expressions_to(*merging, options->expressions);
   options->output.add_json_to(*merging);
 }

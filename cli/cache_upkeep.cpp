@@ -124,7 +124,7 @@ int verify(const VerifyOptions& options) {
   fmt::print("{} of {} candidates of {} tried again: {} agree, {} differ by more than {}%, {} failed\n",
              result.checked.size(), result.candidates, laboratory->apparatus().device.id(),
              result.checked.size() - failed - moved, moved, options.tolerance, failed);
-  if (barred > 0) fmt::print("{} are not used any more: {} holds what was found\n", barred, source.path);
+  if (barred > 0) fmt::print("{} are not used any more: {} holds the findings\n", barred, source.path);
   if (result.stale > 0) fmt::print("{} more are stale: their algorithms have changed since\n", result.stale);
   if (result.without_text > 0) fmt::print("{} more are of user code whose text is not known\n", result.without_text);
   if (result.other_devices > 0) fmt::print("{} more are of other devices\n", result.other_devices);
@@ -147,7 +147,7 @@ struct PruneOptions {
 int prune(const PruneOptions& options) {
   if (!options.stale && !options.losers && options.days == 0) {
     throw Error(ErrorCode::invalid_argument, "no option says what to prune",
-                "give --stale, --losers or --older-than DAYS, and --dry-run to see what would go");
+                "give --stale, --losers or --older-than DAYS, and --dry-run to see the numbers");
   }
   const Environment environment = read_environment();
   if (!options.database.empty()) require_file(options.database);
@@ -199,7 +199,7 @@ std::vector<cache::Quarantine> matching(const cache::Database& database, const Q
 void clear(cache::Database& database, const std::vector<cache::Quarantine>& entries) {
   for (const cache::Quarantine& entry : entries) {
     if (database.end_quarantine(entry) == cache::Kept::durably) continue;
-    throw Error(ErrorCode::io_error, fmt::format("{} could not be written; what is listed stays", database.path()),
+    throw Error(ErrorCode::io_error, fmt::format("{} could not be written; the listed entries stay", database.path()),
                 "see that the file and its folder are writable and that no other program holds it");
   }
 }
@@ -241,15 +241,15 @@ int quarantine(const QuarantineOptions& options) {
 
 void add_cache_upkeep(CLI::App& cache, int& exit_code) {
   auto verify_options = std::make_shared<VerifyOptions>();
-  CLI::App* verifying =
-      cache.add_subcommand("verify", "check and time a sample of what is stored again, on this device, and compare");
+  CLI::App* verifying = cache.add_subcommand(
+      "verify", "check and time a sample of the stored candidates again on this device, and compare");
   verifying->add_option("file", verify_options->file, "a pack or a database (default: as --db)");
   add_database_option(*verifying, verify_options->database);
   verify_options->device.add_to(*verifying);
-  verifying->add_option("--sample", verify_options->sample, "how many candidates, winners first (default 10), or all");
+  verifying->add_option("--sample", verify_options->sample, "number of candidates, winners first (default 10), or all");
   verifying->add_option("--tolerance", verify_options->tolerance, "percent by which times may differ (default 5)")
       ->check(number_above_zero());
-  verifying->add_option("--seed", verify_options->seed, "of the sample")
+  verifying->add_option("--seed", verify_options->seed, "seed of the sample")
       ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
   verify_options->output.add_to(*verifying);
   add_expressions_to(*verifying, verify_options->expressions);
@@ -257,7 +257,7 @@ void add_cache_upkeep(CLI::App& cache, int& exit_code) {
   verifying->callback([verify_options, &exit_code] { exit_code = verify(*verify_options); });
 
   auto prune_options = std::make_shared<PruneOptions>();
-  CLI::App* pruning = cache.add_subcommand("prune", "take out of the database what is of no more use");
+  CLI::App* pruning = cache.add_subcommand("prune", "delete records of no more use from the database");
   add_database_option(*pruning, prune_options->database);
   pruning->add_flag("--stale", prune_options->stale, "records whose algorithm has changed since");
   pruning->add_flag("--losers", prune_options->losers, "records that cannot win under any limit and bar nothing");
@@ -265,19 +265,19 @@ void add_cache_upkeep(CLI::App& cache, int& exit_code) {
       ->check(number_above_zero());
   prune_options->output.add_json_to(*pruning);
   pruning->add_option("--of-device", prune_options->devices, "only records of these devices, by id");
-  pruning->add_flag("--dry-run", prune_options->dry_run, "only say what would go");
+  pruning->add_flag("--dry-run", prune_options->dry_run, "only print what would be deleted");
   pruning->footer("Example: kiln cache prune --stale --older-than 180 --dry-run");
   pruning->callback([prune_options, &exit_code] { exit_code = prune(*prune_options); });
 
   auto quarantine_options = std::make_shared<QuarantineOptions>();
   CLI::App* barring = cache.add_subcommand(
-      "quarantine", "list the sources that are not tried again because they crashed or hung twice; let them go");
+      "quarantine", "list or clear sources that are not tried again because they crashed or hung twice");
   barring->add_option("source", quarantine_options->source, "only sources whose digest begins like this");
   add_database_option(*barring, quarantine_options->database);
   barring->add_option("--of-device", quarantine_options->device, "only entries of this device, by id");
-  barring->add_flag("--clear", quarantine_options->clear, "let those that are listed run again");
+  barring->add_flag("--clear", quarantine_options->clear, "let the listed sources run again");
   quarantine_options->output.add_to(*barring);
-  barring->footer("Example: kiln cache quarantine --clear, after what made them hang was mended");
+  barring->footer("Example: kiln cache quarantine --clear, after the cause is fixed");
   barring->callback([quarantine_options, &exit_code] { exit_code = quarantine(*quarantine_options); });
 }
 

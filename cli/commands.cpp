@@ -16,7 +16,7 @@ constexpr const char* examples = R"(Examples:
   kiln tune examples/models/resnet18.onnx             tune every layer of a model
   kiln tune 'softmax_forward x=f32:1x1000 axis=1'     tune one layer
   kiln run --check examples/models/resnet18.onnx      run the tuned layers and compare with the reference
-  kiln describe pool_forward                          what a request may have; without a name: all operations
+  kiln describe pool_forward                          the parts of a request; without a name: all operations
   kiln explain 'conv_forward x=f32:1x3x224x224 w=f32:64x3x7x7 pad=3 stride=2'
   kiln cache export --winners tuned.pack              the winners, as text to ship and to review
   kiln bundle model.onnx --arch 80,90 -o app.kiln     the winners, compiled: to ship without NVRTC

@@ -206,7 +206,7 @@ size_t store_trials(const std::vector<tuner::Trial>& trials, const std::string& 
                                       [&](const tuner::Trial& trial) { return store_trial(database, trial); });
     return database.storage() == cache::Storage::file ? static_cast<size_t>(stored) : 0;
   } catch (const Error& error) {
-    fmt::print(stderr, "kiln: what was found wrong is not stored: {}\n", error.what());
+    fmt::print(stderr, "kiln: the findings are not stored: {}\n", error.what());
     return 0;
   }
 }

@@ -223,8 +223,7 @@ int describe_operations(const DescribeOptions& options) {
 
 void add_describe(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<DescribeOptions>();
-  CLI::App* command =
-      app.add_subcommand("describe", "say what requests of an operation may have, or list the operations");
+  CLI::App* command = app.add_subcommand("describe", "list the operations, or the parts of an operation's requests");
   std::vector<std::string> names;
   for (const Operation* one : operations()) names.emplace_back(one->name());
   command->add_option("operation", options->operation, "the operation; without one, all are listed")

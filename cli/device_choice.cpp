@@ -65,7 +65,7 @@ Parts parse(const std::string& text) {
 void add_options(CLI::App& command, DeviceChoice& choice, const std::string& help) {
   command.add_option("--device", choice.text, help)->type_name("DEVICE");
   command.add_flag("--verbose", choice.verbose,
-                   "say more of the device: its identity, the driver, and why that driver");
+                   "also print the device's identity, the driver, and the reason for this driver");
 }
 
 }  // namespace
@@ -151,7 +151,7 @@ std::unique_ptr<tuner::Laboratory> DeviceChoice::laboratory(const checking::Chec
 void add_run_limit_to(CLI::App& command, std::optional<double>& seconds) {
   command
       .add_option("--run-limit", seconds,
-                  "seconds after which whatever runs on the device is taken for hung (60; 300 for operands and the "
+                  "seconds after which a run on the device counts as hung (60; 300 for operands and the "
                   "trusted variant)")
       ->check(number_above_zero());
 }

@@ -134,15 +134,15 @@ void add_devices(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("devices", "list the devices, the drivers behind them, and the compiler");
   CLI::Option* calibrate = command->add_flag("--calibrate", options->calibrate,
-                                             "measure what a device reaches, for predictions to be drawn from");
+                                             "measure a device's bandwidths and rates, the basis of predictions");
   options->calibration.device.add_to(*command);
   command
       ->add_option("--db", options->calibration.database,
-                   "where to keep it (default: KILN_CACHE, else the user's cache folder)")
+                   "database for the results (default: KILN_CACHE, else the user's cache folder)")
       ->type_name("FILE");
   command
       ->add_option("--card", options->calibration.card,
-                   "write a card of what was found, for emulated devices (KILN_EMULATOR_CARD)")
+                   "write a card of the results, for emulated devices (KILN_EMULATOR_CARD)")
       ->type_name("FILE");
   options->calibration.output.add_to(*command);
   for (const char* name : {"--device", "--db", "--card", "--verbose"}) command->get_option(name)->needs(calibrate);

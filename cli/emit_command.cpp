@@ -122,21 +122,21 @@ void add_emit(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<EmitOptions>();
   CLI::App* command = app.add_subcommand("emit", "print the CUDA source of a variant; nvcc compiles it as it is");
   command->add_option("request", options->request, "one request in quotes")->required();
-  command->add_option("--algorithm", options->algorithm,
-                      "default: what would be used on an H200 where nothing is tuned");
-  command->add_option("--config", options->config, "NAME=value,...; default: the algorithm's first legal one");
+  command->add_option("--algorithm", options->algorithm, "algorithm (default: the choice for an untuned H200)");
+  command->add_option("--config", options->config,
+                      "configuration NAME=value,... (default: the algorithm's first legal one)");
   command->add_option("--arch", options->arch,
                       "the architecture that the source is for, as 90 or sm_90 (default sm_90)");
   CLI::Option* const database =
       command
           ->add_option("--db", options->database,
-                       "tuning database: the source of what `kiln explain` says is chosen with it on the device")
+                       "tuning database: print the variant that `kiln explain` shows as chosen on the device")
           ->type_name("FILE");
   for (const char* name : {"--algorithm", "--config", "--arch"}) database->excludes(command->get_option(name));
   options->device.add_to(*command);
   for (const char* name : {"--device", "--verbose"}) command->get_option(name)->needs(database);
   add_expressions_to(*command, options->expressions);
-  command->add_option("--source", options->source, "which source, if the variant has several (default 0)")
+  command->add_option("--source", options->source, "number of the source, if the variant has several (default 0)")
       ->check(whole_number(0, 1000));
   options->output.add_json_to(*command);
   command->footer(

@@ -10,11 +10,11 @@ std::span<const ExitMeaning> exit_meanings() {
       {failed_check,
        "a result was wrong, a layer could not be served, lines of a pack were refused, or variants were too few"},
       {usage, "wrong usage or input: a flag, variable, request, model or pack"},
-      {no_device, "no driver, device, NVRTC or worker; or a device was lost on the way, and what was measured is kept"},
+      {no_device, "no driver, device, NVRTC or worker; or a device was lost on the way; measured results are kept"},
       {io, "a file or the output could not be read or written"},
       {not_kept, "layers were tuned, and the results could not be kept"},
-      {interrupted, "interrupted; what was measured until then is kept"},
-      {terminated, "ended by SIGTERM; what was measured until then is kept, and the same command goes on"},
+      {interrupted, "interrupted; measured results are kept"},
+      {terminated, "ended by SIGTERM; measured results are kept, and the same command continues"},
   }};
   return meanings;
 }

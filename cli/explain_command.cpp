@@ -109,7 +109,7 @@ void print(const ExplainedLayer& layer, const Output& output) {
   else
     fmt::print("chosen: nothing serves this request\n");
   if (!layer.tie.empty()) fmt::print("        {}\n", layer.tie);
-  if (!why.no_compiler.empty()) fmt::print("only what is in a bundle can be used here: {}\n", why.no_compiler);
+  if (!why.no_compiler.empty()) fmt::print("only variants of a bundle can be used here: {}\n", why.no_compiler);
   print_candidates(why.stored, "stored, in order of precedence", why.roofline_seconds, output);
   print_candidates(why.estimated, "best estimates", why.roofline_seconds, output);
   print_reasons(why.withheld, "not used", output);
@@ -120,7 +120,7 @@ void print(const ExplainedLayer& layer, const Output& output) {
     fmt::print("\n{}", output.print(table));
   }
   print_trials(layer.tried, output);
-  if (!layer.launches.empty()) fmt::print("\nlaunches of what is chosen\n{}", launches_text(layer.launches));
+  if (!layer.launches.empty()) fmt::print("\nlaunches of the chosen variant\n{}", launches_text(layer.launches));
   if (!layer.not_timed.empty()) fmt::print("\nlaunches are not timed: {}\n", layer.not_timed);
 }
 
@@ -291,17 +291,18 @@ int explain(const ExplainOptions& options) {
 
 void add_explain(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ExplainOptions>();
-  CLI::App* command = app.add_subcommand("explain", "say which variant a layer gets, what else there is, and why not");
+  CLI::App* command =
+      app.add_subcommand("explain", "print the variant that a layer gets, the others, and why they are not used");
   options->input.add_to(*command);
   options->device.add_to(*command);
   add_database_option(*command, options->database);
   command->add_option("--pack", options->packs, "packs to use beside the database");
   command->add_flag("--brief", options->brief, "leave out the stored candidates that cannot win");
   command->add_flag("--launches", options->launches,
-                    "time what is chosen on the emulated device, and say what bounds each of its kernels");
+                    "time the chosen variant on the emulated device, and print what bounds each of its kernels");
   command
       ->add_option("--timeline", options->timeline,
-                   "the same, and write what one SM does, cycle by cycle, for ui.perfetto.dev")
+                   "the same, and write a timeline of one SM, cycle by cycle, for ui.perfetto.dev")
       ->type_name("FILE");
   options->output.add_to(*command);
   command->footer("Example: kiln explain 'softmax_forward x=f32:64x1000'");

@@ -104,7 +104,7 @@ void require_within(std::optional<int64_t> most, int64_t given) {
   if (!most || given <= *most) return;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("the inputs are a batch of {}, and --batch ?{} is for up to {}", given, *most, *most),
-              fmt::format("give --batch ?{}, or --batch ? for what the inputs have", given));
+              fmt::format("give --batch ?{}, or --batch ? for the batch of the inputs", given));
 }
 
 std::string print(const ModelTensor& tensor) {

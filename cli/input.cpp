@@ -131,8 +131,7 @@ Expressions read_expressions(const std::vector<std::string>& files) {
 void add_expressions_to(CLI::App& command, std::vector<std::string>& files) {
   command
       .add_option("--expression", files,
-                  "a file that defines user code, which requests name as epilogue=user:NAME; requests in it are "
-                  "passed over")
+                  "file that defines user code for epilogue=user:NAME; requests in it are ignored")
       ->allow_extra_args(false);
 }
 
@@ -142,8 +141,7 @@ void Input::add_to(CLI::App& command) {
   add_expressions_to(command, expressions);
   command.add_flag(
       "--no-code", no_code,
-      "refuse a requests file that defines user code: for one whose author you would not run code of. What "
-      "--expression names is yours");
+      "refuse a requests file that defines user code, such as a stranger's; files of --expression are trusted");
 }
 
 void ModelNodes::add(const Request& request, const std::vector<std::string>& nodes) {

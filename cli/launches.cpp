@@ -150,7 +150,7 @@ void require_modelled_times(const device::DeviceInfo& device) {
   if (device.emulated) return;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("--launches and --timeline tell modelled times, and {} is a real device", device.name),
-              "--device emulator models one; `kiln run` measures what a layer takes here");
+              "--device emulator models one; `kiln run` measures a layer's time here");
 }
 
 checking::DeviceOperands filled_operands(const std::shared_ptr<const device::ContextHandle>& device,

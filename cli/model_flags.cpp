@@ -53,19 +53,20 @@ void ModelFlags::add_to(CLI::App& command) {
     if (DTypes::floating_or_fp8.holds(each)) storage.emplace_back(to_string(each));
   }
   command
-      .add_option(
-          "--dtype", dtype,
-          fmt::format("of a model's floating-point numbers: {} (default: the model's own)", fmt::join(storage, ", ")))
+      .add_option("--dtype", dtype,
+                  fmt::format("storage of a model's floating-point numbers: {} (default: the model's own)",
+                              fmt::join(storage, ", ")))
       ->check(one_of(storage));
   command
       .add_option("--layout", layout,
-                  "nchw, nhwc, or auto: of what a model's convolutions read and write (default: auto)")
+                  "layout of values between a model's convolutions: nchw, nhwc, or auto (default: auto)")
       ->check(one_of({"auto", "nchw", "nhwc"}));
-  command.add_option("--batch", batch, "of a model: a number; ? or ?N for a dynamic batch (of up to N)");
-  command.add_flag("--no-fuse", no_fuse, "of a model: a call for each node, nothing goes into filters and epilogues");
+  command.add_option("--batch", batch, "batch of a model: a number; ? or ?N for a dynamic batch (up to N)");
+  command.add_flag("--no-fuse", no_fuse,
+                   "keep a call for each node of a model: nothing goes into filters and epilogues");
   command.add_option(
       "--arithmetic", arithmetic,
-      "of a model: what its calls permit or demand, of tf32, fast and deterministic, with commas between");
+      "arithmetic that a model's calls permit or demand: tf32, fast, deterministic, with commas between");
 }
 
 bool ModelFlags::any() const {

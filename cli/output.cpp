@@ -41,7 +41,7 @@ CLI::Option* Output::add_json_to(CLI::App& command) {
 }
 
 void Output::add_to(CLI::App& command) {
-  command.add_flag("--wide", wide, "a line a row, however wide the terminal is")->excludes(add_json_to(command));
+  command.add_flag("--wide", wide, "each row on one line, in a terminal of any width")->excludes(add_json_to(command));
 }
 
 std::string Output::print(const Table& table) const {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t bar_width = 24;
 constexpr double line_interval = 10;  // seconds between plain lines of one request
-constexpr double worth_saying = 2;    // seconds that a step takes before it is named
+constexpr double worth_saying = 2;    // seconds that a task takes before it is named
 
 // Share of the whole: of the candidates of all requests.
 double share(const tuner::Progress& progress) {
@@ -97,7 +97,7 @@ void ProgressDisplay::show_bar(const tuner::Progress& progress, const std::strin
 void ProgressDisplay::show_line(const tuner::Progress& progress, const std::string& device) {
   Line& last = lines_[device];
   const bool same = progress.request == last.request;
-  // A step that begins to take long is named at once.
+  // A task that begins to take long is named at once.
   const bool is_news = progress.waiting_seconds >= worth_saying && progress.waiting_for != last.waiting_for;
   if (same && !is_news && progress.elapsed - last.shown < line_interval) return;
   if (!same)

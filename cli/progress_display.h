@@ -41,7 +41,7 @@ class ProgressDisplay {
   // Subject of a device's last plain line.
   struct Line {
     std::string request;
-    std::string waiting_for;  // if it named a step
+    std::string waiting_for;  // if it named a task
     double shown = 0;         // seconds since the start
   };
 

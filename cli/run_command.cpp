@@ -271,7 +271,7 @@ int run_layers(const RunOptions& options) {
              options.output.print(table.table()), predictions.print(), not_covered_text(workload.not_covered));
   if (options.check)
     fmt::print("\n{} layers agree with the reference, {} do not\n", workload.jobs.size() - wrong, wrong);
-  if (barred > 0) fmt::print("{} variants are not used any more: {} holds what was found\n", barred, *database);
+  if (barred > 0) fmt::print("{} variants are not used any more: {} holds the findings\n", barred, *database);
   return exit_code;
 }
 
@@ -279,7 +279,7 @@ int run_layers(const RunOptions& options) {
 
 void add_run(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* command = app.add_subcommand("run", "run layers with the variants that the cache has for them");
+  CLI::App* command = app.add_subcommand("run", "run layers with the variants that the database has for them");
   options->input.add_to(*command);
   options->device.add_to(*command);
   add_database_option(*command, options->database);

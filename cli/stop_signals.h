@@ -9,7 +9,7 @@
 namespace kiln::cli {
 
 /// Catches SIGINT (Ctrl-C) and SIGTERM (what a job system sends) for a scope. The first of them lets the session at
-/// work finish its running step and keep it. Without a session it ends the program at once, with the signal's exit
+/// work finish its running task and keep it. Without a session it ends the program at once, with the signal's exit
 /// code, also in a container, to whose first process a signal does nothing by default. A second Ctrl-C ends the program
 /// at once; a second SIGTERM does nothing, because job systems send it to a program and again to its parents, which
 /// pass it on. At most one exists at a time.

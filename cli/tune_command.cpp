@@ -229,7 +229,7 @@ void print_as_tables(const TuneOptions& options, const Tuned& tuned, const std::
     fmt::print("{}", print_table(report, options.output));
   }
   for (const LostDevice& device : tuned.lost) {
-    fmt::print("device {} was lost, what it had measured is kept: {}\n", device.device, printable(device.error));
+    fmt::print("device {} was lost, its results are kept: {}\n", device.device, printable(device.error));
   }
   if (!options.shard.empty()) {
     const size_t layers = reports.front().results.size();
@@ -324,7 +324,7 @@ void add_tune(CLI::App& app, int& exit_code) {
   add_database_option(*command, options->database);
   command
       ->add_option("--db-dir", options->database_folder,
-                   "a folder in which each shard has a database of its own: for file systems of a network")
+                   "folder with a database for each shard, for network file systems")
       ->type_name("DIR")
       ->excludes("--db");
   command->add_option("--search", options->search, "model, random, exhaustive or local")
@@ -333,16 +333,16 @@ void add_tune(CLI::App& app, int& exit_code) {
       ->add_option("--candidates", options->candidates,
                    "variants to time per layer (default 16), and as many points of user templates")
       ->check(whole_number(1, 1'000'000));
-  command->add_option("--seed", options->seed, "of the random choices")
+  command->add_option("--seed", options->seed, "seed of the random choices")
       ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
   command->add_option("--budget", options->budget, "most seconds for the whole command")->check(number_above_zero());
   add_run_limit_to(*command, options->run_limit);
   command->add_option("--shard", options->shard, "i/N: only the i-th (from 0) of N parts that take about equally long");
-  command->add_option("--report", options->report, "also write everything that was found as a page: out.html");
+  command->add_option("--report", options->report, "also write all results as a page: out.html");
   command->get_option("input")->required(false);  // not with --status
   command
       ->add_option("--status", options->status,
-                   "only say how far the runs are that write their databases to a folder (--db-dir)")
+                   "only print the progress of the runs that write databases to a folder (--db-dir)")
       ->type_name("DIR");
   options->output.add_to(*command);
   CLI::Option* quiet = command->add_flag(
@@ -353,7 +353,7 @@ void add_tune(CLI::App& app, int& exit_code) {
           "progress on stderr as JSON, an object a line")
       ->excludes(quiet);
   command->footer(
-      "Every finished variant is stored at once: stop it at any time, and the same command goes on.\n"
+      "Every finished variant is stored at once. Stop the command at any time: the same command continues.\n"
       "Example: kiln tune examples/models/resnet18.onnx --dtype f16 --layout nhwc --batch 32 --budget 600");
   command->callback([options, command, &exit_code] {
     if (options->status.empty() && options->input.text.empty()) throw CLI::RequiredError("input");

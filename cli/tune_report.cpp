@@ -265,7 +265,7 @@ std::string print_table(const TuneReport& report, const Output& output) {
   text += failures_text(report.results);
   for (const tuner::JobResult& result : report.results) {
     if (result.status != tuner::JobStatus::failed || !result.best) continue;
-    text += fmt::format("not tuned, what is shown was stored before: {}: {}\n", summary(result.request),
+    text += fmt::format("not tuned, an earlier result is shown: {}: {}\n", summary(result.request),
                         in_one_line(result.error));
   }
   return text + not_covered_text(report.not_covered);

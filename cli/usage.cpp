@@ -107,7 +107,7 @@ std::string usage_message(const CLI::App& app, const std::string& what) {
 
 void add_help(CLI::App& app, int& exit_code) {
   auto words = std::make_shared<std::vector<std::string>>();
-  CLI::App* command = app.add_subcommand("help", "say what a command does and takes: `kiln help cache diff`");
+  CLI::App* command = app.add_subcommand("help", "describe a command and its options: `kiln help cache diff`");
   command->add_option("command", *words, "the command; without one, all are listed")->type_name("COMMAND");
   command->callback([&app, words, &exit_code] { exit_code = help(app, *words); });
 }

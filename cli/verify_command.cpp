@@ -262,7 +262,7 @@ void add_verify(CLI::App& app, int& exit_code) {
   command->add_option("--sample", options->sample,
                       "variants per request: a number or all (default: one per algorithm)");
   add_run_limit_to(*command, options->run_limit);
-  command->add_option("--seed", options->seed, "of the inputs and of the sample")
+  command->add_option("--seed", options->seed, "seed of the inputs and of the sample")
       ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
   options->output.add_json_to(*command);
   command->add_flag("--quiet", options->quiet, "print only what is wrong, and the sum");

@@ -10,7 +10,7 @@
 #include "kiln/model.h"
 #include "kiln/models/lower.h"
 #include "kiln/plan.h"
-#include "run_graphs.h"
+#include "run_cuda_graphs.h"
 #include "weights.h"
 
 namespace kiln::models {
@@ -37,7 +37,7 @@ struct LoadedBatch {
   std::vector<ModelStep> steps;
   std::vector<LoadedStep> calls;  ///< Calls of `steps`.
   ModelMemory use;
-  RunGraphs graphs;
+  RunCudaGraphs graphs;
 };
 
 /// Makes the plans, and puts into `weights` what they read of constants and is not there yet. It has the memory of the

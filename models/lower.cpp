@@ -47,7 +47,7 @@ void check_kept(const graph::Schedule& schedule, int64_t stored_bytes) {
     if (bytes <= permitted) continue;
     const std::string node = step.origins.empty() ? "" : fmt::format(" for node '{}'", printable_name(step.origins[0]));
     throw Error(ErrorCode::unsupported,
-                fmt::format("what is computed of constants{}, and before it, takes {} bytes when the model is loaded, "
+                fmt::format("values computed from constants{}, and before it, take {} bytes when the model is loaded, "
                             "and up to {} are covered",
                             node, bytes, permitted),
                 "compute it outside of the model, or split the model");

@@ -202,7 +202,7 @@ void Model::run(std::span<const NamedTensor> inputs, std::span<const NamedTensor
 
 void Model::Impl::run(Stream stream) {
   if (!graphs.unused_because.empty() || is_captured(*context, stream)) return launch_calls(stream);
-  models::RunGraphs& known = now->second.graphs;
+  models::RunCudaGraphs& known = now->second.graphs;
   if (models::KnownRun* const run = known.find(bases)) return launch_graph(*run, stream);
   launch_calls(stream);
   known.add(bases);

@@ -128,7 +128,7 @@ void call(Context& context, std::string_view what, std::span<const NamedTensor> 
     Request request = request_of(arguments);
     if (!request.constant_weights) return request;
     throw Error(ErrorCode::invalid_argument, fmt::format("{}: a call has constant_weights", request.operation),
-                "only a plan keeps what is made of them: plan_of_call()");
+                "only a plan keeps prepared weights: plan_of_call()");
   });
   run_plan(impl, plan, stream, call.addresses(), arguments.values(plan), {options.workspace, options.workspace_bytes});
 }

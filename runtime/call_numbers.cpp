@@ -69,7 +69,7 @@ void CallNumbers::require_own_workspace() const {
 
 void CallNumbers::refuse_stages() const {
   throw Error(ErrorCode::invalid_argument, fmt::format("{} takes no epilogue of stages", shape_.operation->name()),
-              "write what they do as user code: expression(...)");
+              "write their function as user code: expression(...)");
 }
 
 }  // namespace kiln

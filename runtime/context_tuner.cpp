@@ -138,7 +138,7 @@ void ContextTuner::give_up(const char* why) {
     if (stopping_ || std::exchange(given_up_, true)) return;
     queue_.clear();
   }
-  tools_.announce(fmt::format("tuning is given up, what is known so far is used: {}", why));
+  tools_.announce(fmt::format("tuning has stopped, the results so far are used: {}", why));
 }
 
 }  // namespace kiln

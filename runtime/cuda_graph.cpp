@@ -2,7 +2,7 @@
 
 #include "context_impl.h"
 #include "kiln/base/error.h"
-#include "kiln/device/graph.h"
+#include "kiln/device/cuda_graph.h"
 #include "kiln/device/stream.h"
 
 namespace kiln {
@@ -19,11 +19,11 @@ const std::function<void(Stream)>& required(const std::function<void(Stream)>& e
 }  // namespace
 
 struct CudaGraph::Impl {
-  device::Graph graph;
+  device::CudaGraph graph;
 };
 
 CudaGraph::CudaGraph(Context& context, const std::function<void(Stream)>& enqueue)
-    : impl_(new Impl{device::Graph(context.impl().device(), required(enqueue))}) {}
+    : impl_(new Impl{device::CudaGraph(context.impl().device(), required(enqueue))}) {}
 CudaGraph::~CudaGraph() = default;
 CudaGraph::CudaGraph(CudaGraph&&) noexcept = default;
 CudaGraph& CudaGraph::operator=(CudaGraph&&) noexcept = default;

@@ -44,7 +44,7 @@ Epilogue Epilogue::with_tensors(std::span<const Tensor> tensors) const {
 Epilogue operator+(const Epilogue& first, const Epilogue& second) {
   if (first.user_ || second.user_) {
     throw Error(ErrorCode::invalid_argument, "user code stands alone in an epilogue",
-                "write what the other stages do into the expression");
+                "write the other stages into the expression");
   }
   Epilogue sum = first;
   for (int i = 0; i < second.count(); ++i) {

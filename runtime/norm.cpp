@@ -91,7 +91,7 @@ void norm_backward(Context& context, const Axes& axes, const Tensor& dy, const T
 void call_norm_backward(Context& context, const Axes& axes, const NormGradientTensors& tensors,
                         const NormGradientOptions& options, std::span<const Tensor> user_tensors, Stream stream) {
   if (options.mode == NormMode::standard && !options.mean) {
-    throw Error(ErrorCode::invalid_argument, "norm_backward: mean is missing", "give what the forward saved");
+    throw Error(ErrorCode::invalid_argument, "norm_backward: mean is missing", "give the mean that the forward saved");
   }
   const std::span<const int> normalised = checked(axes, call_shape<"norm_backward">());
   run_call<"norm_backward">(context, stream, [&](auto& call) {

@@ -31,7 +31,7 @@ struct Terms {
 };
 
 // Whether the terms can add up to `distance`. Their strides fall: where they nest, as those of two regions of one
-// tensor do, a dimension has few candidates. Gives up after `budget` steps and says yes.
+// tensor do, a dimension has few candidates. Gives up after `budget` comparisons and says yes.
 bool can_reach(std::span<const Term> terms, int64_t distance, int& budget) {
   if (terms.empty()) return distance == 0;
   const Term& outer = terms.front();

@@ -136,7 +136,7 @@ void PlanMaker::announce_not_believed(const Selector& selector) {
       if (!doubted_.insert(one.pack).second) continue;
     }
     announce_(one.text(*selector.variants.request()) +
-              "; what else it says of this kind is passed over in silence, and `kiln explain` shows it");
+              "; further such records of this pack are not announced, and `kiln explain` shows them");
   }
 }
 

@@ -105,11 +105,11 @@ BlockPath Interpreter::Machine::run(uint64_t index, const Cut& cut) {
   while (goes_on) {
     goes_on = false;
     for (Warp& warp : warps_) {
-      const uint64_t before = warp.steps;
+      const uint64_t before = warp.issued;
       warp.runnable.insert(warp.runnable.end(), warp.polling.begin(), warp.polling.end());
       warp.polling.clear();
       if (!warp.waits) run_warp(warp);
-      goes_on = goes_on || warp.steps != before;
+      goes_on = goes_on || warp.issued != before;
     }
     goes_on = release_barriers() || goes_on;
   }
@@ -131,15 +131,15 @@ LoopProfile Interpreter::Machine::profile(uint64_t index) {
   warps_.resize(1);
   Warp& warp = warps_[0];
   loops_.emplace();
-  for (uint64_t before = 0; warp.live != 0; before = warp.steps) {
+  for (uint64_t before = 0; warp.live != 0; before = warp.issued) {
     warp.waits = false;
     run_warp(warp);
-    if (warp.live != 0 && warp.steps == before) {
+    if (warp.live != 0 && warp.issued == before) {
       throw Error(ErrorCode::unsupported, fmt::format("a warp of {} waits for ever", sass_.kernel));
     }
   }
   LoopProfile profile;
-  profile.steps = warp.steps;
+  profile.instructions = warp.issued;
   for (const auto& [branch, loop] : *loops_) profile.loops.push_back(loop);
   loops_.reset();
   return profile;
@@ -159,9 +159,9 @@ void Interpreter::Machine::end_paths() {
 bool Interpreter::Machine::pass(Warp& warp, uint32_t branch) {
   if (loops_) {
     Loop& loop = (*loops_)[branch];
-    if (loop.turns++ == 0) loop.first = warp.steps;
+    if (loop.turns++ == 0) loop.first = warp.issued;
     loop.branch = branch;
-    loop.last = warp.steps;
+    loop.last = warp.issued;
   }
   return cut_.turns != 0 && branch == cut_.branch && ++warp.turns == cut_.turns;
 }
@@ -272,16 +272,16 @@ void Interpreter::Machine::count_step(Warp& warp, const Fragment& fragment) cons
   if (fragment.pc >= sass_.instructions.size()) {
     throw Error(ErrorCode::parse_error, fmt::format("{} runs past the end of its code", sass_.kernel));
   }
-  if (++warp.steps > launch_.step_limit) {
+  if (++warp.issued > launch_.instruction_limit) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("a warp of {} issues more than {} instructions, and is at {:#x}", sass_.kernel,
-                            launch_.step_limit, sass_.instructions[fragment.pc].address));
+                            launch_.instruction_limit, sass_.instructions[fragment.pc].address));
   }
 }
 
 // The fragment tries again when a phase is complete.
 void Interpreter::Machine::put_off(Warp& warp, Fragment& fragment) {
-  --warp.steps;
+  --warp.issued;
   warp.polling.push_back(fragment);
   fragment.mask = 0;
 }
@@ -331,7 +331,7 @@ void Interpreter::Machine::step(Warp& warp, Fragment& fragment) {
   // Its other threads come to the barrier when their phase is complete.
   if (meets && !warp.polling.empty()) return put_off(warp, fragment);
   const uint32_t active = guard_of(warp, instruction, fragment.mask);
-  Step taken{fragment.pc, active, no_access};
+  Executed taken{fragment.pc, active, no_access};
   if (meets) {
     ask_for_barrier(warp, decoded, instruction);
     taken.access = static_cast<uint32_t>(warp.path.barriers.size() - 1);
@@ -356,12 +356,12 @@ void Interpreter::Machine::step(Warp& warp, Fragment& fragment) {
       if (exchanges(warp, decoded, instruction, active)) break;
       if (decoded.op == Op::unknown) ++report.unknown_opcodes[instruction.opcode];
       if (control(warp, fragment, decoded, instruction, active)) {
-        if (!loops_) warp.path.steps.push_back(taken);
+        if (!loops_) warp.path.executed.push_back(taken);
         return;
       }
       if (active != 0) arithmetic(warp, decoded, instruction, active);
   }
-  if (!loops_) warp.path.steps.push_back(taken);
+  if (!loops_) warp.path.executed.push_back(taken);
   ++fragment.pc;
   if (cut_.loads != 0 && loads_asked_ >= cut_.loads) {
     end_paths();

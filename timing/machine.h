@@ -46,7 +46,7 @@ struct Warp {
   bool waits = false;
   std::vector<Fragment> polling;  // that wait for phases which are not complete
   Barrier barrier;                // that it waits for
-  uint64_t steps = 0;             // that it has taken
+  uint64_t issued = 0;            // instructions so far
   uint64_t turns = 0;             // of the loop at which its path ends
   WarpPath path;
 };

@@ -31,8 +31,8 @@ namespace {
 constexpr uint32_t schedulers = 4, counters = 6;
 
 struct WarpState {
-  const Step* at = nullptr;
-  const Step* end = nullptr;
+  const Executed* at = nullptr;
+  const Executed* end = nullptr;
   const WarpPath* path = nullptr;
   uint32_t place = 0;  // of its block
   uint32_t age = 0;
@@ -120,8 +120,8 @@ class Sm {
       WarpState& warp = warps_[id];
       warp = WarpState{};
       warp.path = &place.path->warps[w];
-      warp.at = warp.path->steps.data();
-      warp.end = warp.at + warp.path->steps.size();
+      warp.at = warp.path->executed.data();
+      warp.end = warp.at + warp.path->executed.size();
       warp.place = p;
       warp.age = ++launched_;
       warp.since = now + 1;
@@ -314,8 +314,8 @@ class Sm {
   // The way through that unit and the caches.
   void access(uint32_t s, uint32_t id, const Cost& cost, uint64_t& result, uint64_t& operands, Stall& cause) {
     WarpState& warp = warps_[id];
-    const Step& step = *warp.at;
-    const Access* access = step.access == no_access ? nullptr : &warp.path->accesses[step.access];
+    const Executed& executed = *warp.at;
+    const Access* access = executed.access == no_access ? nullptr : &warp.path->accesses[executed.access];
     const uint64_t wavefronts = access == nullptr ? 1 : access->wavefronts;
     constexpr uint32_t looked_up = 4;  // lines of L1 in a cycle, by gpu-benches on A40, A100 and H200
     const uint64_t tags = access == nullptr ? 0 : (access->lines + looked_up - 1) / looked_up;
@@ -354,16 +354,16 @@ class Sm {
   // True if the instruction waits for a phase that is not complete: its counter is released by what completes it.
   bool transact(uint32_t s, uint32_t id, const Cost& cost, uint64_t& result, uint64_t& operands) {
     WarpState& warp = warps_[id];
-    const Step& step = *warp.at;
+    const Executed& executed = *warp.at;
     const Transaction none;
-    const Transaction& asked = step.access == no_access ? none : warp.path->transactions[step.access];
+    const Transaction& asked = executed.access == no_access ? none : warp.path->transactions[executed.access];
     const bool arrives = asked.kind == Transaction::Kind::arrive;
     const uint32_t one_by_one = arrives ? std::min(asked.arrivals, 32U) : 1;
     const uint64_t busy = std::max(card_.lsu_cycles, one_by_one);
     const uint64_t leaves = dispatch(s, busy);
     operands = leaves;
     result = leaves + card_.phase_latency;
-    if (step.access == no_access) return false;
+    if (executed.access == no_access) return false;
     PhaseState& barrier = phase_of(warp.place, asked.barrier);
     switch (asked.kind) {
       case Transaction::Kind::init:
@@ -420,7 +420,7 @@ class Sm {
 
   void go_on(uint32_t id, const Cost& cost, uint64_t held) {
     WarpState& warp = warps_[id];
-    const Step& done = *warp.at++;
+    const Executed& done = *warp.at++;
     warp.since = now_ + 1;
     warp.stall = Stall::counted;
     if (warp.at == warp.end) {

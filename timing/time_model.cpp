@@ -107,7 +107,7 @@ class Model {
     const auto resident = static_cast<uint32_t>(std::min<uint64_t>(time_.occupancy.blocks, whole));
     const uint64_t budget = std::max<uint64_t>(1, options.instructions / launch_.warps() / resident);  // of a warp
     const std::optional<LoopProfile> profile = profile_of_warp();
-    const bool is_long = profile && profile->steps > budget;
+    const bool is_long = profile && profile->instructions > budget;
     find_stored(is_long);
     bulk_dram_ = fresh_in_bulk();
     std::optional<double> cycles;
@@ -162,17 +162,18 @@ class Model {
   std::optional<double> of_cut_blocks(const LoopProfile& profile, uint32_t resident, uint64_t whole, uint64_t budget) {
     const Loop* loop = nullptr;
     for (const Loop& other : profile.loops) {
-      const bool fits =
-          other.turns >= 2 * fewest_turns && other.steps_of_turn() * fewest_turns <= budget && other.first <= budget;
+      const bool fits = other.turns >= 2 * fewest_turns && other.instructions_of_turn() * fewest_turns <= budget &&
+                        other.first <= budget;
       if (fits && (loop == nullptr || other.last - other.first > loop->last - loop->first)) loop = &other;
     }
     if (loop == nullptr) return {};
-    const auto turns = static_cast<uint64_t>(static_cast<double>(budget) / loop->steps_of_turn());
+    const auto turns = static_cast<uint64_t>(static_cast<double>(budget) / loop->instructions_of_turn());
     const Cut late{loop->branch, std::clamp(turns, fewest_turns, loop->turns)}, early{loop->branch, late.turns / 2};
-    const uint64_t early_steps = steps_of_warp(early), late_steps = steps_of_warp(late);
+    const uint64_t early_instructions = instructions_of_warp(early), late_instructions = instructions_of_warp(late);
     time_.dram_share = dram_share(late);
-    time_.path_share = static_cast<double>(late_steps) / static_cast<double>(profile.steps);
-    const double left = static_cast<double>(profile.steps - late_steps) / static_cast<double>(late_steps - early_steps);
+    time_.path_share = static_cast<double>(late_instructions) / static_cast<double>(profile.instructions);
+    const double left = static_cast<double>(profile.instructions - late_instructions) /
+                        static_cast<double>(late_instructions - early_instructions);
     const auto of_set = [&](uint32_t blocks) {
       const auto before = static_cast<double>(of_blocks(blocks, blocks, early).cycles);
       const auto after = static_cast<double>(of_blocks(blocks, blocks, late).cycles);
@@ -201,23 +202,23 @@ class Model {
     const auto found = kept_.find(key);
     if (found != kept_.end()) return found->second;
     auto path = std::make_shared<const BlockPath>(interpreter_.run(index, cut));
-    for (const WarpPath& warp : path->warps) kept_steps_ += warp.steps.size();
-    if (kept_steps_ <= most_kept_steps) kept_.emplace(key, path);
+    for (const WarpPath& warp : path->warps) kept_instructions_ += warp.executed.size();
+    if (kept_instructions_ <= most_kept) kept_.emplace(key, path);
     return path;
   }
 
   // Share of the sectors that blocks load and that blocks before them have not brought to L2. Blocks are drawn from the
   // later half of the grid, spread evenly (the golden ratio's multiples), because tiles of different kinds may take
-  // turns; as many as a budget of steps allows.
+  // turns; as many as a budget of instructions allows.
   double dram_share(const Cut& cut) {
     constexpr int most_drawn = 8;
     constexpr double golden = 0.6180339887498949;
-    constexpr uint64_t most_steps = 2'000'000;
-    uint64_t all = 0, fresh = 0, steps = 0;
+    constexpr uint64_t most_instructions = 2'000'000;
+    uint64_t all = 0, fresh = 0, instructions = 0;
     const uint64_t first = launch_.blocks() / 2, later = launch_.blocks() - first;
-    for (int i = 0; i < most_drawn && (i == 0 || steps < most_steps); ++i) {
+    for (int i = 0; i < most_drawn && (i == 0 || instructions < most_instructions); ++i) {
       const auto offset = static_cast<uint64_t>(std::fmod(i * golden, 1.0) * static_cast<double>(later));
-      const auto [loaded, left] = fresh_sectors(i == 0 ? middle() : first + offset, cut, steps);
+      const auto [loaded, left] = fresh_sectors(i == 0 ? middle() : first + offset, cut, instructions);
       all += loaded;
       fresh += left;
     }
@@ -227,9 +228,9 @@ class Model {
   // How many sectors a block loads, and how many of them neither an earlier launch nor a block before it has brought.
   // Which ones load the same depends on how a kernel numbers its tiles: several are looked at, nearest first. One that
   // does not run beside it counts as long as L2 holds what all blocks since then have brought. Adds what was followed
-  // for it to `steps`.
-  std::pair<uint64_t, uint64_t> fresh_sectors(uint64_t block, const Cut& cut, uint64_t& steps) {
-    Sectors left = loaded_sectors(block, cut, steps);
+  // for it to `instructions`.
+  std::pair<uint64_t, uint64_t> fresh_sectors(uint64_t block, const Cut& cut, uint64_t& instructions) {
+    Sectors left = loaded_sectors(block, cut, instructions);
     const uint64_t all = count(left);
     for (auto& [line, sectors] : left) sectors &= ~sectors_in_l2(line);
     const uint64_t beside = uint64_t{time_.occupancy.blocks} * card_.sms;
@@ -237,7 +238,7 @@ class Model {
     for (const uint64_t before : blocks_before(block)) {
       const uint64_t away = block - before;
       if (fresh == 0 || (away > beside && (away - beside) * fresh * 32 > card_.l2_bytes)) break;
-      const Sectors theirs = loaded_sectors(before, cut, steps);
+      const Sectors theirs = loaded_sectors(before, cut, instructions);
       for (auto& [line, sectors] : left) {
         const auto found = theirs.find(line);
         if (found != theirs.end()) sectors &= ~found->second;
@@ -253,14 +254,15 @@ class Model {
     return sectors;
   }
 
-  Sectors loaded_sectors(uint64_t block, const Cut& cut, uint64_t& steps) {
+  Sectors loaded_sectors(uint64_t block, const Cut& cut, uint64_t& instructions) {
     const auto path = path_of(block, cut);
     Sectors result;
     for (const WarpPath& warp : path->warps) {
-      steps += warp.steps.size();
-      for (const Step& step : warp.steps) {
-        if (step.access == no_access || !sass_.instructions[step.instruction].opcode.starts_with("LD")) continue;
-        const Access& access = warp.accesses[step.access];
+      instructions += warp.executed.size();
+      for (const Executed& executed : warp.executed) {
+        if (executed.access == no_access || !sass_.instructions[executed.instruction].opcode.starts_with("LD"))
+          continue;
+        const Access& access = warp.accesses[executed.access];
         if (access.space != Access::Space::global) continue;
         for (uint32_t i = 0; i < access.lines; ++i) {
           const Line& line = warp.lines[access.first_line + i];
@@ -319,7 +321,7 @@ class Model {
     return all <= card_.l2_bytes ? 0 : static_cast<uint32_t>((all - card_.l2_bytes) * 256 / all);
   }
 
-  uint64_t steps_of_warp(const Cut& cut) { return path_of(middle(), cut)->warps[0].steps.size(); }
+  uint64_t instructions_of_warp(const Cut& cut) { return path_of(middle(), cut)->warps[0].executed.size(); }
 
   uint64_t index_of(const Extents& at) const {
     return (at[2] * uint64_t{launch_.grid[1]} + at[1]) * launch_.grid[0] + at[0];
@@ -349,11 +351,11 @@ class Model {
   // Its instructions. Where paths are cut, all of its warps go as far behind the cut as the first.
   double work_of_block(uint64_t index, const Cut& cut) {
     const auto path = path_of(index, cut);
-    double steps = 0;
-    for (const WarpPath& warp : path->warps) steps += static_cast<double>(warp.steps.size());
-    if (cut.turns == 0) return steps;
-    return steps * static_cast<double>(interpreter_.profile(index).steps) /
-           static_cast<double>(path->warps[0].steps.size());
+    double instructions = 0;
+    for (const WarpPath& warp : path->warps) instructions += static_cast<double>(warp.executed.size());
+    if (cut.turns == 0) return instructions;
+    return instructions * static_cast<double>(interpreter_.profile(index).instructions) /
+           static_cast<double>(path->warps[0].executed.size());
   }
 
   // One SM of the chip: its blocks are those whose number is its own modulo the SMs.
@@ -374,14 +376,14 @@ class Model {
     return time_.replayed;
   }
 
-  static constexpr uint64_t fewest_turns = 16, most_kept_steps = 4'000'000;
+  static constexpr uint64_t fewest_turns = 16, most_kept = 4'000'000;
 
   const Sass& sass_;
   const Launch& launch_;
   const Card& card_;
   Interpreter interpreter_;
   std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<const BlockPath>> kept_;  // by block and turns
-  uint64_t kept_steps_ = 0;
+  uint64_t kept_instructions_ = 0;
   uint32_t l1_bytes_ = 0, local_dram_ = 0, bulk_dram_ = 256;
   AddressRanges in_l2_;  // without what the launch stores
   ReplayTrace* trace_ = nullptr;

@@ -152,10 +152,10 @@ std::vector<Choice> shuffled(std::vector<Choice> choices, uint64_t seed) {
   return choices;
 }
 
-// How far points are apart: steps along the values that occur of each parameter, summed over the parameters.
-class Steps {
+// Distance of two points: the values that occur between theirs, counted over the parameters.
+class PointDistance {
  public:
-  explicit Steps(const std::vector<Candidate>& candidates) {
+  explicit PointDistance(const std::vector<Candidate>& candidates) {
     for (const Candidate& candidate : candidates) {
       for (const auto& [name, value] : candidate.choice.config.values()) {
         values_[{candidate.choice.algorithm, name}].insert(value);
@@ -167,15 +167,15 @@ class Steps {
   size_t between(const Choice& a, const Choice& b) const {
     constexpr size_t far = 1000000;
     if (a.algorithm != b.algorithm) return far;
-    size_t steps = 0;
+    size_t values = 0;
     for (const auto& [name, value] : a.config.values()) {
       const auto range = values_.find({a.algorithm, name});
       const auto other = b.config.find(name);
       if (range == values_.end() || !other) return far;
       const auto [low, high] = std::minmax(value, *other);
-      steps += static_cast<size_t>(std::distance(range->second.lower_bound(low), range->second.lower_bound(high)));
+      values += static_cast<size_t>(std::distance(range->second.lower_bound(low), range->second.lower_bound(high)));
     }
-    return steps;
+    return values;
   }
 
  private:
@@ -228,14 +228,14 @@ class OrderedSearch : public Search {
 };
 
 // Half of the model's favourites first; then the points nearest to the best one measured so far, better predictions
-// first. Waits for its trials, because the next step depends on them.
+// first. Waits for its trials, because the next choice depends on them.
 class LocalSearch : public Search {
  public:
   /// `favourites`: the model's, all of them candidates.
   LocalSearch(std::unique_ptr<Order> favourites, std::vector<Candidate> ranked, size_t wanted)
       : favourites_(std::move(favourites)),
         ranked_(std::move(ranked)),
-        steps_(ranked_),
+        distance_(ranked_),
         start_((wanted + 1) / 2),
         allowance_(wanted) {}
 
@@ -251,7 +251,7 @@ class LocalSearch : public Search {
     size_t nearest_distance = 0;
     for (const Candidate& candidate : ranked_) {
       if (!is_open(candidate.choice)) continue;
-      const size_t away = steps_.between(candidate.choice, best_->choice);
+      const size_t away = distance_.between(candidate.choice, best_->choice);
       if (nearest == nullptr || away < nearest_distance) {
         nearest = &candidate.choice;
         nearest_distance = away;
@@ -286,7 +286,7 @@ class LocalSearch : public Search {
 
   std::unique_ptr<Order> favourites_;
   std::vector<Candidate> ranked_;
-  Steps steps_;
+  PointDistance distance_;
   size_t start_;  // how many favourites
   Allowance allowance_;
   std::set<Name> given_;

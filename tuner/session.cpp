@@ -18,7 +18,7 @@ namespace {
 // The longest that a session sleeps before it looks at the budget and at stop() again.
 constexpr double patience_seconds = 0.2;
 
-// How long the step at work may go on after the session is over.
+// How long the task at work may go on after the session is over.
 constexpr double grace_seconds = 2;
 
 // Between two reports while nothing finishes.
@@ -154,19 +154,19 @@ bool Session::Impl::has_budget() const {
   return std::isfinite(options_.budget_seconds);
 }
 
-// Asked by the laboratory while a step takes long: whether to go on.
+// Asked by the laboratory while a task takes long: whether to go on.
 bool Session::Impl::go_on() {
   if (current_ != nullptr && elapsed() - reported_ >= report_interval) report(*current_, nullptr);
   if (stopped() && !stop_seen_) stop_seen_ = elapsed();
   is_cut_off_ = budget_left() < -grace_seconds || (stop_seen_ && elapsed() - *stop_seen_ > grace_seconds);
-  is_out_of_patience_ = !is_cut_off_ && elapsed() - step_began_ > patience_;
+  is_out_of_patience_ = !is_cut_off_ && elapsed() - task_began_ > patience_;
   return !is_cut_off_ && !is_out_of_patience_;
 }
 
-void Session::Impl::wait_for(std::string step) {
-  if (step == step_) return;
-  step_ = std::move(step);
-  step_began_ = elapsed();
+void Session::Impl::wait_for(std::string task) {
+  if (task == task_) return;
+  task_ = std::move(task);
+  task_began_ = elapsed();
 }
 
 void Session::Impl::assess(JobRun& run) {
@@ -249,11 +249,11 @@ bool Session::Impl::is_last() const {
 void Session::Impl::take_turn(JobRun& run) {
   current_ = &run;
   const double began = elapsed();
-  step_.clear();
+  task_.clear();
   open_turn(run);
   report(run, nullptr);
   while (!run.ended && !is_over()) {
-    if (step(run)) continue;
+    if (advance(run)) continue;
     if (!run.ended && run.submitted < run.allowed) {  // the search has no more
       run.ended = true;
       conclude(run);
@@ -265,7 +265,7 @@ void Session::Impl::take_turn(JobRun& run) {
 
 // Does the next thing there is to do for `run`; false if there is nothing left. What occupies the device comes before
 // what waits for compilers, and long measurements come last, when all candidates are there to be compared.
-bool Session::Impl::step(JobRun& run) {
+bool Session::Impl::advance(JobRun& run) {
   const bool fed = feed(run) || feed_ahead(run);
   receive(0);
   if (run.ended) return false;
@@ -322,8 +322,8 @@ void Session::Impl::report(const JobRun& run, const Trial* last) {
   progress.planned = run.search ? run.search->planned() : 0;
   progress.elapsed = reported_ = elapsed();
   progress.remaining = remaining(all);
-  progress.waiting_for = step_;
-  if (!step_.empty()) progress.waiting_seconds = elapsed() - step_began_;
+  progress.waiting_for = task_;
+  if (!task_.empty()) progress.waiting_seconds = elapsed() - task_began_;
   progress.last = last;
   progress.best = winner(run.result.trials);
   callbacks_.progress(progress);

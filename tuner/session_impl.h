@@ -30,7 +30,7 @@ class Session::Impl {
   bool stopped() const { return stop_.load(std::memory_order_relaxed); }
   bool is_over() const { return stopped() || budget_left() <= 0; }
   bool go_on();
-  void wait_for(std::string step);
+  void wait_for(std::string task);
 
   void leave();
 
@@ -43,7 +43,7 @@ class Session::Impl {
   size_t open_runs() const;
   bool is_last() const;
   void take_turn(JobRun& run);
-  bool step(JobRun& run);
+  bool advance(JobRun& run);
   void abandon(JobRun& run, JobStatus status);
   void conclude(JobRun& run);
   void fail(JobRun& run, std::string error);
@@ -62,7 +62,7 @@ class Session::Impl {
 
   // Measuring.
   template <class Call>
-  auto attempt(const std::string& step, double patience, const Call& call);
+  auto attempt(const std::string& task, double patience, const Call& call);
   double patience_with(const JobRun& run) const;
   bool begin(JobRun& run);
   void check_next(JobRun& run);
@@ -96,12 +96,12 @@ class Session::Impl {
   size_t finished_trials_ = 0;
   SpecimenId next_id_ = 1;
 
-  // The step that is waited for, and how it may end.
-  std::string step_;
-  double step_began_ = 0;                                      // in elapsed()
+  // The task that is waited for, and how it may end.
+  std::string task_;
+  double task_began_ = 0;                                      // in elapsed()
   double patience_ = std::numeric_limits<double>::infinity();  // seconds
   bool is_out_of_patience_ = false;
-  bool is_cut_off_ = false;  // the session is over, and the step at work was ended
+  bool is_cut_off_ = false;  // the session is over, and the task at work was ended
   std::optional<double> stop_seen_;
   double reported_ = 0;
 };

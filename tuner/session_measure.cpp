@@ -17,18 +17,18 @@ constexpr int most_hangs = 2;
 
 // Calls the laboratory once, or twice if it fails in a way that deserves it; no more once the session is over.
 template <class Call>
-auto Session::Impl::attempt(const std::string& step, double patience, const Call& call) {
+auto Session::Impl::attempt(const std::string& task, double patience, const Call& call) {
   const auto once = [&] {
-    step_.clear();
-    wait_for(step);
+    task_.clear();
+    wait_for(task);
     patience_ = patience;
     is_out_of_patience_ = false;
     auto report = call();
-    step_.clear();
+    task_.clear();
     patience_ = std::numeric_limits<double>::infinity();
     if (report.failure && is_out_of_patience_) {
       report.failure->error =
-          fmt::format("{} took more than {:.0f} s, which the budget does not allow", step, patience);
+          fmt::format("{} took more than {:.0f} s, which the budget does not allow", task, patience);
     }
     return report;
   };
@@ -49,11 +49,11 @@ bool Session::Impl::begin(JobRun& run) {
   constexpr double least = 5;  // seconds; else, for both attempts, half of what is left, so that others get a turn
   std::optional<SpecimenId> trusted;
   if (run.trusted) trusted = run.trusted->id;
-  const std::string step =
+  const std::string task =
       run.trusted ? fmt::format("making operands and running the trusted {}", run.trusted->draft.choice.algorithm)
                   : "making operands";
   const CheckReport report =
-      attempt(step, std::max(least, budget_left() / 4), [&] { return laboratory_.begin(run.subject(), trusted); });
+      attempt(task, std::max(least, budget_left() / 4), [&] { return laboratory_.begin(run.subject(), trusted); });
   on_device_ = report.failure ? nullptr : &run;
   if (!report.failure) return true;
   if (is_cut_off_) return false;

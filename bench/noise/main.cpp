@@ -9,7 +9,7 @@
 #include <cstdio>
 
 #include "kiln/base/error.h"
-#include "study.h"
+#include "tuning_study.h"
 
 namespace {
 

@@ -9,9 +9,9 @@
 #include <optional>
 #include <utility>
 
+#include "comparison_sides.h"
 #include "cudnn_offers.h"
 #include "kiln/generator/operation.h"
-#include "sides.h"
 
 namespace kiln::bench {
 namespace {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "comparison_sides.h"
 #include "cudnn_graph.h"
 #include "kiln/device/context.h"
 #include "operands.h"
-#include "sides.h"
 
 namespace kiln::bench {
 

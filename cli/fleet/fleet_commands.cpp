@@ -264,20 +264,21 @@ CLI::App* add(CLI::App& parent, const char* name, const char* summary, const std
 void add_cache_fleet(CLI::App& cache, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* comparing =
-      add(cache, "compare", "cards side by side: the best of each layer, and one variant for all", options);
-  comparing->add_option("--report", options->report, "also write it as a page: out.html");
+      add(cache, "compare", "compare cards: the best variant of each layer, and one variant for all", options);
+  comparing->add_option("--report", options->report, "also write the comparison as a page: out.html");
   options->output.add_to(*comparing);
   comparing->footer("Example: kiln cache compare tuned --report cards.html");
   comparing->callback([options, &exit_code] { exit_code = compare(*options); });
 
   CLI::App* choosing =
-      add(cache, "choose", "the fewest variants with which no card loses more than --max-loss", options);
+      add(cache, "choose", "choose the fewest variants with which no card loses more than --max-loss", options);
   choosing->add_option("--max-loss", options->most_loss, "percent of the sum of a card's best times (default 5)")
       ->check(CLI::Range(0.0, 1e6));
   choosing->add_option("--max-variants", options->most_variants, "at most so many, of all layers together")
       ->check(whole_number(1, std::numeric_limits<int64_t>::max()));
-  choosing->add_option("--pack", options->pack, "write them as a pack");
-  choosing->add_option("--bundle", options->bundle, "compile them into a bundle, for the architectures of the cards");
+  choosing->add_option("--pack", options->pack, "write the chosen variants as a pack");
+  choosing->add_option("--bundle", options->bundle,
+                       "compile the chosen variants into a bundle, for the architectures of the cards");
   add_expressions_to(*choosing, options->expressions);
   options->output.add_to(*choosing);
   choosing->footer(

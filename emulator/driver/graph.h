@@ -5,7 +5,7 @@
 #include <mutex>
 #include <vector>
 
-#include "work.h"
+#include "device_work.h"
 
 namespace kiln::emulator {
 

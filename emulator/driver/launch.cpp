@@ -204,7 +204,7 @@ void execute_kernel(Driver& driver, Context& context, Track& track, const Kernel
     return;
   }
   LaunchRecord record = describe(context.device(), work, outcome.counters, std::move(machine));
-  context.device().timeline.enqueue(track, Engine::compute, to_picoseconds(record.seconds()),
+  context.device().timeline.enqueue(track, HardwareEngine::compute, to_picoseconds(record.seconds()),
                                     share_of(record, context.device().model));
   context.add_launch(std::move(record));
 }

@@ -3,8 +3,8 @@
 
 #include <memory>
 
+#include "device_work.h"
 #include "driver.h"
-#include "work.h"
 
 namespace kiln::emulator {
 

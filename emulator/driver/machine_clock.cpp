@@ -103,7 +103,7 @@ timing::Launch launch_of(const MachineLaunch& launch, std::string parameters) {
   result.block = {launch.block.x, launch.block.y, launch.block.z};
   result.dynamic_shared_bytes = launch.dynamic_shared_bytes;
   result.parameters = std::move(parameters);
-  result.step_limit = 4'000'000;  // some seconds of the host
+  result.instruction_limit = 4'000'000;  // some seconds of the host
   return result;
 }
 

@@ -26,7 +26,7 @@ Picoseconds to_picoseconds(double seconds) {
   return static_cast<Picoseconds>(std::llround(seconds * 1e12));
 }
 
-Picoseconds Timeline::enqueue(Track& track, Engine engine, Picoseconds duration, Share share) {
+Picoseconds Timeline::enqueue(Track& track, HardwareEngine engine, Picoseconds duration, Share share) {
   const std::lock_guard lock(mutex_);
   const Picoseconds earliest = std::max(ready_time(track), host_clock());
   const Picoseconds begin = engines_[static_cast<size_t>(engine)].take(earliest, duration, share);

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "device_work.h"
 #include "model/timing.h"
-#include "work.h"
 
 namespace kiln::emulator {
 namespace {
@@ -26,7 +26,7 @@ void require_valid(const Context& context, std::string_view call, uint64_t addre
   fail(CUDA_ERROR_INVALID_VALUE);
 }
 
-void place(const Context& context, Track& track, Engine engine, double seconds) {
+void place(const Context& context, Track& track, HardwareEngine engine, double seconds) {
   context.device().timeline.enqueue(track, engine, to_picoseconds(seconds));
 }
 
@@ -59,9 +59,9 @@ void execute_copy(Context& context, Track& track, const CopyWork& copy) {
   track.in_l2.clear();
   const DeviceModel& model = context.device().model;
   if (copy.destination.device && copy.source.device) {
-    place(context, track, Engine::compute, model_device_transfer(model, 2 * copy.bytes));
+    place(context, track, HardwareEngine::compute, model_device_transfer(model, 2 * copy.bytes));
   } else {
-    place(context, track, copy.destination.device ? Engine::copy_to_device : Engine::copy_to_host,
+    place(context, track, copy.destination.device ? HardwareEngine::copy_to_device : HardwareEngine::copy_to_host,
           model_host_transfer(model, copy.bytes));
   }
 }
@@ -71,7 +71,7 @@ void execute_fill(Context& context, Track& track, const FillWork& fill) {
   require_valid(context, fill.call, fill.address, bytes);
   if (!context.is_time_only()) fill_bytes(context, fill);
   track.in_l2.clear();
-  place(context, track, Engine::compute, model_device_transfer(context.device().model, bytes));
+  place(context, track, HardwareEngine::compute, model_device_transfer(context.device().model, bytes));
 }
 
 }  // namespace kiln::emulator

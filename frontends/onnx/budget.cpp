@@ -22,9 +22,9 @@ void Budget::take_elements(int64_t elements, int64_t each) {
     refuse(fmt::format("it makes a table of {} elements while the model is read, and up to {} are covered", elements,
                        most_elements));
   }
-  steps_ += elements * each;
-  if (steps_ > most_steps) {
-    exhausted(fmt::format("what is computed while the model is read takes more than {} steps", most_steps));
+  operations_ += elements * each;
+  if (operations_ > most_operations) {
+    exhausted(fmt::format("computing constants of the model takes more than {} operations", most_operations));
   }
 }
 

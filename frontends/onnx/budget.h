@@ -29,18 +29,18 @@ class Budget {
   /// Bytes of all tables that stay and that no file holds.
   static constexpr int64_t most_bytes = int64_t{1} << 30;
   /// Elements that are looked at, a few nanoseconds each.
-  static constexpr int64_t most_steps = int64_t{1} << 30;
+  static constexpr int64_t most_operations = int64_t{1} << 30;
 
   /// Before a node is read. Throws Error(unsupported) beyond most_nodes.
   void take_node();
-  /// Before elements are computed, `each` steps for one. Throws Refusal where they are more than one table may have,
-  /// and Error(unsupported) beyond most_steps.
+  /// Before elements are computed, `each` operations for one. Throws Refusal where they are more than one table may
+  /// have, and Error(unsupported) beyond most_operations.
   void take_elements(int64_t elements, int64_t each = 1);
   /// Before bytes are kept that no file holds. Throws Error(unsupported) beyond most_bytes.
   void take_bytes(int64_t bytes);
 
  private:
-  int64_t nodes_ = 0, bytes_ = 0, steps_ = 0;
+  int64_t nodes_ = 0, bytes_ = 0, operations_ = 0;
 };
 
 }  // namespace kiln::onnx_frontend

@@ -52,7 +52,7 @@ void read_lrn(Node& node);
 void read_reduce(Node& node);
 void read_arg(Node& node);
 
-/// moves.cpp. Nodes that move elements: most are views.
+/// element_moves.cpp. Nodes that move elements: most are views.
 /// Identity, Reshape, Flatten, Squeeze and Unsqueeze: the extents in which they show their input.
 Extents extents_of_view(const Node& node);
 void read_view(Node& node);

@@ -23,7 +23,7 @@ struct CallOptions {
   std::span<const NamedInteger> integers{};
   Epilogue epilogue{};  ///< User code only: expression(). Stages stand in the text.
   /// Device memory for intermediate results, 256-byte aligned, apart from the tensors; null: the Context's. A call with
-  /// a workspace of its own can be captured into a graph. Calls that overlap in time need a workspace each.
+  /// a workspace of its own can be captured into a CUDA graph. Calls that overlap in time need a workspace each.
   void* workspace = nullptr;
   int64_t workspace_bytes = 0;
 };

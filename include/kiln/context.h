@@ -72,9 +72,9 @@ struct ContextOptions {
   /// Bytes of workspace that a variant may need; variants that need more are passed over.
   int64_t workspace_limit = std::numeric_limits<int64_t>::max();
   /// The source of workspace for operation calls. Empty: the Context allocates workspace and keeps it. It then refuses
-  /// calls that need workspace while their stream is captured into a graph, because replays of the graph would use the
-  /// memory later. With an allocator such calls are captured; the application then keeps the memory of a graph free of
-  /// other uses.
+  /// calls that need workspace while their stream is captured into a CUDA graph, because replays of the CUDA graph
+  /// would use the memory later. With an allocator such calls are captured; the application then keeps the memory of a
+  /// CUDA graph free of other uses.
   WorkspaceAllocator workspace_allocator{};
   /// Use only variants whose results are bitwise reproducible, as if every request had `deterministic`. Equal calls
   /// give equal bits as long as they use the same variant: with TuningMode::in_background a better variant may change
@@ -175,10 +175,10 @@ class Context {
   /// wrong, that hung or crashed, and user templates that no check has passed for the request are not used
   /// (docs/cache-format.md, "What is never used").
   ///
-  /// A request made by hand is completed as by parsing. While a stream is captured into a graph, making a plan leaves
-  /// the capture intact. Throws Error: invalid_argument for a request that makes no sense; unsupported if no variant
-  /// serves it, or none that may be used; compile_failed if no such variant compiles; missing_library if no bundle has
-  /// it and NVRTC is missing; driver_error; out_of_memory.
+  /// A request made by hand is completed as by parsing. While a stream is captured into a CUDA graph, making a plan
+  /// leaves the capture intact. Throws Error: invalid_argument for a request that makes no sense; unsupported if no
+  /// variant serves it, or none that may be used; compile_failed if no such variant compiles; missing_library if no
+  /// bundle has it and NVRTC is missing; driver_error; out_of_memory.
   Plan plan(const Request& request);
 
   /// Makes the plans of all `requests` now, so that no later call compiles. With TuningMode::within_budget, tunes them
@@ -198,13 +198,14 @@ class Context {
   /// The DeviceId line under which records of this device are kept.
   const std::string& device_id() const;
   /// Whether the device is the emulated one (docs/emulator.md). Its memory is the host's, and enqueued work is done
-  /// when the call returns, unless it is captured into a graph.
+  /// when the call returns, unless it is captured into a CUDA graph.
   bool is_emulated() const;
   /// Checks `bytes` bytes at `data` as operation calls do, with the caller's name for them in the message. Throws
   /// Error(invalid_argument) "<kind> '<name>' ..." for host memory that is not pinned, and if the allocation of device
   /// memory ends before these bytes do. Asks the driver only the first time.
   void require_memory(std::string_view kind, std::string_view name, const void* data, int64_t bytes) const;
-  /// Whether requests and calls are recorded (KILN_RECORD, docs/environment.md). Launches of a graph are not recorded.
+  /// Whether requests and calls are recorded (KILN_RECORD, docs/environment.md). Launches of a CUDA graph are not
+  /// recorded.
   bool records_calls() const;
 
   class Impl;

@@ -37,9 +37,9 @@ struct ConvOptions {
 ///
 /// Some variants need workspace. The Context allocates it, and lends it to one call at a time: calls of several threads
 /// on one stream take turns, and more than 16 streams that are busy at once share the workspaces of 16. While `stream`
-/// is captured into a graph, calls that need workspace and first calls of a shape are refused, and the capture stays
-/// intact: make the plan before, and run a Plan with your own workspace there. Kiln's work on other streams (compiling,
-/// allocating) leaves the capture alone.
+/// is captured into a CUDA graph, calls that need workspace and first calls of a shape are refused, and the capture
+/// stays intact: make the plan before, and run a Plan with your own workspace there. Kiln's work on other streams
+/// (compiling, allocating) leaves the capture alone.
 ///
 /// Thread-safe. Throws Error, with nothing enqueued except kernels before a launch that the driver refused:
 /// - invalid_argument: tensors that do not fit each other; memory that overlaps; an address that is null, misaligned or

@@ -167,7 +167,7 @@ def _draw_roofline(axes: Axes, layers: list[Layer], colours: dict[int, Any], ban
 
 
 def _draw_gains(axes: Axes, layers: list[Layer], colours: dict[int, Any]) -> None:
-    """How many times as fast each layer is as with its default choice."""
+    """Speed of each layer over its default choice."""
     known = [(layer, layer.found.default_seconds / layer.seconds) for layer in layers if layer.found.default_seconds is not None]
     for layer, gain in known:
         axes.bar(layer.number, gain - 1, bottom=1, color=colours.get(layer.number, COLOUR_OF_OTHERS))

@@ -49,7 +49,7 @@ class Plan:
 
     @property
     def source(self) -> str:
-        """Where the choice comes from: "measured on this device", "estimate", ..."""
+        """Source of the choice: "measured on this device", "estimate", ..."""
         return str(self._plan.source)
 
     @property

@@ -15,7 +15,7 @@ BAR_WIDTH = 24
 
 @dataclasses.dataclass(frozen=True)
 class TuneProgress:
-    """Where a tuning session is. Layers count from 1, in the order of tuning; candidates are variants to check and time."""
+    """Progress of a tuning session. Layers count from 1, in the order of tuning; candidates are variants to check and time."""
 
     layer: int
     layers: int
@@ -27,7 +27,7 @@ class TuneProgress:
     elapsed_seconds: float
     remaining_seconds: float | None  # an estimate; None before there is one
     best_seconds: float | None  # of this layer so far
-    waiting_for: str  # the step at work; "" between two
+    waiting_for: str  # the task at work; "" between two
     waiting_seconds: float
     device: str = ""  # of several, the one that tells; all_... and remaining_seconds are of all of them
 

@@ -37,7 +37,7 @@ class ModelTensor:
 
 @dataclasses.dataclass(frozen=True)
 class ModelStep:
-    """A call that a run makes: its request, what runs and why, and the nodes of the model; none for a copy."""
+    """A step of a run: a call, with its request, variant, choice and nodes of the model, or a copy, without nodes."""
 
     request: str
     definition: str = dataclasses.field(repr=False)  # of its user code: what a requests file has in front; or ""
@@ -50,9 +50,8 @@ class ModelStep:
 class ModelMemory:
     """Device memory of a model, in bytes.
 
-    `weights`: constants, what is computed from them once, and prepared filters. `arena`: what runs compute in between,
-    workspaces too; `least_arena`: the most that is needed at one step, and `unshared`: what the arena would be if
-    nothing shared memory.
+    `weights`: constants, values computed from them once, and prepared filters. `arena`: values in between, and
+    workspaces; `least_arena`: the most that one step needs; `unshared`: size of the arena without sharing.
     """
 
     weights: int
@@ -67,11 +66,12 @@ class ModelMemory:
 
 @dataclasses.dataclass(frozen=True)
 class ModelGraphs:
-    """The CUDA graphs of a model's runs: those that are `kept` now, of all batches, or why there are none.
+    """The CUDA graphs of a model's runs.
 
-    A run whose tensors lie where those of one of the last runs did is launched as one graph, not kernel by kernel. It is
-    made when the addresses come for the second time; up to four are kept for each batch. `unused_because` is empty, or
-    says why no run is one: `use_graph`, recorded calls, or a driver that does not make it.
+    A run whose tensors have the addresses of one of the last runs is launched as one CUDA graph, not kernel by kernel.
+    The second run at the same addresses makes it; up to four are kept for each batch. `kept` counts the
+    graphs of all batches. `unused_because` is empty, or the reason why there are none: `use_graph`, recorded calls, or the driver's
+    refusal.
     """
 
     kept: int
@@ -92,9 +92,9 @@ _alignment = 16  # bytes, of the addresses that a run takes
 class Model:
     """A network, compiled and loaded, with its weights on the device: load() makes it. Valid while its Context is.
 
-    `inputs`, `outputs`, `steps` and `memory` are those of `batch`: the one that was set last, by load(), set_batch() or
-    a call. Calls of several threads take turns. Runs share the memory of what is computed in between: on a GPU they must
-    be ordered, by one stream or otherwise.
+    `inputs`, `outputs`, `steps` and `memory` are those of `batch`: the last one that load(), set_batch() or a call set.
+    Calls of several threads take turns. Runs share one arena: on a GPU they must be ordered, by one stream or
+    otherwise.
     """
 
     def __init__(
@@ -127,11 +127,12 @@ class Model:
             return ModelGraphs(*self._model.graphs())
 
     def set_batch(self, batch: int) -> None:
-        """Makes the model take another batch; a call does so by itself where the file leaves the batch open.
+        """Changes the batch; a call does so by itself if the file leaves the batch open.
 
-        What was made for a batch is kept, and comes back at once. A new one reads the files again, which must not have
-        been written since, and makes its plans; weights are shared. If it needs more memory in between than the batches before,
-        that is allocated anew: graphs that were captured before must not be launched any more. Set the largest first.
+        Plans and CUDA graphs of a batch are kept for its return. A new batch reads the files again, which must not have
+        changed, and makes its plans; weights are shared. If it needs a larger arena than the batches before, the arena
+        is allocated anew, and CUDA graphs that a caller captured before must not be launched any more: set the largest
+        batch first.
         """
         _require_batch(batch)
         with self._lock:
@@ -148,14 +149,14 @@ class Model:
     @overload
     def __call__(self, *arrays: Array, stream: Stream = None, **named: Array) -> NDArray[Any]: ...
     def __call__(self, *arrays: Array, stream: Stream = None, **named: Array) -> Any:
-        """One inference: the inputs in their order, or by name; returns the output, or a tuple of several, which type
-        checkers take for one array: it may be unpacked too.
+        """One inference: the inputs in their order, or by name. Returns the output, or a tuple of several outputs. Type
+        checkers see one array, which may also be unpacked.
 
-        Arrays must be of the shapes and device types of `inputs`, in row-major order; then they are used where they are.
-        Where the file leaves the batch open, it is that of the first input: set_batch().
-        NumPy's are converted otherwise, and results are in the types of the model then: int64 is int32 on the device,
-        and bool is uint8. Results of other frameworks have the device's types. Enqueued on `stream` or the current one
-        of PyTorch or CuPy. Raises InvalidArgument, nothing enqueued, for what is missing or wrong.
+        Arrays are used in place if they have the shapes and device types of `inputs`, in row-major order. Other arrays
+        of NumPy are converted; of other frameworks they are refused. If the file leaves the batch open, the first input
+        sets it, as set_batch() does. Results of NumPy have the types of the model (int64 is int32 on the device, bool
+        is uint8), results of other frameworks the device's types. The call is enqueued on `stream` or the current
+        stream of PyTorch or CuPy. Raises InvalidArgument for missing or wrong inputs; then nothing is enqueued.
         """
         given = self._by_name(arrays, named)
         first = next(iter(given.values()), None)
@@ -175,10 +176,11 @@ class Model:
                 self.set_batch(int(shape[0]))
 
     def run(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], *, stream: Stream = None) -> None:
-        """One inference into arrays of the caller's, by name: of the shapes and device types of `inputs` and `outputs`.
+        """One inference into the caller's arrays, by name, with the shapes and device types of `inputs` and `outputs`.
 
-        Nothing is converted or copied. The second run with arrays in the same places makes a CUDA graph of the kernels,
-        and later ones launch that (`graphs`). After the first run of a batch it can be captured into a graph of yours.
+        Nothing is converted or copied. The second run with arrays at the same addresses makes a CUDA graph of the
+        kernels, and later runs launch it (`graphs`). After the first run of a batch, runs can be captured into a CUDA
+        graph of yours.
         """
         for name in inputs:
             if name in outputs:
@@ -195,8 +197,7 @@ class Model:
             _kiln.do_work(self._context, self._model.run(), arguments, names, streams)
 
     def requests(self) -> list[str]:
-        """Requests that kiln.tune() tunes for this model: each request of its runs once, behind the definitions of its
-        user code."""
+        """The model's requests for kiln.tune(): the definitions of user code, then each request of a run once."""
         definitions = dict.fromkeys(step.definition for step in self.steps if step.definition)
         return [*definitions, *dict.fromkeys(step.request for step in self.steps)]
 
@@ -258,14 +259,15 @@ def load(
         model = kiln.onnx.load("model.onnx", batch=8)
         y = model(x)
 
-    `batch`: where the model leaves it open; without it 1, and calls may bring any. `dtype`: storage of floating-point numbers ("f16"); without it
-    as the model has them. `dynamic_batch`: kernels serve every batch of a power-of-two bucket, so that another batch
-    of the bucket compiles nothing. `fuse`: normalisations go into filters, and what follows a call into its
-    epilogue, where that changes only roundings. `layout`: "nchw" or "nhwc" for what convolutions read and write in between,
-    "auto" for what is cheaper by Kiln's estimates. `use_graph`: runs on arrays that lie where they lay before are launched
-    as one CUDA graph. `tf32`, `fast`, `deterministic`: what convolutions, products and reductions permit or demand, as in
-    their own calls; with `fast` Winograd's transforms may serve convolutions, whose filters are then transformed once. Raises FileError, ParseError, Unsupported naming all nodes that are not covered
-    with the reasons, and what plan() raises.
+    `batch`: the batch of a model that leaves it open, by default 1; calls may have any other. `dtype`: storage of
+    floating-point numbers ("f16"), by default the model's own. `dynamic_batch`: kernels serve every batch of a
+    power-of-two bucket, so that another batch of the bucket compiles nothing. `fuse`: normalisations go into filters,
+    and calls into the epilogue of the call before them, if this changes only roundings. `layout`: "nchw" or "nhwc" for
+    values between convolutions, "auto" for the cheaper one by Kiln's estimates. `use_graph`: runs on arrays at earlier
+    addresses are launched as one CUDA graph. `tf32`, `fast`, `deterministic`: arithmetic that convolutions, products
+    and reductions permit or demand, as in their own calls. With `fast`, Winograd's transforms may serve convolutions;
+    their filters are transformed once. Raises FileError, ParseError, the errors of plan(), and Unsupported, which names
+    all nodes that are not covered with the reasons.
     """
     require_type("path", path, (str, os.PathLike), "the path of an ONNX model")
     if batch is not None:

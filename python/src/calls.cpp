@@ -9,10 +9,10 @@
 
 #include "arguments.h"
 #include "context.h"
+#include "extension_interface.h"
 #include "host_memory.h"
 #include "kiln/call.h"
 #include "plan.h"
-#include "work.h"
 
 namespace kiln::python {
 namespace {

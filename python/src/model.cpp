@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "extension_interface.h"
 #include "kiln/base/error.h"
 #include "kiln/generator/expression.h"
-#include "work.h"
 
 namespace kiln::python {
 namespace {

@@ -12,7 +12,7 @@
 #include "kiln/base/error.h"
 #include "replay.h"
 #include "sampled_rows.h"
-#include "study.h"
+#include "tuning_study.h"
 
 namespace kiln::bench::noise_test {
 namespace {

@@ -7,10 +7,10 @@
 #include <map>
 #include <random>
 
+#include "cache_fixtures.h"
 #include "fault_vfs.h"
 #include "kiln/cache/pack.h"
 #include "kiln/cache/winners.h"
-#include "support.h"
 
 namespace kiln::cache::test::bad_disk_test {
 namespace {

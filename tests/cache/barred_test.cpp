@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "cache_fixtures.h"
 #include "kiln/cache/pack.h"
 #include "kiln/cache/winners.h"
 #include "record_rows.h"
-#include "support.h"
 
 namespace kiln::cache::test::barred_test {
 namespace {

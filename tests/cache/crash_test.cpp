@@ -12,9 +12,9 @@
 #include <map>
 #include <random>
 
+#include "cache_fixtures.h"
 #include "fault_vfs.h"
 #include "kiln/cache/winners.h"
-#include "support.h"
 
 namespace kiln::cache::test::crash_test {
 namespace {

@@ -9,9 +9,9 @@
 #include <limits>
 #include <thread>
 
+#include "cache_fixtures.h"
 #include "kiln/cache/pack.h"
 #include "sqlite.h"
-#include "support.h"
 
 namespace kiln::cache::test::database_test {
 namespace {

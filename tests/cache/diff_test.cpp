@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "support.h"
+#include "cache_fixtures.h"
 
 namespace kiln::cache::test::diff_test {
 namespace {

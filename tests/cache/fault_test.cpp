@@ -10,11 +10,11 @@
 #include <thread>
 #include <utility>
 
+#include "cache_fixtures.h"
 #include "kiln/cache/pack.h"
 #include "kiln/cache/winners.h"
 #include "schema.h"
 #include "sqlite.h"
-#include "support.h"
 
 namespace kiln::cache::test::fault_test {
 namespace {
@@ -335,7 +335,7 @@ TEST_F(Locked, TheLastHandleSaysWhatIsLost) {
   write_all();
   { const Database last = std::move(db); }
   ASSERT_EQ(announced.seen.size(), 2u);
-  EXPECT_THAT(announced.seen[1].what, HasSubstr("is still locked by another process; what was kept in memory"));
+  EXPECT_THAT(announced.seen[1].what, HasSubstr("is still locked by another process; records kept in memory"));
 }
 
 TEST_F(Locked, WhatCannotBeKeptCanBeWrittenElsewhereAndMerged) {

@@ -8,10 +8,10 @@
 #include <barrier>
 #include <thread>
 
+#include "cache_fixtures.h"
 #include "kiln/cache/pack.h"
 #include "kiln/cache/winners.h"
 #include "pack_index.h"
-#include "support.h"
 
 namespace kiln::cache::test::first_look_up_test {
 namespace {

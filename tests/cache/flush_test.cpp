@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "../support/failing_flush.h"
+#include "cache_fixtures.h"
 #include "kiln/base/error.h"
 #include "kiln/cache/pack.h"
-#include "support.h"
 
 namespace kiln::cache::test::flush_test {
 namespace {

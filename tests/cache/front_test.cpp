@@ -7,9 +7,9 @@
 #include <random>
 #include <set>
 
+#include "cache_fixtures.h"
 #include "checksum.h"
 #include "kiln/base/tie.h"
-#include "support.h"
 
 namespace kiln::cache::test::front_test {
 namespace {

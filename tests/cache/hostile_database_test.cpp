@@ -8,12 +8,12 @@
 #include <functional>
 #include <string>
 
+#include "cache_fixtures.h"
 #include "checksum.h"
 #include "kiln/cache/pack.h"
 #include "kiln/cache/winners.h"
 #include "schema.h"
 #include "sqlite.h"
-#include "support.h"
 
 namespace kiln::cache::test::hostile_database_test {
 namespace {
@@ -191,7 +191,7 @@ TEST_F(HostileDatabase, ARowThatNoKilnWritesIsLeftOutAndTheOthersAreUsed) {
     }
     const std::vector<std::string> texts = announced(Storage::file);
     ASSERT_THAT(texts, SizeIs(2));
-    EXPECT_THAT(texts[0], HasSubstr("a record in it is not as Kiln writes it; what is so is left out"));
+    EXPECT_THAT(texts[0], HasSubstr("a record in it is not as Kiln writes it; damaged rows are left out"));
   }
 }
 

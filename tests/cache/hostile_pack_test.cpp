@@ -9,11 +9,11 @@
 #include <fstream>
 
 #include "../support/file_locks.h"
+#include "cache_fixtures.h"
 #include "kiln/base/file_descriptor.h"
 #include "kiln/cache/database.h"
 #include "kiln/cache/pack.h"
 #include "kiln/cache/winners.h"
-#include "support.h"
 
 namespace kiln::cache::test::hostile_pack_test {
 namespace {

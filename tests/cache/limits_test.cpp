@@ -6,11 +6,11 @@
 
 #include <functional>
 
+#include "cache_fixtures.h"
 #include "field_text.h"
 #include "kiln/cache/pack.h"
 #include "open_file.h"
 #include "sqlite.h"
-#include "support.h"
 
 namespace kiln::cache::test::limits_test {
 namespace {

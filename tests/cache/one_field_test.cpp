@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "cache_fixtures.h"
 #include "checksum.h"
 #include "kiln/cache/pack.h"
 #include "kiln/cache/record.h"
-#include "support.h"
 
 namespace kiln::cache::test::one_field_test {
 namespace {

@@ -5,9 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cache_fixtures.h"
 #include "kiln/cache/winners.h"
 #include "sqlite.h"
-#include "support.h"
 
 namespace kiln::cache::test::open_database_test {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <random>
 
+#include "cache_fixtures.h"
 #include "kiln/cache/pack.h"
 #include "kiln/cache/winners.h"
-#include "support.h"
 
 namespace kiln::cache::test::pack_import_test {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "support.h"
+#include "cache_fixtures.h"
 
 namespace kiln::cache::test::pack_test {
 namespace {

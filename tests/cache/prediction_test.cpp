@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "cache_fixtures.h"
 #include "kiln/cache/machine_clock.h"
 #include "kiln/cache/pack.h"
 #include "kiln/cache/winners.h"
-#include "support.h"
 
 namespace kiln::cache::test::prediction_test {
 namespace {

@@ -10,9 +10,9 @@
 #include <random>
 #include <set>
 
+#include "cache_fixtures.h"
 #include "kiln/cache/winners.h"
 #include "sqlite.h"
-#include "support.h"
 
 namespace kiln::cache::test::process_test {
 namespace {

@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cache_fixtures.h"
 #include "kiln/cache/pack.h"
 #include "kiln/cache/winners.h"
-#include "support.h"
 
 namespace kiln::cache::test::prune_test {
 namespace {

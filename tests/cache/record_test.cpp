@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "cache_fixtures.h"
 #include "field_text.h"
-#include "support.h"
 
 namespace kiln::cache::test::record_test {
 namespace {

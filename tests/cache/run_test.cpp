@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cache_fixtures.h"
 #include "kiln/cache/database.h"
 #include "schema.h"
-#include "support.h"
 
 namespace kiln::cache::test::run_test {
 namespace {

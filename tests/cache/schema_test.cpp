@@ -6,10 +6,10 @@
 
 #include <array>
 
+#include "cache_fixtures.h"
 #include "file_system.h"
 #include "kiln/cache/pack.h"
 #include "kiln/cache/winners.h"
-#include "support.h"
 
 namespace kiln::cache::test::schema_test {
 namespace {

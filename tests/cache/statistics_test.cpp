@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support.h"
+#include "cache_fixtures.h"
 
 namespace kiln::cache::test::statistics_test {
 namespace {

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <thread>
 
+#include "cache_fixtures.h"
 #include "kiln/cache/pack.h"
-#include "support.h"
 #include "winner_table.h"
 
 namespace kiln::cache::test::winners_test {

@@ -181,7 +181,7 @@ TEST_F(MachineTest, WhatNobodyIsLeftForHasFailedAndTheNextCommandGoesOn) {
   lose(2, 3);
   const Outcome table = kiln(arguments("0,2", "all.db"));
   EXPECT_EQ(table.exit_code, 3) << table.err;
-  EXPECT_THAT(table.out, HasSubstr("device 2 was lost, what it had measured is kept: "));
+  EXPECT_THAT(table.out, HasSubstr("device 2 was lost, its results are kept: "));
   EXPECT_THAT(table.out, HasSubstr("none: device 2 was lost: "));
   const size_t kept = keys("all.db").size();
   EXPECT_GT(kept, 2 * layers) << "all of the first card, and some of the other";

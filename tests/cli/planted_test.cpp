@@ -89,7 +89,7 @@ TEST_F(PlantedBug, RunWithCheckSaysWhatItFoundWhereItCannotBeStored) {
   EXPECT_THAT(outcome.out, HasSubstr("WRONG: "));
   EXPECT_THAT(outcome.out, HasSubstr("0 layers agree with the reference, 1 do not"));
   EXPECT_THAT(outcome.out, testing::Not(HasSubstr("not used any more")));
-  EXPECT_THAT(outcome.err, HasSubstr("kiln: what was found wrong is not stored: "));
+  EXPECT_THAT(outcome.err, HasSubstr("kiln: the findings are not stored: "));
   const Outcome as_json = kiln({"run", "--check", "--json", softmax});
   EXPECT_EQ(nlohmann::json::parse(as_json.out)["barred"], 0) << as_json.err;
 }

@@ -8,8 +8,8 @@
 
 #include "fake_driver.h"
 #include "kiln/base/error.h"
+#include "kiln/device/cuda_graph.h"
 #include "kiln/device/event.h"
-#include "kiln/device/graph.h"
 #include "kiln/device/memory.h"
 #include "kiln/device/module.h"
 #include "kiln/device/stream.h"
@@ -78,9 +78,9 @@ TEST_F(Captures, AreNotDisturbedByWhatTheyForbidOtherwise) {
 }
 
 /// A driver that captures, up to a call that fails.
-class Graphs : public Captures {
+class CudaGraphs : public Captures {
  protected:
-  Graphs() {
+  CudaGraphs() {
     DriverTable& table = fake_.table;
     table.cuStreamCreate = [](CUstream* stream, unsigned) {
       return *stream = reinterpret_cast<CUstream>(8), say("stream");
@@ -107,7 +107,7 @@ class Graphs : public Captures {
   void make(const std::function<void(CUstream)>& enqueue) {
     const auto context = fake_.context();
     fake_.calls.clear();
-    const Graph graph(context, enqueue);
+    const CudaGraph graph(context, enqueue);
     graph.launch(nullptr);
   }
   /// Without those of contexts.
@@ -120,14 +120,14 @@ class Graphs : public Captures {
   }
 };
 
-TEST_F(Graphs, AreMadeBesideOtherCapturesAndGiveAllBack) {
+TEST_F(CudaGraphs, AreMadeBesideOtherCapturesAndGiveAllBack) {
   make([](CUstream) {});
   EXPECT_THAT(calls(), testing::ElementsAre("stream", "begin", "end", "end stream", "instantiate", "free graph",
                                             "free executable"));
   EXPECT_EQ(other_calls, 0);
 }
 
-TEST_F(Graphs, GiveAllBackWhereOneCannotBeMade) {
+TEST_F(CudaGraphs, GiveAllBackWhereOneCannotBeMade) {
   EXPECT_THROW(make([](CUstream) { throw Error(ErrorCode::unsupported, "no"); }), Error);
   EXPECT_THAT(calls(), testing::ElementsAre("stream", "begin", "end", "free graph", "end stream"));
   fake_.table.cuGraphInstantiateWithFlags = [](CUgraphExec*, CUgraph, unsigned long long) {

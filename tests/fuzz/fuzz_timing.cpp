@@ -31,7 +31,7 @@ std::string time_of(const Sass& sass, const Card& card, bool knows_memory) {
   launch.grid = {5, 2, 1};
   launch.block = {48, 1, 1};
   launch.parameters = std::string(64, '\1');
-  launch.step_limit = few_instructions;
+  launch.instruction_limit = few_instructions;
   if (knows_memory) {
     launch.memory = [](uint64_t address, uint32_t& word) {
       word = static_cast<uint32_t>(address >> 2 & 3);

@@ -13,15 +13,17 @@ using enum Outcome::Kind;
 constexpr const char* introduction =
     R"(# ONNX's node tests
 
-ONNX has a test of a few numbers for each of its operators and their options: a model, inputs, and the outputs of its
-reference. This is what [whole models](models.md) make of those of ONNX 1.12 (Debian's `libonnx-testdata`: the folders `node`, `simple`,
-`pytorch-operator` and `pytorch-converted`) on the emulated device, at the tolerance of ONNX's own runner (relative 1e-3, of bfloat16
-2^-6; absolute 1e-7). Tensors of `double` are f32 on the device, those of 64-bit integers i32, and booleans u8.
+ONNX has a small test for each of its operators and their options: a model, inputs, and the outputs of its reference. The
+tables have the outcomes of these tests by [whole models](models.md) on the emulated device. The tests are those of ONNX
+1.12 (Debian's `libonnx-testdata`: the folders `node`, `simple`, `pytorch-operator` and `pytorch-converted`), with the
+tolerance of ONNX's own runner (relative 1e-3, of bfloat16 2^-6; absolute 1e-7). Tensors of `double` are f32 on the
+device, those of 64-bit integers i32, and booleans u8.
 
-The tests give everything as inputs. A model of which the shape of a `Reshape` or the axes of a reduction are inputs is
-refused. Such a test runs once more with these as constants, which they are in networks: *with constants*.
+The tests give everything as inputs. A model is refused if the shape of a `Reshape` or the axes of a reduction are
+inputs. Such a test runs once more with these as constants, as they are in networks: *with constants*.
 
-Models of opset 6 (those of `pytorch-operator` and `pytorch-converted`) are first converted to opset 7 by ONNX's converter.
+Models of opset 6 (those of `pytorch-operator` and `pytorch-converted`) are first converted to opset 7 by ONNX's
+converter.
 
 `onnx_node_test` makes this page, and compares it: see [testing](testing.md#whole-models).
 )";

@@ -200,7 +200,7 @@ TEST_F(OptionsTest, TuningThatCannotStartIsAnnouncedAndTheEstimateServes) {
   EXPECT_EQ(context.plan(Request::parse(softmax)).source(), "estimate");
   EXPECT_EQ(context.plan(Request::parse("softmax_forward x=f32:3x41")).source(), "estimate");
   ASSERT_EQ(announced.size(), 1U);
-  EXPECT_THAT(announced[0], HasSubstr("tuning is given up"));
+  EXPECT_THAT(announced[0], HasSubstr("tuning has stopped"));
 }
 
 TEST_F(OptionsTest, TuningOptionsThatMakeNoSenseAreRefused) {

@@ -167,7 +167,7 @@ TEST_F(WithheldTest, InTheBackgroundASessionThatFailsTakesBackWhatItHadFoundWron
   EXPECT_NEAR(result(context), 2 * right, 1e-6f);
   context.wait_until_tuned();
   EXPECT_NEAR(result(context), right, 1e-6f);
-  EXPECT_THAT(announced, Contains(HasSubstr("tuning is given up")));
+  EXPECT_THAT(announced, Contains(HasSubstr("tuning has stopped")));
   EXPECT_THAT(announced, Contains(HasSubstr("was served by doubled")));
 }
 

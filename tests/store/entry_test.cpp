@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support.h"
+#include "store_folder.h"
 
 namespace kiln::store::entry_test {
 namespace {

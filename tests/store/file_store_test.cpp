@@ -19,7 +19,7 @@
 #include "atomic_file.h"
 #include "kiln/base/error.h"
 #include "kiln/store/store_trouble.h"
-#include "support.h"
+#include "store_folder.h"
 
 namespace kiln::store::file_store_test {
 namespace {

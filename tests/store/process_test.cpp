@@ -15,7 +15,7 @@
 #include <sstream>
 #include <thread>
 
-#include "support.h"
+#include "store_folder.h"
 
 namespace kiln::store::process_test {
 namespace {

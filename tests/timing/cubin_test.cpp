@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "kiln/base/error.h"
-#include "support.h"
+#include "machine_code_texts.h"
 
 namespace kiln::timing::cubin_test {
 namespace {

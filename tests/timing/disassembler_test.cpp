@@ -15,7 +15,7 @@
 
 #include "kiln/base/error.h"
 #include "kiln/timing/sass.h"
-#include "support.h"
+#include "machine_code_texts.h"
 
 namespace kiln::timing::disassembler_test {
 namespace {

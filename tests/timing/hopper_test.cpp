@@ -8,7 +8,7 @@
 #include "kiln/base/error.h"
 #include "kiln/timing/interpret.h"
 #include "kiln/timing/replay.h"
-#include "support.h"
+#include "machine_code_texts.h"
 
 namespace kiln::timing::hopper_test {
 namespace {
@@ -28,7 +28,7 @@ uint64_t cycles(const Sass& code, const std::vector<Transaction>& transactions =
   for (uint32_t i = 0; i < code.instructions.size(); ++i) {
     const std::string& opcode = code.instructions[i].opcode;
     const bool has_one = opcode == "SYNCS" || opcode == "UCGABAR_WAIT" || opcode == "UTMALDG" || opcode == "UTMASTG";
-    warp.steps.push_back({i, ~uint32_t{0}, has_one ? access++ : no_access});
+    warp.executed.push_back({i, ~uint32_t{0}, has_one ? access++ : no_access});
   }
   const BlockPath block{{warp}};
   ReplaySetup setup;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "support.h"
+#include "machine_code_texts.h"
 
 namespace kiln::timing::instruction_cost_test {
 namespace {

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "kiln/base/error.h"
-#include "support.h"
+#include "machine_code_texts.h"
 
 namespace kiln::timing::interpreter_test {
 namespace {
@@ -50,9 +50,9 @@ class Kernels : public testing::TestWithParam<int> {
   size_t executed(const BlockPath& block, const std::string& opcode) const {
     size_t count = 0;
     for (const WarpPath& warp : block.warps) {
-      for (const Step& step : warp.steps) {
-        if (sass_.instructions[step.instruction].opcode == opcode)
-          count += static_cast<size_t>(std::popcount(step.active));
+      for (const Executed& executed : warp.executed) {
+        if (sass_.instructions[executed.instruction].opcode == opcode)
+          count += static_cast<size_t>(std::popcount(executed.active));
       }
     }
     return count;
@@ -200,9 +200,9 @@ BlockPath run_code(const Sass& sass, Launch launch = {}) {
 TEST(Interpreter, GuardsThatAreFalseTakeAStepButNoAccess) {
   const Sass sass = Code().add("ISETP.NE.AND P0, PT, RZ, RZ, PT").add("@P0 LDG.E R2, [R4.64]").add("@!P0 EXIT").sass();
   const BlockPath path = run_code(sass);
-  ASSERT_EQ(path.warps[0].steps.size(), 3U);
-  EXPECT_EQ(path.warps[0].steps[1].active, 0U);
-  EXPECT_EQ(path.warps[0].steps[1].access, no_access);
+  ASSERT_EQ(path.warps[0].executed.size(), 3U);
+  EXPECT_EQ(path.warps[0].executed[1].active, 0U);
+  EXPECT_EQ(path.warps[0].executed[1].access, no_access);
 }
 
 // Code with data in P0.
@@ -221,8 +221,8 @@ TEST(Interpreter, BranchesByDataLeadPastCalls) {
     launch.block = {32, 1, 1};
     Interpreter interpreter(*sass, facts, launch);
     const BlockPath path = interpreter.run(0);
-    EXPECT_EQ(sass->instructions[path.warps[0].steps.back().instruction].opcode, "EXIT");
-    EXPECT_EQ(path.warps[0].steps.size(), 4U) << "past the call";
+    EXPECT_EQ(sass->instructions[path.warps[0].executed.back().instruction].opcode, "EXIT");
+    EXPECT_EQ(path.warps[0].executed.size(), 4U) << "past the call";
     EXPECT_EQ(interpreter.report().guessed_branches, 1U);
   }
 }
@@ -254,7 +254,7 @@ TEST(Interpreter, WaitsAreOverOnceMemoryIsKnown) {
     word = 0;  // as it stays if nobody writes
     return true;
   };
-  EXPECT_EQ(run_code(sass, launch).warps[0].steps.size(), 4U);
+  EXPECT_EQ(run_code(sass, launch).warps[0].executed.size(), 4U);
 }
 
 TEST(Interpreter, WhatIsNotKnownDoesNotMatterWhereTheRestDecides) {
@@ -269,7 +269,7 @@ TEST(Interpreter, WhatIsNotKnownDoesNotMatterWhereTheRestDecides) {
                         .add("@P2 EXIT")
                         .add("NOP")
                         .sass();
-  EXPECT_EQ(run_code(sass).warps[0].steps.size(), 7U);
+  EXPECT_EQ(run_code(sass).warps[0].executed.size(), 7U);
 }
 
 // As compilers for sm_90 bound the loop of a block that has a part of the work: min(first + part, whole).
@@ -294,7 +294,7 @@ TEST(Interpreter, TheSmallerAndTheLargerAreOfASumWhereOneIsAdded) {
                           .add("NOP")
                           .add("EXIT")
                           .sass();
-    EXPECT_EQ(run_code(sass).warps[0].steps.size(), 5U) << instruction << " is not " << result;
+    EXPECT_EQ(run_code(sass).warps[0].executed.size(), 5U) << instruction << " is not " << result;
   }
 }
 
@@ -321,7 +321,7 @@ bool gives(const std::string& instructions, uint32_t expected) {
   const Sass sass = code.sass();
   const BlockPath path = run_code(sass);
   const WarpPath& warp = path.warps[0];
-  return sass.instructions[warp.steps.at(warp.steps.size() - 2).instruction].opcode == "NOP";
+  return sass.instructions[warp.executed.at(warp.executed.size() - 2).instruction].opcode == "NOP";
 }
 
 struct Result {
@@ -565,7 +565,7 @@ TEST(Interpreter, BitsOfARegisterThatHeldNothingAreKnown) {
   Interpreter interpreter(sass, facts, launch);
   const BlockPath path = interpreter.run(0);
   EXPECT_EQ(interpreter.report().unknown_addresses, 0U);
-  EXPECT_EQ(path.warps.at(0).steps.at(5).active, 0xffffff00U);
+  EXPECT_EQ(path.warps.at(0).executed.at(5).active, 0xffffff00U);
 }
 
 TEST(Interpreter, AnInstructionThatItDoesNotKnowLeavesNoValue) {
@@ -603,15 +603,15 @@ TEST(Interpreter, ProfilesLoopsByOneWarp) {
   const Launch launch = of_two_warps();
   Interpreter interpreter(sass, facts, launch);
   const LoopProfile profile = interpreter.profile(0);
-  EXPECT_EQ(profile.steps, 1U + 8 * 11 + 1);
-  EXPECT_EQ(profile.steps, interpreter.run(0).warps[0].steps.size());
+  EXPECT_EQ(profile.instructions, 1U + 8 * 11 + 1);
+  EXPECT_EQ(profile.instructions, interpreter.run(0).warps[0].executed.size());
   ASSERT_EQ(profile.loops.size(), 2U);
   EXPECT_EQ(profile.loops[0].branch, 4U);
   EXPECT_EQ(profile.loops[0].turns, 8U);
   EXPECT_EQ(profile.loops[1].branch, 8U);
   EXPECT_EQ(profile.loops[1].turns, 7U);
   EXPECT_EQ(profile.loops[1].first, 12U);
-  EXPECT_EQ(profile.loops[1].steps_of_turn(), 11);
+  EXPECT_EQ(profile.loops[1].instructions_of_turn(), 11);
 }
 
 TEST(Interpreter, ACutPathIsTheBeginningOfTheWholeOne) {
@@ -621,16 +621,17 @@ TEST(Interpreter, ACutPathIsTheBeginningOfTheWholeOne) {
   Interpreter interpreter(sass, facts, launch);
   const BlockPath whole = interpreter.run(0), cut = interpreter.run(0, {8, 3});
   for (size_t w = 0; w < 2; ++w) {
-    const auto& steps = cut.warps[w].steps;
-    ASSERT_EQ(steps.size(), 1U + 3 * 11);
-    for (size_t i = 0; i < steps.size(); ++i) EXPECT_EQ(steps[i].instruction, whole.warps[w].steps[i].instruction);
+    const auto& executed = cut.warps[w].executed;
+    ASSERT_EQ(executed.size(), 1U + 3 * 11);
+    for (size_t i = 0; i < executed.size(); ++i)
+      EXPECT_EQ(executed[i].instruction, whole.warps[w].executed[i].instruction);
   }
 }
 
 TEST(Interpreter, EndlessLoopsEnd) {
   const Sass sass = Code().label("again").add("BRA `(again)").sass();
   Launch launch;
-  launch.step_limit = 1000;
+  launch.instruction_limit = 1000;
   try {
     run_code(sass, launch);
     FAIL();

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support.h"
+#include "machine_code_texts.h"
 
 namespace kiln::timing::memory_system_test {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "kiln/base/error.h"
 #include "kiln/timing/time_model.h"
-#include "support.h"
+#include "machine_code_texts.h"
 
 namespace kiln::timing::model_test {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "kiln/base/error.h"
-#include "support.h"
+#include "machine_code_texts.h"
 
 namespace kiln::timing::sass_test {
 namespace {

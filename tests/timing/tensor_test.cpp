@@ -5,7 +5,7 @@
 
 #include "kiln/base/error.h"
 #include "kiln/timing/time_model.h"
-#include "support.h"
+#include "machine_code_texts.h"
 
 namespace kiln::timing::tensor_test {
 namespace {

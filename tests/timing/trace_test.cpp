@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kiln/timing/time_model.h"
-#include "support.h"
+#include "machine_code_texts.h"
 
 namespace kiln::timing::trace_test {
 namespace {

@@ -73,13 +73,13 @@ struct ModelMemory {
 };
 
 /// The CUDA graphs of a Model. A run whose tensors lie where those of one of the last runs did (as many sets of
-/// addresses as ModelGraphs::most are known, for each batch) is captured once and launched as one graph from then on.
-/// Others launch their kernels one by one, as does what a caller captures into a graph of his own.
+/// addresses as ModelGraphs::most are known, for each batch) is captured once and launched as one CUDA graph from then
+/// on. Other runs, and runs that a caller captures into a CUDA graph of their own, launch kernels one by one.
 struct ModelGraphs {
   static constexpr size_t most = 4;  ///< For each batch. The one that was not used for longest is given up for another.
   size_t kept = 0;                   ///< Graphs of all batches.
-  /// Why no run is a graph: ModelOptions::use_graph, recorded calls, or what the driver said when it did not make one.
-  /// Empty: runs are.
+  /// The reason why no run becomes a CUDA graph: ModelOptions::use_graph, recorded calls, or the driver's message when
+  /// it made none. Empty if runs become CUDA graphs.
   std::string unused_because;
 };
 
@@ -89,8 +89,8 @@ struct ModelGraphs {
 ///
 /// Runs enqueue work on a stream and return. They share the memory of what is computed in between: the runs of one
 /// Model must be ordered, by one stream or otherwise, and calls of run() must not overlap. A run compiles nothing, and
-/// allocates nothing but the graph that its second run with the same tensors becomes (ModelGraphs): it can be captured
-/// into a graph of the caller's, which then has its kernels.
+/// allocates nothing but the CUDA graph that its second run with the same tensors becomes (ModelGraphs): it can be
+/// captured into a CUDA graph of the caller's, which then has its kernels.
 class Model {
  public:
   /// Reads the ONNX model in file `path`, makes the plans of all its calls with the best variants that the Context
@@ -110,8 +110,8 @@ class Model {
   /// Makes `batch` that one, as ModelOptions::batch does. State that was made for a batch is kept, and comes back at
   /// once. A new one reads the files again, which must not have been written since, and makes its plans; weights are
   /// shared, but for filters that a plan prepares for a request of its own. If the batch needs more memory in between
-  /// than those before, that memory is allocated anew: graphs that were captured before must not be launched any more,
-  /// so set the largest batch first. Throws as the constructor, and leaves the Model as it was.
+  /// than those before, that memory is allocated anew: CUDA graphs that were captured before must not be launched any
+  /// more, so set the largest batch first. Throws as the constructor, and leaves the Model as it was.
   void set_batch(int64_t batch);
 
   const std::vector<ModelTensor>& inputs() const;

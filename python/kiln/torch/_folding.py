@@ -47,8 +47,8 @@ _metadata = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
-    """A function of a chain behind its first."""
+class Stage:
+    """A stage of a chain: a function after its first one."""
 
     kind: str  # "norm", "add", "activation": each at most once
     name: str  # PyTorch's
@@ -66,7 +66,7 @@ class Chain:
         self.result: torch.Tensor | None = result  # where the elements of one tensor will be; None when they are
         self.shape = result.shape
         self.shape_of_call = call.given.tensors[call.definition.result].shape  # as the operation has it
-        self.done: tuple[int, torch.Tensor] | None = None  # that tensor's number of steps, and its elements
+        self.done: tuple[int, torch.Tensor] | None = None  # that tensor's number of stages, and its elements
 
 
 # Gives an object of Python another tensor. PyTorch has it from 2.3 on.
@@ -83,8 +83,8 @@ class Deferred(torch.Tensor):
 
     chains: Chains
     chain: Chain
-    steps: tuple[Step, ...]
-    past: tuple[tuple[weakref.ref[Deferred], int], ...]  # tensors that this is computed of, with their steps
+    stages: tuple[Stage, ...]
+    past: tuple[tuple[weakref.ref[Deferred], int], ...]  # tensors that this is computed of, with their stages
     elements: torch.Tensor | None
 
     @staticmethod
@@ -93,12 +93,12 @@ class Deferred(torch.Tensor):
             Deferred, like.shape, strides=like.stride(), dtype=like.dtype, device=like.device
         )
         new.chains, new.chain = chains, chain
-        new.steps, new.past, new.elements = (), (), None
+        new.stages, new.past, new.elements = (), (), None
         return new  # type: ignore[no-any-return]
 
-    def extended(self, step: Step) -> Deferred:
+    def extended(self, stage: Stage) -> Deferred:
         new = Deferred.made(self.chains, self.chain, self)
-        new.steps, new.past = (*self.steps, step), (*self.past, (weakref.ref(self), len(self.steps)))
+        new.stages, new.past = (*self.stages, stage), (*self.past, (weakref.ref(self), len(self.stages)))
         return new
 
     def computed(self) -> torch.Tensor:
@@ -236,12 +236,12 @@ class Chains:
             return self._added(function, args, kwargs, at[0])
         if at[0] != 0 or not _served(each for each in (*args[1:], *kwargs.values())):
             return None
-        step, in_place = self._step(function, args, kwargs, args[0])
-        if step is None:
+        stage, in_place = self._stage(function, args, kwargs, args[0])
+        if stage is None:
             return None
-        return self._with(args[0], step, in_place)
+        return self._with(args[0], stage, in_place)
 
-    def _step(self, function: Any, args: Any, kwargs: Any, tensor: Deferred) -> tuple[Step | None, bool]:
+    def _stage(self, function: Any, args: Any, kwargs: Any, tensor: Deferred) -> tuple[Stage | None, bool]:
         """A normalisation or activation, and whether it is in place."""
         row = self._mode.row(function)
         name, served = row if row is not None else (_activations_in_place.get(function, ""), None)
@@ -268,7 +268,7 @@ class Chains:
         kind = "gelu_tanh" if given.pop("approximate", "none") == "tanh" else name
         activation = ACTIVATIONS[kind]
         numbers = activation.numbers([float(each) for each in given.values()])
-        return Step("activation", kind, f"v = {activation.value};", numbers, again), in_place
+        return Stage("activation", kind, f"v = {activation.value};", numbers, again), in_place
 
     def _added(self, function: Any, args: Any, kwargs: Any, at: int) -> Deferred | None:
         if kwargs or len(args) != 2:
@@ -284,17 +284,17 @@ class Chains:
         if not _served((value,)) or (chain.shape != chain.shape_of_call and not value.is_contiguous()):
             return None
         reads = {"residual": value.reshape(chain.shape_of_call)}
-        return self._with(tensor, Step("add", "add", "v = v + residual;", reads, lambda before: before + value), in_place)
+        return self._with(tensor, Stage("add", "add", "v = v + residual;", reads, lambda before: before + value), in_place)
 
-    def _with(self, tensor: Deferred, step: Step, in_place: bool) -> Deferred | None:
-        if any(step.kind == each.kind for each in tensor.steps):
+    def _with(self, tensor: Deferred, stage: Stage, in_place: bool) -> Deferred | None:
+        if any(stage.kind == each.kind for each in tensor.stages):
             return None
-        self._mode.places.add(self._mode.place(), step.name, operations=math.prod(tensor.shape), joined=True)
+        self._mode.places.add(self._mode.place(), stage.name, operations=math.prod(tensor.shape), joined=True)
         if in_place:
-            tensor.steps = (*tensor.steps, step)
+            tensor.stages = (*tensor.stages, stage)
             return tensor
         self._forget(tensor)
-        self._pending.append(tensor.extended(step))
+        self._pending.append(tensor.extended(stage))
         return self._pending[-1]
 
     def _forget(self, tensor: Deferred) -> None:
@@ -303,12 +303,12 @@ class Chains:
     def compute(self, tensor: Deferred) -> None:
         """Gives a tensor its elements."""
         self._forget(tensor)
-        chain, count = tensor.chain, len(tensor.steps)
+        chain, count = tensor.chain, len(tensor.stages)
         elements, in_one = self._computed(tensor)
         tensor.elements = elements
         # The inputs of its computation are let go: who keeps the result should not keep them.
         del tensor.chain, elements
-        tensor.steps = tensor.past = ()
+        tensor.stages = tensor.past = ()
         if not tensor.become_plain():
             self._held.append(weakref.ref(tensor))
         if in_one:
@@ -333,8 +333,8 @@ class Chains:
                 done = 0, self._mode.compute(function, args, kwargs)
         count, value = done
         with torch.no_grad():  # as when the chain began
-            for step in tensor.steps[count:]:
-                value = step.again(value)
+            for stage in tensor.stages[count:]:
+                value = stage.again(value)
         return value, False
 
 
@@ -347,7 +347,7 @@ def _served(arguments: Iterable[Any]) -> bool:
     return not _active.foreign_tensor(tensors) and all(each.dtype in _types for each in tensors)
 
 
-def _norm(given: dict[str, Any], chain: Chain, again: Any) -> Step | None:
+def _norm(given: dict[str, Any], chain: Chain, again: Any) -> Stage | None:
     """A batch normalisation by running statistics, of the channels that the kernel knows."""
     mean, variance, weight, bias = (given[name] for name in ("running_mean", "running_var", "weight", "bias"))
     if given["training"] or mean is None or variance is None or given["residual"] is not None or given["activation"]:
@@ -361,23 +361,23 @@ def _norm(given: dict[str, Any], chain: Chain, again: Any) -> Step | None:
         code, reads["weight"] = f"{code} * weight", weight
     if bias is not None:
         code, reads["shift"] = f"{code} + shift", bias
-    return Step("norm", "batch_norm", f"{code};", reads, again)
+    return Stage("norm", "batch_norm", f"{code};", reads, again)
 
 
 def _enqueued(tensor: Deferred) -> bool:
-    """Has Kiln compute all steps into the chain's result; False where Kiln does not serve that."""
-    call, steps = tensor.chain.call, tensor.steps
+    """Has Kiln compute all stages into the chain's result; False where Kiln does not serve that."""
+    call, stages = tensor.chain.call, tensor.stages
     given, epilogue = call.given, call.epilogue
-    kinds = [step.name for step in steps]
+    kinds = [stage.name for stage in stages]
     if kinds in (["add"], ["relu"], ["add", "relu"]):
         stages = [*([epilogue] if epilogue else []), *kinds]
         epilogue = "+".join(stages)  # type: ignore[arg-type]
-        tensors = {**given.tensors, **{name: value for step in steps for name, value in step.reads.items()}}
+        tensors = {**given.tensors, **{name: value for stage in stages for name, value in stage.reads.items()}}
         given = dataclasses.replace(given, tensors=tensors)
-    elif steps:
+    elif stages:
         tensors = {name: each for name, each in given.tensors.items() if name != "bias"}
-        reads = {name: value for step in steps for name, value in step.reads.items()}
-        lines = ["float v = acc;", *(step.code for step in steps), "return v;"]
+        reads = {name: value for stage in stages for name, value in stage.reads.items()}
+        lines = ["float v = acc;", *(stage.code for stage in stages), "return v;"]
         if "bias" in given.tensors:
             reads["bias"] = given.tensors["bias"]
             lines[0] = "float v = acc + bias;"

@@ -17,8 +17,8 @@ using Picoseconds = uint64_t;
 
 Picoseconds to_picoseconds(double seconds);
 
-/// Engines of a device. A piece of work occupies a part of one.
-enum class Engine { compute, copy_to_device, copy_to_host };
+/// Hardware engines of a device. A piece of work occupies a part of one.
+enum class HardwareEngine { compute, copy_to_device, copy_to_host };
 
 /// The part of an engine that work occupies, in millionths.
 using Share = uint32_t;
@@ -43,7 +43,7 @@ struct Track {
 class Timeline {
  public:
   /// Places work of `duration` on a stream and returns its end.
-  Picoseconds enqueue(Track& track, Engine engine, Picoseconds duration, Share share = whole_engine);
+  Picoseconds enqueue(Track& track, HardwareEngine engine, Picoseconds duration, Share share = whole_engine);
   /// The time at which an event recorded now is reached.
   Picoseconds record(const Track& track) const;
   /// Later work of the stream, and of the default stream if that is ordered against it, starts no earlier than `time`.
@@ -71,7 +71,7 @@ class Timeline {
   };
 
   mutable std::mutex mutex_;
-  std::array<Occupation, 3> engines_;  // by Engine
+  std::array<Occupation, 3> engines_;  // by HardwareEngine
   Picoseconds horizon_ = 0;
 };
 

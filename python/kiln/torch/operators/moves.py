@@ -111,7 +111,7 @@ def _cropped(x: torch.Tensor, pad: Sequence[int]) -> torch.Tensor:
 
 
 def _sources(mode: str, extent: int, before: int, behind: int, device: Any) -> torch.Tensor:
-    """Which element of a dimension each of the result is."""
+    """Index of the input's element along a dimension, for each element of the result."""
     at = torch.arange(-before, extent + behind, dtype=torch.int32, device=device)
     if mode == "replicate":
         return at.clamp(0, extent - 1)

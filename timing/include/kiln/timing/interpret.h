@@ -29,8 +29,8 @@ struct Launch {
   /// Tells the bytes of a box of the tensor map at that address (of one among the parameters: its offset there). Unset
   /// or false: loads share what their barrier expects, and stores count as unknown addresses.
   std::function<bool(uint64_t map, uint32_t& bytes)> box_bytes;
-  AddressRanges in_l2;               ///< Ranges stored before the launch that L2 holds when it begins.
-  uint64_t step_limit = 20'000'000;  ///< Instructions of one warp; more is an Error(unsupported).
+  AddressRanges in_l2;                      ///< Ranges stored before the launch that L2 holds when it begins.
+  uint64_t instruction_limit = 20'000'000;  ///< Instructions of one warp; more is an Error(unsupported).
 
   uint64_t blocks() const { return uint64_t{grid[0]} * grid[1] * grid[2]; }
   uint32_t threads() const { return block[0] * block[1] * block[2]; }
@@ -40,7 +40,7 @@ struct Launch {
 inline constexpr uint32_t no_access = ~uint32_t{0};
 
 /// An instruction that a warp issued, also if no lane took part.
-struct Step {
+struct Executed {
   uint32_t instruction = 0;  ///< Index into Sass::instructions.
   uint32_t active = 0;       ///< Lanes whose guard held.
   /// Index into WarpPath::accesses; of a BAR into WarpPath::barriers, of what concerns mbarriers and bulk copies into
@@ -99,18 +99,18 @@ struct Loop {
   uint64_t turns = 0;            ///< How often it did.
   uint64_t first = 0, last = 0;  ///< Instructions that the warp had issued when it did first and last.
 
-  double steps_of_turn() const {
+  double instructions_of_turn() const {
     return turns < 2 ? 0 : static_cast<double>(last - first) / static_cast<double>(turns - 1);
   }
 };
 
 struct LoopProfile {
-  uint64_t steps = 0;  ///< Instructions of the warp.
+  uint64_t instructions = 0;  ///< Issued by the warp.
   std::vector<Loop> loops;
 };
 
 struct WarpPath {
-  std::vector<Step> steps;
+  std::vector<Executed> executed;
   std::vector<Access> accesses;
   std::vector<Line> lines;
   std::vector<Barrier> barriers;

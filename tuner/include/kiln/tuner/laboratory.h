@@ -30,7 +30,7 @@ struct Apparatus {
   bool times_without_running = false;  ///< The device tells them without running anything: device::TimeOnly.
 };
 
-/// Why a step failed: a failing Outcome, and what was said about it.
+/// Why a task failed: a failing Outcome, and what was said about it.
 struct Failure {
   Outcome outcome = Outcome::crashed;
   std::string error;
@@ -40,16 +40,16 @@ struct Failure {
 /// or found no memory.
 bool deserves_retry(const std::optional<Failure>& failure);
 
-/// Report of `step` of a Laboratory. Where it fails in a way that deserves_retry(), and `go_on` says so, the report of
+/// Report of `task` of a Laboratory. Where it fails in a way that deserves_retry(), and `go_on` says so, the report of
 /// a second attempt in a fresh process: only a failure of both counts.
-template <class Step, class GoOn>
-auto in_two_attempts(const Step& step, const GoOn& go_on) {
-  auto report = step();
-  return deserves_retry(report.failure) && go_on() ? step() : report;
+template <class Task, class GoOn>
+auto in_two_attempts(const Task& task, const GoOn& go_on) {
+  auto report = task();
+  return deserves_retry(report.failure) && go_on() ? task() : report;
 }
-template <class Step>
-auto in_two_attempts(const Step& step) {
-  return in_two_attempts(step, [] { return true; });
+template <class Task>
+auto in_two_attempts(const Task& task) {
+  return in_two_attempts(task, [] { return true; });
 }
 
 /// The trial of `choice` for `request` before anything was made of it.
@@ -105,7 +105,7 @@ class Laboratory {
   virtual ~Laboratory() = default;
 
   /// `go_on` is asked every half second or so while begin(), check(), sample() or discard() wait for a process. Once it
-  /// says no, the process is ended and the step fails: timed_out.
+  /// says no, the process is ended and the task fails: timed_out.
   void watch(std::function<bool()> go_on) { go_on_ = std::move(go_on); }
 
   virtual const Apparatus& apparatus() const = 0;

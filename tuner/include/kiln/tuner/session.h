@@ -27,7 +27,7 @@ struct Job {
 struct SessionOptions {
   SearchOptions search{};
   TimingOptions timing{};
-  /// Budget by the clock below, for the whole session. The step at work when it ends is cut off if it takes more than
+  /// Budget by the clock below, for the whole session. The task at work when it ends is cut off if it takes more than
   /// two seconds longer.
   double budget_seconds = std::numeric_limits<double>::infinity();
   /// Rates that the device was measured to reach: predictions are drawn from them, instead of from what is assumed of
@@ -51,7 +51,7 @@ struct Progress {
   /// Estimated seconds to go until the whole list is done, at most what is left of the budget; nothing before the first
   /// trial.
   std::optional<double> remaining{};
-  std::string waiting_for;      ///< The step at work, in words; empty between two.
+  std::string waiting_for;      ///< The task at work, in words; empty between two.
   double waiting_seconds = 0;   ///< Since it began.
   const Trial* last = nullptr;  ///< The trial that just finished; null at the start of a request.
   const Trial* best = nullptr;  ///< Best of this request so far; null if none has a time.

@@ -7,9 +7,9 @@
 #include <map>
 #include <set>
 
-#include "code.h"
 #include "code_writer.h"
 #include "effort.h"
+#include "element_code.h"
 #include "kiln/graph/optimise.h"
 #include "rewrite.h"
 

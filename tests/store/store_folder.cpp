@@ -1,4 +1,4 @@
-#include "support.h"
+#include "store_folder.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "support.h"
+#include "cache_fixtures.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -19,7 +19,7 @@
 #include "kiln/memory.h"
 #include "model_fixture.h"
 
-namespace kiln::model_graph_test {
+namespace kiln::model_cuda_graph_test {
 namespace {
 
 using models::HostArray;
@@ -69,10 +69,10 @@ class Images {
   std::vector<float> values_;
 };
 
-class ModelGraphTest : public ModelTest {
+class ModelCudaGraphTest : public ModelTest {
  protected:
-  ModelGraphTest() : ModelTest(watched()) {}
-  ~ModelGraphTest() override {
+  ModelCudaGraphTest() : ModelTest(watched()) {}
+  ~ModelCudaGraphTest() override {
     for (auto* failure :
          {&watch_.kernel_fails, &watch_.capture_fails, &watch_.instantiation_fails, &watch_.graph_fails}) {
       *failure = cuda_abi::CUDA_SUCCESS;
@@ -114,7 +114,7 @@ class ModelGraphTest : public ModelTest {
   static constexpr Launches replayed_ = {0, 1};
 };
 
-TEST_F(ModelGraphTest, RunsOnTheSameTensorsAreOneLaunchEach) {
+TEST_F(ModelCudaGraphTest, RunsOnTheSameTensorsAreOneLaunchEach) {
   Model model = load(small_network());
   Images images(context_, 1);
   make_graph(model, images);
@@ -124,7 +124,7 @@ TEST_F(ModelGraphTest, RunsOnTheSameTensorsAreOneLaunchEach) {
 }
 
 // The kernels of a graph would read what is there now, or fault and lose the device's context.
-TEST_F(ModelGraphTest, MemoryThatWasFreedIsRefusedBeforeAGraphReadsIt) {
+TEST_F(ModelCudaGraphTest, MemoryThatWasFreedIsRefusedBeforeAGraphReadsIt) {
   Model model = load(small_network());
   const DeviceMemory y(context_, 2 * sizeof(float));
   const Tensor result(y.data(), f32, {1, 2}, contiguous);
@@ -149,7 +149,7 @@ TEST_F(ModelGraphTest, MemoryThatWasFreedIsRefusedBeforeAGraphReadsIt) {
   others.run(model);
 }
 
-TEST_F(ModelGraphTest, TensorsInOtherPlacesHaveTheirOwn) {
+TEST_F(ModelCudaGraphTest, TensorsInOtherPlacesHaveTheirOwn) {
   Model model = load(small_network());
   Images first(context_, 1), second(context_, 1);
   make_graph(model, first);
@@ -160,7 +160,7 @@ TEST_F(ModelGraphTest, TensorsInOtherPlacesHaveTheirOwn) {
   EXPECT_EQ(model.graphs().kept, 2U);
 }
 
-TEST_F(ModelGraphTest, OneOtherAddressIsAnotherPlace) {
+TEST_F(ModelCudaGraphTest, OneOtherAddressIsAnotherPlace) {
   Model model = load(small_network());
   const std::vector<float> values = random_values(105, 1);
   DeviceMemory x(context_, 105 * sizeof(float));
@@ -180,7 +180,7 @@ TEST_F(ModelGraphTest, OneOtherAddressIsAnotherPlace) {
 }
 
 // A graph that is launched once would cost more than the kernels.
-TEST_F(ModelGraphTest, TensorsThatAreNeverWhereTheyWereHaveNone) {
+TEST_F(ModelCudaGraphTest, TensorsThatAreNeverWhereTheyWereHaveNone) {
   Model model = load(small_network());
   std::vector<Images> all;
   for (size_t i = 0; i <= ModelGraphs::most; ++i) all.emplace_back(context_, 1);
@@ -192,7 +192,7 @@ TEST_F(ModelGraphTest, TensorsThatAreNeverWhereTheyWereHaveNone) {
   EXPECT_EQ(model.graphs().kept, 0U);
 }
 
-TEST_F(ModelGraphTest, TheOneThatWasNotUsedForLongestIsGivenUp) {
+TEST_F(ModelCudaGraphTest, TheOneThatWasNotUsedForLongestIsGivenUp) {
   Model model = load(small_network());
   std::vector<Images> all;
   for (size_t i = 0; i <= ModelGraphs::most; ++i) all.emplace_back(context_, 1);
@@ -209,7 +209,7 @@ TEST_F(ModelGraphTest, TheOneThatWasNotUsedForLongestIsGivenUp) {
   make_graph(model, all[1]);
 }
 
-TEST_F(ModelGraphTest, AGraphRunsOnEveryStream) {
+TEST_F(ModelCudaGraphTest, AGraphRunsOnEveryStream) {
   Model model = load(small_network());
   Images images(context_, 1);
   const device::Stream first(device_), second(device_);
@@ -226,7 +226,7 @@ TEST_F(ModelGraphTest, AGraphRunsOnEveryStream) {
   EXPECT_EQ(model.graphs().kept, 1U);
 }
 
-TEST_F(ModelGraphTest, ThreadsTakeTurns) {
+TEST_F(ModelCudaGraphTest, ThreadsTakeTurns) {
   Model model = load(small_network());
   std::mutex turn;
   const auto work = [&] {
@@ -246,7 +246,7 @@ TEST_F(ModelGraphTest, ThreadsTakeTurns) {
   EXPECT_EQ(model.graphs().kept, 2U);
 }
 
-TEST_F(ModelGraphTest, EachBatchKeepsItsOwn) {
+TEST_F(ModelCudaGraphTest, EachBatchKeepsItsOwn) {
   const test::TemporaryFile file(small_network().bytes());
   for (const bool dynamic : {false, true}) {
     Model model(context_, file.path(), {.batch = 4, .dynamic_batch = dynamic});
@@ -264,7 +264,7 @@ TEST_F(ModelGraphTest, EachBatchKeepsItsOwn) {
   }
 }
 
-TEST_F(ModelGraphTest, MoreMemoryInBetweenMakesThemAnew) {
+TEST_F(ModelCudaGraphTest, MoreMemoryInBetweenMakesThemAnew) {
   const test::TemporaryFile file(small_network().bytes());
   Model model(context_, file.path());
   Images one(context_, 1), many(context_, 33);
@@ -278,7 +278,7 @@ TEST_F(ModelGraphTest, MoreMemoryInBetweenMakesThemAnew) {
   EXPECT_EQ(of_run(model, many), replayed_);
 }
 
-TEST_F(ModelGraphTest, AMovedModelKeepsThem) {
+TEST_F(ModelCudaGraphTest, AMovedModelKeepsThem) {
   Model model = load(small_network());
   Images images(context_, 1);
   make_graph(model, images);
@@ -289,7 +289,7 @@ TEST_F(ModelGraphTest, AMovedModelKeepsThem) {
 }
 
 // Constants, views of inputs and of results: some runs copy, none compute.
-TEST_F(ModelGraphTest, OutputsMayBeInputsViewsAndConstants) {
+TEST_F(ModelCudaGraphTest, OutputsMayBeInputsViewsAndConstants) {
   OnnxModel network(13);
   network.input("x", {2, 3})
       .integers("shape", {3, 2})
@@ -335,7 +335,7 @@ TEST_F(ModelGraphTest, OutputsMayBeInputsViewsAndConstants) {
 }
 
 /// Captures of a caller's.
-class CallersCaptures : public ModelGraphTest {
+class CallersCaptures : public ModelCudaGraphTest {
  protected:
   const device::DriverTable& driver() const { return device_->driver().calls(); }
 
@@ -389,7 +389,7 @@ TEST_F(CallersCaptures, OfAnotherStreamStayIntactWhileAGraphIsMade) {
 }
 
 /// Loads the small network, runs it until there would be a graph, and expects kernels, right results, and the reason.
-class WithoutGraphs : public ModelGraphTest {
+class WithoutCudaGraphs : public ModelCudaGraphTest {
  protected:
   void expect_kernels(Model& model, const std::string& reason) {
     Images images(context_, 1);
@@ -403,7 +403,7 @@ class WithoutGraphs : public ModelGraphTest {
   }
 };
 
-TEST_F(WithoutGraphs, ADriverThatMakesNoneIsToldAndServes) {
+TEST_F(WithoutCudaGraphs, ADriverThatMakesNoneIsToldAndServes) {
   struct Fault {
     std::atomic<cuda_abi::CUresult>& failure;
     std::string text;
@@ -418,12 +418,12 @@ TEST_F(WithoutGraphs, ADriverThatMakesNoneIsToldAndServes) {
   }
 }
 
-TEST_F(WithoutGraphs, TheCallerMayWantNone) {
+TEST_F(WithoutCudaGraphs, TheCallerMayWantNone) {
   Model model = load(small_network(), {.use_graph = false});
   expect_kernels(model, "ModelOptions::use_graph");
 }
 
-TEST_F(WithoutGraphs, RecordedCallsAreAllMade) {
+TEST_F(WithoutCudaGraphs, RecordedCallsAreAllMade) {
   const std::string record = testing::TempDir() + "kiln_model_graph_test.txt";
   ContextOptions how = watched();
   how.environment->record = record;
@@ -435,7 +435,7 @@ TEST_F(WithoutGraphs, RecordedCallsAreAllMade) {
 }
 
 // A graph cannot do what a kernel cannot: that is the caller's to know, and no fault of graphs.
-TEST_F(ModelGraphTest, FaultsOfARunAreThrown) {
+TEST_F(ModelCudaGraphTest, FaultsOfARunAreThrown) {
   Model model = load(small_network());
   Images images(context_, 1);
   images.run(model);
@@ -451,7 +451,7 @@ TEST_F(ModelGraphTest, FaultsOfARunAreThrown) {
 }
 
 // A run that was refused is none that came before.
-TEST_F(ModelGraphTest, RefusedRunsAreForgotten) {
+TEST_F(ModelCudaGraphTest, RefusedRunsAreForgotten) {
   Model model = load(small_network());
   Images images(context_, 1);
   watch_.kernel_fails = cuda_abi::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
@@ -461,4 +461,4 @@ TEST_F(ModelGraphTest, RefusedRunsAreForgotten) {
 }
 
 }  // namespace
-}  // namespace kiln::model_graph_test
+}  // namespace kiln::model_cuda_graph_test

@@ -1,4 +1,4 @@
-#include "work.h"
+#include "device_work.h"
 
 #include <mutex>
 

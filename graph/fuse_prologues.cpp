@@ -7,9 +7,9 @@
 #include <set>
 
 #include "affine.h"
-#include "code.h"
 #include "code_writer.h"
 #include "effort.h"
+#include "element_code.h"
 #include "kiln/generator/operation.h"
 #include "kiln/graph/optimise.h"
 #include "rewrite.h"

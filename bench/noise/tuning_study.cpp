@@ -1,4 +1,4 @@
-#include "study.h"
+#include "tuning_study.h"
 
 #include <fmt/format.h>
 

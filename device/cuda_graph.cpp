@@ -1,4 +1,4 @@
-#include "kiln/device/graph.h"
+#include "kiln/device/cuda_graph.h"
 
 #include "kiln/device/stream.h"
 
@@ -37,7 +37,7 @@ OwnedGraph captured(const std::shared_ptr<const ContextHandle>& context, const s
 
 }  // namespace
 
-Graph::Graph(std::shared_ptr<const ContextHandle> context, const std::function<void(CUstream)>& enqueue) {
+CudaGraph::CudaGraph(std::shared_ptr<const ContextHandle> context, const std::function<void(CUstream)>& enqueue) {
   const BesideCaptures beside(context->driver());
   const OwnedGraph graph = captured(context, enqueue);
   CUgraphExec executable = nullptr;
@@ -46,7 +46,7 @@ Graph::Graph(std::shared_ptr<const ContextHandle> context, const std::function<v
   executable_ = {std::move(context), executable, &DriverTable::cuGraphExecDestroy, "cuGraphExecDestroy"};
 }
 
-void Graph::launch(CUstream stream) const {
+void CudaGraph::launch(CUstream stream) const {
   const ContextHandle& context = *executable_.context();
   context.driver().check(context.call(&DriverTable::cuGraphLaunch, executable_.get(), stream), "cuGraphLaunch",
                          "a graph");

@@ -1,4 +1,4 @@
-#include "code.h"
+#include "element_code.h"
 
 #include <fmt/format.h>
 

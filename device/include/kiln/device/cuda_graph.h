@@ -1,4 +1,4 @@
-// Graphs: work that is captured once, and enqueued again by one call of the driver.
+// CUDA graphs: work that is captured once, and enqueued again by one call of the driver.
 #pragma once
 
 #include <cuda_abi/driver.h>
@@ -12,12 +12,12 @@
 namespace kiln::device {
 
 /// Captured work, ready to run. Move-only. May end while it runs: the driver waits with what that needs.
-class Graph {
+class CudaGraph {
  public:
   /// Captures what `enqueue` puts into the stream that it is given, and executes nothing of it. This stream
   /// synchronises with no other, and captures that are going on, of this thread and of others, stay intact. Throws
   /// DriverError, and what `enqueue` throws.
-  Graph(std::shared_ptr<const ContextHandle> context, const std::function<void(cuda_abi::CUstream)>& enqueue);
+  CudaGraph(std::shared_ptr<const ContextHandle> context, const std::function<void(cuda_abi::CUstream)>& enqueue);
 
   /// Enqueues the work on `stream` and returns: with the values and addresses that it was captured with, after what was
   /// launched of this graph before. Throws DriverError.

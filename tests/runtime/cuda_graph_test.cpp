@@ -2,6 +2,8 @@
 //
 // The captures are of mode `global`, in which the driver refuses whatever could wait or allocate, so a capture that
 // succeeds shows that Plan::run does neither.
+#include "kiln/cuda_graph.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +16,6 @@
 #include "kiln/base/error.h"
 #include "kiln/context.h"
 #include "kiln/conv.h"
-#include "kiln/cuda_graph.h"
 #include "kiln/device/stream.h"
 #include "kiln/memory.h"
 #include "kiln/reference/fill.h"
@@ -22,7 +23,7 @@
 #include "kiln/reference/tolerance.h"
 #include "kiln/softmax.h"
 
-namespace kiln::graph_test {
+namespace kiln::cuda_graph_test {
 namespace {
 
 using namespace cuda_abi;
@@ -34,9 +35,9 @@ struct Operands {
   size_t y = 0;
 };
 
-class GraphTest : public DeviceTest {
+class CudaGraphTest : public DeviceTest {
  protected:
-  ~GraphTest() override {
+  ~CudaGraphTest() override {
     for (const CUgraphExec executable : executables_) EXPECT_EQ(calls().cuGraphExecDestroy(executable), CUDA_SUCCESS);
     for (const CUgraph graph : graphs_) EXPECT_EQ(calls().cuGraphDestroy(graph), CUDA_SUCCESS);
   }
@@ -127,7 +128,7 @@ const std::vector<std::string> lines = {
     "softmax_forward x=f32:4x37 n=?",
 };
 
-TEST_F(GraphTest, AReplayComputesWhatTheCallWould) {
+TEST_F(CudaGraphTest, AReplayComputesWhatTheCallWould) {
   Context context(options());
   for (const std::string& line : lines) {
     const Request request = Request::parse(line);
@@ -148,7 +149,7 @@ TEST_F(GraphTest, AReplayComputesWhatTheCallWould) {
   }
 }
 
-TEST_F(GraphTest, AGraphIsGivenOtherPointersWithoutANewInstance) {
+TEST_F(CudaGraphTest, AGraphIsGivenOtherPointersWithoutANewInstance) {
   Context context(options());
   for (const std::string& line : lines) {
     const Request request = Request::parse(line);
@@ -176,7 +177,7 @@ TEST_F(GraphTest, AGraphIsGivenOtherPointersWithoutANewInstance) {
 }
 
 // A layer, and one that reads its result.
-class TwoLayers : public GraphTest {
+class TwoLayers : public CudaGraphTest {
  protected:
   TwoLayers() { b_.device[0] = a_.device[a_.y]; }
 
@@ -223,7 +224,7 @@ TEST_F(TwoLayers, CallsBecomeAGraphWithoutTheDriversHelp) {
       testing::HasSubstr("was moved from"));
 }
 
-TEST_F(GraphTest, WhatACaptureThrowsLeavesNothingBehind) {
+TEST_F(CudaGraphTest, WhatACaptureThrowsLeavesNothingBehind) {
   Context context(options());
   const Plan plan = context.plan(Request::parse("softmax_forward x=f32:4x37"));
   const auto attempt = [&] { const CudaGraph graph(context, [&](Stream captured) { plan.run(captured, {}); }); };
@@ -235,14 +236,14 @@ TEST_F(GraphTest, WhatACaptureThrowsLeavesNothingBehind) {
   EXPECT_TRUE(is_right(plan.request(), operands));
 }
 
-TEST_F(GraphTest, OfAnEmptyFunctionIsRefused) {
+TEST_F(CudaGraphTest, OfAnEmptyFunctionIsRefused) {
   Context context(options());
   const auto attempt = [&] { const CudaGraph graph(context, {}); };
   EXPECT_THAT(refusal_of(attempt, ErrorCode::invalid_argument), testing::HasSubstr("the function to capture is empty"));
 }
 
 // Calls by tensor too, once their plan is there and if it needs no workspace: a look-up and no allocation.
-TEST_F(GraphTest, AnOperationCallThatWasMadeBeforeIsCaptured) {
+TEST_F(CudaGraphTest, AnOperationCallThatWasMadeBeforeIsCaptured) {
   Context context(options());
   const Request request = Request::parse("softmax_forward x=f32:4x37");
   Operands operands = make(request, 1);
@@ -257,7 +258,7 @@ TEST_F(GraphTest, AnOperationCallThatWasMadeBeforeIsCaptured) {
 }
 
 // Surroundings of a capture that must stay whole: one kernel, enqueued at the end of it.
-class FirstCalls : public GraphTest {
+class FirstCalls : public CudaGraphTest {
  protected:
   FirstCalls() : plan_(context_.plan(request_)), operands_(make(request_, 1)) {}
 
@@ -361,4 +362,4 @@ TEST_F(FirstCalls, WithAWorkspaceOnOtherStreamsLeaveACaptureIntact) {
 }
 
 }  // namespace
-}  // namespace kiln::graph_test
+}  // namespace kiln::cuda_graph_test

@@ -1,4 +1,4 @@
-#include "support.h"
+#include "machine_code_texts.h"
 
 #include <fmt/format.h>
 

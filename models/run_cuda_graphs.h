@@ -20,7 +20,7 @@ struct KnownRun {
 
 /// The last runs that differ in where their tensors are. Whoever brings other memory each time has no graph made: that
 /// costs more than the launches that it saves once.
-class RunGraphs {
+class RunCudaGraphs {
  public:
   /// Null if no run is known that had its tensors at `bases`. Valid until add().
   KnownRun* find(const std::vector<const void*>& bases) {

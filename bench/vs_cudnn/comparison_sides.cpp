@@ -1,4 +1,4 @@
-#include "sides.h"
+#include "comparison_sides.h"
 
 #include <fmt/format.h>
 
