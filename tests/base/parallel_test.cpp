@@ -56,6 +56,9 @@ TEST(ForEachIndex, UsesAsManyThreadsAsTheMachineHas) {
 
 // Cancellation unwinds the stack as an exception does, but ends the process if it is kept.
 TEST(ForEachIndex, AThreadThatIsCancelledDoesAllOfItFirst) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer of GCC 12 takes its own end of a cancelled thread for an overflow (sigaltstack)";
+#endif
   std::atomic<int> done{0};
   pthread_t thread{};
   const auto body = [](void* counter) -> void* {

@@ -52,6 +52,7 @@ TEST_F(ManualTest, PageHasEveryCommandOptionAndExitCode) {
         EXPECT_THAT(section, HasSubstr(with_roff_hyphens(name))) << path;
       }
     }
+    EXPECT_EQ(section.find(".nf") != std::string::npos, !command.get_footer().empty()) << path;
   });
   EXPECT_GE(commands, 18U);
   for (const ExitMeaning& meaning : exit_meanings()) EXPECT_THAT(page, HasSubstr(std::string(meaning.words)));

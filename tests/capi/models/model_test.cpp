@@ -107,6 +107,13 @@ TEST_F(ModelInC, TakesAnotherBatch) {
   EXPECT_EQ(kiln_model_run(model_, nullptr, &input_, 1, &output_, 1), KILN_OK) << kiln_last_error();
 }
 
+TEST_F(ModelInC, TakesAnotherDtype) {
+  options_.dtype = KILN_F16;
+  ASSERT_EQ(kiln_model_create(context_, path_.c_str(), &options_, &made_), KILN_OK) << kiln_last_error();
+  ASSERT_EQ(kiln_model_get_step(made_, 0, &step_info_), KILN_OK);
+  EXPECT_NE(std::string(step_info_.request).find("=f16:"), std::string::npos) << step_info_.request;
+}
+
 // The second run with tensors in the same places becomes one.
 TEST_F(ModelInC, RunsAreGraphsUnlessTheCallerWantsNone) {
   for (const bool wanted : {true, false}) {
