@@ -32,7 +32,7 @@ ScratchFolder::~ScratchFolder() {
 
 std::size_t Announcements::of_rows() const {
   return static_cast<std::size_t>(std::count_if(seen.begin(), seen.end(), [](const Announcement& a) {
-    return a.what.find("is left out, the rest is used") != std::string::npos;
+    return a.what.find("damaged rows are left out, the rest is used") != std::string::npos;
   }));
 }
 

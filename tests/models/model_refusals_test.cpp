@@ -112,7 +112,7 @@ TEST_F(ModelTest, WhatIsComputedOfConstantsMayTakeUpToItsLimit) {
     ADD_FAILURE() << "lowered";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::unsupported);
-    EXPECT_THAT(error.what(), HasSubstr("for node 'e', and before it, takes 1073741896 bytes when the model is loaded, "
+    EXPECT_THAT(error.what(), HasSubstr("for node 'e', and before it, take 1073741896 bytes when the model is loaded, "
                                         "and up to 1073741888 are covered"));
   }
 }
