@@ -9,6 +9,7 @@ Algorithm tiled_contraction(const std::string& template_path, const std::string&
                               const Emitter& emit) {
     Launch launch = contraction_launch(name, tiling.threads());
     launch.grid = simt_grid(tiling, parts);
+    launch.dynamic_shared_bytes = shared_bytes(tiling, parts);
     return program_of(parts, emit, {launch}, [&](const Contraction& contraction) {
       Prelude prelude = contraction_prelude(contraction);
       add_simt_tiling(prelude, tiling, contraction, min_blocks(tiling, parts, target.arch));

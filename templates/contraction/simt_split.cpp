@@ -71,6 +71,7 @@ Program program(const std::string& name, const SplitTiling& tiling, const Contra
   const WorkspaceArgument all_parts{0, workspace_bytes(tiling, parts)};
   Launch sum = sums_launch(name, tiling.threads(), {OperandArgument{"a"}, OperandArgument{"b"}, all_parts});
   sum.grid = sum_grid(tiling, parts);
+  sum.dynamic_shared_bytes = shared_bytes(tiling, parts);
   Launch reduce = contraction_launch(name + "_reduce", reduce_threads, {all_parts, OperandArgument{"c"}});
   reduce.grid = reduce_grid(tiling, parts);
 

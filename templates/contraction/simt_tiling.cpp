@@ -25,6 +25,20 @@ SimtAccess simt_access(const SimtTiling& tiling, const Contraction& contraction)
           contraction.c_run(quad)};
 }
 
+// LaneTile of lib/gemm_tile.cuh pads the rows where single elements go down its columns.
+int shared_bytes(const SimtTiling& tiling, const Contraction& contraction) {
+  const SimtAccess access = simt_access(tiling, contraction);
+  const auto padding = [](Along along, int run) { return along == Along::depth && run == 1 ? 4 : 0; };
+  return tiling.shared_bytes(padding(contraction.a_along(), access.a_run) +
+                             padding(contraction.b_along(), access.b_run));
+}
+
+unsigned shared_bytes(const SimtTiling& tiling, const Contractions& parts) {
+  int most = 0;
+  for (const Contraction& part : parts.list) most = std::max(most, shared_bytes(tiling, part));
+  return static_cast<unsigned>(most);
+}
+
 int lanes_m(const SimtTiling& tiling, Along c) {
   const bool along_columns = c == Along::columns;
   const int threads_m = tiling.block_m / tiling.thread_m, threads_n = tiling.block_n / tiling.thread_n;
@@ -50,9 +64,9 @@ void add_simt_tiling(Prelude& prelude, const SimtTiling& tiling, const Contracti
   const SimtAccess access = simt_access(tiling, contraction);
   prelude.constant("BLOCK_M", tiling.block_m).constant("BLOCK_N", tiling.block_n).constant("BLOCK_K", tiling.block_k);
   prelude.constant("THREAD_M", tiling.thread_m).constant("THREAD_N", tiling.thread_n);
-  prelude.constant("SLICES", tiling.slices);
+  prelude.constant("SLICES", tiling.slices).constant("THREADS", tiling.threads());
   prelude.constant("LANES_M", lanes_m(tiling, contraction.c_along())).constant("STAGES", tiling.stages);
-  prelude.constant("MIN_BLOCKS", blocks);
+  prelude.constant("SHARED_BYTES", shared_bytes(tiling, contraction)).constant("MIN_BLOCKS", blocks);
   prelude.constant("X_RUN", access.a_run).constant("W_RUN", access.b_run).constant("Y_RUN", access.c_run);
 }
 

@@ -23,9 +23,12 @@ struct SimtTiling {
 
   int threads() const { return block_m / thread_m * (block_n / thread_n) * slices; }
   int warps() const { return threads() / 32; }
-  /// Tiles, with the padding of both operands at its most; sums on their way between slices take their place.
-  int shared_bytes() const {
-    const int tiles = stages * block_k * (block_m + block_n + 8) * 4;
+  /// The most shared memory that a block takes: that of tiles with the padding of both operands.
+  int most_shared_bytes() const { return shared_bytes(8); }
+  /// Shared memory of a block whose rows of both tiles have `padding` elements together: sums on their way between
+  /// slices take the place of the tiles.
+  int shared_bytes(int padding) const {
+    const int tiles = stages * block_k * (block_m + block_n + padding) * 4;
     return slices == 1 ? tiles : std::max(tiles, block_m * block_n * 4);
   }
 };
@@ -35,6 +38,10 @@ struct SimtAccess {
   int a_run, b_run, c_run;
 };
 SimtAccess simt_access(const SimtTiling& tiling, const Contraction& contraction);
+
+/// Bytes of shared memory of a block; the most that a part takes.
+int shared_bytes(const SimtTiling& tiling, const Contraction& contraction);
+unsigned shared_bytes(const SimtTiling& tiling, const Contractions& parts);
 
 /// Lanes of a warp side by side along m: 8 where c runs along the rows, 4 where it runs along the columns; something
 /// else where that does not tile the block; 0 if nothing does.

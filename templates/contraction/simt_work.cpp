@@ -43,7 +43,7 @@ BlockWork simt_block_work(const SimtTiling& tiling, const Contraction& contracti
   work.registers = std::min(registers_taken(tiling, contraction),
                             registers_with(min_blocks(tiling, contraction, arch) * tiling.warps(), arch));
   work.warps_at_half_rate = 4;  // sums are independent of each other, but wait for shared memory
-  work.shared_bytes = tiling.shared_bytes();
+  work.shared_bytes = tiling.most_shared_bytes();
   work.fma = chunks * warps * k / tiling.slices * sums;
   const double moves =
       (a_elements * (a_fetch + stash + contraction.prologue_instructions) + b_elements * (b_fetch + stash)) / 32;

@@ -8,7 +8,8 @@
 #include "lib/regions.cuh"
 #include "lib/strided.cuh"
 
-// The shared memory of a block is that of its class: `__shared__ union { FOR_EACH_CLASS(CLASS_MEMORY) } memory`.
+// Static shared memory of a block is that of its class: `__shared__ union { FOR_EACH_CLASS(CLASS_MEMORY) } memory`.
+// Blocks of any class may take block_memory() (lib/block_memory.cuh) instead.
 #define CLASS_MEMORY(NAME) NAME::BlockMemory of_##NAME;
 
 // A block's class, and its place in the grid that this class would have alone.

@@ -21,17 +21,18 @@ struct PartPixel {
 };
 
 // Part number `part` of a tile, by the threads of a block.
-__device__ __forceinline__ void convolve_part(BlockMemory& memory, const GridBlock& block, const TX* x, const TW* w,
-                                              float* parts, const UserArguments& user, long long n, int part) {
+template <class Product>
+__device__ __forceinline__ void convolve_part(const GridBlock& block, const TX* x, const TW* w, float* parts,
+                                              const UserArguments& user, long long n, int part) {
   const BlockTile tile(block, n);
   if (tile.first_pixel >= tile.pixels || part >= SPLIT_K) return;  // another class has more
-  const TilePosition position;
   // The first CHUNKS % SPLIT_K parts have one chunk more.
   constexpr int WHOLE = CHUNKS / SPLIT_K, REST = CHUNKS % SPLIT_K;
   const int first = part * WHOLE + smaller(part, REST);
   const int last = first + WHOLE + (part < REST ? 1 : 0);
-  float sums[THREAD_M][THREAD_N] = {};
-  if constexpr (MULTIPLIES) convolve_tile<FittingPixels>(memory, x, w, user, tile, first, last, position, sums);
+  const typename Product::Position position;
+  typename Product::Sums sums;
+  if constexpr (MULTIPLIES) convolve_tile<Product, FittingPixels>(x, w, user, tile, first, last, position, sums);
 
   for_each_output_run<PartPixel>(
       tile, position, sums, [&](const PartPixel& pixel, int channel, const float(&values)[Y_RUN]) {
@@ -41,13 +42,6 @@ __device__ __forceinline__ void convolve_part(BlockMemory& memory, const GridBlo
         const Index offset = pixel.offset + channel * (Y_ALONG_K ? Index(1) : PIXELS_PER_IMAGE);
         store<Y_RUN>(parts + (PARTS_FIRST + part * PART_ELEMENTS + offset), run);
       });
-}
-
-// The whole of a kernel whose blocks are all of one class.
-__device__ __forceinline__ void convolve_part(const TX* x, const TW* w, float* parts, const UserArguments& user,
-                                              long long n, int part) {
-  __shared__ BlockMemory memory;
-  convolve_part(memory, GridBlock(), x, w, parts, user, n, part);
 }
 
 // y from the parts; one run of Y_RUN elements a thread.

@@ -7,20 +7,26 @@
 // filter, taps outside the image and pixels beyond the last are zero in shared memory. How x gets there is the business
 // of lib/im2col_pixels.cuh and lib/pointwise_pixels.cuh.
 //
+// A Product says how chunks are multiplied: F32Lanes (lib/gemm_tile.cuh) on the f32 lanes. It has
+// - Tile<COLUMNS, RUN>, BLOCK_K rows of an operand in shared memory, which put_down() and put_along() fill;
+// - Pipeline, whose for_each_chunk() brings chunks there and says what a loader has to tell
+// (lib/register_pipeline.cuh);
+// - Position, the place of a thread's sums in the block's tile;
+// - Sums, these sums, with add_product() of two tiles, and gather() for what several threads have of one sum.
+//
 // From the prelude: the problem; X_RUN, W_RUN and Y_RUN, the elements that one access of x, w and y moves; Y_ALONG_K,
 // whether those of y are channels, not pixels; W_ALONG_K, whether neighbouring lanes, and accesses, read w along its
-// filters, not along the elements of one; STAGES, the number of tiles in shared memory; and the tile of
-// lib/gemm_tile.cuh.
+// filters, not along the elements of one; BLOCK_M, BLOCK_N and BLOCK_K, the extents of the block's tile and of a chunk;
+// THREADS, those of a block; STAGES, the tiles of each operand in shared memory; SHARED_BYTES, what the launch asks
+// for.
+#include "lib/block_memory.cuh"
 #include "lib/conv_operands.cuh"
-#include "lib/gemm_tile.cuh"
 #include "lib/vector.cuh"
 
 constexpr int CHUNKS_PER_TAP = ceil_div(C_PER_GROUP, BLOCK_K);
 constexpr int CHUNKS = CHANNELS_INNER ? TAPS * CHUNKS_PER_TAP : ceil_div(FILTER, BLOCK_K);
 constexpr int N_TILES = ceil_div(K_PER_GROUP, BLOCK_N);  // of one group
 
-using PixelTile = SharedTile<BLOCK_M, CHANNELS_INNER ? X_RUN : BLOCK_K>;
-using FilterTile = SharedTile<BLOCK_N, W_ALONG_K ? BLOCK_K : W_RUN>;
 // Every pixel of x is one of y: no gaps, no borders.
 constexpr bool POINTWISE = TAPS == 1 && STRIDE_D == 1 && STRIDE_H == 1 && STRIDE_W == 1 && Z == D && P == H && Q == W &&
                            PAD_FRONT == 0 && PAD_TOP == 0 && PAD_LEFT == 0;
@@ -73,11 +79,16 @@ struct BlockTile {
   __device__ __forceinline__ Index filters_of_tap(int) const { return filters_of(region); }
 };
 
-// Moves chunks of w to shared memory, W_RUN elements of one filter at a time: consecutive lanes read consecutive
-// elements. Or, W_ALONG_K, one element of W_RUN filters at a time, and consecutive lanes read consecutive filters.
+// Loader of w, W_RUN elements of one filter at a time: consecutive lanes read consecutive elements. Or, W_ALONG_K, one
+// element of W_RUN filters at a time, and consecutive lanes read consecutive filters.
 template <class Tile>
 class Filters {
  public:
+  using Kept = TW;
+  static constexpr int RUN = W_RUN;
+  static constexpr int COUNT = ceil_div(BLOCK_K * BLOCK_N / RUN, THREADS);
+  static constexpr bool DOWN = !W_ALONG_K;
+
   __device__ __forceinline__ Filters(const TW* w, const Tile& tile) : w_(w), tile_(tile) {
     const int channels = K_PER_GROUP - tile.first_k;  // of the group from this tile on
     const Index first = static_cast<Index>(tile.group) * K_PER_GROUP + tile.first_k;
@@ -89,7 +100,8 @@ class Filters {
     }
   }
 
-  __device__ __forceinline__ void fetch(int chunk) {
+  template <class Runs>
+  __device__ __forceinline__ void fetch(int chunk, Runs& runs) const {
     const int tap = chunk / CHUNKS_PER_TAP;
     const int c = chunk % CHUNKS_PER_TAP * BLOCK_K;
     const int first = CHANNELS_INNER ? tap * C_PER_GROUP + c : chunk * BLOCK_K;
@@ -103,33 +115,35 @@ class Filters {
       bool inside = chunk_exists && exists_[i] && (WHOLE || row(i) < rows);
       Index offset = offset_[i] + (CHUNKS_ARE_EVEN ? chunk_offset : filter_offset(first + row(i)));
       if constexpr (!CHANNELS_INNER && !ROWS_KEEP_TAPS) enter_region((first + row(i)) % TAPS, inside, offset);
-      values_[i] = inside ? load_readonly<W_RUN>(w_ + offset) : zeros<TW, W_RUN>();
+      runs.fetch_run(*this, i, inside, 0, [&] { return w_ + offset; });
     }
   }
+  __device__ __forceinline__ static Vector<TW, RUN> load_run(const TW* address, int) {
+    return load_readonly<RUN>(address);
+  }
 
-  __device__ __forceinline__ void stash(FilterTile& tile) const {
-#pragma unroll
-    for (int i = 0; i < COUNT; ++i) {
-      if (COUNT * THREADS != RUNS && (W_ALONG_K ? row(i) >= BLOCK_K : column(i) >= BLOCK_N)) continue;
-#pragma unroll
-      for (int j = 0; j < W_RUN; ++j) {
-        tile.at(row(i) + (W_ALONG_K ? 0 : j), column(i) + (W_ALONG_K ? j : 0)) = to_float(values_[i][j]);
-      }
-    }
+  __device__ __forceinline__ static int column(int i) {
+    const int number = static_cast<int>(threadIdx.x) + i * THREADS;
+    return W_ALONG_K ? number % RUNS_IN_LINE * RUN : number / RUNS_IN_LINE;
+  }
+  __device__ __forceinline__ static int row(int i) {
+    const int number = static_cast<int>(threadIdx.x) + i * THREADS;
+    return W_ALONG_K ? number / RUNS_IN_LINE : number % RUNS_IN_LINE * RUN;
+  }
+  __device__ __forceinline__ static bool is_in_tile(int i) {
+    return COUNT * THREADS * RUN == BLOCK_K * BLOCK_N || (W_ALONG_K ? row(i) < BLOCK_K : column(i) < BLOCK_N);
   }
 
  private:
-  static constexpr int RUNS = BLOCK_K * BLOCK_N / W_RUN;  // of a chunk
-  static constexpr int RUNS_IN_LINE = (W_ALONG_K ? BLOCK_N : BLOCK_K) / W_RUN;
-  static constexpr int COUNT = ceil_div(RUNS, THREADS);
+  static constexpr int RUNS_IN_LINE = (W_ALONG_K ? BLOCK_N : BLOCK_K) / RUN;
   static_assert((W_ALONG_K        ? K_PER_GROUP
                  : CHANNELS_INNER ? C_PER_GROUP
                                   : FILTER) %
-                        W_RUN ==
+                        RUN ==
                     0,
                 "an access stays in its group's filters, or in its filter");
-  static_assert(!W_ALONG_K || W_RUN == 1 || W_STRIDE_K == 1, "filters of an access stand side by side");
-  static_assert(!REGIONS_OF_TAPS || W_RUN == 1, "accesses stay in the region's taps");
+  static_assert(!W_ALONG_K || RUN == 1 || W_STRIDE_K == 1, "filters of an access stand side by side");
+  static_assert(!REGIONS_OF_TAPS || RUN == 1, "accesses stay in the region's taps");
   // Whether a row is of the same tap in every chunk.
   static constexpr bool ROWS_KEEP_TAPS = !CHANNELS_INNER && BLOCK_K % TAPS == 0;
   // Whether a row is as far from its chunk's first in every chunk: a chunk is channels of one tap, or whole channels,
@@ -144,115 +158,84 @@ class Filters {
     offset += tile_.filters_of_tap(tap);
   }
 
-  __device__ __forceinline__ static int column(int i) {
-    const int number = static_cast<int>(threadIdx.x) + i * THREADS;
-    return W_ALONG_K ? number % RUNS_IN_LINE * W_RUN : number / RUNS_IN_LINE;
-  }
-  __device__ __forceinline__ static int row(int i) {
-    const int number = static_cast<int>(threadIdx.x) + i * THREADS;
-    return W_ALONG_K ? number / RUNS_IN_LINE : number % RUNS_IN_LINE * W_RUN;
-  }
-
   const TW* w_;
   Tile tile_;
   Index offset_[COUNT];
   bool exists_[COUNT];
-  Vector<TW, W_RUN> values_[COUNT];
 };
 
-// The shared memory of a block. The tiles are no longer needed when slices are gathered.
+// The shared memory of a block. The tiles are no longer needed when sums are gathered.
+template <class PixelTile, class FilterTile, class Exchange>
 union BlockMemory {
   struct {
     PixelTile pixels[STAGES];
     FilterTile filters[STAGES];
   } tiles;
-  SliceSums slice_sums;
+  Exchange exchange;
 };
 
-// sums over the chunks [first, last), in the threads of slice 0: loads of the next chunk are under way while this one
-// is multiplied. Pixels moves chunks of x: fetch(chunk) starts loading one into registers, stash(tile) stores it.
-template <class Pixels, class Tile>
-__device__ __forceinline__ void convolve_tile(BlockMemory& memory, const TX* x, const TW* w, const UserArguments& user,
-                                              const Tile& tile, int first, int last, const TilePosition& position,
-                                              float (&sums)[THREAD_M][THREAD_N]) {
-  auto& tiles = memory.tiles;
-#pragma unroll
-  for (int m = 0; m < THREAD_M; ++m) {
-#pragma unroll
-    for (int n = 0; n < THREAD_N; ++n) sums[m][n] = 0.0f;
-  }
+// The tile that a loader fills.
+template <class Product, int COLUMNS, class Loader>
+using TileFor = typename Product::template Tile<COLUMNS, Loader::DOWN ? Loader::RUN : BLOCK_K>;
 
-  Pixels pixels(x, user, tile);
-  Filters<Tile> filters(w, tile);
-  pixels.fetch(first);
-  filters.fetch(first);
-  pixels.stash(tiles.pixels[0]);
-  filters.stash(tiles.filters[0]);
-  __syncthreads();
-  int stage = 0;
-  for (int chunk = first; chunk < last; ++chunk) {
-    const bool more = chunk + 1 < last;
-    if (more) {
-      pixels.fetch(chunk + 1);
-      filters.fetch(chunk + 1);
-    }
-    multiply_tiles(tiles.pixels[stage], tiles.filters[stage], position, sums);
-    if (!more) break;
-    if constexpr (STAGES == 1) __syncthreads();
-    if constexpr (STAGES == 2) stage ^= 1;
-    pixels.stash(tiles.pixels[stage]);
-    filters.stash(tiles.filters[stage]);
-    __syncthreads();
-  }
-  if constexpr (SLICES > 1) gather_slices(memory.slice_sums, position, sums);
+// Adds the products of the chunks [first, last) to `sums`. Pixels: the loader of x.
+template <class Product, class Pixels, class Tile>
+__device__ __forceinline__ void convolve_tile(const TX* x, const TW* w, const UserArguments& user, const Tile& tile,
+                                              int first, int last, const typename Product::Position& position,
+                                              typename Product::Sums& sums) {
+  using PixelTile = TileFor<Product, BLOCK_M, Pixels>;
+  using FilterTile = TileFor<Product, BLOCK_N, Filters<Tile>>;
+  using Memory = BlockMemory<PixelTile, FilterTile, typename Product::Sums::Exchange>;
+  static_assert(sizeof(Memory) == SHARED_BYTES, "the launch asks for as much as the tiles take");
+  Memory& memory = block_memory<Memory>();
+  const Pixels pixels(x, user, tile);
+  const Filters<Tile> filters(w, tile);
+  Product::Pipeline::for_each_chunk(memory.tiles.pixels, memory.tiles.filters, pixels, filters, first, last,
+                                    [&](const PixelTile& a, const FilterTile& b) { sums.add_product(a, b, position); });
+  sums.gather(memory.exchange, position);
 }
 
 // Calls visit(place, channel, values) for the sums of this thread, in runs of Y_RUN that lie side by side in y: `place`
 // is the Place made of the first one's pixel number, `channel` its k. Nothing for pixels and channels that do not
 // exist.
-template <class Place, class Tile, class Visit>
-__device__ __forceinline__ void for_each_output_run(const Tile& tile, const TilePosition& position,
-                                                    const float (&sums)[THREAD_M][THREAD_N], Visit visit) {
-  if (SLICES > 1 && position.slice != 0) return;
+template <class Place, class Tile, class Position, class Sums, class Visit>
+__device__ __forceinline__ void for_each_output_run(const Tile& tile, const Position& position, const Sums& sums,
+                                                    Visit visit) {
+  static_assert((Y_ALONG_K ? Sums::NEIGHBOURS_N : Sums::NEIGHBOURS_M) % Y_RUN == 0, "sums of a run are neighbours");
+  if (!position.has_sums()) return;
   constexpr int STEP_M = Y_ALONG_K ? 1 : Y_RUN;
   constexpr int STEP_N = Y_ALONG_K ? Y_RUN : 1;
 #pragma unroll
-  for (int m = 0; m < THREAD_M; m += STEP_M) {
-    const Index pixel = tile.first_pixel + position.m + m / QUAD * QUAD_DISTANCE_M + m % QUAD;
+  for (int m = 0; m < Sums::COUNT_M; m += STEP_M) {
+    const Index pixel =
+        tile.first_pixel + position.m + m / Sums::NEIGHBOURS_M * Sums::DISTANCE_M + m % Sums::NEIGHBOURS_M;
     if (!tile.holds(pixel)) continue;
     const Place place(tile.number_of(pixel));
 #pragma unroll
-    for (int n = 0; n < THREAD_N; n += STEP_N) {
-      const int in_group = tile.first_k + position.n + n / QUAD * QUAD_DISTANCE_N + n % QUAD;
+    for (int n = 0; n < Sums::COUNT_N; n += STEP_N) {
+      const int in_group =
+          tile.first_k + position.n + n / Sums::NEIGHBOURS_N * Sums::DISTANCE_N + n % Sums::NEIGHBOURS_N;
       if (in_group >= K_PER_GROUP) continue;
       float values[Y_RUN];
 #pragma unroll
-      for (int i = 0; i < Y_RUN; ++i) values[i] = Y_ALONG_K ? sums[m][n + i] : sums[m + i][n];
+      for (int i = 0; i < Y_RUN; ++i) values[i] = Y_ALONG_K ? sums.values[m][n + i] : sums.values[m + i][n];
       visit(place, tile.group * K_PER_GROUP + in_group, values);
     }
   }
 }
 
 // A whole convolution: every block multiplies all chunks of its tile and finishes its outputs.
-template <class Pixels, class Tile = BlockTile>
-__device__ __forceinline__ void convolve(BlockMemory& memory, const GridBlock& block, const TX* x, const TW* w, TY* y,
+template <class Product, class Pixels, class Tile = BlockTile>
+__device__ __forceinline__ void convolve(const GridBlock& block, const TX* x, const TW* w, TY* y,
                                          const EpilogueArguments& arguments, long long n) {
   const Tile tile(block, n);
   if (tile.first_pixel >= tile.pixels) return;  // another class, or segment, has more
-  const TilePosition position;
-  float sums[THREAD_M][THREAD_N] = {};
-  if constexpr (MULTIPLIES) convolve_tile<Pixels>(memory, x, w, arguments.user, tile, 0, CHUNKS, position, sums);
+  const typename Product::Position position;
+  typename Product::Sums sums;
+  if constexpr (MULTIPLIES) convolve_tile<Product, Pixels>(x, w, arguments.user, tile, 0, CHUNKS, position, sums);
   for_each_output_run<OutputPixel>(tile, position, sums,
                                    [&](OutputPixel pixel, int channel, const float(&values)[Y_RUN]) {
                                      pixel.move_into(tile.region);
                                      finish_outputs<Y_ALONG_K>(y, pixel, channel, values, arguments);
                                    });
-}
-
-// The whole of a kernel whose blocks are all of one class.
-template <class Pixels>
-__device__ __forceinline__ void convolve(const TX* x, const TW* w, TY* y, const EpilogueArguments& arguments,
-                                         long long n) {
-  __shared__ BlockMemory memory;
-  convolve<Pixels>(memory, GridBlock(), x, w, y, arguments, n);
 }

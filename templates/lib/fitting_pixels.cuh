@@ -1,4 +1,4 @@
-// The left operand of an implicit matrix product, moved in the way that suits the filter.
+// The left operand of an implicit matrix product, by the loader that suits the filter.
 #include "lib/im2col_pixels.cuh"
 #include "lib/pointwise_pixels.cuh"
 

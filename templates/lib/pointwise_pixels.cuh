@@ -1,14 +1,22 @@
-// The left operand of a 1x1 convolution with unit stride and no padding: moves x to shared memory in vectors of X_RUN,
-// which are neighbouring channels if CHANNELS_INNER, else neighbouring pixels.
+// The left operand of a 1x1 convolution with unit stride and no padding: loaders of x in vectors of X_RUN, which are
+// neighbouring channels if CHANNELS_INNER, else neighbouring pixels.
 #include "lib/conv_tile.cuh"
 
 // Along the pixels: a thread keeps to X_RUN pixels and steps through the channels.
 class PointwiseAlongPixels {
+  static constexpr int RUNS = BLOCK_M / X_RUN;  // of a row
+  static constexpr int ROW_STEP = larger(1, THREADS / RUNS);
+
  public:
+  using Kept = KeptX;
+  static constexpr int RUN = X_RUN;
+  static constexpr int COUNT = ceil_div(BLOCK_K, ROW_STEP);
+  static constexpr bool DOWN = false;
+
   __device__ __forceinline__ PointwiseAlongPixels(const TX* x, const UserArguments& user, const BlockTile& tile)
       : user_(user) {
     const int thread = static_cast<int>(threadIdx.x);
-    column_ = thread % RUNS * X_RUN;
+    column_ = thread % RUNS * RUN;
     row_ = thread / RUNS;
     const Index pixel = tile.first_pixel + column_;
     exists_ = pixel < tile.pixels;
@@ -16,98 +24,100 @@ class PointwiseAlongPixels {
     x_ = x + (Input::of_pixel<IMAGES_INNER>(pixel) + tile.group * Index(X_STRIDE_G) + row_ * Index(X_STRIDE_C));
   }
 
-  __device__ __forceinline__ void fetch(int chunk) {
+  template <class Runs>
+  __device__ __forceinline__ void fetch(int chunk, Runs& runs) const {
     const TX* const first = x_ + static_cast<Index>(chunk) * (BLOCK_K * Index(X_STRIDE_C));
 #pragma unroll
-    for (int j = 0; j < ROWS; ++j) {
-      const int row = row_ + j * ROW_STEP;
-      const bool exists = exists_ && (ROWS * ROW_STEP == BLOCK_K || row < BLOCK_K) &&
-                          (FILTER % BLOCK_K == 0 || chunk * BLOCK_K + row < FILTER);
-      values_[j] = exists ? user_kept<false>(load_readonly<X_RUN>(first + Index(j) * ROW_STEP * X_STRIDE_C),
-                                             channel_at(channel_, chunk * BLOCK_K + j * ROW_STEP), user_)
-                          : zeros<KeptX, X_RUN>();
+    for (int i = 0; i < COUNT; ++i) {
+      const bool exists = exists_ && is_in_tile(i) && (FILTER % BLOCK_K == 0 || chunk * BLOCK_K + row(i) < FILTER);
+      const TX* const address = first + Index(i) * ROW_STEP * X_STRIDE_C;
+      runs.fetch_run(*this, i, exists, channel_at(channel_, chunk * BLOCK_K + i * ROW_STEP),
+                     [address] { return address; });
     }
   }
+  __device__ __forceinline__ Vector<KeptX, RUN> load_run(const TX* address, int channel) const {
+    return user_kept<false>(load_readonly<RUN>(address), channel, user_);
+  }
 
-  __device__ __forceinline__ void stash(PixelTile& tile) const {
-#pragma unroll
-    for (int j = 0; j < ROWS; ++j) {
-      const int row = row_ + j * ROW_STEP;
-      if (ROWS * ROW_STEP != BLOCK_K && row >= BLOCK_K) continue;
-      Vector<float, X_RUN> run;
-#pragma unroll
-      for (int i = 0; i < X_RUN; ++i) run[i] = to_float(values_[j][i]);
-      store<X_RUN>(&tile.at(row, column_), run);
-    }
+  __device__ __forceinline__ int row(int i) const {
+    return row_ + i * ROW_STEP;
+  }
+  __device__ __forceinline__ int column(int) const {
+    return column_;
+  }
+  __device__ __forceinline__ bool is_in_tile(int i) const {
+    return COUNT * ROW_STEP == BLOCK_K || row(i) < BLOCK_K;
   }
 
  private:
   static constexpr bool APPLIES = POINTWISE && !CHANNELS_INNER;
-  static constexpr int RUNS = BLOCK_M / X_RUN;  // of a row
-  static constexpr int ROW_STEP = larger(1, THREADS / RUNS);
-  static constexpr int ROWS = ceil_div(BLOCK_K, ROW_STEP);
   static_assert(!APPLIES || THREADS % RUNS == 0, "threads tile the rows");
-  static_assert(!APPLIES || PIXELS_PER_IMAGE % X_RUN == 0, "an access stays in its image");
-  static_assert(!APPLIES || !IMAGES_INNER || X_RUN == 1, "neighbouring pixels are of different images");
+  static_assert(!APPLIES || PIXELS_PER_IMAGE % RUN == 0, "an access stays in its image");
+  static_assert(!APPLIES || !IMAGES_INNER || RUN == 1, "neighbouring pixels are of different images");
 
   const TX* x_;
   const UserArguments& user_;
   int channel_;  // of row 0 of chunk 0, as this thread loads it
   int column_, row_;
   bool exists_;
-  Vector<KeptX, X_RUN> values_[ROWS];
 };
 
 // Along the channels: a thread keeps to X_RUN channels of the chunk and steps through the pixels.
 class PointwiseAlongChannels {
+  static constexpr int RUNS = larger(1, BLOCK_K / X_RUN);  // of a column
+  static constexpr int COLUMN_STEP = THREADS / RUNS;
+
  public:
+  using Kept = KeptX;
+  static constexpr int RUN = X_RUN;
+  static constexpr int COUNT = ceil_div(BLOCK_M, COLUMN_STEP);
+  static constexpr bool DOWN = true;
+
   __device__ __forceinline__ PointwiseAlongChannels(const TX* x, const UserArguments& user, const BlockTile& tile)
       : user_(user), pixels_(tile.pixels - tile.first_pixel) {
     const int thread = static_cast<int>(threadIdx.x);
     column_ = thread / RUNS;
-    row_ = thread % RUNS * X_RUN;
+    row_ = thread % RUNS * RUN;
 #pragma unroll
-    for (int i = 0; i < COLUMNS; ++i) {
-      channels_[i] = channel_at(first_channel(tile.group, tile.first_pixel + column_ + i * COLUMN_STEP), row_);
+    for (int i = 0; i < COUNT; ++i) {
+      channels_[i] = channel_at(first_channel(tile.group, tile.first_pixel + column(i)), row_);
     }
     x_ = x + (tile.group * Index(X_STRIDE_G) + row_ * Index(X_STRIDE_C));
     if constexpr (EVEN) x_ += Input::of_pixel(tile.first_pixel + column_);
 #pragma unroll
-    for (int i = 0; i < COLUMNS && !EVEN; ++i) {
-      offset_[i] = Input::of_pixel<IMAGES_INNER>(tile.first_pixel + column_ + i * COLUMN_STEP);
+    for (int i = 0; i < COUNT && !EVEN; ++i) {
+      offset_[i] = Input::of_pixel<IMAGES_INNER>(tile.first_pixel + column(i));
     }
   }
 
-  __device__ __forceinline__ void fetch(int chunk) {
+  template <class Runs>
+  __device__ __forceinline__ void fetch(int chunk, Runs& runs) const {
     const TX* const first = x_ + static_cast<Index>(chunk) * (BLOCK_K * Index(X_STRIDE_C));
     const bool row_exists = C_PER_GROUP % BLOCK_K == 0 || chunk * BLOCK_K + row_ < C_PER_GROUP;
 #pragma unroll
-    for (int i = 0; i < COLUMNS; ++i) {
-      const int column = column_ + i * COLUMN_STEP;
-      const bool exists = row_exists && (COLUMNS * COLUMN_STEP == BLOCK_M || column < BLOCK_M) && column < pixels_;
-      values_[i] = exists ? user_kept<!IMAGES_ARE_CHANNELS>(load_readonly<X_RUN>(first + offset(i)),
-                                                            channel_at(channels_[i], chunk * BLOCK_K), user_)
-                          : zeros<KeptX, X_RUN>();
+    for (int i = 0; i < COUNT; ++i) {
+      const bool exists = row_exists && is_in_tile(i) && column(i) < pixels_;
+      runs.fetch_run(*this, i, exists, channel_at(channels_[i], chunk * BLOCK_K), [&] { return first + offset(i); });
     }
   }
+  __device__ __forceinline__ Vector<KeptX, RUN> load_run(const TX* address, int channel) const {
+    return user_kept<!IMAGES_ARE_CHANNELS>(load_readonly<RUN>(address), channel, user_);
+  }
 
-  __device__ __forceinline__ void stash(PixelTile& tile) const {
-#pragma unroll
-    for (int i = 0; i < COLUMNS; ++i) {
-      const int column = column_ + i * COLUMN_STEP;
-      if (COLUMNS * COLUMN_STEP != BLOCK_M && column >= BLOCK_M) continue;
-#pragma unroll
-      for (int j = 0; j < X_RUN; ++j) tile.at(row_ + j, column) = to_float(values_[i][j]);
-    }
+  __device__ __forceinline__ int row(int) const {
+    return row_;
+  }
+  __device__ __forceinline__ int column(int i) const {
+    return column_ + i * COLUMN_STEP;
+  }
+  __device__ __forceinline__ bool is_in_tile(int i) const {
+    return COUNT * COLUMN_STEP == BLOCK_M || column(i) < BLOCK_M;
   }
 
  private:
   static constexpr bool APPLIES = POINTWISE && CHANNELS_INNER;
-  static constexpr int RUNS = larger(1, BLOCK_K / X_RUN);  // of a column
-  static constexpr int COLUMN_STEP = THREADS / RUNS;
-  static constexpr int COLUMNS = ceil_div(BLOCK_M, COLUMN_STEP);
   static_assert(!APPLIES || THREADS % RUNS == 0, "threads tile the columns");
-  static_assert(!APPLIES || C_PER_GROUP % X_RUN == 0, "an access stays in its group");
+  static_assert(!APPLIES || C_PER_GROUP % RUN == 0, "an access stays in its group");
 
   // Pixels at one distance from each other need no offset each.
   static constexpr bool EVEN = Input::PIXELS_ARE_ONE_RUN && !IMAGES_INNER;
@@ -118,11 +128,10 @@ class PointwiseAlongChannels {
 
   const TX* x_;
   const UserArguments& user_;
-  int channels_[COLUMNS];  // of row 0 of chunk 0, as this thread loads it
-  Index pixels_;           // from this tile on
-  Index offset_[EVEN ? 1 : COLUMNS];
+  int channels_[COUNT];  // of row 0 of chunk 0, as this thread loads it
+  Index pixels_;         // from this tile on
+  Index offset_[EVEN ? 1 : COUNT];
   int column_, row_;
-  Vector<KeptX, X_RUN> values_[COLUMNS];
 };
 
 using PointwisePixels = typename Select<CHANNELS_INNER, PointwiseAlongChannels, PointwiseAlongPixels>::type;

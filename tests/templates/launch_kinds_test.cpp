@@ -1,9 +1,11 @@
 // Demands of a launch beyond a grid, each by a kernel that needs it, on the test device: persistent grids with much
-// shared memory, blocks that wait for each other, launches that begin early, tensor maps.
+// shared memory, tiles of contractions that need much, blocks that wait for each other, launches that begin early,
+// tensor maps.
 #include <gtest/gtest.h>
 
 #include <numeric>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "algorithm_cases.h"
@@ -76,6 +78,30 @@ extern "C" __global__ void __launch_bounds__(128) twice(const float* x, float* y
   for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], 2 * x[i]) << i;
   const device::DeviceInfo& info = device_->context->device().info();
   EXPECT_EQ(y.back(), static_cast<float>(std::min<int64_t>(blocks, info.shared_per_sm / shared * info.sms)));
+}
+
+// Choices that the spaces leave out, because they stay within what a block has without asking for more.
+TEST_F(LaunchKinds, TilesOfContractionsMayHaveMoreThan48KiB) {
+  Target roomy = target_;
+  roomy.arch.shared_per_block_default = roomy.arch.shared_per_block;
+  const std::string tiles = "BLOCK_K=32,BLOCK_M=256,BLOCK_N=64,SLICES=1,STAGES=2,THREAD_M=8,THREAD_N=8";
+  struct Case {
+    std::string algorithm, request;
+    unsigned shared_bytes;
+  };
+  for (const auto& [algorithm, request_line, shared_bytes] :
+       {Case{"gemm_tiled", "gemm a=f16:260x104 b=f16:104x72 c=f16:260x72", 2 * 32 * (256 + 64) * 4},
+        // Blocks of four classes.
+        Case{"conv_backward_data_implicit_gemm",
+             "conv_backward_data dy=f16:1x64x9x9:nhwc w=f16:64x72x3x3:nhwc dx=f16:1x72x17x17:nhwc pad=1 stride=2",
+             2 * 32 * (256 + 64) * 4}}) {
+    const Request request = Request::parse(request_line);
+    const BoundAlgorithm bound = built_in_catalogue().find(algorithm)->on(request, roomy);
+    const Program program = bound.program(built_in_catalogue().library(), Config::parse(tiles), Rules::necessary);
+    EXPECT_EQ(std::get<Launch>(program.steps.front()).dynamic_shared_bytes, shared_bytes) << request_line;
+    VariantChecker checker(built_in_catalogue(), request, thorough(), target_);
+    EXPECT_TRUE(checker.matches_reference(program, algorithm + " " + tiles));
+  }
 }
 
 TEST_F(LaunchKinds, BlocksOfACooperativeLaunchWaitForEachOther) {

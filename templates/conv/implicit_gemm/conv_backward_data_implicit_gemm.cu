@@ -8,12 +8,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     conv_backward_data_implicit_gemm(const TX* __restrict__ x, const TW* __restrict__ w, TY* y, const TBias* bias,
                                      const TResidual* residual, float alpha, float beta, float clip_lo, float clip_hi,
                                      UserArguments user, long long n) {
-  __shared__ union { FOR_EACH_CLASS(CLASS_MEMORY) } memory;
   const ClassBlock block;
   const EpilogueArguments arguments = {bias, residual, alpha, beta, clip_lo, clip_hi, user};
-#define CONVOLVE(NAME)                                                                           \
-  if (block.is_of(NAME::CLASS)) {                                                                \
-    NAME::convolve<NAME::FittingPixels>(memory.of_##NAME, block.place(), x, w, y, arguments, n); \
+#define CONVOLVE(NAME)                                                                   \
+  if (block.is_of(NAME::CLASS)) {                                                        \
+    NAME::convolve<F32Lanes, NAME::FittingPixels>(block.place(), x, w, y, arguments, n); \
   }
   FOR_EACH_CLASS(CONVOLVE)
 }

@@ -7,12 +7,11 @@
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     conv_backward_data_implicit_gemm_splitk(const TX* __restrict__ x, const TW* __restrict__ w,
                                             float* __restrict__ parts, UserArguments user, long long n) {
-  __shared__ union { FOR_EACH_CLASS(CLASS_MEMORY) } memory;
   const ClassBlock block;
   const int part = static_cast<int>(blockIdx.z);
-#define CONVOLVE(NAME)                                                                \
-  if (block.is_of(NAME::CLASS)) {                                                     \
-    NAME::convolve_part(memory.of_##NAME, block.place(), x, w, parts, user, n, part); \
+#define CONVOLVE(NAME)                                                        \
+  if (block.is_of(NAME::CLASS)) {                                             \
+    NAME::convolve_part<F32Lanes>(block.place(), x, w, parts, user, n, part); \
   }
   FOR_EACH_CLASS(CONVOLVE)
 }

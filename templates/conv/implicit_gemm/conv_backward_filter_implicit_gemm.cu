@@ -1,10 +1,11 @@
 // lib/conv_tile.cuh for the gradient of a convolution by its filter: dy is the filter of a convolution of x whose y is
 // dw (conv/conv_contractions.h). Parameters: conv_backward_filter_implicit_gemm.cpp.
 #include "lib/fitting_pixels.cuh"
+#include "lib/gemm_tile.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     conv_backward_filter_implicit_gemm(const TX* __restrict__ x, const TW* __restrict__ w, TY* y, const TBias* bias,
                                        const TResidual* residual, float alpha, float beta, float clip_lo, float clip_hi,
                                        UserArguments user, long long n) {
-  convolve<FittingPixels>(x, w, y, {bias, residual, alpha, beta, clip_lo, clip_hi, user}, n);
+  convolve<F32Lanes, FittingPixels>(GridBlock(), x, w, y, {bias, residual, alpha, beta, clip_lo, clip_hi, user}, n);
 }

@@ -1,5 +1,6 @@
 // Convolution as an implicit matrix product: any strides, windows and groups. lib/conv_tile.cuh and
 // lib/im2col_pixels.cuh say how. Parameters: conv_implicit_gemm.cpp.
+#include "lib/gemm_tile.cuh"
 #include "lib/im2col_pixels.cuh"
 
 static_assert(ALPHA != SCALE_ZERO, "alpha of class zero is for conv_simple");
@@ -8,5 +9,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     conv_implicit_gemm(const TX* __restrict__ x, const TW* __restrict__ w, TY* y, const TBias* bias,
                        const TResidual* residual, float alpha, float beta, float clip_lo, float clip_hi,
                        UserArguments user, long long n) {
-  convolve<Im2colPixels>(x, w, y, {bias, residual, alpha, beta, clip_lo, clip_hi, user}, n);
+  convolve<F32Lanes, Im2colPixels>(GridBlock(), x, w, y, {bias, residual, alpha, beta, clip_lo, clip_hi, user}, n);
 }

@@ -135,6 +135,7 @@ Program program(const SimtTiling& tiling, const Columns& columns, const Target& 
   Launch multiply = sums_launch("local_conv_backward_data_columns", tiling.threads(),
                                 {OperandArgument{"dy"}, OperandArgument{"w"}, workspace});
   multiply.grid = simt_grid(tiling, columns.product);
+  multiply.dynamic_shared_bytes = shared_bytes(tiling, columns.product);
 
   Launch gather =
       contraction_launch("local_conv_backward_data_columns_gather", gather_threads, {workspace, OperandArgument{"dx"}});

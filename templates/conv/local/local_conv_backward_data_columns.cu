@@ -9,6 +9,7 @@
 // From the prelude: that convolution, whose x is dy and whose y are the columns, f32 without gaps, while TY, residual
 // and stages are those of dx; the extents of dx, its window and steps, and where a tap's column stands. Parameters:
 // local_conv_backward_data_columns.cpp.
+#include "lib/gemm_tile.cuh"
 #include "lib/im2col_pixels.cuh"
 #include "lib/window_outputs.cuh"
 
@@ -18,11 +19,10 @@ static_assert(TAPS == 1, "each output makes its columns alone");
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     local_conv_backward_data_columns(const TX* __restrict__ dy, const TW* __restrict__ w, float* __restrict__ columns,
                                      UserArguments user, long long n) {
-  __shared__ BlockMemory memory;
   const BlockTile tile(GridBlock(), n);
-  const TilePosition position;
-  float sums[THREAD_M][THREAD_N];
-  convolve_tile<Im2colPixels>(memory, dy, w, user, tile, 0, CHUNKS, position, sums);
+  const F32Lanes::Position position;
+  F32Lanes::Sums sums;
+  convolve_tile<F32Lanes, Im2colPixels>(dy, w, user, tile, 0, CHUNKS, position, sums);
   for_each_output_run<OutputPixel>(tile, position, sums,
                                    [&](OutputPixel pixel, int column, const float(&values)[Y_RUN]) {
                                      pixel.move_into(tile.region);

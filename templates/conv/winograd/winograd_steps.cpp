@@ -82,6 +82,7 @@ Launch product_launch(const SimtTiling& tiling, const Winograd& winograd, const 
   launch.source = 1;
   launch.grid[0] = blocks_for(products, products.rows_per_n(), tiling.block_m);
   launch.grid[1] = Count{products.column_tiles(tiling.block_n)};
+  launch.dynamic_shared_bytes = shared_bytes(tiling, winograd.products);
   return launch;
 }
 
