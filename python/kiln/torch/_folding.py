@@ -370,8 +370,8 @@ def _enqueued(tensor: Deferred) -> bool:
     given, epilogue = call.given, call.epilogue
     kinds = [stage.name for stage in stages]
     if kinds in (["add"], ["relu"], ["add", "relu"]):
-        stages = [*([epilogue] if epilogue else []), *kinds]
-        epilogue = "+".join(stages)  # type: ignore[arg-type]
+        named = [*([epilogue] if epilogue else []), *kinds]
+        epilogue = "+".join(named)  # type: ignore[arg-type]
         tensors = {**given.tensors, **{name: value for stage in stages for name, value in stage.reads.items()}}
         given = dataclasses.replace(given, tensors=tensors)
     elif stages:
