@@ -24,6 +24,7 @@ class NormBackwardOperation final : public Operation {
   std::string_view summary() const override { return "gradients of normalisations"; }
 
   int most_dimensions() const override { return norm_dimensions; }
+  // NOLINTNEXTLINE(readability-function-size): a table
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
         {.name = "dy", .role = Role::input, .extents = "1 to 6 dimensions"},
