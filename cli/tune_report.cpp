@@ -71,11 +71,11 @@ std::optional<LayerTimes> times_of(const tuner::JobResult& result) {
   if (result.best) {
     const double best = result.best->seconds;
     const bool compared = default_has_time(result);
-    return LayerTimes{best, compared ? result.heuristic->seconds : best, false, compared};
+    return LayerTimes{.best = best, .heuristic = compared ? result.heuristic->seconds : best, .compared = compared};
   }
   if (!keeps_default(result)) return std::nullopt;
   const double estimate = result.fallback->estimate.seconds;
-  return LayerTimes{estimate, estimate, true, true};
+  return LayerTimes{.best = estimate, .heuristic = estimate, .estimated = true, .compared = true};
 }
 
 Totals totals_of(const std::vector<tuner::JobResult>& results) {

@@ -27,7 +27,7 @@ struct SpreadPoint {
   double seconds = 0;
   double spread = 0;  ///< Half-width of the median's confidence interval, seconds; 0 if there is none.
   bool tuned = false, fallback = false;
-  std::string label;  ///< Plain text
+  std::string label{};  ///< Plain text
 };
 
 /// All candidates of a layer on one axis of times; points that would cover each other are stacked. A roofline left of

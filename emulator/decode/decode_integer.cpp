@@ -58,7 +58,13 @@ void carrying(DecodeContext& context, CarryOp op, Type type, bool in, bool out) 
   operation.list = {{ListEntry::Kind::write, out ? flag : 0}, {ListEntry::Kind::read, addend}};
 }
 
-void decode_add_sub(DecodeContext& context, bool subtract, bool carry_in) {
+// A sum unless `subtract`; `carry_in` takes the carry of another.
+struct Addition {
+  bool subtract = false, carry_in = false;
+};
+
+void decode_add_sub(DecodeContext& context, Addition addition) {
+  const auto [subtract, carry_in] = addition;
   const bool carry_out = context.modifiers.accept("cc");
   const bool saturate = context.modifiers.accept("sat");
   const Type type = context.type();
@@ -173,16 +179,16 @@ void divide(DecodeContext& context, IntegerOp op) {
 
 // Opcodes that integers and floating-point numbers share go by the type, which stands last.
 void add(DecodeContext& c) {
-  floating(c) ? decode_float_add(c) : decode_add_sub(c, false, false);
+  floating(c) ? decode_float_add(c) : decode_add_sub(c, {});
 }
 void sub(DecodeContext& c) {
-  floating(c) ? decode_float_sub(c) : decode_add_sub(c, true, false);
+  floating(c) ? decode_float_sub(c) : decode_add_sub(c, {.subtract = true});
 }
 void addc(DecodeContext& c) {
-  decode_add_sub(c, false, true);
+  decode_add_sub(c, {.carry_in = true});
 }
 void subc(DecodeContext& c) {
-  decode_add_sub(c, true, true);
+  decode_add_sub(c, {.subtract = true, .carry_in = true});
 }
 void mul(DecodeContext& c) {
   floating(c) ? decode_float_mul(c) : decode_mul(c);

@@ -66,10 +66,10 @@ std::optional<Special> special_named(std::string_view name) {
 }
 
 std::optional<Clock> clock_named(std::string_view name) {
-  if (name == "%clock" || name == "%clock64") return Clock{false, false};
-  if (name == "%clock_hi") return Clock{false, true};
-  if (name == "%globaltimer" || name == "%globaltimer_lo") return Clock{true, false};
-  if (name == "%globaltimer_hi") return Clock{true, true};
+  if (name == "%clock" || name == "%clock64") return Clock{};
+  if (name == "%clock_hi") return Clock{.high = true};
+  if (name == "%globaltimer" || name == "%globaltimer_lo") return Clock{.nanoseconds = true};
+  if (name == "%globaltimer_hi") return Clock{.nanoseconds = true, .high = true};
   return std::nullopt;
 }
 

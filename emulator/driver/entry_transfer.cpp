@@ -10,8 +10,12 @@ namespace {
 
 constexpr CUstream default_stream = nullptr;
 
-uint64_t address_of(const void* host) {
-  return reinterpret_cast<uintptr_t>(host);
+CopyWork::Side on_device(uint64_t address) {
+  return {.address = address, .device = true};
+}
+
+CopyWork::Side on_host(const void* address) {
+  return {.address = reinterpret_cast<uintptr_t>(address), .device = false};
 }
 
 StreamUse enqueue(const CopyWork& copy, CUstream stream) {
@@ -52,31 +56,27 @@ void fill(std::string_view call, uint64_t address, unsigned value, uint32_t elem
 }  // namespace
 
 CUresult cuMemcpyHtoD_v2(CUdeviceptr destination, const void* source, size_t bytes) {
-  return entry([&] { copy_and_wait({"cuMemcpyHtoD", {destination, true}, {address_of(source), false}, bytes}); });
+  return entry([&] { copy_and_wait({"cuMemcpyHtoD", on_device(destination), on_host(source), bytes}); });
 }
 
 CUresult cuMemcpyDtoH_v2(void* destination, CUdeviceptr source, size_t bytes) {
-  return entry([&] { copy_and_wait({"cuMemcpyDtoH", {address_of(destination), false}, {source, true}, bytes}); });
+  return entry([&] { copy_and_wait({"cuMemcpyDtoH", on_host(destination), on_device(source), bytes}); });
 }
 
 CUresult cuMemcpyDtoD_v2(CUdeviceptr destination, CUdeviceptr source, size_t bytes) {
-  return entry([&] { enqueue({"cuMemcpyDtoD", {destination, true}, {source, true}, bytes}, default_stream); });
+  return entry([&] { enqueue({"cuMemcpyDtoD", on_device(destination), on_device(source), bytes}, default_stream); });
 }
 
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr destination, const void* source, size_t bytes, CUstream stream) {
-  return entry([&] {
-    enqueue({"cuMemcpyHtoDAsync", {destination, true}, {address_of(source), false}, bytes}, stream);
-  });
+  return entry([&] { enqueue({"cuMemcpyHtoDAsync", on_device(destination), on_host(source), bytes}, stream); });
 }
 
 CUresult cuMemcpyDtoHAsync_v2(void* destination, CUdeviceptr source, size_t bytes, CUstream stream) {
-  return entry([&] {
-    enqueue({"cuMemcpyDtoHAsync", {address_of(destination), false}, {source, true}, bytes}, stream);
-  });
+  return entry([&] { enqueue({"cuMemcpyDtoHAsync", on_host(destination), on_device(source), bytes}, stream); });
 }
 
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr destination, CUdeviceptr source, size_t bytes, CUstream stream) {
-  return entry([&] { enqueue({"cuMemcpyDtoDAsync", {destination, true}, {source, true}, bytes}, stream); });
+  return entry([&] { enqueue({"cuMemcpyDtoDAsync", on_device(destination), on_device(source), bytes}, stream); });
 }
 
 CUresult cuMemcpy(CUdeviceptr destination, CUdeviceptr source, size_t bytes) {

@@ -195,9 +195,9 @@ const Instruction* reduce_floats(Warp& warp, const Instruction* i) {
       a.lane[lane] = is_nan(value) ? quiet_nan<float>() : considered;
     }
     if ((i->immediate & redux_nan) != 0) {
-      join_lanes<FloatExtreme<maximum, true, false>>(warp, i, lanes, a.lane);
+      join_lanes<FloatExtreme<Extreme{.maximum = maximum, .nan = true}>>(warp, i, lanes, a.lane);
     } else {
-      join_lanes<FloatExtreme<maximum, false, false>>(warp, i, lanes, a.lane);
+      join_lanes<FloatExtreme<Extreme{.maximum = maximum}>>(warp, i, lanes, a.lane);
     }
   });
 }

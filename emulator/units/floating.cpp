@@ -85,21 +85,21 @@ Handler pairs(FloatOp op, const FloatTraits& traits) {
 Handler extremes(FloatOp op, Type type, const FloatTraits& traits) {
   switch (op) {
     case FloatOp::min:
-      return exact<FloatExtreme<false, false, false>, 2>(traits, type);
+      return exact<FloatExtreme<Extreme{}>, 2>(traits, type);
     case FloatOp::max:
-      return exact<FloatExtreme<true, false, false>, 2>(traits, type);
+      return exact<FloatExtreme<Extreme{.maximum = true}>, 2>(traits, type);
     case FloatOp::min_nan:
-      return exact<FloatExtreme<false, true, false>, 2>(traits, type);
+      return exact<FloatExtreme<Extreme{.nan = true}>, 2>(traits, type);
     case FloatOp::max_nan:
-      return exact<FloatExtreme<true, true, false>, 2>(traits, type);
+      return exact<FloatExtreme<Extreme{.maximum = true, .nan = true}>, 2>(traits, type);
     case FloatOp::min_xorsign:
-      return exact<FloatExtreme<false, false, true>, 2>(traits, type);
+      return exact<FloatExtreme<Extreme{.xorsign = true}>, 2>(traits, type);
     case FloatOp::max_xorsign:
-      return exact<FloatExtreme<true, false, true>, 2>(traits, type);
+      return exact<FloatExtreme<Extreme{.maximum = true, .xorsign = true}>, 2>(traits, type);
     case FloatOp::min_nan_xorsign:
-      return exact<FloatExtreme<false, true, true>, 2>(traits, type);
+      return exact<FloatExtreme<Extreme{.nan = true, .xorsign = true}>, 2>(traits, type);
     case FloatOp::max_nan_xorsign:
-      return exact<FloatExtreme<true, true, true>, 2>(traits, type);
+      return exact<FloatExtreme<Extreme{.maximum = true, .nan = true, .xorsign = true}>, 2>(traits, type);
     default:
       return nullptr;
   }

@@ -101,18 +101,24 @@ struct FloatRsqrt {
   }
 };
 
-/// -0 is below +0. A NaN loses against a number unless `nan` wins; two give the canonical NaN.
-template <bool maximum, bool nan, bool xorsign>
+/// A minimum unless `maximum`. A NaN loses against a number unless `nan` is set; two give the canonical NaN. With
+/// `xorsign` magnitudes are compared, and the result has the product's sign.
+struct Extreme {
+  bool maximum = false, nan = false, xorsign = false;
+};
+
+/// -0 is below +0.
+template <Extreme extreme>
 struct FloatExtreme {
   template <class T>
   static T apply(T x, T y) {
-    const T a = xorsign ? magnitude(x) : x, b = xorsign ? magnitude(y) : y;
-    const auto zeros = maximum ? bits_of(a) & bits_of(b) : bits_of(a) | bits_of(b);
-    const bool first = maximum ? a > b : a < b;
+    const T a = extreme.xorsign ? magnitude(x) : x, b = extreme.xorsign ? magnitude(y) : y;
+    const auto zeros = extreme.maximum ? bits_of(a) & bits_of(b) : bits_of(a) | bits_of(b);
+    const bool first = extreme.maximum ? a > b : a < b;
     T result = a == b ? std::bit_cast<T>(zeros) : first ? a : b;
-    result = is_nan(a) ? (nan ? quiet_nan<T>() : b) : result;
-    result = is_nan(b) ? (nan || is_nan(a) ? quiet_nan<T>() : a) : result;
-    if constexpr (xorsign) {
+    result = is_nan(a) ? (extreme.nan ? quiet_nan<T>() : b) : result;
+    result = is_nan(b) ? (extreme.nan || is_nan(a) ? quiet_nan<T>() : a) : result;
+    if constexpr (extreme.xorsign) {
       const T negated = std::bit_cast<T>(bits_of(result) | (sign_bit(x) ^ sign_bit(y)));
       return is_nan(result) ? result : negated;
     }

@@ -33,7 +33,7 @@ template <class Format>
 struct HalfFmaRelu {
   static float apply(float a, float b, float c) {
     const float r = Format::fma_odd(a, b, c);
-    return is_nan(r) ? r : FloatExtreme<true, false, false>::apply(r, 0.0f);
+    return is_nan(r) ? r : FloatExtreme<Extreme{.maximum = true}>::apply(r, 0.0f);
   }
 };
 template <class Op>
@@ -128,21 +128,21 @@ template <class Format>
 Handler extremes(FloatOp op, bool pair, const FloatTraits& traits) {
   switch (op) {
     case FloatOp::min:
-      return shaped<Format, FloatExtreme<false, false, false>, 2>(traits, pair);
+      return shaped<Format, FloatExtreme<Extreme{}>, 2>(traits, pair);
     case FloatOp::max:
-      return shaped<Format, FloatExtreme<true, false, false>, 2>(traits, pair);
+      return shaped<Format, FloatExtreme<Extreme{.maximum = true}>, 2>(traits, pair);
     case FloatOp::min_nan:
-      return shaped<Format, FloatExtreme<false, true, false>, 2>(traits, pair);
+      return shaped<Format, FloatExtreme<Extreme{.nan = true}>, 2>(traits, pair);
     case FloatOp::max_nan:
-      return shaped<Format, FloatExtreme<true, true, false>, 2>(traits, pair);
+      return shaped<Format, FloatExtreme<Extreme{.maximum = true, .nan = true}>, 2>(traits, pair);
     case FloatOp::min_xorsign:
-      return shaped<Format, FloatExtreme<false, false, true>, 2>(traits, pair);
+      return shaped<Format, FloatExtreme<Extreme{.xorsign = true}>, 2>(traits, pair);
     case FloatOp::max_xorsign:
-      return shaped<Format, FloatExtreme<true, false, true>, 2>(traits, pair);
+      return shaped<Format, FloatExtreme<Extreme{.maximum = true, .xorsign = true}>, 2>(traits, pair);
     case FloatOp::min_nan_xorsign:
-      return shaped<Format, FloatExtreme<false, true, true>, 2>(traits, pair);
+      return shaped<Format, FloatExtreme<Extreme{.nan = true, .xorsign = true}>, 2>(traits, pair);
     case FloatOp::max_nan_xorsign:
-      return shaped<Format, FloatExtreme<true, true, true>, 2>(traits, pair);
+      return shaped<Format, FloatExtreme<Extreme{.maximum = true, .nan = true, .xorsign = true}>, 2>(traits, pair);
     default:
       return nullptr;
   }

@@ -145,7 +145,7 @@ void compute_power(Node& node) {
 /// Arithmetic of two inputs that repeat.
 struct Binary {
   std::function<std::optional<int64_t>(const Node&, int64_t, int64_t)> integers;
-  std::function<double(double, double)> reals;
+  std::function<double(double, double)> reals{};
   bool gives_flags = false;
 };
 
@@ -164,22 +164,27 @@ const std::map<std::string, Binary>& binaries() {
        {[](auto&, int64_t a, int64_t b) { return std::max(a, b); }, [](double a, double b) { return std::max(a, b); }}},
       {"Mod", {remainder, [](double a, double b) { return std::fmod(a, b); }}},
       {"Equal",
-       {[](auto&, int64_t a, int64_t b) { return int64_t{a == b}; },
-        [](double a, double b) { return a == b ? 1.0 : 0.0; }, true}},
+       {.integers = [](auto&, int64_t a, int64_t b) { return int64_t{a == b}; },
+        .reals = [](double a, double b) { return a == b ? 1.0 : 0.0; },
+        .gives_flags = true}},
       {"Less",
-       {[](auto&, int64_t a, int64_t b) { return int64_t{a < b}; },
-        [](double a, double b) { return a < b ? 1.0 : 0.0; }, true}},
+       {.integers = [](auto&, int64_t a, int64_t b) { return int64_t{a < b}; },
+        .reals = [](double a, double b) { return a < b ? 1.0 : 0.0; },
+        .gives_flags = true}},
       {"LessOrEqual",
-       {[](auto&, int64_t a, int64_t b) { return int64_t{a <= b}; },
-        [](double a, double b) { return a <= b ? 1.0 : 0.0; }, true}},
+       {.integers = [](auto&, int64_t a, int64_t b) { return int64_t{a <= b}; },
+        .reals = [](double a, double b) { return a <= b ? 1.0 : 0.0; },
+        .gives_flags = true}},
       {"Greater",
-       {[](auto&, int64_t a, int64_t b) { return int64_t{a > b}; },
-        [](double a, double b) { return a > b ? 1.0 : 0.0; }, true}},
+       {.integers = [](auto&, int64_t a, int64_t b) { return int64_t{a > b}; },
+        .reals = [](double a, double b) { return a > b ? 1.0 : 0.0; },
+        .gives_flags = true}},
       {"GreaterOrEqual",
-       {[](auto&, int64_t a, int64_t b) { return int64_t{a >= b}; },
-        [](double a, double b) { return a >= b ? 1.0 : 0.0; }, true}},
-      {"And", {[](auto&, int64_t a, int64_t b) { return int64_t{a != 0 && b != 0}; }, nullptr, true}},
-      {"Or", {[](auto&, int64_t a, int64_t b) { return int64_t{a != 0 || b != 0}; }, nullptr, true}},
+       {.integers = [](auto&, int64_t a, int64_t b) { return int64_t{a >= b}; },
+        .reals = [](double a, double b) { return a >= b ? 1.0 : 0.0; },
+        .gives_flags = true}},
+      {"And", {.integers = [](auto&, int64_t a, int64_t b) { return int64_t{a != 0 && b != 0}; }, .gives_flags = true}},
+      {"Or", {.integers = [](auto&, int64_t a, int64_t b) { return int64_t{a != 0 || b != 0}; }, .gives_flags = true}},
   };
   return all;
 }

@@ -67,12 +67,17 @@ RowBlocks blocks_of_parameters(const Rows& rows, const Target& target) {
   return blocks;
 }
 
-Prelude prelude_of(const RowBlocks& blocks, bool keep, bool parameters, const NormGradientRows& gradient,
-                   const Rows& rows) {
+// Flags of one of the sources.
+struct Flags {
+  bool keep = false;        // elements of a row stay in registers between their two uses
+  bool parameters = false;  // its sums are those of dw and db
+};
+
+Prelude prelude_of(const RowBlocks& blocks, Flags flags, const NormGradientRows& gradient, const Rows& rows) {
   Prelude prelude = descriptor::row_blocks_prelude(blocks, rows);
   descriptor::add_norm_gradient(prelude, gradient);
-  prelude.flag("KEEP", keep).flag("PARAMETERS", parameters);
-  prelude.flag("SAME_ROWS", !parameters && gradient.same_rows);
+  prelude.flag("KEEP", flags.keep).flag("PARAMETERS", flags.parameters);
+  prelude.flag("SAME_ROWS", !flags.parameters && gradient.same_rows);
   return prelude;
 }
 
@@ -100,11 +105,11 @@ Program program(const Shape& shape, const NormGradientRows& rows, const Target& 
   Program result;
   if (has_own_pass(rows)) {
     const RowBlocks blocks = blocks_of_parameters(rows.parameters, target);
-    result.sources.push_back(emit.source(prelude_of(blocks, false, true, rows, rows.parameters)));
+    result.sources.push_back(emit.source(prelude_of(blocks, {.parameters = true}, rows, rows.parameters)));
     add_sums(result, blocks, rows.parameters, 0, {0, descriptor::part_bytes(blocks, rows.parameters, words)});
   }
   const size_t source = result.sources.size();
-  result.sources.push_back(emit.source(prelude_of(shape, shape.keep != 0, false, rows, rows)));
+  result.sources.push_back(emit.source(prelude_of(shape, {.keep = shape.keep != 0}, rows, rows)));
   if (shape.splits == 1) {
     Launch fused = descriptor::row_blocks_launch(shape, rows, "norm_backward_blocks");
     fused.source = source;

@@ -95,7 +95,7 @@ int expect_whole(const std::string& path, Journal journal, int acknowledged) {
 
 struct Case {
   Journal journal;
-  bool new_file;
+  bool new_file = false;
 };
 
 class Death : public ::testing::TestWithParam<Case> {
@@ -167,8 +167,9 @@ TEST_P(Death, AtAnyMomentLosesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Journals, Death,
-                         ::testing::Values(Case{Journal::wal, false}, Case{Journal::rollback, false},
-                                           Case{Journal::wal, true}, Case{Journal::rollback, true}),
+                         ::testing::Values(Case{.journal = Journal::wal}, Case{.journal = Journal::rollback},
+                                           Case{.journal = Journal::wal, .new_file = true},
+                                           Case{.journal = Journal::rollback, .new_file = true}),
                          [](const auto& suite) {
                            return std::string(suite.param.journal == Journal::wal ? "WriteAheadLog"
                                                                                   : "RollbackJournal") +

@@ -99,8 +99,9 @@ TEST(Front, ReducingNeverChangesAChoice) {
 TEST(Front, OfEqualWorkspaceKeepsOneOfEqualTimesAndNoneThatIsNeverTied) {
   const AlgorithmVersion version{1, "a", "d"};
   const auto reduced = [&](double first, double second) {
-    std::vector<FrontEntry> entries = {{&version, "A=1", first, 64, TimeKind::measured, true},
-                                       {&version, "A=2", second, 64, TimeKind::measured, true}};
+    std::vector<FrontEntry> entries = {
+        {.algorithm = &version, .config = "A=1", .seconds = first, .workspace_bytes = 64},
+        {.algorithm = &version, .config = "A=2", .seconds = second, .workspace_bytes = 64}};
     reduce_to_front(entries);
     std::vector<std::string> configs;
     for (const FrontEntry& entry : entries) configs.emplace_back(entry.config);

@@ -97,11 +97,14 @@ TEST(ModelFlags, AreOptionsOfModels) {
 
   struct Batch {
     const char* text;
-    std::optional<int64_t> batch;
-    bool is_dynamic;
+    std::optional<int64_t> batch{};
+    bool is_dynamic = false;
   };
-  for (const Batch& row :
-       {Batch{"1", 1, false}, {"32", 32, false}, {"?", {}, true}, {"?1", 1, true}, {"?7", 7, true}}) {
+  for (const Batch& row : {Batch{.text = "1", .batch = 1},
+                           {.text = "32", .batch = 32},
+                           {.text = "?", .is_dynamic = true},
+                           {.text = "?1", .batch = 1, .is_dynamic = true},
+                           {.text = "?7", .batch = 7, .is_dynamic = true}}) {
     const ModelOptions options = ModelFlags{.batch = row.text}.options();
     EXPECT_EQ(options.batch, row.batch) << row.text;
     EXPECT_EQ(options.dynamic_batch, row.is_dynamic) << row.text;

@@ -49,10 +49,10 @@ TEST(LogAxis, KeepsTheOrderOfTimesAndEndsWhereItEnds) {
 TEST(SpreadChart, StacksPointsThatWouldCoverEachOther) {
   const LogAxis axis(1e-6, 1e-4);
   const std::string chart = spread_chart(axis, 1e-6,
-                                         {{1e-5, 0, true, false, "a"},
-                                          {1e-5, 0, false, false, "b"},
-                                          {1.01e-5, 0, false, true, "c"},
-                                          {9e-5, 0, false, false, "d"}});
+                                         {{.seconds = 1e-5, .tuned = true, .label = "a"},
+                                          {.seconds = 1e-5, .label = "b"},
+                                          {.seconds = 1.01e-5, .fallback = true, .label = "c"},
+                                          {.seconds = 9e-5, .label = "d"}});
   const std::regex mark(R"-(class="mark" x="[^"]*" y="([^"]*)")-");
   std::multiset<std::string> heights;
   for (std::sregex_iterator at(chart.begin(), chart.end(), mark), end; at != end; ++at) heights.insert((*at)[1]);
@@ -62,27 +62,27 @@ TEST(SpreadChart, StacksPointsThatWouldCoverEachOther) {
 
 TEST(SpreadChart, TellsTheMarksApartByShape) {
   const LogAxis axis(1e-6, 1e-4);
-  const auto chart = [&](bool tuned, bool fallback) {
-    return spread_chart(axis, 1e-6, {{1e-5, 0, tuned, fallback, ""}});
-  };
-  EXPECT_THAT(chart(true, false), HasSubstr("<path class=\"tuned\""));
-  EXPECT_THAT(chart(false, true), HasSubstr("<path class=\"fallback\""));
-  EXPECT_THAT(chart(false, false), HasSubstr("<circle class=\"candidate\""));
-  EXPECT_THAT(chart(true, true), HasSubstr("<path class=\"tuned\""));
-  EXPECT_THAT(chart(true, true), HasSubstr("<path class=\"fallback\""));
-  EXPECT_THAT(chart(true, true), Not(HasSubstr("<circle")));
+  const auto chart = [&](const SpreadPoint& point) { return spread_chart(axis, 1e-6, {point}); };
+  EXPECT_THAT(chart({.seconds = 1e-5, .tuned = true}), HasSubstr("<path class=\"tuned\""));
+  EXPECT_THAT(chart({.seconds = 1e-5, .fallback = true}), HasSubstr("<path class=\"fallback\""));
+  EXPECT_THAT(chart({.seconds = 1e-5}), HasSubstr("<circle class=\"candidate\""));
+  const std::string both = chart({.seconds = 1e-5, .tuned = true, .fallback = true});
+  EXPECT_THAT(both, HasSubstr("<path class=\"tuned\""));
+  EXPECT_THAT(both, HasSubstr("<path class=\"fallback\""));
+  EXPECT_THAT(both, Not(HasSubstr("<circle")));
 }
 
 TEST(SpreadChart, DrawsNoRooflineThatLiesLeftOfTheAxis) {
   const auto chart = [](double roofline) {
-    return spread_chart(LogAxis(1e-6, 1e-4), roofline, {{1e-5, 0, true, false, ""}});
+    return spread_chart(LogAxis(1e-6, 1e-4), roofline, {{.seconds = 1e-5, .tuned = true}});
   };
   EXPECT_THAT(chart(1e-6), HasSubstr("class=\"roofline\""));
   EXPECT_THAT(chart(1e-8), Not(HasSubstr("class=\"roofline\"")));
 }
 
 TEST(SpreadChart, EscapesLabels) {
-  const std::string chart = spread_chart(LogAxis(1e-6, 1e-4), 1e-6, {{1e-5, 0, true, false, "<script>"}});
+  const std::string chart =
+      spread_chart(LogAxis(1e-6, 1e-4), 1e-6, {{.seconds = 1e-5, .tuned = true, .label = "<script>"}});
   EXPECT_THAT(chart, Not(HasSubstr("<script")));
 }
 

@@ -151,18 +151,21 @@ TEST(Halves, SignsAndExtremesTreatNanAndZeroAsTheIsaSays) {
     expect_halves(kind, "abs", "a", abs, kind.values);
     expect_halves(kind, "neg", "a", neg, kind.values);
     const auto order = [](uint16_t x) { return x >= 0x8000 ? -int{x & 0x7FFF} * 2 - 1 : int{x} * 2; };
-    const auto extreme = [&](bool maximum, bool nan) -> Binary {
-      return [&f, order, maximum, nan](uint16_t a, uint16_t b) {
+    struct Extreme {
+      bool maximum = false, nan = false;
+    };
+    const auto extreme = [&](Extreme is) -> Binary {
+      return [&f, order, is](uint16_t a, uint16_t b) {
         if (f.is_nan(a) && f.is_nan(b)) return uint16_t{0x7FFF};
-        if (f.is_nan(a)) return nan ? uint16_t{0x7FFF} : b;
-        if (f.is_nan(b)) return nan ? uint16_t{0x7FFF} : a;
-        return (order(a) < order(b)) == maximum ? b : a;
+        if (f.is_nan(a)) return is.nan ? uint16_t{0x7FFF} : b;
+        if (f.is_nan(b)) return is.nan ? uint16_t{0x7FFF} : a;
+        return (order(a) < order(b)) == is.maximum ? b : a;
       };
     };
-    expect_halves(kind, "min", "a, b", extreme(false, false), kind.values, kind.values);
-    expect_halves(kind, "max", "a, b", extreme(true, false), kind.values, kind.values);
-    expect_halves(kind, "min.NaN", "a, b", extreme(false, true), kind.values, kind.values);
-    expect_halves(kind, "max.NaN", "a, b", extreme(true, true), kind.values, kind.values);
+    expect_halves(kind, "min", "a, b", extreme({}), kind.values, kind.values);
+    expect_halves(kind, "max", "a, b", extreme({.maximum = true}), kind.values, kind.values);
+    expect_halves(kind, "min.NaN", "a, b", extreme({.nan = true}), kind.values, kind.values);
+    expect_halves(kind, "max.NaN", "a, b", extreme({.maximum = true, .nan = true}), kind.values, kind.values);
   }
 }
 

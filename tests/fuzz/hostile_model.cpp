@@ -392,7 +392,8 @@ class Builder {
     NodeForm form =
         schema != nullptr && choices_.holds(15) ? form_of(*schema) : choices_.one_of(forms_of(operation, inputs));
     if (oddity_.odd() || oddity_.odd()) stretch(form);
-    if (oddity_.odd()) form.operands.resize(choices_.below(form.operands.size() + 3), {Kind::reals, {2, 3}, {}, false});
+    const Operand further{.kind = Kind::reals, .extents = {2, 3}};
+    if (oddity_.odd()) form.operands.resize(choices_.below(form.operands.size() + 3), further);
     const bool constants = choices_.holds(25);
     onnx::NodeProto node;
     node.set_op_type(operation);
@@ -418,7 +419,8 @@ class Builder {
   }
 
   void add_if() {
-    const std::string condition = initial(oddity_.type(Type::BOOL), {Kind::flags, {}, {1}, true});
+    const std::string condition =
+        initial(oddity_.type(Type::BOOL), {.kind = Kind::flags, .elements = {1}, .is_list = true});
     onnx::NodeProto& node = *graph_->add_node();
     node.set_op_type("If");
     node.add_input(condition);
@@ -446,7 +448,7 @@ class Builder {
 
   /// Graphs that are large, deep or wide.
   void pattern() {
-    const Operand x{Kind::reals, choices_.holds(50) ? Extents{2} : Extents{2, 3}, {}, false};
+    const Operand x{.kind = Kind::reals, .extents = choices_.holds(50) ? Extents{2} : Extents{2, 3}};
     const bool constants = choices_.holds(40);
     std::string last = constants ? initial(real_, x) : input(real_, x);
     switch (choices_.below(6)) {
@@ -482,9 +484,10 @@ class Builder {
         break;
       }
       case 4: {  // of many dimensions, in the other order, as one
-        const Operand deep{Kind::reals, Extents(choices_.below(34), 2), {}, false};
+        const Operand deep{.kind = Kind::reals, .extents = Extents(choices_.below(34), 2)};
         last = simple_node("Transpose", {input(real_, deep)}).output(0);
-        last = simple_node("Reshape", {last, initial(Type::INT64, {Kind::integers, {1}, {-1}, true})}).output(0);
+        const Operand flat{.kind = Kind::integers, .extents = {1}, .elements = {-1}, .is_list = true};
+        last = simple_node("Reshape", {last, initial(Type::INT64, flat)}).output(0);
         break;
       }
       default: {  // many results

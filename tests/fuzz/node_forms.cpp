@@ -224,7 +224,7 @@ std::vector<NodeForm> forms_of(std::string_view operation, int inputs) {
     for (const std::string_view part : parts_of(row.attributes, ' ')) form.attributes.push_back(attribute_of(part));
   }
   if (forms.empty()) {
-    const Operand operand{Operand::Kind::reals, {2, 3}, {}, false};
+    const Operand operand{.kind = Operand::Kind::reals, .extents = {2, 3}};
     forms.push_back({std::vector<Operand>(static_cast<size_t>(inputs), operand), {}});
   }
   return forms;

@@ -19,9 +19,9 @@ struct Operand {
     integers,  ///< int64.
   };
   Kind kind = Kind::absent;
-  std::vector<int64_t> extents;
+  std::vector<int64_t> extents{};
   /// Elements of a list that has to be known while the model is read; as many as the extents say, or none.
-  std::vector<double> elements;
+  std::vector<double> elements{};
   bool is_list = false;
 };
 

@@ -109,7 +109,7 @@ TEST(TypedViews, AreAskedForAllThatTheirRequestsMayHold) {
     }
     if (request.dynamic_batch) of.insert("n=?");
     if (request.blend == Blend{Scale::any, Scale::any}) of.insert("blend");
-    if (request.arithmetic == Arithmetic{true, true, true}) of.insert("arithmetic");
+    if (request.arithmetic == Arithmetic{.tf32 = true, .fast = true, .deterministic = true}) of.insert("arithmetic");
     if (!request.epilogue.empty()) of.insert("epilogue");
     if (request.constant_weights) of.insert("constant_weights");
   }

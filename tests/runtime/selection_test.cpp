@@ -22,7 +22,7 @@ using tuner::fakes::toy;
 
 TEST(Selector, OffersWhatVariesOnlyWhereNobodyDemandsOtherwise) {
   const Catalogue catalogue =
-      tuner::fakes::toy_catalogue({toy("varies", {1}, 1e-3, false, 0, false), toy("repeats", {1}, 2e-3)});
+      tuner::fakes::toy_catalogue({toy("varies", {1}, 1e-3, {.deterministic = false}), toy("repeats", {1}, 2e-3)});
   const cache::Winners winners({"fake", "Fake", 9, 0, 132, true},
                                [](std::string_view, std::string_view) { return true; });
   const tuner::fakes::FakeLaboratory laboratory;
@@ -46,7 +46,7 @@ TEST(Selector, OffersWhatVariesOnlyWhereNobodyDemandsOtherwise) {
 
 TEST(Selector, OffersWhatNeedsExactlyTheLimitOfTheWorkspace) {
   const Catalogue catalogue =
-      tuner::fakes::toy_catalogue({toy("needy", {1}, 1e-3, false, 256), toy("lean", {1}, 2e-3)});
+      tuner::fakes::toy_catalogue({toy("needy", {1}, 1e-3, {.workspace = 256}), toy("lean", {1}, 2e-3)});
   const cache::Winners winners({"fake", "Fake", 9, 0, 132, true},
                                [](std::string_view, std::string_view) { return true; });
   const tuner::fakes::FakeLaboratory laboratory;

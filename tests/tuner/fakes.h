@@ -19,18 +19,23 @@ struct ToyParameters {
   int tile;
 };
 
+struct ToyTraits {
+  bool trusted = false;
+  int64_t workspace = 0;  ///< bytes
+  bool deterministic = true;
+};
+
 /// An algorithm for softmax whose source is its own name. Predicts `estimate` * TILE seconds.
-inline Algorithm toy(const std::string& name, std::vector<int64_t> tiles, double estimate, bool trusted = false,
-                     int64_t workspace = 0, bool deterministic = true) {
+inline Algorithm toy(const std::string& name, std::vector<int64_t> tiles, double estimate, ToyTraits traits = {}) {
   auto open = describe<ToyParameters>(name, "softmax_forward", "toy.cu").param("TILE", &ToyParameters::tile, tiles);
-  auto description = trusted ? std::move(open).trusted() : std::move(open);
+  auto description = traits.trusted ? std::move(open).trusted() : std::move(open);
   return std::move(description)
       .program([=](const ToyParameters& p, const Request& request, const Target&, const Emitter&) {
         Program program;
         program.sources = {name + " TILE=" + std::to_string(p.tile) + " for " + request.key()};
         program.steps = {Launch{.source = 0, .entry = "toy", .grid = {}, .arguments = {}}};
-        program.workspace_bytes = workspace;
-        program.deterministic = deterministic;
+        program.workspace_bytes = traits.workspace;
+        program.deterministic = traits.deterministic;
         return program;
       })
       .estimate([=](const ToyParameters& p, const Request&, const Target&, const DeviceFigures&) {
@@ -52,7 +57,7 @@ inline Algorithm user_toy(const std::string& name, std::vector<int64_t> tiles, d
 }
 
 inline Catalogue toy_catalogue(std::vector<Algorithm> algorithms) {
-  algorithms.push_back(toy("trusted", {1}, 100, true));
+  algorithms.push_back(toy("trusted", {1}, 100, {.trusted = true}));
   return {SourceLibrary({{"toy.cu", ""}, {"toy.cpp", ""}, {"lib/types.cuh", ""}}), std::move(algorithms)};
 }
 

@@ -88,7 +88,7 @@ TEST_F(SessionTest, GivesUpACompileThatHangsTwice) {
 }
 
 TEST_F(SessionTest, RefusesWhatIsNotReproducibleWhereThatIsDemanded) {
-  catalogue = toy_catalogue({toy("first", {1}, 1e-3), toy("atomic", {1}, 2e-3, false, 0, false)});
+  catalogue = toy_catalogue({toy("first", {1}, 1e-3), toy("atomic", {1}, 2e-3, {.deterministic = false})});
   EXPECT_EQ(outcome_of(run_one(), "atomic"), Outcome::timed) << "nobody demands it";
   laboratory.log.clear();
   Request demanding = toy_request();
@@ -206,7 +206,7 @@ TEST_F(SessionTest, CompilesNoTrustedVariantForCandidatesThatNeedNoCheck) {
   EXPECT_THAT(laboratory.log, IsEmpty()) << "all of them are in quarantine";
 
   learnt.clear();
-  catalogue = toy_catalogue({toy("atomic", {1}, 2e-3, false, 0, false)});
+  catalogue = toy_catalogue({toy("atomic", {1}, 2e-3, {.deterministic = false})});
   Request demanding = toy_request();
   demanding.arithmetic.deterministic = true;
   laboratory.log.clear();

@@ -51,7 +51,7 @@ TEST_F(SessionTest, HandsOutEveryTrialWithItsProvenance) {
 }
 
 TEST_F(SessionTest, PicksTheSameWinnerOfATieEveryTime) {
-  catalogue = toy_catalogue({toy("a_big", {1}, 1e-3, false, 1 << 20), toy("b_small", {1}, 2e-3)});
+  catalogue = toy_catalogue({toy("a_big", {1}, 1e-3, {.workspace = 1 << 20}), toy("b_small", {1}, 2e-3)});
   laboratory.behaviours["a_big"] = {.seconds = 1.000e-3};
   laboratory.behaviours["b_small"] = {.seconds = 1.008e-3};
   EXPECT_EQ(run_one().best->choice.algorithm, "b_small");

@@ -28,25 +28,71 @@ struct DTypeTraits {
   DType dtype;
   std::string_view name;  ///< In requests, and of the type in CUDA text.
   int bytes;              ///< Bytes of one element.
-  bool floating;          ///< Whether elements have an exponent, and so fractions and NaN.
+  bool floating = false;  ///< Whether elements have an exponent, and so fractions and NaN.
   /// Digits of a floating-point significand, the implicit digit included, and the exponent of the least normal number.
-  int digits, least_exponent;
+  int digits = 0, least_exponent = 0;
   double least, largest;  ///< Finite values.
-  bool has_infinity;
-  bool saturates;          ///< A store of a larger value gives the largest one; otherwise infinity.
-  bool may_hold_sums;      ///< Whether requests that permit `fast` arithmetic permit sums in this type.
-  std::string_view piece;  ///< File of lib/ with its CUDA type; empty for types of every source (lib/types.cuh).
+  bool has_infinity = false;
+  bool saturates = false;      ///< A store of a larger value gives the largest one; otherwise infinity.
+  bool may_hold_sums = false;  ///< Whether requests that permit `fast` arithmetic permit sums in this type.
+  std::string_view piece{};    ///< File of lib/ with its CUDA type; empty for types of every source (lib/types.cuh).
 };
 
 inline constexpr std::array dtype_rows = {
-    DTypeTraits{DType::f32, "f32", 4, true, 24, -126, -0x1.fffffep127, 0x1.fffffep127, true, false, false, ""},
-    DTypeTraits{DType::f16, "f16", 2, true, 11, -14, -65504, 65504, true, false, true, ""},
-    DTypeTraits{DType::bf16, "bf16", 2, true, 8, -126, -0x1.fep127, 0x1.fep127, true, false, true, ""},
-    DTypeTraits{DType::i32, "i32", 4, false, 0, 0, -0x1p31, 0x1p31 - 1, false, true, false, ""},
-    DTypeTraits{DType::i8, "i8", 1, false, 0, 0, -128, 127, false, true, false, ""},
-    DTypeTraits{DType::u8, "u8", 1, false, 0, 0, 0, 255, false, true, false, ""},
-    DTypeTraits{DType::f8e4m3, "f8e4m3", 1, true, 4, -6, -448, 448, false, true, false, "lib/fp8.cuh"},
-    DTypeTraits{DType::f8e5m2, "f8e5m2", 1, true, 3, -14, -57344, 57344, true, true, false, "lib/fp8.cuh"},
+    DTypeTraits{.dtype = DType::f32,
+                .name = "f32",
+                .bytes = 4,
+                .floating = true,
+                .digits = 24,
+                .least_exponent = -126,
+                .least = -0x1.fffffep127,
+                .largest = 0x1.fffffep127,
+                .has_infinity = true},
+    DTypeTraits{.dtype = DType::f16,
+                .name = "f16",
+                .bytes = 2,
+                .floating = true,
+                .digits = 11,
+                .least_exponent = -14,
+                .least = -65504,
+                .largest = 65504,
+                .has_infinity = true,
+                .may_hold_sums = true},
+    DTypeTraits{.dtype = DType::bf16,
+                .name = "bf16",
+                .bytes = 2,
+                .floating = true,
+                .digits = 8,
+                .least_exponent = -126,
+                .least = -0x1.fep127,
+                .largest = 0x1.fep127,
+                .has_infinity = true,
+                .may_hold_sums = true},
+    DTypeTraits{
+        .dtype = DType::i32, .name = "i32", .bytes = 4, .least = -0x1p31, .largest = 0x1p31 - 1, .saturates = true},
+    DTypeTraits{.dtype = DType::i8, .name = "i8", .bytes = 1, .least = -128, .largest = 127, .saturates = true},
+    DTypeTraits{.dtype = DType::u8, .name = "u8", .bytes = 1, .least = 0, .largest = 255, .saturates = true},
+    DTypeTraits{.dtype = DType::f8e4m3,
+                .name = "f8e4m3",
+                .bytes = 1,
+                .floating = true,
+                .digits = 4,
+                .least_exponent = -6,
+                .least = -448,
+                .largest = 448,
+                .saturates = true,
+                .piece = "lib/fp8.cuh"},
+    DTypeTraits{.dtype = DType::f8e5m2,
+                .name = "f8e5m2",
+                .bytes = 1,
+                .floating = true,
+                .digits = 3,
+                .least_exponent = -14,
+                .least = -57344,
+                .largest = 57344,
+                .has_infinity = true,
+                .saturates = true,
+                .piece = "lib/fp8.cuh"},
 };
 
 /// Every one, in the order of the rows.
