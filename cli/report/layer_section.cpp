@@ -68,8 +68,9 @@ std::string time_with_spread(const Trial& trial) {
 std::string bytes_text(int64_t bytes) {
   if (bytes == 0) return "none";
   if (bytes < 1024) return fmt::format("{} B", bytes);
-  if (bytes < 1024 * 1024) return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 1024);
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024 * 1024));
+  const double kib = static_cast<double>(bytes) / 1024;
+  if (kib < 1023.95) return fmt::format("{:.1f} KiB", kib);  // one digit of more would be 1024.0
+  return fmt::format("{:.1f} MiB", kib / 1024);
 }
 
 std::string fact(std::string_view name, const std::string& value, const std::string& note) {

@@ -31,6 +31,29 @@ TensorSpec packed(DType dtype, const Ints& extents) {
   return TensorSpec::packed(dtype, extents, dimension_letters(static_cast<int>(extents.size())));
 }
 
+// Operands of both directions, and behind them those of one.
+std::vector<OperandDefinition> with_inputs(const std::vector<OperandDefinition>& others) {
+  std::vector<OperandDefinition> definitions = {
+      {.name = "x", .role = Role::input, .extents = "N C and up to three spatial dimensions", .summary = "logits"},
+      {.name = "targets",
+       .role = Role::input,
+       .extents = "as x without C",
+       .left_out = "without gaps",
+       .summary = "the classes",
+       .dtypes = DTypes::only_i32},
+      {.name = "weights",
+       .role = Role::input,
+       .batched = false,
+       .printing = Printing::when_set,
+       .extents = "C",
+       .left_out = "they are 1",
+       .summary = "a weight for each class",
+       .dtypes = DTypes::only_f32},
+  };
+  definitions.insert(definitions.end(), others.begin(), others.end());
+  return definitions;
+}
+
 class CrossEntropyOperation : public Operation {
  public:
   std::string_view prologue_operand() const final { return "x"; }
@@ -125,22 +148,7 @@ class CrossEntropyForwardOperation final : public CrossEntropyOperation {
   }
 
   const std::vector<OperandDefinition>& operands() const override {
-    static const std::vector<OperandDefinition> definitions = {
-        {.name = "x", .role = Role::input, .extents = "N C and up to three spatial dimensions", .summary = "logits"},
-        {.name = "targets",
-         .role = Role::input,
-         .extents = "as x without C",
-         .left_out = "without gaps",
-         .summary = "the classes",
-         .dtypes = DTypes::only_i32},
-        {.name = "weights",
-         .role = Role::input,
-         .batched = false,
-         .printing = Printing::when_set,
-         .extents = "C",
-         .left_out = "they are 1",
-         .summary = "a weight for each class",
-         .dtypes = DTypes::only_f32},
+    static const auto definitions = with_inputs({
         {.name = "losses",
          .role = Role::output,
          .printing = Printing::when_set,
@@ -154,7 +162,7 @@ class CrossEntropyForwardOperation final : public CrossEntropyOperation {
          .extents = "1",
          .left_out = "f32",
          .summary = "with reduction=mean and sum"},
-    };
+    });
     return definitions;
   }
 
@@ -184,22 +192,7 @@ class CrossEntropyBackwardOperation final : public CrossEntropyOperation {
   }
 
   const std::vector<OperandDefinition>& operands() const override {
-    static const std::vector<OperandDefinition> definitions = {
-        {.name = "x", .role = Role::input, .extents = "N C and up to three spatial dimensions", .summary = "logits"},
-        {.name = "targets",
-         .role = Role::input,
-         .extents = "as x without C",
-         .left_out = "without gaps",
-         .summary = "the classes",
-         .dtypes = DTypes::only_i32},
-        {.name = "weights",
-         .role = Role::input,
-         .batched = false,
-         .printing = Printing::when_set,
-         .extents = "C",
-         .left_out = "they are 1",
-         .summary = "a weight for each class",
-         .dtypes = DTypes::only_f32},
+    static const auto definitions = with_inputs({
         {.name = "dlosses",
          .role = Role::input,
          .printing = Printing::when_set,
@@ -214,7 +207,7 @@ class CrossEntropyBackwardOperation final : public CrossEntropyOperation {
          .left_out = "it is 1",
          .summary = "with reduction=mean and sum"},
         in_place({.name = "dx", .role = Role::output, .extents = "as x", .left_out = "dtype and layout of x"}, {"x"}),
-    };
+    });
     return definitions;
   }
 

@@ -19,15 +19,25 @@ int64_t axis_of(const Request& request) {
   return request.ints("axis").front();
 }
 
-// Extents of y, if x and indices have one rank and `axis` is one of its dimensions.
-std::optional<Ints> gathered_extents(const Request& request) {
-  const TensorSpec *x = request.find("x"), *indices = request.find("indices");
-  if (x == nullptr || indices == nullptr || x->rank() != indices->rank()) return std::nullopt;
+// Refuses an axis that x does not have, and indices of another rank.
+void check_axis(const Request& request) {
+  const TensorSpec &x = request.at("x"), &indices = request.at("indices");
   const int64_t axis = axis_of(request);
-  if (axis < 0 || axis >= x->rank()) return std::nullopt;
-  Ints extents = indices->extents;
+  if (axis < 0 || axis >= x.rank()) {
+    refuse(request, fmt::format("axis {} is outside the {} dimensions of x", axis, x.rank()),
+           fmt::format("give 0 to {}, or -1 for the last", x.rank() - 1));
+  }
+  if (indices.rank() != x.rank()) {
+    refuse(request, fmt::format("indices have {} dimensions, x has {}", indices.rank(), x.rank()),
+           "give them x's, with extents of 1 where they repeat");
+  }
+}
+
+// Extents of y, after check_axis().
+Ints gathered_extents(const Request& request) {
+  Ints extents = request.at("indices").extents;
   for (size_t i = 0; i < extents.size(); ++i) {
-    if (static_cast<int64_t>(i) != axis && extents[i] == 1) extents[i] = x->extents[i];
+    if (static_cast<int64_t>(i) != axis_of(request) && extents[i] == 1) extents[i] = request.at("x").extents[i];
   }
   return extents;
 }
@@ -75,29 +85,22 @@ class GatherOperation final : public Operation {
   }
 
   std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const override {
-    const std::optional<Ints> extents = gathered_extents(request);
-    if (operand != "y" || !extents) return std::nullopt;
-    return laid_out_like(request.at("x"), *extents);
+    if (operand != "y" || request.find("x") == nullptr || request.find("indices") == nullptr) return std::nullopt;
+    check_axis(request);
+    return laid_out_like(request.at("x"), gathered_extents(request));
   }
 
   void validate(const Request& request) const override {
     require_rank(request, "x");
-    const TensorSpec &x = request.at("x"), &indices = request.at("indices");
+    check_axis(request);
+    const TensorSpec& x = request.at("x");
     const int64_t axis = axis_of(request);
-    if (axis < 0 || axis >= x.rank()) {
-      refuse(request, fmt::format("axis {} is outside the {} dimensions of x", axis, x.rank()),
-             fmt::format("give 0 to {}, or -1 for the last", x.rank() - 1));
-    }
-    if (indices.rank() != x.rank()) {
-      refuse(request, fmt::format("indices have {} dimensions, x has {}", indices.rank(), x.rank()),
-             "give them x's, with extents of 1 where they repeat");
-    }
     const int64_t positions = x.extents[static_cast<size_t>(axis)];
     if (positions > std::numeric_limits<int32_t>::max()) {
       refuse(request, fmt::format("x has extent {} along the axis", positions),
              "indices are i32: give 2^31 - 1 at most");
     }
-    const Ints extents = *gathered_extents(request);
+    const Ints extents = gathered_extents(request);
     for (size_t i = 0; i < extents.size(); ++i) {
       if (static_cast<int64_t>(i) == axis || x.extents[i] == extents[i] || x.extents[i] == 1) continue;
       refuse(request, fmt::format("along dimension {} x has extent {} and indices {}", i, x.extents[i], extents[i]),

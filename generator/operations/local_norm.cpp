@@ -83,6 +83,15 @@ class LocalNormOperation : public Operation {
   }
 };
 
+OperandDefinition means_operand() {
+  return {.name = "means",
+          .role = Role::input,
+          .printing = Printing::when_set,
+          .extents = "as x",
+          .left_out = "they are 0",
+          .summary = "what the squares are of differences from"};
+}
+
 class LocalNormForwardOperation final : public LocalNormOperation {
  public:
   std::string_view name() const override { return "local_norm_forward"; }
@@ -92,12 +101,7 @@ class LocalNormForwardOperation final : public LocalNormOperation {
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
         {.name = "x", .role = Role::input, .extents = "1 to 5 dimensions"},
-        {.name = "means",
-         .role = Role::input,
-         .printing = Printing::when_set,
-         .extents = "as x",
-         .left_out = "they are 0",
-         .summary = "what the squares are of differences from"},
+        means_operand(),
         {.name = "y", .role = Role::output, .extents = "as x", .left_out = "dtype and layout of x"},
     };
     return definitions;
@@ -118,12 +122,7 @@ class LocalNormBackwardOperation final : public LocalNormOperation {
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
         {.name = "x", .role = Role::input, .extents = "1 to 5 dimensions"},
-        {.name = "means",
-         .role = Role::input,
-         .printing = Printing::when_set,
-         .extents = "as x",
-         .left_out = "they are 0",
-         .summary = "what the squares are of differences from"},
+        means_operand(),
         {.name = "dy", .role = Role::input, .extents = "as x", .left_out = "dtype and layout of x"},
         {.name = "dx", .role = Role::output, .extents = "as x", .left_out = "dtype and layout of x"},
         {.name = "dmeans",

@@ -34,6 +34,28 @@ ScalarDefinition epsilon_scalar() {
   return {"epsilon", 1e-5F, 1e-5F, "added to the variance; finite and not negative"};
 }
 
+OperandDefinition norm_parameter(OperandDefinition operand) {
+  operand.batched = false;
+  operand.printing = Printing::when_set;
+  return operand;
+}
+
+OperandDefinition norm_w() {
+  return norm_parameter({.name = "w",
+                         .role = Role::input,
+                         .extents = "in each dimension x's or 1",
+                         .left_out = "it is 1",
+                         .summary = "what the normalised elements are multiplied by"});
+}
+
+OperandDefinition norm_b() {
+  return norm_parameter({.name = "b",
+                         .role = Role::input,
+                         .extents = "in each dimension x's or 1",
+                         .left_out = "it is 0",
+                         .summary = "added after that"});
+}
+
 std::vector<EpilogueStage> norm_stages() {
   return {EpilogueStage::add, EpilogueStage::relu};
 }

@@ -32,6 +32,12 @@ std::vector<ScalarRule> norm_rules(const Request& request, bool has_momentum);
 /// The most that a tensor has: N,G,C/G and three spatial ones, the channels in groups.
 inline constexpr int norm_dimensions = 6;
 
+/// `operand`, a parameter: the same for every image, and it may be left out.
+OperandDefinition norm_parameter(OperandDefinition operand);
+/// The parameters of the forward operations.
+OperandDefinition norm_w();
+OperandDefinition norm_b();
+
 /// Adds an operand that there may be.
 void add_operand(Request& request, std::string_view name, const std::optional<TensorSpec>& spec);
 

@@ -13,6 +13,14 @@
 namespace kiln {
 namespace {
 
+OperandDefinition gradient_of_parameter(std::string name) {
+  return norm_parameter({.name = std::move(name),
+                         .role = Role::output,
+                         .extents = "as w",
+                         .left_out = "not computed",
+                         .summary = "not with n=?"});
+}
+
 class NormBackwardOperation final : public Operation {
  public:
   std::string_view name() const override { return "norm_backward"; }
@@ -24,7 +32,6 @@ class NormBackwardOperation final : public Operation {
   std::string_view summary() const override { return "gradients of normalisations"; }
 
   int most_dimensions() const override { return norm_dimensions; }
-  // NOLINTNEXTLINE(readability-function-size): a table
   const std::vector<OperandDefinition>& operands() const override {
     static const std::vector<OperandDefinition> definitions = {
         {.name = "dy", .role = Role::input, .extents = "1 to 6 dimensions"},
@@ -33,20 +40,16 @@ class NormBackwardOperation final : public Operation {
          .extents = "as dy",
          .left_out = "dtype and layout of dy",
          .summary = "the forward's"},
-        {.name = "w",
-         .role = Role::input,
-         .batched = false,
-         .printing = Printing::when_set,
-         .extents = "in each dimension dy's or 1",
-         .left_out = "it is 1",
-         .summary = "the forward's"},
-        {.name = "b",
-         .role = Role::input,
-         .batched = false,
-         .printing = Printing::when_set,
-         .extents = "as w",
-         .left_out = "the forward had none",
-         .summary = "the forward's, with an activation only"},
+        norm_parameter({.name = "w",
+                        .role = Role::input,
+                        .extents = "in each dimension dy's or 1",
+                        .left_out = "it is 1",
+                        .summary = "the forward's"}),
+        norm_parameter({.name = "b",
+                        .role = Role::input,
+                        .extents = "as w",
+                        .left_out = "the forward had none",
+                        .summary = "the forward's, with an activation only"}),
         {.name = "mean",
          .role = Role::input,
          .printing = Printing::when_set,
@@ -74,20 +77,8 @@ class NormBackwardOperation final : public Operation {
          .summary = "the forward's, with an activation only"},
         in_place({.name = "dx", .role = Role::output, .extents = "as dy", .left_out = "dtype and layout of dy"},
                  {"dy", "x"}),
-        {.name = "dw",
-         .role = Role::output,
-         .batched = false,
-         .printing = Printing::when_set,
-         .extents = "as w",
-         .left_out = "not computed",
-         .summary = "not with n=?"},
-        {.name = "db",
-         .role = Role::output,
-         .batched = false,
-         .printing = Printing::when_set,
-         .extents = "as w",
-         .left_out = "not computed",
-         .summary = "not with n=?"},
+        gradient_of_parameter("dw"),
+        gradient_of_parameter("db"),
         in_place({.name = "dresidual",
                   .role = Role::output,
                   .printing = Printing::when_set,

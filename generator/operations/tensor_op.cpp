@@ -47,6 +47,18 @@ TensorOpMode mode_of(const Request& request) {
   throw Error(ErrorCode::internal, "a tensor_op without a mode");
 }
 
+// An input of some modes.
+OperandDefinition further_input(std::string name) {
+  return {.name = std::move(name),
+          .role = Role::input,
+          .printing = Printing::when_set,
+          .extents = "as a",
+          .left_out = "with a mode that does not read it",
+          .summary = "an extent of 1 repeats",
+          .dtypes = DTypes::floating | DTypes::integers,
+          .repeats = true};
+}
+
 class TensorOpOperation final : public Operation {
  public:
   std::string_view name() const override { return "tensor_op"; }
@@ -64,22 +76,8 @@ class TensorOpOperation final : public Operation {
          .summary = "1 to 5 dimensions; an extent of 1 repeats",
          .dtypes = DTypes::floating | DTypes::integers,
          .repeats = true},
-        {.name = "b",
-         .role = Role::input,
-         .printing = Printing::when_set,
-         .extents = "as a",
-         .left_out = "with a mode that does not read it",
-         .summary = "an extent of 1 repeats",
-         .dtypes = DTypes::floating | DTypes::integers,
-         .repeats = true},
-        {.name = "c",
-         .role = Role::input,
-         .printing = Printing::when_set,
-         .extents = "as a",
-         .left_out = "with a mode that does not read it",
-         .summary = "an extent of 1 repeats",
-         .dtypes = DTypes::floating | DTypes::integers,
-         .repeats = true},
+        further_input("b"),
+        further_input("c"),
         in_place({.name = "y",
                   .role = Role::output,
                   .extents = "the longest of the inputs",

@@ -72,10 +72,16 @@ class ReportPage : public testing::Test {
 };
 
 TEST_F(ReportPage, SaysHowMuchWorkspaceAVariantTakes) {
-  const std::vector<std::pair<int64_t, const char*>> rows = {{0, "none"},          {1, "1 B"},
-                                                             {1023, "1023 B"},     {1024, "1.0 KiB"},
-                                                             {1536, "1.5 KiB"},    {1047552, "1023.0 KiB"},
-                                                             {1048576, "1.0 MiB"}, {int64_t{5} << 29, "2560.0 MiB"}};
+  const std::vector<std::pair<int64_t, const char*>> rows = {{0, "none"},
+                                                             {1, "1 B"},
+                                                             {1023, "1023 B"},
+                                                             {1024, "1.0 KiB"},
+                                                             {1536, "1.5 KiB"},
+                                                             {1047552, "1023.0 KiB"},
+                                                             {1048524, "1023.9 KiB"},
+                                                             {1048525, "1.0 MiB"},
+                                                             {1048576, "1.0 MiB"},
+                                                             {int64_t{5} << 29, "2560.0 MiB"}};
   for (const auto& [bytes, text] : rows) {
     for (tuner::Trial& each : results_[0].trials) each.workspace_bytes = bytes;
     EXPECT_THAT(page(), HasSubstr(fmt::format(">{}<", text)));

@@ -40,6 +40,15 @@ INSTANTIATE_TEST_SUITE_P(Dropout, BadRequest,
                                          Bad{"dropout x=f32:3x4 y=f32:4x3", "y has extents 4x3, expected 3x4"}));
 
 INSTANTIATE_TEST_SUITE_P(
+    Gather, BadRequest,
+    testing::Values(Bad{"gather indices=i32:3x1", "operand x is missing"},
+                    Bad{"gather x=f32:4x5", "operand indices is missing"},
+                    Bad{"gather x=f32:4x5 indices=i32:3x1 axis=2", "axis 2 is outside the 2 dimensions of x"},
+                    Bad{"gather x=f32:4x5 indices=i32:3x1 axis=-3", "axis -3 is outside the 2 dimensions of x"},
+                    Bad{"gather x=f32:4x5 indices=i32:3", "indices have 1 dimensions, x has 2"},
+                    Bad{"gather x=f32:4x5 indices=i32:3x2", "along dimension 1 x has extent 5 and indices 2"}));
+
+INSTANTIATE_TEST_SUITE_P(
     LocalNorm, BadRequest,
     testing::Values(
         Bad{"local_norm_forward y=f32:3x4", "operand x is missing"}, Bad{"local_norm_forward x=i8:3x4", "x is i8"},
