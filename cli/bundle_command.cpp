@@ -1,7 +1,6 @@
 // kiln bundle: compiled variants in one file, for an application that has no NVRTC.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,6 +11,7 @@
 
 #include "arch_choice.h"
 #include "checks.h"
+#include "command_line.h"
 #include "commands.h"
 #include "database.h"
 #include "input.h"
@@ -175,34 +175,32 @@ int bundle(const Options& options) {
 
 }  // namespace
 
-void add_bundle(CLI::App& app, int& exit_code) {
+void add_bundle(Command app, int& exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("bundle", "compile the stored winners into one file that needs no NVRTC");
-  options->input.add_to(*command);
-  command->add_option("--arch", options->archs, "architectures, with commas between: 80,90")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  command->add_option("-o,--output", options->output, "the bundle to write");
-  add_database_option(*command, options->database);
-  command->add_option("--pack", options->packs, "packs to use beside the database");
-  command->add_flag("--emulated", options->emulated,
-                    "for the emulated device of each --arch, with the variants tuned on it");
-  command->add_flag("--untuned", options->untuned,
-                    "use the best estimate for requests without records, instead of failing");
-  command->add_flag("--allow-unchecked-templates", options->unchecked,
-                    "with --untuned: also user templates that no check has passed");
-  command->add_flag("--deterministic", options->deterministic, "only variants whose results are reproducible");
-  command->add_option("--workspace-limit", options->workspace_limit, "only variants that need at most so many bytes")
-      ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
-  options->output_format.add_to(*command);
-  command->add_flag("--list", options->list,
-                    "list the contents of a bundle and check all of it, instead of writing one");
-  command->footer(
+  const Command command = app.add_command("bundle", "compile the stored winners into one file that needs no NVRTC");
+  options->input.add_to(command);
+  command.add_option("--arch", options->archs, "architectures, with commas between: 80,90").one_list();
+  command.add_option("-o,--output", options->output, "the bundle to write");
+  add_database_option(command, options->database);
+  command.add_option("--pack", options->packs, "packs to use beside the database");
+  command.add_flag("--emulated", options->emulated,
+                   "for the emulated device of each --arch, with the variants tuned on it");
+  command.add_flag("--untuned", options->untuned,
+                   "use the best estimate for requests without records, instead of failing");
+  command.add_flag("--allow-unchecked-templates", options->unchecked,
+                   "with --untuned: also user templates that no check has passed");
+  command.add_flag("--deterministic", options->deterministic, "only variants whose results are reproducible");
+  command.add_option("--workspace-limit", options->workspace_limit, "only variants that need at most so many bytes")
+      .check(whole_number(0, std::numeric_limits<int64_t>::max()));
+  options->output_format.add_to(command);
+  command.add_flag("--list", options->list,
+                   "list the contents of a bundle and check all of it, instead of writing one");
+  command.footer(
       "Each architecture gets the winner of each of its devices that the database or a pack knows. No device is "
       "needed.\n"
       "Example: kiln bundle examples/models/resnet18.onnx --arch 80,90 --pack tuned.pack -o resnet18.kiln\n"
       "         kiln bundle --list resnet18.kiln");
-  command->callback([options, &exit_code] { exit_code = bundle(*options); });
+  command.on_chosen([options, &exit_code] { exit_code = bundle(*options); });
 }
 
 }  // namespace kiln::cli

@@ -1,13 +1,13 @@
 // kiln cache: show, check, export and import the tuning database.
 #include <fmt/format.h>
 
-#include <CLI/App.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <system_error>
 
 #include "cache_commands.h"
+#include "command_line.h"
 #include "commands.h"
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
@@ -105,13 +105,13 @@ std::vector<std::string> remarks_not_at_hand(const std::string& path, const cach
   return remarks;
 }
 
-void add_cache(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("cache", "show, check, export and import the tuning database");
-  command->require_subcommand(1);
-  add_cache_transport(*command, exit_code);
-  add_cache_review(*command, exit_code);
-  add_cache_upkeep(*command, exit_code);
-  add_cache_fleet(*command, exit_code);
+void add_cache(Command app, int& exit_code) {
+  const Command command = app.add_command("cache", "show, check, export and import the tuning database");
+  command.require_command();
+  add_cache_transport(command, exit_code);
+  add_cache_review(command, exit_code);
+  add_cache_upkeep(command, exit_code);
+  add_cache_fleet(command, exit_code);
 }
 
 }  // namespace kiln::cli

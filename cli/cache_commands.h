@@ -4,21 +4,18 @@
 #include <string>
 #include <vector>
 
+#include "command_line.h"
 #include "database.h"
 #include "kiln/cache/database.h"
 #include "kiln/cache/pack.h"
 #include "kiln/generator/catalogue.h"
 
-namespace CLI {
-class App;
-}
-
 namespace kiln::cli {
 
-void add_cache_transport(CLI::App& cache, int& exit_code);  ///< list, export, import, merge
-void add_cache_review(CLI::App& cache, int& exit_code);     ///< diff, stats
-void add_cache_upkeep(CLI::App& cache, int& exit_code);     ///< verify, prune, quarantine
-void add_cache_fleet(CLI::App& cache, int& exit_code);      ///< compare, choose
+void add_cache_transport(Command cache, int& exit_code);  ///< list, export, import, merge
+void add_cache_review(Command cache, int& exit_code);     ///< diff, stats
+void add_cache_upkeep(Command cache, int& exit_code);     ///< verify, prune, quarantine
+void add_cache_fleet(Command cache, int& exit_code);      ///< compare, choose
 
 /// Whether a file is a pack, by how it starts. Throws Error(io_error) for one that is called .pack and is neither a
 /// pack nor a database, and as require_regular_file().

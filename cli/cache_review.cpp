@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/App.hpp>
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -12,6 +11,7 @@
 #include <system_error>
 
 #include "cache_commands.h"
+#include "command_line.h"
 #include "commands.h"
 #include "kiln/base/environment.h"
 #include "kiln/cache/diff.h"
@@ -271,24 +271,24 @@ int stats(const StatsOptions& options) {
 
 }  // namespace
 
-void add_cache_review(CLI::App& cache, int& exit_code) {
+void add_cache_review(Command cache, int& exit_code) {
   auto diff_options = std::make_shared<DiffOptions>();
-  CLI::App* diffing = cache.add_subcommand("diff", "compare two packs or databases, request by request");
-  diffing->add_option("before", diff_options->before, "a pack or a database")->required();
-  diffing->add_option("after", diff_options->after, "a pack or a database")->required();
-  diffing->add_flag("--all", diff_options->all, "also list requests in which only other candidates changed");
-  diffing->add_flag("--current", diff_options->current, "consider only records that this library's algorithms can use");
-  diff_options->output.add_to(*diffing);
-  diffing->footer("Example: kiln cache diff shipped.pack ~/.cache/kiln/tuning.db");
-  diffing->callback([diff_options, &exit_code] { exit_code = diff(*diff_options); });
+  const Command diffing = cache.add_command("diff", "compare two packs or databases, request by request");
+  diffing.add_option("before", diff_options->before, "a pack or a database").required();
+  diffing.add_option("after", diff_options->after, "a pack or a database").required();
+  diffing.add_flag("--all", diff_options->all, "also list requests in which only other candidates changed");
+  diffing.add_flag("--current", diff_options->current, "consider only records that this library's algorithms can use");
+  diff_options->output.add_to(diffing);
+  diffing.footer("Example: kiln cache diff shipped.pack ~/.cache/kiln/tuning.db");
+  diffing.on_chosen([diff_options, &exit_code] { exit_code = diff(*diff_options); });
 
   auto stats_options = std::make_shared<StatsOptions>();
-  CLI::App* counting = cache.add_subcommand("stats", "print the contents of a database or a pack in numbers");
-  counting->add_option("file", stats_options->file, "a pack or a database (default: as --db)");
-  add_database_option(*counting, stats_options->database);
-  stats_options->output.add_to(*counting);
-  counting->footer("Example: kiln cache stats tuned.pack");
-  counting->callback([stats_options, &exit_code] { exit_code = stats(*stats_options); });
+  const Command counting = cache.add_command("stats", "print the contents of a database or a pack in numbers");
+  counting.add_option("file", stats_options->file, "a pack or a database (default: as --db)");
+  add_database_option(counting, stats_options->database);
+  stats_options->output.add_to(counting);
+  counting.footer("Example: kiln cache stats tuned.pack");
+  counting.on_chosen([stats_options, &exit_code] { exit_code = stats(*stats_options); });
 }
 
 }  // namespace kiln::cli

@@ -1,7 +1,6 @@
 // kiln cache list, export, import, merge.
 #include <fmt/format.h>
 
-#include <CLI/App.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "cache_commands.h"
+#include "command_line.h"
 #include "commands.h"
 #include "input.h"
 #include "kiln/base/environment.h"
@@ -238,42 +238,42 @@ int merge(const Options& options) {
   return take_in(options, true);
 }
 
-CLI::App* add(CLI::App& parent, const char* name, const char* summary, const char* example,
-              const std::shared_ptr<Options>& options, int (*run)(const Options&), int& exit_code) {
-  CLI::App* command = parent.add_subcommand(name, summary);
-  command->footer(fmt::format("Example: {}", example));
-  add_database_option(*command, options->database);
-  command->callback([options, run, &exit_code] { exit_code = run(*options); });
+Command add(Command parent, const char* name, const char* summary, const char* example,
+            const std::shared_ptr<Options>& options, int (*run)(const Options&), int& exit_code) {
+  const Command command = parent.add_command(name, summary);
+  command.footer(fmt::format("Example: {}", example));
+  add_database_option(command, options->database);
+  command.on_chosen([options, run, &exit_code] { exit_code = run(*options); });
   return command;
 }
 
 }  // namespace
 
-void add_cache_transport(CLI::App& cache, int& exit_code) {
+void add_cache_transport(Command cache, int& exit_code) {
   auto options = std::make_shared<Options>();
-  options->output.add_to(*add(cache, "list", "list every request with its best variant", "kiln cache list --db all.db",
-                              options, list, exit_code));
-  CLI::App* exporting = add(cache, "export", "write a pack: text, to ship and to review",
-                            "kiln cache export --winners tuned.pack", options, export_pack, exit_code);
-  options->output.add_json_to(*exporting);
-  exporting->add_option("pack", options->file, "the file to write")->required();
-  exporting->add_flag("--winners", options->winners, "only records that can win, and records that bar a variant");
-  exporting->add_flag("--no-samples", options->no_samples, "leave the single samples out");
-  CLI::App* importing = add(cache, "import", "read packs into the database, checking every line",
-                            "kiln cache import shipped.pack", options, import_packs, exit_code);
-  importing->add_option("packs", options->files, "the files to read")->required();
-  add_expressions_to(*importing, options->expressions);
-  options->output.add_json_to(*importing);
-  CLI::App* merging = add(cache, "merge", "merge other databases and packs into the database (--db)",
-                          "kiln cache merge --db all.db a.pack b.db", options, merge, exit_code);
+  options->output.add_to(add(cache, "list", "list every request with its best variant", "kiln cache list --db all.db",
+                             options, list, exit_code));
+  const Command exporting = add(cache, "export", "write a pack: text, to ship and to review",
+                                "kiln cache export --winners tuned.pack", options, export_pack, exit_code);
+  options->output.add_json_to(exporting);
+  exporting.add_option("pack", options->file, "the file to write").required();
+  exporting.add_flag("--winners", options->winners, "only records that can win, and records that bar a variant");
+  exporting.add_flag("--no-samples", options->no_samples, "leave the single samples out");
+  const Command importing = add(cache, "import", "read packs into the database, checking every line",
+                                "kiln cache import shipped.pack", options, import_packs, exit_code);
+  importing.add_option("packs", options->files, "the files to read").required();
+  add_expressions_to(importing, options->expressions);
+  options->output.add_json_to(importing);
+  const Command merging = add(cache, "merge", "merge other databases and packs into the database (--db)",
+                              "kiln cache merge --db all.db a.pack b.db", options, merge, exit_code);
   merging
-      ->add_option("files", options->files,
-                   "databases and packs to read, and folders of them; of packs, every line is checked")
-      ->required();
-  merging->add_flag("--own", options->own,
-                    "the databases are yours: checks and faults that their runs found count as your own");
-  add_expressions_to(*merging, options->expressions);
-  options->output.add_json_to(*merging);
+      .add_option("files", options->files,
+                  "databases and packs to read, and folders of them; of packs, every line is checked")
+      .required();
+  merging.add_flag("--own", options->own,
+                   "the databases are yours: checks and faults that their runs found count as your own");
+  add_expressions_to(merging, options->expressions);
+  options->output.add_json_to(merging);
 }
 
 }  // namespace kiln::cli

@@ -1,7 +1,6 @@
 // kiln cache verify, prune, quarantine: does what is stored still hold, what of it can go, what must not run.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
 #include <limits>
@@ -11,6 +10,7 @@
 
 #include "cache_commands.h"
 #include "checks.h"
+#include "command_line.h"
 #include "commands.h"
 #include "device_choice.h"
 #include "input.h"
@@ -239,46 +239,46 @@ int quarantine(const QuarantineOptions& options) {
 
 }  // namespace
 
-void add_cache_upkeep(CLI::App& cache, int& exit_code) {
+void add_cache_upkeep(Command cache, int& exit_code) {
   auto verify_options = std::make_shared<VerifyOptions>();
-  CLI::App* verifying = cache.add_subcommand(
-      "verify", "check and time a sample of the stored candidates again on this device, and compare");
-  verifying->add_option("file", verify_options->file, "a pack or a database (default: as --db)");
-  add_database_option(*verifying, verify_options->database);
-  verify_options->device.add_to(*verifying);
-  verifying->add_option("--sample", verify_options->sample, "number of candidates, winners first (default 10), or all");
-  verifying->add_option("--tolerance", verify_options->tolerance, "percent by which times may differ (default 5)")
-      ->check(number_above_zero());
-  verifying->add_option("--seed", verify_options->seed, "seed of the sample")
-      ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
-  verify_options->output.add_to(*verifying);
-  add_expressions_to(*verifying, verify_options->expressions);
-  verifying->footer("Example: kiln cache verify shipped.pack --sample 20");
-  verifying->callback([verify_options, &exit_code] { exit_code = verify(*verify_options); });
+  const Command verifying =
+      cache.add_command("verify", "check and time a sample of the stored candidates again on this device, and compare");
+  verifying.add_option("file", verify_options->file, "a pack or a database (default: as --db)");
+  add_database_option(verifying, verify_options->database);
+  verify_options->device.add_to(verifying);
+  verifying.add_option("--sample", verify_options->sample, "number of candidates, winners first (default 10), or all");
+  verifying.add_option("--tolerance", verify_options->tolerance, "percent by which times may differ (default 5)")
+      .check(number_above_zero());
+  verifying.add_option("--seed", verify_options->seed, "seed of the sample")
+      .check(whole_number(0, std::numeric_limits<int64_t>::max()));
+  verify_options->output.add_to(verifying);
+  add_expressions_to(verifying, verify_options->expressions);
+  verifying.footer("Example: kiln cache verify shipped.pack --sample 20");
+  verifying.on_chosen([verify_options, &exit_code] { exit_code = verify(*verify_options); });
 
   auto prune_options = std::make_shared<PruneOptions>();
-  CLI::App* pruning = cache.add_subcommand("prune", "delete records of no more use from the database");
-  add_database_option(*pruning, prune_options->database);
-  pruning->add_flag("--stale", prune_options->stale, "records whose algorithm has changed since");
-  pruning->add_flag("--losers", prune_options->losers, "records that cannot win under any limit and bar nothing");
-  pruning->add_option("--older-than", prune_options->days, "records made more than so many days ago that bar nothing")
-      ->check(number_above_zero());
-  prune_options->output.add_json_to(*pruning);
-  pruning->add_option("--of-device", prune_options->devices, "only records of these devices, by id");
-  pruning->add_flag("--dry-run", prune_options->dry_run, "only print what would be deleted");
-  pruning->footer("Example: kiln cache prune --stale --older-than 180 --dry-run");
-  pruning->callback([prune_options, &exit_code] { exit_code = prune(*prune_options); });
+  const Command pruning = cache.add_command("prune", "delete records of no more use from the database");
+  add_database_option(pruning, prune_options->database);
+  pruning.add_flag("--stale", prune_options->stale, "records whose algorithm has changed since");
+  pruning.add_flag("--losers", prune_options->losers, "records that cannot win under any limit and bar nothing");
+  pruning.add_option("--older-than", prune_options->days, "records made more than so many days ago that bar nothing")
+      .check(number_above_zero());
+  prune_options->output.add_json_to(pruning);
+  pruning.add_option("--of-device", prune_options->devices, "only records of these devices, by id");
+  pruning.add_flag("--dry-run", prune_options->dry_run, "only print what would be deleted");
+  pruning.footer("Example: kiln cache prune --stale --older-than 180 --dry-run");
+  pruning.on_chosen([prune_options, &exit_code] { exit_code = prune(*prune_options); });
 
   auto quarantine_options = std::make_shared<QuarantineOptions>();
-  CLI::App* barring = cache.add_subcommand(
+  const Command barring = cache.add_command(
       "quarantine", "list or clear sources that are not tried again because they crashed or hung twice");
-  barring->add_option("source", quarantine_options->source, "only sources whose digest begins like this");
-  add_database_option(*barring, quarantine_options->database);
-  barring->add_option("--of-device", quarantine_options->device, "only entries of this device, by id");
-  barring->add_flag("--clear", quarantine_options->clear, "let the listed sources run again");
-  quarantine_options->output.add_to(*barring);
-  barring->footer("Example: kiln cache quarantine --clear, after the cause is fixed");
-  barring->callback([quarantine_options, &exit_code] { exit_code = quarantine(*quarantine_options); });
+  barring.add_option("source", quarantine_options->source, "only sources whose digest begins like this");
+  add_database_option(barring, quarantine_options->database);
+  barring.add_option("--of-device", quarantine_options->device, "only entries of this device, by id");
+  barring.add_flag("--clear", quarantine_options->clear, "let the listed sources run again");
+  quarantine_options->output.add_to(barring);
+  barring.footer("Example: kiln cache quarantine --clear, after the cause is fixed");
+  barring.on_chosen([quarantine_options, &exit_code] { exit_code = quarantine(*quarantine_options); });
 }
 
 }  // namespace kiln::cli

@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/Option.hpp>
 #include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
 
-#include "command_tree.h"
+#include "command_line.h"
 #include "kiln/base/nearest.h"
 
 namespace kiln::cli {
@@ -27,7 +26,7 @@ std::optional<Number> number_in(const std::string& text) {
 
 }  // namespace
 
-CLI::Validator one_of(std::vector<std::string> words) {
+Check one_of(std::vector<std::string> words) {
   const std::string listed = fmt::format("{{{}}}", fmt::join(words, ","));
   const auto refusal = [words = std::move(words)](const std::string& value) -> std::string {
     for (const std::string& word : words) {
@@ -43,40 +42,53 @@ CLI::Validator one_of(std::vector<std::string> words) {
   return {refusal, listed};
 }
 
-std::vector<std::string> words_of(const CLI::Option& option) {
-  const std::string type = option.get_type_name();
+std::vector<std::string> words_of(Option option) {
+  const std::string type = option.type_name();
   const size_t open = type.find('{'), close = type.find('}');
   std::vector<std::string> words;
   if (open == std::string::npos || close == std::string::npos) return words;
-  return CLI::detail::split(type.substr(open + 1, close - open - 1), ',');
+  for (size_t begin = open + 1, end = open; end < close; begin = end + 1) {
+    end = std::min(type.find(',', begin), close);
+    words.push_back(type.substr(begin, end - begin));
+  }
+  return words;
 }
 
-CLI::Validator whole_number(int64_t least, int64_t most) {
+Check whole_number(int64_t least, int64_t most) {
   const auto refusal = [least, most](const std::string& text) -> std::string {
     if (const auto value = number_in<int64_t>(text); value && *value >= least && *value <= most) return {};
     if (most == std::numeric_limits<int64_t>::max())
       return fmt::format("'{}' is not a whole number from {} up", text, least);
     return fmt::format("'{}' is not a whole number from {} to {}", text, least, most);
   };
-  return {refusal, ""};
+  return {refusal};
 }
 
-void refuse_empty_values(CLI::App& command) {
+void refuse_empty_values(Command command) {
   const auto refusal = [](const std::string& text) -> std::string {
     return text.empty() ? "an empty value: give one, or leave the option out" : "";
   };
-  for (CLI::Option* option : command.get_options([](const CLI::Option* each) { return takes_value(*each); })) {
-    option->check(CLI::Validator(refusal, ""));
+  for (const Option option : command.options()) {
+    if (option.takes_value()) option.check({refusal});
   }
-  for (CLI::App* below : command.get_subcommands([](const CLI::App*) { return true; })) refuse_empty_values(*below);
+  for (const Command below : command.commands()) refuse_empty_values(below);
 }
 
-CLI::Validator number_above_zero() {
+Check number(double least, double most) {
+  const auto refusal = [least, most](const std::string& text) -> std::string {
+    // Nothing compares with nan, which is refused so.
+    if (const auto value = number_in<double>(text); value && *value >= least && *value <= most) return {};
+    return fmt::format("'{}' is not a number from {} to {}", text, least, most);
+  };
+  return {refusal};
+}
+
+Check number_above_zero() {
   const auto refusal = [](const std::string& text) -> std::string {
     if (const auto value = number_in<double>(text); value && std::isfinite(*value) && *value > 0) return {};
     return fmt::format("'{}' is not a number above 0", text);
   };
-  return {refusal, ""};
+  return {refusal};
 }
 
 }  // namespace kiln::cli

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <CLI/App.hpp>
 #include <string>
 
 #include "checks.h"
+#include "command_line.h"
 #include "kiln/version.h"
 #include "usage.h"
 
@@ -33,9 +33,9 @@ std::string footer() {
 
 }  // namespace
 
-void add_commands(CLI::App& app, int& exit_code) {
-  app.set_version_flag("--version", "kiln " + std::string(version()));
-  app.require_subcommand(1);
+void add_commands(Command app, int& exit_code) {
+  app.add_version("--version", "kiln " + std::string(version()));
+  app.require_command();
   add_tune(app, exit_code);
   add_run(app, exit_code);
   add_infer(app, exit_code);

@@ -4,11 +4,8 @@
 
 #include <string_view>
 
+#include "command_line.h"
 #include "exit_codes.h"
-
-namespace CLI {
-class App;
-}
 
 namespace kiln::cli {
 
@@ -16,20 +13,20 @@ inline constexpr std::string_view program_description =
     "kiln: kernels for neural-network layers, generated, checked and tuned for the device at hand";
 
 /// All of them.
-void add_commands(CLI::App& app, int& exit_code);
+void add_commands(Command app, int& exit_code);
 
-void add_tune(CLI::App& app, int& exit_code);
-void add_run(CLI::App& app, int& exit_code);
-void add_infer(CLI::App& app, int& exit_code);
-void add_verify(CLI::App& app, int& exit_code);
-void add_explain(CLI::App& app, int& exit_code);
-void add_describe(CLI::App& app, int& exit_code);
-void add_emit(CLI::App& app, int& exit_code);
-void add_cache(CLI::App& app, int& exit_code);
-void add_bundle(CLI::App& app, int& exit_code);
-void add_devices(CLI::App& app, int& exit_code);
-void add_worker(CLI::App& app, int& exit_code);
+void add_tune(Command app, int& exit_code);
+void add_run(Command app, int& exit_code);
+void add_infer(Command app, int& exit_code);
+void add_verify(Command app, int& exit_code);
+void add_explain(Command app, int& exit_code);
+void add_describe(Command app, int& exit_code);
+void add_emit(Command app, int& exit_code);
+void add_cache(Command app, int& exit_code);
+void add_bundle(Command app, int& exit_code);
+void add_devices(Command app, int& exit_code);
+void add_worker(Command app, int& exit_code);
 /// `kiln man` and `kiln completion`, which packages run.
-void add_manual(CLI::App& app, int& exit_code);
+void add_manual(Command app, int& exit_code);
 
 }  // namespace kiln::cli

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/App.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -15,6 +14,7 @@
 #include <utility>
 
 #include "cache_commands.h"
+#include "command_line.h"
 #include "kiln/base/error.h"
 #include "kiln/base/output_file.h"
 #include "kiln/cache/record.h"
@@ -55,9 +55,9 @@ Environment read_environment() {
   return environment;
 }
 
-void add_database_option(CLI::App& command, std::string& database) {
+void add_database_option(Command command, std::string& database) {
   command.add_option("--db", database, "tuning database (default: KILN_CACHE, else the user's cache folder)")
-      ->type_name("FILE");
+      .type_name("FILE");
 }
 
 std::string database_path(const std::string& option, const Environment& environment) {

@@ -9,14 +9,11 @@
 #include <string_view>
 #include <vector>
 
+#include "command_line.h"
 #include "kiln/base/environment.h"
 #include "kiln/cache/database.h"
 #include "kiln/device/device.h"
 #include "kiln/tuner/trial.h"
-
-namespace CLI {
-class App;
-}
 
 namespace kiln::cli {
 
@@ -25,7 +22,7 @@ namespace kiln::cli {
 Environment read_environment();
 
 /// Adds --db to a command.
-void add_database_option(CLI::App& command, std::string& database);
+void add_database_option(Command command, std::string& database);
 
 /// The database that --db or the environment names. Throws Error(invalid_argument) if there is none.
 std::string database_path(const std::string& option, const Environment& environment);

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/App.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "checks.h"
+#include "command_line.h"
 #include "commands.h"
 #include "kiln/generator/operation.h"
 #include "output.h"
@@ -221,16 +221,16 @@ int describe_operations(const DescribeOptions& options) {
 
 }  // namespace
 
-void add_describe(CLI::App& app, int& exit_code) {
+void add_describe(Command app, int& exit_code) {
   auto options = std::make_shared<DescribeOptions>();
-  CLI::App* command = app.add_subcommand("describe", "list the operations, or the parts of an operation's requests");
+  const Command command = app.add_command("describe", "list the operations, or the parts of an operation's requests");
   std::vector<std::string> names;
   for (const Operation* one : operations()) names.emplace_back(one->name());
-  command->add_option("operation", options->operation, "the operation; without one, all are listed")
-      ->check(one_of(std::move(names)));
-  options->output.add_to(*command);
-  command->footer("Example: kiln describe conv_forward\nRequest syntax: docs/request-syntax.md.");
-  command->callback([options, &exit_code] { exit_code = describe_operations(*options); });
+  command.add_option("operation", options->operation, "the operation; without one, all are listed")
+      .check(one_of(std::move(names)));
+  options->output.add_to(command);
+  command.footer("Example: kiln describe conv_forward\nRequest syntax: docs/request-syntax.md.");
+  command.on_chosen([options, &exit_code] { exit_code = describe_operations(*options); });
 }
 
 }  // namespace kiln::cli

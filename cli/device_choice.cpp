@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <CLI/App.hpp>
 #include <algorithm>
 #include <charconv>
 #include <optional>
 #include <string_view>
 
 #include "checks.h"
+#include "command_line.h"
 #include "database.h"
 #include "kiln/base/error.h"
 #include "kiln/tuner/worker.h"
@@ -62,19 +62,19 @@ Parts parse(const std::string& text) {
   return parts;
 }
 
-void add_options(CLI::App& command, DeviceChoice& choice, const std::string& help) {
-  command.add_option("--device", choice.text, help)->type_name("DEVICE");
+void add_options(Command command, DeviceChoice& choice, const std::string& help) {
+  command.add_option("--device", choice.text, help).type_name("DEVICE");
   command.add_flag("--verbose", choice.verbose,
                    "also print the device's identity, the driver, and the reason for this driver");
 }
 
 }  // namespace
 
-void DeviceChoice::add_to(CLI::App& command) {
+void DeviceChoice::add_to(Command command) {
   add_options(command, *this, "device: an ordinal, cuda, cuda:1, emulator (default: the first GPU, else the emulator)");
 }
 
-void DeviceChoice::add_several_to(CLI::App& command) {
+void DeviceChoice::add_several_to(Command command) {
   add_options(command, *this,
               "device: an ordinal, cuda, cuda:1, emulator (default: the first GPU, else the emulator); or several at "
               "once: all, 0,2, cuda:all");
@@ -148,12 +148,12 @@ std::unique_ptr<tuner::Laboratory> DeviceChoice::laboratory(const checking::Chec
   return tuner::make_worker_pool(std::move(pool));
 }
 
-void add_run_limit_to(CLI::App& command, std::optional<double>& seconds) {
+void add_run_limit_to(Command command, std::optional<double>& seconds) {
   command
       .add_option("--run-limit", seconds,
                   "seconds after which a run on the device counts as hung (60; 300 for operands and the "
                   "trusted variant)")
-      ->check(number_above_zero());
+      .check(number_above_zero());
 }
 
 }  // namespace kiln::cli

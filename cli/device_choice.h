@@ -7,15 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "command_line.h"
 #include "kiln/base/environment.h"
 #include "kiln/checking/check.h"
 #include "kiln/device/device.h"
 #include "kiln/store/file_store.h"
 #include "kiln/tuner/laboratory.h"
-
-namespace CLI {
-class App;
-}
 
 namespace kiln::cli {
 
@@ -26,9 +23,9 @@ struct DeviceChoice {
   bool verbose = false;
 
   /// Adds --device and --verbose to a command.
-  void add_to(CLI::App& command);
+  void add_to(Command command);
   /// The same, to a command that works on several devices.
-  void add_several_to(CLI::App& command);
+  void add_several_to(Command command);
   /// First lines of a command's output: which device, and whether its times are modelled, by what and how well. With
   /// --verbose also by which driver, and why by that one. Ends with a line feed.
   std::string heading(const device::DeviceInfo& device, const std::string& driver) const;
@@ -58,6 +55,6 @@ struct DeviceChoice {
 };
 
 /// Adds --run-limit to a command; see DeviceChoice::Limits::run.
-void add_run_limit_to(CLI::App& command, std::optional<double>& seconds);
+void add_run_limit_to(Command command, std::optional<double>& seconds);
 
 }  // namespace kiln::cli

@@ -1,7 +1,6 @@
 // kiln devices: what there is to run on.
 #include <fmt/format.h>
 
-#include <CLI/App.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "calibrate.h"
+#include "command_line.h"
 #include "commands.h"
 #include "database.h"
 #include "kiln/base/environment.h"
@@ -126,28 +126,28 @@ int devices(const Output& output) {
 
 }  // namespace
 
-void add_devices(CLI::App& app, int& exit_code) {
+void add_devices(Command app, int& exit_code) {
   struct Options {
     bool calibrate = false;
     CalibrateOptions calibration;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("devices", "list the devices, the drivers behind them, and the compiler");
-  CLI::Option* calibrate = command->add_flag("--calibrate", options->calibrate,
-                                             "measure a device's bandwidths and rates, the basis of predictions");
-  options->calibration.device.add_to(*command);
+  const Command command = app.add_command("devices", "list the devices, the drivers behind them, and the compiler");
+  const Option calibrate = command.add_flag("--calibrate", options->calibrate,
+                                            "measure a device's bandwidths and rates, the basis of predictions");
+  options->calibration.device.add_to(command);
   command
-      ->add_option("--db", options->calibration.database,
-                   "database for the results (default: KILN_CACHE, else the user's cache folder)")
-      ->type_name("FILE");
+      .add_option("--db", options->calibration.database,
+                  "database for the results (default: KILN_CACHE, else the user's cache folder)")
+      .type_name("FILE");
   command
-      ->add_option("--card", options->calibration.card,
-                   "write a card of the results, for emulated devices (KILN_EMULATOR_CARD)")
-      ->type_name("FILE");
-  options->calibration.output.add_to(*command);
-  for (const char* name : {"--device", "--db", "--card", "--verbose"}) command->get_option(name)->needs(calibrate);
-  command->footer("Example: kiln devices --calibrate --device cuda:0");
-  command->callback([options, &exit_code] {
+      .add_option("--card", options->calibration.card,
+                  "write a card of the results, for emulated devices (KILN_EMULATOR_CARD)")
+      .type_name("FILE");
+  options->calibration.output.add_to(command);
+  for (const char* name : {"--device", "--db", "--card", "--verbose"}) command.option(name).needs(calibrate);
+  command.footer("Example: kiln devices --calibrate --device cuda:0");
+  command.on_chosen([options, &exit_code] {
     exit_code = options->calibrate ? calibrate_device(options->calibration) : devices(options->calibration.output);
   });
 }

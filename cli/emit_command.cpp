@@ -1,7 +1,6 @@
 // kiln emit: the CUDA source of a variant, self-contained.
 #include <fmt/format.h>
 
-#include <CLI/App.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -10,6 +9,7 @@
 
 #include "arch_choice.h"
 #include "checks.h"
+#include "command_line.h"
 #include "commands.h"
 #include "database.h"
 #include "device_choice.h"
@@ -118,31 +118,31 @@ int emit(const EmitOptions& options) {
 
 }  // namespace
 
-void add_emit(CLI::App& app, int& exit_code) {
+void add_emit(Command app, int& exit_code) {
   auto options = std::make_shared<EmitOptions>();
-  CLI::App* command = app.add_subcommand("emit", "print the CUDA source of a variant; nvcc compiles it as it is");
-  command->add_option("request", options->request, "one request in quotes")->required();
-  command->add_option("--algorithm", options->algorithm, "algorithm (default: the choice for an untuned H200)");
-  command->add_option("--config", options->config,
-                      "configuration NAME=value,... (default: the algorithm's first legal one)");
-  command->add_option("--arch", options->arch,
-                      "the architecture that the source is for, as 90 or sm_90 (default sm_90)");
-  CLI::Option* const database =
+  const Command command = app.add_command("emit", "print the CUDA source of a variant; nvcc compiles it as it is");
+  command.add_option("request", options->request, "one request in quotes").required();
+  command.add_option("--algorithm", options->algorithm, "algorithm (default: the choice for an untuned H200)");
+  command.add_option("--config", options->config,
+                     "configuration NAME=value,... (default: the algorithm's first legal one)");
+  command.add_option("--arch", options->arch,
+                     "the architecture that the source is for, as 90 or sm_90 (default sm_90)");
+  const Option database =
       command
-          ->add_option("--db", options->database,
-                       "tuning database: print the variant that `kiln explain` shows as chosen on the device")
-          ->type_name("FILE");
-  for (const char* name : {"--algorithm", "--config", "--arch"}) database->excludes(command->get_option(name));
-  options->device.add_to(*command);
-  for (const char* name : {"--device", "--verbose"}) command->get_option(name)->needs(database);
-  add_expressions_to(*command, options->expressions);
-  command->add_option("--source", options->source, "number of the source, if the variant has several (default 0)")
-      ->check(whole_number(0, 1000));
-  options->output.add_json_to(*command);
-  command->footer(
+          .add_option("--db", options->database,
+                      "tuning database: print the variant that `kiln explain` shows as chosen on the device")
+          .type_name("FILE");
+  for (const char* name : {"--algorithm", "--config", "--arch"}) database.excludes(command.option(name));
+  options->device.add_to(command);
+  for (const char* name : {"--device", "--verbose"}) command.option(name).needs(database);
+  add_expressions_to(command, options->expressions);
+  command.add_option("--source", options->source, "number of the source, if the variant has several (default 0)")
+      .check(whole_number(0, 1000));
+  options->output.add_json_to(command);
+  command.footer(
       "Examples: kiln emit 'softmax_forward x=f32:64x1000' > softmax.cu && nvcc -arch=sm_90 -cubin softmax.cu\n"
       "          kiln emit 'softmax_forward x=f32:64x1000' --db tuning.db > softmax.cu");
-  command->callback([options, &exit_code] { exit_code = emit(*options); });
+  command.on_chosen([options, &exit_code] { exit_code = emit(*options); });
 }
 
 }  // namespace kiln::cli

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/App.hpp>
 #include <cstdio>
 #include <memory>
 #include <new>
@@ -10,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "command_line.h"
 #include "commands.h"
 #include "database.h"
 #include "device_choice.h"
@@ -289,24 +289,24 @@ int explain(const ExplainOptions& options) {
 
 }  // namespace
 
-void add_explain(CLI::App& app, int& exit_code) {
+void add_explain(Command app, int& exit_code) {
   auto options = std::make_shared<ExplainOptions>();
-  CLI::App* command =
-      app.add_subcommand("explain", "print the variant that a layer gets, the others, and why they are not used");
-  options->input.add_to(*command);
-  options->device.add_to(*command);
-  add_database_option(*command, options->database);
-  command->add_option("--pack", options->packs, "packs to use beside the database");
-  command->add_flag("--brief", options->brief, "leave out the stored candidates that cannot win");
-  command->add_flag("--launches", options->launches,
-                    "time the chosen variant on the emulated device, and print what bounds each of its kernels");
+  const Command command =
+      app.add_command("explain", "print the variant that a layer gets, the others, and why they are not used");
+  options->input.add_to(command);
+  options->device.add_to(command);
+  add_database_option(command, options->database);
+  command.add_option("--pack", options->packs, "packs to use beside the database");
+  command.add_flag("--brief", options->brief, "leave out the stored candidates that cannot win");
+  command.add_flag("--launches", options->launches,
+                   "time the chosen variant on the emulated device, and print what bounds each of its kernels");
   command
-      ->add_option("--timeline", options->timeline,
-                   "the same, and write a timeline of one SM, cycle by cycle, for ui.perfetto.dev")
-      ->type_name("FILE");
-  options->output.add_to(*command);
-  command->footer("Example: kiln explain 'softmax_forward x=f32:64x1000'");
-  command->callback([options, &exit_code] { exit_code = explain(*options); });
+      .add_option("--timeline", options->timeline,
+                  "the same, and write a timeline of one SM, cycle by cycle, for ui.perfetto.dev")
+      .type_name("FILE");
+  options->output.add_to(command);
+  command.footer("Example: kiln explain 'softmax_forward x=f32:64x1000'");
+  command.on_chosen([options, &exit_code] { exit_code = explain(*options); });
 }
 
 }  // namespace kiln::cli

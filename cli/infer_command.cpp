@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "checks.h"
+#include "command_line.h"
 #include "commands.h"
 #include "database.h"
 #include "device_choice.h"
@@ -222,22 +222,20 @@ int infer(const InferOptions& options) {
 
 }  // namespace
 
-void add_infer(CLI::App& app, int& exit_code) {
+void add_infer(Command app, int& exit_code) {
   auto options = std::make_shared<InferOptions>();
-  CLI::App* command = app.add_subcommand("infer", "run a whole model on arrays in files");
-  command->add_option("model", options->model, "an ONNX model")->required();
-  command->add_option("--input", options->inputs, "[NAME=]FILE.npy: an input; without a name, the next one")
-      ->allow_extra_args(false);
-  command->add_option("--output", options->outputs, "[NAME=]FILE.npy: where to write an output")
-      ->allow_extra_args(false);
-  options->flags.add_to(*command);
-  options->device.add_to(*command);
-  add_database_option(*command, options->database);
-  command->add_option("--pack", options->packs, "packs to use beside the database");
-  command->add_option("--bundle", options->bundles, "bundles of compiled variants to use");
-  options->output.add_to(*command);
-  command->footer("Example: kiln infer examples/models/squeezenet1_1.onnx --input x.npy --output y.npy");
-  command->callback([options, &exit_code] { exit_code = infer(*options); });
+  const Command command = app.add_command("infer", "run a whole model on arrays in files");
+  command.add_option("model", options->model, "an ONNX model").required();
+  command.add_option("--input", options->inputs, "[NAME=]FILE.npy: an input; without a name, the next one").one_value();
+  command.add_option("--output", options->outputs, "[NAME=]FILE.npy: where to write an output").one_value();
+  options->flags.add_to(command);
+  options->device.add_to(command);
+  add_database_option(command, options->database);
+  command.add_option("--pack", options->packs, "packs to use beside the database");
+  command.add_option("--bundle", options->bundles, "bundles of compiled variants to use");
+  options->output.add_to(command);
+  command.footer("Example: kiln infer examples/models/squeezenet1_1.onnx --input x.npy --output y.npy");
+  command.on_chosen([options, &exit_code] { exit_code = infer(*options); });
 }
 
 }  // namespace kiln::cli

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -19,6 +18,7 @@
 #include <utility>
 
 #include "checks.h"
+#include "command_line.h"
 #include "database.h"
 #include "kiln/base/error.h"
 #include "kiln/base/printable.h"
@@ -128,15 +128,15 @@ Expressions read_expressions(const std::vector<std::string>& files) {
   return expressions;
 }
 
-void add_expressions_to(CLI::App& command, std::vector<std::string>& files) {
+void add_expressions_to(Command command, std::vector<std::string>& files) {
   command
       .add_option("--expression", files,
                   "file that defines user code for epilogue=user:NAME; requests in it are ignored")
-      ->allow_extra_args(false);
+      .one_value();
 }
 
-void Input::add_to(CLI::App& command) {
-  command.add_option("input", text, "model.onnx, a requests file, or one request in quotes")->required();
+void Input::add_to(Command command) {
+  command.add_option("input", text, "model.onnx, a requests file, or one request in quotes").required();
   model.add_to(command);
   add_expressions_to(command, expressions);
   command.add_flag(

@@ -8,12 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "command_line.h"
 #include "kiln/tuner/session.h"
 #include "model_flags.h"
-
-namespace CLI {
-class App;
-}
 
 namespace kiln::cli {
 
@@ -24,7 +21,7 @@ struct Input {
   bool no_code = false;                    ///< a requests file must not define any
 
   /// Adds the positional argument and the flags for models to a command.
-  void add_to(CLI::App& command);
+  void add_to(Command command);
 };
 
 /// Nodes of a model that no request covers: those of one type and reason.
@@ -76,7 +73,7 @@ nlohmann::ordered_json not_covered_json(const std::vector<NotCovered>& nodes);
 /// Throws Error: parse_error with file and position, io_error.
 Expressions read_expressions(const std::vector<std::string>& files);
 /// Adds --expression to a command.
-void add_expressions_to(CLI::App& command, std::vector<std::string>& files);
+void add_expressions_to(Command command, std::vector<std::string>& files);
 
 /// Throws Error: parse_error with file and position, io_error, invalid_argument (a flag that does not apply).
 Workload read_workload(const Input& input);

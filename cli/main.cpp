@@ -1,16 +1,16 @@
 // The `kiln` program.
 #include <fmt/format.h>
 
-#include <CLI/App.hpp>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
-#include <sstream>
+#include <optional>
 #include <string>
 #include <system_error>
 
+#include "command_line.h"
 #include "commands.h"
 #include "kiln/base/error.h"
 #include "kiln/base/printable.h"
@@ -40,24 +40,19 @@ int exit_code_of(ErrorCode code) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app(std::string(program_description), "kiln");
+  CommandLine line("kiln", std::string(program_description));
+  const Command program = line.program();
   int exit_code = success;
-  add_commands(app, exit_code);
-  const auto is_named = [&](const CLI::App* command) { return argc > 1 && command->check_name(argv[1]); };
-  if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_named).empty()) {
-    fmt::print(stderr, "kiln: {}\n", printable(unknown_command_message(app, argv[1])));
+  add_commands(program, exit_code);
+  if (argc > 1 && argv[1][0] != '-' && !program.command(argv[1])) {
+    fmt::print(stderr, "kiln: {}\n", printable(unknown_command_message(program, argv[1])));
     return usage;
   }
   try {
-    app.parse(argc, argv);
+    if (const std::optional<std::string> text = line.run(argc, argv)) fmt::print("{}", *text);
     return exit_code;
-  } catch (const CLI::Success& asked_for) {  // help or the version
-    std::ostringstream text;
-    const int result = app.exit(asked_for, text, text);
-    fmt::print("{}", text.str());
-    return result;
-  } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "kiln: {}\n", printable(usage_message(app, error.what())));
+  } catch (const UsageError& error) {
+    fmt::print(stderr, "kiln: {}\n", printable(usage_message(program, error.what())));
     return usage;
   } catch (const Error& error) {
     fmt::print(stderr, "kiln: {}: {}\n", to_string(error.code()), error.message());

@@ -7,21 +7,20 @@
 #include <vector>
 
 #include "checks.h"
-#include "command_tree.h"
 #include "exit_codes.h"
 #include "kiln/version.h"
 
 namespace kiln::cli {
 namespace {
 
-using Visit = std::function<void(const CLI::App& command, const std::string& path)>;
+using Visit = std::function<void(Command command, const std::string& path)>;
 
 // Every command with its path: "tune", "cache", "cache diff".
-void visit_commands(const CLI::App& parent, const std::string& above, const Visit& visit) {
-  for (const CLI::App* command : visible_commands(parent)) {
-    const std::string path = above + command->get_name();
-    visit(*command, path);
-    visit_commands(*command, path + " ", visit);
+void visit_commands(Command parent, const std::string& above, const Visit& visit) {
+  for (const Command command : parent.visible_commands()) {
+    const std::string path = above + command.name();
+    visit(command, path);
+    visit_commands(command, path + " ", visit);
   }
 }
 
@@ -41,31 +40,30 @@ std::string roff(const std::string& text) {
   return "\\&" + page;
 }
 
-std::string option_name(const CLI::Option& option) {
-  std::string text = fmt::format("{}", fmt::join(spellings(option), ", "));
-  if (takes_value(option)) text += " " + option.get_type_name();
+std::string option_name(Option option) {
+  std::string text = fmt::format("{}", fmt::join(option.spellings(), ", "));
+  if (option.takes_value()) text += " " + option.type_name();
   return text;
 }
 
-std::string argument_names(const CLI::App& command) {
+std::string argument_names(Command command) {
   std::string text;
-  for (const CLI::Option* argument : arguments(command)) {
-    text += argument->get_required() ? fmt::format(" {}", argument->get_name())
-                                     : fmt::format(" [{}]", argument->get_name());
+  for (const Option argument : command.arguments()) {
+    text += argument.is_required() ? fmt::format(" {}", argument.name()) : fmt::format(" [{}]", argument.name());
   }
   return text;
 }
 
-std::string manual_of(const CLI::App& command, const std::string& path) {
+std::string manual_of(Command command, const std::string& path) {
   std::string page =
-      fmt::format(".SS {}\n{}.\n", roff("kiln " + path + argument_names(command)), roff(command.get_description()));
-  for (const CLI::Option* argument : arguments(command)) {
-    page += fmt::format(".TP\n.I {}\n{}\n", roff(argument->get_name()), roff(argument->get_description()));
+      fmt::format(".SS {}\n{}.\n", roff("kiln " + path + argument_names(command)), roff(command.description()));
+  for (const Option argument : command.arguments()) {
+    page += fmt::format(".TP\n.I {}\n{}\n", roff(argument.name()), roff(argument.description()));
   }
-  for (const CLI::Option* option : visible_options(command)) {
-    page += fmt::format(".TP\n.B {}\n{}\n", roff(option_name(*option)), roff(option->get_description()));
+  for (const Option option : command.visible_options()) {
+    page += fmt::format(".TP\n.B {}\n{}\n", roff(option_name(option)), roff(option.description()));
   }
-  if (!command.get_footer().empty()) page += fmt::format(".PP\n.nf\n{}\n.fi\n", roff(command.get_footer()));
+  if (!command.footer().empty()) page += fmt::format(".PP\n.nf\n{}\n.fi\n", roff(command.footer()));
   return page;
 }
 
@@ -77,31 +75,31 @@ std::string shell_quoted(const std::string& text) {
 }
 
 // Words that its arguments by position may be, where they are known.
-std::vector<std::string> words_of_arguments(const CLI::App& command) {
+std::vector<std::string> words_of_arguments(Command command) {
   std::vector<std::string> words;
-  for (const CLI::Option* argument : arguments(command)) {
-    for (const std::string& word : words_of(*argument)) words.push_back(word);
+  for (const Option argument : command.arguments()) {
+    for (const std::string& word : words_of(argument)) words.push_back(word);
   }
   return words;
 }
 
-std::string words_below(const CLI::App& command) {
+std::string words_below(Command command) {
   std::vector<std::string> words;
-  for (const CLI::App* below : visible_commands(command)) words.push_back(below->get_name());
-  for (const CLI::Option* option : visible_options(command)) {
-    for (const std::string& name : spellings(*option)) words.push_back(name);
+  for (const Command below : command.visible_commands()) words.push_back(below.name());
+  for (const Option option : command.visible_options()) {
+    for (const std::string& name : option.spellings()) words.push_back(name);
   }
   for (const std::string& word : words_of_arguments(command)) words.push_back(word);
   return fmt::format("{}", fmt::join(words, " "));
 }
 
 // The cases of `"path option"` whose values are known.
-std::string value_cases(const CLI::App& command, const std::string& path) {
+std::string value_cases(Command command, const std::string& path) {
   std::string cases;
-  for (const CLI::Option* option : visible_options(command)) {
-    const std::vector<std::string> words = words_of(*option);
+  for (const Option option : command.visible_options()) {
+    const std::vector<std::string> words = words_of(option);
     if (words.empty()) continue;
-    for (const std::string& name : spellings(*option)) {
+    for (const std::string& name : option.spellings()) {
       cases += fmt::format("    {}) values={} ;;\n", shell_quoted(path + " " + name),
                            shell_quoted(fmt::format("{}", fmt::join(words, " "))));
     }
@@ -114,11 +112,11 @@ std::string zsh_text(const std::string& text) {
   return replaced(replaced(replaced(text, "[", "("), "]", ")"), ":", "\\:");
 }
 
-std::string zsh_option(const CLI::Option& option) {
+std::string zsh_option(Option option) {
   std::string lines;
-  for (const std::string& name : spellings(option)) {
-    std::string specification = fmt::format("*{}[{}]", name, zsh_text(option.get_description()));
-    if (takes_value(option)) {
+  for (const std::string& name : option.spellings()) {
+    std::string specification = fmt::format("*{}[{}]", name, zsh_text(option.description()));
+    if (option.takes_value()) {
       const std::vector<std::string> words = words_of(option);
       specification += words.empty() ? ":value:_files" : fmt::format(":value:({})", fmt::join(words, " "));
     }
@@ -127,18 +125,18 @@ std::string zsh_option(const CLI::Option& option) {
   return lines;
 }
 
-std::string zsh_case(const CLI::App& command, const std::string& path) {
-  const std::vector<const CLI::App*> below = visible_commands(command);
+std::string zsh_case(Command command, const std::string& path) {
+  const std::vector<Command> below = command.visible_commands();
   std::string text = fmt::format("    {})\n", shell_quoted(path));
   if (!below.empty()) {
     text += "      commands=(\n";
-    for (const CLI::App* each : below) {
-      text += fmt::format("        {}\n", shell_quoted(each->get_name() + ":" + zsh_text(each->get_description())));
+    for (const Command each : below) {
+      text += fmt::format("        {}\n", shell_quoted(each.name() + ":" + zsh_text(each.description())));
     }
     text += "      )\n      _describe command commands\n";
   }
   text += "      _arguments \\\n";
-  for (const CLI::Option* option : visible_options(command)) text += zsh_option(*option);
+  for (const Option option : command.visible_options()) text += zsh_option(option);
   const std::vector<std::string> words = words_of_arguments(command);
   std::string rest = below.empty() ? "*:file:_files" : "*: :";
   if (!words.empty()) rest = fmt::format("*:word:({})", fmt::join(words, " "));
@@ -147,28 +145,28 @@ std::string zsh_case(const CLI::App& command, const std::string& path) {
 
 }  // namespace
 
-std::string manual_page(const CLI::App& app) {
+std::string manual_page(Command app) {
   std::string page = fmt::format(".TH KILN 1 \"\" \"Kiln {}\" \"User commands\"\n.SH NAME\nkiln \\- {}\n", version(),
-                                 roff(app.get_description().substr(app.get_description().find(": ") + 2)));
+                                 roff(app.description().substr(app.description().find(": ") + 2)));
   page += ".SH SYNOPSIS\n.B kiln\n.I COMMAND\n[\\fIARGUMENTS\\fR] [\\fIOPTIONS\\fR]\n.SH OPTIONS\n";
-  for (const CLI::Option* option : visible_options(app)) {
-    page += fmt::format(".TP\n.B {}\n{}\n", roff(option_name(*option)), roff(option->get_description()));
+  for (const Option option : app.visible_options()) {
+    page += fmt::format(".TP\n.B {}\n{}\n", roff(option_name(option)), roff(option.description()));
   }
   page += ".SH COMMANDS\n";
-  visit_commands(app, "", [&](const CLI::App& command, const std::string& path) { page += manual_of(command, path); });
+  visit_commands(app, "", [&](Command command, const std::string& path) { page += manual_of(command, path); });
   page += ".SH EXIT STATUS\n";
   for (const ExitMeaning& meaning : exit_meanings()) {
     page += fmt::format(".TP\n.B {}\n{}\n", static_cast<int>(meaning.code), roff(std::string(meaning.words)));
   }
-  page += fmt::format(".SH EXAMPLES\n.nf\n{}\n.fi\n", roff(app.get_footer()));
+  page += fmt::format(".SH EXAMPLES\n.nf\n{}\n.fi\n", roff(app.footer()));
   return page;
 }
 
-std::string bash_completion(const CLI::App& app) {
+std::string bash_completion(Command app) {
   std::vector<std::string> paths;
   std::string words = fmt::format("    '') words={} ;;\n", shell_quoted(words_below(app)));
   std::string values;
-  visit_commands(app, "", [&](const CLI::App& command, const std::string& path) {
+  visit_commands(app, "", [&](Command command, const std::string& path) {
     paths.push_back(shell_quoted(path));
     words += fmt::format("    {}) words={} ;;\n", shell_quoted(path), shell_quoted(words_below(command)));
     values += value_cases(command, path);
@@ -199,10 +197,10 @@ complete -o filenames -F _kiln kiln
                      fmt::join(paths, "|"), values, words);
 }
 
-std::string zsh_completion(const CLI::App& app) {
+std::string zsh_completion(Command app) {
   std::vector<std::string> paths;
   std::string cases = zsh_case(app, "");
-  visit_commands(app, "", [&](const CLI::App& command, const std::string& path) {
+  visit_commands(app, "", [&](Command command, const std::string& path) {
     paths.push_back(shell_quoted(path));
     cases += zsh_case(command, path);
   });

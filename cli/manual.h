@@ -3,17 +3,15 @@
 
 #include <string>
 
-namespace CLI {
-class App;
-}
+#include "command_line.h"
 
 namespace kiln::cli {
 
 /// The page kiln(1), for man.
-std::string manual_page(const CLI::App& app);
+std::string manual_page(Command app);
 /// A script for bash-completion: commands, options, the words that an option takes; else files.
-std::string bash_completion(const CLI::App& app);
+std::string bash_completion(Command app);
 /// The same as `_kiln` for zsh.
-std::string zsh_completion(const CLI::App& app);
+std::string zsh_completion(Command app);
 
 }  // namespace kiln::cli

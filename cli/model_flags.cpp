@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "checks.h"
+#include "command_line.h"
 #include "kiln/base/error.h"
 
 namespace kiln::cli {
@@ -47,7 +47,7 @@ Arithmetic parse_arithmetic(std::string_view words) {
 
 }  // namespace
 
-void ModelFlags::add_to(CLI::App& command) {
+void ModelFlags::add_to(Command command) {
   std::vector<std::string> storage;
   for (const DType each : all_dtypes) {
     if (DTypes::floating_or_fp8.holds(each)) storage.emplace_back(to_string(each));
@@ -56,11 +56,11 @@ void ModelFlags::add_to(CLI::App& command) {
       .add_option("--dtype", dtype,
                   fmt::format("storage of a model's floating-point numbers: {} (default: the model's own)",
                               fmt::join(storage, ", ")))
-      ->check(one_of(storage));
+      .check(one_of(storage));
   command
       .add_option("--layout", layout,
                   "layout of values between a model's convolutions: nchw, nhwc, or auto (default: auto)")
-      ->check(one_of({"auto", "nchw", "nhwc"}));
+      .check(one_of({"auto", "nchw", "nhwc"}));
   command.add_option("--batch", batch, "batch of a model: a number; ? or ?N for a dynamic batch (up to N)");
   command.add_flag("--no-fuse", no_fuse,
                    "keep a call for each node of a model: nothing goes into filters and epilogues");
@@ -75,7 +75,7 @@ bool ModelFlags::any() const {
 
 ModelOptions ModelFlags::options() const {
   ModelOptions options;
-  if (!dtype.empty()) options.dtype = parse_dtype(dtype);  // CLI11 has checked it
+  if (!dtype.empty()) options.dtype = parse_dtype(dtype);  // its check has passed
   options.layout = parse_model_layout(layout).value();     // likewise
   options.fuse = !no_fuse;
   options.arithmetic = parse_arithmetic(arithmetic);

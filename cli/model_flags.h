@@ -3,11 +3,8 @@
 
 #include <string>
 
+#include "command_line.h"
 #include "kiln/model.h"
-
-namespace CLI {
-class App;
-}
 
 namespace kiln::cli {
 
@@ -18,7 +15,7 @@ struct ModelFlags {
   bool no_fuse = false;
   std::string arithmetic{};  ///< List of "tf32", "fast" and "deterministic", with commas between.
 
-  void add_to(CLI::App& command);
+  void add_to(Command command);
   /// Whether any of them is given.
   bool any() const;
   /// Throws Error(invalid_argument) for a --batch or --arithmetic that is none.

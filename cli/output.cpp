@@ -4,7 +4,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <CLI/App.hpp>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -13,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "command_line.h"
 #include "commands.h"
 #include "kiln/base/variables.h"
 
@@ -36,12 +36,12 @@ size_t terminal_width() {
 
 }  // namespace
 
-CLI::Option* Output::add_json_to(CLI::App& command) {
+Option Output::add_json_to(Command command) {
   return command.add_flag("--json", json, "print JSON (docs/command-line.md says its shape)");
 }
 
-void Output::add_to(CLI::App& command) {
-  command.add_flag("--wide", wide, "each row on one line, in a terminal of any width")->excludes(add_json_to(command));
+void Output::add_to(Command command) {
+  command.add_flag("--wide", wide, "each row on one line, in a terminal of any width").excludes(add_json_to(command));
 }
 
 std::string Output::print(const Table& table) const {

@@ -4,12 +4,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "command_line.h"
 #include "table.h"
-
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
 
 namespace kiln::cli {
 
@@ -18,9 +14,9 @@ struct Output {
   bool wide = false;
 
   /// Adds --json and --wide to a command.
-  void add_to(CLI::App& command);
+  void add_to(Command command);
   /// Adds --json to a command that prints no table.
-  CLI::Option* add_json_to(CLI::App& command);
+  Option add_json_to(Command command);
   /// As wide as the terminal that standard output is, by COLUMNS or what the terminal says; where it is none, and with
   /// --wide, a line a row.
   std::string print(const Table& table) const;

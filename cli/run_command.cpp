@@ -1,7 +1,6 @@
 // kiln run: run layers with what the cache has for them, as an application would.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "checks.h"
+#include "command_line.h"
 #include "commands.h"
 #include "database.h"
 #include "device_choice.h"
@@ -277,20 +277,20 @@ int run_layers(const RunOptions& options) {
 
 }  // namespace
 
-void add_run(CLI::App& app, int& exit_code) {
+void add_run(Command app, int& exit_code) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* command = app.add_subcommand("run", "run layers with the variants that the database has for them");
-  options->input.add_to(*command);
-  options->device.add_to(*command);
-  add_database_option(*command, options->database);
-  command->add_option("--pack", options->packs, "packs to use beside the database");
-  command->add_option("--bundle", options->bundles, "bundles of compiled variants to use");
-  command->add_flag("--check", options->check, "compare every layer's output with the double-precision reference");
-  command->add_option("--samples", options->samples, "timed runs on a real device; the median is shown (default 20)")
-      ->check(whole_number(1, 10'000));
-  options->output.add_to(*command);
-  command->footer("Example: kiln run --check examples/models/resnet18.onnx");
-  command->callback([options, &exit_code] { exit_code = run_layers(*options); });
+  const Command command = app.add_command("run", "run layers with the variants that the database has for them");
+  options->input.add_to(command);
+  options->device.add_to(command);
+  add_database_option(command, options->database);
+  command.add_option("--pack", options->packs, "packs to use beside the database");
+  command.add_option("--bundle", options->bundles, "bundles of compiled variants to use");
+  command.add_flag("--check", options->check, "compare every layer's output with the double-precision reference");
+  command.add_option("--samples", options->samples, "timed runs on a real device; the median is shown (default 20)")
+      .check(whole_number(1, 10'000));
+  options->output.add_to(command);
+  command.footer("Example: kiln run --check examples/models/resnet18.onnx");
+  command.on_chosen([options, &exit_code] { exit_code = run_layers(*options); });
 }
 
 }  // namespace kiln::cli

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -15,6 +14,7 @@
 #include <set>
 
 #include "checks.h"
+#include "command_line.h"
 #include "commands.h"
 #include "database.h"
 #include "device_choice.h"
@@ -54,7 +54,7 @@ struct TuneOptions {
   std::optional<double> run_limit;  // seconds
   std::string shard;
   Output output;
-  ProgressForm progress = ProgressForm::people;
+  bool quiet = false, progress_json = false;
   std::string report;
   std::string status;  // a folder
 };
@@ -256,6 +256,11 @@ std::unique_ptr<MachineTuning> open_devices(const TuneOptions& options, const En
   }
 }
 
+ProgressForm progress_form(const TuneOptions& options) {
+  if (options.quiet) return ProgressForm::none;
+  return options.progress_json ? ProgressForm::json : ProgressForm::people;
+}
+
 int tune(const TuneOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
@@ -276,7 +281,7 @@ int tune(const TuneOptions& options) {
   cache::Database database = open_database(named, environment);
   const std::unique_ptr<MachineTuning> tuning = open_devices(options, environment, spent);
   {
-    ProgressDisplay display(options.progress);
+    ProgressDisplay display(progress_form(options));
     tuning->prepare(catalogue, database, session_options(options, spent()), work, {options.input.text, options.shard},
                     display);
     const StopSignals::Session reached(*tuning);
@@ -304,11 +309,12 @@ int tune(const TuneOptions& options) {
 }
 
 // --status looks at what others do: whatever says how to tune is a mistake.
-void require_status_alone(const CLI::App& command) {
-  const std::set<std::string> permitted = {"status", "json", "wide"};
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->count() == 0 || permitted.contains(option->get_single_name())) continue;
-    const std::string given = option->get_positional() ? option->results().front() : option->get_name();
+void require_status_alone(Command command) {
+  const std::set<std::string> permitted = {"--status", "--json", "--wide"};
+  for (const Option option : command.options()) {
+    const std::vector<std::string> values = option.values();
+    if (values.empty() || permitted.contains(option.name())) continue;
+    const std::string given = option.is_argument() ? values.front() : option.name();
     throw Error(ErrorCode::invalid_argument, fmt::format("--status tunes nothing: {} has no meaning beside it", given),
                 "kiln tune --status DIR takes --json or --wide");
   }
@@ -316,48 +322,44 @@ void require_status_alone(const CLI::App& command) {
 
 }  // namespace
 
-void add_tune(CLI::App& app, int& exit_code) {
+void add_tune(Command app, int& exit_code) {
   auto options = std::make_shared<TuneOptions>();
-  CLI::App* command = app.add_subcommand("tune", "check and time variants of every layer, and keep the results");
-  options->input.add_to(*command);
-  options->device.add_several_to(*command);
-  add_database_option(*command, options->database);
+  const Command command = app.add_command("tune", "check and time variants of every layer, and keep the results");
+  options->input.add_to(command);
+  options->device.add_several_to(command);
+  add_database_option(command, options->database);
   command
-      ->add_option("--db-dir", options->database_folder,
-                   "folder with a database for each shard, for network file systems")
-      ->type_name("DIR")
-      ->excludes("--db");
-  command->add_option("--search", options->search, "model, random, exhaustive or local")
-      ->check(one_of({"model", "random", "exhaustive", "local"}));
+      .add_option("--db-dir", options->database_folder,
+                  "folder with a database for each shard, for network file systems")
+      .type_name("DIR")
+      .excludes(command.option("--db"));
+  command.add_option("--search", options->search, "model, random, exhaustive or local")
+      .check(one_of({"model", "random", "exhaustive", "local"}));
   command
-      ->add_option("--candidates", options->candidates,
-                   "variants to time per layer (default 16), and as many points of user templates")
-      ->check(whole_number(1, 1'000'000));
-  command->add_option("--seed", options->seed, "seed of the random choices")
-      ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
-  command->add_option("--budget", options->budget, "most seconds for the whole command")->check(number_above_zero());
-  add_run_limit_to(*command, options->run_limit);
-  command->add_option("--shard", options->shard, "i/N: only the i-th (from 0) of N parts that take about equally long");
-  command->add_option("--report", options->report, "also write all results as a page: out.html");
-  command->get_option("input")->required(false);  // not with --status
+      .add_option("--candidates", options->candidates,
+                  "variants to time per layer (default 16), and as many points of user templates")
+      .check(whole_number(1, 1'000'000));
+  command.add_option("--seed", options->seed, "seed of the random choices")
+      .check(whole_number(0, std::numeric_limits<int64_t>::max()));
+  command.add_option("--budget", options->budget, "most seconds for the whole command").check(number_above_zero());
+  add_run_limit_to(command, options->run_limit);
+  command.add_option("--shard", options->shard, "i/N: only the i-th (from 0) of N parts that take about equally long");
+  command.add_option("--report", options->report, "also write all results as a page: out.html");
+  command.option("input").required(false);  // not with --status
   command
-      ->add_option("--status", options->status,
-                   "only print the progress of the runs that write databases to a folder (--db-dir)")
-      ->type_name("DIR");
-  options->output.add_to(*command);
-  CLI::Option* quiet = command->add_flag(
-      "--quiet", [options](int64_t) { options->progress = ProgressForm::none; }, "no progress on stderr");
-  command
-      ->add_flag(
-          "--progress-json", [options](int64_t) { options->progress = ProgressForm::json; },
-          "progress on stderr as JSON, an object a line")
-      ->excludes(quiet);
-  command->footer(
+      .add_option("--status", options->status,
+                  "only print the progress of the runs that write databases to a folder (--db-dir)")
+      .type_name("DIR");
+  options->output.add_to(command);
+  const Option quiet = command.add_flag("--quiet", options->quiet, "no progress on stderr");
+  command.add_flag("--progress-json", options->progress_json, "progress on stderr as JSON, an object a line")
+      .excludes(quiet);
+  command.footer(
       "Every finished variant is stored at once. Stop the command at any time: the same command continues.\n"
       "Example: kiln tune examples/models/resnet18.onnx --dtype f16 --layout nhwc --batch 32 --budget 600");
-  command->callback([options, command, &exit_code] {
-    if (options->status.empty() && options->input.text.empty()) throw CLI::RequiredError("input");
-    if (!options->status.empty()) require_status_alone(*command);
+  command.on_chosen([options, command, &exit_code] {
+    if (options->status.empty() && options->input.text.empty()) throw UsageError("input is required");
+    if (!options->status.empty()) require_status_alone(command);
     exit_code = options->status.empty() ? tune(*options) : show_status(options->status, options->output);
   });
 }

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/App.hpp>
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <vector>
 
-#include "command_tree.h"
+#include "command_line.h"
 #include "commands.h"
 #include "kiln/base/error.h"
 #include "kiln/base/nearest.h"
@@ -25,91 +25,74 @@ std::string no_such(std::string_view what, const std::string& word, const std::v
   return fmt::format("there is no {} '{}': {}`kiln help{}` lists them", what, word, meant, where);
 }
 
-// The names of the commands from the program to `command`: "", " tune", " cache diff".
-std::string path_to(const CLI::App& command) {
-  const CLI::App* const parent = command.get_parent();
-  return parent == nullptr ? std::string() : path_to(*parent) + " " + command.get_name();
-}
-
-// The command that was reached.
-const CLI::App& reached(const CLI::App& app) {
-  const std::vector<CLI::App*> parsed = app.get_subcommands();
-  return parsed.empty() ? app : reached(*parsed.front());
-}
-
-int help(const CLI::App& app, const std::vector<std::string>& words) {
-  const CLI::App* command = &app;
+int help(Command command, const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     // Commands that no list shows count too: who knows the name may ask.
-    const std::vector<const CLI::App*> named =
-        command->get_subcommands([&](const CLI::App* candidate) { return candidate->check_name(word); });
-    if (named.empty()) throw Error(ErrorCode::invalid_argument, unknown_command_message(*command, word));
-    command = named.front();
+    const std::optional<Command> named = command.command(word);
+    if (!named) throw Error(ErrorCode::invalid_argument, unknown_command_message(command, word));
+    command = *named;
   }
-  // The formatter itself: help() would go on to the command that was chosen, which is this one.
-  fmt::print("{}",
-             command->get_formatter()->make_help(command, "kiln" + path_to(*command), CLI::AppFormatMode::Normal));
+  fmt::print("{}", command.help());
   return success;
 }
 
-bool knows(const CLI::App& command, const std::string& option) {
-  const std::vector<const CLI::Option*> known = visible_options(command);
-  return std::any_of(known.begin(), known.end(), [&](const CLI::Option* one) {
-    const std::vector<std::string> names = spellings(*one);
+bool knows(Command command, const std::string& option) {
+  const std::vector<Option> known = command.visible_options();
+  return std::any_of(known.begin(), known.end(), [&](Option one) {
+    const std::vector<std::string> names = one.spellings();
     return std::find(names.begin(), names.end(), option) != names.end();
   });
 }
 
-// The first command at or below `command` that takes `option`; null if none does.
-const CLI::App* command_with(const CLI::App& command, const std::string& option) {
-  if (knows(command, option)) return &command;
-  for (const CLI::App* below : visible_commands(command)) {
-    if (const CLI::App* found = command_with(*below, option)) return found;
+// The first command at or below `command` that takes `option`.
+std::optional<Command> command_with(Command command, const std::string& option) {
+  if (knows(command, option)) return command;
+  for (const Command below : command.visible_commands()) {
+    if (const std::optional<Command> found = command_with(below, option)) return found;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
-std::string no_such_option(const CLI::App& command, const std::string& name) {
+std::string no_such_option(Command command, const std::string& name) {
   // One that the command has was left over because it came before the command.
-  if (const CLI::App* const taker = command_with(command, name)) {
-    return fmt::format("{} stands too early: options come behind the command, `kiln{} {}`", name, path_to(*taker),
-                       name);
+  if (const std::optional<Command> taker = command_with(command, name)) {
+    return fmt::format("{} stands too early: options come behind the command, `kiln{} {}`", name, taker->path(), name);
   }
   std::vector<std::string> names;
-  for (const CLI::Option* known : visible_options(command)) {
-    for (const std::string& spelling : spellings(*known)) names.push_back(spelling);
+  for (const Option known : command.visible_options()) {
+    for (const std::string& spelling : known.spellings()) names.push_back(spelling);
   }
-  return no_such("option", name, names, path_to(command));
+  return no_such("option", name, names, command.path());
 }
 
 }  // namespace
 
-std::string unknown_command_message(const CLI::App& app, const std::string& word) {
+std::string unknown_command_message(Command app, const std::string& word) {
   std::vector<std::string> names;
-  for (const CLI::App* command : visible_commands(app)) names.push_back(command->get_name());
-  if (names.empty()) return fmt::format("`kiln{}` has no commands of its own, '{}' is too much", path_to(app), word);
-  return no_such("command", word, names, path_to(app));
+  for (const Command command : app.visible_commands()) names.push_back(command.name());
+  if (names.empty()) return fmt::format("`kiln{}` has no commands of its own, '{}' is too much", app.path(), word);
+  return no_such("command", word, names, app.path());
 }
 
-std::string usage_message(const CLI::App& app, const std::string& what) {
-  const CLI::App& command = reached(app);
-  const std::vector<std::string> left = app.remaining(true);
+std::string usage_message(Command app, const std::string& what) {
+  const Command command = app.reached();
+  const std::vector<std::string> left = app.left_over();
   const auto is_option = [](const std::string& word) { return word.size() > 1 && word.front() == '-'; };
   const auto option = std::find_if(left.begin(), left.end(), is_option);
   if (option != left.end()) {
     return no_such_option(command, option->substr(0, option->find('=')));
   }
-  if (left.empty()) return fmt::format("{}\n      `kiln help{}` says what it takes", what, path_to(command));
-  if (!visible_commands(command).empty()) return unknown_command_message(command, left.back());
+  if (left.empty()) return fmt::format("{}\n      `kiln help{}` says what it takes", what, command.path());
+  if (!command.visible_commands().empty()) return unknown_command_message(command, left.back());
   return fmt::format("`kiln{}` takes no further argument '{}': a request, and a name with blanks, belongs in quotes",
-                     path_to(command), left.back());
+                     command.path(), left.back());
 }
 
-void add_help(CLI::App& app, int& exit_code) {
+void add_help(Command app, int& exit_code) {
   auto words = std::make_shared<std::vector<std::string>>();
-  CLI::App* command = app.add_subcommand("help", "describe a command and its options: `kiln help cache diff`");
-  command->add_option("command", *words, "the command; without one, all are listed")->type_name("COMMAND");
-  command->callback([&app, words, &exit_code] { exit_code = help(app, *words); });
+  const Command command = app.add_command("help", "describe a command and its options: `kiln help cache diff`");
+  command.add_option("command", *words, "the command; without one, all are listed").type_name("COMMAND");
+  command.on_chosen([app, words, &exit_code] { exit_code = help(app, *words); });
 }
 
 }  // namespace kiln::cli

@@ -3,20 +3,18 @@
 
 #include <string>
 
-namespace CLI {
-class App;
-}
+#include "command_line.h"
 
 namespace kiln::cli {
 
 /// Message about a parse that failed: an option or command that nobody knows, with the one that was probably meant, or
-/// an argument too many; else `what`, CLI11's own message.
-std::string usage_message(const CLI::App& app, const std::string& what);
+/// an argument too many; else `what`.
+std::string usage_message(Command app, const std::string& what);
 
 /// Message about the first word of a command line, where that is no command of `app`.
-std::string unknown_command_message(const CLI::App& app, const std::string& word);
+std::string unknown_command_message(Command app, const std::string& word);
 
 /// `kiln help [COMMAND...]`.
-void add_help(CLI::App& app, int& exit_code);
+void add_help(Command app, int& exit_code);
 
 }  // namespace kiln::cli

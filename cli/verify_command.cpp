@@ -1,7 +1,6 @@
 // kiln verify: check variants against the reference.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <limits>
@@ -11,6 +10,7 @@
 #include <optional>
 
 #include "checks.h"
+#include "command_line.h"
 #include "commands.h"
 #include "device_choice.h"
 #include "input.h"
@@ -254,20 +254,19 @@ int verify(const VerifyOptions& options) {
 
 }  // namespace
 
-void add_verify(CLI::App& app, int& exit_code) {
+void add_verify(Command app, int& exit_code) {
   auto options = std::make_shared<VerifyOptions>();
-  CLI::App* command = app.add_subcommand("verify", "check variants against the double-precision reference");
-  options->input.add_to(*command);
-  options->device.add_to(*command);
-  command->add_option("--sample", options->sample,
-                      "variants per request: a number or all (default: one per algorithm)");
-  add_run_limit_to(*command, options->run_limit);
-  command->add_option("--seed", options->seed, "seed of the inputs and of the sample")
-      ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
-  options->output.add_json_to(*command);
-  command->add_flag("--quiet", options->quiet, "print only what is wrong, and the sum");
-  command->footer("Example: kiln verify 'conv_forward x=f16:1x64x56x56 w=f16:64x64x3x3 pad=1' --sample 20");
-  command->callback([options, &exit_code] { exit_code = verify(*options); });
+  const Command command = app.add_command("verify", "check variants against the double-precision reference");
+  options->input.add_to(command);
+  options->device.add_to(command);
+  command.add_option("--sample", options->sample, "variants per request: a number or all (default: one per algorithm)");
+  add_run_limit_to(command, options->run_limit);
+  command.add_option("--seed", options->seed, "seed of the inputs and of the sample")
+      .check(whole_number(0, std::numeric_limits<int64_t>::max()));
+  options->output.add_json_to(command);
+  command.add_flag("--quiet", options->quiet, "print only what is wrong, and the sum");
+  command.footer("Example: kiln verify 'conv_forward x=f16:1x64x56x56 w=f16:64x64x3x3 pad=1' --sample 20");
+  command.on_chosen([options, &exit_code] { exit_code = verify(*options); });
 }
 
 }  // namespace kiln::cli

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/App.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <limits>
@@ -15,6 +14,7 @@
 #include "arch_choice.h"
 #include "cache_commands.h"
 #include "checks.h"
+#include "command_line.h"
 #include "exit_codes.h"
 #include "fleet/choice.h"
 #include "fleet/comparison.h"
@@ -245,45 +245,44 @@ int choose(const Options& options) {
   return choice.within && (options.bundle.empty() || bundled) ? success : failed_check;
 }
 
-CLI::App* add(CLI::App& parent, const char* name, const char* summary, const std::shared_ptr<Options>& options) {
-  CLI::App* command = parent.add_subcommand(name, summary);
-  CLI::Option* database =
-      command->add_option("--db", options->database, "tuning database, if no files are named")->type_name("FILE");
-  command->add_option("files", options->files, "databases and packs to read, and folders of databases")
-      ->excludes(database);
+Command add(Command parent, const char* name, const char* summary, const std::shared_ptr<Options>& options) {
+  const Command command = parent.add_command(name, summary);
+  const Option database =
+      command.add_option("--db", options->database, "tuning database, if no files are named").type_name("FILE");
+  command.add_option("files", options->files, "databases and packs to read, and folders of databases")
+      .excludes(database);
   command
-      ->add_option("--cards", options->cards,
-                   "the cards, by their names or words in them, with commas between: H100,A100 (default: all)")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+      .add_option("--cards", options->cards,
+                  "the cards, by their names or words in them, with commas between: H100,A100 (default: all)")
+      .one_list();
   return command;
 }
 
 }  // namespace
 
-void add_cache_fleet(CLI::App& cache, int& exit_code) {
+void add_cache_fleet(Command cache, int& exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* comparing =
+  const Command comparing =
       add(cache, "compare", "compare cards: the best variant of each layer, and one variant for all", options);
-  comparing->add_option("--report", options->report, "also write the comparison as a page: out.html");
-  options->output.add_to(*comparing);
-  comparing->footer("Example: kiln cache compare tuned --report cards.html");
-  comparing->callback([options, &exit_code] { exit_code = compare(*options); });
+  comparing.add_option("--report", options->report, "also write the comparison as a page: out.html");
+  options->output.add_to(comparing);
+  comparing.footer("Example: kiln cache compare tuned --report cards.html");
+  comparing.on_chosen([options, &exit_code] { exit_code = compare(*options); });
 
-  CLI::App* choosing =
+  const Command choosing =
       add(cache, "choose", "choose the fewest variants with which no card loses more than --max-loss", options);
-  choosing->add_option("--max-loss", options->most_loss, "percent of the sum of a card's best times (default 5)")
-      ->check(CLI::Range(0.0, 1e6));
-  choosing->add_option("--max-variants", options->most_variants, "at most so many, of all layers together")
-      ->check(whole_number(1, std::numeric_limits<int64_t>::max()));
-  choosing->add_option("--pack", options->pack, "write the chosen variants as a pack");
-  choosing->add_option("--bundle", options->bundle,
-                       "compile the chosen variants into a bundle, for the architectures of the cards");
-  add_expressions_to(*choosing, options->expressions);
-  options->output.add_to(*choosing);
-  choosing->footer(
+  choosing.add_option("--max-loss", options->most_loss, "percent of the sum of a card's best times (default 5)")
+      .check(number(0, 1e6));
+  choosing.add_option("--max-variants", options->most_variants, "at most so many, of all layers together")
+      .check(whole_number(1, std::numeric_limits<int64_t>::max()));
+  choosing.add_option("--pack", options->pack, "write the chosen variants as a pack");
+  choosing.add_option("--bundle", options->bundle,
+                      "compile the chosen variants into a bundle, for the architectures of the cards");
+  add_expressions_to(choosing, options->expressions);
+  options->output.add_to(choosing);
+  choosing.footer(
       "Example: kiln cache choose tuned --cards H100,A100 --max-loss 3 --pack fleet.pack --bundle fleet.kiln");
-  choosing->callback([options, &exit_code] { exit_code = choose(*options); });
+  choosing.on_chosen([options, &exit_code] { exit_code = choose(*options); });
 }
 
 }  // namespace kiln::cli

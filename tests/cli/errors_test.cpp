@@ -52,6 +52,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{{"emit", "softmax_forward x=f32:1x10", "--algorithm", "none"}, 2, "no algorithm none"},
         Bad{{"emit", "softmax_forward x=f32:1x10", "--algorithm", "conv_simple"}, 2, "serves conv_forward"},
         Bad{{"tune", "softmax_forward x=f32:1x10", "--budget", "nan"}, 2, "--budget"},
+        Bad{{"cache", "choose", "a.db", "--max-loss", "nan"}, 2, "'nan' is not a number from 0 to 1000000"},
+        Bad{{"tune", "softmax_forward x=f32:1x10", "--quiet=x"}, 2, "--quiet = x"},
         Bad{{"tune", "softmax_forward x=f32:1x10", "--budget", "0.0001"}, 2, "--budget 0.0001 was over before"},
         Bad{{"tune", "softmax_forward x=f32:1x10", "--shard", "0/99999999999"}, 2, "too many: there may be 100000"},
         Bad{{"tune", "softmax_forward x=f32:1x10", "--db-dir", ""}, 2, "--db-dir: an empty value"},

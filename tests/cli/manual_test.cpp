@@ -3,10 +3,9 @@
 
 #include <gmock/gmock.h>
 
-#include <CLI/App.hpp>
 #include <functional>
 
-#include "command_tree.h"
+#include "command_line.h"
 #include "commands.h"
 #include "exit_codes.h"
 
@@ -17,19 +16,20 @@ using testing::HasSubstr;
 
 class ManualTest : public testing::Test {
  protected:
-  ManualTest() : app_(std::string(program_description), "kiln") { add_commands(app_, exit_code_); }
+  ManualTest() { add_commands(app_, exit_code_); }
 
-  using Visit = std::function<void(const CLI::App& command, const std::string& path)>;
+  using Visit = std::function<void(Command command, const std::string& path)>;
   void for_each_command(const Visit& visit) const { descend(app_, "", visit); }
 
-  CLI::App app_;
+  CommandLine line_{"kiln", std::string(program_description)};
+  const Command app_ = line_.program();
   int exit_code_ = 0;
 
  private:
-  static void descend(const CLI::App& parent, const std::string& above, const Visit& visit) {
-    for (const CLI::App* command : visible_commands(parent)) {
-      visit(*command, above + command->get_name());
-      descend(*command, above + command->get_name() + " ", visit);
+  static void descend(Command parent, const std::string& above, const Visit& visit) {
+    for (const Command command : parent.visible_commands()) {
+      visit(command, above + command.name());
+      descend(command, above + command.name() + " ", visit);
     }
   }
 };
@@ -42,17 +42,17 @@ std::string with_roff_hyphens(std::string text) {
 TEST_F(ManualTest, PageHasEveryCommandOptionAndExitCode) {
   const std::string page = manual_page(app_);
   size_t commands = 0;
-  for_each_command([&](const CLI::App& command, const std::string& path) {
+  for_each_command([&](Command command, const std::string& path) {
     ++commands;
     const size_t at = page.find(".SS \\&kiln " + path);
     ASSERT_NE(at, std::string::npos) << path;
     const std::string section = page.substr(at, page.find("\n.S", at + 1) - at);
-    for (const CLI::Option* option : visible_options(command)) {
-      for (const std::string& name : spellings(*option)) {
+    for (const Option option : command.visible_options()) {
+      for (const std::string& name : option.spellings()) {
         EXPECT_THAT(section, HasSubstr(with_roff_hyphens(name))) << path;
       }
     }
-    EXPECT_EQ(section.find(".nf") != std::string::npos, !command.get_footer().empty()) << path;
+    EXPECT_EQ(section.find(".nf") != std::string::npos, !command.footer().empty()) << path;
   });
   EXPECT_GE(commands, 18U);
   for (const ExitMeaning& meaning : exit_meanings()) EXPECT_THAT(page, HasSubstr(std::string(meaning.words)));
@@ -60,10 +60,10 @@ TEST_F(ManualTest, PageHasEveryCommandOptionAndExitCode) {
 
 TEST_F(ManualTest, CompletionsHaveEveryCommandAndOption) {
   for (const std::string& script : {bash_completion(app_), zsh_completion(app_)}) {
-    for_each_command([&](const CLI::App& command, const std::string& path) {
+    for_each_command([&](Command command, const std::string& path) {
       EXPECT_THAT(script, HasSubstr("    '" + path + "')")) << path;
-      for (const CLI::Option* option : visible_options(command)) {
-        for (const std::string& name : spellings(*option)) EXPECT_THAT(script, HasSubstr(name)) << path;
+      for (const Option option : command.visible_options()) {
+        for (const std::string& name : option.spellings()) EXPECT_THAT(script, HasSubstr(name)) << path;
       }
     });
     EXPECT_THAT(script, HasSubstr("model random exhaustive local"));
@@ -72,10 +72,10 @@ TEST_F(ManualTest, CompletionsHaveEveryCommandAndOption) {
 }
 
 TEST_F(ManualTest, EveryOptionIsDescribed) {
-  for_each_command([&](const CLI::App& command, const std::string& path) {
-    EXPECT_NE(command.get_description(), "") << path;
-    for (const CLI::Option* option : visible_options(command)) EXPECT_NE(option->get_description(), "") << path;
-    for (const CLI::Option* argument : arguments(command)) EXPECT_NE(argument->get_description(), "") << path;
+  for_each_command([&](Command command, const std::string& path) {
+    EXPECT_NE(command.description(), "") << path;
+    for (const Option option : command.visible_options()) EXPECT_NE(option.description(), "") << path;
+    for (const Option argument : command.arguments()) EXPECT_NE(argument.description(), "") << path;
   });
 }
 
