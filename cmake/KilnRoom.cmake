@@ -35,7 +35,7 @@ endfunction()
 
 # kiln_test(<name> SOURCES <file>... [LINKS <target>...] [LABELS <label>...] [TIMEOUT <seconds>])
 #
-# One GoogleTest program, one CTest entry; label "cpu" (no device), "emulator" (runs on the emulated device) or "gpu".
+# One GoogleTest program, one CTest entry; label "cpu" (no device), "emulator" (loads the emulated device) or "gpu".
 # Label "threads" as well: code that many threads use, which the preset tsan builds and runs.
 function(kiln_test name)
   cmake_parse_arguments(TEST "" "TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
@@ -58,6 +58,9 @@ function(kiln_test name)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${TEST_LABELS}")
   kiln_test_timeout(${name} ${TEST_TIMEOUT})
+  if("emulator" IN_LIST TEST_LABELS AND TARGET kiln_emulator)
+    add_dependencies(${name} kiln_emulator)
+  endif()
   if("threads" IN_LIST TEST_LABELS)
     add_dependencies(kiln_thread_tests ${name})
   endif()

@@ -29,16 +29,20 @@ class PreparedFilters : public test::ModelTest {
   }
 
   /// A convolution that Winograd's transforms serve by default, with filters of that seed.
-  LoadedBatch load_network(int64_t batch, unsigned seed) {
+  static OnnxModel network(unsigned seed) {
     OnnxModel network(13);
     network.input("x", {"N", channels, side, side});
     network.weights("w", {channels, channels, 3, 3}, random_values(channels * channels * 9, seed));
     network.node("Conv", {"x", "w"}, {"y"}, {{"pads", test::Ints{1, 1, 1, 1}}});
     network.output("y");
-    const test::TemporaryFile file(network.bytes());
-    const ModelOptions how{
-        .batch = batch, .dynamic_batch = true, .layout = ModelLayout::channels_first, .arithmetic = {.fast = true}};
-    return load_batch(context_, lower(file.path(), how), weights_);
+    return network;
+  }
+  static ModelOptions of_batch(int64_t batch) {
+    return {.batch = batch, .dynamic_batch = true, .layout = ModelLayout::channels_first, .arithmetic = {.fast = true}};
+  }
+  LoadedBatch load_network(int64_t batch, unsigned seed) {
+    const test::TemporaryFile file(network(seed).bytes());
+    return load_batch(context_, lower(file.path(), of_batch(batch)), weights_);
   }
 
   /// The results of `batch` images, the first of which are the same for each.
@@ -81,6 +85,20 @@ TEST_F(PreparedFilters, AreTransformedOnceForAllBatchesOfARequest) {
   std::vector<float> of_nine = run(nine, 9), of_ten = run(ten, 10);
   of_ten.resize(of_nine.size());
   EXPECT_EQ(of_nine, of_ten);
+}
+
+TEST_F(PreparedFilters, AreNotTransformedByRuns) {
+  LoadedBatch nine = load_network(9, 1);
+  int kernels = watch_.kernels;
+  const std::vector<float> expected = run(nine, 9);
+  const int without_transform = watch_.kernels - kernels;
+
+  Model model = load(network(1), of_batch(9));
+  const HostArray images = test::floats({9, channels, side, side}, random_values(9 * image, 7));
+  kernels = watch_.kernels;
+  const std::vector<HostArray> results = run_on_host(context_, model, {&images, 1});
+  EXPECT_EQ(watch_.kernels - kernels, without_transform);
+  EXPECT_EQ(test::values_of(results.at(0)), expected);
 }
 
 // Runs may be on other streams than the one that transforms, which nothing else makes them wait for.
