@@ -12,6 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "capi/generate"))
 
+from definitions import number, sentence  # noqa: E402
 from family import Family  # noqa: E402
 from header import header  # noqa: E402
 from source import source  # noqa: E402
@@ -47,6 +48,16 @@ MELT = {
     "words": [word("alpha"), word("beta"), word("tf32"), word("epilogue", "user:NAME")],
 }
 PLAIN = MELT | {"operation": "plain", "attributes": [], "numbers": [], "integers": [], "operands": MELT["operands"][::2]}
+
+
+class Words(unittest.TestCase):
+    def test_numbers_are_those_of_c(self):
+        for value, text in ((0.0, "0"), (-2.0, "-2"), (0.5, "0.5f"), (1e-3, "0.001f"), (0.00099, "9.9e-4f"), (-1e-5, "-1e-5f")):
+            self.assertEqual(number(value), text)
+
+    def test_sentences_begin_with_capitals_or_names(self):
+        for text, wanted in (("", ""), ("how warm", "How warm."), ("a weight.", "A weight."), ("x, y", "x, y."), ("x's extents", "x's extents.")):
+            self.assertEqual(sentence(text), wanted)
 
 
 class ByRule(unittest.TestCase):
