@@ -29,7 +29,7 @@ def optional_tensors(operation: dict) -> list[str]:
 
 
 def required_tensors(operation: dict) -> list[str]:
-    return [each["name"] for each in operation["operands"] if not each["optional"] and not is_of_stage(each)]
+    return [each["name"] for each in operation["operands"] if not each["optional"]]
 
 
 def has_word(operation: dict, name: str) -> bool:

@@ -12,16 +12,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "capi/generate"))
 
+from definitions import number, sentence  # noqa: E402
 from family import Family  # noqa: E402
-from header import header  # noqa: E402
+from header import comment, header, with_remarks  # noqa: E402
 from source import source  # noqa: E402
 
 CC, WORK = sys.argv.pop(1), Path(sys.argv.pop(1))
 
 
-def operand(name: str, extents: str, role: str = "input", left_out: str | None = None, optional: bool = False) -> dict:
+def operand(name: str, extents: str, role: str = "input", left_out: str | None = None, optional: bool = False, summary: str = "") -> dict:
     dtypes = ["f32", "f16"]
-    return {"name": name, "role": role, "dtypes": dtypes, "extents": extents, "left_out": left_out, "optional": optional, "summary": ""}
+    return {"name": name, "role": role, "dtypes": dtypes, "extents": extents, "left_out": left_out, "optional": optional, "summary": summary}
 
 
 def word(name: str, values: str = "") -> dict:
@@ -35,6 +36,7 @@ MELT = {
     "operands": [
         operand("x", "N C H W"),
         operand("heat", "C", left_out="it is 1", optional=True),
+        operand("bias", "C", optional=True, summary="read with epilogue=bias"),
         operand("y", "as x", "output", "dtype and layout of x"),
     ],
     "attributes": [
@@ -46,7 +48,30 @@ MELT = {
     "integers": [{"name": "seed", "default": 0, "summary": "the key of the random sequence"}],
     "words": [word("alpha"), word("beta"), word("tf32"), word("epilogue", "user:NAME")],
 }
-PLAIN = MELT | {"operation": "plain", "attributes": [], "numbers": [], "integers": [], "operands": MELT["operands"][::2]}
+PLAIN = MELT | {"operation": "plain", "attributes": [], "numbers": [], "integers": [], "operands": [MELT["operands"][0], MELT["operands"][-1]]}
+
+
+class Words(unittest.TestCase):
+    def test_numbers_are_those_of_c(self):
+        for value, text in ((0.0, "0"), (-2.0, "-2"), (0.5, "0.5f"), (1e-3, "0.001f"), (0.00099, "9.9e-4f"), (-1e-5, "-1e-5f")):
+            self.assertEqual(number(value), text)
+
+    def test_sentences_begin_with_capitals_or_names(self):
+        for text, wanted in (("", ""), ("how warm", "How warm."), ("a weight.", "A weight."), ("x, y", "x, y."), ("x's extents", "x's extents.")):
+            self.assertEqual(sentence(text), wanted)
+
+
+class Lines(unittest.TestCase):
+    def test_have_120_characters_at_most(self):
+        for indent in ("", "  "):
+            lines = comment("a " * 300, indent).splitlines()
+            self.assertIn(max(map(len, lines)), (119, 120))
+            self.assertTrue(all(line.startswith(indent) for line in lines))
+
+    def test_hold_their_remark_where_there_is_room(self):
+        fitting = "b" * (120 - len("  int a; /*  */"))
+        self.assertEqual(with_remarks([("  int a;", fitting)]), f"  int a; /* {fitting} */")
+        self.assertEqual(with_remarks([("  int a;", fitting + "b")]), f"  /* {fitting}b */\n  int a;")
 
 
 class ByRule(unittest.TestCase):
@@ -80,7 +105,7 @@ class ByRule(unittest.TestCase):
             "/* C. Default NULL: it is 1. */",
             "/* User code only. Default NULL: none. */",
             "y = epilogue(alpha * melt(x) + beta * y)",
-            "x: N C H W   y: as x. Types: x, heat, y: f32, f16.",
+            "x: N C H W   y: as x. Types: x, heat, bias, y: f32, f16.",
         ):
             self.assertIn(text, self.header)
 
@@ -105,13 +130,19 @@ class Files(unittest.TestCase):
             ("options\n  colour\n", "no definition knows the field colour"),
             ("words kiln_melt_colour\n", "no attribute is a word and called colour"),
             ("words kiln_melt_mode\n  red  Warm.\n", "mode is never red"),
+            ("words kiln_melt_mode\n  # Colours.\n    red  Warm.\n", "mode is never"),
             ("options\n\nfunction kiln_freeze\n  Freezes.\n", "freeze is no operation"),
+            ("options\n\nfunction kiln_melt(x)\n  Melts.\n", "'function kiln_melt(x)' is not NAME (PARAMETER, ...)"),
             ("options\n\nfunction kiln_melt (x, y, options)\n", "kiln_melt has no comment"),
             ("colours red\n", "'colours red' begins with no word that is known"),
         ):
             with self.assertRaises(SystemExit) as refused:
                 self.read(text)
             self.assertIn(message, str(refused.exception))
+
+    def test_are_refused_where_they_name_an_operation_that_there_is_not(self):
+        with self.assertRaisesRegex(SystemExit, "there is no operation freeze"):
+            Family("melt", "Melting\noperations melt freeze\n", {"melt": MELT}, {})
 
     def test_have_the_last_word_on_names_orders_and_comments(self):
         family = self.read(

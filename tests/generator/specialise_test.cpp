@@ -119,5 +119,13 @@ TEST(Prelude, WritesConstantsThatCudaCanRead) {
             "long;\n");
 }
 
+TEST(Prelude, WritesAnIntWhileTheValueFits) {
+  Prelude prelude;
+  prelude.constant("A", -2147483648).constant("B", 2147483647).constant("C", -2147483649).constant("D", 2147483648);
+  EXPECT_EQ(prelude.text(),
+            "constexpr int A = -2147483648;\nconstexpr int B = 2147483647;\nconstexpr long long C = -2147483649LL;\n"
+            "constexpr long long D = 2147483648LL;\n");
+}
+
 }  // namespace
 }  // namespace kiln::specialise_test

@@ -19,7 +19,8 @@ echo "$(basename "$0") $*" >>"$CALLS"
 case " $FAILING " in *" $(basename "$0") "*) exit 1 ;; esac
 """
 
-# CTest, as it reports a program with a report of its own, which left sweeps out, and one without.
+# CTest, as it reports a program with a report of its own, which left sweeps out, skipped a test and has a disabled one,
+# and a program without a report.
 CTEST = """#!/bin/sh
 echo "ctest TEST_DEEP_RECORDS=${TEST_DEEP_RECORDS-}" >>"$CALLS"
 folder=${GTEST_OUTPUT#xml:}
@@ -36,8 +37,11 @@ cat >"$junit" <<END
 <testcase name="script" classname="a" time="1" status="run"/></testsuite>
 END
 cat >"${folder}sweeps_test.xml" <<END
-<testsuites tests="3" failures="$failures" disabled="0" errors="0" time="1" timestamp="t" left_out="7" name="AllTests">
-<testsuite name="A" tests="3" failures="$failures" disabled="0" skipped="0" errors="0" time="1">
+<testsuites tests="5" failures="$failures" disabled="1" errors="0" time="1" timestamp="t" left_out="7" name="AllTests">
+<testsuite name="A" tests="5" failures="$failures" disabled="1" skipped="1" errors="0" time="1">
+<testcase name="B" status="run" result="completed" time="1" classname="A" />
+<testcase name="C" status="run" result="skipped" time="1" classname="A">
+<skipped message="needs a GPU&#x0A;"><![CDATA[needs a GPU]]></skipped></testcase>
 </testsuite></testsuites>
 END
 """
@@ -87,6 +91,8 @@ class TestCommand(unittest.TestCase):
         result = self.tree.run(TEST_DEEP_RECORDS="/elsewhere")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("7 sweeps left out: unchanged since the deep run", result.stdout)
+        self.assertIn("\nskipped: A.C: needs a GPU", result.stdout)
+        self.assertIn("\n1 skipped, for the reasons above\n", result.stdout)
         self.assertEqual(result.stdout.splitlines()[-1], "6 passed, 0 failed")
         self.assertIn("ctest TEST_DEEP_RECORDS=", self.tree.calls())
         self.assertFalse([call for call in self.tree.calls() if call.startswith("deep_list")])
@@ -118,7 +124,8 @@ class TestCommand(unittest.TestCase):
         self.assertFalse(self.tree.wrote_list())
 
     def test_a_deep_run_is_of_the_device_as_tests_have_it(self):
-        for variable in ("KILN_DRIVER", "KILN_EMULATOR_CHECK", "KILN_EMULATOR_CLOCK", "KILN_EMULATOR_DEVICE"):
+        for variable in ("KILN_DRIVER", "KILN_EMULATOR_CARD", "KILN_EMULATOR_CHECK", "KILN_EMULATOR_CLOCK",
+                         "KILN_EMULATOR_DEVICE"):
             with self.subTest(variable):
                 result = self.tree.run("--deep", **{variable: "x"})
                 self.assertEqual(result.returncode, 2)
