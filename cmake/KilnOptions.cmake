@@ -6,6 +6,8 @@ set(KILN_PREFIX "" CACHE PATH "Installation of this version to make the Python p
 option(KILN_ASSERTIONS "Keep assert() in optimised builds" OFF)
 option(KILN_WARNINGS_AS_ERRORS "Treat compiler warnings as errors" ON)
 set(KILN_SANITIZE "" CACHE STRING "Sanitizers to build with, as for -fsanitize=")
+set(KILN_EMULATOR_INSTRUCTION_SETS "" CACHE STRING
+    "Instruction sets of the host that the emulated device is compiled for: avx512;avx2;baseline, native; empty for all")
 set(KILN_TEST_TIMEOUT_SCALE 1 CACHE STRING "Factor on the tests' time limits, for builds that run slower than a release")
 
 if(NOT CMAKE_BUILD_TYPE)

@@ -72,13 +72,14 @@ ClockChoice parse_clock(std::string_view text) {
 }
 
 const UnitTable* parse_units(std::string_view text) {
-  std::vector<std::string_view> names;
-  for (const UnitTable* units : unit_tables()) {
-    if (units->name == text) return units;
-    names.emplace_back(units->name);
-  }
-  throw SettingsError(
-      fmt::format("KILN_EMULATOR_UNITS={} is none of those that this CPU can run: {}", text, fmt::join(names, ", ")));
+  const std::vector<UnitSet> sets = unit_sets();
+  const auto named = std::find_if(sets.begin(), sets.end(), [&](const UnitSet& set) { return set.name == text; });
+  if (named != sets.end() && named->table != nullptr) return named->table;
+  std::vector<std::string_view> runnable;
+  for (const UnitTable* units : unit_tables()) runnable.emplace_back(units->name);
+  throw SettingsError(fmt::format("KILN_EMULATOR_UNITS={} is {}; expected one of {}", text,
+                                  named == sets.end() ? "no instruction set" : named->missing,
+                                  fmt::join(runnable, ", ")));
 }
 
 uint64_t parse_number(const char* name, std::string_view text, uint64_t lowest, uint64_t highest) {

@@ -13,6 +13,15 @@ std::string type_name() {
   return (std::is_signed_v<T> ? "s" : "u") + std::to_string(8 * sizeof(T));
 }
 
+class InstructionTests : public testing::TestWithParam<UnitSet> {};
+
+// Every test of an instruction runs all sets that can run; this one names the others, with the reason.
+TEST_P(InstructionTests, CoverTheUnits) {
+  if (GetParam().table == nullptr) GTEST_SKIP() << "no instruction is tested on these units: " << GetParam().missing;
+}
+INSTANTIATE_TEST_SUITE_P(All, InstructionTests, testing::ValuesIn(unit_sets()),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
 template <class T>
 class Integers : public testing::Test {
  protected:

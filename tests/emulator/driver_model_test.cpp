@@ -303,8 +303,12 @@ TEST(Settings, AreThoseOfTheirVariables) {
   EXPECT_EQ(settings_of({{"KILN_EMULATOR_CLOCK", "machine"}}).clock, ClockChoice::machine);
   EXPECT_EQ(settings_of({{"KILN_EMULATOR_CLOCK", "ptx"}}).clock, ClockChoice::ptx);
   EXPECT_EQ(settings_of({{"KILN_EMULATOR_CARD", "mine.card"}}).card, "mine.card");
-  for (const UnitTable* units : unit_tables()) {
-    EXPECT_EQ(settings_of({{"KILN_EMULATOR_UNITS", std::string(units->name)}}).units, units);
+  for (const UnitSet& set : unit_sets()) {
+    if (set.table == nullptr) {
+      EXPECT_NE(refusal_of("KILN_EMULATOR_UNITS", set.name).find(set.missing), std::string::npos);
+    } else {
+      EXPECT_EQ(settings_of({{"KILN_EMULATOR_UNITS", set.name}}).units, set.table);
+    }
   }
 }
 

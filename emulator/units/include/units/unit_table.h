@@ -223,7 +223,17 @@ struct UnitTable {
   HandlerPair (*copy_async)(uint32_t shared_address_bytes);
 };
 
-/// The tables that this CPU can run, best first.
+/// An instruction set of the host, and the units compiled for it.
+struct UnitSet {
+  const char* name;        ///< "avx512", "avx2" or "baseline"
+  const UnitTable* table;  ///< null if the units cannot run here
+  const char* missing;     ///< why not; else empty
+};
+
+/// All sets, best first; baseline is never missing.
+std::vector<UnitSet> unit_sets();
+
+/// The tables that can run here, best first.
 std::vector<const UnitTable*> unit_tables();
 
 /// The best of them.
