@@ -3,7 +3,6 @@
 
 #include <limits>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,6 +14,7 @@
 #include "commands.h"
 #include "database.h"
 #include "input.h"
+#include "json.h"
 #include "kiln/base/error.h"
 #include "kiln/base/output_file.h"
 #include "kiln/base/printable.h"
@@ -29,8 +29,6 @@
 
 namespace kiln::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   Input input;
@@ -158,7 +156,7 @@ int bundle(const Options& options) {
   const auto written = execution::Bundle::open(options.output);
   if (options.output_format.json) {
     Json json = json_of(options.output, *written);
-    json["not_covered"] = not_covered_json(workload.not_covered);
+    json.set("not_covered", not_covered_json(workload.not_covered));
     print_json(json);
     return success;
   }

@@ -6,13 +6,13 @@
 #include <array>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <system_error>
 
 #include "cache_commands.h"
 #include "command_line.h"
 #include "commands.h"
+#include "json.h"
 #include "kiln/base/environment.h"
 #include "kiln/cache/diff.h"
 #include "kiln/cache/statistics.h"
@@ -27,8 +27,6 @@ namespace kiln::cli {
 namespace {
 
 using cache::Change;
-using Json = nlohmann::ordered_json;
-
 // --- diff ---
 
 std::string variant(const std::optional<cache::Record>& record) {
@@ -225,10 +223,10 @@ void print_statistics(const cache::DeviceStatistics& here, const std::string& ac
 Json json_of(const cache::DeviceStatistics& here, const std::string& accuracy) {
   Json algorithms = Json::object();
   for (const auto& [name, algorithm] : here.algorithms) {
-    algorithms[name] = {{"candidates", algorithm.candidates},
-                        {"wins", algorithm.wins},
-                        {"failed", algorithm.failed},
-                        {"stale", algorithm.stale}};
+    algorithms.set(name, {{"candidates", algorithm.candidates},
+                          {"wins", algorithm.wins},
+                          {"failed", algorithm.failed},
+                          {"stale", algorithm.stale}});
   }
   const bool any = here.records > 0;
   return {{"device", here.device.id},

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "command_line.h"
 #include "commands.h"
 #include "input.h"
+#include "json.h"
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
 #include "kiln/base/output_file.h"
@@ -26,8 +26,6 @@
 
 namespace kiln::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string database;

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cache_commands.h"
@@ -14,6 +13,7 @@
 #include "commands.h"
 #include "device_choice.h"
 #include "input.h"
+#include "json.h"
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
 #include "kiln/runtime/pack_check.h"
@@ -25,8 +25,6 @@
 
 namespace kiln::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // --- verify ---
 

@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "commands.h"
 #include "database.h"
+#include "json.h"
 #include "kiln/base/output_file.h"
 #include "kiln/cache/database.h"
 #include "kiln/cache/record.h"
@@ -28,8 +28,8 @@ std::string rate_text(double bytes_per_second) {
   return fmt::format("{:.3g} TB/s", bytes_per_second / 1e12);
 }
 
-nlohmann::ordered_json json_of(const device::DeviceInfo& info, const calibration::Findings& findings) {
-  nlohmann::ordered_json reads = nlohmann::ordered_json::array();
+Json json_of(const device::DeviceInfo& info, const calibration::Findings& findings) {
+  Json reads = Json::array();
   for (const calibration::FootprintRate& read : findings.reads) {
     reads.push_back({{"bytes", read.bytes}, {"bytes_per_second", read.bytes_per_second}});
   }
@@ -106,8 +106,8 @@ int calibrate_device(const CalibrateOptions& options) {
     file->publish();
   }
   if (options.output.json) {
-    nlohmann::ordered_json json = json_of(info, findings);
-    if (card) json["card"] = card_json(*card, options.card);
+    Json json = json_of(info, findings);
+    if (card) json.set("card", card_json(*card, options.card));
     print_json(json);
   } else {
     fmt::print("{}", print_text(info, findings, options.output));

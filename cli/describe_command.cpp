@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include "checks.h"
 #include "command_line.h"
 #include "commands.h"
+#include "json.h"
 #include "kiln/generator/operation.h"
 #include "output.h"
 #include "request_examples.h"
@@ -19,8 +19,6 @@
 
 namespace kiln::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct DescribeOptions {
   std::string operation;

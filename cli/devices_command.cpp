@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "command_line.h"
 #include "commands.h"
 #include "database.h"
+#include "json.h"
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
 #include "kiln/device/device.h"
@@ -25,8 +25,6 @@ namespace {
 std::string gib(size_t bytes) {
   return fmt::format("{:.0f} GiB", static_cast<double>(bytes) / (1 << 30));
 }
-
-using Json = nlohmann::ordered_json;
 
 // A driver with its devices, or why there are none.
 struct Listing {
@@ -113,7 +111,7 @@ int devices(const Output& output) {
   const std::string nvrtc_version = fmt::format("{}.{}", nvrtc->version().major, nvrtc->version().minor);
   if (output.json) {
     Json drivers = Json::object();
-    for (const Listing& listing : listings) drivers[listing.driver] = listing.remark;
+    for (const Listing& listing : listings) drivers.set(listing.driver, listing.remark);
     print_json({{"devices", json_of(listings)},
                 {"drivers", drivers},
                 {"default_driver", chosen},

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "database.h"
 #include "device_choice.h"
 #include "input.h"
+#include "json.h"
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
 #include "kiln/context.h"

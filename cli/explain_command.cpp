@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <memory>
 #include <new>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -15,6 +14,7 @@
 #include "device_choice.h"
 #include "explain_trials.h"
 #include "input.h"
+#include "json.h"
 #include "kiln/base/error.h"
 #include "kiln/base/output_file.h"
 #include "kiln/base/printable.h"
@@ -36,8 +36,6 @@
 namespace kiln::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 struct ExplainOptions {
   Input input;
   DeviceChoice device;
@@ -55,7 +53,7 @@ struct ExplainedLayer {
   std::vector<std::string> nodes;     // of a model, which it serves
   std::string tie;                    // what decided among equally fast ones, if that did
   std::vector<ExplainedTrial> tried;  // what the database holds of it on this device, losers and failures too
-  Json launches{};                    // those of what is chosen, if they were asked for
+  std::optional<Json> launches{};     // those of what is chosen, if they were asked for
   std::vector<LaunchTrace> traces{};
   std::string not_timed{};  // why there are none
 };
@@ -120,7 +118,9 @@ void print(const ExplainedLayer& layer, const Output& output) {
     fmt::print("\n{}", output.print(table));
   }
   print_trials(layer.tried, output);
-  if (!layer.launches.empty()) fmt::print("\nlaunches of the chosen variant\n{}", launches_text(layer.launches));
+  if (layer.launches && layer.launches->size() > 0) {
+    fmt::print("\nlaunches of the chosen variant\n{}", launches_text(*layer.launches));
+  }
   if (!layer.not_timed.empty()) fmt::print("\nlaunches are not timed: {}\n", layer.not_timed);
 }
 
@@ -138,12 +138,13 @@ Json json_of(const ExplainedTrial& trial) {
 Json json_of(const ExplainedLayer& layer) {
   Json json = Json::parse(to_json(layer.why));
   for (const char* of_all_layers : {"device", "calibrated", "calibration"}) json.erase(of_all_layers);
-  json["nodes"] = layer.nodes;
-  json["tie"] = layer.tie;
-  json["tried"] = Json::array();
-  for (const ExplainedTrial& trial : layer.tried) json["tried"].push_back(json_of(trial));
-  if (!layer.launches.is_null()) json["launches"] = layer.launches;
-  if (!layer.not_timed.empty()) json["not_timed"] = layer.not_timed;
+  json.set("nodes", layer.nodes);
+  json.set("tie", layer.tie);
+  Json tried = Json::array();
+  for (const ExplainedTrial& trial : layer.tried) tried.push_back(json_of(trial));
+  json.set("tried", tried);
+  if (layer.launches) json.set("launches", *layer.launches);
+  if (!layer.not_timed.empty()) json.set("not_timed", layer.not_timed);
   return json;
 }
 
@@ -206,9 +207,9 @@ void require_one_layer(const Workload& workload) {
 std::string why_no_timeline(const ExplainedLayer& layer) {
   if (!layer.why.chosen) return "nothing serves this request";
   if (!layer.not_timed.empty()) return layer.not_timed;
-  for (const Json& launch : layer.launches) {
-    const Json& time = launch["modelled_time"];
-    if (time.contains("not_by_machine_code")) return time["not_by_machine_code"].get<std::string>();
+  if (layer.launches) {
+    const std::vector<std::string> reasons = not_by_machine_code(*layer.launches);
+    if (!reasons.empty()) return reasons.front();
   }
   return "machine code told no time, for which KILN_EMULATOR_CLOCK is not ptx and nvdisasm is installed "
          "(pip install nvidia-cuda-nvdisasm)";

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "commands.h"
 #include "database.h"
 #include "device_choice.h"
+#include "json.h"
 #include "kiln/base/error.h"
 #include "kiln/base/printable.h"
 #include "kiln/context.h"
@@ -28,8 +28,6 @@
 
 namespace kiln::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct InferOptions {
   std::string model;

@@ -11,7 +11,6 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -20,6 +19,7 @@
 #include "checks.h"
 #include "command_line.h"
 #include "database.h"
+#include "json.h"
 #include "kiln/base/error.h"
 #include "kiln/base/printable.h"
 #include "kiln/generator/no_code.h"
@@ -202,8 +202,8 @@ std::string not_covered_text(const std::vector<NotCovered>& nodes) {
   return text;
 }
 
-nlohmann::ordered_json not_covered_json(const std::vector<NotCovered>& nodes) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+Json not_covered_json(const std::vector<NotCovered>& nodes) {
+  Json json = Json::array();
   for (const NotCovered& node : nodes) {
     json.push_back(
         {{"operation", node.operation}, {"count", node.nodes.size()}, {"nodes", node.nodes}, {"reason", node.reason}});

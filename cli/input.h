@@ -2,13 +2,13 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "command_line.h"
+#include "json.h"
 #include "kiln/tuner/session.h"
 #include "model_flags.h"
 
@@ -67,7 +67,7 @@ std::vector<std::string> keys_of(const Workload& workload);
 
 /// A line for each type and reason: "not covered: 2 x TopK ('best', 'worst'): ...".
 std::string not_covered_text(const std::vector<NotCovered>& nodes);
-nlohmann::ordered_json not_covered_json(const std::vector<NotCovered>& nodes);
+Json not_covered_json(const std::vector<NotCovered>& nodes);
 
 /// The expressions that `files` define; requests in them are passed over, so that what KILN_RECORD wrote will do.
 /// Throws Error: parse_error with file and position, io_error.

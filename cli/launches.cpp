@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "json.h"
 #include "kiln/base/error.h"
 #include "kiln/device/stream.h"
 #include "kiln/reference/fill.h"
@@ -17,12 +19,12 @@
 namespace kiln::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Value = nlohmann::ordered_json;
 
 constexpr double worth_saying = 0.005;
 
 // "load/store unit 74%, issue 43%", largest first; what is below half a per cent is left out.
-std::string shares_text(const Json& shares) {
+std::string shares_text(const Value& shares) {
   std::vector<std::pair<std::string, double>> largest;
   for (const auto& [name, share] : shares.items()) {
     if (share.get<double>() >= worth_saying) largest.emplace_back(name, share.get<double>());
@@ -34,12 +36,12 @@ std::string shares_text(const Json& shares) {
   return texts.empty() ? "nothing" : fmt::format("{}", fmt::join(texts, ", "));
 }
 
-std::string extents_text(const Json& extents) {
+std::string extents_text(const Value& extents) {
   return fmt::format("{}x{}x{}", extents[0].get<uint32_t>(), extents[1].get<uint32_t>(), extents[2].get<uint32_t>());
 }
 
-std::string occupancy_text(const Json& launch) {
-  const Json& occupancy = launch["occupancy"];
+std::string occupancy_text(const Value& launch) {
+  const Value& occupancy = launch["occupancy"];
   std::string limit = occupancy["limit"].get<std::string>();
   std::replace(limit.begin(), limit.end(), '_', ' ');
   return fmt::format(
@@ -48,7 +50,7 @@ std::string occupancy_text(const Json& launch) {
       launch["registers_per_thread"].get<int>(), launch["shared_bytes"].get<uint64_t>());
 }
 
-std::string hits_text(const Json& hits) {
+std::string hits_text(const Value& hits) {
   if (!hits.contains("l1")) return "nothing is loaded";
   std::string text = fmt::format("L1 has {} of the sectors that are loaded", percent_text(hits["l1"].get<double>()));
   if (hits.contains("l2")) text += fmt::format(", L2 {} of the others", percent_text(hits["l2"].get<double>()));
@@ -56,8 +58,8 @@ std::string hits_text(const Json& hits) {
 }
 
 // How much of an SM's work was replayed; the rest is extrapolated.
-std::string replayed_text(const Json& launch) {
-  const Json& time = launch["modelled_time"];
+std::string replayed_text(const Value& launch) {
+  const Value& time = launch["modelled_time"];
   const double blocks = time["waves"].get<double>() * launch["occupancy"]["blocks_per_multiprocessor"].get<double>();
   std::string text = fmt::format(
       "{} of the {:.0f} blocks of an SM, {} instructions in {} cycles", time["replayed_blocks"].get<uint32_t>(),
@@ -67,7 +69,7 @@ std::string replayed_text(const Json& launch) {
   return text;
 }
 
-std::string guesses_text(const Json& time) {
+std::string guesses_text(const Value& time) {
   std::vector<std::string> texts;
   const auto count = [&](const char* key, const char* what) {
     if (const auto number = time[key].get<uint64_t>(); number > 0) texts.push_back(fmt::format("{} {}", number, what));
@@ -84,7 +86,7 @@ std::string guesses_text(const Json& time) {
 }
 
 // The terms of the clock that sees PTX alone.
-std::string terms_text(const Json& time) {
+std::string terms_text(const Value& time) {
   std::vector<std::string> texts;
   for (const char* term : {"launch", "issue", "arithmetic", "l1", "l2", "dram", "latency"}) {
     texts.push_back(fmt::format("{} {}", term, time_text(time[term].get<double>())));
@@ -92,8 +94,8 @@ std::string terms_text(const Json& time) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-std::string text_of(const Json& launch) {
-  const Json& time = launch["modelled_time"];
+std::string text_of(const Value& launch) {
+  const Value& time = launch["modelled_time"];
   std::string text = fmt::format("{}, grid {}, block {}: {}, modelled by {}\n", launch["kernel"].get<std::string>(),
                                  extents_text(launch["grid"]), extents_text(launch["block"]),
                                  time_text(time["seconds"].get<double>()), time["clock"].get<std::string>());
@@ -164,25 +166,25 @@ checking::DeviceOperands filled_operands(const std::shared_ptr<const device::Con
 
 Json launches_of(tuner::DeviceTimer& timer, const checking::DeviceOperands& operands,
                  const checking::Checkable& variant, std::vector<LaunchTrace>* traces) {
-  Json launches = Json::array();
+  Value launches = Value::array();
   const uint64_t traced = traces == nullptr ? 0 : traced_instructions;
-  for (const Json& launch : Json::parse(timer.launches_json(operands, variant, traced))) {
+  for (const Value& launch : Value::parse(timer.launches_json(operands, variant, traced))) {
     if (traces != nullptr && launch.contains("trace")) {
-      const Json& recorded = launch["trace"];
+      const Value& recorded = launch["trace"];
       traces->push_back({launch["kernel"].get<std::string>(), recorded["instructions"].get<uint64_t>(),
                          recorded["whole"].get<bool>(), recorded["events"].get<std::string>()});
     }
-    Json& told = launches.emplace_back();
+    Value& told = launches.emplace_back();
     for (const char* key :
          {"kernel", "grid", "block", "shared_bytes", "registers_per_thread", "occupancy", "modelled_time"}) {
       told[key] = launch[key];
     }
   }
-  return launches;
+  return Json(std::move(launches));
 }
 
 std::string trace_file(const std::vector<LaunchTrace>& traces, const std::string& request) {
-  Json about = {{"request", request}, {"unit", "a microsecond of this trace is a cycle of the SM's clock, modelled"}};
+  Value about = {{"request", request}, {"unit", "a microsecond of this trace is a cycle of the SM's clock, modelled"}};
   for (size_t i = 0; i < traces.size(); ++i) {
     const LaunchTrace& trace = traces[i];
     about[fmt::format("launch {}", i + 1)] =
@@ -194,11 +196,20 @@ std::string trace_file(const std::vector<LaunchTrace>& traces, const std::string
   return text + "\n]}\n";
 }
 
+std::vector<std::string> not_by_machine_code(const Json& launches) {
+  std::vector<std::string> reasons;
+  for (const Value& launch : launches.value()) {
+    const Value& time = launch["modelled_time"];
+    if (time.contains("not_by_machine_code")) reasons.push_back(time["not_by_machine_code"].get<std::string>());
+  }
+  return reasons;
+}
+
 std::string bound_text(const Json& launches) {
-  const Json* longest = nullptr;
-  const auto seconds = [](const Json& launch) { return launch["modelled_time"]["seconds"].get<double>(); };
+  const Value* longest = nullptr;
+  const auto seconds = [](const Value& launch) { return launch["modelled_time"]["seconds"].get<double>(); };
   double all = 0;
-  for (const Json& launch : launches) {
+  for (const Value& launch : launches.value()) {
     all += seconds(launch);
     if (longest == nullptr || seconds(launch) > seconds(*longest)) longest = &launch;
   }
@@ -211,7 +222,7 @@ std::string bound_text(const Json& launches) {
 
 std::string launches_text(const Json& launches) {
   std::string text;
-  for (const Json& launch : launches) text += text_of(launch);
+  for (const Value& launch : launches.value()) text += text_of(launch);
   return text;
 }
 

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "json.h"
 #include "kiln/checking/device_operands.h"
 #include "kiln/context.h"
 #include "kiln/device/context.h"
@@ -47,16 +47,19 @@ struct LaunchTrace {
 /// Runs the variant once, or times it alone, and returns what the emulated device tells of each launch, as `kiln run
 /// --json` prints it (docs/command-line.md). Empty on a real device. With `traces`, at most `traced_instructions` of
 /// each launch stand there, as far as machine code tells the time.
-nlohmann::ordered_json launches_of(tuner::DeviceTimer& timer, const checking::DeviceOperands& operands,
-                                   const checking::Checkable& variant, std::vector<LaunchTrace>* traces = nullptr);
+Json launches_of(tuner::DeviceTimer& timer, const checking::DeviceOperands& operands,
+                 const checking::Checkable& variant, std::vector<LaunchTrace>* traces = nullptr);
 
 /// The file that viewers of traces open.
 std::string trace_file(const std::vector<LaunchTrace>& traces, const std::string& request);
 
+/// Reasons why machine code told no time, one for each launch of which that is so.
+std::vector<std::string> not_by_machine_code(const Json& launches);
+
 /// Bound of the launch that takes longest, and its part of the time if there are several; `-` if there is none.
-std::string bound_text(const nlohmann::ordered_json& launches);
+std::string bound_text(const Json& launches);
 
 /// All that is told of each launch, in some lines each. Ends with a line feed.
-std::string launches_text(const nlohmann::ordered_json& launches);
+std::string launches_text(const Json& launches);
 
 }  // namespace kiln::cli

@@ -4,9 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <vector>
 
+#include "json.h"
 #include "kiln/base/error.h"
 #include "kiln/cache/machine_clock.h"
 #include "kiln/execution/target.h"
@@ -110,8 +110,8 @@ std::string card_text(const timing::UserCard& card, const Output& output) {
   return fmt::format("{}kept from {}: {}\n", output.print(table), card.base, fmt::join(kept, ", "));
 }
 
-nlohmann::ordered_json card_json(const timing::UserCard& card, const std::string& file) {
-  nlohmann::ordered_json figures = nlohmann::ordered_json::array(), kept = nlohmann::ordered_json::array();
+Json card_json(const timing::UserCard& card, const std::string& file) {
+  Json figures = Json::array(), kept = Json::array();
   for (const timing::UserCard::Figure& figure : card.figures) {
     if (!figure.found) {
       kept.push_back(figure.name);

@@ -1,9 +1,9 @@
 // A card of what a device was measured to reach, for the clock that reads machine code.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "json.h"
 #include "kiln/calibration/calibrate.h"
 #include "kiln/device/device.h"
 #include "kiln/timing/user_card.h"
@@ -24,6 +24,6 @@ timing::UserCard measured_card(const device::DeviceInfo& info, const calibration
 std::string card_text(const timing::UserCard& card, const Output& output);
 
 /// The same: `file`, `base`, `figures` (`name`, `value`, `base_value`, `source`), `kept`.
-nlohmann::ordered_json card_json(const timing::UserCard& card, const std::string& file);
+Json card_json(const timing::UserCard& card, const std::string& file);
 
 }  // namespace kiln::cli

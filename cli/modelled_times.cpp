@@ -3,17 +3,16 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <vector>
 
+#include "json.h"
 #include "kiln/cache/machine_clock.h"
 #include "kiln/timing/accuracy.h"
 #include "kiln/timing/time_model.h"
+#include "launches.h"
 
 namespace kiln::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::string_view emulated = "Kiln emulated ";
 constexpr std::string_view machine_code = "machine-code clock ";
@@ -71,12 +70,10 @@ Json modelled_json(std::string_view device_name) {
 }
 
 void LaunchClocks::add(const Json& launches) {
-  for (const Json& launch : launches) {
-    const Json& time = launch["modelled_time"];
-    ++launches_;
-    if (!time.contains("not_by_machine_code")) continue;
-    if (++by_ptx_ == 1) reason_ = time["not_by_machine_code"].get<std::string>();
-  }
+  const std::vector<std::string> reasons = not_by_machine_code(launches);
+  if (by_ptx_ == 0 && !reasons.empty()) reason_ = reasons.front();
+  launches_ += launches.size();
+  by_ptx_ += reasons.size();
 }
 
 std::string LaunchClocks::text() const {
@@ -89,7 +86,7 @@ std::string LaunchClocks::text() const {
 Json LaunchClocks::json() const {
   if (by_ptx_ == 0) return modelled_json(device_name_);
   Json json = by_ptx_ == launches_ ? ptx_json() : modelled_json(device_name_);
-  json["by_ptx_alone"] = {{"launches", by_ptx_}, {"of", launches_}, {"reason", reason_}};
+  json.set("by_ptx_alone", {{"launches", by_ptx_}, {"of", launches_}, {"reason", reason_}});
   return json;
 }
 

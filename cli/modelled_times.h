@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <string_view>
 
+#include "json.h"
 #include "kiln/cache/pack.h"
 
 namespace kiln::cli {
@@ -17,7 +17,7 @@ std::string modelled_text(std::string_view device_name);
 
 /// The same in JSON: `clock`, `accuracy`, `judged` (`table`, `rows`, `spearman`, `mean`, `spread`, `date`). Null for a
 /// real device.
-nlohmann::ordered_json modelled_json(std::string_view device_name);
+Json modelled_json(std::string_view device_name);
 
 /// Which clock told each launch that a command timed. A device with a clock for machine code falls back on PTX where a
 /// module brings no machine code, as those of bundles for it, and where data decide how long a kernel takes.
@@ -25,11 +25,11 @@ class LaunchClocks {
  public:
   explicit LaunchClocks(std::string_view device_name) : device_name_(device_name) {}
   /// As launches_of() gives them.
-  void add(const nlohmann::ordered_json& launches);
+  void add(const Json& launches);
   /// modelled_text(), as far as that is the clock which told them; else by PTX alone, how many and why.
   std::string text() const;
   /// modelled_json() in the same way, with `by_ptx_alone` (`launches`, `of`, `reason`) where there are some.
-  nlohmann::ordered_json json() const;
+  Json json() const;
 
  private:
   std::string device_name_;

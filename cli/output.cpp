@@ -9,11 +9,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "command_line.h"
 #include "commands.h"
+#include "json.h"
 #include "kiln/base/variables.h"
 
 namespace kiln::cli {
@@ -48,8 +48,8 @@ std::string Output::print(const Table& table) const {
   return table.print(wide ? Table::unlimited : terminal_width());
 }
 
-void print_json(const nlohmann::ordered_json& value) {
-  fmt::print("{}\n", value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+void print_json(const Json& value) {
+  fmt::print("{}\n", value.text(2));
 }
 
 int finish_output(int exit_code) {

@@ -1,10 +1,10 @@
 // How a command prints what it found: tables that fit the terminal, or JSON.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "command_line.h"
+#include "json.h"
 #include "table.h"
 
 namespace kiln::cli {
@@ -22,8 +22,8 @@ struct Output {
   std::string print(const Table& table) const;
 };
 
-/// Writes a value to standard output, indented. Text that is not UTF-8 (a compiler's, a file's) is mended.
-void print_json(const nlohmann::ordered_json& value);
+/// Writes a value to standard output, indented.
+void print_json(const Json& value);
 
 /// Sees that all that was printed has left the program: a full disk shows only then. Returns the exit code: as given,
 /// or `io` after a message.

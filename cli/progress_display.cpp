@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "json.h"
 #include "kiln/base/printable.h"
 #include "short_forms.h"
 
@@ -49,23 +49,23 @@ std::string progress_bar(const tuner::Progress& progress, const std::string& dev
 }
 
 std::string progress_json(const tuner::Progress& progress, const std::string& device) {
-  const auto number = [](const auto& value) { return value ? nlohmann::ordered_json(*value) : nullptr; };
+  const auto number = [](const auto& value) { return value ? Json(*value) : Json(); };
   const std::optional<double> best =
       progress.best == nullptr ? std::nullopt : std::optional<double>(progress.best->seconds);
-  nlohmann::ordered_json line = {{"layer", progress.job + 1},
-                                 {"layers", progress.jobs},
-                                 {"request", progress.request},
-                                 {"candidates", progress.candidates},
-                                 {"planned", progress.planned},
-                                 {"all_candidates", progress.all_candidates},
-                                 {"all_planned", progress.all_planned},
-                                 {"elapsed_seconds", progress.elapsed},
-                                 {"remaining_seconds", number(progress.remaining)},
-                                 {"best_seconds", number(best)},
-                                 {"waiting_for", progress.waiting_for},
-                                 {"waiting_seconds", progress.waiting_seconds}};
-  if (!device.empty()) line["device"] = device;
-  return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  Json line = {{"layer", progress.job + 1},
+               {"layers", progress.jobs},
+               {"request", progress.request},
+               {"candidates", progress.candidates},
+               {"planned", progress.planned},
+               {"all_candidates", progress.all_candidates},
+               {"all_planned", progress.all_planned},
+               {"elapsed_seconds", progress.elapsed},
+               {"remaining_seconds", number(progress.remaining)},
+               {"best_seconds", number(best)},
+               {"waiting_for", progress.waiting_for},
+               {"waiting_seconds", progress.waiting_seconds}};
+  if (!device.empty()) line.set("device", device);
+  return line.line();
 }
 
 ProgressDisplay::ProgressDisplay(ProgressForm form) : form_(form), terminal_(isatty(STDERR_FILENO) != 0) {}

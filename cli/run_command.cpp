@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <memory>
 #include <new>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -15,6 +14,7 @@
 #include "database.h"
 #include "device_choice.h"
 #include "input.h"
+#include "json.h"
 #include "kiln/base/error.h"
 #include "kiln/checking/check.h"
 #include "kiln/checking/trusted_program.h"
@@ -37,8 +37,6 @@
 
 namespace kiln::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct RunOptions {
   Input input;

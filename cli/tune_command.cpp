@@ -9,7 +9,6 @@
 #include <functional>
 #include <limits>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
@@ -20,6 +19,7 @@
 #include "device_choice.h"
 #include "fleet/status.h"
 #include "input.h"
+#include "json.h"
 #include "kiln/base/error.h"
 #include "kiln/base/output_file.h"
 #include "kiln/base/printable.h"
@@ -204,18 +204,20 @@ void add_launches(std::vector<TuneReport>& reports, const std::vector<CardResult
 }
 
 void print_as_json(const TuneOptions& options, const Tuned& tuned, const std::vector<TuneReport>& reports) {
-  nlohmann::ordered_json json;
+  Json json;
   if (options.device.is_list()) {
-    json["cards"] = nlohmann::ordered_json::array();
-    for (const TuneReport& report : reports) json["cards"].push_back(json_of(report));
+    Json cards = Json::array();
+    for (const TuneReport& report : reports) cards.push_back(json_of(report));
+    json.set("cards", cards);
   } else {
     json = json_of(reports.front());
   }
-  json["lost"] = nlohmann::ordered_json::array();
+  Json lost = Json::array();
   for (const LostDevice& device : tuned.lost) {
-    json["lost"].push_back({{"device", device.device}, {"error", device.error}});
+    lost.push_back({{"device", device.device}, {"error", device.error}});
   }
-  if (!options.shard.empty()) json["shard"] = {{"part", options.shard}, {"left_out", tuned.left_out}};
+  json.set("lost", lost);
+  if (!options.shard.empty()) json.set("shard", {{"part", options.shard}, {"left_out", tuned.left_out}});
   print_json(json);
 }
 

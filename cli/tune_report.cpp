@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "json.h"
 #include "kiln/generator/roofline.h"
 #include "kiln/version.h"
 #include "layer_table.h"
@@ -190,7 +190,7 @@ std::string stand_ins_text(const std::vector<tuner::JobResult>& results) {
       stand_ins == 1 ? "its results were checked with a smaller one" : "their results were checked with smaller ones");
 }
 
-nlohmann::ordered_json json_of(const tuner::Trial& trial) {
+Json json_of(const tuner::Trial& trial) {
   return {{"algorithm", trial.choice.algorithm},
           {"config", trial.choice.config.print()},
           {"outcome", tuner::to_string(trial.outcome)},
@@ -203,42 +203,39 @@ nlohmann::ordered_json json_of(const tuner::Trial& trial) {
           {"workspace_bytes", trial.workspace_bytes},
           {"deterministic", trial.deterministic},
           {"registers", trial.resources.registers},
-          {"compile_seconds", trial.compile_seconds > 0 ? nlohmann::ordered_json(trial.compile_seconds) : nullptr},
+          {"compile_seconds", trial.compile_seconds > 0 ? Json(trial.compile_seconds) : Json()},
           {"source_digest", trial.source_digest}};
 }
 
-nlohmann::ordered_json json_of(const tuner::JobResult& result, const ModelNodes& nodes,
-                               const tuner::Apparatus& apparatus) {
+Json json_of(const tuner::JobResult& result, const ModelNodes& nodes, const tuner::Apparatus& apparatus) {
   const Roofline bound = roofline(result.request, apparatus.target.arch, apparatus.figures);
-  nlohmann::ordered_json layer = {{"request", result.request.key()},
-                                  {"label", summary(result.request)},
-                                  {"count", result.count},
-                                  {"nodes", nodes.of(result.request)},
-                                  {"status", word(result.status)},
-                                  {"error", result.error},
-                                  {"checked", result.stand_in.value_or(result.request).key()},
-                                  {"roofline_seconds", result.roofline_seconds},
-                                  {"flops", bound.flops},
-                                  {"bytes", bound.bytes},
-                                  {"arithmetic", to_string(bound.math)},
-                                  {"peak_flops_per_second", bound.flops_per_second},
-                                  {"best", nullptr},
-                                  {"default", nullptr},
-                                  {"fallback", nullptr},
-                                  {"trials", nlohmann::ordered_json::array()},
-                                  {"refused", nlohmann::ordered_json::array()}};
-  if (result.best) layer["best"] = json_of(*result.best);
-  if (result.heuristic) layer["default"] = json_of(*result.heuristic);
+  Json fallback, trials = Json::array(), refused = Json::array();
   if (result.fallback) {
-    layer["fallback"] = {{"algorithm", result.fallback->choice.algorithm},
-                         {"config", result.fallback->choice.config.print()},
-                         {"estimate_seconds", result.fallback->estimate.seconds}};
+    fallback = {{"algorithm", result.fallback->choice.algorithm},
+                {"config", result.fallback->choice.config.print()},
+                {"estimate_seconds", result.fallback->estimate.seconds}};
   }
-  for (const tuner::Trial& trial : result.trials) layer["trials"].push_back(json_of(trial));
+  for (const tuner::Trial& trial : result.trials) trials.push_back(json_of(trial));
   for (const Refusal& refusal : result.refused) {
-    layer["refused"].push_back({{"algorithm", refusal.algorithm}, {"reason", refusal.reason}});
+    refused.push_back({{"algorithm", refusal.algorithm}, {"reason", refusal.reason}});
   }
-  return layer;
+  return {{"request", result.request.key()},
+          {"label", summary(result.request)},
+          {"count", result.count},
+          {"nodes", nodes.of(result.request)},
+          {"status", word(result.status)},
+          {"error", result.error},
+          {"checked", result.stand_in.value_or(result.request).key()},
+          {"roofline_seconds", result.roofline_seconds},
+          {"flops", bound.flops},
+          {"bytes", bound.bytes},
+          {"arithmetic", to_string(bound.math)},
+          {"peak_flops_per_second", bound.flops_per_second},
+          {"best", result.best ? json_of(*result.best) : Json()},
+          {"default", result.heuristic ? json_of(*result.heuristic) : Json()},
+          {"fallback", fallback},
+          {"trials", trials},
+          {"refused", refused}};
 }
 
 }  // namespace
@@ -271,30 +268,31 @@ std::string print_table(const TuneReport& report, const Output& output) {
   return text + not_covered_text(report.not_covered);
 }
 
-nlohmann::ordered_json json_of(const TuneReport& report) {
-  nlohmann::ordered_json json = {{"kiln_version", version()},
-                                 {"device", report.apparatus.device.id()},
-                                 {"driver_version", report.apparatus.driver_version},
-                                 {"nvrtc_version", report.apparatus.nvrtc_version},
-                                 {"time", kind_of_time(report.apparatus)},
-                                 {"modelled_by", modelled_json(report.apparatus.device.name)},
-                                 {"calibrated", report.calibration.has_value()},
-                                 {"calibration", report.calibration.value_or(Calibration{}).print()},
-                                 {"database", report.database},
-                                 {"peak_bytes_per_second", report.apparatus.figures.dram_bytes_per_second},
-                                 {"layers", nlohmann::ordered_json::array()},
-                                 {"not_covered", not_covered_json(report.not_covered)}};
+Json json_of(const TuneReport& report) {
+  Json layers = Json::array();
   for (const tuner::JobResult& result : report.results) {
-    json["layers"].push_back(json_of(result, report.nodes, report.apparatus));
+    layers.push_back(json_of(result, report.nodes, report.apparatus));
   }
-  if (!report.devices.empty()) json["devices"] = report.devices;
+  Json json = {{"kiln_version", version()},
+               {"device", report.apparatus.device.id()},
+               {"driver_version", report.apparatus.driver_version},
+               {"nvrtc_version", report.apparatus.nvrtc_version},
+               {"time", kind_of_time(report.apparatus)},
+               {"modelled_by", modelled_json(report.apparatus.device.name)},
+               {"calibrated", report.calibration.has_value()},
+               {"calibration", report.calibration.value_or(Calibration{}).print()},
+               {"database", report.database},
+               {"peak_bytes_per_second", report.apparatus.figures.dram_bytes_per_second},
+               {"layers", layers},
+               {"not_covered", not_covered_json(report.not_covered)}};
+  if (!report.devices.empty()) json.set("devices", report.devices);
   const Totals totals = totals_of(report.results);
-  json["totals"] = {{"best_seconds", totals.best},
-                    {"default_seconds", totals.heuristic},
-                    {"roofline_seconds", totals.roofline},
-                    {"layers_estimated", totals.estimated},
-                    {"layers_without_default", totals.without_default},
-                    {"layers_left_out", totals.left_out}};
+  json.set("totals", {{"best_seconds", totals.best},
+                      {"default_seconds", totals.heuristic},
+                      {"roofline_seconds", totals.roofline},
+                      {"layers_estimated", totals.estimated},
+                      {"layers_without_default", totals.without_default},
+                      {"layers_left_out", totals.left_out}});
   return json;
 }
 

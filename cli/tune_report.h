@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "input.h"
+#include "json.h"
 #include "kiln/generator/calibration.h"
 #include "kiln/tuner/laboratory.h"
 #include "kiln/tuner/session.h"
@@ -39,7 +40,7 @@ struct TuneReport {
 };
 
 std::string print_table(const TuneReport& report, const Output& output);
-nlohmann::ordered_json json_of(const TuneReport& report);
+Json json_of(const TuneReport& report);
 
 /// Whether every layer was tuned, as far as the budget went, and has a variant to use.
 bool all_served(const std::vector<tuner::JobResult>& results);

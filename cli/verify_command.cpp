@@ -6,7 +6,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "checks.h"
@@ -14,6 +13,7 @@
 #include "commands.h"
 #include "device_choice.h"
 #include "input.h"
+#include "json.h"
 #include "kiln/base/error.h"
 #include "kiln/base/printable.h"
 #include "kiln/checking/trusted_program.h"
@@ -25,8 +25,6 @@
 
 namespace kiln::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct VerifyOptions {
   Input input;

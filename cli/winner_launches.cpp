@@ -2,10 +2,10 @@
 
 #include <memory>
 #include <new>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
+#include "json.h"
 #include "kiln/base/error.h"
 #include "kiln/device/context.h"
 #include "kiln/device/nvrtc.h"

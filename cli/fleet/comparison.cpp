@@ -8,20 +8,18 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "cache_commands.h"
 #include "fleet/names.h"
+#include "json.h"
 #include "kiln/base/error.h"
 #include "short_forms.h"
 #include "table.h"
 
 namespace kiln::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 bool is_alphanumeric(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0;

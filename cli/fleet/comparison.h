@@ -2,12 +2,12 @@
 #pragma once
 
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "fleet/choice.h"
+#include "json.h"
 #include "kiln/cache/pack.h"
 #include "output.h"
 
@@ -65,7 +65,7 @@ cache::Pack read_fleet(const std::vector<std::string>& files, bool& complete);
 cache::Pack pack_of(const cache::Pack& contents, const Comparison& comparison, const FleetChoice& choice);
 
 std::string print_comparison(const Comparison& comparison, const Output& output);
-nlohmann::ordered_json json_of(const Comparison& comparison);
+Json json_of(const Comparison& comparison);
 /// The page of `kiln cache compare --report`.
 std::string print_comparison_page(const Comparison& comparison, const std::string& command);
 

@@ -7,7 +7,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
@@ -20,6 +19,7 @@
 #include "fleet/comparison.h"
 #include "fleet/names.h"
 #include "input.h"
+#include "json.h"
 #include "kiln/base/error.h"
 #include "kiln/base/output_file.h"
 #include "kiln/device/nvrtc.h"
@@ -35,8 +35,6 @@
 
 namespace kiln::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string database;

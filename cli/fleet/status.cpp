@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "cache_commands.h"
 #include "database.h"
 #include "exit_codes.h"
+#include "json.h"
 #include "kiln/base/error.h"
 #include "kiln/base/printable.h"
 #include "kiln/tuner/shard.h"
@@ -24,8 +24,6 @@ namespace kiln::cli {
 namespace {
 
 using cache::LayerState;
-using Json = nlohmann::ordered_json;
-
 std::string card_of(const cache::Session& session, const std::vector<cache::DeviceEntry>& devices) {
   for (const cache::DeviceEntry& device : devices) {
     if (device.id == session.device) return device.name;
@@ -84,13 +82,13 @@ Json json_of(const RunStatus& run) {
                  {"state", to_string(run.state)},
                  {"layers", run.layers()}};
   for (const LayerState state : {LayerState::done, LayerState::running, LayerState::failed, LayerState::left}) {
-    result[std::string(cache::to_string(state))] = run.layers(state);
+    result.set(std::string(cache::to_string(state)), run.layers(state));
   }
-  result["seconds_left"] = optional(run.seconds_left);
-  result["started"] = cache::format_utc(session.started_ms);
-  result["ended"] = session.ended_ms ? Json(cache::format_utc(*session.ended_ms)) : Json(nullptr);
-  result["silent_seconds"] = session.ended_ms ? Json(nullptr) : Json(run.silent_seconds);
-  result["failures"] = failed;
+  result.set("seconds_left", optional(run.seconds_left));
+  result.set("started", cache::format_utc(session.started_ms));
+  result.set("ended", session.ended_ms ? Json(cache::format_utc(*session.ended_ms)) : Json(nullptr));
+  result.set("silent_seconds", session.ended_ms ? Json(nullptr) : Json(run.silent_seconds));
+  result.set("failures", failed);
   return result;
 }
 

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "json.h"
 #include "kiln/cache/database.h"
 #include "output.h"
 
@@ -56,7 +56,7 @@ FleetStatus read_status(const std::vector<std::string>& files, std::int64_t now_
 std::vector<std::string> parts_not_begun(const std::vector<RunStatus>& runs);
 
 std::string print_status(const FleetStatus& status, const Output& output);
-nlohmann::ordered_json json_of(const FleetStatus& status);
+Json json_of(const FleetStatus& status);
 
 /// `kiln tune --status FOLDER`. Returns the exit code.
 int show_status(const std::string& folder, const Output& output);

@@ -86,7 +86,7 @@ TEST(FleetComparison, SumsAreOfTheLayersThatOneVariantServesOnAllCards) {
   EXPECT_EQ(apart.without_shared(), 0U) << "a card without any time of a layer has no say";
   EXPECT_EQ(apart.sums(0).layers, 1U);
   EXPECT_DOUBLE_EQ(apart.sums(0).shared, 1e-6);
-  EXPECT_EQ(json_of(apart)["layers"][0]["cards"][1]["best_seconds"], nullptr);
+  EXPECT_EQ(json_of(apart).value()["layers"][0]["cards"][1]["best_seconds"], nullptr);
 }
 
 TEST(FleetComparison, WhatIsNotKnownHasNoRatio) {
@@ -101,7 +101,7 @@ TEST(FleetComparison, WhatIsNotKnownHasNoRatio) {
   EXPECT_THAT(page, HasSubstr("none was timed on all of them"));
   EXPECT_THAT(page, HasSubstr("data-name=\"cost\">-</td>"));
   EXPECT_THAT(page, Not(HasSubstr("x</td>"))) << "no ratio at all";
-  const auto json = json_of(compared);
+  const auto json = json_of(compared).value();
   EXPECT_EQ(json["cards"][0]["layers"], 0);
   EXPECT_TRUE(json["cards"][0]["ratio"].is_null());
   EXPECT_TRUE(json["layers"][0]["shared"].is_null());
@@ -110,8 +110,8 @@ TEST(FleetComparison, WhatIsNotKnownHasNoRatio) {
   const Comparison of_one = compare(two_cards, {timed("a", small, "THREADS=1", 1e-6)});
   EXPECT_THAT(print_comparison(of_one, {.wide = true}), ContainsRegex("NVIDIA T4 +not tuned +- +- +- +-\n"));
   EXPECT_THAT(print_comparison_page(of_one, ""), HasSubstr("data-name=\"best variant\">not tuned</td>"));
-  EXPECT_DOUBLE_EQ(json_of(of_one)["cards"][0]["ratio"], 1);
-  EXPECT_TRUE(json_of(of_one)["layers"][0]["cards"][1]["best"].is_null());
+  EXPECT_DOUBLE_EQ(json_of(of_one).value()["cards"][0]["ratio"], 1);
+  EXPECT_TRUE(json_of(of_one).value()["layers"][0]["cards"][1]["best"].is_null());
 }
 
 TEST(FleetComparison, CardsOfOneNameAreToldApart) {

@@ -48,7 +48,7 @@ TEST(FleetStatus, ARunThatWasKilledIsStoppedOnceItIsSilent) {
   status.runs.push_back(run);
   EXPECT_THAT(print_status(status, {}), AllOf(HasSubstr("stopped: silent for 3m07s"),
                                               HasSubstr("layers: 1 done, 0 running, 0 failed, 3 left\n")));
-  const nlohmann::json json = json_of(status);
+  const nlohmann::json json = json_of(status).value();
   for (const auto& sums : {json["runs"][0], json["cards"][0]}) {
     EXPECT_EQ(sums["running"], 0) << "nobody is at work on what it had begun";
     EXPECT_EQ(sums["left"], 3);
@@ -81,7 +81,7 @@ TEST(FleetStatus, PartsThatNobodyHasBegunAreNamed) {
   many.runs.push_back(status_at(heard_at, progress({}, "0/1000")));
   EXPECT_THAT(print_status(many, {}), AllOf(HasSubstr("shard 20/1000 on"), HasSubstr("not begun: 979 shards more\n"),
                                             Not(HasSubstr("shard 21/1000"))));
-  EXPECT_EQ(json_of(many)["not_begun"].size(), 999u);
+  EXPECT_EQ(json_of(many).value()["not_begun"].size(), 999u);
 }
 
 TEST(FleetStatus, PartsOfOtherArraysAreNotOfThisOne) {
@@ -102,7 +102,7 @@ TEST(FleetStatus, ACardTakesAsLongAsTheRunThatTakesLongest) {
                                          progress({{LayerState::running, 1}})}) {
     status.runs.push_back(status_at(heard_at, each));
   }
-  EXPECT_EQ(json_of(status)["cards"][0]["seconds_left"], 90.0);
+  EXPECT_EQ(json_of(status).value()["cards"][0]["seconds_left"], 90.0);
 }
 
 TEST(FleetStatus, ARunThatWasEndedEarlyIsNotSilent) {
@@ -110,7 +110,7 @@ TEST(FleetStatus, ARunThatWasEndedEarlyIsNotSilent) {
   status.runs.push_back(status_at(heard_at + 187'000, progress({{LayerState::left, 1}}, "", heard_at)));
   EXPECT_EQ(status.runs[0].state, RunState::stopped);
   EXPECT_THAT(print_status(status, {}), testing::Not(HasSubstr("silent")));
-  EXPECT_EQ(json_of(status)["runs"][0]["silent_seconds"], nullptr);
+  EXPECT_EQ(json_of(status).value()["runs"][0]["silent_seconds"], nullptr);
 }
 
 TEST(FleetStatus, SumsAndFailuresAreSaid) {
@@ -125,7 +125,7 @@ TEST(FleetStatus, SumsAndFailuresAreSaid) {
                               "failed, 4 left; 30s left\n"));
   EXPECT_THAT(text, HasSubstr("failed: a request on NVIDIA H200: it does not compile\n"));
   EXPECT_THAT(text, HasSubstr("merged.db: says of no run"));
-  const nlohmann::json json = json_of(status);
+  const nlohmann::json json = json_of(status).value();
   EXPECT_EQ(json["cards"][0]["left"], 4);
   EXPECT_EQ(json["cards"][0]["seconds_left"], 30.0);
   EXPECT_EQ(json["runs"][0]["failures"][0]["request"], "a request");

@@ -101,7 +101,7 @@ TEST(MeasuredCard, PrintsWhatWasFoundAndWhatWasKept) {
   const std::string text = card_text(card, {});
   EXPECT_THAT(text, HasSubstr("dram_gbs                690      540  measured on 2026-11-23"));
   EXPECT_THAT(text, HasSubstr("kept from a10: arch, shared_reserve, l1_bytes, carveout_kb, fma_cycles, "));
-  const nlohmann::json json = card_json(card, "my.card");
+  const nlohmann::json json = card_json(card, "my.card").value();
   EXPECT_EQ(json["base"], "a10");
   EXPECT_EQ(json["file"], "my.card");
   EXPECT_EQ(json["figures"].size() + json["kept"].size(), card.figures.size());

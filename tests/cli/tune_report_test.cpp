@@ -59,14 +59,14 @@ TEST_F(TuneReportTest, CountsALayerWithoutATimeWithTheEstimateOfItsDefault) {
   EXPECT_THAT(table(), AllOf(HasSubstr("default - (default, out of time)"), HasSubstr("~7.00 us"),
                              HasSubstr("1 layer was not timed: the default choice, at its estimate (~)")));
   EXPECT_TRUE(all_served(results_));
-  EXPECT_EQ(json_of(report())["totals"]["layers_estimated"], 1);
+  EXPECT_EQ(json_of(report()).value()["totals"]["layers_estimated"], 1);
 }
 
 TEST_F(TuneReportTest, HasWhatFiguresAreDrawnFromAsJson) {
   apparatus_.target.arch = Arch::of(9, 0);
   apparatus_.figures = {.sms = 132, .clock_hz = 1.98e9, .dram_bytes_per_second = 4.8e12};
   results_[0].request = Request::parse("gemm a=f16:64x32 b=f16:32x16");
-  const auto json = json_of(report());
+  const auto json = json_of(report()).value();
   EXPECT_EQ(json["peak_bytes_per_second"], 4.8e12);
   const auto& layer = json["layers"][0];
   EXPECT_EQ(layer["label"], "gemm 64x32 by 32x16 f16");
@@ -98,7 +98,7 @@ TEST_F(TuneReportTest, TakesALayerWhoseDefaultHasNoTimeForNoGain) {
   EXPECT_DOUBLE_EQ(totals_of(results_).heuristic, 3 * 2e-6 + 2 * 7e-6);
   EXPECT_THAT(table(), HasSubstr("1.00x over the default choice; "));
   EXPECT_THAT(table(), HasSubstr("; the default choice of 1 layer has no time (-), which counts as no gain"));
-  EXPECT_EQ(json_of(report())["totals"]["layers_without_default"], 1);
+  EXPECT_EQ(json_of(report()).value()["totals"]["layers_without_default"], 1);
   results_.pop_back();
   EXPECT_THAT(table(), HasSubstr("- over the default choice; ")) << "no layer tells, as its row says";
 }
@@ -108,7 +108,7 @@ TEST_F(TuneReportTest, SaysHowManyLayersWereCheckedWithSmallerOnes) {
   results_[1].stand_in = Request::parse("softmax_forward x=f32:1x200");
   EXPECT_THAT(table(),
               HasSubstr("\ntoo large to be run here: 1 of 2 layers; its results were checked with a smaller one\n"));
-  const auto layers = json_of(report())["layers"];
+  const auto layers = json_of(report()).value()["layers"];
   EXPECT_EQ(layers[0]["checked"], results_[0].request.key());
   EXPECT_EQ(layers[1]["checked"], results_[1].stand_in->key());
   EXPECT_EQ(layers[1]["request"], results_[1].request.key());
