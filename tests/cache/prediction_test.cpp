@@ -148,10 +148,13 @@ TEST(Predictions, OfDatabasesCountToo) {
   Winners winners(real);
   winners.load(db);
   EXPECT_THAT(configs(winners), ElementsAre("predicted"));
+  EXPECT_FALSE(winners.has_passed(request_line(1), predicted.algorithm, "predicted")) << "the card ran nothing";
   const Record measured = candidate(real, "measured", 1e-3);
   db.insert(std::span(&measured, 1));
   winners.refresh(db, request_line(1));
   EXPECT_THAT(configs(winners), ElementsAre("measured", "predicted"));
+  EXPECT_TRUE(winners.has_passed(request_line(1), measured.algorithm, "measured"));
+  EXPECT_FALSE(winners.has_passed(request_line(1), predicted.algorithm, "predicted"));
 }
 
 TEST(Predictions, OfANewerClockComeFirstWithinALayer) {

@@ -80,6 +80,23 @@ TEST_F(CheckTest, PassesARightVariantAndSaysHowClose) {
   EXPECT_DOUBLE_EQ(verdict.seconds, 2e-3);
 }
 
+TEST_F(CheckTest, SaysHowCloseTheWorstOfAllRunsIs) {
+  constexpr reference::Values uniform = reference::Values::uniform;
+  Checker bench = checker_for("softmax_forward x=f32:3x7:nc", {.fills = {uniform, uniform}});
+  const auto closeness = [&](int run_that_is_off) {
+    int runs = 0;
+    const Verdict verdict = bench.check(load([&](const Call& call) {
+      softmax(call, 3);
+      if (runs++ == run_that_is_off) call.y[5] *= 1.000001F;
+    }));
+    EXPECT_TRUE(verdict.passed) << verdict.text;
+    EXPECT_EQ(runs, 2);
+    return verdict.max_error / verdict.bound;
+  };
+  const double exact = closeness(-1);
+  for (const int run : {0, 1}) EXPECT_GT(closeness(run), 3 * exact) << run;
+}
+
 TEST_F(CheckTest, FindsASlightlyWrongElementAndNamesIt) {
   const Verdict verdict = checker().check(load([](const Call& call) {
     softmax(call, 3);
