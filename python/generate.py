@@ -102,13 +102,11 @@ class Operation:
         return found
 
     def parameters(self, first="Array", asked=None, out=""):
-        """Lines of the signature. `first`: the type of the first input; `asked`: a further output that is True; `out`: the
-        type of that."""
-        inputs = [each["name"] for each in self.inputs]
-        kind = {name: first if name == inputs[0] else "Array" for name in inputs}
-        for operand in self.inputs:
-            if operand["left_out"] is None:
-                yield f"{operand['name']}: {kind[operand['name']]}"
+        """Lines of the signature. `first`: the type of the first input that has to be given; `asked`: a further output that
+        is True; `out`: the type of that."""
+        required = [each["name"] for each in self.inputs if each["left_out"] is None]
+        for name in required:
+            yield f"{name}: {first if name == required[0] else 'Array'}"
         for operand in self.inputs:
             if operand["left_out"] is not None:
                 yield f"{operand['name']}: Array | None = None"

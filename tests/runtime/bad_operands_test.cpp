@@ -15,6 +15,7 @@
 #include "kiln/dropout.h"
 #include "kiln/gather.h"
 #include "kiln/gemm.h"
+#include "kiln/generator/operation.h"
 #include "kiln/local_conv.h"
 #include "kiln/local_norm.h"
 #include "kiln/loss.h"
@@ -434,6 +435,7 @@ TEST_F(BadOperands, OfEveryOperationAreRefusedBeforeAndAfterAGoodCall) {
 
 TEST_F(BadOperands, OfEveryFunctionGoodOnesAreRecorded) {
   const std::string file = testing::TempDir() + "kiln_good_calls.txt";
+  std::set<std::string> recorded, known;
   for (const auto& good : calls()) {
     SCOPED_TRACE(good.first);
     const Call& call = good.second;
@@ -443,9 +445,13 @@ TEST_F(BadOperands, OfEveryFunctionGoodOnesAreRecorded) {
     std::ifstream stream(file);
     std::string line;
     ASSERT_TRUE(std::getline(stream, line));
-    EXPECT_EQ(Request::parse(line).key(), line);
+    const Request request = Request::parse(line);
+    EXPECT_EQ(request.key(), line);
+    recorded.insert(request.operation);
     EXPECT_FALSE(std::getline(stream, line)) << "one call, one request";
   }
+  for (const Operation* operation : operations()) known.emplace(operation->name());
+  EXPECT_EQ(recorded, known);
 }
 
 TEST_F(BadOperands, AreKnownOfEveryOperationThatTheLibraryExports) {
