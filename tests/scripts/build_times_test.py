@@ -59,6 +59,21 @@ class BuildTimes(unittest.TestCase):
             with self.assertRaisesRegex(SystemExit, message):
                 build_times.steps_in(path)
 
+    def test_generated_sources_have_their_room_and_ninja_s_own_steps_none(self):
+        self.write(".ninja_log", "# ninja log v5\n"
+                   "0\t1000\t0\t/clone/build/release/CMakeFiles/cmake.verify_globs\t4\n"
+                   "5\t4005\t0\t/clone/build/release/templates/embedded_bytes.cpp\t5\n"
+                   "5\t4005\t0\ttemplates/embedded_bytes.cpp\t5\n")
+        rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in self.printed(self.folder)[2:]]
+        self.assertIn(["templates", "4 (1)", "4 (1)"], rows)
+        self.assertEqual(rows[-1][0], "all")
+
+    def test_a_negative_number_of_steps_is_refused(self):
+        command = [sys.executable, PROGRAM, self.write("log", LOG), "--slowest", "-1"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--slowest is -1; expected 0 or more", done.stderr)
+
     def test_a_kind_is_that_of_the_output(self):
         for output, kind in (("cache/diff.cpp.o", "product"), ("base/cmake_pch.hxx.gch", "precompiled"),
                              ("tests/cache/diff_test.cpp.o", "tests"), ("tests/headers/kiln.h.cpp.o", "header checks"),
