@@ -130,7 +130,7 @@ Json json_of(const Operation& operation) {
           {"example", example_of(operation)}};
 }
 
-std::string or_dash(std::string text) {
+std::string or_dash(const std::string& text) {
   return text.empty() ? "-" : text;
 }
 
