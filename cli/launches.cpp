@@ -96,9 +96,11 @@ std::string terms_text(const Value& time) {
 
 std::string text_of(const Value& launch) {
   const Value& time = launch["modelled_time"];
-  std::string text = fmt::format("{}, grid {}, block {}: {}, modelled by {}\n", launch["kernel"].get<std::string>(),
-                                 extents_text(launch["grid"]), extents_text(launch["block"]),
-                                 time_text(time["seconds"].get<double>()), time["clock"].get<std::string>());
+  std::string text = fmt::format("{}, grid {}, block {}: ", launch["kernel"].get<std::string>(),
+                                 extents_text(launch["grid"]), extents_text(launch["block"]));
+  if (time.contains("not_timed")) return text + fmt::format("not timed: {}\n", time["not_timed"].get<std::string>());
+  text +=
+      fmt::format("{}, modelled by {}\n", time_text(time["seconds"].get<double>()), time["clock"].get<std::string>());
   const auto add = [&](const char* what, const std::string& line) { text += fmt::format("  {:<15}{}\n", what, line); };
   add("bound by", time["bound"].get<std::string>());
   if (time["clock"] == "ptx") {
@@ -210,6 +212,7 @@ std::string bound_text(const Json& launches) {
   const auto seconds = [](const Value& launch) { return launch["modelled_time"]["seconds"].get<double>(); };
   double all = 0;
   for (const Value& launch : launches.value()) {
+    if (launch["modelled_time"].contains("not_timed")) return "not timed";
     all += seconds(launch);
     if (longest == nullptr || seconds(launch) > seconds(*longest)) longest = &launch;
   }

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
+#include <vector>
 
 #include "checks/fault.h"
+#include "kernel/matrix_product.h"
 #include "warp/fragments.h"
 
 namespace kiln::emulator {
@@ -29,6 +32,22 @@ uint32_t shuffle_source(ValueRole role, uint32_t lane, uint32_t b, uint32_t c) {
                    : role == ValueRole::shuffle_bfly ? own ^ distance
                                                      : (own & segments) | (distance & ~segments);
   return static_cast<uint32_t>((role == ValueRole::shuffle_up ? from >= limit : from <= limit) ? from : own) & 31;
+}
+
+/// The lanes that have a part of the rows of which `lanes` have one: row r is in lanes 4 r to 4 r + 3.
+Mask lanes_of_rows(Mask lanes) {
+  const Mask rows = (lanes | lanes >> 1 | lanes >> 2 | lanes >> 3) & 0x11111111u;
+  return rows * 0xF;
+}
+
+/// The lanes that have, in C and D, the columns of which `lanes` have a part in B: the even ones, or the odd ones.
+/// Column c is in lanes 4 c to 4 c + 3 of B, and in every fourth lane from c / 2 on of C and D.
+Mask lanes_of_columns(Mask lanes, uint32_t parity) {
+  Mask found = 0;
+  for (uint32_t column = parity; column < 8; column += 2) {
+    if ((lanes >> (4 * column) & 0xF) != 0) found |= 0x11111111u << (column / 2);
+  }
+  return found;
 }
 
 bool has(std::span<const ValueUse> uses, ValueUse::Kind kind) {
@@ -155,6 +174,32 @@ UnwrittenValues::Unwritten UnwrittenValues::exchanged(const Warp& warp, const In
   return own;
 }
 
+/// Marks the results of a matrix product: each depends on its row of A, its column of B and its element of C.
+void UnwrittenValues::multiply(const Warp& warp, const Instruction* i) {
+  const ProductOperands operands(warp.lists + i->extra);
+  Unwritten column[2];  // of even and of odd columns: the lanes that have them in C and D
+  for (uint32_t group = 0; group < operands.groups(); ++group) {
+    const Unwritten b = of(warp, operands.b(group));
+    for (uint32_t parity = 0; parity < 2; ++parity) column[parity].join({lanes_of_columns(b.lanes, parity), b.origin});
+  }
+  std::vector<std::pair<uint32_t, Unwritten>> results;  // D may be in the registers of what it comes from
+  for (uint32_t tile = 0; tile < operands.tiles(); ++tile) {
+    Unwritten row;
+    for (uint32_t group = 0; group < operands.groups(); ++group) {
+      const Unwritten a = of(warp, operands.a(tile, group));
+      row.join({lanes_of_rows(a.lanes), a.origin});
+    }
+    for (uint32_t part = 0; part < operands.parts(); ++part) {
+      Unwritten result = of(warp, operands.c(tile, part));
+      result.join(row);
+      result.join(column[part]);
+      if (operands.parts() == 1) result.join(column[1]);
+      results.emplace_back(operands.d(tile, part), result);
+    }
+  }
+  for (const auto& [d, result] : results) set(warp, d, full_mask, result);
+}
+
 /// Executes an access to memory. The access itself looks at the values that it stores, and marks those that it loads.
 /// The result of an atomic may take the place of a value that it stores, so it is noted after the access.
 const Instruction* UnwrittenValues::access(Warp& warp, const Instruction* i, std::span<const ValueUse> uses,
@@ -219,6 +264,9 @@ const Instruction* UnwrittenValues::step(Warp& warp, const Instruction* i) {
     case ValueRole::both:
     case ValueRole::either:
       write(warp, uses, lanes, joined(warp, i, role));
+      break;
+    case ValueRole::matrix_product:
+      if (lanes == full_mask) multiply(warp, i);  // else the lanes wait for others, and come here again
       break;
     case ValueRole::plain: {
       Unwritten value;

@@ -115,6 +115,7 @@ class Assembler {
   void count(const Operation& operation) {
     BasicBlock& block = code_.blocks.back();
     ++block.mix[static_cast<size_t>(operation.counted_as)];
+    block.multiply_adds += operation.multiply_adds;
     if (operation.counted_as != InstructionClass::free) ++block.length;
   }
 
@@ -158,6 +159,7 @@ class Assembler {
     }
     if (handler == units_.predicate_logic(IntegerOp::bit_and)) return ValueRole::both;
     if (handler == units_.predicate_logic(IntegerOp::bit_or)) return ValueRole::either;
+    if (operation.counted_as == InstructionClass::tensor) return ValueRole::matrix_product;
     if (operation.counted_as != InstructionClass::warp_exchange) return ValueRole::plain;
     for (const auto& [op, role] :
          {std::pair(Exchange::shfl_up, ValueRole::shuffle_up), std::pair(Exchange::shfl_down, ValueRole::shuffle_down),

@@ -78,6 +78,18 @@ void DecodeContext::finish(size_t count) {
   }
 }
 
+void DecodeContext::require_target(int capability, std::string_view what) const {
+  if (lowering_.target_capability() >= capability) return;
+  fail(fmt::format("{} needs .target sm_{} or higher", what, capability));
+}
+
+const std::vector<Operand>& DecodeContext::vector(const Operand& operand, size_t count) const {
+  if (operand.kind != Operand::Kind::vector || operand.elements.size() != count) {
+    fail(fmt::format("expected a vector of {} registers", count));
+  }
+  return operand.elements;
+}
+
 Entity DecodeContext::entity(std::string_view name) const {
   return lowering_.find(name, instruction_.line);
 }

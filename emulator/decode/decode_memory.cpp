@@ -66,10 +66,7 @@ std::vector<const Operand*> elements_of(DecodeContext& context, const Operand& o
                                                                                              : &operand);
     return elements;
   }
-  if (operand.kind != Operand::Kind::vector || operand.elements.size() != count) {
-    context.fail(fmt::format("expected a vector of {} registers", count));
-  }
-  for (const Operand& element : operand.elements) elements.push_back(&element);
+  for (const Operand& element : context.vector(operand, count)) elements.push_back(&element);
   return elements;
 }
 

@@ -8,9 +8,10 @@ namespace {
 
 std::vector<DecoderEntry> all_decoders() {
   std::vector<DecoderEntry> all;
-  for (const auto family : {integer_decoders(), bit_decoders(), float_decoders(), compare_decoders(),
-                            convert_decoders(), move_decoders(), memory_decoders(), atomic_decoders(),
-                            mbarrier_decoders(), control_decoders(), exchange_decoders(), hint_decoders()}) {
+  for (const auto family :
+       {integer_decoders(), bit_decoders(), float_decoders(), compare_decoders(), convert_decoders(), move_decoders(),
+        memory_decoders(), atomic_decoders(), mbarrier_decoders(), control_decoders(), exchange_decoders(),
+        matrix_decoders(), hint_decoders()}) {
     all.insert(all.end(), family.begin(), family.end());
   }
   std::sort(all.begin(), all.end(), [](const auto& x, const auto& y) { return x.opcode < y.opcode; });

@@ -22,6 +22,7 @@ std::span<const DecoderEntry> atomic_decoders();
 std::span<const DecoderEntry> mbarrier_decoders();
 std::span<const DecoderEntry> control_decoders();
 std::span<const DecoderEntry> exchange_decoders();
+std::span<const DecoderEntry> matrix_decoders();
 std::span<const DecoderEntry> hint_decoders();
 
 /// cp.async.bulk, behind its first two words.

@@ -51,8 +51,9 @@ struct Stream {
 struct Event {
   std::weak_ptr<Context> context;
   unsigned flags = CU_EVENT_DEFAULT;
-  std::mutex mutex;                 ///< guards time
+  std::mutex mutex;                 ///< guards time and untimed
   std::optional<Picoseconds> time;  ///< nothing until recorded
+  uint64_t untimed = 0;             ///< work on the device before it, whose time nobody knows
   CapturePosition captured;
 };
 

@@ -41,12 +41,17 @@ std::shared_ptr<Event> awaited_event(CUevent handle) {
   return event;
 }
 
+struct RecordedTime {
+  Picoseconds time;
+  uint64_t untimed;
+};
+
 // The recorded time of an event that keeps time.
-Picoseconds time_of(const std::shared_ptr<Event>& event) {
+RecordedTime time_of(const std::shared_ptr<Event>& event) {
   require((event->flags & CU_EVENT_DISABLE_TIMING) == 0, CUDA_ERROR_INVALID_HANDLE);
   const std::lock_guard lock(event->mutex);
   require(event->time.has_value(), CUDA_ERROR_INVALID_HANDLE);
-  return *event->time;
+  return {*event->time, event->untimed};
 }
 
 void record(CUevent handle, CUstream stream) {
@@ -56,7 +61,9 @@ void record(CUevent handle, CUstream stream) {
   if (Driver::instance().captures.record(use, *event)) return;
   const std::lock_guard execution(use.context->execution());
   const std::lock_guard lock(event->mutex);
-  event->time = use.context->device().timeline.record(*use.stream->track);
+  const Timeline& timeline = use.context->device().timeline;
+  event->time = timeline.record(*use.stream->track);
+  event->untimed = timeline.untimed();
 }
 
 }  // namespace
@@ -162,9 +169,10 @@ CUresult cuEventSynchronize(CUevent event) {
 CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
   return entry([&] {
     require(milliseconds != nullptr);
-    const auto from = static_cast<int64_t>(time_of(finished_event(start)));
-    const auto to = static_cast<int64_t>(time_of(finished_event(end)));
-    *milliseconds = static_cast<float>(static_cast<double>(to - from) * 1e-9);
+    const RecordedTime from = time_of(finished_event(start)), to = time_of(finished_event(end));
+    require(from.untimed == to.untimed, CUDA_ERROR_NOT_SUPPORTED);
+    const auto picoseconds = static_cast<int64_t>(to.time) - static_cast<int64_t>(from.time);
+    *milliseconds = static_cast<float>(static_cast<double>(picoseconds) * 1e-9);
   });
 }
 

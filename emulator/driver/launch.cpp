@@ -204,8 +204,13 @@ void execute_kernel(Driver& driver, Context& context, Track& track, const Kernel
     return;
   }
   LaunchRecord record = describe(context.device(), work, outcome.counters, std::move(machine));
-  context.device().timeline.enqueue(track, HardwareEngine::compute, to_picoseconds(record.seconds()),
-                                    share_of(record, context.device().model));
+  Timeline& timeline = context.device().timeline;
+  if (const auto seconds = record.seconds()) {
+    timeline.enqueue(track, HardwareEngine::compute, to_picoseconds(*seconds),
+                     share_of(record, context.device().model));
+  } else {
+    timeline.note_untimed();
+  }
   context.add_launch(std::move(record));
 }
 

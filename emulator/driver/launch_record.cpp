@@ -84,12 +84,19 @@ Json machine_time_json(const timing::ModelledTime& time) {
 
 Json time_json(const LaunchRecord& record) {
   if (record.machine.time) return machine_time_json(*record.machine.time);
+  if (!record.seconds()) return {{"clock", "none"}, {"not_timed", record.not_timed()}};
   Json json = ptx_time_json(record.time);
   if (!record.machine.refusal.empty()) json["not_by_machine_code"] = record.machine.refusal;
   return json;
 }
 
 }  // namespace
+
+std::string LaunchRecord::not_timed() const {
+  if (seconds()) return "";
+  return machine.refusal.empty() ? "tensor instructions need nvdisasm"
+                                 : "tensor instructions need machine code: " + machine.refusal;
+}
 
 std::string to_json(const LaunchRecord& record, uint32_t process) {
   Json json = {{"device", record.device},

@@ -1,6 +1,7 @@
 // Record of a launch, with its counters and its modelled time: the material of kiln_emulator_last_launch_json().
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "machine/machine.h"
@@ -21,7 +22,12 @@ struct LaunchRecord {
   LaunchTime time;      ///< by what was executed
   MachineTime machine;  ///< by machine code; with neither a time nor a refusal if the device's clock reads none
 
-  double seconds() const { return machine.time ? machine.time->seconds : time.seconds; }
+  /// Nothing if no clock tells the time: not_timed() says why.
+  std::optional<double> seconds() const {
+    if (machine.time) return machine.time->seconds;
+    return counters.tensor == 0 ? std::optional(time.seconds) : std::nullopt;
+  }
+  std::string not_timed() const;
 };
 
 /// One JSON object; its fields are listed in docs/emulator.md. `process`: of its trace, if it has one.

@@ -36,6 +36,16 @@ Picoseconds Timeline::enqueue(Track& track, HardwareEngine engine, Picoseconds d
   return track.ready;
 }
 
+void Timeline::note_untimed() {
+  const std::lock_guard lock(mutex_);
+  ++untimed_;
+}
+
+uint64_t Timeline::untimed() const {
+  const std::lock_guard lock(mutex_);
+  return untimed_;
+}
+
 Picoseconds Timeline::record(const Track& track) const {
   const std::lock_guard lock(mutex_);
   return std::max(ready_time(track), host_clock());

@@ -61,6 +61,7 @@ Counters total_counters(const LaunchRequest& request, const std::vector<const Bl
       const uint64_t times = runner->executions()[block];
       for (size_t c = 0; c < instruction_classes; ++c) mix[c] += times * code.blocks[block].mix[c];
       result.issued += times * code.blocks[block].length;
+      result.tensor_multiply_adds += times * code.blocks[block].multiply_adds;
       result.active_lanes += runner->active_lanes()[block] * code.blocks[block].length;
     }
   }

@@ -61,6 +61,7 @@ std::shared_ptr<const Program> load_program(std::string_view ptx, const UnitTabl
   const ptx::Module module = ptx::parse(program->text);
   program->target_capability = capability_of(module.target);
   ModuleNames names;
+  names.target_capability = program->target_capability;
   place_variables(module, *program, names);
   for (const ptx::Function& function : module.functions) {
     // A declaration may stand before or after the definition.

@@ -1,5 +1,7 @@
 #include "scheduler/divergence.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -155,6 +157,14 @@ const Instruction* wait_for_members(Warp& warp, const Instruction* i, Mask lanes
     wait_at(warp, i, group, mask);
   }
   return leave(warp, i, waiting);
+}
+
+const Instruction* gather_warp(Warp& warp, const Instruction* i, Mask lanes) {
+  if ((warp.live & ~lanes) != 0) return converge(warp, i, lanes, warp.live);
+  return fault_here(warp, i, FaultKind::illegal_instruction, lanes,
+                    fmt::format("all {} threads of a warp must execute this together, and lanes {:#010x} of this one "
+                                "have left the kernel or were never there",
+                                warp_lanes, ~lanes));
 }
 
 const Instruction* meet_at_label(Warp& warp, const Instruction* i) {

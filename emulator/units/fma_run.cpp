@@ -4,39 +4,20 @@
 //               sum[i][j] += row[i] * column[j] in each of the n steps;
 //   `b` groups: { factor, n, n times { d, x, c } }: d = factor * x + c.
 // Lanes are independent, so a tile runs for one vector of lanes at a time with its sums in vector registers.
-#ifdef __FMA__
-#include <immintrin.h>
-#endif
-
 #include "lanes.h"
 #include "units.h"
+#include "vectors.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 namespace {
 
 #if defined(__AVX512F__)
-inline constexpr int vector_bytes = 64, rows_at_once = 4;
-#elif defined(__AVX__)
-inline constexpr int vector_bytes = 32, rows_at_once = 2;  // 16 vector registers
+inline constexpr int rows_at_once = 4;
 #else
-inline constexpr int vector_bytes = 16, rows_at_once = 2;
+inline constexpr int rows_at_once = 2;  // 16 vector registers
 #endif
-inline constexpr int vector_lanes = vector_bytes / 4;
 inline constexpr int vectors = 32 / vector_lanes;
 inline constexpr int edge = 4;
-using Vector = float __attribute__((vector_size(vector_bytes)));
-
-inline Vector fma(Vector a, Vector b, Vector c) {
-#if defined(__AVX512F__)
-  return _mm512_fmadd_ps(a, b, c);
-#elif defined(__FMA__)
-  return _mm256_fmadd_ps(a, b, c);
-#else
-  Vector d;
-  for (int k = 0; k < vector_lanes; ++k) d[k] = __builtin_fmaf(a[k], b[k], c[k]);
-  return d;
-#endif
-}
 
 inline Vector& at(std::byte* registers, uint32_t offset) {
   return *reinterpret_cast<Vector*>(registers + offset);

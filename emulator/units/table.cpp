@@ -21,6 +21,7 @@ const UnitTable& table() {
       .convert = convert,
       .conversion_steps = conversion_steps,
       .exchange = exchange,
+      .matrix_product = matrix_product,
       .load = load,
       .store = store,
       .atomic = atomic,

@@ -24,6 +24,7 @@ const Instruction* fma_run(Warp& warp, const Instruction* i);
 Handler convert(const Conversion& conversion);
 int64_t conversion_steps(const Conversion& conversion);
 Handler exchange(Exchange op, ptx::Type type);
+Handler matrix_product(const MatrixProduct& product);
 HandlerPair load(const Access& access);
 HandlerPair store(const Access& access);
 HandlerPair atomic(const Atomic& atomic);

@@ -6,6 +6,7 @@
 
 #include "addresses.h"
 #include "lanes.h"
+#include "word_squares.h"
 
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 
@@ -22,27 +23,6 @@ inline Pattern pattern_of(const Offset* offset, uint32_t stride) {
     gaps |= offset[k] - first - static_cast<Offset>(k) * stride;
   }
   return differs == 0 ? Pattern::uniform : gaps == 0 ? Pattern::contiguous : Pattern::scattered;
-}
-
-// A 4 x 4 square of words.
-using Words = uint32_t __attribute__((vector_size(16)));
-inline Words words_at(const void* at) {
-  Words w;
-  std::memcpy(&w, at, sizeof(w));
-  return w;
-}
-inline void put_words(void* at, Words w) {
-  std::memcpy(at, &w, sizeof(w));
-}
-inline void transpose(Words (&w)[4]) {
-  const Words low01 = __builtin_shuffle(w[0], w[1], Words{0, 4, 1, 5});
-  const Words high01 = __builtin_shuffle(w[0], w[1], Words{2, 6, 3, 7});
-  const Words low23 = __builtin_shuffle(w[2], w[3], Words{0, 4, 1, 5});
-  const Words high23 = __builtin_shuffle(w[2], w[3], Words{2, 6, 3, 7});
-  w[0] = __builtin_shuffle(low01, low23, Words{0, 1, 4, 5});
-  w[1] = __builtin_shuffle(low01, low23, Words{2, 3, 6, 7});
-  w[2] = __builtin_shuffle(high01, high23, Words{0, 1, 4, 5});
-  w[3] = __builtin_shuffle(high01, high23, Words{2, 3, 6, 7});
 }
 
 template <class E, int elements, class A>

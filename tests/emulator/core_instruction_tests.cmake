@@ -16,3 +16,7 @@ kiln_test(emulator_core_strict_test
   SOURCES core_strict_fixture.cpp core_strict_faults_test.cpp core_strict_global_test.cpp core_strict_races_test.cpp
           core_strict_silent_test.cpp core_strict_values_test.cpp
   LINKS kiln_emulator_core_testing LABELS cpu threads)
+# Matrices of a warp.
+kiln_test(emulator_core_matrix_test
+  SOURCES core_strict_fixture.cpp core_matrix_product_test.cpp
+  LINKS kiln_emulator_core_testing LABELS cpu threads)

@@ -228,16 +228,48 @@ TEST_F(DriverLaunch, TellsWhatItDidAndWhatItWouldHaveCost) {
   EXPECT_GT(launched["modelled_time"]["seconds"], launched["modelled_time"]["launch"]);
 }
 
+TEST_F(DriverLaunch, TellsNoTimeOfTensorInstructions) {
+  const CUfunction multiply = function(load(R"(
+.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry multiply()
+{
+.reg .b32 %r<3>;
+.reg .f32 %f<4>;
+mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f0, %f1, %f2, %f3}, {%r0, %r1}, {%r2}, {%f0, %f1, %f2, %f3};
+ret;
+}
+)"),
+                                       "multiply");
+  const CUevent before = event(), between = event(), after = event();
+  EXPECT_EQ(cuda.cuEventRecord(before, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(fill(fill_, out_, 7, 1000), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuEventRecord(between, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuLaunchKernel(multiply, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuEventRecord(after, nullptr), CUDA_SUCCESS);
+  const auto launched = nlohmann::json::parse(cuda.last_launch());
+  EXPECT_EQ(launched["counters"]["tensor"], 1);
+  EXPECT_EQ(launched["counters"]["tensor_multiply_adds"], 16 * 8 * 8);
+  EXPECT_EQ(launched["modelled_time"],
+            nlohmann::json({{"clock", "none"}, {"not_timed", "tensor instructions need nvdisasm"}}));
+  EXPECT_GT(elapsed(before, between), 0);
+  float milliseconds = 0;
+  EXPECT_EQ(cuda.cuEventElapsedTime(&milliseconds, before, after), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(cuda.cuEventElapsedTime(&milliseconds, between, after), CUDA_ERROR_NOT_SUPPORTED);
+}
+
 TEST_F(DriverLaunch, TellsAllCountersByNameInOneOrder) {
   EXPECT_EQ(fill(fill_, out_, 7, 1000), CUDA_SUCCESS);
   const auto launched = nlohmann::ordered_json::parse(cuda.last_launch());
   std::vector<std::string> names;
   for (const auto& [name, count] : launched["counters"].items()) names.push_back(name);
-  EXPECT_THAT(names, ElementsAre("issued", "fma_f32", "fma_f16", "fma_f64", "integer", "special", "conversion",
-                                 "control", "warp_exchange", "global_load", "global_store", "global_atomic",
-                                 "shared_load", "shared_store", "shared_atomic", "local_access", "constant_access",
-                                 "global_sectors", "unique_load_sectors", "unique_store_sectors", "block_sectors",
-                                 "shared_wavefronts", "active_lanes", "barriers", "blocks_total", "blocks_counted"));
+  EXPECT_THAT(names,
+              ElementsAre("issued", "fma_f32", "fma_f16", "fma_f64", "integer", "special", "conversion", "control",
+                          "warp_exchange", "tensor", "global_load", "global_store", "global_atomic", "shared_load",
+                          "shared_store", "shared_atomic", "local_access", "constant_access", "global_sectors",
+                          "unique_load_sectors", "unique_store_sectors", "block_sectors", "shared_wavefronts",
+                          "active_lanes", "barriers", "tensor_multiply_adds", "blocks_total", "blocks_counted"));
 }
 
 TEST_F(DriverLaunch, TellsOfAllSinceThatWasAsked) {

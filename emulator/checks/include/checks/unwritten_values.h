@@ -73,6 +73,7 @@ class UnwrittenValues {
   void pass_on(const Warp& warp, std::span<const ValueUse> uses, Mask lanes, Unwritten& last);
   Unwritten exchanged(const Warp& warp, const Instruction* i, ValueRole role, std::span<const ValueUse> uses,
                       Mask lanes) const;
+  void multiply(const Warp& warp, const Instruction* i);
   const Instruction* access(Warp& warp, const Instruction* i, std::span<const ValueUse> uses, Mask lanes);
   void write(const Warp& warp, std::span<const ValueUse> uses, Mask lanes, const Unwritten& value);
   Unwritten selected(const Warp& warp, const Instruction* i) const;

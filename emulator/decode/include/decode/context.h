@@ -36,6 +36,11 @@ class DecodeContext {
   void finish(size_t count);
   void finish_modifiers();
 
+  /// Fails unless the module's .target is of `capability` (10 x major + minor) or higher. `what`: "ldmatrix".
+  void require_target(int capability, std::string_view what) const;
+  /// The elements of a vector operand that must have `count` of them.
+  const std::vector<ptx::Operand>& vector(const ptx::Operand& operand, size_t count) const;
+
   /// A source of the type's width: a register, or a constant from a literal or a variable's address.
   RegisterId read(const ptx::Operand& operand, ptx::Type type);
   /// A destination of the type's width; for "_", a register that nothing reads.

@@ -13,8 +13,9 @@
 
 namespace kiln::emulator {
 
-/// Names that a kernel may refer to: the module's variables, with their addresses, and its functions.
+/// The module as its kernels see it: its target, its variables with their addresses, and its functions.
 struct ModuleNames {
+  int target_capability = 0;  ///< of .target, 10 x major + minor
   Scope scope;
   std::unordered_map<std::string_view, const ptx::Function*> functions;
 };
@@ -38,6 +39,7 @@ class Lowering {
   RegisterId temporary(RegisterClass width);
   RegisterId carry_flag();
   uint32_t parameter_bytes() const { return parameter_bytes_; }
+  int target_capability() const { return module_.target_capability; }
   const SourcePosition& position() const { return position_; }
 
   // For the decoders of control flow.

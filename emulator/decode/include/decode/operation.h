@@ -55,6 +55,7 @@ struct Operation {
   bool guard_negated = false;
   Flow flow = Flow::next;
   InstructionClass counted_as = InstructionClass::free;
+  uint32_t multiply_adds = 0;  ///< of a matrix product
   uint8_t order = order_weak;  ///< MemoryOrder bits
   LabelId label = 0;
   int64_t immediate = 0;

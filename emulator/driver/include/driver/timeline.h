@@ -44,8 +44,12 @@ class Timeline {
  public:
   /// Places work of `duration` on a stream and returns its end.
   Picoseconds enqueue(Track& track, HardwareEngine engine, Picoseconds duration, Share share = whole_engine);
+  /// Work was done whose time nobody knows: it takes none.
+  void note_untimed();
   /// The time at which an event recorded now is reached.
   Picoseconds record(const Track& track) const;
+  /// Work so far whose time nobody knows.
+  uint64_t untimed() const;
   /// Later work of the stream, and of the default stream if that is ordered against it, starts no earlier than `time`.
   void wait(Track& track, Picoseconds time);
   /// The calling thread waits for `time`: what it enqueues later, on any device, starts no earlier.
@@ -73,6 +77,7 @@ class Timeline {
   mutable std::mutex mutex_;
   std::array<Occupation, 3> engines_;  // by HardwareEngine
   Picoseconds horizon_ = 0;
+  uint64_t untimed_ = 0;
 };
 
 }  // namespace kiln::emulator

@@ -22,6 +22,7 @@ namespace kiln::emulator {
   CLASS(conversion)                                                                                                  \
   CLASS(control)       /* branches, calls, barriers, predicate-only work */                                          \
   CLASS(warp_exchange) /* shfl, vote, match, redux */                                                                \
+  CLASS(tensor)        /* mma */                                                                                     \
   CLASS(global_load)                                                                                                 \
   CLASS(global_store)                                                                                                \
   CLASS(global_atomic)                                                                                               \
@@ -37,6 +38,7 @@ namespace kiln::emulator {
   OTHER(shared_wavefronts)    /* shared-memory passes: 1 per access without bank conflict */                         \
   OTHER(active_lanes)         /* lanes active, summed over issued instructions */                                    \
   OTHER(barriers)             /* instructions; they count as control, too */                                         \
+  OTHER(tensor_multiply_adds) /* of matrix elements, by the instructions that count as tensor */                     \
   OTHER(blocks_total)                                                                                                \
   OTHER(blocks_counted) /* blocks whose memory behaviour was recorded */
 

@@ -44,7 +44,8 @@ static_assert(sizeof(Instruction) == 40);
 /// Straight-line code between two labels: what one entry adds to the instruction mix.
 struct BasicBlock {
   std::array<uint32_t, instruction_classes> mix{};
-  uint32_t length = 0;  ///< instructions of the kernel
+  uint32_t length = 0;         ///< instructions of the kernel
+  uint64_t multiply_adds = 0;  ///< of its matrix products
 };
 
 /// Registers that hold something before the first instruction, by what they hold.

@@ -27,6 +27,10 @@ const Instruction* converge(Warp& warp, const Instruction* i, Mask lanes, Mask m
 const Instruction* wait_for_members(Warp& warp, const Instruction* i, Mask lanes, Mask waiting,
                                     const uint32_t* members);
 
+/// The same for an instruction that all 32 threads of a warp have to execute together, some but not all of which are
+/// among `lanes`. A fault if the others have left the kernel.
+const Instruction* gather_warp(Warp& warp, const Instruction* i, Mask lanes);
+
 /// The running fragment is at the label `i` and others are ready at or below it, or its budget is used up. Returns
 /// `i` to enter the label, or what to execute instead.
 const Instruction* meet_at_label(Warp& warp, const Instruction* i);

@@ -168,6 +168,13 @@ enum class Exchange : uint8_t {
 /// Modifiers of redux on f32: magnitudes are compared; one NaN makes the result one.
 enum ReduxFloat : int64_t { redux_abs = 1, redux_nan = 2 };
 
+/// mma: the product of a 16 x k and a k x 8 matrix, added to a 16 x 8 matrix of sums, by all lanes of a warp.
+struct MatrixProduct {
+  ptx::Type element = ptx::Type::f16;  ///< of the factors
+  ptx::Type sum = ptx::Type::f32;
+  uint32_t k = 8;
+};
+
 /// A load or store. The address is register a (address_bytes wide) plus the immediate.
 struct Access {
   ptx::Space space = ptx::Space::generic;
@@ -215,6 +222,8 @@ struct UnitTable {
   Handler (*convert)(const Conversion& conversion);
   int64_t (*conversion_steps)(const Conversion& conversion);
   Handler (*exchange)(Exchange op, ptx::Type type);
+  /// lists[extra ...] are ProductOperands.
+  Handler (*matrix_product)(const MatrixProduct& product);
   HandlerPair (*load)(const Access& access);
   HandlerPair (*store)(const Access& access);
   HandlerPair (*atomic)(const Atomic& atomic);
