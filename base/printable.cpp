@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 
 namespace kiln {
 namespace {
@@ -16,9 +15,9 @@ void append(std::string& out, std::string_view sequence, bool keeps_lines) {
   } else if (c == '\n') {
     out += keeps_lines ? "\n" : "\\n";
   } else if (byte < 0x20 || byte == 0x7f) {
-    fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
+    out += fmt::format("\\x{:02x}", byte);
   } else if (is_hidden(sequence)) {
-    fmt::format_to(std::back_inserter(out), "\\u{:04x}", code_point(sequence));
+    out += fmt::format("\\u{:04x}", code_point(sequence));
   } else {
     out += sequence;
   }
@@ -30,7 +29,7 @@ std::string shown(std::string_view text, bool keeps_lines) {
   while (!text.empty()) {
     const std::size_t length = sequence_length(text);
     if (length == 0) {
-      fmt::format_to(std::back_inserter(out), "\\x{:02x}", static_cast<unsigned char>(text[0]));
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
     } else {
       append(out, text.substr(0, length), keeps_lines);
     }

@@ -45,10 +45,10 @@ void print_record(std::string& out, const Record& r) {
   text(r.algorithm_digest);
   text(r.config);
   text(r.outcome);
-  fmt::format_to(std::back_inserter(out), "\t{}\t{}\t{}\t{}", to_string(r.kind), r.seconds, r.workspace_bytes,
-                 r.deterministic ? "deterministic" : "varies");
-  fmt::format_to(std::back_inserter(out), "\t{}\t{}\t{}\t{}", r.spread, resource(r.resources.registers),
-                 resource(r.resources.spill_bytes), resource(r.resources.shared_bytes));
+  out += fmt::format("\t{}\t{}\t{}\t{}", to_string(r.kind), r.seconds, r.workspace_bytes,
+                     r.deterministic ? "deterministic" : "varies");
+  out += fmt::format("\t{}\t{}\t{}\t{}", r.spread, resource(r.resources.registers), resource(r.resources.spill_bytes),
+                     resource(r.resources.shared_bytes));
   text(r.source_digest);
   text(r.driver_version);
   text(r.nvrtc_version);
@@ -56,7 +56,7 @@ void print_record(std::string& out, const Record& r) {
   text(format_utc(r.created_ms));
   text(r.check);
   text(r.error);
-  fmt::format_to(std::back_inserter(out), "\t{}\n", fmt::join(r.samples, ","));
+  out += fmt::format("\t{}\n", fmt::join(r.samples, ","));
 }
 
 // Keeps the records of one request on one device that Winners needs: those that it could choose, and those that bar.
@@ -123,17 +123,17 @@ std::string print_pack(const Pack& pack, std::string_view library_version) {
                                 escape(library_version));
   auto record = pack.records.begin();
   for (const DeviceEntry& d : pack.devices) {
-    fmt::format_to(std::back_inserter(out), "device\t{}\t{}\t{}.{}\t{}\t{}\n", escape(d.id), escape(d.name), d.cc_major,
-                   d.cc_minor, d.sms, d.emulated ? "emulated" : "real");
+    out += fmt::format("device\t{}\t{}\t{}.{}\t{}\t{}\n", escape(d.id), escape(d.name), d.cc_major, d.cc_minor, d.sms,
+                       d.emulated ? "emulated" : "real");
     if (const auto clock = machine_clock_of(d)) {
       const auto accuracy = pack.accuracies.find(d.id);
-      fmt::format_to(std::back_inserter(out), "predicted\t{}\t{}\n", escape(clock->text),
-                     accuracy == pack.accuracies.end() ? "" : escape(accuracy->second));
+      out += fmt::format("predicted\t{}\t{}\n", escape(clock->text),
+                         accuracy == pack.accuracies.end() ? "" : escape(accuracy->second));
     }
     const std::string* request = nullptr;
     for (; record != pack.records.end() && record->device == d.id; ++record) {
       if (request == nullptr || *request != record->request) {
-        fmt::format_to(std::back_inserter(out), "request\t{}\n", escape(record->request));
+        out += fmt::format("request\t{}\n", escape(record->request));
         request = &record->request;
       }
       print_record(out, *record);

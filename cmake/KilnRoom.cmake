@@ -1,30 +1,37 @@
-# kiln_room(<name> SOURCES <file>... [PUBLIC <target>...] [PRIVATE <target>...] [SMALL])
+# kiln_room(<name> SOURCES <file>... [PUBLIC <target>...] [PRIVATE <target>...] [SMALL] [SMALL_SOURCES <file>...])
 #
 # One room of the design: a static library kiln_<name>, alias kiln::<name>, whose headers live in
 # <room>/include. PUBLIC targets appear in its headers, PRIVATE ones only in its sources. A room sees the headers
 # of the rooms it links to and of no other, so a reversed dependency fails to compile. SMALL: neither a look-up nor a
-# call of a layer passes through this code, so a release has it small rather than fast. Functions have sections of their own in a
-# release: libkiln.so, which has to fit 5 MB, leaves out what no other function needs.
+# call of a layer passes through this code, so a release has it small rather than fast. SMALL_SOURCES: the same for some
+# sources of a room; they are the object library kiln_<name>_small too, with the precompiled header of small rooms.
+# Functions have sections of their own in a release: libkiln.so, which has to fit 5 MB, leaves out what no other
+# function needs.
 function(kiln_room name)
-  cmake_parse_arguments(ROOM "SMALL" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ROOM "SMALL" "" "SOURCES;SMALL_SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(kiln_${name} STATIC ${ROOM_SOURCES})
   add_library(kiln::${name} ALIAS kiln_${name})
   target_include_directories(kiln_${name} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/include PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(kiln_${name} PUBLIC ${ROOM_PUBLIC} PRIVATE ${ROOM_PRIVATE})
-  target_compile_options(kiln_${name} PRIVATE "$<$<CONFIG:Release>:-ffunction-sections;-fdata-sections>")
-  set(kind rooms)
-  if(ROOM_SMALL)
-    target_compile_options(kiln_${name} PRIVATE $<$<CONFIG:Release>:-Os>)
-    string(PREPEND kind small_)
+  kiln_room_options(kiln_${name} ${ROOM_SMALL})
+  if(ROOM_SMALL_SOURCES)
+    add_library(kiln_${name}_small OBJECT ${ROOM_SMALL_SOURCES})
+    target_include_directories(kiln_${name}_small PRIVATE $<TARGET_PROPERTY:kiln_${name},INCLUDE_DIRECTORIES>)
+    target_link_libraries(kiln_${name}_small PRIVATE ${ROOM_PUBLIC} ${ROOM_PRIVATE})
+    kiln_room_options(kiln_${name}_small TRUE)
+    target_sources(kiln_${name} PRIVATE $<TARGET_OBJECTS:kiln_${name}_small>)
   endif()
-  kiln_precompile(${kind} kiln_${name})
 endfunction()
 
-# kiln_small_sources(<file>...): the same for single sources of a room that is not SMALL. They do without the room's
-# precompiled header, which has other options.
-function(kiln_small_sources)
-  set_source_files_properties(${ARGN} PROPERTIES
-    COMPILE_OPTIONS $<$<CONFIG:Release>:-Os> SKIP_PRECOMPILE_HEADERS ON)
+# kiln_room_options(<target> <small>): the compiler's options for a room, and the precompiled header for these.
+function(kiln_room_options target small)
+  target_compile_options(${target} PRIVATE "$<$<CONFIG:Release>:-ffunction-sections;-fdata-sections>")
+  set(kind rooms)
+  if(small)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
+    string(PREPEND kind small_)
+  endif()
+  kiln_precompile(${kind} ${target})
 endfunction()
 
 # kiln_test_timeout(<test> <seconds>): the time limit that CTest holds the test to, as it is for a release.

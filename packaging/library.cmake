@@ -14,13 +14,13 @@ kiln_add_included_headers(public_headers ${include_dirs})
 
 add_library(kiln SHARED
   $<TARGET_OBJECTS:kiln_base> $<TARGET_OBJECTS:kiln_generator> $<TARGET_OBJECTS:kiln_runtime>
-  $<TARGET_OBJECTS:kiln_capi>)
+  $<TARGET_OBJECTS:kiln_runtime_small> $<TARGET_OBJECTS:kiln_capi>)
 add_library(kiln::kiln ALIAS kiln)
 target_link_libraries(kiln PRIVATE kiln::runtime)
 target_compile_features(kiln INTERFACE cxx_std_20)  # of the C++ headers; projects in C do not notice
 target_sources(kiln PUBLIC FILE_SET HEADERS BASE_DIRS ${include_dirs} FILES ${public_headers})
 
 # These rooms' symbols are visible to the linker; the version script lets out those of the public API.
-set_target_properties(kiln_base kiln_generator kiln_runtime PROPERTIES CXX_VISIBILITY_PRESET default)
+set_target_properties(kiln_base kiln_generator kiln_runtime kiln_runtime_small PROPERTIES CXX_VISIBILITY_PRESET default)
 include(exports.cmake)
 kiln_export(kiln ${public_headers})

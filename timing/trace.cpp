@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 
 namespace kiln::timing {
 namespace {
@@ -14,8 +13,7 @@ constexpr uint32_t first_block = 1, first_scheduler = 101, unit_track = 111, l2_
 constexpr uint64_t open = ~uint64_t{0};
 
 void add_thread(std::string& text, uint32_t process, uint32_t thread, std::string_view name) {
-  fmt::format_to(
-      std::back_inserter(text),
+  text += fmt::format(
       ",\n{{\"ph\":\"M\",\"pid\":{0},\"tid\":{1},\"name\":\"thread_name\",\"args\":{{\"name\":\"{2}\"}}}},\n"
       "{{\"ph\":\"M\",\"pid\":{0},\"tid\":{1},\"name\":\"thread_sort_index\",\"args\":{{\"sort_index\":{1}}}}}",
       process, thread, name);
@@ -24,9 +22,8 @@ void add_thread(std::string& text, uint32_t process, uint32_t thread, std::strin
 // `times`: "ts" and "dur" as they are written; `arguments`: the members of an object.
 void add_slice(std::string& text, uint32_t process, uint32_t thread, uint64_t begin, uint64_t end,
                std::string_view name, std::string_view arguments) {
-  fmt::format_to(std::back_inserter(text),
-                 ",\n{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{},\"name\":\"{}\",\"args\":{{{}}}}}",
-                 process, thread, begin, end - begin, name, arguments);
+  text += fmt::format(",\n{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{},\"name\":\"{}\",\"args\":{{{}}}}}",
+                      process, thread, begin, end - begin, name, arguments);
 }
 
 std::string escaped(std::string_view text) {
@@ -129,11 +126,11 @@ std::string ReplayTrace::events_json(uint32_t process, std::string_view name) co
     add_thread(text, process, thread, thread == l2_track ? "L2, this SM's share" : "DRAM, this SM's share");
     for (const Pass& pass : passes_[thread == l2_track ? 0 : 1]) {
       const uint64_t begin = pass.begin * 1000 >> 16, end = pass.end * 1000 >> 16;
-      fmt::format_to(std::back_inserter(text),
-                     ",\n{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{}.{:03},\"dur\":{}.{:03},\"name\":\"{}\","
-                     "\"args\":{{\"bytes\":{}}}}}",
-                     process, thread, begin / 1000, begin % 1000, (end - begin) / 1000, (end - begin) % 1000,
-                     thread == l2_track ? "L2" : "DRAM", pass.bytes);
+      text += fmt::format(
+          ",\n{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{}.{:03},\"dur\":{}.{:03},\"name\":\"{}\","
+          "\"args\":{{\"bytes\":{}}}}}",
+          process, thread, begin / 1000, begin % 1000, (end - begin) / 1000, (end - begin) % 1000,
+          thread == l2_track ? "L2" : "DRAM", pass.bytes);
     }
   }
   return text;

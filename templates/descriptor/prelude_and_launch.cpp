@@ -43,6 +43,10 @@ Launch unary_launch(std::string entry, int threads) {
       {OperandArgument{"x"}, OperandArgument{"y"}, Scalar::alpha, Scalar::beta, UserArgument{}, Scalar::n});
 }
 
+Program program_of(std::string source, const Launch& launch) {
+  return Program{{std::move(source)}, {launch}};
+}
+
 void append(Launch& launch, std::initializer_list<Argument> arguments) {
   launch.arguments.insert(launch.arguments.end(), arguments);
 }

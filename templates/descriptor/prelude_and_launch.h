@@ -34,6 +34,10 @@ Launch launch_of(std::string entry, int threads, std::vector<Argument> arguments
 /// The same with the arguments x, y, alpha, beta, user, n.
 Launch unary_launch(std::string entry, int threads);
 
+/// The program of one source and one launch. A list of steps in braces would cost each descriptor a quarter of its
+/// compile time.
+Program program_of(std::string source, const Launch& launch);
+
 /// Adds arguments at the end.
 void append(Launch& launch, std::initializer_list<Argument> arguments);
 

@@ -63,7 +63,7 @@ Program program(const Shape& shape, const GatherProblem& gather, const Target&, 
   prelude.constant("THREADS", shape.threads).constant("VECTOR", shape.vector).constant("ITEMS", shape.items);
   Launch launch = descriptor::pointwise_launch(all, "gather_vector", shape.threads);
   launch.grid[0] = descriptor::blocks_for(all.per_image, all.batch, all.dynamic_batch, elements_per_block(shape));
-  return Program{{emit.source(prelude)}, {launch}};
+  return descriptor::program_of(emit.source(prelude), launch);
 }
 
 Estimate predict(const Shape& shape, const GatherProblem& gather, const Target& target, const DeviceFigures& device) {

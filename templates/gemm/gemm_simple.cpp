@@ -48,7 +48,7 @@ Program program(const Shape& shape, const Gemm& gemm, const Target&, const Emitt
   Launch launch = descriptor::contraction_launch("gemm_simple", shape.threads);
   launch.grid[0] = gemm.dynamic_batch ? Count{0, gemm.n(), shape.threads}
                                       : Count{descriptor::ceil_div(gemm.c.elements(), shape.threads)};
-  return Program{{emit.source(prelude)}, {launch}};
+  return descriptor::program_of(emit.source(prelude), launch);
 }
 
 Estimate predict(const Shape& shape, const Gemm& gemm, const Target& target, const DeviceFigures& device) {

@@ -2,6 +2,7 @@
 
 #include "contraction/block_estimate.h"
 #include "descriptor/numbers.h"
+#include "descriptor/prelude_and_launch.h"
 #include "descriptor/streaming_estimate.h"
 #include "gemm/gemm_contraction.h"
 #include "kiln/generator/algorithm.h"
@@ -95,7 +96,7 @@ Program program(const Shape& shape, const Contraction& product, const Emitter& e
   Launch launch = descriptor::contraction_launch("gemm_thin", 32 * shape.warps);
   launch.grid[0] = Count{blocks(shape, product)};
   launch.grid[2] = Count{product.products()};
-  return Program{{emit.source(prelude)}, {launch}};
+  return descriptor::program_of(emit.source(prelude), launch);
 }
 
 Estimate predict(const Shape& shape, const Contraction& product, const Target& target, const DeviceFigures& device) {

@@ -46,7 +46,7 @@ Program program(const Shape& shape, const Columns& columns, const Target&, const
                    ceil_div(columns.length(), int64_t{shape.segment_lanes} * shape.segment);
   for (const RowDimension& dimension : columns.fixed(columns.layout.outer)) blocks *= dimension.extent;
   launch.grid[0] = blocks_for(blocks, 1, columns.dynamic_batch, 1);
-  return Program{{emit.source(prelude)}, {launch}};
+  return program_of(emit.source(prelude), launch);
 }
 
 std::optional<std::string> refusal(const Columns& columns, const Target&) {

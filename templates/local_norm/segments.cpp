@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "descriptor/prelude_and_launch.h"
 #include "descriptor/streaming_estimate.h"
 #include "local_norm/line.h"
 
@@ -30,7 +31,7 @@ Program program(const Shape& shape, const Segments& segments, const Target&, con
   const std::string entry = segments.backward ? "local_norm_backward_segments" : "local_norm_forward_segments";
   Launch launch = local_norm_launch(segments, entry, shape.threads);
   launch.grid[0] = blocks_for_elements(segments, int64_t{shape.threads} * shape.vector);
-  return Program{{emit.source(prelude)}, {launch}};
+  return program_of(emit.source(prelude), launch);
 }
 
 std::optional<std::string> refusal(const Segments& segments, const Target&) {

@@ -1,5 +1,6 @@
 #include "local_norm/simple.h"
 
+#include "descriptor/prelude_and_launch.h"
 #include "descriptor/simple_rows.h"
 #include "descriptor/streaming_estimate.h"
 #include "local_norm/local_norm_rows.h"
@@ -13,7 +14,7 @@ Program program(const SimpleRows& shape, const LocalNormRows& rows, const Target
   const std::string entry = rows.backward ? "local_norm_backward_simple" : "local_norm_forward_simple";
   Launch launch = local_norm_launch(rows, entry, shape.threads);
   launch.grid[0] = blocks_for_elements(rows, shape.threads);
-  return Program{{emit.source(prelude)}, {launch}};
+  return program_of(emit.source(prelude), launch);
 }
 
 Estimate predict(const SimpleRows& shape, const LocalNormRows& rows, const Target& target,

@@ -139,7 +139,7 @@ Program program(const Shape& shape, const Tiles& tiles, const Target&, const Emi
   int64_t blocks = blocks_per_outer(shape, tiles);
   for (const RowDimension& dimension : tiles.fixed(tiles.layout.outer)) blocks *= dimension.extent;
   launch.grid[0] = blocks_for(blocks, 1, tiles.dynamic_batch, 1);
-  return Program{{emit.source(prelude)}, {launch}};
+  return program_of(emit.source(prelude), launch);
 }
 
 std::optional<std::string> refusal(const Tiles& tiles, const Target& target) {

@@ -19,7 +19,7 @@ Program program(const SimpleRows& simple, const NormRows& rows, const Target&, c
   descriptor::append(launch, {Scalar::alpha, Scalar::beta, UserArgument{}, OperationScalar{0}, OperationScalar{1}});
   descriptor::add_activation_numbers(launch, rows.activation_scalar());
   descriptor::append(launch, {Scalar::n});
-  return Program{{emit.source(prelude)}, {launch}};
+  return descriptor::program_of(emit.source(prelude), launch);
 }
 
 Estimate predict(const SimpleRows& simple, const NormRows& rows, const Target& target, const DeviceFigures& device) {

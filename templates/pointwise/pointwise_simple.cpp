@@ -17,7 +17,7 @@ Program program(const Shape& shape, const PointwiseProblem& problem, const Targe
   prelude.constant("THREADS", shape.threads);
   Launch launch = descriptor::pointwise_launch(problem, "pointwise_simple", shape.threads);
   launch.grid[0] = descriptor::blocks_for(problem.per_image, problem.batch, problem.dynamic_batch, shape.threads);
-  return Program{{emit.source(prelude)}, {launch}};
+  return descriptor::program_of(emit.source(prelude), launch);
 }
 
 // Neighbouring threads take neighbours along the last dimension, wherever those lie.

@@ -39,7 +39,7 @@ Program program(const Shape& shape, const PointwiseProblem& problem, const Targe
   prelude.constant("TILE", tile).constant("ROWS", shape.rows);
   Launch launch = descriptor::pointwise_launch(problem, "pointwise_transposed", tile * shape.rows);
   launch.grid[0] = descriptor::blocks_for(squares(problem), problem.batch, problem.dynamic_batch, 1);
-  return Program{{emit.source(prelude)}, {launch}};
+  return descriptor::program_of(emit.source(prelude), launch);
 }
 
 Estimate predict(const Shape& shape, const PointwiseProblem& problem, const Target& target,

@@ -67,7 +67,7 @@ Program program(const Shape& shape, const PointwiseProblem& problem, const Targe
   Launch launch = descriptor::pointwise_launch(problem, "pointwise_vector", shape.threads);
   launch.grid[0] =
       descriptor::blocks_for(problem.per_image, problem.batch, problem.dynamic_batch, elements_per_block(shape));
-  return Program{{emit.source(prelude)}, {launch}};
+  return descriptor::program_of(emit.source(prelude), launch);
 }
 
 Estimate predict(const Shape& shape, const PointwiseProblem& problem, const Target& target,

@@ -23,7 +23,7 @@ Program program(const Shape& shape, const PoolBackwardProblem& pool, const Targe
                             {OperandArgument{"dy"}, OperandArgument{"x"}, OperandArgument{"indices"},
                              OperandArgument{"dx"}, Scalar::alpha, Scalar::beta, UserArgument{}, Scalar::n});
   launch.grid[0] = descriptor::blocks_for(pool.elements_per_image(), pool.n(), pool.dynamic_batch, shape.threads);
-  return Program{{emit.source(prelude)}, {launch}};
+  return descriptor::program_of(emit.source(prelude), launch);
 }
 
 Estimate predict(const Shape& shape, const PoolBackwardProblem& pool, const Target& target,

@@ -42,7 +42,7 @@ Program program(const Shape& shape, const PoolProblem& pool, const Target&, cons
 
   Launch launch = descriptor::unary_launch("pool_global_nchw", shape.threads);
   launch.grid[0] = descriptor::blocks_for(pool.c(), pool.n(), pool.dynamic_batch, shape.threads / shape.lanes);
-  return Program{{emit.source(prelude)}, {launch}};
+  return descriptor::program_of(emit.source(prelude), launch);
 }
 
 Estimate predict(const Shape& shape, const PoolProblem& pool, const Target& target, const DeviceFigures& device) {

@@ -54,7 +54,7 @@ Program program(const Shape& shape, const PoolProblem& pool, const Target&, cons
 
   Launch launch = descriptor::unary_launch("pool_global_nhwc", shape.lanes * shape.rows);
   launch.grid[0] = descriptor::blocks_for(slices(shape, pool), pool.n(), pool.dynamic_batch, 1);
-  return Program{{emit.source(prelude)}, {launch}};
+  return descriptor::program_of(emit.source(prelude), launch);
 }
 
 Estimate predict(const Shape& shape, const PoolProblem& pool, const Target& target, const DeviceFigures& device) {

@@ -42,7 +42,7 @@ Program program(const Shape& shape, const PoolProblem& pool, const Target&, cons
                                          Scalar::alpha, Scalar::beta, UserArgument{}, Scalar::n});
   launch.grid[0] = descriptor::blocks_for(pool.c() * pool.pixels_per_image() / shape.vector, pool.n(),
                                           pool.dynamic_batch, shape.threads);
-  return Program{{emit.source(prelude)}, {launch}};
+  return descriptor::program_of(emit.source(prelude), launch);
 }
 
 Estimate predict(const Shape& shape, const PoolProblem& pool, const Target& target, const DeviceFigures& device) {

@@ -71,7 +71,7 @@ Program program(const Tile& tile, const PoolProblem& pool, const Target&, const 
 
   Launch launch = descriptor::unary_launch("pool_nchw", tile.threads);
   launch.grid[0] = descriptor::blocks_for(cover.tiles_per_image, pool.n(), pool.dynamic_batch, tile.threads);
-  return Program{{emit.source(prelude)}, {launch}};
+  return descriptor::program_of(emit.source(prelude), launch);
 }
 
 Estimate predict(const Tile& tile, const PoolProblem& pool, const Target& target, const DeviceFigures& device) {

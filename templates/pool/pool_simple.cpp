@@ -20,7 +20,7 @@ Program program(const Shape& shape, const PoolProblem& pool, const Target&, cons
   launch.arguments.emplace_back(OperandArgument{"indices"});
   launch.grid[0] =
       descriptor::blocks_for(pool.c() * pool.pixels_per_image(), pool.n(), pool.dynamic_batch, shape.threads);
-  return Program{{emit.source(prelude)}, {launch}};
+  return descriptor::program_of(emit.source(prelude), launch);
 }
 
 Estimate predict(const Shape& shape, const PoolProblem& pool, const Target& target, const DeviceFigures& device) {

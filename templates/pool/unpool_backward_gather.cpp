@@ -30,7 +30,7 @@ Program program(const Shape& shape, const UnpoolProblem& unpool, const Target&, 
                                          Scalar::alpha, Scalar::beta, UserArgument{}, Scalar::n});
   launch.grid[0] = descriptor::blocks_for(unpool.outputs_per_image() / shape.vector, unpool.n(), unpool.dynamic_batch,
                                           shape.threads);
-  return Program{{emit.source(prelude)}, {launch}};
+  return descriptor::program_of(emit.source(prelude), launch);
 }
 
 Estimate predict(const Shape& shape, const UnpoolProblem& unpool, const Target& target, const DeviceFigures& device) {

@@ -1,3 +1,4 @@
+#include "descriptor/prelude_and_launch.h"
 #include "descriptor/simple_rows.h"
 #include "kiln/generator/algorithm.h"
 #include "reduce/reduce_rows.h"
@@ -20,7 +21,7 @@ Program program(const SimpleRows& simple, const ReduceRows& rows, const Target&,
                       Scalar::beta,
                       UserArgument{},
                       Scalar::n};
-  return Program{{emit.source(prelude)}, {launch}};
+  return descriptor::program_of(emit.source(prelude), launch);
 }
 
 Estimate predict(const SimpleRows& simple, const ReduceRows& rows, const Target& target, const DeviceFigures& device) {

@@ -46,7 +46,7 @@ Program program(const Tile& tile, const ResizeProblem& resize, const Target&, co
   Launch launch = descriptor::resize_launch("resize_nchw", tile.threads);
   launch.grid[0] =
       descriptor::blocks_for(tiles_per_image(tile, resize), resize.n(), resize.dynamic_batch, tile.threads);
-  return Program{{emit.source(prelude)}, {launch}};
+  return descriptor::program_of(emit.source(prelude), launch);
 }
 
 Estimate predict(const Tile& tile, const ResizeProblem& resize, const Target& target, const DeviceFigures& device) {

@@ -36,7 +36,7 @@ Program program(const Tile& tile, const ResizeProblem& resize, const Target&, co
   Launch launch = descriptor::resize_launch("resize_nhwc", tile.threads);
   launch.grid[0] =
       descriptor::blocks_for(vectors_per_image(tile, resize), resize.n(), resize.dynamic_batch, tile.threads);
-  return Program{{emit.source(prelude)}, {launch}};
+  return descriptor::program_of(emit.source(prelude), launch);
 }
 
 Estimate predict(const Tile& tile, const ResizeProblem& resize, const Target& target, const DeviceFigures& device) {

@@ -17,7 +17,7 @@ Program program(const Shape& shape, const ResizeProblem& resize, const Target&, 
   Launch launch = descriptor::resize_launch("resize_simple", shape.threads);
   launch.grid[0] =
       descriptor::blocks_for(resize.c() * resize.pixels_per_image(), resize.n(), resize.dynamic_batch, shape.threads);
-  return Program{{emit.source(prelude)}, {launch}};
+  return descriptor::program_of(emit.source(prelude), launch);
 }
 
 Estimate predict(const Shape& shape, const ResizeProblem& resize, const Target& target, const DeviceFigures& device) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "descriptor/numbers.h"
+#include "descriptor/prelude_and_launch.h"
 
 namespace kiln::descriptor {
 namespace {
@@ -44,7 +45,7 @@ Program across_program(const char* entry, const AcrossShape& shape, const Softma
   launch.grid[0] = blocks_for_rows(softmax, layout.inner.extent);  // one for each outer index
   launch.grid[0].fixed *= slices(shape, layout);
   launch.grid[0].per_n *= slices(shape, layout);
-  return Program{{emit.source(prelude)}, {launch}};
+  return program_of(emit.source(prelude), launch);
 }
 
 StreamingWork across_work(const AcrossShape& shape, const SoftmaxRows& softmax, const DeviceFigures& device) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "descriptor/prelude_and_launch.h"
 #include "descriptor/streaming_estimate.h"
 #include "kiln/generator/algorithm.h"
 #include "softmax/softmax_rows.h"
@@ -52,7 +53,7 @@ Program program(const Shape& shape, const SoftmaxRows& softmax, const Target&, c
 
   Launch launch = descriptor::softmax_launch(softmax, "softmax_backward_rows", shape.threads);
   launch.grid[0] = descriptor::blocks_for_rows(softmax, shape.threads / shape.lanes);
-  return Program{{emit.source(prelude)}, {launch}};
+  return descriptor::program_of(emit.source(prelude), launch);
 }
 
 Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& target, const DeviceFigures& device) {

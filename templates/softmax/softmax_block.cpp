@@ -55,7 +55,7 @@ Program program(const Shape& shape, const SoftmaxRows& softmax, const Target&, c
   Launch launch = descriptor::softmax_launch(softmax, "softmax_block", shape.threads);
   launch.grid[0] = descriptor::blocks_for_rows(softmax, 1);
   if (shape.keep_shared != 0) launch.dynamic_shared_bytes = static_cast<unsigned>(row_bytes(softmax));
-  return Program{{emit.source(prelude)}, {launch}};
+  return descriptor::program_of(emit.source(prelude), launch);
 }
 
 Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& target, const DeviceFigures& device) {

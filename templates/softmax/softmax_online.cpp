@@ -30,7 +30,7 @@ Program program(const Shape& shape, const SoftmaxRows& softmax, const Target&, c
 
   Launch launch = descriptor::softmax_launch(softmax, "softmax_online", shape.threads);
   launch.grid[0] = descriptor::blocks_for_rows(softmax, 1);
-  return Program{{emit.source(prelude)}, {launch}};
+  return descriptor::program_of(emit.source(prelude), launch);
 }
 
 Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& target, const DeviceFigures& device) {

@@ -49,7 +49,7 @@ Program program(const Shape& shape, const SoftmaxRows& softmax, const Target&, c
 
   Launch launch = descriptor::softmax_launch(softmax, "softmax_warp", shape.threads);
   launch.grid[0] = descriptor::blocks_for_rows(softmax, shape.threads / shape.lanes);
-  return Program{{emit.source(prelude)}, {launch}};
+  return descriptor::program_of(emit.source(prelude), launch);
 }
 
 // Bytes read and written for an element.

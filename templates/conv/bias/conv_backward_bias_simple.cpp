@@ -20,7 +20,7 @@ Program program(const Shape& shape, const BiasGradient& gradient, const Target&,
       "conv_backward_bias_simple", shape.threads,
       {OperandArgument{"dy"}, OperandArgument{"db"}, Scalar::alpha, Scalar::beta, UserArgument{}, Scalar::n});
   launch.grid[0] = Count{descriptor::ceil_div(gradient.k(), shape.threads)};
-  return Program{{emit.source(prelude)}, {launch}};
+  return descriptor::program_of(emit.source(prelude), launch);
 }
 
 Estimate predict(const Shape& shape, const BiasGradient& gradient, const Target& target, const DeviceFigures& device) {

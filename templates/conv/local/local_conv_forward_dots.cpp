@@ -4,6 +4,7 @@
 #include "contraction/block_estimate.h"
 #include "conv/conv_contractions.h"
 #include "descriptor/numbers.h"
+#include "descriptor/prelude_and_launch.h"
 #include "kiln/generator/algorithm.h"
 
 namespace kiln {
@@ -67,7 +68,7 @@ Program program(const Shape& shape, const Dots& dots, const Target&, const Emitt
                                      {OperandArgument{"x"}, OperandArgument{"w"}, OperandArgument{"y"}});
   launch.grid = {blocks_for(dots.main(), dots.conv().pixels_per_image(), shape.pixels),
                  Count{filter_tiles(shape, dots)}, Count{dots.main().divisions()}};
-  return Program{{emit.source(prelude)}, {launch}};
+  return descriptor::program_of(emit.source(prelude), launch);
 }
 
 Estimate predict(const Shape& shape, const Dots& dots, const Target& target, const DeviceFigures& device) {

@@ -27,7 +27,7 @@ Program forward_program(const std::string& name, const Shape& shape, const Contr
   Launch launch =
       contraction_launch(name, shape.threads, {OperandArgument{"x"}, OperandArgument{"w"}, OperandArgument{"y"}});
   launch.grid[0] = blocks_for(contraction, outputs_per_image(contraction.addresses), shape.threads);
-  return Program{{emit.source(prelude)}, {launch}};
+  return program_of(emit.source(prelude), launch);
 }
 
 Estimate predict_forward(const Shape& shape, const Contraction& contraction, const Target& target,
@@ -61,7 +61,7 @@ Program data_program(const std::string& name, const Shape& shape, const DataGrad
       contraction_launch(name, shape.threads, {OperandArgument{"dy"}, OperandArgument{"w"}, OperandArgument{"dx"}});
   launch.grid[0] = blocks_for(gradient.c() * gradient.planes.extent * gradient.rows.extent * gradient.columns.extent,
                               gradient.n(), gradient.dynamic_batch, shape.threads);
-  return Program{{emit.source(prelude)}, {launch}};
+  return program_of(emit.source(prelude), launch);
 }
 
 Estimate predict_data(const Shape& shape, const DataGradient& gradient, const Target& target,
@@ -87,7 +87,7 @@ Program filter_program(const std::string& name, const Shape& shape, const Filter
                             {OperandArgument{"x"}, OperandArgument{"dy"}, OperandArgument{"dw"}, Scalar::alpha,
                              Scalar::beta, UserArgument{}, Scalar::n});
   launch.grid[0] = Count{ceil_div(gradient.dw.elements(), shape.threads)};
-  return Program{{emit.source(prelude)}, {launch}};
+  return program_of(emit.source(prelude), launch);
 }
 
 struct Lanes {
