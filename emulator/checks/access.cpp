@@ -154,6 +154,7 @@ bool inspect_access(Warp& warp, const Instruction* i, const AccessRequest& reque
   if (block.recorder != nullptr && !request.is_part) block.recorder->note_issue(request.space);
   if (request.lanes == 0) return true;
   if (block.checking && !request.is_known_good && !is_valid(warp, i, request)) return false;
+  if (request.is_unused) return true;
   if (block.strict != nullptr && !block.strict->access(warp, i, request)) return false;
   if (block.recorder != nullptr) record(block, request);
   return true;

@@ -7,6 +7,7 @@
 
 #include "checks/fault.h"
 #include "kernel/matrix_product.h"
+#include "kernel/matrix_rows.h"
 #include "warp/fragments.h"
 
 namespace kiln::emulator {
@@ -46,6 +47,15 @@ Mask lanes_of_columns(Mask lanes, uint32_t parity) {
   Mask found = 0;
   for (uint32_t column = parity; column < 8; column += 2) {
     if ((lanes >> (4 * column) & 0xF) != 0) found |= 0x11111111u << (column / 2);
+  }
+  return found;
+}
+
+/// The lanes with the addresses of those rows of a matrix of which `lanes` have an element.
+Mask lanes_with_rows_of(const MatrixRows& operands, uint32_t matrix, Mask lanes) {
+  Mask found = 0;
+  for (uint32_t row = 0; row < MatrixRows::rows; ++row) {
+    if ((operands.lanes_of_row(row) & lanes) != 0) found |= Mask{1} << (matrix * MatrixRows::rows + row);
   }
   return found;
 }
@@ -108,6 +118,7 @@ void UnwrittenValues::mark(Warp& warp, const Instruction* i, const AccessRequest
                            const std::function<bool(uint32_t offset, uint32_t bytes)>& is_unwritten,
                            const std::function<void()>& report) {
   const auto at = static_cast<size_t>(i - warp.block->first);
+  if (flow_.role(at) == ValueRole::matrix_access) return mark_matrices(warp, i, lanes, is_unwritten, report);
   const uint32_t bytes = element_bytes(at, request, ValueUse::Kind::write);
   const uint64_t address = request.address[static_cast<size_t>(std::countr_zero(lanes))];
   uint32_t offset = 0;
@@ -115,23 +126,50 @@ void UnwrittenValues::mark(Warp& warp, const Instruction* i, const AccessRequest
     if (use.kind != ValueUse::Kind::write) continue;
     if (is_unwritten(offset, bytes)) {
       const auto stored = in_local_.find(address + offset);
-      if (stored == in_local_.end() && of_this_step_ == 0) {
-        report();
-        of_this_step_ = static_cast<Origin>(origins_.size());
-        origins_.push_back(std::move(*warp.block->fault));
-        warp.block->fault.reset();
-      }
+      if (stored == in_local_.end()) note_origin(warp, report);
       set(warp, use.offset, lanes, {lanes, stored != in_local_.end() ? stored->second : of_this_step_});
     }
     offset += bytes;
   }
 }
 
+/// Keeps, as where the values of this step come from, the fault that `report` makes of them.
+void UnwrittenValues::note_origin(Warp& warp, const std::function<void()>& report) {
+  if (of_this_step_ != 0) return;
+  report();
+  of_this_step_ = static_cast<Origin>(origins_.size());
+  origins_.push_back(std::move(*warp.block->fault));
+  warp.block->fault.reset();
+}
+
+/// The same as mark() for ldmatrix, where other lanes get what is at a lane's address.
+void UnwrittenValues::mark_matrices(Warp& warp, const Instruction* i, Mask lanes,
+                                    const std::function<bool(uint32_t offset, uint32_t bytes)>& is_unwritten,
+                                    const std::function<void()>& report) {
+  const MatrixRows operands(warp.lists + i->extra);
+  const uint32_t bytes = operands.is_transposed() ? 2 : 4;  // of a row in one lane
+  for (uint32_t offset = 0; offset < MatrixRows::row_bytes; offset += bytes) {
+    if (!is_unwritten(offset, bytes)) continue;
+    note_origin(warp, report);
+    for (Mask rest = lanes; rest != 0; rest &= rest - 1) {
+      const auto lane = static_cast<uint32_t>(std::countr_zero(rest)), row = lane % MatrixRows::rows;
+      const uint32_t getter = operands.is_transposed() ? 4 * (offset / bytes) + row / 2 : 4 * row + offset / bytes;
+      const Mask bit = Mask{1} << getter;
+      set(warp, operands.matrix(lane / MatrixRows::rows), bit, {bit, of_this_step_});
+    }
+  }
+}
+
 bool UnwrittenValues::may_store(Warp& warp, const Instruction* i, Mask lanes) {
   if (!is_followed(warp)) return true;
-  for (const ValueUse& use : flow_.uses(static_cast<size_t>(i - warp.block->first))) {
+  const auto at = static_cast<size_t>(i - warp.block->first);
+  uint32_t index = 0;
+  for (const ValueUse& use : flow_.uses(at)) {
     if (use.kind != ValueUse::Kind::read) continue;
-    const Unwritten value = of(warp, use.offset);
+    Unwritten value = of(warp, use.offset);
+    if (flow_.role(at) == ValueRole::matrix_access) {
+      value.lanes = lanes_with_rows_of(MatrixRows(warp.lists + i->extra), index++, value.lanes);
+    }
     if (!report(warp, i, {value.lanes & lanes, value.origin}, "stored here")) return false;
   }
   return true;
@@ -200,13 +238,25 @@ void UnwrittenValues::multiply(const Warp& warp, const Instruction* i) {
   for (const auto& [d, result] : results) set(warp, d, full_mask, result);
 }
 
-/// Executes an access to memory. The access itself looks at the values that it stores, and marks those that it loads.
-/// The result of an atomic may take the place of a value that it stores, so it is noted after the access.
-const Instruction* UnwrittenValues::access(Warp& warp, const Instruction* i, std::span<const ValueUse> uses,
-                                           Mask lanes) {
+/// The result of movmatrix: lane l gets elements 2 (l % 4) and the next of column l / 4.
+UnwrittenValues::Unwritten UnwrittenValues::transposed(const Warp& warp, const Instruction* i) const {
+  const Unwritten from = of(warp, i->a);
+  Unwritten result{0, from.origin};
+  for (uint32_t lane = 0; lane < warp_lanes; ++lane) {
+    const uint32_t first = 4 * (2 * (lane % 4)) + lane / 4 / 2;
+    if ((from.lanes >> first & 1) != 0 || (from.lanes >> (first + 4) & 1) != 0) result.lanes |= Mask{1} << lane;
+  }
+  return result;
+}
+
+/// Executes an access to memory, at the addresses of the lanes in `addressed`. The access itself looks at the values
+/// that it stores, and marks those that it loads. The result of an atomic may take the place of a value that it stores,
+/// so it is noted after the access.
+const Instruction* UnwrittenValues::access(Warp& warp, const Instruction* i, std::span<const ValueUse> uses, Mask lanes,
+                                           Mask addressed) {
   for (const ValueUse& use : uses) {
     Unwritten address = of(warp, use.offset);
-    address.lanes &= use.kind == ValueUse::Kind::address ? lanes : 0;
+    address.lanes &= use.kind == ValueUse::Kind::address ? addressed : 0;
     if (!report(warp, i, address, "an address here")) return nullptr;
   }
   const bool behind = updates(uses);
@@ -246,6 +296,18 @@ UnwrittenValues::Unwritten UnwrittenValues::joined(const Warp& warp, const Instr
   return a;
 }
 
+/// Executes an instruction that all lanes of a warp must execute together.
+const Instruction* UnwrittenValues::step_of_warp(Warp& warp, const Instruction* i, ValueRole role,
+                                                 std::span<const ValueUse> uses, Mask lanes) {
+  if (lanes != full_mask) return i->execute(warp, i);  // they wait for others, and come here again
+  if (role == ValueRole::matrix_access) {
+    return access(warp, i, uses, lanes, MatrixRows(warp.lists + i->extra).addressed());
+  }
+  if (role == ValueRole::matrix_product) multiply(warp, i);
+  if (role == ValueRole::matrix_transpose) set(warp, i->d, lanes, transposed(warp, i));
+  return i->execute(warp, i);
+}
+
 const Instruction* UnwrittenValues::step(Warp& warp, const Instruction* i) {
   const auto at = static_cast<size_t>(i - warp.block->first);
   of_this_step_ = 0;
@@ -257,7 +319,7 @@ const Instruction* UnwrittenValues::step(Warp& warp, const Instruction* i) {
   if (lanes == 0 || uses.empty()) return i->execute(warp, i);
   switch (const ValueRole role = flow_.role(at)) {
     case ValueRole::access:
-      return access(warp, i, uses, lanes);
+      return access(warp, i, uses, lanes, lanes);
     case ValueRole::select:
       write(warp, uses, lanes, selected(warp, i));
       break;
@@ -265,9 +327,10 @@ const Instruction* UnwrittenValues::step(Warp& warp, const Instruction* i) {
     case ValueRole::either:
       write(warp, uses, lanes, joined(warp, i, role));
       break;
+    case ValueRole::matrix_access:
     case ValueRole::matrix_product:
-      if (lanes == full_mask) multiply(warp, i);  // else the lanes wait for others, and come here again
-      break;
+    case ValueRole::matrix_transpose:
+      return step_of_warp(warp, i, role, uses, lanes);
     case ValueRole::plain: {
       Unwritten value;
       pass_on(warp, uses, lanes, value);

@@ -153,6 +153,10 @@ class Assembler {
 
   ValueRole role_of(const Operation& operation) const {
     const Handler handler = operation.handlers.fast;
+    if (operation.counted_as == InstructionClass::matrix_load ||
+        operation.counted_as == InstructionClass::matrix_store) {
+      return ValueRole::matrix_access;
+    }
     if (handler != operation.handlers.checked) return ValueRole::access;
     for (const ptx::Type width : {ptx::Type::b16, ptx::Type::b32, ptx::Type::b64}) {
       if (handler == units_.integer(IntegerOp::select, width)) return ValueRole::select;
@@ -161,6 +165,7 @@ class Assembler {
     if (handler == units_.predicate_logic(IntegerOp::bit_or)) return ValueRole::either;
     if (operation.counted_as == InstructionClass::tensor) return ValueRole::matrix_product;
     if (operation.counted_as != InstructionClass::warp_exchange) return ValueRole::plain;
+    if (handler == units_.matrix_transpose) return ValueRole::matrix_transpose;
     for (const auto& [op, role] :
          {std::pair(Exchange::shfl_up, ValueRole::shuffle_up), std::pair(Exchange::shfl_down, ValueRole::shuffle_down),
           std::pair(Exchange::shfl_bfly, ValueRole::shuffle_bfly),
@@ -180,7 +185,8 @@ class Assembler {
     const auto read = [&](RegisterId id, Kind kind) {
       if (id != 0) reads.push_back({kind, at(id)});
     };
-    read(operation.a, role == ValueRole::access ? Kind::address : Kind::read);
+    const bool accesses = role == ValueRole::access || role == ValueRole::matrix_access;
+    read(operation.a, accesses ? Kind::address : Kind::read);
     read(operation.b, copy ? Kind::address : Kind::read);
     if (!operation.writes_c && !operation.c_is_number) read(operation.c, copy ? Kind::address : Kind::read);
     if (operation.d != 0) writes.push_back({Kind::write, at(operation.d)});

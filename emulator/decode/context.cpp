@@ -78,8 +78,12 @@ void DecodeContext::finish(size_t count) {
   }
 }
 
+int DecodeContext::target_capability() const {
+  return lowering_.target_capability();
+}
+
 void DecodeContext::require_target(int capability, std::string_view what) const {
-  if (lowering_.target_capability() >= capability) return;
+  if (target_capability() >= capability) return;
   fail(fmt::format("{} needs .target sm_{} or higher", what, capability));
 }
 

@@ -1,29 +1,41 @@
-// mma.
+// mma, ldmatrix, stmatrix and movmatrix.
 #include <algorithm>
 #include <array>
 
 #include "decoders.h"
-#include "kernel/matrix_product.h"
+#include "kernel/matrix_rows.h"
 
 namespace kiln::emulator {
 namespace {
 
 using ptx::Operand;
+using ptx::Space;
 using ptx::Type;
 
-/// A form of mma, and the first .target that has it, as ptxas has it.
+/// A form of mma, and the first .target that has it, as ptxas has it. Its factors are of `element`, or of another type
+/// that may be mixed with that: u8 with s8, e5m2 with e4m3.
 struct Form {
   std::string_view shape;
-  uint32_t k = 0;
+  uint32_t rows = 16, k = 0;
   Type element = Type::none, sum = Type::none;
   int target = 0;
 };
 
 constexpr std::array forms = {
-    Form{"m16n8k8", 8, Type::f16, Type::f16, 75},   Form{"m16n8k8", 8, Type::f16, Type::f32, 75},
-    Form{"m16n8k16", 16, Type::f16, Type::f16, 80}, Form{"m16n8k16", 16, Type::f16, Type::f32, 80},
-    Form{"m16n8k8", 8, Type::bf16, Type::f32, 80},  Form{"m16n8k16", 16, Type::bf16, Type::f32, 80},
+    Form{"m16n8k8", 16, 8, Type::f16, Type::f16, 75},    Form{"m16n8k8", 16, 8, Type::f16, Type::f32, 75},
+    Form{"m16n8k16", 16, 16, Type::f16, Type::f16, 80},  Form{"m16n8k16", 16, 16, Type::f16, Type::f32, 80},
+    Form{"m16n8k8", 16, 8, Type::bf16, Type::f32, 80},   Form{"m16n8k16", 16, 16, Type::bf16, Type::f32, 80},
+    Form{"m16n8k4", 16, 4, Type::tf32, Type::f32, 80},   Form{"m16n8k8", 16, 8, Type::tf32, Type::f32, 80},
+    Form{"m8n8k16", 8, 16, Type::s8, Type::s32, 75},     Form{"m16n8k16", 16, 16, Type::s8, Type::s32, 80},
+    Form{"m16n8k32", 16, 32, Type::s8, Type::s32, 80},   Form{"m16n8k16", 16, 16, Type::e4m3, Type::f16, 89},
+    Form{"m16n8k16", 16, 16, Type::e4m3, Type::f32, 89}, Form{"m16n8k32", 16, 32, Type::e4m3, Type::f16, 89},
+    Form{"m16n8k32", 16, 32, Type::e4m3, Type::f32, 89},
 };
+
+bool takes(const Form& form, Type type) {
+  return type == form.element || (type == Type::u8 && form.element == Type::s8) ||
+         (type == Type::e5m2 && form.element == Type::e4m3);
+}
 
 void expect_words(DecodeContext& context, std::initializer_list<std::string_view> words) {
   for (const std::string_view word : words) {
@@ -31,29 +43,39 @@ void expect_words(DecodeContext& context, std::initializer_list<std::string_view
   }
 }
 
-/// The form that shape and types name: those of D, A, B and C.
-const Form& form_of(DecodeContext& context) {
-  std::string_view shape;
-  for (const Form& form : forms) {
-    if (shape.empty() && context.modifiers.accept(form.shape)) shape = form.shape;
-  }
-  if (shape.empty()) context.fail("this shape is not supported");
-  const Type d = context.type(), a = context.type(), b = context.type(), c = context.type();
+/// Types of D, A, B and C, in this order.
+struct Types {
+  Type d, a, b, c;
+};
+
+/// The form that shape and types name.
+const Form& form_of(DecodeContext& context, const Types& types, std::string_view shape) {
   const auto found = std::find_if(forms.begin(), forms.end(), [&](const Form& form) {
-    return form.shape == shape && form.element == a && form.element == b && form.sum == c && form.sum == d;
+    return form.shape == shape && takes(form, types.a) && takes(form, types.b) && form.sum == types.c &&
+           form.sum == types.d;
   });
   if (found == forms.end()) context.fail(fmt::format("no mma of shape .{} has these types", shape));
   context.require_target(found->target, fmt::format("mma of shape .{} and these types", shape));
   return *found;
 }
 
-// mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d, a, b, c
+std::string_view take_shape(DecodeContext& context) {
+  for (const Form& form : forms) {
+    if (context.modifiers.accept(form.shape)) return form.shape;
+  }
+  context.fail("this shape is not supported");
+}
+
+// mma.sync.aligned.shape.row.col[.satfinite].dtype.atype.btype.ctype d, a, b, c
 void mma(DecodeContext& context) {
   expect_words(context, {"sync", "aligned", "row", "col"});
-  const Form& form = form_of(context);
+  const std::string_view shape = take_shape(context);
+  const Types types = {context.type(), context.type(), context.type(), context.type()};
+  const Form& form = form_of(context, types, shape);
+  const bool saturates = form.sum == Type::s32 && context.modifiers.accept("satfinite");
   context.finish(4);
-  constexpr uint32_t tiles = 2, group_bytes = 16;
-  const uint32_t groups = form.k * ptx::bytes(form.element) / group_bytes;
+  constexpr uint32_t tile_rows = 8, columns = 8, group_bytes = 16;
+  const uint32_t tiles = form.rows / tile_rows, groups = form.k * ptx::bytes(form.element) / group_bytes;
   const uint32_t parts = ptx::bytes(form.sum) / 2;
   const Type sum = parts == 1 ? Type::b32 : form.sum;
   std::vector<ListEntry> list;
@@ -69,14 +91,82 @@ void mma(DecodeContext& context) {
   for (const Operand& element : context.vector(context.operand(0), tiles * parts)) {
     list.push_back({ListEntry::Kind::write, context.write(element, sum)});
   }
-  Operation& operation =
-      context.emit(context.units().matrix_product({.element = form.element, .sum = form.sum, .k = form.k}),
-                   InstructionClass::tensor);
+  const MatrixProduct product = {types.a, types.b, form.sum, form.rows, form.k, saturates};
+  Operation& operation = context.emit(context.units().matrix_product(product), InstructionClass::tensor);
   operation.list = std::move(list);
-  operation.multiply_adds = 16 * 8 * form.k;
+  operation.multiply_adds = form.rows * columns * form.k;
 }
 
-constexpr DecoderEntry entries[] = {{"mma", mma}};
+/// .sync.aligned.m8n8.x1 to .x4[.trans].shared.b16; the number of matrices.
+MatrixAccess matrix_access(DecodeContext& context) {
+  expect_words(context, {"sync", "aligned", "m8n8"});
+  MatrixAccess access;
+  const auto number = context.modifiers.accept_one({"x1", "x2", "x4"});
+  if (!number) context.fail("expected .x1, .x2 or .x4");
+  access.matrices = static_cast<uint32_t>((*number)[1] - '0');
+  access.transposed = context.modifiers.accept("trans");
+  if (context.modifiers.space() != Space::shared) context.fail("expected .shared");
+  if (context.type() != Type::b16) context.fail("expected .b16");
+  context.finish(2);
+  return access;
+}
+
+/// Fills in what loads and stores have in common. `unused`: lanes whose addresses must be valid without a row.
+void set_matrices(DecodeContext& context, Operation& operation, const MatrixAccess& access,
+                  const DecodeContext::Address& address, Mask unused, const std::vector<ListEntry>& registers) {
+  const Mask with_rows = full_mask >> (warp_lanes - access.matrices * MatrixRows::rows);
+  operation.a = address.base;
+  operation.immediate = address.offset;
+  operation.list = {{ListEntry::Kind::number, with_rows | unused},
+                    {ListEntry::Kind::number, access.transposed ? 1u : 0u}};
+  operation.list.insert(operation.list.end(), registers.begin(), registers.end());
+  context.note_access(Space::shared, MatrixRows::row_bytes);
+}
+
+// ldmatrix.sync.aligned.m8n8.xN[.trans].shared.b16 {d, ...}, [a]
+void ldmatrix(DecodeContext& context) {
+  context.require_target(75, "ldmatrix");
+  MatrixAccess access = matrix_access(context);
+  const DecodeContext::Address address = context.address(context.operand(1), Space::shared);
+  access.address_bytes = bytes_of(context.width(address.base));
+  std::vector<ListEntry> registers;
+  for (const Operand& element : context.vector(context.operand(0), access.matrices)) {
+    registers.push_back({ListEntry::Kind::write, context.write(element, Type::b32)});
+  }
+  // "For .target sm_75 or below, all threads must contain valid addresses."
+  const Mask unused = context.target_capability() > 75 ? 0 : full_mask;
+  Operation& operation = context.emit(context.units().matrix_load(access), InstructionClass::matrix_load);
+  set_matrices(context, operation, access, address, unused, registers);
+}
+
+// stmatrix.sync.aligned.m8n8.xN[.trans].shared.b16 [a], {b, ...}
+void stmatrix(DecodeContext& context) {
+  context.require_target(90, "stmatrix");
+  MatrixAccess access = matrix_access(context);
+  const DecodeContext::Address address = context.address(context.operand(0), Space::shared);
+  access.address_bytes = bytes_of(context.width(address.base));
+  std::vector<ListEntry> registers;
+  for (const Operand& element : context.vector(context.operand(1), access.matrices)) {
+    registers.push_back({ListEntry::Kind::read, context.read(element, Type::b32)});
+  }
+  Operation& operation = context.emit(context.units().matrix_store(access), InstructionClass::matrix_store);
+  set_matrices(context, operation, access, address, 0, registers);
+}
+
+// movmatrix.sync.aligned.m8n8.trans.b16 d, a
+void movmatrix(DecodeContext& context) {
+  context.require_target(75, "movmatrix");
+  expect_words(context, {"sync", "aligned", "m8n8", "trans"});
+  if (context.type() != Type::b16) context.fail("expected .b16");
+  context.finish(2);
+  const RegisterId a = context.read(context.operand(1), Type::b32), d = context.write(context.operand(0), Type::b32);
+  Operation& operation = context.emit(context.units().matrix_transpose, InstructionClass::warp_exchange);
+  operation.d = d;
+  operation.a = a;
+}
+
+constexpr DecoderEntry entries[] = {
+    {"mma", mma}, {"ldmatrix", ldmatrix}, {"stmatrix", stmatrix}, {"movmatrix", movmatrix}};
 
 }  // namespace
 

@@ -13,6 +13,10 @@ void add_mix(Counters& to, const Mix& mix) {
   for (size_t c = 0; c < std::size(class_counters); ++c) to.*class_counters[c] = mix[c];
   to.barriers = mix[static_cast<size_t>(InstructionClass::barrier)];
   to.control += to.barriers;
+  to.matrix_loads = mix[static_cast<size_t>(InstructionClass::matrix_load)];
+  to.shared_load += to.matrix_loads;
+  to.matrix_stores = mix[static_cast<size_t>(InstructionClass::matrix_store)];
+  to.shared_store += to.matrix_stores;
 }
 
 /// Scales `part`, a count among `counted`, to `all`.

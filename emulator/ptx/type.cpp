@@ -21,7 +21,8 @@ constexpr std::array entries = {
     Entry{"s16x2", Type::s16x2, 4},   Entry{"f16", Type::f16, 2},       Entry{"f16x2", Type::f16x2, 4},
     Entry{"bf16", Type::bf16, 2},     Entry{"bf16x2", Type::bf16x2, 4}, Entry{"tf32", Type::tf32, 4},
     Entry{"f32", Type::f32, 4},       Entry{"f32x2", Type::f32x2, 8},   Entry{"f64", Type::f64, 8},
-    Entry{"e4m3x2", Type::e4m3x2, 2}, Entry{"e5m2x2", Type::e5m2x2, 2}, Entry{"none", Type::none, 0},
+    Entry{"e4m3", Type::e4m3, 1},     Entry{"e4m3x2", Type::e4m3x2, 2}, Entry{"e5m2", Type::e5m2, 1},
+    Entry{"e5m2x2", Type::e5m2x2, 2}, Entry{"none", Type::none, 0},
 };
 
 const Entry& entry(Type type) {

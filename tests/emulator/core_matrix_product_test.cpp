@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <random>
 
 #include "core_small_floats.h"
@@ -15,25 +16,51 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr uint32_t rows = 16, columns = 8, lanes = 32;
+constexpr uint32_t columns = 8, lanes = 32;
 
-/// A form of mma. Elements of the factors have 16 bits.
+/// A form of mma.
 struct Form {
-  std::string shape, element, sum;
-  uint32_t k;
+  std::string shape, a, b, sum;
+  uint32_t rows, k;
+  bool saturates = false;
   bool half_sums() const { return sum == "f16"; }
-  bool bfloats() const { return element == "bf16"; }
-  uint32_t a_registers() const { return rows * k / 2 / lanes; }
-  uint32_t b_registers() const { return columns * k / 2 / lanes; }
-  uint32_t sum_registers() const { return rows * columns / lanes / (half_sums() ? 2 : 1); }
+  bool integers() const { return sum == "s32"; }
+  uint32_t bits() const { return a == "tf32" ? 32 : a == "f16" || a == "bf16" ? 16 : 8; }
+  uint32_t in_word() const { return 32 / bits(); }
+  uint32_t a_registers() const { return rows * k * bits() / 32 / lanes; }
+  uint32_t b_registers() const { return columns * k * bits() / 32 / lanes; }
+  uint32_t lane_sums() const { return rows * columns / lanes; }
+  uint32_t sum_registers() const { return lane_sums() / (half_sums() ? 2 : 1); }
   std::string opcode() const {
-    return "mma.sync.aligned." + shape + ".row.col." + sum + "." + element + "." + element + "." + sum;
+    return "mma.sync.aligned." + shape + ".row.col." + (saturates ? "satfinite." : "") + sum + "." + a + "." + b + "." +
+           sum;
   }
 };
 
-const std::vector<Form> forms = {{"m16n8k8", "f16", "f16", 8},   {"m16n8k8", "f16", "f32", 8},
-                                 {"m16n8k16", "f16", "f16", 16}, {"m16n8k16", "f16", "f32", 16},
-                                 {"m16n8k8", "bf16", "f32", 8},  {"m16n8k16", "bf16", "f32", 16}};
+std::vector<Form> all_forms() {
+  std::vector<Form> forms = {{"m16n8k8", "f16", "f16", "f16", 16, 8},   {"m16n8k8", "f16", "f16", "f32", 16, 8},
+                             {"m16n8k16", "f16", "f16", "f16", 16, 16}, {"m16n8k16", "f16", "f16", "f32", 16, 16},
+                             {"m16n8k8", "bf16", "bf16", "f32", 16, 8}, {"m16n8k16", "bf16", "bf16", "f32", 16, 16},
+                             {"m16n8k4", "tf32", "tf32", "f32", 16, 4}, {"m16n8k8", "tf32", "tf32", "f32", 16, 8}};
+  for (const std::string a : {"s8", "u8"}) {
+    for (const std::string b : {"s8", "u8"}) {
+      for (const bool saturates : {false, true}) {
+        forms.push_back({"m8n8k16", a, b, "s32", 8, 16, saturates});
+        forms.push_back({"m16n8k16", a, b, "s32", 16, 16, saturates});
+        forms.push_back({"m16n8k32", a, b, "s32", 16, 32, saturates});
+      }
+    }
+  }
+  for (const std::string a : {"e4m3", "e5m2"}) {
+    for (const std::string b : {"e4m3", "e5m2"}) {
+      for (const std::string sum : {"f16", "f32"}) {
+        forms.push_back({"m16n8k16", a, b, sum, 16, 16});
+        forms.push_back({"m16n8k32", a, b, sum, 16, 32});
+      }
+    }
+  }
+  return forms;
+}
 
 /// A place in a matrix.
 struct Place {
@@ -41,20 +68,29 @@ struct Place {
 };
 
 // The ISA's formulas for element i of a lane's fragment.
-Place place_in_a(uint32_t lane, uint32_t i) {
-  return {lane / 4 + (i / 2 % 2 == 1 ? 8 : 0), lane % 4 * 2 + (i & 1) + (i >= 4 ? 8 : 0)};
+Place place_in_a(const Form& form, uint32_t lane, uint32_t i) {
+  const uint32_t group = lane / 4, in_group = lane % 4;
+  if (form.rows == 8) return {group, in_group * 4 + i};
+  if (form.bits() == 32) return {i % 2 == 0 ? group : group + 8, i < 2 ? in_group : in_group + 4};
+  if (form.bits() == 16) {
+    return {i < 2 || (i >= 4 && i < 6) ? group : group + 8, in_group * 2 + (i & 1) + (i >= 4 ? 8 : 0)};
+  }
+  return {i < 4 || (i >= 8 && i < 12) ? group : group + 8, in_group * 4 + (i & 3) + (i >= 8 ? 16 : 0)};
 }
-Place place_in_b(uint32_t lane, uint32_t i) {
-  return {lane % 4 * 2 + (i & 1) + (i >= 2 ? 8 : 0), lane / 4};
+Place place_in_b(const Form& form, uint32_t lane, uint32_t i) {
+  const uint32_t group = lane / 4, in_group = lane % 4;
+  if (form.bits() == 32) return {i == 0 ? in_group : in_group + 4, group};
+  if (form.bits() == 16) return {in_group * 2 + (i & 1) + (i >= 2 ? 8 : 0), group};
+  return {in_group * 4 + (i & 3) + (i >= 4 ? 16 : 0), group};
 }
 Place place_in_sums(uint32_t lane, uint32_t i) {
   return {lane / 4 + (i >= 2 ? 8 : 0), lane % 4 * 2 + (i & 1)};
 }
 
-/// Operands and result of one product, as bits.
+/// Operands of one product, as bits.
 struct Tile {
-  std::vector<uint16_t> a, b;  // [row][k], [k][column]
-  std::vector<uint32_t> c, d;  // [row][column]
+  std::vector<uint32_t> a, b;  // [row][k], [k][column]
+  std::vector<uint32_t> c;     // [row][column]
 };
 
 /// Words of the fragments of all tiles, by tile, register and lane.
@@ -117,11 +153,14 @@ void run_fragments(const Form& form, Fragments& fragments, const UnitTable& unit
   const LaunchOutcome outcome = run(r);
   EXPECT_FALSE(outcome.fault) << outcome.fault->report;
   EXPECT_EQ(outcome.counters.tensor, tiles);
-  EXPECT_EQ(outcome.counters.tensor_multiply_adds, tiles * rows * columns * form.k);
+  EXPECT_EQ(outcome.counters.tensor_multiply_adds, tiles * form.rows * columns * form.k);
 }
 
-void put_half(std::vector<uint32_t>& words, size_t word, uint32_t half, uint16_t bits) {
-  words[word] |= static_cast<uint32_t>(bits) << (16 * half);
+/// Puts element i of a lane's fragment of so many registers in its place.
+void put(std::vector<uint32_t>& words, size_t first_register, uint32_t lane, uint32_t i, uint32_t bits,
+         uint32_t element_bits) {
+  const uint32_t in_word = 32 / element_bits;
+  words[(first_register + i / in_word) * lanes + lane] |= bits << (element_bits * (i % in_word));
 }
 
 Fragments fragments_of(const Form& form, const std::vector<Tile>& tiles) {
@@ -131,22 +170,18 @@ Fragments fragments_of(const Form& form, const std::vector<Tile>& tiles) {
   f.c.resize(tiles.size() * form.sum_registers() * lanes);
   for (size_t t = 0; t < tiles.size(); ++t) {
     for (uint32_t lane = 0; lane < lanes; ++lane) {
-      for (uint32_t i = 0; i < 2 * form.a_registers(); ++i) {
-        const Place at = place_in_a(lane, i);
-        put_half(f.a, (t * form.a_registers() + i / 2) * lanes + lane, i % 2, tiles[t].a[at.row * form.k + at.column]);
+      for (uint32_t i = 0; i < form.in_word() * form.a_registers(); ++i) {
+        const Place at = place_in_a(form, lane, i);
+        put(f.a, t * form.a_registers(), lane, i, tiles[t].a[at.row * form.k + at.column], form.bits());
       }
-      for (uint32_t i = 0; i < 2 * form.b_registers(); ++i) {
-        const Place at = place_in_b(lane, i);
-        put_half(f.b, (t * form.b_registers() + i / 2) * lanes + lane, i % 2, tiles[t].b[at.row * columns + at.column]);
+      for (uint32_t i = 0; i < form.in_word() * form.b_registers(); ++i) {
+        const Place at = place_in_b(form, lane, i);
+        put(f.b, t * form.b_registers(), lane, i, tiles[t].b[at.row * columns + at.column], form.bits());
       }
-      for (uint32_t i = 0; i < 4; ++i) {
+      for (uint32_t i = 0; i < form.lane_sums(); ++i) {
         const Place at = place_in_sums(lane, i);
-        const uint32_t bits = tiles[t].c[at.row * columns + at.column];
-        if (form.half_sums()) {
-          put_half(f.c, (t * 2 + i / 2) * lanes + lane, i % 2, static_cast<uint16_t>(bits));
-        } else {
-          f.c[(t * 4 + i) * lanes + lane] = bits;
-        }
+        put(f.c, t * form.sum_registers(), lane, i, tiles[t].c[at.row * columns + at.column],
+            form.half_sums() ? 16 : 32);
       }
     }
   }
@@ -154,21 +189,32 @@ Fragments fragments_of(const Form& form, const std::vector<Tile>& tiles) {
 }
 
 uint32_t result_at(const Form& form, const Fragments& f, size_t tile, uint32_t lane, uint32_t i) {
-  if (!form.half_sums()) return f.d[(tile * 4 + i) * lanes + lane];
-  return f.d[(tile * 2 + i / 2) * lanes + lane] >> (16 * (i % 2)) & 0xFFFF;
+  if (!form.half_sums()) return f.d[(tile * form.sum_registers() + i) * lanes + lane];
+  return f.d[(tile * form.sum_registers() + i / 2) * lanes + lane] >> (16 * (i % 2)) & 0xFFFF;
 }
 
-/// All values of a 16-bit format.
-const std::vector<float>& values_of(const Form& form) {
-  const auto table = [](const SmallFormat& format) {
-    std::vector<float> values(65536);
-    for (uint32_t bits = 0; bits < values.size(); ++bits) {
-      values[bits] = static_cast<float>(format.value(static_cast<uint16_t>(bits)));
-    }
-    return values;
-  };
-  static const std::vector<float> halves = table(half_format), bfloats = table(bfloat_format);
-  return form.bfloats() ? bfloats : halves;
+/// Sign, exponent of the given bias, fraction; the largest exponent is of infinities and NaN, in e4m3 a NaN only with
+/// all bits.
+double small_float(uint32_t bits, int fraction_bits, int bias) {
+  const uint32_t magnitude = bits & 0x7F;
+  const double sign = bits >= 0x80 ? -1 : 1;
+  const int exponent = static_cast<int>(magnitude >> fraction_bits);
+  const int fraction = static_cast<int>(magnitude & ((1u << fraction_bits) - 1));
+  if (fraction_bits == 3 && magnitude == 0x7F) return NAN;
+  if (fraction_bits == 2 && exponent == 31) return fraction != 0 ? NAN : sign * INFINITY;
+  return sign * (exponent == 0 ? std::ldexp(fraction, 1 - bias - fraction_bits)
+                               : std::ldexp((1 << fraction_bits) + fraction, exponent - bias - fraction_bits));
+}
+
+double value_of(const std::string& type, uint32_t bits) {
+  if (type == "f16") return half_format.value(static_cast<uint16_t>(bits));
+  if (type == "bf16") return bfloat_format.value(static_cast<uint16_t>(bits));
+  if (type == "tf32") return std::bit_cast<float>(bits & ~0x1FFFu);
+  if (type == "f32") return std::bit_cast<float>(bits);
+  if (type == "s8") return static_cast<int8_t>(bits);
+  if (type == "u8") return static_cast<uint8_t>(bits);
+  if (type == "s32") return static_cast<int32_t>(bits);
+  return type == "e4m3" ? small_float(bits, 3, 7) : small_float(bits, 2, 15);
 }
 
 /// x rounded to f16, ties to even.
@@ -179,27 +225,61 @@ double to_half(double x) {
   return std::abs(rounded) > 65504 ? std::copysign(INFINITY, x) : rounded;
 }
 
-/// Whether `bits` are the form's result where the sum, in f32, is `sum`. A NaN must be the canonical one.
-bool is_result(const Form& form, uint32_t bits, float sum) {
-  if (!form.half_sums()) return bits == (std::isnan(sum) ? 0x7FFFFFFFu : std::bit_cast<uint32_t>(sum));
+/// An element of the result before it is rounded: of floats in f32, of integers exact.
+double sum_of(const Form& form, const std::vector<double>& a, const std::vector<double>& b, double c, uint32_t row,
+              uint32_t column) {
+  if (form.integers()) {
+    double sum = c;
+    for (uint32_t k = 0; k < form.k; ++k) sum += a[row * form.k + k] * b[k * columns + column];
+    return sum;
+  }
+  auto sum = static_cast<float>(c);
+  for (uint32_t k = 0; k < form.k; ++k) {
+    sum = std::fma(static_cast<float>(a[row * form.k + k]), static_cast<float>(b[k * columns + column]), sum);
+  }
+  return sum;
+}
+
+/// Whether `bits` are the form's result for that sum. A NaN must be the canonical one.
+bool is_result(const Form& form, uint32_t bits, double sum) {
+  if (form.integers()) {
+    const double clamped = std::clamp(sum, -0x1p31, 0x1p31 - 1);
+    return bits == (form.saturates ? static_cast<uint32_t>(static_cast<int32_t>(clamped))
+                                   : static_cast<uint32_t>(static_cast<int64_t>(sum)));
+  }
+  if (!form.half_sums()) {
+    return bits == (std::isnan(sum) ? 0x7FFFFFFFu : std::bit_cast<uint32_t>(static_cast<float>(sum)));
+  }
   if (std::isnan(sum)) return bits == 0x7FFF;
   const double wanted = to_half(sum), got = half_format.value(static_cast<uint16_t>(bits));
   return got == wanted && std::signbit(got) == std::signbit(wanted);
 }
 
+/// All values of a type of `bits` bits.
+const std::vector<double>& all_values(const std::string& type, uint32_t bits) {
+  static std::map<std::string, std::vector<double>> tables;
+  std::vector<double>& table = tables[type];
+  for (auto x = static_cast<uint32_t>(table.size()); x < 1u << bits; ++x) table.push_back(value_of(type, x));
+  return table;
+}
+
+std::vector<double> values_of(const std::string& type, const std::vector<uint32_t>& bits) {
+  const bool wide = type == "f32" || type == "tf32" || type == "s32";
+  const std::vector<double>& known = wide ? std::vector<double>{} : all_values(type, type.ends_with("16") ? 16 : 8);
+  std::vector<double> values;
+  for (const uint32_t x : bits) values.push_back(wide ? value_of(type, x) : known[x]);
+  return values;
+}
+
 /// Expects that `tiles` give, on all units, their element of C and after it the products in the order of k.
 void expect_products(const Form& form, const std::vector<Tile>& tiles) {
-  const std::vector<float>& values = values_of(form);
-  std::vector<float> sums;
+  std::vector<double> sums;
   for (const Tile& tile : tiles) {
-    for (uint32_t row = 0; row < rows; ++row) {
+    const std::vector<double> a = values_of(form.a, tile.a), b = values_of(form.b, tile.b),
+                              c = values_of(form.sum, tile.c);
+    for (uint32_t row = 0; row < form.rows; ++row) {
       for (uint32_t column = 0; column < columns; ++column) {
-        const uint32_t c = tile.c[row * columns + column];
-        float sum = form.half_sums() ? values[c] : std::bit_cast<float>(c);
-        for (uint32_t k = 0; k < form.k; ++k) {
-          sum = std::fma(values[tile.a[row * form.k + k]], values[tile.b[k * columns + column]], sum);
-        }
-        sums.push_back(sum);
+        sums.push_back(sum_of(form, a, b, c[row * columns + column], row, column));
       }
     }
   }
@@ -209,9 +289,9 @@ void expect_products(const Form& form, const std::vector<Tile>& tiles) {
     int failures = 0;
     for (size_t t = 0; t < tiles.size(); ++t) {
       for (uint32_t lane = 0; lane < lanes && failures < 5; ++lane) {
-        for (uint32_t i = 0; i < 4; ++i) {
+        for (uint32_t i = 0; i < form.lane_sums(); ++i) {
           const Place at = place_in_sums(lane, i);
-          const float sum = sums[(t * rows + at.row) * columns + at.column];
+          const double sum = sums[(t * form.rows + at.row) * columns + at.column];
           const uint32_t got = result_at(form, fragments, t, lane, i);
           if (is_result(form, got, sum)) continue;
           ++failures;
@@ -223,50 +303,52 @@ void expect_products(const Form& form, const std::vector<Tile>& tiles) {
   }
 }
 
-/// Bits of a value of 16 or 32 bits, drawn from all there are or from those at which arithmetic goes wrong.
+/// Numbers of a type: 1, the smallest normal one, infinity or what is beyond the largest number, the bits of fractions.
+struct Landmarks {
+  uint32_t one, normal, infinity, fraction, sign;
+};
+
+Landmarks landmarks_of(const std::string& type) {
+  if (type == "f16") return {0x3C00, 0x0400, 0x7C00, 0x3FF, 0x8000};
+  if (type == "bf16") return {0x3F80, 0x0080, 0x7F80, 0x7F, 0x8000};
+  if (type == "e4m3") return {0x38, 0x08, 0x7F, 7, 0x80};
+  if (type == "e5m2") return {0x3C, 0x04, 0x7C, 3, 0x80};
+  return {0x3F800000, 0x00800000, 0x7F800000, 0x7FFFFF, 0x80000000};
+}
+
+/// Draws bits of elements: all there are, or those at which arithmetic goes wrong.
 class Draw {
  public:
   explicit Draw(uint32_t seed) : random_(seed) {}
 
   enum class Kind { usual, edges, extremes, any };
 
-  uint16_t factor(const Form& form, Kind kind) {
-    const uint16_t one = form.bfloats() ? 0x3F80 : 0x3C00;
-    const uint16_t infinity = form.bfloats() ? bfloat_format.infinity : half_format.infinity;
-    const auto sign = static_cast<uint16_t>(random_() % 2 << 15);
-    const auto bits = static_cast<uint16_t>(random_());
-    const uint16_t fraction = form.bfloats() ? 0x7F : 0x3FF;
-    const auto quarter = static_cast<uint16_t>(one - 2 * (fraction + 1));
-    if (kind == Kind::any) return bits;
-    if (kind == Kind::usual) return sign | static_cast<uint16_t>(quarter + bits % (3 * (fraction + 1)));
-    const std::array<uint16_t, 8> edges = {0,
-                                           1,
-                                           fraction,
-                                           static_cast<uint16_t>(fraction + 1),
-                                           one,
-                                           static_cast<uint16_t>(one + 1),
-                                           static_cast<uint16_t>(infinity - 1),
-                                           static_cast<uint16_t>(one - 1)};
-    if (kind == Kind::edges || bits % 8 != 0) return sign | edges[bits % edges.size()];
-    return sign | static_cast<uint16_t>(infinity + (bits / 8 % 4 == 0 ? 1 + bits % fraction : 0));
-  }
-
-  uint32_t sum(const Form& form, Kind kind) {
-    if (form.half_sums()) return factor(form, kind);
-    const auto sign = static_cast<uint32_t>(random_() % 2) << 31, bits = static_cast<uint32_t>(random_());
-    if (kind == Kind::any) return bits;
-    if (kind == Kind::usual) return sign | (0x3E800000u + bits % 0x02000000u);
-    const std::array<uint32_t, 8> edges = {0,          1,          0x007FFFFF, 0x00800000,
-                                           0x3F800000, 0x3F800001, 0x7F7FFFFF, 0x33800000};
-    if (kind == Kind::edges || bits % 8 != 0) return sign | edges[bits % edges.size()];
-    return sign | (0x7F800000u + (bits / 8 % 4 == 0 ? 1 + bits % 0x7FFFFF : 0));
+  uint32_t element(const std::string& type, Kind kind) {
+    const auto bits = static_cast<uint32_t>(random_());
+    if (type == "s8" || type == "u8") {
+      const std::array<uint32_t, 4> edges = {0, 0x7F, 0x80, 0xFF};
+      return kind == Kind::edges ? edges[bits % edges.size()] : bits & 0xFF;
+    }
+    if (type == "s32") {
+      const std::array<uint32_t, 6> edges = {0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x7FFF0000};
+      return kind == Kind::any ? bits : kind == Kind::usual ? bits % 1000 : edges[bits % edges.size()];
+    }
+    const Landmarks marks = landmarks_of(type);
+    if (kind == Kind::any) return bits & (2 * marks.sign - 1);
+    const uint32_t sign = bits / 3 % 2 == 0 ? 0 : marks.sign;
+    const auto other = static_cast<uint32_t>(random_());
+    if (kind == Kind::usual) return sign | (marks.one - 2 * (marks.fraction + 1) + other % (3 * (marks.fraction + 1)));
+    const std::array<uint32_t, 8> edges = {
+        0, 1, marks.fraction, marks.normal, marks.one, marks.one + 1, marks.one - 1, marks.infinity - 1};
+    if (kind == Kind::edges || bits % 8 != 0) return sign | edges[other % edges.size()];
+    return sign | (marks.infinity + (other % 4 == 0 && marks.infinity != 0x7F ? 1 + other % marks.fraction : 0));
   }
 
   Tile tile(const Form& form, Kind kind) {
     Tile tile;
-    for (uint32_t k = 0; k < rows * form.k; ++k) tile.a.push_back(factor(form, kind));
-    for (uint32_t k = 0; k < columns * form.k; ++k) tile.b.push_back(factor(form, kind));
-    for (uint32_t k = 0; k < rows * columns; ++k) tile.c.push_back(sum(form, kind));
+    for (uint32_t k = 0; k < form.rows * form.k; ++k) tile.a.push_back(element(form.a, kind));
+    for (uint32_t k = 0; k < columns * form.k; ++k) tile.b.push_back(element(form.b, kind));
+    for (uint32_t k = 0; k < form.rows * columns; ++k) tile.c.push_back(element(form.sum, kind));
     return tile;
   }
 
@@ -275,8 +357,9 @@ class Draw {
 };
 
 TEST(MatrixProducts, AreWhatTheHostWorksOut) {
-  constexpr uint32_t tiles_of_kind = 2500;
-  for (const Form& form : forms) {
+  // 10,000 tiles at least with each type of A: what differs between shapes are the places, not the arithmetic.
+  for (const Form& form : all_forms()) {
+    const uint32_t tiles_of_kind = form.shape == "m16n8k8" ? 2500 : form.shape == "m16n8k16" ? 625 : 125;
     Draw draw(38);
     std::vector<Tile> tiles;
     for (const Draw::Kind kind : {Draw::Kind::usual, Draw::Kind::edges, Draw::Kind::extremes, Draw::Kind::any}) {
@@ -287,17 +370,17 @@ TEST(MatrixProducts, AreWhatTheHostWorksOut) {
 }
 
 TEST(MatrixProducts, KeepEachElementApart) {
-  // A has one element that is not 0, and B is all different: row and column of each place show in the result.
-  for (const Form& form : forms) {
+  // A has one element that is not 0, and elements of B differ: row and column of each place show in the result.
+  for (const Form& form : all_forms()) {
+    Draw draw(39);
     std::vector<Tile> tiles;
-    for (uint32_t place = 0; place < rows * form.k; ++place) {
+    const Tile other = draw.tile(form, Draw::Kind::usual);
+    for (uint32_t place = 0; place < form.rows * form.k; ++place) {
       Tile tile;
-      tile.a.assign(rows * form.k, 0);
-      tile.a[place] = form.bfloats() ? 0x3F80 : 0x3C00;
-      for (uint32_t k = 0; k < columns * form.k; ++k) {
-        tile.b.push_back(form.bfloats() ? bfloat_format.encode(k + 1.0) : half_format.encode(k + 1.0));
-      }
-      tile.c.assign(rows * columns, 0);
+      tile.a.assign(form.rows * form.k, 0);
+      tile.a[place] = form.integers() ? 1 : landmarks_of(form.a).one;
+      tile.b = other.b;
+      tile.c.assign(form.rows * columns, 0);
       tiles.push_back(tile);
     }
     expect_products(form, tiles);
@@ -322,7 +405,7 @@ TEST(MatrixProducts, MayOverwriteTheirOperands) {
   }
 }
 
-const Form one_form = forms[3];
+const Form one_form = {"m16n8k16", "f16", "f16", "f32", 16, 16};
 
 /// The fault of a kernel of one block of `threads` in which `before` stands in front of the product, and "done" behind.
 Fault fault_of(const std::string& before, uint32_t threads) {
@@ -363,17 +446,25 @@ std::string for_target(const Form& form, const std::string& target) {
   return text.replace(text.find("sm_90"), 5, target);
 }
 
+/// The first target that ptxas accepts the form for.
+int first_target(const Form& form) {
+  if (form.a == "e4m3" || form.a == "e5m2") return 89;
+  return form.rows == 8 || (form.a == "f16" && form.k == 8) ? 75 : 80;
+}
+
 TEST(MatrixProducts, AreRefusedWhereTheTargetLacksThem) {
-  for (const Form& form : forms) {
-    const bool turing = form.shape == "m16n8k8" && !form.bfloats();
-    load_program(for_target(form, "sm_80"));
-    if (turing) {
-      load_program(for_target(form, "sm_75"));
-      EXPECT_THAT(load_error(for_target(form, "sm_72")), HasSubstr("needs .target sm_75 or higher: mma.sync"));
-    } else {
-      EXPECT_THAT(load_error(for_target(form, "sm_75")),
-                  AllOf(HasSubstr("mma of shape ." + form.shape + " and these types needs .target sm_80 or higher"),
-                        HasSubstr(form.opcode())));
+  for (const Form& form : all_forms()) {
+    const int first = first_target(form);
+    for (const int target : {72, 75, 80, 86, 89, 90}) {
+      const std::string text = for_target(form, "sm_" + std::to_string(target));
+      if (target >= first) {
+        load_program(text);
+      } else {
+        EXPECT_THAT(load_error(text),
+                    AllOf(HasSubstr("mma of shape ." + form.shape + " and these types needs .target sm_" +
+                                    std::to_string(first) + " or higher"),
+                          HasSubstr(form.opcode())));
+      }
     }
   }
 }
@@ -388,6 +479,8 @@ TEST(MatrixProducts, AreRefusedInFormsThatDoNotExist) {
            {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f16", "no mma of shape .m16n8k16 has these types"},
            {"mma.sync.aligned.m16n8k16.row.col.f16.bf16.bf16.f16", "no mma of shape .m16n8k16 has these types"},
            {"mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32", "no mma of shape .m16n8k16 has these types"},
+           {"mma.sync.aligned.m16n8k16.row.col.f32.tf32.tf32.f32", "no mma of shape .m16n8k16 has these types"},
+           {"mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.f32", "no mma of shape .m8n8k16 has these types"},
            {"mma.sync.aligned.m16n8k16.row.col.satfinite.f32.f16.f16.f32", "'.satfinite' is not known here"},
            {"mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", "expected a vector of 2 registers"}}) {
     EXPECT_THAT(load_error(ptx_kernel(words + operands)), HasSubstr(why)) << words;
@@ -431,9 +524,9 @@ TEST(MatrixProducts, OfUnwrittenValuesAreUnwrittenInTheirRowsAndColumnsOnly) {
   all_in(
       unwritten_results("%r11", 30), [](Place p) { return p.row == 15; }, columns);
   all_in(
-      unwritten_results("%r12", 22), [](Place p) { return p.column == 5; }, rows);
+      unwritten_results("%r12", 22), [](Place p) { return p.column == 5; }, one_form.rows);
   all_in(
-      unwritten_results("%r13", 0), [](Place p) { return p.column == 0; }, rows);
+      unwritten_results("%r13", 0), [](Place p) { return p.column == 0; }, one_form.rows);
   all_in(
       unwritten_results("%r17", 6), [](Place p) { return p.row == 1 && p.column == 5; }, 1);
   all_in(

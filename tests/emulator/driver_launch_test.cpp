@@ -264,12 +264,12 @@ TEST_F(DriverLaunch, TellsAllCountersByNameInOneOrder) {
   const auto launched = nlohmann::ordered_json::parse(cuda.last_launch());
   std::vector<std::string> names;
   for (const auto& [name, count] : launched["counters"].items()) names.push_back(name);
-  EXPECT_THAT(names,
-              ElementsAre("issued", "fma_f32", "fma_f16", "fma_f64", "integer", "special", "conversion", "control",
-                          "warp_exchange", "tensor", "global_load", "global_store", "global_atomic", "shared_load",
-                          "shared_store", "shared_atomic", "local_access", "constant_access", "global_sectors",
-                          "unique_load_sectors", "unique_store_sectors", "block_sectors", "shared_wavefronts",
-                          "active_lanes", "barriers", "tensor_multiply_adds", "blocks_total", "blocks_counted"));
+  EXPECT_THAT(names, ElementsAre("issued", "fma_f32", "fma_f16", "fma_f64", "integer", "special", "conversion",
+                                 "control", "warp_exchange", "tensor", "global_load", "global_store", "global_atomic",
+                                 "shared_load", "shared_store", "shared_atomic", "local_access", "constant_access",
+                                 "global_sectors", "unique_load_sectors", "unique_store_sectors", "block_sectors",
+                                 "shared_wavefronts", "active_lanes", "barriers", "tensor_multiply_adds",
+                                 "matrix_loads", "matrix_stores", "blocks_total", "blocks_counted"));
 }
 
 TEST_F(DriverLaunch, TellsOfAllSinceThatWasAsked) {

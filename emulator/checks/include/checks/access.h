@@ -15,6 +15,7 @@ enum class AccessKind : uint8_t { load, store, atomic };
 struct AccessDetails {
   bool is_part = false;          ///< of an instruction whose other part counts as the access
   bool is_asynchronous = false;  ///< a store that happens later: cp.async
+  bool is_unused = false;        ///< addresses that must be valid, and that nothing is done at
   /// A copy in bulk: it has checked its alignment itself, and goes through the asynchronous proxy.
   bool is_bulk = false;
   /// Copies to `to` the bytes that a lane is about to store. Null for loads, and where the bytes are not known.

@@ -74,7 +74,15 @@ class UnwrittenValues {
   Unwritten exchanged(const Warp& warp, const Instruction* i, ValueRole role, std::span<const ValueUse> uses,
                       Mask lanes) const;
   void multiply(const Warp& warp, const Instruction* i);
-  const Instruction* access(Warp& warp, const Instruction* i, std::span<const ValueUse> uses, Mask lanes);
+  const Instruction* step_of_warp(Warp& warp, const Instruction* i, ValueRole role, std::span<const ValueUse> uses,
+                                  Mask lanes);
+  Unwritten transposed(const Warp& warp, const Instruction* i) const;
+  void note_origin(Warp& warp, const std::function<void()>& report);
+  void mark_matrices(Warp& warp, const Instruction* i, Mask lanes,
+                     const std::function<bool(uint32_t offset, uint32_t bytes)>& is_unwritten,
+                     const std::function<void()>& report);
+  const Instruction* access(Warp& warp, const Instruction* i, std::span<const ValueUse> uses, Mask lanes,
+                            Mask addressed);
   void write(const Warp& warp, std::span<const ValueUse> uses, Mask lanes, const Unwritten& value);
   Unwritten selected(const Warp& warp, const Instruction* i) const;
   Unwritten joined(const Warp& warp, const Instruction* i, ValueRole role) const;

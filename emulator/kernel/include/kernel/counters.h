@@ -21,7 +21,7 @@ namespace kiln::emulator {
   CLASS(special) /* ex2, lg2, rcp, rsqrt, sqrt, sin, cos, divisions */                                               \
   CLASS(conversion)                                                                                                  \
   CLASS(control)       /* branches, calls, barriers, predicate-only work */                                          \
-  CLASS(warp_exchange) /* shfl, vote, match, redux */                                                                \
+  CLASS(warp_exchange) /* shfl, vote, match, redux, movmatrix */                                                     \
   CLASS(tensor)        /* mma */                                                                                     \
   CLASS(global_load)                                                                                                 \
   CLASS(global_store)                                                                                                \
@@ -39,6 +39,8 @@ namespace kiln::emulator {
   OTHER(active_lanes)         /* lanes active, summed over issued instructions */                                    \
   OTHER(barriers)             /* instructions; they count as control, too */                                         \
   OTHER(tensor_multiply_adds) /* of matrix elements, by the instructions that count as tensor */                     \
+  OTHER(matrix_loads)         /* ldmatrix; they count as shared loads, too */                                        \
+  OTHER(matrix_stores)        /* stmatrix; they count as shared stores, too */                                       \
   OTHER(blocks_total)                                                                                                \
   OTHER(blocks_counted) /* blocks whose memory behaviour was recorded */
 
@@ -50,7 +52,9 @@ enum class InstructionClass : uint8_t {
   KILN_EMULATOR_COUNTERS(KILN_CLASS, KILN_OTHER)
 #undef KILN_CLASS
 #undef KILN_OTHER
-  barrier,  ///< counts as control, too
+  barrier,       ///< counts as control, too
+  matrix_load,   ///< counts as shared_load, too
+  matrix_store,  ///< counts as shared_store, too
   free,     ///< the emulator's own steps: not an instruction of the kernel
 };
 // clang-format on

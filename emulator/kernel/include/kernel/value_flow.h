@@ -16,9 +16,11 @@ enum class ValueRole : uint8_t {
   shuffle_down,
   shuffle_bfly,
   shuffle_idx,
-  exchange,        ///< of what any lane has; the last thing read is the member mask
-  matrix_product,  ///< see ProductOperands
-  access,          ///< of memory: what is read are the values stored, one by one, and what is written those loaded
+  exchange,          ///< of what any lane has; the last thing read is the member mask
+  matrix_product,    ///< see ProductOperands
+  matrix_transpose,  ///< d is the 8 x 8 matrix a, transposed
+  matrix_access,     ///< see MatrixRows
+  access,            ///< of memory: what is read are the values stored, one by one, and what is written those loaded
 };
 
 /// A register by its offset in the register file.

@@ -168,11 +168,19 @@ enum class Exchange : uint8_t {
 /// Modifiers of redux on f32: magnitudes are compared; one NaN makes the result one.
 enum ReduxFloat : int64_t { redux_abs = 1, redux_nan = 2 };
 
-/// mma: the product of a 16 x k and a k x 8 matrix, added to a 16 x 8 matrix of sums, by all lanes of a warp.
+/// mma: the product of a `rows` x k and a k x 8 matrix, added to a `rows` x 8 matrix of sums, by all lanes of a warp.
 struct MatrixProduct {
-  ptx::Type element = ptx::Type::f16;  ///< of the factors
+  ptx::Type a = ptx::Type::f16, b = ptx::Type::f16;  ///< of the factors' elements
   ptx::Type sum = ptx::Type::f32;
-  uint32_t k = 8;
+  uint32_t rows = 16, k = 8;
+  bool saturates = false;  ///< s32 sums
+};
+
+/// ldmatrix and stmatrix of shared memory. The addresses are register a (address_bytes wide) plus the immediate.
+struct MatrixAccess {
+  uint32_t address_bytes = 4;
+  uint32_t matrices = 1;  ///< 1, 2, 4
+  bool transposed = false;
 };
 
 /// A load or store. The address is register a (address_bytes wide) plus the immediate.
@@ -224,6 +232,10 @@ struct UnitTable {
   Handler (*exchange)(Exchange op, ptx::Type type);
   /// lists[extra ...] are ProductOperands.
   Handler (*matrix_product)(const MatrixProduct& product);
+  /// lists[extra ...] are MatrixRows.
+  HandlerPair (*matrix_load)(const MatrixAccess& access);
+  HandlerPair (*matrix_store)(const MatrixAccess& access);
+  Handler matrix_transpose;  ///< movmatrix: d = a transposed
   HandlerPair (*load)(const Access& access);
   HandlerPair (*store)(const Access& access);
   HandlerPair (*atomic)(const Atomic& atomic);
