@@ -114,8 +114,12 @@ Axes spatial(const Tensor& x, std::string_view operation) {
               "it takes N,C and one to three spatial dimensions");
 }
 
-Axes of_batch(int rank) {
-  Axes axes = from(2, rank);
+Axes of_batch(const Tensor& x, std::string_view operation) {
+  if (x.rank() < 2 || x.rank() > 5) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: the tensor has {} dimensions", operation, x.rank()),
+                "it takes N,C and up to three spatial dimensions");
+  }
+  Axes axes = from(2, x.rank());
   axes.axis[static_cast<size_t>(axes.count++)] = 0;
   return axes;
 }
@@ -342,14 +346,16 @@ void group_norm_backward(Context& context, int64_t groups, const Tensor& dy, con
 
 void batch_norm_forward(Context& context, const Tensor& x, const Tensor& y, const NormOptions& options, Stream stream) {
   const View view("batch_norm_forward", "norm_forward", x);
-  view.run([&] { norm_forward(context, of_batch(x.rank()), x, y, view.spread(options, 1, 1), stream); });
+  const Axes axes = of_batch(x, "batch_norm_forward");
+  view.run([&] { norm_forward(context, axes, x, y, view.spread(options, 1, 1), stream); });
 }
 
 void batch_norm_inference(Context& context, const Tensor& x, const Tensor& running_mean, const Tensor& running_variance,
                           const Tensor& y, const NormOptions& options, Stream stream) {
   const View view("batch_norm_inference", "norm_inference", x);
+  const Axes axes = of_batch(x, "batch_norm_inference");
   view.run([&] {
-    norm_inference(context, of_batch(x.rank()), x, view.spread("running_mean", running_mean, 1),
+    norm_inference(context, axes, x, view.spread("running_mean", running_mean, 1),
                    view.spread("running_variance", running_variance, 1), y, view.spread(options, 1, 1), stream);
   });
 }
@@ -357,9 +363,10 @@ void batch_norm_inference(Context& context, const Tensor& x, const Tensor& runni
 void batch_norm_backward(Context& context, const Tensor& dy, const Tensor& x, const Tensor& inv_deviation,
                          const Tensor& dx, const NormGradientOptions& options, Stream stream) {
   const View view("batch_norm_backward", "norm_backward", dy);
+  const Axes axes = of_batch(dy, "batch_norm_backward");
   view.run([&] {
-    norm_backward(context, of_batch(dy.rank()), dy, x, view.spread("inv_deviation", inv_deviation, 1), dx,
-                  view.spread(options, 1, 1), stream);
+    norm_backward(context, axes, dy, x, view.spread("inv_deviation", inv_deviation, 1), dx, view.spread(options, 1, 1),
+                  stream);
   });
 }
 

@@ -386,6 +386,15 @@ TEST_F(NormCalls, RefusalsNameTheCallAndTheExtentsThatItTakes) {
               HasSubstr("batch_norm_inference: running_mean has extents 5, expected 4"));
   EXPECT_THAT(refusal_of([&] { batch_norm_backward(context_, x, x, five, y, {.mean = four}); }),
               HasSubstr("batch_norm_backward: inv_deviation has extents 5, expected 4"));
+  EXPECT_THAT(refusal_of([&] { batch_norm_forward(context_, five, five); }),
+              HasSubstr("batch_norm_forward: the tensor has 1 dimensions"));
+  EXPECT_THAT(refusal_of([&] { batch_norm_inference(context_, five, four, four, five); }),
+              HasSubstr("batch_norm_inference: the tensor has 1 dimensions"));
+  EXPECT_THAT(refusal_of([&] { batch_norm_backward(context_, five, five, four, five, {.mean = four}); }),
+              HasSubstr("batch_norm_backward: the tensor has 1 dimensions"));
+  const Tensor six = tensor(Values(4), {1, 4, 1, 1, 1, 1});
+  EXPECT_THAT(refusal_of([&] { batch_norm_forward(context_, six, six); }),
+              HasSubstr("batch_norm_forward: the tensor has 6 dimensions"));
   EXPECT_THAT(refusal_of([&] { layer_norm_forward(context_, -1, x, y, {.b = five}); }),
               HasSubstr("layer_norm_forward: b has extents 5, expected 6"));
   EXPECT_THAT(refusal_of([&] { rms_norm_forward(context_, -1, x, y, {.w = five}); }),
