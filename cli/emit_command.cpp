@@ -92,6 +92,21 @@ Emitted chosen_without_device(const Catalogue& catalogue, const Request& request
   return {target, choose(catalogue, request, target, options)};
 }
 
+// How a host starts the kernels, apart from their arguments.
+Json launches_of(const Request& request, const Program& program) {
+  const int64_t n = request.operands.front().spec.extents[0];  // matters for a dynamic batch only
+  Json launches = Json::array();
+  for_each_launch(program.steps, [&](const Launch& launch) {
+    const auto& [x, y, z] = launch.grid;
+    launches.push_back({{"source", uint64_t{launch.source}},
+                        {"kernel", launch.entry},
+                        {"grid", std::vector<int64_t>{x.at(n), y.at(n), z.at(n)}},
+                        {"block", std::vector<unsigned>(launch.block.begin(), launch.block.end())},
+                        {"dynamic_shared_bytes", launch.dynamic_shared_bytes}});
+  });
+  return launches;
+}
+
 int emit(const EmitOptions& options) {
   const Environment environment = read_environment();
   const Catalogue catalogue = catalogue_of(environment);
@@ -109,7 +124,8 @@ int emit(const EmitOptions& options) {
                 {"algorithm", choice.algorithm},
                 {"config", choice.config.print()},
                 {"arch", target.arch.name()},
-                {"sources", program.sources}});
+                {"sources", program.sources},
+                {"launches", launches_of(request, program)}});
   } else {
     fmt::print("{}", program.sources[options.source]);
   }

@@ -1,14 +1,13 @@
 # kiln_instruction_sets(<variable> <wanted>...)
 #
 # Stores in <variable> the host's instruction sets that the emulated device is compiled for, best first. <wanted> has
-# their names; baseline is always among them. `native`: the best that this machine has. Nothing wanted: all.
+# their names. `native`: the best that this machine has. Nothing wanted: all.
 function(kiln_instruction_sets variable)
   set(known avx512 avx2 baseline)
   set(wanted ${ARGN})
   if(NOT wanted)
     set(wanted ${known})
   endif()
-  list(APPEND wanted baseline)
   if(native IN_LIST wanted)
     kiln_native_instruction_set(native)
     list(REMOVE_ITEM wanted native)

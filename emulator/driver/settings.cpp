@@ -82,6 +82,14 @@ const UnitTable* parse_units(std::string_view text) {
                                   fmt::join(runnable, ", ")));
 }
 
+const UnitTable* best_units() {
+  const std::vector<const UnitTable*> runnable = unit_tables();
+  if (!runnable.empty()) return runnable.front();
+  throw SettingsError(
+      "the emulated device was compiled for instruction sets that this CPU lacks: build it on this machine, or with "
+      "CMake's KILN_EMULATOR_INSTRUCTION_SETS empty");
+}
+
 uint64_t parse_number(const char* name, std::string_view text, uint64_t lowest, uint64_t highest) {
   uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -111,7 +119,7 @@ Settings Settings::read(const Lookup& lookup) {
   if (const char* clock = lookup("KILN_EMULATOR_CLOCK")) result.clock = parse_clock(clock);
   if (const char* card = lookup("KILN_EMULATOR_CARD")) result.card = parse_card_file(card, result.clock);
   const char* units = lookup("KILN_EMULATOR_UNITS");
-  result.units = units == nullptr ? &unit_table() : parse_units(units);
+  result.units = units == nullptr ? best_units() : parse_units(units);
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   result.threads = static_cast<unsigned>(number("KILN_EMULATOR_THREADS", cores, 1, 1024));
   result.instruction_limit = number("KILN_EMULATOR_INSTRUCTION_LIMIT", result.instruction_limit, 0, most);

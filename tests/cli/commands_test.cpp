@@ -29,6 +29,20 @@ TEST_F(ProgramTest, EmitPrintsOneSelfContainedSource) {
   EXPECT_THAT(outcome.out, Not(HasSubstr("#include")));
 }
 
+TEST_F(ProgramTest, EmitSaysInJsonHowKernelsAreLaunched) {
+  const Outcome outcome = kiln({"emit", "gemm a=f32:64x32 b=f32:32x64", "--algorithm", "gemm_splitk", "--json"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const nlohmann::json emitted = nlohmann::json::parse(outcome.out);
+  ASSERT_EQ(emitted["launches"].size(), 2) << outcome.out;
+  for (const nlohmann::json& launch : emitted["launches"]) {
+    const std::string source = emitted["sources"][launch["source"].get<size_t>()];
+    EXPECT_THAT(source, HasSubstr(launch["kernel"].get<std::string>()));
+    EXPECT_EQ(launch["grid"].size(), 3);
+    EXPECT_EQ(launch["block"].size(), 3);
+  }
+  EXPECT_GT(emitted["launches"][0]["dynamic_shared_bytes"], 0);
+}
+
 TEST_F(ProgramTest, DescribeListsTheOperations) {
   const Outcome outcome = kiln({"describe"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;

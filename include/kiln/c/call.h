@@ -26,8 +26,7 @@ typedef struct kiln_call_options {
   size_t integer_count;
   const kiln_epilogue* epilogue; /* User code only; stages stand in the text. Default NULL. */
   /* Device memory for what the call makes in between, 256-byte aligned, apart from its tensors; default NULL: the
-   * context's. Such a call can be
-   * captured into a graph. Calls that overlap in time need one each. */
+   * context's. A call that is given one can be captured into a graph. Calls that overlap in time need one each. */
   void* workspace;
   int64_t workspace_bytes;
 } kiln_call_options;

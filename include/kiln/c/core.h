@@ -208,7 +208,7 @@ typedef struct kiln_tensor {
 } kiln_tensor;
 
 /* Fills `tensor` for memory without gaps. `layout` names the memory order, outermost dimension first: "nchw", "nhwc",
- * "ncdhw", "nc"; NULL for the logical order. KILN_INVALID_ARGUMENT if it does not fit the rank. */
+ * "ncdhw", "nc"; NULL or "" for the logical order. KILN_INVALID_ARGUMENT if it does not fit the rank. */
 KILN_API kiln_status kiln_tensor_packed(kiln_tensor* tensor, const void* data, kiln_dtype dtype, int32_t rank,
                                         const int64_t* extents, const char* layout);
 

@@ -251,13 +251,13 @@ struct UnitSet {
   const char* missing;     ///< why not; else empty
 };
 
-/// All sets, best first; baseline is never missing.
+/// All sets, best first.
 std::vector<UnitSet> unit_sets();
 
 /// The tables that can run here, best first.
 std::vector<const UnitTable*> unit_tables();
 
-/// The best of them.
+/// The best of them. REQUIRES: there is one.
 const UnitTable& unit_table();
 
 }  // namespace kiln::emulator
