@@ -79,7 +79,7 @@ TEST_F(WithoutKernels, ALockedContextSaysWhatIsNotNamed) {
   options_.locked = true;
   const Error error = failure();
   EXPECT_EQ(error.code(), ErrorCode::unsupported);
-  EXPECT_THAT(error.what(), HasSubstr("names a variant of softmax_forward x=f32:4x37 for "));
+  EXPECT_THAT(error.what(), HasSubstr("names a variant of softmax_forward x=f32:4x37:nc "));
   EXPECT_THAT(error.what(), HasSubstr(" that may be used, and this Context is locked to them")) << "nothing is stale";
   EXPECT_EQ(attempts(), 0);
 }
