@@ -1,10 +1,25 @@
 // A pairwise cover of the configurations of every convolution algorithm, and 64-bit offsets, against the reference.
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "algorithm_cases.h"
+#include "kiln/templates/catalogue.h"
+#include "variant_check.h"
 
 namespace kiln::testing_support::conv_configs_test {
 namespace {
+
+// Two slices of a small tile have more threads than the tile of x has elements: some threads load none.
+TEST(SlicedTiles, MayBeSmallerThanTheirBlocks) {
+  const Config config = Config::parse("BLOCK_K=8,BLOCK_M=32,BLOCK_N=128,SLICES=2,STAGES=1,THREAD_M=4,THREAD_N=4");
+  for (const auto& [algorithm, request] :
+       {std::pair{"conv_1x1", "conv_forward x=f16:1x72x5x7:nhwc w=f16:132x72x1x1:nhwc"},
+        std::pair{"conv_implicit_gemm", "conv_forward x=f16:1x40x5x7:nhwc w=f16:132x40x3x3:nhwc pad=1"}}) {
+    VariantChecker checker(built_in_catalogue(), Request::parse(request));
+    EXPECT_TRUE(checker.matches_reference({algorithm, config}));
+  }
+}
 
 INSTANTIATE_TEST_SUITE_P(
     ConvConfigs, PairwiseMatch,
