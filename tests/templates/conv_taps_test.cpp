@@ -56,14 +56,6 @@ TEST_P(FewTaps, OfFiltersAlongThePixels) {
   }
 }
 
-// A thread of a narrow tile loads two pixels of each of its rows. Where rows keep their taps, it has computed the
-// places of both beforehand.
-TEST(SameTaps, OfTwoPixelsOfAThread) {
-  VariantChecker checker(built_in_catalogue(), Request::parse("conv_forward x=f32:2x4x13x11 w=f32:36x4x3x3 pad=1"));
-  const Config narrow = Config::parse("BLOCK_K=18,BLOCK_M=128,BLOCK_N=32,SLICES=1,STAGES=1,THREAD_M=8,THREAD_N=8");
-  EXPECT_TRUE(checker.matches_reference({"conv_implicit_gemm", narrow}));
-}
-
 INSTANTIATE_TEST_SUITE_P(Windows, FewTaps, testing::Values(Window{2, 2}, Window{3, 3}, Window{5, 3}, Window{1, 7}),
                          [](const auto& window) { return fmt::format("{}x{}", window.param.r, window.param.s); });
 
