@@ -6,15 +6,17 @@
 
 #include <cstddef>
 #include <cstring>
-#include <ctime>
 #include <string>
 #include <vector>
 
 #include "kiln/base/error.h"
 #include "machine_code_texts.h"
+#include "time_limits.h"
 
 namespace kiln::timing::cubin_test {
 namespace {
+
+using testing_support::processor_seconds;
 
 // The expected figures are ptxas -v's for the same file.
 TEST(Cubin, TellsRegistersAndMemory) {
@@ -111,10 +113,6 @@ std::string sections_upon_each_other(const std::vector<std::string>& names, uint
   std::string cubin(reinterpret_cast<const char*>(&header), sizeof header);
   cubin.append(reinterpret_cast<const char*>(sections.data()), sections.size() * sizeof(Elf64_Shdr));
   return cubin + std::string(bytes, '\1') + texts;
-}
-
-double processor_seconds() {
-  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }
 
 TEST(Cubin, IsReadInTheTimeOfItsSize) {

@@ -11,6 +11,7 @@
 #include "kiln/templates/catalogue.h"
 #include "kiln/tuner/session.h"
 #include "kiln/tuner/worker.h"
+#include "time_limits.h"
 #include "worker_pool.h"
 
 namespace kiln::tuner::emulated_test {
@@ -42,17 +43,20 @@ Program program(const std::string& rest) {
   return made;
 }
 
-WorkerPoolOptions options() {
+/// `run_limit`: seconds in a release build. Ordinary kernels have the time that WorkerPoolOptions gives by default.
+WorkerPoolOptions options(double run_limit = WorkerPoolOptions().run_limit) {
   WorkerPoolOptions made;
   made.worker = KILN_REAL_WORKER;
   made.arguments = {};
   made.driver = "emulator";
-  made.run_limit = 3;
+  made.run_limit = testing_support::limit_in_this_build(run_limit);
   return made;
 }
 
 class EmulatedTest : public testing::Test {
  protected:
+  explicit EmulatedTest(const WorkerPoolOptions& how = options()) : pool(how) {}
+
   CheckReport check(const std::string& rest) {
     const SpecimenId id = next_id++;
     pool.submit(id, {program(rest)});
@@ -65,7 +69,7 @@ class EmulatedTest : public testing::Test {
     ASSERT_FALSE(pool.begin({Request::parse("softmax_forward x=f32:4x100:nc")}, std::nullopt).failure);
   }
 
-  WorkerPool pool{options()};
+  WorkerPool pool;
   SpecimenId next_id = 1;
 };
 
@@ -97,7 +101,12 @@ TEST_F(EmulatedTest, CatchesAReadJustBeyondAnOperand) {
   EXPECT_FALSE(check("").failure);
 }
 
-TEST_F(EmulatedTest, CatchesARunawayKernelAndGoesOn) {
+class RunawayKernel : public EmulatedTest {
+ protected:
+  RunawayKernel() : EmulatedTest(options(3)) {}
+};
+
+TEST_F(RunawayKernel, IsCaughtAndTheNextOneServed) {
   const CheckReport report = check("volatile float* v = y; while (v[0] != 12345.0f) {}");
   ASSERT_TRUE(report.failure);
   EXPECT_THAT(report.failure->outcome, testing::AnyOf(Outcome::timed_out, Outcome::crashed));
