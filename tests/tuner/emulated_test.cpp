@@ -49,7 +49,10 @@ WorkerPoolOptions options(double run_limit = WorkerPoolOptions().run_limit) {
   made.worker = KILN_REAL_WORKER;
   made.arguments = {};
   made.driver = "emulator";
-  made.run_limit = testing_support::limit_in_this_build(run_limit);
+  made.run_limit = run_limit;
+  for (double* const limit : {&made.open_limit, &made.compile_limit, &made.run_limit, &made.begin_limit}) {
+    *limit = testing_support::limit_in_this_build(*limit);
+  }
   return made;
 }
 
