@@ -30,7 +30,7 @@ def is_running(process):
 
 
 def number_in(path):
-    """What a process writes into the file, once that is there."""
+    """The number that a process writes into the file, once that is there."""
     end = time.monotonic() + 20
     while time.monotonic() < end:
         if path.exists() and path.read_text().endswith("\n"):
@@ -74,7 +74,7 @@ class EndedInTheMiddle(unittest.TestCase):
 
 
 class Judged(unittest.TestCase):
-    """What becomes of a fault in one file, by what builds and tests of that file say."""
+    """The outcome of a fault in one file, by what builds and tests of that file say."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -87,7 +87,7 @@ class Judged(unittest.TestCase):
         self.built, self.ran = {}, []
 
     def outcome(self, fails):
-        """Of the fault, where `fails(program, is_faulty)` gives what fails."""
+        """The outcome where `fails(program, is_faulty)` gives what fails."""
         def build(programs):
             for program in programs:
                 self.built[program] = self.source.read_text()
@@ -158,6 +158,20 @@ class Nearest(unittest.TestCase):
         for kernel in ["templates/conv/implicit_gemm/conv_implicit_gemm.cu", "templates/lib/im2col_pixels.cuh"]:
             self.assertTrue((ROOT / kernel).exists(), kernel)
             self.assertIn("templates_conv_taps_test", self.programs(kernel))
+
+
+class Drawn(unittest.TestCase):
+    def test_the_first_fault_is_of_another_operator_in_other_rooms_and_by_other_seeds(self):
+        def faults(room):
+            return [mutate.Fault(f"{room}{name}{i}", room, f"{room}/a.cpp", i, name, "a", "b")
+                    for name in mutate.OPERATORS for i in range(3)]
+
+        first = {next(mutate.in_turns(faults(room), "7")).operator for room in mutate.ROOMS}
+        self.assertGreater(len(first), 5)
+        self.assertGreater(len({next(mutate.in_turns(faults("base"), str(seed))).operator for seed in range(20)}), 5)
+        order = [fault.operator for fault in mutate.in_turns(faults("base"), "7")]
+        self.assertEqual(order, order[:len(mutate.OPERATORS)] * 3)
+        self.assertEqual(set(order), set(mutate.OPERATORS))
 
 
 class Report(unittest.TestCase):
