@@ -80,6 +80,15 @@ TEST_F(CheckTest, PassesARightVariantAndSaysHowClose) {
   EXPECT_DOUBLE_EQ(verdict.seconds, 2e-3);
 }
 
+TEST_F(CheckTest, AsksForNoTimeUnlessItIsWanted) {
+  driver.elapsed_ms = -1;
+  const auto right = [](const Call& call) { softmax(call, 3); };
+  const Verdict verdict = checker_for("softmax_forward x=f32:3x7:nc", {.timed = false}).check(load(right));
+  EXPECT_TRUE(verdict.passed) << verdict.text;
+  EXPECT_EQ(verdict.seconds, 0);
+  EXPECT_THROW(checker().check(load(right)), device::DriverError);
+}
+
 TEST_F(CheckTest, SaysHowCloseTheWorstOfAllRunsIs) {
   constexpr reference::Values uniform = reference::Values::uniform;
   Checker bench = checker_for("softmax_forward x=f32:3x7:nc", {.fills = {uniform, uniform}});

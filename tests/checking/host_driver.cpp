@@ -69,7 +69,7 @@ void add_streams(device::DriverTable& table) {
   table.cuEventSynchronize = [](CUevent) { return CUDA_SUCCESS; };
   table.cuEventElapsedTime = [](float* milliseconds, CUevent, CUevent) {
     *milliseconds = host->elapsed_ms;
-    return CUDA_SUCCESS;
+    return host->elapsed_ms < 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
   };
 }
 

@@ -36,7 +36,7 @@ struct TestDevice {
                              execution::Products products = execution::Products::ptx) const;
 };
 
-/// Every fill, so that lost terms, rounding and special values all show.
+/// Every fill, so that lost terms, rounding and special values all show. No times.
 checking::CheckOptions thorough();
 
 /// The operands of one request on the test device, for any number of its variants.

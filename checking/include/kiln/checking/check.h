@@ -28,6 +28,8 @@ struct CheckOptions {
   /// The most work and traffic of one run of what smaller_request() gives.
   double smaller_flops = 5e8;
   double smaller_bytes = 2e7;
+  /// Measures Verdict::seconds. An emulated device may know no time: of tensor instructions, without nvdisasm.
+  bool timed = true;
 };
 
 /// The same request for a smaller batch: its results stand for those of `request` where a device would take too long to
@@ -56,7 +58,7 @@ struct Verdict {
   double max_error = 0;  ///< Distance from the expected value, of the element that comes closest to its bound.
   double bound = 0;      ///< The most that this element may be off.
   std::string text;      ///< In words: `largest error 1.2e-07 of 3.4e-06 allowed`, or what was wrong and where.
-  double seconds = 0;    ///< Device time of one run, at the full batch.
+  double seconds = 0;    ///< Device time of one run, at the full batch; 0 unless CheckOptions::timed.
 };
 
 /// Operands of one request on a device, between red zones; and what a right variant makes of them.
