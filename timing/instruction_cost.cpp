@@ -56,16 +56,31 @@ std::array<uint32_t, 3> extents_of(const std::string& text) {
   return extents;
 }
 
-// The multiply-adds of a shape: "16816" is m16n8k16, "8816" m8n8k16, "8x8x4" says it itself.
-uint32_t multiply_adds(const Instruction& instruction) {
+// Rows, columns and depth: "16816" is m16n8k16, "8816" m8n8k16, "8x8x4" says it itself.
+std::array<uint32_t, 3> shape_of(const Instruction& instruction) {
   for (const std::string& text : instruction.modifiers) {
-    const auto [m, n, k] = extents_of(text);
-    if (m != 0) return m * n * k;
+    const std::array<uint32_t, 3> extents = extents_of(text);
+    if (extents[0] != 0) return extents;
     const uint32_t rows = text.starts_with("168") ? 16 : text.starts_with("88") ? 8 : 0;
     uint32_t depth = 0;
-    if (rows != 0 && std::sscanf(text.c_str() + (rows == 16 ? 3 : 2), "%u", &depth) == 1) return rows * 8 * depth;
+    if (rows != 0 && std::sscanf(text.c_str() + (rows == 16 ? 3 : 2), "%u", &depth) == 1) return {rows, 8, depth};
   }
-  return 16 * 8 * 16;
+  return {16, 8, 16};
+}
+
+uint32_t multiply_adds(const Instruction& instruction) {
+  const auto [m, n, k] = shape_of(instruction);
+  return m * n * k;
+}
+
+// Bits of an element of A and of B.
+uint32_t element_bits(const Instruction& instruction) {
+  const std::string& name = instruction.opcode;
+  if (name == "DMMA") return 64;
+  if (name == "BMMA") return 1;
+  if (name == "QMMA") return 8;
+  if (name == "IMMA") return instruction.has("S4") || instruction.has("U4") ? 4 : 8;
+  return instruction.has("TF32") ? 32 : 16;
 }
 
 // Multiply-adds of a cycle by the types of operands and sums.
@@ -80,13 +95,15 @@ uint64_t tensor_rate(const Instruction& instruction, const Card& card) {
   return half_sums ? card.tensor_half : card.tensor_float;
 }
 
-uint32_t tensor_cycles(const Instruction& instruction, const Card& card) {
-  if (instruction.opcode == "DMMA") return card.tensor_double_cycles * multiply_adds(instruction) / (8 * 8 * 4);
+// In 1/256 of a cycle.
+uint64_t tensor_time(const Instruction& instruction, const Card& card) {
+  if (instruction.opcode == "DMMA") {
+    return uint64_t{256} * card.tensor_double_cycles * multiply_adds(instruction) / (8 * 8 * 4);
+  }
   const uint32_t sparse = instruction.has("SP") ? 2 : 1;  // half of the products are left out
   const uint32_t reached = is_of_warpgroup(instruction) ? 4 * 100 : card.mma_percent;  // on all four schedulers
   const uint64_t rate = std::max<uint64_t>(1, tensor_rate(instruction, card)) * sparse * reached;
-  const uint64_t cycles = (uint64_t{multiply_adds(instruction)} * 100 + rate / 2) / rate;
-  return static_cast<uint32_t>(std::max<uint64_t>(1, cycles));
+  return std::max<uint64_t>(256, (uint64_t{multiply_adds(instruction)} * 25600 + rate / 2) / rate);
 }
 
 uint32_t cycles_of(const Instruction& instruction, Pipe pipe, const Card& card) {
@@ -107,7 +124,7 @@ uint32_t cycles_of(const Instruction& instruction, Pipe pipe, const Card& card) 
     case Pipe::uniform:
       return card.uniform_cycles;
     case Pipe::tensor:
-      return tensor_cycles(instruction, card);
+      return static_cast<uint32_t>(tensor_time(instruction, card) / 256);
     case Pipe::branch:
       return card.branch_cycles;
     default:
@@ -135,35 +152,48 @@ Wait wait_of(const Instruction& instruction) {
   return counts ? Wait::unit : Wait::fixed;
 }
 
-// Cycles that the fuller of the two register banks gives its operands in, but those that the instruction before has
-// kept.
-uint8_t ports_of(const Instruction& instruction, const Instruction* before) {
-  uint32_t reads[2] = {0, 0};
+// Registers that an operand of a tensor instruction spans, from the place of the operand: D, A, B, C. A shape of m
+// rows, n columns and a depth of k has m k, k n and m n elements in 32 lanes.
+uint32_t registers_of_tensor_operand(const Instruction& instruction, size_t place) {
+  const auto [m, n, k] = shape_of(instruction);
+  const uint32_t sum_bits = instruction.opcode == "DMMA" ? 64 : instruction.has("F16") ? 16 : 32;
+  const uint32_t bits = place == 3 ? sum_bits : element_bits(instruction);
+  const uint32_t elements = place == 1 ? m * k : place == 2 ? k * n : place == 3 ? m * n : 0;
+  const uint32_t kept = place == 1 && instruction.has("SP") ? 2 : 1;
+  return std::max(1U, elements * bits / 32 / 32 / kept);
+}
+
+// True if the instruction before has kept the register of this place of an operand, so that no bank has to give it.
+bool is_kept(const Instruction* before, uint32_t slot, uint16_t index) {
+  if (before == nullptr || (before->control.reuse_mask >> slot & 1) == 0) return false;
+  uint32_t other = 0;
+  for (size_t k = 1; k < before->operands.size(); ++k) {
+    if (before->operands[k].kind == Operand::Kind::predicate) continue;
+    if (other++ == slot) return before->operands[k].index == index;
+  }
+  return false;
+}
+
+// Registers that each of the two register banks, of even and of odd ones, has to give.
+std::array<uint8_t, 2> reads_of(const Instruction& instruction, Pipe pipe, const Instruction* before) {
+  std::array<uint8_t, 2> reads{};
   uint32_t slot = 0;
   for (size_t i = 1; i < instruction.operands.size(); ++i) {
     const Operand& operand = instruction.operands[i];
     if (operand.kind == Operand::Kind::predicate) continue;
-    const uint32_t bit = uint32_t{1} << slot;
-    ++slot;
+    const uint32_t place = slot++;
     if (operand.kind != Operand::Kind::reg || operand.index == zero_register) continue;
-    bool kept = false;
-    if (before != nullptr && (before->control.reuse_mask & bit) != 0) {
-      uint32_t other = 0;
-      for (size_t k = 1; k < before->operands.size(); ++k) {
-        if (before->operands[k].kind == Operand::Kind::predicate) continue;
-        kept = kept || (uint32_t{1} << other == bit && before->operands[k].index == operand.index);
-        ++other;
-      }
-    }
-    if (!kept) ++reads[operand.index % 2];
+    if (is_kept(before, place, operand.index)) continue;
+    const uint32_t count = pipe == Pipe::tensor ? registers_of_tensor_operand(instruction, i) : 1;
+    for (uint32_t r = 0; r < count; ++r) ++reads[(operand.index + r) % 2];
   }
-  return static_cast<uint8_t>(std::max({1U, reads[0], reads[1]}));
+  return reads;
 }
 
 // A row of the operands in shared memory is 32 bytes, whatever their type.
 void set_products(const Instruction& instruction, const Card& card, Cost& cost) {
   constexpr uint32_t row_bytes = 32;
-  cost.cycles = tensor_cycles(instruction, card);
+  cost.cycles = static_cast<uint32_t>((tensor_time(instruction, card) + 128) / 256);
   const bool left_in_registers = instruction.operands.size() > 1 && instruction.operands[1].kind == Operand::Kind::reg;
   for (const std::string& text : instruction.modifiers) {
     const auto [m, n, k] = extents_of(text);
@@ -189,7 +219,8 @@ std::vector<Cost> costs_of(const Sass& sass, const Card& card, std::vector<std::
     if (cost.wait == Wait::product_group) cost.groups_left = static_cast<uint8_t>(last_operand(instruction).value);
     cost.bypasses_l1 = instruction.has("BYPASS");
     const bool reads_banks = cost.pipe != Pipe::memory && cost.pipe != Pipe::branch && cost.pipe != Pipe::none;
-    if (reads_banks) cost.ports = ports_of(instruction, costs.empty() ? nullptr : &instruction - 1);
+    if (reads_banks) cost.reads = reads_of(instruction, cost.pipe, costs.empty() ? nullptr : &instruction - 1);
+    if (cost.pipe == Pipe::tensor) cost.fraction = static_cast<uint8_t>(tensor_time(instruction, card) % 256);
     if (instruction.opcode == "DEPBAR" && instruction.operands.size() > 1 &&
         instruction.operands[0].text.starts_with("SB")) {
       cost.counter = static_cast<uint8_t>(instruction.operands[0].text[2] - '0');

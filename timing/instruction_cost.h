@@ -1,6 +1,7 @@
 // Cost of an instruction on the machine, known before anything runs.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -32,9 +33,10 @@ enum class Wait : uint8_t {
 struct Cost {
   Pipe pipe = Pipe::alu;
   Wait wait = Wait::fixed;
-  uint32_t cycles = 1;  // the pipe is busy
-  uint8_t extra = 0;    // cycles that wide accesses take longer
-  uint8_t ports = 1;    // cycles that its operands need of the fuller register bank
+  uint32_t cycles = 1;             // the pipe is busy
+  uint8_t fraction = 0;            // and so many 1/256 of a cycle: those of tensor instructions add up
+  uint8_t extra = 0;               // cycles that wide accesses take longer
+  std::array<uint8_t, 2> reads{};  // registers of a lane that it reads from each register bank
   bool is_barrier = false;
   bool ends_group = false;     // of products
   uint8_t groups_left = 0;     // WARPGROUP.DEPBAR: that need not be there

@@ -146,6 +146,8 @@ class Interpreter::Machine {
   };
   Addresses addresses(const Warp& warp, const Operand& operand, MemorySpace space) const;
   uint32_t access(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  uint32_t copy(Warp& warp, const Decoded& decoded, const Instruction& instruction, const Addresses& to,
+                uint32_t active);
   uint32_t record(Warp& warp, const Addresses& where, MemorySpace space, uint32_t bytes, uint32_t active);
   void load(Warp& warp, const Decoded& decoded, const Instruction& instruction, const Addresses& where,
             uint32_t active);

@@ -89,17 +89,8 @@ uint32_t Interpreter::Machine::access(Warp& warp, const Decoded& decoded, const 
     case Op::store:
       store(warp, decoded, instruction, where, active);
       break;
-    case Op::copy: {
-      if (decoded.second_memory < 0) fail(instruction, "has no address");
-      const Operand& from = instruction.operands[decoded.second_memory];
-      const uint32_t taken =
-          record(warp, addresses(warp, from, MemorySpace::global), MemorySpace::global, decoded.bytes, active);
-      // Data from L2 meet the banks of shared memory where they are written.
-      if (taken != no_access && instruction.has("BYPASS") && (where.unknown & active) == 0) {
-        warp.path.accesses[taken].wavefronts = static_cast<uint16_t>(wavefronts_of(where.v, active, decoded.bytes));
-      }
-      return taken;
-    }
+    case Op::copy:
+      return copy(warp, decoded, instruction, where, active);
     default:
       forget(warp, decoded, instruction, active);
   }
@@ -110,6 +101,37 @@ uint32_t Interpreter::Machine::access(Warp& warp, const Decoded& decoded, const 
     return record(warp, where, MemorySpace::shared, 16, active & lanes);
   }
   return record(warp, where, decoded.space, decoded.bytes, active);
+}
+
+// Lanes whose predicate operand is false load nothing, and write zeros.
+uint32_t Interpreter::Machine::copy(Warp& warp, const Decoded& decoded, const Instruction& instruction,
+                                    const Addresses& to, uint32_t active) {
+  if (decoded.second_memory < 0) fail(instruction, "has no address");
+  uint32_t loads = active;
+  for (const uint8_t i : decoded.predicates) {
+    const Bits bits = fetch_predicate(warp, instruction.operands[i]);
+    loads &= bits.value | bits.unknown;
+  }
+  const Operand& from = instruction.operands[decoded.second_memory];
+  Addresses where = addresses(warp, from, MemorySpace::global);
+  if (instruction.has("ZFILL")) {  // the address's last bits are the bytes that are zero
+    for (uint64_t& address : where.v) address &= ~uint64_t{decoded.bytes - 1U};
+  }
+  uint32_t taken = record(warp, where, MemorySpace::global, decoded.bytes, loads);
+  if (loops_) return no_access;
+  if (taken == no_access) {
+    Access nothing;
+    nothing.space = Access::Space::global;
+    nothing.first_line = static_cast<uint32_t>(warp.path.lines.size());
+    taken = static_cast<uint32_t>(warp.path.accesses.size());
+    warp.path.accesses.push_back(nothing);
+  }
+  if ((to.unknown & active) != 0) return taken;
+  // Data from L2 meet the banks of shared memory only where they are written.
+  uint16_t& wavefronts = warp.path.accesses[taken].wavefronts;
+  const auto written = static_cast<uint16_t>(wavefronts_of(to.v, active, decoded.bytes));
+  wavefronts = instruction.has("BYPASS") ? written : std::max(wavefronts, written);
+  return taken;
 }
 
 uint32_t Interpreter::Machine::record(Warp& warp, const Addresses& where, MemorySpace space, uint32_t bytes,

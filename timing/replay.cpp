@@ -259,7 +259,8 @@ class Sm {
     const auto pipe = static_cast<size_t>(cost.pipe);
     result_.pipe_busy[pipe] += cost.cycles;
     if (cost.pipe != Pipe::memory && cost.pipe != Pipe::none) pipe_free_[s][pipe] = now_ + cost.cycles;
-    if (cost.ports > 2) issue_free_[s] = now_ + cost.ports - 1;  // three cycles are there to read the operands in
+    if (cost.fraction != 0) add_fraction(s, cost);
+    read_operands(s, cost);
     uint64_t result = now_ + 1, operands = now_ + 1, held = 0;
     bool parked = false;
     Stall cause = Stall::other_result;
@@ -287,6 +288,30 @@ class Sm {
     if (!parked) arm(id, cost.control.write_barrier, result, cause);
     arm(id, cost.control.read_barrier, operands, cause);
     go_on(id, cost, held);
+  }
+
+  // Parts of a cycle that tensor instructions take beyond whole ones.
+  void add_fraction(uint32_t s, const Cost& cost) {
+    constexpr uint32_t whole = 256;
+    tensor_rest_[s] += cost.fraction;
+    if (tensor_rest_[s] < whole) return;
+    tensor_rest_[s] -= whole;
+    ++pipe_free_[s][static_cast<size_t>(cost.pipe)];
+    ++result_.pipe_busy[static_cast<size_t>(cost.pipe)];
+  }
+
+  // A bank gives a register of all lanes in a cycle. Three cycles are there to read the operands in; an instruction
+  // that needs more of them, or finds its bank still giving those of the ones before, holds the scheduler as long.
+  void read_operands(uint32_t s, const Cost& cost) {
+    constexpr uint64_t at_hand = 3;
+    uint64_t held = 0;
+    for (uint32_t bank = 0; bank < cost.reads.size(); ++bank) {
+      if (cost.reads[bank] == 0) continue;
+      uint64_t& free = bank_free_[s][bank];
+      free = std::max(free, now_) + cost.reads[bank];
+      held = std::max(held, free - std::min(free, now_ + at_hand));
+    }
+    if (held > 0) issue_free_[s] = now_ + 1 + held;
   }
 
   void arm(uint32_t id, uint8_t counter, uint64_t released, Stall cause) {
@@ -487,6 +512,8 @@ class Sm {
   std::array<std::array<uint64_t, pipe_count>, schedulers> ready_in_{};  // the same by the pipe they need
   std::array<std::array<uint64_t, pipe_count>, schedulers> pipe_free_{};
   std::array<uint64_t, schedulers> issue_free_{}, address_free_{};
+  std::array<std::array<uint64_t, 2>, schedulers> bank_free_{};  // of the register file
+  std::array<uint32_t, schedulers> tensor_rest_{};               // 1/256 of a cycle that the pipe owes
   std::array<uint32_t, schedulers> last_issued_{~0U, ~0U, ~0U, ~0U};
   std::array<std::array<uint64_t, 16>, schedulers> queue_{};  // when instructions leave the scheduler's queue
   std::array<uint32_t, schedulers> queue_at_{};

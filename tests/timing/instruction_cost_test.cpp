@@ -150,6 +150,65 @@ TEST(InstructionCost, TensorProductsTakeTheirShapeOverTheRateOfTheirTypes) {
   EXPECT_EQ(cost_of("HGMMA.64x256x16.F32 R24, gdesc[UR4], R24, gsb0", card).cycles, 512U) << "the peak is reached";
 }
 
+// A (m k), B (k n) and C (m n elements) are spread over 32 lanes; D takes a port of its own.
+TEST(InstructionCost, TensorOperandsAreAllTheirRegisters) {
+  const struct {
+    const char* instruction;
+    uint8_t even, odd;
+  } rows[] = {{"HMMA.16816.F32 R4, R8, R12, R4", 5, 5},
+              {"HMMA.16816.F32.BF16 R4, R8, R12, R4", 5, 5},
+              {"HMMA.16816.F32 R4, R8, R12, RZ", 3, 3},
+              {"HMMA.16816.F16 R4, R8, R12, R4", 4, 4},
+              {"HMMA.1688.F32 R4, R8, R12, R4", 4, 3},
+              {"HMMA.1688.F32 R4, R8, R13, R4", 3, 4},
+              {"HMMA.1688.F16 R4, R8, R12, R4", 3, 2},
+              {"HMMA.1688.F32.TF32 R4, R8, R12, R4", 5, 5},
+              {"HMMA.1684.F32.TF32 R4, R8, R12, R4", 4, 3},
+              {"HMMA.SP.16832.F32 R4, R8, R12, R4, R16, 0x0", 7, 6},
+              {"IMMA.16832.S8.S8 R4, R8.ROW, R12.COL, R4", 5, 5},
+              {"IMMA.16816.S8.S8 R4, R8.ROW, R12.COL, R4", 4, 3},
+              {"IMMA.8816.S8.S8 R4, R8.ROW, R12.COL, R4", 3, 1},
+              {"IMMA.16864.S4.S4 R4, R8.ROW, R12.COL, R4", 5, 5},
+              {"QMMA.16832.F32.E4M3.E4M3 R4, R8, R12, R4", 5, 5},
+              {"QMMA.16832.F16.E4M3.E4M3 R4, R8, R12, R4", 4, 4},
+              {"DMMA.8x8x4 R4, R8, R12, R4", 4, 4},
+              {"FFMA R1, R2, R4, R5", 2, 1},
+              {"HGMMA.64x8x16.F32 R24, gdesc[UR4], R24, gsb0", 0, 0}};
+  const Card card = card_of_many_rates();
+  for (const auto& row : rows) {
+    const Cost cost = cost_of(row.instruction, card);
+    EXPECT_EQ(cost.reads[0], row.even) << row.instruction;
+    EXPECT_EQ(cost.reads[1], row.odd) << row.instruction;
+  }
+}
+
+// What the instruction before has kept of an operand, no bank has to give: all of its registers.
+TEST(InstructionCost, KeptOperandsOfTensorInstructionsAreNotRead) {
+  const auto reads_of = [](uint8_t reuse_mask, const std::string& second) {
+    Control control;
+    control.reuse_mask = reuse_mask;
+    std::vector<std::string> unknown;
+    Code code;
+    code.add("HMMA.16816.F32 R4, R8, R12, R4", control).add(second);
+    return costs_of(code.sass(), card_of_many_rates(), unknown).at(1).reads;
+  };
+  using Reads = std::array<uint8_t, 2>;
+  EXPECT_EQ(reads_of(0, "HMMA.16816.F32 R16, R8, R14, R16"), (Reads{5, 5}));
+  EXPECT_EQ(reads_of(1, "HMMA.16816.F32 R16, R8, R14, R16"), (Reads{3, 3})) << "A is the same";
+  EXPECT_EQ(reads_of(2, "HMMA.16816.F32 R16, R20, R12, R16"), (Reads{4, 4})) << "B is the same";
+  EXPECT_EQ(reads_of(1, "HMMA.16816.F32 R16, R20, R14, R16"), (Reads{5, 5})) << "another A";
+}
+
+TEST(InstructionCost, TensorProductsTakePartsOfACycle) {
+  Card card = card_of_many_rates();
+  card.mma_percent = 64;
+  card.tensor_float = 512;
+  const Cost cost = cost_of("HMMA.16816.F32 R4, R8, R12, R4", card);
+  EXPECT_EQ(cost.cycles, 6U);
+  EXPECT_EQ(cost.fraction, 64U) << "6.25 cycles";
+  EXPECT_EQ(cost_of("FFMA R1, R2, R4, R5", card).fraction, 0U);
+}
+
 TEST(InstructionCost, ProductsOfAWarpgroupReadTheirOperandsFromSharedMemory) {
   const Card card = card_of_many_rates();
   const Cost both = cost_of("HGMMA.64x256x16.F32 R24, gdesc[UR4], R24, gsb0", card);

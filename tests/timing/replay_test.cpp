@@ -92,14 +92,15 @@ TEST(Replay, AFullPipeTakesItsInterval) {
   EXPECT_EQ(eight.pipe_busy[static_cast<size_t>(Pipe::fma)], 1600U);
 }
 
-// Two pipes side by side: one scheduler issues in every cycle.
+// Two pipes side by side: one scheduler issues in every cycle. Both banks give two registers in two cycles.
 TEST(Replay, PipesWorkSideBySide) {
   Code code;
-  for (int i = 0; i < 100; ++i) code.add("FFMA R2, R3, R4, R5", stall(1)).add("IADD3 R6, R7, R8, RZ", stall(1));
+  for (int i = 0; i < 100; ++i) code.add("FFMA R2, R3, R4, R5", stall(1)).add("IADD3 R6, R8, RZ, RZ", stall(1));
   EXPECT_EQ(run(code.add("EXIT", stall(1)).sass(), round_card(), 1).cycles, 202U);
 }
 
-// Three operands of one bank take three cycles to read; one that is kept takes none.
+// Three operands of one bank take three cycles to read, for which an instruction has time, but not the one behind it;
+// one that is kept takes none.
 TEST(Replay, RegisterBanksMeet) {
   const uint64_t apart = run(repeated("FADD R2, R3, R4", 100, stall(2)), round_card(), 1).cycles;
   const uint64_t together = run(repeated("FFMA R2, R4, R6, R8", 100, stall(1)), round_card(), 1).cycles;
@@ -107,10 +108,55 @@ TEST(Replay, RegisterBanksMeet) {
   EXPECT_GE(together, 201U);
   Card wide = round_card();
   wide.fma_cycles = 1;
-  EXPECT_EQ(run(repeated("FFMA R2, R4, R6, R8", 100, stall(1)), wide, 1).cycles, 202U);
+  EXPECT_EQ(run(repeated("FFMA R2, R4, R6, R8", 100, stall(1)), wide, 1).cycles, 2 + 98 * 3 + 3 + 1U);
+  EXPECT_EQ(run(repeated("FFMA R2, R4, R6, R9", 100, stall(1)), wide, 1).cycles, 100 * 2U);
   Control keeps = stall(1);
   keeps.reuse_mask = 1;
   EXPECT_EQ(run(repeated("FFMA R2, R4, R6, R9", 100, keeps), wide, 1).cycles, 102U);
+}
+
+// Cycles between two instructions, with two FFMA between them, as Huerta et al. measured them.
+TEST(Replay, AnInstructionWaitsForBanksThatGiveAnothersOperands) {
+  Card wide = round_card();
+  wide.fma_cycles = 1;
+  const auto cycles = [&](const std::string& second) {
+    Code code;
+    code.add("FFMA R11, R10, R12, R14", stall(1)).add(second, stall(1)).add("EXIT", stall(1));
+    return run(code.sass(), wide, 1).cycles;
+  };
+  const uint64_t apart = cycles("FFMA R13, R16, R19, R21");
+  EXPECT_EQ(cycles("FFMA R13, R16, R18, R21"), apart + 1);
+  EXPECT_EQ(cycles("FFMA R13, R16, R18, R20"), apart + 2);
+}
+
+// A tensor instruction of 10 registers keeps each bank for 5 cycles: an FFMA whose registers do not come from them goes
+// ahead.
+TEST(Replay, TensorInstructionsReadAllTheirRegisters) {
+  Card wide = round_card();
+  wide.fma_cycles = 1;
+  const auto cycles = [&](const std::string& tensor, const std::string& behind) {
+    Code code;
+    code.add(tensor, stall(1));
+    for (int i = 0; i < 6; ++i) code.add(behind, stall(1));
+    return run(code.add("EXIT", stall(1)).sass(), wide, 1).cycles;
+  };
+  const std::string large = "HMMA.16816.F32 R4, R8, R12, R4", small = "HMMA.1688.F32 R4, R8, R12, RZ";
+  EXPECT_EQ(cycles(small, "FFMA R20, RZ, RZ, RZ"), 9U);
+  EXPECT_EQ(cycles(large, "FFMA R20, RZ, RZ, RZ"), 9 + 2U) << "two more cycles than the three for operands";
+  // Of the odd bank 5 and 12 registers in place of 1 and 12.
+  EXPECT_EQ(cycles(large, "FFMA R20, R21, R22, R23") - cycles(small, "FFMA R20, R21, R22, R23"), 4U);
+}
+
+// 6.25 cycles a product: three whole ones of six, and one of seven.
+TEST(Replay, PartsOfACycleOfTheTensorUnitAddUp) {
+  Card card = round_card();
+  card.tensor_float = 512;
+  card.mma_percent = 64;
+  Code code;
+  for (int i = 0; i < 400; ++i) code.add("HMMA.16816.F32 R4, R8, R12, R4", stall(1));
+  const ReplayResult result = run(code.add("EXIT", stall(1)).sass(), card, 1);
+  EXPECT_EQ(result.pipe_busy[static_cast<size_t>(Pipe::tensor)], 2500U);
+  EXPECT_NEAR(static_cast<double>(result.cycles), 2500, 10);
 }
 
 Sass shared_loads(int count, int shift, const std::string& load = "LDS R2, [R1]") {
