@@ -82,6 +82,10 @@ int DecodeContext::target_capability() const {
   return lowering_.target_capability();
 }
 
+int DecodeContext::tensor_hardware() const {
+  return lowering_.tensor_hardware();
+}
+
 void DecodeContext::require_target(int capability, std::string_view what) const {
   if (target_capability() >= capability) return;
   fail(fmt::format("{} needs .target sm_{} or higher", what, capability));

@@ -91,7 +91,7 @@ void mma(DecodeContext& context) {
   for (const Operand& element : context.vector(context.operand(0), tiles * parts)) {
     list.push_back({ListEntry::Kind::write, context.write(element, sum)});
   }
-  const MatrixProduct product = {types.a, types.b, form.sum, form.rows, form.k, saturates};
+  const MatrixProduct product = {types.a, types.b, form.sum, form.rows, form.k, saturates, context.tensor_hardware()};
   Operation& operation = context.emit(context.units().matrix_product(product), InstructionClass::tensor);
   operation.list = std::move(list);
   operation.multiply_adds = form.rows * columns * form.k;

@@ -60,7 +60,7 @@ CUmodule load(const void* image, size_t bytes, ErrorLog& log) {
   module->context = context;
   try {
     const Device& device = context->device();
-    LoadedImage loaded = load_image(image, bytes, device.model, *driver.settings().units, device.card.has_value());
+    LoadedImage loaded = load_image(image, bytes, device.model, driver.settings(), device.card.has_value());
     module->program = std::move(loaded.program);
     module->code = std::move(loaded.code);
   } catch (const ImageRefused& refused) {

@@ -157,7 +157,7 @@ Contents contents_of_fat_binary(const void* image, size_t bytes, const DeviceMod
 
 }  // namespace
 
-LoadedImage load_image(const void* image, size_t bytes, const DeviceModel& model, const UnitTable& units,
+LoadedImage load_image(const void* image, size_t bytes, const DeviceModel& model, const Settings& settings,
                        bool with_code) {
   const auto begins_like = [&](std::string_view magic) {
     return strnlen(static_cast<const char*>(image), std::min(bytes, magic.size())) == magic.size();
@@ -194,7 +194,9 @@ LoadedImage load_image(const void* image, size_t bytes, const DeviceModel& model
                                    model.name, model.limits.major, model.limits.minor)};
   }
   try {
-    return {load_program(text, units), std::move(unpacked.code)};
+    const int capability = 10 * model.limits.major + model.limits.minor;
+    const int tensor_hardware = settings.tensor == TensorArithmetic::hardware ? capability : 0;
+    return {load_program(text, *settings.units, tensor_hardware), std::move(unpacked.code)};
   } catch (const LoadError& error) {
     throw ImageRefused{CUDA_ERROR_INVALID_PTX, error.what()};
   }

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "context.h"
+#include "driver/settings.h"
 #include "machine/machine.h"
 #include "machine_clock.h"
 #include "units/unit_table.h"
@@ -29,11 +30,12 @@ struct LoadedImage {
 /// Parses an image for a device: NUL-terminated PTX text, or a fat binary. The text's .target must be one that the
 /// device can run. Takes the text of the highest architecture from a fat binary, and if `with_code`, the cubin of the
 /// highest architecture that the device could run. `bytes` can be read; SIZE_MAX if the image says how long it is.
+/// Matrix products are as the settings say.
 ///
 /// Throws ImageRefused on a cubin (the emulator executes PTX only), on a fat binary without such a text, on a target or
 /// PTX version that is too new, on an architecture-specific target (sm_90a) of another compute capability, and on text
 /// that is not valid PTX.
-LoadedImage load_image(const void* image, size_t bytes, const DeviceModel& model, const UnitTable& units,
+LoadedImage load_image(const void* image, size_t bytes, const DeviceModel& model, const Settings& settings,
                        bool with_code);
 
 struct Function {

@@ -16,9 +16,10 @@ namespace kiln::emulator {
 namespace {
 
 constexpr std::string_view prefix = "KILN_EMULATOR_";
-constexpr std::array<std::string_view, 8> known_names = {
+constexpr std::array<std::string_view, 9> known_names = {
     "KILN_EMULATOR_DEVICE",         "KILN_EMULATOR_CHECK", "KILN_EMULATOR_THREADS", "KILN_EMULATOR_INSTRUCTION_LIMIT",
-    "KILN_EMULATOR_COUNTED_BLOCKS", "KILN_EMULATOR_UNITS", "KILN_EMULATOR_CLOCK",   "KILN_EMULATOR_CARD"};
+    "KILN_EMULATOR_COUNTED_BLOCKS", "KILN_EMULATOR_UNITS", "KILN_EMULATOR_CLOCK",   "KILN_EMULATOR_CARD",
+    "KILN_EMULATOR_TENSOR"};
 
 void refuse_unknown_names() {
   for (const std::string& name : variables_that_begin_with(prefix)) {
@@ -71,6 +72,12 @@ ClockChoice parse_clock(std::string_view text) {
   throw SettingsError(fmt::format("KILN_EMULATOR_CLOCK={} is neither \"machine\" nor \"ptx\"", text));
 }
 
+TensorArithmetic parse_tensor(std::string_view text) {
+  if (text == "chain") return TensorArithmetic::chain;
+  if (text == "hardware") return TensorArithmetic::hardware;
+  throw SettingsError(fmt::format("KILN_EMULATOR_TENSOR={} is neither \"chain\" nor \"hardware\"", text));
+}
+
 const UnitTable* parse_units(std::string_view text) {
   const std::vector<UnitSet> sets = unit_sets();
   const auto named = std::find_if(sets.begin(), sets.end(), [&](const UnitSet& set) { return set.name == text; });
@@ -118,6 +125,7 @@ Settings Settings::read(const Lookup& lookup) {
   if (const char* check = lookup("KILN_EMULATOR_CHECK")) result.check = parse_check(check);
   if (const char* clock = lookup("KILN_EMULATOR_CLOCK")) result.clock = parse_clock(clock);
   if (const char* card = lookup("KILN_EMULATOR_CARD")) result.card = parse_card_file(card, result.clock);
+  if (const char* tensor = lookup("KILN_EMULATOR_TENSOR")) result.tensor = parse_tensor(tensor);
   const char* units = lookup("KILN_EMULATOR_UNITS");
   result.units = units == nullptr ? best_units() : parse_units(units);
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());

@@ -55,13 +55,14 @@ std::shared_ptr<const Program> load_program(std::string_view ptx) {
   return load_program(ptx, unit_table());
 }
 
-std::shared_ptr<const Program> load_program(std::string_view ptx, const UnitTable& units) {
+std::shared_ptr<const Program> load_program(std::string_view ptx, const UnitTable& units, int tensor_hardware) {
   auto program = std::make_shared<Program>();
   program->text = ptx;
   const ptx::Module module = ptx::parse(program->text);
   program->target_capability = capability_of(module.target);
   ModuleNames names;
   names.target_capability = program->target_capability;
+  names.tensor_hardware = tensor_hardware;
   place_variables(module, *program, names);
   for (const ptx::Function& function : module.functions) {
     // A declaration may stand before or after the definition.

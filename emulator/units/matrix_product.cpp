@@ -1,4 +1,4 @@
-// mma: D = A B + C of a whole warp.
+// mma: D = A B + C of a whole warp, where hardware_product.cpp does not follow a chip.
 //
 // A result of floating-point numbers starts as its element of C, and the products are added to it in the order of k by
 // fused multiply-adds of f32. Results in f16 are rounded once, at the end. A NaN has the canonical bits. So all sets of
@@ -291,6 +291,7 @@ Handler matrix_product(const MatrixProduct& product) {
   using U8 = Bytes<Small<uint8_t>>;
   using Fine = Bytes<SmallFloat<E4M3>>;
   using Coarse = Bytes<SmallFloat<E5M2>>;
+  if (product.hardware != 0 && product.sum != Type::s32) return hardware_product(product);
   switch (product.a) {
     case Type::f16:
       return of_floats<Halves<F16>, Halves<F16>>(product);

@@ -25,6 +25,7 @@ Handler convert(const Conversion& conversion);
 int64_t conversion_steps(const Conversion& conversion);
 Handler exchange(Exchange op, ptx::Type type);
 Handler matrix_product(const MatrixProduct& product);
+Handler hardware_product(const MatrixProduct& product);
 HandlerPair matrix_load(const MatrixAccess& access);
 HandlerPair matrix_store(const MatrixAccess& access);
 const Instruction* matrix_transpose(Warp& warp, const Instruction* i);

@@ -197,6 +197,7 @@ TEST(DriverInit, RefusesSettingsThatItDoesNotUnderstandAndSaysWhich) {
         Case{"KILN_EMULATOR_THREADS", "2x", "KILN_EMULATOR_THREADS=2x"},
         Case{"KILN_EMULATOR_INSTRUCTION_LIMIT", "-1", "KILN_EMULATOR_INSTRUCTION_LIMIT=-1"},
         Case{"KILN_EMULATOR_COUNTED_BLOCKS", "all", "KILN_EMULATOR_COUNTED_BLOCKS=all"},
+        Case{"KILN_EMULATOR_TENSOR", "exact", "KILN_EMULATOR_TENSOR=exact is neither \"chain\" nor \"hardware\""},
         Case{"KILN_EMULATOR_DEVISE", "h200",
              "unknown environment variable KILN_EMULATOR_DEVISE; did you mean KILN_EMULATOR_DEVICE?"},
         Case{

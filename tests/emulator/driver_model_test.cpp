@@ -292,6 +292,7 @@ TEST(Settings, AreThoseOfTheirVariables) {
   EXPECT_EQ(standard.instruction_limit, 20'000'000'000U);
   EXPECT_EQ(standard.counted_blocks, 64U);
   EXPECT_EQ(standard.card, "");
+  EXPECT_EQ(standard.tensor, TensorArithmetic::chain);
 
   const Settings two = settings_of({{"KILN_EMULATOR_DEVICE", "t4,a100"}});
   ASSERT_EQ(two.devices.size(), 2U);
@@ -303,6 +304,8 @@ TEST(Settings, AreThoseOfTheirVariables) {
   EXPECT_EQ(settings_of({{"KILN_EMULATOR_CLOCK", "machine"}}).clock, ClockChoice::machine);
   EXPECT_EQ(settings_of({{"KILN_EMULATOR_CLOCK", "ptx"}}).clock, ClockChoice::ptx);
   EXPECT_EQ(settings_of({{"KILN_EMULATOR_CARD", "mine.card"}}).card, "mine.card");
+  EXPECT_EQ(settings_of({{"KILN_EMULATOR_TENSOR", "chain"}}).tensor, TensorArithmetic::chain);
+  EXPECT_EQ(settings_of({{"KILN_EMULATOR_TENSOR", "hardware"}}).tensor, TensorArithmetic::hardware);
   for (const UnitSet& set : unit_sets()) {
     if (set.table == nullptr) {
       EXPECT_NE(refusal_of("KILN_EMULATOR_UNITS", set.name).find(set.missing), std::string::npos);

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "driver_fixture.h"
 #include "fat_images.h"
@@ -329,6 +330,75 @@ TEST_F(DriverModule, IsReadFromAFile) {
   }
   std::remove(path.c_str());
   EXPECT_EQ(load_file(&module, path.c_str()), static_cast<CUresult>(301)) << "CUDA_ERROR_FILE_NOT_FOUND";
+}
+
+/// out = 1 * 1 + 1 * -1 + a * b, by one product of the warp. a and b are in f16.
+const std::string product_ptx = R"(
+.version 7.8
+.target sm_75
+.address_size 64
+
+.visible .entry product(.param .u64 out, .param .u32 a, .param .u32 b)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<5>;
+  .reg .f32 %f<5>;
+  .reg .b64 %rd<2>;
+  mov.u32 %r0, %tid.x;
+  and.b32 %r0, %r0, 3;
+  ld.param.u32 %r1, [a];
+  ld.param.u32 %r2, [b];
+  setp.eq.u32 %p0, %r0, 0;
+  setp.gt.u32 %p1, %r0, 1;
+  @%p0 mov.b32 %r1, 0x3C003C00;
+  @%p0 mov.b32 %r2, 0xBC003C00;
+  @%p1 mov.b32 %r1, 0;
+  mov.f32 %f0, 0f00000000;
+  mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%r1, %r1}, {%r2}, {%f0, %f0, %f0, %f0};
+  ld.param.u64 %rd0, [out];
+  st.global.f32 [%rd0], %f1;
+  ret;
+}
+)";
+
+/// Results for a * b = 2^-24, 2^-25 and 2^-26 on device 0, in units of 2^-26.
+std::vector<float> products_on(const Variables& environment) {
+  const Emulator cuda(environment);
+  CUcontext context = nullptr;
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  CUdeviceptr out = 0;
+  EXPECT_EQ(cuda.cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuCtxSetCurrent(context), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuModuleLoadDataEx(&module, product_ptx.c_str(), 0, nullptr, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuModuleGetFunction(&function, module, "product"), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuMemAlloc_v2(&out, sizeof(float)), CUDA_SUCCESS);
+  std::vector<float> results;
+  uint32_t a = 0x0C00, b = 0;  // 2^-12
+  for (const uint32_t bits : {0x0C00u, 0x0800u, 0x0400u}) {
+    b = bits;
+    void* arguments[] = {&out, &a, &b};
+    EXPECT_EQ(cuda.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, nullptr, arguments, nullptr), CUDA_SUCCESS);
+    float result = 0;
+    EXPECT_EQ(cuda.cuMemcpyDtoH_v2(&result, out, sizeof(result)), CUDA_SUCCESS);
+    results.push_back(result * 0x1p26f);
+  }
+  return results;
+}
+
+TEST(MatrixProducts, HaveTheArithmeticOfTheSettingAndTheDevice) {
+  // One text for all: the device decides, not the text's .target.
+  EXPECT_EQ(products_on({{"KILN_EMULATOR_DEVICE", "t4"}}), (std::vector<float>{4, 2, 1}));
+  EXPECT_EQ(products_on({{"KILN_EMULATOR_DEVICE", "h200"}, {"KILN_EMULATOR_TENSOR", "chain"}}),
+            (std::vector<float>{4, 2, 1}));
+  for (const char* device : {"t4", "a100", "l40s"}) {
+    EXPECT_EQ(products_on({{"KILN_EMULATOR_DEVICE", device}, {"KILN_EMULATOR_TENSOR", "hardware"}}),
+              (std::vector<float>{4, 0, 0}));
+  }
+  for (const char* device : {"h200", "rtx5090"}) {
+    EXPECT_EQ(products_on({{"KILN_EMULATOR_DEVICE", device}, {"KILN_EMULATOR_TENSOR", "hardware"}}),
+              (std::vector<float>{4, 2, 0}));
+  }
 }
 
 }  // namespace

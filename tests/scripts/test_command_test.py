@@ -125,7 +125,7 @@ class TestCommand(unittest.TestCase):
 
     def test_a_deep_run_is_of_the_device_as_tests_have_it(self):
         for variable in ("KILN_DRIVER", "KILN_EMULATOR_CARD", "KILN_EMULATOR_CHECK", "KILN_EMULATOR_CLOCK",
-                         "KILN_EMULATOR_DEVICE"):
+                         "KILN_EMULATOR_DEVICE", "KILN_EMULATOR_TENSOR"):
             with self.subTest(variable):
                 result = self.tree.run("--deep", **{variable: "x"})
                 self.assertEqual(result.returncode, 2)

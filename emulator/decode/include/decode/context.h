@@ -38,6 +38,8 @@ class DecodeContext {
 
   /// The compute capability of the module's .target, 10 x major + minor.
   int target_capability() const;
+  /// MatrixProduct::hardware of the module's matrix products.
+  int tensor_hardware() const;
   /// Fails unless the module's .target is of `capability` (10 x major + minor) or higher. `what`: "ldmatrix".
   void require_target(int capability, std::string_view what) const;
   /// The elements of a vector operand that must have `count` of them.

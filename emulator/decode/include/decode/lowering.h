@@ -16,6 +16,7 @@ namespace kiln::emulator {
 /// The module as its kernels see it: its target, its variables with their addresses, and its functions.
 struct ModuleNames {
   int target_capability = 0;  ///< of .target, 10 x major + minor
+  int tensor_hardware = 0;    ///< MatrixProduct::hardware
   Scope scope;
   std::unordered_map<std::string_view, const ptx::Function*> functions;
 };
@@ -40,6 +41,7 @@ class Lowering {
   RegisterId carry_flag();
   uint32_t parameter_bytes() const { return parameter_bytes_; }
   int target_capability() const { return module_.target_capability; }
+  int tensor_hardware() const { return module_.tensor_hardware; }
   const SourcePosition& position() const { return position_; }
 
   // For the decoders of control flow.

@@ -26,6 +26,12 @@ enum class ClockChoice {
   ptx,
 };
 
+/// Arithmetic of matrix products of floating-point numbers.
+enum class TensorArithmetic {
+  chain,     ///< Fused multiply-adds in the order of k.
+  hardware,  ///< As chips of the device's compute capability were found to have it.
+};
+
 struct Settings {
   std::vector<const DeviceModel*> devices;      ///< KILN_EMULATOR_DEVICE: names with commas between; ordinal order
   CheckLevel check = CheckLevel::bounds;        ///< KILN_EMULATOR_CHECK: off, bounds or full
@@ -35,6 +41,7 @@ struct Settings {
   uint64_t counted_blocks = 64;                 ///< KILN_EMULATOR_COUNTED_BLOCKS: 0 means every block
   ClockChoice clock = ClockChoice::automatic;   ///< KILN_EMULATOR_CLOCK: machine or ptx
   std::string card;  ///< KILN_EMULATOR_CARD: a file like those of timing/cards; the built-in ones by default
+  TensorArithmetic tensor = TensorArithmetic::chain;  ///< KILN_EMULATOR_TENSOR: chain or hardware
 
   using Lookup = std::function<const char*(const char* name)>;
 

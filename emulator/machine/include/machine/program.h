@@ -25,6 +25,7 @@ class Program {
 };
 
 /// load_program() for given execution units, one of unit_tables(); the other overload takes the best.
-std::shared_ptr<const Program> load_program(std::string_view ptx, const UnitTable& units);
+/// `tensor_hardware`: MatrixProduct::hardware of its matrix products.
+std::shared_ptr<const Program> load_program(std::string_view ptx, const UnitTable& units, int tensor_hardware = 0);
 
 }  // namespace kiln::emulator

@@ -174,6 +174,9 @@ struct MatrixProduct {
   ptx::Type sum = ptx::Type::f32;
   uint32_t rows = 16, k = 8;
   bool saturates = false;  ///< s32 sums
+  /// The chip whose arithmetic floating-point sums follow: its compute capability, 10 x major + minor. 0: none, but
+  /// fused multiply-adds in the order of k.
+  int hardware = 0;
 };
 
 /// ldmatrix and stmatrix of shared memory. The addresses are register a (address_bytes wide) plus the immediate.
