@@ -89,8 +89,12 @@ std::vector<bool> channels_last_in(const std::vector<Region>& regions, size_t co
 
 class Search {
  public:
-  Search(const Graph& graph, const ScheduleOptions& options, const Cost& cost)
-      : graph_(graph), options_(options), cost_(cost), regions_(Regions(graph).of_convolutions()) {}
+  Search(const Graph& graph, const ScheduleOptions& options, const Cost& cost, size_t most_steps)
+      : graph_(graph),
+        options_(options),
+        cost_(cost),
+        most_steps_(most_steps),
+        regions_(Regions(graph).of_convolutions()) {}
 
   std::vector<bool> run() {
     if (regions_.empty()) return {};
@@ -102,7 +106,7 @@ class Search {
     while (changed) {
       changed = false;
       for (const Region& region : regions_) {
-        if (steps_ > most_steps) return best_;
+        if (steps_ > most_steps_) return best_;
         changed = try_other_side(region) || changed;
       }
     }
@@ -130,13 +134,10 @@ class Search {
     return sum;
   }
 
-  // Each region is tried in a schedule of the whole model. Models of hundreds of regions and of a thousand calls end
-  // before that, some 10 s; larger ones keep what is best so far.
-  static constexpr size_t most_steps = size_t{1} << 21;
-
   const Graph& graph_;
   const ScheduleOptions& options_;
   const Cost& cost_;
+  size_t most_steps_;
   std::vector<Region> regions_;
   std::vector<bool> best_;
   double least_ = 0;
@@ -149,8 +150,9 @@ std::vector<bool> all_channels_last(const Graph& graph) {
   return channels_last_in(Regions(graph).of_convolutions(), graph.count());
 }
 
-std::vector<bool> choose_layouts(const Graph& graph, const ScheduleOptions& options, const Cost& cost) {
-  return Search(graph, options, cost).run();
+std::vector<bool> choose_layouts(const Graph& graph, const ScheduleOptions& options, const Cost& cost,
+                                 size_t most_steps) {
+  return Search(graph, options, cost, most_steps).run();
 }
 
 }  // namespace kiln::graph

@@ -192,5 +192,36 @@ TEST(Layouts, NoRegionIsBetterOnItsOtherSide) {
   }
 }
 
+/// Each region is tried in a schedule of the whole model, so large ones would take the time of their square.
+TEST(Layouts, ASearchThatIsCutShortKeepsTheBestSoFar) {
+  Graph graph;
+  std::vector<ValueId> results;
+  for (int i = 0; i < 20; ++i) {
+    // Channels last is a gain for the two outer convolutions at either end, and a loss for those between.
+    const int64_t channels = i < 2 || i >= 18 ? 2 : 4;
+    const std::string n = std::to_string(i);
+    const ValueId x = graph.input("x" + n, DType::f32, {1, channels, 2, 2});
+    results.push_back(conv(graph, x, constant(graph, {2, channels, 1, 1})));
+    graph.output("y" + n, relu(graph, results.back()));
+  }
+  int costs = 0;
+  const Cost cost = [&](const Request& request) {
+    if (request.operation != "conv_forward") return 0.0;
+    ++costs;
+    if (!is_channels_last(request.at("y"))) return 1.0;
+    return request.at("x").extents[1] == 2 ? 0.5 : 2.0;
+  };
+  const std::vector<bool> whole = choose_layouts(graph, {}, cost);
+  EXPECT_TRUE(whole[results.front()]);
+  EXPECT_FALSE(whole[results[10]]);
+  EXPECT_TRUE(whole[results.back()]);
+
+  costs = 0;
+  const std::vector<bool> cut = choose_layouts(graph, {}, cost, 600);
+  EXPECT_LE(costs, 10 * 20) << "a schedule has more than 60 nodes and steps, so ten of them are the most";
+  EXPECT_TRUE(cut[results.front()]);
+  EXPECT_FALSE(cut[results.back()]);
+}
+
 }  // namespace
 }  // namespace kiln::graph::layouts_test

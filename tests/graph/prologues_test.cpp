@@ -7,6 +7,7 @@
 
 #include "graph_builder.h"
 #include "kiln/generator/operations/gemm.h"
+#include "kiln/generator/operations/norm.h"
 #include "kiln/generator/operations/reduce.h"
 #include "kiln/graph/optimise.h"
 
@@ -184,6 +185,33 @@ TEST(FusePrologues, ParametersBehindViewsAreConstants) {
   ASSERT_THAT(calls_of(graph), ElementsAre("conv_forward user"));
   EXPECT_FLOAT_EQ(floats_of(graph, operand_of(last_call(graph), "prologue.p0"))[1],
                   static_cast<float>(5 / std::sqrt(1 + 1e-5)));
+}
+
+/// Factors and shifts of channels become constants that no file holds: a model of a few bytes could ask for any number.
+TEST(FusePrologues, ConstantsThatNormalisationsBecomeHaveALimit) {
+  constexpr int64_t channels = int64_t{1} << 19;
+  constexpr int64_t most = (int64_t{1} << 26) / (2 * channels);
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {1, channels, 1, 1}), w = constant(graph, {1, channels, 1, 1});
+  const ValueId parameter = constant(graph, {1, channels, 1, 1});
+  NormInference norm;
+  norm.x = norm.y = test::spec_of(graph, x);
+  norm.w = norm.b = norm.running_mean = norm.running_variance = test::spec_of(graph, parameter);
+  for (int64_t i = 0; i <= most; ++i) {
+    const ValueId normalised = graph
+                                   .call(norm.request(), {{"x", x},
+                                                          {"w", parameter},
+                                                          {"b", parameter},
+                                                          {"running_mean", parameter},
+                                                          {"running_variance", parameter}})
+                                   .front()
+                                   .value;
+    graph.output("y", conv(graph, normalised, w));
+  }
+  fuse_prologues(graph, one_second);
+  const std::vector<std::string> calls = calls_of(graph);
+  EXPECT_EQ(std::count(calls.begin(), calls.end(), "conv_forward user"), most);
+  EXPECT_EQ(calls.size(), static_cast<size_t>(most + 2)) << "the last normalisation stays";
 }
 
 TEST(FusePrologues, OneBehindAnother) {

@@ -1,6 +1,7 @@
 // Layouts: the order of dimensions in which the values of a graph lie in memory.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "kiln/graph/cost.h"
@@ -19,7 +20,9 @@ std::vector<bool> all_channels_last(const Graph& graph);
 /// Values are chosen by regions: all but convolutions read and write in one layout; a convolution may read one and
 /// write another. Filters lie as what they are applied to: a constant is uploaded in either order. From the cheaper of
 /// nothing and everything channels last, regions change sides one by one while that makes the whole cheaper. `cost` is
-/// asked for every step of each schedule that is tried.
-std::vector<bool> choose_layouts(const Graph& graph, const ScheduleOptions& options, const Cost& cost);
+/// asked for every step of each schedule that is tried. Models of hundreds of regions and of a thousand calls end
+/// before the schedules have `most_steps` nodes and steps, some 10 s; larger ones keep what is best so far.
+std::vector<bool> choose_layouts(const Graph& graph, const ScheduleOptions& options, const Cost& cost,
+                                 size_t most_steps = size_t{1} << 21);
 
 }  // namespace kiln::graph
