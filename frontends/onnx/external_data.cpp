@@ -88,6 +88,15 @@ FileDescriptor open_beneath(const std::string& folder, const std::string& locati
   return file;
 }
 
+/// The file that the link at `path` leads to, if that lies in the folder `store` itself.
+FileDescriptor open_stored(const std::string& store, const std::filesystem::path& path) {
+  std::error_code failure;
+  const std::filesystem::path file = std::filesystem::canonical(path, failure);
+  if (store.empty() || failure || file.parent_path() != store) return FileDescriptor();
+  const FileDescriptor folder(::open(store.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return FileDescriptor(::openat(folder.get(), file.filename().c_str(), open_flags | O_NOFOLLOW));
+}
+
 /// Bytes of the file that are not in holes.
 uint64_t data_in(const FileDescriptor& file, uint64_t size) {
   constexpr int most_parts = 4096;  // no file of weights is in more
@@ -105,6 +114,13 @@ uint64_t data_in(const FileDescriptor& file, uint64_t size) {
 
 }  // namespace
 
+ExternalData::ExternalData(const std::string& model) : folder_(std::filesystem::path(model).parent_path().string()) {
+  std::error_code failure;
+  if (!std::filesystem::is_symlink(model, failure)) return;
+  const std::filesystem::path file = std::filesystem::canonical(model, failure);
+  if (!failure) store_ = file.parent_path().string();
+}
+
 std::string ExternalData::read(const onnx::TensorProto& tensor, uint64_t bytes) {
   const Place place = place_of(tensor);
   const std::string path = (std::filesystem::path(folder_) / place.location).string();
@@ -114,8 +130,10 @@ std::string ExternalData::read(const onnx::TensorProto& tensor, uint64_t bytes) 
                             printable_line(path), why),
                 "keep it beside the model's file");
   };
-  const FileDescriptor file = open_beneath(folder_, place.location);
-  if (!file.is_open() && (errno == EXDEV || errno == ELOOP)) {
+  FileDescriptor file = open_beneath(folder_, place.location);
+  const bool leaves = !file.is_open() && (errno == EXDEV || errno == ELOOP);
+  if (leaves) file = open_stored(store_, path);
+  if (leaves && !file.is_open()) {
     fail(tensor,
          fmt::format("has its data at '{}', a symbolic link that leaves the model's folder, or leads back to itself",
                      printable_name(place.location)),

@@ -11,11 +11,12 @@
 namespace kiln::onnx_frontend {
 
 /// Reads from files in one model's folder, and below it. A model is data from outside: nothing is read that lies
-/// elsewhere, or is no regular file.
+/// elsewhere, or is no regular file. Download caches keep a model and its data as links to files of one other folder:
+/// where the model itself is such a link, links to files beside the one that it leads to are followed, too.
 class ExternalData {
  public:
-  /// `folder`: of the model's file; empty for the working directory.
-  explicit ExternalData(std::string folder) : folder_(std::move(folder)) {}
+  /// `model`: the path of its file.
+  explicit ExternalData(const std::string& model);
 
   /// The `bytes` bytes of `tensor`, as its external_data entries say.
   ///
@@ -29,7 +30,8 @@ class ExternalData {
   std::vector<std::string> files() const;
 
  private:
-  std::string folder_;
+  std::string folder_;                 // of the model's path; empty for the working directory
+  std::string store_;                  // folder of the file that the model is a link to; empty where it is none
   std::set<std::string> seen_;         // locations that were read
   uint64_t read_ = 0;                  // bytes, of all tensors
   uint64_t most_ = uint64_t{1} << 28;  // of these: some tensors may share a part, and files may have holes of zeros

@@ -31,8 +31,8 @@ struct Known {
 
 /// The values of a model while it is read, and how they are stored.
 struct Values {
-  /// `folder`: of the model's file.
-  explicit Values(std::string folder) : files(std::move(folder)) {}
+  /// `model`: the path of its file.
+  explicit Values(const std::string& model) : files(model) {}
 
   graph::Graph graph;
   Budget budget;

@@ -247,9 +247,7 @@ void for_each_read(const onnx::NodeProto& node, const std::function<void(const s
 class Import {
  public:
   Import(const onnx::ModelProto& model, const std::string& path, const OnnxOptions& options)
-      : model_(model.graph()),
-        shapes_(model.graph(), options.batch),
-        values_(std::filesystem::path(path).parent_path().string()) {
+      : model_(model.graph()), shapes_(model.graph(), options.batch), values_(path) {
     result_.files.push_back(std::filesystem::absolute(path).string());
     values_.opset = opset_of(model);
     values_.dtype = options.dtype;

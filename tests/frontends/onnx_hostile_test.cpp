@@ -410,10 +410,9 @@ class ExternalWeights : public testing::Test {
     }
     model.node("Add", {"x", "w"}, {"y"});
     model.output("y");
-    const std::string path = (folder_ / "model.onnx").string();
-    std::ofstream(path, std::ios::binary) << model.bytes();
+    std::ofstream(stored_, std::ios::binary) << model.bytes();
     try {
-      (void)read_onnx(path);
+      (void)read_onnx((folder_ / "model.onnx").string());
       FAIL() << "no error, expected: " << text;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), code) << error.what();
@@ -428,6 +427,7 @@ class ExternalWeights : public testing::Test {
   const std::filesystem::path root_ = std::filesystem::path(testing::TempDir()) /
                                       ("kiln_external_" + std::to_string(::getpid())),
                               folder_ = root_ / "model";
+  std::filesystem::path stored_ = folder_ / "model.onnx";  ///< Where the model is written.
 };
 
 TEST_F(ExternalWeights, LinksOutOfTheFolderAreRefused) {
@@ -438,6 +438,33 @@ TEST_F(ExternalWeights, LinksOutOfTheFolderAreRefused) {
   for (const char* location : {"w.bin", "up/secret", "exe"}) {
     expect({{"location", location}}, ErrorCode::parse_error, "a symbolic link that leaves the model's folder");
   }
+}
+
+/// huggingface_hub keeps files in "blobs", and a folder of links to them for each revision.
+TEST_F(ExternalWeights, LinksOfADownloadCacheAreFollowedToTheFolderThatTheModelItselfIsIn) {
+  std::filesystem::create_directories(root_ / "blobs" / "below");
+  stored_ = root_ / "blobs" / "5ae9";
+  write(stored_, 1);
+  write(root_ / "blobs" / "77f1", 4);  // of the 8 bytes that are asked for: to be seen in the error
+  write(root_ / "blobs" / "below" / "w", 4);
+  write(root_ / "secret", 4);
+  std::filesystem::create_symlink("../blobs/5ae9", folder_ / "model.onnx");
+  std::filesystem::create_symlink("../blobs/77f1", folder_ / "w.bin");
+  std::filesystem::create_symlink("w.bin", folder_ / "again.bin");
+  std::filesystem::create_symlink("../blobs/below/w", folder_ / "below.bin");
+  std::filesystem::create_symlink("../secret", folder_ / "secret.bin");
+  std::filesystem::create_symlink("../blobs", folder_ / "blobs");
+  for (const char* location : {"w.bin", "again.bin", "blobs/77f1"}) {
+    expect({{"location", location}}, ErrorCode::parse_error, "behind the end");
+  }
+  for (const char* location : {"below.bin", "secret.bin", "blobs/below/w"}) {
+    expect({{"location", location}}, ErrorCode::parse_error, "a symbolic link that leaves the model's folder");
+  }
+  expect({{"location", "77f1"}}, ErrorCode::io_error, "No such file");  // not beside the link
+  // A model that is no link itself vouches for nothing.
+  std::filesystem::remove(folder_ / "model.onnx");
+  stored_ = folder_ / "model.onnx";
+  expect({{"location", "w.bin"}}, ErrorCode::parse_error, "a symbolic link that leaves the model's folder");
 }
 
 TEST_F(ExternalWeights, OnlyRegularFilesAreRead) {
