@@ -4,8 +4,9 @@
 // fused multiply-adds of f32. Results in f16 are rounded once, at the end. A NaN has the canonical bits. So all sets of
 // units agree to the bit. Sums of integers are exact, and wrap around or saturate at the end.
 //
-// The fragments are unpacked to panels of f32 or s32, and the products of all rows with one element of B are added at a
-// time.
+// Sums stay in the order that registers have them: a vector has, for some rows, the four even or the four odd columns.
+// For each k it needs A's element of each row four times, which a shuffle inside groups of four lanes makes, and B's
+// four elements for each row, which a load makes.
 #include "kernel/matrix_product.h"
 
 #include <algorithm>
@@ -22,69 +23,29 @@
 namespace kiln::emulator::KILN_EMULATOR_ISA {
 namespace {
 
-constexpr int rows = 16, columns = 8, tile_rows = 8;
-constexpr int row_words = 4;  // of a row in one register
+constexpr uint32_t tile_rows = 8, quad = 4;
+constexpr uint32_t row_words = 4;  // of a row or column in one register
 
-/// One column of A or of the sums: an element of each row.
-template <class T>
-struct alignas(64) Column {
-  T row[rows];
-};
-
-/// Words of a register of the upper and of one of the lower eight rows: word w of row r goes to to[w * stride].row[r].
-template <class T>
-void take_words(Column<T>* to, int stride, const uint32_t* upper, const uint32_t* lower) {
-  for (int r = 0; r < rows; r += 4) {
-    const uint32_t* const from = r < tile_rows ? upper + row_words * r : lower + row_words * (r - tile_rows);
-    Words square[4];
-    for (int k = 0; k < 4; ++k) square[k] = words_at(from + row_words * k);
-    transpose(square);
-    for (int w = 0; w < row_words; ++w) put_words(to[w * stride].row + r, square[w]);
-  }
-}
-
-/// The reverse.
-template <class T>
-void put_back_words(uint32_t* upper, uint32_t* lower, const Column<T>* from, int stride) {
-  for (int r = 0; r < rows; r += 4) {
-    uint32_t* const to = r < tile_rows ? upper + row_words * r : lower + row_words * (r - tile_rows);
-    Words square[4];
-    for (int w = 0; w < row_words; ++w) square[w] = words_at(from[w * stride].row + r);
-    transpose(square);
-    for (int k = 0; k < 4; ++k) put_words(to + row_words * k, square[k]);
-  }
-}
-
-// Formats of the factors' elements. widen_words() unpacks a word of each row to columns, widen_register() a register.
+// Formats of the factors' elements; a Four is as wide as four. widen() unpacks elements that lie side by side.
 
 template <class Format>
 struct Halves {
   using Value = float;
-  static constexpr int word_k = 2;
-  static void widen_words(Column<float>* to, const uint32_t* words) {
-    uint16_t first[rows], second[rows];
-    for (int r = 0; r < rows; ++r) first[r] = static_cast<uint16_t>(words[r]);
-    for (int r = 0; r < rows; ++r) second[r] = static_cast<uint16_t>(words[r] >> 16);
-    Format::widen(to[0].row, first, rows);
-    Format::widen(to[1].row, second, rows);
-  }
-  static void widen_register(float* to, const std::byte* from) {
-    Format::widen(to, reinterpret_cast<const uint16_t*>(from), warp_lanes * word_k);
+  using Four = uint64_t;
+  static constexpr uint32_t word_k = 2;
+  static void widen(float* to, const std::byte* from, int n) {
+    Format::widen(to, reinterpret_cast<const uint16_t*>(from), n);
   }
 };
 
 /// f32 without the low 13 bits.
 struct Tf32 {
   using Value = float;
-  static constexpr int word_k = 1;
+  using Four = Words;
+  static constexpr uint32_t word_k = 1;
   static float widened(uint32_t word) { return float_of(word & 0xFFFFE000u); }
-  static void widen_words(Column<float>* to, const uint32_t* words) {
-    for (int r = 0; r < rows; ++r) to->row[r] = widened(words[r]);
-  }
-  static void widen_register(float* to, const std::byte* from) {
-    uint32_t words[warp_lanes];
-    std::memcpy(words, from, sizeof(words));
-    for (uint32_t lane = 0; lane < warp_lanes; ++lane) to[lane] = widened(words[lane]);
+  static void widen(float* to, const std::byte* from, int n) {
+    for (int k = 0; k < n; ++k) to[k] = widened(reinterpret_cast<const uint32_t*>(from)[k]);
   }
 };
 
@@ -92,14 +53,10 @@ struct Tf32 {
 template <class Format>
 struct Bytes {
   using Value = typename Format::Value;
-  static constexpr int word_k = 4;
-  static void widen_words(Column<Value>* to, const uint32_t* words) {
-    for (int k = 0; k < word_k; ++k) {
-      for (int r = 0; r < rows; ++r) to[k].row[r] = Format::widened(static_cast<uint8_t>(words[r] >> (8 * k)));
-    }
-  }
-  static void widen_register(Value* to, const std::byte* from) {
-    for (uint32_t k = 0; k < warp_lanes * word_k; ++k) to[k] = Format::widened(static_cast<uint8_t>(from[k]));
+  using Four = uint32_t;
+  static constexpr uint32_t word_k = 4;
+  static void widen(Value* to, const std::byte* from, int n) {
+    for (int k = 0; k < n; ++k) to[k] = Format::widened(static_cast<uint8_t>(from[k]));
   }
 };
 
@@ -122,34 +79,81 @@ struct SmallFloat {
   }
 };
 
-/// The columns of A that registers of the upper and of the lower rows hold.
-template <class Format, class Value>
-void take_columns(Column<Value>* to, const uint32_t* upper, const uint32_t* lower) {
-  Column<uint32_t> words[row_words];
-  take_words(words, 1, upper, lower);
-  for (int w = 0; w < row_words; ++w) Format::widen_words(to + w * Format::word_k, words[w].row);
+template <class V>
+[[gnu::always_inline]] inline V vector_at(const void* from) {
+  V v;
+  std::memcpy(&v, from, sizeof(v));
+  return v;
 }
 
-// C and D. take() makes columns of C; put_back() puts columns in D. A product of one tile is computed as two that are
-// equal.
+/// Elements of A along k in fours: four neighbours of each row, row after row.
+template <class Format, uint32_t rows>
+struct alignas(64) Fours {
+  typename Format::Value at[rows][quad];
+};
+
+/// Unpacks the `tile`th eight rows: a register has their words, four of a row side by side.
+template <class Format, uint32_t rows>
+void take_rows(Fours<Format, rows>* fours, uint32_t tile, const uint32_t* words) {
+  using Four = typename Format::Four;
+  Four ordered[Format::word_k][tile_rows];
+  const auto* const from = reinterpret_cast<const Four*>(words);
+  for (uint32_t q = 0; q < Format::word_k; ++q) {
+    for (uint32_t r = 0; r < tile_rows; ++r) ordered[q][r] = from[r * Format::word_k + q];
+    Format::widen(fours[q].at[tile * tile_rows], reinterpret_cast<const std::byte*>(ordered[q]), tile_rows * quad);
+  }
+}
+
+/// Elements of B. Those of k = 4 q + e are in at[e]: of the even columns from 4 q on, of the odd ones `group_k` behind.
+template <class Format>
+struct alignas(64) Columns {
+  static constexpr uint32_t group_k = row_words * Format::word_k;
+  typename Format::Value at[quad][2 * group_k];
+};
+
+/// Unpacks columns, whose words lie side by side in a register.
+template <class Format>
+void take_columns(Columns<Format>& columns, const uint32_t* words) {
+  using Value = typename Format::Value;
+  constexpr uint32_t pair = 2 * Columns<Format>::group_k;
+  constexpr uint32_t lanes = std::min(static_cast<uint32_t>(vector_lanes), pair);
+  using Lanes [[gnu::vector_size(lanes * sizeof(Value))]] = Value;
+  alignas(64) Value pairs[quad][pair];  // an even column and the odd one behind it
+  Format::widen(pairs[0], reinterpret_cast<const std::byte*>(words), quad * pair);
+  for (uint32_t first = 0; first < pair; first += lanes) {
+    Lanes squares[quad];
+    for (uint32_t n = 0; n < quad; ++n) squares[n] = vector_at<Lanes>(pairs[n] + first);
+    transpose(squares);
+    for (uint32_t e = 0; e < quad; ++e) std::memcpy(columns.at[e] + first, &squares[e], sizeof(squares[e]));
+  }
+}
+
+/// Elements of C and D: of each tile, those of the even columns and those of the odd ones, in the order of lanes.
+template <class Value, uint32_t tiles>
+struct alignas(64) Accumulators {
+  Value at[tiles][2][warp_lanes];
+};
+
+// C and D: start() makes sums of C, finish() puts them in D.
 
 struct WideSums {
   using Value = float;
   template <uint32_t tiles>
-  static void take(const Warp& warp, const ProductOperands& operands, Column<float>* sums) {
-    for (uint32_t part = 0; part < 2; ++part) {
-      take_words(sums + part, 2, row<uint32_t>(warp, operands.c(0, part)),
-                 row<uint32_t>(warp, operands.c(tiles - 1, part)));
+  static void start(const Warp& warp, const ProductOperands& operands, Accumulators<float, tiles>& sums) {
+    for (uint32_t tile = 0; tile < tiles; ++tile) {
+      for (uint32_t part = 0; part < 2; ++part) {
+        std::memcpy(sums.at[tile][part], row<float>(warp, operands.c(tile, part)), sizeof(sums.at[tile][part]));
+      }
     }
   }
   template <uint32_t tiles>
-  static void put_back(const Warp& warp, const ProductOperands& operands, Column<float>* sums) {
-    for (int n = 0; n < columns; ++n) {
-      for (float& sum : sums[n].row) sum = is_nan(sum) ? float_of(canonical_nan) : sum;
-    }
-    for (uint32_t part = 0; part < 2; ++part) {
-      put_back_words(row<uint32_t>(warp, operands.d(0, part)), row<uint32_t>(warp, operands.d(tiles - 1, part)),
-                     sums + part, 2);
+  static void finish(const Warp& warp, const ProductOperands& operands, const Accumulators<float, tiles>& sums) {
+    for (uint32_t tile = 0; tile < tiles; ++tile) {
+      for (uint32_t part = 0; part < 2; ++part) {
+        const float* const sum = sums.at[tile][part];
+        float* const to = row<float>(warp, operands.d(tile, part));
+        for (uint32_t l = 0; l < warp_lanes; ++l) to[l] = is_nan(sum[l]) ? float_of(canonical_nan) : sum[l];
+      }
     }
   }
 };
@@ -157,20 +161,25 @@ struct WideSums {
 struct HalfSums {
   using Value = float;
   template <uint32_t tiles>
-  static void take(const Warp& warp, const ProductOperands& operands, Column<float>* sums) {
-    take_columns<Halves<F16>>(sums, row<uint32_t>(warp, operands.c(0, 0)),
-                              row<uint32_t>(warp, operands.c(tiles - 1, 0)));
+  static void start(const Warp& warp, const ProductOperands& operands, Accumulators<float, tiles>& sums) {
+    for (uint32_t tile = 0; tile < tiles; ++tile) {
+      const uint32_t* const words = row<uint32_t>(warp, operands.c(tile, 0));
+      uint16_t first[warp_lanes], second[warp_lanes];
+      for (uint32_t l = 0; l < warp_lanes; ++l) first[l] = static_cast<uint16_t>(words[l]);
+      for (uint32_t l = 0; l < warp_lanes; ++l) second[l] = static_cast<uint16_t>(words[l] >> 16);
+      F16::widen(sums.at[tile][0], first, warp_lanes);
+      F16::widen(sums.at[tile][1], second, warp_lanes);
+    }
   }
   template <uint32_t tiles>
-  static void put_back(const Warp& warp, const ProductOperands& operands, const Column<float>* sums) {
-    Column<uint32_t> words[row_words];
-    for (int w = 0; w < row_words; ++w) {
-      uint16_t first[rows], second[rows];
-      F16::narrow(first, sums[2 * w].row, rows);
-      F16::narrow(second, sums[2 * w + 1].row, rows);
-      for (int r = 0; r < rows; ++r) words[w].row[r] = first[r] | static_cast<uint32_t>(second[r]) << 16;
+  static void finish(const Warp& warp, const ProductOperands& operands, const Accumulators<float, tiles>& sums) {
+    for (uint32_t tile = 0; tile < tiles; ++tile) {
+      uint16_t first[warp_lanes], second[warp_lanes];
+      F16::narrow(first, sums.at[tile][0], warp_lanes);
+      F16::narrow(second, sums.at[tile][1], warp_lanes);
+      uint32_t* const to = row<uint32_t>(warp, operands.d(tile, 0));
+      for (uint32_t l = 0; l < warp_lanes; ++l) to[l] = first[l] | static_cast<uint32_t>(second[l]) << 16;
     }
-    put_back_words(row<uint32_t>(warp, operands.d(0, 0)), row<uint32_t>(warp, operands.d(tiles - 1, 0)), words, 1);
   }
 };
 
@@ -186,74 +195,108 @@ template <bool saturates>
 struct IntegerSums {
   using Value = int32_t;
   template <uint32_t tiles>
-  static void take(const Warp&, const ProductOperands&, Column<int32_t>* sums) {
-    for (int n = 0; n < columns; ++n) std::fill_n(sums[n].row, rows, 0);
+  static void start(const Warp&, const ProductOperands&, Accumulators<int32_t, tiles>& sums) {
+    sums = {};
   }
   template <uint32_t tiles>
-  static void put_back(const Warp& warp, const ProductOperands& operands, Column<int32_t>* sums) {
-    for (uint32_t part = 0; part < 2; ++part) {  // of C, which D may overwrite
-      Column<int32_t> c[row_words];
-      take_words(c, 1, row<uint32_t>(warp, operands.c(0, part)), row<uint32_t>(warp, operands.c(tiles - 1, part)));
-      for (uint32_t w = 0; w < row_words; ++w) {
-        int32_t* const sum = sums[2 * w + part].row;
-        for (int r = 0; r < rows; ++r) sum[r] = joined<saturates>(sum[r], c[w].row[r]);
+  static void finish(const Warp& warp, const ProductOperands& operands, Accumulators<int32_t, tiles>& sums) {
+    for (uint32_t tile = 0; tile < tiles; ++tile) {  // all of C before D, which may have the same registers
+      for (uint32_t part = 0; part < 2; ++part) {
+        const int32_t* const c = row<int32_t>(warp, operands.c(tile, part));
+        int32_t* const sum = sums.at[tile][part];
+        for (uint32_t l = 0; l < warp_lanes; ++l) sum[l] = joined<saturates>(sum[l], c[l]);
       }
     }
-    for (uint32_t part = 0; part < 2; ++part) {
-      put_back_words(row<uint32_t>(warp, operands.d(0, part)), row<uint32_t>(warp, operands.d(tiles - 1, part)),
-                     sums + part, 2);
+    for (uint32_t tile = 0; tile < tiles; ++tile) {
+      for (uint32_t part = 0; part < 2; ++part) {
+        std::memcpy(row<int32_t>(warp, operands.d(tile, part)), sums.at[tile][part], sizeof(sums.at[tile][part]));
+      }
     }
   }
 };
 
-// sums += a * b, one k after the other; b[n][k] for the k of a group.
+/// Sums of some rows in vector registers, where only full unrolling keeps them: of the even and of the odd columns.
+template <class Value, int vectors>
+struct RowSums {
+  VectorOf<Value> even[vectors], odd[vectors];
 
-template <int groups, int group_k>
-void multiply_panels(Column<float>* sums, const Column<float>* a, const float (*b)[columns][group_k]) {
-  for (int first = 0; first < rows; first += vector_lanes) {
-    Vector sum[columns];
-    for (int n = 0; n < columns; ++n) std::memcpy(&sum[n], sums[n].row + first, sizeof(Vector));
-    for (int g = 0; g < groups; ++g) {
-      for (int k = 0; k < group_k; ++k) {
-        Vector factor;
-        std::memcpy(&factor, a[g * group_k + k].row + first, sizeof(factor));
-#pragma GCC unroll 8
-        for (int n = 0; n < columns; ++n) sum[n] = fma(factor, splat(b[g][n][k]), sum[n]);
-      }
+  /// Adds the products of element `chosen` of each four of A with B's elements.
+  template <size_t chosen>
+  [[gnu::always_inline]] void add(const VectorOf<Value> (&a)[vectors], const Value* even_four, const Value* odd_four) {
+    const VectorOf<Value> even_columns = repeat_four(even_four), odd_columns = repeat_four(odd_four);
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) {
+      const VectorOf<Value> factor = spread_in_fours<chosen>(a[v]);
+      even[v] = multiply_add(factor, even_columns, even[v]);
+      odd[v] = multiply_add(factor, odd_columns, odd[v]);
     }
-    for (int n = 0; n < columns; ++n) std::memcpy(sums[n].row + first, &sum[n], sizeof(Vector));
+  }
+};
+
+/// Adds a b to the sums of the rows from `first` on, one k after the other.
+template <class A, class B, uint32_t tiles, uint32_t groups, int vectors>
+[[gnu::always_inline]] inline void add_to_rows(Accumulators<typename A::Value, tiles>& sums,
+                                               const Fours<A, tiles * tile_rows> (*a)[A::word_k], const Columns<B>* b,
+                                               uint32_t first) {
+  using Value = typename A::Value;
+  using V = VectorOf<Value>;
+  constexpr uint32_t vector_rows = vector_lanes / quad;
+  const auto place = [&](int v, uint32_t parity) {
+    const uint32_t r = first + static_cast<uint32_t>(v) * vector_rows;
+    return sums.at[r / tile_rows][parity] + r % tile_rows * quad;
+  };
+  RowSums<Value, vectors> sum;
+#pragma GCC unroll 4
+  for (int v = 0; v < vectors; ++v) {
+    sum.even[v] = vector_at<V>(place(v, 0));
+    sum.odd[v] = vector_at<V>(place(v, 1));
+  }
+#pragma GCC unroll 2
+  for (uint32_t g = 0; g < groups; ++g) {
+#pragma GCC unroll 4
+    for (uint32_t q = 0; q < A::word_k; ++q) {
+      V fours[vectors];
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) {
+        fours[v] = vector_at<V>(a[g][q].at[first + static_cast<uint32_t>(v) * vector_rows]);
+      }
+      const auto add = [&]<size_t chosen>() {
+        const Value* const columns = b[g].at[chosen] + quad * q;
+        sum.template add<chosen>(fours, columns, columns + Columns<B>::group_k);
+      };
+      add.template operator()<0>();
+      add.template operator()<1>();
+      add.template operator()<2>();
+      add.template operator()<3>();
+    }
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < vectors; ++v) {
+    std::memcpy(place(v, 0), &sum.even[v], vector_bytes);
+    std::memcpy(place(v, 1), &sum.odd[v], vector_bytes);
   }
 }
 
-template <int groups, int group_k>
-void multiply_panels(Column<int32_t>* sums, const Column<int32_t>* a, const int32_t (*b)[columns][group_k]) {
-  for (int g = 0; g < groups; ++g) {
-    for (int k = 0; k < group_k; ++k) {
-      for (int n = 0; n < columns; ++n) {
-        for (int r = 0; r < rows; ++r) sums[n].row[r] += a[g * group_k + k].row[r] * b[g][n][k];
-      }
-    }
-  }
-}
-
-template <class A, class B, class Sums, uint32_t tiles, int groups>
+template <class A, class B, class Sums, uint32_t tiles, uint32_t groups>
 const Instruction* multiply(Warp& warp, const Instruction* i) {
   if (const Mask lanes = guarded(warp, i); lanes != full_mask) [[unlikely]] {
     return lanes == 0 ? i + 1 : gather_warp(warp, i, lanes);
   }
-  using Value = typename Sums::Value;
-  constexpr int group_k = row_words * A::word_k;
   const ProductOperands operands(warp.lists + i->extra);
-  Column<Value> a[groups * group_k], sums[columns];
-  alignas(64) Value b[groups][columns][group_k];
+  Fours<A, tiles * tile_rows> a[groups][A::word_k];
+  Columns<B> b[groups];
+  Accumulators<typename Sums::Value, tiles> sums;
   for (uint32_t g = 0; g < groups; ++g) {
-    take_columns<A>(a + g * group_k, row<uint32_t>(warp, operands.a(0, g)),
-                    row<uint32_t>(warp, operands.a(tiles - 1, g)));
-    B::widen_register(&b[g][0][0], row<std::byte>(warp, operands.b(g)));
+    for (uint32_t tile = 0; tile < tiles; ++tile) take_rows(a[g], tile, row<uint32_t>(warp, operands.a(tile, g)));
+    take_columns(b[g], row<uint32_t>(warp, operands.b(g)));
   }
-  Sums::template take<tiles>(warp, operands, sums);
-  multiply_panels<groups, group_k>(sums, a, b);
-  Sums::template put_back<tiles>(warp, operands, sums);
+  Sums::start(warp, operands, sums);
+  constexpr uint32_t rows = tiles * tile_rows, vector_rows = vector_lanes / quad;
+  constexpr int vectors = std::min(4u, rows / vector_rows);  // twice as many sums: as many as hide an addition's time
+  for (uint32_t first = 0; first < rows; first += vectors * vector_rows) {
+    add_to_rows<A, B, tiles, groups, vectors>(sums, a, b, first);
+  }
+  Sums::finish(warp, operands, sums);
   return i + 1;
 }
 

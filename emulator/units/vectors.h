@@ -1,6 +1,12 @@
 // The widest vectors of floats that the instruction set has.
 #pragma once
 
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
 #ifdef __FMA__
 #include <immintrin.h>
 #endif
@@ -19,7 +25,9 @@ inline constexpr int vector_bytes = 32;
 inline constexpr int vector_bytes = 16;
 #endif
 inline constexpr int vector_lanes = vector_bytes / 4;
-using Vector = float __attribute__((vector_size(vector_bytes)));
+template <class T>  // of 4 bytes
+using VectorOf [[gnu::vector_size(vector_bytes)]] = T;
+using Vector = VectorOf<float>;
 
 inline Vector splat(float x) {
   return x - Vector{};
@@ -36,6 +44,36 @@ inline Vector fma(Vector a, Vector b, Vector c) {
   for (int k = 0; k < vector_lanes; ++k) d[k] = __builtin_fmaf(a[k], b[k], c[k]);
   return d;
 #endif
+}
+
+inline Vector multiply_add(Vector a, Vector b, Vector c) {
+  return fma(a, b, c);
+}
+inline VectorOf<int32_t> multiply_add(VectorOf<int32_t> a, VectorOf<int32_t> b, VectorOf<int32_t> c) {
+  return a * b + c;
+}
+
+/// The four at `from`, again and again.
+template <class T>
+inline VectorOf<T> repeat_four(const T* from) {
+#if defined(__AVX512F__)
+  return std::bit_cast<VectorOf<T>>(_mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+#elif defined(__AVX__)
+  return std::bit_cast<VectorOf<T>>(_mm256_broadcast_ps(reinterpret_cast<const __m128*>(from)));
+#else
+  VectorOf<T> four;
+  std::memcpy(&four, from, sizeof(four));
+  return four;
+#endif
+}
+
+/// Element `chosen` of each group of four lanes in all four.
+template <size_t chosen, class V>
+inline V spread_in_fours(V v) {
+  return [&]<size_t... lane>(std::index_sequence<lane...>) {
+    return __builtin_shufflevector(v, v, static_cast<int>(lane / 4 * 4 + chosen)...);
+  }
+  (std::make_index_sequence<vector_lanes>());
 }
 
 }  // namespace kiln::emulator::KILN_EMULATOR_ISA
