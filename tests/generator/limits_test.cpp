@@ -200,6 +200,9 @@ TEST(TensorMaps, AreTakenUpToTheLimitsOfTheDriver) {
     EXPECT_EQ(fault(map_with(swizzle, bytes / 2)), "");
     EXPECT_THAT(fault(map_with(swizzle, bytes / 2 + 8)), HasSubstr("narrower than its box"));
   }
+  for (const int unknown : {-1, 4}) {  // as a stored program may have them
+    EXPECT_THAT(fault(map_with(static_cast<Swizzle>(unknown), 8)), HasSubstr("unknown swizzle")) << unknown;
+  }
   TensorMapArgument map = map_with(Swizzle::none, 256);
   EXPECT_EQ(fault(map), "");
   map.box[1] = 256;
