@@ -33,6 +33,7 @@ void SharedShadow::begin_block() {
   block_start_ = block_met_ = ++now_;
   logged_ = 0;
   logs_ = clocks_ == nullptr;
+  unwritten_.clear();
   if (clocks_ == nullptr) return;
   clocks_->begin_block();
   more_readers_.clear();
@@ -114,7 +115,9 @@ SharedShadow::Result SharedShadow::check_read(uint32_t piece, const Access& acce
     const uint32_t leader = access.first + static_cast<uint32_t>(std::countr_zero(access.lanes));
     return {Finding::uninitialised, piece << shift_, leader, std::nullopt, 0};
   }
-  return check_write_before(piece, access);
+  const Result race = check_write_before(piece, access);
+  if (race || unwritten_.empty() || unwritten_[piece] == 0) return race;
+  return {Finding::uninitialised, piece << shift_, thread_of(who(access)), std::nullopt, 0};
 }
 
 /// Looks for a fence of proxies between a thread's write and a copy in bulk that reads it. The thread that has written
@@ -159,6 +162,13 @@ void SharedShadow::note_read(uint32_t piece, const Access& access, uint32_t who,
 void SharedShadow::note_write(uint32_t first, uint32_t pieces, uint32_t time, uint32_t who) {
   std::fill_n(write_time_.begin() + first, pieces, time);
   std::fill_n(write_who_.begin() + first, pieces, who);
+  if (!unwritten_.empty()) std::fill_n(unwritten_.begin() + first, pieces, uint8_t{0});
+}
+
+void SharedShadow::hold_unwritten(uint32_t offset, uint32_t bytes) {
+  enter_logged_reads(0, static_cast<uint32_t>(chunk_logged_.size() << chunk_shift));
+  unwritten_.resize(write_time_.size());
+  std::fill_n(unwritten_.begin() + (offset >> shift_), (bytes + (1u << shift_) - 1) >> shift_, uint8_t{1});
 }
 
 /// Nothing has happened to the pieces since the block last met.
@@ -177,7 +187,7 @@ SharedShadow::Result SharedShadow::read(const Access& access) {
   const uint32_t reader = who(access);
   for (uint32_t piece = first; piece < first + pieces; ++piece) {
     // Written in this block, before it last met: one comparison for what nearly every read finds.
-    if (write_time_[piece] - block_start_ >= block_met_ - block_start_) {
+    if (write_time_[piece] - block_start_ >= block_met_ - block_start_ || !unwritten_.empty()) {
       if (const Result result = check_read(piece, access)) return result;
     }
     if (access.is_bulk) {
@@ -206,7 +216,7 @@ bool SharedShadow::is_settled(uint32_t chunk) {
 
 bool SharedShadow::log_read(const WarpRead& access, uint32_t lowest, uint32_t highest) {
   constexpr size_t most_logged = 4096;
-  if (!logs_) return false;
+  if (!logs_ || !unwritten_.empty()) return false;
   const uint32_t first_chunk = lowest >> chunk_shift, last_chunk = (highest + access.bytes - 1) >> chunk_shift;
   bool full = true;
   for (uint32_t chunk = first_chunk; chunk <= last_chunk; ++chunk) {
@@ -263,7 +273,7 @@ void SharedShadow::enter_logged_reads(uint32_t offset, uint32_t bytes) {
 bool SharedShadow::write_row(uint32_t offset, uint32_t bytes, uint32_t first, uint32_t at) {
   const uint32_t each = bytes >> shift_, begin = offset >> shift_;
   enter_logged_reads(offset, bytes * warp_lanes);
-  if (clocks_ != nullptr || !is_quiet(begin, each * warp_lanes)) return false;
+  if (clocks_ != nullptr || !unwritten_.empty() || !is_quiet(begin, each * warp_lanes)) return false;
   const uint32_t from = std::min(at, (1u << at_bits) - 1) | first << at_bits;
   std::fill_n(write_time_.begin() + begin, each * warp_lanes, now_);
   uint32_t* writer = write_who_.data() + begin;

@@ -126,7 +126,25 @@ bool StrictChecks::shared_access(Warp& warp, const Instruction* i, const AccessR
   group.is_bulk = request.is_bulk;
   group.strong = request.kind == AccessKind::atomic || block.code->order[group.at] != order_weak;
   const bool stores = request.kind != AccessKind::load && !request.is_asynchronous;
-  if (stores && !values_.may_store(warp, i, lanes)) return false;
+  const bool keeps = stores && values_.can_keep(block, i, request);
+  if (stores && !keeps && !values_.may_store(warp, i, lanes)) return false;
+  if (!order_shared(warp, i, request, lanes, group)) return false;
+  if (!keeps || !values_.is_followed(warp)) return true;
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(lanes));
+    const auto place = static_cast<uint32_t>(request.address[lane] - shared_begin(block));
+    values_.each_unwritten_element(warp, i, request, lane, [&](uint32_t offset, uint32_t bytes) {
+      shared_.hold_unwritten(place + offset, bytes);
+    });
+  }
+  return true;
+}
+
+/// Looks for races of an access to shared memory, and for unwritten memory in what it loads. `group` has everything but
+/// the lanes and their address.
+bool StrictChecks::order_shared(Warp& warp, const Instruction* i, const AccessRequest& request, Mask lanes,
+                                SharedShadow::Access group) {
+  const Block& block = *warp.block;
   if (lanes == request.lanes && !group.strong && whole_warp_access(block, request, group)) return true;
   const bool meet = request.kind == AccessKind::store && !ascending(request, lanes);
   for (Mask rest = lanes; rest != 0; rest &= ~group.lanes) {

@@ -77,7 +77,7 @@ UnwrittenValues::UnwrittenValues(const Block& block, const ValueFlow& flow)
 void UnwrittenValues::begin_block() {
   warps_.clear();
   origins_.resize(1);
-  in_local_.clear();
+  stored_.clear();
 }
 
 void UnwrittenValues::begin_following(Warp& warp, const Instruction* i) {
@@ -118,46 +118,52 @@ void UnwrittenValues::mark(Warp& warp, const Instruction* i, const AccessRequest
                            const std::function<bool(uint32_t offset, uint32_t bytes)>& is_unwritten,
                            const std::function<void()>& report) {
   const auto at = static_cast<size_t>(i - warp.block->first);
-  if (flow_.role(at) == ValueRole::matrix_access) return mark_matrices(warp, i, lanes, is_unwritten, report);
-  const uint32_t bytes = element_bytes(at, request, ValueUse::Kind::write);
   const uint64_t address = request.address[static_cast<size_t>(std::countr_zero(lanes))];
+  if (flow_.role(at) == ValueRole::matrix_access) return mark_matrices(warp, i, address, lanes, is_unwritten, report);
+  const uint32_t bytes = element_bytes(at, request, ValueUse::Kind::write);
   uint32_t offset = 0;
   for (const ValueUse& use : flow_.uses(at)) {
     if (use.kind != ValueUse::Kind::write) continue;
     if (is_unwritten(offset, bytes)) {
-      const auto stored = in_local_.find(address + offset);
-      if (stored == in_local_.end()) note_origin(warp, report);
-      set(warp, use.offset, lanes, {lanes, stored != in_local_.end() ? stored->second : of_this_step_});
+      set(warp, use.offset, lanes, {lanes, origin_at(warp, address + offset, report)});
     }
     offset += bytes;
   }
 }
 
-/// Keeps, as where the values of this step come from, the fault that `report` makes of them.
-void UnwrittenValues::note_origin(Warp& warp, const std::function<void()>& report) {
-  if (of_this_step_ != 0) return;
+/// Where the unwritten value at `address` comes from: where one that was stored there did, else this step, whose fault
+/// `report` makes.
+UnwrittenValues::Origin UnwrittenValues::origin_at(Warp& warp, uint64_t address, const std::function<void()>& report) {
+  const auto stored = stored_.find(address);
+  if (stored != stored_.end()) return stored->second;
+  if (of_this_step_ != 0) return of_this_step_;
   report();
   of_this_step_ = static_cast<Origin>(origins_.size());
   origins_.push_back(std::move(*warp.block->fault));
   warp.block->fault.reset();
+  return of_this_step_;
 }
 
 /// The same as mark() for ldmatrix, where other lanes get what is at a lane's address.
-void UnwrittenValues::mark_matrices(Warp& warp, const Instruction* i, Mask lanes,
+void UnwrittenValues::mark_matrices(Warp& warp, const Instruction* i, uint64_t address, Mask lanes,
                                     const std::function<bool(uint32_t offset, uint32_t bytes)>& is_unwritten,
                                     const std::function<void()>& report) {
   const MatrixRows operands(warp.lists + i->extra);
   const uint32_t bytes = operands.is_transposed() ? 2 : 4;  // of a row in one lane
   for (uint32_t offset = 0; offset < MatrixRows::row_bytes; offset += bytes) {
     if (!is_unwritten(offset, bytes)) continue;
-    note_origin(warp, report);
+    const Origin origin = origin_at(warp, address + offset, report);
     for (Mask rest = lanes; rest != 0; rest &= rest - 1) {
       const auto lane = static_cast<uint32_t>(std::countr_zero(rest)), row = lane % MatrixRows::rows;
       const uint32_t getter = operands.is_transposed() ? 4 * (offset / bytes) + row / 2 : 4 * row + offset / bytes;
       const Mask bit = Mask{1} << getter;
-      set(warp, operands.matrix(lane / MatrixRows::rows), bit, {bit, of_this_step_});
+      set(warp, operands.matrix(lane / MatrixRows::rows), bit, {bit, origin});
     }
   }
+}
+
+bool UnwrittenValues::can_keep(const Block& block, const Instruction* i, const AccessRequest& request) const {
+  return request.kind == AccessKind::store && flow_.role(static_cast<size_t>(i - block.first)) == ValueRole::access;
 }
 
 bool UnwrittenValues::may_store(Warp& warp, const Instruction* i, Mask lanes) {

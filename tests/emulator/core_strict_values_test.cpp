@@ -29,7 +29,6 @@ void expect_no_use(const std::string& body) {
 TEST(UnwrittenValues, MatterWhereTheyAreStoredForOthersToSee) {
   expect_use("", "st.global.u32 [%rd0], %r9", "stored here");
   expect_use("", "st.global.u8 [%rd0], %r9", "stored here");
-  expect_use("", "st.shared.u32 [%r2+1024], %r9", "stored here");
   expect_use("add.u64 %rd3, %rd11, %rd2;\n", "st.global.v2.u32 [%rd3], {%r0, %r9}", "stored here");
   expect_use("", "atom.global.add.u32 %r8, [%rd10], %r9", "stored here");
   expect_use("", "red.global.add.u32 [%rd10], %r9", "stored here");
@@ -93,6 +92,48 @@ TEST(UnwrittenValues, MayRestInLocalMemory) {
                 "st.global.u32 [%rd0], %r8;");
   expect_use(local + "st.local.v2.u32 [mine], {%r0, %r9};\nld.local.u32 %r8, [mine+4];\n", "st.global.u32 [%rd0], %r8",
              "stored here");
+}
+
+TEST(UnwrittenValues, MayRestInSharedMemory) {
+  const std::string stored = "st.shared.u32 [%r2+1024], %r9;\n", use = "st.global.u32 [%rd0], %r8";
+  expect_no_use(stored);
+  expect_no_use(stored + "ld.shared.u32 %r8, [%r2+1024];\n@%p1 " + use + ";");  // the written ones
+  expect_use(stored + "ld.shared.u32 %r8, [%r2+1024];\n", use, "stored here");
+  // A store of something else takes their place: of one thread alone, and of a whole warp.
+  expect_no_use(stored + "@!%p1 st.shared.u32 [%r2+1024], %r0;\nld.shared.u32 %r8, [%r2+1024];\n" + use + ";");
+  expect_no_use(stored + "st.shared.u32 [%r2+1024], %r0;\nld.shared.u32 %r8, [%r2+1024];\n" + use + ";");
+  // Of a vector one element is unwritten, and one word of it is loaded.
+  const std::string vector = "mad.lo.u32 %r7, %r0, 8, %r1;\nst.shared.v2.u32 [%r7+1024], {%r0, %r9};\n";
+  expect_no_use(vector + "ld.shared.u32 %r8, [%r7+1024];\n" + use + ";");
+  expect_use(vector + "ld.shared.u32 %r8, [%r7+1028];\n", use, "stored here");
+}
+
+TEST(UnwrittenValues, PassToOtherWarpsThroughSharedMemory) {
+  // Warp 1 stores what it has not written to where warp 0 loads, which knows of none before.
+  const std::string passed = half_written +
+                             "add.u32 %r7, %r0, 32;\nand.b32 %r7, %r7, 63;\nmad.lo.u32 %r7, %r7, 4, %r1;\n"
+                             "st.shared.u32 [%r7+1024], %r9;\nbar.sync 0;\nld.shared.u32 %r8, [%r2+1024];\n";
+  const Fault fault = run_strict({passed + "st.global.u32 [%rd0], %r8;"});
+  EXPECT_EQ(fault.kind, FaultKind::uninitialised_read);
+  EXPECT_THAT(fault.report, AllOf(HasSubstr("thread (32, 0, 0) (warp 1, lane 0): reads 4 bytes, among them offset 128"),
+                                  HasSubstr(": ld.shared.u32 %r9, [%r2]\n  stored here: PTX line "),
+                                  HasSubstr(": st.global.u32 [%rd0], %r8")));
+  expect_silence({passed + "@!%p1 st.global.u32 [%rd0], %r8;"});
+}
+
+TEST(UnwrittenValues, RaceInSharedMemoryLikeOthers) {
+  const Fault fault =
+      run_strict({half_written + "add.u32 %r7, %r0, 32;\nand.b32 %r7, %r7, 63;\nmad.lo.u32 %r7, %r7, 4, %r1;\n"
+                                 "st.shared.u32 [%r7+1024], %r9;\nld.shared.u32 %r8, [%r2+1024];\n"});
+  EXPECT_EQ(fault.kind, FaultKind::race) << fault.report;
+}
+
+TEST(UnwrittenValues, OfSharedMemoryAreGoneWithTheirBlock) {
+  // Both blocks leave an unwritten value; the second stores to that place before it loads.
+  const std::string body =
+      "setp.eq.u32 %p2, %r20, 0;\n@%p2 bra first;\nst.shared.u32 [%r2+1024], %r0;\nld.shared.u32 %r8, [%r2+1024];\n"
+      "st.global.u32 [%rd0], %r8;\nbra done;\nfirst:\n";
+  expect_silence({body + half_written + "st.shared.u32 [%r2+1024], %r9;\ndone:", 64, 2});
 }
 
 TEST(UnwrittenValues, OfGlobalMemoryAreFoundAgainAndAgain) {

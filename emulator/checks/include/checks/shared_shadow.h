@@ -80,6 +80,8 @@ class SharedShadow {
   /// A cp.async writes the pieces at some time from now until landed().
   Result write_later(const Access& access);
   void landed(const Access& access);
+  /// What has just been written there is a value that nobody has written: reads find it uninitialised.
+  void hold_unwritten(uint32_t offset, uint32_t bytes);
 
   // Synchronisation. `live`: the warp's lanes that have not exited.
   void warp_met(uint32_t first, Mask lanes, Mask live);
@@ -156,6 +158,8 @@ class SharedShadow {
   std::vector<WarpRead> log_;
   size_t logged_ = 0;  // entries of log_ in use
   bool logs_ = true;   // false until the block meets: reads and writes alternate
+
+  std::vector<uint8_t> unwritten_;  // by piece: holds an unwritten value; empty until one is stored in this block
 };
 
 template <class MayRepeat>

@@ -56,6 +56,8 @@ class StrictChecks {
   bool shared_access(Warp& warp, const Instruction* i, const AccessRequest& request, Mask lanes);
   bool follow_shared(Warp& warp, const Instruction* i, const AccessRequest& request, const SharedShadow::Access& group,
                      const SharedShadow::Result& result);
+  bool order_shared(Warp& warp, const Instruction* i, const AccessRequest& request, Mask lanes,
+                    SharedShadow::Access group);
   bool whole_warp_access(const Block& block, const AccessRequest& request, const SharedShadow::Access& group);
   SharedShadow::Result shared_group(Warp& warp, const Instruction* i, const AccessRequest& request,
                                     const SharedShadow::Access& group);

@@ -1,7 +1,8 @@
 // Values that nobody has written: from the load that finds them to where they matter.
 //
 // A value in a register is unwritten if it was loaded from memory that has never been written, or computed from one
-// that was. Only stores to memory that other threads see, addresses, branches and the like make a fault of it.
+// that was. Only stores to global memory, addresses, branches and the like make a fault of it. Stores to local and to
+// shared memory leave it there, as unwritten as before.
 //
 // Nearly no kernel has any, so nothing is followed until a load finds one: then its warp puts the load off, and from
 // there on executes each instruction by step(), which does for the lanes of registers what the instruction does for
@@ -40,10 +41,13 @@ class UnwrittenValues {
   void mark(Warp& warp, const Instruction* i, const AccessRequest& request, Mask lanes,
             const std::function<bool(uint32_t offset, uint32_t bytes)>& is_unwritten,
             const std::function<void()>& report);
+  /// Whether unwritten values that the access stores where threads of the block see them can be followed. It is a fault
+  /// at once of atomics and of stmatrix.
+  bool can_keep(const Block& block, const Instruction* i, const AccessRequest& request) const;
   /// False, and the block's fault, if `lanes` store an unwritten value.
   bool may_store(Warp& warp, const Instruction* i, Mask lanes);
-  /// Calls use(offset, bytes) for each element of a store to local memory that is unwritten, and remembers where it
-  /// comes from.
+  /// Calls use(offset, bytes) for each element of a store to local or shared memory that is unwritten, and remembers
+  /// where it comes from.
   template <class Use>
   void each_unwritten_element(const Warp& warp, const Instruction* i, const AccessRequest& request, uint32_t lane,
                               Use use);
@@ -77,8 +81,8 @@ class UnwrittenValues {
   const Instruction* step_of_warp(Warp& warp, const Instruction* i, ValueRole role, std::span<const ValueUse> uses,
                                   Mask lanes);
   Unwritten transposed(const Warp& warp, const Instruction* i) const;
-  void note_origin(Warp& warp, const std::function<void()>& report);
-  void mark_matrices(Warp& warp, const Instruction* i, Mask lanes,
+  Origin origin_at(Warp& warp, uint64_t address, const std::function<void()>& report);
+  void mark_matrices(Warp& warp, const Instruction* i, uint64_t address, Mask lanes,
                      const std::function<bool(uint32_t offset, uint32_t bytes)>& is_unwritten,
                      const std::function<void()>& report);
   const Instruction* access(Warp& warp, const Instruction* i, std::span<const ValueUse> uses, Mask lanes,
@@ -94,7 +98,7 @@ class UnwrittenValues {
   std::vector<Followed> warps_;  // empty until needed
   std::vector<Fault> origins_;
   Origin of_this_step_ = 0;
-  std::unordered_map<uint64_t, Origin> in_local_;  // unwritten elements of local memory that were stored, by address
+  std::unordered_map<uint64_t, Origin> stored_;  // unwritten elements in local and shared memory, by address
 };
 
 template <class Use>
@@ -107,7 +111,7 @@ void UnwrittenValues::each_unwritten_element(const Warp& warp, const Instruction
     if (value.kind != ValueUse::Kind::read) continue;
     const Unwritten unwritten = of(warp, value.offset);
     if ((unwritten.lanes >> lane & 1) != 0) {
-      in_local_[request.address[lane] + offset] = unwritten.origin;
+      stored_[request.address[lane] + offset] = unwritten.origin;
       use(offset, bytes);
     }
     offset += bytes;
