@@ -64,6 +64,7 @@ UserOracle::UserOracle(const Request& request, const std::vector<Memory>& conten
   memories_.resize(names_.size());
   for (const char* name : {"margin", "low", "high"}) memory(name) = Memory(memory(result_).size());
   if (!input_.empty()) {  // where there is no prologue, they stay as they are
+    input_type_ = request.at(input_).dtype;
     memory("input") = memory(input_);
     memory("perturbation") = Memory(memory(input_).size());
   }
@@ -75,7 +76,7 @@ std::vector<std::byte>& UserOracle::memory(std::string_view name) {
 
 // Operands as the reference reads them: the input holds the prologue's results.
 reference::Bindings UserOracle::bindings() const {
-  reference::Bindings bindings{.operands = {}, .values = values_};
+  reference::Bindings bindings{.operands = {}, .values = values_, .input_type = input_type_};
   for (size_t i = 0; i < names_.size(); ++i) {
     if (plain_.find(names_[i]) != nullptr)
       bindings.operands[names_[i]] = names_[i] == input_ ? before_.at(input_) : memories_[i];

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,6 +53,7 @@ class UserOracle {
   std::map<std::string, std::vector<float>> slacks(TrustedRun& device) const;
 
   std::string input_, result_;  // the operands that the prologue, if there can be one, and the epilogue apply to
+  std::optional<DType> input_type_;
   TensorSpec output_;
   Request plain_;
   RunValues values_;

@@ -10,6 +10,7 @@
 #include "kiln/generator/operations/winograd.h"
 #include "operations/window.h"
 #include "operations/winograd.h"
+#include "product_sum.h"
 
 namespace kiln::reference {
 namespace {
@@ -20,6 +21,7 @@ class ConvBackwardDataEvaluator final : public Oracle::Evaluator {
       : Evaluator(std::move(call), bindings, output),
         conv_(ConvBackwardData::of(request())),
         regions_(conv_.regions()),
+        cores_(TensorCores::of(request(), bindings, "dy", "w")),
         dy_(tensor("dy")),
         w_(tensor("w")) {}
 
@@ -27,17 +29,18 @@ class ConvBackwardDataEvaluator final : public Oracle::Evaluator {
   Expected operation_at(std::span<const int64_t> coordinate) const override {
     const int64_t group = coordinate[1] / conv_.c_per_group(), c = coordinate[1] % conv_.c_per_group();
     const std::vector<Meeting> met = meetings(coordinate.subspan(2));
-    Expected sum;
+    ProductSum products(cores_);
     for (int64_t k = group * conv_.k_per_group(); k < (group + 1) * conv_.k_per_group(); ++k) {
       for (const Meeting& meeting : met) {
         const double weight = w_[place_in_filter(conv_, meeting.region, k, c, meeting.tap)];
         if (meeting.exists) {
-          add_term(sum, dy_[Place(coordinate[0], k, meeting.output, windows_.size())] * weight);
+          products.add(dy_[Place(coordinate[0], k, meeting.output, windows_.size())], weight);
         } else if (!std::isfinite(weight)) {
-          sum.unspecified = true;  // 0 * weight is NaN, but a kernel may skip outputs that do not exist.
+          products.leave_open();  // 0 * weight is NaN, but a kernel may skip outputs that do not exist.
         }
       }
     }
+    Expected sum = products.finished();
     if (winograd_) permit_winograd(sum, plane(coordinate), *(coordinate.end() - 2), coordinate.back());
     return sum;
   }
@@ -102,6 +105,7 @@ class ConvBackwardDataEvaluator final : public Oracle::Evaluator {
 
   ConvBackwardData conv_;
   RegionGrid regions_;
+  TensorCores cores_;
   bool winograd_ = !winograd_refusal(request());
   std::vector<WindowAxis> windows_ = axes_of(conv_);
   Tensor dy_, w_;

@@ -7,6 +7,7 @@
 
 #include "evaluator.h"
 #include "operations/window.h"
+#include "product_sum.h"
 
 namespace kiln::reference {
 namespace {
@@ -17,6 +18,7 @@ class ConvBackwardFilterEvaluator final : public Oracle::Evaluator {
       : Evaluator(std::move(call), bindings, output),
         conv_(ConvBackwardFilter::of(request())),
         regions_(conv_.regions()),
+        cores_(TensorCores::of(request(), bindings, "x", "dy")),
         x_(tensor("x")),
         dy_(tensor("dy")) {}
 
@@ -35,11 +37,11 @@ class ConvBackwardFilterEvaluator final : public Oracle::Evaluator {
       tap[axis] = conv_.mirrored ? windows_[axis].window - 1 - number : number;
       windows *= windows_[axis].outputs;
     }
-    Expected sum;
+    ProductSum sum(cores_);
     for (int64_t n = 0; n < conv_.n(); ++n) {
       for (int64_t window = 0; window < windows; ++window) add_window(sum, {region, k, channel, tap}, n, window);
     }
-    return sum;
+    return sum.finished();
   }
 
  private:
@@ -49,7 +51,7 @@ class ConvBackwardFilterEvaluator final : public Oracle::Evaluator {
     PerAxis tap;
   };
 
-  void add_window(Expected& sum, const Element& element, int64_t n, int64_t window) const {
+  void add_window(ProductSum& sum, const Element& element, int64_t n, int64_t window) const {
     const size_t axes = windows_.size();
     PerAxis output{}, position{};
     bool inside = true;
@@ -62,14 +64,15 @@ class ConvBackwardFilterEvaluator final : public Oracle::Evaluator {
     if (regions_.region_of(output) != element.region) return;
     const double gradient = dy_[Place(n, element.k, output, axes)];
     if (inside) {
-      add_term(sum, x_[Place(n, element.channel, position, axes)] * gradient);
+      sum.add(x_[Place(n, element.channel, position, axes)], gradient);
     } else if (!std::isfinite(gradient)) {
-      sum.unspecified = true;  // 0 * gradient is NaN, but a kernel may skip padding.
+      sum.leave_open();  // 0 * gradient is NaN, but a kernel may skip padding.
     }
   }
 
   ConvBackwardFilter conv_;
   RegionGrid regions_;
+  TensorCores cores_;
   std::vector<WindowAxis> windows_ = axes_of(conv_);
   Tensor x_, dy_;
 };

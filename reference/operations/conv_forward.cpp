@@ -8,6 +8,7 @@
 #include "kiln/generator/operations/winograd.h"
 #include "operations/window.h"
 #include "operations/winograd.h"
+#include "product_sum.h"
 
 namespace kiln::reference {
 namespace {
@@ -18,6 +19,7 @@ class ConvForwardEvaluator final : public Oracle::Evaluator {
       : Evaluator(std::move(call), bindings, output),
         conv_(ConvForward::of(request())),
         regions_(conv_.regions()),
+        cores_(TensorCores::of(request(), bindings, "x", "w")),
         x_(tensor("x")),
         w_(tensor("w")) {}
 
@@ -28,17 +30,18 @@ class ConvForwardEvaluator final : public Oracle::Evaluator {
     const int64_t first_channel = k / conv_.k_per_group() * conv_.c_per_group();
     std::vector<Tap> taps;
     for_each_tap(windows_, coordinate.subspan(2), [&](const Tap& tap) { taps.push_back(tap); });
-    Expected sum;
+    ProductSum products(cores_);
     for (int64_t c = 0; c < conv_.c_per_group(); ++c) {
       for (const Tap& tap : taps) {
         const double weight = w_[place_in_filter(conv_, region, k, c, conv_.mirrored ? tap.mirrored : tap.number)];
         if (tap.inside) {
-          add_term(sum, x_[Place(coordinate[0], first_channel + c, tap.position, windows_.size())] * weight);
+          products.add(x_[Place(coordinate[0], first_channel + c, tap.position, windows_.size())], weight);
         } else if (!std::isfinite(weight)) {
-          sum.unspecified = true;  // 0 * weight is NaN, but a kernel may skip padding.
+          products.leave_open();  // 0 * weight is NaN, but a kernel may skip padding.
         }
       }
     }
+    Expected sum = products.finished();
     if (winograd_) permit_winograd(sum, plane(coordinate), *(coordinate.end() - 2), coordinate.back());
     return sum;
   }
@@ -69,6 +72,7 @@ class ConvForwardEvaluator final : public Oracle::Evaluator {
 
   ConvForward conv_;
   RegionGrid regions_;
+  TensorCores cores_;
   bool winograd_ = !winograd_refusal(request());
   std::vector<WindowAxis> windows_ = axes_of(conv_);
   Tensor x_, w_;

@@ -2,6 +2,7 @@
 #include "kiln/generator/operations/gemm.h"
 
 #include "evaluator.h"
+#include "product_sum.h"
 
 namespace kiln::reference {
 namespace {
@@ -9,7 +10,11 @@ namespace {
 class GemmEvaluator final : public Oracle::Evaluator {
  public:
   GemmEvaluator(Request call, const Bindings& bindings, std::string_view output)
-      : Evaluator(std::move(call), bindings, output), gemm_(Gemm::of(request())), a_(tensor("a")), b_(tensor("b")) {}
+      : Evaluator(std::move(call), bindings, output),
+        gemm_(Gemm::of(request())),
+        cores_(TensorCores::of(request(), bindings, "a", "b")),
+        a_(tensor("a")),
+        b_(tensor("b")) {}
 
  protected:
   Expected operation_at(std::span<const int64_t> coordinate) const override {
@@ -19,16 +24,17 @@ class GemmEvaluator final : public Oracle::Evaluator {
       if (gemm_.a.extents[i] == 1) a[i] = 0;
       if (gemm_.b.extents[i] == 1) b[i] = 0;
     }
-    Expected sum;
+    ProductSum sum(cores_);
     for (int64_t k = 0; k < gemm_.k(); ++k) {
       a[column] = b[row] = k;
-      add_term(sum, a_[a] * b_[b]);
+      sum.add(a_[a], b_[b]);
     }
-    return sum;
+    return sum.finished();
   }
 
  private:
   Gemm gemm_;
+  TensorCores cores_;
   Tensor a_, b_;
 };
 

@@ -15,7 +15,10 @@
 #include "algorithm_cases.h"
 #include "kiln/checking/check.h"
 #include "kiln/checking/trusted_program.h"
+#include "kiln/reference/fill.h"
+#include "kiln/reference/reference.h"
 #include "trusted_run.h"
+#include "user_oracle.h"
 #include "variant_check.h"
 
 namespace kiln::checking::user_check_test {
@@ -236,6 +239,32 @@ TEST(CheckOfUserCode, SaysHowCloseARightVariantIsAndWhatAWrongOneGot) {
   EXPECT_FALSE(wrong.passed);
   EXPECT_THAT(wrong.text, testing::AllOf(testing::StartsWith("wrong at (0,0,0,0): got "),
                                          testing::HasSubstr("the user's code makes ")));
+}
+
+// Whether the check takes a result that is off by nine times n u M, of factors of a type.
+bool is_taken(const std::string& type) {
+  const TestDevice& device = TestDevice::get();
+  const std::string line = "conv_forward x=" + type + ":1x1024x1x1 w=" + type + ":1x1024x1x1 y=f32:1x1x1x1";
+  const Request plain = Request::parse(line);
+  const Request request = Request::parse(line + " epilogue=user:code", {{"code", Expression("acc")}});
+  std::vector<Memory> contents;
+  for (const Operand& operand : request.operands) {
+    contents.push_back(reference::filled(operand.spec, reference::Values::uniform, contents.size()));
+  }
+  UserOracle oracle(request, contents, {}, {});
+  const auto trusted = device.load(trusted_program(built_in_catalogue(), request, device.target), device.target,
+                                   trusted_operand_names(request));
+  EXPECT_EQ(oracle.evaluate(device.context, trusted).wrong, "");
+  const reference::Expected expected =
+      reference::at(plain, {.operands = {{"x", contents[0]}, {"w", contents[1]}}}, reference::Coordinate{0, 0, 0, 0});
+  const auto off = static_cast<float>(expected.value + 9 * 1024 * 0x1p-24 * expected.magnitude);
+  return oracle.compare(std::as_bytes(std::span(&off, 1)), 1).wrong.empty();
+}
+
+TEST(CheckOfUserCode, GrantsWhatTensorCoresMayLose) {
+  EXPECT_TRUE(is_taken("f16"));
+  EXPECT_TRUE(is_taken("bf16"));
+  EXPECT_FALSE(is_taken("f32"));
 }
 
 }  // namespace

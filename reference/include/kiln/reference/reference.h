@@ -24,6 +24,8 @@ struct Bindings {
   std::map<std::string, std::span<const std::byte>> operands = {};
   /// As kernels receive them; those of user code are not read. n -1 of a dynamic request: the top of the bucket.
   RunValues values = {};
+  /// Where the request is without_user_code(), which holds the operand of prologues in f32: the type that it had.
+  std::optional<DType> input_type = {};
 };
 
 /// Expected value of one output element, and the figures for a bound on the error of f32 arithmetic (docs/numerics.md
@@ -32,7 +34,8 @@ struct Expected {
   /// The result before rounding to storage, in double.
   double value = 0;
   /// Sum of the magnitudes of all terms that were added up: |x_i * w_i|, |beta * y|, |bias|, ... scaled like value;
-  /// infinite if it overflowed before.
+  /// infinite if it overflowed before. In products that tensor cores may compute, denormal factors count as the
+  /// smallest normal number.
   double magnitude = 0;
   /// magnitude without the infinite terms. Where it is beyond f32, sums may overflow to either infinity.
   double finite_magnitude = 0;
@@ -40,7 +43,7 @@ struct Expected {
   int64_t roundings = 0;
   /// Every term and sum is a multiple of 2^quantum: if magnitude <= 2^(24 + quantum), f32 makes no error at all.
   int quantum = quantum_of_zero;
-  /// Error that exponentials and logarithms bring besides, in units of 2^-24.
+  /// Error that exponentials, logarithms and sums of fp8 bring besides, in units of 2^-24.
   double transcendental = 0;
   /// The definition leaves this element open: a NaN or infinite filter element meets padding.
   bool unspecified = false;

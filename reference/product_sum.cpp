@@ -1,0 +1,73 @@
+#include "product_sum.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kiln/generator/operation.h"
+
+namespace kiln::reference {
+namespace {
+
+/// Digits of the significand of f16 and tf32, the widest factors of tensor cores.
+constexpr int most_digits = 11;
+
+/// Whether a tensor core's factor holds all numbers of the type, or as much of them as the request demands.
+bool is_factor(const Arithmetic& arithmetic, DType dtype) {
+  const bool integer = dtype == DType::i8 || dtype == DType::u8;
+  return integer || (is_floating(dtype) && traits(dtype).digits <= most_digits) ||
+         (dtype == DType::f32 && arithmetic.tf32);
+}
+
+/// The least normal number, which a denormal one is aligned like; integers are far above it.
+double least_normal(DType dtype) {
+  return is_floating(dtype) ? std::ldexp(1.0, traits(dtype).least_exponent) : 0;
+}
+
+}  // namespace
+
+TensorCores TensorCores::of(const Arithmetic& arithmetic, DType a, DType b) {
+  // Products of integers alone are exact, and so are their sums.
+  const bool permitted = is_factor(arithmetic, a) && is_factor(arithmetic, b) && (is_floating(a) || is_floating(b));
+  if (!permitted) return {};
+  const auto is_byte = [](DType dtype) { return is_floating(dtype) && size_of(dtype) == 1; };
+  return {.permitted = true,
+          .bytes = is_byte(a) && is_byte(b),
+          .promotes = !arithmetic.fast,
+          .least_a = least_normal(a),
+          .least_b = least_normal(b)};
+}
+
+TensorCores TensorCores::of(const Request& request, const Bindings& bindings, std::string_view a, std::string_view b) {
+  const auto type_of = [&](std::string_view name) {
+    const bool widened = bindings.input_type && name == operation(request.operation).prologue_operand();
+    return widened ? *bindings.input_type : request.at(name).dtype;
+  };
+  return of(request.arithmetic, type_of(a), type_of(b));
+}
+
+void ProductSum::add(double a, double b) {
+  const double term = a * b;
+  add_term(sum_, term);
+  if (!cores_.permitted || term == 0 || !std::isfinite(term)) return;
+  const double aligned = std::max(std::fabs(a), cores_.least_a) * std::max(std::fabs(b), cores_.least_b);
+  sum_.magnitude += aligned - std::fabs(term);
+  largest_ = std::max(largest_, aligned);
+}
+
+Expected ProductSum::finished() const {
+  Expected sum = sum_;
+  if (!cores_.permitted) return sum;
+  const int64_t products = sum.roundings;
+  sum.roundings = 2 * products;
+  if (!cores_.bytes || !std::isfinite(sum.magnitude)) return sum;
+  constexpr int digits = 13;
+  const int64_t together = cores_.promotes ? std::min(products, TensorCores::promoted_products) : products;
+  Expected part = sum;
+  part.magnitude = std::min(sum.magnitude, static_cast<double>(together) * largest_);
+  if (!sums_are_exact(part, digits)) {
+    sum.transcendental += static_cast<double>(together) * std::ldexp(sum.magnitude, 24 - digits);
+  }
+  return sum;
+}
+
+}  // namespace kiln::reference

@@ -1,0 +1,128 @@
+// Errors of sums of products that tensor cores may compute.
+#include "product_sum.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "call.h"
+#include "kiln/reference/tolerance.h"
+
+namespace kiln::reference::product_sum_test {
+namespace {
+
+constexpr double u = 0x1p-24;
+
+/// Expected of the first element of the result.
+Expected first_of(const Call& call) {
+  const std::string& result = result_of(call.request).name;
+  return at(call.request, call.bindings(), Coordinate(call.request.at(result).extents.size()));
+}
+
+TEST(TensorCores, ArePermittedByTheTypesOfTheFactorsAndTheArithmetic) {
+  const auto permitted = [](DType a, DType b, Arithmetic arithmetic = {}) {
+    const bool one_way = TensorCores::of(arithmetic, a, b).permitted;
+    EXPECT_EQ(TensorCores::of(arithmetic, b, a).permitted, one_way);
+    return one_way;
+  };
+  const Arithmetic tf32{.tf32 = true}, fast{.fast = true};
+  for (const DType narrow : {DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2}) {
+    for (const DType other : {DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2, DType::i8, DType::u8}) {
+      EXPECT_TRUE(permitted(narrow, other));
+    }
+    EXPECT_FALSE(permitted(narrow, DType::f32));
+    EXPECT_FALSE(permitted(narrow, DType::f32, fast));
+    EXPECT_TRUE(permitted(narrow, DType::f32, tf32));
+    EXPECT_FALSE(permitted(narrow, DType::i32, tf32));
+  }
+  EXPECT_FALSE(permitted(DType::f32, DType::f32));
+  EXPECT_FALSE(permitted(DType::f32, DType::f32, fast)) << "Winograd's transforms are in f32";
+  EXPECT_TRUE(permitted(DType::f32, DType::f32, tf32));
+  EXPECT_FALSE(permitted(DType::i8, DType::u8)) << "sums of integers are exact";
+}
+
+TEST(TensorCores, ErrByTwiceTheProducts) {
+  for (const auto& [line, roundings] :
+       {std::pair{"conv_forward x=f16:1x4x5x5 w=f16:2x4x3x3 pad=1", 2 * 4 * 4},  // the corner has 4 of 9 taps
+        {"conv_forward x=f32:1x4x5x5 w=f32:2x4x3x3 pad=1", 4 * 4},
+        {"conv_forward x=f32:1x4x5x5 w=f32:2x4x3x3 pad=1 tf32", 2 * 4 * 4},
+        {"local_conv_forward x=bf16:1x4x3x3 w=bf16:1x2x4x3x3", 2 * 4 * 9},
+        {"conv_backward_data dy=bf16:1x2x5x5 w=bf16:2x4x3x3 pad=1", 2 * 2 * 4},
+        {"conv_backward_filter x=f16:2x4x5x5 dy=f16:2x2x5x5 dw=f32:2x4x3x3 pad=1", 2 * 2 * 16},
+        {"gemm a=f16:3x9 b=bf16:9x2 c=f32:3x2", 2 * 9},
+        {"gemm a=f16:3x9 b=f32:9x2 c=f32:3x2", 9}}) {
+    EXPECT_EQ(first_of(Call(line)).roundings, roundings) << line;
+  }
+  const Call call("gemm a=f16:2x40 b=f16:40x2 c=f32:2x2");
+  const Expected expected = first_of(call);
+  EXPECT_NEAR(arithmetic_error(call.request, expected), 80 * (u * expected.magnitude + 0x1p-149), 1e-20);
+  // bias and residual are added in f32.
+  EXPECT_EQ(first_of(Call("gemm a=f16:2x40 b=f16:40x2 epilogue=bias")).roundings, 81);
+}
+
+TEST(TensorCores, KnowTheTypeThatUserCodeHides) {
+  // Without user code the operand of prologues is f32 in checks.
+  const Call call("gemm a=f32:2x40 b=f16:40x2 c=f32:2x2");
+  Bindings bindings = call.bindings();
+  EXPECT_EQ(at(call.request, bindings, Coordinate{0, 0}).roundings, 40);
+  bindings.input_type = DType::f16;
+  EXPECT_EQ(at(call.request, bindings, Coordinate{0, 0}).roundings, 80);
+}
+
+TEST(TensorCores, AlignDenormalFactorsLikeNormalOnes) {
+  Call call("gemm a=f16:1x2 b=f16:2x1 c=f32:1x1");
+  call.set("a", {0x1p-20, 3}).set("b", {2, 0x1p-16});
+  const double counted = 0x1p-14 * 2 + 3 * 0x1p-14, sum = 0x1p-19 + 3 * 0x1p-16;
+  EXPECT_EQ(first_of(call).value, sum);
+  EXPECT_EQ(first_of(call).magnitude, counted);
+  EXPECT_EQ(first_of(call).finite_magnitude, sum);
+  call.set("a", {0x1p-20, 0});
+  EXPECT_EQ(first_of(call).magnitude, 0x1p-13) << "a product of 0 is not aligned at all";
+  Call wide("gemm a=f32:1x2 b=f32:2x1");
+  wide.set("a", {0x1p-130, 0}).set("b", {2, 1});
+  EXPECT_EQ(first_of(wide).magnitude, 0x1p-129);
+  Call tf32("gemm a=f32:1x1 b=f32:1x1 tf32");
+  tf32.set("a", {0x1p-140}).set("b", {0x1p20});  // which loses all its bits
+  EXPECT_TRUE(is_right(tf32.request, first_of(tf32), 0));
+}
+
+TEST(TensorCores, KeepSumsOfIntegersExact) {
+  for (const char* line :
+       {"gemm a=f16:2x100000 b=f16:100000x1 c=f32:2x1", "gemm a=bf16:2x100000 b=bf16:100000x1 c=f32:2x1",
+        "gemm a=f8e4m3:2x100000 b=f8e5m2:100000x1 c=f32:2x1"}) {
+    const Call call(line, Values::integers);
+    EXPECT_EQ(arithmetic_error(call.request, first_of(call)), 0) << line;
+  }
+}
+
+TEST(TensorCores, KeepThirteenBitsOfSumsOfBytes) {
+  const auto kept = [](const std::string& words, int together) {  // each of so many products may lose 2^-13 M
+    const Call call(words);
+    const Expected expected = first_of(call);
+    EXPECT_DOUBLE_EQ(expected.transcendental * u, together * 0x1p-13 * expected.magnitude) << words;
+    EXPECT_GE(arithmetic_error(call.request, expected), together * 0x1p-13 * expected.magnitude) << words;
+  };
+  kept("gemm a=f8e4m3:1x1000 b=f8e4m3:1000x1 c=f32:1x1", 128);
+  kept("gemm a=f8e4m3:1x1000 b=f8e5m2:1000x1 c=f32:1x1 fast", 1000);
+  kept("gemm a=f8e5m2:1x50 b=f8e5m2:50x1 c=f32:1x1", 50);
+  kept("gemm a=f8e4m3:1x50 b=f16:50x1 c=f32:1x1", 0);  // products of f16
+  // 128 products of at most 64 quanta are at most 2^13 quanta; of 128 quanta they may be more.
+  const auto error_of = [](double largest, int k, const std::string& words) {
+    const std::string n = std::to_string(k);
+    Call call("gemm a=f8e4m3:1x" + n + " b=f8e4m3:" + n + "x1 c=f32:1x1 " + words);
+    std::vector<double> a(static_cast<size_t>(k), 1), b(static_cast<size_t>(k), 8);
+    a[0] = largest;
+    b[1] = 1;
+    call.set("a", a).set("b", b);
+    return arithmetic_error(call.request, first_of(call));
+  };
+  EXPECT_EQ(error_of(8, 1000, ""), 0);
+  EXPECT_GT(error_of(16, 1500, ""), 0);
+  EXPECT_EQ(error_of(16, 1000, ""), 0) << "all products are at most 2^13 quanta";
+  EXPECT_GT(error_of(8, 1500, "fast"), 0);
+  EXPECT_EQ(error_of(8, 1000, "fast"), 0);
+}
+
+}  // namespace
+}  // namespace kiln::reference::product_sum_test
