@@ -1,8 +1,10 @@
 #include "kiln/device/driver.h"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
 #include "error_of.h"
@@ -82,6 +84,19 @@ TEST(Driver, NamesALibraryThatIsNotThere) {
   EXPECT_EQ(error.code(), ErrorCode::missing_library);
   EXPECT_THAT(error.what(), HasSubstr("/nowhere/libdriver.so"));
   EXPECT_THAT(error.hint(), HasSubstr("KILN_DRIVER"));
+}
+
+TEST(Driver, OfTheSystemIsMissingOnlyWhereItIs) {
+  void* const library = ::dlopen("libcuda.so.1", RTLD_NOW);
+  std::string said;
+  try {
+    Driver::open({.library = "cuda"});
+  } catch (const Error& error) {
+    said = error.what();
+  }
+  EXPECT_EQ(said.find("the CUDA driver could not be loaded: libcuda.so.1") != std::string::npos, library == nullptr)
+      << said;
+  if (library != nullptr) ::dlclose(library);
 }
 
 TEST(Driver, NamesTheEntryPointThatALibraryLacks) {
