@@ -99,6 +99,22 @@ def test_shapes_without_elements_are_those_of_results(operator, given):
         assert mine.dtype == theirs.dtype and mine.stride() == theirs.stride()
 
 
+@pytest.mark.parametrize("records_gradients", [False, True])
+@pytest.mark.parametrize("operator, given", [pytest.param(*each, id=each[0].__name__) for each in arguments()])
+def test_operators_that_a_program_calls_itself_are_recorded_by_a_trace(operator, given, records_gradients):
+    def first(x):  # the other results of normalisations are statistics
+        result = operator.overload(x, *given[1:])
+        return result[0] if isinstance(result, tuple) else result
+
+    x = given[0].clone().requires_grad_(records_gradients)
+    other = x.detach().flip(0) + 1
+    with torch.set_grad_enabled(records_gradients):
+        traced = torch.jit.trace(first, x)
+        assert f"kiln::{operator.overload._schema.name.partition('::')[2]}" in str(traced.graph)
+        torch.testing.assert_close(traced(other), first(other))
+        assert not torch.equal(traced(other), first(x))
+
+
 def test_autocast_computes_products_in_its_type_and_losses_in_f32():
     x, w = torch.randn(2, 3, 8, 8, requires_grad=True), torch.randn(4, 3, 3, 3, requires_grad=True)
     with torch.autocast("cpu", dtype=torch.bfloat16):
