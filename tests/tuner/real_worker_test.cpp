@@ -137,7 +137,7 @@ class Orphan : public testing::Test {
   bool ends_within(double seconds) {
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
     while (std::chrono::steady_clock::now() < give_up) {
-      if (::waitpid(pid, nullptr, WNOHANG) == pid) {
+      if (::waitpid(pid, &status, WNOHANG) == pid) {
         pid = -1;
         return true;
       }
@@ -148,11 +148,19 @@ class Orphan : public testing::Test {
 
   pid_t pid = -1;
   int ours = -1;
+  int status = -1;  ///< As waitpid() has it, of one that ended.
 };
 
 TEST_F(Orphan, EndsWhenItsSessionIsGone) {
   ::close(ours);
-  EXPECT_TRUE(ends_within(5));
+  ASSERT_TRUE(ends_within(5));
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+TEST_F(Orphan, FailsWhereWhatItReadsIsNoMessage) {
+  ASSERT_EQ(::send(ours, "hello\n", 6, MSG_NOSIGNAL), 6);
+  ASSERT_TRUE(ends_within(5));
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
 }
 
 TEST_F(Orphan, EndsInTheMiddleOfACompileWhenItsSessionIsGone) {
