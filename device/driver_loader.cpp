@@ -111,6 +111,7 @@ class DriverLoader {
     std::shared_ptr<Driver> driver(new Driver(table, std::move(description), last_fault != nullptr));
     driver->last_fault_ = last_fault;
     driver->launches_ = reinterpret_cast<Driver::Tell*>(library.find("kiln_emulator_launches_json"));
+    driver->not_timed_ = reinterpret_cast<Driver::Tell*>(library.find("kiln_emulator_not_timed"));
     driver->time_only_ = reinterpret_cast<int (*)(int)>(library.find("kiln_emulator_time_only"));
     driver->trace_launches_ = reinterpret_cast<void (*)(uint64_t)>(library.find("kiln_emulator_trace_launches"));
     driver->stands_in_because_ = std::move(stands_in_because);

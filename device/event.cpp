@@ -35,8 +35,16 @@ bool Event::is_done() const {
 double Event::elapsed_ms(const Event& start) const {
   const ContextHandle& context = *event_.context();
   float milliseconds = 0;
-  context.driver().check(context.call(&DriverTable::cuEventElapsedTime, &milliseconds, start.raw(), raw()),
-                         "cuEventElapsedTime", "two events");
+  const CUresult result = context.call(&DriverTable::cuEventElapsedTime, &milliseconds, start.raw(), raw());
+  if (result == cuda_abi::CUDA_ERROR_NOT_SUPPORTED) {
+    const Current current(context);
+    if (const std::string reason = context.driver().not_timed(); !reason.empty()) {
+      throw Error(
+          ErrorCode::unsupported, "not timed: " + reason,
+          "pip install nvidia-cuda-nvdisasm, or a CUDA toolkit, brings nvdisasm (docs/emulator.md, modelled time)");
+    }
+  }
+  context.driver().check(result, "cuEventElapsedTime", "two events");
   return milliseconds;
 }
 

@@ -4,45 +4,11 @@
 
 #include "lanes.h"
 #include "machine.h"
+#include "predicates.h"
+#include "tensor_shape.h"
 
 namespace kiln::timing {
 namespace {
-
-bool ordered(Compare compare, bool less, bool equal) {
-  switch (compare) {
-    case Compare::f:
-      return false;
-    case Compare::lt:
-      return less;
-    case Compare::eq:
-      return equal;
-    case Compare::le:
-      return less || equal;
-    case Compare::gt:
-      return !less && !equal;
-    case Compare::ne:
-      return !equal;
-    case Compare::ge:
-      return !less;
-    default:
-      return true;
-  }
-}
-
-// Joins predicates bit by bit. A known bit of either operand can decide the result.
-Bits combined(Combine combine, const Bits& a, const Bits& b) {
-  Bits result;
-  if (combine == Combine::conjunction) {
-    const uint32_t is_false = (~a.unknown & ~a.value) | (~b.unknown & ~b.value);
-    result = {a.value & b.value & ~is_false, (a.unknown | b.unknown) & ~is_false};
-  } else if (combine == Combine::disjunction) {
-    const uint32_t is_true = (~a.unknown & a.value) | (~b.unknown & b.value);
-    result = {a.value | b.value | is_true, (a.unknown | b.unknown) & ~is_true};
-  } else {
-    result = {a.value ^ b.value, a.unknown | b.unknown};
-  }
-  return result;
-}
 
 uint32_t lookup(uint32_t a, uint32_t b, uint32_t c, uint32_t table) {
   uint32_t result = 0;
@@ -86,6 +52,8 @@ void Interpreter::Machine::arithmetic(Warp& warp, const Decoded& decoded, const 
       return floating(warp, decoded, instruction, active);
     case Op::hfma2:
       return half(warp, decoded, instruction, active);
+    case Op::hsetp2:
+      return compare_halves(warp, decoded, instruction, active);
     case Op::tensor:
     case Op::unknown:
       return forget(warp, decoded, instruction, active);
@@ -99,7 +67,9 @@ void Interpreter::Machine::forget(Warp& warp, const Decoded& decoded, const Inst
   if (decoded.destination >= 0) {
     const std::string& name = instruction.opcode;
     uint32_t count = name.starts_with('D') || decoded.wide || decoded.bytes == 8 ? 2 : 1;
-    if (name.ends_with("MMA") || decoded.bytes == 16) count = 4;
+    if (decoded.bytes == 16) count = 4;
+    if (decoded.op == Op::matrix_load) count = matrices_of(instruction);
+    if (name.ends_with("MMA")) count = tensor_registers(instruction, 0);
     for (uint32_t i = 0; i < count; ++i) forget_register(warp, destination(instruction, decoded), active, i);
   }
   for (const uint8_t i : decoded.out_predicates) put_predicate(warp, instruction.operands[i], {0, all_lanes}, active);
@@ -319,6 +289,9 @@ void Interpreter::Machine::compare(Warp& warp, const Decoded& decoded, const Ins
       less = static_cast<int32_t>(a.v[lane]) < static_cast<int32_t>(b.v[lane]);
     }
     bool holds = ordered(decoded.compare, less, equal);
+    const bool is_number =
+        !floats || (as_float(a.v[lane]) == as_float(a.v[lane]) && as_float(b.v[lane]) == as_float(b.v[lane]));
+    if (!is_number && decoded.compare != Compare::t) holds = decoded.unordered;
     if (extended && equal) holds = (low.value >> lane & 1) != 0;
     if (holds) result.value |= uint32_t{1} << lane;
   }

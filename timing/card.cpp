@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 #include "cards.h"
 #include "kiln/base/digest.h"
@@ -120,12 +121,34 @@ std::vector<std::string> words_of(std::string_view name) {
   return words;
 }
 
-// The card's name is a word of the device's, or two of them in a row.
+// The card's name is a word of the device's, or two or three of them in a row.
 bool is_named(const std::string& card, const std::vector<std::string>& words) {
   for (size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == card || (i + 1 < words.size() && words[i] + words[i + 1] == card)) return true;
+    std::string name;
+    for (size_t k = i; k < std::min(words.size(), i + 3); ++k) {
+      name += words[k];
+      if (name == card) return true;
+    }
   }
   return false;
+}
+
+// GeForce cards add products of halves in single precision at half the rate of other cards of their chip.
+bool is_geforce(const std::vector<std::string>& words) {
+  return std::find(words.begin(), words.end(), "geforce") != words.end();
+}
+
+bool has_half_rate(const Card& card) {
+  return card.tensor_float < card.tensor_half;
+}
+
+// Another card of the same chips, which has the other rate.
+Card with_other_sums(Card card) {
+  const bool doubles = has_half_rate(card);
+  for (uint32_t Card::*rate : {&Card::tensor_float, &Card::tensor_tf32, &Card::tensor_fp8}) {
+    card.*rate = doubles ? card.*rate * 2 : std::max(1U, card.*rate / 2);
+  }
+  return card;
 }
 
 }  // namespace
@@ -220,7 +243,10 @@ std::string nearest_card(const DeviceFigures& device) {
     const bool same_name = is_named(name, words);
     const bool same_machine = card.arch / 10 == device.arch / 10 && card.arch <= device.arch;
     if (!same_machine || (named && !same_name)) continue;
-    if (closest && named == same_name && closest->arch >= card.arch) continue;
+    const auto rank = [&](const Card& other) {
+      return std::make_pair(other.arch, has_half_rate(other) == is_geforce(words));
+    };
+    if (closest && named == same_name && rank(*closest) >= rank(card)) continue;
     named = same_name;
     closest = std::move(card);
   }
@@ -234,8 +260,11 @@ std::string nearest_card(const DeviceFigures& device) {
 
 Card card_for(const DeviceFigures& device) {
   Card card = find_card(nearest_card(device));
-  if (!is_named(card.name, words_of(device.name)))
+  const std::vector<std::string> words = words_of(device.name);
+  if (!is_named(card.name, words)) {
+    if (has_half_rate(card) != is_geforce(words)) card = with_other_sums(std::move(card));
     card.name = fmt::format("{} with the counts of {}", card.name, device.name);
+  }
   if (device.sms != 0) card.sms = device.sms;
   if (device.clock_mhz != 0) card = at_clock(std::move(card), device.clock_mhz);
   if (device.l2_bytes != 0) card.l2_bytes = device.l2_bytes;

@@ -41,6 +41,7 @@ const OpcodeTable<Op> ops({{Op::mov, "MOV"},
                            {Op::ffma, "FFMA"},
                            {Op::fmnmx, "FMNMX"},
                            {Op::fsetp, "FSETP"},
+                           {Op::hsetp2, "HSETP2"},
                            {Op::mufu, "MUFU"},
                            {Op::i2f, "I2F I2FP"},
                            {Op::f2i, "F2I"},
@@ -70,12 +71,14 @@ const OpcodeTable<Op> ops({{Op::mov, "MOV"},
                            {Op::set_registers, "USETMAXREG"},
                            {Op::cluster_wait, "UCGABAR_WAIT"}});
 
-Compare comparison(const Instruction& instruction) {
+Compare comparison(const Instruction& instruction, bool& unordered) {
   constexpr std::pair<const char*, Compare> known[] = {{"LT", Compare::lt}, {"EQ", Compare::eq}, {"LE", Compare::le},
                                                        {"GT", Compare::gt}, {"NE", Compare::ne}, {"GE", Compare::ge},
                                                        {"F", Compare::f}};
   for (const auto& [name, value] : known) {
     if (instruction.has(name)) return value;
+    unordered = instruction.has(std::string(name) + "U");
+    if (unordered) return value;
   }
   return Compare::t;
 }
@@ -124,7 +127,8 @@ MemorySpace space_of(const std::string& opcode) {
 // Destinations come first: one register, and predicates before or behind it.
 void assign_roles(const Instruction& instruction, Decoded& decoded) {
   using Kind = Operand::Kind;
-  const bool writes_predicates_only = decoded.op == Op::isetp || decoded.op == Op::fsetp || decoded.op == Op::plop3;
+  const bool writes_predicates_only =
+      decoded.op == Op::isetp || decoded.op == Op::fsetp || decoded.op == Op::hsetp2 || decoded.op == Op::plop3;
   const bool writes_nothing = decoded.op == Op::store || decoded.op == Op::bra || decoded.op == Op::bar ||
                               decoded.op == Op::copy || decoded.op == Op::matrix_store || decoded.op == Op::bulk_copy ||
                               decoded.op == Op::ret || decoded.op == Op::call || decoded.op == Op::nothing ||
@@ -179,7 +183,7 @@ Decoded decode(const Instruction& instruction) {
   decoded.function = function_of(instruction);
   decoded.rounding = rounding_of(instruction);
   decoded.sign_extends = instruction.has("S8") || instruction.has("S16");
-  decoded.compare = comparison(instruction);
+  decoded.compare = comparison(instruction, decoded.unordered);
   if (instruction.has("OR")) decoded.combine = Combine::disjunction;
   if (instruction.has("XOR")) decoded.combine = Combine::exclusive;
   decoded.space = space_of(opcode);
@@ -211,6 +215,10 @@ namespace {
 }
 
 }  // namespace
+
+uint32_t matrices_of(const Instruction& instruction) {
+  return instruction.has("4") ? 4 : instruction.has("2") ? 2 : 1;
+}
 
 const Operand& source(const Instruction& instruction, const Decoded& decoded, size_t number) {
   if (number >= decoded.sources.size()) fail_for_operand(instruction);

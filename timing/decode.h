@@ -41,6 +41,7 @@ enum class Op : uint8_t {
   ffma,
   fmnmx,
   fsetp,
+  hsetp2,
   mufu,
   i2f,
   f2i,
@@ -88,6 +89,7 @@ struct Decoded {
   bool sign_high = false;  // .SX32
   bool sign_extends = false;
   Compare compare = Compare::t;
+  bool unordered = false;  // NaN compares as true: NEU, GTU and so on
   Combine combine = Combine::conjunction;
   bool is_signed = false;    // .S32, .S64
   bool other_width = false;  // of MUFU, I2F and F2I: not between 32-bit values
@@ -107,6 +109,9 @@ struct Decoded {
 };
 
 Decoded decode(const Instruction& instruction);
+
+/// Matrices of LDSM and STSM, a register of each: 1, 2 or 4.
+uint32_t matrices_of(const Instruction& instruction);
 
 /// The operand that is read `number`-th. Throws Error(parse_error) if there are fewer.
 const Operand& source(const Instruction& instruction, const Decoded& decoded, size_t number);

@@ -5,6 +5,7 @@
 
 #include "lanes.h"
 #include "machine.h"
+#include "predicates.h"
 
 namespace kiln::timing {
 namespace {
@@ -132,6 +133,46 @@ void Interpreter::Machine::floating(Warp& warp, const Decoded& decoded, const In
     }
   });
   put(warp, destination(instruction, decoded), result, active);
+}
+
+namespace {
+
+float float_of_half(uint32_t bits) {
+  const uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const float sign = (bits >> 15 & 1) != 0 ? -1.0F : 1.0F;
+  if (exponent == 31) return fraction != 0 ? NAN : sign * INFINITY;
+  if (exponent == 0) return sign * std::ldexp(static_cast<float>(fraction), -24);
+  return sign * std::ldexp(static_cast<float>(fraction + 1024), static_cast<int>(exponent) - 25);
+}
+
+}  // namespace
+
+// The halves of registers and constants; what immediates hold, the text does not say.
+void Interpreter::Machine::compare_halves(Warp& warp, const Decoded& decoded, const Instruction& instruction,
+                                          uint32_t active) {
+  const Operand *const left = &source(instruction, decoded, 0), *const right = &source(instruction, decoded, 1);
+  const auto is_read = [](const Operand& operand) { return operand.kind != Operand::Kind::immediate; };
+  const bool other_type = instruction.has("BF16") || instruction.has("BF16_V2");
+  if (!is_read(*left) || !is_read(*right) || other_type) return forget(warp, decoded, instruction, active);
+  const Lanes a = fetch_plain(warp, *left), b = fetch_plain(warp, *right);
+  const auto value = [](const Operand& operand, uint32_t word, size_t which) {
+    const bool upper = operand.suffix == "H0_H0" ? false : operand.suffix == "H1_H1" ? true : which == 1;
+    const float plain = float_of_half(upper ? word >> 16 : word & 0xffff);
+    const float size = operand.absolute ? std::fabs(plain) : plain;
+    return operand.negated ? -size : size;
+  };
+  const Bits other = decoded.predicates.empty() ? Bits{all_lanes, 0}
+                                                : fetch_predicate(warp, instruction.operands[decoded.predicates[0]]);
+  for (size_t which = 0; which < decoded.out_predicates.size(); ++which) {
+    Bits result{0, a.unknown | b.unknown};
+    for (uint32_t lane = 0; lane < 32; ++lane) {
+      const float x = value(*left, a.v[lane], which), y = value(*right, b.v[lane], which);
+      const bool is_number = !std::isnan(x) && !std::isnan(y);
+      if (is_number ? ordered(decoded.compare, x < y, x == y) : decoded.unordered) result.value |= uint32_t{1} << lane;
+    }
+    put_predicate(warp, instruction.operands[decoded.out_predicates[which]], combined(decoded.combine, result, other),
+                  active);
+  }
 }
 
 // HFMA2 R, -RZ, RZ, 0, 4: how the compiler moves a constant through an idle pipe.

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <string>
 
 #include "decode.h"
 #include "opcode_table.h"
+#include "tensor_shape.h"
 
 namespace kiln::timing {
 namespace {
@@ -49,40 +49,6 @@ bool is_of_warpgroup(const Instruction& instruction) {
   return instruction.opcode.ends_with("GMMA");
 }
 
-// "64x256x16", of which a warp has the fourth part; without one, the numbers are 0.
-std::array<uint32_t, 3> extents_of(const std::string& text) {
-  std::array<uint32_t, 3> extents{};
-  if (std::sscanf(text.c_str(), "%ux%ux%u", &extents[0], &extents[1], &extents[2]) != 3) return {};
-  return extents;
-}
-
-// Rows, columns and depth: "16816" is m16n8k16, "8816" m8n8k16, "8x8x4" says it itself.
-std::array<uint32_t, 3> shape_of(const Instruction& instruction) {
-  for (const std::string& text : instruction.modifiers) {
-    const std::array<uint32_t, 3> extents = extents_of(text);
-    if (extents[0] != 0) return extents;
-    const uint32_t rows = text.starts_with("168") ? 16 : text.starts_with("88") ? 8 : 0;
-    uint32_t depth = 0;
-    if (rows != 0 && std::sscanf(text.c_str() + (rows == 16 ? 3 : 2), "%u", &depth) == 1) return {rows, 8, depth};
-  }
-  return {16, 8, 16};
-}
-
-uint32_t multiply_adds(const Instruction& instruction) {
-  const auto [m, n, k] = shape_of(instruction);
-  return m * n * k;
-}
-
-// Bits of an element of A and of B.
-uint32_t element_bits(const Instruction& instruction) {
-  const std::string& name = instruction.opcode;
-  if (name == "DMMA") return 64;
-  if (name == "BMMA") return 1;
-  if (name == "QMMA") return 8;
-  if (name == "IMMA") return instruction.has("S4") || instruction.has("U4") ? 4 : 8;
-  return instruction.has("TF32") ? 32 : 16;
-}
-
 // Multiply-adds of a cycle by the types of operands and sums.
 uint64_t tensor_rate(const Instruction& instruction, const Card& card) {
   const bool half_sums = !instruction.has("F32");
@@ -98,12 +64,12 @@ uint64_t tensor_rate(const Instruction& instruction, const Card& card) {
 // In 1/256 of a cycle.
 uint64_t tensor_time(const Instruction& instruction, const Card& card) {
   if (instruction.opcode == "DMMA") {
-    return uint64_t{256} * card.tensor_double_cycles * multiply_adds(instruction) / (8 * 8 * 4);
+    return uint64_t{256} * card.tensor_double_cycles * tensor_multiply_adds(instruction) / (8 * 8 * 4);
   }
   const uint32_t sparse = instruction.has("SP") ? 2 : 1;  // half of the products are left out
   const uint32_t reached = is_of_warpgroup(instruction) ? 4 * 100 : card.mma_percent;  // on all four schedulers
   const uint64_t rate = std::max<uint64_t>(1, tensor_rate(instruction, card)) * sparse * reached;
-  return std::max<uint64_t>(256, (uint64_t{multiply_adds(instruction)} * 25600 + rate / 2) / rate);
+  return std::max<uint64_t>(256, (uint64_t{tensor_multiply_adds(instruction)} * 25600 + rate / 2) / rate);
 }
 
 uint32_t cycles_of(const Instruction& instruction, Pipe pipe, const Card& card) {
@@ -152,17 +118,6 @@ Wait wait_of(const Instruction& instruction) {
   return counts ? Wait::unit : Wait::fixed;
 }
 
-// Registers that an operand of a tensor instruction spans, from the place of the operand: D, A, B, C. A shape of m
-// rows, n columns and a depth of k has m k, k n and m n elements in 32 lanes.
-uint32_t registers_of_tensor_operand(const Instruction& instruction, size_t place) {
-  const auto [m, n, k] = shape_of(instruction);
-  const uint32_t sum_bits = instruction.opcode == "DMMA" ? 64 : instruction.has("F16") ? 16 : 32;
-  const uint32_t bits = place == 3 ? sum_bits : element_bits(instruction);
-  const uint32_t elements = place == 1 ? m * k : place == 2 ? k * n : place == 3 ? m * n : 0;
-  const uint32_t kept = place == 1 && instruction.has("SP") ? 2 : 1;
-  return std::max(1U, elements * bits / 32 / 32 / kept);
-}
-
 // True if the instruction before has kept the register of this place of an operand, so that no bank has to give it.
 bool is_kept(const Instruction* before, uint32_t slot, uint16_t index) {
   if (before == nullptr || (before->control.reuse_mask >> slot & 1) == 0) return false;
@@ -184,7 +139,7 @@ std::array<uint8_t, 2> reads_of(const Instruction& instruction, Pipe pipe, const
     const uint32_t place = slot++;
     if (operand.kind != Operand::Kind::reg || operand.index == zero_register) continue;
     if (is_kept(before, place, operand.index)) continue;
-    const uint32_t count = pipe == Pipe::tensor ? registers_of_tensor_operand(instruction, i) : 1;
+    const uint32_t count = pipe == Pipe::tensor ? tensor_registers(instruction, i) : 1;
     for (uint32_t r = 0; r < count; ++r) ++reads[(operand.index + r) % 2];
   }
   return reads;
@@ -195,10 +150,8 @@ void set_products(const Instruction& instruction, const Card& card, Cost& cost) 
   constexpr uint32_t row_bytes = 32;
   cost.cycles = static_cast<uint32_t>((tensor_time(instruction, card) + 128) / 256);
   const bool left_in_registers = instruction.operands.size() > 1 && instruction.operands[1].kind == Operand::Kind::reg;
-  for (const std::string& text : instruction.modifiers) {
-    const auto [m, n, k] = extents_of(text);
-    if (m != 0) cost.operand_bytes = static_cast<uint16_t>((n + (left_in_registers ? 0 : m)) * row_bytes);
-  }
+  const auto [m, n, k] = tensor_shape(instruction);
+  cost.operand_bytes = static_cast<uint16_t>((n + (left_in_registers ? 0 : m)) * row_bytes);
   cost.ends_group = last_operand(instruction).text.starts_with("gsb");
 }
 

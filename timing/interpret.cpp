@@ -84,16 +84,15 @@ void Interpreter::Machine::start(uint64_t index) {
   rank_ = block_index_[0] % cluster[0] +
           cluster[0] * (block_index_[1] % cluster[1] + cluster[1] * (block_index_[2] % cluster[2]));
   warps_.assign(launch_.warps(), Warp{});
-  Lanes nothing;
-  nothing.unknown = all_lanes;
   for (uint32_t w = 0; w < warps_.size(); ++w) {
     Warp& warp = warps_[w];
     warp.number = w;
     const uint32_t threads = std::min(32U, launch_.threads() - w * 32);
     warp.live = threads == 32 ? all_lanes : (uint32_t{1} << threads) - 1;
-    // Registers begin as zero, not as unknown: compilers set single bits of one that holds nothing, and ask for those.
+    // Registers and the frame begin as zero, not as unknown: compilers set single bits of one that holds nothing, or
+    // store a part of a word, and ask for those.
     warp.predicates[true_predicate].value = warp.uniform_predicates[true_predicate].value = all_lanes;
-    warp.local.assign(facts_.local_bytes / 4, nothing);
+    warp.local.assign(facts_.local_bytes / 4, Lanes{});
     warp.runnable.push_back({0, warp.live});
   }
 }

@@ -131,6 +131,7 @@ class Interpreter::Machine {
   // floating.cpp
   void floating(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
   void convert_pairs(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
+  void compare_halves(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
   void half(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
 
   // exchange.cpp

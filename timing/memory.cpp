@@ -96,7 +96,7 @@ uint32_t Interpreter::Machine::access(Warp& warp, const Decoded& decoded, const 
   }
   if (decoded.op == Op::matrix_load ||
       decoded.op == Op::matrix_store) {  // every eight lanes give the rows of a matrix of 128 bytes
-    const uint32_t matrices = instruction.has("4") ? 4 : instruction.has("2") ? 2 : 1;
+    const uint32_t matrices = matrices_of(instruction);
     const uint32_t lanes = matrices == 4 ? all_lanes : (uint32_t{1} << (8 * matrices)) - 1;
     return record(warp, where, MemorySpace::shared, 16, active & lanes);
   }
@@ -239,16 +239,19 @@ void Interpreter::Machine::store(Warp& warp, const Decoded& decoded, const Instr
     const Lanes lanes = fetch_plain(warp, value, part);
     for (uint32_t lane = 0; lane < 32; ++lane) {
       if ((active >> lane & 1) == 0 || (where.unknown >> lane & 1) != 0) continue;
-      const uint64_t word = (where.v[lane] + uint64_t{4} * part) / 4;
-      const bool known = (lanes.unknown >> lane & 1) == 0 && decoded.bytes >= 4;
+      const uint64_t address = where.v[lane] + uint64_t{4} * part, word = address / 4;
+      const uint32_t shift = decoded.bytes < 4 ? address % 4 * 8 : 0;
+      const uint32_t mask = (decoded.bytes < 4 ? (uint32_t{1} << 8 * decoded.bytes) - 1 : all_lanes) << shift;
+      const bool is_known = (lanes.unknown >> lane & 1) == 0, is_whole = mask == all_lanes;
       if (decoded.space == MemorySpace::shared && word < shared_.value.size()) {
-        shared_.value[word] = lanes.v[lane];
-        shared_.known[word] = known;
+        shared_.value[word] = (shared_.value[word] & ~mask) | (lanes.v[lane] << shift & mask);
+        shared_.known[word] = is_known && (is_whole || shared_.known[word]);
       }
       if (decoded.space == MemorySpace::local && word < warp.local.size()) {
         Lanes& target = warp.local[word];
-        target.v[lane] = lanes.v[lane];
-        target.unknown = (target.unknown & ~(uint32_t{1} << lane)) | (known ? 0 : uint32_t{1} << lane);
+        target.v[lane] = (target.v[lane] & ~mask) | (lanes.v[lane] << shift & mask);
+        if (!is_known) target.unknown |= uint32_t{1} << lane;
+        if (is_known && is_whole) target.unknown &= ~(uint32_t{1} << lane);
       }
     }
   }

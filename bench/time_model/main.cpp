@@ -12,6 +12,8 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "kiln/base/digest.h"
 #include "kiln/base/environment.h"
@@ -22,6 +24,7 @@
 #include "kiln/timing/accuracy.h"
 #include "kiln/timing/disassembler.h"
 #include "kiln/timing/time_model.h"
+#include "launches.h"
 #include "statistics.h"
 #include "tables.h"
 
@@ -29,6 +32,7 @@ namespace {
 
 struct Options {
   std::string folder;
+  std::string launches;
   std::vector<std::string> tables;
   size_t rows = 48;
   size_t worst = 6;
@@ -85,6 +89,38 @@ class Bench {
     if (csv_.is_open()) write(table, timed);
   }
 
+  // Of several launches of a row, such as tiles that its author tried, the fastest by the model stands for it.
+  void judge(const kiln::bench::LaunchTable& launches) {
+    std::vector<Timed> all(launches.launches.size());
+    issued_ = 0;
+    nanoseconds_ = 0;
+    kiln::for_each_index(all.size(), [&](size_t i) {
+      const kiln::bench::MeasuredLaunch& one = launches.launches[i];
+      all[i].row.label = one.row;
+      all[i].row.milliseconds = one.milliseconds;
+      try {
+        all[i].time = time(one);
+      } catch (const kiln::Error& error) {
+        all[i].failure = error.what();
+      }
+    });
+    std::vector<Timed> timed;
+    for (Timed& one : all) {
+      const auto same =
+          std::find_if(timed.begin(), timed.end(), [&](const Timed& t) { return t.row.label == one.row.label; });
+      if (same == timed.end()) {
+        timed.push_back(std::move(one));
+      } else if (one.failure.empty() && (!same->failure.empty() || one.time.seconds < same->time.seconds)) {
+        *same = std::move(one);
+      }
+    }
+    kiln::bench::Table table;
+    table.name = launches.name;
+    table.card = launches.launches.front().card.name;
+    print(table, timed);
+    if (csv_.is_open()) write(table, timed);
+  }
+
  private:
   static kiln::store::StoreOptions store_options(const Options& options, const std::string& name) {
     kiln::store::StoreOptions where;
@@ -127,18 +163,31 @@ class Bench {
 
   kiln::timing::ModelledTime time(const kiln::bench::Table& table, const kiln::bench::Row& row) {
     const std::string cubin = compile(table, kiln::bench::source_of(table, row, options_.folder));
+    return time(cubin, table.kernel, table.launch(row), card(table));
+  }
+
+  kiln::timing::ModelledTime time(const kiln::bench::MeasuredLaunch& one) {
+    std::ifstream file(one.cubin, std::ios::binary);
+    std::ostringstream cubin;
+    cubin << file.rdbuf();
+    if (!file) throw kiln::Error(kiln::ErrorCode::io_error, fmt::format("cannot read {}", one.cubin));
+    const bool other = !options_.card.empty();
+    return time(cubin.str(), one.kernel, one.launch,
+                other ? kiln::timing::at_clock(kiln::timing::read_card(options_.card), one.card.clock_mhz) : one.card);
+  }
+
+  kiln::timing::ModelledTime time(const std::string& cubin, const std::string& name, const kiln::timing::Launch& launch,
+                                  const kiln::timing::Card& card) {
     const auto kernels = kiln::timing::read_cubin(cubin);
-    const auto kernel = std::find_if(kernels.begin(), kernels.end(), [&](const auto& facts) {
-      return facts.name.find(table.kernel) != std::string::npos;
-    });
+    const auto kernel = std::find_if(kernels.begin(), kernels.end(),
+                                     [&](const auto& facts) { return facts.name.find(name) != std::string::npos; });
     if (kernel == kernels.end())
-      throw kiln::Error(kiln::ErrorCode::invalid_argument,
-                        fmt::format("{} has no kernel {}", table.source, table.kernel));
+      throw kiln::Error(kiln::ErrorCode::invalid_argument, fmt::format("the cubin has no kernel {}", name));
     const auto sass = kiln::timing::parse_sass(disassembler_.text_of(cubin), kernel->name);
     kiln::timing::ModelOptions options;
     options.instructions = options_.instructions;
     const uint64_t begin = thread_nanoseconds();
-    auto result = kiln::timing::model_time(sass, *kernel, table.launch(row), card(table), options);
+    auto result = kiln::timing::model_time(sass, *kernel, launch, card, options);
     nanoseconds_ += thread_nanoseconds() - begin;
     issued_ += result.replayed.issued;
     return result;
@@ -152,7 +201,7 @@ class Bench {
 
   // For timing/cards/judged.txt.
   static void print_line(const kiln::bench::Table& table, const std::vector<const Timed*>& rows) {
-    if (rows.size() < 2) return;
+    if (rows.size() < 2 || table.card.find(' ') != std::string::npos) return;  // " with the counts of"
     const auto result = kiln::bench::judge(pairs_of(rows));
     const std::time_t now = std::time(nullptr);
     std::tm utc{};
@@ -253,6 +302,13 @@ class Bench {
 
 int run(const Options& options) {
   Bench bench(options);
+  if (!options.launches.empty()) {
+    for (const kiln::bench::LaunchTable& table : kiln::bench::read_launches(options.launches)) {
+      const auto& wanted = options.tables;
+      if (wanted.empty() || std::find(wanted.begin(), wanted.end(), table.name) != wanted.end()) bench.judge(table);
+    }
+  }
+  if (options.folder.empty()) return 0;
   for (const kiln::bench::Table& table : kiln::bench::tables()) {
     const bool wanted = options.tables.empty() ? std::filesystem::exists(options.folder + "/" + table.file)
                                                : std::find(options.tables.begin(), options.tables.end(), table.name) !=
@@ -267,9 +323,12 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   CLI::App app("Judges modelled times by tables of measured ones");
   Options options;
-  app.add_option("folder", options.folder, "holds the tables and the sources of their kernels")->required();
-  app.add_option("--table", options.tables,
-                 "convolution, convolution_l1, dedispersion or ladder; if not given, those that the folder holds");
+  app.add_option("folder", options.folder, "holds the tables and the sources of their kernels");
+  app.add_option("--launches", options.launches, "file of compiled kernels and their times, of tensor_kernels.py");
+  app.add_option(
+      "--table", options.tables,
+      "convolution, convolution_l1, dedispersion or ladder, or one of --launches; if not given, all that are "
+      "there");
   app.add_option("--rows", options.rows, "of each table, spread over the measured times; 0 for all")
       ->capture_default_str();
   app.add_option("--worst", options.worst, "rows to print")->capture_default_str();
@@ -280,6 +339,10 @@ int main(int argc, char** argv) {
   app.add_option("--store", options.store, "folder that keeps compiled and disassembled kernels");
   app.add_option("--nvdisasm", options.nvdisasm, "the program; searched if not given");
   CLI11_PARSE(app, argc, argv);
+  if (options.folder.empty() && options.launches.empty()) {
+    fmt::print(stderr, "bench_time_model: nothing to judge: give a folder of tables, or --launches FILE\n");
+    return 2;
+  }
   try {
     return run(options);
   } catch (const kiln::Error& error) {

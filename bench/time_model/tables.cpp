@@ -215,7 +215,7 @@ std::string source_of(const Table& table, const Row& row, const std::string& fol
 }
 
 std::string to_string(const Row& row) {
-  std::string text;
+  std::string text = row.label;
   for (const auto& [name, value] : row.values) text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
   return text;
 }

@@ -13,6 +13,7 @@ namespace kiln::bench {
 struct Row {
   std::map<std::string, int> values;  // the parameters
   double milliseconds = 0;            // median
+  std::string label;                  // in place of parameters
   bool raised = false;                // measured at a higher clock than the table's others: faster than its twin by far
 };
 

@@ -1,5 +1,6 @@
 #include "context.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 #include <vector>
@@ -70,6 +71,13 @@ void Context::add_launch(LaunchRecord record) {
 std::optional<LaunchRecord> Context::last_launch() const {
   const std::lock_guard lock(mutex_);
   return launches_.empty() ? std::nullopt : std::optional(launches_.back());
+}
+
+std::string Context::not_timed() const {
+  const std::lock_guard lock(mutex_);
+  const auto latest = std::find_if(launches_.rbegin(), launches_.rend(),
+                                   [](const LaunchRecord& record) { return !record.seconds().has_value(); });
+  return latest == launches_.rend() ? "" : latest->not_timed();
 }
 
 std::vector<LaunchRecord> Context::take_launches() {

@@ -98,6 +98,8 @@ class Context {
 
   void add_launch(LaunchRecord record);
   std::optional<LaunchRecord> last_launch() const;
+  /// Why the latest launch without a time has none; "" if all that are kept have one.
+  std::string not_timed() const;
   /// Launches since the last call, the oldest first; the latest 256 of them.
   std::vector<LaunchRecord> take_launches();
 

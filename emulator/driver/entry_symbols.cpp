@@ -215,6 +215,11 @@ std::string current_launch() {
   return record ? to_json(*record) : std::string();
 }
 
+std::string reason_of_no_time() {
+  const std::shared_ptr<Context> context = context_if_any();
+  return context == nullptr ? std::string() : context->not_timed();
+}
+
 std::string taken_launches() {
   const std::shared_ptr<Context> context = context_if_any();
   std::string text = "[";
@@ -302,6 +307,13 @@ extern "C" __attribute__((visibility("default"))) const char* kiln_emulator_laun
   static const kiln::emulator::PerThread<std::string> texts;
   std::string& text = texts.get();
   text = kiln::emulator::taken_launches();
+  return text.c_str();
+}
+
+extern "C" __attribute__((visibility("default"))) const char* kiln_emulator_not_timed(void) {
+  static const kiln::emulator::PerThread<std::string> texts;
+  std::string& text = texts.get();
+  text = kiln::emulator::reason_of_no_time();
   return text.c_str();
 }
 

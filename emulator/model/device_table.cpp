@@ -235,7 +235,63 @@ constexpr DeviceModel rtx5090 = {.key = "rtx5090",
                                            .launch_seconds = 2.0e-6,
                                            .host_bytes_per_second = 5.0e10}};
 
-constexpr std::array models = {h200, h100_of(h200), b200, a100, a10, l40s, rtx5090, t4};
+constexpr DeviceModel rtx3070 = {.key = "rtx3070",
+                                 .name = "Kiln emulated NVIDIA GeForce RTX 3070",
+                                 .limits = {.major = 8,
+                                            .minor = 6,
+                                            .multiprocessors = 46,
+                                            .clock_khz = 1725000,
+                                            .memory_clock_khz = 7001000,
+                                            .bus_bits = 256,
+                                            .memory_bytes = 7982 * mib,
+                                            .l2_bytes = 4 * mib,
+                                            .shared_per_multiprocessor = 100 * kib,
+                                            .shared_per_block_optin = 99 * kib,
+                                            .shared_reserved_per_block = kib,
+                                            .threads_per_multiprocessor = 1536,
+                                            .blocks_per_multiprocessor = 16},
+                                 .rates = {.fp32_lanes = 128,
+                                           .fp16_lanes = 64,
+                                           .fp64_lanes = 2,
+                                           .integer_lanes = 64,
+                                           .special_lanes = 16,
+                                           .conversion_lanes = 16,
+                                           .l1_bytes_per_clock = 128,
+                                           .l2_bytes_per_clock = 18,
+                                           .dram_bytes_per_second = 4.0e11,
+                                           .shared_latency = 29,
+                                           .l2_latency = 262,
+                                           .dram_latency = 500,
+                                           .launch_seconds = 2.2e-6,
+                                           .host_bytes_per_second = 2.4e10}};
+
+// Chips of the L40S's kind: the same SMs, other numbers of them, and other memory.
+constexpr DeviceModel rtx4090_of(DeviceModel model) {
+  model.key = "rtx4090";
+  model.name = "Kiln emulated NVIDIA GeForce RTX 4090";
+  model.limits.multiprocessors = 128;
+  model.limits.memory_clock_khz = 10501000;
+  model.limits.memory_bytes = 24564 * mib;
+  model.limits.l2_bytes = 72 * mib;
+  model.rates.dram_bytes_per_second = 9.3e11;
+  return model;
+}
+
+constexpr DeviceModel rtx4000ada_of(DeviceModel model) {
+  model.key = "rtx4000ada";
+  model.name = "Kiln emulated NVIDIA RTX 4000 Ada Generation";
+  model.limits.multiprocessors = 48;
+  model.limits.clock_khz = 2175000;
+  model.limits.memory_clock_khz = 9001000;
+  model.limits.bus_bits = 160;
+  model.limits.memory_bytes = 20475 * mib;
+  model.limits.l2_bytes = 48 * mib;
+  model.rates.dram_bytes_per_second = 3.3e11;
+  return model;
+}
+
+constexpr std::array models = {
+    h200, h100_of(h200), b200, a100, a10, l40s, rtx3070, rtx4090_of(l40s), rtx4000ada_of(l40s), rtx5090, t4};
 
 }  // namespace
 

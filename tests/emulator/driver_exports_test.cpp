@@ -44,6 +44,7 @@ TEST(DriverExports, AreTheNamesThatAreListedAndNoOthers) {
       "kiln_emulator_last_fault",
       "kiln_emulator_last_launch_json",
       "kiln_emulator_launches_json",
+      "kiln_emulator_not_timed",
       "kiln_emulator_refused_setting",
       "kiln_emulator_time_only",
       "kiln_emulator_trace_launches"};

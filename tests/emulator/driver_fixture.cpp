@@ -67,6 +67,10 @@ Emulator::~Emulator() = default;
 void* Emulator::symbol(const char* name) const {
   return dlsym(library_, name);
 }
+std::string Emulator::not_timed() const {
+  return function<const char*()>("kiln_emulator_not_timed")();
+}
+
 std::string Emulator::last_fault() const {
   return function<const char*()>("kiln_emulator_last_fault")();
 }

@@ -41,6 +41,7 @@ class Emulator {
   }
 
   std::string last_fault() const;
+  std::string not_timed() const;
   std::string last_launch() const;
 
   template <typename Signature>

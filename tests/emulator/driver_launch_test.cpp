@@ -245,6 +245,7 @@ ret;
   const CUevent before = event(), between = event(), after = event();
   EXPECT_EQ(cuda.cuEventRecord(before, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(fill(fill_, out_, 7, 1000), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.not_timed(), "");
   EXPECT_EQ(cuda.cuEventRecord(between, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(cuda.cuLaunchKernel(multiply, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(cuda.cuEventRecord(after, nullptr), CUDA_SUCCESS);
@@ -256,6 +257,7 @@ ret;
   EXPECT_GT(elapsed(before, between), 0);
   float milliseconds = 0;
   EXPECT_EQ(cuda.cuEventElapsedTime(&milliseconds, before, after), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(cuda.not_timed(), "tensor instructions need nvdisasm");
   EXPECT_EQ(cuda.cuEventElapsedTime(&milliseconds, between, after), CUDA_ERROR_NOT_SUPPORTED);
 }
 

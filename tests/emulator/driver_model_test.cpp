@@ -335,5 +335,13 @@ TEST(Settings, NumbersHaveARange) {
   }
 }
 
+// By its name, which programs see, each device gets that card.
+TEST(DeviceTable, NamesFindTheirCards) {
+  for (const DeviceModel& device : device_models()) {
+    const auto arch = static_cast<uint32_t>(device.limits.major * 10 + device.limits.minor);
+    EXPECT_EQ(timing::nearest_card({.name = std::string(device.name), .arch = arch}), device.key);
+  }
+}
+
 }  // namespace
 }  // namespace kiln::emulator::driver_model_test

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 
 #include "kiln/base/error.h"
@@ -70,32 +71,41 @@ TEST(Card, BuiltInOnesHaveSaneFigures) {
   }
 }
 
-TEST(Card, EveryDeviceThatTheEmulatorKnowsHasOne) {
-  const std::pair<const char*, uint32_t> devices[] = {
-      {"H200", 90}, {"H100", 90}, {"B200", 100}, {"A100", 80},
-      {"A10", 86},  {"L40S", 89}, {"T4", 75},    {"GeForce RTX 5090", 120}};
-  for (const auto& [name, arch] : devices) {
-    const Card card = card_for({.name = std::string("Kiln emulated NVIDIA ") + name, .arch = arch});
-    EXPECT_EQ(card.arch, arch) << name;
-    EXPECT_THAT(card_names(), testing::Contains(card.name)) << name;
-  }
-}
-
 TEST(Card, IsThatOfTheDevicesName) {
   EXPECT_EQ(card_for({.name = "NVIDIA H200", .arch = 90}).name, "h200");
   EXPECT_EQ(card_for({.name = "NVIDIA H100 80GB HBM3", .arch = 90}).name, "h100");
   EXPECT_EQ(card_for({.name = "NVIDIA A100-SXM4-80GB", .arch = 80}).name, "a100");
   EXPECT_EQ(card_for({.name = "Tesla T4", .arch = 75}).name, "t4");
+  EXPECT_EQ(card_for({.name = "NVIDIA GeForce RTX 3070", .arch = 86}).name, "rtx3070");
+  EXPECT_EQ(card_for({.name = "NVIDIA GeForce RTX 4090", .arch = 89}).name, "rtx4090");
+  EXPECT_EQ(card_for({.name = "NVIDIA RTX 4000 Ada Generation", .arch = 89}).name, "rtx4000ada") << "three words";
 }
 
 TEST(Card, OfAnotherDeviceIsTheClosestOneWithItsCounts) {
   const Card card = card_for({.name = "NVIDIA GeForce RTX 4070", .arch = 89, .sms = 46, .clock_mhz = 2475});
-  EXPECT_EQ(card.name, "l40s with the counts of NVIDIA GeForce RTX 4070");
+  EXPECT_EQ(card.name, "rtx4090 with the counts of NVIDIA GeForce RTX 4070");
   EXPECT_EQ(card.sms, 46U);
   EXPECT_EQ(card.clock_mhz, 2475U);
-  EXPECT_EQ(card.l2_bytes, find_card("l40s").l2_bytes);
+  EXPECT_EQ(card.l2_bytes, find_card("rtx4090").l2_bytes);
   EXPECT_EQ(card_for({.name = "Orin", .arch = 87}).arch, 86U);
   EXPECT_EQ(card_for({.name = "NVIDIA A10G", .arch = 86}).name, "a10 with the counts of NVIDIA A10G");
+}
+
+// Multiply-adds of a scheduler in a cycle: sums in single precision take twice the time on GeForce cards.
+TEST(Card, GeForceCardsHaveHalfTheRateOfSumsInSinglePrecision) {
+  const auto rates = [](const char* name, uint32_t arch) {
+    const Card card = card_for({.name = name, .arch = arch});
+    return std::array{card.tensor_half, card.tensor_float, card.tensor_tf32, card.tensor_byte, card.tensor_fp8};
+  };
+  using Rates = std::array<uint32_t, 5>;
+  EXPECT_EQ(rates("NVIDIA GeForce RTX 4090", 89), (Rates{128, 64, 32, 256, 128}));
+  EXPECT_EQ(rates("NVIDIA GeForce RTX 4070 Ti", 89), (Rates{128, 64, 32, 256, 128}));
+  EXPECT_EQ(rates("NVIDIA RTX 4000 Ada Generation", 89), (Rates{128, 128, 64, 256, 256}));
+  EXPECT_EQ(rates("NVIDIA L4", 89), (Rates{128, 128, 64, 256, 256}));
+  EXPECT_EQ(rates("NVIDIA GeForce RTX 3090", 86)[1], 64U);
+  EXPECT_EQ(rates("NVIDIA RTX A6000", 86)[1], 128U);
+  EXPECT_EQ(rates("NVIDIA GeForce RTX 2070", 75)[1], 64U) << "half of a T4's";
+  EXPECT_EQ(rates("NVIDIA RTX PRO 6000 Blackwell", 120), (Rates{128, 128, 64, 256, 256})) << "twice an RTX 5090's";
 }
 
 TEST(Card, KeepsDramAtItsOwnClock) {
@@ -111,7 +121,8 @@ TEST(Card, KeepsDramAtItsOwnClock) {
 
 TEST(Card, SharesLoadStoreUnitsAsItsKindHasThem) {
   for (const char* name : {"a100", "h100", "h200", "b200"}) EXPECT_EQ(find_card(name).lsu_cycles, 1U) << name;
-  for (const char* name : {"t4", "a10", "l40s", "rtx5090"}) EXPECT_EQ(find_card(name).lsu_cycles, 2U) << name;
+  for (const char* name : {"t4", "a10", "l40s", "rtx3070", "rtx4000ada", "rtx4090", "rtx5090"})
+    EXPECT_EQ(find_card(name).lsu_cycles, 2U) << name;
 }
 
 TEST(Card, TakesTheSameShareOfAnotherPeakOfMemory) {

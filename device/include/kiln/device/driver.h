@@ -97,6 +97,10 @@ class Driver {
   /// (docs/emulator.md, Counters). Empty on a real driver.
   std::string launches_json() const { return launches_ == nullptr ? "[]" : launches_(); }
 
+  /// Why the emulator has no time of a launch in the current context: see Event::elapsed_ms(). Empty on a real driver,
+  /// and if all have a time.
+  std::string not_timed() const { return not_timed_ == nullptr ? "" : not_timed_(); }
+
   /// From now on (or no longer) what is enqueued in the current context is timed and not done. A kernel whose time
   /// depends on data is refused with CUDA_ERROR_NOT_SUPPORTED. False, without effect, but on an emulated device that
   /// tells times by machine code. See TimeOnly.
@@ -125,6 +129,7 @@ class Driver {
   bool emulated_;
   Tell* last_fault_ = nullptr;
   Tell* launches_ = nullptr;
+  Tell* not_timed_ = nullptr;
   int (*time_only_)(int) = nullptr;
   void (*trace_launches_)(uint64_t instructions) = nullptr;
 };

@@ -29,7 +29,9 @@ class Event {
 
   /// Device time from `start` to this event, in milliseconds. Both must have recorded times and be done.
   ///
-  /// Measured by the device's own clock at a resolution of about 0.5 us; modelled if the device is emulated.
+  /// Measured by the device's own clock at a resolution of about 0.5 us; modelled if the device is emulated. Throws
+  /// Error(unsupported), "not timed: tensor instructions need nvdisasm", where no clock of the emulated device tells
+  /// it.
   double elapsed_ms(const Event& start) const;
 
  private:

@@ -29,6 +29,11 @@ const char* kiln_emulator_last_launch_json(void);
  * first: a JSON array of such objects, of the latest 256. */
 const char* kiln_emulator_launches_json(void);
 
+/* Why the latest launch without a time in the calling thread's current context has none, of those that the function
+ * above would return and the last one: "tensor instructions need nvdisasm". "" if all have a time. cuEventElapsedTime()
+ * over such a launch returns CUDA_ERROR_NOT_SUPPORTED. */
+const char* kiln_emulator_not_timed(void);
+
 /* From now on (`on`: 1), or no longer (0), kernels, copies and fills in the calling thread's current context are timed
  * and not done: memory stays as it is. A kernel whose time depends on data is refused with CUDA_ERROR_NOT_SUPPORTED.
  * Returns 1, or 0 without a current context or if its device does not tell times by machine code, and then changes

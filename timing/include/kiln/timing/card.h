@@ -67,11 +67,13 @@ struct DeviceFigures {
 };
 
 /// The built-in card that the device's name holds ("h100"), else the one of the same major compute capability with the
-/// highest minor one that is not above the device's. Throws Error(invalid_argument) for a device that no card is like.
+/// highest minor one that is not above the device's, and among these one of its kind, GeForce or not. Throws
+/// Error(invalid_argument) for a device that no card is like.
 std::string nearest_card(const DeviceFigures& device);
 
 /// The nearest card with the device's counts in place of its own. If the device's name does not hold the card's, the
-/// result's name says so. Throws as nearest_card().
+/// result's name says so, and tensor products in sums of single precision have the rate of the device's kind: half on
+/// GeForce cards. Throws as nearest_card().
 Card card_for(const DeviceFigures& device);
 
 }  // namespace kiln::timing
