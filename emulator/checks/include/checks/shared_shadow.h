@@ -80,7 +80,7 @@ class SharedShadow {
   /// A cp.async writes the pieces at some time from now until landed().
   Result write_later(const Access& access);
   void landed(const Access& access);
-  /// What has just been written there is a value that nobody has written: reads find it uninitialised.
+  /// The value that has just been written there is one that nobody has written: reads find it uninitialised.
   void hold_unwritten(uint32_t offset, uint32_t bytes);
 
   // Synchronisation. `live`: the warp's lanes that have not exited.
