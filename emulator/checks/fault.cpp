@@ -5,6 +5,7 @@
 #include <bit>
 #include <string>
 
+#include "kernel/kernel.h"
 #include "warp/mbarriers.h"
 
 namespace kiln::emulator {
@@ -109,16 +110,45 @@ const Instruction* timeout_fault(Warp& warp, const Instruction* i) {
                                 warp.block->launch->instruction_limit));
 }
 
+namespace {
+
+/// Whether the fragment waits at mma, ldmatrix or the like for the other threads of its warp.
+bool waits_for_whole_warp(const Block& block, const Fragment& fragment) {
+  if (fragment.wait != Wait::converge) return false;
+  const ValueRole role = block.launch->kernel->values.role(static_cast<size_t>(fragment.at - block.first));
+  return role == ValueRole::matrix_product || role == ValueRole::matrix_access || role == ValueRole::matrix_transpose;
+}
+
+/// A fault of the first thread that waits in that way. False if there is none.
+bool divergent_matrix_fault(Block& block, const std::string& waiting) {
+  for (Warp& warp : block.warps) {
+    for (uint32_t k = 0; k < warp.fragment_count; ++k) {
+      const Fragment& fragment = warp.fragments[k];
+      if (!waits_for_whole_warp(block, fragment)) continue;
+      fault_here(warp, fragment.at, FaultKind::illegal_instruction, fragment.lanes,
+                 fmt::format("all {} threads of a warp must execute this together, and lanes {:#010x} of this one wait "
+                             "elsewhere for ever",
+                             warp_lanes, warp.live & ~fragment.lanes));
+      block.fault->report += "\n  all that wait:" + waiting;
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 void deadlock_fault(Block& block) {
-  std::string report = fmt::format("{}: no warp can go on (deadlock)", place(block));
+  std::string waiting;
   int lines = 0;
   for (const Warp& warp : block.warps) {
     for (uint32_t k = 0; k < warp.fragment_count; ++k) {
-      if (++lines <= 8) report += waiting_line(block, warp, warp.fragments[k]);
+      if (++lines <= 8) waiting += waiting_line(block, warp, warp.fragments[k]);
     }
   }
-  if (lines > 8) report += fmt::format("\n  and {} more", lines - 8);
-  record(block, FaultKind::deadlock, std::move(report));
+  if (lines > 8) waiting += fmt::format("\n  and {} more", lines - 8);
+  if (divergent_matrix_fault(block, waiting)) return;
+  record(block, FaultKind::deadlock, fmt::format("{}: no warp can go on (deadlock)", place(block)) + waiting);
 }
 
 namespace {

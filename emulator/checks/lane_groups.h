@@ -53,6 +53,18 @@ inline bool ascending(const AccessRequest& request, Mask lanes) {
   return true;
 }
 
+/// Whether it is certain that no two lanes are at one address: they are near each other, at places of their own.
+inline bool apart(const AccessRequest& request) {
+  constexpr uint64_t most_places = 64;
+  if (request.reach.highest - request.reach.lowest >= most_places * request.bytes) return false;
+  uint64_t places = 0;
+  for (Mask rest = request.lanes; rest != 0; rest &= rest - 1) {
+    const uint64_t address = request.address[static_cast<size_t>(std::countr_zero(rest))];
+    places |= uint64_t{1} << (address - request.reach.lowest) / request.bytes;
+  }
+  return std::popcount(places) == std::popcount(request.lanes);
+}
+
 /// The lanes at the first one's address.
 inline Mask at_leaders_address(const AccessRequest& request, Mask lanes) {
   const uint64_t leader = request.address[static_cast<size_t>(std::countr_zero(lanes))];

@@ -214,7 +214,7 @@ bool SharedShadow::is_settled(uint32_t chunk) {
   return *latest < block_met_;
 }
 
-bool SharedShadow::log_read(const WarpRead& access, uint32_t lowest, uint32_t highest) {
+bool SharedShadow::log_read(const WarpAccess& access, uint32_t lowest, uint32_t highest) {
   constexpr size_t most_logged = 4096;
   if (!logs_ || !unwritten_.empty()) return false;
   const uint32_t first_chunk = lowest >> chunk_shift, last_chunk = (highest + access.bytes - 1) >> chunk_shift;
@@ -256,7 +256,7 @@ void SharedShadow::enter_logged_reads(uint32_t offset, uint32_t bytes) {
   const size_t entries = std::exchange(logged_, 0);
   logs_ = false;
   for (size_t k = 0; k < entries; ++k) {
-    const WarpRead& read = log_[k];
+    const WarpAccess& read = log_[k];
     Access access;
     access.first = read.first;
     access.at = read.at;
@@ -281,6 +281,21 @@ bool SharedShadow::write_row(uint32_t offset, uint32_t bytes, uint32_t first, ui
     for (uint32_t k = 0; k < each; ++k) *writer++ = from + (lane << at_bits);
   }
   touch_chunks(offset, bytes * warp_lanes, now_);
+  return true;
+}
+
+bool SharedShadow::write_all_later(const WarpAccess& access, uint32_t lowest, uint32_t highest) {
+  const uint32_t each = access.bytes >> shift_, end = highest + access.bytes;
+  enter_logged_reads(lowest, end - lowest);
+  if (clocks_ != nullptr || !unwritten_.empty() || !is_quiet(lowest >> shift_, (end - lowest) >> shift_)) return false;
+  const uint32_t from = std::min(access.at, (1u << at_bits) - 1) | access.first << at_bits;
+  for (Mask rest = access.lanes; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
+    const uint32_t piece = access.offset[lane] >> shift_;
+    std::fill_n(write_time_.begin() + piece, each, in_flight);
+    std::fill_n(write_who_.begin() + piece, each, from + (lane << at_bits));
+  }
+  touch_chunks(lowest, end - lowest, in_flight);
   return true;
 }
 

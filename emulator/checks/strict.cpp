@@ -79,20 +79,22 @@ bool StrictChecks::whole_warp_access(const Block& block, const AccessRequest& re
                                      const SharedShadow::Access& group) {
   const uint64_t begin = shared_begin(block);
   const Reach& reach = request.reach;
-  const auto lowest = static_cast<uint32_t>(reach.lowest - begin);
-  if (request.kind == AccessKind::store) {
-    if (request.is_asynchronous || !is_row(request)) return false;
-    return shared_.write_row(lowest, request.bytes, group.first, group.at);
+  const auto lowest = static_cast<uint32_t>(reach.lowest - begin),
+             highest = static_cast<uint32_t>(reach.highest - begin);
+  if (request.kind == AccessKind::store && !request.is_asynchronous) {
+    return is_row(request) && shared_.write_row(lowest, request.bytes, group.first, group.at);
   }
-  SharedShadow::WarpRead read;
-  read.at = group.at;
-  read.first = group.first;
-  read.bytes = request.bytes;
-  read.lanes = request.lanes;
+  if (request.is_bulk || (request.is_asynchronous && !apart(request))) return false;
+  SharedShadow::WarpAccess access;
+  access.at = group.at;
+  access.first = group.first;
+  access.bytes = request.bytes;
+  access.lanes = request.lanes;
   for (size_t lane = 0; lane < warp_lanes; ++lane) {
-    read.offset[lane] = static_cast<uint32_t>(request.address[lane] - begin);
+    access.offset[lane] = static_cast<uint32_t>(request.address[lane] - begin);
   }
-  return shared_.log_read(read, lowest, static_cast<uint32_t>(reach.highest - begin));
+  return request.is_asynchronous ? shared_.write_all_later(access, lowest, highest)
+                                 : shared_.log_read(access, lowest, highest);
 }
 
 /// Lanes at one address load what is, in part, unwritten.
@@ -185,15 +187,23 @@ void StrictChecks::order_by_memory(Warp& warp, const Instruction* i, const Acces
   global_.order_by_memory(warp, i, request, global);
 }
 
-void StrictChecks::copy_landed(const Warp& warp, const Instruction* i, uint32_t lane, uint64_t address, uint32_t bytes,
-                               bool is_bulk) {
+void StrictChecks::copies_landed(const Warp& warp, const AsyncCopies::Copy& copies, Mask lanes) {
+  const uint64_t begin = shared_begin(*warp.block);
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const uint64_t to = copies.to[static_cast<size_t>(std::countr_zero(lanes))];
+    shared_.landed(static_cast<uint32_t>(to - begin), copies.bytes);
+  }
+}
+
+void StrictChecks::bulk_copy_landed(const Warp& warp, const Instruction* i, uint32_t lane, uint64_t address,
+                                    uint32_t bytes) {
   SharedShadow::Access access;
   access.offset = static_cast<uint32_t>(address - shared_begin(*warp.block));
   access.bytes = bytes;
   access.first = first_thread(warp);
   access.lanes = Mask{1} << lane;
   access.at = index_of(*warp.block, i);
-  access.is_bulk = is_bulk;
+  access.is_bulk = true;
   shared_.landed(access);
 }
 

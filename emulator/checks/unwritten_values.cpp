@@ -219,8 +219,7 @@ UnwrittenValues::Unwritten UnwrittenValues::exchanged(const Warp& warp, const In
 }
 
 /// Marks the results of a matrix product: each depends on its row of A, its column of B and its element of C.
-void UnwrittenValues::multiply(const Warp& warp, const Instruction* i) {
-  const ProductOperands operands(warp.lists + i->extra);
+void UnwrittenValues::multiply(const Warp& warp, const ProductOperands& operands) {
   Unwritten column[2];  // of even and of odd columns: the lanes that have them in C and D
   for (uint32_t group = 0; group < operands.groups(); ++group) {
     const Unwritten b = of(warp, operands.b(group));
@@ -309,7 +308,10 @@ const Instruction* UnwrittenValues::step_of_warp(Warp& warp, const Instruction* 
   if (role == ValueRole::matrix_access) {
     return access(warp, i, uses, lanes, MatrixRows(warp.lists + i->extra).addressed());
   }
-  if (role == ValueRole::matrix_product) multiply(warp, i);
+  if (role == ValueRole::matrix_product) {
+    ProductOperands operands(warp.lists + i->extra);
+    for (uint32_t n = 0; n < i->c; ++n, operands = operands.next()) multiply(warp, operands);
+  }
   if (role == ValueRole::matrix_transpose) set(warp, i->d, lanes, transposed(warp, i));
   return i->execute(warp, i);
 }

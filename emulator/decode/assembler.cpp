@@ -5,6 +5,7 @@
 #include "allocation.h"
 #include "fusion.h"
 #include "liveness.h"
+#include "product_runs.h"
 #include "scheduler/control_flow.h"
 
 namespace kiln::emulator {
@@ -93,6 +94,12 @@ class Assembler {
         k += run;
         continue;
       }
+      if (const uint32_t products = product_run_length(list_.operations, k); products > 1) {
+        for (uint32_t n = 1; n < products; ++n) count(list_.operations[k + n]);
+        emit_products(k, products);
+        k += products;
+        continue;
+      }
       if (operation.flow != Operation::Flow::label) emit(operation);
       ++k;
     }
@@ -142,13 +149,29 @@ class Assembler {
     }
     if (!operation.list.empty()) {
       i.extra = static_cast<uint32_t>(code_.lists.size());
-      for (const ListEntry& entry : operation.list) {
-        const bool is_register = entry.kind == ListEntry::Kind::read || entry.kind == ListEntry::Kind::write;
-        code_.lists.push_back(is_register ? at(entry.value) : entry.value);
-      }
+      append_list(operation);
     }
     append(i, operation.handlers.checked, operation.source, operation.order);
     add_values(operation);
+  }
+
+  void append_list(const Operation& operation) {
+    for (const ListEntry& entry : operation.list) {
+      const bool is_register = entry.kind == ListEntry::Kind::read || entry.kind == ListEntry::Kind::write;
+      code_.lists.push_back(is_register ? at(entry.value) : entry.value);
+    }
+  }
+
+  void emit_products(uint32_t first, uint32_t length) {
+    const Operation& operation = list_.operations[first];
+    emit(operation);
+    code_.fast.back().c = code_.checked.back().c = length;
+    FactorSlots slots;
+    for (uint32_t k = 0, begin = code_.fast.back().extra; k < length; ++k) {
+      if (k > 0) append_list(list_.operations[first + k]);
+      slots.assign(code_.lists.data() + begin);
+      begin = static_cast<uint32_t>(code_.lists.size());
+    }
   }
 
   ValueRole role_of(const Operation& operation) const {

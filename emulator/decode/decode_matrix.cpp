@@ -3,6 +3,7 @@
 #include <array>
 
 #include "decoders.h"
+#include "kernel/matrix_product.h"
 #include "kernel/matrix_rows.h"
 
 namespace kiln::emulator {
@@ -91,9 +92,13 @@ void mma(DecodeContext& context) {
   for (const Operand& element : context.vector(context.operand(0), tiles * parts)) {
     list.push_back({ListEntry::Kind::write, context.write(element, sum)});
   }
+  for (size_t factor = 0; factor < 2; ++factor) list.push_back({ListEntry::Kind::number, FactorSlot().number()});
   const MatrixProduct product = {types.a, types.b, form.sum, form.rows, form.k, saturates, context.tensor_hardware()};
   Operation& operation = context.emit(context.units().matrix_product(product), InstructionClass::tensor);
   operation.list = std::move(list);
+  operation.c_is_number = true;
+  operation.c_number = 1;
+  operation.joins = product.hardware == 0;
   operation.multiply_adds = form.rows * columns * form.k;
 }
 

@@ -1,6 +1,5 @@
 #include "async_completion.h"
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -9,17 +8,39 @@
 namespace kiln::emulator {
 namespace {
 
-void carry_out(const Warp& warp, const AsyncCopies::Copy& copy, Mask lanes) {
-  for (; lanes != 0; lanes &= lanes - 1) {
-    const int lane = std::countr_zero(lanes);
-    auto* const to = reinterpret_cast<std::byte*>(copy.to[lane]);
-    const uint64_t wanted = std::min<uint64_t>(copy.source_bytes[lane], copy.bytes);
-    std::memcpy(to, reinterpret_cast<const void*>(copy.from[lane]), wanted);
-    std::memset(to + wanted, 0, copy.bytes - wanted);
-    if (warp.block->strict != nullptr) {
-      warp.block->strict->copy_landed(warp, copy.at, static_cast<uint32_t>(lane), copy.to[lane], copy.bytes, false);
-    }
+/// A lane's copy of `bytes`, the rest of which is zeros beyond the `wanted` ones.
+template <uint32_t bytes>
+void copy(std::byte* to, const std::byte* from, uint64_t wanted) {
+  if (wanted >= bytes) {
+    std::memcpy(to, from, bytes);
+    return;
   }
+  std::memset(to, 0, bytes);
+  if (wanted != 0) std::memcpy(to, from, wanted);
+}
+
+template <uint32_t bytes>
+void copy_lanes(const AsyncCopies::Copy& copies, Mask lanes) {
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const auto lane = static_cast<size_t>(std::countr_zero(lanes));
+    copy<bytes>(reinterpret_cast<std::byte*>(copies.to[lane]), reinterpret_cast<const std::byte*>(copies.from[lane]),
+                copies.source_bytes[lane]);
+  }
+}
+
+void carry_out(const Warp& warp, const AsyncCopies::Copy& copies, Mask lanes) {
+  switch (copies.bytes) {
+    case 4:
+      copy_lanes<4>(copies, lanes);
+      break;
+    case 8:
+      copy_lanes<8>(copies, lanes);
+      break;
+    default:
+      copy_lanes<16>(copies, lanes);
+      break;
+  }
+  if (warp.block->strict != nullptr) warp.block->strict->copies_landed(warp, copies, lanes);
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ uint64_t BulkCopies::bring_next(Block& block, uint64_t mbarrier) {
   queue->second.pop_front();
   carry_out(copy);
   if (block.strict != nullptr) {
-    block.strict->copy_landed(*copy.warp, copy.at, copy.lane, copy.shared, static_cast<uint32_t>(copy.bytes), true);
+    block.strict->bulk_copy_landed(*copy.warp, copy.at, copy.lane, copy.shared, static_cast<uint32_t>(copy.bytes));
     block.strict->mbarrier_arrived(*copy.warp, copy.lane, reinterpret_cast<uint64_t>(block.shared) + mbarrier);
   }
   return copy.bytes;

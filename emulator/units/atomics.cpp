@@ -221,12 +221,15 @@ const Instruction* copy_async_of(Warp& warp, const Instruction* i) {
   place.a = i->b;
   place.immediate = i->immediate;
   GlobalSpace::locate(warp, &place, from);
-  AsyncCopies::Addresses target, source, wanted;
+  AsyncCopies::Copy& copy = warp.copies.next();
+  copy.at = i;
+  copy.lanes = mask;
+  copy.bytes = bytes;
   const uint32_t* const sizes = i->c != 0 ? row<uint32_t>(warp, i->c) : nullptr;
   for (size_t lane = 0; lane < 32; ++lane) {
-    target[lane] = to.base + to.offset.lane[lane];
-    source[lane] = from.offset.lane[lane];
-    wanted[lane] = sizes == nullptr || sizes[lane] > bytes ? bytes : sizes[lane];
+    copy.to[lane] = to.base + to.offset.lane[lane];
+    copy.from[lane] = from.offset.lane[lane];
+    copy.source_bytes[lane] = sizes == nullptr || sizes[lane] > bytes ? bytes : sizes[lane];
   }
   if constexpr (inspected) {
     Mask excessive = 0;  // is undefined in PTX
@@ -236,9 +239,9 @@ const Instruction* copy_async_of(Warp& warp, const Instruction* i) {
       return fault_here(warp, i, FaultKind::illegal_instruction, excessive & mask,
                         "the copy is to read more bytes than it writes");
     }
-    if (!inspect_copy<Shared>(warp, i, mask, to, from, bytes, wanted)) return nullptr;
+    if (!inspect_copy<Shared>(warp, i, mask, to, from, bytes, copy.source_bytes)) return nullptr;
   }
-  if (mask != 0) warp.copies.issue(i, mask, bytes, target, source, wanted);
+  if (mask != 0) warp.copies.issue();
   return i + 1;
 }
 

@@ -58,12 +58,13 @@ const Instruction* load_matrices(Warp& warp, const Instruction* i) {
   Addresses<typename Space::Offset> addresses;
   Space::locate(warp, i, addresses);
   for (uint32_t m = 0; m < matrices; ++m) {
-    Matrix matrix;
+    auto* const to = row<std::byte>(warp, operands.matrix(m));
     for (uint32_t r = 0; r < rows; ++r) {
-      std::memcpy(&matrix.row[r], addresses.at(static_cast<int>(m * rows + r)), row_bytes);
+      std::memcpy(to + size_t{r} * row_bytes, addresses.at(static_cast<int>(m * rows + r)), row_bytes);
     }
-    if constexpr (transposes) matrix = transposed(matrix);
-    std::memcpy(row<std::byte>(warp, operands.matrix(m)), &matrix, sizeof(matrix));
+    if constexpr (!transposes) continue;
+    const Matrix matrix = transposed(in_register(warp, operands.matrix(m)));
+    std::memcpy(to, &matrix, sizeof(matrix));
   }
   return i + 1;
 }

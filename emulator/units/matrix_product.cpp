@@ -5,12 +5,13 @@
 // units agree to the bit. Sums of integers are exact, and wrap around or saturate at the end.
 //
 // Sums stay in the order that registers have them: a vector has, for some rows, the four even or the four odd columns.
-// For each k it needs A's element of each row four times, which a shuffle inside groups of four lanes makes, and B's
-// four elements for each row, which a load makes.
+// For each k it needs A's element of each row four times, and B's four elements for each row. The factors are unpacked
+// so that loads bring these, once for all products of a run that share them (decode/product_runs.h).
 #include "kernel/matrix_product.h"
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
 
 #include "numerics.h"
@@ -86,21 +87,35 @@ template <class V>
   return v;
 }
 
-/// Elements of A along k in fours: four neighbours of each row, row after row.
-template <class Format, uint32_t rows>
-struct alignas(64) Fours {
-  typename Format::Value at[rows][quad];
+/// Elements of A: for each k those of all rows, each four times.
+template <class Format, uint32_t rows, uint32_t groups>
+struct alignas(64) Rows {
+  static constexpr uint32_t group_k = row_words * Format::word_k;
+  typename Format::Value at[groups * group_k][rows][quad];
 };
 
-/// Unpacks the `tile`th eight rows: a register has their words, four of a row side by side.
+/// Unpacks eight rows, whose words lie side by side in a register, to those from `first_row` on.
 template <class Format, uint32_t rows>
-void take_rows(Fours<Format, rows>* fours, uint32_t tile, const uint32_t* words) {
+void take_rows(typename Format::Value (*to)[rows][quad], uint32_t first_row, const uint32_t* words) {
+  using Value = typename Format::Value;
   using Four = typename Format::Four;
-  Four ordered[Format::word_k][tile_rows];
+  using V = VectorOf<Value>;
+  Four ordered[tile_rows];
+  alignas(64) Value fours[tile_rows][quad];
   const auto* const from = reinterpret_cast<const Four*>(words);
   for (uint32_t q = 0; q < Format::word_k; ++q) {
-    for (uint32_t r = 0; r < tile_rows; ++r) ordered[q][r] = from[r * Format::word_k + q];
-    Format::widen(fours[q].at[tile * tile_rows], reinterpret_cast<const std::byte*>(ordered[q]), tile_rows * quad);
+    for (uint32_t r = 0; r < tile_rows; ++r) ordered[r] = from[r * Format::word_k + q];
+    Format::widen(fours[0], reinterpret_cast<const std::byte*>(ordered), tile_rows * quad);
+    for (uint32_t first = 0; first < tile_rows; first += vector_lanes / quad) {
+      const V v = vector_at<V>(fours[first]);
+      const auto put = [&](uint32_t e, V spread) {
+        std::memcpy(to[quad * q + e][first_row + first], &spread, sizeof(spread));
+      };
+      put(0, spread_in_fours<0>(v));
+      put(1, spread_in_fours<1>(v));
+      put(2, spread_in_fours<2>(v));
+      put(3, spread_in_fours<3>(v));
+    }
   }
 }
 
@@ -128,55 +143,69 @@ void take_columns(Columns<Format>& columns, const uint32_t* words) {
   }
 }
 
-/// Elements of C and D: of each tile, those of the even columns and those of the odd ones, in the order of lanes.
-template <class Value, uint32_t tiles>
-struct alignas(64) Accumulators {
-  Value at[tiles][2][warp_lanes];
+/// Where sums start and where they end: of each tile, those of the even and those of the odd columns, in the order of
+/// lanes. Sums of all rows at once may be in registers of C and of D; others need `memory`, because registers may be
+/// both.
+template <class T, uint32_t tiles, bool all_at_once>
+struct Accumulators {
+  using Value = T;
+  static constexpr bool in_registers = all_at_once;
+  const Value* from[tiles][2];
+  Value* to[tiles][2];
+  alignas(64) Value memory[tiles][2][warp_lanes];
 };
 
-// C and D: start() makes sums of C, finish() puts them in D.
+// C and D: start() says where sums are, finish() puts them in D where they are not.
 
 struct WideSums {
   using Value = float;
-  template <uint32_t tiles>
-  static void start(const Warp& warp, const ProductOperands& operands, Accumulators<float, tiles>& sums) {
-    for (uint32_t tile = 0; tile < tiles; ++tile) {
+  template <class All>
+  static void start(const Warp& warp, const ProductOperands& operands, All& sums) {
+    for (uint32_t tile = 0; tile < std::size(sums.from); ++tile) {
       for (uint32_t part = 0; part < 2; ++part) {
-        std::memcpy(sums.at[tile][part], row<float>(warp, operands.c(tile, part)), sizeof(sums.at[tile][part]));
+        sums.from[tile][part] = row<float>(warp, operands.c(tile, part));
+        sums.to[tile][part] = All::in_registers ? row<float>(warp, operands.d(tile, part)) : sums.memory[tile][part];
       }
     }
   }
-  template <uint32_t tiles>
-  static void finish(const Warp& warp, const ProductOperands& operands, const Accumulators<float, tiles>& sums) {
-    for (uint32_t tile = 0; tile < tiles; ++tile) {
+  template <class All>
+  static void finish(const Warp& warp, const ProductOperands& operands, const All& sums) {
+    if constexpr (All::in_registers) return;
+    for (uint32_t tile = 0; tile < std::size(sums.from); ++tile) {
       for (uint32_t part = 0; part < 2; ++part) {
-        const float* const sum = sums.at[tile][part];
-        float* const to = row<float>(warp, operands.d(tile, part));
-        for (uint32_t l = 0; l < warp_lanes; ++l) to[l] = is_nan(sum[l]) ? float_of(canonical_nan) : sum[l];
+        std::memcpy(row<float>(warp, operands.d(tile, part)), sums.memory[tile][part], sizeof(sums.memory[tile][part]));
       }
     }
   }
 };
 
+template <class All>
+void use_memory(All& sums) {
+  for (uint32_t tile = 0; tile < std::size(sums.from); ++tile) {
+    for (uint32_t part = 0; part < 2; ++part) sums.from[tile][part] = sums.to[tile][part] = sums.memory[tile][part];
+  }
+}
+
 struct HalfSums {
   using Value = float;
-  template <uint32_t tiles>
-  static void start(const Warp& warp, const ProductOperands& operands, Accumulators<float, tiles>& sums) {
-    for (uint32_t tile = 0; tile < tiles; ++tile) {
+  template <class All>
+  static void start(const Warp& warp, const ProductOperands& operands, All& sums) {
+    use_memory(sums);
+    for (uint32_t tile = 0; tile < std::size(sums.from); ++tile) {
       const uint32_t* const words = row<uint32_t>(warp, operands.c(tile, 0));
       uint16_t first[warp_lanes], second[warp_lanes];
       for (uint32_t l = 0; l < warp_lanes; ++l) first[l] = static_cast<uint16_t>(words[l]);
       for (uint32_t l = 0; l < warp_lanes; ++l) second[l] = static_cast<uint16_t>(words[l] >> 16);
-      F16::widen(sums.at[tile][0], first, warp_lanes);
-      F16::widen(sums.at[tile][1], second, warp_lanes);
+      F16::widen(sums.memory[tile][0], first, warp_lanes);
+      F16::widen(sums.memory[tile][1], second, warp_lanes);
     }
   }
-  template <uint32_t tiles>
-  static void finish(const Warp& warp, const ProductOperands& operands, const Accumulators<float, tiles>& sums) {
-    for (uint32_t tile = 0; tile < tiles; ++tile) {
+  template <class All>
+  static void finish(const Warp& warp, const ProductOperands& operands, const All& sums) {
+    for (uint32_t tile = 0; tile < std::size(sums.from); ++tile) {
       uint16_t first[warp_lanes], second[warp_lanes];
-      F16::narrow(first, sums.at[tile][0], warp_lanes);
-      F16::narrow(second, sums.at[tile][1], warp_lanes);
+      F16::narrow(first, sums.memory[tile][0], warp_lanes);
+      F16::narrow(second, sums.memory[tile][1], warp_lanes);
       uint32_t* const to = row<uint32_t>(warp, operands.d(tile, 0));
       for (uint32_t l = 0; l < warp_lanes; ++l) to[l] = first[l] | static_cast<uint32_t>(second[l]) << 16;
     }
@@ -194,109 +223,106 @@ int32_t joined(int32_t products, int32_t c) {
 template <bool saturates>
 struct IntegerSums {
   using Value = int32_t;
-  template <uint32_t tiles>
-  static void start(const Warp&, const ProductOperands&, Accumulators<int32_t, tiles>& sums) {
-    sums = {};
+  template <class All>
+  static void start(const Warp&, const ProductOperands&, All& sums) {
+    use_memory(sums);
+    std::memset(sums.memory, 0, sizeof(sums.memory));
   }
-  template <uint32_t tiles>
-  static void finish(const Warp& warp, const ProductOperands& operands, Accumulators<int32_t, tiles>& sums) {
-    for (uint32_t tile = 0; tile < tiles; ++tile) {  // all of C before D, which may have the same registers
+  template <class All>
+  static void finish(const Warp& warp, const ProductOperands& operands, All& sums) {
+    for (uint32_t tile = 0; tile < std::size(sums.from);
+         ++tile) {  // all of C before D, which may have the same registers
       for (uint32_t part = 0; part < 2; ++part) {
         const int32_t* const c = row<int32_t>(warp, operands.c(tile, part));
-        int32_t* const sum = sums.at[tile][part];
+        int32_t* const sum = sums.memory[tile][part];
         for (uint32_t l = 0; l < warp_lanes; ++l) sum[l] = joined<saturates>(sum[l], c[l]);
       }
     }
-    for (uint32_t tile = 0; tile < tiles; ++tile) {
+    for (uint32_t tile = 0; tile < std::size(sums.from); ++tile) {
       for (uint32_t part = 0; part < 2; ++part) {
-        std::memcpy(row<int32_t>(warp, operands.d(tile, part)), sums.at[tile][part], sizeof(sums.at[tile][part]));
+        int32_t* const to = row<int32_t>(warp, operands.d(tile, part));
+        std::memcpy(to, sums.memory[tile][part], sizeof(sums.memory[tile][part]));
       }
     }
   }
 };
 
-/// Sums of some rows in vector registers, where only full unrolling keeps them: of the even and of the odd columns.
-template <class Value, int vectors>
-struct RowSums {
-  VectorOf<Value> even[vectors], odd[vectors];
+inline Vector with_canonical_nan(Vector sum) {
+  const auto nan = std::bit_cast<Vector>(VectorOf<uint32_t>{} + canonical_nan);
+  return sum == sum ? sum : nan;
+}
+inline VectorOf<int32_t> with_canonical_nan(VectorOf<int32_t> sum) {
+  return sum;
+}
 
-  /// Adds the products of element `chosen` of each four of A with B's elements.
-  template <size_t chosen>
-  [[gnu::always_inline]] void add(const VectorOf<Value> (&a)[vectors], const Value* even_four, const Value* odd_four) {
-    const VectorOf<Value> even_columns = repeat_four(even_four), odd_columns = repeat_four(odd_four);
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v) {
-      const VectorOf<Value> factor = spread_in_fours<chosen>(a[v]);
-      even[v] = multiply_add(factor, even_columns, even[v]);
-      odd[v] = multiply_add(factor, odd_columns, odd[v]);
-    }
-  }
-};
-
-/// Adds a b to the sums of the rows from `first` on, one k after the other.
-template <class A, class B, uint32_t tiles, uint32_t groups, int vectors>
-[[gnu::always_inline]] inline void add_to_rows(Accumulators<typename A::Value, tiles>& sums,
-                                               const Fours<A, tiles * tile_rows> (*a)[A::word_k], const Columns<B>* b,
+/// Adds a b to the sums of the rows from `first` on, one k after the other. The sums stay in vector registers, where
+/// only full unrolling keeps them.
+template <int vectors, class All, class A, uint32_t rows, uint32_t groups, class B>
+[[gnu::always_inline]] inline void add_to_rows(const All& sums, const Rows<A, rows, groups>& a, const Columns<B>* b,
                                                uint32_t first) {
-  using Value = typename A::Value;
-  using V = VectorOf<Value>;
-  constexpr uint32_t vector_rows = vector_lanes / quad;
-  const auto place = [&](int v, uint32_t parity) {
-    const uint32_t r = first + static_cast<uint32_t>(v) * vector_rows;
-    return sums.at[r / tile_rows][parity] + r % tile_rows * quad;
+  using V = VectorOf<typename A::Value>;
+  constexpr uint32_t vector_rows = vector_lanes / quad, group_k = row_words * A::word_k;
+  const auto row_of = [&](int v) { return first + static_cast<uint32_t>(v) * vector_rows; };
+  const auto place = [&](auto& in, int v, uint32_t parity) {
+    return in[row_of(v) / tile_rows][parity] + row_of(v) % tile_rows * quad;
   };
-  RowSums<Value, vectors> sum;
+  V even[vectors], odd[vectors];
 #pragma GCC unroll 4
   for (int v = 0; v < vectors; ++v) {
-    sum.even[v] = vector_at<V>(place(v, 0));
-    sum.odd[v] = vector_at<V>(place(v, 1));
+    even[v] = vector_at<V>(place(sums.from, v, 0));
+    odd[v] = vector_at<V>(place(sums.from, v, 1));
   }
-#pragma GCC unroll 2
   for (uint32_t g = 0; g < groups; ++g) {
-#pragma GCC unroll 4
     for (uint32_t q = 0; q < A::word_k; ++q) {
-      V fours[vectors];
 #pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v) {
-        fours[v] = vector_at<V>(a[g][q].at[first + static_cast<uint32_t>(v) * vector_rows]);
+      for (uint32_t e = 0; e < quad; ++e) {
+        const auto* const columns = b[g].at[e] + quad * q;
+        const V even_columns = repeat_four(columns), odd_columns = repeat_four(columns + group_k);
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; ++v) {
+          V factor = vector_at<V>(a.at[g * group_k + quad * q + e][row_of(v)]);
+          asm("" : "+x"(factor));  // keeps the compiler from loading it twice
+          even[v] = multiply_add(factor, even_columns, even[v]);
+          odd[v] = multiply_add(factor, odd_columns, odd[v]);
+        }
       }
-      const auto add = [&]<size_t chosen>() {
-        const Value* const columns = b[g].at[chosen] + quad * q;
-        sum.template add<chosen>(fours, columns, columns + Columns<B>::group_k);
-      };
-      add.template operator()<0>();
-      add.template operator()<1>();
-      add.template operator()<2>();
-      add.template operator()<3>();
     }
   }
 #pragma GCC unroll 4
   for (int v = 0; v < vectors; ++v) {
-    std::memcpy(place(v, 0), &sum.even[v], vector_bytes);
-    std::memcpy(place(v, 1), &sum.odd[v], vector_bytes);
+    const V even_sum = with_canonical_nan(even[v]), odd_sum = with_canonical_nan(odd[v]);
+    std::memcpy(place(sums.to, v, 0), &even_sum, vector_bytes);
+    std::memcpy(place(sums.to, v, 1), &odd_sum, vector_bytes);
   }
 }
 
+/// The handler of a run of products.
 template <class A, class B, class Sums, uint32_t tiles, uint32_t groups>
 const Instruction* multiply(Warp& warp, const Instruction* i) {
   if (const Mask lanes = guarded(warp, i); lanes != full_mask) [[unlikely]] {
     return lanes == 0 ? i + 1 : gather_warp(warp, i, lanes);
   }
-  const ProductOperands operands(warp.lists + i->extra);
-  Fours<A, tiles * tile_rows> a[groups][A::word_k];
-  Columns<B> b[groups];
-  Accumulators<typename Sums::Value, tiles> sums;
-  for (uint32_t g = 0; g < groups; ++g) {
-    for (uint32_t tile = 0; tile < tiles; ++tile) take_rows(a[g], tile, row<uint32_t>(warp, operands.a(tile, g)));
-    take_columns(b[g], row<uint32_t>(warp, operands.b(g)));
-  }
-  Sums::start(warp, operands, sums);
   constexpr uint32_t rows = tiles * tile_rows, vector_rows = vector_lanes / quad;
   constexpr int vectors = std::min(4u, rows / vector_rows);  // twice as many sums: as many as hide an addition's time
-  for (uint32_t first = 0; first < rows; first += vectors * vector_rows) {
-    add_to_rows<A, B, tiles, groups, vectors>(sums, a, b, first);
+  Rows<A, rows, groups> a[FactorSlot::of_a];
+  Columns<B> b[FactorSlot::of_b][groups];
+  ProductOperands operands(warp.lists + i->extra);
+  for (uint32_t n = 0; n < i->c; ++n, operands = operands.next()) {
+    const FactorSlot a_slot = operands.a_slot(), b_slot = operands.b_slot();
+    for (uint32_t g = 0; g < groups; ++g) {
+      for (uint32_t tile = 0; !a_slot.holds && tile < tiles; ++tile) {
+        auto* const to = a[a_slot.index].at + g * row_words * A::word_k;
+        take_rows<A, rows>(to, tile * tile_rows, row<uint32_t>(warp, operands.a(tile, g)));
+      }
+      if (!b_slot.holds) take_columns(b[b_slot.index][g], row<uint32_t>(warp, operands.b(g)));
+    }
+    Accumulators<typename Sums::Value, tiles, vectors * vector_rows == rows> sums;
+    Sums::start(warp, operands, sums);
+    for (uint32_t first = 0; first < rows; first += vectors * vector_rows) {
+      add_to_rows<vectors>(sums, a[a_slot.index], b[b_slot.index], first);
+    }
+    Sums::finish(warp, operands, sums);
   }
-  Sums::finish(warp, operands, sums);
   return i + 1;
 }
 

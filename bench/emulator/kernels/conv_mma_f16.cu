@@ -2,9 +2,9 @@
 // x[pixel moved by rs][c] w[k][rs][c], summed in f32. A block of 2 x 2 warps computes 128 pixels x 64 output channels,
 // a warp 64 x 32 of them. Grid: (ceil(H W / 128), K / 64). K % 64 == 0, C % 32 == 0.
 //
-// A step is 32 channels of one tap. Its tiles are copied two steps ahead by cp.async in pieces of 16 bytes, three stages
-// in turn; pieces outside the image are filled with zeros. A row of a stage is four pieces, whose places change with the
-// row so that the eight rows of an 8 x 8 matrix, and the eight threads that copy two rows, meet no bank twice.
+// A step is 32 channels of one tap. Its tiles are copied two steps ahead by cp.async in pieces of 16 bytes, three
+// stages in turn; pieces outside the image are filled with zeros. A row of a stage is four pieces, whose places change
+// with the row so that the eight rows of an 8 x 8 matrix, and the eight threads that copy two rows, meet no bank twice.
 typedef unsigned short Half;
 constexpr int BLOCK_M = 128, BLOCK_N = 64, BLOCK_K = 32, STAGES = 3, THREADS = 128;
 constexpr int WARP_M = 64, WARP_N = 32, PIECE = 8, PIECES = BLOCK_K / PIECE;  // of 8 halves
@@ -48,45 +48,47 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int first_pixel = blockIdx.x * BLOCK_M, first_k = blockIdx.y * BLOCK_N;
 
-  // The rows that this thread copies: where they are at the middle tap, and a bit for each tap inside the image.
+  // The rows that this thread copies: where they are at the first tap, which may be outside, and 16 times a bit for
+  // each tap inside the image.
   const int row = threadIdx.x / PIECES, piece = threadIdx.x % PIECES;
   const unsigned target = shared + offset_of(row, piece);  // of the first; 32 rows further the swizzle is the same
-  int x_offset[M_COPIES];
+  const Half* x_from[M_COPIES];
   unsigned inside[M_COPIES];
 #pragma unroll
   for (int i = 0; i < M_COPIES; ++i) {
     const int pixel = first_pixel + row + i * (THREADS / PIECES), p = pixel / W, q = pixel % W;
-    x_offset[i] = pixel * C + piece * PIECE;
+    x_from[i] = x + (pixel - W - 1) * C + piece * PIECE;
     inside[i] = 0;
 #pragma unroll
     for (int rs = 0; rs < TAPS; ++rs) {
       const int h = p + rs / 3 - 1, v = q + rs % 3 - 1;
-      if (pixel < H * W && h >= 0 && h < H && v >= 0 && v < W) inside[i] |= 1u << rs;
+      if (pixel < H * W && h >= 0 && h < H && v >= 0 && v < W) inside[i] |= 16u << rs;
     }
   }
   const Half* w_from = w + (first_k + row) * TAPS * C + piece * PIECE;
 
-  // Copies the next step's tiles, taps in the innermost loop, and counts on.
-  int tap = 0, channel = 0, copied = 0;
-  unsigned copy_stage = 0;
+  // Copies the next step's tiles, and counts on: taps in the innermost loop.
+  int tap = 0, column = 0, copied = 0;
+  long long x_delta = 0, w_delta = 0;
+  unsigned to = target;
   const auto copy_step = [&] {
     if (copied < STEPS) {
-      const int delta = ((tap / 3 - 1) * W + tap % 3 - 1) * C + channel;
 #pragma unroll
       for (int i = 0; i < M_COPIES; ++i) {
-        copy_piece(target + copy_stage + i * THREADS * 16, x + (x_offset[i] + delta), inside[i] >> tap & 1 ? 16 : 0);
+        copy_piece(to + i * THREADS * 16, x_from[i] + x_delta, inside[i] >> tap & 16);
       }
-      const Half* const from = w_from + tap * C + channel;
 #pragma unroll
       for (int i = 0; i < N_COPIES; ++i) {
-        copy_piece(target + copy_stage + BLOCK_M * BLOCK_K * 2 + i * THREADS * 16,
-                   from + i * (THREADS / PIECES) * TAPS * C, 16);
+        copy_piece(to + BLOCK_M * BLOCK_K * 2 + i * THREADS * 16, w_from + w_delta + i * (THREADS / PIECES) * TAPS * C,
+                   16);
       }
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
     ++copied;
-    copy_stage = copy_stage == (STAGES - 1) * STAGE_BYTES ? 0 : copy_stage + STAGE_BYTES;
-    if (++tap == TAPS) tap = 0, channel += BLOCK_K;
+    to = to == target + (STAGES - 1) * STAGE_BYTES ? target : to + STAGE_BYTES;
+    ++tap, ++column, x_delta += C, w_delta += C;
+    if (column == 3) column = 0, x_delta += (W - 3) * C;
+    if (tap == TAPS) tap = 0, x_delta += BLOCK_K - 3 * W * C, w_delta += BLOCK_K - TAPS * C;
   };
 
   const int warp_m = warp / 2 * WARP_M, warp_n = warp % 2 * WARP_N;
@@ -114,7 +116,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
       for (int i = 0; i < WARP_M / 16; ++i) {
 #pragma unroll
-        for (int j = 0; j < WARP_N / 8; ++j) multiply_add(sum[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
+        for (int j = 0; j < WARP_N / 8; ++j)
+          multiply_add(sum[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
       }
     }
     stage = stage == shared + (STAGES - 1) * STAGE_BYTES ? shared : stage + STAGE_BYTES;

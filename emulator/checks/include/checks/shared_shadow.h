@@ -1,6 +1,7 @@
 // Who touched each piece of a block's shared memory last, and when: finds races and reads of what was never written.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -58,17 +59,19 @@ class SharedShadow {
     explicit operator bool() const { return finding != Finding::none; }
   };
 
-  /// Reads by a whole warp: lane l of `lanes` reads `bytes` at offset[l]; all lie in [lowest, highest + bytes).
-  struct WarpRead {
+  /// An access by a whole warp: lane l of `lanes` has `bytes` at offset[l]; all lie in [lowest, highest + bytes).
+  struct WarpAccess {
     uint32_t at = 0, first = 0, bytes = 4, time = 0;
     Mask lanes = 0;
     std::array<uint32_t, warp_lanes> offset;
   };
   /// Takes the read into the log, where it is in order with all writes; else false, and nothing is done: it must be
   /// looked at lane by lane.
-  bool log_read(const WarpRead& access, uint32_t lowest, uint32_t highest);
+  bool log_read(const WarpAccess& access, uint32_t lowest, uint32_t highest);
   /// The same for a store of a whole warp side by side: lane l writes `bytes` at offset + l * bytes.
   bool write_row(uint32_t offset, uint32_t bytes, uint32_t first, uint32_t at);
+  /// The same for cp.async by lanes at different offsets: write_later() of all.
+  bool write_all_later(const WarpAccess& access, uint32_t lowest, uint32_t highest);
 
   Result read(const Access& access);
   /// `may_repeat`: asked when a write is not in order with another one; true if it stores what is there already, which
@@ -80,7 +83,12 @@ class SharedShadow {
   /// A cp.async writes the pieces at some time from now until landed().
   Result write_later(const Access& access);
   void landed(const Access& access);
-  /// The value that has just been written there is one that nobody has written: reads find it uninitialised.
+  /// The same of the copy that write_later() was told of last.
+  void landed(uint32_t offset, uint32_t bytes) {
+    const uint32_t pieces = (bytes + (1u << shift_) - 1) >> shift_;
+    std::fill_n(write_time_.begin() + (offset >> shift_), pieces, now_);
+  }
+  /// What has just been written there is a value that nobody has written: reads find it uninitialised.
   void hold_unwritten(uint32_t offset, uint32_t bytes);
 
   // Synchronisation. `live`: the warp's lanes that have not exited.
@@ -155,7 +163,7 @@ class SharedShadow {
   static constexpr uint32_t chunk_shift = 7;
   std::vector<uint32_t> chunk_written_, chunk_logged_;
   std::vector<uint32_t> chunk_full_;  // block_start_ of the block in which all of its pieces have been written
-  std::vector<WarpRead> log_;
+  std::vector<WarpAccess> log_;
   size_t logged_ = 0;  // entries of log_ in use
   bool logs_ = true;   // false until the block meets: reads and writes alternate
 

@@ -31,9 +31,10 @@ class StrictChecks {
   bool is_old_news(const Reach& reach, uint32_t bytes, const AddressWindow& window) const {
     return !shared_.is_partial() && global_.is_old_news(reach, bytes, window);
   }
-  /// A lane's copy has written its bytes to shared memory: cp.async, or one in bulk.
-  void copy_landed(const Warp& warp, const Instruction* i, uint32_t lane, uint64_t address, uint32_t bytes,
-                   bool is_bulk);
+  /// A lane's copy in bulk has written its bytes to shared memory.
+  void bulk_copy_landed(const Warp& warp, const Instruction* i, uint32_t lane, uint64_t address, uint32_t bytes);
+  /// The same of a cp.async of several lanes.
+  void copies_landed(const Warp& warp, const AsyncCopies::Copy& copies, Mask lanes);
 
   /// Orders the thread's accesses, and a landed bulk copy of its own, before those of the threads that the mbarrier at
   /// `address` lets go on.

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "checks/access.h"
+#include "kernel/matrix_product.h"
 #include "kernel/value_flow.h"
 #include "warp/warp.h"
 
@@ -77,7 +78,7 @@ class UnwrittenValues {
   void pass_on(const Warp& warp, std::span<const ValueUse> uses, Mask lanes, Unwritten& last);
   Unwritten exchanged(const Warp& warp, const Instruction* i, ValueRole role, std::span<const ValueUse> uses,
                       Mask lanes) const;
-  void multiply(const Warp& warp, const Instruction* i);
+  void multiply(const Warp& warp, const ProductOperands& operands);
   const Instruction* step_of_warp(Warp& warp, const Instruction* i, ValueRole role, std::span<const ValueUse> uses,
                                   Mask lanes);
   Unwritten transposed(const Warp& warp, const Instruction* i) const;

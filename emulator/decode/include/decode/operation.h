@@ -48,6 +48,7 @@ struct Operation {
   RegisterId a = 0, b = 0, c = 0;  ///< read, unless `writes_c`
   bool writes_c = false;
   bool fusable = false;  ///< fma.rn.f32
+  bool joins = false;    ///< a matrix product that may run together with others of its kind
   /// Instead of register `c`, a plain number.
   bool c_is_number = false;
   uint32_t c_number = 0;

@@ -233,7 +233,7 @@ struct UnitTable {
   Handler (*convert)(const Conversion& conversion);
   int64_t (*conversion_steps)(const Conversion& conversion);
   Handler (*exchange)(Exchange op, ptx::Type type);
-  /// lists[extra ...] are ProductOperands.
+  /// `c` products in order, all of this kind: lists[extra ...] are ProductOperands.
   Handler (*matrix_product)(const MatrixProduct& product);
   /// lists[extra ...] are MatrixRows.
   HandlerPair (*matrix_load)(const MatrixAccess& access);

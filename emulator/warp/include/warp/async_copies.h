@@ -5,9 +5,8 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstdint>
-#include <deque>
+#include <vector>
 
 #include "kernel/instruction.h"
 
@@ -26,9 +25,11 @@ class AsyncCopies {
   };
 
   void clear();
-  /// Copies `source_bytes[lane]` bytes and fills up to `bytes` with zeros, for each lane in `lanes`. `at` issued it.
-  void issue(const Instruction* at, Mask lanes, uint32_t bytes, const Addresses& to, const Addresses& from,
-             const Addresses& source_bytes);
+  /// The next copy, to be filled in but for its group: of `source_bytes[lane]` bytes, and zeros up to `bytes`, for each
+  /// lane in `lanes`.
+  Copy& next();
+  /// Issues it.
+  void issue();
   void commit(Mask lanes);
   /// Calls complete(copy, lanes due) for all but the `pending` latest committed groups of each lane, and forgets them.
   template <class Complete>
@@ -38,36 +39,41 @@ class AsyncCopies {
   void take_all(Mask lanes, Complete complete);
 
  private:
-  bool is_due(const Copy& copy, uint32_t lane, uint32_t pending) const {
-    return uint64_t{copy.group} + pending < committed_[lane];
-  }
+  /// Whether all of `lanes` have committed the same groups, which only odd kernels do otherwise.
+  bool alike(Mask lanes) const { return alike_ && (lanes & ~committers_) == 0; }
+  Mask due(const Copy& copy, Mask lanes, uint32_t pending) const;
+  void forget_complete();
 
-  std::deque<Copy> copies_;
+  // In the order of issue, from `first_` to `end_`. Those without lanes are complete; those behind are used again.
+  std::vector<Copy> copies_;
+  size_t first_ = 0, end_ = 0;
   std::array<uint32_t, warp_lanes> committed_{};
+  Mask committers_ = 0;  // the lanes of the first commit
+  bool alike_ = true;    // and of all others
 };
 
 template <class Complete>
 void AsyncCopies::take(Mask lanes, uint32_t pending, Complete complete) {
-  for (Copy& copy : copies_) {
-    Mask due = 0;
-    for (Mask rest = copy.lanes & lanes; rest != 0; rest &= rest - 1) {
-      const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
-      if (is_due(copy, lane, pending)) due |= Mask{1} << lane;
-    }
-    copy.lanes &= ~due;
-    complete(copy, due);
+  for (size_t k = first_; k < end_; ++k) {
+    Copy& copy = copies_[k];
+    const Mask ready = due(copy, copy.lanes & lanes, pending);
+    if (ready == 0) continue;
+    copy.lanes &= ~ready;
+    complete(copy, ready);
   }
-  std::erase_if(copies_, [](const Copy& copy) { return copy.lanes == 0; });
+  forget_complete();
 }
 
 template <class Complete>
 void AsyncCopies::take_all(Mask lanes, Complete complete) {
-  for (Copy& copy : copies_) {
-    const Mask due = copy.lanes & lanes;
-    copy.lanes &= ~due;
-    complete(copy, due);
+  for (size_t k = first_; k < end_; ++k) {
+    Copy& copy = copies_[k];
+    const Mask ready = copy.lanes & lanes;
+    if (ready == 0) continue;
+    copy.lanes &= ~ready;
+    complete(copy, ready);
   }
-  std::erase_if(copies_, [](const Copy& copy) { return copy.lanes == 0; });
+  forget_complete();
 }
 
 }  // namespace kiln::emulator
