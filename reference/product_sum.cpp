@@ -18,6 +18,16 @@ bool is_factor(const Arithmetic& arithmetic, DType dtype) {
          (dtype == DType::f32 && arithmetic.tf32);
 }
 
+/// Adds the error of so many roundings to a type, or leaves the sum open where the type may overflow.
+void permit_sums_in(DType dtype, Expected& sum) {
+  const DTypeTraits& sums = traits(dtype);
+  sum.unspecified = sum.unspecified || sum.magnitude > sums.largest;
+  if (sum.unspecified || sums_are_exact(sum, sums.digits)) return;
+  const double least = std::ldexp(1.0, sums.least_exponent - sums.digits + 1);
+  const double error = std::ldexp(sum.magnitude, -sums.digits) + least;
+  sum.transcendental += std::ldexp(static_cast<double>(sum.roundings) * error, 24);
+}
+
 /// The least normal number, which a denormal one is aligned like; integers are far above it.
 double least_normal(DType dtype) {
   return is_floating(dtype) ? std::ldexp(1.0, traits(dtype).least_exponent) : 0;
@@ -42,13 +52,20 @@ TensorCores TensorCores::of(const Request& request, const Bindings& bindings, st
     const bool widened = bindings.input_type && name == operation(request.operation).prologue_operand();
     return widened ? *bindings.input_type : request.at(name).dtype;
   };
-  return of(request.arithmetic, type_of(a), type_of(b));
+  TensorCores cores = of(request.arithmetic, type_of(a), type_of(b));
+  const bool hides = bindings.input_type && type_of_sums(request) == DType::f32;
+  if (hides && request.arithmetic.fast && traits(*bindings.input_type).may_hold_sums) {
+    cores.hidden_sums = bindings.input_type;
+  }
+  return cores;
 }
 
 void ProductSum::add(double a, double b) {
   const double term = a * b;
   add_term(sum_, term);
   if (!cores_.permitted || term == 0 || !std::isfinite(term)) return;
+  // What a prologue gives may be infinite in the type that it is rounded to.
+  if (cores_.hidden_sums && std::max(std::fabs(a), std::fabs(b)) > traits(*cores_.hidden_sums).largest) leave_open();
   const double aligned = std::max(std::fabs(a), cores_.least_a) * std::max(std::fabs(b), cores_.least_b);
   sum_.magnitude += aligned - std::fabs(term);
   largest_ = std::max(largest_, aligned);
@@ -59,6 +76,7 @@ Expected ProductSum::finished() const {
   if (!cores_.permitted) return sum;
   const int64_t products = sum.roundings;
   sum.roundings = 2 * products;
+  if (cores_.hidden_sums) permit_sums_in(*cores_.hidden_sums, sum);
   if (!cores_.bytes || !std::isfinite(sum.magnitude)) return sum;
   constexpr int digits = 13;
   const int64_t together = cores_.promotes ? std::min(products, TensorCores::promoted_products) : products;

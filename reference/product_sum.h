@@ -2,6 +2,9 @@
 // tensor cores may be from them (docs/numerics.md, "Tensor cores").
 #pragma once
 
+#include <optional>
+#include <string_view>
+
 #include "evaluator.h"
 #include "kiln/generator/dtype.h"
 
@@ -13,6 +16,8 @@ struct TensorCores {
   bool bytes = false;               ///< Both factors are in 8 bits: sums may keep 13 bits of fraction.
   bool promotes = false;            ///< Such sums go on in f32 after promoted_products at most.
   double least_a = 0, least_b = 0;  ///< Magnitude that a smaller factor counts with in errors; 0 still counts with 0.
+  /// Type of sums that `fast` permits, where the request itself does not show it: Bindings::input_type.
+  std::optional<DType> hidden_sums = {};
 
   static constexpr int64_t promoted_products = 128;
 

@@ -407,6 +407,17 @@ TEST(HardwareProducts, HaveInfinitiesAndOneNaN) {
   }
 }
 
+TEST(HardwareProducts, KeepBitsBelowDenormalResults) {
+  // C is 0, which counts as 2^-132 and 2^-133: bits down to 2^-156 and 2^-158 turn 2^-149 into less, which becomes 0.
+  const auto with_less = [](double less, int capability) {
+    return wide_result(bfloat, {{{0, {0x1p-133, 0x1p-16}}, {1, {-0x1p-133, less * 0x1p133}}}, 0}, capability);
+  };
+  EXPECT_EQ(with_less(0x1p-156, 80), 0);
+  EXPECT_EQ(with_less(0x1p-157, 80), 0x1p-149f);
+  EXPECT_EQ(with_less(0x1p-158, 90), 0);
+  EXPECT_EQ(with_less(0x1p-159, 90), 0x1p-149f);
+}
+
 TEST(HardwareProducts, OfIntegersAreExact) {
   for (Form form : all_forms()) {
     if (!form.integers()) continue;

@@ -102,7 +102,7 @@ TEST(UnwrittenValues, MayRestInSharedMemory) {
   // A store of something else takes their place: of one thread alone, and of a whole warp.
   expect_no_use(stored + "@!%p1 st.shared.u32 [%r2+1024], %r0;\nld.shared.u32 %r8, [%r2+1024];\n" + use + ";");
   expect_no_use(stored + "st.shared.u32 [%r2+1024], %r0;\nld.shared.u32 %r8, [%r2+1024];\n" + use + ";");
-  // Of a vector one element is unwritten, and one word of it is loaded.
+  // One element of a vector is unwritten, and one word of it is loaded.
   const std::string vector = "mad.lo.u32 %r7, %r0, 8, %r1;\nst.shared.v2.u32 [%r7+1024], {%r0, %r9};\n";
   expect_no_use(vector + "ld.shared.u32 %r8, [%r7+1024];\n" + use + ";");
   expect_use(vector + "ld.shared.u32 %r8, [%r7+1028];\n", use, "stored here");

@@ -119,5 +119,35 @@ TEST_F(PreparedFilters, OfOtherValuesOrAnotherRequestAreApart) {
   EXPECT_THAT(of_more, testing::Pointwise(testing::FloatNear(1e-4F), of_nine));
 }
 
+using Workspaces = PreparedFilters;
+
+// Filters that are inputs are transformed in each run, in workspace.
+TEST_F(Workspaces, OfStepsLieApartFromTheValuesThatLiveThen) {
+  OnnxModel network(13);
+  network.input("x", {"N", channels, side, side}).input("w", {channels, channels, 3, 3});
+  network.node("Conv", {"x", "w"}, {"t"}, {{"pads", test::Ints{1, 1, 1, 1}}});
+  network.node("Conv", {"t", "w"}, {"y"}, {{"pads", test::Ints{1, 1, 1, 1}}});
+  network.output("y");
+  const test::TemporaryFile file(network.bytes());
+  const LoadedBatch nine = load_batch(context_, lower(file.path(), of_batch(9)), weights_);
+  ASSERT_EQ(nine.calls.size(), 2U);
+  constexpr size_t arena = 3;  // behind two inputs and an output
+  constexpr int64_t value_bytes = 9 * image * int64_t{sizeof(float)};
+  for (const LoadedStep& step : nine.calls) {
+    const int64_t bytes = step.plan.workspace_bytes();
+    ASSERT_TRUE(step.workspace && bytes > 0) << nine.steps[0].variant << " needs no workspace";
+    EXPECT_GE(*step.workspace, 0);
+    EXPECT_LE(*step.workspace + bytes, nine.use.arena);
+    int values = 0;
+    for (const MovingOperand& operand : step.moving) {
+      if (operand.base != arena) continue;
+      ++values;
+      EXPECT_TRUE(*step.workspace + bytes <= operand.offset || operand.offset + value_bytes <= *step.workspace)
+          << "workspace from " << *step.workspace << ", t from " << operand.offset;
+    }
+    EXPECT_EQ(values, 1);
+  }
+}
+
 }  // namespace
 }  // namespace kiln::models::loaded_batch_test

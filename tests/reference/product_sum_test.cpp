@@ -70,6 +70,32 @@ TEST(TensorCores, KnowTheTypeThatUserCodeHides) {
   EXPECT_EQ(at(call.request, bindings, Coordinate{0, 0}).roundings, 80);
 }
 
+TEST(TensorCores, GrantUserCodeTheSumsThatFastPermits) {
+  // As a check sees a product of f16 with a prologue, which may be rounded to f16.
+  const auto judged = [](const std::string& words, Values values, std::optional<DType> type) {
+    const Call call("gemm a=f32:2x40 b=f16:40x2 c=f32:2x2 " + words, values);
+    Bindings bindings = call.bindings();
+    bindings.input_type = type;
+    const Expected expected = at(call.request, bindings, Coordinate{0, 0});
+    return std::pair(expected, arithmetic_error(call.request, expected));
+  };
+  const auto& [expected, error] = judged("fast", Values::uniform, DType::f16);
+  EXPECT_NEAR(error, 80 * (0x1p-11 + 0x1p-24) * expected.magnitude, 80 * 0x1p-23);
+  EXPECT_LT(judged("fast", Values::uniform, std::nullopt).second, error / 1000);
+  EXPECT_LT(judged("", Values::uniform, DType::f16).second, error / 1000);
+  EXPECT_LT(judged("fast", Values::uniform, DType::f32).second, error / 1000);
+  EXPECT_EQ(judged("fast", Values::integers, DType::f16).second, 0);
+  Call large("gemm a=f32:1x2 b=f16:2x1 c=f32:1x1 fast");
+  large.set("a", {40000, 40000}).set("b", {1, -1});
+  Bindings bindings = large.bindings();
+  bindings.input_type = DType::f16;
+  EXPECT_TRUE(at(large.request, bindings, Coordinate{0, 0}).unspecified) << "sums of f16 may overflow";
+  large.set("a", {1e5, 1}).set("b", {0.1, 1});
+  EXPECT_TRUE(at(large.request, bindings, Coordinate{0, 0}).unspecified) << "so may what the prologue gives";
+  large.set("a", {1000, 1});
+  EXPECT_FALSE(at(large.request, bindings, Coordinate{0, 0}).unspecified);
+}
+
 TEST(TensorCores, AlignDenormalFactorsLikeNormalOnes) {
   Call call("gemm a=f16:1x2 b=f16:2x1 c=f32:1x1");
   call.set("a", {0x1p-20, 3}).set("b", {2, 0x1p-16});

@@ -88,7 +88,7 @@ class SharedShadow {
     const uint32_t pieces = (bytes + (1u << shift_) - 1) >> shift_;
     std::fill_n(write_time_.begin() + (offset >> shift_), pieces, now_);
   }
-  /// What has just been written there is a value that nobody has written: reads find it uninitialised.
+  /// The value that has just been written there is one that nobody has written: reads find it uninitialised.
   void hold_unwritten(uint32_t offset, uint32_t bytes);
 
   // Synchronisation. `live`: the warp's lanes that have not exited.
