@@ -48,7 +48,8 @@ def number_in(path):
 
 
 class EndedInTheMiddle(unittest.TestCase):
-    """A campaign is a git worktree, a build and tests: here git and CMake are programs of the test's."""
+    """A campaign is a git worktree, a build and tests: here git and CMake are programs of the test's. What CMake's starts
+    has a group of its own, as ninja's compilers have."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -58,9 +59,9 @@ class EndedInTheMiddle(unittest.TestCase):
     def ended_by(self, number):
         tools, child = self.folder / "bin", self.folder / "child"
         tools.mkdir()
-        for name, text in {"git": "exit 0", "cmake": f'sleep 100 & echo $! > {child}; wait'}.items():
+        for name, text in {"git": "exit 0", "cmake": f'set -m; sleep 100 & echo $! > {child}; wait'}.items():
             tool = tools / name
-            tool.write_text(f"#!/bin/sh\n{text}\n")
+            tool.write_text(f"#!/usr/bin/env bash\n{text}\n")
             tool.chmod(0o755)
         (self.folder / "tree").mkdir()
         (self.folder / "tree" / ".git").touch()
