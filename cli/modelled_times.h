@@ -11,8 +11,8 @@
 
 namespace kiln::cli {
 
-/// For the name of an emulated device: "modelled by machine-code clock 5: rank correlation 0.70 to 0.98 with measured
-/// times of 3 kernels, off by 8% to 20%", "modelled from PTX alone, uncalibrated".
+/// For the name of an emulated device: "modelled by machine-code clock 6: rank correlation 0.92 to 0.99 with measured
+/// times of 3 kernels, off by 6% to 20%", "modelled from PTX alone, uncalibrated".
 std::string modelled_text(std::string_view device_name);
 
 /// The same in JSON: `clock`, `accuracy`, `judged` (`table`, `rows`, `spearman`, `mean`, `spread`, `date`). Null for a
@@ -46,7 +46,7 @@ class PredictionNotes {
   explicit PredictionNotes(std::string_view device_name) : device_name_(device_name) {}
   /// `source`: of a choice, "predicted by machine-code clock 1, from pack a.pack". Other sources add nothing.
   void add(std::string_view source);
-  /// "predicted by machine-code clock 5: rank correlation ...", each once.
+  /// "predicted by machine-code clock 6: rank correlation ...", each once.
   const std::set<std::string>& notes() const { return notes_; }
   /// The same, a line each.
   std::string print() const;

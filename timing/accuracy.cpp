@@ -19,7 +19,7 @@ bool is_sensible(const Judgement& one) {
          one.spread >= 1;
 }
 
-// "0.70 to 0.98", "0.98".
+// "0.92 to 0.99", "0.99".
 std::string range_of(const std::vector<Judgement>& judgements, double (*figure)(const Judgement&),
                      std::string (*print)(double)) {
   const auto [least, most] = std::minmax_element(judgements.begin(), judgements.end(),

@@ -68,6 +68,7 @@ std::map<std::string_view, Figure> figures() {
           {"address_cycles", {&Card::address_cycles, 1, most_cycles}},
           {"dispatch_latency", {&Card::dispatch_latency, 2, most_cycles}},
           {"lsu_cycles", {&Card::lsu_cycles, 1, most_cycles}},
+          {"pass_cycles", {&Card::pass_cycles, 1, most_cycles}},
           {"shared_latency", {&Card::shared_latency, 0, most_cycles}},
           {"l1_latency", {&Card::l1_latency, 0, most_cycles}},
           {"l2_latency", {&Card::l2_latency, 0, most_cycles}},

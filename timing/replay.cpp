@@ -11,6 +11,8 @@
 #include "kiln/base/error.h"
 #include "kiln/timing/trace.h"
 #include "memory_system.h"
+#include "register_banks.h"
+#include "replay_state.h"
 
 namespace kiln::timing {
 
@@ -27,56 +29,6 @@ std::string_view to_string(Stall stall) {
 }
 
 namespace {
-
-constexpr uint32_t schedulers = 4, counters = 6;
-
-struct WarpState {
-  const Executed* at = nullptr;
-  const Executed* end = nullptr;
-  const WarpPath* path = nullptr;
-  uint32_t place = 0;  // of its block
-  uint32_t age = 0;
-  std::array<uint16_t, counters> pending{};  // results that each counter still waits for
-  std::array<Stall, counters> cause{};
-  uint32_t fetched = ~uint32_t{0};   // the line of the instruction cache it is in
-  uint64_t since = 0;                // it does not issue
-  uint64_t copies = 0;               // the last asynchronous copy is there
-  uint64_t stores = 0;               // the last copy in bulk has read shared memory
-  std::array<uint64_t, 8> groups{};  // when groups of products are there
-  uint32_t group = 0;                // that comes next
-  Stall stall = Stall::counted;
-  bool blocked = false;  // until a counter is released
-};
-
-// A warp whose counter is released when a barrier has completed so many phases.
-struct PhaseWaiter {
-  uint32_t warp = 0, age = 0;
-  uint8_t counter = 0;
-  uint64_t phase = 0;
-};
-
-struct PhaseState {
-  int64_t count = 0, pending = 0;  // arrivals
-  int64_t bytes = 0;               // expected, less those that came
-  uint64_t phase = 0;
-  std::vector<PhaseWaiter> waiting;
-};
-
-// Arrivals and bytes that reach an mbarrier at some later cycle.
-struct Effect {
-  uint32_t place = 0, block = 0;
-  uint16_t barrier = 0;
-  int64_t arrivals = 0, bytes = 0;
-};
-
-struct Place {
-  std::shared_ptr<const BlockPath> path;
-  uint32_t live = 0;  // warps
-  uint32_t block = 0;
-  std::array<uint32_t, cluster_barrier + 1> arrived{};
-  std::vector<PhaseState> phases;
-  std::vector<std::pair<uint32_t, uint32_t>> waiting;  // warp, barrier
-};
 
 class Sm {
  public:
@@ -260,7 +212,8 @@ class Sm {
     result_.pipe_busy[pipe] += cost.cycles;
     if (cost.pipe != Pipe::memory && cost.pipe != Pipe::none) pipe_free_[s][pipe] = now_ + cost.cycles;
     if (cost.fraction != 0) add_fraction(s, cost);
-    read_operands(s, cost);
+    const uint64_t held_by_banks = banks_[s].read(cost.reads, now_);
+    if (held_by_banks > 0) issue_free_[s] = now_ + 1 + held_by_banks;
     uint64_t result = now_ + 1, operands = now_ + 1, held = 0;
     bool parked = false;
     Stall cause = Stall::other_result;
@@ -300,20 +253,6 @@ class Sm {
     ++result_.pipe_busy[static_cast<size_t>(cost.pipe)];
   }
 
-  // A bank gives a register of all lanes in a cycle. Three cycles are there to read the operands in; an instruction
-  // that needs more of them, or finds its bank still giving those of the ones before, holds the scheduler as long.
-  void read_operands(uint32_t s, const Cost& cost) {
-    constexpr uint64_t at_hand = 3;
-    uint64_t held = 0;
-    for (uint32_t bank = 0; bank < cost.reads.size(); ++bank) {
-      if (cost.reads[bank] == 0) continue;
-      uint64_t& free = bank_free_[s][bank];
-      free = std::max(free, now_) + cost.reads[bank];
-      held = std::max(held, free - std::min(free, now_ + at_hand));
-    }
-    if (held > 0) issue_free_[s] = now_ + 1 + held;
-  }
-
   void arm(uint32_t id, uint8_t counter, uint64_t released, Stall cause) {
     if (counter >= counters) return;
     WarpState& warp = warps_[id];
@@ -344,7 +283,7 @@ class Sm {
     const uint64_t wavefronts = access == nullptr ? 1 : access->wavefronts;
     constexpr uint32_t looked_up = 4;  // lines of L1 in a cycle, by gpu-benches on A40, A100 and H200
     const uint64_t tags = access == nullptr ? 0 : (access->lines + looked_up - 1) / looked_up;
-    const uint64_t busy = std::max<uint64_t>({card_.lsu_cycles, wavefronts, tags});
+    const uint64_t busy = std::max<uint64_t>({card_.lsu_cycles, wavefronts * card_.pass_cycles, tags});
     const uint64_t leaves = dispatch(s, busy);
     const uint64_t late = busy - card_.lsu_cycles;
     operands = leaves - 2;
@@ -512,8 +451,8 @@ class Sm {
   std::array<std::array<uint64_t, pipe_count>, schedulers> ready_in_{};  // the same by the pipe they need
   std::array<std::array<uint64_t, pipe_count>, schedulers> pipe_free_{};
   std::array<uint64_t, schedulers> issue_free_{}, address_free_{};
-  std::array<std::array<uint64_t, 2>, schedulers> bank_free_{};  // of the register file
-  std::array<uint32_t, schedulers> tensor_rest_{};               // 1/256 of a cycle that the pipe owes
+  std::array<RegisterBanks, schedulers> banks_;
+  std::array<uint32_t, schedulers> tensor_rest_{};  // 1/256 of a cycle that the pipe owes
   std::array<uint32_t, schedulers> last_issued_{~0U, ~0U, ~0U, ~0U};
   std::array<std::array<uint64_t, 16>, schedulers> queue_{};  // when instructions leave the scheduler's queue
   std::array<uint32_t, schedulers> queue_at_{};

@@ -108,7 +108,8 @@ std::vector<LaunchTable> read_launches(const std::string& path) {
     one.launch.dynamic_shared_bytes = cells.number("shared");
     one.launch.parameters = cells.bytes("parameters");
     const std::string& name = cells.text("table");
-    const auto known = std::find_if(tables.begin(), tables.end(), [&](const auto& other) { return other.name == name; });
+    const auto known =
+        std::find_if(tables.begin(), tables.end(), [&](const auto& other) { return other.name == name; });
     LaunchTable& table = known == tables.end() ? tables.emplace_back() : *known;
     table.name = name;
     table.device = cells.text("device");

@@ -12,8 +12,8 @@ namespace kiln::bench {
 struct MeasuredLaunch {
   std::string row;
   double milliseconds = 0;
-  timing::Card card;  // at the clock of the measurement
-  std::string cubin;  // path
+  timing::Card card;   // at the clock of the measurement
+  std::string cubin;   // path
   std::string kernel;  // part of its name
   timing::Launch launch;
 };

@@ -10,6 +10,7 @@ here. OUT gets the cubins and `launches.csv`. Needs nvcc. Kernels without a publ
 
 import argparse
 import csv
+import hashlib
 import os
 import re
 import struct
@@ -19,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 POINTERS = [0x7F0000000000, 0x7F1000000000, 0x7F2000000000]
-COLUMNS = ("table,row,ms,device,arch,sms,clock_mhz,l2_bytes,dram_gbs,cubin,kernel,grid,block,shared,parameters,tries")
+COLUMNS = "table,row,ms,device,arch,sms,clock_mhz,l2_bytes,dram_gbs,cubin,kernel,grid,block,shared,parameters"
 
 
 def pack(form, *values):
@@ -27,7 +28,7 @@ def pack(form, *values):
 
 
 class Device:
-    """What the clock needs to know of a card; clock 0: the card's own."""
+    """What the clock needs to know of a card."""
 
     def __init__(self, name, arch, sms, clock, l2_mib, dram_gbs):
         self.cells = [name, arch, sms, clock, l2_mib << 20, dram_gbs]
@@ -64,7 +65,8 @@ def milliseconds(row):
 
 def ccglib(row):
     """Complex product; a row names the warps of a block along N (by) and M (bz), and the block."""
-    by, bz, bm, bn, buffers = (int(re.search(rf"{name}=(\d+)", row["kernel"])[1]) for name in ("by", "bz", "BM", "BN", "NBUF"))
+    names = ("by", "bz", "BM", "BN", "NBUF")
+    by, bz, bm, bn, buffers = (int(re.search(rf"{name}=(\d+)", row["kernel"])[1]) for name in names)
     m, n, k = int(row["M"]), int(row["N"]), int(row["K"])
     values = {"block_size_x": 32, "block_size_y": by, "block_size_z": bz, "BATCH_SIZE": "1UL", "M_GLOBAL": f"{m}UL",
               "N_GLOBAL": f"{n}UL", "K_GLOBAL": f"{k}UL", "K_PADDING": "0UL", "NBIT": 16, "WARP_SIZE": 32,
@@ -92,7 +94,6 @@ def tensor_core_hgemm(row):
     name, size = row["kernel"][3:], int(row["M"])
     if name == "cuBLAS" or size not in (4096, 8192):
         return
-    kernel = {"wmma_async": "wmma_async"}.get(name, name)
     file = {"wmma_async": "wmma_async_copy"}.get(name, name)
     tiles = {"01": [(128, 128, 16, 32, 32), (128, 64, 16, 32, 16)],
              "05": [(256, 128, 32, 64, 64, 3), (128, 128, 32, 64, 64, 3)],
@@ -104,11 +105,12 @@ def tensor_core_hgemm(row):
         padding = 8 if row["kernel"][:2] >= "04" else 0
         shared = stages * (bm * (bk + padding) + bk * (bn + padding)) * 2
         text = ", ".join(str(value) for value in tile[:6]) + (", true, 16" if len(tile) > 6 else "")
-        instance = f"template __global__ void {kernel}<{text}>(int, int, int, __half, const __half*, const __half*, __half, __half*);"
+        arguments = "int, int, int, __half, const __half*, const __half*, __half, __half*"
+        instance = f"template __global__ void {name}<{text}>({arguments});"
         grid = (size // bn, size // bm, 1) if len(tile) <= 6 else (size // bn * (size // bm), 1, 1)
         parameters = pack("3ie2xQQe6xQ", size, size, size, 1.0, POINTERS[0], POINTERS[1], 0.0, POINTERS[2])
         yield Launch("wmma_a100", f"{row['kernel']} {size}", milliseconds(row), A100,
-                     Build("tensor-core-hgemm", f"src/{row['kernel'][:2]}_{file}.cuh", (), instance), kernel, grid,
+                     Build("tensor-core-hgemm", f"src/{row['kernel'][:2]}_{file}.cuh", (), instance), name, grid,
                      (bm // wm * (bn // wn) * 32, 1, 1), shared, parameters)
 
 
@@ -125,7 +127,8 @@ def cuda_hgemm(row):
     shared = max((256 + 128) * stride * 2 * stages, 256 * out_stride * 2)
     yield Launch("hgemm_3090", f"{name} {size}", milliseconds(row), RTX_3090,
                  Build("cuda_hgemm", f"src/{kind.split('_')[0]}/{kind}.cu", ["-Isrc/common"]), "Kernel",
-                 (16, -(-size // 256), -(-size // 2048)), (256, 1, 1), shared, pack("3Q3Q", *POINTERS, size, size, size))
+                 (16, -(-size // 256), -(-size // 2048)), (256, 1, 1), shared,
+                 pack("3Q3Q", *POINTERS, size, size, size))
 
 
 def learn_cuda(row):
@@ -139,8 +142,9 @@ def learn_cuda(row):
                "v6": "Li2ELi2ELi2ELi0E", "v6b": "Li2ELi2ELi2ELi8E"}
     file = f"02b_matmul_sm80/matmul_v{5 if name == 'v5' else 6 if name.startswith('v6') else 1}.cu"
     shared = (128 + 128) * (72 if name == "v3" else 64) * 2 * (2 if name.startswith("v6") else 1)
-    yield Launch("mma_5090", name, milliseconds(row), RTX_5090, Build("learn-cuda", file, ["-std=c++17", "--expt-relaxed-constexpr"]),
-                 kernels[name], (size // 128 * (size // 128), 1, 1), (128, 1, 1), shared,
+    build = Build("learn-cuda", file, ["-std=c++17", "--expt-relaxed-constexpr"])
+    yield Launch("mma_5090", name, milliseconds(row), RTX_5090, build, kernels[name],
+                 (size // 128 * (size // 128), 1, 1), (128, 1, 1), shared,
                  pack("3Q3i", *POINTERS, size, size, size))
 
 
@@ -161,23 +165,18 @@ def compile_file(build, arch, sources, out):
     folder = (sources / build.folder).resolve()
     text = f'#include "{folder / build.file}"\n{build.instances}\n'
     key = f"{arch}{build.options}{text}"
-    name = f"{build.folder}-{abs(hash_of(key)):016x}.cubin"
+    name = f"{build.folder}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.cubin"
     if (out / name).exists():
         return name
     source = (out / name).with_suffix(".cu")
     source.write_text(text)
-    command = ["nvcc", "-cubin", f"-arch=sm_{arch}", "-O3", "-o", str((out / name).resolve()), *build.options, str(source.resolve())]
+    command = ["nvcc", "-cubin", f"-arch=sm_{arch}", "-O3", *build.options, "-o", str((out / name).resolve())]
+    command.append(str(source.resolve()))
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     if done.returncode != 0:
         print(f"{build.file}: {done.stderr.splitlines()[:3]}", file=sys.stderr)
         return None
     return name
-
-
-def hash_of(text):
-    import hashlib
-
-    return int(hashlib.sha256(text.encode()).hexdigest()[:16], 16)
 
 
 def main():
@@ -199,10 +198,11 @@ def main():
         for row in sampled(measured, arguments.rows):
             launches += launches_of(row)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        cubins = list(pool.map(lambda one: compile_file(one.build, one.device.arch, arguments.sources, arguments.out), launches))
+        compiled = lambda one: compile_file(one.build, one.device.arch, arguments.sources, arguments.out)
+        cubins = list(pool.map(compiled, launches))
     with open(arguments.out / "launches.csv", "w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(COLUMNS.split(",")[:-1])
+        writer.writerow(COLUMNS.split(","))
         for one, cubin in zip(launches, cubins):
             if cubin is None:
                 continue

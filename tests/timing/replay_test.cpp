@@ -198,6 +198,16 @@ TEST(Replay, WideSharedLoadsTakeACycleForEachPass) {
   }
 }
 
+// A T4's shared memory gives 64 bytes a cycle.
+TEST(Replay, PassesOfSomeCardsTakeTwoCycles) {
+  Card card = round_card();
+  card.lsu_cycles = card.pass_cycles = 2;
+  EXPECT_EQ(run(shared_loads(10, 4, "LDS.128 R4, [R1]"), card, 1).lsu_busy, 10U * 8) << "512 bytes";
+  EXPECT_EQ(run(shared_loads(10, 2), card, 1).lsu_busy, 10U * 2) << "128 bytes";
+  EXPECT_EQ(find_card("t4").pass_cycles, 2U);
+  EXPECT_EQ(find_card("rtx4090").pass_cycles, 1U);
+}
+
 TEST(Replay, TheSixthMemoryInstructionWaitsForTheQueue) {
   // Issue at 1 to 5; the first leaves the queue 11 cycles after its issue, the following every 4 (Huerta et al., table
   // 1).
