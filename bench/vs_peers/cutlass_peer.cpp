@@ -96,24 +96,27 @@ CutlassPeer::CutlassPeer(std::shared_ptr<const device::ContextHandle> context, c
                          const CutlassChoice& choice, execution::Products products)
     : context_(std::move(context)),
       source_(cutlass_source(request, target.arch, choice)),
-      slices_(choice.slices),
       image_(compile(nvrtc, kernels, source_.text, target, products)),
       module_(context_, image_.loadable(context_->driver()), "CUTLASS " + choice.print()),
       kernel_(module_.function("peer")),
       made_(context_, sizeof(CutlassLaunch) + parameter_room) {
-  make_parameters({}, 1, 0, 0);
+  make_parameters({});
   if (launch_.accepted == 0) throw Error(ErrorCode::unsupported, "CUTLASS's kernel refuses the extents of the request");
   if (launch_.shared_bytes > 48 << 10) kernel_.set_max_dynamic_shared(launch_.shared_bytes);
+  if (choice.slices == 1) return;
+  const size_t tiles = static_cast<size_t>(launch_.grid[0]) * static_cast<size_t>(launch_.grid[1]);
+  semaphores_ = device::upload(context_, std::vector<int>(tiles));
+  make_parameters({});
 }
 
-void CutlassPeer::make_parameters(const std::array<CUdeviceptr, 3>& operands, float alpha, float beta,
-                                  CUdeviceptr semaphores) {
-  auto [a, b, c] = operands;
-  CUdeviceptr launch = made_.address(), parameters = launch + sizeof(CutlassLaunch);
-  void* arguments[] = {source_.problem.data(), &a, &b, &c, &alpha, &beta, &semaphores, &parameters, &launch};
+void CutlassPeer::make_parameters(const Arguments& arguments) {
+  auto [a, b, c] = arguments.operands;
+  float alpha = arguments.alpha, beta = arguments.beta;
+  CUdeviceptr launch = made_.address(), parameters = launch + sizeof(CutlassLaunch), semaphores = semaphores_.address();
+  void* values[] = {source_.problem.data(), &a, &b, &c, &alpha, &beta, &semaphores, &parameters, &launch};
   {
     const device::Current current(*context_);
-    device::launch(module_.function("peer_parameters"), {}, {}, 0, nullptr, arguments);
+    device::launch(module_.function("peer_parameters"), {}, {}, 0, nullptr, values);
   }
   context_->synchronize();
   device::copy_to_host(*context_, &launch_, launch, sizeof launch_);
@@ -122,32 +125,34 @@ void CutlassPeer::make_parameters(const std::array<CUdeviceptr, 3>& operands, fl
   }
   parameters_.resize(static_cast<size_t>(launch_.parameter_bytes));
   device::copy_to_host(*context_, parameters_.data(), parameters, parameters_.size());
+  made_for_ = arguments;
 }
 
-int64_t CutlassPeer::workspace_bytes() const {
-  if (slices_ == 1) return 0;
-  return int64_t{4} * launch_.grid[0] * launch_.grid[1];  // a semaphore for each tile
+CutlassPeer::Arguments CutlassPeer::arguments_of(checking::Checkable::Operands operands,
+                                                 const RunValues& values) const {
+  Arguments arguments{.alpha = values.alpha, .beta = values.beta};
+  for (size_t i = 0; i < arguments.operands.size(); ++i) arguments.operands[i] = operands[source_.operands[i]];
+  return arguments;
 }
 
-void CutlassPeer::run(cuda_abi::CUstream stream, checking::Checkable::Operands operands, const RunValues& values,
-                      CUdeviceptr workspace) {
-  std::array<CUdeviceptr, 3> addresses{};
-  for (size_t i = 0; i < addresses.size(); ++i) addresses[i] = operands[source_.operands[i]];
-  make_parameters(addresses, values.alpha, values.beta, workspace);
-  if (slices_ > 1) {
-    device::fill_words(*context_, workspace, 0, static_cast<size_t>(workspace_bytes() / 4), stream);
-  }
-  void* arguments[] = {parameters_.data()};
+void CutlassPeer::prepare(checking::Checkable::Operands operands, const RunValues& values) {
+  make_parameters(arguments_of(operands, values));
+}
+
+void CutlassPeer::run(cuda_abi::CUstream stream, checking::Checkable::Operands operands, const RunValues& values) {
+  const Arguments arguments = arguments_of(operands, values);
+  if (arguments != made_for_) make_parameters(arguments);
+  void* parameters[] = {parameters_.data()};
   const auto extent = [](int number) { return static_cast<unsigned>(number); };
   const device::Current current(*context_);
   device::launch(kernel_, {extent(launch_.grid[0]), extent(launch_.grid[1]), extent(launch_.grid[2])},
-                 {extent(launch_.threads)}, extent(launch_.shared_bytes), stream, arguments);
+                 {extent(launch_.threads)}, extent(launch_.shared_bytes), stream, parameters);
 }
 
 checking::Checkable CutlassPeer::checkable() {
   return {[this](cuda_abi::CUstream stream, checking::Checkable::Operands operands, const RunValues& values, int64_t,
-                 CUdeviceptr workspace) { run(stream, operands, values, workspace); },
-          workspace_bytes()};
+                 CUdeviceptr) { run(stream, operands, values); },
+          0};
 }
 
 std::optional<device::KernelResources> CutlassPeer::resources() const {

@@ -37,27 +37,35 @@ class CutlassPeer {
               store::FileStore& kernels, const Request& request, const Target& target, const CutlassChoice& choice,
               execution::Products products = execution::Products::ptx);
 
-  /// For checking::Checker. This object must outlive it.
+  /// For checking::Checker and tuner::DeviceTimer. This object must outlive it.
   checking::Checkable checkable();
+  /// Makes the parameters of runs with these arguments, which need nothing but the kernel from then on: so that what is
+  /// timed and not run (device::TimeOnly) has them.
+  void prepare(checking::Checkable::Operands operands, const RunValues& values);
 
   /// ptxas' report; nothing where there is no cubin.
   std::optional<device::KernelResources> resources() const;
   const CutlassLaunch& launch() const { return launch_; }
 
  private:
-  void run(cuda_abi::CUstream stream, checking::Checkable::Operands operands, const RunValues& values,
-           cuda_abi::CUdeviceptr workspace);
-  void make_parameters(const std::array<cuda_abi::CUdeviceptr, 3>& operands, float alpha, float beta,
-                       cuda_abi::CUdeviceptr semaphores);
-  int64_t workspace_bytes() const;
+  struct Arguments {
+    std::array<cuda_abi::CUdeviceptr, 3> operands{};
+    float alpha = 1, beta = 0;
+    bool operator==(const Arguments&) const = default;
+  };
+
+  Arguments arguments_of(checking::Checkable::Operands operands, const RunValues& values) const;
+  void run(cuda_abi::CUstream stream, checking::Checkable::Operands operands, const RunValues& values);
+  void make_parameters(const Arguments& arguments);
 
   std::shared_ptr<const device::ContextHandle> context_;
   CutlassSource source_;
-  int slices_;
   execution::KernelImage image_;
   device::Module module_;
   device::Function kernel_;
-  device::Buffer made_;  ///< A CutlassLaunch, then the parameters.
+  device::Buffer made_;        ///< A CutlassLaunch, then the parameters.
+  device::Buffer semaphores_;  ///< One for each tile where the sum has slices; each run leaves zeros.
+  Arguments made_for_;
   std::vector<std::byte> parameters_;
   CutlassLaunch launch_{};
 };

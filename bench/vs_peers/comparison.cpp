@@ -1,0 +1,214 @@
+#include "comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cutlass_peer.h"
+#include "kiln/base/error.h"
+#include "kiln/checking/check.h"
+#include "kiln/checking/trusted_program.h"
+#include "kiln/execution/compile.h"
+#include "kiln/execution/executable.h"
+#include "kiln/execution/target.h"
+#include "kiln/generator/roofline.h"
+#include "kiln/templates/catalogue.h"
+#include "kiln/tuner/device_timer.h"
+#include "kiln/tuner/search.h"
+
+namespace kiln::bench {
+namespace {
+
+using nlohmann::json;
+
+// The request that is run and checked: of less work, where there is such a one.
+Request checked_request(const Request& request) {
+  return checking::smaller_request(request, {}).value_or(request);
+}
+
+std::vector<std::string> names_of(const Request& request) {
+  std::vector<std::string> names;
+  for (const Operand& operand : request.operands) names.push_back(operand.name);
+  return names;
+}
+
+std::vector<cuda_abi::CUdeviceptr> addresses_of(const checking::DeviceOperands& operands) {
+  std::vector<cuda_abi::CUdeviceptr> addresses;
+  for (const auto& operand : operands.all()) addresses.push_back(operand.device.address());
+  return addresses;
+}
+
+// The name that CUTLASS's generator gives to the factors.
+std::string factors_of(const Request& request) {
+  const DType dtype = request.operands.front().spec.dtype;
+  if (dtype == DType::f32 && !request.arithmetic.tf32) {
+    throw Error(ErrorCode::unsupported, "plain f32 has no tensor instructions: permit tf32");
+  }
+  return std::string(traits(dtype).name);
+}
+
+}  // namespace
+
+std::vector<CutlassTile> cutlass_tiles(const Request& request, const Arch& arch) {
+  std::ifstream file(KILN_CUTLASS_TILES);
+  if (!file) {
+    throw Error(ErrorCode::io_error, "there is no list of CUTLASS's tiles, " KILN_CUTLASS_TILES,
+                "scripts/setup --peers, then scripts/build, make it");
+  }
+  const std::string factors = factors_of(request);
+  std::vector<CutlassTile> tiles;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string operation, type, sums;
+    int capability = 0;
+    CutlassTile tile{};
+    words >> operation >> type >> sums >> capability;
+    for (auto* extents : {&tile.block, &tile.warp, &tile.instruction}) {
+      for (int& extent : *extents) words >> extent;
+    }
+    words >> tile.stages;
+    if (!words) throw Error(ErrorCode::parse_error, fmt::format("{}: not a tile: {}", KILN_CUTLASS_TILES, line));
+    const bool of_arch = arch.at_least(8, 0) ? capability >= 80 : capability < 80;
+    if (operation == request.operation && type == factors && sums == "f32" && of_arch) tiles.push_back(tile);
+  }
+  return tiles;
+}
+
+Comparison::Comparison(std::shared_ptr<const device::ContextHandle> context, std::shared_ptr<const device::Nvrtc> nvrtc,
+                       store::FileStore& kernels)
+    : context_(std::move(context)),
+      nvrtc_(std::move(nvrtc)),
+      kernels_(kernels),
+      catalogue_(make_catalogue(embedded_sources())) {
+  const device::DeviceInfo& info = context_->device().info();
+  if (info.name.find("machine-code clock") == std::string::npos) {
+    throw Error(ErrorCode::unsupported, fmt::format("{} does not tell times by machine code", info.name),
+                "KILN_DRIVER=emulator KILN_EMULATOR_CLOCK=machine, with nvdisasm installed");
+  }
+  target_ = execution::target_for(info.cc_major, info.cc_minor, *nvrtc_);
+  figures_ = execution::figures_of(info);
+}
+
+std::vector<std::string> Comparison::take_remarks() {
+  return std::exchange(remarks_, {});
+}
+
+Contender Comparison::timed(std::string name, const checking::DeviceOperands& operands,
+                            const checking::Checkable& variant) {
+  tuner::DeviceTimer timer(context_);
+  const auto tell = [&] { return timer.launches_json(operands, variant); };
+  const std::optional<std::string> only = device::timed_only(context_, tell);
+  Contender result;
+  result.name = std::move(name);
+  for (const json& launch : json::parse(only ? *only : tell())) {
+    const json& time = launch["modelled_time"];
+    for (const char* reason : {"not_timed", "not_by_machine_code"}) {
+      if (time.contains(reason)) throw Error(ErrorCode::unsupported, time[reason].get<std::string>());
+    }
+    const double seconds = time["seconds"];
+    result.seconds += seconds;
+    result.tensor_busy += seconds * time["units"].value("tensor", 0.0);
+    result.registers = std::max(result.registers, launch["registers_per_thread"].get<int>());
+  }
+  result.tensor_busy /= result.seconds;
+  return result;
+}
+
+void Comparison::check(Contender& contender, const Request& request, const checking::Checkable& variant) {
+  checking::CheckOptions options;
+  options.full_flops = 1e9;
+  options.full_elements = int64_t{1} << 22;
+  options.fills = {reference::Values::uniform, reference::Values::integers};
+  options.timed = false;
+  checking::Checker checker(context_, request, options);
+  const device::Current current(*context_);  // launches_json() tells of the current context
+  (void)context_->driver().launches_json();  // of what came before
+  const checking::Verdict verdict = checker.check_with_reference(variant);
+  contender.is_right = verdict.passed;
+  contender.verdict = verdict.text;
+  double issued = 0, tensor = 0, sectors = 0, wavefronts = 0, accesses = 0;
+  for (const json& launch : json::parse(context_->driver().launches_json())) {
+    const json& counters = launch["counters"];
+    const auto count = [&](const char* counter) { return counters[counter].get<double>(); };
+    issued += count("issued");
+    tensor += count("tensor");
+    sectors += count("global_sectors");
+    wavefronts += count("shared_wavefronts");
+    accesses += count("shared_load") + count("shared_store") + count("shared_atomic");
+  }
+  const double runs = static_cast<double>(options.fills.size());
+  contender.instructions = tensor > 0 ? issued / tensor : 0;
+  contender.sectors = sectors / runs / (roofline(request, target_.arch, figures_).flops / 2) * 1000;
+  contender.wavefronts = accesses > 0 ? wavefronts / accesses : 0;
+}
+
+std::optional<Contender> Comparison::kiln(const Request& request, size_t candidates) {
+  const Candidates found = catalogue_.candidates(request, target_, figures_);
+  if (found.ranked.empty()) return std::nullopt;
+  const checking::DeviceOperands operands(context_, request);
+  const auto load = [&](const Request& layer, const Choice& choice) {
+    const Program program = catalogue_.program(layer, target_, choice);
+    return execution::Executable(context_,
+                                 execution::compile(*nvrtc_, program, target_, &kernels_, execution::Products::cubin),
+                                 names_of(layer));
+  };
+  std::optional<Contender> best;
+  Choice chosen;
+  const auto search = tuner::make_search({.candidates = candidates}, found.ranked, found.best_guess()->choice);
+  while (const auto choice = search->next()) {
+    const std::string name = choice->algorithm + " " + choice->config.print();
+    tuner::Trial trial;
+    trial.choice = *choice;
+    trial.outcome = tuner::Outcome::crashed;
+    try {
+      const execution::Executable variant = load(request, *choice);
+      const Contender contender = timed(name, operands, variant);
+      trial.outcome = tuner::Outcome::timed;
+      trial.seconds = contender.seconds;
+      if (!best || contender.seconds < best->seconds) {
+        best = contender;
+        chosen = *choice;
+      }
+    } catch (const Error& error) {
+      remarks_.push_back(fmt::format("Kiln's {}: {}", name, error.message()));
+    }
+    search->observe(trial);
+  }
+  if (!best) return best;
+  const Request smaller = checked_request(request);
+  const execution::Executable variant = load(smaller, chosen);
+  check(*best, smaller, variant);
+  return best;
+}
+
+std::optional<Contender> Comparison::cutlass(const Request& request, const std::vector<CutlassTile>& tiles,
+                                             const std::vector<int>& slices) {
+  const checking::DeviceOperands operands(context_, request);
+  std::optional<Contender> best;
+  CutlassChoice chosen;
+  for (const CutlassTile& tile : tiles) {
+    for (const int count : slices) {
+      const CutlassChoice choice{.tile = tile, .slices = count};
+      try {
+        CutlassPeer peer(context_, *nvrtc_, kernels_, request, target_, choice, execution::Products::cubin);
+        peer.prepare(addresses_of(operands), operands.values());
+        const Contender contender = timed(choice.print(), operands, peer.checkable());
+        if (best && contender.seconds >= best->seconds) continue;
+        best = contender;
+        chosen = choice;
+      } catch (const Error& error) {
+        remarks_.push_back(fmt::format("CUTLASS's {}: {}", choice.print(), error.message()));
+      }
+    }
+  }
+  if (!best) return best;
+  const Request smaller = checked_request(request);
+  CutlassPeer peer(context_, *nvrtc_, kernels_, smaller, target_, chosen, execution::Products::cubin);
+  check(*best, smaller, peer.checkable());
+  return best;
+}
+
+}  // namespace kiln::bench

@@ -1,0 +1,65 @@
+// Kiln and kernels of others on one request and one emulated device: times by the clock by machine code, and counts.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cutlass_source.h"
+#include "kiln/checking/device_operands.h"
+#include "kiln/device/context.h"
+#include "kiln/device/nvrtc.h"
+#include "kiln/generator/catalogue.h"
+#include "kiln/store/file_store.h"
+
+namespace kiln::bench {
+
+/// A variant of one side. Times are modelled.
+struct Contender {
+  std::string name;
+  double seconds = 0;      ///< All launches of a run, from a cold L2.
+  double tensor_busy = 0;  ///< Part of this time that the tensor units are busy.
+  int registers = 0;       ///< Of the launch that uses most.
+
+  // Of a run for fewer images, which is checked.
+  bool is_right = false;
+  std::string verdict;
+  double instructions = 0;  ///< For each tensor instruction; 0 if there are none.
+  double sectors = 0;  ///< 32-byte sectors of global memory that warps ask for, for 1000 multiply-adds of the request.
+  double wavefronts = 0;  ///< Passes of shared memory for each access of a warp: at least 1, and 4 for 16 bytes a lane.
+};
+
+/// Tiles that CUTLASS's generator lists for the request, on devices of `arch`: scripts/setup --peers, then
+/// scripts/build, make the list. Throws Error(io_error) without it.
+std::vector<CutlassTile> cutlass_tiles(const Request& request, const Arch& arch);
+
+class Comparison {
+ public:
+  /// Throws Error(unsupported) unless the device is emulated and has the clock by machine code.
+  Comparison(std::shared_ptr<const device::ContextHandle> context, std::shared_ptr<const device::Nvrtc> nvrtc,
+             store::FileStore& kernels);
+
+  /// The fastest of the variants that `kiln tune` would try, as far as they are `candidates`. Nothing if none serves.
+  std::optional<Contender> kiln(const Request& request, size_t candidates);
+  /// The fastest of CUTLASS's kernels with these tiles and numbers of slices. Nothing if none serves.
+  std::optional<Contender> cutlass(const Request& request, const std::vector<CutlassTile>& tiles,
+                                   const std::vector<int>& slices);
+  const Target& target() const { return target_; }
+  /// Variants that were refused, could not be timed or were wrong, with the reason, since the last call.
+  std::vector<std::string> take_remarks();
+
+ private:
+  Contender timed(std::string name, const checking::DeviceOperands& operands, const checking::Checkable& variant);
+  void check(Contender& contender, const Request& request, const checking::Checkable& variant);
+
+  std::shared_ptr<const device::ContextHandle> context_;
+  std::shared_ptr<const device::Nvrtc> nvrtc_;
+  store::FileStore& kernels_;
+  Catalogue catalogue_;
+  Target target_;
+  DeviceFigures figures_;
+  std::vector<std::string> remarks_;
+};
+
+}  // namespace kiln::bench

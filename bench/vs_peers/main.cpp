@@ -1,0 +1,106 @@
+// bench_vs_peers: Kiln's variants and CUTLASS's kernels on the same requests and the same emulated device, by the clock
+// by machine code.
+//
+// Method: of each side the fastest variant is taken, by modelled times from a cold L2. Kiln's are those that `kiln
+// tune` would try; CUTLASS's are all tiles that its generator lists for type and compute capability, with each number
+// of slices. The fastest of each side is run for fewer images, and its results are compared with the reference.
+//
+//   bench_vs_peers [--candidates N] [--tiles N] [--slices 1,2] [--tie PERCENT] REQUESTS
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "comparison.h"
+#include "cutlass_peer.h"
+#include "kiln/base/environment.h"
+#include "kiln/base/error.h"
+#include "kiln/device/device.h"
+#include "kiln/runtime/settings.h"
+
+namespace kiln::bench {
+namespace {
+
+struct Options {
+  std::string requests;
+  size_t candidates = 16, tiles = 1000;
+  std::vector<int> slices{1};
+  double tie = 0.2;
+};
+
+void print_side(const char* side, const Contender& contender) {
+  fmt::print("  {:<8} {:>10.2f} us {:>5.1f}% {:>5} {:>7.2f} {:>8.2f} {:>6.2f}  {:<5} {}\n", side,
+             contender.seconds * 1e6, 100 * contender.tensor_busy, contender.registers, contender.instructions,
+             contender.sectors, contender.wavefronts, contender.is_right ? "right" : "WRONG", contender.name);
+  if (!contender.is_right) fmt::print("           {}\n", contender.verdict);
+}
+
+std::string in_words(double ratio, double tie) {
+  if (std::abs(std::log(ratio)) <= std::log1p(tie)) return "a tie";
+  return ratio > 1 ? "Kiln leads" : "CUTLASS leads";
+}
+
+int run(const Options& options) {
+  const Environment environment = Environment::read();
+  std::ifstream file(options.requests);
+  if (!file) throw Error(ErrorCode::io_error, options.requests + " cannot be read");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const device::Device device(device::Driver::open({environment.driver.value_or("emulator")}), 0);
+  const auto nvrtc = device::Nvrtc::open({environment.nvrtc});
+  if (const auto reason = why_no_cutlass(*nvrtc)) throw Error(ErrorCode::unsupported, *reason);
+  const auto kept = kernel_store(std::nullopt, environment);
+  store::FileStore kernels(kept.value_or(store::StoreOptions{}));
+  Comparison comparison(device::ContextHandle::acquire(device), nvrtc, kernels);
+  fmt::print("{}, NVRTC {}.{}; all times modelled; leads up to {:.0f}% are ties\n", device.info().name,
+             nvrtc->version().major, nvrtc->version().minor, 100 * options.tie);
+  fmt::print("  {:<8} {:>13} {:>6} {:>5} {:>7} {:>8} {:>6}\n", "", "time", "tensor", "regs", "instr.", "sectors",
+             "waves");
+  double logarithms = 0;
+  int rows = 0, wrong = 0;
+  for (const RequestLine& line : parse_requests(text)) {
+    const std::string key = line.request.key();
+    fmt::print("{}\n", key);
+    std::vector<CutlassTile> tiles = cutlass_tiles(line.request, comparison.target().arch);
+    if (tiles.size() > options.tiles) tiles.resize(options.tiles);
+    const auto theirs = comparison.cutlass(line.request, tiles, options.slices);
+    const auto ours = comparison.kiln(line.request, options.candidates);
+    if (theirs) print_side("CUTLASS", *theirs);
+    if (ours) print_side("Kiln", *ours);
+    for (const std::string& remark : comparison.take_remarks()) fmt::print("  {}\n", remark);
+    if (!theirs || !ours) continue;
+    wrong += (theirs->is_right ? 0 : 1) + (ours->is_right ? 0 : 1);
+    const double ratio = theirs->seconds / ours->seconds;
+    fmt::print("  {:.2f}x of CUTLASS's speed, modelled: {}\n", ratio, in_words(ratio, options.tie));
+    std::fflush(stdout);
+    logarithms += std::log(ratio);
+    ++rows;
+  }
+  if (rows > 0) fmt::print("{} rows: geometric mean {:.2f}x, modelled\n", rows, std::exp(logarithms / rows));
+  return wrong == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace kiln::bench
+
+int main(int argc, char** argv) {
+  CLI::App app("Kiln and CUTLASS on the same requests and the same emulated device");
+  kiln::bench::Options options;
+  app.add_option("requests", options.requests, "file of requests")->required();
+  app.add_option("--candidates", options.candidates, "most variants of Kiln for a request")->capture_default_str();
+  app.add_option("--tiles", options.tiles, "most tiles of CUTLASS for a request, in the order of its list");
+  app.add_option("--slices", options.slices, "numbers of slices of CUTLASS's sums")->delimiter(',');
+  app.add_option("--tie", options.tie, "ratios of times within this part of 1 are ties")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return kiln::bench::run(options);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "bench_vs_peers: {}\n", error.what());
+    return 1;
+  }
+}
