@@ -154,7 +154,7 @@ LayerResult run_layer(Context& context, const std::shared_ptr<const device::Cont
     return timed;
   };
   if (!options.check) return with_operands(device, request, time);
-  checking::Checker checker(device, request, {});
+  checking::Checker checker(device, request, {.timed = false});
   result.check = check(checker, plan, tools);
   return time(checker.operands());
 }

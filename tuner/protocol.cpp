@@ -144,7 +144,8 @@ json to_json(const checking::CheckOptions& options) {
           {"seed", options.seed},
           {"samples", options.samples},
           {"full_flops", options.full_flops},
-          {"full_elements", options.full_elements}};
+          {"full_elements", options.full_elements},
+          {"timed", options.timed}};
 }
 
 checking::CheckOptions check_options_from(const json& value) {
@@ -156,6 +157,7 @@ checking::CheckOptions check_options_from(const json& value) {
   value.at("samples").get_to(options.samples);
   value.at("full_flops").get_to(options.full_flops);
   value.at("full_elements").get_to(options.full_elements);
+  value.at("timed").get_to(options.timed);
   return options;
 }
 
