@@ -19,6 +19,9 @@
   algorithm(conv_1x1) \
   algorithm(conv_implicit_gemm) \
   algorithm(conv_implicit_gemm_splitk) \
+  algorithm(conv_tensor) \
+  algorithm(conv_tensor_splitk) \
+  algorithm(conv_tensor_staged) \
   algorithm(conv_winograd_2x2) \
   algorithm(conv_winograd_4x4) \
   algorithm(conv_winograd_2x2_fused) \
@@ -29,6 +32,9 @@
   algorithm(conv_backward_data_depthwise_nhwc) \
   algorithm(conv_backward_data_implicit_gemm) \
   algorithm(conv_backward_data_implicit_gemm_splitk) \
+  algorithm(conv_backward_data_tensor) \
+  algorithm(conv_backward_data_tensor_splitk) \
+  algorithm(conv_backward_data_tensor_staged) \
   algorithm(conv_backward_data_winograd_2x2) \
   algorithm(conv_backward_data_winograd_4x4) \
   algorithm(conv_backward_data_winograd_2x2_fused) \
@@ -37,6 +43,10 @@
   algorithm(conv_backward_filter_direct) \
   algorithm(conv_backward_filter_implicit_gemm) \
   algorithm(conv_backward_filter_implicit_gemm_splitk) \
+  algorithm(conv_backward_filter_tensor) \
+  algorithm(conv_backward_filter_tensor_splitk) \
+  algorithm(conv_backward_filter_tensor_staged) \
+  algorithm(conv_backward_filter_tensor_staged_splitk) \
   algorithm(conv_backward_bias_simple) \
   algorithm(conv_backward_bias_split) \
   algorithm(local_conv_forward_simple) \
@@ -90,6 +100,9 @@
   algorithm(gemm_simple) \
   algorithm(gemm_tiled) \
   algorithm(gemm_splitk) \
+  algorithm(gemm_tensor) \
+  algorithm(gemm_tensor_splitk) \
+  algorithm(gemm_tensor_staged) \
   algorithm(gemm_thin) \
   algorithm(cross_entropy_forward_simple) \
   algorithm(cross_entropy_forward_rows) \

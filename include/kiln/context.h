@@ -122,8 +122,7 @@ struct Explanation {
   /// The larger of two times: the arithmetic at the device's peak, and the compulsory traffic at the memory's
   /// bandwidth. No kernel can be faster.
   double roofline_seconds = 0;
-  /// The name of the larger: "memory traffic", "f32 arithmetic", "tensor cores in f16 or bf16", ... Kiln has no kernel
-  /// that uses tensor cores yet.
+  /// The name of the larger: "memory traffic", "f32 arithmetic", "tensor cores in f16 or bf16", ...
   std::string roofline_of;
   /// `tf32` or `fast`: permissions of the request that no kernel of Kiln uses.
   std::vector<std::string> unused_permissions;

@@ -80,6 +80,10 @@ int Contraction::a_run(int64_t of) const {
   return widest_vector(addresses.x, {dimension::column, dimension::row, dimension::plane}, of);
 }
 
+int Contraction::a_run_of_images(int64_t of) const {
+  return widest_vector(addresses.x, {dimension::batch}, std::gcd(n(), of));
+}
+
 int Contraction::b_run(int64_t of) const {
   const Divided divided = addresses.divided;
   if (b_along() == Along::columns) {

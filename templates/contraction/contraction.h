@@ -79,6 +79,8 @@ struct Contraction {
   /// Most neighbours that one access of a, of b or of c (and the residual, if there is one) may move. A power of two
   /// that divides `of`.
   int a_run(int64_t of) const;
+  /// The same where rows are the channels of x under one tap after the other (images_inner): a run stays under its tap.
+  int a_run_of_images(int64_t of) const;
   int b_run(int64_t of) const;
   int c_run(int64_t of) const;
 

@@ -95,6 +95,18 @@ bool is_larger(const Count& a, const Count& b) {
   return (a.fixed + a.per_n) * b.divisor > (b.fixed + b.per_n) * a.divisor;
 }
 
+int64_t tiles_of(int block_m, int block_n, const Contraction& contraction) {
+  return contraction.column_tiles(block_n) * contraction.row_tiles(block_m) * contraction.products();
+}
+
+std::array<Count, 3> tile_grid(int block_m, int block_n, const Contractions& parts) {
+  return grid_of(parts, [&](const Contraction& contraction) {
+    return std::array{blocks_for(contraction, contraction.division_rows(), block_m),
+                      Count{contraction.column_tiles(block_n)},
+                      Count{contraction.divisions() * contraction.products()}};
+  });
+}
+
 bool grid_fits(const std::array<Count, 3>& grid, const Contractions& parts) {
   const int64_t n = parts.main().n();
   return grid[1].at(n) <= most_blocks_in_y && grid[2].at(n) <= most_blocks_in_y &&

@@ -107,6 +107,11 @@ std::array<Count, 3> grid_of(const Contractions& parts, MakeGrid make_grid) {
   return grid;
 }
 
+/// Tiles of block_m rows x block_n columns, over all groups, divisions and products of a batch.
+int64_t tiles_of(int block_m, int block_n, const Contraction& contraction);
+/// The grid of blocks that make one such tile each, of all parts.
+std::array<Count, 3> tile_grid(int block_m, int block_n, const Contractions& parts);
+
 /// Whether a grid has no more blocks than a launch may, counted as lib/class_blocks.cuh counts them.
 bool grid_fits(const std::array<Count, 3>& grid, const Contractions& parts);
 

@@ -8,7 +8,7 @@ Algorithm tiled_contraction(const std::string& template_path, const std::string&
   const auto program = [name](const SimtTiling& tiling, const Contractions& parts, const Target& target,
                               const Emitter& emit) {
     Launch launch = contraction_launch(name, tiling.threads());
-    launch.grid = simt_grid(tiling, parts);
+    launch.grid = tile_grid(tiling.block_m, tiling.block_n, parts);
     launch.dynamic_shared_bytes = shared_bytes(tiling, parts);
     return program_of(parts, emit, {launch}, [&](const Contraction& contraction) {
       Prelude prelude = contraction_prelude(contraction);
@@ -22,7 +22,7 @@ Algorithm tiled_contraction(const std::string& template_path, const std::string&
       GridWork part;
       part.block =
           simt_block_work(tiling, contraction, target.arch, static_cast<double>(contraction.chunks(tiling.block_k)));
-      part.blocks = static_cast<double>(simt_blocks(tiling, contraction));
+      part.blocks = static_cast<double>(tiles_of(tiling.block_m, tiling.block_n, contraction));
       part.dram_bytes = compulsory_bytes(contraction) + reread_bytes(contraction, device);
       return part;
     });

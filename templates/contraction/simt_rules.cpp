@@ -46,7 +46,7 @@ bool tile_suits_the_problem(const SimtTiling& tiling, const Contraction& contrac
   const int64_t rows = contraction.n() * contraction.division_rows();
   // Where even many blocks would not fill a device, large tiles only make fewer.
   constexpr int64_t few_blocks = 64, large_tile = 64 * 64;
-  const bool few = simt_blocks(tiling, contraction) < few_blocks;
+  const bool few = tiles_of(tiling.block_m, tiling.block_n, contraction) < few_blocks;
   return (tiling.block_m == 32 || tiling.block_m < 2 * rows) &&
          (tiling.block_n == 32 || tiling.block_n < 2 * contraction.columns()) &&
          (!few || tiling.block_m * tiling.block_n <= large_tile);
@@ -62,7 +62,7 @@ bool slices_are_worthwhile(const SimtTiling& tiling, const Contraction& contract
   constexpr int64_t small_grid = 1024;  // blocks; beyond, other blocks fill the SMs
   constexpr int fewest_rows = 4;
   return tiling.block_k % tiling.slices == 0 && tiling.block_k / tiling.slices >= fewest_rows &&
-         simt_blocks(tiling, contraction) <= small_grid;
+         tiles_of(tiling.block_m, tiling.block_n, contraction) <= small_grid;
 }
 
 }  // namespace kiln::descriptor

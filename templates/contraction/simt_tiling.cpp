@@ -48,18 +48,6 @@ int lanes_m(const SimtTiling& tiling, Along c) {
   return 0;
 }
 
-int64_t simt_blocks(const SimtTiling& tiling, const Contraction& contraction) {
-  return contraction.column_tiles(tiling.block_n) * contraction.row_tiles(tiling.block_m) * contraction.products();
-}
-
-std::array<Count, 3> simt_grid(const SimtTiling& tiling, const Contractions& parts) {
-  return grid_of(parts, [&](const Contraction& contraction) {
-    return std::array{blocks_for(contraction, contraction.division_rows(), tiling.block_m),
-                      Count{contraction.column_tiles(tiling.block_n)},
-                      Count{contraction.divisions() * contraction.products()}};
-  });
-}
-
 void add_simt_tiling(Prelude& prelude, const SimtTiling& tiling, const Contraction& contraction, int blocks) {
   const SimtAccess access = simt_access(tiling, contraction);
   prelude.constant("BLOCK_M", tiling.block_m).constant("BLOCK_N", tiling.block_n).constant("BLOCK_K", tiling.block_k);

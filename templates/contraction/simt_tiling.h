@@ -1,5 +1,5 @@
 // The tiling of contractions on f32 lanes: the parameters of lib/gemm_tile.cuh and lib/conv_tile.cuh, their rules, and
-// what they cost. A tiling for tensor cores would be another one over the same Contraction.
+// what they cost.
 #pragma once
 
 #include <algorithm>
@@ -57,11 +57,6 @@ int simt_registers(const SimtTiling& tiling, const Contraction& contraction);
 int min_blocks(const SimtTiling& tiling, const Contraction& contraction, const Arch& arch);
 int min_blocks(const SimtTiling& tiling, const Contractions& parts, const Arch& arch);
 
-/// Blocks that make one tile each, over all groups, divisions and products of a batch.
-int64_t simt_blocks(const SimtTiling& tiling, const Contraction& contraction);
-/// The grid of those blocks, of all parts.
-std::array<Count, 3> simt_grid(const SimtTiling& tiling, const Contractions& parts);
-
 /// The constants that lib/conv_tile.cuh needs besides those of the problem, for a kernel with `blocks` an SM.
 void add_simt_tiling(Prelude& prelude, const SimtTiling& tiling, const Contraction& contraction, int blocks);
 
@@ -101,7 +96,7 @@ Describe<Parameters, Problem>&& add_simt_space(Describe<Parameters, Problem>&& d
       .rule("slices have rows, and a small grid", for_main(slices_are_worthwhile))
       .rule("the grid fits", [](const Parameters& tiling, const Problem& problem, const Target&) {
         const Contractions& parts = contractions_of(problem);
-        return !parts.refusal && grid_fits(simt_grid(tiling, parts), parts);
+        return !parts.refusal && grid_fits(tile_grid(tiling.block_m, tiling.block_n, parts), parts);
       });
 }
 

@@ -2,7 +2,7 @@
 // K, and a second kernel adds the parts in a fixed order. lib/conv_split.cuh says how. Parameters: gemm_splitk.cpp.
 //
 // parts: for each product of the batch [SPLIT_K][M * N] f32.
-#include "lib/conv_split.cuh"
+#include "lib/fitting_split.cuh"
 #include "lib/gemm_batch.cuh"
 #include "lib/gemm_tile.cuh"
 
@@ -12,8 +12,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     gemm_splitk(const TX* __restrict__ a, const TW* __restrict__ b, float* __restrict__ parts, UserArguments user,
                 long long n) {
   const int product = static_cast<int>(blockIdx.z) / SPLIT_K;
-  convolve_part<F32Lanes>(GridBlock(), x_of_product(a, product), w_of_product(b, product),
-                          parts + product * (SPLIT_K * PART_ELEMENTS), user, n, static_cast<int>(blockIdx.z) % SPLIT_K);
+  convolve_part<F32Lanes, FittingPixels>(GridBlock(), x_of_product(a, product), w_of_product(b, product),
+                                         parts + product * (SPLIT_K * PART_ELEMENTS), user, n,
+                                         static_cast<int>(blockIdx.z) % SPLIT_K);
 }
 
 // c from the parts.

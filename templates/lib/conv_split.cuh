@@ -6,7 +6,7 @@
 //
 // From the prelude, besides the problem and the tile: SPLIT_K, REDUCE_THREADS, and PARTS_FIRST, the elements before the
 // first part.
-#include "lib/fitting_pixels.cuh"
+#include "lib/conv_tile.cuh"
 
 static_assert(SPLIT_K <= CHUNKS, "every part has a chunk");
 
@@ -20,8 +20,8 @@ struct PartPixel {
       : offset(Y_ALONG_K ? pixel * K : strided_offset<1, PIXELS_PER_IMAGE, PIXELS_PER_IMAGE * K, N>(pixel)) {}
 };
 
-// Part number `part` of a tile, by the threads of a block.
-template <class Product>
+// Part number `part` of a tile, by the threads of a block. Pixels and Weights: the loaders of x and w.
+template <class Product, class Pixels, class Weights = Filters<BlockTile>>
 __device__ __forceinline__ void convolve_part(const GridBlock& block, const TX* x, const TW* w, float* parts,
                                               const UserArguments& user, long long n, int part) {
   const BlockTile tile(block, n);
@@ -32,7 +32,7 @@ __device__ __forceinline__ void convolve_part(const GridBlock& block, const TX* 
   const int last = first + WHOLE + (part < REST ? 1 : 0);
   const typename Product::Position position;
   typename Product::Sums sums;
-  if constexpr (MULTIPLIES) convolve_tile<Product, FittingPixels>(x, w, user, tile, first, last, position, sums);
+  if constexpr (MULTIPLIES) convolve_tile<Product, Pixels, Weights>(x, w, user, tile, first, last, position, sums);
 
   for_each_output_run<PartPixel>(
       tile, position, sums, [&](const PartPixel& pixel, int channel, const float(&values)[Y_RUN]) {

@@ -7,12 +7,14 @@
 // filter, taps outside the image and pixels beyond the last are zero in shared memory. How x gets there is the business
 // of lib/im2col_pixels.cuh and lib/pointwise_pixels.cuh.
 //
-// A Product says how chunks are multiplied: F32Lanes (lib/gemm_tile.cuh) on the f32 lanes. It has
-// - Tile<COLUMNS, RUN>, BLOCK_K rows of an operand in shared memory, which put_down() and put_along() fill;
-// - Pipeline, whose for_each_chunk() brings chunks there and says what a loader has to tell
-// (lib/register_pipeline.cuh);
-// - Position, the place of a thread's sums in the block's tile;
-// - Sums, these sums, with add_product() of two tiles, and gather() for what several threads have of one sum.
+// A Product says how chunks are multiplied: F32Lanes (lib/gemm_tile.cuh) on the f32 lanes, TensorLanes
+// (lib/tensor_lanes.cuh) and TensorCopies (lib/copy_pipeline.cuh) on tensor cores. It has
+// - Tile<COLUMNS, Loader>, BLOCK_K rows of an operand in shared memory, which the loader fills;
+// - Tiles<A, B>, those of both operands in all stages;
+// - add_chunks(), which brings chunks there by the loaders (lib/register_pipeline.cuh says what these have to tell, and
+//   lib/copy_pipeline.cuh) and adds their products;
+// - Position, the place of a thread's sums, or of a warp's, in the block's tile;
+// - Sums, these sums, with gather() for what several threads have of one sum, and for_each_output_run() of them.
 //
 // From the prelude: the problem; X_RUN, W_RUN and Y_RUN, the elements that one access of x, w and y moves; Y_ALONG_K,
 // whether those of y are channels, not pixels; W_ALONG_K, whether neighbouring lanes, and accesses, read w along its
@@ -165,33 +167,25 @@ class Filters {
 };
 
 // The shared memory of a block. The tiles are no longer needed when sums are gathered.
-template <class PixelTile, class FilterTile, class Exchange>
+template <class Tiles, class Exchange>
 union BlockMemory {
-  struct {
-    PixelTile pixels[STAGES];
-    FilterTile filters[STAGES];
-  } tiles;
+  Tiles tiles;
   Exchange exchange;
 };
 
-// The tile that a loader fills.
-template <class Product, int COLUMNS, class Loader>
-using TileFor = typename Product::template Tile<COLUMNS, Loader::DOWN ? Loader::RUN : BLOCK_K>;
-
-// Adds the products of the chunks [first, last) to `sums`. Pixels: the loader of x.
-template <class Product, class Pixels, class Tile>
+// Adds the products of the chunks [first, last) to `sums`. Pixels and Weights: the loaders of x and w.
+template <class Product, class Pixels, class Weights, class Tile>
 __device__ __forceinline__ void convolve_tile(const TX* x, const TW* w, const UserArguments& user, const Tile& tile,
                                               int first, int last, const typename Product::Position& position,
                                               typename Product::Sums& sums) {
-  using PixelTile = TileFor<Product, BLOCK_M, Pixels>;
-  using FilterTile = TileFor<Product, BLOCK_N, Filters<Tile>>;
-  using Memory = BlockMemory<PixelTile, FilterTile, typename Product::Sums::Exchange>;
+  using PixelTile = typename Product::template Tile<BLOCK_M, Pixels>;
+  using FilterTile = typename Product::template Tile<BLOCK_N, Weights>;
+  using Memory = BlockMemory<typename Product::template Tiles<PixelTile, FilterTile>, typename Product::Sums::Exchange>;
   static_assert(sizeof(Memory) == SHARED_BYTES, "the launch asks for as much as the tiles take");
   Memory& memory = block_memory<Memory>();
   const Pixels pixels(x, user, tile);
-  const Filters<Tile> filters(w, tile);
-  Product::Pipeline::for_each_chunk(memory.tiles.pixels, memory.tiles.filters, pixels, filters, first, last,
-                                    [&](const PixelTile& a, const FilterTile& b) { sums.add_product(a, b, position); });
+  const Weights filters(w, tile);
+  Product::add_chunks(memory.tiles, pixels, filters, first, last, position, sums);
   sums.gather(memory.exchange, position);
 }
 
@@ -201,38 +195,47 @@ __device__ __forceinline__ void convolve_tile(const TX* x, const TW* w, const Us
 template <class Place, class Tile, class Position, class Sums, class Visit>
 __device__ __forceinline__ void for_each_output_run(const Tile& tile, const Position& position, const Sums& sums,
                                                     Visit visit) {
-  static_assert((Y_ALONG_K ? Sums::NEIGHBOURS_N : Sums::NEIGHBOURS_M) % Y_RUN == 0, "sums of a run are neighbours");
-  if (!position.has_sums()) return;
-  constexpr int STEP_M = Y_ALONG_K ? 1 : Y_RUN;
-  constexpr int STEP_N = Y_ALONG_K ? Y_RUN : 1;
+  if constexpr (Sums::IN_FRAGMENTS) {
+    sums.template for_each_run<Y_ALONG_K, Y_RUN>(position, [&](int m, int n, const float(&values)[Y_RUN]) {
+      const Index pixel = tile.first_pixel + m;
+      if (!tile.holds(pixel) || tile.first_k + n >= K_PER_GROUP) return;
+      visit(Place(tile.number_of(pixel)), tile.group * K_PER_GROUP + tile.first_k + n, values);
+    });
+  } else {
+    static_assert((Y_ALONG_K ? Sums::NEIGHBOURS_N : Sums::NEIGHBOURS_M) % Y_RUN == 0, "sums of a run are neighbours");
+    if (!position.has_sums()) return;
+    constexpr int STEP_M = Y_ALONG_K ? 1 : Y_RUN;
+    constexpr int STEP_N = Y_ALONG_K ? Y_RUN : 1;
 #pragma unroll
-  for (int m = 0; m < Sums::COUNT_M; m += STEP_M) {
-    const Index pixel =
-        tile.first_pixel + position.m + m / Sums::NEIGHBOURS_M * Sums::DISTANCE_M + m % Sums::NEIGHBOURS_M;
-    if (!tile.holds(pixel)) continue;
-    const Place place(tile.number_of(pixel));
+    for (int m = 0; m < Sums::COUNT_M; m += STEP_M) {
+      const Index pixel =
+          tile.first_pixel + position.m + m / Sums::NEIGHBOURS_M * Sums::DISTANCE_M + m % Sums::NEIGHBOURS_M;
+      if (!tile.holds(pixel)) continue;
+      const Place place(tile.number_of(pixel));
 #pragma unroll
-    for (int n = 0; n < Sums::COUNT_N; n += STEP_N) {
-      const int in_group =
-          tile.first_k + position.n + n / Sums::NEIGHBOURS_N * Sums::DISTANCE_N + n % Sums::NEIGHBOURS_N;
-      if (in_group >= K_PER_GROUP) continue;
-      float values[Y_RUN];
+      for (int n = 0; n < Sums::COUNT_N; n += STEP_N) {
+        const int in_group =
+            tile.first_k + position.n + n / Sums::NEIGHBOURS_N * Sums::DISTANCE_N + n % Sums::NEIGHBOURS_N;
+        if (in_group >= K_PER_GROUP) continue;
+        float values[Y_RUN];
 #pragma unroll
-      for (int i = 0; i < Y_RUN; ++i) values[i] = Y_ALONG_K ? sums.values[m][n + i] : sums.values[m + i][n];
-      visit(place, tile.group * K_PER_GROUP + in_group, values);
+        for (int i = 0; i < Y_RUN; ++i) values[i] = Y_ALONG_K ? sums.values[m][n + i] : sums.values[m + i][n];
+        visit(place, tile.group * K_PER_GROUP + in_group, values);
+      }
     }
   }
 }
 
 // A whole convolution: every block multiplies all chunks of its tile and finishes its outputs.
-template <class Product, class Pixels, class Tile = BlockTile>
+template <class Product, class Pixels, class Tile = BlockTile, class Weights = Filters<Tile>>
 __device__ __forceinline__ void convolve(const GridBlock& block, const TX* x, const TW* w, TY* y,
                                          const EpilogueArguments& arguments, long long n) {
   const Tile tile(block, n);
   if (tile.first_pixel >= tile.pixels) return;  // another class, or segment, has more
   const typename Product::Position position;
   typename Product::Sums sums;
-  if constexpr (MULTIPLIES) convolve_tile<Product, Pixels>(x, w, arguments.user, tile, 0, CHUNKS, position, sums);
+  if constexpr (MULTIPLIES)
+    convolve_tile<Product, Pixels, Weights>(x, w, arguments.user, tile, 0, CHUNKS, position, sums);
   for_each_output_run<OutputPixel>(tile, position, sums,
                                    [&](OutputPixel pixel, int channel, const float(&values)[Y_RUN]) {
                                      pixel.move_into(tile.region);

@@ -92,6 +92,7 @@ struct LanePosition {
 
 // The sums of one thread, zero at first.
 struct LaneSums {
+  static constexpr bool IN_FRAGMENTS = false;
   // How many there are along m and n: neighbours in the block's tile, then the next so many DISTANCE further on.
   static constexpr int COUNT_M = THREAD_M, NEIGHBOURS_M = QUAD, DISTANCE_M = QUAD_DISTANCE_M;
   static constexpr int COUNT_N = THREAD_N, NEIGHBOURS_N = QUAD, DISTANCE_N = QUAD_DISTANCE_N;
@@ -151,9 +152,18 @@ struct LaneSums {
 
 // The Product of lib/conv_tile.cuh.
 struct F32Lanes {
-  template <int COLUMNS, int RUN>
-  using Tile = LaneTile<COLUMNS, RUN>;
-  using Pipeline = RegisterPipeline;
+  template <int COLUMNS, class Loader>
+  using Tile = LaneTile<COLUMNS, Loader::DOWN ? Loader::RUN : BLOCK_K>;
+  template <class TileA, class TileB>
+  using Tiles = StagesOfTiles<TileA, TileB>;
   using Position = LanePosition;
   using Sums = LaneSums;
+
+  template <class TileA, class TileB, class LoaderA, class LoaderB>
+  __device__ __forceinline__ static void add_chunks(Tiles<TileA, TileB>& tiles, const LoaderA& a, const LoaderB& b,
+                                                    int first, int last, const Position& position, Sums& sums) {
+    RegisterPipeline::for_each_chunk(tiles, a, b, first, last, [&](const TileA& tile_a, const TileB& tile_b) {
+      sums.add_product(tile_a, tile_b, position);
+    });
+  }
 };

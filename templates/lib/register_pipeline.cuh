@@ -56,20 +56,27 @@ class RunsInRegisters {
   Vector<typename Loader::Kept, Loader::RUN> runs_[Loader::COUNT];
 };
 
+// The tiles of both operands.
+template <class TileA, class TileB>
+struct StagesOfTiles {
+  TileA a[STAGES];
+  TileB b[STAGES];
+};
+
 struct RegisterPipeline {
   static_assert(STAGES == 1 || STAGES == 2, "one chunk is on its way at a time");
 
   // Calls multiply(tile of a, tile of b) for each of the chunks [first, last), in order.
   template <class TileA, class TileB, class LoaderA, class LoaderB, class Multiply>
-  __device__ __forceinline__ static void for_each_chunk(TileA (&tiles_a)[STAGES], TileB (&tiles_b)[STAGES],
-                                                        const LoaderA& loader_a, const LoaderB& loader_b, int first,
-                                                        int last, Multiply multiply) {
+  __device__ __forceinline__ static void for_each_chunk(StagesOfTiles<TileA, TileB>& tiles, const LoaderA& loader_a,
+                                                        const LoaderB& loader_b, int first, int last,
+                                                        Multiply multiply) {
     RunsInRegisters<LoaderA> a;
     RunsInRegisters<LoaderB> b;
     a.fetch(loader_a, first);
     b.fetch(loader_b, first);
-    a.stash(loader_a, tiles_a[0]);
-    b.stash(loader_b, tiles_b[0]);
+    a.stash(loader_a, tiles.a[0]);
+    b.stash(loader_b, tiles.b[0]);
     __syncthreads();
     int stage = 0;
     for (int chunk = first; chunk < last; ++chunk) {
@@ -78,12 +85,12 @@ struct RegisterPipeline {
         a.fetch(loader_a, chunk + 1);
         b.fetch(loader_b, chunk + 1);
       }
-      multiply(tiles_a[stage], tiles_b[stage]);
+      multiply(tiles.a[stage], tiles.b[stage]);
       if (!more) break;
       if constexpr (STAGES == 1) __syncthreads();
       if constexpr (STAGES == 2) stage ^= 1;
-      a.stash(loader_a, tiles_a[stage]);
-      b.stash(loader_b, tiles_b[stage]);
+      a.stash(loader_a, tiles.a[stage]);
+      b.stash(loader_b, tiles.b[stage]);
       __syncthreads();
     }
   }

@@ -1,4 +1,5 @@
-// Work whose time no clock of the emulated device tells: the clock that reads PTX is chosen before the driver is opened.
+// Work whose time no clock of the emulated device tells: the clock that reads PTX is chosen before the driver is
+// opened.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -184,7 +184,9 @@ TEST(Coverage, EveryAlgorithmRunsInEveryDtypePackedAndOnRegionsOfLargerTensors) 
       EXPECT_TRUE(run_in[algorithm.name()].contains(kind)) << "no test runs " << algorithm.name() << " in " << kind
                                                            << ": add a request to its program, or to regions_test.cpp";
     }
-    EXPECT_TRUE(serves_in[algorithm.name()].contains("f32, regions"))
+    const std::set<std::string>& kinds = run_in[algorithm.name()];
+    EXPECT_TRUE(
+        std::any_of(kinds.begin(), kinds.end(), [](const std::string& kind) { return kind.ends_with("regions"); }))
         << "no test runs " << algorithm.name() << " on regions of larger tensors";
   }
 }

@@ -229,7 +229,7 @@ TEST_F(LargeRequest, IsTunedByItsStandIn) {
   EXPECT_EQ(results[0].stand_in->batch(), 8);
   for (const Trial& trial : results[0].trials) {
     EXPECT_EQ(trial.outcome, Outcome::timed) << trial.error;
-    EXPECT_GT(trial.seconds, 1e-4) << "256 images take a GPU so long";
+    EXPECT_GT(trial.seconds, 4e-5) << "256 images take tensor cores so long, 8 images a tenth";
     EXPECT_EQ(trial.request, results[0].request.key());
   }
   EXPECT_EQ(results[0].trials.size(), 4U);

@@ -2,16 +2,16 @@
 // each class of taps reaches (conv/conv_contractions.h). Parameters: conv_backward_data_implicit_gemm_splitk.cpp.
 #include "lib/class_blocks.cuh"
 #include "lib/gemm_tile.cuh"
-#include "per_class/lib/conv_split.cuh"
+#include "per_class/lib/fitting_split.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     conv_backward_data_implicit_gemm_splitk(const TX* __restrict__ x, const TW* __restrict__ w,
                                             float* __restrict__ parts, UserArguments user, long long n) {
   const ClassBlock block;
   const int part = static_cast<int>(blockIdx.z);
-#define CONVOLVE(NAME)                                                        \
-  if (block.is_of(NAME::CLASS)) {                                             \
-    NAME::convolve_part<F32Lanes>(block.place(), x, w, parts, user, n, part); \
+#define CONVOLVE(NAME)                                                                             \
+  if (block.is_of(NAME::CLASS)) {                                                                  \
+    NAME::convolve_part<F32Lanes, NAME::FittingPixels>(block.place(), x, w, parts, user, n, part); \
   }
   FOR_EACH_CLASS(CONVOLVE)
 }

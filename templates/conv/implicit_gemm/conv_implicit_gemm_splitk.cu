@@ -1,6 +1,6 @@
 // conv_implicit_gemm for few pixels and channels but long filters. lib/conv_split.cuh says how.
 // Parameters: conv_implicit_gemm_splitk.cpp.
-#include "lib/conv_split.cuh"
+#include "lib/fitting_split.cuh"
 #include "lib/gemm_tile.cuh"
 
 static_assert(ALPHA != SCALE_ZERO, "alpha of class zero is for conv_simple");
@@ -8,7 +8,7 @@ static_assert(ALPHA != SCALE_ZERO, "alpha of class zero is for conv_simple");
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     conv_implicit_gemm_splitk(const TX* __restrict__ x, const TW* __restrict__ w, float* __restrict__ parts,
                               UserArguments user, long long n) {
-  convolve_part<F32Lanes>(GridBlock(), x, w, parts, user, n, static_cast<int>(blockIdx.z));
+  convolve_part<F32Lanes, FittingPixels>(GridBlock(), x, w, parts, user, n, static_cast<int>(blockIdx.z));
 }
 
 // y from the parts.

@@ -134,7 +134,7 @@ Program program(const SimtTiling& tiling, const Columns& columns, const Target& 
   const WorkspaceArgument workspace{0, columns.bytes()};
   Launch multiply = sums_launch("local_conv_backward_data_columns", tiling.threads(),
                                 {OperandArgument{"dy"}, OperandArgument{"w"}, workspace});
-  multiply.grid = simt_grid(tiling, columns.product);
+  multiply.grid = tile_grid(tiling.block_m, tiling.block_n, columns.product);
   multiply.dynamic_shared_bytes = shared_bytes(tiling, columns.product);
 
   Launch gather =
@@ -161,7 +161,7 @@ Estimate predict(const SimtTiling& tiling, const Columns& columns, const Target&
   const auto bytes = [](const TensorSpec& spec) { return static_cast<double>(spec.elements()) * size_of(spec.dtype); };
   GridWork work;
   work.block = simt_block_work(tiling, product, target.arch, static_cast<double>(product.chunks(tiling.block_k)));
-  work.blocks = static_cast<double>(simt_blocks(tiling, product));
+  work.blocks = static_cast<double>(tiles_of(tiling.block_m, tiling.block_n, product));
   work.dram_bytes = bytes(columns.gradient.dy) + bytes(columns.gradient.w);
   // Columns for neighbouring taps are read by different threads, so that most sectors are read more than once.
   constexpr double reads = 3;

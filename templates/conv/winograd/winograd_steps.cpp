@@ -109,7 +109,7 @@ Estimate predict(const SimtTiling& tiling, const Winograd& winograd, const Targe
   const double share = workspace_share(read, device);
   GridWork work;
   work.block = simt_block_work(tiling, products, target.arch, static_cast<double>(products.chunks(tiling.block_k)));
-  work.blocks = static_cast<double>(simt_blocks(tiling, products));
+  work.blocks = static_cast<double>(tiles_of(tiling.block_m, tiling.block_n, products));
   work.dram_bytes = read * share;
   work.extra_dram_bytes = compulsory_bytes(winograd.contraction) + written * share;
   work.launches = winograd.prepared ? 3 : 4;

@@ -1,0 +1,22 @@
+// Algorithms that make contractions on tensor cores, by one launch or two.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "contraction/tensor_tiling.h"
+
+namespace kiln::descriptor {
+
+/// The kernel NAME of FOLDER/NAME.cu, whose blocks each multiply all chunks, brought as `bring` says.
+Algorithm tensor_contraction(const std::string& template_path, const std::string& operation, ContractionMaker make,
+                             Bring bring, ContractionRefusal refusal = no_refusal);
+
+/// The kernels NAME and NAME_reduce of FOLDER/NAME.cu: one launch of the first, which cuts the depth into one of
+/// `splits` pieces, and one of the second, which adds them.
+Algorithm split_tensor_contraction(const std::string& template_path, const std::string& operation,
+                                   ContractionMaker make, Bring bring, std::vector<int64_t> splits,
+                                   ContractionRefusal refusal = no_refusal);
+
+}  // namespace kiln::descriptor

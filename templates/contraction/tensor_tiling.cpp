@@ -1,0 +1,139 @@
+#include "contraction/tensor_tiling.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "descriptor/numbers.h"
+
+namespace kiln::descriptor {
+namespace {
+
+constexpr int fragment = 16;      // rows, columns and depth of the fragments that a warp loads
+constexpr int64_t piece = 8;      // elements of 16 bytes
+constexpr int sum_padding = 8;    // elements behind a row of sums in shared memory
+constexpr int element_bytes = 2;  // of the operands
+
+}  // namespace
+
+int TensorTiling::shared_bytes() const {
+  const int tiles = stages * block_k * (block_m + block_n) * element_bytes;
+  const int sums = warps() * fragment * (warp_n + sum_padding) * 4;
+  return std::max(tiles, sums);
+}
+
+TensorAccess tensor_access(const Contraction& contraction, Bring bring) {
+  const bool images = bring == Bring::copied && contraction.addresses.images_inner;
+  return {images ? contraction.a_run_of_images(piece) : contraction.a_run(piece), contraction.b_run(piece),
+          contraction.c_run(piece)};
+}
+
+std::optional<std::string> tensor_refusal(const Contraction& contraction, Bring bring, const Target& target) {
+  const DType type = contraction.a_type();
+  if (type != contraction.b_type() || (type != DType::f16 && type != DType::bf16)) {
+    return "tensor cores multiply f16 by f16 and bf16 by bf16";
+  }
+  if (type == DType::bf16 && !target.arch.at_least(8, 0)) return "tensor cores multiply bf16 from sm_80 on";
+  if (bring == Bring::staged) return std::nullopt;
+  if (!target.arch.at_least(8, 0)) return "asynchronous copies need sm_80";
+  const ConvolutionAddresses& addresses = contraction.addresses;
+  if (addresses.divided != Divided::nothing) return "filters differ between regions";
+  const TensorAccess access = tensor_access(contraction, bring);
+  const bool channels_inner = addresses.images_are_channels
+                                  ? addresses.images_inner && contraction.b_along() == Along::columns
+                                  : contraction.a_along() == Along::depth;
+  if (!channels_inner || access.a_run == 1 || access.b_run == 1) {
+    return "channels do not stand side by side, or not in pairs at 4-byte addresses";
+  }
+  if (addresses.images_are_channels) return std::nullopt;
+  constexpr int64_t most_tap_bits = 31;
+  if (addresses.planes.window + addresses.rows.window + addresses.columns.window > most_tap_bits) {
+    return "the filter has more than 31 planes, rows and columns together";
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> tensor_refusal(const Contractions& parts, Bring bring, const Target& target,
+                                          ContractionRefusal refusal) {
+  if (const auto own = refusal_of(parts, refusal)) return own;
+  for (const Contraction& part : parts.list) {
+    if (const auto why = tensor_refusal(part, bring, target)) return why;
+  }
+  return std::nullopt;
+}
+
+int tensor_registers(const TensorTiling& tiling, const Contraction& contraction, Bring bring) {
+  const TensorAccess access = tensor_access(contraction, bring);
+  const int sums = tiling.warp_m * tiling.warp_n / 32;
+  const int fragments = (tiling.warp_m + tiling.warp_n) / 4;  // 4 registers for each 16 rows or columns
+  const int64_t a_runs = ceil_div(int64_t{tiling.block_m} * tiling.block_k / access.a_run, tiling.threads());
+  const int64_t b_runs = ceil_div(int64_t{tiling.block_n} * tiling.block_k / access.b_run, tiling.threads());
+  const int64_t offset = contraction.wide_index() ? 2 : 1;
+  int64_t registers = sums + 30;
+  if (bring == Bring::copied)
+    return static_cast<int>(registers + 2 * fragments + a_runs * (offset + 1) + b_runs * offset);
+  const auto words = [](int64_t runs, int run) { return run == 1 ? runs : runs * run / 2; };
+  registers += fragments + words(a_runs, access.a_run) + words(b_runs, access.b_run);
+  return static_cast<int>(registers + offset * 3 * (contraction.a_is_gathered() ? 1 : a_runs) + 2 * b_runs);
+}
+
+int tensor_min_blocks(const TensorTiling& tiling, const Contractions& parts, Bring bring, const Arch& arch) {
+  int blocks = std::min({arch.blocks_per_sm, arch.threads_per_sm / tiling.threads(),
+                         arch.shared_per_sm / (tiling.shared_bytes() + 1024)});
+  int registers = 0;
+  for (const Contraction& part : parts.list) registers = std::max(registers, tensor_registers(tiling, part, bring));
+  while (blocks > 1 && registers_with(blocks * tiling.warps(), arch) < registers) --blocks;
+  return std::max(blocks, 1);
+}
+
+void add_tensor_tiling(Prelude& prelude, const TensorTiling& tiling, const Contraction& contraction, Bring bring,
+                       int blocks) {
+  const TensorAccess access = tensor_access(contraction, bring);
+  prelude.constant("BLOCK_M", tiling.block_m).constant("BLOCK_N", tiling.block_n).constant("BLOCK_K", tiling.block_k);
+  prelude.constant("WARP_M", tiling.warp_m).constant("WARP_N", tiling.warp_n).constant("THREADS", tiling.threads());
+  prelude.constant("STAGES", tiling.stages);
+  prelude.constant("SHARED_BYTES", tiling.shared_bytes()).constant("MIN_BLOCKS", blocks);
+  prelude.constant("X_RUN", access.a_run).constant("W_RUN", access.b_run).constant("Y_RUN", access.c_run);
+}
+
+bool warps_tile_the_block(const TensorTiling& tiling) {
+  constexpr int most_sums = 128, fewest_sums = 16, most_warps = 8;  // of a thread; of a block
+  const int sums = tiling.warp_m * tiling.warp_n / 32;
+  return tiling.block_m % tiling.warp_m == 0 && tiling.block_n % tiling.warp_n == 0 && sums <= most_sums &&
+         sums >= fewest_sums && tiling.warps() >= 2 && tiling.warps() <= most_warps;
+}
+
+bool threads_tile_the_loads(const TensorTiling& tiling, const Contraction& contraction, Bring bring) {
+  const TensorAccess access = tensor_access(contraction, bring);
+  const auto tiles = [&](int line, int run) { return tiling.threads() % (line / run) == 0; };
+  if (contraction.b_along() == Along::columns ? !tiles(tiling.block_n, access.b_run)
+                                              : !tiles(tiling.block_k, access.b_run)) {
+    return false;
+  }
+  if (contraction.a_along() == Along::depth) return tiles(tiling.block_k, access.a_run);
+  if (bring == Bring::copied) return tiles(tiling.block_m, access.a_run);
+  constexpr int most_rows = 32;  // a bit for each in lib/im2col_pixels.cuh
+  if (contraction.a_is_gathered()) {
+    const int step = std::max(1, tiling.threads() / tiling.block_m);
+    return ceil_div(tiling.block_k, step) <= most_rows &&
+           (tiling.block_m % tiling.threads() == 0 || tiling.threads() % tiling.block_m == 0);
+  }
+  return tiling.threads() % (tiling.block_m / access.a_run) == 0;
+}
+
+bool block_k_suits_the_depth(const TensorTiling& tiling, const Contraction& contraction) {
+  const int64_t length = contraction.a_along() == Along::depth ? contraction.period() : contraction.depth();
+  return tiling.block_k == 32 || tiling.block_k < 2 * length;
+}
+
+bool tile_suits_the_problem(const TensorTiling& tiling, const Contraction& contraction) {
+  const int64_t rows = contraction.n() * contraction.division_rows();
+  return (tiling.block_m == 32 || tiling.block_m < 2 * rows) &&
+         (tiling.block_n == 32 || tiling.block_n < 2 * contraction.columns());
+}
+
+bool registers_suffice(const TensorTiling& tiling, const Contraction& contraction, Bring bring, const Target& target) {
+  return tensor_registers(tiling, contraction, bring) <=
+         std::min(target.arch.registers_per_thread, registers_with(tiling.warps(), target.arch));
+}
+
+}  // namespace kiln::descriptor

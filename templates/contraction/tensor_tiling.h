@@ -1,0 +1,106 @@
+// The tiling of contractions on tensor cores: the parameters of lib/tensor_tile.cuh, their rules, and what they cost.
+// Operands reach shared memory in one of two ways: copied as they are, asynchronously (lib/copy_pipeline.cuh), or
+// through registers, from any layout (lib/register_pipeline.cuh).
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "contraction/block_estimate.h"
+#include "contraction/contractions.h"
+#include "kiln/generator/algorithm.h"
+
+namespace kiln::descriptor {
+
+/// How operands reach shared memory.
+enum class Bring { copied, staged };
+
+/// One point of the space: BLOCK_M rows x BLOCK_N columns x a chunk of BLOCK_K of the depth for a block, WARP_M x
+/// WARP_N sums for a warp, STAGES chunks in shared memory.
+struct TensorTiling {
+  int block_m, block_n, block_k;
+  int warp_m, warp_n;
+  int stages;
+
+  int warps() const { return block_m / warp_m * (block_n / warp_n); }
+  int threads() const { return 32 * warps(); }
+  /// Shared memory of a block: sums on their way to memory take the place of the tiles.
+  int shared_bytes() const;
+};
+
+/// Elements that one access moves: of a, of b, and of c.
+struct TensorAccess {
+  int a_run, b_run, c_run;
+};
+TensorAccess tensor_access(const Contraction& contraction, Bring bring);
+
+/// Why tensor cores cannot multiply the operands of a contraction that are brought so; nothing if they can.
+std::optional<std::string> tensor_refusal(const Contraction& contraction, Bring bring, const Target& target);
+std::optional<std::string> tensor_refusal(const Contractions& parts, Bring bring, const Target& target,
+                                          ContractionRefusal refusal);
+
+/// 32-bit registers that a thread will need, roughly.
+int tensor_registers(const TensorTiling& tiling, const Contraction& contraction, Bring bring);
+
+/// Blocks that an SM should hold: a bound on registers for the compiler.
+int tensor_min_blocks(const TensorTiling& tiling, const Contractions& parts, Bring bring, const Arch& arch);
+
+/// The constants that lib/tensor_tile.cuh and lib/conv_tile.cuh need besides those of the problem, for a kernel with
+/// `blocks` an SM.
+void add_tensor_tiling(Prelude& prelude, const TensorTiling& tiling, const Contraction& contraction, Bring bring,
+                       int blocks);
+
+/// The work of one block that multiplies `chunks` chunks.
+BlockWork tensor_block_work(const TensorTiling& tiling, const Contraction& contraction, Bring bring, const Arch& arch,
+                            double chunks);
+
+// Rules: what their names in add_tensor_space() say.
+bool warps_tile_the_block(const TensorTiling& tiling);
+bool threads_tile_the_loads(const TensorTiling& tiling, const Contraction& contraction, Bring bring);
+bool block_k_suits_the_depth(const TensorTiling& tiling, const Contraction& contraction);
+bool tile_suits_the_problem(const TensorTiling& tiling, const Contraction& contraction);
+bool registers_suffice(const TensorTiling& tiling, const Contraction& contraction, Bring bring, const Target& target);
+
+/// Declares the parameters and rules of TensorTiling, which `Parameters` derives from, for a Problem of which
+/// contractions_of() gives the contractions.
+template <class Parameters, class Problem>
+Describe<Parameters, Problem>&& add_tensor_space(Describe<Parameters, Problem>&& description, Bring bring) {
+  const std::vector<int64_t> stages =
+      bring == Bring::copied ? std::vector<int64_t>{4, 3, 2, 6} : std::vector<int64_t>{2, 1};
+  return std::move(description)
+      .param("BLOCK_M", &Parameters::block_m, {128, 64, 32, 256})
+      .param("BLOCK_N", &Parameters::block_n, {128, 64, 32, 256})
+      .param("BLOCK_K", &Parameters::block_k, {32, 64})
+      .param("WARP_M", &Parameters::warp_m, {64, 32, 16})
+      .param("WARP_N", &Parameters::warp_n, {64, 32, 16})
+      .param("STAGES", &Parameters::stages, stages)
+      .rule("warps tile the block",
+            [](const Parameters& tiling, const Problem&, const Target&) { return warps_tile_the_block(tiling); })
+      .rule("BLOCK_K suits the depth",
+            for_main([](const TensorTiling& tiling, const Contraction& contraction, const Target&) {
+              return block_k_suits_the_depth(tiling, contraction);
+            }))
+      .pruning("the tile suits the problem",
+               for_main([](const TensorTiling& tiling, const Contraction& contraction, const Target&) {
+                 return tile_suits_the_problem(tiling, contraction);
+               }))
+      .rule("threads tile the loads",
+            for_all([bring](const TensorTiling& tiling, const Contraction& contraction, const Target&) {
+              return threads_tile_the_loads(tiling, contraction, bring);
+            }))
+      .rule("tiles fit into shared memory",
+            [](const Parameters& tiling, const Problem&, const Target& target) {
+              return tiling.shared_bytes() <= target.arch.shared_per_block;
+            })
+      .rule("registers suffice",
+            for_all([bring](const TensorTiling& tiling, const Contraction& contraction, const Target& target) {
+              return registers_suffice(tiling, contraction, bring, target);
+            }))
+      .rule("the grid fits", [](const Parameters& tiling, const Problem& problem, const Target&) {
+        const Contractions& parts = contractions_of(problem);
+        return !parts.refusal && grid_fits(tile_grid(tiling.block_m, tiling.block_n, parts), parts);
+      });
+}
+
+}  // namespace kiln::descriptor

@@ -1,0 +1,11 @@
+#include "contraction/tensor_product.h"
+#include "conv/conv_contractions.h"
+
+namespace kiln {
+
+Algorithm conv_backward_filter_tensor() {
+  return descriptor::tensor_contraction("conv/tensor/conv_backward_filter_tensor.cu", "conv_backward_filter",
+                                        descriptor::filter_contractions, descriptor::Bring::copied);
+}
+
+}  // namespace kiln

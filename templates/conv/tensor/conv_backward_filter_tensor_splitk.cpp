@@ -1,0 +1,12 @@
+#include "contraction/tensor_product.h"
+#include "conv/conv_contractions.h"
+
+namespace kiln {
+
+Algorithm conv_backward_filter_tensor_splitk() {
+  return descriptor::split_tensor_contraction("conv/tensor/conv_backward_filter_tensor_splitk.cu",
+                                              "conv_backward_filter", descriptor::filter_contractions,
+                                              descriptor::Bring::copied, {16, 4, 2, 8, 32, 64, 128, 256});
+}
+
+}  // namespace kiln

@@ -1,0 +1,12 @@
+#include "contraction/tensor_product.h"
+#include "conv/conv_contractions.h"
+#include "conv/depthwise/depthwise.h"
+
+namespace kiln {
+
+Algorithm conv_tensor() {
+  return descriptor::tensor_contraction("conv/tensor/conv_tensor.cu", "conv_forward", descriptor::forward_contractions,
+                                        descriptor::Bring::copied, descriptor::refusal_of_depthwise);
+}
+
+}  // namespace kiln

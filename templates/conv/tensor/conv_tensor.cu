@@ -1,0 +1,13 @@
+// Convolution on tensor cores, operands copied to shared memory asynchronously: f16 and bf16, channels of x side by
+// side. lib/copy_pipeline.cuh and lib/copied_operands.cuh say how. Parameters: conv_tensor.cpp.
+#include "lib/copied_operands.cuh"
+#include "lib/copy_pipeline.cuh"
+
+static_assert(ALPHA != SCALE_ZERO, "alpha of class zero is for conv_simple");
+
+extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
+    conv_tensor(const TX* __restrict__ x, const TW* __restrict__ w, TY* y, const TBias* bias, const TResidual* residual,
+                float alpha, float beta, float clip_lo, float clip_hi, UserArguments user, long long n) {
+  convolve<TensorCopies, CopiedPixels, BlockTile, CopiedFilters>(
+      GridBlock(), x, w, y, {bias, residual, alpha, beta, clip_lo, clip_hi, user}, n);
+}

@@ -1,0 +1,182 @@
+// Operands of lib/conv_tile.cuh that go from global to shared memory as they are, by asynchronous copies: loaders for
+// lib/copy_pipeline.cuh. Copies of X_RUN channels of x at one pixel under one tap; of W_RUN elements of w, channels of
+// a filter or, W_ALONG_K, filters. Zeros stand for what does not exist.
+//
+// The depth is worked off channels outer, taps inner: chunk number i is BLOCK_K channels of the group under tap i %
+// TAPS. Neighbouring taps read much of the same x, which L1 keeps. What a copy under another tap needs is one table's:
+// the distance in x and in w, and the bits that the window of a pixel must have.
+#include "lib/conv_tile.cuh"
+#include "lib/copies.cuh"
+#include "lib/windows.cuh"
+
+static_assert(CHANNELS_INNER && X_STRIDE_C == 1, "copies move channels side by side");
+static_assert(!REGIONS_OF_PIXELS && !REGIONS_OF_TAPS, "filters are the same everywhere");
+static_assert(T + R + S < 32, "a bit for each plane, row and column of taps, and one more");
+
+// The bit that no window has.
+constexpr unsigned NO_WINDOW = 1u << 31;
+
+struct TapTable {
+  Index x[TAPS], w[TAPS];  // elements from the first tap
+  unsigned windows[TAPS];  // bits of its column, row and plane
+
+  __host__ __device__ constexpr TapTable() : x{}, w{}, windows{} {
+    for (int tap = 0; tap < TAPS; ++tap) {
+      const int s = tap % S, r = tap / S % R, t = tap / S / R;
+      const Index right = MIRRORED ? S - 1 - s : s, down = MIRRORED ? R - 1 - r : r, deep = MIRRORED ? T - 1 - t : t;
+      x[tap] = deep * Index(DILATION_D * X_STRIDE_D) + down * Index(DILATION_H * X_STRIDE_H) +
+               right * Index(DILATION_W * X_STRIDE_W);
+      w[tap] = t * Index(W_STRIDE_T) + r * Index(W_STRIDE_R) + s * Index(W_STRIDE_S);
+      windows[tap] = 1u << s | 1u << (S + r) | 1u << (S + R + t);
+    }
+  }
+};
+__constant__ TapTable TAP_TABLE;
+
+// A chunk: its tap, and its first channel in the group.
+struct CopiedChunk {
+  int tap, channel;
+
+  __device__ __forceinline__ explicit CopiedChunk(int number) : tap(number % TAPS), channel(number / TAPS * BLOCK_K) {}
+  __device__ __forceinline__ void next() {
+    if (++tap == TAPS) {
+      tap = 0;
+      channel += BLOCK_K;
+    }
+  }
+
+  // Whether channel number `row` of the chunk exists.
+  __device__ __forceinline__ bool has(int row) const {
+    return C_PER_GROUP % BLOCK_K == 0 || channel + row < C_PER_GROUP;
+  }
+};
+
+// Copies of x, a window's channels at a time.
+class CopiedPixels {
+ public:
+  using Chunk = CopiedChunk;
+  static constexpr bool DOWN = true;
+
+ private:
+  static constexpr int RUNS = BLOCK_K / X_RUN;  // of a column
+  static constexpr int COLUMN_STEP = THREADS / RUNS;
+  static constexpr int COUNT = ceil_div(BLOCK_M, COLUMN_STEP);
+  static_assert(THREADS % RUNS == 0, "threads tile the rows");
+  static_assert(C_PER_GROUP % X_RUN == 0, "a copy stays in its group");
+
+ public:
+  template <class Tile>
+  __device__ __forceinline__ CopiedPixels(const TX* x, const UserArguments&, const Tile& tile) : x_(x) {
+    const int thread = static_cast<int>(threadIdx.x);
+    row_ = thread % RUNS * X_RUN;
+    column_ = thread / RUNS;
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+      const Index pixel = tile.first_pixel + column(i);
+      Window window;
+      window.place(tile.region, tile.group, tile.number_of(pixel), tile.holds(pixel));
+      offset_[i] = window.offset + row_;
+      inside_[i] = taps_inside(window);
+    }
+  }
+
+  // Starts copying a chunk to the tile at `address`.
+  template <class Tile>
+  __device__ __forceinline__ void copy(const CopiedChunk& chunk, unsigned address) const {
+    const unsigned needed = chunk.has(row_) ? TAP_TABLE.windows[chunk.tap] : NO_WINDOW;
+    const TX* const from = x_ + (TAP_TABLE.x[chunk.tap] + chunk.channel);
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+      if (COUNT * COLUMN_STEP != BLOCK_M && column(i) >= BLOCK_M) continue;
+      start_copy<X_RUN * 2, true>(address + byte_of_copy<Tile, COLUMN_STEP>(row_, column_, i),
+                                  element_at(from, offset_[i]), (needed & ~inside_[i]) == 0);
+    }
+  }
+
+ private:
+  __device__ __forceinline__ int column(int i) const {
+    return column_ + i * COLUMN_STEP;
+  }
+
+  // Bits of the columns, rows and planes of taps that are inside.
+  __device__ __forceinline__ static unsigned taps_inside(const Window& window) {
+    unsigned bits = 0;
+#pragma unroll
+    for (int s = 0; s < S; ++s) {
+      bits |= static_cast<unsigned>(is_in<W>(window.w + Tap(0, 0, s).right)) << s;
+    }
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+      bits |= static_cast<unsigned>(is_in<H>(window.h + Tap(0, r, 0).down)) << (S + r);
+    }
+#pragma unroll
+    for (int t = 0; t < T; ++t) {
+      bits |= static_cast<unsigned>(is_in<D>(window.d + Tap(t, 0, 0).deep)) << (S + R + t);
+    }
+    return bits;
+  }
+  template <long long EXTENT>
+  __device__ __forceinline__ static bool is_in(Index position) {
+    return static_cast<UnsignedIndex>(position) < UnsignedIndex(EXTENT);
+  }
+
+  const TX* x_;
+  int row_, column_;
+  Index offset_[COUNT];
+  unsigned inside_[COUNT];
+};
+
+// Copies of w.
+class CopiedFilters {
+  static constexpr int RUNS = (W_ALONG_K ? BLOCK_N : BLOCK_K) / W_RUN;  // of a line of the tile
+  static constexpr int LINES = W_ALONG_K ? BLOCK_K : BLOCK_N;
+  static constexpr int LINE_STEP = THREADS / RUNS;
+  static constexpr int COUNT = ceil_div(LINES, LINE_STEP);
+  static_assert(THREADS % RUNS == 0, "threads tile the lines");
+  static_assert((W_ALONG_K ? K_PER_GROUP : C_PER_GROUP) % W_RUN == 0, "a copy stays in its group, or filter");
+  static_assert((W_ALONG_K ? W_STRIDE_K : W_STRIDE_C) == 1, "copies move neighbours");
+
+ public:
+  static constexpr bool DOWN = !W_ALONG_K;
+
+  template <class Tile>
+  __device__ __forceinline__ CopiedFilters(const TW* w, const Tile& tile) : w_(w) {
+    const int thread = static_cast<int>(threadIdx.x);
+    first_ = thread % RUNS * W_RUN;
+    line_ = thread / RUNS;
+    const int filters = K_PER_GROUP - tile.first_k;  // of the group from this tile on
+    const Index filter = static_cast<Index>(tile.group) * K_PER_GROUP + tile.first_k;
+    exists_ = 0;
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+      offset_[i] = first_filter_element(filter + column(i)) + row(i) * Index(W_STRIDE_C);
+      exists_ |= static_cast<unsigned>(column(i) < filters) << i;
+    }
+  }
+
+  // Starts copying a chunk to the tile at `address`.
+  template <class Tile>
+  __device__ __forceinline__ void copy(const CopiedChunk& chunk, unsigned address) const {
+    const TW* const from = w_ + (TAP_TABLE.w[chunk.tap] + chunk.channel * Index(W_STRIDE_C));
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+      if (COUNT * LINE_STEP != LINES && line_ + i * LINE_STEP >= LINES) continue;
+      const bool exists = (K_PER_GROUP % BLOCK_N == 0 || (exists_ >> i & 1u) != 0) && chunk.has(row(i));
+      start_copy<W_RUN * 2, false>(address + byte_of_copy<Tile, LINE_STEP>(row(0), column(0), i),
+                                   element_at(from, offset_[i]), exists);
+    }
+  }
+
+ private:
+  __device__ __forceinline__ int column(int i) const {
+    return W_ALONG_K ? first_ : line_ + i * LINE_STEP;
+  }
+  __device__ __forceinline__ int row(int i) const {
+    return W_ALONG_K ? line_ + i * LINE_STEP : first_;
+  }
+
+  const TW* w_;
+  int first_, line_;
+  Index offset_[COUNT];
+  unsigned exists_;  // a bit for each line
+};

@@ -1,0 +1,63 @@
+// Instructions of tensor cores, by the PTX ISA: ldmatrix, mma.sync.
+//
+// A warp multiplies 16 x 16 elements of A by 16 x 8 of B. In the fragments of lane l, g = l / 4 and t = l % 4:
+// a[0] A[g][2t, 2t+1], a[1] A[g+8][the same], a[2] and a[3] those 8 further along the depth; b[0] B[2t, 2t+1][g], b[1]
+// 8 further along the depth; sums[0], sums[1] C[g][2t, 2t+1], sums[2], sums[3] C[g+8][the same].
+
+// An address in shared memory as these instructions take it.
+__device__ __forceinline__ unsigned shared_address(const void* address) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(address));
+}
+
+// Four matrices of 8 x 8 elements of 16 bits. Lane l gives the address of 16 bytes: row l % 8 of matrix l / 8. If
+// TRANSPOSED, it is a column of the matrix.
+template <bool TRANSPOSED>
+__device__ __forceinline__ void load_matrices(unsigned (&matrices)[4], unsigned address) {
+  if constexpr (TRANSPOSED) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(matrices[0]), "=r"(matrices[1]), "=r"(matrices[2]), "=r"(matrices[3])
+                 : "r"(address)
+                 : "memory");
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(matrices[0]), "=r"(matrices[1]), "=r"(matrices[2]), "=r"(matrices[3])
+                 : "r"(address)
+                 : "memory");
+  }
+}
+
+// sums += A B, elements of type T, sums in f32.
+template <class T>
+__device__ __forceinline__ void multiply_fragments(float (&sums)[4], const unsigned (&a)[4], const unsigned (&b)[2]);
+
+#if __CUDA_ARCH__ >= 800
+template <>
+__device__ __forceinline__ void multiply_fragments<f16>(float (&sums)[4], const unsigned (&a)[4],
+                                                        const unsigned (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+template <>
+__device__ __forceinline__ void multiply_fragments<bf16>(float (&sums)[4], const unsigned (&a)[4],
+                                                         const unsigned (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+#else
+// 7.5 has half the depth in an instruction, and no bf16.
+template <>
+__device__ __forceinline__ void multiply_fragments<f16>(float (&sums)[4], const unsigned (&a)[4],
+                                                        const unsigned (&b)[2]) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a[2 * half]), "r"(a[2 * half + 1]), "r"(b[half]));
+  }
+}
+#endif

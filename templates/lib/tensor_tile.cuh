@@ -1,0 +1,213 @@
+// Products of lib/conv_tile.cuh on tensor cores: sums[m][n] += a[k][m] * b[k][n] over the BLOCK_K rows k of two operand
+// tiles in shared memory, elements of 16 bits, sums in f32. m < BLOCK_M, n < BLOCK_N.
+//
+// Every warp owns WARP_M x WARP_N sums. It takes fragments of 16 rows of the depth at a time out of the tiles
+// (lib/tensor_cores.cuh).
+//
+// From the prelude: TX, BLOCK_M, BLOCK_N, BLOCK_K, WARP_M, WARP_N, THREADS.
+#include "lib/block_memory.cuh"
+#include "lib/index.cuh"
+#include "lib/tensor_cores.cuh"
+#include "lib/vector.cuh"
+
+constexpr int FRAGMENT = 16;  // rows or columns of the fragments of one load, and their depth
+constexpr int WARPS_M = BLOCK_M / WARP_M;
+constexpr int WARPS_N = BLOCK_N / WARP_N;
+constexpr int FRAGMENTS_M = WARP_M / FRAGMENT;
+constexpr int FRAGMENTS_N = WARP_N / FRAGMENT;
+constexpr int STEPS = BLOCK_K / FRAGMENT;
+
+static_assert(WARP_M % FRAGMENT == 0 && WARP_N % FRAGMENT == 0, "a warp owns whole fragments");
+static_assert(WARPS_M * WARP_M == BLOCK_M && WARPS_N * WARP_N == BLOCK_N, "warps tile the block");
+static_assert(THREADS == WARPS_M * WARPS_N * 32, "the threads of a block are those of its warps");
+static_assert(sizeof(TX) == 2 && sizeof(TW) == 2, "elements have 16 bits");
+
+// BLOCK_K rows of COLUMNS elements in lines of 16-byte pieces. A line is a column if DOWN, and a row otherwise: loads
+// and stores move neighbours in a line. The pieces of a line are exchanged so that eight lines at one place in the
+// depth, which a fragment takes at once, lie in different banks.
+template <class T, int COLUMNS, bool DOWN>
+struct TensorTile {
+  using Element = T;
+
+  static constexpr bool IS_DOWN = DOWN;
+  static constexpr int PIECE = 8;  // elements
+  static constexpr int LINES = DOWN ? COLUMNS : BLOCK_K;
+  static constexpr int PIECES = (DOWN ? BLOCK_K : COLUMNS) / PIECE;  // of a line
+  static constexpr int LINE_BYTES = PIECES * 16;
+  static constexpr int LINES_AT_ONCE = PIECES < 8 ? 8 / PIECES : 1;  // those that fill all banks
+  static_assert((PIECES & (PIECES - 1)) == 0 && PIECES > 1, "pieces are exchanged within a power of two");
+
+  // The pieces of a line change places with those whose number differs by these bits.
+  __host__ __device__ static constexpr int turn(int line) { return line % 8 / LINES_AT_ONCE % PIECES; }
+  // Bytes from the tile's first to an element.
+  __host__ __device__ static constexpr int byte_of(int row, int column) {
+    const int line = DOWN ? column : row, element = DOWN ? row : column;
+    return line * LINE_BYTES + (element / PIECE ^ turn(line)) * 16 + element % PIECE * 2;
+  }
+
+  template <int COUNT>
+  __device__ __forceinline__ void put_down(int row, int column, const Vector<T, COUNT>& run) {
+    static_assert(DOWN && COUNT <= PIECE, "a run stays in a piece");
+    put(byte_of(row, column), run);
+  }
+  template <int COUNT>
+  __device__ __forceinline__ void put_along(int row, int column, const Vector<T, COUNT>& run) {
+    static_assert(!DOWN && COUNT <= PIECE, "a run stays in a piece");
+    put(byte_of(row, column), run);
+  }
+
+  uint4 pieces[LINES * PIECES];
+
+ private:
+  template <int COUNT>
+  __device__ __forceinline__ void put(int byte, const Vector<T, COUNT>& run) {
+    store<COUNT>(reinterpret_cast<T*>(reinterpret_cast<char*>(pieces) + byte), run);
+  }
+};
+
+// Where the fragments of one operand stand in its tile: those of A if LEFT, else of B. A load takes two matrices across
+// (along m or n) and two along the depth; a lane addresses the line, or piece of a line, of one of them.
+template <class Tile, bool LEFT>
+class FragmentPlaces {
+  static constexpr bool DOWN = Tile::IS_DOWN;
+
+ public:
+  // Places of fragments from row or column number `first` of the block's tile on.
+  __device__ __forceinline__ explicit FragmentPlaces(int first) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int across = LEFT ? lane / 8 % 2 : lane / 16;
+    const int deep = LEFT ? lane / 16 : lane / 8 % 2;
+    const int line = 8 * (DOWN ? across : deep) + lane % 8 + (DOWN ? first : 0);
+    const int piece = DOWN ? deep : first / 8 + across;
+    start_ = line * Tile::LINE_BYTES + (piece ^ Tile::turn(lane)) * 16;
+  }
+
+  // Bytes from the tile's first to what the lane addresses in the fragment number `i` across and `step` along the
+  // depth. Numbers of pieces differ by bits that `start_` leaves free.
+  __device__ __forceinline__ unsigned at(int i, int step) const {
+    const int lines = DOWN ? i : step, pieces = DOWN ? step : i;
+    return static_cast<unsigned>((start_ ^ (pieces * 32)) + lines * FRAGMENT * Tile::LINE_BYTES);
+  }
+
+ private:
+  int start_;
+};
+
+// The warp's place in the block's tile.
+struct TensorPosition {
+  int m, n;
+
+  __device__ __forceinline__ TensorPosition() {
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    m = warp % WARPS_M * WARP_M;
+    n = warp / WARPS_M * WARP_N;
+  }
+};
+
+// Fragments of A and B of one step.
+struct Fragments {
+  unsigned a[FRAGMENTS_M][4];
+  unsigned b[FRAGMENTS_N][4];  // of two products of 8 columns each
+};
+
+// The fragments of a warp in two tiles.
+template <class TileA, class TileB>
+class FragmentReader {
+ public:
+  __device__ __forceinline__ explicit FragmentReader(const TensorPosition& position) : a_(position.m), b_(position.n) {}
+
+  // `a` and `b` are the addresses of the tiles.
+  __device__ __forceinline__ void read(Fragments& fragments, unsigned a, unsigned b, int step) const {
+#pragma unroll
+    for (int i = 0; i < FRAGMENTS_M; ++i) load_matrices<!TileA::IS_DOWN>(fragments.a[i], a + a_.at(i, step));
+#pragma unroll
+    for (int i = 0; i < FRAGMENTS_N; ++i) load_matrices<!TileB::IS_DOWN>(fragments.b[i], b + b_.at(i, step));
+  }
+
+ private:
+  FragmentPlaces<TileA, true> a_;
+  FragmentPlaces<TileB, false> b_;
+};
+
+// Sums on their way to memory: those of 16 rows of a warp. Rows are 8 longer than needed, so that the lanes which store
+// two neighbours each meet different banks.
+using SumRows = float[FRAGMENT][WARP_N + 8];
+
+// The sums of a warp, zero at first.
+struct TensorSums {
+  using Exchange = SumRows[WARPS_M * WARPS_N];
+  static constexpr bool IN_FRAGMENTS = true;
+
+  float values[FRAGMENTS_M][2 * FRAGMENTS_N][4] = {};
+
+  __device__ __forceinline__ void multiply(const Fragments& fragments) {
+#pragma unroll
+    for (int m = 0; m < FRAGMENTS_M; ++m) {
+#pragma unroll
+      for (int i = 0; i < 2 * FRAGMENTS_N; ++i) {
+        const int n = m % 2 == 0 ? i : 2 * FRAGMENTS_N - 1 - i;  // b's registers stay for the next row
+        const unsigned b[2] = {fragments.b[n / 2][n % 2 * 2], fragments.b[n / 2][n % 2 * 2 + 1]};
+        multiply_fragments<TX>(values[m][n], fragments.a[m], b);
+      }
+    }
+  }
+
+  // Adds a * b.
+  template <class TileA, class TileB>
+  __device__ __forceinline__ void add_product(const TileA& a, const TileB& b, const TensorPosition& position) {
+    const FragmentReader<TileA, TileB> reader(position);
+    const unsigned a_address = shared_address(&a), b_address = shared_address(&b);
+#pragma unroll
+    for (int step = 0; step < STEPS; ++step) {
+      Fragments fragments;
+      reader.read(fragments, a_address, b_address, step);
+      multiply(fragments);
+    }
+  }
+
+  // Makes the tiles' memory free for the sums on their way.
+  __device__ __forceinline__ void gather(Exchange&, const TensorPosition&) const {
+    __syncthreads();
+  }
+
+  // Calls visit(m, n, values) for all sums of the warp, in runs of RUN along n if ALONG_N, else along m, from (m, n) of
+  // the block's tile on. Lanes meet sums of neighbours in memory: 16 rows at a time go through shared memory.
+  template <bool ALONG_N, int RUN, class Visit>
+  __device__ __forceinline__ void for_each_run(const TensorPosition& position, Visit visit) const {
+    constexpr int RUNS_M = FRAGMENT / (ALONG_N ? 1 : RUN), RUNS_N = WARP_N / (ALONG_N ? RUN : 1);
+    static_assert(RUNS_M * RUNS_N % 32 == 0 || 32 % (RUNS_M * RUNS_N) == 0, "lanes share the runs out");
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    SumRows& rows = block_memory<Exchange>()[threadIdx.x / 32];
+#pragma unroll
+    for (int i = 0; i < FRAGMENTS_M; ++i) {
+      put_rows(rows, i);
+      __syncwarp();
+#pragma unroll 1
+      for (int number = lane; number < RUNS_M * RUNS_N; number += 32) {
+        const int m = ALONG_N ? number / RUNS_N : number % RUNS_M * RUN;
+        const int n = ALONG_N ? number % RUNS_N * RUN : number / RUNS_M;
+        float run[RUN];
+#pragma unroll
+        for (int j = 0; j < RUN; ++j) run[j] = rows[ALONG_N ? m : m + j][ALONG_N ? n + j : n];
+        visit(position.m + i * FRAGMENT + m, position.n + n, run);
+      }
+      __syncwarp();
+    }
+  }
+
+ private:
+  // Puts rows [16 i, 16 i + 16) of the warp into its memory.
+  __device__ __forceinline__ void put_rows(SumRows& rows, int i) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+    for (int n = 0; n < 2 * FRAGMENTS_N; ++n) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        Vector<float, 2> pair;
+        pair[0] = values[i][n][2 * half];
+        pair[1] = values[i][n][2 * half + 1];
+        store<2>(&rows[lane / 4 + 8 * half][8 * n + lane % 4 * 2], pair);
+      }
+    }
+  }
+};

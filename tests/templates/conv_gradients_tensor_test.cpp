@@ -1,0 +1,162 @@
+// Gradients of convolutions on tensor cores against the reference: defaults on shapes that are awkward in a few ways
+// each, pairwise covers of the configurations, 64-bit offsets.
+#include <gtest/gtest.h>
+
+#include "algorithm_cases.h"
+
+namespace kiln::testing_support::conv_gradients_tensor_test {
+namespace {
+
+using Names = std::vector<std::string>;
+
+// Runs the algorithms `served_by` alone.
+class ConvGradientsTensor : public testing::TestWithParam<AlgorithmCase> {};
+
+TEST_P(ConvGradientsTensor, MatchTheReference) {
+  expect_some_defaults_match(GetParam());
+}
+
+const Names data = {"conv_backward_data_tensor", "conv_backward_data_tensor_splitk",
+                    "conv_backward_data_tensor_staged"};
+const Names whole_data = {"conv_backward_data_tensor", "conv_backward_data_tensor_staged"};
+const Names staged_data = {"conv_backward_data_tensor_staged"};
+
+INSTANTIATE_TEST_SUITE_P(
+    ByInput, ConvGradientsTensor,
+    testing::Values(
+        AlgorithmCase{"PartOfAChunk",
+                      "conv_backward_data dy=bf16:2x40x9x11:nhwc w=bf16:40x72x3x3:nhwc pad=1 epilogue=bias+relu", data},
+        AlgorithmCase{"ClassesOfAStride",
+                      "conv_backward_data dy=f16:2x40x5x6:nhwc w=f16:40x16x3x3:nhwc dx=f16:2x16x10x11:nhwc pad=1 "
+                      "stride=2 alpha=any beta=any",
+                      data},
+        AlgorithmCase{"StrideBeyondTheFilter",
+                      "conv_backward_data dy=f16:2x24x4x3:nhwc w=f16:24x20x1x2:nhwc dx=f16:2x20x10x9:nhwc stride=3",
+                      whole_data},
+        AlgorithmCase{"Dilation",
+                      "conv_backward_data dy=bf16:1x48x7x6:nhwc w=bf16:48x24x3x2:nhwc pad=1 dilation=3,2 stride=1,2",
+                      data},
+        AlgorithmCase{"Groups",
+                      "conv_backward_data dy=f16:2x96x6x7:nhwc w=f16:96x24x3x3:nhwc groups=2 pad=1 epilogue=bias+add",
+                      data},
+        AlgorithmCase{"Regions",
+                      "conv_backward_data dy=f16:2x40x6x7:4800,1,400,50@4 w=f16:40x16x3x3:200,1,60,20@4 "
+                      "dx=f16:2x16x6x7:4000,1,600,80@2 pad=1",
+                      data},
+        AlgorithmCase{"RegionsInBF16",
+                      "conv_backward_data dy=bf16:2x40x6x7:4800,1,400,50@4 w=bf16:40x16x3x3:200,1,60,20@4 "
+                      "dx=bf16:2x16x6x7:1200,64,9,1@2 pad=1",
+                      data},
+        AlgorithmCase{"AnyBatch", "conv_backward_data dy=f16:5x32x6x5:nhwc w=f16:32x24x3x3:nhwc pad=1 n=?", data},
+        AlgorithmCase{"ChannelsFirst",
+                      "conv_backward_data dy=f16:2x20x5x6 w=f16:20x5x3x2 groups=2 stride=1,2 epilogue=bias",
+                      staged_data},
+        AlgorithmCase{"RegionsOfAnyLayout",
+                      "conv_backward_data dy=bf16:2x9x5x6:400,41,8,1@2 w=bf16:9x5x3x2:40,7,2,1 pad=1 "
+                      "dx=bf16:2x5x5x5:300,50,9,1@2",
+                      staged_data},
+        AlgorithmCase{"RegionsOfAnyLayoutInF16",
+                      "conv_backward_data dy=f16:2x9x5x6:400,41,8,1@2 w=f16:9x5x3x2:40,7,2,1 pad=1 "
+                      "dx=f16:2x5x5x5:300,50,9,1@2",
+                      staged_data}),
+    case_name);
+
+const Names filter = {"conv_backward_filter_tensor", "conv_backward_filter_tensor_splitk",
+                      "conv_backward_filter_tensor_staged", "conv_backward_filter_tensor_staged_splitk"};
+const Names staged_filter = {"conv_backward_filter_tensor_staged", "conv_backward_filter_tensor_staged_splitk"};
+
+INSTANTIATE_TEST_SUITE_P(
+    ByFilter, ConvGradientsTensor,
+    testing::Values(
+        AlgorithmCase{"PartOfAChunk",
+                      "conv_backward_filter x=bf16:2x40x9x11:nhwc dy=bf16:2x72x9x11:nhwc dw=bf16:72x40x3x3:nhwc pad=1",
+                      filter},
+        AlgorithmCase{"Stride",
+                      "conv_backward_filter x=f16:9x16x9x11:nhwc dy=f16:9x24x5x6:nhwc dw=f32:24x16x3x3:nhwc pad=1 "
+                      "stride=2 alpha=any beta=any",
+                      filter},
+        AlgorithmCase{"Dilation",
+                      "conv_backward_filter x=f16:7x26x8x9:nhwc dy=f16:7x34x6x7:nhwc dw=f16:34x26x2x2:nhwc dilation=2",
+                      filter},
+        AlgorithmCase{"Pointwise", "conv_backward_filter x=bf16:8x48x4x4:nhwc dy=bf16:8x64x4x4:nhwc dw=f32:64x48x1x1",
+                      filter},
+        AlgorithmCase{"Groups",
+                      "conv_backward_filter x=f16:4x48x6x7:nhwc dy=f16:4x24x6x7:nhwc dw=f16:24x16x3x3:nhwc groups=3 "
+                      "pad=1",
+                      filter},
+        AlgorithmCase{"MirroredFilter",
+                      "conv_backward_filter x=f16:4x16x8x9:nhwc dy=f16:4x20x10x10:nhwc dw=f16:20x16x3x2:nhwc pad=2,1 "
+                      "mode=convolution",
+                      filter},
+        AlgorithmCase{"Regions",
+                      "conv_backward_filter x=f16:3x24x6x7:4800,1,400,50@4 dy=f16:3x16x6x7:4000,1,600,80@4 "
+                      "dw=f16:16x24x3x3:400,16,5,1@2 pad=1",
+                      filter},
+        AlgorithmCase{"RegionsInBF16",
+                      "conv_backward_filter x=bf16:3x24x6x7:4800,1,400,50@4 dy=bf16:3x16x6x7:4000,1,600,80@4 "
+                      "dw=bf16:16x24x3x3:400,16,5,1@2 pad=1",
+                      filter},
+        AlgorithmCase{"ThreeDimensions",
+                      "conv_backward_filter x=f16:2x8x5x6x7:ndhwc dy=f16:2x16x5x5x7:ndhwc dw=f32:16x8x3x2x3:ndhwc "
+                      "pad=1,0,1",
+                      filter},
+        AlgorithmCase{"ChannelsFirst",
+                      "conv_backward_filter x=f16:6x6x9x11 dy=f16:6x10x5x6 dw=f16:10x3x3x3 pad=1 stride=2 groups=2",
+                      staged_filter},
+        AlgorithmCase{"RegionsOfAnyLayout",
+                      "conv_backward_filter x=bf16:6x5x7x8:400,64,9,1@2 dy=bf16:6x7x7x8:600,80,9,1@2 "
+                      "dw=bf16:7x5x3x3:60,11,3,1@2 pad=1",
+                      staged_filter},
+        AlgorithmCase{"RegionsOfAnyLayoutInF16",
+                      "conv_backward_filter x=f16:6x5x7x8:400,64,9,1@2 dy=f16:6x7x7x8:600,80,9,1@2 "
+                      "dw=f16:7x5x3x3:60,11,3,1@2 pad=1",
+                      staged_filter}),
+    case_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    ConvGradientsTensorConfigs, PairwiseMatch,
+    testing::Values(
+        cover("conv_backward_data_tensor",
+              "conv_backward_data dy=f16:3x72x9x7:nhwc w=f16:72x136x3x3:nhwc pad=1 epilogue=bias"),
+        cover("conv_backward_data_tensor",
+              "conv_backward_data dy=bf16:2x24x4x4:nhwc w=bf16:24x20x3x2:nhwc dx=bf16:2x20x8x9:nhwc pad=1,0 stride=2"),
+        cover("conv_backward_data_tensor_splitk",
+              "conv_backward_data dy=f16:1x136x5x7:nhwc w=f16:136x68x3x3:nhwc pad=1"),
+        cover("conv_backward_data_tensor_splitk",
+              "conv_backward_data dy=bf16:2x66x3x4:nhwc w=bf16:66x40x2x3:nhwc dx=bf16:2x40x6x9:nhwc stride=2 beta=any"),
+        cover("conv_backward_data_tensor_staged", "conv_backward_data dy=f16:2x40x9x8 w=f16:40x136x3x3 pad=1"),
+        cover("conv_backward_data_tensor_staged",
+              "conv_backward_data dy=bf16:2x36x4x5:nhwc w=bf16:36x20x1x1 dx=bf16:2x20x7x9:nhwc stride=2"),
+        cover("conv_backward_filter_tensor",
+              "conv_backward_filter x=f16:3x40x9x7:nhwc dy=f16:3x136x9x7:nhwc dw=f16:136x40x3x3:nhwc pad=1"),
+        cover("conv_backward_filter_tensor",
+              "conv_backward_filter x=bf16:2x24x8x9:nhwc dy=bf16:2x36x7x5:nhwc dw=bf16:36x12x2x3 groups=2 pad=0,1 "
+              "stride=1,2"),
+        cover("conv_backward_filter_tensor_splitk",
+              "conv_backward_filter x=f16:9x24x9x7:nhwc dy=f16:9x72x9x7:nhwc dw=f32:72x24x3x3:nhwc pad=1"),
+        cover("conv_backward_filter_tensor_splitk",
+              "conv_backward_filter x=bf16:40x66x3x3:nhwc dy=bf16:40x34x3x3:nhwc dw=bf16:34x66x1x1 beta=any"),
+        cover("conv_backward_filter_tensor_staged",
+              "conv_backward_filter x=f16:3x20x9x8 dy=f16:3x72x9x8 dw=f16:72x20x3x3 pad=1"),
+        cover("conv_backward_filter_tensor_staged",
+              "conv_backward_filter x=bf16:3x36x5x6:nhwc dy=bf16:3x20x5x6:nhwc dw=bf16:20x36x1x1"),
+        cover("conv_backward_filter_tensor_staged_splitk",
+              "conv_backward_filter x=f16:9x12x9x8 dy=f16:9x36x9x8 dw=f16:36x12x3x3 pad=1"),
+        cover("conv_backward_filter_tensor_staged_splitk",
+              "conv_backward_filter x=bf16:33x36x5x3:nhwc dy=bf16:33x20x5x3:nhwc dw=f32:20x36x1x1")),
+    cover_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    ConvGradientsTensorWithWideOffsets, WideIndexMatch,
+    testing::Values(wide({"conv_backward_data_tensor", "conv_backward_data_tensor_splitk",
+                          "conv_backward_data_tensor_staged"},
+                         "conv_backward_data dy=f16:2x64x4x6:nhwc w=f16:64x16x3x3:nhwc dx=f16:2x16x7x6:nhwc pad=1 "
+                         "stride=2,1 alpha=any beta=any"),
+                    wide({"conv_backward_filter_tensor", "conv_backward_filter_tensor_splitk",
+                          "conv_backward_filter_tensor_staged", "conv_backward_filter_tensor_staged_splitk"},
+                         "conv_backward_filter x=f16:8x16x7x6:nhwc dy=f16:8x24x4x6:nhwc dw=f16:24x16x3x3:nhwc pad=1 "
+                         "stride=2,1 beta=any")),
+    cover_name);
+
+}  // namespace
+}  // namespace kiln::testing_support::conv_gradients_tensor_test

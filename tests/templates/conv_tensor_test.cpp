@@ -1,0 +1,139 @@
+// Convolution on tensor cores against the reference: defaults on shapes that are awkward in a few ways each, pairwise
+// covers of the configurations, 64-bit offsets.
+#include <gtest/gtest.h>
+
+#include "algorithm_cases.h"
+#include "variant_check.h"
+
+namespace kiln::testing_support::conv_tensor_test {
+namespace {
+
+using Names = std::vector<std::string>;
+
+const Names all = {"conv_tensor", "conv_tensor_splitk", "conv_tensor_staged"};
+const Names whole_sums = {"conv_tensor", "conv_tensor_staged"};
+const Names staged = {"conv_tensor_staged"};
+
+// Runs the algorithms `served_by` alone.
+class ConvTensor : public testing::TestWithParam<AlgorithmCase> {};
+
+TEST_P(ConvTensor, MatchesTheReference) {
+  expect_some_defaults_match(GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    ChannelsLast, ConvTensor,
+    testing::Values(
+        AlgorithmCase{"PartOfAChunk",
+                      "conv_forward x=bf16:2x40x9x11:nhwc w=bf16:72x40x3x3:nhwc pad=1 epilogue=bias+relu", all},
+        AlgorithmCase{"OneImageOfPrimes",
+                      "conv_forward x=f16:1x26x13x11:nhwc w=f16:34x26x3x3:nhwc pad=1 epilogue=bias+add alpha=any", all},
+        AlgorithmCase{"OnePixel", "conv_forward x=f16:1x64x1x1:nhwc w=f16:10x64x1x1 y=f32:1x10x1x1", whole_sums},
+        AlgorithmCase{"Pointwise", "conv_forward x=f16:3x8x7x5:nhwc w=f16:16x8x1x1:nhwc", whole_sums},
+        AlgorithmCase{"PointwiseStride",
+                      "conv_forward x=bf16:2x96x9x7:nhwc w=bf16:48x96x1x1 y=bf16:2x48x5x4:nchw stride=2", whole_sums},
+        AlgorithmCase{"StrideAndDilation",
+                      "conv_forward x=f16:2x24x17x19:nhwc w=f16:40x24x3x2:nhwc pad=2,1 stride=2,3 dilation=2,3", all},
+        AlgorithmCase{"AsymmetricPads",
+                      "conv_forward x=f16:1x16x9x7:nhwc w=f16:12x16x2x4:nhwc pad=1,3,0,2 stride=1,2 "
+                      "epilogue=bias+clip beta=any",
+                      all},
+        AlgorithmCase{"Groups", "conv_forward x=bf16:2x96x6x7:nhwc w=bf16:72x32x3x3:nhwc groups=3 pad=1", all},
+        AlgorithmCase{"GroupsInRegions",
+                      "conv_forward x=f16:2x48x6x7:4800,1,400,50@4 w=f16:72x16x3x3:200,1,60,20@4 "
+                      "y=f16:2x72x6x7:4000,1,600,80@2 groups=3 pad=1 epilogue=bias+add",
+                      all},
+        AlgorithmCase{"RegionsInBF16",
+                      "conv_forward x=bf16:2x40x5x6:4800,1,400,60@8 w=bf16:24x40x3x3:400,1,132,44@8 "
+                      "y=bf16:2x24x5x6:1200,40,8,1@2 pad=1",
+                      all},
+        AlgorithmCase{"FiltersSideBySide", "conv_forward x=f16:2x40x6x5:nhwc w=f16:48x40x3x3:1,432,144,48 pad=1", all},
+        AlgorithmCase{"MirroredFilter",
+                      "conv_forward x=f16:1x36x8x9:nhwc w=f16:20x36x3x2:nhwc pad=2,1 mode=convolution", all},
+        AlgorithmCase{"LongFilter", "conv_forward x=f16:1x8x9x40:nhwc w=f16:16x8x5x20:nhwc pad=2,0", all},
+        AlgorithmCase{"OneDimension", "conv_forward x=bf16:3x32x70:nwc w=bf16:24x32x5:nwc pad=2 y=bf16:3x24x70:nwc",
+                      all},
+        AlgorithmCase{"ThreeDimensions",
+                      "conv_forward x=f16:1x16x5x6x7:ndhwc w=f16:20x16x3x2x3:ndhwc pad=1,0,1 stride=1,2,1", all},
+        AlgorithmCase{"AnyBatch", "conv_forward x=f16:5x32x6x5:nhwc w=f16:24x32x3x3:nhwc pad=1 n=? epilogue=relu", all},
+        AlgorithmCase{"EmptyBatch", "conv_forward x=f16:0x32x6x5:nhwc w=f16:24x32x3x3:nhwc pad=1", whole_sums}),
+    case_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    AnyLayout, ConvTensor,
+    testing::Values(
+        AlgorithmCase{"FirstLayer", "conv_forward x=f16:1x3x19x21 w=f16:16x3x7x7 pad=3 stride=2", staged},
+        AlgorithmCase{"FirstLayerChannelsLast",
+                      "conv_forward x=bf16:1x3x19x21:nhwc w=bf16:16x3x7x7:nhwc pad=3 stride=2 epilogue=bias+relu",
+                      staged},
+        AlgorithmCase{"Primes", "conv_forward x=bf16:2x5x11x13 w=bf16:7x5x3x3 pad=1 epilogue=bias+add beta=any",
+                      staged},
+        AlgorithmCase{"Pointwise", "conv_forward x=f16:2x20x4x8 w=f16:33x20x1x1 epilogue=relu", staged},
+        AlgorithmCase{"Regions",
+                      "conv_forward x=f16:2x6x7x5:400,64,9,1@2 w=f16:10x3x3x2:30,8,2,1@2 "
+                      "y=f16:2x10x3x4:400,37,8,2@2 groups=2 stride=2,1",
+                      staged},
+        AlgorithmCase{"RegionsInBF16",
+                      "conv_forward x=bf16:2x12x7x5:900,64,9,1@2 w=bf16:10x12x3x2:90,7,2,1@2 pad=1 "
+                      "y=bf16:2x10x7x6:900,80,8,1@2",
+                      staged}),
+    case_name);
+
+// Tensor cores of 7.5 take half the depth in an instruction.
+TEST(ConvTensorOnTuring, MatchesTheReference) {
+  const Target turing = target_of(7, 5);
+  if (TestDevice::find(turing.arch) == nullptr) GTEST_SKIP() << "no sm_75 among the devices of this driver";
+  const Catalogue& catalogue = built_in_catalogue();
+  const Request request = Request::parse("conv_forward x=f16:2x40x9x11:nhwc w=f16:72x40x3x3:nhwc pad=1 epilogue=bias");
+  const BoundAlgorithm bound = catalogue.find("conv_tensor_staged")->on(request, turing);
+  ASSERT_EQ(bound.refusal(), std::nullopt);
+  VariantChecker checker(catalogue, request, thorough(), turing);
+  EXPECT_TRUE(checker.matches_reference({"conv_tensor_staged", bound.first_legal().value()}));
+  EXPECT_EQ(catalogue.find("conv_tensor")->on(request, turing).refusal(), "asynchronous copies need sm_80");
+  const Request in_bf16 = Request::parse("conv_forward x=bf16:2x40x9x11:nhwc w=bf16:72x40x3x3:nhwc pad=1");
+  EXPECT_EQ(catalogue.find("conv_tensor_staged")->on(in_bf16, turing).refusal(),
+            "tensor cores multiply bf16 from sm_80 on");
+}
+
+TEST(ConvTensorRefusals, NameTheReason) {
+  const Target& target = TestDevice::get().target;
+  const auto refusal = [&](const char* algorithm, const char* request) {
+    return built_in_catalogue().find(algorithm)->on(Request::parse(request), target).refusal().value_or("none");
+  };
+  EXPECT_EQ(refusal("conv_tensor", "conv_forward x=f32:1x8x5x5:nhwc w=f32:8x8x3x3:nhwc"),
+            "tensor cores multiply f16 by f16 and bf16 by bf16");
+  EXPECT_EQ(refusal("conv_tensor", "conv_forward x=f16:1x8x5x5:nhwc w=bf16:8x8x3x3:nhwc"),
+            "tensor cores multiply f16 by f16 and bf16 by bf16");
+  const std::string apart = "channels do not stand side by side, or not in pairs at 4-byte addresses";
+  EXPECT_EQ(refusal("conv_tensor", "conv_forward x=f16:1x8x5x5 w=f16:8x8x3x3"), apart);
+  EXPECT_EQ(refusal("conv_tensor", "conv_forward x=f16:1x7x5x5:nhwc w=f16:8x7x3x3:nhwc"), apart);
+  EXPECT_EQ(refusal("conv_tensor", "conv_forward x=f16:1x8x5x40:nhwc w=f16:8x8x3x30:nhwc"),
+            "the filter has more than 31 planes, rows and columns together");
+  EXPECT_EQ(refusal("conv_tensor_staged", "conv_forward x=f16:1x7x5x40 w=f16:8x7x3x30"), "none");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    ConvTensorConfigs, PairwiseMatch,
+    testing::Values(
+        cover("conv_tensor", "conv_forward x=f16:3x72x9x7:nhwc w=f16:136x72x3x3:nhwc pad=1 epilogue=bias+add"),
+        cover("conv_tensor",
+              "conv_forward x=bf16:2x24x8x9:2200,1,250,26@4 w=bf16:36x12x2x3:nhwc y=bf16:2x36x7x5:nchw groups=2 "
+              "pad=0,1 stride=1,2"),
+        cover("conv_tensor_splitk", "conv_forward x=f16:1x136x5x7:nhwc w=f16:68x136x3x3:nhwc pad=1 epilogue=bias+relu"),
+        cover("conv_tensor_splitk",
+              "conv_forward x=bf16:2x66x3x5:nhwc w=bf16:40x66x2x2:nhwc y=f32:2x40x2x4:nchw beta=any"),
+        cover("conv_tensor_staged", "conv_forward x=f16:2x40x9x8 w=f16:136x40x3x3 pad=1 epilogue=bias+add"),
+        cover("conv_tensor_staged",
+              "conv_forward x=bf16:2x36x7x9:nhwc w=bf16:40x36x1x1 y=bf16:2x40x7x9:nhwc epilogue=relu")),
+    cover_name);
+
+INSTANTIATE_TEST_SUITE_P(ConvTensorWithWideOffsets, WideIndexMatch,
+                         testing::Values(wide({"conv_tensor", "conv_tensor_splitk", "conv_tensor_staged"},
+                                              "conv_forward x=f16:2x64x7x6:nhwc w=f16:16x64x3x3:nhwc pad=1 stride=2,1 "
+                                              "epilogue=bias+add+relu alpha=any beta=any"),
+                                         wide({"conv_tensor_staged"},
+                                              "conv_forward x=bf16:2x24x4x6 w=bf16:12x24x1x1 n=?")),
+                         cover_name);
+
+}  // namespace
+}  // namespace kiln::testing_support::conv_tensor_test
