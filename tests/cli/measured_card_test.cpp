@@ -57,8 +57,8 @@ std::string refusal_of(const device::DeviceInfo& info) {
 
 TEST(MeasuredCard, HasWhatWasFoundAndKeepsTheRestOfTheNearest) {
   const timing::UserCard written = card_of(gpu());
-  EXPECT_EQ(written.base, "a10");
-  const timing::Card card = timing::parse_card("mine", written.text), a10 = timing::find_card("a10");
+  EXPECT_EQ(written.base, "rtx3070");
+  const timing::Card card = timing::parse_card("mine", written.text), nearest = timing::find_card("rtx3070");
   EXPECT_EQ(card.arch, 86U);
   EXPECT_EQ(card.sms, 68U);
   EXPECT_EQ(card.clock_mhz, 1710U);
@@ -68,10 +68,10 @@ TEST(MeasuredCard, HasWhatWasFoundAndKeepsTheRestOfTheNearest) {
   EXPECT_EQ(card.dram_gbs, 690U);
   EXPECT_EQ(card.l2_bytes_per_clock, 18U);
   EXPECT_EQ(card.launch_us, 2U);
-  const uint32_t behind_l2 = (a10.dram_latency - a10.l2_latency) * 1710 / a10.clock_mhz;
-  EXPECT_EQ(card.dram_latency, a10.l2_latency + behind_l2) << "behind L2 as long in time";
-  EXPECT_EQ(card.l2_latency, a10.l2_latency);
-  EXPECT_EQ(card.carveout_kb, a10.carveout_kb);
+  const uint32_t behind_l2 = (nearest.dram_latency - nearest.l2_latency) * 1710 / nearest.clock_mhz;
+  EXPECT_EQ(card.dram_latency, nearest.l2_latency + behind_l2) << "behind L2 as long in time";
+  EXPECT_EQ(card.l2_latency, nearest.l2_latency);
+  EXPECT_EQ(card.carveout_kb, nearest.carveout_kb);
 }
 
 TEST(MeasuredCard, SaysOfEachFigureWhereItIsFrom) {
@@ -79,7 +79,7 @@ TEST(MeasuredCard, SaysOfEachFigureWhereItIsFrom) {
   EXPECT_THAT(text, HasSubstr("# NVIDIA GeForce RTX 3080, measured by `kiln devices --calibrate` on 2026-11-23.\n"));
   EXPECT_THAT(text, HasSubstr("\nsms 68  told by the driver of CUDA 13.0, 2026-11-23\n"));
   EXPECT_THAT(text, HasSubstr("\ndram_gbs 690  measured on 2026-11-23, driver of CUDA 13.0: a large copy"));
-  EXPECT_THAT(text, HasSubstr("\nl2_latency 262  a10: ["));
+  EXPECT_THAT(text, HasSubstr("\nl2_latency 262  rtx3070: ["));
   EXPECT_THAT(text, HasSubstr("# [whitepaper] NVIDIA Ampere GA102")) << "what the short names mean";
   device::DeviceInfo emulated = gpu();
   emulated.name = "Kiln emulated NVIDIA A10 (machine-code clock 2 of /tmp/a100.card)";
@@ -91,25 +91,25 @@ TEST(MeasuredCard, WhatTheDriverDoesNotTellIsKept) {
   device::DeviceInfo info = gpu();
   info.memory_clock_khz = 0;
   info.l2_bytes = 0;
-  const timing::Card card = timing::parse_card("mine", card_of(info).text), a10 = timing::find_card("a10");
-  EXPECT_EQ(card.dram_peak_gbs, a10.dram_peak_gbs);
-  EXPECT_EQ(card.l2_bytes, a10.l2_bytes);
+  const timing::Card card = timing::parse_card("mine", card_of(info).text), nearest = timing::find_card("rtx3070");
+  EXPECT_EQ(card.dram_peak_gbs, nearest.dram_peak_gbs);
+  EXPECT_EQ(card.l2_bytes, nearest.l2_bytes);
 }
 
 TEST(MeasuredCard, PrintsWhatWasFoundAndWhatWasKept) {
   const timing::UserCard card = card_of(gpu());
   const std::string text = card_text(card, {});
-  EXPECT_THAT(text, HasSubstr("dram_gbs                690      540  measured on 2026-11-23"));
-  EXPECT_THAT(text, HasSubstr("kept from a10: arch, shared_reserve, l1_bytes, carveout_kb, fma_cycles, "));
+  EXPECT_THAT(text, HasSubstr("dram_gbs                690          412  measured on 2026-11-23"));
+  EXPECT_THAT(text, HasSubstr("kept from rtx3070: arch, shared_reserve, l1_bytes, carveout_kb, fma_cycles, "));
   const nlohmann::json json = card_json(card, "my.card").value();
-  EXPECT_EQ(json["base"], "a10");
+  EXPECT_EQ(json["base"], "rtx3070");
   EXPECT_EQ(json["file"], "my.card");
   EXPECT_EQ(json["figures"].size() + json["kept"].size(), card.figures.size());
   const auto sms = std::find_if(json["figures"].begin(), json["figures"].end(),
                                 [](const nlohmann::json& figure) { return figure["name"] == "sms"; });
   ASSERT_NE(sms, json["figures"].end());
   EXPECT_EQ((*sms)["value"], 68);
-  EXPECT_EQ((*sms)["base_value"], 72);
+  EXPECT_EQ((*sms)["base_value"], 46);
 }
 
 TEST(MeasuredCard, NeedsACardOfTheComputeCapability) {
