@@ -64,7 +64,7 @@ void ProductSum::add(double a, double b) {
   const double term = a * b;
   add_term(sum_, term);
   if (!cores_.permitted || term == 0 || !std::isfinite(term)) return;
-  // What a prologue gives may be infinite in the type that it is rounded to.
+  // A prologue's results may be infinite in the type that they are rounded to.
   if (cores_.hidden_sums && std::max(std::fabs(a), std::fabs(b)) > traits(*cores_.hidden_sums).largest) leave_open();
   const double aligned = std::max(std::fabs(a), cores_.least_a) * std::max(std::fabs(b), cores_.least_b);
   sum_.magnitude += aligned - std::fabs(term);

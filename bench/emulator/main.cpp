@@ -118,7 +118,7 @@ struct Level {
 };
 constexpr Level all_levels[] = {{CheckLevel::off, "off"}, {CheckLevel::bounds, "bounds"}, {CheckLevel::full, "full"}};
 
-/// What the arguments choose: by default, everything.
+/// Choice of the arguments: by default, everything.
 struct Choice {
   std::vector<std::string> kernels;
   std::vector<Level> levels;

@@ -89,7 +89,7 @@ class Bench {
     if (csv_.is_open()) write(table, timed);
   }
 
-  // Of several launches of a row, such as tiles that its author tried, the fastest by the model stands for it.
+  // The fastest launch by the model stands for a row that has several, such as tiles that its author tried.
   void judge(const kiln::bench::LaunchTable& launches) {
     std::vector<Timed> all(launches.launches.size());
     issued_ = 0;

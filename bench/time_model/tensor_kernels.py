@@ -28,7 +28,7 @@ def pack(form, *values):
 
 
 class Device:
-    """What the clock needs to know of a card."""
+    """Figures of a card that the clock needs."""
 
     def __init__(self, name, arch, sms, clock, l2_mib, dram_gbs):
         self.cells = [name, arch, sms, clock, l2_mib << 20, dram_gbs]

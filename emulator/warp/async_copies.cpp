@@ -48,7 +48,7 @@ void AsyncCopies::commit(Mask lanes) {
   alike_ = alike_ && lanes == committers_;
 }
 
-/// Those of `lanes`, which have issued the copy, that wait for it if they leave `pending` groups.
+/// Lanes among `lanes`, which have issued the copy, that wait for it if they leave `pending` groups.
 Mask AsyncCopies::due(const Copy& copy, Mask lanes, uint32_t pending) const {
   const auto is_due = [&](Mask of) {
     return uint64_t{copy.group} + pending < committed_[static_cast<size_t>(std::countr_zero(of))];

@@ -32,7 +32,7 @@ std::string draw_product(std::mt19937& random, const std::vector<std::string>& a
          ", " + b[random() % b.size()] + ", " + sums + ";\n";
 }
 
-/// What the registers hold after `products`, with `between` behind each.
+/// Contents of the registers after `products`, with `between` behind each.
 std::vector<uint32_t> after(const std::vector<std::string>& products, const std::string& between,
                             const UnitTable& units) {
   std::string body = "mov.u32 %r30, %tid.x;\nld.param.u64 %rd0, [p0];\nmad.wide.u32 %rd0, %r30, 4, %rd0;\n";

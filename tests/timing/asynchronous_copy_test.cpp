@@ -88,7 +88,7 @@ TEST(AsynchronousCopy, OfFewerBytesBeginsAtItsPiece) {
   EXPECT_EQ(sectors_of_copy(code, "LDGSTS.E.128.ZFILL [R1], [R2.64], PT"), 16U);
 }
 
-// What NVRTC makes of a source size of 0: 7 of 32 lanes load.
+// NVRTC's code for a source size of 0: 7 of 32 lanes load.
 TEST(AsynchronousCopy, OfAPaddedTileAsksForWhatIsInside) {
   const auto compiled = compile("zero_fill.cu", "sm_80", {});
   if (!compiled) GTEST_SKIP() << "no nvdisasm";

@@ -182,7 +182,7 @@ TEST(InstructionCost, TensorOperandsAreAllTheirRegisters) {
   }
 }
 
-// What the instruction before has kept of an operand, no bank has to give: all of its registers.
+// No bank has to give the registers of an operand that the instruction before has kept: all of them.
 TEST(InstructionCost, KeptOperandsOfTensorInstructionsAreNotRead) {
   const auto reads_of = [](uint8_t reuse_mask, const std::string& second) {
     Control control;

@@ -1,4 +1,4 @@
-// What the interpreter knows of registers, halves and parts of words.
+// Knowledge of the interpreter about registers, halves and parts of words.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

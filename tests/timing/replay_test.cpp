@@ -143,7 +143,7 @@ TEST(Replay, TensorInstructionsReadAllTheirRegisters) {
   const std::string large = "HMMA.16816.F32 R4, R8, R12, R4", small = "HMMA.1688.F32 R4, R8, R12, RZ";
   EXPECT_EQ(cycles(small, "FFMA R20, RZ, RZ, RZ"), 9U);
   EXPECT_EQ(cycles(large, "FFMA R20, RZ, RZ, RZ"), 9 + 2U) << "two more cycles than the three for operands";
-  // Of the odd bank 5 and 12 registers in place of 1 and 12.
+  // The odd bank gives 5 and 12 registers in place of 1 and 12.
   EXPECT_EQ(cycles(large, "FFMA R20, R21, R22, R23") - cycles(small, "FFMA R20, R21, R22, R23"), 4U);
 }
 
