@@ -95,14 +95,14 @@ void add_tensor_tiling(Prelude& prelude, const TensorTiling& tiling, const Contr
   prelude.constant("X_RUN", access.a_run).constant("W_RUN", access.b_run).constant("Y_RUN", access.c_run);
 }
 
-bool warps_tile_the_block(const TensorTiling& tiling) {
+bool tensor_warps_tile_the_block(const TensorTiling& tiling) {
   constexpr int most_sums = 128, fewest_sums = 16, most_warps = 8;  // of a thread; of a block
   const int sums = tiling.warp_m * tiling.warp_n / 32;
   return tiling.block_m % tiling.warp_m == 0 && tiling.block_n % tiling.warp_n == 0 && sums <= most_sums &&
          sums >= fewest_sums && tiling.warps() >= 2 && tiling.warps() <= most_warps;
 }
 
-bool threads_tile_the_loads(const TensorTiling& tiling, const Contraction& contraction, Bring bring) {
+bool tensor_threads_tile_the_loads(const TensorTiling& tiling, const Contraction& contraction, Bring bring) {
   const TensorAccess access = tensor_access(contraction, bring);
   const auto tiles = [&](int line, int run) { return tiling.threads() % (line / run) == 0; };
   if (contraction.b_along() == Along::columns ? !tiles(tiling.block_n, access.b_run)
@@ -120,18 +120,19 @@ bool threads_tile_the_loads(const TensorTiling& tiling, const Contraction& contr
   return tiling.threads() % (tiling.block_m / access.a_run) == 0;
 }
 
-bool block_k_suits_the_depth(const TensorTiling& tiling, const Contraction& contraction) {
+bool tensor_chunk_suits_the_depth(const TensorTiling& tiling, const Contraction& contraction) {
   const int64_t length = contraction.a_along() == Along::depth ? contraction.period() : contraction.depth();
   return tiling.block_k == 32 || tiling.block_k < 2 * length;
 }
 
-bool tile_suits_the_problem(const TensorTiling& tiling, const Contraction& contraction) {
+bool tensor_tile_suits_the_problem(const TensorTiling& tiling, const Contraction& contraction) {
   const int64_t rows = contraction.n() * contraction.division_rows();
   return (tiling.block_m == 32 || tiling.block_m < 2 * rows) &&
          (tiling.block_n == 32 || tiling.block_n < 2 * contraction.columns());
 }
 
-bool registers_suffice(const TensorTiling& tiling, const Contraction& contraction, Bring bring, const Target& target) {
+bool tensor_registers_suffice(const TensorTiling& tiling, const Contraction& contraction, Bring bring,
+                              const Target& target) {
   return tensor_registers(tiling, contraction, bring) <=
          std::min(target.arch.registers_per_thread, registers_with(tiling.warps(), target.arch));
 }

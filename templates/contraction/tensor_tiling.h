@@ -56,11 +56,12 @@ BlockWork tensor_block_work(const TensorTiling& tiling, const Contraction& contr
                             double chunks);
 
 // Rules: what their names in add_tensor_space() say.
-bool warps_tile_the_block(const TensorTiling& tiling);
-bool threads_tile_the_loads(const TensorTiling& tiling, const Contraction& contraction, Bring bring);
-bool block_k_suits_the_depth(const TensorTiling& tiling, const Contraction& contraction);
-bool tile_suits_the_problem(const TensorTiling& tiling, const Contraction& contraction);
-bool registers_suffice(const TensorTiling& tiling, const Contraction& contraction, Bring bring, const Target& target);
+bool tensor_warps_tile_the_block(const TensorTiling& tiling);
+bool tensor_threads_tile_the_loads(const TensorTiling& tiling, const Contraction& contraction, Bring bring);
+bool tensor_chunk_suits_the_depth(const TensorTiling& tiling, const Contraction& contraction);
+bool tensor_tile_suits_the_problem(const TensorTiling& tiling, const Contraction& contraction);
+bool tensor_registers_suffice(const TensorTiling& tiling, const Contraction& contraction, Bring bring,
+                              const Target& target);
 
 /// Declares the parameters and rules of TensorTiling, which `Parameters` derives from, for a Problem of which
 /// contractions_of() gives the contractions.
@@ -76,18 +77,18 @@ Describe<Parameters, Problem>&& add_tensor_space(Describe<Parameters, Problem>&&
       .param("WARP_N", &Parameters::warp_n, {64, 32, 16})
       .param("STAGES", &Parameters::stages, stages)
       .rule("warps tile the block",
-            [](const Parameters& tiling, const Problem&, const Target&) { return warps_tile_the_block(tiling); })
+            [](const Parameters& tiling, const Problem&, const Target&) { return tensor_warps_tile_the_block(tiling); })
       .rule("BLOCK_K suits the depth",
             for_main([](const TensorTiling& tiling, const Contraction& contraction, const Target&) {
-              return block_k_suits_the_depth(tiling, contraction);
+              return tensor_chunk_suits_the_depth(tiling, contraction);
             }))
       .pruning("the tile suits the problem",
                for_main([](const TensorTiling& tiling, const Contraction& contraction, const Target&) {
-                 return tile_suits_the_problem(tiling, contraction);
+                 return tensor_tile_suits_the_problem(tiling, contraction);
                }))
       .rule("threads tile the loads",
             for_all([bring](const TensorTiling& tiling, const Contraction& contraction, const Target&) {
-              return threads_tile_the_loads(tiling, contraction, bring);
+              return tensor_threads_tile_the_loads(tiling, contraction, bring);
             }))
       .rule("tiles fit into shared memory",
             [](const Parameters& tiling, const Problem&, const Target& target) {
@@ -95,7 +96,7 @@ Describe<Parameters, Problem>&& add_tensor_space(Describe<Parameters, Problem>&&
             })
       .rule("registers suffice",
             for_all([bring](const TensorTiling& tiling, const Contraction& contraction, const Target& target) {
-              return registers_suffice(tiling, contraction, bring, target);
+              return tensor_registers_suffice(tiling, contraction, bring, target);
             }))
       .rule("the grid fits", [](const Parameters& tiling, const Problem& problem, const Target&) {
         const Contractions& parts = contractions_of(problem);
