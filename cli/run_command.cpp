@@ -6,6 +6,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "checks.h"
@@ -129,11 +130,17 @@ Checked check(checking::Checker& checker, const Plan& plan, CheckTools& tools) {
   return said(checker.check(checkable(plan)), "ok");
 }
 
+// Whether the device ran what it knows no time of: an emulated one, without the clock that the instructions need.
+bool has_no_time(const Error& error) {
+  return error.code() == ErrorCode::unsupported && std::string_view(error.what()).starts_with("not timed: ");
+}
+
 // Result of one layer.
 struct LayerResult {
   std::string failure{};  // why it did not run; then nothing below is set
   std::string variant{}, program{}, choice{};
-  double seconds = 0, roofline_seconds = 0;
+  std::optional<double> seconds{};  // nothing if the device knows no time
+  double roofline_seconds = 0;
   Json launches = Json::array();   // of an emulated device: launches_of()
   std::optional<Checked> check{};  // if it was asked for
 
@@ -149,7 +156,11 @@ LayerResult run_layer(Context& context, const std::shared_ptr<const device::Cont
     LayerResult timed = result;
     const int samples = device->driver().is_emulated() ? 1 : options.samples;
     tuner::DeviceTimer timer(device);
-    timed.seconds = tuner::summarise(timer.time(operands, checkable(plan), samples, tuner::L2::warm)).median;
+    try {
+      timed.seconds = tuner::summarise(timer.time(operands, checkable(plan), samples, tuner::L2::warm)).median;
+    } catch (const Error& error) {
+      if (!has_no_time(error)) throw;
+    }
     if (device->driver().is_emulated()) timed.launches = launches_of(timer, operands, checkable(plan));
     return timed;
   };
@@ -176,7 +187,8 @@ std::vector<std::string> cells_of(const LayerResult& layer, bool emulated, bool 
   if (!layer.failure.empty()) {
     row = {"FAILED: " + in_one_line(layer.failure), "-", "-", "-"};
   } else {
-    row = {layer.variant, time_text(layer.seconds), percent_text(layer.roofline_seconds / layer.seconds), layer.choice};
+    row = {layer.variant, layer.seconds ? time_text(*layer.seconds) : "-",
+           layer.seconds ? percent_text(layer.roofline_seconds / *layer.seconds) : "-", layer.choice};
   }
   if (emulated) row.push_back(bound_text(layer.launches));
   if (check) row.push_back(layer.check ? layer.check->text : "-");
@@ -190,7 +202,7 @@ Json json_of(const tuner::Job& job, const LayerResult& layer, const ModelNodes& 
           {"nodes", nodes.of(job.request)},
           {"variant", ran ? Json(layer.variant) : Json(nullptr)},
           {"choice", ran ? Json(layer.choice) : Json(nullptr)},
-          {"seconds", ran ? Json(layer.seconds) : Json(nullptr)},
+          {"seconds", ran && layer.seconds ? Json(*layer.seconds) : Json(nullptr)},
           {"roofline_seconds", ran ? Json(layer.roofline_seconds) : Json(nullptr)},
           {"launches", layer.launches},
           {"check", layer.check ? Json(layer.check->text) : Json(nullptr)},

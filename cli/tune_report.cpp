@@ -162,6 +162,13 @@ std::vector<std::string> found_cells(const tuner::JobResult& result) {
           percent_text(result.roofline_seconds / result.best->seconds), gain_text(result)};
 }
 
+// Kind of a failure. A candidate whose time the device does not know is `refused` with the reason: "not timed: ...".
+std::string kind_of(const tuner::Trial& trial) {
+  const bool is_untimed = trial.outcome == tuner::Outcome::refused && trial.error.starts_with("not timed: ");
+  if (!is_untimed) return std::string(words_of(trial.outcome));
+  return trial.error.substr(0, std::min(trial.error.find(" ("), trial.error.find('\n')));  // without what to do
+}
+
 // Failures, a line each, and a sum by kind. Candidates that a rule refused are no fault.
 std::string failures_text(const std::vector<tuner::JobResult>& results) {
   constexpr size_t most_lines = 20;
@@ -171,7 +178,7 @@ std::string failures_text(const std::vector<tuner::JobResult>& results) {
   for (const tuner::JobResult& result : results) {
     for (const tuner::Trial& trial : result.trials) {
       if (!is_failure(trial)) continue;
-      ++sums[std::string(words_of(trial.outcome))];
+      ++sums[kind_of(trial)];
       if (trial.outcome == tuner::Outcome::refused || ++failures > most_lines) continue;
       lines += fmt::format("  {}: {}: {}\n", summary(result.request), variant(trial), failure_text(trial));
     }

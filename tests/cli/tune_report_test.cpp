@@ -62,6 +62,15 @@ TEST_F(TuneReportTest, CountsALayerWithoutATimeWithTheEstimateOfItsDefault) {
   EXPECT_EQ(json_of(report()).value()["totals"]["layers_estimated"], 1);
 }
 
+TEST_F(TuneReportTest, SaysOfCandidatesWithoutATimeWhy) {
+  tuner::Trial untimed = timed("untimed", 0), refused = timed("refused", 0);
+  untimed.outcome = refused.outcome = tuner::Outcome::refused;
+  untimed.error = "not timed: tensor instructions need nvdisasm (how to get it)";
+  refused.error = "a rule";
+  results_[0].trials = {untimed, untimed, refused};
+  EXPECT_THAT(table(), HasSubstr("of these: 2 not timed: tensor instructions need nvdisasm, 1 refused by a rule\n"));
+}
+
 TEST_F(TuneReportTest, HasWhatFiguresAreDrawnFromAsJson) {
   apparatus_.target.arch = Arch::of(9, 0);
   apparatus_.figures = {.sms = 132, .clock_hz = 1.98e9, .dram_bytes_per_second = 4.8e12};
