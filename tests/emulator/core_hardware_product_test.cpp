@@ -419,7 +419,7 @@ TEST(HardwareProducts, KeepBitsBelowDenormalResults) {
 }
 
 TEST(HardwareProducts, OfIntegersAreExact) {
-  for (Form form : all_forms()) {
+  for (const Form& form : all_forms()) {
     if (!form.integers()) continue;
     Draw draw(5);
     std::vector<Tile> tiles;

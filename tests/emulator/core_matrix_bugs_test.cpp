@@ -182,6 +182,7 @@ const std::string whole_warp = "all 32 threads of a warp must execute this toget
 const std::string a_rows = "piece_at(a_stage(step), warp_row + i * 16 + lane % 16, inner + lane / 16)";
 const std::string results_there = "__syncthreads();  // the results are there";
 
+// NOLINTNEXTLINE(readability-function-size): a table
 std::vector<Bug> bugs() {
   using enum FaultKind;
   return {
