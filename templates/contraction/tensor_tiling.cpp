@@ -54,9 +54,9 @@ std::optional<std::string> tensor_refusal(const Contraction& contraction, Bring 
 
 std::optional<std::string> tensor_refusal(const Contractions& parts, Bring bring, const Target& target,
                                           ContractionRefusal refusal) {
-  if (const auto own = refusal_of(parts, refusal)) return own;
+  if (auto own = refusal_of(parts, refusal)) return own;
   for (const Contraction& part : parts.list) {
-    if (const auto why = tensor_refusal(part, bring, target)) return why;
+    if (auto why = tensor_refusal(part, bring, target)) return why;
   }
   return std::nullopt;
 }
