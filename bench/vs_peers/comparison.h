@@ -20,9 +20,9 @@ struct Contender {
   std::string name;
   double seconds = 0;      ///< All launches of a run, from a cold L2.
   double tensor_busy = 0;  ///< Part of this time that the tensor units are busy.
-  int registers = 0;       ///< Of the launch that uses most.
+  int registers = 0;       ///< Most that a launch uses.
 
-  // Of a run for fewer images, which is checked.
+  // Findings of a run for fewer images, which is checked.
   bool is_right = false;
   std::string verdict;
   double instructions = 0;  ///< For each tensor instruction; 0 if there are none.
