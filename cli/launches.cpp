@@ -51,9 +51,14 @@ std::string occupancy_text(const Value& launch) {
 }
 
 std::string hits_text(const Value& hits) {
-  if (!hits.contains("l1")) return "nothing is loaded";
-  std::string text = fmt::format("L1 has {} of the sectors that are loaded", percent_text(hits["l1"].get<double>()));
-  if (hits.contains("l2")) text += fmt::format(", L2 {} of the others", percent_text(hits["l2"].get<double>()));
+  if (hits.empty()) return "nothing is loaded";
+  std::string text;
+  if (hits.contains("l1"))
+    text = fmt::format("L1 has {} of the sectors asked of it", percent_text(hits["l1"].get<double>()));
+  if (hits.contains("l2")) {
+    text +=
+        fmt::format("{}L2 {} of those asked of it", text.empty() ? "" : ", ", percent_text(hits["l2"].get<double>()));
+  }
   return text;
 }
 

@@ -91,6 +91,7 @@ uint64_t MemorySystem::load(uint64_t now, const Access& access, const Line* line
   for (uint32_t i = 0; i < access.lines; ++i) {
     const uint64_t line = lines[i].address + offset;
     if (bypasses) {
+      bypassing_sectors_ += static_cast<uint64_t>(std::popcount(lines[i].sectors));
       there = std::max(there, fetch(now, line, lines[i].sectors, local));
       continue;
     }
@@ -148,6 +149,7 @@ void MemorySystem::count(ReplayResult& result) const {
   result.bulk_bytes = bulk_bytes_;
   result.l1_sectors = l1_sectors_;
   result.l2_sectors = l2_sectors_;
+  result.bypassing_sectors = bypassing_sectors_;
   result.dram_bytes_read = dram_read_;
   result.bytes_written = written_;
   result.dram_bytes_written = dram_written_;

@@ -71,7 +71,7 @@ class MemorySystem {
   uint64_t sets_;
   Throughput l2_, dram_;
   uint64_t bulk_bytes_ = 0;
-  uint64_t l1_sectors_ = 0, l2_sectors_ = 0, dram_read_ = 0, written_ = 0, dram_written_ = 0;
+  uint64_t l1_sectors_ = 0, l2_sectors_ = 0, bypassing_sectors_ = 0, dram_read_ = 0, written_ = 0, dram_written_ = 0;
 };
 
 }  // namespace kiln::timing

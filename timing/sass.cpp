@@ -147,7 +147,11 @@ class Parser {
     std::string others;
     while (next_line()) {
       std::string_view line = trimmed(line_);
-      if (take(line, ".target")) read_target(trimmed(line));
+      if (take(line, ".target")) {
+        read_target(trimmed(line));
+      } else if (take(line, ".headerflags")) {
+        read_flags(line);
+      }
       const auto section = section_of(line_);
       if (section == std::string_view(sass_.kernel)) {
         if (sass_.arch == 0) fail("no .target stands before the code");
@@ -161,10 +165,21 @@ class Parser {
   void read_target(std::string_view target) {
     std::string_view digits = target;
     if (!take(digits, "sm_")) fail(fmt::format("unknown target {}", target));
+    read_arch(digits);
+  }
+
+  // CUDA 12's compilers say the target of 7.5 to 9.0 by a flag instead: "... EF_CUDA_SM80 EF_CUDA_VIRTUAL_SM(...)".
+  void read_flags(std::string_view flags) {
+    constexpr std::string_view flag = " EF_CUDA_SM";
+    const size_t at = flags.find(flag);
+    if (at != std::string_view::npos) read_arch(flags.substr(at + flag.size()));
+  }
+
+  void read_arch(std::string_view digits) {
     std::from_chars(digits.data(), digits.data() + digits.size(), sass_.arch);
     if (sass_.arch < 75) {
       throw Error(ErrorCode::unsupported,
-                  fmt::format("machine code of {} cannot be timed: sm_75 is the oldest", target));
+                  fmt::format("machine code of sm_{} cannot be timed: sm_75 is the oldest", sass_.arch));
     }
   }
 

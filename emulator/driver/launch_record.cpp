@@ -49,11 +49,14 @@ Json waits_json(const timing::ReplayResult& replayed) {
   return waits;
 }
 
-// Hit rates: L1's among the sectors that are loaded, L2's among those that L1 lacks.
+// Hit rates: L1's among the sectors that are asked of it, L2's among those that L1 lacks or that bypass it.
 Json hits_json(const timing::ModelledTime& time) {
   const timing::ReplayResult& replayed = time.replayed;
-  if (replayed.l1_sectors == 0) return Json::object();
-  Json hits = {{"l1", 1 - static_cast<double>(replayed.l2_sectors) / static_cast<double>(replayed.l1_sectors)}};
+  Json hits = Json::object();
+  if (replayed.l1_sectors > 0) {
+    const uint64_t lacking = replayed.l2_sectors - replayed.bypassing_sectors;
+    hits["l1"] = 1 - static_cast<double>(lacking) / static_cast<double>(replayed.l1_sectors);
+  }
   if (replayed.l2_sectors > 0) {
     hits["l2"] = 1 - static_cast<double>(replayed.dram_bytes_read) / (32 * static_cast<double>(replayed.l2_sectors));
   }

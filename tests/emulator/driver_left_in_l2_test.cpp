@@ -39,6 +39,21 @@ extern "C" __global__ void finish(float* out, int* done) {
 constexpr unsigned blocks = 1024, threads = 256;
 constexpr size_t part = size_t{blocks} * threads * 4;  // bytes: 1 MB, of an L2 of 40 MB
 
+// Copies to shared memory that bypass L1, beside loads that do not: each element by one of both.
+const std::string kernels_with_copies = kernels + R"(
+extern "C" __global__ void copy(float* out, const float4* parts, int by_l1) {
+  __shared__ float4 tile[256];
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  asm volatile(
+      "cp.async.cg.shared.global [%0], [%1], 16;\n"
+      "cp.async.commit_group;\n"
+      "cp.async.wait_group 0;" ::"r"((int)__cvta_generic_to_shared(tile + threadIdx.x)), "l"(parts + i) : "memory");
+  float x = tile[threadIdx.x].x;
+  if (by_l1) x += parts[i].y;
+  out[i] = x;
+}
+)";
+
 // Each block stores a tile of 4 KB, `apart` tiles behind that of the block before.
 const std::string kernels_in_bulk = kernels + R"(
 extern "C" __global__ void store_in_bulk(float* parts, int apart) {
@@ -333,6 +348,22 @@ TEST_F(LeftInL2InBulk, IsWhatWasCopied) {
   EXPECT_NEAR(found_after(parts_ + part, 2), 0.5, 0.03);
   EXPECT_NEAR(found_after(parts_, 1, 2), 0.5, 0.03) << "and what lies between";
   EXPECT_EQ(found_after(others_, 4), 0);
+}
+
+class HitsOfCopies : public LeftInL2 {
+ protected:
+  HitsOfCopies() : LeftInL2(kernels_with_copies) {}
+
+  nlohmann::json hits(int by_l1) { return run("copy", {&out_, &parts_, &by_l1}, blocks, threads)["hits"]; }
+};
+
+TEST_F(HitsOfCopies, CountNoneInL1WhereTheyBypassIt) {
+  EXPECT_FALSE(hits(0).contains("l1"));
+  EXPECT_EQ(hits(0)["l2"], 0);
+  const nlohmann::json both = hits(1);
+  EXPECT_GE(both["l1"], 0);
+  EXPECT_LE(both["l1"], 1);
+  EXPECT_EQ(both["l2"], 0.5) << "the copies brought to L2 what the loads ask for";
 }
 
 }  // namespace

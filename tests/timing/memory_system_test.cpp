@@ -51,6 +51,20 @@ ReplayResult counted(const MemorySystem& memory) {
   return result;
 }
 
+TEST(MemorySystem, SectorsThatBypassL1AreNotAskedOfIt) {
+  const Card card = round_card();
+  ReplaySetup setup;
+  setup.l1_bytes = 1 << 17;
+  MemorySystem memory(card, setup);
+  const Line line{.address = 128, .sectors = 0xF}, other{.address = 256, .sectors = 0x3};
+  for (const uint64_t now : {0, 1000, 2000}) memory.load(now, one_line, &line, 0, false);
+  memory.load(3000, one_line, &other, 0, true);
+  const ReplayResult result = counted(memory);
+  EXPECT_EQ(result.l1_sectors, 12U);
+  EXPECT_EQ(result.bypassing_sectors, 2U);
+  EXPECT_EQ(result.l2_sectors, 4U + 2U);
+}
+
 TEST(MemorySystem, ALoadIsThereWithItsLastSector) {
   const Card card = round_card();
   ReplaySetup setup;

@@ -111,6 +111,20 @@ TEST(Sass, SaysWhatIsWrongWithATextThatIsCutShort) {
   EXPECT_THAT(message_of(""), testing::HasSubstr("no code of kernel test; there is: none"));
 }
 
+// As nvdisasm 13 prints a cubin that NVRTC 12.9 made for 7.5 to 9.0.
+TEST(Sass, ReadsTheTargetFromFlags) {
+  std::string text = Code(90).add("NOP").text();
+  const std::string target = "\t.target\tsm_90\n";
+  ASSERT_TRUE(text.starts_with(target));
+  const auto flagged = [&](const std::string& sm) {
+    return "\t.headerflags\t@\"EF_CUDA_TEXMODE_UNIFIED EF_CUDA_64BIT_ADDRESS EF_CUDA_" + sm +
+           " EF_CUDA_VIRTUAL_SM(EF_CUDA_" + sm + ")\"\n" + text.substr(target.size());
+  };
+  EXPECT_EQ(parse_sass(flagged("SM90"), "test").arch, 90);
+  EXPECT_THAT(message_of(flagged("SM70")), testing::HasSubstr("sm_70 cannot be timed: sm_75 is the oldest"));
+  EXPECT_THAT(message_of(flagged("TEXT")), testing::HasSubstr("no .target stands before the code"));
+}
+
 TEST(Sass, SaysWhatIsWrongWithAnOddText) {
   EXPECT_THAT(message_of(Code().add("NOP").text(), "other"),
               testing::HasSubstr("no code of kernel other; there is: test"));

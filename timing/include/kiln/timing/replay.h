@@ -45,8 +45,11 @@ struct ReplayResult {
   std::array<uint64_t, pipe_count> pipe_busy{};  ///< Cycles, of all four schedulers.
   std::array<uint64_t, stall_count> stalled{};   ///< Cycles, of all warps.
   uint64_t lsu_busy = 0;
-  uint64_t fetch_busy = 0;  ///< The common instruction cache gives lines to those of the schedulers.
-  uint64_t l1_sectors = 0, l2_sectors = 0, dram_bytes_read = 0, bytes_written = 0;
+  uint64_t fetch_busy = 0;         ///< The common instruction cache gives lines to those of the schedulers.
+  uint64_t l1_sectors = 0;         ///< Asked of L1.
+  uint64_t l2_sectors = 0;         ///< Asked of L2: those that L1 lacks, and those that bypass it.
+  uint64_t bypassing_sectors = 0;  ///< Asked of L2 alone.
+  uint64_t dram_bytes_read = 0, bytes_written = 0;
   uint64_t dram_bytes_written = 0;      ///< Fewer than those, where stores come in pieces of a sector.
   uint64_t bulk_bytes = 0;              ///< Bytes copied in bulk to shared memory.
   uint64_t l2_busy = 0, dram_busy = 0;  ///< Cycles.
