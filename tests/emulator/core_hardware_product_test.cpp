@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "core_fixture.h"
-#include "core_product_forms.h"
+#include "core_run_fragments.h"
 #include "core_small_floats.h"
 
 namespace kiln::emulator::test::core_hardware_product_test {
 namespace {
 
-using namespace mma;
+using namespace testing_support::mma;
 
 /// Bits of a format: exponent bias and bits of the fraction, of `bits` bits.
 struct Layout {

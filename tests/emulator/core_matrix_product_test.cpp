@@ -5,7 +5,7 @@
 #include <map>
 #include <random>
 
-#include "core_product_forms.h"
+#include "core_run_fragments.h"
 #include "core_small_floats.h"
 #include "core_strict_fixture.h"
 #include "machine/program.h"
@@ -14,33 +14,9 @@
 namespace kiln::emulator::test::core_matrix_product_test {
 namespace {
 
-using namespace mma;
+using namespace testing_support::mma;
 using testing::AllOf;
 using testing::HasSubstr;
-
-/// Sign, exponent of the given bias, fraction; the largest exponent is of infinities and NaN, in e4m3 a NaN only with
-/// all bits.
-double small_float(uint32_t bits, int fraction_bits, int bias) {
-  const uint32_t magnitude = bits & 0x7F;
-  const double sign = bits >= 0x80 ? -1 : 1;
-  const int exponent = static_cast<int>(magnitude >> fraction_bits);
-  const int fraction = static_cast<int>(magnitude & ((1u << fraction_bits) - 1));
-  if (fraction_bits == 3 && magnitude == 0x7F) return NAN;
-  if (fraction_bits == 2 && exponent == 31) return fraction != 0 ? NAN : sign * INFINITY;
-  return sign * (exponent == 0 ? std::ldexp(fraction, 1 - bias - fraction_bits)
-                               : std::ldexp((1 << fraction_bits) + fraction, exponent - bias - fraction_bits));
-}
-
-double value_of(const std::string& type, uint32_t bits) {
-  if (type == "f16") return half_format.value(static_cast<uint16_t>(bits));
-  if (type == "bf16") return bfloat_format.value(static_cast<uint16_t>(bits));
-  if (type == "tf32") return std::bit_cast<float>(bits & ~0x1FFFu);
-  if (type == "f32") return std::bit_cast<float>(bits);
-  if (type == "s8") return static_cast<int8_t>(bits);
-  if (type == "u8") return static_cast<uint8_t>(bits);
-  if (type == "s32") return static_cast<int32_t>(bits);
-  return type == "e4m3" ? small_float(bits, 3, 7) : small_float(bits, 2, 15);
-}
 
 /// x rounded to f16, ties to even.
 double to_half(double x) {
@@ -217,23 +193,11 @@ TEST(MatrixProducts, WaitForThreadsOnAnotherWay) {
   for (size_t lane = 0; lane < lanes; ++lane) EXPECT_EQ(out[lane], lane < 12 ? 8.0f : 16.0f) << lane;
 }
 
-/// A kernel with the one form's product, for another target.
-std::string for_target(const Form& form, const std::string& target) {
-  std::string text = kernel_text(form);
-  return text.replace(text.find("sm_90"), 5, target);
-}
-
-/// The first target that ptxas accepts the form for.
-int first_target(const Form& form) {
-  if (form.a == "e4m3" || form.a == "e5m2") return 89;
-  return form.rows == 8 || (form.a == "f16" && form.k == 8) ? 75 : 80;
-}
-
 TEST(MatrixProducts, AreRefusedWhereTheTargetLacksThem) {
   for (const Form& form : all_forms()) {
     const int first = first_target(form);
     for (const int target : {72, 75, 80, 86, 89, 90}) {
-      const std::string text = for_target(form, "sm_" + std::to_string(target));
+      const std::string text = kernel_text(form, target);
       if (target >= first) {
         load_program(text);
       } else {

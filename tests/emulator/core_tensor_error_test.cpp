@@ -6,7 +6,7 @@
 #include <random>
 
 #include "core_fixture.h"
-#include "core_product_forms.h"
+#include "core_run_fragments.h"
 #include "kiln/reference/convert.h"
 #include "kiln/reference/tensor_memory.h"
 #include "kiln/reference/tolerance.h"
@@ -15,7 +15,7 @@
 namespace kiln::emulator::test::core_tensor_error_test {
 namespace {
 
-using namespace mma;
+using namespace testing_support::mma;
 using Memory = std::vector<std::byte>;
 
 constexpr uint32_t rows = 16;

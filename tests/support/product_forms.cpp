@@ -1,9 +1,9 @@
-#include "core_product_forms.h"
+#include "product_forms.h"
 
-#include "core_fixture.h"
-#include "machine/program.h"
+#include <bit>
+#include <cmath>
 
-namespace kiln::emulator::test::mma {
+namespace kiln::testing_support::mma {
 namespace {
 
 // The ISA's formulas for element i of a lane's fragment.
@@ -84,36 +84,25 @@ std::string product_text(const Form& form) {
          vector_text(c_first, form.sum_registers()) + ";\n";
 }
 
-std::string kernel_text(const Form& form) {
-  return ptx_kernel(
-      "mov.u32 %r0, %tid.x;\nmov.u32 %r3, %ctaid.x;\nmov.u32 %r4, %ntid.x;\nmad.lo.u32 %r0, %r3, %r4, %r0;\n"
-      "and.b32 %r1, %r0, 31;\nshr.u32 %r2, %r0, 5;\n" +
-      move_text(false, 0, a_first, form.a_registers()) + move_text(false, 1, b_first, form.b_registers()) +
-      move_text(false, 2, c_first, form.sum_registers()) + product_text(form) +
-      move_text(true, 3, d_first, form.sum_registers()));
+int first_target(const Form& form) {
+  if (form.a == "e4m3" || form.a == "e5m2") return 89;
+  return form.rows == 8 || (form.a == "f16" && form.k == 8) ? 75 : 80;
 }
 
-void run_fragments(const Form& form, Fragments& fragments, const UnitTable& units, int hardware) {
-  const auto program = load_program(kernel_text(form), units, hardware);
-  const size_t tiles = fragments.a.size() / (form.a_registers() * lanes);
-  fragments.d.assign(fragments.c.size(), 0);
-  std::vector<Region> regions;
-  Arguments arguments;
-  for (auto* words : {&fragments.a, &fragments.b, &fragments.c, &fragments.d}) {
-    const auto address = reinterpret_cast<uint64_t>(words->data());
-    regions.push_back({address, address + words->size() * 4, "fragments"});
-    arguments.add(address);
-  }
-  LaunchRequest r;
-  r.kernel = find_kernel(*program, "k");
-  r.grid = {static_cast<uint32_t>(tiles)};
-  r.block = {lanes};
-  r.parameters = arguments.bytes();
-  r.memory = std::make_shared<RegionTable>(regions);
-  const LaunchOutcome outcome = run(r);
-  EXPECT_FALSE(outcome.fault) << outcome.fault->report;
-  EXPECT_EQ(outcome.counters.tensor, tiles);
-  EXPECT_EQ(outcome.counters.tensor_multiply_adds, tiles * form.rows * columns * form.k);
+std::string kernel_text(const Form& form, int target) {
+  const bool is_fp8 = first_target(form) == 89, is_late = is_fp8 && (form.k == 16 || form.half_sums());
+  const std::string parameters = ".param .u64 p0, .param .u64 p1, .param .u64 p2, .param .u64 p3";
+  return std::string(".version ") +
+         (is_late  ? "8.7"
+          : is_fp8 ? "8.4"
+                   : "8.0") +
+         "\n.target sm_" + std::to_string(target) + "\n.address_size 64\n.visible .entry k(" + parameters +
+         ")\n{\n.reg .b32 %r<32>;\n.reg .b64 %rd<1>;\n" +
+         "mov.u32 %r0, %tid.x;\nmov.u32 %r3, %ctaid.x;\nmov.u32 %r4, %ntid.x;\nmad.lo.u32 %r0, %r3, %r4, %r0;\n"
+         "and.b32 %r1, %r0, 31;\nshr.u32 %r2, %r0, 5;\n" +
+         move_text(false, 0, a_first, form.a_registers()) + move_text(false, 1, b_first, form.b_registers()) +
+         move_text(false, 2, c_first, form.sum_registers()) + product_text(form) +
+         move_text(true, 3, d_first, form.sum_registers()) + "ret;\n}\n";
 }
 
 Fragments fragments_of(const Form& form, const std::vector<Tile>& tiles) {
@@ -146,6 +135,23 @@ uint32_t result_at(const Form& form, const Fragments& f, size_t tile, uint32_t l
   return f.d[(tile * form.sum_registers() + i / 2) * lanes + lane] >> (16 * (i % 2)) & 0xFFFF;
 }
 
+double value_of(const std::string& type, uint32_t bits) {
+  if (type == "tf32") return std::bit_cast<float>(bits & ~0x1FFFu);
+  if (type == "f32") return std::bit_cast<float>(bits);
+  if (type == "s8") return static_cast<int8_t>(bits);
+  if (type == "u8") return static_cast<uint8_t>(bits);
+  if (type == "s32") return static_cast<int32_t>(bits);
+  const Landmarks marks = landmarks_of(type);
+  const uint32_t magnitude = bits & (marks.sign - 1), fraction = magnitude & marks.fraction;
+  const double sign = (bits & marks.sign) != 0 ? -1 : 1;
+  if (magnitude >= marks.infinity) return magnitude == marks.infinity && marks.infinity != 0x7F ? sign * INFINITY : NAN;
+  const int bits_of_fraction = std::popcount(marks.fraction);
+  const int bias = static_cast<int>(marks.one >> bits_of_fraction);
+  const auto exponent = static_cast<int>(magnitude >> bits_of_fraction);
+  return sign * (exponent == 0 ? std::ldexp(fraction, 1 - bias - bits_of_fraction)
+                               : std::ldexp(marks.fraction + 1 + fraction, exponent - bias - bits_of_fraction));
+}
+
 Landmarks landmarks_of(const std::string& type) {
   if (type == "f16") return {0x3C00, 0x0400, 0x7C00, 0x3FF, 0x8000};
   if (type == "bf16") return {0x3F80, 0x0080, 0x7F80, 0x7F, 0x8000};
@@ -154,4 +160,4 @@ Landmarks landmarks_of(const std::string& type) {
   return {0x3F800000, 0x00800000, 0x7F800000, 0x7FFFFF, 0x80000000};
 }
 
-}  // namespace kiln::emulator::test::mma
+}  // namespace kiln::testing_support::mma

@@ -3,13 +3,12 @@
 
 #include <array>
 #include <cstdint>
+#include <ostream>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "units/unit_table.h"
-
-namespace kiln::emulator::test::mma {
+namespace kiln::testing_support::mma {
 
 inline constexpr uint32_t columns = 8, lanes = 32;
 
@@ -31,6 +30,11 @@ struct Form {
            sum;
   }
 };
+
+/// For names of tests in gtest's messages.
+inline void PrintTo(const Form& form, std::ostream* out) {
+  *out << form.opcode();
+}
 
 std::vector<Form> all_forms();
 
@@ -58,13 +62,16 @@ inline constexpr uint32_t a_first = 8, b_first = 12, c_first = 16, d_first = 20;
 /// The instruction.
 std::string product_text(const Form& form);
 
-/// A kernel whose warps multiply a tile each. Parameters: the words of Fragments.
-std::string kernel_text(const Form& form);
+/// The first compute capability, as 10 * major + minor, that has the form: ptxas refuses those below.
+int first_target(const Form& form);
+
+/// A module of one kernel `k` whose warps multiply a tile each. Parameters: addresses of the words of Fragments.
+std::string kernel_text(const Form& form, int target = 90);
 
 Fragments fragments_of(const Form& form, const std::vector<Tile>& tiles);
 
-/// Runs the form on fragments, whose d it fills in. `hardware` is that of MatrixProduct.
-void run_fragments(const Form& form, Fragments& fragments, const UnitTable& units, int hardware = 0);
+/// The number that the bits of an element stand for. Fractions of tf32 are cut off, as tensor cores read them.
+double value_of(const std::string& type, uint32_t bits);
 
 /// Bits of element i of a lane's fragment of D.
 uint32_t result_at(const Form& form, const Fragments& f, size_t tile, uint32_t lane, uint32_t i);
@@ -116,4 +123,4 @@ class Draw {
   std::mt19937 random_;
 };
 
-}  // namespace kiln::emulator::test::mma
+}  // namespace kiln::testing_support::mma
