@@ -1,6 +1,6 @@
 // Instructions of tensor cores on whatever device there is: every form of mma, and the moves of matrices of a warp,
-// against what the PTX ISA says. On the first card of a kind this is what shows whether the emulated device read the ISA
-// as chips do: each form also prints a digest of its results, for comparison with the emulated chip's.
+// against what the PTX ISA says. On the first card of a kind this is what shows whether the emulated device read the
+// ISA as chips do: each form also prints a digest of its results, for comparison with the emulated chip's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,13 +54,15 @@ class TensorCores : public testing::Test {
 
 OpenDevice* TensorCores::open_ = nullptr;
 
-// --- mma --------------------------------------------------------------------------------------------------------------
+// --- mma
+// --------------------------------------------------------------------------------------------------------------
 
 class TensorProducts : public TensorCores, public testing::WithParamInterface<Form> {
  protected:
   void SetUp() override {
     if (arch() < first_target(GetParam())) {
-      GTEST_SKIP() << "compute capability " << arch() << " lacks this form, which " << first_target(GetParam()) << " has";
+      GTEST_SKIP() << "compute capability " << arch() << " lacks this form, which " << first_target(GetParam())
+                   << " has";
     }
   }
 
@@ -82,7 +84,8 @@ Sum sum_of(const Form& form, const Tile& tile, Place at) {
   const double c = value_of(form.sum, tile.c[at.row * columns + at.column]);
   Sum sum{c, std::abs(c)};
   for (uint32_t k = 0; k < form.k; ++k) {
-    const double product = value_of(form.a, tile.a[at.row * form.k + k]) * value_of(form.b, tile.b[k * columns + at.column]);
+    const double product =
+        value_of(form.a, tile.a[at.row * form.k + k]) * value_of(form.b, tile.b[k * columns + at.column]);
     sum.value += product;
     sum.magnitude += std::abs(product);
   }
@@ -107,7 +110,8 @@ void for_each_result(const Form& form, const std::vector<Tile>& tiles, const Fra
         const std::string wrong = judge(sum_of(form, tiles[t], at), got);
         if (wrong.empty()) continue;
         ++failures;
-        ADD_FAILURE() << form.opcode() << ", tile " << t << ", row " << at.row << ", column " << at.column << ": " << wrong;
+        ADD_FAILURE() << form.opcode() << ", tile " << t << ", row " << at.row << ", column " << at.column << ": "
+                      << wrong;
       }
     }
   }
@@ -183,8 +187,7 @@ void expect_specials(const Form& form, const std::vector<Tile>& tiles, const Fra
 // Integers wrap or saturate; infinities and NaN reach their rows, and no other.
 TEST_P(TensorProducts, KeepWhatLiesBeyondTheirRange) {
   const Form& form = GetParam();
-  const std::vector<Tile> tiles =
-      form.integers() ? tiles_of(form, Draw::Kind::edges, 64) : tiles_with_specials(form);
+  const std::vector<Tile> tiles = form.integers() ? tiles_of(form, Draw::Kind::edges, 64) : tiles_with_specials(form);
   (form.integers() ? expect_wrapped_or_saturated : expect_specials)(form, tiles, multiply(tiles));
 }
 
@@ -217,7 +220,8 @@ std::string name_of(const testing::TestParamInfo<Form>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Forms, TensorProducts, testing::ValuesIn(all_forms()), name_of);
 
-// --- Matrices of a warp -----------------------------------------------------------------------------------------------
+// --- Matrices of a warp
+// -----------------------------------------------------------------------------------------------
 
 // Four matrices of 8 x 8 elements of 16 bits: element (row, column) of matrix m is 64 m + 8 row + column.
 std::vector<uint32_t> four_matrices() {
@@ -236,14 +240,16 @@ uint32_t fragment_of(uint32_t matrix, uint32_t lane, bool transposed) {
 /// p0: four matrices, which come to shared memory; p1: four words for each lane, those of %r8 to %r11 at the end.
 std::string move_text(const std::string& before, int target) {
   return ".version 7.8\n.target sm_" + std::to_string(target) +
-         "\n.address_size 64\n.visible .entry k(.param .u64 p0, .param .u64 p1)\n{\n.reg .b32 %r<32>;\n.reg .b64 %rd<4>;\n"
+         "\n.address_size 64\n.visible .entry k(.param .u64 p0, .param .u64 p1)\n{\n.reg .b32 %r<32>;\n.reg .b64 "
+         "%rd<4>;\n"
          ".shared .align 16 .b8 s[512];\n"
          "mov.u32 %r0, %tid.x;\nld.param.u64 %rd0, [p0];\nmul.wide.u32 %rd1, %r0, 16;\nadd.u64 %rd0, %rd0, %rd1;\n"
          "ld.global.v4.b32 {%r4, %r5, %r6, %r7}, [%rd0];\nmov.u32 %r1, s;\nmad.lo.u32 %r2, %r0, 16, %r1;\n"
          "st.shared.v4.b32 [%r2], {%r4, %r5, %r6, %r7};\nbar.sync 0;\n"
          "mov.b32 %r8, 0;\nmov.b32 %r9, 0;\nmov.b32 %r10, 0;\nmov.b32 %r11, 0;\n" +
          before +
-         "ld.param.u64 %rd2, [p1];\nadd.u64 %rd2, %rd2, %rd1;\nst.global.v4.b32 [%rd2], {%r8, %r9, %r10, %r11};\nret;\n}\n";
+         "ld.param.u64 %rd2, [p1];\nadd.u64 %rd2, %rd2, %rd1;\nst.global.v4.b32 [%rd2], {%r8, %r9, %r10, "
+         "%r11};\nret;\n}\n";
 }
 
 TEST_F(TensorCores, LoadMatricesByTheRowsThatLanesName) {
