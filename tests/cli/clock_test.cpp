@@ -40,7 +40,7 @@ TEST_F(ProgramTest, ExplainSaysWhatBoundsTheLaunchesOfWhatIsChosen) {
   ASSERT_EQ(text.exit_code, 0) << text.err;
   EXPECT_THAT(text.err, HasSubstr("timing conv 1x64x14x14 -> 64, 3x3, pad 1"));
   for (const char* part : {"modelled by machine code", "bound by ", "busy ", "warps wait for ", "limited by ",
-                           "of the sectors that are loaded", "blocks of an SM", "guessed        nothing"}) {
+                           "of the sectors asked of it", "blocks of an SM", "guessed        nothing"}) {
     EXPECT_THAT(text.out, HasSubstr(part));
   }
   const auto json = nlohmann::json::parse(kiln({"explain", "--launches", "--json", layer}).out)["layers"][0];
