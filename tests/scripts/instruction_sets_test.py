@@ -102,8 +102,9 @@ class Demo(unittest.TestCase):
             if cache is not None:
                 (folder / "build/release/CMakeCache.txt").write_text(cache)
             subprocess.run([folder / "scripts/demo"], check=True, capture_output=True)
-            [built] = [line for line in (folder / "calls").read_text().splitlines() if line.startswith("build ")]
-            return built
+            called = (folder / "calls").read_text().splitlines()
+            self.assertEqual(called[0], "setup --no-modules")
+            return called[1]
 
     def test_a_new_folder_is_for_this_machine_and_another_keeps_its_sets(self):
         for cache, sets in ((None, "native"), ("", ""), (f"{VARIABLE}:STRING=\n", ""),
