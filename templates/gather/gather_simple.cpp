@@ -3,6 +3,7 @@
 #include "kiln/generator/algorithm.h"
 
 namespace kiln {
+namespace gather_simple_descriptor {
 namespace {
 
 using descriptor::GatherProblem;
@@ -27,8 +28,10 @@ Estimate predict(const Shape& shape, const GatherProblem& gather, const Target& 
 }
 
 }  // namespace
+}  // namespace gather_simple_descriptor
 
 Algorithm gather_simple() {
+  using namespace gather_simple_descriptor;
   return describe<Shape, GatherProblem>("gather_simple", "gather", "gather/gather_simple.cu")
       .trusted()
       .takes_prologue()

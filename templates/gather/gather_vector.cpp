@@ -5,6 +5,7 @@
 #include "kiln/generator/algorithm.h"
 
 namespace kiln {
+namespace gather_vector_descriptor {
 namespace {
 
 using descriptor::GatherProblem;
@@ -73,8 +74,10 @@ Estimate predict(const Shape& shape, const GatherProblem& gather, const Target& 
 }
 
 }  // namespace
+}  // namespace gather_vector_descriptor
 
 Algorithm gather_vector() {
+  using namespace gather_vector_descriptor;
   return describe<Shape, GatherProblem>("gather_vector", "gather", "gather/gather_vector.cu")
       .takes_prologue()
       .param("VECTOR", &Shape::vector, {4, 8, 2, 16, 1})

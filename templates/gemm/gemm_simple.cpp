@@ -10,6 +10,7 @@
 #include "kiln/generator/algorithm.h"
 
 namespace kiln {
+namespace gemm_simple_descriptor {
 namespace {
 
 struct Shape {
@@ -74,8 +75,10 @@ Estimate predict(const Shape& shape, const Gemm& gemm, const Target& target, con
 }
 
 }  // namespace
+}  // namespace gemm_simple_descriptor
 
 Algorithm gemm_simple() {
+  using namespace gemm_simple_descriptor;
   return describe<Shape, Gemm>("gemm_simple", "gemm", "gemm/gemm_simple.cu")
       .trusted()
       .takes_prologue()

@@ -8,6 +8,7 @@
 #include "kiln/generator/algorithm.h"
 
 namespace kiln {
+namespace gemm_thin_descriptor {
 namespace {
 
 using descriptor::Contraction;
@@ -125,8 +126,10 @@ Estimate predict(const Shape& shape, const Contraction& product, const Target& t
 }
 
 }  // namespace
+}  // namespace gemm_thin_descriptor
 
 Algorithm gemm_thin() {
+  using namespace gemm_thin_descriptor;
   using namespace descriptor;
   return describe<Shape>("gemm_thin", "gemm", "gemm/gemm_thin.cu", gemm_contractions)
       .takes_prologue()

@@ -6,6 +6,7 @@
 #include "local_norm/line.h"
 
 namespace kiln::descriptor {
+namespace local_norm_columns_descriptor {
 namespace {
 
 struct Shape {
@@ -73,8 +74,10 @@ Estimate predict(const Shape& shape, const Columns& columns, const Target& targe
 }
 
 }  // namespace
+}  // namespace local_norm_columns_descriptor
 
 Algorithm local_norm_columns(const std::string& operation) {
+  using namespace local_norm_columns_descriptor;
   return describe<Shape, Columns>(operation + "_columns", operation, "local_norm/" + operation + "_columns.cu")
       .param("VECTOR", &Shape::vector, {2, 4, 1, 8})
       .param("SEGMENT", &Shape::segment, {8, 4, 16, 2})

@@ -7,6 +7,7 @@
 #include "local_norm/line.h"
 
 namespace kiln::descriptor {
+namespace local_norm_segments_descriptor {
 namespace {
 
 struct Shape {
@@ -58,8 +59,10 @@ Estimate predict(const Shape& shape, const Segments& segments, const Target& tar
 }
 
 }  // namespace
+}  // namespace local_norm_segments_descriptor
 
 Algorithm local_norm_segments(const std::string& operation) {
+  using namespace local_norm_segments_descriptor;
   return describe<Shape, Segments>(operation + "_segments", operation, "local_norm/" + operation + "_segments.cu")
       .param("VECTOR", &Shape::vector, {8, 4, 16, 2, 1})
       .param("THREADS", &Shape::threads, {128, 256, 64})

@@ -6,6 +6,7 @@
 #include "local_norm/local_norm_rows.h"
 
 namespace kiln::descriptor {
+namespace local_norm_simple_descriptor {
 namespace {
 
 Program program(const SimpleRows& shape, const LocalNormRows& rows, const Target&, const Emitter& emit) {
@@ -33,8 +34,10 @@ Estimate predict(const SimpleRows& shape, const LocalNormRows& rows, const Targe
 }
 
 }  // namespace
+}  // namespace local_norm_simple_descriptor
 
 Algorithm local_norm_simple(const std::string& operation) {
+  using namespace local_norm_simple_descriptor;
   return describe<SimpleRows, LocalNormRows>(operation + "_simple", operation, "local_norm/" + operation + "_simple.cu")
       .trusted()
       .takes_prologue()

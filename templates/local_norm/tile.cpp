@@ -10,6 +10,7 @@
 #include "local_norm/local_norm_rows.h"
 
 namespace kiln::descriptor {
+namespace local_norm_tile_descriptor {
 namespace {
 
 struct Shape {
@@ -195,8 +196,10 @@ Estimate predict(const Shape& shape, const Tiles& tiles, const Target& target, c
 }
 
 }  // namespace
+}  // namespace local_norm_tile_descriptor
 
 Algorithm local_norm_tile(const std::string& operation) {
+  using namespace local_norm_tile_descriptor;
   return describe<Shape, Tiles>(operation + "_tile", operation, "local_norm/" + operation + "_tile.cu")
       .param("VECTOR", &Shape::vector, {4, 2, 1})
       .param("INNER", &Shape::inner, {32, 64, 128, 16, 8, 4})

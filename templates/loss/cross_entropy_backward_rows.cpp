@@ -4,6 +4,7 @@
 #include "loss/along.h"
 
 namespace kiln {
+namespace cross_entropy_backward_rows_descriptor {
 namespace {
 
 using descriptor::CrossEntropyRows;
@@ -52,8 +53,10 @@ Estimate predict(const Shape& shape, const CrossEntropyRows& rows, const Target&
 }
 
 }  // namespace
+}  // namespace cross_entropy_backward_rows_descriptor
 
 Algorithm cross_entropy_backward_rows() {
+  using namespace cross_entropy_backward_rows_descriptor;
   return descriptor::along_cross_entropy<Shape>("cross_entropy_backward_rows", "cross_entropy_backward")
       .param("KEEP", &Shape::keep, {1, 0})
       .rule("kept elements fit registers", fits_registers)

@@ -3,6 +3,7 @@
 #include "loss/cross_entropy_rows.h"
 
 namespace kiln::descriptor {
+namespace simple_cross_entropy_descriptor {
 namespace {
 
 struct Shape {
@@ -23,8 +24,10 @@ Estimate predict(const Shape& shape, const CrossEntropyRows& rows, const Target&
 }
 
 }  // namespace
+}  // namespace simple_cross_entropy_descriptor
 
 Algorithm simple_cross_entropy(const std::string& operation) {
+  using namespace simple_cross_entropy_descriptor;
   const std::string name = operation + "_simple";
   return describe<Shape, CrossEntropyRows>(name, operation, "loss/" + name + ".cu")
       .trusted()

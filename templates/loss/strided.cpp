@@ -5,6 +5,7 @@
 #include "loss/cross_entropy_rows.h"
 
 namespace kiln::descriptor {
+namespace strided_cross_entropy_descriptor {
 namespace {
 
 struct Shape {
@@ -36,8 +37,10 @@ Estimate predict(const Shape& shape, const CrossEntropyRows& rows, const Target&
 }
 
 }  // namespace
+}  // namespace strided_cross_entropy_descriptor
 
 Algorithm strided_cross_entropy(const std::string& operation) {
+  using namespace strided_cross_entropy_descriptor;
   const std::string name = operation + "_strided";
   return describe<Shape, CrossEntropyRows>(name, operation, "loss/" + name + ".cu")
       .takes_prologue()

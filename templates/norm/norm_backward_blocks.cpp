@@ -5,6 +5,7 @@
 #include "norm/norm_gradient_rows.h"
 
 namespace kiln {
+namespace norm_backward_blocks_descriptor {
 namespace {
 
 using descriptor::NormGradientRows;
@@ -153,8 +154,10 @@ Estimate predict(const Shape& shape, const NormGradientRows& rows, const Target&
 }
 
 }  // namespace
+}  // namespace norm_backward_blocks_descriptor
 
 Algorithm norm_backward_blocks() {
+  using namespace norm_backward_blocks_descriptor;
   return descriptor::with_row_blocks(
              describe<Shape, NormGradientRows>("norm_backward_blocks", "norm_backward", "norm/norm_backward_blocks.cu"),
              &Shape::keep)

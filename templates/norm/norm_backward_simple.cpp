@@ -4,6 +4,7 @@
 #include "norm/norm_gradient_rows.h"
 
 namespace kiln {
+namespace norm_backward_simple_descriptor {
 namespace {
 
 using descriptor::NormGradientRows;
@@ -53,8 +54,10 @@ Estimate predict(const SimpleRows& simple, const NormGradientRows& rows, const T
 }
 
 }  // namespace
+}  // namespace norm_backward_simple_descriptor
 
 Algorithm norm_backward_simple() {
+  using namespace norm_backward_simple_descriptor;
   return describe<SimpleRows, NormGradientRows>("norm_backward_simple", "norm_backward", "norm/norm_backward_simple.cu")
       .trusted()
       .takes_prologue()

@@ -5,6 +5,7 @@
 #include "norm/norm_rows.h"
 
 namespace kiln {
+namespace norm_blocks_descriptor {
 namespace {
 
 using descriptor::NormRows;
@@ -81,8 +82,10 @@ Estimate predict(const Shape& shape, const NormRows& rows, const Target& target,
 }
 
 }  // namespace
+}  // namespace norm_blocks_descriptor
 
 Algorithm norm_forward_blocks() {
+  using namespace norm_blocks_descriptor;
   return descriptor::with_row_blocks(
              describe<Shape, NormRows>("norm_forward_blocks", "norm_forward", "norm/norm_blocks.cu"), &Shape::keep)
       .applies(descriptor::refuse_row_blocks)
@@ -94,6 +97,7 @@ Algorithm norm_forward_blocks() {
 }
 
 Algorithm norm_inference_blocks() {
+  using namespace norm_blocks_descriptor;
   return descriptor::with_row_blocks(
              describe<Shape, NormRows>("norm_inference_blocks", "norm_inference", "norm/norm_blocks.cu"))
       .applies(descriptor::refuse_row_blocks)

@@ -4,6 +4,7 @@
 #include "norm/norm_rows.h"
 
 namespace kiln {
+namespace norm_simple_descriptor {
 namespace {
 
 using descriptor::NormRows;
@@ -40,11 +41,14 @@ Algorithm simple(const char* name, const char* operation) {
 }
 
 }  // namespace
+}  // namespace norm_simple_descriptor
 
 Algorithm norm_forward_simple() {
+  using namespace norm_simple_descriptor;
   return simple("norm_forward_simple", "norm_forward");
 }
 Algorithm norm_inference_simple() {
+  using namespace norm_simple_descriptor;
   return simple("norm_inference_simple", "norm_inference");
 }
 

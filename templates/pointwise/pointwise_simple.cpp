@@ -4,6 +4,7 @@
 #include "pointwise/pointwise_problem.h"
 
 namespace kiln {
+namespace pointwise_simple_descriptor {
 namespace {
 
 using descriptor::PointwiseProblem;
@@ -50,23 +51,30 @@ Algorithm simple(const std::string& operation) {
 }
 
 }  // namespace
+}  // namespace pointwise_simple_descriptor
 
 Algorithm activation_forward_simple() {
+  using namespace pointwise_simple_descriptor;
   return simple("activation_forward");
 }
 Algorithm activation_backward_simple() {
+  using namespace pointwise_simple_descriptor;
   return simple("activation_backward");
 }
 Algorithm tensor_transform_simple() {
+  using namespace pointwise_simple_descriptor;
   return simple("tensor_transform");
 }
 Algorithm tensor_set_simple() {
+  using namespace pointwise_simple_descriptor;
   return simple("tensor_set");
 }
 Algorithm tensor_op_simple() {
+  using namespace pointwise_simple_descriptor;
   return simple("tensor_op");
 }
 Algorithm dropout_simple() {
+  using namespace pointwise_simple_descriptor;
   return simple("dropout");
 }
 

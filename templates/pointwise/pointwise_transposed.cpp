@@ -5,6 +5,7 @@
 #include "pointwise/pointwise_problem.h"
 
 namespace kiln {
+namespace pointwise_transposed_descriptor {
 namespace {
 
 using descriptor::PointwiseProblem;
@@ -76,17 +77,22 @@ Algorithm transposed(const std::string& operation) {
 }
 
 }  // namespace
+}  // namespace pointwise_transposed_descriptor
 
 Algorithm activation_forward_transposed() {
+  using namespace pointwise_transposed_descriptor;
   return transposed("activation_forward");
 }
 Algorithm activation_backward_transposed() {
+  using namespace pointwise_transposed_descriptor;
   return transposed("activation_backward");
 }
 Algorithm tensor_transform_transposed() {
+  using namespace pointwise_transposed_descriptor;
   return transposed("tensor_transform");
 }
 Algorithm tensor_op_transposed() {
+  using namespace pointwise_transposed_descriptor;
   return transposed("tensor_op");
 }
 

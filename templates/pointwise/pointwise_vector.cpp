@@ -6,6 +6,7 @@
 #include "pointwise/pointwise_problem.h"
 
 namespace kiln {
+namespace pointwise_vector_descriptor {
 namespace {
 
 using descriptor::PointwiseProblem;
@@ -121,23 +122,30 @@ Algorithm vectors(const std::string& operation) {
 }
 
 }  // namespace
+}  // namespace pointwise_vector_descriptor
 
 Algorithm activation_forward_vector() {
+  using namespace pointwise_vector_descriptor;
   return vectors("activation_forward");
 }
 Algorithm activation_backward_vector() {
+  using namespace pointwise_vector_descriptor;
   return vectors("activation_backward");
 }
 Algorithm tensor_transform_vector() {
+  using namespace pointwise_vector_descriptor;
   return vectors("tensor_transform");
 }
 Algorithm tensor_set_vector() {
+  using namespace pointwise_vector_descriptor;
   return vectors("tensor_set");
 }
 Algorithm tensor_op_vector() {
+  using namespace pointwise_vector_descriptor;
   return vectors("tensor_op");
 }
 Algorithm dropout_vector() {
+  using namespace pointwise_vector_descriptor;
   return vectors("dropout");
 }
 

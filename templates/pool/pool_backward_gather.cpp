@@ -6,6 +6,7 @@
 #include "pool/pool_backward_problem.h"
 
 namespace kiln {
+namespace pool_backward_gather_descriptor {
 namespace {
 
 using descriptor::PoolBackwardProblem;
@@ -78,8 +79,10 @@ Estimate predict(const Shape& shape, const PoolBackwardProblem& pool, const Targ
 }
 
 }  // namespace
+}  // namespace pool_backward_gather_descriptor
 
 Algorithm pool_backward_gather() {
+  using namespace pool_backward_gather_descriptor;
   return describe<Shape, PoolBackwardProblem>("pool_backward_gather", "pool_backward", "pool/pool_backward_gather.cu")
       .takes_prologue()
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})

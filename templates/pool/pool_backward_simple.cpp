@@ -6,6 +6,7 @@
 #include "pool/pool_backward_problem.h"
 
 namespace kiln {
+namespace pool_backward_simple_descriptor {
 namespace {
 
 using descriptor::PoolBackwardProblem;
@@ -50,8 +51,10 @@ Estimate predict(const Shape& shape, const PoolBackwardProblem& pool, const Targ
 }
 
 }  // namespace
+}  // namespace pool_backward_simple_descriptor
 
 Algorithm pool_backward_simple() {
+  using namespace pool_backward_simple_descriptor;
   return describe<Shape, PoolBackwardProblem>("pool_backward_simple", "pool_backward", "pool/pool_backward_simple.cu")
       .takes_prologue()
       .trusted()

@@ -7,6 +7,7 @@
 #include "pool/pool_problem.h"
 
 namespace kiln {
+namespace pool_global_nchw_descriptor {
 namespace {
 
 using descriptor::PoolProblem;
@@ -66,8 +67,10 @@ Estimate predict(const Shape& shape, const PoolProblem& pool, const Target& targ
 }
 
 }  // namespace
+}  // namespace pool_global_nchw_descriptor
 
 Algorithm pool_global_nchw() {
+  using namespace pool_global_nchw_descriptor;
   return describe<Shape, PoolProblem>("pool_global_nchw", "pool_forward", "pool/pool_global_nchw.cu")
       .takes_prologue()
       .param("LANES", &Shape::lanes, {32, 16, 8, 4, 128, 256, 512})

@@ -7,6 +7,7 @@
 #include "pool/pool_problem.h"
 
 namespace kiln {
+namespace pool_global_nhwc_descriptor {
 namespace {
 
 using descriptor::PoolProblem;
@@ -76,8 +77,10 @@ Estimate predict(const Shape& shape, const PoolProblem& pool, const Target& targ
 }
 
 }  // namespace
+}  // namespace pool_global_nhwc_descriptor
 
 Algorithm pool_global_nhwc() {
+  using namespace pool_global_nhwc_descriptor;
   return describe<Shape, PoolProblem>("pool_global_nhwc", "pool_forward", "pool/pool_global_nhwc.cu")
       .takes_prologue()
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})

@@ -6,6 +6,7 @@
 #include "pool/pool_problem.h"
 
 namespace kiln {
+namespace pool_indexed_descriptor {
 namespace {
 
 using descriptor::PoolProblem;
@@ -63,8 +64,10 @@ Estimate predict(const Shape& shape, const PoolProblem& pool, const Target& targ
 }
 
 }  // namespace
+}  // namespace pool_indexed_descriptor
 
 Algorithm pool_indexed() {
+  using namespace pool_indexed_descriptor;
   return describe<Shape, PoolProblem>("pool_indexed", "pool_forward", "pool/pool_indexed.cu")
       .takes_prologue()
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})

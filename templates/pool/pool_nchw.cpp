@@ -7,6 +7,7 @@
 #include "pool/pool_problem.h"
 
 namespace kiln {
+namespace pool_nchw_descriptor {
 namespace {
 
 using descriptor::PoolProblem;
@@ -101,8 +102,10 @@ Estimate predict(const Tile& tile, const PoolProblem& pool, const Target& target
 }
 
 }  // namespace
+}  // namespace pool_nchw_descriptor
 
 Algorithm pool_nchw() {
+  using namespace pool_nchw_descriptor;
   return describe<Tile, PoolProblem>("pool_nchw", "pool_forward", "pool/pool_nchw.cu")
       .takes_prologue()
       .param("VECTOR", &Tile::vector, {4, 8, 2, 1})

@@ -7,6 +7,7 @@
 #include "pool/pool_problem.h"
 
 namespace kiln {
+namespace pool_nhwc_descriptor {
 namespace {
 
 using descriptor::PoolProblem;
@@ -93,8 +94,10 @@ Estimate predict(const Tile& tile, const PoolProblem& pool, const Target& target
 }
 
 }  // namespace
+}  // namespace pool_nhwc_descriptor
 
 Algorithm pool_nhwc() {
+  using namespace pool_nhwc_descriptor;
   return describe<Tile, PoolProblem>("pool_nhwc", "pool_forward", "pool/pool_nhwc.cu")
       .takes_prologue()
       .param("VECTOR", &Tile::vector, {8, 4, 2, 1})

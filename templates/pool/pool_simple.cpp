@@ -4,6 +4,7 @@
 #include "pool/pool_problem.h"
 
 namespace kiln {
+namespace pool_simple_descriptor {
 namespace {
 
 using descriptor::PoolProblem;
@@ -38,8 +39,10 @@ Estimate predict(const Shape& shape, const PoolProblem& pool, const Target& targ
 }
 
 }  // namespace
+}  // namespace pool_simple_descriptor
 
 Algorithm pool_simple() {
+  using namespace pool_simple_descriptor;
   return describe<Shape, PoolProblem>("pool_simple", "pool_forward", "pool/pool_simple.cu")
       .takes_prologue()
       .trusted()

@@ -3,6 +3,7 @@
 #include "pool/unpool_problem.h"
 
 namespace kiln {
+namespace unpool_backward_gather_descriptor {
 namespace {
 
 using descriptor::UnpoolProblem;
@@ -39,8 +40,10 @@ Estimate predict(const Shape& shape, const UnpoolProblem& unpool, const Target& 
 }
 
 }  // namespace
+}  // namespace unpool_backward_gather_descriptor
 
 Algorithm unpool_backward_gather() {
+  using namespace unpool_backward_gather_descriptor;
   return describe<Shape, UnpoolProblem>("unpool_backward_gather", "unpool_backward", "pool/unpool_backward_gather.cu")
       .takes_prologue()
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})

@@ -3,6 +3,7 @@
 #include "pool/unpool_problem.h"
 
 namespace kiln {
+namespace unpool_backward_simple_descriptor {
 namespace {
 
 using descriptor::UnpoolProblem;
@@ -27,8 +28,10 @@ Estimate predict(const Shape& shape, const UnpoolProblem& unpool, const Target& 
 }
 
 }  // namespace
+}  // namespace unpool_backward_simple_descriptor
 
 Algorithm unpool_backward_simple() {
+  using namespace unpool_backward_simple_descriptor;
   return describe<Shape, UnpoolProblem>("unpool_backward_simple", "unpool_backward", "pool/unpool_backward_simple.cu")
       .takes_prologue()
       .trusted()

@@ -3,6 +3,7 @@
 #include "reduce/reduce_rows.h"
 
 namespace kiln {
+namespace reduce_blocks_descriptor {
 namespace {
 
 using descriptor::ReduceRows;
@@ -46,8 +47,10 @@ Estimate predict(const RowBlocks& blocks, const ReduceRows& rows, const Target& 
 }
 
 }  // namespace
+}  // namespace reduce_blocks_descriptor
 
 Algorithm reduce_blocks() {
+  using namespace reduce_blocks_descriptor;
   return descriptor::with_row_blocks(
              describe<RowBlocks, ReduceRows>("reduce_blocks", "reduce", "reduce/reduce_blocks.cu"))
       .takes_prologue()

@@ -4,6 +4,7 @@
 #include "reduce/reduce_rows.h"
 
 namespace kiln {
+namespace reduce_simple_descriptor {
 namespace {
 
 using descriptor::ReduceRows;
@@ -33,8 +34,10 @@ Estimate predict(const SimpleRows& simple, const ReduceRows& rows, const Target&
 }
 
 }  // namespace
+}  // namespace reduce_simple_descriptor
 
 Algorithm reduce_simple() {
+  using namespace reduce_simple_descriptor;
   return describe<SimpleRows, ReduceRows>("reduce_simple", "reduce", "reduce/reduce_simple.cu")
       .trusted()
       .takes_prologue()

@@ -7,6 +7,7 @@
 #include "resize/resize_problem.h"
 
 namespace kiln {
+namespace resize_nchw_descriptor {
 namespace {
 
 using descriptor::ResizeProblem;
@@ -68,8 +69,10 @@ Estimate predict(const Tile& tile, const ResizeProblem& resize, const Target& ta
 }
 
 }  // namespace
+}  // namespace resize_nchw_descriptor
 
 Algorithm resize_nchw() {
+  using namespace resize_nchw_descriptor;
   return describe<Tile, ResizeProblem>("resize_nchw", "resize", "resize/resize_nchw.cu")
       .takes_prologue()
       .param("TILE_Q", &Tile::tile_q, {4, 2, 8, 1})

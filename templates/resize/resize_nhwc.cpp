@@ -6,6 +6,7 @@
 #include "resize/resize_problem.h"
 
 namespace kiln {
+namespace resize_nhwc_descriptor {
 namespace {
 
 using descriptor::ResizeProblem;
@@ -52,8 +53,10 @@ Estimate predict(const Tile& tile, const ResizeProblem& resize, const Target& ta
 }
 
 }  // namespace
+}  // namespace resize_nhwc_descriptor
 
 Algorithm resize_nhwc() {
+  using namespace resize_nhwc_descriptor;
   return describe<Tile, ResizeProblem>("resize_nhwc", "resize", "resize/resize_nhwc.cu")
       .takes_prologue()
       .param("VECTOR", &Tile::vector, {8, 4, 2, 1})

@@ -3,6 +3,7 @@
 #include "resize/resize_problem.h"
 
 namespace kiln {
+namespace resize_simple_descriptor {
 namespace {
 
 using descriptor::ResizeProblem;
@@ -33,8 +34,10 @@ Estimate predict(const Shape& shape, const ResizeProblem& resize, const Target& 
 }
 
 }  // namespace
+}  // namespace resize_simple_descriptor
 
 Algorithm resize_simple() {
+  using namespace resize_simple_descriptor;
   return describe<Shape, ResizeProblem>("resize_simple", "resize", "resize/resize_simple.cu")
       .takes_prologue()
       .trusted()

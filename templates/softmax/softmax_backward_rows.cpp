@@ -7,6 +7,7 @@
 #include "softmax/softmax_rows.h"
 
 namespace kiln {
+namespace softmax_backward_rows_descriptor {
 namespace {
 
 using descriptor::SoftmaxRows;
@@ -83,8 +84,10 @@ Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& t
 }
 
 }  // namespace
+}  // namespace softmax_backward_rows_descriptor
 
 Algorithm softmax_backward_rows() {
+  using namespace softmax_backward_rows_descriptor;
   return describe<Shape, SoftmaxRows>("softmax_backward_rows", "softmax_backward", "softmax/softmax_backward_rows.cu")
       .takes_prologue()
       .param("KEEP", &Shape::keep, {1, 0})

@@ -4,6 +4,7 @@
 #include "softmax/softmax_rows.h"
 
 namespace kiln {
+namespace softmax_backward_simple_descriptor {
 namespace {
 
 using descriptor::SoftmaxRows;
@@ -36,8 +37,10 @@ Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& t
 }
 
 }  // namespace
+}  // namespace softmax_backward_simple_descriptor
 
 Algorithm softmax_backward_simple() {
+  using namespace softmax_backward_simple_descriptor;
   return describe<Shape, SoftmaxRows>("softmax_backward_simple", "softmax_backward",
                                       "softmax/softmax_backward_simple.cu")
       .trusted()

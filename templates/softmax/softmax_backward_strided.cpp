@@ -3,6 +3,7 @@
 #include "softmax/softmax_across.h"
 
 namespace kiln {
+namespace softmax_backward_strided_descriptor {
 namespace {
 
 using descriptor::SoftmaxRows;
@@ -35,8 +36,10 @@ Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& t
 }
 
 }  // namespace
+}  // namespace softmax_backward_strided_descriptor
 
 Algorithm softmax_backward_strided() {
+  using namespace softmax_backward_strided_descriptor;
   return describe<Shape, SoftmaxRows>("softmax_backward_strided", "softmax_backward",
                                       "softmax/softmax_backward_strided.cu")
       .takes_prologue()

@@ -6,6 +6,7 @@
 #include "softmax/softmax_rows.h"
 
 namespace kiln {
+namespace softmax_block_descriptor {
 namespace {
 
 using descriptor::SoftmaxRows;
@@ -80,8 +81,10 @@ Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& t
 }
 
 }  // namespace
+}  // namespace softmax_block_descriptor
 
 Algorithm softmax_block() {
+  using namespace softmax_block_descriptor;
   return describe<Shape, SoftmaxRows>("softmax_block", "softmax_forward", "softmax/softmax_block.cu")
       .takes_prologue()
       .param("KEEP_SHARED", &Shape::keep_shared, {0, 1})

@@ -7,6 +7,7 @@
 #include "softmax/softmax_rows.h"
 
 namespace kiln {
+namespace softmax_online_descriptor {
 namespace {
 
 using descriptor::SoftmaxRows;
@@ -55,8 +56,10 @@ Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& t
 }
 
 }  // namespace
+}  // namespace softmax_online_descriptor
 
 Algorithm softmax_online() {
+  using namespace softmax_online_descriptor;
   return describe<Shape, SoftmaxRows>("softmax_online", "softmax_forward", "softmax/softmax_online.cu")
       .takes_prologue()
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})

@@ -6,6 +6,7 @@
 #include "softmax/softmax_rows.h"
 
 namespace kiln {
+namespace softmax_simple_descriptor {
 namespace {
 
 using descriptor::SoftmaxRows;
@@ -42,8 +43,10 @@ Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& t
 }
 
 }  // namespace
+}  // namespace softmax_simple_descriptor
 
 Algorithm softmax_simple() {
+  using namespace softmax_simple_descriptor;
   return describe<Shape, SoftmaxRows>("softmax_simple", "softmax_forward", "softmax/softmax_simple.cu")
       .trusted()
       .takes_prologue()

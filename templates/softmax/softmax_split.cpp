@@ -7,6 +7,7 @@
 #include "softmax/softmax_rows.h"
 
 namespace kiln {
+namespace softmax_split_descriptor {
 namespace {
 
 using descriptor::SoftmaxRows;
@@ -76,8 +77,10 @@ Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& t
 }
 
 }  // namespace
+}  // namespace softmax_split_descriptor
 
 Algorithm softmax_split() {
+  using namespace softmax_split_descriptor;
   return describe<Shape, SoftmaxRows>("softmax_split", "softmax_forward", "softmax/softmax_split.cu")
       .takes_prologue()
       .param("SPLITS", &Shape::splits, {16, 8, 4, 2, 32, 64})

@@ -1,6 +1,7 @@
 #include "softmax/softmax_across.h"
 
 namespace kiln {
+namespace softmax_strided_descriptor {
 namespace {
 
 using descriptor::SoftmaxRows;
@@ -34,8 +35,10 @@ Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& t
 }
 
 }  // namespace
+}  // namespace softmax_strided_descriptor
 
 Algorithm softmax_strided() {
+  using namespace softmax_strided_descriptor;
   return describe<Shape, SoftmaxRows>("softmax_strided", "softmax_forward", "softmax/softmax_strided.cu")
       .takes_prologue()
       .param("KEEP", &Shape::keep, {1, 0})

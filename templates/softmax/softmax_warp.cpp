@@ -7,6 +7,7 @@
 #include "softmax/softmax_rows.h"
 
 namespace kiln {
+namespace softmax_warp_descriptor {
 namespace {
 
 using descriptor::SoftmaxRows;
@@ -88,8 +89,10 @@ Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& t
 }
 
 }  // namespace
+}  // namespace softmax_warp_descriptor
 
 Algorithm softmax_warp() {
+  using namespace softmax_warp_descriptor;
   return describe<Shape, SoftmaxRows>("softmax_warp", "softmax_forward", "softmax/softmax_warp.cu")
       .takes_prologue()
       .param("LANES", &Shape::lanes, {32, 16, 8, 4, 2, 1})

@@ -5,6 +5,7 @@
 #include "kiln/generator/algorithm.h"
 
 namespace kiln {
+namespace conv_backward_bias_simple_descriptor {
 namespace {
 
 using descriptor::BiasGradient;
@@ -37,8 +38,10 @@ Estimate predict(const Shape& shape, const BiasGradient& gradient, const Target&
 }
 
 }  // namespace
+}  // namespace conv_backward_bias_simple_descriptor
 
 Algorithm conv_backward_bias_simple() {
+  using namespace conv_backward_bias_simple_descriptor;
   return describe<Shape, BiasGradient>("conv_backward_bias_simple", "conv_backward_bias",
                                        "conv/bias/conv_backward_bias_simple.cu")
       .takes_prologue()

@@ -8,6 +8,7 @@
 #include "kiln/generator/algorithm.h"
 
 namespace kiln {
+namespace conv_backward_bias_split_descriptor {
 namespace {
 
 using descriptor::BiasGradient;
@@ -89,8 +90,10 @@ Estimate predict(const Shape& shape, const BiasGradient& gradient, const Target&
 }
 
 }  // namespace
+}  // namespace conv_backward_bias_split_descriptor
 
 Algorithm conv_backward_bias_split() {
+  using namespace conv_backward_bias_split_descriptor;
   return describe<Shape, BiasGradient>("conv_backward_bias_split", "conv_backward_bias",
                                        "conv/bias/conv_backward_bias_split.cu")
       .takes_prologue()

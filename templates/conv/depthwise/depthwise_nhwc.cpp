@@ -8,6 +8,7 @@
 #include "descriptor/numbers.h"
 
 namespace kiln::descriptor {
+namespace depthwise_nhwc_convolution_descriptor {
 namespace {
 
 struct Tile {
@@ -142,9 +143,11 @@ GridWork work_of(const Tile& tile, const Contraction& contraction) {
 }
 
 }  // namespace
+}  // namespace depthwise_nhwc_convolution_descriptor
 
 Algorithm depthwise_nhwc_convolution(const std::string& template_path, const std::string& operation,
                                      ContractionMaker make) {
+  using namespace depthwise_nhwc_convolution_descriptor;
   const std::string name = kernel_of(template_path);
   auto description =
       describe<Tile>(name, operation, template_path, make)

@@ -8,6 +8,7 @@
 #include "kiln/generator/algorithm.h"
 
 namespace kiln {
+namespace conv_backward_filter_direct_descriptor {
 namespace {
 
 using descriptor::ceil_div;
@@ -104,8 +105,10 @@ Estimate predict(const Shape& shape, const FilterGradient& gradient, const Targe
 }
 
 }  // namespace
+}  // namespace conv_backward_filter_direct_descriptor
 
 Algorithm conv_backward_filter_direct() {
+  using namespace conv_backward_filter_direct_descriptor;
   return describe<Shape, FilterGradient>("conv_backward_filter_direct", "conv_backward_filter",
                                          "conv/direct/conv_backward_filter_direct.cu")
       .takes_prologue()

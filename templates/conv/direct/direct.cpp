@@ -8,6 +8,7 @@
 #include "descriptor/numbers.h"
 
 namespace kiln::descriptor {
+namespace direct_convolution_descriptor {
 namespace {
 
 struct Tile {
@@ -150,8 +151,10 @@ GridWork work_of(const Tile& tile, const Contraction& contraction) {
 }
 
 }  // namespace
+}  // namespace direct_convolution_descriptor
 
 Algorithm direct_convolution(const std::string& template_path, const std::string& operation, ContractionMaker make) {
+  using namespace direct_convolution_descriptor;
   const std::string name = kernel_of(template_path);
   auto description =
       describe<Tile>(name, operation, template_path, make)

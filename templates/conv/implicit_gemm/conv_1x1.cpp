@@ -2,6 +2,7 @@
 #include "conv/conv_contractions.h"
 
 namespace kiln {
+namespace conv_1x1_descriptor {
 namespace {
 
 std::optional<std::string> refusal(const descriptor::Contraction& contraction) {
@@ -10,8 +11,10 @@ std::optional<std::string> refusal(const descriptor::Contraction& contraction) {
 }
 
 }  // namespace
+}  // namespace conv_1x1_descriptor
 
 Algorithm conv_1x1() {
+  using namespace conv_1x1_descriptor;
   return descriptor::tiled_contraction("conv/implicit_gemm/conv_1x1.cu", "conv_forward",
                                        descriptor::forward_contractions, refusal);
 }

@@ -3,6 +3,7 @@
 #include "conv/depthwise/depthwise.h"
 
 namespace kiln {
+namespace conv_implicit_gemm_descriptor {
 namespace {
 
 std::optional<std::string> refusal(const descriptor::Contraction& contraction) {
@@ -11,8 +12,10 @@ std::optional<std::string> refusal(const descriptor::Contraction& contraction) {
 }
 
 }  // namespace
+}  // namespace conv_implicit_gemm_descriptor
 
 Algorithm conv_implicit_gemm() {
+  using namespace conv_implicit_gemm_descriptor;
   return descriptor::tiled_contraction("conv/implicit_gemm/conv_implicit_gemm.cu", "conv_forward",
                                        descriptor::forward_contractions, refusal);
 }

@@ -8,6 +8,7 @@
 #include "conv/gradients.h"
 
 namespace kiln {
+namespace local_conv_backward_data_columns_descriptor {
 namespace {
 
 using namespace descriptor;  // NOLINT(google-build-using-namespace): of this library
@@ -176,8 +177,10 @@ Estimate predict(const SimtTiling& tiling, const Columns& columns, const Target&
 }
 
 }  // namespace
+}  // namespace local_conv_backward_data_columns_descriptor
 
 Algorithm local_conv_backward_data_columns() {
+  using namespace local_conv_backward_data_columns_descriptor;
   return add_simt_space(describe<SimtTiling, Columns>("local_conv_backward_data_columns", "local_conv_backward_data",
                                                       "conv/local/local_conv_backward_data_columns.cu")
                             .applies([](const Columns& columns, const Target&) {

@@ -8,6 +8,7 @@
 #include "kiln/generator/algorithm.h"
 
 namespace kiln {
+namespace local_conv_forward_dots_descriptor {
 namespace {
 
 using namespace descriptor;  // NOLINT(google-build-using-namespace): of this library
@@ -101,8 +102,10 @@ Estimate predict(const Shape& shape, const Dots& dots, const Target& target, con
 }
 
 }  // namespace
+}  // namespace local_conv_forward_dots_descriptor
 
 Algorithm local_conv_forward_dots() {
+  using namespace local_conv_forward_dots_descriptor;
   return describe<Shape, Dots>("local_conv_forward_dots", "local_conv_forward", "conv/local/local_conv_forward_dots.cu")
       .takes_prologue()
       .applies(refusal)

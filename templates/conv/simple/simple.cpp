@@ -9,6 +9,7 @@
 #include "descriptor/prelude_and_launch.h"
 
 namespace kiln::descriptor {
+namespace simple_convolution_descriptor {
 namespace {
 
 struct Shape {
@@ -129,8 +130,10 @@ Estimate predict_filter(const Shape& shape, const FilterGradient& gradient, cons
 }
 
 }  // namespace
+}  // namespace simple_convolution_descriptor
 
 Algorithm simple_convolution(const std::string& template_path, const std::string& operation) {
+  using namespace simple_convolution_descriptor;
   const std::string name = kernel_of(template_path);
   const auto make = [](const Request& request) { return convolution(ConvForward::of(request)); };
   return describe<Shape>(name, operation, template_path, make)
@@ -148,6 +151,7 @@ Algorithm simple_convolution(const std::string& template_path, const std::string
 }
 
 Algorithm simple_backward_data(const std::string& template_path, const std::string& operation) {
+  using namespace simple_convolution_descriptor;
   const std::string name = kernel_of(template_path);
   return describe<Shape, DataGradient>(name, operation, template_path)
       .takes_prologue()
@@ -162,6 +166,7 @@ Algorithm simple_backward_data(const std::string& template_path, const std::stri
 }
 
 Algorithm simple_backward_filter(const std::string& template_path, const std::string& operation) {
+  using namespace simple_convolution_descriptor;
   const std::string name = kernel_of(template_path);
   return describe<Shape, FilterGradient>(name, operation, template_path)
       .takes_prologue()

@@ -9,6 +9,7 @@
 #include "descriptor/numbers.h"
 
 namespace kiln::descriptor {
+namespace fused_winograd_convolution_descriptor {
 namespace {
 
 // One point of the space: BLOCK_TILES tiles x BLOCK_N channels of y a block, BLOCK_C channels of x a chunk,
@@ -142,9 +143,11 @@ auto if_served(Holds holds) {
 }
 
 }  // namespace
+}  // namespace fused_winograd_convolution_descriptor
 
 Algorithm fused_winograd_convolution(const std::string& template_path, const std::string& operation, int tile,
                                      ContractionMaker make) {
+  using namespace fused_winograd_convolution_descriptor;
   const std::string name = kernel_of(template_path);
   const auto problem = [make, tile](const Request& request) { return Winograd::of(request, make, tile); };
   // 36 positions leave a block registers and shared memory for fewer channels.

@@ -6,6 +6,7 @@
 #include "conv/winograd/winograd.h"
 
 namespace kiln::descriptor {
+namespace winograd_convolution_descriptor {
 namespace {
 
 constexpr const char* product_template = "conv/implicit_gemm/conv_1x1.cu";
@@ -117,9 +118,11 @@ Estimate predict(const SimtTiling& tiling, const Winograd& winograd, const Targe
 }
 
 }  // namespace
+}  // namespace winograd_convolution_descriptor
 
 Algorithm winograd_convolution(const std::string& template_path, const std::string& operation, int tile,
                                ContractionMaker make) {
+  using namespace winograd_convolution_descriptor;
   const std::string name = kernel_of(template_path);
   const auto problem = [make, tile](const Request& request) { return Winograd::of(request, make, tile); };
   return add_simt_space(describe<SimtTiling>(name, operation, template_path, problem).applies(refusal))
