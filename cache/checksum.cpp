@@ -32,7 +32,7 @@ class Fields {
   std::string bytes_;
 };
 
-std::string_view bytes_of(const std::vector<double>& samples) {
+std::string_view sample_bytes(const std::vector<double>& samples) {
   return {reinterpret_cast<const char*>(samples.data()), samples.size() * sizeof(double)};
 }
 
@@ -41,7 +41,7 @@ std::string_view bytes_of(const std::vector<double>& samples) {
 std::int64_t checksum_of(const Record& r) {
   Fields fields;
   fields.add(r.request).add(r.device).add(r.algorithm).add(r.algorithm_digest).add(r.config);
-  fields.add(r.outcome).add(to_string(r.kind)).add(r.seconds).add(r.spread).add(bytes_of(r.samples)).add(r.check);
+  fields.add(r.outcome).add(to_string(r.kind)).add(r.seconds).add(r.spread).add(sample_bytes(r.samples)).add(r.check);
   fields.add(r.workspace_bytes).add(std::int64_t{r.deterministic});
   fields.add(r.resources.registers).add(r.resources.spill_bytes).add(r.resources.shared_bytes);
   fields.add(r.driver_version).add(r.nvrtc_version).add(r.kiln_version).add(r.source_digest);

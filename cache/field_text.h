@@ -31,7 +31,8 @@ std::optional<std::string> unescape(std::string_view text);
 /// `limit` bytes, and not empty where that is not allowed.
 void require_line(std::string_view field, std::string_view text, std::size_t limit, bool may_be_empty);
 
-/// For messages: escaped, quoted, and cut to a readable length.
+/// For messages: escaped, quoted, and cut to a readable length. For a std::string it is called cache::quoted(): the
+/// unqualified name means std::quoted() too, where <iomanip> is included.
 std::string quoted(std::string_view text);
 
 }  // namespace kiln::cache

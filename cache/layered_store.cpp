@@ -298,14 +298,14 @@ void LayeredStore::require_devices(std::span<const Record> records) {
   for (const Record& record : records) {
     if (!known(record.device)) {
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("cache record: device {} is not known", quoted(record.device)),
+                  fmt::format("cache record: device {} is not known", cache::quoted(record.device)),
                   "call put_device() first");
     }
     const bool emulated = devices_.at(record.device).emulated;
     if (record.kind != TimeKind::predicted && (record.kind == TimeKind::modelled) != emulated) {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("cache record: a {} time on the {} device {}", to_string(record.kind),
-                              emulated ? "emulated" : "real", quoted(record.device)),
+                              emulated ? "emulated" : "real", cache::quoted(record.device)),
                   "times of emulated devices are modelled, times of real devices are measured");
     }
   }

@@ -104,7 +104,8 @@ Pack make_pack(std::vector<DeviceEntry> devices, std::vector<Record> records) {
     wanted.id = record.device;
     const auto device = std::lower_bound(pack.devices.begin(), pack.devices.end(), wanted, device_before);
     if (device == pack.devices.end() || device->id != record.device) {
-      throw Error(ErrorCode::invalid_argument, fmt::format("pack: device {} is not listed", quoted(record.device)));
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("pack: device {} is not listed", cache::quoted(record.device)));
     }
     try {
       require_kind(record.kind, *device);

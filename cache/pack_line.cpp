@@ -180,7 +180,8 @@ std::string parse_mark(std::string_view line, const DeviceEntry& device) {
   require_end(fields);
   const std::optional<MachineClock> clock = machine_clock_of(device);
   if (!clock || clock->text != text) {
-    throw PackFault{fmt::format("the clock {} is not that of the device {}", quoted(text), quoted(device.name))};
+    throw PackFault{
+        fmt::format("the clock {} is not that of the device {}", cache::quoted(text), cache::quoted(device.name))};
   }
   if (accuracy.size() > max_name_bytes) throw PackFault{"accuracy is too long"};
   if (has_control(accuracy)) throw PackFault{"accuracy contains a control or hidden character"};
@@ -221,7 +222,7 @@ void require_possible(TimeKind kind, std::string_view outcome, double seconds) {
 void require_kind(TimeKind kind, const DeviceEntry& device) {
   if (kind == TimeKind::predicted || (kind == TimeKind::modelled) == device.emulated) return;
   throw PackFault{fmt::format("has a {} time on the {} device {}", to_string(kind),
-                              device.emulated ? "emulated" : "real", quoted(device.id))};
+                              device.emulated ? "emulated" : "real", cache::quoted(device.id))};
 }
 
 }  // namespace kiln::cache

@@ -30,7 +30,7 @@
 namespace kiln::cli {
 namespace {
 
-struct Options {
+struct BundleFlags {
   Input input;
   std::vector<std::string> archs;
   std::string database, output;
@@ -76,7 +76,7 @@ int list(const std::string& path, const Output& output) {
   return success;
 }
 
-void require_what_to_make(const Options& options) {
+void require_what_to_make(const BundleFlags& options) {
   if (options.archs.empty()) {
     throw Error(ErrorCode::invalid_argument, "--arch is missing",
                 options.emulated ? "the emulated device has an architecture too, by default 90: --arch 90"
@@ -87,7 +87,7 @@ void require_what_to_make(const Options& options) {
   }
 }
 
-BundleOptions bundle_options(const Options& options, const device::Nvrtc& nvrtc) {
+BundleOptions bundle_options(const BundleFlags& options, const device::Nvrtc& nvrtc) {
   BundleOptions result;
   for (const std::string& arch : options.archs) result.archs.push_back(parse_arch(arch, &nvrtc));
   result.emulated = options.emulated;
@@ -97,7 +97,7 @@ BundleOptions bundle_options(const Options& options, const device::Nvrtc& nvrtc)
   return result;
 }
 
-cache::Database open_database(const Options& options, const Environment& environment) {
+cache::Database open_database(const BundleFlags& options, const Environment& environment) {
   const bool named = !options.database.empty() && options.database != "off";
   if (named) return open_or_fail(options.database, cache::OpenMode::read_only);
   const auto path = cache_path(options.database.empty() ? std::nullopt : std::optional(options.database), environment);
@@ -113,7 +113,7 @@ size_t requests_with_gaps(const BundlePlan& plan) {
   return requests.size();
 }
 
-void print_gaps(const BundlePlan& plan, const Options& options, size_t requests) {
+void print_gaps(const BundlePlan& plan, const BundleFlags& options, size_t requests) {
   constexpr size_t most = 10;
   fmt::print(stderr, "kiln: no bundle is written: {} of {} requests have no variant for an architecture\n",
              requests_with_gaps(plan), requests);
@@ -127,7 +127,7 @@ void print_gaps(const BundlePlan& plan, const Options& options, size_t requests)
              options.emulated ? "" : "; --emulated bundles for the emulated device");
 }
 
-int bundle(const Options& options) {
+int bundle(const BundleFlags& options) {
   if (options.list) return list(options.input.text, options.output_format);
   require_what_to_make(options);
   require_replaceable("the bundle", options.output);
@@ -174,7 +174,7 @@ int bundle(const Options& options) {
 }  // namespace
 
 void add_bundle(Command app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BundleFlags>();
   const Command command = app.add_command("bundle", "compile the stored winners into one file that needs no NVRTC");
   options->input.add_to(command);
   command.add_option("--arch", options->archs, "architectures, with commas between: 80,90").one_list();

@@ -87,7 +87,7 @@ bool only_the_digest(const cache::RequestChange& change) {
          variant(change.before) == variant(change.after);
 }
 
-struct Tally {
+struct ReviewTally {
   int64_t faster = 0, slower = 0, other = 0;
 
   void add(const cache::RequestChange& change) {
@@ -100,7 +100,7 @@ struct Tally {
 
 void print_summary(const cache::Diff& difference) {
   std::array<int64_t, 5> count{};
-  Tally winners, times;
+  ReviewTally winners, times;
   for (const cache::RequestChange& change : difference.changes) {
     ++count[static_cast<size_t>(change.change)];
     if (change.change == Change::winner) winners.add(change);

@@ -27,7 +27,7 @@
 namespace kiln::cli {
 namespace {
 
-struct Options {
+struct TransferOptions {
   std::string database;
   std::string file;
   std::vector<std::string> files;
@@ -63,7 +63,7 @@ void print_requests(const cache::DeviceEntry& device, const std::vector<cache::R
   fmt::print("{}\n", output.print(table));
 }
 
-int list(const Options& options) {
+int list(const TransferOptions& options) {
   const Environment environment = read_environment();
   const cache::Database database = open_to_read(options.database, environment);
   const Catalogue catalogue = catalogue_of(environment);
@@ -82,7 +82,7 @@ int list(const Options& options) {
   return success;
 }
 
-int export_pack(const Options& options) {
+int export_pack(const TransferOptions& options) {
   require_replaceable("the pack", options.file);
   const Environment environment = read_environment();
   const cache::Database database = open_to_read(options.database, environment);
@@ -192,7 +192,7 @@ Json json_of(const TakenIn& taken) {
 }
 
 // Import and merge: one takes packs, the other also databases, and folders of either.
-int take_in(const Options& options, bool databases_too) {
+int take_in(const TransferOptions& options, bool databases_too) {
   const Environment environment = read_environment();
   const std::string target = database_path(options.database, environment);
   const std::vector<std::string> paths =
@@ -228,16 +228,16 @@ int take_in(const Options& options, bool databases_too) {
   return refused == 0 ? success : failed_check;
 }
 
-int import_packs(const Options& options) {
+int import_packs(const TransferOptions& options) {
   return take_in(options, false);
 }
 
-int merge(const Options& options) {
+int merge(const TransferOptions& options) {
   return take_in(options, true);
 }
 
 Command add(Command parent, const char* name, const char* summary, const char* example,
-            const std::shared_ptr<Options>& options, int (*run)(const Options&), int& exit_code) {
+            const std::shared_ptr<TransferOptions>& options, int (*run)(const TransferOptions&), int& exit_code) {
   const Command command = parent.add_command(name, summary);
   command.footer(fmt::format("Example: {}", example));
   add_database_option(command, options->database);
@@ -248,7 +248,7 @@ Command add(Command parent, const char* name, const char* summary, const char* e
 }  // namespace
 
 void add_cache_transport(Command cache, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TransferOptions>();
   options->output.add_to(add(cache, "list", "list every request with its best variant", "kiln cache list --db all.db",
                              options, list, exit_code));
   const Command exporting = add(cache, "export", "write a pack: text, to ship and to review",

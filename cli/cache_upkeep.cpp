@@ -28,7 +28,7 @@ namespace {
 
 // --- verify ---
 
-struct VerifyOptions {
+struct UpkeepOptions {
   std::string file;
   std::string database;
   std::string sample = "10";
@@ -39,7 +39,7 @@ struct VerifyOptions {
   Output output;
 };
 
-size_t parse_sample(const std::string& text) {
+size_t parse_sample_size(const std::string& text) {
   if (text == "all") return 0;
   size_t count = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), count);
@@ -84,10 +84,10 @@ size_t store_bars(const RecheckResult& result, const std::string& path, const de
   return store_trials(bars, path, device);
 }
 
-int verify(const VerifyOptions& options) {
+int verify_database(const UpkeepOptions& options) {
   const Environment environment = options.device.environment();
   RecheckOptions how;
-  how.sample = parse_sample(options.sample);
+  how.sample = parse_sample_size(options.sample);
   how.seed = options.seed;
   how.tolerance = options.tolerance / 100;
   how.expressions = read_expressions(options.expressions);
@@ -238,7 +238,7 @@ int quarantine(const QuarantineOptions& options) {
 }  // namespace
 
 void add_cache_upkeep(Command cache, int& exit_code) {
-  auto verify_options = std::make_shared<VerifyOptions>();
+  auto verify_options = std::make_shared<UpkeepOptions>();
   const Command verifying =
       cache.add_command("verify", "check and time a sample of the stored candidates again on this device, and compare");
   verifying.add_option("file", verify_options->file, "a pack or a database (default: as --db)");
@@ -252,7 +252,7 @@ void add_cache_upkeep(Command cache, int& exit_code) {
   verify_options->output.add_to(verifying);
   add_expressions_to(verifying, verify_options->expressions);
   verifying.footer("Example: kiln cache verify shipped.pack --sample 20");
-  verifying.on_chosen([verify_options, &exit_code] { exit_code = verify(*verify_options); });
+  verifying.on_chosen([verify_options, &exit_code] { exit_code = verify_database(*verify_options); });
 
   auto prune_options = std::make_shared<PruneOptions>();
   const Command pruning = cache.add_command("prune", "delete records of no more use from the database");

@@ -24,7 +24,7 @@
 namespace kiln::cli {
 namespace {
 
-std::string rate_text(double bytes_per_second) {
+std::string byte_rate_text(double bytes_per_second) {
   return fmt::format("{:.3g} TB/s", bytes_per_second / 1e12);
 }
 
@@ -50,27 +50,28 @@ std::string print_text(const device::DeviceInfo& info, const calibration::Findin
   const DeviceFigures nominal = execution::figures_of(info);
   const Calibration& reached = findings.calibration;
   Table table({"figure", info.emulated ? ">modelled" : ">measured", "which is"});
-  table.add({"device memory, copy", rate_text(findings.copy_bytes_per_second),
-             fmt::format("{} of {}", percent_text(reached.copy_efficiency), rate_text(nominal.dram_bytes_per_second))});
-  table.add({"L2, read", rate_text(findings.l2_bytes_per_second),
+  table.add(
+      {"device memory, copy", byte_rate_text(findings.copy_bytes_per_second),
+       fmt::format("{} of {}", percent_text(reached.copy_efficiency), byte_rate_text(nominal.dram_bytes_per_second))});
+  table.add({"L2, read", byte_rate_text(findings.l2_bytes_per_second),
              fmt::format("{:.1f} bytes a clock and SM", reached.l2_bytes_per_clock)});
   table.add(
       {"f32 multiply-add", fmt::format("{:.1f} TFLOP/s", findings.fma_flops_per_second / 1e12),
        fmt::format("{} of the lanes at {:.0f} MHz", percent_text(reached.fma_efficiency), nominal.clock_hz / 1e6)});
-  table.add({"shared memory, read", rate_text(findings.shared_bytes_per_second),
+  table.add({"shared memory, read", byte_rate_text(findings.shared_bytes_per_second),
              fmt::format("{} of 128 bytes a clock and SM", percent_text(reached.shared_efficiency))});
   table.add({"launch", time_text(findings.launch_seconds), "from one empty kernel to the next"});
   Table reads({">buffer", ">of L2", ">read at"});
   for (const calibration::FootprintRate& read : findings.reads) {
     reads.add({fmt::format("{:.1f} MiB", static_cast<double>(read.bytes) / (1 << 20)),
-               percent_text(static_cast<double>(read.bytes) / info.l2_bytes), rate_text(read.bytes_per_second)});
+               percent_text(static_cast<double>(read.bytes) / info.l2_bytes), byte_rate_text(read.bytes_per_second)});
   }
   const std::string clock = info.emulated ? fmt::format("times are {}\n", modelled_text(info.name)) : "";
   return fmt::format("{}\n{}\n{}\n{}", info.id(), clock, output.print(table), output.print(reads));
 }
 
 // Nothing where no folder is known and where the user wants none.
-std::optional<std::string> database_path(const CalibrateOptions& options, const Environment& environment) {
+std::optional<std::string> calibrated_database(const CalibrateOptions& options, const Environment& environment) {
   return cache_path(options.database.empty() ? std::nullopt : std::optional(options.database), environment);
 }
 
@@ -117,7 +118,7 @@ int calibrate_device(const CalibrateOptions& options) {
     }
   }
 
-  const std::optional<std::string> path = database_path(options, environment);
+  const std::optional<std::string> path = calibrated_database(options, environment);
   if (!path) {
     fmt::print(stderr, "kiln: there is no tuning database: the figures are not kept (give --db FILE)\n");
     return success;

@@ -49,7 +49,7 @@ Listing list(const std::string& library) {
   return listing;
 }
 
-std::string_view kind_of_time(const device::DeviceInfo& info) {
+std::string_view time_kind_of(const device::DeviceInfo& info) {
   return info.emulated ? "modelled" : "measured";
 }
 
@@ -72,7 +72,7 @@ Json json_of(const std::vector<Listing>& listings) {
                          {"compute_capability", fmt::format("{}.{}", info.cc_major, info.cc_minor)},
                          {"sms", info.sms},
                          {"memory_bytes", info.memory_bytes},
-                         {"time", kind_of_time(info)},
+                         {"time", time_kind_of(info)},
                          {"modelled_by", modelled_json(info.name)},
                          {"id", info.id()}});
     }
@@ -86,7 +86,7 @@ void print_devices(const std::vector<Listing>& listings, const Output& output) {
     for (size_t i = 0; i < listing.devices.size(); ++i) {
       const device::DeviceInfo& info = listing.devices[i];
       table.add({fmt::format("{}:{}", listing.driver, i), info.name, fmt::format("{}.{}", info.cc_major, info.cc_minor),
-                 std::to_string(info.sms), gib(info.memory_bytes), std::string(kind_of_time(info))});
+                 std::to_string(info.sms), gib(info.memory_bytes), std::string(time_kind_of(info))});
     }
   }
   if (!table.empty()) fmt::print("{}\n", output.print(table));

@@ -93,7 +93,7 @@ Emitted chosen_without_device(const Catalogue& catalogue, const Request& request
 }
 
 // How a host starts the kernels, apart from their arguments.
-Json launches_of(const Request& request, const Program& program) {
+Json program_launches(const Request& request, const Program& program) {
   const int64_t n = request.operands.front().spec.extents[0];  // matters for a dynamic batch only
   Json launches = Json::array();
   for_each_launch(program.steps, [&](const Launch& launch) {
@@ -125,7 +125,7 @@ int emit(const EmitOptions& options) {
                 {"config", choice.config.print()},
                 {"arch", target.arch.name()},
                 {"sources", program.sources},
-                {"launches", launches_of(request, program)}});
+                {"launches", program_launches(request, program)}});
   } else {
     fmt::print("{}", program.sources[options.source]);
   }

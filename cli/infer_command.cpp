@@ -123,7 +123,7 @@ Json json_of(const std::vector<ModelTensor>& tensors) {
   return list;
 }
 
-std::string bytes_text(int64_t bytes) {
+std::string memory_text(int64_t bytes) {
   constexpr double mib = 1024.0 * 1024.0;
   return fmt::format("{:.2f} MiB", static_cast<double>(bytes) / mib);
 }
@@ -151,8 +151,8 @@ void print_text(const InferOptions& options, const Model& model) {
   for (const ModelTensor& tensor : model.outputs())
     fmt::print("output {}: {}\n", printable_line(tensor.name), print(tensor));
   const ModelMemory& use = model.memory();
-  fmt::print("memory: {} of weights, {} in between ({} if nothing were shared)\n", bytes_text(use.weights),
-             bytes_text(use.arena), bytes_text(use.unshared));
+  fmt::print("memory: {} of weights, {} in between ({} if nothing were shared)\n", memory_text(use.weights),
+             memory_text(use.arena), memory_text(use.unshared));
 }
 
 void print_as_json(const Context& context, const Model& model) {

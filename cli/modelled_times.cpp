@@ -14,7 +14,7 @@
 namespace kiln::cli {
 namespace {
 
-constexpr std::string_view emulated = "Kiln emulated ";
+constexpr std::string_view emulated_name = "Kiln emulated ";
 constexpr std::string_view machine_code = "machine-code clock ";
 constexpr std::string_view modelled_by_ptx = "modelled from PTX alone, uncalibrated";
 
@@ -53,7 +53,7 @@ std::string modelled_text(std::string_view device_name) {
 }
 
 Json modelled_json(std::string_view device_name) {
-  if (!device_name.starts_with(emulated)) return nullptr;
+  if (!device_name.starts_with(emulated_name)) return nullptr;
   const auto clock = cache::machine_clock_of(device_name);
   if (!clock) return ptx_json();
   const Known known = known_of(device_name, clock->text);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t bar_width = 24;
 constexpr double line_interval = 10;  // seconds between plain lines of one request
-constexpr double worth_saying = 2;    // seconds that a task takes before it is named
+constexpr double worth_naming = 2;    // seconds that a task takes before it is named
 
 // Share of the whole: of the candidates of all requests.
 double share(const tuner::Progress& progress) {
@@ -36,7 +36,7 @@ std::string progress_status(const tuner::Progress& progress) {
                                  progress.planned);
   if (progress.remaining) text += fmt::format(", {} left", duration_text(*progress.remaining));
   if (progress.best != nullptr) text += fmt::format(", best {}", time_text(progress.best->seconds));
-  if (progress.waiting_seconds >= worth_saying) {
+  if (progress.waiting_seconds >= worth_naming) {
     text += fmt::format("; {} for {}", progress.waiting_for, duration_text(progress.waiting_seconds));
   }
   return text;
@@ -98,14 +98,14 @@ void ProgressDisplay::show_line(const tuner::Progress& progress, const std::stri
   Line& last = lines_[device];
   const bool same = progress.request == last.request;
   // A task that begins to take long is named at once.
-  const bool is_news = progress.waiting_seconds >= worth_saying && progress.waiting_for != last.waiting_for;
+  const bool is_news = progress.waiting_seconds >= worth_naming && progress.waiting_for != last.waiting_for;
   if (same && !is_news && progress.elapsed - last.shown < line_interval) return;
   if (!same)
     fmt::print(stderr, "{}layer {}/{}: {}\n", prefix(device), progress.job + 1, progress.jobs,
                summary(Request::parse(progress.request)));
   else
     fmt::print(stderr, "  {}{}\n", prefix(device), progress_status(progress));
-  last = {progress.request, progress.waiting_seconds >= worth_saying ? progress.waiting_for : "", progress.elapsed};
+  last = {progress.request, progress.waiting_seconds >= worth_naming ? progress.waiting_for : "", progress.elapsed};
 }
 
 }  // namespace kiln::cli

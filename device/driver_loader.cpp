@@ -20,7 +20,7 @@ constexpr std::string_view emulator_library = "libkiln_emulator.so";
 /// Exported by the emulator besides the driver API; that is how it is told from a real driver.
 constexpr const char* last_fault_symbol = "kiln_emulator_last_fault";
 
-void load_entry(const DynamicLibrary& library, const char* symbol, void** entry) {
+void load_driver_entry(const DynamicLibrary& library, const char* symbol, void** entry) {
   *entry = library.find(symbol);
   if (*entry != nullptr) return;
   throw Error(ErrorCode::missing_library, fmt::format("{} lacks the entry point {}", library.path(), symbol),
@@ -29,7 +29,7 @@ void load_entry(const DynamicLibrary& library, const char* symbol, void** entry)
 
 DriverTable load_table(const DynamicLibrary& library) {
   DriverTable table;
-#define KILN_LOAD_ENTRY(symbol, ...) load_entry(library, #symbol, reinterpret_cast<void**>(&table.symbol));
+#define KILN_LOAD_ENTRY(symbol, ...) load_driver_entry(library, #symbol, reinterpret_cast<void**>(&table.symbol));
   KILN_CUDA_DRIVER_ENTRY_POINTS(KILN_LOAD_ENTRY)
 #undef KILN_LOAD_ENTRY
 #define KILN_FIND_ENTRY(symbol, ...) table.symbol = reinterpret_cast<decltype(table.symbol)>(library.find(#symbol));

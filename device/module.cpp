@@ -15,7 +15,7 @@ using cuda_abi::CUfunction_attribute;
 using cuda_abi::CUmodule;
 using cuda_abi::CUresult;
 
-std::string quoted(const std::string& name) {
+std::string quoted_name(const std::string& name) {
   return fmt::format("'{}'", name);
 }
 
@@ -50,7 +50,7 @@ Module::Module(std::shared_ptr<const ContextHandle> context, const std::string& 
   const CUresult result = driver.calls().cuModuleLoadDataEx(
       &module, image.c_str(), static_cast<unsigned>(options.size()), options.data(), values.data());
   if (result != cuda_abi::CUDA_SUCCESS) {
-    driver.fail(result, "cuModuleLoadDataEx", quoted(name_),
+    driver.fail(result, "cuModuleLoadDataEx", quoted_name(name_),
                 std::string_view(log.data(), strnlen(log.data(), log.size())), load_hint(driver, result));
   }
   module_ = OwnedHandle<CUmodule>(std::move(context), module, &DriverTable::cuModuleUnload, "cuModuleUnload");

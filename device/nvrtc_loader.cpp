@@ -40,7 +40,7 @@ DynamicLibrary load_any() {
               std::string(install_hint));
 }
 
-void load_entry(const DynamicLibrary& library, const char* symbol, void** entry) {
+void load_nvrtc_entry(const DynamicLibrary& library, const char* symbol, void** entry) {
   *entry = library.find(symbol);
   if (*entry != nullptr) return;
   throw Error(ErrorCode::missing_library, fmt::format("{} lacks the entry point {}", library.path(), symbol),
@@ -64,7 +64,7 @@ void load_builtins_beside(const std::string& nvrtc, NvrtcVersion version) {
 std::shared_ptr<const Nvrtc> Nvrtc::open(const NvrtcChoice& choice) {
   const DynamicLibrary library = choice.library ? load_chosen(*choice.library) : load_any();
   auto table = std::make_unique<Table>();
-#define KILN_LOAD_ENTRY(symbol, ...) load_entry(library, #symbol, reinterpret_cast<void**>(&table->symbol));
+#define KILN_LOAD_ENTRY(symbol, ...) load_nvrtc_entry(library, #symbol, reinterpret_cast<void**>(&table->symbol));
   KILN_NVRTC_ENTRY_POINTS(KILN_LOAD_ENTRY)
 #undef KILN_LOAD_ENTRY
   std::shared_ptr<const Nvrtc> nvrtc(new Nvrtc(std::move(table), library.path()));

@@ -15,12 +15,12 @@
 namespace kiln {
 namespace {
 
-bool is_digit(char c) {
+bool is_ascii_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
 bool is_word_character(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_ascii_digit(c) || c == '_';
 }
 
 bool is_blank(char c) {
@@ -75,7 +75,7 @@ class Tokeniser {
       at_ = end + 2;
     } else if (c == '"' || c == '\'') {
       literal();
-    } else if (is_digit(c) || (c == '.' && is_digit(next(1)))) {
+    } else if (is_ascii_digit(c) || (c == '.' && is_ascii_digit(next(1)))) {
       take(CodeToken::Kind::number, length_of_number());
     } else if (is_word_character(c)) {
       word();

@@ -19,9 +19,9 @@ namespace {
 constexpr size_t most_calls = 24;  // in one kernel: more are too much for registers and readers
 
 /// A host, and the nodes behind it that become its code.
-class Region {
+class ElementRegion {
  public:
-  Region(Graph& graph, Edges& edges, size_t host) : graph_(graph), edges_(edges), host_(host) {}
+  ElementRegion(Graph& graph, Edges& edges, size_t host) : graph_(graph), edges_(edges), host_(host) {}
 
   bool fuse() {
     const Call* host = std::get_if<Call>(&graph_.nodes()[host_]);
@@ -209,7 +209,7 @@ void fuse_elements(Graph& graph) {
   Edges edges(graph);
   for (size_t index = 0; index < graph.nodes().size();) {
     // A host that took something moves behind others, which are looked at in its place.
-    if (edges.is_free(index) || !Region(graph, edges, index).fuse()) {
+    if (edges.is_free(index) || !ElementRegion(graph, edges, index).fuse()) {
       ++index;
     } else if (!Effort::may_go_on(edges)) {
       return;

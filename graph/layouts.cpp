@@ -12,7 +12,7 @@ namespace kiln::graph {
 namespace {
 
 /// Values that lie in one layout.
-using Region = std::vector<ValueId>;
+using LayoutRegion = std::vector<ValueId>;
 
 /// Joins values into regions, and finds those that a convolution reads or writes.
 class Regions {
@@ -22,16 +22,16 @@ class Regions {
     for (const Node& node : graph.nodes()) std::visit([this](const auto& each) { join(each); }, node);
   }
 
-  std::vector<Region> of_convolutions() {
+  std::vector<LayoutRegion> of_convolutions() {
     std::vector<bool> wanted(graph_.count(), false);
     for (ValueId id = 0; id < graph_.count(); ++id) {
       if (spatial_[id]) wanted[root(id)] = true;
     }
-    std::map<ValueId, Region> regions;
+    std::map<ValueId, LayoutRegion> regions;
     for (ValueId id = 0; id < graph_.count(); ++id) {
       if (wanted[root(id)]) regions[root(id)].push_back(id);
     }
-    std::vector<Region> result;
+    std::vector<LayoutRegion> result;
     for (auto& [first, region] : regions) result.push_back(std::move(region));
     return result;
   }
@@ -79,9 +79,9 @@ class Regions {
   std::vector<bool> spatial_;
 };
 
-std::vector<bool> channels_last_in(const std::vector<Region>& regions, size_t count) {
+std::vector<bool> channels_last_in(const std::vector<LayoutRegion>& regions, size_t count) {
   std::vector<bool> result(count, false);
-  for (const Region& region : regions) {
+  for (const LayoutRegion& region : regions) {
     for (const ValueId id : region) result[id] = true;
   }
   return result;
@@ -105,7 +105,7 @@ class Search {
     bool changed = true;
     while (changed) {
       changed = false;
-      for (const Region& region : regions_) {
+      for (const LayoutRegion& region : regions_) {
         if (steps_ > most_steps_) return best_;
         changed = try_other_side(region) || changed;
       }
@@ -114,7 +114,7 @@ class Search {
   }
 
  private:
-  bool try_other_side(const Region& region) {
+  bool try_other_side(const LayoutRegion& region) {
     std::vector<bool> other = best_;
     for (const ValueId id : region) other[id] = !other[id];
     const double cost = seconds(other);
@@ -138,7 +138,7 @@ class Search {
   const ScheduleOptions& options_;
   const Cost& cost_;
   size_t most_steps_;
-  std::vector<Region> regions_;
+  std::vector<LayoutRegion> regions_;
   std::vector<bool> best_;
   double least_ = 0;
   size_t steps_ = 0;  // of all schedules that were looked at

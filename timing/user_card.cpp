@@ -11,7 +11,7 @@ namespace kiln::timing {
 namespace {
 
 // The first word, which is taken from `line` with the blanks behind it.
-std::string take_word(std::string_view& line) {
+std::string take_first_word(std::string_view& line) {
   const std::string_view word = line.substr(0, line.find(' '));
   line.remove_prefix(std::min(line.find_first_not_of(' ', word.size()), line.size()));
   return std::string(word);
@@ -31,8 +31,8 @@ UserCard user_card(const std::string& base, const std::vector<FoundFigure>& foun
       continue;
     }
     UserCard::Figure& figure = card.figures.emplace_back();
-    figure.name = take_word(line);
-    figure.value = figure.base_value = take_word(line);
+    figure.name = take_first_word(line);
+    figure.value = figure.base_value = take_first_word(line);
     figure.source = fmt::format("{}: {}", base, line);
     const auto other = std::find_if(found.begin(), found.end(), [&](const auto& f) { return f.name == figure.name; });
     if (other != found.end()) {

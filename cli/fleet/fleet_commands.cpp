@@ -36,7 +36,7 @@
 namespace kiln::cli {
 namespace {
 
-struct Options {
+struct FleetOptions {
   std::string database;
   std::vector<std::string> files, cards, expressions;
   std::string report, pack, bundle;
@@ -45,12 +45,12 @@ struct Options {
   Output output;
 };
 
-cache::Pack read_records(const Options& options, const Environment& environment, bool& complete) {
+cache::Pack read_records(const FleetOptions& options, const Environment& environment, bool& complete) {
   if (!options.files.empty()) return read_fleet(options.files, complete);
   return read_fleet({database_path(options.database, environment)}, complete);
 }
 
-int compare(const Options& options) {
+int compare(const FleetOptions& options) {
   std::optional<OutputFile> page;  // a path that cannot be written is known at once
   if (!options.report.empty()) page.emplace("the report", options.report);
   const Environment environment = read_environment();
@@ -87,8 +87,8 @@ BundlePlan plan_for(const cache::Pack& pack, const Comparison& comparison, const
 }
 
 // Returns how many variants it holds; nothing, after saying why, if a layer has none for an architecture.
-std::optional<size_t> write_bundle(const Options& options, const Environment& environment, const Catalogue& catalogue,
-                                   const cache::Pack& pack, const Comparison& comparison) {
+std::optional<size_t> write_bundle(const FleetOptions& options, const Environment& environment,
+                                   const Catalogue& catalogue, const cache::Pack& pack, const Comparison& comparison) {
   const auto nvrtc = device::Nvrtc::open({environment.nvrtc});
   const BundlePlan plan = plan_for(pack, comparison, catalogue, *nvrtc, read_expressions(options.expressions));
   for (const BundleGap& gap : plan.gaps) {
@@ -133,7 +133,7 @@ bool has_loss(double best, double loss) {
   return best > 0 && loss != no_time;
 }
 
-void print_choice(const Options& options, const Comparison& comparison, const std::vector<LayerSeconds>& layers,
+void print_choice(const FleetOptions& options, const Comparison& comparison, const std::vector<LayerSeconds>& layers,
                   const FleetChoice& choice) {
   const std::vector<double> best = best_seconds(layers, comparison.cards.size());
   Table table({"card", ">its best", ">chosen", ">loss"});
@@ -200,7 +200,7 @@ void say_what_is_not_tuned(const Comparison& comparison) {
   }
 }
 
-int choose(const Options& options) {
+int choose(const FleetOptions& options) {
   const auto whole = [](const std::string& path) {
     return std::filesystem::weakly_canonical(std::filesystem::absolute(path));
   };
@@ -243,7 +243,7 @@ int choose(const Options& options) {
   return choice.within && (options.bundle.empty() || bundled) ? success : failed_check;
 }
 
-Command add(Command parent, const char* name, const char* summary, const std::shared_ptr<Options>& options) {
+Command add(Command parent, const char* name, const char* summary, const std::shared_ptr<FleetOptions>& options) {
   const Command command = parent.add_command(name, summary);
   const Option database =
       command.add_option("--db", options->database, "tuning database, if no files are named").type_name("FILE");
@@ -259,7 +259,7 @@ Command add(Command parent, const char* name, const char* summary, const std::sh
 }  // namespace
 
 void add_cache_fleet(Command cache, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<FleetOptions>();
   const Command comparing =
       add(cache, "compare", "compare cards: the best variant of each layer, and one variant for all", options);
   comparing.add_option("--report", options->report, "also write the comparison as a page: out.html");

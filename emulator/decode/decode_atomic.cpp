@@ -10,7 +10,7 @@ using ptx::Operand;
 using ptx::Space;
 using ptx::Type;
 
-constexpr std::array<std::pair<std::string_view, AtomicOp>, 10> operations = {{
+constexpr std::array<std::pair<std::string_view, AtomicOp>, 10> atomic_operations = {{
     {"add", AtomicOp::add},
     {"exch", AtomicOp::exch},
     {"cas", AtomicOp::cas},
@@ -24,7 +24,7 @@ constexpr std::array<std::pair<std::string_view, AtomicOp>, 10> operations = {{
 }};
 
 AtomicOp operation_of(DecodeContext& context) {
-  for (const auto& [word, op] : operations) {
+  for (const auto& [word, op] : atomic_operations) {
     if (context.modifiers.accept(word)) return op;
   }
   context.fail("expected an atomic operation (.add, .cas, ...)");
@@ -82,12 +82,12 @@ void red(DecodeContext& context) {
   decode(context, false);
 }
 
-constexpr DecoderEntry entries[] = {{"atom", atom}, {"red", red}};
+constexpr DecoderEntry atomic_entries[] = {{"atom", atom}, {"red", red}};
 
 }  // namespace
 
 std::span<const DecoderEntry> atomic_decoders() {
-  return entries;
+  return atomic_entries;
 }
 
 }  // namespace kiln::emulator

@@ -169,7 +169,7 @@ void prmt(DecodeContext& context) {
   emit(context, op, type, type, {type, type, Type::u32});
 }
 
-constexpr DecoderEntry entries[] = {
+constexpr DecoderEntry bits_entries[] = {
     {"and", bit_and}, {"or", bit_or},   {"xor", bit_xor}, {"not", bit_not}, {"cnot", cnot}, {"shl", shl}, {"shr", shr},
     {"shf", shf},     {"popc", popc},   {"clz", clz},     {"bfind", bfind}, {"brev", brev}, {"bfe", bfe}, {"bfi", bfi},
     {"fns", fns},     {"szext", szext}, {"bmsk", bmsk},   {"lop3", lop3},   {"prmt", prmt},
@@ -178,7 +178,7 @@ constexpr DecoderEntry entries[] = {
 }  // namespace
 
 std::span<const DecoderEntry> bit_decoders() {
-  return entries;
+  return bits_entries;
 }
 
 }  // namespace kiln::emulator

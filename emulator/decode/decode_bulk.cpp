@@ -46,7 +46,7 @@ size_t take_policy(DecodeContext& context) {
 }
 
 // cp.async.bulk.prefetch.L2.global [from], bytes    cp.async.bulk.prefetch.tensor.Nd.L2.global{.tile} [map, {...}]
-void prefetch(DecodeContext& context) {
+void bulk_prefetch(DecodeContext& context) {
   const uint32_t rank = take_rank(context);
   const bool tensor = rank != 0;
   context.modifiers.accept("tile");
@@ -120,7 +120,7 @@ void decode_bulk_copy(DecodeContext& context) {
   } else if (context.modifiers.accept("wait_group")) {
     wait_group(context);
   } else if (context.modifiers.accept("prefetch")) {
-    prefetch(context);
+    bulk_prefetch(context);
   } else {
     copy(context);
   }

@@ -189,12 +189,12 @@ void slct(DecodeContext& context) {
   operation.c = c;
 }
 
-constexpr DecoderEntry entries[] = {{"setp", setp}, {"set", set}, {"selp", selp}, {"slct", slct}};
+constexpr DecoderEntry compare_entries[] = {{"setp", setp}, {"set", set}, {"selp", selp}, {"slct", slct}};
 
 }  // namespace
 
 std::span<const DecoderEntry> compare_decoders() {
-  return entries;
+  return compare_entries;
 }
 
 }  // namespace kiln::emulator

@@ -205,7 +205,7 @@ void nanosleep(DecodeContext& context) {
   context.place_label(context.new_label());
 }
 
-constexpr DecoderEntry entries[] = {
+constexpr DecoderEntry control_entries[] = {
     {"bra", bra},       {"brx", brx},     {"call", call},
     {"ret", ret},       {"exit", exit},   {"trap", trap},
     {"brkpt", trap},    {"bar", bar},     {"barrier", barrier_any},
@@ -215,7 +215,7 @@ constexpr DecoderEntry entries[] = {
 }  // namespace
 
 std::span<const DecoderEntry> control_decoders() {
-  return entries;
+  return control_entries;
 }
 
 }  // namespace kiln::emulator

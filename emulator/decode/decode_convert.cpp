@@ -199,12 +199,12 @@ void isspacep(DecodeContext& context) {
   operation.immediate = static_cast<int64_t>(*space);
 }
 
-constexpr DecoderEntry entries[] = {{"cvt", cvt}, {"cvta", cvta}, {"isspacep", isspacep}};
+constexpr DecoderEntry convert_entries[] = {{"cvt", cvt}, {"cvta", cvta}, {"isspacep", isspacep}};
 
 }  // namespace
 
 std::span<const DecoderEntry> convert_decoders() {
-  return entries;
+  return convert_entries;
 }
 
 }  // namespace kiln::emulator

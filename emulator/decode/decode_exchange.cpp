@@ -146,14 +146,14 @@ void activemask(DecodeContext& context) {
   context.emit(context.units().exchange(Exchange::activemask, type), InstructionClass::warp_exchange).d = d;
 }
 
-constexpr DecoderEntry entries[] = {
+constexpr DecoderEntry exchange_entries[] = {
     {"shfl", shfl}, {"vote", vote}, {"match", match}, {"redux", redux}, {"elect", elect}, {"activemask", activemask},
 };
 
 }  // namespace
 
 std::span<const DecoderEntry> exchange_decoders() {
-  return entries;
+  return exchange_entries;
 }
 
 }  // namespace kiln::emulator

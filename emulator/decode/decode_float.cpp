@@ -150,7 +150,7 @@ void testp(DecodeContext& context) {
   operation.a = a;
 }
 
-constexpr DecoderEntry entries[] = {
+constexpr DecoderEntry float_entries[] = {
     {"fma", decode_float_fma},
     {"rcp", rcp},
     {"sqrt", sqrt},
@@ -197,7 +197,7 @@ void decode_float_neg(DecodeContext& context) {
 }
 
 std::span<const DecoderEntry> float_decoders() {
-  return entries;
+  return float_entries;
 }
 
 }  // namespace kiln::emulator

@@ -122,7 +122,7 @@ void pmevent(DecodeContext& context) {
   nothing(context);
 }
 
-constexpr DecoderEntry entries[] = {
+constexpr DecoderEntry hints_entries[] = {
     {"prefetch", prefetch},
     {"prefetchu", prefetchu},
     {"discard", discard},
@@ -136,7 +136,7 @@ constexpr DecoderEntry entries[] = {
 }  // namespace
 
 std::span<const DecoderEntry> hint_decoders() {
-  return entries;
+  return hints_entries;
 }
 
 }  // namespace kiln::emulator

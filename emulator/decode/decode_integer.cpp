@@ -231,7 +231,7 @@ void dp2a(DecodeContext& c) {
   decode_dot(c, high ? IntegerOp::dp2a_hi : IntegerOp::dp2a_lo);
 }
 
-constexpr DecoderEntry entries[] = {
+constexpr DecoderEntry integer_entries[] = {
     {"add", add},
     {"sub", sub},
     {"addc", addc},
@@ -255,7 +255,7 @@ constexpr DecoderEntry entries[] = {
 }  // namespace
 
 std::span<const DecoderEntry> integer_decoders() {
-  return entries;
+  return integer_entries;
 }
 
 }  // namespace kiln::emulator

@@ -170,13 +170,13 @@ void movmatrix(DecodeContext& context) {
   operation.a = a;
 }
 
-constexpr DecoderEntry entries[] = {
+constexpr DecoderEntry matrix_entries[] = {
     {"mma", mma}, {"ldmatrix", ldmatrix}, {"stmatrix", stmatrix}, {"movmatrix", movmatrix}};
 
 }  // namespace
 
 std::span<const DecoderEntry> matrix_decoders() {
-  return entries;
+  return matrix_entries;
 }
 
 }  // namespace kiln::emulator

@@ -126,12 +126,12 @@ void mbarrier(DecodeContext& context) {
   context.fail("this operation on an mbarrier is not known");
 }
 
-constexpr DecoderEntry entries[] = {{"mbarrier", mbarrier}};
+constexpr DecoderEntry mbarrier_entries[] = {{"mbarrier", mbarrier}};
 
 }  // namespace
 
 std::span<const DecoderEntry> mbarrier_decoders() {
-  return entries;
+  return mbarrier_entries;
 }
 
 }  // namespace kiln::emulator

@@ -223,7 +223,7 @@ void cp(DecodeContext& context) {
   }
 }
 
-constexpr DecoderEntry entries[] = {
+constexpr DecoderEntry memory_entries[] = {
     {"ld", ld},
     {"ldu", ld},
     {"st", st},
@@ -233,7 +233,7 @@ constexpr DecoderEntry entries[] = {
 }  // namespace
 
 std::span<const DecoderEntry> memory_decoders() {
-  return entries;
+  return memory_entries;
 }
 
 }  // namespace kiln::emulator

@@ -64,12 +64,12 @@ void mov(DecodeContext& context) {
   operation.a = a;
 }
 
-constexpr DecoderEntry entries[] = {{"mov", mov}};
+constexpr DecoderEntry move_entries[] = {{"mov", mov}};
 
 }  // namespace
 
 std::span<const DecoderEntry> move_decoders() {
-  return entries;
+  return move_entries;
 }
 
 }  // namespace kiln::emulator

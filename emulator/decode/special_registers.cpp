@@ -11,7 +11,7 @@ struct Entry {
 };
 
 // A launch without clusters is one of clusters of a single block.
-constexpr std::array entries = {
+constexpr std::array register_entries = {
     Entry{"%tid.x", Special::tid_x},
     Entry{"%tid.y", Special::tid_y},
     Entry{"%tid.z", Special::tid_z},
@@ -58,7 +58,7 @@ constexpr std::array entries = {
 }  // namespace
 
 std::optional<Special> special_named(std::string_view name) {
-  for (const Entry& entry : entries) {
+  for (const Entry& entry : register_entries) {
     if (entry.name == name) return entry.what;
   }
   if (name.starts_with("%envreg")) return Special::zero;

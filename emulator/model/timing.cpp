@@ -8,7 +8,7 @@ namespace kiln::emulator {
 namespace {
 
 constexpr double sector_bytes = 32;
-constexpr double schedulers = 4;             // warp schedulers of an SM, one warp instruction per clock each
+constexpr double warp_schedulers = 4;        // warp warp_schedulers of an SM, one warp instruction per clock each
 constexpr double fill_bytes_per_clock = 64;  // from L2 into one SM
 constexpr double exposed_part = 0.05;        // of the terms below the largest: overlap is never perfect
 constexpr double block_start_clocks = 200;   // from a free slot to the block's first instruction
@@ -135,7 +135,7 @@ LaunchTime model_launch(const DeviceModel& device, const LaunchShape& shape, con
 
   LaunchTime time;
   time.launch = rates.launch_seconds;
-  time.issue = on_busiest_sm(static_cast<double>(counters.issued), device, shape) / schedulers / clock;
+  time.issue = on_busiest_sm(static_cast<double>(counters.issued), device, shape) / warp_schedulers / clock;
   time.arithmetic = on_busiest_sm(arithmetic_clocks(rates, counters), device, shape) / clock;
   time.l1 = on_busiest_sm(l1_clocks(rates, counters), device, shape) / clock;
   time.l2 = std::max(l2_bytes / (rates.l2_bytes_per_clock * device.limits.multiprocessors),

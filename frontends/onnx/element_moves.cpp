@@ -11,7 +11,7 @@
 namespace kiln::onnx_frontend {
 namespace {
 
-constexpr int64_t largest = std::numeric_limits<int32_t>::max();  // keeps sums inside 64 bits
+constexpr int64_t largest_pad = std::numeric_limits<int32_t>::max();  // keeps sums inside 64 bits
 
 std::vector<int64_t> counted(size_t count) {
   std::vector<int64_t> numbers(count);
@@ -21,11 +21,11 @@ std::vector<int64_t> counted(size_t count) {
 
 /// Range that Slice takes along one axis, by ONNX's rules for step > 0: negative positions count from the end, those
 /// outside are moved to the border.
-struct Run {
+struct SliceRange {
   int64_t begin, extent;
 };
 
-Run run_of(int64_t start, int64_t end, int64_t step, int64_t extent) {
+SliceRange slice_range(int64_t start, int64_t end, int64_t step, int64_t extent) {
   const auto inside = [&](int64_t position) {
     return std::clamp<int64_t>(position < 0 ? position + extent : position, 0, extent);
   };
@@ -80,7 +80,8 @@ std::vector<int64_t> pads_of(const Node& node, size_t rank) {
   }
   std::vector<int64_t> pads(2 * rank, 0);
   for (size_t i = 0; i < given.size(); ++i) {
-    if (given[i] < -largest || given[i] > largest) node.fail(fmt::format("pads holds {}, beyond 2^31 - 1", given[i]));
+    if (given[i] < -largest_pad || given[i] > largest_pad)
+      node.fail(fmt::format("pads holds {}, beyond 2^31 - 1", given[i]));
     pads[axes[i % axes.size()] + (i < axes.size() ? 0 : rank)] = given[i];
   }
   return pads;
@@ -100,7 +101,7 @@ ValueId padded_by_itself(const Node& node, const std::string& mode, ValueId valu
   graph::Graph& graph = node.graph();
   const int64_t extent = graph.value(value).extents[d];
   if (before == 0 && behind == 0) return value;
-  const int64_t most = mode == "edge" ? largest : mode == "wrap" ? extent : extent - 1;
+  const int64_t most = mode == "edge" ? largest_pad : mode == "wrap" ? extent : extent - 1;
   if (extent == 0 || before > most || behind > most) {
     refuse(fmt::format("it pads {} elements by {} and {} in mode {}", extent, before, behind, mode));
   }
@@ -265,10 +266,10 @@ void read_slice(Node& node) {
       backwards.emplace_back(axes[i], positions_backwards(node, starts[i], ends[i], steps[i], x[axes[i]]));
       continue;
     }
-    const Run run = run_of(starts[i], ends[i], steps[i], x[axes[i]]);
-    begin[axes[i]] = run.begin;
-    extents[axes[i]] = run.extent;
-    step[axes[i]] = run.extent > 1 ? steps[i] : 1;
+    const SliceRange range = slice_range(starts[i], ends[i], steps[i], x[axes[i]]);
+    begin[axes[i]] = range.begin;
+    extents[axes[i]] = range.extent;
+    step[axes[i]] = range.extent > 1 ? steps[i] : 1;
   }
   ValueId value = node.graph().slice(node.operand(0), begin, extents, step);
   for (const auto& [axis, positions] : backwards) {

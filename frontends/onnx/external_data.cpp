@@ -22,7 +22,8 @@
 namespace kiln::onnx_frontend {
 namespace {
 
-[[noreturn]] void fail(const onnx::TensorProto& tensor, const std::string& what, const std::string& hint = {}) {
+[[noreturn]] void fail_external(const onnx::TensorProto& tensor, const std::string& what,
+                                const std::string& hint = {}) {
   throw Error(ErrorCode::parse_error, fmt::format("tensor '{}' {}", printable_name(tensor.name()), what), hint);
 }
 
@@ -37,8 +38,8 @@ uint64_t number_of(const onnx::TensorProto& tensor, const std::string& key, std:
   uint64_t number = 0;
   const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (failure != std::errc() || stop != text.data() + text.size()) {
-    fail(tensor,
-         fmt::format("has the {} '{}' of external data, expected a number of bytes", key, printable_name(text)));
+    fail_external(
+        tensor, fmt::format("has the {} '{}' of external data, expected a number of bytes", key, printable_name(text)));
   }
   return number;
 }
@@ -54,8 +55,8 @@ Place place_of(const onnx::TensorProto& tensor) {
   bool leaves = place.location.empty() || relative.is_absolute();
   for (const auto& part : relative) leaves = leaves || part == "..";
   if (leaves || place.location.find('\0') != std::string::npos) {
-    fail(tensor, fmt::format("has its data at '{}', expected a path inside the model's folder",
-                             printable_name(place.location)));
+    fail_external(tensor, fmt::format("has its data at '{}', expected a path inside the model's folder",
+                                      printable_name(place.location)));
   }
   return place;
 }
@@ -134,22 +135,24 @@ std::string ExternalData::read(const onnx::TensorProto& tensor, uint64_t bytes) 
   const bool leaves = !file.is_open() && (errno == EXDEV || errno == ELOOP);
   if (leaves) file = open_stored(store_, path);
   if (leaves && !file.is_open()) {
-    fail(tensor,
-         fmt::format("has its data at '{}', a symbolic link that leaves the model's folder, or leads back to itself",
-                     printable_name(place.location)),
-         "copy the file there");
+    fail_external(
+        tensor,
+        fmt::format("has its data at '{}', a symbolic link that leaves the model's folder, or leads back to itself",
+                    printable_name(place.location)),
+        "copy the file there");
   }
   struct stat state {};
   if (!file.is_open() || ::fstat(file.get(), &state) != 0) unreadable(std::strerror(errno));
   if (!S_ISREG(state.st_mode)) {
-    fail(tensor, fmt::format("has its data at '{}', which is no regular file", printable_name(place.location)));
+    fail_external(tensor,
+                  fmt::format("has its data at '{}', which is no regular file", printable_name(place.location)));
   }
   const auto size = static_cast<uint64_t>(state.st_size);
   if (place.length.value_or(bytes) != bytes) {
-    fail(tensor, fmt::format("has {} bytes of external data, expected {}", *place.length, bytes));
+    fail_external(tensor, fmt::format("has {} bytes of external data, expected {}", *place.length, bytes));
   }
   if (place.offset > size || bytes > size - place.offset) {
-    fail(tensor, fmt::format("has its data behind the end of {}", path));
+    fail_external(tensor, fmt::format("has its data behind the end of {}", path));
   }
   if (seen_.insert(std::filesystem::path(place.location).lexically_normal().string()).second)
     most_ += 2 * data_in(file, size);

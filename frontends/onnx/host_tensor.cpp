@@ -19,9 +19,6 @@ namespace {
 
 using Type = onnx::TensorProto;
 
-// Values of TensorProto.DataType, from ONNX 1.14 on.
-constexpr int32_t float8_e4m3fn = 17, float8_e5m2 = 19;
-
 [[noreturn]] void fail(const onnx::TensorProto& tensor, const std::string& what) {
   throw Error(ErrorCode::parse_error, fmt::format("tensor '{}' {}", printable_name(tensor.name()), what));
 }

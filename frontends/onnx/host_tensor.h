@@ -17,6 +17,9 @@ namespace kiln::onnx_frontend {
 
 using graph::Extents;
 
+/// Values of TensorProto.DataType, from ONNX 1.14 on.
+constexpr int32_t float8_e4m3fn = 17, float8_e5m2 = 19;
+
 /// A tensor whose elements are known while a model is read: as many as its extents say, in logical order, and of the
 /// kind that its type has. They are looked at by that kind alone. Moves; copy() makes another one.
 class HostTensor {

@@ -21,8 +21,8 @@ namespace kiln::onnx_frontend {
 namespace {
 
 constexpr int64_t oldest_opset = 7, newest_opset = 22;
-constexpr size_t most_messages = size_t{1} << 22;               // some 50 of each node that is read
-constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 31;  // protobuf's own limit of a message
+constexpr size_t most_messages = size_t{1} << 22;                       // some 50 of each node that is read
+constexpr std::uintmax_t most_message_bytes = std::uintmax_t{1} << 31;  // protobuf's own limit of a message
 
 onnx::ModelProto parse(const std::string& path) {
   std::error_code failure;
@@ -30,7 +30,7 @@ onnx::ModelProto parse(const std::string& path) {
   if (failure) {
     throw Error(ErrorCode::io_error, fmt::format("cannot be read: {}", failure.message()));
   }
-  if (bytes >= most_bytes) {
+  if (bytes >= most_message_bytes) {
     throw Error(ErrorCode::unsupported, fmt::format("has {} bytes, and ONNX files have less than 2^31", bytes),
                 "export the model with external data");
   }

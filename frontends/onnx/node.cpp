@@ -15,7 +15,6 @@ namespace kiln::onnx_frontend {
 namespace {
 
 using Type = onnx::TensorProto;
-constexpr int32_t float8_e4m3fn = 17, float8_e5m2 = 19;
 
 }  // namespace
 

@@ -26,7 +26,7 @@ using Types = std::vector<std::optional<TensorType>>;
 // ONNX's inference was not written for files of strangers. It gets one node at a time, no bodies, whose sizes load.h
 // has checked, and no more of it than shapes are made of.
 constexpr int most_operands = 64;
-constexpr size_t most_elements = 1024, most_bytes = size_t{1} << 16;
+constexpr size_t most_elements = 1024, most_node_bytes = size_t{1} << 16;
 constexpr int64_t most_extents = int64_t{1} << 16;  // Expand makes as many dimensions as there are, known or not
 constexpr int64_t steps_of_an_inference = int64_t{1} << 15;  // as the budget counts them
 
@@ -217,7 +217,7 @@ std::vector<std::optional<TensorType>> inferred_outputs(const Node& node) {
       std::any_of(node.proto().attribute().begin(), node.proto().attribute().end(),
                   [](const auto& attribute) { return attribute.has_g() || attribute.graphs_size() > 0; });
   const bool is_large =
-      node.inputs() > most_operands || node.outputs() > most_operands || node.proto().ByteSizeLong() > most_bytes;
+      node.inputs() > most_operands || node.outputs() > most_operands || node.proto().ByteSizeLong() > most_node_bytes;
   if (!is_onnx_domain(node.proto().domain()) || has_bodies || is_large || !node.knows_inputs()) return types;
   try {
     const Types own = types_by_own_rules(node);

@@ -21,11 +21,11 @@ namespace kiln {
 namespace onnx_frontend {
 namespace {
 
-using Reader = void (*)(Node&);
+using NodeReader = void (*)(Node&);
 
 /// Nodes that one function reads.
 struct Family {
-  Reader read;
+  NodeReader read;
   std::vector<std::string> nodes;
 };
 
@@ -146,7 +146,7 @@ const std::vector<Family>& families() {
   return all;
 }
 
-Reader reader_of(const onnx::NodeProto& node) {
+NodeReader reader_of(const onnx::NodeProto& node) {
   const auto family = std::find_if(families().begin(), families().end(), [&](const Family& candidate) {
     return std::count(candidate.nodes.begin(), candidate.nodes.end(), node.op_type()) > 0;
   });
@@ -340,7 +340,7 @@ class Import {
     const size_t nodes = values_.graph.nodes().size();
     values_.graph.set_origin(name_of(proto));
     try {
-      const Reader read = reader_of(proto);
+      const NodeReader read = reader_of(proto);
       if (is_onnx_domain(proto.domain()) && proto.op_type() == "If") return add_branch(node);
       if (is_onnx_domain(proto.domain()) && computed_on_host(node)) return;
       if (read == nullptr) refuse("no operation of Kiln serves it");

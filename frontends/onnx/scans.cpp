@@ -5,7 +5,7 @@
 namespace kiln::onnx_frontend {
 namespace {
 
-ValueId part(graph::Graph& graph, ValueId value, size_t d, int64_t begin, int64_t end) {
+ValueId slice_of(graph::Graph& graph, ValueId value, size_t d, int64_t begin, int64_t end) {
   Extents extents = graph.value(value).extents, first(extents.size(), 0);
   first[d] = begin;
   extents[d] = end - begin;
@@ -27,15 +27,15 @@ void read_cum_sum(Node& node) {
     return graph.concat(is_reverse ? std::vector{other, one} : std::vector{one, other}, d);
   };
   for (int64_t distance = 1; distance < n; distance *= 2) {
-    const ValueId first = part(graph, sums, d, 0, n - distance), second = part(graph, sums, d, distance, n);
-    const ValueId own = is_reverse ? part(graph, sums, d, n - distance, n) : part(graph, sums, d, 0, distance);
+    const ValueId first = slice_of(graph, sums, d, 0, n - distance), second = slice_of(graph, sums, d, distance, n);
+    const ValueId own = is_reverse ? slice_of(graph, sums, d, n - distance, n) : slice_of(graph, sums, d, 0, distance);
     sums = joined(own, tensor_op(node, TensorOpMode::add, {first, second}, dtype));
   }
   if (node.attributes().integer("exclusive", 0) != 0 && n > 0) {
     Extents one = node.extents(0);
     one[d] = 1;
     const ValueId zero = graph.repeat(with_rank(graph, constant(node, dtype, 0), one.size()), one);
-    sums = joined(zero, is_reverse ? part(graph, sums, d, 1, n) : part(graph, sums, d, 0, n - 1));
+    sums = joined(zero, is_reverse ? slice_of(graph, sums, d, 1, n) : slice_of(graph, sums, d, 0, n - 1));
   }
   node.give(sums);
 }

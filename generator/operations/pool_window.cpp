@@ -15,7 +15,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-PoolMode mode_of(const Request& request) {
+PoolMode pool_mode_of(const Request& request) {
   const std::string& word = request.word("mode");
   for (PoolMode mode : {PoolMode::max, PoolMode::avg, PoolMode::avg_padded}) {
     if (word == to_string(mode)) return mode;
@@ -162,7 +162,7 @@ void check_pool_indices(const Request& request, std::string_view output) {
 }
 
 void check_has_maxima(const Request& request) {
-  if (request.find("indices") == nullptr || mode_of(request) == PoolMode::max) return;
+  if (request.find("indices") == nullptr || pool_mode_of(request) == PoolMode::max) return;
   refuse(request, "only maxima have indices", "leave them out, or use mode=max");
 }
 
@@ -182,7 +182,7 @@ PoolWindow pool_window_of(const Request& request) {
 Pooling pooling_of(const Request& request) {
   Pooling view;
   static_cast<PoolWindow&>(view) = pool_window_of(request);
-  view.mode = mode_of(request);
+  view.mode = pool_mode_of(request);
   return view;
 }
 

@@ -29,7 +29,7 @@ constexpr std::array<std::pair<ReduceMode, std::string_view>, 9> modes = {{{add,
                                                                            {norm2, "norm2"},
                                                                            {mul_no_zeros, "mul_no_zeros"}}};
 
-ReduceMode mode_of(const Request& request) {
+ReduceMode reduce_mode_of(const Request& request) {
   for (const auto& [mode, word] : modes) {
     if (word == request.word("mode")) return mode;
   }
@@ -98,7 +98,7 @@ class ReduceOperation final : public Operation {
     require_extents(request, "y", request.at("y"), reduced_extents(request, x.extents), reason);
     const TensorSpec* indices = request.find("indices");
     if (indices == nullptr) return;
-    if (!has_indices(mode_of(request))) {
+    if (!has_indices(reduce_mode_of(request))) {
       refuse(request, fmt::format("mode={} has no indices", request.word("mode")), "min, max and amax have");
     }
     require_extents(request, "indices", *indices, request.at("y").extents, "those of y");
@@ -152,7 +152,7 @@ Reduce Reduce::of(const Request& request) {
   view.y = request.at("y");
   if (const TensorSpec* indices = request.find("indices")) view.indices = *indices;
   view.axes = request.ints("axes");
-  view.mode = mode_of(request);
+  view.mode = reduce_mode_of(request);
   view.blend = request.blend;
   view.dynamic_batch = request.dynamic_batch;
   return view;

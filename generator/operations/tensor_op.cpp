@@ -40,7 +40,7 @@ const Mode& entry_of(TensorOpMode mode) {
               "give one of TensorOpMode");
 }
 
-TensorOpMode mode_of(const Request& request) {
+TensorOpMode tensor_op_mode_of(const Request& request) {
   for (const Mode& mode : modes) {
     if (mode.name == request.word("mode")) return mode.mode;
   }
@@ -121,7 +121,7 @@ class TensorOpOperation final : public Operation {
 
   void validate(const Request& request) const override {
     require_rank(request, "y");
-    const int wanted = inputs_of(mode_of(request));
+    const int wanted = inputs_of(tensor_op_mode_of(request));
     const TensorSpec& y = request.at("y");
     for (int i = 0; i < 3; ++i) {
       const char* const input = input_names[static_cast<size_t>(i)];
@@ -179,7 +179,7 @@ TensorOp TensorOp::of(const Request& request) {
   if (const TensorSpec* b = request.find("b")) view.b = *b;
   if (const TensorSpec* c = request.find("c")) view.c = *c;
   view.y = request.at("y");
-  view.mode = mode_of(request);
+  view.mode = tensor_op_mode_of(request);
   view.blend = request.blend;
   view.dynamic_batch = request.dynamic_batch;
   return view;

@@ -10,7 +10,7 @@
 namespace kiln::reference {
 namespace {
 
-constexpr double flushed = 0x1p-125;  // powers below 2^-126 may become 0, absolute
+constexpr double flushed_power = 0x1p-125;  // powers below 2^-126 may become 0, absolute
 constexpr double least = 0x1p-126;
 
 // A value and its error, relative, in units of 2^-24; `open`: f32 cannot hold what leads to it.
@@ -110,7 +110,7 @@ class ForwardEvaluator final : public LocalNormEvaluator {
     const double x = x_at(at), y = x * power.value;
     if (power.open || is_lost(power.value, x)) return approximately(y, std::nan(""));
     if (std::isnan(y)) return approximately(y, 0);
-    return approximately(y, unit * std::fabs(y) * (power.roundings + 2) + flushed * std::fabs(x));
+    return approximately(y, unit * std::fabs(y) * (power.roundings + 2) + flushed_power * std::fabs(x));
   }
 };
 
@@ -128,7 +128,7 @@ class BackwardEvaluator final : public LocalNormEvaluator {
     const double dy = dy_[at], direct = dy * power.value;
     const double value = direct + through_sums.value;
     const double error = unit * (std::fabs(direct) * (power.roundings + 2) + std::fabs(value)) +
-                         flushed * std::fabs(dy) + through_sums.error;
+                         flushed_power * std::fabs(dy) + through_sums.error;
     return expected({value, error, power.open || through_sums.open || overflows(direct) || is_lost(power.value, dy)});
   }
 
@@ -152,12 +152,12 @@ class BackwardEvaluator final : public LocalNormEvaluator {
       const double x = x_at(at), dy = dy_[at], term = dy * (x * power.value);
       sum += term;
       size += std::fabs(term);
-      error += unit * std::fabs(term) * (power.roundings + 3) + flushed * std::fabs(dy) * (std::fabs(x) + 1);
+      error += unit * std::fabs(term) * (power.roundings + 3) + flushed_power * std::fabs(dy) * (std::fabs(x) + 1);
       open = open || power.open || overflows(term) || is_lost(x * power.value, dy) || is_lost(power.value, x);
       ++count;
     });
     const double factor = -2 * scale() * exponent() * distance_at(centre);
-    error = std::fabs(factor) * (error + (static_cast<double>(count) + 6) * unit * size) + flushed * size;
+    error = std::fabs(factor) * (error + (static_cast<double>(count) + 6) * unit * size) + flushed_power * size;
     return {factor * sum, error, open || overflows(size) || overflows(factor * size) || is_lost(factor, sum)};
   }
 

@@ -15,9 +15,9 @@ namespace {
 using enum ReduceMode;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double largest = std::numeric_limits<float>::max();
+constexpr double largest_float = std::numeric_limits<float>::max();
 constexpr double smallest = std::numeric_limits<float>::min();
-constexpr double underflow = 0x1p-149;  // of a product
+constexpr double product_underflow = 0x1p-149;  // of a product
 
 Expected exactly(double value) {
   return {.value = value, .magnitude = std::fabs(value), .quantum = quantum_of(value)};
@@ -81,7 +81,7 @@ class ReduceEvaluator final : public Oracle::Evaluator {
     const auto count = static_cast<double>(reduce_.row_length());
     if (count == 0) return sum;
     sum.value /= count;
-    scale_magnitudes(sum, 1 / count, largest);
+    scale_magnitudes(sum, 1 / count, largest_float);
     sum.quantum = Expected::no_quantum;
     sum.roundings += 2;  // of the quotient
     return sum;
@@ -90,10 +90,10 @@ class ReduceEvaluator final : public Oracle::Evaluator {
   // A relative error of the sum counts half; the root rounds.
   static Expected root(const Expected& squares) {
     Expected result{.value = std::sqrt(squares.value), .roundings = squares.roundings + 1};
-    result.magnitude = squares.finite_magnitude > largest ? infinity : result.value;
+    result.magnitude = squares.finite_magnitude > largest_float ? infinity : result.value;
     result.finite_magnitude = result.magnitude;
     result.quantum = Expected::no_quantum;
-    result.transcendental = std::sqrt(static_cast<double>(squares.roundings) * underflow) * 0x1p24;
+    result.transcendental = std::sqrt(static_cast<double>(squares.roundings) * product_underflow) * 0x1p24;
     if (squares.value == 0) return exactly(0);
     return result;
   }
@@ -112,7 +112,7 @@ class ReduceEvaluator final : public Oracle::Evaluator {
     });
     Expected result{.value = value, .magnitude = std::fabs(value), .roundings = factors};
     result.quantum = factors <= 1 || value == 0 ? quantum_of(value) : Expected::no_quantum;
-    result.unspecified = above > largest || below < smallest;
+    result.unspecified = above > largest_float || below < smallest;
     return result;
   }
 

@@ -11,7 +11,7 @@
 namespace kiln::reference {
 namespace {
 
-constexpr double largest = std::numeric_limits<float>::max();
+constexpr double largest_factor = std::numeric_limits<float>::max();
 
 class SoftmaxBackwardEvaluator final : public RowEvaluator<Expected> {
  public:
@@ -64,13 +64,14 @@ class SoftmaxBackwardEvaluator final : public RowEvaluator<Expected> {
     result.quantum = Expected::no_quantum;
     result.transcendental = scaled == 0 ? 0 : scaled * (exp_error + exp_argument_error * std::fabs(y));
     result.transcendental += flushed * sum.magnitude;
-    if (std::isfinite(exponential) && exponential > largest) result.magnitude = std::max(result.magnitude, exponential);
+    if (std::isfinite(exponential) && exponential > largest_factor)
+      result.magnitude = std::max(result.magnitude, exponential);
     return overflowing_with(result, sum);
   }
 
   // Where what is multiplied last may overflow f32, so may the result, however small the factor.
   static Expected overflowing_with(Expected result, const Expected& factor) {
-    if (factor.finite_magnitude > largest) {
+    if (factor.finite_magnitude > largest_factor) {
       result.magnitude = std::max(result.magnitude, factor.finite_magnitude);
       result.finite_magnitude = std::max(result.finite_magnitude, factor.finite_magnitude);
     }

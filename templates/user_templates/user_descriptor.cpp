@@ -28,7 +28,7 @@ std::string suggestion(std::string_view word, std::span<const std::string_view> 
 using Json = nlohmann::ordered_json;
 
 constexpr size_t largest_file = 256 * 1024;
-constexpr int deepest = 8;
+constexpr int deepest_condition = 8;
 constexpr size_t most_parameters = 16, most_values = 64, most_conditions = 64, most_constants = 64, most_launches = 8,
                  most_arguments = 32;
 constexpr int64_t most_points = 4096;
@@ -154,8 +154,8 @@ class Guard {
   explicit Guard(const std::string& file) : file_(file) {}
 
   bool operator()(int depth, Json::parse_event_t event, Json& value) {
-    if (depth > deepest)
-      throw Error(ErrorCode::parse_error, fmt::format("{}: it nests more than {} deep", file_, deepest));
+    if (depth > deepest_condition)
+      throw Error(ErrorCode::parse_error, fmt::format("{}: it nests more than {} deep", file_, deepest_condition));
     if (event == Json::parse_event_t::object_start) keys_.emplace_back();
     if (event == Json::parse_event_t::object_end && !keys_.empty()) keys_.pop_back();
     if (event == Json::parse_event_t::key && !keys_.empty() && !keys_.back().insert(value.get<std::string>()).second) {

@@ -17,15 +17,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uintmax_t largest_file = 1 << 20;
-constexpr size_t longest_name = 64;
+constexpr uintmax_t largest_text = 1 << 20;
+constexpr size_t longest_file_name = 64;
 
-std::string read_file(const fs::path& path) {
+std::string read_user_file(const fs::path& path) {
   std::error_code error;
   const uintmax_t bytes = fs::file_size(path, error);
-  if (!error && bytes > largest_file) {
+  if (!error && bytes > largest_text) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("user template '{}' has {} bytes, the most is {}", path.string(), bytes, largest_file));
+                fmt::format("user template '{}' has {} bytes, the most is {}", path.string(), bytes, largest_text));
   }
   std::ifstream in(path, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(in), {}};
@@ -38,7 +38,7 @@ std::string read_file(const fs::path& path) {
 void require_name(const fs::path& path) {
   const std::string name = path.stem().string();
   const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
-  if (!name.empty() && name.size() <= longest_name && name[0] >= 'a' && name[0] <= 'z' &&
+  if (!name.empty() && name.size() <= longest_file_name && name[0] >= 'a' && name[0] <= 'z' &&
       std::all_of(name.begin(), name.end(), fits)) {
     return;
   }
@@ -87,7 +87,7 @@ SourceLibrary read_user_templates(const std::vector<std::string>& folders) {
                         : fmt::format("'{}' stands without '{}'", path.string(), partner.string()),
                     "a user template is two files, NAME.cu and NAME.json");
       }
-      if (files.emplace("user/" + path.filename().string(), read_file(path)).second) continue;
+      if (files.emplace("user/" + path.filename().string(), read_user_file(path)).second) continue;
       throw Error(ErrorCode::invalid_argument, fmt::format("there are two user templates '{}'", path.stem().string()),
                   "give one of them another name");
     }
