@@ -1,5 +1,6 @@
 # Build-wide settings: language level, warnings, sanitizers, where products go.
 option(KILN_BUILD_TESTS "Build the tests" ON)
+option(KILN_BATCHES "Compile the sources of a library in batches; OFF compiles each alone" ON)
 option(KILN_TEST_BATCHES "Compile the sources of a test program in batches; OFF compiles each alone" ON)
 option(KILN_PYTHON "Fail where the Python package cannot be built; OFF builds it where it can be" OFF)
 set(KILN_PREFIX "" CACHE PATH "Installation of this version to make the Python package of, instead of building all of Kiln")

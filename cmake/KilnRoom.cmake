@@ -1,4 +1,5 @@
-# kiln_room(<name> SOURCES <file>... [PUBLIC <target>...] [PRIVATE <target>...] [SMALL] [SMALL_SOURCES <file>...])
+# kiln_room(<name> SOURCES <file>... [PUBLIC <target>...] [PRIVATE <target>...] [SMALL] [SMALL_SOURCES <file>...]
+#           [ALONE <file>...])
 #
 # One room of the design: a static library kiln_<name>, alias kiln::<name>, whose headers live in
 # <room>/include. PUBLIC targets appear in its headers, PRIVATE ones only in its sources. A room sees the headers
@@ -6,14 +7,17 @@
 # call of a layer passes through this code, so a release has it small rather than fast. SMALL_SOURCES: the same for some
 # sources of a room; they are the object library kiln_<name>_small too, with the precompiled header of small rooms.
 # Functions have sections of their own in a release: libkiln.so, which has to fit 5 MB, leaves out what no other
-# function needs.
+# function needs. ALONE: sources that join no batch (kiln_batches), because they hold state that a process must have once
+# (objects of some rooms are in libkiln.so and in libkiln_model.so, which takes whole batches), share names with others,
+# or are taken by a program without them.
 function(kiln_room name)
-  cmake_parse_arguments(ROOM "SMALL" "" "SOURCES;SMALL_SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ROOM "SMALL" "" "SOURCES;SMALL_SOURCES;PUBLIC;PRIVATE;ALONE" ${ARGN})
   add_library(kiln_${name} STATIC ${ROOM_SOURCES})
   add_library(kiln::${name} ALIAS kiln_${name})
   target_include_directories(kiln_${name} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/include PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(kiln_${name} PUBLIC ${ROOM_PUBLIC} PRIVATE ${ROOM_PRIVATE})
   kiln_room_options(kiln_${name} ${ROOM_SMALL})
+  set_source_files_properties(${ROOM_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   if(ROOM_SMALL_SOURCES)
     add_library(kiln_${name}_small OBJECT ${ROOM_SMALL_SOURCES})
     target_include_directories(kiln_${name}_small PRIVATE $<TARGET_PROPERTY:kiln_${name},INCLUDE_DIRECTORIES>)
@@ -32,6 +36,18 @@ function(kiln_room_options target small)
     string(PREPEND kind small_)
   endif()
   kiln_precompile(${kind} ${target})
+  kiln_batches(${target})
+endfunction()
+
+# kiln_batches(<target>): its sources are compiled eight at a time, as one source that includes them, in half the time:
+# most of it goes into headers and into what all of them instantiate. So no two sources of a target have the same name in
+# their unnamed namespaces. Sources with options or definitions of their own are compiled alone.
+function(kiln_batches target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${KILN_BATCHES} UNITY_BUILD_BATCH_SIZE 8)
+  if(KILN_BATCHES AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    # A class in a source may have members of unnamed namespaces, but GCC takes an included source for a header.
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  endif()
 endfunction()
 
 # kiln_test_timeout(<test> <seconds>): the time limit that CTest holds the test to, as it is for a release.
