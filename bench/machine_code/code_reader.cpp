@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <random>
 #include <set>
 #include <utility>
 
@@ -39,19 +41,33 @@ Target CodeReader::target(const Arch& arch) const {
   return {arch, nvrtc_->version().major, nvrtc_->version().minor};
 }
 
-Choice CodeReader::default_choice(const Request& request, const Arch& arch, const std::string& algorithm) const {
+BoundAlgorithm CodeReader::bound(const Request& request, const Arch& arch, const std::string& algorithm) const {
   const Algorithm* const found = catalogue_.find(algorithm);
   if (found == nullptr) throw Error(ErrorCode::invalid_argument, fmt::format("there is no algorithm {}", algorithm));
-  const BoundAlgorithm bound = found->on(request, target(arch));
+  BoundAlgorithm bound = found->on(request, target(arch));
   if (const auto refusal = bound.refusal()) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{} refuses {}: {}", algorithm, request.key(), *refusal));
   }
-  const std::optional<Config> config = bound.first_legal();
-  if (!config) {
+  if (!bound.first_legal()) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} has no legal configuration for {} on {}", algorithm, request.key(), arch.name()));
   }
-  return {algorithm, *config};
+  return bound;
+}
+
+Choice CodeReader::default_choice(const Request& request, const Arch& arch, const std::string& algorithm) const {
+  return {algorithm, *bound(request, arch, algorithm).first_legal()};
+}
+
+std::vector<Choice> CodeReader::sample(const Request& request, const Arch& arch, const std::string& algorithm,
+                                       size_t count) const {
+  std::vector<Config> legal = bound(request, arch, algorithm).legal();
+  std::mt19937_64 random(1);
+  count = std::min(count, legal.size());
+  for (size_t i = 0; i < count; ++i) std::swap(legal[i], legal[i + random() % (legal.size() - i)]);
+  std::vector<Choice> choices;
+  for (size_t i = 0; i < count; ++i) choices.push_back({algorithm, std::move(legal[i])});
+  return choices;
 }
 
 KernelCode CodeReader::code(const Request& request, const Arch& arch, const Choice& choice) {

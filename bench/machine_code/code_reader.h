@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kernel_code.h"
 #include "kiln/device/nvrtc.h"
@@ -31,12 +32,18 @@ class CodeReader {
   Target target(const Arch& arch) const;
   /// The first legal configuration of an algorithm. Throws Error(invalid_argument) if it does not serve the request.
   Choice default_choice(const Request& request, const Arch& arch, const std::string& algorithm) const;
+  /// `count` legal configurations drawn at random, the same ones each time; all if there are fewer. Throws
+  /// Error(invalid_argument) if there is none.
+  std::vector<Choice> sample(const Request& request, const Arch& arch, const std::string& algorithm,
+                             size_t count) const;
 
   /// The kernel of the variant whose main loop has the most tensor instructions, with the spills of all kernels. Throws
   /// Error(invalid_argument) if the variant cannot serve the request, Error(compile_failed).
   KernelCode code(const Request& request, const Arch& arch, const Choice& choice);
 
  private:
+  BoundAlgorithm bound(const Request& request, const Arch& arch, const std::string& algorithm) const;
+
   const Catalogue& catalogue_;
   std::shared_ptr<const device::Nvrtc> nvrtc_;
   timing::Disassembler disassembler_;

@@ -7,6 +7,7 @@
 //   bench_machine_code                                   the variants of the committed table, held to their limits
 //   bench_machine_code --check FILE                      those of another table
 //   bench_machine_code REQUEST ALGORITHM [CONFIG...]     any variant; --arch 80,120 chooses architectures
+//   bench_machine_code REQUEST ALGORITHM --sample N      N legal ones drawn at random; the same ones each time
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -33,6 +34,7 @@ struct Options {
   std::string check = KILN_CODE_LIMITS;
   std::string request, algorithm;
   std::vector<std::string> configs;
+  size_t sample = 0;
   std::vector<int> archs{80, 86, 89, 90, 120};
   std::string nvdisasm, store;
   bool defaults_only = false, opcodes = false;
@@ -53,15 +55,24 @@ std::string read_text(const std::string& path) {
 }
 
 // Rows of the variants that the command line names.
-std::vector<Row> named_rows(const Options& options) {
+std::vector<Row> named_rows(const CodeReader& reader, const Options& options) {
   std::vector<Row> rows;
+  Row row;
+  row.variant.request = Request::parse(options.request);
+  row.variant.algorithm = options.algorithm;
   for (const std::string& config : options.configs) {
     for (const int arch : options.archs) {
-      Row row;
-      row.variant.request = Request::parse(options.request);
-      row.variant.algorithm = options.algorithm;
       row.variant.config = config;
       row.variant.arch = Arch::of(arch / 10, arch % 10);
+      rows.push_back(row);
+    }
+  }
+  for (const int arch : options.archs) {
+    row.variant.arch = Arch::of(arch / 10, arch % 10);
+    if (options.sample == 0) break;
+    for (const Choice& choice :
+         reader.sample(row.variant.request, row.variant.arch, row.variant.algorithm, options.sample)) {
+      row.variant.config = choice.config.print();
       rows.push_back(row);
     }
   }
@@ -136,7 +147,7 @@ int run(const Options& options) {
   CodeReader reader(catalogue, reading);
   fmt::print("{}\n", reader.description());
 
-  std::vector<Row> rows = options.request.empty() ? rows_of_table(options) : named_rows(options);
+  std::vector<Row> rows = options.request.empty() ? rows_of_table(options) : named_rows(reader, options);
   for_each_index(rows.size(), [&](size_t i) { read_code(reader, rows[i]); });
   print(rows, options.opcodes);
 
@@ -148,7 +159,9 @@ int run(const Options& options) {
       fault = fmt::format("{} {}: {}", row.variant.algorithm, row.variant.config, row.failure);
     if (!fault.empty()) faults.push_back(std::move(fault));
   }
-  fmt::print("\n{} rows; wrong: {}\n", rows.size(), faults.size());
+  const auto spilling =
+      std::count_if(rows.begin(), rows.end(), [](const Row& row) { return row.code.local_instructions > 0; });
+  fmt::print("\n{} rows, of which {} spill; wrong: {}\n", rows.size(), spilling, faults.size());
   for (const std::string& fault : faults) fmt::print("  {}\n", fault);
   return faults.empty() ? 0 : 1;
 }
@@ -168,6 +181,7 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->needs(request);
   request->needs(algorithm);
+  app.add_option("--sample", options.sample, "also so many legal configurations, drawn at random")->needs(request);
   app.add_option("--check", options.check, "table of limits")->excludes(request)->capture_default_str();
   app.add_flag("--defaults", options.defaults_only, "of the table only the default configurations, as the test")
       ->excludes(request);
@@ -175,7 +189,7 @@ int main(int argc, char** argv) {
   app.add_option("--nvdisasm", options.nvdisasm, "the program; searched if not given");
   app.add_option("--store", options.store, "folder that keeps what is compiled and disassembled");
   CLI11_PARSE(app, argc, argv);
-  if (options.configs.empty()) options.configs = {"default"};
+  if (options.configs.empty() && options.sample == 0) options.configs = {"default"};
   try {
     return kiln::bench::run(options);
   } catch (const std::exception& error) {

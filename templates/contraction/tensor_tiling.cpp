@@ -13,6 +13,20 @@ constexpr int64_t piece = 8;      // elements of 16 bytes
 constexpr int sum_padding = 8;    // elements behind a row of sums in shared memory
 constexpr int element_bytes = 2;  // of the operands
 
+// Registers for the addresses of a gathered a (lib/im2col_pixels.cuh), beside those for what is loaded. If chunks are
+// whole periods, an element is as far from its chunk's first in every chunk, and the compiler keeps these distances, 64
+// bits each, and a word of each column's taps. Else taps are found anew for each chunk, and half of the addresses are
+// there at once; before 8.0 all of them, those of single elements of b too.
+int64_t tap_registers(const TensorTiling& tiling, const Contraction& contraction, const TensorAccess& access,
+                      const Arch& arch) {
+  const int64_t columns = std::max(1, tiling.block_m / tiling.threads());
+  const int64_t elements = columns * ceil_div(tiling.block_k, std::max(1, tiling.threads() / tiling.block_m));
+  if (tiling.block_k % contraction.period() == 0) return 2 * elements + columns;
+  if (arch.at_least(8, 0)) return elements / 2;
+  const int64_t of_b = access.b_run > 1 ? 0 : ceil_div(int64_t{tiling.block_n} * tiling.block_k, tiling.threads());
+  return elements + of_b;
+}
+
 }  // namespace
 
 int TensorTiling::shared_bytes() const {
@@ -61,7 +75,7 @@ std::optional<std::string> tensor_refusal(const Contractions& parts, Bring bring
   return std::nullopt;
 }
 
-int tensor_registers(const TensorTiling& tiling, const Contraction& contraction, Bring bring) {
+int tensor_registers(const TensorTiling& tiling, const Contraction& contraction, Bring bring, const Arch& arch) {
   const TensorAccess access = tensor_access(contraction, bring);
   const int sums = tiling.warp_m * tiling.warp_n / 32;
   const int fragments = (tiling.warp_m + tiling.warp_n) / 4;  // 4 registers for each 16 rows or columns
@@ -72,15 +86,17 @@ int tensor_registers(const TensorTiling& tiling, const Contraction& contraction,
   if (bring == Bring::copied)
     return static_cast<int>(registers + 2 * fragments + a_runs * (offset + 1) + b_runs * offset);
   const auto words = [](int64_t runs, int run) { return run == 1 ? runs : runs * run / 2; };
-  registers += fragments + words(a_runs, access.a_run) + words(b_runs, access.b_run);
-  return static_cast<int>(registers + offset * 3 * (contraction.a_is_gathered() ? 1 : a_runs) + 2 * b_runs);
+  registers += fragments + words(a_runs, access.a_run) + words(b_runs, access.b_run) + 2 * b_runs;
+  if (!contraction.a_is_gathered()) return static_cast<int>(registers + offset * 3 * a_runs);
+  return static_cast<int>(registers + offset * 3 + tap_registers(tiling, contraction, access, arch));
 }
 
 int tensor_min_blocks(const TensorTiling& tiling, const Contractions& parts, Bring bring, const Arch& arch) {
   int blocks = std::min({arch.blocks_per_sm, arch.threads_per_sm / tiling.threads(),
                          arch.shared_per_sm / (tiling.shared_bytes() + 1024)});
   int registers = 0;
-  for (const Contraction& part : parts.list) registers = std::max(registers, tensor_registers(tiling, part, bring));
+  for (const Contraction& part : parts.list)
+    registers = std::max(registers, tensor_registers(tiling, part, bring, arch));
   while (blocks > 1 && registers_with(blocks * tiling.warps(), arch) < registers) --blocks;
   return std::max(blocks, 1);
 }
@@ -133,7 +149,7 @@ bool tensor_tile_suits_the_problem(const TensorTiling& tiling, const Contraction
 
 bool tensor_registers_suffice(const TensorTiling& tiling, const Contraction& contraction, Bring bring,
                               const Target& target) {
-  return tensor_registers(tiling, contraction, bring) <=
+  return tensor_registers(tiling, contraction, bring, target.arch) <=
          std::min(target.arch.registers_per_thread, registers_with(tiling.warps(), target.arch));
 }
 

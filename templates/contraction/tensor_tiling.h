@@ -41,7 +41,7 @@ std::optional<std::string> tensor_refusal(const Contractions& parts, Bring bring
                                           ContractionRefusal refusal);
 
 /// 32-bit registers that a thread will need, roughly.
-int tensor_registers(const TensorTiling& tiling, const Contraction& contraction, Bring bring);
+int tensor_registers(const TensorTiling& tiling, const Contraction& contraction, Bring bring, const Arch& arch);
 
 /// Blocks that an SM should hold: a bound on registers for the compiler.
 int tensor_min_blocks(const TensorTiling& tiling, const Contractions& parts, Bring bring, const Arch& arch);

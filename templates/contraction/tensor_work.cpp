@@ -30,7 +30,7 @@ BlockWork tensor_block_work(const TensorTiling& tiling, const Contraction& contr
 
   BlockWork work;
   work.threads = tiling.threads();
-  work.registers = std::min(arch.registers_per_thread, tensor_registers(tiling, contraction, bring));
+  work.registers = std::min(arch.registers_per_thread, tensor_registers(tiling, contraction, bring, arch));
   work.shared_bytes = tiling.shared_bytes();
   work.math = MathClass::tensor_f16;
   work.warps_at_half_rate = 1;

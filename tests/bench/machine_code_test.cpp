@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -233,6 +234,51 @@ TEST(CommittedLimits, AreKeptByTheDefaultsOfAllAlgorithms) {
     ++kept;
   }
   EXPECT_GT(kept, 0u);
+}
+
+// Each of them spilled while the addresses of gathered operands were not counted among a thread's registers, and had
+// more blocks an SM.
+TEST(StagedOperands, DoNotSpillInNchw) {
+  const Catalogue catalogue = make_catalogue(embedded_sources());
+  std::string reason;
+  const std::unique_ptr<CodeReader> reader = reader_at_hand(catalogue, reason);
+  if (reader == nullptr) GTEST_SKIP() << reason;
+  struct Case {
+    const char *request, *algorithm, *config;
+    int arch;
+  };
+  for (const Case& c :
+       {Case{"conv_backward_data dy=f16:32x128x28x28 w=f16:128x128x3x3 pad=1", "conv_backward_data_tensor_staged",
+             "BLOCK_K=32,BLOCK_M=64,BLOCK_N=32,STAGES=1,WARP_M=64,WARP_N=16", 80},
+        Case{"conv_forward x=f16:32x128x28x28 w=f16:128x128x2x2 stride=2", "conv_tensor_staged",
+             "BLOCK_K=32,BLOCK_M=128,BLOCK_N=32,STAGES=1,WARP_M=32,WARP_N=32", 75}}) {
+    if (!reader->supports(Arch::of(c.arch / 10, c.arch % 10))) continue;
+    const Choice choice{c.algorithm, Config::parse(c.config)};
+    EXPECT_EQ(reader->code(Request::parse(c.request), Arch::of(c.arch / 10, c.arch % 10), choice).local_instructions,
+              0u)
+        << c.algorithm << " " << c.config;
+  }
+}
+
+TEST(CodeReaderTest, SamplesDistinctLegalVariantsTheSameOnesEachTime) {
+  const Catalogue catalogue = make_catalogue(embedded_sources());
+  std::string reason;
+  const std::unique_ptr<CodeReader> reader = reader_at_hand(catalogue, reason);
+  if (reader == nullptr) GTEST_SKIP() << reason;
+  const Request request = Request::parse("gemm a=f16:512x512 b=f16:512x512");
+  const auto drawn = [&](size_t count) { return reader->sample(request, Arch::of(8, 0), "gemm_tensor", count); };
+  const std::vector<Choice> few = drawn(20), all = drawn(1'000'000);
+  ASSERT_EQ(few.size(), 20u);
+  EXPECT_EQ(drawn(20), few);
+  std::set<std::string> configs;
+  for (const Choice& choice : all) {
+    configs.insert(choice.config.print());
+    EXPECT_EQ(catalogue.refusal(request, reader->target(Arch::of(8, 0)), choice), std::nullopt);
+  }
+  EXPECT_EQ(configs.size(), all.size());
+  EXPECT_GT(all.size(), few.size());
+  EXPECT_EQ(std::count(few.begin(), few.end(), reader->default_choice(request, Arch::of(8, 0), "gemm_tensor")), 0)
+      << "not simply the first ones";
 }
 
 TEST(CodeReaderTest, SaysWhatAVariantCannotDo) {

@@ -1,0 +1,78 @@
+// Registers that tilings on tensor cores are taken to need, worked out by hand.
+#include "contraction/tensor_tiling.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "conv/conv_contractions.h"
+#include "kiln/generator/request.h"
+
+namespace kiln::tensor_tiling_test {
+namespace {
+
+using descriptor::Bring;
+using descriptor::Contraction;
+using descriptor::TensorTiling;
+
+Contraction forward(const std::string& operands) {
+  return descriptor::forward_contractions(Request::parse("conv_forward " + operands)).main();
+}
+
+Contraction backward_data(const std::string& operands) {
+  return descriptor::data_contractions(Request::parse("conv_backward_data " + operands)).main();
+}
+
+int registers(const TensorTiling& tiling, const Contraction& contraction, int arch, Bring bring = Bring::staged) {
+  return descriptor::tensor_registers(tiling, contraction, bring, Arch::of(arch / 10, arch % 10));
+}
+
+// 128 sums, 30 for counters and places, 32 for fragments; 32 elements of x on their way, 4 runs of 8 elements of w in 4
+// words each, 2 for each of these runs, 3 for the pixel.
+constexpr TensorTiling large{128, 128, 32, 64, 64, 2};
+constexpr int of_large = 128 + 30 + 32 + 32 + 4 * 4 + 4 * 2 + 3;
+
+TEST(TensorRegisters, HoldHalfOfTheAddressesOfAGatheredOperand) {
+  const Contraction nchw = forward("x=f16:32x128x28x28 w=f16:128x128x3x3 pad=1");
+  EXPECT_EQ(registers(large, nchw, 80), of_large + 16);
+  EXPECT_EQ(registers(large, nchw, 120), of_large + 16);
+}
+
+TEST(TensorRegisters, HoldAllAddressesBefore80) {
+  EXPECT_EQ(registers(large, forward("x=f16:32x128x28x28 w=f16:128x128x3x3 pad=1"), 75), of_large + 32);
+  // The data gradient's filters go down the columns of w, an element at a time: 4 warps have 2048 elements of dy and
+  // 2048 of w for a chunk.
+  constexpr TensorTiling small{64, 64, 32, 32, 32, 2};
+  constexpr int of_small = 32 + 30 + 16 + 16 + 16 + 2 * 16 + 3;
+  const Contraction gradient = backward_data("dy=f16:32x128x28x28 w=f16:128x128x3x3 pad=1");
+  EXPECT_EQ(registers(small, gradient, 80), of_small + 8);
+  EXPECT_EQ(registers(small, gradient, 75), of_small + 16 + 16);
+}
+
+TEST(TensorRegisters, HoldDistancesOfChunksThatAreAlike) {
+  // 32 rows are eight filters of 2x2: 32 distances of 64 bits, and a word of taps.
+  const Contraction even = forward("x=f16:32x128x28x28 w=f16:128x128x2x2 stride=2");
+  for (const int arch : {75, 80}) EXPECT_EQ(registers(large, even, arch), of_large + 2 * 32 + 1) << arch;
+  // 256 pixels and 128 threads: a thread has two columns.
+  constexpr TensorTiling two_columns{256, 32, 32, 64, 32, 1};
+  EXPECT_EQ(registers(two_columns, even, 80), 64 + 30 + 24 + 64 + 4 + 2 + 3 + 2 * 64 + 2);
+}
+
+TEST(TensorRegisters, OfRunsNeedNoMore) {
+  const Contraction nhwc = forward("x=f16:32x128x28x28:nhwc w=f16:128x128x3x3:nhwc pad=1");
+  // 4 runs of 8 elements of each operand.
+  EXPECT_EQ(registers(large, nhwc, 80), 128 + 30 + 32 + 4 * 4 + 3 * 4 + 4 * 4 + 2 * 4);
+  EXPECT_EQ(registers(large, nhwc, 75), registers(large, nhwc, 80));
+  EXPECT_EQ(registers(large, nhwc, 80, Bring::copied), 128 + 30 + 2 * 32 + 2 * 4 + 4);
+}
+
+TEST(TensorRegisters, DecideWhichTilingsAreLegal) {
+  const Target ampere{Arch::of(8, 0), 13, 0};
+  const Contraction nchw = forward("x=f16:32x128x28x28 w=f16:128x128x3x3 pad=1");
+  EXPECT_FALSE(descriptor::tensor_registers_suffice(large, nchw, Bring::staged, ampere)) << "265 of 255";
+  constexpr TensorTiling eight_warps{128, 128, 32, 64, 32, 2};
+  EXPECT_TRUE(descriptor::tensor_registers_suffice(eight_warps, nchw, Bring::staged, ampere));
+}
+
+}  // namespace
+}  // namespace kiln::tensor_tiling_test
