@@ -118,6 +118,8 @@ std::string_view words_of(tuner::Outcome outcome) {
       return "refused by a rule";
     case tuner::Outcome::compile_failed:
       return "did not compile";
+    case tuner::Outcome::spills:
+      return "not timed because registers spill";
     case tuner::Outcome::wrong_result:
       return "wrong";
     case tuner::Outcome::timed_out:
@@ -169,7 +171,7 @@ std::string kind_of(const tuner::Trial& trial) {
   return trial.error.substr(0, std::min(trial.error.find(" ("), trial.error.find('\n')));  // without what to do
 }
 
-// Failures, a line each, and a sum by kind. Candidates that a rule refused are no fault.
+// Failures, a line each, and a sum by kind. Candidates that a rule refused, or that spill, are no fault.
 std::string failures_text(const std::vector<tuner::JobResult>& results) {
   constexpr size_t most_lines = 20;
   std::map<std::string, size_t> sums;
@@ -179,7 +181,8 @@ std::string failures_text(const std::vector<tuner::JobResult>& results) {
     for (const tuner::Trial& trial : result.trials) {
       if (!is_failure(trial)) continue;
       ++sums[kind_of(trial)];
-      if (trial.outcome == tuner::Outcome::refused || ++failures > most_lines) continue;
+      const bool is_fault = trial.outcome != tuner::Outcome::refused && trial.outcome != tuner::Outcome::spills;
+      if (!is_fault || ++failures > most_lines) continue;
       lines += fmt::format("  {}: {}: {}\n", summary(result.request), variant(trial), failure_text(trial));
     }
   }

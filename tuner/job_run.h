@@ -60,9 +60,10 @@ struct JobRun {
   std::map<std::string, int> hangs;  ///< Trials that hung, by algorithm.
 
   std::map<SpecimenId, Specimen> compiling;
-  std::deque<Specimen> ready;    ///< Compiled, not yet checked.
-  std::vector<Specimen> racing;  ///< Passed the check; parallel to the race's candidates.
-  std::vector<bool> finished;    ///< Parallel to racing: the trial is out.
+  std::deque<Specimen> ready;     ///< Compiled, not yet checked.
+  std::deque<Specimen> spilling;  ///< Compiled, and left out because their registers spill; best estimates first.
+  std::vector<Specimen> racing;   ///< Passed the check; parallel to the race's candidates.
+  std::vector<bool> finished;     ///< Parallel to racing: the trial is out.
   Race race;
 
   Subject subject() const { return {item.job.request, result.stand_in}; }

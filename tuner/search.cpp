@@ -88,16 +88,27 @@ class ListOrder : public Order {
   size_t given_ = 0;
 };
 
+// What algorithms have in common that a clock may misjudge as a whole: whether they multiply on tensor cores, and then
+// how operands reach them and whether the depth is split ("_tensor", "_tensor_staged_splitk"). Times of one structure
+// compare better with each other than with those of another.
+std::string structure_of(const std::string& algorithm) {
+  const size_t tensor = algorithm.find("_tensor");
+  return tensor == std::string::npos ? "" : algorithm.substr(tensor);
+}
+
 // Candidates worth a trial, best predictions first, but of those that the model cannot tell apart only the first one;
-// the others of each such group come after all groups had their turn. Estimates by the authors of user templates are no
-// reason to leave any out.
+// the others of each such group come after all groups had their turn. The best of each structure is worth a trial
+// whatever its prediction. Estimates by the authors of user templates are no reason to leave any out.
 std::vector<Choice> by_prediction(const std::vector<Candidate>& ranked) {
   constexpr double same = 1e-3;
   std::vector<Choice> firsts, others;
   std::map<std::string, double> last;  // prediction of the last group of each algorithm
+  std::set<std::string> structures;
   for (const Candidate& candidate : ranked) {
     const double seconds = candidate.estimate.seconds;
-    if (!candidate.user_template && seconds > hopeless * ranked.front().estimate.seconds) break;
+    const bool is_first_of_structure = structures.insert(structure_of(candidate.choice.algorithm)).second;
+    const bool is_hopeless = !candidate.user_template && seconds > hopeless * ranked.front().estimate.seconds;
+    if (is_hopeless && !is_first_of_structure) continue;
     const auto [group, is_new] = last.try_emplace(candidate.choice.algorithm, seconds);
     const bool is_first = is_new || seconds > group->second * (1 + same);
     if (is_first) group->second = seconds;
@@ -108,7 +119,8 @@ std::vector<Choice> by_prediction(const std::vector<Candidate>& ranked) {
 }
 
 // The order in which the model's favourites are tried: by turns the best candidate left of all, and the best one left
-// of the algorithm that has had the fewest so far. So a model that is wrong about one algorithm does not hide another.
+// of the algorithm that has had the fewest so far, beginning with those of structures that had none. So a model that is
+// wrong about one algorithm, or structure, does not hide another.
 class DiverseOrder : public Order {
  public:
   explicit DiverseOrder(std::vector<Choice> by_prediction) : left_(std::move(by_prediction)) {
@@ -121,8 +133,11 @@ class DiverseOrder : public Order {
   std::optional<Choice> next() override {
     if (left_.empty()) return std::nullopt;
     if (std::exchange(rarest_is_next_, !rarest_is_next_) && had_.size() > 1) {
+      const auto turns = [&](const auto& entry) {
+        return std::pair(structures_.contains(structure_of(entry.first)), entry.second);
+      };
       const auto rarest =
-          std::min_element(had_.begin(), had_.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+          std::min_element(had_.begin(), had_.end(), [&](const auto& a, const auto& b) { return turns(a) < turns(b); });
       const auto its_best =
           std::find_if(left_.begin(), left_.end(), [&](const Choice& one) { return one.algorithm == rarest->first; });
       if (its_best != left_.end()) return take(its_best);
@@ -135,6 +150,7 @@ class DiverseOrder : public Order {
  private:
   Choice take(std::vector<Choice>::iterator chosen) {
     for (auto& [name, count] : had_) count += name == chosen->algorithm ? 1 : 0;
+    structures_.insert(structure_of(chosen->algorithm));
     Choice choice = std::move(*chosen);
     left_.erase(chosen);
     return choice;
@@ -142,6 +158,7 @@ class DiverseOrder : public Order {
 
   std::vector<Choice> left_;
   std::vector<std::pair<std::string, size_t>> had_;  // algorithms in order of rank, with how often each had a turn
+  std::set<std::string> structures_;                 // that had a turn
   bool rarest_is_next_ = false;
 };
 

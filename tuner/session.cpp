@@ -1,14 +1,10 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "kiln/base/error.h"
-#include "kiln/checking/trusted_program.h"
 #include "kiln/generator/roofline.h"
 #include "session_impl.h"
 
@@ -23,10 +19,6 @@ constexpr double grace_seconds = 2;
 
 // Between two reports while nothing finishes.
 constexpr double report_interval = 1;
-
-// Programs per compile lane that may be compiled or wait to be checked: enough that no lane ever waits for the device,
-// few enough that little is thrown away when the budget ends.
-constexpr size_t ahead_per_lane = 3;
 
 double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -282,7 +274,7 @@ bool Session::Impl::advance(JobRun& run) {
     sample(run, *turn);
   } else {
     // A search that waited for results may go on now.
-    return finish_survivors(run) || fed;
+    return finish_survivors(run) || fed || take_back(run);
   }
   return true;
 }
@@ -302,6 +294,7 @@ void Session::Impl::conclude(JobRun& run) {
   finish_rejected(run);
   finish_survivors(run);
   for (const Specimen& specimen : run.racing) laboratory_.discard(specimen.id);
+  for (const Specimen& specimen : run.spilling) laboratory_.discard(specimen.id);
   if (run.trusted) laboratory_.discard(run.trusted->id);
   if (const Trial* best = winner(run.result.trials)) run.result.best = *best;
   if (const Trial* first = run.first_trial(); first != nullptr && run.result.fallback) run.result.heuristic = *first;
@@ -346,163 +339,6 @@ std::optional<double> Session::Impl::remaining(const WorkList::Count& all) const
   if (all.tried == 0) return std::nullopt;
   const double each = elapsed() / static_cast<double>(all.tried);
   return std::max(std::min(each * static_cast<double>(all.planned - all.tried), budget_left()), 0.0);
-}
-
-// ---- compiling ahead ----
-
-// Whether another program of `run` may be compiled. What is ahead for the next request never holds up this one.
-bool Session::Impl::has_room(const JobRun& run) const {
-  if (run.submitted >= run.allowed) return false;
-  size_t held = run.held();
-  if (&run != current_)
-    held = std::accumulate(runs_.begin(), runs_.end(), size_t{0},
-                           [](size_t sum, const auto& each) { return sum + each->held(); });
-  return held < ahead_per_lane * laboratory_.compile_lanes() + 1;
-}
-
-// Keeps the compilers busy with candidates of `run`. True if the search still gave a choice.
-bool Session::Impl::feed(JobRun& run) {
-  bool gave = false;
-  while (!run.ended && has_room(run)) {
-    const std::optional<Choice> choice = run.search->next();
-    if (!choice) break;
-    gave = true;
-    if (propose(run, *choice)) submit_trusted(run);
-  }
-  return gave;
-}
-
-// Gives compilers that would be idle what is likely to be wanted after the turn of `run`; where nothing else is left,
-// more of `run`, and then it is true if the search still gave a choice.
-bool Session::Impl::feed_ahead(JobRun& run) {
-  const auto at_work = [&] {
-    return std::accumulate(runs_.begin(), runs_.end(), size_t{0},
-                           [](size_t sum, const auto& each) { return sum + each->compiling.size(); });
-  };
-  if (is_last()) {
-    open_turn(run);
-    return feed(run);
-  }
-  // A job more only when the compilers have all of this one, so that sessions which share the list end together.
-  const bool has_all = has_room(run) || run.submitted >= run.allowed;
-  if (has_all && open_runs() == 1 && at_work() < laboratory_.compile_lanes()) admit(list_->take());
-  std::vector<const JobRun*> served{&run};
-  while (at_work() < laboratory_.compile_lanes()) {
-    JobRun* next = choose(true, served);
-    if (next == nullptr) break;
-    open_turn(*next);
-    if (!feed(*next)) served.push_back(next);
-  }
-  return false;
-}
-
-std::optional<std::string> Session::Impl::make_program(JobRun& run, Specimen& specimen) const {
-  const Request& request = run.item.job.request;
-  Trial& draft = specimen.draft;
-  draft = begin_trial(apparatus_, catalogue_, request, std::move(draft.choice));
-  try {
-    draft.estimate = run.variants->estimate(draft.choice, apparatus_.figures).seconds;
-    specimen.programs = programs_of(*run.variants, run.result.stand_in, draft.choice);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  add_program(draft, specimen.programs.program);
-  if (request.arithmetic.deterministic && !specimen.programs.program.deterministic) {
-    return "its result is not bitwise reproducible, which the request demands";
-  }
-  return std::nullopt;
-}
-
-// Takes a choice of the search up; true if it goes to the compilers.
-bool Session::Impl::propose(JobRun& run, const Choice& choice) {
-  Specimen specimen;
-  specimen.id = next_id_++;
-  specimen.draft.choice = choice;
-  if (const std::optional<std::string> refusal = make_program(run, specimen)) {
-    finish_failed(run, std::move(specimen), {Outcome::refused, *refusal});
-    return false;
-  }
-  const Trial& draft = specimen.draft;
-  if (callbacks_.known) {
-    std::optional<Trial> known =
-        callbacks_.known(run.item.job.request, choice, draft.algorithm_digest, draft.source_digest);
-    if (known) {
-      known->estimate = draft.estimate;  // this library's, not stored
-      finish(run, std::move(*known), false);
-      return false;
-    }
-  }
-  if (quarantine_.contains({draft.source_digest, draft.device, draft.driver_version, draft.nvrtc_version})) {
-    finish_failed(run, std::move(specimen),
-                  {Outcome::quarantined, "the same source crashed or hung twice before on this device"});
-    return false;
-  }
-  ++run.submitted;
-  submit(run, std::move(specimen));
-  return true;
-}
-
-void Session::Impl::submit(JobRun& run, Specimen specimen) {
-  laboratory_.submit(specimen.id, specimen.programs);
-  run.compiling.emplace(specimen.id, std::move(specimen));
-}
-
-void Session::Impl::submit_trusted(JobRun& run) {
-  if (run.trusted_state != JobRun::Trusted::not_submitted) return;
-  run.trusted_state = JobRun::Trusted::compiled;
-  const Request request = run.subject().checked();
-  if (!laboratory_.needs_trusted(request)) return;
-  Specimen& specimen = run.trusted.emplace();
-  specimen.id = next_id_++;
-  specimen.draft.choice.algorithm = catalogue_.trusted(request.operation).name();
-  try {
-    specimen.programs.program = checking::trusted_program(catalogue_, request, apparatus_.target);
-  } catch (const Error& error) {
-    fail(run,
-         fmt::format("the trusted algorithm {} cannot serve it: {}", specimen.draft.choice.algorithm, error.what()));
-    return;
-  }
-  run.trusted_state = JobRun::Trusted::compiling;
-  laboratory_.submit(specimen.id, specimen.programs);
-}
-
-void Session::Impl::receive(double wait_seconds) {
-  while (const std::optional<CompileReport> report = laboratory_.collect(wait_seconds)) {
-    for (const auto& run : runs_) {
-      if (run->trusted && run->trusted->id == report->id) take_trusted_report(*run, *report);
-      auto found = run->compiling.extract(report->id);
-      if (!found.empty()) take_report(*run, std::move(found.mapped()), *report);
-    }
-    wait_seconds = 0;  // then what else is there already
-  }
-}
-
-void Session::Impl::take_report(JobRun& run, Specimen specimen, const CompileReport& report) {
-  const bool died = report.failure && report.failure->outcome != Outcome::compile_failed;
-  if (died && specimen.compiles == 1) {
-    ++specimen.compiles;
-    submit(run, std::move(specimen));
-    return;
-  }
-  specimen.draft.compile_seconds = report.seconds;
-  specimen.draft.resources = report.resources;
-  if (report.failure) {
-    finish_failed(run, std::move(specimen), *report.failure);
-  } else {
-    run.ready.push_back(std::move(specimen));
-  }
-}
-
-void Session::Impl::take_trusted_report(JobRun& run, const CompileReport& report) {
-  if (!report.failure) {
-    run.trusted_state = JobRun::Trusted::compiled;
-  } else if (report.failure->outcome != Outcome::compile_failed && run.trusted->compiles == 1) {
-    ++run.trusted->compiles;
-    laboratory_.submit(run.trusted->id, run.trusted->programs);
-  } else {
-    fail(run, fmt::format("the trusted algorithm {} does not compile: {}", run.trusted->draft.choice.algorithm,
-                          report.failure->error));
-  }
 }
 
 double worth_of(const Prospect& prospect) {

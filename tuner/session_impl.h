@@ -57,6 +57,8 @@ class Session::Impl {
   std::optional<std::string> make_program(JobRun& run, Specimen& specimen) const;
   void receive(double wait_seconds);
   void take_report(JobRun& run, Specimen specimen, const CompileReport& report);
+  void leave_out(JobRun& run, Specimen specimen);
+  bool take_back(JobRun& run);
   void take_trusted_report(JobRun& run, const CompileReport& report);
   bool has_room(const JobRun& run) const;
 

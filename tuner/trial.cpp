@@ -14,15 +14,16 @@ struct Named {
   std::string_view name;
 };
 
-constexpr std::array<Named, 9> names{{{Outcome::timed, "timed"},
-                                      {Outcome::rejected_early, "rejected_early"},
-                                      {Outcome::refused, "refused"},
-                                      {Outcome::compile_failed, "compile_failed"},
-                                      {Outcome::wrong_result, "wrong_result"},
-                                      {Outcome::timed_out, "timed_out"},
-                                      {Outcome::crashed, "crashed"},
-                                      {Outcome::out_of_memory, "out_of_memory"},
-                                      {Outcome::quarantined, "quarantined"}}};
+constexpr std::array<Named, 10> names{{{Outcome::timed, "timed"},
+                                       {Outcome::rejected_early, "rejected_early"},
+                                       {Outcome::refused, "refused"},
+                                       {Outcome::compile_failed, "compile_failed"},
+                                       {Outcome::spills, "spills"},
+                                       {Outcome::wrong_result, "wrong_result"},
+                                       {Outcome::timed_out, "timed_out"},
+                                       {Outcome::crashed, "crashed"},
+                                       {Outcome::out_of_memory, "out_of_memory"},
+                                       {Outcome::quarantined, "quarantined"}}};
 
 // The fixed order of candidates that are as fast as each other.
 bool preferred(const Trial* a, const Trial* b) {

@@ -69,7 +69,8 @@ inline Request toy_request(int rows = 1) {
 /// How a fake variant behaves. Failures are taken from the front, one per attempt; then all goes well.
 struct Behaviour {
   double seconds = 1e-3;
-  std::vector<double> noise{};  ///< Added to the samples in turn.
+  std::vector<double> noise{};            ///< Added to the samples in turn.
+  int spill_stores = 0, spill_loads = 0;  ///< Bytes a thread.
   std::deque<Failure> compile_failures{}, check_failures{}, sample_failures{};
 };
 
@@ -132,6 +133,8 @@ class FakeLaboratory : public Laboratory {
     log.push_back("compile " + names_[report.id]);
     compiled.push_back(sources_[report.id]);
     report.failure = next_failure(behaviour(report.id).compile_failures);
+    report.resources.spill_stores = behaviour(report.id).spill_stores;
+    report.resources.spill_loads = behaviour(report.id).spill_loads;
     report.seconds = 0.05;
     return report;
   }

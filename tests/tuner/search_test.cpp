@@ -130,6 +130,32 @@ TEST(ModelSearch, TriesOneOfEachPredictionBeforeTwoOfOne) {
                                             choice("a", 5), choice("a", 1, 2)));
 }
 
+// Eight algorithms are better than the only one on f32 lanes, whose prediction is 16 times the best.
+TEST(ModelSearch, TriesOneOfEachStructure) {
+  std::vector<Candidate> candidates;
+  const std::vector<std::string> better = {"a_tensor", "b_tensor", "c_tensor", "d_tensor", "e_tensor", "f_tensor"};
+  for (size_t i = 0; i < better.size(); ++i) {
+    for (int tile = 1; tile <= 9; ++tile)
+      candidates.push_back({choice(better[i], tile), {.seconds = 1e-3 + 1e-5 * static_cast<double>(i) + 1e-6 * tile}});
+  }
+  for (const auto& [algorithm, seconds] : {std::pair("a_tensor_staged", 2e-3),
+                                           {"b_tensor_staged", 3e-3},
+                                           {"a_tensor_splitk", 4e-3},
+                                           {"a_direct", 16e-3},
+                                           {"b_direct", 17e-3}}) {
+    candidates.push_back({choice(algorithm, 1), {.seconds = seconds}});
+  }
+  const auto choices =
+      all_of(*make_search({.kind = SearchKind::model, .candidates = 16}, candidates, choice("a_tensor", 1)));
+  const auto count = [&](const std::string& algorithm) {
+    return std::count_if(choices.begin(), choices.end(), [&](const Choice& one) { return one.algorithm == algorithm; });
+  };
+  for (const char* each : {"a_tensor_staged", "a_tensor_splitk", "a_direct"}) EXPECT_EQ(count(each), 1) << each;
+  EXPECT_EQ(count("b_direct"), 0) << "hopeless, and not the best of its structure";
+  EXPECT_EQ(choices.at(1), choice("a_tensor_staged", 1)) << "before another algorithm of a structure that had its turn";
+  EXPECT_EQ(choices.size(), 16u);
+}
+
 TEST(ModelSearch, SparesAnAlgorithmThatIsHopeless) {
   std::vector<Candidate> candidates;
   for (int i = 1; i <= 50; ++i) candidates.push_back({choice("good", i), {.seconds = 1e-3 + 1e-6 * i}});

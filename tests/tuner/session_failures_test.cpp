@@ -31,6 +31,51 @@ TEST_F(SessionTest, NeverTimesAWrongVariant) {
   EXPECT_THAT(result.trials.front().error, HasSubstr("(0,3)"));
 }
 
+TEST_F(SessionTest, DoesNotTimeAVariantThatSpills) {
+  catalogue = toy_catalogue({toy("first", {1}, 1e-3), toy("second", {1}, 2e-3), toy("third", {1}, 3e-3)});
+  laboratory.behaviours["second"] = {.seconds = 1e-6, .spill_loads = 8};
+  SessionOptions how = options();
+  how.search.candidates = 2;
+  const JobResult result = run_one(how);
+  EXPECT_EQ(outcome_of(result, "second"), Outcome::spills);
+  EXPECT_EQ(laboratory.count("check second"), 0U);
+  EXPECT_EQ(outcome_of(result, "third"), Outcome::timed) << "another takes its place";
+  EXPECT_EQ(result.best->choice.algorithm, "first");
+  ASSERT_THAT(result.trials, SizeIs(3));
+  for (const Trial& trial : result.trials) {
+    if (trial.outcome == Outcome::spills)
+      EXPECT_EQ(trial.error, "a thread stores 0 bytes of registers to memory and loads 8");
+  }
+  EXPECT_EQ(laboratory.known_specimens(), 0U) << "what was kept in case that nothing else serves is given up";
+}
+
+TEST_F(SessionTest, CountsWhatSpillsAmongTheTriesOfALayer) {
+  catalogue = toy_catalogue({toy("first", {1}, 1e-3), toy("second", {1, 2, 3, 4, 5, 6, 7}, 2e-3)});
+  laboratory.behaviours["second"].spill_stores = 4;
+  SessionOptions how = options();
+  how.search.candidates = 3;
+  EXPECT_THAT(run_one(how).trials, SizeIs(6)) << "twice as many as are to be timed";
+}
+
+TEST_F(SessionTest, TimesTheDefaultChoiceAlsoIfItSpills) {
+  laboratory.behaviours["first"].spill_stores = 4;
+  const JobResult result = run_one();
+  EXPECT_EQ(outcome_of(result, "first"), Outcome::timed);
+  ASSERT_TRUE(result.heuristic.has_value()) << "gains are told by it";
+}
+
+TEST_F(SessionTest, TimesAVariantThatSpillsWhereNothingElseServes) {
+  catalogue = toy_catalogue({toy("first", {1}, 1e-3), toy("second", {1, 2}, 2e-3)});
+  laboratory.behaviours["first"].check_failures = {{Outcome::wrong_result, "wrong at (0,3)"}};
+  laboratory.behaviours["second"].spill_stores = 4;
+  const JobResult result = run_one();
+  ASSERT_TRUE(result.best.has_value());
+  EXPECT_EQ(result.best->choice.algorithm, "second");
+  EXPECT_EQ(result.best->choice.config.print(), "TILE=1") << "the better estimate";
+  EXPECT_EQ(laboratory.count("check second TILE=2"), 0U);
+  EXPECT_THAT(result.trials, SizeIs(3)) << "each variant once";
+}
+
 TEST_F(SessionTest, TriesACrashOnceMoreInAFreshProcess) {
   laboratory.behaviours["first"].check_failures = {crash};
   EXPECT_EQ(outcome_of(run_one(), "first"), Outcome::timed);

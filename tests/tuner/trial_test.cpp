@@ -31,8 +31,8 @@ Trial timed(const std::string& algorithm, double median, int64_t workspace = 0, 
 
 TEST(Outcomes, HaveNamesThatParseBack) {
   for (const Outcome outcome :
-       {Outcome::timed, Outcome::rejected_early, Outcome::refused, Outcome::compile_failed, Outcome::wrong_result,
-        Outcome::timed_out, Outcome::crashed, Outcome::out_of_memory, Outcome::quarantined}) {
+       {Outcome::timed, Outcome::rejected_early, Outcome::refused, Outcome::compile_failed, Outcome::spills,
+        Outcome::wrong_result, Outcome::timed_out, Outcome::crashed, Outcome::out_of_memory, Outcome::quarantined}) {
     EXPECT_EQ(parse_outcome(to_string(outcome)), outcome);
   }
   EXPECT_EQ(parse_outcome("Timed"), std::nullopt);

@@ -15,7 +15,7 @@
 namespace kiln::tuner {
 
 enum class SearchKind {
-  model,       ///< The best predictions, with some of every algorithm.
+  model,       ///< The best predictions, with some of every algorithm, and one of each structure.
   random,      ///< A seeded sample without repetition.
   exhaustive,  ///< Every legal candidate, best prediction first.
   local,       ///< Half of the model's candidates, then neighbours of the best measured so far.

@@ -18,6 +18,7 @@ enum class Outcome {
   rejected_early,  ///< Checked; timing stopped early because it was clearly slower. Has a time.
   refused,         ///< The algorithm or one of its rules refused the point. Nothing was compiled.
   compile_failed,  ///< NVRTC or the driver's loader rejected it.
+  spills,          ///< Its registers do not suffice, and memory stands in for some: not run, because others serve.
   wrong_result,    ///< The check failed: a wrong element, a write outside of the output, or a changed input.
   timed_out,       ///< Compiling or running exceeded the time limit, twice.
   crashed,         ///< The process that compiled or ran it died, or the kernel faulted, twice.
