@@ -7,9 +7,9 @@
 # call of a layer passes through this code, so a release has it small rather than fast. SMALL_SOURCES: the same for some
 # sources of a room; they are the object library kiln_<name>_small too, with the precompiled header of small rooms.
 # Functions have sections of their own in a release: libkiln.so, which has to fit 5 MB, leaves out what no other
-# function needs. ALONE: sources that join no batch (kiln_batches), because they hold state that a process must have once
-# (objects of some rooms are in libkiln.so and in libkiln_model.so, which takes whole batches), share names with others,
-# or are taken by a program without them.
+# function needs. ALONE: sources that join no batch (kiln_batches), because they hold state that a process must have
+# once (objects of some rooms are in libkiln.so and in libkiln_model.so, which takes whole batches), share names with
+# others, or are taken by a program without them.
 function(kiln_room name)
   cmake_parse_arguments(ROOM "SMALL" "" "SOURCES;SMALL_SOURCES;PUBLIC;PRIVATE;ALONE" ${ARGN})
   add_library(kiln_${name} STATIC ${ROOM_SOURCES})
