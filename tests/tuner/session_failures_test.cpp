@@ -43,8 +43,9 @@ TEST_F(SessionTest, DoesNotTimeAVariantThatSpills) {
   EXPECT_EQ(result.best->choice.algorithm, "first");
   ASSERT_THAT(result.trials, SizeIs(3));
   for (const Trial& trial : result.trials) {
-    if (trial.outcome == Outcome::spills)
+    if (trial.outcome == Outcome::spills) {
       EXPECT_EQ(trial.error, "a thread stores 0 bytes of registers to memory and loads 8");
+    }
   }
   EXPECT_EQ(laboratory.known_specimens(), 0U) << "what was kept in case that nothing else serves is given up";
 }
