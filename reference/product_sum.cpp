@@ -33,6 +33,11 @@ double least_normal(DType dtype) {
   return is_floating(dtype) ? std::ldexp(1.0, traits(dtype).least_exponent) : 0;
 }
 
+/// The least denormal number that a factor may be cut to; 0 for types that are not cut.
+double least_cut(DType dtype) {
+  return dtype == DType::f32 ? std::ldexp(1.0, traits(dtype).least_exponent - (most_digits - 1)) : 0;
+}
+
 }  // namespace
 
 TensorCores TensorCores::of(const Arithmetic& arithmetic, DType a, DType b) {
@@ -44,7 +49,9 @@ TensorCores TensorCores::of(const Arithmetic& arithmetic, DType a, DType b) {
           .bytes = is_byte(a) && is_byte(b),
           .promotes = !arithmetic.fast,
           .least_a = least_normal(a),
-          .least_b = least_normal(b)};
+          .least_b = least_normal(b),
+          .cut_a = least_cut(a),
+          .cut_b = least_cut(b)};
 }
 
 TensorCores TensorCores::of(const Request& request, const Bindings& bindings, std::string_view a, std::string_view b) {
@@ -63,7 +70,13 @@ TensorCores TensorCores::of(const Request& request, const Bindings& bindings, st
 void ProductSum::add(double a, double b) {
   const double term = a * b;
   add_term(sum_, term);
-  if (!cores_.permitted || term == 0 || !std::isfinite(term)) return;
+  if (!cores_.permitted || term == 0 || std::isnan(term)) return;
+  if (std::isinf(term)) {
+    const bool may_be_nan =
+        (std::isinf(a) && std::fabs(b) < cores_.cut_b) || (std::isinf(b) && std::fabs(a) < cores_.cut_a);
+    if (may_be_nan) sum_.any_not_finite = true;
+    return;
+  }
   // A prologue's results may be infinite in the type that they are rounded to.
   if (cores_.hidden_sums && std::max(std::fabs(a), std::fabs(b)) > traits(*cores_.hidden_sums).largest) leave_open();
   const double aligned = std::max(std::fabs(a), cores_.least_a) * std::max(std::fabs(b), cores_.least_b);

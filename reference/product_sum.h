@@ -16,6 +16,7 @@ struct TensorCores {
   bool bytes = false;               ///< Both factors are in 8 bits: sums may keep 13 bits of fraction.
   bool promotes = false;            ///< Such sums go on in f32 after promoted_products at most.
   double least_a = 0, least_b = 0;  ///< Magnitude that a smaller factor counts with in errors; 0 still counts with 0.
+  double cut_a = 0, cut_b = 0;      ///< Magnitude below which a factor may be cut to 0.
   /// Type of sums that `fast` permits, where the request itself does not show it: Bindings::input_type.
   std::optional<DType> hidden_sums = {};
 

@@ -15,8 +15,8 @@ struct TensorKind {
   int c_run(const TensorTiling&, const Contraction& contraction) const {
     return tensor_access(contraction, bring).c_run;
   }
-  unsigned shared_bytes(const TensorTiling& tiling, const Contractions&) const {
-    return static_cast<unsigned>(tiling.shared_bytes());
+  unsigned shared_bytes(const TensorTiling& tiling, const Contractions& parts) const {
+    return static_cast<unsigned>(tiling.shared_bytes(tensor_element_bytes(parts.main())));
   }
   void add_constants(Prelude& prelude, const TensorTiling& tiling, const Contraction& contraction,
                      const Contractions& parts, const Arch& arch) const {
@@ -43,7 +43,7 @@ Algorithm tensor_contraction(const std::string& template_path, const std::string
                                      const Emitter& emit) {
     Launch launch = contraction_launch(name, tiling.threads());
     launch.grid = tile_grid(tiling.block_m, tiling.block_n, parts);
-    launch.dynamic_shared_bytes = static_cast<unsigned>(tiling.shared_bytes());
+    launch.dynamic_shared_bytes = static_cast<unsigned>(tiling.shared_bytes(tensor_element_bytes(parts.main())));
     const int blocks = tensor_min_blocks(tiling, parts, bring, target.arch);
     return program_of(parts, emit, {launch}, [&](const Contraction& contraction) {
       Prelude prelude = contraction_prelude(contraction);

@@ -8,10 +8,11 @@
 namespace kiln::descriptor {
 namespace {
 
-constexpr int fragment = 16;      // rows, columns and depth of the fragments that a warp loads
-constexpr int64_t piece = 8;      // elements of 16 bytes
-constexpr int sum_padding = 8;    // elements behind a row of sums in shared memory
-constexpr int element_bytes = 2;  // of the operands
+constexpr int fragment = 16;     // rows or columns of the fragments that a warp loads
+constexpr int most_bytes = 16;   // that one access moves
+constexpr int64_t c_piece = 8;   // elements of c, at most, that one access moves
+constexpr int sum_padding = 8;   // elements behind a row of sums in shared memory
+constexpr int short_chunk = 64;  // bytes of the depth
 
 // Registers for the addresses of a gathered a (lib/im2col_pixels.cuh), beside those for what is loaded. If chunks are
 // whole periods, an element is as far from its chunk's first in every chunk, and the compiler keeps these distances, 64
@@ -29,7 +30,11 @@ int64_t tap_registers(const TensorTiling& tiling, const Contraction& contraction
 
 }  // namespace
 
-int TensorTiling::shared_bytes() const {
+int tensor_element_bytes(const Contraction& contraction) {
+  return size_of(contraction.a_type());
+}
+
+int TensorTiling::shared_bytes(int element_bytes) const {
   const int tiles = stages * block_k * (block_m + block_n) * element_bytes;
   const int sums = warps() * fragment * (warp_n + sum_padding) * 4;
   return std::max(tiles, sums);
@@ -37,16 +42,23 @@ int TensorTiling::shared_bytes() const {
 
 TensorAccess tensor_access(const Contraction& contraction, Bring bring) {
   const bool images = bring == Bring::copied && contraction.addresses.images_inner;
+  const int64_t piece = most_bytes / tensor_element_bytes(contraction);
   return {images ? contraction.a_run_of_images(piece) : contraction.a_run(piece), contraction.b_run(piece),
-          contraction.c_run(piece)};
+          contraction.c_run(c_piece)};
 }
 
 std::optional<std::string> tensor_refusal(const Contraction& contraction, Bring bring, const Target& target) {
   const DType type = contraction.a_type();
-  if (type != contraction.b_type() || (type != DType::f16 && type != DType::bf16)) {
-    return "tensor cores multiply f16 by f16 and bf16 by bf16";
+  if (type != contraction.b_type() || !DTypes::floating.holds(type)) {
+    return "tensor cores multiply f16 by f16, bf16 by bf16 and, with tf32, f32 by f32";
   }
-  if (type == DType::bf16 && !target.arch.at_least(8, 0)) return "tensor cores multiply bf16 from sm_80 on";
+  if (type == DType::f32 && !contraction.arithmetic.tf32) {
+    return "tensor cores round f32 to tf32, which the request does not permit";
+  }
+  if (type != DType::f16 && !target.arch.at_least(8, 0)) {
+    return type == DType::bf16 ? "tensor cores multiply bf16 from sm_80 on"
+                               : "tensor cores multiply tf32 from sm_80 on";
+  }
   if (bring == Bring::staged) return std::nullopt;
   if (!target.arch.at_least(8, 0)) return "asynchronous copies need sm_80";
   const ConvolutionAddresses& addresses = contraction.addresses;
@@ -55,7 +67,8 @@ std::optional<std::string> tensor_refusal(const Contraction& contraction, Bring 
   const bool channels_inner = addresses.images_are_channels
                                   ? addresses.images_inner && contraction.b_along() == Along::columns
                                   : contraction.a_along() == Along::depth;
-  if (!channels_inner || access.a_run == 1 || access.b_run == 1) {
+  constexpr int fewest_bytes = 4;  // of an asynchronous copy
+  if (!channels_inner || std::min(access.a_run, access.b_run) * tensor_element_bytes(contraction) < fewest_bytes) {
     return "channels do not stand side by side, or not in pairs at 4-byte addresses";
   }
   if (addresses.images_are_channels) return std::nullopt;
@@ -85,7 +98,8 @@ int tensor_registers(const TensorTiling& tiling, const Contraction& contraction,
   int64_t registers = sums + 30;
   if (bring == Bring::copied)
     return static_cast<int>(registers + 2 * fragments + a_runs * (offset + 1) + b_runs * offset);
-  const auto words = [](int64_t runs, int run) { return run == 1 ? runs : runs * run / 2; };
+  const int bytes = tensor_element_bytes(contraction);
+  const auto words = [bytes](int64_t runs, int run) { return runs * ceil_div(int64_t{run} * bytes, 4); };
   registers += fragments + words(a_runs, access.a_run) + words(b_runs, access.b_run) + 2 * b_runs;
   if (!contraction.a_is_gathered()) return static_cast<int>(registers + offset * 3 * a_runs);
   return static_cast<int>(registers + offset * 3 + tap_registers(tiling, contraction, access, arch));
@@ -93,7 +107,7 @@ int tensor_registers(const TensorTiling& tiling, const Contraction& contraction,
 
 int tensor_min_blocks(const TensorTiling& tiling, const Contractions& parts, Bring bring, const Arch& arch) {
   int blocks = std::min({arch.blocks_per_sm, arch.threads_per_sm / tiling.threads(),
-                         arch.shared_per_sm / (tiling.shared_bytes() + 1024)});
+                         arch.shared_per_sm / (tiling.shared_bytes(tensor_element_bytes(parts.main())) + 1024)});
   int registers = 0;
   for (const Contraction& part : parts.list)
     registers = std::max(registers, tensor_registers(tiling, part, bring, arch));
@@ -107,7 +121,8 @@ void add_tensor_tiling(Prelude& prelude, const TensorTiling& tiling, const Contr
   prelude.constant("BLOCK_M", tiling.block_m).constant("BLOCK_N", tiling.block_n).constant("BLOCK_K", tiling.block_k);
   prelude.constant("WARP_M", tiling.warp_m).constant("WARP_N", tiling.warp_n).constant("THREADS", tiling.threads());
   prelude.constant("STAGES", tiling.stages);
-  prelude.constant("SHARED_BYTES", tiling.shared_bytes()).constant("MIN_BLOCKS", blocks);
+  prelude.constant("SHARED_BYTES", tiling.shared_bytes(tensor_element_bytes(contraction)));
+  prelude.constant("MIN_BLOCKS", blocks);
   prelude.constant("X_RUN", access.a_run).constant("W_RUN", access.b_run).constant("Y_RUN", access.c_run);
 }
 
@@ -118,16 +133,24 @@ bool tensor_warps_tile_the_block(const TensorTiling& tiling) {
          sums >= fewest_sums && tiling.warps() >= 2 && tiling.warps() <= most_warps;
 }
 
+bool tensor_chunk_has_steps(const TensorTiling& tiling, const Contraction& contraction) {
+  const int bytes = tiling.block_k * tensor_element_bytes(contraction);
+  return bytes == short_chunk || bytes == 2 * short_chunk;
+}
+
 bool tensor_threads_tile_the_loads(const TensorTiling& tiling, const Contraction& contraction, Bring bring) {
   const TensorAccess access = tensor_access(contraction, bring);
   const auto tiles = [&](int line, int run) { return tiling.threads() % (line / run) == 0; };
+  constexpr int most_rows = 32;  // a bit for each in lib/copied_operands.cuh, and in lib/im2col_pixels.cuh
+  if (bring == Bring::copied && tiling.block_n * tiling.block_k / access.b_run > most_rows * tiling.threads()) {
+    return false;
+  }
   if (contraction.b_along() == Along::columns ? !tiles(tiling.block_n, access.b_run)
                                               : !tiles(tiling.block_k, access.b_run)) {
     return false;
   }
   if (contraction.a_along() == Along::depth) return tiles(tiling.block_k, access.a_run);
   if (bring == Bring::copied) return tiles(tiling.block_m, access.a_run);
-  constexpr int most_rows = 32;  // a bit for each in lib/im2col_pixels.cuh
   if (contraction.a_is_gathered()) {
     const int step = std::max(1, tiling.threads() / tiling.block_m);
     return ceil_div(tiling.block_k, step) <= most_rows &&
@@ -138,13 +161,17 @@ bool tensor_threads_tile_the_loads(const TensorTiling& tiling, const Contraction
 
 bool tensor_chunk_suits_the_depth(const TensorTiling& tiling, const Contraction& contraction) {
   const int64_t length = contraction.a_along() == Along::depth ? contraction.period() : contraction.depth();
-  return tiling.block_k == 32 || tiling.block_k < 2 * length;
+  return tiling.block_k * tensor_element_bytes(contraction) == short_chunk || tiling.block_k < 2 * length;
 }
 
 bool tensor_tile_suits_the_problem(const TensorTiling& tiling, const Contraction& contraction) {
   const int64_t rows = contraction.n() * contraction.division_rows();
   return (tiling.block_m == 32 || tiling.block_m < 2 * rows) &&
          (tiling.block_n == 32 || tiling.block_n < 2 * contraction.columns());
+}
+
+bool tensor_tiles_fit(const TensorTiling& tiling, const Contraction& contraction, const Target& target) {
+  return tiling.shared_bytes(tensor_element_bytes(contraction)) <= target.arch.shared_per_block;
 }
 
 bool tensor_registers_suffice(const TensorTiling& tiling, const Contraction& contraction, Bring bring,

@@ -17,7 +17,7 @@ namespace kiln::descriptor {
 enum class Bring { copied, staged };
 
 /// One point of the space: BLOCK_M rows x BLOCK_N columns x a chunk of BLOCK_K of the depth for a block, WARP_M x
-/// WARP_N sums for a warp, STAGES chunks in shared memory.
+/// WARP_N sums for a warp, STAGES chunks in shared memory. A chunk is 64 or 128 bytes long.
 struct TensorTiling {
   int block_m, block_n, block_k;
   int warp_m, warp_n;
@@ -25,9 +25,13 @@ struct TensorTiling {
 
   int warps() const { return block_m / warp_m * (block_n / warp_n); }
   int threads() const { return 32 * warps(); }
-  /// Shared memory of a block: sums on their way to memory take the place of the tiles.
-  int shared_bytes() const;
+  /// Shared memory of a block whose operands have elements of so many bytes: sums on their way to memory take the place
+  /// of the tiles.
+  int shared_bytes(int element_bytes) const;
 };
+
+/// Bytes of an element of the operands that tensor cores multiply.
+int tensor_element_bytes(const Contraction& contraction);
 
 /// Elements that one access moves: of a, of b, and of c.
 struct TensorAccess {
@@ -57,9 +61,11 @@ BlockWork tensor_block_work(const TensorTiling& tiling, const Contraction& contr
 
 // Rules: what their names in add_tensor_space() say.
 bool tensor_warps_tile_the_block(const TensorTiling& tiling);
+bool tensor_chunk_has_steps(const TensorTiling& tiling, const Contraction& contraction);
 bool tensor_threads_tile_the_loads(const TensorTiling& tiling, const Contraction& contraction, Bring bring);
 bool tensor_chunk_suits_the_depth(const TensorTiling& tiling, const Contraction& contraction);
 bool tensor_tile_suits_the_problem(const TensorTiling& tiling, const Contraction& contraction);
+bool tensor_tiles_fit(const TensorTiling& tiling, const Contraction& contraction, const Target& target);
 bool tensor_registers_suffice(const TensorTiling& tiling, const Contraction& contraction, Bring bring,
                               const Target& target);
 
@@ -72,12 +78,16 @@ Describe<Parameters, Problem>&& add_tensor_space(Describe<Parameters, Problem>&&
   return std::move(description)
       .param("BLOCK_M", &Parameters::block_m, {128, 64, 32, 256})
       .param("BLOCK_N", &Parameters::block_n, {128, 64, 32, 256})
-      .param("BLOCK_K", &Parameters::block_k, {32, 64})
+      .param("BLOCK_K", &Parameters::block_k, {16, 32, 64})
       .param("WARP_M", &Parameters::warp_m, {64, 32, 16})
       .param("WARP_N", &Parameters::warp_n, {64, 32, 16})
       .param("STAGES", &Parameters::stages, stages)
       .rule("warps tile the block",
             [](const Parameters& tiling, const Problem&, const Target&) { return tensor_warps_tile_the_block(tiling); })
+      .rule("a chunk is two or four steps long",
+            for_main([](const TensorTiling& tiling, const Contraction& contraction, const Target&) {
+              return tensor_chunk_has_steps(tiling, contraction);
+            }))
       .rule("BLOCK_K suits the depth",
             for_main([](const TensorTiling& tiling, const Contraction& contraction, const Target&) {
               return tensor_chunk_suits_the_depth(tiling, contraction);
@@ -90,10 +100,7 @@ Describe<Parameters, Problem>&& add_tensor_space(Describe<Parameters, Problem>&&
             for_all([bring](const TensorTiling& tiling, const Contraction& contraction, const Target&) {
               return tensor_threads_tile_the_loads(tiling, contraction, bring);
             }))
-      .rule("tiles fit into shared memory",
-            [](const Parameters& tiling, const Problem&, const Target& target) {
-              return tiling.shared_bytes() <= target.arch.shared_per_block;
-            })
+      .rule("tiles fit into shared memory", for_main(tensor_tiles_fit))
       .rule("registers suffice",
             for_all([bring](const TensorTiling& tiling, const Contraction& contraction, const Target& target) {
               return tensor_registers_suffice(tiling, contraction, bring, target);

@@ -19,39 +19,46 @@ double mma_share(const Arch& arch) {
 BlockWork tensor_block_work(const TensorTiling& tiling, const Contraction& contraction, Bring bring, const Arch& arch,
                             double chunks) {
   const TensorAccess access = tensor_access(contraction, bring);
-  const double warps = tiling.warps(), steps = tiling.block_k / 16.0;
+  const double warps = tiling.warps(), bytes = tensor_element_bytes(contraction);
+  const double step_depth = 32 / bytes, steps = tiling.block_k / step_depth;
   const double a_elements = tiling.block_m * tiling.block_k, b_elements = tiling.block_n * tiling.block_k;
   const double products = tiling.warp_m / 16.0 * tiling.warp_n / 8.0 * steps;  // instructions of a warp and chunk
-  const double fragments = (tiling.warp_m + tiling.warp_n) / 16.0 * steps;     // loads of a warp and chunk
+  // Loads of a warp and chunk: four where ldmatrix would take one, if it cannot turn the elements.
+  const auto fragment_loads = [&](bool down) { return down || bytes == 2 ? 1 : 4; };
+  const double fragments = (tiling.warp_m * fragment_loads(contraction.a_along() == Along::depth) +
+                            tiling.warp_n * fragment_loads(contraction.b_along() == Along::depth)) /
+                           16.0 * steps;
+  const double fragment_bytes = (tiling.warp_m + tiling.warp_n) * 32 * steps;  // of a warp and chunk
   const double runs = a_elements / access.a_run + b_elements / access.b_run;   // of a block and chunk
   const bool copied = bring == Bring::copied;
+  const MathClass math = bytes == 4 ? MathClass::tensor_tf32 : MathClass::tensor_f16;
   // Instructions of a run: a copy, its address and whether it exists; or a load, what becomes of it, and a store.
   const double a_fetch = copied ? 3 : contraction.a_is_gathered() ? 12 : 8, b_fetch = copied ? 2 : 6;
 
   BlockWork work;
   work.threads = tiling.threads();
   work.registers = std::min(arch.registers_per_thread, tensor_registers(tiling, contraction, bring, arch));
-  work.shared_bytes = tiling.shared_bytes();
-  work.math = MathClass::tensor_f16;
+  work.shared_bytes = tiling.shared_bytes(tensor_element_bytes(contraction));
+  work.math = math;
   work.warps_at_half_rate = 1;
-  constexpr double lanes_of_product = 16.0 * 8 * 16 / 32;
-  work.fma = chunks * warps * products * lanes_of_product / mma_share(arch);
+  const double product = 16 * 8 * step_depth;  // multiply-adds of an instruction
+  work.fma = chunks * warps * products * product / 32 / mma_share(arch);
   const double outputs = static_cast<double>(tiling.block_m) * tiling.block_n;
   const double finish = outputs / 32 * (2.0 + 12.0 / access.c_run);
   work.instructions = chunks * (warps * (products + fragments + 24) +
                                 (a_elements / access.a_run * a_fetch + b_elements / access.b_run * b_fetch) / 32) +
                       warps * 400 + finish;
-  const double tile_bytes = (a_elements + b_elements) * 2;
+  const double tile_bytes = (a_elements + b_elements) * bytes;
   const double store_share = copied ? 1 : 1.0 + 1.0 / std::min(access.a_run, access.b_run);
-  work.shared_wavefronts = chunks * (warps * fragments * 4 + store_share * tile_bytes / 128) + outputs * 4 * 3 / 128;
+  work.shared_wavefronts = chunks * (warps * fragment_bytes + store_share * tile_bytes) / 128 + outputs * 4 * 3 / 128;
   work.global_sectors = chunks * tile_bytes / 32 * (access.a_run == 1 || access.b_run == 1 ? 2 : 1);
   // Neighbouring taps find much of a in L1.
   const double reuse = std::min(2.0, std::sqrt(static_cast<double>(contraction.a_repeats())));
-  work.l2_bytes = chunks * (a_elements / reuse + b_elements) * 2 + outputs * 2;
+  work.l2_bytes = chunks * (a_elements / reuse + b_elements) * bytes + outputs * 2;
   // A warp alone: its products follow one another, and it waits for loads that no stage hides.
   const double per_scheduler = std::ceil(warps / 4);
   const double multiply =
-      per_scheduler * products * 2048 * 4 / (arch.products_per_clock(MathClass::tensor_f16) * mma_share(arch)) + 40;
+      per_scheduler * products * product * 4 / (arch.products_per_clock(math) * mma_share(arch)) + 40;
   constexpr double load = 700;
   const double ahead = copied ? tiling.stages - 1 : 1;
   const double chunk_clocks = std::max(multiply, load / ahead) + (copied ? 30 : 120 + 8 * runs / work.threads);

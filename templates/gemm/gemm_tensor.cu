@@ -1,5 +1,5 @@
-// c = epilogue(alpha * a b + beta * c) on tensor cores, operands copied to shared memory asynchronously: f16 and bf16,
-// the elements of a row of a side by side. a is the x, b the w and c the y of lib/conv_tile.cuh. Parameters:
+// c = epilogue(alpha * a b + beta * c) on tensor cores, operands copied to shared memory asynchronously: f16, bf16 and
+// tf32, the elements of a row of a side by side. a is the x, b the w and c the y of lib/conv_tile.cuh. Parameters:
 // gemm_tensor.cpp.
 #include "lib/copied_operands.cuh"
 #include "lib/copy_pipeline.cuh"

@@ -58,9 +58,9 @@ class CopiedRows {
       int image = chunk.first + Lines::row(i);
       const int s = take_coordinate<S>(image), r = take_coordinate<R>(image), t = take_coordinate<T>(image);
       const Tap tap(t, r, s);
-      start_copy<X_RUN * 2, true>(address + byte_of_copy<Tile, Lines::STEP>(Lines::row(0), Lines::column(), i),
-                                  element_at(x_, window_.offset + (image * Index(X_STRIDE_C) + tap.offset())),
-                                  chunk.has(Lines::row(i)) && window_.holds(tap));
+      start_copy<X_RUN * sizeof(TX), true>(address + byte_of_copy<Tile, Lines::STEP>(Lines::row(0), Lines::column(), i),
+                                           element_at(x_, window_.offset + (image * Index(X_STRIDE_C) + tap.offset())),
+                                           chunk.has(Lines::row(i)) && window_.holds(tap));
     }
   }
 
@@ -89,9 +89,9 @@ class CopiedColumns {
 #pragma unroll
     for (int i = 0; i < Lines::COUNT; ++i) {
       if (!Lines::has(i)) continue;
-      start_copy<W_RUN * 2, false>(address + byte_of_copy<Tile, Lines::STEP>(Lines::row(0), Lines::column(), i),
-                                   element_at(w_, offset_ + filter_offset(chunk.first + Lines::row(i))),
-                                   exists_ && chunk.has(Lines::row(i)));
+      start_copy<W_RUN * sizeof(TW), false>(
+          address + byte_of_copy<Tile, Lines::STEP>(Lines::row(0), Lines::column(), i),
+          element_at(w_, offset_ + filter_offset(chunk.first + Lines::row(i))), exists_ && chunk.has(Lines::row(i)));
     }
   }
 

@@ -88,8 +88,8 @@ class CopiedPixels {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
       if (COUNT * COLUMN_STEP != BLOCK_M && column(i) >= BLOCK_M) continue;
-      start_copy<X_RUN * 2, true>(address + byte_of_copy<Tile, COLUMN_STEP>(row_, column_, i),
-                                  element_at(from, offset_[i]), (needed & ~inside_[i]) == 0);
+      start_copy<X_RUN * sizeof(TX), true>(address + byte_of_copy<Tile, COLUMN_STEP>(row_, column_, i),
+                                           element_at(from, offset_[i]), (needed & ~inside_[i]) == 0);
     }
   }
 
@@ -133,6 +133,7 @@ class CopiedFilters {
   static constexpr int LINE_STEP = THREADS / RUNS;
   static constexpr int COUNT = ceil_div(LINES, LINE_STEP);
   static_assert(THREADS % RUNS == 0, "threads tile the lines");
+  static_assert(COUNT <= 32, "there is a bit for each line");
   static_assert((W_ALONG_K ? K_PER_GROUP : C_PER_GROUP) % W_RUN == 0, "a copy stays in its group, or filter");
   static_assert((W_ALONG_K ? W_STRIDE_K : W_STRIDE_C) == 1, "copies move neighbours");
 
@@ -162,8 +163,8 @@ class CopiedFilters {
     for (int i = 0; i < COUNT; ++i) {
       if (COUNT * LINE_STEP != LINES && line_ + i * LINE_STEP >= LINES) continue;
       const bool exists = (K_PER_GROUP % BLOCK_N == 0 || (exists_ >> i & 1u) != 0) && chunk.has(row(i));
-      start_copy<W_RUN * 2, false>(address + byte_of_copy<Tile, LINE_STEP>(row(0), column(0), i),
-                                   element_at(from, offset_[i]), exists);
+      start_copy<W_RUN * sizeof(TW), false>(address + byte_of_copy<Tile, LINE_STEP>(row(0), column(0), i),
+                                            element_at(from, offset_[i]), exists);
     }
   }
 

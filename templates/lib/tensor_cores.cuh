@@ -1,8 +1,9 @@
 // Instructions of tensor cores, by the PTX ISA: ldmatrix, mma.sync.
 //
-// A warp multiplies 16 x 16 elements of A by 16 x 8 of B. In the fragments of lane l, g = l / 4 and t = l % 4:
-// a[0] A[g][2t, 2t+1], a[1] A[g+8][the same], a[2] and a[3] those 8 further along the depth; b[0] B[2t, 2t+1][g], b[1]
-// 8 further along the depth; sums[0], sums[1] C[g][2t, 2t+1], sums[2], sums[3] C[g+8][the same].
+// A warp multiplies 16 rows of A by 8 columns of B, 32 bytes of each along the depth. In the fragments of lane l, g =
+// l / 4 and t = l % 4: a[0] bytes 4t to 4t + 3 of A[g], a[1] those of A[g+8], a[2] and a[3] those 16 bytes further
+// along the depth; b[0] bytes 4t to 4t + 3 of column g of B, b[1] 16 bytes further; sums[0], sums[1] C[g][2t, 2t+1],
+// sums[2], sums[3] C[g+8][the same].
 
 // An address in shared memory as these instructions take it.
 __device__ __forceinline__ unsigned shared_address(const void* address) {
@@ -26,7 +27,12 @@ __device__ __forceinline__ void load_matrices(unsigned (&matrices)[4], unsigned 
   }
 }
 
-// sums += A B, elements of type T, sums in f32.
+// The word at an address in shared memory.
+__device__ __forceinline__ void load_word(unsigned& word, unsigned address) {
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
+}
+
+// sums += A B, elements of type T, sums in f32. Of f32 factors the tensor cores read 10 bits behind the point: tf32.
 template <class T>
 __device__ __forceinline__ void multiply_fragments(float (&sums)[4], const unsigned (&a)[4], const unsigned (&b)[2]);
 
@@ -48,8 +54,17 @@ __device__ __forceinline__ void multiply_fragments<bf16>(float (&sums)[4], const
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
+
+template <>
+__device__ __forceinline__ void multiply_fragments<f32>(float (&sums)[4], const unsigned (&a)[4],
+                                                        const unsigned (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
 #else
-// 7.5 has half the depth in an instruction, and no bf16.
+// 7.5 has half the depth in an instruction, and neither bf16 nor tf32.
 template <>
 __device__ __forceinline__ void multiply_fragments<f16>(float (&sums)[4], const unsigned (&a)[4],
                                                         const unsigned (&b)[2]) {

@@ -1,8 +1,8 @@
 // Products of lib/conv_tile.cuh on tensor cores: sums[m][n] += a[k][m] * b[k][n] over the BLOCK_K rows k of two operand
-// tiles in shared memory, elements of 16 bits, sums in f32. m < BLOCK_M, n < BLOCK_N.
+// tiles in shared memory, sums in f32. m < BLOCK_M, n < BLOCK_N.
 //
-// Every warp owns WARP_M x WARP_N sums. It takes fragments of 16 rows of the depth at a time out of the tiles
-// (lib/tensor_cores.cuh).
+// Every warp owns WARP_M x WARP_N sums. It takes fragments of 32 bytes along the depth at a time out of the tiles
+// (lib/tensor_cores.cuh): 16 elements of f16 or bf16, 8 of f32, which count as tf32.
 //
 // From the prelude: TX, BLOCK_M, BLOCK_N, BLOCK_K, WARP_M, WARP_N, THREADS.
 #include "lib/block_memory.cuh"
@@ -10,39 +10,44 @@
 #include "lib/tensor_cores.cuh"
 #include "lib/vector.cuh"
 
-constexpr int FRAGMENT = 16;  // rows or columns of the fragments of one load, and their depth
+constexpr int FRAGMENT = 16;                 // rows or columns of a fragment
+constexpr int STEP_DEPTH = 32 / sizeof(TX);  // elements of a fragment along the depth
 constexpr int WARPS_M = BLOCK_M / WARP_M;
 constexpr int WARPS_N = BLOCK_N / WARP_N;
 constexpr int FRAGMENTS_M = WARP_M / FRAGMENT;
 constexpr int FRAGMENTS_N = WARP_N / FRAGMENT;
-constexpr int STEPS = BLOCK_K / FRAGMENT;
+constexpr int STEPS = BLOCK_K / STEP_DEPTH;
 
 static_assert(WARP_M % FRAGMENT == 0 && WARP_N % FRAGMENT == 0, "a warp owns whole fragments");
 static_assert(WARPS_M * WARP_M == BLOCK_M && WARPS_N * WARP_N == BLOCK_N, "warps tile the block");
 static_assert(THREADS == WARPS_M * WARPS_N * 32, "the threads of a block are those of its warps");
-static_assert(sizeof(TX) == 2 && sizeof(TW) == 2, "elements have 16 bits");
+static_assert(sizeof(TX) == sizeof(TW) && (sizeof(TX) == 2 || sizeof(TX) == 4), "tensor cores take both operands");
 
 // BLOCK_K rows of COLUMNS elements in lines of 16-byte pieces. A line is a column if DOWN, and a row otherwise: loads
-// and stores move neighbours in a line. The pieces of a line are exchanged so that eight lines at one place in the
-// depth, which a fragment takes at once, lie in different banks.
+// and stores move neighbours in a line. The pieces of a line are exchanged so that what the lanes of a warp read at
+// once lies in different banks: the same piece of eight lines, or, IN_WORDS, eight neighbours in each of four lines.
 template <class T, int COLUMNS, bool DOWN>
 struct TensorTile {
   using Element = T;
 
   static constexpr bool IS_DOWN = DOWN;
-  static constexpr int PIECE = 8;  // elements
+  static constexpr bool IN_WORDS = !DOWN && sizeof(T) == 4;  // ldmatrix turns elements of 16 bits alone
+  static constexpr int PIECE = 16 / sizeof(T);               // elements
   static constexpr int LINES = DOWN ? COLUMNS : BLOCK_K;
   static constexpr int PIECES = (DOWN ? BLOCK_K : COLUMNS) / PIECE;  // of a line
   static constexpr int LINE_BYTES = PIECES * 16;
   static constexpr int LINES_AT_ONCE = PIECES < 8 ? 8 / PIECES : 1;  // those that fill all banks
   static_assert((PIECES & (PIECES - 1)) == 0 && PIECES > 1, "pieces are exchanged within a power of two");
+  static_assert(!IN_WORDS || PIECES >= 8, "four lines' pairs of pieces fill all banks");
 
   // The pieces of a line change places with those whose number differs by these bits.
-  __host__ __device__ static constexpr int turn(int line) { return line % 8 / LINES_AT_ONCE % PIECES; }
+  __host__ __device__ static constexpr int turn(int line) {
+    return IN_WORDS ? line % 4 * 2 : line % 8 / LINES_AT_ONCE % PIECES;
+  }
   // Bytes from the tile's first to an element.
   __host__ __device__ static constexpr int byte_of(int row, int column) {
     const int line = DOWN ? column : row, element = DOWN ? row : column;
-    return line * LINE_BYTES + (element / PIECE ^ turn(line)) * 16 + element % PIECE * 2;
+    return line * LINE_BYTES + (element / PIECE ^ turn(line)) * 16 + element % PIECE * static_cast<int>(sizeof(T));
   }
 
   template <int COUNT>
@@ -65,15 +70,16 @@ struct TensorTile {
   }
 };
 
-// Where the fragments of one operand stand in its tile: those of A if LEFT, else of B. A load takes two matrices across
-// (along m or n) and two along the depth; a lane addresses the line, or piece of a line, of one of them.
+// Where the fragments of one operand stand in its tile: those of A if LEFT, else of B. A fragment is two matrices
+// across (along m or n) by two along the depth, each of 8 lines of 16 bytes. A lane addresses the line, or piece of a
+// line, of one of them.
 template <class Tile, bool LEFT>
-class FragmentPlaces {
+class MatrixPlaces {
   static constexpr bool DOWN = Tile::IS_DOWN;
 
  public:
   // Places of fragments from row or column number `first` of the block's tile on.
-  __device__ __forceinline__ explicit FragmentPlaces(int first) {
+  __device__ __forceinline__ explicit MatrixPlaces(int first) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int across = LEFT ? lane / 8 % 2 : lane / 16;
     const int deep = LEFT ? lane / 16 : lane / 8 % 2;
@@ -82,15 +88,48 @@ class FragmentPlaces {
     start_ = line * Tile::LINE_BYTES + (piece ^ Tile::turn(lane)) * 16;
   }
 
-  // Bytes from the tile's first to what the lane addresses in the fragment number `i` across and `step` along the
-  // depth. Numbers of pieces differ by bits that `start_` leaves free.
-  __device__ __forceinline__ unsigned at(int i, int step) const {
+  // Reads the fragment number `i` across and `step` along the depth of the tile at that address. Numbers of pieces
+  // differ by bits that `start_` leaves free.
+  __device__ __forceinline__ void read(unsigned (&fragment)[4], unsigned tile, int i, int step) const {
     const int lines = DOWN ? i : step, pieces = DOWN ? step : i;
-    return static_cast<unsigned>((start_ ^ (pieces * 32)) + lines * FRAGMENT * Tile::LINE_BYTES);
+    load_matrices<!DOWN>(fragment,
+                         tile + static_cast<unsigned>((start_ ^ (pieces * 32)) + lines * FRAGMENT * Tile::LINE_BYTES));
   }
 
  private:
   int start_;
+};
+
+// The same for elements of 32 bits whose neighbours are not those along the depth: a lane loads each word that it
+// needs, one for each matrix of a fragment.
+template <class Tile, bool LEFT>
+class WordPlaces {
+ public:
+  __device__ __forceinline__ explicit WordPlaces(int first) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    start_ = Tile::byte_of(lane % 4, first + lane / 4);
+  }
+
+  __device__ __forceinline__ void read(unsigned (&fragment)[4], unsigned tile, int i, int step) const {
+#pragma unroll
+    for (int matrix = 0; matrix < 4; ++matrix) {
+      const int across = LEFT ? matrix % 2 : matrix / 2, deep = LEFT ? matrix / 2 : matrix % 2;
+      const int pieces = 4 * i + 2 * across, lines = step * STEP_DEPTH + 4 * deep;
+      load_word(fragment[matrix], tile + static_cast<unsigned>((start_ ^ (pieces * 16)) + lines * Tile::LINE_BYTES));
+    }
+  }
+
+ private:
+  int start_;
+};
+
+template <class Tile, bool LEFT, bool IN_WORDS = Tile::IN_WORDS>
+struct PlacesOf {
+  using type = MatrixPlaces<Tile, LEFT>;
+};
+template <class Tile, bool LEFT>
+struct PlacesOf<Tile, LEFT, true> {
+  using type = WordPlaces<Tile, LEFT>;
 };
 
 // The warp's place in the block's tile.
@@ -119,14 +158,14 @@ class FragmentReader {
   // `a` and `b` are the addresses of the tiles.
   __device__ __forceinline__ void read(Fragments& fragments, unsigned a, unsigned b, int step) const {
 #pragma unroll
-    for (int i = 0; i < FRAGMENTS_M; ++i) load_matrices<!TileA::IS_DOWN>(fragments.a[i], a + a_.at(i, step));
+    for (int i = 0; i < FRAGMENTS_M; ++i) a_.read(fragments.a[i], a, i, step);
 #pragma unroll
-    for (int i = 0; i < FRAGMENTS_N; ++i) load_matrices<!TileB::IS_DOWN>(fragments.b[i], b + b_.at(i, step));
+    for (int i = 0; i < FRAGMENTS_N; ++i) b_.read(fragments.b[i], b, i, step);
   }
 
  private:
-  FragmentPlaces<TileA, true> a_;
-  FragmentPlaces<TileB, false> b_;
+  typename PlacesOf<TileA, true>::type a_;
+  typename PlacesOf<TileB, false>::type b_;
 };
 
 // Sums on their way to memory: those of 16 rows of a warp. Rows are 8 longer than needed, so that the lanes which store

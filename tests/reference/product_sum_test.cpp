@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "call.h"
+#include "kiln/generator/operation.h"
 #include "kiln/reference/tolerance.h"
 
 namespace kiln::reference::product_sum_test {
@@ -111,6 +112,22 @@ TEST(TensorCores, AlignDenormalFactorsLikeNormalOnes) {
   Call tf32("gemm a=f32:1x1 b=f32:1x1 tf32");
   tf32.set("a", {0x1p-140}).set("b", {0x1p20});  // which loses all its bits
   EXPECT_TRUE(is_right(tf32.request, first_of(tf32), 0));
+}
+
+TEST(TensorCores, MayCutAFactorOfTf32ToZeroWhereTheOtherIsInfinite) {
+  const double infinity = HUGE_VAL;
+  const auto may_be_nan = [](const Arithmetic& arithmetic, DType type, double a, double b) {
+    ProductSum sum(TensorCores::of(arithmetic, type, type));
+    sum.add(a, b);
+    return sum.finished().any_not_finite;
+  };
+  const Arithmetic tf32{.tf32 = true};
+  EXPECT_TRUE(may_be_nan(tf32, DType::f32, infinity, 0x1.8p-137));
+  EXPECT_TRUE(may_be_nan(tf32, DType::f32, -0x1p-149, infinity));
+  EXPECT_FALSE(may_be_nan(tf32, DType::f32, infinity, -0x1p-136)) << "the least denormal number of tf32";
+  EXPECT_FALSE(may_be_nan(tf32, DType::f32, infinity, 0)) << "NaN by any arithmetic";
+  EXPECT_FALSE(may_be_nan({}, DType::f32, infinity, 0x1p-149));
+  EXPECT_FALSE(may_be_nan(tf32, DType::bf16, infinity, 0x1p-133)) << "bf16 fits tf32";
 }
 
 TEST(TensorCores, KeepSumsOfIntegersExact) {

@@ -106,9 +106,10 @@ TEST_F(ContextTest, NamesPermissionsThatNoKernelMakesUseOf) {
         .unused_permissions;
   };
   EXPECT_THAT(unused(""), IsEmpty());
-  EXPECT_THAT(unused(" tf32"), ElementsAre("tf32"));
+  EXPECT_THAT(unused(" tf32"), IsEmpty()) << "tensor cores";
   EXPECT_THAT(unused(" fast"), IsEmpty()) << "Winograd's transforms";
-  EXPECT_THAT(unused(" tf32 fast"), ElementsAre("tf32"));
+  EXPECT_THAT(unused(" tf32 fast"), IsEmpty());
+  EXPECT_THAT(context.explain(Request::parse("gemm a=f16:8x8 b=f16:8x8 tf32")).unused_permissions, ElementsAre("tf32"));
   EXPECT_THAT(context.explain(Request::parse("gemm a=f32:8x8 b=f32:8x8 fast")).unused_permissions, ElementsAre("fast"));
 }
 

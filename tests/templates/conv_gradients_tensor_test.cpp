@@ -61,6 +61,26 @@ INSTANTIATE_TEST_SUITE_P(
                       staged_data}),
     case_name);
 
+INSTANTIATE_TEST_SUITE_P(
+    ByInputAsTf32, ConvGradientsTensor,
+    testing::Values(
+        AlgorithmCase{"ClassesOfAStride",
+                      "conv_backward_data dy=f32:2x40x5x6:nhwc w=f32:40x17x3x3:nhwc dx=f32:2x17x10x11:nhwc pad=1 "
+                      "stride=2 alpha=any beta=any tf32",
+                      data},
+        AlgorithmCase{"Groups",
+                      "conv_backward_data dy=f32:2x94x6x7:nhwc w=f32:94x23x3x3:nhwc groups=2 pad=1 epilogue=bias+add "
+                      "tf32",
+                      data},
+        AlgorithmCase{"Regions",
+                      "conv_backward_data dy=f32:2x43x6x7:4800,1,400,50 w=f32:43x16x3x3:200,1,60,20 "
+                      "dx=f32:2x16x6x7:4000,1,600,80 pad=2 dilation=2 n=? tf32",
+                      data},
+        AlgorithmCase{"ChannelsFirst",
+                      "conv_backward_data dy=f32:2x20x5x6 w=f32:20x5x3x2 groups=2 stride=1,2 epilogue=bias tf32",
+                      staged_data}),
+    case_name);
+
 const Names filter = {"conv_backward_filter_tensor", "conv_backward_filter_tensor_splitk",
                       "conv_backward_filter_tensor_staged", "conv_backward_filter_tensor_staged_splitk"};
 const Names staged_filter = {"conv_backward_filter_tensor_staged", "conv_backward_filter_tensor_staged_splitk"};
@@ -114,6 +134,27 @@ INSTANTIATE_TEST_SUITE_P(
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(
+    ByFilterAsTf32, ConvGradientsTensor,
+    testing::Values(
+        AlgorithmCase{"Stride",
+                      "conv_backward_filter x=f32:9x16x9x11:nhwc dy=f32:9x23x5x6:nhwc dw=f32:23x16x3x3:nhwc pad=1 "
+                      "stride=2 alpha=any beta=any tf32",
+                      filter},
+        AlgorithmCase{"Groups",
+                      "conv_backward_filter x=f32:4x51x6x7:nhwc dy=f32:4x21x6x7:nhwc dw=f32:21x17x3x3:nhwc groups=3 "
+                      "pad=1 tf32",
+                      filter},
+        AlgorithmCase{"Regions",
+                      "conv_backward_filter x=f32:3x24x6x7:4800,1,400,50 dy=f32:3x13x6x7:4000,1,600,80 "
+                      "dw=bf16:13x24x3x3:400,16,5,1 pad=2 dilation=2 tf32",
+                      filter},
+        AlgorithmCase{"ChannelsFirst",
+                      "conv_backward_filter x=f32:6x6x9x11 dy=f32:6x10x5x6 dw=f32:10x3x3x3 pad=1 stride=2 groups=2 "
+                      "tf32",
+                      staged_filter}),
+    case_name);
+
+INSTANTIATE_TEST_SUITE_P(
     ConvGradientsTensorConfigs, PairwiseMatch,
     testing::Values(
         cover("conv_backward_data_tensor",
@@ -143,7 +184,12 @@ INSTANTIATE_TEST_SUITE_P(
         cover("conv_backward_filter_tensor_staged_splitk",
               "conv_backward_filter x=f16:9x12x9x8 dy=f16:9x36x9x8 dw=f16:36x12x3x3 pad=1"),
         cover("conv_backward_filter_tensor_staged_splitk",
-              "conv_backward_filter x=bf16:33x36x5x3:nhwc dy=bf16:33x20x5x3:nhwc dw=f32:20x36x1x1")),
+              "conv_backward_filter x=bf16:33x36x5x3:nhwc dy=bf16:33x20x5x3:nhwc dw=f32:20x36x1x1"),
+        cover(
+            "conv_backward_data_tensor",
+            "conv_backward_data dy=f32:2x23x4x4:nhwc w=f32:23x68x3x2:nhwc dx=f32:2x68x8x9:nhwc pad=1,0 stride=2 tf32"),
+        cover("conv_backward_filter_tensor",
+              "conv_backward_filter x=f32:3x40x5x7:nhwc dy=f32:3x68x5x7:nhwc dw=f32:68x40x3x3:nhwc pad=1 tf32")),
     cover_name);
 
 INSTANTIATE_TEST_SUITE_P(

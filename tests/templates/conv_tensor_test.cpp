@@ -1,5 +1,6 @@
 // Convolution on tensor cores against the reference: defaults on shapes that are awkward in a few ways each, pairwise
 // covers of the configurations, 64-bit offsets.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "algorithm_cases.h"
@@ -60,6 +61,36 @@ INSTANTIATE_TEST_SUITE_P(
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(
+    AsTf32, ConvTensor,
+    testing::Values(
+        AlgorithmCase{"PartOfAChunk",
+                      "conv_forward x=f32:2x40x9x11:nhwc w=f32:72x40x3x3:nhwc pad=1 epilogue=bias+relu tf32", all},
+        AlgorithmCase{"FirstLayer",
+                      "conv_forward x=f32:1x3x19x21:nhwc w=f32:16x3x7x7:nhwc pad=3 stride=2 epilogue=bias tf32", all},
+        AlgorithmCase{"OnePixel", "conv_forward x=f32:1x37x1x1:nhwc w=f32:11x37x1x1 y=bf16:1x11x1x1 tf32", whole_sums},
+        AlgorithmCase{"StrideAndDilation",
+                      "conv_forward x=f32:2x23x17x19:nhwc w=f32:41x23x3x2:nhwc pad=2,1 stride=2,3 dilation=2,3 "
+                      "alpha=any beta=any tf32",
+                      all},
+        AlgorithmCase{"GroupsInRegions",
+                      "conv_forward x=f32:2x51x6x7:4800,1,400,55 w=f32:69x17x3x3:200,1,60,20 "
+                      "y=f32:2x69x6x7:4000,1,600,80 groups=3 pad=1 epilogue=bias+add tf32",
+                      all},
+        AlgorithmCase{"FiltersSideBySide", "conv_forward x=f32:2x40x6x5:nhwc w=f32:43x40x3x3:1,400,134,44 pad=1 tf32",
+                      all},
+        AlgorithmCase{"ThreeDimensions",
+                      "conv_forward x=f32:1x13x5x6x7:ndhwc w=f32:20x13x3x2x3:ndhwc pad=1,0,1 stride=1,2,1 n=? tf32",
+                      all},
+        AlgorithmCase{"EmptyBatch", "conv_forward x=f32:0x32x6x5:nhwc w=f32:24x32x3x3:nhwc pad=1 tf32", whole_sums},
+        AlgorithmCase{"ChannelsFirst",
+                      "conv_forward x=f32:2x5x11x13 w=f32:7x5x3x3 pad=1 epilogue=bias+add beta=any tf32", staged},
+        AlgorithmCase{"RegionsOfAnyLayout",
+                      "conv_forward x=f32:2x6x7x5:400,64,9,1 w=f32:10x3x3x2:30,8,2,1 y=f32:2x10x3x4:400,37,8,2 "
+                      "groups=2 stride=2,1 tf32",
+                      staged}),
+    case_name);
+
+INSTANTIATE_TEST_SUITE_P(
     AnyLayout, ConvTensor,
     testing::Values(
         AlgorithmCase{"FirstLayer", "conv_forward x=f16:1x3x19x21 w=f16:16x3x7x7 pad=3 stride=2", staged},
@@ -93,6 +124,23 @@ TEST(ConvTensorOnTuring, MatchesTheReference) {
   const Request in_bf16 = Request::parse("conv_forward x=bf16:2x40x9x11:nhwc w=bf16:72x40x3x3:nhwc pad=1");
   EXPECT_EQ(catalogue.find("conv_tensor_staged")->on(in_bf16, turing).refusal(),
             "tensor cores multiply bf16 from sm_80 on");
+  const Request in_tf32 = Request::parse("conv_forward x=f32:2x40x9x11:nhwc w=f32:72x40x3x3:nhwc pad=1 tf32");
+  EXPECT_EQ(catalogue.find("conv_tensor_staged")->on(in_tf32, turing).refusal(),
+            "tensor cores multiply tf32 from sm_80 on");
+}
+
+// A thread copies 64 lines of a tile of filters there: more than it has bits for.
+TEST(ConvTensorRules, LeaveABitForEachLineOfFilters) {
+  const BoundAlgorithm bound =
+      built_in_catalogue()
+          .find("conv_tensor")
+          ->on(Request::parse("conv_forward x=f16:32x66x14x14:nhwc w=f16:258x66x3x3:nhwc pad=1"),
+               TestDevice::get().target);
+  const auto refusal = [&](const std::string& warps) {
+    return bound.refusal(Config::parse("BLOCK_K=64,BLOCK_M=32,BLOCK_N=256,STAGES=3," + warps)).value_or("none");
+  };
+  EXPECT_THAT(refusal("WARP_M=32,WARP_N=64"), testing::StartsWith("threads tile the loads"));
+  EXPECT_EQ(refusal("WARP_M=32,WARP_N=32"), "none");
 }
 
 TEST(ConvTensorRefusals, NameTheReason) {
@@ -101,9 +149,9 @@ TEST(ConvTensorRefusals, NameTheReason) {
     return built_in_catalogue().find(algorithm)->on(Request::parse(request), target).refusal().value_or("none");
   };
   EXPECT_EQ(refusal("conv_tensor", "conv_forward x=f32:1x8x5x5:nhwc w=f32:8x8x3x3:nhwc"),
-            "tensor cores multiply f16 by f16 and bf16 by bf16");
+            "tensor cores round f32 to tf32, which the request does not permit");
   EXPECT_EQ(refusal("conv_tensor", "conv_forward x=f16:1x8x5x5:nhwc w=bf16:8x8x3x3:nhwc"),
-            "tensor cores multiply f16 by f16 and bf16 by bf16");
+            "tensor cores multiply f16 by f16, bf16 by bf16 and, with tf32, f32 by f32");
   const std::string apart = "channels do not stand side by side, or not in pairs at 4-byte addresses";
   EXPECT_EQ(refusal("conv_tensor", "conv_forward x=f16:1x8x5x5 w=f16:8x8x3x3"), apart);
   EXPECT_EQ(refusal("conv_tensor", "conv_forward x=f16:1x7x5x5:nhwc w=f16:8x7x3x3:nhwc"), apart);
@@ -124,7 +172,9 @@ INSTANTIATE_TEST_SUITE_P(
               "conv_forward x=bf16:2x66x3x5:nhwc w=bf16:40x66x2x2:nhwc y=f32:2x40x2x4:nchw beta=any"),
         cover("conv_tensor_staged", "conv_forward x=f16:2x40x9x8 w=f16:136x40x3x3 pad=1 epilogue=bias+add"),
         cover("conv_tensor_staged",
-              "conv_forward x=bf16:2x36x7x9:nhwc w=bf16:40x36x1x1 y=bf16:2x40x7x9:nhwc epilogue=relu")),
+              "conv_forward x=bf16:2x36x7x9:nhwc w=bf16:40x36x1x1 y=bf16:2x40x7x9:nhwc epilogue=relu"),
+        cover("conv_tensor", "conv_forward x=f32:3x43x9x7:nhwc w=f32:136x43x3x3:1,5900,1960,136 pad=1 tf32"),
+        cover("conv_tensor_staged", "conv_forward x=f32:2x20x9x8 w=f32:72x20x3x3 pad=1 epilogue=bias tf32")),
     cover_name);
 
 INSTANTIATE_TEST_SUITE_P(ConvTensorWithWideOffsets, WideIndexMatch,

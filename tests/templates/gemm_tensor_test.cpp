@@ -38,13 +38,27 @@ INSTANTIATE_TEST_SUITE_P(
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(
+    AsTf32, GemmTensor,
+    testing::Values(AlgorithmCase{"RowMajor", "gemm a=f32:50x131 b=f32:131x67 epilogue=bias+relu tf32", all},
+                    AlgorithmCase{"TransposedB", "gemm a=f32:33x104 b=f32:104x17:1,104 c=f16:33x17 tf32", all},
+                    AlgorithmCase{"OneRow", "gemm a=f32:1x200 b=f32:200x64 alpha=any beta=any tf32", all},
+                    AlgorithmCase{"ShortDepth", "gemm a=f32:130x3 b=f32:3x130 tf32", whole_sums},
+                    AlgorithmCase{"BatchThatSharesB", "gemm a=f32:2x3x20x136 b=f32:1x1x136x24 tf32", all},
+                    AlgorithmCase{"TransposedA", "gemm a=f32:40x33:1,40 b=f32:33x24 epilogue=relu tf32", staged},
+                    AlgorithmCase{"OddRegions", "gemm a=f32:35x33:41,1 b=f32:33x21:1,35 c=f32:35x21:23,1 tf32",
+                                  whole_sums}),
+    case_name);
+
+INSTANTIATE_TEST_SUITE_P(
     GemmTensorConfigs, PairwiseMatch,
     testing::Values(cover("gemm_tensor", "gemm a=f16:140x72 b=f16:72x136 epilogue=bias+add"),
                     cover("gemm_tensor", "gemm a=bf16:2x66x40:40,80,1 b=bf16:1x40x36:1440,1,40 c=f32:2x66x36"),
                     cover("gemm_tensor_splitk", "gemm a=f16:66x300 b=f16:300x72 beta=any"),
                     cover("gemm_tensor_splitk", "gemm a=bf16:2x34x600 b=bf16:2x600x36:21600,1,600"),
                     cover("gemm_tensor_staged", "gemm a=f16:140x36:1,140 b=f16:36x136 epilogue=relu"),
-                    cover("gemm_tensor_staged", "gemm a=bf16:66x37 b=bf16:37x34:1,37")),
+                    cover("gemm_tensor_staged", "gemm a=bf16:66x37 b=bf16:37x34:1,37"),
+                    cover("gemm_tensor", "gemm a=f32:140x40 b=f32:40x136 epilogue=bias tf32"),
+                    cover("gemm_tensor_staged", "gemm a=f32:68x36:1,68 b=f32:36x72 tf32")),
     cover_name);
 
 INSTANTIATE_TEST_SUITE_P(GemmTensorWithWideOffsets, WideIndexMatch,

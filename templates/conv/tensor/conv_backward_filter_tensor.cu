@@ -1,5 +1,5 @@
-// The gradient of a convolution by its filter on tensor cores, operands copied to shared memory asynchronously: f16 and
-// bf16, channels of x and of dy side by side. dy is the filter of a convolution of x whose y is dw
+// The gradient of a convolution by its filter on tensor cores, operands copied to shared memory asynchronously: f16,
+// bf16 and tf32, channels of x and of dy side by side. dy is the filter of a convolution of x whose y is dw
 // (conv/conv_contractions.h). Parameters: conv_backward_filter_tensor.cpp.
 #include "lib/copied_gradient.cuh"
 #include "lib/copy_pipeline.cuh"

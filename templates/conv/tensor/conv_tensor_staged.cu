@@ -1,5 +1,5 @@
-// Convolution on tensor cores, operands brought through registers: f16 and bf16, any strides. lib/tensor_lanes.cuh and
-// lib/conv_tile.cuh say how. Parameters: conv_tensor_staged.cpp.
+// Convolution on tensor cores, operands brought through registers: f16, bf16 and tf32, any strides.
+// lib/tensor_lanes.cuh and lib/conv_tile.cuh say how. Parameters: conv_tensor_staged.cpp.
 #include "lib/fitting_pixels.cuh"
 #include "lib/tensor_lanes.cuh"
 

@@ -27,9 +27,9 @@ struct Roofline {
 };
 
 /// The bound that no kernel on `device` can beat: products of f16, bf16 and, where the request permits tf32, f32
-/// elements are taken to run on tensor cores, where the architecture has them for that type. Kiln has no kernel that
-/// uses them yet. Other products of f32 count at the rate of the f32 lanes: splitting them into several tf32 products
-/// is not considered. Where Winograd's F(4x4,3x3) may be used, a quarter of the products is counted.
+/// elements are taken to run on tensor cores, where the architecture has them for that type. Other products of f32
+/// count at the rate of the f32 lanes: splitting them into several tf32 products is not considered. Where Winograd's
+/// F(4x4,3x3) may be used, a quarter of the products is counted.
 Roofline roofline(const Request& request, const Arch& arch, const DeviceFigures& device);
 
 /// roofline().seconds()

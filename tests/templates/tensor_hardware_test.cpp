@@ -1,0 +1,62 @@
+// Kernels on tensor cores against the reference where emulated devices add matrix products as chips do: every type on
+// the oldest and the newest arithmetic that has it.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "algorithm_cases.h"
+#include "before_tests.h"
+#include "variant_check.h"
+
+namespace kiln::testing_support::tensor_hardware_test {
+namespace {
+
+[[maybe_unused]] const bool is_set = [] {
+  before_tests().push_back([] { setenv("KILN_EMULATOR_TENSOR", "hardware", 1); });
+  return true;
+}();
+
+void expect_match_on(int major, int minor, const AlgorithmCase& algorithm_case) {
+  const Target target = target_of(major, minor);
+  if (TestDevice::find(target.arch) == nullptr) GTEST_SKIP() << "no " << target.arch.name() << " among the devices";
+  const Catalogue& catalogue = built_in_catalogue();
+  const Request request = Request::parse(algorithm_case.request);
+  VariantChecker checker(catalogue, request, thorough(), target);
+  for (const std::string& name : algorithm_case.served_by) {
+    const BoundAlgorithm bound = catalogue.find(name)->on(request, target);
+    ASSERT_EQ(bound.refusal(), std::nullopt) << name;
+    EXPECT_TRUE(checker.matches_reference({name, bound.first_legal().value()}));
+  }
+}
+
+class TensorHardware : public testing::TestWithParam<AlgorithmCase> {};
+
+TEST_P(TensorHardware, OfAmpereMatchesTheReference) {
+  expect_match_on(8, 0, GetParam());
+}
+
+TEST_P(TensorHardware, OfHopperMatchesTheReference) {
+  expect_match_on(9, 0, GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Types, TensorHardware,
+    testing::Values(
+        AlgorithmCase{"ConvolutionOfF16",
+                      "conv_forward x=f16:1x24x5x6:nhwc w=f16:10x24x3x3:nhwc pad=1 epilogue=bias",
+                      {"conv_tensor"}},
+        AlgorithmCase{"ConvolutionOfTf32",
+                      "conv_forward x=f32:1x19x5x6:nhwc w=f32:10x19x3x3:nhwc pad=1 epilogue=bias tf32",
+                      {"conv_tensor", "conv_tensor_staged"}},
+        AlgorithmCase{"GradientByInputOfTf32",
+                      "conv_backward_data dy=f32:1x19x5x6:nhwc w=f32:19x10x3x3:nhwc pad=1 tf32",
+                      {"conv_backward_data_tensor"}},
+        AlgorithmCase{"GradientByFilterOfTf32",
+                      "conv_backward_filter x=f32:2x7x5x6:nhwc dy=f32:2x10x5x6:nhwc dw=f32:10x7x3x3:nhwc pad=1 tf32",
+                      {"conv_backward_filter_tensor"}},
+        AlgorithmCase{"ProductOfBF16", "gemm a=bf16:20x300 b=bf16:300x24", {"gemm_tensor"}},
+        AlgorithmCase{"ProductOfTf32", "gemm a=f32:20x301 b=f32:301x24 tf32", {"gemm_tensor", "gemm_tensor_splitk"}}),
+    case_name);
+
+}  // namespace
+}  // namespace kiln::testing_support::tensor_hardware_test
