@@ -2,8 +2,9 @@
 // where channels stand side by side.
 //
 // A thread computes TILE_P x TILE_Q outputs of VECTOR neighbouring channels; lanes are neighbours along channels first.
-// It goes down the rows of x that its outputs need; each element that it loads serves all taps and outputs that meet
-// there. The filters of the block's BLOCK_K channels stand in shared memory as f32, tap by tap.
+// It goes down the rows of x that its outputs need. Each row is loaded whole before it is multiplied, with zeros
+// outside the image, so the compiler starts the loads of the next rows ahead. Each element serves all taps and outputs
+// that meet there. The filters of the block's BLOCK_K channels stand in shared memory as f32, tap by tap.
 //
 // From the prelude, besides the problem: TILE_P, TILE_Q, VECTOR, BLOCK_K and THREADS
 // (conv/depthwise/depthwise_nhwc.cpp).
@@ -38,24 +39,33 @@ struct FilterTile {
 // The shared memory of a block.
 using BlockMemory = FilterTile;
 
-// The channels of x that output channels k, k + 1, ... read, at one pixel.
-__device__ __forceinline__ void load_pixel(const TX* pixel, int k, const UserArguments& user, float (&values)[VECTOR]) {
+// The channels of x that output channels k, k + 1, ... read, at one pixel, as a thread keeps them until it multiplies.
+using Kept = typename UserKept<TX>::type;
+using KeptPixel = Vector<Kept, VECTOR>;
+
+// Zeros where there is no pixel. That is one instruction under a condition: a branch would keep the loads behind it
+// from starting before the products ahead of it are done.
+__device__ __forceinline__ KeptPixel load_pixel(bool exists, const TX* pixel, int k, const UserArguments& user) {
+  KeptPixel kept = zeros<Kept, VECTOR>();
   if constexpr (MULTIPLIER == 1) {
-    const Vector<TX, VECTOR> run = load_readonly<VECTOR>(pixel + k * Index(X_STRIDE_C));
-#pragma unroll
-    for (int i = 0; i < VECTOR; ++i) values[i] = user_entered(run[i], k + i, user);
+    if (exists) kept = user_kept<true>(load_readonly<VECTOR>(pixel + k * Index(X_STRIDE_C)), k, user);
   } else {
 #pragma unroll
-    for (int i = 0; i < VECTOR; ++i)
-      values[i] = user_entered(load_readonly<1>(pixel + (k + i) / MULTIPLIER * Index(X_STRIDE_C))[0],
-                               (k + i) / MULTIPLIER, user);
+    for (int i = 0; i < VECTOR; ++i) {
+      const int c = (k + i) / MULTIPLIER;
+      if (exists) kept[i] = user_kept(load_readonly<1>(pixel + c * Index(X_STRIDE_C))[0], c, user);
+    }
   }
+  return kept;
 }
 
 // sums += the products of the input element at (row, column) of the thread with the taps at `filters`: those of the
 // thread's first channel.
-__device__ __forceinline__ void multiply(const float (&values)[VECTOR], int row, int column,
-                                         const float (*filters)[BLOCK_K], float (&sums)[TILE_P][TILE_Q][VECTOR]) {
+__device__ __forceinline__ void multiply(const KeptPixel& kept, int row, int column, const float (*filters)[BLOCK_K],
+                                         float (&sums)[TILE_P][TILE_Q][VECTOR]) {
+  float values[VECTOR];
+#pragma unroll
+  for (int i = 0; i < VECTOR; ++i) values[i] = to_float(kept[i]);
 #pragma unroll
   for (int p = 0; p < TILE_P; ++p) {
     const int down = row - p * STRIDE_H;
@@ -81,6 +91,18 @@ __host__ __device__ constexpr bool meets(int at) {
   return false;
 }
 
+// The pixels of row `h` of x that the thread's windows meet, from column `left` on, which is at `first`.
+__device__ __forceinline__ void load_row(const TX* first, Index h, Index left, int k, const UserArguments& user,
+                                         KeptPixel (&pixels)[INPUT_COLUMNS]) {
+  const bool row_exists = static_cast<UnsignedIndex>(h) < UnsignedIndex(H);
+#pragma unroll
+  for (int column = 0; column < INPUT_COLUMNS; ++column) {
+    if (!meets<TILE_Q, STRIDE_W, DILATION_W, S>(column)) continue;
+    const bool exists = row_exists && static_cast<UnsignedIndex>(left + column) < UnsignedIndex(W);
+    pixels[column] = load_pixel(exists, first + column * Index(X_STRIDE_W), k, user);
+  }
+}
+
 __device__ __forceinline__ void convolve_depthwise(BlockMemory& filters, const GridBlock& block, const TX* x,
                                                    const TW* w, TY* y, const EpilogueArguments& arguments,
                                                    long long n) {
@@ -104,17 +126,15 @@ __device__ __forceinline__ void convolve_depthwise(BlockMemory& filters, const G
     const Index d = front + Index(t) * DILATION_D;
     if (static_cast<UnsignedIndex>(d) >= UnsignedIndex(D)) continue;
     const auto* const taps = reinterpret_cast<const float(*)[BLOCK_K]>(&filters.values[t * (R * S)][k_in_block]);
+    const TX* const corner = x + Input::at(image, 0, d, top, left);
 #pragma unroll
     for (int row = 0; row < INPUT_ROWS; ++row) {
       if (!meets<TILE_P, STRIDE_H, DILATION_H, R>(row)) continue;
-      if (static_cast<UnsignedIndex>(top + row) >= UnsignedIndex(H)) continue;
+      KeptPixel pixels[INPUT_COLUMNS];
+      load_row(corner + row * Index(X_STRIDE_H), top + row, left, k, arguments.user, pixels);
 #pragma unroll
       for (int column = 0; column < INPUT_COLUMNS; ++column) {
-        if (!meets<TILE_Q, STRIDE_W, DILATION_W, S>(column)) continue;
-        if (static_cast<UnsignedIndex>(left + column) >= UnsignedIndex(W)) continue;
-        float values[VECTOR];
-        load_pixel(x + Input::at(image, 0, d, top + row, left + column), k, arguments.user, values);
-        multiply(values, row, column, taps, sums);
+        if (meets<TILE_Q, STRIDE_W, DILATION_W, S>(column)) multiply(pixels[column], row, column, taps, sums);
       }
     }
   }

@@ -237,7 +237,7 @@ TEST(ConvEstimates, FindTheLanesOfAFilterGradientAlongEveryAxis) {
 TEST(ConvEstimates, CountConflictsOfBanksWhereLanesArePixels) {
   const auto seconds = [](int channels) {
     const std::string request =
-        fmt::format("conv_forward x=bf16:64x{0}x28x28:nhwc w=bf16:{0}x1x5x5:nhwc pad=2 groups={0}", channels);
+        fmt::format("conv_forward x=bf16:64x{0}x28x28:nhwc w=bf16:{0}x1x11x1:nhwc pad=5,0 groups={0}", channels);
     return seconds_of(request, "conv_depthwise_nhwc", "BLOCK_K=32,THREADS=256,TILE_P=1,TILE_Q=2,VECTOR=8") / channels;
   };
   EXPECT_GT(seconds(480), 1.05 * seconds(488));
@@ -254,15 +254,25 @@ TEST(ConvEstimates, CountConflictsOfBanksWhereFiltersAreLaidOut) {
       << "one pixel for each block's filters, or 16";
 }
 
-// A tile of 7 of 7 columns knows which of them are inside, one of 7 of 14 asks: its loads wait for one another, and
-// its taps are read again for each.
-TEST(ConvEstimates, CountLoadsBehindBranchesOneAfterAnother) {
+// A tile of 7 of 7 columns knows which of them are inside, and leaves out 6 of its 35 products; one of 7 of 14
+// multiplies padding.
+TEST(ConvEstimates, CountPaddingThatIsMultiplied) {
   const auto seconds_of_width = [](int width) {
     return seconds_of(
-        fmt::format("conv_forward x=f16:32x1152x7x{0}:nhwc w=f16:1152x1x5x5:nhwc pad=2 groups=1152", width),
-        "conv_depthwise_nhwc", "BLOCK_K=32,THREADS=256,TILE_P=1,TILE_Q=7,VECTOR=4");
+        fmt::format("conv_forward x=f16:512x1152x7x{0}:nhwc w=f16:1152x1x5x5:nhwc pad=2 groups=1152", width),
+        "conv_depthwise_nhwc", "BLOCK_K=32,THREADS=256,TILE_P=1,TILE_Q=7,VECTOR=2");
   };
-  EXPECT_GT(seconds_of_width(14), 2.6 * seconds_of_width(7));
+  EXPECT_GT(seconds_of_width(14), 2.05 * seconds_of_width(7));
+}
+
+// A tap is read once for all outputs of a row.
+TEST(ConvEstimates, CountTapsThatNeighboursShare) {
+  const auto seconds = [](const char* config) {
+    return seconds_of("conv_forward x=bf16:32x96x56x56:nhwc w=bf16:96x1x7x7:nhwc pad=3 groups=96",
+                      "conv_depthwise_nhwc", config);
+  };
+  EXPECT_GT(seconds("BLOCK_K=32,THREADS=128,TILE_P=4,TILE_Q=1,VECTOR=2"),
+            2 * seconds("BLOCK_K=32,THREADS=128,TILE_P=1,TILE_Q=7,VECTOR=2"));
 }
 
 TEST(ConvEstimates, CountWarpsThatHaveColumns) {

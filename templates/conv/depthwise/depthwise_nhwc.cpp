@@ -39,8 +39,15 @@ int widest_access(const ConvolutionAddresses& conv) {
   return std::min(width, widest_vector(conv.x, {dimension::channel}, conv.c()));
 }
 
-int registers(const Tile& tile) {
-  return tile.p * tile.q * tile.vector + 3 * tile.vector + 32;
+// Rows of x that the compiler keeps in registers while they are on their way: read in machine code for sm_80.
+constexpr double rows_ahead = 3.5;
+
+// Sums, rows on their way, one pixel as f32 and its taps.
+int registers(const Tile& tile, const ConvolutionAddresses& conv) {
+  const int64_t pixel = ceil_div(tile.vector * size_of(conv.x.dtype), 4);
+  const auto row = static_cast<double>(met_positions(conv.columns, tile.q) * pixel);
+  const double rows = std::min(static_cast<double>(met_positions(conv.rows, tile.p)), rows_ahead);
+  return tile.p * tile.q * tile.vector + 3 * tile.vector + 12 + static_cast<int>(rows * row);
 }
 
 std::array<Count, 3> grid(const Tile& tile, const Contraction& contraction) {
@@ -64,50 +71,29 @@ Access access_of_lanes(const Tile& tile, const TensorSpec& spec, int64_t stride)
   return access_of(lanes, bytes);
 }
 
-// Most outputs of a tile whose windows meet at one position of x along an axis.
-int64_t meeting_outputs(const WindowAxis& axis, int64_t tile) {
-  return std::min(ceil_div(axis.window, axis.stride), tile);
+// Share of a filter's rows or columns that the kernel multiplies: all, unless one tile spans the axis. The compiler
+// then knows which of them are padding.
+double multiplied_share(const WindowAxis& axis, int64_t tile) {
+  if (tile < axis.outputs) return 1;
+  SpatialAxes alone;
+  alone.columns = axis;
+  return inside_share(alone);
 }
 
-// How much of the accesses' code the compiler leaves behind branches (an access may be outside the image), rather than
-// making single instructions conditional: as good as all where one has much to do. Loads behind branches wait for one
-// another, and taps are read again behind each. Counted in machine code for sm_80 and sm_90.
-double branched_share(const Tile& tile, const ConvolutionAddresses& conv) {
-  const auto products =
-      static_cast<double>(meeting_outputs(conv.rows, tile.p) * meeting_outputs(conv.columns, tile.q) * tile.vector);
-  return std::clamp((products - 4) / 8, 0.25, 1.0);
-}
-
-// Share of the multiplied taps that are read: a tap that neighbours in a row share is read once for all of them unless
-// branches lie between.
-double tap_read_share(const Tile& tile, const ConvolutionAddresses& conv) {
-  const double shared = 1.0 / tile.q;
-  if (tile.q >= conv.columns.outputs) return shared;  // the compiler knows which columns are inside
-  const double branched = branched_share(tile, conv);
-  return branched * (tile.q >= 4 ? 0.7 : 1) + (1 - branched) * shared;
-}
-
-// Clocks that a thread waits for `accesses` to x, as far as they are one after another: for L1 and L2, and longer where
-// most pixels are nobody else's.
-double load_chain_clocks(const Tile& tile, const ConvolutionAddresses& conv, double accesses) {
-  const auto of_row = static_cast<double>(met_positions(conv.columns, tile.q));
-  const auto of_column = static_cast<double>(met_positions(conv.rows, tile.p));
-  const bool whole_rows = tile.q >= conv.columns.outputs, whole_columns = tile.p >= conv.rows.outputs;
-  const double in_turn =
-      accesses * (whole_rows ? 1 / of_row : branched_share(tile, conv)) / (whole_columns ? of_column : 1);
-  const auto new_pixels = static_cast<double>(tile.p * conv.rows.stride * tile.q * conv.columns.stride);
-  return in_turn * (250 + 700 * std::min(1.0, new_pixels / (of_row * of_column)));
+// Positions along an axis that a thread loads, likewise.
+int64_t loaded_positions(const WindowAxis& axis, int64_t tile) {
+  const int64_t met = met_positions(axis, tile);
+  return tile < axis.outputs ? met : std::min(met, axis.extent);
 }
 
 GridWork work_of(const Tile& tile, const Contraction& contraction) {
   const ConvolutionAddresses& conv = contraction.addresses;
-  const double taps = static_cast<double>(conv.taps());
+  const double taps =
+      static_cast<double>(conv.taps()) * multiplied_share(conv.rows, tile.p) * multiplied_share(conv.columns, tile.q);
   const double warps = tile.threads / 32.0;
-  const double inside = inside_share(conv);
-  const double accesses =
-      inside *
-      static_cast<double>(conv.planes.window * met_positions(conv.rows, tile.p) * met_positions(conv.columns, tile.q)) *
-      (conv.k() == conv.c() ? 1 : tile.vector);
+  const auto rows = static_cast<double>(conv.planes.window * loaded_positions(conv.rows, tile.p));
+  const double loads = rows * static_cast<double>(loaded_positions(conv.columns, tile.q));
+  const double accesses = loads * (conv.k() == conv.c() ? 1 : tile.vector);
   const double outputs = tile.p * tile.q;
   const double lines = std::max(1.0, tile.vector / 4.0);  // 16-byte accesses of a vector of f32
   const double fill = static_cast<double>(shared_bytes(tile, conv)) / 4 / 32;
@@ -117,27 +103,28 @@ GridWork work_of(const Tile& tile, const Contraction& contraction) {
   work.blocks = static_cast<double>(ceil_div(places_per_image(tile, conv) * conv.n(), places_per_block(tile)) *
                                     channel_tiles(tile, conv));
   block.threads = tile.threads;
-  block.registers = registers(tile);
+  block.registers = registers(tile, conv);
   block.shared_bytes = static_cast<double>(shared_bytes(tile, conv));
-  block.fma = warps * inside * taps * outputs * tile.vector;
-  const double tap_reads = inside * taps * outputs * lines * tap_read_share(tile, conv);
-  const double conversions = size_of(conv.x.dtype) == 4 ? 0 : tile.vector;  // of an access
-  const double instructions = inside * taps * outputs * tile.vector + accesses * (6 + conversions) + tap_reads + 110 +
-                              outputs * tile.vector * 5;
+  block.fma = warps * taps * outputs * tile.vector;
+  const double tap_reads = taps * tile.p * lines;                           // one for all neighbours in a row
+  const double conversions = size_of(conv.x.dtype) == 4 ? 0 : tile.vector;  // of a load
+  const double instructions =
+      taps * outputs * tile.vector + accesses * 3 + loads * conversions + tap_reads + 110 + outputs * tile.vector * 5;
   block.instructions = warps * instructions + fill * 10;
   const double lane_bytes = tile.vector * size_of(conv.x.dtype);
   // However few addresses the lanes share, they get as many words. Lanes that fill are neighbours in taps, which are
   // BLOCK_K words apart: on one bank.
-  block.shared_wavefronts = warps * tap_reads * std::min(4, tile.vector) + fill * (1 + std::min(32.0, taps));
+  block.shared_wavefronts =
+      warps * tap_reads * std::min(4, tile.vector) + fill * (1 + std::min(32.0, static_cast<double>(conv.taps())));
   block.global_sectors = warps * (accesses * access_of_lanes(tile, conv.x, conv.columns.stride).l1 +
                                   outputs * access_of_lanes(tile, conv.y, 1).l1);
   block.l2_bytes = tile.threads * lane_bytes *
                    (outputs * static_cast<double>(conv.rows.stride * conv.columns.stride) * 1.3 + outputs);
-  block.code_instructions = 1.5 * instructions / std::max(inside, 0.1);
-  block.chain_clocks = load_chain_clocks(tile, conv, accesses);
+  block.code_instructions = 1.5 * instructions;
+  block.chain_clocks = 700 * rows / rows_ahead;
   // Later rounds find some of their lines in L1.
   block.latency_clocks =
-      3200 + fill * 125 / warps + 1.3 * (instructions + fill * 10 / warps) + 0.7 * block.chain_clocks;
+      2000 + fill * 125 / warps + 1.3 * (instructions + fill * 10 / warps) + 0.7 * block.chain_clocks;
   work.dram_bytes = compulsory_bytes(contraction);
   return work;
 }
@@ -188,10 +175,10 @@ Algorithm depthwise_nhwc_convolution(const std::string& template_path, const std
                 for_all([](const Tile& tile, const Contraction& part, const Target& target) {
                   return shared_bytes(tile, part.addresses) <= target.arch.shared_per_block_default;
                 }))
-          .rule("registers suffice", for_all([](const Tile& tile, const Contraction&, const Target& target) {
+          .rule("registers suffice", for_all([](const Tile& tile, const Contraction& part, const Target& target) {
                   const int limit =
                       std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
-                  return tile.p * tile.q * tile.vector <= 64 && registers(tile) <= limit - 40;
+                  return tile.p * tile.q * tile.vector <= 64 && registers(tile, part.addresses) <= limit - 40;
                 }));
   return of_one_launch(std::move(description), name, grid, add_constants, work_of);
 }
