@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "kiln/generator/operation.h"
 #include "kiln/generator/operations/tensor_ops.h"
 #include "kiln/graph/strides.h"
+#include "partial_schedule.h"
 
 namespace kiln::graph {
 namespace {
@@ -39,24 +41,28 @@ TensorSpec spec_of(DType dtype, const Region& region) {
   return spec;
 }
 
+}  // namespace
+
 class Scheduler {
  public:
   Scheduler(const Graph& graph, const ScheduleOptions& options)
-      : graph_(graph), options_(options), producers_(graph.count()), fixed_(graph.count()), places_(graph.count()) {}
-
-  Schedule run() {
+      : graph_(graph), options_(options), producers_(graph.count()), fixed_(graph.count()), places_(graph.count()) {
     find_producers();
     find_live();
-    place_ports();
-    place_outputs();
-    place_concats();
-    place_for_reshapes();
-    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
+  }
+
+  Schedule run(const Part& part) {
+    forget();
+    place_ports(part);
+    place_outputs(part);
+    place_concats(part);
+    place_for_reshapes(part);
+    for (const size_t i : part.nodes) {
       if (live_[i]) std::visit([&](const auto& node) { emit(node); }, graph_.nodes()[i]);
     }
-    for (size_t j = 0; j < graph_.outputs().size(); ++j) give_output(j);
+    for (const size_t j : part.outputs) give_output(j);
     find_lifetimes();
-    return std::move(schedule_);
+    return std::exchange(schedule_, {});
   }
 
  private:
@@ -85,6 +91,19 @@ class Scheduler {
     }
   }
 
+  /// What the part before placed.
+  void forget() {
+    for (const ValueId id : placed_) places_[id].reset();
+    placed_.clear();
+    outputs_.clear();
+    copies_ = 0;
+  }
+
+  void place(ValueId id, Place there) {
+    places_[id] = std::move(there);
+    placed_.push_back(id);
+  }
+
   size_t add_buffer(Buffer::Home home, size_t number, int64_t bytes) {
     schedule_.buffers.push_back({home, number, bytes, {}, {}, {}});
     return schedule_.buffers.size() - 1;
@@ -105,31 +124,31 @@ class Scheduler {
   }
   Place fresh(ValueId id) { return at_home(id, packed_value(id)); }
 
-  void place_ports() {
-    for (size_t i = 0; i < graph_.inputs().size(); ++i) {
+  void place_ports(const Part& part) {
+    for (const size_t i : part.inputs) {
       const ValueId id = graph_.inputs()[i].value;
       const Value& value = graph_.value(id);
-      places_[id] = {add_buffer(Buffer::Home::input, i, bytes_of(value)), packed(value.extents)};
+      place(id, {add_buffer(Buffer::Home::input, i, bytes_of(value)), packed(value.extents)});
     }
-    for (size_t j = 0; j < graph_.outputs().size(); ++j) {
-      outputs_.push_back(add_buffer(Buffer::Home::output, j, bytes_of(graph_.value(graph_.outputs()[j].value))));
+    for (const size_t j : part.outputs) {
+      outputs_[j] = add_buffer(Buffer::Home::output, j, bytes_of(graph_.value(graph_.outputs()[j].value)));
     }
   }
 
-  /// Sees to it that `id` is written at `place`: by the calls behind the views and concatenations that it is, up to
+  /// Sees to it that `id` is written `there`: by the calls behind the views and concatenations that it is, up to
   /// `most_depth` behind one another. False if it lies elsewhere, or is no such thing.
-  bool place_at(ValueId id, const Place& place, int depth = 0) {
+  bool place_at(ValueId id, const Place& there, int depth = 0) {
     if (depth > most_depth) return false;
     const Node* node = producer(id);
-    const bool runs_once = schedule_.buffers[place.buffer].home == Buffer::Home::kept;
+    const bool runs_once = schedule_.buffers[there.buffer].home == Buffer::Home::kept;
     if (places_[id] || node == nullptr || fixed_[id] != runs_once) return false;
     if (const View* view = std::get_if<View>(node)) {
-      const auto back = seen_back(view->kind, place.region, graph_.value(view->source).extents);
-      if (!back || !place_at(view->source, {place.buffer, *back}, depth + 1)) return false;
+      const auto back = seen_back(view->kind, there.region, graph_.value(view->source).extents);
+      if (!back || !place_at(view->source, {there.buffer, *back}, depth + 1)) return false;
     }
-    places_[id] = place;
+    place(id, there);
     if (const Concat* concat = std::get_if<Concat>(node)) {
-      for_each_part(*concat, place, [&](ValueId part, const Place& at) { (void)place_at(part, at, depth + 1); });
+      for_each_part(*concat, there, [&](ValueId part, const Place& at) { (void)place_at(part, at, depth + 1); });
     }
     return true;
   }
@@ -144,21 +163,21 @@ class Scheduler {
     }
   }
 
-  void place_outputs() {
-    for (size_t j = 0; j < outputs_.size(); ++j) {
+  void place_outputs(const Part& part) {
+    for (const size_t j : part.outputs) {
       const ValueId id = graph_.outputs()[j].value;
-      (void)place_at(id, {outputs_[j], packed(graph_.value(id).extents)});
+      (void)place_at(id, {outputs_.at(j), packed(graph_.value(id).extents)});
     }
   }
 
   /// The last first: one inside another is written into that, and one whose parts all stand side by side in a later one
   /// is there already, as the inputs of DenseNet's layers are.
-  void place_concats() {
-    for (size_t i = graph_.nodes().size(); i-- > 0;) {
-      const Concat* concat = live_[i] ? std::get_if<Concat>(&graph_.nodes()[i]) : nullptr;
+  void place_concats(const Part& part) {
+    for (auto i = part.nodes.rbegin(); i != part.nodes.rend(); ++i) {
+      const Concat* concat = live_[*i] ? std::get_if<Concat>(&graph_.nodes()[*i]) : nullptr;
       if (concat == nullptr || places_[concat->result]) continue;
-      if (const auto there = place_of_parts(*concat)) {
-        places_[concat->result] = there;
+      if (auto there = place_of_parts(*concat)) {
+        place(concat->result, std::move(*there));
       } else {
         (void)place_at(concat->result, fresh(concat->result));
       }
@@ -173,9 +192,9 @@ class Scheduler {
     whole.region.extents = graph_.value(concat.result).extents;
     bool there = true;
     for_each_part(concat, whole, [&](ValueId part, const Place& at) {
-      const std::optional<Place>& place = places_[part];
-      there = there && place && place->buffer == at.buffer && place->region.offset == at.region.offset &&
-              place->region.strides == at.region.strides;
+      const std::optional<Place>& known = places_[part];
+      there = there && known && known->buffer == at.buffer && known->region.offset == at.region.offset &&
+              known->region.strides == at.region.strides;
     });
     return there ? std::optional(std::move(whole)) : std::nullopt;
   }
@@ -192,9 +211,9 @@ class Scheduler {
   }
 
   /// A reshape behind a permutation shows memory without gaps, if the call before them writes it in that order.
-  void place_for_reshapes() {
-    for (size_t i = graph_.nodes().size(); i-- > 0;) {
-      const View* view = live_[i] ? std::get_if<View>(&graph_.nodes()[i]) : nullptr;
+  void place_for_reshapes(const Part& part) {
+    for (auto i = part.nodes.rbegin(); i != part.nodes.rend(); ++i) {
+      const View* view = live_[*i] ? std::get_if<View>(&graph_.nodes()[*i]) : nullptr;
       if (view == nullptr || places_[view->result] || !std::holds_alternative<Reshape>(view->kind)) continue;
       if (!expected(view->source) || expected(view->result)) continue;
       const size_t buffers = schedule_.buffers.size();
@@ -206,9 +225,9 @@ class Scheduler {
     if (!places_[id] && graph_.is_constant(id)) {
       const size_t buffer = add_buffer(Buffer::Home::constant, id, bytes_of(graph_.value(id)));
       schedule_.buffers[buffer].order = order_of(id);
-      places_[id] = {buffer, packed_value(id)};
+      place(id, {buffer, packed_value(id)});
     }
-    if (!places_[id]) places_[id] = fresh(id);
+    if (!places_[id]) place(id, fresh(id));
     return *places_[id];
   }
 
@@ -249,8 +268,8 @@ class Scheduler {
     for (const auto* operands : {&call.inputs, &call.outputs}) {
       for (const Operand& operand : *operands) {
         if (operand.name != name) continue;
-        const Place& place = *places_[operand.value];
-        return {place.buffer, place.region.offset * size_of(graph_.value(operand.value).dtype)};
+        const Place& there = *places_[operand.value];
+        return {there.buffer, there.region.offset * size_of(graph_.value(operand.value).dtype)};
       }
     }
     throw Error(ErrorCode::internal, fmt::format("operand {} of {} has no value", name, call.request.operation));
@@ -344,7 +363,7 @@ class Scheduler {
       region = seen_through(view.kind, whole.region, result.extents).value();
       buffer = whole.buffer;
     }
-    places_[view.result] = {buffer, std::move(*region)};
+    place(view.result, {buffer, std::move(*region)});
   }
 
   void emit(const Concat& concat) {
@@ -358,9 +377,9 @@ class Scheduler {
 
   void give_output(size_t j) {
     const ValueId id = graph_.outputs()[j].value;
-    const Place& place = place_of(id);
-    if (place.buffer == outputs_[j]) return;
-    copy(graph_.value(id).dtype, place, {outputs_[j], packed(graph_.value(id).extents)}, false);
+    const Place& from = place_of(id);
+    if (from.buffer == outputs_.at(j)) return;
+    copy(graph_.value(id).dtype, from, {outputs_.at(j), packed(graph_.value(id).extents)}, false);
   }
 
   void find_lifetimes() {
@@ -384,15 +403,36 @@ class Scheduler {
   std::vector<std::optional<size_t>> producers_;  // the node that makes a value
   std::vector<bool> fixed_;                       // values that depend on constants only
   std::vector<bool> live_;
+  // Of the part that is scheduled:
   std::vector<std::optional<Place>> places_;
-  std::vector<size_t> outputs_;  // their buffers
+  std::vector<ValueId> placed_;       // values with a place
+  std::map<size_t, size_t> outputs_;  // buffers of the outputs, by their numbers
   size_t copies_ = 0;
 };
 
-}  // namespace
+Part whole_of(const Graph& graph) {
+  Part part;
+  for (auto [of, count] : {std::pair(&part.nodes, graph.nodes().size()), std::pair(&part.inputs, graph.inputs().size()),
+                           std::pair(&part.outputs, graph.outputs().size())}) {
+    of->resize(count);
+    std::iota(of->begin(), of->end(), size_t{0});
+  }
+  return part;
+}
 
 Schedule schedule(const Graph& graph, const ScheduleOptions& options) {
-  return Scheduler(graph, options).run();
+  return Scheduler(graph, options).run(whole_of(graph));
+}
+
+PartialSchedules::PartialSchedules(const Graph& graph, const ScheduleOptions& options)
+    : scheduler_(std::make_unique<Scheduler>(graph, options)) {}
+
+PartialSchedules::~PartialSchedules() = default;
+
+std::vector<Request> PartialSchedules::requests(const Part& part) {
+  std::vector<Request> requests;
+  for (Step& step : scheduler_->run(part).steps) requests.push_back(std::move(step.request));
+  return requests;
 }
 
 }  // namespace kiln::graph

@@ -19,9 +19,11 @@ std::vector<bool> all_channels_last(const Graph& graph);
 ///
 /// Values are chosen by regions: all but convolutions read and write in one layout; a convolution may read one and
 /// write another. Filters lie as what they are applied to: a constant is uploaded in either order. From the cheaper of
-/// nothing and everything channels last, regions change sides one by one while that makes the whole cheaper. `cost` is
-/// asked for every step of each schedule that is tried. Models of hundreds of regions and of a thousand calls end
-/// before the schedules have `most_steps` nodes and steps, some 10 s; larger ones keep what is best so far.
+/// nothing and everything channels last, regions change sides one by one while that makes the whole cheaper. A region
+/// is tried in schedules of the nodes around it, and again when its neighbours have changed: the search takes time by
+/// the number of nodes, unless many regions reach through the whole model. `cost` is asked for every step of each
+/// schedule that is tried. A search whose schedules have had `most_steps` nodes and steps, some 10 s, keeps what is
+/// best so far.
 std::vector<bool> choose_layouts(const Graph& graph, const ScheduleOptions& options, const Cost& cost,
                                  size_t most_steps = size_t{1} << 21);
 
