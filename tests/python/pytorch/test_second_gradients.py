@@ -128,3 +128,34 @@ def test_traced_functions_are_pytorch_s(name, x):
     traced = torch.jit.trace(lambda x: call(K, x), x)
     assert "kiln::" not in str(traced.graph)
     close(traced(x + 1), call(F, x + 1))
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu", "tanh"])
+def test_derivatives_of_a_network(activation):
+    """Where the second gradient of a layer is nothing, as a relu's is, the layers before it are given none. A batch of
+    gradients (vectorize) goes through the layers' gradients at once."""
+    torch.manual_seed(1)
+    x, first, second, bias = torch.randn(5), torch.randn(4, 5), torch.randn(3, 4), torch.randn(4)
+
+    def network(L, x):
+        return L.linear(getattr(L, activation)(L.linear(x, first, bias)), second)
+
+    def derivatives(L, vectorize):
+        loss = lambda x: network(L, x).sum()  # noqa: E731
+        return (
+            torch.autograd.functional.jacobian(lambda x: network(L, x), x, vectorize=vectorize),
+            torch.autograd.functional.hessian(loss, x, vectorize=vectorize),
+        )
+
+    for vectorize in (False, True):
+        for actual, expected in zip(derivatives(K, vectorize), derivatives(F, vectorize), strict=True):
+            close(actual, expected)
+
+
+def test_a_batch_of_gradients_of_a_bias():
+    torch.manual_seed(1)
+    x, w = torch.randn(2, 5), torch.randn(4, 5)
+    of_bias = [
+        torch.autograd.functional.jacobian(lambda b, L=L: L.linear(x, w, b), torch.randn(4), vectorize=True) for L in (K, F)
+    ]
+    close(*of_bias)

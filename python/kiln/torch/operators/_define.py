@@ -124,6 +124,8 @@ def _differentiable(
         return result
 
     def backward(context: Any, *gradients: Any) -> Any:
+        if all(each is None for each in gradients):  # what depends on the result has no gradient itself
+            return (None,) * len(context.needs_input_grad)
         tensors = iter(context.saved_tensors)
         keep = [next(tensors) if yes else value for yes, value in zip(context.is_tensor, context.others, strict=True)]
         if gradient is None:
