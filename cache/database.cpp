@@ -139,7 +139,7 @@ Database::~Database() = default;
 Database Database::open(const std::string& path, const OpenOptions& options, Announce announce) {
   if (path.empty() || path.find('\0') != std::string::npos) {
     throw Error(ErrorCode::invalid_argument, "the path of the tuning database is empty or contains a NUL",
-                "use Database::in_memory() for a database without a file");
+                R"(give the path of a file, or "off" for no database)");
   }
   auto impl = std::make_shared<Impl>(path, std::move(announce));
   impl->open_file(options);

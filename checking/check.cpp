@@ -169,8 +169,7 @@ Verdict Checker::Impl::trust(const execution::Executable& trusted) {
     if (!verdict.text.empty()) return verdict;
   }
   verdict.passed = true;
-  verdict.text =
-      fmt::format("before the user's code: largest error {:.3g} of {:.3g} allowed", verdict.max_error, verdict.bound);
+  verdict.text = "before the user's code: " + text_of_errors(verdict.max_error, verdict.bound);
   return verdict;
 }
 
@@ -184,7 +183,7 @@ Verdict Checker::Impl::run_all(const Checkable& variant, Role role) {
     return verdict;
   }
   verdict.passed = true;
-  verdict.text = fmt::format("largest error {:.3g} of {:.3g} allowed", verdict.max_error, verdict.bound);
+  verdict.text = text_of_errors(verdict.max_error, verdict.bound);
   return verdict;
 }
 

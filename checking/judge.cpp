@@ -63,6 +63,16 @@ TensorSpec part(TensorSpec spec, int64_t n) {
 
 }  // namespace
 
+std::string text_of_errors(double max_error, double bound) {
+  const auto text = [](double value, int digits) { return fmt::format("{:.{}g}", value, digits); };
+  int digits = 3;
+  while (digits < std::numeric_limits<double>::max_digits10 && max_error != bound &&
+         text(max_error, digits) == text(bound, digits)) {
+    ++digits;
+  }
+  return fmt::format("largest error {} of {} allowed", text(max_error, digits), text(bound, digits));
+}
+
 Judge::Judge(const Request& request, const std::string& output, const reference::Bindings& bindings, bool full,
              int64_t samples, uint64_t seed, std::vector<float> slack)
     : request_(request), name_(output), output_(request.at(output)), slack_(std::move(slack)) {

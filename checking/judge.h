@@ -24,6 +24,9 @@ struct Finding {
   std::string wrong;  ///< Empty if all elements are right.
 };
 
+/// `largest error 1.2e-07 of 3.4e-06 allowed`, with three digits, or as many as tell the two apart.
+std::string text_of_errors(double max_error, double bound);
+
 /// Judges one output of a request for one set of inputs.
 class Judge {
  public:

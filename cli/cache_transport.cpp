@@ -152,7 +152,7 @@ void require_keys(const cache::Database& database, const Catalogue& catalogue, c
   }
   if (!reason) return;
   throw Error(ErrorCode::io_error,
-              fmt::format("{} was written by a Kiln with other requests: {}", database.path(), *reason),
+              fmt::format("{} was written by a Kiln with other requests: {}", database.path(), printable_name(*reason)),
               "merge it with the Kiln that wrote it, or tune again");
 }
 

@@ -82,8 +82,18 @@ std::string usage_message(Command app, const std::string& what) {
   if (option != left.end()) {
     return no_such_option(command, option->substr(0, option->find('=')));
   }
+  if (left.empty() && !command.visible_commands().empty()) {
+    std::vector<std::string> names;
+    for (const Command below : command.visible_commands()) names.push_back(below.name());
+    return fmt::format("`kiln{}` needs a command: {}\n      `kiln help{}` describes them", command.path(),
+                       fmt::join(names, ", "), command.path());
+  }
   if (left.empty()) return fmt::format("{}\n      `kiln help{}` says what it takes", what, command.path());
   if (!command.visible_commands().empty()) return unknown_command_message(command, left.back());
+  if (command.arguments().empty()) {
+    return fmt::format("`kiln{}` takes options alone, '{}' is too much: `kiln help{}` lists them", command.path(),
+                       left.back(), command.path());
+  }
   return fmt::format("`kiln{}` takes no further argument '{}': a request, and a name with blanks, belongs in quotes",
                      command.path(), left.back());
 }

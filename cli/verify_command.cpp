@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <limits>
 #include <map>
 #include <memory>
@@ -25,6 +26,13 @@
 
 namespace kiln::cli {
 namespace {
+
+// Prints at once, though standard output may be a file or a pipe: a row may take long. A failure stays marked, for
+// finish_output().
+void print_now(const std::string& text) {
+  fmt::print("{}", text);
+  std::fflush(stdout);
+}
 
 struct VerifyOptions {
   Input input;
@@ -107,7 +115,8 @@ class Verification {
 
   void verify(const Request& request, const SampleSize& size, uint64_t seed) {
     if (!quiet_ && !json_) {
-      fmt::print("{}{}\n", summary(request), nodes_.empty() ? "" : ": " + printable_line(nodes_.text(request)));
+      print_now(
+          fmt::format("{}{}\n", summary(request), nodes_.empty() ? "" : ": " + printable_line(nodes_.text(request))));
     }
     request_ = &request;
     if (begin()) verify_all(choices_for(catalogue_, request, target(), size, seed));
@@ -192,7 +201,7 @@ class Verification {
     if (json_)
       findings_.push_back(json_of({request_->key(), nodes_.of(*request_), name, std::nullopt, checked.verdict}));
     else if (!quiet_)
-      fmt::print("  ok    {}: {}\n", name, checked.verdict);
+      print_now(fmt::format("  ok    {}: {}\n", name, checked.verdict));
   }
 
   // Counts and prints a failure; true if there was none.
@@ -206,8 +215,8 @@ class Verification {
       findings_.push_back(json_of({request_->key(), nodes_.of(*request_), name, failure, ""}));
       return false;
     }
-    fmt::print("  {} {}: {}: {}\n    {}\n", is_wrong ? "WRONG" : "FAILED", name, to_string(failure->outcome),
-               printable(failure->error), request_->key());
+    print_now(fmt::format("  {} {}: {}: {}\n    {}\n", is_wrong ? "WRONG" : "FAILED", name, to_string(failure->outcome),
+                          printable(failure->error), request_->key()));
     return false;
   }
 

@@ -85,6 +85,9 @@ void Driver::fail(CUresult result, std::string_view call, std::string_view objec
         "work before this call failed, and the CUDA context of this process is lost with it: end the process. "
         "KILN_DRIVER=emulator, or compute-sanitizer, finds the kernel and the access";
   }
+  if (hint.empty() && result == cuda_abi::CUDA_ERROR_INVALID_HANDLE) {
+    hint = "give a stream of this device that has not been destroyed, or none";
+  }
   throw DriverError(result, std::move(message), std::move(hint));
 }
 

@@ -80,7 +80,7 @@ class DriverLoader {
     if (!library.loaded()) {
       throw Error(ErrorCode::missing_library,
                   fmt::format("the driver library could not be loaded: {}", library.error()),
-                  R"(KILN_DRIVER is "cuda", "emulator" or the path of a driver library)");
+                  R"(give "cuda", "emulator" or the path of a driver library: ContextOptions::driver or KILN_DRIVER)");
     }
     return initialised(library, path);
   }

@@ -80,7 +80,8 @@ void TensorMapSlot::encode(CUdeviceptr address, int64_t n, CUtensorMap& map) con
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("a kernel reads memory at {:#x} by a tensor map, which needs multiples of {} bytes",
                             address, alignment),
-                "align it, or ask for a plan whose request says how it is aligned (name=...@4)");
+                fmt::format("align it, or ask for a plan whose request says how it is aligned (NAME=...@{})",
+                            address & -address));
   }
   const size_t rank = argument_.extents.size();
   std::array<uint64_t, TensorMapArgument::max_rank> extents{}, strides{};

@@ -151,6 +151,8 @@ bool parse_common(const Token& token, const Operation& operation, const Expressi
       request.arithmetic.deterministic = true;
     else if (name == "constant_weights")
       request.constant_weights = true;
+    else if (find_operation(name) != nullptr)
+      malformed(token, fmt::format("a second request begins: '{}'", name), "give one request");
     else
       malformed(token, fmt::format("'{}' has no value", name),
                 did_you_mean(name, common_names(operation, false), "write name=value"));

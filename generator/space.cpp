@@ -19,6 +19,31 @@ Config config_of(const std::vector<Parameter>& parameters, Point point) {
   return Config(std::move(values));
 }
 
+std::vector<int64_t> ordered(std::vector<int64_t> values) {
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+// ": legal with ROWS=4, 8 or 16, or with TILE=64": what one value alone may become so that no rule is broken.
+std::string remedies(const std::vector<Parameter>& parameters, Point point, const BrokenRule& broken) {
+  std::string text;
+  std::vector<int64_t> other(point.begin(), point.end());
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    std::vector<int64_t> legal;
+    for (const int64_t value : ordered(parameters[i].values)) {
+      other[i] = value;
+      if (!broken(other)) legal.push_back(value);
+    }
+    other[i] = point[i];
+    if (legal.empty()) continue;
+    const std::string last = fmt::format("{}", legal.back());
+    legal.pop_back();
+    text += fmt::format("{}{}={}{}{}", text.empty() ? ": legal with " : ", or with ", parameters[i].name,
+                        fmt::join(legal, ", "), legal.empty() ? "" : " or ", last);
+  }
+  return text.empty() ? ": no other value of one parameter makes it legal" : text;
+}
+
 }  // namespace
 
 Config::Config(std::vector<std::pair<std::string, int64_t>> values) : values_(std::move(values)) {
@@ -78,19 +103,22 @@ std::optional<std::string> Space::refusal(const Config& config, const BrokenRule
     std::vector<std::string_view> names;
     for (const Parameter& parameter : parameters_) names.emplace_back(parameter.name);
     const std::string meant = did_you_mean(name, names);
-    return fmt::format("no parameter {}{}{}", name, meant.empty() ? "" : ": ", meant);
+    if (names.empty()) return fmt::format("no parameter {}: there is none", name);
+    return fmt::format("no parameter {}: {}", name,
+                       meant.empty() ? fmt::format("there are {}", fmt::join(names, ", ")) : meant);
   }
   std::vector<int64_t> point;
   for (const Parameter& parameter : parameters_) {
     const std::optional<int64_t> value = config.find(parameter.name);
     if (!value) return fmt::format("parameter {} is missing", parameter.name);
     if (std::find(parameter.values.begin(), parameter.values.end(), *value) == parameter.values.end()) {
-      return fmt::format("{}={} is not one of {}", parameter.name, *value, text::join(parameter.values, ", "));
+      return fmt::format("{}={} is not one of {}", parameter.name, *value, text::join(ordered(parameter.values), ", "));
     }
     point.push_back(*value);
   }
   const std::optional<size_t> rule = broken(point);
-  return rule ? std::optional(fmt::format("{} ({})", rules_.at(*rule).name, config.print())) : std::nullopt;
+  if (!rule) return std::nullopt;
+  return fmt::format("{} ({}){}", rules_.at(*rule).name, config.print(), remedies(parameters_, point, broken));
 }
 
 void Space::for_each_legal(const BrokenRule& broken, const std::function<bool(const Config&)>& visit) const {

@@ -108,15 +108,15 @@ Axes from(int first, int rank) {
 }
 
 // The spatial dimensions, which there must be.
-Axes spatial(const Tensor& x, std::string_view operation) {
+Axes spatial(const Tensor& x, std::string_view operation, std::string_view name) {
   if (x.rank() >= 3 && x.rank() <= 5) return from(2, x.rank());
-  throw Error(ErrorCode::invalid_argument, fmt::format("{}: the tensor has {} dimensions", operation, x.rank()),
+  throw Error(ErrorCode::invalid_argument, fmt::format("{}: {} has {} dimensions", operation, name, x.rank()),
               "it takes N,C and one to three spatial dimensions");
 }
 
-Axes of_batch(const Tensor& x, std::string_view operation) {
+Axes of_batch(const Tensor& x, std::string_view operation, std::string_view name) {
   if (x.rank() < 2 || x.rank() > 5) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("{}: the tensor has {} dimensions", operation, x.rank()),
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: {} has {} dimensions", operation, name, x.rank()),
                 "it takes N,C and up to three spatial dimensions");
   }
   Axes axes = from(2, x.rank());
@@ -289,14 +289,14 @@ void rms_norm_backward(Context& context, int first_axis, const Tensor& dy, const
 void instance_norm_forward(Context& context, const Tensor& x, const Tensor& y, const NormOptions& options,
                            Stream stream) {
   const View view("instance_norm_forward", "norm_forward", x);
-  const Axes axes = spatial(x, "instance_norm_forward");
+  const Axes axes = spatial(x, "instance_norm_forward", "x");
   view.run([&] { norm_forward(context, axes, x, y, view.spread(options, 1, 0), stream); });
 }
 
 void instance_norm_backward(Context& context, const Tensor& dy, const Tensor& x, const Tensor& inv_deviation,
                             const Tensor& dx, const NormGradientOptions& options, Stream stream) {
   const View view("instance_norm_backward", "norm_backward", dy);
-  const Axes axes = spatial(dy, "instance_norm_backward");
+  const Axes axes = spatial(dy, "instance_norm_backward", "dy");
   view.run([&] {
     norm_backward(context, axes, dy, x, view.spread("inv_deviation", inv_deviation, 0), dx, view.spread(options, 1, 0),
                   stream);
@@ -346,14 +346,14 @@ void group_norm_backward(Context& context, int64_t groups, const Tensor& dy, con
 
 void batch_norm_forward(Context& context, const Tensor& x, const Tensor& y, const NormOptions& options, Stream stream) {
   const View view("batch_norm_forward", "norm_forward", x);
-  const Axes axes = of_batch(x, "batch_norm_forward");
+  const Axes axes = of_batch(x, "batch_norm_forward", "x");
   view.run([&] { norm_forward(context, axes, x, y, view.spread(options, 1, 1), stream); });
 }
 
 void batch_norm_inference(Context& context, const Tensor& x, const Tensor& running_mean, const Tensor& running_variance,
                           const Tensor& y, const NormOptions& options, Stream stream) {
   const View view("batch_norm_inference", "norm_inference", x);
-  const Axes axes = of_batch(x, "batch_norm_inference");
+  const Axes axes = of_batch(x, "batch_norm_inference", "x");
   view.run([&] {
     norm_inference(context, axes, x, view.spread("running_mean", running_mean, 1),
                    view.spread("running_variance", running_variance, 1), y, view.spread(options, 1, 1), stream);
@@ -363,7 +363,7 @@ void batch_norm_inference(Context& context, const Tensor& x, const Tensor& runni
 void batch_norm_backward(Context& context, const Tensor& dy, const Tensor& x, const Tensor& inv_deviation,
                          const Tensor& dx, const NormGradientOptions& options, Stream stream) {
   const View view("batch_norm_backward", "norm_backward", dy);
-  const Axes axes = of_batch(dy, "batch_norm_backward");
+  const Axes axes = of_batch(dy, "batch_norm_backward", "dy");
   view.run([&] {
     norm_backward(context, axes, dy, x, view.spread("inv_deviation", inv_deviation, 1), dx, view.spread(options, 1, 1),
                   stream);

@@ -143,7 +143,8 @@ void LoadedPlan::refuse_batch(int64_t n) const {
     refuse(fmt::format("n is {}, but the batch of the request is fixed to {}", n, fixed_batch_),
            "leave n out, or ask for a plan with n=?");
   }
-  refuse(fmt::format("n is {}, outside the bucket 0 to {} of the request", n, fixed_batch_),
+  refuse(fmt::format("n is {}, and the request serves batches of 0 to {}", n == -1 ? "not given" : fmt::to_string(n),
+                     fixed_batch_),
          "give the batch in RunValues::n, and ask for the plan of its bucket");
 }
 
@@ -164,8 +165,13 @@ void LoadedPlan::refuse_operand(size_t i, const void* address, int64_t n) const 
   if (address == nullptr) refuse(which + " is a null pointer", "give its device address");
   if ((reinterpret_cast<uintptr_t>(address) & rules_[i].misaligned) == 0)
     refuse_out_of_reach(which, address, rules_[i].bytes_of(n), *executable.context());
+  const Tensor given(address, operand.spec.dtype, {1}, contiguous);
+  const int size = static_cast<int>(size_of(operand.spec.dtype));
   refuse(fmt::format("{} is at {}, which is not a multiple of {} bytes", which, address, operand.spec.alignment),
-         "align it, or ask for a plan whose request says so (name=...@4)");
+         given.alignment() < size
+             ? fmt::format("align it: elements of {} need multiples of {}", to_string(operand.spec.dtype), size)
+             : fmt::format("align it, or ask for a plan whose request says so ({}=...@{})", operand.name,
+                           given.alignment()));
 }
 
 Plan::Plan(std::shared_ptr<const LoadedPlan> loaded) : loaded_(std::move(loaded)) {

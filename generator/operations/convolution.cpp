@@ -63,8 +63,13 @@ int64_t outputs_along(const Request& request, const ConvNames& names, int axis, 
   return request.find(names.y) == nullptr ? window.outputs_floor() : window.outputs;
 }
 
-[[noreturn]] void refuse_filter_that_does_not_fit(const Request& request) {
-  refuse(request, "the filter does not fit into the padded input", "pad more or use a smaller filter");
+[[noreturn]] void refuse_filter_that_does_not_fit(const Request& request, const ConvNames& names, int axis, int axes) {
+  const WindowAxis window = convolution_axis(request, names, axis);
+  refuse(request,
+         fmt::format("the filter does not fit into the padded input: along {} it spans {} elements, and {} has {} with "
+                     "its padding",
+                     axis_name(axis, axes), window.reach(), names.x, window.padded()),
+         "pad more or use a smaller filter");
 }
 
 void complete_grid(Request& request, const ConvNames& names, int axes) {
@@ -137,7 +142,7 @@ int64_t filters_of(const Request& request, const ConvNames& names) {
   int64_t regions = 1;
   for (int i = 0; i < axes; ++i) {
     const int64_t count = grid[static_cast<size_t>(i)], outputs = outputs_along(request, names, i, axes);
-    if (outputs < 1) refuse_filter_that_does_not_fit(request);
+    if (outputs < 1) refuse_filter_that_does_not_fit(request, names, i, axes);
     if (count < 1 || count > outputs) {
       refuse(request, fmt::format("grid has {} regions along {}", count, axis_name(i, axes)),
              fmt::format("it must lie between 1 and {}, or be 0 for a region for each of as many outputs", outputs));
@@ -171,7 +176,8 @@ void check_convolution_filter(const Request& request, const ConvNames& names, st
            fmt::format("give 1 or more groups that divide the channels of {} and the filters of {}", names.x, names.w));
   }
   const int64_t filters = filters_of(request, names);
-  if (filters < 1 || filters % groups != 0) {
+  if (filters < 1) refuse(request, fmt::format("{} has no filters", names.w), "give 1 or more");
+  if (filters % groups != 0) {
     refuse(request, fmt::format("groups={} does not divide the {} filters of {}", groups, filters, names.w),
            fmt::format("give 1 or more groups that divide the channels of {} and the filters of {}", names.x, names.w));
   }
@@ -192,8 +198,9 @@ Ints convolution_extents(const Request& request, const ConvNames& names) {
 
 void check_convolution_output(const Request& request, const ConvNames& names) {
   const Ints expected = convolution_extents(request, names);
-  if (std::any_of(expected.begin() + 2, expected.end(), [](int64_t extent) { return extent < 1; })) {
-    refuse_filter_that_does_not_fit(request);
+  const int axes = static_cast<int>(expected.size()) - 2;
+  for (int i = 0; i < axes; ++i) {
+    if (expected[static_cast<size_t>(i) + 2] < 1) refuse_filter_that_does_not_fit(request, names, i, axes);
   }
   require_extents(request, names.y, request.at(names.y), expected,
                   fmt::format("from {}, {}, pad, stride and dilation", names.x, names.w));

@@ -198,8 +198,10 @@ class ResizeOperation final : public Operation {
     const int axes = spatial_axes(request);
     const TensorSpec &x = request.at("x"), &y = request.at("y");
     if (x.extents[1] < 1) refuse(request, "x has no channels", "");
+    if (y.rank() != x.rank()) {
+      refuse(request, fmt::format("x has {} and y has {} dimensions", x.rank(), y.rank()), "they have equally many");
+    }
     Ints expected = y.extents;
-    if (y.rank() != x.rank()) expected = x.extents;
     expected[0] = x.extents[0];
     expected[1] = x.extents[1];
     require_extents(request, "y", y, expected, "N and C are those of x");

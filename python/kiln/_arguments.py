@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, Union
 
 from ._arrays import Array
@@ -121,13 +121,17 @@ def _word(name: str, value: Any, usual: Word = None) -> Word:
             return value
         raise _wrong(name, value, "one word")
     try:
-        return operator.index(value)
+        integers = [operator.index(value)]
     except TypeError:
-        pass
-    try:
-        return tuple(map(operator.index, value))
-    except TypeError:
-        raise _wrong(name, value, "an integer, integers or a word") from None
+        try:
+            integers = [] if isinstance(value, (Mapping, Set)) else [operator.index(each) for each in value]
+        except TypeError:
+            integers = []
+    if not integers:
+        raise _wrong(name, value, "an integer, integers or a word")
+    if not all(-(1 << 63) <= each < 1 << 63 for each in integers):
+        raise _wrong(name, value, "integers of 64 bits")
+    return tuple(integers) if isinstance(value, Iterable) else integers[0]
 
 
 def text_of_words(words: Mapping[str, Word]) -> str:

@@ -115,18 +115,20 @@ _words = {
     "one of TuningMode": "never, within_budget or in_background",
     "one of kiln::DType": "one of Kiln's types",
     "one of kiln::Scale": "0, 1 or any",
-    "a database without a file": "no database",
-    "Database::in_memory()": 'cache="off"',
     "ContextOptions::workspace_allocator": "workspace",
     "ContextOptions::": "Context's ",
     "ModelOptions::": "kiln.onnx.load()'s ",
     "Model::set_batch()": "Model.set_batch()",
+    "give the batch in RunValues::n, and ask for the plan of its bucket": (
+        "give tensors of such a batch, or make a plan for a batch as large as theirs"
+    ),
     "RunValues::": "",
 }
 
 
 # How requests name an operand, in hints to calls, which have it as an argument.
 _operand = re.compile(r"add (\S+?)=dtype:extents:layout(?: or (\w+)=\w+:\.\.\.)?")
+_column = re.compile(r"^column \d+: ")  # of a line that the user has not written
 _words_of_calls = {
     r"add window=h,w \(one number an axis\) or window=global": (
         'give window=(h, w), a number for each axis, or window="global"'
@@ -147,12 +149,13 @@ def of_a_call(result: str = "") -> Iterator[None]:
     try:
         yield
     except Error as error:
+        message = _column.sub("", error.message)
         hint = _operand.sub(given, error.hint)
         for of_request, of_call in _words_of_calls.items():
             hint = re.sub(of_request, of_call, hint)
-        if hint == error.hint:
+        if (message, hint) == (error.message, error.hint):
             raise
-        raise error_of(error.code, error.message, hint) from None
+        raise error_of(error.code, message, hint) from None
 
 
 def in_words_of_python(text: str) -> str:

@@ -68,6 +68,12 @@ struct Dimensions {
     extents.push_back(extent);
     strides.push_back(stride);
   }
+
+  // NumPy's strides of arrays without elements are 0, as if elements shared memory.
+  bool say_no_order() const {
+    const auto is_zero = [](int64_t number) { return number == 0; };
+    return std::any_of(extents.begin(), extents.end(), is_zero) && std::all_of(strides.begin(), strides.end(), is_zero);
+  }
 };
 
 Tensor made(std::string_view name, const void* data, DType dtype, Dimensions dimensions) {
@@ -76,6 +82,7 @@ Tensor made(std::string_view name, const void* data, DType dtype, Dimensions dim
     if (dimensions.extents[i] <= 1) dimensions.strides[i] = std::max<int64_t>(dimensions.strides[i], 0);
   }
   try {
+    if (dimensions.say_no_order()) return Tensor(data, dtype, dimensions.extents, contiguous);
     return Tensor(data, dtype, dimensions.extents, dimensions.strides);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("tensor {}: {}", name, error.message()), error.hint());
@@ -235,6 +242,24 @@ bool is_of_jax(nb::handle object) {
   return module.starts_with("jax.") || module.starts_with("jaxlib.");
 }
 
+// Buffers of NumPy's dates, which are no arrays, have no strides though these are asked for.
+bool has_unsound_buffer(nb::handle object) {
+  if (nb::hasattr(object, "__dlpack__")) return false;
+  Py_buffer view;
+  if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_RECORDS_RO) != 0) {
+    PyErr_Clear();
+    return false;  // nothing of it is read
+  }
+  const bool unsound = view.ndim > 0 && (view.shape == nullptr || view.strides == nullptr);
+  PyBuffer_Release(&view);
+  return unsound;
+}
+
+[[noreturn]] void refuse_object(std::string_view name, nb::handle object) {
+  refuse(name, fmt::format("is a {}", text_of(object.type().attr("__name__"))),
+         "give an array of NumPy, PyTorch, CuPy or JAX, or an object with __dlpack__ or the buffer protocol");
+}
+
 // For which __dlpack__ makes the elements ready, as it is called here.
 constexpr uintptr_t default_stream = 1;
 
@@ -247,8 +272,7 @@ GivenTensor exchanged_tensor(std::string_view name, nb::handle object) {
     writable = false;
     if (!nb::try_cast(object, array, false)) {
       if (std::optional<GivenTensor> named = named_array(name, object)) return std::move(*named);
-      refuse(name, fmt::format("is a {}", text_of(object.type().attr("__name__"))),
-             "give an array of NumPy, PyTorch, CuPy or JAX, or an object with __dlpack__ or the buffer protocol");
+      refuse_object(name, object);
     }
   }
   const TypeRow* found = nullptr;
@@ -285,6 +309,7 @@ GivenTensor given_tensor(std::string_view name, nb::handle object) {
     if (nb::hasattr(object, "fill_value")) {
       refuse(name, "is a masked array, whose mask Kiln does not heed", "give its filled() or its data");
     }
+    if (has_unsound_buffer(object)) refuse_object(name, object);
   } else {
     if (nb::hasattr(object, "data_ptr") && nb::hasattr(object, "stride")) return torch_tensor(name, object);
     if (nb::hasattr(object, "__cuda_array_interface__")) return cuda_interface_tensor(name, object);

@@ -1,5 +1,7 @@
 #include "contraction/tensor_tiling.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -47,7 +49,8 @@ TensorAccess tensor_access(const Contraction& contraction, Bring bring) {
           contraction.c_run(c_piece)};
 }
 
-std::optional<std::string> tensor_refusal(const Contraction& contraction, Bring bring, const Target& target) {
+std::optional<std::string> tensor_refusal(const Contraction& contraction, const OperandNames& names, Bring bring,
+                                          const Target& target) {
   const DType type = contraction.a_type();
   if (type != contraction.b_type() || !DTypes::floating.holds(type)) {
     return "tensor cores multiply f16 by f16, bf16 by bf16 and, with tf32, f32 by f32";
@@ -64,12 +67,15 @@ std::optional<std::string> tensor_refusal(const Contraction& contraction, Bring 
   const ConvolutionAddresses& addresses = contraction.addresses;
   if (addresses.divided != Divided::nothing) return "filters differ between regions";
   const TensorAccess access = tensor_access(contraction, bring);
-  const bool channels_inner = addresses.images_are_channels
-                                  ? addresses.images_inner && contraction.b_along() == Along::columns
-                                  : contraction.a_along() == Along::depth;
   constexpr int fewest_bytes = 4;  // of an asynchronous copy
-  if (!channels_inner || std::min(access.a_run, access.b_run) * tensor_element_bytes(contraction) < fewest_bytes) {
-    return "channels do not stand side by side, or not in pairs at 4-byte addresses";
+  const int bytes = tensor_element_bytes(contraction);
+  const bool a_inner = addresses.images_are_channels ? addresses.images_inner : contraction.a_along() == Along::depth;
+  const bool b_inner = !addresses.images_are_channels || contraction.b_along() == Along::columns;
+  const bool a_is_copied = a_inner && access.a_run * bytes >= fewest_bytes;
+  if (!a_is_copied || !b_inner || access.b_run * bytes < fewest_bytes) {
+    return a_is_copied ? fmt::format("elements of {} do not stand in pairs at 4-byte addresses", names.b)
+                       : fmt::format("the summed dimension of {} is not innermost, or not in pairs at 4-byte addresses",
+                                     names.a);
   }
   if (addresses.images_are_channels) return std::nullopt;
   constexpr int64_t most_tap_bits = 31;
@@ -83,7 +89,7 @@ std::optional<std::string> tensor_refusal(const Contractions& parts, Bring bring
                                           ContractionRefusal refusal) {
   if (auto own = refusal_of(parts, refusal)) return own;
   for (const Contraction& part : parts.list) {
-    if (auto why = tensor_refusal(part, bring, target)) return why;
+    if (auto why = tensor_refusal(part, parts.operands, bring, target)) return why;
   }
   return std::nullopt;
 }

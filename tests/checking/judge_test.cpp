@@ -25,6 +25,14 @@ Judge sums(bool full, Floats slack = {}) {
   return {request, "y", bindings, full, 4, 1, std::move(slack)};
 }
 
+TEST(Judge, TellsAnErrorFromTheOneThatIsAllowed) {
+  EXPECT_EQ(text_of_errors(0, 0), "largest error 0 of 0 allowed");
+  EXPECT_EQ(text_of_errors(1.234e-7, 3.4e-6), "largest error 1.23e-07 of 3.4e-06 allowed");
+  EXPECT_EQ(text_of_errors(0.00079704, 0.00079713), "largest error 0.000797 of 0.0007971 allowed");
+  EXPECT_EQ(text_of_errors(0.3, 0.3), "largest error 0.3 of 0.3 allowed");
+  EXPECT_EQ(text_of_errors(1, 1 + 1e-9), "largest error 1 of 1.000000001 allowed");
+}
+
 TEST(Judge, AllowsSlackAndNoMore) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const bool full : {true, false}) {

@@ -1,5 +1,6 @@
 // The commands beside tune, and the examples.
 #include <gmock/gmock.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -105,6 +106,24 @@ TEST_F(ProgramTest, VerifyChecksOneVariantPerAlgorithm) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("softmax_simple"));
   EXPECT_THAT(outcome.out, HasSubstr(" agree with the reference, 0 do not"));
+}
+
+TEST_F(ProgramTest, VerifyPrintsEachRowAsSoonAsItIsKnown) {
+  const pid_t process = start(KILN_PROGRAM, {"verify", softmax, "--sample", "40"});
+  const auto has_ended = [process] {
+    siginfo_t state{};
+    return waitid(P_PID, static_cast<id_t>(process), &state, WEXITED | WNOHANG | WNOWAIT) != 0 || state.si_pid != 0;
+  };
+  std::string before_the_end, now;
+  while (before_the_end.find("  ok ") == std::string::npos) {
+    now = read("out.txt");
+    if (has_ended()) break;
+    before_the_end = now;
+  }
+  const Outcome outcome = wait(process);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
+  EXPECT_THAT(before_the_end, HasSubstr("  ok "));
+  EXPECT_LT(before_the_end.size(), outcome.out.size());
 }
 
 TEST_F(ProgramTest, VerifyTakesASampleOfTheVariantsOrAll) {

@@ -37,9 +37,11 @@ TEST_P(BadUsage, IsExplained) {
 INSTANTIATE_TEST_SUITE_P(
     Program, BadUsage,
     testing::Values(
-        Bad{{}, 2, "subcommand is required"}, Bad{{"tune"}, 2, "input is required"},
-        Bad{{"dance"}, 2, "there is no command 'dance'"}, Bad{{"tune", "missing.onnx"}, 4, "missing.onnx"},
-        Bad{{"tune", "softmax_forward x=f32:1x"}, 2, "column 17"},
+        Bad{{}, 2, "kiln: `kiln` needs a command: tune, run, infer, "},
+        Bad{{"cache"}, 2, "kiln: `kiln cache` needs a command: list, "},
+        Bad{{"cache", "list", "tuned.pack"}, 2, "`kiln cache list` takes options alone, 'tuned.pack' is too much"},
+        Bad{{"tune"}, 2, "input is required"}, Bad{{"dance"}, 2, "there is no command 'dance'"},
+        Bad{{"tune", "missing.onnx"}, 4, "missing.onnx"}, Bad{{"tune", "softmax_forward x=f32:1x"}, 2, "column 17"},
         Bad{{"tune", "softmax_forward x=f32:1x10", "--search", "magic"}, 2, "--search"},
         Bad{{"tune", "softmax_forward x=f32:1x10", "--budget", "-3"}, 2, "--budget"},
         Bad{{"tune", "softmax_forward x=f32:1x10", "--shard", "3/2"}, 2, "3/2"},

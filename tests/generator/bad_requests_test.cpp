@@ -34,6 +34,10 @@ INSTANTIATE_TEST_SUITE_P(Dimensions, BadRequest,
                                          Bad{"conv_forward x=f32:1x1x1x1x1x1 w=f32:1x1x1",
                                              "x has 6 dimensions (tensors of conv_forward have 1 to 5)"}));
 
+INSTANTIATE_TEST_SUITE_P(Resize, BadRequest,
+                         testing::Values(Bad{"resize x=f32:1x3x4x4 y=f32:1x3x8", "x has 4 and y has 3 dimensions"},
+                                         Bad{"resize x=f32:1x3x4 y=f32:2x3x8", "y has extents 2x3x8, expected 1x3x8"}));
+
 INSTANTIATE_TEST_SUITE_P(Dropout, BadRequest,
                          testing::Values(Bad{"dropout y=f32:3", "operand x is missing"},
                                          Bad{"dropout x=i32:3", "x is i32"},
@@ -105,6 +109,12 @@ INSTANTIATE_TEST_SUITE_P(
     ConvForward, BadRequest,
     testing::Values(
         Bad{"conv_forward x=f32:1x3x8x8", "operand w is missing"},
+        Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x4 dilation=4 pad=1,2,1,2",
+            "into the padded input: along w it spans 13 elements, and x has 12 with its padding (pad more or use"},
+        Bad{"conv_backward_data dy=f32:1x4x1x1 w=f32:4x3x3x3 dx=f32:1x3x2x5",
+            "into the padded input: along h it spans 3 elements, and dx has 2 with its padding"},
+        Bad{"pool_forward x=f32:1x3x8x5 window=3,9 pad=0,1",
+            "the window does not fit into the padded input: along w it spans 9 elements, and x has 7 with its padding"},
         Bad{"conv_forward x=i8:1x3x8x8 w=f32:4x3x3x3", "x is i8"},
         Bad{"conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 y=i32:1x4x6x6", "y is i32"},
         Bad{"conv_forward w=f32:1x3x8x8", "operand x is missing"},
@@ -201,8 +211,9 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:5x4x3x3x3 grid=2", "w has 5 regions, grid has 2x2"},
         Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:2x4x3x3x3 grid=2", "w has 2 regions, grid has 2x2"},
         Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:4x4x2x3x3 grid=2", "w has 2 channels per filter, expected 3"},
-        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:4x0x3x3x3 grid=2", "groups=1 does not divide the 0 filters"},
-        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:4x4x3x9x3 grid=2", "the filter does not fit"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:4x0x3x3x3 grid=2", "w has no filters (give 1 or more)"},
+        Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:4x4x3x9x3 grid=2",
+            "the filter does not fit into the padded input: along h it spans 9 elements, and x has 8 with its padding"},
         Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:1x4x4x3x3x3 grid=2", "x has 4 and w has 6 dimensions"},
         Bad{"local_conv_forward x=f32:1x3x8x8 w=f32:3x3x3 grid=2", "x has 4 and w has 3 dimensions"},
         Bad{"conv_forward x=f32:1x3x8x8 w=f32:1x4x3x3x3", "x has 4 and w has 5 dimensions"},

@@ -216,7 +216,7 @@ TEST(Variants, MakeOneProblemOfARequestForAllQuestions) {
   const Request eight = Request::parse("softmax_forward x=f32:4x8");  // 32 elements
   Variants variants = counted.on(eight, target);
   EXPECT_EQ(variants.candidates(device).ranked.size(), 2u);
-  EXPECT_EQ(variants.refusal({"counted", Config::parse("TILE=64")}), "TILE fits (TILE=64)");
+  EXPECT_EQ(variants.refusal({"counted", Config::parse("TILE=64")}), "TILE fits (TILE=64): legal with TILE=16 or 32");
   const Choice choice{"counted", Config::parse("TILE=32")};
   EXPECT_EQ(variants.estimate(choice, device).seconds, 64);
   EXPECT_EQ(programs, 0) << "nobody has asked for one";

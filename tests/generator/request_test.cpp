@@ -186,6 +186,8 @@ TEST(Request, NamesTheColumnOfWhatItCannotRead) {
   EXPECT_THAT(failure("softmax_forward x=f32:1xa"), HasSubstr("column 17"));
   EXPECT_THAT(failure("softmax_forward x=f32:1x2 x=f32:1x2"), HasSubstr("x stands twice"));
   EXPECT_THAT(failure("softmax_forward x=f32:1x2 quick"), HasSubstr("'quick' has no value"));
+  EXPECT_THAT(failure("softmax_forward x=f32:1x2\nsoftmax_forward x=f32:1x3"),
+              HasSubstr("column 27: a second request begins: 'softmax_forward' (give one request)"));
   EXPECT_THAT(failure("softmax_forward x=f32:1x2 beta=2"), HasSubstr("beta=2 is not 0, 1 or any"));
   EXPECT_THAT(failure("conv_forward x=f32:1x1x3x3 w=f32:1x1x3x3 epilogue=gelu"), HasSubstr("unknown epilogue stage"));
   EXPECT_THAT(failure("conv_forward x=f32:1x1x3x3 w=f32:1x1x3x3 acc=f16"), HasSubstr("acc=f16 is unknown"));

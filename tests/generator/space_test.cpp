@@ -57,16 +57,22 @@ TEST(Space, StopsWhereItIsToldTo) {
   EXPECT_EQ(visited, 3);
 }
 
-TEST(Space, RefusalIsTheNameOfTheRuleWithTheValues) {
+TEST(Space, RefusalNamesTheRuleAndTheValuesThatWouldBeLegal) {
   const auto why = [](const char* text) {
     return tiling().refusal(Config::parse(text), broken_in_tiling).value_or("legal");
   };
-  EXPECT_EQ(why("ROWS=32,TILE=16"), "ROWS divides TILE (ROWS=32,TILE=16)");
+  EXPECT_EQ(why("ROWS=32,TILE=16"),
+            "ROWS divides TILE (ROWS=32,TILE=16): legal with TILE=32 or 64, or with ROWS=4 or 8");
   EXPECT_EQ(why("ROWS=8,TILE=16"), "legal");
   EXPECT_EQ(why("TILE=16"), "parameter ROWS is missing");
-  EXPECT_EQ(why("ROWS=8,TILE=16,WARPS=4"), "no parameter WARPS");
+  EXPECT_EQ(why("ROWS=8,TILE=16,WARPS=4"), "no parameter WARPS: there are TILE, ROWS");
   EXPECT_EQ(why("ROW=8,TILE=16"), "no parameter ROW: did you mean ROWS?");
-  EXPECT_THAT(why("ROWS=8,TILE=17"), HasSubstr("TILE=17 is not one of 16, 32, 64"));
+  EXPECT_EQ(why("ROWS=8,TILE=17"), "TILE=17 is not one of 16, 32, 64");
+  EXPECT_EQ(why("ROWS=5,TILE=16"), "ROWS=5 is not one of 4, 8, 32") << "in order, not as tuning tries them";
+  EXPECT_EQ(Space().refusal(Config::parse("TILE=1"), broken_in_tiling), "no parameter TILE: there is none");
+  const auto all_broken = [](Point) { return std::optional<size_t>(0); };
+  EXPECT_EQ(tiling().refusal(Config::parse("ROWS=8,TILE=16"), all_broken),
+            "ROWS divides TILE (ROWS=8,TILE=16): no other value of one parameter makes it legal");
 }
 
 TEST(Space, WithoutParametersHasOnePoint) {

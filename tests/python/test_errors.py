@@ -34,7 +34,7 @@ def test_every_name_of_cpp_in_a_message_has_one_of_python():
 
 
 def test_hints_are_of_python(tmp_path):
-    with pytest.raises(kiln.InvalidArgument, match='cache="off"'):
+    with pytest.raises(kiln.InvalidArgument, match='or "off" for no database'):
         kiln.Context(driver="emulator", cache="")
     with pytest.raises(kiln.Error, match=r"give a kiln.expression\(\) as the epilogue"):
         kiln.plan("softmax_forward x=f32:1x8 epilogue=user:mine", context=kiln.Context(driver="emulator", cache="off"))

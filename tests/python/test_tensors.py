@@ -56,6 +56,21 @@ def test_buffers_and_read_only_inputs(context):
     np.testing.assert_array_equal(np.frombuffer(y, np.float32).reshape(2, 4), 2 * x)
 
 
+def test_arrays_without_elements_are_served(context):
+    """NumPy says strides of 0 there."""
+    x = np.empty((0, 3, 5, 5), np.float32)
+    assert x.strides == (0, 0, 0, 0)
+    w = np.ones((4, 3, 3, 3), np.float32)
+    for dynamic in (False, True):
+        assert kiln.conv_forward(x, w, dynamic_batch=dynamic, context=context).shape == (0, 4, 3, 3)
+        assert kiln.softmax_forward(x, axis=1, dynamic_batch=dynamic, context=context).shape == x.shape
+        a, b = np.ones((0, 6), np.float32), np.ones((6, 7), np.float32)
+        assert kiln.gemm(a, b, dynamic_batch=dynamic, context=context).shape == (0, 7)
+    filters = np.full_like(w, 9)
+    kiln.conv_backward_filter(x, np.empty((0, 4, 3, 3), np.float32), out=filters, context=context)
+    np.testing.assert_array_equal(filters, np.zeros_like(w))
+
+
 def test_a_read_only_output_is_refused(context):
     y = np.zeros((2, 4), np.float32)
     y.flags.writeable = False

@@ -81,6 +81,44 @@ def test_hints_are_arguments_and_not_words_of_a_request(context, call, hint):
     assert raised.value.hint == hint
 
 
+def test_integers_are_a_number_or_numbers_of_64_bits(context):
+    for pad in ({1: 2}, {1, 2}, (), [1, [2]], 1.5):
+        with pytest.raises(kiln.InvalidArgument, match="pad is .*give an integer, integers or a word"):
+            kiln.conv_forward(X, W, pad=pad, context=context)
+    with pytest.raises(kiln.InvalidArgument, match="pad is .*give integers of 64 bits"):
+        kiln.conv_forward(X, W, pad=10**30, context=context)
+    y = kiln.conv_forward(X, W, pad=(each for each in (1, 1)), context=context)
+    assert y.shape == (2, 4, 6, 6)
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda **c: kiln.conv_forward(X, W, epilogue="releu", **c), "unknown epilogue stage 'releu' (did you mean relu?)"),
+        (lambda **c: kiln.call("reduce", x=X, y=np.zeros_like(X), axs=1, **c), "reduce has no operand or attribute 'axs'"),
+    ],
+    ids=range(2),
+)
+def test_an_error_of_a_call_counts_no_columns(context, call, text):
+    with pytest.raises(kiln.ParseError) as raised:
+        call(context=context)
+    assert str(raised.value).startswith(text)
+
+
+def test_a_batch_beyond_a_plan_is_one_of_the_tensors(context):
+    plan = kiln.plan("softmax_forward x=f32:2x8 n=?", context=context)
+    x = np.ones((3, 8), np.float32)
+    with pytest.raises(kiln.InvalidArgument, match="n is 3, and the request serves batches of 0 to 2 .*give tensors of such a batch"):
+        plan.run(x=x, y=np.empty_like(x))
+
+
+def test_dates_are_no_tensors(context):
+    """Their buffers have no strides, which the protocol demands: they are looked at before anything reads them."""
+    for date in (np.datetime64("2026"), np.timedelta64(1, "s")):
+        with pytest.raises(kiln.InvalidArgument, match="tensor x is a (datetime|timedelta)64 .give an array"):
+            kiln.softmax_forward(date, axis=0, context=context)
+
+
 def test_a_window_in_the_padding_alone_has_no_maximum_and_an_average_of_0(context):
     x = np.ones((1, 1, 2, 2), np.float32)
     for mode, of_nothing in ("max", -np.inf), ("avg", 0), ("avg_padded", 0):

@@ -121,6 +121,8 @@ TEST_F(BadArguments, OfPlans) {
       {"operands: the first is null", run(plan, {nullptr, y}), "x is a null pointer"},
       {"operands: the last is null", run(plan, {x, nullptr}), "y is a null pointer"},
       {"operands: the first is misaligned", run(plan, {base_ + 4, y}), "x is at"},
+      {"operands: as the hint says", run(plan, {base_ + 4, y}), "ask for a plan whose request says so (x=...@4)"},
+      {"operands: no multiple of an element", run(plan, {x, base_ + 8194}), "elements of f32 need multiples of 4"},
       {"operands: the last is misaligned", run(plan, {x, base_ + 8200}), "which is not a multiple of 16"},
       {"clip: lo above hi", run(clipped, {x, x, y}, empty_range), "clip_lo is 2 and clip_hi 1, an empty range"},
       {"clip: lo is no number", run(clipped, {x, x, y}, no_number), "clip_lo is nan"},
@@ -128,10 +130,23 @@ TEST_F(BadArguments, OfPlans) {
       {"alpha: outside its class", run(plan, {x, y}, half), "alpha is 0.5, but the request says alpha=1"},
       {"beta: outside its class", run(plan, {x, y}, half_beta), "beta is 0.5, but the request says beta=0"},
       {"n: of a fixed batch", run(plan, {x, y}, with_n(3)), "fixed to 4"},
-      {"n: missing", run(dynamic, {x, y}), "outside the bucket 0 to 4"},
-      {"n: beyond the bucket", run(dynamic, {x, y}, with_n(5)), "n is 5, outside the bucket 0 to 4"},
-      {"n: negative", run(dynamic, {x, y}, with_n(-2)), "n is -2, outside the bucket"},
+      {"n: missing", run(dynamic, {x, y}), "n is not given, and the request serves batches of 0 to 4"},
+      {"n: beyond the bucket", run(dynamic, {x, y}, with_n(5)), "n is 5, and the request serves batches of 0 to 4"},
+      {"n: negative", run(dynamic, {x, y}, with_n(-2)), "n is -2, and the request serves"},
   });
+}
+
+TEST_F(BadArguments, AStreamThatIsNone) {
+  Context context(options());
+  if (!context.is_emulated()) GTEST_SKIP() << "a driver may end the process instead";
+  const Plan plan = context.plan(Request::parse("softmax_forward x=f32:4x37"));
+  try {
+    plan.run(reinterpret_cast<Stream>(uintptr_t{0x1234}), {base_, base_ + 8192});
+    FAIL() << "it ran";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::driver_error);
+    EXPECT_EQ(error.hint(), "give a stream of this device that has not been destroyed, or none");
+  }
 }
 
 // Memory of the host that the driver knows is the device's, too; other memory of the host is not.

@@ -402,8 +402,8 @@ TEST_F(ContextTest, PlanRefusesBadArgumentsBeforeAnyLaunch) {
       {plan, {"a misaligned operand", {x + 4, y}, {}, "not a multiple of 16"}},
       {plan, {"a scale outside its class", {x, y}, half, "alpha is 0.5"}},
       {plan, {"a batch of a fixed request", {x, y}, n3, "fixed to 4"}},
-      {dynamic, {"no batch of a dynamic request", {x, y}, {}, "outside the bucket"}},
-      {dynamic, {"a batch beyond the bucket", {x, y}, n5, "outside the bucket"}},
+      {dynamic, {"no batch of a dynamic request", {x, y}, {}, "n is not given, and"}},
+      {dynamic, {"a batch beyond the bucket", {x, y}, n5, "n is 5, and the request serves batches of 0 to 4"}},
   };
   for (const auto& [target, bad] : cases) {
     std::vector<Address> operands;

@@ -387,14 +387,14 @@ TEST_F(NormCalls, RefusalsNameTheCallAndTheExtentsThatItTakes) {
   EXPECT_THAT(refusal_of([&] { batch_norm_backward(context_, x, x, five, y, {.mean = four}); }),
               HasSubstr("batch_norm_backward: inv_deviation has extents 5, expected 4"));
   EXPECT_THAT(refusal_of([&] { batch_norm_forward(context_, five, five); }),
-              HasSubstr("batch_norm_forward: the tensor has 1 dimensions"));
+              HasSubstr("batch_norm_forward: x has 1 dimensions"));
   EXPECT_THAT(refusal_of([&] { batch_norm_inference(context_, five, four, four, five); }),
-              HasSubstr("batch_norm_inference: the tensor has 1 dimensions"));
+              HasSubstr("batch_norm_inference: x has 1 dimensions"));
   EXPECT_THAT(refusal_of([&] { batch_norm_backward(context_, five, five, four, five, {.mean = four}); }),
-              HasSubstr("batch_norm_backward: the tensor has 1 dimensions"));
+              HasSubstr("batch_norm_backward: dy has 1 dimensions"));
   const Tensor six = tensor(Values(4), {1, 4, 1, 1, 1, 1});
   EXPECT_THAT(refusal_of([&] { batch_norm_forward(context_, six, six); }),
-              HasSubstr("batch_norm_forward: the tensor has 6 dimensions"));
+              HasSubstr("batch_norm_forward: x has 6 dimensions"));
   EXPECT_THAT(refusal_of([&] { layer_norm_forward(context_, -1, x, y, {.b = five}); }),
               HasSubstr("layer_norm_forward: b has extents 5, expected 6"));
   EXPECT_THAT(refusal_of([&] { rms_norm_forward(context_, -1, x, y, {.w = five}); }),
@@ -404,7 +404,7 @@ TEST_F(NormCalls, RefusalsNameTheCallAndTheExtentsThatItTakes) {
   EXPECT_THAT(refusal_of([&] { instance_norm_forward(context_, x, y, {.w = five}); }),
               HasSubstr("instance_norm_forward: w has extents 5, expected 4"));
   EXPECT_THAT(refusal_of([&] { instance_norm_forward(context_, five, five); }),
-              HasSubstr("instance_norm_forward: the tensor has 1 dimensions"));
+              HasSubstr("instance_norm_forward: x has 1 dimensions"));
   EXPECT_THAT(refusal_of([&] { group_norm_forward(context_, 2, x, y, {.w = five}); }),
               HasSubstr("group_norm_forward: w has extents 5, expected 4"));
   EXPECT_THAT(refusal_of([&] { group_norm_forward(context_, 3, x, y); }),
