@@ -145,7 +145,7 @@ class Surroundings {
   }
 
  private:
-  /// Of a cluster, at the value that stands for it.
+  /// Facts of a cluster, at the value that stands for it.
   struct Members {
     std::vector<size_t> moves, calls;  // nodes: views and concatenations, and calls that have an operand in it
     std::vector<size_t> inputs, outputs, regions;
@@ -168,7 +168,7 @@ class Surroundings {
     for_each_output(graph_.nodes()[node], see);
   }
 
-  /// Of ascending numbers each once.
+  /// Keeps each of ascending numbers once.
   static void add(std::vector<size_t>& numbers, size_t number) {
     if (numbers.empty() || numbers.back() != number) numbers.push_back(number);
   }

@@ -91,7 +91,7 @@ class Scheduler {
     }
   }
 
-  /// What the part before placed.
+  /// Drops the places of the part before.
   void forget() {
     for (const ValueId id : placed_) places_[id].reset();
     placed_.clear();
@@ -403,7 +403,7 @@ class Scheduler {
   std::vector<std::optional<size_t>> producers_;  // the node that makes a value
   std::vector<bool> fixed_;                       // values that depend on constants only
   std::vector<bool> live_;
-  // Of the part that is scheduled:
+  // State of the part that is scheduled:
   std::vector<std::optional<Place>> places_;
   std::vector<ValueId> placed_;       // values with a place
   std::map<size_t, size_t> outputs_;  // buffers of the outputs, by their numbers
