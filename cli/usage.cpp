@@ -59,8 +59,11 @@ std::string no_such_option(Command command, const std::string& name) {
     return fmt::format("{} stands too early: options come behind the command, `kiln{} {}`", name, taker->path(), name);
   }
   std::vector<std::string> names;
-  for (const Option known : command.visible_options()) {
-    for (const std::string& spelling : known.spellings()) names.push_back(spelling);
+  constexpr size_t one_letter = 2;  // with its dash: any other is as near
+  if (name.size() > one_letter) {
+    for (const Option known : command.visible_options()) {
+      for (const std::string& spelling : known.spellings()) names.push_back(spelling);
+    }
   }
   return no_such("option", name, names, command.path());
 }

@@ -1,13 +1,17 @@
 #include "tensors.h"
 
 #include <fmt/format.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "kiln/base/error.h"
 
@@ -153,24 +157,38 @@ struct Interface {
   bool read_only = false;
 };
 
+// A member of an array interface as `T`; `expected` says which values are.
+template <typename T>
+T member_of_interface(std::string_view subject, const nb::dict& interface, const char* member, const char* expected) {
+  const nb::object given = interface[member];
+  if (T value; nb::try_cast(given, value)) return value;
+  refuse_subject(subject, fmt::format("has {}={} in its array interface", member, nb::repr(given).c_str()), expected);
+}
+
 Interface read_interface(std::string_view subject, const nb::dict& interface, int64_t bytes_of_element) {
+  using Integers = std::vector<int64_t>;
   Interface read;
-  const nb::object shape = interface["shape"];
-  const nb::object strides = interface.contains("strides") ? nb::object(interface["strides"]) : nb::none();
-  int64_t packed = 1;
-  for (size_t i = nb::len(shape); i-- > 0;) {
-    const auto extent = nb::cast<int64_t>(shape[i]);
-    const int64_t stride = strides.is_none() ? packed * bytes_of_element : nb::cast<int64_t>(strides[i]);
-    if (stride % bytes_of_element != 0) {
+  const auto shape = member_of_interface<Integers>(subject, interface, "shape", "shape is a tuple of integers");
+  Integers strides(shape.size());
+  auto packed = static_cast<uint64_t>(bytes_of_element);  // what overflows is refused for its extents
+  for (size_t i = shape.size(); i-- > 0; packed *= static_cast<uint64_t>(shape[i])) {
+    strides[i] = static_cast<int64_t>(packed);
+  }
+  if (interface.contains("strides") && !nb::object(interface["strides"]).is_none()) {
+    constexpr const char* expected = "strides is None, or a tuple of integers, one for each dimension";
+    strides = member_of_interface<Integers>(subject, interface, "strides", expected);
+    if (strides.size() != shape.size()) {
+      refuse_subject(subject, fmt::format("has {} strides for {} dimensions", strides.size(), shape.size()), expected);
+    }
+  }
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (strides[i] % bytes_of_element != 0) {
       refuse_subject(subject, "has strides that are no multiple of an element", "copy it");
     }
-    read.dimensions.extents.insert(read.dimensions.extents.begin(), extent);
-    read.dimensions.strides.insert(read.dimensions.strides.begin(), stride / bytes_of_element);
-    packed *= extent;
+    read.dimensions.add(shape[i], strides[i] / bytes_of_element);
   }
-  const nb::object data = interface["data"];
-  read.address = nb::cast<uintptr_t>(data[0]);
-  read.read_only = nb::cast<bool>(data[1]);
+  std::tie(read.address, read.read_only) = member_of_interface<std::pair<uintptr_t, bool>>(
+      subject, interface, "data", "data is a tuple: the address, and whether the memory is read-only");
   return read;
 }
 

@@ -40,7 +40,8 @@ struct TensorAccess {
 TensorAccess tensor_access(const Contraction& contraction, Bring bring);
 
 /// Why tensor cores cannot multiply the operands of a contraction that are brought so; nothing if they can.
-std::optional<std::string> tensor_refusal(const Contraction& contraction, Bring bring, const Target& target);
+std::optional<std::string> tensor_refusal(const Contraction& contraction, const OperandNames& names, Bring bring,
+                                          const Target& target);
 std::optional<std::string> tensor_refusal(const Contractions& parts, Bring bring, const Target& target,
                                           ContractionRefusal refusal);
 

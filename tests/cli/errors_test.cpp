@@ -39,6 +39,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Bad{{}, 2, "kiln: `kiln` needs a command: tune, run, infer, "},
         Bad{{"cache"}, 2, "kiln: `kiln cache` needs a command: list, "},
+        Bad{{"cache", "choose", "-o", "x"}, 2, "there is no option '-o': `kiln help cache choose` lists them"},
         Bad{{"cache", "list", "tuned.pack"}, 2, "`kiln cache list` takes options alone, 'tuned.pack' is too much"},
         Bad{{"tune"}, 2, "input is required"}, Bad{{"dance"}, 2, "there is no command 'dance'"},
         Bad{{"tune", "missing.onnx"}, 4, "missing.onnx"}, Bad{{"tune", "softmax_forward x=f32:1x"}, 2, "column 17"},

@@ -2,6 +2,7 @@
 
 import ctypes
 import pathlib
+import re
 import sys
 import types
 
@@ -216,6 +217,27 @@ def test_an_interface_that_lacks_a_part_is_refused(context):
     x.interface = [1]
     with pytest.raises(kiln.InvalidArgument, match="tensor x has a __cuda_array_interface__ that is no dict"):
         relu(x, x, context=context)
+
+
+@pytest.mark.parametrize(
+    "part, wrong",
+    [
+        *(("shape", wrong) for wrong in ("ab", None, (2.5, 4), 8)),
+        *(("strides", wrong) for wrong in ("ab", (16.5, 4))),
+        *(("data", wrong) for wrong in (None, (4096,), (-5, False), (None, False), (4096, "no"))),
+    ],
+)
+def test_an_interface_with_a_malformed_part_is_refused(context, part, wrong):
+    y = OnDevice(context)
+    said = f"tensor x has {part}={wrong!r} in its array interface ({part} is "
+    with pytest.raises(kiln.InvalidArgument, match=re.escape(said)):
+        relu(OnDevice(context, **{part: wrong}), y, context=context)
+
+
+def test_an_interface_has_a_stride_for_each_dimension(context):
+    y = OnDevice(context)
+    with pytest.raises(kiln.InvalidArgument, match="tensor x has 1 strides for 2 dimensions .strides is None, or a tuple"):
+        relu(OnDevice(context, strides=(16,)), y, context=context)
 
 
 def test_an_array_that_reaches_beyond_its_memory_is_refused(context):
