@@ -89,8 +89,8 @@ class ListOrder : public Order {
 };
 
 // Structure of an algorithm, which a clock may misjudge as a whole: whether it multiplies on tensor cores, and then how
-// operands reach them and whether the depth is split ("_tensor", "_tensor_staged_splitk"). Times of one structure compare
-// better with each other than with those of another.
+// operands reach them and whether the depth is split ("_tensor", "_tensor_staged_splitk"). Times of one structure
+// compare better with each other than with those of another.
 std::string structure_of(const std::string& algorithm) {
   const size_t tensor = algorithm.find("_tensor");
   return tensor == std::string::npos ? "" : algorithm.substr(tensor);
