@@ -47,6 +47,12 @@ INSTANTIATE_TEST_SUITE_P(
                       "conv_backward_data dy=bf16:2x40x6x7:4800,1,400,50@4 w=bf16:40x16x3x3:200,1,60,20@4 "
                       "dx=bf16:2x16x6x7:1200,64,9,1@2 pad=1",
                       data},
+        AlgorithmCase{"ThreeDimensions",
+                      "conv_backward_data dy=f16:1x20x5x6x7:ndhwc w=f16:20x16x3x2x3:ndhwc pad=1,0,1 stride=1,2,1",
+                      data},
+        AlgorithmCase{"MirroredInThreeDimensions",
+                      "conv_backward_data dy=f16:1x24x5x6x7:ndhwc w=f16:24x16x3x2x3:ndhwc pad=1,0,1 mode=convolution",
+                      data},
         AlgorithmCase{"AnyBatch", "conv_backward_data dy=f16:5x32x6x5:nhwc w=f16:32x24x3x3:nhwc pad=1 n=?", data},
         AlgorithmCase{"ChannelsFirst",
                       "conv_backward_data dy=f16:2x20x5x6 w=f16:20x5x3x2 groups=2 stride=1,2 epilogue=bias",
