@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "descriptor/numbers.h"
+#include "kiln/generator/operation.h"
 #include "kiln/generator/operations/conv_backward_data.h"
 #include "kiln/generator/operations/conv_backward_filter.h"
 
@@ -94,6 +95,97 @@ int64_t take_every(int64_t stride, const TapClass& one, size_t dimension, Tensor
   return first;
 }
 
+// ---- taps as channels: filters as large as their stride, such as patch embeddings
+//
+//   w: 4 x 4 taps, stride 4, C channels        x: a row of pixels, channels inner
+//
+//      one tap after the other: C products       |C C C C|C C C C|C C C C|
+//      merged: 4 taps, of 4 C channels each       window  window  window
+//
+// A window's elements in one row of x are one run, and so are those of w: the convolution is one with S times as many
+// channels and a window of one column. Kernels then copy whole runs.
+//
+// The input and the filters of a convolution without groups, both with three spatial axes, and the axes of its windows.
+struct MergedTaps {
+  SpatialAxes axes;
+  TensorSpec x, w;  // N C D H W, K C T R S
+
+  // Merges the taps along each axis where windows do not overlap and the elements of a window stand side by side, in x
+  // and in w. Whether there is such an axis.
+  bool merge();
+  // The same where pixels are inner: channels become the taps of an axis that is free, those of a row become channels.
+  bool merge_rows_of_pixels();
+
+ private:
+  bool merge(WindowAxis& axis, size_t dimension);
+};
+
+constexpr int64_t shortest_run = 8;  // pixels of a row that are worth an axis of channels
+
+// Whether windows begin in x, end in x and have no element in common.
+bool tiles_x(const WindowAxis& axis) {
+  return axis.pad_begin == 0 && axis.dilation == 1 && (axis.outputs == 1 || axis.stride == axis.window) &&
+         axis.outputs * axis.window <= axis.extent;
+}
+
+// Elements from one channel to the next; with one channel, from one tap along `dimension`.
+int64_t channel_stride(const TensorSpec& spec, size_t dimension) {
+  return spec.extents[dimension::channel] == 1 ? spec.strides[dimension] : spec.strides[dimension::channel];
+}
+
+// Whether taps along `dimension` follow the channels without a gap.
+bool follows_channels(const TensorSpec& spec, size_t dimension) {
+  return channel_stride(spec, dimension) == 1 && spec.strides[dimension] == spec.extents[dimension::channel];
+}
+
+void merge_into_channels(TensorSpec& spec, size_t dimension, int64_t taps, int64_t left) {
+  spec.strides[dimension::channel] = channel_stride(spec, dimension);
+  spec.extents[dimension::channel] *= taps;
+  spec.strides[dimension] *= taps;
+  spec.extents[dimension] = left;
+}
+
+void move_channels(TensorSpec& spec) {
+  spec.extents[dimension::plane] = spec.extents[dimension::channel];
+  spec.strides[dimension::plane] = spec.strides[dimension::channel];
+  spec.extents[dimension::channel] = 1;
+}
+
+bool MergedTaps::merge(WindowAxis& axis, size_t dimension) {
+  if (axis.window == 1 || !tiles_x(axis)) return false;
+  if (!follows_channels(x, dimension) || !follows_channels(w, dimension)) return false;
+  merge_into_channels(x, dimension, axis.window, axis.outputs);
+  merge_into_channels(w, dimension, axis.window, 1);
+  const int64_t outputs = axis.outputs;
+  axis = {};
+  axis.extent = axis.outputs = outputs;
+  return true;
+}
+
+bool MergedTaps::merge() {
+  const bool of_columns = merge(axes.columns, dimension::column);
+  const bool of_rows = merge(axes.rows, dimension::row);
+  return merge(axes.planes, dimension::plane) || of_columns || of_rows;
+}
+
+bool MergedTaps::merge_rows_of_pixels() {
+  const bool free_axis = axes.planes == WindowAxis{};
+  if (!free_axis || x.extents[dimension::channel] == 1 || axes.columns.window < shortest_run) return false;
+  MergedTaps moved = *this;
+  move_channels(moved.x);
+  move_channels(moved.w);
+  moved.axes.planes.extent = moved.axes.planes.window = moved.x.extents[dimension::plane];
+  if (!moved.merge()) return false;
+  *this = moved;
+  return true;
+}
+
+// Whether taps may become channels. A prologue, which counts the channels of x, and filters that are met backwards
+// forbid it.
+bool may_merge_taps(const ConvPass& pass, const Request& request) {
+  return pass.groups == 1 && pass.grid.empty() && !pass.mirrored && !has_prologue(request);
+}
+
 Contraction data_part(const ConvBackwardData& data, const SpatialAxes& forward,
                       const std::array<TapClass, 3>& classes) {
   Contraction contraction = without_operands(data);
@@ -176,7 +268,7 @@ WindowAxis filter_axis(const WindowAxis& forward, bool mirrored) {
   return axis;
 }
 
-Contractions filter_parts(const ConvBackwardFilter& filter) {
+Contractions filter_parts(const ConvBackwardFilter& filter, bool may_merge) {
   Contractions parts{{"x", "dy", "dw"}};
   constexpr int64_t most_products = (int64_t{1} << 31) - 1;  // of an element of dw
   if (filter.dynamic_batch) parts.refusal = "the batch is what is summed over: it must be fixed";
@@ -188,12 +280,15 @@ Contractions filter_parts(const ConvBackwardFilter& filter) {
 
   Contraction contraction = without_operands(filter);
   ConvolutionAddresses& conv = contraction.addresses;
-  const SpatialAxes forward = axes_of(filter);
-  conv.x = with_three_axes(filter.x);
+  MergedTaps merged{axes_of(filter), with_three_axes(filter.x),
+                    with_three_axes(without_regions(filter.dw, filter.axes()))};
+  if (may_merge) merged.merge();
+  const SpatialAxes& forward = merged.axes;
+  conv.x = merged.x;
   conv.w = with_three_axes(filter.dy);
-  conv.y = with_three_axes(without_regions(filter.dw, filter.axes()));
+  conv.y = merged.w;
   for (TensorSpec* spec : {&conv.x, &conv.w, &conv.y}) swap_first_two(*spec);
-  conv.x.extents[0] = filter.c_per_group();
+  conv.x.extents[0] /= filter.groups;
   conv.y.extents[1] = filter.k();
   conv.mirrored = false;
   static_cast<SpatialAxes&>(conv) = {filter_axis(forward.planes, filter.mirrored),
@@ -253,6 +348,14 @@ Contractions forward_contractions(const Request& request) {
   if (!forward.grid.empty()) {
     conv.w.extents[0] = conv.k();
     divide_pixels(conv, conv.w_region_stride);
+  } else if (may_merge_taps(forward, request)) {
+    MergedTaps merged{conv, conv.x, conv.w};
+    if (merged.merge() || merged.merge_rows_of_pixels()) {
+      static_cast<SpatialAxes&>(conv) = merged.axes;
+      conv.x = merged.x;
+      conv.w = merged.w;
+      conv.read_layouts();
+    }
   }
   return finished(std::move(parts), request);
 }
@@ -262,7 +365,8 @@ Contractions data_contractions(const Request& request) {
 }
 
 Contractions filter_contractions(const Request& request) {
-  return finished(filter_parts(ConvBackwardFilter::of(request)), request);
+  const ConvBackwardFilter filter = ConvBackwardFilter::of(request);
+  return finished(filter_parts(filter, may_merge_taps(filter, request)), request);
 }
 
 }  // namespace kiln::descriptor

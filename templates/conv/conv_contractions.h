@@ -1,6 +1,7 @@
 // Convolution and its gradients as contractions, so that the same kernels serve them all.
 //
-// - conv_forward is one.
+// - conv_forward is one. Where windows do not overlap, taps that stand side by side with the channels become channels,
+//   here and in the gradient by w.
 // - The gradient by x of a convolution with unit stride is the convolution of dy with the mirrored filter, C and K of w
 //   swapped. With a stride, the elements of dx fall into classes: those whose position h + pad leaves the same
 //   remainder divided by the stride meet the same taps, which are evenly spaced, so each class is a convolution of dy

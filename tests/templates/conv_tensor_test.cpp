@@ -152,7 +152,7 @@ TEST(ConvTensorRefusals, NameTheReason) {
             "tensor cores round f32 to tf32, which the request does not permit");
   EXPECT_EQ(refusal("conv_tensor", "conv_forward x=f16:1x8x5x5:nhwc w=bf16:8x8x3x3:nhwc"),
             "tensor cores multiply f16 by f16, bf16 by bf16 and, with tf32, f32 by f32");
-  const std::string apart = "channels do not stand side by side, or not in pairs at 4-byte addresses";
+  const std::string apart = "the summed dimension of x is not innermost, or not in pairs at 4-byte addresses";
   EXPECT_EQ(refusal("conv_tensor", "conv_forward x=f16:1x8x5x5 w=f16:8x8x3x3"), apart);
   EXPECT_EQ(refusal("conv_tensor", "conv_forward x=f16:1x7x5x5:nhwc w=f16:8x7x3x3:nhwc"), apart);
   EXPECT_EQ(refusal("conv_tensor", "conv_forward x=f16:1x8x5x40:nhwc w=f16:8x8x3x30:nhwc"),
