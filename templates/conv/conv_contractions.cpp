@@ -186,6 +186,16 @@ bool may_merge_taps(const ConvPass& pass, const Request& request) {
   return pass.groups == 1 && pass.grid.empty() && !pass.mirrored && !has_prologue(request);
 }
 
+Contractions forward_parts(const ConvForward& forward) {
+  Contractions parts{{"x", "w", "y"}, {convolution(forward)}};
+  ConvolutionAddresses& conv = parts.list.front().addresses;
+  if (!forward.grid.empty()) {
+    conv.w.extents[0] = conv.k();
+    divide_pixels(conv, conv.w_region_stride);
+  }
+  return parts;
+}
+
 Contraction data_part(const ConvBackwardData& data, const SpatialAxes& forward,
                       const std::array<TapClass, 3>& classes) {
   Contraction contraction = without_operands(data);
@@ -343,19 +353,19 @@ Contraction convolution(const ConvForward& forward) {
 
 Contractions forward_contractions(const Request& request) {
   const ConvForward forward = ConvForward::of(request);
-  Contractions parts{{"x", "w", "y"}, {convolution(forward)}};
+  return finished(forward_parts(forward), request);
+}
+
+Contractions forward_products(const Request& request) {
+  const ConvForward forward = ConvForward::of(request);
+  Contractions parts = forward_parts(forward);
   ConvolutionAddresses& conv = parts.list.front().addresses;
-  if (!forward.grid.empty()) {
-    conv.w.extents[0] = conv.k();
-    divide_pixels(conv, conv.w_region_stride);
-  } else if (may_merge_taps(forward, request)) {
-    MergedTaps merged{conv, conv.x, conv.w};
-    if (merged.merge() || merged.merge_rows_of_pixels()) {
-      static_cast<SpatialAxes&>(conv) = merged.axes;
-      conv.x = merged.x;
-      conv.w = merged.w;
-      conv.read_layouts();
-    }
+  MergedTaps merged{conv, conv.x, conv.w};
+  if (may_merge_taps(forward, request) && (merged.merge() || merged.merge_rows_of_pixels())) {
+    static_cast<SpatialAxes&>(conv) = merged.axes;
+    conv.x = merged.x;
+    conv.w = merged.w;
+    conv.read_layouts();
   }
   return finished(std::move(parts), request);
 }

@@ -1,7 +1,8 @@
 // Convolution and its gradients as contractions, so that the same kernels serve them all.
 //
-// - conv_forward is one. Where windows do not overlap, taps that stand side by side with the channels become channels,
-//   here and in the gradient by w.
+// - conv_forward is one. For kernels that multiply whatever the taps are, those that stand side by side with the
+// channels
+//   become channels where windows do not overlap, here and in the gradient by w.
 // - The gradient by x of a convolution with unit stride is the convolution of dy with the mirrored filter, C and K of w
 //   swapped. With a stride, the elements of dx fall into classes: those whose position h + pad leaves the same
 //   remainder divided by the stride meet the same taps, which are evenly spaced, so each class is a convolution of dy
@@ -25,6 +26,8 @@ namespace kiln::descriptor {
 /// Contractions of requests of conv_forward, conv_backward_data and conv_backward_filter, and of local convolutions
 /// likewise.
 Contractions forward_contractions(const Request& request);
+/// conv_forward, its taps merged into channels where that is possible.
+Contractions forward_products(const Request& request);
 Contractions data_contractions(const Request& request);
 Contractions filter_contractions(const Request& request);
 

@@ -64,7 +64,7 @@ TEST(UserTemplate, SaysWhereItDoesNotApply) {
 TEST(UserTemplate, RulesPruneItsPoints) {
   const Request request = Request::parse("conv_forward x=f32:1x3x9x9 w=f32:20x3x3x3 y=f32:1x20x7x7:nhwc");
   EXPECT_EQ(conv_stem().on(request, TestDevice::get().target).refusal(Config::parse("THREADS=64,TILE_K=8")),
-            "TILE_K divides the channels (THREADS=64,TILE_K=8)");
+            "TILE_K divides the channels (THREADS=64,TILE_K=8): legal with TILE_K=1 or 4");
 }
 
 TEST(UserTemplate, IsACandidateLikeOthers) {

@@ -227,12 +227,15 @@ TEST_F(LargeRequest, IsTunedByItsStandIn) {
       {{Request::parse("conv_forward x=f16:256x64x28x28:nhwc w=f16:64x64x3x3 pad=1 epilogue=bias+relu"), 1}});
   ASSERT_TRUE(results[0].stand_in);
   EXPECT_EQ(results[0].stand_in->batch(), 8);
+  size_t timed = 0;
   for (const Trial& trial : results[0].trials) {
+    if (trial.outcome == Outcome::spills) continue;  // others took their places
+    ++timed;
     EXPECT_EQ(trial.outcome, Outcome::timed) << trial.error;
     EXPECT_GT(trial.seconds, 4e-5) << "256 images take tensor cores so long, 8 images a tenth";
     EXPECT_EQ(trial.request, results[0].request.key());
   }
-  EXPECT_EQ(results[0].trials.size(), 4U);
+  EXPECT_EQ(timed, 4U);
 }
 
 TEST_F(LargeRequest, IsRunWhereTheClockReadsNoMachineCode) {

@@ -4,7 +4,7 @@
 namespace kiln {
 
 Algorithm conv_direct() {
-  return descriptor::direct_convolution("conv/direct/conv_direct.cu", "conv_forward", descriptor::forward_contractions);
+  return descriptor::direct_convolution("conv/direct/conv_direct.cu", "conv_forward", descriptor::forward_products);
 }
 
 }  // namespace kiln

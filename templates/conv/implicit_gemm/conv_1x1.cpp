@@ -15,8 +15,8 @@ std::optional<std::string> refusal(const descriptor::Contraction& contraction) {
 
 Algorithm conv_1x1() {
   using namespace conv_1x1_descriptor;
-  return descriptor::tiled_contraction("conv/implicit_gemm/conv_1x1.cu", "conv_forward",
-                                       descriptor::forward_contractions, refusal);
+  return descriptor::tiled_contraction("conv/implicit_gemm/conv_1x1.cu", "conv_forward", descriptor::forward_products,
+                                       refusal);
 }
 
 }  // namespace kiln

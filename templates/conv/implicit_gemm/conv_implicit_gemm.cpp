@@ -17,7 +17,7 @@ std::optional<std::string> refusal(const descriptor::Contraction& contraction) {
 Algorithm conv_implicit_gemm() {
   using namespace conv_implicit_gemm_descriptor;
   return descriptor::tiled_contraction("conv/implicit_gemm/conv_implicit_gemm.cu", "conv_forward",
-                                       descriptor::forward_contractions, refusal);
+                                       descriptor::forward_products, refusal);
 }
 
 }  // namespace kiln

@@ -5,7 +5,7 @@
 namespace kiln {
 
 Algorithm conv_tensor() {
-  return descriptor::tensor_contraction("conv/tensor/conv_tensor.cu", "conv_forward", descriptor::forward_contractions,
+  return descriptor::tensor_contraction("conv/tensor/conv_tensor.cu", "conv_forward", descriptor::forward_products,
                                         descriptor::Bring::copied, descriptor::refusal_of_depthwise);
 }
 

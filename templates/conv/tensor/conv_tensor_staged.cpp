@@ -6,7 +6,7 @@ namespace kiln {
 
 Algorithm conv_tensor_staged() {
   return descriptor::tensor_contraction("conv/tensor/conv_tensor_staged.cu", "conv_forward",
-                                        descriptor::forward_contractions, descriptor::Bring::staged,
+                                        descriptor::forward_products, descriptor::Bring::staged,
                                         descriptor::refusal_of_depthwise);
 }
 
