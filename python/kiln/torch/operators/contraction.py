@@ -178,7 +178,7 @@ def _gradient_of_gemm(saved: Sequence[Any], needs: Sequence[bool], dc: torch.Ten
     dc = _before_relu(dc, c)
     da = _product(a, dc, b.mT, alpha) if needs[0] else None
     db = _product(b, a.mT, dc, alpha) if needs[1] else None
-    dbias = conv_backward_bias(dc.reshape(-1, dc.shape[-1])) if needs[2] else None
+    dbias = conv_backward_bias(dc.reshape(dc.shape[:-1].numel(), dc.shape[-1])) if needs[2] else None
     dresidual = (dc if beta == 1 else dc * beta) if needs[4] else None
     return da, db, dbias, None, dresidual, None, None, None, None
 
