@@ -1,6 +1,7 @@
 // Writes chains of element-wise calls as user code of another call.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <vector>
@@ -8,6 +9,9 @@
 #include "kiln/graph/graph.h"
 
 namespace kiln::graph {
+
+/// Calls whose code one kernel takes on at most: more are too much for registers and readers.
+inline constexpr size_t most_calls = 24;
 
 /// How code calls what it reads and defines: t0, t1; s0; step0. One expression may hold both kinds.
 struct CodeNames {

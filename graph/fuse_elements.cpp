@@ -16,8 +16,6 @@
 namespace kiln::graph {
 namespace {
 
-constexpr size_t most_calls = 24;  // in one kernel: more are too much for registers and readers
-
 /// A host, and the nodes behind it that become its code.
 class ElementRegion {
  public:

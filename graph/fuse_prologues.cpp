@@ -17,8 +17,6 @@
 namespace kiln::graph {
 namespace {
 
-constexpr size_t most_entry_calls = 24;  // as in epilogues
-
 /// Whether the call loads each element of its input about once: others would compute the prologue again each time.
 bool loads_once(const Graph& graph, const Call& call) {
   const std::string& name = call.request.operation;
@@ -69,7 +67,7 @@ class Chain {
   bool grow() {
     for (auto value = open_.rbegin(); value != open_.rend(); ++value) {
       const auto index = edges_.producer(*value);
-      if (!index || members_.size() == most_entry_calls || !is_inside(*value)) continue;
+      if (!index || members_.size() == most_calls || !is_inside(*value)) continue;
       const auto inputs = full_inputs(std::get_if<Call>(&graph_.nodes()[*index]));
       if (!inputs) continue;
       members_.insert(*index);
