@@ -6,7 +6,6 @@
 #include <memory>
 #include <new>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include "checks.h"
@@ -21,6 +20,7 @@
 #include "kiln/checking/trusted_program.h"
 #include "kiln/context.h"
 #include "kiln/device/context.h"
+#include "kiln/device/event.h"
 #include "kiln/device/nvrtc.h"
 #include "kiln/execution/compile.h"
 #include "kiln/execution/target.h"
@@ -132,7 +132,7 @@ Checked check(checking::Checker& checker, const Plan& plan, CheckTools& tools) {
 
 // Whether the device ran what it knows no time of: an emulated one, without the clock that the instructions need.
 bool has_no_time(const Error& error) {
-  return error.code() == ErrorCode::unsupported && std::string_view(error.what()).starts_with("not timed: ");
+  return error.code() == ErrorCode::unsupported && error.message().starts_with(device::not_timed);
 }
 
 // Result of one layer.

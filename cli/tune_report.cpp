@@ -6,6 +6,7 @@
 #include <map>
 
 #include "json.h"
+#include "kiln/device/event.h"
 #include "kiln/generator/roofline.h"
 #include "kiln/version.h"
 #include "layer_table.h"
@@ -164,9 +165,9 @@ std::vector<std::string> found_cells(const tuner::JobResult& result) {
           percent_text(result.roofline_seconds / result.best->seconds), gain_text(result)};
 }
 
-// Kind of a failure. A candidate whose time the device does not know is `refused` with the reason: "not timed: ...".
+// Kind of a failure. A candidate whose time the device does not know is `refused` with the reason.
 std::string kind_of(const tuner::Trial& trial) {
-  const bool is_untimed = trial.outcome == tuner::Outcome::refused && trial.error.starts_with("not timed: ");
+  const bool is_untimed = trial.outcome == tuner::Outcome::refused && trial.error.starts_with(device::not_timed);
   if (!is_untimed) return std::string(words_of(trial.outcome));
   return trial.error.substr(0, std::min(trial.error.find(" ("), trial.error.find('\n')));  // without what to do
 }

@@ -39,7 +39,7 @@ double Event::elapsed_ms(const Event& start) const {
   if (result == cuda_abi::CUDA_ERROR_NOT_SUPPORTED) {
     const Current current(context);
     if (const std::string reason = context.driver().not_timed(); !reason.empty()) {
-      throw Error(ErrorCode::unsupported, "not timed: " + reason,
+      throw Error(ErrorCode::unsupported, std::string(not_timed) + reason,
                   "unset KILN_EMULATOR_CLOCK where it is ptx; `pip install nvidia-cuda-nvdisasm` or a CUDA toolkit "
                   "brings nvdisasm");
     }

@@ -4,11 +4,15 @@
 #include <cuda_abi/driver.h>
 
 #include <memory>
+#include <string_view>
 
 #include "kiln/device/context.h"
 #include "kiln/device/owned_handle.h"
 
 namespace kiln::device {
+
+/// Beginning of the message of an Error(unsupported) that says why the emulated device knows no time of its work.
+inline constexpr std::string_view not_timed = "not timed: ";
 
 /// Whether an event records a time. Without one it is cheaper to wait for.
 enum class Timing { recorded, none };
