@@ -64,12 +64,7 @@ int64_t outputs_along(const Request& request, const ConvNames& names, int axis, 
 }
 
 [[noreturn]] void refuse_filter_that_does_not_fit(const Request& request, const ConvNames& names, int axis, int axes) {
-  const WindowAxis window = convolution_axis(request, names, axis);
-  refuse(request,
-         fmt::format("the filter does not fit into the padded input: along {} it spans {} elements, and {} has {} with "
-                     "its padding",
-                     axis_name(axis, axes), window.reach(), names.x, window.padded()),
-         "pad more or use a smaller filter");
+  refuse_large_window(request, "filter", convolution_axis(request, names, axis), axis_name(axis, axes), names.x);
 }
 
 void complete_grid(Request& request, const ConvNames& names, int axes) {

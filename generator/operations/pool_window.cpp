@@ -123,13 +123,7 @@ void check_pool_output(const Request& request, std::string_view input, std::stri
   for (int i = 0; i < axes; ++i) {
     const WindowAxis axis = pool_axis(request, input, i);
     const int64_t floor = axis.outputs_floor(), ceil = axis.outputs_ceil();
-    if (floor < 1 && ceil < 1) {
-      refuse(request,
-             fmt::format("the window does not fit into the padded input: along {} it spans {} elements, and {} has {} "
-                         "with its padding",
-                         axis_name(i, axes), axis.reach(), input, axis.padded()),
-             "pad more or use a smaller window");
-    }
+    if (floor < 1 && ceil < 1) refuse_large_window(request, "window", axis, axis_name(i, axes), input);
     const int64_t given = y.extents[2 + static_cast<size_t>(i)];
     if (given < 1 || (given != floor && given != ceil)) {
       refuse(request, fmt::format("{} has extent {} along {}, expected {}", output, given, axis_name(i, axes), floor),

@@ -106,6 +106,15 @@ void check_axis(const Request& request, const WindowAxis& axis, std::string_view
   in_range(axis.extent, 1, "the extent of");
 }
 
+void refuse_large_window(const Request& request, std::string_view what, const WindowAxis& axis, std::string_view name,
+                         std::string_view input) {
+  refuse(request,
+         fmt::format("the {} does not fit into the padded input: along {} it spans {} elements, and {} has {} with its "
+                     "padding",
+                     what, name, axis.reach(), input, axis.padded()),
+         fmt::format("pad more or use a smaller {}", what));
+}
+
 TensorSpec laid_out_like(const TensorSpec& like, std::vector<int64_t> extents) {
   const std::string logical(dimension_letters(like.rank()));
   return TensorSpec::packed(like.dtype, std::move(extents), like.order().value_or(logical), like.alignment);

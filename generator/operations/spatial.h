@@ -42,6 +42,10 @@ std::vector<int64_t> pads_of(const std::vector<int64_t>& begin, const std::vecto
 /// Refuses strides, dilations and windows below 1, and pads below 0.
 void check_axis(const Request& request, const WindowAxis& axis, std::string_view name);
 
+/// Refuses a window, called `what`, that is larger than the padded `input` along the axis with that name.
+[[noreturn]] void refuse_large_window(const Request& request, std::string_view what, const WindowAxis& axis,
+                                      std::string_view name, std::string_view input);
+
 /// The output laid out as the input `like` is where that is packed in a named order, else in logical order.
 TensorSpec laid_out_like(const TensorSpec& like, std::vector<int64_t> extents);
 
