@@ -22,6 +22,7 @@
   algorithm(conv_tensor) \
   algorithm(conv_tensor_splitk) \
   algorithm(conv_tensor_staged) \
+  algorithm(conv_tensor_patch) \
   algorithm(conv_winograd_2x2) \
   algorithm(conv_winograd_4x4) \
   algorithm(conv_winograd_2x2_fused) \
@@ -47,6 +48,7 @@
   algorithm(conv_backward_filter_tensor_splitk) \
   algorithm(conv_backward_filter_tensor_staged) \
   algorithm(conv_backward_filter_tensor_staged_splitk) \
+  algorithm(conv_backward_filter_tensor_patch) \
   algorithm(conv_backward_bias_simple) \
   algorithm(conv_backward_bias_split) \
   algorithm(local_conv_forward_simple) \

@@ -38,8 +38,11 @@ int tensor_element_bytes(const Contraction& contraction) {
 
 int TensorTiling::shared_bytes(int element_bytes) const {
   const int tiles = stages * block_k * (block_m + block_n) * element_bytes;
-  const int sums = warps() * fragment * (warp_n + sum_padding) * 4;
-  return std::max(tiles, sums);
+  return std::max(tiles, exchange_bytes());
+}
+
+int TensorTiling::exchange_bytes() const {
+  return warps() * fragment * (warp_n + sum_padding) * 4;
 }
 
 TensorAccess tensor_access(const Contraction& contraction, Bring bring) {
@@ -49,19 +52,23 @@ TensorAccess tensor_access(const Contraction& contraction, Bring bring) {
           contraction.c_run(c_piece)};
 }
 
-std::optional<std::string> tensor_refusal(const Contraction& contraction, const OperandNames& names, Bring bring,
-                                          const Target& target) {
-  const DType type = contraction.a_type();
-  if (type != contraction.b_type() || !DTypes::floating.holds(type)) {
+std::optional<std::string> tensor_type_refusal(DType a, DType b, const Arithmetic& arithmetic, const Target& target) {
+  if (a != b || !DTypes::floating.holds(a)) {
     return "tensor cores multiply f16 by f16, bf16 by bf16 and, with tf32, f32 by f32";
   }
-  if (type == DType::f32 && !contraction.arithmetic.tf32) {
+  if (a == DType::f32 && !arithmetic.tf32) {
     return "tensor cores round f32 to tf32, which the request does not permit";
   }
-  if (type != DType::f16 && !target.arch.at_least(8, 0)) {
-    return type == DType::bf16 ? "tensor cores multiply bf16 from sm_80 on"
-                               : "tensor cores multiply tf32 from sm_80 on";
+  if (a != DType::f16 && !target.arch.at_least(8, 0)) {
+    return a == DType::bf16 ? "tensor cores multiply bf16 from sm_80 on" : "tensor cores multiply tf32 from sm_80 on";
   }
+  return std::nullopt;
+}
+
+std::optional<std::string> tensor_refusal(const Contraction& contraction, const OperandNames& names, Bring bring,
+                                          const Target& target) {
+  const DType a = contraction.a_type(), b = contraction.b_type();
+  if (auto why = tensor_type_refusal(a, b, contraction.arithmetic, target)) return why;
   if (bring == Bring::staged) return std::nullopt;
   if (!target.arch.at_least(8, 0)) return "asynchronous copies need sm_80";
   const ConvolutionAddresses& addresses = contraction.addresses;

@@ -28,6 +28,8 @@ struct TensorTiling {
   /// Shared memory of a block whose operands have elements of so many bytes: sums on their way to memory take the place
   /// of the tiles.
   int shared_bytes(int element_bytes) const;
+  /// Shared memory of the sums alone.
+  int exchange_bytes() const;
 };
 
 /// Bytes of an element of the operands that tensor cores multiply.
@@ -39,6 +41,8 @@ struct TensorAccess {
 };
 TensorAccess tensor_access(const Contraction& contraction, Bring bring);
 
+/// Why tensor cores cannot multiply factors of these types; nothing if they can.
+std::optional<std::string> tensor_type_refusal(DType a, DType b, const Arithmetic& arithmetic, const Target& target);
 /// Why tensor cores cannot multiply the operands of a contraction that are brought so; nothing if they can.
 std::optional<std::string> tensor_refusal(const Contraction& contraction, const OperandNames& names, Bring bring,
                                           const Target& target);
@@ -55,6 +59,9 @@ int tensor_min_blocks(const TensorTiling& tiling, const Contractions& parts, Bri
 /// `blocks` an SM.
 void add_tensor_tiling(Prelude& prelude, const TensorTiling& tiling, const Contraction& contraction, Bring bring,
                        int blocks);
+
+/// Share of the tensor cores' rate that mma.sync reaches.
+double mma_share(const Arch& arch);
 
 /// The work of one block that multiplies `chunks` chunks.
 BlockWork tensor_block_work(const TensorTiling& tiling, const Contraction& contraction, Bring bring, const Arch& arch,

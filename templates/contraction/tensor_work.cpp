@@ -6,15 +6,11 @@
 #include "descriptor/numbers.h"
 
 namespace kiln::descriptor {
-namespace {
 
-// Share of the tensor cores' rate that mma.sync reaches: on 9.0, wgmma alone reaches the whole (cycles of m16n8k16 on
-// an H100: 6.26 for 4).
+// On 9.0, wgmma alone reaches the whole (cycles of m16n8k16 on an H100: 6.26 for 4).
 double mma_share(const Arch& arch) {
   return arch.major == 9 ? 0.64 : 1;
 }
-
-}  // namespace
 
 BlockWork tensor_block_work(const TensorTiling& tiling, const Contraction& contraction, Bring bring, const Arch& arch,
                             double chunks) {

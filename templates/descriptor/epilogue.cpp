@@ -1,5 +1,7 @@
 #include "descriptor/epilogue.h"
 
+#include "descriptor/strided.h"
+
 namespace kiln::descriptor {
 
 int64_t stage_code(EpilogueStage stage) {
@@ -16,6 +18,7 @@ void add_stages(Prelude& prelude, const std::vector<EpilogueStage>& stages, cons
   prelude.type("TBias", bias ? bias->dtype : DType::f32);
   prelude.type("TResidual", residual ? residual->dtype : DType::f32);
   prelude.constant("BIAS_STRIDE", bias ? bias->strides.front() : 1);
+  prelude.constant("BIAS_RUN", bias ? widest_vector(*bias, {0}, bias->extents.front()) : 1);
 }
 
 }  // namespace kiln::descriptor

@@ -2,8 +2,9 @@
 // memory.
 //
 // From the prelude: ALPHA and BETA (classes), EPILOGUE (the codes below, in order), EPILOGUE_STAGES (how many of them
-// count), TBias, BIAS_STRIDE (elements), TResidual, TY.
+// count), TBias, BIAS_STRIDE (elements), BIAS_RUN (neighbours that one access may move), TResidual, TY.
 #include "lib/blend.cuh"
+#include "lib/index.cuh"
 #include "lib/math.cuh"
 #include "lib/user_code.cuh"
 #include "lib/vector.cuh"
@@ -38,6 +39,23 @@ __device__ __forceinline__ float bias_of(const EpilogueArguments& arguments, int
     return to_float(load_readonly<1>(arguments.bias + static_cast<long long>(k) * BIAS_STRIDE)[0]);
   } else {
     return 0.0f;
+  }
+}
+
+// Those of COUNT channels from k on, if ALONG_K; else that of channel k, COUNT times. k is a multiple of COUNT.
+template <bool ALONG_K, int COUNT>
+__device__ __forceinline__ void load_bias(float (&bias)[COUNT], const EpilogueArguments& arguments, int k) {
+  constexpr int RUN = ALONG_K && READS_BIAS ? smaller<int>(COUNT, BIAS_RUN) : 1;
+  if constexpr (RUN > 1) {
+#pragma unroll
+    for (int i = 0; i < COUNT; i += RUN) {
+      const Vector<TBias, RUN> run = load_readonly<RUN>(arguments.bias + (k + i));
+#pragma unroll
+      for (int j = 0; j < RUN; ++j) bias[i + j] = to_float(run[j]);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) bias[i] = bias_of(arguments, ALONG_K ? k + i : k);
   }
 }
 
@@ -77,6 +95,8 @@ __device__ __forceinline__ void finish_run(TY* y, Index offset, const float (&su
   Vector<TResidual, COUNT> residual;
   if constexpr (READS_Y) old = load<COUNT>(y + offset);
   if constexpr (READS_RESIDUAL) residual = load<COUNT>(arguments.residual + offset);
+  float bias[COUNT];
+  load_bias<ALONG_K>(bias, arguments, k);
   UserValues user[COUNT];
   load_user_run<ALONG_K, TY>(arguments.user, offset, k, user);
 #pragma unroll
@@ -84,8 +104,7 @@ __device__ __forceinline__ void finish_run(TY* y, Index offset, const float (&su
     const float old_value = READS_Y ? to_float(old[i]) : 0.0f;
     const float residual_value = READS_RESIDUAL ? to_float(residual[i]) : 0.0f;
     const int channel = ALONG_K ? k + i : k;
-    const float bias = bias_of(arguments, channel);
-    result[i] = from_float<TY>(finished(sums[i], old_value, channel, bias, residual_value, user[i], arguments));
+    result[i] = from_float<TY>(finished(sums[i], old_value, channel, bias[i], residual_value, user[i], arguments));
   }
   store<COUNT>(y + offset, result);
 }

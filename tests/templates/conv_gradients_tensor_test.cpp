@@ -2,7 +2,11 @@
 // each, pairwise covers of the configurations, 64-bit offsets.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "algorithm_cases.h"
+#include "kiln/device/memory.h"
+#include "variant_check.h"
 
 namespace kiln::testing_support::conv_gradients_tensor_test {
 namespace {
@@ -160,6 +164,95 @@ INSTANTIATE_TEST_SUITE_P(
                       staged_filter}),
     case_name);
 
+const Names patch = {"conv_backward_filter_tensor_patch"};
+
+INSTANTIATE_TEST_SUITE_P(
+    ByFilterOfFewChannels, ConvGradientsTensor,
+    testing::Values(
+        AlgorithmCase{"FirstLayer",
+                      "conv_backward_filter x=f16:2x3x19x37 dy=f16:2x16x10x19 dw=f16:16x3x7x7 pad=3 stride=2", patch},
+        AlgorithmCase{"FirstLayerChannelsLast",
+                      "conv_backward_filter x=bf16:2x3x19x21:nhwc dy=bf16:2x24x10x11:nhwc dw=f32:24x3x7x7:nhwc pad=3 "
+                      "stride=2",
+                      patch},
+        AlgorithmCase{"OneChannel", "conv_backward_filter x=f16:3x1x11x14 dy=f16:3x6x11x14 dw=f16:6x1x5x5 pad=2",
+                      patch},
+        AlgorithmCase{"UnitStride",
+                      "conv_backward_filter x=f16:2x3x13x19:nhwc dy=f16:2x37x13x19:nhwc dw=f16:37x3x3x3:nhwc pad=1 "
+                      "alpha=any beta=any",
+                      patch},
+        AlgorithmCase{"FourChannelsToNchw",
+                      "conv_backward_filter x=bf16:2x4x17x18:nhwc dy=bf16:2x24x9x9 dw=f32:24x4x3x3 pad=1 stride=2",
+                      patch},
+        AlgorithmCase{"FiveChannels", "conv_backward_filter x=bf16:2x5x10x9 dy=bf16:2x9x10x8 dw=bf16:9x5x3x4 pad=1",
+                      patch},
+        AlgorithmCase{"SixteenChannels",
+                      "conv_backward_filter x=f16:3x16x6x7:nhwc dy=f16:3x16x6x7:nhwc dw=f16:16x16x3x3:nhwc pad=1",
+                      patch},
+        AlgorithmCase{"WideWindowsFarApart",
+                      "conv_backward_filter x=f16:1x3x37x41 dy=f16:1x17x8x9 dw=f16:17x3x11x11 pad=2 stride=4", patch},
+        AlgorithmCase{"GapsBetweenWindows",
+                      "conv_backward_filter x=f16:2x3x13x17:nhwc dy=f16:2x8x4x6:nhwc dw=f16:8x3x2x2:nhwc stride=3",
+                      patch},
+        AlgorithmCase{"AsymmetricPads",
+                      "conv_backward_filter x=bf16:1x3x9x12:nhwc dy=bf16:1x12x9x14:nhwc dw=bf16:12x3x2x4:nhwc "
+                      "pad=1,3,0,2",
+                      patch},
+        AlgorithmCase{"RowsApart",
+                      "conv_backward_filter x=f16:1x3x15x12 dy=f16:1x10x15x12 dw=f16:10x3x3x3 pad=2,1 dilation=2,1",
+                      patch},
+        AlgorithmCase{"MirroredFilter",
+                      "conv_backward_filter x=f16:1x3x8x9:nhwc dy=f16:1x20x10x10:nhwc dw=f16:20x3x3x2:nhwc pad=2,1 "
+                      "mode=convolution",
+                      patch},
+        AlgorithmCase{"Groups", "conv_backward_filter x=bf16:2x6x7x8 dy=bf16:2x21x7x8 dw=bf16:21x2x3x3 groups=3 pad=1",
+                      patch},
+        AlgorithmCase{"Regions",
+                      "conv_backward_filter x=f16:2x3x9x11:400,130,12,1@2 dy=f16:2x10x7x10:900,82,11,1@2 "
+                      "dw=f16:10x3x3x2:30,9,3,1@2",
+                      patch},
+        AlgorithmCase{"ThreeDimensions",
+                      "conv_backward_filter x=f16:2x3x5x9x10:ndhwc dy=f16:2x12x3x5x5:ndhwc dw=f32:12x3x3x5x5:ndhwc "
+                      "pad=1,2,2 stride=1,2,2 dilation=2,1,1",
+                      patch},
+        AlgorithmCase{"OneDimension",
+                      "conv_backward_filter x=bf16:3x2x70:nwc dy=bf16:3x24x35:nwc dw=bf16:24x2x9:nwc pad=4 stride=2",
+                      patch},
+        AlgorithmCase{"EmptyBatch",
+                      "conv_backward_filter x=f16:0x3x6x5:nhwc dy=f16:0x24x6x5:nhwc dw=f16:24x3x3x3:nhwc pad=1", patch},
+        AlgorithmCase{"AsTf32",
+                      "conv_backward_filter x=f32:2x3x11x13 dy=f32:2x7x11x13 dw=f32:7x3x3x3 pad=1 beta=any tf32",
+                      patch},
+        AlgorithmCase{"AsTf32InRegions",
+                      "conv_backward_filter x=f32:2x5x9x7:400,1,44,6 dy=f32:2x40x4x6:1000,1,250,41 "
+                      "dw=f32:40x5x3x2:40,1,12,6 stride=2,1 tf32",
+                      patch}),
+    case_name);
+
+// Tiles reach beyond the outputs. What stands in x under windows that do not exist must not meet their zeros: zero
+// times infinity is no zero.
+TEST(ConvGradientsTensorPatch, LeaveInfinityWhereNoOutputMeetsIt) {
+  const TestDevice& device = TestDevice::get();
+  const Request request = Request::parse("conv_backward_filter x=f32:1x1x3x9 dy=f32:1x2x1x7 dw=f32:2x1x3x3 tf32");
+  const std::string algorithm = "conv_backward_filter_tensor_patch";
+  const BoundAlgorithm bound = built_in_catalogue().find(algorithm)->on(request, device.target);
+  const Program program =
+      built_in_catalogue().program(request, device.target, {algorithm, bound.first_legal().value()});
+  const execution::Executable executable = device.load(program, device.target, {"x", "dy", "dw"});
+  std::vector<float> values(27, 1.0f);
+  values[9 + 7] = std::numeric_limits<float>::infinity();  // under taps 1 and 2 of row 1
+  const device::Buffer x = device::upload(device.context, values);
+  const device::Buffer dy = device::upload(device.context, std::vector<float>(14, 1.0f));
+  const device::Buffer dw(device.context, 18 * sizeof(float));
+  const device::Buffer workspace(device.context, static_cast<size_t>(executable.workspace_bytes()));
+  executable.run(nullptr, std::vector{x.address(), dy.address(), dw.address()}, {}, 1, workspace.address());
+  const std::vector<float> got = device::download<float>(*device.context, dw.address(), 18);
+  for (size_t i = 0; i < got.size(); ++i) {
+    const bool meets = i % 9 == 4 || i % 9 == 5;
+    EXPECT_EQ(got[i], meets ? std::numeric_limits<float>::infinity() : 7.0f) << i;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     ConvGradientsTensorConfigs, PairwiseMatch,
     testing::Values(
@@ -187,6 +280,10 @@ INSTANTIATE_TEST_SUITE_P(
               "conv_backward_filter x=f16:3x20x9x8 dy=f16:3x72x9x8 dw=f16:72x20x3x3 pad=1"),
         cover("conv_backward_filter_tensor_staged",
               "conv_backward_filter x=bf16:3x36x5x6:nhwc dy=bf16:3x20x5x6:nhwc dw=bf16:20x36x1x1"),
+        cover("conv_backward_filter_tensor_patch",
+              "conv_backward_filter x=f16:5x3x35x37:nhwc dy=f16:5x136x18x19:nhwc dw=f16:136x3x5x5:nhwc pad=2 stride=2"),
+        cover("conv_backward_filter_tensor_patch",
+              "conv_backward_filter x=f32:9x3x17x19 dy=f32:9x40x17x18 dw=f32:40x3x3x4 pad=1 tf32"),
         cover("conv_backward_filter_tensor_staged_splitk",
               "conv_backward_filter x=f16:9x12x9x8 dy=f16:9x36x9x8 dw=f16:36x12x3x3 pad=1"),
         cover("conv_backward_filter_tensor_staged_splitk",
@@ -204,6 +301,9 @@ INSTANTIATE_TEST_SUITE_P(
                           "conv_backward_data_tensor_staged"},
                          "conv_backward_data dy=f16:2x64x4x6:nhwc w=f16:64x16x3x3:nhwc dx=f16:2x16x7x6:nhwc pad=1 "
                          "stride=2,1 alpha=any beta=any"),
+                    wide({"conv_backward_filter_tensor_patch"},
+                         "conv_backward_filter x=f16:2x3x9x11:nhwc dy=f16:2x16x5x9:nhwc dw=f16:16x3x5x5:nhwc pad=2,1 "
+                         "stride=2,1 beta=any"),
                     wide({"conv_backward_filter_tensor", "conv_backward_filter_tensor_splitk",
                           "conv_backward_filter_tensor_staged", "conv_backward_filter_tensor_staged_splitk"},
                          "conv_backward_filter x=f16:8x16x7x6:nhwc dy=f16:8x24x4x6:nhwc dw=f16:24x16x3x3:nhwc pad=1 "

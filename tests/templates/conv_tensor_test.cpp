@@ -3,7 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
 #include "algorithm_cases.h"
+#include "kiln/device/memory.h"
 #include "variant_check.h"
 
 namespace kiln::testing_support::conv_tensor_test {
@@ -14,6 +19,8 @@ using Names = std::vector<std::string>;
 const Names all = {"conv_tensor", "conv_tensor_splitk", "conv_tensor_staged"};
 const Names whole_sums = {"conv_tensor", "conv_tensor_staged"};
 const Names staged = {"conv_tensor_staged"};
+const Names patch = {"conv_tensor_patch"};
+const Names few_channels = {"conv_tensor_staged", "conv_tensor_patch"};
 
 // Runs the algorithms `served_by` alone.
 class ConvTensor : public testing::TestWithParam<AlgorithmCase> {};
@@ -66,7 +73,8 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"PartOfAChunk",
                       "conv_forward x=f32:2x40x9x11:nhwc w=f32:72x40x3x3:nhwc pad=1 epilogue=bias+relu tf32", all},
         AlgorithmCase{"FirstLayer",
-                      "conv_forward x=f32:1x3x19x21:nhwc w=f32:16x3x7x7:nhwc pad=3 stride=2 epilogue=bias tf32", all},
+                      "conv_forward x=f32:1x3x19x21:nhwc w=f32:16x3x7x7:nhwc pad=3 stride=2 epilogue=bias tf32",
+                      {"conv_tensor", "conv_tensor_splitk", "conv_tensor_staged", "conv_tensor_patch"}},
         AlgorithmCase{"OnePixel", "conv_forward x=f32:1x37x1x1:nhwc w=f32:11x37x1x1 y=bf16:1x11x1x1 tf32", whole_sums},
         AlgorithmCase{"StrideAndDilation",
                       "conv_forward x=f32:2x23x17x19:nhwc w=f32:41x23x3x2:nhwc pad=2,1 stride=2,3 dilation=2,3 "
@@ -93,10 +101,10 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     AnyLayout, ConvTensor,
     testing::Values(
-        AlgorithmCase{"FirstLayer", "conv_forward x=f16:1x3x19x21 w=f16:16x3x7x7 pad=3 stride=2", staged},
+        AlgorithmCase{"FirstLayer", "conv_forward x=f16:1x3x19x21 w=f16:16x3x7x7 pad=3 stride=2", few_channels},
         AlgorithmCase{"FirstLayerChannelsLast",
                       "conv_forward x=bf16:1x3x19x21:nhwc w=bf16:16x3x7x7:nhwc pad=3 stride=2 epilogue=bias+relu",
-                      staged},
+                      few_channels},
         AlgorithmCase{"Primes", "conv_forward x=bf16:2x5x11x13 w=bf16:7x5x3x3 pad=1 epilogue=bias+add beta=any",
                       staged},
         AlgorithmCase{"Pointwise", "conv_forward x=f16:2x20x4x8 w=f16:33x20x1x1 epilogue=relu", staged},
@@ -108,6 +116,48 @@ INSTANTIATE_TEST_SUITE_P(
                       "conv_forward x=bf16:2x12x7x5:900,64,9,1@2 w=bf16:10x12x3x2:90,7,2,1@2 pad=1 "
                       "y=bf16:2x10x7x6:900,80,8,1@2",
                       staged}),
+    case_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    FewChannels, ConvTensor,
+    testing::Values(
+        AlgorithmCase{"OneChannel", "conv_forward x=f16:2x1x11x14 w=f16:6x1x5x5 pad=2 epilogue=bias+relu", patch},
+        AlgorithmCase{"TwoChannels", "conv_forward x=bf16:2x2x9x13:nhwc w=bf16:20x2x3x3:nhwc stride=1,2", patch},
+        AlgorithmCase{
+            "ThreeChannelsUnitStride",
+            "conv_forward x=f16:2x3x13x19:nhwc w=f16:37x3x3x3:nhwc pad=1 epilogue=bias+add alpha=any beta=any", patch},
+        AlgorithmCase{"FourChannels", "conv_forward x=bf16:1x4x17x18:nhwc w=bf16:24x4x3x3:nhwc pad=1 stride=2", patch},
+        AlgorithmCase{"FiveChannels", "conv_forward x=bf16:1x5x10x9 w=bf16:9x5x3x4 pad=1", patch},
+        AlgorithmCase{"SixteenChannels", "conv_forward x=f16:1x16x6x7:nhwc w=f16:16x16x3x3:nhwc pad=1", patch},
+        AlgorithmCase{"WideWindowsFarApart", "conv_forward x=f16:1x3x37x41 w=f16:17x3x11x11 pad=2 stride=4", patch},
+        AlgorithmCase{"GapsBetweenWindows", "conv_forward x=f16:2x3x13x17:nhwc w=f16:8x3x2x2:nhwc stride=3", patch},
+        AlgorithmCase{"LargerThanTheImage", "conv_forward x=f16:3x3x4x3 w=f16:8x3x7x7 pad=3", patch},
+        AlgorithmCase{"AsymmetricPads",
+                      "conv_forward x=bf16:1x3x9x12:nhwc w=bf16:12x3x2x4:nhwc pad=1,3,0,2 epilogue=bias+clip", patch},
+        AlgorithmCase{"RowsApart", "conv_forward x=f16:1x3x15x12 w=f16:10x3x3x3 pad=2,1 dilation=2,1", patch},
+        AlgorithmCase{"MirroredFilter", "conv_forward x=f16:1x3x8x9:nhwc w=f16:20x3x3x2:nhwc pad=2,1 mode=convolution",
+                      patch},
+        AlgorithmCase{"Groups", "conv_forward x=bf16:2x6x7x8 w=bf16:21x2x3x3 groups=3 pad=1 epilogue=bias", patch},
+        AlgorithmCase{"FiltersSideBySide", "conv_forward x=f16:2x3x6x9:nhwc w=f16:48x3x3x3:1,432,144,48 pad=1", patch},
+        AlgorithmCase{"Regions",
+                      "conv_forward x=f16:2x3x9x11:400,130,12,1@2 w=f16:10x3x3x2:30,9,3,1@2 "
+                      "y=f16:2x10x7x10:900,82,11,1@2 epilogue=add",
+                      patch},
+        AlgorithmCase{"ToF32InNchw", "conv_forward x=f16:1x3x12x16:nhwc w=f16:9x3x3x3:nhwc pad=1 y=f32:1x9x12x16",
+                      patch},
+        AlgorithmCase{"OneDimension", "conv_forward x=bf16:3x2x70:nwc w=bf16:24x2x9:nwc pad=4 stride=2", patch},
+        AlgorithmCase{"ThreeDimensions",
+                      "conv_forward x=f16:1x3x5x9x10:ndhwc w=f16:12x3x3x5x5:ndhwc pad=1,2,2 stride=1,2,2 "
+                      "dilation=2,1,1",
+                      patch},
+        AlgorithmCase{"AnyBatch", "conv_forward x=f16:5x3x6x5:nhwc w=f16:24x3x3x3:nhwc pad=1 n=? epilogue=relu", patch},
+        AlgorithmCase{"EmptyBatch", "conv_forward x=f16:0x3x6x5:nhwc w=f16:24x3x3x3:nhwc pad=1", patch},
+        AlgorithmCase{"AsTf32", "conv_forward x=f32:2x3x11x13 w=f32:7x3x3x3 pad=1 epilogue=bias+add beta=any tf32",
+                      patch},
+        AlgorithmCase{"AsTf32InRegions",
+                      "conv_forward x=f32:2x5x9x7:400,1,44,6 w=f32:10x5x3x2:40,1,12,6 y=f32:2x10x4x6:400,1,64,10 "
+                      "stride=2,1 tf32",
+                      patch}),
     case_name);
 
 // Tensor cores of 7.5 take half the depth in an instruction.
@@ -143,6 +193,37 @@ TEST(ConvTensorRules, LeaveABitForEachLineOfFilters) {
   EXPECT_EQ(refusal("WARP_M=32,WARP_N=32"), "none");
 }
 
+// A run of 3 pixels of 3 channels ends within a piece of 4: what stands behind it is multiplied by zeros of the filter.
+TEST(ConvTensorPatch, KeepsInfinityInItsWindows) {
+  constexpr int64_t channels = 3, height = 9, width = 20, filters = 4, row = 5, column = 11;
+  const TestDevice& device = TestDevice::get();
+  const Request request = Request::parse("conv_forward x=f32:1x3x9x20 w=f32:4x3x3x3 pad=1 tf32");
+  const BoundAlgorithm bound = built_in_catalogue().find("conv_tensor_patch")->on(request, device.target);
+  const Program program =
+      built_in_catalogue().program(request, device.target, {"conv_tensor_patch", bound.first_legal().value()});
+  const execution::Executable executable = device.load(program, device.target, {"x", "w", "y"});
+  const device::Buffer w = device::upload(device.context, std::vector<float>(filters * channels * 9, 0.5f));
+  const auto run = [&](const std::vector<float>& x) {
+    const device::Buffer on_x = device::upload(device.context, x);
+    const device::Buffer y(device.context, filters * height * width * sizeof(float));
+    executable.run(nullptr, std::vector{on_x.address(), w.address(), y.address()}, {}, 1, 0);
+    return device::download<float>(*device.context, y.address(), filters * height * width);
+  };
+  std::vector<float> x(channels * height * width, 1.0f);
+  const std::vector<float> before = run(x);
+  for (int64_t channel = 0; channel < channels; ++channel) {
+    x.assign(x.size(), 1.0f);
+    x[static_cast<size_t>((channel * height + row) * width + column)] = std::numeric_limits<float>::infinity();
+    const std::vector<float> after = run(x);
+    for (int64_t i = 0; i < filters * height * width; ++i) {
+      const int64_t p = i / width % height, q = i % width;
+      const bool in_window = std::abs(p - row) <= 1 && std::abs(q - column) <= 1;
+      const auto number = static_cast<size_t>(i);
+      EXPECT_EQ(after[number], in_window ? std::numeric_limits<float>::infinity() : before[number]) << p << "," << q;
+    }
+  }
+}
+
 TEST(ConvTensorRefusals, NameTheReason) {
   const Target& target = TestDevice::get().target;
   const auto refusal = [&](const char* algorithm, const char* request) {
@@ -158,6 +239,14 @@ TEST(ConvTensorRefusals, NameTheReason) {
   EXPECT_EQ(refusal("conv_tensor", "conv_forward x=f16:1x8x5x40:nhwc w=f16:8x8x3x30:nhwc"),
             "the filter has more than 31 planes, rows and columns together");
   EXPECT_EQ(refusal("conv_tensor_staged", "conv_forward x=f16:1x7x5x40 w=f16:8x7x3x30"), "none");
+  EXPECT_EQ(refusal("conv_tensor_patch", "conv_forward x=f16:1x17x5x5 w=f16:8x17x3x3"),
+            "a group has more than 16 channels of x");
+  EXPECT_EQ(refusal("conv_tensor_patch", "conv_forward x=f16:1x3x9x9 w=f16:8x3x3x3 dilation=2"),
+            "dilation keeps the taps of a row apart");
+  EXPECT_EQ(refusal("conv_tensor_patch", "conv_forward x=f16:1x3x99x99 w=f16:8x3x3x3 dilation=32,1"),
+            "windows span, or are apart, more than 64 positions of x");
+  EXPECT_EQ(refusal("conv_tensor_patch", "conv_forward x=f16:1x8x29x29 w=f16:8x8x17x17"),
+            "a filter has too many elements to unroll");
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -173,6 +262,9 @@ INSTANTIATE_TEST_SUITE_P(
         cover("conv_tensor_staged", "conv_forward x=f16:2x40x9x8 w=f16:136x40x3x3 pad=1 epilogue=bias+add"),
         cover("conv_tensor_staged",
               "conv_forward x=bf16:2x36x7x9:nhwc w=bf16:40x36x1x1 y=bf16:2x40x7x9:nhwc epilogue=relu"),
+        cover("conv_tensor_patch",
+              "conv_forward x=f16:3x3x35x67:nhwc w=f16:136x3x3x3:nhwc pad=1 stride=2,1 epilogue=bias"),
+        cover("conv_tensor_patch", "conv_forward x=f32:2x3x33x65 w=f32:40x3x5x4 pad=2 tf32"),
         cover("conv_tensor", "conv_forward x=f32:3x43x9x7:nhwc w=f32:136x43x3x3:1,5900,1960,136 pad=1 tf32"),
         cover("conv_tensor_staged", "conv_forward x=f32:2x20x9x8 w=f32:72x20x3x3 pad=1 epilogue=bias tf32")),
     cover_name);
@@ -181,6 +273,9 @@ INSTANTIATE_TEST_SUITE_P(ConvTensorWithWideOffsets, WideIndexMatch,
                          testing::Values(wide({"conv_tensor", "conv_tensor_splitk", "conv_tensor_staged"},
                                               "conv_forward x=f16:2x64x7x6:nhwc w=f16:16x64x3x3:nhwc pad=1 stride=2,1 "
                                               "epilogue=bias+add+relu alpha=any beta=any"),
+                                         wide({"conv_tensor_patch"},
+                                              "conv_forward x=f16:2x3x9x11:nhwc w=f16:16x3x5x3 pad=1 stride=2,1 n=? "
+                                              "epilogue=bias+add beta=any"),
                                          wide({"conv_tensor_staged"},
                                               "conv_forward x=bf16:2x24x4x6 w=bf16:12x24x1x1 n=?")),
                          cover_name);
