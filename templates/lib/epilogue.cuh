@@ -42,7 +42,7 @@ __device__ __forceinline__ float bias_of(const EpilogueArguments& arguments, int
   }
 }
 
-// Those of COUNT channels from k on, if ALONG_K; else that of channel k, COUNT times. k is a multiple of COUNT.
+// Loads the bias of COUNT channels from k on, a multiple of COUNT, if ALONG_K; else that of channel k, COUNT times.
 template <bool ALONG_K, int COUNT>
 __device__ __forceinline__ void load_bias(float (&bias)[COUNT], const EpilogueArguments& arguments, int k) {
   constexpr int RUN = ALONG_K && READS_BIAS ? smaller<int>(COUNT, BIAS_RUN) : 1;

@@ -211,6 +211,10 @@ INSTANTIATE_TEST_SUITE_P(
                       "conv_backward_filter x=f16:2x3x9x11:400,130,12,1@2 dy=f16:2x10x7x10:900,82,11,1@2 "
                       "dw=f16:10x3x3x2:30,9,3,1@2",
                       patch},
+        AlgorithmCase{"RegionsInBF16",
+                      "conv_backward_filter x=bf16:2x3x9x11:400,1,36,3@2 dy=bf16:2x10x7x10:900,1,120,12@2 "
+                      "dw=bf16:10x3x3x2:30,9,3,1@2",
+                      patch},
         AlgorithmCase{"ThreeDimensions",
                       "conv_backward_filter x=f16:2x3x5x9x10:ndhwc dy=f16:2x12x3x5x5:ndhwc dw=f32:12x3x3x5x5:ndhwc "
                       "pad=1,2,2 stride=1,2,2 dilation=2,1,1",

@@ -143,6 +143,10 @@ INSTANTIATE_TEST_SUITE_P(
                       "conv_forward x=f16:2x3x9x11:400,130,12,1@2 w=f16:10x3x3x2:30,9,3,1@2 "
                       "y=f16:2x10x7x10:900,82,11,1@2 epilogue=add",
                       patch},
+        AlgorithmCase{"RegionsInBF16",
+                      "conv_forward x=bf16:2x3x9x11:400,130,12,1@2 w=bf16:10x3x3x2:30,9,3,1@2 "
+                      "y=bf16:2x10x7x10:900,1,120,12@2 epilogue=bias",
+                      patch},
         AlgorithmCase{"ToF32InNchw", "conv_forward x=f16:1x3x12x16:nhwc w=f16:9x3x3x3:nhwc pad=1 y=f32:1x9x12x16",
                       patch},
         AlgorithmCase{"OneDimension", "conv_forward x=bf16:3x2x70:nwc w=bf16:24x2x9:nwc pad=4 stride=2", patch},

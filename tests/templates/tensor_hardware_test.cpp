@@ -45,6 +45,13 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"ConvolutionOfF16",
                       "conv_forward x=f16:1x24x5x6:nhwc w=f16:10x24x3x3:nhwc pad=1 epilogue=bias",
                       {"conv_tensor"}},
+        AlgorithmCase{"FirstLayerOfBF16",
+                      "conv_forward x=bf16:1x3x9x11:nhwc w=bf16:10x3x5x5:nhwc pad=2 stride=2 epilogue=bias",
+                      {"conv_tensor_patch"}},
+        AlgorithmCase{
+            "GradientByFilterOfAFirstLayer",
+            "conv_backward_filter x=f16:2x3x9x11:nhwc dy=f16:2x10x5x6:nhwc dw=f32:10x3x5x5:nhwc pad=2 stride=2",
+            {"conv_backward_filter_tensor_patch"}},
         AlgorithmCase{"ConvolutionOfTf32",
                       "conv_forward x=f32:1x19x5x6:nhwc w=f32:10x19x3x3:nhwc pad=1 epilogue=bias tf32",
                       {"conv_tensor", "conv_tensor_staged"}},

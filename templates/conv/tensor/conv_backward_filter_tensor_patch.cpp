@@ -95,7 +95,7 @@ int64_t shared_bytes(const Shape& shape, const FilterGradient& gradient) {
 }
 
 int registers(const Shape& shape) {
-  return shape.warp_m * shape.warp_n / 32 + (shape.warp_m + shape.warp_n) / 4 + shape.warp_n / 8 + 44;
+  return shape.warp_m * shape.warp_n / 32 + (shape.warp_m + shape.warp_n) / 4 + shape.warp_n / 8 + 52;
 }
 
 int64_t workspace_bytes(const Shape& shape, const FilterGradient& gradient) {
@@ -179,7 +179,7 @@ BlockWork block_work(const Shape& shape, const FilterGradient& gradient, const A
       std::ceil(warps / 4) * products * instruction_fma * 4 / (arch.products_per_clock(work.math) * mma_share(arch));
   const double fill_clocks = 1300 + fill / std::min(4.0, warps) * 2;
   work.latency_clocks = 1500 + of_block * (fill_clocks + std::max(multiply, 2 * words * 4));
-  work.stall_clocks = of_block * 500;
+  work.stall_clocks = of_block * 1500;
   work.code_instructions = 600 + 2 * products + 2 * words + matrices;
   return work;
 }
@@ -228,7 +228,9 @@ Algorithm conv_backward_filter_tensor_patch() {
             })
       .pruning("the tile suits the problem",
                [](const Shape& shape, const FilterGradient& gradient, const Target&) {
-                 return (shape.block_m == 16 || shape.block_m < 2 * gradient.k_per_group()) &&
+                 constexpr int smallest = 16;  // each tile of filters stages the patch anew
+                 const int64_t k = gradient.k_per_group();
+                 return (shape.block_m == smallest ? k <= smallest : shape.block_m < 2 * k) &&
                         (shape.tile_p == 4 || shape.tile_p < 2 * gradient.rows.outputs) &&
                         (shape.warp_n == 16 || shape.warp_n < 2 * columns(gradient));
                })

@@ -204,7 +204,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     memory.gradients.fill(dy, group, first_k, place);
     __syncthreads();
     reader.begin(Q - place.q);
-#pragma unroll
+#pragma unroll 4
     for (int row = 0; row < TILE_P; ++row) {
       if (P % TILE_P != 0 && place.p + row >= P) break;
       Fragments fragments;

@@ -64,7 +64,7 @@ int64_t shared_bytes(const PatchTile& tile, const Contraction& contraction) {
 }
 
 int registers(const PatchTile& tile) {
-  return tile.warp_m * tile.warp_n / 32 + (tile.warp_m + tile.warp_n) / 2 + 40;
+  return tile.warp_m * tile.warp_n / 32 + tile.warp_m * 3 / 4 + tile.warp_n / 4 + 52;
 }
 
 int y_run(const PatchTile& tile, const ConvolutionAddresses& conv) {
