@@ -18,17 +18,14 @@ double time_of(const Times& times, const Choice& choice) {
   return found == times.end() ? no_time : found->second;
 }
 
-// Follows the search that `kiln tune` would make.
+// Follows the search that `kiln tune` would make: another takes the place of one that is known to have no time.
 void judge_search(EstimateRow& row, const Candidates& candidates, const Times& times) {
   const auto search = tuner::make_search({}, candidates.ranked, candidates.best_guess()->choice);
   while (const auto choice = search->next()) {
-    const double seconds = time_of(times, *choice);
-    if (seconds == no_time) row.tried_have_times = false;
-    row.tried_seconds = std::min(row.tried_seconds, seconds);
-    tuner::Trial trial;
-    trial.choice = *choice;
-    trial.outcome = tuner::Outcome::timed;
-    search->observe(trial);
+    const bool is_known = times.contains(name_of(*choice));
+    if (!is_known) row.tried_have_times = false;
+    row.tried_seconds = std::min(row.tried_seconds, time_of(times, *choice));
+    search->observe(trial_of(*choice, is_known ? time_of(times, *choice) : 0));
   }
 }
 
@@ -36,6 +33,14 @@ void judge_search(EstimateRow& row, const Candidates& candidates, const Times& t
 
 std::string name_of(const Choice& choice) {
   return joined(choice.algorithm, choice.config.print());
+}
+
+tuner::Trial trial_of(const Choice& choice, double seconds) {
+  tuner::Trial trial;
+  trial.choice = choice;
+  trial.outcome = seconds == no_time ? tuner::Outcome::spills : tuner::Outcome::timed;
+  trial.seconds = seconds;
+  return trial;
 }
 
 Times times_of(std::span<const cache::Record> records) {

@@ -10,17 +10,22 @@
 
 #include "kiln/cache/record.h"
 #include "kiln/generator/catalogue.h"
+#include "kiln/tuner/trial.h"
 
 namespace kiln::bench {
 
 constexpr double no_time = std::numeric_limits<double>::infinity();
 
-/// Seconds, by name_of() what was timed.
+/// Seconds, by name_of() what was timed; no_time for what will have none, because its registers spill or the clock
+/// refuses it.
 using Times = std::map<std::string, double>;
 
 /// Algorithm and parameters: records of other versions of an algorithm count too, because editing an estimate makes
 /// another version.
 std::string name_of(const Choice& choice);
+
+/// A trial of `choice` that took so long, or had no time.
+tuner::Trial trial_of(const Choice& choice, double seconds);
 
 /// Times of variants that ran and gave the right result: predictions are estimates themselves.
 Times times_of(std::span<const cache::Record> records);

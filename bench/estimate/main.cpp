@@ -6,19 +6,25 @@
 // says that the default, or one of those that would be tried, has no time: then the next best that has one stands for
 // it.
 //
-//   bench_estimate [--verbose] DATABASE
+//   bench_estimate [--verbose|--all] DATABASE
+//   bench_estimate [--verbose|--all] --time REQUESTS [--search KIND] [--candidates N] [--algorithms REGEX] TIMES
 //
-// The device is that of KILN_DRIVER; the database has to have times of it.
+// The device is that of KILN_DRIVER; the database has to have times of it. With --time, the clock of an emulated device
+// tells the times of the variants that a search gives, which are compiled but neither run nor checked; the file TIMES
+// has those of earlier calls, and gets the new ones.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "clock.h"
 #include "judge.h"
 #include "kiln/base/environment.h"
 #include "kiln/base/error.h"
@@ -28,6 +34,7 @@
 #include "kiln/execution/target.h"
 #include "kiln/generator/catalogue.h"
 #include "kiln/runtime/records.h"
+#include "kiln/runtime/settings.h"
 #include "kiln/templates/catalogue.h"
 
 namespace kiln::bench {
@@ -52,65 +59,135 @@ void print_heads(const std::string& device) {
              "estimate", "time, us");
 }
 
-void print_row(const EstimateRow& row, size_t variants, const std::string& request, bool verbose) {
-  fmt::print(
-      "{:>8} {:>8} {:>5.2f} {:>10} {:>10.2f} {:>10.2f}  {}\n", share_text(row.standard_share(), row.standard_has_time),
-      share_text(row.tried_share(), row.tried_have_times), row.spearman, fmt::format("{}/{}", row.timed, variants),
-      row.standard.estimate.seconds * 1e6, row.standard_seconds * 1e6, request);
-  if (!verbose) return;
-  const auto print = [](const char* which, const Candidate& candidate, double seconds) {
-    fmt::print("    {} {}, {:.2f} us, estimated {:.2f}\n", which, name_of(candidate.choice), seconds * 1e6,
-               candidate.estimate.seconds * 1e6);
-  };
-  print("default", row.standard, row.standard_seconds);
-  print("fastest", row.fastest, row.fastest_seconds);
+struct Options {
+  std::string path, requests, algorithms = ".*";
+  tuner::SearchOptions search;
+  bool verbose = false, all = false;
+};
+
+void print_variant(const char* which, const Candidate& candidate, double seconds) {
+  fmt::print("    {} {}, {:.2f} us, estimated {:.2f}\n", which, name_of(candidate.choice), seconds * 1e6,
+             candidate.estimate.seconds * 1e6);
 }
 
-int run(const std::string& path, bool verbose) {
-  const cache::Database database = open_to_read(path);
-  const Environment environment = Environment::read();
-  const device::Device device(device::Driver::open({environment.driver.value_or("emulator")}), 0);
-  const auto nvrtc = device::Nvrtc::open({environment.nvrtc});
-  const std::string id = device.info().id();
-  const Target target = execution::target_for(device.info().cc_major, device.info().cc_minor, *nvrtc);
-  DeviceFigures figures = execution::figures_of(device.info());
-  if (const auto calibration = calibration_in(database, id)) figures.calibration = *calibration;
-  const Catalogue catalogue = make_catalogue(embedded_sources());
+void print_row(const EstimateRow& row, const Candidates& candidates, const Times& times, const std::string& request,
+               const Options& options) {
+  fmt::print("{:>8} {:>8} {:>5.2f} {:>10} {:>10.2f} {:>10.2f}  {}\n",
+             share_text(row.standard_share(), row.standard_has_time),
+             share_text(row.tried_share(), row.tried_have_times), row.spearman,
+             fmt::format("{}/{}", row.timed, candidates.ranked.size()), row.standard.estimate.seconds * 1e6,
+             row.standard_seconds * 1e6, request);
+  if (options.verbose) {
+    print_variant("default", row.standard, row.standard_seconds);
+    print_variant("fastest", row.fastest, row.fastest_seconds);
+  }
+  if (!options.all) return;
+  for (const Candidate& candidate : candidates.ranked) {
+    const auto found = times.find(name_of(candidate.choice));
+    if (found != times.end() && found->second != no_time) print_variant("timed", candidate, found->second);
+  }
+}
 
-  std::vector<EstimateRow> rows;
-  for (const std::string& key : database.request_keys(id)) {
-    const Candidates candidates = catalogue.candidates(Request::parse(key), target, figures);
-    const EstimateRow row = judge_estimates(candidates, times_of(database.records(key, id)));
-    if (row.timed == 0) continue;
-    if (rows.empty()) print_heads(id);
-    print_row(row, candidates.ranked.size(), key, verbose);
-    rows.push_back(row);
+// Where estimates are judged: a device, and what is generated for it.
+struct Place {
+  Environment environment = Environment::read();
+  device::Device device{device::Driver::open({environment.driver.value_or("emulator")}), 0};
+  std::shared_ptr<const device::Nvrtc> nvrtc = device::Nvrtc::open({environment.nvrtc});
+  Target target = execution::target_for(device.info().cc_major, device.info().cc_minor, *nvrtc);
+  DeviceFigures figures = execution::figures_of(device.info());
+  Catalogue catalogue = make_catalogue(embedded_sources());
+
+  std::string id() const { return device.info().id(); }
+};
+
+// Prints what is judged of one request after the other, and at the end of all.
+class Report {
+ public:
+  Report(const Place& place, const Options& options) : place_(place), options_(options) {}
+
+  void add(const std::string& request, const Candidates& candidates, const Times& times) {
+    const EstimateRow row = judge_estimates(candidates, times);
+    if (row.timed == 0) return;
+    if (rows_.empty()) print_heads(place_.id());
+    print_row(row, candidates, times, request, options_);
+    std::fflush(stdout);
+    rows_.push_back(row);
   }
-  if (rows.empty()) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("{} has no times of {}", path, id),
-                "the device and its clock are those of KILN_DRIVER, KILN_EMULATOR_DEVICE and KILN_EMULATOR_CLOCK");
+
+  int end() const {
+    if (rows_.empty()) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("{} has no times of {}", options_.path, place_.id()),
+                  "the device and its clock are those of KILN_DRIVER, KILN_EMULATOR_DEVICE and KILN_EMULATOR_CLOCK");
+    }
+    const EstimateVerdict verdict = judge_estimates(rows_);
+    fmt::print(
+        "{} requests: default {:.1f}% of the fastest, worst {:.1f}%; best of 16 {:.1f}%; ranks {:.2f} on average; "
+        "{} marked\n",
+        rows_.size(), 100 * verdict.standard_share, 100 * verdict.worst_standard_share, 100 * verdict.tried_share,
+        verdict.spearman, verdict.marked);
+    return 0;
   }
-  const EstimateVerdict verdict = judge_estimates(rows);
-  fmt::print(
-      "{} requests: default {:.1f}% of the fastest, worst {:.1f}%; best of 16 {:.1f}%; ranks {:.2f} on average; "
-      "{} marked\n",
-      rows.size(), 100 * verdict.standard_share, 100 * verdict.worst_standard_share, 100 * verdict.tried_share,
-      verdict.spearman, verdict.marked);
-  return 0;
+
+ private:
+  const Place& place_;
+  const Options& options_;
+  std::vector<EstimateRow> rows_;
+};
+
+int judge_database(const Options& options) {
+  const cache::Database database = open_to_read(options.path);
+  Place place;
+  if (const auto calibration = calibration_in(database, place.id())) place.figures.calibration = *calibration;
+  Report report(place, options);
+  for (const std::string& key : database.request_keys(place.id())) {
+    const Candidates candidates = place.catalogue.candidates(Request::parse(key), place.target, place.figures);
+    report.add(key, candidates, times_of(database.records(key, place.id())));
+  }
+  return report.end();
+}
+
+int judge_clock(const Options& options) {
+  std::ifstream file(options.requests);
+  if (!file) throw Error(ErrorCode::io_error, options.requests + " cannot be read");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const Place place;
+  TimesFile times(options.path, place.id());
+  VariantClock clock(device::ContextHandle::acquire(place.device), place.nvrtc, place.catalogue, place.target,
+                     kernel_store(std::nullopt, place.environment));
+  Report report(place, options);
+  for (const RequestLine& line : parse_requests(text)) {
+    const Candidates candidates = place.catalogue.candidates(line.request, place.target, place.figures);
+    clock.time(line.request, candidates, options.search, options.algorithms, times);
+    report.add(line.request.key(), candidates, times.of(line.request.key()));
+  }
+  return report.end();
 }
 
 }  // namespace
 }  // namespace kiln::bench
 
 int main(int argc, char** argv) {
-  CLI::App app("How near the choices of estimate() come to the fastest variant that a tuning database knows");
-  std::string path;
-  bool verbose = false;
-  app.add_option("database", path, "tuning database with times of many variants of each request")->required();
-  app.add_flag("--verbose", verbose, "also the default and the fastest of each request");
+  CLI::App app("How near the choices of estimate() come to the fastest variant whose time is known");
+  kiln::bench::Options options;
+  std::string search{kiln::tuner::to_string(options.search.kind)};
+  app.add_option("times", options.path, "tuning database with times of many variants; with --time, file of times")
+      ->required();
+  app.add_flag("--verbose", options.verbose, "also the default and the fastest of each request");
+  app.add_flag("--all", options.all, "also every variant that has a time, best estimate first");
+  CLI::Option* time = app.add_option("--time", options.requests, "file of requests whose variants are timed");
+  app.add_option("--search", search, "which are: model, random, exhaustive or local")
+      ->capture_default_str()
+      ->needs(time);
+  app.add_option("--candidates", options.search.candidates, "how many of a request")
+      ->capture_default_str()
+      ->needs(time);
+  app.add_option("--algorithms", options.algorithms, "only of algorithms whose name matches this")
+      ->capture_default_str()
+      ->needs(time);
   CLI11_PARSE(app, argc, argv);
   try {
-    return kiln::bench::run(path, verbose);
+    options.search.kind = kiln::tuner::parse_search_kind(search);
+    return time->empty() ? kiln::bench::judge_database(options) : kiln::bench::judge_clock(options);
   } catch (const std::exception& error) {
     fmt::print(stderr, "bench_estimate: {}\n", error.what());
     return 1;

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -26,10 +27,12 @@
 namespace kiln::bench::estimate_program_test {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 constexpr const char* small = "softmax_forward x=f32:3x100";
 constexpr const char* large = "softmax_forward x=f32:9x900";
@@ -168,10 +171,56 @@ TEST_F(EstimateProgramTest, EstimatesByTheCalibrationOfTheDevice) {
   EXPECT_EQ(words_of(lines[2], 6)[4], microseconds(ranked(small, slow)[0].estimate.seconds));
 }
 
+TEST_F(EstimateProgramTest, TimesWhatASearchGivesAndTheFileLacks) {
+  environment_["KILN_EMULATOR_CLOCK"] = "machine";
+  const std::string requests = write("layers.txt", small), times = path("times.jsonl");
+  const std::vector<std::string> two = {"--time", requests, "--candidates", "2", times};
+  const cli::Outcome first = estimate(two);
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_THAT(first.out, HasSubstr(" 2/" + std::to_string(ranked(small).size()) + " "));
+  const std::string after_two = read("times.jsonl");
+  EXPECT_EQ(lines_of(after_two).size(), 2U);
+  EXPECT_THAT(after_two, HasSubstr("\"modelled_time\""));
+  EXPECT_EQ(estimate(two).out, first.out);
+  EXPECT_EQ(read("times.jsonl"), after_two) << "both are known";
+
+  std::vector<std::string> four = {"--time", requests, "--candidates", "4", "--all", times};
+  const cli::Outcome more = estimate(four);
+  EXPECT_THAT(read("times.jsonl"), StartsWith(after_two));
+  EXPECT_EQ(lines_of(read("times.jsonl")).size(), 4U);
+  EXPECT_THAT(lines_of(more.out), Contains(StartsWith("    timed ")).Times(4));
+  four.insert(four.begin(), {"--algorithms", "softmax_none"});
+  EXPECT_EQ(estimate(four).out, more.out) << "times that the file has count";
+}
+
+TEST_F(EstimateProgramTest, KnowsVariantsThatHaveNoTime) {
+  environment_["KILN_EMULATOR_CLOCK"] = "machine";
+  const std::string requests = write("layers.txt", small), times = path("times.jsonl");
+  ASSERT_EQ(estimate({"--time", requests, "--candidates", "3", times}).exit_code, 0);
+  const std::string without_one =
+      std::regex_replace(read("times.jsonl"), std::regex("\"seconds\":[^,]*,\"launches"), "\"seconds\":null,\"launches",
+                         std::regex_constants::format_first_only);
+  write("times.jsonl", without_one);
+  const cli::Outcome outcome = estimate({"--time", requests, "--candidates", "2", times});
+  EXPECT_EQ(read("times.jsonl"), without_one) << "the third, which is known, takes the place of the first";
+  EXPECT_THAT(outcome.out, HasSubstr(" 2/" + std::to_string(ranked(small).size()) + " "));
+
+  write("times.jsonl", "{\"a\":1}\n");
+  expect_error({"--time", requests, times}, times + " has a line that is no time: {\"a\":1}");
+}
+
+TEST_F(EstimateProgramTest, NeedsAClockThatRunsNothing) {
+  const cli::Outcome outcome = estimate({"--time", write("layers.txt", small), path("times.jsonl")});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr(" tells no times of kernels that do not run (KILN_DRIVER=emulator "
+                                     "KILN_EMULATOR_CLOCK=machine, with nvdisasm installed)"));
+  expect_error({"--time", path("none.txt"), path("times.jsonl")}, path("none.txt") + " cannot be read");
+}
+
 TEST_F(EstimateProgramTest, SaysWhatIsWrongWithItsDatabase) {
   const cli::Outcome none = estimate({});
   EXPECT_NE(none.exit_code, 0);
-  EXPECT_THAT(none.err, HasSubstr("database is required"));
+  EXPECT_THAT(none.err, HasSubstr("times is required"));
   EXPECT_THAT(none.out, IsEmpty());
 
   expect_error({path("no.db")}, path("no.db") + " is not a file (`kiln tune` makes a tuning database)");
