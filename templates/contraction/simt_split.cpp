@@ -21,10 +21,14 @@ struct SimtKind {
                      const Contractions& parts, const Arch& arch) const {
     add_simt_tiling(prelude, tiling, contraction, min_blocks(tiling, parts, arch));
   }
-  BlockWork block_work(const SimtTiling& tiling, const Contraction& contraction, const Arch& arch,
-                       double chunks) const {
+  BlockWork block_work(const SimtTiling& tiling, const Contraction& contraction, const Arch& arch, const DeviceFigures&,
+                       double chunks, double) const {
     return simt_block_work(tiling, contraction, arch, chunks);
   }
+  Estimate estimate(const GridWork& work, const Arch& arch, const DeviceFigures& device) const {
+    return grid_estimate(work, arch, device);
+  }
+  DeviceFigures figures(const DeviceFigures& device, const Arch&) const { return device; }
 };
 
 }  // namespace

@@ -26,7 +26,9 @@ struct SplitTiling : Tiling {
 /// - c_run(tiling, contraction), the elements of c that one access moves;
 /// - shared_bytes(tiling, parts) of a block;
 /// - add_constants(prelude, tiling, contraction, parts, arch): the tiling's;
-/// - block_work(tiling, contraction, arch, chunks) of a block that multiplies so many chunks.
+/// - figures(device, arch), those that its estimates take;
+/// - block_work(tiling, contraction, arch, device, chunks, blocks) of one of so many blocks that multiplies so many
+///   chunks, and estimate(work, arch, device) of a launch of them.
 template <class Kind>
 class SplitProduct {
  public:
@@ -67,13 +69,14 @@ class SplitProduct {
   }
 
   Estimate predict(const Tiling& tiling, const Contractions& parts, const Target& target,
-                   const DeviceFigures& device) const {
+                   const DeviceFigures& given) const {
+    const DeviceFigures device = kind_.figures(given, target.arch);
     GridWork work = work_of_parts(parts, [&](const Contraction& contraction) {
       const double chunks =
           static_cast<double>(contraction.chunks(tiling.block_k)) / static_cast<double>(pieces(tiling, contraction));
       GridWork part;
-      part.block = kind_.block_work(tiling, contraction, target.arch, std::ceil(chunks));
       part.blocks = static_cast<double>(blocks(tiling, contraction));
+      part.block = kind_.block_work(tiling, contraction, target.arch, device, std::ceil(chunks), part.blocks);
       part.dram_bytes = compulsory_bytes(contraction);
       return part;
     });
@@ -81,7 +84,7 @@ class SplitProduct {
     work.dram_bytes += bytes * workspace_share(bytes, device);
     work.extra_dram_bytes = bytes * workspace_share(bytes, device);
     work.launches *= 2;
-    Estimate estimate = grid_estimate(work, target.arch, device);
+    Estimate estimate = kind_.estimate(work, target.arch, device);
     const double reduce = reduce_seconds(tiling, parts, device);
     estimate.overhead += reduce;
     estimate.seconds += reduce;

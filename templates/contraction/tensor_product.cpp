@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "contraction/split_product.h"
+#include "contraction/tensor_estimate.h"
 
 namespace kiln::descriptor {
 namespace {
@@ -23,9 +24,13 @@ struct TensorKind {
     add_tensor_tiling(prelude, tiling, contraction, bring, tensor_min_blocks(tiling, parts, bring, arch));
   }
   BlockWork block_work(const TensorTiling& tiling, const Contraction& contraction, const Arch& arch,
-                       double chunks) const {
-    return tensor_block_work(tiling, contraction, bring, arch, chunks);
+                       const DeviceFigures& device, double chunks, double blocks) const {
+    return tensor_block_work(tiling, contraction, bring, arch, device, chunks, blocks, Results::parts);
   }
+  Estimate estimate(const GridWork& work, const Arch& arch, const DeviceFigures& device) const {
+    return tensor_estimate(work, arch, device);
+  }
+  DeviceFigures figures(const DeviceFigures& device, const Arch& arch) const { return with_rate_of_l2(device, arch); }
 };
 
 auto applies_if_brought(Bring bring, ContractionRefusal refusal) {
@@ -55,13 +60,14 @@ Algorithm tensor_contraction(const std::string& template_path, const std::string
                                const DeviceFigures& device) {
     const GridWork work = work_of_parts(parts, [&](const Contraction& contraction) {
       GridWork part;
-      part.block = tensor_block_work(tiling, contraction, bring, target.arch,
-                                     static_cast<double>(contraction.chunks(tiling.block_k)));
       part.blocks = static_cast<double>(tiles_of(tiling.block_m, tiling.block_n, contraction));
+      part.block =
+          tensor_block_work(tiling, contraction, bring, target.arch, device,
+                            static_cast<double>(contraction.chunks(tiling.block_k)), part.blocks, Results::finished);
       part.dram_bytes = compulsory_bytes(contraction);
       return part;
     });
-    return grid_estimate(work, target.arch, device);
+    return tensor_estimate(work, target.arch, device);
   };
   return add_tensor_space(
              describe<TensorTiling>(name, operation, template_path, make).applies(applies_if_brought(bring, refusal)),

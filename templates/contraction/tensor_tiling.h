@@ -63,10 +63,6 @@ void add_tensor_tiling(Prelude& prelude, const TensorTiling& tiling, const Contr
 /// Share of the tensor cores' rate that mma.sync reaches.
 double mma_share(const Arch& arch);
 
-/// The work of one block that multiplies `chunks` chunks.
-BlockWork tensor_block_work(const TensorTiling& tiling, const Contraction& contraction, Bring bring, const Arch& arch,
-                            double chunks);
-
 // Rules: what their names in add_tensor_space() say.
 bool tensor_warps_tile_the_block(const TensorTiling& tiling);
 bool tensor_chunk_has_steps(const TensorTiling& tiling, const Contraction& contraction);
