@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -17,7 +18,6 @@
 #include "kiln/generator/roofline.h"
 #include "kiln/templates/catalogue.h"
 #include "kiln/tuner/device_timer.h"
-#include "kiln/tuner/search.h"
 
 namespace kiln::bench {
 namespace {
@@ -50,6 +50,15 @@ std::string factors_of(const Request& request) {
   return std::string(traits(dtype).name);
 }
 
+// Whether a configuration of Kiln's kernels on tensor cores has the extents and stages of a tile.
+bool has_tile(const Config& config, const CutlassTile& tile) {
+  const auto& [block, warp, instruction, stages] = tile;
+  const std::pair<const char*, int> wanted[] = {{"BLOCK_M", block[0]}, {"BLOCK_N", block[1]}, {"BLOCK_K", block[2]},
+                                                {"WARP_M", warp[0]},   {"WARP_N", warp[1]},   {"STAGES", stages}};
+  return std::all_of(std::begin(wanted), std::end(wanted),
+                     [&](const auto& entry) { return config.find(entry.first) == entry.second; });
+}
+
 }  // namespace
 
 std::vector<CutlassTile> cutlass_tiles(const Request& request, const Arch& arch) {
@@ -75,6 +84,13 @@ std::vector<CutlassTile> cutlass_tiles(const Request& request, const Arch& arch)
     if (operation == request.operation && type == factors && sums == "f32" && of_arch) tiles.push_back(tile);
   }
   return tiles;
+}
+
+bool is_among(const CutlassTile& tile, const std::vector<std::string>& names) {
+  const std::string block = fmt::format("{}x{}x{}", tile.block[0], tile.block[1], tile.block[2]);
+  const std::string whole = fmt::format("{}x{}", block, tile.stages);
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return name == block || name == whole; });
 }
 
 Comparison::Comparison(std::shared_ptr<const device::ContextHandle> context, std::shared_ptr<const device::Nvrtc> nvrtc,
@@ -103,6 +119,7 @@ Contender Comparison::timed(std::string name, const checking::DeviceOperands& op
   const std::optional<std::string> only = device::timed_only(context_, tell);
   Contender result;
   result.name = std::move(name);
+  double longest = 0;
   for (const json& launch : json::parse(only ? *only : tell())) {
     const json& time = launch["modelled_time"];
     for (const char* reason : {"not_timed", "not_by_machine_code"}) {
@@ -112,8 +129,14 @@ Contender Comparison::timed(std::string name, const checking::DeviceOperands& op
     result.seconds += seconds;
     result.tensor_busy += seconds * time["units"].value("tensor", 0.0);
     result.registers = std::max(result.registers, launch["registers_per_thread"].get<int>());
+    if (seconds <= longest) continue;
+    longest = seconds;
+    result.blocks = launch["occupancy"]["blocks_per_multiprocessor"];
+    result.waves = time["waves"];
+    result.bound = time["bound"];
   }
   result.tensor_busy /= result.seconds;
+  timed_.push_back(result);
   return result;
 }
 
@@ -148,6 +171,23 @@ void Comparison::check(Contender& contender, const Request& request, const check
 std::optional<Contender> Comparison::kiln(const Request& request, size_t candidates) {
   const Candidates found = catalogue_.candidates(request, target_, figures_);
   if (found.ranked.empty()) return std::nullopt;
+  const auto search = tuner::make_search({.candidates = candidates}, found.ranked, found.best_guess()->choice);
+  return fastest(request, *search);
+}
+
+std::optional<Contender> Comparison::kiln_with(const Request& request, const std::vector<CutlassTile>& tiles) {
+  std::vector<Candidate> ranked = catalogue_.candidates(request, target_, figures_).ranked;
+  std::erase_if(ranked, [&](const Candidate& candidate) {
+    return !candidate.choice.algorithm.ends_with("_tensor") ||
+           std::none_of(tiles.begin(), tiles.end(),
+                        [&](const CutlassTile& tile) { return has_tile(candidate.choice.config, tile); });
+  });
+  if (ranked.empty()) return std::nullopt;
+  const auto search = tuner::make_search({.kind = tuner::SearchKind::exhaustive}, ranked, ranked.front().choice);
+  return fastest(request, *search);
+}
+
+std::optional<Contender> Comparison::fastest(const Request& request, tuner::Search& search) {
   const checking::DeviceOperands operands(context_, request);
   const auto load = [&](const Request& layer, const Choice& choice) {
     const Program program = catalogue_.program(layer, target_, choice);
@@ -157,8 +197,7 @@ std::optional<Contender> Comparison::kiln(const Request& request, size_t candida
   };
   std::optional<Contender> best;
   Choice chosen;
-  const auto search = tuner::make_search({.candidates = candidates}, found.ranked, found.best_guess()->choice);
-  while (const auto choice = search->next()) {
+  while (const auto choice = search.next()) {
     const std::string name = choice->algorithm + " " + choice->config.print();
     tuner::Trial trial;
     trial.choice = *choice;
@@ -175,7 +214,7 @@ std::optional<Contender> Comparison::kiln(const Request& request, size_t candida
     } catch (const Error& error) {
       remarks_.push_back(fmt::format("Kiln's {}: {}", name, error.message()));
     }
-    search->observe(trial);
+    search.observe(trial);
   }
   if (!best) return best;
   const Request smaller = checked_request(request);

@@ -74,13 +74,17 @@ struct Sides {
   std::array<int, 3> alignments;
 };
 
+// Orders of blocks, those of CUTLASS's generator: up to 8 or 4 tiles along n run side by side.
+constexpr std::string_view product_swizzle = "gemm::threadblock::GemmIdentityThreadblockSwizzle<8>";
+constexpr std::string_view convolution_swizzle = "gemm::threadblock::GemmIdentityThreadblockSwizzle<4>";
+constexpr std::string_view strided_gradient_swizzle = "conv::threadblock::StridedDgradIdentityThreadblockSwizzle<1>";
+
 // Parts of the prelude that every kernel has.
-std::string common_prelude(const Arch& arch, const CutlassChoice& choice, const Sides& sides, bool strided_gradient) {
+std::string common_prelude(const Arch& arch, const CutlassChoice& choice, const Sides& sides,
+                           std::string_view swizzle) {
   const bool eight_bits = traits(sides.a->dtype).bytes == 1, integers = choice.sum == DType::i32;
   const bool fp8 = eight_bits && !integers;
   const std::string_view target = fp8 ? "Sm89" : arch.at_least(8, 0) ? "Sm80" : "Sm75";
-  const std::string_view swizzle = strided_gradient ? "conv::threadblock::StridedDgradIdentityThreadblockSwizzle<1>"
-                                                    : "gemm::threadblock::GemmIdentityThreadblockSwizzle<1>";
   std::string text;
   const auto define = [&](std::string_view name, std::string_view value) {
     text += fmt::format("#define PEER_{} {}\n", name, value);
@@ -196,7 +200,8 @@ CutlassSource convolution(const Request& request, const View& view, const Tensor
   }
   const bool strided = problem.stride_h > 1 || problem.stride_w > 1;
   if (strided && gradient && choice.slices > 1) refuse("a strided gradient cannot be split");
-  std::string text = common_prelude(arch, choice, sides, strided && gradient);
+  std::string text =
+      common_prelude(arch, choice, sides, strided && gradient ? strided_gradient_swizzle : convolution_swizzle);
   text += fmt::format("#define PEER_PASS {}\n#define PEER_ITERATOR {}\n#define PEER_STRIDES {}\n", pass,
                       choice.analytic ? "kAnalytic" : "kOptimized", gradient && !strided ? "kUnity" : "kStrided");
   text += "#include \"cutlass_convolution.cuh\"\n";
@@ -227,7 +232,7 @@ CutlassSource product(const Request& request, const Arch& arch, const CutlassCho
   problem.slices = choice.slices;
   Sides sides{&view.a, &view.b, &view.c, {}};
   sides.alignments = {alignment(view.a, a_columns ? 0 : 1), alignment(view.b, b_columns ? 0 : 1), alignment(view.c, 1)};
-  std::string text = common_prelude(arch, choice, sides, false);
+  std::string text = common_prelude(arch, choice, sides, product_swizzle);
   text += fmt::format("#define PEER_LAYOUT_A {}\n#define PEER_LAYOUT_B {}\n#include \"cutlass_product.cuh\"\n",
                       a_columns ? "ColumnMajor" : "RowMajor", b_columns ? "ColumnMajor" : "RowMajor");
   return {text, bytes_of(problem), {position(request, "a"), position(request, "b"), position(request, "c")}};

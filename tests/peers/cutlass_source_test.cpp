@@ -51,6 +51,25 @@ TEST(CutlassSource, HasTheWidestAccessThatRowsAllow) {
   EXPECT_THAT(of("1x8x5x5:nhwc@4", "8x8x3x3:nhwc"), HasSubstr("PEER_ALIGN_A 2\n#define PEER_ALIGN_B 8"));
 }
 
+// Orders that CUTLASS's generator gives: they decide what concurrent blocks share.
+TEST(CutlassSource, HasTheOrderOfBlocksOfTheGenerator) {
+  EXPECT_THAT(refusal("gemm a=f16:512x512 b=f16:512x512 c=f16:512x512"),
+              HasSubstr("gemm::threadblock::GemmIdentityThreadblockSwizzle<8>"));
+  EXPECT_THAT(refusal("conv_forward x=f16:1x8x5x5:nhwc w=f16:8x8x3x3:nhwc"),
+              HasSubstr("gemm::threadblock::GemmIdentityThreadblockSwizzle<4>"));
+  EXPECT_THAT(refusal("conv_backward_data dy=f16:1x8x3x3:nhwc w=f16:8x8x3x3:nhwc"),
+              HasSubstr("gemm::threadblock::GemmIdentityThreadblockSwizzle<4>"));
+  EXPECT_THAT(refusal("conv_backward_data dy=f16:1x8x3x3:nhwc w=f16:8x8x3x3:nhwc stride=2"),
+              HasSubstr("conv::threadblock::StridedDgradIdentityThreadblockSwizzle<1>"));
+}
+
+TEST(CutlassTiles, HaveNamesWithAndWithoutStages) {
+  EXPECT_TRUE(is_among(choice.tile, {"128x128x32", "64x64x32"}));
+  EXPECT_TRUE(is_among(choice.tile, {"64x64x32x3"}));
+  EXPECT_FALSE(is_among(choice.tile, {"64x64x32x4", "64x64x64", "64x64"}));
+  EXPECT_FALSE(is_among(choice.tile, {}));
+}
+
 TEST(CutlassTiles, AreThoseOfTypeAndComputeCapability) {
   const auto tiles = [](const char* line, int major, int minor) {
     return cutlass_tiles(Request::parse(line), Arch::of(major, minor));

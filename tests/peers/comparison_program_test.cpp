@@ -1,0 +1,60 @@
+// bench_vs_peers as a user runs it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "program.h"
+
+namespace kiln::bench::comparison_program_test {
+namespace {
+
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+
+class ComparisonProgramTest : public cli::ProgramTest {
+ protected:
+  ComparisonProgramTest() {
+    environment_["KILN_DRIVER"] = "emulator";
+    environment_["KILN_EMULATOR_DEVICE"] = "a100";
+    environment_["KILN_EMULATOR_CLOCK"] = "machine";
+    environment_["KILN_CACHE"] = "off";
+  }
+
+  cli::Outcome compare(const std::string& requests, const std::string& tiles) const {
+    return run(KILN_BENCH_VS_PEERS,
+               {"--verbose", "--candidates", "1", "--tiles", tiles, write("requests.txt", requests)});
+  }
+};
+
+bool has_no_peers(const cli::Outcome& outcome) {
+  return outcome.err.find("scripts/setup") != std::string::npos || outcome.err.find("nvdisasm") != std::string::npos ||
+         outcome.err.find("does not tell times by machine code") != std::string::npos;
+}
+
+TEST_F(ComparisonProgramTest, HasARowForTheBestOfEachSideAndOneForKilnWithTheTilesOfCutlass) {
+  const cli::Outcome outcome = compare("gemm a=bf16:128x256 b=bf16:256x128\n", "64x128x64x3");
+  if (has_no_peers(outcome)) GTEST_SKIP() << outcome.err;
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(ContainsRegex("  CUTLASS  .* right 64x128x64 32x64x64 m16n8k16 stages=3 slices=1"),
+                                 ContainsRegex("  Kiln  .* right gemm_"),
+                                 ContainsRegex("  at tiles .* right gemm_tensor "
+                                               "BLOCK_K=64,BLOCK_M=64,BLOCK_N=128,STAGES=3,WARP_M=32,WARP_N=64,"),
+                                 ContainsRegex("x of CUTLASS's speed, modelled: .*x with CUTLASS's tiles tried too"),
+                                 HasSubstr("1 rows: geometric mean"), Not(HasSubstr("WRONG"))));
+  // All variants: CUTLASS's, a candidate, and the one with the tile.
+  EXPECT_THAT(outcome.out, ContainsRegex("    .* us .* 64x128x64 .*\n    .* us .* gemm_.*\n    .* us .* gemm_tensor"));
+}
+
+TEST_F(ComparisonProgramTest, LeavesOutTheRowOfATileThatKilnDoesNotHave) {
+  const cli::Outcome outcome = compare("gemm a=bf16:128x256 b=bf16:256x128\n", "64x64x64x5");
+  if (has_no_peers(outcome)) GTEST_SKIP() << outcome.err;
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("stages=5"), Not(HasSubstr("  at tiles "))));
+}
+
+}  // namespace
+}  // namespace kiln::bench::comparison_program_test
