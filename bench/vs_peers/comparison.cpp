@@ -9,7 +9,6 @@
 #include <sstream>
 
 #include "cutlass_peer.h"
-#include "kiln/base/error.h"
 #include "kiln/checking/check.h"
 #include "kiln/checking/trusted_program.h"
 #include "kiln/execution/compile.h"
@@ -112,6 +111,12 @@ std::vector<std::string> Comparison::take_remarks() {
   return std::exchange(remarks_, {});
 }
 
+// The rest of a compiler's log says no more.
+void Comparison::remark(const std::string& variant, const Error& error) {
+  const std::string message = error.message();
+  remarks_.push_back(fmt::format("{}: {}", variant, message.substr(0, message.find('\n'))));
+}
+
 Contender Comparison::timed(std::string name, const checking::DeviceOperands& operands,
                             const checking::Checkable& variant) {
   tuner::DeviceTimer timer(context_);
@@ -189,8 +194,10 @@ std::optional<Contender> Comparison::kiln_with(const Request& request, const std
 
 std::optional<Contender> Comparison::fastest(const Request& request, tuner::Search& search) {
   const checking::DeviceOperands operands(context_, request);
+  // The rules that prune were kept for the request itself.
   const auto load = [&](const Request& layer, const Choice& choice) {
-    const Program program = catalogue_.program(layer, target_, choice);
+    const BoundAlgorithm algorithm = catalogue_.find(choice.algorithm)->on(layer, target_);
+    const Program program = algorithm.program(catalogue_.library(), choice.config, Rules::necessary);
     return execution::Executable(context_,
                                  execution::compile(*nvrtc_, program, target_, &kernels_, execution::Products::cubin),
                                  names_of(layer));
@@ -212,7 +219,7 @@ std::optional<Contender> Comparison::fastest(const Request& request, tuner::Sear
         chosen = *choice;
       }
     } catch (const Error& error) {
-      remarks_.push_back(fmt::format("Kiln's {}: {}", name, error.message()));
+      remark(fmt::format("Kiln's {}", name), error);
     }
     search.observe(trial);
   }
@@ -239,7 +246,7 @@ std::optional<Contender> Comparison::cutlass(const Request& request, const std::
         best = contender;
         chosen = choice;
       } catch (const Error& error) {
-        remarks_.push_back(fmt::format("CUTLASS's {}: {}", choice.print(), error.message()));
+        remark(fmt::format("CUTLASS's {}", choice.print()), error);
       }
     }
   }

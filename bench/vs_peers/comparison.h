@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cutlass_source.h"
+#include "kiln/base/error.h"
 #include "kiln/checking/device_operands.h"
 #include "kiln/device/context.h"
 #include "kiln/device/nvrtc.h"
@@ -62,6 +63,7 @@ class Comparison {
   std::vector<Contender> take_timed() { return std::exchange(timed_, {}); }
 
  private:
+  void remark(const std::string& variant, const Error& error);
   std::optional<Contender> fastest(const Request& request, tuner::Search& search);
   Contender timed(std::string name, const checking::DeviceOperands& operands, const checking::Checkable& variant);
   void check(Contender& contender, const Request& request, const checking::Checkable& variant);

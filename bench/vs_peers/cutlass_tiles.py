@@ -5,14 +5,14 @@ usage: cutlass_tiles.py PYTHON_PATH FILE
 
 PYTHON_PATH is where the package cutlass_library is. Writes to FILE a line for each kernel: operation, types of the
 factors and of the sums, compute capability, then the extents of block, warp and instruction (M N K each) and the
-stages. Only kernels with 16-byte accesses and sums in f32 or s32.
+stages. Only kernels of dense operands with 16-byte accesses and sums in f32 or s32.
 """
 import sys
 
 sys.path.insert(0, sys.argv[1])
 
 from cutlass_library import generator  # noqa: E402
-from cutlass_library.library import ConvKind, DataTypeNames, IteratorAlgorithm, OperationKind  # noqa: E402
+from cutlass_library.library import ConvKind, DataTypeNames, GemmKind, IteratorAlgorithm, OperationKind  # noqa: E402
 
 OPERATIONS = {ConvKind.Fprop: "conv_forward", ConvKind.Dgrad: "conv_backward_data", ConvKind.Wgrad: "conv_backward_filter"}
 BITS = {"f16": 16, "bf16": 16, "f32": 32, "tf32": 32, "s8": 8, "u8": 8}
@@ -30,6 +30,8 @@ class Listed:
         if not is_convolution and operation.operation_kind != OperationKind.Gemm:
             return
         if is_convolution and operation.iterator_algorithm != IteratorAlgorithm.Optimized:
+            return
+        if not is_convolution and operation.gemm_kind != GemmKind.Universal:  # sparse, or complex
             return
         tile = operation.tile_description
         instruction = tile.math_instruction

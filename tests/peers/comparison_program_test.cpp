@@ -56,5 +56,14 @@ TEST_F(ComparisonProgramTest, LeavesOutTheRowOfATileThatKilnDoesNotHave) {
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("stages=5"), Not(HasSubstr("  at tiles "))));
 }
 
+// A tile for the whole product is too large for the smaller one that is run.
+TEST_F(ComparisonProgramTest, ChecksALargeTileByASmallerRequest) {
+  const cli::Outcome outcome = compare("gemm a=bf16:8192x1024 b=bf16:1024x4096\n", "256x128x64x3");
+  if (has_no_peers(outcome)) GTEST_SKIP() << outcome.err;
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(ContainsRegex("  at tiles .* right gemm_tensor BLOCK_K=64,BLOCK_M=256,BLOCK_N=128,"),
+                                 Not(HasSubstr("WRONG"))));
+}
+
 }  // namespace
 }  // namespace kiln::bench::comparison_program_test

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
+#include <vector>
 
 #include "comparison.h"
 #include "kiln/base/error.h"
@@ -61,6 +63,18 @@ TEST(CutlassSource, HasTheOrderOfBlocksOfTheGenerator) {
               HasSubstr("gemm::threadblock::GemmIdentityThreadblockSwizzle<4>"));
   EXPECT_THAT(refusal("conv_backward_data dy=f16:1x8x3x3:nhwc w=f16:8x8x3x3:nhwc stride=2"),
               HasSubstr("conv::threadblock::StridedDgradIdentityThreadblockSwizzle<1>"));
+}
+
+// Sparse products are in the generator's list too, by instructions of twice the depth.
+TEST(CutlassTiles, AreThoseOfDenseProducts) {
+  std::vector<CutlassTile> tiles;
+  try {
+    tiles = cutlass_tiles(Request::parse("gemm a=bf16:64x64 b=bf16:64x64"), Arch::of(8, 0));
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.message();
+  }
+  EXPECT_FALSE(tiles.empty());
+  for (const CutlassTile& tile : tiles) EXPECT_EQ(tile.instruction, (std::array{16, 8, 16}));
 }
 
 TEST(CutlassTiles, HaveNamesWithAndWithoutStages) {
