@@ -26,6 +26,8 @@ constexpr std::array<std::pair<SearchKind, std::string_view>, 4> kinds{{{SearchK
 
 // Candidates whose prediction is this many times the best one are not worth a trial: no model is that wrong.
 constexpr double hopeless = 10;
+// Algorithms whose best prediction is this many times the best one are tried by one candidate of their structure.
+constexpr double unlikely = 4;
 
 using Name = std::pair<std::string, std::string>;  // algorithm, config text
 
@@ -99,9 +101,9 @@ std::string structure_of(const std::string& algorithm) {
 // Candidates worth a trial, best predictions first, but of those that the model cannot tell apart only the first one;
 // the others of each such group come after all groups had their turn. The best of each structure is worth a trial
 // whatever its prediction. Estimates by the authors of user templates are no reason to leave any out.
-std::vector<Choice> by_prediction(const std::vector<Candidate>& ranked) {
+std::vector<Candidate> by_prediction(const std::vector<Candidate>& ranked) {
   constexpr double same = 1e-3;
-  std::vector<Choice> firsts, others;
+  std::vector<Candidate> firsts, others;
   std::map<std::string, double> last;  // prediction of the last group of each algorithm
   std::set<std::string> structures;
   for (const Candidate& candidate : ranked) {
@@ -112,7 +114,7 @@ std::vector<Choice> by_prediction(const std::vector<Candidate>& ranked) {
     const auto [group, is_new] = last.try_emplace(candidate.choice.algorithm, seconds);
     const bool is_first = is_new || seconds > group->second * (1 + same);
     if (is_first) group->second = seconds;
-    (is_first ? firsts : others).push_back(candidate.choice);
+    (is_first ? firsts : others).push_back(candidate);
   }
   firsts.insert(firsts.end(), others.begin(), others.end());
   return firsts;
@@ -120,45 +122,60 @@ std::vector<Choice> by_prediction(const std::vector<Candidate>& ranked) {
 
 // The order in which the model's favourites are tried: by turns the best candidate left of all, and the best one left
 // of the algorithm that has had the fewest so far, beginning with those of structures that had none. So a model that is
-// wrong about one algorithm, or structure, does not hide another.
+// wrong about one algorithm, or structure, does not hide another. Unlikely algorithms have a turn for their structure.
 class DiverseOrder : public Order {
  public:
-  explicit DiverseOrder(std::vector<Choice> by_prediction) : left_(std::move(by_prediction)) {
-    for (const Choice& choice : left_) {
-      const auto same = [&](const auto& entry) { return entry.first == choice.algorithm; };
-      if (std::none_of(had_.begin(), had_.end(), same)) had_.emplace_back(choice.algorithm, 0);
+  explicit DiverseOrder(std::vector<Candidate> by_prediction) : left_(std::move(by_prediction)) {
+    for (const Candidate& candidate : left_) {
+      const auto same = [&](const Turns& turns) { return turns.algorithm == candidate.choice.algorithm; };
+      if (std::any_of(turns_.begin(), turns_.end(), same)) continue;
+      const bool is_likely =
+          candidate.user_template || candidate.estimate.seconds <= unlikely * left_.front().estimate.seconds;
+      turns_.push_back({candidate.choice.algorithm, is_likely});
     }
   }
 
   std::optional<Choice> next() override {
     if (left_.empty()) return std::nullopt;
-    if (std::exchange(rarest_is_next_, !rarest_is_next_) && had_.size() > 1) {
-      const auto turns = [&](const auto& entry) {
-        return std::pair(structures_.contains(structure_of(entry.first)), entry.second);
+    if (std::exchange(rarest_is_next_, !rarest_is_next_) && turns_.size() > 1) {
+      const auto had_structure = [&](const Turns& turns) {
+        return structures_.contains(structure_of(turns.algorithm));
       };
-      const auto rarest =
-          std::min_element(had_.begin(), had_.end(), [&](const auto& a, const auto& b) { return turns(a) < turns(b); });
-      const auto its_best =
-          std::find_if(left_.begin(), left_.end(), [&](const Choice& one) { return one.algorithm == rarest->first; });
-      if (its_best != left_.end()) return take(its_best);
-      had_.erase(rarest);  // all of it is taken
-      rarest_is_next_ = true;
+      std::erase_if(turns_, [&](const Turns& turns) { return !turns.is_likely && had_structure(turns); });
+      const auto rarest = std::min_element(turns_.begin(), turns_.end(), [&](const Turns& a, const Turns& b) {
+        return std::pair(had_structure(a), a.had) < std::pair(had_structure(b), b.had);
+      });
+      if (rarest != turns_.end()) {
+        const auto its_best = std::find_if(left_.begin(), left_.end(), [&](const Candidate& one) {
+          return one.choice.algorithm == rarest->algorithm;
+        });
+        if (its_best != left_.end()) return take(its_best);
+        turns_.erase(rarest);  // all of it is taken
+        rarest_is_next_ = true;
+      }
     }
     return take(left_.begin());
   }
 
  private:
-  Choice take(std::vector<Choice>::iterator chosen) {
-    for (auto& [name, count] : had_) count += name == chosen->algorithm ? 1 : 0;
-    structures_.insert(structure_of(chosen->algorithm));
-    Choice choice = std::move(*chosen);
+  // Turns of an algorithm.
+  struct Turns {
+    std::string algorithm;
+    bool is_likely;
+    size_t had = 0;
+  };
+
+  Choice take(std::vector<Candidate>::iterator chosen) {
+    Choice choice = std::move(chosen->choice);
+    for (Turns& turns : turns_) turns.had += turns.algorithm == choice.algorithm ? 1 : 0;
+    structures_.insert(structure_of(choice.algorithm));
     left_.erase(chosen);
     return choice;
   }
 
-  std::vector<Choice> left_;
-  std::vector<std::pair<std::string, size_t>> had_;  // algorithms in order of rank, with how often each had a turn
-  std::set<std::string> structures_;                 // that had a turn
+  std::vector<Candidate> left_;
+  std::vector<Turns> turns_;          // in order of rank
+  std::set<std::string> structures_;  // that had a turn
   bool rarest_is_next_ = false;
 };
 
@@ -337,22 +354,23 @@ class TurnsSearch : public Search {
 // A search of one kind; `first` comes first.
 std::unique_ptr<Search> search_among(const SearchOptions& options, std::vector<Candidate> ranked, const Choice& first) {
   const bool takes_all = options.kind == SearchKind::exhaustive || options.kind == SearchKind::random;
-  std::vector<Choice> choices = takes_all ? all(ranked) : by_prediction(ranked);
-  const bool holds_first = std::find(choices.begin(), choices.end(), first) != choices.end();
-  const size_t count = choices.size() + (holds_first ? 0 : 1);
+  std::vector<Candidate> candidates = takes_all ? ranked : by_prediction(ranked);
+  const bool holds_first = std::any_of(candidates.begin(), candidates.end(),
+                                       [&](const Candidate& candidate) { return candidate.choice == first; });
+  const size_t count = candidates.size() + (holds_first ? 0 : 1);
   size_t wanted = std::max<size_t>(options.candidates, 1);
   std::unique_ptr<Order> order;
   switch (options.kind) {
     case SearchKind::exhaustive:
       wanted = std::numeric_limits<size_t>::max() / 2;
-      order = std::make_unique<ListOrder>(std::move(choices));
+      order = std::make_unique<ListOrder>(all(candidates));
       break;
     case SearchKind::random:
-      order = std::make_unique<ListOrder>(shuffled(std::move(choices), options.seed));
+      order = std::make_unique<ListOrder>(shuffled(all(candidates), options.seed));
       break;
     case SearchKind::local:
     case SearchKind::model:
-      order = std::make_unique<DiverseOrder>(std::move(choices));
+      order = std::make_unique<DiverseOrder>(std::move(candidates));
       break;
   }
   order = std::make_unique<FirstThen>(first, std::move(order));

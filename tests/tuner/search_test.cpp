@@ -156,6 +156,27 @@ TEST(ModelSearch, TriesOneOfEachStructure) {
   EXPECT_EQ(choices.size(), 16u);
 }
 
+// On a layer that suits tensor cores, kernels on f32 lanes take five times as long: one of them is enough.
+TEST(ModelSearch, TriesOneOfAStructureThatIsUnlikely) {
+  std::vector<Candidate> candidates;
+  for (const auto& [algorithm, seconds] : {std::pair("conv_tensor", 1e-3),
+                                           {"conv_tensor_splitk", 3e-3},
+                                           {"conv_direct", 5e-3},
+                                           {"conv_implicit_gemm", 6e-3}}) {
+    for (int tile = 1; tile <= 20; ++tile)
+      candidates.push_back({choice(algorithm, tile), {.seconds = seconds + 1e-5 * tile}});
+  }
+  const auto choices =
+      all_of(*make_search({.kind = SearchKind::model, .candidates = 16}, candidates, choice("conv_tensor", 1)));
+  const auto count = [&](const std::string& algorithm) {
+    return std::count_if(choices.begin(), choices.end(), [&](const Choice& one) { return one.algorithm == algorithm; });
+  };
+  EXPECT_EQ(count("conv_direct"), 1);
+  EXPECT_EQ(count("conv_implicit_gemm"), 0);
+  EXPECT_GE(count("conv_tensor_splitk"), 6) << "three times as long is no reason";
+  EXPECT_EQ(choices.size(), 16u);
+}
+
 TEST(ModelSearch, SparesAnAlgorithmThatIsHopeless) {
   std::vector<Candidate> candidates;
   for (int i = 1; i <= 50; ++i) candidates.push_back({choice("good", i), {.seconds = 1e-3 + 1e-6 * i}});
