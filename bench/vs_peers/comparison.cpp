@@ -113,7 +113,7 @@ std::vector<std::string> Comparison::take_remarks() {
 
 // The rest of a compiler's log says no more.
 void Comparison::remark(const std::string& variant, const Error& error) {
-  const std::string message = error.message();
+  const std::string& message = error.message();
   remarks_.push_back(fmt::format("{}: {}", variant, message.substr(0, message.find('\n'))));
 }
 
