@@ -191,6 +191,7 @@ void Model::set_batch(int64_t batch) {
 
 void Model::run(std::span<const NamedTensor> inputs, std::span<const NamedTensor> outputs, Stream stream) {
   Impl& model = present();
+  const CurrentContext current(*model.context);  // once for all steps
   models::LoadedBatch& batch = model.now->second;
   const void** const bases = model.bases.data();
   models::take(*model.context, batch.inputs, inputs, "input", bases);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "kiln/base/error.h"
 
@@ -22,14 +23,16 @@ bool is_packed(const Tensor& tensor) {
 }
 
 /// A tensor without dimensions is given as one of one element.
-std::vector<int64_t> called_extents(const ModelTensor& tensor) {
-  return tensor.extents.empty() ? std::vector<int64_t>{1} : tensor.extents;
+std::span<const int64_t> called_extents(const ModelTensor& tensor) {
+  static constexpr int64_t one = 1;
+  return tensor.extents.empty() ? std::span(&one, 1) : std::span(tensor.extents);
 }
 
 void check(const ModelTensor& wanted, const Tensor& given, const char* what) {
-  const std::vector<int64_t> extents(given.extents().begin(), given.extents().end()), expected = called_extents(wanted);
-  if (given.dtype() != wanted.dtype || extents != expected) {
-    std::string hint = extents == expected ? "convert it" : "";
+  const std::span<const int64_t> extents = given.extents(), expected = called_extents(wanted);
+  const bool of_same_extents = std::equal(extents.begin(), extents.end(), expected.begin(), expected.end());
+  if (given.dtype() != wanted.dtype || !of_same_extents) {
+    std::string hint = of_same_extents ? "convert it" : "";
     if (differ_in_batch_only(extents, expected)) hint = "Model::set_batch() makes it take another batch";
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} '{}' is {} {}, expected {} {}", what, wanted.name, to_string(given.dtype()),
@@ -48,6 +51,30 @@ void check(const ModelTensor& wanted, const Tensor& given, const char* what) {
   }
 }
 
+auto find_named(const auto& tensors, std::string_view name) {
+  return std::find_if(tensors.begin(), tensors.end(), [&](const auto& tensor) { return tensor.name == name; });
+}
+
+// One that is unknown, else one that is given twice, else one that is missing.
+[[noreturn]] void refuse_names(const std::vector<ModelTensor>& wanted, std::span<const NamedTensor> given,
+                               const char* what) {
+  for (const NamedTensor& tensor : given) {
+    if (find_named(wanted, tensor.name) != wanted.end()) continue;
+    std::vector<std::string> names;
+    for (const ModelTensor& each : wanted) names.push_back(each.name);
+    throw Error(ErrorCode::invalid_argument, fmt::format("the model has no {} '{}'", what, tensor.name),
+                fmt::format("it has {}", fmt::join(names, ", ")));
+  }
+  for (auto tensor = given.begin(); tensor != given.end(); ++tensor) {
+    if (find_named(given, tensor->name) == tensor) continue;
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} '{}' is given twice", what, tensor->name));
+  }
+  const auto missing = std::find_if(wanted.begin(), wanted.end(), [&](const ModelTensor& each) {
+    return find_named(given, each.name) == given.end();
+  });
+  throw Error(ErrorCode::invalid_argument, fmt::format("{} '{}' is not given", what, missing->name));
+}
+
 bool overlap(const Tensor& a, const Tensor& b) {
   const auto begin = [](const Tensor& tensor) { return reinterpret_cast<uintptr_t>(tensor.data()); };
   const auto end = [&](const Tensor& tensor) { return begin(tensor) + static_cast<uintptr_t>(tensor.span_bytes()); };
@@ -62,29 +89,15 @@ bool differ_in_batch_only(std::span<const int64_t> a, std::span<const int64_t> b
 
 void take(const Context& context, const std::vector<ModelTensor>& wanted, std::span<const NamedTensor> given,
           const char* what, const void** addresses) {
-  std::vector<bool> seen(wanted.size(), false);
-  for (const NamedTensor& tensor : given) {
-    const auto found =
-        std::find_if(wanted.begin(), wanted.end(), [&](const ModelTensor& each) { return each.name == tensor.name; });
-    if (found == wanted.end()) {
-      std::vector<std::string> names;
-      for (const ModelTensor& each : wanted) names.push_back(each.name);
-      throw Error(ErrorCode::invalid_argument, fmt::format("the model has no {} '{}'", what, tensor.name),
-                  fmt::format("it has {}", fmt::join(names, ", ")));
-    }
-    const auto i = static_cast<size_t>(found - wanted.begin());
-    if (seen[i]) throw Error(ErrorCode::invalid_argument, fmt::format("{} '{}' is given twice", what, tensor.name));
-    seen[i] = true;
-    check(*found, tensor.tensor, what);
-    if (!tensor.tensor.empty())
-      context.require_memory(what, tensor.name, tensor.tensor.data(), tensor.tensor.span_bytes());
-    addresses[i] = tensor.tensor.data();
+  for (const ModelTensor& each : wanted) {
+    const auto found = find_named(given, each.name);
+    if (found == given.end()) refuse_names(wanted, given, what);
+    const Tensor& tensor = found->tensor;
+    check(each, tensor, what);
+    if (!tensor.empty()) context.require_memory(what, each.name, tensor.data(), tensor.span_bytes());
+    *addresses++ = tensor.data();
   }
-  const auto missing = std::find(seen.begin(), seen.end(), false);
-  if (missing != seen.end()) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} '{}' is not given", what, wanted[static_cast<size_t>(missing - seen.begin())].name));
-  }
+  if (given.size() > wanted.size()) refuse_names(wanted, given, what);
 }
 
 void check_apart(std::span<const NamedTensor> inputs, std::span<const NamedTensor> outputs) {

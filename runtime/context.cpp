@@ -299,4 +299,8 @@ bool Context::records_calls() const {
   return present().records_calls();
 }
 
+CurrentContext::CurrentContext(Context& context)
+    : current_(std::make_unique<const device::Current>(*context.impl().device())) {}
+CurrentContext::~CurrentContext() = default;
+
 }  // namespace kiln

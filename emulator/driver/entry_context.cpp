@@ -126,13 +126,13 @@ CUresult cuCtxGetApiVersion(CUcontext context, unsigned* version) {
   return entry([&] {
     const Driver& driver = Driver::instance();
     require(version != nullptr);
-    require(context == nullptr || driver.contexts.find(context) != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+    require(context == nullptr || driver.contexts.contains(context), CUDA_ERROR_INVALID_CONTEXT);
     *version = 3020;  // the one that 64-bit drivers have reported since CUDA 3.2
   });
 }
 
 CUresult cuCtxGetCurrent(CUcontext* context) {
-  return entry([&] {
+  return quick_entry([&] {
     Driver::instance();
     require(context != nullptr);
     const std::vector<CUcontext>& stack = context_stack();
@@ -141,22 +141,22 @@ CUresult cuCtxGetCurrent(CUcontext* context) {
 }
 
 CUresult cuCtxSetCurrent(CUcontext context) {
-  return entry([&] {
+  return quick_entry([&] {
     const Driver& driver = Driver::instance();
-    require(context == nullptr || driver.contexts.find(context) != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+    require(context == nullptr || driver.contexts.contains(context), CUDA_ERROR_INVALID_CONTEXT);
     set_current(context);
   });
 }
 
 CUresult cuCtxPushCurrent_v2(CUcontext context) {
-  return entry([&] {
-    require(Driver::instance().contexts.find(context) != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+  return quick_entry([&] {
+    require(Driver::instance().contexts.contains(context), CUDA_ERROR_INVALID_CONTEXT);
     context_stack().push_back(context);
   });
 }
 
 CUresult cuCtxPopCurrent_v2(CUcontext* context) {
-  return entry([&] {
+  return quick_entry([&] {
     Driver::instance();
     std::vector<CUcontext>& stack = context_stack();
     require(!stack.empty(), CUDA_ERROR_INVALID_CONTEXT);

@@ -35,6 +35,11 @@ class HandleTable {
     insert(handle, std::move(object));
     return handle;
   }
+  /// Whether the handle stands for anything. Neither keeps the object nor, where another thread destroys it, ends it.
+  bool contains(Handle handle) const {
+    const std::lock_guard lock(mutex_);
+    return objects_.contains(handle);
+  }
   /// Null if the handle stands for nothing.
   std::shared_ptr<Object> find(Handle handle) const {
     const std::lock_guard lock(mutex_);

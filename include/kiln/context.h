@@ -18,6 +18,10 @@
 
 namespace kiln {
 
+namespace device {
+class Current;
+}
+
 /// When a Context tunes requests that have no time of its device yet.
 enum class TuningMode {
   never,  ///< Stored, shipped and estimated choices are used as they are.
@@ -220,6 +224,22 @@ class Context {
   void end() noexcept;
 
   std::unique_ptr<Impl> impl_;
+};
+
+/// Makes the CUDA context that `context` works in current on the calling thread, for a scope. Calls do that by
+/// themselves where another or none is current: around many calls, one CurrentContext saves each of them two calls of
+/// the driver. Belongs to the thread that made it, and ends before `context` and in the reverse order of making.
+///
+/// Throws what the driver reports where the context is gone, and Error(invalid_argument) if `context` was moved from.
+class CurrentContext {
+ public:
+  explicit CurrentContext(Context& context);
+  CurrentContext(const CurrentContext&) = delete;
+  CurrentContext& operator=(const CurrentContext&) = delete;
+  ~CurrentContext();
+
+ private:
+  std::unique_ptr<const device::Current> current_;
 };
 
 }  // namespace kiln

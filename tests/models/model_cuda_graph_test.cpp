@@ -423,6 +423,25 @@ TEST_F(WithoutCudaGraphs, TheCallerMayWantNone) {
   expect_kernels(model, "ModelOptions::use_graph");
 }
 
+// On a thread without a context, as an engine's worker may be, each step would push one and pop it.
+TEST_F(WithoutCudaGraphs, ARunMakesItsContextCurrentOnce) {
+  Model model = load(small_network(), {.use_graph = false});
+  Images images(context_, 1);
+  images.fill();
+  const auto pushes = [&](int runs) {
+    const int before = watch_.pushes;
+    for (int i = 0; i < runs; ++i) images.enqueue(model);
+    return watch_.pushes - before;
+  };
+  EXPECT_EQ(pushes(1), 1);
+  EXPECT_EQ(pushes(3), 3);
+  {
+    const CurrentContext current(context_);
+    EXPECT_EQ(pushes(3), 0);
+  }
+  EXPECT_EQ(pushes(1), 1) << "none is current again";
+}
+
 TEST_F(WithoutCudaGraphs, RecordedCallsAreAllMade) {
   const std::string record = testing::TempDir() + "kiln_model_graph_test.txt";
   ContextOptions how = watched();

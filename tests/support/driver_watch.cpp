@@ -26,6 +26,11 @@ DriverWatch* kiln_driver_watch() {
 
 #define KILN_NEXT(name) (*next<decltype(name)>(#name))
 
+CUresult cuCtxPushCurrent_v2(CUcontext context) {
+  ++watch().pushes;
+  return KILN_NEXT(cuCtxPushCurrent_v2)(context);
+}
+
 // NOLINTNEXTLINE(readability-function-size): as the driver has it
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                         unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream, void** parameters,

@@ -15,6 +15,7 @@ struct DriverWatch {
   std::atomic<int> kernels = 0;   ///< Launches of one, into captures too.
   std::atomic<int> graphs = 0;    ///< Launches of one.
   std::atomic<int> captures = 0;  ///< Captures that began.
+  std::atomic<int> pushes = 0;    ///< Contexts that were made current by cuCtxPushCurrent.
   /// Whether kernels were launched since somebody last waited by a copy to the host.
   std::atomic<bool> unfinished = false;
   /// Results of these calls, which then do nothing.
