@@ -8,7 +8,6 @@
 
 #include "judge.h"
 #include "kiln/base/error.h"
-#include "kiln/device/event.h"
 #include "kiln/device/stream.h"
 #include "kiln/generator/operation.h"
 #include "kiln/reference/tensor_memory.h"
@@ -73,7 +72,7 @@ class Checker::Impl {
   Impl(std::shared_ptr<const device::ContextHandle> context, Request request, CheckOptions options);
 
   const Request& request() const { return request_; }
-  const DeviceOperands& operands();
+  const DeviceOperands& timed_operands();
   Verdict trust(const execution::Executable& trusted);
   Verdict run_all(const Checkable& variant, Role role);
 
@@ -100,6 +99,7 @@ class Checker::Impl {
   Memory result_of_side(const Side& side) const;
   std::vector<Finding> findings(Case& at, int64_t n, Role role) const;
   std::string judge(Case& at, int64_t n, Role role, Verdict& verdict) const;
+  void place(Placement placement);
 
   std::shared_ptr<const device::ContextHandle> context_;
   CheckOptions options_;
@@ -109,9 +109,9 @@ class Checker::Impl {
   const std::vector<Side>& sides_ = operands_.all();
   bool full_;
   device::Stream stream_;
-  device::Event start_, end_;
   std::vector<Case> cases_;
-  const Case* uploaded_ = nullptr;  // whose inputs are on the device, unharmed
+  Placement placement_ = Placement::aligned_no_better;  // of operands_
+  const Case* uploaded_ = nullptr;                      // whose inputs are on the device, unharmed, for a check
 };
 
 Checker::Impl::Impl(std::shared_ptr<const device::ContextHandle> context, Request request, CheckOptions options)
@@ -119,9 +119,7 @@ Checker::Impl::Impl(std::shared_ptr<const device::ContextHandle> context, Reques
       options_(std::move(options)),
       operands_(context_, std::move(request)),
       full_(is_checked_in_full(request_, options_)),
-      stream_(context_),
-      start_(context_),
-      end_(context_) {
+      stream_(context_) {
   for (const reference::Values values : usable_fills(options_.fills, full_)) cases_.push_back(make_case(values));
 }
 
@@ -174,6 +172,7 @@ Verdict Checker::Impl::trust(const execution::Executable& trusted) {
 }
 
 Verdict Checker::Impl::run_all(const Checkable& variant, Role role) {
+  place(Placement::aligned_no_better);
   Verdict verdict;
   for (Case& at : cases_) {
     const std::string wrong = run_case(variant, at, role, verdict);
@@ -202,12 +201,8 @@ std::string Checker::Impl::run_batch(const Checkable& variant, Case& at, int64_t
   workspace.arm(stream_.raw());
   device::fill_bytes(*context_, workspace.address(), 0xff, workspace.size(), stream_.raw());
   operands_.prepare(variant, workspace.address(), stream_.raw());
-  start_.record(stream_.raw());
   operands_.run(variant, n, workspace.address(), stream_.raw());
-  end_.record(stream_.raw());
   stream_.synchronize();
-  if (options_.timed && n == request_.batch()) verdict.seconds = end_.elapsed_ms(start_) / 1e3;
-
   if (const std::optional<std::string> harm = damage(at, n, workspace)) return *harm;
   return judge(at, n, role, verdict);
 }
@@ -273,14 +268,20 @@ std::string Checker::Impl::judge(Case& at, int64_t n, Role role, Verdict& verdic
   return add(findings(at, n, role), verdict);
 }
 
-// With what the first fill holds, where the last variant did harm.
-const DeviceOperands& Checker::Impl::operands() {
-  if (uploaded_ == nullptr) {
-    uploaded_ = &cases_.front();
-    operands_.upload(uploaded_->contents, true, stream_.raw());
+const DeviceOperands& Checker::Impl::timed_operands() {
+  if (placement_ != Placement::as_allocated) {
+    place(Placement::as_allocated);
+    operands_.upload(cases_.front().contents, true, stream_.raw());
     stream_.synchronize();
   }
   return operands_;
+}
+
+void Checker::Impl::place(Placement placement) {
+  if (placement == placement_) return;
+  placement_ = placement;
+  operands_.place(placement);
+  uploaded_ = nullptr;
 }
 
 Checker::Checker(std::shared_ptr<const device::ContextHandle> context, Request request, CheckOptions options)
@@ -288,6 +289,10 @@ Checker::Checker(std::shared_ptr<const device::ContextHandle> context, Request r
 Checker::~Checker() = default;
 Checker::Checker(Checker&&) noexcept = default;
 Checker& Checker::operator=(Checker&&) noexcept = default;
+
+const Request& Checker::request() const {
+  return impl_->request();
+}
 
 std::vector<std::string> Checker::operand_names() const {
   std::vector<std::string> names;
@@ -307,8 +312,8 @@ Verdict Checker::check_with_reference(const Checkable& variant) {
   return impl_->run_all(variant, Impl::Role::alone);
 }
 
-const DeviceOperands& Checker::operands() {
-  return impl_->operands();
+const DeviceOperands& Checker::timed_operands() {
+  return impl_->timed_operands();
 }
 
 }  // namespace kiln::checking

@@ -47,12 +47,20 @@ std::vector<Memory> contents_of(const Request& request, reference::Values values
   return contents;
 }
 
-DeviceOperands::DeviceOperands(std::shared_ptr<const device::ContextHandle> context, Request request)
+DeviceOperands::DeviceOperands(std::shared_ptr<const device::ContextHandle> context, Request request,
+                               Placement placement)
     : context_(std::move(context)), request_(std::move(request)), values_(values_for(request_)) {
   for (const auto& [name, spec] : request_.operands) {
     const auto bytes = static_cast<size_t>(reference::byte_span(spec));
     all_.push_back({name, spec, GuardedBuffer(context_, bytes, static_cast<size_t>(spec.alignment)),
                     is_written(request_, name), request_.dynamic_batch && is_batched(request_, name)});
+  }
+  place(placement);
+}
+
+void DeviceOperands::place(Placement placement) {
+  for (One& one : all_) {
+    one.device.place(one.spec.alignment < default_alignment ? Placement::aligned_no_better : placement);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -22,18 +23,28 @@ constexpr std::array<uint8_t, 4> pattern{0xed, 0xff, 0xed, 0x7f};
 GuardedBuffer::GuardedBuffer(std::shared_ptr<const device::ContextHandle> context, size_t bytes, size_t alignment)
     : context_(std::move(context)),
       bytes_(bytes),
-      front_(zone_bytes + (alignment < device_alignment ? alignment : 0)),
-      gap_(context_->device().info().emulated ? 0 : (4 - (front_ + bytes) % 4) % 4),
-      back_(context_->device().info().emulated ? 0 : zone_bytes),
-      memory_(context_, front_ + bytes_ + gap_ + back_) {}
+      shift_(alignment < device_alignment ? alignment : 0),
+      front_(zone_bytes + shift_),
+      memory_(context_, front_ + bytes_ + (context_->device().info().emulated ? 0 : zone_bytes)) {}
+
+void GuardedBuffer::place(Placement placement) {
+  front_ = zone_bytes + (placement == Placement::aligned_no_better ? shift_ : 0);
+}
+
+// Words where it can: a zone is armed for every operand of every run.
+void GuardedBuffer::fill(size_t begin, size_t end, cuda_abi::CUstream stream) {
+  const auto fill_single = [&](size_t from, size_t to) {
+    for (size_t i = from; i < to; ++i) device::fill_bytes(*context_, memory_.address() + i, pattern[i % 4], 1, stream);
+  };
+  const size_t words_begin = std::min((begin + 3) / 4 * 4, end), words_end = std::max(end / 4 * 4, words_begin);
+  fill_single(begin, words_begin);
+  device::fill_words(*context_, memory_.address() + words_begin, pattern_word, (words_end - words_begin) / 4, stream);
+  fill_single(words_end, end);
+}
 
 void GuardedBuffer::arm(cuda_abi::CUstream stream) {
-  const cuda_abi::CUdeviceptr start = memory_.address();
-  device::fill_words(*context_, start, pattern_word, front_ / 4, stream);
-  for (size_t i = front_ / 4 * 4; i < front_; ++i) device::fill_bytes(*context_, start + i, pattern[i % 4], 1, stream);
-  const size_t end = front_ + bytes_;
-  for (size_t i = end; i < end + gap_; ++i) device::fill_bytes(*context_, start + i, pattern[i % 4], 1, stream);
-  device::fill_words(*context_, start + end + gap_, pattern_word, back_ / 4, stream);
+  fill(0, front_, stream);
+  fill(front_ + bytes_, memory_.size(), stream);
 }
 
 std::optional<std::string> GuardedBuffer::damage() const {
@@ -42,7 +53,7 @@ std::optional<std::string> GuardedBuffer::damage() const {
     if (before[i] != pattern[i % 4]) return fmt::format("{} bytes before the start", front_ - i);
   }
   const size_t end = front_ + bytes_;
-  const auto after = device::download<uint8_t>(*context_, memory_.address() + end, gap_ + back_);
+  const auto after = device::download<uint8_t>(*context_, memory_.address() + end, memory_.size() - end);
   for (size_t i = 0; i < after.size(); ++i) {
     if (after[i] != pattern[(end + i) % 4]) return fmt::format("{} bytes after the end", i);
   }

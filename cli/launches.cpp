@@ -165,7 +165,7 @@ void require_modelled_times(const device::DeviceInfo& device) {
 checking::DeviceOperands filled_operands(const std::shared_ptr<const device::ContextHandle>& device,
                                          const Request& request) {
   const device::Stream stream(device);
-  checking::DeviceOperands operands(device, request);
+  checking::DeviceOperands operands(device, request, checking::Placement::as_allocated);
   operands.upload(checking::contents_of(request, reference::Values::uniform, 1), true, stream.raw());
   stream.synchronize();
   return operands;

@@ -29,7 +29,9 @@ void require_modelled_times(const device::DeviceInfo& device);
 template <class Measure>
 auto with_operands(const std::shared_ptr<const device::ContextHandle>& device, const Request& request,
                    const Measure& measure) {
-  const auto of_empty = [&] { return measure(checking::DeviceOperands(device, request)); };
+  const auto of_empty = [&] {
+    return measure(checking::DeviceOperands(device, request, checking::Placement::as_allocated));
+  };
   if (auto measured = device::timed_only(device, of_empty)) return *std::move(measured);
   return measure(filled_operands(device, request));
 }

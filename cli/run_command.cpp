@@ -165,9 +165,9 @@ LayerResult run_layer(Context& context, const std::shared_ptr<const device::Cont
     return timed;
   };
   if (!options.check) return with_operands(device, request, time);
-  checking::Checker checker(device, request, {.timed = false});
+  checking::Checker checker(device, request, {});
   result.check = check(checker, plan, tools);
-  return time(checker.operands());
+  return time(checker.timed_operands());
 }
 
 // A layer that cannot be run, or does not fit into memory, is a wrong one and not the end.

@@ -239,7 +239,6 @@ int verify(const VerifyOptions& options) {
   const Catalogue catalogue = catalogue_of(options.device.environment());
   checking::CheckOptions how;
   how.seed = options.seed;
-  how.timed = false;
   const std::unique_ptr<tuner::Laboratory> laboratory = options.device.laboratory(how, {}, {.run = options.run_limit});
   Verification verification(*laboratory, catalogue, workload.nodes, options.quiet, options.output.json);
   for (const tuner::Job& job : workload.jobs) verification.verify(job.request, size, options.seed);

@@ -36,7 +36,8 @@ class LaunchModel {
     const execution::Executable variant(
         device_, execution::compile(*nvrtc_, program, target_, kernels_ ? &*kernels_ : nullptr), names);
     const auto launches = device::timed_only(device_, [&] {
-      return launches_of(timer_, checking::DeviceOperands(device_, request), checking::Checkable(variant));
+      return launches_of(timer_, checking::DeviceOperands(device_, request, checking::Placement::as_allocated),
+                         checking::Checkable(variant));
     });
     return launches ? ModelledLaunches{bound_text(*launches), launches_text(*launches)} : ModelledLaunches{};
   }

@@ -110,14 +110,10 @@ class Recheck {
     const tuner::CheckReport report = tuner::in_two_attempts([&] { return laboratory_.check(id); });
     result.check = report.verdict;
     if (report.failure) return report.failure;
-    std::vector<double> samples = {report.seconds};
-    if (!laboratory_.apparatus().deterministic_time) {
-      const tuner::SampleReport timed =
-          tuner::in_two_attempts([&] { return laboratory_.sample(id, options_.samples); });
-      if (timed.failure) return timed.failure;
-      samples = timed.seconds;
-    }
-    const tuner::Summary summary = tuner::summarise(samples);
+    const int count = laboratory_.apparatus().deterministic_time ? 1 : options_.samples;
+    const tuner::SampleReport timed = tuner::in_two_attempts([&] { return laboratory_.sample(id, count); });
+    if (timed.failure) return timed.failure;
+    const tuner::Summary summary = tuner::summarise(timed.seconds);
     result.seconds = summary.median;
     result.spread = summary.half_width();
     return std::nullopt;

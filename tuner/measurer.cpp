@@ -21,10 +21,8 @@ checking::Verdict Measurer::begin(const Subject& subject, const execution::Compi
   loaded_.clear();
   checker_.reset();  // first, so that two requests' operands are never there at the same time
   large_.reset();
-  checking::CheckOptions options = options_;
-  if (subject.stand_in) options.timed = false;  // the time of the smaller request says nothing
-  checker_.emplace(context_, subject.checked(), options);
-  if (subject.stand_in) large_.emplace(context_, subject.request);
+  checker_.emplace(context_, subject.checked(), options_);
+  if (subject.stand_in) large_.emplace(context_, subject.request, checking::Placement::as_allocated);
   is_large_filled_ = false;
   checking::Verdict verdict;
   verdict.passed = true;
@@ -45,26 +43,26 @@ checking::Verdict Measurer::check(SpecimenId id) {
   const Loaded& loaded = find(id);
   if (!large_) return checker().check(loaded.program);
   checking::Verdict verdict = checker().check(loaded.stand_in.value());
-  const auto &whole = large_->request().operands, &run = checker().operands().request().operands;
+  const auto &whole = large_->request().operands, &run = checker().request().operands;
   const auto smaller = std::mismatch(run.begin(), run.end(), whole.begin(), whole.end()).first;
   if (smaller != run.end()) {
     verdict.text += fmt::format(", with {} of {}", smaller->name, fmt::join(smaller->spec.extents, "x"));
   }
-  if (verdict.passed) verdict.seconds = seconds_of(loaded.program);
   return verdict;
 }
 
 std::vector<double> Measurer::sample(SpecimenId id, int count) {
-  const Loaded& loaded = find(id);
-  if (large_) return std::vector(static_cast<size_t>(count), seconds_of(loaded.program));
-  return timer_.time(checker().operands(), loaded.program, count, L2::cold);
+  const execution::Executable& program = find(id).program;
+  if (device().info().emulated) return std::vector(static_cast<size_t>(count), modelled_seconds(program));
+  return timer_.time(checker().timed_operands(), program, count, L2::cold);
 }
 
-// Seconds of a program for the request that has a stand-in. It is run only if data decide how long it takes.
-double Measurer::seconds_of(const execution::Executable& program) {
-  const auto time = [&] { return timer_.time(*large_, program, 1, L2::warm).front(); };
+// The program is run only if data decide how long it takes.
+double Measurer::modelled_seconds(const execution::Executable& program) {
+  const checking::DeviceOperands& operands = large_ ? *large_ : checker().timed_operands();
+  const auto time = [&] { return timer_.time(operands, program, 1, L2::cold).front(); };
   if (const std::optional<double> seconds = device::timed_only(context_, time)) return *seconds;
-  if (!is_large_filled_) {
+  if (large_ && !is_large_filled_) {
     large_->upload(checking::contents_of(large_->request(), options_.fills.front(), options_.seed), true, nullptr);
     is_large_filled_ = true;
   }

@@ -41,7 +41,7 @@ class Measurer {
 
   checking::Checker& checker();
   const Loaded& find(SpecimenId id) const;
-  double seconds_of(const execution::Executable& program);
+  double modelled_seconds(const execution::Executable& program);
 
   std::shared_ptr<const device::ContextHandle> context_;
   checking::CheckOptions options_;

@@ -144,8 +144,7 @@ json to_json(const checking::CheckOptions& options) {
           {"seed", options.seed},
           {"samples", options.samples},
           {"full_flops", options.full_flops},
-          {"full_elements", options.full_elements},
-          {"timed", options.timed}};
+          {"full_elements", options.full_elements}};
 }
 
 checking::CheckOptions check_options_from(const json& value) {
@@ -157,7 +156,6 @@ checking::CheckOptions check_options_from(const json& value) {
   value.at("samples").get_to(options.samples);
   value.at("full_flops").get_to(options.full_flops);
   value.at("full_elements").get_to(options.full_elements);
-  value.at("timed").get_to(options.timed);
   return options;
 }
 

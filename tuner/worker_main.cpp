@@ -32,7 +32,7 @@ std::optional<std::string> optional_text(const json& fields, const char* name) {
 }
 
 json verdict_fields(const checking::Verdict& verdict) {
-  json fields{{"verdict", verdict.text}, {"seconds", verdict.seconds}};
+  json fields{{"verdict", verdict.text}};
   if (!verdict.passed) fields["failure"] = to_json(Failure{Outcome::wrong_result, verdict.text});
   return fields;
 }

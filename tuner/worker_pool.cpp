@@ -307,7 +307,6 @@ CheckReport WorkerPool::begin(const Subject& subject, std::optional<SpecimenId> 
   report.failure = begin_here();
   if (report.failure) return report;
   report.verdict = begun_answer_.fields.at("verdict").get<std::string>();
-  report.seconds = begun_answer_.fields.at("seconds").get<double>();
   return report;
 }
 
@@ -320,7 +319,6 @@ CheckReport WorkerPool::check(SpecimenId id) {
   const Answer answer = measure(message, options_.run_limit);
   report.failure = failure_of(answer);
   report.verdict = answer.message.fields.value("verdict", "");
-  report.seconds = answer.message.fields.value("seconds", 0.0);
   return report;
 }
 

@@ -86,7 +86,7 @@ double VariantClock::time(const Request& request, const Choice& choice, bool is_
   };
   if (peak.spill_stores + peak.spill_loads > 0 && !is_default) return keep(no_time, "[]");
   const execution::Executable variant(context_, compiled, names);
-  const checking::DeviceOperands operands(context_, request);
+  const checking::DeviceOperands operands(context_, request, checking::Placement::as_allocated);
   const auto launches = device::timed_only(context_, [&] { return timer_.launches_json(operands, variant); });
   if (!launches) return keep(no_time, "[]");
   double seconds = 0;

@@ -193,7 +193,7 @@ std::optional<Contender> Comparison::kiln_with(const Request& request, const std
 }
 
 std::optional<Contender> Comparison::fastest(const Request& request, tuner::Search& search) {
-  const checking::DeviceOperands operands(context_, request);
+  const checking::DeviceOperands operands(context_, request, checking::Placement::as_allocated);
   // The rules that prune were kept for the request itself.
   const auto load = [&](const Request& layer, const Choice& choice) {
     const BoundAlgorithm algorithm = catalogue_.find(choice.algorithm)->on(layer, target_);
@@ -232,7 +232,7 @@ std::optional<Contender> Comparison::fastest(const Request& request, tuner::Sear
 
 std::optional<Contender> Comparison::cutlass(const Request& request, const std::vector<CutlassTile>& tiles,
                                              const std::vector<int>& slices) {
-  const checking::DeviceOperands operands(context_, request);
+  const checking::DeviceOperands operands(context_, request, checking::Placement::as_allocated);
   std::optional<Contender> best;
   CutlassChoice chosen;
   for (const CutlassTile& tile : tiles) {

@@ -19,26 +19,30 @@ TEST(GuardedBuffer, NoticesEachByteThatIsWrittenBesideIt) {
       EXPECT_EQ(buffer.size(), bytes);
       EXPECT_EQ(buffer.address() % alignment, 0U);
       EXPECT_TRUE(alignment == 256 || buffer.address() % (2 * alignment) != 0) << "aligned better than " << alignment;
-      buffer.arm(nullptr);
-      auto* const data = reinterpret_cast<uint8_t*>(buffer.address());
-      for (size_t i = 0; i < bytes; ++i) data[i] = static_cast<uint8_t>(i);
-      EXPECT_EQ(buffer.damage(), std::nullopt) << bytes << " bytes at " << alignment;
-      const auto damage_at = [&](int64_t offset) {
-        const uint8_t before = data[offset];
-        data[offset] = static_cast<uint8_t>(before ^ 0x10);
-        const std::string damage = buffer.damage().value_or("none");
-        data[offset] = before;
-        return damage;
-      };
-      for (const int64_t distance : {1, 2, 3, 4, 5, 4095, 4096}) {
-        EXPECT_EQ(damage_at(-distance), std::to_string(distance) + " bytes before the start");
-        EXPECT_EQ(damage_at(static_cast<int64_t>(bytes) + distance - 1),
-                  std::to_string(distance - 1) + " bytes after the end");
+      for (const Placement placement : {Placement::as_allocated, Placement::aligned_no_better}) {
+        buffer.place(placement);
+        EXPECT_EQ(buffer.address() % 256 == 0, alignment == 256 || placement == Placement::as_allocated);
+        buffer.arm(nullptr);
+        auto* const data = reinterpret_cast<uint8_t*>(buffer.address());
+        for (size_t i = 0; i < bytes; ++i) data[i] = static_cast<uint8_t>(i);
+        EXPECT_EQ(buffer.damage(), std::nullopt) << bytes << " bytes at " << alignment;
+        const auto damage_at = [&](int64_t offset) {
+          const uint8_t before = data[offset];
+          data[offset] = static_cast<uint8_t>(before ^ 0x10);
+          const std::string damage = buffer.damage().value_or("none");
+          data[offset] = before;
+          return damage;
+        };
+        for (const int64_t distance : {1, 2, 3, 4, 5, 4095, 4096}) {
+          EXPECT_EQ(damage_at(-distance), std::to_string(distance) + " bytes before the start");
+          EXPECT_EQ(damage_at(static_cast<int64_t>(bytes) + distance - 1),
+                    std::to_string(distance - 1) + " bytes after the end");
+        }
+        data[-1] = data[-9] = data[bytes + 3] = 0;
+        EXPECT_EQ(buffer.damage(), "1 bytes before the start") << "the nearest";
+        buffer.arm(nullptr);
+        EXPECT_EQ(buffer.damage(), std::nullopt);
       }
-      data[-1] = data[-9] = data[bytes + 3] = 0;
-      EXPECT_EQ(buffer.damage(), "1 bytes before the start") << "the nearest";
-      buffer.arm(nullptr);
-      EXPECT_EQ(buffer.damage(), std::nullopt);
     }
   }
 }

@@ -79,7 +79,6 @@ checking::CheckOptions thorough() {
   checking::CheckOptions options;
   options.fills = {reference::Values::uniform, reference::Values::integers, reference::Values::wide,
                    reference::Values::specials};
-  options.timed = false;
   return options;
 }
 

@@ -53,12 +53,11 @@ TEST(Protocol, EveryMemberArrives) {
   }
   checking::CheckOptions check;
   check.fills = {reference::Values::specials, reference::Values::wide};
-  check.seed = 7, check.samples = 8, check.full_flops = 9, check.full_elements = 10, check.timed = false;
+  check.seed = 7, check.samples = 8, check.full_flops = 9, check.full_elements = 10;
   const checking::CheckOptions checked = check_options_from(to_json(check));
   EXPECT_EQ(checked.fills, check.fills);
   EXPECT_EQ(to_json(checked), to_json(check));
   EXPECT_EQ(checked.full_elements, 10);
-  EXPECT_FALSE(checked.timed);
   const store::StoreOptions store =
       store_options_from(to_json(store::StoreOptions{.folder = "f", .limit_bytes = 5, .shared = true}));
   EXPECT_EQ(store.folder, "f");

@@ -28,8 +28,6 @@ struct CheckOptions {
   /// The most work and traffic of one run of what smaller_request() gives.
   double smaller_flops = 5e8;
   double smaller_bytes = 2e7;
-  /// Measures Verdict::seconds. An emulated device may know no time: of tensor instructions, without nvdisasm.
-  bool timed = true;
 };
 
 /// The same request for a smaller batch: its results stand for those of `request` where a device would take too long to
@@ -58,7 +56,6 @@ struct Verdict {
   double max_error = 0;  ///< Distance from the expected value, of the element that comes closest to its bound.
   double bound = 0;      ///< The most that this element may be off.
   std::string text;      ///< In words: `largest error 1.2e-07 of 3.4e-06 allowed`, or what was wrong and where.
-  double seconds = 0;    ///< Device time of one run, at the full batch; 0 unless CheckOptions::timed.
 };
 
 /// Operands of one request on a device, between red zones; and what a right variant makes of them.
@@ -80,6 +77,7 @@ class Checker {
   Checker(Checker&&) noexcept;
   Checker& operator=(Checker&&) noexcept;
 
+  const Request& request() const;
   /// Names of the request's operands: what Executables checked here must be made with.
   std::vector<std::string> operand_names() const;
 
@@ -95,8 +93,8 @@ class Checker {
   /// at CheckOptions::samples coordinates, and not elsewhere. Throws Error(internal) if there is user code.
   Verdict check_with_reference(const Checkable& variant);
 
-  /// The operands as the last check left them, for more runs: outputs hold results, inputs what they were filled with.
-  const DeviceOperands& operands();
+  /// The operands for timed runs: as_allocated, inputs as the first fill has them. They are this until the next check.
+  const DeviceOperands& timed_operands();
 
  private:
   class Impl;

@@ -60,13 +60,19 @@ class DeviceOperands {
     int64_t first_extent(int64_t n) const { return is_batched ? n : spec.extents.front(); }
   };
 
-  /// Throws DriverError(out_of_memory) if they do not fit.
-  DeviceOperands(std::shared_ptr<const device::ContextHandle> context, Request request);
+  /// Throws DriverError(out_of_memory) if they do not fit. For checks operands are aligned_no_better than the request
+  /// says. Times are taken of operands as_allocated, but for those whose alignment is below the default: these lie as
+  /// the request says there, too.
+  DeviceOperands(std::shared_ptr<const device::ContextHandle> context, Request request,
+                 Placement placement = Placement::aligned_no_better);
 
   const std::vector<One>& all() const { return all_; }
   const Request& request() const { return request_; }
   /// No stage of the blend or epilogue is without effect.
   const RunValues& values() const { return values_; }
+
+  /// Moves them; upload() with inputs comes before the next run then.
+  void place(Placement placement);
 
   /// Copies contents_of() the request to the device. Without `inputs` only to what is written; with them the red zones
   /// are made anew, too.

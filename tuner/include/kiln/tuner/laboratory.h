@@ -87,7 +87,6 @@ struct CompileReport {
 struct CheckReport {
   std::optional<Failure> failure;  ///< wrong_result, compile_failed (not loadable), timed_out, crashed, out_of_memory
   std::string verdict;             ///< In words, also if it passed.
-  double seconds = 0;              ///< Device time of the checked run; a sample if the device's time is modelled.
 };
 
 struct SampleReport {
@@ -127,7 +126,8 @@ class Laboratory {
   virtual CheckReport begin(const Subject& subject, std::optional<SpecimenId> trusted) = 0;
   /// Runs a compiled specimen, or what stands in for it, once and compares its result with the trusted one's.
   virtual CheckReport check(SpecimenId id) = 0;
-  /// Takes `count` samples of the device time of a checked specimen, each from a cold L2, after a warm-up run.
+  /// Takes `count` samples of the device time of a checked specimen, each from a cold L2, after a warm-up run. Operands
+  /// are checking::Placement::as_allocated. A modelled time is asked for once.
   virtual SampleReport sample(SpecimenId id, int count) = 0;
   /// Forgets a specimen, compiled or not.
   virtual void discard(SpecimenId id) = 0;
