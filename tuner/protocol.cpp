@@ -56,7 +56,6 @@ void require_error(const json& answer) {
 void require_answer(const json& command, const json& answer) {
   require(answer.value("serial", json()) == command.value("serial", json()), "the answer to another command");
   if (answer.contains("verdict")) answer.at("verdict").get<std::string>();
-  if (answer.contains("seconds")) require_seconds(answer.at("seconds"));  // of a failed check, too
   if (answer.contains("error")) return require_error(answer);
   if (answer.contains("failure")) {
     const Failure failure = failure_from(answer.at("failure"));
@@ -78,7 +77,6 @@ void require_answer(const json& command, const json& answer) {
     require(answer.value("payload", 0) > 0, "a compile without a result");
   } else if (action == "begin" || action == "check") {
     answer.at("verdict").get<std::string>();
-    require_seconds(answer.at("seconds"));
   } else if (action == "sample") {
     const json& samples = answer.at("samples");
     require(samples.is_array() && samples.size() == command.at("count").get<size_t>(), "another number of samples");

@@ -15,7 +15,7 @@
 namespace kiln::tuner {
 
 /// Stands in every command; a worker refuses another one.
-inline constexpr int protocol_version = 2;
+inline constexpr int protocol_version = 3;
 
 nlohmann::json to_json(const device::DeviceInfo& info);
 device::DeviceInfo device_info_from(const nlohmann::json& value);

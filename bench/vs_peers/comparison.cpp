@@ -150,7 +150,6 @@ void Comparison::check(Contender& contender, const Request& request, const check
   options.full_flops = 1e9;
   options.full_elements = int64_t{1} << 22;
   options.fills = {reference::Values::uniform, reference::Values::integers};
-  options.timed = false;
   checking::Checker checker(context_, request, options);
   const device::Current current(*context_);  // launches_json() tells of the current context
   (void)context_->driver().launches_json();  // of what came before

@@ -202,7 +202,7 @@ TEST(EveryOperand, AloneInTheOppositeOrderIsTakenElementByElementOrRight) {
     if (change.algorithm.trusted()) return;  // element by element, whatever the request says
     ++met;
     if (!keeps_vectors(change, target) || !run.emplace(change.algorithm.name(), change.operand).second) return;
-    VariantChecker checker(built_in_catalogue(), change.changed, {.timed = false});
+    VariantChecker checker(built_in_catalogue(), change.changed, {});
     EXPECT_TRUE(checker.matches_reference(program_of(change.algorithm, change.changed, target, change.config),
                                           change.algorithm.name() + " " + change.config.print()))
         << change.changed.key();
@@ -241,7 +241,7 @@ TEST_P(PoorlyAligned, OperandsOfWhichADescriptorDoesNotAskAreTakenElementByEleme
       if (are_taken_alike(algorithm, request, *changed, config, target)) poor = *with_operand(poor, operand.name, spec);
     }
     ASSERT_TRUE(are_taken_alike(algorithm, request, poor, config, target)) << poor.key();
-    VariantChecker checker(built_in_catalogue(), poor, {.timed = false});
+    VariantChecker checker(built_in_catalogue(), poor, {});
     EXPECT_TRUE(checker.matches_reference(program_of(algorithm, poor, target, config),
                                           algorithm.name() + " " + config.print()));
   });

@@ -137,7 +137,7 @@ TEST_P(Workspace, HoldsWhatEachLaunchSays) {
     if (programs.empty() || !is_news(algorithm.name())) continue;
     for (const Program& program : programs) {
       EXPECT_EQ(program.workspace_bytes, workspace_end(program.steps)) << algorithm.name();
-      checking::Checker checker(device.context, request, {.timed = false});
+      checking::Checker checker(device.context, request, {});
       ApartRun run(device, program, checker.operand_names());
       const checking::Verdict verdict = checker.check({[&](auto stream, auto operands, const RunValues& values,
                                                            int64_t n, auto) { run(stream, operands, values, n); },

@@ -115,7 +115,7 @@ Message check(const std::string& source) {
   if (says(source, "check-killed")) ::raise(SIGKILL);
   if (says(source, "check-exhaust")) exhaust();
   if (says(source, "check-flood")) flood();
-  if (says(source, "check-twice")) return {{{"verdict", "one"}, {"seconds", 0.5}, {"again", true}}, {}};
+  if (says(source, "check-twice")) return {{{"verdict", "one"}, {"again", true}}, {}};
   if (says(source, "check-deaf")) {
     ::close(STDIN_FILENO);
     ::close(STDOUT_FILENO);
@@ -131,7 +131,7 @@ Message check(const std::string& source) {
   if (says(source, "check-lost")) {
     return {{{"failure", to_json(Failure{Outcome::crashed, "illegal address"})}, {"fatal", true}}, {}};
   }
-  return {{{"verdict", "fine in " + std::to_string(::getpid())}, {"seconds", 0.5}}, {}};
+  return {{{"verdict", "fine in " + std::to_string(::getpid())}}, {}};
 }
 
 Message answer(const Message& command, std::map<SpecimenId, std::string>& loaded, const char* gone) {
@@ -163,7 +163,7 @@ Message answer(const Message& command, std::map<SpecimenId, std::string>& loaded
   if (action == "compile") return compile(command);
   if (action == "begin") {
     loaded.clear();
-    return {{{"verdict", "begun"}, {"seconds", 0.125}}, {}};
+    return {{{"verdict", "begun"}}, {}};
   }
   const auto id = command.fields.at("id").get<SpecimenId>();
   if (action == "load") {

@@ -88,7 +88,6 @@ TEST_F(WorkerPoolTest, CompilesChecksAndTimes) {
   EXPECT_EQ(report.resources.registers, 7);
   begin();
   EXPECT_FALSE(pool.check(1).failure);
-  EXPECT_DOUBLE_EQ(pool.check(1).seconds, 0.5);
   EXPECT_THAT(pool.sample(1, 3).seconds, testing::ElementsAre(0.25, 0.25, 0.25));
 }
 
@@ -96,7 +95,6 @@ TEST_F(WorkerPoolTest, TellsWhatTheTrustedVariantGaveWhenARequestBegins) {
   const CheckReport report = pool.begin({Request::parse("softmax_forward x=f32:1x10:nc")}, std::nullopt);
   EXPECT_FALSE(report.failure);
   EXPECT_EQ(report.verdict, "begun");
-  EXPECT_DOUBLE_EQ(report.seconds, 0.125);
 }
 
 TEST_F(WorkerPoolTest, KeepsBothLanesBusy) {
