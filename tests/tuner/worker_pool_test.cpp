@@ -206,17 +206,12 @@ TEST_F(WorkerPoolTest, NeverTakesALateSecondAnswerForTheNextOne) {
 TEST_F(WorkerPoolTest, TakesAnAnswerThatCannotBeOneForACrash) {
   begin();
   const std::vector<std::string> answers{R"({})",
-                                         R"({"verdict": "fine"})",
-                                         R"({"verdict": 7, "seconds": 0.5})",
-                                         R"({"verdict": "fine", "seconds": "0.5"})",
-                                         R"({"verdict": "fine", "seconds": -1})",
-                                         R"({"verdict": "fine", "seconds": null})",
-                                         R"({"verdict": "fine", "seconds": [1]})",
+                                         R"({"verdict": 7})",
+                                         R"({"verdict": null})",
+                                         R"({"verdict": ["fine"]})",
                                          R"({"failure": "crashed"})",
                                          R"({"failure": {"outcome": "timed", "error": ""}})",
                                          R"({"failure": {"outcome": "crashed"}})",
-                                         R"({"failure": {"outcome": "wrong_result", "error": ""}, "seconds": "1"})",
-                                         R"({"failure": {"outcome": "wrong_result", "error": ""}, "seconds": -1})",
                                          R"({"failure": {"outcome": "wrong_result", "error": ""}, "verdict": 7})",
                                          R"({"error": 3})",
                                          R"({"error": "x", "hint": {}})",
@@ -229,7 +224,8 @@ TEST_F(WorkerPoolTest, TakesAnAnswerThatCannotBeOneForACrash) {
     EXPECT_EQ(report.failure->outcome, Outcome::crashed) << answer;
     EXPECT_THAT(report.failure->error, HasSubstr("garbage")) << answer;
   }
-  for (const char* samples : {R"({})", R"({"samples": 3})", R"({"samples": [0.1, 0.1]})", R"({"samples": [1, 1, -1]})",
+  for (const char* samples : {R"({})", R"({"samples": [1, 1, null]})", R"({"samples": [1, 1, [1]]})",
+                              R"({"samples": 3})", R"({"samples": [0.1, 0.1]})", R"({"samples": [1, 1, -1]})",
                               R"({"samples": [1, 1, "1"]})", R"({"samples": [1, 1, 1, 1]})"}) {
     EXPECT_FALSE(check_new(id, std::string("sample-says ") + samples).failure);
     const SampleReport report = pool.sample(id++, 3);
