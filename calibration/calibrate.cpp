@@ -133,6 +133,42 @@ double shared_rate(const Instruments& instruments) {
   return 8 * access_bytes * static_cast<double>(rounds) * instruments.all_threads() / seconds;
 }
 
+// A kernel for tensor cores, and its multiply-adds by product of a warp.
+struct TensorKernel {
+  const char* name;
+  std::string_view factors, sums;
+  MathClass math;
+  int multiply_adds;
+  int least_major, least_minor;
+};
+
+constexpr TensorKernel tensor_kernels[] = {
+    {"multiply_f16", "f16", "f32", MathClass::tensor_f16, 16 * 8 * 16, 7, 5},
+    {"multiply_f16_in_f16", "f16", "f16", MathClass::tensor_f16, 16 * 8 * 16, 7, 5},
+    {"multiply_tf32", "tf32", "f32", MathClass::tensor_tf32, 16 * 8 * 8, 8, 0},
+    {"multiply_int8", "int8", "i32", MathClass::tensor_int8, 16 * 8 * 32, 7, 5},
+    {"multiply_fp8", "fp8", "f32", MathClass::tensor_fp8, 16 * 8 * 32, 8, 9},
+};
+
+double tensor_rate(const Instruments& instruments, const TensorKernel& kernel) {
+  const int64_t rounds = instruments.work(1024);
+  const device::Buffer out = instruments.zeros(static_cast<int64_t>(4 * instruments.all_threads()));
+  const double seconds = instruments.seconds(kernel.name, instruments.blocks(), 1, out.address(), rounds);
+  const double warps = instruments.all_threads() / 32;
+  return 2.0 * kernel.multiply_adds * 8 * static_cast<double>(rounds) * warps / seconds;
+}
+
+std::vector<TensorRate> tensor_rates(const Instruments& instruments, const device::NvrtcVersion& nvrtc) {
+  std::vector<TensorRate> rates;
+  const Arch arch = Arch::of(instruments.info().cc_major, instruments.info().cc_minor);
+  for (const TensorKernel& kernel : tensor_kernels) {
+    if (!arch.at_least(kernel.least_major, kernel.least_minor)) continue;
+    if (kernel.math == MathClass::tensor_fp8 && nvrtc < device::NvrtcVersion{12, 4}) continue;
+    rates.push_back({kernel.factors, kernel.sums, kernel.math, tensor_rate(instruments, kernel)});
+  }
+  return rates;
+}
+
 double launch_seconds(const Instruments& instruments) {
   constexpr int launches = 200;
   return instruments.seconds("do_nothing", 1, launches) / launches;
@@ -149,10 +185,15 @@ Calibration calibration_of(const Findings& findings, const device::DeviceInfo& i
   calibration.fma_efficiency = findings.fma_flops_per_second / (2 * arch.f32_lanes_per_sm * clocks);
   calibration.shared_efficiency = findings.shared_bytes_per_second / (128 * clocks);
   calibration.launch_seconds = findings.launch_seconds;
+  for (const TensorRate& rate : findings.tensor) {
+    if (rate.sums == "f16") continue;  // which no kernel has
+    calibration.*Calibration::share_of(rate.math) =
+        rate.operations_per_second / (2 * arch.products_per_clock(rate.math) * clocks);
+  }
   return calibration;
 }
 
-Findings measure(const Instruments& instruments) {
+Findings measure(const Instruments& instruments, const device::NvrtcVersion& nvrtc) {
   Findings findings;
   findings.launch_seconds = launch_seconds(instruments);
   findings.fma_flops_per_second = fma_rate(instruments);
@@ -162,6 +203,7 @@ Findings measure(const Instruments& instruments) {
     if (share == 0.25) findings.l2_bytes_per_second = findings.reads.back().bytes_per_second;
   }
   findings.copy_bytes_per_second = copy_rate(instruments);
+  if (!instruments.reduced()) findings.tensor = tensor_rates(instruments, nvrtc);
   findings.calibration = calibration_of(findings, instruments.info());
   return findings;
 }
@@ -172,8 +214,10 @@ Findings calibrate(const std::shared_ptr<const device::ContextHandle>& context, 
   device::require_driver_for(nvrtc, context->driver());
   const device::Module module = load(context, nvrtc);
   // An emulated device that has to run what it times does so on the host: it gets a part of the work.
-  if (auto findings = device::timed_only(context, [&] { return measure({context, module, false}); })) return *findings;
-  return measure({context, module, context->device().info().emulated});
+  if (auto findings = device::timed_only(context, [&] { return measure({context, module, false}, nvrtc.version()); })) {
+    return *findings;
+  }
+  return measure({context, module, context->device().info().emulated}, nvrtc.version());
 }
 
 }  // namespace kiln::calibration

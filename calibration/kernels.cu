@@ -88,5 +88,111 @@ extern "C" __global__ void __launch_bounds__(256) read_shared(float* __restrict_
   out[static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x] = sum;
 }
 
+// Tensor cores: `rounds` * 8 products of matrices in each warp, in 8 chains. A, B and C are the registers that a lane
+// has of the factors and of the sums. Signs and two bits of the mantissas are drawn, so that data take power as data
+// do, and sums are exact for as many rounds as are tested.
+template <int A, int B, int C, class Sum, class Multiply>
+__device__ void multiply_matrices(float* out, long long rounds, unsigned drawn, unsigned fixed, Multiply multiply) {
+  unsigned a[A], b[B];
+  Sum c[8][C] = {};
+  const auto draw = [&](unsigned i) { return ((threadIdx.x * 8 + i) * 2654435769u & drawn) | fixed; };
+#pragma unroll
+  for (int i = 0; i < A; ++i) a[i] = draw(i);
+#pragma unroll
+  for (int i = 0; i < B; ++i) b[i] = draw(A + i);
+  for (long long round = 0; round < rounds; ++round) {
+#pragma unroll
+    for (int chain = 0; chain < 8; ++chain) multiply(c[chain], a, b);
+  }
+  Sum sum = 0;
+#pragma unroll
+  for (int chain = 0; chain < 8; ++chain) {
+#pragma unroll
+    for (int i = 0; i < C; ++i) sum += c[chain][i];
+  }
+  out[static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x] = static_cast<float>(sum);
+}
+
+extern "C" __global__ void __launch_bounds__(256) multiply_f16(float* __restrict__ out, long long rounds) {
+  multiply_matrices<4, 2, 4, float>(out, rounds, 0x83008300, 0x3c003c00, [](float* c, unsigned* a, unsigned* b) {
+#if __CUDA_ARCH__ >= 800
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      asm volatile(
+          "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+          : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+          : "r"(a[2 * half]), "r"(a[2 * half + 1]), "r"(b[half]));
+    }
+#endif
+  });
+}
+
+// With sums in f16, two to a register: what is stored are bits.
+extern "C" __global__ void __launch_bounds__(256) multiply_f16_in_f16(float* __restrict__ out, long long rounds) {
+  multiply_matrices<4, 2, 2, unsigned>(out, rounds, 0x83008300, 0x3c003c00, [](unsigned* c, unsigned* a, unsigned* b) {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
+                 : "+r"(c[0]), "+r"(c[1])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      asm volatile("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3}, {%4}, {%0, %1};"
+                   : "+r"(c[0]), "+r"(c[1])
+                   : "r"(a[2 * half]), "r"(a[2 * half + 1]), "r"(b[half]));
+    }
+#endif
+  });
+}
+
+extern "C" __global__ void __launch_bounds__(256) multiply_int8(float* __restrict__ out, long long rounds) {
+  multiply_matrices<4, 2, 4, int>(out, rounds, 0xffffffff, 0, [](int* c, unsigned* a, unsigned* b) {
+#if __CUDA_ARCH__ >= 800
+    asm volatile(
+        "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+#pragma unroll
+    for (int quarter = 0; quarter < 4; ++quarter) {
+      asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                   : "+r"(c[quarter / 2 * 2]), "+r"(c[quarter / 2 * 2 + 1])
+                   : "r"(a[quarter]), "r"(b[quarter % 2]));
+    }
+#endif
+  });
+}
+
+#if __CUDA_ARCH__ >= 800
+extern "C" __global__ void __launch_bounds__(256) multiply_tf32(float* __restrict__ out, long long rounds) {
+  multiply_matrices<4, 2, 4, float>(out, rounds, 0x80600000, 0x3f800000, [](float* c, unsigned* a, unsigned* b) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  });
+}
+#endif
+
+#if __CUDA_ARCH__ >= 890 && (__CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 4))
+extern "C" __global__ void __launch_bounds__(256) multiply_fp8(float* __restrict__ out, long long rounds) {
+  multiply_matrices<4, 2, 4, float>(out, rounds, 0x86868686, 0x38383838, [](float* c, unsigned* a, unsigned* b) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  });
+}
+#endif
+
 // Nothing: what is left is the launch.
 extern "C" __global__ void do_nothing() {}

@@ -15,6 +15,7 @@
 #include "kiln/calibration/calibrate.h"
 #include "kiln/device/nvrtc.h"
 #include "kiln/execution/target.h"
+#include "kiln/generator/arch.h"
 #include "kiln/runtime/settings.h"
 #include "measured_card.h"
 #include "modelled_times.h"
@@ -26,6 +27,16 @@ namespace {
 
 std::string byte_rate_text(double bytes_per_second) {
   return fmt::format("{:.3g} TB/s", bytes_per_second / 1e12);
+}
+
+Json tensor_json(const calibration::Findings& findings) {
+  Json rates = Json::array();
+  for (const calibration::TensorRate& rate : findings.tensor) {
+    rates.push_back({{"factors", std::string(rate.factors)},
+                     {"sums", std::string(rate.sums)},
+                     {"operations_per_second", rate.operations_per_second}});
+  }
+  return rates;
 }
 
 Json json_of(const device::DeviceInfo& info, const calibration::Findings& findings) {
@@ -42,6 +53,7 @@ Json json_of(const device::DeviceInfo& info, const calibration::Findings& findin
           {"reads", reads},
           {"fma_flops_per_second", findings.fma_flops_per_second},
           {"shared_bytes_per_second", findings.shared_bytes_per_second},
+          {"tensor", tensor_json(findings)},
           {"launch_seconds", findings.launch_seconds},
           {"calibration", findings.calibration.print()}};
 }
@@ -60,6 +72,16 @@ std::string print_text(const device::DeviceInfo& info, const calibration::Findin
        fmt::format("{} of the lanes at {:.0f} MHz", percent_text(reached.fma_efficiency), nominal.clock_hz / 1e6)});
   table.add({"shared memory, read", byte_rate_text(findings.shared_bytes_per_second),
              fmt::format("{} of 128 bytes a clock and SM", percent_text(reached.shared_efficiency))});
+  const Arch arch = Arch::of(info.cc_major, info.cc_minor);
+  for (const calibration::TensorRate& rate : findings.tensor) {
+    const double products = arch.products_per_clock(rate.math);
+    table.add({fmt::format("tensor cores, {} in {}", rate.factors, rate.sums),
+               fmt::format("{:.1f} {}", rate.operations_per_second / 1e12,
+                           rate.math == MathClass::tensor_int8 ? "TOP/s" : "TFLOP/s"),
+               fmt::format("{} of {:.0f} a clock and SM",
+                           percent_text(rate.operations_per_second / (2 * products * nominal.sms * nominal.clock_hz)),
+                           products)});
+  }
   table.add({"launch", time_text(findings.launch_seconds), "from one empty kernel to the next"});
   Table reads({">buffer", ">of L2", ">read at"});
   for (const calibration::FootprintRate& read : findings.reads) {

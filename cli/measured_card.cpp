@@ -63,6 +63,20 @@ void add_told(const device::DeviceInfo& info, const std::string& source, std::ve
   add("dram_peak_gbs", figures.dram_peak_gbs);
 }
 
+// Name of the card's figure.
+const char* tensor_figure(const calibration::TensorRate& rate) {
+  switch (rate.math) {
+    case MathClass::tensor_tf32:
+      return "tensor_tf32";
+    case MathClass::tensor_fp8:
+      return "tensor_fp8";
+    case MathClass::tensor_int8:
+      return "tensor_byte";
+    default:
+      return rate.sums == "f16" ? "tensor_half" : "tensor_float";
+  }
+}
+
 }  // namespace
 
 std::string base_of_card(const device::DeviceInfo& info) {
@@ -93,6 +107,13 @@ timing::UserCard measured_card(const device::DeviceInfo& info, const calibration
   add("l2_bytes_per_clock", findings.calibration.l2_bytes_per_clock, "all SMs read a quarter of L2");
   add("dram_gbs", findings.copy_bytes_per_second / 1e9, "a large copy, bytes read plus bytes written");
   add("launch_us", findings.launch_seconds * 1e6, "from one empty kernel to the next");
+  // A card has the rate of the units, and the share of it that mma.sync reaches.
+  const double clocks = static_cast<double>(info.sms) * info.clock_khz * 1e3;
+  for (const calibration::TensorRate& rate : findings.tensor) {
+    const double of_scheduler = rate.operations_per_second / (2 * clocks * 4);
+    add(tensor_figure(rate), of_scheduler * 100 / built_in.mma_percent,
+        "multiply-adds a clock and scheduler by mma.sync, over the share that it reaches");
+  }
   return timing::user_card(base, found,
                            fmt::format("{}, {} by `kiln devices --calibrate` on {}.", info.name,
                                        info.emulated ? "modelled" : "measured", date));

@@ -30,11 +30,10 @@ struct Launched {
 };
 
 // Bytes of each argument of the kernels.
-const std::map<std::string, std::vector<size_t>> parameters_of = {{"copy_memory", {8, 8, 8}},
-                                                                  {"read_memory", {8, 8, 4, 4, 8}},
-                                                                  {"multiply_add", {8, 4, 4, 8}},
-                                                                  {"read_shared", {8, 8}},
-                                                                  {"do_nothing", {}}};
+const std::map<std::string, std::vector<size_t>> parameters_of = {
+    {"copy_memory", {8, 8, 8}}, {"read_memory", {8, 8, 4, 4, 8}}, {"multiply_add", {8, 4, 4, 8}},
+    {"read_shared", {8, 8}},    {"multiply_f16", {8, 8}},         {"multiply_f16_in_f16", {8, 8}},
+    {"multiply_tf32", {8, 8}},  {"multiply_int8", {8, 8}},        {"do_nothing", {}}};
 
 // Times of runs in a row, in milliseconds: the first one warms up, and of the next nine 5 is the median.
 constexpr float milliseconds_of_runs[] = {100, 9, 1, 8, 2, 7, 3, 6, 4, 5};
@@ -189,12 +188,34 @@ class CalibrationCounts : public testing::Test {
     EXPECT_DOUBLE_EQ(findings.shared_bytes_per_second,
                      8.0 * 16 * static_cast<double>(shared.arguments[1] * all_threads) / seconds);
     EXPECT_DOUBLE_EQ(findings.launch_seconds, seconds / 200);
+    expect_tensor_rates(findings, seconds);
     const std::vector<Launched> reads = launches_of("read_memory");
     ASSERT_EQ(reads.size(), findings.reads.size());
     for (size_t i = 0; i < reads.size(); ++i) {
       EXPECT_EQ(findings.reads[i].bytes, 16 * reads[i].arguments[2]);
       EXPECT_DOUBLE_EQ(findings.reads[i].bytes_per_second,
                        4.0 * 16 * static_cast<double>(reads[i].arguments[4] * all_threads) / seconds);
+    }
+  }
+  // Eight products of a warp and round, for each type of compute capability 8.0.
+  void expect_tensor_rates(const Findings& findings, double seconds) const {
+    struct Row {
+      const char *kernel, *factors, *sums;
+      int multiply_adds;
+    };
+    const Row rows[] = {{"multiply_f16", "f16", "f32", 16 * 8 * 16},
+                        {"multiply_f16_in_f16", "f16", "f16", 16 * 8 * 16},
+                        {"multiply_tf32", "tf32", "f32", 16 * 8 * 8},
+                        {"multiply_int8", "int8", "i32", 16 * 8 * 32}};
+    if (findings.tensor.empty()) return;
+    ASSERT_EQ(findings.tensor.size(), std::size(rows));
+    for (size_t i = 0; i < std::size(rows); ++i) {
+      const Launched launch = launches_of(rows[i].kernel).at(0);
+      EXPECT_EQ(findings.tensor[i].factors, rows[i].factors);
+      EXPECT_EQ(findings.tensor[i].sums, rows[i].sums);
+      EXPECT_EQ(launch.arguments[1], 1024);
+      const auto products = static_cast<double>(8 * launch.arguments[1] * all_threads / 32);
+      EXPECT_DOUBLE_EQ(findings.tensor[i].operations_per_second, 2 * products * rows[i].multiply_adds / seconds);
     }
   }
   // Shares of L2 that are read, and how often all threads together go through each.
@@ -247,10 +268,17 @@ TEST_F(CalibrationCounts, AreSharesOfWhatTheDeviceCouldDo) {
   EXPECT_DOUBLE_EQ(findings.calibration.fma_efficiency, findings.fma_flops_per_second / (2 * 64 * 5e9));
   EXPECT_DOUBLE_EQ(findings.calibration.shared_efficiency, findings.shared_bytes_per_second / (128 * 5e9));
   EXPECT_DOUBLE_EQ(findings.calibration.launch_seconds, findings.launch_seconds);
+  ASSERT_EQ(findings.tensor.size(), 4U);
+  const auto clocks = [&](size_t i) { return findings.tensor[i].operations_per_second / (2 * 5e9); };
+  EXPECT_DOUBLE_EQ(findings.calibration.f16_efficiency, clocks(0) / 1024) << "with sums in f32";
+  EXPECT_DOUBLE_EQ(findings.calibration.tf32_efficiency, clocks(2) / 512);
+  EXPECT_DOUBLE_EQ(findings.calibration.int8_efficiency, clocks(3) / 2048);
+  EXPECT_EQ(findings.calibration.fp8_efficiency, 0) << "8.0 has none";
 }
 
 TEST_F(CalibrationCounts, AreFewerWhereTheEmulatedDeviceHasToRunThem) {
   const Findings findings = measured(true);
+  EXPECT_TRUE(findings.tensor.empty()) << "it tells no time of them";
   expect_rates(findings, 0.1);  // of one run
   expect_footprints(3, 1);
   EXPECT_THAT(recorded_.runs, Each(1));

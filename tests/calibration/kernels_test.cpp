@@ -136,5 +136,87 @@ TEST_F(CalibrationKernels, ReadSharedMemoryEightTimesARound) {
   }
 }
 
+// Register `index` of a lane's factors: four of the first matrix, two of the second.
+uint32_t factor_bits(int lane_of_block, int index, uint32_t drawn, uint32_t fixed) {
+  return ((static_cast<uint32_t>(lane_of_block) * 8 + static_cast<uint32_t>(index)) * 2654435769U & drawn) | fixed;
+}
+
+// What a warp's product has at each row and column, by the layout of the PTX ISA: a register of a lane has
+// elements that lie side by side in the depth, four lanes have a row or column, and two registers its two halves.
+struct MatrixProduct {
+  int elements;  // of a register
+  uint32_t drawn, fixed;
+  double (*value)(uint32_t bits, int element);
+
+  double at(int warp, int row, int column) const {
+    double sum = 0;
+    for (int half = 0; half < 2; ++half) {
+      for (int quarter = 0; quarter < 4; ++quarter) {
+        const int a = 32 * warp + row % 8 * 4 + quarter, b = 32 * warp + column * 4 + quarter;
+        const uint32_t of_a = factor_bits(a, 2 * half + row / 8, drawn, fixed);
+        const uint32_t of_b = factor_bits(b, 4 + half, drawn, fixed);
+        for (int element = 0; element < elements; ++element) sum += value(of_a, element) * value(of_b, element);
+      }
+    }
+    return sum;
+  }
+};
+
+// A sign and two bits of a mantissa, of an element of `width` bits whose mantissa has `mantissa`.
+template <int width, int mantissa>
+double drawn_value(uint32_t bits, int element) {
+  const uint32_t of_element = bits >> (element * width);
+  return ((of_element >> (width - 1) & 1) != 0 ? -1 : 1) * (1 + (of_element >> (mantissa - 2) & 3) / 4.0);
+}
+double int8_value(uint32_t bits, int element) {
+  return static_cast<int8_t>(bits >> (element * 8) & 0xff);
+}
+
+// The bits of a value that f16 has.
+uint32_t f16_bits(double value) {
+  if (value == 0) return 0;
+  int exponent = 0;
+  const double mantissa = std::frexp(std::abs(value), &exponent);
+  return (value < 0 ? 0x8000U : 0U) | static_cast<uint32_t>((exponent + 14) << 10) |
+         (static_cast<uint32_t>(mantissa * 2048) & 0x3ff);
+}
+
+TEST_F(CalibrationKernels, MultiplyMatricesInEightChains) {
+  struct Row {
+    const char* kernel;
+    int least;
+    MatrixProduct product;
+    bool sums_are_f16 = false;
+  };
+  const MatrixProduct f16{2, 0x83008300, 0x3c003c00, drawn_value<16, 10>};
+  const int arch = 10 * context_->device().info().cc_major + context_->device().info().cc_minor;
+  for (const auto& [kernel, least, product, sums_are_f16] :
+       {Row{"multiply_f16", 75, f16}, Row{"multiply_f16_in_f16", 75, f16, true},
+        Row{"multiply_tf32", 80, {1, 0x80600000, 0x3f800000, drawn_value<32, 23>}},
+        Row{"multiply_int8", 75, {4, 0xffffffff, 0, int8_value}},
+        Row{"multiply_fp8", 89, {4, 0x86868686, 0x38383838, drawn_value<8, 3>}}}) {
+    if (arch < least) continue;
+    for (const long long rounds : {0LL, 1LL, 2LL}) {
+      const device::Buffer to = upload(Floats(2 * threads + 1, -1));
+      run(kernel, 2, to.address(), rounds);
+      Floats expected;
+      for (int thread = 0; thread < 2 * static_cast<int>(threads); ++thread) {
+        const int lane = thread % 32, warp = thread % static_cast<int>(threads) / 32, column = lane % 4 * 2;
+        double sum = 0;
+        uint32_t bits = 0;
+        for (const int row : {lane / 4, lane / 4 + 8}) {
+          const double left = rounds * product.at(warp, row, column),
+                       right = rounds * product.at(warp, row, column + 1);
+          sum += 8 * (left + right);
+          bits += 8 * (f16_bits(left) | f16_bits(right) << 16);
+        }
+        expected.push_back(sums_are_f16 ? static_cast<float>(bits) : static_cast<float>(sum));
+      }
+      expected.push_back(-1);
+      EXPECT_EQ(download(to), expected) << kernel << ", " << rounds << " rounds";
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kiln::calibration::kernels_test

@@ -170,8 +170,14 @@ TEST_F(ProgramTest, CalibrateWritesTheCardThatTimesAreToldBy) {
     return nlohmann::json::parse(run.out)["layers"][0]["seconds"].get<double>();
   };
   const double built_in = seconds();
-  const timing::UserCard altered = timing::user_card(
-      "a100", {{"sms", 54, "-"}, {"dram_gbs", 700, "-"}, {"l2_bytes_per_clock", 20, "-"}, {"launch_us", 7, "-"}}, "-");
+  const timing::UserCard altered = timing::user_card("a100",
+                                                     {{"sms", 54, "-"},
+                                                      {"dram_gbs", 700, "-"},
+                                                      {"l2_bytes_per_clock", 20, "-"},
+                                                      {"launch_us", 7, "-"},
+                                                      {"tensor_float", 128, "-"},
+                                                      {"tensor_tf32", 100, "-"}},
+                                                     "-");
   environment_["KILN_EMULATOR_CARD"] = write("altered.card", altered.text);
   const double slow = seconds();
   EXPECT_GT(slow, 1.8 * built_in);
@@ -184,12 +190,22 @@ TEST_F(ProgramTest, CalibrateWritesTheCardThatTimesAreToldBy) {
   EXPECT_NEAR(card.dram_gbs, 700, 0.02 * 700);
   EXPECT_NEAR(card.l2_bytes_per_clock, 20, 1);
   EXPECT_EQ(card.launch_us, 7U);
+  EXPECT_NEAR(card.tensor_half, 256, 5);
+  EXPECT_NEAR(card.tensor_float, 128, 3);
+  EXPECT_NEAR(card.tensor_tf32, 100, 2);
+  EXPECT_NEAR(card.tensor_byte, 512, 10);
+  EXPECT_EQ(card.tensor_fp8, 256U) << "8.0 has none to measure";
   EXPECT_EQ(card.dram_latency, timing::find_card("a100").dram_latency);
   const auto json = nlohmann::json::parse(outcome.out);
   EXPECT_EQ(json["card"]["base"], "a100");
   const double clocks = 54 * 1.41e9;
   EXPECT_NEAR(json["shared_bytes_per_second"].get<double>(), 128 * clocks, 0.03 * 128 * clocks);
   EXPECT_NEAR(json["fma_flops_per_second"].get<double>(), 2 * 64 * clocks, 0.03 * 2 * 64 * clocks);
+  ASSERT_EQ(json["tensor"].size(), 4U);
+  EXPECT_EQ(json["tensor"][0]["factors"], "f16");
+  EXPECT_EQ(json["tensor"][0]["sums"], "f32");
+  EXPECT_NEAR(json["tensor"][0]["operations_per_second"].get<double>(), 2 * 512 * clocks, 0.05 * 2 * 512 * clocks);
+  EXPECT_THAT(std::string(json["calibration"]), HasSubstr(" f16_efficiency=0.4"));
 
   environment_["KILN_EMULATOR_CARD"] = path("written.card");
   EXPECT_NEAR(seconds(), slow, 0.03 * slow);

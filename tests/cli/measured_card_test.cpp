@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "kiln/base/error.h"
@@ -38,6 +39,12 @@ calibration::Findings findings() {
   found.copy_bytes_per_second = 689.6e9;
   found.calibration.l2_bytes_per_clock = 17.7;
   found.launch_seconds = 2.2e-6;
+  const double clocks = 68 * 1.71e9;  // half of the rate with sums in f32, as GeForce cards have it
+  found.tensor = {{"f16", "f32", MathClass::tensor_f16, 2 * 256 * 0.97 * clocks},
+                  {"f16", "f16", MathClass::tensor_f16, 2 * 512 * 0.97 * clocks},
+                  {"tf32", "f32", MathClass::tensor_tf32, 2 * 128 * 0.97 * clocks},
+                  {"int8", "i32", MathClass::tensor_int8, 2 * 1024 * 0.97 * clocks},
+                  {"fp8", "f32", MathClass::tensor_fp8, 2 * 512 * 0.97 * clocks}};
   return found;
 }
 
@@ -68,6 +75,15 @@ TEST(MeasuredCard, HasWhatWasFoundAndKeepsTheRestOfTheNearest) {
   EXPECT_EQ(card.dram_gbs, 690U);
   EXPECT_EQ(card.l2_bytes_per_clock, 18U);
   EXPECT_EQ(card.launch_us, 2U);
+  const auto over_share = [&](double rate) {
+    return static_cast<uint32_t>(std::lround(rate * 97 / nearest.mma_percent));
+  };
+  EXPECT_EQ(card.tensor_float, over_share(64));
+  EXPECT_EQ(card.tensor_half, over_share(128));
+  EXPECT_EQ(card.tensor_tf32, over_share(32));
+  EXPECT_EQ(card.tensor_byte, over_share(256));
+  EXPECT_EQ(card.tensor_fp8, over_share(128));
+  EXPECT_EQ(card.mma_percent, nearest.mma_percent);
   const uint32_t behind_l2 = (nearest.dram_latency - nearest.l2_latency) * 1710 / nearest.clock_mhz;
   EXPECT_EQ(card.dram_latency, nearest.l2_latency + behind_l2) << "behind L2 as long in time";
   EXPECT_EQ(card.l2_latency, nearest.l2_latency);

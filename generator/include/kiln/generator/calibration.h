@@ -17,14 +17,22 @@ struct Calibration {
   double fma_efficiency = 1;         ///< Share of the f32 multiply-adds that the lanes could do.
   double shared_efficiency = 1;      ///< Shared-memory wavefronts of 128 bytes for each clock and SM.
   double launch_seconds = 2.5e-6;    ///< From one small kernel to the next on a stream.
+  /// Shares of Arch::products_per_clock() that mma.sync reaches; 0 where that was not measured.
+  double tf32_efficiency = 0, f16_efficiency = 0, fp8_efficiency = 0, int8_efficiency = 0;
 
-  /// Share of the multiply-adds of that class that an SM could do. For tensor cores all of them: no kernel measures
-  /// that.
-  double efficiency(MathClass math) const { return math == MathClass::f32_lanes ? fma_efficiency : 1; }
+  /// The figure above that is the share of the units of that class.
+  static double Calibration::*share_of(MathClass math);
+  /// That share; all where it was not measured.
+  double efficiency(MathClass math) const {
+    const double share = this->*share_of(math);
+    return share > 0 ? share : 1;
+  }
 
-  /// One line, `copy_efficiency=0.9 l2_bytes_per_clock=46.6 ...`; parse(print()) gives back an equal value.
+  /// One line, `copy_efficiency=0.9 l2_bytes_per_clock=46.6 ...`, with the shares of tensor cores that were measured.
+  /// parse(print()) gives back an equal value.
   std::string print() const;
-  /// Nothing if a figure is missing, unknown, given twice, or not a positive finite number.
+  /// Nothing if another figure than one of tensor cores is missing, or one is unknown, given twice, in another order,
+  /// or not a positive finite number.
   static std::optional<Calibration> parse(std::string_view text);
 
   bool operator==(const Calibration&) const = default;
