@@ -18,7 +18,7 @@ double busy_clocks(const BlockWork& block, const Arch& arch, const Calibration& 
   // Instructions of a class that a scheduler can start `peak` times a clock: the fewer warps it has, the oftener none
   // is ready. The one with the most is done last.
   const double of_scheduler = warps / schedulers, busiest = std::max(1.0, std::ceil(of_scheduler));
-  const double fma_peak = arch.products_per_clock(block.math) / (32 * schedulers) * reached.efficiency(block.math);
+  const double fma_peak = reached_products(arch, block.math, reached) / (32 * schedulers);
   const auto rate = [&](double peak) {
     return schedulers * peak * of_scheduler / (busiest + block.warps_at_half_rate / schedulers * peak);
   };
@@ -32,6 +32,13 @@ double busy_clocks(const BlockWork& block, const Arch& arch, const Calibration& 
 }
 
 }  // namespace
+
+double reached_products(const Arch& arch, MathClass math, const Calibration& reached) {
+  double share = reached.*Calibration::share_of(math);
+  // On 9.0, wgmma alone reaches the whole (cycles of m16n8k16 on an H100: 6.26 for 4).
+  if (share == 0) share = math != MathClass::f32_lanes && arch.major == 9 ? 0.64 : 1;
+  return share * arch.products_per_clock(math);
+}
 
 // The first warps wait for 9 lines of 128 bytes at a time: 8 are fetched with the one that is missed (so Huerta et al.,
 // Analyzing Modern NVIDIA GPU cores, take it). Some of the way from L2 is hidden by what is there.
@@ -112,7 +119,7 @@ Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigur
   const double bandwidth = std::min(peak, busy_sms * reached.l2_bytes_per_clock * device.clock_hz);
 
   Estimate estimate;
-  estimate.math = share * block.fma * 32 / arch.products_per_clock(block.math) / device.clock_hz;
+  estimate.math = share * block.fma * 32 / reached_products(arch, block.math, reached) / device.clock_hz;
   estimate.on_chip =
       share * std::max(block.shared_wavefronts, block.l2_bytes / reached.l2_bytes_per_clock) / device.clock_hz;
   const double memory = work.dram_bytes / bandwidth, later = work.extra_dram_bytes / peak;

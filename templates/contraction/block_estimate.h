@@ -52,6 +52,9 @@ Access access_of(std::span<const int64_t> lanes, int64_t bytes);
 /// Access of `lanes` lanes that are `pitch` bytes apart.
 Access access_at_pitch(int64_t pitch, int64_t bytes, int64_t lanes = 32);
 
+/// Multiply-adds of that class that an SM reaches in a clock: measured (Calibration), else what is usual.
+double reached_products(const Arch& arch, MathClass math, const Calibration& reached);
+
 /// How long the first warps of a launch wait for so many instructions that no cache of their SM has.
 double code_clocks(double instructions);
 

@@ -102,21 +102,22 @@ double lacking(const TensorTiling& tiling, const Contraction& contraction, doubl
 struct TensorStep {
   MathClass math;
   double products;        // instructions
-  double multiply_adds;   // of an instruction, in units of the rate that mma.sync reaches
+  double multiply_adds;   // of an instruction
   double clocks;          // for which an instruction takes its scheduler's tensor core
   double fragment_loads;  // instructions
   double fragment_bytes;  // from shared memory
 };
 
-TensorStep tensor_step(const TensorTiling& tiling, const Contraction& contraction, const Arch& arch) {
+TensorStep tensor_step(const TensorTiling& tiling, const Contraction& contraction, const Arch& arch,
+                       const Calibration& reached) {
   const double bytes = tensor_element_bytes(contraction), depth = 32 / bytes, steps = tiling.block_k / depth;
   // Loads of a warp and chunk: four where ldmatrix would take one, if it cannot turn the elements.
   const auto loads = [&](bool down) { return down || bytes == 2 ? 1 : 4; };
   TensorStep step;
   step.math = bytes == 4 ? MathClass::tensor_tf32 : MathClass::tensor_f16;
   step.products = tiling.warp_m / 16.0 * tiling.warp_n / 8.0 * steps;
-  step.multiply_adds = 16 * 8 * depth / mma_share(arch);
-  step.clocks = step.multiply_adds * 4 / arch.products_per_clock(step.math);
+  step.multiply_adds = 16 * 8 * depth;
+  step.clocks = step.multiply_adds * 4 / reached_products(arch, step.math, reached);
   step.fragment_loads = (tiling.warp_m * loads(contraction.a_along() == Along::depth) +
                          tiling.warp_n * loads(contraction.b_along() == Along::depth)) /
                         16.0 * steps;
@@ -158,12 +159,13 @@ Lines lines_of_b(const TensorTiling& tiling, const Contraction& contraction) {
 // A block of a kernel, and what it does for one chunk.
 class TensorBlock {
  public:
-  TensorBlock(const TensorTiling& tiling, const Contraction& contraction, Bring bring, const Arch& arch)
+  TensorBlock(const TensorTiling& tiling, const Contraction& contraction, Bring bring, const Arch& arch,
+              const Calibration& reached)
       : tiling_(tiling),
         contraction_(contraction),
         copied_(bring == Bring::copied),
         access_(tensor_access(contraction, bring)),
-        step_(tensor_step(tiling, contraction, arch)),
+        step_(tensor_step(tiling, contraction, arch, reached)),
         bytes_(tensor_element_bytes(contraction)),
         a_elements_(tiling.block_m * tiling.block_k),
         b_elements_(tiling.block_n * tiling.block_k),
@@ -253,11 +255,6 @@ class TensorBlock {
 
 }  // namespace
 
-// On 9.0, wgmma alone reaches the whole (cycles of m16n8k16 on an H100: 6.26 for 4).
-double mma_share(const Arch& arch) {
-  return arch.major == 9 ? 0.64 : 1;
-}
-
 DeviceFigures with_rate_of_l2(const DeviceFigures& device, const Arch& arch) {
   DeviceFigures result = device;
   double& rate = result.calibration.l2_bytes_per_clock;
@@ -270,7 +267,7 @@ DeviceFigures with_rate_of_l2(const DeviceFigures& device, const Arch& arch) {
 
 BlockWork tensor_block_work(const TensorTiling& tiling, const Contraction& contraction, Bring bring, const Arch& arch,
                             const DeviceFigures& device, double chunks, double blocks, Results results) {
-  const TensorBlock block(tiling, contraction, bring, arch);
+  const TensorBlock block(tiling, contraction, bring, arch, device.calibration);
   const double warps = tiling.warps();
   BlockWork work;
   work.threads = tiling.threads();
@@ -311,7 +308,7 @@ Estimate tensor_estimate(const GridWork& work, const Arch& arch, const DeviceFig
   const double of_block = work.dram_bytes / std::max(1.0, work.blocks) / (peak / sms);  // seconds
   const double memory = share * of_block, later = work.extra_dram_bytes / peak;
 
-  const double tensor = block.fma * 32 / arch.products_per_clock(block.math);
+  const double tensor = block.fma * 32 / reached_products(arch, block.math, reached);
   const double shared = block.shared_wavefronts / reached.shared_efficiency;
   const double l2 = block.l2_bytes / reached.l2_bytes_per_clock;
   // Schedulers have tensor cores and issue slots of their own: the one with the most warps is done last.

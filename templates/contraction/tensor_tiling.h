@@ -60,9 +60,6 @@ int tensor_min_blocks(const TensorTiling& tiling, const Contractions& parts, Bri
 void add_tensor_tiling(Prelude& prelude, const TensorTiling& tiling, const Contraction& contraction, Bring bring,
                        int blocks);
 
-/// Share of the tensor cores' rate that mma.sync reaches.
-double mma_share(const Arch& arch);
-
 // Rules: what their names in add_tensor_space() say.
 bool tensor_warps_tile_the_block(const TensorTiling& tiling);
 bool tensor_chunk_has_steps(const TensorTiling& tiling, const Contraction& contraction);

@@ -40,7 +40,7 @@ TEST_F(Calibrated, EveryFigureIsPlausible) {
   EXPECT_GT(reached.launch_seconds, 1e-7);
   EXPECT_LT(reached.launch_seconds, 1e-4);
   for (const TensorRate& rate : findings_.tensor) {
-    const double share = reached.efficiency(rate.math);
+    const double share = reached.*Calibration::share_of(rate.math);
     EXPECT_GT(share, 0.2) << rate.factors;  // GeForce cards have half of it with sums in f32
     EXPECT_LT(share, 1.05) << rate.factors;
   }

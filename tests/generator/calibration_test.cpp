@@ -31,12 +31,12 @@ TEST(Calibration, HasAShareOfTheUnitsOfEachClass) {
                             .f16_efficiency = 0.3,
                             .fp8_efficiency = 0.4,
                             .int8_efficiency = 0.5};
-  EXPECT_EQ(reached.efficiency(MathClass::f32_lanes), 0.1);
-  EXPECT_EQ(reached.efficiency(MathClass::tensor_tf32), 0.2);
-  EXPECT_EQ(reached.efficiency(MathClass::tensor_f16), 0.3);
-  EXPECT_EQ(reached.efficiency(MathClass::tensor_fp8), 0.4);
-  EXPECT_EQ(reached.efficiency(MathClass::tensor_int8), 0.5);
-  EXPECT_EQ(Calibration{}.efficiency(MathClass::tensor_f16), 1);
+  const auto share = [&](MathClass math) { return reached.*Calibration::share_of(math); };
+  EXPECT_EQ(share(MathClass::f32_lanes), 0.1);
+  EXPECT_EQ(share(MathClass::tensor_tf32), 0.2);
+  EXPECT_EQ(share(MathClass::tensor_f16), 0.3);
+  EXPECT_EQ(share(MathClass::tensor_fp8), 0.4);
+  EXPECT_EQ(share(MathClass::tensor_int8), 0.5);
 }
 
 TEST(Calibration, RefusesEverythingElse) {

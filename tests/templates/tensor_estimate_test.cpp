@@ -128,6 +128,22 @@ TEST(TensorEstimate, TheSchedulerWithTheMostWarpsIsDoneLast) {
   EXPECT_GT(tensor_estimate(work, Arch::of(8, 0), a100).seconds, 1.8 * four) << "two schedulers have nothing";
 }
 
+// A GeForce card has half of the rate with sums in f32, which nobody knows before it is measured.
+TEST(TensorEstimate, TakesTheRateOfTensorCoresThatWasMeasured) {
+  const Arch ada = Arch::of(8, 9), hopper = Arch::of(9, 0);
+  EXPECT_EQ(reached_products(ada, MathClass::tensor_f16, {}), 512);
+  EXPECT_EQ(reached_products(ada, MathClass::tensor_f16, {.f16_efficiency = 0.5}), 256);
+  EXPECT_EQ(reached_products(ada, MathClass::tensor_tf32, {.f16_efficiency = 0.5}), 256) << "its own";
+  EXPECT_EQ(reached_products(hopper, MathClass::tensor_f16, {}), 0.64 * 2048) << "by mma.sync";
+  EXPECT_EQ(reached_products(hopper, MathClass::f32_lanes, {}), 128);
+  GridWork work = bound_by(&BlockWork::fma, 1e6);
+  work.block.math = MathClass::tensor_f16;
+  DeviceFigures measured = l40s;
+  measured.calibration.f16_efficiency = 0.5;
+  EXPECT_GT(tensor_estimate(work, ada, measured).seconds, 1.9 * tensor_estimate(work, ada, l40s).seconds);
+  EXPECT_GT(grid_estimate(work, ada, measured).seconds, 1.9 * grid_estimate(work, ada, l40s).seconds);
+}
+
 TEST(TensorEstimate, TakesTheRateOfL2ThatWasMeasured) {
   EXPECT_EQ(with_rate_of_l2(l40s, Arch::of(8, 9)).calibration.l2_bytes_per_clock, 16);
   DeviceFigures measured = l40s;

@@ -17,7 +17,6 @@ namespace {
 using descriptor::BlockWork;
 using descriptor::ceil_div;
 using descriptor::FilterGradient;
-using descriptor::mma_share;
 using descriptor::PatchStrips;
 using descriptor::TensorTiling;
 using descriptor::widest_vector;
@@ -144,7 +143,7 @@ Program program(const Shape& shape, const FilterGradient& gradient, const Target
 }
 
 // Work of a block, whose tiles come one after the other.
-BlockWork block_work(const Shape& shape, const FilterGradient& gradient, const Arch& arch) {
+BlockWork block_work(const Shape& shape, const FilterGradient& gradient, const Arch& arch, const Calibration& reached) {
   const TensorTiling product = product_of(shape, gradient);
   const PatchStrips strips = conv_backward_filter_tensor_patch_descriptor::strips(gradient);
   const double bytes = element_bytes(gradient), warps = product.warps(), rows = shape.tile_p;
@@ -166,7 +165,7 @@ BlockWork block_work(const Shape& shape, const FilterGradient& gradient, const A
   work.shared_bytes = static_cast<double>(shared_bytes(shape, gradient));
   work.math = bytes == 4 ? MathClass::tensor_tf32 : MathClass::tensor_f16;
   work.warps_at_half_rate = 1;
-  work.fma = of_block * warps * products * instruction_fma / 32 / mma_share(arch);
+  work.fma = of_block * warps * products * instruction_fma / 32;
   const double fill = (pixels / strips.pixels * 14 + pixels * channels + loads * 3 + runs * 16) / 32;
   work.instructions = of_block * (warps * (products + 2 * words + matrices + 40) + fill) +
                       warps * (100 + fragments_m * fragments_n * 16);
@@ -176,7 +175,7 @@ BlockWork block_work(const Shape& shape, const FilterGradient& gradient, const A
   work.l2_bytes =
       of_block * (pixels * channels + gradients) * bytes + static_cast<double>(product.block_m) * product.block_n * 4;
   const double multiply =
-      std::ceil(warps / 4) * products * instruction_fma * 4 / (arch.products_per_clock(work.math) * mma_share(arch));
+      std::ceil(warps / 4) * products * instruction_fma * 4 / descriptor::reached_products(arch, work.math, reached);
   const double fill_clocks = 1300 + fill / std::min(4.0, warps) * 2;
   work.latency_clocks = 1500 + of_block * (fill_clocks + std::max(multiply, 2 * words * 4));
   work.stall_clocks = of_block * 1500;
@@ -188,7 +187,7 @@ Estimate predict(const Shape& shape, const FilterGradient& gradient, const Targe
                  const DeviceFigures& device) {
   const auto bytes = [](const TensorSpec& spec) { return static_cast<double>(spec.elements()) * size_of(spec.dtype); };
   descriptor::GridWork work;
-  work.block = block_work(shape, gradient, target.arch);
+  work.block = block_work(shape, gradient, target.arch, device.calibration);
   work.blocks = static_cast<double>(shape.split * filter_tiles(shape, gradient) * column_tiles(shape, gradient));
   const auto parts = static_cast<double>(workspace_bytes(shape, gradient));
   work.dram_bytes =

@@ -20,7 +20,6 @@ using descriptor::ceil_div;
 using descriptor::Contraction;
 using descriptor::Contractions;
 using descriptor::ConvolutionAddresses;
-using descriptor::mma_share;
 using descriptor::patch_piece_bytes;
 using descriptor::PatchStrips;
 using descriptor::TensorTiling;
@@ -106,7 +105,8 @@ Program program(const PatchTile& tile, const Contractions& parts, const Target& 
 }
 
 // Work of a block, whose tiles come one after the other.
-BlockWork block_work(const PatchTile& tile, const Contraction& contraction, const Arch& arch) {
+BlockWork block_work(const PatchTile& tile, const Contraction& contraction, const Arch& arch,
+                     const Calibration& reached) {
   const ConvolutionAddresses& conv = contraction.addresses;
   const TensorTiling product = product_of(tile, contraction);
   const PatchStrips strips = conv_tensor_patch_descriptor::strips(contraction);
@@ -130,7 +130,7 @@ BlockWork block_work(const PatchTile& tile, const Contraction& contraction, cons
   work.shared_bytes = static_cast<double>(shared_bytes(tile, contraction));
   work.math = bytes == 4 ? MathClass::tensor_tf32 : MathClass::tensor_f16;
   work.warps_at_half_rate = 1;
-  work.fma = tiles * warps * products * instruction_fma / 32 / mma_share(arch);
+  work.fma = tiles * warps * products * instruction_fma / 32;
   const double fill = (pixels / strips.pixels * 14 + pixels * channels + loads * 3) / 32,
                finish = outputs / 32 * (2.0 + 16.0 / y_run(tile, conv));
   const double prepare = filters / 32 * (30 + 4.0 * patch_piece_bytes / bytes) + warps * 120;
@@ -141,7 +141,7 @@ BlockWork block_work(const PatchTile& tile, const Contraction& contraction, cons
   work.global_sectors = tiles * loads / 32 * 6 + filters;
   work.l2_bytes = filter_bytes + tiles * (pixels * channels * bytes + outputs * size_of(conv.y.dtype));
   const double multiply =
-      std::ceil(warps / 4) * products * instruction_fma * 4 / (arch.products_per_clock(work.math) * mma_share(arch));
+      std::ceil(warps / 4) * products * instruction_fma * 4 / descriptor::reached_products(arch, work.math, reached);
   const double fill_clocks = 800 + fill / std::min(4.0, warps) * 2;
   work.latency_clocks = 1200 + prepare / std::min(4.0, warps) * 3 +
                         tiles * (fill_clocks + std::max(multiply, words * 4) + finish / std::min(4.0, warps) * 2 + 200);
@@ -153,7 +153,7 @@ BlockWork block_work(const PatchTile& tile, const Contraction& contraction, cons
 Estimate predict(const PatchTile& tile, const Contractions& parts, const Target& target, const DeviceFigures& device) {
   const Contraction& contraction = parts.main();
   descriptor::GridWork work;
-  work.block = block_work(tile, contraction, target.arch);
+  work.block = block_work(tile, contraction, target.arch, device.calibration);
   const auto tiles = static_cast<double>(patch_tiles(contraction.addresses, tile.p, tile.q) * contraction.n());
   work.blocks = std::ceil(tiles / tile.tiles) * static_cast<double>(contraction.column_tiles(tile.n));
   work.dram_bytes = compulsory_bytes(contraction);

@@ -22,11 +22,6 @@ struct Calibration {
 
   /// The figure above that is the share of the units of that class.
   static double Calibration::*share_of(MathClass math);
-  /// That share; all where it was not measured.
-  double efficiency(MathClass math) const {
-    const double share = this->*share_of(math);
-    return share > 0 ? share : 1;
-  }
 
   /// One line, `copy_efficiency=0.9 l2_bytes_per_clock=46.6 ...`, with the shares of tensor cores that were measured.
   /// parse(print()) gives back an equal value.
