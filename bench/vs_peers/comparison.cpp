@@ -236,7 +236,8 @@ std::optional<Contender> Comparison::cutlass(const Request& request, const std::
   CutlassChoice chosen;
   for (const CutlassTile& tile : tiles) {
     for (const int count : slices) {
-      const CutlassChoice choice{.tile = tile, .slices = count};
+      // Blocks that add in turn wait for each other, and the clock tells no time of that.
+      const CutlassChoice choice{.tile = tile, .slices = count, .parallel = count > 1 && request.operation != "gemm"};
       try {
         CutlassPeer peer(context_, *nvrtc_, kernels_, request, target_, choice, execution::Products::cubin);
         peer.prepare(addresses_of(operands), operands.values());

@@ -32,5 +32,8 @@ __device__ void leave(const typename Kernel::Params& parameters, bool accepted, 
              {int(grid.x), int(grid.y), int(grid.z)},
              Kernel::kThreadCount,
              int(sizeof(typename Kernel::SharedStorage)),
-             int(sizeof parameters)};
+             int(sizeof parameters),
+             {},
+             {},
+             0};
 }

@@ -100,10 +100,14 @@ CutlassPeer::CutlassPeer(std::shared_ptr<const device::ContextHandle> context, c
       module_(context_, image_.loadable(context_->driver()), "CUTLASS " + choice.print()),
       kernel_(module_.function("peer")),
       made_(context_, sizeof(CutlassLaunch) + parameter_room) {
+  if (choice.parallel) {
+    adding_ = module_.function("peer_adding");
+    slices_ = device::Buffer(context_, source_.slice_bytes);
+  }
   make_parameters({});
   if (launch_.accepted == 0) throw Error(ErrorCode::unsupported, "CUTLASS's kernel refuses the extents of the request");
   if (launch_.shared_bytes > 48 << 10) kernel_.set_max_dynamic_shared(launch_.shared_bytes);
-  if (choice.slices == 1) return;
+  if (choice.slices == 1 || choice.parallel) return;
   const size_t tiles = static_cast<size_t>(launch_.grid[0]) * static_cast<size_t>(launch_.grid[1]);
   semaphores_ = device::upload(context_, std::vector<int>(tiles));
   make_parameters({});
@@ -113,17 +117,19 @@ void CutlassPeer::make_parameters(const Arguments& arguments) {
   auto [a, b, c] = arguments.operands;
   float alpha = arguments.alpha, beta = arguments.beta;
   CUdeviceptr launch = made_.address(), parameters = launch + sizeof(CutlassLaunch), semaphores = semaphores_.address();
-  void* values[] = {source_.problem.data(), &a, &b, &c, &alpha, &beta, &semaphores, &parameters, &launch};
+  CUdeviceptr slices = slices_.address();
+  void* values[] = {source_.problem.data(), &a, &b, &c, &alpha, &beta, &semaphores, &slices, &parameters, &launch};
   {
     const device::Current current(*context_);
     device::launch(module_.function("peer_parameters"), {}, {}, 0, nullptr, values);
   }
   context_->synchronize();
   device::copy_to_host(*context_, &launch_, launch, sizeof launch_);
-  if (launch_.parameter_bytes > static_cast<int>(parameter_room)) {
-    throw Error(ErrorCode::internal, fmt::format("{} bytes of parameters", launch_.parameter_bytes));
+  const int bytes = launch_.parameter_bytes + launch_.adding_parameter_bytes;
+  if (bytes > static_cast<int>(parameter_room)) {
+    throw Error(ErrorCode::internal, fmt::format("{} bytes of parameters", bytes));
   }
-  parameters_.resize(static_cast<size_t>(launch_.parameter_bytes));
+  parameters_.resize(static_cast<size_t>(bytes));
   device::copy_to_host(*context_, parameters_.data(), parameters, parameters_.size());
   made_for_ = arguments;
 }
@@ -147,6 +153,10 @@ void CutlassPeer::run(cuda_abi::CUstream stream, checking::Checkable::Operands o
   const device::Current current(*context_);
   device::launch(kernel_, {extent(launch_.grid[0]), extent(launch_.grid[1]), extent(launch_.grid[2])},
                  {extent(launch_.threads)}, extent(launch_.shared_bytes), stream, parameters);
+  if (!adding_) return;
+  void* adding[] = {parameters_.data() + launch_.parameter_bytes};
+  device::launch(*adding_, {extent(launch_.adding_grid[0]), extent(launch_.adding_grid[1])},
+                 {extent(launch_.adding_threads[0]), extent(launch_.adding_threads[1])}, 0, stream, adding);
 }
 
 checking::Checkable CutlassPeer::checkable() {

@@ -63,9 +63,11 @@ class CutlassPeer {
   execution::KernelImage image_;
   device::Module module_;
   device::Function kernel_;
-  device::Buffer made_;        ///< A CutlassLaunch, then the parameters.
-  device::Buffer semaphores_;  ///< One for each tile where the sum has slices; each run leaves zeros.
+  std::optional<device::Function> adding_;  ///< The second kernel.
+  device::Buffer made_;                     ///< A CutlassLaunch, then the parameters.
+  device::Buffer semaphores_;               ///< One for each tile where the sum has slices; each run leaves zeros.
   Arguments made_for_;
+  device::Buffer slices_;  ///< Sums of slices that a second kernel adds.
   std::vector<std::byte> parameters_;
   CutlassLaunch launch_{};
 };

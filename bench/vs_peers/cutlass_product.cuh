@@ -15,7 +15,7 @@ extern "C" __global__ void __launch_bounds__(Kernel::kThreadCount) peer(typename
 }
 
 extern "C" __global__ void peer_parameters(kiln::bench::CutlassProduct of, A* a, B* b, C* c, float alpha, float beta,
-                                           int* semaphore, char* to, kiln::bench::CutlassLaunch* launch) {
+                                           int* semaphore, C*, char* to, kiln::bench::CutlassLaunch* launch) {
   const cutlass::gemm::GemmCoord problem(of.m, of.n, of.k), block(Block::kM, Block::kN, Block::kK);
   const cutlass::TensorRef<C, RowMajor> result{c, of.c};
   const auto tiled = PEER_SWIZZLE::get_tiled_shape(problem, block, of.slices);

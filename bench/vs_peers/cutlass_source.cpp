@@ -91,7 +91,7 @@ std::string common_prelude(const Arch& arch, const CutlassChoice& choice, const 
   };
   define("A", element_name(sides.a->dtype));
   define("B", element_name(sides.b->dtype));
-  define("C", element_name(sides.c->dtype));
+  define("C", element_name(choice.parallel ? choice.sum : sides.c->dtype));
   define("SUM", element_name(choice.sum));
   define("SCALE", integers ? "int32_t" : "float");
   define("TARGET", fmt::format("cutlass::arch::{}", target));
@@ -103,7 +103,7 @@ std::string common_prelude(const Arch& arch, const CutlassChoice& choice, const 
   define("SWIZZLE", fmt::format("cutlass::{}", swizzle));
   define("ALIGN_A", std::to_string(sides.alignments[0]));
   define("ALIGN_B", std::to_string(sides.alignments[1]));
-  define("ALIGN_C", std::to_string(sides.alignments[2]));
+  define("ALIGN_C", std::to_string(choice.parallel ? std::min(sides.alignments[2], 4) : sides.alignments[2]));
   return text;
 }
 
@@ -157,7 +157,7 @@ struct Tensors {
 };
 
 template <class View>
-CutlassConvolution extents_of(const View& view, const Tensors& tensors, int slices) {
+CutlassConvolution extents_of(const View& view, const Tensors& tensors, const CutlassChoice& choice) {
   if (view.groups != 1) refuse("it has groups");
   if (view.mirrored) refuse("it mirrors the filter");
   CutlassConvolution problem{};
@@ -180,7 +180,8 @@ CutlassConvolution extents_of(const View& view, const Tensors& tensors, int slic
   problem.stride_w = plain(columns.stride);
   problem.dilation_h = plain(rows.dilation);
   problem.dilation_w = plain(columns.dilation);
-  problem.slices = slices;
+  problem.slices = choice.slices;
+  problem.parallel = choice.parallel ? 1 : 0;
   return problem;
 }
 
@@ -188,7 +189,7 @@ CutlassConvolution extents_of(const View& view, const Tensors& tensors, int slic
 template <class View>
 CutlassSource convolution(const Request& request, const View& view, const Tensors& tensors, std::string_view pass,
                           std::array<std::string_view, 3> names, const Arch& arch, const CutlassChoice& choice) {
-  const CutlassConvolution problem = extents_of(view, tensors, choice.slices);
+  const CutlassConvolution problem = extents_of(view, tensors, choice);
   Sides sides{&tensors.named(names[0]), &tensors.named(names[1]), &tensors.named(names[2]), {}};
   sides.alignments = {alignment(*sides.a, 1), alignment(*sides.b, 1), alignment(*sides.c, 1)};
   const bool by_filter = sides.c == &tensors.w, gradient = sides.c == &tensors.x;
@@ -204,10 +205,19 @@ CutlassSource convolution(const Request& request, const View& view, const Tensor
       common_prelude(arch, choice, sides, strided && gradient ? strided_gradient_swizzle : convolution_swizzle);
   text += fmt::format("#define PEER_PASS {}\n#define PEER_ITERATOR {}\n#define PEER_STRIDES {}\n", pass,
                       choice.analytic ? "kAnalytic" : "kOptimized", gradient && !strided ? "kUnity" : "kStrided");
+  if (choice.parallel) {
+    text += fmt::format("#define PEER_RESULT {}\n#define PEER_ALIGN_RESULT {}\n", element_name(sides.c->dtype),
+                        sides.alignments[2]);
+  }
   text += "#include \"cutlass_convolution.cuh\"\n";
-  return {.text = text,
-          .problem = bytes_of(problem),
-          .operands = {position(request, names[0]), position(request, names[1]), position(request, names[2])}};
+  CutlassSource source;
+  source.text = text;
+  source.problem = bytes_of(problem);
+  source.operands = {position(request, names[0]), position(request, names[1]), position(request, names[2])};
+  if (choice.parallel) {
+    source.slice_bytes = static_cast<size_t>(sides.c->elements()) * static_cast<size_t>(choice.slices) * sizeof(float);
+  }
+  return source;
 }
 
 // The stride of a row of a row-major matrix, or of a column of a column-major one.
@@ -219,6 +229,7 @@ int leading_dimension(const TensorSpec& matrix, bool& is_column_major) {
 }
 
 CutlassSource product(const Request& request, const Arch& arch, const CutlassChoice& choice) {
+  if (choice.parallel) refuse("slices of products are added in turn");
   const Gemm view = Gemm::of(request);
   bool a_columns = false, b_columns = false, c_columns = false;
   CutlassProduct problem{};
@@ -235,16 +246,16 @@ CutlassSource product(const Request& request, const Arch& arch, const CutlassCho
   std::string text = common_prelude(arch, choice, sides, product_swizzle);
   text += fmt::format("#define PEER_LAYOUT_A {}\n#define PEER_LAYOUT_B {}\n#include \"cutlass_product.cuh\"\n",
                       a_columns ? "ColumnMajor" : "RowMajor", b_columns ? "ColumnMajor" : "RowMajor");
-  return {text, bytes_of(problem), {position(request, "a"), position(request, "b"), position(request, "c")}};
+  return {text, bytes_of(problem), {position(request, "a"), position(request, "b"), position(request, "c")}, 0};
 }
 
 }  // namespace
 
 std::string CutlassChoice::print() const {
   const auto& [block, warp, instruction, stages] = tile;
-  return fmt::format("{}x{}x{} {}x{}x{} m{}n{}k{} stages={} slices={} sum={}{}", block[0], block[1], block[2], warp[0],
-                     warp[1], warp[2], instruction[0], instruction[1], instruction[2], stages, slices, traits(sum).name,
-                     analytic ? " analytic" : "");
+  return fmt::format("{}x{}x{} {}x{}x{} m{}n{}k{} stages={} slices={}{} sum={}{}", block[0], block[1], block[2],
+                     warp[0], warp[1], warp[2], instruction[0], instruction[1], instruction[2], stages, slices,
+                     parallel ? " parallel" : "", traits(sum).name, analytic ? " analytic" : "");
 }
 
 CutlassSource cutlass_source(const Request& request, const Arch& arch, const CutlassChoice& choice) {

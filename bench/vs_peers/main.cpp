@@ -3,8 +3,9 @@
 //
 // Method: of each side the fastest variant is taken, by modelled times from a cold L2. Kiln's are those that `kiln
 // tune` would try; CUTLASS's are all tiles that its generator lists for type and compute capability, with each number
-// of slices. Kiln's variants with CUTLASS's tiles are timed besides, which its estimates may not prefer. The fastest of
-// each side is run for fewer images, and its results are compared with the reference.
+// of slices: a second kernel adds those of convolutions. Kiln's variants with CUTLASS's tiles are timed besides, which
+// its estimates may not prefer. The fastest of each side is run for fewer images, and its results are compared with the
+// reference.
 //
 //   bench_vs_peers [--candidates N] [--tiles 128x128x32,256x128x32x3] [--slices 1,2] [--tie PART] [--verbose] REQUESTS
 #include <fmt/format.h>

@@ -95,6 +95,13 @@ CutlassChoice analytic(CutlassChoice from) {
   return from;
 }
 
+// A second kernel adds the slices.
+CutlassChoice parallel(CutlassChoice from, int slices) {
+  from.slices = slices;
+  from.parallel = true;
+  return from;
+}
+
 // Two stages in registers and shared memory, before cp.async.
 CutlassChoice turing(Shape instruction, DType sum = DType::f32, int slices = 1) {
   return choice({64, 64, 32}, {32, 32, 32}, instruction, 2, sum, slices);
@@ -132,6 +139,7 @@ void add_convolutions_8_0(std::vector<CutlassCase>& cases) {
   add("ForwardAnalytic", analytic(small(m16n8k16)), forward("f16"));
   add("ForwardSumsInF16", small(m16n8k16, DType::f16), permitted(forward("f16"), "fast"));
   add("ForwardInSlices", small(m16n8k16, DType::f32, 3), forward("f16"));
+  add("ForwardInParallelSlices", parallel(small(m16n8k16), 3), forward("f16"));
   add("ForwardOf8Bytes", analytic(small(m16n8k16)), {"conv_forward x=f16:2x20x7x9:nhwc w=f16:36x20x3x3:nhwc pad=1"});
   add("ForwardOf4Bytes", analytic(small(m16n8k16)), {"conv_forward x=f16:2x6x7x9:nhwc w=f16:10x6x3x3:nhwc pad=1"});
   add("ForwardOfBf16", small(m16n8k16), forward("bf16"));
@@ -142,6 +150,7 @@ void add_convolutions_8_0(std::vector<CutlassCase>& cases) {
   add("BackwardDataOfTf32", tf32, permitted(backward_data("f32"), "tf32"));
   add("BackwardFilter", small(m16n8k16), backward_filter("f16"));
   add("BackwardFilterInSlices", small(m16n8k16, DType::f32, 2), backward_filter("f16"));
+  add("BackwardFilterInParallelSlices", parallel(small(m16n8k16), 2), backward_filter("f16"));
   add("BackwardFilterOfBf16", small(m16n8k16), backward_filter("bf16"));
   add("BackwardFilterOfTf32", tf32, permitted(backward_filter("f32"), "tf32"));
 }
