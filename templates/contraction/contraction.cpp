@@ -101,6 +101,12 @@ int Contraction::c_run(int64_t of) const {
   return output_vector_width(addresses, of);
 }
 
+int Contraction::c_run_of_images(int64_t of) const {
+  const int64_t most = std::gcd(n(), of);
+  const int width = widest_vector(addresses.y, {dimension::batch}, most);
+  return addresses.residual ? std::min(width, widest_vector(*addresses.residual, {dimension::batch}, most)) : width;
+}
+
 int64_t Contraction::a_pitch() const {
   const std::vector<int64_t>& strides = addresses.x.strides;
   if (a_along() == Along::depth) return strides[dimension::channel];

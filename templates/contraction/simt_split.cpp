@@ -10,6 +10,7 @@ namespace {
 
 struct SimtKind {
   using Tiling = SimtTiling;
+  static constexpr int most_teams = 1;
 
   int c_run(const SimtTiling& tiling, const Contraction& contraction) const {
     return simt_access(tiling, contraction).c_run;

@@ -21,8 +21,29 @@ struct SplitTiling : Tiling {
   int split_k;
 };
 
+/// Threads of a block of a second launch that adds `parts` parts, and the teams that they are divided into: each team
+/// has eight parts at the most, or there are `most` teams.
+inline constexpr int reduce_threads = 128;
+inline int teams_for(double parts, int most) {
+  int teams = 1;
+  while (teams < most && parts > 8 * teams) teams *= 2;
+  return teams;
+}
+/// Elements that a thread of it adds, where c has runs of so many.
+inline int added_run(int c_run) {
+  return std::min(c_run, 4);
+}
+
+/// How long a thread of a second launch takes for its sums: it loads a few of its team's `parts` at a time, from L2 at
+/// best, and stores.
+inline double added_parts_seconds(double parts, const DeviceFigures& device) {
+  constexpr double parts_at_once = 8, load_clocks = 400;
+  return (1 + std::ceil(parts / parts_at_once)) * load_clocks / device.clock_hz;
+}
+
 /// The program and the costs of the kernels NAME and NAME_reduce (lib/conv_split.cuh), whose blocks have the tiling of
 /// `Kind`. It has the type Tiling, and
+/// - most_teams, into which the threads of the second launch are divided where parts are many;
 /// - c_run(tiling, contraction), the elements of c that one access moves;
 /// - shared_bytes(tiling, parts) of a block;
 /// - add_constants(prelude, tiling, contraction, parts, arch): the tiling's;
@@ -62,7 +83,7 @@ class SplitProduct {
       Prelude prelude = contraction_prelude(contraction);
       kind_.add_constants(prelude, tiling, contraction, parts, target.arch);
       prelude.constant("SPLIT_K", pieces(tiling, contraction)).constant("REDUCE_THREADS", reduce_threads);
-      prelude.constant("PARTS_FIRST", first / 4);
+      prelude.constant("TEAMS", teams(tiling, parts)).constant("PARTS_FIRST", first / 4);
       first += part_bytes(tiling, contraction);
       return prelude;
     });
@@ -92,14 +113,15 @@ class SplitProduct {
   }
 
  private:
-  static constexpr int reduce_threads = 128;
-
   static int64_t elements_per_n(const Contraction& contraction) {
     return contraction.rows_per_n() * contraction.columns() * contraction.groups();
   }
   /// Pieces of one part's depth: every one has a chunk.
   static int64_t pieces(const Tiling& tiling, const Contraction& contraction) {
     return std::min<int64_t>(tiling.split_k, contraction.chunks(tiling.block_k));
+  }
+  static int teams(const Tiling& tiling, const Contractions& parts) {
+    return teams_for(static_cast<double>(pieces(tiling, parts.main())), Kind::most_teams);
   }
   static int64_t part_bytes(const Tiling& tiling, const Contraction& contraction) {
     return pieces(tiling, contraction) * contraction.n() * elements_per_n(contraction) * contraction.products() * 4;
@@ -121,20 +143,17 @@ class SplitProduct {
   }
   std::array<Count, 3> reduce_grid(const Tiling& tiling, const Contractions& parts) const {
     return grid_of(parts, [&](const Contraction& contraction) {
-      const int run = kind_.c_run(tiling, contraction);
-      return std::array{blocks_for(contraction, elements_per_n(contraction), reduce_threads * run), Count{1},
+      const int run = added_run(kind_.c_run(tiling, contraction));
+      const int64_t elements = reduce_threads / teams(tiling, parts) * run;
+      return std::array{blocks_for(contraction, elements_per_n(contraction), elements), Count{1},
                         Count{contraction.products()}};
     });
   }
 
-  /// How long a thread of the second launch takes for its sums: it loads a few parts at a time (lib/conv_split.cuh),
-  /// from L2 at best, and stores.
   static double reduce_seconds(const Tiling& tiling, const Contractions& parts, const DeviceFigures& device) {
-    constexpr double parts_at_once = 8, load_clocks = 400;
     int64_t most = 1;
     for (const Contraction& part : parts.list) most = std::max(most, pieces(tiling, part));
-    const double loads = std::ceil(static_cast<double>(most) / parts_at_once);
-    return (1 + loads) * load_clocks / device.clock_hz;
+    return added_parts_seconds(static_cast<double>(most) / teams(tiling, parts), device);
   }
 
   std::string name_;

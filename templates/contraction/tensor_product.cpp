@@ -4,12 +4,14 @@
 
 #include "contraction/split_product.h"
 #include "contraction/tensor_estimate.h"
+#include "contraction/tensor_stream.h"
 
 namespace kiln::descriptor {
 namespace {
 
 struct TensorKind {
   using Tiling = TensorTiling;
+  static constexpr int most_teams = TensorStream::most_teams;
 
   Bring bring;
 
@@ -22,6 +24,7 @@ struct TensorKind {
   void add_constants(Prelude& prelude, const TensorTiling& tiling, const Contraction& contraction,
                      const Contractions& parts, const Arch& arch) const {
     add_tensor_tiling(prelude, tiling, contraction, bring, tensor_min_blocks(tiling, parts, bring, arch));
+    prelude.constant("BLOCKS", 0);
   }
   BlockWork block_work(const TensorTiling& tiling, const Contraction& contraction, const Arch& arch,
                        const DeviceFigures& device, double chunks, double blocks) const {
@@ -80,10 +83,39 @@ Algorithm split_tensor_contraction(const std::string& template_path, const std::
                                    ContractionMaker make, Bring bring, std::vector<int64_t> splits,
                                    ContractionRefusal refusal) {
   const std::string name = kernel_of(template_path);
-  return split_product(add_tensor_space(describe<SplitTiling<TensorTiling>>(name, operation, template_path, make)
-                                            .applies(applies_if_brought(bring, refusal)),
-                                        bring),
-                       name, TensorKind{bring}, std::move(splits));
+  const SplitProduct<TensorKind> split(name, TensorKind{bring});
+  const TensorStream stream(name, bring);
+  splits.push_back(1);
+  std::vector<int64_t> blocks = TensorStream::numbers_of_blocks();
+  blocks.insert(blocks.begin(), 0);
+  return add_tensor_space(describe<SharedTiling>(name, operation, template_path, make)
+                              .applies(applies_if_brought(bring, refusal))
+                              .rule("either BLOCKS or SPLIT_K shares the depth",  // first: it is cheap
+                                    [](const SharedTiling& tiling, const Contractions&, const Target&) {
+                                      return (tiling.blocks > 0) == (tiling.split_k == 1);
+                                    }),
+                          bring)
+      .param("SPLIT_K", &SharedTiling::split_k, std::move(splits))
+      .param("BLOCKS", &SharedTiling::blocks, std::move(blocks))
+      .pruning("splitting is worthwhile",
+               [](const SharedTiling& tiling, const Contractions& parts, const Target& target) {
+                 return tiling.blocks > 0 ? TensorStream::is_worthwhile(tiling, parts)
+                                          : for_main(SplitProduct<TensorKind>::is_worthwhile)(tiling, parts, target);
+               })
+      .rule("the parts fit into a gigabyte and a grid",
+            [split, stream](const SharedTiling& tiling, const Contractions& parts, const Target&) {
+              return tiling.blocks > 0 ? stream.parts_fit(tiling, parts) : split.parts_fit(tiling, parts);
+            })
+      .program([split, stream](const SharedTiling& tiling, const Contractions& parts, const Target& target,
+                               const Emitter& emit) {
+        return tiling.blocks > 0 ? stream.program(tiling, parts, target, emit)
+                                 : split.program(tiling, parts, target, emit);
+      })
+      .estimate([split, stream](const SharedTiling& tiling, const Contractions& parts, const Target& target,
+                                const DeviceFigures& device) {
+        return tiling.blocks > 0 ? stream.predict(tiling, parts, target, device)
+                                 : split.predict(tiling, parts, target, device);
+      });
 }
 
 }  // namespace kiln::descriptor

@@ -5,7 +5,7 @@ namespace kiln {
 
 Algorithm gemm_tensor_splitk() {
   return descriptor::split_tensor_contraction("gemm/gemm_tensor_splitk.cu", "gemm", descriptor::gemm_contractions,
-                                              descriptor::Bring::copied, {8, 4, 2, 16, 32, 64, 128});
+                                              descriptor::Bring::copied, {8, 4, 2, 3, 6, 12, 16, 24, 32, 64, 128});
 }
 
 }  // namespace kiln

@@ -2,22 +2,24 @@
 // tile, each sums its part of the filter, and a second kernel adds the parts in a fixed order.
 //
 // parts: [SPLIT_K][elements of y at the largest batch] f32, each without gaps, channels side by side if Y_ALONG_K, else
-// the pixels of an image.
+// the pixels of an image, or of all images if IMAGES_INNER.
 //
-// From the prelude, besides the problem and the tile: SPLIT_K, REDUCE_THREADS, and PARTS_FIRST, the elements before the
-// first part.
+// From the prelude, besides the problem and the tile: SPLIT_K; REDUCE_THREADS, those of a block of the second kernel,
+// and TEAMS, into which they are divided; and PARTS_FIRST, the elements before the first part.
 #include "lib/conv_tile.cuh"
 
 static_assert(SPLIT_K <= CHUNKS, "every part has a chunk");
 
 constexpr Index PART_ELEMENTS = Index(N) * K * PIXELS_PER_IMAGE;
+constexpr Index PART_PIXELS = IMAGES_INNER ? Index(N) * PIXELS_PER_IMAGE : PIXELS_PER_IMAGE;  // side by side
 
 // The first channel of an output pixel in a part.
 struct PartPixel {
   Index offset;
 
   __device__ __forceinline__ explicit PartPixel(Index pixel)
-      : offset(Y_ALONG_K ? pixel * K : strided_offset<1, PIXELS_PER_IMAGE, PIXELS_PER_IMAGE * K, N>(pixel)) {}
+      : offset(Y_ALONG_K ? pixel * K : strided_offset < 1, PART_PIXELS, PART_PIXELS * K,
+               IMAGES_INNER ? 1 : N > (pixel)) {}
 };
 
 // Part number `part` of a tile, by the threads of a block. Pixels and Weights: the loaders of x and w.
@@ -34,39 +36,76 @@ __device__ __forceinline__ void convolve_part(const GridBlock& block, const TX* 
   typename Product::Sums sums;
   if constexpr (MULTIPLIES) convolve_tile<Product, Pixels, Weights>(x, w, user, tile, first, last, position, sums);
 
-  for_each_output_run<PartPixel>(
-      tile, position, sums, [&](const PartPixel& pixel, int channel, const float(&values)[Y_RUN]) {
-        Vector<float, Y_RUN> run;
+  for_each_output_run<PartPixel>(tile, position, sums,
+                                 [&](const PartPixel& pixel, int channel, const float(&values)[Y_RUN]) {
+                                   Vector<float, Y_RUN> run;
 #pragma unroll
-        for (int i = 0; i < Y_RUN; ++i) run[i] = values[i];
-        const Index offset = pixel.offset + channel * (Y_ALONG_K ? Index(1) : PIXELS_PER_IMAGE);
-        store<Y_RUN>(parts + (PARTS_FIRST + part * PART_ELEMENTS + offset), run);
-      });
+                                   for (int i = 0; i < Y_RUN; ++i) run[i] = values[i];
+                                   const Index offset = pixel.offset + channel * (Y_ALONG_K ? Index(1) : PART_PIXELS);
+                                   store<Y_RUN>(parts + (PARTS_FIRST + part * PART_ELEMENTS + offset), run);
+                                 });
 }
 
-// y from the parts; one run of Y_RUN elements a thread.
+// The second launch. A thread adds a few neighbours of some parts. Where parts are many, teams of threads share them,
+// in the order of the depth.
+constexpr int TEAM = REDUCE_THREADS / TEAMS;
+constexpr int ADDED = smaller(Y_RUN, 4);
+
+// Adds up `count` parts that lie `distance` apart from `from` on, RUN neighbours of each.
+template <int RUN>
+__device__ __forceinline__ void add_runs(float (&sums)[RUN], const float* from, Index distance, int count) {
+  constexpr int AT_ONCE = 8;  // the estimate counts on it
+#pragma unroll 1
+  for (int part = 0; part < count; part += AT_ONCE) {
+    Vector<float, RUN> runs[AT_ONCE];
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) {
+      runs[i] = zeros<float, RUN>();
+      if (part + i < count) runs[i] = load_readonly<RUN>(from + (part + i) * distance);
+    }
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) {
+#pragma unroll
+      for (int j = 0; j < RUN; ++j) sums[j] += runs[i][j];
+    }
+  }
+}
+
+// Sums of RUN neighbours of `count` parts, which the threads of the first team get. All threads of a block call it.
+template <int RUN>
+__device__ __forceinline__ void add_by_teams(float (&sums)[RUN], const float* from, Index distance, int count) {
+  const int team = static_cast<int>(threadIdx.x) / TEAM, first = team * count / TEAMS;
+  add_runs(sums, from + first * distance, distance, (team + 1) * count / TEAMS - first);
+  if constexpr (TEAMS > 1) {
+    __shared__ Vector<float, RUN> of_teams[REDUCE_THREADS];
+#pragma unroll
+    for (int i = 0; i < RUN; ++i) of_teams[threadIdx.x][i] = sums[i];
+    __syncthreads();
+#pragma unroll
+    for (int other = 1; other < TEAMS; ++other) {
+#pragma unroll
+      for (int i = 0; i < RUN; ++i) sums[i] += of_teams[threadIdx.x % TEAM + other * TEAM][i];
+    }
+  }
+}
+
+// y from the parts, ADDED elements a thread.
 __device__ __forceinline__ void add_parts(const GridBlock& block, const float* parts, TY* y,
                                           const EpilogueArguments& arguments, long long n) {
   const Index elements = images_of(n) * K * PIXELS_PER_IMAGE;
-  const Index offset = (static_cast<Index>(block.x) * REDUCE_THREADS + static_cast<Index>(threadIdx.x)) * Y_RUN;
-  if (offset >= elements) return;
-
-  float sums[Y_RUN] = {};
-#pragma unroll 8  // split.cpp's estimate counts on it
-  for (int part = 0; part < SPLIT_K; ++part) {
-    const Vector<float, Y_RUN> run = load_readonly<Y_RUN>(parts + (PARTS_FIRST + part * PART_ELEMENTS + offset));
-#pragma unroll
-    for (int i = 0; i < Y_RUN; ++i) sums[i] += run[i];
-  }
+  const Index offset = (static_cast<Index>(block.x) * TEAM + static_cast<Index>(threadIdx.x % TEAM)) * ADDED;
+  float sums[ADDED] = {};
+  add_by_teams(sums, parts + (PARTS_FIRST + offset), PART_ELEMENTS, offset < elements ? SPLIT_K : 0);
+  if (offset >= elements || threadIdx.x >= TEAM) return;
 
   Index pixel = offset;
   Index channel;
   if constexpr (Y_ALONG_K) {
     channel = take_coordinate<K>(pixel);
   } else {
-    const Index place = take_coordinate<PIXELS_PER_IMAGE>(pixel);
+    const Index place = take_coordinate<PART_PIXELS>(pixel);
     channel = take_coordinate<K>(pixel);
-    pixel = pixel * PIXELS_PER_IMAGE + place;
+    pixel = pixel * PART_PIXELS + place;
   }
   finish_outputs<Y_ALONG_K>(y, OutputPixel(pixel), channel, sums, arguments);
 }

@@ -1,3 +1,3 @@
 // Parts of a convolution whose operands are copied: what a template includes for each class.
-#include "lib/conv_split.cuh"
+#include "lib/conv_stream.cuh"
 #include "lib/copied_operands.cuh"

@@ -168,5 +168,25 @@ TEST(TensorEstimate, PrefersLargeTilesWhereTheGridIsLarge) {
   EXPECT_LT(*small.find("BLOCK_M") * *small.find("BLOCK_N"), 128 * 128) << small.print();
 }
 
+TEST(TensorStreamEstimate, ReadsOperandsBeyondL2Again) {
+  static const Catalogue catalogue = make_catalogue(embedded_sources());
+  const auto seconds = [&](const std::string& request, const std::string& shared, int64_t l2_bytes) {
+    DeviceFigures device = a100;
+    device.l2_bytes = l2_bytes;
+    const Config config = Config::parse("BLOCK_K=32,BLOCK_M=128,BLOCK_N=128,STAGES=4,WARP_M=64,WARP_N=64," + shared);
+    return catalogue.find("conv_backward_filter_tensor_splitk")
+        ->on(Request::parse("conv_backward_filter " + request), Target{Arch::of(8, 0), 13, 0})
+        .estimate(config, device)
+        .seconds;
+  };
+  const std::string large =
+      "x=bf16:256x128x80x80:nhwc dy=bf16:256x256x40x40:nhwc dw=bf16:256x128x3x3:nhwc pad=1 stride=2";
+  const std::string small = "x=bf16:1x128x56x56:nhwc dy=bf16:1x128x56x56:nhwc dw=bf16:128x128x3x3:nhwc pad=1";
+  const std::string evenly = "BLOCKS=104,SPLIT_K=1", in_parts = "BLOCKS=0,SPLIT_K=12";
+  EXPECT_GT(seconds(large, evenly, a100.l2_bytes), 1.5 * seconds(large, evenly, int64_t{4} << 30));
+  EXPECT_LT(seconds(large, in_parts, a100.l2_bytes), 0.7 * seconds(large, evenly, a100.l2_bytes));
+  EXPECT_EQ(seconds(small, evenly, a100.l2_bytes), seconds(small, evenly, int64_t{4} << 30));
+}
+
 }  // namespace
 }  // namespace kiln::tensor_estimate_test

@@ -23,6 +23,12 @@ Contraction backward_data(const std::string& operands) {
   return descriptor::data_contractions(Request::parse("conv_backward_data " + operands)).main();
 }
 
+int result_run(const std::string& operands, Bring bring) {
+  const descriptor::Contractions gradient =
+      descriptor::filter_contractions(Request::parse("conv_backward_filter " + operands));
+  return descriptor::tensor_access(gradient.main(), bring).c_run;
+}
+
 int registers(const TensorTiling& tiling, const Contraction& contraction, int arch, Bring bring = Bring::staged) {
   return descriptor::tensor_registers(tiling, contraction, bring, Arch::of(arch / 10, arch % 10));
 }
@@ -64,6 +70,15 @@ TEST(TensorRegisters, OfRunsNeedNoMore) {
   EXPECT_EQ(registers(large, nhwc, 80), 128 + 30 + 32 + 4 * 4 + 3 * 4 + 4 * 4 + 2 * 4);
   EXPECT_EQ(registers(large, nhwc, 75), registers(large, nhwc, 80));
   EXPECT_EQ(registers(large, nhwc, 80, Bring::copied), 128 + 30 + 2 * 32 + 2 * 4 + 4);
+}
+
+TEST(TensorAccess, StoresChannelsUnderATapInRuns) {
+  for (const Bring bring : {Bring::copied, Bring::staged}) {
+    EXPECT_EQ(result_run("x=f16:2x24x9x7:nhwc dy=f16:2x72x9x7:nhwc dw=f16:72x24x3x3:nhwc pad=1", bring), 8);
+    EXPECT_EQ(result_run("x=f16:2x20x9x7:nhwc dy=f16:2x72x9x7:nhwc dw=f32:72x20x3x3:nhwc pad=1", bring), 4);
+    EXPECT_EQ(result_run("x=f16:2x24x9x7:nhwc dy=f16:2x72x9x7:nhwc dw=f16:72x24x3x3 pad=1", bring), 1)
+        << "taps stand side by side";
+  }
 }
 
 TEST(TensorRegisters, DecideWhichTilingsAreLegal) {

@@ -4,9 +4,9 @@
 namespace kiln {
 
 Algorithm conv_backward_filter_tensor_splitk() {
-  return descriptor::split_tensor_contraction("conv/tensor/conv_backward_filter_tensor_splitk.cu",
-                                              "conv_backward_filter", descriptor::filter_contractions,
-                                              descriptor::Bring::copied, {16, 4, 2, 8, 32, 64, 128, 256});
+  return descriptor::split_tensor_contraction(
+      "conv/tensor/conv_backward_filter_tensor_splitk.cu", "conv_backward_filter", descriptor::filter_contractions,
+      descriptor::Bring::copied, {16, 4, 2, 3, 6, 8, 12, 24, 32, 48, 64, 96, 128, 256});
 }
 
 }  // namespace kiln

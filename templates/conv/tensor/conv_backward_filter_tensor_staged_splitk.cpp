@@ -6,7 +6,8 @@ namespace kiln {
 Algorithm conv_backward_filter_tensor_staged_splitk() {
   return descriptor::split_tensor_contraction("conv/tensor/conv_backward_filter_tensor_staged_splitk.cu",
                                               "conv_backward_filter", descriptor::filter_contractions,
-                                              descriptor::Bring::staged, {16, 4, 2, 8, 32, 64, 128, 256});
+                                              descriptor::Bring::staged,
+                                              {16, 4, 2, 3, 6, 8, 12, 24, 32, 48, 64, 96, 128, 256});
 }
 
 }  // namespace kiln

@@ -1,12 +1,13 @@
-// conv_backward_filter_tensor_staged for small filters and many positions. lib/conv_split.cuh says how the depth is
+// conv_backward_filter_tensor_staged for small filters and many positions. lib/conv_stream.cuh says how the depth is
 // divided. Parameters: conv_backward_filter_tensor_staged_splitk.cpp.
-#include "lib/fitting_split.cuh"
+#include "lib/conv_stream.cuh"
+#include "lib/fitting_pixels.cuh"
 #include "lib/tensor_lanes.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     conv_backward_filter_tensor_staged_splitk(const TX* __restrict__ x, const TW* __restrict__ w,
                                               float* __restrict__ parts, UserArguments user, long long n) {
-  convolve_part<TensorLanes, FittingPixels>(GridBlock(), x, w, parts, user, n, static_cast<int>(blockIdx.z));
+  sum_parts<TensorLanes, FittingPixels, Filters<BlockTile>>(x, w, parts, user, n);
 }
 
 // y from the parts.
@@ -14,5 +15,5 @@ extern "C" __global__ void __launch_bounds__(REDUCE_THREADS)
     conv_backward_filter_tensor_staged_splitk_reduce(const float* __restrict__ parts, TY* y, const TBias* bias,
                                                      const TResidual* residual, float alpha, float beta, float clip_lo,
                                                      float clip_hi, UserArguments user, long long n) {
-  add_parts(GridBlock(), parts, y, {bias, residual, alpha, beta, clip_lo, clip_hi, user}, n);
+  add_sums(parts, y, {bias, residual, alpha, beta, clip_lo, clip_hi, user}, n);
 }

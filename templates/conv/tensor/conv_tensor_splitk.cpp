@@ -7,7 +7,7 @@ namespace kiln {
 Algorithm conv_tensor_splitk() {
   return descriptor::split_tensor_contraction("conv/tensor/conv_tensor_splitk.cu", "conv_forward",
                                               descriptor::forward_products, descriptor::Bring::copied,
-                                              {4, 2, 8, 16, 32}, descriptor::refusal_of_depthwise);
+                                              {4, 2, 3, 6, 8, 12, 16, 32}, descriptor::refusal_of_depthwise);
 }
 
 }  // namespace kiln

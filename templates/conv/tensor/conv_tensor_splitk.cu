@@ -1,6 +1,6 @@
-// conv_tensor for few pixels and channels but long filters. lib/conv_split.cuh says how the depth is divided.
+// conv_tensor for few pixels and channels but long filters. lib/conv_stream.cuh says how the depth is divided.
 // Parameters: conv_tensor_splitk.cpp.
-#include "lib/conv_split.cuh"
+#include "lib/conv_stream.cuh"
 #include "lib/copied_operands.cuh"
 #include "lib/copy_pipeline.cuh"
 
@@ -9,13 +9,12 @@ static_assert(ALPHA != SCALE_ZERO, "alpha of class zero is for conv_simple");
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     conv_tensor_splitk(const TX* __restrict__ x, const TW* __restrict__ w, float* __restrict__ parts,
                        UserArguments user, long long n) {
-  convolve_part<TensorCopies, CopiedPixels, CopiedFilters>(GridBlock(), x, w, parts, user, n,
-                                                           static_cast<int>(blockIdx.z));
+  sum_parts<TensorCopies, CopiedPixels, CopiedFilters>(x, w, parts, user, n);
 }
 
 // y from the parts.
 extern "C" __global__ void __launch_bounds__(REDUCE_THREADS)
     conv_tensor_splitk_reduce(const float* __restrict__ parts, TY* y, const TBias* bias, const TResidual* residual,
                               float alpha, float beta, float clip_lo, float clip_hi, UserArguments user, long long n) {
-  add_parts(GridBlock(), parts, y, {bias, residual, alpha, beta, clip_lo, clip_hi, user}, n);
+  add_sums(parts, y, {bias, residual, alpha, beta, clip_lo, clip_hi, user}, n);
 }
