@@ -183,7 +183,8 @@ class Model {
     const auto rest = static_cast<uint32_t>(whole - full * resident);
     const auto sets = static_cast<double>(full);
     const double last = rest == 0 ? 0 : of_set(rest) + card_.block_cycles;
-    return (sets * of_set(resident) + (sets - 1) * card_.block_cycles + last) * mean_work(late);
+    const double all = sets * of_set(resident) + (sets - 1) * card_.block_cycles + last;
+    return is_small_for(resident) ? all : all * mean_work(late);
   }
 
   // Nothing if the warp's way depends on the others.
@@ -358,7 +359,35 @@ class Model {
            static_cast<double>(path->warps[0].executed.size());
   }
 
-  // One SM of the chip: its blocks are those whose number is its own modulo the SMs.
+  // True if every SM runs so many blocks, or at most twice as many.
+  bool is_small_for(uint32_t blocks) const { return launch_.blocks() <= uint64_t{blocks} * card_.sms * 2; }
+
+  // The block that the SM with the most work begins with, if each runs `blocks`, or one less. Looks at the SM of the
+  // block in the middle, the first, and others spread evenly; as many as a budget of instructions allows.
+  uint64_t busiest_sm(uint32_t blocks, const Cut& cut) {
+    constexpr int most_seen = 8;
+    constexpr double golden = 0.6180339887498949;
+    constexpr double most_instructions = 2e6;
+    const uint64_t full = std::min<uint64_t>(card_.sms, launch_.blocks() - uint64_t{blocks - 1} * card_.sms);
+    const uint64_t of_middle = middle() % card_.sms;
+    uint64_t busiest = 0;
+    double most = 0, seen = 0;
+    for (int i = 0; i < most_seen && (i == 0 || seen < most_instructions); ++i) {
+      const auto spread = static_cast<uint64_t>(std::fmod((i - 1) * golden, 1.0) * static_cast<double>(full));
+      const uint64_t first = i > 0 ? spread : of_middle < full ? of_middle : full / 2;
+      double work = 0;
+      for (uint32_t n = 0; n < blocks; ++n) work += work_of_block(first + uint64_t{n} * card_.sms, cut);
+      seen += work;
+      if (work > most) {
+        most = work;
+        busiest = first;
+      }
+    }
+    return busiest;
+  }
+
+  // One SM of the chip: its blocks are those whose number is its own modulo the SMs. In a small grid the last SM to end
+  // is the one with the most work, in a large one all have blocks of each kind.
   ReplayResult of_blocks(uint32_t resident, uint32_t blocks, const Cut& cut) {
     ReplaySetup setup;
     setup.resident_blocks = resident;
@@ -368,9 +397,8 @@ class Model {
     setup.bulk_dram = bulk_dram_;
     setup.trace = trace_;
     setup.dram_sectors = static_cast<uint32_t>(std::lround(time_.dram_share * 256));
-    const uint64_t total = launch_.blocks();
-    const uint64_t begin = total > uint64_t{blocks} * card_.sms * 2 ? middle() : 0;
-    setup.path = [&](uint32_t n) { return path_of(std::min(total - 1, begin + uint64_t{n} * card_.sms), cut); };
+    const uint64_t begin = is_small_for(blocks) ? busiest_sm(blocks, cut) : middle();
+    setup.path = [&](uint32_t n) { return path_of(begin + uint64_t{n} * card_.sms, cut); };
     time_.replayed = replay(sass_, card_, setup);
     time_.replayed_blocks = blocks;
     return time_.replayed;

@@ -319,6 +319,37 @@ TEST(Model, ABlockAtTheEdgeCountsForWhatItDoes) {
   EXPECT_NEAR(seconds(2), seconds(1) * (7 + 3) / 7, 0.05 * seconds(1));
 }
 
+// Every fourth block ends at once, the first too; the others go through `turns` turns of a loop.
+ModelledTime time_of_idle_blocks(uint32_t blocks, uint32_t turns, uint64_t instructions, const std::string& idle) {
+  Code code;
+  code.add("S2R R0, SR_CTAID.X", sets(0)).add("LOP3.LUT R0, R0, 0x3, RZ, 0xc0, !PT", waits(1, 5));
+  code.add("ISETP.EQ.AND P0, PT, R0, " + idle + ", PT", stall(13)).add("@P0 EXIT", stall(5));
+  code.add("MOV R6, RZ", stall(5)).label(".L_1").add("FFMA R1, R1, R1, R1", stall(15));
+  code.add("IADD3 R6, R6, 0x1, RZ", stall(5));
+  code.add(fmt::format("ISETP.GE.U32.AND P0, PT, R6, {:#x}, PT", turns), stall(13));
+  code.add("@!P0 BRA `(.L_1)", stall(5)).add("EXIT", stall(5));
+  Launch launch;
+  launch.block = {64, 1, 1};
+  launch.grid = {blocks, 1, 1};
+  return model_time(code.sass(), plain_facts(), launch, find_card("a100"), {.instructions = instructions});
+}
+
+// No block has a number that is 4 modulo 4.
+TEST(Model, TheBusiestSmEndsLast) {
+  for (const uint32_t blocks : {50U, 108U, 2 * 108U}) {
+    EXPECT_EQ(time_of_idle_blocks(blocks, 100, 3'000'000, "0x0").seconds,
+              time_of_idle_blocks(blocks, 100, 3'000'000, "0x4").seconds)
+        << blocks;
+  }
+}
+
+TEST(Model, TheBusiestSmEndsLastWherePathsAreCut) {
+  const ModelledTime some = time_of_idle_blocks(108, 5000, 1000, "0x0"),
+                     all = time_of_idle_blocks(108, 5000, 1000, "0x4");
+  EXPECT_LT(some.path_share, 1);
+  EXPECT_EQ(some.seconds, all.seconds);
+}
+
 // The first warps of the first and of the last of 1,296 blocks tell it.
 TEST(Model, TellsWhatIsStoredBehindLongLoops) {
   const ModelledTime cut = time_of_loop(600, false, 60'000);
