@@ -240,6 +240,24 @@ TEST(Model, BlocksOfTheSameKindShareL2) {
   EXPECT_EQ(model_time(code.sass(), plain_facts(), launch, find_card("a100")).dram_share, 0);
 }
 
+// Tile `block` modulo 12 of 1 KB: no block at a distance of a power of two loads the same.
+TEST(Model, BlocksOfTheSameColumnShareL2) {
+  const Sass sass = Code()
+                        .add("S2R R1, SR_CTAID.X", sets(0))
+                        .add("S2R R0, SR_TID.X", sets(0))
+                        .add("IMAD.HI.U32 R3, R1, 0x15555556, RZ", waits(1, 5))
+                        .add("IMAD R1, R3, -0xc, R1", stall(5))
+                        .add("IMAD R0, R1, 0x100, R0", stall(5))
+                        .add("IMAD.WIDE.U32 R2, R0, 0x4, RZ", stall(5))
+                        .add("LDG.E R4, [R2.64]", sets(0))
+                        .add("FADD R5, R4, R4", waits(1, 4))
+                        .add("EXIT", stall(1))
+                        .sass();
+  for (const uint32_t blocks : {12 * 300U, 12 * 3000U}) {
+    EXPECT_EQ(model_time(sass, plain_facts(), blocks_of_1_kb(blocks), find_card("a100")).dram_share, 0) << blocks;
+  }
+}
+
 // Each warp goes `turns` times through a loop: two loads of lines of its own, sums, and if `synchronised` a barrier.
 // The loads of a turn are 2 MB behind those of the one before, or a multiple of that: grids of more blocks would share
 // lines.

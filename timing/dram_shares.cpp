@@ -1,0 +1,244 @@
+#include "dram_shares.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "kiln/base/error.h"
+
+namespace kiln::timing {
+namespace {
+
+using Sectors = std::unordered_map<uint64_t, uint32_t>;  // by line
+
+constexpr uint64_t line_bytes = 128;
+
+uint64_t mixed(uint64_t value, uint64_t with) {
+  value = (value ^ with) * 0x9e3779b97f4a7c15;
+  return value ^ value >> 29;
+}
+
+template <class Function>
+void for_each_line(const Sass& sass, const WarpPath& warp, const Executed& executed, const Function& function) {
+  if (executed.access == no_access || !sass.instructions[executed.instruction].opcode.starts_with("LD")) return;
+  const Access& access = warp.accesses[executed.access];
+  if (access.space != Access::Space::global) return;
+  for (uint32_t i = 0; i < access.lines; ++i) function(warp.lines[access.first_line + i]);
+}
+
+// Operands of a launch: memory from the line of a pointer among its parameters up to that of the next. Other parameters
+// may be taken for pointers, which at most splits an operand.
+class Operands {
+ public:
+  explicit Operands(const std::string& parameters) : begins_{0} {
+    uint64_t word = 0;
+    for (size_t at = 0; at + sizeof word <= parameters.size(); at += sizeof word) {
+      std::memcpy(&word, parameters.data() + at, sizeof word);
+      begins_.push_back(word / line_bytes * line_bytes);
+    }
+    std::sort(begins_.begin(), begins_.end());
+    begins_.erase(std::unique(begins_.begin(), begins_.end()), begins_.end());
+  }
+
+  size_t count() const { return begins_.size(); }
+  uint64_t begin(size_t operand) const { return begins_[operand]; }
+  size_t of(uint64_t line) const {
+    return static_cast<size_t>(std::upper_bound(begins_.begin(), begins_.end(), line) - begins_.begin()) - 1;
+  }
+
+ private:
+  std::vector<uint64_t> begins_;
+};
+
+// Sectors of each operand.
+using Counts = std::vector<uint64_t>;
+
+struct Traffic {
+  Counts loaded, fresh;
+};
+
+// For the blocks of the grid, or as many of the last as a budget of instructions allows, and each operand: the nearest
+// earlier block whose first warp begins with the same loads of it.
+class Census {
+ public:
+  Census(const LoadingLaunch& loading, const Operands& operands, const WarpPath& usual, Interpreter& interpreter)
+      : sass_(loading.sass), operands_(operands), first_(loading.launch.blocks()) {
+    constexpr uint64_t most_instructions = 1'000'000, most_blocks = 4096;
+    const uint64_t blocks = first_, depth = depth_of(usual);
+    if (depth == 0 || blocks == 1) return;
+    first_ -= std::min({blocks, most_blocks, most_instructions / depth});
+    try {
+      for (uint64_t block = first_; block < blocks; ++block) add(block, interpreter.beginning(block, depth));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::unsupported) throw;
+      distances_.clear();  // the warp's way depends on the others
+    }
+  }
+
+  // How far before `block` it is, 0 if there is none. For a block before those of the census: as far as for the last.
+  uint64_t distance(uint64_t block, size_t operand) const {
+    if (distances_.empty()) return 0;
+    return block < first_ ? distances_.back()[operand] : distances_[block - first_][operand];
+  }
+
+ private:
+  // Instructions of a warp up to its first load of the last operand that it comes to soon.
+  uint64_t depth_of(const WarpPath& usual) const {
+    constexpr size_t soon = 1024;
+    uint64_t depth = 0;
+    std::vector<bool> seen(operands_.count());
+    for (size_t i = 0; i < std::min(soon, usual.executed.size()); ++i) {
+      for_each_line(sass_, usual, usual.executed[i], [&](const Line& line) {
+        const size_t operand = operands_.of(line.address);
+        if (!seen[operand]) depth = i + 1;
+        seen[operand] = true;
+      });
+    }
+    return depth;
+  }
+
+  void add(uint64_t block, const WarpPath& warp) {
+    std::vector<uint64_t> digests(operands_.count());
+    for (const Executed& executed : warp.executed) {
+      for_each_line(sass_, warp, executed, [&](const Line& line) {
+        uint64_t& digest = digests[operands_.of(line.address)];
+        digest = mixed(digest, line.address | line.sectors);
+      });
+    }
+    auto& distances = distances_.emplace_back(operands_.count());
+    for (size_t operand = 0; operand < digests.size(); ++operand) {
+      if (digests[operand] == 0) continue;
+      const auto [latest, added] = latest_.try_emplace(mixed(digests[operand], operand), block);
+      distances[operand] = block - std::exchange(latest->second, block);
+    }
+  }
+
+  const Sass& sass_;
+  const Operands& operands_;
+  uint64_t first_ = 0;
+  std::vector<std::vector<uint64_t>> distances_;   // by block, by operand
+  std::unordered_map<uint64_t, uint64_t> latest_;  // block by digest
+};
+
+class Sampler {
+ public:
+  Sampler(const LoadingLaunch& loading, Interpreter& interpreter, BlockPaths& paths, const Cut& cut)
+      : loading_(loading),
+        launch_(loading.launch),
+        paths_(paths),
+        cut_(cut),
+        operands_(launch_.parameters),
+        census_(loading, operands_, paths.of(loading.middle, cut)->warps[0], interpreter) {}
+
+  double run() {
+    draw();
+    uint64_t loaded = 0, fresh = 0;
+    for (const Traffic& traffic : drawn_) {
+      loaded += sum(traffic.loaded);
+      fresh += sum(traffic.fresh);
+    }
+    return loaded == 0 ? 0 : static_cast<double>(fresh) / static_cast<double>(loaded);
+  }
+
+ private:
+  // Blocks are drawn from the later half of the grid, spread evenly (the golden ratio's multiples), because tiles of
+  // different kinds may take turns; as many as a budget of instructions allows.
+  void draw() {
+    constexpr int most_drawn = 8;
+    constexpr double golden = 0.6180339887498949;
+    constexpr uint64_t most_instructions = 2'000'000;
+    const uint64_t first = launch_.blocks() / 2, later = launch_.blocks() - first;
+    for (int i = 0; i < most_drawn && (i == 0 || instructions_ < most_instructions); ++i) {
+      const auto offset = static_cast<uint64_t>(std::fmod(i * golden, 1.0) * static_cast<double>(later));
+      drawn_.push_back(traffic_of(i == 0 ? loading_.middle : first + offset));
+    }
+  }
+
+  // Sectors that a block loads, and how many of them neither an earlier launch nor a block before it has brought.
+  // Which ones load the same depends on how a kernel numbers its tiles: several are looked at, nearest first. One that
+  // does not run beside it counts as long as L2 holds what all blocks since then have brought.
+  Traffic traffic_of(uint64_t block) {
+    Sectors left = loaded_sectors(block);
+    Traffic traffic;
+    traffic.loaded = counts_of(left);
+    for (auto& [line, sectors] : left) sectors &= ~sectors_in_l2(line);
+    traffic.fresh = counts_of(left);
+    for (const uint64_t before : blocks_before(block)) {
+      const uint64_t away = block - before, fresh = sum(traffic.fresh);
+      if (fresh == 0 || (away > loading_.beside && (away - loading_.beside) * fresh * 32 > loading_.l2_bytes)) break;
+      const Sectors theirs = loaded_sectors(before);
+      for (auto& [line, sectors] : left) {
+        const auto found = theirs.find(line);
+        if (found != theirs.end()) sectors &= ~found->second;
+      }
+      traffic.fresh = counts_of(left);
+    }
+    return traffic;
+  }
+
+  static uint64_t sum(const Counts& counts) { return std::accumulate(counts.begin(), counts.end(), uint64_t{0}); }
+
+  Counts counts_of(const Sectors& sectors) const {
+    Counts counts(operands_.count());
+    for (const auto& [line, mask] : sectors) counts[operands_.of(line)] += static_cast<uint64_t>(std::popcount(mask));
+    return counts;
+  }
+
+  uint32_t sectors_in_l2(uint64_t line) const {
+    uint32_t sectors = 0;
+    for (uint32_t s = 0; s < 4; ++s) {
+      sectors |= meets(loading_.in_l2, line + 32 * s, line + 32 * (s + 1)) ? 1U << s : 0;
+    }
+    return sectors;
+  }
+
+  Sectors loaded_sectors(uint64_t block) {
+    const auto path = paths_.of(block, cut_);
+    Sectors result;
+    for (const WarpPath& warp : path->warps) {
+      instructions_ += warp.executed.size();
+      for (const Executed& executed : warp.executed) {
+        for_each_line(loading_.sass, warp, executed, [&](const Line& line) { result[line.address] |= line.sectors; });
+      }
+    }
+    return result;
+  }
+
+  // Blocks that may load the same, nearest first: those of the census, and those at distances of a power of two blocks,
+  // rows and planes of the grid, and diagonally, which may share a part.
+  std::vector<uint64_t> blocks_before(uint64_t block) const {
+    const uint64_t row = launch_.grid[0], plane = row * launch_.grid[1];
+    std::set<uint64_t> away = {row - 1, row + 1};
+    for (const uint64_t step : {uint64_t{1}, row, plane}) {
+      for (uint64_t distance = step; distance <= block; distance *= 2) away.insert(distance);
+    }
+    for (size_t operand = 0; operand < operands_.count(); ++operand) away.insert(census_.distance(block, operand));
+    std::vector<uint64_t> before;
+    for (const uint64_t distance : away) {
+      if (distance > 0 && distance <= block) before.push_back(block - distance);
+    }
+    return before;
+  }
+
+  const LoadingLaunch& loading_;
+  const Launch& launch_;
+  BlockPaths& paths_;
+  const Cut& cut_;
+  Operands operands_;
+  Census census_;
+  std::vector<Traffic> drawn_;
+  uint64_t instructions_ = 0;  // followed
+};
+
+}  // namespace
+
+double dram_share(const LoadingLaunch& loading, Interpreter& interpreter, BlockPaths& paths, const Cut& cut) {
+  return Sampler(loading, interpreter, paths, cut).run();
+}
+
+}  // namespace kiln::timing

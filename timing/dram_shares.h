@@ -1,0 +1,27 @@
+// Which part of the sectors that blocks load comes from DRAM: docs/time-model.md, "hits in L2".
+#pragma once
+
+#include <cstdint>
+
+#include "block_paths.h"
+#include "kiln/timing/address_ranges.h"
+#include "kiln/timing/card.h"
+#include "kiln/timing/interpret.h"
+#include "kiln/timing/sass.h"
+
+namespace kiln::timing {
+
+/// A launch whose blocks load from L2 and DRAM.
+struct LoadingLaunch {
+  const Sass& sass;
+  const Launch& launch;
+  uint64_t beside = 1;  ///< Blocks that run at the same time.
+  uint64_t l2_bytes = 0;
+  AddressRanges in_l2;  ///< What earlier launches have left there.
+  uint64_t middle = 0;  ///< A block like most others.
+};
+
+/// By the blocks' paths, cut as `cut` says. Throws as BlockPaths::of().
+double dram_share(const LoadingLaunch& loading, Interpreter& interpreter, BlockPaths& paths, const Cut& cut);
+
+}  // namespace kiln::timing
