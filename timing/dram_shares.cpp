@@ -135,14 +135,25 @@ class Sampler {
         operands_(launch_.parameters),
         census_(loading, operands_, paths.of(loading.middle, cut)->warps[0], interpreter) {}
 
-  double run() {
+  DramShares run() {
     draw();
-    uint64_t loaded = 0, fresh = 0;
-    for (const Traffic& traffic : drawn_) {
-      loaded += sum(traffic.loaded);
-      fresh += sum(traffic.fresh);
+    DramShares shares;
+    uint64_t all_loaded = 0, all_fresh = 0;
+    for (size_t operand = 0; operand < operands_.count(); ++operand) {
+      uint64_t loaded = 0, fresh = 0;
+      for (const Traffic& traffic : drawn_) {
+        loaded += traffic.loaded[operand];
+        fresh += traffic.fresh[operand];
+      }
+      if (loaded == 0) continue;
+      all_loaded += loaded;
+      all_fresh += fresh;
+      const auto share = static_cast<uint32_t>((fresh * DramShare::all + loaded / 2) / loaded);
+      shares.operands.push_back({shares.operands.empty() ? 0 : operands_.begin(operand), share});
     }
-    return loaded == 0 ? 0 : static_cast<double>(fresh) / static_cast<double>(loaded);
+    if (shares.operands.empty()) shares.operands.push_back({0, 0});
+    shares.all = static_cast<double>(all_fresh) / static_cast<double>(std::max<uint64_t>(1, all_loaded));
+    return shares;
   }
 
  private:
@@ -237,7 +248,7 @@ class Sampler {
 
 }  // namespace
 
-double dram_share(const LoadingLaunch& loading, Interpreter& interpreter, BlockPaths& paths, const Cut& cut) {
+DramShares dram_shares(const LoadingLaunch& loading, Interpreter& interpreter, BlockPaths& paths, const Cut& cut) {
   return Sampler(loading, interpreter, paths, cut).run();
 }
 

@@ -2,14 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "block_paths.h"
 #include "kiln/timing/address_ranges.h"
 #include "kiln/timing/card.h"
 #include "kiln/timing/interpret.h"
+#include "kiln/timing/replay.h"
 #include "kiln/timing/sass.h"
 
 namespace kiln::timing {
+
+struct DramShares {
+  std::vector<DramShare> operands;  ///< Of those that the launch loads.
+  double all = 0;                   ///< Of all sectors.
+};
 
 /// A launch whose blocks load from L2 and DRAM.
 struct LoadingLaunch {
@@ -22,6 +29,6 @@ struct LoadingLaunch {
 };
 
 /// By the blocks' paths, cut as `cut` says. Throws as BlockPaths::of().
-double dram_share(const LoadingLaunch& loading, Interpreter& interpreter, BlockPaths& paths, const Cut& cut);
+DramShares dram_shares(const LoadingLaunch& loading, Interpreter& interpreter, BlockPaths& paths, const Cut& cut);
 
 }  // namespace kiln::timing

@@ -24,13 +24,13 @@ double dram_bytes_per_cycle(const Card& card) {
 
 MemorySystem::MemorySystem(const Card& card, const ReplaySetup& setup)
     : card_(card),
-      dram_sectors_(setup.dram_sectors),
+      dram_(setup.dram),
       local_dram_(setup.local_dram),
       bulk_dram_(setup.bulk_dram),
       trace_(setup.trace),
       sets_(std::max<uint64_t>(1, setup.l1_bytes / line_bytes / ways)),
-      l2_(card.l2_bytes_per_clock),
-      dram_(dram_bytes_per_cycle(card)) {
+      to_l2_(card.l2_bytes_per_clock),
+      to_dram_(dram_bytes_per_cycle(card)) {
   entries_.resize(sets_ * ways);
 }
 
@@ -50,16 +50,22 @@ MemorySystem::Entry& MemorySystem::entry_of(uint64_t line, uint64_t now) {
 }
 
 uint64_t MemorySystem::pass(bool dram, uint64_t now, uint64_t bytes) {
-  Throughput& queue = dram ? dram_ : l2_;
+  Throughput& queue = dram ? to_dram_ : to_l2_;
   const uint64_t passed = queue.pass(now, bytes);
   if (trace_ != nullptr) trace_->pass(dram, queue.latest().first, queue.latest().second, bytes);
   return passed;
 }
 
+uint32_t MemorySystem::share_of_dram(uint64_t line) const {
+  const auto next = std::upper_bound(dram_.begin(), dram_.end(), line,
+                                     [](uint64_t address, const DramShare& share) { return address < share.begin; });
+  return (next - 1)->share;
+}
+
 uint32_t MemorySystem::sectors_from_dram(uint64_t line, uint32_t sectors, bool local) {
-  const uint32_t share = local ? local_dram_ : dram_sectors_;
+  const uint32_t share = local ? local_dram_ * (DramShare::all / 256) : share_of_dram(line);
   uint32_t drawn = 0;
-  for (uint32_t s = 0; s < 4; ++s) drawn |= (mixed(line + s) & 255) < share ? 1U << s : 0;
+  for (uint32_t s = 0; s < 4; ++s) drawn |= mixed(line + s) % DramShare::all < share ? 1U << s : 0;
   if (local || (drawn & sectors) == 0) return drawn & sectors;
   uint32_t& brought = brought_[line];
   const uint32_t lacking = drawn & sectors & ~brought;
@@ -153,8 +159,8 @@ void MemorySystem::count(ReplayResult& result) const {
   result.dram_bytes_read = dram_read_;
   result.bytes_written = written_;
   result.dram_bytes_written = dram_written_;
-  result.l2_busy = l2_.busy();
-  result.dram_busy = dram_.busy();
+  result.l2_busy = to_l2_.busy();
+  result.dram_busy = to_dram_.busy();
 }
 
 }  // namespace kiln::timing

@@ -60,16 +60,18 @@ class MemorySystem {
 
   Entry& entry_of(uint64_t line, uint64_t now);
   uint64_t pass(bool dram, uint64_t now, uint64_t bytes);
+  uint32_t share_of_dram(uint64_t line) const;
   uint32_t sectors_from_dram(uint64_t line, uint32_t sectors, bool local);
   uint64_t fetch(uint64_t now, uint64_t line, uint32_t sectors, bool local);
 
   const Card& card_;
-  uint32_t dram_sectors_, local_dram_, bulk_dram_;
+  std::vector<DramShare> dram_;
+  uint32_t local_dram_, bulk_dram_;
   ReplayTrace* trace_;
   std::vector<Entry> entries_;
   std::unordered_map<uint64_t, uint32_t> brought_, stored_;  // to L2, from DRAM and by stores: sectors by line
   uint64_t sets_;
-  Throughput l2_, dram_;
+  Throughput to_l2_, to_dram_;
   uint64_t bulk_bytes_ = 0;
   uint64_t l1_sectors_ = 0, l2_sectors_ = 0, bypassing_sectors_ = 0, dram_read_ = 0, written_ = 0, dram_written_ = 0;
 };

@@ -135,7 +135,7 @@ class Model {
 
   // Two replays, of one resident set and of several, give the time of a block in the steady state.
   double of_whole_blocks(uint32_t resident, double share, const ModelOptions& options) {
-    time_.dram_share = share_of_dram({});
+    find_dram_shares({});
     const auto whole = static_cast<uint64_t>(std::ceil(share));
     const uint64_t sets = options.instructions / static_cast<uint64_t>(work_of_block(middle(), {})) / resident;
     const auto wanted = static_cast<uint32_t>(std::max<uint64_t>(3, sets) * resident);
@@ -160,7 +160,7 @@ class Model {
     const auto turns = static_cast<uint64_t>(static_cast<double>(budget) / loop->instructions_of_turn());
     const Cut late{loop->branch, std::clamp(turns, fewest_turns, loop->turns)}, early{loop->branch, late.turns / 2};
     const uint64_t early_instructions = instructions_of_warp(early), late_instructions = instructions_of_warp(late);
-    time_.dram_share = share_of_dram(late);
+    find_dram_shares(late);
     time_.path_share = static_cast<double>(late_instructions) / static_cast<double>(profile.instructions);
     const double left = static_cast<double>(profile.instructions - late_instructions) /
                         static_cast<double>(late_instructions - early_instructions);
@@ -187,9 +187,11 @@ class Model {
     }
   }
 
-  double share_of_dram(const Cut& cut) {
+  void find_dram_shares(const Cut& cut) {
     const uint64_t beside = uint64_t{time_.occupancy.blocks} * card_.sms;
-    return dram_share({sass_, launch_, beside, card_.l2_bytes, in_l2_, middle()}, interpreter_, paths_, cut);
+    const LoadingLaunch loading{sass_, launch_, beside, card_.l2_bytes, in_l2_, middle()};
+    dram_ = dram_shares(loading, interpreter_, paths_, cut);
+    time_.dram_share = dram_.all;
   }
 
   // Share, in 1/256, of the bytes copied in bulk that come from DRAM. The same data count once, and data that a
@@ -299,7 +301,7 @@ class Model {
     setup.local_dram = local_dram_;
     setup.bulk_dram = bulk_dram_;
     setup.trace = trace_;
-    setup.dram_sectors = static_cast<uint32_t>(std::lround(time_.dram_share * 256));
+    setup.dram = dram_.operands;
     const uint64_t begin = is_small_for(blocks) ? busiest_sm(blocks, cut) : middle();
     setup.path = [&](uint32_t n) { return paths_.of(begin + uint64_t{n} * card_.sms, cut); };
     time_.replayed = replay(sass_, card_, setup);
@@ -315,6 +317,7 @@ class Model {
   Interpreter interpreter_;
   BlockPaths paths_{interpreter_};
   uint32_t l1_bytes_ = 0, local_dram_ = 0, bulk_dram_ = 256;
+  DramShares dram_;
   AddressRanges in_l2_;  // without what the launch stores
   ReplayTrace* trace_ = nullptr;
   ModelledTime time_;

@@ -10,7 +10,7 @@ namespace {
 // Bytes that two loads of one line bring from DRAM, where L1 keeps nothing and L2 lacks all.
 uint64_t bytes_from_dram(Access::Space space) {
   ReplaySetup setup;
-  setup.dram_sectors = setup.local_dram = 256;
+  setup.local_dram = 256;
   const Card card = card_with_code_at_hand("a100");
   MemorySystem memory(card, setup);
   const Access access{.space = space, .lines = 1};
@@ -69,7 +69,7 @@ TEST(MemorySystem, ALoadIsThereWithItsLastSector) {
   const Card card = round_card();
   ReplaySetup setup;
   setup.l1_bytes = 1 << 17;
-  setup.dram_sectors = 0;
+  setup.dram = {{0, 0}};
   MemorySystem warm(card, setup);
   const Line line{.address = 128, .sectors = 0xF};
   EXPECT_EQ(warm.load(10, one_line, &line, 0, false), 14U + 100) << "four sectors, one after the other";
@@ -81,18 +81,36 @@ TEST(MemorySystem, ALoadIsThereWithItsLastSector) {
   EXPECT_EQ(counted(warm).l2_sectors, 12U);
   EXPECT_EQ(counted(warm).l2_busy, 12U);
   EXPECT_EQ(counted(warm).dram_bytes_read, 0U);
-  setup.dram_sectors = 256;
+  setup.dram = {DramShare{}};
   MemorySystem cold(card, setup);
   EXPECT_EQ(cold.load(10, one_line, &line, 0, false), 11U + 4 * 2 + 300) << "each waits for the one before in DRAM";
   EXPECT_EQ(counted(cold).dram_bytes_read, 128U);
   EXPECT_EQ(counted(cold).dram_busy, 8U);
 }
 
+TEST(MemorySystem, EachOperandHasAShareOfDram) {
+  const Card card = round_card();
+  ReplaySetup setup;
+  setup.l1_bytes = 1 << 17;
+  setup.dram = {{0, 0}, {1 << 20, DramShare::all}, {1 << 21, DramShare::all / 4}};
+  const auto from_dram = [&](uint64_t begin) {
+    MemorySystem memory(card, setup);
+    for (uint64_t i = 0; i < 1000; ++i) {
+      const Line line{.address = begin + 128 * i, .sectors = 0xF};
+      memory.load(i, one_line, &line, 0, false);
+    }
+    return counted(memory).dram_bytes_read;
+  };
+  EXPECT_EQ(from_dram(128), 0U);
+  EXPECT_EQ(from_dram(1 << 20), 128'000U);
+  EXPECT_NEAR(static_cast<double>(from_dram(1 << 21)), 32'000, 2'000);
+}
+
 TEST(MemorySystem, TheLineThatWasUnusedForLongestMakesRoom) {
   const Card card = round_card();
   ReplaySetup setup;
   setup.l1_bytes = 8 * 128;  // one set of eight lines
-  setup.dram_sectors = 0;
+  setup.dram = {{0, 0}};
   MemorySystem memory(card, setup);
   uint64_t now = 0;
   const auto has = [&](uint64_t number) {

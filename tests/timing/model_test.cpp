@@ -258,6 +258,33 @@ TEST(Model, BlocksOfTheSameColumnShareL2) {
   }
 }
 
+// Each block loads a kilobyte of its own by the first pointer, and by the second one that all load.
+TEST(Model, EachOperandHasAShareOfDram) {
+  const Sass sass = Code()
+                        .add("S2R R0, SR_TID.X", sets(0))
+                        .add("S2R R1, SR_CTAID.X", sets(0))
+                        .add("IMAD.SHL.U32 R6, R0, 0x4, RZ", waits(1, 5))
+                        .add("IMAD R0, R1, 0x400, R6", stall(5))
+                        .add("IADD3 R2, P0, R0, c[0x0][0x160], RZ", stall(5))
+                        .add("IADD3.X R3, RZ, c[0x0][0x164], RZ, P0, !PT", stall(5))
+                        .add("IADD3 R4, P0, R6, c[0x0][0x168], RZ", stall(5))
+                        .add("IADD3.X R5, RZ, c[0x0][0x16c], RZ, P0, !PT", stall(5))
+                        .add("LDG.E R8, [R2.64]", sets(0))
+                        .add("LDG.E R9, [R4.64]", sets(1))
+                        .add("FADD R5, R8, R9", waits(3, 4))
+                        .add("EXIT", stall(1))
+                        .sass();
+  KernelFacts facts = plain_facts();
+  facts.parameter_bytes = 16;
+  Launch launch = blocks_of_1_kb(10'000);
+  for (const uint64_t pointer : {uint64_t{0x7f0000000000}, uint64_t{0x7f1000000000}}) {
+    launch.parameters.append(reinterpret_cast<const char*>(&pointer), sizeof pointer);
+  }
+  const ModelledTime time = model_time(sass, facts, launch, find_card("a100"));
+  EXPECT_NEAR(time.dram_share, 0.5, 0.01);
+  EXPECT_EQ(time.replayed.dram_bytes_read, time.replayed_blocks * 1024);
+}
+
 // Each warp goes `turns` times through a loop: two loads of lines of its own, sums, and if `synchronised` a barrier.
 // The loads of a turn are 2 MB behind those of the one before, or a multiple of that: grids of more blocks would share
 // lines.
