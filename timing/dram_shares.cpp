@@ -62,28 +62,69 @@ struct Traffic {
   Counts loaded, fresh;
 };
 
-// For the blocks of the grid, or as many of the last as a budget of instructions allows, and each operand: the nearest
-// earlier block whose first warp begins with the same loads of it.
+struct Drawn {
+  uint64_t block = 0;
+  Traffic traffic;
+};
+
+// Neighbouring blocks, of which those from `judged` on stand for the grid.
+struct Window {
+  uint64_t begin = 0, judged = 0, end = 0;
+};
+
+// For all blocks of a small grid, or for windows of a large one, and each operand: the nearest earlier block whose
+// first warp begins with the same loads of it.
 class Census {
  public:
+  // A block is the first that loads what it loads of an operand, or repeats the loads of an earlier one.
+  enum class Kind : uint8_t { first, repeats, unknown };
+
   Census(const LoadingLaunch& loading, const Operands& operands, const WarpPath& usual, Interpreter& interpreter)
-      : sass_(loading.sass), operands_(operands), first_(loading.launch.blocks()) {
-    constexpr uint64_t most_instructions = 1'000'000, most_blocks = 4096;
-    const uint64_t blocks = first_, depth = depth_of(usual);
-    if (depth == 0 || blocks == 1) return;
-    first_ -= std::min({blocks, most_blocks, most_instructions / depth});
+      : sass_(loading.sass), operands_(operands) {
+    constexpr uint64_t most_instructions = 1'000'000, most_blocks = 4096, most_windows = 4;
+    const uint64_t depth = depth_of(usual), all = loading.launch.blocks();
+    const uint64_t blocks = std::min({all, most_blocks, most_instructions / std::max<uint64_t>(1, depth)});
+    const uint64_t windows = blocks == all ? 1 : most_windows, size = blocks / windows;
+    for (uint64_t w = 0; w < windows; ++w) {
+      const uint64_t end = (all - size) / windows * w + (all - size) / windows + size;
+      windows_.push_back({end - size, blocks == all ? 0 : end - size / 2, end});
+    }
+    if (depth == 0 || all == 1) return;
     try {
-      for (uint64_t block = first_; block < blocks; ++block) add(block, interpreter.beginning(block, depth));
+      for (const Window& window : windows_) {
+        latest_.clear();
+        for (uint64_t block = window.begin; block < window.end; ++block)
+          add(block, interpreter.beginning(block, depth));
+      }
     } catch (const Error& error) {
       if (error.code() != ErrorCode::unsupported) throw;
       distances_.clear();  // the warp's way depends on the others
     }
   }
 
-  // How far before `block` it is, 0 if there is none. For a block before those of the census: as far as for the last.
+  const std::vector<Window>& windows() const { return windows_; }
+
+  // How far before `block` it is, 0 if there is none.
   uint64_t distance(uint64_t block, size_t operand) const {
-    if (distances_.empty()) return 0;
-    return block < first_ ? distances_.back()[operand] : distances_[block - first_][operand];
+    const auto found = distances_.find(block);
+    return found == distances_.end() || found->second[operand] == unseen ? 0 : found->second[operand];
+  }
+
+  Kind kind(uint64_t block, size_t operand) const {
+    const auto found = distances_.find(block);
+    if (found == distances_.end() || found->second[operand] == unseen) return Kind::unknown;
+    return found->second[operand] == 0 ? Kind::first : Kind::repeats;
+  }
+
+  // How many of the blocks that stand for the grid are of that kind, and which is the middle one of these.
+  std::pair<uint64_t, uint64_t> blocks_of(Kind wanted, size_t operand) const {
+    std::vector<uint64_t> blocks;
+    for (const Window& window : windows_) {
+      for (uint64_t block = window.judged; block < window.end; ++block) {
+        if (kind(block, operand) == wanted) blocks.push_back(block);
+      }
+    }
+    return {blocks.size(), blocks.empty() ? 0 : blocks[blocks.size() / 2]};
   }
 
  private:
@@ -110,19 +151,22 @@ class Census {
         digest = mixed(digest, line.address | line.sectors);
       });
     }
-    auto& distances = distances_.emplace_back(operands_.count());
+    std::vector<uint64_t> distances(operands_.count(), unseen);
     for (size_t operand = 0; operand < digests.size(); ++operand) {
       if (digests[operand] == 0) continue;
       const auto [latest, added] = latest_.try_emplace(mixed(digests[operand], operand), block);
       distances[operand] = block - std::exchange(latest->second, block);
     }
+    distances_.try_emplace(block, std::move(distances));  // a window that begins earlier knows more
   }
+
+  static constexpr uint64_t unseen = ~uint64_t{0};  // the warp does not begin with loads of the operand
 
   const Sass& sass_;
   const Operands& operands_;
-  uint64_t first_ = 0;
-  std::vector<std::vector<uint64_t>> distances_;   // by block, by operand
-  std::unordered_map<uint64_t, uint64_t> latest_;  // block by digest
+  std::vector<Window> windows_;
+  std::unordered_map<uint64_t, std::vector<uint64_t>> distances_;  // by block, by operand
+  std::unordered_map<uint64_t, uint64_t> latest_;                  // block of the window by digest
 };
 
 class Sampler {
@@ -138,36 +182,59 @@ class Sampler {
   DramShares run() {
     draw();
     DramShares shares;
-    uint64_t all_loaded = 0, all_fresh = 0;
+    double all_loaded = 0, all_fresh = 0;
     for (size_t operand = 0; operand < operands_.count(); ++operand) {
-      uint64_t loaded = 0, fresh = 0;
-      for (const Traffic& traffic : drawn_) {
-        loaded += traffic.loaded[operand];
-        fresh += traffic.fresh[operand];
-      }
-      if (loaded == 0) continue;
+      if (std::none_of(drawn_.begin(), drawn_.end(), [&](const Drawn& one) { return one.traffic.loaded[operand] > 0; }))
+        continue;
+      const auto [loaded, fresh] = mean_of(operand);
       all_loaded += loaded;
       all_fresh += fresh;
-      const auto share = static_cast<uint32_t>((fresh * DramShare::all + loaded / 2) / loaded);
+      const auto share = static_cast<uint32_t>(std::lround(fresh / loaded * DramShare::all));
       shares.operands.push_back({shares.operands.empty() ? 0 : operands_.begin(operand), share});
     }
     if (shares.operands.empty()) shares.operands.push_back({0, 0});
-    shares.all = static_cast<double>(all_fresh) / static_cast<double>(std::max<uint64_t>(1, all_loaded));
+    shares.all = all_loaded == 0 ? 0 : all_fresh / all_loaded;
     return shares;
   }
 
  private:
-  // Blocks are drawn from the later half of the grid, spread evenly (the golden ratio's multiples), because tiles of
+  // Blocks are drawn from all windows, the last first, spread evenly (the golden ratio's multiples), because tiles of
   // different kinds may take turns; as many as a budget of instructions allows.
   void draw() {
-    constexpr int most_drawn = 8;
+    constexpr size_t most_drawn = 8;
     constexpr double golden = 0.6180339887498949;
     constexpr uint64_t most_instructions = 2'000'000;
-    const uint64_t first = launch_.blocks() / 2, later = launch_.blocks() - first;
-    for (int i = 0; i < most_drawn && (i == 0 || instructions_ < most_instructions); ++i) {
-      const auto offset = static_cast<uint64_t>(std::fmod(i * golden, 1.0) * static_cast<double>(later));
-      drawn_.push_back(traffic_of(i == 0 ? loading_.middle : first + offset));
+    const std::vector<Window>& windows = census_.windows();
+    for (size_t i = 0; i < most_drawn && (i == 0 || instructions_ < most_instructions); ++i) {
+      const Window& window = windows[windows.size() - 1 - i % windows.size()];
+      const double place = std::fmod(static_cast<double>(i + 1) * golden, 1.0);
+      draw(window.judged + static_cast<uint64_t>(place * static_cast<double>(window.end - window.judged)));
     }
+  }
+
+  void draw(uint64_t block) { drawn_.push_back({block, traffic_of(block)}); }
+
+  // Sectors of an operand, loaded and fresh, of a block in the mean: blocks count by how many of the grid are of their
+  // kind, so that the first loads of an operand have their part, however seldom they are.
+  std::pair<double, double> mean_of(size_t operand) {
+    double loaded = 0, fresh = 0;
+    for (const auto kind : {Census::Kind::first, Census::Kind::repeats, Census::Kind::unknown}) {
+      const auto [blocks, typical] = census_.blocks_of(kind, operand);
+      if (blocks == 0) continue;
+      const auto is_of_kind = [&](const Drawn& one) { return census_.kind(one.block, operand) == kind; };
+      if (std::none_of(drawn_.begin(), drawn_.end(), is_of_kind)) draw(typical);
+      uint64_t count = 0, all = 0, left = 0;
+      for (const Drawn& one : drawn_) {
+        if (!is_of_kind(one)) continue;
+        ++count;
+        all += one.traffic.loaded[operand];
+        left += one.traffic.fresh[operand];
+      }
+      const double weight = static_cast<double>(blocks) / static_cast<double>(count);
+      loaded += weight * static_cast<double>(all);
+      fresh += weight * static_cast<double>(left);
+    }
+    return {loaded, fresh};
   }
 
   // Sectors that a block loads, and how many of them neither an earlier launch nor a block before it has brought.
@@ -242,7 +309,7 @@ class Sampler {
   const Cut& cut_;
   Operands operands_;
   Census census_;
-  std::vector<Traffic> drawn_;
+  std::vector<Drawn> drawn_;
   uint64_t instructions_ = 0;  // followed
 };
 

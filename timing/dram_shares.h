@@ -14,8 +14,8 @@
 namespace kiln::timing {
 
 struct DramShares {
-  std::vector<DramShare> operands;  ///< Of those that the launch loads.
-  double all = 0;                   ///< Of all sectors.
+  std::vector<DramShare> operands;  ///< One for each operand that is loaded.
+  double all = 0;                   ///< Share of all sectors, 0 to 1.
 };
 
 /// A launch whose blocks load from L2 and DRAM.
@@ -24,7 +24,7 @@ struct LoadingLaunch {
   const Launch& launch;
   uint64_t beside = 1;  ///< Blocks that run at the same time.
   uint64_t l2_bytes = 0;
-  AddressRanges in_l2;  ///< What earlier launches have left there.
+  AddressRanges in_l2;  ///< Left by earlier launches.
   uint64_t middle = 0;  ///< A block like most others.
 };
 

@@ -35,7 +35,7 @@ uint32_t l1_bytes(const Card& card, uint64_t shared) {
 }
 
 std::vector<std::pair<std::string, double>> units_of(const ReplayResult& result) {
-  const auto cycles = static_cast<double>(std::max<uint64_t>(1, result.cycles));
+  const auto cycles = static_cast<double>(std::max<uint64_t>(1, result.passed));
   const auto share = [&](uint64_t busy, int parts) { return static_cast<double>(busy) / parts / cycles; };
   std::vector<std::pair<std::string, double>> units = {{"issue", share(result.issued, 4)}};
   for (size_t p = 0; p < pipe_count; ++p) {
@@ -140,10 +140,10 @@ class Model {
     const uint64_t sets = options.instructions / static_cast<uint64_t>(work_of_block(middle(), {})) / resident;
     const auto wanted = static_cast<uint32_t>(std::max<uint64_t>(3, sets) * resident);
     if (whole <= uint64_t{wanted} + resident) {
-      return static_cast<double>(of_blocks(resident, static_cast<uint32_t>(whole), {}).cycles);
+      return static_cast<double>(of_blocks(resident, static_cast<uint32_t>(whole), {}).passed);
     }
-    const auto first = static_cast<double>(of_blocks(resident, resident, {}).cycles);
-    const auto cycles = static_cast<double>(of_blocks(resident, wanted, {}).cycles);
+    const auto first = static_cast<double>(of_blocks(resident, resident, {}).passed);
+    const auto cycles = static_cast<double>(of_blocks(resident, wanted, {}).passed);
     return cycles + (cycles - first) / (wanted - resident) * (share * mean_work({}) - wanted);
   }
 
@@ -165,8 +165,8 @@ class Model {
     const double left = static_cast<double>(profile.instructions - late_instructions) /
                         static_cast<double>(late_instructions - early_instructions);
     const auto of_set = [&](uint32_t blocks) {
-      const auto before = static_cast<double>(of_blocks(blocks, blocks, early).cycles);
-      const auto after = static_cast<double>(of_blocks(blocks, blocks, late).cycles);
+      const auto before = static_cast<double>(of_blocks(blocks, blocks, early).passed);
+      const auto after = static_cast<double>(of_blocks(blocks, blocks, late).passed);
       return after + (after - before) * left;
     };
     const uint64_t full = whole / resident;

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "kiln/base/error.h"
 #include "kiln/timing/time_model.h"
 #include "machine_code_texts.h"
@@ -78,14 +80,14 @@ TEST(Model, AWaveMoreTakesMoreTime) {
   EXPECT_GT(seconds(108 * 8 + 1), seconds(108 * 8));
 }
 
-// Blocks that read the same find it in L2.
+// Blocks that read the same find it in L2, but for the first.
 TEST(Model, NeighboursShareL2) {
   const Sass sass =
       Code().add("LDG.E R4, [RZ]", sets(0)).add("FADD R5, R4, R4", waits(1, 4)).add("EXIT", stall(1)).sass();
   Launch launch;
   launch.block = {256, 1, 1};
   launch.grid = {4000, 1, 1};
-  EXPECT_EQ(model_time(sass, plain_facts(), launch, find_card("a100")).dram_share, 0);
+  EXPECT_NEAR(model_time(sass, plain_facts(), launch, find_card("a100")).dram_share, 1.0 / 4000, 1e-9);
 }
 
 // Local memory of 864 blocks that run at once is 27 MB, or four times that; an A100's L2 holds 40 MiB.
@@ -237,7 +239,7 @@ TEST(Model, BlocksOfTheSameKindShareL2) {
   Launch launch;
   launch.block = {256, 1, 1};
   launch.grid = {4001, 1, 1};
-  EXPECT_EQ(model_time(code.sass(), plain_facts(), launch, find_card("a100")).dram_share, 0);
+  EXPECT_NEAR(model_time(code.sass(), plain_facts(), launch, find_card("a100")).dram_share, 4.0 / 4001, 1e-9);
 }
 
 // Tile `block` modulo 12 of 1 KB: no block at a distance of a power of two loads the same.
@@ -253,9 +255,33 @@ TEST(Model, BlocksOfTheSameColumnShareL2) {
                         .add("FADD R5, R4, R4", waits(1, 4))
                         .add("EXIT", stall(1))
                         .sass();
-  for (const uint32_t blocks : {12 * 300U, 12 * 3000U}) {
-    EXPECT_EQ(model_time(sass, plain_facts(), blocks_of_1_kb(blocks), find_card("a100")).dram_share, 0) << blocks;
+  const auto share = [&](uint32_t blocks) {
+    return model_time(sass, plain_facts(), blocks_of_1_kb(blocks), find_card("a100")).dram_share;
+  };
+  EXPECT_NEAR(share(12 * 300), 1.0 / 300, 1e-9);
+  EXPECT_EQ(share(4100), 0) << "windows overlap";
+  EXPECT_EQ(share(12 * 3000), 0) << "the first loads are seen in grids of up to 4096 blocks";
+}
+
+// Row y of blocks loads what row 0 does.
+TEST(Model, FirstLoadsCountInAGridThatWalksItsOperandsSeveralTimes) {
+  for (const uint32_t rows : {1U, 2U, 3U}) {
+    Launch launch = blocks_of_1_kb(800);
+    launch.grid[1] = rows;
+    const ModelledTime time = model_time(loads(), plain_facts(), launch, find_card("a100"));
+    EXPECT_NEAR(time.dram_share, 1.0 / rows, 1e-9);
+    EXPECT_NEAR(static_cast<double>(time.replayed.dram_bytes_read), 800 * 1024 / 108, 1024) << rows;
   }
+}
+
+TEST(Model, DramIsNeverBusyForLongerThanTheLaunch) {
+  const ModelledTime time =
+      model_time(loads_and_stores(1 << 20), plain_facts(), blocks_of_1_kb(864), find_card("a100"));
+  const auto dram = std::find_if(time.units.begin(), time.units.end(), [](const auto& u) { return u.first == "DRAM"; });
+  ASSERT_NE(dram, time.units.end());
+  EXPECT_LE(dram->second, 1);
+  EXPECT_GT(dram->second, 0.5);
+  EXPECT_GE(time.seconds, 864 * 3 * 1024 / 1.4e12);
 }
 
 // Each block loads a kilobyte of its own by the first pointer, and by the second one that all load.

@@ -151,8 +151,8 @@ class Interpreter {
   /// would write to shared memory is not known. Records no path. Throws as run().
   LoopProfile profile(uint64_t index);
 
-  /// What the first warp of block `index` does with its first `instructions`. It goes by itself, as in profile(). Does
-  /// not count in report(). Throws as run().
+  /// The first `instructions` of the first warp of block `index`, which goes by itself, as in profile(). Does not count
+  /// in report(). Throws as run().
   WarpPath beginning(uint64_t index, uint64_t instructions);
 
   const InterpreterReport& report() const;
