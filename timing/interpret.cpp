@@ -69,7 +69,7 @@ void Interpreter::Machine::fail(const Instruction& instruction, const std::strin
               fmt::format("{} at {:#x} of {} {}", instruction.opcode, instruction.address, sass_.kernel, what));
 }
 
-void Interpreter::Machine::start(uint64_t index) {
+void Interpreter::Machine::start(uint64_t index, uint32_t warps) {
   block_index_ = {static_cast<uint32_t>(index % launch_.grid[0]),
                   static_cast<uint32_t>(index / launch_.grid[0] % launch_.grid[1]),
                   static_cast<uint32_t>(index / launch_.grid[0] / launch_.grid[1])};
@@ -83,7 +83,7 @@ void Interpreter::Machine::start(uint64_t index) {
   const Extents& cluster = launch_.cluster;
   rank_ = block_index_[0] % cluster[0] +
           cluster[0] * (block_index_[1] % cluster[1] + cluster[1] * (block_index_[2] % cluster[2]));
-  warps_.assign(launch_.warps(), Warp{});
+  warps_.assign(warps, Warp{});
   for (uint32_t w = 0; w < warps_.size(); ++w) {
     Warp& warp = warps_[w];
     warp.number = w;
@@ -98,7 +98,7 @@ void Interpreter::Machine::start(uint64_t index) {
 }
 
 BlockPath Interpreter::Machine::run(uint64_t index, const Cut& cut) {
-  start(index);
+  start(index, launch_.warps());
   cut_ = cut;
   bool goes_on = true;
   while (goes_on) {
@@ -125,11 +125,30 @@ BlockPath Interpreter::Machine::run(uint64_t index, const Cut& cut) {
 }
 
 LoopProfile Interpreter::Machine::profile(uint64_t index) {
-  start(index);
+  start(index, 1);
   cut_ = {};
-  warps_.resize(1);
   Warp& warp = warps_[0];
   loops_.emplace();
+  run_alone(warp);
+  LoopProfile profile;
+  profile.instructions = warp.issued;
+  for (const auto& [branch, loop] : *loops_) profile.loops.push_back(loop);
+  loops_.reset();
+  return profile;
+}
+
+WarpPath Interpreter::Machine::beginning(uint64_t index, uint64_t instructions) {
+  start(index, 1);
+  cut_ = {};
+  cut_.issued = instructions;
+  const InterpreterReport before = report;
+  run_alone(warps_[0]);
+  report = before;
+  return std::move(warps_[0].path);
+}
+
+// Barriers do not stop it.
+void Interpreter::Machine::run_alone(Warp& warp) {
   for (uint64_t before = 0; warp.live != 0; before = warp.issued) {
     warp.waits = false;
     run_warp(warp);
@@ -137,11 +156,6 @@ LoopProfile Interpreter::Machine::profile(uint64_t index) {
       throw Error(ErrorCode::unsupported, fmt::format("a warp of {} waits for ever", sass_.kernel));
     }
   }
-  LoopProfile profile;
-  profile.instructions = warp.issued;
-  for (const auto& [branch, loop] : *loops_) profile.loops.push_back(loop);
-  loops_.reset();
-  return profile;
 }
 
 void Interpreter::Machine::end_paths() {
@@ -362,7 +376,8 @@ void Interpreter::Machine::step(Warp& warp, Fragment& fragment) {
   }
   if (!loops_) warp.path.executed.push_back(taken);
   ++fragment.pc;
-  if (cut_.loads != 0 && loads_asked_ >= cut_.loads) {
+  const bool asked = cut_.loads != 0 && loads_asked_ >= cut_.loads;
+  if (asked || (cut_.issued != 0 && warp.issued >= cut_.issued)) {
     end_paths();
     fragment.mask = 0;
   }
@@ -488,6 +503,9 @@ BlockPath Interpreter::run(uint64_t index, const Cut& cut) {
 }
 LoopProfile Interpreter::profile(uint64_t index) {
   return machine_->profile(index);
+}
+WarpPath Interpreter::beginning(uint64_t index, uint64_t instructions) {
+  return machine_->beginning(index, instructions);
 }
 const InterpreterReport& Interpreter::report() const {
   return machine_->report;

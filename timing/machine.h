@@ -75,12 +75,14 @@ class Interpreter::Machine {
 
   BlockPath run(uint64_t index, const Cut& cut);
   LoopProfile profile(uint64_t index);
+  WarpPath beginning(uint64_t index, uint64_t instructions);
   InterpreterReport report;
   std::vector<AddressRange> stored;  // to global memory, by instruction
 
  private:
   // machine.cpp: warps and control flow
-  void start(uint64_t index);
+  void start(uint64_t index, uint32_t warps);
+  void run_alone(Warp& warp);
   void run_warp(Warp& warp);
   bool pick(Warp& warp, Fragment& fragment);
   void step(Warp& warp, Fragment& fragment);

@@ -24,13 +24,14 @@ double dram_bytes_per_cycle(const Card& card) {
 
 MemorySystem::MemorySystem(const Card& card, const ReplaySetup& setup)
     : card_(card),
-      dram_sectors_(setup.dram_sectors),
+      dram_(setup.dram),
       local_dram_(setup.local_dram),
       bulk_dram_(setup.bulk_dram),
       trace_(setup.trace),
       sets_(std::max<uint64_t>(1, setup.l1_bytes / line_bytes / ways)),
-      l2_(card.l2_bytes_per_clock),
-      dram_(dram_bytes_per_cycle(card)) {
+      to_l2_(card.l2_bytes_per_clock),
+      to_dram_(dram_bytes_per_cycle(card)),
+      from_dram_(dram_bytes_per_cycle(card)) {
   entries_.resize(sets_ * ways);
 }
 
@@ -50,27 +51,36 @@ MemorySystem::Entry& MemorySystem::entry_of(uint64_t line, uint64_t now) {
 }
 
 uint64_t MemorySystem::pass(bool dram, uint64_t now, uint64_t bytes) {
-  Throughput& queue = dram ? dram_ : l2_;
+  Throughput& queue = dram ? to_dram_ : to_l2_;
   const uint64_t passed = queue.pass(now, bytes);
   if (trace_ != nullptr) trace_->pass(dram, queue.latest().first, queue.latest().second, bytes);
   return passed;
 }
 
-uint32_t MemorySystem::sectors_from_dram(uint64_t line, uint32_t sectors, bool local) {
-  const uint32_t share = local ? local_dram_ : dram_sectors_;
+uint32_t MemorySystem::share_of_dram(uint64_t line) const {
+  const auto next = std::upper_bound(dram_.begin(), dram_.end(), line,
+                                     [](uint64_t address, const DramShare& share) { return address < share.begin; });
+  return (next - 1)->share;
+}
+
+// A sector that a block had from DRAM is in L2. Each block draws anew, because the share is that of the sectors of a
+// block.
+uint32_t MemorySystem::sectors_from_dram(uint32_t block, uint64_t line, uint32_t sectors, bool local) {
+  const uint32_t share = local ? local_dram_ * (DramShare::all / 256) : share_of_dram(line);
   uint32_t drawn = 0;
-  for (uint32_t s = 0; s < 4; ++s) drawn |= (mixed(line + s) & 255) < share ? 1U << s : 0;
+  const uint32_t by = local ? 0 : block;
+  for (uint32_t s = 0; s < 4; ++s) drawn |= mixed(mixed(line + s) + by) % DramShare::all < share ? 1U << s : 0;
   if (local || (drawn & sectors) == 0) return drawn & sectors;
-  uint32_t& brought = brought_[line];
+  uint32_t& brought = brought_[line ^ uint64_t{block} << 48];
   const uint32_t lacking = drawn & sectors & ~brought;
   brought |= sectors;
   return lacking;
 }
 
-// From L2, or from DRAM where L2 lacks it: which, is drawn by the address. What this SM had from DRAM is in L2.
-uint64_t MemorySystem::fetch(uint64_t now, uint64_t line, uint32_t sectors, bool local) {
+// From L2, or from DRAM where L2 lacks it: which, is drawn by the address.
+uint64_t MemorySystem::fetch(uint64_t now, uint32_t block, uint64_t line, uint32_t sectors, bool local) {
   uint64_t there = now;
-  const uint32_t lacking = sectors_from_dram(line, sectors, local);
+  const uint32_t lacking = sectors_from_dram(block, line, sectors, local);
   for (uint32_t s = 0; s < 4; ++s) {
     if ((sectors >> s & 1) == 0) continue;
     ++l2_sectors_;
@@ -78,21 +88,23 @@ uint64_t MemorySystem::fetch(uint64_t now, uint64_t line, uint32_t sectors, bool
     uint64_t arrives = passed + card_.l2_latency;
     if ((lacking >> s & 1) != 0) {
       dram_read_ += sector_bytes;
-      arrives = pass(true, passed, sector_bytes) + card_.dram_latency;
+      pass(true, passed, sector_bytes);
+      arrives = from_dram_.pass(passed, sector_bytes) + card_.dram_latency;
     }
     there = std::max(there, arrives);
   }
   return there;
 }
 
-uint64_t MemorySystem::load(uint64_t now, const Access& access, const Line* lines, uint64_t offset, bool bypasses) {
+uint64_t MemorySystem::load(uint64_t now, uint32_t block, const Access& access, const Line* lines, uint64_t offset,
+                            bool bypasses) {
   uint64_t there = now;
   const bool local = access.space == Access::Space::local;
   for (uint32_t i = 0; i < access.lines; ++i) {
     const uint64_t line = lines[i].address + offset;
     if (bypasses) {
       bypassing_sectors_ += static_cast<uint64_t>(std::popcount(lines[i].sectors));
-      there = std::max(there, fetch(now, line, lines[i].sectors, local));
+      there = std::max(there, fetch(now, block, line, lines[i].sectors, local));
       continue;
     }
     l1_sectors_ += static_cast<uint64_t>(std::popcount(lines[i].sectors));
@@ -100,7 +112,7 @@ uint64_t MemorySystem::load(uint64_t now, const Access& access, const Line* line
     const uint32_t lacking = lines[i].sectors & ~entry.sectors;
     if (lacking != 0) {
       entry.sectors |= lacking;
-      entry.ready = std::max(entry.ready, fetch(now, line, lacking, local));
+      entry.ready = std::max(entry.ready, fetch(now, block, line, lacking, local));
     }
     there = std::max(there, entry.ready);
   }
@@ -135,7 +147,8 @@ uint64_t MemorySystem::load_in_bulk(uint64_t now, uint64_t bytes) {
   const uint64_t passed = pass(false, now, bytes), fresh = bytes * bulk_dram_ / 256;
   if (fresh == 0) return passed + card_.l2_latency + card_.bulk_latency;
   dram_read_ += fresh;
-  return std::max(passed, pass(true, now, fresh)) + card_.dram_latency + card_.bulk_latency;
+  pass(true, now, fresh);
+  return std::max(passed, from_dram_.pass(now, fresh)) + card_.dram_latency + card_.bulk_latency;
 }
 
 uint64_t MemorySystem::store_in_bulk(uint64_t now, uint64_t bytes) {
@@ -153,8 +166,8 @@ void MemorySystem::count(ReplayResult& result) const {
   result.dram_bytes_read = dram_read_;
   result.bytes_written = written_;
   result.dram_bytes_written = dram_written_;
-  result.l2_busy = l2_.busy();
-  result.dram_busy = dram_.busy();
+  result.l2_busy = to_l2_.busy();
+  result.dram_busy = to_dram_.busy();
 }
 
 }  // namespace kiln::timing

@@ -37,9 +37,9 @@ class MemorySystem {
  public:
   MemorySystem(const Card& card, const ReplaySetup& setup);
 
-  /// The cycle in which the last sector of a load that reaches L1 at `now` is there. `offset` is added to its
-  /// addresses; one that `bypasses` takes nothing from L1 and leaves nothing there.
-  uint64_t load(uint64_t now, const Access& access, const Line* lines, uint64_t offset, bool bypasses);
+  /// The cycle in which the last sector of a load of `block` that reaches L1 at `now` is there. `offset` is added to
+  /// its addresses; one that `bypasses` takes nothing from L1 and leaves nothing there.
+  uint64_t load(uint64_t now, uint32_t block, const Access& access, const Line* lines, uint64_t offset, bool bypasses);
   /// A store goes to L2; a local one stays in L1 as well.
   void store(uint64_t now, const Access& access, const Line* lines, uint64_t offset, bool stays);
 
@@ -47,6 +47,9 @@ class MemorySystem {
   uint64_t load_in_bulk(uint64_t now, uint64_t bytes);
   /// When `bytes` have gone to L2.
   uint64_t store_in_bulk(uint64_t now, uint64_t bytes);
+
+  /// The cycle in which all that was loaded and stored has passed.
+  uint64_t passed() const { return std::max(to_l2_.latest().second, to_dram_.latest().second) >> 16; }
 
   void count(ReplayResult& result) const;
   void stop_trace() { trace_ = nullptr; }
@@ -60,16 +63,20 @@ class MemorySystem {
 
   Entry& entry_of(uint64_t line, uint64_t now);
   uint64_t pass(bool dram, uint64_t now, uint64_t bytes);
-  uint32_t sectors_from_dram(uint64_t line, uint32_t sectors, bool local);
-  uint64_t fetch(uint64_t now, uint64_t line, uint32_t sectors, bool local);
+  uint32_t share_of_dram(uint64_t line) const;
+  uint32_t sectors_from_dram(uint32_t block, uint64_t line, uint32_t sectors, bool local);
+  uint64_t fetch(uint64_t now, uint32_t block, uint64_t line, uint32_t sectors, bool local);
 
   const Card& card_;
-  uint32_t dram_sectors_, local_dram_, bulk_dram_;
+  std::vector<DramShare> dram_;
+  uint32_t local_dram_, bulk_dram_;
   ReplayTrace* trace_;
   std::vector<Entry> entries_;
-  std::unordered_map<uint64_t, uint32_t> brought_, stored_;  // to L2, from DRAM and by stores: sectors by line
+  std::unordered_map<uint64_t, uint32_t> brought_;  // from DRAM: sectors by line and block
+  std::unordered_map<uint64_t, uint32_t> stored_;   // to L2: sectors by line
   uint64_t sets_;
-  Throughput l2_, dram_;
+  Throughput to_l2_, to_dram_;
+  Throughput from_dram_;  // loads alone: stores wait in L2 until DRAM has nothing to load
   uint64_t bulk_bytes_ = 0;
   uint64_t l1_sectors_ = 0, l2_sectors_ = 0, bypassing_sectors_ = 0, dram_read_ = 0, written_ = 0, dram_written_ = 0;
 };

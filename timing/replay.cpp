@@ -48,6 +48,7 @@ class Sm {
     memory_.count(result_);
     result_.fetch_busy = instructions_.busy();
     result_.cycles = last_;
+    result_.passed = std::max(last_, memory_.passed());
     return result_;
   }
 
@@ -301,7 +302,8 @@ class Sm {
       return;
     }
     operands = leaves;
-    const uint64_t there = memory_.load(leaves + late, *access, lines, offset, cost.bypasses_l1);
+    const uint64_t there =
+        memory_.load(leaves + late, places_[warp.place].block, *access, lines, offset, cost.bypasses_l1);
     result = there + card_.l1_latency - card_.dispatch_latency + cost.extra;
     if (cost.wait == Wait::copy) warp.copies = std::max(warp.copies, result);
   }

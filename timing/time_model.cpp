@@ -3,15 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <map>
-#include <memory>
 #include <numeric>
 #include <optional>
 #include <set>
-#include <unordered_map>
 
+#include "block_paths.h"
+#include "dram_shares.h"
 #include "kiln/base/error.h"
 
 namespace kiln::timing {
@@ -36,16 +34,8 @@ uint32_t l1_bytes(const Card& card, uint64_t shared) {
   return card.l1_bytes - std::min(card.l1_bytes, taken * 1024);
 }
 
-using Sectors = std::unordered_map<uint64_t, uint32_t>;
-
-uint64_t count(const Sectors& sectors) {
-  return std::accumulate(sectors.begin(), sectors.end(), uint64_t{0}, [](uint64_t sum, const auto& line) {
-    return sum + static_cast<uint64_t>(std::popcount(line.second));
-  });
-}
-
 std::vector<std::pair<std::string, double>> units_of(const ReplayResult& result) {
-  const auto cycles = static_cast<double>(std::max<uint64_t>(1, result.cycles));
+  const auto cycles = static_cast<double>(std::max<uint64_t>(1, result.passed));
   const auto share = [&](uint64_t busy, int parts) { return static_cast<double>(busy) / parts / cycles; };
   std::vector<std::pair<std::string, double>> units = {{"issue", share(result.issued, 4)}};
   for (size_t p = 0; p < pipe_count; ++p) {
@@ -132,7 +122,7 @@ class Model {
         if (is_long) {
           (void)interpreter_.profile(block);
         } else {
-          (void)path_of(block, {});
+          (void)paths_.of(block, {});
         }
       }
     } catch (const Error& error) {
@@ -145,15 +135,15 @@ class Model {
 
   // Two replays, of one resident set and of several, give the time of a block in the steady state.
   double of_whole_blocks(uint32_t resident, double share, const ModelOptions& options) {
-    time_.dram_share = dram_share({});
+    find_dram_shares({});
     const auto whole = static_cast<uint64_t>(std::ceil(share));
     const uint64_t sets = options.instructions / static_cast<uint64_t>(work_of_block(middle(), {})) / resident;
     const auto wanted = static_cast<uint32_t>(std::max<uint64_t>(3, sets) * resident);
     if (whole <= uint64_t{wanted} + resident) {
-      return static_cast<double>(of_blocks(resident, static_cast<uint32_t>(whole), {}).cycles);
+      return static_cast<double>(of_blocks(resident, static_cast<uint32_t>(whole), {}).passed);
     }
-    const auto first = static_cast<double>(of_blocks(resident, resident, {}).cycles);
-    const auto cycles = static_cast<double>(of_blocks(resident, wanted, {}).cycles);
+    const auto first = static_cast<double>(of_blocks(resident, resident, {}).passed);
+    const auto cycles = static_cast<double>(of_blocks(resident, wanted, {}).passed);
     return cycles + (cycles - first) / (wanted - resident) * (share * mean_work({}) - wanted);
   }
 
@@ -170,20 +160,21 @@ class Model {
     const auto turns = static_cast<uint64_t>(static_cast<double>(budget) / loop->instructions_of_turn());
     const Cut late{loop->branch, std::clamp(turns, fewest_turns, loop->turns)}, early{loop->branch, late.turns / 2};
     const uint64_t early_instructions = instructions_of_warp(early), late_instructions = instructions_of_warp(late);
-    time_.dram_share = dram_share(late);
+    find_dram_shares(late);
     time_.path_share = static_cast<double>(late_instructions) / static_cast<double>(profile.instructions);
     const double left = static_cast<double>(profile.instructions - late_instructions) /
                         static_cast<double>(late_instructions - early_instructions);
     const auto of_set = [&](uint32_t blocks) {
-      const auto before = static_cast<double>(of_blocks(blocks, blocks, early).cycles);
-      const auto after = static_cast<double>(of_blocks(blocks, blocks, late).cycles);
+      const auto before = static_cast<double>(of_blocks(blocks, blocks, early).passed);
+      const auto after = static_cast<double>(of_blocks(blocks, blocks, late).passed);
       return after + (after - before) * left;
     };
     const uint64_t full = whole / resident;
     const auto rest = static_cast<uint32_t>(whole - full * resident);
     const auto sets = static_cast<double>(full);
     const double last = rest == 0 ? 0 : of_set(rest) + card_.block_cycles;
-    return (sets * of_set(resident) + (sets - 1) * card_.block_cycles + last) * mean_work(late);
+    const double all = sets * of_set(resident) + (sets - 1) * card_.block_cycles + last;
+    return is_small_for(resident) ? all : all * mean_work(late);
   }
 
   // Nothing if the warp's way depends on the others.
@@ -196,96 +187,11 @@ class Model {
     }
   }
 
-  // Paths are kept for when a block is asked for again, up to the memory of a few million instructions.
-  std::shared_ptr<const BlockPath> path_of(uint64_t index, const Cut& cut) {
-    const auto key = std::make_pair(index, cut.turns);
-    const auto found = kept_.find(key);
-    if (found != kept_.end()) return found->second;
-    auto path = std::make_shared<const BlockPath>(interpreter_.run(index, cut));
-    for (const WarpPath& warp : path->warps) kept_instructions_ += warp.executed.size();
-    if (kept_instructions_ <= most_kept) kept_.emplace(key, path);
-    return path;
-  }
-
-  // Share of the sectors that blocks load and that blocks before them have not brought to L2. Blocks are drawn from the
-  // later half of the grid, spread evenly (the golden ratio's multiples), because tiles of different kinds may take
-  // turns; as many as a budget of instructions allows.
-  double dram_share(const Cut& cut) {
-    constexpr int most_drawn = 8;
-    constexpr double golden = 0.6180339887498949;
-    constexpr uint64_t most_instructions = 2'000'000;
-    uint64_t all = 0, fresh = 0, instructions = 0;
-    const uint64_t first = launch_.blocks() / 2, later = launch_.blocks() - first;
-    for (int i = 0; i < most_drawn && (i == 0 || instructions < most_instructions); ++i) {
-      const auto offset = static_cast<uint64_t>(std::fmod(i * golden, 1.0) * static_cast<double>(later));
-      const auto [loaded, left] = fresh_sectors(i == 0 ? middle() : first + offset, cut, instructions);
-      all += loaded;
-      fresh += left;
-    }
-    return all == 0 ? 0 : static_cast<double>(fresh) / static_cast<double>(all);
-  }
-
-  // How many sectors a block loads, and how many of them neither an earlier launch nor a block before it has brought.
-  // Which ones load the same depends on how a kernel numbers its tiles: several are looked at, nearest first. One that
-  // does not run beside it counts as long as L2 holds what all blocks since then have brought. Adds what was followed
-  // for it to `instructions`.
-  std::pair<uint64_t, uint64_t> fresh_sectors(uint64_t block, const Cut& cut, uint64_t& instructions) {
-    Sectors left = loaded_sectors(block, cut, instructions);
-    const uint64_t all = count(left);
-    for (auto& [line, sectors] : left) sectors &= ~sectors_in_l2(line);
+  void find_dram_shares(const Cut& cut) {
     const uint64_t beside = uint64_t{time_.occupancy.blocks} * card_.sms;
-    uint64_t fresh = count(left);
-    for (const uint64_t before : blocks_before(block)) {
-      const uint64_t away = block - before;
-      if (fresh == 0 || (away > beside && (away - beside) * fresh * 32 > card_.l2_bytes)) break;
-      const Sectors theirs = loaded_sectors(before, cut, instructions);
-      for (auto& [line, sectors] : left) {
-        const auto found = theirs.find(line);
-        if (found != theirs.end()) sectors &= ~found->second;
-      }
-      fresh = count(left);
-    }
-    return {all, fresh};
-  }
-
-  uint32_t sectors_in_l2(uint64_t line) const {
-    uint32_t sectors = 0;
-    for (uint32_t s = 0; s < 4; ++s) sectors |= meets(in_l2_, line + 32 * s, line + 32 * (s + 1)) ? 1U << s : 0;
-    return sectors;
-  }
-
-  Sectors loaded_sectors(uint64_t block, const Cut& cut, uint64_t& instructions) {
-    const auto path = path_of(block, cut);
-    Sectors result;
-    for (const WarpPath& warp : path->warps) {
-      instructions += warp.executed.size();
-      for (const Executed& executed : warp.executed) {
-        if (executed.access == no_access || !sass_.instructions[executed.instruction].opcode.starts_with("LD"))
-          continue;
-        const Access& access = warp.accesses[executed.access];
-        if (access.space != Access::Space::global) continue;
-        for (uint32_t i = 0; i < access.lines; ++i) {
-          const Line& line = warp.lines[access.first_line + i];
-          result[line.address] |= line.sectors;
-        }
-      }
-    }
-    return result;
-  }
-
-  // Blocks at distances of a power of two blocks, rows and planes of the grid, and diagonally, nearest first. Kernels
-  // number their tiles by the place in a row, or by the number of the block.
-  std::vector<uint64_t> blocks_before(uint64_t block) const {
-    const uint64_t row = launch_.grid[0], plane = row * launch_.grid[1];
-    std::set<uint64_t> away = {row - 1, row + 1};
-    for (const uint64_t step : {uint64_t{1}, row, plane}) {
-      for (uint64_t distance = step; distance <= block; distance *= 2) away.insert(distance);
-    }
-    std::vector<uint64_t> before;
-    for (const uint64_t distance : away) {
-      if (distance > 0 && distance <= block) before.push_back(block - distance);
-    }
-    return before;
+    const LoadingLaunch loading{sass_, launch_, beside, card_.l2_bytes, in_l2_, middle()};
+    dram_ = dram_shares(loading, interpreter_, paths_, cut);
+    time_.dram_share = dram_.all;
   }
 
   // Share, in 1/256, of the bytes copied in bulk that come from DRAM. The same data count once, and data that a
@@ -321,7 +227,7 @@ class Model {
     return all <= card_.l2_bytes ? 0 : static_cast<uint32_t>((all - card_.l2_bytes) * 256 / all);
   }
 
-  uint64_t instructions_of_warp(const Cut& cut) { return path_of(middle(), cut)->warps[0].executed.size(); }
+  uint64_t instructions_of_warp(const Cut& cut) { return paths_.of(middle(), cut)->warps[0].executed.size(); }
 
   uint64_t index_of(const Extents& at) const {
     return (at[2] * uint64_t{launch_.grid[1]} + at[1]) * launch_.grid[0] + at[0];
@@ -350,7 +256,7 @@ class Model {
 
   // Its instructions. Where paths are cut, all of its warps go as far behind the cut as the first.
   double work_of_block(uint64_t index, const Cut& cut) {
-    const auto path = path_of(index, cut);
+    const auto path = paths_.of(index, cut);
     double instructions = 0;
     for (const WarpPath& warp : path->warps) instructions += static_cast<double>(warp.executed.size());
     if (cut.turns == 0) return instructions;
@@ -358,7 +264,35 @@ class Model {
            static_cast<double>(path->warps[0].executed.size());
   }
 
-  // One SM of the chip: its blocks are those whose number is its own modulo the SMs.
+  // True if every SM runs so many blocks, or at most twice as many.
+  bool is_small_for(uint32_t blocks) const { return launch_.blocks() <= uint64_t{blocks} * card_.sms * 2; }
+
+  // The block that the SM with the most work begins with, if each runs `blocks`, or one less. Looks at the SM of the
+  // block in the middle, the first, and others spread evenly; as many as a budget of instructions allows.
+  uint64_t busiest_sm(uint32_t blocks, const Cut& cut) {
+    constexpr int most_seen = 8;
+    constexpr double golden = 0.6180339887498949;
+    constexpr double most_instructions = 2e6;
+    const uint64_t full = std::min<uint64_t>(card_.sms, launch_.blocks() - uint64_t{blocks - 1} * card_.sms);
+    const uint64_t of_middle = middle() % card_.sms;
+    uint64_t busiest = 0;
+    double most = 0, seen = 0;
+    for (int i = 0; i < most_seen && (i == 0 || seen < most_instructions); ++i) {
+      const auto spread = static_cast<uint64_t>(std::fmod((i - 1) * golden, 1.0) * static_cast<double>(full));
+      const uint64_t first = i > 0 ? spread : of_middle < full ? of_middle : full / 2;
+      double work = 0;
+      for (uint32_t n = 0; n < blocks; ++n) work += work_of_block(first + uint64_t{n} * card_.sms, cut);
+      seen += work;
+      if (work > most) {
+        most = work;
+        busiest = first;
+      }
+    }
+    return busiest;
+  }
+
+  // One SM of the chip: its blocks are those whose number is its own modulo the SMs. In a small grid the last SM to end
+  // is the one with the most work, in a large one all have blocks of each kind.
   ReplayResult of_blocks(uint32_t resident, uint32_t blocks, const Cut& cut) {
     ReplaySetup setup;
     setup.resident_blocks = resident;
@@ -367,24 +301,23 @@ class Model {
     setup.local_dram = local_dram_;
     setup.bulk_dram = bulk_dram_;
     setup.trace = trace_;
-    setup.dram_sectors = static_cast<uint32_t>(std::lround(time_.dram_share * 256));
-    const uint64_t total = launch_.blocks();
-    const uint64_t begin = total > uint64_t{blocks} * card_.sms * 2 ? middle() : 0;
-    setup.path = [&](uint32_t n) { return path_of(std::min(total - 1, begin + uint64_t{n} * card_.sms), cut); };
+    setup.dram = dram_.operands;
+    const uint64_t begin = is_small_for(blocks) ? busiest_sm(blocks, cut) : middle();
+    setup.path = [&](uint32_t n) { return paths_.of(begin + uint64_t{n} * card_.sms, cut); };
     time_.replayed = replay(sass_, card_, setup);
     time_.replayed_blocks = blocks;
     return time_.replayed;
   }
 
-  static constexpr uint64_t fewest_turns = 16, most_kept = 4'000'000;
+  static constexpr uint64_t fewest_turns = 16;
 
   const Sass& sass_;
   const Launch& launch_;
   const Card& card_;
   Interpreter interpreter_;
-  std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<const BlockPath>> kept_;  // by block and turns
-  uint64_t kept_instructions_ = 0;
+  BlockPaths paths_{interpreter_};
   uint32_t l1_bytes_ = 0, local_dram_ = 0, bulk_dram_ = 256;
+  DramShares dram_;
   AddressRanges in_l2_;  // without what the launch stores
   ReplayTrace* trace_ = nullptr;
   ModelledTime time_;

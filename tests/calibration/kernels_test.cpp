@@ -141,8 +141,8 @@ uint32_t factor_bits(int lane_of_block, int index, uint32_t drawn, uint32_t fixe
   return ((static_cast<uint32_t>(lane_of_block) * 8 + static_cast<uint32_t>(index)) * 2654435769U & drawn) | fixed;
 }
 
-// What a warp's product has at each row and column, by the layout of the PTX ISA: a register of a lane has
-// elements that lie side by side in the depth, four lanes have a row or column, and two registers its two halves.
+// Element of a warp's product at a row and column, by the layout of the PTX ISA: a register of a lane has elements that
+// lie side by side in the depth, four lanes have a row or column, and two registers its two halves.
 struct MatrixProduct {
   int elements;  // of a register
   uint32_t drawn, fixed;

@@ -10,12 +10,12 @@ namespace {
 // Bytes that two loads of one line bring from DRAM, where L1 keeps nothing and L2 lacks all.
 uint64_t bytes_from_dram(Access::Space space) {
   ReplaySetup setup;
-  setup.dram_sectors = setup.local_dram = 256;
+  setup.local_dram = 256;
   const Card card = card_with_code_at_hand("a100");
   MemorySystem memory(card, setup);
   const Access access{.space = space, .lines = 1};
   const Line line{.address = 0, .sectors = 0xF};
-  for (const uint64_t now : {0, 1000}) memory.load(now, access, &line, 0, true);
+  for (const uint64_t now : {0, 1000}) memory.load(now, 0, access, &line, 0, true);
   ReplayResult result;
   memory.count(result);
   return result.dram_bytes_read;
@@ -57,8 +57,8 @@ TEST(MemorySystem, SectorsThatBypassL1AreNotAskedOfIt) {
   setup.l1_bytes = 1 << 17;
   MemorySystem memory(card, setup);
   const Line line{.address = 128, .sectors = 0xF}, other{.address = 256, .sectors = 0x3};
-  for (const uint64_t now : {0, 1000, 2000}) memory.load(now, one_line, &line, 0, false);
-  memory.load(3000, one_line, &other, 0, true);
+  for (const uint64_t now : {0, 1000, 2000}) memory.load(now, 0, one_line, &line, 0, false);
+  memory.load(3000, 0, one_line, &other, 0, true);
   const ReplayResult result = counted(memory);
   EXPECT_EQ(result.l1_sectors, 12U);
   EXPECT_EQ(result.bypassing_sectors, 2U);
@@ -69,36 +69,94 @@ TEST(MemorySystem, ALoadIsThereWithItsLastSector) {
   const Card card = round_card();
   ReplaySetup setup;
   setup.l1_bytes = 1 << 17;
-  setup.dram_sectors = 0;
+  setup.dram = {{0, 0}};
   MemorySystem warm(card, setup);
   const Line line{.address = 128, .sectors = 0xF};
-  EXPECT_EQ(warm.load(10, one_line, &line, 0, false), 14U + 100) << "four sectors, one after the other";
-  EXPECT_EQ(warm.load(20, one_line, &line, 0, false), 14U + 100) << "they are on their way";
-  EXPECT_EQ(warm.load(200, one_line, &line, 0, false), 200U) << "L1 has them";
-  EXPECT_EQ(warm.load(300, one_line, &line, 0, true), 304U + 100) << "past L1";
-  EXPECT_EQ(warm.load(400, one_line, &line, 128, false), 404U + 100) << "the next line";
+  EXPECT_EQ(warm.load(10, 0, one_line, &line, 0, false), 14U + 100) << "four sectors, one after the other";
+  EXPECT_EQ(warm.load(20, 0, one_line, &line, 0, false), 14U + 100) << "they are on their way";
+  EXPECT_EQ(warm.load(200, 0, one_line, &line, 0, false), 200U) << "L1 has them";
+  EXPECT_EQ(warm.load(300, 0, one_line, &line, 0, true), 304U + 100) << "past L1";
+  EXPECT_EQ(warm.load(400, 0, one_line, &line, 128, false), 404U + 100) << "the next line";
   EXPECT_EQ(counted(warm).l1_sectors, 16U);
   EXPECT_EQ(counted(warm).l2_sectors, 12U);
   EXPECT_EQ(counted(warm).l2_busy, 12U);
   EXPECT_EQ(counted(warm).dram_bytes_read, 0U);
-  setup.dram_sectors = 256;
+  setup.dram = {DramShare{}};
   MemorySystem cold(card, setup);
-  EXPECT_EQ(cold.load(10, one_line, &line, 0, false), 11U + 4 * 2 + 300) << "each waits for the one before in DRAM";
+  EXPECT_EQ(cold.load(10, 0, one_line, &line, 0, false), 11U + 4 * 2 + 300) << "each waits for the one before in DRAM";
   EXPECT_EQ(counted(cold).dram_bytes_read, 128U);
   EXPECT_EQ(counted(cold).dram_busy, 8U);
+}
+
+TEST(MemorySystem, EachOperandHasAShareOfDram) {
+  const Card card = round_card();
+  ReplaySetup setup;
+  setup.l1_bytes = 1 << 17;
+  setup.dram = {{0, 0}, {1 << 20, DramShare::all}, {1 << 21, DramShare::all / 4}};
+  const auto from_dram = [&](uint64_t begin) {
+    MemorySystem memory(card, setup);
+    for (uint64_t i = 0; i < 1000; ++i) {
+      const Line line{.address = begin + 128 * i, .sectors = 0xF};
+      memory.load(i, 0, one_line, &line, 0, false);
+    }
+    return counted(memory).dram_bytes_read;
+  };
+  EXPECT_EQ(from_dram(128), 0U);
+  EXPECT_EQ(from_dram(1 << 20), 128'000U);
+  EXPECT_NEAR(static_cast<double>(from_dram(1 << 21)), 32'000, 2'000);
+}
+
+// A quarter of what 16 blocks load; a block has a line that it loads again from L2.
+TEST(MemorySystem, EachBlockHasItsShareOfDram) {
+  const Card card = round_card();
+  ReplaySetup setup;
+  setup.dram = {{0, DramShare::all / 4}};
+  MemorySystem memory(card, setup);
+  for (const uint64_t turn : {0, 1}) {
+    for (uint32_t block = 0; block < 16; ++block) {
+      for (uint64_t i = 0; i < 100; ++i) {
+        const Line line{.address = 128 * i, .sectors = 0xF};
+        memory.load(turn, block, one_line, &line, 0, true);
+      }
+    }
+  }
+  EXPECT_NEAR(static_cast<double>(counted(memory).dram_bytes_read), 16 * 100 * 32, 2'000);
+}
+
+// Stores wait in L2 meanwhile, and keep DRAM busy afterwards.
+TEST(MemorySystem, LoadsDoNotWaitForStores) {
+  const Card card = round_card();
+  ReplaySetup setup;
+  MemorySystem memory(card, setup);
+  const Line line{.address = 128, .sectors = 0xF}, other{.address = 256, .sectors = 0x1};
+  memory.store(0, one_line, &line, 0, false);
+  EXPECT_EQ(memory.load(100, 0, one_line, &other, 0, true), 100U + 1 + 2 + 300);
+  memory.store(200, one_line, &line, 4096, false);
+  EXPECT_EQ(memory.load(200, 0, one_line, &other, 8192, true), 204U + 1 + 2 + 300) << "four sectors pass L2 before it";
+  EXPECT_EQ(memory.passed(), 204U + 8 + 2);
+}
+
+TEST(MemorySystem, EndsWhenAllHasPassed) {
+  const Card card = round_card();
+  ReplaySetup setup;
+  MemorySystem memory(card, setup);
+  EXPECT_EQ(memory.passed(), 0U);
+  const Line line{.address = 128, .sectors = 0xF};
+  memory.store(10, one_line, &line, 0, false);
+  EXPECT_EQ(memory.passed(), 14U + 8) << "128 bytes, 32 a cycle into L2 and 16 into DRAM";
 }
 
 TEST(MemorySystem, TheLineThatWasUnusedForLongestMakesRoom) {
   const Card card = round_card();
   ReplaySetup setup;
   setup.l1_bytes = 8 * 128;  // one set of eight lines
-  setup.dram_sectors = 0;
+  setup.dram = {{0, 0}};
   MemorySystem memory(card, setup);
   uint64_t now = 0;
   const auto has = [&](uint64_t number) {
     now += 1000;
     const Line line{.address = number * 128, .sectors = 1};
-    return memory.load(now, one_line, &line, 0, false) == now;
+    return memory.load(now, 0, one_line, &line, 0, false) == now;
   };
   for (uint64_t number = 0; number < 8; ++number) EXPECT_FALSE(has(number));
   EXPECT_TRUE(has(0));
@@ -138,12 +196,12 @@ TEST(MemorySystem, LocalStoresStayInL1) {
   memory.store(0, local, &line, 0, true);
   EXPECT_EQ(counted(memory).bytes_written, 128U);
   EXPECT_EQ(counted(memory).dram_bytes_written, 64U);
-  EXPECT_EQ(memory.load(1000, local, &line, 0, false), 1000U);
+  EXPECT_EQ(memory.load(1000, 0, local, &line, 0, false), 1000U);
   memory.store(2000, one_line, &line, 4096, false);
   memory.store(3000, one_line, &line, 4096, false);
   EXPECT_EQ(counted(memory).bytes_written, 3 * 128U);
   EXPECT_EQ(counted(memory).dram_bytes_written, 64U + 128) << "L2 gathers what is stored twice";
-  EXPECT_GT(memory.load(4000, one_line, &line, 4096, false), 4000U) << "a global store leaves nothing in L1";
+  EXPECT_GT(memory.load(4000, 0, one_line, &line, 4096, false), 4000U) << "a global store leaves nothing in L1";
 }
 
 }  // namespace

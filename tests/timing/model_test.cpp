@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "kiln/base/error.h"
 #include "kiln/timing/time_model.h"
 #include "machine_code_texts.h"
@@ -78,14 +80,14 @@ TEST(Model, AWaveMoreTakesMoreTime) {
   EXPECT_GT(seconds(108 * 8 + 1), seconds(108 * 8));
 }
 
-// Blocks that read the same find it in L2.
+// Blocks that read the same find it in L2, but for the first.
 TEST(Model, NeighboursShareL2) {
   const Sass sass =
       Code().add("LDG.E R4, [RZ]", sets(0)).add("FADD R5, R4, R4", waits(1, 4)).add("EXIT", stall(1)).sass();
   Launch launch;
   launch.block = {256, 1, 1};
   launch.grid = {4000, 1, 1};
-  EXPECT_EQ(model_time(sass, plain_facts(), launch, find_card("a100")).dram_share, 0);
+  EXPECT_NEAR(model_time(sass, plain_facts(), launch, find_card("a100")).dram_share, 1.0 / 4000, 1e-9);
 }
 
 // Local memory of 864 blocks that run at once is 27 MB, or four times that; an A100's L2 holds 40 MiB.
@@ -237,7 +239,76 @@ TEST(Model, BlocksOfTheSameKindShareL2) {
   Launch launch;
   launch.block = {256, 1, 1};
   launch.grid = {4001, 1, 1};
-  EXPECT_EQ(model_time(code.sass(), plain_facts(), launch, find_card("a100")).dram_share, 0);
+  EXPECT_NEAR(model_time(code.sass(), plain_facts(), launch, find_card("a100")).dram_share, 4.0 / 4001, 1e-9);
+}
+
+// Tile `block` modulo 12 of 1 KB: no block at a distance of a power of two loads the same.
+TEST(Model, BlocksOfTheSameColumnShareL2) {
+  const Sass sass = Code()
+                        .add("S2R R1, SR_CTAID.X", sets(0))
+                        .add("S2R R0, SR_TID.X", sets(0))
+                        .add("IMAD.HI.U32 R3, R1, 0x15555556, RZ", waits(1, 5))
+                        .add("IMAD R1, R3, -0xc, R1", stall(5))
+                        .add("IMAD R0, R1, 0x100, R0", stall(5))
+                        .add("IMAD.WIDE.U32 R2, R0, 0x4, RZ", stall(5))
+                        .add("LDG.E R4, [R2.64]", sets(0))
+                        .add("FADD R5, R4, R4", waits(1, 4))
+                        .add("EXIT", stall(1))
+                        .sass();
+  const auto share = [&](uint32_t blocks) {
+    return model_time(sass, plain_facts(), blocks_of_1_kb(blocks), find_card("a100")).dram_share;
+  };
+  EXPECT_NEAR(share(12 * 300), 1.0 / 300, 1e-9);
+  EXPECT_EQ(share(4100), 0) << "windows overlap";
+  EXPECT_EQ(share(12 * 3000), 0) << "the first loads are seen in grids of up to 4096 blocks";
+}
+
+// Row y of blocks loads what row 0 does.
+TEST(Model, FirstLoadsCountInAGridThatWalksItsOperandsSeveralTimes) {
+  for (const uint32_t rows : {1U, 2U, 3U}) {
+    Launch launch = blocks_of_1_kb(800);
+    launch.grid[1] = rows;
+    const ModelledTime time = model_time(loads(), plain_facts(), launch, find_card("a100"));
+    EXPECT_NEAR(time.dram_share, 1.0 / rows, 1e-9);
+    EXPECT_NEAR(static_cast<double>(time.replayed.dram_bytes_read), 800 * 1024 / 108, 1024) << rows;
+  }
+}
+
+TEST(Model, DramIsNeverBusyForLongerThanTheLaunch) {
+  const ModelledTime time =
+      model_time(loads_and_stores(1 << 20), plain_facts(), blocks_of_1_kb(864), find_card("a100"));
+  const auto dram = std::find_if(time.units.begin(), time.units.end(), [](const auto& u) { return u.first == "DRAM"; });
+  ASSERT_NE(dram, time.units.end());
+  EXPECT_LE(dram->second, 1);
+  EXPECT_GT(dram->second, 0.5);
+  EXPECT_GE(time.seconds, 864 * 3 * 1024 / 1.4e12);
+}
+
+// Each block loads a kilobyte of its own by the first pointer, and by the second one that all load.
+TEST(Model, EachOperandHasAShareOfDram) {
+  const Sass sass = Code()
+                        .add("S2R R0, SR_TID.X", sets(0))
+                        .add("S2R R1, SR_CTAID.X", sets(0))
+                        .add("IMAD.SHL.U32 R6, R0, 0x4, RZ", waits(1, 5))
+                        .add("IMAD R0, R1, 0x400, R6", stall(5))
+                        .add("IADD3 R2, P0, R0, c[0x0][0x160], RZ", stall(5))
+                        .add("IADD3.X R3, RZ, c[0x0][0x164], RZ, P0, !PT", stall(5))
+                        .add("IADD3 R4, P0, R6, c[0x0][0x168], RZ", stall(5))
+                        .add("IADD3.X R5, RZ, c[0x0][0x16c], RZ, P0, !PT", stall(5))
+                        .add("LDG.E R8, [R2.64]", sets(0))
+                        .add("LDG.E R9, [R4.64]", sets(1))
+                        .add("FADD R5, R8, R9", waits(3, 4))
+                        .add("EXIT", stall(1))
+                        .sass();
+  KernelFacts facts = plain_facts();
+  facts.parameter_bytes = 16;
+  Launch launch = blocks_of_1_kb(10'000);
+  for (const uint64_t pointer : {uint64_t{0x7f0000000000}, uint64_t{0x7f1000000000}}) {
+    launch.parameters.append(reinterpret_cast<const char*>(&pointer), sizeof pointer);
+  }
+  const ModelledTime time = model_time(sass, facts, launch, find_card("a100"));
+  EXPECT_NEAR(time.dram_share, 0.5, 0.01);
+  EXPECT_EQ(time.replayed.dram_bytes_read, time.replayed_blocks * 1024);
 }
 
 // Each warp goes `turns` times through a loop: two loads of lines of its own, sums, and if `synchronised` a barrier.
@@ -317,6 +388,37 @@ TEST(Model, ABlockAtTheEdgeCountsForWhatItDoes) {
     return model_time(sass, plain_facts(), launch, find_card("a100"), options).seconds - 3e-6;  // of the launch
   };
   EXPECT_NEAR(seconds(2), seconds(1) * (7 + 3) / 7, 0.05 * seconds(1));
+}
+
+// Every fourth block ends at once, the first too; the others go through `turns` turns of a loop.
+ModelledTime time_of_idle_blocks(uint32_t blocks, uint32_t turns, uint64_t instructions, const std::string& idle) {
+  Code code;
+  code.add("S2R R0, SR_CTAID.X", sets(0)).add("LOP3.LUT R0, R0, 0x3, RZ, 0xc0, !PT", waits(1, 5));
+  code.add("ISETP.EQ.AND P0, PT, R0, " + idle + ", PT", stall(13)).add("@P0 EXIT", stall(5));
+  code.add("MOV R6, RZ", stall(5)).label(".L_1").add("FFMA R1, R1, R1, R1", stall(15));
+  code.add("IADD3 R6, R6, 0x1, RZ", stall(5));
+  code.add(fmt::format("ISETP.GE.U32.AND P0, PT, R6, {:#x}, PT", turns), stall(13));
+  code.add("@!P0 BRA `(.L_1)", stall(5)).add("EXIT", stall(5));
+  Launch launch;
+  launch.block = {64, 1, 1};
+  launch.grid = {blocks, 1, 1};
+  return model_time(code.sass(), plain_facts(), launch, find_card("a100"), {.instructions = instructions});
+}
+
+// No block has a number that is 4 modulo 4.
+TEST(Model, TheBusiestSmEndsLast) {
+  for (const uint32_t blocks : {50U, 108U, 2 * 108U}) {
+    EXPECT_EQ(time_of_idle_blocks(blocks, 100, 3'000'000, "0x0").seconds,
+              time_of_idle_blocks(blocks, 100, 3'000'000, "0x4").seconds)
+        << blocks;
+  }
+}
+
+TEST(Model, TheBusiestSmEndsLastWherePathsAreCut) {
+  const ModelledTime some = time_of_idle_blocks(108, 5000, 1000, "0x0"),
+                     all = time_of_idle_blocks(108, 5000, 1000, "0x4");
+  EXPECT_LT(some.path_share, 1);
+  EXPECT_EQ(some.seconds, all.seconds);
 }
 
 // The first warps of the first and of the last of 1,296 blocks tell it.

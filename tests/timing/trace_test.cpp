@@ -150,6 +150,16 @@ TEST(Trace, WhatAWarpDoesFillsItsLife) {
   EXPECT_EQ(last, replayed.result.cycles * 1000);
 }
 
+TEST(Trace, TheLastSliceEndsWithTheReplay) {
+  const Replayed replayed(1'000'000);
+  uint64_t last = 0;
+  for (const auto& [name, slices] : tracks_of(replayed.events())) {
+    for (const Slice& slice : slices) last = std::max(last, slice.end);
+  }
+  EXPECT_EQ(last / 1000, replayed.result.passed);
+  EXPECT_GT(replayed.result.passed, replayed.result.cycles) << "DRAM takes the stores of the last warp";
+}
+
 TEST(Trace, SumsAreThoseOfTheReplay) {
   const Replayed replayed(1'000'000);
   std::map<std::string, uint64_t> cycles;

@@ -35,8 +35,8 @@ struct Findings {
   std::vector<FootprintRate> reads;    ///< Buffers from an eighth to four times L2: where L2 ends shows.
   double fma_flops_per_second = 0;     ///< f32, two for a fused multiply-add.
   double shared_bytes_per_second = 0;  ///< All SMs, without bank conflicts.
-  /// Of the types that the device and NVRTC have. None on an emulated device whose clock does not read machine code: it
-  /// tells no time of tensor instructions.
+  /// One for each type that the device and NVRTC have. None on an emulated device whose clock does not read machine
+  /// code: it tells no time of tensor instructions.
   std::vector<TensorRate> tensor;
   double launch_seconds = 0;  ///< From the start of an empty kernel to that of the next on the same stream.
 };

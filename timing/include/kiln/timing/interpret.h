@@ -92,6 +92,7 @@ struct Cut {
   uint32_t branch = 0;  ///< The instruction that goes back.
   uint64_t turns = 0;   ///< 0: paths are whole.
   uint64_t loads = 0;   ///< Ends all paths of a block that has asked for so many bulk loads; 0: does not.
+  uint64_t issued = 0;  ///< Ends all paths when a warp has issued so many instructions; 0: does not.
 };
 
 struct Loop {
@@ -149,6 +150,10 @@ class Interpreter {
   /// The loops of the first warp of block `index`, which goes by itself: barriers do not stop it, and what other warps
   /// would write to shared memory is not known. Records no path. Throws as run().
   LoopProfile profile(uint64_t index);
+
+  /// The first `instructions` of the first warp of block `index`, which goes by itself, as in profile(). Does not count
+  /// in report(). Throws as run().
+  WarpPath beginning(uint64_t index, uint64_t instructions);
 
   const InterpreterReport& report() const;
 

@@ -26,13 +26,20 @@ std::string_view to_string(Stall stall);
 
 class ReplayTrace;
 
+/// DRAM's share of the sectors that L1 lacks, of addresses from `begin` on.
+struct DramShare {
+  static constexpr uint32_t all = 1 << 16;
+  uint64_t begin = 0;
+  uint32_t share = all;  ///< Sectors from DRAM among `all`.
+};
+
 struct ReplaySetup {
   uint32_t resident_blocks = 1;
-  uint32_t blocks = 1;          ///< To run, one after the other in the places of the resident ones.
-  uint32_t l1_bytes = 0;        ///< Bytes of L1 that shared memory leaves.
-  uint32_t dram_sectors = 256;  ///< Sectors that L2 lacks too, among 256 that L1 lacks.
-  uint32_t local_dram = 0;      ///< The same of local memory.
-  uint32_t bulk_dram = 256;     ///< The same of the bytes that are copied in bulk.
+  uint32_t blocks = 1;                       ///< To run, one after the other in the places of the resident ones.
+  uint32_t l1_bytes = 0;                     ///< Bytes of L1 that shared memory leaves.
+  std::vector<DramShare> dram{DramShare{}};  ///< By operand, in the order of their addresses, the first from 0 on.
+  uint32_t local_dram = 0;                   ///< Sectors of local memory that L2 lacks too, among 256 that L1 lacks.
+  uint32_t bulk_dram = 256;                  ///< The same of the bytes that are copied in bulk.
   /// The paths of the n-th block; called once for each, in order.
   std::function<std::shared_ptr<const BlockPath>(uint32_t n)> path;
   ReplayTrace* trace = nullptr;  ///< Records what happens, if there is one.
@@ -40,7 +47,8 @@ struct ReplaySetup {
 
 /// Counts of one SM.
 struct ReplayResult {
-  uint64_t cycles = 0;
+  uint64_t cycles = 0;  ///< Until the last warp ends.
+  uint64_t passed = 0;  ///< Until L2 and DRAM have passed all bytes too.
   uint64_t issued = 0;
   std::array<uint64_t, pipe_count> pipe_busy{};  ///< Cycles, of all four schedulers.
   std::array<uint64_t, stall_count> stalled{};   ///< Cycles, of all warps.
