@@ -1,43 +1,14 @@
 // Depthwise convolution along the pixels: every channel of x has MULTIPLIER filters of its own. Any strides; fast where
 // pixels of a row stand side by side.
 //
-// A thread computes TILE_P x TILE_Q outputs of one channel of one image. It goes down the rows of x that they need; of
-// each row it loads one segment in accesses of X_RUN elements, aligned by starting SHIFT elements early, and every
-// element serves all taps and outputs that meet there.
+// A thread computes TILE_P x TILE_Q outputs of one channel of one image. It goes down the rows of x that they need
+// (lib/depthwise_segments.cuh), and every element serves all taps and outputs that meet there.
 //
 // From the prelude, besides the problem: TILE_P, TILE_Q, THREADS, X_RUN and Y_RUN (conv/depthwise/depthwise_nchw.cpp).
 #include "lib/conv_operands.cuh"
-#include "lib/index.cuh"
+#include "lib/depthwise_segments.cuh"
 
-constexpr int MULTIPLIER = K / C;
-constexpr int P_TILES = ceil_div(P, TILE_P);
-constexpr int Q_TILES = ceil_div(Q, TILE_Q);
-constexpr int INPUT_ROWS = (TILE_P - 1) * STRIDE_H + (R - 1) * DILATION_H + 1;
-// The first element of a segment is that under tap 0 of output 0, or SHIFT before it.
-constexpr int SHIFT = (X_RUN - PAD_LEFT % X_RUN) % X_RUN;
-constexpr int RUNS = ceil_div(SHIFT + (TILE_Q - 1) * STRIDE_W + (S - 1) * DILATION_W + 1, X_RUN);
-
-static_assert(C_PER_GROUP == 1 && K % C == 0, "one channel a group");
-static_assert(W % X_RUN == 0 && TILE_Q * STRIDE_W % X_RUN == 0, "an access is inside its row, or outside");
 static_assert(Q % Y_RUN == 0 && TILE_Q % Y_RUN == 0, "a store stays in its row");
-static_assert(X_RUN == 1 || X_STRIDE_W == 1, "an access moves neighbours");
-
-// Elements of one row of x; zero outside the image.
-struct Segment {
-  float values[RUNS * X_RUN];
-
-  __device__ __forceinline__ Segment(const TX* row, Index first, bool inside, int channel, const UserArguments& user) {
-#pragma unroll
-    for (int i = 0; i < RUNS; ++i) {
-      const Index column = first + i * X_RUN;
-      const bool exists = inside && static_cast<UnsignedIndex>(column) < UnsignedIndex(W);
-      const Vector<TX, X_RUN> run =
-          exists ? load_readonly<X_RUN>(row + column * Index(X_STRIDE_W)) : zeros<TX, X_RUN>();
-#pragma unroll
-      for (int j = 0; j < X_RUN; ++j) values[i * X_RUN + j] = user_entered_if(exists, run[j], channel, user);
-    }
-  }
-};
 
 // Tap plane t of a filter.
 __device__ __forceinline__ void load_filter(const TW* w, int t, float (&filter)[R][S]) {
@@ -91,7 +62,7 @@ __device__ __forceinline__ void convolve_depthwise(const GridBlock& block, const
     load_filter(w + first_filter_element(k), t, filter);
     const TX* const plane = x + Input::at(image, k / MULTIPLIER, d, 0, 0);
 #pragma unroll
-    for (int row = 0; row < INPUT_ROWS; ++row) {
+    for (int row = 0; row < input_rows(R); ++row) {
       const Index h = top + row;
       const Segment segment(plane + h * Index(X_STRIDE_H), left, static_cast<UnsignedIndex>(h) < UnsignedIndex(H),
                             static_cast<int>(k / MULTIPLIER), arguments.user);

@@ -2,27 +2,18 @@
 // where channels stand side by side.
 //
 // A thread computes TILE_P x TILE_Q outputs of VECTOR neighbouring channels; lanes are neighbours along channels first.
-// It goes down the rows of x that its outputs need. Each row is loaded whole before it is multiplied, with zeros
-// outside the image, so the compiler starts the loads of the next rows ahead. Each element serves all taps and outputs
-// that meet there. The filters of the block's BLOCK_K channels stand in shared memory as f32, tap by tap.
+// It goes down the rows of x that its outputs need (lib/depthwise_rows.cuh). Each element is converted once and serves
+// all taps and outputs that meet there. The filters of the block's BLOCK_K channels stand in shared memory as f32, tap
+// by tap.
 //
 // From the prelude, besides the problem: TILE_P, TILE_Q, VECTOR, BLOCK_K and THREADS
 // (conv/depthwise/depthwise_nhwc.cpp).
 #include "lib/conv_operands.cuh"
-#include "lib/index.cuh"
+#include "lib/depthwise_rows.cuh"
 
-constexpr int MULTIPLIER = K / C;
-constexpr int P_TILES = ceil_div(P, TILE_P);
-constexpr int Q_TILES = ceil_div(Q, TILE_Q);
-constexpr int LANES_K = BLOCK_K / VECTOR;  // threads side by side along channels
 constexpr int PLACES = THREADS / LANES_K;  // output tiles of a block
-constexpr int INPUT_ROWS = (TILE_P - 1) * STRIDE_H + (R - 1) * DILATION_H + 1;
-constexpr int INPUT_COLUMNS = (TILE_Q - 1) * STRIDE_W + (S - 1) * DILATION_W + 1;
 
-static_assert(C_PER_GROUP == 1 && K % C == 0, "one channel a group");
-static_assert(K % VECTOR == 0, "an access stays in its pixel");
-static_assert(VECTOR == 1 || (Y_STRIDE_K == 1 && (MULTIPLIER > 1 || X_STRIDE_C == 1)), "an access moves neighbours");
-static_assert(BLOCK_K % VECTOR == 0 && THREADS % LANES_K == 0, "threads tile the channels");
+static_assert(VECTOR == 1 || Y_STRIDE_K == 1, "an access moves neighbours");
 
 struct FilterTile {
   alignas(16) float values[TAPS][BLOCK_K];
@@ -39,33 +30,12 @@ struct FilterTile {
 // The shared memory of a block.
 using BlockMemory = FilterTile;
 
-// The channels of x that output channels k, k + 1, ... read, at one pixel, as a thread keeps them until it multiplies.
-using Kept = typename UserKept<TX>::type;
-using KeptPixel = Vector<Kept, VECTOR>;
-
-// Zeros where there is no pixel. That is one instruction under a condition: a branch would keep the loads behind it
-// from starting before the products ahead of it are done.
-__device__ __forceinline__ KeptPixel load_pixel(bool exists, const TX* pixel, int k, const UserArguments& user) {
-  KeptPixel kept = zeros<Kept, VECTOR>();
-  if constexpr (MULTIPLIER == 1) {
-    if (exists) kept = user_kept<true>(load_readonly<VECTOR>(pixel + k * Index(X_STRIDE_C)), k, user);
-  } else {
-#pragma unroll
-    for (int i = 0; i < VECTOR; ++i) {
-      const int c = (k + i) / MULTIPLIER;
-      if (exists) kept[i] = user_kept(load_readonly<1>(pixel + c * Index(X_STRIDE_C))[0], c, user);
-    }
-  }
-  return kept;
-}
-
 // sums += the products of the input element at (row, column) of the thread with the taps at `filters`: those of the
 // thread's first channel.
 __device__ __forceinline__ void multiply(const KeptPixel& kept, int row, int column, const float (*filters)[BLOCK_K],
                                          float (&sums)[TILE_P][TILE_Q][VECTOR]) {
   float values[VECTOR];
-#pragma unroll
-  for (int i = 0; i < VECTOR; ++i) values[i] = to_float(kept[i]);
+  to_floats(kept, values);
 #pragma unroll
   for (int p = 0; p < TILE_P; ++p) {
     const int down = row - p * STRIDE_H;
@@ -78,28 +48,6 @@ __device__ __forceinline__ void multiply(const KeptPixel& kept, int row, int col
 #pragma unroll
       for (int i = 0; i < VECTOR; ++i) sums[p][q][i] = fmaf(values[i], taps[i], sums[p][q][i]);
     }
-  }
-}
-
-// Whether some tap of some output of a thread meets its input column (or row) number `at`.
-template <int TILE, int STRIDE, int DILATION, int TAPS>
-__host__ __device__ constexpr bool meets(int at) {
-  for (int output = 0; output < TILE; ++output) {
-    const int distance = at - output * STRIDE;
-    if (distance >= 0 && distance % DILATION == 0 && distance / DILATION < TAPS) return true;
-  }
-  return false;
-}
-
-// The pixels of row `h` of x that the thread's windows meet, from column `left` on, which is at `first`.
-__device__ __forceinline__ void load_row(const TX* first, Index h, Index left, int k, const UserArguments& user,
-                                         KeptPixel (&pixels)[INPUT_COLUMNS]) {
-  const bool row_exists = static_cast<UnsignedIndex>(h) < UnsignedIndex(H);
-#pragma unroll
-  for (int column = 0; column < INPUT_COLUMNS; ++column) {
-    if (!meets<TILE_Q, STRIDE_W, DILATION_W, S>(column)) continue;
-    const bool exists = row_exists && static_cast<UnsignedIndex>(left + column) < UnsignedIndex(W);
-    pixels[column] = load_pixel(exists, first + column * Index(X_STRIDE_W), k, user);
   }
 }
 
@@ -127,16 +75,8 @@ __device__ __forceinline__ void convolve_depthwise(BlockMemory& filters, const G
     if (static_cast<UnsignedIndex>(d) >= UnsignedIndex(D)) continue;
     const auto* const taps = reinterpret_cast<const float(*)[BLOCK_K]>(&filters.values[t * (R * S)][k_in_block]);
     const TX* const corner = x + Input::at(image, 0, d, top, left);
-#pragma unroll
-    for (int row = 0; row < INPUT_ROWS; ++row) {
-      if (!meets<TILE_P, STRIDE_H, DILATION_H, R>(row)) continue;
-      KeptPixel pixels[INPUT_COLUMNS];
-      load_row(corner + row * Index(X_STRIDE_H), top + row, left, k, arguments.user, pixels);
-#pragma unroll
-      for (int column = 0; column < INPUT_COLUMNS; ++column) {
-        if (meets<TILE_Q, STRIDE_W, DILATION_W, S>(column)) multiply(pixels[column], row, column, taps, sums);
-      }
-    }
+    for_each_pixel<R>(corner, top, left, k, arguments.user,
+                      [&](const KeptPixel& pixel, int row, int column) { multiply(pixel, row, column, taps, sums); });
   }
 
 #pragma unroll
