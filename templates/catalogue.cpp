@@ -42,6 +42,8 @@
   algorithm(conv_backward_data_winograd_4x4_fused) \
   algorithm(conv_backward_filter_simple) \
   algorithm(conv_backward_filter_direct) \
+  algorithm(conv_backward_filter_depthwise_nchw) \
+  algorithm(conv_backward_filter_depthwise_nhwc) \
   algorithm(conv_backward_filter_implicit_gemm) \
   algorithm(conv_backward_filter_implicit_gemm_splitk) \
   algorithm(conv_backward_filter_tensor) \

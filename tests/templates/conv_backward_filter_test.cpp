@@ -2,7 +2,11 @@
 // reference, on shapes that are awkward in one way each; pairwise covers of the configurations; 64-bit offsets.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "algorithm_cases.h"
+#include "kiln/device/memory.h"
+#include "variant_check.h"
 
 namespace kiln::testing_support::conv_backward_filter_test {
 namespace {
@@ -15,6 +19,10 @@ const Names few_channels = {"conv_backward_filter_simple", "conv_backward_filter
                             "conv_backward_filter_implicit_gemm", "conv_backward_filter_implicit_gemm_splitk"};
 const Names few_products = {"conv_backward_filter_simple", "conv_backward_filter_direct",
                             "conv_backward_filter_implicit_gemm"};
+const Names depthwise_nchw = {"conv_backward_filter_simple", "conv_backward_filter_direct",
+                              "conv_backward_filter_depthwise_nchw"};
+const Names depthwise_nhwc = {"conv_backward_filter_simple", "conv_backward_filter_direct",
+                              "conv_backward_filter_depthwise_nhwc"};
 const Names many_channels = {"conv_backward_filter_simple", "conv_backward_filter_implicit_gemm",
                              "conv_backward_filter_implicit_gemm_splitk"};
 
@@ -27,8 +35,11 @@ TEST_P(ConvBackwardFilter, MatchesTheReference) {
 INSTANTIATE_TEST_SUITE_P(
     Shapes, ConvBackwardFilter,
     testing::Values(
-        AlgorithmCase{"SingleElement", "conv_backward_filter x=f32:1x1x1x1 dy=f32:1x1x1x1 dw=f32:1x1x1x1",
-                      few_products},
+        AlgorithmCase{
+            "SingleElement",
+            "conv_backward_filter x=f32:1x1x1x1 dy=f32:1x1x1x1 dw=f32:1x1x1x1",
+            {"conv_backward_filter_simple", "conv_backward_filter_direct", "conv_backward_filter_depthwise_nchw",
+             "conv_backward_filter_depthwise_nhwc", "conv_backward_filter_implicit_gemm"}},
         AlgorithmCase{"Primes", "conv_backward_filter x=f32:3x5x11x13:nchw dy=f32:3x7x11x13:nchw dw=f32:7x5x3x3 pad=1",
                       few_channels},
         AlgorithmCase{"ChannelsLast",
@@ -68,10 +79,63 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"DepthwiseChannelsLast",
                       "conv_backward_filter x=f16:2x40x9x7:nhwc dy=f16:2x40x5x4:nhwc dw=f16:40x1x3x3:nhwc groups=40 "
                       "pad=1 stride=2 mode=convolution",
-                      few_channels},
+                      depthwise_nhwc},
         AlgorithmCase{"DepthwiseOfManyTaps",
                       "conv_backward_filter x=f32:1x3x13x12:nchw dy=f32:1x6x13x12:nchw dw=f32:6x1x7x7 groups=3 pad=3",
-                      few_channels},
+                      depthwise_nchw},
+        AlgorithmCase{"DepthwiseOfManyTapsChannelsLast",
+                      "conv_backward_filter x=bf16:1x12x13x12:nhwc dy=bf16:1x12x13x12:nhwc dw=bf16:12x1x7x7:nhwc "
+                      "groups=12 pad=3",
+                      depthwise_nhwc},
+        AlgorithmCase{"DepthwiseOf121Taps",
+                      "conv_backward_filter x=f16:1x8x13x12:nhwc dy=f16:1x8x3x2:nhwc dw=f32:8x1x11x11 groups=8",
+                      depthwise_nhwc},
+        AlgorithmCase{"DepthwisePrimes",
+                      "conv_backward_filter x=f16:3x5x11x13 dy=f16:3x5x11x13 dw=f16:5x1x3x3 groups=5 pad=1",
+                      depthwise_nchw},
+        AlgorithmCase{
+            "DepthwisePrimesChannelsLast",
+            "conv_backward_filter x=f32:3x37x11x13:nhwc dy=f32:3x37x11x13:nhwc dw=f32:37x1x3x3 groups=37 pad=1",
+            depthwise_nhwc},
+        AlgorithmCase{"DepthwiseStridesAndDilation",
+                      "conv_backward_filter x=bf16:2x6x17x20 dy=bf16:2x6x7x7 dw=f32:6x1x3x3 groups=6 stride=2,3 "
+                      "dilation=2,1 pad=0,1,0,1",
+                      depthwise_nchw},
+        AlgorithmCase{"DepthwiseStridesAndDilationChannelsLast",
+                      "conv_backward_filter x=bf16:2x6x17x20:nhwc dy=bf16:2x6x7x7:nhwc dw=f32:6x1x3x3 groups=6 "
+                      "stride=2,3 dilation=2,1 pad=0,1,0,1",
+                      depthwise_nhwc},
+        AlgorithmCase{
+            "DepthwiseMultiplierChannelsLast",
+            "conv_backward_filter x=f16:2x8x7x9:nhwc dy=f16:2x24x7x9:nhwc dw=f16:24x1x3x3:nhwc groups=8 pad=1 "
+            "alpha=any beta=any",
+            depthwise_nhwc},
+        AlgorithmCase{"DepthwiseMixedLayouts",
+                      "conv_backward_filter x=f16:2x8x7x8:nhwc dy=f32:2x8x7x8:nchw dw=bf16:8x1x3x3 groups=8 pad=1",
+                      depthwise_nhwc},
+        AlgorithmCase{"DepthwiseEmptyBatch",
+                      "conv_backward_filter x=f16:0x8x7x8 dy=f16:0x8x7x8 dw=f16:8x1x3x3 groups=8 pad=1 beta=1",
+                      depthwise_nchw},
+        AlgorithmCase{"DepthwiseEmptyBatchChannelsLast",
+                      "conv_backward_filter x=f16:0x8x7x8:nhwc dy=f16:0x8x7x8:nhwc dw=f16:8x1x3x3 groups=8 pad=1",
+                      depthwise_nhwc},
+        AlgorithmCase{"DepthwiseDynamicBatch",
+                      "conv_backward_filter x=f16:5x8x7x8 dy=f16:5x8x7x8 dw=f16:8x1x3x3 groups=8 pad=1 n=?",
+                      depthwise_nchw},
+        AlgorithmCase{"DepthwiseDynamicBatchChannelsLast",
+                      "conv_backward_filter x=f16:5x8x7x8:nhwc dy=f16:5x8x7x8:nhwc dw=f16:8x1x3x3 groups=8 pad=1 n=?",
+                      depthwise_nhwc},
+        AlgorithmCase{"DepthwiseThreeD",
+                      "conv_backward_filter x=f16:1x4x5x6x7 dy=f16:1x8x5x6x4 dw=f32:8x1x3x2x3 groups=4 pad=1,0,1,1,1,1 "
+                      "stride=1,1,2 mode=convolution",
+                      depthwise_nchw},
+        AlgorithmCase{"DepthwiseThreeDChannelsLast",
+                      "conv_backward_filter x=f16:1x4x5x6x7:ndhwc dy=f16:1x4x5x6x4:ndhwc dw=f32:4x1x3x2x3 groups=4 "
+                      "pad=1,0,1,1,1,1 stride=1,1,2 mode=convolution",
+                      depthwise_nhwc},
+        AlgorithmCase{"DepthwiseOneD",
+                      "conv_backward_filter x=bf16:3x6x50 dy=bf16:3x6x25 dw=bf16:6x1x5 groups=6 pad=2 stride=2",
+                      depthwise_nchw},
         AlgorithmCase{"EmptyBatch", "conv_backward_filter x=f32:0x4x6x6 dy=f32:0x8x4x4 dw=f32:8x4x3x3 beta=any",
                       any_batch},
         AlgorithmCase{"DynamicBatch",
@@ -95,6 +159,56 @@ INSTANTIATE_TEST_SUITE_P(
                       "groups=2 pad=0,1,0,0,0,1 stride=2,1,2",
                       few_products}),
     case_name);
+
+// Tiles reach beyond the outputs. What stands in x under windows that do not exist must not meet their zeros: zero
+// times infinity is no zero.
+TEST(ConvBackwardFilterDepthwise, LeaveInfinityWhereNoOutputMeetsIt) {
+  constexpr int64_t channels = 2, pixels = 5 * 9, place = 4 * 9 + 7;  // under taps 1 and 2 of row 2
+  const TestDevice& device = TestDevice::get();
+  for (const auto& [order, config] :
+       {std::pair{"nhwc", "BLOCK_K=32,GROUP_THREADS=64,SPLIT=1,TAP_ROWS=2,TILE_P=2,TILE_Q=4,VECTOR=2"},
+        std::pair{"nchw", "LANES=32,SPLIT=1,THREADS=128,TILE_P=2,TILE_Q=4"}}) {
+    const std::string layout = order, algorithm = "conv_backward_filter_depthwise_" + layout;
+    const Request request = Request::parse("conv_backward_filter x=f32:1x2x5x9:" + layout +
+                                           " dy=f32:1x2x3x7:" + layout + " dw=f32:2x1x3x3:nchw groups=2");
+    const Program program = built_in_catalogue().program(request, device.target, {algorithm, Config::parse(config)});
+    const execution::Executable executable = device.load(program, device.target, {"x", "dy", "dw"});
+    std::vector<float> values(channels * pixels, 1.0f);
+    for (int64_t c = 0; c < channels; ++c) {
+      values[static_cast<size_t>(layout == "nhwc" ? place * channels + c : c * pixels + place)] =
+          std::numeric_limits<float>::infinity();
+    }
+    const device::Buffer x = device::upload(device.context, values);
+    const device::Buffer dy = device::upload(device.context, std::vector<float>(channels * 21, 1.0f));
+    const device::Buffer dw(device.context, channels * 9 * sizeof(float));
+    executable.run(nullptr, std::vector{x.address(), dy.address(), dw.address()}, {}, 1, 0);
+    const std::vector<float> got = device::download<float>(*device.context, dw.address(), channels * 9);
+    for (size_t i = 0; i < got.size(); ++i) {
+      const bool meets = i % 9 == 7 || i % 9 == 8;
+      EXPECT_EQ(got[i], meets ? std::numeric_limits<float>::infinity() : 21.0f) << layout << ", " << i;
+    }
+  }
+}
+
+TEST(ConvBackwardFilterDepthwise, SaysWhyItDoesNotApply) {
+  const Target& target = TestDevice::get().target;
+  const auto refusal = [&](const std::string& order, const char* request) {
+    const Algorithm* const algorithm = built_in_catalogue().find("conv_backward_filter_depthwise_" + order);
+    return algorithm->on(Request::parse(request), target).refusal().value_or("none");
+  };
+  const char* const last = "conv_backward_filter x=f32:1x4x5x5:nhwc dy=f32:1x4x3x3:nhwc dw=f32:4x1x3x3 groups=4";
+  const char* const first = "conv_backward_filter x=f32:1x4x5x5 dy=f32:1x4x3x3 dw=f32:4x1x3x3 groups=4";
+  EXPECT_EQ(refusal("nhwc", last), "none");
+  EXPECT_EQ(refusal("nchw", first), "none");
+  EXPECT_EQ(refusal("nchw", last), "channels of x stand closer together than its pixels");
+  EXPECT_EQ(refusal("nhwc", first), "pixels of x stand closer together than its channels");
+  EXPECT_EQ(refusal("nchw", "conv_backward_filter x=f32:1x4x5x5 dy=f32:1x4x3x3 dw=f32:4x2x3x3 groups=2"),
+            "it is not depthwise: groups is not the number of channels of x");
+  EXPECT_EQ(refusal("nchw", "conv_backward_filter x=f32:1x4x5x5 dy=f32:1x4x3x3 dw=f32:4x1x3x3 groups=4 alpha=0"),
+            "alpha is zero: there is nothing to multiply");
+  EXPECT_EQ(refusal("nchw", "conv_backward_filter x=f32:1x4x15x15 dy=f32:1x4x4x5 dw=f32:4x1x12x11 groups=4"),
+            "a filter has more than 121 taps");
+}
 
 const Names bias = {"conv_backward_bias_simple", "conv_backward_bias_split"};
 
@@ -133,6 +247,16 @@ INSTANTIATE_TEST_SUITE_P(
         cover("conv_backward_filter_direct",
               "conv_backward_filter x=f16:2x70x15x11:nhwc dy=f16:2x70x15x11:nhwc dw=f16:70x1x3x5:nhwc "
               "groups=70 pad=1,2"),
+        cover("conv_backward_filter_depthwise_nchw",
+              "conv_backward_filter x=f16:5x3x19x24 dy=f16:5x6x19x24 dw=f16:6x1x3x5 groups=3 pad=1,2"),
+        cover("conv_backward_filter_depthwise_nchw",
+              "conv_backward_filter x=f32:9x5x15x29 dy=f32:9x5x8x15 dw=f32:5x1x3x3 groups=5 pad=1 stride=2 beta=any"),
+        cover("conv_backward_filter_depthwise_nhwc",
+              "conv_backward_filter x=f16:3x72x15x13:nhwc dy=f16:3x72x15x13:nhwc dw=f16:72x1x3x5:nhwc groups=72 "
+              "pad=1,2"),
+        cover("conv_backward_filter_depthwise_nhwc",
+              "conv_backward_filter x=f32:3x36x4x9x11:ndhwc dy=f32:3x36x5x5x6:ndhwc dw=f32:36x1x2x3x3:ndhwc groups=36 "
+              "pad=1 stride=1,2,2 beta=any"),
         cover("conv_backward_filter_implicit_gemm",
               "conv_backward_filter x=f32:2x10x13x11 dy=f32:2x68x13x6 dw=f32:68x10x3x3 pad=1 stride=1,2"),
         cover("conv_backward_filter_implicit_gemm_splitk",
@@ -152,6 +276,10 @@ INSTANTIATE_TEST_SUITE_P(
     ConvBackwardFilterWithWideOffsets, WideIndexMatch,
     testing::Values(wide(few_channels,
                          "conv_backward_filter x=f32:1x4x5x6x7:ncdhw dy=f32:1x6x5x6x7:ncdhw dw=f32:6x4x3x3x3 pad=1"),
+                    wide({"conv_backward_filter_depthwise_nchw"},
+                         "conv_backward_filter x=f16:2x4x9x12 dy=f16:2x8x9x12 dw=f16:8x1x3x3 groups=4 pad=1 n=?"),
+                    wide({"conv_backward_filter_depthwise_nhwc"},
+                         "conv_backward_filter x=f16:2x8x9x11:nhwc dy=f16:2x8x9x11:nhwc dw=f16:8x1x3x3 groups=8 pad=1"),
                     wide(bias, "conv_backward_bias dy=f32:4x3x5x7:nhwc n=?")),
     cover_name);
 

@@ -32,6 +32,30 @@ INSTANTIATE_TEST_SUITE_P(
                       "dw=bf16:4x3x3x2:208,64,16,1 pad=1,0 stride=2,1",
                       {"conv_backward_filter_direct", "conv_backward_filter_implicit_gemm",
                        "conv_backward_filter_implicit_gemm_splitk", "conv_backward_filter_simple"}},
+        AlgorithmCase{"ConvBackwardFilterDepthwiseInF16A",
+                      "conv_backward_filter x=f16:2x3x7x8:400,128,16,1 dy=f16:2x3x4x4:336,80,16,1 "
+                      "dw=f16:3x1x3x3:208,208,16,2 groups=3 pad=1 stride=2",
+                      {"conv_backward_filter_depthwise_nchw"}},
+        AlgorithmCase{"ConvBackwardFilterDepthwiseInF16B",
+                      "conv_backward_filter x=f16:2x24x8x7:2100,1,256,32 dy=f16:2x24x8x7:2100,1,256,32 "
+                      "dw=f16:24x1x3x5:64,64,16,1 groups=24 pad=1,2",
+                      {"conv_backward_filter_depthwise_nhwc"}},
+        AlgorithmCase{"ConvBackwardFilterDepthwiseInBF16A",
+                      "conv_backward_filter x=bf16:2x3x7x8:400,128,16,1 dy=bf16:2x3x4x4:336,80,16,1 "
+                      "dw=bf16:3x1x3x3:208,208,16,2 groups=3 pad=1 stride=2",
+                      {"conv_backward_filter_depthwise_nchw"}},
+        AlgorithmCase{"ConvBackwardFilterDepthwiseInBF16B",
+                      "conv_backward_filter x=bf16:2x24x8x7:2100,1,256,32 dy=bf16:2x24x8x7:2100,1,256,32 "
+                      "dw=bf16:24x1x3x5:64,64,16,1 groups=24 pad=1,2",
+                      {"conv_backward_filter_depthwise_nhwc"}},
+        AlgorithmCase{"ConvBackwardFilterDepthwiseInF32A",
+                      "conv_backward_filter x=f32:2x3x7x8:400,128,16,1 dy=f32:2x3x4x4:336,80,16,1 "
+                      "dw=f32:3x1x3x3:208,208,16,2 groups=3 pad=1 stride=2",
+                      {"conv_backward_filter_depthwise_nchw"}},
+        AlgorithmCase{"ConvBackwardFilterDepthwiseInF32B",
+                      "conv_backward_filter x=f32:2x24x8x7:2100,1,256,32 dy=f32:2x24x8x7:2100,1,256,32 "
+                      "dw=f32:24x1x3x5:64,64,16,1 groups=24 pad=1,2",
+                      {"conv_backward_filter_depthwise_nhwc"}},
         AlgorithmCase{"LocalConvBackwardDataInF16",
                       "local_conv_backward_data dy=f16:2x8x6x8:1600,1,160,16 w=f16:48x18x3x3:400,18,6,2 "
                       "dx=f16:2x18x6x8:4000,200,24,2@4 pad=1 grid=3,2 beta=1",

@@ -104,6 +104,19 @@ TEST(UserCodeOfFilterGradients, OfConvolutions) {
       {"conv_backward_filter_simple", "conv_backward_filter_direct", "conv_backward_filter_implicit_gemm"});
 }
 
+TEST(UserCodeOfFilterGradients, OfDepthwiseConvolutions) {
+  for (const std::string order : {"nchw", "nhwc"}) {
+    expect_served_right("conv_backward_filter x=f16:2x4x7x8:" + order + " dy=f16:2x8x7x8:" + order +
+                            " dw=f32:8x1x3x3 pad=1 groups=4 epilogue=user:entered prologue.mean=f16:4 "
+                            "epilogue.gate=bf16:8x1x3x3",
+                        {"conv_backward_filter_simple", "conv_backward_filter_depthwise_" + order});
+    expect_served_right("conv_backward_filter x=f16:2x8x7x8:" + order + " dy=f16:2x8x7x8:" + order +
+                            " dw=f32:8x1x3x3 pad=1 groups=8 epilogue=user:entered prologue.mean=f16:8 "
+                            "epilogue.gate=bf16:8x1x3x3",
+                        {"conv_backward_filter_depthwise_" + order});
+  }
+}
+
 // The channels of x are counted along the pixels of what implicit matrix products compute: image by image, or all
 // images of a pixel side by side; runs of neighbours in x are of one channel. Groups go on counting.
 TEST(UserCodeOfFilterGradients, OfEveryOrderOfX) {

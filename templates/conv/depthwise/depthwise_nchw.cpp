@@ -20,20 +20,17 @@ int64_t tiles_per_image(const Tile& tile, const ConvolutionAddresses& conv) {
   return conv.k() * tiles_per_channel(conv, tile.p, tile.q);
 }
 
-// Elements of one access of x: rows of x, and the starts of tiles in them, are multiples of it.
 int x_run(const Tile& tile, const ConvolutionAddresses& conv) {
-  return widest_vector(conv.x, {dimension::column}, tile.q * conv.columns.stride);
+  return depthwise_x_run(conv.x, conv.columns, tile.q);
 }
 
 int y_run(const Tile& tile, const ConvolutionAddresses& conv) {
   return conv.y_along_k ? 1 : output_vector_width(conv, std::gcd(conv.columns.outputs, int64_t{tile.q}));
 }
 
-// Accesses of one row of x: as RUNS in the kernel.
+// Accesses of one row of x.
 int64_t runs(const Tile& tile, const ConvolutionAddresses& conv) {
-  const int run = x_run(tile, conv);
-  const int64_t shift = (run - conv.columns.pad_begin % run) % run;
-  return ceil_div(shift + input_positions(conv.columns, tile.q), run);
+  return depthwise_runs(conv.columns, tile.q, x_run(tile, conv));
 }
 
 int registers(const Tile& tile, const ConvolutionAddresses& conv) {
@@ -66,14 +63,14 @@ GridWork work_of(const Tile& tile, const Contraction& contraction) {
   block.threads = tile.threads;
   block.registers = registers(tile, conv);
   block.fma = warps * taps * tile.p * tile.q;
-  block.instructions = block.fma + warps * (accesses * 4 + rows * 3 + taps * 2 + 90 + tile.p * tile.q * 6.0);
+  block.instructions = block.fma + warps * (accesses * 3 + rows * 3 + taps * 2 + 90 + tile.p * tile.q * 6.0);
   const double sectors = std::clamp(lane_bytes, access_bytes, 32.0);  // of a lane's access, x32 lanes / 32 bytes
   block.global_sectors = warps * (accesses * std::max(1.0, sectors) + taps + tile.p * tile.q * 2.0);
   block.l2_bytes = tile.threads * (static_cast<double>(tile.p * tile.q * conv.rows.stride * conv.columns.stride) *
                                        size_of(conv.x.dtype) * 1.3 +
                                    tile.p * tile.q * size_of(conv.y.dtype));
   block.code_instructions = 1.3 * block.instructions / warps;
-  block.latency_clocks = 2800 + 1.3 * (block.instructions / warps);
+  block.latency_clocks = 1850 + 1.3 * (block.instructions / warps);
   work.dram_bytes = compulsory_bytes(contraction);
   return work;
 }

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "contraction/block_estimate.h"
-#include "conv/gradients.h"
+#include "conv/filter_parts.h"
 #include "descriptor/numbers.h"
 #include "descriptor/prelude_and_launch.h"
 #include "kiln/generator/algorithm.h"
@@ -50,33 +50,21 @@ int64_t places(const Shape& shape, const FilterGradient& gradient) {
   return shape.threads / lanes(gradient);
 }
 
-int64_t workspace_bytes(const Shape& shape, const FilterGradient& gradient) {
-  return shape.split == 1 ? 0 : shape.split * gradient.dw.elements() * 4;
+descriptor::SplitGrid grid(const Shape& shape, const FilterGradient& gradient) {
+  return {shape.threads, shape.split, filter_blocks(gradient), tap_tiles(shape, gradient)};
 }
 
 Program program(const Shape& shape, const FilterGradient& gradient, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::gradient_prelude(gradient);
-  prelude.constant("THREADS", shape.threads).constant("LANES", lanes(gradient)).constant("SPLIT", shape.split);
+  prelude.constant("THREADS", shape.threads).constant("LANES", lanes(gradient));
   prelude.constant("TAP_TILE", tap_tile(shape, gradient));
 
-  const WorkspaceArgument parts{0, workspace_bytes(shape, gradient)};
-  Launch sum = descriptor::launch_of("conv_backward_filter_direct", shape.threads,
-                                     {OperandArgument{"x"}, OperandArgument{"dy"}, OperandArgument{"dw"}, parts,
-                                      Scalar::alpha, Scalar::beta, UserArgument{}, Scalar::n});
-  sum.grid = {Count{filter_blocks(gradient)}, Count{shape.split}, Count{tap_tiles(shape, gradient)}};
-  Program result{{emit.source(prelude)}, {sum}};
-  if (shape.split == 1) return result;
-
-  Launch reduce = descriptor::launch_of("conv_backward_filter_direct_reduce", shape.threads,
-                                        {parts, OperandArgument{"dw"}, Scalar::alpha, Scalar::beta, UserArgument{}});
-  reduce.grid[0] = Count{ceil_div(gradient.dw.elements(), shape.threads)};
-  result.steps.emplace_back(reduce);
-  return result;
+  return descriptor::split_gradient_program("conv_backward_filter_direct", gradient, grid(shape, gradient),
+                                            std::move(prelude), emit);
 }
 
 Estimate predict(const Shape& shape, const FilterGradient& gradient, const Target& target,
                  const DeviceFigures& device) {
-  const auto bytes = [](const TensorSpec& spec) { return static_cast<double>(spec.elements()) * size_of(spec.dtype); };
   const double warps = shape.threads / 32.0;
   const double taps = tap_tile(shape, gradient);
   const double steps =
@@ -86,9 +74,7 @@ Estimate predict(const Shape& shape, const FilterGradient& gradient, const Targe
                             : gradient.x.strides[descriptor::dimension::channel];
   const double lane_bytes = static_cast<double>(std::clamp<int64_t>(pitch * size_of(gradient.x.dtype), 1, 32));
 
-  descriptor::GridWork work;
-  descriptor::BlockWork& block = work.block;
-  work.blocks = static_cast<double>(filter_blocks(gradient) * shape.split * tap_tiles(shape, gradient));
+  descriptor::BlockWork block;
   block.threads = shape.threads;
   block.registers = 40 + taps;
   block.shared_bytes = shape.threads * 4.0;
@@ -98,10 +84,7 @@ Estimate predict(const Shape& shape, const FilterGradient& gradient, const Targe
   // Taps share what they read through L1.
   block.l2_bytes = shape.threads * steps * 2 * lane_bytes;
   block.latency_clocks = 1500 + steps * (1000 + 30 * taps) + taps * 120;
-  work.dram_bytes = bytes(gradient.x) + bytes(gradient.dy) + bytes(gradient.dw);
-  work.extra_dram_bytes = 2 * static_cast<double>(workspace_bytes(shape, gradient));
-  work.launches = shape.split == 1 ? 1 : 2;
-  return descriptor::grid_estimate(work, target.arch, device);
+  return descriptor::split_gradient_estimate(gradient, grid(shape, gradient), block, target, device);
 }
 
 }  // namespace
@@ -131,10 +114,7 @@ Algorithm conv_backward_filter_direct() {
                })
       .rule("splitting is worthwhile",
             [](const Shape& shape, const FilterGradient& gradient, const Target&) {
-              constexpr int64_t plenty_of_blocks = 8192;
-              return shape.split == 1 ||
-                     (filter_blocks(gradient) * tap_tiles(shape, gradient) * shape.split <= plenty_of_blocks &&
-                      workspace_bytes(shape, gradient) <= (int64_t{1} << 30));
+              return descriptor::split_is_worthwhile(gradient, grid(shape, gradient));
             })
       .rule("the grid fits",
             [](const Shape& shape, const FilterGradient& gradient, const Target&) {

@@ -4,14 +4,9 @@
 // channels are in memory (or one, along the pixels), and on its part of the windows of all images. A thread adds up
 // TAP_TILE taps of one filter over the windows that are its own; then the block adds up its threads, and with SPLIT > 1
 // parts a second kernel adds those. Every order of addition is fixed. Parameters: conv_backward_filter_direct.cpp.
-//
-// parts: [SPLIT][K][C_PER_GROUP][TAPS] f32.
-#include "lib/conv_gradients.cuh"
+#include "lib/filter_parts.cuh"
 #include "lib/reduce.cuh"
-#include "lib/store.cuh"
 
-constexpr int TAPS = T * R * S;
-constexpr int FILTERS = K * C_PER_GROUP;
 constexpr int PLACES = THREADS / LANES;
 constexpr int TAP_TILES = ceil_div(TAPS, TAP_TILE);
 using UnsignedIndex = UnsignedOf<Index>::type;
@@ -59,14 +54,6 @@ __device__ __forceinline__ void add_window(const TX* x, int channel, const UserA
   }
 }
 
-// Offset in dw of element `tap` (of x, not of memory) of filter number `filter`.
-__device__ __forceinline__ Index offset_of(Index filter, int tap) {
-  const int stored = MIRRORED ? TAPS - 1 - tap : tap;
-  const Index c = take_coordinate<C_PER_GROUP>(filter);
-  return filter * Index(DW_STRIDE_K) + c * Index(DW_STRIDE_C) + stored / (R * S) * Index(DW_STRIDE_T) +
-         stored / S % R * Index(DW_STRIDE_R) + stored % S * Index(DW_STRIDE_S);
-}
-
 extern "C" __global__ void __launch_bounds__(THREADS)
     conv_backward_filter_direct(const TX* __restrict__ x, const TDY* __restrict__ dy, TDW* dw,
                                 float* __restrict__ parts, float alpha, float beta, UserArguments user, long long n) {
@@ -96,24 +83,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (int i = 0; i < TAP_TILE; ++i) {
     const float sum = add_places(sums[i], scratch);
     if (threadIdx.x >= LANES || !exists || first_tap + i >= TAPS) continue;
-    if constexpr (SPLIT == 1) {
-      store_result(dw, offset_of(filter, first_tap + i), sum, 0, {alpha, beta, user});
-    } else {
-      parts[(part * Index(FILTERS) + filter) * TAPS + first_tap + i] = sum;
-    }
+    leave_sum<false>(dw, parts, part, filter, first_tap + i, sum, {alpha, beta, user});
   }
 }
 
-// dw from the parts; a thread an element.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(REDUCE_THREADS)
     conv_backward_filter_direct_reduce(const float* __restrict__ parts, TDW* dw, float alpha, float beta,
                                        UserArguments user) {
-  const Index number = global_thread<THREADS, Index>();
-  if (number >= Index(FILTERS) * TAPS) return;
-  float sum = 0.0f;
-#pragma unroll 4
-  for (int part = 0; part < SPLIT; ++part) sum += parts[part * (Index(FILTERS) * TAPS) + number];
-  Index filter = number;
-  const int tap = static_cast<int>(take_coordinate<TAPS>(filter));
-  store_result(dw, offset_of(filter, tap), sum, 0, {alpha, beta, user});
+  add_parts<false>(parts, dw, {alpha, beta, user});
 }
