@@ -59,8 +59,8 @@ Estimate split_gradient_estimate(const FilterGradient& gradient, const SplitGrid
   work.launches = 2;
   Estimate estimate = grid_estimate(work, target.arch, device);
   // A thread of the second launch loads eight parts at a time.
-  constexpr double shares = reduce_threads / elements_of_reduce;
-  const double reduce = (2 + std::ceil(grid.split / shares / 8)) * 500 / device.clock_hz;
+  constexpr int shares = reduce_threads / elements_of_reduce;
+  const double reduce = (2 + std::ceil(grid.split / (8.0 * shares))) * 500 / device.clock_hz;
   estimate.overhead += reduce;
   estimate.seconds += reduce;
   return estimate;

@@ -128,6 +128,17 @@ Estimate predict(const Tile& tile, const FilterGradient& gradient, const Target&
   return descriptor::split_gradient_estimate(gradient, grid(tile, gradient), block, target, device);
 }
 
+// Rules: what their names below say.
+bool is_wide(const Tile& tile, const FilterGradient& gradient) {
+  return tile.vector * 2 >= std::min(4, widest_access(gradient)) ||
+         taps_of_thread(tile, gradient) * tile.vector * 2 > descriptor::most_sums;
+}
+bool registers_suffice(const Tile& tile, const FilterGradient& gradient, const Arch& arch) {
+  const int limit = std::min(arch.registers_per_thread, arch.registers_per_sm / threads(tile, gradient));
+  return taps_of_thread(tile, gradient) * tile.vector <= descriptor::most_sums &&
+         registers(tile, gradient) <= limit - 30;
+}
+
 }  // namespace
 }  // namespace conv_backward_filter_depthwise_nhwc_descriptor
 
@@ -151,10 +162,7 @@ Algorithm conv_backward_filter_depthwise_nhwc() {
               return tile.vector <= widest_access(gradient);
             })
       .rule("vectors are not needlessly narrow",
-            [](const Tile& tile, const FilterGradient& gradient, const Target&) {
-              return tile.vector * 2 >= std::min(4, widest_access(gradient)) ||
-                     taps_of_thread(tile, gradient) * tile.vector * 2 > descriptor::most_sums;
-            })
+            [](const Tile& tile, const FilterGradient& gradient, const Target&) { return is_wide(tile, gradient); })
       .pruning("the tile suits the image",
                [](const Tile& tile, const FilterGradient& gradient, const Target&) {
                  return descriptor::tile_suits_the_image(gradient, tile.p, tile.q);
@@ -175,13 +183,8 @@ Algorithm conv_backward_filter_depthwise_nhwc() {
               const bool least = tile.p == 1 && tile.q == 1;
               return least || taps_of_thread(tile, gradient) * tile.p * tile.q * tile.vector <= longest_body;
             })
-      .rule("registers suffice",
-            [](const Tile& tile, const FilterGradient& gradient, const Target& target) {
-              const int limit =
-                  std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / threads(tile, gradient));
-              return taps_of_thread(tile, gradient) * tile.vector <= descriptor::most_sums &&
-                     registers(tile, gradient) <= limit - 30;
-            })
+      .rule("registers suffice", [](const Tile& tile, const FilterGradient& gradient,
+                                    const Target& target) { return registers_suffice(tile, gradient, target.arch); })
       .pruning("each part has a tile for its threads",
                [](const Tile& tile, const FilterGradient& gradient, const Target&) {
                  return tile.split == 1 || tiles(tile, gradient) >= places(tile) * tile.split;
