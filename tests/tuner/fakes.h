@@ -90,7 +90,7 @@ class FakeLaboratory : public Laboratory {
   }
 
   // Costs on the fake clock, seconds.
-  double check_cost = 0.1, sample_cost = 0.01;
+  double check_cost = 0.1, sample_cost = 0.01;  // a modelled sample costs nothing
   double now = 0;
   bool trusted_needed = false;
   std::optional<Request> smaller;  ///< Stand-in for requests with a larger batch.
@@ -168,7 +168,7 @@ class FakeLaboratory : public Laboratory {
     report.failure = next_failure(how.sample_failures);
     for (int i = 0; i < count; ++i) {
       log.push_back("sample " + names_[id]);
-      now += sample_cost;
+      if (!apparatus_.deterministic_time) now += sample_cost;
       const double noise = how.noise.empty() ? 0 : how.noise[taken_[id]++ % how.noise.size()];
       report.seconds.push_back(how.seconds + noise);
     }
