@@ -161,10 +161,13 @@ double tensor_rate(const Instruments& instruments, const TensorKernel& kernel) {
 std::vector<TensorRate> tensor_rates(const Instruments& instruments, const device::NvrtcVersion& nvrtc) {
   std::vector<TensorRate> rates;
   const Arch arch = Arch::of(instruments.info().cc_major, instruments.info().cc_minor);
+  const DeviceFigures nominal = execution::figures_of(instruments.info());
   for (const TensorKernel& kernel : tensor_kernels) {
     if (!arch.at_least(kernel.least_major, kernel.least_minor)) continue;
     if (kernel.math == MathClass::tensor_fp8 && nvrtc < device::NvrtcVersion{12, 4}) continue;
-    rates.push_back({kernel.factors, kernel.sums, kernel.math, tensor_rate(instruments, kernel)});
+    const double rate = tensor_rate(instruments, kernel);
+    const double peak = 2 * arch.products_per_clock(kernel.math) * nominal.sms * nominal.clock_hz;
+    rates.push_back({kernel.factors, kernel.sums, kernel.math, rate, rate / peak});
   }
   return rates;
 }
@@ -187,8 +190,7 @@ Calibration calibration_of(const Findings& findings, const device::DeviceInfo& i
   calibration.launch_seconds = findings.launch_seconds;
   for (const TensorRate& rate : findings.tensor) {
     if (rate.sums == "f16") continue;  // which no kernel has
-    calibration.*Calibration::share_of(rate.math) =
-        rate.operations_per_second / (2 * arch.products_per_clock(rate.math) * clocks);
+    calibration.*Calibration::share_of(rate.math) = rate.share;
   }
   return calibration;
 }

@@ -74,13 +74,10 @@ std::string print_text(const device::DeviceInfo& info, const calibration::Findin
              fmt::format("{} of 128 bytes a clock and SM", percent_text(reached.shared_efficiency))});
   const Arch arch = Arch::of(info.cc_major, info.cc_minor);
   for (const calibration::TensorRate& rate : findings.tensor) {
-    const double products = arch.products_per_clock(rate.math);
     table.add({fmt::format("tensor cores, {} in {}", rate.factors, rate.sums),
                fmt::format("{:.1f} {}", rate.operations_per_second / 1e12,
                            rate.math == MathClass::tensor_int8 ? "TOP/s" : "TFLOP/s"),
-               fmt::format("{} of {:.0f} a clock and SM",
-                           percent_text(rate.operations_per_second / (2 * products * nominal.sms * nominal.clock_hz)),
-                           products)});
+               fmt::format("{} of {} a clock and SM", percent_text(rate.share), arch.products_per_clock(rate.math))});
   }
   table.add({"launch", time_text(findings.launch_seconds), "from one empty kernel to the next"});
   Table reads({">buffer", ">of L2", ">read at"});

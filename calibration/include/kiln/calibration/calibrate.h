@@ -25,6 +25,7 @@ struct TensorRate {
   std::string_view sums;             ///< "f32", "f16", "i32"
   MathClass math;                    ///< Unit that does them.
   double operations_per_second = 0;  ///< Two for a multiply-add.
+  double share = 0;                  ///< Part of Arch::products_per_clock().
 };
 
 /// Measured rates (modelled if the device is emulated), and the Calibration that follows from them.
