@@ -62,6 +62,7 @@ TEST_F(BadArguments, OfObjectsThatWereMovedFrom) {
       {"Context::device_description", [&] { (void)from.device_description(); }, "this Context was moved from"},
       {"Context::device_id", [&] { (void)from.device_id(); }, "this Context was moved from"},
       {"Context::impl, as every operation", [&] { (void)from.impl(); }, "this Context was moved from"},
+      {"CurrentContext of such a Context", [&] { const CurrentContext current(from); }, "this Context was moved from"},
       {"DeviceMemory of such a Context", [&] { const DeviceMemory made(from, 16); }, "this Context was moved from"},
       {"DeviceMemory::data", [&] { (void)memory.data(); }, "this DeviceMemory was moved from"},
       {"DeviceMemory::size", [&] { (void)memory.size(); }, "this DeviceMemory was moved from"},
