@@ -222,9 +222,8 @@ std::optional<std::string> Checker::Impl::damage(const Case& before, int64_t n, 
       }
       continue;
     }
-    const auto [changed, original] = std::mismatch(after.begin(), after.end(), before.contents[i].begin());
-    if (changed != after.end()) {
-      return fmt::format("changed the input {} at byte {}", side.name, changed - after.begin());
+    if (const auto changed = first_difference(after, before.contents[i])) {
+      return fmt::format("changed the input {} at byte {}", side.name, *changed);
     }
   }
   if (const auto harm = workspace.damage()) return fmt::format("wrote {} of the workspace", *harm);

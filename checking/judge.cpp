@@ -7,7 +7,9 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <mutex>
 
+#include "kiln/base/parallel.h"
 #include "kiln/reference/tensor_memory.h"
 #include "kiln/reference/tolerance.h"
 
@@ -31,6 +33,14 @@ void note_error(Finding& finding, double error, double bound) {
     finding.max_error = error;
     finding.bound = bound;
   }
+}
+
+// Adds what was found among later elements.
+void add(const Finding& later, Finding& all) {
+  const int64_t checked = all.checked + later.checked;
+  if (later.checked > 0) note_error(all, later.max_error, later.bound);
+  all.checked = checked;
+  if (all.wrong.empty()) all.wrong = later.wrong;
 }
 
 bool same_class(double a, double b) {
@@ -131,9 +141,25 @@ Finding Judge::with_reference(std::span<const std::byte> output, int64_t n) cons
 }
 
 Finding Judge::with_trusted(std::span<const std::byte> output, std::span<const std::byte> trusted, int64_t n) const {
+  // Layers of networks have up to some 10^9 elements: on all of the machine's threads, then joined in order.
+  std::map<size_t, Finding> parts;
+  std::mutex mutex;
+  const TensorSpec compared = part(output_, n);
+  for_each_part(static_cast<size_t>(compared.elements()), 4096, [&](size_t begin, size_t end) {
+    Finding finding = with_trusted(output, trusted, compared, begin, end);
+    const std::scoped_lock lock(mutex);
+    parts.emplace(begin, std::move(finding));
+  });
+  Finding all;
+  for (const auto& [begin, finding] : parts) add(finding, all);
+  return all;
+}
+
+Finding Judge::with_trusted(std::span<const std::byte> output, std::span<const std::byte> trusted,
+                            const TensorSpec& compared, size_t begin, size_t end) const {
   Finding finding;
-  size_t at = 0;
-  reference::for_each_coordinate(part(output_, n), [&](std::span<const int64_t> coordinate) {
+  size_t at = begin;
+  const auto look = [&](std::span<const int64_t> coordinate) {
     const double slack = slack_.empty() ? 0 : slack_[at++];
     const double got = reference::read(output_, output, coordinate);
     const double want = is_allowed(coordinate, got) ? got : reference::read(output_, trusted, coordinate);
@@ -147,7 +173,8 @@ Finding Judge::with_trusted(std::span<const std::byte> output, std::span<const s
                                   where(coordinate), got, want, room);
     }
     note_error(finding, error, room);
-  });
+  };
+  reference::for_each_coordinate(compared, static_cast<int64_t>(begin), static_cast<int64_t>(end), look);
   return finding;
 }
 
@@ -169,6 +196,20 @@ std::vector<float> Judge::margins() const {
   return margins;
 }
 
+std::optional<size_t> first_difference(std::span<const std::byte> a, std::span<const std::byte> b) {
+  constexpr size_t least = 1 << 16;
+  const size_t bytes = std::min(a.size(), b.size());
+  std::optional<size_t> first;
+  std::mutex mutex;
+  for_each_part(bytes, least, [&](size_t begin, size_t end) {
+    if (std::memcmp(a.data() + begin, b.data() + begin, end - begin) == 0) return;
+    while (a[begin] == b[begin]) ++begin;
+    const std::scoped_lock lock(mutex);
+    first = std::min(first.value_or(begin), begin);
+  });
+  return first;
+}
+
 std::optional<std::string> stray_write(const TensorSpec& spec, int64_t n, std::span<const std::byte> before,
                                        std::span<const std::byte> after) {
   const TensorSpec written = part(spec, n);
@@ -181,17 +222,19 @@ std::optional<std::string> stray_write(const TensorSpec& spec, int64_t n, std::s
     from = static_cast<size_t>(reference::byte_span(written));  // no gaps: only what lies behind
   } else {
     restored.assign(after.begin(), after.end());
-    reference::for_each_coordinate(written, [&](std::span<const int64_t> coordinate) {
-      const size_t at = static_cast<size_t>(reference::offset_of(spec, coordinate)) * element;
-      std::memcpy(restored.data() + at, before.data() + at, element);
+    for_each_part(static_cast<size_t>(written.elements()), 4096, [&](size_t begin, size_t end) {
+      const auto restore = [&](std::span<const int64_t> coordinate) {
+        const size_t at = static_cast<size_t>(reference::offset_of(spec, coordinate)) * element;
+        std::memcpy(restored.data() + at, before.data() + at, element);
+      };
+      reference::for_each_coordinate(written, static_cast<int64_t>(begin), static_cast<int64_t>(end), restore);
     });
     rest = restored;
   }
-  const auto [stray, original] =
-      std::mismatch(rest.begin() + static_cast<ptrdiff_t>(from), rest.begin() + static_cast<ptrdiff_t>(bytes),
-                    before.begin() + static_cast<ptrdiff_t>(from));
-  if (stray == rest.begin() + static_cast<ptrdiff_t>(bytes)) return std::nullopt;
-  return fmt::format("element offset {}", static_cast<size_t>(stray - rest.begin()) / element);
+  const std::optional<size_t> stray =
+      first_difference(rest.subspan(from, bytes - from), before.subspan(from, bytes - from));
+  if (!stray) return std::nullopt;
+  return fmt::format("element offset {}", (from + *stray) / element);
 }
 
 }  // namespace kiln::checking

@@ -54,6 +54,9 @@ class Judge {
   };
 
   bool is_allowed(std::span<const int64_t> coordinate, double got) const;
+  // The same of elements begin to end of `compared`, the part of the output, in logical order.
+  Finding with_trusted(std::span<const std::byte> output, std::span<const std::byte> trusted,
+                       const TensorSpec& compared, size_t begin, size_t end) const;
   void look_at(const Point& point, std::span<const std::byte> output, Finding& finding) const;
 
   Request request_;
@@ -64,6 +67,9 @@ class Judge {
   std::map<size_t, std::vector<double>> allowed_;
   double arithmetic_error_ = 0;  // the most at any point
 };
+
+/// The first byte that differs, of as many as both have; on all of the machine's threads.
+std::optional<size_t> first_difference(std::span<const std::byte> a, std::span<const std::byte> b);
 
 /// Where memory that is no element of the first `n` of dimension 0 differs from what it was before: "at element offset
 /// 17"; nothing if it does not.

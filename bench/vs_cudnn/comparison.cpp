@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "comparison_sides.h"
@@ -50,12 +52,14 @@ struct Contender {
 class RowRun {
  public:
   RowRun(RowResult& row, const Request& request, const std::shared_ptr<const device::ContextHandle>& device,
-         const device::Stream& stream, const CudnnHandle& cudnn, const ComparisonOptions& options, double seconds)
+         const device::Stream& stream, const CudnnHandle& cudnn,
+         const std::vector<std::unique_ptr<CudnnHandle>>& builders, const ComparisonOptions& options, double seconds)
       : row_(row),
         request_(request),
         device_(device),
         stream_(stream),
         cudnn_(cudnn),
+        builders_(builders),
         options_(options),
         limit_(seconds),
         operands_(device, request),
@@ -69,8 +73,8 @@ class RowRun {
     row_.kiln_variant = kiln_->plan().variant();
     row_.kiln_source = kiln_->plan().source();
     row_.kiln_workspace_bytes = kiln_->plan().workspace_bytes();
-    kiln_output_ = judge_.output_of(operands_, stream_, [&] { kiln_->run(stream_.raw(), 0); });
-    row_.kiln_error = judge_.error(kiln_output_);
+    row_.kiln_error = judge_.error_of(operands_, stream_, [&] { kiln_->run(stream_.raw(), 0); });
+    kiln_output_ = operands_.output(0);
     if (row_.kiln_error <= error_limit(result_of(request_).spec.dtype)) return true;
     row_.status = "failed";
     row_.reason = fmt::format("Kiln's output is wrong: relative error {:.3g}", row_.kiln_error);
@@ -79,7 +83,9 @@ class RowRun {
 
   // Builds, checks and screens everything that cuDNN offers; keeps the fastest few.
   void screen() {
-    for (const CudnnOffer& offer : cudnn_offers(cudnn_, request_)) {
+    const std::vector<CudnnOffer> offers = cudnn_offers(cudnn_, request_);
+    build_ahead(offers);
+    for (const CudnnOffer& offer : offers) {
       ConfigResult& result = row_.configs.emplace_back();
       result.name = offer.name;
       result.heuristic = offer.heuristic;
@@ -109,9 +115,8 @@ class RowRun {
     opponent_ = std::move(best->side);
     row_.cudnn_config = row_.configs[best->config].name;
     row_.cudnn_workspace_bytes = opponent_->workspace_bytes();
-    const auto output = judge_.output_of(operands_, stream_, [&] { opponent_->run(0); });
-    row_.cudnn_error = judge_.error(output);
-    row_.difference = judge_.difference(kiln_output_, output);
+    row_.cudnn_error = judge_.error_of(operands_, stream_, [&] { opponent_->run(0); });
+    row_.difference = judge_.difference(kiln_output_, operands_.output(0));
     estimate_ = median(best->laps);
     contenders_.clear();
     return true;
@@ -139,20 +144,35 @@ class RowRun {
     result.detail = error.what();
   }
 
+  bool screening_time_is_up() const { return clock_.seconds() > limit_ * screening_share; }
+
+  // cuDNN compiles many of its kernels for a plan, up to a second each: on all threads, before anything is timed.
+  void build_ahead(const std::vector<CudnnOffer>& offers) {
+    std::atomic<size_t> next{0};
+    std::vector<std::jthread> threads;
+    for (const std::unique_ptr<CudnnHandle>& builder : builders_) {
+      threads.emplace_back([&] {
+        const device::Current current(*device_);
+        for (size_t i = next++; i < offers.size() && !screening_time_is_up(); i = next++) {
+          if (offers[i].build) offers[i].build(*builder);
+        }
+      });
+    }
+  }
+
   void try_offer(const CudnnOffer& offer, ConfigResult& result) {
     if (!offer.outcome.empty()) {
       result.outcome = offer.outcome;
       result.detail = offer.detail;
       return;
     }
-    if (clock_.seconds() > limit_ * screening_share && !contenders_.empty()) {
+    if (screening_time_is_up() && !contenders_.empty()) {
       result.outcome = "no time";
       return;
     }
     auto side = offer.prepare(device_, options_.workspace_limit, operands_);
     result.workspace_bytes = side->workspace_bytes();
-    const auto output = judge_.output_of(operands_, stream_, [&] { side->run(0); });
-    const double error = judge_.error(output);
+    const double error = judge_.error_of(operands_, stream_, [&] { side->run(0); });
     if (!(error <= error_limit(result_of(request_).spec.dtype))) {
       result.outcome = "wrong";
       result.detail = fmt::format("relative error {:.3g}", error);
@@ -220,6 +240,7 @@ class RowRun {
   std::shared_ptr<const device::ContextHandle> device_;
   const device::Stream& stream_;
   const CudnnHandle& cudnn_;
+  const std::vector<std::unique_ptr<CudnnHandle>>& builders_;
   const ComparisonOptions& options_;
   double limit_;
   Clock clock_;
@@ -255,6 +276,15 @@ double relative_error(const std::vector<double>& got, const std::vector<double>&
   return size > 0 ? std::sqrt(difference / size) : std::sqrt(difference);
 }
 
+Comparison::Comparison(Context& kiln, std::shared_ptr<const device::ContextHandle> device, const device::Stream& stream,
+                       const CudnnHandle& cudnn, const ComparisonOptions& options)
+    : kiln_(kiln), device_(std::move(device)), stream_(stream), cudnn_(cudnn), options_(options) {
+  const unsigned threads = options.threads == 0 ? std::thread::hardware_concurrency() : options.threads;
+  for (unsigned i = 0; i < threads && threads > 1; ++i) {
+    builders_.push_back(std::make_unique<CudnnHandle>(cudnn.library(), stream.raw()));
+  }
+}
+
 RowResult Comparison::run(const Request& request, double seconds) {
   RowResult row;
   row.request = request.key();
@@ -266,7 +296,7 @@ RowResult Comparison::run(const Request& request, double seconds) {
   const Clock clock;
   try {
     row.roofline_seconds = kiln_.explain(request).roofline_seconds;
-    RowRun run(row, request, device_, stream_, cudnn_, options_, seconds);
+    RowRun run(row, request, device_, stream_, cudnn_, builders_, options_, seconds);
     if (run.take_kiln(kiln_.plan(request))) {
       run.screen();
       if (run.choose()) {

@@ -50,6 +50,7 @@ struct ComparisonOptions {
   StopRule stop;
   int64_t workspace_limit = int64_t{4} << 30;  ///< Bytes; of cuDNN's plans. Kiln's follow the Context's own limit.
   double graph_below = 2e-4;                   ///< Runs shorter than this many seconds are replayed as graphs.
+  unsigned threads = 0;                        ///< That build cuDNN's plans; 0: as many as the machine has.
 };
 
 /// The largest relative error that counts as right, by storage type: f32 1e-4, f16 2e-3, bf16 1e-2.
@@ -66,8 +67,7 @@ class Comparison {
  public:
   /// All must outlive it. `stream` is that of `cudnn`.
   Comparison(Context& kiln, std::shared_ptr<const device::ContextHandle> device, const device::Stream& stream,
-             const CudnnHandle& cudnn, const ComparisonOptions& options)
-      : kiln_(kiln), device_(std::move(device)), stream_(stream), cudnn_(cudnn), options_(options) {}
+             const CudnnHandle& cudnn, const ComparisonOptions& options);
 
   /// Spends about `seconds` on the row, at least what one lap of everything takes. Faults of either side become the
   /// row's status; only a lost device is thrown (DriverError::is_sticky).
@@ -79,6 +79,7 @@ class Comparison {
   const device::Stream& stream_;
   const CudnnHandle& cudnn_;
   ComparisonOptions options_;
+  std::vector<std::unique_ptr<CudnnHandle>> builders_;  // a handle for each thread: no two threads may use one at once
 };
 
 }  // namespace kiln::bench

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "comparison.h"
+#include "kiln/base/parallel.h"
 #include "kiln/generator/operation.h"
+#include "kiln/reference/convert.h"
 #include "kiln/reference/reference.h"
 #include "kiln/reference/tensor_memory.h"
 
@@ -40,25 +42,22 @@ WorkspaceTooLarge::WorkspaceTooLarge(int64_t bytes)
     : Error(ErrorCode::unsupported, fmt::format("it asks for {} bytes of workspace", bytes)) {}
 
 GraphSide::GraphSide(const std::shared_ptr<const device::ContextHandle>& device, const CudnnHandle& handle,
-                     std::shared_ptr<const void> owner, const std::vector<GraphStep>& steps, int64_t workspace_limit,
+                     std::shared_ptr<const void> owner, std::vector<GraphStep> steps, int64_t workspace_limit,
                      const OperandSets& operands)
-    : owner_(std::move(owner)) {
-  for (const GraphStep& step : steps) {
-    plans_.emplace_back(handle, step.config);
-    workspace_bytes_ = std::max(workspace_bytes_, plans_.back().workspace_bytes());
-  }
+    : handle_(handle), owner_(std::move(owner)), steps_(std::move(steps)) {
+  for (const GraphStep& step : steps_) workspace_bytes_ = std::max(workspace_bytes_, step.plan.workspace_bytes());
   if (workspace_bytes_ > workspace_limit) throw WorkspaceTooLarge(workspace_bytes_);
   workspace_ = device::Buffer(device, static_cast<size_t>(workspace_bytes_));
   for (size_t set = 0; set < operands.count(); ++set) {
     std::vector<VariantPack>& packs = packs_.emplace_back();
-    for (const GraphStep& step : steps) {
+    for (const GraphStep& step : steps_) {
       packs.emplace_back(handle.library(), step.bound, operands.addresses(set), workspace_.address());
     }
   }
 }
 
 void GraphSide::run(size_t set) const {
-  for (size_t i = 0; i < plans_.size(); ++i) plans_[i].execute(packs_[set][i]);
+  for (size_t i = 0; i < steps_.size(); ++i) steps_[i].plan.execute(handle_, packs_[set][i]);
 }
 
 OutputJudge::OutputJudge(const Request& request, const OperandSets& operands) : spec_(result_of(request).spec) {
@@ -73,22 +72,32 @@ OutputJudge::OutputJudge(const Request& request, const OperandSets& operands) : 
   for (const auto& coordinate : coordinates_) expected_.push_back(oracle.at(coordinate).value);
 }
 
-std::vector<std::byte> OutputJudge::output_of(OperandSets& operands, const device::Stream& stream,
-                                              const std::function<void()>& run) const {
-  operands.poison(0);
+double OutputJudge::error_of(const OperandSets& operands, const device::Stream& stream,
+                             const std::function<void()>& run) const {
+  operands.poison(0, stream.raw());
   run();
   stream.synchronize();
-  return operands.output(0);
-}
-
-double OutputJudge::error(const std::vector<std::byte>& output) const {
+  const auto size = static_cast<size_t>(size_of(spec_.dtype));
   std::vector<double> got;
-  for (const auto& coordinate : coordinates_) got.push_back(reference::read(spec_, output, coordinate));
+  for (const auto& coordinate : coordinates_) {
+    const auto at = static_cast<size_t>(reference::offset_of(spec_, coordinate)) * size;
+    got.push_back(reference::load(spec_.dtype, operands.output(0, at, size).data()));
+  }
   return relative_error(got, expected_);
 }
 
 double OutputJudge::difference(const std::vector<std::byte>& a, const std::vector<std::byte>& b) const {
-  return relative_error(reference::read_all(spec_, a), reference::read_all(spec_, b));
+  const auto elements = static_cast<size_t>(spec_.elements());
+  std::vector<double> of_a(elements), of_b(elements);
+  for_each_part(elements, 4096, [&](size_t begin, size_t end) {
+    size_t at = begin;
+    const auto read = [&](std::span<const int64_t> coordinate) {
+      of_a[at] = reference::read(spec_, a, coordinate);
+      of_b[at++] = reference::read(spec_, b, coordinate);
+    };
+    reference::for_each_coordinate(spec_, static_cast<int64_t>(begin), static_cast<int64_t>(end), read);
+  });
+  return relative_error(of_a, of_b);
 }
 
 }  // namespace kiln::bench

@@ -38,25 +38,27 @@ class CudnnSide {
   virtual void run(size_t set) const = 0;
 };
 
-/// A graph's engine configuration with what must be bound to it.
+/// A graph's plan with what must be bound to it.
 struct GraphStep {
   const std::vector<Operations::Bound>& bound;
-  const EngineConfig& config;
+  CudnnPlan plan;
 };
 
 /// Plans of graphs, run one after the other in one workspace.
 class GraphSide : public CudnnSide {
  public:
-  /// `owner`: of what the steps refer to; kept as long as the plans. Throws WorkspaceTooLarge, CudnnError, DriverError.
+  /// `owner`: of what the steps refer to; kept as long as the plans. `handle`: that they run with. Throws
+  /// WorkspaceTooLarge, CudnnError, DriverError.
   GraphSide(const std::shared_ptr<const device::ContextHandle>& device, const CudnnHandle& handle,
-            std::shared_ptr<const void> owner, const std::vector<GraphStep>& steps, int64_t workspace_limit,
+            std::shared_ptr<const void> owner, std::vector<GraphStep> steps, int64_t workspace_limit,
             const OperandSets& operands);
   int64_t workspace_bytes() const override { return workspace_bytes_; }
   void run(size_t set) const override;
 
  private:
+  const CudnnHandle& handle_;
   std::shared_ptr<const void> owner_;
-  std::vector<CudnnPlan> plans_;
+  std::vector<GraphStep> steps_;
   int64_t workspace_bytes_ = 0;
   device::Buffer workspace_;
   std::vector<std::vector<VariantPack>> packs_;  // of each set, for each plan
@@ -84,11 +86,9 @@ class OutputJudge {
  public:
   OutputJudge(const Request& request, const OperandSets& operands);
 
-  /// Poisons the output of set 0, runs, waits, and takes the output. Throws what the run throws.
-  std::vector<std::byte> output_of(OperandSets& operands, const device::Stream& stream,
-                                   const std::function<void()>& run) const;
-  /// ||output - reference|| / ||reference|| at sampled coordinates.
-  double error(const std::vector<std::byte>& output) const;
+  /// Poisons the output of set 0, runs, waits, and gives ||output - reference|| / ||reference|| at sampled coordinates.
+  /// Throws what the run throws.
+  double error_of(const OperandSets& operands, const device::Stream& stream, const std::function<void()>& run) const;
   /// ||a - b|| / ||b|| over all elements.
   double difference(const std::vector<std::byte>& a, const std::vector<std::byte>& b) const;
 

@@ -102,16 +102,16 @@ VariantPack::VariantPack(const std::shared_ptr<const CudnnLibrary>& library,
 }
 
 CudnnPlan::CudnnPlan(const CudnnHandle& handle, const EngineConfig& config)
-    : handle_(handle), descriptor_(handle.library(), CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
+    : descriptor_(handle.library(), CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
   descriptor_.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle.raw());
   descriptor_.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config.descriptor);
   descriptor_.finalize();
   workspace_bytes_ = descriptor_.get_int64(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
 }
 
-void CudnnPlan::execute(const VariantPack& operands) const {
-  handle_.library()->check(
-      handle_.library()->calls().cudnnBackendExecute(handle_.raw(), descriptor_.raw(), operands.descriptor().raw()),
+void CudnnPlan::execute(const CudnnHandle& handle, const VariantPack& operands) const {
+  handle.library()->check(
+      handle.library()->calls().cudnnBackendExecute(handle.raw(), descriptor_.raw(), operands.descriptor().raw()),
       "cudnnBackendExecute");
 }
 

@@ -112,11 +112,11 @@ class CudnnPlan {
   CudnnPlan(const CudnnHandle& handle, const EngineConfig& config);
 
   int64_t workspace_bytes() const { return workspace_bytes_; }
-  /// Enqueues on the handle's stream.
-  void execute(const VariantPack& operands) const;
+  /// Enqueues on the handle's stream; it may be another handle than the one that the plan was made with, which must
+  /// live.
+  void execute(const CudnnHandle& handle, const VariantPack& operands) const;
 
  private:
-  const CudnnHandle& handle_;
   Descriptor descriptor_;
   int64_t workspace_bytes_ = 0;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <limits>
 #include <utility>
 
@@ -140,6 +141,21 @@ struct BuiltForm {
   std::optional<EngineConfig> epilogue;  // of the second
 };
 
+// What an offer's build() made or met.
+struct Ahead {
+  std::vector<GraphStep> steps;
+  std::exception_ptr failure;
+
+  void make(const CudnnHandle& handle, const BuiltForm& form, size_t index) {
+    try {
+      steps.push_back({form.graphs[0].bound(), CudnnPlan(handle, form.configs[index])});
+      if (form.epilogue) steps.push_back({form.graphs[1].bound(), CudnnPlan(handle, *form.epilogue)});
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
+};
+
 std::shared_ptr<const BuiltForm> build(const CudnnHandle& handle, const Request& request, GraphForm form) {
   auto built = std::make_shared<BuiltForm>();
   for (Operations& operations : form.graphs) built->graphs.emplace_back(handle, std::move(operations));
@@ -156,18 +172,21 @@ std::shared_ptr<const BuiltForm> build(const CudnnHandle& handle, const Request&
 CudnnOffer offer_of(const CudnnHandle& handle, const Request& request, const std::string& form,
                     const std::shared_ptr<const BuiltForm>& built, size_t index) {
   const EngineConfig& config = built->configs[index];
-  CudnnOffer offer{form.empty() ? config.name : fmt::format("{}: {}", form, config.name), config.heuristic, {}, {}, {}};
+  CudnnOffer offer{
+      form.empty() ? config.name : fmt::format("{}: {}", form, config.name), config.heuristic, {}, {}, {}, {}};
   if (built->epilogue) offer.name += fmt::format(", then {}", built->epilogue->name);
   if (const auto why = unequal_arithmetic(request, config)) {
     offer.outcome = "unequal arithmetic";
     offer.detail = *why;
     return offer;
   }
-  offer.prepare = [&handle, built, index](const auto& device, int64_t workspace_limit, const OperandSets& operands) {
-    std::vector<GraphStep> steps;
-    steps.push_back({built->graphs[0].bound(), built->configs[index]});
-    if (built->epilogue) steps.push_back({built->graphs[1].bound(), *built->epilogue});
-    return std::make_unique<GraphSide>(device, handle, built, steps, workspace_limit, operands);
+  const auto ahead = std::make_shared<Ahead>();
+  offer.build = [built, index, ahead](const CudnnHandle& builder) { ahead->make(builder, *built, index); };
+  offer.prepare = [&handle, built, index, ahead](const auto& device, int64_t workspace_limit,
+                                                 const OperandSets& operands) {
+    if (ahead->steps.empty() && !ahead->failure) ahead->make(handle, *built, index);
+    if (ahead->failure) std::rethrow_exception(ahead->failure);
+    return std::make_unique<GraphSide>(device, handle, built, std::move(ahead->steps), workspace_limit, operands);
   };
   return offer;
 }
@@ -179,7 +198,7 @@ void add_form(const CudnnHandle& handle, const Request& request, GraphForm form,
     for (size_t i = 0; i < built->configs.size(); ++i) offers.push_back(offer_of(handle, request, name, built, i));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::unsupported) throw;
-    offers.push_back({name.empty() ? "graph" : name, {}, "refused", error.what(), {}});
+    offers.push_back({name.empty() ? "graph" : name, {}, "refused", error.what(), {}, {}});
   }
 }
 
@@ -231,7 +250,7 @@ std::vector<CudnnOffer> cudnn_offers(const CudnnHandle& handle, const Request& r
     add_form(handle, request, std::move(form), offers);
   }
   for (CudnnCall& call : calls_for(handle.library(), request)) {
-    CudnnOffer offer{call.name, {}, {}, {}, {}};
+    CudnnOffer offer{call.name, {}, {}, {}, {}, {}};
     offer.prepare = [&handle, run = std::move(call.run), x = index_of(request, "x"), y = index_of(request, "y")](
                         const auto&, int64_t, const OperandSets& operands) {
       return std::make_unique<CallSide>([&handle, run, x, y, &operands](size_t set) {

@@ -41,6 +41,10 @@ struct CudnnOffer {
   std::string heuristic;  ///< "A", "B", "fallback"; empty for calls.
   std::string outcome;    ///< "refused", "unequal arithmetic", or nothing.
   std::string detail;     ///< Why.
+  /// Makes the plans, on any thread, with a handle that no other thread uses meanwhile; it must outlive the side. To be
+  /// called at most once, before prepare(), which otherwise makes them, and which throws what this met. Empty for
+  /// calls.
+  std::function<void(const CudnnHandle& handle)> build;
   /// Throws CudnnError, DriverError, WorkspaceTooLarge.
   std::function<std::unique_ptr<CudnnSide>(const std::shared_ptr<const device::ContextHandle>& device,
                                            int64_t workspace_limit, const OperandSets& operands)>

@@ -18,6 +18,7 @@ struct Options {
   std::string requests, out = "vs_cudnn.jsonl", database, cudnn;
   double minutes = 8;
   int device = 0;
+  unsigned threads = 0;
 };
 
 std::vector<RequestLine> read_requests(const std::string& path) {
@@ -48,7 +49,9 @@ int compare(const Options& options) {
   Context kiln(context_options);
   const device::Stream stream(device);
   const CudnnHandle cudnn(library, stream.raw());
-  Comparison comparison(kiln, device, stream, cudnn, {});
+  ComparisonOptions comparison_options;
+  comparison_options.threads = options.threads;
+  Comparison comparison(kiln, device, stream, cudnn, comparison_options);
 
   const Conditions conditions{kiln.device_id(), device::cuda_version_text(device->driver().version()),
                               library->version(), std::string(version())};
@@ -76,6 +79,8 @@ int run(int argc, char** argv) {
   app.add_option("--out", options.out, "raw results, one JSON object a line; rows that are there are not run again");
   app.add_option("--minutes", options.minutes, "most time (default 8)")->check(CLI::PositiveNumber);
   app.add_option("--device", options.device, "ordinal of the device");
+  app.add_option("--threads", options.threads,
+                 "threads that build cuDNN's plans (default: as many as the machine has)");
   try {
     app.parse(argc, argv);
     return compare(options);

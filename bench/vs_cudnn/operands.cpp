@@ -54,12 +54,12 @@ std::vector<cuda_abi::CUdeviceptr> OperandSets::addresses(size_t set) const {
   return all;
 }
 
-void OperandSets::poison(size_t set) {
-  device::copy_to_device(*context_, address(set, output_), contents_[output_].data(), contents_[output_].size());
+void OperandSets::poison(size_t set, cuda_abi::CUstream stream) const {
+  device::fill_bytes(*context_, address(set, output_), 0xff, contents_[output_].size(), stream);
 }
 
-std::vector<std::byte> OperandSets::output(size_t set) const {
-  return device::download<std::byte>(*context_, address(set, output_), contents_[output_].size());
+std::vector<std::byte> OperandSets::output(size_t set, size_t begin, size_t bytes) const {
+  return device::download<std::byte>(*context_, address(set, output_) + begin, bytes);
 }
 
 }  // namespace kiln::bench

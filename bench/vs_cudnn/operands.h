@@ -26,9 +26,11 @@ class OperandSets {
   /// Contents of an operand before the layer runs; inputs keep them.
   const std::vector<std::byte>& contents(size_t operand) const { return contents_[operand]; }
   /// Fills the output of a set with NaN: what a run does not write shows.
-  void poison(size_t set);
+  void poison(size_t set, cuda_abi::CUstream stream) const;
   /// The output of a set.
-  std::vector<std::byte> output(size_t set) const;
+  std::vector<std::byte> output(size_t set) const { return output(set, 0, contents_[output_].size()); }
+  /// `bytes` of it from byte `begin` on.
+  std::vector<std::byte> output(size_t set, size_t begin, size_t bytes) const;
 
  private:
   std::shared_ptr<const device::ContextHandle> context_;

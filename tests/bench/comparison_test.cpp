@@ -55,7 +55,7 @@ class VsCudnn : public testing::Test {
     for (const CudnnOffer& offer : cudnn_offers(*cudnn_, request)) {
       if (!offer.heuristic.empty() && offer.name.find("engine 1 (2=1)") == std::string::npos) continue;
       const auto side = offer.prepare(device_, int64_t{1} << 30, operands);
-      const double error = judge.error(judge.output_of(operands, *stream_, [&] { side->run(0); }));
+      const double error = judge.error_of(operands, *stream_, [&] { side->run(0); });
       EXPECT_LT(error, 1e-6) << line << ": " << offer.name;
       right += error < 1e-6;
     }
@@ -212,6 +212,24 @@ TEST_F(VsCudnn, WhatCannotBeComparedIsReportedWithItsReason) {
   const RowResult half = compare("conv_forward x=f16:1x2x4x4 w=f16:2x2x3x3");
   EXPECT_EQ(half.status, "failed");
   EXPECT_THAT(half.reason, HasSubstr("the fake knows f32 only"));
+}
+
+TEST_F(VsCudnn, PlansThatThreadsBuildAheadFareAsThoseOfOneThread) {
+  const auto outcomes = [&](unsigned threads) {
+    ComparisonOptions options;
+    options.threads = threads;
+    std::vector<std::string> texts;
+    for (const char* request : {layer, "conv_forward x=f32:1x4x5x5 w=f32:4x4x3x3 pad=1 epilogue=bias+relu"}) {
+      Comparison comparison(*kiln_, device_, *stream_, *cudnn_, options);
+      for (const ConfigResult& config : comparison.run(Request::parse(request), 60).configs) {
+        texts.push_back(config.name + ", " + config.outcome + ": " + config.detail);
+      }
+    }
+    return texts;
+  };
+  const std::vector<std::string> alone = outcomes(1);
+  EXPECT_GT(alone.size(), 8U);
+  EXPECT_EQ(outcomes(5), alone);
 }
 
 TEST_F(VsCudnn, WithoutTimeTheFirstConfigurationStillMeetsKiln) {

@@ -97,7 +97,8 @@ size_t size_of(cudnnBackendAttributeType_t type) {
   }
 }
 
-char last_error[256] = "";  // cuDNN keeps it for each thread; the tests have one
+thread_local char last_error[256] = "";
+int handles = 0;  // all have one stream and one memory
 CUstream stream_of_handle = nullptr;
 constexpr int64_t handle_bytes = 4 << 20;
 CUdeviceptr memory_of_handle = 0;
@@ -269,12 +270,13 @@ void cudnnGetLastErrorString(char* message, size_t bytes) {
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   if (getenv("FAKE_CUDNN_FAILS") != nullptr) return refuse(CUDNN_STATUS_NOT_INITIALIZED, "no device for the fake");
   *handle = reinterpret_cast<cudnnHandle_t>(8);
+  if (++handles > 1) return CUDNN_STATUS_SUCCESS;
   const CUresult result =
       driver_entry<CUresult(CUdeviceptr*, size_t)>("cuMemAlloc_v2")(&memory_of_handle, handle_bytes);
   return result == CUDA_SUCCESS ? CUDNN_STATUS_SUCCESS : refuse(CUDNN_STATUS_NOT_INITIALIZED, "no memory for the fake");
 }
 cudnnStatus_t cudnnDestroy(cudnnHandle_t) {
-  driver_entry<CUresult(CUdeviceptr)>("cuMemFree_v2")(memory_of_handle);
+  if (--handles == 0) driver_entry<CUresult(CUdeviceptr)>("cuMemFree_v2")(memory_of_handle);
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnSetStream(cudnnHandle_t, struct StreamTag* stream) {

@@ -84,5 +84,33 @@ TEST(Judge, TakesNoNumberForNaNOrForAnInfinity) {
   }
 }
 
+// Large outputs are compared in parts on several threads: the outcome is that of going through them in order.
+TEST(Judge, NamesTheFirstElementOfManyThatIsWrong) {
+  constexpr size_t rows = 40000;
+  const Floats x(2 * rows, 1);
+  const Judge judge(Request::parse("reduce x=f32:40000x2 axes=1 mode=add"), "y", {.operands = {{"x", bytes_of(x)}}},
+                    false, 16, 1);
+  const Floats trusted(rows, 2);
+  Floats got = trusted;
+  got[rows - 1] = 3;
+  EXPECT_THAT(judge.with_trusted(bytes_of(got), bytes_of(trusted), rows).wrong, testing::HasSubstr("at (39999,0)"));
+  EXPECT_EQ(judge.with_trusted(bytes_of(got), bytes_of(trusted), rows - 1).wrong, "") << "beyond what was compared";
+  got[20001] = got[31000] = 5;
+  const Finding finding = judge.with_trusted(bytes_of(got), bytes_of(trusted), rows);
+  EXPECT_THAT(finding.wrong, testing::HasSubstr("at (20001,0): got 5, the trusted variant has 2"));
+  EXPECT_EQ(finding.max_error, 3);
+  EXPECT_EQ(finding.checked, int64_t{rows});
+}
+
+TEST(FirstDifference, IsFoundAcrossParts) {
+  std::vector<std::byte> before(300'001, std::byte{7}), after = before;
+  EXPECT_EQ(first_difference(before, after), std::nullopt);
+  after[300'000] = std::byte{8};
+  EXPECT_EQ(first_difference(before, after), 300'000U);
+  after[131'072] = after[65'535] = std::byte{8};
+  EXPECT_EQ(first_difference(before, after), 65'535U);
+  EXPECT_EQ(first_difference({}, after), std::nullopt);
+}
+
 }  // namespace
 }  // namespace kiln::checking::judge_test

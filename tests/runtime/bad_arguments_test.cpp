@@ -138,7 +138,7 @@ TEST_F(BadArguments, OfPlans) {
 
 TEST_F(BadArguments, AStreamThatIsNone) {
   Context context(options());
-  if (!context.is_emulated()) GTEST_SKIP() << "a driver may end the process instead";
+  if (!context.is_emulated()) GTEST_SKIP() << "NVIDIA's driver follows the handle, and ends the process";
   const Plan plan = context.plan(Request::parse("softmax_forward x=f32:4x37"));
   try {
     plan.run(reinterpret_cast<Stream>(uintptr_t{0x1234}), {base_, base_ + 8192});

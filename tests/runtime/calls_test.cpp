@@ -341,6 +341,7 @@ TEST_F(CallsTest, CallsRunOnTheStreamOfTheCaller) {
                   Tensor(operands.device.at("y"), f32, {6, 21}, nc), {}, stream.raw());
   stream.synchronize();
   expect_right(request, operands);
+  if (!context_.is_emulated()) return;  // NVIDIA's driver follows a handle that is none, and ends the process
   EXPECT_THROW(softmax_forward(context_, Tensor(operands.device.at("x"), f32, {6, 21}, nc),
                                Tensor(operands.device.at("y"), f32, {6, 21}, nc), {},
                                reinterpret_cast<Stream>(uintptr_t{0x5eed})),

@@ -318,7 +318,7 @@ TEST_F(FirstCalls, InACaptureThatTheDefaultStreamWouldSpoilAreRefused) {
 
 TEST_F(FirstCalls, InACaptureAreNotTuned) {
   ContextOptions tuning = options();
-  tuning.environment->worker = KILN_PROGRAM;
+  if (!tuning.environment->worker) tuning.environment->worker = KILN_PROGRAM;
   tuning.tuning = {TuningMode::within_budget, 60, 2};
   Context context(tuning);
   expect_intact([&] { refused([&] { softmax_forward(context, of(3, 0), of(3, 1), {}, stream()); }); });

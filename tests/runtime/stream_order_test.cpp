@@ -70,6 +70,7 @@ TEST_F(StreamOrderTest, OneStreamNeedsNoOrder) {
 }
 
 TEST_F(StreamOrderTest, AStreamThatThereIsNotIsRefused) {
+  if (!context_.is_emulated()) GTEST_SKIP() << "NVIDIA's driver follows the handle, and ends the process";
   const auto none = reinterpret_cast<Stream>(uintptr_t{0x1234560});
   EXPECT_NE(refusal_of([&] { order(context_, none, nullptr); }, ErrorCode::driver_error), "accepted");
   EXPECT_NE(refusal_of([&] { order(context_, nullptr, none); }, ErrorCode::driver_error), "accepted");
