@@ -94,10 +94,9 @@ Judge::Judge(const Request& request, const std::string& output, const reference:
       points_.push_back({{coordinate.begin(), coordinate.end()}, all[points_.size()]});
     });
   } else {
-    for (reference::Coordinate& coordinate : reference::sample_coordinates(output_, samples, seed)) {
-      const reference::Expected expected = oracle.at(coordinate);
-      points_.push_back({std::move(coordinate), expected});
-    }
+    std::vector<reference::Coordinate> sampled = reference::sample_coordinates(output_, samples, seed);
+    const std::vector<reference::Expected> expected = oracle.at_each(sampled);
+    for (size_t i = 0; i < sampled.size(); ++i) points_.push_back({std::move(sampled[i]), expected[i]});
   }
   for (Point& point : points_) {
     if (!point.expected.unspecified && std::isfinite(point.expected.value)) {

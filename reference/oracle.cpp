@@ -6,6 +6,7 @@
 
 #include "evaluator.h"
 #include "kiln/base/error.h"
+#include "kiln/base/parallel.h"
 #include "kiln/generator/operation.h"
 #include "kiln/reference/fill.h"
 #include "kiln/reference/reference.h"
@@ -43,6 +44,11 @@ Oracle& Oracle::operator=(Oracle&&) noexcept = default;
 
 Expected Oracle::at(std::span<const int64_t> coordinate) const {
   return evaluator_->at(coordinate);
+}
+std::vector<Expected> Oracle::at_each(std::span<const std::vector<int64_t>> coordinates) const {
+  std::vector<Expected> expected(coordinates.size());
+  for_each_index(coordinates.size(), [&](size_t i) { expected[i] = at(coordinates[i]); });
+  return expected;
 }
 std::vector<Expected> Oracle::all() const {
   return evaluator_->all();

@@ -180,9 +180,8 @@ std::optional<Mismatch> compare_at(const Request& request, const Bindings& bindi
                                    std::span<const Coordinate> coordinates, std::string_view name) {
   const Oracle oracle(request, bindings, name);
   Judge judge(request, name.empty() ? result_of(request).name : std::string(name), oracle.output(), output);
-  for (const Coordinate& coordinate : coordinates) {
-    judge.judge(coordinate, oracle.at(coordinate));
-  }
+  const std::vector<Expected> expected = oracle.at_each(coordinates);
+  for (size_t i = 0; i < coordinates.size(); ++i) judge.judge(coordinates[i], expected[i]);
   return judge.verdict();
 }
 

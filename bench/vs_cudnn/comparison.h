@@ -50,7 +50,7 @@ struct ComparisonOptions {
   StopRule stop;
   int64_t workspace_limit = int64_t{4} << 30;  ///< Bytes; of cuDNN's plans. Kiln's follow the Context's own limit.
   double graph_below = 2e-4;                   ///< Runs shorter than this many seconds are replayed as graphs.
-  unsigned threads = 0;                        ///< That build cuDNN's plans; 0: as many as the machine has.
+  unsigned threads = 0;                        ///< Threads that build cuDNN's plans; 0: as many as the machine has.
 };
 
 /// The largest relative error that counts as right, by storage type: f32 1e-4, f16 2e-3, bf16 1e-2.

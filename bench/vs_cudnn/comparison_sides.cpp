@@ -69,7 +69,7 @@ OutputJudge::OutputJudge(const Request& request, const OperandSets& operands) : 
   bindings.values.clip_hi = clip_hi;
   const reference::Oracle oracle(request, bindings);
   coordinates_ = reference::sample_coordinates(spec_, sampled_outputs, seed);
-  for (const auto& coordinate : coordinates_) expected_.push_back(oracle.at(coordinate).value);
+  for (const reference::Expected& expected : oracle.at_each(coordinates_)) expected_.push_back(expected.value);
 }
 
 double OutputJudge::error_of(const OperandSets& operands, const device::Stream& stream,

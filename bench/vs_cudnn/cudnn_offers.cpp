@@ -141,7 +141,7 @@ struct BuiltForm {
   std::optional<EngineConfig> epilogue;  // of the second
 };
 
-// What an offer's build() made or met.
+// The outcome of an offer's build().
 struct Ahead {
   std::vector<GraphStep> steps;
   std::exception_ptr failure;

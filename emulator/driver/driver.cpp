@@ -176,6 +176,14 @@ std::shared_ptr<Context> current_context() {
   return context;
 }
 
+std::shared_ptr<Context> context_or_current(CUcontext handle) {
+  if (handle == nullptr) return current_context();
+  std::shared_ptr<Context> context = Driver::instance().contexts.find(handle);
+  require(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+  context->require_usable();
+  return context;
+}
+
 void submit(const StreamUse& use, Work work) {
   Driver& driver = Driver::instance();
   if (driver.captures.add(use, work)) return;

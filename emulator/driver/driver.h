@@ -74,6 +74,8 @@ std::vector<CUcontext>& context_stack();
 /// The calling thread's current context. Ends the call with CUDA_ERROR_INVALID_CONTEXT if there is none,
 /// CUDA_ERROR_CONTEXT_IS_DESTROYED if it is gone, and the context's own error if a fault broke it.
 std::shared_ptr<Context> current_context();
+/// The context behind a handle, the current one for none; with the same errors.
+std::shared_ptr<Context> context_or_current(CUcontext handle);
 
 /// A stream and the context it belongs to.
 struct StreamUse {

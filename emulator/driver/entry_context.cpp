@@ -24,15 +24,6 @@ void create(CUcontext* context, CUdevice ordinal) {
   *context = handle;
 }
 
-// The context behind a handle; the current one for none.
-std::shared_ptr<Context> current_or(CUcontext handle) {
-  if (handle == nullptr) return current_context();
-  std::shared_ptr<Context> context = Driver::instance().contexts.find(handle);
-  require(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-  context->require_usable();
-  return context;
-}
-
 bool is_primary(const Driver& driver, CUcontext context) {
   for (int ordinal = 0; ordinal < driver.device_count(); ++ordinal) {
     if (driver.device(ordinal).primary_handle == context) return true;
@@ -171,7 +162,7 @@ CUresult cuCtxGetDevice(CUdevice* device) {
 
 CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext context) {
   return entry([&] {
-    const std::shared_ptr<Context> found = current_or(context);
+    const std::shared_ptr<Context> found = context_or_current(context);
     require(device != nullptr);
     *device = found->device().ordinal;
   });
@@ -183,7 +174,7 @@ CUresult cuCtxSynchronize() {
 
 CUresult cuCtxSynchronize_v2(CUcontext context) {
   return entry([&] {
-    const std::shared_ptr<Context> found = current_or(context);
+    const std::shared_ptr<Context> found = context_or_current(context);
     Driver::instance().captures.before_synchronising(*found);
     { const std::lock_guard idle(found->execution()); }  // waits for what other threads are executing
     found->require_usable();

@@ -40,9 +40,12 @@ CUfunction handle_of(const Function& function) {
   return nullptr;  // its module has been unloaded
 }
 
-void set_kernel_parameters(GraphExec& executable, CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS& wanted) {
+// `named`: the context to run in; none is the current one, as on a GPU, where without one the process ends.
+void set_kernel_parameters(GraphExec& executable, CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS& wanted,
+                           CUcontext named) {
   const std::shared_ptr<Function> function = lookup(Driver::instance().functions, wanted.func);
   const std::shared_ptr<Context> context = usable_context_of(*function);
+  require(context_or_current(named) == context);
   const std::lock_guard lock(executable.mutex);
   const auto node = std::find_if(executable.nodes.begin(), executable.nodes.end(),
                                  [&](const GraphNode& candidate) { return candidate.handle == handle; });
@@ -138,7 +141,9 @@ CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* p
 CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, KernelNodeParamsV2* parameters) {
   if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *parameters = {};
-  return cuGraphKernelNodeGetParams(node, &parameters->first);
+  const CUresult result = cuGraphKernelNodeGetParams(node, &parameters->first);
+  if (result != CUDA_SUCCESS) return result;
+  return entry([&] { parameters->context = usable_context_of(find_node(node).node())->handle(); });
 }
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* executable, CUgraph graph, unsigned long long) {
@@ -159,13 +164,17 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec executable, CUgraphNode node
   return entry([&] {
     const std::shared_ptr<GraphExec> found = lookup(Driver::instance().graph_executables, executable);
     require(parameters != nullptr);
-    set_kernel_parameters(*found, node, *parameters);
+    set_kernel_parameters(*found, node, *parameters, nullptr);
   });
 }
 
 CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec executable, CUgraphNode node,
                                            const KernelNodeParamsV2* parameters) {
-  return cuGraphExecKernelNodeSetParams(executable, node, parameters == nullptr ? nullptr : &parameters->first);
+  return entry([&] {
+    const std::shared_ptr<GraphExec> found = lookup(Driver::instance().graph_executables, executable);
+    require(parameters != nullptr);
+    set_kernel_parameters(*found, node, parameters->first, parameters->context);
+  });
 }
 
 CUresult cuGraphUpload(CUgraphExec executable, CUstream stream) {

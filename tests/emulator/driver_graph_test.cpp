@@ -128,6 +128,11 @@ TEST_F(DriverGraph, KernelParametersChangeBetweenLaunches) {
   parameters.blockDimX = 2000;
   EXPECT_EQ(cuda.cuGraphExecKernelNodeSetParams(executable, nodes(graph)[0], &parameters), CUDA_ERROR_INVALID_VALUE);
   parameters.blockDimX = 128;
+  CUcontext current = nullptr;
+  ASSERT_EQ(cuda.cuCtxPopCurrent_v2(&current), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuGraphExecKernelNodeSetParams(executable, nodes(graph)[0], &parameters), CUDA_ERROR_INVALID_CONTEXT)
+      << "these parameters name no context, and a GPU's driver ends the process where none is current";
+  ASSERT_EQ(cuda.cuCtxPushCurrent_v2(current), CUDA_SUCCESS);
   EXPECT_EQ(cuda.cuGraphExecKernelNodeSetParams(executable, nodes(graph)[1], &parameters), CUDA_ERROR_INVALID_VALUE)
       << "not a kernel";
   begin(stream_);

@@ -168,7 +168,8 @@ TEST_F(CudaGraphTest, AGraphIsGivenOtherPointersWithoutANewInstance) {
     for (size_t i = 0; i < from.size(); ++i) {
       CUDA_KERNEL_NODE_PARAMS parameters = {};
       ASSERT_EQ(calls().cuGraphKernelNodeGetParams(from[i], &parameters), CUDA_SUCCESS);
-      ASSERT_EQ(calls().cuGraphExecKernelNodeSetParams(executable, to[i], &parameters), CUDA_SUCCESS);
+      ASSERT_EQ(device_->call(&device::DriverTable::cuGraphExecKernelNodeSetParams, executable, to[i], &parameters),
+                CUDA_SUCCESS);
     }
     replay(executable);
     EXPECT_TRUE(is_right(request, second)) << line;

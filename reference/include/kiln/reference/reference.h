@@ -71,6 +71,8 @@ class Oracle {
 
   /// The element of the output at `coordinate` (logical order, inside the output's extents).
   Expected at(std::span<const int64_t> coordinate) const;
+  /// The elements at those coordinates, in their order; on all of the machine's threads.
+  std::vector<Expected> at_each(std::span<const std::vector<int64_t>> coordinates) const;
   /// Every element of the output in logical order (last dimension fastest). Cheaper than as many calls of at().
   std::vector<Expected> all() const;
   /// The output's spec, with the batch of this call.
