@@ -98,10 +98,8 @@ int Contraction::b_run(int64_t of) const {
 int Contraction::c_run(int64_t of) const {
   if (c_along() == Along::columns) return output_vector_width(addresses, std::gcd(columns(), of));
   if (addresses.divided == Divided::inputs) return 1;  // segments begin anywhere
-  return output_vector_width(addresses, of);
-}
-
-int Contraction::c_run_of_images(int64_t of) const {
+  if (!addresses.images_inner && addresses.pixels_per_image() > 1) return output_vector_width(addresses, of);
+  if (addresses.dynamic_batch) return 1;  // a batch may end within a run of images
   const int64_t most = std::gcd(n(), of);
   const int width = widest_vector(addresses.y, {dimension::batch}, most);
   return addresses.residual ? std::min(width, widest_vector(*addresses.residual, {dimension::batch}, most)) : width;

@@ -83,8 +83,6 @@ struct Contraction {
   int a_run_of_images(int64_t of) const;
   int b_run(int64_t of) const;
   int c_run(int64_t of) const;
-  /// The same where neighbouring rows are images (images_inner): a run stays at its pixel.
-  int c_run_of_images(int64_t of) const;
 
   DType a_type() const { return addresses.x.dtype; }
   DType b_type() const { return addresses.w.dtype; }

@@ -29,9 +29,13 @@ inline int teams_for(double parts, int most) {
   while (teams < most && parts > 8 * teams) teams *= 2;
   return teams;
 }
-/// Elements that a thread of it adds, where c has runs of so many.
-inline int added_run(int c_run) {
-  return std::min(c_run, 4);
+/// Elements that a thread of it adds, where c has runs of so many. Fewer where `elements` of c, of `team` threads a
+/// block, would leave most of a device without a block: loads from L2 take longest.
+inline int added_run(int c_run, int64_t elements, int team) {
+  constexpr int64_t many_blocks = 128;
+  int run = std::min(c_run, 4);
+  while (run > 1 && elements < many_blocks * team * run) run /= 2;
+  return run;
 }
 
 /// How long a thread of a second launch takes for its sums: it loads a few of its team's `parts` at a time, from L2 at
@@ -83,7 +87,8 @@ class SplitProduct {
       Prelude prelude = contraction_prelude(contraction);
       kind_.add_constants(prelude, tiling, contraction, parts, target.arch);
       prelude.constant("SPLIT_K", pieces(tiling, contraction)).constant("REDUCE_THREADS", reduce_threads);
-      prelude.constant("TEAMS", teams(tiling, parts)).constant("PARTS_FIRST", first / 4);
+      prelude.constant("TEAMS", teams(tiling, parts)).constant("ADDED", added(tiling, contraction, parts));
+      prelude.constant("PARTS_FIRST", first / 4);
       first += part_bytes(tiling, contraction);
       return prelude;
     });
@@ -143,11 +148,15 @@ class SplitProduct {
   }
   std::array<Count, 3> reduce_grid(const Tiling& tiling, const Contractions& parts) const {
     return grid_of(parts, [&](const Contraction& contraction) {
-      const int run = added_run(kind_.c_run(tiling, contraction));
-      const int64_t elements = reduce_threads / teams(tiling, parts) * run;
+      const int64_t elements = reduce_threads / teams(tiling, parts) * added(tiling, contraction, parts);
       return std::array{blocks_for(contraction, elements_per_n(contraction), elements), Count{1},
                         Count{contraction.products()}};
     });
+  }
+
+  int added(const Tiling& tiling, const Contraction& contraction, const Contractions& parts) const {
+    return added_run(kind_.c_run(tiling, contraction), contraction.n() * elements_per_n(contraction),
+                     reduce_threads / teams(tiling, parts));
   }
 
   static double reduce_seconds(const Tiling& tiling, const Contractions& parts, const DeviceFigures& device) {

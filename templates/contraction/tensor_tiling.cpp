@@ -48,9 +48,8 @@ int TensorTiling::exchange_bytes() const {
 TensorAccess tensor_access(const Contraction& contraction, Bring bring) {
   const bool images = bring == Bring::copied && contraction.addresses.images_inner;
   const int64_t piece = most_bytes / tensor_element_bytes(contraction);
-  const bool across_images = contraction.c_along() == Along::rows && contraction.addresses.images_inner;
   return {images ? contraction.a_run_of_images(piece) : contraction.a_run(piece), contraction.b_run(piece),
-          across_images ? contraction.c_run_of_images(c_piece) : contraction.c_run(c_piece)};
+          contraction.c_run(c_piece)};
 }
 
 std::optional<std::string> tensor_type_refusal(DType a, DType b, const Arithmetic& arithmetic, const Target& target) {

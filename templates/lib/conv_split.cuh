@@ -2,24 +2,26 @@
 // tile, each sums its part of the filter, and a second kernel adds the parts in a fixed order.
 //
 // parts: [SPLIT_K][elements of y at the largest batch] f32, each without gaps, channels side by side if Y_ALONG_K, else
-// the pixels of an image, or of all images if IMAGES_INNER.
+// the pixels of an image, or of all images if these stand side by side in y.
 //
 // From the prelude, besides the problem and the tile: SPLIT_K; REDUCE_THREADS, those of a block of the second kernel,
-// and TEAMS, into which they are divided; and PARTS_FIRST, the elements before the first part.
+// TEAMS, into which they are divided, and ADDED, the elements of a thread; and PARTS_FIRST, the elements before the
+// first part.
 #include "lib/conv_tile.cuh"
 
 static_assert(SPLIT_K <= CHUNKS, "every part has a chunk");
 
 constexpr Index PART_ELEMENTS = Index(N) * K * PIXELS_PER_IMAGE;
-constexpr Index PART_PIXELS = IMAGES_INNER ? Index(N) * PIXELS_PER_IMAGE : PIXELS_PER_IMAGE;  // side by side
+constexpr bool BY_IMAGES = IMAGES_INNER || (PIXELS_PER_IMAGE == 1 && !Y_ALONG_K && !DYNAMIC_N);
+constexpr Index PART_PIXELS = BY_IMAGES ? Index(N) * PIXELS_PER_IMAGE : PIXELS_PER_IMAGE;  // side by side
+constexpr Index PARTS_OF_IMAGES = BY_IMAGES ? 1 : N;
 
 // The first channel of an output pixel in a part.
 struct PartPixel {
   Index offset;
 
   __device__ __forceinline__ explicit PartPixel(Index pixel)
-      : offset(Y_ALONG_K ? pixel * K : strided_offset < 1, PART_PIXELS, PART_PIXELS * K,
-               IMAGES_INNER ? 1 : N > (pixel)) {}
+      : offset(Y_ALONG_K ? pixel * K : strided_offset<1, PART_PIXELS, PART_PIXELS * K, PARTS_OF_IMAGES>(pixel)) {}
 };
 
 // Part number `part` of a tile, by the threads of a block. Pixels and Weights: the loaders of x and w.
@@ -49,7 +51,7 @@ __device__ __forceinline__ void convolve_part(const GridBlock& block, const TX* 
 // The second launch. A thread adds a few neighbours of some parts. Where parts are many, teams of threads share them,
 // in the order of the depth.
 constexpr int TEAM = REDUCE_THREADS / TEAMS;
-constexpr int ADDED = smaller(Y_RUN, 4);
+static_assert(Y_RUN % ADDED == 0, "neighbours are stored together");
 
 // Adds up `count` parts that lie `distance` apart from `from` on, RUN neighbours of each.
 template <int RUN>

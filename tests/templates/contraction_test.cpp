@@ -150,5 +150,26 @@ TEST(Contraction, OfTheGradientOfALocalConvolutionIsDividedIntoSegments) {
   EXPECT_GT(product.b_spread(), 1);
 }
 
+// Filters of 1x1 have one pixel each: in dw the channels of x stand side by side, as the images that they are here.
+TEST(Contraction, OfAGradientByFiltersOf1x1StoresChannelsOfXSideBySide) {
+  for (const char* layout : {"nhwc", "nchw"}) {
+    const auto line = [&](const char* type) {
+      return std::string("conv_backward_filter x=") + type + ":2x48x9x7:" + layout + " dy=" + type +
+             ":2x40x9x7:" + layout + " dw=" + type + ":40x48x1x1:" + layout;
+    };
+    EXPECT_EQ(contraction(line("f16")).c_along(), Along::rows) << layout;
+    EXPECT_EQ(contraction(line("f16")).c_run(8), 8) << layout;
+    EXPECT_EQ(contraction(line("f32")).c_run(4), 4) << layout;
+  }
+  EXPECT_EQ(contraction("conv_backward_filter x=f16:2x12x9x7 dy=f16:2x40x9x7 dw=f16:40x12x1x1").c_run(8), 4);
+  const Contraction pixel = contraction("conv_forward x=f16:16x32x1x1 w=f16:24x32x1x1");
+  EXPECT_EQ(pixel.c_along(), Along::columns) << "channels of y are nearer than its images";
+  const char* const transposed = "conv_forward x=f16:16x32x1x1 w=f16:24x32x1x1 y=f16:16x24x1x1:1,16,16,16";
+  EXPECT_EQ(contraction(transposed).c_along(), Along::rows);
+  EXPECT_EQ(contraction(transposed).c_run(8), 8);
+  const Contraction dynamic = contraction(std::string(transposed) + " n=?");
+  EXPECT_EQ(dynamic.c_along(), Along::columns) << "a batch may end within a run of images";
+}
+
 }  // namespace
 }  // namespace kiln::contraction_test
