@@ -39,7 +39,7 @@ bool dimension_0_is_inner(const TensorSpec& spec, size_t first_other) {
 void ConvolutionAddresses::read_layouts() {
   const Inner x_inner = inner_of(x), y_inner = inner_of(y);
   channels_inner = x_inner == Inner::channels || (x_inner == Inner::either && c() > 1);
-  // Of one pixel each, images may stand side by side: as in the gradient by filters of 1x1, where they are channels.
+  // Images of one pixel may stand side by side: in the gradient by filters of 1x1 they are channels.
   const bool images_are_nearer = !dynamic_batch && y.extents[0] > 1 && y.strides[0] < y.strides[dimension::channel];
   y_along_k = y_inner == Inner::channels || (y_inner == Inner::either && pixels_per_image() == 1 && !images_are_nearer);
   pointwise = is_plain(planes) && is_plain(rows) && is_plain(columns);

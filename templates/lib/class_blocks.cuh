@@ -1,9 +1,10 @@
 // Blocks of several classes in one launch: each class is a namespace with constants and code of its own (`#include
-// "per_class/..."`), and the grid has CLASSES blocks in y for each that one class needs. Blocks that run side by side
-// are of different classes and at the same place in theirs, so that operands which classes share are read at the same
-// time.
+// "per_class/..."`), and the grid has CLASSES blocks in y for each that one class needs. In large grids, blocks that
+// run side by side are of different classes and at the same place in theirs, so that operands which classes share are
+// read at the same time. In small ones the classes follow each other, those with the most to do first: a block of them
+// that began last would run alone.
 //
-// From the prelude: CLASSES.
+// From the prelude: CLASSES, ordered by what they have to do.
 #include "lib/epilogue.cuh"
 #include "lib/regions.cuh"
 #include "lib/strided.cuh"
@@ -17,7 +18,15 @@ class ClassBlock {
  public:
   __device__ __forceinline__ ClassBlock() {
     if constexpr (CLASSES > 1) {
-      const unsigned number = blockIdx.y * gridDim.x + blockIdx.x;
+      constexpr unsigned LARGE = 1024;  // blocks: several times as many as run at once, and more than L2 holds
+      const unsigned number = blockIdx.y * gridDim.x + blockIdx.x, blocks = gridDim.y * gridDim.x;
+      if (blocks <= LARGE) {
+        const unsigned of_class = blocks / CLASSES, rest = number % of_class;
+        class_ = static_cast<int>(number / of_class);
+        place_.x = rest % gridDim.x;
+        place_.y = rest / gridDim.x;
+        return;
+      }
       // The classes of a group take turns: SMs often number a multiple of CLASSES, and each is given every so many-th
       // block. Without turns, one would get the blocks of the class that has the most to do, and none of the others.
       const unsigned group = number / CLASSES;
