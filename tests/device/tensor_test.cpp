@@ -8,6 +8,10 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <utility>
 #include <vector>
 
 #include "kiln/device/launch.h"
@@ -15,6 +19,7 @@
 #include "kiln/device/stream.h"
 #include "open_device.h"
 #include "product_forms.h"
+#include "product_probes.h"
 
 namespace kiln::device::tensor_test {
 namespace {
@@ -200,16 +205,30 @@ uint32_t digest_of(const std::vector<uint32_t>& words) {
   return digest;
 }
 
+/// Writes words to a file in the folder TEST_PRODUCTS, if that is set.
+void keep(const std::vector<uint32_t>& words, const std::string& name) {
+  const char* const folder = std::getenv("TEST_PRODUCTS");
+  if (folder == nullptr) return;
+  std::filesystem::create_directories(folder);
+  std::ofstream file(std::filesystem::path(folder) / name, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(words.data()), static_cast<std::streamsize>(4 * words.size()));
+  ASSERT_TRUE(file.flush()) << folder << "/" << name;
+}
+
 // scripts/gpu compares the lines of a card with those of the emulated chip, `KILN_EMULATOR_TENSOR=hardware`.
 TEST_P(TensorProducts, AreTheSameTwice) {
   const Form& form = GetParam();
-  std::vector<Tile> tiles;
+  std::vector<Tile> drawn;
   for (const Draw::Kind kind : {Draw::Kind::usual, Draw::Kind::edges, Draw::Kind::extremes}) {
-    for (Tile& tile : tiles_of(form, kind, 64)) tiles.push_back(std::move(tile));
+    for (Tile& tile : tiles_of(form, kind, 64)) drawn.push_back(std::move(tile));
   }
-  const Fragments once = multiply(tiles), again = multiply(tiles);
-  EXPECT_EQ(once.d, again.d);
-  std::printf("bits %s %08x\n", form.opcode().c_str(), digest_of(once.d));
+  for (const auto& [name, tiles] : {std::pair{std::string("bits"), drawn}, {"probes", probes_of(form)}}) {
+    if (tiles.empty()) continue;
+    const Fragments once = multiply(tiles), again = multiply(tiles);
+    EXPECT_EQ(once.d, again.d);
+    std::printf("%s %s %08x\n", name.c_str(), form.opcode().c_str(), digest_of(once.d));
+    keep(once.d, form.opcode() + "." + name);
+  }
 }
 
 std::string name_of(const testing::TestParamInfo<Form>& info) {
