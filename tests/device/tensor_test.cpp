@@ -11,15 +11,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <utility>
 #include <vector>
 
+#include "compared_tiles.h"
 #include "kiln/device/launch.h"
 #include "kiln/device/memory.h"
 #include "kiln/device/stream.h"
 #include "open_device.h"
 #include "product_forms.h"
-#include "product_probes.h"
 
 namespace kiln::device::tensor_test {
 namespace {
@@ -196,15 +195,6 @@ TEST_P(TensorProducts, KeepWhatLiesBeyondTheirRange) {
   (form.integers() ? expect_wrapped_or_saturated : expect_specials)(form, tiles, multiply(tiles));
 }
 
-/// FNV-1a, 32 bits.
-uint32_t digest_of(const std::vector<uint32_t>& words) {
-  uint32_t digest = 0x811C9DC5;
-  for (const uint32_t word : words) {
-    for (int byte = 0; byte < 4; ++byte) digest = (digest ^ (word >> (8 * byte) & 0xFF)) * 0x01000193;
-  }
-  return digest;
-}
-
 /// Writes words to a file in the folder TEST_PRODUCTS, if that is set.
 void keep(const std::vector<uint32_t>& words, const std::string& name) {
   const char* const folder = std::getenv("TEST_PRODUCTS");
@@ -218,16 +208,11 @@ void keep(const std::vector<uint32_t>& words, const std::string& name) {
 // scripts/gpu compares the lines of a card with those of the emulated chip, `KILN_EMULATOR_TENSOR=hardware`.
 TEST_P(TensorProducts, AreTheSameTwice) {
   const Form& form = GetParam();
-  std::vector<Tile> drawn;
-  for (const Draw::Kind kind : {Draw::Kind::usual, Draw::Kind::edges, Draw::Kind::extremes}) {
-    for (Tile& tile : tiles_of(form, kind, 64)) drawn.push_back(std::move(tile));
-  }
-  for (const auto& [name, tiles] : {std::pair{std::string("bits"), drawn}, {"probes", probes_of(form)}}) {
-    if (tiles.empty()) continue;
+  for (const auto& [word, tiles] : compared_tiles(form)) {
     const Fragments once = multiply(tiles), again = multiply(tiles);
     EXPECT_EQ(once.d, again.d);
-    std::printf("%s %s %08x\n", name.c_str(), form.opcode().c_str(), digest_of(once.d));
-    keep(once.d, form.opcode() + "." + name);
+    std::printf("%s %s %08x\n", word.c_str(), form.opcode().c_str(), digest_of(once.d));
+    keep(once.d, form.opcode() + "." + word);
   }
 }
 

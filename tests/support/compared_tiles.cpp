@@ -1,4 +1,4 @@
-#include "product_probes.h"
+#include "compared_tiles.h"
 
 #include <algorithm>
 #include <bit>
@@ -115,8 +115,22 @@ class Probes {
 
 }  // namespace
 
-std::vector<Tile> probes_of(const Form& form) {
-  return form.integers() ? std::vector<Tile>{} : Probes(form).all();
+std::vector<TileSet> compared_tiles(const Form& form) {
+  TileSet drawn{"bits", {}};
+  for (const Draw::Kind kind : {Draw::Kind::usual, Draw::Kind::edges, Draw::Kind::extremes}) {
+    Draw draw(41);
+    for (int t = 0; t < 64; ++t) drawn.tiles.push_back(draw.tile(form, kind));
+  }
+  if (form.integers()) return {std::move(drawn)};
+  return {std::move(drawn), {"probes", Probes(form).all()}};
+}
+
+uint32_t digest_of(const std::vector<uint32_t>& words) {
+  uint32_t digest = 0x811C9DC5;
+  for (const uint32_t word : words) {
+    for (int byte = 0; byte < 4; ++byte) digest = (digest ^ (word >> (8 * byte) & 0xFF)) * 0x01000193;
+  }
+  return digest;
 }
 
 }  // namespace kiln::testing_support::mma
