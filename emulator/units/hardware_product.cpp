@@ -16,9 +16,11 @@
 //
 // 9.0 and 10.0 lack mma of 8-bit factors. Their compiler makes two products of f16 of it: the first of bytes 0 and 1 of
 // each word along k, the second, which starts from the first's result, of bytes 2 and 3; and adds C to them at last.
+// The exponents are those of the factors in f16, where the denormal numbers of e4m3 are normal.
 //
-// Infinities and NaN are those of IEEE arithmetic; a sum beyond f32 is an infinity. A zero is negative if all terms
-// are. Doubles hold the products, the aligned terms and their sum without error.
+// Infinities and NaN are those of IEEE arithmetic; a sum beyond f32 is an infinity. A result of 0 is positive, whatever
+// the signs of its terms, and where a negative sum is rounded to it. Doubles hold the products, the aligned terms and
+// their sum without error.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -91,11 +93,12 @@ struct alignas(64) Factors {
   int exponent[most_k][count];
 
   template <class Format>
-  void put(uint32_t k, uint32_t at, typename Format::Bits bits) {
+  void put(const Chip& chip, uint32_t k, uint32_t at, typename Format::Bits bits) {
+    const int least_exponent = chip.converts ? Half::least_exponent : Format::least_exponent;
     const float x = Format::value(bits);
     value[k][at] = x;
     const int biased = static_cast<int>(bits_of(x) >> 23 & 0xFF);
-    exponent[k][at] = x == 0 ? exponent_of_zero : std::max(biased - 127, Format::least_exponent);
+    exponent[k][at] = x == 0 ? exponent_of_zero : std::max(biased - 127, least_exponent);
   }
 };
 
@@ -167,7 +170,8 @@ void add_step(const Chip& chip, const Factors<rows>& a, const Factors<columns>& 
     }
   }
   for (uint32_t r = 0; r < rows; ++r) {
-    sums[r] = std::isfinite(plain[r]) ? Sum::rounded(sum[r] * unit[r], chip.kept) : static_cast<float>(plain[r]);
+    const float rounded = Sum::rounded(sum[r] * unit[r], chip.kept) + 0.0F;  // no zero is negative
+    sums[r] = std::isfinite(plain[r]) ? rounded : static_cast<float>(plain[r]);
   }
 }
 
@@ -187,10 +191,10 @@ void take_factors(Warp& warp, const ProductOperands& operands, const Chip& chip,
     const uint32_t group = k / group_k<A>, in_group = k % group_k<A>, place = place_of(chip, k, length);
     for (uint32_t r = 0; r < rows; ++r) {
       const auto* const bits = row<typename A::Bits>(warp, operands.a(r / tile_rows, group));
-      a.template put<A>(place, r, bits[r % tile_rows * group_k<A> + in_group]);
+      a.template put<A>(chip, place, r, bits[r % tile_rows * group_k<A> + in_group]);
     }
     const auto* const bits = row<typename B::Bits>(warp, operands.b(group));
-    for (uint32_t n = 0; n < columns; ++n) b.template put<B>(place, n, bits[n * group_k<B> + in_group]);
+    for (uint32_t n = 0; n < columns; ++n) b.template put<B>(chip, place, n, bits[n * group_k<B> + in_group]);
   }
 }
 

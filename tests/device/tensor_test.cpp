@@ -8,8 +8,12 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <vector>
 
+#include "compared_tiles.h"
 #include "kiln/device/launch.h"
 #include "kiln/device/memory.h"
 #include "kiln/device/stream.h"
@@ -191,25 +195,25 @@ TEST_P(TensorProducts, KeepWhatLiesBeyondTheirRange) {
   (form.integers() ? expect_wrapped_or_saturated : expect_specials)(form, tiles, multiply(tiles));
 }
 
-/// FNV-1a, 32 bits.
-uint32_t digest_of(const std::vector<uint32_t>& words) {
-  uint32_t digest = 0x811C9DC5;
-  for (const uint32_t word : words) {
-    for (int byte = 0; byte < 4; ++byte) digest = (digest ^ (word >> (8 * byte) & 0xFF)) * 0x01000193;
-  }
-  return digest;
+/// Writes words to a file in the folder TEST_PRODUCTS, if that is set.
+void keep(const std::vector<uint32_t>& words, const std::string& name) {
+  const char* const folder = std::getenv("TEST_PRODUCTS");
+  if (folder == nullptr) return;
+  std::filesystem::create_directories(folder);
+  std::ofstream file(std::filesystem::path(folder) / name, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(words.data()), static_cast<std::streamsize>(4 * words.size()));
+  ASSERT_TRUE(file.flush()) << folder << "/" << name;
 }
 
 // scripts/gpu compares the lines of a card with those of the emulated chip, `KILN_EMULATOR_TENSOR=hardware`.
 TEST_P(TensorProducts, AreTheSameTwice) {
   const Form& form = GetParam();
-  std::vector<Tile> tiles;
-  for (const Draw::Kind kind : {Draw::Kind::usual, Draw::Kind::edges, Draw::Kind::extremes}) {
-    for (Tile& tile : tiles_of(form, kind, 64)) tiles.push_back(std::move(tile));
+  for (const auto& [word, tiles] : compared_tiles(form)) {
+    const Fragments once = multiply(tiles), again = multiply(tiles);
+    EXPECT_EQ(once.d, again.d);
+    std::printf("%s %s %08x\n", word.c_str(), form.opcode().c_str(), digest_of(once.d));
+    keep(once.d, form.opcode() + "." + word);
   }
-  const Fragments once = multiply(tiles), again = multiply(tiles);
-  EXPECT_EQ(once.d, again.d);
-  std::printf("bits %s %08x\n", form.opcode().c_str(), digest_of(once.d));
 }
 
 std::string name_of(const testing::TestParamInfo<Form>& info) {

@@ -21,6 +21,7 @@ kiln_test(emulator_core_matrix_test
   SOURCES core_strict_fixture.cpp core_run_fragments.cpp core_hardware_product_test.cpp core_matrix_access_test.cpp core_matrix_bugs_test.cpp
           core_matrix_kernels_test.cpp core_matrix_product_test.cpp core_product_runs_test.cpp
   LINKS kiln_emulator_core_testing kiln_product_forms LABELS cpu threads)
+target_compile_definitions(emulator_core_matrix_test PRIVATE KILN_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 # Errors of long sums, against the bounds of the reference.
 kiln_test(emulator_core_error_test
   SOURCES core_run_fragments.cpp core_tensor_error_test.cpp LINKS kiln_emulator_core_testing kiln_product_forms kiln::reference
