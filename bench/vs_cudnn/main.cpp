@@ -15,7 +15,7 @@ namespace kiln::bench {
 namespace {
 
 struct Options {
-  std::string requests, out = "vs_cudnn.jsonl", database, cudnn;
+  std::string requests, out = "vs_cudnn.jsonl", database, cudnn, table;
   double minutes = 8;
   int device = 0;
   unsigned threads = 0;
@@ -31,13 +31,27 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+std::vector<std::string> keys_of(const std::string& requests) {
+  std::vector<std::string> keys;
+  for (const RequestLine& line : read_requests(requests)) keys.push_back(line.request.key());
+  return keys;
+}
+
+// Of earlier runs: needs no device.
+int print_tables(const Options& options) {
+  const std::vector<std::string> keys = keys_of(options.requests);
+  for (const Conditions& conditions : conditions_in(options.table)) {
+    fmt::print("{}\ndriver {}, cuDNN {}, Kiln {}\n\n{}", conditions.device, conditions.driver, conditions.cudnn,
+               conditions.kiln, print_table(ResultFile(options.table, conditions), keys));
+  }
+  return 0;
+}
+
 int compare(const Options& options) {
   // Belt and braces: engines that use TF32 are left out by their notes as well.
   setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
   const double end = now() + 60 * options.minutes;
-  std::vector<std::string> keys;
-  for (const RequestLine& line : read_requests(options.requests)) keys.push_back(line.request.key());
-
+  const std::vector<std::string> keys = keys_of(options.requests);
   const auto library = CudnnLibrary::open(options.cudnn.empty() ? std::nullopt : std::optional(options.cudnn));
   ContextOptions context_options;
   context_options.environment = Environment::read();
@@ -79,11 +93,13 @@ int run(int argc, char** argv) {
   app.add_option("--out", options.out, "raw results, one JSON object a line; rows that are there are not run again");
   app.add_option("--minutes", options.minutes, "most time (default 8)")->check(CLI::PositiveNumber);
   app.add_option("--device", options.device, "ordinal of the device");
+  app.add_option("--table", options.table, "only print the tables of such a file, without a device")
+      ->check(CLI::ExistingFile);
   app.add_option("--threads", options.threads,
                  "threads that build cuDNN's plans (default: as many as the machine has)");
   try {
     app.parse(argc, argv);
-    return compare(options);
+    return options.table.empty() ? compare(options) : print_tables(options);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   } catch (const Error& error) {

@@ -69,6 +69,22 @@ double median_of(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+// Empty for a file that is not there.
+std::string text_of(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return std::string((std::istreambuf_iterator<char>(stream)), {});
+}
+
+std::vector<std::pair<Conditions, RowResult>> rows_in(const std::string& text) {
+  std::vector<std::pair<Conditions, RowResult>> rows;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    if (auto read = from_line(text.substr(at, end - at))) rows.push_back(std::move(*read));
+    at = end + 1;
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::string to_line(const Conditions& conditions, const RowResult& row) {
@@ -114,15 +130,20 @@ std::optional<std::pair<Conditions, RowResult>> from_line(const std::string& lin
   }
 }
 
+std::vector<Conditions> conditions_in(const std::string& path) {
+  if (!std::ifstream(path)) throw Error(ErrorCode::io_error, fmt::format("cannot read {}", path));
+  std::vector<Conditions> found;
+  for (const auto& [conditions, row] : rows_in(text_of(path))) {
+    if (std::find(found.begin(), found.end(), conditions) == found.end()) found.push_back(conditions);
+  }
+  return found;
+}
+
 ResultFile::ResultFile(std::string path, Conditions conditions)
     : path_(std::move(path)), conditions_(std::move(conditions)) {
-  std::ifstream stream(path_, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(stream)), {});
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const auto read = from_line(text.substr(at, end - at));
-    if (read && read->first == conditions_) rows_.push_back(read->second);
-    at = end + 1;
+  const std::string text = text_of(path_);
+  for (auto& [of_row, row] : rows_in(text)) {
+    if (of_row == conditions_) rows_.push_back(std::move(row));
   }
   // A line that a killed run left without its end must not be continued.
   std::ofstream out(path_, std::ios::binary | std::ios::app);

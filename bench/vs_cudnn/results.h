@@ -22,6 +22,9 @@ std::string to_line(const Conditions& conditions, const RowResult& row);
 /// The reverse; nothing for a line that is no such object, as the last one of a killed run may be.
 std::optional<std::pair<Conditions, RowResult>> from_line(const std::string& line);
 
+/// The conditions of the rows in a file, in the order of their first rows. Throws Error(io_error).
+std::vector<Conditions> conditions_in(const std::string& path);
+
 /// An open file of results.
 class ResultFile {
  public:

@@ -294,6 +294,7 @@ TEST_F(VsCudnn, ResultsAreReadBackAndAKilledRunGoesOn) {
   failed.kiln_error = std::numeric_limits<double>::infinity();
   again.add(failed);
   EXPECT_EQ(ResultFile(path, here).rows().size(), 2u);
+  EXPECT_THAT(conditions_in(path), ElementsAre(here, elsewhere));
   const std::string table =
       print_table(again, {row.request, failed.request, Request::parse("softmax_forward x=f32:1x5").key()});
   EXPECT_THAT(table, HasSubstr("conv 1x6x9x11 -> 10, 3x2"));
