@@ -19,14 +19,14 @@ class ClassBlock {
   __device__ __forceinline__ ClassBlock() {
     if constexpr (CLASSES > 1) {
       constexpr unsigned LARGE = 1024;  // blocks: several times as many as run at once, and more than L2 holds
-      const unsigned number = blockIdx.y * gridDim.x + blockIdx.x, blocks = gridDim.y * gridDim.x;
-      if (blocks <= LARGE) {
-        const unsigned of_class = blocks / CLASSES, rest = number % of_class;
-        class_ = static_cast<int>(number / of_class);
-        place_.x = rest % gridDim.x;
-        place_.y = rest / gridDim.x;
+      if (gridDim.y * gridDim.x <= LARGE) {
+        const unsigned of_class = gridDim.y / CLASSES;
+        class_ = static_cast<int>(blockIdx.y / of_class);
+        place_.x = blockIdx.x;
+        place_.y = blockIdx.y % of_class;
         return;
       }
+      const unsigned number = blockIdx.y * gridDim.x + blockIdx.x;
       // The classes of a group take turns: SMs often number a multiple of CLASSES, and each is given every so many-th
       // block. Without turns, one would get the blocks of the class that has the most to do, and none of the others.
       const unsigned group = number / CLASSES;
