@@ -37,7 +37,7 @@ std::vector<std::string> keys_of(const std::string& requests) {
   return keys;
 }
 
-// Of earlier runs: needs no device.
+// Prints what earlier runs have left; needs no device.
 int print_tables(const Options& options) {
   const std::vector<std::string> keys = keys_of(options.requests);
   for (const Conditions& conditions : conditions_in(options.table)) {

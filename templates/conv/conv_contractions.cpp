@@ -260,7 +260,7 @@ Contractions data_parts(const ConvBackwardData& data) {
     for (const std::vector<int64_t>& firsts : part.addresses.segments.firsts) segment_firsts += firsts.size();
   }
   if (segment_firsts > most_segment_firsts) parts.refusal = too_many_segments;
-  // Those with the most to do first: lib/class_blocks.cuh.
+  // Classes with the most to do come first (lib/class_blocks.cuh).
   std::stable_sort(parts.list.begin(), parts.list.end(),
                    [](const Contraction& a, const Contraction& b) { return a.addresses.taps() > b.addresses.taps(); });
   // The lanes of all classes run in one direction.
