@@ -88,7 +88,7 @@ class PatchReader {
   __device__ __forceinline__ PatchReader(const Memory& memory, const TensorPosition& position) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     patch_ =
-        memory.patches[0].elements + Patch::LEFT * PIXEL + outputs(position.m) + outputs(lane / 4) + lane % 4 * WORD;
+        memory.patches[0].elements + Patch::LEFT * PITCH + outputs(position.m) + outputs(lane / 4) + lane % 4 * WORD;
     in_run_ = lane % 4 * WORD < RUN - (RUN_PIECES - 1) * PIECE;
     filters_ = shared_address(memory.filters.pieces + (position.n + lane / 16 * 8 + lane % 8) * PatchFilters::LINE +
                               lane / 8 % 2);
@@ -118,7 +118,7 @@ class PatchReader {
  private:
   // Elements of the patch from the first output of the tile to number `output`.
   __device__ __forceinline__ static int outputs(int output) {
-    return (output / TILE_Q * STRIDE_H * Patch::COLUMNS + output % TILE_Q * STRIDE_W) * PIXEL;
+    return (output / TILE_Q * STRIDE_H * Patch::COLUMNS + output % TILE_Q * STRIDE_W) * PITCH;
   }
 
   // This lane's word of a piece, `outputs` elements behind that of its first output.
@@ -126,7 +126,8 @@ class PatchReader {
     const int run = piece / RUN_PIECES, in_run = piece % RUN_PIECES;
     if (piece >= PIECES || (RUN % PIECE != 0 && in_run == RUN_PIECES - 1 && !in_run_)) return 0;
     const int row = run / R * DILATION_D * Patch::ROWS + run % R * DILATION_H;
-    return *reinterpret_cast<const unsigned*>(patch_ + row * Patch::COLUMNS * PIXEL + in_run * PIECE + outputs);
+    return *reinterpret_cast<const unsigned*>(patch_ + row * Patch::COLUMNS * PITCH + place_in_run(in_run * PIECE) +
+                                              outputs);
   }
 
   const TX* patch_;

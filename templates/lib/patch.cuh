@@ -10,6 +10,8 @@
 //      |____________________ run of output q __________________|
 //                      |_________________ run of output q + 1 _________________|
 //
+// Pixels of 16 channels, or a multiple, would meet in the same banks: a piece lies between two of them.
+//
 // From the prelude: TX, Index, the extents, strides and windows of x; TILE_P and TILE_Q, the outputs of a tile;
 // THREADS; and how x is loaded, in *strips* of X_PIXELS neighbouring pixels, which are inside the image together. One
 // pixel is loaded X_RUN channels at a time, more by accesses of X_PIXELS elements: neighbours in memory, or pixels of a
@@ -21,11 +23,17 @@
 constexpr int WORD = 4 / sizeof(TX);                       // elements
 constexpr int PIXEL = ceil_div(C_PER_GROUP, WORD) * WORD;  // elements in the patch
 constexpr int PIECE = 16 / sizeof(TX);
+constexpr int PITCH = PIXEL % 16 == 0 ? PIXEL + PIECE : PIXEL;  // elements from one pixel to the next
 constexpr int RUN = S * PIXEL;
 
 constexpr int P_TILES = ceil_div(P, TILE_P);
 constexpr int Q_TILES = ceil_div(Q, TILE_Q);
 constexpr Index TILES_PER_IMAGE = Index(Z) * P_TILES * Q_TILES;
+
+// Elements from the first of a run to that number `element`.
+__device__ __forceinline__ constexpr int place_in_run(int element) {
+  return PITCH == PIXEL ? element : element / PIXEL * PITCH + element % PIXEL;
+}
 
 static_assert(DILATION_W == 1 || S == 1, "taps of a row stand side by side");
 static_assert(C_PER_GROUP % X_RUN == 0, "an access stays in its group");
@@ -57,7 +65,10 @@ struct alignas(16) Patch {
   static constexpr int AT_ONCE = smaller(COUNT, larger(1, 48 * WORD / STRIP));  // loaded before they are stored
   static constexpr int STORED = smaller(STRIP & -STRIP, PIECE);                 // elements of a store
 
-  TX elements[STRIPS * STRIP];
+  static constexpr int ELEMENTS = STRIPS * X_PIXELS * PITCH;
+  static_assert(PITCH == PIXEL || PIXEL % STORED == 0, "a store stays in its pixel");
+
+  TX elements[ELEMENTS];
 
   __device__ __forceinline__ void fill(const TX* x, int group, const PatchPlace& place) {
 #pragma unroll 1
@@ -120,7 +131,7 @@ struct alignas(16) Patch {
       Vector<TX, STORED> stored;
 #pragma unroll
       for (int j = 0; j < STORED; ++j) stored[j] = strip[i + j];
-      store<STORED>(elements + number * STRIP + i, stored);
+      store<STORED>(elements + number * X_PIXELS * PITCH + place_in_run(i), stored);
     }
   }
 };

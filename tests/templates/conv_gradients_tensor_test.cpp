@@ -186,6 +186,13 @@ INSTANTIATE_TEST_SUITE_P(
                       patch},
         AlgorithmCase{"FiveChannels", "conv_backward_filter x=bf16:2x5x10x9 dy=bf16:2x9x10x8 dw=bf16:9x5x3x4 pad=1",
                       patch},
+        AlgorithmCase{"GroupsOf32Channels",
+                      "conv_backward_filter x=f16:2x64x9x7:nhwc dy=f16:2x40x9x4:nhwc dw=f16:40x32x3x3:nhwc groups=2 "
+                      "pad=1 stride=1,2",
+                      patch},
+        AlgorithmCase{"GroupsOf16ChannelsInTf32",
+                      "conv_backward_filter x=f32:2x32x7x10 dy=f32:2x18x7x10 dw=f32:18x16x3x5 groups=2 pad=1,2 tf32",
+                      patch},
         AlgorithmCase{"SixteenChannels",
                       "conv_backward_filter x=f16:3x16x6x7:nhwc dy=f16:3x16x6x7:nhwc dw=f16:16x16x3x3:nhwc pad=1",
                       patch},

@@ -128,6 +128,10 @@ INSTANTIATE_TEST_SUITE_P(
             "conv_forward x=f16:2x3x13x19:nhwc w=f16:37x3x3x3:nhwc pad=1 epilogue=bias+add alpha=any beta=any", patch},
         AlgorithmCase{"FourChannels", "conv_forward x=bf16:1x4x17x18:nhwc w=bf16:24x4x3x3:nhwc pad=1 stride=2", patch},
         AlgorithmCase{"FiveChannels", "conv_forward x=bf16:1x5x10x9 w=bf16:9x5x3x4 pad=1", patch},
+        AlgorithmCase{"GroupsOf32Channels",
+                      "conv_forward x=f16:2x96x9x7:nhwc w=f16:60x32x3x3:nhwc groups=3 pad=1 stride=1,2 epilogue=bias",
+                      patch},
+        AlgorithmCase{"GroupsOf16Channels", "conv_forward x=bf16:1x32x7x10 w=bf16:34x16x3x5 groups=2 pad=1,2", patch},
         AlgorithmCase{"SixteenChannels", "conv_forward x=f16:1x16x6x7:nhwc w=f16:16x16x3x3:nhwc pad=1", patch},
         AlgorithmCase{"WideWindowsFarApart", "conv_forward x=f16:1x3x37x41 w=f16:17x3x11x11 pad=2 stride=4", patch},
         AlgorithmCase{"GapsBetweenWindows", "conv_forward x=f16:2x3x13x17:nhwc w=f16:8x3x2x2:nhwc stride=3", patch},
@@ -244,7 +248,10 @@ TEST(ConvTensorRefusals, NameTheReason) {
             "the filter has more than 31 planes, rows and columns together");
   EXPECT_EQ(refusal("conv_tensor_staged", "conv_forward x=f16:1x7x5x40 w=f16:8x7x3x30"), "none");
   EXPECT_EQ(refusal("conv_tensor_patch", "conv_forward x=f16:1x17x5x5 w=f16:8x17x3x3"),
-            "a group has more than 16 channels of x");
+            "x has more than 16 channels, in one group");
+  EXPECT_EQ(refusal("conv_tensor_patch", "conv_forward x=f16:1x34x5x5 w=f16:8x17x3x3 groups=2"), "none");
+  EXPECT_EQ(refusal("conv_tensor_patch", "conv_forward x=f16:1x66x5x5 w=f16:8x33x3x3 groups=2"),
+            "a group has more than 32 channels of x");
   EXPECT_EQ(refusal("conv_tensor_patch", "conv_forward x=f16:1x3x9x9 w=f16:8x3x3x3 dilation=2"),
             "dilation keeps the taps of a row apart");
   EXPECT_EQ(refusal("conv_tensor_patch", "conv_forward x=f16:1x3x99x99 w=f16:8x3x3x3 dilation=32,1"),

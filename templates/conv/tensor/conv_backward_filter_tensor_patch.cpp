@@ -89,7 +89,8 @@ int64_t shared_bytes(const Shape& shape, const FilterGradient& gradient) {
   const int bytes = element_bytes(gradient);
   const int64_t behind = run_columns(gradient) * bytes - gradient.columns.window * pixel_bytes(gradient) + 4;
   const int64_t piece = descriptor::patch_piece_bytes;
-  return descriptor::patch_bytes(gradient, strips(gradient), pixel_bytes(gradient), shape.tile_p, tile_q(gradient)) +
+  const int64_t pitch = descriptor::patch_pitch_bytes(gradient.c_per_group(), bytes);
+  return descriptor::patch_bytes(gradient, strips(gradient), pitch, shape.tile_p, tile_q(gradient)) +
          ceil_div(behind, piece) * piece + int64_t{shape.block_m} * shape.tile_p * tile_q(gradient) * bytes;
 }
 
@@ -115,7 +116,7 @@ std::optional<std::string> refusal(const FilterGradient& gradient, const Target&
   }
   if (gradient.blend.alpha == Scale::zero) return "alpha is zero: there is nothing to multiply";
   if (gradient.k_per_group() == 1) return "a group has one filter: a tile would have one row in 16";
-  return descriptor::patch_refusal(gradient, gradient.c_per_group(), element_bytes(gradient));
+  return descriptor::patch_refusal(gradient, gradient.c_per_group(), gradient.groups, element_bytes(gradient));
 }
 
 Program program(const Shape& shape, const FilterGradient& gradient, const Target& target, const Emitter& emit) {

@@ -87,9 +87,8 @@ struct GradientMemory {
   Gradients gradients;
 
   __device__ __forceinline__ void begin() {
-    constexpr int ELEMENTS = Patch::STRIPS * Patch::STRIP;
-    constexpr int ZEROS = (sizeof(Patch) - ELEMENTS * sizeof(TX) + sizeof(behind)) / 4;
-    unsigned* const first = reinterpret_cast<unsigned*>(patch.elements + ELEMENTS);
+    constexpr int ZEROS = (sizeof(Patch) - Patch::ELEMENTS * sizeof(TX) + sizeof(behind)) / 4;
+    unsigned* const first = reinterpret_cast<unsigned*>(patch.elements + Patch::ELEMENTS);
     for (int i = static_cast<int>(threadIdx.x); i < ZEROS; i += THREADS) first[i] = 0;
   }
 };
@@ -102,13 +101,13 @@ class GradientReader {
       : gradients_(position.m), tile_(shared_address(&memory.gradients.tile)) {
     const int lane = static_cast<int>(threadIdx.x) % 32, across = lane / 4;
     output_ = lane % 4 * WORD;
-    const TX* const first = memory.patch.elements + (Patch::LEFT + output_ * STRIDE_W) * PIXEL + across * WORD;
+    const TX* const first = memory.patch.elements + (Patch::LEFT + output_ * STRIDE_W) * PITCH + across * WORD;
 #pragma unroll
     for (int i = 0; i < FRAGMENTS_N; ++i) {
       const int column = first_column + position.n + i * FRAGMENT;  // beyond the last, any will do
       const int run = column / RUN_COLUMNS % (T * R);
-      columns_[i] = first + (run / R * DILATION_D * Patch::ROWS + run % R * DILATION_H) * Patch::COLUMNS * PIXEL +
-                    column % RUN_COLUMNS;
+      columns_[i] = first + (run / R * DILATION_D * Patch::ROWS + run % R * DILATION_H) * Patch::COLUMNS * PITCH +
+                    place_in_run(column % RUN_COLUMNS);
     }
   }
 
@@ -126,7 +125,7 @@ class GradientReader {
       unsigned words[4];
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        const int elements = (row * STRIDE_H * Patch::COLUMNS + distance(j) * STRIDE_W) * PIXEL + columns_behind(j);
+        const int elements = (row * STRIDE_H * Patch::COLUMNS + distance(j) * STRIDE_W) * PITCH + columns_behind(j);
         words[j] = exists_[j] ? *reinterpret_cast<const unsigned*>(columns_[i] + elements) : 0;
       }
       if constexpr (WORD == 2) {

@@ -38,6 +38,10 @@ int64_t pixel_bytes(const Contraction& contraction) {
   return descriptor::patch_pixel_bytes(contraction.addresses.c_per_group(), tensor_element_bytes(contraction));
 }
 
+int64_t pitch_bytes(const Contraction& contraction) {
+  return descriptor::patch_pitch_bytes(contraction.addresses.c_per_group(), tensor_element_bytes(contraction));
+}
+
 // Steps of the depth: two pieces each (lib/conv_patch.cuh).
 int64_t steps(const Contraction& contraction) {
   const ConvolutionAddresses& conv = contraction.addresses;
@@ -57,7 +61,7 @@ int threads(const PatchTile& tile) {
 
 int64_t shared_bytes(const PatchTile& tile, const Contraction& contraction) {
   const ConvolutionAddresses& conv = contraction.addresses;
-  const int64_t patch = descriptor::patch_bytes(conv, strips(contraction), pixel_bytes(contraction), tile.p, tile.q);
+  const int64_t patch = descriptor::patch_bytes(conv, strips(contraction), pitch_bytes(contraction), tile.p, tile.q);
   const int64_t line = (2 * steps(contraction) + 1) * patch_piece_bytes;
   const int64_t exchange = conv.y_along_k ? 0 : product_of(tile, contraction).exchange_bytes();
   return exchange + 2 * patch + tile.n * line;
@@ -82,7 +86,7 @@ std::optional<std::string> refusal(const Contractions& parts, const Target& targ
   if (auto why = tensor_refusal(parts, Bring::staged, target, descriptor::refusal_of_depthwise)) return why;
   const ConvolutionAddresses& conv = parts.main().addresses;
   if (conv.divided != descriptor::Divided::nothing) return "filters differ between regions";
-  return descriptor::patch_refusal(conv, conv.c_per_group(), tensor_element_bytes(parts.main()));
+  return descriptor::patch_refusal(conv, conv.c_per_group(), conv.groups, tensor_element_bytes(parts.main()));
 }
 
 Program program(const PatchTile& tile, const Contractions& parts, const Target& target, const Emitter& emit) {
@@ -120,7 +124,7 @@ BlockWork block_work(const PatchTile& tile, const Contraction& contraction, cons
   const double loads = pixels * channels / std::max(strips.pixels, strips.x_run);
   const double outputs = static_cast<double>(product.block_m) * tile.n;
   const auto stored =
-      static_cast<double>(descriptor::patch_bytes(conv, strips, pixel_bytes(contraction), tile.p, tile.q));
+      static_cast<double>(descriptor::patch_bytes(conv, strips, pitch_bytes(contraction), tile.p, tile.q));
   const double filters = static_cast<double>(tile.n) * steps * 2;  // pieces
   const double filter_bytes = static_cast<double>(tile.n) * channels * static_cast<double>(conv.taps()) * bytes;
 

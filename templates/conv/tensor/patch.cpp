@@ -9,9 +9,10 @@
 
 namespace kiln::descriptor {
 
-std::optional<std::string> patch_refusal(const SpatialAxes& axes, int64_t channels, int element_bytes) {
-  constexpr int64_t most_channels = 16, longest_reach = 64, most_pieces = 256;
-  if (channels > most_channels) return "a group has more than 16 channels of x";
+std::optional<std::string> patch_refusal(const SpatialAxes& axes, int64_t channels, int64_t groups, int element_bytes) {
+  constexpr int64_t most_channels = 16, most_of_groups = 32, longest_reach = 64, most_pieces = 256;
+  if (groups == 1 && channels > most_channels) return "x has more than 16 channels, in one group";
+  if (channels > most_of_groups) return "a group has more than 32 channels of x";
   if (axes.columns.dilation != 1 && axes.columns.window != 1) return "dilation keeps the taps of a row apart";
   for (const WindowAxis* axis : {&axes.planes, &axes.rows, &axes.columns}) {
     if (axis->reach() > longest_reach || axis->stride > longest_reach) {
@@ -30,12 +31,19 @@ int64_t patch_pixel_bytes(int64_t channels, int element_bytes) {
   return ceil_div(channels * element_bytes, word) * word;
 }
 
+int64_t patch_pitch_bytes(int64_t channels, int element_bytes) {
+  const int64_t pixel = patch_pixel_bytes(channels, element_bytes);
+  return pixel % (16 * element_bytes) == 0 ? pixel + patch_piece_bytes : pixel;
+}
+
 PatchStrips::PatchStrips(const TensorSpec& x, int64_t channels_of_group) {
   using namespace dimension;
   constexpr int64_t most_pixels = 8;  // of which the columns of tiles are a multiple
   const int64_t of = std::gcd(x.extents[column], most_pixels);
-  const bool packed =
-      x.extents[channel] == channels_of_group && x.strides[channel] == 1 && x.strides[column] == channels_of_group;
+  // Of larger pixels one fills an access, and the lanes of a warp then read side by side.
+  const bool packed = channels_of_group * size_of(x.dtype) < patch_piece_bytes &&
+                      x.extents[channel] == channels_of_group && x.strides[channel] == 1 &&
+                      x.strides[column] == channels_of_group;
   pixels = packed                   ? widest_vector(x, {channel, column}, of)
            : x.strides[column] == 1 ? widest_vector(x, {column}, of)
                                     : 1;
@@ -49,8 +57,8 @@ int64_t patch_pixels(const SpatialAxes& axes, const PatchStrips& strips, int p, 
          strips.pixels;
 }
 
-int64_t patch_bytes(const SpatialAxes& axes, const PatchStrips& strips, int64_t pixel_bytes, int p, int q) {
-  return ceil_div(patch_pixels(axes, strips, p, q) * pixel_bytes, patch_piece_bytes) * patch_piece_bytes;
+int64_t patch_bytes(const SpatialAxes& axes, const PatchStrips& strips, int64_t pitch_bytes, int p, int q) {
+  return ceil_div(patch_pixels(axes, strips, p, q) * pitch_bytes, patch_piece_bytes) * patch_piece_bytes;
 }
 
 int64_t patch_tiles(const SpatialAxes& axes, int p, int q) {

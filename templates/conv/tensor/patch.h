@@ -13,11 +13,14 @@ namespace kiln::descriptor {
 
 constexpr int64_t patch_piece_bytes = 16;  ///< of shared memory, that fragments are made of
 
-/// Why no patch can serve groups of `channels` elements of `element_bytes` and these windows; nothing if one can.
-std::optional<std::string> patch_refusal(const SpatialAxes& axes, int64_t channels, int element_bytes);
+/// Why no patch can serve `groups` of `channels` elements of `element_bytes` each and these windows; nothing if one
+/// can. Of one group, more than 16 channels fill chunks of an ordinary tile; of several they come from pixels far
+/// apart.
+std::optional<std::string> patch_refusal(const SpatialAxes& axes, int64_t channels, int64_t groups, int element_bytes);
 
-/// Bytes of a pixel of a patch.
+/// Bytes of a pixel of a patch, and from one to the next.
 int64_t patch_pixel_bytes(int64_t channels, int element_bytes);
+int64_t patch_pitch_bytes(int64_t channels, int element_bytes);
 /// Neighbouring pixels of x (N C D H W) that are loaded together, and how many channels of one at a time if it is one.
 struct PatchStrips {
   int pixels, x_run;
@@ -27,7 +30,7 @@ struct PatchStrips {
 /// Pixels of the patch of a tile of p x q outputs.
 int64_t patch_pixels(const SpatialAxes& axes, const PatchStrips& strips, int p, int q);
 /// Its bytes in shared memory.
-int64_t patch_bytes(const SpatialAxes& axes, const PatchStrips& strips, int64_t pixel_bytes, int p, int q);
+int64_t patch_bytes(const SpatialAxes& axes, const PatchStrips& strips, int64_t pitch_bytes, int p, int q);
 /// Tiles of p x q outputs in an image.
 int64_t patch_tiles(const SpatialAxes& axes, int p, int q);
 
