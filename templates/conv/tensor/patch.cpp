@@ -40,7 +40,7 @@ PatchStrips::PatchStrips(const TensorSpec& x, int64_t channels_of_group) {
   using namespace dimension;
   constexpr int64_t most_pixels = 8;  // of which the columns of tiles are a multiple
   const int64_t of = std::gcd(x.extents[column], most_pixels);
-  // Of larger pixels one fills an access, and the lanes of a warp then read side by side.
+  // One larger pixel fills an access, and the lanes of a warp then read side by side.
   const bool packed = channels_of_group * size_of(x.dtype) < patch_piece_bytes &&
                       x.extents[channel] == channels_of_group && x.strides[channel] == 1 &&
                       x.strides[column] == channels_of_group;
