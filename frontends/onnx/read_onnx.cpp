@@ -153,6 +153,13 @@ NodeReader reader_of(const onnx::NodeProto& node) {
   return is_onnx_domain(node.domain()) && family != families().end() ? family->read : nullptr;
 }
 
+using Dimension = onnx::TensorShapeProto::Dimension;
+
+/// Whether the model says this extent. An open one has a name, nothing, or a negative number: PaddlePaddle writes -1.
+bool has_extent(const Dimension& dimension) {
+  return dimension.has_dim_value() && dimension.dim_value() >= 0;
+}
+
 /// Extents of an input; its first one is the batch where that is open, or all inputs with a batch have the same.
 class InputShapes {
  public:
@@ -166,7 +173,7 @@ class InputShapes {
     for (const auto& input : graph.input()) {
       const auto& type = input.type().tensor_type();
       if (initial.contains(input.name()) || type.shape().dim_size() == 0) continue;
-      const bool is_open = !type.shape().dim(0).has_dim_value();
+      const bool is_open = !has_extent(type.shape().dim(0));
       if (is_open || is_first) own_ = type.shape().dim(0);
       is_first = false;
       if (is_open) {
@@ -174,7 +181,7 @@ class InputShapes {
         break;
       }
     }
-    batch_ = batch.value_or(own_.has_dim_value() ? own_.dim_value() : 1);
+    batch_ = batch.value_or(has_extent(own_) ? own_.dim_value() : 1);
   }
 
   int64_t batch() const { return batch_; }
@@ -192,7 +199,7 @@ class InputShapes {
       const auto& dimension = shape.dim(d);
       if (is_batch(dimension, d)) {
         extents.push_back(batch_);
-      } else if (dimension.has_dim_value() && dimension.dim_value() >= 0) {
+      } else if (has_extent(dimension)) {
         extents.push_back(dimension.dim_value());
       } else {
         throw Error(ErrorCode::invalid_argument,
@@ -208,26 +215,25 @@ class InputShapes {
   /// nothing.
   std::optional<TensorType> stated(const onnx::ValueInfoProto& value) const {
     const auto& tensor = value.type().tensor_type();
-    if (!tensor.has_shape() || (own_.has_dim_value() && own_.dim_value() != batch_)) return {};
+    if (!tensor.has_shape() || (has_extent(own_) && own_.dim_value() != batch_)) return {};
     TensorType type{tensor.elem_type(), {}};
     for (const auto& dimension : tensor.shape().dim()) {
       const bool is_symbol = !dimension.dim_param().empty() && dimension.dim_param() == own_.dim_param();
-      const int64_t extent = is_symbol ? batch_ : dimension.has_dim_value() ? dimension.dim_value() : -1;
-      if (extent < 0) return {};
-      type.extents.push_back(extent);
+      if (!is_symbol && !has_extent(dimension)) return {};
+      type.extents.push_back(is_symbol ? batch_ : dimension.dim_value());
     }
     return type;
   }
 
  private:
-  bool is_batch(const onnx::TensorShapeProto::Dimension& dimension, int d) const {
+  bool is_batch(const Dimension& dimension, int d) const {
     const bool named = own_.has_dim_param() && !own_.dim_param().empty();
     if (named && dimension.has_dim_param() && dimension.dim_param() == own_.dim_param()) return true;
     if (d != 0) return false;
-    return !dimension.has_dim_value() || (own_.has_dim_value() && dimension.dim_value() == own_.dim_value());
+    return !has_extent(dimension) || (has_extent(own_) && dimension.dim_value() == own_.dim_value());
   }
 
-  onnx::TensorShapeProto::Dimension own_;  // the batch of the first input that leaves it open, else of the first one
+  Dimension own_;  // the batch of the first input that leaves it open, else of the first one
   int64_t batch_ = 1;
   std::optional<std::string> batch_input_;
 };

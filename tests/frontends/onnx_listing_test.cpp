@@ -38,6 +38,19 @@ TEST(OnnxListing, SetsABatchThatTheModelLeavesOpen) {
   }
 }
 
+// Exporters such as PaddlePaddle's write an open extent as -1.
+TEST(OnnxListing, AnExtentBelowZeroIsOpen) {
+  EXPECT_EQ(steps_of(classifier({-1, 3, 4, 4})), classifier_lines(1));
+  EXPECT_EQ(steps_of(classifier({-1, 3, 4, 4}), {.batch = 16}), classifier_lines(16));
+  OnnxModel behind_a_fixed_one;
+  behind_a_fixed_one.input("k", {1, 3}).input("x", {-1, 3}).input("z", {-1, 3});
+  behind_a_fixed_one.node("Max", {"x", "k"}, {"y"});
+  behind_a_fixed_one.node("Softmax", {"z"}, {"p"});
+  behind_a_fixed_one.output("y").output("p");
+  EXPECT_THAT(steps_of(behind_a_fixed_one, {.batch = 4}),
+              ElementsAre(line("tensor_op a=f32:4x3 b=f32:1x3 mode=max"), line("softmax_forward x=f32:4x3 axis=1")));
+}
+
 TEST(OnnxListing, SetsTheBatchOfEveryInput) {
   OnnxModel model;
   model.input("a", {"N", 3}).input("b", {"N", 3}).input("table", {7, 3});
@@ -54,6 +67,7 @@ TEST(OnnxListing, RefusesABatchBelowOneAndOtherOpenExtents) {
   expect_error(classifier({1, 3, 4, 4}), "the batch is 0, expected 1 or more", code, {.batch = 0});
   expect_error(classifier({1, 3, 4, 4}), "the batch is -2, expected 1 or more", code, {.batch = -2});
   expect_error(classifier({1, 3, "height", 4}), "extent 2 of input 'image' is open (height)", code);
+  expect_error(classifier({1, 3, -1, 4}), "extent 2 of input 'image' is open (?)", code);
 }
 
 TEST(OnnxListing, DynamicBatchesAreOfTheBucketWhereTheOperationHasThem) {

@@ -143,6 +143,21 @@ TEST(OnnxUncovered, StatedExtentsMayHaveTheBatchByItsName) {
   EXPECT_THAT(keys_of(lowered(model, {.batch = 2})), ElementsAre(relu));
 }
 
+TEST(OnnxUncovered, StatedExtentsCountWhereTheBatchIsBelowZero) {
+  const auto with = [](const std::vector<Extent>& stated) {
+    OnnxModel model;
+    know_domain(model);
+    model.input("x", {-1, 4});
+    model.node("Rank", {"x"}, {"u"}).set_domain("com.example");
+    state(model, "u", stated);
+    model.node("Relu", {"u"}, {"y"});
+    model.output("y");
+    return keys_of(lowered(model, {.batch = 2}));
+  };
+  EXPECT_THAT(with({2, 4}), ElementsAre(relu));
+  EXPECT_THAT(with({-1, 4}), ElementsAre());  // not known to be the batch
+}
+
 TEST(OnnxUncovered, WhatRunsNothingIsNotListed) {
   // Inputs and constants that such nodes read, views of them, and what such nodes give to the caller.
   OnnxModel model;

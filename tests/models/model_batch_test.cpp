@@ -223,6 +223,19 @@ TEST_F(BatchTest, InputsBeforeMayHaveOtherExtents) {
   EXPECT_EQ(values_of(models::run_on_host(context_, model, inputs)[0]), (std::vector<float>{11, 22, 33, 14, 25, 36}));
 }
 
+TEST_F(BatchTest, AnExtentBelowZeroIsAnOpenBatch) {
+  OnnxModel network(13);
+  network.input("x", {-1, 3});
+  network.node("Relu", {"x"}, {"y"});
+  network.output("y");
+  Model model = open(network);
+  EXPECT_TRUE(model.has_open_batch());
+  EXPECT_EQ(model.batch(), 1);
+  model.set_batch(2);
+  const std::vector<HostArray> inputs = {floats({2, 3}, {-1, 2, 3, 4, -5, 6})};
+  EXPECT_EQ(values_of(models::run_on_host(context_, model, inputs)[0]), (std::vector<float>{0, 2, 3, 4, 0, 6}));
+}
+
 TEST_F(BatchTest, AFixedBatchIsChangedWhereAllInputsHaveIt) {
   OnnxModel network(13);
   network.input("x", {2, 3}).input("z", {2, 3});
