@@ -45,6 +45,8 @@ def main():
     except subprocess.CalledProcessError:
         return skip("wheel_test", "pip cannot install what the wheel depends on")
     run(cmake, "--install", build, "--prefix", folder / "prefix", "--strip", stdout=subprocess.DEVNULL)
+    wrong = subprocess.run([ROOT / "scripts/wheel", "--python", cmake], capture_output=True, text=True, check=False)
+    assert wrong.returncode == 2 and "--python takes a Python" in wrong.stderr, wrong.stderr
     run(ROOT / "scripts/wheel", "--installed", folder / "prefix", folder)
     (wheel,) = folder.glob("kiln-*-manylinux_*.whl")
     run(*pip, wheel)
