@@ -65,6 +65,32 @@ def test_every_outcome_is_told_and_checks_behind_a_crash_are_made(tmp_path):
     assert lines[-1].startswith("2 passed, 4 failed, 2 skipped, in ")
 
 
+LOST = """
+import sys, types
+import checks
+lost = []
+def synchronize():
+    assert not lost, "a sticky error"
+checks.ON_GPU = True
+zeros = lambda *extents, device: types.SimpleNamespace(item=lambda: 0)
+sys.modules["torch"] = types.SimpleNamespace(cuda=types.SimpleNamespace(synchronize=synchronize), zeros=zeros)
+@checks.check("loses the device")
+def _():
+    lost.append(True)
+@checks.check("has a process of its own")
+def _():
+    assert not lost
+"""
+
+
+def test_a_check_that_loses_the_device_fails_alone(tmp_path):
+    status, lines = run(tmp_path, group(tmp_path, LOST))
+    assert status == 1
+    assert any(line.startswith("FAIL loses the device") and "lost to this process: a sticky" in line for line in lines)
+    assert any(line.startswith("PASS has a process of its own") for line in lines)
+    assert lines[-1].startswith("1 passed, 1 failed, 0 skipped")
+
+
 def test_a_group_that_cannot_be_read_fails_and_one_without_checks_does_not_pass(tmp_path):
     status, lines = run(tmp_path, group(tmp_path, "import no_such_module\n"))
     assert status == 1
@@ -88,7 +114,7 @@ def test_results_of_another_run_are_kept(tmp_path):
 
 
 def test_wrong_results_are_no_pass(tmp_path, torch):
-    """Each comparison of tensors.py fails: the group holds a right result, and seven wrong ones."""
+    """Each comparison of tensors.py fails: the group holds a right result and ten wrong ones."""
     checks = """
 import torch
 from checks import each

@@ -9,24 +9,23 @@ from checks import DEVICE, ON_GPU, check, each
 from tensors import ARRANGEMENTS, THREE, TOLERANCES, TYPES, Arranged, compare, exact, tensor
 
 
-def with_gradients(n, dt, arranged, x, w, stride, pad, dilation, groups=1, tol=1.0, **words):
+def with_gradients(n, dt, arranged, x, w, stride, pad, dilation, groups=1, tolerance=1, **words):
     """A convolution of `n` axes with its gradients, against PyTorch's in f64."""
     conv = getattr(F, f"conv{n}d")
+    filters = "packed" if arranged == "nhwc" else arranged
     x, w = tensor(x, dt, arranged), tensor(w, dt, "nhwc" if arranged == "nhwc" else "packed")
     ref = conv(exact(x), exact(w), None, stride, pad, dilation, groups)
     same = dict(stride=stride, pad=pad, dilation=dilation, groups=groups, **words)
     y = Arranged(ref.shape, TYPES[dt], arranged)
     assert kiln.conv_forward(x, w, out=y.view, **same) is y.view
     dy = tensor(ref.shape, dt, arranged)
-    dx, dw = Arranged(x.shape, TYPES[dt], arranged), Arranged(
-        w.shape, TYPES[dt], "packed" if arranged == "nhwc" else arranged
-    )
+    dx, dw = Arranged(x.shape, TYPES[dt], arranged), Arranged(w.shape, TYPES[dt], filters)
     kiln.conv_backward_data(dy, w, out=dx.view, **same)
     kiln.conv_backward_filter(x, dy, out=dw.view, **same)
     grad = torch.nn.grad
     ref_dx = getattr(grad, f"conv{n}d_input")(x.shape, exact(w), exact(dy), stride, pad, dilation, groups)
     ref_dw = getattr(grad, f"conv{n}d_weight")(exact(x), w.shape, exact(dy), stride, pad, dilation, groups)
-    t = tol * TOLERANCES[TYPES[dt]]
+    t = tolerance * TOLERANCES[TYPES[dt]]
     notes = compare(("y", y.view, ref, t), ("dx", dx.view, ref_dx, t), ("dw", dw.view, ref_dw, 2 * t))
     for out in (y, dx, dw):
         out.check_guards()
@@ -86,23 +85,24 @@ def _(dt, arranged):
 
 @each("conv tf32", [("f32", "nhwc"), ("f32", "packed")])
 def _(dt, arranged):
-    return with_gradients(2, dt, arranged, (4, 64, 28, 28), (64, 64, 3, 3), (1, 1), (1, 1), (1, 1), tol=150, tf32=True)
+    return with_gradients(
+        2, dt, arranged, (4, 64, 28, 28), (64, 64, 3, 3), (1, 1), (1, 1), (1, 1), tolerance=150, tf32=True
+    )
 
 
 @each("conv fast (winograd)", [("f32", "packed"), ("f16", "nhwc")])
 def _(dt, arranged):
-    return with_gradients(2, dt, arranged, (4, 48, 28, 28), (48, 48, 3, 3), (1, 1), (1, 1), (1, 1), tol=20, fast=True)
+    return with_gradients(
+        2, dt, arranged, (4, 48, 28, 28), (48, 48, 3, 3), (1, 1), (1, 1), (1, 1), tolerance=20, fast=True
+    )
 
 
 @each("conv deterministic twice", [("f32", "packed"), ("f16", "nhwc")])
 def _(dt, arranged):
     x, dy = tensor((8, 16, 30, 30), dt, arranged), tensor((8, 24, 30, 30), dt, arranged)
-    dw = [
-        kiln.conv_backward_filter(
-            x, dy, pad=1, deterministic=True, out=torch.empty(24, 16, 3, 3, dtype=TYPES[dt], device=DEVICE)
-        )
-        for _ in range(4)
-    ]
+    dw = [torch.empty(24, 16, 3, 3, dtype=TYPES[dt], device=DEVICE) for _ in range(4)]
+    for out in dw:
+        kiln.conv_backward_filter(x, dy, pad=1, deterministic=True, out=out)
     assert all(torch.equal(dw[0], other) for other in dw[1:])
 
 

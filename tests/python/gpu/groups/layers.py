@@ -9,14 +9,11 @@ from checks import DEVICE, ON_GPU, Skip, check, each
 from tensors import ARRANGEMENTS, DTYPES, TOLERANCES, TYPES, Arranged, compare, drawn, exact, tensor
 
 
-@each("gemm odd", [*ARRANGEMENTS])
+@each("gemm odd", ARRANGEMENTS)
 def _(dt, arranged):
-    arranged = {"nhwc": "reversed"}.get(arranged, arranged)
-    a, b, bias = (
-        tensor((37, 65), dt, arranged),
-        tensor((65, 129), dt, "packed" if arranged == "reversed" else arranged),
-        tensor((129,), dt),
-    )
+    arranged = "reversed" if arranged == "nhwc" else arranged
+    a, bias = tensor((37, 65), dt, arranged), tensor((129,), dt)
+    b = tensor((65, 129), dt, "packed" if arranged == "reversed" else arranged)
     c = Arranged((37, 129), TYPES[dt], arranged)
     kiln.gemm(a, b, bias, epilogue="bias+relu", out=c.view)
     c.check_guards()
@@ -40,13 +37,11 @@ def _(dt):
 def _(dt, tf32):
     m, n, k = (1024, 768, 512) if ON_GPU else (128, 96, 64)
     a, b = tensor((m, k), dt), tensor((n, k), dt).t()
-    more = {"tf32": True} if tf32 else {}
-    v, u = tensor((1, k), dt), tensor((k, 1), dt)
-    return compare(
-        ("product", kiln.gemm(a, b, **more), exact(a) @ exact(b), 2e-3 if tf32 else TOLERANCES[TYPES[dt]]),
-        ("gemv", kiln.gemm(v, b, **more), exact(v) @ exact(b), 2e-3 if tf32 else TOLERANCES[TYPES[dt]]),
-        ("column", kiln.gemm(a, u, **more), exact(a) @ exact(u), 2e-3 if tf32 else TOLERANCES[TYPES[dt]]),
-    )
+    row, column = tensor((1, k), dt), tensor((k, 1), dt)
+    permitted, bound = ({"tf32": True}, 2e-3) if tf32 else ({}, TOLERANCES[TYPES[dt]])
+    operands = {"matrices": (a, b), "row": (row, b), "column": (a, column)}
+    products = ((name, kiln.gemm(p, q, **permitted), exact(p) @ exact(q)) for name, (p, q) in operands.items())
+    return compare(*((*product, bound) for product in products))
 
 
 @check("gemm of long sums, with workspace, and of empty operands")
