@@ -65,15 +65,15 @@ void VariantClock::time(const Request& request, const Candidates& candidates, co
   if (ranked.empty()) return;
   const auto search = tuner::make_search(options, ranked, ranked.front().choice);
   while (const auto choice = search->next()) {
-    const Times& known = file.of(request.key());
-    const auto found = known.find(name_of(*choice));
-    const bool is_known = found != known.end(), is_default = *choice == candidates.best_guess()->choice;
-    const double seconds = is_known ? found->second : time(request, *choice, is_default, file);
-    search->observe(trial_of(*choice, seconds), !is_known);
+    const bool is_known = file.of(request.key()).contains(name_of(*choice));
+    const bool is_default = *choice == candidates.best_guess()->choice;
+    search->observe(trial_of(*choice, time(request, *choice, is_default, file)), !is_known);
   }
 }
 
-double VariantClock::time(const Request& request, const Choice& choice, bool is_default, TimesFile& file) {
+double VariantClock::time(const Request& request, const Choice& choice, bool may_spill, TimesFile& file) {
+  const Times& known = file.of(request.key());
+  if (const auto found = known.find(name_of(choice)); found != known.end()) return found->second;
   std::vector<std::string> names;
   for (const Operand& operand : request.operands) names.push_back(operand.name);
   const execution::CompiledProgram compiled =
@@ -84,7 +84,7 @@ double VariantClock::time(const Request& request, const Choice& choice, bool is_
     file.add(request.key(), name_of(choice), seconds, launches);
     return seconds;
   };
-  if (peak.spill_stores + peak.spill_loads > 0 && !is_default) return keep(no_time, "[]");
+  if (peak.spill_stores + peak.spill_loads > 0 && !may_spill) return keep(no_time, "[]");
   const execution::Executable variant(context_, compiled, names);
   const checking::DeviceOperands operands(context_, request, checking::Placement::as_allocated);
   const auto launches = device::timed_only(context_, [&] { return timer_.launches_json(operands, variant); });

@@ -42,10 +42,11 @@ class VariantClock {
   /// name matches the regular expression `names`.
   void time(const Request& request, const Candidates& candidates, const tuner::SearchOptions& options,
             const std::string& names, TimesFile& file);
+  /// Seconds of one variant, from `file` if it has them; no_time for what is not to be timed. `may_spill`: not for its
+  /// registers.
+  double time(const Request& request, const Choice& choice, bool may_spill, TimesFile& file);
 
  private:
-  double time(const Request& request, const Choice& choice, bool is_default, TimesFile& file);
-
   std::shared_ptr<const device::ContextHandle> context_;
   std::shared_ptr<const device::Nvrtc> nvrtc_;
   const Catalogue& catalogue_;

@@ -7,11 +7,13 @@
 // it.
 //
 //   bench_estimate [--verbose|--all] DATABASE
+//   bench_estimate [--verbose|--all] --measured [--calibrated] TABLE
 //   bench_estimate [--verbose|--all] --time REQUESTS [--search KIND] [--candidates N] [--algorithms REGEX] TIMES
 //
 // The device is that of KILN_DRIVER; the database has to have times of it. With --time, the clock of an emulated device
 // tells the times of the variants that a search gives, which are compiled but neither run nor checked; the file TIMES
-// has those of earlier calls, and gets the new ones.
+// has those of earlier calls, and gets the new ones. With --measured, the times are those of a GPU, in a table of
+// bench/measured/, and the device, an emulated one of the same card, tells its figures only.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -26,16 +28,13 @@
 
 #include "clock.h"
 #include "judge.h"
-#include "kiln/base/environment.h"
 #include "kiln/base/error.h"
 #include "kiln/cache/database.h"
-#include "kiln/device/device.h"
-#include "kiln/device/nvrtc.h"
-#include "kiln/execution/target.h"
 #include "kiln/generator/catalogue.h"
 #include "kiln/runtime/records.h"
 #include "kiln/runtime/settings.h"
-#include "kiln/templates/catalogue.h"
+#include "measured.h"
+#include "place.h"
 
 namespace kiln::bench {
 namespace {
@@ -62,7 +61,7 @@ void print_heads(const std::string& device) {
 struct Options {
   std::string path, requests, algorithms = ".*";
   tuner::SearchOptions search;
-  bool verbose = false, all = false;
+  bool verbose = false, all = false, measured = false, calibrated = false;
 };
 
 void print_variant(const char* which, const Candidate& candidate, double seconds) {
@@ -87,18 +86,6 @@ void print_row(const EstimateRow& row, const Candidates& candidates, const Times
     if (found != times.end() && found->second != no_time) print_variant("timed", candidate, found->second);
   }
 }
-
-// Where estimates are judged: a device, and what is generated for it.
-struct Place {
-  Environment environment = Environment::read();
-  device::Device device{device::Driver::open({environment.driver.value_or("emulator")}), 0};
-  std::shared_ptr<const device::Nvrtc> nvrtc = device::Nvrtc::open({environment.nvrtc});
-  Target target = execution::target_for(device.info().cc_major, device.info().cc_minor, *nvrtc);
-  DeviceFigures figures = execution::figures_of(device.info());
-  Catalogue catalogue = make_catalogue(embedded_sources());
-
-  std::string id() const { return device.info().id(); }
-};
 
 // Prints what is judged of one request after the other, and at the end of all.
 class Report {
@@ -146,6 +133,19 @@ int judge_database(const Options& options) {
   return report.end();
 }
 
+int judge_measured(const Options& options) {
+  const MeasuredTable table = read_measured(options.path);
+  Place place;
+  if (options.calibrated && table.calibration) place.figures.calibration = *table.calibration;
+  Report report(place, options);
+  for (const MeasuredLayer& layer : table.layers) {
+    const Candidates candidates =
+        place.catalogue.candidates(Request::parse(layer.request), place.target, place.figures);
+    report.add(layer.request, candidates, layer.times());
+  }
+  return report.end();
+}
+
 int judge_clock(const Options& options) {
   std::ifstream file(options.requests);
   if (!file) throw Error(ErrorCode::io_error, options.requests + " cannot be read");
@@ -172,9 +172,13 @@ int main(int argc, char** argv) {
   std::string search{kiln::tuner::to_string(options.search.kind)};
   app.add_option("times", options.path, "tuning database with times of many variants; with --time, file of times")
       ->required();
+  CLI::Option* measured =
+      app.add_flag("--measured", options.measured, "the file is a table of times that a GPU measured: bench/measured/");
+  app.add_flag("--calibrated", options.calibrated, "estimate with the calibration of the table")->needs(measured);
   app.add_flag("--verbose", options.verbose, "also the default and the fastest of each request");
   app.add_flag("--all", options.all, "also every variant that has a time, best estimate first");
-  CLI::Option* time = app.add_option("--time", options.requests, "file of requests whose variants are timed");
+  CLI::Option* time =
+      app.add_option("--time", options.requests, "file of requests whose variants are timed")->excludes(measured);
   app.add_option("--search", search, "which are: model, random, exhaustive or local")
       ->capture_default_str()
       ->needs(time);
@@ -187,6 +191,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     options.search.kind = kiln::tuner::parse_search_kind(search);
+    if (options.measured) return kiln::bench::judge_measured(options);
     return time->empty() ? kiln::bench::judge_database(options) : kiln::bench::judge_clock(options);
   } catch (const std::exception& error) {
     fmt::print(stderr, "bench_estimate: {}\n", error.what());

@@ -27,12 +27,14 @@
 #include "launches.h"
 #include "statistics.h"
 #include "tables.h"
+#include "variants.h"
 
 namespace {
 
 struct Options {
   std::string folder;
   std::string launches;
+  std::string variants, times;
   std::vector<std::string> tables;
   size_t rows = 48;
   size_t worst = 6;
@@ -301,6 +303,8 @@ class Bench {
 };
 
 int run(const Options& options) {
+  if (!options.variants.empty()) kiln::bench::judge_variants({options.variants, options.times, options.every});
+  if (options.folder.empty() && options.launches.empty()) return 0;
   Bench bench(options);
   if (!options.launches.empty()) {
     for (const kiln::bench::LaunchTable& table : kiln::bench::read_launches(options.launches)) {
@@ -325,6 +329,11 @@ int main(int argc, char** argv) {
   Options options;
   app.add_option("folder", options.folder, "holds the tables and the sources of their kernels");
   app.add_option("--launches", options.launches, "file of compiled kernels and their times, of tensor_kernels.py");
+  CLI::Option* times = app.add_option("--times", options.times, "file that keeps the modelled times of --variants");
+  app.add_option(
+         "--variants", options.variants,
+         "table of Kiln's variants that a GPU has measured, of bench/measured/; modelled by KILN_DRIVER's device")
+      ->needs(times);
   app.add_option(
       "--table", options.tables,
       "convolution, convolution_l1, dedispersion or ladder, or one of --launches; if not given, all that are "
@@ -339,8 +348,9 @@ int main(int argc, char** argv) {
   app.add_option("--store", options.store, "folder that keeps compiled and disassembled kernels");
   app.add_option("--nvdisasm", options.nvdisasm, "the program; searched if not given");
   CLI11_PARSE(app, argc, argv);
-  if (options.folder.empty() && options.launches.empty()) {
-    fmt::print(stderr, "bench_time_model: nothing to judge: give a folder of tables, or --launches FILE\n");
+  if (options.folder.empty() && options.launches.empty() && options.variants.empty()) {
+    fmt::print(stderr,
+               "bench_time_model: nothing to judge: give a folder of tables, --launches FILE or --variants TABLE\n");
     return 2;
   }
   try {

@@ -217,6 +217,68 @@ TEST_F(EstimateProgramTest, NeedsAClockThatRunsNothing) {
   expect_error({"--time", path("none.txt"), path("times.jsonl")}, path("none.txt") + " cannot be read");
 }
 
+class MeasuredTableTest : public EstimateProgramTest {
+ protected:
+  MeasuredTableTest() {
+    environment_["KILN_EMULATOR_DEVICE"] = "h100";
+    environment_["KILN_EMULATOR_CLOCK"] = "machine";
+  }
+
+  // Times of the variants with the best estimates.
+  std::string table(const std::vector<double>& times, const std::string& device = "NVIDIA H100 80GB HBM3") const {
+    const std::vector<Candidate> candidates = ranked(small);
+    Calibration slow;
+    slow.launch_seconds = 1e-3;
+    std::string text = "# device name=\"" + device + "\" cc=9.0 emulated=no\n# calibration " + slow.print() +
+                       "\nrequest\talgorithm\tconfig\tmicroseconds\tspread\tsamples\n";
+    for (size_t rank = 0; rank < times.size(); ++rank) {
+      const Choice& choice = candidates.at(rank).choice;
+      text += std::string(small) + "\t" + choice.algorithm + "\t" + choice.config.print() + "\t" +
+              microseconds(times[rank]) + "\t0.1\t7\n";
+    }
+    return write("a.tsv", text);
+  }
+};
+
+TEST_F(MeasuredTableTest, JudgesEstimates) {
+  const std::string file = table({4e-6, 2e-6});
+  const cli::Outcome outcome = estimate({"--measured", file});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::vector<std::string> lines = lines_of(outcome.out);
+  EXPECT_THAT(lines.at(0), StartsWith("name=\"Kiln emulated NVIDIA H100 "));
+  EXPECT_THAT(words_of(lines.at(2), 1), ElementsAre("50.0%"));
+  const auto estimated = [](const cli::Outcome& of) { return std::stod(words_of(lines_of(of.out).at(2), 6).at(4)); };
+  EXPECT_LT(estimated(outcome), 1000);
+  EXPECT_GT(estimated(estimate({"--measured", "--calibrated", file})), 1000);
+}
+
+TEST_F(MeasuredTableTest, JudgesTheClock) {
+  const std::string file = table({4e-6, 2e-6});
+  const auto judge = [&] {
+    return run(KILN_BENCH_TIME_MODEL, {"--variants", file, "--times", path("times.jsonl"), "--every"});
+  };
+  const cli::Outcome outcome = judge();
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::vector<std::string> lines = lines_of(outcome.out);
+  EXPECT_THAT(lines.at(0), StartsWith("Kiln emulated NVIDIA H100 (machine-code clock "));
+  EXPECT_THAT(lines.at(0), EndsWith(" against NVIDIA H100 80GB HBM3:"));
+  EXPECT_THAT(lines.at(1), HasSubstr(": measured 4.00 us, modelled "));
+  EXPECT_THAT(lines.at(3), StartsWith("    2 rows: Spearman "));
+  EXPECT_THAT(lines.at(3), EndsWith(Request::parse(small).key()));
+  EXPECT_THAT(outcome.out, HasSubstr("  all                       2 rows: Spearman "));
+  EXPECT_THAT(outcome.out, HasSubstr("  judged: h100 "));
+  EXPECT_EQ(lines_of(read("times.jsonl")).size(), 2U);
+  EXPECT_EQ(judge().out, outcome.out);
+  EXPECT_EQ(lines_of(read("times.jsonl")).size(), 2U) << "both are known";
+}
+
+TEST_F(MeasuredTableTest, IsOfTheDevicesCard) {
+  const cli::Outcome outcome = run(
+      KILN_BENCH_TIME_MODEL, {"--variants", table({4e-6}, "NVIDIA A100-SXM4-80GB"), "--times", path("times.jsonl")});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("the table is of NVIDIA A100-SXM4-80GB, the device is Kiln emulated NVIDIA H100"));
+}
+
 TEST_F(EstimateProgramTest, SaysWhatIsWrongWithItsDatabase) {
   const cli::Outcome none = estimate({});
   EXPECT_NE(none.exit_code, 0);

@@ -1,0 +1,35 @@
+// Tables of times that a tuner measured on a GPU: bench/measured/.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "judge.h"
+#include "kiln/generator/calibration.h"
+#include "kiln/generator/catalogue.h"
+
+namespace kiln::bench {
+
+struct MeasuredVariant {
+  Choice choice;
+  double seconds = 0;
+};
+
+struct MeasuredLayer {
+  std::string request;  ///< Its key.
+  std::vector<MeasuredVariant> variants;
+
+  Times times() const;
+};
+
+struct MeasuredTable {
+  std::string device;  ///< "NVIDIA H100 80GB HBM3"
+  std::optional<Calibration> calibration;
+  std::vector<MeasuredLayer> layers;  ///< In the order of their first lines.
+};
+
+/// Throws Error(io_error); Error(parse_error) with the line.
+MeasuredTable read_measured(const std::string& path);
+
+}  // namespace kiln::bench
