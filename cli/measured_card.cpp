@@ -106,7 +106,7 @@ timing::UserCard measured_card(const device::DeviceInfo& info, const calibration
   };
   add("l2_bytes_per_clock", findings.calibration.l2_bytes_per_clock, "all SMs read a quarter of L2");
   add("dram_gbs", findings.copy_bytes_per_second / 1e9, "a large copy, bytes read plus bytes written");
-  add("launch_us", findings.launch_seconds * 1e6, "from one empty kernel to the next");
+  add("launch_ns", findings.launch_seconds * 1e9, "from one empty kernel to the next");
   // A card has the rate of the units, and the share of it that mma.sync reaches.
   const double clocks = static_cast<double>(info.sms) * info.clock_khz * 1e3;
   for (const calibration::TensorRate& rate : findings.tensor) {

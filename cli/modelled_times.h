@@ -12,7 +12,7 @@
 namespace kiln::cli {
 
 /// For the name of an emulated device: "modelled by machine-code clock 6: rank correlation 0.92 to 0.99 with measured
-/// times of 3 kernels, off by 6% to 20%", "modelled from PTX alone, uncalibrated".
+/// times of 3 tables, off by 6% to 20%", "modelled from PTX alone, uncalibrated".
 std::string modelled_text(std::string_view device_name);
 
 /// The same in JSON: `clock`, `accuracy`, `judged` (`table`, `rows`, `spearman`, `mean`, `spread`, `date`). Null for a

@@ -77,7 +77,7 @@ std::string accuracy_text(const std::vector<Judgement>& judgements) {
       judgements, [](const Judgement& one) { return one.error(); },
       [](double v) { return fmt::format("{:.0f}%", 100 * v); });
   return fmt::format("rank correlation {} with measured times of {}, off by {}", ranks,
-                     judgements.size() == 1 ? "1 kernel" : fmt::format("{} kernels", judgements.size()), errors);
+                     judgements.size() == 1 ? "1 table" : fmt::format("{} tables", judgements.size()), errors);
 }
 
 }  // namespace kiln::timing

@@ -168,6 +168,7 @@ uint32_t Interpreter::Machine::record(Warp& warp, const Addresses& where, Memory
     access.wavefronts = static_cast<uint16_t>(warp.path.lines.size() - access.first_line);
   } else {
     access.wavefronts = static_cast<uint16_t>(wavefronts_of(where.v, active, bytes));
+    std::array<std::array<uint16_t, 4>, 64> touched{};  // bytes of each sector; a lane touches two lines at most
     for (uint32_t lane = 0; space == MemorySpace::global && lane < 32; ++lane) {
       if ((active >> lane & 1) == 0) continue;
       for (uint64_t at = where.v[lane] / 32; at <= (where.v[lane] + bytes - 1) / 32; ++at) {
@@ -177,8 +178,12 @@ uint32_t Interpreter::Machine::record(Warp& warp, const Addresses& where, Memory
         if (line != warp.path.lines.begin() + access.first_line) {
           (line - 1)->sectors |= sector;
         } else {
-          warp.path.lines.push_back({at / 4 * 128, sector});
+          line = warp.path.lines.insert(warp.path.lines.end(), {at / 4 * 128, sector}) + 1;
         }
+        const uint64_t end = std::min(where.v[lane] + bytes, (at + 1) * 32);
+        uint16_t& count = touched[static_cast<size_t>(line - 1 - warp.path.lines.begin()) - access.first_line][at % 4];
+        count = static_cast<uint16_t>(count + (end - std::max(where.v[lane], at * 32)));
+        (line - 1)->partial = count < 32 ? (line - 1)->partial | sector : (line - 1)->partial & ~sector;
       }
     }
   }

@@ -28,6 +28,8 @@ MemorySystem::MemorySystem(const Card& card, const ReplaySetup& setup)
       local_dram_(setup.local_dram),
       bulk_dram_(setup.bulk_dram),
       trace_(setup.trace),
+      first_wave_(setup.first_wave),
+      in_l2_(setup.in_l2),
       sets_(std::max<uint64_t>(1, setup.l1_bytes / line_bytes / ways)),
       to_l2_(card.l2_bytes_per_clock),
       to_dram_(dram_bytes_per_cycle(card)),
@@ -91,9 +93,19 @@ uint64_t MemorySystem::fetch(uint64_t now, uint32_t block, uint64_t line, uint32
       pass(true, passed, sector_bytes);
       arrives = from_dram_.pass(passed, sector_bytes) + card_.dram_latency;
     }
+    if (!local && block - 1 < first_wave_) arrives = arrival_in_first_wave(line + sector_bytes * s, passed, arrives);
     there = std::max(there, arrives);
   }
   return there;
+}
+
+// All SMs begin at the same time, and their blocks ask for the same data at the same time. So a sector that this SM has
+// not had yet is on its way from DRAM, as this SM's own request or as another's.
+uint64_t MemorySystem::arrival_in_first_wave(uint64_t sector, uint64_t passed, uint64_t arrives) {
+  if (const auto known = first_.find(sector / 64); known != first_.end()) return std::max(arrives, known->second);
+  if (!meets(in_l2_, sector, sector + sector_bytes))
+    arrives = std::max(arrives, from_dram_.begin(passed) + card_.dram_latency);
+  return first_[sector / 64] = arrives;
 }
 
 uint64_t MemorySystem::load(uint64_t now, uint32_t block, const Access& access, const Line* lines, uint64_t offset,
@@ -125,7 +137,7 @@ void MemorySystem::store(uint64_t now, const Access& access, const Line* lines, 
     const auto bytes_of = [](uint32_t sectors) { return sector_bytes * static_cast<uint64_t>(std::popcount(sectors)); };
     const uint64_t bytes = bytes_of(lines[i].sectors);
     written_ += bytes;
-    const uint64_t passed = pass(false, now, bytes);
+    const uint64_t passed = pass(false, now, bytes + (card_.partial_sectors - 1) * bytes_of(lines[i].partial));
     uint64_t to_dram = bytes * local_dram_ / 256;
     if (stays) {
       entry_of(line, now).sectors |= lines[i].sectors;

@@ -25,6 +25,8 @@ class Throughput {
     busy_ += bytes * cost_;
     return free_ >> 16;
   }
+  /// The cycle in which what comes at `now` would begin to pass.
+  uint64_t begin(uint64_t now) const { return std::max(now, free_ >> 16); }
   /// When the latest began and ended to pass, in 1/65536 of a cycle.
   std::pair<uint64_t, uint64_t> latest() const { return {begin_, free_}; }
   uint64_t busy() const { return busy_ >> 16; }
@@ -66,12 +68,16 @@ class MemorySystem {
   uint32_t share_of_dram(uint64_t line) const;
   uint32_t sectors_from_dram(uint32_t block, uint64_t line, uint32_t sectors, bool local);
   uint64_t fetch(uint64_t now, uint32_t block, uint64_t line, uint32_t sectors, bool local);
+  uint64_t arrival_in_first_wave(uint64_t sector, uint64_t passed, uint64_t arrives);
 
   const Card& card_;
   std::vector<DramShare> dram_;
   uint32_t local_dram_, bulk_dram_;
   ReplayTrace* trace_;
   std::vector<Entry> entries_;
+  uint32_t first_wave_;
+  AddressRanges in_l2_;
+  std::unordered_map<uint64_t, uint64_t> first_;    // arrival of the first wave's sectors, by address
   std::unordered_map<uint64_t, uint32_t> brought_;  // from DRAM: sectors by line and block
   std::unordered_map<uint64_t, uint32_t> stored_;   // to L2: sectors by line
   uint64_t sets_;

@@ -104,7 +104,7 @@ class Model {
     if (is_long) cycles = of_cut_blocks(*profile, resident, whole, budget);
     if (!cycles) cycles = of_whole_blocks(resident, share, options);
     time_.waves = share / time_.occupancy.blocks;
-    time_.seconds = *cycles / (card_.clock_mhz * 1e6) + card_.launch_us * 1e-6;
+    time_.seconds = *cycles / (card_.clock_mhz * 1e6) + card_.launch_ns * 1e-9;
     time_.units = units_of(time_.replayed);
     time_.bound = bound_of(time_.replayed, time_.units.front());
     time_.code_bytes = static_cast<uint32_t>(sass_.instructions.size() * instruction_bytes);
@@ -170,6 +170,7 @@ class Model {
       return after + (after - before) * left;
     };
     const uint64_t full = whole / resident;
+    first_wave_ = full == 1;  // otherwise one set stands for all
     const auto rest = static_cast<uint32_t>(whole - full * resident);
     const auto sets = static_cast<double>(full);
     const double last = rest == 0 ? 0 : of_set(rest) + card_.block_cycles;
@@ -302,6 +303,8 @@ class Model {
     setup.bulk_dram = bulk_dram_;
     setup.trace = trace_;
     setup.dram = dram_.operands;
+    setup.first_wave = first_wave_ ? resident : 0;
+    setup.in_l2 = in_l2_;
     const uint64_t begin = is_small_for(blocks) ? busiest_sm(blocks, cut) : middle();
     setup.path = [&](uint32_t n) { return paths_.of(begin + uint64_t{n} * card_.sms, cut); };
     time_.replayed = replay(sass_, card_, setup);
@@ -318,6 +321,7 @@ class Model {
   BlockPaths paths_{interpreter_};
   uint32_t l1_bytes_ = 0, local_dram_ = 0, bulk_dram_ = 256;
   DramShares dram_;
+  bool first_wave_ = true;
   AddressRanges in_l2_;  // without what the launch stores
   ReplayTrace* trace_ = nullptr;
   ModelledTime time_;

@@ -3,7 +3,7 @@
 
     table.py DATABASE... --about "driver 580.159.04, Kiln 5bcac7c8" > h100-2026-11-26.tsv
 
-The databases have to be of one device. A variant in several of them has the time of the last one that names it.
+A variant in several databases has the time of the last one that names it.
 """
 import argparse
 import datetime
@@ -25,20 +25,22 @@ ROWS = """
 def one(values, what):
     values = sorted(set(values))
     if len(values) != 1:
-        sys.exit(f"table.py: the databases have {len(values)} {what}, and have to have one: {values}")
+        sys.exit(f"table.py: the times are of {len(values)} {what}: {values}")
     return values[0]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("databases", nargs="+")
+    parser.add_argument("--device", default="", help="a part of its name, for databases with times of several")
     parser.add_argument("--about", required=True, help="what the databases do not say: the driver's version, the commit")
     options = parser.parse_args()
     rows, calibrations = {}, {}
     for path in options.databases:
         with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
             for row in database.execute(ROWS):
-                rows[row[:3]] = row
+                if options.device in row[10]:
+                    rows[row[:3]] = row
             calibrations.update(database.execute("SELECT device, figures FROM calibrations"))
     found = list(rows.values())
     device = one((row[10] for row in found), "devices")

@@ -61,8 +61,11 @@ void record(CUevent handle, CUstream stream) {
   if (Driver::instance().captures.record(use, *event)) return;
   const std::lock_guard execution(use.context->execution());
   const std::lock_guard lock(event->mutex);
-  const Timeline& timeline = use.context->device().timeline;
+  Device& device = use.context->device();
+  Timeline& timeline = device.timeline;
   event->time = timeline.record(*use.stream->track);
+  if (device.card && (event->flags & CU_EVENT_DISABLE_TIMING) == 0)
+    timeline.wait(*use.stream->track, *event->time + to_picoseconds(device.card->event_ns * 1e-9));
   event->untimed = timeline.untimed();
 }
 

@@ -71,11 +71,10 @@ TEST(MeasuredVariants, OfTheRepositoryCanBeRead) {
   for (const auto& entry : std::filesystem::directory_iterator(KILN_MEASURED)) {
     if (entry.path().extension() != ".tsv") continue;
     const MeasuredTable table = read_measured(entry.path());
-    EXPECT_TRUE(table.calibration) << entry.path();
     EXPECT_GE(table.layers.size(), 24U) << entry.path();
     ++files;
   }
-  EXPECT_GE(files, 1U);
+  EXPECT_GE(files, 2U);
 }
 
 }  // namespace

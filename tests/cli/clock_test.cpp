@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "kiln/timing/accuracy.h"
 #include "kiln/timing/card.h"
 #include "kiln/timing/time_model.h"
 #include "kiln/timing/user_card.h"
@@ -174,7 +175,7 @@ TEST_F(ProgramTest, CalibrateWritesTheCardThatTimesAreToldBy) {
                                                      {{"sms", 54, "-"},
                                                       {"dram_gbs", 700, "-"},
                                                       {"l2_bytes_per_clock", 20, "-"},
-                                                      {"launch_us", 7, "-"},
+                                                      {"launch_ns", 7000, "-"},
                                                       {"tensor_float", 128, "-"},
                                                       {"tensor_tf32", 100, "-"}},
                                                      "-");
@@ -189,7 +190,7 @@ TEST_F(ProgramTest, CalibrateWritesTheCardThatTimesAreToldBy) {
   EXPECT_EQ(card.sms, 54U);
   EXPECT_NEAR(card.dram_gbs, 700, 0.02 * 700);
   EXPECT_NEAR(card.l2_bytes_per_clock, 20, 1);
-  EXPECT_EQ(card.launch_us, 7U);
+  EXPECT_NEAR(card.launch_ns, 7200, 100) << "the empty kernel takes 0.2 us itself";
   EXPECT_NEAR(card.tensor_half, 256, 5);
   EXPECT_NEAR(card.tensor_float, 128, 3);
   EXPECT_NEAR(card.tensor_tf32, 100, 2);
@@ -260,7 +261,7 @@ TEST_F(ProgramTest, WhatMachineCodePredictedIsMarkedInAPackAndCalledSoWhereItIsU
   write("machine.pack", text);
   ASSERT_EQ(kiln({"cache", "import", "--db", path("machine.db"), path("machine.pack")}).exit_code, 0);
   ASSERT_EQ(kiln({"cache", "export", "--winners", "--db", path("machine.db"), path("marked.pack")}).exit_code, 0);
-  const std::string accuracy = "not judged by measured times on this card";
+  const std::string accuracy = timing::accuracy_text(timing::judgements_of(name));
   EXPECT_THAT(read("marked.pack"), AllOf(testing::StartsWith("kiln-pack\t2\t"),
                                          HasSubstr("\npredicted\t" + clock + "\t" + accuracy + "\nrequest\t")));
   EXPECT_THAT(kiln({"cache", "stats", path("marked.pack")}).out, HasSubstr("the pack says of that clock: " + accuracy));

@@ -74,7 +74,7 @@ TEST(MeasuredCard, HasWhatWasFoundAndKeepsTheRestOfTheNearest) {
   EXPECT_EQ(card.dram_peak_gbs, 760U);  // 9501 MHz, twice, 320 bits
   EXPECT_EQ(card.dram_gbs, 690U);
   EXPECT_EQ(card.l2_bytes_per_clock, 18U);
-  EXPECT_EQ(card.launch_us, 2U);
+  EXPECT_EQ(card.launch_ns, 2200U);
   const auto over_share = [&](double rate) {
     return static_cast<uint32_t>(std::lround(rate * 97 / nearest.mma_percent));
   };

@@ -48,7 +48,8 @@ TEST(Accuracy, IsThatOfThePageAboutIt) {
 TEST(Accuracy, IsFoundByTheNameOfADevice) {
   EXPECT_EQ(judgements_of("NVIDIA A100-SXM4-80GB").size(), 3u);
   EXPECT_EQ(judgements_of("Kiln emulated NVIDIA A100 (machine-code clock 1)").size(), 3u);
-  EXPECT_THAT(judgements_of("NVIDIA H200"), IsEmpty());
+  EXPECT_EQ(judgements_of("NVIDIA H200").size(), 1u);
+  EXPECT_THAT(judgements_of("NVIDIA L40S"), IsEmpty());
   EXPECT_THAT(judgements_of("NVIDIA A10"), IsEmpty());
   EXPECT_EQ(card_named("NVIDIA GeForce RTX 5090"), "rtx5090");
   EXPECT_EQ(card_named("NVIDIA A10"), "a10");
@@ -63,8 +64,8 @@ TEST(Accuracy, IsSaidInALine) {
   ASSERT_EQ(all.size(), 2u);
   EXPECT_NEAR(all[0].error(), 0.284, 1e-3) << "mean and spread together";
   EXPECT_EQ(all[1].print(), "a100 1 2026-11-23 other 40 0.71 1.07 1.05");
-  EXPECT_EQ(accuracy_text(all), "rank correlation 0.71 to 0.84 with measured times of 2 kernels, off by 9% to 28%");
-  EXPECT_EQ(accuracy_text({all[0]}), "rank correlation 0.84 with measured times of 1 kernel, off by 28%");
+  EXPECT_EQ(accuracy_text(all), "rank correlation 0.71 to 0.84 with measured times of 2 tables, off by 9% to 28%");
+  EXPECT_EQ(accuracy_text({all[0]}), "rank correlation 0.84 with measured times of 1 table, off by 28%");
   EXPECT_EQ(accuracy_text({}), "not judged by measured times on this card");
 }
 

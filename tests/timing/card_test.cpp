@@ -190,8 +190,8 @@ TEST(Card, FiguresThatNothingCanBeComputedWithAreRefused) {
   }
   EXPECT_THAT(message_of("memory_queue 17"),
               testing::HasSubstr("line 1: memory_queue is 17, and has to be a whole number from 1 to 16"));
-  EXPECT_THAT(message_of("launch_us 4294967295"),
-              testing::HasSubstr("launch_us is 4294967295, and has to be a whole number from 0 to 1000"));
+  EXPECT_THAT(message_of("launch_ns 4294967295"),
+              testing::HasSubstr("launch_ns is 4294967295, and has to be a whole number from 0 to 1000000"));
   EXPECT_THAT(message_of("carveout_kb 8,4194304"),
               testing::HasSubstr("carveout_kb is 8,4194304, and has to be a whole number from 0 to 1024"));
   EXPECT_THAT(message_of("sms 1\nmemory_queue 16\nl2_latency 0"), testing::HasSubstr("is missing"));

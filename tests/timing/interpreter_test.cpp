@@ -157,6 +157,17 @@ TEST_P(Kernels, AccessesHaveTheirWidths) {
   expected.erase(std::unique(expected.begin(), expected.end()), expected.end());
   EXPECT_EQ(sectors_of(path), expected);
   EXPECT_EQ(executed(path, "STG"), 128U);
+  // Bytes at a distance of 3 fill no sector; 16 bytes of each lane, and 2 bytes of neighbours, fill all of theirs.
+  for (const Access& access : path.warps[0].accesses) {
+    for (uint32_t i = 0; i < access.lines; ++i) {
+      const Line& line = path.warps[0].lines[access.first_line + i];
+      const uint64_t at = line.address - buffer;
+      const bool is_full = (at >= 65536 && at < 65536 + 512) || at >= 131072;
+      if (is_full || at < 4096) {
+        EXPECT_EQ(line.partial, is_full ? 0 : line.sectors) << at;
+      }
+    }
+  }
   const bool has_wide = std::any_of(path.warps[0].accesses.begin(), path.warps[0].accesses.end(),
                                     [](const Access& access) { return access.lines == 4 && access.wavefronts == 4; });
   EXPECT_TRUE(has_wide) << "32 lanes of 16 bytes are four lines";

@@ -88,6 +88,51 @@ TEST(MemorySystem, ALoadIsThereWithItsLastSector) {
   EXPECT_EQ(counted(cold).dram_busy, 8U);
 }
 
+// L2 has nothing of its own to bring: other SMs ask for the same data at the same time.
+TEST(MemorySystem, TheFirstWaveWaitsForDramWhoeverAskedFirst) {
+  const Card card = round_card();
+  ReplaySetup setup;
+  setup.dram = {{0, 0}};
+  setup.first_wave = 2;
+  setup.in_l2 = {{1024, 1152}};
+  MemorySystem memory(card, setup);
+  const Line line{.address = 128, .sectors = 0x1}, neighbour{.address = 128, .sectors = 0x2},
+      left{.address = 1024, .sectors = 0x1}, other{.address = 2048, .sectors = 0x1};
+  EXPECT_EQ(memory.load(0, 1, one_line, &line, 0, true), 1U + 300);
+  EXPECT_EQ(memory.load(100, 2, one_line, &line, 0, true), 1U + 300) << "it is on its way";
+  EXPECT_EQ(memory.load(100, 2, one_line, &neighbour, 0, true), 1U + 300) << "DRAM brings 64 bytes";
+  EXPECT_EQ(memory.load(500, 1, one_line, &line, 0, true), 501U + 100) << "it is there";
+  EXPECT_EQ(memory.load(600, 1, one_line, &left, 0, true), 601U + 100) << "the previous launch stored it";
+  EXPECT_EQ(memory.load(700, 3, one_line, &other, 0, true), 701U + 100) << "blocks that begin later find it in L2";
+  EXPECT_EQ(counted(memory).dram_bytes_read, 0U) << "another SM's share";
+}
+
+TEST(MemorySystem, TheFirstWaveWaitsForWhatDramHasToPass) {
+  const Card card = round_card();
+  ReplaySetup setup;
+  setup.dram = {{0, DramShare::all}, {1 << 20, 0}};
+  setup.first_wave = 1;
+  MemorySystem memory(card, setup);
+  for (uint64_t i = 0; i < 100; ++i) {
+    const Line line{.address = 128 * i, .sectors = 0xF};
+    memory.load(0, 1, one_line, &line, 0, true);
+  }
+  const Line line{.address = 1 << 20, .sectors = 0x1};
+  EXPECT_NEAR(static_cast<double>(memory.load(0, 1, one_line, &line, 0, true)), 400 * 2 + 300, 4);
+}
+
+TEST(MemorySystem, L2TakesLongerForPartsOfSectors) {
+  Card card = round_card();
+  card.partial_sectors = 3;
+  MemorySystem memory(card, {});
+  const Line whole{.address = 128, .sectors = 0xF}, parts{.address = 256, .sectors = 0xF, .partial = 0x3};
+  memory.store(0, one_line, &whole, 0, false);
+  EXPECT_EQ(counted(memory).l2_busy, 4U);
+  memory.store(100, one_line, &parts, 0, false);
+  EXPECT_EQ(counted(memory).l2_busy, 4U + 2 + 2 * 3);
+  EXPECT_EQ(counted(memory).bytes_written, 256U);
+}
+
 TEST(MemorySystem, EachOperandHasAShareOfDram) {
   const Card card = round_card();
   ReplaySetup setup;

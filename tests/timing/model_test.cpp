@@ -385,7 +385,7 @@ TEST(Model, ABlockAtTheEdgeCountsForWhatItDoes) {
   options.instructions = 2000;
   const auto seconds = [&](uint32_t rows) {
     launch.grid = {100'000, rows, 1};
-    return model_time(sass, plain_facts(), launch, find_card("a100"), options).seconds - 3e-6;  // of the launch
+    return model_time(sass, plain_facts(), launch, find_card("a100"), options).seconds - 2.2e-6;  // of the launch
   };
   EXPECT_NEAR(seconds(2), seconds(1) * (7 + 3) / 7, 0.05 * seconds(1));
 }

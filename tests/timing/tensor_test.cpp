@@ -56,7 +56,7 @@ TEST_P(TensorRate, OfAChainIsItsLatency) {
   EXPECT_NEAR(*measured, GetParam().latency, 0.08 * GetParam().latency);
 }
 
-// Rates as measured by Sun et al. (A100), by revollllt/flash-vla and Luo et al. (H100), by the tests of RTX 5090 and
+// Rates as measured by Sun et al. (A100), by Kiln's calibration of an H100, by the tests of RTX 5090 and
 // GA102 in cicuvc/nvidia-sass-document and Blakexx/rola; those of A10 and RTX 4000 Ada by their peaks. Latencies:
 // A100 24.7 for m16n8k16 of f16 in Sun et al., Dissecting Tensor Cores via Microbenchmarks, 2022. They are what the
 // compiler counts, so those of other chips are the compiler's, unless the unit takes longer.
@@ -68,8 +68,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes, TensorRate,
                                          Rate{"a10", "sm_86", "m16n8k16.row.col.f32.f16.f16.f32", 16, 25},
                                          Rate{"rtx5090", "sm_120", "m16n8k16.row.col.f32.f16.f16.f32", 32, 32},
                                          Rate{"rtx5090", "sm_120", "m16n8k32.row.col.f32.e4m3.e4m3.f32", 32, 32},
-                                         Rate{"h100", "sm_90", "m16n8k16.row.col.f32.f16.f16.f32", 6.26, 25},
-                                         Rate{"h100", "sm_90", "m16n8k32.row.col.s32.s8.s8.s32", 6.26, 25}),
+                                         Rate{"h100", "sm_90", "m16n8k16.row.col.f32.f16.f16.f32", 6.72, 25},
+                                         Rate{"h100", "sm_90", "m16n8k32.row.col.s32.s8.s8.s32", 6.90, 25}),
                          [](const auto& rate) { return fmt::format("{}_{}", rate.param.card, rate.index); });
 
 // Cycles of one SM for a product of 128 columns by 128 rows and K = 4096 on each of its blocks.
@@ -122,7 +122,7 @@ TEST(AsynchronousCopies, ALargeProductReachesItsShareOfThePeak) {
     const char* arch;
     int stages;
     double peak;  // multiply-adds of an SM in a cycle, by mma.sync
-  } rows[] = {{"a100", "sm_80", 4, 1024}, {"l40s", "sm_89", 3, 512}, {"h200", "sm_90", 4, 1310}};
+  } rows[] = {{"a100", "sm_80", 4, 1024}, {"l40s", "sm_89", 3, 512}, {"h200", "sm_90", 4, 1229}};
   constexpr uint32_t n = 8192, k = 2048;
   for (const auto& row : rows) {
     const auto compiled = compile("multistage.cu", row.arch, {fmt::format("-DSTAGES={}", row.stages), "-DDEPTH=32"});
@@ -135,7 +135,8 @@ TEST(AsynchronousCopies, ALargeProductReachesItsShareOfThePeak) {
     const uint32_t extents[] = {n, k};
     launch.parameters.append(reinterpret_cast<const char*>(pointers), sizeof pointers);
     launch.parameters.append(reinterpret_cast<const char*>(extents), sizeof extents);
-    const Card card = find_card(row.card);
+    Card card = find_card(row.card);
+    card.partial_sectors = 1;  // copies and products are judged here, and not the kernel's stores of single floats
     ModelOptions options;
     options.instructions = 200'000;
     const ModelledTime time = model_time(compiled->sass, compiled->facts, launch, card, options);

@@ -33,7 +33,7 @@ std::vector<Judgement> judgements();
 /// Judgements of this version of the model for the built-in card that a device's name holds ("NVIDIA A100-SXM4-80GB").
 std::vector<Judgement> judgements_of(std::string_view device_name);
 
-/// "rank correlation 0.92 to 0.99 with measured times of 3 kernels, off by 6% to 20%"; "not judged by measured times on
+/// "rank correlation 0.92 to 0.99 with measured times of 3 tables, off by 6% to 20%"; "not judged by measured times on
 /// this card" for none.
 std::string accuracy_text(const std::vector<Judgement>& judgements);
 

@@ -28,8 +28,8 @@ struct Card {
   uint32_t special_latency = 0, constant_latency = 0;
   uint32_t memory_queue = 0, address_cycles = 0, dispatch_latency = 0, lsu_cycles = 0, pass_cycles = 0,
            shared_latency = 0, l1_latency = 0, l2_latency = 0, dram_latency = 0, l2_bytes_per_clock = 0,
-           dram_peak_gbs = 0, dram_gbs = 0;
-  uint32_t barrier_latency = 0, block_cycles = 0, launch_us = 0;
+           dram_peak_gbs = 0, dram_gbs = 0, partial_sectors = 0;
+  uint32_t barrier_latency = 0, block_cycles = 0, launch_ns = 0, event_ns = 0;
   uint32_t l0_bytes = 0, l1i_bytes = 0, l1i_latency = 0, l1i_cycles = 0, l2i_latency = 0, l2i_cycles = 0,
            prefetch_lines = 0;
 };

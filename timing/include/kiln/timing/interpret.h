@@ -52,6 +52,7 @@ struct Executed {
 struct Line {
   uint64_t address = 0;
   uint32_t sectors = 0;  ///< Bit 0: the first.
+  uint32_t partial = 0;  ///< Sectors among these of which some bytes are not touched, in global memory.
 };
 
 struct Access {

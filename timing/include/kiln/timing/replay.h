@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "kiln/timing/address_ranges.h"
 #include "kiln/timing/card.h"
 #include "kiln/timing/interpret.h"
 #include "kiln/timing/sass.h"
@@ -40,6 +41,10 @@ struct ReplaySetup {
   std::vector<DramShare> dram{DramShare{}};  ///< By operand, in the order of their addresses, the first from 0 on.
   uint32_t local_dram = 0;                   ///< Sectors of local memory that L2 lacks too, among 256 that L1 lacks.
   uint32_t bulk_dram = 256;                  ///< The same of the bytes that are copied in bulk.
+  /// The first so many blocks begin with the launch: what they load for the first time is on its way from DRAM,
+  /// whichever SM asked for it first, unless it lies in `in_l2`.
+  uint32_t first_wave = 0;
+  AddressRanges in_l2;
   /// The paths of the n-th block; called once for each, in order.
   std::function<std::shared_ptr<const BlockPath>(uint32_t n)> path;
   ReplayTrace* trace = nullptr;  ///< Records what happens, if there is one.
