@@ -134,8 +134,10 @@ int judge_database(const Options& options) {
 }
 
 int judge_measured(const Options& options) {
-  const MeasuredTable table = read_measured(options.path);
+  MeasuredTable table = read_measured(options.path);
   Place place;
+  if (const size_t changed = leave_out_changed(table, place.catalogue, place.target); changed > 0)
+    fmt::print("{} variants have other programs than those that were measured, and are left out\n", changed);
   if (options.calibrated && table.calibration) place.figures.calibration = *table.calibration;
   Report report(place, options);
   for (const MeasuredLayer& layer : table.layers) {

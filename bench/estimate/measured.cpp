@@ -15,7 +15,7 @@ namespace kiln::bench {
 namespace {
 
 constexpr std::string_view device_head = "# device name=\"", calibration_head = "# calibration ";
-constexpr std::string_view columns = "request\talgorithm\tconfig\tmicroseconds\tspread\tsamples";
+constexpr std::string_view columns = "request\talgorithm\tconfig\tmicroseconds\tspread\tsamples\tsource";
 
 class Reader {
  public:
@@ -58,7 +58,7 @@ class Reader {
   }
 
   void read_row(std::string_view line) {
-    std::array<std::string, 6> cells;
+    std::array<std::string, 7> cells;
     for (size_t i = 0; i < cells.size(); ++i) {
       const size_t end = std::min(line.find('\t'), line.size());
       if ((end == line.size()) != (i + 1 == cells.size())) fail(fmt::format("not {} cells", cells.size()));
@@ -69,7 +69,7 @@ class Reader {
     const char* end = cells[3].data() + cells[3].size();
     const auto [read, error] = std::from_chars(cells[3].data(), end, microseconds);
     if (error != std::errc() || read != end || !(microseconds > 0)) fail(fmt::format("{} is no time", cells[3]));
-    layer(cells[0]).variants.push_back({{cells[1], Config::parse(cells[2])}, microseconds * 1e-6});
+    layer(cells[0]).variants.push_back({{cells[1], Config::parse(cells[2])}, microseconds * 1e-6, cells[6]});
   }
 
   MeasuredLayer& layer(const std::string& request) {
@@ -95,6 +95,18 @@ Times MeasuredLayer::times() const {
 
 MeasuredTable read_measured(const std::string& path) {
   return Reader(path).read();
+}
+
+size_t leave_out_changed(MeasuredTable& table, const Catalogue& catalogue, const Target& target) {
+  size_t changed = 0;
+  for (MeasuredLayer& layer : table.layers) {
+    Variants variants = catalogue.on(Request::parse(layer.request), target);
+    changed += std::erase_if(layer.variants, [&](const MeasuredVariant& one) {
+      return variants.refusal(one.choice) || variants.program(one.choice).digest() != one.source;
+    });
+  }
+  std::erase_if(table.layers, [](const MeasuredLayer& layer) { return layer.variants.empty(); });
+  return changed;
 }
 
 }  // namespace kiln::bench

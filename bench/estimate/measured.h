@@ -14,6 +14,7 @@ namespace kiln::bench {
 struct MeasuredVariant {
   Choice choice;
   double seconds = 0;
+  std::string source;  ///< Digest of the program that was measured.
 };
 
 struct MeasuredLayer {
@@ -31,5 +32,9 @@ struct MeasuredTable {
 
 /// Throws Error(io_error); Error(parse_error) with the line.
 MeasuredTable read_measured(const std::string& path);
+
+/// Leaves out variants whose program is no longer the one that was measured, and layers without others. Returns the
+/// number of these variants.
+size_t leave_out_changed(MeasuredTable& table, const Catalogue& catalogue, const Target& target);
 
 }  // namespace kiln::bench

@@ -12,7 +12,7 @@ import sys
 
 ROWS = """
   SELECT requests.key, algorithms.name, records.config, records.seconds, records.spread, length(records.samples) / 8,
-         records.created, records.driver, records.nvrtc, records.kiln, devices.device
+         records.created, records.driver, records.nvrtc, records.kiln, devices.device, records.source_digest
   FROM records
   JOIN devices ON devices.id = records.device_id
   JOIN requests ON requests.id = records.request_id
@@ -52,9 +52,9 @@ def main():
           f"{', '.join(f'{what} {version}' for what, version in versions.items())}; {options.about}")
     if device in calibrations:
         print(f"# calibration {calibrations[device]}")
-    print("request\talgorithm\tconfig\tmicroseconds\tspread\tsamples")
-    for request, algorithm, config, seconds, spread, samples, *_ in found:
-        print(f"{request}\t{algorithm}\t{config}\t{seconds * 1e6:.3f}\t{spread * 1e6:.3f}\t{samples}")
+    print("request\talgorithm\tconfig\tmicroseconds\tspread\tsamples\tsource")
+    for request, algorithm, config, seconds, spread, samples, *_, source in found:
+        print(f"{request}\t{algorithm}\t{config}\t{seconds * 1e6:.3f}\t{spread * 1e6:.3f}\t{samples}\t{source}")
 
 
 if __name__ == "__main__":

@@ -105,7 +105,7 @@ class Verdict {
 }  // namespace
 
 void judge_variants(const VariantOptions& options) {
-  const MeasuredTable table = read_measured(options.table);
+  MeasuredTable table = read_measured(options.table);
   const Place place;
   const std::string card = timing::card_named(place.device.info().name);
   if (card != timing::card_named(table.device)) {
@@ -117,14 +117,14 @@ void judge_variants(const VariantOptions& options) {
   VariantClock clock(device::ContextHandle::acquire(place.device), place.nvrtc, place.catalogue, place.target,
                      kernel_store(std::nullopt, place.environment));
   fmt::print("{} against {}:\n", place.device.info().name, table.device);
+  if (const size_t changed = leave_out_changed(table, place.catalogue, place.target); changed > 0)
+    fmt::print("  {} variants have other programs than those that were measured, and are left out\n", changed);
   Verdict verdict(options.every);
   for (const MeasuredLayer& layer : table.layers) {
     const Request request = Request::parse(layer.request);
     std::vector<double> modelled;
-    for (const MeasuredVariant& variant : layer.variants) {
-      const bool is_refused = place.catalogue.refusal(request, place.target, variant.choice).has_value();
-      modelled.push_back(is_refused ? no_time : clock.time(request, variant.choice, true, times));
-    }
+    for (const MeasuredVariant& variant : layer.variants)
+      modelled.push_back(clock.time(request, variant.choice, true, times));
     verdict.add(layer, modelled);
   }
   verdict.print(card, std::filesystem::path(options.table).stem());

@@ -27,6 +27,7 @@
 namespace kiln::bench::estimate_program_test {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::EndsWith;
@@ -49,13 +50,18 @@ class EstimateProgramTest : public cli::ProgramTest {
     EXPECT_EQ(outcome.err, "bench_estimate: " + message + "\n");
   }
 
-  std::vector<Candidate> ranked(const std::string& request, const Calibration& calibration = {}) const {
-    static const Catalogue catalogue = make_catalogue(embedded_sources());
+  static const Catalogue& catalogue() {
+    static const Catalogue all = make_catalogue(embedded_sources());
+    return all;
+  }
+  Target target() const {
     static const auto nvrtc = device::Nvrtc::open({Environment::read().nvrtc});
+    return execution::target_for(device_.info().cc_major, device_.info().cc_minor, *nvrtc);
+  }
+  std::vector<Candidate> ranked(const std::string& request, const Calibration& calibration = {}) const {
     DeviceFigures figures = execution::figures_of(device_.info());
     figures.calibration = calibration;
-    const Target target = execution::target_for(device_.info().cc_major, device_.info().cc_minor, *nvrtc);
-    return catalogue.candidates(Request::parse(request), target, figures).ranked;
+    return catalogue().candidates(Request::parse(request), target(), figures).ranked;
   }
 
   // Stores seconds of variants, by the rank of their estimates.
@@ -224,17 +230,21 @@ class MeasuredTableTest : public EstimateProgramTest {
     environment_["KILN_EMULATOR_CLOCK"] = "machine";
   }
 
+  std::string source_of(const Choice& choice) const {
+    return catalogue().program(Request::parse(small), target(), choice).digest();
+  }
+
   // Times of the variants with the best estimates.
   std::string table(const std::vector<double>& times, const std::string& device = "NVIDIA H100 80GB HBM3") const {
     const std::vector<Candidate> candidates = ranked(small);
     Calibration slow;
     slow.launch_seconds = 1e-3;
     std::string text = "# device name=\"" + device + "\" cc=9.0 emulated=no\n# calibration " + slow.print() +
-                       "\nrequest\talgorithm\tconfig\tmicroseconds\tspread\tsamples\n";
+                       "\nrequest\talgorithm\tconfig\tmicroseconds\tspread\tsamples\tsource\n";
     for (size_t rank = 0; rank < times.size(); ++rank) {
       const Choice& choice = candidates.at(rank).choice;
       text += std::string(small) + "\t" + choice.algorithm + "\t" + choice.config.print() + "\t" +
-              microseconds(times[rank]) + "\t0.1\t7\n";
+              microseconds(times[rank]) + "\t0.1\t7\t" + source_of(choice) + "\n";
     }
     return write("a.tsv", text);
   }
@@ -270,6 +280,16 @@ TEST_F(MeasuredTableTest, JudgesTheClock) {
   EXPECT_EQ(lines_of(read("times.jsonl")).size(), 2U);
   EXPECT_EQ(judge().out, outcome.out);
   EXPECT_EQ(lines_of(read("times.jsonl")).size(), 2U) << "both are known";
+}
+
+TEST_F(MeasuredTableTest, LeavesOutWhatHasAnotherProgramNow) {
+  const std::string file = table({4e-6, 2e-6});
+  const std::string text = read("a.tsv"), source = source_of(ranked(small).at(1).choice);
+  write("a.tsv", std::string(text).replace(text.find(source), source.size(), "of an earlier Kiln"));
+  const std::string left_out = "1 variants have other programs than those that were measured, and are left out\n";
+  EXPECT_THAT(estimate({"--measured", file}).out, AllOf(StartsWith(left_out), HasSubstr(" 1/")));
+  const cli::Outcome clock = run(KILN_BENCH_TIME_MODEL, {"--variants", file, "--times", path("times.jsonl")});
+  EXPECT_THAT(clock.out, AllOf(HasSubstr("\n  " + left_out), HasSubstr("\n    1 rows: ")));
 }
 
 TEST_F(MeasuredTableTest, IsOfTheDevicesCard) {

@@ -12,8 +12,8 @@ namespace kiln::bench::measured_variants_test {
 namespace {
 
 constexpr const char* head = "# A comment.\n# device name=\"NVIDIA H100 80GB HBM3\" cc=9.0 sms=132\n";
-constexpr const char* columns = "request\talgorithm\tconfig\tmicroseconds\tspread\tsamples\n";
-constexpr const char* row = "softmax_forward x=f32:3x100\tsoftmax_row\tTHREADS=64\t4.500\t0.100\t7\n";
+constexpr const char* columns = "request\talgorithm\tconfig\tmicroseconds\tspread\tsamples\tsource\n";
+constexpr const char* row = "softmax_forward x=f32:3x100\tsoftmax_row\tTHREADS=64\t4.500\t0.100\t7\tab\n";
 
 std::string written(const std::string& text) {
   const std::string path = testing::TempDir() + "measured.tsv";
@@ -31,8 +31,8 @@ std::string message_of(const std::string& text) {
 }
 
 TEST(MeasuredVariants, AreReadByLayer) {
-  const std::string other = "softmax_forward x=f32:9x900\tsoftmax_row\tTHREADS=64\t9\t0.1\t3\n";
-  const std::string second = "softmax_forward x=f32:3x100\tsoftmax_row\tTHREADS=128\t5\t0.1\t3\n";
+  const std::string other = "softmax_forward x=f32:9x900\tsoftmax_row\tTHREADS=64\t9\t0.1\t3\tcd\n";
+  const std::string second = "softmax_forward x=f32:3x100\tsoftmax_row\tTHREADS=128\t5\t0.1\t3\tef\n";
   const MeasuredTable table = read_measured(written(std::string(head) + columns + row + other + second));
   EXPECT_EQ(table.device, "NVIDIA H100 80GB HBM3");
   EXPECT_FALSE(table.calibration);
@@ -40,6 +40,7 @@ TEST(MeasuredVariants, AreReadByLayer) {
   EXPECT_EQ(table.layers[0].request, Request::parse("softmax_forward x=f32:3x100").key());
   ASSERT_EQ(table.layers[0].variants.size(), 2U);
   EXPECT_DOUBLE_EQ(table.layers[0].variants[0].seconds, 4.5e-6);
+  EXPECT_EQ(table.layers[0].variants[0].source, "ab");
   EXPECT_EQ(name_of(table.layers[0].variants[1].choice), "softmax_row THREADS=128");
   EXPECT_EQ(table.layers[1].times(), (Times{{"softmax_row THREADS=64", 9e-6}}));
 }
@@ -57,10 +58,10 @@ TEST(MeasuredVariants, SayWhatIsWrong) {
   EXPECT_THAT(message_of(std::string(head) + row), testing::HasSubstr(", line 3: the columns are not \"request"));
   EXPECT_THAT(message_of(std::string(columns) + row), testing::HasSubstr("ends without a device, or without times"));
   EXPECT_THAT(message(""), testing::HasSubstr("ends without a device, or without times"));
-  EXPECT_THAT(message("a\tb\tc\t4\t1\n"), testing::HasSubstr(", line 4: not 6 cells (bench/measured/table.py"));
-  EXPECT_THAT(message("a\tb\tc\t4\t1\t3\t\n"), testing::HasSubstr(", line 4: not 6 cells"));
+  EXPECT_THAT(message("a\tb\tc\t4\t1\t3\n"), testing::HasSubstr(", line 4: not 7 cells (bench/measured/table.py"));
+  EXPECT_THAT(message("a\tb\tc\t4\t1\t3\td\t\n"), testing::HasSubstr(", line 4: not 7 cells"));
   for (const char* time : {"0", "-1", "nan", "4x", ""}) {
-    EXPECT_THAT(message("softmax_forward x=f32:3x100\ta\t-\t" + std::string(time) + "\t1\t3\n"),
+    EXPECT_THAT(message("softmax_forward x=f32:3x100\ta\t-\t" + std::string(time) + "\t1\t3\td\n"),
                 testing::HasSubstr(", line 4: " + std::string(time) + " is no time"));
   }
   EXPECT_THROW((void)read_measured(testing::TempDir() + "none.tsv"), Error);
