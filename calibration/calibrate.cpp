@@ -61,13 +61,26 @@ class Instruments {
 
   unsigned blocks() const { return blocks_; }  ///< As many as run at the same time.
 
-  /// Device seconds of `launches` launches in a row of a kernel, median.
+  /// Device seconds of a kernel, median.
   template <class... Arguments>
-  double seconds(const char* kernel, unsigned blocks, int launches, Arguments... arguments) const {
+  double seconds(const char* kernel, unsigned blocks, Arguments... arguments) const {
+    return seconds([] {}, kernel, blocks, 1, arguments...);
+  }
+  /// The same of `launches` launches in a row, behind a fill of `ahead`: meanwhile the host enqueues them.
+  double seconds_behind(const device::Buffer& ahead, const char* kernel, unsigned blocks, int launches) const {
+    return seconds([&] { device::fill_words(*context_, ahead.address(), 0, ahead.size() / 4, stream_.raw()); }, kernel,
+                   blocks, launches);
+  }
+
+ private:
+  template <class Before, class... Arguments>
+  double seconds(const Before& before, const char* kernel, unsigned blocks, int launches,
+                 Arguments... arguments) const {
     const device::Function function = module_.function(kernel);
     const device::Current current(*context_);
     void* parameters[] = {static_cast<void*>(&arguments)..., nullptr};
     const auto run = [&] {
+      before();
       start_.record(stream_.raw());
       for (int i = 0; i < launches; ++i) device::launch(function, {blocks}, {threads}, 0, stream_.raw(), parameters);
       stop_.record(stream_.raw());
@@ -82,7 +95,6 @@ class Instruments {
     return samples[4];
   }
 
- private:
   std::shared_ptr<const device::ContextHandle> context_;
   const device::DeviceInfo& info_;
   const device::Module& module_;
@@ -95,7 +107,7 @@ class Instruments {
 double copy_rate(const Instruments& instruments) {
   const int64_t bytes = instruments.bytes(instruments.work(int64_t{1} << 31) / 2);
   const device::Buffer in = instruments.zeros(bytes), out = instruments.zeros(bytes);
-  const double seconds = instruments.seconds("copy_memory", instruments.blocks(), 1, in.address(), out.address(),
+  const double seconds = instruments.seconds("copy_memory", instruments.blocks(), in.address(), out.address(),
                                              int64_t{bytes / access_bytes});
   return 2 * static_cast<double>(bytes) / seconds;
 }
@@ -112,7 +124,7 @@ FootprintRate read_rate(const Instruments& instruments, double share_of_l2) {
   const int64_t rounds = std::max(least, instruments.work(256));
   const device::Buffer in = instruments.zeros(bytes),
                        out = instruments.zeros(static_cast<int64_t>(4 * instruments.all_threads()));
-  const double seconds = instruments.seconds("read_memory", instruments.blocks(), 1, in.address(), out.address(),
+  const double seconds = instruments.seconds("read_memory", instruments.blocks(), in.address(), out.address(),
                                              static_cast<uint32_t>(bytes / access_bytes),
                                              static_cast<uint32_t>(span / access_bytes), rounds);
   return {bytes, round_bytes * static_cast<double>(rounds) / seconds};
@@ -121,15 +133,14 @@ FootprintRate read_rate(const Instruments& instruments, double share_of_l2) {
 double fma_rate(const Instruments& instruments) {
   const int64_t rounds = instruments.work(1024);
   const device::Buffer out = instruments.zeros(static_cast<int64_t>(4 * instruments.all_threads()));
-  const double seconds =
-      instruments.seconds("multiply_add", instruments.blocks(), 1, out.address(), 0.5F, 1.0F, rounds);
+  const double seconds = instruments.seconds("multiply_add", instruments.blocks(), out.address(), 0.5F, 1.0F, rounds);
   return 2 * 16 * 8 * static_cast<double>(rounds) * instruments.all_threads() / seconds;
 }
 
 double shared_rate(const Instruments& instruments) {
   const int64_t rounds = instruments.work(1024);
   const device::Buffer out = instruments.zeros(static_cast<int64_t>(4 * instruments.all_threads()));
-  const double seconds = instruments.seconds("read_shared", instruments.blocks(), 1, out.address(), rounds);
+  const double seconds = instruments.seconds("read_shared", instruments.blocks(), out.address(), rounds);
   return 8 * access_bytes * static_cast<double>(rounds) * instruments.all_threads() / seconds;
 }
 
@@ -153,7 +164,7 @@ constexpr TensorKernel tensor_kernels[] = {
 double tensor_rate(const Instruments& instruments, const TensorKernel& kernel) {
   const int64_t rounds = instruments.work(1024);
   const device::Buffer out = instruments.zeros(static_cast<int64_t>(4 * instruments.all_threads()));
-  const double seconds = instruments.seconds(kernel.name, instruments.blocks(), 1, out.address(), rounds);
+  const double seconds = instruments.seconds(kernel.name, instruments.blocks(), out.address(), rounds);
   const double warps = instruments.all_threads() / 32;
   return 2.0 * kernel.multiply_adds * 8 * static_cast<double>(rounds) * warps / seconds;
 }
@@ -174,7 +185,9 @@ std::vector<TensorRate> tensor_rates(const Instruments& instruments, const devic
 
 double launch_seconds(const Instruments& instruments) {
   constexpr int launches = 200;
-  return instruments.seconds("do_nothing", 1, launches) / launches;
+  // A millisecond or more, which is longer than a host needs to enqueue them. A modelled host needs no time.
+  const int64_t ahead = instruments.info().emulated ? 64 : int64_t{1} << 33;
+  return instruments.seconds_behind(instruments.zeros(instruments.bytes(ahead)), "do_nothing", 1, launches) / launches;
 }
 
 // The findings as shares of the nominal figures.

@@ -47,8 +47,10 @@ struct Recorder {
   size_t device_memory = size_t{64} << 30;
   int l2_bytes = 64 << 20;
   std::vector<std::string> functions;
-  size_t timed = 0;  // runs of the kernel at the end of `launches`
+  size_t filled = 0;  // bytes, behind the latest launch
+  size_t timed = 0;   // runs of the kernel at the end of `launches`
   size_t in_run = 0;
+  bool emulated = false;
 
   void add(const Launched& launch) {
     const bool again = !launches.empty() && launches.back().kernel == launch.kernel &&
@@ -60,6 +62,11 @@ struct Recorder {
       timed = 0;
     }
     EXPECT_EQ(launch.arguments, launches.back().arguments);
+    if (launch.kernel == "do_nothing" && in_run == 0 && !emulated) {
+      EXPECT_EQ(filled, std::min(size_t{1} << 33, device_memory / 8) / 64 * 64)
+          << "the host enqueues all launches meanwhile";
+    }
+    filled = 0;
     in_a_row.back() = ++in_run;
   }
   float elapsed() {
@@ -126,6 +133,7 @@ void add_entries(device::DriverTable& table) {
   table.cuMemsetD32Async = [](CUdeviceptr address, unsigned value, size_t words, CUstream) {
     EXPECT_EQ(value, 0U);
     EXPECT_EQ(4 * words, recorder->memory.at(address)) << "all of it is written before it is read";
+    recorder->filled = 4 * words;
     return CUDA_SUCCESS;
   };
   table.cuModuleLoadDataEx = [](CUmodule* module, const void*, unsigned, CUjit_option*, void**) {
@@ -167,6 +175,7 @@ class CalibrationCounts : public testing::Test {
 
   Findings measured(bool emulated) {
     fake_.version = 99000;
+    recorded_.emulated = emulated;
     const auto driver = device::Driver::from_table(fake_.table, "the fake driver", emulated);
     const auto nvrtc = device::Nvrtc::open({Environment::read().nvrtc});
     return calibrate(device::ContextHandle::acquire(device::Device(driver, 0)), *nvrtc);

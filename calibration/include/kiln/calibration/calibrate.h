@@ -39,7 +39,7 @@ struct Findings {
   /// One for each type that the device and NVRTC have. None on an emulated device whose clock does not read machine
   /// code: it tells no time of tensor instructions.
   std::vector<TensorRate> tensor;
-  double launch_seconds = 0;  ///< From the start of an empty kernel to that of the next on the same stream.
+  double launch_seconds = 0;  ///< From the start of an empty kernel to that of the next, both enqueued long before.
 };
 
 /// Runs up to ten small kernels on the device of `context`; takes well under a second on a real one. Uses at most a
