@@ -78,6 +78,8 @@ TEST(TensorAccess, StoresChannelsUnderATapInRuns) {
     EXPECT_EQ(result_run("x=f16:2x20x9x7:nhwc dy=f16:2x72x9x7:nhwc dw=f32:72x20x3x3:nhwc pad=1", bring), 4);
     EXPECT_EQ(result_run("x=f16:2x24x9x7:nhwc dy=f16:2x72x9x7:nhwc dw=f16:72x24x3x3 pad=1", bring), 1)
         << "taps stand side by side";
+    EXPECT_EQ(result_run("x=f16:2x24x9x7:nhwc dy=f16:2x72x9x7:nhwc dw=f16:72x24x1x1", bring), 8) << "of one tap";
+    EXPECT_EQ(result_run("x=f16:2x23x9x7:nhwc dy=f16:2x72x9x7:nhwc dw=f16:72x23x1x1", bring), 1);
   }
 }
 
