@@ -61,7 +61,7 @@ void print_heads(const std::string& device) {
 struct Options {
   std::string path, requests, algorithms = ".*";
   tuner::SearchOptions search;
-  bool verbose = false, all = false, measured = false, calibrated = false;
+  bool verbose = false, all = false, measured = false, calibrated = false, unchanged = false;
 };
 
 void print_variant(const char* which, const Candidate& candidate, double seconds) {
@@ -136,8 +136,7 @@ int judge_database(const Options& options) {
 int judge_measured(const Options& options) {
   MeasuredTable table = read_measured(options.path);
   Place place;
-  if (const size_t changed = leave_out_changed(table, place.catalogue, place.target); changed > 0)
-    fmt::print("{} variants have other programs than those that were measured, and are left out\n", changed);
+  fmt::print("{}\n", leave_out_changed(table, place.catalogue, place.target, options.unchanged));
   if (options.calibrated && table.calibration) place.figures.calibration = *table.calibration;
   Report report(place, options);
   for (const MeasuredLayer& layer : table.layers) {
@@ -176,6 +175,7 @@ int main(int argc, char** argv) {
       ->required();
   CLI::Option* measured =
       app.add_flag("--measured", options.measured, "the file is a table of times that a GPU measured: bench/measured/");
+  app.add_flag("--unchanged", options.unchanged, "leave out variants whose source has changed since")->needs(measured);
   app.add_flag("--calibrated", options.calibrated, "estimate with the calibration of the table")->needs(measured);
   app.add_flag("--verbose", options.verbose, "also the default and the fastest of each request");
   app.add_flag("--all", options.all, "also every variant that has a time, best estimate first");

@@ -97,16 +97,22 @@ MeasuredTable read_measured(const std::string& path) {
   return Reader(path).read();
 }
 
-size_t leave_out_changed(MeasuredTable& table, const Catalogue& catalogue, const Target& target) {
-  size_t changed = 0;
+std::string leave_out_changed(MeasuredTable& table, const Catalogue& catalogue, const Target& target, bool unchanged) {
+  size_t all = 0, gone = 0, changed = 0;
   for (MeasuredLayer& layer : table.layers) {
     Variants variants = catalogue.on(Request::parse(layer.request), target);
-    changed += std::erase_if(layer.variants, [&](const MeasuredVariant& one) {
-      return variants.refusal(one.choice) || variants.program(one.choice).digest() != one.source;
-    });
+    all += layer.variants.size();
+    gone += std::erase_if(layer.variants,
+                          [&](const MeasuredVariant& one) { return variants.refusal(one.choice).has_value(); });
+    const auto is_changed = [&](const MeasuredVariant& one) {
+      return variants.program(one.choice).digest() != one.source;
+    };
+    changed += static_cast<size_t>(std::count_if(layer.variants.begin(), layer.variants.end(), is_changed));
+    if (unchanged) std::erase_if(layer.variants, is_changed);
   }
   std::erase_if(table.layers, [](const MeasuredLayer& layer) { return layer.variants.empty(); });
-  return changed;
+  return fmt::format("{} variants measured; of these {} are no longer there, and {} have another source now{}", all,
+                     gone, changed, unchanged ? ", and are left out" : "");
 }
 
 }  // namespace kiln::bench

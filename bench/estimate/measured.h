@@ -33,8 +33,8 @@ struct MeasuredTable {
 /// Throws Error(io_error); Error(parse_error) with the line.
 MeasuredTable read_measured(const std::string& path);
 
-/// Leaves out variants whose program is no longer the one that was measured, and layers without others. Returns the
-/// number of these variants.
-size_t leave_out_changed(MeasuredTable& table, const Catalogue& catalogue, const Target& target);
+/// Leaves out variants that there are no longer and, with `unchanged`, those whose source is no longer the one that was
+/// measured, to the letter; and layers without others. Returns a sentence about both.
+std::string leave_out_changed(MeasuredTable& table, const Catalogue& catalogue, const Target& target, bool unchanged);
 
 }  // namespace kiln::bench

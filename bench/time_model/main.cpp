@@ -43,7 +43,7 @@ struct Options {
   std::string nvdisasm;
   std::string card;
   std::string csv;
-  bool every = false;
+  bool every = false, unchanged = false;
 };
 
 struct Timed {
@@ -303,7 +303,8 @@ class Bench {
 };
 
 int run(const Options& options) {
-  if (!options.variants.empty()) kiln::bench::judge_variants({options.variants, options.times, options.every});
+  if (!options.variants.empty())
+    kiln::bench::judge_variants({options.variants, options.times, options.every, options.unchanged});
   if (options.folder.empty() && options.launches.empty()) return 0;
   Bench bench(options);
   if (!options.launches.empty()) {
@@ -334,6 +335,7 @@ int main(int argc, char** argv) {
          "--variants", options.variants,
          "table of Kiln's variants that a GPU has measured, of bench/measured/; modelled by KILN_DRIVER's device")
       ->needs(times);
+  app.add_flag("--unchanged", options.unchanged, "of --variants, only those whose source is the one that was measured");
   app.add_option(
       "--table", options.tables,
       "convolution, convolution_l1, dedispersion or ladder, or one of --launches; if not given, all that are "

@@ -117,8 +117,7 @@ void judge_variants(const VariantOptions& options) {
   VariantClock clock(device::ContextHandle::acquire(place.device), place.nvrtc, place.catalogue, place.target,
                      kernel_store(std::nullopt, place.environment));
   fmt::print("{} against {}:\n", place.device.info().name, table.device);
-  if (const size_t changed = leave_out_changed(table, place.catalogue, place.target); changed > 0)
-    fmt::print("  {} variants have other programs than those that were measured, and are left out\n", changed);
+  fmt::print("  {}\n", leave_out_changed(table, place.catalogue, place.target, options.unchanged));
   Verdict verdict(options.every);
   for (const MeasuredLayer& layer : table.layers) {
     const Request request = Request::parse(layer.request);

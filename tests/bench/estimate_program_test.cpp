@@ -255,9 +255,9 @@ TEST_F(MeasuredTableTest, JudgesEstimates) {
   const cli::Outcome outcome = estimate({"--measured", file});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const std::vector<std::string> lines = lines_of(outcome.out);
-  EXPECT_THAT(lines.at(0), StartsWith("name=\"Kiln emulated NVIDIA H100 "));
-  EXPECT_THAT(words_of(lines.at(2), 1), ElementsAre("50.0%"));
-  const auto estimated = [](const cli::Outcome& of) { return std::stod(words_of(lines_of(of.out).at(2), 6).at(4)); };
+  EXPECT_THAT(lines.at(1), StartsWith("name=\"Kiln emulated NVIDIA H100 "));
+  EXPECT_THAT(words_of(lines.at(3), 1), ElementsAre("50.0%"));
+  const auto estimated = [](const cli::Outcome& of) { return std::stod(words_of(lines_of(of.out).at(3), 6).at(4)); };
   EXPECT_LT(estimated(outcome), 1000);
   EXPECT_GT(estimated(estimate({"--measured", "--calibrated", file})), 1000);
 }
@@ -272,9 +272,9 @@ TEST_F(MeasuredTableTest, JudgesTheClock) {
   const std::vector<std::string> lines = lines_of(outcome.out);
   EXPECT_THAT(lines.at(0), StartsWith("Kiln emulated NVIDIA H100 (machine-code clock "));
   EXPECT_THAT(lines.at(0), EndsWith(" against NVIDIA H100 80GB HBM3:"));
-  EXPECT_THAT(lines.at(1), HasSubstr(": measured 4.00 us, modelled "));
-  EXPECT_THAT(lines.at(3), StartsWith("    2 rows: Spearman "));
-  EXPECT_THAT(lines.at(3), EndsWith(Request::parse(small).key()));
+  EXPECT_THAT(lines.at(2), HasSubstr(": measured 4.00 us, modelled "));
+  EXPECT_THAT(lines.at(4), StartsWith("    2 rows: Spearman "));
+  EXPECT_THAT(lines.at(4), EndsWith(Request::parse(small).key()));
   EXPECT_THAT(outcome.out, HasSubstr("  all                       2 rows: Spearman "));
   EXPECT_THAT(outcome.out, HasSubstr("  judged: h100 "));
   EXPECT_EQ(lines_of(read("times.jsonl")).size(), 2U);
@@ -282,14 +282,21 @@ TEST_F(MeasuredTableTest, JudgesTheClock) {
   EXPECT_EQ(lines_of(read("times.jsonl")).size(), 2U) << "both are known";
 }
 
-TEST_F(MeasuredTableTest, LeavesOutWhatHasAnotherProgramNow) {
+TEST_F(MeasuredTableTest, KnowsWhatHasAnotherSourceNow) {
   const std::string file = table({4e-6, 2e-6});
   const std::string text = read("a.tsv"), source = source_of(ranked(small).at(1).choice);
   write("a.tsv", std::string(text).replace(text.find(source), source.size(), "of an earlier Kiln"));
-  const std::string left_out = "1 variants have other programs than those that were measured, and are left out\n";
-  EXPECT_THAT(estimate({"--measured", file}).out, AllOf(StartsWith(left_out), HasSubstr(" 1/")));
-  const cli::Outcome clock = run(KILN_BENCH_TIME_MODEL, {"--variants", file, "--times", path("times.jsonl")});
-  EXPECT_THAT(clock.out, AllOf(HasSubstr("\n  " + left_out), HasSubstr("\n    1 rows: ")));
+  const std::string found = "2 variants measured; of these 0 are no longer there, and 1 have another source now";
+  EXPECT_THAT(estimate({"--measured", file}).out, AllOf(StartsWith(found + "\n"), HasSubstr(" 2/")));
+  EXPECT_THAT(estimate({"--measured", "--unchanged", file}).out,
+              AllOf(StartsWith(found + ", and are left out\n"), HasSubstr(" 1/")));
+  const auto judge = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"--variants", file, "--times", path("times.jsonl")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run(KILN_BENCH_TIME_MODEL, arguments).out;
+  };
+  EXPECT_THAT(judge({}), AllOf(HasSubstr("\n  " + found + "\n"), HasSubstr("\n    2 rows: ")));
+  EXPECT_THAT(judge({"--unchanged"}), HasSubstr("\n    1 rows: "));
 }
 
 TEST_F(MeasuredTableTest, IsOfTheDevicesCard) {
