@@ -5,6 +5,7 @@
 #include <string>
 
 #include "contraction/contractions.h"
+#include "contraction/split_product.h"
 #include "conv/conv_contractions.h"
 #include "gemm/gemm_contraction.h"
 #include "kiln/generator/request.h"
@@ -169,6 +170,13 @@ TEST(Contraction, OfAGradientByFiltersOf1x1StoresChannelsOfXSideBySide) {
   EXPECT_EQ(contraction(transposed).c_run(8), 8);
   const Contraction dynamic = contraction(std::string(transposed) + " n=?");
   EXPECT_EQ(dynamic.c_along(), Along::columns) << "a batch may end within a run of images";
+}
+
+TEST(SplitProduct, AddsFewerElementsAThreadWhereBlocksWouldBeFew) {
+  EXPECT_EQ(descriptor::added_run(8, int64_t{1} << 20, 128), 4);
+  EXPECT_EQ(descriptor::added_run(8, 4096, 16), 2) << "128 blocks, not 64";
+  EXPECT_EQ(descriptor::added_run(8, 1024, 128), 1);
+  EXPECT_EQ(descriptor::added_run(2, int64_t{1} << 20, 128), 2) << "runs of c";
 }
 
 }  // namespace

@@ -90,6 +90,9 @@ INSTANTIATE_TEST_SUITE_P(
                       "conv_backward_data dy=f32:1x20x4x5:500,1,120,24 w=f32:20x1x5x5:nhwc groups=20 pad=2 stride=1,2 "
                       "alpha=any beta=any mode=convolution epilogue=add+bias",
                       depthwise_nhwc},
+        // More than 1024 blocks, whose classes take turns (lib/class_blocks.cuh).
+        AlgorithmCase{"LargeGrid", "conv_backward_data dy=f32:8x4x129x131:nchw w=f32:4x2x3x3:nchw pad=1 stride=2",
+                      Names{"conv_backward_data_implicit_gemm"}},
         AlgorithmCase{"ManyClasses", "conv_backward_data dy=f32:1x3x2x2:nchw w=f32:3x2x6x5:nchw pad=1 stride=5",
                       short_filters},
         AlgorithmCase{"TooManyClasses", "conv_backward_data dy=f32:1x3x2x2:nchw w=f32:3x2x9x9:nchw stride=9", trusted}),
