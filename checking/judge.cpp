@@ -221,12 +221,9 @@ std::optional<std::string> stray_write(const TensorSpec& spec, int64_t n, std::s
     from = static_cast<size_t>(reference::byte_span(written));  // no gaps: only what lies behind
   } else {
     restored.assign(after.begin(), after.end());
-    for_each_part(static_cast<size_t>(written.elements()), 4096, [&](size_t begin, size_t end) {
-      const auto restore = [&](std::span<const int64_t> coordinate) {
-        const size_t at = static_cast<size_t>(reference::offset_of(spec, coordinate)) * element;
-        std::memcpy(restored.data() + at, before.data() + at, element);
-      };
-      reference::for_each_coordinate(written, static_cast<int64_t>(begin), static_cast<int64_t>(end), restore);
+    reference::for_each_at_once(written, [&](size_t, std::span<const int64_t> coordinate) {
+      const size_t at = static_cast<size_t>(reference::offset_of(spec, coordinate)) * element;
+      std::memcpy(restored.data() + at, before.data() + at, element);
     });
     rest = restored;
   }

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "kiln/base/parallel.h"
 #include "kiln/generator/operations/cross_entropy.h"
 #include "kiln/generator/operations/gather.h"
 #include "kiln/generator/operations/pool_window.h"
@@ -93,13 +92,9 @@ uint64_t random_bits(uint64_t seed, uint64_t counter) {
 }
 
 void fill(const TensorSpec& spec, std::span<std::byte> memory, Values values, uint64_t seed) {
-  for_each_part(static_cast<size_t>(spec.elements()), 4096, [&](size_t begin, size_t end) {
-    uint64_t index = begin;
-    for_each_coordinate(spec, static_cast<int64_t>(begin), static_cast<int64_t>(end),
-                        [&](std::span<const int64_t> coordinate) {
-                          const auto at = static_cast<size_t>(offset_of(spec, coordinate) * size_of(spec.dtype));
-                          put(spec.dtype, memory.data() + at, draw(spec.dtype, values, random_bits(seed, index++)));
-                        });
+  for_each_at_once(spec, [&](size_t number, std::span<const int64_t> coordinate) {
+    const auto at = static_cast<size_t>(offset_of(spec, coordinate) * size_of(spec.dtype));
+    put(spec.dtype, memory.data() + at, draw(spec.dtype, values, random_bits(seed, number)));
   });
 }
 

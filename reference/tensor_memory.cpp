@@ -1,5 +1,6 @@
 #include "kiln/reference/tensor_memory.h"
 
+#include "kiln/base/parallel.h"
 #include "kiln/reference/convert.h"
 #include "operations/slack_rows.h"
 
@@ -49,11 +50,19 @@ void for_each_coordinate(const TensorSpec& spec, const std::function<void(std::s
   for_each_coordinate(spec, 0, spec.elements(), visit);
 }
 
+void for_each_at_once(const TensorSpec& spec, const std::function<void(size_t, std::span<const int64_t>)>& visit) {
+  for_each_part(static_cast<size_t>(spec.elements()), 4096, [&](size_t begin, size_t end) {
+    size_t number = begin;
+    for_each_coordinate(spec, static_cast<int64_t>(begin), static_cast<int64_t>(end),
+                        [&](std::span<const int64_t> coordinate) { visit(number++, coordinate); });
+  });
+}
+
 std::vector<double> read_all(const TensorSpec& spec, std::span<const std::byte> memory) {
-  std::vector<double> values;
-  values.reserve(static_cast<size_t>(spec.elements()));
-  for_each_coordinate(spec,
-                      [&](std::span<const int64_t> coordinate) { values.push_back(read(spec, memory, coordinate)); });
+  std::vector<double> values(static_cast<size_t>(spec.elements()));
+  for_each_at_once(spec, [&](size_t number, std::span<const int64_t> coordinate) {
+    values[number] = read(spec, memory, coordinate);
+  });
   return values;
 }
 

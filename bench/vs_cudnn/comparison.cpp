@@ -13,6 +13,7 @@
 
 #include "comparison_sides.h"
 #include "cudnn_offers.h"
+#include "kiln/base/parallel.h"
 #include "kiln/generator/operation.h"
 
 namespace kiln::bench {
@@ -149,15 +150,12 @@ class RowRun {
   // cuDNN compiles many of its kernels for a plan, up to a second each: on all threads, before anything is timed.
   void build_ahead(const std::vector<CudnnOffer>& offers) {
     std::atomic<size_t> next{0};
-    std::vector<std::jthread> threads;
-    for (const std::unique_ptr<CudnnHandle>& builder : builders_) {
-      threads.emplace_back([&] {
-        const device::Current current(*device_);
-        for (size_t i = next++; i < offers.size() && !screening_time_is_up(); i = next++) {
-          if (offers[i].build) offers[i].build(*builder);
-        }
-      });
-    }
+    for_each_index(builders_.size(), [&](size_t builder) {
+      const device::Current current(*device_);
+      for (size_t i = next++; i < offers.size() && !screening_time_is_up(); i = next++) {
+        if (offers[i].build) offers[i].build(*builders_[builder]);
+      }
+    });
   }
 
   void try_offer(const CudnnOffer& offer, ConfigResult& result) {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "comparison.h"
-#include "kiln/base/parallel.h"
 #include "kiln/generator/operation.h"
 #include "kiln/reference/convert.h"
 #include "kiln/reference/reference.h"
@@ -87,17 +86,7 @@ double OutputJudge::error_of(const OperandSets& operands, const device::Stream& 
 }
 
 double OutputJudge::difference(const std::vector<std::byte>& a, const std::vector<std::byte>& b) const {
-  const auto elements = static_cast<size_t>(spec_.elements());
-  std::vector<double> of_a(elements), of_b(elements);
-  for_each_part(elements, 4096, [&](size_t begin, size_t end) {
-    size_t at = begin;
-    const auto read = [&](std::span<const int64_t> coordinate) {
-      of_a[at] = reference::read(spec_, a, coordinate);
-      of_b[at++] = reference::read(spec_, b, coordinate);
-    };
-    reference::for_each_coordinate(spec_, static_cast<int64_t>(begin), static_cast<int64_t>(end), read);
-  });
-  return relative_error(of_a, of_b);
+  return relative_error(reference::read_all(spec_, a), reference::read_all(spec_, b));
 }
 
 }  // namespace kiln::bench

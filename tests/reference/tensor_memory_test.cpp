@@ -33,6 +33,18 @@ TEST(TensorMemory, VisitsNothingOfAnEmptyTensor) {
   EXPECT_EQ(visits, 0);
 }
 
+// Several parts, each of which begins in the middle of a row.
+TEST(TensorMemory, NumbersCoordinatesInLogicalOrderWhenVisitingThemAtOnce) {
+  const TensorSpec spec = TensorSpec::parse("f16:3x5x1001:1,3,17");
+  std::vector<std::vector<int64_t>> visited(static_cast<size_t>(spec.elements()));
+  for_each_at_once(spec, [&](size_t number, std::span<const int64_t> at) {
+    visited[number].insert(visited[number].end(), at.begin(), at.end());  // a second visit makes it too long
+  });
+  for (size_t i = 0; i < visited.size(); ++i) {
+    ASSERT_EQ(visited[i], coordinate_of(spec, static_cast<int64_t>(i)));
+  }
+}
+
 TEST(TensorMemory, ReadsBackWhatItWrote) {
   const TensorSpec spec = TensorSpec::parse("bf16:2x3:5,1");
   std::vector<std::byte> memory(static_cast<size_t>(byte_span(spec)));

@@ -30,7 +30,11 @@ void for_each_coordinate(const TensorSpec& spec, const std::function<void(std::s
 void for_each_coordinate(const TensorSpec& spec, int64_t begin, int64_t end,
                          const std::function<void(std::span<const int64_t>)>& visit);
 
-/// All elements in logical order.
+/// Calls visit(number, coordinate) for every element on all of the machine's threads, in no order. `number` counts in
+/// logical order.
+void for_each_at_once(const TensorSpec& spec, const std::function<void(size_t, std::span<const int64_t>)>& visit);
+
+/// All elements in logical order. On all of the machine's threads.
 std::vector<double> read_all(const TensorSpec& spec, std::span<const std::byte> memory);
 /// The same as f32, of a tensor that repeats along what it has one element of, in logical order of `like`. On all of
 /// the machine's threads.
