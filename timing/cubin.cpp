@@ -20,7 +20,7 @@ constexpr std::string_view code_of = ".text.";
 // Limit on the bytes of names, constants and attributes, counted each time they are read: some hundred times those of a
 // large cubin.
 constexpr size_t most_bytes = size_t{256} << 20;
-constexpr uint8_t format_none = 1, format_byte = 2, format_half = 3, format_sized = 4;
+constexpr uint8_t least_format = 1, sized_format = 4;  // of the others the value stands in place of the size
 
 class Cubin {
  public:
@@ -164,10 +164,10 @@ class Cubin {
       const auto format = static_cast<uint8_t>(bytes[0]), attribute = static_cast<uint8_t>(bytes[1]);
       uint16_t size = 0;
       std::memcpy(&size, bytes.data() + 2, sizeof size);
-      if (format < format_none || format > format_sized) fail("an attribute of another form");
-      if (format != format_sized) size = 0;  // the value is in place of the size
+      if (format < least_format || format > sized_format) fail("an attribute of another form");
+      if (format != sized_format) size = 0;
       if (bytes.size() - 4 < size) fail("an attribute is cut short");
-      if (format == format_sized) use(attribute, bytes.substr(4, size));
+      if (format == sized_format) use(attribute, bytes.substr(4, size));
       bytes.remove_prefix(size_t{4} + size);
     }
   }

@@ -13,7 +13,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr uint32_t lanes = 32, rows = 8, row_bytes = 16, tile_bytes = 1024;
+constexpr uint32_t lanes = 32, rows = 8, row_bytes = 16;
 
 /// Bytes into the tile of the row at the address of a lane: all different, and in no order.
 uint32_t place_of(uint32_t lane) {
