@@ -12,8 +12,18 @@ constexpr double schedulers = 4;         // of an SM; each starts a warp's instr
 constexpr double sectors_per_clock = 4;  // of L1, per SM
 constexpr double further_code = 200;     // instructions of a kernel that only moves or adds
 
+// Clocks in which the schedulers get the lines of a block's code that their own caches of instructions do not hold.
+// Warps of a block that share a scheduler meet a line together. Rates of lines: timing/cards.
+double fetch_clocks(const BlockWork& block, const Arch& arch, double code_instructions) {
+  constexpr double held_instructions = 2048, instructions_per_line = 8;
+  const double missed = std::max(0.0, 1 - held_instructions / std::max(1.0, code_instructions));
+  const double warps_per_scheduler = std::max(1.0, block.threads / 32 / schedulers);
+  return missed * block.instructions / warps_per_scheduler / instructions_per_line * (arch.major == 9 ? 8 : 2);
+}
+
 // Clocks in which `count` blocks side by side keep some unit of an SM busy, and those that they do not hide.
-double busy_clocks(const BlockWork& block, const Arch& arch, const Calibration& reached, double count) {
+double busy_clocks(const GridWork& work, const Arch& arch, const Calibration& reached, double count) {
+  const BlockWork& block = work.block;
   const double warps = count * std::ceil(block.threads / 32);
   // Instructions of a class that a scheduler can start `peak` times a clock: the fewer warps it has, the oftener none
   // is ready. The one with the most is done last.
@@ -27,7 +37,8 @@ double busy_clocks(const BlockWork& block, const Arch& arch, const Calibration& 
       std::max(block.shared_wavefronts / reached.shared_efficiency + block.global_sectors / sectors_per_clock,
                block.l2_bytes / reached.l2_bytes_per_clock);
   const double busy =
-      std::max({count * block.instructions / rate(1), count * block.fma / rate(fma_peak), count * on_chip});
+      std::max({count * block.instructions / rate(1), count * block.fma / rate(fma_peak), count * on_chip,
+                count * fetch_clocks(block, arch, std::max(block.code_instructions, work.code_instructions))});
   return busy + block.stall_clocks / std::max(1.0, count);
 }
 
@@ -91,6 +102,7 @@ GridWork side_by_side(const std::vector<GridWork>& works) {
     if (work.blocks == 0) continue;
     sum.heaviest = std::max(sum.heaviest, work.block.instructions / sum.block.instructions);
     sum.longest_clocks = std::max(sum.longest_clocks, work.block.latency_clocks);
+    sum.code_instructions += work.block.code_instructions;
   }
   return sum;
 }
@@ -104,7 +116,7 @@ Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigur
   const double rounds = std::floor(share / resident);
   const double rest = share - rounds * resident;
   const Calibration& reached = device.calibration;
-  const double busy = busy_clocks(block, arch, reached, resident), round = std::max(busy, block.latency_clocks);
+  const double busy = busy_clocks(work, arch, reached, resident), round = std::max(busy, block.latency_clocks);
   // The warps of a first round go in step: no unit is busy while they wait.
   const double in_step = std::max(0.0, busy + block.chain_clocks - round);
   double clocks = std::max(code_clocks(block.code_instructions), in_step) + rounds * round;

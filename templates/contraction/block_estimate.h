@@ -33,10 +33,11 @@ struct BlockWork {
 struct GridWork {
   BlockWork block;
   double blocks = 0;
-  double dram_bytes = 0;        ///< device memory traffic of the main kernel
-  double extra_dram_bytes = 0;  ///< of further kernels, which run after it
-  double heaviest = 1;          ///< instructions of the block that has the most, of the mean one's
-  double longest_clocks = 0;    ///< the most that a block takes when nothing else runs
+  double dram_bytes = 0;         ///< device memory traffic of the main kernel
+  double extra_dram_bytes = 0;   ///< of further kernels, which run after it
+  double heaviest = 1;           ///< instructions of the block that has the most, of the mean one's
+  double code_instructions = 0;  ///< of all kinds of blocks, where there are several
+  double longest_clocks = 0;     ///< the most that a block takes when nothing else runs
   int launches = 1;
 };
 

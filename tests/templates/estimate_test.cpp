@@ -191,7 +191,68 @@ TEST(GridEstimate, CodeIsWaitedForOnce) {
     work.block.code_instructions = code;
     return grid_estimate(work, target().arch, h200).seconds;
   };
-  EXPECT_NEAR((seconds(132e3, 1e6) - seconds(132e3, 0)) / (seconds(132, 1e6) - seconds(132, 0)), 1, 0.01);
+  EXPECT_NEAR((seconds(132e3, 2000) - seconds(132e3, 0)) / (seconds(132, 2000) - seconds(132, 0)), 1, 0.01);
+}
+
+// A scheduler's cache holds 2048 instructions.
+TEST(GridEstimate, CodeOfAllKindsOfBlocksIsFetchedAgainWhereItIsTooLong) {
+  const auto slowdown = [](double code, size_t kinds, double threads, const Arch& arch) {
+    GridWork work = bound_by(&BlockWork::instructions, 1e6);
+    work.blocks = 1320;
+    work.block.threads = threads;
+    work.block.code_instructions = code;
+    GridWork others = work;
+    work.blocks -= 10 * (static_cast<double>(kinds) - 1);
+    others.blocks = 10;
+    std::vector<GridWork> works(kinds, others);
+    works.front() = work;
+    const GridWork all = descriptor::side_by_side(works);
+    work.blocks = 1320;
+    return grid_estimate(all, arch, h200).seconds / grid_estimate(work, arch, h200).seconds;
+  };
+  const Arch hopper = Arch::of(9, 0);
+  EXPECT_NEAR(slowdown(1000, 2, 64, hopper), 1, 0.001);
+  EXPECT_GT(slowdown(1000, 3, 64, hopper), 1.1);
+  EXPECT_GT(slowdown(1000, 8, 64, hopper), slowdown(1000, 3, 64, hopper));
+  EXPECT_LT(slowdown(1000, 8, 512, hopper), slowdown(1000, 8, 64, hopper)) << "warps share lines";
+  EXPECT_NEAR(slowdown(1000, 8, 64, Arch::of(8, 0)), 1, 0.001) << "lines come in a quarter of the time";
+}
+
+// The estimate of the configuration that a kernel tries first.
+double seconds_of(const char* algorithm, const std::string& line) {
+  const Request request = Request::parse(line);
+  const BoundAlgorithm bound = catalogue().find(algorithm)->on(request, target());
+  return bound.estimate(bound.legal().front(), h200).seconds;
+}
+
+TEST(DirectEstimate, CountsTheSectorsThatFiltersAndOutputsTouch) {
+  const auto pixels = [](const std::string& w) {
+    return seconds_of("conv_direct", "conv_forward x=f32:8192x512x1x1 w=f32:64x512x1x1:" + w);
+  };
+  EXPECT_GT(pixels("131072,256,1,1"), pixels("512,1,1,1") * 1.1) << "neighbours of a filter stand 1 KB apart";
+  const auto forward = [](const std::string& y) {
+    return seconds_of("conv_direct", "conv_forward x=f32:8x64x64x64 w=f32:64x64x1x1 y=f32:8x64x64x64:" + y);
+  };
+  EXPECT_GT(forward("2097152,32768,512,8"), forward("262144,4096,64,1") * 1.1) << "each in a sector of its own";
+}
+
+// 12 loads are under way at most: two channels of the four rows that a thread meets.
+TEST(DirectEstimate, WaitsForChannelsThatNoBlockHasHad) {
+  const auto seconds = [](const char* channels) {
+    const std::string c = channels;
+    return seconds_of("conv_direct", "conv_forward x=f32:8x" + c + "x56x56 w=f32:64x" + c + "x1x1");
+  };
+  const double waits = 400 * (256 - 128) / 2 / h200.clock_hz;
+  EXPECT_GT(seconds("256") - seconds("128"), 1.5 * waits);
+}
+
+TEST(DepthwiseEstimate, WaitsForTheRowsOfEachPlane) {
+  const auto seconds = [](int planes) {
+    const std::string t = std::to_string(planes);
+    return seconds_of("conv_depthwise_nchw", "conv_forward x=f32:1x1x12x8x8 w=f32:1x1x" + t + "x3x3 pad=1 y=f32:1x1x" +
+                                                 std::to_string(15 - planes) + "x8x8");
+  };
+  EXPECT_GT(seconds(5) - seconds(1), 4 * 3 * 500 / h200.clock_hz);
 }
 
 TEST(GridEstimate, LoadsOfTheFirstRoundAreWaitedForOnce) {

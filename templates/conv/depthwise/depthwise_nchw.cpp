@@ -69,8 +69,10 @@ GridWork work_of(const Tile& tile, const Contraction& contraction) {
   block.l2_bytes = tile.threads * (static_cast<double>(tile.p * tile.q * conv.rows.stride * conv.columns.stride) *
                                        size_of(conv.x.dtype) * 1.3 +
                                    tile.p * tile.q * size_of(conv.y.dtype));
-  block.code_instructions = 1.3 * block.instructions / warps;
-  block.latency_clocks = 1850 + 1.3 * (block.instructions / warps);
+  block.code_instructions = 1.3 * block.instructions / warps / static_cast<double>(conv.planes.window);
+  // The rows of a plane may load while others multiply; those of the next plane do not before its end.
+  const double later_rows = rows - rows / static_cast<double>(conv.planes.window);
+  block.latency_clocks = 1850 + 1.3 * (block.instructions / warps) + 500 * later_rows;
   work.dram_bytes = compulsory_bytes(contraction);
   return work;
 }

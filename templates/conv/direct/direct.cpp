@@ -74,6 +74,27 @@ Unrolling unrolling(const Tile& tile, const ConvolutionAddresses& conv) {
   return result;
 }
 
+// A warp's load of neighbouring elements of a filter.
+Access filter_access(const ConvolutionAddresses& conv) {
+  const std::vector<int64_t>& strides = conv.w.strides;
+  const int64_t element = size_of(conv.w.dtype);
+  std::vector<int64_t> lanes;
+  for (int64_t lane = 0; lane < std::min<int64_t>(32, filter_elements(conv)); ++lane) {
+    int64_t rest = lane, at = 0;
+    const auto step = [&](int64_t extent, int axis) {
+      at += rest % extent * strides[static_cast<size_t>(axis)];
+      rest /= extent;
+    };
+    if (conv.channels_inner) step(conv.c_per_group(), dimension::channel);
+    step(conv.columns.window, dimension::column);
+    step(conv.rows.window, dimension::row);
+    step(conv.planes.window, dimension::plane);
+    if (!conv.channels_inner) step(conv.c_per_group(), dimension::channel);
+    lanes.push_back(at * element);
+  }
+  return access_of(lanes, element);
+}
+
 std::optional<std::string> refusal(const Contraction& contraction) {
   const ConvolutionAddresses& conv = contraction.addresses;
   constexpr int64_t longest_filter = 2048;
@@ -113,6 +134,11 @@ GridWork work_of(const Tile& tile, const Contraction& contraction) {
   const int64_t element = size_of(conv.x.dtype);
   const Access x =
       access_at_pitch(conv.columns.stride * conv.x.strides[dimension::column] * element, x_run(tile, conv) * element);
+  const int64_t stored = size_of(conv.y.dtype) * y_run(tile, conv);
+  const Access y = access_at_pitch(conv.y.strides[dimension::column] * size_of(conv.y.dtype), stored);
+  const double stores = static_cast<double>(tile.p * tile.k) / y_run(tile, conv);  // a thread
+  const Access w = filter_access(conv);
+  const double fills = filter * tile.k / 32;  // accesses of w, a block
 
   GridWork work;
   BlockWork& block = work.block;
@@ -129,10 +155,11 @@ GridWork work_of(const Tile& tile, const Contraction& contraction) {
       filter * tile.k / 32 * 8;
   block.shared_wavefronts =
       warps * shared_reads * (tile.k >= 4 ? 4 : tile.k) + filter * tile.k / 32 * std::min(32, tile.k);
-  block.global_sectors = warps * loads * x.l1 * inside;  // others load nothing
+  // Loads outside of x load nothing.
+  block.global_sectors = warps * (loads * x.l1 * inside + stores * y.l1) + fills * w.l1;
   // A column's neighbours and the rows that windows share come from L1.
   const double reuse = std::max(1.0, taps * tile.p / rows / static_cast<double>(conv.columns.stride));
-  block.l2_bytes = warps * loads * inside * x.sectors * 32 / reuse + filter * tile.k * size_of(conv.w.dtype);
+  block.l2_bytes = 32 * (warps * (loads * inside * x.sectors / reuse + stores * y.sectors) + fills * w.sectors);
   // A group of unrolled steps starts all of its loads before it uses the first.
   const Unrolling unroll = unrolling(tile, conv);
   const double groups = loads / rows / static_cast<double>(unroll.s * unroll.c);
@@ -146,6 +173,8 @@ GridWork work_of(const Tile& tile, const Contraction& contraction) {
   block.latency_clocks =
       1500 + filter * tile.k / tile.threads * 20 + groups * (350 + 280 * later_loads + 10 * group_loads) +
       1.3 * (block.fma / warps + shared_reads * 6) + 4 * loads * run * contraction.prologue_instructions;
+  // Each step to further channels finds elements that no block has had yet.
+  block.chain_clocks = 400 * static_cast<double>(conv.c_per_group()) / run / static_cast<double>(unroll.c);
   work.dram_bytes = compulsory_bytes(contraction);
   return work;
 }
