@@ -165,6 +165,10 @@ TEST_F(ProgramTest, RunChecksWhatABundleHoldsWithoutACompiler) {
   const Outcome without = kiln(run);
   EXPECT_EQ(without.exit_code, 0) << without.out << without.err;
   EXPECT_THAT(without.out, AllOf(HasSubstr("1 layers agree"), HasSubstr("ok at 200 of 524288")));
+  environment_["KILN_NVRTC"] = KILN_FAKE_NVRTC;
+  environment_["FAKE_NVRTC_VERSION"] = "12.0";
+  environment_["FAKE_NVRTC_ARCHS"] = "75";
+  EXPECT_EQ(kiln(run).out, without.out) << "one that does not know the device's architecture";
 }
 
 TEST_F(ProgramTest, DevicesListsTheEmulatedDeviceAndTheCompiler) {
