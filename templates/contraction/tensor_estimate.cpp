@@ -15,6 +15,10 @@ constexpr double sector = 32, line = 128, piece = 512;  // bytes: of L2, of L1, 
 // (gpu-benches).
 constexpr double l2_clocks = 270, dram_seconds = 0.143e-6;
 
+// Clocks from one product to the next that adds to the same sums: m16n8k16 takes 33 on Hopper (Luo et al.), 25 on an
+// A100 (Sun et al., Dissecting Tensor Cores via Microbenchmarks); ldmatrix takes as long, and a barrier.
+constexpr double product_latency = 33, fragments_and_barrier = 80;
+
 // Numbers without a source were chosen with the machine-code clock's times of some layers on an A100 and an L40S in
 // sight (docs/tuning-method.md).
 constexpr double begin_clocks = 1300;    // of a block: code, addresses of its copies
@@ -212,7 +216,10 @@ class TensorBlock {
   // Clocks of a block alone, where a load takes so many.
   double clocks(double load) const {
     const double warps = tiling_.warps();
-    const double multiply = std::max(std::ceil(warps / 4) * step_.products * step_.clocks, passes());
+    // A warp does one after the other: steps whose sums wait for one another, its instructions, fragments, a barrier.
+    const double alone =
+        tiling_.block_k * bytes_ / 32 * product_latency + instructions() / warps + fragments_and_barrier;
+    const double multiply = std::max({std::ceil(warps / 4) * step_.products * step_.clocks, passes(), alone});
     // Copies run up to stages - 1 chunks ahead, less the step in which a chunk is waited for.
     if (copied_) return std::max(multiply, (load + multiply / 2) / (tiling_.stages - 1));
     // Loads are one ahead. A warp finds their addresses, one instruction after the other, and then all store what they

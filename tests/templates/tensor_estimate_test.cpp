@@ -46,6 +46,17 @@ TEST(TensorWork, StagesHideTheLatencyOfCopies) {
   EXPECT_GT(work_of(staged, contraction, Bring::staged).latency_clocks, of_two) << "loads are one chunk ahead";
 }
 
+// 72 chunks of four steps, whose sums wait for one another however few a warp has.
+TEST(TensorWork, AWarpThatIsAloneWaitsForItsProducts) {
+  const Contraction contraction = forward("x=bf16:1x512x14x14:nhwc w=bf16:512x512x3x3:nhwc pad=1");
+  const TensorTiling small{32, 32, 64, 16, 32, 6}, smaller{32, 32, 64, 16, 16, 6};
+  const auto clocks = [&](const TensorTiling& tiling) {
+    return work_of(tiling, contraction, Bring::copied, Results::finished, 112).latency_clocks;
+  };
+  EXPECT_GT(clocks(small), 72 * (4 * 33 + 80));
+  EXPECT_GT(clocks(smaller), 72 * (4 * 33 + 80)) << "half of the products take as long";
+}
+
 TEST(TensorWork, NeighbouringTapsMeetInWhatSharedMemoryLeavesOfL1) {
   const Contraction taps = forward(layer), one_tap = forward("x=bf16:32x1152x28x28:nhwc w=bf16:128x1152x1x1:nhwc");
   const TensorTiling tiling{128, 32, 32, 32, 32, 2};
