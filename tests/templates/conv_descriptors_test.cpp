@@ -287,7 +287,7 @@ TEST(ConvEstimates, CountWarpsThatHaveColumns) {
 // 36 products for each of the 18 loads of a channel, or 72 for 12: then the compiler begins the last loads late.
 TEST(ConvEstimates, CountLoadsThatBeginLate) {
   const auto seconds = [](const char* config) {
-    return seconds_of("conv_backward_data dy=f32:2x64x224x224 w=f32:64x3x3x3 dx=f32:2x3x224x224 pad=1",
+    return seconds_of("conv_backward_data dy=f32:2x8x112x112 w=f32:8x3x3x3 dx=f32:2x3x112x112 pad=1",
                       "conv_backward_data_direct", config);
   };
   EXPECT_GT(seconds("THREADS=128,TILE_K=4,TILE_P=2"), 1.1 * seconds("THREADS=128,TILE_K=1,TILE_P=4"));
