@@ -111,6 +111,18 @@ TEST(FuseStages, TakesBiasResidualAndRelu) {
   EXPECT_TRUE(schedule(graph).steps.size() == 1U);
 }
 
+TEST(FuseStages, OnlySumsAreBiasesAndResiduals) {
+  for (const char* mode : {"mul", "min", "max"}) {
+    Graph graph;
+    const ValueId x = graph.input("x", DType::f32, {2, 4, 5, 5}), w = constant(graph, {4, 4, 1, 1});
+    graph.output("of_all", tensor_op(graph, mode, conv(graph, x, w), x));
+    graph.output("of_channels", tensor_op(graph, mode, conv(graph, x, w), constant(graph, {1, 4, 1, 1})));
+    fuse_stages(graph);
+    const std::string operation = std::string("tensor_op ") + mode;
+    EXPECT_THAT(calls_of(graph), ElementsAre("conv_forward", operation, "conv_forward", operation));
+  }
+}
+
 TEST(FuseStages, LaterOfTwoTakesTheirSum) {
   Graph graph;
   const ValueId x = graph.input("x", DType::f32, {2, 4, 5, 5}), w = constant(graph, {4, 4, 1, 1});
