@@ -10,15 +10,17 @@ namespace {
 
 constexpr double schedulers = 4;         // of an SM; each starts a warp's instruction a clock
 constexpr double sectors_per_clock = 4;  // of L1, per SM
+constexpr double line_instructions = 8;  // of 16 bytes, in a line of 128
 constexpr double further_code = 200;     // instructions of a kernel that only moves or adds
 
 // Clocks in which the schedulers get the lines of a block's code that their own caches of instructions do not hold.
 // Warps of a block that share a scheduler meet a line together. Rates of lines: timing/cards.
 double fetch_clocks(const BlockWork& block, const Arch& arch, double code_instructions) {
-  constexpr double held_instructions = 2048, instructions_per_line = 8;
+  constexpr double held_instructions = 2048;
   const double missed = std::max(0.0, 1 - held_instructions / std::max(1.0, code_instructions));
-  const double warps_per_scheduler = std::max(1.0, block.threads / 32 / schedulers);
-  return missed * block.instructions / warps_per_scheduler / instructions_per_line * (arch.major == 9 ? 8 : 2);
+  const double warps_of_scheduler = std::max(1.0, block.threads / 32 / schedulers);
+  const double clocks_of_line = arch.major == 9 ? 8 : 2;
+  return missed * block.instructions / warps_of_scheduler / line_instructions * clocks_of_line;
 }
 
 // Clocks in which `count` blocks side by side keep some unit of an SM busy, and those that they do not hide.
@@ -54,8 +56,8 @@ double reached_products(const Arch& arch, MathClass math, const Calibration& rea
 // The first warps wait for 9 lines of 128 bytes at a time: 8 are fetched with the one that is missed (so Huerta et al.,
 // Analyzing Modern NVIDIA GPU cores, take it). Some of the way from L2 is hidden by what is there.
 double code_clocks(double instructions) {
-  constexpr double instruction_bytes = 16, lines = 9, line_bytes = 128, clocks = 150;
-  return clocks * instructions * instruction_bytes / (lines * line_bytes);
+  constexpr double lines = 9, clocks = 150;
+  return clocks * instructions / (lines * line_instructions);
 }
 
 Access access_of(std::span<const int64_t> lanes, int64_t bytes) {
@@ -73,8 +75,20 @@ Access access_of(std::span<const int64_t> lanes, int64_t bytes) {
 }
 
 Access access_at_pitch(int64_t pitch, int64_t bytes, int64_t lanes) {
+  return access_along({{lanes, pitch}}, bytes, lanes);
+}
+
+Access access_along(std::initializer_list<LaneAxis> axes, int64_t bytes, int64_t lanes) {
   std::vector<int64_t> addresses;
-  for (int64_t lane = 0; lane < lanes; ++lane) addresses.push_back(lane * pitch);
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    int64_t number = lane, address = 0;
+    for (const LaneAxis& axis : axes) {
+      const bool last = &axis == axes.end() - 1;
+      address += (last ? number : number % axis.extent) * axis.stride;
+      number /= axis.extent;
+    }
+    addresses.push_back(address);
+  }
   return access_of(addresses, bytes);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 
 #include "contraction/contractions.h"
@@ -52,6 +53,13 @@ Access access_of(std::span<const int64_t> lanes, int64_t bytes);
 
 /// Access of `lanes` lanes that are `pitch` bytes apart.
 Access access_at_pitch(int64_t pitch, int64_t bytes, int64_t lanes = 32);
+
+/// So many lanes, `stride` bytes apart; or so many groups of those along the axes before.
+struct LaneAxis {
+  int64_t extent, stride;
+};
+/// Access of `lanes` lanes that are numbered along these axes, the first one first; the last one goes on.
+Access access_along(std::initializer_list<LaneAxis> axes, int64_t bytes, int64_t lanes = 32);
 
 /// Multiply-adds of that class that an SM reaches in a clock: measured (Calibration), else what is usual.
 double reached_products(const Arch& arch, MathClass math, const Calibration& reached);

@@ -16,15 +16,16 @@ constexpr double sector = 32, line = 128, piece = 512;  // bytes: of L2, of L1, 
 constexpr double l2_clocks = 270, dram_seconds = 0.143e-6;
 
 // Clocks from one product to the next that adds to the same sums: m16n8k16 takes 33 on Hopper (Luo et al.), 25 on an
-// A100 (Sun et al., Dissecting Tensor Cores via Microbenchmarks); ldmatrix takes as long, and a barrier.
-constexpr double product_latency = 33, fragments_and_barrier = 80;
+// A100 (Sun et al., Dissecting Tensor Cores via Microbenchmarks).
+constexpr double product_latency = 33;
 
 // Numbers without a source were chosen with the machine-code clock's times of some layers on an A100 and an L40S in
 // sight (docs/tuning-method.md).
-constexpr double begin_clocks = 1300;    // of a block: code, addresses of its copies
-constexpr double store_clocks = 160;     // of a warp for a run of each lane: sums through shared memory, the epilogue
-constexpr double units_in_turn = 5;      // exponents: how little units that are equally busy hinder each other,
-constexpr double latency_beside = 5.5;   // and how little a latency that is as long as they are busy
+constexpr double barrier_clocks = 80;   // of a chunk, with its first fragments: chosen by an H100's and an H200's times
+constexpr double begin_clocks = 1300;   // of a block: code, addresses of its copies
+constexpr double store_clocks = 160;    // of a warp for a run of each lane: sums through shared memory, the epilogue
+constexpr double units_in_turn = 5;     // exponents: how little units that are equally busy hinder each other,
+constexpr double latency_beside = 5.5;  // and how little a latency that is as long as they are busy
 constexpr double of_own_transfer = 1.2;  // of a chunk's passage through L2: what its block waits for
 constexpr double of_l1 = 0.2;            // part of L1 that neighbouring taps can count on
 constexpr double a_warp_alone = 0.1;     // part of its time in which a scheduler's only warp keeps no unit busy
@@ -217,8 +218,7 @@ class TensorBlock {
   double clocks(double load) const {
     const double warps = tiling_.warps();
     // A warp does one after the other: steps whose sums wait for one another, its instructions, fragments, a barrier.
-    const double alone =
-        tiling_.block_k * bytes_ / 32 * product_latency + instructions() / warps + fragments_and_barrier;
+    const double alone = tiling_.block_k * bytes_ / 32 * product_latency + instructions() / warps + barrier_clocks;
     const double multiply = std::max({std::ceil(warps / 4) * step_.products * step_.clocks, passes(), alone});
     // Copies run up to stages - 1 chunks ahead, less the step in which a chunk is waited for.
     if (copied_) return std::max(multiply, (load + multiply / 2) / (tiling_.stages - 1));

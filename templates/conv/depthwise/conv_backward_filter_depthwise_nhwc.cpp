@@ -104,11 +104,7 @@ Estimate predict(const Tile& tile, const FilterGradient& gradient, const Target&
   const auto access = [&](const TensorSpec& spec, int64_t stride) {
     const int64_t element = size_of(spec.dtype), bytes = tile.vector * element;
     const int64_t pitch = tile.q * stride * spec.strides[column] * element;
-    std::vector<int64_t> lanes;
-    for (int64_t lane = 0; lane < 32; ++lane) {
-      lanes.push_back(lane % of_pixel * tile.vector * spec.strides[channel] * element + lane / of_pixel * pitch);
-    }
-    return descriptor::access_of(lanes, bytes);
+    return descriptor::access_along({{of_pixel, spec.strides[channel] * bytes}, {1, pitch}}, bytes);
   };
 
   descriptor::BlockWork block;

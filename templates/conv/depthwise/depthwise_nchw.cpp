@@ -52,7 +52,8 @@ GridWork work_of(const Tile& tile, const Contraction& contraction) {
   const ConvolutionAddresses& conv = contraction.addresses;
   const double taps = static_cast<double>(conv.taps());
   const double warps = tile.threads / 32.0;
-  const double rows = static_cast<double>(conv.planes.window * input_positions(conv.rows, tile.p));
+  const double planes = static_cast<double>(conv.planes.window);
+  const double rows_of_plane = static_cast<double>(input_positions(conv.rows, tile.p)), rows = planes * rows_of_plane;
   const double accesses = rows * static_cast<double>(runs(tile, conv));
   const double lane_bytes = static_cast<double>(tile.q * conv.columns.stride) * size_of(conv.x.dtype);
   const double access_bytes = x_run(tile, conv) * size_of(conv.x.dtype);
@@ -69,10 +70,9 @@ GridWork work_of(const Tile& tile, const Contraction& contraction) {
   block.l2_bytes = tile.threads * (static_cast<double>(tile.p * tile.q * conv.rows.stride * conv.columns.stride) *
                                        size_of(conv.x.dtype) * 1.3 +
                                    tile.p * tile.q * size_of(conv.y.dtype));
-  block.code_instructions = 1.3 * block.instructions / warps / static_cast<double>(conv.planes.window);
+  block.code_instructions = 1.3 * block.instructions / warps / planes;
   // The rows of a plane may load while others multiply; those of the next plane do not before its end.
-  const double later_rows = rows - rows / static_cast<double>(conv.planes.window);
-  block.latency_clocks = 1850 + 1.3 * (block.instructions / warps) + 500 * later_rows;
+  block.latency_clocks = 1850 + 1.3 * (block.instructions / warps) + 500 * (planes - 1) * rows_of_plane;
   work.dram_bytes = compulsory_bytes(contraction);
   return work;
 }

@@ -66,9 +66,7 @@ Access access_of_lanes(const Tile& tile, const TensorSpec& spec, int64_t stride)
   const int64_t element = size_of(spec.dtype), of_pixel = tile.k / tile.vector;
   const int64_t pitch = tile.q * stride * spec.strides[dimension::column] * element;
   const int64_t bytes = tile.vector * element;
-  std::vector<int64_t> lanes;
-  for (int64_t lane = 0; lane < 32; ++lane) lanes.push_back(lane % of_pixel * bytes + lane / of_pixel * pitch);
-  return access_of(lanes, bytes);
+  return access_along({{of_pixel, bytes}, {1, pitch}}, bytes);
 }
 
 // Share of a filter's rows or columns that the kernel multiplies: all, unless one tile spans the axis. The compiler

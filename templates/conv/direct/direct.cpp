@@ -76,23 +76,13 @@ Unrolling unrolling(const Tile& tile, const ConvolutionAddresses& conv) {
 
 // A warp's load of neighbouring elements of a filter.
 Access filter_access(const ConvolutionAddresses& conv) {
-  const std::vector<int64_t>& strides = conv.w.strides;
-  const int64_t element = size_of(conv.w.dtype);
-  std::vector<int64_t> lanes;
-  for (int64_t lane = 0; lane < std::min<int64_t>(32, filter_elements(conv)); ++lane) {
-    int64_t rest = lane, at = 0;
-    const auto step = [&](int64_t extent, int axis) {
-      at += rest % extent * strides[static_cast<size_t>(axis)];
-      rest /= extent;
-    };
-    if (conv.channels_inner) step(conv.c_per_group(), dimension::channel);
-    step(conv.columns.window, dimension::column);
-    step(conv.rows.window, dimension::row);
-    step(conv.planes.window, dimension::plane);
-    if (!conv.channels_inner) step(conv.c_per_group(), dimension::channel);
-    lanes.push_back(at * element);
-  }
-  return access_of(lanes, element);
+  const int64_t element = size_of(conv.w.dtype), lanes = std::min<int64_t>(32, filter_elements(conv));
+  const auto along = [&](int64_t extent, size_t axis) { return LaneAxis{extent, conv.w.strides[axis] * element}; };
+  const LaneAxis channels = along(conv.c_per_group(), dimension::channel),
+                 columns = along(conv.columns.window, dimension::column),
+                 rows = along(conv.rows.window, dimension::row), planes = along(conv.planes.window, dimension::plane);
+  return conv.channels_inner ? access_along({channels, columns, rows, planes}, element, lanes)
+                             : access_along({columns, rows, planes, channels}, element, lanes);
 }
 
 std::optional<std::string> refusal(const Contraction& contraction) {
@@ -138,7 +128,7 @@ GridWork work_of(const Tile& tile, const Contraction& contraction) {
   const Access y = access_at_pitch(conv.y.strides[dimension::column] * size_of(conv.y.dtype), stored);
   const double stores = static_cast<double>(tile.p * tile.k) / y_run(tile, conv);  // a thread
   const Access w = filter_access(conv);
-  const double fills = filter * tile.k / 32;  // accesses of w, a block
+  const double fills = filter * tile.k / 32;  // accesses of w, and of shared memory, a block
 
   GridWork work;
   BlockWork& block = work.block;
@@ -152,9 +142,8 @@ GridWork work_of(const Tile& tile, const Contraction& contraction) {
   block.instructions =
       block.fma * 1.15 +
       warps * (loads * (3 + run * contraction.prologue_instructions) + shared_reads + 120 + tile.p * tile.k * 6.0) +
-      filter * tile.k / 32 * 8;
-  block.shared_wavefronts =
-      warps * shared_reads * (tile.k >= 4 ? 4 : tile.k) + filter * tile.k / 32 * std::min(32, tile.k);
+      fills * 8;
+  block.shared_wavefronts = warps * shared_reads * (tile.k >= 4 ? 4 : tile.k) + fills * std::min(32, tile.k);
   // Loads outside of x load nothing.
   block.global_sectors = warps * (loads * x.l1 * inside + stores * y.l1) + fills * w.l1;
   // A column's neighbours and the rows that windows share come from L1.

@@ -91,30 +91,6 @@ Program filter_program(const std::string& name, const Shape& shape, const Filter
   return program_of(emit.source(prelude), launch);
 }
 
-struct Lanes {
-  std::vector<int64_t> x, dy;
-};
-
-// Where the lanes of a warp find x and dy of a product, in bytes. They are neighbours in dw, column first.
-Lanes filter_gradient_lanes(const FilterGradient& gradient) {
-  Lanes lanes;
-  for (int64_t lane = 0; lane < 32; ++lane) {
-    int64_t element = lane, at = 0;
-    const auto step = [&](int64_t extent, int64_t stride) {
-      at += element % extent * stride;
-      element /= extent;
-    };
-    const std::vector<int64_t>& x = gradient.x.strides;
-    step(gradient.columns.window, gradient.columns.dilation * x[dimension::column]);
-    step(gradient.rows.window, gradient.rows.dilation * x[dimension::row]);
-    step(gradient.planes.window, gradient.planes.dilation * x[dimension::plane]);
-    step(gradient.c_per_group(), x[dimension::channel]);
-    lanes.x.push_back(at * size_of(gradient.x.dtype));
-    lanes.dy.push_back(element * gradient.dy.strides[dimension::channel] * size_of(gradient.dy.dtype));
-  }
-  return lanes;
-}
-
 Estimate predict_filter(const Shape& shape, const FilterGradient& gradient, const Target& target,
                         const DeviceFigures& device) {
   // A window that lies in the padding costs as much as another.
@@ -123,9 +99,21 @@ Estimate predict_filter(const Shape& shape, const FilterGradient& gradient, cons
                                    static_cast<double>(gradient.region_axes.count());
   thread.rows = thread.products * static_cast<double>(gradient.region_axes.columns.regions) /
                 static_cast<double>(gradient.columns.outputs);
-  const auto [x, dy] = filter_gradient_lanes(gradient);
-  thread.first = access_of(x, size_of(gradient.x.dtype));
-  thread.second = access_of(dy, size_of(gradient.dy.dtype));
+  // Lanes are neighbours in dw, column first: elements of a filter meet different x and the same dy.
+  const int64_t x_element = size_of(gradient.x.dtype), dy_element = size_of(gradient.dy.dtype);
+  const auto along = [&](const WindowAxis& axis, size_t number) {
+    return LaneAxis{axis.window, axis.dilation * gradient.x.strides[number] * x_element};
+  };
+  const LaneAxis channels{gradient.c_per_group(), gradient.x.strides[dimension::channel] * x_element};
+  thread.first = access_along({along(gradient.columns, dimension::column),
+                               along(gradient.rows, dimension::row),
+                               along(gradient.planes, dimension::plane),
+                               channels,
+                               {1, 0}},
+                              x_element);
+  thread.second = access_along(
+      {{gradient.c_per_group() * gradient.taps(), 0}, {1, gradient.dy.strides[dimension::channel] * dy_element}},
+      dy_element);
   return simple_gradient_estimate(shape.threads, thread, {&gradient.x, &gradient.dy, &gradient.dw}, target, device);
 }
 
