@@ -98,18 +98,17 @@ def _():
 @check("no growth of device memory over 3000 calls", cuda=True)
 def _():
     x, w = tensor((4, 16, 20, 20), "f16"), tensor((24, 16, 3, 3), "f16")
-    for _ in range(50):
-        K.conv2d(x, w, padding=1)
-        kiln.conv_forward(x, w, pad=1)
-    synchronize()
-    before = torch.cuda.mem_get_info()[0]
-    for _ in range(1500):
-        K.conv2d(x, w, padding=1)
-        kiln.conv_forward(x, w, pad=1)
-    synchronize()
-    grown = before - torch.cuda.mem_get_info()[0]
-    assert grown <= 4 << 20, grown
-    return f"{grown} bytes"
+    grown = []
+    for _ in range(6):  # the first warms up
+        before = torch.cuda.mem_get_info()[0]
+        for _ in range(300):
+            K.conv2d(x, w, padding=1)
+            kiln.conv_forward(x, w, pad=1)
+        synchronize()
+        grown.append(before - torch.cuda.mem_get_info()[0])
+    # The driver counts the memory of the whole device, which other processes take meanwhile. What leaks grows each time.
+    assert min(grown[1:]) <= 1 << 20, grown
+    return f"{min(grown[1:])} bytes"
 
 
 @check("the legacy and the per-thread default stream by number", cuda=True)
