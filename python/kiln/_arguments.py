@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import operator
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import Any, Union
+from typing import Any, NamedTuple, Union
 
 from ._arrays import Array
 from ._kiln import Expression
@@ -30,9 +31,15 @@ class Definition:
     stages: Mapping[str, str]  # operands of an epilogue, and the stage that reads each
     likenesses: Mapping[str, tuple[str, bool, str | None]]  # of outputs that may be True: like what, reduced, dtype
 
+    @functools.cached_property
+    def kinds(self) -> Mapping[str, str]:
+        """The kind of each name: tensor, number, integer or word."""
+        kinds = dict.fromkeys(self.words, "word")
+        kinds |= dict.fromkeys(self.integers, "integer") | dict.fromkeys(self.numbers, "number")
+        return kinds | dict.fromkeys((*self.inputs, *self.outputs), "tensor")
 
-@dataclasses.dataclass(frozen=True)
-class Arguments:
+
+class Arguments(NamedTuple):
     """A call's arguments, sorted."""
 
     tensors: dict[str, Array]
@@ -47,10 +54,15 @@ unknown = Definition("", (), (), (), "", True, {}, frozenset(), frozenset(), {},
 def definition_of(what: str) -> Definition:
     """The definition of the operation which the line begins with, or `unknown`: the library says which operations
     exist."""
-    from ._definitions import DEFINITIONS
-
     words = require_text("what", what).split(None, 1)
-    return DEFINITIONS.get(words[0], unknown) if words else unknown
+    return _definitions().get(words[0], unknown) if words else unknown
+
+
+@functools.cache
+def _definitions() -> Mapping[str, Definition]:
+    from ._definitions import DEFINITIONS  # which needs Definition
+
+    return DEFINITIONS
 
 
 def sort_arguments(definition: Definition, arguments: Mapping[str, Any]) -> Arguments:
@@ -63,18 +75,20 @@ def sort_arguments(definition: Definition, arguments: Mapping[str, Any]) -> Argu
     words: dict[str, Word] = {}
     numbers: dict[str, float] = {}
     integers: dict[str, int] = {}
+    kinds = definition.kinds
     for name, value in arguments.items():
         if value is None:
             continue
-        if name in definition.inputs or name in definition.outputs:
+        kind = kinds.get(name)
+        if kind == "tensor":
             tensors[name] = value
-        elif name in definition.numbers:
+        elif kind == "number":
             numbers[name] = _number(name, value)
             if definition.words.get(name) == "none":
                 words[name] = "any"
-        elif name in definition.integers:
+        elif kind == "integer":
             integers[name] = _integer(name, value)
-        elif name in definition.words or isinstance(value, (bool, int, float, str, tuple, list)):
+        elif kind == "word" or isinstance(value, (bool, int, float, str, tuple, list)):
             words[name] = _word(name, value, definition.words.get(name))
         else:
             tensors[name] = value
@@ -86,6 +100,8 @@ def _wrong(name: str, value: Any, expected: str) -> InvalidArgument:
 
 
 def _number(name: str, value: Any) -> float:
+    if type(value) is float:
+        return value
     try:
         if hasattr(value, "__float__") or hasattr(value, "__index__"):  # not a string, which float() reads
             return float(value)
@@ -110,6 +126,8 @@ _flags = frozenset(("tf32", "fast", "deterministic", "constant_weights", "dynami
 
 def _word(name: str, value: Any, usual: Word = None) -> Word:
     """`usual`: what it is where it is not given, if that is known."""
+    if value is usual:
+        return usual
     if name in _flags:
         if isinstance(value, bool):
             return value
@@ -120,18 +138,27 @@ def _word(name: str, value: Any, usual: Word = None) -> Word:
         if value.split() == [value]:
             return value
         raise _wrong(name, value, "one word")
-    try:
-        integers = [operator.index(value)]
-    except TypeError:
-        try:
-            integers = [] if isinstance(value, (Mapping, Set)) else [operator.index(each) for each in value]
-        except TypeError:
-            integers = []
+    integers = _integers_of(value)
     if not integers:
         raise _wrong(name, value, "an integer, integers or a word")
     if not all(-(1 << 63) <= each < 1 << 63 for each in integers):
         raise _wrong(name, value, "integers of 64 bits")
     return tuple(integers) if isinstance(value, Iterable) else integers[0]
+
+
+def _integers_of(value: Any) -> list[int]:
+    """An integer or integers; none if the value is anything else."""
+    if type(value) is int:
+        return [value]
+    if not isinstance(value, (tuple, list)) and hasattr(value, "__index__"):
+        try:
+            return [operator.index(value)]
+        except TypeError:  # an array of several elements
+            pass
+    try:
+        return [] if isinstance(value, (Mapping, Set)) else [operator.index(each) for each in value]
+    except TypeError:
+        return []
 
 
 def text_of_words(words: Mapping[str, Word]) -> str:
@@ -151,10 +178,15 @@ def text_of_words(words: Mapping[str, Word]) -> str:
     return text
 
 
+@functools.lru_cache(maxsize=1024)
+def _text_of_stages(stages: str) -> str:
+    return f" epilogue={_word('epilogue', stages)}"
+
+
 def text_of_epilogue(epilogue: str | Expression | None) -> str:
     """` epilogue=bias+relu` of stages; nothing of user code, which is no text of a request."""
     if epilogue is None or isinstance(epilogue, Expression):
         return ""
     if isinstance(epilogue, str):
-        return f" epilogue={_word('epilogue', epilogue)}"
+        return _text_of_stages(epilogue)
     raise _wrong("epilogue", epilogue, "stages joined with +, or what kiln.expression() returns")

@@ -14,7 +14,7 @@ from ._arguments import Arguments, Definition, Word, definition_of, sort_argumen
 from ._arrays import Array, Stream, empty, streams_of
 from ._context import Context, context_for
 from ._kiln import Expression
-from .errors import InvalidArgument, of_a_call
+from .errors import Error, InvalidArgument, of_a_call
 
 Memory = Any  # a DeviceMemory, or what has __cuda_array_interface__
 
@@ -103,7 +103,7 @@ def enqueue(
     tensors = given.tensors
     code = epilogue if isinstance(epilogue, Expression) else None
     address, size, used_on = memory_of(workspace, "workspace")
-    with of_a_call():
+    try:
         _kiln.call(
             context_for(context, tensors.values()),
             text + text_of_epilogue(epilogue),
@@ -113,6 +113,8 @@ def enqueue(
             address,
             size,
         )
+    except Error as error:
+        raise of_a_call(error) from None
 
 
 Spec = tuple[str, tuple[int, ...], tuple[int, ...]]  # dtype as frameworks call it, extents, strides in elements
@@ -146,12 +148,14 @@ def run(
 ) -> Any:
     """An operation with its output in `out`, or in a new tensor; returns that, with the further outputs that are True."""
     asked = [name for name in definition.likenesses if arguments.get(name) is True]
-    given = sort_arguments(definition, {name: value for name, value in arguments.items() if name not in asked})
-    tensors = given.tensors
+    if asked:
+        arguments = {name: value for name, value in arguments.items() if name not in asked}
+    given = sort_arguments(definition, arguments)
+    tensors, numbers = given.tensors, given.numbers
     usual = definition.words
     words = {name: value for name, value in given.words.items() if value != usual.get(name)}
     text = definition.name + text_of_words(words)
-    limit = next((name for name in ("clip_lo", "clip_hi") if name in given.numbers), None)
+    limit = "clip_lo" if "clip_lo" in numbers else "clip_hi" if "clip_hi" in numbers else None
     if epilogue is None:
         stages = [stage for name, stage in definition.stages.items() if name in tensors]
         epilogue = "+".join([*stages, "clip"] if limit else stages) or None
@@ -167,19 +171,21 @@ def run(
     else:
         like = next(iter(tensors.values()))
         of_this_batch = definition.name + text_of_words({**words, "dynamic_batch": False})  # n=? rounds extents up
-        with of_a_call(definition.result):
+        try:
             operands = _operands(_kiln.request_line(of_this_batch, tensors) + text_of_epilogue(epilogue))
+        except Error as error:
+            raise of_a_call(error, definition.result) from None
         written = [name for name in operands if name in definition.outputs]
         if out is not None:
             tensors[written[0]] = out
         for name in written:
             if name in tensors:
                 continue
-            if given.numbers.get("beta"):
-                raise InvalidArgument(f"beta is {given.numbers['beta']}, and {name} is not given", "give out")
+            if numbers.get("beta"):
+                raise InvalidArgument(f"beta is {numbers['beta']}, and {name} is not given", "give out")
             tensors[name] = empty(like, *operands[name])
         out = tensors[written[0]]
         for name in asked:
             tensors[name] = empty(like, *_further(definition, name, words, operands))
-    enqueue(definition, text, dataclasses.replace(given, words=words), epilogue, stream, None, context)
+    enqueue(definition, text, given._replace(words=words), epilogue, stream, None, context)
     return (out, *(tensors[name] for name in asked)) if asked else out

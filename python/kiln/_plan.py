@@ -11,7 +11,7 @@ from ._arrays import Array, Stream, streams_of
 from ._calls import Memory, memory_of
 from ._context import Context, context_for
 from ._kiln import Expression
-from .errors import InvalidArgument, of_a_call, require_text
+from .errors import Error, InvalidArgument, of_a_call, require_text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,5 +150,7 @@ def plan_of_call(
     given = sort_arguments(definition_of(what), arguments)
     text = what + text_of_words(given.words) + text_of_epilogue(epilogue)
     context = context_for(context, given.tensors.values())
-    with of_a_call():
+    try:
         return Plan(_kiln.plan_of_call(context, text, _bound(given, code)), context, code)
+    except Error as error:
+        raise of_a_call(error) from None

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import reprlib
 import sys
 import types
 import warnings
-from collections.abc import Iterator
 
 
 class Error(RuntimeError):
@@ -139,23 +137,17 @@ _words_of_calls = {
 }
 
 
-@contextlib.contextmanager
-def of_a_call(result: str = "") -> Iterator[None]:
-    """Errors of what is enqueued say arguments, not parts of a request. `result`: what is called `out`."""
+def of_a_call(error: Error, result: str = "") -> Error:
+    """An error of what is enqueued, which says arguments, not parts of a request. `result`: what is called `out`."""
 
     def given(found: re.Match[str]) -> str:
         return "give " + " or ".join("out" if name == result else name for name in found.groups() if name)
 
-    try:
-        yield
-    except Error as error:
-        message = _column.sub("", error.message)
-        hint = _operand.sub(given, error.hint)
-        for of_request, of_call in _words_of_calls.items():
-            hint = re.sub(of_request, of_call, hint)
-        if (message, hint) == (error.message, error.hint):
-            raise
-        raise error_of(error.code, message, hint) from None
+    message = _column.sub("", error.message)
+    hint = _operand.sub(given, error.hint)
+    for of_request, of_call in _words_of_calls.items():
+        hint = re.sub(of_request, of_call, hint)
+    return error if (message, hint) == (error.message, error.hint) else error_of(error.code, message, hint)
 
 
 def in_words_of_python(text: str) -> str:

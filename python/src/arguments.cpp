@@ -1,7 +1,12 @@
 #include "arguments.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nanobind/stl/string_view.h>
 
+#include <functional>
+#include <map>
+#include <string>
 #include <utility>
 
 namespace kiln::python {
@@ -10,6 +15,21 @@ namespace {
 Expressions& known_code() {
   static Expressions code;  // by digest
   return code;
+}
+
+// Code of that text, which reads tensors and numbers of these names. Chains of layers give theirs in each call, and
+// parsing and digesting it takes longer than the rest of the call.
+const Expression& code_of(std::string_view text, std::span<const NamedTensor> tensors,
+                          std::span<const NamedScalar> numbers) {
+  static std::map<std::string, Expression, std::less<>> known;  // with the GIL
+  std::vector<std::string> tensor_names, number_names;
+  for (const NamedTensor& tensor : tensors) tensor_names.emplace_back(tensor.name);
+  for (const NamedScalar& number : numbers) number_names.emplace_back(number.name);
+  const std::string key = fmt::format("{};{};{}", fmt::join(tensor_names, ","), fmt::join(number_names, ","), text);
+  if (const auto found = known.find(key); found != known.end()) return found->second;
+  const Expression code(text, std::move(tensor_names), std::move(number_names));
+  learn_code(code);
+  return known.emplace(key, code).first->second;
 }
 
 std::vector<NamedTensor> named_tensors(std::span<const GivenTensor> tensors) {
@@ -43,10 +63,10 @@ Expressions known_code_in(std::string_view text) {
 }
 
 PythonEpilogue::PythonEpilogue(std::string_view text, nb::dict tensors, const nb::dict& numbers)
-    : held_(std::move(tensors)),
-      tensors_(given_tensors(held_)),
-      epilogue_(expression(text, named_tensors(tensors_), named_numbers(numbers))) {
-  learn_code(*epilogue_.code());
+    : held_(std::move(tensors)), tensors_(given_tensors(held_)) {
+  const std::vector<NamedTensor> named = named_tensors(tensors_);
+  const std::vector<NamedScalar> scalars = named_numbers(numbers);
+  epilogue_ = expression(code_of(text, named, scalars), named, scalars);
 }
 
 Arguments::Arguments(TensorDict tensors, NumberDict numbers, IntegerDict integers, const PythonEpilogue* epilogue)

@@ -60,14 +60,13 @@ std::string text_of(nb::handle object) {
   return nb::cast<std::string>(nb::str(object));
 }
 
-// The member of an object that has it; else None.
-nb::object member_of(nb::handle object, const char* member) {
-  return nb::getattr(object, member, nb::none());
-}
-
 struct Dimensions {
   std::vector<int64_t> extents, strides;  // strides in elements
 
+  void reserve(size_t rank) {
+    extents.reserve(rank);
+    strides.reserve(rank);
+  }
   void add(int64_t extent, int64_t stride) {
     extents.push_back(extent);
     strides.push_back(stride);
@@ -93,61 +92,111 @@ Tensor made(std::string_view name, const void* data, DType dtype, Dimensions dim
   }
 }
 
+// Members of PyTorch's tensors, by names that are made once: each call looks ten of them up in each of its tensors.
+struct TorchNames {
+  nb::str layout = interned("layout"), is_nested = interned("is_nested"), dtype = interned("dtype"),
+          is_neg = interned("is_neg"), shape = interned("shape"), stride = interned("stride"),
+          is_cpu = interned("is_cpu"), is_cuda = interned("is_cuda"), get_device = interned("get_device"),
+          data_ptr = interned("data_ptr");
+
+  static const TorchNames& get() {
+    static const TorchNames& names = *new TorchNames;  // never freed: Python may have ended before
+    return names;
+  }
+
+ private:
+  static nb::str interned(const char* name) { return nb::steal<nb::str>(PyUnicode_InternFromString(name)); }
+};
+
+bool is_true(const nb::object& object) {
+  return object.is(nb::handle(Py_True));
+}
+
+nb::object called(nb::handle object, const nb::str& method) {
+  return nb::steal(nb::detail::raise_if_null(PyObject_CallMethodNoArgs(object.ptr(), method.ptr())));
+}
+
 // Refuses tensors of PyTorch whose elements do not lie as extents and strides say.
 void require_strided(std::string_view name, nb::handle object) {
-  const nb::object layout = member_of(object, "layout"), nested = member_of(object, "is_nested");
-  if (nested.is(nb::handle(Py_True))) refuse(name, "is a nested tensor", "give its to_padded_tensor(), or its parts");
-  if (layout.is_none() || text_of(layout) == "torch.strided") return;
-  refuse(name, fmt::format("has the layout {}", text_of(layout)), "give its to_dense()");
+  static PyObject* strided = nullptr;  // torch.strided, once it has been seen: there is one object of each layout
+  const TorchNames& names = TorchNames::get();
+  const nb::object layout = nb::getattr(object, names.layout, nb::none());
+  const nb::object nested = nb::getattr(object, names.is_nested, nb::none());
+  if (is_true(nested)) refuse(name, "is a nested tensor", "give its to_padded_tensor(), or its parts");
+  if (layout.ptr() == strided || layout.is_none()) return;
+  if (text_of(layout) != "torch.strided") {
+    refuse(name, fmt::format("has the layout {}", text_of(layout)), "give its to_dense()");
+  }
+  strided = nb::object(layout).release().ptr();
+}
+
+// The row of a dtype of PyTorch, of which there is one object each.
+const TypeRow& row_of(std::string_view name, const nb::object& dtype) {
+  static std::array<PyObject*, type_rows.size()> seen{};
+  for (size_t i = 0; i < seen.size(); ++i) {
+    if (seen[i] == dtype.ptr()) return type_rows[i];
+  }
+  const std::string type = text_of(dtype);  // "torch.float32"
+  const std::string_view bare = std::string_view(type).substr(type.find('.') + 1);
+  for (size_t i = 0; i < seen.size(); ++i) {
+    if (type_rows[i].name != bare) continue;
+    if (seen[i] == nullptr) seen[i] = nb::object(dtype).release().ptr();
+    return type_rows[i];
+  }
+  refuse_type(name, type);
 }
 
 // Where the elements of a tensor of PyTorch begin.
 uintptr_t address_of(std::string_view name, nb::handle object) {
   std::string reason;
   try {
-    return nb::cast<uintptr_t>(object.attr("data_ptr")());
+    return nb::cast<uintptr_t>(called(object, TorchNames::get().data_ptr));
   } catch (const nb::python_error& error) {  // of a transform, or without elements
     reason = text_of(error.value());
   }
   refuse(name, fmt::format("has no memory: {}", reason.substr(0, reason.find('\n'))), "give a tensor with elements");
 }
 
+Place place_of(std::string_view name, nb::handle object) {
+  const TorchNames& names = TorchNames::get();
+  if (is_true(nb::getattr(object, names.is_cpu, nb::none()))) return {.host = true, .ordinal = std::nullopt};
+  if (is_true(nb::getattr(object, names.is_cuda, nb::none()))) {
+    return {.host = false, .ordinal = nb::cast<int>(called(object, names.get_device))};
+  }
+  refuse(name, fmt::format("is on device {}", text_of(object.attr("device").attr("type"))),
+         "move it to the CPU or a CUDA device");
+}
+
 // Without __dlpack__, which PyTorch refuses to tensors with gradients, and by which it makes one stream wait for
 // another.
 GivenTensor torch_tensor(std::string_view name, nb::handle object) {
+  const TorchNames& names = TorchNames::get();
   require_strided(name, object);
-  const std::string type = text_of(object.attr("dtype"));  // "torch.float32"
-  const std::string_view bare = std::string_view(type).substr(type.find('.') + 1);
-  const TypeRow* found = nullptr;
-  for (const TypeRow& row : type_rows) {
-    if (row.name == bare) found = &row;
-  }
-  if (found == nullptr) refuse_type(name, type);
-  if (nb::cast<bool>(object.attr("is_neg")())) {
+  const TypeRow& row = row_of(name, nb::getattr(object, names.dtype));
+  if (is_true(called(object, names.is_neg))) {
     refuse(name, "is a view whose elements count with the other sign", "give its resolve_neg()");
   }
+  const auto shape = nb::cast<nb::tuple>(nb::getattr(object, names.shape));
+  const auto strides = nb::cast<nb::tuple>(called(object, names.stride));
   Dimensions dimensions;
-  const nb::object shape = object.attr("shape"), strides = object.attr("stride")();
-  for (size_t i = 0; i < nb::len(shape); ++i) {
+  dimensions.reserve(shape.size());
+  for (size_t i = 0; i < shape.size(); ++i) {
     dimensions.add(nb::cast<int64_t>(shape[i]), nb::cast<int64_t>(strides[i]));
   }
-  Place place;
-  const nb::object device = object.attr("device");
-  const std::string kind = nb::cast<std::string>(device.attr("type"));
-  if (kind == "cpu") {
-    place.host = true;
-  } else if (kind == "cuda") {
-    place.ordinal = nb::cast<int>(device.attr("index"));
-  } else {
-    refuse(name, fmt::format("is on device {}", kind), "move it to the CPU or a CUDA device");
-  }
+  const Place place = place_of(name, object);
   const uintptr_t address = address_of(name, object);
   return {.name = name,
-          .tensor = made(name, reinterpret_cast<const void*>(address), found->dtype, std::move(dimensions)),
+          .tensor = made(name, reinterpret_cast<const void*>(address), row.dtype, std::move(dimensions)),
           .place = place,
           .stream = std::nullopt,
           .writable = true,
           .held = {}};
+}
+
+// Whether this is a tensor of PyTorch or has the same members.
+bool is_like_torch(nb::handle object) {
+  const TorchNames& names = TorchNames::get();
+  return nb::hasattr(object, names.data_ptr) && nb::hasattr(object, names.stride);
 }
 
 // Facts common to __array_interface__ and __cuda_array_interface__, though they differ in what they leave out.
@@ -329,7 +378,7 @@ GivenTensor given_tensor(std::string_view name, nb::handle object) {
     }
     if (has_unsound_buffer(object)) refuse_object(name, object);
   } else {
-    if (nb::hasattr(object, "data_ptr") && nb::hasattr(object, "stride")) return torch_tensor(name, object);
+    if (is_like_torch(object)) return torch_tensor(name, object);
     if (nb::hasattr(object, "__cuda_array_interface__")) return cuda_interface_tensor(name, object);
   }
   return exchanged_tensor(name, object);

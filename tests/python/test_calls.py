@@ -134,6 +134,25 @@ def test_user_code_as_an_epilogue(context, random):
     np.testing.assert_allclose(y, x * gate + 2, rtol=1e-5, atol=1e-6)
 
 
+def test_user_code_of_one_text_reads_what_each_call_gives(context, random):
+    """The code of a text is parsed once for the names that it reads: their values, and which are tensors, may differ."""
+    x = random.standard_normal((2, 3, 4, 5), dtype=np.float32)
+    gate = random.standard_normal(x.shape, dtype=np.float32)
+
+    def applied(**reads):
+        code = kiln.expression("acc * gate + s", **reads)
+        return kiln.activation_forward(x, mode="identity", epilogue=code, context=context)
+
+    np.testing.assert_allclose(applied(gate=gate, s=2.0), x * gate + 2, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(applied(gate=x, s=3.0), x * x + 3, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(applied(gate=0.5, s=gate), x * 0.5 + gate, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(applied(s=0.25, gate=0.5), x * 0.5 + 0.25, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(applied(gate=0.25, s=0.5), x * 0.25 + 0.5, rtol=1e-5, atol=1e-5)
+    for _ in range(2):
+        with pytest.raises(kiln.ParseError):
+            kiln.expression("acc * (gate", gate=gate)
+
+
 def test_wrong_names_are_refused_with_those_that_there_are(context):
     x = np.zeros((2, 4), np.float32)
     with pytest.raises(kiln.InvalidArgument, match="softmax_forward"):

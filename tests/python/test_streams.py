@@ -23,22 +23,28 @@ def test_streams_of_any_framework_have_an_address():
 
 
 class OfPyTorch:
-    is_cuda, device = True, "cuda:0"
+    is_cuda, get_device = True, lambda self: 0
 
 
 OfCuPy = type("ndarray", (), {"__module__": "cupy"})
 
 
-@pytest.fixture
-def frameworks(monkeypatch):
+def torch_of_2():
+    return types.SimpleNamespace(Tensor=OfPyTorch, _C=types.SimpleNamespace(_cuda_getCurrentRawStream=lambda device: 7))
+
+
+def torch_of_1():
+    stream = types.SimpleNamespace(cuda_stream=7)
+    return types.SimpleNamespace(Tensor=OfPyTorch, cuda=types.SimpleNamespace(current_stream=lambda device: stream))
+
+
+@pytest.fixture(params=[torch_of_1, torch_of_2])
+def frameworks(request, monkeypatch):
     """PyTorch and CuPy, of which 7 and 8 are the current streams."""
-    torch = types.SimpleNamespace(
-        Tensor=OfPyTorch, cuda=types.SimpleNamespace(current_stream=lambda device: types.SimpleNamespace(cuda_stream=7))
-    )
     cupy = types.SimpleNamespace(
         cuda=types.SimpleNamespace(get_current_stream=lambda: types.SimpleNamespace(ptr=8))
     )
-    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setitem(sys.modules, "torch", request.param())
     monkeypatch.setitem(sys.modules, "cupy", cupy)
 
 

@@ -373,7 +373,7 @@ def _enqueued(tensor: Deferred) -> bool:
         named = [*([epilogue] if epilogue else []), *kinds]
         epilogue = "+".join(named)  # type: ignore[arg-type]
         tensors = {**given.tensors, **{name: value for stage in stages for name, value in stage.reads.items()}}
-        given = dataclasses.replace(given, tensors=tensors)
+        given = given._replace(tensors=tensors)
     elif stages:
         tensors = {name: each for name, each in given.tensors.items() if name != "bias"}
         reads = {name: value for stage in stages for name, value in stage.reads.items()}
@@ -381,7 +381,7 @@ def _enqueued(tensor: Deferred) -> bool:
         if "bias" in given.tensors:
             reads["bias"] = given.tensors["bias"]
             lines[0] = "float v = acc + bias;"
-        given = dataclasses.replace(given, tensors=tensors)
+        given = given._replace(tensors=tensors)
         epilogue = expression("\n".join(lines), **reads)
     try:
         enqueue(call.definition, call.text, given, epilogue, None, None, call.context)
