@@ -8,28 +8,35 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterable
-from types import CodeType, FrameType
+from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import Any
 
 import torch
 import torch.utils.checkpoint
 from torch.autograd import forward_ad
 
-_known_tensors = tuple(
+_known_tensors = frozenset(
     filter(None, (torch.Tensor, torch.nn.Parameter, getattr(torch.nn.parameter, "Buffer", None)))
 )  # their results are plain tensors
+_plain_values = frozenset((int, float, bool, str, tuple, list, torch.Size, type(None)))  # of operators, beside tensors
 known_modes: list[type] = []  # function modes that change nothing which Kiln computes
-forwards: set[CodeType] = set()  # of optimized modules, which run them on Kiln whoever calls them
+# Ids of the code that runs the forwards of optimized modules, on Kiln whoever calls them. Code itself, as a key, would be
+# read whole each time.
+forwards: set[int] = set()
+_checkpoints = torch.utils.checkpoint.__file__
 with contextlib.suppress(ImportError):
     from torch.utils._device import DeviceContext
 
     known_modes.append(DeviceContext)
 
 
-def is_compiling() -> bool:
-    compiler = getattr(torch, "compiler", None)
-    return compiler is not None and hasattr(compiler, "is_compiling") and bool(compiler.is_compiling())
+def _never() -> bool:
+    return False
+
+
+# Older versions of PyTorch lack it.
+is_compiling: Callable[[], bool] = getattr(getattr(torch, "compiler", None), "is_compiling", _never)
 
 
 def is_exporting() -> bool:
@@ -70,8 +77,8 @@ def checkpoint() -> str:
     draw the same mask of dropout.
     """
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code not in forwards:
-        if frame.f_code.co_filename == torch.utils.checkpoint.__file__:
+    while frame is not None and id(frame.f_code) not in forwards:
+        if frame.f_code.co_filename == _checkpoints:
             return "a checkpoint runs the code again, where Kiln need not be active"
         frame = frame.f_back
     return ""
@@ -80,29 +87,57 @@ def checkpoint() -> str:
 def foreign_tensor(arguments: Iterable[Any]) -> str:
     """Names what makes one of the tensors another than a plain one with elements; "" if all are plain."""
     for each in arguments:
-        if not isinstance(each, torch.Tensor):
-            continue
         if type(each) not in _known_tensors:
-            return f"a tensor is a {type(each).__name__}"
-        if each.layout != torch.strided:
+            if isinstance(each, torch.Tensor):
+                return f"a tensor is a {type(each).__name__}"
+            continue
+        if each.layout is not torch.strided:
             return f"a tensor has the layout {str(each.layout).removeprefix('torch.')}"
         if each.is_nested:
             return "a tensor is nested"
         if each.is_quantized:
             return "a tensor is quantized"
-        if each.device.type not in ("cpu", "cuda"):
+        if not (each.is_cpu or each.is_cuda):
             return f"a tensor is on the device {each.device.type}"
         if each.is_conj() or each.is_neg() or each._is_zerotensor():
             return "a tensor is a lazy conjugate, negation or zero"
     return ""
 
 
+def is_direct(arguments: Iterable[Any]) -> bool:
+    """Whether the dispatcher, asked for an operator of these arguments, would come to the kernel that computes its
+    elements, past at most autograd and autocast: no mode, tracer, transform or profiler is active, and tensors are plain.
+    """
+    if (
+        torch._C._len_torch_function_stack()
+        or torch._C._len_torch_dispatch_stack()
+        or torch._C._autograd._profiler_enabled()
+        or transform()
+    ):
+        return False
+    for each in arguments:
+        if type(each) in _known_tensors:
+            if not (each.is_cpu or each.is_cuda) or each.layout is not torch.strided or each.is_nested or each.is_neg():
+                return False
+            try:
+                each.data_ptr()
+            except RuntimeError:  # of a tensor around others, such as a batch of gradients (is_grads_batched)
+                return False
+        elif type(each) not in _plain_values:
+            return False
+    return True
+
+
 def has_no_elements(arguments: Iterable[Any]) -> bool:
     """Whether a function of these tensors computes nothing but shapes."""
-    return any(
-        isinstance(each, torch.Tensor) and (each.is_meta or type(each).__name__ in ("FakeTensor", "FunctionalTensor"))
-        for each in arguments
-    )
+    for each in arguments:
+        if type(each) in _known_tensors:
+            if each.is_meta:
+                return True
+        elif isinstance(each, torch.Tensor):
+            if each.is_meta or type(each).__name__ in ("FakeTensor", "FunctionalTensor"):
+                return True
+    return False
 
 
 def _foreign_type(arguments: Iterable[Any]) -> str:

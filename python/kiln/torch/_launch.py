@@ -8,9 +8,10 @@ from typing import Any
 import torch
 
 from .. import errors
-from .._arguments import definition_of
-from .._calls import call
+from .._arguments import sort_arguments, text_of_words
+from .._calls import enqueue
 from .._context import Context, WorkspaceAllocator, default_context_with
+from .._definitions import DEFINITIONS
 
 _chosen: dict[torch.device, Context] = {}
 
@@ -37,11 +38,16 @@ def default_context(device: Any = "cpu") -> Context:
     On a GPU its calls take their workspace from PyTorch's caching allocator, on the stream of each. On the CPU it is
     kiln.default_context(), whose device is the emulated one where there is no GPU.
     """
-    key = _key(device)
-    if key in _chosen:
-        return _chosen[key]
-    if key.type == "cuda":
-        return default_context_with(key.index, caching_allocator(key.index))
+    return _context_of(_key(device))
+
+
+def _context_of(device: torch.device) -> Context:
+    """The same of the device that a tensor says."""
+    chosen = _chosen.get(device)
+    if chosen is not None:
+        return chosen
+    if device.type == "cuda":
+        return default_context_with(device.index, caching_allocator(device.index))
     return default_context_with(0, None)
 
 
@@ -64,7 +70,9 @@ def caching_allocator(device: int) -> WorkspaceAllocator:
 
 def launch(operation: str, *, epilogue: Any = None, **arguments: Any) -> None:
     """kiln.call(), on the Context of the tensors' device. Equal inputs give equal bits where PyTorch is asked for that."""
-    if torch.are_deterministic_algorithms_enabled() and "deterministic" in definition_of(operation).words:
+    definition = DEFINITIONS[operation]
+    if torch.are_deterministic_algorithms_enabled() and "deterministic" in definition.words:
         arguments["deterministic"] = True
-    device = next(value.device for value in arguments.values() if isinstance(value, torch.Tensor))
-    call(operation, epilogue=epilogue, context=default_context(device), **arguments)
+    given = sort_arguments(definition, arguments)
+    context = _context_of(next(iter(given.tensors.values())).device)
+    enqueue(definition, operation + text_of_words(given.words), given, epilogue, None, None, context)

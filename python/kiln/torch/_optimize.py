@@ -81,10 +81,11 @@ class _OnKiln:
     def run(self, args: Any, kwargs: Any) -> Any:
         """The module's own forward within the mode, whoever calls it."""
         mode = current()
-        is_model = next(reversed(self.parts)).are_of(self.module)  # optimized by itself, behind what it is part of
-        for settings, name in self.parts.items():
-            if mode is not None and mode.places is settings.places and (not is_model or settings is self.settings):
-                return self._within(mode, name, args, kwargs)
+        if mode is not None:
+            is_model = next(reversed(self.parts)).are_of(self.module)  # optimized by itself, behind what it is part of
+            for settings, name in self.parts.items():
+                if mode.places is settings.places and (not is_model or settings is self.settings):
+                    return self._within(mode, name, args, kwargs)
         settings = self.settings
         mode = KilnMode(settings.places, settings.strict, settings.fold and not is_compiling())
         with mode:
@@ -133,7 +134,7 @@ class _OnKiln:
         return _made, (list(self.parts.items()),)
 
 
-_active.forwards.add(_OnKiln._within.__code__)
+_active.forwards.add(id(_OnKiln._within.__code__))
 
 
 def _made(parts: Any) -> _OnKiln:

@@ -10,6 +10,7 @@ import torch
 
 from ...errors import InvalidArgument, Unsupported
 from .._autocast import autocasting
+from ..operators._activations import activation_of
 
 Ints = Union[int, Sequence[int]]
 Activation = Union[None, str, tuple[Any, ...]]  # "relu", or with its numbers: ("leaky_relu", 0.2)
@@ -48,44 +49,50 @@ def per_axis(name: str, value: Ints, axes: int) -> tuple[int, ...]:
     """One number for all axes, or one for each: paddings of 0 or more, and others of 1 or more."""
     numbers = (value,) * axes if isinstance(value, int) else tuple(value)
     numbers = numbers * axes if len(numbers) == 1 else numbers
-    require(len(numbers) == axes, f"{name} is {value!r}", f"give a number, or one for each of {axes} axes")
+    if len(numbers) != axes:
+        raise InvalidArgument(f"{name} is {value!r}", f"give a number, or one for each of {axes} axes")
     least = 0 if name.endswith("padding") else 1
-    require(all(number >= least for number in numbers), f"{name} is {value!r}", f"give {least} or more")
+    for number in numbers:
+        if number < least:
+            raise InvalidArgument(f"{name} is {value!r}", f"give {least} or more")
     return numbers
 
 
 def batched(input: torch.Tensor, axes: int, name: str) -> tuple[torch.Tensor, bool]:
     """`input` with a batch in front, and whether it had one."""
-    require(
-        input.dim() in (axes + 1, axes + 2),
-        f"{name} takes an input of {axes + 1} or {axes + 2} dimensions, and this has {input.dim()}",
-        "give channels and spatial dimensions, with a batch in front or without one",
-    )
+    if input.dim() not in (axes + 1, axes + 2):
+        raise InvalidArgument(
+            f"{name} takes an input of {axes + 1} or {axes + 2} dimensions, and this has {input.dim()}",
+            "give channels and spatial dimensions, with a batch in front or without one",
+        )
     return (input, True) if input.dim() == axes + 2 else (input.unsqueeze(0), False)
 
 
 def same_dtype(name: str, **tensors: torch.Tensor | None) -> None:
     """Requires one type of all, as PyTorch does; autocast makes them one."""
-    given = {key: each for key, each in tensors.items() if each is not None}
-    first = next(iter(given.values()))
-    if autocasting(first):
-        return
-    for key, each in given.items():
-        require(
-            each.dtype == first.dtype,
-            f"{name}: {key} is {each.dtype} and {next(iter(given))} is {first.dtype}",
-            "convert one of them",
-        )
+    (first_name, first), *others = tensors.items()
+    assert first is not None
+    for other, each in others:
+        if each is not None and each.dtype != first.dtype and not autocasting(first):
+            raise InvalidArgument(f"{name}: {other} is {each.dtype} and {first_name} is {first.dtype}", "convert one of them")
 
 
 def needs_gradient(*tensors: torch.Tensor | None) -> bool:
-    return torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in tensors)
+    if torch.is_grad_enabled():
+        for each in tensors:
+            if each is not None and each.requires_grad:
+                return True
+    return False
+
+
+def of_shape(shape: Sequence[int], result: torch.Tensor) -> torch.Tensor:
+    """`result` with the extents of `shape`, which has as many elements; itself where only its number of dimensions may
+    be another."""
+    return result if result.dim() == len(shape) else result.view(tuple(shape))
 
 
 def named_activation(activation: Activation) -> tuple[str, list[float]]:
     """Its name, and its numbers or their defaults."""
-    from ..operators._activations import activation_of
-
     if activation is None:
         return "", []
     name, *numbers = (activation,) if isinstance(activation, str) else activation

@@ -9,7 +9,7 @@ import torch
 
 from .._autocast import as_autocast
 from ..operators import elementwise
-from ._arguments import Activation, at_most, in_place, named_activation, needs_gradient, require
+from ._arguments import Activation, at_most, in_place, named_activation, needs_gradient, of_shape, require
 
 __all__ = [
     "celu",
@@ -42,7 +42,7 @@ def activate(input: torch.Tensor, name: str, numbers: Any = (), inplace: bool = 
     if inplace:
         return in_place(input, lambda given: activate(given, name, numbers))
     x = at_most(5, input)
-    return elementwise.activation(x, name, list(map(float, numbers))).view(input.shape)
+    return of_shape(input.shape, elementwise.activation(x, name, list(map(float, numbers))))
 
 
 def with_epilogue(
@@ -181,4 +181,4 @@ def dropout(input: torch.Tensor, p: float = 0.5, training: bool = True, inplace:
     if inplace:
         return in_place(input, lambda given: dropout(given, p))
     seed = torch.randint(0, (1 << 63) - 1, (), dtype=torch.int64)
-    return elementwise.dropout(at_most(5, input), seed, p).view(input.shape)
+    return of_shape(input.shape, elementwise.dropout(at_most(5, input), seed, p))

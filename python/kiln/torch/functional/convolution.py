@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from ...errors import InvalidArgument
 from ..operators import contraction, local
 from ._arguments import (
     Activation,
@@ -46,7 +47,8 @@ def _opened(
     """The input with a batch, strides and dilations of each axis."""
     x, _ = batched(input, axes, name)
     same_dtype(name, input=input, weight=weight, bias=bias)
-    require(weight.dim() == axes + 2, f"{name} takes a weight of {axes + 2} dimensions", f"this has {weight.dim()}")
+    if weight.dim() != axes + 2:
+        raise InvalidArgument(f"{name} takes a weight of {axes + 2} dimensions", f"this has {weight.dim()}")
     return x, per_axis("stride", stride, axes), per_axis("dilation", dilation, axes)
 
 
@@ -91,13 +93,13 @@ def conv(
         pad = (*(total // 2 for total in totals), *(total - total // 2 for total in totals))
     else:
         pad = per_axis("padding", padding, axes) * 2
-    for i in range(axes):
-        window = dilations[i] * (weight.shape[i + 2] - 1) + 1
-        require(
-            x.shape[i + 2] + pad[i] + pad[i + axes] >= window,
-            f"{name} of {x.shape[i + 2]} elements, padded by {pad[i]} and {pad[i + axes]}, has a window of {window}",
-            "give a larger input or more padding",
-        )
+    for extent, before, behind, dilated, size in zip(x.shape[2:], pad, pad[axes:], dilations, weight.shape[2:]):
+        window = dilated * (size - 1) + 1
+        if extent + before + behind < window:
+            raise InvalidArgument(
+                f"{name} of {extent} elements, padded by {before} and {behind}, has a window of {window}",
+                "give a larger input or more padding",
+            )
 
     def call(rest: Any, *end: Any) -> torch.Tensor:
         return contraction.conv(x, weight, bias, scale, rest, pad, strides, dilations, groups, *end)

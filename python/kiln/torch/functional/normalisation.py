@@ -90,12 +90,12 @@ def batch_norm(
     x = input if input.dim() <= 5 else input.flatten(4)
     rest = residual if residual is None or residual.dim() <= 5 else residual.flatten(4)
     given = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
+    channels = x.shape[1:2]
     for key, each in given.items():
-        require(
-            each is None or each.shape == x.shape[1:2],
-            f"batch_norm: {key} has the shape {None if each is None else tuple(each.shape)}",
-            f"give a number for each of {x.shape[1]} channels",
-        )
+        if each is not None and each.shape != channels:
+            raise InvalidArgument(
+                f"batch_norm: {key} has the shape {tuple(each.shape)}", f"give a number for each of {channels[0]} channels"
+            )
     _require_constant("batch_norm", running_mean, running_var)
     axes = (0, *range(2, x.dim()))
     extents = _of_channels(x)

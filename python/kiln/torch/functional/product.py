@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 
+from ...errors import InvalidArgument
 from ..operators import contraction
-from ._arguments import Activation, require, same_dtype
+from ._arguments import Activation, of_shape, require, same_dtype
 from .activation import with_epilogue
 
 __all__ = ["addmm", "baddbmm", "bmm", "linear", "matmul", "mm"]
@@ -23,11 +24,9 @@ def _gemm(
     beta: float = 1.0,
     activation: Activation = None,
 ) -> torch.Tensor:
-    require(
-        a.shape[-1] == b.shape[-2],
-        f"the first factor has {a.shape[-1]} columns and the second {b.shape[-2]} rows",
-        "give as many",
-    )
+    columns, rows = a.shape[-1], b.shape[-2]
+    if columns != rows:
+        raise InvalidArgument(f"the first factor has {columns} columns and the second {rows} rows", "give as many")
 
     def call(*end: Any) -> torch.Tensor:
         return contraction.gemm(a, b, bias, scale, residual, float(alpha), float(beta), *end)
@@ -37,6 +36,8 @@ def _gemm(
 
 def _rows(tensor: torch.Tensor) -> torch.Tensor:
     """As a matrix, of its last dimension."""
+    if tensor.dim() == 2:
+        return tensor
     return tensor.unsqueeze(0) if tensor.dim() == 1 else tensor.flatten(0, -2)
 
 
@@ -62,7 +63,7 @@ def linear(
     else:
         shape = (*input.shape[:-1], weight.shape[0])
     rest = None if residual is None else _rows(residual)
-    return _gemm(_rows(input), weight.t(), bias, scale, rest, activation=activation).view(shape)
+    return of_shape(shape, _gemm(_rows(input), weight.t(), bias, scale, rest, activation=activation))
 
 
 def mm(input: torch.Tensor, mat2: torch.Tensor) -> torch.Tensor:

@@ -5,6 +5,9 @@ torch.compile and torch.export see of it (shapes, types and strides without elem
 they are what the operation gives is checked by Kiln in each call. Gradients are made of operators too, so that a
 compiled backward pass sees them.
 
+The dispatcher calls a kernel in Python several times as slowly as Python itself does. So Kiln's functions go through it
+only where it would come to more than autograd and the kernel (_active.is_direct).
+
 Made of what PyTorch has had since 1.13: a torch.library.Library with an implementation for each dispatch key.
 """
 
@@ -18,7 +21,7 @@ import torch
 
 from ...errors import Unsupported
 from .. import _active
-from .._autocast import autocast_dtype, cast_by_autocast
+from .._autocast import autocast_dtype, autocasting, cast_by_autocast
 from . import _by_pytorch
 
 Tensors = Any  # a tensor, or a tuple of tensors
@@ -66,25 +69,40 @@ def define(
 
     def compute(*arguments: Any) -> Tensors:
         result = outputs(*arguments)
-        if any(tensor.numel() for tensor in (result if isinstance(result, tuple) else (result,))):
+        if any(tensor.numel() for tensor in result) if isinstance(result, tuple) else result.numel():
             write(result, *arguments)
         else:
             _require_types(arguments)
         return result
 
+    def below_autograd(*arguments: Any) -> Tensors:
+        if _active.is_direct(arguments):
+            return compute(*arguments)
+        with _while(torch._C._AutoDispatchBelowAutograd()):
+            return overload(*arguments)
+
+    function = _differentiable(name, below_autograd, by_pytorch, saved, gradient)
+
+    def with_gradients(*arguments: Any) -> Tensors:
+        if _active.transform():
+            return by_pytorch(*arguments)
+        return function.apply(*arguments) if _asks_for_gradients(arguments) else below_autograd(*arguments)
+
     for key in ("CPU", "CUDA"):
         _library.impl(name, compute, key)
     _library.impl(name, outputs, "Meta")
-    _library.impl(name, _differentiable(name, overload, by_pytorch, saved, gradient), "Autograd")
+    _library.impl(name, with_gradients, "Autograd")
     _library.impl(name, by_pytorch, "FuncTorchBatched")
     if autocast is not None:
         for key in ("CPU", "CUDA"):
             _library.impl(name, _autocasting(overload, key, autocast), f"Autocast{key}")
 
     def operator(*arguments: Any) -> Tensors:
-        if not _active.is_compiling() and _active.transform():
-            return by_pytorch(*arguments)
-        return overload(*arguments)
+        if _active.is_compiling():
+            return overload(*arguments)
+        if _active.is_direct(arguments) and (autocast is None or not autocasting(arguments[0])):
+            return function.apply(*arguments) if _asks_for_gradients(arguments) else compute(*arguments)
+        return by_pytorch(*arguments) if _active.transform() else overload(*arguments)
 
     operator.__name__ = operator.__qualname__ = name
     operator.overload = overload  # type: ignore[attr-defined]
@@ -98,18 +116,21 @@ def _require_types(arguments: Sequence[Any]) -> None:
             raise Unsupported(f"a tensor has elements of {each.dtype}", "convert it to float32, float16 or bfloat16")
 
 
+def _asks_for_gradients(arguments: Sequence[Any]) -> bool:
+    if torch.is_grad_enabled():
+        for each in arguments:
+            if isinstance(each, torch.Tensor) and each.requires_grad:
+                return True
+    return False
+
+
 def _all(result: Tensors, *arguments: Any) -> Sequence[Any]:
     return arguments
 
 
-def _differentiable(
-    name: str, operator: Any, by_pytorch: Any, saved: Any, gradient: Gradient | None
-) -> Callable[..., Tensors]:
+def _differentiable(name: str, below: Callable[..., Tensors], by_pytorch: Any, saved: Any, gradient: Gradient | None) -> Any:
+    """A function of autograd that computes by `below`."""
     keep_of = _all if gradient is None or saved is None else saved
-
-    def below(*arguments: Any) -> Tensors:
-        with _while(torch._C._AutoDispatchBelowAutograd()):
-            return operator(*arguments)
 
     def forward(context: Any, *arguments: Any) -> Tensors:
         result = below(*arguments)
@@ -132,18 +153,8 @@ def _differentiable(
             return tuple(_by_pytorch.vjp(by_pytorch, keep, context.needs_input_grad, *gradients))
         return tuple(gradient(keep, context.needs_input_grad, *gradients))
 
-    function = type(
-        name, (torch.autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)}
-    )
-
-    def dispatch(*arguments: Any) -> Tensors:
-        if _active.transform():
-            return by_pytorch(*arguments)
-        if torch.is_grad_enabled() and any(isinstance(each, torch.Tensor) and each.requires_grad for each in arguments):
-            return function.apply(*arguments)  # type: ignore[attr-defined]
-        return below(*arguments)
-
-    return dispatch
+    members = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    return type(name, (torch.autograd.Function,), members)
 
 
 def _autocasting(operator: Any, key: str, kind: str) -> Callable[..., Tensors]:

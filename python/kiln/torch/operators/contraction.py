@@ -23,7 +23,14 @@ _EPILOGUE = "str activation, float[] numbers"
 
 
 def _words(pad: Any, stride: Any, dilation: Any, groups: int) -> dict[str, Any]:
-    return {"pad": tuple(pad), "stride": tuple(stride), "dilation": tuple(dilation), "groups": groups}
+    """The words of a window that are not as usual: each costs a call its text."""
+    words: dict[str, Any] = {} if groups == 1 else {"groups": groups}
+    for name, numbers, usual in (("pad", pad, 0), ("stride", stride, 1), ("dilation", dilation, 1)):
+        for number in numbers:
+            if number != usual:
+                words[name] = tuple(numbers)
+                break
+    return words
 
 
 def conv_extents(x: Sequence[Any], w: Sequence[Any], pad: Any, stride: Any, dilation: Any) -> list[Any]:
@@ -146,8 +153,9 @@ conv_backward_bias = define(
 
 
 def _gemm_outputs(a: Any, b: Any, *_: Any) -> torch.Tensor:
-    batch = [n if m == 1 else m for m, n in zip(a.shape[:-2], b.shape[:-2], strict=True)]
-    return a.new_empty((*batch, a.shape[-2], b.shape[-1]))
+    left, right = a.shape, b.shape
+    batch = [n if m == 1 else m for m, n in zip(left[:-2], right[:-2], strict=True)]
+    return a.new_empty((*batch, left[-2], right[-1]))
 
 
 def _write_gemm(
