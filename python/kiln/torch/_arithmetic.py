@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,31 +21,47 @@ def _tensors(values: Any) -> list[torch.Tensor]:
     return found
 
 
-def _product(name: str, given: Sequence[torch.Tensor], result: torch.Tensor) -> int:
-    """Multiplications and additions of the elements of a product, or 0."""
-    if name.startswith("conv_transpose"):
-        return 2 * given[0].numel() * math.prod(given[1].shape[1:])
+@functools.cache
+def _kind(name: str) -> str:
+    """The kind of product that a function is; "" if it is none."""
     if name.startswith("conv"):
-        return 2 * result.numel() * math.prod(given[1].shape[1:])
+        return "conv_transpose" if name.startswith("conv_transpose") else "conv"
     if name in ("linear", "matmul", "mm", "bmm"):
+        return "matmul"
+    if name in ("addmm", "baddbmm", "scaled_dot_product_attention"):
+        return name.removeprefix("b")
+    if name.startswith(("lstm", "gru", "rnn")) or "attention" in name or "encoder" in name:
+        return "weights"
+    return ""
+
+
+def _product(kind: str, given: Sequence[torch.Tensor], result: torch.Tensor) -> int:
+    """Multiplications and additions of the elements of a product."""
+    if kind == "conv_transpose":
+        return 2 * given[0].numel() * math.prod(given[1].shape[1:])
+    if kind == "conv":
+        return 2 * result.numel() * math.prod(given[1].shape[1:])
+    if kind == "matmul":
         return 2 * result.numel() * int(given[0].shape[-1])
-    if name in ("addmm", "baddbmm"):
+    if kind == "addmm":
         return 2 * result.numel() * int(given[1].shape[-1])
-    if name == "scaled_dot_product_attention":
+    if kind == "scaled_dot_product_attention":
         query, key, value = given[:3]
         return 2 * (query.numel() // max(query.shape[-1], 1)) * key.shape[-2] * (query.shape[-1] + value.shape[-1])
-    if name.startswith(("lstm", "gru", "rnn")) or "attention" in name or "encoder" in name:
-        weights = sum(each.numel() for each in given if each.dim() == 2 and each.requires_grad)
-        return 2 * weights * (given[0].numel() // max(given[0].shape[-1], 1))
-    return 0
+    weights = sum(each.numel() for each in given if each.dim() == 2 and each.requires_grad)
+    return 2 * weights * (given[0].numel() // max(given[0].shape[-1], 1))
 
 
 def operations_of(name: str, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> int:
     """Floating-point operations of a function's forward pass: those of products, else one for each element of the result."""
-    given, results = _tensors([*args, *kwargs.values()]), _tensors([result])
-    if not given or not results:
+    results = [result] if isinstance(result, torch.Tensor) else _tensors([result])
+    if not results:
         return 0
+    kind = _kind(name)
+    if not kind:
+        return results[0].numel()
+    given = _tensors([*args, *kwargs.values()] if kwargs else args)
     try:
-        return _product(name, given, results[0]) or results[0].numel()
+        return _product(kind, given, results[0]) or results[0].numel()
     except (IndexError, RuntimeError):  # given by name in another order, or a tensor without extents of its own (nested)
         return 0

@@ -9,11 +9,11 @@ own code runs each time, with its control flow and hooks.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
-import math
 import operator
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -64,7 +64,9 @@ class Chain:
         self.first = first  # the function that it begins with
         self.call = call  # what that enqueues
         self.result: torch.Tensor | None = result  # where the elements of one tensor will be; None when they are
-        self.shape = result.shape
+        # Properties of all tensors of the chain. A Deferred answers many times as slowly.
+        self.shape, self.strides, self.dtype, self.device = result.shape, result.stride(), result.dtype, result.device
+        self.elements = result.numel()
         self.shape_of_call = call.given.tensors[call.definition.result].shape  # as the operation has it
         self.done: tuple[int, torch.Tensor] | None = None  # that tensor's number of stages, and its elements
 
@@ -88,16 +90,16 @@ class Deferred(torch.Tensor):
     elements: torch.Tensor | None
 
     @staticmethod
-    def made(chains: Chains, chain: Chain, like: torch.Tensor) -> Deferred:
+    def made(chains: Chains, chain: Chain) -> Deferred:
         new = torch.Tensor._make_wrapper_subclass(
-            Deferred, like.shape, strides=like.stride(), dtype=like.dtype, device=like.device
+            Deferred, chain.shape, strides=chain.strides, dtype=chain.dtype, device=chain.device
         )
         new.chains, new.chain = chains, chain
         new.stages, new.past, new.elements = (), (), None
         return new  # type: ignore[no-any-return]
 
     def extended(self, stage: Stage) -> Deferred:
-        new = Deferred.made(self.chains, self.chain, self)
+        new = Deferred.made(self.chains, self.chain)
         new.stages, new.past = (*self.stages, stage), (*self.past, (weakref.ref(self), len(self.stages)))
         return new
 
@@ -126,7 +128,8 @@ class Deferred(torch.Tensor):
     @classmethod
     def __torch_function__(cls, function: Function, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if function in _metadata and not _has_elements(args):
-            return super().__torch_function__(function, types, args, kwargs or {})
+            with torch._C.DisableTorchFunction():
+                return function(*args, **(kwargs or {}))
         return _as_given(function(*_computed(args), **_computed(kwargs or {})), args)
 
     @classmethod
@@ -152,13 +155,19 @@ def _elements_there(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.elements
 
 
+_plain = frozenset((torch.Tensor, torch.nn.Parameter, int, float, bool, type(None)))
+
+
 def _computed(arguments: Any) -> Any:
     """The same arguments of a function with tensors that have their elements; in lists too."""
-    if isinstance(arguments, dict):
+    kind = type(arguments)
+    if kind in _plain:
+        return arguments
+    if kind is dict:
         return {name: _computed(each) for name, each in arguments.items()}
-    if type(arguments) in (tuple, list):
-        return type(arguments)(_computed(each) for each in arguments)
-    return _elements_of(arguments)
+    if kind is tuple or kind is list:
+        return kind([_computed(each) for each in arguments])
+    return arguments.computed() if kind is Deferred else arguments
 
 
 def _has_elements(args: Any) -> bool:
@@ -206,7 +215,7 @@ class Chains:
             if isinstance(tensor, Deferred):
                 tensor.become_plain()
         self._held.clear()
-        return tree_map(_elements_of, result)
+        return _elements_of(result) if isinstance(result, torch.Tensor) else tree_map(_elements_of, result)
 
     def _begun(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Deferred | None:
         """The result of a layer, which waits for what follows; None if the layer is no single call of Kiln."""
@@ -221,11 +230,15 @@ class Chains:
         if calls[0].epilogue not in (None, "bias"):
             return None
         self._mode.note(function, args, kwargs, result)
-        self._pending.append(Deferred.made(self, Chain((function, args, kwargs), calls[0], result), result))
+        self._pending.append(Deferred.made(self, Chain((function, args, kwargs), calls[0], result)))
         return self._pending[-1]
 
     def _waits(self, each: Any) -> bool:
-        return isinstance(each, Deferred) and any(each is pending for pending in self._pending)
+        if type(each) is Deferred:
+            for pending in self._pending:
+                if pending is each:
+                    return True
+        return False
 
     def _extended(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Deferred | None:
         """A chain with `function` in it, if the kernel can have that."""
@@ -234,7 +247,7 @@ class Chains:
             return None
         if function in _additions or function in _additions_in_place:
             return self._added(function, args, kwargs, at[0])
-        if at[0] != 0 or not _served(each for each in (*args[1:], *kwargs.values())):
+        if at[0] != 0 or not _served((*args[1:], *kwargs.values())):
             return None
         stage, in_place = self._stage(function, args, kwargs, args[0])
         if stage is None:
@@ -250,12 +263,10 @@ class Chains:
         if served is None:
             given = {"inplace": True}
         else:
-            try:
-                bound = inspect.signature(served).bind(*args, **kwargs)
-            except TypeError:
+            bound = _bound(served, args, kwargs)
+            if bound is None:
                 return None, False
-            bound.apply_defaults()
-            given = dict(bound.arguments)
+            given = bound
             given.pop("input")
 
         def again(value: torch.Tensor) -> Any:
@@ -278,7 +289,7 @@ class Chains:
         if not isinstance(other, torch.Tensor) or other is tensor or (in_place and at == 1):
             return None
         chain = tensor.chain
-        if (other.shape, other.dtype, other.device) != (tensor.shape, tensor.dtype, tensor.device):
+        if (other.shape, other.dtype, other.device) != (chain.shape, chain.dtype, chain.device):
             return None
         value = _elements_of(other)
         if not _served((value,)) or (chain.shape != chain.shape_of_call and not value.is_contiguous()):
@@ -287,9 +298,10 @@ class Chains:
         return self._with(tensor, Stage("add", "add", "v = v + residual;", reads, lambda before: before + value), in_place)
 
     def _with(self, tensor: Deferred, stage: Stage, in_place: bool) -> Deferred | None:
-        if any(stage.kind == each.kind for each in tensor.stages):
-            return None
-        self._mode.places.add(self._mode.place(), stage.name, operations=math.prod(tensor.shape), joined=True)
+        for each in tensor.stages:
+            if each.kind == stage.kind:
+                return None
+        self._mode.places.add(self._mode.place(), stage.name, operations=tensor.chain.elements, joined=True)
         if in_place:
             tensor.stages = (*tensor.stages, stage)
             return tensor
@@ -341,10 +353,30 @@ class Chains:
 _types = (torch.float32, torch.float16, torch.bfloat16)
 
 
-def _served(arguments: Iterable[Any]) -> bool:
-    """Whether tensors of floats among these are such as a kernel of a chain may read."""
-    tensors = [each for each in arguments if isinstance(each, torch.Tensor)]
-    return not _active.foreign_tensor(tensors) and all(each.dtype in _types for each in tensors)
+def _served(arguments: Sequence[Any]) -> bool:
+    """Whether the tensors among these are such as a kernel of a chain may read: plain ones, of floats."""
+    for each in arguments:
+        if isinstance(each, torch.Tensor) and each.dtype not in _types:
+            return False
+    return not _active.foreign_tensor(arguments)
+
+
+@functools.cache
+def _parameters(function: Function) -> tuple[tuple[str, ...], dict[str, Any], frozenset[str]]:
+    """The names of parameters that may be given by place, the defaults of those that have one, and all names."""
+    parameters = inspect.signature(function).parameters
+    by_place = tuple(name for name, each in parameters.items() if each.kind is each.POSITIONAL_OR_KEYWORD)
+    defaults = {name: each.default for name, each in parameters.items() if each.default is not each.empty}
+    return by_place, defaults, frozenset(parameters)
+
+
+def _bound(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    """All arguments of a call by name; None where the function does not take them. `inspect` says so more slowly."""
+    by_place, defaults, names = _parameters(function)
+    if len(args) > len(by_place) or not kwargs.keys().isdisjoint(by_place[: len(args)]):
+        return None
+    given = {**defaults, **dict(zip(by_place, args)), **kwargs}
+    return given if given.keys() == names else None
 
 
 def _norm(given: dict[str, Any], chain: Chain, again: Any) -> Stage | None:

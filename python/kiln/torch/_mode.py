@@ -85,7 +85,7 @@ def layer_of(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if function in _AFFINE and _adds_a_bias(args, kwargs):
         return "addmm", functional.addmm
     name, of_kiln = TABLE.get(function, (OTHER_LAYERS.get(function), None))
-    if name is not None and _of_labels_alone((*args, *kwargs.values())):
+    if name is not None and _of_labels_alone((*args, *kwargs.values()) if kwargs else args):
         return None, None
     return name, of_kiln
 
@@ -97,8 +97,13 @@ def _adds_a_bias(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 def _of_labels_alone(given: tuple[Any, ...]) -> bool:
-    types = [each.dtype for each in given if isinstance(each, torch.Tensor)]
-    return bool(types) and all(each in _of_labels for each in types)
+    has_tensors = False
+    for each in given:
+        if isinstance(each, torch.Tensor):
+            if each.dtype not in _of_labels:
+                return False
+            has_tensors = True
+    return has_tensors
 
 
 def _constant(function: Function) -> Function:
@@ -159,8 +164,9 @@ class KilnMode(TorchFunctionMode):
         self, function: Function, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        if not all(issubclass(kind, torch.Tensor) for kind in types):  # what stands for a tensor: torch.fx's proxies
-            return function(*args, **kwargs)
+        for kind in types:
+            if not issubclass(kind, torch.Tensor):  # what stands for a tensor: torch.fx's proxies
+                return function(*args, **kwargs)
         if self._chains is not None:
             return self._chains.call(function, args, kwargs)
         return self.compute(function, args, kwargs)
@@ -197,11 +203,12 @@ class KilnMode(TorchFunctionMode):
     def compute(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Result of `function`, by Kiln where it serves it."""
         name, of_kiln = layer_of(function, args, kwargs)
-        given = (*args, *kwargs.values())
-        if name is None or getattr(_thread, "refused", False) or self._only_recorded(given):
+        given = (*args, *kwargs.values()) if kwargs else args
+        compiling = is_compiling()
+        if name is None or getattr(_thread, "refused", False) or self._only_recorded(given, compiling):
             result = function(*args, **kwargs)
             product = PRODUCTS.get(function)
-            if product is not None and not is_compiling() and not getattr(_thread, "refused", False):
+            if product is not None and not compiling and not getattr(_thread, "refused", False):
                 self._add(product, "a product that is no linear layer", operations_of(product, args, kwargs, result))
             return result
         foreign = ""
@@ -217,21 +224,21 @@ class KilnMode(TorchFunctionMode):
                 raise type(refusal)(f"{self.place()}: {name}: {refusal.message}", refusal.hint) from None
             reason = "Kiln has no such layer" if of_kiln is None else foreign or str(refusal)
         else:
-            self._add(name, "", 0 if is_compiling() else operations_of(name, args, kwargs, result))
+            self._add(name, "", 0 if compiling else operations_of(name, args, kwargs, result))
             return result
         _thread.refused = of_kiln is not None  # no other mode tries again
         try:
             result = function(*args, **kwargs)  # which raises its own error where the arguments are wrong
         finally:
             _thread.refused = False
-        operations = 0 if is_compiling() else operations_of(name, args, kwargs, result)
+        operations = 0 if compiling else operations_of(name, args, kwargs, result)
         if self._add(name, reason, operations) and of_kiln is not None and not foreign:
             errors.warn(f"{self.place()}: PyTorch computes {name}: {reason}", "torch")
         return result
 
-    def _only_recorded(self, given: tuple[Any, ...]) -> bool:
+    def _only_recorded(self, given: tuple[Any, ...], compiling: bool) -> bool:
         """Whether nothing is computed, and what is recorded is to be PyTorch's own: an export, and shapes alone."""
-        if is_compiling():
+        if compiling:
             return _active.is_exporting() and not self.exported
         return _active.has_no_elements(given)
 
@@ -259,7 +266,7 @@ def accepted(kwargs: dict[str, Any]) -> dict[str, Any]:
 
 def served(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Result of Kiln's function for arguments of PyTorch's. Raises Unsupported for one that it does not have."""
-    passed = accepted(kwargs)
+    passed = accepted(kwargs) if kwargs else kwargs
     try:
         return function(*args, **passed)
     except TypeError as error:

@@ -75,7 +75,9 @@ class Places:
         """Counts a call, by Kiln if there is no `reason`; returns whether it is the first of its kind, whose reason is
         kept."""
         with self._lock:
-            row = self._rows.setdefault((place, function), Placed(place, function))
+            row = self._rows.get((place, function))
+            if row is None:
+                row = self._rows[(place, function)] = Placed(place, function)
             by_kiln = not reason
             row.calls += 1
             row.calls_by_kiln += by_kiln
