@@ -20,6 +20,7 @@
   algorithm(conv_implicit_gemm) \
   algorithm(conv_implicit_gemm_splitk) \
   algorithm(conv_tensor) \
+  algorithm(conv_tensor_persistent) \
   algorithm(conv_tensor_splitk) \
   algorithm(conv_tensor_staged) \
   algorithm(conv_tensor_patch) \
@@ -34,6 +35,7 @@
   algorithm(conv_backward_data_implicit_gemm) \
   algorithm(conv_backward_data_implicit_gemm_splitk) \
   algorithm(conv_backward_data_tensor) \
+  algorithm(conv_backward_data_tensor_persistent) \
   algorithm(conv_backward_data_tensor_splitk) \
   algorithm(conv_backward_data_tensor_staged) \
   algorithm(conv_backward_data_winograd_2x2) \
@@ -105,6 +107,7 @@
   algorithm(gemm_tiled) \
   algorithm(gemm_splitk) \
   algorithm(gemm_tensor) \
+  algorithm(gemm_tensor_persistent) \
   algorithm(gemm_tensor_splitk) \
   algorithm(gemm_tensor_staged) \
   algorithm(gemm_thin) \

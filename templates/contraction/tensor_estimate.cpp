@@ -24,6 +24,7 @@ constexpr double product_latency = 33;
 constexpr double barrier_clocks = 80;   // of a chunk, with its first fragments: chosen by an H100's and an H200's times
 constexpr double begin_clocks = 1300;   // of a block: code, addresses of its copies
 constexpr double store_clocks = 160;    // of a warp for a run of each lane: sums through shared memory, the epilogue
+constexpr double next_tile = 100;       // instructions of a warp for the addresses of a further tile's copies
 constexpr double units_in_turn = 5;     // exponents: how little units that are equally busy hinder each other,
 constexpr double latency_beside = 5.5;  // and how little a latency that is as long as they are busy
 constexpr double of_own_transfer = 1.2;  // of a chunk's passage through L2: what its block waits for
@@ -173,7 +174,7 @@ class TensorBlock {
         step_(tensor_step(tiling, contraction, arch, reached)),
         bytes_(tensor_element_bytes(contraction)),
         a_elements_(tiling.block_m * tiling.block_k),
-        b_elements_(tiling.block_n * tiling.block_k),
+        b_elements_(tiling.block_n * tiling.block_k / static_cast<double>(tiling.tiles)),
         a_lines_(lines_of_a(tiling, contraction)),
         b_lines_(lines_of_b(tiling, contraction)),
         inside_(contraction.multiplies() ? inside_share(contraction.addresses) : 1) {}
@@ -255,7 +256,7 @@ class TensorBlock {
   bool copied_;
   TensorAccess access_;
   TensorStep step_;
-  double bytes_, a_elements_, b_elements_;  // of an element; of a chunk
+  double bytes_, a_elements_, b_elements_;  // of an element; that come for a chunk
   Lines a_lines_, b_lines_;
   double inside_;  // part of a that is inside of x
 };
@@ -273,31 +274,33 @@ DeviceFigures with_rate_of_l2(const DeviceFigures& device, const Arch& arch) {
 }
 
 BlockWork tensor_block_work(const TensorTiling& tiling, const Contraction& contraction, Bring bring, const Arch& arch,
-                            const DeviceFigures& device, double chunks, double blocks, Results results) {
+                            const DeviceFigures& device, double of_tile, double blocks, Results results) {
   const TensorBlock block(tiling, contraction, bring, arch, device.calibration);
-  const double warps = tiling.warps();
+  const double warps = tiling.warps(), tiles = tiling.tiles, chunks = tiles * of_tile;
   BlockWork work;
   work.threads = tiling.threads();
   work.registers = std::min(arch.registers_per_thread, tensor_registers(tiling, contraction, bring, arch));
-  work.shared_bytes = tiling.shared_bytes(tensor_element_bytes(contraction));
+  work.shared_bytes = static_cast<double>(shared_bytes(tiling, contraction));
   work.math = block.step().math;
   work.fma = chunks * warps * block.step().multiply_adds * block.step().products / 32;
-  work.instructions = chunks * block.instructions() + warps * 400 + block.store_instructions();
+  work.instructions =
+      chunks * block.instructions() + warps * (400 + (tiles - 1) * next_tile) + tiles * block.store_instructions();
   // Sums are stored once, and read with two words in a bank.
-  work.shared_wavefronts = chunks * block.passes() + block.outputs() * (4 * 3 + block.element(results)) / line;
+  work.shared_wavefronts = chunks * block.passes() + tiles * block.outputs() * (4 * 3 + block.element(results)) / line;
 
   const double share = std::max(1.0, std::ceil(blocks / std::max(device.sms, 1)));
   const double resident = std::min(share, resident_blocks({work.threads, work.registers, work.shared_bytes}, arch));
   const double chunk_bytes = block.l2_bytes(l1_beside(work.shared_bytes, resident, arch) / resident);
-  work.l2_bytes = chunks * chunk_bytes + block.stored_bytes(results);
+  work.l2_bytes = chunks * chunk_bytes + tiles * block.stored_bytes(results);
 
   // A chunk waits for device memory if some line of it does.
   const double lines = tiling.block_m + tiling.block_n, all_bytes = std::max(1.0, blocks * chunks * chunk_bytes);
   const double waits = 1 - std::exp(-(contraction.a_bytes() + contraction.b_bytes()) / all_bytes * lines);
   const double load = l2_clocks + waits * dram_seconds * device.clock_hz +
                       of_own_transfer * chunk_bytes / with_rate_of_l2(device, arch).calibration.l2_bytes_per_clock;
-  work.stall_clocks = begin_clocks + load + block.stores() * store_clocks;
-  work.latency_clocks = work.stall_clocks + chunks * block.clocks(load);
+  const double store = block.stores() * store_clocks;
+  work.stall_clocks = begin_clocks + load + store;
+  work.latency_clocks = work.stall_clocks + chunks * block.clocks(load) + (tiles - 1) * (store + next_tile);
   return work;
 }
 

@@ -9,10 +9,11 @@ namespace kiln::descriptor {
 /// Results that a block stores: elements of c, or parts of sums in f32.
 enum class Results { finished, parts };
 
-/// The work of one block that multiplies `chunks` chunks, of the `blocks` of a launch. Its latency_clocks hold
-/// what its stages do not hide of the loads' latency; its stall_clocks are those before and after the chunks.
+/// The work of one block that multiplies `of_tile` chunks of each of its tiles, of the `blocks` of a launch. Its
+/// latency_clocks hold what its stages do not hide of the loads' latency; its stall_clocks are those before and after
+/// the chunks.
 BlockWork tensor_block_work(const TensorTiling& tiling, const Contraction& contraction, Bring bring, const Arch& arch,
-                            const DeviceFigures& device, double chunks, double blocks, Results results);
+                            const DeviceFigures& device, double of_tile, double blocks, Results results);
 
 /// The time of a launch of such blocks. Each SM works off its share of them in rounds of as many as fit; a round lasts
 /// as long as its scarcest resource (tensor cores, shared memory, L2, device memory, issue slots), or as the chunks of

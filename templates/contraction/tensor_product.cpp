@@ -19,7 +19,7 @@ struct TensorKind {
     return tensor_access(contraction, bring).c_run;
   }
   unsigned shared_bytes(const TensorTiling& tiling, const Contractions& parts) const {
-    return static_cast<unsigned>(tiling.shared_bytes(tensor_element_bytes(parts.main())));
+    return static_cast<unsigned>(descriptor::shared_bytes(tiling, parts));
   }
   void add_constants(Prelude& prelude, const TensorTiling& tiling, const Contraction& contraction,
                      const Contractions& parts, const Arch& arch) const {
@@ -42,16 +42,13 @@ auto applies_if_brought(Bring bring, ContractionRefusal refusal) {
   };
 }
 
-}  // namespace
-
-Algorithm tensor_contraction(const std::string& template_path, const std::string& operation, ContractionMaker make,
-                             Bring bring, ContractionRefusal refusal) {
-  const std::string name = kernel_of(template_path);
+// One launch of the kernel of a template, whose blocks each multiply all chunks of `tiling.tiles` tiles.
+Algorithm with_one_launch(Describe<TensorTiling, Contractions>&& description, const std::string& name, Bring bring) {
   const auto program = [name, bring](const TensorTiling& tiling, const Contractions& parts, const Target& target,
                                      const Emitter& emit) {
     Launch launch = contraction_launch(name, tiling.threads());
-    launch.grid = tile_grid(tiling.block_m, tiling.block_n, parts);
-    launch.dynamic_shared_bytes = static_cast<unsigned>(tiling.shared_bytes(tensor_element_bytes(parts.main())));
+    launch.grid = tile_grid(tiling.rows(), tiling.block_n, parts);
+    launch.dynamic_shared_bytes = static_cast<unsigned>(descriptor::shared_bytes(tiling, parts));
     const int blocks = tensor_min_blocks(tiling, parts, bring, target.arch);
     return program_of(parts, emit, {launch}, [&](const Contraction& contraction) {
       Prelude prelude = contraction_prelude(contraction);
@@ -63,7 +60,7 @@ Algorithm tensor_contraction(const std::string& template_path, const std::string
                                const DeviceFigures& device) {
     const GridWork work = work_of_parts(parts, [&](const Contraction& contraction) {
       GridWork part;
-      part.blocks = static_cast<double>(tiles_of(tiling.block_m, tiling.block_n, contraction));
+      part.blocks = static_cast<double>(tiles_of(tiling.rows(), tiling.block_n, contraction));
       part.block =
           tensor_block_work(tiling, contraction, bring, target.arch, device,
                             static_cast<double>(contraction.chunks(tiling.block_k)), part.blocks, Results::finished);
@@ -72,11 +69,33 @@ Algorithm tensor_contraction(const std::string& template_path, const std::string
     });
     return tensor_estimate(work, target.arch, device);
   };
-  return add_tensor_space(
-             describe<TensorTiling>(name, operation, template_path, make).applies(applies_if_brought(bring, refusal)),
-             bring)
-      .program(program)
-      .estimate(predict);
+  return std::move(description).program(program).estimate(predict);
+}
+
+}  // namespace
+
+Algorithm tensor_contraction(const std::string& template_path, const std::string& operation, ContractionMaker make,
+                             Bring bring, ContractionRefusal refusal) {
+  const std::string name = kernel_of(template_path);
+  return with_one_launch(
+      add_tensor_space(
+          describe<TensorTiling>(name, operation, template_path, make).applies(applies_if_brought(bring, refusal)),
+          bring),
+      name, bring);
+}
+
+Algorithm persistent_tensor_contraction(const std::string& template_path, const std::string& operation,
+                                        ContractionMaker make, ContractionRefusal refusal) {
+  const std::string name = kernel_of(template_path);
+  return with_one_launch(
+      add_tensor_space(describe<TensorTiling>(name, operation, template_path, make)
+                           .applies(applies_if_brought(Bring::copied, refusal))
+                           .param("TILES", &TensorTiling::tiles, {4, 2, 8, 16})
+                           .pruning("the depth has few chunks and the rows many tiles",  // first: it is cheap
+                                    for_main([](const TensorTiling& tiling, const Contraction& contraction,
+                                                const Target&) { return tensor_tiles_follow(tiling, contraction); })),
+                       Bring::copied),
+      name, Bring::copied);
 }
 
 Algorithm split_tensor_contraction(const std::string& template_path, const std::string& operation,

@@ -13,6 +13,11 @@ namespace kiln::descriptor {
 Algorithm tensor_contraction(const std::string& template_path, const std::string& operation, ContractionMaker make,
                              Bring bring, ContractionRefusal refusal = no_refusal);
 
+/// The kernel NAME of FOLDER/NAME.cu, whose blocks each take TILES tiles of rows, one after the other, while copies for
+/// the next ones run: for depths of few chunks.
+Algorithm persistent_tensor_contraction(const std::string& template_path, const std::string& operation,
+                                        ContractionMaker make, ContractionRefusal refusal = no_refusal);
+
 /// The kernels NAME and NAME_reduce of FOLDER/NAME.cu: one launch of the first, which cuts the depth into one of
 /// `splits` pieces, and one of the second, which adds them.
 Algorithm split_tensor_contraction(const std::string& template_path, const std::string& operation,

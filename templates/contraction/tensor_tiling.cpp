@@ -36,9 +36,17 @@ int tensor_element_bytes(const Contraction& contraction) {
   return size_of(contraction.a_type());
 }
 
-int TensorTiling::shared_bytes(int element_bytes) const {
-  const int tiles = stages * block_k * (block_m + block_n) * element_bytes;
-  return std::max(tiles, exchange_bytes());
+int64_t shared_bytes(const TensorTiling& tiling, const Contraction& contraction) {
+  const int64_t line = int64_t{tiling.block_k} * tensor_element_bytes(contraction);
+  const int64_t a = tiling.stages * tiling.block_m * line, b = tiling.block_n * line;
+  if (tiling.tiles > 1) return a + contraction.chunks(tiling.block_k) * b + tiling.exchange_bytes();
+  return std::max<int64_t>(a + tiling.stages * b, tiling.exchange_bytes());
+}
+
+int64_t shared_bytes(const TensorTiling& tiling, const Contractions& parts) {
+  int64_t most = 0;
+  for (const Contraction& part : parts.list) most = std::max(most, shared_bytes(tiling, part));
+  return most;
 }
 
 int TensorTiling::exchange_bytes() const {
@@ -120,7 +128,7 @@ int tensor_registers(const TensorTiling& tiling, const Contraction& contraction,
 
 int tensor_min_blocks(const TensorTiling& tiling, const Contractions& parts, Bring bring, const Arch& arch) {
   int blocks = std::min({arch.blocks_per_sm, arch.threads_per_sm / tiling.threads(),
-                         arch.shared_per_sm / (tiling.shared_bytes(tensor_element_bytes(parts.main())) + 1024)});
+                         static_cast<int>(arch.shared_per_sm / (shared_bytes(tiling, parts) + 1024))});
   int registers = 0;
   for (const Contraction& part : parts.list)
     registers = std::max(registers, tensor_registers(tiling, part, bring, arch));
@@ -134,7 +142,8 @@ void add_tensor_tiling(Prelude& prelude, const TensorTiling& tiling, const Contr
   prelude.constant("BLOCK_M", tiling.block_m).constant("BLOCK_N", tiling.block_n).constant("BLOCK_K", tiling.block_k);
   prelude.constant("WARP_M", tiling.warp_m).constant("WARP_N", tiling.warp_n).constant("THREADS", tiling.threads());
   prelude.constant("STAGES", tiling.stages);
-  prelude.constant("SHARED_BYTES", tiling.shared_bytes(tensor_element_bytes(contraction)));
+  if (tiling.tiles > 1) prelude.constant("TILES", tiling.tiles);
+  prelude.constant("SHARED_BYTES", shared_bytes(tiling, contraction));
   prelude.constant("MIN_BLOCKS", blocks);
   prelude.constant("X_RUN", access.a_run).constant("W_RUN", access.b_run).constant("Y_RUN", access.c_run);
 }
@@ -183,8 +192,15 @@ bool tensor_tile_suits_the_problem(const TensorTiling& tiling, const Contraction
          (tiling.block_n == 32 || tiling.block_n < 2 * contraction.columns());
 }
 
+bool tensor_tiles_follow(const TensorTiling& tiling, const Contraction& contraction) {
+  constexpr int64_t most_bytes = 512;  // of the depth: with more, an H200 ran blocks of one tile as fast or faster
+  const int64_t line = int64_t{tiling.block_k} * tensor_element_bytes(contraction);
+  return contraction.chunks(tiling.block_k) * line <= most_bytes &&
+         contraction.row_tiles(tiling.block_m) >= tiling.tiles;
+}
+
 bool tensor_tiles_fit(const TensorTiling& tiling, const Contraction& contraction, const Target& target) {
-  return tiling.shared_bytes(tensor_element_bytes(contraction)) <= target.arch.shared_per_block;
+  return shared_bytes(tiling, contraction) <= target.arch.shared_per_block;
 }
 
 bool tensor_registers_suffice(const TensorTiling& tiling, const Contraction& contraction, Bring bring,

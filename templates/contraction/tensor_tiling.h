@@ -17,23 +17,29 @@ namespace kiln::descriptor {
 enum class Bring { copied, staged };
 
 /// One point of the space: BLOCK_M rows x BLOCK_N columns x a chunk of BLOCK_K of the depth for a block, WARP_M x
-/// WARP_N sums for a warp, STAGES chunks in shared memory. A chunk is 64 or 128 bytes long.
+/// WARP_N sums for a warp, STAGES chunks in shared memory; TILES such tiles of rows for a block, one after the other. A
+/// chunk is 64 or 128 bytes long.
 struct TensorTiling {
   int block_m, block_n, block_k;
   int warp_m, warp_n;
   int stages;
+  int tiles = 1;
 
   int warps() const { return block_m / warp_m * (block_n / warp_n); }
   int threads() const { return 32 * warps(); }
-  /// Shared memory of a block whose operands have elements of so many bytes: sums on their way to memory take the place
-  /// of the tiles.
-  int shared_bytes(int element_bytes) const;
+  /// Rows of a block.
+  int rows() const { return block_m * tiles; }
   /// Shared memory of the sums alone.
   int exchange_bytes() const;
 };
 
 /// Bytes of an element of the operands that tensor cores multiply.
 int tensor_element_bytes(const Contraction& contraction);
+
+/// Shared memory of a block. Sums on their way to memory take the place of the stages. With several tiles, which are on
+/// their way meanwhile, sums have their own, stages hold a alone, and all of b is there.
+int64_t shared_bytes(const TensorTiling& tiling, const Contraction& contraction);
+int64_t shared_bytes(const TensorTiling& tiling, const Contractions& parts);
 
 /// Elements that one access moves: of a, of b, and of c.
 struct TensorAccess {
@@ -66,6 +72,7 @@ bool tensor_chunk_has_steps(const TensorTiling& tiling, const Contraction& contr
 bool tensor_threads_tile_the_loads(const TensorTiling& tiling, const Contraction& contraction, Bring bring);
 bool tensor_chunk_suits_the_depth(const TensorTiling& tiling, const Contraction& contraction);
 bool tensor_tile_suits_the_problem(const TensorTiling& tiling, const Contraction& contraction);
+bool tensor_tiles_follow(const TensorTiling& tiling, const Contraction& contraction);
 bool tensor_tiles_fit(const TensorTiling& tiling, const Contraction& contraction, const Target& target);
 bool tensor_registers_suffice(const TensorTiling& tiling, const Contraction& contraction, Bring bring,
                               const Target& target);
@@ -108,7 +115,7 @@ Describe<Parameters, Problem>&& add_tensor_space(Describe<Parameters, Problem>&&
             }))
       .rule("the grid fits", [](const Parameters& tiling, const Problem& problem, const Target&) {
         const Contractions& parts = contractions_of(problem);
-        return !parts.refusal && grid_fits(tile_grid(tiling.block_m, tiling.block_n, parts), parts);
+        return !parts.refusal && grid_fits(tile_grid(tiling.rows(), tiling.block_n, parts), parts);
       });
 }
 

@@ -226,6 +226,17 @@ __device__ __forceinline__ void for_each_output_run(const Tile& tile, const Posi
   }
 }
 
+// Stores the outputs of a tile.
+template <class Tile, class Position, class Sums>
+__device__ __forceinline__ void finish_tile(const Tile& tile, const Position& position, const Sums& sums, TY* y,
+                                            const EpilogueArguments& arguments) {
+  for_each_output_run<OutputPixel>(tile, position, sums,
+                                   [&](OutputPixel pixel, int channel, const float(&values)[Y_RUN]) {
+                                     pixel.move_into(tile.region);
+                                     finish_outputs<Y_ALONG_K>(y, pixel, channel, values, arguments);
+                                   });
+}
+
 // A whole convolution: every block multiplies all chunks of its tile and finishes its outputs.
 template <class Product, class Pixels, class Tile = BlockTile, class Weights = Filters<Tile>>
 __device__ __forceinline__ void convolve(const GridBlock& block, const TX* x, const TW* w, TY* y,
@@ -236,9 +247,5 @@ __device__ __forceinline__ void convolve(const GridBlock& block, const TX* x, co
   typename Product::Sums sums;
   if constexpr (MULTIPLIES)
     convolve_tile<Product, Pixels, Weights>(x, w, arguments.user, tile, 0, CHUNKS, position, sums);
-  for_each_output_run<OutputPixel>(tile, position, sums,
-                                   [&](OutputPixel pixel, int channel, const float(&values)[Y_RUN]) {
-                                     pixel.move_into(tile.region);
-                                     finish_outputs<Y_ALONG_K>(y, pixel, channel, values, arguments);
-                                   });
+  finish_tile(tile, position, sums, y, arguments);
 }

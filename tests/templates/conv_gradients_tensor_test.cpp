@@ -24,6 +24,7 @@ const Names data = {"conv_backward_data_tensor", "conv_backward_data_tensor_spli
                     "conv_backward_data_tensor_staged"};
 const Names whole_data = {"conv_backward_data_tensor", "conv_backward_data_tensor_staged"};
 const Names staged_data = {"conv_backward_data_tensor_staged"};
+const Names persistent_data = {"conv_backward_data_tensor_persistent"};
 
 INSTANTIATE_TEST_SUITE_P(
     ByInput, ConvGradientsTensor,
@@ -69,6 +70,33 @@ INSTANTIATE_TEST_SUITE_P(
                       "conv_backward_data dy=f16:2x9x5x6:400,41,8,1@2 w=f16:9x5x3x2:40,7,2,1 pad=1 "
                       "dx=f16:2x5x5x5:300,50,9,1@2",
                       staged_data}),
+    case_name);
+
+// Blocks of several tiles; with a stride, those of some classes have one tap, and of others none.
+INSTANTIATE_TEST_SUITE_P(
+    ByInputOfShortDepths, ConvGradientsTensor,
+    testing::Values(
+        AlgorithmCase{"Pointwise",
+                      "conv_backward_data dy=bf16:3x40x9x11:nhwc w=bf16:40x72x1x1:nhwc dx=bf16:3x72x9x11:nhwc",
+                      persistent_data},
+        AlgorithmCase{"PointwiseStride",
+                      "conv_backward_data dy=f16:3x40x9x7:nhwc w=f16:40x24x1x1:nhwc dx=f16:3x24x18x13:nhwc stride=2 "
+                      "alpha=any beta=any",
+                      persistent_data},
+        AlgorithmCase{"ClassesOfAStride",
+                      "conv_backward_data dy=f16:3x24x7x8:nhwc w=f16:24x18x3x3:nhwc dx=f16:3x18x14x15:nhwc pad=1 "
+                      "stride=2 epilogue=bias",
+                      persistent_data},
+        AlgorithmCase{"GroupsInRegions",
+                      "conv_backward_data dy=f16:2x48x6x7:4800,1,400,50@4 w=f16:48x16x1x1:20,1,20,20@4 "
+                      "dx=f16:2x32x6x7:4000,1,600,80@2 groups=2",
+                      persistent_data},
+        AlgorithmCase{"RegionsInBF16",
+                      "conv_backward_data dy=bf16:2x24x7x8:2200,1,250,26@4 w=bf16:24x20x1x1:22,1,22,22@4 "
+                      "dx=bf16:2x20x7x8:1300,1,170,20@2",
+                      persistent_data},
+        AlgorithmCase{"AnyBatch", "conv_backward_data dy=f16:5x32x6x5:nhwc w=f16:32x24x1x2:nhwc n=?", persistent_data},
+        AlgorithmCase{"AsTf32", "conv_backward_data dy=f32:2x33x6x7:nhwc w=f32:33x20x1x1:nhwc tf32", persistent_data}),
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -271,6 +299,10 @@ INSTANTIATE_TEST_SUITE_P(
               "conv_backward_data dy=f16:3x72x9x7:nhwc w=f16:72x136x3x3:nhwc pad=1 epilogue=bias"),
         cover("conv_backward_data_tensor",
               "conv_backward_data dy=bf16:2x24x4x4:nhwc w=bf16:24x20x3x2:nhwc dx=bf16:2x20x8x9:nhwc pad=1,0 stride=2"),
+        cover("conv_backward_data_tensor_persistent",
+              "conv_backward_data dy=bf16:3x34x13x12:nhwc w=bf16:34x40x1x3:nhwc dx=f32:3x40x13x14:nchw beta=any"),
+        cover("conv_backward_data_tensor_persistent",
+              "conv_backward_data dy=f16:3x72x9x11:nhwc w=f16:72x136x1x1:nhwc dx=f16:3x136x18x21:nhwc stride=2"),
         cover("conv_backward_data_tensor_splitk",
               "conv_backward_data dy=f16:1x136x5x7:nhwc w=f16:136x68x3x3:nhwc pad=1"),
         cover("conv_backward_data_tensor_splitk",
@@ -308,7 +340,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     ConvGradientsTensorWithWideOffsets, WideIndexMatch,
-    testing::Values(wide({"conv_backward_data_tensor", "conv_backward_data_tensor_splitk",
+    testing::Values(wide({"conv_backward_data_tensor_persistent"},
+                         "conv_backward_data dy=f16:3x32x7x6:nhwc w=f16:32x24x1x1:nhwc n=? epilogue=bias beta=any"),
+                    wide({"conv_backward_data_tensor", "conv_backward_data_tensor_splitk",
                           "conv_backward_data_tensor_staged"},
                          "conv_backward_data dy=f16:2x64x4x6:nhwc w=f16:64x16x3x3:nhwc dx=f16:2x16x7x6:nhwc pad=1 "
                          "stride=2,1 alpha=any beta=any"),

@@ -20,6 +20,7 @@ const Names all = {"conv_tensor", "conv_tensor_splitk", "conv_tensor_staged"};
 const Names whole_sums = {"conv_tensor", "conv_tensor_staged"};
 const Names staged = {"conv_tensor_staged"};
 const Names patch = {"conv_tensor_patch"};
+const Names persistent = {"conv_tensor_persistent"};
 const Names few_channels = {"conv_tensor_staged", "conv_tensor_patch"};
 
 // Runs the algorithms `served_by` alone.
@@ -168,6 +169,40 @@ INSTANTIATE_TEST_SUITE_P(
                       patch}),
     case_name);
 
+// Blocks of several tiles: rows that end within a tile of a block, and before one.
+INSTANTIATE_TEST_SUITE_P(
+    ShortDepths, ConvTensor,
+    testing::Values(
+        AlgorithmCase{"Pointwise", "conv_forward x=bf16:3x40x9x11:nhwc w=bf16:72x40x1x1:nhwc epilogue=bias+relu",
+                      persistent},
+        AlgorithmCase{"SeveralChunksOfSeveralTaps",
+                      "conv_forward x=f16:2x24x11x13:nhwc w=f16:34x24x2x3:nhwc pad=1 stride=1,2 epilogue=bias+add "
+                      "alpha=any beta=any",
+                      persistent},
+        AlgorithmCase{"FiltersAsLargeAsTheirStride",
+                      "conv_forward x=bf16:2x32x18x22:nhwc w=bf16:40x32x2x2:nhwc stride=2", persistent},
+        AlgorithmCase{"Groups", "conv_forward x=f16:2x96x9x7:nhwc w=f16:72x32x1x1:nhwc groups=3 pad=1", persistent},
+        AlgorithmCase{"GroupsInRegions",
+                      "conv_forward x=bf16:2x48x6x7:4800,1,400,50@4 w=bf16:72x16x1x1:20,1,20,20@4 "
+                      "y=bf16:2x72x6x7:4000,1,600,80@2 groups=3 epilogue=bias+add",
+                      persistent},
+        AlgorithmCase{"Regions",
+                      "conv_forward x=f16:2x24x7x8:2200,1,250,26@4 w=f16:20x24x1x2:60,1,50,26@4 "
+                      "y=f16:2x20x7x7:1300,1,170,22@2 epilogue=relu",
+                      persistent},
+        AlgorithmCase{"RegionsAsTf32",
+                      "conv_forward x=f32:2x17x7x8:2200,1,250,21 w=f32:20x17x1x1:19,1,1,1 y=f32:2x20x7x8:1300,1,170,21 "
+                      "beta=any tf32",
+                      persistent},
+        AlgorithmCase{"ToNchw", "conv_forward x=f16:3x16x7x9:nhwc w=f16:20x16x1x1:nhwc y=f32:3x20x7x9", persistent},
+        AlgorithmCase{"ThreeDimensions",
+                      "conv_forward x=f16:2x16x3x6x7:ndhwc w=f16:20x16x2x1x2:ndhwc pad=1,0,1 stride=1,2,1", persistent},
+        AlgorithmCase{"AnyBatch", "conv_forward x=f16:7x32x6x5:nhwc w=f16:24x32x1x1:nhwc n=? epilogue=relu",
+                      persistent},
+        AlgorithmCase{"AsTf32", "conv_forward x=f32:2x19x9x11:nhwc w=f32:35x19x1x3:nhwc pad=0,1 epilogue=bias tf32",
+                      persistent}),
+    case_name);
+
 // Tensor cores of 7.5 take half the depth in an instruction.
 TEST(ConvTensorOnTuring, MatchesTheReference) {
   const Target turing = target_of(7, 5);
@@ -185,6 +220,24 @@ TEST(ConvTensorOnTuring, MatchesTheReference) {
   const Request in_tf32 = Request::parse("conv_forward x=f32:2x40x9x11:nhwc w=f32:72x40x3x3:nhwc pad=1 tf32");
   EXPECT_EQ(catalogue.find("conv_tensor_staged")->on(in_tf32, turing).refusal(),
             "tensor cores multiply tf32 from sm_80 on");
+}
+
+// The first tile of two, and the 33rd row begins the second; 520 bytes of the depth are too long.
+TEST(ConvTensorRules, KeepPersistentBlocksToShortDepthsOfManyRows) {
+  const auto refusal = [](const std::string& operands, const std::string& sizes) {
+    const Request request = Request::parse("conv_forward " + operands);
+    return built_in_catalogue()
+        .find("conv_tensor_persistent")
+        ->on(request, TestDevice::get().target)
+        .refusal(Config::parse(sizes + ",BLOCK_M=32,BLOCK_N=32,STAGES=2,TILES=2,WARP_M=16,WARP_N=32"))
+        .value_or("none");
+  };
+  const std::string wide = "BLOCK_K=64", pruned = "the depth has few chunks and the rows many tiles";
+  EXPECT_EQ(refusal("x=f16:1x256x1x33:nhwc w=f16:32x256x1x1:nhwc", wide), "none");
+  EXPECT_THAT(refusal("x=f16:1x256x1x32:nhwc w=f16:32x256x1x1:nhwc", wide), testing::StartsWith(pruned));
+  EXPECT_THAT(refusal("x=f16:1x264x1x33:nhwc w=f16:32x264x1x1:nhwc", wide), testing::StartsWith(pruned));
+  EXPECT_EQ(refusal("x=f16:1x32x1x33:nhwc w=f16:32x32x2x4:nhwc pad=1,3", "BLOCK_K=32"), "none") << "8 taps";
+  EXPECT_THAT(refusal("x=f16:1x32x3x33:nhwc w=f16:32x32x3x3:nhwc pad=1", "BLOCK_K=32"), testing::StartsWith(pruned));
 }
 
 // A thread copies 64 lines of a tile of filters there: more than it has bits for.
@@ -273,6 +326,10 @@ INSTANTIATE_TEST_SUITE_P(
         cover("conv_tensor_staged", "conv_forward x=f16:2x40x9x8 w=f16:136x40x3x3 pad=1 epilogue=bias+add"),
         cover("conv_tensor_staged",
               "conv_forward x=bf16:2x36x7x9:nhwc w=bf16:40x36x1x1 y=bf16:2x40x7x9:nhwc epilogue=relu"),
+        cover("conv_tensor_persistent", "conv_forward x=f16:5x72x17x13:nhwc w=f16:136x72x1x1:nhwc epilogue=bias+add"),
+        cover("conv_tensor_persistent",
+              "conv_forward x=bf16:3x24x19x18:nhwc w=bf16:36x12x2x3:nhwc y=bf16:3x36x20x9:nchw groups=2 pad=1 "
+              "stride=1,2"),
         cover("conv_tensor_patch",
               "conv_forward x=f16:3x3x35x67:nhwc w=f16:136x3x3x3:nhwc pad=1 stride=2,1 epilogue=bias"),
         cover("conv_tensor_patch", "conv_forward x=f32:2x3x33x65 w=f32:40x3x5x4 pad=2 tf32"),
@@ -283,6 +340,9 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(ConvTensorWithWideOffsets, WideIndexMatch,
                          testing::Values(wide({"conv_tensor", "conv_tensor_splitk", "conv_tensor_staged"},
                                               "conv_forward x=f16:2x64x7x6:nhwc w=f16:16x64x3x3:nhwc pad=1 stride=2,1 "
+                                              "epilogue=bias+add+relu alpha=any beta=any"),
+                                         wide({"conv_tensor_persistent"},
+                                              "conv_forward x=f16:3x64x7x6:nhwc w=f16:16x64x1x1:nhwc pad=1 n=? "
                                               "epilogue=bias+add+relu alpha=any beta=any"),
                                          wide({"conv_tensor_patch"},
                                               "conv_forward x=f16:2x3x9x11:nhwc w=f16:16x3x5x3 pad=1 stride=2,1 n=? "

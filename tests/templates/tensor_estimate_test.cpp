@@ -94,6 +94,20 @@ TEST(TensorWork, PartsOfSumsAreStoredInHalfSectors) {
   EXPECT_NEAR(parts - finished, 128 * 128 * (8 - 2 * 1.25), 128 * 128 * 0.5);
 }
 
+// With four tiles b comes once, a and c four times; what a block waits for first comes once.
+TEST(TensorWork, OfSeveralTilesBringsFiltersOnce) {
+  TensorTiling one{64, 64, 64, 32, 64, 3}, four = one;
+  four.tiles = 4;
+  const Contraction contraction = forward("x=bf16:32x128x56x56:nhwc w=bf16:64x128x1x1:nhwc");
+  EXPECT_EQ(shared_bytes(one, contraction), 3 * 128 * 128);
+  EXPECT_EQ(shared_bytes(four, contraction), 3 * 64 * 128 + 2 * 64 * 128 + 2 * 16 * 72 * 4);
+  const BlockWork of_one = work_of(one, contraction), of_four = work_of(four, contraction);
+  EXPECT_EQ(of_four.fma, 4 * of_one.fma);
+  EXPECT_NEAR(4 * of_one.l2_bytes - of_four.l2_bytes, 3 * 2 * 64 * 128 * 1.25, 64 * 128) << "three times all of b";
+  EXPECT_LT(of_four.latency_clocks, 4 * of_one.latency_clocks - 3 * 1300);
+  EXPECT_LE(of_four.stall_clocks, of_one.stall_clocks);
+}
+
 // A grid that fills an A100 many times, bound by one thing.
 GridWork bound_by(double BlockWork::*amount, double value) {
   GridWork work;

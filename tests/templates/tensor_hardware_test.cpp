@@ -61,6 +61,9 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"GradientByFilterOfTf32",
                       "conv_backward_filter x=f32:2x7x5x6:nhwc dy=f32:2x10x5x6:nhwc dw=f32:10x7x3x3:nhwc pad=1 tf32",
                       {"conv_backward_filter_tensor"}},
+        AlgorithmCase{"ShortDepthOfF16",
+                      "conv_forward x=f16:3x40x5x9:nhwc w=f16:10x40x1x1:nhwc epilogue=bias",
+                      {"conv_tensor_persistent"}},
         AlgorithmCase{"ProductOfBF16", "gemm a=bf16:20x300 b=bf16:300x24", {"gemm_tensor"}},
         AlgorithmCase{"ProductOfTf32", "gemm a=f32:20x301 b=f32:301x24 tf32", {"gemm_tensor", "gemm_tensor_splitk"}}),
     case_name);

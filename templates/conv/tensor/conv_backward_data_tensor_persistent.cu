@@ -1,0 +1,18 @@
+// The gradient of a convolution by its input on tensor cores, by blocks of several tiles (lib/persistent_tiles.cuh),
+// operands copied to shared memory asynchronously: f16, bf16 and tf32, channels of dy side by side. x here is dy, and y
+// those elements of dx that each class of taps reaches (conv/conv_contractions.h). Parameters:
+// conv_backward_data_tensor_persistent.cpp.
+#include "lib/class_blocks.cuh"
+#include "lib/copy_pipeline.cuh"
+#include "per_class/lib/persistent_tiles.cuh"
+
+extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
+    conv_backward_data_tensor_persistent(const TX* __restrict__ x, const TW* __restrict__ w, TY* y, const TBias* bias,
+                                         const TResidual* residual, float alpha, float beta, float clip_lo,
+                                         float clip_hi, UserArguments user, long long n) {
+  const ClassBlock block;
+  const EpilogueArguments arguments = {bias, residual, alpha, beta, clip_lo, clip_hi, user};
+#define CONVOLVE(NAME) \
+  if (block.is_of(NAME::CLASS)) NAME::convolve_tiles(block.place(), x, w, y, arguments, n);
+  FOR_EACH_CLASS(CONVOLVE)
+}
