@@ -232,6 +232,14 @@ class TensorBlock {
   double element(Results results) const {
     return results == Results::parts ? 4 : size_of(contraction_.addresses.y.dtype);
   }
+  // Bytes in which a result is put to shared memory and taken from there: rounded, where it depends on its sum alone.
+  double passing(Results results) const {
+    const bool reads = std::any_of(contraction_.epilogue.begin(), contraction_.epilogue.end(), [](EpilogueStage stage) {
+      return stage == EpilogueStage::bias || stage == EpilogueStage::add;
+    });
+    const bool alone = results == Results::finished && !reads && contraction_.blend.beta == Scale::zero;
+    return alone && element(results) == 2 ? 2 : 4;
+  }
   // Bytes of the sectors that the block's results touch.
   double stored_bytes(Results results) const {
     constexpr double fragment = 16;  // rows of sums that go through shared memory at a time
@@ -285,8 +293,8 @@ BlockWork tensor_block_work(const TensorTiling& tiling, const Contraction& contr
   work.fma = chunks * warps * block.step().multiply_adds * block.step().products / 32;
   work.instructions =
       chunks * block.instructions() + warps * (400 + (tiles - 1) * next_tile) + tiles * block.store_instructions();
-  // Sums are stored once, and read with two words in a bank.
-  work.shared_wavefronts = chunks * block.passes() + tiles * block.outputs() * (4 * 3 + block.element(results)) / line;
+  work.shared_wavefronts =
+      chunks * block.passes() + tiles * block.outputs() * (2 * block.passing(results) + block.element(results)) / line;
 
   const double share = std::max(1.0, std::ceil(blocks / std::max(device.sms, 1)));
   const double resident = std::min(share, resident_blocks({work.threads, work.registers, work.shared_bytes}, arch));

@@ -4,7 +4,8 @@
 namespace kiln {
 
 Algorithm gemm_tensor_persistent() {
-  return descriptor::persistent_tensor_contraction("gemm/gemm_tensor_persistent.cu", "gemm", descriptor::gemm_contractions);
+  return descriptor::persistent_tensor_contraction("gemm/gemm_tensor_persistent.cu", "gemm",
+                                                   descriptor::gemm_contractions);
 }
 
 }  // namespace kiln

@@ -189,6 +189,12 @@ __device__ __forceinline__ void convolve_tile(const TX* x, const TW* w, const Us
   sums.gather(memory.exchange, position);
 }
 
+// Whether row m and column n of the block's tile are an output.
+template <class Tile>
+__device__ __forceinline__ bool tile_holds(const Tile& tile, int m, int n) {
+  return tile.holds(tile.first_pixel + m) && tile.first_k + n < K_PER_GROUP;
+}
+
 // Calls visit(place, channel, values) for the sums of this thread, in runs of Y_RUN that lie side by side in y: `place`
 // is the Place made of the first one's pixel number, `channel` its k. Nothing for pixels and channels that do not
 // exist.
@@ -196,10 +202,10 @@ template <class Place, class Tile, class Position, class Sums, class Visit>
 __device__ __forceinline__ void for_each_output_run(const Tile& tile, const Position& position, const Sums& sums,
                                                     Visit visit) {
   if constexpr (Sums::IN_FRAGMENTS) {
-    sums.template for_each_run<Y_ALONG_K, Y_RUN>(position, [&](int m, int n, const float(&values)[Y_RUN]) {
-      const Index pixel = tile.first_pixel + m;
-      if (!tile.holds(pixel) || tile.first_k + n >= K_PER_GROUP) return;
-      visit(Place(tile.number_of(pixel)), tile.group * K_PER_GROUP + tile.first_k + n, values);
+    const auto keep = [](float sum) { return sum; };
+    sums.template for_each_run<Y_ALONG_K, Y_RUN>(position, keep, [&](int m, int n, const Vector<float, Y_RUN>& run) {
+      if (!tile_holds(tile, m, n)) return;
+      visit(Place(tile.number_of(tile.first_pixel + m)), tile.group * K_PER_GROUP + tile.first_k + n, run.data);
     });
   } else {
     static_assert((Y_ALONG_K ? Sums::NEIGHBOURS_N : Sums::NEIGHBOURS_M) % Y_RUN == 0, "sums of a run are neighbours");
@@ -226,15 +232,32 @@ __device__ __forceinline__ void for_each_output_run(const Tile& tile, const Posi
   }
 }
 
+// Whether an output depends on its sum alone, and has 16 bits: then it is rounded before it is brought in the order of
+// y, which halves what goes through shared memory.
+constexpr bool OUTPUTS_OF_SUMS_ALONE = !READS_Y && !READS_BIAS && !READS_RESIDUAL && !USER_EPILOGUE && sizeof(TY) == 2;
+
 // Stores the outputs of a tile.
 template <class Tile, class Position, class Sums>
 __device__ __forceinline__ void finish_tile(const Tile& tile, const Position& position, const Sums& sums, TY* y,
                                             const EpilogueArguments& arguments) {
-  for_each_output_run<OutputPixel>(tile, position, sums,
-                                   [&](OutputPixel pixel, int channel, const float(&values)[Y_RUN]) {
-                                     pixel.move_into(tile.region);
-                                     finish_outputs<Y_ALONG_K>(y, pixel, channel, values, arguments);
-                                   });
+  if constexpr (Sums::IN_FRAGMENTS && OUTPUTS_OF_SUMS_ALONE) {
+    const auto keep = [&](float sum) {
+      return from_float<TY>(finished(sum, 0.0f, 0, 0.0f, 0.0f, UserValues(), arguments));
+    };
+    sums.template for_each_run<Y_ALONG_K, Y_RUN>(position, keep, [&](int m, int n, const Vector<TY, Y_RUN>& run) {
+      if (!tile_holds(tile, m, n)) return;
+      OutputPixel pixel(tile.number_of(tile.first_pixel + m));
+      pixel.move_into(tile.region);
+      const Index channel = tile.group * K_PER_GROUP + tile.first_k + n;
+      store<Y_RUN>(y + (pixel.y + channel * Index(Y_STRIDE_K)), run);
+    });
+  } else {
+    for_each_output_run<OutputPixel>(tile, position, sums,
+                                     [&](OutputPixel pixel, int channel, const float(&values)[Y_RUN]) {
+                                       pixel.move_into(tile.region);
+                                       finish_outputs<Y_ALONG_K>(y, pixel, channel, values, arguments);
+                                     });
+  }
 }
 
 // A whole convolution: every block multiplies all chunks of its tile and finishes its outputs.

@@ -168,13 +168,24 @@ class FragmentReader {
   typename PlacesOf<TileB, false>::type b_;
 };
 
-// Sums on their way to memory: those of 16 rows of a warp. Rows are 8 longer than needed, so that the lanes which store
-// two neighbours each meet different banks.
-using SumRows = float[FRAGMENT][WARP_N + 8];
+// Results on their way to memory: those of 16 rows of a warp, as f32 sums or as the 16 bits that are stored. Rows are 8
+// longer than needed, so that the lanes which put two neighbours each meet different banks.
+template <class T>
+struct ResultRows {
+  static constexpr int PITCH = WARP_N + 8, QUAD = 4;
+
+  // Sums: a pair of quads changes places in every second row, and in every second 32 columns, so that eight lanes which
+  // each take the same quad of eight neighbours meet different banks too. What the number of a column differs by.
+  __device__ __forceinline__ static int turn(int row, int column) {
+    return sizeof(T) == 4 ? (row + column / 32) % 2 * QUAD : 0;
+  }
+
+  alignas(16) T values[FRAGMENT][PITCH];
+};
 
 // The sums of a warp, zero at first.
 struct TensorSums {
-  using Exchange = SumRows[WARPS_M * WARPS_N];
+  using Exchange = ResultRows<float>[WARPS_M * WARPS_N];
   static constexpr bool IN_FRAGMENTS = true;
 
   float values[FRAGMENTS_M][2 * FRAGMENTS_N][4] = {};
@@ -209,43 +220,73 @@ struct TensorSums {
     __syncthreads();
   }
 
-  // Calls visit(m, n, values) for all sums of the warp, in runs of RUN along n if ALONG_N, else along m, from (m, n) of
-  // the block's tile on. Lanes meet sums of neighbours in memory: 16 rows at a time go through shared memory.
-  template <bool ALONG_N, int RUN, class Visit>
-  __device__ __forceinline__ void for_each_run(const TensorPosition& position, Visit visit) const {
+  // Calls visit(m, n, results) for what keep() makes of all sums of the warp, f32 or 16 bits, in runs of RUN along n if
+  // ALONG_N, else along m, from (m, n) of the block's tile on. Lanes meet neighbours in memory: 16 rows at a time go
+  // through shared memory.
+  template <bool ALONG_N, int RUN, class Keep, class Visit>
+  __device__ __forceinline__ void for_each_run(const TensorPosition& position, Keep keep, Visit visit) const {
+    using Kept = decltype(keep(0.0f));
+    using Rows = ResultRows<Kept>;
     constexpr int RUNS_M = FRAGMENT / (ALONG_N ? 1 : RUN), RUNS_N = WARP_N / (ALONG_N ? RUN : 1);
     static_assert(RUNS_M * RUNS_N % 32 == 0 || 32 % (RUNS_M * RUNS_N) == 0, "lanes share the runs out");
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    SumRows& rows = block_memory<Exchange>()[threadIdx.x / 32];
+    static_assert(sizeof(Rows) <= sizeof(ResultRows<float>), "the exchange holds them");
+    int thread = static_cast<int>(threadIdx.x);
+    asm volatile("" : "+r"(thread));  // the compiler would keep places in memory in registers through the main loop
+    const int lane = thread % 32;
+    Rows& rows = block_memory<Rows[WARPS_M * WARPS_N]>()[thread / 32];
 #pragma unroll
     for (int i = 0; i < FRAGMENTS_M; ++i) {
-      put_rows(rows, i);
+      put_rows(rows, i, lane, keep);
       __syncwarp();
 #pragma unroll 1
       for (int number = lane; number < RUNS_M * RUNS_N; number += 32) {
         const int m = ALONG_N ? number / RUNS_N : number % RUNS_M * RUN;
         const int n = ALONG_N ? number % RUNS_N * RUN : number / RUNS_M;
-        float run[RUN];
-#pragma unroll
-        for (int j = 0; j < RUN; ++j) run[j] = rows[ALONG_N ? m : m + j][ALONG_N ? n + j : n];
-        visit(position.m + i * FRAGMENT + m, position.n + n, run);
+        visit(position.m + i * FRAGMENT + m, position.n + n, run_of<ALONG_N, RUN>(rows, m, n));
       }
       __syncwarp();
     }
   }
 
  private:
+  // RUN neighbours from row m and column n on, multiples of RUN in their direction.
+  template <bool ALONG_N, int RUN, class T>
+  __device__ __forceinline__ static Vector<T, RUN> run_of(const ResultRows<T>& rows, int m, int n) {
+    constexpr int QUAD = ResultRows<T>::QUAD;
+    const int turn = ResultRows<T>::turn(m, n);
+    Vector<T, RUN> run;
+    if constexpr (ALONG_N && sizeof(T) == 4) {
+      constexpr int PART = smaller(RUN, QUAD);
+#pragma unroll
+      for (int j = 0; j < RUN; j += PART) {
+        const T* const from = RUN > QUAD ? &rows.values[m][n] + (j ^ turn) : &rows.values[m][n ^ turn];
+        const Vector<T, PART> part = load<PART>(from);
+#pragma unroll
+        for (int k = 0; k < PART; ++k) run[j + k] = part[k];
+      }
+    } else if constexpr (ALONG_N) {
+      run = load<RUN>(&rows.values[m][n]);
+    } else {
+#pragma unroll
+      for (int j = 0; j < RUN; ++j) run[j] = rows.values[m + j][n ^ turn ^ (sizeof(T) == 4 ? j % 2 * QUAD : 0)];
+    }
+    return run;
+  }
+
   // Puts rows [16 i, 16 i + 16) of the warp into its memory.
-  __device__ __forceinline__ void put_rows(SumRows& rows, int i) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
+  template <class T, class Keep>
+  __device__ __forceinline__ void put_rows(ResultRows<T>& rows, int i, int lane, Keep keep) const {
+    const int row = lane / 4, column = lane % 4 * 2;
+    T* const even = &rows.values[row][column ^ ResultRows<T>::turn(row, 0)];
+    T* const odd = &rows.values[row][column ^ ResultRows<T>::turn(row, 32)];
 #pragma unroll
     for (int n = 0; n < 2 * FRAGMENTS_N; ++n) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        Vector<float, 2> pair;
-        pair[0] = values[i][n][2 * half];
-        pair[1] = values[i][n][2 * half + 1];
-        store<2>(&rows[lane / 4 + 8 * half][8 * n + lane % 4 * 2], pair);
+        Vector<T, 2> pair;
+        pair[0] = keep(values[i][n][2 * half]);
+        pair[1] = keep(values[i][n][2 * half + 1]);
+        store<2>((n / 4 % 2 == 0 ? even : odd) + (8 * half * ResultRows<T>::PITCH + 8 * n), pair);
       }
     }
   }

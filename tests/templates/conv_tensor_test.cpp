@@ -47,6 +47,11 @@ INSTANTIATE_TEST_SUITE_P(
                       "conv_forward x=f16:1x16x9x7:nhwc w=f16:12x16x2x4:nhwc pad=1,3,0,2 stride=1,2 "
                       "epilogue=bias+clip beta=any",
                       all},
+        AlgorithmCase{"OutputsOfSumsAlone",
+                      "conv_forward x=bf16:2x40x7x9:nhwc w=bf16:34x40x2x2:nhwc pad=1 epilogue=relu+clip alpha=any",
+                      all},
+        AlgorithmCase{"OutputsOfSumsAloneToNchw",
+                      "conv_forward x=f16:2x40x7x9:nhwc w=f16:34x40x2x2:nhwc y=f16:2x34x8x10 pad=1 epilogue=clip", all},
         AlgorithmCase{"Groups", "conv_forward x=bf16:2x96x6x7:nhwc w=bf16:72x32x3x3:nhwc groups=3 pad=1", all},
         AlgorithmCase{"GroupsInRegions",
                       "conv_forward x=f16:2x48x6x7:4800,1,400,50@4 w=f16:72x16x3x3:200,1,60,20@4 "

@@ -5,7 +5,9 @@
 namespace kiln {
 
 Algorithm conv_backward_data_tensor_persistent() {
-  return descriptor::persistent_tensor_contraction("conv/tensor/conv_backward_data_tensor_persistent.cu", "conv_backward_data", descriptor::data_contractions, descriptor::refusal_of_depthwise);
+  return descriptor::persistent_tensor_contraction("conv/tensor/conv_backward_data_tensor_persistent.cu",
+                                                   "conv_backward_data", descriptor::data_contractions,
+                                                   descriptor::refusal_of_depthwise);
 }
 
 }  // namespace kiln

@@ -5,7 +5,8 @@
 namespace kiln {
 
 Algorithm conv_tensor_persistent() {
-  return descriptor::persistent_tensor_contraction("conv/tensor/conv_tensor_persistent.cu", "conv_forward", descriptor::forward_products, descriptor::refusal_of_depthwise);
+  return descriptor::persistent_tensor_contraction("conv/tensor/conv_tensor_persistent.cu", "conv_forward",
+                                                   descriptor::forward_products, descriptor::refusal_of_depthwise);
 }
 
 }  // namespace kiln
