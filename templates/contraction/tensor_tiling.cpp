@@ -193,10 +193,9 @@ bool tensor_tile_suits_the_problem(const TensorTiling& tiling, const Contraction
 }
 
 bool tensor_tiles_follow(const TensorTiling& tiling, const Contraction& contraction) {
-  constexpr int64_t most_bytes = 512;  // of the depth: with more, an H200 ran blocks of one tile as fast or faster
+  constexpr int64_t longest = 512;  // bytes of the depth: with more, an H200 ran blocks of one tile as fast or faster
   const int64_t line = int64_t{tiling.block_k} * tensor_element_bytes(contraction);
-  return contraction.chunks(tiling.block_k) * line <= most_bytes &&
-         contraction.row_tiles(tiling.block_m) >= tiling.tiles;
+  return contraction.chunks(tiling.block_k) * line <= longest && contraction.row_tiles(tiling.block_m) >= tiling.tiles;
 }
 
 bool tensor_tiles_fit(const TensorTiling& tiling, const Contraction& contraction, const Target& target) {
