@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _kiln
 from ._arguments import Arguments, Definition, Word, definition_of, sort_arguments, text_of_epilogue, text_of_words
@@ -50,8 +49,7 @@ def call(
     enqueue(definition, text, given, epilogue, stream, workspace, context)
 
 
-@dataclasses.dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """A call that is about to be enqueued."""
 
     definition: Definition
@@ -63,6 +61,7 @@ class Call:
 
 class _Taker(threading.local):
     take: Callable[[Call], object] | None = None
+    note: Callable[[Call], object] | None = None
 
 
 _taker = _Taker()
@@ -79,6 +78,16 @@ def calls_taken(take: Callable[[Call], object]) -> Iterator[None]:
         _taker.take = before
 
 
+@contextlib.contextmanager
+def calls_noted(note: Callable[[Call], object]) -> Iterator[None]:
+    """Tells `note` of the calls that this thread enqueues meanwhile."""
+    before, _taker.note = _taker.note, note
+    try:
+        yield
+    finally:
+        _taker.note = before
+
+
 def are_taken() -> bool:
     """Whether calls of this thread are not enqueued, so that tensors need not have their elements."""
     return _taker.take is not None
@@ -93,11 +102,13 @@ def enqueue(
     workspace: Memory,
     context: Context | None,
 ) -> None:
-    if _taker.take is not None or observers:
+    if _taker.take is not None or _taker.note is not None or observers:
         call = Call(definition, text, given, epilogue, context)
         if _taker.take is not None:
             _taker.take(call)
             return
+        if _taker.note is not None:
+            _taker.note(call)
         for observe in list(observers):
             observe(call)
     tensors = given.tensors
@@ -107,11 +118,11 @@ def enqueue(
         _kiln.call(
             context_for(context, tensors.values()),
             text + text_of_epilogue(epilogue),
-            _kiln.Arguments(tensors, given.numbers, given.integers, code),
+            (tensors, given.numbers, given.integers),
+            code,
             definition.outputs,
             streams_of(stream, tensors.values(), used_on),
-            address,
-            size,
+            (address, size),
         )
     except Error as error:
         raise of_a_call(error) from None

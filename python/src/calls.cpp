@@ -1,11 +1,14 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <span>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "arguments.h"
 #include "context.h"
@@ -17,12 +20,17 @@
 namespace kiln::python {
 namespace {
 
-void call_by_name(PythonContext& context, const std::string& what, const Arguments& arguments,
-                  const nb::object& written, const Streams& streams, uintptr_t workspace, int64_t workspace_bytes) {
+// Tensors, numbers and integers of a call.
+using Given = std::tuple<TensorDict, NumberDict, IntegerDict>;
+
+void call_by_name(PythonContext& context, const std::string& what, const Given& given, const PythonEpilogue* epilogue,
+                  const nb::object& written, const Streams& streams, std::pair<uintptr_t, int64_t> workspace) {
+  const auto& [tensors, numbers, integers] = given;
+  const Arguments arguments(tensors, numbers, integers, epilogue);
   context.require(arguments.tensors(), written);
   CallOptions options = arguments.options();
-  options.workspace = reinterpret_cast<void*>(workspace);
-  options.workspace_bytes = workspace_bytes;
+  options.workspace = reinterpret_cast<void*>(workspace.first);
+  options.workspace_bytes = workspace.second;
   enqueue_on(context.get(), arguments.tensors(), streams,
              [&](Stream stream) { call(context.get(), what, arguments.named(), options, stream); });
 }
@@ -91,8 +99,8 @@ std::string definitions_of(const std::string& text) {
 }  // namespace
 
 void bind_calls(nb::module_& module) {
-  module.def("call", &call_by_name, nb::arg("context"), nb::arg("what"), nb::arg("arguments"), nb::arg("written"),
-             nb::arg("streams"), nb::arg("workspace"), nb::arg("workspace_bytes"));
+  module.def("call", &call_by_name, nb::arg("context"), nb::arg("what"), nb::arg("given"), nb::arg("epilogue").none(),
+             nb::arg("written"), nb::arg("streams"), nb::arg("workspace"));
   module.def("do_work", &do_work, nb::arg("context"), nb::arg("work"), nb::arg("arguments"), nb::arg("written"),
              nb::arg("streams"),
              nb::sig("def do_work(context: Context, work: object, arguments: Arguments, written: object, "
@@ -105,6 +113,9 @@ void bind_calls(nb::module_& module) {
       },
       nb::arg("name"), nb::arg("memory"),
       nb::sig("def given_memory(name: str, memory: object) -> tuple[int, int, int | None]"));
+  module.def("likeness", &likeness, nb::arg("arguments"), nb::arg("named"), nb::arg("kinds"), nb::arg("waiting"),
+             nb::sig("def likeness(arguments: tuple[object, ...], named: dict[str, object], "
+                     "kinds: frozenset[type], waiting: int) -> bytes | None"));
   module.def(
       "framework_name",
       [](const std::string& dtype) { return std::string(framework_name(parse_dtype(dtype).value())); },

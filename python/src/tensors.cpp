@@ -97,7 +97,7 @@ struct TorchNames {
   nb::str layout = interned("layout"), is_nested = interned("is_nested"), dtype = interned("dtype"),
           is_neg = interned("is_neg"), shape = interned("shape"), stride = interned("stride"),
           is_cpu = interned("is_cpu"), is_cuda = interned("is_cuda"), get_device = interned("get_device"),
-          data_ptr = interned("data_ptr");
+          data_ptr = interned("data_ptr"), dim = interned("dim");
 
   static const TorchNames& get() {
     static const TorchNames& names = *new TorchNames;  // never freed: Python may have ended before
@@ -193,10 +193,115 @@ GivenTensor torch_tensor(std::string_view name, nb::handle object) {
           .held = {}};
 }
 
+// The bytes of likeness().
+class Likeness {
+ public:
+  explicit Likeness(const nb::frozenset& kinds) : kinds_(kinds) {}
+
+  // False: there are no bytes for that argument.
+  bool add(nb::handle object) {
+    PyTypeObject* const type = Py_TYPE(object.ptr());
+    if (object.is_none() || type == &PyBool_Type) {
+      tag(object.is_none() ? 'n' : object.ptr() == Py_True ? 't' : 'f');
+      return true;
+    }
+    if (type == &PyLong_Type) return add_integer(object);
+    if (type == &PyFloat_Type) {
+      tag('d');
+      number(PyFloat_AS_DOUBLE(object.ptr()));
+      return true;
+    }
+    if (type == &PyUnicode_Type) return add_text(object);
+    if (type == &PyTuple_Type || type == &PyList_Type) return add_sequence(object);
+    return is_tensor(object) && add_tensor(object);
+  }
+  void add_waiting() { tag('w'); }
+
+  nb::object bytes() const { return nb::bytes(key_.data(), key_.size()); }
+
+ private:
+  void tag(char kind) { key_.push_back(kind); }
+  template <typename T>
+  void number(T value) {
+    key_.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+
+  bool is_tensor(nb::handle object) const {
+    const int is_known = PySet_Contains(kinds_.ptr(), reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())));
+    if (is_known < 0) throw nb::python_error();
+    return is_known == 1;
+  }
+
+  bool add_integer(nb::handle object) {
+    int overflow = 0;
+    const long long value = PyLong_AsLongLongAndOverflow(object.ptr(), &overflow);
+    tag('i');
+    number(value);
+    return overflow == 0;
+  }
+
+  bool add_text(nb::handle object) {
+    Py_ssize_t size = 0;
+    const char* const text = PyUnicode_AsUTF8AndSize(object.ptr(), &size);
+    if (text == nullptr) {  // no Unicode
+      PyErr_Clear();
+      return false;
+    }
+    tag('s');
+    number(size);
+    key_.append(text, static_cast<size_t>(size));
+    return true;
+  }
+
+  bool add_sequence(nb::handle object) {
+    constexpr int most_levels = 8;  // a list may be its own element
+    tag(PyTuple_CheckExact(object.ptr()) ? '(' : '[');
+    const Py_ssize_t size = PySequence_Fast_GET_SIZE(object.ptr());
+    number(size);
+    bool are_added = levels_ < most_levels;
+    ++levels_;
+    for (Py_ssize_t i = 0; i < size && are_added; ++i) {
+      const nb::handle item = PySequence_Fast_GET_ITEM(object.ptr(), i);
+      are_added = !is_tensor(item) && add(item);
+    }
+    --levels_;
+    return are_added;
+  }
+
+  bool add_tensor(nb::handle object) try {
+    const GivenTensor given = torch_tensor("", object);
+    const Tensor& tensor = given.tensor;
+    const bool is_float = tensor.dtype() == DType::f32 || tensor.dtype() == DType::f16 || tensor.dtype() == DType::bf16;
+    // Without an address: PyTorch's lazy zeros, and what functionalisation makes of a tensor.
+    if (!is_float || tensor.empty() || tensor.data() == nullptr) return false;
+    tag('T');
+    number(tensor.dtype());
+    number(given.place.ordinal.value_or(-1));
+    number(nb::cast<int>(called(object, TorchNames::get().dim)));  // a tensor without dimensions has one here
+    for (const int64_t extent : tensor.extents()) number(extent);
+    for (const int64_t stride : tensor.strides()) number(stride);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+
+  const nb::frozenset& kinds_;
+  std::string key_;
+  int levels_ = 0;  // of sequences in sequences
+};
+
 // Whether this is a tensor of PyTorch or has the same members.
 bool is_like_torch(nb::handle object) {
+  static PyTypeObject* known = nullptr;  // the class of the latest
+  PyTypeObject* const type = Py_TYPE(object.ptr());
+  if (type == known) return true;
   const TorchNames& names = TorchNames::get();
-  return nb::hasattr(object, names.data_ptr) && nb::hasattr(object, names.stride);
+  if (!nb::hasattr(object, names.data_ptr) || !nb::hasattr(object, names.stride)) return false;
+  if (nb::hasattr(object.type(), names.data_ptr) && nb::hasattr(object.type(), names.stride)) {
+    Py_INCREF(type);
+    Py_XDECREF(std::exchange(known, type));
+  }
+  return true;
 }
 
 // Facts common to __array_interface__ and __cuda_array_interface__, though they differ in what they leave out.
@@ -382,6 +487,24 @@ GivenTensor given_tensor(std::string_view name, nb::handle object) {
     if (nb::hasattr(object, "__cuda_array_interface__")) return cuda_interface_tensor(name, object);
   }
   return exchanged_tensor(name, object);
+}
+
+nb::object likeness(const nb::tuple& arguments, const nb::dict& named, const nb::frozenset& kinds, int waiting) {
+  Likeness likeness(kinds);
+  int place = 0;
+  const auto add = [&](nb::handle object) {
+    if (place++ != waiting) return likeness.add(object);
+    likeness.add_waiting();
+    return true;
+  };
+  for (const nb::handle object : arguments) {
+    if (!add(object)) return nb::none();
+  }
+  for (const auto& [name, object] : named) {
+    likeness.add(name);
+    if (!add(object)) return nb::none();
+  }
+  return likeness.bytes();
 }
 
 GivenMemory given_memory(std::string_view name, nb::handle object) {

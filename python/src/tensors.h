@@ -42,6 +42,12 @@ struct GivenTensor {
 /// strides.
 GivenTensor given_tensor(std::string_view name, nb::handle object);
 
+/// Arguments of a function of PyTorch but for the elements of tensors, as bytes that are equal for arguments that are
+/// alike: dtypes, extents, strides and devices of tensors, and all values else. Tensors are of the classes `kinds`,
+/// dense, and have elements of f32, f16 or bf16; other arguments are numbers, text, None, and tuples and lists of
+/// these. Returns None for anything else. The argument at `waiting`, from 0, is left out; -1: none is.
+nb::object likeness(const nb::tuple& arguments, const nb::dict& named, const nb::frozenset& kinds, int waiting);
+
 /// Device memory that an object says by `__cuda_array_interface__`.
 struct GivenMemory {
   uintptr_t address = 0;

@@ -16,7 +16,7 @@ import torch
 import torch.utils.checkpoint
 from torch.autograd import forward_ad
 
-_known_tensors = frozenset(
+known_tensors = frozenset(
     filter(None, (torch.Tensor, torch.nn.Parameter, getattr(torch.nn.parameter, "Buffer", None)))
 )  # their results are plain tensors
 _plain_values = frozenset((int, float, bool, str, tuple, list, torch.Size, type(None)))  # of operators, beside tensors
@@ -87,7 +87,7 @@ def checkpoint() -> str:
 def foreign_tensor(arguments: Iterable[Any]) -> str:
     """Names what makes one of the tensors another than a plain one with elements; "" if all are plain."""
     for each in arguments:
-        if type(each) not in _known_tensors:
+        if type(each) not in known_tensors:
             if isinstance(each, torch.Tensor):
                 return f"a tensor is a {type(each).__name__}"
             continue
@@ -116,7 +116,7 @@ def is_direct(arguments: Iterable[Any]) -> bool:
     ):
         return False
     for each in arguments:
-        if type(each) in _known_tensors:
+        if type(each) in known_tensors:
             if not (each.is_cpu or each.is_cuda) or each.layout is not torch.strided or each.is_nested or each.is_neg():
                 return False
             try:
@@ -131,7 +131,7 @@ def is_direct(arguments: Iterable[Any]) -> bool:
 def has_no_elements(arguments: Iterable[Any]) -> bool:
     """Whether a function of these tensors computes nothing but shapes."""
     for each in arguments:
-        if type(each) in _known_tensors:
+        if type(each) in known_tensors:
             if each.is_meta:
                 return True
         elif isinstance(each, torch.Tensor):

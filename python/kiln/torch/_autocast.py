@@ -32,7 +32,12 @@ def _has_a_type(operator: str, key: str) -> bool:
 IN_F32 = {key.lower(): frozenset(each for each in _OPERATORS if _has_a_type(each, key)) for key in ("CPU", "CUDA")}
 
 
+_is_any_enabled = getattr(torch._C, "_is_any_autocast_enabled", None)  # PyTorch 1.13 does not have it
+
+
 def autocasting(tensor: torch.Tensor) -> bool:
+    if _is_any_enabled is not None and not _is_any_enabled():
+        return False
     if hasattr(torch, "get_autocast_dtype"):  # from PyTorch 2.4 on
         return bool(torch.is_autocast_enabled(tensor.device.type))
     if tensor.is_cuda:

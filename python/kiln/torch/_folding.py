@@ -8,22 +8,24 @@ own code runs each time, with its control flow and hooks.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import inspect
 import operator
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch.utils._pytree import tree_map
 
 from .. import errors
+from .._arguments import Arguments
 from .._calls import Call, calls_taken, enqueue
-from .._expression import expression
+from .._kiln import Expression
 from . import _active
+from ._arithmetic import operations_of
 from ._autocast import autocasting
+from ._known import Key, KnownCall, key_of, known_call, remember
 from .operators._activations import ACTIVATIONS
 
 if TYPE_CHECKING:
@@ -31,12 +33,13 @@ if TYPE_CHECKING:
 
 Function = Callable[..., Any]
 
-_begins = {getattr(torch.nn.functional, f"conv{kind}{axes}d") for kind in ("", "_transpose") for axes in (1, 2, 3)}
-_begins.add(torch.nn.functional.linear)
+BEGINS = {getattr(torch.nn.functional, f"conv{kind}{axes}d") for kind in ("", "_transpose") for axes in (1, 2, 3)}
+BEGINS.add(torch.nn.functional.linear)
 _operations = ("conv_forward", "conv_backward_data", "gemm")
 _additions = {torch.add, torch.Tensor.add, torch.Tensor.__add__, torch.Tensor.__radd__, operator.add}
 _additions_in_place = {torch.Tensor.add_, torch.Tensor.__iadd__, operator.iadd}
 _activations_in_place = {torch.relu_: "relu", torch.Tensor.relu_: "relu", torch.nn.functional.relu_: "relu"}
+_names_of_stages = frozenset((*ACTIVATIONS, "gelu", "batch_norm"))
 # Properties of a tensor that are known without its elements.
 _attributes = ("shape", "dtype", "device", "ndim", "requires_grad", "is_cuda", "is_leaf", "layout", "is_sparse")
 _methods = ("dim", "ndimension", "size", "stride", "numel", "nelement", "is_contiguous", "is_floating_point")
@@ -46,15 +49,74 @@ _metadata = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Stage:
-    """A stage of a chain: a function after its first one."""
+class Stage(NamedTuple):
+    """A stage of a chain: a function after its first one. `reads`: places of the function's arguments."""
 
     kind: str  # "norm", "add", "activation": each at most once
     name: str  # PyTorch's
     code: str  # a statement on `v`
-    reads: Mapping[str, Any]
-    again: Callable[[torch.Tensor], torch.Tensor]  # the function by itself
+    reads: tuple[tuple[str, int], ...]
+    numbers: dict[str, float]
+    in_place: bool = False
+
+    def reads_all(self, args: tuple[Any, ...], kwargs: dict[str, Any], at: int) -> bool:
+        """Whether the kernel reads each tensor among the arguments but that at `at`: no number was taken of one."""
+        tensors = {place for place, each in enumerate((*args, *kwargs.values())) if isinstance(each, torch.Tensor)}
+        return tensors - {at} == {place for _, place in self.reads}
+
+
+class Form:
+    """Stages that chains have in common, and their kernel's epilogue."""
+
+    def __init__(self, stages: tuple[Stage, ...] = ()) -> None:
+        self.stages = stages
+        self.reads = any(stage.reads for stage in stages)
+        self.after: dict[Key, Form] = {}  # with one stage more
+        self._ends: dict[str | None, tuple[str | None, str]] = {}
+
+    def end(self, epilogue: str | None) -> tuple[str | None, str]:
+        """The epilogue of the kernel of all stages, by name or as user code; `epilogue`: that of the first function."""
+        found = self._ends.get(epilogue)
+        if found is None:
+            found = self._ends[epilogue] = self._end(epilogue)
+        return found
+
+    def _end(self, epilogue: str | None) -> tuple[str | None, str]:
+        names = [stage.name for stage in self.stages]
+        if names in ([], ["add"], ["relu"], ["add", "relu"]):
+            return "+".join([*([epilogue] if epilogue else []), *names]) or None, ""
+        first = "float v = acc + bias;" if epilogue else "float v = acc;"
+        return None, "\n".join([first, *(stage.code for stage in self.stages), "return v;"])
+
+
+class First(NamedTuple):
+    """A function that chains begin with, of arguments that are alike."""
+
+    name: str
+    operations: int
+    call: KnownCall
+    form: Form
+
+
+_firsts: dict[Key, First] = {}
+
+
+class Joined(NamedTuple):
+    """A function that has become a stage of a chain: its arguments, with None for the chain's tensor, which is at `at`."""
+
+    function: Function
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    at: int
+
+    def given(self, place: int) -> torch.Tensor:
+        count = len(self.args)
+        return self.args[place] if place < count else tuple(self.kwargs.values())[place - count]  # type: ignore[no-any-return]
+
+    def by_itself(self, mode: KilnMode, value: torch.Tensor) -> Any:
+        if self.function in _additions:
+            return value + self.args[1 - self.at]
+        return mode.compute(self.function, (*self.args[: self.at], value, *self.args[self.at + 1 :]), self.kwargs)
 
 
 class Chain:
@@ -85,22 +147,22 @@ class Deferred(torch.Tensor):
 
     chains: Chains
     chain: Chain
-    stages: tuple[Stage, ...]
-    past: tuple[tuple[weakref.ref[Deferred], int], ...]  # tensors that this is computed of, with their stages
-    elements: torch.Tensor | None
+    form: Form
+    joined: tuple[Joined, ...] = ()  # functions that the form has stages for
+    past: tuple[tuple[weakref.ref[Deferred], int], ...] = ()  # tensors that this is computed of, with their stages
+    elements: torch.Tensor | None = None
 
     @staticmethod
-    def made(chains: Chains, chain: Chain) -> Deferred:
+    def made(chains: Chains, chain: Chain, form: Form) -> Deferred:
         new = torch.Tensor._make_wrapper_subclass(
             Deferred, chain.shape, strides=chain.strides, dtype=chain.dtype, device=chain.device
         )
-        new.chains, new.chain = chains, chain
-        new.stages, new.past, new.elements = (), (), None
+        new.chains, new.chain, new.form = chains, chain, form
         return new  # type: ignore[no-any-return]
 
-    def extended(self, stage: Stage) -> Deferred:
-        new = Deferred.made(self.chains, self.chain)
-        new.stages, new.past = (*self.stages, stage), (*self.past, (weakref.ref(self), len(self.stages)))
+    def extended(self, form: Form, joined: Joined) -> Deferred:
+        new = Deferred.made(self.chains, self.chain, form)
+        new.joined, new.past = (*self.joined, joined), (*self.past, (weakref.ref(self), len(self.joined)))
         return new
 
     def computed(self) -> torch.Tensor:
@@ -164,9 +226,9 @@ def _computed(arguments: Any) -> Any:
     if kind in _plain:
         return arguments
     if kind is dict:
-        return {name: _computed(each) for name, each in arguments.items()}
+        return {name: _computed(each) for name, each in arguments.items()} if arguments else arguments
     if kind is tuple or kind is list:
-        return kind([_computed(each) for each in arguments])
+        return kind([each if type(each) in _plain else _computed(each) for each in arguments])
     return arguments.computed() if kind is Deferred else arguments
 
 
@@ -195,7 +257,7 @@ class Chains:
         without_gradients = self._mode.without_gradients and not torch.is_grad_enabled()
         if without_gradients and not _active.transform() and not _active.foreign_mode():
             joined = self._extended(function, args, kwargs) if self._pending else None
-            if joined is None and function in _begins:
+            if joined is None and function in BEGINS:
                 args, kwargs = _computed(args), _computed(kwargs)
                 joined = self._begun(function, args, kwargs)
             if joined is not None:
@@ -219,19 +281,36 @@ class Chains:
 
     def _begun(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Deferred | None:
         """The result of a layer, which waits for what follows; None if the layer is no single call of Kiln."""
-        given = (*args, *kwargs.values())
-        if not args or autocasting(args[0]) or not _served(given):
+        if not args or autocasting(args[0]):
             return None
+        given = (*args, *kwargs.values()) if kwargs else args
+        key = key_of(function, args, kwargs)
+        first = None if key is None else _firsts.get(key)
+        if first is not None:
+            call, result = first.call.on(given)
+            name, operations, form = first.name, first.operations, first.form
+        else:
+            made = self._taken(function, args, kwargs) if _served(given) else None
+            if made is None:
+                return None
+            call, result = made
+            name, form = self._mode.row(function)[0], Form()  # type: ignore[index]
+            operations = operations_of(name, args, kwargs, result)
+            known = None if key is None else known_call(call, given, result)
+            if known is not None:
+                remember(_firsts, key, First(name, operations, known, form))
+        self._mode.places.add_by_kiln(self._mode.place(), name, operations)
+        self._pending.append(Deferred.made(self, Chain((function, args, kwargs), call, result), form))
+        return self._pending[-1]
+
+    def _taken(self, function: Function, args: Any, kwargs: Any) -> tuple[Call, torch.Tensor] | None:
+        """The one call of Kiln that a layer is, not enqueued, and what it writes; None if it is none or several."""
         calls: list[Call] = []
         with calls_taken(calls.append):
             result = self._mode.served_by_kiln(function, args, kwargs)
         if result is None or len(calls) != 1 or calls[0].definition.name not in _operations:
             return None
-        if calls[0].epilogue not in (None, "bias"):
-            return None
-        self._mode.note(function, args, kwargs, result)
-        self._pending.append(Deferred.made(self, Chain((function, args, kwargs), calls[0], result)))
-        return self._pending[-1]
+        return None if calls[0].epilogue not in (None, "bias") else (calls[0], result)
 
     def _waits(self, each: Any) -> bool:
         if type(each) is Deferred:
@@ -242,48 +321,60 @@ class Chains:
 
     def _extended(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Deferred | None:
         """A chain with `function` in it, if the kernel can have that."""
+        is_addition = function in _additions or function in _additions_in_place
+        if not (is_addition or self._may_be_a_stage(function)):
+            return None
         at = [i for i, each in enumerate(args) if self._waits(each)]
         if not at:
             return None
-        if function in _additions or function in _additions_in_place:
-            return self._added(function, args, kwargs, at[0])
-        if at[0] != 0 or not _served((*args[1:], *kwargs.values())):
-            return None
-        stage, in_place = self._stage(function, args, kwargs, args[0])
-        if stage is None:
-            return None
-        return self._with(args[0], stage, in_place)
+        tensor: Deferred = args[at[0]]
+        if is_addition:
+            if kwargs or len(args) != 2:
+                return None
+            args = tuple([each if each is tensor else _elements_of(each) for each in args])
+        key = key_of(function, args, kwargs, at[0])
+        form = None if key is None else tensor.form.after.get(key)
+        if form is None:
+            stage = (self._added if is_addition else self._stage)(function, args, kwargs, at[0])
+            if stage is None or any(each.kind == stage.kind for each in tensor.form.stages):
+                return None
+            form = Form((*tensor.form.stages, stage))
+            if key is not None and stage.reads_all(args, kwargs, at[0]):
+                remember(tensor.form.after, key, form)
+        # The chain's tensor itself is not kept: that would count as somebody who holds a result in the middle.
+        others = (*args[: at[0]], None, *args[at[0] + 1 :])
+        return self._with(tensor, form, Joined(operator.add if is_addition else function, others, kwargs, at[0]))
 
-    def _stage(self, function: Any, args: Any, kwargs: Any, tensor: Deferred) -> tuple[Stage | None, bool]:
-        """A normalisation or activation, and whether it is in place."""
+    def _name(self, function: Function) -> str:
         row = self._mode.row(function)
-        name, served = row if row is not None else (_activations_in_place.get(function, ""), None)
-        if name not in ACTIVATIONS and name not in ("gelu", "batch_norm"):
-            return None, False
-        if served is None:
-            given = {"inplace": True}
-        else:
-            bound = _bound(served, args, kwargs)
-            if bound is None:
-                return None, False
-            given = bound
-            given.pop("input")
+        return row[0] if row is not None else _activations_in_place.get(function, "")
 
-        def again(value: torch.Tensor) -> Any:
-            return self._mode.compute(function, (value, *args_behind), kwargs)
+    def _may_be_a_stage(self, function: Function) -> bool:
+        return self._name(function) in _names_of_stages
 
-        args_behind = args[1:]
-        if name == "batch_norm":
-            return _norm(given, tensor.chain, again), False
-        in_place = bool(given.pop("inplace", False))
-        kind = "gelu_tanh" if given.pop("approximate", "none") == "tanh" else name
-        activation = ACTIVATIONS[kind]
-        numbers = activation.numbers([float(each) for each in given.values()])
-        return Stage("activation", kind, f"v = {activation.value};", numbers, again), in_place
-
-    def _added(self, function: Any, args: Any, kwargs: Any, at: int) -> Deferred | None:
-        if kwargs or len(args) != 2:
+    def _stage(self, function: Any, args: Any, kwargs: Any, at: int) -> Stage | None:
+        """A normalisation or activation of what comes first."""
+        given = (*args, *kwargs.values())
+        if at != 0 or not _served(given[1:]):
             return None
+        name, row = self._name(function), self._mode.row(function)
+        if row is None:
+            bound: dict[str, Any] | None = {"input": Place(0), "inplace": True}
+        else:
+            behind = {key: Place(len(args) + i) for i, key in enumerate(kwargs)}
+            bound = _bound(row[1], tuple(map(Place, range(len(args)))), behind)
+        if bound is None or bound.pop("input") != 0:
+            return None
+        if name == "batch_norm":
+            return _norm(bound, given, args[0].chain)
+        values = {key: _value(each, given) for key, each in bound.items()}
+        in_place = bool(values.pop("inplace", False))
+        kind = "gelu_tanh" if values.pop("approximate", "none") == "tanh" else name
+        activation = ACTIVATIONS[kind]
+        numbers = activation.numbers([float(each) for each in values.values()])
+        return Stage("activation", kind, f"v = {activation.value};", (), numbers, in_place)
+
+    def _added(self, function: Any, args: Any, kwargs: Any, at: int) -> Stage | None:
         tensor, other = args[at], args[1 - at]
         in_place = function in _additions_in_place
         if not isinstance(other, torch.Tensor) or other is tensor or (in_place and at == 1):
@@ -291,22 +382,18 @@ class Chains:
         chain = tensor.chain
         if (other.shape, other.dtype, other.device) != (chain.shape, chain.dtype, chain.device):
             return None
-        value = _elements_of(other)
-        if not _served((value,)) or (chain.shape != chain.shape_of_call and not value.is_contiguous()):
+        if not _served((other,)) or (chain.shape != chain.shape_of_call and not other.is_contiguous()):
             return None
-        reads = {"residual": value.reshape(chain.shape_of_call)}
-        return self._with(tensor, Stage("add", "add", "v = v + residual;", reads, lambda before: before + value), in_place)
+        return Stage("add", "add", "v = v + residual;", (("residual", 1 - at),), {}, in_place)
 
-    def _with(self, tensor: Deferred, stage: Stage, in_place: bool) -> Deferred | None:
-        for each in tensor.stages:
-            if each.kind == stage.kind:
-                return None
-        self._mode.places.add(self._mode.place(), stage.name, operations=tensor.chain.elements, joined=True)
-        if in_place:
-            tensor.stages = (*tensor.stages, stage)
+    def _with(self, tensor: Deferred, form: Form, joined: Joined) -> Deferred:
+        stage = form.stages[-1]
+        self._mode.places.add_by_kiln(self._mode.place(), stage.name, tensor.chain.elements, True)
+        if stage.in_place:
+            tensor.form, tensor.joined = form, (*tensor.joined, joined)
             return tensor
         self._forget(tensor)
-        self._pending.append(tensor.extended(stage))
+        self._pending.append(tensor.extended(form, joined))
         return self._pending[-1]
 
     def _forget(self, tensor: Deferred) -> None:
@@ -315,12 +402,12 @@ class Chains:
     def compute(self, tensor: Deferred) -> None:
         """Gives a tensor its elements."""
         self._forget(tensor)
-        chain, count = tensor.chain, len(tensor.stages)
+        chain, count = tensor.chain, len(tensor.joined)
         elements, in_one = self._computed(tensor)
         tensor.elements = elements
         # The inputs of its computation are let go: who keeps the result should not keep them.
         del tensor.chain, elements
-        tensor.stages = tensor.past = ()
+        tensor.joined = tensor.past = ()
         if not tensor.become_plain():
             self._held.append(weakref.ref(tensor))
         if in_one:
@@ -345,9 +432,17 @@ class Chains:
                 done = 0, self._mode.compute(function, args, kwargs)
         count, value = done
         with torch.no_grad():  # as when the chain began
-            for stage in tensor.stages[count:]:
-                value = stage.again(value)
+            for joined in tensor.joined[count:]:
+                value = joined.by_itself(self._mode, value)
         return value, False
+
+
+class Place(int):
+    """The place of an argument, those by name behind the others."""
+
+
+def _value(bound: Any, given: tuple[Any, ...]) -> Any:
+    return given[bound] if type(bound) is Place else bound
 
 
 _types = (torch.float32, torch.float16, torch.bfloat16)
@@ -379,44 +474,56 @@ def _bound(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     return given if given.keys() == names else None
 
 
-def _norm(given: dict[str, Any], chain: Chain, again: Any) -> Stage | None:
+def _norm(bound: dict[str, Any], given: tuple[Any, ...], chain: Chain) -> Stage | None:
     """A batch normalisation by running statistics, of the channels that the kernel knows."""
-    mean, variance, weight, bias = (given[name] for name in ("running_mean", "running_var", "weight", "bias"))
-    if given["training"] or mean is None or variance is None or given["residual"] is not None or given["activation"]:
+    value = {name: _value(each, given) for name, each in bound.items()}
+    mean, variance = value["running_mean"], value["running_var"]
+    if value["training"] or mean is None or variance is None or value["residual"] is not None or value["activation"]:
         return None
     channels = (chain.shape[1],)
     if chain.shape != chain.shape_of_call or any(each is not None and each.shape != channels for each in (mean, variance)):
         return None
-    reads = {"mean": mean, "variance": variance, "epsilon": float(given["eps"])}
+    reads = {"mean": bound["running_mean"], "variance": bound["running_var"]}
     code = "v = (v - mean) * rsqrtf(variance + epsilon)"
-    if weight is not None:
-        code, reads["weight"] = f"{code} * weight", weight
-    if bias is not None:
-        code, reads["shift"] = f"{code} + shift", bias
-    return Stage("norm", "batch_norm", f"{code};", reads, again)
+    if value["weight"] is not None:
+        code, reads["weight"] = f"{code} * weight", bound["weight"]
+    if value["bias"] is not None:
+        code, reads["shift"] = f"{code} + shift", bound["bias"]
+    return Stage("norm", "batch_norm", f"{code};", tuple(reads.items()), {"epsilon": float(value["eps"])})
 
 
 def _enqueued(tensor: Deferred) -> bool:
     """Has Kiln compute all stages into the chain's result; False where Kiln does not serve that."""
-    call, stages = tensor.chain.call, tensor.stages
-    given, epilogue = call.given, call.epilogue
-    kinds = [stage.name for stage in stages]
-    if kinds in (["add"], ["relu"], ["add", "relu"]):
-        named = [*([epilogue] if epilogue else []), *kinds]
-        epilogue = "+".join(named)  # type: ignore[arg-type]
-        tensors = {**given.tensors, **{name: value for stage in stages for name, value in stage.reads.items()}}
-        given = given._replace(tensors=tensors)
-    elif stages:
-        tensors = {name: each for name, each in given.tensors.items() if name != "bias"}
-        reads = {name: value for stage in stages for name, value in stage.reads.items()}
-        lines = ["float v = acc;", *(stage.code for stage in stages), "return v;"]
-        if "bias" in given.tensors:
-            reads["bias"] = given.tensors["bias"]
-            lines[0] = "float v = acc + bias;"
-        given = given._replace(tensors=tensors)
-        epilogue = expression("\n".join(lines), **reads)
+    chain, form, call = tensor.chain, tensor.form, tensor.chain.call
+    epilogue, code = form.end(call.epilogue)
+    given = call.given
+    if form.reads or code:
+        tensors, words, numbers, integers = given
+        reads, values = _read(tensor)
+        if not code:
+            tensors = {**tensors, **reads}
+        else:
+            if "bias" in tensors:
+                reads["bias"] = tensors["bias"]
+                tensors = {name: each for name, each in tensors.items() if name != "bias"}
+            epilogue = Expression(code, reads, values)
+        given = Arguments(tensors, words, numbers, integers)
     try:
         enqueue(call.definition, call.text, given, epilogue, None, None, call.context)
     except (errors.Unsupported, errors.InvalidArgument):  # PyTorch computes it, or raises its own error
         return False
     return True
+
+
+def _read(tensor: Deferred) -> tuple[dict[str, torch.Tensor], dict[str, float]]:
+    """Tensors and numbers that the stages read."""
+    chain = tensor.chain
+    reads: dict[str, torch.Tensor] = {}
+    numbers: dict[str, float] = {}
+    for stage, joined in zip(tensor.form.stages, tensor.joined, strict=True):
+        for name, place in stage.reads:
+            reads[name] = joined.given(place)
+        numbers |= stage.numbers
+    if "residual" in reads and chain.shape != chain.shape_of_call:
+        reads["residual"] = reads["residual"].reshape(chain.shape_of_call)
+    return reads, numbers

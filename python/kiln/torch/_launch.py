@@ -38,10 +38,10 @@ def default_context(device: Any = "cpu") -> Context:
     On a GPU its calls take their workspace from PyTorch's caching allocator, on the stream of each. On the CPU it is
     kiln.default_context(), whose device is the emulated one where there is no GPU.
     """
-    return _context_of(_key(device))
+    return context_of(_key(device))
 
 
-def _context_of(device: torch.device) -> Context:
+def context_of(device: torch.device) -> Context:
     """The same of the device that a tensor says."""
     chosen = _chosen.get(device)
     if chosen is not None:
@@ -74,5 +74,5 @@ def launch(operation: str, *, epilogue: Any = None, **arguments: Any) -> None:
     if torch.are_deterministic_algorithms_enabled() and "deterministic" in definition.words:
         arguments["deterministic"] = True
     given = sort_arguments(definition, arguments)
-    context = _context_of(next(iter(given.tensors.values())).device)
+    context = context_of(next(iter(given.tensors.values())).device)
     enqueue(definition, operation + text_of_words(given.words), given, epilogue, None, None, context)

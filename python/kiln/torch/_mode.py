@@ -10,16 +10,20 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.overrides import TorchFunctionMode
 
 from .. import errors
+from .._calls import Call, calls_noted, enqueue
 from . import _active, functional
 from ._active import is_compiling
 from ._arithmetic import operations_of
+from ._autocast import autocasting
+from ._known import Key, KnownCall, key_of, known_call, remember
 from ._report import Places
+from .operators._activations import ACTIVATIONS
 
 Function = Callable[..., Any]
 
@@ -116,7 +120,7 @@ def _constant(function: Function) -> Function:
 def _add_compiled(number: str, place: str, name: str, reason: str) -> int:
     places = Places.numbered(number)
     if places is not None:
-        places.add(place, name, reason, compiled=True)
+        places.add_compiled(place, name, reason)
     return 0
 
 
@@ -183,25 +187,29 @@ class KilnMode(TorchFunctionMode):
         except (errors.Unsupported, errors.InvalidArgument):
             return None
 
-    def note(self, function: Function, args: Any, kwargs: Any, result: Any) -> None:
-        """Notes that Kiln computes a function that it has."""
-        name = TABLE[function][0]
-        self._add(name, "", operations_of(name, args, kwargs, result))
-
     def _add(self, name: str, reason: str, operations: int) -> bool:
-        """Whether it is the first time. A compiler notes it where it records the program."""
+        """Whether it is the first time with a reason. A compiler notes it where it records the program."""
         if not is_compiling():
-            return self.places.add(self.place(), name, reason, operations=operations)
-        if self.path:
+            if reason:
+                return self.places.add_by_pytorch(self.place(), name, reason, operations)
+            self.places.add_by_kiln(self.place(), name, operations)
+        elif self.path:
             _add_compiled(self.places.number, self.path[-1], name, reason)
         return False
 
     def finished(self, result: Any) -> Any:
-        """The result of the model, all of whose elements are computed."""
-        return result if self._chains is None else self._chains.finished(result)
+        """The result of the model, all of whose elements are computed. The mode is not used any more."""
+        chains, self._chains = self._chains, None  # which hold the mode: no cycle is left to the garbage collector
+        return result if chains is None else chains.finished(result)
 
     def compute(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Result of `function`, by Kiln where it serves it."""
+        key = self._key(function, args, kwargs)
+        known = None if key is None else _known.get(key)
+        if known is not None:
+            result = self._again(known, (*args, *kwargs.values()) if kwargs else args)
+            if result is not None:
+                return result
         name, of_kiln = layer_of(function, args, kwargs)
         given = (*args, *kwargs.values()) if kwargs else args
         compiling = is_compiling()
@@ -218,7 +226,7 @@ class KilnMode(TorchFunctionMode):
             foreign = _active.foreign(given)
             if foreign:
                 raise errors.Unsupported(foreign, "let PyTorch compute it: strict=False")
-            result = served(of_kiln, args, kwargs)
+            result = served(of_kiln, args, kwargs) if key is None else _learnt(key, name, of_kiln, args, kwargs)
         except (errors.Unsupported, errors.InvalidArgument) as refusal:
             if self.strict:
                 raise type(refusal)(f"{self.place()}: {name}: {refusal.message}", refusal.hint) from None
@@ -234,6 +242,26 @@ class KilnMode(TorchFunctionMode):
         operations = 0 if compiling else operations_of(name, args, kwargs, result)
         if self._add(name, reason, operations) and of_kiln is not None and not foreign:
             errors.warn(f"{self.place()}: PyTorch computes {name}: {reason}", "torch")
+        return result
+
+    def _key(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Key | None:
+        """The key of a function that Kiln may compute by one call which is known; else None."""
+        if is_compiling() or function not in _of_one_call or torch.is_grad_enabled() or getattr(_thread, "refused", False):
+            return None
+        if not args or not isinstance(args[0], torch.Tensor) or autocasting(args[0]):
+            return None
+        if _active.transform() or _active.foreign_mode() or _active.checkpoint():
+            return None
+        return key_of(function, args, kwargs)
+
+    def _again(self, known: _Known, given: tuple[Any, ...]) -> torch.Tensor | None:
+        """Result of a function that Kiln has computed of such arguments before; None if it refuses now."""
+        call, result = known.call.on(given)
+        try:
+            enqueue(call.definition, call.text, call.given, call.epilogue, None, None, call.context)
+        except (errors.Unsupported, errors.InvalidArgument):
+            return None
+        self.places.add_by_kiln(self.place(), known.name, known.operations)
         return result
 
     def _only_recorded(self, given: tuple[Any, ...], compiling: bool) -> bool:
@@ -275,6 +303,35 @@ def served(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         raise errors.Unsupported(str(error), "call PyTorch's function") from None
 
 
+class _Known(NamedTuple):
+    """A function that Kiln computes by one call, of arguments that are alike."""
+
+    name: str
+    operations: int
+    call: KnownCall
+
+
+_known: dict[Key, _Known] = {}
+
+
+def _learnt(key: Key, name: str, of_kiln: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """served(), of which the call is known from now on, if it is one."""
+    calls: list[Call] = []
+    with calls_noted(calls.append):
+        result = served(of_kiln, args, kwargs)
+    call = known_call(calls[0], (*args, *kwargs.values()), result) if len(calls) == 1 else None
+    if call is not None:
+        remember(_known, key, _Known(name, operations_of(name, args, kwargs, result), call))
+    return result
+
+
 _active.known_modes.append(KilnMode)
 
 from . import _folding  # noqa: E402 - it computes through the mode
+
+# Functions that Kiln computes by one call and nothing else of PyTorch's but views.
+_of_one_call = {
+    *_folding.BEGINS,
+    *(function for function, (name, _) in TABLE.items() if name in ACTIVATIONS),
+    *(getattr(torch.nn.functional, f"{kind}_pool{axes}d") for kind in ("max", "avg", "adaptive_avg") for axes in (1, 2, 3)),
+}

@@ -53,6 +53,7 @@ class _OnKiln:
         self.module = module
         self.parts = parts
         self.own = own  # a forward that the instance had before
+        self._only = next(iter(parts.items())) if len(parts) == 1 else None  # nothing is to be chosen
 
     @property
     def settings(self) -> Settings:
@@ -81,12 +82,16 @@ class _OnKiln:
     def run(self, args: Any, kwargs: Any) -> Any:
         """The module's own forward within the mode, whoever calls it."""
         mode = current()
-        if mode is not None:
+        if mode is not None and self._only is not None:
+            settings, name = self._only
+            if mode.places is settings.places:
+                return self._within(mode, name, args, kwargs)
+        elif mode is not None:
             is_model = next(reversed(self.parts)).are_of(self.module)  # optimized by itself, behind what it is part of
             for settings, name in self.parts.items():
                 if mode.places is settings.places and (not is_model or settings is self.settings):
                     return self._within(mode, name, args, kwargs)
-        settings = self.settings
+        settings = self.settings if self._only is None else self._only[0]
         mode = KilnMode(settings.places, settings.strict, settings.fold and not is_compiling())
         with mode:
             result = self._within(mode, self.parts[settings], args, kwargs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import itertools
 import threading
@@ -51,9 +52,12 @@ class Places:
     _numbers = itertools.count()
     _by_number: weakref.WeakValueDictionary[str, Places] = weakref.WeakValueDictionary()
 
+    _most_uncounted = 1024
+
     def __init__(self) -> None:
-        self._rows: dict[tuple[str, str], Placed] = {}
+        self._all_rows: dict[tuple[str, str], Placed] = {}
         self._lock = threading.Lock()
+        self._uncounted: collections.deque[tuple[str, str, int, bool]] = collections.deque()
         self.number = str(next(self._numbers))  # a text, which a compiler takes for a constant in each model
         self._by_number[self.number] = self
 
@@ -62,38 +66,60 @@ class Places:
         """For a compiler, which knows constants: those of that number, if they are still there."""
         return cls._by_number.get(number)
 
-    def add(
-        self,
-        place: str,
-        function: str,
-        reason: str = "",
-        *,
-        operations: int = 0,
-        joined: bool = False,
-        compiled: bool = False,
-    ) -> bool:
-        """Counts a call, by Kiln if there is no `reason`; returns whether it is the first of its kind, whose reason is
-        kept."""
+    def add_by_kiln(self, place: str, function: str, operations: int, joined: bool = False) -> None:
+        """A call that Kiln computes. Calls of models take no lock: they are counted when there are many, or somebody
+        asks."""
+        self._uncounted.append((place, function, operations, joined))
+        if len(self._uncounted) > self._most_uncounted:
+            self._rows()
+
+    def add_by_pytorch(self, place: str, function: str, reason: str, operations: int) -> bool:
+        """Returns whether it is the first of its place, whose reason is kept."""
         with self._lock:
-            row = self._rows.get((place, function))
-            if row is None:
-                row = self._rows[(place, function)] = Placed(place, function)
-            by_kiln = not reason
+            self._count()
+            row = self._row(place, function)
             row.calls += 1
-            row.calls_by_kiln += by_kiln
             row.operations += operations
-            row.operations_by_kiln += operations * by_kiln
-            row.joined |= joined
-            row.compiled |= compiled
             row.reason = row.reason or reason
-            return (row.calls_by_kiln if by_kiln else row.calls - row.calls_by_kiln) == 1
+            return row.calls - row.calls_by_kiln == 1
+
+    def add_compiled(self, place: str, function: str, reason: str) -> None:
+        """A call of a program that a compiler records, by Kiln if there is no `reason`."""
+        with self._lock:
+            self._count()
+            row = self._row(place, function)
+            row.calls += 1
+            row.calls_by_kiln += not reason
+            row.compiled = True
+            row.reason = row.reason or reason
+
+    def _row(self, place: str, function: str) -> Placed:
+        row = self._all_rows.get((place, function))
+        if row is None:
+            row = self._all_rows[(place, function)] = Placed(place, function)
+        return row
+
+    def _count(self) -> None:
+        """Adds up the calls that are not counted yet. With the lock."""
+        while self._uncounted:
+            place, function, operations, joined = self._uncounted.popleft()
+            row = self._row(place, function)
+            row.calls += 1
+            row.calls_by_kiln += 1
+            row.operations += operations
+            row.operations_by_kiln += operations
+            row.joined |= joined
+
+    def _rows(self) -> list[Placed]:
+        with self._lock:
+            self._count()
+            return list(self._all_rows.values())
 
     def __iter__(self) -> Iterator[Placed]:
-        with self._lock:
-            return iter(list(self._rows.values()))
+        return iter(self._rows())
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._rows())
 
     @property
     def on_kiln(self) -> list[Placed]:

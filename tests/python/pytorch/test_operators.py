@@ -181,6 +181,7 @@ def test_autocast_of_pytorch_2_4_is_asked_for_a_device(monkeypatch):
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda device: device in on)
     monkeypatch.setattr(torch, "get_autocast_dtype", lambda device: on[device], raising=False)
     autocast = kiln.torch._autocast
+    monkeypatch.setattr(autocast, "_is_any_enabled", lambda: True)
     assert autocast.autocasting(torch.zeros(1)) and autocast.autocast_dtype("cpu") == torch.bfloat16
     on.clear()
     assert not autocast.autocasting(torch.zeros(1))

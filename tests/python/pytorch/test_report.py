@@ -43,10 +43,12 @@ def test_it_begins_with_how_much_runs_on_kiln():
 
 def test_a_place_has_one_row_whatever_computed_it():
     places = Places()
-    assert places.add("conv", "conv2d") and not places.add("conv", "conv2d")
-    assert places.add("conv", "conv2d", "elements of float64") and not places.add("conv", "conv2d", "another reason")
-    places.add("act", "relu", operations=3)
-    places.add("act", "relu", operations=3, joined=True)
+    for _ in range(2):
+        places.add_by_kiln("conv", "conv2d", 0)
+    assert places.add_by_pytorch("conv", "conv2d", "elements of float64", 0)
+    assert not places.add_by_pytorch("conv", "conv2d", "another reason", 0)
+    places.add_by_kiln("act", "relu", 3)
+    places.add_by_kiln("act", "relu", 3, joined=True)
     conv, act = places
     assert (conv.calls, conv.calls_by_kiln, conv.by_kiln, conv.reason) == (4, 2, False, "elements of float64")
     assert conv.row() == ["conv", "conv2d", "Kiln 2, PyTorch 2", "4", "elements of float64"]
@@ -58,8 +60,8 @@ def test_a_place_has_one_row_whatever_computed_it():
 @pytest.mark.parametrize("by_kiln, of, said", [(1, 1, "100%"), (0, 9, "0%"), (9999, 10000, "99.99%"), (1, 9999, "1%")])
 def test_a_share_is_all_or_nothing_only_if_it_is(by_kiln, of, said):
     places = Places()
-    places.add("a", "linear", operations=by_kiln)
-    places.add("b", "matmul", "no layer", operations=of - by_kiln)
+    places.add_by_kiln("a", "linear", by_kiln)
+    places.add_by_pytorch("b", "matmul", "no layer", of - by_kiln)
     assert places.summary() == f"1 of 2 places on Kiln, {said} of the arithmetic"
 
 
