@@ -19,7 +19,7 @@ struct TensorKind {
     return tensor_access(contraction, bring).c_run;
   }
   unsigned shared_bytes(const TensorTiling& tiling, const Contractions& parts) const {
-    return static_cast<unsigned>(descriptor::shared_bytes(tiling, parts));
+    return descriptor::shared_bytes(tiling, parts);
   }
   void add_constants(Prelude& prelude, const TensorTiling& tiling, const Contraction& contraction,
                      const Contractions& parts, const Arch& arch) const {
@@ -48,7 +48,7 @@ Algorithm with_one_launch(Describe<TensorTiling, Contractions>&& description, co
                                      const Emitter& emit) {
     Launch launch = contraction_launch(name, tiling.threads());
     launch.grid = tile_grid(tiling.rows(), tiling.block_n, parts);
-    launch.dynamic_shared_bytes = static_cast<unsigned>(descriptor::shared_bytes(tiling, parts));
+    launch.dynamic_shared_bytes = shared_bytes(tiling, parts);
     const int blocks = tensor_min_blocks(tiling, parts, bring, target.arch);
     return program_of(parts, emit, {launch}, [&](const Contraction& contraction) {
       Prelude prelude = contraction_prelude(contraction);

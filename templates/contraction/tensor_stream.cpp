@@ -78,7 +78,7 @@ Program TensorStream::program(const SharedTiling& tiling, const Contractions& pa
                               const Emitter& emit) const {
   const WorkspaceArgument slots{0, workspace_bytes(tiling, parts)};
   Launch sum = sums_launch(name_, tiling.threads(), {OperandArgument{"a"}, OperandArgument{"b"}, slots});
-  sum.dynamic_shared_bytes = static_cast<unsigned>(shared_bytes(tiling, parts));
+  sum.dynamic_shared_bytes = shared_bytes(tiling, parts);
   Launch reduce = contraction_launch(name_ + "_reduce", reduce_threads, {slots, OperandArgument{"c"}});
   reduce.grid = reduce_grid(tiling, parts);
 

@@ -43,10 +43,10 @@ int64_t shared_bytes(const TensorTiling& tiling, const Contraction& contraction)
   return std::max<int64_t>(a + tiling.stages * b, tiling.exchange_bytes());
 }
 
-int64_t shared_bytes(const TensorTiling& tiling, const Contractions& parts) {
+unsigned shared_bytes(const TensorTiling& tiling, const Contractions& parts) {
   int64_t most = 0;
   for (const Contraction& part : parts.list) most = std::max(most, shared_bytes(tiling, part));
-  return most;
+  return static_cast<unsigned>(most);
 }
 
 int TensorTiling::exchange_bytes() const {
@@ -128,7 +128,7 @@ int tensor_registers(const TensorTiling& tiling, const Contraction& contraction,
 
 int tensor_min_blocks(const TensorTiling& tiling, const Contractions& parts, Bring bring, const Arch& arch) {
   int blocks = std::min({arch.blocks_per_sm, arch.threads_per_sm / tiling.threads(),
-                         static_cast<int>(arch.shared_per_sm / (shared_bytes(tiling, parts) + 1024))});
+                         arch.shared_per_sm / static_cast<int>(shared_bytes(tiling, parts) + 1024)});
   int registers = 0;
   for (const Contraction& part : parts.list)
     registers = std::max(registers, tensor_registers(tiling, part, bring, arch));

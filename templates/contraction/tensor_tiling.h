@@ -37,9 +37,9 @@ struct TensorTiling {
 int tensor_element_bytes(const Contraction& contraction);
 
 /// Shared memory of a block. Sums on their way to memory take the place of the stages. With several tiles, which are on
-/// their way meanwhile, sums have their own, stages hold a alone, and all of b is there.
+/// their way meanwhile, sums have their own, stages hold a alone, and all of b is there. The most that a part takes.
 int64_t shared_bytes(const TensorTiling& tiling, const Contraction& contraction);
-int64_t shared_bytes(const TensorTiling& tiling, const Contractions& parts);
+unsigned shared_bytes(const TensorTiling& tiling, const Contractions& parts);
 
 /// Elements that one access moves: of a, of b, and of c.
 struct TensorAccess {
@@ -108,7 +108,7 @@ Describe<Parameters, Problem>&& add_tensor_space(Describe<Parameters, Problem>&&
             for_all([bring](const TensorTiling& tiling, const Contraction& contraction, const Target&) {
               return tensor_threads_tile_the_loads(tiling, contraction, bring);
             }))
-      .rule("tiles fit into shared memory", for_main(tensor_tiles_fit))
+      .rule("tiles fit into shared memory", for_all(tensor_tiles_fit))
       .rule("registers suffice",
             for_all([bring](const TensorTiling& tiling, const Contraction& contraction, const Target& target) {
               return tensor_registers_suffice(tiling, contraction, bring, target);

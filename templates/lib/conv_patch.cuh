@@ -150,9 +150,7 @@ __device__ __forceinline__ void multiply_patch(const PatchReader& reader, Tensor
 template <class Visit>
 __device__ __forceinline__ void for_each_run(const TensorSums& sums, const TensorPosition& position, Visit visit) {
   if constexpr (!Y_ALONG_K) {
-    const auto keep = [](float sum) { return sum; };
-    sums.for_each_run<false, Y_RUN>(position, keep,
-                                    [&](int m, int k, const Vector<float, Y_RUN>& run) { visit(m, k, run.data); });
+    sums.for_each_run<false, Y_RUN>(position, visit);
   } else {
     const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll

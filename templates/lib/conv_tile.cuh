@@ -202,10 +202,9 @@ template <class Place, class Tile, class Position, class Sums, class Visit>
 __device__ __forceinline__ void for_each_output_run(const Tile& tile, const Position& position, const Sums& sums,
                                                     Visit visit) {
   if constexpr (Sums::IN_FRAGMENTS) {
-    const auto keep = [](float sum) { return sum; };
-    sums.template for_each_run<Y_ALONG_K, Y_RUN>(position, keep, [&](int m, int n, const Vector<float, Y_RUN>& run) {
+    sums.template for_each_run<Y_ALONG_K, Y_RUN>(position, [&](int m, int n, const float(&values)[Y_RUN]) {
       if (!tile_holds(tile, m, n)) return;
-      visit(Place(tile.number_of(tile.first_pixel + m)), tile.group * K_PER_GROUP + tile.first_k + n, run.data);
+      visit(Place(tile.number_of(tile.first_pixel + m)), tile.group * K_PER_GROUP + tile.first_k + n, values);
     });
   } else {
     static_assert((Y_ALONG_K ? Sums::NEIGHBOURS_N : Sums::NEIGHBOURS_M) % Y_RUN == 0, "sums of a run are neighbours");

@@ -248,6 +248,14 @@ struct TensorSums {
     }
   }
 
+  // The same of the sums as they are: visit(m, n, sums), an array.
+  template <bool ALONG_N, int RUN, class Visit>
+  __device__ __forceinline__ void for_each_run(const TensorPosition& position, Visit visit) const {
+    const auto keep = [](float sum) { return sum; };
+    for_each_run<ALONG_N, RUN>(position, keep,
+                               [&](int m, int n, const Vector<float, RUN>& run) { visit(m, n, run.data); });
+  }
+
  private:
   // RUN neighbours from row m and column n on, multiples of RUN in their direction.
   template <bool ALONG_N, int RUN, class T>

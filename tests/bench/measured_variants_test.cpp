@@ -67,15 +67,31 @@ TEST(MeasuredVariants, SayWhatIsWrong) {
   EXPECT_THROW((void)read_measured(testing::TempDir() + "none.tsv"), Error);
 }
 
+size_t variants_of(const MeasuredTable& table) {
+  size_t variants = 0;
+  for (const MeasuredLayer& layer : table.layers) variants += layer.variants.size();
+  return variants;
+}
+// Lines of a file behind its comments and the names of its columns.
+size_t lines_of(const std::filesystem::path& path) {
+  size_t lines = 0;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) lines += line.starts_with('#') ? 0 : 1;
+  return lines - 1;
+}
+
 TEST(MeasuredVariants, OfTheRepositoryCanBeRead) {
-  size_t files = 0;
+  size_t files = 0, layers = 0;
   for (const auto& entry : std::filesystem::directory_iterator(KILN_MEASURED)) {
     if (entry.path().extension() != ".tsv") continue;
     const MeasuredTable table = read_measured(entry.path());
     EXPECT_GE(table.layers.size(), 10U) << entry.path();
+    EXPECT_EQ(variants_of(table), lines_of(entry.path())) << entry.path();
+    layers += table.layers.size();
     ++files;
   }
-  EXPECT_GE(files, 2U);
+  EXPECT_GE(files, 4U);
+  EXPECT_GE(layers, 24U * files);
 }
 
 }  // namespace
