@@ -93,7 +93,7 @@ double lacking(const TensorTiling& tiling, const Contraction& contraction, doubl
   const double of_row = met(axes.columns, columns) * rows * planes * images;
   const double all = met(axes.columns, columns) * met(axes.rows, rows) * met(axes.planes, planes) * images;
   const bool down = contraction.a_along() == Along::depth;
-  const double bytes = tensor_element_bytes(contraction), of_chunk = tiling.block_k * bytes;
+  const double bytes = size_of(contraction.a_type()), of_chunk = tiling.block_k * bytes;
   const double of_channels = static_cast<double>(contraction.period()) * bytes;
   // Bytes of L1 for a pixel: lines of the chunk's channels; or elements of the channels that share the chunk's taps.
   const double of_pixel = down ? std::max(of_chunk, std::min(line, of_channels))
@@ -108,7 +108,8 @@ double lacking(const TensorTiling& tiling, const Contraction& contraction, doubl
 struct TensorStep {
   MathClass math;
   double products;        // instructions
-  double multiply_adds;   // of an instruction
+  double beside;          // instructions that convert fragments, or add what products of fp8 give
+  double multiply_adds;   // of a product
   double clocks;          // for which an instruction takes its scheduler's tensor core
   double fragment_loads;  // instructions
   double fragment_bytes;  // from shared memory
@@ -117,12 +118,19 @@ struct TensorStep {
 TensorStep tensor_step(const TensorTiling& tiling, const Contraction& contraction, const Arch& arch,
                        const Calibration& reached) {
   const double bytes = tensor_element_bytes(contraction), depth = 32 / bytes, steps = tiling.block_k / depth;
+  const bool in_fp8 = bytes == 1 && tensor_cores_take_fp8(arch), unpacks = bytes == 1 && !in_fp8;
   // Loads of a warp and chunk: four where ldmatrix would take one, if it cannot turn the elements.
   const auto loads = [&](bool down) { return down || bytes == 2 ? 1 : 4; };
   TensorStep step;
-  step.math = bytes == 4 ? MathClass::tensor_tf32 : MathClass::tensor_f16;
-  step.products = tiling.warp_m / 16.0 * tiling.warp_n / 8.0 * steps;
-  step.multiply_adds = 16 * 8 * depth;
+  step.math = bytes == 4 ? MathClass::tensor_tf32 : in_fp8 ? MathClass::tensor_fp8 : MathClass::tensor_f16;
+  const double halves = unpacks ? 2 : 1;
+  step.products = tiling.warp_m / 16.0 * tiling.warp_n / 8.0 * steps * halves;
+  step.multiply_adds = 16 * 8 * depth / halves;
+  // A fragment of fp8 becomes 8 registers of f16, by an instruction each from 8.9 on.
+  const double conversion = arch.at_least(8, 9) ? 1 : 7;
+  step.beside = unpacks ? (tiling.warp_m + tiling.warp_n) / 16.0 * 8 * steps * conversion
+                : in_fp8 && !contraction.arithmetic.fast ? 4 * step.products
+                                                         : 0;
   step.clocks = step.multiply_adds * 4 / reached_products(arch, step.math, reached);
   step.fragment_loads = (tiling.warp_m * loads(contraction.a_along() == Along::depth) +
                          tiling.warp_n * loads(contraction.b_along() == Along::depth)) /
@@ -146,7 +154,7 @@ Lines lines_of(bool down, double down_bytes, double apart_bytes, double across_b
 }
 Lines lines_of_a(const TensorTiling& tiling, const Contraction& contraction) {
   const ConvolutionAddresses& addresses = contraction.addresses;
-  const double bytes = tensor_element_bytes(contraction);
+  const double bytes = size_of(contraction.a_type());
   const auto pitch = static_cast<double>(addresses.x.strides[dimension::column] * addresses.columns.stride);
   const int64_t across = addresses.images_are_channels ? contraction.n() : contraction.rows_per_n();
   return lines_of(contraction.a_along() == Along::depth, tiling.block_k * bytes, pitch * bytes,
@@ -155,7 +163,7 @@ Lines lines_of_a(const TensorTiling& tiling, const Contraction& contraction) {
 }
 Lines lines_of_b(const TensorTiling& tiling, const Contraction& contraction) {
   const ConvolutionAddresses& addresses = contraction.addresses;
-  const double bytes = tensor_element_bytes(contraction);
+  const double bytes = size_of(contraction.b_type());
   const auto pitch = static_cast<double>(addresses.w.strides[dimension::batch]);
   return lines_of(contraction.b_along() == Along::depth, tiling.block_k * bytes, pitch * bytes,
                   bytes * std::min(static_cast<double>(tiling.block_n), static_cast<double>(contraction.columns())),
@@ -173,6 +181,8 @@ class TensorBlock {
         access_(tensor_access(contraction, bring)),
         step_(tensor_step(tiling, contraction, arch, reached)),
         bytes_(tensor_element_bytes(contraction)),
+        a_bytes_(size_of(contraction.a_type())),
+        b_bytes_(size_of(contraction.b_type())),
         a_elements_(tiling.block_m * tiling.block_k),
         b_elements_(tiling.block_n * tiling.block_k / static_cast<double>(tiling.tiles)),
         a_lines_(lines_of_a(tiling, contraction)),
@@ -185,9 +195,13 @@ class TensorBlock {
     const double a_copy = contraction_.addresses.images_are_channels ? 14 : 3;
     const double a_load = contraction_.a_is_gathered() ? 12 : 8;
     const double of_a = a_elements_ / access_.a_run * (copied_ ? a_copy : a_load);
-    return (of_a + b_elements_ / access_.b_run * (copied_ ? 2 : 6)) / 32;
+    constexpr double of_conversion = 5;  // of an element
+    const double converted = (a_bytes_ < bytes_ ? a_elements_ : 0) + (b_bytes_ < bytes_ ? b_elements_ : 0);
+    return (of_a + b_elements_ / access_.b_run * (copied_ ? 2 : 6) + converted * of_conversion) / 32;
   }
-  double instructions() const { return tiling_.warps() * (step_.products + step_.fragment_loads + 24) + moves(); }
+  double instructions() const {
+    return tiling_.warps() * (step_.products + step_.beside + step_.fragment_loads + 24) + moves();
+  }
 
   // Passes in which warps store what they have loaded.
   double stash() const {
@@ -196,12 +210,12 @@ class TensorBlock {
   }
   // Passes of shared memory, and of L1, which is the same memory. An access of a warp takes one at least.
   double passes() const {
-    const auto brought = [&](double elements, int run) {
-      return elements * bytes_ / line * std::max(1.0, 4 / (run * bytes_));
+    const auto brought = [&](double elements, double bytes, int run) {
+      return elements * bytes / line * std::max(1.0, 4 / (run * bytes));
     };
     return tiling_.warps() * step_.fragment_bytes / line +
-           brought(a_elements_ * inside_, access_.a_run) * a_lines_.conflict +
-           brought(b_elements_, access_.b_run) * (copied_ ? 1 : b_lines_.conflict) + stash();
+           brought(a_elements_ * inside_, a_bytes_, access_.a_run) * a_lines_.conflict +
+           brought(b_elements_, b_bytes_, access_.b_run) * (copied_ ? 1 : b_lines_.conflict) + stash();
   }
 
   // Bytes from L2, beside so many of L1.
@@ -212,7 +226,8 @@ class TensorBlock {
     };
     const double a_spread = 1 + (a_lines_.spread - 1) * (1 - lines_in_l1(tiling_.block_m));
     const double b_spread = 1 + (b_lines_.spread - 1) * (1 - (copied_ ? 0 : lines_in_l1(tiling_.block_n)));
-    return (a_elements_ * inside_ * a_spread * lacking(tiling_, contraction_, l1) + b_elements_ * b_spread) * bytes_;
+    return a_elements_ * inside_ * a_spread * lacking(tiling_, contraction_, l1) * a_bytes_ +
+           b_elements_ * b_spread * b_bytes_;
   }
 
   // Clocks of a block alone, where a load takes so many.
@@ -264,7 +279,8 @@ class TensorBlock {
   bool copied_;
   TensorAccess access_;
   TensorStep step_;
-  double bytes_, a_elements_, b_elements_;  // of an element; that come for a chunk
+  double bytes_, a_bytes_, b_bytes_;  // of an element: in shared memory, and of a and b in memory
+  double a_elements_, b_elements_;    // that come for a chunk
   Lines a_lines_, b_lines_;
   double inside_;  // part of a that is inside of x
 };

@@ -32,8 +32,24 @@ int64_t tap_registers(const TensorTiling& tiling, const Contraction& contraction
 
 }  // namespace
 
+DType tensor_factor(const Contraction& contraction) {
+  const DType a = contraction.a_type(), b = contraction.b_type();
+  if (!DTypes::fp8.holds(a)) return a;
+  if (!DTypes::fp8.holds(b)) return b;
+  const bool as_they_are = contraction.a_along() == Along::depth && contraction.b_along() == Along::depth;
+  return as_they_are ? a : DType::f16;
+}
+
 int tensor_element_bytes(const Contraction& contraction) {
-  return size_of(contraction.a_type());
+  return size_of(tensor_factor(contraction));
+}
+
+bool tensor_cores_take_fp8(const Arch& arch) {
+  return (arch.major == 8 && arch.minor == 9) || arch.major >= 12;
+}
+
+void add_tensor_factor(Prelude& prelude, DType factor, const Arithmetic& arithmetic) {
+  prelude.type("Factor", factor).flag("PROMOTES", !arithmetic.fast);
 }
 
 int64_t shared_bytes(const TensorTiling& tiling, const Contraction& contraction) {
@@ -76,9 +92,21 @@ std::optional<std::string> tensor_type_refusal(DType a, DType b, const Arithmeti
 std::optional<std::string> tensor_refusal(const Contraction& contraction, const OperandNames& names, Bring bring,
                                           const Target& target) {
   const DType a = contraction.a_type(), b = contraction.b_type();
-  if (auto why = tensor_type_refusal(a, b, contraction.arithmetic, target)) return why;
+  const bool a_is_fp8 = DTypes::fp8.holds(a), b_is_fp8 = DTypes::fp8.holds(b);
+  if (!a_is_fp8 || !b_is_fp8) {
+    const DType wide_a = a_is_fp8 ? b : a, wide_b = b_is_fp8 ? a : b;
+    if (auto why = tensor_type_refusal(wide_a, wide_b, contraction.arithmetic, target)) return why;
+  }
   if (bring == Bring::staged) return std::nullopt;
   if (!target.arch.at_least(8, 0)) return "asynchronous copies need sm_80";
+  if (a_is_fp8 != b_is_fp8)
+    return fmt::format("{} and {} differ in length, and copies do not change them", names.a, names.b);
+  if (a_is_fp8 && tensor_element_bytes(contraction) > 1) {
+    return fmt::format(
+        "the summed dimension is innermost in one of {} and {} alone, or in none, and elements of 8 bits "
+        "are not turned",
+        names.a, names.b);
+  }
   const ConvolutionAddresses& addresses = contraction.addresses;
   if (addresses.divided != Divided::nothing) return "filters differ between regions";
   const TensorAccess access = tensor_access(contraction, bring);
@@ -88,9 +116,10 @@ std::optional<std::string> tensor_refusal(const Contraction& contraction, const 
   const bool b_inner = !addresses.images_are_channels || contraction.b_along() == Along::columns;
   const bool a_is_copied = a_inner && access.a_run * bytes >= fewest_bytes;
   if (!a_is_copied || !b_inner || access.b_run * bytes < fewest_bytes) {
-    return a_is_copied ? fmt::format("elements of {} do not stand in pairs at 4-byte addresses", names.b)
-                       : fmt::format("the summed dimension of {} is not innermost, or not in pairs at 4-byte addresses",
-                                     names.a);
+    const std::string_view together = bytes == 1 ? "fours" : "pairs";
+    return a_is_copied ? fmt::format("elements of {} do not stand in {} at 4-byte addresses", names.b, together)
+                       : fmt::format("the summed dimension of {} is not innermost, or not in {} at 4-byte addresses",
+                                     names.a, together);
   }
   if (addresses.images_are_channels) return std::nullopt;
   constexpr int64_t most_tap_bits = 31;
@@ -117,9 +146,13 @@ int tensor_registers(const TensorTiling& tiling, const Contraction& contraction,
   const int64_t b_runs = ceil_div(int64_t{tiling.block_n} * tiling.block_k / access.b_run, tiling.threads());
   const int64_t offset = contraction.wide_index() ? 2 : 1;
   int64_t registers = sums + 30;
+  const int bytes = tensor_element_bytes(contraction);
+  if (bytes == 1 && !tensor_cores_take_fp8(arch)) registers += fragments;
+  // Sums of single steps: the compiler begins as many as half of a chunk has before it adds them.
+  if (bytes == 1 && tensor_cores_take_fp8(arch) && !contraction.arithmetic.fast)
+    registers += sums * tiling.block_k / 64;
   if (bring == Bring::copied)
     return static_cast<int>(registers + 2 * fragments + a_runs * (offset + 1) + b_runs * offset);
-  const int bytes = tensor_element_bytes(contraction);
   const auto words = [bytes](int64_t runs, int run) { return runs * ceil_div(int64_t{run} * bytes, 4); };
   registers += fragments + words(a_runs, access.a_run) + words(b_runs, access.b_run) + 2 * b_runs;
   if (!contraction.a_is_gathered()) return static_cast<int>(registers + offset * 3 * a_runs);
@@ -146,6 +179,7 @@ void add_tensor_tiling(Prelude& prelude, const TensorTiling& tiling, const Contr
   prelude.constant("SHARED_BYTES", shared_bytes(tiling, contraction));
   prelude.constant("MIN_BLOCKS", blocks);
   prelude.constant("X_RUN", access.a_run).constant("W_RUN", access.b_run).constant("Y_RUN", access.c_run);
+  add_tensor_factor(prelude, tensor_factor(contraction), contraction.arithmetic);
 }
 
 bool tensor_warps_tile_the_block(const TensorTiling& tiling) {

@@ -33,8 +33,17 @@ struct TensorTiling {
   int exchange_bytes() const;
 };
 
-/// Bytes of an element of the operands that tensor cores multiply.
+/// The type of the tiles in shared memory, or one as long: that of the operands. fp8 is f16 there if an operand does
+/// not run along the depth, because ldmatrix turns no elements of 8 bits; or as the other operand, which is wider.
+DType tensor_factor(const Contraction& contraction);
+/// Bytes of its elements.
 int tensor_element_bytes(const Contraction& contraction);
+
+/// Whether mma.sync multiplies fp8 by fp8 there. Elsewhere fragments of fp8 become those of f16.
+bool tensor_cores_take_fp8(const Arch& arch);
+
+/// The constants that lib/tensor_tile.cuh needs to know what is multiplied.
+void add_tensor_factor(Prelude& prelude, DType factor, const Arithmetic& arithmetic);
 
 /// Shared memory of a block. Sums on their way to memory take the place of the stages. With several tiles, which are on
 /// their way meanwhile, sums have their own, stages hold a alone, and all of b is there. The most that a part takes.
@@ -47,7 +56,7 @@ struct TensorAccess {
 };
 TensorAccess tensor_access(const Contraction& contraction, Bring bring);
 
-/// Why tensor cores cannot multiply factors of these types; nothing if they can.
+/// Why tensor cores cannot multiply factors of these types as they are; nothing if they can.
 std::optional<std::string> tensor_type_refusal(DType a, DType b, const Arithmetic& arithmetic, const Target& target);
 /// Why tensor cores cannot multiply the operands of a contraction that are brought so; nothing if they can.
 std::optional<std::string> tensor_refusal(const Contraction& contraction, const OperandNames& names, Bring bring,
@@ -86,7 +95,7 @@ Describe<Parameters, Problem>&& add_tensor_space(Describe<Parameters, Problem>&&
   return std::move(description)
       .param("BLOCK_M", &Parameters::block_m, {128, 64, 32, 256})
       .param("BLOCK_N", &Parameters::block_n, {128, 64, 32, 256})
-      .param("BLOCK_K", &Parameters::block_k, {16, 32, 64})
+      .param("BLOCK_K", &Parameters::block_k, {16, 32, 64, 128})
       .param("WARP_M", &Parameters::warp_m, {64, 32, 16})
       .param("WARP_N", &Parameters::warp_n, {64, 32, 16})
       .param("STAGES", &Parameters::stages, stages)

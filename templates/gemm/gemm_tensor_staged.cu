@@ -1,5 +1,5 @@
-// c = epilogue(alpha * a b + beta * c) on tensor cores, operands brought through registers: f16, bf16 and tf32, any
-// strides. a is the x, b the w and c the y of lib/conv_tile.cuh. Parameters: gemm_tensor_staged.cpp.
+// c = epilogue(alpha * a b + beta * c) on tensor cores, operands brought through registers: f16, bf16, tf32 and fp8,
+// any strides. a is the x, b the w and c the y of lib/conv_tile.cuh. Parameters: gemm_tensor_staged.cpp.
 #include "lib/gemm_batch.cuh"
 #include "lib/pointwise_pixels.cuh"
 #include "lib/tensor_lanes.cuh"

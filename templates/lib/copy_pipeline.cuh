@@ -15,6 +15,7 @@
 
 static_assert(STAGES >= 2, "one chunk is multiplied while another is copied");
 static_assert(STEPS >= 2, "copies start between the steps of a chunk");
+static_assert(sizeof(TX) == sizeof(Factor) && sizeof(TW) == sizeof(Factor), "copies do not change what they move");
 
 // The tiles of both operands in each stage.
 template <class TileA, class TileB>
@@ -102,7 +103,7 @@ class CopyPipeline {
 
 struct TensorCopies {
   template <int COLUMNS, class Loader>
-  using Tile = TensorTile<TX, COLUMNS, Loader::DOWN>;
+  using Tile = TensorTile<Factor, COLUMNS, Loader::DOWN>;
   template <class TileA, class TileB>
   struct Tiles {
     typename SharedStages<TileA, TileB>::Stage stages[STAGES];

@@ -76,3 +76,28 @@ __device__ __forceinline__ void multiply_fragments<f16>(float (&sums)[4], const 
   }
 }
 #endif
+
+// Whether there are instructions that multiply fp8 by fp8: mma.sync has them on 8.9 and 12.x. For 9.0 and 10.0 the
+// compiler makes them of those for f16, anew for each product.
+#if (__CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1204
+constexpr bool MULTIPLIES_FP8 = true;
+#else
+constexpr bool MULTIPLIES_FP8 = false;
+#endif
+
+// sums += A B, elements of the types A and B, f8e4m3 or f8e5m2. Sums keep 13 bits behind the point.
+template <class A, class B>
+__device__ __forceinline__ void multiply_fp8(float (&sums)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+#define KILN_MULTIPLY(TYPES)                                         \
+  asm("mma.sync.aligned.m16n8k32.row.col.f32." TYPES                 \
+      ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, " \
+      "%2, %3};"                                                     \
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])   \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+  constexpr bool A_IS_E4M3 = A::DIGITS == 4, B_IS_E4M3 = B::DIGITS == 4;
+  if constexpr (A_IS_E4M3 && B_IS_E4M3) KILN_MULTIPLY("e4m3.e4m3");
+  if constexpr (A_IS_E4M3 && !B_IS_E4M3) KILN_MULTIPLY("e4m3.e5m2");
+  if constexpr (!A_IS_E4M3 && B_IS_E4M3) KILN_MULTIPLY("e5m2.e4m3");
+  if constexpr (!A_IS_E4M3 && !B_IS_E4M3) KILN_MULTIPLY("e5m2.e5m2");
+#undef KILN_MULTIPLY
+}

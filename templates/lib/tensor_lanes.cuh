@@ -5,7 +5,7 @@
 
 struct TensorLanes {
   template <int COLUMNS, class Loader>
-  using Tile = TensorTile<TX, COLUMNS, Loader::DOWN>;
+  using Tile = TensorTile<typename FactorOf<typename Loader::Kept>::type, COLUMNS, Loader::DOWN>;
   template <class TileA, class TileB>
   using Tiles = StagesOfTiles<TileA, TileB>;
   using Position = TensorPosition;

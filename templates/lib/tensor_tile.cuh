@@ -2,16 +2,17 @@
 // tiles in shared memory, sums in f32. m < BLOCK_M, n < BLOCK_N.
 //
 // Every warp owns WARP_M x WARP_N sums. It takes fragments of 32 bytes along the depth at a time out of the tiles
-// (lib/tensor_cores.cuh): 16 elements of f16 or bf16, 8 of f32, which count as tf32.
+// (lib/tensor_cores.cuh): 16 elements of f16 or bf16, 8 of f32, which count as tf32, or 32 of fp8.
 //
-// From the prelude: TX, BLOCK_M, BLOCK_N, BLOCK_K, WARP_M, WARP_N, THREADS.
+// From the prelude: TX, TW, BLOCK_M, BLOCK_N, BLOCK_K, WARP_M, WARP_N, THREADS; Factor, the type that tiles hold, or
+// one as long; PROMOTES, whether products of fp8 are summed for one step alone and added to sums in f32.
 #include "lib/block_memory.cuh"
 #include "lib/index.cuh"
 #include "lib/tensor_cores.cuh"
 #include "lib/vector.cuh"
 
-constexpr int FRAGMENT = 16;                 // rows or columns of a fragment
-constexpr int STEP_DEPTH = 32 / sizeof(TX);  // elements of a fragment along the depth
+constexpr int FRAGMENT = 16;                     // rows or columns of a fragment
+constexpr int STEP_DEPTH = 32 / sizeof(Factor);  // elements of a fragment along the depth
 constexpr int WARPS_M = BLOCK_M / WARP_M;
 constexpr int WARPS_N = BLOCK_N / WARP_N;
 constexpr int FRAGMENTS_M = WARP_M / FRAGMENT;
@@ -21,7 +22,18 @@ constexpr int STEPS = BLOCK_K / STEP_DEPTH;
 static_assert(WARP_M % FRAGMENT == 0 && WARP_N % FRAGMENT == 0, "a warp owns whole fragments");
 static_assert(WARPS_M * WARP_M == BLOCK_M && WARPS_N * WARP_N == BLOCK_N, "warps tile the block");
 static_assert(THREADS == WARPS_M * WARPS_N * 32, "the threads of a block are those of its warps");
-static_assert(sizeof(TX) == sizeof(TW) && (sizeof(TX) == 2 || sizeof(TX) == 4), "tensor cores take both operands");
+
+// The elements that a tile holds of an operand: its own, or wider ones where the other operand, or ldmatrix, needs
+// them.
+template <class Kept, bool IS_AS_LONG = sizeof(Kept) == sizeof(Factor)>
+struct FactorOf {
+  using type = Kept;
+};
+template <class Kept>
+struct FactorOf<Kept, false> {
+  using type = Factor;
+};
+static_assert(sizeof(TX) <= sizeof(Factor) && sizeof(TW) <= sizeof(Factor), "a factor holds the operands' values");
 
 // BLOCK_K rows of COLUMNS elements in lines of 16-byte pieces. A line is a column if DOWN, and a row otherwise: loads
 // and stores move neighbours in a line. The pieces of a line are exchanged so that what the lanes of a warp read at
@@ -38,6 +50,7 @@ struct TensorTile {
   static constexpr int LINE_BYTES = PIECES * 16;
   static constexpr int LINES_AT_ONCE = PIECES < 8 ? 8 / PIECES : 1;  // those that fill all banks
   static_assert((PIECES & (PIECES - 1)) == 0 && PIECES > 1, "pieces are exchanged within a power of two");
+  static_assert(DOWN || sizeof(T) > 1, "ldmatrix does not turn elements of 8 bits");
   static_assert(!IN_WORDS || PIECES >= 8, "four lines' pairs of pieces fill all banks");
 
   // The pieces of a line change places with those whose number differs by these bits.
@@ -147,6 +160,28 @@ struct TensorPosition {
 struct Fragments {
   unsigned a[FRAGMENTS_M][4];
   unsigned b[FRAGMENTS_N][4];  // of two products of 8 columns each
+
+  // Half of fragments of fp8 as fragments of f16. Each lane's four neighbours along the depth become two pairs that
+  // stand 8 elements apart: another order along the depth, the same in A and B.
+  template <class X, class W>
+  __device__ __forceinline__ Fragments half_as_f16(int half) const {
+    Fragments wide;
+#pragma unroll
+    for (int i = 0; i < FRAGMENTS_M; ++i) {
+#pragma unroll
+      for (int row = 0; row < 2; ++row) {
+        as_f16_pairs(X{}, a[i][2 * half + row], wide.a[i][row], wide.a[i][row + 2]);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < FRAGMENTS_N; ++i) {
+#pragma unroll
+      for (int product = 0; product < 2; ++product) {
+        as_f16_pairs(W{}, b[i][2 * product + half], wide.b[i][2 * product], wide.b[i][2 * product + 1]);
+      }
+    }
+    return wide;
+  }
 };
 
 // The fragments of a warp in two tiles.
@@ -190,15 +225,26 @@ struct TensorSums {
 
   float values[FRAGMENTS_M][2 * FRAGMENTS_N][4] = {};
 
+  // A template, so that what does not serve the factors need not exist.
+  template <class F = Factor, class X = TX, class W = TW>
   __device__ __forceinline__ void multiply(const Fragments& fragments) {
+    if constexpr (sizeof(F) > 1) {
+      for_each_product(fragments, multiply_fragments<F>);
+    } else if constexpr (MULTIPLIES_FP8) {
+      for_each_product(fragments, [](float(&sums)[4], const unsigned(&a)[4], const unsigned(&b)[2]) {
+        if constexpr (PROMOTES) {
+          float step[4] = {};
+          multiply_fp8<X, W>(step, a, b);
 #pragma unroll
-    for (int m = 0; m < FRAGMENTS_M; ++m) {
+          for (int i = 0; i < 4; ++i) sums[i] += step[i];
+        } else {
+          multiply_fp8<X, W>(sums, a, b);
+        }
+      });
+    } else {
 #pragma unroll
-      for (int i = 0; i < 2 * FRAGMENTS_N; ++i) {
-        const int n = m % 2 == 0 ? i : 2 * FRAGMENTS_N - 1 - i;  // b's registers stay for the next row
-        const unsigned b[2] = {fragments.b[n / 2][n % 2 * 2], fragments.b[n / 2][n % 2 * 2 + 1]};
-        multiply_fragments<TX>(values[m][n], fragments.a[m], b);
-      }
+      for (int half = 0; half < 2; ++half)
+        for_each_product(fragments.template half_as_f16<X, W>(half), multiply_fragments<f16>);
     }
   }
 
@@ -257,6 +303,20 @@ struct TensorSums {
   }
 
  private:
+  // Calls multiply(sums, a, b) for each product of 16 x 8 sums.
+  template <class Multiply>
+  __device__ __forceinline__ void for_each_product(const Fragments& fragments, Multiply multiply) {
+#pragma unroll
+    for (int m = 0; m < FRAGMENTS_M; ++m) {
+#pragma unroll
+      for (int i = 0; i < 2 * FRAGMENTS_N; ++i) {
+        const int n = m % 2 == 0 ? i : 2 * FRAGMENTS_N - 1 - i;  // b's registers stay for the next row
+        const unsigned b[2] = {fragments.b[n / 2][n % 2 * 2], fragments.b[n / 2][n % 2 * 2 + 1]};
+        multiply(values[m][n], fragments.a[m], b);
+      }
+    }
+  }
+
   // RUN neighbours from row m and column n on, multiples of RUN in their direction.
   template <bool ALONG_N, int RUN, class T>
   __device__ __forceinline__ static Vector<T, RUN> run_of(const ResultRows<T>& rows, int m, int n) {

@@ -68,5 +68,27 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"ProductOfTf32", "gemm a=f32:20x301 b=f32:301x24 tf32", {"gemm_tensor", "gemm_tensor_splitk"}}),
     case_name);
 
+// Products of fp8 have instructions of their own on 8.9, whose sums keep 13 bits, and are those of f16 on 9.0.
+class TensorHardwareOfFp8 : public testing::TestWithParam<AlgorithmCase> {};
+
+TEST_P(TensorHardwareOfFp8, OfAdaMatchesTheReference) {
+  expect_match_on(8, 9, GetParam());
+}
+
+TEST_P(TensorHardwareOfFp8, OfHopperMatchesTheReference) {
+  expect_match_on(9, 0, GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Types, TensorHardwareOfFp8,
+    testing::Values(
+        AlgorithmCase{"Convolution",
+                      "conv_forward x=f8e4m3:1x80x5x6:nhwc w=f8e4m3:10x80x3x3:nhwc y=f32:1x10x5x6:nhwc pad=1",
+                      {"conv_tensor", "conv_tensor_staged"}},
+        AlgorithmCase{"LongProduct", "gemm a=f8e5m2:20x1040 b=f8e4m3:1040x24:1,1040 c=f32:20x24", {"gemm_tensor"}},
+        AlgorithmCase{
+            "LongFastProduct", "gemm a=f8e5m2:20x1040 b=f8e4m3:1040x24:1,1040 c=f32:20x24 fast", {"gemm_tensor"}}),
+    case_name);
+
 }  // namespace
 }  // namespace kiln::testing_support::tensor_hardware_test

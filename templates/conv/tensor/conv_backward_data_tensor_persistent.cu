@@ -1,6 +1,6 @@
 // The gradient of a convolution by its input on tensor cores, by blocks of several tiles (lib/persistent_tiles.cuh),
-// operands copied to shared memory asynchronously: f16, bf16 and tf32, channels of dy side by side. x here is dy, and y
-// those elements of dx that each class of taps reaches (conv/conv_contractions.h). Parameters:
+// operands copied to shared memory asynchronously: f16, bf16, tf32 and fp8, channels of dy side by side. x here is dy,
+// and y those elements of dx that each class of taps reaches (conv/conv_contractions.h). Parameters:
 // conv_backward_data_tensor_persistent.cpp.
 #include "lib/class_blocks.cuh"
 #include "lib/copy_pipeline.cuh"

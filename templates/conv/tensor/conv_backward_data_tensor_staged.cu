@@ -1,6 +1,6 @@
-// The gradient of a convolution by its input on tensor cores, operands brought through registers: f16, bf16 and tf32,
-// any strides. x here is dy, and y those elements of dx that each class of taps reaches (conv/conv_contractions.h).
-// Parameters: conv_backward_data_tensor_staged.cpp.
+// The gradient of a convolution by its input on tensor cores, operands brought through registers: f16, bf16, tf32 and
+// fp8, any strides. x here is dy, and y those elements of dx that each class of taps reaches
+// (conv/conv_contractions.h). Parameters: conv_backward_data_tensor_staged.cpp.
 #include "lib/class_blocks.cuh"
 #include "lib/tensor_lanes.cuh"
 #include "per_class/lib/fitting_pixels.cuh"

@@ -131,6 +131,7 @@ Program program(const Shape& shape, const FilterGradient& gradient, const Target
   prelude.constant("X_PIXELS", strips(gradient).pixels).constant("X_RUN", strips(gradient).x_run);
   prelude.constant("DY_RUN", dy_run(gradient)).flag("DY_ALONG_K", dy_along_k(gradient));
   prelude.constant("REDUCE_THREADS", reduce_threads);
+  descriptor::add_tensor_factor(prelude, gradient.dy.dtype, gradient.arithmetic);
 
   const WorkspaceArgument parts{0, workspace_bytes(shape, gradient)};
   Launch sum = descriptor::launch_of("conv_backward_filter_tensor_patch", product.threads(),

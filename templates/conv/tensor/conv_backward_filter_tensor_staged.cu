@@ -1,5 +1,5 @@
-// The gradient of a convolution by its filter on tensor cores, operands brought through registers: f16, bf16 and tf32,
-// any strides. dy is the filter of a convolution of x whose y is dw (conv/conv_contractions.h). Parameters:
+// The gradient of a convolution by its filter on tensor cores, operands brought through registers: f16, bf16, tf32 and
+// fp8, any strides. dy is the filter of a convolution of x whose y is dw (conv/conv_contractions.h). Parameters:
 // conv_backward_filter_tensor_staged.cpp.
 #include "lib/fitting_pixels.cuh"
 #include "lib/tensor_lanes.cuh"

@@ -85,6 +85,8 @@ std::array<Count, 3> grid(const PatchTile& tile, const Contraction& contraction)
 std::optional<std::string> refusal(const Contractions& parts, const Target& target) {
   if (auto why = tensor_refusal(parts, Bring::staged, target, descriptor::refusal_of_depthwise)) return why;
   const ConvolutionAddresses& conv = parts.main().addresses;
+  const Arithmetic& arithmetic = parts.main().arithmetic;
+  if (auto why = descriptor::tensor_type_refusal(conv.x.dtype, conv.w.dtype, arithmetic, target)) return why;
   if (conv.divided != descriptor::Divided::nothing) return "filters differ between regions";
   return descriptor::patch_refusal(conv, conv.c_per_group(), conv.groups, tensor_element_bytes(parts.main()));
 }
@@ -104,6 +106,7 @@ Program program(const PatchTile& tile, const Contractions& parts, const Target& 
                                                                 shared_bytes(tile, contraction), target.arch));
     prelude.constant("X_PIXELS", strips(contraction).pixels).constant("X_RUN", strips(contraction).x_run);
     prelude.constant("Y_RUN", y_run(tile, contraction.addresses));
+    descriptor::add_tensor_factor(prelude, contraction.a_type(), contraction.arithmetic);
     return prelude;
   });
 }
