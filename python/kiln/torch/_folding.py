@@ -26,6 +26,9 @@ from . import _active
 from ._arithmetic import operations_of
 from ._autocast import autocasting
 from ._known import Key, KnownCall, key_of, known_call, remember
+from .functional._arguments import numbers_of
+from .functional.activation import gelu_named
+from .functional.normalisation import eps_and_momentum
 from .operators._activations import ACTIVATIONS
 
 if TYPE_CHECKING:
@@ -365,14 +368,12 @@ class Chains:
             bound = _bound(row[1], tuple(map(Place, range(len(args)))), behind)
         if bound is None or bound.pop("input") != 0:
             return None
-        if name == "batch_norm":
-            return _norm(bound, given, args[0].chain)
-        values = {key: _value(each, given) for key, each in bound.items()}
-        in_place = bool(values.pop("inplace", False))
-        kind = "gelu_tanh" if values.pop("approximate", "none") == "tanh" else name
-        activation = ACTIVATIONS[kind]
-        numbers = activation.numbers([float(each) for each in values.values()])
-        return Stage("activation", kind, f"v = {activation.value};", (), numbers, in_place)
+        try:
+            if name == "batch_norm":
+                return _norm(bound, given, args[0].chain)
+            return _activation(name, {key: _value(each, given) for key, each in bound.items()})
+        except errors.InvalidArgument:  # PyTorch raises its own error
+            return None
 
     def _added(self, function: Any, args: Any, kwargs: Any, at: int) -> Stage | None:
         tensor, other = args[at], args[1 - at]
@@ -474,10 +475,19 @@ def _bound(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     return given if given.keys() == names else None
 
 
+def _activation(name: str, values: dict[str, Any]) -> Stage:
+    in_place = bool(values.pop("inplace", False))
+    kind = gelu_named(values.pop("approximate")) if name == "gelu" else name
+    activation = ACTIVATIONS[kind]
+    numbers = activation.numbers(numbers_of(kind, values))
+    return Stage("activation", kind, f"v = {activation.value};", (), numbers, in_place)
+
+
 def _norm(bound: dict[str, Any], given: tuple[Any, ...], chain: Chain) -> Stage | None:
     """A batch normalisation by running statistics, of the channels that the kernel knows."""
     value = {name: _value(each, given) for name, each in bound.items()}
     mean, variance = value["running_mean"], value["running_var"]
+    eps, _ = eps_and_momentum("batch_norm", value["eps"], value["momentum"], value["training"])
     if value["training"] or mean is None or variance is None or value["residual"] is not None or value["activation"]:
         return None
     channels = (chain.shape[1],)
@@ -489,7 +499,7 @@ def _norm(bound: dict[str, Any], given: tuple[Any, ...], chain: Chain) -> Stage 
         code, reads["weight"] = f"{code} * weight", bound["weight"]
     if value["bias"] is not None:
         code, reads["shift"] = f"{code} + shift", bound["bias"]
-    return Stage("norm", "batch_norm", f"{code};", tuple(reads.items()), {"epsilon": float(value["eps"])})
+    return Stage("norm", "batch_norm", f"{code};", tuple(reads.items()), {"epsilon": eps})
 
 
 def _enqueued(tensor: Deferred) -> bool:

@@ -478,14 +478,14 @@ def test_gradients_where_an_activation_has_a_corner(name, numbers):
 
 def test_every_activation_of_the_table_is_an_epilogue():
     from kiln.torch.functional._arguments import named_activation
-    from kiln.torch.functional.activation import activate
+    from kiln.torch.functional.activation import activated
     from kiln.torch.operators._activations import ACTIVATIONS as table
 
     x, w = normal(1, 2, 4, 4), normal(3, 2, 3, 3)
     for name in table:
         with torch.no_grad():
             fused = K.conv2d(x, w, activation=name)
-        torch.testing.assert_close(fused, activate(K.conv2d(x, w), *named_activation(name)), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(fused, activated(K.conv2d(x, w), *named_activation(name)), rtol=1e-4, atol=1e-5)
 
 
 def test_dropout_repeats_by_the_seed_of_pytorch():

@@ -31,7 +31,7 @@ WRONG = [
     ("leaky_relu takes 1 numbers", lambda: K.linear(X, normal(3, 4), activation=("leaky_relu", 1.0, 2.0))),
     ("alpha is 0", lambda: K.celu(X, 0.0)),
     ("approximate is 'erf'", lambda: K.gelu(X, "erf")),
-    ("min_val is 2.0 and max_val 1.0", lambda: K.hardtanh(X, 2.0, 1.0)),
+    ("min_val is 2.0, max_val is 1.0", lambda: K.hardtanh(X, 2.0, 1.0)),
     ("lambd is -0.5", lambda: K.softshrink(X, -0.5)),
     ("p is -0.1", lambda: K.dropout(X, -0.1)),
     ("p is 1.1", lambda: K.dropout(X, 1.1)),

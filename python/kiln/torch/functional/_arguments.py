@@ -1,9 +1,14 @@
-"""Arguments as PyTorch's functions take them, made into those of operators."""
+"""Arguments as PyTorch's functions take them, made into those of operators.
+
+number(), integer() and flag() read each number, integer and bool of the functions here. They refuse the types that
+PyTorch's own parser of arguments refuses, so that PyTorch raises its error in an optimized model.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar, Union
 
 import torch
@@ -45,15 +50,73 @@ def require_served(holds: bool, message: str, hint: str = "call PyTorch's functi
         raise Unsupported(message, hint)
 
 
+# Symbols of a compiler, which PyTorch has from 2.0 on.
+_symbolic_integers = (torch.SymInt,) if hasattr(torch, "SymInt") else ()
+_symbolic_floats = (torch.SymFloat,) if hasattr(torch, "SymFloat") else ()
+
+
+def _kind(value: Any) -> str:
+    """The kind of a scalar, in the letters of NumPy's types: "b" a bool, "i" or "u" an integer, "f" a float. "" for
+    anything else: complex numbers, and tensors with a dimension or a gradient."""
+    if isinstance(value, bool):
+        return "b"
+    if isinstance(value, (int, *_symbolic_integers)):
+        return "i"
+    if isinstance(value, (float, *_symbolic_floats)):
+        return "f"
+    if isinstance(value, torch.Tensor):
+        if value.dim() or value.requires_grad or value.is_complex():
+            return ""
+        return "b" if value.dtype == torch.bool else "f" if value.is_floating_point() else "i"
+    numpy = sys.modules.get("numpy")
+    return value.dtype.kind if numpy is not None and isinstance(value, numpy.generic) else ""
+
+
+def number(name: str, value: Any) -> float:
+    """A number where PyTorch takes a float: a bool too."""
+    if type(value) is float:
+        return value
+    if _kind(value) not in ("b", "i", "u", "f"):
+        raise InvalidArgument(f"{name} is {value!r}", "give a number")
+    try:
+        return float(value)
+    except OverflowError:
+        raise InvalidArgument(f"{name} is an integer that no float is near to", "give a smaller one") from None
+
+
+def integer(name: str, value: Any) -> int:
+    """An integer where PyTorch takes one: no bool."""
+    if type(value) is int:
+        return value
+    if _kind(value) not in ("i", "u"):
+        raise InvalidArgument(f"{name} is {value!r}", "give an integer")
+    return value if isinstance(value, _symbolic_integers) else int(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """A bool where PyTorch takes nothing else."""
+    if type(value) is not bool:
+        raise InvalidArgument(f"{name} is {value!r}", "give True or False")
+    return value
+
+
+def integers(name: str, value: Any) -> tuple[int, ...]:
+    """An integer, or a list or tuple of them. A tensor stands for one in a list alone: PyTorch 1.13 takes no other."""
+    if isinstance(value, (tuple, list)):
+        return tuple([each if type(each) is int else integer(name, each) for each in value])
+    require(not isinstance(value, torch.Tensor), f"{name} is {value!r}", "give an integer")
+    return (integer(name, value),)
+
+
 def per_axis(name: str, value: Ints, axes: int) -> tuple[int, ...]:
     """One number for all axes, or one for each: paddings of 0 or more, and others of 1 or more."""
-    numbers = (value,) * axes if isinstance(value, int) else tuple(value)
+    numbers = integers(name, value)
     numbers = numbers * axes if len(numbers) == 1 else numbers
     if len(numbers) != axes:
         raise InvalidArgument(f"{name} is {value!r}", f"give a number, or one for each of {axes} axes")
     least = 0 if name.endswith("padding") else 1
-    for number in numbers:
-        if number < least:
+    for each in numbers:
+        if each < least:
             raise InvalidArgument(f"{name} is {value!r}", f"give {least} or more")
     return numbers
 
@@ -91,18 +154,35 @@ def of_shape(shape: Sequence[int], result: torch.Tensor) -> torch.Tensor:
     return result if result.dim() == len(shape) else result.view(tuple(shape))
 
 
+# Whether an activation has a result by its numbers, and what to give instead.
+_has_result: Mapping[str, tuple[Callable[..., bool], str]] = {
+    "celu": (lambda alpha: alpha != 0, "give another number"),
+    "hardtanh": (lambda low, high: low <= high, "give a min_val that is no larger"),
+    "softshrink": (lambda lambd: lambd >= 0, "give 0 or more"),
+}
+
+
+def numbers_of(name: str, given: Mapping[str, Any]) -> list[float]:
+    """The numbers of the activation of that name, by the names that messages have for them."""
+    numbers = [number(each, value) for each, value in given.items()]
+    if name in _has_result:
+        holds, hint = _has_result[name]
+        require(holds(*numbers), ", ".join(f"{each} is {value}" for each, value in given.items()), hint)
+    return numbers
+
+
 def named_activation(activation: Activation) -> tuple[str, list[float]]:
     """Its name, and its numbers or their defaults."""
     if activation is None:
         return "", []
     name, *numbers = (activation,) if isinstance(activation, str) else activation
-    defaults = list(activation_of(name).defaults.values())
+    defaults = activation_of(name).defaults
     require(
         len(numbers) <= len(defaults),
         f"activation is {activation!r}",
-        f"{name} takes {len(defaults)} numbers: {', '.join(activation_of(name).defaults) or 'none'}",
+        f"{name} takes {len(defaults)} numbers: {', '.join(defaults) or 'none'}",
     )
-    return name, [*map(float, numbers), *defaults[len(numbers) :]]
+    return name, numbers_of(name, {**defaults, **dict(zip(defaults, numbers, strict=False))})
 
 
 INT32 = torch.iinfo(torch.int32)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import torch
 
 from .._autocast import as_autocast
 from ..operators import elementwise
-from ._arguments import Activation, at_most, in_place, named_activation, needs_gradient, of_shape, require
+from ._arguments import (
+    Activation,
+    at_most,
+    flag,
+    in_place,
+    named_activation,
+    needs_gradient,
+    number,
+    numbers_of,
+    of_shape,
+    require,
+)
 
 __all__ = [
     "celu",
@@ -37,12 +47,18 @@ __all__ = [
 ]
 
 
-def activate(input: torch.Tensor, name: str, numbers: Any = (), inplace: bool = False) -> torch.Tensor:
-    """The activation of that name, with its numbers; any extents, the layout of `input`."""
+def activate(
+    input: torch.Tensor, name: str, numbers: Mapping[str, float] | None = None, inplace: bool = False
+) -> torch.Tensor:
+    """The activation of that name, with its numbers by PyTorch's names; any extents, the layout of `input`."""
+    return activated(input, name, numbers_of(name, numbers) if numbers else [], inplace)
+
+
+def activated(input: torch.Tensor, name: str, numbers: list[float], inplace: bool = False) -> torch.Tensor:
+    """The same with numbers that are read already."""
     if inplace:
-        return in_place(input, lambda given: activate(given, name, numbers))
-    x = at_most(5, input)
-    return of_shape(input.shape, elementwise.activation(x, name, list(map(float, numbers))))
+        return in_place(input, lambda given: activated(given, name, numbers))
+    return of_shape(input.shape, elementwise.activation(at_most(5, input), name, numbers))
 
 
 def with_epilogue(
@@ -53,49 +69,53 @@ def with_epilogue(
     name, numbers = named_activation(activation)
     if name in ("", "relu") or not needs_gradient(*tensors):
         return call(name, numbers)
-    return activate(call("", []), name, numbers)
+    return activated(call("", []), name, numbers)
 
 
 def relu(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
     """max(input, 0); its gradient is computed from the result."""
-    return activate(input, "relu", (), inplace)
+    return activate(input, "relu", inplace=inplace)
 
 
 def relu6(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
     """min(max(input, 0), 6)"""
-    return activate(input, "relu6", (), inplace)
+    return activate(input, "relu6", inplace=inplace)
 
 
 def leaky_relu(input: torch.Tensor, negative_slope: float = 0.01, inplace: bool = False) -> torch.Tensor:
     """input above 0, else negative_slope * input"""
-    return activate(input, "leaky_relu", (negative_slope,), inplace)
+    return activate(input, "leaky_relu", {"negative_slope": negative_slope}, inplace)
 
 
 def elu(input: torch.Tensor, alpha: float = 1.0, inplace: bool = False) -> torch.Tensor:
     """input above 0, else alpha * (exp(input) - 1)"""
-    return activate(input, "elu", (alpha,), inplace)
+    return activate(input, "elu", {"alpha": alpha}, inplace)
 
 
 def selu(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
     """1.0507 * elu(input, 1.6733)"""
-    return activate(input, "selu", (), inplace)
+    return activate(input, "selu", inplace=inplace)
 
 
 def celu(input: torch.Tensor, alpha: float = 1.0, inplace: bool = False) -> torch.Tensor:
     """input above 0, else alpha * (exp(input / alpha) - 1)"""
-    require(alpha != 0, "alpha is 0", "give another number")
-    return activate(input, "celu", (alpha,), inplace)
+    return activate(input, "celu", {"alpha": alpha}, inplace)
 
 
 def gelu(input: torch.Tensor, approximate: str = "none") -> torch.Tensor:
     """input times the normal distribution of input; approximate="tanh" by a tanh"""
+    return activate(input, gelu_named(approximate))
+
+
+def gelu_named(approximate: str) -> str:
+    """The activation that gelu() is."""
     require(approximate in ("none", "tanh"), f"approximate is {approximate!r}", "give none or tanh")
-    return activate(input, "gelu_tanh" if approximate == "tanh" else "gelu")
+    return "gelu_tanh" if approximate == "tanh" else "gelu"
 
 
 def silu(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
     """input * sigmoid(input)"""
-    return activate(input, "silu", (), inplace)
+    return activate(input, "silu", inplace=inplace)
 
 
 def sigmoid(input: torch.Tensor) -> torch.Tensor:
@@ -112,28 +132,27 @@ def hardtanh(
     input: torch.Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> torch.Tensor:
     """min(max(input, min_val), max_val)"""
-    require(min_val <= max_val, f"min_val is {min_val} and max_val {max_val}", "give a min_val that is no larger")
-    return activate(input, "hardtanh", (min_val, max_val), inplace)
+    return activate(input, "hardtanh", {"min_val": min_val, "max_val": max_val}, inplace)
 
 
 def hardswish(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
     """input * relu6(input + 3) / 6"""
-    return activate(input, "hardswish", (), inplace)
+    return activate(input, "hardswish", inplace=inplace)
 
 
 def hardsigmoid(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
     """relu6(input + 3) / 6"""
-    return activate(input, "hardsigmoid", (), inplace)
+    return activate(input, "hardsigmoid", inplace=inplace)
 
 
 def softplus(input: torch.Tensor, beta: float = 1.0, threshold: float = 20.0) -> torch.Tensor:
     """log(1 + exp(beta * input)) / beta; input where beta * input is above the threshold"""
-    return activate(as_autocast(input, "softplus"), "softplus", (beta, threshold))
+    return activate(as_autocast(input, "softplus"), "softplus", {"beta": beta, "threshold": threshold})
 
 
 def mish(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
     """input * tanh(softplus(input))"""
-    return activate(input, "mish", (), inplace)
+    return activate(input, "mish", inplace=inplace)
 
 
 def softsign(input: torch.Tensor) -> torch.Tensor:
@@ -153,18 +172,17 @@ def tanhshrink(input: torch.Tensor) -> torch.Tensor:
 
 def softshrink(input: torch.Tensor, lambd: float = 0.5) -> torch.Tensor:
     """input moved towards 0 by lambd; 0 from -lambd to lambd"""
-    require(lambd >= 0, f"lambd is {lambd}", "give 0 or more")
-    return activate(input, "softshrink", (lambd,))
+    return activate(input, "softshrink", {"lambd": lambd})
 
 
 def hardshrink(input: torch.Tensor, lambd: float = 0.5) -> torch.Tensor:
     """input; 0 from -lambd to lambd"""
-    return activate(input, "hardshrink", (lambd,))
+    return activate(input, "hardshrink", {"lambd": lambd})
 
 
 def threshold(input: torch.Tensor, threshold: float, value: float, inplace: bool = False) -> torch.Tensor:
     """input above the threshold, else value"""
-    return activate(input, "threshold", (threshold, value), inplace)
+    return activate(input, "threshold", {"threshold": threshold, "value": value}, inplace)
 
 
 def dropout(input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
@@ -173,8 +191,9 @@ def dropout(input: torch.Tensor, p: float = 0.5, training: bool = True, inplace:
     The seed is drawn from PyTorch's generator on the CPU, so torch.manual_seed() makes the mask repeat; nothing is drawn
     where p is 0 or 1, as PyTorch has it. The mask is not PyTorch's.
     """
+    p = number("p", p)
     require(0 <= p <= 1, f"p is {p}", "give a probability, from 0 to 1")
-    if not training or p == 0 or input.numel() == 0:
+    if not flag("training", training) or p == 0 or input.numel() == 0:
         return input
     if p == 1:
         return input.mul_(0.0) if inplace else input * 0.0

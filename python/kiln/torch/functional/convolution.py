@@ -14,6 +14,7 @@ from ._arguments import (
     Activation,
     Ints,
     batched,
+    integer,
     of_axes,
     per_axis,
     require,
@@ -84,6 +85,7 @@ def conv(
 ) -> torch.Tensor:
     name = f"conv{axes}d"
     x, strides, dilations = _opened(name, axes, input, weight, bias, stride, dilation)
+    groups = integer("groups", groups)
     if isinstance(padding, str):
         require(padding in ("same", "valid"), f"padding is {padding!r}", "give numbers, same or valid")
         totals = [d * (k - 1) if padding == "same" else 0 for d, k in zip(dilations, weight.shape[2:], strict=True)]
@@ -125,6 +127,7 @@ def conv_transpose(
     name = f"conv_transpose{axes}d"
     x, strides, dilations = _opened(name, axes, input, weight, bias, stride, dilation)
     pads, more = per_axis("padding", padding, axes), per_axis("output_padding", output_padding, axes)
+    groups = integer("groups", groups)
     extents = [x.shape[0], weight.shape[1] * groups]
     for i in range(axes):
         require(
@@ -170,7 +173,7 @@ def local_conv(
         f"weight has filters for {weight.shape[0]} regions",
         f"give filters for {'x'.join(map(str, regions))}",
     )
-    y = local.local_conv(x, weight, bias, pad, strides, dilations, groups, regions)
+    y = local.local_conv(x, weight, bias, pad, strides, dilations, integer("groups", groups), regions)
     return y if has_batch else y.squeeze(0)
 
 

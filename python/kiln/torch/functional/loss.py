@@ -6,14 +6,15 @@ import torch
 
 from .._autocast import as_autocast
 from ..operators import rows
-from ._arguments import INT32, as_int32, at_most, needs_gradient, require, require_served
+from ._arguments import INT32, as_int32, at_most, integer, needs_gradient, number, require, require_served
 
 __all__ = ["cross_entropy", "log_softmax", "nll_loss", "softmax"]
 
 
 def _softmax(input: torch.Tensor, dim: int, dtype: torch.dtype | None, log: bool) -> torch.Tensor:
-    rank = max(input.dim(), 1)
+    rank, dim = max(input.dim(), 1), integer("dim", dim)
     require(-rank <= dim < rank, f"dim is {dim}", f"give a dimension from {-rank} to {rank - 1}")
+    require(dtype is None or isinstance(dtype, torch.dtype), f"dtype is {dtype!r}", "give a type of PyTorch's")
     require_served(dtype != torch.float64, "a result in float64")
     given = as_autocast(input, "log_softmax.int" if log else "softmax.int") if dtype is None else input.to(dtype)
     if given.dim() <= 5:
@@ -52,7 +53,7 @@ def _classified(
 
 
 def _ignored(index: int) -> int:
-    return max(min(index, INT32.max), INT32.min)
+    return max(min(integer("ignore_index", index), INT32.max), INT32.min)
 
 
 def cross_entropy(
@@ -71,9 +72,10 @@ def cross_entropy(
     the device. Targets that are probabilities are not served, nor what `reduction` stands for since long.
     """
     require_served(size_average is None and reduce is None, "size_average or reduce is given", "give reduction")
+    label_smoothing = number("label_smoothing", label_smoothing)
     require(0 <= label_smoothing <= 1, f"label_smoothing is {label_smoothing}", "give a number from 0 to 1")
     x, targets, weights, expected = _classified("cross_entropy", input, target, reduction, weight)
-    loss = rows.cross_entropy(x, targets, weights, reduction, _ignored(ignore_index), float(label_smoothing))
+    loss = rows.cross_entropy(x, targets, weights, reduction, _ignored(ignore_index), label_smoothing)
     return loss.view(expected) if reduction == "none" else loss
 
 

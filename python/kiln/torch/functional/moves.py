@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Union
+from typing import Any, Union
 
 import torch
 
 from .._autocast import as_autocast
 from ..operators import moves
 from . import pooling
-from ._arguments import INT32, needs_gradient, require, require_served
+from ._arguments import INT32, flag, integer, integers, needs_gradient, number, require, require_served
 
 __all__ = ["embedding", "interpolate", "pad", "pixel_shuffle", "pixel_unshuffle"]
 
@@ -27,10 +27,16 @@ _axes_of = {
 }
 
 
-def _each(name: str, value: Scales, axes: int) -> list[float]:
-    given = list(value) if isinstance(value, (list, tuple, torch.Size)) else [value] * axes
+def _each(name: str, value: Any, axes: int) -> Sequence[Any]:
+    given = value if isinstance(value, (list, tuple)) else [value] * axes
     require(len(given) == axes, f"{name} is {value!r}", f"give a number, or one for each of {axes} axes")
-    return given  # type: ignore[return-value]
+    return given
+
+
+def _factor(value: Any) -> float:
+    """A scale: PyTorch takes none of a tensor."""
+    require(not isinstance(value, torch.Tensor), f"scale_factor has {value!r}", "give a number")
+    return number("scale_factor", value)
 
 
 def interpolate(
@@ -45,14 +51,13 @@ def interpolate(
     """torch.nn.functional.interpolate. Elements of the nearest modes are those that PyTorch takes, whose positions are
     rounded to float32. The gradient is PyTorch's; antialias is not served."""
     axes = input.dim() - 2
-    served = _axes_of.get(mode, ())
+    served = _axes_of.get(mode, ()) if isinstance(mode, str) else ()
     require(axes in served, f"mode is {mode!r} for an input of {input.dim()} dimensions", "give another mode or input")
     require((size is None) != (scale_factor is None), "size and scale_factor are both given, or none", "give one of them")
-    require(
-        align_corners is None or mode in ("linear", "bilinear", "trilinear", "bicubic"),
-        f"align_corners is {align_corners} with mode {mode!r}",
-        "leave it out",
-    )
+    if align_corners is not None:
+        flag("align_corners", align_corners)
+        interpolates = mode in ("linear", "bilinear", "trilinear", "bicubic")
+        require(interpolates, f"align_corners is {align_corners} with mode {mode!r}", "leave it out")
     require(not recompute_scale_factor or size is None, "recompute_scale_factor is given with a size", "leave it out")
     require(all(extent > 0 for extent in input.shape[1:]), f"input is of {tuple(input.shape)}", "give elements")
     require_served(not antialias, "interpolate with antialias")
@@ -63,9 +68,9 @@ def interpolate(
     scales = [0.0] * axes
     if scale_factor is None:
         assert size is not None
-        extents = [int(each) for each in _each("size", size, axes)]
+        extents = list(integers("size", _each("size", size, axes)))
     else:
-        factors = [float(each) for each in _each("scale_factor", scale_factor, axes)]
+        factors = [_factor(each) for each in _each("scale_factor", scale_factor, axes)]
         extents = [int(extent * each) for extent, each in zip(input.shape[2:], factors, strict=True)]
         if mode != "area" and not recompute_scale_factor and not align_corners:
             require_served(all(1 / 128 <= each <= 128 for each in factors), f"scale_factor is {scale_factor!r}")
@@ -96,8 +101,9 @@ def embedding(
     require(weight.dim() == 2, f"embedding takes a table of 2 dimensions, and this has {weight.dim()}", "give rows")
     require(input.dtype in (torch.int32, torch.int64), f"indices are {input.dtype}", "give int64 or int32")
     require_served(max_norm is None, "embedding with max_norm, which writes the table")
-    require_served(not sparse or not needs_gradient(weight), "embedding with sparse gradients")
+    require_served(not flag("sparse", sparse) or not needs_gradient(weight), "embedding with sparse gradients")
     rows = weight.shape[0]
+    padding_idx = None if padding_idx is None else integer("padding_idx", padding_idx)
     require_served(rows <= INT32.max, "a table of more than 2^31 - 1 rows")
     require(
         padding_idx is None or -rows <= padding_idx < rows,
@@ -105,6 +111,7 @@ def embedding(
         "give one of its rows",
     )
     padding = -1 if padding_idx is None else padding_idx % rows
+    flag("scale_grad_by_freq", scale_grad_by_freq)
     return moves.embedding(weight, input, padding, scale_grad_by_freq)  # type: ignore[no-any-return]
 
 
@@ -125,14 +132,16 @@ def pad(
 ) -> torch.Tensor:
     """torch.nn.functional.pad: constant, reflect, replicate or circular. Negative numbers take elements away. The
     gradient is PyTorch's."""
-    sides = list(pad)
+    require(isinstance(pad, (tuple, list)), f"pad is {pad!r}", "give a tuple or list")
+    sides = list(integers("pad", pad))
+    value = None if value is None else number("value", value)
     axes, rank = len(sides) // 2, input.dim()
     require(len(sides) % 2 == 0 and axes <= rank, f"pad is {pad!r}", "give two numbers for each of the last dimensions")
     require(mode in ("constant", "reflect", "replicate", "circular"), f"mode is {mode!r}", "give PyTorch's")
     require_served(mode != "constant" or any(each > 0 for each in sides), "pad that adds nothing")
     if mode == "constant":
         require_served(not input.dtype.is_complex and input.dtype != torch.bool, f"pad of {input.dtype}")
-        _require_held(input.dtype, float(value or 0))
+        _require_held(input.dtype, value or 0.0)
     else:
         require(not value, f"value is {value} with mode {mode!r}", "leave it out")
         ranks = (axes + 2,) if mode == "circular" else (axes + 1, axes + 2)
@@ -151,7 +160,7 @@ def pad(
     operator = {"reflect": "reflection", "replicate": "replication"}.get(mode, mode)
     input = as_autocast(input, f"{operator}_pad{axes}d")
     x = input.flatten(0, rank - 5) if rank > 5 else input
-    return moves.pad(x, sides, mode, float(value or 0)).view(extents)  # type: ignore[no-any-return]
+    return moves.pad(x, sides, mode, value or 0.0).view(extents)  # type: ignore[no-any-return]
 
 
 def _without_gaps(input: torch.Tensor) -> torch.Tensor:
@@ -162,6 +171,7 @@ def _without_gaps(input: torch.Tensor) -> torch.Tensor:
 
 def pixel_shuffle(input: torch.Tensor, upscale_factor: int) -> torch.Tensor:
     """torch.nn.functional.pixel_shuffle"""
+    upscale_factor = integer("upscale_factor", upscale_factor)
     require(input.dim() >= 3 and upscale_factor > 0, f"upscale_factor is {upscale_factor}", "give 1 or more, and images")
     require(
         input.shape[-3] % upscale_factor**2 == 0,
@@ -173,6 +183,7 @@ def pixel_shuffle(input: torch.Tensor, upscale_factor: int) -> torch.Tensor:
 
 def pixel_unshuffle(input: torch.Tensor, downscale_factor: int) -> torch.Tensor:
     """torch.nn.functional.pixel_unshuffle"""
+    downscale_factor = integer("downscale_factor", downscale_factor)
     require(
         input.dim() >= 3 and downscale_factor > 0, f"downscale_factor is {downscale_factor}", "give 1 or more, and images"
     )

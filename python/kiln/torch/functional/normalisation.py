@@ -12,13 +12,17 @@ from .._autocast import as_autocast, autocast_type, autocasting, cast_by_autocas
 from ..operators import normalisation
 from ._arguments import (
     Activation,
+    flag,
+    integer,
+    integers,
     named_activation,
     needs_gradient,
+    number,
     require,
     require_served,
     same_dtype,
 )
-from .activation import activate, with_epilogue
+from .activation import activated, with_epilogue
 
 __all__ = [
     "batch_norm",
@@ -57,10 +61,16 @@ def _require_constant(name: str, *running: torch.Tensor | None) -> None:
     )
 
 
-def _require_numbers(name: str, eps: float, momentum: float = 0.0) -> None:
-    """Before a compiler records the call, whose own error comes when the program runs."""
+def eps_and_momentum(name: str, eps: float, momentum: float = 0.0, training: bool = True) -> tuple[float, float]:
+    """Both, read before a compiler records the call, whose own error comes when the program runs. Without `training` the
+    momentum may be any number."""
+    eps, momentum = number(f"{name}: eps", eps), number(f"{name}: momentum", momentum)
+    if name == "batch_norm":  # PyTorch refuses 0 from some version on
+        require(eps > 0, f"{name}: eps is {eps}", "give more than 0")
     require(eps >= 0, f"{name}: eps is {eps}", "give 0 or more")
-    require(0 <= momentum <= 1, f"{name}: momentum is {momentum}", "give a number from 0 to 1")
+    if flag("training", training):
+        require(0 <= momentum <= 1, f"{name}: momentum is {momentum}", "give a number from 0 to 1")
+    return eps, momentum
 
 
 def _of_channels(x: torch.Tensor) -> list[int]:
@@ -86,7 +96,7 @@ def batch_norm(
     of the input. `activation`: the name of one of this module's activations, or a tuple of it and its numbers.
     """
     require(input.dim() >= 2, "batch_norm takes an input of 2 dimensions or more", "give channels as the second")
-    _require_numbers("batch_norm", eps, momentum if training else 0)
+    eps, momentum = eps_and_momentum("batch_norm", eps, momentum, training)
     x = input if input.dim() <= 5 else input.flatten(4)
     rest = residual if residual is None or residual.dim() <= 5 else residual.flatten(4)
     given = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
@@ -110,7 +120,7 @@ def batch_norm(
         with _Updated(running_mean, running_var, extents) as running:
             y = normalisation.norm(x, w, b, rest, *running, axes, False, eps, momentum, name == "relu")[0]
         if name not in ("", "relu"):
-            y = activate(y, name, numbers)
+            y = activated(y, name, numbers)
     else:
         if running_mean is None or running_var is None:
             raise InvalidArgument("there are no running statistics", "give them, or training=True")
@@ -150,13 +160,13 @@ def _rows(
     eps: float,
     rms: bool,
 ) -> torch.Tensor:
-    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    shape = integers("normalized_shape", normalized_shape)
     require(
-        len(shape) > 0 and tuple(input.shape[-len(shape) :]) == shape,
+        isinstance(normalized_shape, (tuple, list)) and len(shape) > 0 and tuple(input.shape[-len(shape) :]) == shape,
         f"normalized_shape is {shape}, and the input {tuple(input.shape)}",
         "give the last extents of the input",
     )
-    _require_numbers("rms_norm" if rms else "layer_norm", eps)
+    eps, _ = eps_and_momentum("rms_norm" if rms else "layer_norm", eps)
     for given, what in ((weight, "weight"), (bias, "bias")):
         require(given is None or tuple(given.shape) == shape, f"{what} has other extents", f"give {shape}")
     dtype = autocast_type(input, "rms_norm" if rms else "layer_norm")
@@ -203,12 +213,13 @@ def group_norm(
 ) -> torch.Tensor:
     """torch.nn.functional.group_norm; autocast computes it in float32."""
     require(input.dim() >= 2, "group_norm takes an input of 2 dimensions or more", "give channels as the second")
+    num_groups = integer("num_groups", num_groups)
     require(
         num_groups > 0 and input.shape[1] % num_groups == 0,
         f"num_groups is {num_groups}, and there are {input.shape[1]} channels",
         "give a number that divides them",
     )
-    _require_numbers("group_norm", eps)
+    eps, _ = eps_and_momentum("group_norm", eps)
     dtype = autocast_type(input, "group_norm")
     input, weight, bias = _in_f32(dtype, input, weight, bias)
     x = input if input.dim() <= 5 else input.flatten(4)
@@ -232,10 +243,10 @@ def instance_norm(
 ) -> torch.Tensor:
     """torch.nn.functional.instance_norm. Running statistics become the mean over the batch of each image's."""
     require(input.dim() >= 3, "instance_norm takes an input of 3 dimensions or more", "give spatial ones")
-    if not use_input_stats:
+    if not flag("use_input_stats", use_input_stats):
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     _require_constant("instance_norm", running_mean, running_var)
-    _require_numbers("instance_norm", eps, momentum)
+    eps, momentum = eps_and_momentum("instance_norm", eps, momentum)
     x = input if input.dim() <= 5 else input.flatten(4)
     require(x[0, 0].numel() > 1, f"instance_norm has one element per channel of {tuple(input.shape)}", "give more than 1")
     w, b = _parameters(x, weight, bias, _of_channels(x))
@@ -252,12 +263,18 @@ def instance_norm(
     return y.view(input.shape)
 
 
+def _window(size: int, alpha: float, beta: float, k: float) -> tuple[int, float, float, float]:
+    size = integer("size", size)
+    require(size > 0, f"size is {size}", "give 1 or more")
+    return size, number("alpha", alpha), number("beta", beta), number("k", k)
+
+
 def local_response_norm(
     input: torch.Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> torch.Tensor:
     """torch.nn.functional.local_response_norm of odd sizes: PyTorch's window of an even one leans the other way."""
     require(input.dim() >= 3, "local_response_norm takes an input of 3 dimensions or more", "give channels as the second")
-    require(size > 0, f"size is {size}", "give 1 or more")
+    size, alpha, beta, k = _window(size, alpha, beta, k)
     require_served(size % 2 == 1, f"local_response_norm of the even size {size}")
     input = as_autocast(input, "avg_pool3d" if input.dim() > 3 else "avg_pool2d")  # which PyTorch makes it of
     x = input if input.dim() <= 5 else input.flatten(4)
@@ -279,10 +296,11 @@ def divisive_norm(
     without it they are 0. Local contrast normalisation is that of x - means, with the window's weighted means of x.
     PyTorch has no such function; this is cuDNN's divisive normalisation.
     """
-    axes = tuple(axis % input.dim() if -input.dim() <= axis < input.dim() else axis for axis in dim)
-    require(1 <= len(set(axes)) == len(axes) <= 3, f"dim is {tuple(dim)!r}", "give one to three dimensions, each once")
-    require(all(0 <= axis < input.dim() for axis in axes), f"dim is {tuple(dim)!r}", f"the input has {input.dim()}")
-    require(size > 0, f"size is {size}", "give 1 or more")
+    given = integers("dim", dim)
+    axes = tuple(axis % input.dim() if -input.dim() <= axis < input.dim() else axis for axis in given)
+    require(1 <= len(set(axes)) == len(axes) <= 3, f"dim is {given}", "give one to three dimensions, each once")
+    require(all(0 <= axis < input.dim() for axis in axes), f"dim is {given}", f"the input has {input.dim()}")
+    size, alpha, beta, k = _window(size, alpha, beta, k)
     same_dtype("divisive_norm", input=input, means=means)
     require(
         means is None or means.shape == input.shape,

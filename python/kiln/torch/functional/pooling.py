@@ -11,7 +11,7 @@ from .. import _active
 from .._autocast import as_autocast
 from ..operators import contraction
 from ..operators import pooling as operators
-from ._arguments import Ints, as_int32, batched, of_axes, per_axis, require, require_served
+from ._arguments import Ints, as_int32, batched, flag, integer, integers, of_axes, per_axis, require, require_served
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -50,6 +50,7 @@ class _Window:
         self.stride = per_axis("stride", stride, axes) if given else self.size  # type: ignore[arg-type]
         self.padding = per_axis("padding", padding, axes)
         self.dilation = per_axis("dilation", dilation, axes)
+        flag("ceil_mode", ceil_mode)
         self.extents = [x.shape[0], x.shape[1]]
         for i in range(axes):
             require(
@@ -102,14 +103,16 @@ def avg_pool(
 ) -> torch.Tensor:
     x, has_batch = batched(as_autocast(input, f"avg_pool{axes}d"), axes, f"avg_pool{axes}d")
     window = _Window(x, kernel_size, stride, padding, 1, ceil_mode)
+    mode = "avg_padded" if flag("count_include_pad", count_include_pad) else "avg"
     if divisor_override is None:
-        y = operators.pool(x, "avg_padded" if count_include_pad else "avg", window.extents, *window.words())
+        y = operators.pool(x, mode, window.extents, *window.words())
     else:
         y = _sum_pool(x, window, 1 / _divisor(divisor_override))
     return y if has_batch else y.squeeze(0)
 
 
 def _divisor(divisor: int) -> int:
+    divisor = integer("divisor_override", divisor)
     require(divisor != 0, "divisor_override is 0", "give another number")
     return divisor
 
@@ -131,10 +134,17 @@ def _sum_pool(x: torch.Tensor, window: _Window, factor: float) -> torch.Tensor:
 def _adaptive(axes: int, input: torch.Tensor, output_size: Any, maximum: bool, return_indices: bool = False) -> Any:
     name = f"adaptive_{'max' if maximum else 'avg'}_pool{axes}d"
     x, has_batch = batched(as_autocast(input, name), axes, name)
-    sizes = (output_size,) * axes if isinstance(output_size, int) else tuple(output_size)
-    sizes = sizes * axes if len(sizes) == 1 else sizes
+    if isinstance(output_size, (tuple, list)):
+        sizes: Any = output_size
+    else:
+        sizes = integers("output_size", output_size) * axes
+        # PyTorch looks for a list in what is no int of Python, but along one axis.
+        require(axes == 1 or sizes[0] is output_size, f"output_size is {output_size!r}", "give an int")
     require(len(sizes) == axes, f"output_size is {output_size!r}", f"give a number, or one for each of {axes} axes")
-    wanted = [length if size is None else size for size, length in zip(sizes, x.shape[2:], strict=True)]
+    wanted = [
+        length if size is None and axes > 1 else integer("output_size", size)
+        for size, length in zip(sizes, x.shape[2:], strict=True)
+    ]
     window = []
     for size, length in zip(wanted, x.shape[2:], strict=True):
         require_served(
@@ -183,6 +193,9 @@ def max_unpool(
     name = f"max_unpool{axes}d"
     x, has_batch = batched(input, axes, name)
     require(indices.shape == input.shape, f"indices are of {tuple(indices.shape)}", f"give {tuple(input.shape)}")
+    for word, each in {"kernel_size": kernel_size, "stride": stride, "padding": padding}.items():
+        fits = not isinstance(each, (tuple, list)) or len(each) == axes
+        require(fits, f"{word} is {each!r}", f"give a number, or one for each of {axes} axes")
     size = per_axis("kernel_size", kernel_size, axes)
     strides = per_axis("stride", stride, axes) if stride is not None else size
     pads = per_axis("padding", padding, axes)
@@ -196,8 +209,9 @@ def max_unpool(
             for length, step, each, pad in zip(x.shape[2:], strides, size, pads, strict=True)
         ]
     else:
-        extents = list(output_size)[-axes:]
+        extents = list(integers("output_size", output_size))[-axes:]
     require_served(not _active.is_compiling(), f"{name} in a compiled program: nobody would look at the indices")
+    require_served(all(extent > 0 for extent in extents), f"{name} to {tuple(extents)}, which has no element")
     require_served(
         are_taken() or bool(_active.transform()) or _in_windows(indices, size, strides, pads, extents),
         f"{name} with indices outside of their windows",

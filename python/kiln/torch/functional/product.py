@@ -8,7 +8,7 @@ import torch
 
 from ...errors import InvalidArgument
 from ..operators import contraction
-from ._arguments import Activation, of_shape, require, same_dtype
+from ._arguments import Activation, number, of_shape, require, same_dtype
 from .activation import with_epilogue
 
 __all__ = ["addmm", "baddbmm", "bmm", "linear", "matmul", "mm"]
@@ -29,7 +29,7 @@ def _gemm(
         raise InvalidArgument(f"the first factor has {columns} columns and the second {rows} rows", "give as many")
 
     def call(*end: Any) -> torch.Tensor:
-        return contraction.gemm(a, b, bias, scale, residual, float(alpha), float(beta), *end)
+        return contraction.gemm(a, b, bias, scale, residual, alpha, beta, *end)
 
     return with_epilogue(call, activation, a, b, bias, residual)
 
@@ -116,10 +116,11 @@ def addmm(
     """torch.addmm: beta * input + alpha * mat1 @ mat2. `input` may repeat; with beta=0 it is not read."""
     same_dtype("addmm", input=input, mat1=mat1, mat2=mat2)
     require(mat1.dim() == mat2.dim() == 2, "addmm takes two matrices", "call baddbmm for batches")
+    alpha, beta = number("alpha", alpha), number("beta", beta)
     if beta == alpha == 1 and input.shape == mat2.shape[1:]:
         return _gemm(mat1, mat2, input)
     rest = input.expand(mat1.shape[0], mat2.shape[1]) if beta != 0 else None
-    return _gemm(mat1, mat2, residual=rest, alpha=alpha, beta=beta if beta != 0 else 1)
+    return _gemm(mat1, mat2, residual=rest, alpha=alpha, beta=beta if beta != 0 else 1.0)
 
 
 def baddbmm(
@@ -128,6 +129,7 @@ def baddbmm(
     """torch.baddbmm: beta * input + alpha * batch1 @ batch2. `input` may repeat; with beta=0 it is not read."""
     same_dtype("baddbmm", input=input, batch1=batch1, batch2=batch2)
     require(batch1.dim() == batch2.dim() == 3, "baddbmm takes two batches of matrices", "call addmm for matrices")
+    alpha, beta = number("alpha", alpha), number("beta", beta)
     shape = (batch1.shape[0], batch1.shape[1], batch2.shape[2])
     rest = input.expand(shape) if beta != 0 else None
-    return _gemm(batch1, batch2, residual=rest, alpha=alpha, beta=beta if beta != 0 else 1)
+    return _gemm(batch1, batch2, residual=rest, alpha=alpha, beta=beta if beta != 0 else 1.0)
