@@ -57,7 +57,13 @@ Choice choose(const Catalogue& catalogue, const Request& request, const Target& 
   const Algorithm* algorithm = catalogue.find(options.algorithm);
   // One that is unknown or does not apply is refused where it is used, with the reason.
   if (algorithm == nullptr) return {options.algorithm, Config()};
-  return {options.algorithm, algorithm->on(request, target).first_legal().value_or(Config())};
+  const BoundAlgorithm bound = algorithm->on(request, target);
+  const std::optional<Config> first = bound.first_legal();
+  if (!first && !bound.refusal()) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("refused: {}: {}", options.algorithm, no_legal_point),
+                "`kiln explain` lists the candidates of a request");
+  }
+  return {options.algorithm, first.value_or(Config())};
 }
 
 // A variant, and what it is made for.

@@ -150,7 +150,7 @@ Candidates Variants::candidates(const DeviceFigures& device) {
       result.ranked.push_back({{algorithm.name(), config}, here.estimate(config, device), algorithm.user_template()});
       return true;
     });
-    if (result.ranked.size() == before) result.refused.push_back({algorithm.name(), "its rules leave no legal point"});
+    if (result.ranked.size() == before) result.refused.push_back({algorithm.name(), std::string(no_legal_point)});
   }
   std::sort(result.ranked.begin(), result.ranked.end(), better);
   return result;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -97,6 +98,9 @@ class Algorithm {
  private:
   std::shared_ptr<const Definition> definition_;
 };
+
+/// Why an algorithm without a refusal() serves nothing where first_legal() is empty, in words for a user.
+inline constexpr std::string_view no_legal_point = "its rules leave no legal point";
 
 /// An algorithm for one request on one target. Holds what the algorithm works out of the request, once for all
 /// questions. Immutable, thread-safe, cheap to copy.
