@@ -81,6 +81,10 @@ std::string usage_message(Command app, const std::string& what) {
   const Command command = app.reached();
   const std::vector<std::string> left = app.left_over();
   const auto is_option = [](const std::string& word) { return word.size() > 1 && word.front() == '-'; };
+  // The first word that is not understood may explain the others: those of a command that is misspelt.
+  if (!left.empty() && !is_option(left.front()) && !command.visible_commands().empty()) {
+    return unknown_command_message(command, left.front());
+  }
   const auto option = std::find_if(left.begin(), left.end(), is_option);
   if (option != left.end()) {
     return no_such_option(command, option->substr(0, option->find('=')));
@@ -92,13 +96,12 @@ std::string usage_message(Command app, const std::string& what) {
                        fmt::join(names, ", "), command.path());
   }
   if (left.empty()) return fmt::format("{}\n      `kiln help{}` says what it takes", what, command.path());
-  if (!command.visible_commands().empty()) return unknown_command_message(command, left.back());
   if (command.arguments().empty()) {
     return fmt::format("`kiln{}` takes options alone, '{}' is too much: `kiln help{}` lists them", command.path(),
-                       left.back(), command.path());
+                       left.front(), command.path());
   }
   return fmt::format("`kiln{}` takes no further argument '{}': a request, and a name with blanks, belongs in quotes",
-                     command.path(), left.back());
+                     command.path(), left.front());
 }
 
 void add_help(Command app, int& exit_code) {
