@@ -52,9 +52,28 @@ onnx::ModelProto parse(const std::string& path) {
   return model;
 }
 
+bool names_opset(const onnx::ModelProto& model) {
+  const auto& imports = model.opset_import();
+  return std::any_of(imports.begin(), imports.end(), [](const auto& opset) { return is_onnx_domain(opset.domain()); });
+}
+
+bool uses_onnx(const onnx::GraphProto& graph) {
+  return std::any_of(graph.node().begin(), graph.node().end(), [](const onnx::NodeProto& node) {
+    const auto& attributes = node.attribute();
+    return is_onnx_domain(node.domain()) ||
+           std::any_of(attributes.begin(), attributes.end(), [](const onnx::AttributeProto& attribute) {
+             return uses_onnx(attribute.g()) ||
+                    std::any_of(attribute.graphs().begin(), attribute.graphs().end(), uses_onnx);
+           });
+  });
+}
+
 void check_versions(const onnx::ModelProto& model) {
   if (!model.has_ir_version() || !model.has_graph() || model.opset_import().empty()) {
     throw Error(ErrorCode::parse_error, "is not an ONNX model: it lacks a graph, an IR version or an opset");
+  }
+  if (!names_opset(model) && uses_onnx(model.graph())) {
+    throw Error(ErrorCode::parse_error, "does not say which opset of ONNX's own operations it uses");
   }
   const int64_t opset = opset_of(model);
   if (opset < oldest_opset || opset > newest_opset) {
@@ -219,10 +238,7 @@ int64_t opset_of(const onnx::ModelProto& model) {
   const auto& imports = model.opset_import();
   const auto found =
       std::find_if(imports.begin(), imports.end(), [](const auto& opset) { return is_onnx_domain(opset.domain()); });
-  if (found == imports.end()) {
-    throw Error(ErrorCode::parse_error, "does not say which opset of ONNX's own operations it uses");
-  }
-  return found->version();
+  return found == imports.end() ? newest_opset : found->version();
 }
 
 std::string name_of(const onnx::NodeProto& node) {

@@ -11,7 +11,8 @@ namespace kiln::onnx_frontend {
 /// read_onnx() does, without the path.
 onnx::ModelProto load(const std::string& path);
 
-/// The opset of ONNX's own domain.
+/// The opset of ONNX's own domain; the newest that Kiln reads for a model that uses none of its operations and names
+/// none.
 int64_t opset_of(const onnx::ModelProto& model);
 
 /// Whether `domain` is ONNX's own.

@@ -74,6 +74,37 @@ TEST(OnnxFaults, ReadsTheOldestAndNewestOpset) {
   }
 }
 
+/// A model of ONNX's operations for classical machine learning alone.
+OnnxModel classifier() {
+  OnnxModel model;
+  model.proto().mutable_opset_import(0)->set_domain("ai.onnx.ml");
+  model.proto().mutable_opset_import(0)->set_version(1);
+  model.input("x", {3, 2});
+  model.node("LinearClassifier", {"x"}, {"label", "scores"}).set_domain("ai.onnx.ml");
+  model.node("Normalizer", {"scores"}, {"y"}, {{"norm", "L1"}}).set_domain("ai.onnx.ml");
+  model.output("y");
+  return model;
+}
+
+TEST(OnnxFaults, NamesTheNodesOfAModelThatImportsNoneOfOnnxsOwnOperations) {
+  EXPECT_THAT(reasons_of(classifier()),
+              testing::ElementsAre("ai.onnx.ml.LinearClassifier label: no operation of Kiln serves it",
+                                   "ai.onnx.ml.Normalizer y: no operation of Kiln serves it"));
+}
+
+TEST(OnnxFaults, RefusesOnnxsOwnOperationsWithoutTheirOpset) {
+  const std::string message = "does not say which opset of ONNX's own operations it uses";
+  OnnxModel model = classifier();
+  model.node("Relu", {"y"}, {"z"});
+  expect_error(model, message);
+  OnnxModel in_a_body = classifier();
+  onnx::AttributeProto& body = *in_a_body.graph().mutable_node(0)->add_attribute();
+  body.set_name("body");
+  body.set_type(onnx::AttributeProto::GRAPH);
+  *body.mutable_g() = model.graph();
+  expect_error(in_a_body, message);
+}
+
 TEST(OnnxFaults, FindsCyclesAndValuesThatNothingDefines) {
   OnnxModel cyclic;
   cyclic.input("x", {1, 2});
