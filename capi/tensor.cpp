@@ -19,15 +19,8 @@ namespace {
 DType dtype_of(kiln_dtype dtype, std::string_view function, std::string_view name) {
   const auto known = static_cast<DType>(dtype);
   if (is_dtype(known)) return known;
-  std::vector<std::string> constants;
-  for (const DType each : all_dtypes) {
-    std::string constant = fmt::format("KILN_{}", to_string(each));
-    std::transform(constant.begin(), constant.end(), constant.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-    constants.push_back(std::move(constant));
-  }
   throw Error(ErrorCode::invalid_argument, fmt::format("{}: the dtype of {} is {}", function, name, dtype),
-              fmt::format("use one of {}", fmt::join(constants, ", ")));
+              fmt::format("use one of {}", constants_of(DTypes::any)));
 }
 
 size_t rank_of(int32_t rank, std::string_view function, std::string_view name) {
@@ -39,6 +32,18 @@ size_t rank_of(int32_t rank, std::string_view function, std::string_view name) {
 }  // namespace
 
 static_assert(Tensor::max_rank <= KILN_MAX_RANK);
+
+std::string constants_of(DTypes dtypes) {
+  std::vector<std::string> constants;
+  for (const DType each : all_dtypes) {
+    if (!dtypes.holds(each)) continue;
+    std::string constant = fmt::format("KILN_{}", to_string(each));
+    std::transform(constant.begin(), constant.end(), constant.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    constants.push_back(std::move(constant));
+  }
+  return fmt::format("{}", fmt::join(constants, ", "));
+}
 
 Tensor tensor_of(const kiln_tensor* given, std::string_view function, std::string_view name) {
   require(given, function, name);

@@ -58,9 +58,9 @@ ModelOptions options_of(const kiln_model_options* given) {
   options.layout = static_cast<ModelLayout>(c.layout);
   if (c.dtype == KILN_DTYPE_OF_MODEL) return options;
   options.dtype = static_cast<DType>(c.dtype);
-  if (!is_dtype(*options.dtype) || !is_floating(*options.dtype)) {
+  if (!DTypes::floating_or_fp8.holds(*options.dtype)) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{}: dtype is {}", function, c.dtype),
-                "use KILN_DTYPE_OF_MODEL, KILN_F32, KILN_F16 or KILN_BF16");
+                fmt::format("use KILN_DTYPE_OF_MODEL, or one of {}", constants_of(DTypes::floating_or_fp8)));
   }
   return options;
 }

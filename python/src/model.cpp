@@ -57,9 +57,9 @@ class PythonModel {
  private:
   static DType storage(const std::string& name) {
     const std::optional<DType> dtype = parse_dtype(name);
-    if (dtype && is_floating(*dtype)) return *dtype;
+    if (dtype && DTypes::floating_or_fp8.holds(*dtype)) return *dtype;
     throw Error(ErrorCode::invalid_argument, "dtype is '" + name + "', which is no floating-point type of Kiln's",
-                "give f32, f16 or bf16");
+                "give " + to_string(DTypes::floating_or_fp8));
   }
 
   static ModelLayout layout_of(const std::string& word) {

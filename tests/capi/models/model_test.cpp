@@ -115,6 +115,13 @@ TEST_F(ModelInC, TakesAnotherDtype) {
 }
 
 // The second run with tensors in the same places becomes one.
+TEST_F(ModelInC, SaysWhichDtypesThereAre) {
+  options_.dtype = KILN_I8;
+  EXPECT_EQ(kiln_model_create(context_, path_.c_str(), &options_, &made_), KILN_INVALID_ARGUMENT);
+  EXPECT_STREQ(kiln_last_hint(),
+               "use KILN_DTYPE_OF_MODEL, or one of KILN_F32, KILN_F16, KILN_BF16, KILN_F8E4M3, KILN_F8E5M2");
+}
+
 TEST_F(ModelInC, RunsAreGraphsUnlessTheCallerWantsNone) {
   for (const bool wanted : {true, false}) {
     options_.use_graph = wanted ? 1 : 0;
