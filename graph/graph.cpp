@@ -57,7 +57,7 @@ int64_t count_elements(const Extents& extents) {
   if (elements) return *elements;
   const auto negative = std::find_if(extents.begin(), extents.end(), [](int64_t extent) { return extent < 0; });
   if (negative != extents.end()) refuse(fmt::format("an extent is {}, expected 0 or more", *negative));
-  refuse(fmt::format("a tensor of {} has more than 2^40 elements, the most that Kiln addresses", print(extents)));
+  refuse(fmt::format("a tensor of {} has more than 2^40 elements, the most in a model", print(extents)));
 }
 
 void Graph::add_node(Node node) {

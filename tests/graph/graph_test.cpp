@@ -53,7 +53,11 @@ TEST(Graph, ExtentsAreLookedAtBehindAZeroToo) {
   Graph graph;
   const int64_t large = int64_t{1} << 39;
   expect_refused([&] { return graph.input("x", DType::f32, {0, -7}); }, "an extent is -7, expected 0 or more");
-  expect_refused([&] { return graph.input("x", DType::f32, {0, large, large}); }, "more than 2^40 elements");
+  expect_refused(
+      [&] {
+        return graph.input("x", DType::f32, {0, large, large});
+      },
+      "more than 2^40 elements, the most in a model");
   EXPECT_EQ(count_elements({0, large}), 0);
   EXPECT_EQ(count_elements({2, large}), most_elements);
 }
