@@ -158,12 +158,18 @@ void fill_new_file(Connection& db, const std::string& path, bool is_own) {
   if (db.has_moved()) throw SqliteFault(SQLITE_READONLY, "opening: another process has removed the file");
 }
 
+// Has the last connection fold the log in and take its files away, where there was no log before: there is nothing to
+// fold in, and the file stays as it is. A log that held something is another's, and stays as it is.
+void take_log_away_on_close(Connection& db, const std::string& path) {
+  db.checkpoint_on_close(file_size(path + "-wal") <= 0);
+}
+
 Connection open_writable(const std::string& path, const OpenOptions& options) {
   create_parents(path);
   std::error_code unknown;
   const bool is_own = std::filesystem::symlink_status(path, unknown).type() == std::filesystem::file_type::not_found;
   Connection db = Connection::open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, options.busy_timeout);
-  db.checkpoint_on_close(false);
+  take_log_away_on_close(db, path);
   refuse_cut_file(db, path);
   check_pages(db);
   const bool is_new = db.within_time([&] { return inspect(db, path); });
@@ -179,7 +185,7 @@ Connection open_writable(const std::string& path, const OpenOptions& options) {
 //
 // A live one is opened so that it could be written, though nothing is: a connection that may only read makes the -wal
 // and -shm files where there are none, and leaves them behind. This one removes them when it closes, by SQLite's own
-// protocol, hence not under a writer beside it. A log that held something before is another's, and stays as it is.
+// protocol, hence not under a writer beside it.
 //
 // Where several machines may write, a log is never opened: its shared memory is of one machine.
 Connection open_readable(const std::string& path, const OpenOptions& options) {
@@ -191,7 +197,7 @@ Connection open_readable(const std::string& path, const OpenOptions& options) {
     }
     db.execute("PRAGMA query_only = ON");
     check_pages(db);
-    db.checkpoint_on_close(file_size(path + "-wal") <= 0);
+    take_log_away_on_close(db, path);
     const bool is_empty = db.within_time([&] { return inspect(db, path); });
     if (is_empty || db.integer_of("PRAGMA user_version") < oldest_readable_version) {
       throw Unsuitable{{Trouble::read_only,

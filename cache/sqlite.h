@@ -115,7 +115,7 @@ class Connection {
   /// Whether the file is no longer at the path that it was opened at.
   bool has_moved();
   bool read_only() const { return sqlite3_db_readonly(handle_.get(), "main") == 1; }
-  /// Whether the last connection to close folds the WAL into the file. Off until a file is known to be ours and sound.
+  /// Whether the last connection to close folds the WAL into the file and removes it with its shared memory.
   void checkpoint_on_close(bool on);
   std::int64_t last_insert_id() const { return sqlite3_last_insert_rowid(handle_.get()); }
   /// Rows that the last INSERT, UPDATE or DELETE changed.

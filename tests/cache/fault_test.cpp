@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <optional>
 #include <random>
 #include <thread>
@@ -75,15 +77,25 @@ void make_database(const std::string& path, int requests = 1) {
   ASSERT_EQ(db.insert(records), Kept::durably);
 }
 
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 // Opens and uses a file that must not be touched.
 Announcement announced_for(const std::string& path, const OpenOptions& options = impatient()) {
   const std::string before = read_file(path);
+  const std::string folder = std::filesystem::path(path).parent_path();
+  const std::vector<std::string> names = names_in(folder);
   Announcements announced;
   {
     Database db = Database::open(path, options, announced.listener());
     EXPECT_EQ(db.storage(), Storage::memory);
     use(db);
   }
+  EXPECT_EQ(names_in(folder), names) << "a log or shared memory stays behind";
   EXPECT_EQ(announced.seen.size(), 1u);
   EXPECT_TRUE(read_file(path) == before) << "the file was touched";
   return announced.seen.empty() ? Announcement{} : announced.seen[0];
@@ -184,6 +196,24 @@ TEST(Fault, AnotherApplicationsDatabaseIsLeftAlone) {
   const std::string path = folder.file("browser.db");
   open_raw(path).execute("CREATE TABLE history(url TEXT)");
   EXPECT_EQ(announced_for(path).trouble, Trouble::not_a_database);
+}
+
+TEST(Fault, ADamagedSchemaIsLeftAlone) {
+  for (const char* damage :
+       {"UPDATE sqlite_schema SET sql = 'CREATE TABLE records(' WHERE name = 'records'",
+        "UPDATE sqlite_schema SET rootpage = 9999 WHERE type = 'table'", "CREATE VIEW foreign_view AS SELECT 1"}) {
+    const ScratchFolder folder;
+    const std::string path = folder.file("damaged.db");
+    make_database(path);
+    sqlite3* db = nullptr;  // a Connection does no damage
+    ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(db, "PRAGMA writable_schema = ON", nullptr, nullptr, nullptr), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(db, damage, nullptr, nullptr, nullptr), SQLITE_OK);
+    EXPECT_EQ(sqlite3_close(db), SQLITE_OK);
+    EXPECT_THAT(announced_for(path).hint,
+                ::testing::AnyOf(HasSubstr("was left as it is"), HasSubstr("was not touched")))
+        << damage;
+  }
 }
 
 TEST(Fault, AFolderOrAnImpossiblePathIsAnnounced) {
@@ -491,12 +521,6 @@ TEST(Fault, AReadOnlyFolderIsReadAsImmutable) {
                 },
                 true),
             0);
-}
-
-std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.push_back(entry.path().filename());
-  return names;
 }
 
 TEST(Fault, AskingForReadingOnlyWritesNothingAndIsNotATrouble) {
