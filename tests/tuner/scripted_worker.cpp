@@ -9,7 +9,8 @@
 // Started with an argument, it has no device while a file of that name is there, or another one if the file holds a
 // name (another board of the same name if that is "GPU-..."); check-gone, check-swapped and check-moved make that file
 // and crash. If it holds "Crash" the device crashes when it is opened, if it holds "Crash once" only the first time;
-// check-crash-open and check-crash-open-once make it so.
+// check-crash-open and check-crash-open-once make it so. If it holds "Compiler crash" the worker crashes when it is to
+// load the compiler, if it holds "Compiler missing" it has none.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -158,6 +159,11 @@ Message answer(const Message& command, std::map<SpecimenId, std::string>& loaded
              {"driver_version", "13.0"},
              {"driver", "scripted"}},
             {}};
+  }
+  if (action == "nvrtc" && name == "Compiler crash") crash();
+  if (action == "nvrtc" && name == "Compiler missing") {
+    const int code = static_cast<int>(ErrorCode::missing_library);
+    return {{{"error", "there is no libnvrtc"}, {"hint", "install it"}, {"code", code}}, {}};
   }
   if (action == "nvrtc") return {{{"nvrtc_major", 13}, {"nvrtc_minor", 0}}, {}};
   if (action == "compile") return compile(command);

@@ -419,6 +419,28 @@ TEST(WorkerPools, RefuseAWorkerThatIsNone) {
   EXPECT_THROW(WorkerPool{options}, Error);
 }
 
+TEST(WorkerPools, SayThatTheCompilerCannotBeLoaded) {
+  const std::string file = testing::TempDir() + "/compiler-" + std::to_string(::getpid());
+  WorkerPoolOptions options;
+  options.worker = KILN_SCRIPTED_WORKER;
+  options.arguments = {file};
+  const std::map<std::string, std::string> messages{
+      {"Compiler crash", "the compiler cannot be loaded: the worker process died: "},
+      {"Compiler missing", "there is no libnvrtc"}};
+  for (const auto& [state, message] : messages) {
+    std::ofstream(file) << state;
+    try {
+      const WorkerPool pool(options);
+      ADD_FAILURE() << "there is nobody to compile";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::missing_library) << error.what();
+      EXPECT_THAT(error.message(), testing::StartsWith(message));
+      EXPECT_FALSE(error.hint().empty());
+    }
+  }
+  std::filesystem::remove(file);
+}
+
 // An application that ignores SIGCHLD.
 TEST(WorkerPools, SayThatTheyDoNotKnowHowAWorkerEnded) {
   const auto before = std::signal(SIGCHLD, SIG_IGN);
