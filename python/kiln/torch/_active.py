@@ -44,7 +44,8 @@ def is_exporting() -> bool:
     if not is_compiling():
         return False
     if hasattr(torch.compiler, "is_exporting"):  # from PyTorch 2.7 on
-        return bool(torch.compiler.is_exporting())
+        # torch.compile of PyTorch 2.11 takes the function for True; the flag that it returns is False there.
+        return bool(torch.compiler.is_exporting()) and bool(getattr(torch.compiler, "_is_exporting_flag", True))
     return not torch.compiler.is_dynamo_compiling()
 
 
