@@ -1,6 +1,6 @@
 // Products of fp8 on tensor cores against the reference: by instructions of their own on 8.9, as f16 that fragments
-// become by an instruction (9.0) or by arithmetic (8.0), and as f16 in shared memory where an operand does not run along
-// the depth, or the other operand is wider (7.5 too).
+// become by an instruction (9.0) or by arithmetic (8.0), and as f16 in shared memory where an operand does not run
+// along the depth, or the other operand is wider (7.5 too).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,13 +49,13 @@ INSTANTIATE_TEST_SUITE_P(
     Products, TensorFp8,
     testing::Values(
         AlgorithmCase{"AlongTheDepth", "gemm a=f8e4m3:50x336 b=f8e4m3:336x66:1,336 epilogue=bias+relu", products},
-        AlgorithmCase{"TwoTypes", "gemm a=f8e5m2:33x404 b=f8e4m3:404x17:1,404 c=f32:33x17 alpha=any beta=any", products},
+        AlgorithmCase{"TwoTypes", "gemm a=f8e5m2:33x404 b=f8e4m3:404x17:1,404 c=f32:33x17 alpha=any beta=any",
+                      products},
         AlgorithmCase{"Fast", "gemm a=f8e4m3:1x400 b=f8e5m2:400x64:1,400 c=bf16:1x64 fast", products},
         AlgorithmCase{"Regions",
                       "gemm a=f8e5m2:3x37x260:11100,300,1@4 b=f8e5m2:3x260x40:10880,1,272@4 c=f8e5m2:3x37x40:2000,50,1",
                       {"gemm_tensor", "gemm_tensor_staged"}},
-        AlgorithmCase{"RegionsOfE4m3",
-                      "gemm a=f8e4m3:37x260:300,1@4 b=f8e4m3:260x40:1,272@4 c=f8e4m3:37x40:50,1",
+        AlgorithmCase{"RegionsOfE4m3", "gemm a=f8e4m3:37x260:300,1@4 b=f8e4m3:260x40:1,272@4 c=f8e4m3:37x40:50,1",
                       products},
         AlgorithmCase{"ShortDepthInRegions",
                       "gemm a=f8e4m3:137x132:140,1@4 b=f8e5m2:132x40:1,136@4 c=f8e4m3:137x40:50,1",
@@ -73,38 +73,40 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Convolutions, TensorFp8,
-    testing::Values(
-        AlgorithmCase{"SeveralChunks",
-                      "conv_forward x=f8e4m3:2x80x6x5:nhwc w=f8e4m3:40x80x3x3:nhwc pad=1 epilogue=bias+add",
-                      convolutions},
-        AlgorithmCase{"LongDepthInRegions",
-                      "conv_forward x=f8e4m3:1x96x4x5:4000,1,560,100@4 w=f8e4m3:24x96x3x3:904,1,300,100@4 "
-                      "y=f8e4m3:1x24x4x5:800,1,160,28@4 pad=1",
-                      {"conv_tensor_splitk"}},
-        AlgorithmCase{"TwoTypesInRegions",
-                      "conv_forward x=f8e5m2:2x36x7x9:4000,1,452,48@4 w=f8e4m3:24x36x3x3:400,1,132,40@4 "
-                      "y=f8e5m2:2x24x4x5:800,1,160,28@4 stride=2 pad=1 beta=any",
-                      convolutions},
-        AlgorithmCase{"Pointwise",
-                      "conv_forward x=f8e4m3:5x48x7x9:nhwc w=f8e5m2:33x48x1x1:nhwc y=f16:5x33x7x9:nhwc",
-                      {"conv_tensor_persistent", "conv_tensor", "conv_tensor_staged"}},
-        AlgorithmCase{"PointwiseInRegions",
-                      "conv_forward x=f8e4m3:5x48x7x9:4000,1,560,60@4 w=f8e4m3:24x48x1x1:52,1,1,1@4 "
-                      "y=f8e4m3:5x24x7x9:2000,1,250,26@2",
-                      {"conv_tensor_persistent"}},
-        AlgorithmCase{"ChannelsFirst", "conv_forward x=f8e5m2:2x5x11x13 w=f8e4m3:7x5x3x3 pad=1 y=f16:2x7x11x13",
-                      staged_convolution},
-        AlgorithmCase{"BesideF16", "conv_forward x=f16:2x24x6x7:nhwc w=f8e4m3:40x24x3x3:nhwc pad=1 epilogue=bias",
-                      staged_convolution}),
+    testing::Values(AlgorithmCase{"SeveralChunks",
+                                  "conv_forward x=f8e4m3:2x80x6x5:nhwc w=f8e4m3:40x80x3x3:nhwc pad=1 epilogue=bias+add",
+                                  convolutions},
+                    AlgorithmCase{"LongDepthInRegions",
+                                  "conv_forward x=f8e4m3:1x96x4x5:4000,1,560,100@4 w=f8e4m3:24x96x3x3:904,1,300,100@4 "
+                                  "y=f8e4m3:1x24x4x5:800,1,160,28@4 pad=1",
+                                  {"conv_tensor_splitk"}},
+                    AlgorithmCase{"TwoTypesInRegions",
+                                  "conv_forward x=f8e5m2:2x36x7x9:4000,1,452,48@4 w=f8e4m3:24x36x3x3:400,1,132,40@4 "
+                                  "y=f8e5m2:2x24x4x5:800,1,160,28@4 stride=2 pad=1 beta=any",
+                                  convolutions},
+                    AlgorithmCase{"Pointwise",
+                                  "conv_forward x=f8e4m3:5x48x7x9:nhwc w=f8e5m2:33x48x1x1:nhwc y=f16:5x33x7x9:nhwc",
+                                  {"conv_tensor_persistent", "conv_tensor", "conv_tensor_staged"}},
+                    AlgorithmCase{"PointwiseInRegions",
+                                  "conv_forward x=f8e4m3:5x48x7x9:4000,1,560,60@4 w=f8e4m3:24x48x1x1:52,1,1,1@4 "
+                                  "y=f8e4m3:5x24x7x9:2000,1,250,26@2",
+                                  {"conv_tensor_persistent"}},
+                    AlgorithmCase{"ChannelsFirst",
+                                  "conv_forward x=f8e5m2:2x5x11x13 w=f8e4m3:7x5x3x3 pad=1 y=f16:2x7x11x13",
+                                  staged_convolution},
+                    AlgorithmCase{"BesideF16",
+                                  "conv_forward x=f16:2x24x6x7:nhwc w=f8e4m3:40x24x3x3:nhwc pad=1 epilogue=bias",
+                                  staged_convolution}),
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(
     Gradients, TensorFp8,
     testing::Values(
-        AlgorithmCase{"ByInput",
-                      "conv_backward_data dy=f8e5m2:2x48x5x7:nhwc w=f8e4m3:48x24x3x3:1,432,144,48 dx=f16:2x24x9x13:nhwc "
-                      "stride=2 pad=1",
-                      {"conv_backward_data_tensor", "conv_backward_data_tensor_staged"}},
+        AlgorithmCase{
+            "ByInput",
+            "conv_backward_data dy=f8e5m2:2x48x5x7:nhwc w=f8e4m3:48x24x3x3:1,432,144,48 dx=f16:2x24x9x13:nhwc "
+            "stride=2 pad=1",
+            {"conv_backward_data_tensor", "conv_backward_data_tensor_staged"}},
         AlgorithmCase{"ByInputOfAShortDepth",
                       "conv_backward_data dy=f8e5m2:5x48x7x9:4000,1,560,60@4 w=f8e4m3:48x24x1x1:1,52,1,1@4 "
                       "dx=f8e5m2:5x24x7x9:2000,1,250,26@2",

@@ -135,6 +135,16 @@ Message check(const std::string& source) {
   return {{{"verdict", "fine in " + std::to_string(::getpid())}}, {}};
 }
 
+// Answer about the compiler; `name` tells what is wrong with it.
+Message compiler(const std::string& name) {
+  if (name == "Compiler crash") crash();
+  if (name == "Compiler missing") {
+    const int code = static_cast<int>(ErrorCode::missing_library);
+    return {{{"error", "there is no libnvrtc"}, {"hint", "install it"}, {"code", code}}, {}};
+  }
+  return {{{"nvrtc_major", 13}, {"nvrtc_minor", 0}}, {}};
+}
+
 Message answer(const Message& command, std::map<SpecimenId, std::string>& loaded, const char* gone) {
   const auto action = command.fields.at("do").get<std::string>();
   std::string name = "Scripted";
@@ -160,12 +170,7 @@ Message answer(const Message& command, std::map<SpecimenId, std::string>& loaded
              {"driver", "scripted"}},
             {}};
   }
-  if (action == "nvrtc" && name == "Compiler crash") crash();
-  if (action == "nvrtc" && name == "Compiler missing") {
-    const int code = static_cast<int>(ErrorCode::missing_library);
-    return {{{"error", "there is no libnvrtc"}, {"hint", "install it"}, {"code", code}}, {}};
-  }
-  if (action == "nvrtc") return {{{"nvrtc_major", 13}, {"nvrtc_minor", 0}}, {}};
+  if (action == "nvrtc") return compiler(name);
   if (action == "compile") return compile(command);
   if (action == "begin") {
     loaded.clear();
