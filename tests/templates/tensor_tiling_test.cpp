@@ -91,5 +91,33 @@ TEST(TensorRegisters, DecideWhichTilingsAreLegal) {
   EXPECT_TRUE(descriptor::tensor_registers_suffice(eight_warps, nchw, Bring::staged, ampere));
 }
 
+// 4 warps of 64 x 32 sums with 2 runs of 16 elements of x a thread, 2 of w, and 48 registers of fragments.
+TEST(TensorRegisters, OfFp8HoldSumsOfSingleStepsOrUnpackedFragments) {
+  constexpr TensorTiling tiling{128, 64, 64, 64, 32, 3};
+  constexpr int of_f16 = 64 + 30 + 2 * 24 + 4 * 2 + 2;
+  const std::string operands = "x=f8e4m3:8x64x9x7:nhwc w=f8e4m3:64x64x3x3:nhwc pad=1";
+  EXPECT_EQ(registers(tiling, forward(operands), 89, Bring::copied), of_f16 + 64) << "of both steps of a chunk, half";
+  EXPECT_EQ(registers(tiling, forward(operands + " fast"), 89, Bring::copied), of_f16);
+  EXPECT_EQ(registers(tiling, forward(operands), 90, Bring::copied), of_f16 + 24);
+}
+
+// A test of results cannot tell: a bound has room for any data, and long sums of 13 bits err far less in most.
+TEST(TensorFactor, SumsOfFp8ArePromotedUnlessTheRequestIsFast) {
+  const auto declared = [](const Arithmetic& arithmetic) {
+    Prelude prelude;
+    descriptor::add_tensor_factor(prelude, DType::f8e4m3, arithmetic);
+    return prelude.text();
+  };
+  EXPECT_NE(declared({}).find("constexpr bool PROMOTES = true;"), std::string::npos);
+  EXPECT_NE(declared({.fast = true}).find("constexpr bool PROMOTES = false;"), std::string::npos);
+}
+
+TEST(TensorFactor, IsTheWiderTypeAndF16WhereFp8DoesNotRunAlongTheDepth) {
+  EXPECT_EQ(descriptor::tensor_factor(forward("x=f8e5m2:2x64x9x7:nhwc w=f8e4m3:64x64x3x3:nhwc")), DType::f8e5m2);
+  EXPECT_EQ(descriptor::tensor_factor(forward("x=f8e5m2:2x64x9x7 w=f8e4m3:64x64x3x3:nhwc")), DType::f16);
+  EXPECT_EQ(descriptor::tensor_factor(forward("x=f8e5m2:2x64x9x7:nhwc w=bf16:64x64x3x3:nhwc")), DType::bf16);
+  EXPECT_EQ(descriptor::tensor_factor(forward("x=f32:2x64x9x7:nhwc w=f8e4m3:64x64x3x3:nhwc tf32")), DType::f32);
+}
+
 }  // namespace
 }  // namespace kiln::tensor_tiling_test
