@@ -10,6 +10,7 @@
 #include <fstream>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -52,9 +53,12 @@ onnx::ModelProto parse(const std::string& path) {
   return model;
 }
 
-bool names_opset(const onnx::ModelProto& model) {
+// The opset of ONNX's own domain, if the model names one.
+std::optional<int64_t> named_opset(const onnx::ModelProto& model) {
   const auto& imports = model.opset_import();
-  return std::any_of(imports.begin(), imports.end(), [](const auto& opset) { return is_onnx_domain(opset.domain()); });
+  const auto found =
+      std::find_if(imports.begin(), imports.end(), [](const auto& opset) { return is_onnx_domain(opset.domain()); });
+  return found == imports.end() ? std::nullopt : std::optional(found->version());
 }
 
 bool uses_onnx(const onnx::GraphProto& graph) {
@@ -72,7 +76,7 @@ void check_versions(const onnx::ModelProto& model) {
   if (!model.has_ir_version() || !model.has_graph() || model.opset_import().empty()) {
     throw Error(ErrorCode::parse_error, "is not an ONNX model: it lacks a graph, an IR version or an opset");
   }
-  if (!names_opset(model) && uses_onnx(model.graph())) {
+  if (!named_opset(model) && uses_onnx(model.graph())) {
     throw Error(ErrorCode::parse_error, "does not say which opset of ONNX's own operations it uses");
   }
   const int64_t opset = opset_of(model);
@@ -235,10 +239,7 @@ bool is_onnx_domain(const std::string& domain) {
 }
 
 int64_t opset_of(const onnx::ModelProto& model) {
-  const auto& imports = model.opset_import();
-  const auto found =
-      std::find_if(imports.begin(), imports.end(), [](const auto& opset) { return is_onnx_domain(opset.domain()); });
-  return found == imports.end() ? newest_opset : found->version();
+  return named_opset(model).value_or(newest_opset);
 }
 
 std::string name_of(const onnx::NodeProto& node) {

@@ -103,8 +103,8 @@ std::optional<std::string> tensor_refusal(const Contraction& contraction, const 
     return fmt::format("{} and {} differ in length, and copies do not change them", names.a, names.b);
   if (a_is_fp8 && tensor_element_bytes(contraction) > 1) {
     return fmt::format(
-        "the summed dimension is innermost in one of {} and {} alone, or in none, and elements of 8 bits "
-        "are not turned",
+        "fp8 is copied where the summed dimension is innermost in both {} and {}, because elements of 8 bits are not "
+        "turned",
         names.a, names.b);
   }
   const ConvolutionAddresses& addresses = contraction.addresses;
@@ -147,10 +147,12 @@ int tensor_registers(const TensorTiling& tiling, const Contraction& contraction,
   const int64_t offset = contraction.wide_index() ? 2 : 1;
   int64_t registers = sums + 30;
   const int bytes = tensor_element_bytes(contraction);
-  if (bytes == 1 && !tensor_cores_take_fp8(arch)) registers += fragments;
-  // Sums of single steps: the compiler begins as many as half of a chunk has before it adds them.
-  if (bytes == 1 && tensor_cores_take_fp8(arch) && !contraction.arithmetic.fast)
+  if (bytes == 1 && !tensor_cores_take_fp8(arch)) {
+    registers += fragments;
+  } else if (bytes == 1 && !contraction.arithmetic.fast) {
+    // Sums of single steps: the compiler begins as many as half of a chunk has before it adds them.
     registers += sums * tiling.block_k / 64;
+  }
   if (bring == Bring::copied)
     return static_cast<int>(registers + 2 * fragments + a_runs * (offset + 1) + b_runs * offset);
   const auto words = [bytes](int64_t runs, int run) { return runs * ceil_div(int64_t{run} * bytes, 4); };

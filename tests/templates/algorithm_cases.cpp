@@ -23,6 +23,10 @@ bool is_first_of(const std::string& algorithm) {
   return seen.insert(algorithm).second;
 }
 
+std::string no_device(const Target& target) {
+  return fmt::format("no {} among the devices of this driver", target.arch.name());
+}
+
 [[maybe_unused]] const bool sweeps_are_prepared = (before_tests().push_back(&prepare_sweeps), true);
 
 }  // namespace
@@ -75,21 +79,20 @@ void expect_defaults_match(const Request& request, const std::vector<std::string
 
 void expect_defaults_match(const AlgorithmCase& algorithm_case, std::optional<Target> target) {
   const Target generated_for = target.value_or(TestDevice::get().target);
-  if (TestDevice::find(generated_for.arch) == nullptr) {
-    GTEST_SKIP() << "no " << generated_for.arch.name() << " among the devices of this driver";
-  }
+  if (TestDevice::find(generated_for.arch) == nullptr) GTEST_SKIP() << no_device(generated_for);
   expect_defaults_match(Request::parse(algorithm_case.request), algorithm_case.served_by, generated_for);
 }
 
-void expect_some_defaults_match(const AlgorithmCase& algorithm_case) {
+void expect_some_defaults_match(const AlgorithmCase& algorithm_case, std::optional<Target> target) {
+  const Target generated_for = target.value_or(TestDevice::get().target);
+  if (TestDevice::find(generated_for.arch) == nullptr) GTEST_SKIP() << no_device(generated_for);
   const Catalogue& catalogue = built_in_catalogue();
   const Request request = Request::parse(algorithm_case.request);
-  const Target& target = TestDevice::get().target;
-  VariantChecker checker(catalogue, request);
+  VariantChecker checker(catalogue, request, thorough(), generated_for);
   for (const std::string& name : algorithm_case.served_by) {
-    const Algorithm& algorithm = *catalogue.find(name);
-    ASSERT_EQ(algorithm.on(request, target).refusal(), std::nullopt) << name;
-    const std::optional<Config> config = algorithm.on(request, target).first_legal();
+    const BoundAlgorithm bound = catalogue.find(name)->on(request, generated_for);
+    ASSERT_EQ(bound.refusal(), std::nullopt) << name;
+    const std::optional<Config> config = bound.first_legal();
     ASSERT_TRUE(config) << name;
     EXPECT_TRUE(checker.matches_reference({name, *config}));
   }

@@ -36,7 +36,7 @@ void expect_defaults_match(const Request& request, const std::vector<std::string
 void expect_defaults_match(const AlgorithmCase& algorithm_case, std::optional<Target> target = std::nullopt);
 
 /// As expect_defaults_match(), for the algorithms `served_by` alone.
-void expect_some_defaults_match(const AlgorithmCase& algorithm_case);
+void expect_some_defaults_match(const AlgorithmCase& algorithm_case, std::optional<Target> target = std::nullopt);
 
 /// Expects that a pairwise cover of the algorithm's legal configurations matches the reference. The first cover of an
 /// algorithm in a program goes through ptxas as well.

@@ -3,10 +3,7 @@
 // along the depth, or the other operand is wider (7.5 too).
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "algorithm_cases.h"
-#include "variant_check.h"
 
 namespace kiln::testing_support::tensor_fp8_test {
 namespace {
@@ -18,19 +15,6 @@ const Names convolutions = {"conv_tensor", "conv_tensor_splitk", "conv_tensor_st
 const Names staged_product = {"gemm_tensor_staged"};
 const Names staged_convolution = {"conv_tensor_staged"};
 
-void expect_match_on(int major, int minor, const AlgorithmCase& algorithm_case) {
-  const Target target = target_of(major, minor);
-  if (TestDevice::find(target.arch) == nullptr) GTEST_SKIP() << "no " << target.arch.name() << " among the devices";
-  const Request request = Request::parse(algorithm_case.request);
-  VariantChecker checker(built_in_catalogue(), request, thorough(), target);
-  for (const std::string& name : algorithm_case.served_by) {
-    const BoundAlgorithm bound = built_in_catalogue().find(name)->on(request, target);
-    if (!target.arch.at_least(8, 0) && bound.refusal()) continue;  // asynchronous copies
-    ASSERT_EQ(bound.refusal(), std::nullopt) << name;
-    EXPECT_TRUE(checker.matches_reference({name, bound.first_legal().value()}));
-  }
-}
-
 class TensorFp8 : public testing::TestWithParam<AlgorithmCase> {};
 
 TEST_P(TensorFp8, MatchesTheReference) {
@@ -38,11 +22,11 @@ TEST_P(TensorFp8, MatchesTheReference) {
 }
 
 TEST_P(TensorFp8, MatchesTheReferenceByItsOwnInstructions) {
-  expect_match_on(8, 9, GetParam());
+  expect_some_defaults_match(GetParam(), target_of(8, 9));
 }
 
 TEST_P(TensorFp8, MatchesTheReferenceWithoutInstructions) {
-  expect_match_on(8, 0, GetParam());
+  expect_some_defaults_match(GetParam(), target_of(8, 0));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -125,8 +109,10 @@ INSTANTIATE_TEST_SUITE_P(
 
 // Before 8.0 operands come through registers alone.
 TEST(TensorFp8OfTuring, MatchesTheReference) {
-  expect_match_on(7, 5, {"", "gemm a=f8e4m3:35x68 b=f8e5m2:68x21:1,68 c=f16:35x21", products});
-  expect_match_on(7, 5, {"", "conv_forward x=f8e4m3:2x5x9x7 w=f8e4m3:7x5x3x3 pad=1", staged_convolution});
+  expect_some_defaults_match({"", "gemm a=f8e4m3:35x68 b=f8e5m2:68x21:1,68 c=f16:35x21", staged_product},
+                             target_of(7, 5));
+  expect_some_defaults_match({"", "conv_forward x=f8e4m3:2x5x9x7 w=f8e4m3:7x5x3x3 pad=1", staged_convolution},
+                             target_of(7, 5));
 }
 
 INSTANTIATE_TEST_SUITE_P(

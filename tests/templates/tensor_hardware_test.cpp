@@ -6,7 +6,6 @@
 
 #include "algorithm_cases.h"
 #include "before_tests.h"
-#include "variant_check.h"
 
 namespace kiln::testing_support::tensor_hardware_test {
 namespace {
@@ -16,27 +15,14 @@ namespace {
   return true;
 }();
 
-void expect_match_on(int major, int minor, const AlgorithmCase& algorithm_case) {
-  const Target target = target_of(major, minor);
-  if (TestDevice::find(target.arch) == nullptr) GTEST_SKIP() << "no " << target.arch.name() << " among the devices";
-  const Catalogue& catalogue = built_in_catalogue();
-  const Request request = Request::parse(algorithm_case.request);
-  VariantChecker checker(catalogue, request, thorough(), target);
-  for (const std::string& name : algorithm_case.served_by) {
-    const BoundAlgorithm bound = catalogue.find(name)->on(request, target);
-    ASSERT_EQ(bound.refusal(), std::nullopt) << name;
-    EXPECT_TRUE(checker.matches_reference({name, bound.first_legal().value()}));
-  }
-}
-
 class TensorHardware : public testing::TestWithParam<AlgorithmCase> {};
 
 TEST_P(TensorHardware, OfAmpereMatchesTheReference) {
-  expect_match_on(8, 0, GetParam());
+  expect_some_defaults_match(GetParam(), target_of(8, 0));
 }
 
 TEST_P(TensorHardware, OfHopperMatchesTheReference) {
-  expect_match_on(9, 0, GetParam());
+  expect_some_defaults_match(GetParam(), target_of(9, 0));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -72,11 +58,11 @@ INSTANTIATE_TEST_SUITE_P(
 class TensorHardwareOfFp8 : public testing::TestWithParam<AlgorithmCase> {};
 
 TEST_P(TensorHardwareOfFp8, OfAdaMatchesTheReference) {
-  expect_match_on(8, 9, GetParam());
+  expect_some_defaults_match(GetParam(), target_of(8, 9));
 }
 
 TEST_P(TensorHardwareOfFp8, OfHopperMatchesTheReference) {
-  expect_match_on(9, 0, GetParam());
+  expect_some_defaults_match(GetParam(), target_of(9, 0));
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -101,7 +101,7 @@ TEST(TensorRegisters, OfFp8HoldSumsOfSingleStepsOrUnpackedFragments) {
   EXPECT_EQ(registers(tiling, forward(operands), 90, Bring::copied), of_f16 + 24);
 }
 
-// A test of results cannot tell: a bound has room for any data, and long sums of 13 bits err far less in most.
+// Data of checks cannot tell: their bounds have room for long sums of 13 bits.
 TEST(TensorFactor, SumsOfFp8ArePromotedUnlessTheRequestIsFast) {
   const auto declared = [](const Arithmetic& arithmetic) {
     Prelude prelude;

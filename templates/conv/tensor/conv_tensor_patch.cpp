@@ -15,7 +15,6 @@ namespace conv_tensor_patch_descriptor {
 namespace {
 
 using descriptor::BlockWork;
-using descriptor::Bring;
 using descriptor::ceil_div;
 using descriptor::Contraction;
 using descriptor::Contractions;
@@ -83,7 +82,7 @@ std::array<Count, 3> grid(const PatchTile& tile, const Contraction& contraction)
 }
 
 std::optional<std::string> refusal(const Contractions& parts, const Target& target) {
-  if (auto why = tensor_refusal(parts, Bring::staged, target, descriptor::refusal_of_depthwise)) return why;
+  if (auto why = refusal_of(parts, descriptor::refusal_of_depthwise)) return why;
   const ConvolutionAddresses& conv = parts.main().addresses;
   const Arithmetic& arithmetic = parts.main().arithmetic;
   if (auto why = descriptor::tensor_type_refusal(conv.x.dtype, conv.w.dtype, arithmetic, target)) return why;
