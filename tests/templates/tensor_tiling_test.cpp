@@ -119,5 +119,21 @@ TEST(TensorFactor, IsTheWiderTypeAndF16WhereFp8DoesNotRunAlongTheDepth) {
   EXPECT_EQ(descriptor::tensor_factor(forward("x=f32:2x64x9x7:nhwc w=f8e4m3:64x64x3x3:nhwc tf32")), DType::f32);
 }
 
+TEST(TensorFactor, OfFp8IsRefusedToCopiesThatWouldHaveToChangeIt) {
+  const auto refusal = [](const std::string& operands, Bring bring) {
+    return descriptor::tensor_refusal(forward(operands), {"x", "w", "y"}, bring, Target{Arch::of(8, 9), 13, 0});
+  };
+  const std::string beside_f16 = "x=f16:2x64x9x7:nhwc w=f8e4m3:64x64x3x3:nhwc";
+  EXPECT_EQ(refusal(beside_f16, Bring::copied), "x and w differ in length, and copies do not change them");
+  EXPECT_EQ(refusal(beside_f16, Bring::staged), std::nullopt);
+  const std::string nchw = "x=f8e4m3:2x64x9x7 w=f8e4m3:64x64x3x3:nhwc";
+  EXPECT_EQ(refusal(nchw, Bring::copied),
+            "fp8 is copied where the summed dimension is innermost in both x and w, because elements of 8 bits are not "
+            "turned");
+  EXPECT_EQ(refusal(nchw, Bring::staged), std::nullopt);
+  EXPECT_EQ(refusal("x=f8e4m3:2x66x9x7:nhwc w=f8e4m3:64x66x3x3:nhwc", Bring::copied),
+            "the summed dimension of x is not innermost, or not in fours at 4-byte addresses");
+}
+
 }  // namespace
 }  // namespace kiln::tensor_tiling_test
