@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "operations/convolution.h"
 #include "operations/operations.h"
 #include "operations/short_form.h"
@@ -16,19 +18,17 @@ class ConvForwardOperation final : public Operation {
   explicit ConvForwardOperation(Filters filters)
       : filters_(filters),
         operands_{
-            {.name = "x",
-             .role = Role::input,
-             .extents = "N C W; N C H W; N C D H W",
-             .dtypes = DTypes::floating_or_fp8},
-            filter_operand("w", Role::input, filters),
+            {.name = "x", .role = Role::input, .extents = "N C W; N C H W; N C D H W", .dtypes = factors(filters)},
+            filter_operand("w", Role::input, filters, factors(filters)),
             in_place({.name = "y",
                       .role = Role::output,
                       .extents = "N K Q; N K P Q; N K Z P Q",
-                      .left_out = "dtype and layout of x",
-                      .dtypes = DTypes::floating_or_fp8},
+                      .left_out = filters == Filters::local ? "dtype and layout of x"
+                                                            : "dtype and layout of x; integers: dtype of w, or i32",
+                      .dtypes = results(filters)},
                      {"residual"}),
-            bias_operand("K", "y"),
-            residual_operand("y", DTypes::floating_or_fp8),
+            bias_operand("K", "y", results(filters)),
+            residual_operand("y", results(filters)),
         } {}
 
   std::string_view name() const override { return filters_ == Filters::local ? "local_conv_forward" : "conv_forward"; }
@@ -82,6 +82,11 @@ class ConvForwardOperation final : public Operation {
  private:
   static constexpr ConvNames names{"x", "w", "y"};
 
+  static DTypes factors(Filters filters) {
+    return filters == Filters::local ? DTypes::floating_or_fp8 : DTypes::factors;
+  }
+  static DTypes results(Filters filters) { return filters == Filters::local ? DTypes::floating_or_fp8 : DTypes::any; }
+
   Filters filters_;
   std::vector<OperandDefinition> operands_;
 
@@ -92,7 +97,10 @@ class ConvForwardOperation final : public Operation {
   static std::optional<TensorSpec> implied_y(const Request& request) {
     if (request.find("x") == nullptr || request.find("w") == nullptr) return std::nullopt;
     check_filter(request);
-    return laid_out_like(request.at("x"), convolution_extents(request, names));
+    TensorSpec y = laid_out_like(request.at("x"), convolution_extents(request, names));
+    y.dtype = type_of_product(request.at("x"), request.at("w"));
+    y.alignment = std::max(y.alignment, size_of(y.dtype));
+    return y;
   }
 };
 

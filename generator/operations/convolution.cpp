@@ -84,13 +84,13 @@ const std::vector<AttributeDefinition>& convolution_attributes(Filters filters) 
   return filters == Filters::local ? local : shared;
 }
 
-OperandDefinition filter_operand(std::string name, Role role, Filters filters) {
+OperandDefinition filter_operand(std::string name, Role role, Filters filters, DTypes dtypes) {
   if (filters == Filters::shared) {
     return {.name = std::move(name),
             .role = role,
             .batched = false,
             .extents = "K C/groups S; K C/groups R S; K C/groups T R S",
-            .dtypes = DTypes::floating_or_fp8};
+            .dtypes = dtypes};
   }
   return {.name = std::move(name),
           .role = role,
@@ -99,7 +99,7 @@ OperandDefinition filter_operand(std::string name, Role role, Filters filters) {
           .summary =
               "K filters for each region, region after region; or the regions are a dimension of their own in front of "
               "K, with any stride",
-          .dtypes = DTypes::floating_or_fp8};
+          .dtypes = dtypes};
 }
 
 void complete_convolution_attributes(Request& request, const ConvNames& names, int axes) {

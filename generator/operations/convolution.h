@@ -24,7 +24,7 @@ enum class Filters { shared, local };
 const std::vector<AttributeDefinition>& convolution_attributes(Filters filters);
 
 /// The operand that holds filters, w or dw.
-OperandDefinition filter_operand(std::string name, Role role, Filters filters);
+OperandDefinition filter_operand(std::string name, Role role, Filters filters, DTypes dtypes = DTypes::floating_or_fp8);
 
 /// The most dimensions that a tensor has: local filters of volumes have one for the regions.
 inline int convolution_dimensions(Filters filters) {

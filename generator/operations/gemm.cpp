@@ -35,22 +35,22 @@ class GemmOperation final : public Operation {
          .role = Role::input,
          .extents = "... M K",
          .summary = "2 to 5 dimensions: up to three batch dimensions in front of the matrix",
-         .dtypes = DTypes::floating_or_fp8},
+         .dtypes = DTypes::factors},
         {.name = "b",
          .role = Role::input,
          .batched = false,
          .extents = "... K N",
          .summary = "as many dimensions as a; each batch dimension equals that of a, or is 1 in one of the two, whose "
                     "matrix is then used again",
-         .dtypes = DTypes::floating_or_fp8},
+         .dtypes = DTypes::factors},
         in_place({.name = "c",
                   .role = Role::output,
                   .extents = "... M N",
-                  .left_out = "dtype of a, logical order",
-                  .dtypes = DTypes::floating_or_fp8},
+                  .left_out = "dtype of a, logical order; integers: dtype of b, or i32",
+                  .dtypes = DTypes::any},
                  {"residual"}),
-        bias_operand("N", "c"),
-        residual_operand("c", DTypes::floating_or_fp8),
+        bias_operand("N", "c", DTypes::any),
+        residual_operand("c", DTypes::any),
     };
     return definitions;
   }
@@ -67,7 +67,8 @@ class GemmOperation final : public Operation {
     if (request.find("a") == nullptr || request.find("b") == nullptr) return std::nullopt;
     check_factors(request);
     const Ints extents = product_extents(request);
-    return TensorSpec::packed(request.at("a").dtype, extents, dimension_letters(static_cast<int>(extents.size())));
+    return TensorSpec::packed(type_of_product(request.at("a"), request.at("b")), extents,
+                              dimension_letters(static_cast<int>(extents.size())));
   }
 
   void validate(const Request& request) const override {

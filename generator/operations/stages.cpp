@@ -28,7 +28,7 @@ void check_operand(const Request& request, std::string_view operand, EpilogueSta
 
 }  // namespace
 
-OperandDefinition bias_operand(std::string channels, std::string_view result) {
+OperandDefinition bias_operand(std::string channels, std::string_view result, DTypes dtypes) {
   return {.name = "bias",
           .role = Role::input,
           .batched = false,
@@ -36,7 +36,7 @@ OperandDefinition bias_operand(std::string channels, std::string_view result) {
           .extents = std::move(channels),
           .left_out = fmt::format("dtype of {}, without gaps", result),
           .summary = "read with epilogue=bias",
-          .dtypes = DTypes::floating_or_fp8};
+          .dtypes = dtypes};
 }
 
 OperandDefinition residual_operand(std::string_view result, DTypes dtypes) {

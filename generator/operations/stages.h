@@ -11,7 +11,7 @@
 namespace kiln {
 
 /// The operand of the stage `bias` of a product, an element for each channel of `result`, which are called `channels`.
-OperandDefinition bias_operand(std::string channels, std::string_view result);
+OperandDefinition bias_operand(std::string channels, std::string_view result, DTypes dtypes = DTypes::floating_or_fp8);
 /// The operand of the stage `add`.
 OperandDefinition residual_operand(std::string_view result, DTypes dtypes = DTypes::floating);
 

@@ -118,11 +118,16 @@ struct TensorStep {
 TensorStep tensor_step(const TensorTiling& tiling, const Contraction& contraction, const Arch& arch,
                        const Calibration& reached) {
   const double bytes = tensor_element_bytes(contraction), depth = 32 / bytes, steps = tiling.block_k / depth;
-  const bool in_fp8 = bytes == 1 && tensor_cores_take_fp8(arch), unpacks = bytes == 1 && !in_fp8;
+  const bool in_integers = bytes == 1 && !is_floating(contraction.a_type());
+  const bool in_fp8 = bytes == 1 && !in_integers && tensor_cores_take_fp8(arch);
+  const bool unpacks = bytes == 1 && !in_integers && !in_fp8;
   // Loads of a warp and chunk: four where ldmatrix would take one, if it cannot turn the elements.
   const auto loads = [&](bool down) { return down || bytes == 2 ? 1 : 4; };
   TensorStep step;
-  step.math = bytes == 4 ? MathClass::tensor_tf32 : in_fp8 ? MathClass::tensor_fp8 : MathClass::tensor_f16;
+  step.math = bytes == 4    ? MathClass::tensor_tf32
+              : in_integers ? MathClass::tensor_int8
+              : in_fp8      ? MathClass::tensor_fp8
+                            : MathClass::tensor_f16;
   const double halves = unpacks ? 2 : 1;
   step.products = tiling.warp_m / 16.0 * tiling.warp_n / 8.0 * steps * halves;
   step.multiply_adds = 16 * 8 * depth / halves;

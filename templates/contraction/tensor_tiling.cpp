@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "descriptor/numbers.h"
@@ -30,14 +31,38 @@ int64_t tap_registers(const TensorTiling& tiling, const Contraction& contraction
   return elements + of_b;
 }
 
+bool runs_along_the_depth(const Contraction& contraction) {
+  return contraction.a_along() == Along::depth && contraction.b_along() == Along::depth;
+}
+
+// Products of two types of 8-bit integers whose sum has a place in 32 bits, whatever the integers are.
+int64_t most_products(DType a, DType b) {
+  const auto largest = [](DType dtype) { return dtype == DType::u8 ? int64_t{255} : int64_t{128}; };
+  return std::numeric_limits<int32_t>::max() / (largest(a) * largest(b));
+}
+
+// Why tensor cores cannot multiply integers by integers; nothing if they can.
+std::optional<std::string> integer_refusal(const Contraction& contraction, const OperandNames& names,
+                                           const Target& target) {
+  if (!target.arch.at_least(8, 0)) return "tensor cores multiply 8-bit integers from sm_80 on";
+  if (!runs_along_the_depth(contraction)) {
+    return fmt::format(
+        "the summed dimension is not innermost in both of {} and {}, and elements of 8 bits are not turned", names.a,
+        names.b);
+  }
+  const int64_t most = most_products(contraction.a_type(), contraction.b_type());
+  if (contraction.depth() > most) return fmt::format("sums of more than {} products may not fit into 32 bits", most);
+  return std::nullopt;
+}
+
 }  // namespace
 
 DType tensor_factor(const Contraction& contraction) {
   const DType a = contraction.a_type(), b = contraction.b_type();
-  if (!DTypes::fp8.holds(a)) return a;
-  if (!DTypes::fp8.holds(b)) return b;
-  const bool as_they_are = contraction.a_along() == Along::depth && contraction.b_along() == Along::depth;
-  return as_they_are ? a : DType::f16;
+  if (size_of(a) > 1) return a;
+  if (size_of(b) > 1) return b;
+  const bool alike = is_floating(a) == is_floating(b);
+  return alike && runs_along_the_depth(contraction) ? a : DType::f16;
 }
 
 int tensor_element_bytes(const Contraction& contraction) {
@@ -92,19 +117,23 @@ std::optional<std::string> tensor_type_refusal(DType a, DType b, const Arithmeti
 std::optional<std::string> tensor_refusal(const Contraction& contraction, const OperandNames& names, Bring bring,
                                           const Target& target) {
   const DType a = contraction.a_type(), b = contraction.b_type();
-  const bool a_is_fp8 = DTypes::fp8.holds(a), b_is_fp8 = DTypes::fp8.holds(b);
-  if (!a_is_fp8 || !b_is_fp8) {
-    const DType wide_a = a_is_fp8 ? b : a, wide_b = b_is_fp8 ? a : b;
+  const bool a_is_byte = size_of(a) == 1, b_is_byte = size_of(b) == 1, bytes_alone = a_is_byte && b_is_byte;
+  if (bytes_alone && !is_floating(a) && !is_floating(b)) {
+    if (auto why = integer_refusal(contraction, names, target)) return why;
+  }
+  if (!bytes_alone) {
+    const DType wide_a = a_is_byte ? b : a, wide_b = b_is_byte ? a : b;
     if (auto why = tensor_type_refusal(wide_a, wide_b, contraction.arithmetic, target)) return why;
   }
   if (bring == Bring::staged) return std::nullopt;
   if (!target.arch.at_least(8, 0)) return "asynchronous copies need sm_80";
-  if (a_is_fp8 != b_is_fp8)
+  if (a_is_byte != b_is_byte) {
     return fmt::format("{} and {} differ in length, and copies do not change them", names.a, names.b);
-  if (a_is_fp8 && tensor_element_bytes(contraction) > 1) {
+  }
+  if (a_is_byte && tensor_element_bytes(contraction) > 1) {
     return fmt::format(
-        "fp8 is copied where the summed dimension is innermost in both {} and {}, because elements of 8 bits are not "
-        "turned",
+        "elements of 8 bits are copied where both {} and {} are fp8, or both integers, and the summed dimension is "
+        "innermost in both",
         names.a, names.b);
   }
   const ConvolutionAddresses& addresses = contraction.addresses;
@@ -147,9 +176,10 @@ int tensor_registers(const TensorTiling& tiling, const Contraction& contraction,
   const int64_t offset = contraction.wide_index() ? 2 : 1;
   int64_t registers = sums + 30;
   const int bytes = tensor_element_bytes(contraction);
-  if (bytes == 1 && !tensor_cores_take_fp8(arch)) {
+  const bool in_fp8 = bytes == 1 && is_floating(contraction.a_type());
+  if (in_fp8 && !tensor_cores_take_fp8(arch)) {
     registers += fragments;
-  } else if (bytes == 1 && !contraction.arithmetic.fast) {
+  } else if (in_fp8 && !contraction.arithmetic.fast) {
     // Sums of single steps: the compiler begins as many as half of a chunk has before it adds them.
     registers += sums * tiling.block_k / 64;
   }

@@ -33,8 +33,8 @@ struct TensorTiling {
   int exchange_bytes() const;
 };
 
-/// The type of the tiles in shared memory, or one as long: that of the operands. fp8 is f16 there if an operand does
-/// not run along the depth, because ldmatrix turns no elements of 8 bits; or as the other operand, which is wider.
+/// The type of the tiles in shared memory, or one as long: that of the operands, or of the wider one. fp8 is f16 there
+/// if an operand does not run along the depth, because ldmatrix turns no elements of 8 bits; so is fp8 beside integers.
 DType tensor_factor(const Contraction& contraction);
 /// Bytes of its elements.
 int tensor_element_bytes(const Contraction& contraction);
@@ -56,7 +56,7 @@ struct TensorAccess {
 };
 TensorAccess tensor_access(const Contraction& contraction, Bring bring);
 
-/// Why tensor cores cannot multiply factors of these types as they are; nothing if they can.
+/// Why tensor cores cannot multiply factors of these types, of 16 or 32 bits; nothing if they can.
 std::optional<std::string> tensor_type_refusal(DType a, DType b, const Arithmetic& arithmetic, const Target& target);
 /// Why tensor cores cannot multiply the operands of a contraction that are brought so; nothing if they can.
 std::optional<std::string> tensor_refusal(const Contraction& contraction, const OperandNames& names, Bring bring,

@@ -1,5 +1,5 @@
 // c = epilogue(alpha * a b + beta * c) on tensor cores, operands copied to shared memory asynchronously: f16, bf16,
-// tf32 and fp8, the elements of a row of a side by side. a is the x, b the w and c the y of lib/conv_tile.cuh.
+// tf32 and 8 bits, the elements of a row of a side by side. a is the x, b the w and c the y of lib/conv_tile.cuh.
 // Parameters: gemm_tensor.cpp.
 #include "lib/copied_operands.cuh"
 #include "lib/copy_pipeline.cuh"

@@ -1,6 +1,6 @@
 // c = epilogue(alpha * a b + beta * c) on tensor cores by blocks of several tiles (lib/persistent_tiles.cuh), operands
-// copied to shared memory asynchronously: f16, bf16, tf32 and fp8, the elements of a row of a side by side. a is the x,
-// b the w and c the y of lib/conv_tile.cuh. Parameters: gemm_tensor_persistent.cpp.
+// copied to shared memory asynchronously: f16, bf16, tf32 and 8 bits, the elements of a row of a side by side. a is the
+// x, b the w and c the y of lib/conv_tile.cuh. Parameters: gemm_tensor_persistent.cpp.
 #include "lib/gemm_batch.cuh"
 #include "lib/persistent_tiles.cuh"
 

@@ -1,4 +1,4 @@
-// c = epilogue(alpha * a b + beta * c) on tensor cores, operands brought through registers: f16, bf16, tf32 and fp8,
+// c = epilogue(alpha * a b + beta * c) on tensor cores, operands brought through registers: f16, bf16, tf32 and 8 bits,
 // any strides. a is the x, b the w and c the y of lib/conv_tile.cuh. Parameters: gemm_tensor_staged.cpp.
 #include "lib/gemm_batch.cuh"
 #include "lib/pointwise_pixels.cuh"

@@ -34,15 +34,15 @@ __device__ __forceinline__ void leave_sums(float* slot, const TensorPosition& po
   for (int i = 0; i < 2 * FRAGMENTS_M; ++i) {
 #pragma unroll
     for (int j = 0; j < 2 * FRAGMENTS_N; ++j) {
-      const float(&values)[4] = sums.values[i / 2][j];
+      const Sum(&values)[4] = sums.values[i / 2][j];
       if constexpr (Y_ALONG_K) {
         Vector<float, 2> pair;
-        pair[0] = values[i % 2 * 2];
-        pair[1] = values[i % 2 * 2 + 1];
+        pair[0] = static_cast<float>(values[i % 2 * 2]);
+        pair[1] = static_cast<float>(values[i % 2 * 2 + 1]);
         store<2>(first + (8 * i * LINE + 8 * j), pair);
       } else {
-        first[8 * j * LINE + 8 * i] = values[i % 2 * 2];
-        first[(8 * j + 1) * LINE + 8 * i] = values[i % 2 * 2 + 1];
+        first[8 * j * LINE + 8 * i] = static_cast<float>(values[i % 2 * 2]);
+        first[(8 * j + 1) * LINE + 8 * i] = static_cast<float>(values[i % 2 * 2 + 1]);
       }
     }
   }

@@ -101,3 +101,20 @@ __device__ __forceinline__ void multiply_fp8(float (&sums)[4], const unsigned (&
   if constexpr (!A_IS_E4M3 && !B_IS_E4M3) KILN_MULTIPLY("e5m2.e5m2");
 #undef KILN_MULTIPLY
 }
+
+// sums += A B, elements of the types A and B, i8 or u8. Sums are exact, and wrap around.
+template <class A, class B>
+__device__ __forceinline__ void multiply_int8(int (&sums)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+#define KILN_MULTIPLY(TYPES)                                         \
+  asm("mma.sync.aligned.m16n8k32.row.col.s32." TYPES                 \
+      ".s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, " \
+      "%2, %3};"                                                     \
+      : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])   \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+  constexpr bool A_HAS_SIGN = A(-1) < A(0), B_HAS_SIGN = B(-1) < B(0);
+  if constexpr (A_HAS_SIGN && B_HAS_SIGN) KILN_MULTIPLY("s8.s8");
+  if constexpr (A_HAS_SIGN && !B_HAS_SIGN) KILN_MULTIPLY("s8.u8");
+  if constexpr (!A_HAS_SIGN && B_HAS_SIGN) KILN_MULTIPLY("u8.s8");
+  if constexpr (!A_HAS_SIGN && !B_HAS_SIGN) KILN_MULTIPLY("u8.u8");
+#undef KILN_MULTIPLY
+}

@@ -2,7 +2,8 @@
 // tiles in shared memory, sums in f32. m < BLOCK_M, n < BLOCK_N.
 //
 // Every warp owns WARP_M x WARP_N sums. It takes fragments of 32 bytes along the depth at a time out of the tiles
-// (lib/tensor_cores.cuh): 16 elements of f16 or bf16, 8 of f32, which count as tf32, or 32 of fp8.
+// (lib/tensor_cores.cuh): 16 elements of f16 or bf16, 8 of f32, which count as tf32, or 32 of fp8 or of
+// 8-bit integers.
 //
 // From the prelude: TX, TW, BLOCK_M, BLOCK_N, BLOCK_K, WARP_M, WARP_N, THREADS; Factor, the type that tiles hold, or
 // one as long; PROMOTES, whether products of fp8 are summed for one step alone and added to sums in f32.
@@ -33,6 +34,25 @@ template <class Kept>
 struct FactorOf<Kept, false> {
   using type = Factor;
 };
+
+// Types of integers whose products have sums in i32.
+template <class T>
+constexpr bool IS_INTEGER = false;
+template <>
+constexpr bool IS_INTEGER<i8> = true;
+template <>
+constexpr bool IS_INTEGER<u8> = true;
+
+template <bool IN_INTEGERS>
+struct SumOf {
+  using type = float;
+};
+template <>
+struct SumOf<true> {
+  using type = int;
+};
+using Sum = SumOf<IS_INTEGER<TX> && IS_INTEGER<TW>>::type;
+
 static_assert(sizeof(TX) <= sizeof(Factor) && sizeof(TW) <= sizeof(Factor), "a factor holds the operands' values");
 
 // BLOCK_K rows of COLUMNS elements in lines of 16-byte pieces. A line is a column if DOWN, and a row otherwise: loads
@@ -223,13 +243,15 @@ struct TensorSums {
   using Exchange = ResultRows<float>[WARPS_M * WARPS_N];
   static constexpr bool IN_FRAGMENTS = true;
 
-  float values[FRAGMENTS_M][2 * FRAGMENTS_N][4] = {};
+  Sum values[FRAGMENTS_M][2 * FRAGMENTS_N][4] = {};
 
   // A template, so that what does not serve the factors need not exist.
   template <class F = Factor, class X = TX, class W = TW>
   __device__ __forceinline__ void multiply(const Fragments& fragments) {
     if constexpr (sizeof(F) > 1) {
       for_each_product(fragments, multiply_fragments<F>);
+    } else if constexpr (IS_INTEGER<X>) {
+      for_each_product(fragments, multiply_int8<X, W>);
     } else if constexpr (MULTIPLIES_FP8) {
       for_each_product(fragments, [](float(&sums)[4], const unsigned(&a)[4], const unsigned(&b)[2]) {
         if constexpr (PROMOTES) {
@@ -352,8 +374,8 @@ struct TensorSums {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         Vector<T, 2> pair;
-        pair[0] = keep(values[i][n][2 * half]);
-        pair[1] = keep(values[i][n][2 * half + 1]);
+        pair[0] = keep(static_cast<float>(values[i][n][2 * half]));
+        pair[1] = keep(static_cast<float>(values[i][n][2 * half + 1]));
         store<2>((n / 4 % 2 == 0 ? even : odd) + (8 * half * ResultRows<T>::PITCH + 8 * n), pair);
       }
     }

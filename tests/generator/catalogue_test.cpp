@@ -163,6 +163,11 @@ TEST(Roofline, CountsTensorCoresWhereTheTypeHasThem) {
   EXPECT_EQ(of("gemm a=f8e4m3:4096x4096 b=f8e4m3:4096x4096").math, MathClass::tensor_fp8);
   EXPECT_EQ(of("gemm a=f8e5m2:4096x4096 b=f8e4m3:4096x4096").math, MathClass::tensor_fp8) << "one of each";
   EXPECT_EQ(of("gemm a=f8e5m2:4096x4096 b=f8e5m2:4096x4096", 8, 0).math, MathClass::tensor_f16) << "which holds them";
+  EXPECT_EQ(of("gemm a=u8:4096x4096 b=i8:4096x4096").math, MathClass::tensor_int8);
+  EXPECT_EQ(of("gemm a=f16:4096x4096 b=i8:4096x4096").math, MathClass::tensor_f16) << "weights alone in 8 bits";
+  EXPECT_EQ(of("gemm a=f8e4m3:4096x4096 b=bf16:4096x4096").math, MathClass::tensor_f16);
+  EXPECT_EQ(of("gemm a=f8e4m3:4096x4096 b=f32:4096x4096").math, MathClass::f32_lanes) << "without tf32";
+  EXPECT_EQ(of("gemm a=f8e4m3:4096x4096 b=i8:4096x4096").math, MathClass::tensor_f16) << "which holds both";
   EXPECT_EQ(of("softmax_forward x=f16:64x1000").math, MathClass::f32_lanes);
   for (const char* line :
        {"conv_forward x=f16:1x8x9x9 w=f16:8x8x3x3", "conv_backward_data dy=f16:1x8x7x7 w=f16:8x8x3x3",

@@ -36,6 +36,20 @@ TEST(ConvForward, InfersTheOutput) {
   EXPECT_THAT(y_of("conv_forward x=f32:0x3x9x9 w=f32:4x3x3x3"), ElementsAre(0, 4, 7, 7));
 }
 
+TEST(Products, OfIntegersHaveResultsThatHoldTheirSums) {
+  const auto result_of_gemm = [](const std::string& a, const std::string& b) {
+    return Request::parse("gemm a=" + a + ":3x5 b=" + b + ":5x7 epilogue=bias").at("c").print();
+  };
+  EXPECT_EQ(result_of_gemm("i8", "u8"), "i32:3x7:nc");
+  EXPECT_EQ(result_of_gemm("u8", "bf16"), "bf16:3x7:nc");
+  EXPECT_EQ(result_of_gemm("f16", "i8"), "f16:3x7:nc");
+  EXPECT_EQ(result_of_gemm("f8e5m2", "i8"), "f8e5m2:3x7:nc");
+  const Request conv = Request::parse("conv_forward x=u8:1x4x8x8:nhwc w=i8:4x4x3x3:nhwc epilogue=bias+add");
+  EXPECT_EQ(conv.at("y").print(), "i32:1x4x6x6:nhwc");
+  EXPECT_EQ(conv.at("bias").print(), "i32:4:n");
+  EXPECT_EQ(conv.at("residual").print(), "i32:1x4x6x6:nhwc");
+}
+
 TEST(Operands, AreReadAndWrittenAsTheirRolesAndBetaSay) {
   const std::string line = "conv_forward x=f32:1x3x8x8 w=f32:4x3x3x3 epilogue=bias";
   const Request plain = Request::parse(line), blended = Request::parse(line + " beta=any");

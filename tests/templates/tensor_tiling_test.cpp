@@ -119,6 +119,42 @@ TEST(TensorFactor, IsTheWiderTypeAndF16WhereFp8DoesNotRunAlongTheDepth) {
   EXPECT_EQ(descriptor::tensor_factor(forward("x=f32:2x64x9x7:nhwc w=f8e4m3:64x64x3x3:nhwc tf32")), DType::f32);
 }
 
+TEST(TensorFactor, OfIntegersIsTheirOwn) {
+  EXPECT_EQ(descriptor::tensor_factor(forward("x=u8:2x64x9x7:nhwc w=i8:64x64x3x3:nhwc")), DType::u8);
+  EXPECT_EQ(descriptor::tensor_factor(forward("x=bf16:2x64x9x7:nhwc w=i8:64x64x3x3:nhwc")), DType::bf16);
+  EXPECT_EQ(descriptor::tensor_factor(forward("x=f8e4m3:2x64x9x7:nhwc w=i8:64x64x3x3:nhwc")), DType::f16);
+}
+
+TEST(TensorFactor, OfIntegersIsRefusedWhereSumsMightNotFitOrElementsWouldBeTurned) {
+  const auto refusal = [](const std::string& operands, int arch = 80, Bring bring = Bring::staged) {
+    return descriptor::tensor_refusal(forward(operands), {"x", "w", "y"}, bring,
+                                      Target{Arch::of(arch / 10, arch % 10), 13, 0});
+  };
+  const auto deep = [&](const char* x, const char* w, int channels) {
+    return refusal(fmt::format("x={}:1x{}x1x1:nhwc w={}:8x{}x1x1:nhwc", x, channels, w, channels));
+  };
+  EXPECT_EQ(deep("i8", "i8", 131071), std::nullopt);
+  EXPECT_EQ(deep("i8", "i8", 131072), "sums of more than 131071 products may not fit into 32 bits");
+  EXPECT_EQ(deep("u8", "i8", 65793), std::nullopt);
+  EXPECT_EQ(deep("i8", "u8", 65794), "sums of more than 65793 products may not fit into 32 bits");
+  EXPECT_EQ(deep("u8", "u8", 33025), std::nullopt);
+  EXPECT_EQ(deep("u8", "u8", 33026), "sums of more than 33025 products may not fit into 32 bits");
+  const std::string along = "x=i8:2x64x9x7:nhwc w=i8:64x64x3x3:nhwc", nchw = "x=i8:2x64x9x7 w=i8:64x64x3x3:nhwc";
+  EXPECT_EQ(refusal(along, 80, Bring::copied), std::nullopt);
+  EXPECT_EQ(refusal(along, 75), "tensor cores multiply 8-bit integers from sm_80 on");
+  EXPECT_EQ(refusal(nchw),
+            "the summed dimension is not innermost in both of x and w, and elements of 8 bits are not turned");
+  EXPECT_EQ(refusal("x=f16:2x64x9x7 w=i8:64x64x3x3:nhwc"), std::nullopt) << "in f16, which is turned";
+}
+
+TEST(TensorRegisters, OfIntegersAreThoseOfF16) {
+  constexpr TensorTiling tiling{128, 64, 64, 64, 32, 3};
+  for (const int arch : {80, 89, 90}) {
+    EXPECT_EQ(registers(tiling, forward("x=i8:8x64x9x7:nhwc w=u8:64x64x3x3:nhwc pad=1"), arch, Bring::copied),
+              64 + 30 + 2 * 24 + 4 * 2 + 2);
+  }
+}
+
 TEST(TensorFactor, OfFp8IsRefusedToCopiesThatWouldHaveToChangeIt) {
   const auto refusal = [](const std::string& operands, Bring bring) {
     return descriptor::tensor_refusal(forward(operands), {"x", "w", "y"}, bring, Target{Arch::of(8, 9), 13, 0});
@@ -128,8 +164,8 @@ TEST(TensorFactor, OfFp8IsRefusedToCopiesThatWouldHaveToChangeIt) {
   EXPECT_EQ(refusal(beside_f16, Bring::staged), std::nullopt);
   const std::string nchw = "x=f8e4m3:2x64x9x7 w=f8e4m3:64x64x3x3:nhwc";
   EXPECT_EQ(refusal(nchw, Bring::copied),
-            "fp8 is copied where the summed dimension is innermost in both x and w, because elements of 8 bits are not "
-            "turned");
+            "elements of 8 bits are copied where both x and w are fp8, or both integers, and the summed dimension is "
+            "innermost in both");
   EXPECT_EQ(refusal(nchw, Bring::staged), std::nullopt);
   EXPECT_EQ(refusal("x=f8e4m3:2x66x9x7:nhwc w=f8e4m3:64x66x3x3:nhwc", Bring::copied),
             "the summed dimension of x is not innermost, or not in fours at 4-byte addresses");

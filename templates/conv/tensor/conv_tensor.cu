@@ -1,5 +1,5 @@
-// Convolution on tensor cores, operands copied to shared memory asynchronously: f16, bf16, tf32 and fp8, channels of x
-// side by side. lib/copy_pipeline.cuh and lib/copied_operands.cuh say how. Parameters: conv_tensor.cpp.
+// Convolution on tensor cores, operands copied to shared memory asynchronously: f16, bf16, tf32 and 8 bits, channels of
+// x side by side. lib/copy_pipeline.cuh and lib/copied_operands.cuh say how. Parameters: conv_tensor.cpp.
 #include "lib/copied_operands.cuh"
 #include "lib/copy_pipeline.cuh"
 

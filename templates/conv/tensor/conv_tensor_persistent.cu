@@ -1,5 +1,5 @@
 // Convolution on tensor cores by blocks of several tiles (lib/persistent_tiles.cuh), operands copied to shared memory
-// asynchronously: f16, bf16, tf32 and fp8, channels of x side by side. Parameters: conv_tensor_persistent.cpp.
+// asynchronously: f16, bf16, tf32 and 8 bits, channels of x side by side. Parameters: conv_tensor_persistent.cpp.
 #include "lib/persistent_tiles.cuh"
 
 static_assert(ALPHA != SCALE_ZERO, "alpha of class zero is for conv_simple");

@@ -1,4 +1,4 @@
-// Convolution on tensor cores, operands brought through registers: f16, bf16, tf32 and fp8, any strides.
+// Convolution on tensor cores, operands brought through registers: f16, bf16, tf32 and 8 bits, any strides.
 // lib/tensor_lanes.cuh and lib/conv_tile.cuh say how. Parameters: conv_tensor_staged.cpp.
 #include "lib/fitting_pixels.cuh"
 #include "lib/tensor_lanes.cuh"

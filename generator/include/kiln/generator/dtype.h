@@ -154,6 +154,7 @@ class DTypes {
   static const DTypes fp8;       ///< f8e4m3, f8e5m2: storage of products, softmax, activations and copies.
   static const DTypes floating_or_fp8;
   static const DTypes integers;
+  static const DTypes factors;  ///< Factors of products: floating_or_fp8, i8 and u8.
   static const DTypes any;
 
  private:
@@ -168,6 +169,7 @@ inline constexpr DTypes DTypes::floating = {DType::f32, DType::f16, DType::bf16}
 inline constexpr DTypes DTypes::fp8 = {DType::f8e4m3, DType::f8e5m2};
 inline constexpr DTypes DTypes::integers = {DType::i32, DType::i8, DType::u8};
 inline constexpr DTypes DTypes::floating_or_fp8 = DTypes::floating | DTypes::fp8;
+inline constexpr DTypes DTypes::factors = DTypes::floating_or_fp8 | DTypes{DType::i8, DType::u8};
 inline constexpr DTypes DTypes::any = DTypes::floating_or_fp8 | DTypes::integers;
 static_assert(
     [] {

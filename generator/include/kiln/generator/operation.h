@@ -107,11 +107,21 @@ struct Work {
   std::optional<DType> factors{};
 };
 
-/// Type of `Work::factors`: the type of both operands, or f32, which holds every other's values. The two types of fp8
-/// stand for one another, as tensor cores take one of each.
+/// Type of `Work::factors`: the one that holds the values of both, as tensor cores take them. Types of 8 bits are
+/// alike, floating-point ones and integers; f16 holds all of them. f32 holds what f16 and bf16 are beside each other.
 inline DType common_type(const TensorSpec& a, const TensorSpec& b) {
-  const bool same = a.dtype == b.dtype || (DTypes::fp8.holds(a.dtype) && DTypes::fp8.holds(b.dtype));
-  return same ? a.dtype : DType::f32;
+  if (a.dtype == b.dtype) return a.dtype;
+  const int a_bytes = size_of(a.dtype), b_bytes = size_of(b.dtype);
+  if (a_bytes != b_bytes) return a_bytes > b_bytes ? a.dtype : b.dtype;
+  if (a_bytes > 1) return DType::f32;
+  return is_floating(a.dtype) == is_floating(b.dtype) ? a.dtype : DType::f16;
+}
+
+/// Type of a product's result that the request does not give: that of the left factor, but no type of 8-bit integers,
+/// in which most sums have no place: i32 for products of integers, else that of the other factor.
+inline DType type_of_product(const TensorSpec& a, const TensorSpec& b) {
+  if (is_floating(a.dtype)) return a.dtype;
+  return is_floating(b.dtype) ? b.dtype : DType::i32;
 }
 
 /// alpha and beta of outputs besides the result. Their classes are attributes (`0`, `1`, `any`), their values, which

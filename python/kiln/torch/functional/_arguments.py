@@ -132,9 +132,14 @@ def batched(input: torch.Tensor, axes: int, name: str) -> tuple[torch.Tensor, bo
 
 
 def same_dtype(name: str, **tensors: torch.Tensor | None) -> None:
-    """Requires one type of all, as PyTorch does; autocast makes them one."""
+    """Requires one type of all, as PyTorch does, with fractions; autocast makes them one."""
     (first_name, first), *others = tensors.items()
     assert first is not None
+    if not first.dtype.is_floating_point:
+        raise InvalidArgument(
+            f"{name}: {first_name} is {first.dtype}, which is no floating-point type",
+            "convert it; kiln.conv_forward and kiln.gemm multiply 8-bit integers",
+        )
     for other, each in others:
         if each is not None and each.dtype != first.dtype and not autocasting(first):
             raise InvalidArgument(f"{name}: {other} is {each.dtype} and {first_name} is {first.dtype}", "convert one of them")
