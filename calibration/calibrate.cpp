@@ -155,7 +155,7 @@ struct TensorKernel {
 
 constexpr TensorKernel tensor_kernels[] = {
     {"multiply_f16", "f16", "f32", MathClass::tensor_f16, 16 * 8 * 16, 7, 5},
-    {"multiply_f16_in_f16", "f16", "f16", MathClass::tensor_f16, 16 * 8 * 16, 7, 5},
+    {"multiply_f16_in_f16", "f16", "f16", MathClass::tensor_f16_sums, 16 * 8 * 16, 7, 5},
     {"multiply_tf32", "tf32", "f32", MathClass::tensor_tf32, 16 * 8 * 8, 8, 0},
     {"multiply_int8", "int8", "i32", MathClass::tensor_int8, 16 * 8 * 32, 7, 5},
     {"multiply_fp8", "fp8", "f32", MathClass::tensor_fp8, 16 * 8 * 32, 8, 9},
@@ -202,7 +202,6 @@ Calibration calibration_of(const Findings& findings, const device::DeviceInfo& i
   calibration.shared_efficiency = findings.shared_bytes_per_second / (128 * clocks);
   calibration.launch_seconds = findings.launch_seconds;
   for (const TensorRate& rate : findings.tensor) {
-    if (rate.sums == "f16") continue;  // which no kernel has
     calibration.*Calibration::share_of(rate.math) = rate.share;
   }
   return calibration;

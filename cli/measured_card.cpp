@@ -72,8 +72,10 @@ const char* tensor_figure(const calibration::TensorRate& rate) {
       return "tensor_fp8";
     case MathClass::tensor_int8:
       return "tensor_byte";
+    case MathClass::tensor_f16_sums:
+      return "tensor_half";
     default:
-      return rate.sums == "f16" ? "tensor_half" : "tensor_float";
+      return "tensor_float";
   }
 }
 

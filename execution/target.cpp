@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <string>
+
 #include "kiln/base/error.h"
 
 namespace kiln::execution {
@@ -26,6 +28,12 @@ DeviceFigures figures_of(const device::DeviceInfo& info) {
   figures.clock_hz = 1e3 * info.clock_khz;
   figures.dram_bytes_per_second = 2.0 * 1e3 * info.memory_clock_khz * info.memory_bus_bits / 8;
   figures.l2_bytes = info.l2_bytes;
+  // Arch has the rates of other cards (NVIDIA Ada GPU Architecture, 2023: GeForce RTX 4090 and RTX 6000 Ada).
+  if (info.name.find("GeForce") != std::string::npos) {
+    for (const MathClass of_f32_sums : {MathClass::tensor_f16, MathClass::tensor_tf32, MathClass::tensor_fp8}) {
+      figures.calibration.*Calibration::share_of(of_f32_sums) = 0.5;
+    }
+  }
   return figures;
 }
 

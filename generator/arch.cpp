@@ -58,6 +58,7 @@ int Arch::products_per_clock(MathClass math) const {
     case MathClass::tensor_tf32:
       return at_least(8, 0) ? f16_tensor_products_per_sm / 2 : 0;
     case MathClass::tensor_f16:
+    case MathClass::tensor_f16_sums:
       return f16_tensor_products_per_sm;
     case MathClass::tensor_fp8:
       return at_least(8, 9) ? f16_tensor_products_per_sm * 2 : 0;
@@ -75,6 +76,8 @@ std::string_view to_string(MathClass math) {
       return "tensor cores in tf32";
     case MathClass::tensor_f16:
       return "tensor cores in f16 or bf16";
+    case MathClass::tensor_f16_sums:
+      return "tensor cores in f16 with sums in f16";
     case MathClass::tensor_fp8:
       return "tensor cores in fp8";
     case MathClass::tensor_int8:

@@ -17,15 +17,16 @@ struct Figure {
   double Calibration::*value;
 };
 
-constexpr std::array<Figure, 9> figures = {{{"copy_efficiency", &Calibration::copy_efficiency},
-                                            {"l2_bytes_per_clock", &Calibration::l2_bytes_per_clock},
-                                            {"fma_efficiency", &Calibration::fma_efficiency},
-                                            {"shared_efficiency", &Calibration::shared_efficiency},
-                                            {"launch_seconds", &Calibration::launch_seconds},
-                                            {"tf32_efficiency", &Calibration::tf32_efficiency},
-                                            {"f16_efficiency", &Calibration::f16_efficiency},
-                                            {"fp8_efficiency", &Calibration::fp8_efficiency},
-                                            {"int8_efficiency", &Calibration::int8_efficiency}}};
+constexpr std::array<Figure, 10> figures = {{{"copy_efficiency", &Calibration::copy_efficiency},
+                                             {"l2_bytes_per_clock", &Calibration::l2_bytes_per_clock},
+                                             {"fma_efficiency", &Calibration::fma_efficiency},
+                                             {"shared_efficiency", &Calibration::shared_efficiency},
+                                             {"launch_seconds", &Calibration::launch_seconds},
+                                             {"tf32_efficiency", &Calibration::tf32_efficiency},
+                                             {"f16_efficiency", &Calibration::f16_efficiency},
+                                             {"fp8_efficiency", &Calibration::fp8_efficiency},
+                                             {"int8_efficiency", &Calibration::int8_efficiency},
+                                             {"f16_sums_efficiency", &Calibration::f16_sums_efficiency}}};
 
 // Figures of tensor cores have no value by default, and may be missing.
 bool may_be_missing(const Figure& figure) {
@@ -42,6 +43,8 @@ double Calibration::*Calibration::share_of(MathClass math) {
       return &Calibration::tf32_efficiency;
     case MathClass::tensor_f16:
       return &Calibration::f16_efficiency;
+    case MathClass::tensor_f16_sums:
+      return &Calibration::f16_sums_efficiency;
     case MathClass::tensor_fp8:
       return &Calibration::fp8_efficiency;
     case MathClass::tensor_int8:

@@ -283,8 +283,8 @@ std::vector<CommonWord> common_words(const Operation& operation) {
         {"acc", "f32", "f32", "the type of sums"},
         {"tf32", "", "not permitted", "permits kernels to round the factors of f32 products to tf32"},
         {"fast", "", "not permitted",
-         "permits products and sums in the storage type; for f32 it permits Winograd's transforms, whose errors are "
-         "larger and which spread infinities within a tile"},
+         "permits products, and sums of up to 32 of them, in the storage type; for f32 it permits Winograd's "
+         "transforms, whose errors are larger and which spread infinities within a tile"},
         {"deterministic", "", "not demanded", "demands equal bits from equal inputs on one device"},
     };
   }

@@ -23,7 +23,7 @@ void become_exact(Expected& result, double value) {
 }
 
 /// min(max(v, low), high) with NaN kept. Both steps move two numbers no further apart, so errors do not grow.
-void clamp(Expected& result, double low, double high, double largest) {
+void clamp(Expected& result, double low, double high) {
   // An infinity would become finite here, and NaN would not.
   result.unspecified = result.unspecified || result.any_not_finite;
   if (std::isnan(result.value)) {
@@ -32,7 +32,7 @@ void clamp(Expected& result, double low, double high, double largest) {
   const double clamped = std::min(std::max(result.value, low), high);
   if (std::isinf(result.value) && std::isfinite(clamped)) {
     // Where f32 overflows to the other infinity, NaN comes here instead.
-    result.unspecified = result.unspecified || result.finite_magnitude > largest;
+    result.unspecified = result.unspecified || result.finite_magnitude > largest_sum;
     become_exact(result, clamped);
     return;
   }
@@ -46,9 +46,9 @@ void clamp(Expected& result, double low, double high, double largest) {
   }
 }
 
-void scale(Expected& result, double factor, double largest) {
+void scale(Expected& result, double factor) {
   result.value *= factor;
-  scale_magnitudes(result, factor, largest);
+  scale_magnitudes(result, factor);
   result.transcendental *= std::fabs(factor);
   result.quantum = std::clamp(result.quantum + quantum_of(factor), Expected::no_quantum, Expected::quantum_of_zero);
   result.roundings += 1;
@@ -99,18 +99,9 @@ void add_term(Expected& sum, double term) {
   sum.roundings += 1;
 }
 
-DType type_of_sums(const Request& request) {
-  const DType storage = request.operands.front().spec.dtype;
-  return request.arithmetic.fast && traits(storage).may_hold_sums ? storage : DType::f32;
-}
-
-double largest_sum(const Request& request) {
-  return traits(type_of_sums(request)).largest;
-}
-
-void scale_magnitudes(Expected& sum, double factor, double largest) {
+void scale_magnitudes(Expected& sum, double factor) {
   for (double* magnitude : {&sum.magnitude, &sum.finite_magnitude}) {
-    const bool overflows = *magnitude > largest;
+    const bool overflows = *magnitude > largest_sum;
     *magnitude = overflows ? std::numeric_limits<double>::infinity() : *magnitude * std::fabs(factor);
   }
 }
@@ -217,7 +208,7 @@ void Oracle::Evaluator::blend(Expected& result, std::span<const int64_t> coordin
   if (blend_.alpha == Scale::zero) {
     result = Expected{};  // The result is then not even computed: NaN and infinity vanish too.
   } else if (blend_.alpha == Scale::any) {
-    scale(result, alpha_, largest_sum(request_));
+    scale(result, alpha_);
   }
   if (before_) {
     const double beta = blend_.beta == Scale::one ? 1.0 : beta_;
@@ -234,9 +225,9 @@ void Oracle::Evaluator::apply(EpilogueStage stage, Expected& result, std::span<c
     case EpilogueStage::add:
       return add_term(result, (*residual_)[coordinate]);
     case EpilogueStage::relu:
-      return clamp(result, 0, infinity, largest_sum(request_));
+      return clamp(result, 0, infinity);
     case EpilogueStage::clip:
-      return clamp(result, bindings_.values.clip_lo, bindings_.values.clip_hi, largest_sum(request_));
+      return clamp(result, bindings_.values.clip_lo, bindings_.values.clip_hi);
   }
 }
 

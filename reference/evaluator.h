@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -41,14 +42,11 @@ int quantum_of(double value);
 /// Adds a term that is itself exact (a product of two stored elements, a stored element).
 void add_term(Expected& sum, double term);
 
-/// Least precise type of products and sums: f32, or the storage type where the request permits it.
-DType type_of_sums(const Request& request);
+/// The largest that a partial sum may be: sums are f32.
+inline constexpr double largest_sum = std::numeric_limits<float>::max();
 
-/// The largest that a partial sum may be with the arithmetic that the request permits.
-double largest_sum(const Request& request);
-
-/// Multiplies the magnitudes by `factor`. A sum that may overflow `largest` stays infinite, however small the product.
-void scale_magnitudes(Expected& sum, double factor, double largest);
+/// Multiplies the magnitudes by `factor`. A sum that may overflow stays infinite, however small the product.
+void scale_magnitudes(Expected& sum, double factor);
 
 /// Whether no f32 sum of such terms rounds, whatever its order, with `digits` bits in the significand.
 bool sums_are_exact(const Expected& sum, int digits);

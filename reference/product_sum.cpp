@@ -18,14 +18,25 @@ bool is_factor(const Arithmetic& arithmetic, DType dtype) {
          (dtype == DType::f32 && arithmetic.tf32);
 }
 
-/// Adds the error of so many roundings to a type, or leaves the sum open where the type may overflow.
-void permit_sums_in(DType dtype, Expected& sum) {
+/// Part of a sum: `products` of its terms, none of which is larger than `largest`.
+Expected part_of(const Expected& sum, int64_t products, double largest) {
+  Expected part = sum;
+  part.magnitude = std::min(sum.magnitude, static_cast<double>(products) * largest);
+  return part;
+}
+
+/// Adds the error of products and sums of some of them that are rounded to a type, or leaves the sum open where these
+/// may overflow.
+void permit_sums_in(DType dtype, int64_t products, double largest, Expected& sum) {
   const DTypeTraits& sums = traits(dtype);
-  sum.unspecified = sum.unspecified || sum.magnitude > sums.largest;
-  if (sum.unspecified || sums_are_exact(sum, sums.digits)) return;
+  const int64_t together = std::min(products, TensorCores::narrow_products);
+  const Expected part = part_of(sum, together, largest);
+  sum.unspecified = sum.unspecified || part.magnitude > sums.largest;
+  if (sum.unspecified || sums_are_exact(part, sums.digits)) return;
   const double least = std::ldexp(1.0, sums.least_exponent - sums.digits + 1);
-  const double error = std::ldexp(sum.magnitude, -sums.digits) + least;
-  sum.transcendental += std::ldexp(static_cast<double>(sum.roundings) * error, 24);
+  const double error =
+      std::ldexp(static_cast<double>(together) * sum.magnitude, -sums.digits) + static_cast<double>(products) * least;
+  sum.transcendental += std::ldexp(2 * error, 24);
 }
 
 /// The least normal number, which a denormal one is aligned like; integers are far above it.
@@ -60,9 +71,10 @@ TensorCores TensorCores::of(const Request& request, const Bindings& bindings, st
     return widened ? *bindings.input_type : request.at(name).dtype;
   };
   TensorCores cores = of(request.arithmetic, type_of(a), type_of(b));
-  const bool hides = bindings.input_type && type_of_sums(request) == DType::f32;
-  if (hides && request.arithmetic.fast && traits(*bindings.input_type).may_hold_sums) {
-    cores.hidden_sums = bindings.input_type;
+  if (!request.arithmetic.fast) return cores;
+  const DType storage = request.operands.front().spec.dtype;
+  for (const DType type : {storage, bindings.input_type.value_or(storage)}) {
+    if (!cores.narrow_sums && traits(type).may_hold_sums) cores.narrow_sums = type;
   }
   return cores;
 }
@@ -70,6 +82,12 @@ TensorCores TensorCores::of(const Request& request, const Bindings& bindings, st
 void ProductSum::add(double a, double b) {
   const double term = a * b;
   add_term(sum_, term);
+  if (std::isfinite(term)) largest_ = std::max(largest_, std::fabs(term));
+  // A prologue's results may be infinite in the type that they are rounded to.
+  if (cores_.narrow_sums && std::isfinite(term) &&
+      std::max(std::fabs(a), std::fabs(b)) > traits(*cores_.narrow_sums).largest) {
+    leave_open();
+  }
   if (!cores_.permitted || term == 0 || std::isnan(term)) return;
   if (std::isinf(term)) {
     const bool may_be_nan =
@@ -77,8 +95,6 @@ void ProductSum::add(double a, double b) {
     if (may_be_nan) sum_.any_not_finite = true;
     return;
   }
-  // A prologue's results may be infinite in the type that they are rounded to.
-  if (cores_.hidden_sums && std::max(std::fabs(a), std::fabs(b)) > traits(*cores_.hidden_sums).largest) leave_open();
   const double aligned = std::max(std::fabs(a), cores_.least_a) * std::max(std::fabs(b), cores_.least_b);
   sum_.magnitude += aligned - std::fabs(term);
   largest_ = std::max(largest_, aligned);
@@ -86,16 +102,14 @@ void ProductSum::add(double a, double b) {
 
 Expected ProductSum::finished() const {
   Expected sum = sum_;
-  if (!cores_.permitted) return sum;
   const int64_t products = sum.roundings;
+  if (cores_.narrow_sums) permit_sums_in(*cores_.narrow_sums, products, largest_, sum);
+  if (!cores_.permitted) return sum;
   sum.roundings = 2 * products;
-  if (cores_.hidden_sums) permit_sums_in(*cores_.hidden_sums, sum);
   if (!cores_.bytes || !std::isfinite(sum.magnitude)) return sum;
   constexpr int digits = 13;
   const int64_t together = cores_.promotes ? std::min(products, TensorCores::promoted_products) : products;
-  Expected part = sum;
-  part.magnitude = std::min(sum.magnitude, static_cast<double>(together) * largest_);
-  if (!sums_are_exact(part, digits)) {
+  if (!sums_are_exact(part_of(sum, together, largest_), digits)) {
     sum.transcendental += static_cast<double>(together) * std::ldexp(sum.magnitude, 24 - digits);
   }
   return sum;

@@ -17,10 +17,10 @@ struct TensorCores {
   bool promotes = false;            ///< Such sums go on in f32 after promoted_products at most.
   double least_a = 0, least_b = 0;  ///< Magnitude that a smaller factor counts with in errors; 0 still counts with 0.
   double cut_a = 0, cut_b = 0;      ///< Magnitude below which a factor may be cut to 0.
-  /// Type of sums that `fast` permits, where the request itself does not show it: Bindings::input_type.
-  std::optional<DType> hidden_sums = {};
+  /// Type that `fast` permits sums of up to narrow_products in: that of the storage, or Bindings::input_type.
+  std::optional<DType> narrow_sums = {};
 
-  static constexpr int64_t promoted_products = 128;
+  static constexpr int64_t promoted_products = 128, narrow_products = 32;
 
   /// For factors of types `a` and `b`.
   static TensorCores of(const Arithmetic& arithmetic, DType a, DType b);

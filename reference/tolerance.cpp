@@ -18,28 +18,15 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// The arithmetic that a request permits.
-struct Precision {
-  int digits = std::numeric_limits<float>::digits;  ///< of sums: a rounding errs by at most 2^-digits, relatively
-  double factor_error = 0;                          ///< of each product, from rounding its factors
-  double smallest = std::numeric_limits<float>::denorm_min();
-};
-
-Precision precision_of(const Request& request) {
-  const DTypeTraits& sums = traits(type_of_sums(request));
-  if (sums.dtype != DType::f32) {
-    return {.digits = sums.digits, .smallest = std::ldexp(1.0, sums.least_exponent - sums.digits + 1)};
-  }
-  if (request.arithmetic.tf32) {
-    // Ten stored bits, perhaps truncated: 2^-10 for each of two factors, and their product.
-    return {.factor_error = 0x1p-9 + 0x1p-20};
-  }
-  return {};
+/// Error of each product, from rounding its factors: with tf32 ten stored bits, perhaps truncated, so 2^-10 for each of
+/// two factors, and their product.
+double factor_error(const Request& request) {
+  return request.arithmetic.tf32 ? 0x1p-9 + 0x1p-20 : 0;
 }
 
 /// Digits that both sums and factors keep.
-int exact_digits(const Precision& precision) {
-  return precision.factor_error == 0 ? precision.digits : 11;
+int exact_digits(const Request& request) {
+  return request.arithmetic.tf32 ? 11 : std::numeric_limits<float>::digits;
 }
 
 /// Whether finite terms may make infinities of both signs, and these a NaN, which storing does not saturate.
@@ -102,16 +89,15 @@ class Judge {
 }  // namespace
 
 double arithmetic_error(const Request& request, const Expected& expected) {
-  const Precision precision = precision_of(request);
-  if (expected.magnitude > largest_sum(request)) {
+  if (expected.magnitude > largest_sum) {
     return infinity;
   }
   constexpr double transcendental_unit = 0x1p-24;
   double error = expected.transcendental * transcendental_unit;
-  if (!sums_are_exact(expected, exact_digits(precision))) {
+  if (!sums_are_exact(expected, exact_digits(request))) {
     const auto roundings = static_cast<double>(expected.roundings);
-    error += (roundings * std::ldexp(1.0, -precision.digits) + precision.factor_error) * expected.magnitude +
-             roundings * precision.smallest;
+    error += (roundings * 0x1p-24 + factor_error(request)) * expected.magnitude +
+             roundings * std::numeric_limits<float>::denorm_min();
   }
   return error;
 }
@@ -142,7 +128,7 @@ bool is_right(const Request& request, const Expected& expected, double got) {
   }
   // Where sums of finite terms may overflow, infinities of both signs may meet and give NaN.
   if (std::isnan(got) && std::isinf(expected.value)) {
-    return expected.finite_magnitude > largest_sum(request);
+    return expected.finite_magnitude > largest_sum;
   }
   const Accepted range = accepted(request, expected);
   const bool anything = (range.low == -infinity && range.high == infinity) || may_be_nan(request, expected);

@@ -20,9 +20,11 @@
   algorithm(conv_implicit_gemm) \
   algorithm(conv_implicit_gemm_splitk) \
   algorithm(conv_tensor) \
+  algorithm(conv_tensor_f16_sums) \
   algorithm(conv_tensor_persistent) \
   algorithm(conv_tensor_splitk) \
   algorithm(conv_tensor_staged) \
+  algorithm(conv_tensor_staged_f16_sums) \
   algorithm(conv_tensor_patch) \
   algorithm(conv_winograd_2x2) \
   algorithm(conv_winograd_4x4) \
@@ -35,6 +37,7 @@
   algorithm(conv_backward_data_implicit_gemm) \
   algorithm(conv_backward_data_implicit_gemm_splitk) \
   algorithm(conv_backward_data_tensor) \
+  algorithm(conv_backward_data_tensor_f16_sums) \
   algorithm(conv_backward_data_tensor_persistent) \
   algorithm(conv_backward_data_tensor_splitk) \
   algorithm(conv_backward_data_tensor_staged) \
@@ -49,6 +52,7 @@
   algorithm(conv_backward_filter_implicit_gemm) \
   algorithm(conv_backward_filter_implicit_gemm_splitk) \
   algorithm(conv_backward_filter_tensor) \
+  algorithm(conv_backward_filter_tensor_f16_sums) \
   algorithm(conv_backward_filter_tensor_splitk) \
   algorithm(conv_backward_filter_tensor_staged) \
   algorithm(conv_backward_filter_tensor_staged_splitk) \
@@ -107,9 +111,11 @@
   algorithm(gemm_tiled) \
   algorithm(gemm_splitk) \
   algorithm(gemm_tensor) \
+  algorithm(gemm_tensor_f16_sums) \
   algorithm(gemm_tensor_persistent) \
   algorithm(gemm_tensor_splitk) \
   algorithm(gemm_tensor_staged) \
+  algorithm(gemm_tensor_staged_f16_sums) \
   algorithm(gemm_thin) \
   algorithm(cross_entropy_forward_simple) \
   algorithm(cross_entropy_forward_rows) \

@@ -125,7 +125,7 @@ class CrossEntropyForwardEvaluator final : public Oracle::Evaluator {
     if (total == 0) return {.value = sum.value / total};
     sum.value /= total;
     sum.transcendental /= std::fabs(total);
-    scale_magnitudes(sum, 1 / std::fabs(total), largest_sum(request()));
+    scale_magnitudes(sum, 1 / std::fabs(total));
     sum.transcendental += rows_.total_roundings() * std::fabs(sum.value);
     sum.roundings += 2;
     return sum;

@@ -16,7 +16,7 @@ void divide(Expected& sum, int64_t count) {
   const bool exact_so_far = sums_are_exact(sum, std::numeric_limits<float>::digits);
   const auto divisor = static_cast<double>(count);
   sum.value /= divisor;
-  scale_magnitudes(sum, 1 / divisor, std::numeric_limits<float>::max());
+  scale_magnitudes(sum, 1 / divisor);
   if ((count & (count - 1)) == 0) {
     sum.quantum -= std::ilogb(divisor);
   } else {

@@ -15,7 +15,6 @@ namespace {
 using enum ReduceMode;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double largest_float = std::numeric_limits<float>::max();
 constexpr double smallest = std::numeric_limits<float>::min();
 constexpr double product_underflow = 0x1p-149;  // of a product
 
@@ -81,7 +80,7 @@ class ReduceEvaluator final : public Oracle::Evaluator {
     const auto count = static_cast<double>(reduce_.row_length());
     if (count == 0) return sum;
     sum.value /= count;
-    scale_magnitudes(sum, 1 / count, largest_float);
+    scale_magnitudes(sum, 1 / count);
     sum.quantum = Expected::no_quantum;
     sum.roundings += 2;  // of the quotient
     return sum;
@@ -90,7 +89,7 @@ class ReduceEvaluator final : public Oracle::Evaluator {
   // A relative error of the sum counts half; the root rounds.
   static Expected root(const Expected& squares) {
     Expected result{.value = std::sqrt(squares.value), .roundings = squares.roundings + 1};
-    result.magnitude = squares.finite_magnitude > largest_float ? infinity : result.value;
+    result.magnitude = squares.finite_magnitude > largest_sum ? infinity : result.value;
     result.finite_magnitude = result.magnitude;
     result.quantum = Expected::no_quantum;
     result.transcendental = std::sqrt(static_cast<double>(squares.roundings) * product_underflow) * 0x1p24;
@@ -112,7 +111,7 @@ class ReduceEvaluator final : public Oracle::Evaluator {
     });
     Expected result{.value = value, .magnitude = std::fabs(value), .roundings = factors};
     result.quantum = factors <= 1 || value == 0 ? quantum_of(value) : Expected::no_quantum;
-    result.unspecified = above > largest_float || below < smallest;
+    result.unspecified = above > largest_sum || below < smallest;
     return result;
   }
 

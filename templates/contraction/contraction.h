@@ -38,6 +38,8 @@ struct Contraction {
   std::vector<EpilogueStage> epilogue;
   Blend blend;
   Arithmetic arithmetic;
+  /// Whether tensor cores add the products of one step in f16; these sums are added in f32.
+  bool f16_sums = false;
   std::optional<ProductBatch> batch;  ///< one launch makes these products
   /// Instructions of user code for each element of a that is loaded, roughly; 0 without a prologue. For estimates.
   double prologue_instructions = 0;

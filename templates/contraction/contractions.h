@@ -37,6 +37,14 @@ using ContractionMaker = Contractions (*)(const Request&);
 /// multiply: the end of every maker.
 Contractions finished(Contractions parts, const Request& request);
 
+/// The same, of which tensor cores add the products of one step in f16.
+template <ContractionMaker make>
+Contractions with_f16_sums(const Request& request) {
+  Contractions parts = make(request);
+  for (Contraction& part : parts.list) part.f16_sums = true;
+  return parts;
+}
+
 /// Why a kernel cannot make a contraction; nothing if it can.
 using ContractionRefusal = std::optional<std::string> (*)(const Contraction&);
 /// Refusal of a kernel that makes every contraction: none.

@@ -108,7 +108,7 @@ double lacking(const TensorTiling& tiling, const Contraction& contraction, doubl
 struct TensorStep {
   MathClass math;
   double products;        // instructions
-  double beside;          // instructions that convert fragments, or add what products of fp8 give
+  double beside;          // instructions that convert fragments, or convert and add what products give
   double multiply_adds;   // of a product
   double clocks;          // for which an instruction takes its scheduler's tensor core
   double fragment_loads;  // instructions
@@ -124,10 +124,11 @@ TensorStep tensor_step(const TensorTiling& tiling, const Contraction& contractio
   // Loads of a warp and chunk: four where ldmatrix would take one, if it cannot turn the elements.
   const auto loads = [&](bool down) { return down || bytes == 2 ? 1 : 4; };
   TensorStep step;
-  step.math = bytes == 4    ? MathClass::tensor_tf32
-              : in_integers ? MathClass::tensor_int8
-              : in_fp8      ? MathClass::tensor_fp8
-                            : MathClass::tensor_f16;
+  step.math = bytes == 4             ? MathClass::tensor_tf32
+              : in_integers          ? MathClass::tensor_int8
+              : in_fp8               ? MathClass::tensor_fp8
+              : contraction.f16_sums ? MathClass::tensor_f16_sums
+                                     : MathClass::tensor_f16;
   const double halves = unpacks ? 2 : 1;
   step.products = tiling.warp_m / 16.0 * tiling.warp_n / 8.0 * steps * halves;
   step.multiply_adds = 16 * 8 * depth / halves;
@@ -135,6 +136,7 @@ TensorStep tensor_step(const TensorTiling& tiling, const Contraction& contractio
   const double conversion = arch.at_least(8, 9) ? 1 : 7;
   step.beside = unpacks ? (tiling.warp_m + tiling.warp_n) / 16.0 * 8 * steps * conversion
                 : in_fp8 && !contraction.arithmetic.fast ? 4 * step.products
+                : contraction.f16_sums                   ? 8 * step.products
                                                          : 0;
   step.clocks = step.multiply_adds * 4 / reached_products(arch, step.math, reached);
   step.fragment_loads = (tiling.warp_m * loads(contraction.a_along() == Along::depth) +

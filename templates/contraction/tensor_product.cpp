@@ -43,10 +43,10 @@ auto applies_if_brought(Bring bring, ContractionRefusal refusal) {
 }
 
 // One launch of the kernel of a template, whose blocks each multiply all chunks of `tiling.tiles` tiles.
-Algorithm with_one_launch(Describe<TensorTiling, Contractions>&& description, const std::string& name, Bring bring) {
-  const auto program = [name, bring](const TensorTiling& tiling, const Contractions& parts, const Target& target,
-                                     const Emitter& emit) {
-    Launch launch = contraction_launch(name, tiling.threads());
+Algorithm with_one_launch(Describe<TensorTiling, Contractions>&& description, const std::string& kernel, Bring bring) {
+  const auto program = [kernel, bring](const TensorTiling& tiling, const Contractions& parts, const Target& target,
+                                       const Emitter& emit) {
+    Launch launch = contraction_launch(kernel, tiling.threads());
     launch.grid = tile_grid(tiling.rows(), tiling.block_n, parts);
     launch.dynamic_shared_bytes = shared_bytes(tiling, parts);
     const int blocks = tensor_min_blocks(tiling, parts, bring, target.arch);
@@ -75,13 +75,12 @@ Algorithm with_one_launch(Describe<TensorTiling, Contractions>&& description, co
 }  // namespace
 
 Algorithm tensor_contraction(const std::string& template_path, const std::string& operation, ContractionMaker make,
-                             Bring bring, ContractionRefusal refusal) {
-  const std::string name = kernel_of(template_path);
-  return with_one_launch(
-      add_tensor_space(
-          describe<TensorTiling>(name, operation, template_path, make).applies(applies_if_brought(bring, refusal)),
-          bring),
-      name, bring);
+                             Bring bring, ContractionRefusal refusal, const std::string& suffix) {
+  const std::string kernel = kernel_of(template_path);
+  return with_one_launch(add_tensor_space(describe<TensorTiling>(kernel + suffix, operation, template_path, make)
+                                              .applies(applies_if_brought(bring, refusal)),
+                                          bring),
+                         kernel, bring);
 }
 
 Algorithm persistent_tensor_contraction(const std::string& template_path, const std::string& operation,

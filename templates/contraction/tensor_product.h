@@ -9,9 +9,17 @@
 
 namespace kiln::descriptor {
 
-/// The kernel NAME of FOLDER/NAME.cu, whose blocks each multiply all chunks, brought as `bring` says.
+/// The kernel NAME of FOLDER/NAME.cu, whose blocks each multiply all chunks, brought as `bring` says: the algorithm
+/// NAME`suffix`.
 Algorithm tensor_contraction(const std::string& template_path, const std::string& operation, ContractionMaker make,
-                             Bring bring, ContractionRefusal refusal = no_refusal);
+                             Bring bring, ContractionRefusal refusal = no_refusal, const std::string& suffix = "");
+
+/// The same kernel, as the algorithm NAME_f16_sums, with the sums of single steps in f16.
+template <ContractionMaker make>
+Algorithm f16_sums_contraction(const std::string& template_path, const std::string& operation, Bring bring,
+                               ContractionRefusal refusal = no_refusal) {
+  return tensor_contraction(template_path, operation, with_f16_sums<make>, bring, refusal, "_f16_sums");
+}
 
 /// The kernel NAME of FOLDER/NAME.cu, whose blocks each take TILES tiles of rows, one after the other, while copies for
 /// the next ones run: for depths of few chunks.

@@ -55,6 +55,15 @@ std::optional<std::string> integer_refusal(const Contraction& contraction, const
   return std::nullopt;
 }
 
+// Why tensor cores do not add products in f16; nothing if they do.
+std::optional<std::string> f16_sums_refusal(const Contraction& contraction) {
+  if (contraction.a_type() != DType::f16 || contraction.b_type() != DType::f16) {
+    return "tensor cores add products in f16 where both factors are f16";
+  }
+  if (!contraction.arithmetic.fast) return "sums are in f16, which the request does not permit: `fast` would";
+  return std::nullopt;
+}
+
 }  // namespace
 
 DType tensor_factor(const Contraction& contraction) {
@@ -73,8 +82,8 @@ bool tensor_cores_take_fp8(const Arch& arch) {
   return (arch.major == 8 && arch.minor == 9) || arch.major >= 12;
 }
 
-void add_tensor_factor(Prelude& prelude, DType factor, const Arithmetic& arithmetic) {
-  prelude.type("Factor", factor).flag("PROMOTES", !arithmetic.fast);
+void add_tensor_factor(Prelude& prelude, DType factor, const Arithmetic& arithmetic, bool f16_sums) {
+  prelude.type("Factor", factor).flag("PROMOTES", !arithmetic.fast).flag("F16_SUMS", f16_sums);
 }
 
 int64_t shared_bytes(const TensorTiling& tiling, const Contraction& contraction) {
@@ -116,6 +125,9 @@ std::optional<std::string> tensor_type_refusal(DType a, DType b, const Arithmeti
 
 std::optional<std::string> tensor_refusal(const Contraction& contraction, const OperandNames& names, Bring bring,
                                           const Target& target) {
+  if (contraction.f16_sums) {
+    if (auto why = f16_sums_refusal(contraction)) return why;
+  }
   const DType a = contraction.a_type(), b = contraction.b_type();
   const bool a_is_byte = size_of(a) == 1, b_is_byte = size_of(b) == 1, bytes_alone = a_is_byte && b_is_byte;
   if (bytes_alone && !is_floating(a) && !is_floating(b)) {
@@ -183,6 +195,7 @@ int tensor_registers(const TensorTiling& tiling, const Contraction& contraction,
     // Sums of single steps: the compiler begins as many as half of a chunk has before it adds them.
     registers += sums * tiling.block_k / 64;
   }
+  if (contraction.f16_sums) registers += 16;  // sums of steps, and what becomes of them
   if (bring == Bring::copied)
     return static_cast<int>(registers + 2 * fragments + a_runs * (offset + 1) + b_runs * offset);
   const auto words = [bytes](int64_t runs, int run) { return runs * ceil_div(int64_t{run} * bytes, 4); };
@@ -211,7 +224,7 @@ void add_tensor_tiling(Prelude& prelude, const TensorTiling& tiling, const Contr
   prelude.constant("SHARED_BYTES", shared_bytes(tiling, contraction));
   prelude.constant("MIN_BLOCKS", blocks);
   prelude.constant("X_RUN", access.a_run).constant("W_RUN", access.b_run).constant("Y_RUN", access.c_run);
-  add_tensor_factor(prelude, tensor_factor(contraction), contraction.arithmetic);
+  add_tensor_factor(prelude, tensor_factor(contraction), contraction.arithmetic, contraction.f16_sums);
 }
 
 bool tensor_warps_tile_the_block(const TensorTiling& tiling) {

@@ -42,8 +42,8 @@ int tensor_element_bytes(const Contraction& contraction);
 /// Whether mma.sync multiplies fp8 by fp8 there. Elsewhere fragments of fp8 become those of f16.
 bool tensor_cores_take_fp8(const Arch& arch);
 
-/// The constants that lib/tensor_tile.cuh needs to know what is multiplied.
-void add_tensor_factor(Prelude& prelude, DType factor, const Arithmetic& arithmetic);
+/// The constants that lib/tensor_tile.cuh needs to know what is multiplied, and how it is added.
+void add_tensor_factor(Prelude& prelude, DType factor, const Arithmetic& arithmetic, bool f16_sums = false);
 
 /// Shared memory of a block. Sums on their way to memory take the place of the stages. With several tiles, which are on
 /// their way meanwhile, sums have their own, stages hold a alone, and all of b is there. The most that a part takes.

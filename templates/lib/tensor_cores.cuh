@@ -77,6 +77,23 @@ __device__ __forceinline__ void multiply_fragments<f16>(float (&sums)[4], const 
 }
 #endif
 
+// A B, elements and sums in f16: sums[0] C[g][2t, 2t+1], sums[1] C[g+8][the same]. On 7.5 in two steps.
+__device__ __forceinline__ void multiply_in_f16(unsigned (&sums)[2], const unsigned (&a)[4], const unsigned (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%8, %8};"
+      : "=r"(sums[0]), "=r"(sums[1])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(0));
+#else
+  sums[0] = sums[1] = 0;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3}, {%4}, {%0, %1};"
+        : "+r"(sums[0]), "+r"(sums[1])
+        : "r"(a[2 * half]), "r"(a[2 * half + 1]), "r"(b[half]));
+  }
+#endif
+}
+
 // Whether there are instructions that multiply fp8 by fp8: mma.sync has them on 8.9 and 12.x. For 9.0 and 10.0 the
 // compiler makes them of those for f16, anew for each product.
 #if (__CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1204

@@ -6,7 +6,8 @@
 // 8-bit integers.
 //
 // From the prelude: TX, TW, BLOCK_M, BLOCK_N, BLOCK_K, WARP_M, WARP_N, THREADS; Factor, the type that tiles hold, or
-// one as long; PROMOTES, whether products of fp8 are summed for one step alone and added to sums in f32.
+// one as long; PROMOTES, whether products of fp8 are summed for one step alone and added to sums in f32; F16_SUMS,
+// whether products of f16 are summed for one step alone in f16, and added to sums in f32.
 #include "lib/block_memory.cuh"
 #include "lib/index.cuh"
 #include "lib/tensor_cores.cuh"
@@ -248,7 +249,17 @@ struct TensorSums {
   // A template, so that what does not serve the factors need not exist.
   template <class F = Factor, class X = TX, class W = TW>
   __device__ __forceinline__ void multiply(const Fragments& fragments) {
-    if constexpr (sizeof(F) > 1) {
+    if constexpr (F16_SUMS) {
+      for_each_product(fragments, [](float(&sums)[4], const unsigned(&a)[4], const unsigned(&b)[2]) {
+        unsigned step[2];
+        multiply_in_f16(step, a, b);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const f16 sum = {static_cast<unsigned short>(step[i / 2] >> 16 * (i % 2))};
+          sums[i] += to_float(sum);
+        }
+      });
+    } else if constexpr (sizeof(F) > 1) {
       for_each_product(fragments, multiply_fragments<F>);
     } else if constexpr (IS_INTEGER<X>) {
       for_each_product(fragments, multiply_int8<X, W>);

@@ -337,5 +337,20 @@ TEST(Figures, FollowTheBus) {
   EXPECT_EQ(figures.l2_bytes, 50 << 20);
 }
 
+TEST(Figures, OfGeForceCardsHaveHalfOfTheRateOfF32Sums) {
+  device::DeviceInfo info;
+  info.name = "NVIDIA RTX 6000 Ada Generation";
+  EXPECT_EQ(figures_of(info).calibration, Calibration{});
+  for (const char* name : {"NVIDIA GeForce RTX 4090", "Kiln emulated NVIDIA GeForce RTX 3070"}) {
+    info.name = name;
+    const Calibration reached = figures_of(info).calibration;
+    EXPECT_EQ(reached.f16_efficiency, 0.5) << name;
+    EXPECT_EQ(reached.tf32_efficiency, 0.5) << name;
+    EXPECT_EQ(reached.fp8_efficiency, 0.5) << name;
+    EXPECT_EQ(reached.f16_sums_efficiency, 0) << name;
+    EXPECT_EQ(reached.int8_efficiency, 0) << name;
+  }
+}
+
 }  // namespace
 }  // namespace kiln::execution::compiled_program_test

@@ -1,6 +1,7 @@
 // Errors of sums of products that tensor cores may compute.
 #include "product_sum.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -81,7 +82,7 @@ TEST(TensorCores, GrantUserCodeTheSumsThatFastPermits) {
     return std::pair(expected, arithmetic_error(call.request, expected));
   };
   const auto& [expected, error] = judged("fast", Values::uniform, DType::f16);
-  EXPECT_NEAR(error, 80 * (0x1p-11 + 0x1p-24) * expected.magnitude, 80 * 0x1p-23);
+  EXPECT_NEAR(error, (64 * 0x1p-11 + 80 * 0x1p-24) * expected.magnitude, 80 * 0x1p-23);
   EXPECT_LT(judged("fast", Values::uniform, std::nullopt).second, error / 1000);
   EXPECT_LT(judged("", Values::uniform, DType::f16).second, error / 1000);
   EXPECT_LT(judged("fast", Values::uniform, DType::f32).second, error / 1000);
@@ -95,6 +96,33 @@ TEST(TensorCores, GrantUserCodeTheSumsThatFastPermits) {
   EXPECT_TRUE(at(large.request, bindings, Coordinate{0, 0}).unspecified) << "so may what the prologue gives";
   large.set("a", {1000, 1});
   EXPECT_FALSE(at(large.request, bindings, Coordinate{0, 0}).unspecified);
+}
+
+TEST(TensorCores, AddNoMoreThan32ProductsInTheStorageType) {
+  const auto judged = [](const std::string& line, Values values) {
+    const Call call(line, values);
+    const Expected expected = first_of(call);
+    return arithmetic_error(call.request, expected) / expected.magnitude;
+  };
+  const auto product = [](const std::string& a, const std::string& b, int depth) {
+    return fmt::format("gemm a={}:1x{} b={}:{}x1 c=f32:1x1 fast", a, depth, b, depth);
+  };
+  for (const auto& [type, unit] : {std::pair{"f16", 0x1p-11}, {"bf16", 0x1p-8}}) {
+    EXPECT_NEAR(judged(product(type, type, 20), Values::uniform), 2 * 20 * unit, unit);
+    EXPECT_NEAR(judged(product(type, type, 2000), Values::uniform), 2 * 32 * unit, unit);
+    EXPECT_NEAR(judged(product(type, "f32", 2000), Values::uniform), 2 * 32 * unit, unit) << "on lanes";
+    EXPECT_LT(judged(product("f32", type, 2000), Values::uniform), unit) << "the storage is f32";
+  }
+  EXPECT_EQ(judged(product("f16", "f16", 2000), Values::integers), 0) << "parts of 32 are exact";
+  EXPECT_GT(judged(product("bf16", "bf16", 2000), Values::integers), 0);
+  // Two parts of 32 products: none overflows, though their sum would.
+  Call large("gemm a=f16:1x64 b=f16:64x1 c=f32:1x1 fast");
+  large.set("a", std::vector<double>(64, 40)).set("b", std::vector<double>(64, 50));
+  EXPECT_FALSE(first_of(large).unspecified);
+  large.set("b", std::vector<double>(64, 52));
+  EXPECT_TRUE(first_of(large).unspecified) << "66560";
+  large.set("a", std::vector<double>(64, 1e-6)).set("b", std::vector<double>(64, 1e-6));
+  EXPECT_GT(arithmetic_error(large.request, first_of(large)), 127 * 0x1p-24) << "denormal products are rounded too";
 }
 
 TEST(TensorCores, AlignDenormalFactorsLikeNormalOnes) {

@@ -166,7 +166,6 @@ TEST(TensorEstimate, TheSchedulerWithTheMostWarpsIsDoneLast) {
   EXPECT_GT(tensor_estimate(work, Arch::of(8, 0), a100).seconds, 1.8 * four) << "two schedulers have nothing";
 }
 
-// A GeForce card has half of the rate with sums in f32, which nobody knows before it is measured.
 TEST(TensorEstimate, TakesTheRateOfTensorCoresThatWasMeasured) {
   const Arch ada = Arch::of(8, 9), hopper = Arch::of(9, 0);
   EXPECT_EQ(reached_products(ada, MathClass::tensor_f16, {}), 512);
@@ -180,6 +179,19 @@ TEST(TensorEstimate, TakesTheRateOfTensorCoresThatWasMeasured) {
   measured.calibration.f16_efficiency = 0.5;
   EXPECT_GT(tensor_estimate(work, ada, measured).seconds, 1.9 * tensor_estimate(work, ada, l40s).seconds);
   EXPECT_DOUBLE_EQ(grid_estimate(work, ada, measured).math, 2 * grid_estimate(work, ada, l40s).math);
+}
+
+TEST(TensorEstimate, PrefersSumsOfF16WhereThoseOfF32AreSlow) {
+  static const Catalogue catalogue = make_catalogue(embedded_sources());
+  const auto best = [](const std::string& words, double of_f32_sums) {
+    DeviceFigures device = l40s;
+    device.calibration.f16_efficiency = of_f32_sums;
+    const std::string product = "gemm a=f16:4096x4096 b=f16:4096x4096 " + words;
+    return catalogue.heuristic(Request::parse(product), {Arch::of(8, 9), 13, 0}, device).algorithm;
+  };
+  EXPECT_EQ(best("fast", 0.5), "gemm_tensor_f16_sums");
+  EXPECT_EQ(best("fast", 1), "gemm_tensor") << "additions beside the products cost time";
+  EXPECT_EQ(best("", 0.5), "gemm_tensor");
 }
 
 TEST(TensorEstimate, TakesTheRateOfL2ThatWasMeasured) {

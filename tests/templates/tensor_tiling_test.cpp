@@ -155,6 +155,28 @@ TEST(TensorRegisters, OfIntegersAreThoseOfF16) {
   }
 }
 
+TEST(TensorF16Sums, AreOfFactorsInF16WhereTheRequestIsFast) {
+  const auto refusal = [](const std::string& operands) {
+    Contraction contraction = forward(operands);
+    contraction.f16_sums = true;
+    return descriptor::tensor_refusal(contraction, {"x", "w", "y"}, Bring::staged, Target{Arch::of(8, 9), 13, 0});
+  };
+  EXPECT_EQ(refusal("x=f16:2x64x9x7 w=f16:64x64x3x3 fast"), std::nullopt);
+  EXPECT_EQ(refusal("x=f16:2x64x9x7 w=f16:64x64x3x3"),
+            "sums are in f16, which the request does not permit: `fast` would");
+  for (const char* others : {"x=bf16:2x64x9x7 w=bf16:64x64x3x3 fast", "x=f16:2x64x9x7 w=f8e4m3:64x64x3x3 fast",
+                             "x=f32:2x64x9x7 w=f32:64x64x3x3 fast tf32"}) {
+    EXPECT_EQ(refusal(others), "tensor cores add products in f16 where both factors are f16") << others;
+  }
+}
+
+TEST(TensorRegisters, OfF16SumsHoldThoseOfSteps) {
+  Contraction contraction = forward("x=f16:32x128x28x28:nhwc w=f16:128x128x3x3:nhwc pad=1 fast");
+  const int of_f32_sums = registers(large, contraction, 80, Bring::copied);
+  contraction.f16_sums = true;
+  EXPECT_EQ(registers(large, contraction, 80, Bring::copied), of_f32_sums + 16);
+}
+
 TEST(TensorFactor, OfFp8IsRefusedToCopiesThatWouldHaveToChangeIt) {
   const auto refusal = [](const std::string& operands, Bring bring) {
     return descriptor::tensor_refusal(forward(operands), {"x", "w", "y"}, bring, Target{Arch::of(8, 9), 13, 0});

@@ -18,7 +18,7 @@ typedef struct kiln_gemm_options {
   float alpha;                   /* Default 1. */
   float beta;                    /* Default 0: c is not read. */
   int32_t tf32;                  /* f32 products may be rounded to tf32. */
-  int32_t fast;                  /* Products and sums may be in the storage type. */
+  int32_t fast;                  /* Products, and sums of 32, may be in the storage type. */
   int32_t deterministic;         /* Equal inputs must give bitwise equal outputs on one device. */
   int32_t reserved;
 } kiln_gemm_options;

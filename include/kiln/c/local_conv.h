@@ -24,7 +24,7 @@ typedef struct kiln_local_conv_options {
   float alpha;                         /* Default 1. */
   float beta;                          /* Default 0: y is not read. */
   int32_t tf32;                        /* f32 products may be rounded to tf32. */
-  int32_t fast;                        /* Products and sums may be in the storage type. */
+  int32_t fast;                        /* Products, and sums of 32, may be in the storage type. */
   int32_t deterministic;               /* Equal inputs must give bitwise equal outputs on one device. */
   int32_t dynamic_batch;               /* One kernel for every batch of a power-of-two bucket. */
 } kiln_local_conv_options;
@@ -63,7 +63,7 @@ typedef struct kiln_local_conv_backward_options {
   float alpha;                         /* Default 1. */
   float beta;                          /* Default 0: the gradient is not read. 1 accumulates. */
   int32_t tf32;                        /* f32 products may be rounded to tf32. */
-  int32_t fast;                        /* Products and sums may be in the storage type. */
+  int32_t fast;                        /* Products, and sums of 32, may be in the storage type. */
   int32_t deterministic;               /* Equal inputs must give bitwise equal outputs on one device. */
   int32_t dynamic_batch;               /* One kernel for every batch of a power-of-two bucket. */
   const kiln_epilogue* epilogue;       /* Default NULL: none. Of dx stages or user code; of dw user code alone. */

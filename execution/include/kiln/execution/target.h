@@ -12,6 +12,7 @@ namespace kiln::execution {
 Target target_for(int cc_major, int cc_minor, const device::Nvrtc& nvrtc);
 
 /// The figures that estimates are drawn from. Memory bandwidth is that of a double-data-rate bus: 2 * clock * width.
+/// Tensor cores of GeForce cards have half of the rate with sums in f32.
 DeviceFigures figures_of(const device::DeviceInfo& info);
 
 }  // namespace kiln::execution

@@ -18,7 +18,7 @@ struct Calibration {
   double shared_efficiency = 1;      ///< Shared-memory wavefronts of 128 bytes for each clock and SM.
   double launch_seconds = 2.5e-6;    ///< From one small kernel to the next on a stream.
   /// Shares of Arch::products_per_clock() that mma.sync reaches; 0 where that was not measured.
-  double tf32_efficiency = 0, f16_efficiency = 0, fp8_efficiency = 0, int8_efficiency = 0;
+  double tf32_efficiency = 0, f16_efficiency = 0, fp8_efficiency = 0, int8_efficiency = 0, f16_sums_efficiency = 0;
 
   /// The figure above that is the share of the units of that class.
   static double Calibration::*share_of(MathClass math);

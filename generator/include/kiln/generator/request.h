@@ -40,8 +40,8 @@ struct Attribute {
 
 /// Which arithmetic a request permits. Sums are in f32 (`acc=f32`); these are the liberties beyond that.
 struct Arithmetic {
-  bool tf32 = false;           ///< f32 products may be rounded to tf32.
-  bool fast = false;           ///< Products and sums may be in the storage type; those of f32 by Winograd's transforms.
+  bool tf32 = false;  ///< f32 products may be rounded to tf32.
+  bool fast = false;  ///< Products, and sums of 32, in the storage type; those of f32 by Winograd's transforms.
   bool deterministic = false;  ///< Equal inputs must give bitwise equal outputs on one device.
   bool operator==(const Arithmetic&) const = default;
 };

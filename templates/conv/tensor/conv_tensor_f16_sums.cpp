@@ -1,0 +1,12 @@
+#include "contraction/tensor_product.h"
+#include "conv/conv_contractions.h"
+#include "conv/depthwise/depthwise.h"
+
+namespace kiln {
+
+Algorithm conv_tensor_f16_sums() {
+  return descriptor::f16_sums_contraction<descriptor::forward_products>(
+      "conv/tensor/conv_tensor.cu", "conv_forward", descriptor::Bring::copied, descriptor::refusal_of_depthwise);
+}
+
+}  // namespace kiln

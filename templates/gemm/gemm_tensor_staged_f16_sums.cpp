@@ -1,0 +1,11 @@
+#include "contraction/tensor_product.h"
+#include "gemm/gemm_contraction.h"
+
+namespace kiln {
+
+Algorithm gemm_tensor_staged_f16_sums() {
+  return descriptor::f16_sums_contraction<descriptor::gemm_contractions>("gemm/gemm_tensor_staged.cu", "gemm",
+                                                                         descriptor::Bring::staged);
+}
+
+}  // namespace kiln
