@@ -40,13 +40,29 @@ std::vector<cuda_abi::CUdeviceptr> addresses_of(const checking::DeviceOperands& 
   return addresses;
 }
 
-// The name that CUTLASS's generator gives to the factors.
-std::string factors_of(const Request& request) {
+// Names that CUTLASS's generator gives to the factors and their sums.
+struct TileTypes {
+  std::string factors;
+  DType sums;
+};
+TileTypes types_of(const Request& request) {
   const DType dtype = request.operands.front().spec.dtype;
-  if (dtype == DType::f32 && !request.arithmetic.tf32) {
-    throw Error(ErrorCode::unsupported, "plain f32 has no tensor instructions: permit tf32");
+  switch (dtype) {
+    case DType::f32:
+      if (request.arithmetic.tf32) break;
+      throw Error(ErrorCode::unsupported, "plain f32 has no tensor instructions: permit tf32");
+    case DType::f8e4m3:
+      return {"e4m3", DType::f32};
+    case DType::f8e5m2:
+      return {"e5m2", DType::f32};
+    case DType::i8:
+      return {"s8", DType::i32};
+    case DType::u8:
+      return {"u8", DType::i32};
+    default:
+      break;
   }
-  return std::string(traits(dtype).name);
+  return {std::string(traits(dtype).name), DType::f32};
 }
 
 // Whether a configuration of Kiln's kernels on tensor cores has the extents and stages of a tile.
@@ -66,7 +82,8 @@ std::vector<CutlassTile> cutlass_tiles(const Request& request, const Arch& arch)
     throw Error(ErrorCode::io_error, "there is no list of CUTLASS's tiles, " KILN_CUTLASS_TILES,
                 "scripts/setup --peers, then scripts/build, make it");
   }
-  const std::string factors = factors_of(request);
+  const TileTypes types = types_of(request);
+  const std::string_view sums_of_types = types.sums == DType::i32 ? "s32" : "f32";
   std::vector<CutlassTile> tiles;
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
@@ -80,7 +97,8 @@ std::vector<CutlassTile> cutlass_tiles(const Request& request, const Arch& arch)
     words >> tile.stages;
     if (!words) throw Error(ErrorCode::parse_error, fmt::format("{}: not a tile: {}", KILN_CUTLASS_TILES, line));
     const bool of_arch = arch.at_least(8, 0) ? capability >= 80 : capability < 80;
-    if (operation == request.operation && type == factors && sums == "f32" && of_arch) tiles.push_back(tile);
+    const bool runs = of_arch && arch.at_least(capability / 10, capability % 10);
+    if (operation == request.operation && type == types.factors && sums == sums_of_types && runs) tiles.push_back(tile);
   }
   return tiles;
 }
@@ -237,7 +255,10 @@ std::optional<Contender> Comparison::cutlass(const Request& request, const std::
   for (const CutlassTile& tile : tiles) {
     for (const int count : slices) {
       // Blocks that add in turn wait for each other, and the clock tells no time of that.
-      const CutlassChoice choice{.tile = tile, .slices = count, .parallel = count > 1 && request.operation != "gemm"};
+      const CutlassChoice choice{.tile = tile,
+                                 .sum = types_of(request).sums,
+                                 .slices = count,
+                                 .parallel = count > 1 && request.operation != "gemm"};
       try {
         CutlassPeer peer(context_, *nvrtc_, kernels_, request, target_, choice, execution::Products::cubin);
         peer.prepare(addresses_of(operands), operands.values());

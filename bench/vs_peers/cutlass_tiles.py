@@ -15,7 +15,7 @@ from cutlass_library import generator  # noqa: E402
 from cutlass_library.library import ConvKind, DataTypeNames, GemmKind, IteratorAlgorithm, OperationKind  # noqa: E402
 
 OPERATIONS = {ConvKind.Fprop: "conv_forward", ConvKind.Dgrad: "conv_backward_data", ConvKind.Wgrad: "conv_backward_filter"}
-BITS = {"f16": 16, "bf16": 16, "f32": 32, "tf32": 32, "s8": 8, "u8": 8}
+BITS = {"f16": 16, "bf16": 16, "f32": 32, "tf32": 32, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8}
 
 
 class Listed:
@@ -48,7 +48,7 @@ class Listed:
 
 
 listed = Listed()
-for generate in (generator.GenerateSM75, generator.GenerateSM80):
+for generate in (generator.GenerateSM75, generator.GenerateSM80, generator.GenerateSM89):
     generate(listed, "13.0")
 with open(sys.argv[2], "w", encoding="utf-8") as out:
     for line in sorted(listed.lines):

@@ -119,11 +119,11 @@ __device__ __forceinline__ void multiply_fp8(float (&sums)[4], const unsigned (&
 #undef KILN_MULTIPLY
 }
 
-// sums += A B, elements of the types A and B, i8 or u8. Sums are exact, and wrap around.
+// sums += A B, elements of the types A and B, i8 or u8. Sums are exact; too large ones stop at the largest number.
 template <class A, class B>
 __device__ __forceinline__ void multiply_int8(int (&sums)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
 #define KILN_MULTIPLY(TYPES)                                         \
-  asm("mma.sync.aligned.m16n8k32.row.col.s32." TYPES                 \
+  asm("mma.sync.aligned.m16n8k32.row.col.satfinite.s32." TYPES       \
       ".s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, " \
       "%2, %3};"                                                     \
       : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])   \

@@ -212,20 +212,6 @@ const std::vector<CutlassCase>& cutlass_cases() {
   return all;
 }
 
-Request peer_request(const std::string& line, DType sum) {
-  if (sum != DType::i32) return Request::parse(line);
-  std::string floats = line;
-  std::vector<DType> types;
-  for (const char* operand : {" a=", " b=", " c="}) {
-    const size_t begin = floats.find(operand) + 3, end = floats.find(':', begin);
-    types.push_back(parse_dtype(floats.substr(begin, end - begin)).value());
-    floats.replace(begin, end - begin, "f32");
-  }
-  Request request = Request::parse(floats);
-  for (size_t i = 0; i < types.size(); ++i) request.operands[i].spec.dtype = types[i];
-  return request;
-}
-
 void PrintTo(const CutlassCase& peer, std::ostream* out) {
   *out << peer.choice.print();
 }

@@ -18,9 +18,6 @@ struct CutlassCase {
 
 const std::vector<CutlassCase>& cutlass_cases();
 
-/// Request of a case. Kiln has no products of integers: theirs is a request of floats with other types in its operands.
-Request peer_request(const std::string& line, DType sum);
-
 void PrintTo(const CutlassCase& peer, std::ostream* out);
 
 }  // namespace kiln::bench

@@ -32,7 +32,7 @@ TEST_P(Cutlass, IsRightAndSilent) {
   if (const auto reason = why_no_cutlass(*device->nvrtc)) GTEST_SKIP() << *reason;
   for (const std::string& line : peer.requests) {
     SCOPED_TRACE(line);
-    const Request request = peer_request(line, peer.choice.sum);
+    const Request request = Request::parse(line);
     const checking::CheckOptions options = options_for(peer.choice, request);
     CutlassPeer kernel(device->context, *device->nvrtc, peer_store(), request, device->target, peer.choice);
     checking::Checker checker(device->context, request, options);

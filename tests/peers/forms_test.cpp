@@ -32,6 +32,9 @@ TEST(InstructionForms, AreWithoutHintsAndInOneOrder) {
                                 "cp.async.ca.shared.global [%r7], [%rd8], 0x8;\ncp.async.wait_group 2;"),
               ElementsAre("cp.async.ca.global.shared 8", "cp.async.cg.global.shared 16 zfill", "cp.async.wait_group",
                           "ldmatrix.aligned.b16.m8n8.shared.sync.x4"));
+  EXPECT_THAT(instruction_forms("mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.u8.s32 {%r1};\n"
+                                "mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32.satfinite {%r1};"),
+              ElementsAre("mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32.satfinite"));
   EXPECT_THAT(instruction_forms("_ZN7cutlass4arch3mma.x // mma\nwgmma.mma_async.sync %rmma.y; cp.reduce.x"), IsEmpty());
 }
 
@@ -43,6 +46,15 @@ TEST(InstructionForms, OfInlineAssemblyShowWhatItsTextDoesNotSay) {
               ElementsAre("cp.async.ca.global.shared % zfill"));
   EXPECT_THAT(instruction_forms(inline_assembly(R"(asm("mma.sync.m16n8k16.f32." TYPE "." TYPE ".f32 {%0}, {%1};");)")),
               ElementsAre("mma.sync.m16n8k16.f32...."));
+  EXPECT_THAT(instruction_forms(inline_assembly(R"(
+#define MULTIPLY(TYPES)              \
+  asm("mma.sync.m16n8k32.f32." TYPES \
+      ".f32 {%0}, {%1};")
+  if (first) MULTIPLY("e4m3.e5m2");
+  MULTIPLY("e5m2.e5m2");
+#undef MULTIPLY
+)")),
+              ElementsAre("mma.sync.m16n8k32.f32.e4m3.e5m2.f32", "mma.sync.m16n8k32.f32.e5m2.e5m2.f32"));
 }
 
 std::set<std::string> forms_of_peers(const TestDevice& any) {
@@ -50,8 +62,8 @@ std::set<std::string> forms_of_peers(const TestDevice& any) {
   for (const CutlassCase& peer : cutlass_cases()) {
     const TestDevice* const device = TestDevice::find(Arch::of(peer.major, peer.minor));
     for (const std::string& line : peer.requests) {
-      forms.merge(instruction_forms(
-          cutlass_ptx(*any.nvrtc, peer_store(), peer_request(line, peer.choice.sum), device->target, peer.choice)));
+      forms.merge(
+          instruction_forms(cutlass_ptx(*any.nvrtc, peer_store(), Request::parse(line), device->target, peer.choice)));
     }
   }
   for (const TritonProgram& program : triton_programs()) forms.merge(instruction_forms(program.ptx));

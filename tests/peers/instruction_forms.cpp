@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <regex>
 #include <sstream>
 #include <vector>
 
@@ -35,6 +36,8 @@ std::string without_hints(std::string_view mnemonic, bool in_order) {
     if (modifier == "shared::cta") modifiers.emplace_back("shared");
   }
   if (!in_order) std::sort(modifiers.begin() + 1, modifiers.end());
+  // CUTLASS has it behind the types, the ISA in front of them.
+  if (std::erase(modifiers, "satfinite") > 0) modifiers.emplace_back("satfinite");
   std::string text;
   for (const std::string& modifier : modifiers) text += (text.empty() ? "" : ".") + modifier;
   return text;
@@ -44,6 +47,27 @@ std::string trimmed(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t\n");
   if (begin == std::string_view::npos) return "";
   return std::string(text.substr(begin, text.find_last_not_of(" \t\n") - begin + 1));
+}
+
+// `source` with the uses of macros that have one parameter, from #define to #undef, replaced by what they stand for.
+std::string without_macros(std::string source) {
+  static const std::regex definition(R"re(#define (\w+)\((\w+)\)((?:[^\n]*\\\n)*[^\n]*\n)([^]*?)#undef \1\n)re");
+  std::smatch found;
+  while (std::regex_search(source, found, definition)) {
+    const std::regex use(found[1].str() + R"re(\(([^)]*)\))re"), parameter("\\b" + found[2].str() + "\\b");
+    const std::string body = std::regex_replace(found[3].str(), std::regex(R"re(\\\n)re"), "\n");
+    const std::string text = found[4].str();
+    std::string expanded;
+    auto after = text.begin();
+    for (std::sregex_iterator each(text.begin(), text.end(), use), end; each != end; ++each) {
+      expanded.append(after, (*each)[0].first);
+      expanded += std::regex_replace(body, parameter, (*each)[1].str());
+      after = (*each)[0].second;
+    }
+    expanded.append(after, text.end());
+    source = found.prefix().str() + expanded + found.suffix().str();
+  }
+  return source;
 }
 
 // Bytes and zero fill of a copy, from its operands: [to], [from], bytes{, size of the source}.
@@ -81,12 +105,13 @@ std::set<std::string> instruction_forms(std::string_view text) {
 }
 
 std::string inline_assembly(std::string_view source) {
+  const std::string expanded = without_macros(std::string(source));
   std::string text;
   bool inside = false, apart = false;  // in a literal; something else stands behind the last one
-  for (size_t i = 0; i < source.size(); ++i) {
-    const char c = source[i];
-    if (!inside && c == '/' && source.substr(i, 2) == "//") {
-      i = std::min(source.find('\n', i), source.size() - 1);
+  for (size_t i = 0; i < expanded.size(); ++i) {
+    const char c = expanded[i];
+    if (!inside && c == '/' && expanded.compare(i, 2, "//") == 0) {
+      i = std::min(expanded.find('\n', i), expanded.size() - 1);
     } else if (c == '"') {
       if (!inside && apart) text += "\"\n";
       inside = !inside;

@@ -14,7 +14,8 @@ namespace kiln::bench {
 std::set<std::string> instruction_forms(std::string_view text);
 
 /// The string literals of a source in CUDA C++, without comments. Those with nothing but space between them are one; of
-/// others the end is a quotation mark.
+/// others the end is a quotation mark. Uses of macros with one parameter, from #define to #undef, are as the
+/// preprocessor makes them.
 std::string inline_assembly(std::string_view source);
 
 }  // namespace kiln::bench
