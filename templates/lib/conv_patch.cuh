@@ -82,14 +82,18 @@ struct PatchMemory<true> {
 };
 using Memory = PatchMemory<!Y_ALONG_K>;
 
-// The words of a lane in a patch and in filters.
+// Where both pieces of each step belong to one pixel, they are read as matrices: a lane says where a piece begins.
+constexpr bool READS_MATRICES = PIXEL % (2 * PIECE) == 0;
+
+// The words of a lane in a patch and in filters, or its pieces.
 class PatchReader {
  public:
   __device__ __forceinline__ PatchReader(const Memory& memory, const TensorPosition& position) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    patch_ =
-        memory.patches[0].elements + Patch::LEFT * PITCH + outputs(position.m) + outputs(lane / 4) + lane % 4 * WORD;
+    const TX* const first = memory.patches[0].elements + Patch::LEFT * PITCH + outputs(position.m);
+    patch_ = first + outputs(lane / 4) + lane % 4 * WORD;
     in_run_ = lane % 4 * WORD < RUN - (RUN_PIECES - 1) * PIECE;
+    matrices_ = shared_address(first + outputs(lane % 16) + lane / 16 * PIECE);
     filters_ = shared_address(memory.filters.pieces + (position.n + lane / 16 * 8 + lane % 8) * PatchFilters::LINE +
                               lane / 8 % 2);
   }
@@ -98,15 +102,14 @@ class PatchReader {
   __device__ __forceinline__ void turn(int patch) {
     constexpr int DISTANCE = sizeof(Patch) / sizeof(TX);
     patch_ += patch == 0 ? DISTANCE : -DISTANCE;
+    matrices_ += patch == 0 ? sizeof(Patch) : -sizeof(Patch);
   }
 
   __device__ __forceinline__ void read(Fragments& fragments, int step) const {
-#pragma unroll
-    for (int i = 0; i < FRAGMENTS_M; ++i) {
-#pragma unroll
-      for (int word = 0; word < 4; ++word) {
-        fragments.a[i][word] = word_of(2 * step + word / 2, outputs(FRAGMENT * i + word % 2 * 8));
-      }
+    if constexpr (READS_MATRICES) {
+      read_matrices(fragments, step);
+    } else {
+      read_words(fragments, step);
     }
 #pragma unroll
     for (int i = 0; i < FRAGMENTS_N; ++i) {
@@ -116,22 +119,45 @@ class PatchReader {
   }
 
  private:
+  __device__ __forceinline__ void read_matrices(Fragments& fragments, int step) const {
+    constexpr unsigned BYTES = sizeof(TX);
+#pragma unroll
+    for (int i = 0; i < FRAGMENTS_M; ++i) {
+      const int elements = place_of(2 * step) + outputs(FRAGMENT * i);
+      load_matrices<false>(fragments.a[i], matrices_ + BYTES * static_cast<unsigned>(elements));
+    }
+  }
+  __device__ __forceinline__ void read_words(Fragments& fragments, int step) const {
+#pragma unroll
+    for (int i = 0; i < FRAGMENTS_M; ++i) {
+#pragma unroll
+      for (int word = 0; word < 4; ++word) {
+        fragments.a[i][word] = word_of(2 * step + word / 2, outputs(FRAGMENT * i + word % 2 * 8));
+      }
+    }
+  }
+
   // Elements of the patch from the first output of the tile to number `output`.
   __device__ __forceinline__ static int outputs(int output) {
     return (output / TILE_Q * STRIDE_H * Patch::COLUMNS + output % TILE_Q * STRIDE_W) * PITCH;
   }
 
+  // Elements of the patch from the first one of a window to a piece of its depth.
+  __device__ __forceinline__ static int place_of(int piece) {
+    const int run = piece / RUN_PIECES, in_run = piece % RUN_PIECES;
+    const int row = run / R * DILATION_D * Patch::ROWS + run % R * DILATION_H;
+    return row * Patch::COLUMNS * PITCH + place_in_run(in_run * PIECE);
+  }
+
   // This lane's word of a piece, `outputs` elements behind that of its first output.
   __device__ __forceinline__ unsigned word_of(int piece, int outputs) const {
-    const int run = piece / RUN_PIECES, in_run = piece % RUN_PIECES;
-    if (piece >= PIECES || (RUN % PIECE != 0 && in_run == RUN_PIECES - 1 && !in_run_)) return 0;
-    const int row = run / R * DILATION_D * Patch::ROWS + run % R * DILATION_H;
-    return *reinterpret_cast<const unsigned*>(patch_ + row * Patch::COLUMNS * PITCH + place_in_run(in_run * PIECE) +
-                                              outputs);
+    const bool ends_a_run = piece % RUN_PIECES == RUN_PIECES - 1;
+    if (piece >= PIECES || (RUN % PIECE != 0 && ends_a_run && !in_run_)) return 0;
+    return *reinterpret_cast<const unsigned*>(patch_ + place_of(piece) + outputs);
   }
 
   const TX* patch_;
-  unsigned filters_;
+  unsigned matrices_, filters_;
   bool in_run_;  // whether this lane's word of a run's last piece is in the run
 };
 

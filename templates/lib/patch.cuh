@@ -59,13 +59,15 @@ struct alignas(16) Patch {
   static constexpr int ROWS = (TILE_P - 1) * STRIDE_H + (R - 1) * DILATION_H + 1;
   static constexpr int LEFT = ((-PAD_LEFT) % X_PIXELS + X_PIXELS) % X_PIXELS;  // pixels ahead of the first window
   static constexpr int COLUMNS = ceil_div(LEFT + (TILE_Q - 1) * STRIDE_W + S, X_PIXELS) * X_PIXELS;
-  static constexpr int STRIPS = PLANES * ROWS * (COLUMNS / X_PIXELS);
-  static constexpr int STRIP = X_PIXELS * PIXEL;                                // elements
+  // Parts of a long pixel, an access each: neighbouring threads load them, and so touch few lines of memory.
+  static constexpr int PARTS = X_PIXELS == 1 && X_RUN == PIECE && C_PER_GROUP >= 4 * PIECE ? C_PER_GROUP / PIECE : 1;
+  static constexpr int STRIPS = PLANES * ROWS * (COLUMNS / X_PIXELS) * PARTS;
+  static constexpr int STRIP = X_PIXELS * PIXEL / PARTS;                        // elements
   static constexpr int COUNT = ceil_div(STRIPS, THREADS);                       // of a thread
   static constexpr int AT_ONCE = smaller(COUNT, larger(1, 48 * WORD / STRIP));  // loaded before they are stored
   static constexpr int STORED = smaller(STRIP & -STRIP, PIECE);                 // elements of a store
 
-  static constexpr int ELEMENTS = STRIPS * X_PIXELS * PITCH;
+  static constexpr int ELEMENTS = STRIPS / PARTS * X_PIXELS * PITCH;
   static_assert(PITCH == PIXEL || PIXEL % STORED == 0, "a store stays in its pixel");
 
   TX elements[ELEMENTS];
@@ -96,13 +98,15 @@ struct alignas(16) Patch {
   __device__ __forceinline__ static void load_strip(TX (&strip)[STRIP], const TX* x, int group, const PatchPlace& place,
                                                     int number) {
     int rest = number;
+    const int part = take_coordinate<PARTS>(rest);
     const Index w = place.q * STRIDE_W - PAD_LEFT - LEFT + take_coordinate<COLUMNS / X_PIXELS>(rest) * X_PIXELS;
     const Index h = place.p * STRIDE_H - PAD_TOP + take_coordinate<ROWS>(rest);
     const Index d = place.z * STRIDE_D - PAD_FRONT + rest;
     const bool exists = is_in<D>(d) && is_in<H>(h) && is_in<W>(w);
     const TX* const first =
         element_at(x, Index(place.image * Index(X_STRIDE_N) + group * Index(C_PER_GROUP) * Index(X_STRIDE_C) +
-                            d * Index(X_STRIDE_D) + h * Index(X_STRIDE_H) + w * Index(X_STRIDE_W)));
+                            d * Index(X_STRIDE_D) + h * Index(X_STRIDE_H) + w * Index(X_STRIDE_W) +
+                            part * PIECE * Index(X_STRIDE_C)));
     constexpr int ACCESS = X_PIXELS == 1 ? X_RUN : X_PIXELS;
     constexpr bool ONE_RUN = X_PIXELS == 1 || X_STRIDE_W != 1;  // pixel after pixel
 #pragma unroll
@@ -110,7 +114,7 @@ struct alignas(16) Patch {
       if (i % PIXEL >= C_PER_GROUP) strip[i] = TX{};
     }
 #pragma unroll
-    for (int i = 0; i < X_PIXELS * C_PER_GROUP; i += ACCESS) {
+    for (int i = 0; i < X_PIXELS * C_PER_GROUP / PARTS; i += ACCESS) {
       Vector<TX, ACCESS> run = zeros<TX, ACCESS>();
       if (exists) {
         run = load_readonly<ACCESS>(first + (X_PIXELS == 1 ? i * Index(X_STRIDE_C)
@@ -131,7 +135,7 @@ struct alignas(16) Patch {
       Vector<TX, STORED> stored;
 #pragma unroll
       for (int j = 0; j < STORED; ++j) stored[j] = strip[i + j];
-      store<STORED>(elements + number * X_PIXELS * PITCH + place_in_run(i), stored);
+      store<STORED>(elements + number / PARTS * X_PIXELS * PITCH + number % PARTS * PIECE + place_in_run(i), stored);
     }
   }
 };
