@@ -122,7 +122,8 @@ Program BoundAlgorithm::program(const SourceLibrary& library, const Config& conf
   if (lacks_user_text(*request_)) throw missing_user_text(*request_);
   if (const std::optional<std::string> reason = refusal(config, rules)) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("refused: {} {}: {}", algorithm_.name(), config.print(), *reason),
+                fmt::format("refused: {}{}: {}", algorithm_.name(), config.values().empty() ? "" : " " + config.print(),
+                            *reason),
                 "`kiln explain` lists the candidates of a request");
   }
   Program made = binding_->program(library, config, offsets);

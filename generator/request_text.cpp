@@ -174,7 +174,7 @@ bool parse_common(const Token& token, const Operation& operation, const Expressi
   else if (name == "acc" && token.value() == "f32")
     return true;
   else if (name == "acc")
-    malformed(token, fmt::format("acc={} is unknown", token.value()), "sums are in f32: acc=f32");
+    malformed(token, fmt::format("acc={} is unknown", token.value()), "f32 is the only value");
   else
     return false;
   return true;

@@ -22,7 +22,8 @@ COMMON = {
     "clip_hi": "the largest",
     "epilogue": "stages in the order written ({stages}), or an Expression",
     "dynamic_batch": "one kernel serves every batch up to the next power of two",
-    "out": "where the result goes; by default a new tensor of the first input's framework and device",
+    "out": "where the result goes; by default a new tensor of the first input's framework and device, "
+           "of the type and layout that docs/request-syntax.md says of a result that is left out",
     "stream": "a stream of PyTorch or CuPy, or an address; by default the framework's current one",
     "context": "the Context; by default that of the tensors' device",
 }

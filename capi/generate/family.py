@@ -21,7 +21,7 @@ REMARKS = {
     "alpha": "Default 1.",
     "dynamic_batch": "One kernel for every batch of a power-of-two bucket.",
     "tf32": "f32 products may be rounded to tf32.",
-    "fast": "Products and sums may be in the storage type.",
+    "fast": "Products, and sums of 32, may be in the storage type.",
     "deterministic": "Equal inputs must give bitwise equal outputs on one device.",
 }
 

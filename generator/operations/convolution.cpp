@@ -179,7 +179,7 @@ void check_convolution_filter(const Request& request, const ConvNames& names, st
   const int64_t filter = filter_channels(request, names);
   if (filter != channels / groups) {
     refuse(request, fmt::format("{} has {} channels per filter, expected {}", names.w, filter, channels / groups),
-           fmt::format("{} has {} channels in {} groups", names.x, channels, groups));
+           fmt::format("{} has {} channels in {} group{}", names.x, channels, groups, groups == 1 ? "" : "s"));
   }
   for (int i = 0; i < axes; ++i) check_axis(request, convolution_axis(request, names, i), axis_name(i, axes));
 }

@@ -15,11 +15,11 @@ bool is_plain(const WindowAxis& axis) {
 // `input`: what the tiles are taken from.
 template <class Conv>
 std::optional<std::string> refusal(const Conv& conv, const char* name, const TensorSpec& input) {
+  if (input.dtype != DType::f32) {
+    return fmt::format("{} is {}, and Winograd's transforms are of f32", name, to_string(input.dtype));
+  }
   if (!conv.arithmetic.fast) {
     return "sums by Winograd's transforms err more than f32 sums and spread infinities: `fast` permits them";
-  }
-  if (input.dtype != DType::f32) {
-    return fmt::format("{} is {}: `fast` is about sums in that type then", name, to_string(input.dtype));
   }
   const int axes = conv.axes();
   if (axes < 2) return "the filter is not 3x3";

@@ -28,9 +28,9 @@ struct ConvOptions {
 ///
 /// x: N,C,H,W   w: K,C/groups,R,S   y: N,K,P,Q with P = floor((H + pad.top + pad.bottom - dilation.h*(R-1) - 1) /
 /// stride.h) + 1, and so for Q. 1-D: N,C,W and K,C/groups,S and N,K,Q; 3-D: N,C,D,H,W and so on. Any strides; dtypes
-/// may differ between operands; sums are in f32. With beta = 0, y is not read. y must share no element with x, w or the
-/// bias; regions of one tensor may interleave. Bitwise reproducible: sums that are split over blocks are added up in
-/// order.
+/// may differ between operands; sums are in f32, or in i32 of 8-bit integers. With beta = 0, y is not read. y must
+/// share no element with x, w or the bias; regions of one tensor may interleave. Bitwise reproducible: sums that are
+/// split over blocks are added up in order.
 ///
 /// The first call for a shape compiles (see Context::prepare). A call tunes only if ContextOptions::tuning says so.
 /// Later calls find their plan in a fraction of a microsecond. An empty batch is a no-op.

@@ -27,10 +27,10 @@ Tensor transposed(const Tensor& matrix);
 /// a: ...,M,K   b: ...,K,N   c: ...,M,N, each of 2 to 5 dimensions, equally many. A batch dimension before the matrix
 /// dimensions may be 1 in a or in b: then this matrix is used for every product (broadcast). A bias has N elements, a
 /// residual the extents of c, and may be c itself. Any strides, so a transposed matrix, or a part of a larger matrix,
-/// is a Tensor like others; dtypes may differ between operands; sums are in f32. With beta = 0, c is not read. c must
-/// share no element with a, b or the bias. Deterministic: long sums of small products are split over blocks, whose
-/// parts are added up in a fixed order. K = 0 gives epilogue(beta * c). An empty batch, M = 0 or N = 0 is a no-op. The
-/// prologue of user code applies to a; its `c` is the index along K.
+/// is a Tensor like others; dtypes may differ between operands; sums are in f32, or in i32 of 8-bit integers. With
+/// beta = 0, c is not read. c must share no element with a, b or the bias. Deterministic: long sums of small products
+/// are split over blocks, whose parts are added up in a fixed order. K = 0 gives epilogue(beta * c). An empty batch,
+/// M = 0 or N = 0 is a no-op. The prologue of user code applies to a; its `c` is the index along K.
 ///
 /// First call, workspace, threads and errors as for conv_forward().
 void gemm(Context& context, const Tensor& a, const Tensor& b, const Tensor& c, const GemmOptions& options = {},

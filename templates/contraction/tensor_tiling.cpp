@@ -140,7 +140,8 @@ std::optional<std::string> tensor_refusal(const Contraction& contraction, const 
   if (bring == Bring::staged) return std::nullopt;
   if (!target.arch.at_least(8, 0)) return "asynchronous copies need sm_80";
   if (a_is_byte != b_is_byte) {
-    return fmt::format("{} and {} differ in length, and copies do not change them", names.a, names.b);
+    return fmt::format("elements of {} have {} bits and those of {} {}, and copies do not change them", names.a,
+                       8 * size_of(a), names.b, 8 * size_of(b));
   }
   if (a_is_byte && tensor_element_bytes(contraction) > 1) {
     return fmt::format(

@@ -223,13 +223,16 @@ TEST(FuseElements, IntegersAreRoundedInBetween) {
   EXPECT_THAT(calls_of(graph), ElementsAre("tensor_op div", "tensor_op add"));
 }
 
-// A convolution has no results of u8, which comparisons give.
+// Comparisons give u8, of which a convolution has results, and a normalisation has none.
 TEST(FuseElements, LeavesWhatTheOperationDoesNotTake) {
   Graph graph;
-  const ValueId y = conv(graph, graph.input("x", DType::f32, {1, 2, 3, 3}), constant(graph, {2, 2, 1, 1}));
-  graph.output("y", test::compared(graph, y, constant(graph, {1, 1, 1, 1})));
+  const ValueId x = graph.input("x", DType::f32, {1, 2, 3, 3});
+  graph.output("y",
+               test::compared(graph, conv(graph, x, constant(graph, {2, 2, 1, 1})), constant(graph, {1, 1, 1, 1})));
+  graph.output("z",
+               test::compared(graph, norm(graph, x, {{1, 1}, {0, 0}, {0, 0}, {1, 1}}), constant(graph, {1, 1, 1, 1})));
   fuse_elements(graph);
-  EXPECT_THAT(calls_of(graph), ElementsAre("conv_forward", "tensor_op gt"));
+  EXPECT_THAT(calls_of(graph), ElementsAre("conv_forward user", "norm_inference", "tensor_op gt"));
 }
 
 TEST(FuseElements, WhatRunsOnceStaysApart) {

@@ -383,7 +383,11 @@ std::vector<Bad> BadOperands::rows(Context& context, const Call& call) const {
     if (good.span_bytes() > room_) {
       row("at the end of its memory", like(good, base_ + bytes - room_, extents), beyond_its_memory(name, good));
     }
-    if (!call.any_dtype && !call.operation.starts_with("tensor_")) {  // these take any, too
+    const bool is_product = call.operation == "gemm" || call.operation == "conv_forward";
+    if (is_product && i + call.outputs < call.tensors.size()) {  // factors may be i8; results are of any type
+      row("integers", Tensor(good.data(), i32, extents, contiguous), name + " is i32");
+    }
+    if (!call.any_dtype && !is_product && !call.operation.starts_with("tensor_")) {  // these take any, too
       row("integers", Tensor(good.data(), i8, extents, contiguous), name + " is i8");
     }
     const bool fits_any = call.tensors.size() == 1;  // nothing that other extents could contradict

@@ -68,7 +68,6 @@ TEST_F(BadArguments, OfEpiloguesOfConvForward) {
       {"bias: null", with(bias(no_bias)), "bias is a null pointer"},
       {"bias: two dimensions", with(bias(at(32768, {1, 4}))), "bias has extents 1x4, expected 4"},
       {"bias: between elements", with(bias(at(32770, {4}))), "bias has alignment 2"},
-      {"bias: integers", with(bias(at(32768, {4}, i32))), "bias is i32"},
       {"bias: over y", with(bias(at(8192, {4}))), "the memory of y and bias overlaps"},
       {"bias: no values", with(Epilogue(EpilogueStage::bias)), "the epilogue stage bias has no tensor"},
       {"residual: other extents", with(add(at(32768, {1, 4, 6, 5}))), "residual has extents 1x4x6x5"},

@@ -182,7 +182,8 @@ TEST(TensorFactor, OfFp8IsRefusedToCopiesThatWouldHaveToChangeIt) {
     return descriptor::tensor_refusal(forward(operands), {"x", "w", "y"}, bring, Target{Arch::of(8, 9), 13, 0});
   };
   const std::string beside_f16 = "x=f16:2x64x9x7:nhwc w=f8e4m3:64x64x3x3:nhwc";
-  EXPECT_EQ(refusal(beside_f16, Bring::copied), "x and w differ in length, and copies do not change them");
+  EXPECT_EQ(refusal(beside_f16, Bring::copied),
+            "elements of x have 16 bits and those of w 8, and copies do not change them");
   EXPECT_EQ(refusal(beside_f16, Bring::staged), std::nullopt);
   const std::string nchw = "x=f8e4m3:2x64x9x7 w=f8e4m3:64x64x3x3:nhwc";
   EXPECT_EQ(refusal(nchw, Bring::copied),

@@ -41,8 +41,9 @@ static inline kiln_conv_options kiln_conv_options_default(void) {
 /* Enqueues y = epilogue(alpha * conv(x, w) + beta * y) on `stream` and returns without waiting.
  *
  * x: N,C,H,W   w: K,C/groups,R,S   y: N,K,P,Q (1-D: N,C,W and so on; 3-D: N,C,D,H,W) with P = floor((H + pads -
- * dilation*(R-1) - 1) / stride) + 1. Any strides; dtypes may differ between operands; sums are in f32. y must share no
- * element with x, w or the bias; regions of one tensor may interleave. `options` may be NULL.
+ * dilation*(R-1) - 1) / stride) + 1. Any strides; dtypes may differ between operands; sums are in f32, or in i32 of
+ * 8-bit integers. y must share no element with x, w or the bias; regions of one tensor may interleave. `options` may be
+ * NULL.
  *
  * The first call for a shape compiles (see kiln_context_prepare()); it never tunes. Later calls find their plan in a
  * fraction of a microsecond. Workspace is lent to one call at a time. While `stream` is captured into a graph, calls

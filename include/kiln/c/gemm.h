@@ -39,9 +39,9 @@ KILN_API kiln_status kiln_tensor_transposed(const kiln_tensor* matrix, kiln_tens
  *
  * a: ...,M,K   b: ...,K,N   c: ...,M,N, each of 2 to 5 dimensions, equally many. A batch dimension in front of the
  * matrices may be 1 in a or in b: that matrix is used again for every product. A bias has N elements, a residual the
- * extents of c. Any strides; dtypes may differ between operands; sums are in f32. c must share no element with a, b or
- * the bias. Deterministic. The prologue of user code applies to a; its `c` is the index along K. `options` may be NULL.
- * Errors, first call, workspace and threads as for kiln_conv_forward(). */
+ * extents of c. Any strides; dtypes may differ between operands; sums are in f32, or in i32 of 8-bit integers. c must
+ * share no element with a, b or the bias. Deterministic. The prologue of user code applies to a; its `c` is the index
+ * along K. `options` may be NULL. Errors, first call, workspace and threads as for kiln_conv_forward(). */
 KILN_API kiln_status kiln_gemm(kiln_context* context, const kiln_tensor* a, const kiln_tensor* b, const kiln_tensor* c,
                                const kiln_gemm_options* options, kiln_stream stream);
 

@@ -111,7 +111,7 @@ int64_t filter_tiles(const Shape& shape, const FilterGradient& gradient) {
 }
 
 std::optional<std::string> refusal(const FilterGradient& gradient, const Target& target) {
-  if (auto why = descriptor::tensor_type_refusal(gradient.dy.dtype, gradient.x.dtype, gradient.arithmetic, target)) {
+  if (auto why = descriptor::patch_type_refusal(gradient.dy.dtype, gradient.x.dtype, gradient.arithmetic, target)) {
     return why;
   }
   if (gradient.blend.alpha == Scale::zero) return "alpha is zero: there is nothing to multiply";

@@ -85,7 +85,7 @@ std::optional<std::string> refusal(const Contractions& parts, const Target& targ
   if (auto why = refusal_of(parts, descriptor::refusal_of_depthwise)) return why;
   const ConvolutionAddresses& conv = parts.main().addresses;
   const Arithmetic& arithmetic = parts.main().arithmetic;
-  if (auto why = descriptor::tensor_type_refusal(conv.x.dtype, conv.w.dtype, arithmetic, target)) return why;
+  if (auto why = descriptor::patch_type_refusal(conv.x.dtype, conv.w.dtype, arithmetic, target)) return why;
   if (conv.divided != descriptor::Divided::nothing) return "filters differ between regions";
   return descriptor::patch_refusal(conv, conv.c_per_group(), conv.groups, tensor_element_bytes(parts.main()));
 }

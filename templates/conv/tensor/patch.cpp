@@ -9,6 +9,11 @@
 
 namespace kiln::descriptor {
 
+std::optional<std::string> patch_type_refusal(DType a, DType b, const Arithmetic& arithmetic, const Target& target) {
+  if (size_of(a) == 1 || size_of(b) == 1) return "patches are of elements of 16 and 32 bits";
+  return tensor_type_refusal(a, b, arithmetic, target);
+}
+
 std::optional<std::string> patch_refusal(const SpatialAxes& axes, int64_t channels, int64_t groups, int element_bytes) {
   constexpr int64_t most_channels = 16, most_of_groups = 32, longest_reach = 64, most_pieces = 256;
   if (groups == 1 && channels > most_channels) return "x has more than 16 channels, in one group";

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "contraction/tensor_tiling.h"
 #include "descriptor/window.h"
 #include "kiln/generator/algorithm.h"
 #include "kiln/generator/tensor_spec.h"
@@ -12,6 +13,9 @@
 namespace kiln::descriptor {
 
 constexpr int64_t patch_piece_bytes = 16;  ///< of shared memory, that fragments are made of
+
+/// Why no patch can serve factors of these types; nothing if one can.
+std::optional<std::string> patch_type_refusal(DType a, DType b, const Arithmetic& arithmetic, const Target& target);
 
 /// Why no patch can serve `groups` of `channels` elements of `element_bytes` each and these windows; nothing if one
 /// can. Of one group, more than 16 channels fill chunks of an ordinary tile; of several they come from pixels far

@@ -34,7 +34,7 @@ typedef struct kiln_model_options {
   int32_t use_graph;
   /* Permissions and demands of convolutions, products and reductions; all default 0, as those of their own options. */
   int32_t tf32;          /* f32 products may be rounded to tf32. */
-  int32_t fast;          /* Products and sums may be in the storage type; those of f32 by Winograd's transforms. */
+  int32_t fast;          /* Products, and sums of 32, in the storage type; those of f32 by Winograd's transforms. */
   int32_t deterministic; /* Equal inputs must give bitwise equal outputs on one device. */
   int32_t reserved;
 } kiln_model_options;
