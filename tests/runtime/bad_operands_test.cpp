@@ -384,9 +384,8 @@ std::vector<Bad> BadOperands::rows(Context& context, const Call& call) const {
       row("at the end of its memory", like(good, base_ + bytes - room_, extents), beyond_its_memory(name, good));
     }
     const bool is_product = call.operation == "gemm" || call.operation == "conv_forward";
-    if (is_product && i + call.outputs < call.tensors.size()) {  // factors may be i8; results are of any type
-      row("integers", Tensor(good.data(), i32, extents, contiguous), name + " is i32");
-    }
+    const bool is_factor = is_product && i + call.outputs < call.tensors.size();  // it may be i8, and results anything
+    if (is_factor) row("integers", Tensor(good.data(), i32, extents, contiguous), name + " is i32");
     if (!call.any_dtype && !is_product && !call.operation.starts_with("tensor_")) {  // these take any, too
       row("integers", Tensor(good.data(), i8, extents, contiguous), name + " is i8");
     }

@@ -1,6 +1,7 @@
 // Registers that tilings on tensor cores are taken to need, worked out by hand.
 #include "contraction/tensor_tiling.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
