@@ -73,20 +73,20 @@ TensorCores TensorCores::of(const Request& request, const Bindings& bindings, st
   TensorCores cores = of(request.arithmetic, type_of(a), type_of(b));
   if (!request.arithmetic.fast) return cores;
   const DType storage = request.operands.front().spec.dtype;
-  for (const DType type : {storage, bindings.input_type.value_or(storage)}) {
-    if (!cores.narrow_sums && traits(type).may_hold_sums) cores.narrow_sums = type;
-  }
+  const DType type = traits(storage).may_hold_sums ? storage : bindings.input_type.value_or(storage);
+  if (traits(type).may_hold_sums) cores.narrow_sums = type;
   return cores;
 }
 
 void ProductSum::add(double a, double b) {
   const double term = a * b;
   add_term(sum_, term);
-  if (std::isfinite(term)) largest_ = std::max(largest_, std::fabs(term));
-  // A prologue's results may be infinite in the type that they are rounded to.
-  if (cores_.narrow_sums && std::isfinite(term) &&
-      std::max(std::fabs(a), std::fabs(b)) > traits(*cores_.narrow_sums).largest) {
-    leave_open();
+  if (std::isfinite(term)) {
+    largest_ = std::max(largest_, std::fabs(term));
+    // A prologue's results may be infinite in the type that they are rounded to.
+    const bool may_overflow =
+        cores_.narrow_sums && std::max(std::fabs(a), std::fabs(b)) > traits(*cores_.narrow_sums).largest;
+    if (may_overflow) leave_open();
   }
   if (!cores_.permitted || term == 0 || std::isnan(term)) return;
   if (std::isinf(term)) {

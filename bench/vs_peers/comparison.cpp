@@ -250,13 +250,14 @@ std::optional<Contender> Comparison::fastest(const Request& request, tuner::Sear
 std::optional<Contender> Comparison::cutlass(const Request& request, const std::vector<CutlassTile>& tiles,
                                              const std::vector<int>& slices) {
   const checking::DeviceOperands operands(context_, request, checking::Placement::as_allocated);
+  const DType sums = types_of(request).sums;
   std::optional<Contender> best;
   CutlassChoice chosen;
   for (const CutlassTile& tile : tiles) {
     for (const int count : slices) {
       // Blocks that add in turn wait for each other, and the clock tells no time of that.
       const CutlassChoice choice{.tile = tile,
-                                 .sum = types_of(request).sums,
+                                 .sum = sums,
                                  .slices = count,
                                  .parallel = count > 1 && request.operation != "gemm"};
       try {

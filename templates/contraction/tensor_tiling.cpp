@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "descriptor/numbers.h"
+#include "kiln/generator/operation.h"
 
 namespace kiln::descriptor {
 namespace {
@@ -67,11 +68,8 @@ std::optional<std::string> f16_sums_refusal(const Contraction& contraction) {
 }  // namespace
 
 DType tensor_factor(const Contraction& contraction) {
-  const DType a = contraction.a_type(), b = contraction.b_type();
-  if (size_of(a) > 1) return a;
-  if (size_of(b) > 1) return b;
-  const bool alike = is_floating(a) == is_floating(b);
-  return alike && runs_along_the_depth(contraction) ? a : DType::f16;
+  const DType both = common_type(contraction.addresses.x, contraction.addresses.w);
+  return size_of(both) > 1 || runs_along_the_depth(contraction) ? both : DType::f16;
 }
 
 int tensor_element_bytes(const Contraction& contraction) {

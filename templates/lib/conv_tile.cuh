@@ -23,6 +23,7 @@
 // for.
 #include "lib/block_memory.cuh"
 #include "lib/conv_operands.cuh"
+#include "lib/select.cuh"
 #include "lib/vector.cuh"
 
 constexpr int CHUNKS_PER_TAP = ceil_div(C_PER_GROUP, BLOCK_K);
@@ -34,15 +35,6 @@ constexpr bool POINTWISE = TAPS == 1 && STRIDE_D == 1 && STRIDE_H == 1 && STRIDE
                            PAD_FRONT == 0 && PAD_TOP == 0 && PAD_LEFT == 0;
 
 using KeptX = typename UserKept<TX>::type;
-
-template <bool FIRST, class A, class B>
-struct Select {
-  using type = A;
-};
-template <class A, class B>
-struct Select<false, A, B> {
-  using type = B;
-};
 
 // Tile of one block: BLOCK_M pixels from first_pixel on, BLOCK_N channels of `group` from first_k on, of region
 // blockIdx.z where regions have blocks of their own.

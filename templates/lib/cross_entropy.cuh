@@ -8,6 +8,7 @@
 // COUNT_THREADS of the kernels that see all rows.
 #include "lib/math.cuh"
 #include "lib/reduce.cuh"
+#include "lib/select.cuh"
 #include "lib/simple_rows.cuh"
 
 enum : int { REDUCTION_NONE = 0, REDUCTION_MEAN = 1, REDUCTION_SUM = 2 };
@@ -25,15 +26,7 @@ __device__ __forceinline__ float weight_of(const float* weights, Index c) {
 }
 
 // Weight of a row in a mean: 1, or the weight of its target.
-template <bool WEIGHTED>
-struct ShareType {
-  using Type = int;
-};
-template <>
-struct ShareType<true> {
-  using Type = float;
-};
-using Share = ShareType<HAS_WEIGHTS>::Type;
+using Share = Select<HAS_WEIGHTS, float, int>::type;
 
 __device__ __forceinline__ Share share_of(const float* weights, int target) {
   if (target == IGNORE) return 0;

@@ -5,6 +5,7 @@
 #include "lib/activation.cuh"
 #include "lib/blend.cuh"
 #include "lib/math.cuh"
+#include "lib/select.cuh"
 
 struct RowStatistics {
   float mean, inv_deviation;
@@ -69,15 +70,7 @@ struct Moments {
   }
 };
 
-template <bool IS_RMS>
-struct MomentsOf {
-  using type = Moments;
-};
-template <>
-struct MomentsOf<true> {
-  using type = SquareSum;
-};
-using RowMoments = MomentsOf<RMS>::type;
+using RowMoments = Select<RMS, SquareSum, Moments>::type;
 
 // w xhat + b.
 __device__ __forceinline__ float normalised(float x, const RowStatistics& row, float w, float b) {

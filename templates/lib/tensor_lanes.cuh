@@ -5,7 +5,7 @@
 
 struct TensorLanes {
   template <int COLUMNS, class Loader>
-  using Tile = TensorTile<typename FactorOf<typename Loader::Kept>::type, COLUMNS, Loader::DOWN>;
+  using Tile = TensorTile<FactorOf<typename Loader::Kept>, COLUMNS, Loader::DOWN>;
   template <class TileA, class TileB>
   using Tiles = StagesOfTiles<TileA, TileB>;
   using Position = TensorPosition;

@@ -10,6 +10,7 @@
 // whether products of f16 are summed for one step alone in f16, and added to sums in f32.
 #include "lib/block_memory.cuh"
 #include "lib/index.cuh"
+#include "lib/select.cuh"
 #include "lib/tensor_cores.cuh"
 #include "lib/vector.cuh"
 
@@ -27,14 +28,8 @@ static_assert(THREADS == WARPS_M * WARPS_N * 32, "the threads of a block are tho
 
 // The elements that a tile holds of an operand: its own, or wider ones where the other operand, or ldmatrix, needs
 // them.
-template <class Kept, bool IS_AS_LONG = sizeof(Kept) == sizeof(Factor)>
-struct FactorOf {
-  using type = Kept;
-};
 template <class Kept>
-struct FactorOf<Kept, false> {
-  using type = Factor;
-};
+using FactorOf = typename Select<sizeof(Kept) == sizeof(Factor), Kept, Factor>::type;
 
 // Types of integers whose products have sums in i32.
 template <class T>
@@ -44,15 +39,7 @@ constexpr bool IS_INTEGER<i8> = true;
 template <>
 constexpr bool IS_INTEGER<u8> = true;
 
-template <bool IN_INTEGERS>
-struct SumOf {
-  using type = float;
-};
-template <>
-struct SumOf<true> {
-  using type = int;
-};
-using Sum = SumOf<IS_INTEGER<TX> && IS_INTEGER<TW>>::type;
+using Sum = Select<IS_INTEGER<TX> && IS_INTEGER<TW>, int, float>::type;
 
 static_assert(sizeof(TX) <= sizeof(Factor) && sizeof(TW) <= sizeof(Factor), "a factor holds the operands' values");
 

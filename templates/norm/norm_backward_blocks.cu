@@ -10,6 +10,7 @@
 // workspace: the parts, then the means of each row: [2][ROWS] f32.
 #include "lib/norm_gradient.cuh"
 #include "lib/row_blocks.cuh"
+#include "lib/select.cuh"
 #include "lib/store.cuh"
 
 constexpr int STEPS = ceil_div<int>(ROW, LANES* TAKEN);  // times that a thread takes elements of a whole row
@@ -22,18 +23,11 @@ constexpr bool STORES_PARAMETERS = SAME_ROWS || PARAMETERS;
 using GivenDy = Vector<UserKept<TDY>::type, VECTOR>;
 
 // Value of dy that counts. Behind an activation it is a product, which TDY would round once more.
-template <bool IS_PRODUCT>
-struct PassedDy {
-  using type = Vector<float, VECTOR>;
-};
-template <>
-struct PassedDy<false> {
-  using type = GivenDy;  // dy or 0
-};
+using PassedDy = Select<ACTIVATES, Vector<float, VECTOR>, GivenDy>::type;
 
 // Values that a thread takes of its rows.
 struct Taken {
-  PassedDy<ACTIVATES>::type dy;
+  PassedDy dy;
   Vector<TX, VECTOR> x;
 };
 
