@@ -256,10 +256,8 @@ std::optional<Contender> Comparison::cutlass(const Request& request, const std::
   for (const CutlassTile& tile : tiles) {
     for (const int count : slices) {
       // Blocks that add in turn wait for each other, and the clock tells no time of that.
-      const CutlassChoice choice{.tile = tile,
-                                 .sum = sums,
-                                 .slices = count,
-                                 .parallel = count > 1 && request.operation != "gemm"};
+      const CutlassChoice choice{
+          .tile = tile, .sum = sums, .slices = count, .parallel = count > 1 && request.operation != "gemm"};
       try {
         CutlassPeer peer(context_, *nvrtc_, kernels_, request, target_, choice, execution::Products::cubin);
         peer.prepare(addresses_of(operands), operands.values());
