@@ -26,6 +26,8 @@ std::string_view to_string(ErrorCode code) {
       return "input/output error";
     case ErrorCode::internal:
       return "internal error";
+    case ErrorCode::not_finite:
+      return "not finite";
   }
   return "unknown error";
 }

@@ -43,6 +43,8 @@ kiln_status status_of(ErrorCode code) {
       return KILN_IO_ERROR;
     case ErrorCode::internal:
       return KILN_INTERNAL;
+    case ErrorCode::not_finite:
+      return KILN_NOT_FINITE;
   }
   return KILN_INTERNAL;
 }

@@ -11,7 +11,7 @@ struct Word {
 };
 
 // Replaced in this order, so what another one begins with stands behind that.
-constexpr std::array<Word, 22> words = {
+constexpr std::array<Word, 23> words = {
     Word{"Context::prepare()", "kiln_context_prepare()"},
     Word{"Context::plan()", "kiln_plan_create()"},
     Word{"plan_of_call()", "kiln_call_plan()"},
@@ -32,6 +32,7 @@ constexpr std::array<Word, 22> words = {
     Word{"ContextOptions::tuning", "kiln_context_options.tuning_mode"},
     Word{"ContextOptions::", "kiln_context_options."},
     Word{"ModelOptions::", "kiln_model_options."},
+    Word{"Model::outputs()", "kiln_model_get_output()"},
     Word{"Model::", "kiln_model_"},
     Word{"RunValues::", "kiln_run_values."},
 };

@@ -42,6 +42,7 @@ void add_commands(Command app, int& exit_code) {
   add_verify(app, exit_code);
   add_explain(app, exit_code);
   add_describe(app, exit_code);
+  add_bug(app, exit_code);
   add_emit(app, exit_code);
   add_cache(app, exit_code);
   add_bundle(app, exit_code);

@@ -20,6 +20,7 @@ void add_run(Command app, int& exit_code);
 void add_infer(Command app, int& exit_code);
 void add_verify(Command app, int& exit_code);
 void add_explain(Command app, int& exit_code);
+void add_bug(Command app, int& exit_code);
 void add_describe(Command app, int& exit_code);
 void add_emit(Command app, int& exit_code);
 void add_cache(Command app, int& exit_code);

@@ -32,6 +32,7 @@
 #include "output.h"
 #include "short_forms.h"
 #include "table.h"
+#include "why_miss.h"
 
 namespace kiln::cli {
 namespace {
@@ -43,6 +44,7 @@ struct ExplainOptions {
   std::vector<std::string> packs;
   bool brief = false;
   bool launches = false;
+  bool why_miss = false;
   std::string timeline;
   Output output;
 };
@@ -56,6 +58,7 @@ struct ExplainedLayer {
   std::optional<Json> launches{};     // those of what is chosen, if they were asked for
   std::vector<LaunchTrace> traces{};
   std::string not_timed{};  // why there are none
+  std::optional<Miss> miss{};
 };
 
 void print_candidates(const std::vector<ExplainedCandidate>& candidates, const char* heading, double roofline,
@@ -107,6 +110,7 @@ void print(const ExplainedLayer& layer, const Output& output) {
   else
     fmt::print("chosen: nothing serves this request\n");
   if (!layer.tie.empty()) fmt::print("        {}\n", layer.tie);
+  if (layer.miss) fmt::print("{}", text_of(*layer.miss, output));
   if (!why.no_compiler.empty()) fmt::print("only variants of a bundle can be used here: {}\n", why.no_compiler);
   print_candidates(why.stored, "stored, in order of precedence", why.roofline_seconds, output);
   print_candidates(why.estimated, "best estimates", why.roofline_seconds, output);
@@ -145,6 +149,7 @@ Json json_of(const ExplainedLayer& layer) {
   json.set("tried", tried);
   if (layer.launches) json.set("launches", *layer.launches);
   if (!layer.not_timed.empty()) json.set("not_timed", layer.not_timed);
+  if (layer.miss) json.set("why_miss", json_of(*layer.miss));
   return json;
 }
 
@@ -161,6 +166,19 @@ ExplainedLayer explain_layer(const Context& context, const Request& request,
   }
   if (!brief) layer.tried = explain_trials(std::move(records), is_current);
   return layer;
+}
+
+// The nearest stored request, and what differs, unless a stored choice serves the layer.
+Miss miss_of(const ExplainedLayer& layer, const Context& context, const std::vector<StoredRequest>& stored) {
+  Miss miss = why_missed(layer.why.request.key(), context.device_id(), stored);
+  const std::optional<ExplainedCandidate>& chosen = layer.why.chosen;
+  if (chosen && chosen->source != "estimate") {
+    miss.why = fmt::format("nothing is missed: the choice is {}", chosen->source);
+    miss.differences.clear();
+  } else if (miss.nearest && miss.differences.empty()) {
+    miss.why += ", and none can be used: `kiln explain` lists them with the reasons";
+  }
+  return miss;
 }
 
 // Runs what is chosen on an emulated device, whose clock tells the time of each launch.
@@ -253,6 +271,13 @@ int explain(const ExplainOptions& options) {
   const Catalogue catalogue = catalogue_of(*settings.environment);
   const cache::IsCurrent current = is_current(catalogue);
   if (!options.output.json) fmt::print("{}", options.device.heading(device, context.device_description()));
+  std::vector<StoredRequest> stored;
+  if (options.why_miss) {
+    std::vector<std::string> packs = pack_paths(options.packs, *settings.environment);
+    const std::vector<std::string> installed = system_packs(*settings.environment);
+    packs.insert(packs.end(), installed.begin(), installed.end());
+    stored = stored_requests(database, packs);
+  }
   bool served = true;
   Json layers = Json::array();
   PredictionNotes predictions(device.name);
@@ -260,6 +285,7 @@ int explain(const ExplainOptions& options) {
   for (const tuner::Job& job : workload.jobs) {
     ExplainedLayer layer = explain_layer(context, job.request, database, current, options.brief);
     layer.nodes = workload.nodes.of(job.request);
+    if (options.why_miss) layer.miss = miss_of(layer, context, stored);
     if (timer) timer->add_to(layer, context, timeline.has_value());
     if (timeline && !write_timeline(layer, *timeline, options.timeline)) served = false;
     if (!options.output.json && &job == &workload.jobs.front()) {
@@ -299,6 +325,7 @@ void add_explain(Command app, int& exit_code) {
   add_database_option(command, options->database);
   command.add_option("--pack", options->packs, "packs to use beside the database");
   command.add_flag("--brief", options->brief, "leave out the stored candidates that cannot win");
+  command.add_flag("--why-miss", options->why_miss, "name the nearest stored request, and the parts of it that differ");
   command.add_flag("--launches", options->launches,
                    "time the chosen variant on the emulated device, and print what bounds each of its kernels");
   command

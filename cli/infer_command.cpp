@@ -23,6 +23,7 @@
 #include "model_flags.h"
 #include "npy.h"
 #include "output.h"
+#include "shapes.h"
 #include "short_forms.h"
 #include "table.h"
 
@@ -85,18 +86,6 @@ std::vector<std::string> names_of(const std::vector<Port>& ports) {
   return names;
 }
 
-/// The batch of the arrays that are given, where the model leaves it open.
-std::optional<int64_t> batch_of_inputs(const InferOptions& options) {
-  const OnnxGraph model = read_onnx(options.model);
-  if (!model.batch_input) return std::nullopt;
-  const std::vector<std::string> names = names_of(model.inputs), paths = paths_for(names, options.inputs, "input");
-  const auto i = static_cast<size_t>(std::find(names.begin(), names.end(), *model.batch_input) - names.begin());
-  if (paths[i].empty()) return std::nullopt;
-  const models::HostArray array = read_npy(paths[i]);
-  const size_t rank = model.graph.value(model.graph.inputs()[i].value).extents.size();
-  return array.extents.size() == rank ? std::optional(array.extents.front()) : std::nullopt;
-}
-
 /// --batch ?N is for batches of up to N.
 void require_within(std::optional<int64_t> most, int64_t given) {
   if (!most || given <= *most) return;
@@ -153,6 +142,13 @@ void print_text(const InferOptions& options, const Model& model) {
   const ModelMemory& use = model.memory();
   fmt::print("memory: {} of weights, {} in between ({} if nothing were shared)\n", memory_text(use.weights),
              memory_text(use.arena), memory_text(use.unshared));
+  const ModelCost& cost = model.cost();
+  fmt::print("this size was ready after {:.0f} ms of the host's time, ", 1e3 * cost.seconds);
+  if (cost.compiled == 0) {
+    fmt::print("without a compile\n");
+  } else {
+    fmt::print("{} kernels compiled in {:.0f} ms\n", cost.compiled, 1e3 * cost.compile_seconds);
+  }
 }
 
 void print_as_json(const Context& context, const Model& model) {
@@ -162,15 +158,57 @@ void print_as_json(const Context& context, const Model& model) {
         {{"request", step.request.key()}, {"variant", step.variant}, {"choice", step.source}, {"nodes", step.nodes}});
   }
   const ModelMemory& use = model.memory();
-  print_json({{"device", context.device_id()},
-              {"inputs", json_of(model.inputs())},
-              {"outputs", json_of(model.outputs())},
-              {"steps", steps},
-              {"memory",
-               {{"weights", use.weights},
-                {"arena", use.arena},
-                {"least_arena", use.least_arena},
-                {"unshared", use.unshared}}}});
+  const ModelCost& cost = model.cost();
+  print_json(
+      {{"device", context.device_id()},
+       {"inputs", json_of(model.inputs())},
+       {"outputs", json_of(model.outputs())},
+       {"steps", steps},
+       {"memory",
+        {{"weights", use.weights}, {"arena", use.arena}, {"least_arena", use.least_arena}, {"unshared", use.unshared}}},
+       {"cost", {{"seconds", cost.seconds}, {"compiled", cost.compiled}, {"compile_seconds", cost.compile_seconds}}}});
+}
+
+/// The arrays that are given: one for each input.
+std::vector<models::HostArray> read_arrays(const OnnxInputs& inputs, const std::vector<std::string>& given) {
+  std::vector<models::HostArray> arrays;
+  const std::vector<std::string> paths = paths_for(names_of(inputs.all()), given, "input");
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const OnnxInput& input = inputs.all()[i];
+    if (paths[i].empty()) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("input '{}' is not given", input.name),
+                  fmt::format("it is {}, {}: --input {}=FILE.npy", OnnxInputs::text_of(input), input.type, input.name));
+    }
+    arrays.push_back(read_npy(paths[i]));
+  }
+  return arrays;
+}
+
+/// How the model is loaded: for the extents of the arrays, where its file leaves any open, and for those of --shape.
+ModelOptions options_for(const InferOptions& options, const OnnxFile& file,
+                         const std::vector<models::HostArray>& arrays) {
+  ModelOptions how = options.flags.options();
+  const OnnxInputs inputs = file.inputs(how.dtype);
+  const std::vector<InputShapes> sizes = parse_shapes(options.flags.shapes, inputs);
+  if (sizes.size() > 1) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("--shape names {} sizes, and a run has one", sizes.size()));
+  }
+  how.shapes = sizes.front();
+  if (!inputs.has_open_batch() && !inputs.has_open_extents()) return how;
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const std::string& name = inputs.all()[i].name;
+    const auto [place, is_new] = how.shapes.try_emplace(name, arrays[i].extents);
+    if (is_new || place->second == arrays[i].extents) continue;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("--shape says {} of input '{}', and its file holds {}", fmt::join(place->second, "x"), name,
+                            fmt::join(arrays[i].extents, "x")),
+                "leave --shape out: inputs say their extents");
+  }
+  const bool is_of_arrays = how.dynamic_batch && !arrays.empty();
+  const ResolvedInputs resolved = inputs.resolve(is_of_arrays ? std::nullopt : how.batch, how.shapes);
+  if (is_of_arrays) require_within(how.batch, resolved.batch);
+  how.batch = resolved.batch;
+  return how;
 }
 
 int infer(const InferOptions& options) {
@@ -185,26 +223,16 @@ int infer(const InferOptions& options) {
   require_bundles(options.bundles);
   require_database(options.database);
   Context context(settings);
-  ModelOptions how = options.flags.options();
-  if (!options.inputs.empty() && (!how.batch || how.dynamic_batch)) {
-    if (const auto given = batch_of_inputs(options)) {
-      require_within(how.batch, *given);
-      how.batch = given;
-    }
-  }
-  Model model(context, options.model, how);
+  const bool is_run = !options.inputs.empty() || !options.outputs.empty();
+  std::vector<models::HostArray> arrays;
+  Model model = [&] {
+    const OnnxFile file(options.model);
+    if (is_run) arrays = read_arrays(file.inputs(), options.inputs);
+    return Model(context, options.model, options_for(options, file, arrays));
+  }();
   require_database(options.database, keys_of(model));
-  const std::vector<std::string> inputs = paths_for(names_of(model.inputs()), options.inputs, "input"),
-                                 outputs = paths_for(names_of(model.outputs()), options.outputs, "output");
-  if (!options.inputs.empty() || !options.outputs.empty()) {
-    std::vector<models::HostArray> arrays;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (inputs[i].empty()) {
-        throw Error(ErrorCode::invalid_argument, fmt::format("input '{}' is not given", model.inputs()[i].name),
-                    fmt::format("it is {}: --input {}=FILE.npy", print(model.inputs()[i]), model.inputs()[i].name));
-      }
-      arrays.push_back(read_npy(inputs[i]));
-    }
+  const std::vector<std::string> outputs = paths_for(names_of(model.outputs()), options.outputs, "output");
+  if (is_run) {
     const std::vector<models::HostArray> results = models::run_on_host(context, model, arrays);
     for (size_t j = 0; j < outputs.size(); ++j) {
       if (!outputs[j].empty()) write_npy(outputs[j], results[j]);

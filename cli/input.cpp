@@ -12,7 +12,9 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -25,6 +27,7 @@
 #include "kiln/generator/no_code.h"
 #include "kiln/generator/operation.h"
 #include "kiln/models/lower.h"
+#include "shapes.h"
 
 namespace kiln::cli {
 namespace {
@@ -41,6 +44,7 @@ class Collection {
   void add_nodes(const Request& request, const std::vector<std::string>& nodes) { workload_.nodes.add(request, nodes); }
 
   void add(const UncoveredNode& node) {
+    if (!uncovered_.insert({node.name, node.operation, node.reason}).second) return;  // of another size
     const auto [place, is_new] = reasons_.try_emplace({node.operation, node.reason}, workload_.not_covered.size());
     if (is_new) workload_.not_covered.push_back({node.operation, {}, node.reason});
     workload_.not_covered[place->second].nodes.push_back(node.name);
@@ -52,17 +56,24 @@ class Collection {
   Workload workload_;
   std::unordered_map<std::string, size_t> jobs_;                   // by their keys
   std::map<std::pair<std::string, std::string>, size_t> reasons_;  // by operation and reason
+  std::set<std::tuple<std::string, std::string, std::string>> uncovered_;
 };
 
-/// Requests of the model that `kiln infer` runs.
+/// Requests of the model that `kiln infer` runs, of all sizes that --shape names.
 Workload from_model(const Input& input) {
-  const models::Lowered lowered = models::lower(input.text, input.model.options());
+  const OnnxFile file(input.text);
+  ModelOptions options = input.model.options();
+  const graph::Cost cost = models::estimated_cost();  // of one size helps the next
   Collection collection;
-  for (const graph::Step& step : lowered.schedule.steps) {
-    collection.add({step.request, 1});
-    collection.add_nodes(step.request, step.origins);
+  for (const InputShapes& shapes : parse_shapes(input.model.shapes, file.inputs(options.dtype))) {
+    options.shapes = shapes;
+    const models::Lowered lowered = models::lower(file, options, cost);
+    for (const graph::Step& step : lowered.schedule.steps) {
+      collection.add({step.request, 1});
+      collection.add_nodes(step.request, step.origins);
+    }
+    for (const UncoveredNode& node : lowered.model.uncovered) collection.add(node);
   }
-  for (const UncoveredNode& node : lowered.model.uncovered) collection.add(node);
   return collection.take();
 }
 
@@ -222,7 +233,7 @@ Workload read_workload(const Input& input) {
   }
   if (input.model.any()) {
     throw Error(ErrorCode::invalid_argument,
-                "--dtype, --layout, --batch, --no-fuse and --arithmetic apply to ONNX models",
+                "--dtype, --layout, --batch, --shape, --no-fuse and --arithmetic apply to ONNX models",
                 "a request says these things itself");
   }
   const bool is_request = input.text.find(' ') != std::string::npos || find_operation(input.text) != nullptr;

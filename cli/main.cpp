@@ -34,6 +34,7 @@ int exit_code_of(ErrorCode code) {
     case ErrorCode::out_of_memory:
     case ErrorCode::compile_failed:
     case ErrorCode::internal:
+    case ErrorCode::not_finite:
       return failed_check;
   }
   return failed_check;

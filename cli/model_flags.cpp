@@ -62,6 +62,12 @@ void ModelFlags::add_to(Command command) {
                   "layout of values between a model's convolutions: nchw, nhwc, or auto (default: auto)")
       .check(one_of({"auto", "nchw", "nhwc"}));
   command.add_option("--batch", batch, "batch of a model: a number; ? or ?N for a dynamic batch (up to N)");
+  command
+      .add_option(
+          "--shape", shapes,
+          "[NAME=]1x3x224x224: extents of an input that a model leaves open; several with commas between, 224..448/32 "
+          "for a range")
+      .one_value();
   command.add_flag("--no-fuse", no_fuse,
                    "keep a call for each node of a model: nothing goes into filters and epilogues");
   command.add_option(
@@ -70,7 +76,7 @@ void ModelFlags::add_to(Command command) {
 }
 
 bool ModelFlags::any() const {
-  return !dtype.empty() || layout != "auto" || !batch.empty() || no_fuse || !arithmetic.empty();
+  return !dtype.empty() || layout != "auto" || !batch.empty() || !shapes.empty() || no_fuse || !arithmetic.empty();
 }
 
 ModelOptions ModelFlags::options() const {

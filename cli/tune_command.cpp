@@ -160,6 +160,7 @@ std::string command_line(const TuneOptions& options) {
   add("--dtype", options.input.model.dtype, standard.input.model.dtype);
   add("--layout", options.input.model.layout, standard.input.model.layout);
   add("--batch", options.input.model.batch, standard.input.model.batch);
+  for (const std::string& shape : options.input.model.shapes) text += fmt::format(" --shape '{}'", shape);
   if (options.input.model.no_fuse) text += " --no-fuse";
   add("--arithmetic", options.input.model.arithmetic, standard.input.model.arithmetic);
   for (const std::string& file : options.input.expressions) text += fmt::format(" --expression '{}'", file);

@@ -141,8 +141,16 @@ Compiled Nvrtc::compile(const std::string& source, const std::string& name, cons
     compiled.cubin = program.product(table_->nvrtcGetCUBINSize, table_->nvrtcGetCUBIN, "nvrtcGetCUBIN");
     compiled.resources = parse_resource_log(compiled.log);
   }
-  compiled.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const auto duration = std::chrono::steady_clock::now() - start;
+  compiled.seconds = std::chrono::duration<double>(duration).count();
+  compiles_ += 1;
+  nanoseconds_ += static_cast<uint64_t>(std::chrono::nanoseconds(duration).count());
   return compiled;
+}
+
+NvrtcWork Nvrtc::work() const {
+  constexpr double nanosecond = 1e-9;
+  return {compiles_, nanosecond * static_cast<double>(nanoseconds_.load())};
 }
 
 void require_driver_for(const Nvrtc& nvrtc, const Driver& driver) {

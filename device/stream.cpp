@@ -15,8 +15,7 @@ Stream::Stream(std::shared_ptr<const ContextHandle> context) {
 }
 
 void Stream::synchronize() const {
-  const ContextHandle& context = *stream_.context();
-  context.driver().check(context.call(&DriverTable::cuStreamSynchronize, raw()), "cuStreamSynchronize", "a stream");
+  device::synchronize(*stream_.context(), raw());
 }
 
 bool Stream::is_idle() const {
@@ -34,6 +33,10 @@ void Stream::wait(const Event& event) const {
 void wait(const ContextHandle& context, CUstream stream, const Event& event) {
   context.driver().check(context.call(&DriverTable::cuStreamWaitEvent, stream, event.raw(), 0U), "cuStreamWaitEvent",
                          "a stream");
+}
+
+void synchronize(const ContextHandle& context, CUstream stream) {
+  context.driver().check(context.call(&DriverTable::cuStreamSynchronize, stream), "cuStreamSynchronize", "a stream");
 }
 
 bool is_capturing(const ContextHandle& context, CUstream stream) {

@@ -241,9 +241,7 @@ class Search {
   double seconds(const Part& part) {
     const std::vector<Request> requests = schedules_.requests(part);
     steps_ += part.nodes.size() + requests.size();
-    double sum = 0;
-    for (const Request& request : requests) sum += cost_(request);
-    return sum;
+    return cost_.sum(requests);
   }
 
   const Graph& graph_;

@@ -124,6 +124,17 @@ HostArray as_in_model(const ModelTensor& tensor, std::span<const std::byte> byte
   return array;
 }
 
+/// The size of a model that leaves extents open.
+void take_shapes(Model& model, std::span<const HostArray> inputs) {
+  InputShapes shapes;
+  bool are_new = false;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    are_new = are_new || inputs[i].extents != model.inputs()[i].extents;
+    shapes[model.inputs()[i].name] = inputs[i].extents;
+  }
+  if (are_new) model.set_shapes(shapes);
+}
+
 Tensor tensor_over(const ModelTensor& tensor, const void* memory) {
   const std::vector<int64_t> extents = tensor.extents.empty() ? std::vector<int64_t>{1} : tensor.extents;
   return {memory, tensor.dtype, extents, contiguous};
@@ -151,6 +162,7 @@ std::vector<HostArray> run_on_host(Context& context, Model& model, std::span<con
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} inputs are given, expected {}", inputs.size(), model.inputs().size()));
   }
+  if (model.has_open_batch() || model.has_open_extents()) take_shapes(model, inputs);
   std::vector<DeviceMemory> memory;
   std::vector<NamedTensor> given, results;
   const auto allocate = [&](const ModelTensor& tensor) -> DeviceMemory& {

@@ -5,10 +5,14 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "kiln/base/as_error.h"
 #include "kiln/base/error.h"
+#include "kiln/base/parallel.h"
 #include "kiln/base/printable.h"
 #include "kiln/graph/layouts.h"
 #include "kiln/graph/optimise.h"
@@ -16,6 +20,8 @@
 
 namespace kiln::models {
 namespace {
+
+constexpr double unserved = std::numeric_limits<double>::infinity();
 
 std::vector<bool> channels_last(const graph::Graph& graph, const graph::ScheduleOptions& options, ModelLayout layout,
                                 const graph::Cost& cost) {
@@ -58,17 +64,30 @@ void check_kept(const graph::Schedule& schedule, int64_t stored_bytes) {
 
 graph::Cost estimated_cost() {
   auto known = std::make_shared<std::map<std::string, double>>();
-  return [known](const Request& request) {
-    constexpr double unserved = std::numeric_limits<double>::infinity();
+  const auto of_one = [known](const Request& request) {
     const auto [place, is_new] = known->try_emplace(request.key(), unserved);
     if (is_new) place->second = predicted_seconds(request, unserved);
     return place->second;
   };
+  const auto learn = [known](std::span<const Request> requests) {
+    std::map<std::string, const Request*> unknown;
+    for (const Request& request : requests) {
+      std::string key = request.key();
+      if (!known->contains(key)) unknown.try_emplace(std::move(key), &request);
+    }
+    if (unknown.size() < 2) return;
+    const std::vector<std::pair<std::string, const Request*>> list(unknown.begin(), unknown.end());
+    std::vector<double> seconds(list.size());
+    for_each_index(list.size(), [&](size_t i) { seconds[i] = predicted_seconds(*list[i].second, unserved); });
+    for (size_t i = 0; i < list.size(); ++i) known->emplace(list[i].first, seconds[i]);
+  };
+  return {of_one, learn};
 }
 
-Lowered lower(const std::string& path, const ModelOptions& options, const graph::Cost& cost) {
+Lowered lower(const OnnxFile& file, const ModelOptions& options, const graph::Cost& cost) {
+  const std::string& path = file.path();
   Lowered lowered;
-  lowered.model = read_onnx(path, {options.dtype, options.batch});
+  lowered.model = file.read({options.dtype, options.batch, options.shapes});
   try {
     if (options.fuse) graph::optimise(lowered.model.graph, cost);
     graph::ScheduleOptions how{.dynamic_batch = options.dynamic_batch, .arithmetic = options.arithmetic};
@@ -81,6 +100,10 @@ Lowered lower(const std::string& path, const ModelOptions& options, const graph:
     throw_as_error(path);
   }
   return lowered;
+}
+
+Lowered lower(const std::string& path, const ModelOptions& options, const graph::Cost& cost) {
+  return lower(OnnxFile(path), options, cost);
 }
 
 }  // namespace kiln::models

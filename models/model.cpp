@@ -1,21 +1,23 @@
 #include "kiln/model.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
-#include <map>
+#include <list>
 #include <system_error>
 #include <utility>
 
+#include "instance.h"
 #include "kiln/base/as_error.h"
 #include "kiln/base/error.h"
 #include "kiln/base/printable.h"
 #include "kiln/cuda_graph.h"
 #include "kiln/memory.h"
 #include "kiln/models/lower.h"
-#include "loaded_batch.h"
 #include "ports.h"
 #include "weights.h"
 
@@ -44,6 +46,28 @@ FileStates states_of(const std::vector<std::string>& files) {
   return states;
 }
 
+/// An error of KILN_CHECK_NUMERICS with the nodes of the step; any other as it is.
+Error with_nodes(const Error& error, const std::vector<std::string>& nodes) {
+  if (error.code() != ErrorCode::not_finite || nodes.empty()) return error;
+  std::vector<std::string> names;
+  for (const std::string& node : nodes) names.push_back(printable_name(node));
+  return {error.code(), fmt::format("'{}': {}", fmt::join(names, "', '"), error.message()), error.hint()};
+}
+
+std::vector<ModelTensor> tensors_of(const OnnxInputs& inputs) {
+  std::vector<ModelTensor> tensors;
+  for (const OnnxInput& input : inputs.all()) {
+    ModelTensor& tensor = tensors.emplace_back(ModelTensor{input.name, input.type, input.dtype, {}});
+    for (const OnnxExtent& extent : input.extents) tensor.extents.push_back(extent.fixed.value_or(-1));
+  }
+  return tensors;
+}
+
+bool has_extents(const models::Instance& instance, const std::vector<graph::Extents>& extents) {
+  return std::equal(instance.inputs.begin(), instance.inputs.end(), extents.begin(), extents.end(),
+                    [](const ModelTensor& input, const graph::Extents& wanted) { return input.extents == wanted; });
+}
+
 }  // namespace
 
 std::optional<ModelLayout> parse_model_layout(std::string_view word) {
@@ -53,14 +77,26 @@ std::optional<ModelLayout> parse_model_layout(std::string_view word) {
 }
 
 struct Model::Impl {
-  Impl(Context& on, std::string file, ModelOptions how) : context(&on), path(std::move(file)), options(how) {}
+  Impl(Context& on, std::string file, ModelOptions how)
+      : context(&on), path(std::move(file)), options(std::move(how)) {}
 
-  /// Makes what another batch needs, and then that batch the one that runs. Changes nothing if it throws an Error.
-  void load(std::optional<int64_t> wanted);
-  void load_batch(std::optional<int64_t> wanted);
-  /// load_batch() of models/, whose errors name the file here.
-  models::LoadedBatch loaded(const models::Lowered& lowered);
+  /// Reads what the file declares, and makes the first size where all extents are known.
+  void load();
+  /// Makes the size of these extents the one in use. Changes nothing if it throws an Error.
+  void use(const ResolvedInputs& wanted);
+  /// Makes what a size needs. `file`: null to read it again.
+  void add(const ResolvedInputs& wanted, const OnnxFile* file);
+  models::Lowered lowered(const ResolvedInputs& wanted, const OnnxFile* file);
+  /// make_instance() of models/, whose errors name the file here.
+  models::Instance instance_of(const models::Lowered& lowered);
   void allocate_arena(int64_t bytes);
+  void give_up_sizes();
+  void use_first();
+
+  /// The size in use; one without extents where there is none.
+  const models::Instance& now() const { return instances.empty() ? unsized : instances.front(); }
+  bool is_open() const { return declared.has_open_batch() || declared.has_open_extents(); }
+  void take_shapes_of(std::span<const NamedTensor> inputs, Stream stream);
   /// A run on the tensors at `bases`: as a graph if they were there before, else kernel by kernel.
   void run(Stream stream);
   void launch_calls(Stream stream);
@@ -69,56 +105,89 @@ struct Model::Impl {
 
   Context* context;
   std::string path;
-  std::vector<std::string> files;  // of the model: batches are of one
+  std::vector<std::string> files;  // of the model: sizes are of one
   FileStates states;
   ModelOptions options;
-  graph::Cost cost = models::estimated_cost();  // of one batch helps the next
-  std::optional<std::string> batch_input;
+  graph::Cost cost = models::estimated_cost();  // of one size helps the next
+  OnnxInputs declared;
   models::Weights weights;
-  std::map<int64_t, models::LoadedBatch> batches;
-  std::map<int64_t, models::LoadedBatch>::iterator now;
-  std::optional<DeviceMemory> arena;  // of all batches: one runs at a time
-  std::vector<const void*> bases;     // of a run: inputs, outputs, and the arena
+  std::list<models::Instance> instances;  // of the sizes that are kept, the one in use first
+  models::Instance unsized;               // its inputs are those that the file declares
+  std::optional<DeviceMemory> arena;      // of all sizes: one runs at a time
+  std::vector<const void*> bases;         // of a run: inputs, outputs, and the arena
   ModelGraphs graphs;
 };
 
-void Model::Impl::load(std::optional<int64_t> wanted) {
+void Model::Impl::load() {
   try {
-    load_batch(wanted);
+    const OnnxFile file(path);
+    files = {path};
+    states = states_of(files);
+    declared = file.inputs(options.dtype);
+    unsized.inputs = tensors_of(declared);
+    unsized.batch = 0;
+    const bool waits_for_shapes = options.shapes.empty() && declared.has_open_extents();
+    if (!waits_for_shapes) add(declared.resolve(options.batch, options.shapes), &file);
+    path = std::filesystem::absolute(path);  // the program may go to another folder
+    for (std::string& each : files) each = std::filesystem::absolute(each);
   } catch (...) {
     throw_as_error(path);
   }
 }
 
-void Model::Impl::load_batch(std::optional<int64_t> wanted) {
+void Model::Impl::use(const ResolvedInputs& wanted) {
+  const auto known = std::find_if(instances.begin(), instances.end(), [&](const models::Instance& instance) {
+    return has_extents(instance, wanted.extents);
+  });
+  if (known != instances.end()) {
+    instances.splice(instances.begin(), instances, known);
+    return use_first();
+  }
+  try {
+    add(wanted, nullptr);
+  } catch (...) {
+    throw_as_error(path);
+  }
+}
+
+void Model::Impl::add(const ResolvedInputs& wanted, const OnnxFile* file) {
+  const auto start = std::chrono::steady_clock::now();
+  const CompileCount before = context->compiles();
+  const models::Lowered model = lowered(wanted, file);
+  models::Instance instance = instance_of(model);
+  instance.batch = wanted.batch;
+  const CompileCount after = context->compiles();
+  instance.cost.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  instance.cost.compiled = after.kernels - before.kernels;
+  instance.cost.compile_seconds = after.seconds - before.seconds;
+  allocate_arena(instance.use.arena);
+  files = model.model.files;
+  states = states_of(files);
+  instances.push_front(std::move(instance));
+  give_up_sizes();
+  use_first();
+}
+
+models::Lowered Model::Impl::lowered(const ResolvedInputs& wanted, const OnnxFile* file) {
   if (states_of(files) != states) {
     throw Error(ErrorCode::io_error,
                 fmt::format("{}, or its data beside it, was written or removed since the model was loaded", path),
                 "load it again");
   }
   ModelOptions how = options;
-  how.batch = wanted;
-  const models::Lowered lowered = models::lower(path, how, cost);
-  if (!lowered.model.uncovered.empty()) {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("{}: nodes that are not covered:{}", path, uncovered_text(lowered.model.uncovered)),
-                "docs/onnx.md lists what is");
-  }
-  models::LoadedBatch batch = loaded(lowered);
-  allocate_arena(batch.use.arena);
-  batch_input = lowered.model.batch_input;
-  if (files.empty()) {
-    files = lowered.model.files;
-    states = states_of(files);
-    path = std::filesystem::absolute(path);  // the program may go to another folder
-  }
-  bases.resize(batch.inputs.size() + batch.outputs.size() + 1);
-  now = batches.insert_or_assign(lowered.model.batch, std::move(batch)).first;
+  how.batch.reset();  // shapes of all inputs say it
+  how.shapes.clear();
+  for (size_t i = 0; i < wanted.extents.size(); ++i) how.shapes[declared.all()[i].name] = wanted.extents[i];
+  models::Lowered lowered = file != nullptr ? models::lower(*file, how, cost) : models::lower(path, how, cost);
+  if (lowered.model.uncovered.empty()) return lowered;
+  throw Error(ErrorCode::unsupported,
+              fmt::format("{}: nodes that are not covered:{}", path, uncovered_text(lowered.model.uncovered)),
+              "docs/onnx.md lists what is");
 }
 
-models::LoadedBatch Model::Impl::loaded(const models::Lowered& lowered) {
+models::Instance Model::Impl::instance_of(const models::Lowered& lowered) {
   try {
-    return models::load_batch(*context, lowered, weights);
+    return models::make_instance(*context, lowered, weights);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", path, error.message()), error.hint());
   }
@@ -127,23 +196,41 @@ models::LoadedBatch Model::Impl::loaded(const models::Lowered& lowered) {
 void Model::Impl::allocate_arena(int64_t planned) {
   const auto bytes = static_cast<size_t>(std::max<int64_t>(planned, 1));
   if (arena && arena->size() >= bytes) return;
-  // Freeing what the smaller batches had waits for the runs that use it (cuMemFree).
+  // Freeing what the smaller sizes had waits for the runs that use it (cuMemFree).
   arena = DeviceMemory(*context, bytes);
-  for (auto& [size, batch] : batches) batch.graphs = {};
+  for (models::Instance& instance : instances) instance.graphs = {};
+}
+
+/// Weights that no other size reads are freed, which waits for the runs that read them (cuMemFree).
+void Model::Impl::give_up_sizes() {
+  int64_t bytes = 0;
+  size_t kept = 0;
+  const auto first_given_up = std::find_if(instances.begin(), instances.end(), [&](const models::Instance& instance) {
+    bytes += instance.own_bytes();
+    return kept++ > 0 && (kept > options.kept_sizes || bytes > options.kept_bytes);
+  });
+  instances.erase(first_given_up, instances.end());
+}
+
+void Model::Impl::use_first() {
+  models::Instance& first = instances.front();
+  first.use.weights = weights.bytes();
+  bases.resize(first.inputs.size() + first.outputs.size() + 1);
   count_graphs();
 }
 
 void Model::Impl::count_graphs() {
   graphs.kept = 0;
-  for (const auto& [size, batch] : batches) graphs.kept += batch.graphs.count();
+  for (const models::Instance& instance : instances) graphs.kept += instance.graphs.count();
 }
 
 Model::Model(Context& context, const std::string& path, const ModelOptions& options)
     : impl_(std::make_unique<Impl>(context, path, options)) {
   std::string& no_graph = impl_->graphs.unused_because;
   if (context.records_calls()) no_graph = "calls are recorded (KILN_RECORD)";
+  if (context.checks_numerics()) no_graph = "operands and results are looked at (KILN_CHECK_NUMERICS)";
   if (!options.use_graph) no_graph = "the model was loaded without (ModelOptions::use_graph)";
-  impl_->load(options.batch);
+  impl_->load();
 }
 
 Model::~Model() = default;
@@ -158,52 +245,87 @@ Model::Impl& Model::present() const {
 }
 
 int64_t Model::batch() const {
-  return present().now->first;
+  return present().now().batch;
 }
 bool Model::has_open_batch() const {
-  return batch_input().has_value();
+  return present().declared.has_open_batch();
 }
-const std::optional<std::string>& Model::batch_input() const {
-  return present().batch_input;
+bool Model::has_open_extents() const {
+  return present().declared.has_open_extents();
+}
+const std::vector<ModelTensor>& Model::declared_inputs() const {
+  return present().unsized.inputs;
+}
+size_t Model::sizes() const {
+  return present().instances.size();
+}
+const ModelCost& Model::cost() const {
+  return present().now().cost;
 }
 const std::vector<ModelTensor>& Model::inputs() const {
-  return present().now->second.inputs;
+  return present().now().inputs;
 }
 const std::vector<ModelTensor>& Model::outputs() const {
-  return present().now->second.outputs;
+  return present().now().outputs;
 }
 const std::vector<ModelStep>& Model::steps() const {
-  return present().now->second.steps;
+  return present().now().steps;
 }
 const ModelMemory& Model::memory() const {
-  return present().now->second.use;
+  return present().now().use;
 }
 const ModelGraphs& Model::graphs() const {
   return present().graphs;
 }
 
+void Model::set_shapes(const InputShapes& shapes) {
+  Impl& model = present();
+  model.use(model.declared.resolve(std::nullopt, shapes));
+}
+
 void Model::set_batch(int64_t batch) {
   Impl& model = present();
-  const auto known = model.batches.find(batch);
-  if (known == model.batches.end()) return model.load(batch);
-  model.now = known;
+  if (model.instances.empty()) return model.use(model.declared.resolve(batch, {}));
+  std::vector<graph::Extents> extents;
+  for (const ModelTensor& input : model.now().inputs) extents.push_back(input.extents);
+  model.use(model.declared.resolve(batch, model.declared.with_batch(extents, batch)));
 }
 
 void Model::run(std::span<const NamedTensor> inputs, std::span<const NamedTensor> outputs, Stream stream) {
   Impl& model = present();
   const CurrentContext current(*model.context);  // once for all steps
-  models::LoadedBatch& batch = model.now->second;
+  if (model.is_open() && !models::have_extents(model.now().inputs, inputs)) model.take_shapes_of(inputs, stream);
+  const models::Instance& now = model.now();
   const void** const bases = model.bases.data();
-  models::take(*model.context, batch.inputs, inputs, "input", bases);
-  models::take(*model.context, batch.outputs, outputs, "output", bases + batch.inputs.size());
+  models::take(*model.context, now.inputs, inputs, "input", bases);
+  models::take(*model.context, now.outputs, outputs, "output", bases + now.inputs.size());
   models::check_apart(inputs, outputs);
   model.bases.back() = model.arena->data();
   model.run(stream);
 }
 
+void Model::Impl::take_shapes_of(std::span<const NamedTensor> inputs, Stream stream) {
+  InputShapes shapes = models::shapes_of(unsized.inputs, inputs);
+  for (const OnnxInput& input : declared.all()) {  // one without dimensions is given as one of one element
+    std::vector<int64_t>& shape = shapes[input.name];
+    const bool is_one_element = input.has_rank && input.extents.empty() && shape == std::vector<int64_t>{1};
+    if (is_one_element) shape.clear();
+  }
+  const ResolvedInputs wanted = declared.resolve(std::nullopt, shapes);
+  const bool is_kept = std::any_of(instances.begin(), instances.end(), [&](const models::Instance& instance) {
+    return has_extents(instance, wanted.extents);
+  });
+  if (!is_kept && is_captured(*context, stream)) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: the model is not ready for inputs of these extents, and the stream is captured", path),
+                "Model::set_shapes() makes it ready, before the capture");
+  }
+  use(wanted);
+}
+
 void Model::Impl::run(Stream stream) {
   if (!graphs.unused_because.empty() || is_captured(*context, stream)) return launch_calls(stream);
-  models::RunCudaGraphs& known = now->second.graphs;
+  models::RunCudaGraphs& known = instances.front().graphs;
   if (models::KnownRun* const run = known.find(bases)) return launch_graph(*run, stream);
   launch_calls(stream);
   known.add(bases);
@@ -225,16 +347,22 @@ void Model::Impl::launch_graph(models::KnownRun& run, Stream stream) {
 
 void Model::Impl::launch_calls(Stream stream) {
   const auto address = [&](size_t base, int64_t offset) { return static_cast<const std::byte*>(bases[base]) + offset; };
-  for (models::LoadedStep& step : now->second.calls) {
+  models::Instance& now = instances.front();
+  for (size_t s = 0; s < now.calls.size(); ++s) {
+    models::LoadedStep& step = now.calls[s];
     for (const models::MovingOperand& operand : step.moving) {
       step.addresses[operand.argument] = Address(address(operand.base, operand.offset));
     }
     auto* const space = static_cast<std::byte*>(arena->data());
     void* const workspace = step.workspace ? space + *step.workspace : nullptr;
-    if (step.prepared != nullptr) {
-      step.plan.run_prepared(stream, step.addresses, step.prepared, workspace, step.values);
-    } else {
-      step.plan.run(stream, step.addresses, workspace, step.values);
+    try {
+      if (step.prepared != nullptr) {
+        step.plan.run_prepared(stream, step.addresses, step.prepared, workspace, step.values);
+      } else {
+        step.plan.run(stream, step.addresses, workspace, step.values);
+      }
+    } catch (const Error& error) {
+      throw with_nodes(error, now.steps[s].nodes);
     }
   }
 }

@@ -33,7 +33,9 @@ void check(const ModelTensor& wanted, const Tensor& given, const char* what) {
   const bool of_same_extents = std::equal(extents.begin(), extents.end(), expected.begin(), expected.end());
   if (given.dtype() != wanted.dtype || !of_same_extents) {
     std::string hint = of_same_extents ? "convert it" : "";
-    if (differ_in_batch_only(extents, expected)) hint = "Model::set_batch() makes it take another batch";
+    const bool is_input = std::string_view(what) == "input";
+    if (is_input && differ_in_batch_only(extents, expected)) hint = "Model::set_batch() makes it take another batch";
+    if (!is_input && !of_same_extents) hint = "the inputs decide: Model::outputs() has them after Model::set_shapes()";
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} '{}' is {} {}, expected {} {}", what, wanted.name, to_string(given.dtype()),
                             fmt::join(extents, "x"), to_string(wanted.dtype), fmt::join(expected, "x")),
@@ -85,6 +87,33 @@ bool overlap(const Tensor& a, const Tensor& b) {
 
 bool differ_in_batch_only(std::span<const int64_t> a, std::span<const int64_t> b) {
   return a.size() == b.size() && !a.empty() && a[0] != b[0] && std::equal(a.begin() + 1, a.end(), b.begin() + 1);
+}
+
+bool have_extents(const std::vector<ModelTensor>& wanted, std::span<const NamedTensor> given) {
+  return std::all_of(wanted.begin(), wanted.end(), [&](const ModelTensor& each) {
+    const auto found = find_named(given, each.name);
+    if (found == given.end()) return false;
+    const std::span<const int64_t> extents = found->tensor.extents(), expected = called_extents(each);
+    return std::equal(extents.begin(), extents.end(), expected.begin(), expected.end());
+  });
+}
+
+InputShapes shapes_of(const std::vector<ModelTensor>& declared, std::span<const NamedTensor> given) {
+  if (given.size() > declared.size()) refuse_names(declared, given, "input");
+  InputShapes shapes;
+  for (const ModelTensor& each : declared) {
+    const auto found = find_named(given, each.name);
+    if (found == given.end()) refuse_names(declared, given, "input");
+    const Tensor& tensor = found->tensor;
+    if (tensor.dtype() != each.dtype) {
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("input '{}' is {}, expected {}", each.name, to_string(tensor.dtype()), to_string(each.dtype)),
+          "convert it");
+    }
+    shapes[each.name].assign(tensor.extents().begin(), tensor.extents().end());
+  }
+  return shapes;
 }
 
 void take(const Context& context, const std::vector<ModelTensor>& wanted, std::span<const NamedTensor> given,

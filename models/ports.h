@@ -12,6 +12,13 @@ namespace kiln::models {
 /// Whether tensors of these extents differ in the first one only: then Model::set_batch() may help.
 bool differ_in_batch_only(std::span<const int64_t> a, std::span<const int64_t> b);
 
+/// Whether all inputs are given, with the extents that they are wanted in.
+bool have_extents(const std::vector<ModelTensor>& wanted, std::span<const NamedTensor> given);
+
+/// Extents of the inputs that are given. `declared`: those of the model. Throws Error(invalid_argument) for what is
+/// missing, given twice, unknown, or of another dtype.
+InputShapes shapes_of(const std::vector<ModelTensor>& declared, std::span<const NamedTensor> given);
+
 /// Writes to `addresses` where the tensors of `wanted` are, in that order. Throws Error(invalid_argument) for what is
 /// missing, given twice, unknown, or different, or is in memory that `context` does not reach. `what`: "input" or
 /// "output".

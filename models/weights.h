@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,29 +12,53 @@
 
 namespace kiln::models {
 
-/// Memory on the device by digests of what it holds, so that all batches of a model share what they have in common.
+/// Memory that goes when the last instance of a model that reads it does.
+using SharedMemory = std::shared_ptr<const DeviceMemory>;
+
+/// Memory on the device by digests of what it holds, so that all instances of a model share what they have in common.
 /// Not thread-safe.
 class Weights {
  public:
+  struct Place {
+    std::byte* at = nullptr;
+    SharedMemory memory;
+  };
+
   /// Where that content is; null if it is not here.
-  std::byte* find(const std::string& digest) const {
+  Place find(const std::string& digest) const {
     const auto found = places_.find(digest);
-    return found == places_.end() ? nullptr : found->second;
+    if (found == places_.end()) return {};
+    SharedMemory memory = found->second.memory.lock();
+    return memory == nullptr ? Place{} : Place{found->second.at, std::move(memory)};
   }
 
-  /// Takes memory that is filled, and the offsets of what lies in it.
-  void add(DeviceMemory memory, const std::map<std::string, int64_t>& offsets) {
-    bytes_ += static_cast<int64_t>(memory.size());
-    for (const auto& [digest, offset] : offsets) places_[digest] = static_cast<std::byte*>(memory.data()) + offset;
-    blocks_.push_back(std::move(memory));
+  /// Knows memory that is filled, and the offsets of what lies in it.
+  void add(const SharedMemory& memory, const std::map<std::string, int64_t>& offsets) {
+    std::erase_if(places_, [](const auto& place) { return place.second.memory.expired(); });
+    std::erase_if(blocks_, [](const auto& block) { return block.expired(); });
+    for (const auto& [digest, offset] : offsets) {
+      places_[digest] = {static_cast<std::byte*>(memory->data()) + offset, memory};
+    }
+    blocks_.push_back(memory);
   }
 
-  int64_t bytes() const { return bytes_; }
+  /// Size of all memory that an instance reads.
+  int64_t bytes() const {
+    size_t bytes = 0;
+    for (const auto& block : blocks_) {
+      if (const SharedMemory memory = block.lock()) bytes += memory->size();
+    }
+    return static_cast<int64_t>(bytes);
+  }
 
  private:
-  std::vector<DeviceMemory> blocks_;
-  std::map<std::string, std::byte*> places_;
-  int64_t bytes_ = 0;
+  struct Known {
+    std::byte* at = nullptr;
+    std::weak_ptr<const DeviceMemory> memory;
+  };
+
+  std::map<std::string, Known> places_;
+  std::vector<std::weak_ptr<const DeviceMemory>> blocks_;
 };
 
 }  // namespace kiln::models

@@ -46,6 +46,14 @@ void require_sense(const ContextOptions& options) {
   }
 }
 
+void announce_to(const std::function<void(std::string_view)>& listener, const std::string& message) {
+  const std::string text = printable(message);
+  if (listener)
+    listener(text);
+  else
+    fmt::print(stderr, "kiln: {}\n", text);
+}
+
 // Facts about the process and its environment are said once, not by every Context.
 struct SaidInProcess {
   std::atomic_flag unknown_variables, not_trusted, stand_in;
@@ -81,6 +89,11 @@ Context::Impl::Impl(const ContextOptions& options, const Environment& environmen
   }
   announce_stand_in(environment);
   if (environment.record) recorder_.emplace(*environment.record);
+  if (environment.check_numerics) {
+    numerics_ = std::make_shared<NumericsCheck>(
+        *environment.check_numerics,
+        [listener = options.announce](const std::string& message) { announce_to(listener, message); });
+  }
   load_cache(options, environment);
   if (options.tuning.mode != TuningMode::never) start_tuning(options, environment);
 }
@@ -132,11 +145,7 @@ void Context::Impl::start_tuning(const ContextOptions& options, const Environmen
 
 // Quotes packs, databases and models; whoever is told prints it.
 void Context::Impl::announce(const std::string& message) const {
-  const std::string text = printable(message);
-  if (announce_)
-    announce_(text);
-  else
-    fmt::print(stderr, "kiln: {}\n", text);
+  announce_to(announce_, message);
 }
 
 // Somebody who expects a GPU would else only see that it is slow.
@@ -185,6 +194,7 @@ void Context::Impl::run_with_workspace(const LoadedPlan& plan, Stream stream, st
 std::shared_ptr<const LoadedPlan> Context::Impl::make(const KeyedRequest& request) {
   std::shared_ptr<const LoadedPlan> plan = maker_.make(request);
   if (recorder_) plan->count = recorder_->count_of(plan->key);
+  plan->numerics = numerics_;
   return plan;
 }
 
@@ -280,6 +290,10 @@ void Context::wait_until_tuned() {
 Explanation Context::explain(const Request& request) const {
   return with_host_memory([&] { return present().explain(finished(request)); });
 }
+CompileCount Context::compiles() const {
+  const device::NvrtcWork work = present().compiles();
+  return {work.compiles, work.seconds};
+}
 const std::string& Context::device_description() const {
   return present().device_description();
 }
@@ -297,6 +311,9 @@ void Context::require_memory(std::string_view kind, std::string_view name, const
 }
 bool Context::records_calls() const {
   return present().records_calls();
+}
+bool Context::checks_numerics() const {
+  return present().checks_numerics();
 }
 
 CurrentContext::CurrentContext(Context& context)

@@ -40,6 +40,7 @@ class Context::Impl {
     if (log_) write_log(plan);
   }
 
+  device::NvrtcWork compiles() const { return maker_.compiles(); }
   const std::string& device_description() const { return maker_.description(); }
   const std::string& device_id() const { return maker_.device_id(); }
 
@@ -50,6 +51,7 @@ class Context::Impl {
                           const RunValues& values);
   const std::shared_ptr<const device::ContextHandle>& device() const { return context_; }
   bool records_calls() const { return recorder_.has_value(); }
+  bool checks_numerics() const { return numerics_ != nullptr; }
 
  private:
   Impl(const ContextOptions& options, const Environment& environment);
@@ -72,6 +74,7 @@ class Context::Impl {
   PlanMaker maker_;
   std::optional<cache::Database> database_;  // of a Context that tunes
   std::optional<Recorder> recorder_;
+  std::shared_ptr<NumericsCheck> numerics_;  // null where nobody asked for it
   bool log_ = false;
   WorkspaceAllocator allocator_;  // empty: `workspaces_` serve
   WorkspacePool workspaces_;

@@ -37,6 +37,8 @@ class KernelSupply {
   /// Throws as execution::compile(), and Error(missing_library) if no bundle has the program and nothing can be
   /// compiled. A bundle that is damaged there is announced where the program can be compiled instead.
   execution::CompiledProgram compile(const Program& program);
+  /// Compiles that took place here: none for what bundles and the store had.
+  device::NvrtcWork work() const { return nvrtc_ ? nvrtc_->work() : device::NvrtcWork(); }
 
  private:
   std::function<void(const std::string&)> announce_;

@@ -11,6 +11,7 @@
 #include "kiln/generator/catalogue.h"
 #include "kiln/generator/operation.h"
 #include "kiln/plan.h"
+#include "numerics_check.h"
 #include "recorder.h"
 
 namespace kiln {
@@ -41,6 +42,8 @@ struct LoadedPlan {
   execution::Executable executable;
   /// Counts the calls, where they are recorded; set before anybody else sees the plan.
   mutable std::shared_ptr<CallCount> count;
+  /// Looks at operands and results, where KILN_CHECK_NUMERICS asks for it; set likewise.
+  mutable std::shared_ptr<NumericsCheck> numerics;
 
  private:
   struct OperandRule {

@@ -116,12 +116,14 @@ void LoadedPlan::run(Stream stream, std::span<const Address> operands, const Mem
   const auto scratch = reinterpret_cast<uintptr_t>(memory.workspace);
   const int64_t prepared = memory.prepared ? executable.preparation().bytes : 0;
   require_memory("the workspace", memory.workspace, executable.workspace_bytes() - prepared);
+  if (memory.prepared) require_memory(prepared_memory, *memory.prepared, prepared);
+  if (numerics) numerics->look_at_operands(*this, on, given, n);
   if (memory.prepared) {
-    require_memory(prepared_memory, *memory.prepared, prepared);
     executable.run_prepared(on, given, values, n, reinterpret_cast<uintptr_t>(*memory.prepared), scratch);
   } else {
     executable.run(on, given, values, n, scratch);
   }
+  if (numerics) numerics->look_at_results(*this, on, given, n);
   if (count) count->add();
 }
 

@@ -40,6 +40,7 @@ class PlanMaker {
   /// application asked for such variants.
   std::optional<std::string> known_failure_of(const LoadedPlan& plan) const;
 
+  device::NvrtcWork compiles() const { return kernels_.work(); }
   const std::string& device_id() const { return device_id_; }
   const std::string& description() const { return description_; }
   const Catalogue& catalogue() const { return catalogue_; }

@@ -18,7 +18,7 @@ using Type = onnx::TensorProto;
 
 }  // namespace
 
-DType Values::storage_of(int32_t type) const {
+DType storage_of(int32_t type, std::optional<DType> dtype) {
   switch (type) {
     case Type::FLOAT:
     case Type::DOUBLE:

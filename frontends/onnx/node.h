@@ -29,6 +29,10 @@ struct Known {
   const onnx::TensorProto* tensor = nullptr;  ///< Its elements in the file.
 };
 
+/// How elements of an ONNX type are stored, floating-point numbers as `dtype` where it is given. Throws Refusal for
+/// those that Kiln does not have.
+DType storage_of(int32_t type, std::optional<DType> dtype);
+
 /// The values of a model while it is read, and how they are stored.
 struct Values {
   /// `model`: the path of its file.
@@ -43,8 +47,8 @@ struct Values {
   std::map<std::string, Known> known;
   std::set<std::string> used;  ///< Names that are inputs of nodes, or outputs of the model.
 
-  /// How elements of an ONNX type are stored. Throws Refusal for those that Kiln does not have.
-  DType storage_of(int32_t type) const;
+  /// As kiln::onnx_frontend::storage_of().
+  DType storage_of(int32_t type) const { return onnx_frontend::storage_of(type, dtype); }
   /// The value in the graph, which becomes a constant of it where it is not there yet.
   ValueId device(const std::string& name);
   /// Its elements; null where they are computed, or more than a shape's or a parameter's would be.

@@ -12,6 +12,7 @@
 #include "kiln/base/printable.h"
 #include "kiln/frontends/onnx.h"
 #include "onnx/host_nodes.h"
+#include "onnx/inputs.h"
 #include "onnx/load.h"
 #include "onnx/node.h"
 #include "onnx/output_types.h"
@@ -153,91 +154,6 @@ NodeReader reader_of(const onnx::NodeProto& node) {
   return is_onnx_domain(node.domain()) && family != families().end() ? family->read : nullptr;
 }
 
-using Dimension = onnx::TensorShapeProto::Dimension;
-
-/// Whether the model says this extent. An open one has a name, nothing, or a negative number: PaddlePaddle writes -1.
-bool has_extent(const Dimension& dimension) {
-  return dimension.has_dim_value() && dimension.dim_value() >= 0;
-}
-
-/// Extents of an input; its first one is the batch where that is open, or all inputs with a batch have the same.
-class InputShapes {
- public:
-  InputShapes(const onnx::GraphProto& graph, std::optional<int64_t> batch) {
-    if (batch && *batch < 1) {
-      throw Error(ErrorCode::invalid_argument, fmt::format("the batch is {}, expected 1 or more", *batch));
-    }
-    std::set<std::string> initial;
-    for (const auto& tensor : graph.initializer()) initial.insert(tensor.name());
-    bool is_first = true;
-    for (const auto& input : graph.input()) {
-      const auto& type = input.type().tensor_type();
-      if (initial.contains(input.name()) || type.shape().dim_size() == 0) continue;
-      const bool is_open = !has_extent(type.shape().dim(0));
-      if (is_open || is_first) own_ = type.shape().dim(0);
-      is_first = false;
-      if (is_open) {
-        batch_input_ = input.name();
-        break;
-      }
-    }
-    batch_ = batch.value_or(has_extent(own_) ? own_.dim_value() : 1);
-  }
-
-  int64_t batch() const { return batch_; }
-  const std::optional<std::string>& batch_input() const { return batch_input_; }
-
-  Extents extents_of(const onnx::ValueInfoProto& input) const {
-    if (!input.type().tensor_type().has_shape()) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("the file does not say the extents of input '{}'", printable_name(input.name())),
-                  "export the model with fixed extents; only the batch may be open");
-    }
-    Extents extents;
-    const auto& shape = input.type().tensor_type().shape();
-    for (int d = 0; d < shape.dim_size(); ++d) {
-      const auto& dimension = shape.dim(d);
-      if (is_batch(dimension, d)) {
-        extents.push_back(batch_);
-      } else if (has_extent(dimension)) {
-        extents.push_back(dimension.dim_value());
-      } else {
-        throw Error(ErrorCode::invalid_argument,
-                    fmt::format("extent {} of input '{}' is open ({})", d, printable_name(input.name()),
-                                dimension.has_dim_param() ? printable_name(dimension.dim_param()) : "?"),
-                    "export the model with fixed extents; only the batch may be open");
-      }
-    }
-    return extents;
-  }
-
-  /// The type and extents that the model says of a value, where it says all of them; those for another batch say
-  /// nothing.
-  std::optional<TensorType> stated(const onnx::ValueInfoProto& value) const {
-    const auto& tensor = value.type().tensor_type();
-    if (!tensor.has_shape() || (has_extent(own_) && own_.dim_value() != batch_)) return {};
-    TensorType type{tensor.elem_type(), {}};
-    for (const auto& dimension : tensor.shape().dim()) {
-      const bool is_symbol = !dimension.dim_param().empty() && dimension.dim_param() == own_.dim_param();
-      if (!is_symbol && !has_extent(dimension)) return {};
-      type.extents.push_back(is_symbol ? batch_ : dimension.dim_value());
-    }
-    return type;
-  }
-
- private:
-  bool is_batch(const Dimension& dimension, int d) const {
-    const bool named = own_.has_dim_param() && !own_.dim_param().empty();
-    if (named && dimension.has_dim_param() && dimension.dim_param() == own_.dim_param()) return true;
-    if (d != 0) return false;
-    return !has_extent(dimension) || (has_extent(own_) && dimension.dim_value() == own_.dim_value());
-  }
-
-  Dimension own_;  // the batch of the first input that leaves it open, else of the first one
-  int64_t batch_ = 1;
-  std::optional<std::string> batch_input_;
-};
-
 /// Calls `see` for each value that a node reads; in bodies of If, Loop and Scan too, and what these give.
 void for_each_read(const onnx::NodeProto& node, const std::function<void(const std::string&)>& see) {
   for (const std::string& input : node.input()) see(input);
@@ -250,10 +166,35 @@ void for_each_read(const onnx::NodeProto& node, const std::function<void(const s
   }
 }
 
+/// Callers know inputs and outputs by their names.
+void check_ports(const onnx::GraphProto& model) {
+  if (model.output().empty()) throw Error(ErrorCode::parse_error, "has no outputs");
+  std::set<std::string> inputs, outputs, given;
+  for (const auto& node : model.node()) given.insert(node.output().begin(), node.output().end());
+  for (const auto& tensor : model.initializer()) given.insert(tensor.name());
+  for (const auto& input : model.input()) {
+    if (!inputs.insert(input.name()).second) {
+      throw Error(ErrorCode::parse_error, fmt::format("has two inputs '{}'", printable_name(input.name())));
+    }
+  }
+  for (const auto& output : model.output()) {
+    if (!outputs.insert(output.name()).second) {
+      throw Error(ErrorCode::parse_error, fmt::format("has two outputs '{}'", printable_name(output.name())));
+    }
+    if (!given.contains(output.name()) && !inputs.contains(output.name())) {
+      throw Error(ErrorCode::parse_error,
+                  fmt::format("has an output '{}', which nothing defines", printable_name(output.name())));
+    }
+  }
+}
+
 class Import {
  public:
   Import(const onnx::ModelProto& model, const std::string& path, const OnnxOptions& options)
-      : model_(model.graph()), shapes_(model.graph(), options.batch), values_(path) {
+      : model_(model.graph()),
+        declared_(inputs_of(model_, options.dtype)),
+        inputs_(declared_.resolve(options.batch, options.shapes)),
+        values_(path) {
     result_.files.push_back(std::filesystem::absolute(path).string());
     values_.opset = opset_of(model);
     values_.dtype = options.dtype;
@@ -263,13 +204,12 @@ class Import {
   }
 
   OnnxGraph run() {
-    check_ports();
     for (const auto& node : model_.node()) {
       for_each_read(node, [&](const std::string& name) { values_.used.insert(name); });
     }
     for (const auto& output : model_.output()) values_.used.insert(output.name());
     add_initial_values(model_);
-    for (const auto& input : model_.input()) add_input(input);
+    for (size_t i = 0; i < inputs_.extents.size(); ++i) add_input(declared_.all()[i], inputs_.extents[i]);
     for (const auto& node : model_.node()) add(node);
     find_roots();
     for (const auto& output : model_.output()) add_output(output);
@@ -277,34 +217,10 @@ class Import {
     for (std::string& file : values_.files.files()) result_.files.push_back(std::move(file));
     result_.graph = std::move(values_.graph);
     result_.stored_bytes = values_.stored_bytes;
-    result_.batch = shapes_.batch();
-    result_.batch_input = shapes_.batch_input();
     return std::move(result_);
   }
 
  private:
-  /// Callers know inputs and outputs by their names.
-  void check_ports() const {
-    if (model_.output().empty()) throw Error(ErrorCode::parse_error, "has no outputs");
-    std::set<std::string> inputs, outputs, given;
-    for (const auto& node : model_.node()) given.insert(node.output().begin(), node.output().end());
-    for (const auto& tensor : model_.initializer()) given.insert(tensor.name());
-    for (const auto& input : model_.input()) {
-      if (!inputs.insert(input.name()).second) {
-        throw Error(ErrorCode::parse_error, fmt::format("has two inputs '{}'", printable_name(input.name())));
-      }
-    }
-    for (const auto& output : model_.output()) {
-      if (!outputs.insert(output.name()).second) {
-        throw Error(ErrorCode::parse_error, fmt::format("has two outputs '{}'", printable_name(output.name())));
-      }
-      if (!given.contains(output.name()) && !inputs.contains(output.name())) {
-        throw Error(ErrorCode::parse_error,
-                    fmt::format("has an output '{}', which nothing defines", printable_name(output.name())));
-      }
-    }
-  }
-
   void add_initial_values(const onnx::GraphProto& graph) {
     for (const auto& tensor : graph.initializer()) add_initial_value(tensor);
   }
@@ -320,22 +236,13 @@ class Import {
     values_.known[tensor.name()] = {tensor.data_type(), std::move(extents), {}, {}, &tensor};
   }
 
-  void add_input(const onnx::ValueInfoProto& input) {
-    if (values_.known.contains(input.name())) return;  // an initial value, which is a constant to us
-    const int32_t type = input.type().tensor_type().elem_type();
-    if (!input.type().has_tensor_type()) {
-      throw Error(ErrorCode::unsupported, fmt::format("input '{}' is no tensor", printable_name(input.name())));
-    }
-    Extents extents = shapes_.extents_of(input);
+  void add_input(const OnnxInput& input, const Extents& extents) {
     try {
-      const ValueId value = values_.graph.input(input.name(), values_.storage_of(type), extents);
-      values_.known[input.name()] = {type, std::move(extents), value, {}, {}};
-      result_.inputs.push_back({input.name(), type_name(type)});
-    } catch (const Refusal& refusal) {
-      throw Error(ErrorCode::unsupported,
-                  fmt::format("input '{}' cannot be had: {}", printable_name(input.name()), refusal.reason));
+      const ValueId value = values_.graph.input(input.name, input.dtype, extents);
+      values_.known[input.name] = {input.element_type, extents, value, {}, {}};
+      result_.inputs.push_back({input.name, input.type});
     } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("input '{}': {}", printable_name(input.name()), error.message()),
+      throw Error(error.code(), fmt::format("input '{}': {}", printable_name(input.name), error.message()),
                   error.hint());
     }
   }
@@ -426,7 +333,18 @@ class Import {
 
   std::optional<TensorType> stated(const std::string& name) const {
     const auto found = stated_.find(name);
-    return found == stated_.end() ? std::nullopt : shapes_.stated(*found->second);
+    const bool is_of_another_batch = declared_.batch() && *declared_.batch() != inputs_.batch;
+    if (found == stated_.end() || is_of_another_batch) return {};
+    const auto& tensor = found->second->type().tensor_type();
+    if (!tensor.has_shape()) return {};
+    TensorType type{tensor.elem_type(), {}};
+    for (const auto& dimension : tensor.shape().dim()) {
+      const auto symbol = inputs_.symbols.find(dimension.dim_param());
+      const bool is_known = symbol != inputs_.symbols.end();
+      if (!is_known && (!dimension.has_dim_value() || dimension.dim_value() < 0)) return {};
+      type.extents.push_back(is_known ? symbol->second : dimension.dim_value());
+    }
+    return type;
   }
 
   /// The value whose elements each value shows in other extents, once all nodes are there.
@@ -472,7 +390,8 @@ class Import {
   }
 
   const onnx::GraphProto& model_;
-  InputShapes shapes_;
+  OnnxInputs declared_;
+  ResolvedInputs inputs_;
   Values values_;
   OnnxGraph result_;
   std::map<std::string, const onnx::ValueInfoProto*> stated_;
@@ -505,15 +424,40 @@ void read_constant_of_shape(Node& node) {
 
 }  // namespace onnx_frontend
 
-OnnxGraph read_onnx(const std::string& path, const OnnxOptions& options) {
+namespace {
+
+/// Result of `work`, whose errors name the file.
+template <class Work>
+auto of_file(const std::string& path, const Work& work) {
   try {
-    const onnx::ModelProto model = onnx_frontend::load(path);
-    return onnx_frontend::Import(model, path, options).run();
+    return work();
   } catch (const Error& error) {
     throw Error(error.code(), path + ": " + error.message(), error.hint());
   } catch (...) {
     throw_as_error(path);
   }
+}
+
+}  // namespace
+
+OnnxFile::OnnxFile(std::string path) : path_(std::move(path)) {
+  model_ = of_file(path_, [&] {
+    auto model = std::make_shared<const onnx::ModelProto>(onnx_frontend::load(path_));
+    onnx_frontend::check_ports(model->graph());
+    return model;
+  });
+}
+
+OnnxInputs OnnxFile::inputs(std::optional<DType> dtype) const {
+  return of_file(path_, [&] { return onnx_frontend::inputs_of(model_->graph(), dtype); });
+}
+
+OnnxGraph OnnxFile::read(const OnnxOptions& options) const {
+  return of_file(path_, [&] { return onnx_frontend::Import(*model_, path_, options).run(); });
+}
+
+OnnxGraph read_onnx(const std::string& path, const OnnxOptions& options) {
+  return OnnxFile(path).read(options);
 }
 
 }  // namespace kiln

@@ -151,6 +151,12 @@ struct Explanation {
 /// kiln_context_explain() gives the same text.
 std::string to_json(const Explanation& why);
 
+/// Compiles that a Context made. Kernels that bundles or the store of compiled kernels have are not among them.
+struct CompileCount {
+  uint64_t kernels = 0;
+  double seconds = 0;  ///< Sum over all threads.
+};
+
 /// One device, its tuning database and its plans. Thread-safe: share one per device among all threads.
 ///
 /// Loads libcuda at run time, or on a machine without a GPU the emulator, and announces the latter once a process.
@@ -196,6 +202,9 @@ class Context {
   /// Says which variant `request` gets, and why. Throws Error(invalid_argument) for a request that makes no sense.
   Explanation explain(const Request& request) const;
 
+  /// The compiles of this Context so far, in the process itself: tuning compiles in workers.
+  CompileCount compiles() const;
+
   /// "NVIDIA H200, compute capability 9.0, ..., by CUDA 13.0 ..." for people.
   const std::string& device_description() const;
   /// The DeviceId line under which records of this device are kept.
@@ -210,6 +219,9 @@ class Context {
   /// Whether requests and calls are recorded (KILN_RECORD, docs/environment.md). Launches of a CUDA graph are not
   /// recorded.
   bool records_calls() const;
+  /// Whether operands and results of calls are looked at (KILN_CHECK_NUMERICS, docs/environment.md). Those of launches
+  /// of a CUDA graph are not.
+  bool checks_numerics() const;
 
   class Impl;
   /// For Kiln's own operation calls.

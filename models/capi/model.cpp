@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <map>
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <string>
@@ -15,10 +15,12 @@
 #include "kiln/base/error.h"
 #include "kiln/c/model.h"
 #include "kiln/generator/expression.h"
+#include "kiln/graph/graph.h"
 #include "tensor.h"
 
-// Texts that C is given of the steps of a batch.
+// Texts that C is given of the steps of a size.
 struct StepTexts {
+  std::vector<std::vector<int64_t>> extents;    // of the inputs
   std::vector<std::string> requests;            // of each step
   std::vector<std::vector<const char*>> nodes;  // of each step
 };
@@ -26,11 +28,30 @@ struct StepTexts {
 struct kiln_model {
   std::shared_ptr<kiln::Context> context;  // outlives the model
   kiln::Model model;
-  std::map<int64_t, StepTexts> texts;  // by batch
+  StepTexts texts;  // of the size in use
 };
 
 namespace kiln::capi {
 namespace {
+
+InputShapes shapes_of(const kiln_input_shape* given, size_t count, const char* function) {
+  if (count > 0) require(given, function, "shapes");
+  InputShapes shapes;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string field = fmt::format("shapes[{}]", i);
+    require(given[i].name, function, field + ".name");
+    if (given[i].rank > graph::most_dimensions) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}.rank is {}", function, field, given[i].rank),
+                  fmt::format("give up to {}", graph::most_dimensions));
+    }
+    if (given[i].rank > 0) require(given[i].extents, function, field + ".extents");
+    const std::vector<int64_t> extents(given[i].extents, given[i].extents + given[i].rank);
+    if (shapes.try_emplace(given[i].name, extents).second) continue;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: {}: '{}' is given twice", function, field, given[i].name));
+  }
+  return shapes;
+}
 
 ModelOptions options_of(const kiln_model_options* given) {
   const char* const function = "kiln_model_create";
@@ -48,6 +69,13 @@ ModelOptions options_of(const kiln_model_options* given) {
                 "give 1 or more, or 0 for the model's own");
   }
   if (c.batch > 0) options.batch = c.batch;
+  options.shapes = shapes_of(c.shapes, c.shape_count, function);
+  options.kept_sizes = c.kept_sizes;
+  options.kept_bytes = c.kept_bytes;
+  if (c.kept_bytes < 0) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: kept_bytes is {}", function, c.kept_bytes),
+                "give 0 or more");
+  }
   if (c.layout < KILN_LAYOUT_AUTO || c.layout > KILN_LAYOUT_NHWC) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{}: layout is {}", function, c.layout),
                 "use KILN_LAYOUT_AUTO, KILN_LAYOUT_NCHW or KILN_LAYOUT_NHWC");
@@ -84,13 +112,20 @@ void write_tensor(const ModelTensor& tensor, const char* function, kiln_model_te
   write(info, value, function);
 }
 
-// Makes the texts of the model's batch, if it is a new one.
-void add_texts(kiln_model& model) {
-  const auto [place, is_new] = model.texts.try_emplace(model.model.batch());
-  if (!is_new) return;
+// Makes the texts of the model's size, if it is another one.
+void take_texts(kiln_model& model) {
+  const std::vector<ModelTensor>& inputs = model.model.inputs();
+  const auto is_same = [](const ModelTensor& input, const std::vector<int64_t>& extents) {
+    return input.extents == extents;
+  };
+  const std::vector<std::vector<int64_t>>& known = model.texts.extents;
+  const bool is_known = std::equal(inputs.begin(), inputs.end(), known.begin(), known.end(), is_same);
+  if (is_known && model.texts.requests.size() == model.model.steps().size()) return;
+  model.texts = {};
+  for (const ModelTensor& input : inputs) model.texts.extents.push_back(input.extents);
   for (const ModelStep& step : model.model.steps()) {
-    place->second.requests.push_back(step.request.key());
-    std::vector<const char*>& nodes = place->second.nodes.emplace_back();
+    model.texts.requests.push_back(step.request.key());
+    std::vector<const char*>& nodes = model.texts.nodes.emplace_back();
     for (const std::string& node : step.nodes) nodes.push_back(node.c_str());
   }
 }
@@ -119,7 +154,7 @@ kiln_status kiln_model_create(kiln_context* context, const char* path, const kil
     require(model, "kiln_model_create", "model");
     auto made = std::make_unique<kiln_model>(
         kiln_model{context->context, kiln::Model(*context->context, path, options_of(options)), {}});
-    add_texts(*made);
+    take_texts(*made);
     *model = made.release();
   });
 }
@@ -132,7 +167,15 @@ kiln_status kiln_model_set_batch(kiln_model* model, int64_t batch) {
   return guarded([&] {
     require(model, "kiln_model_set_batch", "model");
     model->model.set_batch(batch);
-    add_texts(*model);
+    take_texts(*model);
+  });
+}
+
+kiln_status kiln_model_set_shapes(kiln_model* model, const kiln_input_shape* shapes, size_t count) {
+  return guarded([&] {
+    require(model, "kiln_model_set_shapes", "model");
+    model->model.set_shapes(shapes_of(shapes, count, "kiln_model_set_shapes"));
+    take_texts(*model);
   });
 }
 
@@ -153,6 +196,12 @@ kiln_status kiln_model_get_info(const kiln_model* model, kiln_model_info* info) 
     const kiln::ModelGraphs& graphs = model->model.graphs();
     value.graph_count = graphs.kept;
     value.no_graph_because = graphs.unused_because.empty() ? "" : graphs.unused_because.c_str();
+    value.has_open_extents = model->model.has_open_extents() ? 1 : 0;
+    value.size_count = model->model.sizes();
+    const kiln::ModelCost& cost = model->model.cost();
+    value.ready_seconds = cost.seconds;
+    value.compile_seconds = cost.compile_seconds;
+    value.compiled = cost.compiled;
     write(info, value, "kiln_model_get_info");
   });
 }
@@ -173,13 +222,21 @@ kiln_status kiln_model_get_output(const kiln_model* model, size_t index, kiln_mo
   });
 }
 
+kiln_status kiln_model_get_declared_input(const kiln_model* model, size_t index, kiln_model_tensor_info* info) {
+  return guarded([&] {
+    const char* const function = "kiln_model_get_declared_input";
+    require(model, function, "model");
+    write_tensor(element(model->model.declared_inputs(), index, function, "input"), function, info);
+  });
+}
+
 kiln_status kiln_model_get_step(const kiln_model* model, size_t index, kiln_model_step_info* info) {
   return guarded([&] {
     const char* const function = "kiln_model_get_step";
     require(model, function, "model");
     const kiln::ModelStep& step = element(model->model.steps(), index, function, "step");
     kiln_model_step_info value = kiln_model_step_info_default();
-    const StepTexts& texts = model->texts.at(model->model.batch());
+    const StepTexts& texts = model->texts;
     value.request = texts.requests[index].c_str();
     value.variant = step.variant.c_str();
     value.source = step.source.c_str();
@@ -214,5 +271,6 @@ kiln_status kiln_model_run(kiln_model* model, kiln_stream stream, const kiln_nam
     const std::vector<kiln::NamedTensor> given = tensors_of(inputs, input_count, "inputs"),
                                          written = tensors_of(outputs, output_count, "outputs");
     model->model.run(given, written, stream);
+    take_texts(*model);
   });
 }

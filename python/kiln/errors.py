@@ -71,6 +71,12 @@ class FileError(Error):
     code = "input/output error"
 
 
+class NotFinite(Error, ArithmeticError):
+    """KILN_CHECK_NUMERICS=error found NaN or infinity in an operand or a result."""
+
+    code = "not finite"
+
+
 class Warning(UserWarning):  # noqa: A001 - kiln.Warning, as kiln.Error
     """Warning that a Context gives once: a cache that cannot be used, the emulated device in place of a GPU."""
 
@@ -115,8 +121,11 @@ _words = {
     "one of kiln::Scale": "0, 1 or any",
     "ContextOptions::workspace_allocator": "workspace",
     "ContextOptions::": "Context's ",
+    "--shape NAME=1x3x224x224, ModelOptions::shapes": "shapes={'NAME': (1, 3, 224, 224)} of kiln.onnx.load(), or call the model",
     "ModelOptions::": "kiln.onnx.load()'s ",
     "Model::set_batch()": "Model.set_batch()",
+    "Model::set_shapes()": "Model.set_shapes()",
+    "Model::outputs()": "Model.outputs",
     "give the batch in RunValues::n, and ask for the plan of its bucket": (
         "give tensors of such a batch, or make a plan for a batch as large as theirs"
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 import os
 import sys
 import threading
@@ -28,10 +29,10 @@ class ModelTensor:
     name: str
     type: str
     dtype: str
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # -1 for an open extent, of a model without sizes
 
     def __str__(self) -> str:
-        extents = "x".join(map(str, self.shape)) or "one element"
+        extents = "x".join("?" if extent < 0 else str(extent) for extent in self.shape) or "one element"
         return f"{self.name}: {self.type} {extents} (on the device {self.dtype})"
 
 
@@ -65,12 +66,29 @@ class ModelMemory:
 
 
 @dataclasses.dataclass(frozen=True)
+class ModelCost:
+    """Cost for the host of making a model ready for a size.
+
+    `seconds`: in all. `compiled`: kernels that neither bundles nor the store of compiled kernels had;
+    `compile_seconds`: their duration, summed over threads.
+    """
+
+    seconds: float
+    compiled: int
+    compile_seconds: float
+
+    def __str__(self) -> str:
+        compiles = f"{self.compiled} kernels compiled in {1e3 * self.compile_seconds:.0f} ms" if self.compiled else "without a compile"
+        return f"ready after {1e3 * self.seconds:.0f} ms of the host's time, {compiles}"
+
+
+@dataclasses.dataclass(frozen=True)
 class ModelGraphs:
     """The CUDA graphs of a model's runs.
 
     A run whose tensors have the addresses of one of the last runs is launched as one CUDA graph, not kernel by kernel.
-    The second run at the same addresses makes it; up to four are kept for each batch. `kept` counts the
-    graphs of all batches. `unused_because` is empty, or the reason why there are none: `use_graph`, recorded calls, or the driver's
+    The second run at the same addresses makes it; up to four are kept for each size. `kept` counts the graphs of all
+    sizes. `unused_because` is empty, or the reason why there are none: `use_graph`, recorded calls, or the driver's
     refusal.
     """
 
@@ -92,19 +110,32 @@ _alignment = 16  # bytes, of the addresses that a run takes
 class Model:
     """A network, compiled and loaded, with its weights on the device: load() makes it. Valid while its Context is.
 
-    `inputs`, `outputs`, `steps` and `memory` are those of `batch`: the last one that load(), set_batch() or a call set.
+    A size of a model is a set of shapes of all its inputs. `batch`, `inputs`, `outputs`, `steps`, `memory` and `cost`
+    are those of the size in use: the last one that load(), set_shapes(), set_batch() or a call took. `sizes` counts
+    those that are kept. `declared_inputs` has -1 where the file leaves an extent open.
     Calls of several threads take turns. Runs share one arena: on a GPU they must be ordered, by one stream or
     otherwise.
     """
 
     def __init__(
-        self, path: Path, batch: int | None, dtype: str | None, layout: str, flags: set[str], context: Context
+        self,
+        path: Path,
+        batch: int | None,
+        shapes: Mapping[str, Sequence[int]],
+        dtype: str | None,
+        layout: str,
+        limits: tuple[int, int],
+        flags: set[str],
+        context: Context,
     ) -> None:
         self.path = os.fspath(path)
         self._context = context
         self._lock = threading.RLock()  # a call of a model makes a run
-        self._model = _kiln_model.Model(context, self.path, batch, dtype, layout, flags)
+        self._model = _kiln_model.Model(context, self.path, batch, _extents(shapes), dtype, layout, limits, flags)
         _kiln.do_work(context, self._model.load(), _kiln.Arguments({}, {}, {}), (), (0, []))
+        self.has_open_batch: bool = self._model.has_open_batch()
+        self.has_open_extents: bool = self._model.has_open_extents()
+        self.declared_inputs = tuple(ModelTensor(*tensor) for tensor in self._model.declared_inputs())
         self._describe()
         both = {tensor.name for tensor in self.inputs} & {tensor.name for tensor in self.outputs}
         if both:
@@ -112,13 +143,13 @@ class Model:
 
     def _describe(self) -> None:
         self.batch: int = self._model.batch()
-        self._batch_input: str | None = self._model.batch_input()
-        self.has_open_batch = self._batch_input is not None
+        self.sizes: int = self._model.sizes()
         self.inputs = tuple(ModelTensor(*tensor) for tensor in self._model.inputs())
         self.outputs = tuple(ModelTensor(*tensor) for tensor in self._model.outputs())
         self.steps = tuple(ModelStep(*step) for step in self._model.steps())
         _kiln.learn_definitions("\n".join({step.definition for step in self.steps if step.definition}))
         self.memory = ModelMemory(*self._model.memory())
+        self.cost = ModelCost(*self._model.cost())
 
     @property
     def graphs(self) -> ModelGraphs:
@@ -126,21 +157,31 @@ class Model:
         with self._lock:
             return ModelGraphs(*self._model.graphs())
 
-    def set_batch(self, batch: int) -> None:
-        """Changes the batch; a call does so by itself if the file leaves the batch open.
+    def set_shapes(self, shapes: Mapping[str, Sequence[int]]) -> None:
+        """Makes the model take inputs of these shapes; a call does so by itself if the file leaves extents open.
 
-        Plans and CUDA graphs of a batch are kept for its return. A new batch reads the files again, which must not have
-        changed, and makes its plans; weights are shared. If it needs a larger arena than the batches before, the arena
-        is allocated anew, and CUDA graphs that a caller captured before must not be launched any more: set the largest
-        batch first.
+            model.set_shapes({"x": (1, 3, 480, 640)})
+
+        Inputs that are not named take open extents from others with extents of the same name in the file. Plans and
+        CUDA graphs of a size are kept for its return, within the limits of load(). A new size reads the files again,
+        which must not have changed, and makes its plans; weights are shared. If it needs a larger arena than the sizes
+        before, the arena is allocated anew, and CUDA graphs that a caller captured before must not be launched any
+        more, nor those of a size that was given up: set the largest one first.
         """
+        with self._lock:
+            self._work(self._model.set_shapes(_extents(shapes)))
+
+    def set_batch(self, batch: int) -> None:
+        """Changes the batch, as set_shapes() does; also where the file fixes a batch, and all inputs have it."""
         _require_batch(batch)
         with self._lock:
-            work = self._model.set_batch(batch)
-            try:
-                _kiln.do_work(self._context, work, _kiln.Arguments({}, {}, {}), (), (0, []))
-            finally:  # Ctrl-C is raised behind what was done
-                self._describe()
+            self._work(self._model.set_batch(batch))
+
+    def _work(self, work: object) -> None:
+        try:
+            _kiln.do_work(self._context, work, _kiln.Arguments({}, {}, {}), (), (0, []))
+        finally:  # Ctrl-C is raised behind what was done
+            self._describe()
 
     @overload
     def __call__(self, *arrays: TorchTensor, stream: Stream = None, **named: TorchTensor) -> torch.Tensor: ...
@@ -153,33 +194,38 @@ class Model:
         checkers see one array, which may also be unpacked.
 
         Arrays are used in place if they have the shapes and device types of `inputs`, in row-major order. Other arrays
-        of NumPy are converted; of other frameworks they are refused. If the file leaves the batch open, the first input
-        sets it, as set_batch() does. Results of NumPy have the types of the model (int64 is int32 on the device, bool
+        of NumPy are converted; of other frameworks they are refused. If the file leaves extents open, those of the
+        arrays are taken, as by set_shapes(). Results of NumPy have the types of the model (int64 is int32 on the device, bool
         is uint8), results of other frameworks the device's types. The call is enqueued on `stream` or the current
         stream of PyTorch or CuPy. Raises InvalidArgument for missing or wrong inputs; then nothing is enqueued.
         """
         given = self._by_name(arrays, named)
         first = next(iter(given.values()), None)
         with self._lock:
-            self._take_batch_of(given)
+            self._take_shapes_of(given)
             tensors = {tensor.name: _on_device(tensor, given[tensor.name]) for tensor in self.inputs}
             results = {tensor.name: _empty(first, tensor) for tensor in self.outputs}
             self.run(tensors, results, stream=stream)
             returned = tuple(_as_in_model(tensor, results[tensor.name]) for tensor in self.outputs)
         return returned[0] if len(returned) == 1 else returned
 
-    def _take_batch_of(self, given: Mapping[str, Array]) -> None:
-        for tensor in self.inputs:
-            shape = tuple(getattr(given.get(tensor.name), "shape", ()))
-            differs = shape[1:] == tensor.shape[1:] and shape[:1] != tensor.shape[:1]
-            if tensor.name == self._batch_input and differs:
-                self.set_batch(int(shape[0]))
+    def _take_shapes_of(self, given: Mapping[str, Array]) -> None:
+        if not (self.has_open_batch or self.has_open_extents):
+            return
+        shapes = {
+            tensor.name: tuple(given[tensor.name].shape)
+            for tensor in self.inputs
+            if hasattr(given.get(tensor.name), "shape")
+        }
+        differs = any(shapes.get(tensor.name, tensor.shape) != tensor.shape for tensor in self.inputs)
+        if differs and len(shapes) == len(self.inputs):
+            self.set_shapes(shapes)
 
     def run(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], *, stream: Stream = None) -> None:
         """One inference into the caller's arrays, by name, with the shapes and device types of `inputs` and `outputs`.
 
         Nothing is converted or copied. The second run with arrays at the same addresses makes a CUDA graph of the
-        kernels, and later runs launch it (`graphs`). After the first run of a batch, runs can be captured into a CUDA
+        kernels, and later runs launch it (`graphs`). After the first run of a size, runs can be captured into a CUDA
         graph of yours.
         """
         for name in inputs:
@@ -193,7 +239,7 @@ class Model:
         arguments = _kiln.Arguments(tensors, {}, {})
         streams = streams_of(stream, tensors.values())
         with self._lock:
-            self._take_batch_of(inputs)
+            self._take_shapes_of(inputs)
             _kiln.do_work(self._context, self._model.run(), arguments, names, streams)
 
     def requests(self) -> list[str]:
@@ -231,6 +277,7 @@ class Model:
             *(f"input  {tensor}" for tensor in self.inputs),
             *(f"output {tensor}" for tensor in self.outputs),
             f"memory: {self.memory}",
+            str(self.cost),
         ]
 
     def __repr__(self) -> str:
@@ -244,6 +291,7 @@ def load(
     path: Path,
     *,
     batch: int | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
     dtype: str | None = None,
     dynamic_batch: bool = False,
     fuse: bool = True,
@@ -252,6 +300,8 @@ def load(
     tf32: bool = False,
     fast: bool = False,
     deterministic: bool = False,
+    kept_sizes: int = 32,
+    kept_bytes: int = 256 << 20,
     context: Context | None = None,
 ) -> Model:
     """The model in an ONNX file, compiled and loaded, with the best variants that the Context knows.
@@ -259,7 +309,10 @@ def load(
         model = kiln.onnx.load("model.onnx", batch=8)
         y = model(x)
 
-    `batch`: the batch of a model that leaves it open, by default 1; calls may have any other. `dtype`: storage of
+    `batch`: the batch of a model that leaves it open, by default 1; calls may have any other. `shapes`: shapes of
+    inputs, by their names, whose extents the file leaves open; without them, the first call says them. `kept_sizes` and
+    `kept_bytes`: limits of the sizes that are kept ready, and of the weights that only one of them needs; the size that
+    was not used for longest is given up for another. `dtype`: storage of
     floating-point numbers ("f16"), by default the model's own. `dynamic_batch`: kernels serve every batch of a
     power-of-two bucket, so that another batch of the bucket compiles nothing. `fuse`: normalisations go into filters,
     and calls into the epilogue of the call before them, if this changes only roundings. `layout`: "nchw" or "nhwc" for
@@ -285,7 +338,29 @@ def load(
     }
     for name, flag in flags.items():
         require_type(name, flag, bool, "True or False")
-    return Model(path, batch, dtype, layout, {name for name, flag in flags.items() if flag}, context_for(context))
+    limits = (_limit("kept_sizes", kept_sizes), _limit("kept_bytes", kept_bytes))
+    wanted = {name for name, flag in flags.items() if flag}
+    return Model(path, batch, shapes or {}, dtype, layout, limits, wanted, context_for(context))
+
+
+def _limit(name: str, limit: object) -> int:
+    if not isinstance(limit, int) or isinstance(limit, bool) or not 0 <= limit < 2**63:
+        raise InvalidArgument(f"{name} is {limit!r}", "give a number, 0 or more")
+    return limit
+
+
+def _extents(shapes: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
+    if not isinstance(shapes, Mapping):
+        raise InvalidArgument(f"shapes is {shapes!r}", "give a mapping of names to shapes: {'x': (1, 3, 224, 224)}")
+    extents = {}
+    for name, shape in shapes.items():
+        try:
+            extents[str(name)] = [operator.index(extent) for extent in shape]
+        except TypeError:
+            raise InvalidArgument(f"the shape of '{name}' is {shape!r}", "give a tuple of integers") from None
+        if not all(-(2**63) <= extent < 2**63 for extent in extents[str(name)]):
+            raise InvalidArgument(f"the shape of '{name}' is {shape!r}", "give extents of 64 bits")
+    return extents
 
 
 def _require_batch(batch: object) -> None:

@@ -2,9 +2,12 @@
 #include "kiln/model.h"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/set.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <optional>
@@ -25,14 +28,20 @@ namespace nb = nanobind;
 // A Model in two steps: made of what it is to be, then loaded by its first piece of work.
 class PythonModel {
  public:
-  // `context`: the Python object that the model must not outlive. `flags`: the options that hold, by their names.
-  PythonModel(nb::object context, std::string path, std::optional<int64_t> batch, std::optional<std::string> dtype,
-              std::string layout, std::set<std::string> flags)
+  // `context`: the Python object that the model must not outlive. `limits`: sizes and bytes that are kept. `flags`: the
+  // options that hold, by their names.
+  PythonModel(nb::object context, std::string path, std::optional<int64_t> batch, InputShapes shapes,
+              std::optional<std::string> dtype, std::string layout, std::pair<size_t, int64_t> limits,
+              std::set<std::string> flags)
       : context_(std::move(context)),
-        load_([this, path = std::move(path), batch, dtype = std::move(dtype), layout = std::move(layout),
+        load_([this, path = std::move(path), batch, shapes = std::move(shapes), dtype = std::move(dtype),
+               layout = std::move(layout), limits,
                flags = std::move(flags)](Context& device, std::span<const NamedTensor>, Stream) {
           ModelOptions options;
           options.batch = batch;
+          options.shapes = shapes;
+          options.kept_sizes = limits.first;
+          options.kept_bytes = limits.second;
           options.dynamic_batch = flags.contains("dynamic_batch");
           options.fuse = flags.contains("fuse");
           options.layout = layout_of(layout);
@@ -42,6 +51,7 @@ class PythonModel {
           model_.emplace(device, path, options);
         }),
         set_batch_([this](Context&, std::span<const NamedTensor>, Stream) { model_->set_batch(wanted_); }),
+        set_shapes_([this](Context&, std::span<const NamedTensor>, Stream) { model_->set_shapes(wanted_shapes_); }),
         run_([this](Context&, std::span<const NamedTensor> tensors, Stream stream) { run(tensors, stream); }) {}
   PythonModel(const PythonModel&) = delete;  // the works hold its address
   PythonModel& operator=(const PythonModel&) = delete;
@@ -50,6 +60,10 @@ class PythonModel {
   nb::capsule set_batch(int64_t batch) {
     wanted_ = batch;
     return {&set_batch_, name_of_work};
+  }
+  nb::capsule set_shapes(InputShapes shapes) {
+    wanted_shapes_ = std::move(shapes);
+    return {&set_shapes_, name_of_work};
   }
   nb::capsule run() const { return {&run_, name_of_work}; }
   const Model& get() const { return *model_; }
@@ -81,7 +95,8 @@ class PythonModel {
   nb::object context_;
   std::optional<Model> model_;
   int64_t wanted_ = 1;
-  Work load_, set_batch_, run_;
+  InputShapes wanted_shapes_;
+  Work load_, set_batch_, set_shapes_, run_;
 };
 
 // (name, type, dtype, extents) of each.
@@ -113,6 +128,11 @@ nb::tuple memory_of(const PythonModel& model) {
   return nb::make_tuple(use.weights, use.arena, use.least_arena, use.unshared);
 }
 
+nb::tuple cost_of(const PythonModel& model) {
+  const ModelCost& cost = model.get().cost();
+  return nb::make_tuple(cost.seconds, cost.compiled, cost.compile_seconds);
+}
+
 nb::tuple graphs_of(const PythonModel& model) {
   const ModelGraphs& graphs = model.get().graphs();
   return nb::make_tuple(graphs.kept, graphs.unused_because);
@@ -121,16 +141,25 @@ nb::tuple graphs_of(const PythonModel& model) {
 void bind(nb::module_& module) {
   constexpr const char* tensors = "list[tuple[str, str, str, tuple[int, ...]]]";
   const std::string inputs = std::string("def inputs(self) -> ") + tensors;
+  const std::string declared = std::string("def declared_inputs(self) -> ") + tensors;
   const std::string outputs = std::string("def outputs(self) -> ") + tensors;
   nb::class_<PythonModel>(module, "Model")
-      .def(nb::init<nb::object, std::string, std::optional<int64_t>, std::optional<std::string>, std::string,
-                    std::set<std::string>>(),
-           nb::arg("context"), nb::arg("path"), nb::arg("batch").none(), nb::arg("dtype").none(), nb::arg("layout"),
-           nb::arg("flags"))
+      .def(nb::init<nb::object, std::string, std::optional<int64_t>, InputShapes, std::optional<std::string>,
+                    std::string, std::pair<size_t, int64_t>, std::set<std::string>>(),
+           nb::arg("context"), nb::arg("path"), nb::arg("batch").none(), nb::arg("shapes"), nb::arg("dtype").none(),
+           nb::arg("layout"), nb::arg("limits"), nb::arg("flags"))
       .def("load", &PythonModel::load, nb::sig("def load(self) -> object"))
       .def("set_batch", &PythonModel::set_batch, nb::arg("batch"), nb::sig("def set_batch(self, batch: int) -> object"))
       .def("batch", [](const PythonModel& model) { return model.get().batch(); })
-      .def("batch_input", [](const PythonModel& model) { return model.get().batch_input(); })
+      .def("set_shapes", &PythonModel::set_shapes, nb::arg("shapes"),
+           nb::sig("def set_shapes(self, shapes: Mapping[str, Sequence[int]]) -> object"))
+      .def("has_open_batch", [](const PythonModel& model) { return model.get().has_open_batch(); })
+      .def("has_open_extents", [](const PythonModel& model) { return model.get().has_open_extents(); })
+      .def("sizes", [](const PythonModel& model) { return model.get().sizes(); })
+      .def(
+          "declared_inputs", [](const PythonModel& model) { return tensors_of(model.get().declared_inputs()); },
+          nb::sig(declared.c_str()))
+      .def("cost", &cost_of, nb::sig("def cost(self) -> tuple[float, int, float]"))
       .def("run", nb::overload_cast<>(&PythonModel::run, nb::const_), nb::sig("def run(self) -> object"))
       .def(
           "inputs", [](const PythonModel& model) { return tensors_of(model.get().inputs()); }, nb::sig(inputs.c_str()))

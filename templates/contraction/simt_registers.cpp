@@ -13,8 +13,7 @@ struct Staging {
   int64_t a_runs, a_elements, b_runs;
 };
 
-Staging staging(const SimtTiling& tiling, const Contraction& contraction) {
-  const SimtAccess access = simt_access(tiling, contraction);
+Staging staging(const SimtTiling& tiling, const Contraction& contraction, const SimtAccess& access) {
   Staging result{};
   if (contraction.a_is_gathered()) {
     result.a_runs = std::max(1, tiling.block_m / tiling.threads());
@@ -34,8 +33,8 @@ int sum_registers(const SimtTiling& tiling) {
 }
 
 int simt_registers(const SimtTiling& tiling, const Contraction& contraction) {
-  const Staging stage = staging(tiling, contraction);
   const SimtAccess access = simt_access(tiling, contraction);
+  const Staging stage = staging(tiling, contraction, access);
   const bool gathers = contraction.a_is_gathered();
   const int64_t offset_registers = contraction.wide_index() ? 2 : 1;
   const auto words = [](int64_t elements, int bytes) { return ceil_div(elements * bytes, 4); };
@@ -57,7 +56,8 @@ int simt_registers(const SimtTiling& tiling, const Contraction& contraction) {
 
 int min_blocks(const SimtTiling& tiling, const Contraction& contraction, const Arch& arch) {
   int blocks = std::min(arch.blocks_per_sm, arch.threads_per_sm / tiling.threads());
-  while (blocks > 1 && registers_with(blocks * tiling.warps(), arch) < simt_registers(tiling, contraction)) --blocks;
+  const int registers = simt_registers(tiling, contraction);
+  while (blocks > 1 && registers_with(blocks * tiling.warps(), arch) < registers) --blocks;
   return blocks;
 }
 
@@ -68,7 +68,7 @@ int min_blocks(const SimtTiling& tiling, const Contractions& parts, const Arch& 
 }
 
 bool registers_suffice(const SimtTiling& tiling, const Contraction& contraction, const Target& target) {
-  if (staging(tiling, contraction).a_elements > 32) return false;
+  if (staging(tiling, contraction, simt_access(tiling, contraction)).a_elements > 32) return false;
   constexpr int most_that_pays = 176;  // more would leave an SM too few warps
   return simt_registers(tiling, contraction) <= std::min(most_that_pays, registers_with(tiling.warps(), target.arch));
 }

@@ -28,6 +28,32 @@ int64_t run_length(const TensorSpec& spec, std::initializer_list<int> dimensions
   return run;
 }
 
+constexpr int64_t most_access = 16;  // bytes
+
+/// Neighbours of a tensor that vectors may hold.
+struct VectorRoom {
+  int64_t run;     // elements side by side; 0 if there are none
+  int64_t access;  // bytes, a power of two: accesses of that many are aligned wherever as many elements begin
+};
+
+VectorRoom room_for_vectors(const TensorSpec& spec, std::initializer_list<int> dimensions) {
+  uint32_t others = ~uint32_t{0};  // no memory of its own
+  VectorRoom room{run_length(spec, dimensions, others), most_access};
+  const int64_t bytes = size_of(spec.dtype);
+  int64_t together = spec.alignment;  // the bits that are zero in all of them are the alignment of all
+  for (size_t i = 0; i < spec.strides.size(); ++i) {
+    const bool is_other = (others >> i & 1) != 0;
+    if (is_other && spec.extents[i] > 1) together |= spec.strides[i] * bytes;
+  }
+  while (together % room.access != 0) room.access /= 2;
+  return room;
+}
+
+bool fits(const VectorRoom& room, int64_t elements, int64_t bytes) {
+  return elements == 1 ||
+         (room.run != 0 && room.run % elements == 0 && room.access >= std::min<int64_t>(most_access, elements * bytes));
+}
+
 }  // namespace
 
 TensorSpec with_three_axes(const TensorSpec& spec) {
@@ -72,23 +98,16 @@ void begin_at(int64_t elements, TensorSpec& spec) {
 }
 
 bool vector_fits(const TensorSpec& spec, std::initializer_list<int> dimensions, int64_t elements) {
-  if (elements == 1) return true;
-  const int64_t bytes = size_of(spec.dtype);
-  const int64_t access = std::min<int64_t>(16, elements * bytes);
-  uint32_t others = ~uint32_t{0};  // estimates come here for each configuration: no memory of its own
-  const int64_t run = run_length(spec, dimensions, others);
-  if (run == 0 || run % elements != 0 || spec.alignment % access != 0) return false;
-  for (size_t i = 0; i < spec.strides.size(); ++i) {
-    const bool is_other = (others >> i & 1) != 0;
-    if (is_other && spec.extents[i] > 1 && spec.strides[i] * bytes % access != 0) return false;
-  }
-  return true;
+  return fits(room_for_vectors(spec, dimensions), elements, size_of(spec.dtype));
 }
 
+// Estimates come here for each configuration: the tensor is looked at once for all widths.
 int widest_vector(const TensorSpec& spec, std::initializer_list<int> dimensions, int64_t of) {
-  const int most = 16 / size_of(spec.dtype);
+  const int bytes = size_of(spec.dtype), most = most_access / bytes;
+  if (most < 2 || of % 2 != 0) return 1;
+  const VectorRoom room = room_for_vectors(spec, dimensions);
   int width = 1;
-  while (width * 2 <= most && of % (width * 2) == 0 && vector_fits(spec, dimensions, width * 2)) width *= 2;
+  while (width * 2 <= most && of % (width * 2) == 0 && fits(room, width * 2, bytes)) width *= 2;
   return width;
 }
 

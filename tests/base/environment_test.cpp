@@ -51,6 +51,15 @@ TEST(Environment, HasTheValueOfEachVariable) {
   }
 }
 
+TEST(Environment, LooksAtNumericsByOneOfTwoPolicies) {
+  EXPECT_EQ(read({}).check_numerics, std::nullopt);
+  EXPECT_EQ(read({{"KILN_CHECK_NUMERICS", "warn"}}).check_numerics, NumericsPolicy::warn);
+  EXPECT_EQ(read({{"KILN_CHECK_NUMERICS", "error"}}).check_numerics, NumericsPolicy::error);
+  for (const char* wrong : {"", "1", "Error", "warn "}) {
+    EXPECT_THROW(read({{"KILN_CHECK_NUMERICS", wrong}}), Error) << wrong;
+  }
+}
+
 TEST(Environment, SplitsPathsAndSkipsEmptyParts) {
   struct Row {
     const char* name;

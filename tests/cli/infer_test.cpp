@@ -155,7 +155,68 @@ TEST_F(Infer, SaysWhatIsWrongWithArraysAndNames) {
   const std::string words = write("words.npy", npy("<U4", "(2, 2)", std::string(64, 'a')));
   expect_error({"--input", words, "--input", z_}, "elements of type '<U4', which no model has");
   const std::string other = write("other.npy", npy("<f4", "(4,)", bytes_of<float>({1, 2, 3, 4})));
-  expect_error({"--input", other, "--input", z_}, "input 'x' is 4, expected 2x2");
+  expect_error({"--input", other, "--input", z_}, "input 'x' is given as 4: it has 1 dimensions, expected 2");
+}
+
+/// sum = Relu(x) + z of rows of any length.
+class InferOpen : public Infer {
+ protected:
+  InferOpen() {
+    test::OnnxModel model(13);
+    model.input("x", {"N", "length"}).input("z", {1, "length"});
+    model.node("Relu", {"x"}, {"r"});
+    model.node("Add", {"r", "z"}, {"sum"});
+    model.output("sum");
+    open_ = write("open.onnx", model.bytes());
+    row_ = write("row.npy", npy("<f4", "(1, 2)", bytes_of<float>({10, 20})));
+  }
+
+  std::string open_, row_;
+};
+
+TEST_F(InferOpen, TakesTheExtentsOfItsInputs) {
+  const Outcome outcome =
+      kiln({"infer", open_, "--input", x_, "--input", row_, "--output", path("open_sum.npy"), "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(result("open_sum.npy"), (std::vector<float>{11, 20, 13, 20}));
+  const auto cost = nlohmann::json::parse(outcome.out)["cost"];
+  EXPECT_GT(cost["seconds"], 0);
+  EXPECT_GE(cost["compiled"], 0);
+}
+
+TEST_F(InferOpen, WithoutInputsTakesThoseOfShape) {
+  const Outcome none = kiln({"infer", open_});
+  EXPECT_NE(none.exit_code, 0);
+  EXPECT_THAT(none.err, HasSubstr("extents of inputs open: 'x' [N, length], 'z' [1, length]"));
+  EXPECT_THAT(none.err, HasSubstr("--shape NAME="));
+  const Outcome one = kiln({"infer", open_, "--shape", "x=3x7"});
+  EXPECT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_THAT(one.out, HasSubstr("input  z: float 1x7"));
+  EXPECT_THAT(one.out, HasSubstr("ms of the host's time"));
+  EXPECT_THAT(kiln({"infer", open_, "--shape", "3x7,3x8"}).err, HasSubstr("--shape names 2 sizes, and a run has one"));
+  EXPECT_THAT(kiln({"infer", open_, "--shape", "3x7", "--input", x_, "--input", row_}).err,
+              HasSubstr("--shape says 3x7 of input 'x', and its file holds 2x2"));
+  EXPECT_THAT(kiln({"infer", open_, "--batch", "3", "--input", x_, "--input", row_}).err,
+              HasSubstr("the batch is 3, and the given shapes have 2"));
+  EXPECT_THAT(kiln({"infer", open_, "--output", path("s.npy")}).err, HasSubstr("input 'x' is not given"));
+}
+
+TEST_F(InferOpen, TuneTakesListsAndRangesOfShapes) {
+  const std::string database = path("tuning.db");
+  const Outcome tuned =
+      kiln({"tune", open_, "--shape", "x=1x4..8/2,2x2", "--db", database, "--candidates", "1", "--json", "--quiet"});
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  std::set<std::string> requests;
+  const auto report = nlohmann::json::parse(tuned.out);
+  for (const auto& layer : report["layers"]) requests.insert(layer["request"]);
+  EXPECT_EQ(requests.size(), 4U);
+  const Outcome outcome = kiln({"infer", open_, "--input", x_, "--input", row_, "--db", database, "--json"});
+  for (const auto& step : nlohmann::json::parse(outcome.out)["steps"]) {
+    EXPECT_EQ(step["choice"], "modelled on this device") << step;
+    EXPECT_TRUE(requests.contains(step["request"])) << step;
+  }
+  EXPECT_THAT(kiln({"explain", "softmax_forward x=f32:2x3 axis=1", "--shape", "1"}).err,
+              HasSubstr("--shape, --no-fuse and --arithmetic apply to ONNX models"));
 }
 
 }  // namespace

@@ -66,8 +66,8 @@ TEST(OnnxListing, RefusesABatchBelowOneAndOtherOpenExtents) {
   const auto code = ErrorCode::invalid_argument;
   expect_error(classifier({1, 3, 4, 4}), "the batch is 0, expected 1 or more", code, {.batch = 0});
   expect_error(classifier({1, 3, 4, 4}), "the batch is -2, expected 1 or more", code, {.batch = -2});
-  expect_error(classifier({1, 3, "height", 4}), "extent 2 of input 'image' is open (height)", code);
-  expect_error(classifier({1, 3, -1, 4}), "extent 2 of input 'image' is open (?)", code);
+  expect_error(classifier({1, 3, "height", 4}), "open: 'image' [1, 3, height, 4]", code);
+  expect_error(classifier({1, 3, -1, 4}), "open: 'image' [1, 3, ?, 4]", code);
 }
 
 TEST(OnnxListing, DynamicBatchesAreOfTheBucketWhereTheOperationHasThem) {

@@ -453,6 +453,15 @@ TEST_F(WithoutCudaGraphs, RecordedCallsAreAllMade) {
   std::remove(record.c_str());
 }
 
+TEST_F(WithoutCudaGraphs, ResultsAreLookedAtStepByStep) {
+  ContextOptions how = watched();
+  how.environment->check_numerics = NumericsPolicy::error;
+  Context looking(how);
+  const test::TemporaryFile file(small_network().bytes());
+  Model model(looking, file.path());
+  expect_kernels(model, "KILN_CHECK_NUMERICS");
+}
+
 // A graph cannot do what a kernel cannot: that is the caller's to know, and no fault of graphs.
 TEST_F(ModelCudaGraphTest, FaultsOfARunAreThrown) {
   Model model = load(small_network());

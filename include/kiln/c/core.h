@@ -28,7 +28,8 @@ enum {
   KILN_MISSING_LIBRARY = 6,  /* libcuda, NVRTC or the emulator could not be loaded. */
   KILN_OUT_OF_MEMORY = 7,    /* Host or device memory ran out. */
   KILN_IO_ERROR = 8,         /* A file could not be read or written. */
-  KILN_INTERNAL = 9          /* A broken invariant in Kiln itself; please report it. */
+  KILN_INTERNAL = 9,         /* A broken invariant in Kiln itself; please report it. */
+  KILN_NOT_FINITE = 10       /* KILN_CHECK_NUMERICS=error found NaN or infinity in an operand or a result. */
 };
 
 /* "invalid argument" and the like; "unknown status" for a value that this library does not know. Never NULL. */

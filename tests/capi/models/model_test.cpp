@@ -46,6 +46,8 @@ class ModelInC : public CApiBesideCpp {
   kiln_model_step_info step_info_ = kiln_model_step_info_default();
   const kiln_tensor x_ = tensor(upload(wave(8)), {2, 4}), y_ = tensor(upload(wave(8)), {2, 4});
   const kiln_named_tensor input_ = {"x", &x_}, output_ = {"y", &y_};
+  static constexpr std::array<int64_t, 2> extents_ = {2, 4};
+  const kiln_input_shape shape_ = {"x", extents_.data(), extents_.size()};
 };
 
 TEST_F(ModelInC, DoesAndSaysWhatTheCppApiDoes) {
@@ -92,7 +94,6 @@ TEST_F(ModelInC, DoesAndSaysWhatTheCppApiDoes) {
 TEST_F(ModelInC, TakesAnotherBatch) {
   ASSERT_EQ(kiln_model_get_step(model_, 0, &step_info_), KILN_OK);
   const std::string of_two = step_info_.request;
-  const char* const text_of_two = step_info_.request;
   ASSERT_EQ(kiln_model_set_batch(model_, 5), KILN_OK) << kiln_last_error();
   ASSERT_EQ(kiln_model_get_info(model_, &info_), KILN_OK);
   EXPECT_EQ(info_.batch, 5);
@@ -101,10 +102,38 @@ TEST_F(ModelInC, TakesAnotherBatch) {
             (std::vector<int64_t>{5, 4}));
   ASSERT_EQ(kiln_model_get_step(model_, 0, &step_info_), KILN_OK);
   EXPECT_NE(step_info_.request, of_two);
-  EXPECT_EQ(text_of_two, of_two) << "texts live as long as the model";
-  EXPECT_EQ(kiln_model_run(model_, nullptr, &input_, 1, &output_, 1), KILN_INVALID_ARGUMENT);
   ASSERT_EQ(kiln_model_set_batch(model_, 2), KILN_OK);
   EXPECT_EQ(kiln_model_run(model_, nullptr, &input_, 1, &output_, 1), KILN_OK) << kiln_last_error();
+}
+
+TEST_F(ModelInC, TakesTheExtentsThatItIsGiven) {
+  std::array<int64_t, 2> three = {3, 4}, wrong = {3, 5};
+  const kiln_input_shape shape = {"x", three.data(), three.size()}, wrong_shape = {"x", wrong.data(), wrong.size()};
+  ASSERT_EQ(kiln_model_set_shapes(model_, &shape, 1), KILN_OK) << kiln_last_error();
+  ASSERT_EQ(kiln_model_get_info(model_, &info_), KILN_OK);
+  EXPECT_EQ(info_.batch, 3);
+  EXPECT_EQ(info_.size_count, 2U);
+  EXPECT_EQ(info_.has_open_extents, 0);
+  EXPECT_GT(info_.ready_seconds, 0);
+  ASSERT_EQ(kiln_model_get_declared_input(model_, 0, &tensor_info_), KILN_OK);
+  EXPECT_EQ(tensor_info_.extents[0], -1);
+  EXPECT_EQ(tensor_info_.extents[1], 4);
+  EXPECT_EQ(kiln_model_run(model_, nullptr, &input_, 1, &output_, 1), KILN_OK) << "inputs of 2 are another size";
+  ASSERT_EQ(kiln_model_get_step(model_, 0, &step_info_), KILN_OK);
+  EXPECT_THAT(step_info_.request, HasSubstr("x=f32:2x4"));
+  EXPECT_EQ(kiln_model_set_shapes(model_, &wrong_shape, 1), KILN_INVALID_ARGUMENT);
+  EXPECT_THAT(kiln_last_error(), HasSubstr("input 'x' is given as 3x5: extent 1 is 5, expected 4"));
+  EXPECT_EQ(kiln_model_set_shapes(model_, nullptr, 0), KILN_OK) << "an open batch is 1";
+
+  options_ = kiln_model_options_default();
+  options_.shapes = &shape;
+  options_.shape_count = 1;
+  options_.kept_sizes = 1;
+  ASSERT_EQ(kiln_model_create(context_, path_.c_str(), &options_, &made_), KILN_OK) << kiln_last_error();
+  ASSERT_EQ(kiln_model_run(made_, nullptr, &input_, 1, &output_, 1), KILN_OK) << kiln_last_error();
+  ASSERT_EQ(kiln_model_get_info(made_, &info_), KILN_OK);
+  EXPECT_EQ(info_.size_count, 1U);
+  EXPECT_EQ(info_.batch, 2);
 }
 
 TEST_F(ModelInC, TakesAnotherDtype) {
@@ -166,8 +195,8 @@ TEST_F(ModelInC, ReportsAsAllOfTheCApiDoes) {
   const kiln_tensor other = tensor(x_.data, {1, 4});
   const kiln_named_tensor input = {"x", &other};
   EXPECT_EQ(kiln_model_run(model_, nullptr, &input, 1, &output_, 1), KILN_INVALID_ARGUMENT);
-  EXPECT_THAT(kiln_last_error(), HasSubstr("input 'x' is f32 1x4, expected f32 2x4"));
-  EXPECT_THAT(kiln_last_hint(), HasSubstr("kiln_model_set_batch()"));
+  EXPECT_THAT(kiln_last_error(), HasSubstr("output 'y' is f32 2x4, expected f32 1x4"));
+  EXPECT_THAT(kiln_last_hint(), HasSubstr("kiln_model_set_shapes()"));
   EXPECT_EQ(made_, nullptr);
 }
 
@@ -183,8 +212,10 @@ TEST_F(ModelInC, RefusesWhatIsWrongWithAnArgumentAndRunsNothing) {
   };
   add("kiln_model_create", kiln_model_create, {"options"}, context_, path_.c_str(), &options_, &made_);
   add("kiln_model_set_batch", kiln_model_set_batch, {}, model_, 2);
+  add("kiln_model_set_shapes", kiln_model_set_shapes, {}, model_, &shape_, 1);
   add("kiln_model_get_info", kiln_model_get_info, {}, model_, &info_);
   add("kiln_model_get_input", kiln_model_get_input, {}, model_, 0, &tensor_info_);
+  add("kiln_model_get_declared_input", kiln_model_get_declared_input, {}, model_, 0, &tensor_info_);
   add("kiln_model_get_output", kiln_model_get_output, {}, model_, 0, &tensor_info_);
   add("kiln_model_get_step", kiln_model_get_step, {}, model_, 0, &step_info_);
   add("kiln_model_requests", kiln_model_requests, {}, model_, &requests_);
@@ -214,6 +245,18 @@ TEST_F(ModelInC, RefusesWhatIsWrongWithAnArgumentAndRunsNothing) {
   for (const kiln_model_layout layout : {-1, 3}) {
     of_options("kiln_model_create: layout is ", [=](auto& o) { o.layout = layout; });
   }
+  of_options("kiln_model_create: shapes is NULL", [](auto& o) { o.shape_count = 1; });
+  of_options("kiln_model_create: kept_bytes is -1", [](auto& o) { o.kept_bytes = -1; });
+  for (const auto& [shape, message] : std::vector<std::pair<kiln_input_shape, const char*>>{
+           {{nullptr, extents_.data(), 2}, "shapes[0].name is NULL"},
+           {{"x", nullptr, 2}, "shapes[0].extents is NULL"},
+           {{"z", extents_.data(), 2}, "the model has no input 'z'"},
+           {{"x", extents_.data(), 1}, "it has 1 dimensions, expected 2"},
+           {{"x", extents_.data(), 1 << 20}, "shapes[0].rank is 1048576"}}) {
+    rows.push_back({message, [this, shape] { return kiln_model_set_shapes(model_, &shape, 1); }});
+  }
+  const std::array<kiln_input_shape, 2> twice = {shape_, shape_};
+  rows.push_back({"'x' is given twice", [&] { return kiln_model_set_shapes(model_, twice.data(), 2); }});
   for (const int64_t batch : {0, -3}) {
     rows.push_back({"the batch is ", [this, batch] { return kiln_model_set_batch(model_, batch); }});
   }

@@ -12,6 +12,9 @@
 
 namespace kiln {
 
+/// Reaction to NaN or infinity in an operand or a result.
+enum class NumericsPolicy { warn, error };
+
 /// Kiln's settings from the environment. Read once where a Context or a command starts, then passed on.
 ///
 /// The emulator is loaded like a driver and knows nothing of Kiln, so it reads its own KILN_EMULATOR_* variables.
@@ -29,8 +32,9 @@ struct Environment {
   std::optional<uint64_t> kernel_store_mib;  ///< KILN_KERNEL_STORE_MIB: the most it may hold, in MiB.
   bool kernel_store_shared = false;          ///< KILN_KERNEL_STORE_SHARED: other users may write that folder.
   std::vector<std::string> user_templates;   ///< KILN_USER_TEMPLATES: colon-separated folders of user templates.
-  std::string cache_home;                    ///< XDG_CACHE_HOME, else HOME/.cache; empty if neither is set.
-  std::vector<std::string> data_dirs;        ///< XDG_DATA_DIRS, else /usr/local/share and /usr/share.
+  std::optional<NumericsPolicy> check_numerics;  ///< KILN_CHECK_NUMERICS: NaN and infinities of calls are looked for.
+  std::string cache_home;                        ///< XDG_CACHE_HOME, else HOME/.cache; empty if neither is set.
+  std::vector<std::string> data_dirs;            ///< XDG_DATA_DIRS, else /usr/local/share and /usr/share.
 
   /// Names of variables that begin with KILN_ and that nothing reads: a misspelt setting must not be silently ignored.
   /// The `kiln` program refuses to run, a Context announces them.

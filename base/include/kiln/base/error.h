@@ -18,6 +18,7 @@ enum class ErrorCode {
   out_of_memory,     ///< Host or device memory ran out.
   io_error,          ///< A file could not be read or written.
   internal,          ///< A broken invariant in Kiln itself; please report it.
+  not_finite,        ///< KILN_CHECK_NUMERICS=error found NaN or infinity in an operand or a result.
 };
 
 /// Stable spelling of `code` for logs and the command line, e.g. "invalid argument".

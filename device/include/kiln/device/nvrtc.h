@@ -1,7 +1,9 @@
 // NVRTC: CUDA C++ source to PTX and cubin, in this process.
 #pragma once
 
+#include <atomic>
 #include <compare>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +46,12 @@ struct Compiled {
   std::string image(const Driver& driver) const;
 };
 
+/// Work of an Nvrtc so far.
+struct NvrtcWork {
+  uint64_t compiles = 0;
+  double seconds = 0;  ///< Sum over all threads.
+};
+
 /// A loaded NVRTC, 11.8 up to 13.x.
 ///
 /// Immutable; compile() may run on several threads at the same time (each call has its own program; NVRTC serialises
@@ -74,6 +82,9 @@ class Nvrtc {
   /// not know the architecture. Cannot be interrupted: run it in a process of its own where a time limit matters.
   Compiled compile(const std::string& source, const std::string& name, const CompileOptions& options) const;
 
+  /// The compiles that succeeded.
+  NvrtcWork work() const;
+
  private:
   struct Table;
   Nvrtc(std::unique_ptr<const Table> table, std::string path);
@@ -84,6 +95,7 @@ class Nvrtc {
   std::string path_;
   NvrtcVersion version_;
   std::vector<int> archs_;
+  mutable std::atomic<uint64_t> compiles_ = 0, nanoseconds_ = 0;
 };
 
 /// Checks that code compiled by `nvrtc` can be loaded by `driver`: a driver runs cubins of its own major version of

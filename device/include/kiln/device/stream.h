@@ -33,6 +33,9 @@ class Stream {
 /// Later work of `stream` starts after `event`; at once if it was never recorded. Throws DriverError.
 void wait(const ContextHandle& context, cuda_abi::CUstream stream, const Event& event);
 
+/// Waits for all work enqueued on `stream` so far. Throws DriverError, also for a fault of that work.
+void synchronize(const ContextHandle& context, cuda_abi::CUstream stream);
+
 /// True if launches into `stream` are being recorded into a graph; also for the default stream while a stream that it
 /// waits for is captured, when a launch would spoil that capture. Asking spoils nothing.
 bool is_capturing(const ContextHandle& context, cuda_abi::CUstream stream);

@@ -20,6 +20,13 @@ enum {
   KILN_LAYOUT_NHWC = 2  /* Channels last. */
 };
 
+/* Extents of an input. */
+typedef struct kiln_input_shape {
+  const char* name;
+  const int64_t* extents;
+  size_t rank;
+} kiln_input_shape;
+
 typedef struct kiln_model_options {
   uint32_t size;
   int32_t dynamic_batch; /* Kernels serve every batch of a power-of-two bucket: another batch of the bucket then
@@ -37,6 +44,14 @@ typedef struct kiln_model_options {
   int32_t fast;          /* Products, and sums of 32, in the storage type; those of f32 by Winograd's transforms. */
   int32_t deterministic; /* Equal inputs must give bitwise equal outputs on one device. */
   int32_t reserved;
+  /* Extents of inputs that the file leaves open, as of kiln_model_set_shapes(). Default none: the model has no sizes
+   * then until it is given some. */
+  const kiln_input_shape* shapes;
+  size_t shape_count;
+  /* Sizes that are kept ready: how many, and for how many bytes of weights that only one of them needs. The one that
+   * was not used for longest is given up for another. Default 32 and 256 MiB. */
+  size_t kept_sizes;
+  int64_t kept_bytes;
 } kiln_model_options;
 
 /* Storage as the model has it; double is stored as KILN_F32. */
@@ -49,11 +64,14 @@ static inline kiln_model_options kiln_model_options_default(void) {
   options.dtype = KILN_DTYPE_OF_MODEL;
   options.fuse = 1;
   options.use_graph = 1;
+  options.kept_sizes = 32;
+  options.kept_bytes = (int64_t)256 << 20;
   return options;
 }
 
-/* Reads the ONNX model in file `path`, makes the plans of all its calls with the best variants that the context knows,
- * and computes what depends on its weights only. `options` may be NULL. KILN_IO_ERROR, KILN_PARSE_ERROR,
+/* Reads the ONNX model in file `path`. If options and file say all extents of inputs (an open batch is 1), makes the
+ * plans of all its calls with the best variants that the context knows, and computes what depends on its weights only;
+ * otherwise the model has no sizes yet. `options` may be NULL. KILN_IO_ERROR, KILN_PARSE_ERROR,
  * KILN_UNSUPPORTED (all nodes that are not covered, with the reasons, before anything is compiled), and what
  * kiln_plan_create() reports. */
 KILN_API kiln_status kiln_model_create(kiln_context* context, const char* path, const kiln_model_options* options,
@@ -68,12 +86,19 @@ typedef struct kiln_model_info {
   /* Device memory, in bytes: constants, what is computed from them once, and prepared filters; what runs compute in
    * between, workspaces too; the most of it that one step needs; what it would be if nothing shared memory. */
   int64_t weight_bytes, arena_bytes, least_arena_bytes, unshared_bytes;
-  int64_t batch; /* Batch of runs, and of everything here; weights are those of all batches so far. */
-  /* CUDA graphs of runs that are kept, of all batches: for each, up to four that differ in where their tensors are. */
+  int64_t batch; /* Batch of runs; 0 of a model without sizes. Weights are those of all sizes that are kept. */
+  /* CUDA graphs of runs that are kept, of all sizes: for each, up to four that differ in where their tensors are. */
   size_t graph_count;
   /* Why no run is a graph: use_graph, recorded calls, or what the driver said when it did not make one; "" where runs
    * are. It lives as long as the model. */
   const char* no_graph_because;
+  int32_t has_open_extents; /* Whether the file leaves other extents of inputs open. */
+  int32_t reserved;
+  size_t size_count; /* Sizes that are kept. */
+  /* Cost of the size in use for the host, when it was made: in all, and for kernels that neither bundles nor the store
+   * of compiled kernels had. */
+  double ready_seconds, compile_seconds;
+  uint64_t compiled;
 } kiln_model_info;
 
 static inline kiln_model_info kiln_model_info_default(void) {
@@ -83,22 +108,28 @@ static inline kiln_model_info kiln_model_info_default(void) {
   return info;
 }
 
-/* Makes the model take another batch, as `batch` of its options does. The state of a batch is kept, and comes back
- * at once. A new one reads the files again, which must not have been written since, and makes its plans; weights are
- * shared. If it needs more memory in between than the batches before, that memory is allocated anew: graphs that were
- * captured before must not be launched any more, so set the largest batch first. Reports what kiln_model_create() does,
- * and leaves the model as it was then. */
+/* Makes the model take inputs of other extents: a size of its own. Inputs that are not named take open extents from
+ * others with extents of the same name in the file; the batch, where nothing says another, is the file's, and 1 where
+ * that is open. A size that is kept comes back at once. A new one reads the files again, which must not have been
+ * written since, and makes its plans; weights are shared. If it needs more memory in between than the sizes before,
+ * that memory is allocated anew. CUDA graphs of yours that were captured before must not be launched any more then, nor
+ * those of a size that was given up: set the largest size first. Reports what kiln_model_create() does and
+ * KILN_INVALID_ARGUMENT for shapes that the file does not permit or that leave extents open, and leaves the model as it
+ * was then. */
+KILN_API kiln_status kiln_model_set_shapes(kiln_model* model, const kiln_input_shape* shapes, size_t count);
+/* The same for another batch with the other extents as they are; also where the file fixes a batch, and all inputs have
+ * it. */
 KILN_API kiln_status kiln_model_set_batch(kiln_model* model, int64_t batch);
 
 KILN_API kiln_status kiln_model_get_info(const kiln_model* model, kiln_model_info* info);
 
-/* An input or output. Strings and extents live as long as the model. */
+/* An input or output. Strings and extents live until the model takes another size. */
 typedef struct kiln_model_tensor_info {
   uint32_t size;
   kiln_dtype dtype; /* On the device: integers of 16 to 64 bits are KILN_I32, booleans KILN_U8 (0 and 1). */
   const char* name;
   const char* type;       /* In the file: "float", "int64", "bool". */
-  const int64_t* extents; /* A tensor without any is given as one of one element. */
+  const int64_t* extents; /* A tensor without any is given as one of one element; -1 is open. */
   size_t rank;
 } kiln_model_tensor_info;
 
@@ -112,8 +143,11 @@ static inline kiln_model_tensor_info kiln_model_tensor_info_default(void) {
 /* Input or output `index`, counted from 0. KILN_INVALID_ARGUMENT: there is none. */
 KILN_API kiln_status kiln_model_get_input(const kiln_model* model, size_t index, kiln_model_tensor_info* info);
 KILN_API kiln_status kiln_model_get_output(const kiln_model* model, size_t index, kiln_model_tensor_info* info);
+/* Input `index` as the file declares it, -1 for each open extent; those of kiln_model_get_input() are the same of a
+ * model without sizes. One whose rank is open has no extents. */
+KILN_API kiln_status kiln_model_get_declared_input(const kiln_model* model, size_t index, kiln_model_tensor_info* info);
 
-/* A call that a run makes. The strings live as long as the model. */
+/* A call that a run makes. The strings live until the model takes another size. */
 typedef struct kiln_model_step_info {
   uint32_t size;
   int32_t reserved;
@@ -140,11 +174,13 @@ KILN_API kiln_status kiln_model_requests(const kiln_model* model, char** request
 
 /* Enqueues one inference and returns: every input and output by its name, in any order, with the dtype and extents of
  * kiln_model_get_input() and kiln_model_get_output(), in logical order without gaps, 16-byte aligned. Outputs must
- * share no memory with other tensors. Runs of one model share memory: they must be ordered, by one stream or otherwise,
- * and not be called by two threads at once. A run compiles nothing, and allocates nothing but the graph that its second
- * run with tensors in the same places becomes: it can be captured into a graph of the caller's, which then has its
- * kernels. KILN_INVALID_ARGUMENT, nothing enqueued: a tensor is missing, given twice, unknown, different, of memory of
- * the host that the device does not reach, beyond the end of its allocation, or overlaps. */
+ * share no memory with other tensors. If the file leaves extents open, inputs of other extents are another size, as by
+ * kiln_model_set_shapes(); within the capture of a stream only one that is kept. Runs of one model share memory: they
+ * must be ordered, by one stream or otherwise, and not be called by two threads at once. A run of a size that is kept
+ * compiles nothing, and allocates nothing but the graph that its second run with tensors in the same places becomes: it
+ * can be captured into a graph of the caller's, which then has its kernels. KILN_INVALID_ARGUMENT, nothing enqueued: a
+ * tensor is missing, given twice, unknown, different, of memory of the host that the device does not reach, beyond the
+ * end of its allocation, or overlaps. */
 KILN_API kiln_status kiln_model_run(kiln_model* model, kiln_stream stream, const kiln_named_tensor* inputs,
                                     size_t input_count, const kiln_named_tensor* outputs, size_t output_count);
 

@@ -22,6 +22,7 @@ graph::Cost estimated_cost();
 
 /// Reads a model and schedules it: Model runs these steps, and `kiln tune` lists them. Passes choose by `cost`. Throws
 /// as Model does, but for nodes that are not covered.
+Lowered lower(const OnnxFile& file, const ModelOptions& options, const graph::Cost& cost);
 Lowered lower(const std::string& path, const ModelOptions& options, const graph::Cost& cost = estimated_cost());
 
 }  // namespace kiln::models

@@ -1,4 +1,4 @@
-// A model at one batch, ready to run.
+// A model for inputs of some extents, ready to run.
 #pragma once
 
 #include <cstddef>
@@ -32,16 +32,22 @@ struct LoadedStep {
   const void* prepared = nullptr;    ///< Null: the plan prepares nothing.
 };
 
-struct LoadedBatch {
+struct Instance {
   std::vector<ModelTensor> inputs, outputs;
+  int64_t batch = 1;  ///< As the inputs were resolved.
   std::vector<ModelStep> steps;
   std::vector<LoadedStep> calls;  ///< Calls of `steps`.
   ModelMemory use;
+  std::vector<SharedMemory> reads;  ///< Weights of `calls`.
   RunCudaGraphs graphs;
+  ModelCost cost;
+
+  /// Bytes of weights that no other instance reads.
+  int64_t own_bytes() const;
 };
 
 /// Makes the plans, and puts into `weights` what they read of constants and is not there yet. It has the memory of the
 /// arena planned, not allocated. Throws as Model does; `weights` is as it was then.
-LoadedBatch load_batch(Context& context, const Lowered& lowered, Weights& weights);
+Instance make_instance(Context& context, const Lowered& lowered, Weights& weights);
 
 }  // namespace kiln::models

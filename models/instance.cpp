@@ -1,9 +1,11 @@
-#include "loaded_batch.h"
+#include "instance.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -104,9 +106,9 @@ class Loader {
         kept_(schedule_.buffers.size(), nullptr),
         arena_(schedule_.buffers.size(), 0) {}
 
-  void run(LoadedBatch& batch) {
+  void run(Instance& instance) {
     make_plans();
-    plan_arena(batch.use);
+    plan_arena(instance.use);
     name_constants();
     name_computed();
     for (const Plan& plan : plans_) prepared_.push_back(prepares(plan) ? name_of_prepared(plan) : "");
@@ -114,12 +116,19 @@ class Loader {
     fill();
     if (runs_once_) run_once();
     for (size_t s = 0; s < plans_.size(); ++s) {
-      batch.calls.push_back(bind(s));
-      batch.steps.push_back({plans_[s].request(), plans_[s].variant(), plans_[s].source(), schedule_.steps[s].origins});
+      instance.calls.push_back(bind(s));
+      instance.steps.push_back(
+          {plans_[s].request(), plans_[s].variant(), plans_[s].source(), schedule_.steps[s].origins});
     }
-    fresh_.wait();  // runs may be on other streams
-    if (!fresh_.empty()) weights_.add(fresh_.take(), fresh_offsets_);
-    batch.use.weights = weights_.bytes();
+    constants_.block.wait();  // runs may be on other streams
+    for (Fresh* fresh : {&constants_, &computed_}) {
+      if (fresh->block.empty()) continue;
+      const auto memory = std::make_shared<const DeviceMemory>(fresh->block.take());
+      weights_.add(memory, fresh->offsets);
+      reads_.insert(memory);
+    }
+    instance.reads.assign(reads_.begin(), reads_.end());
+    instance.use.weights = weights_.bytes();
   }
 
  private:
@@ -186,7 +195,7 @@ class Loader {
     }
   }
 
-  /// Adds the arguments that are constant: the others lie at another place for each batch.
+  /// Adds the arguments that are constant: the others lie at another place in each instance.
   void add_arguments(Digest& call, const std::vector<graph::Argument>& arguments) const {
     for (const graph::Argument& argument : arguments) {
       if (is_constant(argument.buffer)) call.add(digests_[argument.buffer]).add(std::to_string(argument.offset));
@@ -206,51 +215,71 @@ class Loader {
     return home == Home::constant || home == Home::kept;
   }
 
-  /// Reserves memory for what no batch before had. Buffers that only the computation of constants needs lie in the
+  /// Memory that nothing had before, and what is to be found in it.
+  struct Fresh {
+    Block block;
+    std::map<std::string, int64_t> offsets;
+
+    bool holds(const std::string& digest) const { return offsets.contains(digest); }
+    std::byte* at(const std::string& digest) const { return block.at(offsets.at(digest)); }
+  };
+
+  /// Constants are apart from what is computed from them, which other extents seldom share.
+  void reserve(Fresh& fresh, const std::string& digest, int64_t bytes) {
+    if (is_known(digest) || is_fresh(digest)) return;
+    fresh.offsets[digest] = fresh.block.reserve(bytes);
+  }
+
+  bool is_known(const std::string& digest) const { return weights_.find(digest).at != nullptr; }
+  bool is_fresh(const std::string& digest) const { return constants_.holds(digest) || computed_.holds(digest); }
+
+  /// Reserves memory for what no instance before had. Buffers that only the computation of constants needs lie in the
   /// scratch.
   void place() {
-    const auto reserve = [&](const std::string& digest, int64_t bytes) {
-      if (weights_.find(digest) == nullptr && !is_fresh(digest)) fresh_offsets_[digest] = fresh_.reserve(bytes);
-    };
     for (size_t b = 0; b < schedule_.buffers.size(); ++b) {
       const graph::Buffer& buffer = schedule_.buffers[b];
       if (!is_constant(b) || !is_needed(buffer)) continue;
-      runs_once_ = runs_once_ || (buffer.home == Home::kept && weights_.find(digests_[b]) == nullptr);
-      reserve(digests_[b], buffer.bytes);
+      const bool is_computed = buffer.home == Home::kept;
+      runs_once_ = runs_once_ || (is_computed && !is_known(digests_[b]));
+      reserve(is_computed ? computed_ : constants_, digests_[b], buffer.bytes);
     }
     for (size_t s = 0; s < plans_.size(); ++s) {
-      if (!prepared_[s].empty()) reserve(prepared_[s], plans_[s].prepared_bytes());
+      if (!prepared_[s].empty()) reserve(computed_, prepared_[s], plans_[s].prepared_bytes());
     }
     for (size_t b = 0; b < schedule_.buffers.size(); ++b) {
-      // A buffer that is computed again, though a batch before has it, is not written where runs may read it.
-      const bool is_elsewhere = schedule_.buffers[b].home == Home::kept && weights_.find(digests_[b]) != nullptr;
+      // A buffer that is computed again, though an instance before has it, is not written where runs may read it.
+      const bool is_elsewhere = schedule_.buffers[b].home == Home::kept && is_known(digests_[b]);
       const bool is_scratch = is_constant(b) && (!is_needed(schedule_.buffers[b]) || is_elsewhere);
       if (runs_once_ && is_scratch) scratch_offsets_[b] = scratch_.reserve(schedule_.buffers[b].bytes);
     }
-    fresh_.allocate(context_);
-    scratch_.allocate(context_);
+    for (Block* block : {&constants_.block, &computed_.block, &scratch_}) block->allocate(context_);
     for (size_t b = 0; b < schedule_.buffers.size(); ++b) {
       if (is_constant(b) && is_needed(schedule_.buffers[b])) kept_[b] = at(digests_[b]);
       once_[b] = scratch_offsets_.contains(b) ? scratch_.at(scratch_offsets_[b]) : kept_[b];
     }
   }
 
-  bool is_fresh(const std::string& digest) const { return fresh_offsets_.contains(digest); }
-
-  std::byte* at(const std::string& digest) const {
-    return is_fresh(digest) ? fresh_.at(fresh_offsets_.at(digest)) : weights_.find(digest);
+  /// The instance keeps the memory from then on.
+  std::byte* at(const std::string& digest) {
+    for (const Fresh* fresh : {&constants_, &computed_}) {
+      if (fresh->holds(digest)) return fresh->at(digest);
+    }
+    const Weights::Place place = weights_.find(digest);
+    reads_.insert(place.memory);
+    return place.at;
   }
 
   void fill() {
-    std::vector<std::byte> fresh(fresh_.size()), scratch(scratch_.size());
+    std::vector<std::byte> constants(constants_.block.size()), scratch(scratch_.size());
     for (size_t b = 0; b < schedule_.buffers.size(); ++b) {
       if (schedule_.buffers[b].home != Home::constant) continue;
-      const auto kept = fresh_offsets_.find(digests_[b]);
+      const auto kept = constants_.offsets.find(digests_[b]);
       const auto passing = scratch_offsets_.find(b);
-      if (is_needed(schedule_.buffers[b]) && kept != fresh_offsets_.end()) write(b, fresh.data() + kept->second);
+      if (is_needed(schedule_.buffers[b]) && kept != constants_.offsets.end())
+        write(b, constants.data() + kept->second);
       if (passing != scratch_offsets_.end()) write(b, scratch.data() + passing->second);
     }
-    fresh_.upload(fresh);
+    constants_.block.upload(constants);
     scratch_.upload(scratch);
   }
 
@@ -315,8 +344,9 @@ class Loader {
   std::vector<int64_t> arena_;           // of each buffer there
   std::vector<int64_t> workspaces_;      // of each plan, in the arena
   std::vector<std::string> prepared_;    // of each plan, the digest of its filters; or ""
-  Block fresh_, scratch_;
-  std::map<std::string, int64_t> fresh_offsets_;
+  Fresh constants_, computed_;
+  std::set<SharedMemory> reads_;  // memory that runs read
+  Block scratch_;
   std::map<size_t, int64_t> scratch_offsets_;
   bool runs_once_ = false;
 };
@@ -338,13 +368,19 @@ std::vector<ModelTensor> tensors_of(const graph::Graph& graph, const std::vector
 
 }  // namespace
 
-LoadedBatch load_batch(Context& context, const Lowered& lowered, Weights& weights) {
-  LoadedBatch batch;
+Instance make_instance(Context& context, const Lowered& lowered, Weights& weights) {
+  Instance instance;
   const graph::Graph& graph = lowered.model.graph;
-  batch.inputs = tensors_of(graph, graph.inputs(), lowered.model.inputs, "input");
-  batch.outputs = tensors_of(graph, graph.outputs(), lowered.model.outputs, "output");
-  Loader(context, lowered, weights).run(batch);
-  return batch;
+  instance.inputs = tensors_of(graph, graph.inputs(), lowered.model.inputs, "input");
+  instance.outputs = tensors_of(graph, graph.outputs(), lowered.model.outputs, "output");
+  Loader(context, lowered, weights).run(instance);
+  return instance;
+}
+
+int64_t Instance::own_bytes() const {
+  int64_t bytes = 0;
+  for (const SharedMemory& memory : reads) bytes += memory.use_count() == 1 ? static_cast<int64_t>(memory->size()) : 0;
+  return bytes;
 }
 
 }  // namespace kiln::models

@@ -1,5 +1,5 @@
 // Filters that a kernel transforms, shared by the batches of a model.
-#include "loaded_batch.h"
+#include "instance.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include "kiln/memory.h"
 #include "model_fixture.h"
 
-namespace kiln::models::loaded_batch_test {
+namespace kiln::models::instance_test {
 namespace {
 
 using test::OnnxModel;
@@ -40,13 +40,13 @@ class PreparedFilters : public test::ModelTest {
   static ModelOptions of_batch(int64_t batch) {
     return {.batch = batch, .dynamic_batch = true, .layout = ModelLayout::channels_first, .arithmetic = {.fast = true}};
   }
-  LoadedBatch load_network(int64_t batch, unsigned seed) {
+  Instance load_network(int64_t batch, unsigned seed) {
     const test::TemporaryFile file(network(seed).bytes());
-    return load_batch(context_, lower(file.path(), of_batch(batch)), weights_);
+    return make_instance(context_, lower(file.path(), of_batch(batch)), weights_);
   }
 
   /// The results of `batch` images, the first of which are the same for each.
-  std::vector<float> run(LoadedBatch& loaded, int64_t batch) {
+  std::vector<float> run(Instance& loaded, int64_t batch) {
     const auto count = static_cast<size_t>(batch * image);
     const std::vector<float> values = random_values(count, 7);
     std::vector<float> results(count);
@@ -71,13 +71,13 @@ class PreparedFilters : public test::ModelTest {
 
 TEST_F(PreparedFilters, AreTransformedOnceForAllBatchesOfARequest) {
   int kernels = watch_.kernels;
-  LoadedBatch nine = load_network(9, 1);
+  Instance nine = load_network(9, 1);
   ASSERT_NE(nine.calls[0].prepared, nullptr) << nine.steps[0].variant << " prepares nothing";
   EXPECT_EQ(watch_.kernels - kernels, 1);
   const int64_t bytes = weights_.bytes();
 
   kernels = watch_.kernels;
-  LoadedBatch ten = load_network(10, 1);
+  Instance ten = load_network(10, 1);
   EXPECT_EQ(watch_.kernels, kernels);
   EXPECT_EQ(weights_.bytes(), bytes);
   EXPECT_EQ(ten.calls[0].prepared, nine.calls[0].prepared);
@@ -88,7 +88,7 @@ TEST_F(PreparedFilters, AreTransformedOnceForAllBatchesOfARequest) {
 }
 
 TEST_F(PreparedFilters, AreNotTransformedByRuns) {
-  LoadedBatch nine = load_network(9, 1);
+  Instance nine = load_network(9, 1);
   int kernels = watch_.kernels;
   const std::vector<float> expected = run(nine, 9);
   const int without_transform = watch_.kernels - kernels;
@@ -110,7 +110,7 @@ TEST_F(PreparedFilters, AreWaitedForWhileTheModelIsLoaded) {
 }
 
 TEST_F(PreparedFilters, OfOtherValuesOrAnotherRequestAreApart) {
-  LoadedBatch nine = load_network(9, 1), other = load_network(9, 2), more = load_network(17, 1);
+  Instance nine = load_network(9, 1), other = load_network(9, 2), more = load_network(17, 1);
   EXPECT_NE(other.calls[0].prepared, nine.calls[0].prepared);
   EXPECT_NE(more.calls[0].prepared, nine.calls[0].prepared) << "of another bucket";
   std::vector<float> of_nine = run(nine, 9), of_other = run(other, 9), of_more = run(more, 17);
@@ -129,7 +129,7 @@ TEST_F(Workspaces, OfStepsLieApartFromTheValuesThatLiveThen) {
   network.node("Conv", {"t", "w"}, {"y"}, {{"pads", test::Ints{1, 1, 1, 1}}});
   network.output("y");
   const test::TemporaryFile file(network.bytes());
-  const LoadedBatch nine = load_batch(context_, lower(file.path(), of_batch(9)), weights_);
+  const Instance nine = make_instance(context_, lower(file.path(), of_batch(9)), weights_);
   ASSERT_EQ(nine.calls.size(), 2U);
   constexpr size_t arena = 3;  // behind two inputs and an output
   constexpr int64_t value_bytes = 9 * image * int64_t{sizeof(float)};
@@ -150,4 +150,4 @@ TEST_F(Workspaces, OfStepsLieApartFromTheValuesThatLiveThen) {
 }
 
 }  // namespace
-}  // namespace kiln::models::loaded_batch_test
+}  // namespace kiln::models::instance_test

@@ -1,0 +1,125 @@
+#include "shapes.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "kiln/base/error.h"
+#include "kiln/base/printable.h"
+
+namespace kiln::cli {
+namespace {
+
+using Extents = std::vector<int64_t>;
+
+constexpr size_t most_sizes = 4096;
+
+/// The part of `text` before `separator`, which is taken off it; all of it where there is none.
+std::string_view take_part(std::string_view& text, std::string_view separator) {
+  const size_t end = std::min(text.find(separator), text.size());
+  const std::string_view part = text.substr(0, end);
+  text.remove_prefix(std::min(end + separator.size(), text.size()));
+  return part;
+}
+
+std::optional<int64_t> number_of(std::string_view text) {
+  int64_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_number = error == std::errc() && stop == text.data() + text.size() && value >= 0;
+  return is_number ? std::optional(value) : std::nullopt;
+}
+
+[[noreturn]] void refuse(const std::string& whole, const std::string& fault) {
+  throw Error(ErrorCode::invalid_argument, fmt::format("--shape {}: {}", whole, fault),
+              "give [NAME=]1x3x224x224; several with commas between; 224..448/32 is 224, 256, ... 448");
+}
+
+/// "224", "224..448", "224..448/32".
+Extents numbers_of(const std::string& whole, std::string_view text) {
+  const std::string_view extent = text;
+  const auto refuse_extent = [&] { refuse(whole, fmt::format("'{}' is no extent", extent)); };
+  std::string_view range = take_part(text, "/");
+  const std::optional<int64_t> step = range.size() == extent.size() ? 1 : number_of(text);
+  const std::string_view bounds = range;
+  const std::optional<int64_t> first = number_of(take_part(range, ".."));
+  const std::optional<int64_t> last = bounds.find("..") == std::string_view::npos ? first : number_of(range);
+  if (!first || !last || !step || *step < 1 || *last < *first) refuse_extent();
+  if ((*last - *first) / *step >= static_cast<int64_t>(most_sizes)) {
+    refuse(whole, fmt::format("'{}' has more than {} numbers", extent, most_sizes));
+  }
+  Extents numbers;
+  for (int64_t i = 0; i <= (*last - *first) / *step; ++i) numbers.push_back(*first + i * *step);
+  return numbers;
+}
+
+/// Every shape that the ranges of "1x3x224..448/32x224" give.
+void add_shapes(const std::string& whole, std::string_view text, std::vector<Extents>& shapes) {
+  std::vector<Extents> made(1);
+  while (true) {
+    const bool is_last = text.find('x') == std::string_view::npos;
+    const Extents numbers = numbers_of(whole, take_part(text, "x"));
+    std::vector<Extents> longer;
+    if (made.size() * numbers.size() > most_sizes) refuse(whole, fmt::format("gives more than {} sizes", most_sizes));
+    for (const Extents& shape : made) {
+      for (const int64_t number : numbers) {
+        longer.push_back(shape);
+        longer.back().push_back(number);
+      }
+    }
+    made = std::move(longer);
+    if (is_last) break;
+  }
+  shapes.insert(shapes.end(), made.begin(), made.end());
+  if (shapes.size() > most_sizes) refuse(whole, fmt::format("gives more than {} sizes", most_sizes));
+}
+
+/// The input that a text is about.
+std::string input_of(const std::string& text, std::string_view name, const OnnxInputs& inputs,
+                     const std::map<std::string, std::vector<Extents>>& known) {
+  std::vector<std::string> names;
+  for (const OnnxInput& input : inputs.all()) names.push_back(printable_name(input.name));
+  for (const OnnxInput& input : inputs.all()) {
+    const bool is_meant = name.empty() ? !known.contains(input.name) : input.name == name;
+    if (!is_meant) continue;
+    if (known.contains(input.name)) refuse(text, fmt::format("'{}' is given twice", printable_name(input.name)));
+    return input.name;
+  }
+  throw Error(ErrorCode::invalid_argument, fmt::format("--shape {} fits no input of the model", text),
+              fmt::format("the model has {} inputs: {}", names.size(), fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+std::vector<InputShapes> parse_shapes(const std::vector<std::string>& given, const OnnxInputs& inputs) {
+  std::map<std::string, std::vector<Extents>> lists;
+  size_t sizes = 1;
+  for (const std::string& text : given) {
+    const size_t equals = text.rfind('=');
+    const std::string_view name = std::string_view(text).substr(0, equals == std::string::npos ? 0 : equals);
+    std::string_view list = std::string_view(text).substr(equals == std::string::npos ? 0 : equals + 1);
+    std::vector<Extents>& shapes = lists[input_of(text, name, inputs, lists)];
+    while (true) {
+      const bool is_last = list.find(',') == std::string_view::npos;
+      add_shapes(text, take_part(list, ","), shapes);
+      if (is_last) break;
+    }
+    if (shapes.size() != 1 && sizes != 1 && shapes.size() != sizes) {
+      refuse(text, fmt::format("{} shapes, and an input before has {}: give one, or as many", shapes.size(), sizes));
+    }
+    sizes = std::max(sizes, shapes.size());
+  }
+  std::vector<InputShapes> result(sizes);
+  for (const auto& [name, shapes] : lists) {
+    for (size_t i = 0; i < sizes; ++i) result[i][name] = shapes[shapes.size() == 1 ? 0 : i];
+  }
+  return result;
+}
+
+}  // namespace kiln::cli
