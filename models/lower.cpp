@@ -64,12 +64,19 @@ void check_kept(const graph::Schedule& schedule, int64_t stored_bytes) {
 
 graph::Cost estimated_cost() {
   auto known = std::make_shared<std::map<std::string, double>>();
-  const auto of_one = [known](const Request& request) {
+  // A server of many sizes asks for ever more requests.
+  const auto make_room = [known] {
+    constexpr size_t most = size_t{1} << 15;
+    if (known->size() >= most) known->clear();
+  };
+  const auto of_one = [known, make_room](const Request& request) {
+    make_room();
     const auto [place, is_new] = known->try_emplace(request.key(), unserved);
     if (is_new) place->second = predicted_seconds(request, unserved);
     return place->second;
   };
-  const auto learn = [known](std::span<const Request> requests) {
+  const auto learn = [known, make_room](std::span<const Request> requests) {
+    make_room();
     std::map<std::string, const Request*> unknown;
     for (const Request& request : requests) {
       std::string key = request.key();

@@ -141,6 +141,7 @@ void Model::Impl::use(const ResolvedInputs& wanted) {
   });
   if (known != instances.end()) {
     instances.splice(instances.begin(), instances, known);
+    instances.front().batch = wanted.batch;  // which no input may follow
     return use_first();
   }
   try {

@@ -180,6 +180,65 @@ bool MergedTaps::merge_rows_of_pixels() {
   return true;
 }
 
+// ---- phases as channels: the gradient by x of filters with a large stride, which transposed convolutions are
+//
+// Positions i, i + stride, i + 2 * stride of dx meet the same taps: i is their phase. Where phases stand side by side
+// in dx as their taps do in w, they become channels of one convolution, in place of a class with code for each.
+//
+// The result and the filters of a gradient without groups, both with three spatial axes, and the forward axes.
+struct DataOperands {
+  SpatialAxes axes;
+  TensorSpec w, dx;  // K C T R S, N C D H W
+  std::optional<TensorSpec> residual;
+
+  // As those of MergedTaps.
+  bool merge();
+  bool merge_rows_of_pixels();
+
+ private:
+  bool merge(WindowAxis& axis, size_t dimension);
+};
+
+constexpr int64_t least_phases = 4;  // fewer are few classes
+
+// Whether every position of dx has all phases of the taps, and none lies in a padding.
+bool has_whole_phases(const WindowAxis& axis) {
+  return axis.pad_begin == 0 && axis.dilation == 1 && axis.window % axis.stride == 0 &&
+         axis.extent == (axis.outputs - 1) * axis.stride + axis.window;
+}
+
+bool DataOperands::merge(WindowAxis& axis, size_t dimension) {
+  if (axis.stride < least_phases || !has_whole_phases(axis)) return false;
+  if (!follows_channels(dx, dimension) || !follows_channels(w, dimension)) return false;
+  const int64_t positions = axis.extent / axis.stride, taps = axis.window / axis.stride, outputs = axis.outputs;
+  merge_into_channels(dx, dimension, axis.stride, positions);
+  merge_into_channels(w, dimension, axis.stride, taps);
+  axis = {};
+  axis.extent = positions;
+  axis.window = taps;
+  axis.outputs = outputs;
+  return true;
+}
+
+bool DataOperands::merge() {
+  const bool of_columns = merge(axes.columns, dimension::column);
+  const bool of_rows = merge(axes.rows, dimension::row);
+  return merge(axes.planes, dimension::plane) || of_columns || of_rows;
+}
+
+bool DataOperands::merge_rows_of_pixels() {
+  const bool free_axis = axes.planes == WindowAxis{};
+  if (!free_axis || dx.extents[dimension::channel] == 1 || axes.columns.stride < shortest_run) return false;
+  DataOperands moved = *this;
+  move_channels(moved.dx);
+  move_channels(moved.w);
+  WindowAxis& planes = moved.axes.planes;
+  planes.extent = planes.window = planes.stride = moved.dx.extents[dimension::plane];  // a class for each channel
+  if (!moved.merge(moved.axes.columns, dimension::column)) return false;
+  *this = moved;
+  return true;
+}
+
 // Whether taps may become channels. A prologue, which counts the channels of x, and filters that are met backwards
 // forbid it.
 bool may_merge_taps(const ConvPass& pass, const Request& request) {
@@ -196,18 +255,19 @@ Contractions forward_parts(const ConvForward& forward) {
   return parts;
 }
 
-Contraction data_part(const ConvBackwardData& data, const SpatialAxes& forward,
+Contraction data_part(const ConvBackwardData& data, const DataOperands& operands,
                       const std::array<TapClass, 3>& classes) {
+  const SpatialAxes& forward = operands.axes;
   Contraction contraction = without_operands(data);
   contraction.bias = data.bias;
   contraction.epilogue = data.epilogue;
   ConvolutionAddresses& conv = contraction.addresses;
   conv.x = with_three_axes(data.dy);
-  conv.w = with_three_axes(without_regions(data.w, data.axes()));
-  conv.y = with_three_axes(data.dx);
-  if (data.residual) conv.residual = with_three_axes(*data.residual);
+  conv.w = operands.w;
+  conv.y = operands.dx;
+  conv.residual = operands.residual;
   conv.w_group_stride = data.k_per_group() * conv.w.strides[0];
-  conv.w.extents = {data.c(), data.k_per_group(), 0, 0, 0};
+  conv.w.extents = {conv.y.extents[dimension::channel], data.k_per_group(), 0, 0, 0};
   std::swap(conv.w.strides[0], conv.w.strides[1]);
   conv.mirrored = !data.mirrored;
   for (size_t i = 0; i < classes.size(); ++i) {
@@ -236,9 +296,12 @@ Contraction data_part(const ConvBackwardData& data, const SpatialAxes& forward,
   return contraction;
 }
 
-Contractions data_parts(const ConvBackwardData& data) {
+Contractions data_parts(const ConvBackwardData& data, bool may_merge) {
   Contractions parts{{"dy", "w", "dx"}};
-  const SpatialAxes forward = axes_of(data);
+  DataOperands operands{axes_of(data), with_three_axes(without_regions(data.w, data.axes())), with_three_axes(data.dx),
+                        data.residual ? std::optional(with_three_axes(*data.residual)) : std::nullopt};
+  if (may_merge && !operands.merge()) operands.merge_rows_of_pixels();
+  const SpatialAxes& forward = operands.axes;
   if (!data.grid.empty() && data.regions().count() > most_cuts / forward.taps()) {
     parts.refusal = too_many_segments;
     return parts;
@@ -252,7 +315,7 @@ Contractions data_parts(const ConvBackwardData& data) {
   }
   for (const TapClass& plane : planes) {
     for (const TapClass& row : rows) {
-      for (const TapClass& column : columns) parts.list.push_back(data_part(data, forward, {plane, row, column}));
+      for (const TapClass& column : columns) parts.list.push_back(data_part(data, operands, {plane, row, column}));
     }
   }
   size_t segment_firsts = 0;
@@ -374,7 +437,14 @@ Contractions forward_products(const Request& request) {
 }
 
 Contractions data_contractions(const Request& request) {
-  return finished(data_parts(ConvBackwardData::of(request)), request);
+  return finished(data_parts(ConvBackwardData::of(request), false), request);
+}
+
+Contractions data_products(const Request& request) {
+  const ConvBackwardData data = ConvBackwardData::of(request);
+  // A bias of a channel is not known to its phases, nor is anything else that is added.
+  const bool may_merge = may_merge_taps(data, request) && !data.bias && !data.residual && !request.user_code;
+  return finished(data_parts(data, may_merge), request);
 }
 
 Contractions filter_contractions(const Request& request) {

@@ -2,7 +2,8 @@
 //
 // - conv_forward is one. For kernels that multiply whatever the taps are, those that stand side by side with the
 // channels
-//   become channels where windows do not overlap, here and in the gradient by w.
+//   become channels where windows do not overlap, here and in the gradient by w. In the gradient by x the phases of a
+//   stride do so.
 // - The gradient by x of a convolution with unit stride is the convolution of dy with the mirrored filter, C and K of w
 //   swapped. With a stride, the elements of dx fall into classes: those whose position h + pad leaves the same
 //   remainder divided by the stride meet the same taps, which are evenly spaced, so each class is a convolution of dy
@@ -29,6 +30,8 @@ Contractions forward_contractions(const Request& request);
 /// conv_forward, its taps merged into channels where that is possible.
 Contractions forward_products(const Request& request);
 Contractions data_contractions(const Request& request);
+/// conv_backward_data, the phases of its strides merged into channels where that is possible.
+Contractions data_products(const Request& request);
 Contractions filter_contractions(const Request& request);
 
 /// A forward convolution, whose blocks all kernels may arrange as they like: regions of a local one divide nothing yet.

@@ -15,15 +15,19 @@
 __device__ __forceinline__ float gradient(const TDY* dy, const TW* w, Index image, Index channel, Index d, Index h,
                                           Index column, const UserArguments& user) {
   const Index group = channel / C_PER_GROUP, c = channel % C_PER_GROUP;
+  // Only taps that a stride lets meet an output are looked at: one in STRIDE, mostly.
+  const Index first_t = first_tap_at<STRIDE_D, DILATION_D, T>(d, PAD_FRONT);
+  const Index first_r = first_tap_at<STRIDE_H, DILATION_H, R>(h, PAD_TOP);
+  const Index first_s = first_tap_at<STRIDE_W, DILATION_W, S>(column, PAD_LEFT);
   float sum = 0.0f;
   for (Index k = group * K_PER_GROUP; k < (group + 1) * K_PER_GROUP; ++k) {
-    for (Index t = 0; t < T; ++t) {
+    for (Index t = first_t; t < T; t += TAP_STEP<STRIDE_D, DILATION_D, T>) {
       const Index z = output_of(d, t, PAD_FRONT, STRIDE_D, DILATION_D, Z);
       if (z < 0) continue;
-      for (Index r = 0; r < R; ++r) {
+      for (Index r = first_r; r < R; r += TAP_STEP<STRIDE_H, DILATION_H, R>) {
         const Index p = output_of(h, r, PAD_TOP, STRIDE_H, DILATION_H, P);
         if (p < 0) continue;
-        for (Index s = 0; s < S; ++s) {
+        for (Index s = first_s; s < S; s += TAP_STEP<STRIDE_W, DILATION_W, S>) {
           const Index q = output_of(column, s, PAD_LEFT, STRIDE_W, DILATION_W, Q);
           if (q < 0) continue;
           const Index filter_t = MIRRORED ? T - 1 - t : t;

@@ -158,9 +158,10 @@ class Builder {
     const bool is_open = choices_.holds(10);
     for (const int64_t extent : extents) {
       auto& dimension = *tensor.mutable_shape()->add_dim();
-      const bool symbol = tensor.shape().dim_size() == 1 ? is_open : oddity_.very_odd();
+      const bool is_first = tensor.shape().dim_size() == 1;
+      const bool symbol = is_first ? is_open : (is_open && choices_.holds(30)) || oddity_.very_odd();
       if (symbol) {
-        dimension.set_dim_param("N");
+        dimension.set_dim_param(is_first || choices_.holds(20) ? "N" : "H");
       } else {
         dimension.set_dim_value(extent);
       }

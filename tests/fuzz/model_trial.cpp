@@ -19,7 +19,6 @@
 #include "kiln/graph/memory_plan.h"
 #include "kiln/models/lower.h"
 #include "kiln/prediction.h"
-#include "onnx/load.h"
 #include "schedule_check.h"
 
 namespace kiln::fuzz {
@@ -47,6 +46,25 @@ ModelOptions options_of(Choices& choices) {
   return options;
 }
 
+/// Extents of inputs that the file leaves open: small ones, and some that nobody has memory for.
+InputShapes shapes_of(const OnnxInputs& inputs, Choices& choices) {
+  constexpr std::array<int64_t, 12> extents = {
+      1, 2, 3, 4, 5, 7, 8, 0, -1, 1 << 24, int64_t{1} << 40, std::numeric_limits<int64_t>::max()};
+  constexpr size_t usual = 7;
+  InputShapes shapes;
+  for (const OnnxInput& input : inputs.all()) {
+    if (choices.holds(20)) continue;  // others may have extents of the same name
+    std::vector<int64_t>& shape = shapes[input.name];
+    for (const OnnxExtent& extent : input.extents) {
+      const size_t which = choices.below(choices.holds(10) ? extents.size() : usual);
+      shape.push_back(extent.fixed.value_or(extents[which]));
+    }
+    const bool is_odd = choices.holds(3);
+    if (is_odd || !input.has_rank) shape.push_back(choices.one_of(extents));
+  }
+  return shapes;
+}
+
 /// As a model places what it computes in between.
 void plan(const graph::Schedule& schedule) {
   std::vector<graph::Lifetime> lifetimes;
@@ -67,7 +85,7 @@ void plan(const graph::Schedule& schedule) {
 
 bool is_readable(const std::string& path, const ModelOptions& options) {
   try {
-    (void)read_onnx(path, {options.dtype, options.batch});
+    (void)read_onnx(path, {options.dtype, options.batch, options.shapes});
     return true;
   } catch (const Error&) {
     return false;
@@ -104,9 +122,10 @@ ModelTrial::~ModelTrial() {
 std::string ModelTrial::run(std::string_view bytes, Choices& choices) const {
   const std::string path = folder_ + "/model.onnx";
   write(path, bytes);
-  const ModelOptions options = options_of(choices);
+  ModelOptions options = options_of(choices);
   try {
-    (void)onnx_frontend::load(path);
+    const OnnxInputs inputs = OnnxFile(path).inputs(options.dtype);
+    if (inputs.has_open_extents() || choices.holds(10)) options.shapes = shapes_of(inputs, choices);
   } catch (const Error& error) {
     return refused("file", error);
   }

@@ -1,4 +1,5 @@
-// Convolutions whose filters are as large as their stride, such as patch embeddings: taps become channels.
+// Convolutions whose filters are as large as their stride, such as patch embeddings: taps become channels. In gradients
+// by the input, which transposed convolutions are, phases of the stride do so.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -61,6 +62,60 @@ INSTANTIATE_TEST_SUITE_P(
                       "conv_backward_filter x=f32:2x5x8x11:nhwc dy=f32:2x7x2x5:nhwc dw=f32:7x5x3x2:nhwc stride=3,2 "
                       "alpha=any beta=any",
                       {"conv_backward_filter_simple", "conv_backward_filter_implicit_gemm"}}),
+    case_name);
+
+// Without phases the strides of the first six would make more than 64 classes of taps, which no product serves.
+const Names gradient = {"conv_backward_data_simple", "conv_backward_data_implicit_gemm"};
+const Names tensor_gradient = {"conv_backward_data_simple", "conv_backward_data_tensor"};
+
+INSTANTIATE_TEST_SUITE_P(
+    GradientByTheInput, Patches,
+    testing::Values(
+        AlgorithmCase{"PatchesOfNine",
+                      "conv_backward_data dy=f16:2x24x3x3:nhwc w=f16:24x2x9x9:nhwc dx=f16:2x2x27x27:nhwc stride=9",
+                      tensor_gradient},
+        AlgorithmCase{"PatchesOfPixels",
+                      "conv_backward_data dy=f32:2x10x3x2:nchw w=f32:10x2x9x8:nchw dx=f32:2x2x27x16:nchw stride=9,8",
+                      gradient},
+        AlgorithmCase{"OverlapAdd",
+                      "conv_backward_data dy=f32:2x9x7 w=f32:9x1x400 dx=f32:2x1x1000 stride=100",
+                      {"conv_backward_data_simple", "conv_backward_data_implicit_gemm",
+                       "conv_backward_data_implicit_gemm_splitk"}},
+        AlgorithmCase{"OverlapAddOfManyChannels",
+                      "conv_backward_data dy=f32:3x5x4:nwc w=f32:5x7x240:nwc dx=f32:3x7x480:nwc stride=80 alpha=any "
+                      "beta=any epilogue=relu",
+                      gradient},
+        AlgorithmCase{"AnyBatch",
+                      "conv_backward_data dy=f16:2x16x3x3:nhwc w=f16:16x2x9x9:nhwc dx=f16:2x2x27x27:nhwc stride=9 "
+                      "n=?",
+                      tensor_gradient},
+        AlgorithmCase{"ThreeAxes",
+                      "conv_backward_data dy=f32:1x4x3x3x3:ndhwc w=f32:4x3x2x8x8:ndhwc dx=f32:1x3x6x24x24:ndhwc "
+                      "stride=2,8,8",
+                      gradient},
+        AlgorithmCase{"ABiasForEachChannel",
+                      "conv_backward_data dy=f32:2x8x2x2:nhwc w=f32:8x3x4x4:nhwc dx=f32:2x3x8x8:nhwc stride=4 "
+                      "epilogue=bias",
+                      gradient},
+        AlgorithmCase{"PixelsLeftOver",
+                      "conv_backward_data dy=f32:2x8x2x2:nhwc w=f32:8x3x4x4:nhwc dx=f32:2x3x9x11:nhwc stride=4",
+                      gradient},
+        AlgorithmCase{"MirroredFilterOfPhases",
+                      "conv_backward_data dy=f32:2x8x2x2:nhwc w=f32:8x3x4x4:nhwc dx=f32:2x3x8x8:nhwc stride=4 "
+                      "mode=convolution",
+                      gradient},
+        AlgorithmCase{"GroupsOfPhases",
+                      "conv_backward_data dy=f32:2x8x2x2:nhwc w=f32:8x3x4x4:nhwc dx=f32:2x6x8x8:nhwc stride=4 groups=2",
+                      gradient},
+        AlgorithmCase{"StrideAndDilationWithAFactor",
+                      "conv_backward_data dy=f32:2x6x4 w=f32:6x2x10 dx=f32:2x2x361 stride=81 pad=3 dilation=9",
+                      {"conv_backward_data_simple"}},
+        AlgorithmCase{"StrideAndDilationWithoutOne",
+                      "conv_backward_data dy=f32:2x6x3 w=f32:6x2x70 dx=f32:2x2x398 stride=82 dilation=3",
+                      {"conv_backward_data_simple"}},
+        AlgorithmCase{"TapsThatStartInThePadding",
+                      "conv_backward_data dy=f32:2x6x4 w=f32:6x2x401 dx=f32:2x2x640 stride=160 pad=200",
+                      {"conv_backward_data_simple"}}),
     case_name);
 
 }  // namespace

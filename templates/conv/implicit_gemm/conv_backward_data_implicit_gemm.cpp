@@ -6,7 +6,7 @@ namespace kiln {
 
 Algorithm conv_backward_data_implicit_gemm() {
   return descriptor::tiled_contraction("conv/implicit_gemm/conv_backward_data_implicit_gemm.cu", "conv_backward_data",
-                                       descriptor::data_contractions, descriptor::refusal_of_depthwise);
+                                       descriptor::data_products, descriptor::refusal_of_depthwise);
 }
 
 }  // namespace kiln

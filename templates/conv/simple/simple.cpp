@@ -1,6 +1,7 @@
 #include "conv/simple/simple.h"
 
 #include <cmath>
+#include <numeric>
 
 #include "contraction/block_estimate.h"
 #include "conv/conv_contractions.h"
@@ -67,11 +68,13 @@ Program data_program(const std::string& name, const Shape& shape, const DataGrad
 
 Estimate predict_data(const Shape& shape, const DataGradient& gradient, const Target& target,
                       const DeviceFigures& device) {
-  // Taps that miss an output cost a test, not a product. Lanes are neighbours in the columns of dx.
+  // Taps that miss an output because of the stride are left out. Lanes are neighbours in the columns of dx.
+  const auto met = [](const WindowAxis& axis) {
+    return static_cast<double>(ceil_div(axis.window, axis.stride / std::gcd(axis.stride, axis.dilation)));
+  };
   SimpleWork thread;
-  thread.tried = static_cast<double>(gradient.k_per_group() * gradient.taps());
-  thread.products =
-      thread.tried / static_cast<double>(gradient.planes.stride * gradient.rows.stride * gradient.columns.stride);
+  thread.products = thread.tried =
+      static_cast<double>(gradient.k_per_group()) * met(gradient.planes) * met(gradient.rows) * met(gradient.columns);
   const int64_t element = size_of(gradient.dy.dtype);
   thread.first = access_at_pitch(gradient.dy.strides[dimension::column] * element, element,
                                  ceil_div(int64_t{32}, gradient.columns.stride));

@@ -6,7 +6,7 @@ namespace kiln {
 
 Algorithm conv_backward_data_tensor() {
   return descriptor::tensor_contraction("conv/tensor/conv_backward_data_tensor.cu", "conv_backward_data",
-                                        descriptor::data_contractions, descriptor::Bring::copied,
+                                        descriptor::data_products, descriptor::Bring::copied,
                                         descriptor::refusal_of_depthwise);
 }
 

@@ -6,7 +6,7 @@ namespace kiln {
 
 Algorithm conv_backward_data_tensor_persistent() {
   return descriptor::persistent_tensor_contraction("conv/tensor/conv_backward_data_tensor_persistent.cu",
-                                                   "conv_backward_data", descriptor::data_contractions,
+                                                   "conv_backward_data", descriptor::data_products,
                                                    descriptor::refusal_of_depthwise);
 }
 

@@ -6,7 +6,7 @@ namespace kiln {
 
 Algorithm conv_backward_data_tensor_splitk() {
   return descriptor::split_tensor_contraction("conv/tensor/conv_backward_data_tensor_splitk.cu", "conv_backward_data",
-                                              descriptor::data_contractions, descriptor::Bring::copied,
+                                              descriptor::data_products, descriptor::Bring::copied,
                                               {4, 2, 3, 6, 8, 12, 16, 32}, descriptor::refusal_of_depthwise);
 }
 

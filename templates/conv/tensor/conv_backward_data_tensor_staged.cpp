@@ -6,7 +6,7 @@ namespace kiln {
 
 Algorithm conv_backward_data_tensor_staged() {
   return descriptor::tensor_contraction("conv/tensor/conv_backward_data_tensor_staged.cu", "conv_backward_data",
-                                        descriptor::data_contractions, descriptor::Bring::staged,
+                                        descriptor::data_products, descriptor::Bring::staged,
                                         descriptor::refusal_of_depthwise);
 }
 
