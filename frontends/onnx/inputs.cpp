@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -35,14 +36,25 @@ Dimension batch_of(const std::vector<const onnx::ValueInfoProto*>& inputs) {
   return batch;
 }
 
-bool is_batch(const Dimension& dimension, int d, const Dimension& batch) {
-  const bool is_named = batch.has_dim_param() && !batch.dim_param().empty();
-  if (is_named && dimension.has_dim_param() && dimension.dim_param() == batch.dim_param()) return true;
+/// Whether the batch's name stands for the batch wherever it is. It says nothing if an input has it twice: some
+/// exporters name all open extents alike.
+bool names_the_batch(const Dimension& batch, const std::vector<const onnx::ValueInfoProto*>& inputs) {
+  if (batch.dim_param().empty()) return false;
+  return std::all_of(inputs.begin(), inputs.end(), [&](const onnx::ValueInfoProto* input) {
+    const auto& dimensions = input->type().tensor_type().shape().dim();
+    return std::count_if(dimensions.begin(), dimensions.end(),
+                         [&](const Dimension& dimension) { return dimension.dim_param() == batch.dim_param(); }) <= 1;
+  });
+}
+
+bool is_batch(const Dimension& dimension, int d, const Dimension& batch, bool by_name) {
+  if (by_name && dimension.dim_param() == batch.dim_param()) return true;
   if (d != 0) return false;
   return !has_extent(dimension) || (has_extent(batch) && dimension.dim_value() == batch.dim_value());
 }
 
-OnnxInput declared(const onnx::ValueInfoProto& input, const Dimension& batch, std::optional<DType> dtype) {
+OnnxInput declared(const onnx::ValueInfoProto& input, const Dimension& batch, bool by_name,
+                   std::optional<DType> dtype) {
   if (!input.type().has_tensor_type()) {
     throw Error(ErrorCode::unsupported, fmt::format("input '{}' is no tensor", printable_name(input.name())));
   }
@@ -62,7 +74,7 @@ OnnxInput declared(const onnx::ValueInfoProto& input, const Dimension& batch, st
     } else {
       extent.symbol = dimension.dim_param();
     }
-    extent.is_batch = is_batch(dimension, d, batch);
+    extent.is_batch = is_batch(dimension, d, batch, by_name);
   }
   return result;
 }
@@ -77,8 +89,9 @@ OnnxInputs inputs_of(const onnx::GraphProto& graph, std::optional<DType> dtype) 
     if (!initial.contains(input.name())) given.push_back(&input);
   }
   const Dimension batch = batch_of(given);
+  const bool by_name = names_the_batch(batch, given);
   std::vector<OnnxInput> inputs;
-  for (const onnx::ValueInfoProto* input : given) inputs.push_back(declared(*input, batch, dtype));
+  for (const onnx::ValueInfoProto* input : given) inputs.push_back(declared(*input, batch, by_name, dtype));
   return {std::move(inputs), has_extent(batch) ? std::optional(batch.dim_value()) : std::nullopt};
 }
 

@@ -26,6 +26,9 @@ TEST(WhyMiss, NamesThePartsThatDiffer) {
               ElementsAre(Difference{"operation", "reduce", "pool"}, Difference{"epilogue", "user:12ab", "relu"},
                           Difference{"x layout", "-", "c"}, Difference{"residual dtype", "-", "f32"},
                           Difference{"residual extents", "-", "4"}));
+  EXPECT_THAT(request_differences("reduce x=f32:4@8", "reduce x=f32:5:n@4"),
+              ElementsAre(Difference{"x extents", "4", "5"}, Difference{"x alignment", "8", "4"},
+                          Difference{"x layout", "-", "n"}));
   EXPECT_THAT(device_differences(h200, a100),
               ElementsAre(Difference{"device name", "\"NVIDIA H200\"", "\"NVIDIA A100\""},
                           Difference{"device cc", "9.0", "8.0"}, Difference{"device sms", "132", "108"}));
@@ -50,6 +53,10 @@ TEST(WhyMiss, TakesFewestPartsThenNearestExtentsThenTheDevice) {
   EXPECT_THAT(why_missed(request, a100, {{request, h200, "the database"}}).why,
               HasSubstr("the database has records of this request, but of another device"));
   EXPECT_THAT(why_missed(request, h200, {{request, h200, "the database"}}).why, HasSubstr("on this device"));
+  const StoredRequest empty{"softmax x=f32:0x1000 y=f32:0x1000 axis=1", h200, "the database"};
+  EXPECT_EQ(why_missed("softmax x=f32:1x1000 y=f32:1x1000 axis=1", h200, {half, empty, far}).nearest->request,
+            empty.request)
+      << "0 is near to 1";
   EXPECT_EQ(why_missed(request, h200, {other}).why, "no softmax is stored among 1 requests");
   EXPECT_EQ(why_missed(request, h200, {}).why, "nothing is stored at all");
 }

@@ -70,6 +70,17 @@ TEST(OnnxInputs, TakeNothingFromANameWithSeveralExtents) {
   EXPECT_THROW(inputs.resolve({}, {{"x", {1, 7, 5}}}), Error) << "z stays open";
 }
 
+TEST(OnnxInputs, TakeNothingFromTheNameOfTheBatchEither) {
+  OnnxModel model;
+  model.input("x", {"unk", 3, "unk", "unk"}).input("z", {"unk", 5});
+  const OnnxInputs inputs = inputs_of(model);
+  EXPECT_TRUE(inputs.has_open_batch());
+  EXPECT_TRUE(inputs.has_open_extents());
+  const ResolvedInputs given = inputs.resolve({}, {{"x", {2, 3, 7, 9}}});
+  EXPECT_THAT(given.extents, ElementsAre(Extents{2, 3, 7, 9}, Extents{2, 5}));
+  EXPECT_EQ(given.batch, 2);
+}
+
 TEST(OnnxInputs, HaveTheBatchOfShapesOptionsOrFile) {
   OnnxModel open, fixed;
   open.input("x", {"", 3}).input("z", {"", 3});

@@ -262,6 +262,35 @@ TEST_F(SizesTest, TheCostOfOneSaysWhatWasCompiled) {
   EXPECT_EQ(again.cost().compiled, 0U) << "the context has the plans";
 }
 
+// A tensor without dimensions is given as one of one element.
+TEST_F(SizesTest, RunsTakeScalarsAndTensorsOfOneElement) {
+  OnnxModel network(13);
+  network.input("x", {"length", 2}).input("s", {}).input("any", {});
+  network.graph().mutable_input(2)->mutable_type()->mutable_tensor_type()->clear_shape();
+  network.node("Mul", {"x", "s"}, {"p"});
+  network.node("Add", {"p", "any"}, {"y"});
+  network.node("Shape", {"any"}, {"rank"});
+  network.output("y").output("rank");
+  Model model = open(network);
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6};
+  DeviceMemory x(context_, 64), s(context_, 16), y(context_, 64);
+  const DeviceMemory rank(context_, 16);
+  x.upload(std::as_bytes(std::span(values)));
+  s.upload(std::as_bytes(std::span(values).subspan(2, 1)));
+  for (const int64_t length : {3, 1}) {
+    model.run(
+        {{"x", Tensor(x.data(), f32, {length, 2}, contiguous)},
+         {"s", Tensor(s.data(), f32, {1}, contiguous)},
+         {"any", Tensor(s.data(), f32, {1}, contiguous)}},
+        {{"y", Tensor(y.data(), f32, {length, 2}, contiguous)}, {"rank", Tensor(rank.data(), i32, {1}, contiguous)}});
+    std::vector<float> results(static_cast<size_t>(2 * length));
+    y.download(std::as_writable_bytes(std::span(results)));
+    for (size_t i = 0; i < results.size(); ++i) EXPECT_EQ(results[i], 3 * values[i] + 3);
+    EXPECT_THAT(model.inputs()[1].extents, IsEmpty());
+    EXPECT_EQ(model.inputs()[2].extents, (Extents{1})) << "its rank is open, and given as 1";
+  }
+}
+
 TEST_F(SizesTest, InputsWithoutARankTakeAny) {
   OnnxModel network(13);
   network.input("x", {});

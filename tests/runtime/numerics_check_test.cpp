@@ -107,6 +107,18 @@ TEST_F(Numerics, OnlyElementsThatAreReadOrWrittenCount) {
               HasSubstr("operand y holds 4"));
 }
 
+TEST_F(Numerics, OnlyImagesOfTheCallCount) {
+  Context strict = context(NumericsPolicy::error);
+  const Plan plan = strict.plan(Request::parse("activation_forward x=f32:4x2 mode=relu n=?"));
+  RunValues values = plan.values({}, {});
+  const std::vector<Address> operands = {upload(std::vector<float>{1, 2, 3, 4, 5, 6, nan, nan}),
+                                         upload(std::vector<float>(8, nan))};
+  values.n = 3;
+  EXPECT_EQ(refusal([&] { plan.run(nullptr, operands, nullptr, values); }), "");
+  values.n = 4;
+  EXPECT_THAT(refusal([&] { plan.run(nullptr, operands, nullptr, values); }), HasSubstr("operand x holds 2 NaN"));
+}
+
 TEST_F(Numerics, CapturesAreNotLookedAtAndThatIsSaid) {
   Context lenient = context(NumericsPolicy::warn);
   relu(lenient, {1, 2, 3, 4, 5, 6});
