@@ -86,14 +86,6 @@ std::vector<std::string> names_of(const std::vector<Port>& ports) {
   return names;
 }
 
-/// --batch ?N is for batches of up to N.
-void require_within(std::optional<int64_t> most, int64_t given) {
-  if (!most || given <= *most) return;
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("the inputs are a batch of {}, and --batch ?{} is for up to {}", given, *most, *most),
-              fmt::format("give --batch ?{}, or --batch ? for the batch of the inputs", given));
-}
-
 std::string print(const ModelTensor& tensor) {
   const std::string extents =
       tensor.extents.empty() ? "one element" : fmt::format("{}", fmt::join(tensor.extents, "x"));
@@ -193,21 +185,18 @@ ModelOptions options_for(const InferOptions& options, const OnnxFile& file,
   if (sizes.size() > 1) {
     throw Error(ErrorCode::invalid_argument, fmt::format("--shape names {} sizes, and a run has one", sizes.size()));
   }
-  how.shapes = sizes.front();
-  if (!inputs.has_open_batch() && !inputs.has_open_extents()) return how;
-  for (size_t i = 0; i < arrays.size(); ++i) {
+  InputShapes shapes = sizes.front();
+  const bool is_open = inputs.has_open_batch() || inputs.has_open_extents();
+  for (size_t i = 0; is_open && i < arrays.size(); ++i) {
     const std::string& name = inputs.all()[i].name;
-    const auto [place, is_new] = how.shapes.try_emplace(name, arrays[i].extents);
+    const auto [place, is_new] = shapes.try_emplace(name, arrays[i].extents);
     if (is_new || place->second == arrays[i].extents) continue;
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("--shape says {} of input '{}', and its file holds {}", fmt::join(place->second, "x"), name,
                             fmt::join(arrays[i].extents, "x")),
                 "leave --shape out: inputs say their extents");
   }
-  const bool is_of_arrays = how.dynamic_batch && !arrays.empty();
-  const ResolvedInputs resolved = inputs.resolve(is_of_arrays ? std::nullopt : how.batch, how.shapes);
-  if (is_of_arrays) require_within(how.batch, resolved.batch);
-  how.batch = resolved.batch;
+  use_shapes(how, shapes, inputs);
   return how;
 }
 

@@ -62,11 +62,13 @@ class Collection {
 /// Requests of the model that `kiln infer` runs, of all sizes that --shape names.
 Workload from_model(const Input& input) {
   const OnnxFile file(input.text);
-  ModelOptions options = input.model.options();
+  const ModelOptions usual = input.model.options();
+  const OnnxInputs inputs = file.inputs(usual.dtype);
   const graph::Cost cost = models::estimated_cost();  // of one size helps the next
   Collection collection;
-  for (const InputShapes& shapes : parse_shapes(input.model.shapes, file.inputs(options.dtype))) {
-    options.shapes = shapes;
+  for (const InputShapes& shapes : parse_shapes(input.model.shapes, inputs)) {
+    ModelOptions options = usual;
+    use_shapes(options, shapes, inputs);
     const models::Lowered lowered = models::lower(file, options, cost);
     for (const graph::Step& step : lowered.schedule.steps) {
       collection.add({step.request, 1});

@@ -50,7 +50,9 @@ Extents numbers_of(const std::string& whole, std::string_view text) {
   const std::string_view bounds = range;
   const std::optional<int64_t> first = number_of(take_part(range, ".."));
   const std::optional<int64_t> last = bounds.find("..") == std::string_view::npos ? first : number_of(range);
-  if (!first || !last || !step || *step < 1 || *last < *first) refuse_extent();
+  const bool is_step_of_nothing =
+      extent.find('/') != std::string_view::npos && extent.find("..") == std::string_view::npos;
+  if (!first || !last || !step || *step < 1 || *last < *first || is_step_of_nothing) refuse_extent();
   if ((*last - *first) / *step >= static_cast<int64_t>(most_sizes)) {
     refuse(whole, fmt::format("'{}' has more than {} numbers", extent, most_sizes));
   }
@@ -95,7 +97,30 @@ std::string input_of(const std::string& text, std::string_view name, const OnnxI
               fmt::format("the model has {} inputs: {}", names.size(), fmt::join(names, ", ")));
 }
 
+bool say_the_batch(const InputShapes& shapes, const OnnxInputs& inputs) {
+  return std::any_of(inputs.all().begin(), inputs.all().end(), [&](const OnnxInput& input) {
+    return shapes.contains(input.name) && std::any_of(input.extents.begin(), input.extents.end(),
+                                                      [](const OnnxExtent& extent) { return extent.is_batch; });
+  });
+}
+
 }  // namespace
+
+void use_shapes(ModelOptions& options, const InputShapes& shapes, const OnnxInputs& inputs) {
+  const std::optional<int64_t> most = options.dynamic_batch ? options.batch : std::nullopt;
+  const bool is_within = most && say_the_batch(shapes, inputs);
+  const ResolvedInputs resolved = inputs.resolve(is_within ? std::nullopt : options.batch, shapes);
+  if (is_within && resolved.batch > *most) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("the inputs are a batch of {}, and --batch ?{} is for up to {}", resolved.batch, *most, *most),
+        fmt::format("give --batch ?{}, or --batch ? for the batch of the inputs", resolved.batch));
+  }
+  if (inputs.all().empty()) return;  // nothing has the batch
+  options.batch.reset();
+  options.shapes.clear();
+  for (size_t i = 0; i < inputs.all().size(); ++i) options.shapes[inputs.all()[i].name] = resolved.extents[i];
+}
 
 std::vector<InputShapes> parse_shapes(const std::vector<std::string>& given, const OnnxInputs& inputs) {
   std::map<std::string, std::vector<Extents>> lists;

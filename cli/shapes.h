@@ -16,4 +16,9 @@ namespace kiln::cli {
 /// lists of different lengths, and more than 4096 sizes.
 std::vector<InputShapes> parse_shapes(const std::vector<std::string>& given, const OnnxInputs& inputs);
 
+/// Gives `options` the shapes of one size, of all inputs: their batch in place of options.batch, which with
+/// dynamic_batch is the most that there may be. Throws as OnnxInputs::resolve(), and Error(invalid_argument) for a
+/// batch beyond that.
+void use_shapes(ModelOptions& options, const InputShapes& shapes, const OnnxInputs& inputs);
+
 }  // namespace kiln::cli

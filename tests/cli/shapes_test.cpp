@@ -40,6 +40,26 @@ TEST(Shapes, MayBeListsAndRanges) {
   EXPECT_EQ(parse_shapes({"1..64x1..64"}, inputs()).size(), 4096U);
 }
 
+TEST(Shapes, HaveTheBatchWithinThatOfADynamicOne) {
+  std::vector<OnnxInput> all(1);
+  all[0].name = "x";
+  all[0].extents = {{std::nullopt, "n", true}, {3, "", false}};
+  const OnnxInputs open(all, std::nullopt);
+  const auto used = [&](std::optional<int64_t> batch, bool dynamic, const InputShapes& shapes) {
+    ModelOptions options{.batch = batch, .dynamic_batch = dynamic};
+    use_shapes(options, shapes, open);
+    EXPECT_EQ(options.batch, std::nullopt);
+    return options.shapes.at("x");
+  };
+  EXPECT_EQ(used({}, false, {}), (std::vector<int64_t>{1, 3}));
+  EXPECT_EQ(used(5, false, {}), (std::vector<int64_t>{5, 3}));
+  EXPECT_EQ(used(8, true, {}), (std::vector<int64_t>{8, 3}));
+  EXPECT_EQ(used(8, true, {{"x", {5, 3}}}), (std::vector<int64_t>{5, 3}));
+  EXPECT_EQ(used({}, false, {{"x", {0, 3}}}), (std::vector<int64_t>{0, 3}));
+  EXPECT_THROW(used(4, true, {{"x", {5, 3}}}), Error);
+  EXPECT_THROW(used(4, false, {{"x", {5, 3}}}), Error);
+}
+
 TEST(Shapes, RefuseWhatIsNone) {
   const std::vector<std::pair<std::vector<std::string>, const char*>> rows = {
       {{""}, "'' is no extent"},
@@ -52,7 +72,8 @@ TEST(Shapes, RefuseWhatIsNone) {
       {{"9..4"}, "'9..4' is no extent"},
       {{"4.."}, "'4..' is no extent"},
       {{"4..9/0"}, "'4..9/0' is no extent"},
-      {{"4/2x1..2/"}, "'1..2/' is no extent"},
+      {{"9/2"}, "'9/2' is no extent"},
+      {{"4x1..2/"}, "'1..2/' is no extent"},
       {{"9223372036854775808"}, "is no extent"},
       {{"0..9223372036854775807"}, "has more than 4096 numbers"},
       {{"1..65x1..64"}, "gives more than 4096 sizes"},

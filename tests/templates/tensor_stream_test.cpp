@@ -129,7 +129,8 @@ TEST(TensorStreamRules, KeepOutWhatCannotPay) {
 
 TEST(TensorStreamRules, ClassesHaveOneLaunch) {
   const std::string classes =
-      "conv_backward_data dy=f16:1x1032x18x18:nhwc w=f16:1032x40x5x5:nhwc dx=f16:1x40x90x90:nhwc stride=5";
+      "conv_backward_data dy=f16:1x1032x18x18:nhwc w=f16:1032x40x5x5:nhwc dx=f16:1x40x90x90:nhwc stride=5 "
+      "mode=convolution";  // else phases become channels
   EXPECT_EQ(refusal(data, classes, 40, Rules::necessary), "the parts fit into a gigabyte and a grid") << "25 of them";
 }
 
