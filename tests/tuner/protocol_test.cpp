@@ -72,7 +72,7 @@ TEST(Protocol, EveryMemberArrives) {
 TEST(Protocol, AnswersAreTakenUpToTheirLimits) {
   const json device = to_json(device::DeviceInfo{}), resources = to_json(device::KernelResources{});
   const json failure = to_json(Failure{Outcome::crashed, ""});
-  const int internal = static_cast<int>(ErrorCode::internal);
+  const int last = static_cast<int>(ErrorCode::not_finite);
   struct Case {
     json command, answer;
     std::string refusal;  ///< A part of it; empty where the answer is taken.
@@ -109,9 +109,9 @@ TEST(Protocol, AnswersAreTakenUpToTheirLimits) {
       {{{"do", "open"}}, {{"device", device}, {"driver_version", ""}, {"driver", ""}}, "times_without_running"},
       {{{"do", "open"}}, {{"device", device}, {"times_without_running", false}, {"driver", ""}}, "driver_version"},
       {{{"do", "open"}}, {{"device", device}, {"times_without_running", false}, {"driver_version", ""}}, "driver"},
-      {{{"do", "load"}}, {{"error", "e"}, {"code", internal}}, ""},
+      {{{"do", "load"}}, {{"error", "e"}, {"code", last}}, ""},
       {{{"do", "load"}}, {{"error", "e"}}, ""},
-      {{{"do", "load"}}, {{"error", "e"}, {"code", internal + 1}}, "an error of no known kind"},
+      {{{"do", "load"}}, {{"error", "e"}, {"code", last + 1}}, "an error of no known kind"},
       {{{"do", "load"}}, {{"error", "e"}, {"code", -1}}, "an error of no known kind"},
       {{{"do", "load"}}, {{"error", "e"}, {"code", 0}}, ""},
   };
