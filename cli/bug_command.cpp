@@ -119,7 +119,9 @@ std::string source_text(const Context& context, const Request& request, const En
   }
 }
 
-std::string result_text(const LayerResult& result) {
+/// `shows_failure`: not where a compiler's message may quote what is left out.
+std::string result_text(const LayerResult& result, bool shows_failure) {
+  if (!result.failure.empty() && !shows_failure) return "failed; the message is left out, it may quote user code";
   if (!result.failure.empty()) return fmt::format("failed: {}", result.failure);
   std::string text = fmt::format("variant {} ({})\n", result.variant, result.choice);
   if (result.seconds)
@@ -165,7 +167,8 @@ int bug(const BugOptions& options) {
   publish(options.output, text + section("Run", "", "it did not come to an end"));
   CheckTools tools(*settings.environment, device);
   const LayerResult result = run_layer(context, device, request, {.check = true}, tools);
-  publish(options.output, text + section("Run", "", without_home(result_text(result))));
+  publish(options.output,
+          text + section("Run", "", without_home(result_text(result, !options.no_source || code == nullptr))));
   fmt::print("{}: the request, versions, settings, records{} and a checked run; read it before you send it\n",
              options.output, options.no_source ? "" : ", source");
   return result.right() ? success : failed_check;

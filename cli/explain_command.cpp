@@ -248,6 +248,16 @@ bool write_timeline(const ExplainedLayer& layer, OutputFile& file, const std::st
   return true;
 }
 
+// For --why-miss: what the database and all packs have.
+std::vector<StoredRequest> all_stored(const ExplainOptions& options, const Environment& environment,
+                                      const std::optional<cache::Database>& database) {
+  if (!options.why_miss) return {};
+  std::vector<std::string> packs = pack_paths(options.packs, environment);
+  const std::vector<std::string> installed = system_packs(environment);
+  packs.insert(packs.end(), installed.begin(), installed.end());
+  return stored_requests(database, packs);
+}
+
 int explain(const ExplainOptions& options) {
   const Workload workload = read_workload(options.input);
   std::optional<OutputFile> timeline;
@@ -271,13 +281,7 @@ int explain(const ExplainOptions& options) {
   const Catalogue catalogue = catalogue_of(*settings.environment);
   const cache::IsCurrent current = is_current(catalogue);
   if (!options.output.json) fmt::print("{}", options.device.heading(device, context.device_description()));
-  std::vector<StoredRequest> stored;
-  if (options.why_miss) {
-    std::vector<std::string> packs = pack_paths(options.packs, *settings.environment);
-    const std::vector<std::string> installed = system_packs(*settings.environment);
-    packs.insert(packs.end(), installed.begin(), installed.end());
-    stored = stored_requests(database, packs);
-  }
+  const std::vector<StoredRequest> stored = all_stored(options, *settings.environment, database);
   bool served = true;
   Json layers = Json::array();
   PredictionNotes predictions(device.name);

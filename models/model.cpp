@@ -295,7 +295,8 @@ void Model::set_batch(int64_t batch) {
 void Model::run(std::span<const NamedTensor> inputs, std::span<const NamedTensor> outputs, Stream stream) {
   Impl& model = present();
   const CurrentContext current(*model.context);  // once for all steps
-  if (model.is_open() && !models::have_extents(model.now().inputs, inputs)) model.take_shapes_of(inputs, stream);
+  const bool is_sized = !model.instances.empty() && models::have_extents(model.now().inputs, inputs);
+  if (model.is_open() && !is_sized) model.take_shapes_of(inputs, stream);
   const models::Instance& now = model.now();
   const void** const bases = model.bases.data();
   models::take(*model.context, now.inputs, inputs, "input", bases);

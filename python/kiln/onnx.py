@@ -218,7 +218,7 @@ class Model:
             if hasattr(given.get(tensor.name), "shape")
         }
         differs = any(shapes.get(tensor.name, tensor.shape) != tensor.shape for tensor in self.inputs)
-        if differs and len(shapes) == len(self.inputs):
+        if (differs or not self.sizes) and len(shapes) == len(self.inputs):
             self.set_shapes(shapes)
 
     def run(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], *, stream: Stream = None) -> None:
@@ -231,15 +231,15 @@ class Model:
         for name in inputs:
             if name in outputs:
                 raise InvalidArgument(f"'{name}' is given as an input and as an output")
-        names = {tensor.name for tensor in self.outputs}
-        for name in outputs:
-            if name not in names:
-                raise InvalidArgument(f"the model has no output '{name}'", f"it has {', '.join(sorted(names))}")
         tensors = {**inputs, **outputs}
         arguments = _kiln.Arguments(tensors, {}, {})
         streams = streams_of(stream, tensors.values())
         with self._lock:
             self._take_shapes_of(inputs)
+            names = {tensor.name for tensor in self.outputs}
+            for name in outputs:
+                if name not in names:
+                    raise InvalidArgument(f"the model has no output '{name}'", f"it has {', '.join(sorted(names))}")
             _kiln.do_work(self._context, self._model.run(), arguments, names, streams)
 
     def requests(self) -> list[str]:

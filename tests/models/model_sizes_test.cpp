@@ -291,6 +291,23 @@ TEST_F(SizesTest, RunsTakeScalarsAndTensorsOfOneElement) {
   }
 }
 
+// The file's input has no extents then, and neither has the tensor.
+TEST_F(SizesTest, TheFirstRunMayBeOfOneElement) {
+  OnnxModel network(13);
+  network.input("x", {});
+  network.graph().mutable_input(0)->mutable_type()->mutable_tensor_type()->clear_shape();
+  network.node("Neg", {"x"}, {"y"});
+  network.output("y");
+  Model model = open(network);
+  DeviceMemory x(context_, 16), y(context_, 16);
+  const std::vector<float> two = {2};
+  x.upload(std::as_bytes(std::span(two)));
+  model.run({{"x", Tensor(x.data(), f32, {1}, contiguous)}}, {{"y", Tensor(y.data(), f32, {1}, contiguous)}});
+  std::vector<float> result(1);
+  y.download(std::as_writable_bytes(std::span(result)));
+  EXPECT_EQ(result[0], -2);
+}
+
 TEST_F(SizesTest, InputsWithoutARankTakeAny) {
   OnnxModel network(13);
   network.input("x", {});
