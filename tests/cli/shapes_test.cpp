@@ -76,6 +76,7 @@ TEST(Shapes, RefuseWhatIsNone) {
       {{"4x1..2/"}, "'1..2/' is no extent"},
       {{"9223372036854775808"}, "is no extent"},
       {{"0..9223372036854775807"}, "has more than 4096 numbers"},
+      {{"1..4096,1"}, "gives more than 4096 sizes"},
       {{"1..65x1..64"}, "gives more than 4096 sizes"},
       {{"z=1"}, "fits no input of the model"},
       {{"1", "2", "3"}, "fits no input of the model"},

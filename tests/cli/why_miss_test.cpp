@@ -74,5 +74,34 @@ TEST(WhyMiss, TakesAnyText) {
   }
 }
 
+/// Place "a" or "b", of `first` or of `second`, that is nearer to the request.
+std::string nearest(const std::string& request, const std::string& first, const std::string& second) {
+  return why_missed(request, h200, {{first, h200, "a"}, {second, h200, "b"}}).nearest->where;
+}
+
+TEST(WhyMiss, StridesFollowFromExtents) {
+  EXPECT_EQ(nearest("softmax x=f32:64x1000:1000,1", "softmax x=f16:64x1000:1000,1", "softmax x=f32:64x1001:1001,1"),
+            "b");
+}
+
+TEST(WhyMiss, OperandsThatOneLacksHaveNoDistance) {
+  EXPECT_EQ(nearest("softmax x=f32:4 a=f32:4 b=f32:4 p=1 q=1 r=1", "softmax x=f32:4 p=1 q=1 r=1",
+                    "softmax x=f32:4 a=f32:4 b=f32:4 p=2 q=2 r=2"),
+            "b");
+}
+
+TEST(WhyMiss, NothingIsNearToOne) {
+  EXPECT_EQ(nearest("softmax x=f32:1x1000", "softmax x=f32:64x1000", "softmax x=f32:0x1000"), "b");
+}
+
+TEST(WhyMiss, TheFirstOfEqualOnesIsNamed) {
+  EXPECT_EQ(nearest("softmax x=f32:4 p=1", "softmax x=f32:4 p=2", "softmax x=f32:4 p=3"), "a");
+}
+
+TEST(WhyMiss, AnAlignmentMayFollowExtents) {
+  EXPECT_THAT(request_differences("reduce x=f32:4@8", "reduce x=f32:4@4"),
+              ElementsAre(Difference{"x alignment", "8", "4"}));
+}
+
 }  // namespace
 }  // namespace kiln::cli::why_miss_test

@@ -127,5 +127,28 @@ TEST(OnnxInputs, RefuseWhatTheFileDoesNotPermit) {
   }
 }
 
+TEST(OnnxInputs, FirstExtentsOfSeveralNamesMayDiffer) {
+  OnnxModel model;
+  model.input("x", {"N", 3}).input("boxes", {"count", 4}).input("z", {1, "count"});
+  const OnnxInputs inputs = inputs_of(model);
+  const ResolvedInputs given = inputs.resolve({}, {{"x", {2, 3}}, {"boxes", {5, 4}}});
+  EXPECT_THAT(given.extents, ElementsAre(Extents{2, 3}, Extents{5, 4}, Extents{1, 5}));
+  EXPECT_EQ(given.batch, 2);
+}
+
+TEST(OnnxInputs, TheNameOfTheBatchIsTheBatchElsewhereToo) {
+  OnnxModel model;
+  model.input("x", {"N", 3}).input("z", {4, "N"});
+  const OnnxInputs inputs = inputs_of(model);
+  EXPECT_FALSE(inputs.has_open_extents());
+  EXPECT_THAT(inputs.with_batch({{1, 3}, {4, 1}}, 7), (Shapes{{"x", {7, 3}}, {"z", {4, 7}}}));
+}
+
+TEST(OnnxInputs, ANameOfTheBatchWithSeveralExtentsHasNone) {
+  OnnxModel model;
+  model.input("x", {"N", 3}).input("z", {"N", 3});
+  EXPECT_TRUE(inputs_of(model).resolve({}, {{"x", {2, 3}}, {"z", {5, 3}}}).symbols.empty());
+}
+
 }  // namespace
 }  // namespace kiln::onnx_inputs_test

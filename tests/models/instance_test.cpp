@@ -119,6 +119,21 @@ TEST_F(PreparedFilters, OfOtherValuesOrAnotherRequestAreApart) {
   EXPECT_THAT(of_more, testing::Pointwise(testing::FloatNear(1e-4F), of_nine));
 }
 
+TEST_F(PreparedFilters, ComputedConstantsAreComputedOnce) {
+  OnnxModel network(13);
+  network.input("x", {"N", 4}).weights("large", {64, 64}, random_values(4096, 4));
+  network.node("ReduceSum", {"large"}, {"sum"}, {{"keepdims", int64_t{0}}});
+  network.node("Mul", {"x", "sum"}, {"y"});
+  network.output("y");
+  const test::TemporaryFile file(network.bytes());
+  int kernels = watch_.kernels;
+  const Instance one = make_instance(context_, lower(file.path(), {.batch = 1}), weights_);
+  EXPECT_GT(watch_.kernels, kernels);
+  kernels = watch_.kernels;
+  const Instance two = make_instance(context_, lower(file.path(), {.batch = 2}), weights_);
+  EXPECT_EQ(watch_.kernels, kernels);
+}
+
 using Workspaces = PreparedFilters;
 
 // Filters that are inputs are transformed in each run, in workspace.

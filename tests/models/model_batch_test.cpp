@@ -6,7 +6,6 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 
 #include "kiln/base/error.h"
 #include "kiln/memory.h"
@@ -44,11 +43,6 @@ TEST_F(ModelTest, DynamicBatchUsesOneKernelForABucket) {
 /// Models whose files stay.
 class BatchTest : public ModelTest {
  protected:
-  Model open(const OnnxModel& model, const ModelOptions& how = {}) {
-    files_.push_back(std::make_unique<test::TemporaryFile>(model.bytes()));
-    return {context_, files_.back()->path(), how};
-  }
-
   /// Runs the small network on `batch` images, and compares with plain loops.
   void expect_right(Model& model, int64_t batch) {
     const std::vector<float> x = random_values(static_cast<size_t>(batch) * 105, static_cast<unsigned>(batch));
@@ -60,8 +54,6 @@ class BatchTest : public ModelTest {
     ASSERT_EQ(y.size(), expected.size());
     for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(static_cast<double>(y[i]), expected[i], 1e-5) << batch;
   }
-
-  std::vector<std::unique_ptr<test::TemporaryFile>> files_;
 };
 
 // The memory in between grows on the way, and moves.

@@ -98,6 +98,11 @@ Model ModelTest::load(const OnnxModel& model, const ModelOptions& how) {
   return {context_, file.path(), how};
 }
 
+Model ModelTest::open(const OnnxModel& model, const ModelOptions& how) {
+  files_.push_back(std::make_unique<TemporaryFile>(model.bytes()));
+  return {context_, files_.back()->path(), how};
+}
+
 std::vector<HostArray> ModelTest::run(const OnnxModel& model, const std::vector<HostArray>& inputs,
                                       const ModelOptions& how) {
   Model loaded = load(model, how);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <memory>
 #include <random>
 #include <span>
 #include <string>
@@ -43,11 +44,14 @@ class ModelTest : public testing::Test {
 
   static ContextOptions options();
   Model load(const OnnxModel& model, const ModelOptions& how = {});
+  /// Loads a file that stays: other batches and sizes read it again.
+  Model open(const OnnxModel& model, const ModelOptions& how = {});
   std::vector<models::HostArray> run(const OnnxModel& model, const std::vector<models::HostArray>& inputs,
                                      const ModelOptions& how = {});
   void expect_refused(const OnnxModel& model, ErrorCode code, const std::string& text);
 
   Context context_;
+  std::vector<std::unique_ptr<TemporaryFile>> files_;  ///< Models of open().
 };
 
 /// conv 3x3 -> BatchNormalization -> Relu -> Concat with the input -> 1x1 conv -> HardSwish by hand -> mean -> Gemm:

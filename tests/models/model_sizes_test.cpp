@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -44,13 +43,18 @@ OnnxModel upsampling() {
   return network;
 }
 
+/// y = -x, where the file says nothing about the extents of x.
+OnnxModel negation_of_any_rank() {
+  OnnxModel network(13);
+  network.input("x", {});
+  network.graph().mutable_input(0)->mutable_type()->mutable_tensor_type()->clear_shape();
+  network.node("Neg", {"x"}, {"y"});
+  network.output("y");
+  return network;
+}
+
 class SizesTest : public ModelTest {
  protected:
-  Model open(const OnnxModel& model, const ModelOptions& how = {}) {
-    files_.push_back(std::make_unique<test::TemporaryFile>(model.bytes()));
-    return {context_, files_.back()->path(), how};
-  }
-
   void expect_upsampled(Model& model, int64_t height, int64_t width) {
     const auto h = static_cast<size_t>(height), w = static_cast<size_t>(width);
     const std::vector<float> x = random_values(h * w, static_cast<unsigned>(31 * height + width));
@@ -75,8 +79,6 @@ class SizesTest : public ModelTest {
     }
     return "taken";
   }
-
-  std::vector<std::unique_ptr<test::TemporaryFile>> files_;
 };
 
 TEST_F(SizesTest, AModelHasNoneUntilItIsGivenOne) {
@@ -293,12 +295,7 @@ TEST_F(SizesTest, RunsTakeScalarsAndTensorsOfOneElement) {
 
 // The file's input has no extents then, and neither has the tensor.
 TEST_F(SizesTest, TheFirstRunMayBeOfOneElement) {
-  OnnxModel network(13);
-  network.input("x", {});
-  network.graph().mutable_input(0)->mutable_type()->mutable_tensor_type()->clear_shape();
-  network.node("Neg", {"x"}, {"y"});
-  network.output("y");
-  Model model = open(network);
+  Model model = open(negation_of_any_rank());
   DeviceMemory x(context_, 16), y(context_, 16);
   const std::vector<float> two = {2};
   x.upload(std::as_bytes(std::span(two)));
@@ -309,12 +306,7 @@ TEST_F(SizesTest, TheFirstRunMayBeOfOneElement) {
 }
 
 TEST_F(SizesTest, InputsWithoutARankTakeAny) {
-  OnnxModel network(13);
-  network.input("x", {});
-  network.graph().mutable_input(0)->mutable_type()->mutable_tensor_type()->clear_shape();
-  network.node("Neg", {"x"}, {"y"});
-  network.output("y");
-  Model model = open(network);
+  Model model = open(negation_of_any_rank());
   EXPECT_TRUE(model.has_open_extents());
   for (const Extents& extents : {Extents{4}, Extents{2, 2}, Extents{1, 2, 2}, Extents{}}) {
     const std::vector<float> values = random_values(extents.empty() ? 1 : 4, 3);
@@ -323,6 +315,69 @@ TEST_F(SizesTest, InputsWithoutARankTakeAny) {
     EXPECT_EQ(results[0].extents, extents);
     const std::vector<float> y = values_of(results[0]);
     for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(y[i], -values[i]);
+  }
+}
+
+/// y = (x + z) * w with an open batch and a length that two inputs share.
+OnnxModel scaled() {
+  OnnxModel network(13);
+  network.input("x", {"N", "length"}).input("z", {1, "length"}).weights("w", {1});
+  network.node("Add", {"x", "z"}, {"s"});
+  network.node("Mul", {"s", "w"}, {"y"});
+  network.output("y");
+  return network;
+}
+
+TEST_F(SizesTest, ABatchLeavesTheOtherExtents) {
+  Model model = open(scaled(), {.shapes = {{"x", {2, 3}}}});
+  model.set_batch(5);
+  EXPECT_EQ(model.outputs()[0].extents, (Extents{5, 3}));
+}
+
+TEST_F(SizesTest, AnyInputMayHaveOtherExtents) {
+  Model model = open(scaled());
+  for (const int64_t n : {2, 3}) {
+    const std::vector<HostArray> inputs = {floats({n, 2}, random_values(static_cast<size_t>(2 * n), 1)),
+                                           floats({1, 2}, {1, 2})};
+    EXPECT_EQ(models::run_on_host(context_, model, inputs)[0].extents, (Extents{n, 2}));
+  }
+}
+
+TEST_F(SizesTest, SharedWeightsDoNotCountForALimit) {
+  Model model = open(scaled(), {.shapes = {{"x", {2, 3}}}, .kept_bytes = 1});
+  model.set_batch(5);
+  EXPECT_EQ(model.sizes(), 2U);
+}
+
+TEST_F(SizesTest, RunsTakeTheBatchOfTheirTensors) {
+  OnnxModel network(13);
+  network.input("x", {"N", 3});
+  network.node("Neg", {"x"}, {"y"});
+  network.output("y");
+  Model model = open(network);
+  DeviceMemory x(context_, 64), y(context_, 64);
+  const std::vector<float> values = random_values(6, 1);
+  x.upload(std::as_bytes(std::span(values)));
+  model.run({{"x", Tensor(x.data(), f32, {2, 3}, contiguous)}}, {{"y", Tensor(y.data(), f32, {2, 3}, contiguous)}});
+  EXPECT_EQ(model.batch(), 2);
+  std::vector<float> results(6);
+  y.download(std::as_writable_bytes(std::span(results)));
+  for (size_t i = 0; i < results.size(); ++i) EXPECT_EQ(results[i], -values[i]);
+}
+
+TEST_F(SizesTest, MemoryIsThatOfTheSizesThatAreKept) {
+  Model model = open(table_sums(), {.batch = 512, .kept_sizes = 1});
+  EXPECT_GE(model.memory().weights, 2048);
+  model.set_batch(1);
+  EXPECT_LT(model.memory().weights, 2048);
+}
+
+TEST_F(SizesTest, OneThatWasGivenUpJustNowIsMadeAgain) {
+  Model model = open(table_sums(), {.batch = 512, .kept_sizes = 1});
+  for (const int64_t n : {512, 2, 512}) {
+    const std::vector<HostArray> inputs = {floats({n, 1}, std::vector<float>(static_cast<size_t>(n), 1))};
+    const std::vector<float> y = values_of(models::run_on_host(context_, model, inputs)[0]);
+    for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], 1 + 2 * static_cast<float>(i + 1));
   }
 }
 
