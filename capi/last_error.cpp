@@ -36,7 +36,7 @@ void kiln_set_last_error(const char* message, const char* hint) {
 
 const char* kiln_status_name(kiln_status status) {
   if (status == KILN_OK) return "ok";
-  for (int code = 0; code <= static_cast<int>(kiln::ErrorCode::not_finite); ++code) {
+  for (int code = 0; code <= static_cast<int>(kiln::last_error_code); ++code) {
     const auto error = static_cast<kiln::ErrorCode>(code);
     if (kiln::capi::status_of(error) == status)
       return kiln::to_string(error).data();  // literals, so they end with zero

@@ -153,7 +153,7 @@ int bug(const BugOptions& options) {
   Context context(settings);
 
   std::string text = "# Kiln: report about a layer\n\nWrite here what you saw, and what you expected.\n";
-  const Expression* const code = request.user_code ? request.user_code.expression() : nullptr;
+  const Expression* const code = request.user_code.expression();
   const bool shows_code = code != nullptr && !options.no_source;
   text += section("Request", "", (shows_code ? print_definition(code->digest(), *code) + "\n" : "") + request.key());
   text += section("Versions and settings", "", versions_text(context, info));

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <set>
 #include <tuple>
@@ -125,11 +123,6 @@ std::pair<size_t, double> distance(const std::vector<Difference>& request) {
   return result;
 }
 
-std::string read(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 }  // namespace
 
 std::vector<Difference> request_differences(std::string_view here, std::string_view stored) {
@@ -183,7 +176,7 @@ std::vector<StoredRequest> stored_requests(const std::optional<cache::Database>&
   for (const std::string& path : paths) {
     std::set<std::pair<std::string, std::string>> seen;
     try {
-      for (const cache::Record& record : cache::parse_pack(read(path)).pack.records) {
+      for (const cache::Record& record : cache::read_pack_file(path).pack.records) {
         if (seen.emplace(record.request, record.device).second) {
           stored.push_back({record.request, record.device, fmt::format("pack {}", path)});
         }

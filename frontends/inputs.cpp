@@ -20,11 +20,9 @@ std::string text_of(const OnnxExtent& extent) {
 }
 
 [[noreturn]] void refuse_extents(const OnnxInput& input, const Extents& given, const std::string& fault) {
-  throw Error(
-      ErrorCode::invalid_argument,
-      fmt::format("input '{}' is given as {}: {}", printable_name(input.name),
-                  given.empty() ? "one element without dimensions" : fmt::format("{}", fmt::join(given, "x")), fault),
-      fmt::format("the file declares {}", OnnxInputs::text_of(input)));
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("input '{}' is given as {}: {}", printable_name(input.name), text_of_extents(given), fault),
+              fmt::format("the file declares {}", OnnxInputs::text_of(input)));
 }
 
 void check_given(const OnnxInput& input, const Extents& given) {
@@ -132,6 +130,10 @@ class Resolution {
 };
 
 }  // namespace
+
+std::string text_of_extents(const Extents& extents) {
+  return extents.empty() ? "one element without dimensions" : fmt::format("{}", fmt::join(extents, "x"));
+}
 
 bool OnnxInputs::has_open_batch() const {
   return !batch_ && std::any_of(inputs_.begin(), inputs_.end(), [](const OnnxInput& input) {

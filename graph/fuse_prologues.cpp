@@ -59,7 +59,7 @@ class Chain {
 
  private:
   static bool has_prologue_already(const Call& host) {
-    const Expression* code = host.request.user_code ? host.request.user_code.expression() : nullptr;
+    const Expression* code = host.request.user_code.expression();
     return code != nullptr && !code->prologue().empty();
   }
 
@@ -166,7 +166,7 @@ class Chain {
 
   static Epilogue take_epilogue(Call& host) {
     Epilogue epilogue;
-    if (const Expression* code = host.request.user_code ? host.request.user_code.expression() : nullptr) {
+    if (const Expression* code = host.request.user_code.expression()) {
       return {code->functions().text, code->epilogue().text, code->tensors(), code->scalars()};
     }
     if (host.request.epilogue.empty()) return epilogue;

@@ -1,7 +1,6 @@
 #include "kiln/models/host_run.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cmath>
 #include <cstring>
@@ -9,6 +8,7 @@
 #include <optional>
 
 #include "kiln/base/error.h"
+#include "kiln/frontends/onnx_inputs.h"
 #include "kiln/memory.h"
 #include "kiln/reference/convert.h"
 #include "ports.h"
@@ -83,18 +83,14 @@ bool holds(DType dtype, double number) {
   return number >= traits(dtype).least && number <= traits(dtype).largest && number == std::nearbyint(number);
 }
 
-std::string text_of(const std::vector<int64_t>& extents) {
-  return extents.empty() ? "one element without dimensions" : fmt::format("{}", fmt::join(extents, "x"));
-}
-
 /// The array as the device has it.
 std::vector<std::byte> stored(const ModelTensor& wanted, const HostArray& given) {
   if (given.extents != wanted.extents) {
     const bool batch_only = differ_in_batch_only(given.extents, wanted.extents);
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("input '{}' is {}, expected {}", wanted.name, text_of(given.extents), text_of(wanted.extents)),
-        batch_only ? "the model is loaded for one batch: --batch of kiln infer, Model::set_batch()" : "");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("input '{}' is {}, expected {}", wanted.name, text_of_extents(given.extents),
+                            text_of_extents(wanted.extents)),
+                batch_only ? "the model is loaded for one batch: --batch of kiln infer, Model::set_batch()" : "");
   }
   const Type& from = type_called(given.type);
   const size_t count = elements_of(given.extents), size = static_cast<size_t>(size_of(wanted.dtype));

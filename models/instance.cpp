@@ -27,7 +27,7 @@ constexpr int64_t aligned(int64_t bytes) {
 
 /// The values of a call of `plan`, which serves `step`.
 RunValues values_of(const Plan& plan, const graph::Step& step) {
-  const Expression* code = plan.request().user_code ? plan.request().user_code.expression() : nullptr;
+  const Expression* code = plan.request().user_code.expression();
   std::vector<NamedScalar> numbers;
   std::vector<NamedInteger> integers;
   std::vector<std::pair<size_t, float>> scalars;

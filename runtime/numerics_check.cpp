@@ -12,7 +12,7 @@
 #include "kiln/device/memory.h"
 #include "kiln/device/stream.h"
 #include "kiln/generator/operation.h"
-#include "kiln/reference/convert.h"
+#include "kiln/reference/tensor_memory.h"
 #include "loaded_plan.h"
 
 namespace kiln {
@@ -26,22 +26,12 @@ struct Found {
 
 Found find(const TensorSpec& spec, const std::vector<std::byte>& bytes) {
   Found found;
-  const int64_t elements = spec.elements();
-  std::vector<int64_t> at(spec.extents.size(), 0);
-  int64_t offset = 0;
-  for (int64_t i = 0; i < elements; ++i) {
-    const double value = reference::load(spec.dtype, bytes.data() + offset * size_of(spec.dtype));
-    if (!std::isfinite(value)) {
-      if (found.first.empty()) found.first = at;
-      ++(std::isnan(value) ? found.nan : found.infinite);
-    }
-    for (size_t d = at.size(); d-- > 0;) {
-      offset += spec.strides[d];
-      if (++at[d] < spec.extents[d]) break;
-      offset -= spec.extents[d] * spec.strides[d];
-      at[d] = 0;
-    }
-  }
+  reference::for_each_coordinate(spec, [&](std::span<const int64_t> at) {
+    const double value = reference::read(spec, bytes, at);
+    if (std::isfinite(value)) return;
+    if (found.first.empty()) found.first.assign(at.begin(), at.end());
+    ++(std::isnan(value) ? found.nan : found.infinite);
+  });
   return found;
 }
 
@@ -76,7 +66,7 @@ void NumericsCheck::look(const LoadedPlan& plan, cuda_abi::CUstream stream,
     TensorSpec spec = operand.spec;
     if (plan.request.dynamic_batch && is_batched(plan.request, operand.name)) spec.extents.front() = n;
     if (!is_meant || !is_floating(spec.dtype) || operands[i] == 0 || spec.elements() == 0) continue;
-    std::vector<std::byte> bytes(static_cast<size_t>(spec.span() * size_of(spec.dtype)));
+    std::vector<std::byte> bytes(static_cast<size_t>(reference::byte_span(spec)));
     device::copy_to_host(context, bytes.data(), operands[i], bytes.size(), stream);
     device::synchronize(context, stream);
     const Found found = find(spec, bytes);

@@ -49,7 +49,7 @@ void require_error(const json& answer) {
   answer.at("error").get<std::string>();
   if (answer.contains("hint")) answer.at("hint").get<std::string>();
   const int code = answer.value("code", 0);
-  require(code >= 0 && code <= static_cast<int>(ErrorCode::not_finite), "an error of no known kind");
+  require(code >= 0 && code <= static_cast<int>(last_error_code), "an error of no known kind");
 }
 
 // Throws Error or json::exception for an answer that does not fit.

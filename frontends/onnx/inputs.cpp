@@ -17,11 +17,6 @@ namespace {
 
 using Dimension = onnx::TensorShapeProto::Dimension;
 
-/// Whether the model says this extent. An open one has a name, nothing, or a negative number: PaddlePaddle writes -1.
-bool has_extent(const Dimension& dimension) {
-  return dimension.has_dim_value() && dimension.dim_value() >= 0;
-}
-
 /// The dimension that says the batch: the first of the first input that leaves it open, else of the first input.
 Dimension batch_of(const std::vector<const onnx::ValueInfoProto*>& inputs) {
   Dimension batch;

@@ -341,7 +341,7 @@ class Import {
     for (const auto& dimension : tensor.shape().dim()) {
       const auto symbol = inputs_.symbols.find(dimension.dim_param());
       const bool is_known = symbol != inputs_.symbols.end();
-      if (!is_known && (!dimension.has_dim_value() || dimension.dim_value() < 0)) return {};
+      if (!is_known && !has_extent(dimension)) return {};
       type.extents.push_back(is_known ? symbol->second : dimension.dim_value());
     }
     return type;

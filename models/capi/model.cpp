@@ -256,7 +256,7 @@ kiln_status kiln_model_requests(const kiln_model* model, char** requests) {
       if (known.insert(line).second) text += line + "\n";
     };
     for (const kiln::ModelStep& step : model->model.steps()) {
-      const kiln::Expression* const code = step.request.user_code ? step.request.user_code.expression() : nullptr;
+      const kiln::Expression* const code = step.request.user_code.expression();
       if (code != nullptr) add(kiln::print_definition(code->digest(), *code));
       add(step.request.key());
     }

@@ -114,7 +114,7 @@ nb::list tensors_of(const std::vector<ModelTensor>& tensors) {
 nb::list steps_of(const PythonModel& model) {
   nb::list list;
   for (const ModelStep& step : model.get().steps()) {
-    const kiln::Expression* const code = step.request.user_code ? step.request.user_code.expression() : nullptr;
+    const kiln::Expression* const code = step.request.user_code.expression();
     const std::string definition = code == nullptr ? std::string() : print_definition(code->digest(), *code);
     nb::list nodes;
     for (const std::string& node : step.nodes) nodes.append(node);

@@ -105,19 +105,27 @@ int64_t take_every(int64_t stride, const TapClass& one, size_t dimension, Tensor
 // A window's elements in one row of x are one run, and so are those of w: the convolution is one with S times as many
 // channels and a window of one column. Kernels then copy whole runs.
 //
-// The input and the filters of a convolution without groups, both with three spatial axes, and the axes of its windows.
-struct MergedTaps {
+// Elements that become channels, along one axis: how many in each place, and the places that are left in x and in w.
+struct Phases {
+  int64_t count, in_x, in_w;
+};
+// Phases of an axis; nothing where there are none.
+using FindPhases = std::optional<Phases> (*)(const WindowAxis&);
+
+// The input, or its gradient, and the filters of a convolution without groups, both with three spatial axes, and the
+// axes of its windows.
+struct MergedOperands {
   SpatialAxes axes;
   TensorSpec x, w;  // N C D H W, K C T R S
 
-  // Merges the taps along each axis where windows do not overlap and the elements of a window stand side by side, in x
-  // and in w. Whether there is such an axis.
-  bool merge();
+  // Merges the phases along each axis where they stand side by side in x and in w. Whether there is such an axis.
+  bool merge(FindPhases find);
   // The same where pixels are inner: channels become the taps of an axis that is free, those of a row become channels.
-  bool merge_rows_of_pixels();
+  // `run`: pixels of a row that one place has.
+  bool merge_rows_of_pixels(FindPhases find, int64_t run);
 
  private:
-  bool merge(WindowAxis& axis, size_t dimension);
+  bool merge(FindPhases find, WindowAxis& axis, size_t dimension);
 };
 
 constexpr int64_t shortest_run = 8;  // pixels of a row that are worth an axis of channels
@@ -151,31 +159,39 @@ void move_channels(TensorSpec& spec) {
   spec.extents[dimension::channel] = 1;
 }
 
-bool MergedTaps::merge(WindowAxis& axis, size_t dimension) {
-  if (axis.window == 1 || !tiles_x(axis)) return false;
-  if (!follows_channels(x, dimension) || !follows_channels(w, dimension)) return false;
-  merge_into_channels(x, dimension, axis.window, axis.outputs);
-  merge_into_channels(w, dimension, axis.window, 1);
+// Each window is one place, whose taps are the phases.
+std::optional<Phases> phases_of_taps(const WindowAxis& axis) {
+  if (axis.window == 1 || !tiles_x(axis)) return std::nullopt;
+  return Phases{axis.window, axis.outputs, 1};
+}
+
+bool MergedOperands::merge(FindPhases find, WindowAxis& axis, size_t dimension) {
+  const std::optional<Phases> phases = find(axis);
+  if (!phases || !follows_channels(x, dimension) || !follows_channels(w, dimension)) return false;
+  merge_into_channels(x, dimension, phases->count, phases->in_x);
+  merge_into_channels(w, dimension, phases->count, phases->in_w);
   const int64_t outputs = axis.outputs;
   axis = {};
-  axis.extent = axis.outputs = outputs;
+  axis.extent = phases->in_x;
+  axis.window = phases->in_w;
+  axis.outputs = outputs;
   return true;
 }
 
-bool MergedTaps::merge() {
-  const bool of_columns = merge(axes.columns, dimension::column);
-  const bool of_rows = merge(axes.rows, dimension::row);
-  return merge(axes.planes, dimension::plane) || of_columns || of_rows;
+bool MergedOperands::merge(FindPhases find) {
+  const bool of_columns = merge(find, axes.columns, dimension::column);
+  const bool of_rows = merge(find, axes.rows, dimension::row);
+  return merge(find, axes.planes, dimension::plane) || of_columns || of_rows;
 }
 
-bool MergedTaps::merge_rows_of_pixels() {
+bool MergedOperands::merge_rows_of_pixels(FindPhases find, int64_t run) {
   const bool free_axis = axes.planes == WindowAxis{};
-  if (!free_axis || x.extents[dimension::channel] == 1 || axes.columns.window < shortest_run) return false;
-  MergedTaps moved = *this;
+  if (!free_axis || x.extents[dimension::channel] == 1 || run < shortest_run) return false;
+  MergedOperands moved = *this;
   move_channels(moved.x);
   move_channels(moved.w);
   moved.axes.planes.extent = moved.axes.planes.window = moved.x.extents[dimension::plane];
-  if (!moved.merge()) return false;
+  if (!moved.merge(find)) return false;
   *this = moved;
   return true;
 }
@@ -184,59 +200,22 @@ bool MergedTaps::merge_rows_of_pixels() {
 //
 // Positions i, i + stride, i + 2 * stride of dx meet the same taps: i is their phase. Where phases stand side by side
 // in dx as their taps do in w, they become channels of one convolution, in place of a class with code for each.
-//
-// The result and the filters of a gradient without groups, both with three spatial axes, and the forward axes.
-struct DataOperands {
-  SpatialAxes axes;
-  TensorSpec w, dx;  // K C T R S, N C D H W
-  std::optional<TensorSpec> residual;
-
-  // As those of MergedTaps.
-  bool merge();
-  bool merge_rows_of_pixels();
-
- private:
-  bool merge(WindowAxis& axis, size_t dimension);
-};
 
 constexpr int64_t least_phases = 4;  // fewer are few classes
 
-// Whether every position of dx has all phases of the taps, and none lies in a padding.
-bool has_whole_phases(const WindowAxis& axis) {
-  return axis.pad_begin == 0 && axis.dilation == 1 && axis.window % axis.stride == 0 &&
-         axis.extent == (axis.outputs - 1) * axis.stride + axis.window;
+// Where every position of dx has all phases of the taps, and none lies in a padding.
+std::optional<Phases> phases_of_stride(const WindowAxis& axis) {
+  const bool are_whole = axis.pad_begin == 0 && axis.dilation == 1 && axis.window % axis.stride == 0 &&
+                         axis.extent == (axis.outputs - 1) * axis.stride + axis.window;
+  if (axis.stride < least_phases || !are_whole) return std::nullopt;
+  return Phases{axis.stride, axis.extent / axis.stride, axis.window / axis.stride};
 }
 
-bool DataOperands::merge(WindowAxis& axis, size_t dimension) {
-  if (axis.stride < least_phases || !has_whole_phases(axis)) return false;
-  if (!follows_channels(dx, dimension) || !follows_channels(w, dimension)) return false;
-  const int64_t positions = axis.extent / axis.stride, taps = axis.window / axis.stride, outputs = axis.outputs;
-  merge_into_channels(dx, dimension, axis.stride, positions);
-  merge_into_channels(w, dimension, axis.stride, taps);
-  axis = {};
-  axis.extent = positions;
-  axis.window = taps;
-  axis.outputs = outputs;
-  return true;
-}
-
-bool DataOperands::merge() {
-  const bool of_columns = merge(axes.columns, dimension::column);
-  const bool of_rows = merge(axes.rows, dimension::row);
-  return merge(axes.planes, dimension::plane) || of_columns || of_rows;
-}
-
-bool DataOperands::merge_rows_of_pixels() {
-  const bool free_axis = axes.planes == WindowAxis{};
-  if (!free_axis || dx.extents[dimension::channel] == 1 || axes.columns.stride < shortest_run) return false;
-  DataOperands moved = *this;
-  move_channels(moved.dx);
-  move_channels(moved.w);
-  WindowAxis& planes = moved.axes.planes;
-  planes.extent = planes.window = planes.stride = moved.dx.extents[dimension::plane];  // a class for each channel
-  if (!moved.merge(moved.axes.columns, dimension::column)) return false;
-  *this = moved;
-  return true;
+void merge_phases(MergedOperands& operands) {
+  if (operands.merge(phases_of_stride)) return;
+  WindowAxis& planes = operands.axes.planes;
+  const bool are_moved = operands.merge_rows_of_pixels(phases_of_stride, operands.axes.columns.stride);
+  if (are_moved) planes.stride = planes.window;  // a class for each channel
 }
 
 // Whether taps may become channels. A prologue, which counts the channels of x, and filters that are met backwards
@@ -255,7 +234,7 @@ Contractions forward_parts(const ConvForward& forward) {
   return parts;
 }
 
-Contraction data_part(const ConvBackwardData& data, const DataOperands& operands,
+Contraction data_part(const ConvBackwardData& data, const MergedOperands& operands,
                       const std::array<TapClass, 3>& classes) {
   const SpatialAxes& forward = operands.axes;
   Contraction contraction = without_operands(data);
@@ -264,8 +243,8 @@ Contraction data_part(const ConvBackwardData& data, const DataOperands& operands
   ConvolutionAddresses& conv = contraction.addresses;
   conv.x = with_three_axes(data.dy);
   conv.w = operands.w;
-  conv.y = operands.dx;
-  conv.residual = operands.residual;
+  conv.y = operands.x;
+  if (data.residual) conv.residual = with_three_axes(*data.residual);
   conv.w_group_stride = data.k_per_group() * conv.w.strides[0];
   conv.w.extents = {conv.y.extents[dimension::channel], data.k_per_group(), 0, 0, 0};
   std::swap(conv.w.strides[0], conv.w.strides[1]);
@@ -298,9 +277,9 @@ Contraction data_part(const ConvBackwardData& data, const DataOperands& operands
 
 Contractions data_parts(const ConvBackwardData& data, bool may_merge) {
   Contractions parts{{"dy", "w", "dx"}};
-  DataOperands operands{axes_of(data), with_three_axes(without_regions(data.w, data.axes())), with_three_axes(data.dx),
-                        data.residual ? std::optional(with_three_axes(*data.residual)) : std::nullopt};
-  if (may_merge && !operands.merge()) operands.merge_rows_of_pixels();
+  MergedOperands operands{axes_of(data), with_three_axes(data.dx),
+                          with_three_axes(without_regions(data.w, data.axes()))};
+  if (may_merge) merge_phases(operands);
   const SpatialAxes& forward = operands.axes;
   if (!data.grid.empty() && data.regions().count() > most_cuts / forward.taps()) {
     parts.refusal = too_many_segments;
@@ -356,9 +335,9 @@ Contractions filter_parts(const ConvBackwardFilter& filter, bool may_merge) {
 
   Contraction contraction = without_operands(filter);
   ConvolutionAddresses& conv = contraction.addresses;
-  MergedTaps merged{axes_of(filter), with_three_axes(filter.x),
-                    with_three_axes(without_regions(filter.dw, filter.axes()))};
-  if (may_merge) merged.merge();
+  MergedOperands merged{axes_of(filter), with_three_axes(filter.x),
+                        with_three_axes(without_regions(filter.dw, filter.axes()))};
+  if (may_merge) merged.merge(phases_of_taps);
   const SpatialAxes& forward = merged.axes;
   conv.x = merged.x;
   conv.w = with_three_axes(filter.dy);
@@ -426,8 +405,11 @@ Contractions forward_products(const Request& request) {
   const ConvForward forward = ConvForward::of(request);
   Contractions parts = forward_parts(forward);
   ConvolutionAddresses& conv = parts.list.front().addresses;
-  MergedTaps merged{conv, conv.x, conv.w};
-  if (may_merge_taps(forward, request) && (merged.merge() || merged.merge_rows_of_pixels())) {
+  MergedOperands merged{conv, conv.x, conv.w};
+  const auto merge = [&] {
+    return merged.merge(phases_of_taps) || merged.merge_rows_of_pixels(phases_of_taps, merged.axes.columns.window);
+  };
+  if (may_merge_taps(forward, request) && merge()) {
     static_cast<SpatialAxes&>(conv) = merged.axes;
     conv.x = merged.x;
     conv.w = merged.w;

@@ -72,7 +72,7 @@ TEST(Protocol, EveryMemberArrives) {
 TEST(Protocol, AnswersAreTakenUpToTheirLimits) {
   const json device = to_json(device::DeviceInfo{}), resources = to_json(device::KernelResources{});
   const json failure = to_json(Failure{Outcome::crashed, ""});
-  const int last = static_cast<int>(ErrorCode::not_finite);
+  const int last = static_cast<int>(last_error_code);
   struct Case {
     json command, answer;
     std::string refusal;  ///< A part of it; empty where the answer is taken.

@@ -21,6 +21,8 @@ enum class ErrorCode {
   not_finite,        ///< KILN_CHECK_NUMERICS=error found NaN or infinity in an operand or a result.
 };
 
+inline constexpr ErrorCode last_error_code = ErrorCode::not_finite;
+
 /// Stable spelling of `code` for logs and the command line, e.g. "invalid argument".
 std::string_view to_string(ErrorCode code);
 

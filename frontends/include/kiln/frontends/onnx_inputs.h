@@ -14,6 +14,9 @@
 
 namespace kiln {
 
+/// "1x3x224x224"; "one element without dimensions" where there are none.
+std::string text_of_extents(const graph::Extents& extents);
+
 /// An extent of an input as the file declares it.
 struct OnnxExtent {
   std::optional<int64_t> fixed;  ///< Nothing: the file leaves it open.
