@@ -17,8 +17,12 @@ namespace kiln::emulator::test {
 template <class T>
 class Buffer {
  public:
-  explicit Buffer(size_t n, T value = T{}) : values_(n, value) {}
-  explicit Buffer(std::vector<T> values) : values_(std::move(values)) {}
+  explicit Buffer(size_t n, T value = T{}) : Buffer(std::vector<T>(n, value)) {}
+  explicit Buffer(const std::vector<T>& values) {
+    // Memory of nobody follows, so that a kernel that runs past the end does not meet the next buffer.
+    values_.reserve(values.size() + guard_bytes / sizeof(T));
+    values_ = values;
+  }
   T& operator[](size_t k) { return values_[k]; }
   const T& operator[](size_t k) const { return values_[k]; }
   size_t size() const { return values_.size(); }
@@ -30,6 +34,8 @@ class Buffer {
   }
 
  private:
+  static constexpr size_t guard_bytes = size_t{1} << 16;
+
   std::vector<T> values_;
 };
 

@@ -247,13 +247,17 @@ TEST_F(ModelInC, RefusesWhatIsWrongWithAnArgumentAndRunsNothing) {
   }
   of_options("kiln_model_create: shapes is NULL", [](auto& o) { o.shape_count = 1; });
   of_options("kiln_model_create: kept_bytes is -1", [](auto& o) { o.kept_bytes = -1; });
-  for (const auto& [shape, message] : std::vector<std::pair<kiln_input_shape, const char*>>{
-           {{nullptr, extents_.data(), 2}, "shapes[0].name is NULL"},
-           {{"x", nullptr, 2}, "shapes[0].extents is NULL"},
-           {{"z", extents_.data(), 2}, "the model has no input 'z'"},
-           {{"x", extents_.data(), 1}, "it has 1 dimensions, expected 2"},
-           {{"x", extents_.data(), 1 << 20}, "shapes[0].rank is 1048576"}}) {
-    rows.push_back({message, [this, shape] { return kiln_model_set_shapes(model_, &shape, 1); }});
+  struct WrongShape {
+    kiln_input_shape shape;
+    const char* message;
+  };
+  for (const WrongShape& wrong :
+       std::vector<WrongShape>{{{nullptr, extents_.data(), 2}, "shapes[0].name is NULL"},
+                               {{"x", nullptr, 2}, "shapes[0].extents is NULL"},
+                               {{"z", extents_.data(), 2}, "the model has no input 'z'"},
+                               {{"x", extents_.data(), 1}, "it has 1 dimensions, expected 2"},
+                               {{"x", extents_.data(), 1 << 20}, "shapes[0].rank is 1048576"}}) {
+    rows.push_back({wrong.message, [this, shape = wrong.shape] { return kiln_model_set_shapes(model_, &shape, 1); }});
   }
   const std::array<kiln_input_shape, 2> twice = {shape_, shape_};
   rows.push_back({"'x' is given twice", [&] { return kiln_model_set_shapes(model_, twice.data(), 2); }});
