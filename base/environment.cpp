@@ -20,7 +20,7 @@ namespace {
 constexpr auto known_names = std::to_array<std::string_view>(
     {"KILN_DRIVER", "KILN_NVRTC", "KILN_CACHE", "KILN_PACK_PATH", "KILN_BUNDLE_PATH", "KILN_RECORD", "KILN_LOG",
      "KILN_WORKER", "KILN_TEMPLATE_PATH", "KILN_KERNEL_STORE", "KILN_KERNEL_STORE_MIB", "KILN_KERNEL_STORE_SHARED",
-     "KILN_USER_TEMPLATES", "KILN_CHECK_NUMERICS"});
+     "KILN_KEPT_PLANS", "KILN_KEPT_PLANS_MIB", "KILN_USER_TEMPLATES", "KILN_CHECK_NUMERICS"});
 
 std::vector<std::string> unknown_names() {
   std::vector<std::string> names = variables_that_begin_with("KILN_");
@@ -46,15 +46,15 @@ bool flag(const Environment::Lookup& lookup, const char* name) {
   throw Error(ErrorCode::invalid_argument, fmt::format("{}={} is not 0 or 1", name, *value));
 }
 
-std::optional<uint64_t> mebibytes(const Environment::Lookup& lookup, const char* name) {
-  constexpr uint64_t most = uint64_t{1} << 40;  // bytes still fit 64 bits
+std::optional<uint64_t> count(const Environment::Lookup& lookup, const char* name, std::string_view what) {
+  constexpr uint64_t most = uint64_t{1} << 40;  // as MiB, bytes still fit 64 bits
   const std::optional<std::string> value = text(lookup, name);
   if (!value) return std::nullopt;
   uint64_t number = 0;
   const char* const end = value->data() + value->size();
   const auto [stop, error] = std::from_chars(value->data(), end, number);
   if (error == std::errc() && stop == end && number >= 1 && number <= most) return number;
-  throw Error(ErrorCode::invalid_argument, fmt::format("{}={} is not a number of MiB", name, *value),
+  throw Error(ErrorCode::invalid_argument, fmt::format("{}={} is not a number of {}", name, *value, what),
               "give a whole number of at least 1");
 }
 
@@ -160,7 +160,9 @@ Environment Environment::read(const Lookup& lookup) {
   result.worker = text(lookup, "KILN_WORKER");
   result.template_path = text(lookup, "KILN_TEMPLATE_PATH");
   result.kernel_store = text(lookup, "KILN_KERNEL_STORE");
-  result.kernel_store_mib = mebibytes(lookup, "KILN_KERNEL_STORE_MIB");
+  result.kernel_store_mib = count(lookup, "KILN_KERNEL_STORE_MIB", "MiB");
+  result.kept_plans = count(lookup, "KILN_KEPT_PLANS", "plans");
+  result.kept_plans_mib = count(lookup, "KILN_KEPT_PLANS_MIB", "MiB");
   result.kernel_store_shared = flag(lookup, "KILN_KERNEL_STORE_SHARED");
   if (auto folders = text(lookup, "KILN_USER_TEMPLATES")) result.user_templates = split(*folders, ':');
   result.check_numerics = numerics_policy(lookup, "KILN_CHECK_NUMERICS");

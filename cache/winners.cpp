@@ -22,6 +22,10 @@
 namespace kiln::cache {
 namespace {
 
+// Requests that a Winners remembers although no source knows them, and those that some source knows, together: some
+// 6 MB. Beyond that, requests that nobody knows are asked for at each look-up.
+constexpr std::size_t most_remembered = 16384;
+
 // A variant that a source bars on a device.
 struct Barred {
   const AlgorithmVersion* algorithm = nullptr;
@@ -273,6 +277,8 @@ class Winners::Impl {
                          entry.own});
     }
 
+    bool has_heard() const { return !groups_.empty() || !barred_.empty(); }
+
     void publish() {
       std::stable_sort(groups_.begin(), groups_.end(), precedes);
       Bars bars = index_of(std::move(barred_));
@@ -412,6 +418,7 @@ class Winners::Impl {
     if (table_.find(key) != nullptr) return;
     Hearing hearing(*this, key, request);
     for (Source& source : sources_) read(source, key, request, hearing);
+    if (!hearing.has_heard() && asked_.size() >= most_remembered) return;  // the next look-up asks the sources again
     hearing.publish();
     asked_.emplace(key, arena_.copy(request));
   }

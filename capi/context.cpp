@@ -48,6 +48,8 @@ ContextOptions options_of(const kiln_context_options* given) {
   ContextOptions options;
   options.device = c.device;
   options.workspace_limit = c.workspace_limit;
+  if (c.kept_plans != 0) options.kept_plans = c.kept_plans;
+  if (c.kept_plan_bytes != 0) options.kept_plan_bytes = c.kept_plan_bytes;
   options.deterministic = flag(c.deterministic, function, "deterministic");
   if (c.cache != nullptr) options.cache = c.cache;
   options.packs = strings_of(c.packs, c.pack_count, function, "packs");
@@ -100,6 +102,11 @@ kiln_status kiln_context_get_info(const kiln_context* context, kiln_context_info
     kiln_context_info value = kiln_context_info_default();
     value.device_description = context->context->device_description().c_str();
     value.device_id = context->context->device_id().c_str();
+    const kiln::PlanCount plans = context->context->plan_count();
+    value.plans = plans.plans;
+    value.plan_bytes = plans.bytes;
+    value.held_plans = plans.held;
+    value.given_up_plans = plans.given_up;
     write(info, value, "kiln_context_get_info");
   });
 }

@@ -15,6 +15,7 @@
 #include "kiln/base/error.h"
 #include "kiln/device/device.h"
 #include "kiln/device/nvrtc.h"
+#include "kiln/runtime/settings.h"
 #include "modelled_times.h"
 #include "output.h"
 #include "table.h"
@@ -98,8 +99,9 @@ void print_devices(const std::vector<Listing>& listings, const Output& output) {
   for (const Listing& listing : listings) fmt::print("{}: {}\n", listing.driver, listing.remark);
 }
 
-int devices(const Output& output) {
+int devices(const Output& output, bool verbose) {
   const Environment environment = read_environment();
+  const KeptPlans kept = kept_plans(environment);
   const std::vector<Listing> listings = {list("cuda"), list("emulator")};
   const bool any = listings[0].usable || listings[1].usable;
   const std::string chosen = default_driver(environment);
@@ -115,9 +117,17 @@ int devices(const Output& output) {
     print_json({{"devices", json_of(listings)},
                 {"drivers", drivers},
                 {"default_driver", chosen},
+                {"kept_plans", kept.plans},
+                {"kept_plan_bytes", kept.bytes},
                 {"nvrtc", {{"version", nvrtc_version}, {"path", nvrtc->path()}, {"archs", nvrtc->supported_archs()}}}});
   } else {
     fmt::print("NVRTC {}: {}\n", nvrtc_version, nvrtc->path());
+    if (verbose) {
+      fmt::print(
+          "a Context keeps {} plans that nobody holds, with {} MiB of compiled code (KILN_KEPT_PLANS, "
+          "KILN_KEPT_PLANS_MIB)\n",
+          kept.plans, kept.bytes >> 20);
+    }
   }
   return any ? success : no_device;
 }
@@ -143,10 +153,11 @@ void add_devices(Command app, int& exit_code) {
                   "write a card of the results, for emulated devices (KILN_EMULATOR_CARD)")
       .type_name("FILE");
   options->calibration.output.add_to(command);
-  for (const char* name : {"--device", "--db", "--card", "--verbose"}) command.option(name).needs(calibrate);
+  for (const char* name : {"--device", "--db", "--card"}) command.option(name).needs(calibrate);
   command.footer("Example: kiln devices --calibrate --device cuda:0");
   command.on_chosen([options, &exit_code] {
-    exit_code = options->calibrate ? calibrate_device(options->calibration) : devices(options->calibration.output);
+    exit_code = options->calibrate ? calibrate_device(options->calibration)
+                                   : devices(options->calibration.output, options->calibration.device.verbose);
   });
 }
 

@@ -130,7 +130,9 @@ Executable::Executable(std::shared_ptr<const device::ContextHandle> context, con
   }
   if (user_tensors_.size() > Expression::max_tensors) refuse_too_many_values();
   for (size_t i = 0; i < compiled.images.size(); ++i) {
-    modules_.emplace_back(context_, compiled.images[i].loadable(context_->driver()), source_name(compiled.program, i));
+    const std::string image = compiled.images[i].loadable(context_->driver());
+    modules_.emplace_back(context_, image, source_name(compiled.program, i));
+    image_bytes_ += image.size();
   }
   for (const Step& step : compiled.program.steps) {
     const bool of_weights = steps_.size() < preparation_.steps;
@@ -287,6 +289,7 @@ void Executable::enqueue(CUstream stream, std::span<const CUdeviceptr> operands,
   std::memcpy(user, given.scalars.data(), sizeof given.scalars);
 
   const device::Current current(*context_);
+  if (!is_captured()) note_capture(stream);
   for (const LoadedStep& step : steps) {
     if (step.is_launch) {
       start(launches_[step.launch], stream, values.data(), n);
@@ -294,6 +297,14 @@ void Executable::enqueue(CUstream stream, std::span<const CUdeviceptr> operands,
       clear(step, stream, values[step.memory]);
     }
   }
+}
+
+// Before anything is enqueued: whoever sees the graph must see the note.
+void Executable::note_capture(CUstream stream) const {
+  cuda_abi::CUstreamCaptureStatus status = cuda_abi::CU_STREAM_CAPTURE_STATUS_NONE;
+  // The launch says what is wrong with a stream.
+  (void)context_->driver().calls().cuStreamIsCapturing(stream, &status);
+  if (status != cuda_abi::CU_STREAM_CAPTURE_STATUS_NONE) captured_->store(true, std::memory_order_release);
 }
 
 void Executable::start(const LoadedLaunch& launch, CUstream stream, uint64_t* values, int64_t n) const {

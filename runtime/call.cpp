@@ -124,13 +124,16 @@ void call(Context& context, std::string_view what, std::span<const NamedTensor> 
   if (options.workspace != nullptr) call.workspace(options.workspace, options.workspace_bytes);
   call.finish();
   Context::Impl& impl = context.impl();
-  const LoadedPlan& plan = plan_of(impl, call.key(), stream, [&] {
+  const auto make_request = [&] {
     Request request = request_of(arguments);
     if (!request.constant_weights) return request;
     throw Error(ErrorCode::invalid_argument, fmt::format("{}: a call has constant_weights", request.operation),
                 "only a plan keeps prepared weights: plan_of_call()");
+  };
+  with_plan(impl, call.key(), stream, make_request, [&](const LoadedPlan& plan) {
+    run_plan(impl, plan, stream, call.addresses(), arguments.values(plan),
+             {options.workspace, options.workspace_bytes});
   });
-  run_plan(impl, plan, stream, call.addresses(), arguments.values(plan), {options.workspace, options.workspace_bytes});
 }
 
 Plan plan_of_call(Context& context, std::string_view what, std::span<const NamedTensor> tensors,

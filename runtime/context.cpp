@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 
 #include "context_impl.h"
@@ -26,6 +27,12 @@ void require_sense(const ContextOptions& options) {
     throw Error(ErrorCode::invalid_argument, fmt::format("the workspace limit is {} bytes", options.workspace_limit),
                 "give 0 or more");
   }
+  const auto require_room = [](std::string_view name, const std::optional<int64_t>& limit) {
+    if (!limit || *limit >= 1) return;
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} is {}", name, *limit), "give 1 or more, or leave it out");
+  };
+  require_room("kept_plans", options.kept_plans);
+  require_room("kept_plan_bytes", options.kept_plan_bytes);
   if (!options.workspace_allocator.allocate != !options.workspace_allocator.release) {
     throw Error(ErrorCode::invalid_argument, "a workspace allocator has one function of two",
                 "give both `allocate` and `release`, or neither");
@@ -44,6 +51,13 @@ void require_sense(const ContextOptions& options) {
     throw Error(ErrorCode::invalid_argument, "a tuning budget of no time or no candidates tunes nothing",
                 "give more, or TuningMode::never");
   }
+}
+
+PlanLimits plan_limits(const ContextOptions& options, const Environment& environment, const device::Driver& driver) {
+  const KeptPlans usual = kept_plans(environment);
+  return {.plans = options.kept_plans ? static_cast<size_t>(*options.kept_plans) : usual.plans,
+          .bytes = options.kept_plan_bytes ? static_cast<uint64_t>(*options.kept_plan_bytes) : usual.bytes,
+          .grace = std::chrono::seconds(driver.is_emulated() ? 0 : 10)};  // the emulator runs a kernel in its launch
 }
 
 void announce_to(const std::function<void(std::string_view)>& listener, const std::string& message) {
@@ -77,9 +91,10 @@ Context::Impl::Impl(const ContextOptions& options, const Environment& environmen
       log_(environment.log),
       allocator_(options.workspace_allocator),
       workspaces_(context_),
-      plans_(table_, {[this](const KeyedRequest& request) { return make(request); },
-                      [this](const LoadedPlan& plan) { return maker_.known_failure_of(plan); },
-                      [this](const std::string& message) { announce(message); }}) {
+      plans_(table_, plan_limits(options, environment, context_->driver()),
+             {[this](const KeyedRequest& request) { return make(request); },
+              [this](const LoadedPlan& plan) { return maker_.known_failure_of(plan); },
+              [this](const std::string& message) { announce(message); }}) {
   require_sense(options);
   if (!environment.unknown.empty() && is_first(&SaidInProcess::unknown_variables)) {
     for (const std::string& name : environment.unknown) announce(unknown_variable(name).what());
@@ -289,6 +304,9 @@ void Context::wait_until_tuned() {
 
 Explanation Context::explain(const Request& request) const {
   return with_host_memory([&] { return present().explain(finished(request)); });
+}
+PlanCount Context::plan_count() const {
+  return present().plan_count();
 }
 CompileCount Context::compiles() const {
   const device::NvrtcWork work = present().compiles();

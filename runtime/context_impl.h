@@ -40,6 +40,9 @@ class Context::Impl {
     if (log_) write_log(plan);
   }
 
+  void note_use(const LoadedPlan& plan) const { plans_.note_use(plan); }
+
+  PlanCount plan_count() { return plans_.count(); }
   device::NvrtcWork compiles() const { return maker_.compiles(); }
   const std::string& device_description() const { return maker_.description(); }
   const std::string& device_id() const { return maker_.device_id(); }

@@ -96,7 +96,11 @@ void ContextTuner::work() {
 // True if it ran. Called with session_ held.
 bool ContextTuner::run_session(const std::vector<tuner::Job>& jobs) {
   const double left = policy_.budget_seconds - spent_;
-  if (left <= 0) return false;
+  if (left <= 0) {
+    const std::lock_guard lock(mutex_);
+    given_up_ = true;  // further requests are not even remembered
+    return false;
+  }
   const Clock::time_point start = Clock::now();
   bool ran = false;
   try {

@@ -2,13 +2,36 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
+#include <set>
 #include <utility>
 
+#include "epochs.h"
 #include "kiln/base/no_cancellation.h"
 
 namespace kiln {
+namespace {
+
+using Pending = std::shared_future<CurrentPlans::Shared>;
+
+// Null where the plan is being made, and where it could not be made.
+CurrentPlans::Shared made(const Pending& pending) {
+  if (pending.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return {};
+  try {
+    return pending.get();
+  } catch (const std::exception&) {
+    return {};  // get() is about to take it out
+  }
+}
+
+// Whether nobody has a pointer to it but its future and the caller's `plan`.
+bool is_owned_alone(const CurrentPlans::Shared& plan) {
+  return plan.use_count() == 2;
+}
+
+}  // namespace
 
 // Threads: callers (get), the Context's own tuner and those of other Contexts (look_again).
 // All changes of `plans_`, and of the plans in `table_`, are made under `mutex_`; what make() and
@@ -27,6 +50,18 @@ namespace kiln {
 // - A caller got a plan from get(), and puts it into `table_` once it was replaced or withdrawn: PlanTable::insert()
 //   applies what happened meanwhile. `table_` is changed under `mutex_`, else a plan could be replaced there by its
 //   successor's predecessor.
+//
+// A plan leaves `plans_` by replace(), withdraw() or give_up_unused(), which make it unreachable in `table_` first and
+// then begin an epoch. Who may have it after that, and why it is not freed then:
+//
+// - A thread that found it in `table_`: it is in a Reading that began before that epoch.
+// - A thread that holds a shared pointer, such as an application's Plan: use_count() is above the one of `retired_`.
+//   `retired_` is its last owner that anybody could copy from, so a count of one stays one.
+// - A thread in get() or find() that has copied the future under `mutex_`, and not yet the plan out of it: the future's
+//   own pointer counts. When give_up_unused() looks, this cannot be told from `plans_` having the future alone, so such
+//   a plan may be given up. The thread uses it all the same, by the pointer that it gets; insert() leaves it out.
+// - A CUDA graph: the run that was captured has said so. It may do so after give_up_unused() has looked, but not after
+//   its Reading, or its shared pointer, has ended: so take_free() looks again.
 
 CurrentPlans::Shared CurrentPlans::get(const KeyedRequest& request, const std::function<void()>& before_making) {
   const NoCancellation whole;  // others wait for a plan that this thread makes
@@ -40,7 +75,11 @@ CurrentPlans::Shared CurrentPlans::get(const KeyedRequest& request, const std::f
     else
       plans_.emplace(key, promise.get_future().share());
   }
-  if (pending.valid()) return pending.get();
+  if (pending.valid()) {
+    const Shared& there = pending.get();
+    note_use(*there);
+    return there;
+  }
   Shared plan;
   try {
     before_making();
@@ -52,13 +91,19 @@ CurrentPlans::Shared CurrentPlans::get(const KeyedRequest& request, const std::f
     plans_.erase(key);  // a later call may succeed: memory may be free again
     throw;
   }
-  {
-    const std::lock_guard lock(mutex_);
-    promise.set_value(plan);
-  }
+  publish(promise, plan);
+  keep_within_limits(plan);
   if (!tools_.known_failure_of(*plan)) return plan;
   look_again(request, Reason::may_be_wrong);
   return get(request, [] {});
+}
+
+void CurrentPlans::publish(std::promise<Shared>& promise, const Shared& plan) {
+  const std::lock_guard lock(mutex_);
+  now_.fetch_add(1, std::memory_order_relaxed);
+  note_use(*plan);
+  bytes_ += plan->executable.image_bytes();
+  promise.set_value(plan);
 }
 
 CurrentPlans::Shared CurrentPlans::find(const std::string& key) {
@@ -73,12 +118,7 @@ CurrentPlans::Shared CurrentPlans::find(const std::string& key) {
 // Null where there is none, where it is being made, and where it could not be made. With `mutex_` held.
 CurrentPlans::Shared CurrentPlans::current(const std::string& key) const {
   const auto found = plans_.find(key);
-  if (found == plans_.end() || found->second.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return {};
-  try {
-    return found->second.get();
-  } catch (const std::exception&) {
-    return {};  // get() is about to take it out
-  }
+  return found != plans_.end() ? made(found->second) : nullptr;
 }
 
 bool CurrentPlans::replace(const std::string& key, const Shared& old, const Shared& better) {
@@ -86,8 +126,11 @@ bool CurrentPlans::replace(const std::string& key, const Shared& old, const Shar
   promise.set_value(better);
   const std::lock_guard lock(mutex_);
   if (current(key) != old) return false;
+  note_use(*better);
   plans_.at(key) = promise.get_future().share();
-  table_.replace(old, better);
+  bytes_ += better->executable.image_bytes();
+  table_.replace(old.get(), better.get());
+  retire(old);
   return true;
 }
 
@@ -96,10 +139,10 @@ void CurrentPlans::withdraw(const std::string& key, const Shared& plan) {
   const std::lock_guard lock(mutex_);
   if (current(key) != plan) return;
   plans_.erase(key);
-  table_.withdraw(plan);
+  table_.withdraw({plan.get()});
+  retire(plan);
 }
 
-// A plan that was in use stays loaded: others may be running it, and kernels of it may be on their way.
 void CurrentPlans::look_again(const KeyedRequest& request, Reason reason) {
   const std::string& key = request.key();
   while (const Shared old = find_made(key)) {
@@ -130,6 +173,96 @@ void CurrentPlans::look_again(const KeyedRequest& request, Reason reason) {
 CurrentPlans::Shared CurrentPlans::find_made(const std::string& key) {
   const std::lock_guard lock(mutex_);
   return current(key);
+}
+
+// A plan that find() of `table_` does not give any more. With `mutex_` held.
+void CurrentPlans::retire(Shared plan) {
+  bytes_ -= plan->executable.image_bytes();
+  retired_.push_back({std::move(plan), epochs::retire(), std::chrono::steady_clock::now()});
+}
+
+void CurrentPlans::keep_within_limits(const Shared& newest) {
+  std::vector<Shared> free;  // ends without the lock: a driver unloads its modules
+  const std::lock_guard lock(mutex_);
+  give_up_unused(newest);
+  free = take_free();
+}
+
+// Leaves `newest`, which its caller holds and nobody else. Where most plans are held by others, looks at all of them
+// only now and then.
+void CurrentPlans::give_up_unused(const Shared& newest) {
+  if (plans_.size() <= limits_.plans && bytes_ <= limits_.bytes) return;
+  const uint64_t now = now_.load(std::memory_order_relaxed);
+  if (now < next_look_) return;
+  struct Unused {
+    uint64_t last_use;
+    Plans::iterator entry;
+    Shared plan;
+  };
+  std::vector<Unused> unused;
+  size_t count = 1;
+  uint64_t bytes = newest->executable.image_bytes();
+  for (auto entry = plans_.begin(); entry != plans_.end(); ++entry) {
+    Shared plan = made(entry->second);
+    if (!plan || !is_owned_alone(plan) || plan->executable.is_captured()) continue;
+    ++count;
+    bytes += plan->executable.image_bytes();
+    const uint64_t last_use = plan->last_use.load(std::memory_order_relaxed);
+    unused.push_back({last_use, entry, std::move(plan)});
+  }
+  if (count <= limits_.plans && bytes <= limits_.bytes) {
+    next_look_ = now + limits_.plans / 16;
+    return;
+  }
+  std::ranges::sort(unused, {}, &Unused::last_use);
+  std::set<const LoadedPlan*> given_up;
+  // Some more than needed, so that it is not done for every plan.
+  for (const Unused& one : unused) {
+    if (count <= limits_.plans - limits_.plans / 16 && bytes <= limits_.bytes - limits_.bytes / 16) break;
+    --count;
+    bytes -= one.plan->executable.image_bytes();
+    given_up.insert(one.plan.get());
+    plans_.erase(one.entry);
+  }
+  table_.withdraw(given_up);
+  unused.resize(given_up.size());
+  for (Unused& one : unused) retire(std::move(one.plan));
+  given_up_ += static_cast<int64_t>(given_up.size());
+}
+
+// Takes out of `retired_` what nobody has.
+std::vector<CurrentPlans::Shared> CurrentPlans::take_free() {
+  std::vector<Shared> free;
+  if (retired_.empty()) return free;
+  const uint64_t safe = epochs::safe_epoch();
+  const auto old = std::chrono::steady_clock::now() - limits_.grace;
+  std::erase_if(retired_, [&](Retired& retired) {
+    if (retired.epoch > safe || retired.since > old) return false;
+    if (retired.plan.use_count() > 1 || retired.plan->executable.is_captured()) return false;
+    table_.forget(retired.plan.get());
+    free.push_back(std::move(retired.plan));
+    return true;
+  });
+  return free;
+}
+
+PlanCount CurrentPlans::count() {
+  const std::lock_guard lock(mutex_);
+  PlanCount count;
+  for (const auto& [key, pending] : plans_) {
+    const Shared plan = made(pending);
+    if (!plan) continue;
+    ++count.plans;
+    if (!is_owned_alone(plan) || plan->executable.is_captured()) ++count.held;
+  }
+  count.bytes = static_cast<int64_t>(bytes_);
+  for (const Retired& retired : retired_) {
+    ++count.plans;
+    ++count.held;
+    count.bytes += static_cast<int64_t>(retired.plan->executable.image_bytes());
+  }
+  count.given_up = given_up_;
+  return count;
 }
 
 }  // namespace kiln

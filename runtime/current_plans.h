@@ -1,6 +1,9 @@
 // CurrentPlans: the plan that serves each request now, made once, and replaced where tuning finds a better one.
 #pragma once
 
+#include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <future>
 #include <map>
@@ -8,14 +11,29 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "kiln/context.h"
 #include "loaded_plan.h"
 #include "plan_table.h"
 
 namespace kiln {
 
-/// Thread-safe. No lock is held while a plan is made or something is announced. current_plans.cpp says which thread may
-/// come between which.
+/// How much a Context keeps of plans that nobody else holds.
+struct PlanLimits {
+  size_t plans;
+  uint64_t bytes;  ///< Size of their compiled code.
+  /// How long a plan that was given up stays loaded. The driver's reference does not say that cuModuleUnload() waits
+  /// for kernels that are queued or running. To wait for them here would need their streams, which may not exist any
+  /// more, or the whole context, which breaks captures into CUDA graphs.
+  std::chrono::steady_clock::duration grace;
+};
+
+/// Thread-safe. No lock is held while a plan is made or freed, or something is announced. current_plans.cpp says which
+/// thread may come between which.
+///
+/// Where a new plan makes more than the limits allow, those that nobody has used for longest are given up: never one
+/// that somebody holds, that is running, or whose kernels are in a CUDA graph.
 class CurrentPlans {
  public:
   using Shared = std::shared_ptr<const LoadedPlan>;
@@ -28,7 +46,8 @@ class CurrentPlans {
   };
 
   /// `table`: the plans of the operation calls, which are replaced and withdrawn with those of the requests.
-  CurrentPlans(PlanTable& table, Tools tools) : table_(table), tools_(std::move(tools)) {}
+  CurrentPlans(PlanTable& table, PlanLimits limits, Tools tools)
+      : table_(table), limits_(limits), tools_(std::move(tools)) {}
 
   /// The plan of a request. Where there is none it is made, by one thread, which calls `before_making` first; others
   /// wait for that one and get its plan or its exception.
@@ -45,18 +64,44 @@ class CurrentPlans {
   /// Faults are announced.
   void look_again(const KeyedRequest& request, Reason reason);
 
+  /// Says that a call uses `plan` now.
+  void note_use(const LoadedPlan& plan) const {
+    const uint64_t now = now_.load(std::memory_order_relaxed);
+    if (plan.last_use.load(std::memory_order_relaxed) != now) plan.last_use.store(now, std::memory_order_relaxed);
+  }
+
+  PlanCount count();
+
  private:
   using Pending = std::shared_future<Shared>;
+  using Plans = std::map<std::string, Pending>;
 
   Shared find_made(const std::string& key);
   Shared current(const std::string& key) const;
   bool replace(const std::string& key, const Shared& old, const Shared& better);
   void withdraw(const std::string& key, const Shared& plan);
+  void publish(std::promise<Shared>& promise, const Shared& plan);
+  void retire(Shared plan);
+  void keep_within_limits(const Shared& newest);
+  void give_up_unused(const Shared& newest);
+  std::vector<Shared> take_free();
 
   PlanTable& table_;
+  const PlanLimits limits_;
   const Tools tools_;
+  std::atomic<uint64_t> now_{1};  // counts the plans that were made: the time of note_use()
   std::mutex mutex_;
-  std::map<std::string, Pending> plans_;  // by key; a plan being made is there as a future
+  Plans plans_;             // by key; a plan being made is there as a future
+  uint64_t bytes_ = 0;      // of those that are made
+  uint64_t next_look_ = 0;  // of give_up_unused() at all of them
+  int64_t given_up_ = 0;
+  // Plans that are not in `plans_` any more, while somebody may have them.
+  struct Retired {
+    Shared plan;
+    uint64_t epoch;
+    std::chrono::steady_clock::time_point since;
+  };
+  std::vector<Retired> retired_;
 };
 
 }  // namespace kiln

@@ -1,6 +1,7 @@
 // LoadedPlan: what Plan and the operation calls share.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +45,8 @@ struct LoadedPlan {
   mutable std::shared_ptr<CallCount> count;
   /// Looks at operands and results, where KILN_CHECK_NUMERICS asks for it; set likewise.
   mutable std::shared_ptr<NumericsCheck> numerics;
+  /// When it was used last, in the time of CurrentPlans::note_use().
+  mutable std::atomic<uint64_t> last_use{0};
 
  private:
   struct OperandRule {

@@ -19,6 +19,7 @@ namespace {
 void run_plan(Context::Impl& context, const LoadedPlan& plan, Stream stream, std::span<const Address> operands,
               const RunValues& values, const Workspace& workspace) {
   context.log_call(plan);
+  context.note_use(plan);
   const int64_t needed = plan.executable.workspace_bytes();
   if (workspace.bytes < 0) refuse_workspace(plan, fmt::format("has {} bytes", workspace.bytes));
   if (needed == 0) return plan.run(stream, operands, {}, values);

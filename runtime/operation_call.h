@@ -8,6 +8,7 @@
 #include "call_numbers.h"
 #include "call_request.h"
 #include "context_impl.h"
+#include "epochs.h"
 #include "host_memory.h"
 #include "kiln/generator/operations/activation.h"
 
@@ -19,17 +20,23 @@ struct Workspace {
   int64_t bytes = 0;
 };
 
-/// The plan of a call; `make_request` gives its request if this is the first one.
-template <class MakeRequest>
-const LoadedPlan& plan_of(Context::Impl& context, const CallKey& key, Stream stream, const MakeRequest& make_request) {
+/// Calls `run` with the plan of a call; `make_request` gives its request if this is the first one.
+template <class MakeRequest, class Run>
+void with_plan(Context::Impl& context, const CallKey& key, Stream stream, const MakeRequest& make_request,
+               const Run& run) {
   const uint64_t hash = key.hash();
-  if (const LoadedPlan* plan = context.table().find(key, hash)) return *plan;
-  return with_host_memory([&]() __attribute__((cold, noinline))->const LoadedPlan& {
-    std::shared_ptr<const LoadedPlan> made = context.plan_of_call(make_request(), stream);
-    const LoadedPlan& plan = *made;
-    context.table().insert(key, hash, std::move(made));
+  {
+    const epochs::Reading reading;
+    if (const LoadedPlan* plan = context.table().find(key, hash)) return run(*plan);
+  }
+  // Once for each shape: small code rather than fast code. Not within the Reading, which would keep what others give up
+  // until a compile has ended.
+  const std::shared_ptr<const LoadedPlan> made = with_host_memory([&]() __attribute__((cold, noinline)) {
+    std::shared_ptr<const LoadedPlan> plan = context.plan_of_call(make_request(), stream);
+    context.table().insert(key, hash, plan.get());
     return plan;
   });
+  run(*made);
 }
 
 /// Runs `plan`. Throws as Plan::run(), and Error(invalid_argument) for a `workspace` that is too small.
@@ -45,14 +52,13 @@ void run_call(Context& context, Stream stream, const Say& say) {
   say(call);
   call.finish();
   Context::Impl& impl = context.impl();
-  // Once for each shape: small code rather than fast code.
-  const LoadedPlan& plan = plan_of(
-      impl, call.key(), stream, [&]() __attribute__((cold, noinline)) {
-        CallRequest request(shape);
-        say(request);
-        return request.finished();
-      });
-  run_plan(impl, plan, stream, call.addresses(), call.values());
+  const auto make_request = [&]() __attribute__((cold, noinline)) {
+    CallRequest request(shape);
+    say(request);
+    return request.finished();
+  };
+  with_plan(impl, call.key(), stream, make_request,
+            [&](const LoadedPlan& plan) { run_plan(impl, plan, stream, call.addresses(), call.values()); });
 }
 
 /// alpha, beta and the batch, which the options of most operations have. `images`: an operand that has the batch.

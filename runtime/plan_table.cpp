@@ -1,7 +1,11 @@
 #include "plan_table.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <utility>
+
+#include "epochs.h"
 
 namespace kiln {
 namespace {
@@ -21,21 +25,21 @@ constexpr size_t words_together = 8192;  // of some 150 keys
 //   stores may become visible at any time, `plan` before `key` as well.
 // - Slots are filled in probing order, and neither emptied nor moved in their table. So if R sees a later slot of a
 //   chain filled, and its own key's slot empty, then its key was not there when that load was made.
-// - growth. W copies all entries into a table that nobody else can reach, then stores `current_` with release. R is in
-//   the old table or sees the new one complete. Nothing is written to an outgrown table: an R in it gives what was
-//   right when it loaded `current_`. In one thread, and in threads that have synchronised, a later find() never goes
-//   back to an older table, because loads of one atomic variable respect its order of modification.
+// - rebuild(). W copies what has a plan into a table that nobody else can reach, then stores `current_` with release. R
+//   is in the old table or sees the new one complete. Nothing is written to an outgrown table: an R in it gives what
+//   was right when it loaded `current_`. In one thread, and in threads that have synchronised, a later find() never
+//   goes back to an older table, because loads of one atomic variable respect its order of modification. R is in a
+//   Reading, so the old table, and the plans that were in it, are freed when R cannot be in it any more.
 // - replace(), withdraw(). W stores plan (release) into slots whose key stays. R's load of plan (acquire) gives the old
-//   plan, which is kept for ever, or the new one with all that was written to it. Plans of one slot are only seen in
-//   the order in which they were stored.
-// - insert() after withdraw(). The slot still has its key and a null plan: W stores plan alone (release). R gives null
-//   or that plan.
+//   plan, which lives until R's Reading ends, or the new one with all that was written to it. Plans of one slot are
+//   only seen in the order in which they were stored.
+// - insert() after withdraw(). Where the slot still has its key, and a null plan, W stores plan alone (release). R
+//   gives null or that plan.
 // - insert() beside replace() or withdraw(), by a thread that was given a plan before it was replaced: both hold
-//   `writing_`, and whichever is second applies `replaced_`.
+//   `writing_`, and whichever is second applies `successors_`.
 
-PlanTable::PlanTable() {
-  tables_.push_back(std::make_unique<Slots>(initial_slots));
-  current_.store(tables_.back().get(), std::memory_order_release);
+PlanTable::PlanTable() : table_(std::make_unique<Table>(initial_slots)) {
+  current_.store(table_.get(), std::memory_order_release);
 }
 
 template <class SomeSlot>
@@ -54,53 +58,64 @@ PlanTable::Place<SomeSlot> PlanTable::place_of(std::span<SomeSlot> slots, std::s
 }
 
 const LoadedPlan* PlanTable::find(const CallKey& key, uint64_t hash) const {
-  const auto [slot, has_key] = place_of<const Slot>(*current_.load(std::memory_order_acquire), key.words(), hash);
+  const Table& table = *current_.load(std::memory_order_acquire);
+  const auto [slot, has_key] = place_of<const Slot>(table.slots, key.words(), hash);
   return has_key ? slot.plan.load(std::memory_order_acquire) : nullptr;
 }
 
-void PlanTable::insert(const CallKey& key, uint64_t hash, std::shared_ptr<const LoadedPlan> plan) {
+void PlanTable::insert(const CallKey& key, uint64_t hash, const LoadedPlan* plan) {
   const std::lock_guard lock(writing_);
-  const auto [slot, has_key] = place_of<Slot>(*tables_.back(), key.words(), hash);
+  const auto [slot, has_key] = place_of<Slot>(table_->slots, key.words(), hash);
   if (slot.plan.load(std::memory_order_relaxed) != nullptr) return;
-  const LoadedPlan* current = plan.get();
   // It may have been replaced or withdrawn between its making and now.
-  for (auto found = replaced_.find(current); found != replaced_.end(); found = replaced_.find(current)) {
-    current = found->second;
+  for (auto found = successors_.find(plan); found != successors_.end(); found = successors_.find(plan)) {
+    plan = found->second;
   }
-  if (current == nullptr) return;
-  kept_.insert(std::move(plan));
+  if (plan == nullptr) return;
   if (has_key) {  // its plan was withdrawn
-    slot.plan.store(current, std::memory_order_release);
+    slot.plan.store(plan, std::memory_order_release);
     return;
   }
-  fill(slot, keep(key.words()), key.words().size(), hash, current);
-  if (++count_ * 2 > tables_.back()->size()) grow();
+  fill(slot, table_->keep(key.words()), key.words().size(), hash, plan);
+  if (++table_->filled * 2 > table_->slots.size()) rebuild();
 }
 
-void PlanTable::replace(const std::shared_ptr<const LoadedPlan>& old, const std::shared_ptr<const LoadedPlan>& better) {
+void PlanTable::replace(const LoadedPlan* old, const LoadedPlan* better) {
   const std::lock_guard lock(writing_);
-  kept_.insert({old, better});
-  change(old.get(), better.get());
-}
-
-void PlanTable::withdraw(const std::shared_ptr<const LoadedPlan>& plan) {
-  const std::lock_guard lock(writing_);
-  kept_.insert(plan);
-  change(plan.get(), nullptr);
-}
-
-void PlanTable::change(const LoadedPlan* from, const LoadedPlan* to) {
-  replaced_[from] = to;
-  for (Slot& slot : *tables_.back()) {
-    if (slot.plan.load(std::memory_order_relaxed) == from) slot.plan.store(to, std::memory_order_release);
+  successors_[old] = better;
+  for (Slot& slot : table_->slots) {
+    if (slot.plan.load(std::memory_order_relaxed) == old) slot.plan.store(better, std::memory_order_release);
   }
 }
 
-const CallKey::Word* PlanTable::keep(std::span<const CallKey::Word> key) {
-  if (keys_.empty() || keys_.back().capacity() - keys_.back().size() < key.size()) {
-    keys_.emplace_back().reserve(std::max(words_together, key.size()));
+void PlanTable::withdraw(const std::set<const LoadedPlan*>& plans) {
+  const std::lock_guard lock(writing_);
+  for (const LoadedPlan* plan : plans) successors_[plan] = nullptr;
+  for (Slot& slot : table_->slots) {
+    if (plans.contains(slot.plan.load(std::memory_order_relaxed))) {
+      slot.plan.store(nullptr, std::memory_order_release);
+    }
   }
-  std::vector<CallKey::Word>& words = keys_.back();
+}
+
+void PlanTable::forget(const LoadedPlan* plan) {
+  const std::lock_guard lock(writing_);
+  successors_.erase(plan);
+  for (auto& [old, successor] : successors_) {
+    if (successor == plan) successor = nullptr;
+  }
+}
+
+size_t PlanTable::slots() {
+  const std::lock_guard lock(writing_);
+  return table_->slots.size();
+}
+
+const CallKey::Word* PlanTable::Table::keep(std::span<const CallKey::Word> key) {
+  if (keys.empty() || keys.back().capacity() - keys.back().size() < key.size()) {
+    keys.emplace_back().reserve(std::max(words_together, key.size()));
+  }
+  std::vector<CallKey::Word>& words = keys.back();
   words.insert(words.end(), key.begin(), key.end());
   return &words[words.size() - key.size()];
 }
@@ -112,18 +127,23 @@ void PlanTable::fill(Slot& slot, const CallKey::Word* key, size_t size, uint64_t
   slot.key.store(key, std::memory_order_release);
 }
 
-void PlanTable::grow() {
-  const Slots& old = *tables_.back();
-  auto larger = std::make_unique<Slots>(old.size() * 2);
-  for (const Slot& slot : old) {
-    const CallKey::Word* const key = slot.key.load(std::memory_order_relaxed);
-    if (key == nullptr) continue;
-    const size_t size = slot.size.load(std::memory_order_relaxed);
+// Makes a table of the keys that have a plan: larger if these are many, smaller if most were withdrawn.
+void PlanTable::rebuild() {
+  const auto has_plan = [](const Slot& slot) { return slot.plan.load(std::memory_order_relaxed) != nullptr; };
+  const auto keys = static_cast<size_t>(std::ranges::count_if(table_->slots, has_plan));
+  auto next = std::make_unique<Table>(std::max(initial_slots, std::bit_ceil(keys * 3)));
+  for (const Slot& slot : table_->slots) {
+    if (!has_plan(slot)) continue;
+    const std::span key(slot.key.load(std::memory_order_relaxed), slot.size.load(std::memory_order_relaxed));
     const uint64_t hash = slot.hash.load(std::memory_order_relaxed);
-    fill(place_of<Slot>(*larger, {key, size}, hash).slot, key, size, hash, slot.plan.load(std::memory_order_relaxed));
+    fill(place_of<Slot>(next->slots, key, hash).slot, next->keep(key), key.size(), hash,
+         slot.plan.load(std::memory_order_relaxed));
   }
-  tables_.push_back(std::move(larger));
-  current_.store(tables_.back().get(), std::memory_order_release);
+  next->filled = keys;
+  current_.store(next.get(), std::memory_order_release);
+  const uint64_t safe = epochs::safe_epoch();
+  std::erase_if(outgrown_, [&](const Outgrown& old) { return old.epoch <= safe; });
+  outgrown_.push_back({std::exchange(table_, std::move(next)), epochs::retire()});
 }
 
 }  // namespace kiln

@@ -53,6 +53,10 @@ Catalogue catalogue_of(const Environment& environment) {
                         environment.user_templates);
 }
 
+KeptPlans kept_plans(const Environment& environment) {
+  return {environment.kept_plans.value_or(4096), environment.kept_plans_mib.value_or(512) << 20};
+}
+
 std::optional<std::string> cache_path(const std::optional<std::string>& given, const Environment& environment) {
   return user_path(given ? given : environment.cache, "tuning.db", environment);
 }

@@ -80,6 +80,11 @@ struct ContextOptions {
   /// would use the memory later. With an allocator such calls are captured; the application then keeps the memory of a
   /// CUDA graph free of other uses.
   WorkspaceAllocator workspace_allocator{};
+  /// How many plans the Context keeps that nobody else holds (a Plan, a Model), and how many bytes of compiled code
+  /// these may have (docs/sizes.md). Beyond that it gives up the ones that were not used for longest; a later call
+  /// makes them anew. At least 1. Default: KILN_KEPT_PLANS, else 4096, and KILN_KEPT_PLANS_MIB, else 512 MiB.
+  std::optional<int64_t> kept_plans;
+  std::optional<int64_t> kept_plan_bytes;
   /// Use only variants whose results are bitwise reproducible, as if every request had `deterministic`. Equal calls
   /// give equal bits as long as they use the same variant: with TuningMode::in_background a better variant may change
   /// the bits.
@@ -157,6 +162,14 @@ struct CompileCount {
   double seconds = 0;  ///< Sum over all threads.
 };
 
+/// The plans of a Context that are loaded.
+struct PlanCount {
+  int64_t plans = 0;
+  int64_t bytes = 0;     ///< Size of their compiled code.
+  int64_t held = 0;      ///< Plans that the limits leave alone: somebody holds or runs them, or a CUDA graph has them.
+  int64_t given_up = 0;  ///< How often a plan was given up so far, because of the limits.
+};
+
 /// One device, its tuning database and its plans. Thread-safe: share one per device among all threads.
 ///
 /// Loads libcuda at run time, or on a machine without a GPU the emulator, and announces the latter once a process.
@@ -204,6 +217,9 @@ class Context {
 
   /// The compiles of this Context so far, in the process itself: tuning compiles in workers.
   CompileCount compiles() const;
+
+  /// The plans that are loaded now (ContextOptions::kept_plans).
+  PlanCount plan_count() const;
 
   /// "NVIDIA H200, compute capability 9.0, ..., by CUDA 13.0 ..." for people.
   const std::string& device_description() const;

@@ -6,7 +6,7 @@ JAX as they are: on a GPU, or on the CPU with the emulated device. docs/python.m
 
 from . import errors
 from ._calls import call
-from ._context import Context, DeviceMemory, Tuning, context_for, default_context
+from ._context import Context, DeviceMemory, PlanCount, Tuning, context_for, default_context
 from ._explanation import Candidate, Explanation, Refusal
 from ._expression import expression
 from ._kiln import Expression
@@ -52,6 +52,7 @@ __all__ = [
     "OutOfMemory",
     "ParseError",
     "Plan",
+    "PlanCount",
     "PlanOperand",
     "Refusal",
     "TuneProgress",

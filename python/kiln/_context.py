@@ -8,7 +8,7 @@ import operator
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from . import _kiln, _library, errors
 from ._arrays import Array, device_of
@@ -51,13 +51,28 @@ def _paths(name: str, paths: Path | Iterable[Path]) -> list[str]:
     return [_path(name, path) for path in paths]
 
 
+class PlanCount(NamedTuple):
+    """The plans of a Context that are loaded.
+
+    `bytes`: of their compiled code. `held`: those that the limits leave alone, because somebody holds or runs them, or a
+    CUDA graph has them. `given_up`: how often a plan was given up so far, because of the limits.
+    """
+
+    plans: int
+    bytes: int
+    held: int
+    given_up: int
+
+
 class Context(_kiln.Context):
     """One device, its tuning database and the plans made so far. All threads may share it.
 
     `device`: the ordinal. `driver`: "cuda", "emulator" or a path; by default a GPU if there is one, else the emulated
     device. `cache`: the tuning database, `kernel_store`: the folder of compiled kernels; "off" for none. `packs`,
     `bundles`, `user_templates`: a path, or paths, beside those of the environment. `workspace_limit`, `deterministic`, `locked`,
-    `allow_failed_variants`, `allow_unchecked_templates`: which variants may be used. `tuning`: what has no time yet.
+    `allow_failed_variants`, `allow_unchecked_templates`: which variants may be used. `kept_plans`, `kept_plan_bytes`: how
+    many plans the Context keeps that nobody else holds, and how many bytes of compiled code they may have; those that
+    were not used for longest are given up (docs/sizes.md). `tuning`: what has no time yet.
     `announce`: receives what should be known once; by default it is a kiln.Warning.
     `workspace_allocator`: two functions, by which calls take their workspace from memory of the application's.
     allocate(bytes, stream) returns the address of that much device memory, aligned to 256 bytes, for work that is
@@ -81,6 +96,8 @@ class Context(_kiln.Context):
         kernel_store: Path | None = None,
         user_templates: Path | Sequence[Path] = (),
         workspace_limit: int | None = None,
+        kept_plans: int | None = None,
+        kept_plan_bytes: int | None = None,
         deterministic: bool = False,
         locked: bool = False,
         allow_failed_variants: bool = False,
@@ -121,9 +138,14 @@ class Context(_kiln.Context):
             options.cache = _path("cache", cache)
         if kernel_store is not None:
             options.kernel_store = _path("kernel_store", kernel_store)
-        if workspace_limit is not None:
-            errors.require_type("workspace_limit", workspace_limit, int, "bytes")
-            options.workspace_limit = workspace_limit
+        for name, limit in (
+            ("workspace_limit", workspace_limit),
+            ("kept_plans", kept_plans),
+            ("kept_plan_bytes", kept_plan_bytes),
+        ):
+            if limit is not None:
+                errors.require_type(name, limit, int, "plans" if name == "kept_plans" else "bytes")
+                setattr(options, name, limit)
         options.deterministic = deterministic
         options.locked = locked
         options.allow_failed_variants = allow_failed_variants
@@ -133,6 +155,11 @@ class Context(_kiln.Context):
         named = os.environ.get("KILN_CACHE") if cache is None else _path("cache", cache)
         if named and named != "off" and tuning.mode == "never" and not os.path.exists(named):
             announce(f'there is no database {named}: nothing that was tuned is known (tune into it, or give cache="off")')
+
+    @property
+    def plan_count(self) -> PlanCount:
+        """The plans that are loaded now."""
+        return PlanCount(*self._plan_count())
 
     def prepare(self, requests: str | Iterable[str], *, allow_code: bool = True) -> None:
         """Make the plans of all requests now, so that no later call of theirs compiles.

@@ -180,6 +180,8 @@ void bind_context(nb::module_& module) {
       .def_rw("kernel_store", &Options::kernel_store)
       .def_rw("user_templates", &Options::user_templates)
       .def_rw("workspace_limit", &Options::workspace_limit)
+      .def_rw("kept_plans", &Options::kept_plans)
+      .def_rw("kept_plan_bytes", &Options::kept_plan_bytes)
       .def_rw("deterministic", &Options::deterministic)
       .def_rw("locked", &Options::locked)
       .def_rw("allow_failed_variants", &Options::allow_failed_variants)
@@ -189,6 +191,13 @@ void bind_context(nb::module_& module) {
            nb::arg("allocate").none(), nb::arg("release").none())
       .def("_prepare", &prepare, nb::arg("requests"), nb::arg("allow_code"))
       .def("_explain", &explain, nb::arg("request"))
+      .def(
+          "_plan_count",
+          [](PythonContext& context) {
+            const PlanCount count = context.get().plan_count();
+            return nb::make_tuple(count.plans, count.bytes, count.held, count.given_up);
+          },
+          nb::sig("def _plan_count(self) -> tuple[int, int, int, int]"))
       .def("wait_until_tuned", &wait_until_tuned,
            "Wait until nothing is left to be tuned in the background, or the budget for it is spent.")
       .def_prop_ro("emulated", &PythonContext::emulated, "Whether the device is the emulated one.")

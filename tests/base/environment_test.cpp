@@ -97,6 +97,15 @@ TEST(Environment, ReadsTheSizeOfTheKernelStoreAndRefusesWhatIsNone) {
   }
 }
 
+TEST(Environment, ReadsHowManyPlansAreKept) {
+  EXPECT_EQ(read({}).kept_plans, std::nullopt);
+  EXPECT_EQ(read({}).kept_plans_mib, std::nullopt);
+  EXPECT_EQ(read({{"KILN_KEPT_PLANS", "12"}}).kept_plans, 12U);
+  EXPECT_EQ(read({{"KILN_KEPT_PLANS_MIB", "34"}}).kept_plans_mib, 34U);
+  EXPECT_THROW(read({{"KILN_KEPT_PLANS", "0"}}), Error);
+  EXPECT_THROW(read({{"KILN_KEPT_PLANS_MIB", "-1"}}), Error);
+}
+
 TEST(Environment, RefusesAnEmptyValue) {
   EXPECT_THROW(read({{"KILN_DRIVER", ""}}), Error);
 }

@@ -25,7 +25,7 @@ TEST_F(CApiArguments, ContextCreation) {
     };
   };
   expect_refused({
-      {"size is 143, expected 176", create([](auto& o) { o.size = 143; })},
+      {"size is 143, expected 192", create([](auto& o) { o.size = 143; })},
       {"there is no device 99", create([](auto& o) { o.device = 99; })},
       {"there is no device -1", create([](auto& o) { o.device = -1; })},
       {"packs is NULL", create([](auto& o) { o.pack_count = 1; })},
@@ -36,6 +36,8 @@ TEST_F(CApiArguments, ContextCreation) {
       {"bundles is NULL", create([](auto& o) { o.bundle_count = 1; })},
       {"one of bundles is NULL", create([&](auto& o) { o.bundles = &nothing, o.bundle_count = 1; })},
       {"the workspace limit is -1 bytes", create([](auto& o) { o.workspace_limit = -1; })},
+      {"kept_plans is -1", create([](auto& o) { o.kept_plans = -1; })},
+      {"kept_plan_bytes is -1", create([](auto& o) { o.kept_plan_bytes = -1; })},
       {"a tuning budget of no time",
        create([](auto& o) { o.tuning_mode = KILN_TUNING_WITHIN_BUDGET, o.tuning_budget_seconds = 0; })},
       {"a tuning budget of no time",

@@ -22,6 +22,23 @@ TEST_F(CApi, SaysWhatDeviceAContextHas) {
   EXPECT_EQ(info.size, sizeof info);
 }
 
+TEST_F(CApi, KeepsAsManyPlansAsItIsTold) {
+  kiln_context_options limited = options();
+  limited.kept_plans = 2;
+  kiln_context* context = nullptr;
+  ASSERT_EQ(kiln_context_create(&limited, &context), KILN_OK) << kiln_last_error();
+  for (const char* request : {"tensor_set y=f32:7", "tensor_set y=f32:8", "tensor_set y=f32:9"}) {
+    ASSERT_EQ(kiln_context_prepare(context, request), KILN_OK) << kiln_last_error();
+  }
+  kiln_context_info info = kiln_context_info_default();
+  ASSERT_EQ(kiln_context_get_info(context, &info), KILN_OK);
+  EXPECT_EQ(info.given_up_plans, 1);
+  EXPECT_GE(info.plans, 2);
+  EXPECT_GT(info.plan_bytes, 0);
+  EXPECT_EQ(info.held_plans, info.plans - 2);
+  kiln_context_destroy(context);
+}
+
 TEST_F(CApi, ExplainsARequestAsJson) {
   char* text = nullptr;
   ASSERT_EQ(kiln_context_explain(context_, "conv_forward x=f32:1x8x6x6 w=f32:4x8x3x3", &text), KILN_OK);

@@ -176,6 +176,15 @@ TEST_F(ProgramTest, DevicesListsTheEmulatedDeviceAndTheCompiler) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("emulator:0"));
   EXPECT_THAT(outcome.out, HasSubstr("NVRTC"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("KILN_KEPT_PLANS")));
+}
+
+TEST_F(ProgramTest, DevicesSaysHowManyPlansAreKept) {
+  environment_["KILN_KEPT_PLANS"] = "77";
+  const Outcome outcome = kiln({"devices", "--verbose"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("keeps 77 plans that nobody holds, with 512 MiB"));
+  EXPECT_THAT(kiln({"devices", "--json"}).out, HasSubstr("\"kept_plans\": 77"));
 }
 
 TEST_F(ProgramTest, APackCarriesTheWinnersToAnotherDatabase) {

@@ -65,6 +65,20 @@ def test_a_context_has_its_own_settings(tmp_path):
     assert list((tmp_path / "store").iterdir())
 
 
+def test_a_context_keeps_as_many_plans_as_it_is_told():
+    context = kiln.Context(driver="emulator", cache="off", kept_plans=2, kept_plan_bytes=1 << 20)
+    for length in range(2, 7):
+        context.prepare(f"tensor_set y=f32:{length}")
+    count = context.plan_count
+    assert (count.plans, count.held, count.given_up) == (2, 0, 3)
+    assert count.bytes > 0
+    held = kiln.plan("tensor_set y=f32:9", context=context)
+    context.prepare(["tensor_set y=f32:10", "tensor_set y=f32:11"])
+    assert context.plan_count.held == 1
+    del held
+    assert context.plan_count.held == 0
+
+
 def test_requests_that_define_user_code_are_refused_where_asked(context):
     text = "# a layer\nexpression twice\n2.0f * acc\nend expression\nsoftmax_forward x=f32:2x4 epilogue=user:twice\n"
     with pytest.raises(kiln.InvalidArgument, match="line 2: user code is refused here: .* expression twice") as raised:

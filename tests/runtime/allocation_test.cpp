@@ -13,6 +13,7 @@
 
 #include "call_key.h"
 #include "device_fixture.h"
+#include "epochs.h"
 #include "kiln/base/error.h"
 #include "kiln/device/context.h"
 #include "kiln/device/memory.h"
@@ -77,7 +78,8 @@ TEST(PlanRun, AllocatesNothing) {
   PlanTable table;
   CallKey key;
   key.add(int64_t{7});
-  table.insert(key, key.hash(), loaded);
+  table.insert(key, key.hash(), loaded.get());
+  { const epochs::Reading registers_the_thread; }
   auto* const memory = reinterpret_cast<std::byte*>(1 << 20);
   RunValues values;
   values.alpha = 0.5f;
@@ -86,6 +88,7 @@ TEST(PlanRun, AllocatesNothing) {
   for (int i = 0; i < 100; ++i) {
     values.n = i % 5;
     plan.run(nullptr, {memory, memory + 4096}, memory + 8192, values);
+    const epochs::Reading reading;
     table.find(key, key.hash())
         ->run(nullptr, std::array<Address, 2>{memory, memory + 4096}, {.workspace = memory + 8192}, values);
   }
@@ -190,8 +193,8 @@ class CapturedRun : public testing::TestWithParam<CapturedCase> {
 };
 
 // The first run of the plan is captured: nothing was made ready by one before. The driver is asked for nothing but the
-// current context, what memory is at each address and how large it is, and the work itself, no function by its name.
-// The second does not even ask that. A replay is the driver's alone.
+// current context, whether the stream is captured, what memory is at each address and how large it is, and the work
+// itself, no function by its name. The second does not even ask that. A replay is the driver's alone.
 TEST_P(CapturedRun, AllocatesNothingAndLooksNothingUp) {
   const Plan plan = this->plan();
   const device::Buffer workspace(watched_.context, static_cast<size_t>(plan.workspace_bytes()));
@@ -206,8 +209,8 @@ TEST_P(CapturedRun, AllocatesNothingAndLooksNothingUp) {
   EXPECT_EQ(allocations - before, 0U);
   EXPECT_THAT(WatchedDriver::called, testing::Contains("cuLaunchKernel"));
   const auto is_work = testing::AnyOf("cuCtxGetCurrent", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuLaunchKernel");
-  const auto asks =
-      testing::AnyOf("cuPointerGetAttribute", "cuMemGetAddressRange_v2", "cuThreadExchangeStreamCaptureMode");
+  const auto asks = testing::AnyOf("cuPointerGetAttribute", "cuMemGetAddressRange_v2",
+                                   "cuThreadExchangeStreamCaptureMode", "cuStreamIsCapturing");
   EXPECT_THAT(WatchedDriver::called, testing::Each(testing::AnyOf(is_work, asks)));
   WatchedDriver::called.clear();
   before = allocations;

@@ -115,6 +115,11 @@ typedef struct kiln_context_options {
   kiln_allocate_function workspace_allocate;
   kiln_release_function workspace_release;
   void* workspace_data; /* Handed to both. */
+  /* How many plans the context keeps that nobody else holds, and how many bytes of compiled code these may have. Those
+   * that were not used for longest are given up. Default 0: KILN_KEPT_PLANS, else 4096, and KILN_KEPT_PLANS_MIB, else
+   * 512 MiB. */
+  int64_t kept_plans;
+  int64_t kept_plan_bytes;
 } kiln_context_options;
 
 static inline kiln_context_options kiln_context_options_default(void) {
@@ -137,12 +142,16 @@ static inline kiln_context_options kiln_context_options_default(void) {
 KILN_API kiln_status kiln_context_create(const kiln_context_options* options, kiln_context** context);
 KILN_API void kiln_context_destroy(kiln_context* context);
 
-/* Description of a context; the strings live as long as the context. */
+/* Description of a context, and its plans at the moment; the strings live as long as the context. */
 typedef struct kiln_context_info {
   uint32_t size;
   int32_t reserved;
   const char* device_description; /* "NVIDIA H200, compute capability 9.0, ..., by CUDA 13.0 ...", for people. */
   const char* device_id;          /* The line under which records of this device are kept. */
+  int64_t plans;                  /* Plans that are loaded now. */
+  int64_t plan_bytes;             /* Size of their compiled code. */
+  int64_t held_plans;             /* Plans that the limits leave alone: held, running, or in a CUDA graph. */
+  int64_t given_up_plans;         /* How often a plan was given up so far, because of the limits. */
 } kiln_context_info;
 
 static inline kiln_context_info kiln_context_info_default(void) {

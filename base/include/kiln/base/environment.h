@@ -31,6 +31,8 @@ struct Environment {
   std::optional<std::string> kernel_store;   ///< KILN_KERNEL_STORE: folder of compiled kernels; "off" for none.
   std::optional<uint64_t> kernel_store_mib;  ///< KILN_KERNEL_STORE_MIB: the most it may hold, in MiB.
   bool kernel_store_shared = false;          ///< KILN_KERNEL_STORE_SHARED: other users may write that folder.
+  std::optional<uint64_t> kept_plans;        ///< KILN_KEPT_PLANS: plans that a Context keeps that nobody holds.
+  std::optional<uint64_t> kept_plans_mib;    ///< KILN_KEPT_PLANS_MIB: the most compiled code they may have, in MiB.
   std::vector<std::string> user_templates;   ///< KILN_USER_TEMPLATES: colon-separated folders of user templates.
   std::optional<NumericsPolicy> check_numerics;  ///< KILN_CHECK_NUMERICS: NaN and infinities of calls are looked for.
   std::string cache_home;                        ///< XDG_CACHE_HOME, else HOME/.cache; empty if neither is set.

@@ -4,6 +4,7 @@
 #include <cuda_abi/driver.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -84,6 +85,10 @@ class Executable {
   /// Whether a step of prepare() reads the operand of that place.
   bool prepares(size_t operand) const { return weights_[operand]; }
   bool deterministic() const { return deterministic_; }
+  /// Bytes of compiled code that are loaded.
+  uint64_t image_bytes() const { return image_bytes_; }
+  /// Whether some run was captured into a CUDA graph, whose launches need the modules as long as it is used.
+  bool is_captured() const { return captured_->load(std::memory_order_acquire); }
   size_t operand_count() const { return operand_count_; }
   const std::shared_ptr<const device::ContextHandle>& context() const { return context_; }
 
@@ -135,6 +140,7 @@ class Executable {
   void start_with_more(const LoadedLaunch& launch, std::array<unsigned, 3> grid, cuda_abi::CUstream stream,
                        const uint64_t* values, void** parameters, int64_t n) const;
   void clear(const LoadedStep& step, cuda_abi::CUstream stream, cuda_abi::CUdeviceptr address) const;
+  void note_capture(cuda_abi::CUstream stream) const;
 
   std::shared_ptr<const device::ContextHandle> context_;
   std::vector<device::Module> modules_;
@@ -152,6 +158,8 @@ class Executable {
   int64_t workspace_bytes_ = 0;
   Preparation preparation_;
   bool deterministic_ = true;
+  uint64_t image_bytes_ = 0;
+  std::unique_ptr<std::atomic<bool>> captured_ = std::make_unique<std::atomic<bool>>(false);
   size_t operand_count_ = 0;
 };
 

@@ -1,6 +1,7 @@
 // Settings from the environment: the templates, the tuning database, the store of kernels, packs and bundles.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +25,15 @@ std::optional<std::string> cache_path(const std::optional<std::string>& given, c
 /// compiles. Shared with other users where it is `given`, or KILN_KERNEL_STORE_SHARED says so.
 std::optional<store::StoreOptions> kernel_store(const std::optional<std::string>& given,
                                                 const Environment& environment);
+
+/// How much a Context keeps of plans that nobody else holds.
+struct KeptPlans {
+  uint64_t plans;
+  uint64_t bytes;  ///< Size of their compiled code.
+};
+
+/// KILN_KEPT_PLANS and KILN_KEPT_PLANS_MIB, else what a server needs for the sizes that it sees in a while.
+KeptPlans kept_plans(const Environment& environment);
 
 /// `given`, then the packs of KILN_PACK_PATH: each entry a file, or a folder whose *.pack files are taken by name.
 std::vector<std::string> pack_paths(const std::vector<std::string>& given, const Environment& environment);
