@@ -71,6 +71,10 @@ void add_contexts(DriverTable& table) {
     std::swap(*mode, fake->capture_mode);
     return CUDA_SUCCESS;
   };
+  table.cuStreamIsCapturing = [](CUstream, CUstreamCaptureStatus* status) {
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+  };
   table.cuCtxGetCurrent = [](CUcontext* context) {
     *context = fake->contexts.empty() ? nullptr : context_of(fake->contexts.back());
     return CUDA_SUCCESS;

@@ -170,6 +170,22 @@ TEST(Executable, ClearsInWordsWhereBothEndsAreOfWords) {
   EXPECT_THAT(driver.steps, ElementsAre("clear 4100 2x4", "clear 4098 8x1", "clear 4100 6x1"));
 }
 
+TEST(Executable, RemembersThatARunWasCaptured) {
+  RecordingDriver driver;
+  driver.fake.table.cuStreamIsCapturing = [](cuda_abi::CUstream of, cuda_abi::CUstreamCaptureStatus* status) {
+    *status = of == stream ? cuda_abi::CU_STREAM_CAPTURE_STATUS_ACTIVE : cuda_abi::CU_STREAM_CAPTURE_STATUS_NONE;
+    return cuda_abi::CUDA_SUCCESS;
+  };
+  const Executable executable(driver.fake.context(), compiled({kernel("k", {})}), {"x"});
+  EXPECT_EQ(executable.image_bytes(), driver.images[0].size());
+  const std::vector<cuda_abi::CUdeviceptr> operands = {100};
+  executable.run(nullptr, operands, {}, 1, 0);
+  EXPECT_FALSE(executable.is_captured());
+  executable.run(stream, operands, {}, 1, 0);
+  executable.run(nullptr, operands, {}, 1, 0);
+  EXPECT_TRUE(executable.is_captured()) << "the graph has it still";
+}
+
 TEST(Executable, TakesTheGridFromTheBatchOfTheCall) {
   RecordingDriver driver;
   Launch launch = kernel("k", {});
