@@ -88,6 +88,7 @@
   algorithm(softmax_strided) \
   algorithm(softmax_backward_simple) \
   algorithm(softmax_backward_rows) \
+  algorithm(softmax_backward_split) \
   algorithm(softmax_backward_strided) \
   algorithm(activation_forward_simple) \
   algorithm(activation_forward_vector) \

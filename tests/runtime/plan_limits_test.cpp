@@ -1,4 +1,4 @@
-// What CurrentPlans gives up, and when it is freed.
+// Plans that CurrentPlans gives up, and when they are freed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

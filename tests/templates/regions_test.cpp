@@ -19,6 +19,19 @@ TEST_P(Regions, MatchTheReference) {
 INSTANTIATE_TEST_SUITE_P(
     Templates, Regions,
     testing::Values(
+        AlgorithmCase{"SoftmaxGradientOfLongRowsInF32",
+                      "softmax_backward y=f32:2x1031:1100,1 dy=f32:2x1031:1040,1 dx=f32:2x1031:2064,2 axis=1",
+                      {"softmax_backward_split"}},
+        AlgorithmCase{"SoftmaxGradientOfLongRowsInF16",
+                      "softmax_backward y=f16:2x2056:2064,1 dy=f16:2x2056:2100,1 dx=f16:2x2056:2064,1 axis=1",
+                      {"softmax_backward_split"}},
+        AlgorithmCase{
+            "SoftmaxGradientOfLongRowsInBF16",
+            "softmax_backward y=bf16:2x1031:2100,2 dy=bf16:2x1031:1040,1 dx=bf16:2x1031:1100,1 axis=1 mode=log",
+            {"softmax_backward_split"}},
+        AlgorithmCase{"SoftmaxGradientOfLongRowsInBF16Packed",
+                      "softmax_backward y=bf16:2x1031:nc axis=1",
+                      {"softmax_backward_split"}},
         AlgorithmCase{
             "ConvBackwardDataInF16A",
             "conv_backward_data dy=f16:1x3x4x8:256,80,16,1 w=f16:3x1x3x3:64,64,16,1 groups=3 pad=1 stride=2,1",

@@ -10,6 +10,8 @@ using Names = std::vector<std::string>;
 
 const Names trusted = {"softmax_backward_simple"};
 const Names rows = {"softmax_backward_simple", "softmax_backward_rows"};
+// Rows that may be split over blocks too.
+const Names long_rows = {"softmax_backward_simple", "softmax_backward_rows", "softmax_backward_split"};
 const Names strided = {"softmax_backward_simple", "softmax_backward_strided"};
 // Rows that lie along the innermost dimension of one operand and across that of another.
 const Names both_ways = {"softmax_backward_simple", "softmax_backward_rows", "softmax_backward_strided"};
@@ -22,20 +24,23 @@ TEST_P(SoftmaxBackwardDefaults, MatchTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(
     ContiguousRows, SoftmaxBackwardDefaults,
-    testing::Values(AlgorithmCase{"RowsOfOne", "softmax_backward y=f16:7x1:nc axis=1", both_ways},
-                    AlgorithmCase{"Vector", "softmax_backward y=f32:13:n axis=0", rows},
-                    AlgorithmCase{"Primes", "softmax_backward y=f16:5x37:nc axis=1", rows},
-                    AlgorithmCase{"VectorsLog", "softmax_backward y=f16:3x1000:nc axis=1 mode=log", rows},
-                    AlgorithmCase{"LongAndOdd", "softmax_backward y=bf16:2x4099:nc axis=1 mode=log", rows},
-                    AlgorithmCase{"LongRows", "softmax_backward y=f32:2x8200:nc axis=1", rows},
-                    AlgorithmCase{"Blend", "softmax_backward y=f32:3x268:nc axis=1 mode=log alpha=any beta=any", rows},
-                    AlgorithmCase{"AlphaZero", "softmax_backward y=f16:3x40:nc axis=1 alpha=0 beta=1", rows},
-                    AlgorithmCase{"EmptyBatch", "softmax_backward y=f32:0x132:nc axis=1", rows},
-                    AlgorithmCase{"EmptyRows", "softmax_backward y=f32:3x0:nc axis=1", trusted},
-                    AlgorithmCase{"MixedTypes",
-                                  "softmax_backward y=f16:3x132:nc dy=f32:3x132:nc dx=bf16:3x132:nc axis=1", rows},
-                    AlgorithmCase{"ChannelsLastDynamic", "softmax_backward y=f16:4x24x3x2:nhwc axis=1 n=?", rows},
-                    AlgorithmCase{"LastOfFive", "softmax_backward y=f32:2x3x2x2x19:ncdhw axis=-1", rows}),
+    testing::Values(
+        AlgorithmCase{"RowsOfOne", "softmax_backward y=f16:7x1:nc axis=1", both_ways},
+        AlgorithmCase{"Vector", "softmax_backward y=f32:13:n axis=0", rows},
+        AlgorithmCase{"Primes", "softmax_backward y=f16:5x37:nc axis=1", rows},
+        AlgorithmCase{"VectorsLog", "softmax_backward y=f16:3x1000:nc axis=1 mode=log", long_rows},
+        AlgorithmCase{"LongAndOdd", "softmax_backward y=bf16:2x4099:nc axis=1 mode=log", long_rows},
+        AlgorithmCase{"LongRows", "softmax_backward y=f32:2x8200:nc axis=1", long_rows},
+        AlgorithmCase{"Blend", "softmax_backward y=f32:3x268:nc axis=1 mode=log alpha=any beta=any", long_rows},
+        AlgorithmCase{"AlphaZero", "softmax_backward y=f16:3x40:nc axis=1 alpha=0 beta=1", rows},
+        AlgorithmCase{"EmptyBatch", "softmax_backward y=f32:0x132:nc axis=1", long_rows},
+        AlgorithmCase{"OneLongRow", "softmax_backward y=f32:1x70001:nc axis=1 alpha=any beta=any", long_rows},
+        AlgorithmCase{"LongRowsDynamic", "softmax_backward y=f16:3x2056:nc axis=1 n=?", long_rows},
+        AlgorithmCase{"EmptyRows", "softmax_backward y=f32:3x0:nc axis=1", trusted},
+        AlgorithmCase{"MixedTypes", "softmax_backward y=f16:3x132:nc dy=f32:3x132:nc dx=bf16:3x132:nc axis=1",
+                      long_rows},
+        AlgorithmCase{"ChannelsLastDynamic", "softmax_backward y=f16:4x24x3x2:nhwc axis=1 n=?", rows},
+        AlgorithmCase{"LastOfFive", "softmax_backward y=f32:2x3x2x2x19:ncdhw axis=-1", rows}),
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -79,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(SoftmaxBackwardOn, OtherArchitecturesMatchesTheReference) {
   for (const auto& [major, minor] : {std::pair{7, 5}, std::pair{12, 0}}) {
     const Target target = target_of(major, minor);
-    expect_defaults_match({"", "softmax_backward y=bf16:3x268:nc axis=1 mode=log", rows}, target);
+    expect_defaults_match({"", "softmax_backward y=bf16:3x268:nc axis=1 mode=log", long_rows}, target);
   }
 }
 
@@ -89,6 +94,8 @@ INSTANTIATE_TEST_SUITE_P(
                     cover("softmax_backward_simple", "softmax_backward y=f16:37x11:nc axis=1 mode=log"),
                     cover("softmax_backward_rows", "softmax_backward y=f16:5x56:nc axis=1"),
                     cover("softmax_backward_rows", "softmax_backward y=f32:37x11:nc axis=1 mode=log"),
+                    cover("softmax_backward_split", "softmax_backward y=f16:2x2056:nc axis=1"),
+                    cover("softmax_backward_split", "softmax_backward y=f32:1x1031:nc axis=1 mode=log"),
                     cover("softmax_backward_strided", "softmax_backward y=f16:2x19x5x40:nchw axis=1"),
                     cover("softmax_backward_strided", "softmax_backward y=f32:3x35x3x3:nchw axis=1 mode=log")),
     cover_name);
@@ -96,6 +103,7 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(SoftmaxBackwardWithWideOffsets, WideIndexMatch,
                          testing::Values(wide({"softmax_backward_simple"}, "softmax_backward y=f16:3x264:nc axis=1"),
                                          wide({"softmax_backward_rows"}, "softmax_backward y=bf16:8x132:nc axis=1 n=?"),
+                                         wide({"softmax_backward_split"}, "softmax_backward y=f32:8x132:nc axis=1 n=?"),
                                          wide({"softmax_backward_strided"},
                                               "softmax_backward y=f32:8x6x2x2:nchw axis=1 n=?")),
                          cover_name);

@@ -68,6 +68,10 @@ TEST(UserCodeOfSoftmaxGradients, IsRightInEveryKernel) {
       "epilogue.bias=f32:5x1",
       {"softmax_backward_simple", "softmax_backward_rows"});
   expect_served_right(
+      "softmax_backward y=f16:3x290 dx=f32:3x290 beta=any n=? epilogue=user:both epilogue.gate=f16:3x290 "
+      "epilogue.bias=f32:3x1",
+      {"softmax_backward_simple", "softmax_backward_rows", "softmax_backward_split"});
+  expect_served_right(
       "softmax_backward y=f32:3x7x4x5 dy=bf16:3x7x4x5:nhwc n=? epilogue=user:both epilogue.gate=f32:3x7x4x5 "
       "epilogue.bias=bf16:1x7x1x5",
       {"softmax_backward_simple", "softmax_backward_strided"});
