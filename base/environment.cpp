@@ -55,7 +55,7 @@ std::optional<uint64_t> count(const Environment::Lookup& lookup, const char* nam
   const auto [stop, error] = std::from_chars(value->data(), end, number);
   if (error == std::errc() && stop == end && number >= 1 && number <= most) return number;
   throw Error(ErrorCode::invalid_argument, fmt::format("{}={} is not a number of {}", name, *value, what),
-              "give a whole number of at least 1");
+              fmt::format("give a whole number from 1 to {}", most));
 }
 
 std::optional<NumericsPolicy> numerics_policy(const Environment::Lookup& lookup, const char* name) {

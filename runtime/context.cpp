@@ -188,10 +188,15 @@ std::shared_ptr<const LoadedPlan> Context::Impl::plan(const KeyedRequest& reques
 std::shared_ptr<const LoadedPlan> Context::Impl::plan_of_call(const KeyedRequest& request, Stream stream) {
   if (!device::is_capturing(*context_, static_cast<cuda_abi::CUstream>(stream))) return plan(request);
   if (auto plan = plans_.find(request.key())) return plan;
+  const bool may_be_given_up = plans_.count().given_up > 0;
   throw Error(
       ErrorCode::unsupported,
-      fmt::format("{} has no plan yet, and none is made while the stream is captured into a graph", request.key()),
-      "make it before the capture begins: by Context::prepare(), Context::plan(), plan_of_call() or the same call");
+      fmt::format("{} has no plan{}, and none is made while the stream is captured into a graph", request.key(),
+                  may_be_given_up ? " (any more, or yet)" : " yet"),
+      fmt::format(
+          "make it before the capture begins: by Context::prepare(), Context::plan(), plan_of_call() or the same "
+          "call{}",
+          may_be_given_up ? "; plans were given up, so hold it as a Plan meanwhile, or raise kept_plans" : ""));
 }
 
 void Context::Impl::run_with_workspace(const LoadedPlan& plan, Stream stream, std::span<const Address> operands,

@@ -100,8 +100,8 @@ CurrentPlans::Shared CurrentPlans::get(const KeyedRequest& request, const std::f
 
 void CurrentPlans::publish(std::promise<Shared>& promise, const Shared& plan) {
   const std::lock_guard lock(mutex_);
-  now_.fetch_add(1, std::memory_order_relaxed);
-  note_use(*plan);
+  // By two, so that a call after this is a later use than the making.
+  plan->last_use.store(now_.fetch_add(2, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   bytes_ += plan->executable.image_bytes();
   promise.set_value(plan);
 }
@@ -204,14 +204,18 @@ void CurrentPlans::give_up_unused(const Shared& newest) {
   uint64_t bytes = newest->executable.image_bytes();
   for (auto entry = plans_.begin(); entry != plans_.end(); ++entry) {
     Shared plan = made(entry->second);
-    if (!plan || !is_owned_alone(plan) || plan->executable.is_captured()) continue;
+    if (!plan || plan == newest || plan->executable.is_captured()) continue;
+    if (!is_owned_alone(plan)) {
+      note_use(*plan);  // whoever holds it may run it without this object
+      continue;
+    }
     ++count;
     bytes += plan->executable.image_bytes();
     const uint64_t last_use = plan->last_use.load(std::memory_order_relaxed);
     unused.push_back({last_use, entry, std::move(plan)});
   }
   if (count <= limits_.plans && bytes <= limits_.bytes) {
-    next_look_ = now + limits_.plans / 16;
+    next_look_ = now + 2 * (limits_.plans / 16);
     return;
   }
   std::ranges::sort(unused, {}, &Unused::last_use);

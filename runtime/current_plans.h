@@ -89,7 +89,7 @@ class CurrentPlans {
   PlanTable& table_;
   const PlanLimits limits_;
   const Tools tools_;
-  std::atomic<uint64_t> now_{1};  // counts the plans that were made: the time of note_use()
+  std::atomic<uint64_t> now_{1};  // the time of note_use(): twice the plans that were made
   std::mutex mutex_;
   Plans plans_;             // by key; a plan being made is there as a future
   uint64_t bytes_ = 0;      // of those that are made

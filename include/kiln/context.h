@@ -203,9 +203,9 @@ class Context {
   /// bundle has it and NVRTC is missing; driver_error; out_of_memory.
   Plan plan(const Request& request);
 
-  /// Makes the plans of all `requests` now, so that no later call compiles. With TuningMode::within_budget, tunes them
-  /// first, in one session that shares the budget among them. Tries all, then throws as plan() for the first that
-  /// failed.
+  /// Makes the plans of all `requests` now, so that no later call compiles while `kept_plans` has room for them. With
+  /// TuningMode::within_budget, tunes them first, in one session that shares the budget among them. Tries all, then
+  /// throws as plan() for the first that failed.
   void prepare(std::span<const Request> requests);
 
   /// Waits until tuning in the background is done, its budget is spent, or TuningPolicy::stop_wanted gives true. A

@@ -144,7 +144,9 @@ class Context(_kiln.Context):
             ("kept_plan_bytes", kept_plan_bytes),
         ):
             if limit is not None:
-                errors.require_type(name, limit, int, "plans" if name == "kept_plans" else "bytes")
+                errors.require_type(name, limit, int, "a number of plans" if name == "kept_plans" else "a number of bytes")
+                if limit >= 2**63:
+                    raise errors.InvalidArgument(f"{name} is {limit}", "give less than 2**63")
                 setattr(options, name, limit)
         options.deterministic = deterministic
         options.locked = locked
@@ -162,7 +164,7 @@ class Context(_kiln.Context):
         return PlanCount(*self._plan_count())
 
     def prepare(self, requests: str | Iterable[str], *, allow_code: bool = True) -> None:
-        """Make the plans of all requests now, so that no later call of theirs compiles.
+        """Make the plans of all requests now, so that no later call of theirs compiles while there is room for them.
 
         `requests`: lines of request syntax, or the text of a requests file. With tuning "within_budget" they are tuned
         first. Raises what the first that fails raises, after trying all.

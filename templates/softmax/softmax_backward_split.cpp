@@ -77,7 +77,7 @@ Estimate predict(const Shape& shape, const SoftmaxRows& softmax, const Target& t
   const double per_thread = static_cast<double>(softmax.length()) / (shape.threads * shape.splits);
   work.instructions_per_thread = 240 + std::ceil(per_thread / shape.vector) * (22 + 11 * shape.vector);
   work.threads_per_block = shape.threads;
-  work.registers_per_thread = 32 + 4 * shape.vector * softmax.kept_bytes / 4;
+  work.registers_per_thread = 32 + shape.vector * softmax.kept_bytes;  // four steps, four bytes a register
   work.bytes_in_flight_per_thread = std::min(per_thread, 4.0 * shape.vector) * bytes;
   work.launches = 2;
   return descriptor::streaming_estimate(work, target.arch, device);

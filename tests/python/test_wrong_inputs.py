@@ -248,6 +248,7 @@ def test_tensors_that_the_caller_drops_during_a_call_live_until_it_ends(context)
         (lambda: kiln.Context(workspace_limit="1G"), "workspace_limit is '1G'"),
         (lambda: kiln.Context(kept_plans="many"), "kept_plans is 'many'"),
         (lambda: kiln.Context(kept_plans=0), "kept_plans is 0"),
+        (lambda: kiln.Context(kept_plans=2**63), "kept_plans is 9223372036854775808 .give less than"),
         (lambda: kiln.Context(kept_plan_bytes=-1), "kept_plan_bytes is -1"),
         (lambda: kiln.Context(deterministic="yes"), "deterministic is 'yes'"),
         (lambda: kiln.Context(tuning="never"), "tuning is 'never' .give a kiln.Tuning"),
@@ -260,7 +261,7 @@ def test_tensors_that_the_caller_drops_during_a_call_live_until_it_ends(context)
         (lambda: kiln.plan(None), "request is None"),
         (lambda: kiln.call(None), "what is None"),
     ],
-    ids=range(20),
+    ids=range(21),
 )
 def test_a_setting_of_a_wrong_type_is_named(make, said):
     with pytest.raises(kiln.InvalidArgument, match=said):

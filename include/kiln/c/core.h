@@ -163,8 +163,8 @@ static inline kiln_context_info kiln_context_info_default(void) {
 
 KILN_API kiln_status kiln_context_get_info(const kiln_context* context, kiln_context_info* info);
 
-/* Makes the plans of all `requests` now, so that no later call compiles; with KILN_TUNING_WITHIN_BUDGET, tunes them
- * first in one session. Reports the first that fails, after trying all. */
+/* Makes the plans of all `requests` now, so that no later call compiles while kept_plans has room for them; with
+ * KILN_TUNING_WITHIN_BUDGET, tunes them first in one session. Reports the first that fails, after trying all. */
 KILN_API kiln_status kiln_context_prepare(kiln_context* context, const char* requests);
 
 /* Waits until nothing is left to be tuned in the background, or the budget for it is spent. */
