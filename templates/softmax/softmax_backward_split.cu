@@ -1,8 +1,8 @@
 // The gradient of softmax or log-softmax of few long rows, in any layout: SPLITS blocks share a row, in two kernels.
 //
-// The first leaves the sum of every part of a row in the workspace, parts[row][split]; the second adds those of its row,
-// always in the same order, and makes its part of the result. dx may be y or dy itself: a thread of the second writes the
-// elements that it alone has read. Parameters: softmax_backward_split.cpp.
+// The first leaves the sum of every part of a row in the workspace, parts[row][split]; the second adds those of its
+// row, always in the same order, and makes its part of the result. dx may be y or dy itself: a thread of the second
+// writes the elements that it alone has read. Parameters: softmax_backward_split.cpp.
 #include "lib/index.cuh"
 #include "lib/reduce.cuh"
 #include "lib/softmax_gradient.cuh"
