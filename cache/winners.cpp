@@ -154,6 +154,7 @@ class Winners::Impl {
       const KeyHash key = hash_key(request);
       Source& source = source_of(database);
       read_all(key, request);
+      if (!asked_.contains(key)) asked_.emplace(key, arena_.copy(request));
       Hearing hearing(*this, key, request);
       hearing.listen_to(source.about);
       database.visit_fronts(hearing, request);

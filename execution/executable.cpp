@@ -303,8 +303,9 @@ void Executable::enqueue(CUstream stream, std::span<const CUdeviceptr> operands,
 void Executable::note_capture(CUstream stream) const {
   cuda_abi::CUstreamCaptureStatus status = cuda_abi::CU_STREAM_CAPTURE_STATUS_NONE;
   // The launch says what is wrong with a stream.
-  (void)context_->driver().calls().cuStreamIsCapturing(stream, &status);
-  if (status != cuda_abi::CU_STREAM_CAPTURE_STATUS_NONE) captured_->store(true, std::memory_order_release);
+  const cuda_abi::CUresult result = context_->driver().calls().cuStreamIsCapturing(stream, &status);
+  if (result == cuda_abi::CUDA_SUCCESS && status != cuda_abi::CU_STREAM_CAPTURE_STATUS_NONE)
+    captured_->store(true, std::memory_order_release);
 }
 
 void Executable::start(const LoadedLaunch& launch, CUstream stream, uint64_t* values, int64_t n) const {

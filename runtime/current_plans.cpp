@@ -35,7 +35,7 @@ bool is_owned_alone(const CurrentPlans::Shared& plan) {
 
 // Threads: callers (get), the Context's own tuner and those of other Contexts (look_again).
 // All changes of `plans_`, and of the plans in `table_`, are made under `mutex_`; what make() and
-// known_tools_.known_failure_of() look at has locks of its own. Who may come between whom:
+// tools_.known_failure_of() look at has locks of its own. Who may come between whom:
 //
 // - A tuner has something found wrong while get() makes that very plan. The tuner writes down what it found, then
 //   looks at the plan under `mutex_`; get() publishes the plan under `mutex_`, then looks at what was found. So either
@@ -112,7 +112,10 @@ CurrentPlans::Shared CurrentPlans::find(const std::string& key) {
     const std::lock_guard lock(mutex_);
     if (const auto found = plans_.find(key); found != plans_.end()) pending = found->second;
   }
-  return pending.valid() ? pending.get() : nullptr;
+  if (!pending.valid()) return nullptr;
+  const Shared& there = pending.get();
+  note_use(*there);
+  return there;
 }
 
 // Null where there is none, where it is being made, and where it could not be made. With `mutex_` held.
@@ -124,12 +127,14 @@ CurrentPlans::Shared CurrentPlans::current(const std::string& key) const {
 bool CurrentPlans::replace(const std::string& key, const Shared& old, const Shared& better) {
   std::promise<Shared> promise;
   promise.set_value(better);
+  Pending future = promise.get_future().share();
   const std::lock_guard lock(mutex_);
   if (current(key) != old) return false;
-  note_use(*better);
-  plans_.at(key) = promise.get_future().share();
-  bytes_ += better->executable.image_bytes();
+  retired_.reserve(retired_.size() + 1);
   table_.replace(old.get(), better.get());
+  note_use(*better);
+  plans_.at(key) = std::move(future);
+  bytes_ += better->executable.image_bytes();
   retire(old);
   return true;
 }
@@ -138,8 +143,9 @@ bool CurrentPlans::replace(const std::string& key, const Shared& old, const Shar
 void CurrentPlans::withdraw(const std::string& key, const Shared& plan) {
   const std::lock_guard lock(mutex_);
   if (current(key) != plan) return;
-  plans_.erase(key);
+  retired_.reserve(retired_.size() + 1);
   table_.withdraw({plan.get()});
+  plans_.erase(key);
   retire(plan);
 }
 
@@ -175,10 +181,11 @@ CurrentPlans::Shared CurrentPlans::find_made(const std::string& key) {
   return current(key);
 }
 
-// A plan that find() of `table_` does not give any more. With `mutex_` held.
+// A plan that find() of `table_` does not give any more. With `mutex_` held. Throws nothing, for readers may have the
+// plan: `retired_` has room, which was made before anything was changed.
 void CurrentPlans::retire(Shared plan) {
   bytes_ -= plan->executable.image_bytes();
-  retired_.push_back({std::move(plan), epochs::retire(), std::chrono::steady_clock::now()});
+  retired_.push_back({std::move(plan), epochs::retire()});
 }
 
 void CurrentPlans::keep_within_limits(const Shared& newest) {
@@ -193,7 +200,7 @@ void CurrentPlans::keep_within_limits(const Shared& newest) {
 void CurrentPlans::give_up_unused(const Shared& newest) {
   if (plans_.size() <= limits_.plans && bytes_ <= limits_.bytes) return;
   const uint64_t now = now_.load(std::memory_order_relaxed);
-  if (now < next_look_) return;
+  if (now < next_look_ && bytes_ < next_bytes_) return;
   struct Unused {
     uint64_t last_use;
     Plans::iterator entry;
@@ -215,7 +222,8 @@ void CurrentPlans::give_up_unused(const Shared& newest) {
     unused.push_back({last_use, entry, std::move(plan)});
   }
   if (count <= limits_.plans && bytes <= limits_.bytes) {
-    next_look_ = now + 2 * (limits_.plans / 16);
+    next_look_ = now + 2 * std::min<uint64_t>(limits_.plans / 16, 256);
+    next_bytes_ = bytes_ + limits_.bytes / 16;
     return;
   }
   std::ranges::sort(unused, {}, &Unused::last_use);
@@ -226,23 +234,31 @@ void CurrentPlans::give_up_unused(const Shared& newest) {
     --count;
     bytes -= one.plan->executable.image_bytes();
     given_up.insert(one.plan.get());
-    plans_.erase(one.entry);
   }
-  table_.withdraw(given_up);
   unused.resize(given_up.size());
-  for (Unused& one : unused) retire(std::move(one.plan));
+  retired_.reserve(retired_.size() + unused.size());
+  table_.withdraw(given_up);
+  for (Unused& one : unused) {
+    plans_.erase(one.entry);
+    retire(std::move(one.plan));
+  }
   given_up_ += static_cast<int64_t>(given_up.size());
 }
 
-// Takes out of `retired_` what nobody has.
+// Takes out of `retired_` what nobody has had for a while.
 std::vector<CurrentPlans::Shared> CurrentPlans::take_free() {
   std::vector<Shared> free;
   if (retired_.empty()) return free;
+  free.reserve(retired_.size());
   const uint64_t safe = epochs::safe_epoch();
-  const auto old = std::chrono::steady_clock::now() - limits_.grace;
+  const auto now = std::chrono::steady_clock::now();
   std::erase_if(retired_, [&](Retired& retired) {
-    if (retired.epoch > safe || retired.since > old) return false;
-    if (retired.plan.use_count() > 1 || retired.plan->executable.is_captured()) return false;
+    if (retired.epoch > safe || retired.plan.use_count() > 1) return false;
+    // Ending a copy acquires what the last other owner released: it may have captured the plan.
+    { const Shared acquires = retired.plan; }
+    if (retired.plan->executable.is_captured()) return false;
+    if (!retired.free_since) retired.free_since = now;
+    if (now - *retired.free_since < limits_.grace) return false;
     table_.forget(retired.plan.get());
     free.push_back(std::move(retired.plan));
     return true;

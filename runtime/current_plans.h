@@ -23,9 +23,9 @@ namespace kiln {
 struct PlanLimits {
   size_t plans;
   uint64_t bytes;  ///< Size of their compiled code.
-  /// How long a plan that was given up stays loaded. The driver's reference does not say that cuModuleUnload() waits
-  /// for kernels that are queued or running. To wait for them here would need their streams, which may not exist any
-  /// more, or the whole context, which breaks captures into CUDA graphs.
+  /// How long a plan stays loaded that nobody has any more. The driver's reference does not say that cuModuleUnload()
+  /// waits for kernels that are queued or running. To wait for them here would need their streams, which may not exist
+  /// any more, or the whole context, which breaks captures into CUDA graphs.
   std::chrono::steady_clock::duration grace;
 };
 
@@ -91,15 +91,16 @@ class CurrentPlans {
   const Tools tools_;
   std::atomic<uint64_t> now_{1};  // the time of note_use(): twice the plans that were made
   std::mutex mutex_;
-  Plans plans_;             // by key; a plan being made is there as a future
-  uint64_t bytes_ = 0;      // of those that are made
-  uint64_t next_look_ = 0;  // of give_up_unused() at all of them
+  Plans plans_;              // by key; a plan being made is there as a future
+  uint64_t bytes_ = 0;       // of those that are made
+  uint64_t next_look_ = 0;   // when give_up_unused() looks at all of them again,
+  uint64_t next_bytes_ = 0;  // or with how many bytes
   int64_t given_up_ = 0;
   // Plans that are not in `plans_` any more, while somebody may have them.
   struct Retired {
     Shared plan;
     uint64_t epoch;
-    std::chrono::steady_clock::time_point since;
+    std::optional<std::chrono::steady_clock::time_point> free_since{};  // when nobody had it for the first time
   };
   std::vector<Retired> retired_;
 };

@@ -1,11 +1,14 @@
 #include "epochs.h"
 
 #include <linux/membarrier.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <limits>
 #include <mutex>
+
+#include "host_memory.h"
 
 // A reader (R) stores `since`, fences, then loads what leads to an object (O). A writer (W) makes O unreachable, begins
 // epoch e with retire(), and later, in safe_epoch(), fences and loads `since` of all readers.
@@ -50,6 +53,25 @@ struct Registration {
   }
 };
 
+// In the child of a fork() there is no other thread: what the parent's were reading is nobody's.
+void after_fork_in_child() {
+  for (ReaderSlot* slot = readers; slot != nullptr; slot = slot->next) {
+    if (slot == this_reader) continue;
+    slot->since.store(0, std::memory_order_relaxed);
+    slot->depth = 0;
+    slot->taken = false;
+  }
+  registering.unlock();
+}
+
+// The first reader of the process.
+void prepare_process() {
+  if (call_membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0) {
+    readers_must_fence.store(true, std::memory_order_relaxed);
+  }
+  (void)::pthread_atfork([] { registering.lock(); }, [] { registering.unlock(); }, after_fork_in_child);
+}
+
 }  // namespace
 
 void fence() {
@@ -60,14 +82,12 @@ ReaderSlot* register_reader() {
   static thread_local Registration registration;
   (void)registration;
   const std::lock_guard lock(registering);
-  if (readers == nullptr && call_membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0) {
-    readers_must_fence.store(true, std::memory_order_relaxed);
-  }
+  if (readers == nullptr) prepare_process();
   for (ReaderSlot* slot = readers; slot != nullptr && this_reader == nullptr; slot = slot->next) {
     if (!slot->taken) this_reader = slot;
   }
   if (this_reader == nullptr) {
-    this_reader = new ReaderSlot;
+    this_reader = with_host_memory([] { return new ReaderSlot; });
     this_reader->next = readers;
     readers = this_reader;
   }

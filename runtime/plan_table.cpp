@@ -90,7 +90,10 @@ void PlanTable::replace(const LoadedPlan* old, const LoadedPlan* better) {
 
 void PlanTable::withdraw(const std::set<const LoadedPlan*>& plans) {
   const std::lock_guard lock(writing_);
-  for (const LoadedPlan* plan : plans) successors_[plan] = nullptr;
+  // All or nothing, where memory runs out: they are current, so none has a successor yet.
+  std::map<const LoadedPlan*, const LoadedPlan*> without;
+  for (const LoadedPlan* plan : plans) without[plan] = nullptr;
+  successors_.merge(without);
   for (Slot& slot : table_->slots) {
     if (plans.contains(slot.plan.load(std::memory_order_relaxed))) {
       slot.plan.store(nullptr, std::memory_order_release);
@@ -104,6 +107,11 @@ void PlanTable::forget(const LoadedPlan* plan) {
   for (auto& [old, successor] : successors_) {
     if (successor == plan) successor = nullptr;
   }
+}
+
+size_t PlanTable::outgrown() {
+  const std::lock_guard lock(writing_);
+  return outgrown_.size();
 }
 
 size_t PlanTable::slots() {
@@ -129,6 +137,7 @@ void PlanTable::fill(Slot& slot, const CallKey::Word* key, size_t size, uint64_t
 
 // Makes a table of the keys that have a plan: larger if these are many, smaller if most were withdrawn.
 void PlanTable::rebuild() {
+  outgrown_.reserve(outgrown_.size() + 1);  // nothing may fail once a reader may be in the old table
   const auto has_plan = [](const Slot& slot) { return slot.plan.load(std::memory_order_relaxed) != nullptr; };
   const auto keys = static_cast<size_t>(std::ranges::count_if(table_->slots, has_plan));
   auto next = std::make_unique<Table>(std::max(initial_slots, std::bit_ceil(keys * 3)));

@@ -41,6 +41,8 @@ class PlanTable {
 
   /// How many slots there are. When the table was made, at most six for each key that had a plan, or 256.
   size_t slots();
+  /// How many outgrown tables are kept: those that readers may be in, and the last.
+  size_t outgrown();
 
  private:
   // Hash and plan stand in the slot: a probe reads a key only if it is the right one, and the plan need not wait for

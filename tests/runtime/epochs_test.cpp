@@ -101,7 +101,8 @@ void expect_that_nothing_is_freed_too_early() {
       });
     };
     for (int i = 0; i < 20'000; ++i) {
-      retired.emplace_back(shared.exchange(new Object, std::memory_order_acq_rel), retire());
+      Object* const old = shared.exchange(new Object, std::memory_order_acq_rel);
+      retired.emplace_back(old, retire());
       free_what_is_safe();
     }
     done = true;

@@ -65,11 +65,17 @@ class PlanLimitsTest : public testing::Test {
     return lengths;
   }
 
+  static inline bool is_capturing = false;  // entry points have no other way to the test
+
  private:
   static std::shared_ptr<const device::ContextHandle> with_modules(device::FakeDriver& fake) {
     fake.table.cuModuleLoadDataEx = [](cuda_abi::CUmodule* module, const void*, unsigned, cuda_abi::CUjit_option*,
                                        void**) {
       *module = reinterpret_cast<cuda_abi::CUmodule>(4096);
+      return cuda_abi::CUDA_SUCCESS;
+    };
+    fake.table.cuStreamIsCapturing = [](cuda_abi::CUstream, cuda_abi::CUstreamCaptureStatus* status) {
+      *status = is_capturing ? cuda_abi::CU_STREAM_CAPTURE_STATUS_ACTIVE : cuda_abi::CU_STREAM_CAPTURE_STATUS_NONE;
       return cuda_abi::CUDA_SUCCESS;
     };
     fake.table.cuModuleUnload = [](cuda_abi::CUmodule) { return device::note("unload"); };
@@ -209,10 +215,68 @@ TEST_F(PlanBytesTest, BytesOfCodeAreLimitedAsWell) {
   EXPECT_THAT(there(6), testing::ElementsAre(6));
 }
 
+TEST_F(PlanLimitsTest, APlanThatIsHeldAfterItWasReplacedKeepsItsReplacement) {
+  const CurrentPlans::Shared held = plans.get(layer(1), nothing);
+  algorithm = "second";
+  plans.look_again(layer(1), CurrentPlans::Reason::was_tuned);
+  use(2);  // looks for what is free
+  table.insert(key_of(1), key_of(1).hash(), held.get());
+  const epochs::Reading reading;
+  ASSERT_NE(table.find(key_of(1), key_of(1).hash()), nullptr);
+  EXPECT_EQ(table.find(key_of(1), key_of(1).hash())->choice.algorithm, "second");
+}
+
+TEST_F(PlanLimitsTest, APlanThatIsCapturedAfterItWasGivenUpStays) {
+  const std::weak_ptr<const LoadedPlan> first = use(1);
+  table.insert(key_of(1), key_of(1).hash(), first.lock().get());
+  {
+    const epochs::Reading reading;
+    const LoadedPlan* const found = table.find(key_of(1), key_of(1).hash());
+    for (int64_t length = 2; length <= 6; ++length) use(length);
+    EXPECT_FALSE(is_there(1));
+    is_capturing = true;
+    found->executable.run(nullptr, std::vector<cuda_abi::CUdeviceptr>{0, 0}, {}, 1, 0);
+    is_capturing = false;
+  }
+  use(7);
+  EXPECT_FALSE(first.expired());
+}
+
+TEST_F(PlanBytesTest, BytesAreLookedAtHoweverManyPlansMayBeKept) {
+  image_bytes = 900;
+  const CurrentPlans::Shared held = plans.get(layer(1), nothing);
+  image_bytes = 200;
+  use(2);
+  image_bytes = 300;
+  for (int64_t length = 3; length <= 9; ++length) use(length);
+  EXPECT_LE(plans.count().bytes, 900 + 1000 + 300);
+}
+
 class PlanGraceTest : public PlanLimitsTest {
  protected:
   PlanGraceTest() : PlanLimitsTest({4, 1'000'000, std::chrono::hours(1)}) {}
 };
+
+// The time counts from when nobody has it any more, not from when it was replaced.
+class ShortGraceTest : public PlanLimitsTest {
+ protected:
+  ShortGraceTest() : PlanLimitsTest({4, 1'000'000, std::chrono::milliseconds(150)}) {}
+};
+
+TEST_F(ShortGraceTest, WhatWasHeldStaysLoadedForAWhileAfterwards) {
+  CurrentPlans::Shared held = plans.get(layer(1), nothing);
+  const std::weak_ptr<const LoadedPlan> first = held;
+  algorithm = "second";
+  plans.look_again(layer(1), CurrentPlans::Reason::was_tuned);
+  use(2);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  held.reset();
+  use(3);
+  EXPECT_FALSE(first.expired()) << "its kernels may be queued";
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  use(4);
+  EXPECT_TRUE(first.expired());
+}
 
 TEST_F(PlanGraceTest, WhatWasGivenUpStaysLoadedForAWhile) {
   const std::weak_ptr<const LoadedPlan> first = use(1);

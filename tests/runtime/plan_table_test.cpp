@@ -142,6 +142,23 @@ TEST(PlanTable, StaysSmallHoweverManyKeysComeAndGo) {
   }
 }
 
+TEST(PlanTable, KeepsOutgrownTablesAsLongAsSomebodyMayReadThem) {
+  PlanTable table;
+  int64_t keys = 0;
+  const auto grow = [&] {
+    for (const size_t before = table.slots(); table.slots() == before; ++keys) {
+      table.insert(key_number(keys), key_number(keys).hash(), plan_number(1));
+    }
+  };
+  {
+    const epochs::Reading reading;
+    for (int i = 0; i < 3; ++i) grow();
+    EXPECT_EQ(table.outgrown(), 3U);
+  }
+  grow();
+  EXPECT_EQ(table.outgrown(), 1U);
+}
+
 TEST(PlanTable, IsReadWhilePlansAreReplaced) {
   PlanTable table;
   const CallKey key = key_number(1);
@@ -240,6 +257,8 @@ TEST(PlanTable, GivesEveryKeyItsOwnPlansInTheirOrderWhateverIsWritten) {
   const auto may_be_withdrawn = [](int64_t key) { return key % 3 != 0; };
   PlanTable table;
   std::vector<std::shared_ptr<const LoadedPlan>> current(keys);  // key `i` is for the thread that changes once it is in
+  // Outlives the threads: none may be given the address of a plan that was not forgotten.
+  std::vector<std::pair<std::shared_ptr<const LoadedPlan>, uint64_t>> retired;
   std::atomic<int64_t> inserted = 0;
   std::atomic<int64_t> changed = 0;  // relaxed: a reader must not owe to it what the table itself has to order
 
@@ -253,7 +272,6 @@ TEST(PlanTable, GivesEveryKeyItsOwnPlansInTheirOrderWhateverIsWritten) {
   });
   std::jthread changes([&] {
     std::mt19937 random(1);
-    std::vector<std::pair<std::shared_ptr<const LoadedPlan>, uint64_t>> retired;
     while (inserted.load(std::memory_order_acquire) == 0) std::this_thread::yield();
     for (int64_t version = 1; version <= keys * changes_per_key; ++version) {
       changed.store(version, std::memory_order_relaxed);
