@@ -54,10 +54,10 @@ void require_sense(const ContextOptions& options) {
 }
 
 PlanLimits plan_limits(const ContextOptions& options, const Environment& environment, const device::Driver& driver) {
-  const KeptPlans usual = kept_plans(environment);
-  return {.plans = options.kept_plans ? static_cast<size_t>(*options.kept_plans) : usual.plans,
-          .bytes = options.kept_plan_bytes ? static_cast<uint64_t>(*options.kept_plan_bytes) : usual.bytes,
-          .grace = std::chrono::seconds(driver.is_emulated() ? 0 : 10)};  // the emulator runs a kernel in its launch
+  KeptPlans kept = kept_plans(environment);
+  if (options.kept_plans) kept.plans = static_cast<uint64_t>(*options.kept_plans);
+  if (options.kept_plan_bytes) kept.bytes = static_cast<uint64_t>(*options.kept_plan_bytes);
+  return {kept, std::chrono::seconds(driver.is_emulated() ? 0 : 10)};  // the emulator runs a kernel in its launch
 }
 
 void announce_to(const std::function<void(std::string_view)>& listener, const std::string& message) {

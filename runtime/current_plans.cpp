@@ -198,7 +198,7 @@ void CurrentPlans::keep_within_limits(const Shared& newest) {
 // Leaves `newest`, which its caller holds and nobody else. Where most plans are held by others, looks at all of them
 // only now and then.
 void CurrentPlans::give_up_unused(const Shared& newest) {
-  if (plans_.size() <= limits_.plans && bytes_ <= limits_.bytes) return;
+  if (plans_.size() <= limits_.kept.plans && bytes_ <= limits_.kept.bytes) return;
   const uint64_t now = now_.load(std::memory_order_relaxed);
   if (now < next_look_ && bytes_ < next_bytes_) return;
   struct Unused {
@@ -221,16 +221,17 @@ void CurrentPlans::give_up_unused(const Shared& newest) {
     const uint64_t last_use = plan->last_use.load(std::memory_order_relaxed);
     unused.push_back({last_use, entry, std::move(plan)});
   }
-  if (count <= limits_.plans && bytes <= limits_.bytes) {
-    next_look_ = now + 2 * std::min<uint64_t>(limits_.plans / 16, 256);
-    next_bytes_ = bytes_ + limits_.bytes / 16;
+  if (count <= limits_.kept.plans && bytes <= limits_.kept.bytes) {
+    next_look_ = now + 2 * std::min<uint64_t>(limits_.kept.plans / 16, 256);
+    next_bytes_ = bytes_ + limits_.kept.bytes / 16;
     return;
   }
   std::ranges::sort(unused, {}, &Unused::last_use);
   std::set<const LoadedPlan*> given_up;
   // Some more than needed, so that it is not done for every plan.
   for (const Unused& one : unused) {
-    if (count <= limits_.plans - limits_.plans / 16 && bytes <= limits_.bytes - limits_.bytes / 16) break;
+    if (count <= limits_.kept.plans - limits_.kept.plans / 16 && bytes <= limits_.kept.bytes - limits_.kept.bytes / 16)
+      break;
     --count;
     bytes -= one.plan->executable.image_bytes();
     given_up.insert(one.plan.get());

@@ -14,15 +14,14 @@
 #include <vector>
 
 #include "kiln/context.h"
+#include "kiln/runtime/settings.h"
 #include "loaded_plan.h"
 #include "plan_table.h"
 
 namespace kiln {
 
-/// How much a Context keeps of plans that nobody else holds.
 struct PlanLimits {
-  size_t plans;
-  uint64_t bytes;  ///< Size of their compiled code.
+  KeptPlans kept;
   /// How long a plan stays loaded that nobody has any more. The driver's reference does not say that cuModuleUnload()
   /// waits for kernels that are queued or running. To wait for them here would need their streams, which may not exist
   /// any more, or the whole context, which breaks captures into CUDA graphs.

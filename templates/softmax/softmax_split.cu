@@ -2,22 +2,8 @@
 //
 // The first leaves the statistics of every part of a row in the workspace, parts[row][split]; the second merges those
 // of its row, always in the same order, and makes its part of the result. Parameters: softmax_split.cpp.
+#include "lib/row_parts.cuh"
 #include "lib/softmax_passes.cuh"
-
-constexpr Index PART = ceil_div<Index>(ROW / VECTOR, SPLITS) * VECTOR;  // elements of a block, but for a row's last
-
-static_assert(ROW % VECTOR == 0, "a vector must not cross the end of a row");
-
-struct Part {
-  Index row;
-  Index begin, length;  // in the row; the last parts may be empty
-};
-
-__device__ __forceinline__ Part part_of_block() {
-  const Index block = static_cast<Index>(blockIdx.x);
-  const Index begin = smaller<Index>(block % SPLITS * PART, ROW);
-  return {block / SPLITS, begin, smaller<Index>(PART, ROW - begin)};
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     softmax_split_statistics(const TX* x, UserArguments user, RowStatistics* parts) {

@@ -80,7 +80,7 @@ class CurrentPlansTest : public testing::Test {
   std::vector<std::string> announced;
   PlanTable table;
   CurrentPlans plans{table,
-                     {.plans = 100, .bytes = 1'000'000, .grace = {}},
+                     {.kept = {.plans = 100, .bytes = 1'000'000}, .grace = {}},
                      {[this](const KeyedRequest&) { return make(); },
                       [this](const LoadedPlan& plan) { return known_failure_of(plan); },
                       [this](const std::string& message) {

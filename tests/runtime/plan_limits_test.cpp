@@ -43,7 +43,7 @@ CallKey key_of(int64_t length) {
 
 class PlanLimitsTest : public testing::Test {
  protected:
-  explicit PlanLimitsTest(PlanLimits limits = {4, 1'000'000, {}})
+  explicit PlanLimitsTest(PlanLimits limits = {{4, 1'000'000}, {}})
       : context_(with_modules(fake_)),
         plans(table, limits,
               {[this](const KeyedRequest& request) { return make(request); },
@@ -200,7 +200,7 @@ TEST_F(PlanLimitsTest, AReplacedPlanIsFreedAndItsReplacementCounts) {
 
 class PlanBytesTest : public PlanLimitsTest {
  protected:
-  PlanBytesTest() : PlanLimitsTest({1000, 1000, {}}) {}
+  PlanBytesTest() : PlanLimitsTest({{1000, 1000}, {}}) {}
 };
 
 TEST_F(PlanBytesTest, BytesOfCodeAreLimitedAsWell) {
@@ -254,13 +254,13 @@ TEST_F(PlanBytesTest, BytesAreLookedAtHoweverManyPlansMayBeKept) {
 
 class PlanGraceTest : public PlanLimitsTest {
  protected:
-  PlanGraceTest() : PlanLimitsTest({4, 1'000'000, std::chrono::hours(1)}) {}
+  PlanGraceTest() : PlanLimitsTest({{4, 1'000'000}, std::chrono::hours(1)}) {}
 };
 
 // The time counts from when nobody has it any more, not from when it was replaced.
 class ShortGraceTest : public PlanLimitsTest {
  protected:
-  ShortGraceTest() : PlanLimitsTest({4, 1'000'000, std::chrono::milliseconds(150)}) {}
+  ShortGraceTest() : PlanLimitsTest({{4, 1'000'000}, std::chrono::milliseconds(150)}) {}
 };
 
 TEST_F(ShortGraceTest, WhatWasHeldStaysLoadedForAWhileAfterwards) {
