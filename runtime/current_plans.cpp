@@ -21,7 +21,7 @@ CurrentPlans::Shared made(const Pending& pending) {
   if (pending.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return {};
   try {
     return pending.get();
-  } catch (const std::exception&) {
+  } catch (...) {
     return {};  // get() is about to take it out
   }
 }

@@ -35,7 +35,7 @@ std::atomic<bool> readers_must_fence{false};
 namespace {
 
 std::mutex registering;
-ReaderSlot* readers = nullptr;  // never freed: as many as threads ever read at a time
+ReaderSlot* readers = nullptr;  // never freed, and taken again by later threads
 std::atomic<uint64_t> fences{0};
 
 long call_membarrier(int command) {
@@ -64,13 +64,10 @@ void after_fork_in_child() {
   registering.unlock();
 }
 
-// The first reader of the process.
-void prepare_process() {
-  if (call_membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0) {
-    readers_must_fence.store(true, std::memory_order_relaxed);
-  }
-  (void)::pthread_atfork([] { registering.lock(); }, [] { registering.unlock(); }, after_fork_in_child);
-}
+// Once, and before anybody can hold the lock: a fork() beside the first reader, who may hold it for milliseconds, would
+// else leave it locked in the child.
+[[maybe_unused]] const int fork_handlers =
+    ::pthread_atfork([] { registering.lock(); }, [] { registering.unlock(); }, after_fork_in_child);
 
 }  // namespace
 
@@ -82,7 +79,9 @@ ReaderSlot* register_reader() {
   static thread_local Registration registration;
   (void)registration;
   const std::lock_guard lock(registering);
-  if (readers == nullptr) prepare_process();
+  if (readers == nullptr && call_membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0) {
+    readers_must_fence.store(true, std::memory_order_relaxed);
+  }
   for (ReaderSlot* slot = readers; slot != nullptr && this_reader == nullptr; slot = slot->next) {
     if (!slot->taken) this_reader = slot;
   }

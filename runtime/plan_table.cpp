@@ -76,8 +76,12 @@ void PlanTable::insert(const CallKey& key, uint64_t hash, const LoadedPlan* plan
     slot.plan.store(plan, std::memory_order_release);
     return;
   }
-  fill(slot, table_->keep(key.words()), key.words().size(), hash, plan);
-  if (++table_->filled * 2 > table_->slots.size()) rebuild();
+  // Room first: where memory runs out, the key is left out, and chains still have an end.
+  const bool is_full = (table_->filled + 1) * 2 > table_->slots.size();
+  if (is_full) rebuild();
+  Slot& free = is_full ? place_of<Slot>(table_->slots, key.words(), hash).slot : slot;
+  fill(free, table_->keep(key.words()), key.words().size(), hash, plan);
+  ++table_->filled;
 }
 
 void PlanTable::replace(const LoadedPlan* old, const LoadedPlan* better) {

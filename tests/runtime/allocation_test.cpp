@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <new>
 #include <string>
@@ -34,6 +35,8 @@ namespace {
 // Allocations of this thread, without those that the driver makes when it is called.
 thread_local size_t allocations = 0;
 thread_local bool in_driver = false;
+// Memory runs out for larger blocks.
+thread_local size_t largest = std::numeric_limits<size_t>::max();
 }  // namespace
 
 // Not inlined: GCC takes free() for a mismatch of the new expression otherwise.
@@ -41,6 +44,21 @@ thread_local bool in_driver = false;
   if (!in_driver) ++allocations;
   if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
   throw std::bad_alloc();
+}
+// For what is aligned further, such as slots of tables.
+[[gnu::noinline]] void* operator new(size_t bytes, std::align_val_t alignment) {
+  if (!in_driver) ++allocations;
+  const auto boundary = static_cast<size_t>(alignment);
+  void* const memory =
+      bytes > largest ? nullptr : std::aligned_alloc(boundary, (bytes + boundary - 1) / boundary * boundary);
+  if (memory != nullptr) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, size_t, std::align_val_t) noexcept {
+  std::free(memory);
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept {
   std::free(memory);
@@ -67,6 +85,37 @@ execution::CompiledProgram program() {
   compiled.program.workspace_bytes = 1024;
   compiled.images = {{"ptx", "cubin", {}}};
   return compiled;
+}
+
+TEST(PlanTable, HasRoomLeftWhereMemoryForALargerOneRunsOut) {
+  const auto key_number = [](int64_t i) {
+    CallKey key;
+    key.add(i);
+    return key;
+  };
+  const auto* const plan = reinterpret_cast<const LoadedPlan*>(8);
+  PlanTable table;
+  int64_t in = 0;
+  for (; in < 1000; ++in) {
+    try {
+      table.insert(key_number(in), key_number(in).hash(), plan);
+    } catch (const std::bad_alloc&) {
+      break;
+    }
+    largest = 8192;  // from the second key on: the memory of keys is there
+  }
+  const auto slots = static_cast<int64_t>(table.slots());
+  EXPECT_EQ(in, slots / 2);
+  for (int64_t i = in; i < 2 * slots; ++i) {
+    EXPECT_THROW(table.insert(key_number(i), key_number(i).hash(), plan), std::bad_alloc);
+  }
+  const epochs::Reading reading;
+  for (int64_t i = 0; i < 2 * slots; ++i) {
+    ASSERT_EQ(table.find(key_number(i), key_number(i).hash()), i < in ? plan : nullptr) << i;
+  }
+  largest = std::numeric_limits<size_t>::max();
+  table.insert(key_number(in), key_number(in).hash(), plan);
+  EXPECT_EQ(table.find(key_number(in), key_number(in).hash()), plan);
 }
 
 TEST(PlanRun, AllocatesNothing) {

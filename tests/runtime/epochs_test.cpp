@@ -1,6 +1,8 @@
 #include "epochs.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -50,6 +52,35 @@ TEST(Epochs, OtherThreadsReadingsCountUntilTheyEnd) {
   may_end.set_value();
   reader.join();
   EXPECT_GE(safe_epoch(), epoch);
+}
+
+// The parent's other thread may hold the list's lock, and is in a Reading for ever to the child.
+TEST(Epochs, AChildOfForkReadsAndFreesWhateverThreadsDidInTheParent) {
+  std::promise<void> is_reading, may_end;
+  std::jthread reader([&] {
+    const Reading reading;
+    is_reading.set_value();
+    may_end.get_future().wait();
+  });
+  is_reading.get_future().wait();
+  std::atomic<bool> done = false;
+  std::jthread locks([&] {
+    while (!done) safe_epoch();
+  });
+  for (int round = 0; round < 20; ++round) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(10);
+      { const Reading reading; }
+      ::_exit(safe_epoch() >= retire() ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status)) << "it hung";
+    EXPECT_EQ(WEXITSTATUS(status), 0) << "the parent's reader keeps what is the child's";
+  }
+  done = true;
+  may_end.set_value();
 }
 
 TEST(Epochs, ThreadsThatEndLeaveTheirSlotsToOthers) {
