@@ -112,7 +112,7 @@ std::string source_text(const Context& context, const Request& request, const En
     const Program program =
         catalogue_of(environment).program(request, target, {chosen->algorithm, Config::parse(chosen->config)});
     std::string text;
-    for (const std::string& source : program.sources) text += source;
+    for (const kiln::Source& source : program.sources) text += source.code;
     return text;
   } catch (const Error& error) {
     return error.what();

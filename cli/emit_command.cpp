@@ -113,6 +113,12 @@ Json program_launches(const Request& request, const Program& program) {
   return launches;
 }
 
+std::vector<std::string> codes_of(const Program& program) {
+  std::vector<std::string> codes;
+  for (const kiln::Source& source : program.sources) codes.push_back(source.code);
+  return codes;
+}
+
 int emit(const EmitOptions& options) {
   const Environment environment = read_environment();
   const Catalogue catalogue = catalogue_of(environment);
@@ -130,10 +136,10 @@ int emit(const EmitOptions& options) {
                 {"algorithm", choice.algorithm},
                 {"config", choice.config.print()},
                 {"arch", target.arch.name()},
-                {"sources", program.sources},
+                {"sources", codes_of(program)},
                 {"launches", program_launches(request, program)}});
   } else {
-    fmt::print("{}", program.sources[options.source]);
+    fmt::print("{}", program.sources[options.source].code);
   }
   return success;
 }

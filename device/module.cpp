@@ -69,12 +69,19 @@ Function Module::function(const std::string& name) const {
 }
 
 Global Module::global(const std::string& name) const {
+  if (const std::optional<Global> found = find_global(name)) return *found;
+  module_.context()->driver().fail(cuda_abi::CUDA_ERROR_NOT_FOUND, "cuModuleGetGlobal",
+                                   fmt::format("variable '{}' in '{}'", name, name_));
+}
+
+std::optional<Global> Module::find_global(const std::string& name) const {
   const ContextHandle& context = *module_.context();
   const Current current(context);
   const BesideCaptures beside(context.driver());
   Global global;
   const CUresult result =
       context.driver().calls().cuModuleGetGlobal_v2(&global.address, &global.bytes, module_.get(), name.c_str());
+  if (result == cuda_abi::CUDA_ERROR_NOT_FOUND) return std::nullopt;
   if (result != cuda_abi::CUDA_SUCCESS) {
     context.driver().fail(result, "cuModuleGetGlobal", fmt::format("variable '{}' in '{}'", name, name_));
   }

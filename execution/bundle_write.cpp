@@ -16,7 +16,7 @@ using nlohmann::json;
 // The sources are not needed to run, and of the two images of each only one is. Parts that differ from run to run go
 // too, so that equal kernels make equal bundles.
 CompiledProgram stripped(CompiledProgram compiled, bool emulated) {
-  for (std::string& source : compiled.program.sources) source.clear();
+  for (Source& source : compiled.program.sources) source.code.clear();
   for (KernelImage& image : compiled.images) (emulated ? image.cubin : image.ptx).clear();
   compiled.log.clear();
   compiled.seconds = 0;

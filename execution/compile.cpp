@@ -30,7 +30,7 @@ device::CompileOptions options_for(const Target& target, Products products) {
 CompiledProgram compile_source(const device::Nvrtc& nvrtc, const Program& source, const std::string& name,
                                const Target& target, Products products) {
   try {
-    device::Compiled compiled = nvrtc.compile(source.sources.front(), name, options_for(target, products));
+    device::Compiled compiled = nvrtc.compile(source.sources.front().code, name, options_for(target, products));
     return {.program = source,
             .images = {{std::move(compiled.ptx), std::move(compiled.cubin), std::move(compiled.resources)}},
             .log = std::move(compiled.log),
@@ -54,9 +54,9 @@ CompiledProgram obtain_source(const device::Nvrtc& nvrtc, const Program& source,
           return false;  // of another version of Kiln
         }
         // A digest is not proof against a file that was put there. Sources that differ in comments share what is made.
-        const std::vector<std::string>& kept = result->program.sources;
+        const std::vector<Source>& kept = result->program.sources;
         return kept.size() == 1 && result->images.size() == 1 && result->program.steps.empty() &&
-               code_of(kept.front()) == code_of(source.sources[0]);
+               code_of(kept.front().code) == code_of(source.sources[0].code);
       },
       [&] { return serialise(result.emplace(compile_source(nvrtc, source, name, target, products))); });
   return std::move(*result);
@@ -177,7 +177,7 @@ CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, cons
   result.program = program;
   for (size_t i = 0; i < program.sources.size(); ++i) {
     Program source;
-    source.sources = {program.sources[i]};
+    source.sources.emplace_back(program.sources[i].code);  // whatever it is loaded with
     const std::string name = source_name(program, i);
     CompiledProgram compiled = kernels == nullptr ? compile_source(nvrtc, source, name, target, products)
                                                   : obtain_source(nvrtc, source, name, target, products, *kernels);

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "kiln/base/error.h"
 #include "kiln/device/launch.h"
 #include "kiln/device/memory.h"
+#include "kiln/device/stream.h"
 #include "kiln/generator/arch.h"
 #include "kiln/generator/request.h"
 #include "source_name.h"
@@ -110,6 +112,34 @@ uint8_t as_slot(size_t slot) {
   return static_cast<uint8_t>(slot);
 }
 
+// Closes what a source leaves open. The code need not read all of it: what it does not read is not there.
+//
+// On a stream of its own, so that it waits for no work of others and disturbs no capture of theirs.
+void write_extents(const std::shared_ptr<const device::ContextHandle>& context, const device::Module& module,
+                   const std::vector<Extent>& extents) {
+  if (extents.empty()) return;
+  const device::Stream stream(context);
+  std::vector<std::vector<std::byte>> written;  // until the stream has passed it
+  for (const Extent& extent : extents) {
+    const std::optional<device::Global> global = module.find_global(extent.name);
+    if (!global) continue;
+    std::vector<std::byte>& bytes = written.emplace_back(extent.values.size() * static_cast<size_t>(extent.bytes));
+    for (size_t i = 0; i < extent.values.size(); ++i) {
+      const auto narrow = static_cast<int32_t>(extent.values[i]);
+      if (extent.bytes == 4)
+        std::memcpy(&bytes[i * 4], &narrow, 4);
+      else
+        std::memcpy(&bytes[i * 8], &extent.values[i], 8);
+    }
+    if (global->bytes != bytes.size()) {
+      throw Error(ErrorCode::internal, fmt::format("{}: {} has {} bytes, and {} are written", module.name(),
+                                                   extent.name, global->bytes, bytes.size()));
+    }
+    device::copy_to_device(*context, global->address, bytes.data(), bytes.size(), stream.raw());
+  }
+  stream.synchronize();
+}
+
 int64_t round_up(int64_t value, unsigned multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
@@ -132,6 +162,7 @@ Executable::Executable(std::shared_ptr<const device::ContextHandle> context, con
   for (size_t i = 0; i < compiled.images.size(); ++i) {
     const std::string image = compiled.images[i].loadable(context_->driver());
     modules_.emplace_back(context_, image, source_name(compiled.program, i));
+    write_extents(context_, modules_.back(), compiled.program.sources[i].extents);
     image_bytes_ += image.size();
   }
   for (const Step& step : compiled.program.steps) {

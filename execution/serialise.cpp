@@ -21,9 +21,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view magic = "kiln-compiled 5\n";
-// Arguments in the workspace had no bytes in 3; launches had neither attributes nor tensor maps in 4.
-constexpr std::array<std::string_view, 2> older_magics = {"kiln-compiled 3\n", "kiln-compiled 4\n"};
+constexpr std::string_view magic = "kiln-compiled 6\n";
+// Arguments in the workspace had no bytes in 3; launches had neither attributes nor tensor maps in 4; sources had no
+// extents in 5.
+constexpr std::array<std::string_view, 3> older_magics = {"kiln-compiled 3\n", "kiln-compiled 4\n",
+                                                          "kiln-compiled 5\n"};
 static_assert(magic.size() == older_magics[0].size() && magic.size() == older_magics[1].size());
 constexpr size_t digest_length = 32;
 constexpr size_t length_digits = 16;  // hexadecimal
@@ -58,14 +60,25 @@ json to_json(const device::KernelResources& kernel) {
           kernel.stack, kernel.static_shared, kernel.constant,  kernel.barriers};
 }
 
+json to_json(const std::vector<Extent>& extents) {
+  json all = json::array();
+  for (const Extent& extent : extents) {
+    all.push_back({{"name", extent.name}, {"values", extent.values}, {"bytes", extent.bytes}});
+  }
+  return all;
+}
+
 // The fields of `compiled`; long texts go to the end of `blobs`, and only their lengths stand in the fields.
 json to_json(const CompiledProgram& compiled, std::string& blobs) {
   const auto blob = [&blobs](const std::string& bytes) {
     blobs += bytes;
     return bytes.size();
   };
-  json sources = json::array(), steps = json::array(), images = json::array();
-  for (const std::string& source : compiled.program.sources) sources.push_back(blob(source));
+  json sources = json::array(), extents = json::array(), steps = json::array(), images = json::array();
+  for (const Source& source : compiled.program.sources) {
+    sources.push_back(blob(source.code));
+    extents.push_back(to_json(source.extents));
+  }
   for (const Step& step : compiled.program.steps) steps.push_back(std::visit(StepToJson{}, step));
   for (const KernelImage& image : compiled.images) {
     json resources = json::array();
@@ -74,6 +87,7 @@ json to_json(const CompiledProgram& compiled, std::string& blobs) {
     images.push_back({{"ptx", ptx}, {"cubin", cubin}, {"resources", resources}});
   }
   return {{"sources", sources},
+          {"extents", extents},
           {"steps", steps},
           {"workspace", compiled.program.workspace_bytes},
           {"preparation", {compiled.program.preparation.steps, compiled.program.preparation.bytes}},
@@ -139,9 +153,24 @@ device::KernelResources resources_from(const json& value) {
   return resources;
 }
 
+std::vector<Extent> extents_from(const json& value) {
+  std::vector<Extent> extents;
+  for (const json& given : value) {
+    Extent& extent = extents.emplace_back();
+    given.at("name").get_to(extent.name);
+    extent.bytes = integer<int>(given.at("bytes"));
+    for (const json& number : given.at("values")) extent.values.push_back(integer<int64_t>(number));
+  }
+  return extents;
+}
+
 CompiledProgram from_json(const json& value, Blobs blobs) {
   CompiledProgram compiled;
-  for (const json& source : value.at("sources")) compiled.program.sources.push_back(blobs.next(source));
+  for (const json& source : value.at("sources")) compiled.program.sources.emplace_back(blobs.next(source));
+  if (value.contains("extents")) {  // from format 6 on
+    for (size_t i = 0; i < compiled.program.sources.size(); ++i)
+      compiled.program.sources[i].extents = extents_from(value.at("extents").at(i));
+  }
   const auto workspace_bytes = compiled.program.workspace_bytes = integer<int64_t>(value.at("workspace"));
   for (const json& step : value.at("steps")) compiled.program.steps.push_back(step_from(step, workspace_bytes));
   if (value.contains("preparation")) {

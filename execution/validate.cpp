@@ -103,6 +103,25 @@ std::string fault_of_preparation(const Program& program) {
   return {};
 }
 
+// Constant memory of a kernel (CUDA C++ Programming Guide, "Compute Capabilities").
+constexpr size_t most_constant_bytes = 64 << 10;
+
+std::string fault_of_extents(const std::vector<Extent>& extents) {
+  size_t bytes = 0;
+  for (const Extent& extent : extents) {
+    if (extent.name.empty() || extent.values.empty()) return "an extent has no name, or no value";
+    if (extent.bytes != 4 && extent.bytes != 8) return fmt::format("an extent has {} bytes", extent.bytes);
+    for (const int64_t value : extent.values) {
+      if (extent.bytes == 4 && value != static_cast<int32_t>(value))
+        return fmt::format("an extent of 4 bytes is {}", value);
+    }
+    if (extent.values.size() > most_constant_bytes / 8) return "its extents fit no constant memory";
+    bytes += extent.values.size() * static_cast<size_t>(extent.bytes);
+    if (bytes > most_constant_bytes) return "its extents fit no constant memory";
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string fault_of(const CompiledProgram& compiled) {
@@ -110,6 +129,9 @@ std::string fault_of(const CompiledProgram& compiled) {
   if (program.workspace_bytes < 0) return "its workspace is negative";
   if (!compiled.images.empty() && compiled.images.size() != program.sources.size()) {
     return fmt::format("it has {} images of {} sources", compiled.images.size(), program.sources.size());
+  }
+  for (const Source& source : program.sources) {
+    if (std::string fault = fault_of_extents(source.extents); !fault.empty()) return fault;
   }
   for (const Step& step : program.steps) {
     std::string fault = std::visit(Match{[&](const Launch& launch) { return fault_of_launch(launch, compiled); },

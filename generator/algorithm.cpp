@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
@@ -61,14 +62,31 @@ const std::string& CodeDigests::of(const std::string& path) {
   return known_.emplace(path, digest_of(code_of(code))).first->second;
 }
 
-std::string Emitter::source(Prelude prelude) const {
+Source Emitter::source(Prelude prelude) const {
   add_user_code(prelude, request_);
-  return specialise(library_, template_path_, prelude.widen(offsets_), title_);
+  return source_of(template_path_, std::move(prelude));
 }
 
-std::string Emitter::plain_source(const std::string& template_path, Prelude prelude) const {
+Source Emitter::plain_source(const std::string& template_path, Prelude prelude) const {
   add_user_code(prelude, without_user_code(request_));
-  return specialise(library_, template_path, prelude.widen(offsets_), title_);
+  return source_of(template_path, std::move(prelude));
+}
+
+Source Emitter::source_of(const std::string& template_path, Prelude prelude) const {
+  prelude.widen(offsets_);
+  if (open_) prelude.open();
+  return {specialise(library_, template_path, prelude, title_), prelude.open_extents()};
+}
+
+std::optional<Algorithm> Algorithm::opened() const {
+  if (!definition_->bind_opened) return std::nullopt;
+  Definition open = *definition_;
+  open.name += "_open";
+  open.open = true;
+  open.trusted = false;
+  open.bind = std::exchange(open.bind_opened, nullptr);
+  open.space.add(Rule{std::string(opened_rule)});
+  return Algorithm(std::move(open));
 }
 
 BoundAlgorithm Algorithm::on(const KeyedRequest& request, const Target& target) const {

@@ -50,14 +50,21 @@ Catalogue::Catalogue(SourceLibrary library, std::vector<Algorithm> algorithms)
     : library_(std::move(library)), algorithms_(std::move(algorithms)) {
   require_distinct_names(algorithms_);
   require_operations(algorithms_);
+  for (const Algorithm& algorithm : algorithms_) {
+    if (std::optional<Algorithm> open = algorithm.opened()) open_.push_back(std::move(*open));
+  }
   CodeDigests codes(library_);
-  for (const Algorithm& algorithm : algorithms_) digests_.push_back(algorithm.digest(codes));
+  for (const std::vector<Algorithm>* const some : {&algorithms_, &open_}) {
+    for (const Algorithm& algorithm : *some) digests_.emplace(algorithm.name(), algorithm.digest(codes));
+  }
 }
 
 const Algorithm* Catalogue::find(std::string_view name) const {
-  const auto found =
-      std::find_if(algorithms_.begin(), algorithms_.end(), [&](const auto& a) { return a.name() == name; });
-  return found == algorithms_.end() ? nullptr : &*found;
+  for (const std::vector<Algorithm>* const some : {&algorithms_, &open_}) {
+    const auto found = std::ranges::find(*some, name, &Algorithm::name);
+    if (found != some->end()) return &*found;
+  }
+  return nullptr;
 }
 
 const Algorithm& Catalogue::trusted(std::string_view operation) const {
@@ -68,9 +75,8 @@ const Algorithm& Catalogue::trusted(std::string_view operation) const {
 }
 
 std::optional<std::string> Catalogue::digest(std::string_view name) const {
-  const Algorithm* algorithm = find(name);
-  if (algorithm == nullptr) return std::nullopt;
-  return digests_[static_cast<size_t>(algorithm - algorithms_.data())];
+  const auto found = digests_.find(name);
+  return found == digests_.end() ? std::nullopt : std::optional(found->second);
 }
 
 Variants Catalogue::on(KeyedRequest request, const Target& target) const {
@@ -137,8 +143,16 @@ Estimate Variants::estimate(const Choice& choice, const DeviceFigures& device) {
 }
 
 Candidates Variants::candidates(const DeviceFigures& device) {
+  return candidates_of(catalogue_.algorithms(), device);
+}
+
+Candidates Variants::open_candidates(const DeviceFigures& device) {
+  return candidates_of(catalogue_.open_algorithms(), device);
+}
+
+Candidates Variants::candidates_of(const std::vector<Algorithm>& algorithms, const DeviceFigures& device) {
   Candidates result;
-  for (const Algorithm& algorithm : catalogue_.algorithms()) {
+  for (const Algorithm& algorithm : algorithms) {
     if (algorithm.operation() != request_->operation) continue;
     const BoundAlgorithm& here = bound(algorithm);
     if (std::optional<std::string> reason = here.refusal()) {

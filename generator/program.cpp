@@ -37,6 +37,11 @@ void add(Digest& digest, const Launch& launch) {
   for (const Argument& argument : launch.arguments) digest.add(identity_of(argument));
 }
 
+void add(Digest& digest, const Extent& extent) {
+  digest.add("extent").add(extent.name).add(std::to_string(extent.bytes));
+  for (const int64_t value : extent.values) digest.add(std::to_string(value));
+}
+
 void add(Digest& digest, const ClearWorkspace& clear) {
   digest.add("clear").add(std::to_string(clear.offset)).add(std::to_string(clear.bytes));
 }
@@ -53,7 +58,10 @@ int64_t workspace_end(const std::vector<Step>& steps) {
 
 std::string Program::digest() const {
   Digest digest;
-  for (const std::string& source : sources) digest.add(code_of(source));
+  for (const Source& source : sources) {
+    digest.add(code_of(source.code));
+    for (const Extent& extent : source.extents) add(digest, extent);
+  }
   for (const Step& step : steps) {
     std::visit([&](const auto& value) { add(digest, value); }, step);
   }

@@ -222,10 +222,43 @@ std::string Prelude::line(std::string_view name, IndexType index) {
   return fmt::format("using {} = {};\n", name, index.wide ? "long long" : "int");
 }
 
-std::string Prelude::text_of(const Declarations& declarations) {
+std::string Prelude::line(std::string_view name, const One& extent) {
+  return line(name, extent.value);
+}
+
+std::string Prelude::line(std::string_view name, const Several& extents) {
+  return line(name, Array{extents.values});
+}
+
+// What a declaration leaves open where the prelude is opened; nothing for what it fixes.
+std::optional<Extent> Prelude::extent_of(const Declaration& declaration) {
+  if (const auto* const one = std::get_if<One>(&declaration.value))
+    return Extent{declaration.name, {one->value}, fits_int(one->value) ? 4 : 8};
+  if (const auto* const several = std::get_if<Several>(&declaration.value))
+    return Extent{declaration.name, several->values, 8};
+  return std::nullopt;
+}
+
+std::vector<Extent> Prelude::open_extents() const {
+  std::vector<Extent> extents;
+  if (!is_open_) return extents;
+  for (const Declaration& declaration : declarations_) {
+    if (std::optional<Extent> extent = extent_of(declaration)) extents.push_back(std::move(*extent));
+  }
+  return extents;
+}
+
+std::string Prelude::text_of(const Declarations& declarations) const {
   std::string text;
-  for (const auto& [name, value] : declarations) {
-    text += std::visit([&name = name](const auto& held) { return line(name, held); }, value);
+  for (const Declaration& declaration : declarations) {
+    const auto& [name, value] = declaration;
+    if (const auto extent = is_open_ ? extent_of(declaration) : std::nullopt) {
+      const bool is_array = std::holds_alternative<Several>(value);
+      text += fmt::format("__constant__ {} {}{};\n", extent->bytes == 4 ? "int" : "long long", name,
+                          is_array ? fmt::format("[{}]", extent->values.size()) : "");
+    } else {
+      text += std::visit([&name = name](const auto& held) { return line(name, held); }, value);
+    }
   }
   return text;
 }
@@ -267,6 +300,7 @@ std::vector<std::pair<std::string, int64_t>> Prelude::constants() const {
   std::vector<std::pair<std::string, int64_t>> numbers;
   for (const auto& [name, value] : declarations_) {
     if (const auto* const number = std::get_if<int64_t>(&value)) numbers.emplace_back(name, *number);
+    if (const auto* const extent = std::get_if<One>(&value)) numbers.emplace_back(name, extent->value);
     if (const auto* const flag = std::get_if<bool>(&value)) numbers.emplace_back(name, *flag ? 1 : 0);
   }
   return numbers;

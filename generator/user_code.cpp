@@ -79,6 +79,12 @@ void add_array(Prelude& prelude, std::string_view name, std::vector<int64_t> val
   prelude.array(name, values);
 }
 
+// The same of extents.
+void add_extents(Prelude& prelude, std::string_view name, std::vector<int64_t> values) {
+  if (values.empty()) values.push_back(0);
+  prelude.extents(name, values);
+}
+
 // Lists that describe one tensor after the other.
 struct Descriptions {
   std::vector<DType> dtypes;
@@ -107,10 +113,10 @@ struct Descriptions {
     prelude.types("USER_DTYPES", dtypes);
     add_array(prelude, "USER_PER_CHANNEL", per_channel);
     add_array(prelude, "USER_ALIGNMENTS", alignments);
-    add_array(prelude, "USER_STRIDES", strides);
+    add_extents(prelude, "USER_STRIDES", strides);
     add_array(prelude, "USER_DIGITS", digits);
-    add_array(prelude, "USER_Y_STEPS", y_steps);
-    add_array(prelude, "USER_STEPS", steps);
+    add_extents(prelude, "USER_Y_STEPS", y_steps);
+    add_extents(prelude, "USER_STEPS", steps);
     add_array(prelude, "USER_ROWS", rows);
     add_array(prelude, "USER_WIDTHS", widths);
   }
@@ -121,12 +127,15 @@ void add_tensors(Prelude& prelude, const Request& request) {
   const std::vector<const TensorSpec*> tensors = user_tensors(request);
   Descriptions descriptions;
   for (const TensorSpec* tensor : tensors) descriptions.add(request, *tensor);
-  prelude.constant("USER_TENSORS", static_cast<int64_t>(tensors.size())).constant("USER_RANK", y.rank());
-  prelude.constant("USER_CHANNEL_DIMENSION", static_cast<int64_t>(channel_dimension_of(request)));
-  descriptions.add_to(prelude);
   std::vector<int64_t> extents = y.extents;
   for (int64_t& extent : extents) extent = std::max<int64_t>(extent, 1);  // an empty tensor starts no block
-  prelude.array("USER_EXTENTS", extents);
+  // Where there are none, results of any rank have equal sources.
+  if (tensors.empty()) extents = {1};
+  prelude.constant("USER_TENSORS", static_cast<int64_t>(tensors.size()));
+  prelude.constant("USER_RANK", static_cast<int64_t>(extents.size()));
+  prelude.constant("USER_CHANNEL_DIMENSION", tensors.empty() ? 0 : static_cast<int64_t>(channel_dimension_of(request)));
+  descriptions.add_to(prelude);
+  prelude.extents("USER_EXTENTS", extents);
 }
 
 // Adds the tensors that the prologue reads: one element for each channel of the input.

@@ -1,5 +1,6 @@
 #include "descriptor/prelude_and_launch.h"
 
+#include <bit>
 #include <utility>
 
 #include "descriptor/numbers.h"
@@ -29,6 +30,10 @@ int kept_bytes_of(const Request& request, std::string_view input) {
   return size_of(enters ? DType::f32 : request.at(input).dtype);
 }
 
+int64_t steps_to_keep(const Emitter& emit, int64_t steps) {
+  return emit.open() ? static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(steps))) : steps;
+}
+
 Launch launch_of(std::string entry, int threads, std::vector<Argument> arguments) {
   Launch launch;
   launch.entry = std::move(entry);
@@ -43,7 +48,7 @@ Launch unary_launch(std::string entry, int threads) {
       {OperandArgument{"x"}, OperandArgument{"y"}, Scalar::alpha, Scalar::beta, UserArgument{}, Scalar::n});
 }
 
-Program program_of(std::string source, const Launch& launch) {
+Program program_of(Source source, const Launch& launch) {
   return Program{{std::move(source)}, {launch}};
 }
 

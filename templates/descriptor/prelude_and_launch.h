@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kiln/generator/algorithm.h"
 #include "kiln/generator/program.h"
 #include "kiln/generator/request.h"
 #include "kiln/generator/specialise.h"
@@ -29,6 +30,9 @@ Count blocks_for(int64_t per_image, int64_t n, bool dynamic, int64_t per_block);
 /// prologue.
 int kept_bytes_of(const Request& request, std::string_view input);
 
+/// Steps for which a kernel has registers: those that there are, or in an open kernel the next power of two.
+int64_t steps_to_keep(const Emitter& emit, int64_t steps);
+
 /// One launch of `entry` with blocks of `threads`. The grid is the caller's to set.
 Launch launch_of(std::string entry, int threads, std::vector<Argument> arguments = {});
 /// The same with the arguments x, y, alpha, beta, user, n.
@@ -36,7 +40,7 @@ Launch unary_launch(std::string entry, int threads);
 
 /// The program of one source and one launch. A list of steps in braces would cost each descriptor a quarter of its
 /// compile time.
-Program program_of(std::string source, const Launch& launch);
+Program program_of(Source source, const Launch& launch);
 
 /// Adds arguments at the end.
 void append(Launch& launch, std::initializer_list<Argument> arguments);

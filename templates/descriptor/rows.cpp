@@ -249,8 +249,8 @@ Prelude rows_prelude(const Rows& rows) {
     wide = wide || needs_wide_index({&operand.spec});
   }
   prelude.index_type("Index", wide);
-  prelude.constant("ROWS", rows.count()).constant("ROWS_PER_IMAGE", rows.per_image());
-  prelude.flag("DYNAMIC_N", rows.dynamic_batch).constant("ROW", rows.length());
+  prelude.extent("ROWS", rows.count()).extent("ROWS_PER_IMAGE", rows.per_image());
+  prelude.flag("DYNAMIC_N", rows.dynamic_batch).extent("ROW", rows.length());
   return prelude;
 }
 
@@ -258,18 +258,18 @@ Prelude rows_prelude(const Rows& rows, const RowLayout& layout, int vector) {
   Prelude prelude = rows_prelude(rows);
   std::vector<int64_t> extents(most_outer, 1);
   for (size_t d = 0; d < layout.outer.size(); ++d) extents.at(d) = layout.outer[d].extent;
-  prelude.array("OUTER_EXTENTS", extents).constant("VECTOR", vector);
+  prelude.extents("OUTER_EXTENTS", extents).constant("VECTOR", vector);
   for (size_t i = 0; i < rows.operands.size(); ++i) {
     std::vector<int64_t> strides(most_outer, 0);
     for (size_t d = 0; d < layout.outer.size(); ++d) strides.at(d) = layout.outer[d].strides[i];
     const std::string name = constant_name(rows.operands[i]);
-    prelude.array(name + "_OUTER_STRIDES", strides).constant(name + "_STEP", layout.neighbours().strides[i]);
+    prelude.extents(name + "_OUTER_STRIDES", strides).constant(name + "_STEP", layout.neighbours().strides[i]);
     prelude.constant(name + "_RUN", run_of(rows, layout, i, vector));
     if (layout.across && layout.row.size() == 1) {
-      prelude.constant(name + "_AXIS_STRIDE", layout.row.front().strides[i]);
+      prelude.extent(name + "_AXIS_STRIDE", layout.row.front().strides[i]);
     }
   }
-  if (layout.across) prelude.constant("INNER", layout.inner.extent);
+  if (layout.across) prelude.extent("INNER", layout.inner.extent);
   return prelude;
 }
 
@@ -279,22 +279,22 @@ void add_simple_rows(Prelude& prelude, const Rows& rows) {
     axes.push_back(rows.is_axis(d) ? 1 : 0);
     extents[d] = std::max<int64_t>(extents[d], 1);  // an empty tensor starts no block, or has empty rows
   }
-  prelude.constant("RANK", static_cast<int64_t>(extents.size())).array("AXES", axes).array("EXTENTS", extents);
+  prelude.constant("RANK", static_cast<int64_t>(extents.size())).array("AXES", axes).extents("EXTENTS", extents);
   for (const Operand& operand : rows.operands) {
     std::vector<int64_t> strides = operand.spec.strides;
     for (size_t d = 0; d < strides.size(); ++d) strides[d] = operand.spec.extents[d] <= 1 ? 0 : strides[d];
-    prelude.array(constant_name(operand) + "_STRIDES", strides);
+    prelude.extents(constant_name(operand) + "_STRIDES", strides);
   }
 }
 
 void add_row_dimensions(Prelude& prelude, const Rows& rows, const RowLayout& layout) {
   std::vector<int64_t> extents(most_axes, 1);
   for (size_t d = 0; d < layout.row.size(); ++d) extents.at(d) = layout.row[d].extent;
-  prelude.array("ROW_EXTENTS", extents);
+  prelude.extents("ROW_EXTENTS", extents);
   for (size_t i = 0; i < rows.operands.size(); ++i) {
     std::vector<int64_t> strides(most_axes, 0);
     for (size_t d = 0; d < layout.row.size(); ++d) strides.at(d) = layout.row[d].strides[i];
-    prelude.array(constant_name(rows.operands[i]) + "_ROW_STRIDES", strides);
+    prelude.extents(constant_name(rows.operands[i]) + "_ROW_STRIDES", strides);
   }
 }
 

@@ -15,7 +15,7 @@ __device__ __forceinline__ Place place_of(Index vector) {
   if constexpr (DIMENSIONS == 1) {
     move_along<0>(vector * VECTOR, place);
   } else {
-    move_along<0>(take_coordinate<ROW / VECTOR>(vector) * VECTOR, place);
+    move_along<0>(take_coordinate(vector, ROW / VECTOR) * VECTOR, place);
     move_to<1>(vector, place);
   }
   return place;

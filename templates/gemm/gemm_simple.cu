@@ -11,10 +11,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Index number = global_thread<THREADS, Index>();  // in logical order
   Index element = number;
   if (element >= (DYNAMIC_M ? static_cast<Index>(batch) : M) * Index(BATCH_0) * BATCH_1 * BATCH_2 * N) return;
-  const Index n = take_coordinate<N>(element);
-  const Index m = take_coordinate<M>(element);
-  const Index batch_2 = take_coordinate<BATCH_2>(element);
-  const Index batch_1 = take_coordinate<BATCH_1>(element);
+  const Index n = take_coordinate(element, N);
+  const Index m = take_coordinate(element, M);
+  const Index batch_2 = take_coordinate(element, BATCH_2);
+  const Index batch_1 = take_coordinate(element, BATCH_1);
   const Index batch_0 = element;
 
   float sum = 0.0f;

@@ -51,10 +51,10 @@ __device__ __forceinline__ void backward_data_of_one(const TDY* dy, const TW* w,
                                                      const EpilogueArguments& arguments, long long n) {
   Index element = global_thread<THREADS, Index>();  // in logical order
   if (element >= images_of(n) * Index(C) * D * H * W) return;
-  const Index column = take_coordinate<W>(element);
-  const Index h = take_coordinate<H>(element);
-  const Index d = take_coordinate<D>(element);
-  const Index channel = take_coordinate<C>(element);
+  const Index column = take_coordinate(element, W);
+  const Index h = take_coordinate(element, H);
+  const Index d = take_coordinate(element, D);
+  const Index channel = take_coordinate(element, C);
   const Index image = element;
 
   float sum = 0.0f;

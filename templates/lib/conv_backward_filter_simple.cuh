@@ -42,10 +42,10 @@ __device__ __forceinline__ void backward_filter_of_one(const TX* x, const TDY* d
                                                        const OutputArguments& output, long long n) {
   Index element = global_thread<THREADS, Index>();  // in logical order
   if (element >= Index(REGIONS) * K * C_PER_GROUP * T * R * S) return;
-  const Index s = take_coordinate<S>(element);
-  const Index r = take_coordinate<R>(element);
-  const Index t = take_coordinate<T>(element);
-  const Index c = take_coordinate<C_PER_GROUP>(element);
+  const Index s = take_coordinate(element, S);
+  const Index r = take_coordinate(element, R);
+  const Index t = take_coordinate(element, T);
+  const Index c = take_coordinate(element, C_PER_GROUP);
   const Index filter = element;
 
   float sum = 0.0f;

@@ -46,10 +46,10 @@ __device__ __forceinline__ void convolve_depthwise(const GridBlock& block, const
                                                    const EpilogueArguments& arguments, long long n) {
   Index image = static_cast<Index>(block.x) * THREADS + static_cast<Index>(threadIdx.x);
   if (image >= images_of(n) * K * (Index(Z) * P_TILES * Q_TILES)) return;
-  const Index first_q = take_coordinate<Q_TILES>(image) * TILE_Q;
-  const Index first_p = take_coordinate<P_TILES>(image) * TILE_P;
-  const Index z = take_coordinate<Z>(image);
-  const Index k = take_coordinate<K>(image);
+  const Index first_q = take_coordinate(image, Q_TILES) * TILE_Q;
+  const Index first_p = take_coordinate(image, P_TILES) * TILE_P;
+  const Index z = take_coordinate(image, Z);
+  const Index k = take_coordinate(image, K);
   const Index front = z * STRIDE_D - PAD_FRONT;
   const Index top = first_p * STRIDE_H - PAD_TOP, left = first_q * STRIDE_W - PAD_LEFT - SHIFT;
 

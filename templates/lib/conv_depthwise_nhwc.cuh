@@ -62,9 +62,9 @@ __device__ __forceinline__ void convolve_depthwise(BlockMemory& filters, const G
   const int k = first_k + k_in_block;
   Index image = static_cast<Index>(block.x) * PLACES + static_cast<int>(threadIdx.x) / LANES_K;
   if (image >= images_of(n) * (Index(Z) * P_TILES * Q_TILES) || k >= K) return;
-  const Index first_q = take_coordinate<Q_TILES>(image) * TILE_Q;
-  const Index first_p = take_coordinate<P_TILES>(image) * TILE_P;
-  const Index z = take_coordinate<Z>(image);
+  const Index first_q = take_coordinate(image, Q_TILES) * TILE_Q;
+  const Index first_p = take_coordinate(image, P_TILES) * TILE_P;
+  const Index z = take_coordinate(image, Z);
   const Index front = z * STRIDE_D - PAD_FRONT, top = first_p * STRIDE_H - PAD_TOP,
               left = first_q * STRIDE_W - PAD_LEFT;
 

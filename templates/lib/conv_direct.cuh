@@ -104,9 +104,9 @@ __device__ __forceinline__ void convolve_direct(BlockMemory& filters, const Grid
 
   Index image = static_cast<Index>(block.x) * THREADS + static_cast<Index>(threadIdx.x);
   if (image >= images_of(n) * (Index(Z) * P_TILES * Q)) return;
-  const Index q = take_coordinate<Q>(image);
-  const Index first_p = take_coordinate<P_TILES>(image) * TILE_P;
-  const Index z = take_coordinate<Z>(image);
+  const Index q = take_coordinate(image, Q);
+  const Index first_p = take_coordinate(image, P_TILES) * TILE_P;
+  const Index z = take_coordinate(image, Z);
   const Index front = z * STRIDE_D - PAD_FRONT, top = first_p * STRIDE_H - PAD_TOP, left = q * STRIDE_W - PAD_LEFT;
   const TX* const corner = x + (group * Index(X_STRIDE_G) + Input::at(image, 0, front, top, left));
   unsigned rows_inside = 0;

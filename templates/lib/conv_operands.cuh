@@ -46,9 +46,9 @@ __device__ __forceinline__ Index filters_of(const Region& region) {
 // Whether a region has the pixel of that number, counted as those of the largest region are.
 __device__ __forceinline__ bool has_pixel(const Region& region, Index pixel) {
   if constexpr (UNEVEN_PIXELS) {
-    const Index q = take_coordinate<Q>(pixel);
-    const Index p = take_coordinate<P>(pixel);
-    return q < region.columns && p < region.rows && take_coordinate<Z>(pixel) < region.planes;
+    const Index q = take_coordinate(pixel, Q);
+    const Index p = take_coordinate(pixel, P);
+    return q < region.columns && p < region.rows && take_coordinate(pixel, Z) < region.planes;
   }
   return true;
 }
@@ -75,7 +75,7 @@ __device__ __forceinline__ Index first_filter_element(Index k) {
   if constexpr (GROUPS == 1 || W_STRIDE_G == K_PER_GROUP * W_STRIDE_K) {
     return k * Index(W_STRIDE_K) + Index(W_FIRST);
   } else {
-    const Index in_group = take_coordinate<K_PER_GROUP>(k);
+    const Index in_group = take_coordinate(k, K_PER_GROUP);
     return k * Index(W_STRIDE_G) + in_group * Index(W_STRIDE_K) + Index(W_FIRST);
   }
 }
@@ -83,9 +83,9 @@ __device__ __forceinline__ Index first_filter_element(Index k) {
 // Offset of element number `element` of a filter from its first.
 __device__ __forceinline__ Index filter_offset(Index element) {
   if constexpr (CHANNELS_INNER) {
-    return strided_offset<W_STRIDE_C, C_PER_GROUP, W_STRIDE_S, S, W_STRIDE_R, R, W_STRIDE_T, T>(element);
+    return strided_offset(element, W_STRIDE_C, C_PER_GROUP, W_STRIDE_S, S, W_STRIDE_R, R, W_STRIDE_T, T);
   } else {
-    return strided_offset<W_STRIDE_S, S, W_STRIDE_R, R, W_STRIDE_T, T, W_STRIDE_C, C_PER_GROUP>(element);
+    return strided_offset(element, W_STRIDE_S, S, W_STRIDE_R, R, W_STRIDE_T, T, W_STRIDE_C, C_PER_GROUP);
   }
 }
 

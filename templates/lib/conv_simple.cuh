@@ -48,10 +48,10 @@ __device__ __forceinline__ void convolve_one(const TX* x, const TW* w, TY* y, co
   const Index number = global_thread<THREADS, Index>();  // in logical order
   Index element = number;
   if (element >= (DYNAMIC_N ? static_cast<Index>(n) : N) * Index(K) * Z * P * Q) return;
-  const Index q = take_coordinate<Q>(element);
-  const Index p = take_coordinate<P>(element);
-  const Index z = take_coordinate<Z>(element);
-  const Index k = take_coordinate<K>(element);
+  const Index q = take_coordinate(element, Q);
+  const Index p = take_coordinate(element, P);
+  const Index z = take_coordinate(element, Z);
+  const Index k = take_coordinate(element, K);
   const Index image = element;
 
   float sum = 0.0f;

@@ -21,7 +21,7 @@ struct PartPixel {
   Index offset;
 
   __device__ __forceinline__ explicit PartPixel(Index pixel)
-      : offset(Y_ALONG_K ? pixel * K : strided_offset<1, PART_PIXELS, PART_PIXELS * K, PARTS_OF_IMAGES>(pixel)) {}
+      : offset(Y_ALONG_K ? pixel * K : strided_offset(pixel, 1, PART_PIXELS, PART_PIXELS * K, PARTS_OF_IMAGES)) {}
 };
 
 // Part number `part` of a tile, by the threads of a block. Pixels and Weights: the loaders of x and w.
@@ -103,10 +103,10 @@ __device__ __forceinline__ void add_parts(const GridBlock& block, const float* p
   Index pixel = offset;
   Index channel;
   if constexpr (Y_ALONG_K) {
-    channel = take_coordinate<K>(pixel);
+    channel = take_coordinate(pixel, K);
   } else {
-    const Index place = take_coordinate<PART_PIXELS>(pixel);
-    channel = take_coordinate<K>(pixel);
+    const Index place = take_coordinate(pixel, PART_PIXELS);
+    channel = take_coordinate(pixel, K);
     pixel = pixel * PART_PIXELS + place;
   }
   finish_outputs<Y_ALONG_K>(y, OutputPixel(pixel), channel, sums, arguments);

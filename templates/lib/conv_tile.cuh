@@ -64,8 +64,8 @@ struct BlockTile {
   // Whether there is tap number `tap` of the filters, and how far its elements are from those of the first region.
   __device__ __forceinline__ bool has_tap(int tap) const {
     if constexpr (UNEVEN_TAPS) {
-      const int s = take_coordinate<S>(tap);
-      const int r = take_coordinate<R>(tap);
+      const int s = take_coordinate(tap, S);
+      const int r = take_coordinate(tap, R);
       return s < region.columns && r < region.rows && tap < region.planes;
     }
     return true;
@@ -144,7 +144,7 @@ class Filters {
   // or part of one run.
   static constexpr bool CHUNKS_ARE_EVEN =
       CHANNELS_INNER || BLOCK_K % TAPS == 0 ||
-      is_one_run<W_STRIDE_S, S, W_STRIDE_R, R, W_STRIDE_T, T, W_STRIDE_C, C_PER_GROUP>();
+      is_one_run(W_STRIDE_S, S, W_STRIDE_R, R, W_STRIDE_T, T, W_STRIDE_C, C_PER_GROUP);
 
   // Moves an offset of an element of tap number `tap` to the filters that the tap has, if there are any.
   __device__ __forceinline__ void enter_region(int tap, bool& exists, Index& offset) const {

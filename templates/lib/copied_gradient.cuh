@@ -56,7 +56,7 @@ class CopiedRows {
     for (int i = 0; i < Lines::COUNT; ++i) {
       if (!Lines::has(i)) continue;
       int image = chunk.first + Lines::row(i);
-      const int s = take_coordinate<S>(image), r = take_coordinate<R>(image), t = take_coordinate<T>(image);
+      const int s = take_coordinate(image, S), r = take_coordinate(image, R), t = take_coordinate(image, T);
       const Tap tap(t, r, s);
       start_copy<X_RUN * sizeof(TX), true>(address + byte_of_copy<Tile, Lines::STEP>(Lines::row(0), Lines::column(), i),
                                            element_at(x_, window_.offset + (image * Index(X_STRIDE_C) + tap.offset())),

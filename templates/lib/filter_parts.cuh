@@ -14,7 +14,7 @@ constexpr int FILTERS = K * C_PER_GROUP;
 // Offset in dw of element `tap` (of x, not of memory) of filter number `filter`.
 __device__ __forceinline__ Index offset_of(Index filter, int tap) {
   const int stored = MIRRORED ? TAPS - 1 - tap : tap;
-  const Index c = take_coordinate<C_PER_GROUP>(filter);
+  const Index c = take_coordinate(filter, C_PER_GROUP);
   return filter * Index(DW_STRIDE_K) + c * Index(DW_STRIDE_C) + stored / (R * S) * Index(DW_STRIDE_T) +
          stored / S % R * Index(DW_STRIDE_R) + stored % S * Index(DW_STRIDE_S);
 }

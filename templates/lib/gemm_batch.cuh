@@ -10,7 +10,7 @@ constexpr long long PRODUCTS = 1LL * BATCH_0 * BATCH_1 * BATCH_2;
 template <long long STRIDE_0, long long STRIDE_1, long long STRIDE_2>
 __device__ __forceinline__ Index product_offset(int product) {
   if constexpr (PRODUCTS == 1) return 0;
-  return strided_offset<STRIDE_2, BATCH_2, STRIDE_1, BATCH_1, STRIDE_0, BATCH_0>(static_cast<Index>(product));
+  return strided_offset(static_cast<Index>(product), STRIDE_2, BATCH_2, STRIDE_1, BATCH_1, STRIDE_0, BATCH_0);
 }
 
 __device__ __forceinline__ const TX* x_of_product(const TX* x, int product) {

@@ -93,9 +93,9 @@ class Im2colAlongPixels {
 
   // Splits a number (c, t, r, s): returns the tap and leaves c.
   __device__ __forceinline__ static Tap take_tap(int& c) {
-    const int s = take_coordinate<S>(c);
-    const int r = take_coordinate<R>(c);
-    const int t = take_coordinate<T>(c);
+    const int s = take_coordinate(c, S);
+    const int r = take_coordinate(c, R);
+    const int t = take_coordinate(c, T);
     return Tap(t, r, s);
   }
 

@@ -24,15 +24,15 @@ struct UnsignedOf<long long> {
   using type = unsigned long long;
 };
 
-// Takes the innermost coordinate off a linear index: returns index % EXTENT and leaves index / EXTENT. EXTENT is a
-// constant and indices are not negative, so the division is a multiplication.
-template <long long EXTENT, class Index>
-__device__ __forceinline__ Index take_coordinate(Index& index) {
+// Takes the innermost coordinate off a linear index: returns index % extent and leaves index / extent. Indices are not
+// negative; where the extent is a constant, the division is a multiplication.
+template <class Index, class Extent>
+__device__ __forceinline__ Index take_coordinate(Index& index, Extent extent) {
   using Unsigned = typename UnsignedOf<Index>::type;
   const Unsigned value = static_cast<Unsigned>(index);
-  const Unsigned quotient = value / static_cast<Unsigned>(EXTENT);
+  const Unsigned quotient = value / static_cast<Unsigned>(extent);
   index = static_cast<Index>(quotient);
-  return static_cast<Index>(value - quotient * static_cast<Unsigned>(EXTENT));
+  return static_cast<Index>(value - quotient * static_cast<Unsigned>(extent));
 }
 
 // Index of this thread in a one-dimensional grid of blocks of THREADS.

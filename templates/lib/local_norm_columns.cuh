@@ -18,8 +18,8 @@ struct Column {
 
   __device__ __forceinline__ Column() {
     Index number = static_cast<Index>(blockIdx.x);
-    const Index lanes = take_coordinate<ceil_div<long long>(INNER, INNER_LANES * VECTOR)>(number);
-    const Index segments = take_coordinate<ceil_div<long long>(ROW, SEGMENT_LANES * SEGMENT)>(number);
+    const Index lanes = take_coordinate(number, ceil_div<long long>(INNER, INNER_LANES * VECTOR));
+    const Index segments = take_coordinate(number, ceil_div<long long>(ROW, SEGMENT_LANES * SEGMENT));
     inner = (lanes * INNER_LANES + static_cast<Index>(threadIdx.x) % INNER_LANES) * VECTOR;
     first = (static_cast<int>(segments) * SEGMENT_LANES + static_cast<int>(threadIdx.x) / INNER_LANES) * SEGMENT;
     outer = number;

@@ -20,7 +20,7 @@ struct Segment {
 
   __device__ __forceinline__ Segment() {
     row = global_thread<THREADS, Index>();
-    first = static_cast<int>(take_coordinate<ROW / SEGMENT>(row)) * SEGMENT;
+    first = static_cast<int>(take_coordinate(row, ROW / SEGMENT)) * SEGMENT;
   }
   __device__ __forceinline__ bool has_elements(long long n) const {
     return row < (DYNAMIC_N ? static_cast<Index>(n) * ROWS_PER_IMAGE : ROWS);

@@ -24,7 +24,7 @@ struct Coordinates {
   template <int DIMENSION>
   __device__ __forceinline__ void take(Index element) {
     if constexpr (DIMENSION >= 0) {
-      at[DIMENSION] = take_coordinate<EXTENTS[DIMENSION]>(element);
+      at[DIMENSION] = take_coordinate(element, EXTENTS[DIMENSION]);
       take<DIMENSION - 1>(element);
     }
   }

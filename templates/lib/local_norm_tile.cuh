@@ -46,10 +46,10 @@ struct Region {
   }
   __device__ __forceinline__ static Cell cell(int index) {
     Cell cell;
-    if constexpr (FREE_INNER) cell.free = take_coordinate<GROUPS>(index);
-    cell.at[0] = take_coordinate<E0>(index);
-    cell.at[1] = take_coordinate<E1>(index);
-    cell.at[2] = take_coordinate<E2>(index);
+    if constexpr (FREE_INNER) cell.free = take_coordinate(index, GROUPS);
+    cell.at[0] = take_coordinate(index, E0);
+    cell.at[1] = take_coordinate(index, E1);
+    cell.at[2] = take_coordinate(index, E2);
     if constexpr (!FREE_INNER) cell.free = index;
     return cell;
   }
@@ -69,7 +69,7 @@ struct Block {
 
   __device__ __forceinline__ Block() {
     Index number = static_cast<Index>(blockIdx.x);
-    free = static_cast<int>(take_coordinate<ceil_div<long long>(INNER, FREE_TILE)>(number)) * FREE_TILE;
+    free = static_cast<int>(take_coordinate(number, ceil_div<long long>(INNER, FREE_TILE))) * FREE_TILE;
     take_axis<0>(number);
     take_axis<1>(number);
     take_axis<2>(number);
@@ -80,7 +80,7 @@ struct Block {
   __device__ __forceinline__ void take_axis(Index& number) {
     constexpr long long TILES = ceil_div<long long>(AXIS_EXTENTS[AXIS], AXIS_TILES[AXIS]);
     constexpr int TILE = AXIS_TILES[AXIS];
-    first[AXIS] = static_cast<int>(take_coordinate<TILES>(number)) * TILE;
+    first[AXIS] = static_cast<int>(take_coordinate(number, TILES)) * TILE;
   }
 
   // The elements that `cell` of a region is, which begins `before` elements ahead of the tile along each axis.

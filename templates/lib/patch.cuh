@@ -46,9 +46,9 @@ struct PatchPlace {
   Index image, z, p, q;
 
   __device__ __forceinline__ explicit PatchPlace(Index tile) {
-    q = take_coordinate<Q_TILES>(tile) * TILE_Q;
-    p = take_coordinate<P_TILES>(tile) * TILE_P;
-    z = take_coordinate<Z>(tile);
+    q = take_coordinate(tile, Q_TILES) * TILE_Q;
+    p = take_coordinate(tile, P_TILES) * TILE_P;
+    z = take_coordinate(tile, Z);
     image = tile;
   }
 };
@@ -98,9 +98,9 @@ struct alignas(16) Patch {
   __device__ __forceinline__ static void load_strip(TX (&strip)[STRIP], const TX* x, int group, const PatchPlace& place,
                                                     int number) {
     int rest = number;
-    const int part = take_coordinate<PARTS>(rest);
-    const Index w = place.q * STRIDE_W - PAD_LEFT - LEFT + take_coordinate<COLUMNS / X_PIXELS>(rest) * X_PIXELS;
-    const Index h = place.p * STRIDE_H - PAD_TOP + take_coordinate<ROWS>(rest);
+    const int part = take_coordinate(rest, PARTS);
+    const Index w = place.q * STRIDE_W - PAD_LEFT - LEFT + take_coordinate(rest, COLUMNS / X_PIXELS) * X_PIXELS;
+    const Index h = place.p * STRIDE_H - PAD_TOP + take_coordinate(rest, ROWS);
     const Index d = place.z * STRIDE_D - PAD_FRONT + rest;
     const bool exists = is_in<D>(d) && is_in<H>(h) && is_in<W>(w);
     const TX* const first =

@@ -16,14 +16,13 @@ struct Place {
   Index image, c, plane, row, column;
 };
 
-template <long long PLANES, long long ROWS, long long COLUMNS>
-__device__ __forceinline__ Place place_of(Index index) {
+__device__ __forceinline__ Place place_of(Index index, long long planes, long long rows, long long columns) {
   Place place;
-  if constexpr (CHANNELS_INNER) place.c = take_coordinate<C / VECTOR>(index) * VECTOR;
-  place.column = take_coordinate<COLUMNS>(index);
-  place.row = take_coordinate<ROWS>(index);
-  place.plane = take_coordinate<PLANES>(index);
-  if constexpr (!CHANNELS_INNER) place.c = take_coordinate<C>(index);
+  if constexpr (CHANNELS_INNER) place.c = take_coordinate(index, C / VECTOR) * VECTOR;
+  place.column = take_coordinate(index, columns);
+  place.row = take_coordinate(index, rows);
+  place.plane = take_coordinate(index, planes);
+  if constexpr (!CHANNELS_INNER) place.c = take_coordinate(index, C);
   place.image = index;
   return place;
 }

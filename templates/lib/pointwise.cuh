@@ -73,7 +73,7 @@ __device__ __forceinline__ void move_to(Index index, Place& place) {
     move_along<DIMENSION>(index, place);
   } else if constexpr (DIMENSION < DIMENSIONS) {
     constexpr long long EXTENT = EXTENTS[DIMENSION];
-    move_along<DIMENSION>(take_coordinate<EXTENT>(index), place);
+    move_along<DIMENSION>(take_coordinate(index, EXTENT), place);
     move_to<DIMENSION + 1>(index, place);
   }
 }

@@ -43,8 +43,8 @@ struct Region {
   Index planes, rows, columns;
 
   __device__ __forceinline__ explicit Region(Index region) : number(region) {
-    const Index column = take_coordinate<GRID_Q>(region);
-    const Index row = take_coordinate<GRID_P>(region);
+    const Index column = take_coordinate(region, GRID_Q);
+    const Index row = take_coordinate(region, GRID_P);
     z = first_output_of<GRID_Z, OUTPUTS_Z>(region);
     p = first_output_of<GRID_P, OUTPUTS_P>(row);
     q = first_output_of<GRID_Q, OUTPUTS_Q>(column);

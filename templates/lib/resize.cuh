@@ -49,7 +49,7 @@ template <int TAPS, long long EXTENT, long long STEP, long long START, long long
 __device__ __forceinline__ Taps<TAPS> taps_of(Index output, float cubic) {
   static_assert(START > -DENOMINATOR && STEP >= 0, "no position lies an element or more before x");
   Position rest = static_cast<Position>(output) * Position(STEP) + Position(START + DENOMINATOR);
-  const Position beyond = take_coordinate<DENOMINATOR>(rest);
+  const Position beyond = take_coordinate(rest, DENOMINATOR);
   const Index before = static_cast<Index>(rest) - 1;  // the element at or before the position
 
   Taps<TAPS> taps;

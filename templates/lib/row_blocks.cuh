@@ -28,8 +28,8 @@ __device__ __forceinline__ Index rows_of_call(long long n) {
 // Offset of element number `element` of a row from its first, in the operand of these X_ROW_STRIDES.
 template <const long long (&STRIDES)[6]>
 __device__ __forceinline__ Index element_offset(Index element) {
-  return strided_offset<STRIDES[0], ROW_EXTENTS[0], STRIDES[1], ROW_EXTENTS[1], STRIDES[2], ROW_EXTENTS[2], STRIDES[3],
-                        ROW_EXTENTS[3], STRIDES[4], ROW_EXTENTS[4], STRIDES[5], ROW_EXTENTS[5]>(element);
+  return strided_offset(element, STRIDES[0], ROW_EXTENTS[0], STRIDES[1], ROW_EXTENTS[1], STRIDES[2], ROW_EXTENTS[2],
+                        STRIDES[3], ROW_EXTENTS[3], STRIDES[4], ROW_EXTENTS[4], STRIDES[5], ROW_EXTENTS[5]);
 }
 
 // The rows of a thread.

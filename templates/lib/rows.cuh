@@ -10,8 +10,8 @@
 // Offset of row (or group of rows) number `row` in the operand of these X_OUTER_STRIDES.
 template <const long long (&STRIDES)[5]>
 __device__ __forceinline__ Index row_offset(Index row) {
-  return strided_offset<STRIDES[0], OUTER_EXTENTS[0], STRIDES[1], OUTER_EXTENTS[1], STRIDES[2], OUTER_EXTENTS[2],
-                        STRIDES[3], OUTER_EXTENTS[3], STRIDES[4], OUTER_EXTENTS[4]>(row);
+  return strided_offset(row, STRIDES[0], OUTER_EXTENTS[0], STRIDES[1], OUTER_EXTENTS[1], STRIDES[2], OUTER_EXTENTS[2],
+                        STRIDES[3], OUTER_EXTENTS[3], STRIDES[4], OUTER_EXTENTS[4]);
 }
 
 // VECTOR neighbours from the one at `first` on, STEP elements apart, in accesses of RUN.

@@ -17,8 +17,8 @@ struct SegmentTile : BlockTile {
 
   __device__ __forceinline__ SegmentTile(const GridBlock& block, long long n) : BlockTile(block, n) {
     int plane = static_cast<int>(blockIdx.z);
-    const int column = take_coordinate<SEGMENTS_Q>(plane);
-    const int row = take_coordinate<SEGMENTS_P>(plane);
+    const int column = take_coordinate(plane, SEGMENTS_Q);
+    const int row = take_coordinate(plane, SEGMENTS_P);
     pixels = 0;
     if (plane >= SEGMENTS_Z) return;  // another class has more
     z = SEGMENT_Z[plane], p = SEGMENT_P[row], q = SEGMENT_Q[column];
@@ -54,8 +54,8 @@ struct SegmentTile : BlockTile {
     Index d, h, w;
   };
   __device__ __forceinline__ Place place_of(int tap) const {
-    const int s = take_coordinate<S>(tap);
-    const int r = take_coordinate<R>(tap);
+    const int s = take_coordinate(tap, S);
+    const int r = take_coordinate(tap, R);
     const Tap at(tap, r, s);
     return {z * STRIDE_D - PAD_FRONT + at.deep, p * STRIDE_H - PAD_TOP + at.down, q * STRIDE_W - PAD_LEFT + at.right};
   }

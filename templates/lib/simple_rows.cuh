@@ -13,9 +13,8 @@ __device__ __forceinline__ Index offset_of_row(Index row) {
   } else if constexpr (AXES[DIMENSION] != 0) {
     return offset_of_row<STRIDES, DIMENSION - 1>(row);
   } else {
-    constexpr long long STRIDE = STRIDES[DIMENSION];
-    const Index coordinate = take_coordinate<EXTENTS[DIMENSION]>(row);
-    return coordinate * Index(STRIDE) + offset_of_row<STRIDES, DIMENSION - 1>(row);
+    const Index coordinate = take_coordinate(row, EXTENTS[DIMENSION]);
+    return coordinate * Index(STRIDES[DIMENSION]) + offset_of_row<STRIDES, DIMENSION - 1>(row);
   }
 }
 
@@ -27,20 +26,19 @@ __device__ __forceinline__ Index offset_in_row(Index element) {
   } else if constexpr (AXES[DIMENSION] == 0) {
     return offset_in_row<STRIDES, DIMENSION - 1>(element);
   } else {
-    constexpr long long STRIDE = STRIDES[DIMENSION];
-    const Index coordinate = take_coordinate<EXTENTS[DIMENSION]>(element);
-    return coordinate * Index(STRIDE) + offset_in_row<STRIDES, DIMENSION - 1>(element);
+    const Index coordinate = take_coordinate(element, EXTENTS[DIMENSION]);
+    return coordinate * Index(STRIDES[DIMENSION]) + offset_in_row<STRIDES, DIMENSION - 1>(element);
   }
 }
 
 // Number, in logical order, of element `element` of row `row`, of rows along dimension ALONG alone.
 template <int ALONG, int DIMENSION = RANK - 1>
 __device__ __forceinline__ Index number_of(Index row, Index element) {
-  constexpr long long EXTENT = EXTENTS[DIMENSION];
+  const auto extent = static_cast<Index>(EXTENTS[DIMENSION]);
   if constexpr (DIMENSION == ALONG) {
-    return row * Index(EXTENT) + element;
+    return row * extent + element;
   } else {
-    const Index coordinate = take_coordinate<EXTENT>(row);
-    return number_of<ALONG, DIMENSION - 1>(row, element) * Index(EXTENT) + coordinate;
+    const Index coordinate = take_coordinate(row, extent);
+    return number_of<ALONG, DIMENSION - 1>(row, element) * extent + coordinate;
   }
 }

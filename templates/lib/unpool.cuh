@@ -20,8 +20,8 @@ __device__ __forceinline__ bool window_holds(Index output, Index position, Index
 __device__ __forceinline__ Index named_offset(int named, Index z, Index p, Index q) {
   if (named < 0 || named >= POSITIONS) return -1;
   Index d = named;
-  const Index w = take_coordinate<W>(d);
-  const Index h = take_coordinate<H>(d);
+  const Index w = take_coordinate(d, W);
+  const Index h = take_coordinate(d, H);
   const bool held = window_holds(z, d, T, PAD_FRONT, STRIDE_D, DILATION_D) &&
                     window_holds(p, h, R, PAD_TOP, STRIDE_H, DILATION_H) &&
                     window_holds(q, w, S, PAD_LEFT, STRIDE_W, DILATION_W);

@@ -85,9 +85,8 @@ constexpr int ELEMENTS_OF_ACCESS = COUNT * sizeof(T) <= 16 ? COUNT : 16 / sizeof
 template <int I, int DIGIT = 0, class Index>
 __device__ __forceinline__ long long own_user_offset(Index offset) {
   if constexpr (DIGIT < USER_DIGITS[I]) {
-    constexpr long long Y_STEP = USER_Y_STEPS[I * USER_RANK + DIGIT], STEP = USER_STEPS[I * USER_RANK + DIGIT];
-    const Index rest = take_coordinate<Y_STEP>(offset);
-    return static_cast<long long>(offset) * STEP + own_user_offset<I, DIGIT + 1>(rest);
+    const Index rest = take_coordinate(offset, USER_Y_STEPS[I * USER_RANK + DIGIT]);
+    return static_cast<long long>(offset) * USER_STEPS[I * USER_RANK + DIGIT] + own_user_offset<I, DIGIT + 1>(rest);
   } else {
     return 0;
   }
@@ -98,13 +97,13 @@ template <int I, class TY, class T, int COUNT, class Index>
 __device__ __forceinline__ void load_own_run(const T* tensor, Index offset, UserValues (&run)[COUNT]) {
   constexpr int ROW = smaller<int>(ELEMENTS_OF_ACCESS<TY, COUNT>, USER_ROWS[I]);
   constexpr int WIDTH = smaller<int>(ROW, USER_WIDTHS[I]);
-  constexpr long long STEP = USER_STEPS[I * USER_RANK + USER_DIGITS[I] - 1];
+  const long long step = USER_STEPS[I * USER_RANK + USER_DIGITS[I] - 1];
 #pragma unroll
   for (int i = 0; i < COUNT; i += ROW) {
     const T* const row = tensor + own_user_offset<I>(offset + i);
 #pragma unroll
     for (int j = 0; j < ROW; j += WIDTH) {
-      const Vector<T, WIDTH> piece = load<WIDTH>(row + j * STEP);
+      const Vector<T, WIDTH> piece = load<WIDTH>(row + j * step);
 #pragma unroll
       for (int k = 0; k < WIDTH; ++k) run[i + j + k].tensors[I] = to_float(piece[k]);
     }
@@ -120,10 +119,10 @@ __device__ __forceinline__ void load_user_run(const UserArguments& user, Index o
     using T = UserStorage<USER_DTYPES[I]>;
     const T* const tensor = static_cast<const T*>(user.tensors[I]);
     if constexpr (USER_PER_CHANNEL[I] != 0) {
-      constexpr long long STRIDE = USER_STRIDES[I * USER_RANK + USER_CHANNEL_DIMENSION];
+      const long long stride = USER_STRIDES[I * USER_RANK + USER_CHANNEL_DIMENSION];
 #pragma unroll
       for (int i = 0; i < COUNT; ++i) {
-        run[i].tensors[I] = to_float(load_readonly<1>(tensor + (ALONG_CHANNEL ? channel + i : channel) * STRIDE)[0]);
+        run[i].tensors[I] = to_float(load_readonly<1>(tensor + (ALONG_CHANNEL ? channel + i : channel) * stride)[0]);
       }
     } else if constexpr (USER_DIGITS[I] != 0) {
       load_own_run<I, TY>(tensor, offset, run);
@@ -164,8 +163,8 @@ __device__ __forceinline__ long long user_offset(long long element) {
   if constexpr (DIMENSION < 0) {
     return 0;
   } else {
-    constexpr long long EXTENT = USER_EXTENTS[DIMENSION], STRIDE = USER_STRIDES[I * USER_RANK + DIMENSION];
-    return element % EXTENT * STRIDE + user_offset<I, DIMENSION - 1>(element / EXTENT);
+    const long long extent = USER_EXTENTS[DIMENSION], stride = USER_STRIDES[I * USER_RANK + DIMENSION];
+    return element % extent * stride + user_offset<I, DIMENSION - 1>(element / extent);
   }
 }
 

@@ -24,10 +24,10 @@ struct Window {
   // is outside.
   __device__ __forceinline__ void place(const Region& region, Index group, Index pixel, bool exists) {
     Index image = 0;
-    if constexpr (IMAGES_INNER) image = take_coordinate<N>(pixel);
-    w = take_coordinate<Q>(pixel) * STRIDE_W - PAD_LEFT + region.q * STEP_W;
-    const Index top = take_coordinate<P>(pixel) * STRIDE_H - PAD_TOP + region.p * STEP_H;
-    d = take_coordinate<Z>(pixel) * STRIDE_D - PAD_FRONT + region.z * STEP_D;
+    if constexpr (IMAGES_INNER) image = take_coordinate(pixel, N);
+    w = take_coordinate(pixel, Q) * STRIDE_W - PAD_LEFT + region.q * STEP_W;
+    const Index top = take_coordinate(pixel, P) * STRIDE_H - PAD_TOP + region.p * STEP_H;
+    d = take_coordinate(pixel, Z) * STRIDE_D - PAD_FRONT + region.z * STEP_D;
     deep_end = region.planes * DILATION_D;
     down_end = region.rows * DILATION_H;
     right_end = region.columns * DILATION_W;

@@ -17,7 +17,7 @@ struct Slot {
   bool exists;
 
   __device__ __forceinline__ Slot(Index slot, long long n) {
-    number = take_coordinate<SLOTS>(slot);
+    number = take_coordinate(slot, SLOTS);
     image = slot;
     if constexpr (DYNAMIC_N) {
       exists = number < TILES_PER_IMAGE;
@@ -40,10 +40,10 @@ __device__ __forceinline__ void transform_inputs(const TX* x, float* inputs, con
   if (number >= slot_images(n) * (Index(SLOTS) * C)) return;
   Index channel;
   if constexpr (V_ALONG_C) {
-    channel = take_coordinate<C>(number);
+    channel = take_coordinate(number, C);
   } else {
-    const Index in_image = take_coordinate<SLOTS>(number);
-    channel = take_coordinate<C>(number);
+    const Index in_image = take_coordinate(number, SLOTS);
+    channel = take_coordinate(number, C);
     number = number * SLOTS + in_image;
   }
   const Slot slot(number, n);
@@ -66,10 +66,10 @@ __device__ __forceinline__ void transform_products(const float* products, TY* y,
   if (number >= slot_images(n) * (Index(SLOTS) * K)) return;
   Index channel;
   if constexpr (M_ALONG_K) {
-    channel = take_coordinate<K>(number);
+    channel = take_coordinate(number, K);
   } else {
-    const Index in_image = take_coordinate<SLOTS>(number);
-    channel = take_coordinate<K>(number);
+    const Index in_image = take_coordinate(number, SLOTS);
+    channel = take_coordinate(number, K);
     number = number * SLOTS + in_image;
   }
   const Slot slot(number, n);

@@ -32,9 +32,9 @@ struct TilePlace {
 
   TilePlace() = default;
   __device__ __forceinline__ TilePlace(Index number, bool is_there) : exists(is_there) {
-    left = take_coordinate<TILES_Q>(number) * TILE;
-    top = take_coordinate<TILES_P>(number) * TILE;
-    plane = take_coordinate<Z>(number);
+    left = take_coordinate(number, TILES_Q) * TILE;
+    top = take_coordinate(number, TILES_P) * TILE;
+    plane = take_coordinate(number, Z);
     image = number;
   }
 };
@@ -65,11 +65,11 @@ __device__ __forceinline__ void transform_filters(const TW* w, float* filters) {
   Index group = place;
   Index c, k;
   if constexpr (FILTER_C_INNER) {
-    c = take_coordinate<FILTER_C>(group);
-    k = take_coordinate<FILTER_K>(group);
+    c = take_coordinate(group, FILTER_C);
+    k = take_coordinate(group, FILTER_K);
   } else {
-    k = take_coordinate<FILTER_K>(group);
-    c = take_coordinate<FILTER_C>(group);
+    k = take_coordinate(group, FILTER_K);
+    c = take_coordinate(group, FILTER_C);
   }
   const bool exists = (FILTER_C == C_PER_GROUP || c < C_PER_GROUP) && (FILTER_K == K_PER_GROUP || k < K_PER_GROUP);
   const TW* const first = w + (first_filter_element(group * K_PER_GROUP + k) + c * Index(W_STRIDE_C));

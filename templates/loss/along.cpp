@@ -30,7 +30,7 @@ Prelude along_prelude(const AlongShape& shape, const CrossEntropyRows& rows) {
 }
 
 Program along_program(const std::string& name, const AlongShape& shape, const CrossEntropyRows& rows,
-                      std::string source) {
+                      Source source) {
   return cross_entropy_program(rows, name, shape.threads, blocks_for_rows(rows, shape.threads / shape.lanes),
                                std::move(source));
 }

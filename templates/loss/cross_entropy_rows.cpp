@@ -114,7 +114,7 @@ Prelude cross_entropy_prelude(const CrossEntropyRows& rows, const RowLayout& lay
 }
 
 Program cross_entropy_program(const CrossEntropyRows& rows, const std::string& entry, int threads, const Count& blocks,
-                              std::string source) {
+                              Source source) {
   const OperandArgument x{"x"}, targets{"targets"}, weights{"weights"}, loss{rows.loss_name};
   const UserArgument user{};
   const OperationScalar smoothing{0};

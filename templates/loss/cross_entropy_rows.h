@@ -41,7 +41,7 @@ Prelude cross_entropy_prelude(const CrossEntropyRows& rows, const RowLayout& lay
 /// The program of a kernel `entry` of blocks of `threads`, of which there are `blocks`, with the kernels before and
 /// after it that the reduction asks for: `entry`_reduce of losses, `entry`_count for their gradient.
 Program cross_entropy_program(const CrossEntropyRows& rows, const std::string& entry, int threads, const Count& blocks,
-                              std::string source);
+                              Source source);
 
 /// A grid of one slice of `threads` rows of the inner dimension after the other: of kernels across rows.
 Count blocks_across(const CrossEntropyRows& rows, const RowLayout& layout, int threads);

@@ -44,7 +44,7 @@ Prelude prelude_of(const Shape& shape, const NormRows& rows) {
 }
 
 Program program(const Shape& shape, const NormRows& rows, const Target&, const Emitter& emit) {
-  const std::string source = emit.source(prelude_of(shape, rows));
+  const Source source = emit.source(prelude_of(shape, rows));
   if (shape.splits == 1) {
     Launch fused = descriptor::row_blocks_launch(shape, rows, "norm_blocks");
     fused.arguments = descriptor::operand_arguments(

@@ -29,7 +29,7 @@ __device__ __forceinline__ void move_to_others(Index index, Place& place) {
       move_along<DIMENSION>(index, place);
     } else {
       constexpr long long EXTENT = EXTENTS[DIMENSION];
-      move_along<DIMENSION>(take_coordinate<EXTENT>(index), place);
+      move_along<DIMENSION>(take_coordinate(index, EXTENT), place);
       move_to_others<DIMENSION + 1>(index, place);
     }
   }
@@ -59,8 +59,8 @@ extern "C" __global__ void __launch_bounds__(TILE* ROWS)
   const PointwiseArguments arguments = {a, b, c, y, alpha, beta, user, {{n0, n1, n2, n3}, {i0, i1}}};
   const int lane = static_cast<int>(threadIdx.x) % TILE, row = static_cast<int>(threadIdx.x) / TILE;
   Index block = static_cast<Index>(blockIdx.x);
-  const Index first_0 = take_coordinate<TILES_0>(block) * TILE;
-  const Index first_cross = take_coordinate<TILES_CROSS>(block) * TILE;
+  const Index first_0 = take_coordinate(block, TILES_0) * TILE;
+  const Index first_cross = take_coordinate(block, TILES_CROSS) * TILE;
   const int rows = static_cast<int>(smaller<Index>(TILE, ROW - first_0));            // along dimension 0
   const int columns = static_cast<int>(smaller<Index>(TILE, COLUMN - first_cross));  // along CROSS
   Place corner = {};

@@ -20,7 +20,11 @@ using TapNumber = unsigned short;
 constexpr TapNumber NO_TAP = 65535;  // no element is inside
 constexpr long long OUTPUTS = static_cast<long long>(Z) * P * Q;
 constexpr long long STEP = CHANNELS_INNER ? C : 1;  // from one window of an image to the next
-using Located = SpatialTensor<OUTPUTS * C, CHANNELS_INNER ? 1 : OUTPUTS, STEP * P * Q, STEP * Q, STEP, N, Z, P, Q>;
+
+// Where that of an output stands.
+__device__ __forceinline__ Index place_of_tap(Index image, Index c, Index z, Index p, Index q) {
+  return image * Index(OUTPUTS * C) + c * Index(CHANNELS_INNER ? 1 : OUTPUTS) + ((z * P + p) * Q + q) * Index(STEP);
+}
 
 static_assert(MODE != POOL_MAX || HAS_INDICES || static_cast<long long>(T) * R * S < NO_TAP, "taps have numbers");
 
@@ -35,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     pool_backward_locate(const TX* __restrict__ x, TapNumber* __restrict__ located, long long n) {
   const Index index = global_thread<THREADS, Index>();
   if (index >= images_of(n) * Index(OUTPUTS) * (C / VECTOR)) return;
-  const Place window = place_of<Z, P, Q>(index);
+  const Place window = place_of(index, Z, P, Q);
   float largest[VECTOR];
   Vector<TapNumber, VECTOR> taps;
   window_maxima<NO_TAP>(x, window, AsStored(), TapOf(), largest, taps);
@@ -60,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                          UserArguments user, long long n) {
   const Index index = global_thread<THREADS, Index>();
   if (index >= images_of(n) * Index(D) * H * W * (C / VECTOR)) return;
-  const Place pixel = place_of<D, H, W>(index);
+  const Place pixel = place_of(index, D, H, W);
   const Holders planes(pixel.plane, PAD_FRONT, T, DILATION_D, STRIDE_D, Z);
   const Holders rows(pixel.row, PAD_TOP, R, DILATION_H, STRIDE_H, P);
   const Holders columns(pixel.column, PAD_LEFT, S, DILATION_W, STRIDE_W, Q);
@@ -88,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
           const Index t = (pixel.plane - front) / DILATION_D, r = (pixel.row - top) / DILATION_H,
                       s = (pixel.column - left) / DILATION_W;
           const Vector<TapNumber, VECTOR> taps =
-              load_readonly<VECTOR>(located + Located::at(pixel.image, pixel.c, z, p, q));
+              load_readonly<VECTOR>(located + place_of_tap(pixel.image, pixel.c, z, p, q));
 #pragma unroll
           for (int j = 0; j < VECTOR; ++j) {
             if (taps[j] == (t * R + r) * S + s) sums[j] += to_float(incoming[j]);

@@ -48,10 +48,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Index number = global_thread<THREADS, Index>();  // in logical order
   Index index = number;
   if (index >= (DYNAMIC_N ? static_cast<Index>(n) : N) * Index(C) * D * H * W) return;
-  const Index w = take_coordinate<W>(index);
-  const Index h = take_coordinate<H>(index);
-  const Index d = take_coordinate<D>(index);
-  const Index c = take_coordinate<C>(index);
+  const Index w = take_coordinate(index, W);
+  const Index h = take_coordinate(index, H);
+  const Index d = take_coordinate(index, D);
+  const Index c = take_coordinate(index, C);
   const Index image = index;
 
   float sum = 0.0f;

@@ -29,7 +29,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (int j = 0; j < VECTOR; ++j) values[j] = pool_start<MODE>();
   if (plane < planes) {
     Index image = plane;
-    const Index c = take_coordinate<C>(image);
+    const Index c = take_coordinate(image, C);
     const TX* source = x + Input::at(image, c, 0, 0, 0);
 #pragma unroll 4
     for (Index i = lane * VECTOR; i < PLANE; i += STEP) {
@@ -50,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   }
   if (lane != 0 || plane >= planes) return;
   Index image = plane;
-  const Index c = take_coordinate<C>(image);
+  const Index c = take_coordinate(image, C);
   const float result[1] = {pool_finish<MODE>(value, static_cast<float>(PLANE))};
   store_run<false>(y, Output::at(image, c, 0, 0, 0), result, static_cast<int>(c), {alpha, beta, user});
 }

@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                  UserArguments user, long long n) {
   const Index index = global_thread<THREADS, Index>();
   if (index >= images_of(n) * Index(Z) * P * Q * (C / VECTOR)) return;
-  const Place window = place_of<Z, P, Q>(index);
+  const Place window = place_of(index, Z, P, Q);
   float largest[VECTOR];
   Vector<int, VECTOR> positions;
   window_maxima<-1>(x, window, AfterPrologue{user}, PositionOf(), largest, positions);

@@ -73,10 +73,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     pool_nchw(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, UserArguments user, long long n) {
   Index index = global_thread<THREADS, Index>();
   if (index >= images_of(n) * Index(C) * Z * TILES_P * TILES_Q) return;
-  const Index q0 = take_coordinate<TILES_Q>(index) * TILE_Q;
-  const Index p0 = take_coordinate<TILES_P>(index) * TILE_P;
-  const Index z = take_coordinate<Z>(index);
-  const Index c = take_coordinate<C>(index);
+  const Index q0 = take_coordinate(index, TILES_Q) * TILE_Q;
+  const Index p0 = take_coordinate(index, TILES_P) * TILE_P;
+  const Index z = take_coordinate(index, Z);
+  const Index c = take_coordinate(index, C);
   const Index front = z * STRIDE_D - PAD_FRONT;
   const Index top = p0 * STRIDE_H - PAD_TOP;
   const Index left = q0 * STRIDE_W - PAD_LEFT;

@@ -17,10 +17,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     pool_nhwc(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, UserArguments user, long long n) {
   Index index = global_thread<THREADS, Index>();
   if (index >= images_of(n) * Index(Z) * P * TILES_Q * (C / VECTOR)) return;
-  const Index c = take_coordinate<C / VECTOR>(index) * VECTOR;
-  const Index q0 = take_coordinate<TILES_Q>(index) * TILE_Q;
-  const Index p = take_coordinate<P>(index);
-  const Index z = take_coordinate<Z>(index);
+  const Index c = take_coordinate(index, C / VECTOR) * VECTOR;
+  const Index q0 = take_coordinate(index, TILES_Q) * TILE_Q;
+  const Index p = take_coordinate(index, P);
+  const Index z = take_coordinate(index, Z);
   const Index front = z * STRIDE_D - PAD_FRONT;
   const Index top = p * STRIDE_H - PAD_TOP;
   const Index left = q0 * STRIDE_W - PAD_LEFT;

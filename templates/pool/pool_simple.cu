@@ -12,10 +12,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Index number = global_thread<THREADS, Index>();  // in logical order
   Index index = number;
   if (index >= outputs) return;
-  const Index q = take_coordinate<Q>(index);
-  const Index p = take_coordinate<P>(index);
-  const Index z = take_coordinate<Z>(index);
-  const Index c = take_coordinate<C>(index);
+  const Index q = take_coordinate(index, Q);
+  const Index p = take_coordinate(index, P);
+  const Index z = take_coordinate(index, Z);
+  const Index c = take_coordinate(index, C);
   const Index image = index;
 
   const Index front = z * STRIDE_D - PAD_FRONT;

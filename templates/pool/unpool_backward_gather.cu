@@ -18,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                            float alpha, float beta, UserArguments user, long long n) {
   const Index index = global_thread<THREADS, Index>();
   if (index >= images_of(n) * Index(Z) * P * Q * (C / VECTOR)) return;
-  const Place place = place_of<Z, P, Q>(index);
+  const Place place = place_of(index, Z, P, Q);
   const Vector<int, VECTOR> named =
       load_readonly<VECTOR>(indices + Named::at(place.image, place.c, place.plane, place.row, place.column));
   const TDY* const channel = dy + Incoming::at(place.image, place.c, 0, 0, 0);

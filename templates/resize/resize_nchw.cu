@@ -15,10 +15,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                 float cubic) {
   Index index = global_thread<THREADS, Index>();
   if (index >= images_of(n) * Index(C) * Z * P * TILES_Q) return;
-  const Index q0 = take_coordinate<TILES_Q>(index) * TILE_Q;
-  const Index p = take_coordinate<P>(index);
-  const Index z = take_coordinate<Z>(index);
-  const Index c = take_coordinate<C>(index);
+  const Index q0 = take_coordinate(index, TILES_Q) * TILE_Q;
+  const Index p = take_coordinate(index, P);
+  const Index z = take_coordinate(index, Z);
+  const Index c = take_coordinate(index, C);
 
   const Taps<TAPS_D> planes = planes_of(z, cubic);
   const Taps<TAPS_H> rows = rows_of(p, cubic);

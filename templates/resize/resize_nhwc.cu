@@ -13,10 +13,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                 float cubic) {
   Index index = global_thread<THREADS, Index>();
   if (index >= images_of(n) * Index(Z) * P * Q * (C / VECTOR)) return;
-  const Index c = take_coordinate<C / VECTOR>(index) * VECTOR;
-  const Index q = take_coordinate<Q>(index);
-  const Index p = take_coordinate<P>(index);
-  const Index z = take_coordinate<Z>(index);
+  const Index c = take_coordinate(index, C / VECTOR) * VECTOR;
+  const Index q = take_coordinate(index, Q);
+  const Index p = take_coordinate(index, P);
+  const Index z = take_coordinate(index, Z);
 
   const Taps<TAPS_D> planes = planes_of(z, cubic);
   const Taps<TAPS_H> rows = rows_of(p, cubic);

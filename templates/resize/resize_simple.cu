@@ -10,10 +10,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Index number = global_thread<THREADS, Index>();  // in logical order
   Index index = number;
   if (index >= images_of(n) * Index(C) * Z * P * Q) return;
-  const Index q = take_coordinate<Q>(index);
-  const Index p = take_coordinate<P>(index);
-  const Index z = take_coordinate<Z>(index);
-  const Index c = take_coordinate<C>(index);
+  const Index q = take_coordinate(index, Q);
+  const Index p = take_coordinate(index, P);
+  const Index z = take_coordinate(index, Z);
+  const Index c = take_coordinate(index, C);
 
   const Taps<TAPS_D> planes = planes_of(z, cubic);
   const Taps<TAPS_H> rows = rows_of(p, cubic);

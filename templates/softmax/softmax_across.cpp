@@ -35,11 +35,18 @@ bool across_lanes_have_work(const AcrossShape& shape, const SoftmaxRows& softmax
   return inner && (shape.inner_lanes * shape.axis_lanes <= 32 || shape.axis_lanes / 2 < softmax.length());
 }
 
+bool across_has_open_kernel(const AcrossShape& shape, const SoftmaxRows&, const Target&) {
+  const bool for_long_rows = shape.axis_lanes == 16 && shape.inner_lanes == 16;
+  const bool for_short_rows = shape.axis_lanes == 1 && shape.inner_lanes == 64;
+  return shape.keep == 0 && (shape.vector == 1 || shape.vector == 2) && (for_long_rows || for_short_rows);
+}
+
 Program across_program(const char* entry, const AcrossShape& shape, const SoftmaxRows& softmax, const Emitter& emit) {
   const RowLayout layout = across_rows(softmax);
   Prelude prelude = softmax_prelude(softmax, layout, shape.vector);
   prelude.constant("INNER_LANES", shape.inner_lanes).constant("AXIS_LANES", shape.axis_lanes);
   prelude.flag("KEEP", shape.keep != 0);
+  prelude.constant("KEPT", shape.keep != 0 ? steps_to_keep(emit, steps_of(shape, softmax)) : 1);
 
   Launch launch = softmax_launch(softmax, entry, shape.inner_lanes * shape.axis_lanes);
   launch.grid[0] = blocks_for_rows(softmax, layout.inner.extent);  // one for each outer index

@@ -23,6 +23,9 @@ bool across_aligned(const AcrossShape& shape, const SoftmaxRows& softmax, const 
 bool across_block_fits(const AcrossShape& shape, const SoftmaxRows& softmax, const Target& target);
 bool across_lanes_have_work(const AcrossShape& shape, const SoftmaxRows& softmax, const Target& target);
 
+/// For opens().
+bool across_has_open_kernel(const AcrossShape& shape, const SoftmaxRows& softmax, const Target& target);
+
 /// One launch of `entry`.
 Program across_program(const char* entry, const AcrossShape& shape, const SoftmaxRows& softmax, const Emitter& emit);
 

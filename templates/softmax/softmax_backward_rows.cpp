@@ -48,9 +48,15 @@ bool reads_twice_where_it_must(const Shape& shape, const SoftmaxRows& softmax, c
   return shape.keep != 0 || steps(shape, softmax.length()) > 4;
 }
 
+bool has_open_kernel(const Shape& shape, const SoftmaxRows&, const Target&) {
+  const bool of_warps = shape.lanes == 32 && shape.threads == 128, of_blocks = shape.lanes == 512;
+  return (shape.vector == 1 || shape.vector == 4) && (shape.keep != 0 ? of_warps : of_blocks);
+}
+
 Program program(const Shape& shape, const SoftmaxRows& softmax, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::softmax_prelude(softmax, descriptor::along_rows(softmax), shape.vector);
   prelude.constant("THREADS", shape.threads).constant("LANES", shape.lanes).flag("KEEP", shape.keep != 0);
+  prelude.constant("KEPT", shape.keep != 0 ? descriptor::steps_to_keep(emit, steps(shape, softmax.length())) : 1);
 
   Launch launch = descriptor::softmax_launch(softmax, "softmax_backward_rows", shape.threads);
   launch.grid[0] = descriptor::blocks_for_rows(softmax, shape.threads / shape.lanes);
@@ -97,8 +103,9 @@ Algorithm softmax_backward_rows() {
       .rule("row length, alignment and VECTOR agree", aligned)
       .rule("a row has lanes of a warp or all of a block", rows_fill_blocks)
       .rule("kept elements fit registers", fits_registers)
-      .rule("at least half of the lanes have work", lanes_have_work)
-      .rule("rows are read twice only where they are long", reads_twice_where_it_must)
+      .pruning("at least half of the lanes have work", lanes_have_work)
+      .pruning("rows are read twice only where they are long", reads_twice_where_it_must)
+      .opens(has_open_kernel)
       .applies([](const SoftmaxRows& softmax, const Target&) { return descriptor::refuse_along_rows(softmax); })
       .program(program)
       .estimate(predict);

@@ -1,17 +1,14 @@
 // The gradient of softmax or log-softmax, rows in any layout: LANES threads share a row, lanes of a warp or a block.
 //
-// With KEEP, what a thread read of y and dy stays in registers between the sum and the result; without, rows of any
-// length are read twice, the second time backwards: what was read last is still in the cache. dx may be y or dy itself:
-// a thread writes the elements that it alone has read. Parameters: softmax_backward_rows.cpp.
+// With KEEP, what a thread read of y and dy stays in registers between the sum and the result, KEPT vectors at the most;
+// without, rows of any length are read twice, the second time backwards: what was read last is still in the cache. dx may be y or dy itself:
+// a thread writes the elements that it alone has read. VECTOR divides ROW. Parameters: softmax_backward_rows.cpp.
 #include "lib/index.cuh"
 #include "lib/reduce.cuh"
 #include "lib/softmax_gradient.cuh"
 
-constexpr int STEPS = ceil_div<int>(ROW, LANES* VECTOR);  // vectors of a thread
-constexpr int KEPT = KEEP ? STEPS : 1;
-constexpr int UNROLL = KEEP ? STEPS : smaller(STEPS, 4);
+constexpr int UNROLL = KEEP ? KEPT : 4;
 
-static_assert(ROW % VECTOR == 0, "a vector must not cross the end of a row");
 static_assert(LANES <= 32 || LANES == THREADS, "a row's threads are of one warp, or all of a block");
 
 // Over the threads of a row; all of them get the result.
@@ -35,10 +32,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   dy += row_offset<DY_OUTER_STRIDES>(row);
   const Index dx_row = row_offset<DX_OUTER_STRIDES>(row);
 
+  const int steps = KEEP ? KEPT : ceil_div<int>(ROW, LANES * VECTOR);  // vectors of a thread, at the most
   Neighbours kept[KEPT];
   float sum = 0.0f;
 #pragma unroll UNROLL
-  for (int step = 0; step < STEPS; ++step) {
+  for (int step = 0; step < steps; ++step) {
     const int i = step * LANES * VECTOR + first;
     if (!active || i >= ROW) break;
     Neighbours& neighbours = kept[KEEP ? step : 0];
@@ -50,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   if (!active) return;
 
 #pragma unroll UNROLL
-  for (int step = STEPS - 1; step >= 0; --step) {
+  for (int step = steps - 1; step >= 0; --step) {
     const int i = step * LANES * VECTOR + first;
     if (i >= ROW) continue;
     Neighbours& neighbours = kept[KEEP ? step : 0];

@@ -7,7 +7,7 @@
 extern "C" __global__ void __launch_bounds__(THREADS)
     softmax_backward_simple(const TY* y, const TDY* dy, TDX* dx, float alpha, float beta, UserArguments user,
                             long long n) {
-  constexpr long long y_stride = Y_STRIDES[AXIS], dy_stride = DY_STRIDES[AXIS], dx_stride = DX_STRIDES[AXIS];
+  const long long y_stride = Y_STRIDES[AXIS], dy_stride = DY_STRIDES[AXIS], dx_stride = DX_STRIDES[AXIS];
   const Index rows = DYNAMIC_N ? static_cast<Index>(n) * ROWS_PER_IMAGE : ROWS;
   const Index row = global_thread<THREADS, Index>();
   if (row >= rows) return;

@@ -50,8 +50,9 @@ Algorithm softmax_backward_strided() {
       .rule("inner extent, alignment and VECTOR agree", descriptor::across_aligned)
       .rule("the block has 32 to 512 threads", descriptor::across_block_fits)
       .rule("kept elements fit registers", fits_registers)
-      .rule("at least half of the lanes have work", descriptor::across_lanes_have_work)
-      .rule("rows are read twice only where they are long", reads_twice_where_it_must)
+      .pruning("at least half of the lanes have work", descriptor::across_lanes_have_work)
+      .opens(descriptor::across_has_open_kernel)
+      .pruning("rows are read twice only where they are long", reads_twice_where_it_must)
       .applies([](const SoftmaxRows& softmax, const Target&) { return descriptor::refuse_across_rows(softmax); })
       .program(program)
       .estimate(predict);

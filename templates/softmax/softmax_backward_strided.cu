@@ -3,18 +3,13 @@
 //
 // A thread takes VECTOR neighbouring rows, so that neighbouring threads read (or write) neighbouring addresses, and
 // every AXIS_LANES-th element of them; the threads that share rows meet in shared memory. With KEEP a thread's elements
-// stay in registers between the sums and the result; without, rows of any length are read twice. dx may be y or dy
-// itself. Parameters: softmax_backward_strided.cpp.
+// stay in registers between the sums and the result, KEPT at the most of each row; without, rows of any length are read
+// twice. VECTOR divides INNER. dx may be y or dy itself. Parameters: softmax_backward_strided.cpp.
 #include "lib/index.cuh"
 #include "lib/softmax_gradient.cuh"
 
 constexpr int COLUMNS = INNER_LANES * VECTOR;  // rows of a block
-constexpr Index SLICES = ceil_div<Index>(INNER, COLUMNS);
-constexpr int STEPS = ceil_div<int>(ROW, AXIS_LANES);  // elements that a thread takes of each of its rows
-constexpr int KEPT = KEEP ? STEPS : 1;
-constexpr int UNROLL = KEEP ? STEPS : smaller(STEPS, 4);
-
-static_assert(INNER % VECTOR == 0, "a vector must not cross the end of the inner dimension");
+constexpr int UNROLL = KEEP ? KEPT : 4;
 
 // The sums of whole rows from those of the threads that share them, in the same order for all of them.
 __device__ __forceinline__ void merge_lanes(int inner_lane, int axis_lane, float (&sums)[VECTOR]) {
@@ -35,8 +30,11 @@ extern "C" __global__ void __launch_bounds__(INNER_LANES* AXIS_LANES)
                              long long) {
   const int inner_lane = static_cast<int>(threadIdx.x) % INNER_LANES;
   const int axis_lane = static_cast<int>(threadIdx.x) / INNER_LANES;
-  const Index outer = static_cast<Index>(blockIdx.x) / SLICES;
-  const Index column = static_cast<Index>(blockIdx.x) % SLICES * COLUMNS + inner_lane * VECTOR;
+  const Index slices = ceil_div<Index>(INNER, COLUMNS);
+  // Elements that a thread takes of each of its rows, at the most.
+  const int steps = KEEP ? KEPT : ceil_div<int>(ROW, AXIS_LANES);
+  const Index outer = static_cast<Index>(blockIdx.x) / slices;
+  const Index column = static_cast<Index>(blockIdx.x) % slices * COLUMNS + inner_lane * VECTOR;
   const bool active = column < INNER;  // idle threads stay for the barrier
   y += row_offset<Y_OUTER_STRIDES>(outer) + column * Index(Y_STEP);
   dy += row_offset<DY_OUTER_STRIDES>(outer) + column * Index(DY_STEP);
@@ -45,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(INNER_LANES* AXIS_LANES)
   Neighbours kept[KEPT];
   float sums[VECTOR] = {};
 #pragma unroll UNROLL
-  for (int step = 0; step < STEPS; ++step) {
+  for (int step = 0; step < steps; ++step) {
     const Index i = axis_lane + step * AXIS_LANES;
     if (!active || i >= ROW) break;
     Neighbours& neighbours = kept[KEEP ? step : 0];
@@ -57,7 +55,7 @@ extern "C" __global__ void __launch_bounds__(INNER_LANES* AXIS_LANES)
   if (!active) return;
 
 #pragma unroll UNROLL
-  for (int step = STEPS - 1; step >= 0; --step) {
+  for (int step = steps - 1; step >= 0; --step) {
     const Index i = axis_lane + step * AXIS_LANES;
     if (i >= ROW) continue;
     Neighbours& neighbours = kept[KEEP ? step : 0];

@@ -25,6 +25,10 @@ bool threads_have_work(const Shape& shape, const SoftmaxRows& softmax, const Tar
   return shape.threads == 128 || shape.threads / 2 * shape.vector < softmax.length();
 }
 
+bool has_open_kernel(const Shape& shape, const SoftmaxRows&, const Target&) {
+  return (shape.threads == 128 || shape.threads == 1024) && (shape.vector == 1 || shape.vector == 4);
+}
+
 Program program(const Shape& shape, const SoftmaxRows& softmax, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::softmax_prelude(softmax, descriptor::along_rows(softmax), shape.vector);
   prelude.constant("THREADS", shape.threads);
@@ -65,7 +69,8 @@ Algorithm softmax_online() {
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {256, 512, 1024, 128})
       .rule("row length, alignment and VECTOR agree", aligned)
-      .rule("at least half of the threads have work", threads_have_work)
+      .pruning("at least half of the threads have work", threads_have_work)
+      .opens(has_open_kernel)
       .applies([](const SoftmaxRows& softmax, const Target&) { return descriptor::refuse_along_rows(softmax); })
       .program(program)
       .estimate(predict);

@@ -1,8 +1,6 @@
 // Softmax or log-softmax of rows of any length, in any layout: a block a row, in two passes over it.
-// Parameters: softmax_online.cpp.
+// VECTOR divides ROW. Parameters: softmax_online.cpp.
 #include "lib/softmax_passes.cuh"
-
-static_assert(ROW % VECTOR == 0, "a vector must not cross the end of a row");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     softmax_online(const TX* x, TY* y, float alpha, float beta, UserArguments user, long long) {

@@ -6,7 +6,7 @@
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     softmax_simple(const TX* x, TY* y, float alpha, float beta, UserArguments user, long long n) {
-  constexpr long long x_stride = X_STRIDES[AXIS], y_stride = Y_STRIDES[AXIS];
+  const long long x_stride = X_STRIDES[AXIS], y_stride = Y_STRIDES[AXIS];
   const Index rows = DYNAMIC_N ? static_cast<Index>(n) * ROWS_PER_IMAGE : ROWS;
   const Index row = global_thread<THREADS, Index>();
   if (row >= rows) return;

@@ -49,7 +49,8 @@ Algorithm softmax_strided() {
       .rule("the block has 32 to 512 threads", descriptor::across_block_fits)
       .rule("a thread's elements fit registers", fits_registers)
       .rule("statistics fit shared memory", shared_memory_fits)
-      .rule("at least half of the lanes have work", descriptor::across_lanes_have_work)
+      .pruning("at least half of the lanes have work", descriptor::across_lanes_have_work)
+      .opens(descriptor::across_has_open_kernel)
       .applies([](const SoftmaxRows& softmax, const Target&) { return descriptor::refuse_across_rows(softmax); })
       .program(program)
       .estimate(predict);

@@ -3,18 +3,14 @@
 // INNER is the extent of the innermost dimension of x or of y; the others beside the axis number groups of INNER rows.
 // A thread takes VECTOR neighbouring rows, so that neighbouring threads read (or write) neighbouring addresses, and
 // every AXIS_LANES-th element of them; the threads that share rows meet in shared memory. With KEEP a thread's elements
-// stay in registers between the one read and the one write; without, rows of any length are read twice.
-// Parameters: softmax_strided.cpp.
+// stay in registers between the one read and the one write, KEPT at the most of each row; without, rows of any length
+// are read twice. VECTOR divides INNER. Parameters: softmax_strided.cpp.
 #include "lib/index.cuh"
 #include "lib/softmax.cuh"
 #include "lib/softmax_rows.cuh"
 
 constexpr int COLUMNS = INNER_LANES * VECTOR;  // rows of a block
-constexpr Index SLICES = ceil_div<Index>(INNER, COLUMNS);
-constexpr Index STEPS = ceil_div<Index>(ROW, AXIS_LANES);  // elements that a thread takes of each of its rows
-constexpr int GROUP = KEEP ? static_cast<int>(STEPS) : 4;  // elements of a row that a thread has at a time
-
-static_assert(INNER % VECTOR == 0, "a vector must not cross the end of the inner dimension");
+constexpr int GROUP = KEEP ? KEPT : 4;         // elements of a row that a thread has at a time
 
 // Elements axis_lane + (step + k) * AXIS_LANES of the thread's rows, for k < GROUP.
 __device__ __forceinline__ void load_group(const TX* x, const UserArguments& user, Index axis_lane, Index step,
@@ -57,8 +53,10 @@ extern "C" __global__ void __launch_bounds__(INNER_LANES* AXIS_LANES)
     softmax_strided(const TX* x, TY* y, float alpha, float beta, UserArguments user, long long) {
   const int inner_lane = static_cast<int>(threadIdx.x) % INNER_LANES;
   const int axis_lane = static_cast<int>(threadIdx.x) / INNER_LANES;
-  const Index outer = static_cast<Index>(blockIdx.x) / SLICES;
-  const Index column = static_cast<Index>(blockIdx.x) % SLICES * COLUMNS + inner_lane * VECTOR;
+  const Index slices = ceil_div<Index>(INNER, COLUMNS);
+  const Index steps = ceil_div<Index>(ROW, AXIS_LANES);  // elements that a thread takes of each of its rows
+  const Index outer = static_cast<Index>(blockIdx.x) / slices;
+  const Index column = static_cast<Index>(blockIdx.x) % slices * COLUMNS + inner_lane * VECTOR;
   const bool active = column < INNER;  // idle threads stay for the barrier
   x += x_row_offset(outer) + column * Index(X_STEP);
   const Index y_column = y_row_offset(outer) + column * Index(Y_STEP);
@@ -68,7 +66,7 @@ extern "C" __global__ void __launch_bounds__(INNER_LANES* AXIS_LANES)
 #pragma unroll
   for (int j = 0; j < VECTOR; ++j) rows[j] = RowStatistics::of_nothing();
   if (active) {
-    for (Index step = 0; step < STEPS; step += GROUP) {
+    for (Index step = 0; step < steps; step += GROUP) {
       load_group(x, user, axis_lane, step, group);
       add_group(axis_lane, step, group, rows);
     }
@@ -79,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(INNER_LANES* AXIS_LANES)
   RowNormaliser<LOG> normalised[VECTOR];
 #pragma unroll
   for (int j = 0; j < VECTOR; ++j) normalised[j] = RowNormaliser<LOG>(rows[j].maximum, rows[j].sum);
-  for (Index step = 0; step < STEPS; step += GROUP) {
+  for (Index step = 0; step < steps; step += GROUP) {
     if constexpr (!KEEP) load_group(x, user, axis_lane, step, group);
 #pragma unroll
     for (int k = 0; k < GROUP; ++k) {

@@ -44,9 +44,14 @@ bool lanes_have_work(const Shape& shape, const SoftmaxRows& softmax, const Targe
   return shape.lanes == 1 || shape.lanes / 2 * shape.vector < softmax.length();
 }
 
+bool has_open_kernel(const Shape& shape, const SoftmaxRows&, const Target&) {
+  return shape.lanes == 32 && shape.threads == 128 && (shape.vector == 1 || shape.vector == 4);
+}
+
 Program program(const Shape& shape, const SoftmaxRows& softmax, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::softmax_prelude(softmax, descriptor::along_rows(softmax), shape.vector);
   prelude.constant("THREADS", shape.threads).constant("LANES", shape.lanes);
+  prelude.constant("STEPS", descriptor::steps_to_keep(emit, steps(shape, softmax.length())));
 
   Launch launch = descriptor::softmax_launch(softmax, "softmax_warp", shape.threads);
   launch.grid[0] = descriptor::blocks_for_rows(softmax, shape.threads / shape.lanes);
@@ -100,7 +105,8 @@ Algorithm softmax_warp() {
       .param("THREADS", &Shape::threads, {128, 64, 256})
       .rule("row length, alignment and VECTOR agree", aligned)
       .rule("the row fits registers", fits_registers)
-      .rule("at least half of the lanes have work", lanes_have_work)
+      .pruning("at least half of the lanes have work", lanes_have_work)
+      .opens(has_open_kernel)
       .applies(refusal)
       .program(program)
       .estimate(predict);

@@ -1,14 +1,12 @@
 // Softmax or log-softmax of rows, in any layout, that fit the registers of LANES neighbouring threads of a warp.
 //
-// A row is read once; its maximum, its sum and the result are made from registers. Parameters: softmax_warp.cpp.
+// A row is read once; its maximum, its sum and the result are made from registers. STEPS: vectors that a thread may
+// have of it; VECTOR divides ROW. Parameters: softmax_warp.cpp.
 #include "lib/index.cuh"
 #include "lib/reduce.cuh"
 #include "lib/softmax.cuh"
 #include "lib/softmax_rows.cuh"
 
-constexpr int STEPS = ceil_div<int>(ROW, LANES* VECTOR);  // vectors of a thread
-
-static_assert(ROW % VECTOR == 0, "a vector must not cross the end of a row");
 static_assert(THREADS % 32 == 0, "shuffles need whole warps");
 
 extern "C" __global__ void __launch_bounds__(THREADS)

@@ -72,9 +72,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll 1
     for (Index i = part * PLACES + static_cast<int>(threadIdx.x) / LANES; i < windows; i += SPLIT * PLACES) {
       Index image = i;
-      const Index q = take_coordinate<Q>(image);
-      const Index p = take_coordinate<P>(image);
-      const Index z = take_coordinate<Z>(image);
+      const Index q = take_coordinate(image, Q);
+      const Index p = take_coordinate(image, P);
+      const Index z = take_coordinate(image, Z);
       add_window(x + channel * Index(X_STRIDE_C), static_cast<int>(channel), user, gradients, image, z, p, q, first_tap,
                  sums);
     }

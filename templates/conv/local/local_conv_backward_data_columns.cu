@@ -64,14 +64,14 @@ extern "C" __global__ void __launch_bounds__(GATHER_THREADS)
   Index image = global_thread<GATHER_THREADS, Index>();
   if (image >= images_of(n) * Index(DX_C) * DX_D * DX_H * DX_W) return;
   Index channel = 0;
-  if constexpr (DX_ALONG_C) channel = take_coordinate<DX_C>(image);
-  const Index column = take_coordinate<DX_W>(image);
-  const Index h = take_coordinate<DX_H>(image);
-  const Index d = take_coordinate<DX_D>(image);
-  if constexpr (!DX_ALONG_C) channel = take_coordinate<DX_C>(image);
+  if constexpr (DX_ALONG_C) channel = take_coordinate(image, DX_C);
+  const Index column = take_coordinate(image, DX_W);
+  const Index h = take_coordinate(image, DX_H);
+  const Index d = take_coordinate(image, DX_D);
+  if constexpr (!DX_ALONG_C) channel = take_coordinate(image, DX_C);
 
   Index c = channel;
-  const Index in_group = take_coordinate<DX_C_PER_GROUP>(c);  // leaves the group
+  const Index in_group = take_coordinate(c, DX_C_PER_GROUP);  // leaves the group
   const Index first = Output::at(image, c * K_PER_GROUP + in_group * Index(COLUMN_STRIDE_C), 0, 0, 0);
   const float sum = gather(columns + first, d, h, column);
 

@@ -80,10 +80,10 @@ __device__ __forceinline__ void gather(Windows& windows, const TX* x, const Wind
     int c = first + i;
     const bool exists = c < FILTER;
     int number = c;
-    if constexpr (CHANNELS_INNER) c = take_coordinate<C_PER_GROUP>(number);
-    const int s = take_coordinate<S>(number);
-    const int r = take_coordinate<R>(number);
-    const int t = take_coordinate<T>(number);
+    if constexpr (CHANNELS_INNER) c = take_coordinate(number, C_PER_GROUP);
+    const int s = take_coordinate(number, S);
+    const int r = take_coordinate(number, R);
+    const int t = take_coordinate(number, T);
     if constexpr (!CHANNELS_INNER) c = number;
     const Tap tap(t, r, s);
     const Index distance = c * Index(X_STRIDE_C) + tap.offset();

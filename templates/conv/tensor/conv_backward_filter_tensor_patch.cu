@@ -230,8 +230,8 @@ extern "C" __global__ void __launch_bounds__(REDUCE_THREADS)
   __shared__ float sums[SHARES][32];
   const int lane = static_cast<int>(threadIdx.x) % 32, share = static_cast<int>(threadIdx.x) / 32;
   Index k = static_cast<Index>(blockIdx.x) * 32 + lane;
-  const int c = static_cast<int>(take_coordinate<C_PER_GROUP>(k));
-  const int tap = static_cast<int>(take_coordinate<TAPS>(k));
+  const int c = static_cast<int>(take_coordinate(k, C_PER_GROUP));
+  const int tap = static_cast<int>(take_coordinate(k, TAPS));
   const bool exists = k < K;
   const float* const first = parts + (k * Index(COLUMNS) + tap / S * RUN_COLUMNS + tap % S * PIXEL + c);
   float sum = 0.0f;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "kiln/device/context.h"
@@ -66,6 +67,8 @@ class Module {
   Function function(const std::string& name) const;
   /// The __device__ or __constant__ variable with that name. Throws DriverError if there is none.
   Global global(const std::string& name) const;
+  /// The same; nothing if there is none.
+  std::optional<Global> find_global(const std::string& name) const;
 
  private:
   OwnedHandle<cuda_abi::CUmodule> module_;

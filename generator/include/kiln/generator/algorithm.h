@@ -71,6 +71,11 @@ class Algorithm {
   bool trusted() const { return definition_->trusted; }
   /// Read at run time from a user's folder: nobody has tested it, so nothing runs it before a check has passed.
   bool user_template() const { return definition_->user_template; }
+  /// Its kernels take the extents of a request when they are loaded: equal code serves many sizes. For calls that cannot
+  /// wait for a compile; no search proposes it.
+  bool open() const { return definition_->open; }
+  /// The open form of this algorithm, NAME_open, with few shapes; nothing if its kernels have none.
+  std::optional<Algorithm> opened() const;
   const Space& space() const { return definition_->space; }
 
   /// The algorithm for one request on one target: what every question about the two is put to.
@@ -88,9 +93,11 @@ class Algorithm {
     bool trusted = false;
     bool user_template = false;
     bool takes_prologue = false;  ///< Its kernels pass x through the prologue of user code.
+    bool open = false;
     Space space;
-    /// For requests of `operation` whose user code is known.
-    std::function<std::unique_ptr<const Binding>(const KeyedRequest&, const Target&)> bind;
+    using Bind = std::function<std::unique_ptr<const Binding>(const KeyedRequest&, const Target&)>;
+    Bind bind;         ///< For requests of `operation` whose user code is known.
+    Bind bind_opened;  ///< The same of the open form, whose last rule is opened_rule; null where there is none.
   };
   const Definition& definition() const { return *definition_; }
   explicit Algorithm(Definition definition) : definition_(std::make_shared<const Definition>(std::move(definition))) {}
@@ -98,6 +105,9 @@ class Algorithm {
  private:
   std::shared_ptr<const Definition> definition_;
 };
+
+/// The rule that the open form of an algorithm has behind its others.
+inline constexpr std::string_view opened_rule = "open kernels have few shapes";
 
 /// Why an algorithm without a refusal() serves nothing where first_legal() is empty, in words for a user.
 inline constexpr std::string_view no_legal_point = "its rules leave no legal point";
@@ -140,24 +150,30 @@ class BoundAlgorithm {
 class Emitter {
  public:
   Emitter(const SourceLibrary& library, const Request& request, std::string template_path, std::string title,
-          Offsets offsets)
+          Offsets offsets, bool open = false)
       : library_(library),
         request_(request),
         template_path_(std::move(template_path)),
         title_(std::move(title)),
-        offsets_(offsets) {}
+        offsets_(offsets),
+        open_(open) {}
+  /// Whether sources leave their extents open.
+  bool open() const { return open_; }
   /// The algorithm's template specialised by `prelude` and the request's user code.
-  std::string source(Prelude prelude) const;
+  Source source(Prelude prelude) const;
   /// The algorithm's template, or another that was declared with with_kernels_of(), without the user code: for a step
   /// that neither reads x nor writes the result.
-  std::string plain_source(const std::string& template_path, Prelude prelude) const;
+  Source plain_source(const std::string& template_path, Prelude prelude) const;
 
  private:
+  Source source_of(const std::string& template_path, Prelude prelude) const;
+
   const SourceLibrary& library_;
   const Request& request_;
   std::string template_path_;
   std::string title_;
   Offsets offsets_;
+  bool open_;
 };
 
 /// Functions that describe() collects: those of an algorithm that has the Parameters, for its Problem.
@@ -175,6 +191,7 @@ struct Declaration {
   std::function<std::optional<std::string>(const Problem&, const Target&)> why_not;
   std::function<Program(const Parameters&, const Problem&, const Target&, const Emitter&)> program;
   std::function<Estimate(const Parameters&, const Problem&, const Target&, const DeviceFigures&)> estimate;
+  std::function<bool(const Parameters&, const Problem&, const Target&)> has_open_kernel;  ///< Null without open form.
 };
 
 /// The Binding of an algorithm that is declared by describe().
@@ -183,10 +200,11 @@ class DeclaredBinding final : public Binding {
  public:
   using Functions = Declaration<Parameters, Problem>;
 
-  DeclaredBinding(std::shared_ptr<const Functions> functions, KeyedRequest request, const Target& target)
+  DeclaredBinding(std::shared_ptr<const Functions> functions, KeyedRequest request, const Target& target, bool open)
       : functions_(std::move(functions)),
         request_(std::move(request)),
         target_(target),
+        open_(open),
         problem_(functions_->make_problem(*request_)) {}
 
   std::optional<std::string> refusal() const override {
@@ -200,16 +218,17 @@ class DeclaredBinding final : public Binding {
     }
     for (size_t i = 0; i < functions_->rules.size(); ++i) {
       const auto& rule = functions_->rules[i];
-      if (rule.prunes && rules == Rules::necessary) continue;
+      if (rule.prunes && (rules == Rules::necessary || open_)) continue;  // few open kernels are for all sizes
       if (!rule.holds(parameters, problem_, target_)) return i;
     }
+    if (open_ && !functions_->has_open_kernel(parameters, problem_, target_)) return functions_->rules.size();
     return std::nullopt;
   }
 
   Program program(const SourceLibrary& library, const Config& config, Offsets offsets) const override {
     const Emitter emit(library, *request_, functions_->template_path,
                        request_.key() + "\n" + functions_->name + " " + config.print() + " " + target_.arch.name(),
-                       offsets);
+                       offsets, open_);
     return functions_->program(parameters_at(config), problem_, target_, emit);
   }
 
@@ -229,6 +248,7 @@ class DeclaredBinding final : public Binding {
   const std::shared_ptr<const Functions> functions_;
   const KeyedRequest request_;
   const Target target_;
+  const bool open_;
   const Problem problem_;
 };
 
@@ -302,6 +322,14 @@ class Describe {
     return std::move(*this);
   }
 
+  /// Says that the kernels of these shapes, `has(parameters, problem, target)`, may leave their extents open: nothing
+  /// in the template asks for a constant that the prelude calls an extent.
+  template <class Has>
+  Describe&& opens(Has has) && {
+    functions_->has_open_kernel = std::move(has);
+    return std::move(*this);
+  }
+
   /// `make(parameters, problem, target, emitter)` -> Program.
   template <class Make>
   Describe&& program(Make make) && {
@@ -313,15 +341,20 @@ class Describe {
   template <class Predict>
   Algorithm estimate(Predict predict) && {
     functions_->estimate = std::move(predict);
-    definition_.bind = [functions = std::shared_ptr<const Functions>(std::move(functions_))](
-                           const KeyedRequest& request, const Target& target) -> std::unique_ptr<const Binding> {
-      return std::make_unique<DeclaredBinding<Parameters, Problem>>(functions, request, target);
-    };
+    definition_.bind = binder(false);
+    if (functions_->has_open_kernel) definition_.bind_opened = binder(true);
     return Algorithm(std::move(definition_));
   }
 
  private:
   using Functions = Declaration<Parameters, Problem>;
+
+  Algorithm::Definition::Bind binder(bool open) const {
+    return [functions = std::shared_ptr<const Functions>(functions_), open](
+               const KeyedRequest& request, const Target& target) -> std::unique_ptr<const Binding> {
+      return std::make_unique<DeclaredBinding<Parameters, Problem>>(functions, request, target, open);
+    };
+  }
 
   Describe&& add_rule(Rule rule, std::function<bool(const Parameters&, const Problem&, const Target&)> holds) && {
     functions_->rules.push_back({std::move(holds), rule.prunes});

@@ -51,7 +51,9 @@ class Catalogue {
   /// Throws Error(internal) if two algorithms share a name.
   Catalogue(SourceLibrary library, std::vector<Algorithm> algorithms);
 
+  /// Without open forms.
   const std::vector<Algorithm>& algorithms() const { return algorithms_; }
+  const std::vector<Algorithm>& open_algorithms() const { return open_; }
   /// The algorithm of that name, or null.
   const Algorithm* find(std::string_view name) const;
   /// The trusted algorithm of an operation. Throws Error(internal) if there is none.
@@ -73,8 +75,8 @@ class Catalogue {
 
  private:
   SourceLibrary library_;
-  std::vector<Algorithm> algorithms_;
-  std::vector<std::string> digests_;  // parallel to algorithms_
+  std::vector<Algorithm> algorithms_, open_;
+  std::map<std::string, std::string, std::less<>> digests_;  // by the algorithm's name
 };
 
 /// The variants that a Catalogue has for one request on one target. Binds each algorithm once, however many questions
@@ -97,6 +99,8 @@ class Variants {
   Estimate estimate(const Choice& choice, const DeviceFigures& device);
   /// Every legal candidate of every algorithm, ranked by estimate().
   Candidates candidates(const DeviceFigures& device);
+  /// The same of open forms.
+  Candidates open_candidates(const DeviceFigures& device);
   /// Candidates::best_guess(). Throws Error(unsupported) listing the refusals if none of them can serve the request,
   /// missing_user_text() where that is the only reason.
   Choice heuristic(const DeviceFigures& device);
@@ -105,6 +109,7 @@ class Variants {
   /// Null where there is no such algorithm.
   const BoundAlgorithm* bound(std::string_view algorithm);
   const BoundAlgorithm& bound(const Algorithm& algorithm);
+  Candidates candidates_of(const std::vector<Algorithm>& algorithms, const DeviceFigures& device);
 
   const Catalogue& catalogue_;
   KeyedRequest request_;

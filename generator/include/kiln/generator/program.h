@@ -5,12 +5,32 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "kiln/generator/argument.h"
 
 namespace kiln {
+
+/// A number, or several, that a source leaves open: a variable in constant memory, written once when the kernels are
+/// loaded.
+struct Extent {
+  std::string name;
+  std::vector<int64_t> values;
+  int bytes = 4;  ///< Of each value: 4 or 8.
+  bool operator==(const Extent&) const = default;
+};
+
+/// Self-contained CUDA C++17, and the values of what it leaves open: sources of many sizes may be the same code.
+struct Source {
+  Source(std::string code_, std::vector<Extent> extents_ = {})
+      : code(std::move(code_)), extents(std::move(extents_)) {}
+
+  std::string code;
+  std::vector<Extent> extents;
+  bool operator==(const Source&) const = default;
+};
 
 /// Demands of a launch on the device beyond grid, block and shared memory (CUDA driver API, CUlaunchAttribute).
 struct LaunchAttributes {
@@ -71,13 +91,13 @@ struct Preparation {
 
 /// Everything needed to compile and run one variant. Steps run in order on one stream.
 struct Program {
-  std::vector<std::string> sources;  ///< each one self-contained CUDA C++17
+  std::vector<Source> sources;
   std::vector<Step> steps;
   int64_t workspace_bytes = 0;  ///< 256-byte aligned device memory that the caller provides
   Preparation preparation{};
   bool deterministic = true;  ///< bitwise reproducible on one device
 
-  /// Identifies the code of the sources (code_of()) and the launches: programs whose sources differ in comments or
+  /// Identifies the code of the sources (code_of()), their extents and the launches: programs whose sources differ in comments or
   /// layout have equal digests. `preparation` does not count: it changes neither.
   std::string digest() const;
   bool operator==(const Program&) const = default;

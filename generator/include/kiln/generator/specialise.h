@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "kiln/generator/dtype.h"
+#include "kiln/generator/program.h"
 
 namespace kiln {
 
@@ -33,7 +35,8 @@ enum class Offsets {
   of_64_bits,  ///< For tests: the code of tensors that are larger than a test can have.
 };
 
-/// The constants that specialise a template, in order.
+/// The constants that specialise a template, in order. Those that an open kernel takes when it is loaded are its
+/// extents: constants like the others, unless the prelude is opened.
 class Prelude {
  public:
   /// `constexpr int NAME = value;`, or `long long` where int is too small.
@@ -44,6 +47,16 @@ class Prelude {
   Prelude& array(std::string_view name, const std::vector<int64_t>& values) { return declare(name, Array{values}); }
   /// `__constant__ int NAME[] = {...};`, whose index need not be a constant; at least one value, all of int.
   Prelude& table(std::string_view name, const std::vector<int64_t>& values) { return declare(name, Table{values}); }
+  /// constant(), or `__constant__ int NAME;` where the prelude is opened.
+  Prelude& extent(std::string_view name, int64_t value) { return declare(name, One{value}); }
+  /// array(), or `__constant__ long long NAME[COUNT];` where the prelude is opened.
+  Prelude& extents(std::string_view name, const std::vector<int64_t>& values) { return declare(name, Several{values}); }
+  /// Leaves the extents open.
+  Prelude& open() {
+    is_open_ = true;
+    return *this;
+  }
+
   /// `using NAME = f16;` with the names of lib/types.cuh.
   Prelude& type(std::string_view name, DType dtype);
   /// `constexpr long long NAME[] = {...};` with a type's place in dtype_rows; {0} for no type.
@@ -66,7 +79,9 @@ class Prelude {
   std::string text() const { return text_of(declarations_); }
   /// Whether type() or types() named this one.
   bool names(DType dtype) const { return types_.holds(dtype); }
-  /// Every constant() and flag() so far, in order.
+  /// What is left open, in order; nothing unless the prelude is opened.
+  std::vector<Extent> open_extents() const;
+  /// Every constant(), extent() and flag() so far, in order.
   std::vector<std::pair<std::string, int64_t>> constants() const;
   const std::map<std::string, std::string, std::less<>>& places() const { return places_; }
   /// The constants of each class that are its own, as text() writes them.
@@ -85,7 +100,15 @@ class Prelude {
     bool wide;
     bool operator==(const IndexType&) const = default;
   };
-  using Value = std::variant<int64_t, bool, Array, Table, DType, IndexType>;
+  struct One {
+    int64_t value;
+    bool operator==(const One&) const = default;
+  };
+  struct Several {
+    std::vector<int64_t> values;
+    bool operator==(const Several&) const = default;
+  };
+  using Value = std::variant<int64_t, bool, Array, Table, DType, IndexType, One, Several>;
   struct Declaration {
     std::string name;
     Value value;
@@ -101,12 +124,16 @@ class Prelude {
   static std::string line(std::string_view name, const Table& table);
   static std::string line(std::string_view name, DType dtype);
   static std::string line(std::string_view name, IndexType index);
-  static std::string text_of(const Declarations& declarations);
+  static std::string line(std::string_view name, const One& extent);
+  static std::string line(std::string_view name, const Several& extents);
+  static std::optional<Extent> extent_of(const Declaration& declaration);
+  std::string text_of(const Declarations& declarations) const;
 
   Declarations declarations_;
   std::vector<Declarations> own_of_classes_;
   std::map<std::string, std::string, std::less<>> places_;
   DTypes types_;
+  bool is_open_ = false;
 };
 
 /// The self-contained source: a comment with `title`, lib/types.cuh, the pieces of further types if the prelude names
