@@ -242,10 +242,21 @@ std::optional<Extent> Prelude::extent_of(const Declaration& declaration) {
 std::vector<Extent> Prelude::open_extents() const {
   std::vector<Extent> extents;
   if (!is_open_) return extents;
-  for (const Declaration& declaration : declarations_) {
-    if (std::optional<Extent> extent = extent_of(declaration)) extents.push_back(std::move(*extent));
-  }
+  append_extents(extents, declarations_, "");
+  for (size_t i = 0; i < own_of_classes_.size(); ++i)
+    append_extents(extents, own_of_classes_[i], fmt::format("class_{}", i));
   return extents;
+}
+
+// Under the names that variables of a namespace `scope` have for the linker (Itanium C++ ABI, "Mangling").
+void Prelude::append_extents(std::vector<Extent>& extents, const Declarations& declarations, std::string_view scope) {
+  for (const Declaration& declaration : declarations) {
+    std::optional<Extent> extent = extent_of(declaration);
+    if (!extent) continue;
+    const std::string& name = declaration.name;
+    if (!scope.empty()) extent->name = fmt::format("_ZN{}{}{}{}E", scope.size(), scope, name.size(), name);
+    extents.push_back(std::move(*extent));
+  }
 }
 
 std::string Prelude::text_of(const Declarations& declarations) const {
@@ -312,7 +323,7 @@ std::vector<std::string> Prelude::class_texts() const {
   return texts;
 }
 
-Prelude Prelude::of_classes(const std::vector<Prelude>& classes) {
+Prelude Prelude::of_classes(const std::vector<Prelude>& classes, bool left_open) {
   Prelude result;
   result.constant("CLASSES", static_cast<int64_t>(classes.size()));
   result.own_of_classes_.resize(classes.size());
@@ -324,8 +335,10 @@ Prelude Prelude::of_classes(const std::vector<Prelude>& classes) {
     result.types_ = result.types_ | one.types_;
   }
   for (size_t i = 0; i < first.size(); ++i) {
-    const bool is_common =
-        std::ranges::all_of(classes, [&](const Prelude& one) { return one.declarations_[i] == first[i]; });
+    const bool is_own_extent = left_open && classes.size() > 1 && extent_of(first[i]);
+    const bool is_common = !is_own_extent && std::ranges::all_of(classes, [&](const Prelude& one) {
+      return one.declarations_[i] == first[i];
+    });
     if (is_common) result.declarations_.push_back(first[i]);
     for (size_t j = 0; !is_common && j < classes.size(); ++j) {
       result.own_of_classes_[j].push_back(classes[j].declarations_[i]);

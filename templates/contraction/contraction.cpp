@@ -14,8 +14,9 @@ namespace {
 // Constants of lib/gemm_batch.cuh.
 void add_products(Prelude& prelude, const ProductBatch& batch) {
   const auto add = [&](const std::string& name, const std::array<int64_t, 3>& values) {
-    for (size_t i = 0; i < values.size(); ++i) prelude.constant(name + std::to_string(i), values[i]);
+    for (size_t i = 0; i < values.size(); ++i) prelude.extent(name + std::to_string(i), values[i]);
   };
+  prelude.flag("BATCHED", batch.products() > 1);
   add("BATCH_", batch.extents);
   add("X_BATCH_STRIDE_", batch.a);
   add("W_BATCH_STRIDE_", batch.b);
@@ -130,6 +131,12 @@ double Contraction::c_bytes() const {
 double Contraction::residual_bytes() const {
   if (!addresses.residual) return 0;
   return bytes_of(*addresses.residual) * matrices(batch, &ProductBatch::residual) * regions_of_y(addresses);
+}
+
+bool parts_by_images(const Contraction& contraction) {
+  const ConvolutionAddresses& addresses = contraction.addresses;
+  return addresses.images_inner ||
+         (contraction.rows_per_n() == 1 && !addresses.y_along_k && !contraction.dynamic_batch());
 }
 
 Prelude contraction_prelude(const Contraction& contraction) {

@@ -102,6 +102,9 @@ struct Contraction {
   double residual_bytes() const;
 };
 
+/// Whether parts of sums, kept in the order of c, have the rows of all n side by side.
+bool parts_by_images(const Contraction& contraction);
+
 /// Types, extents, addresses, blend and epilogue: what every kernel is specialised for, under the names that the
 /// kernels use.
 Prelude contraction_prelude(const Contraction& contraction);

@@ -16,6 +16,27 @@ std::array<RegionAxis, 3> in_order(const SpatialRegions& regions) {
   return {regions.planes, regions.rows, regions.columns};
 }
 
+// Whether the dimensions of a tensor, innermost first, make evenly spaced elements.
+bool is_one_run(const TensorSpec& spec, std::initializer_list<size_t> dimensions) {
+  int64_t stride = 0, extent = 1;
+  for (const size_t i : dimensions) {
+    if (spec.extents[i] == 1) continue;
+    if (extent != 1 && spec.strides[i] != stride * extent) return false;
+    if (extent == 1) stride = spec.strides[i];
+    extent *= spec.extents[i];
+  }
+  return true;
+}
+
+bool pixels_are_one_run(const TensorSpec& x) {
+  return is_one_run(x, {dimension::column, dimension::row, dimension::plane, dimension::batch});
+}
+
+// Of the elements of one output channel's filter, numbered as kernels do where channels are not inner.
+bool filter_is_one_run(const ConvolutionAddresses& conv) {
+  return is_one_run(conv.w, {dimension::column, dimension::row, dimension::plane, dimension::channel});
+}
+
 // Share of the taps along an axis that are in other regions than the tap before.
 double share_apart(const WindowAxis& axis, const RegionAxis& regions) {
   const double met =
@@ -88,20 +109,26 @@ Prelude addresses_prelude(const ConvolutionAddresses& conv) {
   prelude.type("TX", conv.x.dtype).type("TW", conv.w.dtype).type("TY", conv.y.dtype);
   prelude.index_type("Index", conv.wide_index);
   add_batch(prelude, conv.n(), conv.dynamic_batch);
-  prelude.constant("C", conv.c()).constant("K", conv.k()).constant("GROUPS", conv.groups);
-  prelude.constant("C_PER_GROUP", conv.c_per_group()).constant("K_PER_GROUP", conv.k_per_group());
+  prelude.extent("C", conv.c()).extent("K", conv.k()).extent("GROUPS", conv.groups);
+  prelude.extent("C_PER_GROUP", conv.c_per_group()).extent("K_PER_GROUP", conv.k_per_group());
   add_axes(prelude, conv);
-  add_regions(prelude, conv.region_axes);
+  prelude.extent("TAPS", conv.taps()).extent("FILTER", conv.c_per_group() * conv.taps());
+  prelude.extent("PIXELS_PER_IMAGE", conv.pixels_per_image()).flag("POINTWISE", conv.pointwise);
+  add_regions(prelude, conv.region_axes.count() > 1 ? conv.region_axes : SpatialRegions());
   prelude.flag("REGIONS_OF_PIXELS", conv.divided == Divided::pixels);
   prelude.flag("REGIONS_OF_TAPS", conv.divided == Divided::taps);
-  prelude.constant("W_STRIDE_REGION", conv.w_region_stride).constant("Y_STRIDE_REGION", conv.y_region_stride);
+  prelude.extent("W_STRIDE_REGION", conv.w_region_stride).extent("Y_STRIDE_REGION", conv.y_region_stride);
   add_strides(prelude, "X", "NCDHW", conv.x);
   add_strides(prelude, "W", "KCTRS", conv.w);
-  prelude.constant("X_STRIDE_G", conv.x_group_stride).constant("W_STRIDE_G", conv.w_group_stride);
+  prelude.extent("X_STRIDE_G", conv.x_group_stride).extent("W_STRIDE_G", conv.w_group_stride);
+  prelude.flag("X_PIXELS_ARE_ONE_RUN", pixels_are_one_run(conv.x));
+  prelude.flag("FILTER_IS_ONE_RUN", filter_is_one_run(conv));
+  prelude.flag("FILTERS_ARE_ONE_RUN",
+               conv.groups == 1 || conv.w_group_stride == conv.k_per_group() * conv.w.strides[dimension::batch]);
   add_strides(prelude, "Y", "NKZPQ", conv.y);
   add_strides(prelude, "RESIDUAL", "NKZPQ", conv.residual ? *conv.residual : conv.y);
-  prelude.constant("W_FIRST", conv.w_first).constant("Y_FIRST", conv.y_first);
-  prelude.constant("RESIDUAL_FIRST", conv.residual_first).flag("NO_TAPS", conv.no_taps);
+  prelude.extent("W_FIRST", conv.w_first).extent("Y_FIRST", conv.y_first);
+  prelude.extent("RESIDUAL_FIRST", conv.residual_first).flag("NO_TAPS", conv.no_taps);
   prelude.flag("CHANNELS_INNER", conv.channels_inner).flag("Y_ALONG_K", conv.y_along_k);
   prelude.flag("IMAGES_INNER", conv.images_inner).flag("W_ALONG_K", conv.filters_inner);
   prelude.flag("IMAGES_ARE_CHANNELS", conv.images_are_channels);

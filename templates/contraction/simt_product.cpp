@@ -32,6 +32,9 @@ Algorithm tiled_contraction(const std::string& template_path, const std::string&
              describe<SimtTiling>(name, operation, template_path, make)
                  .applies([refusal](const Contractions& parts, const Target&) { return refusal_of(parts, refusal); }))
       .takes_prologue()
+      .opens(for_main([](const SimtTiling& tiling, const Contraction& contraction, const Target&) {
+        return is_open_tiling(tiling, contraction);
+      }))
       .program(program)
       .estimate(predict);
 }

@@ -42,6 +42,23 @@ bool block_k_suits_the_depth(const SimtTiling& tiling, const Contraction& contra
                       [&](int value) { return whole(value) && value < tiling.block_k && value >= depth; });
 }
 
+bool is_open_tiling(const SimtTiling& tiling, const Contraction& contraction) {
+  const auto has = [&](int block_m, int block_n, int thread_m, int thread_n) {
+    return tiling.block_m == block_m && tiling.block_n == block_n && tiling.thread_m == thread_m &&
+           tiling.thread_n == thread_n;
+  };
+  // Whole channels in a chunk need no division for each element.
+  int block_k = 16;
+  if (contraction.a_along() != Along::depth) {
+    const int64_t period = contraction.period();
+    for (const int value : {18, 25, 27, 49}) {
+      if (period > 1 && value % period == 0 && block_k == 16 && 16 % period != 0) block_k = value;
+    }
+  }
+  return tiling.block_k == block_k && tiling.stages == 2 && tiling.slices == 1 &&
+         (has(128, 128, 8, 8) || has(64, 64, 8, 4) || has(32, 32, 4, 4) || has(128, 32, 8, 4));
+}
+
 bool tile_suits_the_problem(const SimtTiling& tiling, const Contraction& contraction, const Target&) {
   const int64_t rows = contraction.n() * contraction.division_rows();
   // Where even many blocks would not fill a device, large tiles only make fewer.

@@ -55,6 +55,7 @@ void add_simt_tiling(Prelude& prelude, const SimtTiling& tiling, const Contracti
   prelude.constant("SLICES", tiling.slices).constant("THREADS", tiling.threads());
   prelude.constant("LANES_M", lanes_m(tiling, contraction.c_along())).constant("STAGES", tiling.stages);
   prelude.constant("SHARED_BYTES", shared_bytes(tiling, contraction)).constant("MIN_BLOCKS", blocks);
+  prelude.flag("WHOLE_CHANNELS", tiling.block_k % contraction.addresses.taps() == 0);
   prelude.constant("X_RUN", access.a_run).constant("W_RUN", access.b_run).constant("Y_RUN", access.c_run);
 }
 

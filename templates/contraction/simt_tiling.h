@@ -75,6 +75,9 @@ bool tiles_fit_shared_memory(const SimtTiling& tiling, const Contraction& contra
 bool registers_suffice(const SimtTiling& tiling, const Contraction& contraction, const Target& target);
 bool slices_are_worthwhile(const SimtTiling& tiling, const Contraction& contraction, const Target& target);
 
+/// For opens(): few tiles from small to large.
+bool is_open_tiling(const SimtTiling& tiling, const Contraction& contraction);
+
 /// Declares the parameters and rules of SimtTiling, which `Parameters` derives from, for a Problem of which
 /// contractions_of() gives the contractions.
 template <class Parameters, class Problem>
@@ -88,7 +91,7 @@ Describe<Parameters, Problem>&& add_simt_space(Describe<Parameters, Problem>&& d
       .param("STAGES", &Parameters::stages, {2, 1})
       .param("SLICES", &Parameters::slices, {1, 2, 4, 8})
       .rule("warps tile the block", for_main(warps_tile_the_block))
-      .rule("BLOCK_K suits the filter", for_main(block_k_suits_the_depth))
+      .pruning("BLOCK_K suits the filter", for_main(block_k_suits_the_depth))
       .pruning("the tile suits the problem", for_main(tile_suits_the_problem))
       .rule("threads tile the loads", for_all(threads_tile_the_loads))
       .rule("tiles fit into shared memory", for_main(tiles_fit_shared_memory))

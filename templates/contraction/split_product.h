@@ -86,9 +86,9 @@ class SplitProduct {
     return program_of(parts, emit, {sum, reduce}, [&](const Contraction& contraction) {
       Prelude prelude = contraction_prelude(contraction);
       kind_.add_constants(prelude, tiling, contraction, parts, target.arch);
-      prelude.constant("SPLIT_K", pieces(tiling, contraction)).constant("REDUCE_THREADS", reduce_threads);
+      prelude.extent("SPLIT_K", pieces(tiling, contraction)).constant("REDUCE_THREADS", reduce_threads);
       prelude.constant("TEAMS", teams(tiling, parts)).constant("ADDED", added(tiling, contraction, parts));
-      prelude.constant("PARTS_FIRST", first / 4);
+      prelude.extent("PARTS_FIRST", first / 4).flag("PARTS_BY_IMAGES", parts_by_images(contraction));
       first += part_bytes(tiling, contraction);
       return prelude;
     });
@@ -183,6 +183,9 @@ Algorithm split_product(Describe<SplitTiling<typename Kind::Tiling>, Contraction
             [product](const Tiling& tiling, const Contractions& parts, const Target&) {
               return product.parts_fit(tiling, parts);
             })
+      .opens(for_main([](const Tiling& tiling, const Contraction& contraction, const Target&) {
+        return is_open_tiling(tiling, contraction);
+      }))
       .program([product](const Tiling& tiling, const Contractions& parts, const Target& target, const Emitter& emit) {
         return product.program(tiling, parts, target, emit);
       })

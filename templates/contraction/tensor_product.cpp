@@ -72,15 +72,23 @@ Algorithm with_one_launch(Describe<TensorTiling, Contractions>&& description, co
   return std::move(description).program(program).estimate(predict);
 }
 
+auto has_open_kernel(Bring bring) {
+  return for_main([bring](const TensorTiling& tiling, const Contraction& contraction, const Target&) {
+    return is_open_tiling(tiling, contraction, bring);
+  });
+}
+
 }  // namespace
 
 Algorithm tensor_contraction(const std::string& template_path, const std::string& operation, ContractionMaker make,
                              Bring bring, ContractionRefusal refusal, const std::string& suffix) {
   const std::string kernel = kernel_of(template_path);
-  return with_one_launch(add_tensor_space(describe<TensorTiling>(kernel + suffix, operation, template_path, make)
-                                              .applies(applies_if_brought(bring, refusal)),
-                                          bring),
-                         kernel, bring);
+  auto description =
+      add_tensor_space(describe<TensorTiling>(kernel + suffix, operation, template_path, make)
+                           .applies(applies_if_brought(bring, refusal)),
+                       bring);
+  if (suffix.empty()) std::move(description).opens(has_open_kernel(bring));
+  return with_one_launch(std::move(description), kernel, bring);
 }
 
 Algorithm persistent_tensor_contraction(const std::string& template_path, const std::string& operation,
@@ -124,6 +132,10 @@ Algorithm split_tensor_contraction(const std::string& template_path, const std::
             [split, stream](const SharedTiling& tiling, const Contractions& parts, const Target&) {
               return tiling.blocks > 0 ? stream.parts_fit(tiling, parts) : split.parts_fit(tiling, parts);
             })
+      .opens([has = has_open_kernel(bring)](const SharedTiling& tiling, const Contractions& parts,
+                                            const Target& target) {
+        return tiling.blocks == 0 && has(tiling, parts, target);
+      })
       .program([split, stream](const SharedTiling& tiling, const Contractions& parts, const Target& target,
                                const Emitter& emit) {
         return tiling.blocks > 0 ? stream.program(tiling, parts, target, emit)

@@ -222,6 +222,7 @@ void add_tensor_tiling(Prelude& prelude, const TensorTiling& tiling, const Contr
   if (tiling.tiles > 1) prelude.constant("TILES", tiling.tiles);
   prelude.constant("SHARED_BYTES", shared_bytes(tiling, contraction));
   prelude.constant("MIN_BLOCKS", blocks);
+  prelude.flag("WHOLE_CHANNELS", tiling.block_k % contraction.addresses.taps() == 0);
   prelude.constant("X_RUN", access.a_run).constant("W_RUN", access.b_run).constant("Y_RUN", access.c_run);
   add_tensor_factor(prelude, tensor_factor(contraction), contraction.arithmetic, contraction.f16_sums);
 }
@@ -274,6 +275,15 @@ bool tensor_tiles_follow(const TensorTiling& tiling, const Contraction& contract
   constexpr int64_t longest = 512;  // bytes of the depth: with more, an H200 ran blocks of one tile as fast or faster
   const int64_t line = int64_t{tiling.block_k} * tensor_element_bytes(contraction);
   return contraction.chunks(tiling.block_k) * line <= longest && contraction.row_tiles(tiling.block_m) >= tiling.tiles;
+}
+
+bool is_open_tiling(const TensorTiling& tiling, const Contraction& contraction, Bring bring) {
+  const auto has = [&](int block_m, int block_n, int warp_m, int warp_n) {
+    return tiling.block_m == block_m && tiling.block_n == block_n && tiling.warp_m == warp_m && tiling.warp_n == warp_n;
+  };
+  return tiling.block_k * tensor_element_bytes(contraction) == short_chunk &&
+         tiling.stages == (bring == Bring::copied ? 4 : 2) &&
+         (has(128, 128, 64, 32) || has(64, 64, 32, 32) || has(32, 32, 16, 16) || has(128, 32, 32, 32));
 }
 
 bool tensor_tiles_fit(const TensorTiling& tiling, const Contraction& contraction, const Target& target) {

@@ -86,6 +86,9 @@ bool tensor_tiles_fit(const TensorTiling& tiling, const Contraction& contraction
 bool tensor_registers_suffice(const TensorTiling& tiling, const Contraction& contraction, Bring bring,
                               const Target& target);
 
+/// For opens(): few tiles from small to large, of chunks of 64 bytes.
+bool is_open_tiling(const TensorTiling& tiling, const Contraction& contraction, Bring bring);
+
 /// Declares the parameters and rules of TensorTiling, which `Parameters` derives from, for a Problem of which
 /// contractions_of() gives the contractions.
 template <class Parameters, class Problem>
@@ -105,7 +108,7 @@ Describe<Parameters, Problem>&& add_tensor_space(Describe<Parameters, Problem>&&
             for_main([](const TensorTiling& tiling, const Contraction& contraction, const Target&) {
               return tensor_chunk_has_steps(tiling, contraction);
             }))
-      .rule("BLOCK_K suits the depth",
+      .pruning("BLOCK_K suits the depth",
             for_main([](const TensorTiling& tiling, const Contraction& contraction, const Target&) {
               return tensor_chunk_suits_the_depth(tiling, contraction);
             }))

@@ -78,7 +78,7 @@ Inner inner_of(const TensorSpec& spec) {
 
 void add_strides(Prelude& prelude, std::string_view name, std::string_view letters, const TensorSpec& spec) {
   for (size_t i = 0; i < letters.size(); ++i) {
-    prelude.constant(fmt::format("{}_STRIDE_{}", name, letters[i]), spec.strides.at(i));
+    prelude.extent(fmt::format("{}_STRIDE_{}", name, letters[i]), spec.strides.at(i));
   }
 }
 

@@ -12,11 +12,11 @@ struct Names {
 };
 
 void add_axis(Prelude& prelude, const WindowAxis& axis, const Names& names) {
-  prelude.constant(names.extent, axis.extent).constant(names.window, axis.window);
-  prelude.constant(names.outputs, axis.outputs);
-  prelude.constant(names.pad_begin, axis.pad_begin).constant(names.pad_end, axis.pad_end);
-  prelude.constant(fmt::format("STRIDE_{}", names.extent), axis.stride);
-  prelude.constant(fmt::format("DILATION_{}", names.extent), axis.dilation);
+  prelude.extent(names.extent, axis.extent).extent(names.window, axis.window);
+  prelude.extent(names.outputs, axis.outputs);
+  prelude.extent(names.pad_begin, axis.pad_begin).extent(names.pad_end, axis.pad_end);
+  prelude.extent(fmt::format("STRIDE_{}", names.extent), axis.stride);
+  prelude.extent(fmt::format("DILATION_{}", names.extent), axis.dilation);
 }
 
 bool fits_int(const WindowAxis& axis) {

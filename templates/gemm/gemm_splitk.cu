@@ -13,7 +13,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
                 long long n) {
   const int product = static_cast<int>(blockIdx.z) / SPLIT_K;
   convolve_part<F32Lanes, FittingPixels>(GridBlock(), x_of_product(a, product), w_of_product(b, product),
-                                         parts + product * (SPLIT_K * PART_ELEMENTS), user, n,
+                                         parts + product * (SPLIT_K * part_elements()), user, n,
                                          static_cast<int>(blockIdx.z) % SPLIT_K);
 }
 
@@ -22,6 +22,6 @@ extern "C" __global__ void __launch_bounds__(REDUCE_THREADS)
     gemm_splitk_reduce(const float* __restrict__ parts, TY* c, const TBias* bias, const TResidual* residual,
                        float alpha, float beta, float clip_lo, float clip_hi, UserArguments user, long long n) {
   const int product = static_cast<int>(blockIdx.z);
-  add_parts(GridBlock(), parts + product * (SPLIT_K * PART_ELEMENTS), c + y_offset_of(product),
+  add_parts(GridBlock(), parts + product * (SPLIT_K * part_elements()), c + y_offset_of(product),
             arguments_of({bias, residual, alpha, beta, clip_lo, clip_hi, user}, product), n);
 }

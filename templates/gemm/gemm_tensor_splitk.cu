@@ -18,15 +18,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     gemm_tensor_splitk(const TX* __restrict__ a, const TW* __restrict__ b, float* __restrict__ parts,
                        UserArguments user, long long n) {
   if constexpr (STREAM_K) {
-    const Stream stream(of_products(PRODUCTS, n).chunk);
-    sum_share<TensorCopies, CopiedPixels, CopiedFilters, static_cast<int>(PRODUCTS)>(
-        stream, {}, parts, user, n, [&](int product) {
-          return StreamOperands{x_of_product(a, product), w_of_product(b, product)};
-        });
+    const Stream stream(of_products(products(), n).chunk);
+    sum_share<TensorCopies, CopiedPixels, CopiedFilters>(stream, {}, products(), parts, user, n, [&](int product) {
+      return StreamOperands{x_of_product(a, product), w_of_product(b, product)};
+    });
   } else {
     const int product = static_cast<int>(blockIdx.z) / SPLIT_K;
     convolve_part<TensorCopies, CopiedPixels, CopiedFilters>(
-        GridBlock(), x_of_product(a, product), w_of_product(b, product), parts + product * (SPLIT_K * PART_ELEMENTS),
+        GridBlock(), x_of_product(a, product), w_of_product(b, product), parts + product * (SPLIT_K * part_elements()),
         user, n, static_cast<int>(blockIdx.z) % SPLIT_K);
   }
 }
@@ -39,9 +38,9 @@ extern "C" __global__ void __launch_bounds__(REDUCE_THREADS)
   TY* const y = c + y_offset_of(product);
   const EpilogueArguments arguments = arguments_of({bias, residual, alpha, beta, clip_lo, clip_hi, user}, product);
   if constexpr (STREAM_K) {
-    const Stream stream(of_products(PRODUCTS, n).chunk);
+    const Stream stream(of_products(products(), n).chunk);
     add_slots(GridBlock(), stream, of_products(product, n), parts, y, arguments, n);
   } else {
-    add_parts(GridBlock(), parts + product * (SPLIT_K * PART_ELEMENTS), y, arguments, n);
+    add_parts(GridBlock(), parts + product * (SPLIT_K * part_elements()), y, arguments, n);
   }
 }

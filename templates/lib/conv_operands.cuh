@@ -1,8 +1,9 @@
 // The operands of a convolution in memory, whatever their strides.
 //
-// From the prelude: the problem, and the strides of x, w, y and residual. X_STRIDE_G and W_STRIDE_G lead from the
+// From the prelude: the problem, with TAPS (those of a channel), FILTER (elements of one output channel's filter) and
+// PIXELS_PER_IMAGE (of y); and the strides of x, w, y and residual. X_STRIDE_G and W_STRIDE_G lead from the
 // channels and filters of one group to those of the next: where x and w are the operands of a gradient, groups are not
-// just further channels. Where a block works for one region of a local convolution, REGIONS_OF_PIXELS, those of y are
+// just further channels; FILTERS_ARE_ONE_RUN where those of w are. Where a block works for one region of a local convolution, REGIONS_OF_PIXELS, those of y are
 // divided, and W_STRIDE_REGION leads to the filters of the next region; or, REGIONS_OF_TAPS, the taps are, and
 // Y_STRIDE_REGION leads to the next region's y. Z, P, Q or T, R, S are then those of the largest region. CHANNELS_INNER
 // numbers the elements of a filter (t, r, s, c), which suits an x whose channels stand side by side; otherwise they are
@@ -20,16 +21,11 @@ using Residual = SpatialTensor<RESIDUAL_STRIDE_N, RESIDUAL_STRIDE_K, RESIDUAL_ST
                                RESIDUAL_STRIDE_Q, N, Z, P, Q>;
 using UnsignedIndex = UnsignedOf<Index>::type;
 
-constexpr int TAPS = T * R * S;
-constexpr int FILTER = C_PER_GROUP * TAPS;  // elements of one output channel's filter
-constexpr Index PIXELS_PER_IMAGE = Index(Z) * P * Q;
-
 constexpr bool MULTIPLIES = ALPHA != SCALE_ZERO && !NO_TAPS;
 
 static_assert(!IMAGES_INNER || !DYNAMIC_N, "images that pixels are counted through are a constant");
 
 // Whether some regions have fewer outputs than the largest.
-constexpr bool UNEVEN_REGIONS = OUTPUTS_Z % GRID_Z != 0 || OUTPUTS_P % GRID_P != 0 || OUTPUTS_Q % GRID_Q != 0;
 constexpr bool UNEVEN_PIXELS = REGIONS_OF_PIXELS && UNEVEN_REGIONS;
 constexpr bool UNEVEN_TAPS = REGIONS_OF_TAPS && UNEVEN_REGIONS;
 static_assert(!REGIONS_OF_PIXELS || !IMAGES_INNER, "the pixels of a region are counted image by image");
@@ -72,7 +68,7 @@ __device__ __forceinline__ int channel_at(int first, int c) {
 
 // Offset of the first element of the filter of channel `k` of y.
 __device__ __forceinline__ Index first_filter_element(Index k) {
-  if constexpr (GROUPS == 1 || W_STRIDE_G == K_PER_GROUP * W_STRIDE_K) {
+  if constexpr (FILTERS_ARE_ONE_RUN) {
     return k * Index(W_STRIDE_K) + Index(W_FIRST);
   } else {
     const Index in_group = take_coordinate(k, K_PER_GROUP);

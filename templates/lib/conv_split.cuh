@@ -4,24 +4,29 @@
 // parts: [SPLIT_K][elements of y at the largest batch] f32, each without gaps, channels side by side if Y_ALONG_K, else
 // the pixels of an image, or of all images if these stand side by side in y.
 //
-// From the prelude, besides the problem and the tile: SPLIT_K; REDUCE_THREADS, those of a block of the second kernel,
+// From the prelude, besides the problem and the tile: SPLIT_K, and every part has a chunk; PARTS_BY_IMAGES, whether the
+// pixels of all images stand side by side in y; REDUCE_THREADS, those of a block of the second kernel,
 // TEAMS, into which they are divided, and ADDED, the elements of a thread; and PARTS_FIRST, the elements before the
 // first part.
 #include "lib/conv_tile.cuh"
 
-static_assert(SPLIT_K <= CHUNKS, "every part has a chunk");
-
-constexpr Index PART_ELEMENTS = Index(N) * K * PIXELS_PER_IMAGE;
-constexpr bool BY_IMAGES = IMAGES_INNER || (PIXELS_PER_IMAGE == 1 && !Y_ALONG_K && !DYNAMIC_N);
-constexpr Index PART_PIXELS = BY_IMAGES ? Index(N) * PIXELS_PER_IMAGE : PIXELS_PER_IMAGE;  // side by side
-constexpr Index PARTS_OF_IMAGES = BY_IMAGES ? 1 : N;
+__device__ __forceinline__ Index part_elements() {
+  return Index(N) * K * PIXELS_PER_IMAGE;
+}
+// Pixels side by side, and how often.
+__device__ __forceinline__ Index part_pixels() {
+  return PARTS_BY_IMAGES ? Index(N) * PIXELS_PER_IMAGE : PIXELS_PER_IMAGE;
+}
+__device__ __forceinline__ Index parts_of_images() {
+  return PARTS_BY_IMAGES ? 1 : N;
+}
 
 // The first channel of an output pixel in a part.
 struct PartPixel {
   Index offset;
 
   __device__ __forceinline__ explicit PartPixel(Index pixel)
-      : offset(Y_ALONG_K ? pixel * K : strided_offset(pixel, 1, PART_PIXELS, PART_PIXELS * K, PARTS_OF_IMAGES)) {}
+      : offset(Y_ALONG_K ? pixel * K : strided_offset(pixel, 1, part_pixels(), part_pixels() * K, parts_of_images())) {}
 };
 
 // Part number `part` of a tile, by the threads of a block. Pixels and Weights: the loaders of x and w.
@@ -30,10 +35,10 @@ __device__ __forceinline__ void convolve_part(const GridBlock& block, const TX* 
                                               const UserArguments& user, long long n, int part) {
   const BlockTile tile(block, n);
   if (tile.first_pixel >= tile.pixels || part >= SPLIT_K) return;  // another class has more
-  // The first CHUNKS % SPLIT_K parts have one chunk more.
-  constexpr int WHOLE = CHUNKS / SPLIT_K, REST = CHUNKS % SPLIT_K;
-  const int first = part * WHOLE + smaller(part, REST);
-  const int last = first + WHOLE + (part < REST ? 1 : 0);
+  // The first parts have one chunk more, as many as there are chunks left over.
+  const int whole = chunks_of_filter() / SPLIT_K, rest = chunks_of_filter() % SPLIT_K;
+  const int first = part * whole + smaller(part, rest);
+  const int last = first + whole + (part < rest ? 1 : 0);
   const typename Product::Position position;
   typename Product::Sums sums;
   if constexpr (MULTIPLIES) convolve_tile<Product, Pixels, Weights>(x, w, user, tile, first, last, position, sums);
@@ -43,8 +48,8 @@ __device__ __forceinline__ void convolve_part(const GridBlock& block, const TX* 
                                    Vector<float, Y_RUN> run;
 #pragma unroll
                                    for (int i = 0; i < Y_RUN; ++i) run[i] = values[i];
-                                   const Index offset = pixel.offset + channel * (Y_ALONG_K ? Index(1) : PART_PIXELS);
-                                   store<Y_RUN>(parts + (PARTS_FIRST + part * PART_ELEMENTS + offset), run);
+                                   const Index offset = pixel.offset + channel * (Y_ALONG_K ? Index(1) : part_pixels());
+                                   store<Y_RUN>(parts + (PARTS_FIRST + part * part_elements() + offset), run);
                                  });
 }
 
@@ -97,7 +102,7 @@ __device__ __forceinline__ void add_parts(const GridBlock& block, const float* p
   const Index elements = images_of(n) * K * PIXELS_PER_IMAGE;
   const Index offset = (static_cast<Index>(block.x) * TEAM + static_cast<Index>(threadIdx.x % TEAM)) * ADDED;
   float sums[ADDED] = {};
-  add_by_teams(sums, parts + (PARTS_FIRST + offset), PART_ELEMENTS, offset < elements ? SPLIT_K : 0);
+  add_by_teams(sums, parts + (PARTS_FIRST + offset), part_elements(), offset < elements ? SPLIT_K : 0);
   if (offset >= elements || threadIdx.x >= TEAM) return;
 
   Index pixel = offset;
@@ -105,9 +110,9 @@ __device__ __forceinline__ void add_parts(const GridBlock& block, const float* p
   if constexpr (Y_ALONG_K) {
     channel = take_coordinate(pixel, K);
   } else {
-    const Index place = take_coordinate(pixel, PART_PIXELS);
+    const Index place = take_coordinate(pixel, part_pixels());
     channel = take_coordinate(pixel, K);
-    pixel = pixel * PART_PIXELS + place;
+    pixel = pixel * part_pixels() + place;
   }
   finish_outputs<Y_ALONG_K>(y, OutputPixel(pixel), channel, sums, arguments);
 }

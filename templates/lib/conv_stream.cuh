@@ -17,11 +17,11 @@ constexpr int OF_SLOT = 4;               // of these, by a thread of the second 
 // Tiles of this class whose depth is shared.
 __device__ __forceinline__ unsigned streamed_tiles(long long n) {
   const Index rows = ceil_div(images_of(n) * PIXELS_PER_IMAGE, Index(BLOCK_M));
-  return MULTIPLIES ? static_cast<unsigned>(rows) * (GROUPS * N_TILES) : 0;
+  return MULTIPLIES ? static_cast<unsigned>(rows) * (GROUPS * tiles_of_group()) : 0;
 }
 // The place behind `tiles` tiles of this class.
 __device__ __forceinline__ StreamPlace behind(const StreamPlace& place, unsigned tiles) {
-  return {place.tile + tiles, place.chunk + tiles * CHUNKS};
+  return {place.tile + tiles, place.chunk + tiles * chunks_of_filter()};
 }
 
 // Leaves the sums of a warp in the slot of its block and tile.
@@ -62,21 +62,21 @@ struct StreamOperands {
   const TW* w;
 };
 
-// This block's share of the tiles of all BATCH products, the first of which is at `place`. `operands(product)` are the
+// This block's share of the tiles of all of `products`, the first of which is at `place`. `operands(product)` are the
 // StreamOperands of one. Pixels and Weights: the loaders of x and w.
-template <class Product, class Pixels, class Weights, int BATCH, class Operands>
-__device__ __forceinline__ void sum_share(const Stream& stream, const StreamPlace& place, float* slots,
-                                          const UserArguments& user, long long n, Operands operands) {
+template <class Product, class Pixels, class Weights, class Operands>
+__device__ __forceinline__ void sum_share(const Stream& stream, const StreamPlace& place, unsigned products,
+                                          float* slots, const UserArguments& user, long long n, Operands operands) {
   const unsigned tiles = streamed_tiles(n), block = blockIdx.x;
   unsigned at = larger(stream.first_of(block), place.chunk);
-  unsigned end = smaller(stream.first_of(block + 1), behind(place, tiles * BATCH).chunk);
+  unsigned end = smaller(stream.first_of(block + 1), behind(place, tiles * products).chunk);
   // The compiler would compute what classes have in common ahead of the first one, and keep it in registers.
   if constexpr (CLASSES > 1) asm volatile("" : "+r"(at), "+r"(end));
 #pragma unroll 1
   while (at < end) {
-    const unsigned number = (at - place.chunk) / CHUNKS, first = (at - place.chunk) % CHUNKS;
-    const unsigned last = smaller<unsigned>(first + (end - at), CHUNKS);
-    const unsigned product = BATCH == 1 ? 0 : number / tiles;
+    const unsigned number = (at - place.chunk) / chunks_of_filter(), first = (at - place.chunk) % chunks_of_filter();
+    const unsigned last = smaller<unsigned>(first + (end - at), chunks_of_filter());
+    const unsigned product = products == 1 ? 0 : number / tiles;
     const StreamOperands of = operands(static_cast<int>(product));
     const BlockTile tile = streamed_tile(number - product * tiles, n);
     const typename Product::Position position;
@@ -105,7 +105,7 @@ __device__ __forceinline__ void add_slots(const GridBlock& block, const Stream& 
   if constexpr (MULTIPLIES) {
     const StreamPlace here = behind(place, number / SHARES);
     const unsigned first = stream.block_of(here.chunk);
-    const int count = static_cast<int>(stream.block_of(here.chunk + (CHUNKS - 1)) - first) + 1;
+    const int count = static_cast<int>(stream.block_of(here.chunk + (chunks_of_filter() - 1)) - first) + 1;
     add_by_teams(sums, slots + ((first + here.tile) * Index(SLOT) + element), SLOT, count);
   }
   if (threadIdx.x >= TEAM) return;
@@ -129,7 +129,7 @@ __device__ __forceinline__ void sum_parts(const TX* x, const TW* w, float* parts
                                           long long n) {
   if constexpr (STREAM_K) {
     const Stream stream(behind({}, streamed_tiles(n)).chunk);
-    sum_share<Product, Pixels, Weights, 1>(stream, {}, parts, user, n, [&](int) { return StreamOperands{x, w}; });
+    sum_share<Product, Pixels, Weights>(stream, {}, 1, parts, user, n, [&](int) { return StreamOperands{x, w}; });
   } else {
     convolve_part<Product, Pixels, Weights>(GridBlock(), x, w, parts, user, n, static_cast<int>(blockIdx.z));
   }

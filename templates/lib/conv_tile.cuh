@@ -16,9 +16,11 @@
 // - Position, the place of a thread's sums, or of a warp's, in the block's tile;
 // - Sums, these sums, with gather() for what several threads have of one sum, and for_each_output_run() of them.
 //
-// From the prelude: the problem; X_RUN, W_RUN and Y_RUN, the elements that one access of x, w and y moves; Y_ALONG_K,
-// whether those of y are channels, not pixels; W_ALONG_K, whether neighbouring lanes, and accesses, read w along its
-// filters, not along the elements of one; BLOCK_M, BLOCK_N and BLOCK_K, the extents of the block's tile and of a chunk;
+// From the prelude: the problem; POINTWISE, whether every pixel of x is one of y: one tap, no gaps, no borders; X_RUN,
+// W_RUN and Y_RUN, the elements that one access of x, w and y moves, which stay in their group, filter or image;
+// Y_ALONG_K, whether those of y are channels, not pixels; W_ALONG_K, whether neighbouring lanes, and accesses, read w
+// along its filters, not along the elements of one; FILTER_IS_ONE_RUN, whether the elements of a filter are evenly
+// spaced; WHOLE_CHANNELS, whether TAPS divides BLOCK_K; BLOCK_M, BLOCK_N and BLOCK_K, the extents of the block's tile and of a chunk;
 // THREADS, those of a block; STAGES, the tiles of each operand in shared memory; SHARED_BYTES, what the launch asks
 // for.
 #include "lib/block_memory.cuh"
@@ -26,13 +28,16 @@
 #include "lib/select.cuh"
 #include "lib/vector.cuh"
 
-constexpr int CHUNKS_PER_TAP = ceil_div(C_PER_GROUP, BLOCK_K);
-constexpr int CHUNKS = CHANNELS_INNER ? TAPS * CHUNKS_PER_TAP : ceil_div(FILTER, BLOCK_K);
-constexpr int N_TILES = ceil_div(K_PER_GROUP, BLOCK_N);  // of one group
-
-// Every pixel of x is one of y: no gaps, no borders.
-constexpr bool POINTWISE = TAPS == 1 && STRIDE_D == 1 && STRIDE_H == 1 && STRIDE_W == 1 && Z == D && P == H && Q == W &&
-                           PAD_FRONT == 0 && PAD_TOP == 0 && PAD_LEFT == 0;
+__host__ __device__ constexpr int chunks_per_tap() {
+  return ceil_div<int>(C_PER_GROUP, BLOCK_K);
+}
+__host__ __device__ constexpr int chunks_of_filter() {
+  return CHANNELS_INNER ? TAPS * chunks_per_tap() : ceil_div<int>(FILTER, BLOCK_K);
+}
+// Tiles along the channels of one group.
+__host__ __device__ constexpr int tiles_of_group() {
+  return ceil_div<int>(K_PER_GROUP, BLOCK_N);
+}
 
 using KeptX = typename UserKept<TX>::type;
 
@@ -49,11 +54,11 @@ struct BlockTile {
   __device__ __forceinline__ BlockTile(const GridBlock& block, long long n)
       : region(REGIONS_OF_PIXELS || REGIONS_OF_TAPS ? static_cast<Index>(blockIdx.z) : 0) {
     const unsigned number = block.y * gridDim.x + block.x;
-    const int tile = static_cast<int>(number % (GROUPS * N_TILES));
-    first_pixel = static_cast<Index>(number / (GROUPS * N_TILES)) * BLOCK_M;
+    const int tile = static_cast<int>(number % (GROUPS * tiles_of_group()));
+    first_pixel = static_cast<Index>(number / (GROUPS * tiles_of_group())) * BLOCK_M;
     pixels = images_of(n) * PIXELS_PER_IMAGE;
-    group = tile / N_TILES;
-    first_k = tile % N_TILES * BLOCK_N;
+    group = tile / tiles_of_group();
+    first_k = tile % tiles_of_group() * BLOCK_N;
   }
 
   // Whether there is a pixel of that number: those that only larger regions have do not count.
@@ -88,7 +93,7 @@ class Filters {
     const Index first = static_cast<Index>(tile.group) * K_PER_GROUP + tile.first_k;
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
-      exists_[i] = column(i) < smaller(channels, BLOCK_N) && (!W_ALONG_K || row(i) < BLOCK_K);
+      exists_[i] = column(i) < smaller<int>(channels, BLOCK_N) && (!W_ALONG_K || row(i) < BLOCK_K);
       offset_[i] = first_filter_element(first + column(i)) + (CHUNKS_ARE_EVEN ? filter_offset(row(i)) : 0);
       if constexpr (ROWS_KEEP_TAPS) enter_region(row(i) % TAPS, exists_[i], offset_[i]);
     }
@@ -96,17 +101,17 @@ class Filters {
 
   template <class Runs>
   __device__ __forceinline__ void fetch(int chunk, Runs& runs) const {
-    const int tap = chunk / CHUNKS_PER_TAP;
-    const int c = chunk % CHUNKS_PER_TAP * BLOCK_K;
+    const int tap = chunk / chunks_per_tap();
+    const int c = chunk % chunks_per_tap() * BLOCK_K;
     const int first = CHANNELS_INNER ? tap * C_PER_GROUP + c : chunk * BLOCK_K;
     const int rows = CHANNELS_INNER ? C_PER_GROUP - c : FILTER - first;  // that exist, from this chunk on
-    constexpr bool WHOLE = (CHANNELS_INNER ? C_PER_GROUP : FILTER) % BLOCK_K == 0;
+    const bool whole = (CHANNELS_INNER ? C_PER_GROUP : FILTER) % BLOCK_K == 0;
     Index chunk_offset = CHUNKS_ARE_EVEN ? filter_offset(first) : 0;
     bool chunk_exists = true;
     if constexpr (CHANNELS_INNER) enter_region(tap, chunk_exists, chunk_offset);
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
-      bool inside = chunk_exists && exists_[i] && (WHOLE || row(i) < rows);
+      bool inside = chunk_exists && exists_[i] && (whole || row(i) < rows);
       Index offset = offset_[i] + (CHUNKS_ARE_EVEN ? chunk_offset : filter_offset(first + row(i)));
       if constexpr (!CHANNELS_INNER && !ROWS_KEEP_TAPS) enter_region((first + row(i)) % TAPS, inside, offset);
       runs.fetch_run(*this, i, inside, 0, [&] { return w_ + offset; });
@@ -130,21 +135,12 @@ class Filters {
 
  private:
   static constexpr int RUNS_IN_LINE = (W_ALONG_K ? BLOCK_N : BLOCK_K) / RUN;
-  static_assert((W_ALONG_K        ? K_PER_GROUP
-                 : CHANNELS_INNER ? C_PER_GROUP
-                                  : FILTER) %
-                        RUN ==
-                    0,
-                "an access stays in its group's filters, or in its filter");
-  static_assert(!W_ALONG_K || RUN == 1 || W_STRIDE_K == 1, "filters of an access stand side by side");
   static_assert(!REGIONS_OF_TAPS || RUN == 1, "accesses stay in the region's taps");
   // Whether a row is of the same tap in every chunk.
-  static constexpr bool ROWS_KEEP_TAPS = !CHANNELS_INNER && BLOCK_K % TAPS == 0;
+  static constexpr bool ROWS_KEEP_TAPS = !CHANNELS_INNER && WHOLE_CHANNELS;
   // Whether a row is as far from its chunk's first in every chunk: a chunk is channels of one tap, or whole channels,
   // or part of one run.
-  static constexpr bool CHUNKS_ARE_EVEN =
-      CHANNELS_INNER || BLOCK_K % TAPS == 0 ||
-      is_one_run(W_STRIDE_S, S, W_STRIDE_R, R, W_STRIDE_T, T, W_STRIDE_C, C_PER_GROUP);
+  static constexpr bool CHUNKS_ARE_EVEN = CHANNELS_INNER || WHOLE_CHANNELS || FILTER_IS_ONE_RUN;
 
   // Moves an offset of an element of tap number `tap` to the filters that the tap has, if there are any.
   __device__ __forceinline__ void enter_region(int tap, bool& exists, Index& offset) const {
@@ -260,6 +256,6 @@ __device__ __forceinline__ void convolve(const GridBlock& block, const TX* x, co
   const typename Product::Position position;
   typename Product::Sums sums;
   if constexpr (MULTIPLIES)
-    convolve_tile<Product, Pixels, Weights>(x, w, arguments.user, tile, 0, CHUNKS, position, sums);
+    convolve_tile<Product, Pixels, Weights>(x, w, arguments.user, tile, 0, chunks_of_filter(), position, sums);
   finish_tile(tile, position, sums, y, arguments);
 }

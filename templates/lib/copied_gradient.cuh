@@ -9,7 +9,7 @@
 #include "lib/copies.cuh"
 #include "lib/windows.cuh"
 
-static_assert(IMAGES_INNER && X_STRIDE_N == 1 && W_ALONG_K && W_STRIDE_K == 1, "copies move channels side by side");
+static_assert(IMAGES_INNER && W_ALONG_K, "copies move channels side by side");
 static_assert(!REGIONS_OF_PIXELS && !REGIONS_OF_TAPS, "there is one filter");
 
 // A chunk of positions.
@@ -37,7 +37,6 @@ struct CopiedLines {
 // Copies of x.
 class CopiedRows {
   using Lines = CopiedLines<BLOCK_M, X_RUN>;
-  static_assert(N % X_RUN == 0, "a copy stays under its tap");
 
  public:
   using Chunk = CopiedPositions;
@@ -72,7 +71,6 @@ class CopiedRows {
 // Copies of dy.
 class CopiedColumns {
   using Lines = CopiedLines<BLOCK_N, W_RUN>;
-  static_assert(K_PER_GROUP % W_RUN == 0, "a copy stays in its group");
 
  public:
   static constexpr bool DOWN = false;

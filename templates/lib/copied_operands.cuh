@@ -3,47 +3,46 @@
 // a filter or, W_ALONG_K, filters. Zeros stand for what does not exist.
 //
 // The depth is worked off channels outer, taps inner: chunk number i is BLOCK_K channels of the group under tap i %
-// TAPS. Neighbouring taps read much of the same x, which L1 keeps. What a copy under another tap needs is one table's:
-// the distance in x and in w, and the bits that the window of a pixel must have.
+// TAPS. Neighbouring taps read much of the same x, which L1 keeps. T + R + S is less than 32: a pixel has a bit for each
+// plane, row and column of taps.
 #include "lib/conv_tile.cuh"
 #include "lib/copies.cuh"
 #include "lib/windows.cuh"
 
-static_assert(CHANNELS_INNER && X_STRIDE_C == 1, "copies move channels side by side");
+static_assert(CHANNELS_INNER, "copies move channels side by side");
 static_assert(!REGIONS_OF_PIXELS && !REGIONS_OF_TAPS, "filters are the same everywhere");
-static_assert(T + R + S < 32, "a bit for each plane, row and column of taps, and one more");
 
 // The bit that no window has.
 constexpr unsigned NO_WINDOW = 1u << 31;
 
-struct TapTable {
-  Index x[TAPS], w[TAPS];  // elements from the first tap
-  unsigned windows[TAPS];  // bits of its column, row and plane
-
-  __host__ __device__ constexpr TapTable() : x{}, w{}, windows{} {
-    for (int tap = 0; tap < TAPS; ++tap) {
-      const int s = tap % S, r = tap / S % R, t = tap / S / R;
-      const Index right = MIRRORED ? S - 1 - s : s, down = MIRRORED ? R - 1 - r : r, deep = MIRRORED ? T - 1 - t : t;
-      x[tap] = deep * Index(DILATION_D * X_STRIDE_D) + down * Index(DILATION_H * X_STRIDE_H) +
-               right * Index(DILATION_W * X_STRIDE_W);
-      w[tap] = t * Index(W_STRIDE_T) + r * Index(W_STRIDE_R) + s * Index(W_STRIDE_S);
-      windows[tap] = 1u << s | 1u << (S + r) | 1u << (S + R + t);
-    }
-  }
-};
-__constant__ TapTable TAP_TABLE;
-
 // A chunk: its tap, and its first channel in the group.
 struct CopiedChunk {
-  int tap, channel;
+  int t, r, s, channel;
 
-  __device__ __forceinline__ explicit CopiedChunk(int number) : tap(number % TAPS), channel(number / TAPS * BLOCK_K) {}
-  __device__ __forceinline__ void next() {
-    if (++tap == TAPS) {
-      tap = 0;
-      channel += BLOCK_K;
-    }
+  __device__ __forceinline__ explicit CopiedChunk(int number) {
+    int tap = take_coordinate(number, TAPS);
+    s = take_coordinate(tap, S);
+    r = take_coordinate(tap, R);
+    t = tap;
+    channel = number * BLOCK_K;
   }
+  __device__ __forceinline__ void next() {
+    if (++s < S) return;
+    s = 0;
+    if (++r < R) return;
+    r = 0;
+    if (++t < T) return;
+    t = 0;
+    channel += BLOCK_K;
+  }
+
+  // Elements from the first channel under the first tap, in x and in w.
+  __device__ __forceinline__ Index x() const { return Tap(t, r, s).offset() + channel; }
+  __device__ __forceinline__ Index w() const {
+    return t * Index(W_STRIDE_T) + r * Index(W_STRIDE_R) + s * Index(W_STRIDE_S) + channel * Index(W_STRIDE_C);
+  }
+  // The bits that the window of a pixel needs.
+  __device__ __forceinline__ unsigned window() const { return 1u << s | 1u << (S + r) | 1u << (S + R + t); }
 
   // Whether channel number `row` of the chunk exists.
   __device__ __forceinline__ bool has(int row) const {
@@ -62,7 +61,6 @@ class CopiedPixels {
   static constexpr int COLUMN_STEP = THREADS / RUNS;
   static constexpr int COUNT = ceil_div(BLOCK_M, COLUMN_STEP);
   static_assert(THREADS % RUNS == 0, "threads tile the rows");
-  static_assert(C_PER_GROUP % X_RUN == 0, "a copy stays in its group");
 
  public:
   template <class Tile>
@@ -83,8 +81,8 @@ class CopiedPixels {
   // Starts copying a chunk to the tile at `address`.
   template <class Tile>
   __device__ __forceinline__ void copy(const CopiedChunk& chunk, unsigned address) const {
-    const unsigned needed = chunk.has(row_) ? TAP_TABLE.windows[chunk.tap] : NO_WINDOW;
-    const TX* const from = x_ + (TAP_TABLE.x[chunk.tap] + chunk.channel);
+    const unsigned needed = chunk.has(row_) ? chunk.window() : NO_WINDOW;
+    const TX* const from = x_ + chunk.x();
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
       if (COUNT * COLUMN_STEP != BLOCK_M && column(i) >= BLOCK_M) continue;
@@ -103,21 +101,20 @@ class CopiedPixels {
     unsigned bits = 0;
 #pragma unroll
     for (int s = 0; s < S; ++s) {
-      bits |= static_cast<unsigned>(is_in<W>(window.w + Tap(0, 0, s).right)) << s;
+      bits |= static_cast<unsigned>(is_in(window.w + Tap(0, 0, s).right, W)) << s;
     }
 #pragma unroll
     for (int r = 0; r < R; ++r) {
-      bits |= static_cast<unsigned>(is_in<H>(window.h + Tap(0, r, 0).down)) << (S + r);
+      bits |= static_cast<unsigned>(is_in(window.h + Tap(0, r, 0).down, H)) << (S + r);
     }
 #pragma unroll
     for (int t = 0; t < T; ++t) {
-      bits |= static_cast<unsigned>(is_in<D>(window.d + Tap(t, 0, 0).deep)) << (S + R + t);
+      bits |= static_cast<unsigned>(is_in(window.d + Tap(t, 0, 0).deep, D)) << (S + R + t);
     }
     return bits;
   }
-  template <long long EXTENT>
-  __device__ __forceinline__ static bool is_in(Index position) {
-    return static_cast<UnsignedIndex>(position) < UnsignedIndex(EXTENT);
+  __device__ __forceinline__ static bool is_in(Index position, Index extent) {
+    return static_cast<UnsignedIndex>(position) < static_cast<UnsignedIndex>(extent);
   }
 
   const TX* x_;
@@ -134,8 +131,6 @@ class CopiedFilters {
   static constexpr int COUNT = ceil_div(LINES, LINE_STEP);
   static_assert(THREADS % RUNS == 0, "threads tile the lines");
   static_assert(COUNT <= 32, "there is a bit for each line");
-  static_assert((W_ALONG_K ? K_PER_GROUP : C_PER_GROUP) % W_RUN == 0, "a copy stays in its group, or filter");
-  static_assert((W_ALONG_K ? W_STRIDE_K : W_STRIDE_C) == 1, "copies move neighbours");
 
  public:
   static constexpr bool DOWN = !W_ALONG_K;
@@ -158,7 +153,7 @@ class CopiedFilters {
   // Starts copying a chunk to the tile at `address`.
   template <class Tile>
   __device__ __forceinline__ void copy(const CopiedChunk& chunk, unsigned address) const {
-    const TW* const from = w_ + (TAP_TABLE.w[chunk.tap] + chunk.channel * Index(W_STRIDE_C));
+    const TW* const from = w_ + chunk.w();
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
       if (COUNT * LINE_STEP != LINES && line_ + i * LINE_STEP >= LINES) continue;

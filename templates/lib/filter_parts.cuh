@@ -51,6 +51,6 @@ __device__ __forceinline__ void add_parts(const float* parts, TDW* dw, const Out
 #pragma unroll
   for (int i = 1; i < SHARES; ++i) sum += sums[i][lane];
   Index outer = number;
-  const auto inner = static_cast<int>(take_coordinate < FILTERS_INNER ? FILTERS : TAPS > (outer));
+  const auto inner = static_cast<int>(take_coordinate(outer, FILTERS_INNER ? FILTERS : TAPS));
   store_result(dw, FILTERS_INNER ? offset_of(inner, static_cast<int>(outer)) : offset_of(outer, inner), sum, 0, output);
 }

@@ -87,7 +87,7 @@ class Im2colAlongPixels {
 
  private:
   // Chunks of whole channels: a row is the same tap in every chunk, so all that depends on it is computed once.
-  static constexpr bool SAME_TAPS = BLOCK_K % TAPS == 0;
+  static constexpr bool SAME_TAPS = WHOLE_CHANNELS;
   static_assert(CHANNELS_INNER || BLOCK_M % THREADS == 0 || THREADS % BLOCK_M == 0, "threads tile the columns");
   static_assert(CHANNELS_INNER || ROWS <= 32, "one bit a row");
 
@@ -149,8 +149,8 @@ class Im2colAlongChannels {
 
   template <class Runs>
   __device__ __forceinline__ void fetch(int chunk, Runs& runs) const {
-    const int tap = opaque(chunk / CHUNKS_PER_TAP);
-    const int c = chunk % CHUNKS_PER_TAP * BLOCK_K + row_;
+    const int tap = opaque(chunk / chunks_per_tap());
+    const int c = chunk % chunks_per_tap() * BLOCK_K + row_;
     const Tap place(T == 1 ? 0 : tap / (R * S), T == 1 ? tap / S : tap / S % R, tap % S);
     const Index distance = place.offset() + c * Index(X_STRIDE_C);
     const bool exists = C_PER_GROUP % BLOCK_K == 0 || c < C_PER_GROUP;
@@ -177,7 +177,6 @@ class Im2colAlongChannels {
 
  private:
   static_assert(!CHANNELS_INNER || THREADS % RUNS == 0, "threads tile the rows");
-  static_assert(!CHANNELS_INNER || C_PER_GROUP % RUN == 0, "an access stays in its group");
 
   const TX* x_;
   const UserArguments& user_;

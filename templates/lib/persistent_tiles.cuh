@@ -40,7 +40,7 @@ class KeptFilters {
   __device__ __forceinline__ void next() {
     free_ = stage_;
     stage_ = stage_ + 1 == STAGES ? 0 : stage_ + 1;
-    chunk_ = chunk_ + 1 == CHUNKS ? 0 : chunk_ + 1;
+    chunk_ = chunk_ + 1 == chunks_of_filter() ? 0 : chunk_ + 1;
   }
 
  private:
@@ -59,7 +59,7 @@ __device__ __forceinline__ void convolve_tiles(const GridBlock& block, const TX*
     struct Memory {
       TensorSums::Exchange exchange;  // first: there for_each_run() looks for it
       PixelTile pixels[STAGES];
-      FilterTile filters[CHUNKS];
+      FilterTile filters[chunks_of_filter()];
     };
     static_assert(sizeof(Memory) == SHARED_BYTES, "the launch asks for as much as operands and sums take");
     Memory& memory = block_memory<Memory>();
@@ -69,16 +69,16 @@ __device__ __forceinline__ void convolve_tiles(const GridBlock& block, const TX*
     CopiedPixels pixels(x, arguments.user, copied_tile);
     const CopiedFilters filters(w, tile);
     const unsigned first_filters = shared_address(memory.filters);
-    const int chunks = tile.count() * CHUNKS;
+    const int chunks = tile.count() * chunks_of_filter();
     int number = 0;
     const auto copy = [&](unsigned stage) {
       if (number == chunks) return;
       pixels.copy<PixelTile>(copied, stage);
-      if (number < CHUNKS) {
+      if (number < chunks_of_filter()) {
         filters.copy<FilterTile>(copied, first_filters + number * static_cast<unsigned>(sizeof(FilterTile)));
       }
       copied.next();
-      if (++number % CHUNKS == 0) {
+      if (++number % chunks_of_filter() == 0) {
         copied = CopiedChunk(0);
         copied_tile.next();
         pixels = CopiedPixels(x, arguments.user, copied_tile);
@@ -91,7 +91,7 @@ __device__ __forceinline__ void convolve_tiles(const GridBlock& block, const TX*
 #pragma unroll 1
     for (int tiles = tile.count(); tiles > 0; --tiles, tile.next()) {
       TensorSums sums;
-      pipeline.add_chunks(CHUNKS, copy, sums);
+      pipeline.add_chunks(chunks_of_filter(), copy, sums);
       finish_tile(tile, position, sums, y, arguments);
     }
   } else {

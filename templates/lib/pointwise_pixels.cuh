@@ -1,5 +1,6 @@
 // The left operand of a 1x1 convolution with unit stride and no padding: loaders of x in vectors of X_RUN, which are
-// neighbouring channels if CHANNELS_INNER, else neighbouring pixels.
+// neighbouring channels if CHANNELS_INNER, else neighbouring pixels. X_PIXELS_ARE_ONE_RUN: those of all images are
+// evenly spaced.
 #include "lib/conv_tile.cuh"
 
 // Along the pixels: a thread keeps to X_RUN pixels and steps through the channels.
@@ -52,7 +53,6 @@ class PointwiseAlongPixels {
  private:
   static constexpr bool APPLIES = POINTWISE && !CHANNELS_INNER;
   static_assert(!APPLIES || THREADS % RUNS == 0, "threads tile the rows");
-  static_assert(!APPLIES || PIXELS_PER_IMAGE % RUN == 0, "an access stays in its image");
   static_assert(!APPLIES || !IMAGES_INNER || RUN == 1, "neighbouring pixels are of different images");
 
   const TX* x_;
@@ -117,10 +117,9 @@ class PointwiseAlongChannels {
  private:
   static constexpr bool APPLIES = POINTWISE && CHANNELS_INNER;
   static_assert(!APPLIES || THREADS % RUNS == 0, "threads tile the columns");
-  static_assert(!APPLIES || C_PER_GROUP % RUN == 0, "an access stays in its group");
 
   // Pixels at one distance from each other need no offset each.
-  static constexpr bool EVEN = Input::PIXELS_ARE_ONE_RUN && !IMAGES_INNER;
+  static constexpr bool EVEN = X_PIXELS_ARE_ONE_RUN && !IMAGES_INNER;
 
   __device__ __forceinline__ Index offset(int i) const {
     return EVEN ? Input::of_pixel(Index(i) * COLUMN_STEP) : offset_[EVEN ? 0 : i];

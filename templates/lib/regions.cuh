@@ -1,9 +1,10 @@
 // Regions of outputs that have filters of their own: a grid of GRID_Z x GRID_P x GRID_Q over OUTPUTS_Z x OUTPUTS_P x
 // OUTPUTS_Q outputs. Along an axis output p lies in region p * GRID_P / OUTPUTS_P; regions are counted with the last
-// axis fastest. The grid of an ordinary convolution is 1 x 1 x 1, and costs nothing.
+// axis fastest. The grid of an ordinary convolution is 1 x 1 x 1, over one output, and costs nothing.
 #include "lib/index.cuh"
 
 constexpr Index REGIONS = Index(GRID_Z) * GRID_P * GRID_Q;
+constexpr bool UNEVEN_REGIONS = OUTPUTS_Z % GRID_Z != 0 || OUTPUTS_P % GRID_P != 0 || OUTPUTS_Q % GRID_Q != 0;
 
 // The region along one axis that `output` lies in.
 template <long long GRID, long long OUTPUTS>
@@ -27,13 +28,11 @@ __device__ __forceinline__ Index region_of(Index z, Index p, Index q) {
 }
 
 // Offset of filter number `filter`, a region's K before those of the next region, which begin STRIDE_REGION behind.
-template <long long STRIDE_REGION, long long STRIDE_K>
+template <const auto& STRIDE_REGION, const auto& STRIDE_K>
 __device__ __forceinline__ Index filter_at(Index filter) {
-  if constexpr (REGIONS == 1 || STRIDE_REGION == K * STRIDE_K) {
-    return filter * Index(STRIDE_K);
-  } else {
-    return filter / K * Index(STRIDE_REGION) + filter % K * Index(STRIDE_K);
-  }
+  if constexpr (REGIONS == 1) return filter * Index(STRIDE_K);
+  if (STRIDE_REGION == K * STRIDE_K) return filter * Index(STRIDE_K);
+  return filter / K * Index(STRIDE_REGION) + filter % K * Index(STRIDE_K);
 }
 
 // One region: its first output, and how many it has along each axis.

@@ -25,18 +25,6 @@ __device__ __forceinline__ Index strided_offset(Index index, long long stride, l
   return offset + strided_offset(index, stride, extent, outer...);
 }
 
-// Whether the elements are evenly spaced.
-__host__ __device__ constexpr bool is_one_run(long long, long long) {
-  return true;
-}
-template <class... Outer>
-__host__ __device__ constexpr bool is_one_run(long long stride, long long extent, long long next_stride,
-                                              long long next_extent, Outer... outer) {
-  if (extent == 1) return is_one_run(next_stride, next_extent, outer...);
-  if (next_extent == 1) return is_one_run(stride, extent, outer...);
-  return next_stride == stride * extent && is_one_run(stride, extent * next_extent, outer...);
-}
-
 // A tensor of batch, channels and three spatial dimensions: strides, then extents without that of the channels. Tensors
 // of fewer dimensions have extents of 1.
 template <const auto& BATCH, const auto& CHANNEL, const auto& PLANE, const auto& ROW, const auto& COLUMN,
@@ -61,6 +49,4 @@ struct SpatialTensor {
   __device__ __forceinline__ static Index of_place(Index place) {
     return strided_offset(place, COLUMN, COLUMNS, ROW, ROWS, PLANE, PLANES);
   }
-  // Whether the pixels of all images are evenly spaced.
-  static constexpr bool PIXELS_ARE_ONE_RUN = is_one_run(COLUMN, COLUMNS, ROW, ROWS, PLANE, PLANES, BATCH, IMAGES);
 };

@@ -25,9 +25,9 @@ struct Window {
   __device__ __forceinline__ void place(const Region& region, Index group, Index pixel, bool exists) {
     Index image = 0;
     if constexpr (IMAGES_INNER) image = take_coordinate(pixel, N);
-    w = take_coordinate(pixel, Q) * STRIDE_W - PAD_LEFT + region.q * STEP_W;
-    const Index top = take_coordinate(pixel, P) * STRIDE_H - PAD_TOP + region.p * STEP_H;
-    d = take_coordinate(pixel, Z) * STRIDE_D - PAD_FRONT + region.z * STEP_D;
+    w = take_coordinate(pixel, Q) * STRIDE_W - PAD_LEFT + region.q * step_w();
+    const Index top = take_coordinate(pixel, P) * STRIDE_H - PAD_TOP + region.p * step_h();
+    d = take_coordinate(pixel, Z) * STRIDE_D - PAD_FRONT + region.z * step_d();
     deep_end = region.planes * DILATION_D;
     down_end = region.rows * DILATION_H;
     right_end = region.columns * DILATION_W;
@@ -46,7 +46,7 @@ struct Window {
 
  private:
   // Elements of x from one output of the forward convolution to the next: what lies before a region.
-  static constexpr Index STEP_D = REGIONS_OF_TAPS ? DILATION_D : STRIDE_D;
-  static constexpr Index STEP_H = REGIONS_OF_TAPS ? DILATION_H : STRIDE_H;
-  static constexpr Index STEP_W = REGIONS_OF_TAPS ? DILATION_W : STRIDE_W;
+  __device__ __forceinline__ static Index step_d() { return REGIONS_OF_TAPS ? DILATION_D : STRIDE_D; }
+  __device__ __forceinline__ static Index step_h() { return REGIONS_OF_TAPS ? DILATION_H : STRIDE_H; }
+  __device__ __forceinline__ static Index step_w() { return REGIONS_OF_TAPS ? DILATION_W : STRIDE_W; }
 };

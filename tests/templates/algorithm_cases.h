@@ -30,8 +30,7 @@ std::string case_name(const testing::TestParamInfo<AlgorithmCase>& info);
 void PrintTo(const AlgorithmCase& algorithm_case, std::ostream* out);
 
 /// Expects that at least the algorithms `served_by` serve the request, and that the default configuration of every one
-/// that does, and all configurations of the open forms, match the reference. The exact lists are those of
-/// descriptions.txt.
+/// that does, and of its open form, matches the reference. The exact lists are those of descriptions.txt.
 void expect_defaults_match(const Request& request, const std::vector<std::string>& served_by, const Target& target);
 /// The same; on the target of the test device if none is given.
 void expect_defaults_match(const AlgorithmCase& algorithm_case, std::optional<Target> target = std::nullopt);

@@ -22,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   const BlockTile tile(GridBlock(), n);
   const F32Lanes::Position position;
   F32Lanes::Sums sums;
-  convolve_tile<F32Lanes, Im2colPixels, Filters<BlockTile>>(dy, w, user, tile, 0, CHUNKS, position, sums);
+  convolve_tile<F32Lanes, Im2colPixels, Filters<BlockTile>>(dy, w, user, tile, 0, chunks_of_filter(), position, sums);
   for_each_output_run<OutputPixel>(tile, position, sums,
                                    [&](OutputPixel pixel, int column, const float(&values)[Y_RUN]) {
                                      pixel.move_into(tile.region);

@@ -20,7 +20,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     const Stream stream(all_tiles(n).chunk);
     StreamPlace place;
 #define SHARE(NAME)                                                                                                   \
-  NAME::sum_share<TensorCopies, NAME::CopiedPixels, NAME::CopiedFilters, 1>(stream, place, parts, user, n, [&](int) { \
+  NAME::sum_share<TensorCopies, NAME::CopiedPixels, NAME::CopiedFilters>(stream, place, 1, parts, user, n, [&](int) { \
     return NAME::StreamOperands{x, w};                                                                                \
   });                                                                                                                 \
   place = NAME::behind(place, NAME::streamed_tiles(n));

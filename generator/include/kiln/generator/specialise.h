@@ -67,9 +67,10 @@ class Prelude {
   Prelude& widen(Offsets offsets);
 
   /// Prelude of a template whose blocks are of several classes: CLASSES, their number, and the constants that have one
-  /// value in all `classes`. The others stand where the template says `#include "per_class/..."`; see specialise().
-  /// Throws Error(internal) unless all declare the same names in the same order.
-  static Prelude of_classes(const std::vector<Prelude>& classes);
+  /// value in all `classes`. The others stand where the template says `#include "per_class/..."`; see specialise(). Where
+  /// extents are `left_open` and the classes several, each has all of its own. Throws Error(internal) unless all declare
+  /// the same names in the same order.
+  static Prelude of_classes(const std::vector<Prelude>& classes, bool left_open = false);
 
   /// Puts `text`, a user's code, into the template where it says `#include "PLACE"`. Lines of the kernel that follow
   /// keep their numbers (`#line`).
@@ -127,6 +128,7 @@ class Prelude {
   static std::string line(std::string_view name, const One& extent);
   static std::string line(std::string_view name, const Several& extents);
   static std::optional<Extent> extent_of(const Declaration& declaration);
+  static void append_extents(std::vector<Extent>& extents, const Declarations& declarations, std::string_view scope);
   std::string text_of(const Declarations& declarations) const;
 
   Declarations declarations_;
