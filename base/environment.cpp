@@ -20,7 +20,7 @@ namespace {
 constexpr auto known_names = std::to_array<std::string_view>(
     {"KILN_DRIVER", "KILN_NVRTC", "KILN_CACHE", "KILN_PACK_PATH", "KILN_BUNDLE_PATH", "KILN_RECORD", "KILN_LOG",
      "KILN_WORKER", "KILN_TEMPLATE_PATH", "KILN_KERNEL_STORE", "KILN_KERNEL_STORE_MIB", "KILN_KERNEL_STORE_SHARED",
-     "KILN_KEPT_PLANS", "KILN_KEPT_PLANS_MIB", "KILN_USER_TEMPLATES", "KILN_CHECK_NUMERICS"});
+     "KILN_KEPT_PLANS", "KILN_KEPT_PLANS_MIB", "KILN_FIRST_CALL", "KILN_USER_TEMPLATES", "KILN_CHECK_NUMERICS"});
 
 std::vector<std::string> unknown_names() {
   std::vector<std::string> names = variables_that_begin_with("KILN_");
@@ -64,6 +64,14 @@ std::optional<NumericsPolicy> numerics_policy(const Environment::Lookup& lookup,
   if (*value == "warn") return NumericsPolicy::warn;
   if (*value == "error") return NumericsPolicy::error;
   throw Error(ErrorCode::invalid_argument, fmt::format("{}={} is not warn or error", name, *value));
+}
+
+std::optional<FirstCall> first_call_policy(const Environment::Lookup& lookup, const char* name) {
+  const std::optional<std::string> value = text(lookup, name);
+  if (!value) return std::nullopt;
+  if (*value == "exact") return FirstCall::exact;
+  if (*value == "at_once") return FirstCall::at_once;
+  throw Error(ErrorCode::invalid_argument, fmt::format("{}={} is not exact or at_once", name, *value));
 }
 
 std::vector<std::string> split(const std::string& text, char separator) {
@@ -165,6 +173,7 @@ Environment Environment::read(const Lookup& lookup) {
   result.kept_plans_mib = count(lookup, "KILN_KEPT_PLANS_MIB", "MiB");
   result.kernel_store_shared = flag(lookup, "KILN_KERNEL_STORE_SHARED");
   if (auto folders = text(lookup, "KILN_USER_TEMPLATES")) result.user_templates = split(*folders, ':');
+  result.first_call = first_call_policy(lookup, "KILN_FIRST_CALL");
   result.check_numerics = numerics_policy(lookup, "KILN_CHECK_NUMERICS");
   result.cache_home = user_cache_home(lookup);
   result.data_dirs = system_data_dirs(lookup);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <optional>
 #include <vector>
 
 #include "boundary.h"
@@ -29,6 +30,20 @@ TuningMode tuning_mode_of(kiln_tuning_mode mode, std::string_view function) {
   }
 }
 
+std::optional<FirstCall> first_call_of(kiln_first_call first, std::string_view function) {
+  switch (first) {
+    case KILN_FIRST_CALL_DEFAULT:
+      return std::nullopt;
+    case KILN_FIRST_CALL_EXACT:
+      return FirstCall::exact;
+    case KILN_FIRST_CALL_AT_ONCE:
+      return FirstCall::at_once;
+    default:
+      throw Error(ErrorCode::invalid_argument, fmt::format("{}: first_call is {}", function, first),
+                  "use KILN_FIRST_CALL_DEFAULT, KILN_FIRST_CALL_EXACT or KILN_FIRST_CALL_AT_ONCE");
+  }
+}
+
 // The strings of an array; throws for NULL where there should be one.
 std::vector<std::string> strings_of(const char* const* values, size_t count, std::string_view function,
                                     std::string_view name) {
@@ -45,11 +60,13 @@ ContextOptions options_of(const kiln_context_options* given) {
   const char* const function = "kiln_context_create";
   const kiln_context_options c = read(given, kiln_context_options_default(), function);
   require_zero(c.reserved, function, "reserved");
+  require_zero(c.reserved_2, function, "reserved_2");
   ContextOptions options;
   options.device = c.device;
   options.workspace_limit = c.workspace_limit;
   if (c.kept_plans != 0) options.kept_plans = c.kept_plans;
   if (c.kept_plan_bytes != 0) options.kept_plan_bytes = c.kept_plan_bytes;
+  options.first_call = first_call_of(c.first_call, function);
   options.deterministic = flag(c.deterministic, function, "deterministic");
   if (c.cache != nullptr) options.cache = c.cache;
   options.packs = strings_of(c.packs, c.pack_count, function, "packs");

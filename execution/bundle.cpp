@@ -46,6 +46,7 @@ BundledVariant variant_from(const json& value) {
   variant.workspace_bytes = integer<int64_t>(value.at("workspace"));
   value.at("deterministic").get_to(variant.deterministic);
   value.at("program").get_to(variant.program);
+  if (value.contains("sources")) value.at("sources").get_to(variant.sources);
   return variant;
 }
 

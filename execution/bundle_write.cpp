@@ -7,6 +7,7 @@
 #include "kiln/base/digest.h"
 #include "kiln/base/output_file.h"
 #include "kiln/execution/bundle.h"
+#include "kiln/generator/code_text.h"
 
 namespace kiln::execution {
 namespace {
@@ -35,11 +36,16 @@ json index_entry(const BundledVariant& variant, uint64_t offset, uint64_t bytes)
           {"workspace", variant.workspace_bytes},
           {"deterministic", variant.deterministic},
           {"program", variant.program},
+          {"sources", variant.sources},
           {"offset", offset},
           {"bytes", bytes}};
 }
 
 }  // namespace
+
+std::string code_digest(const Source& source) {
+  return digest_of(code_of(source.code));
+}
 
 std::string bundle_format::print_header(const Header& header) {
   std::string line = fmt::format("{}{} {:020} {:020} {}", magic, version, header.index_offset, header.index_bytes,

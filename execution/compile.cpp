@@ -25,6 +25,13 @@ device::CompileOptions options_for(const Target& target, Products products) {
   return options;
 }
 
+// A source whatever it is loaded with, as a program that launches nothing.
+Program alone(const Source& source) {
+  Program program;
+  program.sources.emplace_back(source.code);
+  return program;
+}
+
 // One source, as a program that launches nothing: what stores keep, for every program that has it. An error in user
 // code is reported as one, not as a fault of the kernel that it was placed in.
 CompiledProgram compile_source(const device::Nvrtc& nvrtc, const Program& source, const std::string& name,
@@ -176,8 +183,7 @@ CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, cons
   CompiledProgram result;
   result.program = program;
   for (size_t i = 0; i < program.sources.size(); ++i) {
-    Program source;
-    source.sources.emplace_back(program.sources[i].code);  // whatever it is loaded with
+    const Program source = alone(program.sources[i]);
     const std::string name = source_name(program, i);
     CompiledProgram compiled = kernels == nullptr ? compile_source(nvrtc, source, name, target, products)
                                                   : obtain_source(nvrtc, source, name, target, products, *kernels);
@@ -187,6 +193,10 @@ CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, cons
   }
   require_matching_arguments(result);
   return result;
+}
+
+std::string source_digest(const device::Nvrtc& nvrtc, const Source& source, const Target& target, Products products) {
+  return compile_digest(nvrtc, alone(source), target, products);
 }
 
 std::string compile_digest(const device::Nvrtc& nvrtc, const Program& program, const Target& target,

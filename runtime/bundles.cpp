@@ -39,6 +39,8 @@ Bundles::Bundles(const std::vector<std::string>& paths, const device::DeviceInfo
       const BundledChoice choice{opened_.back(), i, predicting_clock(variants[i].device, device)};
       by_request_[variants[i].request].push_back(choice);
       by_program_.try_emplace(variants[i].program, choice);
+      for (size_t j = 0; j < variants[i].sources.size(); ++j)
+        by_source_.try_emplace(variants[i].sources[j], BundledSource{choice, j});
     }
   }
   const std::string id = device.id();
@@ -58,9 +60,28 @@ std::vector<BundledChoice> Bundles::find(const std::string& key) const {
   return found == by_request_.end() ? std::vector<BundledChoice>() : found->second;
 }
 
-std::optional<BundledChoice> Bundles::find_program(const std::string& digest) const {
-  const auto found = by_program_.find(digest);
-  return found == by_program_.end() ? std::nullopt : std::optional(found->second);
+bool Bundles::has(const Program& program) const {
+  if (empty()) return false;
+  return by_program_.contains(program.digest()) || std::ranges::all_of(program.sources, [&](const Source& source) {
+           return by_source_.contains(execution::code_digest(source));
+         });
+}
+
+std::optional<execution::CompiledProgram> Bundles::load(const Program& program) const {
+  if (empty()) return std::nullopt;
+  if (const auto found = by_program_.find(program.digest()); found != by_program_.end())
+    return found->second.bundle->load(found->second.index);
+  execution::CompiledProgram compiled;
+  compiled.program = program;
+  for (const Source& source : program.sources) {
+    const auto found = by_source_.find(execution::code_digest(source));
+    if (found == by_source_.end()) return std::nullopt;
+    const auto& [of, number] = found->second;
+    const std::vector<execution::KernelImage> images = of.bundle->load(of.index).images;
+    if (number >= images.size()) return std::nullopt;  // its index says otherwise
+    compiled.images.push_back(images[number]);
+  }
+  return compiled;
 }
 
 std::string Bundles::describe() const {

@@ -38,8 +38,10 @@ class Bundles {
   /// predicts, then those that were only estimated; each by the distance of the number of multiprocessors of the device
   /// that they were timed on, then in the order of the bundles.
   std::vector<BundledChoice> find(const std::string& key) const;
-  /// A program by its digest, made for any request.
-  std::optional<BundledChoice> find_program(const std::string& digest) const;
+  /// Whether there is a program, made for any request, or each of its sources in some program.
+  bool has(const Program& program) const;
+  /// That program; nothing where there is none. Throws as Bundle::load().
+  std::optional<execution::CompiledProgram> load(const Program& program) const;
 
   /// "app.kiln (sm_80, sm_90a)", with commas between: what was opened, and what for.
   std::string describe() const;
@@ -47,7 +49,14 @@ class Bundles {
  private:
   std::vector<std::shared_ptr<const execution::Bundle>> opened_;
   std::unordered_map<std::string, std::vector<BundledChoice>> by_request_;
-  std::unordered_map<std::string, BundledChoice> by_program_;
+  // A source of a bundled program.
+  struct BundledSource {
+    BundledChoice program;
+    size_t number;
+  };
+
+  std::unordered_map<std::string, BundledChoice> by_program_;  // by its digest
+  std::unordered_map<std::string, BundledSource> by_source_;   // by that of its code
 };
 
 }  // namespace kiln

@@ -37,6 +37,11 @@ void require_sense(const ContextOptions& options) {
     throw Error(ErrorCode::invalid_argument, "a workspace allocator has one function of two",
                 "give both `allocate` and `release`, or neither");
   }
+  const FirstCall first = options.first_call.value_or(FirstCall::exact);
+  if (first != FirstCall::exact && first != FirstCall::at_once) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("there is no first call {}", static_cast<int>(first)),
+                "give one of FirstCall");
+  }
   const TuningMode mode = options.tuning.mode;
   if (mode == TuningMode::never) return;
   if (mode != TuningMode::within_budget && mode != TuningMode::in_background) {
@@ -92,9 +97,12 @@ Context::Impl::Impl(const ContextOptions& options, const Environment& environmen
       allocator_(options.workspace_allocator),
       workspaces_(context_),
       plans_(table_, plan_limits(options, environment, context_->driver()),
-             {[this](const KeyedRequest& request) { return make(request); },
+             {[this](const KeyedRequest& request) { return make_first(request); },
+              [this](const KeyedRequest& request) { return make(request); },
               [this](const LoadedPlan& plan) { return maker_.known_failure_of(plan); },
-              [this](const std::string& message) { announce(message); }}) {
+              [this](const std::string& message) { announce(message); }}),
+      first_call_(options.first_call.value_or(environment.first_call.value_or(FirstCall::exact))),
+      exact_([this](const KeyedRequest& request) { plans_.look_again(request, CurrentPlans::Reason::is_open); }) {
   require_sense(options);
   if (!environment.unknown.empty() && is_first(&SaidInProcess::unknown_variables)) {
     for (const std::string& name : environment.unknown) announce(unknown_variable(name).what());
@@ -180,6 +188,7 @@ std::shared_ptr<const LoadedPlan> Context::Impl::plan(const KeyedRequest& reques
     if (recorder_) record(request);
     tune_first({&*request, 1});
   });
+  if (is_new && plan->open) exact_.enqueue(request);
   if (is_new) tune_later(request);
   return plan;
 }
@@ -211,8 +220,15 @@ void Context::Impl::run_with_workspace(const LoadedPlan& plan, Stream stream, st
   }
 }
 
+std::shared_ptr<const LoadedPlan> Context::Impl::make_first(const KeyedRequest& request) {
+  return ready(first_call_ == FirstCall::at_once ? maker_.make_at_once(request) : maker_.make(request));
+}
+
 std::shared_ptr<const LoadedPlan> Context::Impl::make(const KeyedRequest& request) {
-  std::shared_ptr<const LoadedPlan> plan = maker_.make(request);
+  return ready(maker_.make(request));
+}
+
+std::shared_ptr<const LoadedPlan> Context::Impl::ready(std::shared_ptr<const LoadedPlan> plan) {
   if (recorder_) plan->count = recorder_->count_of(plan->key);
   plan->numerics = numerics_;
   return plan;
@@ -236,7 +252,10 @@ void Context::Impl::prepare(std::span<const Request> requests) {
     }
   }
   tune_first(complete);
-  for_each_index(requests.size(), [&](size_t i) { plan(finished(requests[i])); });
+  for_each_index(requests.size(), [&](size_t i) {
+    const KeyedRequest request = finished(requests[i]);
+    if (plan(request)->open) plans_.look_again(request, CurrentPlans::Reason::is_open);
+  });
 }
 
 // A bundle may serve a request whose user code nobody here knows; other variants of it cannot be made.
@@ -259,6 +278,7 @@ void Context::Impl::tune_later(const KeyedRequest& request) {
 }
 
 void Context::Impl::wait_until_tuned() {
+  exact_.wait_until_idle();
   if (tuner_) tuner_->wait_until_idle();
 }
 

@@ -11,6 +11,7 @@
 #include "context_peers.h"
 #include "context_tuner.h"
 #include "current_plans.h"
+#include "exact_plans.h"
 #include "kernel_supply.h"
 #include "kiln/cache/database.h"
 #include "kiln/context.h"
@@ -67,7 +68,9 @@ class Context::Impl {
   void tune_first(std::span<const Request> requests);
   void tune_later(const KeyedRequest& request);
   void learn(const cache::Database& database, const KeyedRequest& request);
+  std::shared_ptr<const LoadedPlan> make_first(const KeyedRequest& request);
   std::shared_ptr<const LoadedPlan> make(const KeyedRequest& request);
+  std::shared_ptr<const LoadedPlan> ready(std::shared_ptr<const LoadedPlan> plan);
   void record(const KeyedRequest& request);
   void write_log(const LoadedPlan& plan) const;
 
@@ -83,9 +86,11 @@ class Context::Impl {
   WorkspacePool workspaces_;
   PlanTable table_;
   CurrentPlans plans_;
+  FirstCall first_call_;
 
   std::optional<ContextPeers> peers_;  // of a Context that reads a database file; its callback uses all of the above
-  std::optional<ContextTuner> tuner_;  // the last: its thread uses all of the above
+  std::optional<ContextTuner> tuner_;  // its thread uses all of the above
+  ExactPlans exact_;                   // likewise
 };
 
 }  // namespace kiln

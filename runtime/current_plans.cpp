@@ -83,8 +83,8 @@ CurrentPlans::Shared CurrentPlans::get(const KeyedRequest& request, const std::f
   Shared plan;
   try {
     before_making();
-    plan = tools_.make(request);
-    if (tools_.known_failure_of(*plan)) plan = tools_.make(request);  // found while it was made
+    plan = tools_.make_first(request);
+    if (tools_.known_failure_of(*plan)) plan = tools_.make_first(request);  // found while it was made
   } catch (...) {
     promise.set_exception(std::current_exception());
     const std::lock_guard lock(mutex_);
@@ -162,6 +162,7 @@ void CurrentPlans::look_again(const KeyedRequest& request, Reason reason) {
     try {
       failure = tools_.known_failure_of(*old);
       if (!failure && reason == Reason::may_be_wrong) return;
+      if (!failure && reason == Reason::is_open && !old->open) return;  // tuning was first
       const Shared better = tools_.make(request);
       if (old->choice == better->choice) return;
       if (!replace(key, old, better)) continue;
@@ -169,7 +170,9 @@ void CurrentPlans::look_again(const KeyedRequest& request, Reason reason) {
       if (!tools_.known_failure_of(*better)) return;
     } catch (const std::exception& error) {
       tell_failure();
-      tools_.announce(fmt::format("{} was tuned, and its new variant cannot be loaded: {}", key, error.what()));
+      const char* const why = reason == Reason::is_open ? "is served by an open kernel, and its own variant"
+                                                        : "was tuned, and its new variant";
+      tools_.announce(fmt::format("{} {} cannot be loaded: {}", key, why, error.what()));
       if (failure) withdraw(key, old);
       return;
     }

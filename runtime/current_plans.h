@@ -38,7 +38,8 @@ class CurrentPlans {
   using Shared = std::shared_ptr<const LoadedPlan>;
 
   struct Tools {
-    std::function<Shared(const KeyedRequest&)> make;  ///< With what is known by then; throws as Context::plan() does.
+    std::function<Shared(const KeyedRequest&)> make_first;  ///< Of a request that has none; throws as Context::plan().
+    std::function<Shared(const KeyedRequest&)> make;        ///< To replace one, with what is known by then; likewise.
     /// Failure known by now of the variant of a plan, in words, if the plan must not be used any more.
     std::function<std::optional<std::string>(const LoadedPlan&)> known_failure_of;
     std::function<void(const std::string&)> announce;
@@ -56,6 +57,7 @@ class CurrentPlans {
 
   enum class Reason {
     was_tuned,     ///< There may be a better plan.
+    is_open,       ///< An open kernel serves it.
     may_be_wrong,  ///< The plan stays unless it is known to fail.
   };
   /// Looks at a request again, of which something was found: its plan is replaced by what make() gives now, or

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "kiln/base/error.h"
 #include "kiln/execution/target.h"
 #include "kiln/runtime/settings.h"
@@ -34,19 +37,30 @@ std::string KernelSupply::describe_compiler() const {
 }
 
 std::optional<std::string> KernelSupply::why_missing(const Program& program) const {
-  if (nvrtc_ || bundles_.find_program(program.digest())) return std::nullopt;
+  if (nvrtc_ || bundles_.has(program)) return std::nullopt;
   return "it is in no bundle, and nothing can be compiled here";
 }
 
-execution::CompiledProgram KernelSupply::compile(const Program& program) {
-  if (const std::optional<BundledChoice> bundled = bundles_.find_program(program.digest())) {
-    try {
-      return bundled->bundle->load(bundled->index);
-    } catch (const Error& error) {
-      if (!nvrtc_) throw;
-      announce_(error.what());
-    }
+bool KernelSupply::has(const Program& program) const {
+  if (bundles_.has(program)) return true;
+  return nvrtc_ && kernels_ && std::ranges::all_of(program.sources, [&](const Source& source) {
+           return kernels_->has(execution::source_digest(*nvrtc_, source, target_));
+         });
+}
+
+// Nothing where no bundle has it, or where one is damaged there and the program can be compiled instead.
+std::optional<execution::CompiledProgram> KernelSupply::bundled(const Program& program) {
+  try {
+    return bundles_.load(program);
+  } catch (const Error& error) {
+    if (!nvrtc_) throw;
+    announce_(error.what());
+    return std::nullopt;
   }
+}
+
+execution::CompiledProgram KernelSupply::compile(const Program& program) {
+  if (std::optional<execution::CompiledProgram> there = bundled(program)) return std::move(*there);
   if (nvrtc_) return execution::compile(*nvrtc_, program, target_, kernels_ ? &*kernels_ : nullptr);
   throw Error(ErrorCode::missing_library,
               fmt::format("the variant cannot be loaded: {}: {}", *why_missing(program), no_compiler_),

@@ -34,6 +34,9 @@ class KernelSupply {
   /// "NVRTC 13.0", or that there is none.
   std::string describe_compiler() const;
 
+  /// Whether compile() of the program takes no compile: bundles or the store have it, as far as can be told without
+  /// reading them.
+  bool has(const Program& program) const;
   /// Throws as execution::compile(), and Error(missing_library) if no bundle has the program and nothing can be
   /// compiled. A bundle that is damaged there is announced where the program can be compiled instead.
   execution::CompiledProgram compile(const Program& program);
@@ -41,6 +44,8 @@ class KernelSupply {
   device::NvrtcWork work() const { return nvrtc_ ? nvrtc_->work() : device::NvrtcWork(); }
 
  private:
+  std::optional<execution::CompiledProgram> bundled(const Program& program);
+
   std::function<void(const std::string&)> announce_;
   Bundles bundles_;
   std::shared_ptr<const device::Nvrtc> nvrtc_;  // null if it cannot be used

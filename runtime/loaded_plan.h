@@ -39,6 +39,7 @@ struct LoadedPlan {
   RunValues usual;  ///< usual_values(request)
   Choice choice;
   std::string source;
+  bool open = false;    ///< Serves until the plan of the request is made; set before anybody else sees the plan.
   std::string program;  ///< Program::digest()
   execution::Executable executable;
   /// Counts the calls, where they are recorded; set before anybody else sees the plan.

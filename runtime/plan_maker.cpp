@@ -22,6 +22,7 @@ namespace {
 
 // How many predictions to try to compile where nothing usable is stored, before giving up.
 constexpr size_t fallback_attempts = 8;
+constexpr size_t open_attempts = 8;  // of open kernels
 constexpr size_t explained_estimates = 10;
 constexpr size_t listed_withheld = 10;
 
@@ -172,8 +173,50 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make(const KeyedRequest& request) {
   // Variants that packs warn of, where the alternative is an error: else a pack could take a layer away.
   if (attempt_one_of(selector.doubted())) return plan;
   if (attempt_one_of(selector.doubted(candidates, fallback_attempts))) return plan;
+  // Where nothing can be compiled, bundles may have open kernels.
+  if (!kernels_.no_compiler().empty() && (plan = make_open(selector, false))) return plan;
   if (first_failure) std::rethrow_exception(first_failure);
   fail(selector);
+}
+
+std::shared_ptr<const LoadedPlan> PlanMaker::make_at_once(const KeyedRequest& request) {
+  if (locked_ || request->arithmetic.deterministic || filter_.deterministic_only) return make(request);
+  Variants variants = this->variants(request);
+  const Selector selector = this->selector(variants);
+  std::shared_ptr<const LoadedPlan> plan;
+  selector.visit_named([&](const Selection& selection) {
+    if (!selection.bundled && !kernels_.has(*selection.program)) return true;  // what is behind it is not as good
+    try {
+      plan = load(request, selection);
+    } catch (const Error& error) {
+      if (!concerns_variant(error)) throw;
+    }
+    return plan != nullptr;
+  });
+  if (!plan) plan = make_open(selector, true);
+  return plan ? plan : make(request);
+}
+
+// Null where no open kernel serves the request.
+std::shared_ptr<const LoadedPlan> PlanMaker::make_open(const Selector& selector, bool may_compile) {
+  const KeyedRequest& request = selector.variants.request();
+  const Candidates candidates = selector.variants.open_candidates(figures_);
+  std::shared_ptr<const LoadedPlan> plan;
+  for (const bool compiles : {false, true}) {
+    if (compiles && !may_compile) break;
+    const bool found = selector.visit_estimated(candidates, open_attempts, [&](Selection selection) {
+      if (!compiles && !kernels_.has(*selection.program)) return false;
+      selection.source = "open kernel";
+      try {
+        plan = load(request, selection);
+      } catch (const Error& error) {
+        if (!concerns_variant(error)) throw;
+      }
+      return plan != nullptr;
+    });
+    if (found) break;
+  }
+  return plan;
 }
 
 // Loads the first variant that is named, or nothing: another variant would be a surprise.
@@ -230,9 +273,12 @@ void PlanMaker::fail(const Selector& selector) const {
 }
 
 std::shared_ptr<const LoadedPlan> PlanMaker::load(const KeyedRequest& request, const Selection& selection) {
+  const Algorithm* const algorithm = catalogue_.find(selection.choice.algorithm);
   const auto made = [&](const execution::CompiledProgram& compiled, std::string program) {
-    return std::make_shared<const LoadedPlan>(request, selection.choice, selection.source, std::move(program),
-                                              execution::Executable(context_, compiled, names_of(request->operands)));
+    auto plan = std::make_shared<LoadedPlan>(request, selection.choice, selection.source, std::move(program),
+                                             execution::Executable(context_, compiled, names_of(request->operands)));
+    plan->open = algorithm != nullptr && algorithm->open();
+    return plan;
   };
   if (const std::optional<BundledChoice>& bundled = selection.bundled) {
     return made(bundled->bundle->load(bundled->index), bundled->variant().program);

@@ -32,6 +32,9 @@ class PlanMaker {
 
   /// As Context::plan(), without keeping the plan.
   std::shared_ptr<const LoadedPlan> make(const KeyedRequest& request);
+  /// A plan without a compile, where there is any: of what is named for the request, else of an open kernel. What open
+  /// kernel suits best is compiled where neither bundles nor the store have one that serves; make() where none does.
+  std::shared_ptr<const LoadedPlan> make_at_once(const KeyedRequest& request);
   Explanation explain(const KeyedRequest& request) const;
   /// Whether something that may be used was timed on this device, so that tuning would tell nothing new.
   bool is_tuned(const KeyedRequest& request) const;
@@ -50,6 +53,7 @@ class PlanMaker {
   Variants variants(const KeyedRequest& request) const { return catalogue_.on(request, kernels_.target()); }
   Selector selector(Variants& variants) const;
   void announce_not_believed(const Selector& selector);
+  std::shared_ptr<const LoadedPlan> make_open(const Selector& selector, bool may_compile);
   std::shared_ptr<const LoadedPlan> make_locked(const Selector& selector);
   std::shared_ptr<const LoadedPlan> load(const KeyedRequest& request, const Selection& selection);
   [[noreturn]] void fail(const Selector& selector) const;

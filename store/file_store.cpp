@@ -117,6 +117,11 @@ std::optional<std::string> trouble_with(const StoreOptions& options) {
   return lock.failure().empty() ? std::nullopt : std::optional(trouble_text(options, "written", lock.failure()));
 }
 
+bool FileStore::has(std::string_view key) const {
+  std::error_code failed;
+  return fs::exists(path_of(key), failed);
+}
+
 FileStore::Stored FileStore::look_up(std::string_view key, const Take& take) {
   const ReadFile file = read_and_touch(path_of(key), options_.limit_bytes, options_.shared);
   if (!file.failure.empty()) give_up("read", file.failure);

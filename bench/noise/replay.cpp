@@ -56,7 +56,7 @@ ReplayLaboratory::ReplayLaboratory(ReplayDevice& device, uint64_t seed) : device
 }
 
 void ReplayLaboratory::submit(tuner::SpecimenId id, const tuner::Programs& programs) {
-  candidates_[id] = std::stoul(programs.program.sources.front());
+  candidates_[id] = std::stoul(programs.program.sources.front().code);
   submitted_.push_back(id);
 }
 

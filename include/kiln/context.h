@@ -89,6 +89,8 @@ struct ContextOptions {
   /// give equal bits as long as they use the same variant: with TuningMode::in_background a better variant may change
   /// the bits.
   bool deterministic = false;
+  /// What serves the first call of a shape that has no plan yet (docs/sizes.md). Default: KILN_FIRST_CALL, else `exact`.
+  std::optional<FirstCall> first_call;
   /// Use only the first variant that packs and bundles name for a request: no tuning database, no estimate, no second
   /// choice. A request without such a variant, or whose variant cannot be used here, is an Error.
   bool locked = false;
@@ -203,13 +205,14 @@ class Context {
   /// bundle has it and NVRTC is missing; driver_error; out_of_memory.
   Plan plan(const Request& request);
 
-  /// Makes the plans of all `requests` now, so that no later call compiles while `kept_plans` has room for them. With
+  /// Makes the plans of all `requests` now, with FirstCall::at_once the exact ones too, so that no later call compiles
+  /// while `kept_plans` has room for them. With
   /// TuningMode::within_budget, tunes them first, in one session that shares the budget among them. Tries all, then
   /// throws as plan() for the first that failed.
   void prepare(std::span<const Request> requests);
 
-  /// Waits until tuning in the background is done, its budget is spent, or TuningPolicy::stop_wanted gives true. A
-  /// failed session is announced, never thrown.
+  /// Waits until nothing is left to be done in the background: plans of shapes that open kernels serve; and tuning, until
+  /// its budget is spent, or TuningPolicy::stop_wanted gives true. Failures are announced, never thrown.
   void wait_until_tuned();
 
   /// Says which variant `request` gets, and why. Throws Error(invalid_argument) for a request that makes no sense.

@@ -72,7 +72,9 @@ class Context(_kiln.Context):
     `bundles`, `user_templates`: a path, or paths, beside those of the environment. `workspace_limit`, `deterministic`, `locked`,
     `allow_failed_variants`, `allow_unchecked_templates`: which variants may be used. `kept_plans`, `kept_plan_bytes`: how
     many plans the Context keeps that nobody else holds, and how many bytes of compiled code they may have; those that
-    were not used for longest are given up (docs/sizes.md). `tuning`: what has no time yet.
+    were not used for longest are given up (docs/sizes.md). `first_call`: what serves a shape that has no plan yet, the
+    "exact" plan, or "at_once" a kernel of many shapes until that plan is made; KILN_FIRST_CALL, else "exact".
+    `tuning`: what has no time yet.
     `announce`: receives what should be known once; by default it is a kiln.Warning.
     `workspace_allocator`: two functions, by which calls take their workspace from memory of the application's.
     allocate(bytes, stream) returns the address of that much device memory, aligned to 256 bytes, for work that is
@@ -98,6 +100,7 @@ class Context(_kiln.Context):
         workspace_limit: int | None = None,
         kept_plans: int | None = None,
         kept_plan_bytes: int | None = None,
+        first_call: Literal["exact", "at_once"] | None = None,
         deterministic: bool = False,
         locked: bool = False,
         allow_failed_variants: bool = False,
@@ -148,6 +151,10 @@ class Context(_kiln.Context):
                 if limit >= 2**63:
                     raise errors.InvalidArgument(f"{name} is {limit}", "give less than 2**63")
                 setattr(options, name, limit)
+        if first_call is not None:
+            if first_call not in ("exact", "at_once"):
+                raise errors.InvalidArgument(f"first_call is {first_call!r}", 'give "exact" or "at_once"')
+            options.set_first_call(first_call == "at_once")
         options.deterministic = deterministic
         options.locked = locked
         options.allow_failed_variants = allow_failed_variants

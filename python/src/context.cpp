@@ -173,6 +173,10 @@ void bind_context(nb::module_& module) {
       .def(nb::init<>())
       .def("set_libraries", &set_libraries, nb::arg("driver").none(), nb::arg("nvrtc").none())
       .def("set_tuning", &set_tuning, nb::arg("mode"), nb::arg("budget"), nb::arg("candidates"))
+      .def(
+          "set_first_call",
+          [](Options& options, bool at_once) { options.first_call = at_once ? FirstCall::at_once : FirstCall::exact; },
+          nb::arg("at_once"))
       .def_rw("device", &Options::device)
       .def_rw("cache", &Options::cache)
       .def_rw("packs", &Options::packs)
@@ -199,7 +203,8 @@ void bind_context(nb::module_& module) {
           },
           nb::sig("def _plan_count(self) -> tuple[int, int, int, int]"))
       .def("wait_until_tuned", &wait_until_tuned,
-           "Wait until nothing is left to be tuned in the background, or the budget for it is spent.")
+           "Wait until nothing is left to be done in the background: plans of shapes that open kernels serve, and what is "
+           "to be tuned, or the budget for it is spent.")
       .def_prop_ro("emulated", &PythonContext::emulated, "Whether the device is the emulated one.")
       .def_prop_ro(
           "device_description", [](PythonContext& context) { return context.get().device_description(); },

@@ -106,6 +106,13 @@ TEST(Environment, ReadsHowManyPlansAreKept) {
   EXPECT_THROW(read({{"KILN_KEPT_PLANS_MIB", "-1"}}), Error);
 }
 
+TEST(Environment, ReadsWhatServesTheFirstCall) {
+  EXPECT_EQ(read({}).first_call, std::nullopt);
+  EXPECT_EQ(read({{"KILN_FIRST_CALL", "exact"}}).first_call, FirstCall::exact);
+  EXPECT_EQ(read({{"KILN_FIRST_CALL", "at_once"}}).first_call, FirstCall::at_once);
+  EXPECT_THROW(read({{"KILN_FIRST_CALL", "later"}}), Error);
+}
+
 TEST(Environment, RefusesAnEmptyValue) {
   EXPECT_THROW(read({{"KILN_DRIVER", ""}}), Error);
 }

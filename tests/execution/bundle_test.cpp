@@ -124,7 +124,7 @@ TEST_F(BundleTest, GivesBackWhatItsDevicesLoad) {
   const CompiledProgram real = bundle->load(0), modelled = bundle->load(1);
   EXPECT_EQ(real.images.at(0).cubin, "another cubin");
   EXPECT_EQ(real.images.at(0).ptx, "");
-  EXPECT_EQ(real.program.sources, std::vector<std::string>{""}) << "sources are not needed to run";
+  EXPECT_EQ(real.program.sources, std::vector<Source>{""}) << "sources are not needed to run";
   EXPECT_EQ(real.program.steps, entry("a", "", "").compiled.program.steps);
   EXPECT_EQ(modelled.images.at(0).ptx, "the ptx");
   EXPECT_EQ(modelled.images.at(0).cubin, "");

@@ -26,7 +26,7 @@ class CompileTest : public testing::Test {
       launch.arguments = arguments;
       made.steps.emplace_back(launch);
     }
-    made.sources = std::move(sources);
+    made.sources.assign(sources.begin(), sources.end());
     return made;
   }
 

@@ -121,7 +121,7 @@ TEST_F(KernelStoreTest, CompilesSourcesThatDifferInCommentsOnce) {
   store::FileStore store(options_);
   const CompiledProgram first = compile(*nvrtc, program(1), target, &store);
   Program titled = program(1);
-  titled.sources.front().insert(0, "// for another request\n\n");
+  titled.sources.front().code.insert(0, "// for another request\n\n");
   const CompiledProgram second = compile(*nvrtc, titled, target, &store);
   EXPECT_EQ(store.counts().made, 1U);
   EXPECT_EQ(store.counts().found, 1U);

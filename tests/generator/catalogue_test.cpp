@@ -93,7 +93,7 @@ TEST(Catalogue, EqualKeysGiveByteEqualSources) {
   const Program b = catalogue().program(Request::parse(request.key()), target, choice);
   EXPECT_EQ(a, b);
   EXPECT_EQ(a.digest(), b.digest());
-  EXPECT_THAT(a.sources[0], HasSubstr("constexpr int TILE = 32;"));
+  EXPECT_THAT(a.sources[0].code, HasSubstr("constexpr int TILE = 32;"));
   EXPECT_NE(a.digest(), catalogue().program(request, target, {"quick", Config::parse("ROWS=4,TILE=16")}).digest());
 }
 

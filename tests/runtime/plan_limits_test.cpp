@@ -47,6 +47,7 @@ class PlanLimitsTest : public testing::Test {
       : context_(with_modules(fake_)),
         plans(table, limits,
               {[this](const KeyedRequest& request) { return make(request); },
+               [this](const KeyedRequest& request) { return make(request); },
                [](const LoadedPlan&) { return std::nullopt; }, [](const std::string&) {}}) {}
 
   CurrentPlans::Shared make(const KeyedRequest& request) {

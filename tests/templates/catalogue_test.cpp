@@ -128,7 +128,7 @@ TEST(BuiltInCatalogue, NamesInEveryLaunchAKernelThatTheSourceHas) {
         const auto* launch = std::get_if<Launch>(&step);
         if (launch == nullptr) continue;
         ASSERT_LT(launch->source, program.sources.size());
-        EXPECT_TRUE(has_kernel(program.sources[launch->source], launch->entry)) << launch->entry;
+        EXPECT_TRUE(has_kernel(program.sources[launch->source].code, launch->entry)) << launch->entry;
         EXPECT_LE(launch->block[0] * launch->block[1] * launch->block[2],
                   static_cast<unsigned>(target.arch.threads_per_block));
       }
@@ -214,7 +214,7 @@ std::set<std::string> sources_on_operands(const Program& program, const Request&
     if (launch == nullptr) continue;
     for (const Argument& argument : launch->arguments) {
       const auto* operand = std::get_if<OperandArgument>(&argument);
-      if (operand != nullptr && request.find(operand->name) != nullptr) found.insert(program.sources[launch->source]);
+      if (operand != nullptr && request.find(operand->name) != nullptr) found.insert(program.sources[launch->source].code);
     }
   }
   return found;
@@ -246,7 +246,7 @@ TEST(BuiltInCatalogue, UsesThirtyTwoBitOffsetsWhereTheyReach) {
   const Request small = Request::parse("pool_forward x=f16:2x64x256x256:nchw mode=max window=2,2 stride=2,2");
   for (const char* name : {"pool_simple", "pool_nchw"}) {
     const Config config = catalogue().find(name)->on(small, target).first_legal().value();
-    const std::string source = catalogue().program(small, target, {name, config}).sources.front();
+    const std::string source = catalogue().program(small, target, {name, config}).sources.front().code;
     EXPECT_NE(source.find("using Index = int;"), std::string::npos) << name;
   }
 }

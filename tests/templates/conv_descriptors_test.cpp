@@ -79,7 +79,7 @@ TEST(ConvDescriptors, KeepLegalConfigurationsWithinTheLimits) {
           EXPECT_LE(launch.grid[0].at(request.batch()), int64_t{0x7fffffff});
           EXPECT_LE(launch.grid[1].at(request.batch()), 65535);
           EXPECT_LE(launch.grid[2].at(request.batch()), 65535);
-          EXPECT_NE(program.sources[launch.source].find(" " + launch.entry + "("), std::string::npos);
+          EXPECT_NE(program.sources[launch.source].code.find(" " + launch.entry + "("), std::string::npos);
         }
         EXPECT_TRUE(program.deterministic);
       });
@@ -108,7 +108,7 @@ TEST(ConvDescriptors, ComputeAllClassesOfTapsInOneLaunch) {
 TEST(ConvDescriptors, UseWideOffsetsForLargeTensors) {
   const auto source = [](const std::string& line) {
     const Request request = Request::parse(line);
-    return catalogue().program(request, target(), {"conv_simple", Config({{"THREADS", 128}})}).sources.front();
+    return catalogue().program(request, target(), {"conv_simple", Config({{"THREADS", 128}})}).sources.front().code;
   };
   const std::string filter = " w=f32:1x64x1x1:nchw";
   EXPECT_THAT(source("conv_forward x=f32:64x64x512x512:nchw" + filter), HasSubstr("using Index = int;"));

@@ -114,9 +114,9 @@ TEST_F(SweepsAfterADeepRun, AreDueForEveryAlgorithmInWhoseProgramsAnEditedFileSt
     for (const Algorithm& algorithm : catalogue.algorithms()) {
       const std::optional<Config> config = algorithm.on(request, target).first_legal();
       if (!config) continue;
-      for (const std::string& source : catalogue.program(request, target, {algorithm.name(), *config}).sources) {
+      for (const Source& source : catalogue.program(request, target, {algorithm.name(), *config}).sources) {
         for (const auto& [path, mark] : marks) {
-          if (source.find(mark) != source.npos) made_of[path].insert(algorithm.name());
+          if (source.code.find(mark) != std::string::npos) made_of[path].insert(algorithm.name());
         }
       }
     }

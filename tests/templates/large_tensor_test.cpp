@@ -102,7 +102,7 @@ TEST_P(LargeTensors, GiveWhatPackedOnesGive) {
   const Target& target = TestDevice::get().target;
   ASSERT_EQ(algorithm.on(apart, target).refusal(), std::nullopt);
   const Choice choice{algorithm.name(), algorithm.on(apart, target).first_legal().value()};
-  EXPECT_THAT(built_in_catalogue().program(apart, target, choice).sources.front(),
+  EXPECT_THAT(built_in_catalogue().program(apart, target, choice).sources.front().code,
               testing::HasSubstr("using Index = long long;"));
 
   const std::map<std::string, Elements> inputs = elements_of(packed);

@@ -30,8 +30,8 @@ void for_each_default(const Request& request, const Target& target, const Use& u
 // The program, its sources without the comments that say which request they are for.
 Program program_of(const Algorithm& algorithm, const Request& request, const Target& target, const Config& config) {
   Program program = algorithm.on(request, target).program(built_in_catalogue().library(), config);
-  for (std::string& source : program.sources) {
-    while (source.starts_with("//")) source.erase(0, source.find('\n') + 1);
+  for (Source& source : program.sources) {
+    while (source.code.starts_with("//")) source.code.erase(0, source.code.find('\n') + 1);
   }
   return program;
 }
@@ -87,7 +87,7 @@ TEST(EveryOperand, AloneBeyond32BitsHasOffsetsOf64) {
           const bool is_of_stage = operand.name == "bias" || operand.name == "residual";
           if (is_of_stage && !takes(*launch, result_of(request).name)) continue;
           ++met;
-          const std::string& source = program.sources[launch->source];
+          const std::string& source = program.sources[launch->source].code;
           const auto own = always_wide.find(operand.name);
           EXPECT_TRUE(source.find("using Index = long long;") != source.npos ||
                       (own != always_wide.end() && source.find(own->second) != source.npos))
@@ -104,7 +104,7 @@ TEST(EveryOperand, AloneBeyond32BitsHasOffsetsOf64) {
 std::map<std::string, std::string> constants_of(const Program& program) {
   std::map<std::string, std::string> constants;
   for (size_t i = 0; i < program.sources.size(); ++i) {
-    const std::string& source = program.sources[i];
+    const std::string& source = program.sources[i].code;
     for (size_t at = source.find("constexpr "); at != std::string::npos; at = source.find("\nconstexpr ", at + 1)) {
       const size_t begin = source.find("constexpr ", at), end = source.find('\n', begin),
                    equals = source.find(" = ", begin);

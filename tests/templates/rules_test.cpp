@@ -150,7 +150,7 @@ TEST(Rules, OfWinogradsWorkspaceKeepVectorsInMixedLayouts) {
         Request::parse(fmt::format("conv_forward x=f32:1x8x6x6:{} w=f32:8x8x3x3 y=f32:1x8x6x6:{} pad=1 fast", x, y));
     const BoundAlgorithm bound = catalogue().find("conv_winograd_2x2")->on(request, target());
     const Program program = bound.program(catalogue().library(), bound.first_legal().value());
-    const std::string& products = program.sources.at(1);
+    const std::string& products = program.sources.at(1).code;
     EXPECT_EQ(constant(products, "Y_RUN"), "4") << x << " to " << y;
     EXPECT_NE(constant(products, "X_RUN"), "1") << x << " to " << y;
   }

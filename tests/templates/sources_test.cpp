@@ -60,7 +60,7 @@ TEST_F(TemplateFolder, ReachesTheSourceThatIsGeneratedAndTheDigest) {
   const Request request = Request::parse("pool_forward x=f32:1x3x8x8:nchw mode=max window=2,2");
   const Target target{Arch::of(9, 0), 13, 0};
   const Choice choice{"pool_simple", Config({{"THREADS", 128}})};
-  EXPECT_THAT(mine.program(request, target, choice).sources.front(), HasSubstr("int marked_by_the_test;"));
+  EXPECT_THAT(mine.program(request, target, choice).sources.front().code, HasSubstr("int marked_by_the_test;"));
   EXPECT_NE(mine.digest("pool_simple"), make_catalogue(embedded_sources()).digest("pool_simple"));
 }
 

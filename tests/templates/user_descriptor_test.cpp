@@ -116,7 +116,7 @@ TEST(UserDescriptor, SeesSixDimensions) {
   const SourceLibrary library({{"user/t.cu", kernels}, {"lib/types.cuh", ""}});
   const Program program = algorithms.front().on(request, Target{}).program(library, {});
   for (const char* line : {"using TX = f16;", "using TW = f32;", "using TInvDeviation = ", "using TRunningMean = "}) {
-    EXPECT_THAT(program.sources.front(), HasSubstr(line));
+    EXPECT_THAT(program.sources.front().code, HasSubstr(line));
   }
 }
 

@@ -118,8 +118,8 @@ class FakeLaboratory : public Laboratory {
   }
 
   void submit(SpecimenId id, const Programs& programs) override {
-    const std::string& source = programs.program.sources.front();
-    if (programs.stand_in) log.push_back("stand-in " + programs.stand_in->sources.front());
+    const std::string& source = programs.program.sources.front().code;
+    if (programs.stand_in) log.push_back("stand-in " + programs.stand_in->sources.front().code);
     sources_[id] = source;
     names_[id] = source.substr(0, source.find(" for "));
     submitted_.push_back(id);

@@ -87,7 +87,7 @@ std::optional<Message> told(const std::string& source, const std::string& step) 
 
 Message compile(const Message& command) {
   Variant compiled = variant_from(command.payload);
-  const std::string& source = compiled.program.program.sources.front();
+  const std::string& source = compiled.program.program.sources.front().code;
   if (says(source, "compile-crash")) crash();
   if (says(source, "compile-hang")) hang();
   if (says(source, "compile-garbage")) {
@@ -178,8 +178,8 @@ Message answer(const Message& command, std::map<SpecimenId, std::string>& loaded
   }
   const auto id = command.fields.at("id").get<SpecimenId>();
   if (action == "load") {
-    if (says(variant_from(command.payload).program.program.sources.front(), "load-crash")) crash();
-    loaded[id] = variant_from(command.payload).program.program.sources.front();
+    if (says(variant_from(command.payload).program.program.sources.front().code, "load-crash")) crash();
+    loaded[id] = variant_from(command.payload).program.program.sources.front().code;
     return {};
   }
   if (action == "discard") {

@@ -141,8 +141,8 @@ std::string refusal_for(int rows, std::optional<int> rows_of_stand_in) {
 
 TEST(ProgramsOf, AStandInNeedNotBeWorthIt) {
   const Programs programs = programs_for(200, 8);
-  EXPECT_EQ(programs.program.sources.front(), fakes::toy_request(200).key());
-  EXPECT_EQ(programs.stand_in.value().sources.front(), fakes::toy_request(8).key());
+  EXPECT_EQ(programs.program.sources.front().code, fakes::toy_request(200).key());
+  EXPECT_EQ(programs.stand_in.value().sources.front().code, fakes::toy_request(8).key());
   EXPECT_FALSE(programs_for(200, std::nullopt).stand_in);
   EXPECT_THAT(refusal_for(8, std::nullopt), HasSubstr("a hundred rows")) << "the request itself has to be";
 }

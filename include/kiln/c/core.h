@@ -75,6 +75,15 @@ enum {
   KILN_TUNING_IN_BACKGROUND = 2
 };
 
+typedef int32_t kiln_first_call;
+enum {
+  KILN_FIRST_CALL_DEFAULT = 0, /* What the variable KILN_FIRST_CALL says, else as KILN_FIRST_CALL_EXACT. */
+  KILN_FIRST_CALL_EXACT = 1,   /* The plan of the shape, which may have to be compiled first. */
+  /* An open kernel, which serves many shapes and is compiled once on a machine. The plan of the shape is made in the
+   * background and serves later calls. Results of the two may differ in bits: not for deterministic requests. */
+  KILN_FIRST_CALL_AT_ONCE = 2
+};
+
 typedef struct kiln_context_options {
   uint32_t size;
   int32_t device;          /* Ordinal of the device. Default 0. */
@@ -120,6 +129,8 @@ typedef struct kiln_context_options {
    * 512 MiB. */
   int64_t kept_plans;
   int64_t kept_plan_bytes;
+  kiln_first_call first_call; /* What serves a call of a shape that has no plan yet. Default: KILN_FIRST_CALL. */
+  int32_t reserved_2;
 } kiln_context_options;
 
 static inline kiln_context_options kiln_context_options_default(void) {
@@ -167,7 +178,8 @@ KILN_API kiln_status kiln_context_get_info(const kiln_context* context, kiln_con
  * KILN_TUNING_WITHIN_BUDGET, tunes them first in one session. Reports the first that fails, after trying all. */
 KILN_API kiln_status kiln_context_prepare(kiln_context* context, const char* requests);
 
-/* Waits until nothing is left to be tuned in the background, or the budget for it is spent. */
+/* Waits until nothing is left to be done in the background: plans of shapes that open kernels serve, and what is to be
+ * tuned, or the budget for it is spent. */
 KILN_API kiln_status kiln_context_wait_until_tuned(kiln_context* context);
 
 /* Why a request runs as it does, as a JSON object: request, device, roofline_seconds and roofline_of (memory traffic or

@@ -15,6 +15,15 @@ namespace kiln {
 /// Reaction to NaN or infinity in an operand or a result.
 enum class NumericsPolicy { warn, error };
 
+/// What serves a call of a shape that has no plan yet.
+enum class FirstCall {
+  exact,  ///< The plan of the shape: kernels that bundles and the store of compiled kernels lack are compiled first.
+  /// An open kernel, which serves many shapes and is compiled once on a machine. The plan of the shape is made in the
+  /// background, and serves later calls. Results of the two may differ in bits, so a `deterministic` request gets its
+  /// plan at once, as with `exact`.
+  at_once,
+};
+
 /// Kiln's settings from the environment. Read once where a Context or a command starts, then passed on.
 ///
 /// The emulator is loaded like a driver and knows nothing of Kiln, so it reads its own KILN_EMULATOR_* variables.
@@ -34,6 +43,7 @@ struct Environment {
   std::optional<uint64_t> kept_plans;        ///< KILN_KEPT_PLANS: plans that a Context keeps that nobody holds.
   std::optional<uint64_t> kept_plans_mib;    ///< KILN_KEPT_PLANS_MIB: the most compiled code they may have, in MiB.
   std::vector<std::string> user_templates;   ///< KILN_USER_TEMPLATES: colon-separated folders of user templates.
+  std::optional<FirstCall> first_call;           ///< KILN_FIRST_CALL: exact or at_once.
   std::optional<NumericsPolicy> check_numerics;  ///< KILN_CHECK_NUMERICS: NaN and infinities of calls are looked for.
   std::string cache_home;                        ///< XDG_CACHE_HOME, else HOME/.cache; empty if neither is set.
   std::vector<std::string> data_dirs;            ///< XDG_DATA_DIRS, else /usr/local/share and /usr/share.

@@ -24,7 +24,12 @@ struct BundledVariant {
   int64_t workspace_bytes = 0;
   bool deterministic = true;
   std::string program;  ///< Program::digest() of what was compiled.
+  /// code_digest() of each of its sources; empty in bundles that were made before there were open kernels.
+  std::vector<std::string> sources{};
 };
+
+/// Identifies the code of a source, whatever it is loaded with.
+std::string code_digest(const Source& source);
 
 /// A variant to be written.
 struct BundleEntry {

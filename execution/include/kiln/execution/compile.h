@@ -56,6 +56,10 @@ CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, cons
 std::string compile_digest(const device::Nvrtc& nvrtc, const Program& program, const Target& target,
                            Products products = Products::cubin);
 
+/// The same of one source of a program: the key under which a store has it.
+std::string source_digest(const device::Nvrtc& nvrtc, const Source& source, const Target& target,
+                          Products products = Products::cubin);
+
 /// Bytes that deserialise() turns back into an equal value. Ends in a checksum.
 std::string serialise(const CompiledProgram& compiled);
 /// Throws Error(parse_error) if `bytes` are damaged, cut off, of another version, or describe a program that cannot be

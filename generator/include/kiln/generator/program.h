@@ -24,8 +24,9 @@ struct Extent {
 
 /// Self-contained CUDA C++17, and the values of what it leaves open: sources of many sizes may be the same code.
 struct Source {
-  Source(std::string code_, std::vector<Extent> extents_ = {})
+  Source(std::string code_ = {}, std::vector<Extent> extents_ = {})
       : code(std::move(code_)), extents(std::move(extents_)) {}
+  Source(const char* code_) : code(code_) {}
 
   std::string code;
   std::vector<Extent> extents;

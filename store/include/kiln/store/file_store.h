@@ -59,6 +59,9 @@ class FileStore {
   /// while another thread or process makes the same entry.
   void obtain(std::string_view key, const Take& take, const Make& make);
 
+  /// Whether there is a file for the entry of `key`: obtain() then most likely finds it.
+  bool has(std::string_view key) const;
+
   const StoreOptions& options() const { return options_; }
   StoreCounts counts() const;
 
