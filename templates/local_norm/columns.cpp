@@ -37,7 +37,7 @@ bool lanes_have_work(const Shape& shape, const Columns& columns, const Target&) 
 }
 
 Program program(const Shape& shape, const Columns& columns, const Target&, const Emitter& emit) {
-  Prelude prelude = rows_prelude(columns, columns.layout, shape.vector);
+  Prelude prelude = rows_prelude(columns, columns.layout, shape.vector, emit);
   add_local_norm(prelude, columns);
   prelude.constant("SEGMENT", shape.segment);
   prelude.constant("INNER_LANES", shape.inner_lanes).constant("SEGMENT_LANES", shape.segment_lanes);

@@ -26,7 +26,7 @@ bool is_aligned(const Shape& shape, const Segments& segments, const Target&) {
 }
 
 Program program(const Shape& shape, const Segments& segments, const Target&, const Emitter& emit) {
-  Prelude prelude = rows_prelude(segments, segments.layout, shape.vector);
+  Prelude prelude = rows_prelude(segments, segments.layout, shape.vector, emit);
   add_local_norm(prelude, segments);
   prelude.constant("THREADS", shape.threads);
   const std::string entry = segments.backward ? "local_norm_backward_segments" : "local_norm_forward_segments";

@@ -132,7 +132,7 @@ void add_tiles(Prelude& prelude, const Shape& shape, const Tiles& tiles) {
 }
 
 Program program(const Shape& shape, const Tiles& tiles, const Target&, const Emitter& emit) {
-  Prelude prelude = rows_prelude(tiles, tiles.layout, shape.vector);
+  Prelude prelude = rows_prelude(tiles, tiles.layout, shape.vector, emit);
   add_local_norm(prelude, tiles);
   add_tiles(prelude, shape, tiles);
   const std::string entry = tiles.backward ? "local_norm_backward_tile" : "local_norm_forward_tile";

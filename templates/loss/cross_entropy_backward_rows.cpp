@@ -30,7 +30,7 @@ bool reads_twice_where_it_must(const Shape& shape, const CrossEntropyRows& rows,
 }
 
 Program program(const Shape& shape, const CrossEntropyRows& rows, const Target&, const Emitter& emit) {
-  Prelude prelude = descriptor::along_prelude(shape, rows);
+  Prelude prelude = descriptor::along_prelude(shape, rows, emit);
   prelude.flag("KEEP", shape.keep != 0);
   return descriptor::along_program("cross_entropy_backward_rows", shape, rows, emit.source(prelude));
 }

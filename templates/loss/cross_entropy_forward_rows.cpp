@@ -9,7 +9,7 @@ Algorithm cross_entropy_forward_rows() {
   using namespace descriptor;
   return along_cross_entropy<AlongShape>("cross_entropy_forward_rows", "cross_entropy_forward")
       .program([](const AlongShape& shape, const CrossEntropyRows& rows, const Target&, const Emitter& emit) {
-        const Prelude prelude = along_prelude(shape, rows);
+        const Prelude prelude = along_prelude(shape, rows, emit);
         return along_program("cross_entropy_forward_rows", shape, rows, emit.source(prelude));
       })
       .estimate([](const AlongShape& shape, const CrossEntropyRows& rows, const Target& target,

@@ -23,7 +23,7 @@ bool part_threads_have_work(const PartsShape& shape, const SoftmaxRows& softmax,
 
 Program parts_program(const char* summary, int64_t bytes, const char* result, const PartsShape& shape,
                       const SoftmaxRows& softmax, const Emitter& emit) {
-  Prelude prelude = softmax_prelude(softmax, along_rows(softmax), shape.vector);
+  Prelude prelude = softmax_prelude(softmax, along_rows(softmax), shape.vector, emit);
   prelude.constant("THREADS", shape.threads).constant("SPLITS", shape.splits);
 
   const WorkspaceArgument parts{0, softmax.count() * shape.splits * bytes};
