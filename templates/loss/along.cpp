@@ -23,6 +23,11 @@ bool along_lanes_have_work(const AlongShape& shape, const CrossEntropyRows& rows
   return shape.lanes == 1 || shape.lanes / 2 * shape.vector < rows.length();
 }
 
+bool along_has_open_kernel(const AlongShape& shape) {
+  const bool is_warps = shape.threads == 256 && (shape.lanes == 4 || shape.lanes == 32);
+  return (is_warps || shape.lanes == 1024) && (shape.vector == 1 || shape.vector == 4);
+}
+
 Prelude along_prelude(const AlongShape& shape, const CrossEntropyRows& rows, const Emitter& emit) {
   Prelude prelude = cross_entropy_prelude(rows, along_rows(rows), shape.vector, emit);
   prelude.constant("THREADS", shape.threads).constant("LANES", shape.lanes);

@@ -46,6 +46,7 @@ Algorithm strided_cross_entropy(const std::string& operation) {
       .takes_prologue()
       .param("THREADS", &Shape::threads, {128, 32, 64, 256})
       .applies([](const CrossEntropyRows& rows, const Target&) { return refuse_across_rows(rows); })
+      .opens([](const Shape& shape, const CrossEntropyRows&, const Target&) { return shape.threads == 128; })
       .program([name](const Shape& shape, const CrossEntropyRows& rows, const Target&, const Emitter& emit) {
         const RowLayout layout = across_rows(rows);
         Prelude prelude = cross_entropy_prelude(rows, layout, 1, emit);
