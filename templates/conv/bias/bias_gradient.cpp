@@ -1,5 +1,8 @@
 #include "conv/bias/bias_gradient.h"
 
+#include <string>
+#include <string_view>
+
 #include "descriptor/prelude_and_launch.h"
 
 namespace kiln::descriptor {
@@ -17,11 +20,13 @@ Prelude bias_gradient_prelude(const BiasGradient& gradient) {
   Prelude prelude;
   prelude.type("TDY", gradient.dy.dtype).type("TDB", gradient.db.dtype);
   prelude.index_type("Index", needs_wide_index({&gradient.dy, &gradient.db}));
-  add_batch(prelude, gradient.n(), gradient.dynamic_batch);
-  prelude.constant("K", gradient.k());
-  prelude.constant("Z", dy[dimension::plane]).constant("P", dy[dimension::row]).constant("Q", dy[dimension::column]);
-  add_strides(prelude, "DY", "NKZPQ", gradient.dy);
-  prelude.constant("DB_STRIDE", gradient.db.strides.front());
+  prelude.extent("N", gradient.n()).flag("DYNAMIC_N", gradient.dynamic_batch).extent("K", gradient.k());
+  prelude.extent("Z", dy[dimension::plane]).extent("P", dy[dimension::row]).extent("Q", dy[dimension::column]);
+  constexpr std::string_view letters = "NKZPQ";
+  for (size_t i = 0; i < letters.size(); ++i) {
+    prelude.extent(std::string("DY_STRIDE_") + letters[i], gradient.dy.strides[i]);
+  }
+  prelude.extent("DB_STRIDE", gradient.db.strides.front());
   add_blend(prelude, gradient.blend);
   return prelude;
 }
