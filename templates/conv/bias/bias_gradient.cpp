@@ -1,8 +1,5 @@
 #include "conv/bias/bias_gradient.h"
 
-#include <string>
-#include <string_view>
-
 #include "descriptor/prelude_and_launch.h"
 
 namespace kiln::descriptor {
@@ -20,12 +17,10 @@ Prelude bias_gradient_prelude(const BiasGradient& gradient) {
   Prelude prelude;
   prelude.type("TDY", gradient.dy.dtype).type("TDB", gradient.db.dtype);
   prelude.index_type("Index", needs_wide_index({&gradient.dy, &gradient.db}));
-  prelude.extent("N", gradient.n()).flag("DYNAMIC_N", gradient.dynamic_batch).extent("K", gradient.k());
+  add_batch(prelude, gradient.n(), gradient.dynamic_batch);
+  prelude.extent("K", gradient.k());
   prelude.extent("Z", dy[dimension::plane]).extent("P", dy[dimension::row]).extent("Q", dy[dimension::column]);
-  constexpr std::string_view letters = "NKZPQ";
-  for (size_t i = 0; i < letters.size(); ++i) {
-    prelude.extent(std::string("DY_STRIDE_") + letters[i], gradient.dy.strides[i]);
-  }
+  add_strides(prelude, "DY", "NKZPQ", gradient.dy);
   prelude.extent("DB_STRIDE", gradient.db.strides.front());
   add_blend(prelude, gradient.blend);
   return prelude;
