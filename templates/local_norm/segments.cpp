@@ -68,6 +68,9 @@ Algorithm local_norm_segments(const std::string& operation) {
       .param("THREADS", &Shape::threads, {128, 256, 64})
       .rule("row length, alignment and VECTOR agree", is_aligned)
       .rule("what windows reach fits registers", fits_registers)
+      .opens([](const Shape& shape, const Segments&, const Target&) {
+        return shape.threads == 128 && (shape.vector == 1 || shape.vector == 4);
+      })
       .applies(refusal)
       .takes_prologue()
       .program(program)
