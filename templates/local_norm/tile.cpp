@@ -111,7 +111,7 @@ Tiles lengthened(Tiles tiles) {
 
 bool has_open_kernel(const Shape& shape, const Tiles& tiles, const Target& target) {
   const auto is = [&](int inner, int tall) { return shape.inner == inner && shape.tall == tall; };
-  const bool has_size = is(32, 8) || is(16, 8) || is(8, 16) || (is(4, 2) && shape.vector == 1);
+  const bool has_size = is(64, 32) || is(32, 8) || is(16, 8) || is(8, 16) || (is(4, 2) && shape.vector == 1);
   return shape.threads == 256 && shape.free == 1 && has_size && (shape.vector == 1 || shape.vector == 4) &&
          fits_shared_memory(shape, lengthened(tiles), target);
 }

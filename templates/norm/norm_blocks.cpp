@@ -31,8 +31,11 @@ bool has_open_kernel(const Shape& shape, const NormRows& rows, const Target&) {
   return descriptor::has_open_row_blocks(shape, rows, shape.keep != 0, most_open_steps);
 }
 
+// Parts of a row that nothing merges may be any number.
 bool has_open_inference(const Shape& shape, const NormRows&, const Target&) {
-  return descriptor::has_open_row_blocks(shape);
+  descriptor::RowBlocks blocks = shape;
+  if (blocks.splits > 1) blocks.splits = 64;
+  return descriptor::has_open_row_blocks(blocks);
 }
 
 bool sums_fit(const Shape& shape, const NormRows& rows, const Target& target) {
