@@ -12,12 +12,13 @@ namespace {
 
 constexpr int most_merge_lanes = 32;
 constexpr int64_t plenty_of_blocks = 8192;
+constexpr int64_t few_steps = 4;  // those of rows that a warp of an open kernel keeps at least
 
 int taken(const RowBlocks& blocks) {
   return blocks.across != 0 ? 1 : blocks.vector;
 }
 
-// As MERGE_LANES of lib/row_blocks.cuh.
+// Threads that merge the parts of a row.
 int merge_lanes(const RowBlocks& blocks) {
   return blocks.splits >= 64 ? most_merge_lanes : 1;
 }
@@ -76,13 +77,33 @@ bool sums_fit(const RowBlocks& blocks, const Target& target, int words) {
   return blocks.across == 0 || blocks.threads * blocks.vector * words * 4 <= target.arch.shared_per_block_default;
 }
 
-Prelude row_blocks_prelude(const RowBlocks& blocks, const Rows& rows) {
+bool has_open_row_blocks(const RowBlocks& blocks) {
+  if (blocks.threads != 256 || (blocks.vector != 1 && blocks.vector != 4)) return false;
+  // One kernel serves rows that are split and those that are not.
+  if (blocks.splits > 1) return merge_lanes(blocks) > 1 && blocks.lanes == (blocks.across != 0 ? 32 : blocks.threads);
+  return blocks.lanes == 32 || (blocks.across != 0 ? blocks.lanes == 1 : blocks.lanes == 4 || blocks.lanes == 256);
+}
+
+bool has_open_row_blocks(const RowBlocks& blocks, const Rows& rows, bool keep, int64_t most) {
+  if (!has_open_row_blocks(blocks)) return false;
+  if (!keep) return blocks.across != 0 || blocks.lanes == blocks.threads;
+  return blocks.across == 0 && steps(blocks, rows) <= most;
+}
+
+int64_t steps_to_keep(const Emitter& emit, const RowBlocks& blocks, const Rows& rows, int64_t most) {
+  const int64_t exact = steps(blocks, rows);
+  if (!emit.open()) return exact;
+  return blocks.lanes == 32 && exact <= few_steps ? few_steps : most;
+}
+
+Prelude row_blocks_prelude(const RowBlocks& blocks, const Rows& rows, const Emitter& emit) {
   const RowLayout layout = layout_of(blocks, rows);
-  Prelude prelude = rows_prelude(rows, layout, blocks.vector);
-  add_row_dimensions(prelude, rows, layout);
+  Prelude prelude = rows_prelude(rows, layout, blocks.vector, emit);
+  add_row_dimensions(prelude, rows, layout, emit);
   if (blocks.across == 0) prelude.constant("INNER", 1);
   prelude.flag("ACROSS", blocks.across != 0).constant("LANES", blocks.lanes);
-  prelude.constant("THREADS", blocks.threads).constant("SPLITS", blocks.splits);
+  prelude.constant("THREADS", blocks.threads).extent("SPLITS", blocks.splits);
+  prelude.constant("MERGE_LANES", emit.open() ? most_merge_lanes : merge_lanes(blocks));
   return prelude;
 }
 

@@ -67,8 +67,16 @@ Describe<Shape, View>&& with_row_blocks(Describe<Shape, View>&& algorithm, int S
 /// Whether what `words` floats a row make of shared memory is there.
 bool sums_fit(const RowBlocks& blocks, const Target& target, int words);
 
+/// For opens(): the shapes that open kernels have, whatever else may keep them.
+bool has_open_row_blocks(const RowBlocks& blocks);
+/// The same of kernels that may keep a row in registers, for at most `most` times that a thread takes elements.
+bool has_open_row_blocks(const RowBlocks& blocks, const Rows& rows, bool keep, int64_t most);
+/// Times that a thread takes elements of a row which a kernel has registers for: those that there are, or in an open
+/// kernel a few or `most`.
+int64_t steps_to_keep(const Emitter& emit, const RowBlocks& blocks, const Rows& rows, int64_t most);
+
 /// rows_prelude() and all else that lib/row_blocks.cuh asks for.
-Prelude row_blocks_prelude(const RowBlocks& blocks, const Rows& rows);
+Prelude row_blocks_prelude(const RowBlocks& blocks, const Rows& rows, const Emitter& emit);
 
 /// One launch of `entry` by the blocks of `rows`, or for `lanes` threads a row. The arguments are the caller's to set.
 Launch row_blocks_launch(const RowBlocks& blocks, const Rows& rows, std::string entry);

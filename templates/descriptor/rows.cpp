@@ -16,6 +16,22 @@ namespace {
 constexpr size_t most_outer = 5;  // dimensions beside an axis
 constexpr size_t most_axes = 6;
 
+// Dimensions that a kernel counts through, of which some may have the extent 1: all where these are constants, which
+// cost nothing; in an open kernel one of few numbers, so that few kernels serve all.
+int64_t counted_dimensions(const Emitter& emit, size_t dimensions, size_t least, size_t most) {
+  if (!emit.open()) return static_cast<int64_t>(most);
+  return static_cast<int64_t>(dimensions <= least ? least : dimensions <= 2 ? 2 : most);
+}
+
+// The distance between neighbours is left open where it is not the usual one.
+void add_step(Prelude& prelude, const std::string& name, int64_t step) {
+  if (step <= 1) {
+    prelude.constant(name + "_STEP", step);
+  } else {
+    prelude.extent(name + "_STEP", step);
+  }
+}
+
 bool has_dynamic_batch(const Rows& rows) {
   return rows.dynamic_batch && rows.extents()[0] > 1;
 }
@@ -254,16 +270,18 @@ Prelude rows_prelude(const Rows& rows) {
   return prelude;
 }
 
-Prelude rows_prelude(const Rows& rows, const RowLayout& layout, int vector) {
+Prelude rows_prelude(const Rows& rows, const RowLayout& layout, int vector, const Emitter& emit) {
   Prelude prelude = rows_prelude(rows);
   std::vector<int64_t> extents(most_outer, 1);
   for (size_t d = 0; d < layout.outer.size(); ++d) extents.at(d) = layout.outer[d].extent;
+  prelude.constant("OUTER_DIMENSIONS", counted_dimensions(emit, layout.outer.size(), 2, most_outer));
   prelude.extents("OUTER_EXTENTS", extents).constant("VECTOR", vector);
   for (size_t i = 0; i < rows.operands.size(); ++i) {
     std::vector<int64_t> strides(most_outer, 0);
     for (size_t d = 0; d < layout.outer.size(); ++d) strides.at(d) = layout.outer[d].strides[i];
     const std::string name = constant_name(rows.operands[i]);
-    prelude.extents(name + "_OUTER_STRIDES", strides).constant(name + "_STEP", layout.neighbours().strides[i]);
+    prelude.extents(name + "_OUTER_STRIDES", strides);
+    add_step(prelude, name, layout.neighbours().strides[i]);
     prelude.constant(name + "_RUN", run_of(rows, layout, i, vector));
     if (layout.across && layout.row.size() == 1) {
       prelude.extent(name + "_AXIS_STRIDE", layout.row.front().strides[i]);
@@ -287,9 +305,10 @@ void add_simple_rows(Prelude& prelude, const Rows& rows) {
   }
 }
 
-void add_row_dimensions(Prelude& prelude, const Rows& rows, const RowLayout& layout) {
+void add_row_dimensions(Prelude& prelude, const Rows& rows, const RowLayout& layout, const Emitter& emit) {
   std::vector<int64_t> extents(most_axes, 1);
   for (size_t d = 0; d < layout.row.size(); ++d) extents.at(d) = layout.row[d].extent;
+  prelude.constant("ROW_DIMENSIONS", counted_dimensions(emit, layout.row.size(), 1, most_axes));
   prelude.extents("ROW_EXTENTS", extents);
   for (size_t i = 0; i < rows.operands.size(); ++i) {
     std::vector<int64_t> strides(most_axes, 0);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kiln/generator/algorithm.h"
 #include "kiln/generator/program.h"
 #include "kiln/generator/request.h"
 #include "kiln/generator/specialise.h"
@@ -96,10 +97,10 @@ Prelude rows_prelude(const Rows& rows);
 /// The same, with what lib/rows.cuh asks for. The accesses of an operand move as many neighbours as its strides,
 /// extents and alignment allow, up to `vector`. With INNER for across_rows() and, for a single axis, the strides along
 /// it (X_AXIS_STRIDE).
-Prelude rows_prelude(const Rows& rows, const RowLayout& layout, int vector);
+Prelude rows_prelude(const Rows& rows, const RowLayout& layout, int vector, const Emitter& emit);
 
 /// Adds the dimensions of rows along several axes: ROW_EXTENTS and, for each operand, X_ROW_STRIDES: innermost first.
-void add_row_dimensions(Prelude& prelude, const Rows& rows, const RowLayout& layout);
+void add_row_dimensions(Prelude& prelude, const Rows& rows, const RowLayout& layout, const Emitter& emit);
 
 /// RANK, AXES, EXTENTS and, for each operand, X_STRIDES: what lib/simple_rows.cuh asks for.
 void add_simple_rows(Prelude& prelude, const Rows& rows);

@@ -26,14 +26,14 @@ struct Column {
   }
   __device__ __forceinline__ bool has_elements() const { return inner < INNER && first < ROW; }
   // Offset of element 0 of the axis.
-  template <const long long (&OUTER_STRIDES)[5], long long STEP>
+  template <const long long (&OUTER_STRIDES)[5], const auto& STEP>
   __device__ __forceinline__ Index offset() const {
     return row_offset<OUTER_STRIDES>(outer) + inner * Index(STEP);
   }
 };
 
 // COUNT elements along the axis from `first` on, 0 outside it; `column`: element 0.
-template <int RUN, long long STEP, long long AXIS_STRIDE, int COUNT, class T, class Enter = AsStored>
+template <int RUN, const auto& STEP, const auto& AXIS_STRIDE, int COUNT, class T, class Enter = AsStored>
 __device__ __forceinline__ void load_column(const T* column, int first, Values (&values)[COUNT],
                                             const Enter& enter = {}) {
 #pragma unroll
@@ -47,7 +47,7 @@ __device__ __forceinline__ void load_column(const T* column, int first, Values (
 }
 
 // Blends a segment with what is there.
-template <int RUN, long long STEP, long long AXIS_STRIDE, class T, class Scales>
+template <int RUN, const auto& STEP, const auto& AXIS_STRIDE, class T, class Scales>
 __device__ __forceinline__ void blend_column(const T* column, int first, Values (&values)[SEGMENT], Scales scales) {
   Values old[SEGMENT] = {};
   if constexpr (Scales::READS) load_column<RUN, STEP, AXIS_STRIDE>(column, first, old);
@@ -59,7 +59,7 @@ __device__ __forceinline__ void blend_column(const T* column, int first, Values 
 }
 
 // Stores those of a segment that are inside.
-template <int RUN, long long STEP, long long AXIS_STRIDE, class T>
+template <int RUN, const auto& STEP, const auto& AXIS_STRIDE, class T>
 __device__ __forceinline__ void store_column(T* column, int first, const Values (&values)[SEGMENT]) {
 #pragma unroll
   for (int i = 0; i < SEGMENT; ++i) {
@@ -69,7 +69,7 @@ __device__ __forceinline__ void store_column(T* column, int first, const Values 
 
 // Stores a segment of the result, whose column begins at element `offset` of y: all that is read of what it is blended
 // with, and of the user's tensors, is read before anything is stored.
-template <int RUN, long long STEP, long long AXIS_STRIDE, class T>
+template <int RUN, const auto& STEP, const auto& AXIS_STRIDE, class T>
 __device__ __forceinline__ void finish_column(T* y, Index offset, int first, Values (&values)[SEGMENT],
                                               const OutputArguments& output) {
   blend_column<RUN, STEP, AXIS_STRIDE>(y + offset, first, values, ResultScales{output.alpha, output.beta});

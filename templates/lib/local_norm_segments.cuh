@@ -6,8 +6,6 @@
 #include "lib/rows.cuh"
 #include "lib/store.cuh"
 
-static_assert(ROW % VECTOR == 0, "a segment must not cross the end of a row");
-
 constexpr int SEGMENT = VECTOR;
 constexpr int NEIGHBOURS = 1;
 
@@ -25,14 +23,14 @@ struct Segment {
   __device__ __forceinline__ bool has_elements(long long n) const {
     return row < (DYNAMIC_N ? static_cast<Index>(n) * ROWS_PER_IMAGE : ROWS);
   }
-  template <const long long (&OUTER_STRIDES)[5], long long STEP>
+  template <const long long (&OUTER_STRIDES)[5], const auto& STEP>
   __device__ __forceinline__ Index offset() const {
     return row_offset<OUTER_STRIDES>(row) + first * Index(STEP);
   }
 };
 
 // COUNT elements of a row from BEFORE ahead of the segment at `first` on, 0 outside it; `segment`: its first element.
-template <int BEFORE, int RUN, long long STEP, int COUNT, class T, class Enter = AsStored>
+template <int BEFORE, int RUN, const auto& STEP, int COUNT, class T, class Enter = AsStored>
 __device__ __forceinline__ void load_segment(const T* segment, int first, Values (&values)[COUNT],
                                              const Enter& enter = {}) {
 #pragma unroll

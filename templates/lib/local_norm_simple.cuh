@@ -15,8 +15,7 @@ struct Coordinates {
     if constexpr (DIMENSION == RANK) {
       return 0;
     } else {
-      constexpr long long STRIDE = STRIDES[DIMENSION];
-      return at[DIMENSION] * Index(STRIDE) + offset<STRIDES, DIMENSION + 1>();
+      return at[DIMENSION] * Index(STRIDES[DIMENSION]) + offset<STRIDES, DIMENSION + 1>();
     }
   }
 
@@ -39,9 +38,8 @@ __device__ __forceinline__ void for_each_in_window(Coordinates& place, int befor
   } else if constexpr (AXES[DIMENSION] == 0) {
     for_each_in_window<DIMENSION + 1>(place, before, after, visit);
   } else {
-    constexpr long long EXTENT = EXTENTS[DIMENSION];
     const Index centre = place.at[DIMENSION];
-    const Index last = smaller<Index>(centre + after, EXTENT - 1);
+    const Index last = smaller<Index>(centre + after, Index(EXTENTS[DIMENSION]) - 1);
     for (Index i = larger<Index>(centre - before, 0); i <= last; ++i) {
       place.at[DIMENSION] = i;
       for_each_in_window<DIMENSION + 1>(place, before, after, visit);

@@ -7,13 +7,12 @@
 //
 // From the prelude: AXES, AXIS_EXTENTS, AXIS_TILES, FREE_TILE, FREE_INNER (whether the free dimension is further in
 // than the axes), THREADS, X_AXIS_STRIDES of each operand, and what lib/rows.cuh asks for, with the free dimension as
-// INNER.
+// INNER, which VECTOR divides.
 #include "lib/local_norm.cuh"
 #include "lib/rows.cuh"
 #include "lib/store.cuh"
 
-static_assert(FREE_TILE % VECTOR == 0 && INNER % VECTOR == 0,
-              "a group must not cross the end of a tile or of a tensor");
+static_assert(FREE_TILE % VECTOR == 0, "a group must not cross the end of a tile");
 static_assert(FREE_INNER || VECTOR == 1, "neighbours in shared memory are neighbours in the free dimension");
 
 constexpr int REACH = SIZE - 1;  // elements that a window has beside its centre
@@ -78,9 +77,8 @@ struct Block {
 
   template <int AXIS>
   __device__ __forceinline__ void take_axis(Index& number) {
-    constexpr long long TILES = ceil_div<long long>(AXIS_EXTENTS[AXIS], AXIS_TILES[AXIS]);
     constexpr int TILE = AXIS_TILES[AXIS];
-    first[AXIS] = static_cast<int>(take_coordinate(number, TILES)) * TILE;
+    first[AXIS] = static_cast<int>(take_coordinate(number, ceil_div<long long>(AXIS_EXTENTS[AXIS], TILE))) * TILE;
   }
 
   // The elements that `cell` of a region is, which begins `before` elements ahead of the tile along each axis.
@@ -98,8 +96,8 @@ struct Block {
 // Whether 0 <= at < EXTENTS along all three.
 template <const long long (&EXTENTS)[3]>
 __device__ __forceinline__ bool is_within(const int (&at)[3]) {
-  constexpr int E0 = EXTENTS[0], E1 = EXTENTS[1], E2 = EXTENTS[2];
-  return at[0] >= 0 && at[0] < E0 && at[1] >= 0 && at[1] < E1 && at[2] >= 0 && at[2] < E2;
+  const int e0 = EXTENTS[0], e1 = EXTENTS[1], e2 = EXTENTS[2];
+  return at[0] >= 0 && at[0] < e0 && at[1] >= 0 && at[1] < e1 && at[2] >= 0 && at[2] < e2;
 }
 
 __device__ __forceinline__ bool is_inside(const Cell& elements) {
@@ -107,11 +105,10 @@ __device__ __forceinline__ bool is_inside(const Cell& elements) {
 }
 
 // The offset of a group from the first of its outer dimensions.
-template <const long long (&AXIS_STRIDES)[3], long long FREE_STRIDE>
+template <const long long (&AXIS_STRIDES)[3], const auto& FREE_STRIDE>
 __device__ __forceinline__ Index offset_of(const Cell& elements) {
-  constexpr long long S0 = AXIS_STRIDES[0], S1 = AXIS_STRIDES[1], S2 = AXIS_STRIDES[2];
-  return elements.at[0] * Index(S0) + elements.at[1] * Index(S1) + elements.at[2] * Index(S2) +
-         elements.free * Index(FREE_STRIDE);
+  return elements.at[0] * Index(AXIS_STRIDES[0]) + elements.at[1] * Index(AXIS_STRIDES[1]) +
+         elements.at[2] * Index(AXIS_STRIDES[2]) + elements.free * Index(FREE_STRIDE);
 }
 
 // x and its means, of this block.

@@ -6,7 +6,8 @@
 //
 // From the prelude, besides what lib/rows.cuh has: ROWS, ROWS_PER_IMAGE, DYNAMIC_N, ROW (elements of a row),
 // ROW_EXTENTS and, for each operand, X_ROW_STRIDES (the dimensions that number the elements of a row, innermost first,
-// five of them); ACROSS, INNER (rows side by side, 1 if not ACROSS), LANES, THREADS, SPLITS.
+// ROW_DIMENSIONS of them: 1, 2 or 6, of which some may have the extent 1); ACROSS, INNER (rows side by side, 1 if not
+// ACROSS), LANES, THREADS, SPLITS, MERGE_LANES. VECTOR divides INNER if ACROSS, else ROW_EXTENTS[0].
 #include "lib/index.cuh"
 #include "lib/rows.cuh"
 
@@ -14,12 +15,9 @@ constexpr int GROUPS = THREADS / LANES;     // rows of a block, or groups of VEC
 constexpr int SIDE = ACROSS ? VECTOR : 1;   // rows of a thread
 constexpr int TAKEN = ACROSS ? 1 : VECTOR;  // elements that a thread takes together of a row
 constexpr int COLUMNS = GROUPS * SIDE;      // rows of a block
-constexpr Index SLICES = ACROSS ? ceil_div<Index>(INNER, COLUMNS) : 1;
-constexpr Index PART = ceil_div<Index>(ROW / TAKEN, SPLITS) * TAKEN;  // elements of a block, but for a row's last
 
 static_assert((LANES & (LANES - 1)) == 0 && THREADS % LANES == 0, "lanes are halved");
 static_assert(ACROSS || LANES <= 32 || LANES == THREADS, "a row's threads are of one warp, or all of a block");
-static_assert(ACROSS ? INNER % VECTOR == 0 : ROW_EXTENTS[0] % VECTOR == 0, "a vector must not cross the end of a row");
 
 __device__ __forceinline__ Index rows_of_call(long long n) {
   return DYNAMIC_N ? static_cast<Index>(n) * ROWS_PER_IMAGE : ROWS;
@@ -28,8 +26,15 @@ __device__ __forceinline__ Index rows_of_call(long long n) {
 // Offset of element number `element` of a row from its first, in the operand of these X_ROW_STRIDES.
 template <const long long (&STRIDES)[6]>
 __device__ __forceinline__ Index element_offset(Index element) {
-  return strided_offset(element, STRIDES[0], ROW_EXTENTS[0], STRIDES[1], ROW_EXTENTS[1], STRIDES[2], ROW_EXTENTS[2],
-                        STRIDES[3], ROW_EXTENTS[3], STRIDES[4], ROW_EXTENTS[4], STRIDES[5], ROW_EXTENTS[5]);
+  if constexpr (ROW_DIMENSIONS == 1) {
+    return element * Index(STRIDES[0]);
+  } else if constexpr (ROW_DIMENSIONS == 2) {
+    const Index inner = take_coordinate(element, ROW_EXTENTS[0]);
+    return inner * Index(STRIDES[0]) + element * Index(STRIDES[1]);
+  } else {
+    return strided_offset(element, STRIDES[0], ROW_EXTENTS[0], STRIDES[1], ROW_EXTENTS[1], STRIDES[2], ROW_EXTENTS[2],
+                          STRIDES[3], ROW_EXTENTS[3], STRIDES[4], ROW_EXTENTS[4], STRIDES[5], ROW_EXTENTS[5]);
+  }
 }
 
 // The rows of a thread.
@@ -45,8 +50,9 @@ struct ThreadRows {
     if constexpr (ACROSS) {
       group = thread % GROUPS;
       lane = thread / GROUPS;
-      outer = block / SLICES;
-      column = block % SLICES * COLUMNS + group * VECTOR;
+      const Index slices = ceil_div<Index>(INNER, COLUMNS);
+      outer = block / slices;
+      column = block % slices * COLUMNS + group * VECTOR;
       active = column < INNER;
     } else {
       group = thread / LANES;
@@ -60,7 +66,7 @@ struct ThreadRows {
   // Number of the first among all rows.
   __device__ __forceinline__ Index first() const { return outer * INNER + column; }
   // Offset of the first element of the first row, in the operand of these X_OUTER_STRIDES and X_STEP.
-  template <const long long (&STRIDES)[5], long long STEP>
+  template <const long long (&STRIDES)[5], const auto& STEP>
   __device__ __forceinline__ Index offset() const {
     return row_offset<STRIDES>(outer) + (ACROSS ? column * Index(STEP) : 0);
   }
@@ -69,8 +75,9 @@ struct ThreadRows {
 // Calls visit(element) for the first of every TAKEN elements that thread `lane` takes of its block's part of a row.
 template <class Visit>
 __device__ __forceinline__ void for_each_taken(int lane, const Visit& visit) {
-  const Index begin = SPLITS == 1 ? 0 : static_cast<Index>(blockIdx.y) * PART;
-  const Index end = SPLITS == 1 ? ROW : smaller<Index>(begin + PART, ROW);
+  const Index part = ceil_div<Index>(ROW / TAKEN, SPLITS) * TAKEN;  // elements of a block, but for a row's last
+  const Index begin = SPLITS == 1 ? 0 : static_cast<Index>(blockIdx.y) * part;
+  const Index end = SPLITS == 1 ? ROW : smaller<Index>(begin + part, ROW);
 #pragma unroll 4
   for (Index i = begin + lane * TAKEN; i < end; i += LANES * TAKEN) visit(i);
 }
@@ -167,14 +174,13 @@ __device__ __forceinline__ void store_part(float* parts, Index row, const Sum& s
 
 // All parts of a row in order, by MERGE_LANES neighbouring threads; each of them gets the result. All threads of a warp
 // must take part, with rows that there are.
-constexpr int MERGE_LANES = SPLITS >= 64 ? 32 : 1;
 template <class Sum>
 __device__ __forceinline__ Sum merged_parts(const float* parts, Index row) {
-  constexpr int OF_LANE = SPLITS / MERGE_LANES;
-  const int first = MERGE_LANES == 1 ? 0 : static_cast<int>(threadIdx.x) % MERGE_LANES * OF_LANE;
+  const int of_lane = SPLITS / MERGE_LANES;
+  const int first = MERGE_LANES == 1 ? 0 : static_cast<int>(threadIdx.x) % MERGE_LANES * of_lane;
   Sum sum;
 #pragma unroll 8
-  for (int i = 0; i < OF_LANE; ++i) {
+  for (int i = 0; i < of_lane; ++i) {
     Sum part;
 #pragma unroll
     for (int w = 0; w < Sum::WORDS; ++w) part.words[w] = parts[(w * SPLITS + first + i) * Index(ROWS) + row];

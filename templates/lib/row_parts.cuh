@@ -1,10 +1,6 @@
 // Parts of long rows: SPLITS blocks share a row of ROW elements, a block has one part. A kernel leaves in the
-// workspace, parts[row][split], what a later one needs of each part.
+// workspace, parts[row][split], what a later one needs of each part. VECTOR divides ROW.
 #include "lib/index.cuh"
-
-constexpr Index PART = ceil_div<Index>(ROW / VECTOR, SPLITS) * VECTOR;  // elements of a block, but for a row's last
-
-static_assert(ROW % VECTOR == 0, "a vector must not cross the end of a row");
 
 struct Part {
   Index row;
@@ -12,7 +8,8 @@ struct Part {
 };
 
 __device__ __forceinline__ Part part_of_block() {
+  const Index length = ceil_div<Index>(ROW / VECTOR, SPLITS) * VECTOR;  // of all parts but a row's last
   const Index block = static_cast<Index>(blockIdx.x);
-  const Index begin = smaller<Index>(block % SPLITS * PART, ROW);
-  return {block / SPLITS, begin, smaller<Index>(PART, ROW - begin)};
+  const Index begin = smaller<Index>(block % SPLITS * length, ROW);
+  return {block / SPLITS, begin, smaller<Index>(length, ROW - begin)};
 }

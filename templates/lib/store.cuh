@@ -54,10 +54,9 @@ __device__ __forceinline__ void store_element(T* target, long long number, float
 
 // Stores COUNT results, STEP elements apart from element `offset` of y on, in accesses of RUN: where no channels are
 // known.
-template <int RUN, long long STEP, class T, int COUNT, class Index>
+template <int RUN, const auto& STEP, class T, int COUNT, class Index>
 __device__ __forceinline__ void store_along(T* y, Index offset, const float (&results)[COUNT],
                                             const OutputArguments& output) {
-  static_assert(RUN == 1 || STEP == 1, "an access moves what is side by side");
 #pragma unroll
   for (int i = 0; i < COUNT; i += RUN) {
     float run[RUN];
@@ -69,7 +68,7 @@ __device__ __forceinline__ void store_along(T* y, Index offset, const float (&re
 
 // Applies the user's epilogue to COUNT results, where no channels are known: for kernels that blend and store
 // themselves. The results stand STEP elements apart from element `offset` of y on, and are stored in accesses of RUN.
-template <class T, int RUN, long long STEP, int COUNT, class Index>
+template <class T, int RUN, const auto& STEP, int COUNT, class Index>
 __device__ __forceinline__ void finish_along(Index offset, float (&results)[COUNT], const UserArguments& user) {
 #pragma unroll
   for (int i = 0; USER_EPILOGUE && i < COUNT; i += RUN) {

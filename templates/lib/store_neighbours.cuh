@@ -1,12 +1,11 @@
-// Storing what stands along rows: neighbours, STEP elements apart, in accesses of RUN, as they are or blended with what
-// is there.
+// Storing what stands along rows: neighbours, STEP elements apart, in accesses of RUN (1 unless they are side by side),
+// as they are or blended with what is there.
 #include "lib/blend.cuh"
 #include "lib/vector.cuh"
 
-template <int RUN, long long STEP, class T, int COUNT, int ALPHA_CLASS = SCALE_ONE, int BETA_CLASS = SCALE_ZERO>
+template <int RUN, const auto& STEP, class T, int COUNT, int ALPHA_CLASS = SCALE_ONE, int BETA_CLASS = SCALE_ZERO>
 __device__ __forceinline__ void store_neighbours(T* first, const float (&values)[COUNT],
                                                  Scales<ALPHA_CLASS, BETA_CLASS> scales = {}) {
-  static_assert(RUN == 1 || STEP == 1, "an access moves what is side by side");
 #pragma unroll
   for (int i = 0; i < COUNT; i += RUN) {
     T* const target = first + i * Index(STEP);

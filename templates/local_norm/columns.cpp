@@ -36,8 +36,13 @@ bool lanes_have_work(const Shape& shape, const Columns& columns, const Target&) 
          (shape.inner_lanes == 32 || half_used(int64_t{shape.inner_lanes} * shape.vector, columns.layout.inner.extent));
 }
 
+bool has_open_kernel(const Shape& shape, const Columns&, const Target&) {
+  return (shape.vector == 1 || shape.vector == 2) && (shape.segment == 8 || shape.segment == 2) &&
+         shape.inner_lanes == 32 && shape.segment_lanes == 4;
+}
+
 Program program(const Shape& shape, const Columns& columns, const Target&, const Emitter& emit) {
-  Prelude prelude = rows_prelude(columns, columns.layout, shape.vector);
+  Prelude prelude = rows_prelude(columns, columns.layout, shape.vector, emit);
   add_local_norm(prelude, columns);
   prelude.constant("SEGMENT", shape.segment);
   prelude.constant("INNER_LANES", shape.inner_lanes).constant("SEGMENT_LANES", shape.segment_lanes);
@@ -86,7 +91,8 @@ Algorithm local_norm_columns(const std::string& operation) {
       .rule("inner extent, alignment and VECTOR agree", is_aligned)
       .rule("what windows reach fits registers", fits_registers)
       .rule("the block has 64 to 256 threads", block_fits)
-      .rule("less than half of the lanes are idle", lanes_have_work)
+      .pruning("less than half of the lanes are idle", lanes_have_work)
+      .opens(has_open_kernel)
       .applies(refusal)
       .takes_prologue()
       .program(program)

@@ -26,7 +26,7 @@ bool is_aligned(const Shape& shape, const Segments& segments, const Target&) {
 }
 
 Program program(const Shape& shape, const Segments& segments, const Target&, const Emitter& emit) {
-  Prelude prelude = rows_prelude(segments, segments.layout, shape.vector);
+  Prelude prelude = rows_prelude(segments, segments.layout, shape.vector, emit);
   add_local_norm(prelude, segments);
   prelude.constant("THREADS", shape.threads);
   const std::string entry = segments.backward ? "local_norm_backward_segments" : "local_norm_forward_segments";
@@ -68,6 +68,9 @@ Algorithm local_norm_segments(const std::string& operation) {
       .param("THREADS", &Shape::threads, {128, 256, 64})
       .rule("row length, alignment and VECTOR agree", is_aligned)
       .rule("what windows reach fits registers", fits_registers)
+      .opens([](const Shape& shape, const Segments&, const Target&) {
+        return shape.threads == 128 && (shape.vector == 1 || shape.vector == 4);
+      })
       .applies(refusal)
       .takes_prologue()
       .program(program)

@@ -42,6 +42,7 @@ Algorithm local_norm_simple(const std::string& operation) {
       .trusted()
       .takes_prologue()
       .param("THREADS", &SimpleRows::threads, {128, 64, 256})
+      .opens([](const SimpleRows& shape, const LocalNormRows&, const Target&) { return shape.threads == 128; })
       .program(program)
       .estimate(predict);
 }

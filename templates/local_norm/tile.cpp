@@ -101,43 +101,59 @@ bool is_aligned(const Shape& shape, const Tiles& tiles, const Target&) {
          vector_pays(tiles, tiles.layout, shape.vector);
 }
 
+// The same dimensions, longer than any tile: those of an open kernel are never cut.
+Tiles lengthened(Tiles tiles) {
+  constexpr int64_t longer = 1 << 10;
+  for (RowDimension& dimension : tiles.layout.row) dimension.extent = longer;
+  tiles.layout.inner.extent = longer;
+  return tiles;
+}
+
+bool has_open_kernel(const Shape& shape, const Tiles& tiles, const Target& target) {
+  const auto is = [&](int inner, int tall) { return shape.inner == inner && shape.tall == tall; };
+  const bool has_size = is(64, 32) || is(32, 8) || is(16, 8) || is(8, 16) || (is(4, 2) && shape.vector == 1);
+  return shape.threads == 256 && shape.free == 1 && has_size && (shape.vector == 1 || shape.vector == 4) &&
+         fits_shared_memory(shape, lengthened(tiles), target);
+}
+
 int64_t tiles_of(const RowDimension& dimension, int64_t tile) {
   return ceil_div(dimension.extent, tile);
 }
 
-// Blocks for each of the outer dimensions' elements.
-int64_t blocks_per_outer(const Shape& shape, const Tiles& tiles) {
-  int64_t blocks = tiles_of(tiles.beside(), free_tile(shape, tiles));
+// Blocks for each of the outer dimensions' elements. `cut`: dimensions from which the extents of tiles come.
+int64_t blocks_per_outer(const Shape& shape, const Tiles& tiles, const Tiles& cut) {
+  int64_t blocks = tiles_of(tiles.beside(), free_tile(shape, cut));
   for (size_t axis = 0; axis < tiles.along().size(); ++axis) {
-    blocks *= tiles_of(tiles.along()[axis], tile_along(shape, tiles, axis));
+    blocks *= tiles_of(tiles.along()[axis], tile_along(shape, cut, axis));
   }
   return blocks;
 }
 
-void add_tiles(Prelude& prelude, const Shape& shape, const Tiles& tiles) {
+void add_tiles(Prelude& prelude, const Shape& shape, const Tiles& tiles, const Tiles& cut) {
   std::vector<int64_t> extents(3, 1), along(3, 1);
   for (size_t axis = 0; axis < tiles.along().size(); ++axis) {
     extents.at(axis) = tiles.along()[axis].extent;
-    along.at(axis) = tile_along(shape, tiles, axis);
+    along.at(axis) = tile_along(shape, cut, axis);
   }
   prelude.constant("AXES", static_cast<int64_t>(tiles.along().size()));
-  prelude.array("AXIS_EXTENTS", extents).array("AXIS_TILES", along);
-  prelude.constant("FREE_TILE", free_tile(shape, tiles)).flag("FREE_INNER", tiles.free_inner);
+  prelude.extents("AXIS_EXTENTS", extents).array("AXIS_TILES", along);
+  prelude.constant("FREE_TILE", free_tile(shape, cut)).flag("FREE_INNER", tiles.free_inner);
   prelude.constant("THREADS", shape.threads);
   for (size_t i = 0; i < tiles.operands.size(); ++i) {
     std::vector<int64_t> strides(3, 0);
     for (size_t axis = 0; axis < tiles.along().size(); ++axis) strides.at(axis) = tiles.along()[axis].strides[i];
-    prelude.array(constant_name(tiles.operands[i]) + "_AXIS_STRIDES", strides);
+    prelude.extents(constant_name(tiles.operands[i]) + "_AXIS_STRIDES", strides);
   }
 }
 
 Program program(const Shape& shape, const Tiles& tiles, const Target&, const Emitter& emit) {
-  Prelude prelude = rows_prelude(tiles, tiles.layout, shape.vector);
+  Prelude prelude = rows_prelude(tiles, tiles.layout, shape.vector, emit);
   add_local_norm(prelude, tiles);
-  add_tiles(prelude, shape, tiles);
+  const Tiles cut = emit.open() ? lengthened(tiles) : tiles;
+  add_tiles(prelude, shape, tiles, cut);
   const std::string entry = tiles.backward ? "local_norm_backward_tile" : "local_norm_forward_tile";
   Launch launch = local_norm_launch(tiles, entry, shape.threads);
-  int64_t blocks = blocks_per_outer(shape, tiles);
+  int64_t blocks = blocks_per_outer(shape, tiles, cut);
   for (const RowDimension& dimension : tiles.fixed(tiles.layout.outer)) blocks *= dimension.extent;
   launch.grid[0] = blocks_for(blocks, 1, tiles.dynamic_batch, 1);
   return program_of(emit.source(prelude), launch);
@@ -207,8 +223,9 @@ Algorithm local_norm_tile(const std::string& operation) {
       .param("FREE", &Shape::free, {4, 1, 2, 8, 16})
       .param("THREADS", &Shape::threads, {256, 128})
       .rule("layout, alignment and VECTOR agree", is_aligned)
-      .rule("less than half of the tile is idle", no_idle_elements)
+      .pruning("less than half of the tile is idle", no_idle_elements)
       .rule("the tile fits shared memory", fits_shared_memory)
+      .opens(has_open_kernel)
       .applies(refusal)
       .takes_prologue()
       .program(program)

@@ -23,14 +23,18 @@ bool along_lanes_have_work(const AlongShape& shape, const CrossEntropyRows& rows
   return shape.lanes == 1 || shape.lanes / 2 * shape.vector < rows.length();
 }
 
-Prelude along_prelude(const AlongShape& shape, const CrossEntropyRows& rows) {
-  Prelude prelude = cross_entropy_prelude(rows, along_rows(rows), shape.vector);
+bool along_has_open_kernel(const AlongShape& shape) {
+  const bool is_warps = shape.threads == 256 && (shape.lanes == 4 || shape.lanes == 32);
+  return (is_warps || shape.lanes == 1024) && (shape.vector == 1 || shape.vector == 4);
+}
+
+Prelude along_prelude(const AlongShape& shape, const CrossEntropyRows& rows, const Emitter& emit) {
+  Prelude prelude = cross_entropy_prelude(rows, along_rows(rows), shape.vector, emit);
   prelude.constant("THREADS", shape.threads).constant("LANES", shape.lanes);
   return prelude;
 }
 
-Program along_program(const std::string& name, const AlongShape& shape, const CrossEntropyRows& rows,
-                      Source source) {
+Program along_program(const std::string& name, const AlongShape& shape, const CrossEntropyRows& rows, Source source) {
   return cross_entropy_program(rows, name, shape.threads, blocks_for_rows(rows, shape.threads / shape.lanes),
                                std::move(source));
 }

@@ -22,6 +22,9 @@ bool along_aligned(const AlongShape& shape, const CrossEntropyRows& rows, const 
 bool along_fills_blocks(const AlongShape& shape, const CrossEntropyRows& rows, const Target& target);
 bool along_lanes_have_work(const AlongShape& shape, const CrossEntropyRows& rows, const Target& target);
 
+/// For opens().
+bool along_has_open_kernel(const AlongShape& shape);
+
 /// The algorithm `name` of loss/NAME.cu with its parameters; program and estimate are the caller's to say. `Parameters`
 /// derives from AlongShape.
 template <class Parameters>
@@ -33,14 +36,13 @@ Describe<Parameters, CrossEntropyRows> along_cross_entropy(const std::string& na
       .param("THREADS", &Parameters::threads, {256, 128, 512, 1024, 64})
       .rule("row length, alignment and VECTOR agree", along_aligned)
       .rule("a row has lanes of a warp or all of a block", along_fills_blocks)
-      .rule("at least half of the lanes have work", along_lanes_have_work)
+      .pruning("at least half of the lanes have work", along_lanes_have_work)
       .applies([](const CrossEntropyRows& rows, const Target&) { return refuse_along_rows(rows); });
 }
 
 /// cross_entropy_prelude() with THREADS and LANES.
-Prelude along_prelude(const AlongShape& shape, const CrossEntropyRows& rows);
-Program along_program(const std::string& name, const AlongShape& shape, const CrossEntropyRows& rows,
-                      Source source);
+Prelude along_prelude(const AlongShape& shape, const CrossEntropyRows& rows, const Emitter& emit);
+Program along_program(const std::string& name, const AlongShape& shape, const CrossEntropyRows& rows, Source source);
 
 /// Blocks and their traffic where x is read once. Instructions and bytes in flight are the kernel's own to say.
 StreamingWork along_work(const AlongShape& shape, const CrossEntropyRows& rows);

@@ -9,7 +9,8 @@ namespace {
 
 using descriptor::CrossEntropyRows;
 
-constexpr double kept_bytes = 256;  // of x in a thread's registers
+constexpr double kept_bytes = 256;                           // of x in a thread's registers
+constexpr int64_t few_open_steps = 4, most_open_steps = 16;  // whose elements open kernels keep
 
 struct Shape : descriptor::AlongShape {
   int keep;  // whether elements stay in registers between the two passes
@@ -29,9 +30,18 @@ bool reads_twice_where_it_must(const Shape& shape, const CrossEntropyRows& rows,
   return shape.keep != 0 || descriptor::steps_of(shape, rows) > 4;
 }
 
+bool has_open_kernel(const Shape& shape, const CrossEntropyRows& rows, const Target&) {
+  if (!descriptor::along_has_open_kernel(shape)) return false;
+  const bool is_warps = shape.lanes <= 32;
+  return shape.keep != 0 ? is_warps && descriptor::steps_of(shape, rows) <= most_open_steps : !is_warps;
+}
+
 Program program(const Shape& shape, const CrossEntropyRows& rows, const Target&, const Emitter& emit) {
-  Prelude prelude = descriptor::along_prelude(shape, rows);
+  Prelude prelude = descriptor::along_prelude(shape, rows, emit);
+  const int64_t steps = descriptor::steps_of(shape, rows);
+  const int64_t open_steps = shape.lanes == 32 && steps <= few_open_steps ? few_open_steps : most_open_steps;
   prelude.flag("KEEP", shape.keep != 0);
+  prelude.constant("KEPT", shape.keep == 0 ? 1 : emit.open() ? open_steps : steps);
   return descriptor::along_program("cross_entropy_backward_rows", shape, rows, emit.source(prelude));
 }
 
@@ -60,7 +70,8 @@ Algorithm cross_entropy_backward_rows() {
   return descriptor::along_cross_entropy<Shape>("cross_entropy_backward_rows", "cross_entropy_backward")
       .param("KEEP", &Shape::keep, {1, 0})
       .rule("kept elements fit registers", fits_registers)
-      .rule("rows are read twice only where they are long", reads_twice_where_it_must)
+      .pruning("rows are read twice only where they are long", reads_twice_where_it_must)
+      .opens(has_open_kernel)
       .program(program)
       .estimate(predict);
 }

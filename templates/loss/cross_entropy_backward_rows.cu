@@ -1,20 +1,17 @@
 // The gradient of cross entropy of rows whose logits stand near each other: LANES threads share a row, lanes of a warp
 // or a block.
 //
-// With KEEP, what a thread read stays in registers between the sum and the result; without, rows of any length are read
-// twice, the second time backwards: what was read last is still in the cache. dx may be x itself: a thread writes the
-// elements that it alone has read. Parameters: cross_entropy_backward_rows.cpp.
+// With KEEP, what a thread read stays in registers between the sum and the result, KEPT vectors at the most; without,
+// rows of any length are read twice, the second time backwards: what was read last is still in the cache. dx may be x
+// itself: a thread writes the elements that it alone has read. VECTOR divides ROW. Parameters:
+// cross_entropy_backward_rows.cpp.
 #include "lib/cross_entropy_gradient.cuh"
 #include "lib/cross_entropy_weights.cuh"
 #include "lib/row_elements.cuh"
 #include "lib/shared_statistics.cuh"
 #include "lib/store.cuh"
 
-constexpr int STEPS = ceil_div<int>(ROW, LANES* VECTOR);  // vectors of a thread
-constexpr int KEPT = KEEP ? STEPS : 1;
-constexpr int UNROLL = KEEP ? STEPS : smaller(STEPS, 4);
-
-static_assert(ROW % VECTOR == 0, "a vector must not cross the end of a row");
+constexpr int UNROLL = KEEP ? KEPT : 4;
 
 extern "C" __global__ void __launch_bounds__(COUNT_THREADS)
     cross_entropy_backward_rows_count(const int* targets, const float* weights, Share* counts, long long n) {
@@ -32,11 +29,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   x += row_offset<X_OUTER_STRIDES>(row);
   const Index dx_row = row_offset<DX_OUTER_STRIDES>(row);
 
+  const int steps = KEEP ? KEPT : ceil_div<int>(ROW, LANES * VECTOR);  // vectors of a thread, at the most
   Elements kept[KEPT];
   RowStatistics mine = RowStatistics::of_nothing();
   float total = 0.0f;  // of all weights
 #pragma unroll UNROLL
-  for (int step = 0; step < STEPS; ++step) {
+  for (int step = 0; step < steps; ++step) {
     const int i = step * LANES * VECTOR + first;
     if (!active || i >= ROW) break;
     Elements& elements = kept[KEEP ? step : 0];
@@ -58,7 +56,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                              RowWeights(weights, target, total, smoothing));
 
 #pragma unroll UNROLL
-  for (int step = STEPS - 1; step >= 0; --step) {
+  for (int step = steps - 1; step >= 0; --step) {
     const int i = step * LANES * VECTOR + first;
     if (i >= ROW) continue;
     Elements& elements = kept[KEEP ? step : 0];

@@ -8,7 +8,11 @@
 
 static_assert(VECTOR == 1, "a thread takes a row");
 
-constexpr Index SLICES = ceil_div<Index>(INNER, THREADS);
+// Blocks that rows side by side take.
+__device__ __forceinline__ Index slices() {
+  return ceil_div<Index>(INNER, THREADS);
+}
+
 constexpr int TOGETHER = 4;  // logits that travel together
 
 extern "C" __global__ void __launch_bounds__(COUNT_THREADS)
@@ -20,8 +24,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     cross_entropy_backward_strided(const TX* x, const int* targets, const float* weights, const TDLOSS* dloss, TDX* dx,
                                    const Share* counts, float alpha, float beta, UserArguments user, float smoothing,
                                    long long) {
-  const Index outer = static_cast<Index>(blockIdx.x) / SLICES;
-  const Index column = static_cast<Index>(blockIdx.x) % SLICES * THREADS + static_cast<Index>(threadIdx.x);
+  const Index outer = static_cast<Index>(blockIdx.x) / slices();
+  const Index column = static_cast<Index>(blockIdx.x) % slices() * THREADS + static_cast<Index>(threadIdx.x);
   const float part = part_of_all(counts);
   if (column >= INNER) return;
   x += row_offset<X_OUTER_STRIDES>(outer) + column * Index(X_STEP);

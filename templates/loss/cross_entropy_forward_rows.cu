@@ -1,12 +1,10 @@
 // Cross entropy of rows whose logits stand near each other: LANES threads share a row, lanes of a warp or a block, and
-// read it once, with running maxima and sums, and again where targets are smoothed. Parameters:
-// cross_entropy_forward_rows.cpp.
+// read it once, with running maxima and sums, and again where targets are smoothed. VECTOR divides ROW.
+// Parameters: cross_entropy_forward_rows.cpp.
 #include "lib/cross_entropy_loss.cuh"
 #include "lib/cross_entropy_weights.cuh"
 #include "lib/row_elements.cuh"
 #include "lib/shared_statistics.cuh"
-
-static_assert(ROW % VECTOR == 0, "a vector must not cross the end of a row");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     cross_entropy_forward_rows(const TX* x, const int* targets, const float* weights, TLOSS* losses, LossPart* parts,

@@ -7,13 +7,16 @@
 
 static_assert(VECTOR == 1, "a thread takes a row");
 
-constexpr Index SLICES = ceil_div<Index>(INNER, THREADS);
+// Blocks that rows side by side take.
+__device__ __forceinline__ Index slices() {
+  return ceil_div<Index>(INNER, THREADS);
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     cross_entropy_forward_strided(const TX* x, const int* targets, const float* weights, TLOSS* losses, LossPart* parts,
                                   float alpha, float beta, UserArguments user, float smoothing, long long) {
-  const Index outer = static_cast<Index>(blockIdx.x) / SLICES;
-  const Index column = static_cast<Index>(blockIdx.x) % SLICES * THREADS + static_cast<Index>(threadIdx.x);
+  const Index outer = static_cast<Index>(blockIdx.x) / slices();
+  const Index column = static_cast<Index>(blockIdx.x) % slices() * THREADS + static_cast<Index>(threadIdx.x);
   const bool active = column < INNER;  // idle threads stay for the reductions
   const int target = active ? targets[row_offset<TARGETS_OUTER_STRIDES>(outer) + column * Index(TARGETS_STEP)] : IGNORE;
   float loss = 0.0f;
@@ -47,5 +50,5 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 extern "C" __global__ void __launch_bounds__(COUNT_THREADS)
     cross_entropy_forward_strided_reduce(const LossPart* parts, TLOSS* loss, float alpha, float beta,
                                          UserArguments user, long long n) {
-  add_parts(parts, rows_of(n) / INNER * SLICES, loss, {alpha, beta, user});
+  add_parts(parts, rows_of(n) / INNER * slices(), loss, {alpha, beta, user});
 }

@@ -106,8 +106,8 @@ Prelude cross_entropy_prelude(const CrossEntropyRows& rows) {
   return prelude;
 }
 
-Prelude cross_entropy_prelude(const CrossEntropyRows& rows, const RowLayout& layout, int vector) {
-  Prelude prelude = rows_prelude(rows, layout, vector);
+Prelude cross_entropy_prelude(const CrossEntropyRows& rows, const RowLayout& layout, int vector, const Emitter& emit) {
+  Prelude prelude = rows_prelude(rows, layout, vector, emit);
   add_rows(prelude, rows);
   prelude.constant("WEIGHTS_RUN", rows.weights ? widest_vector(*rows.weights, {0}, vector) : 1);
   return prelude;

@@ -36,7 +36,7 @@ struct CrossEntropyRows : Rows {
 /// Constants of lib/cross_entropy.cuh and lib/cross_entropy_gradient.cuh, and with a layout those of lib/rows.cuh and
 /// lib/cross_entropy_weights.cuh.
 Prelude cross_entropy_prelude(const CrossEntropyRows& rows);
-Prelude cross_entropy_prelude(const CrossEntropyRows& rows, const RowLayout& layout, int vector);
+Prelude cross_entropy_prelude(const CrossEntropyRows& rows, const RowLayout& layout, int vector, const Emitter& emit);
 
 /// The program of a kernel `entry` of blocks of `threads`, of which there are `blocks`, with the kernels before and
 /// after it that the reduction asks for: `entry`_reduce of losses, `entry`_count for their gradient.

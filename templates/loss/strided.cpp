@@ -46,9 +46,10 @@ Algorithm strided_cross_entropy(const std::string& operation) {
       .takes_prologue()
       .param("THREADS", &Shape::threads, {128, 32, 64, 256})
       .applies([](const CrossEntropyRows& rows, const Target&) { return refuse_across_rows(rows); })
+      .opens([](const Shape& shape, const CrossEntropyRows&, const Target&) { return shape.threads == 128; })
       .program([name](const Shape& shape, const CrossEntropyRows& rows, const Target&, const Emitter& emit) {
         const RowLayout layout = across_rows(rows);
-        Prelude prelude = cross_entropy_prelude(rows, layout, 1);
+        Prelude prelude = cross_entropy_prelude(rows, layout, 1, emit);
         prelude.constant("THREADS", shape.threads);
         return cross_entropy_program(rows, name, shape.threads, blocks_across(rows, layout, shape.threads),
                                      emit.source(prelude));

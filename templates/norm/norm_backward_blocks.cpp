@@ -13,8 +13,9 @@ using descriptor::RowBlocks;
 using descriptor::Rows;
 using namespace descriptor::norm_gradient;
 
-constexpr int64_t kept_bytes = 256;  // of dy and x in a thread's registers
-constexpr int words = 2;             // floats that the sums of a row have
+constexpr int64_t kept_bytes = 256;     // of dy and x in a thread's registers
+constexpr int64_t most_open_steps = 8;  // whose elements an open kernel keeps
+constexpr int words = 2;                // floats that the sums of a row have
 
 struct Shape : RowBlocks {
   int keep;  // whether elements stay in registers between the two passes
@@ -31,11 +32,19 @@ bool activates(const NormGradientRows& rows) {
 }
 
 bool keeps_what_fits(const Shape& shape, const NormGradientRows& rows, const Target&) {
-  if (shape.keep == 0) return shape.splits > 1 || descriptor::steps(shape, rows) > 4;
+  if (shape.keep == 0) return true;
   if (shape.splits > 1) return false;
   const int of_dy = activates(rows) ? size_of(DType::f32) : rows.dy_bytes;
   const int bytes = of_dy + size_of(rows.operands[1].spec.dtype);
   return descriptor::steps(shape, rows) * shape.vector * bytes <= kept_bytes;
+}
+
+bool rereads_long_rows(const Shape& shape, const NormGradientRows& rows, const Target&) {
+  return shape.keep != 0 || shape.splits > 1 || descriptor::steps(shape, rows) > 4;
+}
+
+bool has_open_kernel(const Shape& shape, const NormGradientRows& rows, const Target&) {
+  return descriptor::has_open_row_blocks(shape, rows, shape.keep != 0, most_open_steps);
 }
 
 bool has_own_pass(const NormGradientRows& rows) {
@@ -43,22 +52,23 @@ bool has_own_pass(const NormGradientRows& rows) {
 }
 
 // How the sums for dw and db are made where they are not those of dx: as wide as vectors may be, and split until blocks
-// fill a device. It follows from the request alone.
-RowBlocks blocks_of_parameters(const Rows& rows, const Target& target) {
+// fill a device. It follows from the request alone. Open kernels have few shapes.
+RowBlocks blocks_of_parameters(const Rows& rows, const Target& target, bool open) {
   constexpr int64_t enough_blocks = 256;
   RowBlocks blocks{
       .across = descriptor::refuse_across_rows(rows) ? 0 : 1, .lanes = 32, .vector = 1, .threads = 256, .splits = 1};
-  for (const int vector : {8, 4, 2}) {
+  using Values = std::vector<int>;
+  for (const int vector : open ? Values{4} : Values{8, 4, 2}) {
     blocks.vector = vector;
     if (descriptor::vectors_suit(blocks, rows, target) && descriptor::sums_fit(blocks, target, words)) break;
     blocks.vector = 1;
   }
-  for (const int lanes : {256, 32, 8, 4, 2, 1}) {
+  for (const int lanes : open ? Values{blocks.across != 0 ? 32 : 256} : Values{256, 32, 8, 4, 2, 1}) {
     blocks.lanes = lanes;
     if (descriptor::lanes_fill_warps(blocks, rows, target) && descriptor::threads_have_work(blocks, rows, target))
       break;
   }
-  for (const int splits : {4, 16, 64, 256}) {
+  for (const int splits : open ? Values{64, 256} : Values{4, 16, 64, 256}) {
     if (descriptor::row_block_count(blocks, rows) * blocks.splits >= enough_blocks) break;
     RowBlocks more = blocks;
     more.splits = splits;
@@ -70,14 +80,16 @@ RowBlocks blocks_of_parameters(const Rows& rows, const Target& target) {
 
 // Flags of one of the sources.
 struct Flags {
-  bool keep = false;        // elements of a row stay in registers between their two uses
+  int64_t kept = 0;         // times that a thread takes elements of a row which stay in registers
   bool parameters = false;  // its sums are those of dw and db
 };
 
-Prelude prelude_of(const RowBlocks& blocks, Flags flags, const NormGradientRows& gradient, const Rows& rows) {
-  Prelude prelude = descriptor::row_blocks_prelude(blocks, rows);
+Prelude prelude_of(const RowBlocks& blocks, Flags flags, const NormGradientRows& gradient, const Rows& rows,
+                   const Emitter& emit) {
+  Prelude prelude = descriptor::row_blocks_prelude(blocks, rows, emit);
   descriptor::add_norm_gradient(prelude, gradient);
-  prelude.flag("KEEP", flags.keep).flag("PARAMETERS", flags.parameters);
+  prelude.flag("KEEP", flags.kept > 0).constant("KEPT", std::max<int64_t>(flags.kept, 1));
+  prelude.flag("PARAMETERS", flags.parameters);
   prelude.flag("SAME_ROWS", !flags.parameters && gradient.same_rows);
   return prelude;
 }
@@ -105,12 +117,13 @@ void add_sums(Program& program, const RowBlocks& blocks, const Rows& rows, size_
 Program program(const Shape& shape, const NormGradientRows& rows, const Target& target, const Emitter& emit) {
   Program result;
   if (has_own_pass(rows)) {
-    const RowBlocks blocks = blocks_of_parameters(rows.parameters, target);
-    result.sources.push_back(emit.source(prelude_of(blocks, {.parameters = true}, rows, rows.parameters)));
+    const RowBlocks blocks = blocks_of_parameters(rows.parameters, target, emit.open());
+    result.sources.push_back(emit.source(prelude_of(blocks, {.parameters = true}, rows, rows.parameters, emit)));
     add_sums(result, blocks, rows.parameters, 0, {0, descriptor::part_bytes(blocks, rows.parameters, words)});
   }
   const size_t source = result.sources.size();
-  result.sources.push_back(emit.source(prelude_of(shape, {.keep = shape.keep != 0}, rows, rows)));
+  const int64_t kept = shape.keep != 0 ? descriptor::steps_to_keep(emit, shape, rows, most_open_steps) : 0;
+  result.sources.push_back(emit.source(prelude_of(shape, {.kept = kept}, rows, rows, emit)));
   if (shape.splits == 1) {
     Launch fused = descriptor::row_blocks_launch(shape, rows, "norm_backward_blocks");
     fused.source = source;
@@ -164,8 +177,10 @@ Algorithm norm_backward_blocks() {
       .applies(refusal)
       .takes_prologue()
       .rule("rows are kept in registers if they fit, and not if they are split", keeps_what_fits)
+      .pruning("rows are read twice only where they are long", rereads_long_rows)
       .rule("sums fit shared memory", [](const Shape& shape, const NormGradientRows&,
                                          const Target& target) { return descriptor::sums_fit(shape, target, words); })
+      .opens(has_open_kernel)
       .program(program)
       .estimate(predict);
 }

@@ -13,10 +13,19 @@
 #include "lib/select.cuh"
 #include "lib/store.cuh"
 
-constexpr int STEPS = ceil_div<int>(ROW, LANES* TAKEN);  // times that a thread takes elements of a whole row
-constexpr int KEPT = KEEP ? STEPS : 1;
-constexpr int UNROLL = KEEP ? STEPS : smaller(STEPS, 2);
-constexpr Index PARTS = SPLITS == 1 ? 0 : Index(GradientSums::WORDS) * SPLITS * ROWS;
+constexpr int UNROLL = KEEP ? KEPT : 2;
+
+// Times that a thread takes elements of a whole row, at the most.
+__device__ __forceinline__ int steps_of_row() {
+  return KEEP ? KEPT : ceil_div<int>(ROW, LANES * TAKEN);
+}
+
+// The means of all rows, behind the parts.
+template <class T>
+__device__ __forceinline__ T* behind_parts(T* workspace) {
+  return SPLITS == 1 ? workspace : workspace + Index(GradientSums::WORDS) * SPLITS * ROWS;
+}
+
 constexpr bool WEIGHTED = HAS_W && !SAME_ROWS && !PARAMETERS;  // the sums are of dy w
 constexpr bool STORES_PARAMETERS = SAME_ROWS || PARAMETERS;
 
@@ -194,8 +203,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   GradientSums sums[SIDE];
 #pragma unroll
   for (int j = 0; j < SIDE; ++j) sums[j] = GradientSums::of_nothing();
+  const int steps = steps_of_row();
 #pragma unroll UNROLL
-  for (int step = 0; step < STEPS; ++step) {
+  for (int step = 0; step < steps; ++step) {
     const Index i = (step * LANES + rows.lane) * TAKEN;
     if (!rows.active || i >= ROW) break;
     kept[KEEP ? step : 0] = operands.take(i);
@@ -214,7 +224,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   Results results = {dx, dresidual, {alpha, beta, user}, {dresidual_alpha, dresidual_beta}};
   results.move_to(rows);
 #pragma unroll UNROLL
-  for (int step = STEPS - 1; step >= 0; --step) {
+  for (int step = steps - 1; step >= 0; --step) {
     const Index i = (step * LANES + rows.lane) * TAKEN;
     if (i >= ROW) continue;
     if constexpr (!KEEP) kept[0] = operands.take(i);
@@ -240,7 +250,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   if (rows.lane != 0 || !rows.active) return;
 #pragma unroll
   for (int j = 0; j < SIDE; ++j) {
-    if constexpr (SPLITS > 1) {
+    if (SPLITS > 1) {
       store_part(workspace, rows.first() + j, sums[j]);
     } else {
       store_parameters(rows.outer, rows.column + j, sums[j], dw, db, {parameter_alpha, parameter_beta});
@@ -258,8 +268,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   store_parameters(row / INNER, row % INNER, sums, dw, db, {parameter_alpha, parameter_beta});
   if constexpr (!PARAMETERS) {
     const GradientSums means = means_of(row / INNER, row % INNER, sums, w);
-    workspace[PARTS + row] = means.words[0];
-    workspace[PARTS + ROWS + row] = means.words[1];
+    behind_parts(workspace)[row] = means.words[0];
+    behind_parts(workspace)[ROWS + row] = means.words[1];
   }
 }
 
@@ -276,8 +286,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   GradientSums means[SIDE];
 #pragma unroll
   for (int j = 0; j < SIDE; ++j) {
-    means[j].words[0] = workspace[PARTS + rows.first() + j];
-    means[j].words[1] = workspace[PARTS + ROWS + rows.first() + j];
+    means[j].words[0] = behind_parts(workspace)[rows.first() + j];
+    means[j].words[1] = behind_parts(workspace)[ROWS + rows.first() + j];
   }
   Results results = {dx, dresidual, {alpha, beta, user}, {dresidual_alpha, dresidual_beta}};
   results.move_to(rows);

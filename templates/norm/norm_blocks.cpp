@@ -10,16 +10,32 @@ namespace {
 
 using descriptor::NormRows;
 
-constexpr int64_t kept_bytes = 256;  // of x in a thread's registers
+constexpr int64_t kept_bytes = 256;      // of x in a thread's registers
+constexpr int64_t most_open_steps = 16;  // whose elements an open kernel keeps
 
 struct Shape : descriptor::RowBlocks {
   int keep;  // whether elements stay in registers between the two passes
 };
 
 bool keeps_what_fits(const Shape& shape, const NormRows& rows, const Target&) {
-  if (shape.keep == 0) return shape.splits > 1 || descriptor::steps(shape, rows) > 4;
+  if (shape.keep == 0) return true;
   if (shape.splits > 1) return false;
   return descriptor::steps(shape, rows) * shape.vector * rows.x_bytes <= kept_bytes;
+}
+
+bool rereads_long_rows(const Shape& shape, const NormRows& rows, const Target&) {
+  return shape.keep != 0 || shape.splits > 1 || descriptor::steps(shape, rows) > 4;
+}
+
+bool has_open_kernel(const Shape& shape, const NormRows& rows, const Target&) {
+  return descriptor::has_open_row_blocks(shape, rows, shape.keep != 0, most_open_steps);
+}
+
+// Parts of a row that nothing merges may be any number.
+bool has_open_inference(const Shape& shape, const NormRows&, const Target&) {
+  descriptor::RowBlocks blocks = shape;
+  if (blocks.splits > 1) blocks.splits = 64;
+  return descriptor::has_open_row_blocks(blocks);
 }
 
 bool sums_fit(const Shape& shape, const NormRows& rows, const Target& target) {
@@ -36,15 +52,16 @@ Launch apply(const descriptor::RowBlocks& blocks, const NormRows& rows, const Wo
   return apply;
 }
 
-Prelude prelude_of(const Shape& shape, const NormRows& rows) {
-  Prelude prelude = descriptor::row_blocks_prelude(shape, rows);
+Prelude prelude_of(const Shape& shape, const NormRows& rows, const Emitter& emit) {
+  Prelude prelude = descriptor::row_blocks_prelude(shape, rows, emit);
   descriptor::add_norm(prelude, rows);
   prelude.flag("KEEP", shape.keep != 0);
+  prelude.constant("KEPT", shape.keep != 0 ? descriptor::steps_to_keep(emit, shape, rows, most_open_steps) : 1);
   return prelude;
 }
 
 Program program(const Shape& shape, const NormRows& rows, const Target&, const Emitter& emit) {
-  const Source source = emit.source(prelude_of(shape, rows));
+  const Source source = emit.source(prelude_of(shape, rows, emit));
   if (shape.splits == 1) {
     Launch fused = descriptor::row_blocks_launch(shape, rows, "norm_blocks");
     fused.arguments = descriptor::operand_arguments(
@@ -65,7 +82,7 @@ Program program(const Shape& shape, const NormRows& rows, const Target&, const E
 }
 
 Program inference_program(const Shape& shape, const NormRows& rows, const Target&, const Emitter& emit) {
-  return Program{{emit.source(prelude_of(shape, rows))}, {apply(shape, rows, {})}};
+  return Program{{emit.source(prelude_of(shape, rows, emit))}, {apply(shape, rows, {})}};
 }
 
 Estimate predict(const Shape& shape, const NormRows& rows, const Target& target, const DeviceFigures& device) {
@@ -91,7 +108,9 @@ Algorithm norm_forward_blocks() {
       .applies(descriptor::refuse_row_blocks)
       .takes_prologue()
       .rule("rows are kept in registers if they fit, and not if they are split", keeps_what_fits)
+      .pruning("rows are read twice only where they are long", rereads_long_rows)
       .rule("statistics fit shared memory", sums_fit)
+      .opens(has_open_kernel)
       .program(program)
       .estimate(predict);
 }
@@ -102,6 +121,7 @@ Algorithm norm_inference_blocks() {
              describe<Shape, NormRows>("norm_inference_blocks", "norm_inference", "norm/norm_blocks.cu"))
       .applies(descriptor::refuse_row_blocks)
       .takes_prologue()
+      .opens(has_open_inference)
       .program(inference_program)
       .estimate(predict);
 }

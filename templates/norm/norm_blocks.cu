@@ -11,10 +11,18 @@
 #include "lib/row_blocks.cuh"
 #include "lib/store.cuh"
 
-constexpr int STEPS = ceil_div<int>(ROW, LANES* TAKEN);  // times that a thread takes elements of a whole row
-constexpr int KEPT = KEEP ? STEPS : 1;
-constexpr int UNROLL = KEEP ? STEPS : smaller(STEPS, 4);
-constexpr Index PARTS = SPLITS == 1 ? 0 : Index(RowMoments::WORDS) * SPLITS * ROWS;
+constexpr int UNROLL = KEEP ? KEPT : 4;
+
+// Times that a thread takes elements of a whole row, at the most.
+__device__ __forceinline__ int steps_of_row() {
+  return KEEP ? KEPT : ceil_div<int>(ROW, LANES * TAKEN);
+}
+
+// The means and inverse deviations of all rows, behind the parts.
+template <class T>
+__device__ __forceinline__ T* behind_parts(T* workspace) {
+  return SPLITS == 1 ? workspace : workspace + Index(RowMoments::WORDS) * SPLITS * ROWS;
+}
 
 using Elements = Vector<UserKept<TX>::type, VECTOR>;
 
@@ -111,8 +119,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   RowMoments sums[SIDE];
 #pragma unroll
   for (int j = 0; j < SIDE; ++j) sums[j] = RowMoments::of_nothing();
+  const int steps = steps_of_row();
 #pragma unroll UNROLL
-  for (int step = 0; step < STEPS; ++step) {
+  for (int step = 0; step < steps; ++step) {
     const Index i = (step * LANES + rows.lane) * TAKEN;
     if (!rows.active || i >= ROW) break;
     kept[KEEP ? step : 0] = operands.load_x(i);
@@ -129,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (rows.lane == 0) asked_for.store(rows.outer, rows.column + j, statistics[j]);
   }
 #pragma unroll UNROLL
-  for (int step = STEPS - 1; step >= 0; --step) {
+  for (int step = steps - 1; step >= 0; --step) {
     const Index i = (step * LANES + rows.lane) * TAKEN;
     if (i >= ROW) continue;
     if constexpr (!KEEP) kept[0] = operands.load_x(i);
@@ -161,8 +170,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const RowMoments sum = merged_parts<RowMoments>(workspace, active ? row : 0);
   if (!active || threadIdx.x % MERGE_LANES != 0) return;
   const RowStatistics statistics = sum.statistics(float(ROW), epsilon);
-  workspace[PARTS + row] = statistics.mean;
-  workspace[PARTS + ROWS + row] = statistics.inv_deviation;
+  behind_parts(workspace)[row] = statistics.mean;
+  behind_parts(workspace)[ROWS + row] = statistics.inv_deviation;
   const Statistics asked_for = {{mean, inv_deviation, running_mean, running_variance, momentum}};
   asked_for.store(row / INNER, row % INNER, statistics);
 }
@@ -186,8 +195,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                                               column * Index(RUNNING_VARIANCE_STEP)];
       statistics[j].inv_deviation = rsqrtf(variance + epsilon);
     } else {
-      statistics[j].mean = workspace[PARTS + rows.first() + j];
-      statistics[j].inv_deviation = workspace[PARTS + ROWS + rows.first() + j];
+      statistics[j].mean = behind_parts(workspace)[rows.first() + j];
+      statistics[j].inv_deviation = behind_parts(workspace)[ROWS + rows.first() + j];
     }
   }
   for_each_taken(rows.lane, [&](Index i) { operands.finish(i, operands.load_x(i), statistics); });

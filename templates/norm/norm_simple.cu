@@ -5,6 +5,8 @@
 #include "lib/simple_rows.cuh"
 #include "lib/store.cuh"
 
+constexpr int ALONE = 1;  // the distance of an element from the next, which there is none of
+
 extern "C" __global__ void __launch_bounds__(THREADS)
     norm_simple(const TX* x, const TW* w, const TB* b, TY* y, float* mean, float* inv_deviation, float* running_mean,
                 float* running_variance, const TRESIDUAL* residual, float alpha, float beta, UserArguments user,
@@ -45,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const float entered = user_entered(x[offset_in_row<X_STRIDES>(i)], 0, user);
     const float value = normalised(entered, statistics, by, shift);
     float result[] = {finished(value, old, other, alpha, beta, {slope, offset, low, high})};
-    finish_along<TY, 1, 1>(place, result, user);
+    finish_along<TY, 1, ALONE>(place, result, user);
     y[place] = from_float<TY>(result[0]);
   }
 }

@@ -14,7 +14,7 @@ int words(const ReduceRows& rows) {
 }
 
 Program program(const RowBlocks& blocks, const ReduceRows& rows, const Target&, const Emitter& emit) {
-  Prelude prelude = descriptor::row_blocks_prelude(blocks, rows);
+  Prelude prelude = descriptor::row_blocks_prelude(blocks, rows, emit);
   descriptor::add_reduce(prelude, rows);
 
   const WorkspaceArgument parts{0, descriptor::part_bytes(blocks, rows, words(rows))};
@@ -59,6 +59,9 @@ Algorithm reduce_blocks() {
             [](const RowBlocks& blocks, const ReduceRows& rows, const Target& target) {
               return descriptor::sums_fit(blocks, target, words(rows));
             })
+      .opens([](const RowBlocks& blocks, const ReduceRows&, const Target&) {
+        return descriptor::has_open_row_blocks(blocks);
+      })
       .program(program)
       .estimate(predict);
 }

@@ -45,7 +45,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   if (rows.lane != 0 || !rows.active) return;
 #pragma unroll
   for (int j = 0; j < SIDE; ++j) {
-    if constexpr (SPLITS > 1) {
+    if (SPLITS > 1) {
       store_part(parts, rows.first() + j, sums[j]);
     } else {
       store_row({y, indices, {alpha, beta, user}}, rows.outer, rows.column + j, sums[j]);

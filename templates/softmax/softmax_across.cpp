@@ -43,7 +43,7 @@ bool across_has_open_kernel(const AcrossShape& shape, const SoftmaxRows&, const 
 
 Program across_program(const char* entry, const AcrossShape& shape, const SoftmaxRows& softmax, const Emitter& emit) {
   const RowLayout layout = across_rows(softmax);
-  Prelude prelude = softmax_prelude(softmax, layout, shape.vector);
+  Prelude prelude = softmax_prelude(softmax, layout, shape.vector, emit);
   prelude.constant("INNER_LANES", shape.inner_lanes).constant("AXIS_LANES", shape.axis_lanes);
   prelude.flag("KEEP", shape.keep != 0);
   prelude.constant("KEPT", shape.keep != 0 ? steps_to_keep(emit, steps_of(shape, softmax)) : 1);

@@ -54,7 +54,7 @@ bool has_open_kernel(const Shape& shape, const SoftmaxRows&, const Target&) {
 }
 
 Program program(const Shape& shape, const SoftmaxRows& softmax, const Target&, const Emitter& emit) {
-  Prelude prelude = descriptor::softmax_prelude(softmax, descriptor::along_rows(softmax), shape.vector);
+  Prelude prelude = descriptor::softmax_prelude(softmax, descriptor::along_rows(softmax), shape.vector, emit);
   prelude.constant("THREADS", shape.threads).constant("LANES", shape.lanes).flag("KEEP", shape.keep != 0);
   prelude.constant("KEPT", shape.keep != 0 ? descriptor::steps_to_keep(emit, steps(shape, softmax.length())) : 1);
 

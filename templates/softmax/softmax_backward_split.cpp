@@ -38,7 +38,8 @@ Algorithm softmax_backward_split() {
       .param("THREADS", &Shape::threads, {256, 512, Shape::smallest_block})
       .rule("row length, alignment and VECTOR agree", descriptor::parts_aligned)
       .rule("a thread reads the sum of each part", a_thread_reads_a_sum)
-      .rule("at least half of the threads have work", descriptor::part_threads_have_work)
+      .pruning("at least half of the threads have work", descriptor::part_threads_have_work)
+      .opens(descriptor::has_open_parts)
       .applies(descriptor::refuse_parts)
       .program(program)
       .estimate(predict);

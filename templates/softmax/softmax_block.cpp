@@ -49,7 +49,7 @@ bool registers_do_not_suffice(const Shape& shape, const SoftmaxRows& softmax, co
 }
 
 Program program(const Shape& shape, const SoftmaxRows& softmax, const Target&, const Emitter& emit) {
-  Prelude prelude = descriptor::softmax_prelude(softmax, descriptor::along_rows(softmax), shape.vector);
+  Prelude prelude = descriptor::softmax_prelude(softmax, descriptor::along_rows(softmax), shape.vector, emit);
   prelude.constant("THREADS", shape.threads);
   prelude.flag("KEEP_SHARED", shape.keep_shared != 0);
 

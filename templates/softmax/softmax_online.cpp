@@ -30,7 +30,7 @@ bool has_open_kernel(const Shape& shape, const SoftmaxRows&, const Target&) {
 }
 
 Program program(const Shape& shape, const SoftmaxRows& softmax, const Target&, const Emitter& emit) {
-  Prelude prelude = descriptor::softmax_prelude(softmax, descriptor::along_rows(softmax), shape.vector);
+  Prelude prelude = descriptor::softmax_prelude(softmax, descriptor::along_rows(softmax), shape.vector, emit);
   prelude.constant("THREADS", shape.threads);
 
   Launch launch = descriptor::softmax_launch(softmax, "softmax_online", shape.threads);

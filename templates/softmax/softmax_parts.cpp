@@ -21,9 +21,13 @@ bool part_threads_have_work(const PartsShape& shape, const SoftmaxRows& softmax,
   return static_cast<int64_t>(shape.threads) / 2 * shape.vector * shape.splits < softmax.length();
 }
 
+bool has_open_parts(const PartsShape& shape, const SoftmaxRows&, const Target&) {
+  return shape.threads == 256 && (shape.vector == 1 || shape.vector == 4) && (shape.splits == 16 || shape.splits == 64);
+}
+
 Program parts_program(const char* summary, int64_t bytes, const char* result, const PartsShape& shape,
                       const SoftmaxRows& softmax, const Emitter& emit) {
-  Prelude prelude = softmax_prelude(softmax, along_rows(softmax), shape.vector);
+  Prelude prelude = softmax_prelude(softmax, along_rows(softmax), shape.vector, emit);
   prelude.constant("THREADS", shape.threads).constant("SPLITS", shape.splits);
 
   const WorkspaceArgument parts{0, softmax.count() * shape.splits * bytes};

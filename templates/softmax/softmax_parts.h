@@ -25,6 +25,9 @@ std::optional<std::string> refuse_parts(const SoftmaxRows& softmax, const Target
 bool parts_aligned(const PartsShape& shape, const SoftmaxRows& softmax, const Target& target);
 bool part_threads_have_work(const PartsShape& shape, const SoftmaxRows& softmax, const Target& target);
 
+/// For opens().
+bool has_open_parts(const PartsShape& shape, const SoftmaxRows& softmax, const Target& target);
+
 /// Two launches: `summary` leaves `bytes` of each part in the workspace, and takes the inputs, user and those parts;
 /// `result` takes all operands, alpha, beta, user and the parts.
 Program parts_program(const char* summary, int64_t bytes, const char* result, const PartsShape& shape,

@@ -41,8 +41,8 @@ Prelude softmax_prelude(const SoftmaxRows& softmax) {
   return prelude;
 }
 
-Prelude softmax_prelude(const SoftmaxRows& softmax, const RowLayout& layout, int vector) {
-  Prelude prelude = rows_prelude(softmax, layout, vector);
+Prelude softmax_prelude(const SoftmaxRows& softmax, const RowLayout& layout, int vector, const Emitter& emit) {
+  Prelude prelude = rows_prelude(softmax, layout, vector, emit);
   add_softmax(prelude, softmax);
   return prelude;
 }

@@ -23,7 +23,7 @@ struct SoftmaxRows : Rows {
 
 /// rows_prelude(), with LOG, ALPHA and BETA.
 Prelude softmax_prelude(const SoftmaxRows& softmax);
-Prelude softmax_prelude(const SoftmaxRows& softmax, const RowLayout& layout, int vector);
+Prelude softmax_prelude(const SoftmaxRows& softmax, const RowLayout& layout, int vector, const Emitter& emit);
 
 /// The same, with what lib/simple_rows.cuh asks for.
 Prelude simple_softmax_prelude(const SoftmaxRows& softmax);

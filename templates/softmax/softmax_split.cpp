@@ -34,7 +34,8 @@ Algorithm softmax_split() {
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {256, 512, Shape::smallest_block})
       .rule("row length, alignment and VECTOR agree", descriptor::parts_aligned)
-      .rule("at least half of the threads have work", descriptor::part_threads_have_work)
+      .pruning("at least half of the threads have work", descriptor::part_threads_have_work)
+      .opens(descriptor::has_open_parts)
       .applies(descriptor::refuse_parts)
       .program(program)
       .estimate(predict);

@@ -18,10 +18,10 @@ Prelude bias_gradient_prelude(const BiasGradient& gradient) {
   prelude.type("TDY", gradient.dy.dtype).type("TDB", gradient.db.dtype);
   prelude.index_type("Index", needs_wide_index({&gradient.dy, &gradient.db}));
   add_batch(prelude, gradient.n(), gradient.dynamic_batch);
-  prelude.constant("K", gradient.k());
-  prelude.constant("Z", dy[dimension::plane]).constant("P", dy[dimension::row]).constant("Q", dy[dimension::column]);
+  prelude.extent("K", gradient.k());
+  prelude.extent("Z", dy[dimension::plane]).extent("P", dy[dimension::row]).extent("Q", dy[dimension::column]);
   add_strides(prelude, "DY", "NKZPQ", gradient.dy);
-  prelude.constant("DB_STRIDE", gradient.db.strides.front());
+  prelude.extent("DB_STRIDE", gradient.db.strides.front());
   add_blend(prelude, gradient.blend);
   return prelude;
 }

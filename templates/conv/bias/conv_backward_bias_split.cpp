@@ -23,21 +23,25 @@ bool along_k(const BiasGradient& gradient) {
          (gradient.inner == descriptor::Inner::either && gradient.k() > 1);
 }
 
-// Elements of one access of dy: channels, or pixels of an image.
-int run(const BiasGradient& gradient) {
+// Elements of one access of dy: channels, or pixels of an image. An open kernel has few or one.
+int run(const BiasGradient& gradient, bool open = false) {
   using namespace descriptor::dimension;
-  return along_k(gradient) ? descriptor::widest_vector(gradient.dy, {channel}, gradient.k())
-                           : descriptor::widest_vector(gradient.dy, {column, row, plane}, gradient.pixels());
+  const int widest = along_k(gradient)
+                         ? descriptor::widest_vector(gradient.dy, {channel}, gradient.k())
+                         : descriptor::widest_vector(gradient.dy, {column, row, plane}, gradient.pixels());
+  return !open ? widest : widest >= 4 ? 4 : 1;
 }
 
-// Threads side by side along channels: as many as there are runs of channels, up to a warp.
-int lanes_k(const BiasGradient& gradient) {
+// Threads side by side along channels: as many as there are runs of channels, up to a warp; of an open kernel a warp or
+// four.
+int lanes_k(const BiasGradient& gradient, bool open = false) {
   if (!along_k(gradient)) return 1;
-  return static_cast<int>(std::min<uint64_t>(32, std::bit_ceil(static_cast<uint64_t>(gradient.k() / run(gradient)))));
+  const auto runs = std::bit_ceil(static_cast<uint64_t>(gradient.k() / run(gradient, open)));
+  return !open ? static_cast<int>(std::min<uint64_t>(32, runs)) : runs >= 32 ? 32 : 4;
 }
 
-int64_t channel_blocks(const BiasGradient& gradient) {
-  return ceil_div(gradient.k(), lanes_k(gradient) * (along_k(gradient) ? run(gradient) : 1));
+int64_t channel_blocks(const BiasGradient& gradient, bool open = false) {
+  return ceil_div(gradient.k(), lanes_k(gradient, open) * (along_k(gradient) ? run(gradient, open) : 1));
 }
 
 // Runs of pixels that a channel has.
@@ -51,14 +55,15 @@ int64_t places(const Shape& shape, const BiasGradient& gradient) {
 
 Program program(const Shape& shape, const BiasGradient& gradient, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::bias_gradient_prelude(gradient);
-  prelude.flag("ALONG_K", along_k(gradient)).constant("RUN", run(gradient)).constant("LANES_K", lanes_k(gradient));
-  prelude.constant("THREADS", shape.threads).constant("SPLIT", shape.split);
+  prelude.flag("ALONG_K", along_k(gradient)).constant("RUN", run(gradient, emit.open()));
+  prelude.constant("LANES_K", lanes_k(gradient, emit.open()));
+  prelude.constant("THREADS", shape.threads).extent("SPLIT", shape.split);
 
   const WorkspaceArgument parts{0, shape.split == 1 ? 0 : shape.split * gradient.k() * 4};
   Launch sum = descriptor::launch_of(
       "conv_backward_bias_split", shape.threads,
       {OperandArgument{"dy"}, OperandArgument{"db"}, parts, Scalar::alpha, Scalar::beta, UserArgument{}, Scalar::n});
-  sum.grid = {Count{channel_blocks(gradient)}, Count{shape.split}, Count{1}};
+  sum.grid = {Count{channel_blocks(gradient, emit.open())}, Count{shape.split}, Count{1}};
   Program result{{emit.source(prelude)}, {sum}};
   if (shape.split == 1) return result;
 
@@ -107,11 +112,12 @@ Algorithm conv_backward_bias_split() {
                [](const Shape& shape, const BiasGradient& gradient, const Target&) {
                  return shape.split == 1 || pixel_runs(gradient) >= 2 * places(shape, gradient) * shape.split;
                })
-      .rule("splitting is worthwhile",
-            [](const Shape& shape, const BiasGradient& gradient, const Target&) {
-              constexpr int64_t plenty_of_blocks = 8192;
-              return shape.split == 1 || channel_blocks(gradient) * shape.split <= plenty_of_blocks;
-            })
+      .pruning("splitting is worthwhile",
+               [](const Shape& shape, const BiasGradient& gradient, const Target&) {
+                 constexpr int64_t plenty_of_blocks = 8192;
+                 return shape.split == 1 || channel_blocks(gradient) * shape.split <= plenty_of_blocks;
+               })
+      .opens([](const Shape& shape, const BiasGradient&, const Target&) { return shape.threads == 512; })
       .program(program)
       .estimate(predict);
 }

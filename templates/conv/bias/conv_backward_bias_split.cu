@@ -1,6 +1,7 @@
 // The gradient of a bias by whole blocks: a block sums CHANNELS channels over its part of the pixels of all images, its
 // threads are LANES_K channels (or runs of them) by PLACES pixels (or runs of them). With SPLIT > 1 parts, a second
-// kernel adds them in order. Every order of addition is fixed. Any strides. Parameters: conv_backward_bias_split.cpp.
+// kernel adds them in order. Every order of addition is fixed. Any strides. RUN divides the channels, or the pixels of
+// an image. Parameters: conv_backward_bias_split.cpp.
 //
 // parts: [SPLIT][K] f32.
 #include "lib/bias_gradient.cuh"
@@ -12,8 +13,6 @@ constexpr int PLACES = THREADS / LANES_K;
 constexpr int PIXEL_RUN = ALONG_K ? 1 : RUN;
 
 static_assert(THREADS % LANES_K == 0 && (PLACES & (PLACES - 1)) == 0, "places are halved");
-static_assert(ALONG_K ? K % RUN == 0 : (Index(Z) * P * Q) % RUN == 0, "an access stays in its pixel, or image");
-static_assert(RUN == 1 || (ALONG_K ? DY_STRIDE_K == 1 : true), "an access moves neighbours");
 
 // sums += the elements of one run.
 __device__ __forceinline__ void add_run(const Vector<UserKept<TDY>::type, RUN>& run, float (&sums)[SUMS]) {
@@ -53,7 +52,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (int i = 0; i < SUMS; ++i) {
     const Index k = first_k + lane + i;
     if (k >= K) break;
-    if constexpr (SPLIT == 1) {
+    if (SPLIT == 1) {
       finish_channel(db, k, shared[0][lane + i], {alpha, beta, user});
     } else {
       parts[part * Index(K) + k] = shared[0][lane + i];
