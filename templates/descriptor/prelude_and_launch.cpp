@@ -17,7 +17,7 @@ void add_blend(Prelude& prelude, const Blend& blend, const std::string& prefix) 
 }
 
 void add_batch(Prelude& prelude, int64_t n, bool dynamic) {
-  prelude.constant("N", n).flag("DYNAMIC_N", dynamic);
+  prelude.extent("N", n).flag("DYNAMIC_N", dynamic);
 }
 
 Count blocks_for(int64_t per_image, int64_t n, bool dynamic, int64_t per_block) {
