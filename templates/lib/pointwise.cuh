@@ -1,15 +1,15 @@
 // Element-wise operations on up to three inputs: operands of any strides, the function, and what is stored.
 //
 // From the prelude: INPUTS; TA, TB, TC and TY (types); DIMENSIONS, EXTENTS (innermost first; the outermost one is not
-// looked at) and STRIDES (elements; the inputs, then y; each innermost first; 0 where an input repeats); STEP_KINDS, the
-// stride of each operand along the innermost dimension, or 2 where that is larger than 1; PER_IMAGE and N (elements, and
-// how often; DYNAMIC_N: the argument n counts instead); FUNCTION, MODE, ALPHA, BETA. PADDED: whether the one input has
-// padding around it, PAD_BEGIN elements before INSIDE of its own in each dimension; the padding holds the call's first
-// number. PADDED_DIMENSIONS: those that may have some.
+// looked at) and STRIDES (elements; the inputs, then y; each innermost first; 0 where an input repeats); STEP_KINDS,
+// the stride of each operand along the innermost dimension, or 2 where that is larger than 1; PER_IMAGE and N
+// (elements, and how often; DYNAMIC_N: the argument n counts instead); FUNCTION, MODE, ALPHA, BETA. PADDED: whether the
+// one input has padding around it, PAD_BEGIN elements before INSIDE of its own in each dimension; the padding holds the
+// call's first number. PADDED_DIMENSIONS: those that may have some.
 //
 // NUMBERED: the last input is not in memory: it is the number of the element in logical order, whose strides those of
-// this input are. NUMBERED_BY_FOURS: whether neighbours along the innermost dimension, four at a time, have numbers that
-// follow each other from a multiple of four on.
+// this input are. NUMBERED_BY_FOURS: whether neighbours along the innermost dimension, four at a time, have numbers
+// that follow each other from a multiple of four on.
 //
 // y may be one of the inputs: every thread reads all that it needs of its elements before it writes them, and nothing
 // here is __restrict__ or read through the read-only path.
@@ -78,8 +78,8 @@ __device__ __forceinline__ void move_to(Index index, Place& place) {
   }
 }
 
-// COUNT elements from `offset` on, `stride` apart: in one access where they lie side by side. KIND is that of the stride,
-// as STEP_KINDS says it.
+// COUNT elements from `offset` on, `stride` apart: in one access where they lie side by side. KIND is that of the
+// stride, as STEP_KINDS says it.
 template <long long KIND, int COUNT, class T>
 __device__ __forceinline__ Vector<T, COUNT> load_strided(const T* address, Index offset, long long stride) {
   if constexpr (KIND == 1) {

@@ -120,7 +120,7 @@ class PointwiseAlongChannels {
   static_assert(!APPLIES || C_PER_GROUP % RUN == 0, "an access stays in its group");
 
   // Pixels at one distance from each other need no offset each.
-  static constexpr bool EVEN = Input::PIXELS_ARE_ONE_RUN && !IMAGES_INNER;
+  static constexpr bool EVEN = Input::pixels_are_one_run() && !IMAGES_INNER;
 
   __device__ __forceinline__ Index offset(int i) const {
     return EVEN ? Input::of_pixel(Index(i) * COLUMN_STEP) : offset_[EVEN ? 0 : i];

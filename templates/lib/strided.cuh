@@ -62,5 +62,7 @@ struct SpatialTensor {
     return strided_offset(place, COLUMN, COLUMNS, ROW, ROWS, PLANE, PLANES);
   }
   // Whether the pixels of all images are evenly spaced.
-  static constexpr bool PIXELS_ARE_ONE_RUN = is_one_run(COLUMN, COLUMNS, ROW, ROWS, PLANE, PLANES, BATCH, IMAGES);
+  __host__ __device__ static constexpr bool pixels_are_one_run() {
+    return is_one_run(COLUMN, COLUMNS, ROW, ROWS, PLANE, PLANES, BATCH, IMAGES);
+  }
 };

@@ -29,8 +29,7 @@ Prelude along_prelude(const AlongShape& shape, const CrossEntropyRows& rows) {
   return prelude;
 }
 
-Program along_program(const std::string& name, const AlongShape& shape, const CrossEntropyRows& rows,
-                      Source source) {
+Program along_program(const std::string& name, const AlongShape& shape, const CrossEntropyRows& rows, Source source) {
   return cross_entropy_program(rows, name, shape.threads, blocks_for_rows(rows, shape.threads / shape.lanes),
                                std::move(source));
 }

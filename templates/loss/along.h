@@ -39,8 +39,7 @@ Describe<Parameters, CrossEntropyRows> along_cross_entropy(const std::string& na
 
 /// cross_entropy_prelude() with THREADS and LANES.
 Prelude along_prelude(const AlongShape& shape, const CrossEntropyRows& rows);
-Program along_program(const std::string& name, const AlongShape& shape, const CrossEntropyRows& rows,
-                      Source source);
+Program along_program(const std::string& name, const AlongShape& shape, const CrossEntropyRows& rows, Source source);
 
 /// Blocks and their traffic where x is read once. Instructions and bytes in flight are the kernel's own to say.
 StreamingWork along_work(const AlongShape& shape, const CrossEntropyRows& rows);

@@ -68,8 +68,8 @@ bool no_idle_items(const Shape& shape, const PointwiseProblem& problem, const Ta
 
 bool has_open_kernel(const Shape& shape, const PointwiseProblem& problem, const Target&) {
   const bool is_padded_width = shape.vector == 2 && !problem.padding.empty();  // few rows with padding are of fours
-  const bool is_open_width = shape.vector == 1 || shape.vector == 4 || is_padded_width ||
-                             shape.vector * narrowest_bytes(problem) == 16;
+  const bool is_open_width =
+      shape.vector == 1 || shape.vector == 4 || is_padded_width || shape.vector * narrowest_bytes(problem) == 16;
   return is_open_width && shape.items == 1 && shape.threads == 256;
 }
 

@@ -45,6 +45,7 @@ Algorithm pool_simple() {
   using namespace pool_simple_descriptor;
   return describe<Shape, PoolProblem>("pool_simple", "pool_forward", "pool/pool_simple.cu")
       .takes_prologue()
+      .opens([](const Shape& shape, const PoolProblem&, const Target&) { return shape.threads == 128; })
       .trusted()
       .param("THREADS", &Shape::threads, {128, 256, 64})
       .program(program)

@@ -1,8 +1,9 @@
 // The gradient of softmax or log-softmax, rows in any layout: LANES threads share a row, lanes of a warp or a block.
 //
-// With KEEP, what a thread read of y and dy stays in registers between the sum and the result, KEPT vectors at the most;
-// without, rows of any length are read twice, the second time backwards: what was read last is still in the cache. dx may be y or dy itself:
-// a thread writes the elements that it alone has read. VECTOR divides ROW. Parameters: softmax_backward_rows.cpp.
+// With KEEP, what a thread read of y and dy stays in registers between the sum and the result, KEPT vectors at the
+// most; without, rows of any length are read twice, the second time backwards: what was read last is still in the
+// cache. dx may be y or dy itself: a thread writes the elements that it alone has read. VECTOR divides ROW. Parameters:
+// softmax_backward_rows.cpp.
 #include "lib/index.cuh"
 #include "lib/reduce.cuh"
 #include "lib/softmax_gradient.cuh"

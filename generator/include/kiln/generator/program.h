@@ -24,8 +24,7 @@ struct Extent {
 
 /// Self-contained CUDA C++17, and the values of what it leaves open: sources of many sizes may be the same code.
 struct Source {
-  Source(std::string code_, std::vector<Extent> extents_ = {})
-      : code(std::move(code_)), extents(std::move(extents_)) {}
+  Source(std::string code_, std::vector<Extent> extents_ = {}) : code(std::move(code_)), extents(std::move(extents_)) {}
 
   std::string code;
   std::vector<Extent> extents;
@@ -97,8 +96,8 @@ struct Program {
   Preparation preparation{};
   bool deterministic = true;  ///< bitwise reproducible on one device
 
-  /// Identifies the code of the sources (code_of()), their extents and the launches: programs whose sources differ in comments or
-  /// layout have equal digests. `preparation` does not count: it changes neither.
+  /// Identifies the code of the sources (code_of()), their extents and the launches: programs whose sources differ in
+  /// comments or layout have equal digests. `preparation` does not count: it changes neither.
   std::string digest() const;
   bool operator==(const Program&) const = default;
 };
