@@ -32,8 +32,9 @@ bool aligned(const Shape& shape, const PoolBackwardProblem& pool, const Target&)
   return pool.channels_inner && fits(pool.dy) && fits(pool.x) && fits(pool.indices) && fits(pool.dx);
 }
 
-bool has_open_kernel(const Shape& shape, const PoolBackwardProblem&, const Target&) {
-  return (shape.vector == 1 || shape.vector == 4) && shape.threads == 128;
+bool has_open_kernel(const Shape& shape, const PoolBackwardProblem& pool, const Target&) {
+  const bool is_open_width = shape.vector == 1 || shape.vector == 4 || shape.vector * size_of(pool.dx.dtype) == 16;
+  return is_open_width && shape.threads == 128;
 }
 
 Launch launch_of(const std::string& entry, const Shape& shape, const PoolBackwardProblem& pool, int64_t per_image) {

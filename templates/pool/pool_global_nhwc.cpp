@@ -50,7 +50,8 @@ bool rows_have_work(const Shape& shape, const PoolProblem& pool, const Target&) 
 }
 
 bool has_open_kernel(const Shape& shape, const PoolProblem&, const Target&) {
-  return (shape.vector == 1 || shape.vector == 4) && shape.lanes == 32 && shape.rows == 8;
+  const bool for_few_channels = shape.lanes == 8 && shape.rows == 32;
+  return (shape.vector == 1 || shape.vector == 4) && (for_few_channels || (shape.lanes == 32 && shape.rows == 8));
 }
 
 Program program(const Shape& shape, const PoolProblem& pool, const Target&, const Emitter& emit) {

@@ -63,8 +63,17 @@ bool fits_registers(const Tile& tile, const PoolProblem& pool, const Target&) {
          cover.row_unroll * (pool.columns.window * tile.tile_q + cover.vectors * tile.vector) <= 512;
 }
 
-bool has_open_kernel(const Tile& tile, const PoolProblem&, const Target&) {
-  return tile.threads == 128 && tile.tile_p == 1 && tile.vector == tile.tile_q && tile.vector <= 4;
+// Outputs along an axis that a thread of an open kernel makes: several where windows overlap.
+int open_tile(const WindowAxis& axis) {
+  return axis.window > 2 * axis.stride ? 4 : axis.window > axis.stride ? 2 : 1;
+}
+
+bool has_open_kernel(const Tile& tile, const PoolProblem& pool, const Target& target) {
+  Tile open = tile;
+  open.tile_q = std::max(tile.vector, std::min(open_tile(pool.columns), 2));
+  open.tile_p = open_tile(pool.rows);
+  while (open.tile_p > 1 && !fits_registers(open, pool, target)) open.tile_p /= 2;
+  return tile.threads == 128 && tile.vector <= 4 && tile.tile_q == open.tile_q && tile.tile_p == open.tile_p;
 }
 
 Program program(const Tile& tile, const PoolProblem& pool, const Target&, const Emitter& emit) {
