@@ -89,7 +89,8 @@ struct ContextOptions {
   /// give equal bits as long as they use the same variant: with TuningMode::in_background a better variant may change
   /// the bits.
   bool deterministic = false;
-  /// What serves the first call of a shape that has no plan yet (docs/sizes.md). Default: KILN_FIRST_CALL, else `exact`.
+  /// What serves the first call of a shape that has no plan yet (docs/sizes.md). Default: KILN_FIRST_CALL, else
+  /// `exact`.
   std::optional<FirstCall> first_call;
   /// Use only the first variant that packs and bundles name for a request: no tuning database, no estimate, no second
   /// choice. A request without such a variant, or whose variant cannot be used here, is an Error.
@@ -211,8 +212,8 @@ class Context {
   /// throws as plan() for the first that failed.
   void prepare(std::span<const Request> requests);
 
-  /// Waits until nothing is left to be done in the background: plans of shapes that open kernels serve; and tuning, until
-  /// its budget is spent, or TuningPolicy::stop_wanted gives true. Failures are announced, never thrown.
+  /// Waits until nothing is left to be done in the background: plans of shapes that open kernels serve; and tuning,
+  /// until its budget is spent, or TuningPolicy::stop_wanted gives true. Failures are announced, never thrown.
   void wait_until_tuned();
 
   /// Says which variant `request` gets, and why. Throws Error(invalid_argument) for a request that makes no sense.

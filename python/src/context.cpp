@@ -203,7 +203,8 @@ void bind_context(nb::module_& module) {
           },
           nb::sig("def _plan_count(self) -> tuple[int, int, int, int]"))
       .def("wait_until_tuned", &wait_until_tuned,
-           "Wait until nothing is left to be done in the background: plans of shapes that open kernels serve, and what is "
+           "Wait until nothing is left to be done in the background: plans of shapes that open kernels serve, and what "
+           "is "
            "to be tuned, or the budget for it is spent.")
       .def_prop_ro("emulated", &PythonContext::emulated, "Whether the device is the emulated one.")
       .def_prop_ro(

@@ -86,7 +86,8 @@ Program divided(const std::vector<Prelude>& preludes, const std::vector<Launch>&
       launch.grid[1].fixed = launch.grid[1].fixed / static_cast<int64_t>(preludes.size()) * static_cast<int64_t>(count);
       program.steps.emplace_back(std::move(launch));
     }
-    program.sources.push_back(emit.source(Prelude::of_classes({begin, begin + static_cast<std::ptrdiff_t>(count)}, emit.open())));
+    program.sources.push_back(
+        emit.source(Prelude::of_classes({begin, begin + static_cast<std::ptrdiff_t>(count)}, emit.open())));
   }
   return program;
 }

@@ -83,10 +83,9 @@ auto has_open_kernel(Bring bring) {
 Algorithm tensor_contraction(const std::string& template_path, const std::string& operation, ContractionMaker make,
                              Bring bring, ContractionRefusal refusal, const std::string& suffix) {
   const std::string kernel = kernel_of(template_path);
-  auto description =
-      add_tensor_space(describe<TensorTiling>(kernel + suffix, operation, template_path, make)
-                           .applies(applies_if_brought(bring, refusal)),
-                       bring);
+  auto description = add_tensor_space(describe<TensorTiling>(kernel + suffix, operation, template_path, make)
+                                          .applies(applies_if_brought(bring, refusal)),
+                                      bring);
   if (suffix.empty()) std::move(description).opens(has_open_kernel(bring));
   return with_one_launch(std::move(description), kernel, bring);
 }
@@ -132,10 +131,10 @@ Algorithm split_tensor_contraction(const std::string& template_path, const std::
             [split, stream](const SharedTiling& tiling, const Contractions& parts, const Target&) {
               return tiling.blocks > 0 ? stream.parts_fit(tiling, parts) : split.parts_fit(tiling, parts);
             })
-      .opens([has = has_open_kernel(bring)](const SharedTiling& tiling, const Contractions& parts,
-                                            const Target& target) {
-        return tiling.blocks == 0 && has(tiling, parts, target);
-      })
+      .opens(
+          [has = has_open_kernel(bring)](const SharedTiling& tiling, const Contractions& parts, const Target& target) {
+            return tiling.blocks == 0 && has(tiling, parts, target);
+          })
       .program([split, stream](const SharedTiling& tiling, const Contractions& parts, const Target& target,
                                const Emitter& emit) {
         return tiling.blocks > 0 ? stream.program(tiling, parts, target, emit)

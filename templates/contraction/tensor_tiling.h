@@ -109,9 +109,9 @@ Describe<Parameters, Problem>&& add_tensor_space(Describe<Parameters, Problem>&&
               return tensor_chunk_has_steps(tiling, contraction);
             }))
       .pruning("BLOCK_K suits the depth",
-            for_main([](const TensorTiling& tiling, const Contraction& contraction, const Target&) {
-              return tensor_chunk_suits_the_depth(tiling, contraction);
-            }))
+               for_main([](const TensorTiling& tiling, const Contraction& contraction, const Target&) {
+                 return tensor_chunk_suits_the_depth(tiling, contraction);
+               }))
       .pruning("the tile suits the problem",
                for_main([](const TensorTiling& tiling, const Contraction& contraction, const Target&) {
                  return tensor_tile_suits_the_problem(tiling, contraction);

@@ -24,11 +24,11 @@ Gradient with_axes(const Request& request, TensorSpec View::*filters, TensorSpec
 }
 
 template <class Gradient>
-void add_problem(Prelude& prelude, const Gradient& gradient) {
+void add_problem(Prelude& prelude, const Gradient& gradient, FixedAxes fixed) {
   add_batch(prelude, gradient.n(), gradient.dynamic_batch);
-  prelude.constant("C", gradient.c()).constant("K", gradient.k()).constant("GROUPS", gradient.groups);
+  prelude.extent("C", gradient.c()).extent("K", gradient.k()).extent("GROUPS", gradient.groups);
   prelude.constant("C_PER_GROUP", gradient.c_per_group()).constant("K_PER_GROUP", gradient.k_per_group());
-  add_axes(prelude, gradient);
+  add_axes(prelude, gradient, fixed);
   add_regions(prelude, gradient.region_axes);
   prelude.flag("MIRRORED", gradient.mirrored);
   add_blend(prelude, gradient.blend);
@@ -54,7 +54,7 @@ Prelude gradient_prelude(const DataGradient& gradient) {
   Prelude prelude;
   prelude.type("TDY", gradient.dy.dtype).type("TW", gradient.w.dtype).type("TY", gradient.dx.dtype);
   prelude.index_type("Index", gradient.wide_index);
-  add_problem(prelude, gradient);
+  add_problem(prelude, gradient, FixedAxes::nothing);
   add_strides(prelude, "DY", "NKZPQ", gradient.dy);
   add_strides(prelude, "W", "KCTRS", gradient.w);
   prelude.constant("W_STRIDE_REGION", gradient.region_stride);
@@ -64,15 +64,15 @@ Prelude gradient_prelude(const DataGradient& gradient) {
   return prelude;
 }
 
-Prelude gradient_prelude(const FilterGradient& gradient) {
+Prelude gradient_prelude(const FilterGradient& gradient, FixedAxes fixed) {
   Prelude prelude;
   prelude.type("TX", gradient.x.dtype).type("TDY", gradient.dy.dtype).type("TDW", gradient.dw.dtype);
   prelude.index_type("Index", gradient.wide_index);
-  add_problem(prelude, gradient);
+  add_problem(prelude, gradient, fixed);
   add_strides(prelude, "X", "NCDHW", gradient.x);
   add_strides(prelude, "DY", "NKZPQ", gradient.dy);
   add_strides(prelude, "DW", "KCTRS", gradient.dw);
-  prelude.constant("DW_STRIDE_REGION", gradient.region_stride);
+  prelude.extent("DW_STRIDE_REGION", gradient.region_stride);
   return prelude;
 }
 

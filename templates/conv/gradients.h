@@ -30,7 +30,7 @@ struct FilterGradient : ConvBackwardFilter, SpatialAxes, RegionsInMemory {
 /// Types, extents, strides and the parameters of the convolution whose gradient it is, under the names that
 /// lib/conv_gradients.cuh uses.
 Prelude gradient_prelude(const DataGradient& gradient);
-Prelude gradient_prelude(const FilterGradient& gradient);
+Prelude gradient_prelude(const FilterGradient& gradient, FixedAxes fixed = FixedAxes::nothing);
 
 /// Work of a thread of a trusted kernel, which has one element of the result.
 struct SimpleWork {

@@ -76,6 +76,18 @@ Inner inner_of(const TensorSpec& spec) {
   return spec.strides[dimension::channel] < pixel_stride ? Inner::channels : Inner::pixels;
 }
 
+std::optional<int64_t> even_step(const TensorSpec& spec) {
+  int64_t step = 0, run = 1;  // elements that are `step` apart so far
+  for (const int dimension : {dimension::column, dimension::row, dimension::plane}) {
+    const auto i = static_cast<size_t>(dimension);
+    if (spec.extents[i] <= 1) continue;
+    if (step == 0) step = spec.strides[i];
+    if (spec.strides[i] != step * run) return std::nullopt;
+    run *= spec.extents[i];
+  }
+  return step;
+}
+
 void add_strides(Prelude& prelude, std::string_view name, std::string_view letters, const TensorSpec& spec) {
   for (size_t i = 0; i < letters.size(); ++i) {
     prelude.extent(fmt::format("{}_STRIDE_{}", name, letters[i]), spec.strides.at(i));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string_view>
 
 #include "kiln/generator/specialise.h"
@@ -27,7 +28,12 @@ enum class Inner {
 };
 Inner inner_of(const TensorSpec& spec);
 
-/// NAME_STRIDE_N, NAME_STRIDE_C and so on: the strides of `spec` in elements, one letter of `letters` a dimension.
+/// The distance of the pixels of an image where they are evenly spaced, in the order of planes, rows and columns; 0 for
+/// one pixel.
+std::optional<int64_t> even_step(const TensorSpec& spec);
+
+/// NAME_STRIDE_N, NAME_STRIDE_C and so on, extents of the prelude: the strides of `spec` in elements, one letter of
+/// `letters` a dimension.
 void add_strides(Prelude& prelude, std::string_view name, std::string_view letters, const TensorSpec& spec);
 
 /// Whether offsets into one of `specs`, or an index a little beyond its elements (a grid's last block), need 64 bits.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 
 namespace kiln::descriptor {
 namespace {
@@ -11,12 +12,16 @@ struct Names {
   const char *extent, *window, *outputs, *pad_begin, *pad_end;
 };
 
-void add_axis(Prelude& prelude, const WindowAxis& axis, const Names& names) {
-  prelude.extent(names.extent, axis.extent).extent(names.window, axis.window);
+void add_axis(Prelude& prelude, const WindowAxis& axis, const Names& names, FixedAxes fixed) {
+  const auto add = [&](const std::string& name, int64_t value, FixedAxes fixed_from) {
+    fixed >= fixed_from ? prelude.constant(name, value) : prelude.extent(name, value);
+  };
+  prelude.extent(names.extent, axis.extent);
+  add(names.window, axis.window, FixedAxes::windows);
   prelude.extent(names.outputs, axis.outputs);
   prelude.extent(names.pad_begin, axis.pad_begin).extent(names.pad_end, axis.pad_end);
-  prelude.extent(fmt::format("STRIDE_{}", names.extent), axis.stride);
-  prelude.extent(fmt::format("DILATION_{}", names.extent), axis.dilation);
+  add(fmt::format("STRIDE_{}", names.extent), axis.stride, FixedAxes::steps);
+  add(fmt::format("DILATION_{}", names.extent), axis.dilation, FixedAxes::dilations);
 }
 
 bool fits_int(const WindowAxis& axis) {
@@ -42,10 +47,10 @@ double mean_taps_inside(const WindowAxis& axis) {
 
 }  // namespace
 
-void add_axes(Prelude& prelude, const SpatialAxes& axes) {
-  add_axis(prelude, axes.planes, {"D", "T", "Z", "PAD_FRONT", "PAD_BACK"});
-  add_axis(prelude, axes.rows, {"H", "R", "P", "PAD_TOP", "PAD_BOTTOM"});
-  add_axis(prelude, axes.columns, {"W", "S", "Q", "PAD_LEFT", "PAD_RIGHT"});
+void add_axes(Prelude& prelude, const SpatialAxes& axes, FixedAxes fixed) {
+  add_axis(prelude, axes.planes, {"D", "T", "Z", "PAD_FRONT", "PAD_BACK"}, fixed);
+  add_axis(prelude, axes.rows, {"H", "R", "P", "PAD_TOP", "PAD_BOTTOM"}, fixed);
+  add_axis(prelude, axes.columns, {"W", "S", "Q", "PAD_LEFT", "PAD_RIGHT"}, fixed);
 }
 
 bool coordinates_fit_int(const SpatialAxes& axes) {

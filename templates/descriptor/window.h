@@ -14,6 +14,14 @@ struct SpatialAxes {
   int64_t taps() const { return planes.window * rows.window * columns.window; }
 };
 
+/// Parts of windows that an open kernel fixes: it divides by them, or its registers depend on them.
+enum class FixedAxes {
+  nothing,
+  dilations,
+  steps,    ///< Strides and dilations.
+  windows,  ///< These, and the windows' extents.
+};
+
 /// The axes of a ConvForward or PoolForward.
 template <class View>
 SpatialAxes axes_of(const View& view) {
@@ -26,8 +34,8 @@ SpatialAxes axes_of(const View& view) {
 }
 
 /// D, T, Z, PAD_FRONT, PAD_BACK, STRIDE_D, DILATION_D; H, R, P, PAD_TOP, PAD_BOTTOM and so on; W, S, Q, PAD_LEFT,
-/// PAD_RIGHT and so on.
-void add_axes(Prelude& prelude, const SpatialAxes& axes);
+/// PAD_RIGHT and so on. All are extents of the prelude but what `fixed` names.
+void add_axes(Prelude& prelude, const SpatialAxes& axes, FixedAxes fixed = FixedAxes::nothing);
 
 /// Whether coordinates in x and its padding fit an int with room to spare.
 bool coordinates_fit_int(const SpatialAxes& axes);

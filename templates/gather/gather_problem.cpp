@@ -12,9 +12,9 @@ GatherProblem GatherProblem::of(const Request& request) {
   return {PointwiseProblem::of(request), view.x.extents[axis], view.x.strides[axis]};
 }
 
-Prelude gather_prelude(const GatherProblem& problem, const PointwiseGrid& grid) {
-  Prelude prelude = pointwise_prelude(problem.elements, grid);
-  prelude.constant("AXIS_EXTENT", problem.axis_extent).constant("AXIS_STRIDE", problem.axis_stride);
+Prelude gather_prelude(const GatherProblem& problem, const PointwiseGrid& grid, bool open) {
+  Prelude prelude = pointwise_prelude(problem.elements, grid, open);
+  prelude.extent("AXIS_EXTENT", problem.axis_extent).extent("AXIS_STRIDE", problem.axis_stride);
   return prelude;
 }
 

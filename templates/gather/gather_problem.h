@@ -16,8 +16,8 @@ struct GatherProblem {
   int64_t axis_extent = 0, axis_stride = 0;  ///< Extent and stride of x along the axis.
 };
 
-/// The constants of lib/gather.cuh, with the dimensions of `grid`.
-Prelude gather_prelude(const GatherProblem& problem, const PointwiseGrid& grid);
+/// The constants of lib/gather.cuh, with the dimensions of `grid`. `open`: for an open kernel.
+Prelude gather_prelude(const GatherProblem& problem, const PointwiseGrid& grid, bool open);
 
 /// Bytes that move if a thread takes `vector` neighbours along the innermost dimension of `grid`, `items` times, in
 /// blocks of `threads`.

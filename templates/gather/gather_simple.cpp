@@ -14,7 +14,7 @@ struct Shape {
 
 Program program(const Shape& shape, const GatherProblem& gather, const Target&, const Emitter& emit) {
   const descriptor::PointwiseProblem& all = gather.elements;
-  Prelude prelude = descriptor::gather_prelude(gather, all.logical);
+  Prelude prelude = descriptor::gather_prelude(gather, all.logical, emit.open());
   prelude.constant("THREADS", shape.threads);
   Launch launch = descriptor::pointwise_launch(all, "gather_simple", shape.threads);
   launch.grid[0] = descriptor::blocks_for(all.per_image, all.batch, all.dynamic_batch, shape.threads);

@@ -38,10 +38,14 @@ bool aligned(const Shape& shape, const GatherProblem& gather, const Target&) {
   return !rows_of_x || moves_together(all, 0, shape.vector, gather.axis_stride);
 }
 
+int narrower_bytes(const GatherProblem& gather) {
+  const std::vector<Operand>& operands = gather.elements.operands;
+  return std::min(size_of(operands[0].spec.dtype), size_of(operands[2].spec.dtype));
+}
+
 // More than 16 bytes of every operand cost registers and gain nothing.
 bool no_wider_than_needed(const Shape& shape, const GatherProblem& gather, const Target&) {
-  const std::vector<Operand>& operands = gather.elements.operands;
-  return shape.vector * std::min(size_of(operands[0].spec.dtype), size_of(operands[2].spec.dtype)) <= 16;
+  return shape.vector * narrower_bytes(gather) <= 16;
 }
 
 bool fits_registers(const Shape& shape, const GatherProblem& gather, const Target&) {
@@ -58,9 +62,14 @@ bool no_idle_items(const Shape& shape, const GatherProblem& gather, const Target
   return shape.items == 1 || elements_per_block(shape) <= gather.elements.per_image * gather.elements.batch;
 }
 
+bool has_open_kernel(const Shape& shape, const GatherProblem& gather, const Target&) {
+  const bool is_open_width = shape.vector == 1 || shape.vector == 4 || shape.vector * narrower_bytes(gather) == 16;
+  return is_open_width && shape.items == 1 && shape.threads == 256;
+}
+
 Program program(const Shape& shape, const GatherProblem& gather, const Target&, const Emitter& emit) {
   const PointwiseProblem& all = gather.elements;
-  Prelude prelude = descriptor::gather_prelude(gather, all.merged);
+  Prelude prelude = descriptor::gather_prelude(gather, all.merged, emit.open());
   prelude.constant("THREADS", shape.threads).constant("VECTOR", shape.vector).constant("ITEMS", shape.items);
   Launch launch = descriptor::pointwise_launch(all, "gather_vector", shape.threads);
   launch.grid[0] = descriptor::blocks_for(all.per_image, all.batch, all.dynamic_batch, elements_per_block(shape));
@@ -87,6 +96,7 @@ Algorithm gather_vector() {
       .rule("a vector of the narrower of x and y has at most 16 bytes", no_wider_than_needed)
       .rule("a thread's elements fit registers", fits_registers)
       .pruning("ITEMS leave no block without work", no_idle_items)
+      .opens(has_open_kernel)
       .program(program)
       .estimate(predict);
 }

@@ -2,20 +2,18 @@
 //
 // Dimensions stand in the order of y's memory, and those that all operands continue without a gap are one. Neighbours
 // that one index is for (whole rows of a table) move in accesses of up to 16 bytes, others element by element. All
-// loads of a thread come before its first store. Parameters: gather_vector.cpp.
+// loads of a thread come before its first store. VECTOR divides the innermost dimension, or an image where that is all.
+// Parameters: gather_vector.cpp.
 #include "lib/gather.cuh"
 
-constexpr long long ROW = DIMENSIONS == 1 && DYNAMIC_N ? PER_IMAGE : EXTENTS[0];
-
-static_assert(VECTOR == 1 || stride_of(RESULT, 0) == 1, "a vector holds neighbours");
-static_assert(ROW % VECTOR == 0, "a vector must not cross the end of a row");
+static_assert(VECTOR == 1 || STEP_KINDS[RESULT] == 1, "a vector holds neighbours");
 
 __device__ __forceinline__ Place place_of(Index vector) {
   Place place = {};
   if constexpr (DIMENSIONS == 1) {
     move_along<0>(vector * VECTOR, place);
   } else {
-    move_along<0>(take_coordinate(vector, ROW / VECTOR) * VECTOR, place);
+    move_along<0>(take_coordinate(vector, EXTENTS[0] / VECTOR) * VECTOR, place);
     move_to<1>(vector, place);
   }
   return place;
@@ -36,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const Index vector = first + i * THREADS;
     if (vector >= vectors) break;
     places[i] = place_of(vector);
-    named[i] = load_strided<stride_of(1, 0), VECTOR>(indices, places[i].offsets[1]);
+    named[i] = load_strided<STEP_KINDS[1], VECTOR>(indices, places[i].offsets[1], stride_of(1, 0));
   }
 #pragma unroll
   for (int i = 0; i < ITEMS; ++i) {

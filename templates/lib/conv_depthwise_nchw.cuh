@@ -4,11 +4,12 @@
 // A thread computes TILE_P x TILE_Q outputs of one channel of one image. It goes down the rows of x that they need
 // (lib/depthwise_segments.cuh), and every element serves all taps and outputs that meet there.
 //
-// From the prelude, besides the problem: TILE_P, TILE_Q, THREADS, X_RUN and Y_RUN (conv/depthwise/depthwise_nchw.cpp).
+// From the prelude, besides the problem: TILE_P, TILE_Q, THREADS, MULTIPLIER, SHIFT, X_RUN, and Y_RUN, which divides Q
+// (conv/depthwise/depthwise_nchw.cpp).
 #include "lib/conv_operands.cuh"
 #include "lib/depthwise_segments.cuh"
 
-static_assert(Q % Y_RUN == 0 && TILE_Q % Y_RUN == 0, "a store stays in its row");
+static_assert(TILE_Q % Y_RUN == 0, "a store stays in its tile");
 
 // Tap plane t of a filter.
 __device__ __forceinline__ void load_filter(const TW* w, int t, float (&filter)[R][S]) {
@@ -45,9 +46,9 @@ __device__ __forceinline__ void multiply(const Segment& segment, int row, const 
 __device__ __forceinline__ void convolve_depthwise(const GridBlock& block, const TX* x, const TW* w, TY* y,
                                                    const EpilogueArguments& arguments, long long n) {
   Index image = static_cast<Index>(block.x) * THREADS + static_cast<Index>(threadIdx.x);
-  if (image >= images_of(n) * K * (Index(Z) * P_TILES * Q_TILES)) return;
-  const Index first_q = take_coordinate(image, Q_TILES) * TILE_Q;
-  const Index first_p = take_coordinate(image, P_TILES) * TILE_P;
+  if (image >= images_of(n) * K * (Index(Z) * p_tiles() * q_tiles())) return;
+  const Index first_q = take_coordinate(image, q_tiles()) * TILE_Q;
+  const Index first_p = take_coordinate(image, p_tiles()) * TILE_P;
   const Index z = take_coordinate(image, Z);
   const Index k = take_coordinate(image, K);
   const Index front = z * STRIDE_D - PAD_FRONT;

@@ -6,14 +6,12 @@
 // all taps and outputs that meet there. The filters of the block's BLOCK_K channels stand in shared memory as f32, tap
 // by tap.
 //
-// From the prelude, besides the problem: TILE_P, TILE_Q, VECTOR, BLOCK_K and THREADS
+// From the prelude, besides the problem: TILE_P, TILE_Q, MULTIPLIER, VECTOR, BLOCK_K and THREADS
 // (conv/depthwise/depthwise_nhwc.cpp).
 #include "lib/conv_operands.cuh"
 #include "lib/depthwise_rows.cuh"
 
 constexpr int PLACES = THREADS / LANES_K;  // output tiles of a block
-
-static_assert(VECTOR == 1 || Y_STRIDE_K == 1, "an access moves neighbours");
 
 struct FilterTile {
   alignas(16) float values[TAPS][BLOCK_K];
@@ -61,9 +59,9 @@ __device__ __forceinline__ void convolve_depthwise(BlockMemory& filters, const G
   const int k_in_block = static_cast<int>(threadIdx.x) % LANES_K * VECTOR;
   const int k = first_k + k_in_block;
   Index image = static_cast<Index>(block.x) * PLACES + static_cast<int>(threadIdx.x) / LANES_K;
-  if (image >= images_of(n) * (Index(Z) * P_TILES * Q_TILES) || k >= K) return;
-  const Index first_q = take_coordinate(image, Q_TILES) * TILE_Q;
-  const Index first_p = take_coordinate(image, P_TILES) * TILE_P;
+  if (image >= images_of(n) * (Index(Z) * p_tiles() * q_tiles()) || k >= K) return;
+  const Index first_q = take_coordinate(image, q_tiles()) * TILE_Q;
+  const Index first_p = take_coordinate(image, p_tiles()) * TILE_P;
   const Index z = take_coordinate(image, Z);
   const Index front = z * STRIDE_D - PAD_FRONT, top = first_p * STRIDE_H - PAD_TOP,
               left = first_q * STRIDE_W - PAD_LEFT;

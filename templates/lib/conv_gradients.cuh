@@ -2,8 +2,6 @@
 // belongs to.
 #include "lib/index.cuh"
 
-static_assert(C_PER_GROUP * GROUPS == C && K_PER_GROUP * GROUPS == K, "groups divide the channels");
-
 // Images of this call.
 __device__ __forceinline__ Index images_of(long long n) {
   return DYNAMIC_N ? static_cast<Index>(n) : static_cast<Index>(N);

@@ -3,14 +3,14 @@
 // From the prelude: the problem, with TAPS (those of a channel), FILTER (elements of one output channel's filter) and
 // PIXELS_PER_IMAGE (of y); and the strides of x, w, y and residual. X_STRIDE_G and W_STRIDE_G lead from the
 // channels and filters of one group to those of the next: where x and w are the operands of a gradient, groups are not
-// just further channels; FILTERS_ARE_ONE_RUN where those of w are. Where a block works for one region of a local convolution, REGIONS_OF_PIXELS, those of y are
-// divided, and W_STRIDE_REGION leads to the filters of the next region; or, REGIONS_OF_TAPS, the taps are, and
-// Y_STRIDE_REGION leads to the next region's y. Z, P, Q or T, R, S are then those of the largest region. CHANNELS_INNER
-// numbers the elements of a filter (t, r, s, c), which suits an x whose channels stand side by side; otherwise they are
-// numbered (c, t, r, s). IMAGES_INNER numbers the pixels of y (z, p, q, image). IMAGES_ARE_CHANNELS: what x has here
-// are the channels of a tensor whose images are its channels, for the gradient by the filter. W_FIRST, Y_FIRST and
-// RESIDUAL_FIRST are the offsets of the first elements of w, y and the residual. With NO_TAPS there is nothing to
-// multiply.
+// just further channels; FILTERS_ARE_ONE_RUN where those of w are. Where a block works for one region of a local
+// convolution, REGIONS_OF_PIXELS, those of y are divided, and W_STRIDE_REGION leads to the filters of the next region;
+// or, REGIONS_OF_TAPS, the taps are, and Y_STRIDE_REGION leads to the next region's y. Z, P, Q or T, R, S are then
+// those of the largest region. CHANNELS_INNER numbers the elements of a filter (t, r, s, c), which suits an x whose
+// channels stand side by side; otherwise they are numbered (c, t, r, s). IMAGES_INNER numbers the pixels of y (z, p, q,
+// image). IMAGES_ARE_CHANNELS: what x has here are the channels of a tensor whose images are its channels, for the
+// gradient by the filter. W_FIRST, Y_FIRST and RESIDUAL_FIRST are the offsets of the first elements of w, y and the
+// residual. With NO_TAPS there is nothing to multiply.
 #include "lib/epilogue.cuh"
 #include "lib/regions.cuh"
 #include "lib/strided.cuh"

@@ -20,9 +20,9 @@
 // W_RUN and Y_RUN, the elements that one access of x, w and y moves, which stay in their group, filter or image;
 // Y_ALONG_K, whether those of y are channels, not pixels; W_ALONG_K, whether neighbouring lanes, and accesses, read w
 // along its filters, not along the elements of one; FILTER_IS_ONE_RUN, whether the elements of a filter are evenly
-// spaced; WHOLE_CHANNELS, whether TAPS divides BLOCK_K; BLOCK_M, BLOCK_N and BLOCK_K, the extents of the block's tile and of a chunk;
-// THREADS, those of a block; STAGES, the tiles of each operand in shared memory; SHARED_BYTES, what the launch asks
-// for.
+// spaced; WHOLE_CHANNELS, whether TAPS divides BLOCK_K; BLOCK_M, BLOCK_N and BLOCK_K, the extents of the block's tile
+// and of a chunk; THREADS, those of a block; STAGES, the tiles of each operand in shared memory; SHARED_BYTES, what the
+// launch asks for.
 #include "lib/block_memory.cuh"
 #include "lib/conv_operands.cuh"
 #include "lib/select.cuh"

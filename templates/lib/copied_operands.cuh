@@ -3,8 +3,8 @@
 // a filter or, W_ALONG_K, filters. Zeros stand for what does not exist.
 //
 // The depth is worked off channels outer, taps inner: chunk number i is BLOCK_K channels of the group under tap i %
-// TAPS. Neighbouring taps read much of the same x, which L1 keeps. T + R + S is less than 32: a pixel has a bit for each
-// plane, row and column of taps.
+// TAPS. Neighbouring taps read much of the same x, which L1 keeps. T + R + S is less than 32: a pixel has a bit for
+// each plane, row and column of taps.
 #include "lib/conv_tile.cuh"
 #include "lib/copies.cuh"
 #include "lib/windows.cuh"

@@ -38,8 +38,8 @@ struct TilePlace {
   Index image, z, first_p, first_q, front, top, left;
 
   __device__ __forceinline__ explicit TilePlace(Index tile) : image(tile) {
-    first_q = take_coordinate(image, Q_TILES) * TILE_Q;
-    first_p = take_coordinate(image, P_TILES) * TILE_P;
+    first_q = take_coordinate(image, q_tiles()) * TILE_Q;
+    first_p = take_coordinate(image, p_tiles()) * TILE_P;
     z = take_coordinate(image, Z);
     front = z * STRIDE_D - PAD_FRONT;
     top = first_p * STRIDE_H - PAD_TOP;

@@ -2,15 +2,13 @@
 // neighbouring channels, and loads the rows of x under their windows one by one. Lanes are neighbours along channels
 // first.
 //
-// From the prelude, besides the problem: TILE_P, TILE_Q, VECTOR, BLOCK_K and THREADS.
+// From the prelude, besides the problem: TILE_P, TILE_Q, MULTIPLIER, BLOCK_K, THREADS, and VECTOR, which divides K.
 #include "lib/depthwise_tiles.cuh"
 #include "lib/padded_vector.cuh"
 #include "lib/user_code.cuh"
 
 constexpr int LANES_K = BLOCK_K / VECTOR;  // threads side by side along channels
 
-static_assert(K % VECTOR == 0, "an access stays in its pixel");
-static_assert(VECTOR == 1 || MULTIPLIER > 1 || X_STRIDE_C == 1, "an access moves neighbours");
 static_assert(BLOCK_K % VECTOR == 0 && THREADS % LANES_K == 0, "threads tile the channels");
 
 // The channels of x that output channels k, k + 1, ... read, at one pixel, as a thread keeps them until it multiplies.

@@ -1,18 +1,15 @@
 // Rows of x as the depthwise kernels along the pixels read them: a thread has TILE_P x TILE_Q outputs of one channel of
 // one image, and loads the rows of x under their windows one by one, each as one segment. Its accesses of X_RUN
-// elements are aligned by starting SHIFT elements early.
+// elements are aligned by starting SHIFT elements before that under tap 0 of output 0.
 //
-// From the prelude, besides the problem: TILE_P, TILE_Q and X_RUN.
+// From the prelude, besides the problem: TILE_P, TILE_Q, MULTIPLIER, SHIFT, and X_RUN, which divides W.
 #include "lib/depthwise_tiles.cuh"
 #include "lib/padded_vector.cuh"
 #include "lib/user_code.cuh"
 
-// The first element of a segment is that under tap 0 of output 0, or SHIFT before it.
-constexpr int SHIFT = (X_RUN - PAD_LEFT % X_RUN) % X_RUN;
 constexpr int RUNS = ceil_div(SHIFT + INPUT_COLUMNS, X_RUN);
 
-static_assert(W % X_RUN == 0 && TILE_Q * STRIDE_W % X_RUN == 0, "an access is inside its row, or outside");
-static_assert(X_RUN == 1 || X_STRIDE_W == 1, "an access moves neighbours");
+static_assert(TILE_Q * STRIDE_W % X_RUN == 0, "an access is inside its row, or outside");
 
 // Elements of one row of x as f32, from column `first` on; zero outside the image.
 struct Segment {

@@ -1,16 +1,19 @@
 // The tiles of TILE_P x TILE_Q outputs that threads of the depthwise kernels have, and the part of x under one.
 //
-// From the prelude, besides the problem: TILE_P and TILE_Q.
+// From the prelude, besides the problem: TILE_P and TILE_Q, and MULTIPLIER, the filters of a channel.
 #include "lib/index.cuh"
 
 using UnsignedIndex = UnsignedOf<Index>::type;
 
-constexpr int MULTIPLIER = K / C;
-constexpr int P_TILES = ceil_div(P, TILE_P);
-constexpr int Q_TILES = ceil_div(Q, TILE_Q);
 constexpr int INPUT_COLUMNS = (TILE_Q - 1) * STRIDE_W + (S - 1) * DILATION_W + 1;
 
-static_assert(C_PER_GROUP == 1 && K % C == 0, "one channel a group");
+// Tiles in a column, and in a row, of y.
+__device__ __forceinline__ int p_tiles() {
+  return ceil_div<int>(P, TILE_P);
+}
+__device__ __forceinline__ int q_tiles() {
+  return ceil_div<int>(Q, TILE_Q);
+}
 
 // Rows of x under a tile, for `taps` rows of the filter.
 __host__ __device__ constexpr int input_rows(int taps) {

@@ -9,7 +9,10 @@
 #include "lib/store.cuh"
 
 constexpr int TAPS = T * R * S;
-constexpr int FILTERS = K * C_PER_GROUP;
+
+__device__ __forceinline__ int filters() {
+  return K * C_PER_GROUP;
+}
 
 // Offset in dw of element `tap` (of x, not of memory) of filter number `filter`.
 __device__ __forceinline__ Index offset_of(Index filter, int tap) {
@@ -26,8 +29,8 @@ __device__ __forceinline__ void leave_sum(TDW* dw, float* parts, int part, Index
   if constexpr (SPLIT == 1) {
     store_result(dw, offset_of(filter, tap), sum, 0, output);
   } else {
-    const Index number = FILTERS_INNER ? tap * Index(FILTERS) + filter : filter * TAPS + tap;
-    parts[part * (Index(FILTERS) * TAPS) + number] = sum;
+    const Index number = FILTERS_INNER ? tap * Index(filters()) + filter : filter * TAPS + tap;
+    parts[part * (Index(filters()) * TAPS) + number] = sum;
   }
 }
 
@@ -38,12 +41,12 @@ __device__ __forceinline__ void add_parts(const float* parts, TDW* dw, const Out
   __shared__ float sums[SHARES][32];
   const int lane = static_cast<int>(threadIdx.x) % 32, share = static_cast<int>(threadIdx.x) / 32;
   const Index number = static_cast<Index>(blockIdx.x) * 32 + lane;
-  const bool exists = number < Index(FILTERS) * TAPS;
+  const bool exists = number < Index(filters()) * TAPS;
   const float* const first = parts + (exists ? number : 0);  // not under a condition: the loads start together
   float sum = 0.0f;
 #pragma unroll 8
   for (int part = share; part < SPLIT; part += SHARES) {
-    sum += load_readonly<1>(first + part * (Index(FILTERS) * TAPS))[0];
+    sum += load_readonly<1>(first + part * (Index(filters()) * TAPS))[0];
   }
   sums[share][lane] = sum;
   __syncthreads();
@@ -51,6 +54,6 @@ __device__ __forceinline__ void add_parts(const float* parts, TDW* dw, const Out
 #pragma unroll
   for (int i = 1; i < SHARES; ++i) sum += sums[i][lane];
   Index outer = number;
-  const auto inner = static_cast<int>(take_coordinate(outer, FILTERS_INNER ? FILTERS : TAPS));
+  const auto inner = static_cast<int>(take_coordinate(outer, FILTERS_INNER ? filters() : TAPS));
   store_result(dw, FILTERS_INNER ? offset_of(inner, static_cast<int>(outer)) : offset_of(outer, inner), sum, 0, output);
 }

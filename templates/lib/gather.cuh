@@ -15,22 +15,22 @@ __device__ __forceinline__ i32 position_of(i32 index) {
 template <int COUNT>
 __device__ __forceinline__ Inputs<COUNT> gathered(const Vector<TB, COUNT>& indices, const Place& place,
                                                   const PointwiseArguments& arguments) {
-  constexpr long long STRIDE = stride_of(0, 0);
+  const Index step = Index(stride_of(0, 0));
   Inputs<COUNT> inputs;
   inputs.b = indices;
   inputs.a = zeros<KeptA, COUNT>();
-  if constexpr (stride_of(1, 0) == 0) {  // all of them name one position
+  if constexpr (STEP_KINDS[1] == 0) {  // all of them name one position
     const i32 position = position_of(indices[0]);
     if (position >= 0) {
       const Index offset = place.offsets[0] + position * Index(AXIS_STRIDE);
-      inputs.a = user_kept<false>(load_strided<STRIDE, COUNT>(arguments.a, offset), 0, arguments.user);
+      inputs.a = user_kept<false>(load_strided<STEP_KINDS[0], COUNT>(arguments.a, offset, step), 0, arguments.user);
     }
   } else {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
       const i32 position = position_of(indices[i]);
       if (position < 0) continue;
-      const Index offset = place.offsets[0] + i * Index(STRIDE) + position * Index(AXIS_STRIDE);
+      const Index offset = place.offsets[0] + i * step + position * Index(AXIS_STRIDE);
       inputs.a[i] = user_kept(arguments.a[offset], 0, arguments.user);
     }
   }

@@ -1,7 +1,8 @@
 // Matrix products by the kernels of convolution: those of a batch, one for each z of the grid.
 //
-// From the prelude, besides the problem: BATCHED, whether there is more than one product; BATCH_0 to BATCH_2, the extents of the batch dimensions, outermost first, and
-// the strides of x, w, y and the residual along them (elements; 0 where a matrix is used again).
+// From the prelude, besides the problem: BATCHED, whether there is more than one product; BATCH_0 to BATCH_2, the
+// extents of the batch dimensions, outermost first, and the strides of x, w, y and the residual along them (elements; 0
+// where a matrix is used again).
 #include "lib/conv_operands.cuh"
 
 __device__ __forceinline__ unsigned products() {

@@ -1,10 +1,10 @@
 // Threads that take a place of a tensor each, for VECTOR neighbouring channels.
 //
-// From the prelude: N, DYNAMIC_N, C, VECTOR, and CHANNELS_INNER: whether neighbouring threads take neighbouring
-// channels, not neighbouring pixels.
+// From the prelude: N, DYNAMIC_N, C, VECTOR, which divides C, and CHANNELS_INNER: whether neighbouring threads take
+// neighbouring channels, not neighbouring pixels.
 #include "lib/index.cuh"
 
-static_assert(C % VECTOR == 0 && (VECTOR == 1 || CHANNELS_INNER), "a vector holds neighbouring channels of a pixel");
+static_assert(VECTOR == 1 || CHANNELS_INNER, "a vector holds neighbouring channels of a pixel");
 
 // Images of this call.
 __device__ __forceinline__ Index images_of(long long n) {

@@ -1,13 +1,15 @@
 // Element-wise operations on up to three inputs: operands of any strides, the function, and what is stored.
 //
 // From the prelude: INPUTS; TA, TB, TC and TY (types); DIMENSIONS, EXTENTS (innermost first; the outermost one is not
-// looked at) and STRIDES (elements; the inputs, then y; each innermost first; 0 where an input repeats); PER_IMAGE and
-// N (elements, and how often; DYNAMIC_N: the argument n counts instead); FUNCTION, MODE, ALPHA, BETA. PADDED: whether
-// the one input has padding around it, PAD_BEGIN elements before INSIDE of its own in each dimension; the padding holds
-// the call's first number.
+// looked at) and STRIDES (elements; the inputs, then y; each innermost first; 0 where an input repeats); STEP_KINDS,
+// the stride of each operand along the innermost dimension, or 2 where that is larger than 1; PER_IMAGE and N
+// (elements, and how often; DYNAMIC_N: the argument n counts instead); FUNCTION, MODE, ALPHA, BETA. PADDED: whether the
+// one input has padding around it, PAD_BEGIN elements before INSIDE of its own in each dimension; the padding holds the
+// call's first number. PADDED_DIMENSIONS: those that may have some.
 //
 // NUMBERED: the last input is not in memory: it is the number of the element in logical order, whose strides those of
-// this input are.
+// this input are. NUMBERED_BY_FOURS: whether neighbours along the innermost dimension, four at a time, have numbers
+// that follow each other from a multiple of four on.
 //
 // y may be one of the inputs: every thread reads all that it needs of its elements before it writes them, and nothing
 // here is __restrict__ or read through the read-only path.
@@ -30,7 +32,7 @@ constexpr int RESULT = INPUTS;                          // its number among the 
 constexpr int LOADED = NUMBERED ? INPUTS - 1 : INPUTS;  // inputs in memory
 constexpr int NUMBER = NUMBERED ? LOADED : 0;           // the operand that is the element's number
 
-__host__ __device__ constexpr long long stride_of(int operand, int dimension) {
+__device__ __forceinline__ long long stride_of(int operand, int dimension) {
   return STRIDES[operand * DIMENSIONS + dimension];
 }
 
@@ -47,21 +49,20 @@ struct Place {
 };
 
 __host__ __device__ constexpr bool is_padded(int dimension) {
-  return PADDED && (PAD_BEGIN[dimension] != 0 || INSIDE[dimension] != EXTENTS[dimension]);
+  return PADDED && PADDED_DIMENSIONS[dimension] != 0;
 }
 
 template <int DIMENSION, int OPERAND = 0>
 __device__ __forceinline__ void move_along(Index coordinate, Place& place) {
   if constexpr (is_padded(DIMENSION) && OPERAND == 0) {
-    constexpr long long STRIDE = stride_of(0, DIMENSION), BEGIN = PAD_BEGIN[DIMENSION], EXTENT = INSIDE[DIMENSION];
-    const Index inner = coordinate - Index(BEGIN);
-    place.offsets[0] += inner * Index(STRIDE);
+    const Index inner = coordinate - Index(PAD_BEGIN[DIMENSION]);
+    place.offsets[0] += inner * Index(stride_of(0, DIMENSION));
     if constexpr (DIMENSION == 0) place.first = inner;
-    if constexpr (DIMENSION != 0) place.outside |= inner < 0 || inner >= Index(EXTENT);
+    if constexpr (DIMENSION != 0) place.outside |= inner < 0 || inner >= Index(INSIDE[DIMENSION]);
     move_along<DIMENSION, 1>(coordinate, place);
   } else if constexpr (OPERAND <= RESULT) {
-    constexpr long long STRIDE = stride_of(OPERAND, DIMENSION);
-    if constexpr (STRIDE != 0) place.offsets[OPERAND] += coordinate * Index(STRIDE);
+    if constexpr (DIMENSION != 0 || STEP_KINDS[OPERAND] != 0)
+      place.offsets[OPERAND] += coordinate * Index(stride_of(OPERAND, DIMENSION));
     move_along<DIMENSION, OPERAND + 1>(coordinate, place);
   }
 }
@@ -72,25 +73,31 @@ __device__ __forceinline__ void move_to(Index index, Place& place) {
   if constexpr (DIMENSION == DIMENSIONS - 1) {
     move_along<DIMENSION>(index, place);
   } else if constexpr (DIMENSION < DIMENSIONS) {
-    constexpr long long EXTENT = EXTENTS[DIMENSION];
-    move_along<DIMENSION>(take_coordinate(index, EXTENT), place);
+    move_along<DIMENSION>(take_coordinate(index, EXTENTS[DIMENSION]), place);
     move_to<DIMENSION + 1>(index, place);
   }
 }
 
-// COUNT elements from `offset` on, `STRIDE` apart: in one access where they lie side by side.
-template <long long STRIDE, int COUNT, class T>
-__device__ __forceinline__ Vector<T, COUNT> load_strided(const T* address, Index offset) {
-  if constexpr (STRIDE == 1) {
+// COUNT elements from `offset` on, `stride` apart: in one access where they lie side by side. KIND is that of the
+// stride, as STEP_KINDS says it.
+template <long long KIND, int COUNT, class T>
+__device__ __forceinline__ Vector<T, COUNT> load_strided(const T* address, Index offset, long long stride) {
+  if constexpr (KIND == 1) {
     return load<COUNT>(address + offset);
   } else {
     Vector<T, COUNT> result;
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
-      result[i] = STRIDE == 0 && i > 0 ? result[0] : address[offset + i * Index(STRIDE)];
+      result[i] = KIND == 0 && i > 0 ? result[0] : address[offset + i * Index(stride)];
     }
     return result;
   }
+}
+
+// The elements of input number OPERAND at a place and COUNT - 1 neighbours.
+template <int OPERAND, int COUNT, class T>
+__device__ __forceinline__ Vector<T, COUNT> load_input(const T* address, const Place& place) {
+  return load_strided<STEP_KINDS[OPERAND], COUNT>(address, place.offsets[OPERAND], stride_of(OPERAND, 0));
 }
 
 // The first input as it is kept: the user's prologue, if there is one, applies to what is loaded.
@@ -102,7 +109,7 @@ __device__ __forceinline__ Vector<KeptA, COUNT> load_padded(const TA* address, c
                                                             const UserArguments& user) {
   if constexpr (!is_padded(0)) {
     if (!place.outside) {
-      return user_kept<false>(load_strided<stride_of(0, 0), COUNT>(address, place.offsets[0]), 0, user);
+      return user_kept<false>(load_input<0, COUNT>(address, place), 0, user);
     }
   }
   Vector<KeptA, COUNT> result;
@@ -115,9 +122,8 @@ __device__ __forceinline__ Vector<KeptA, COUNT> load_padded(const TA* address, c
       result[i] = around;
     }
     if constexpr (is_padded(0)) {
-      constexpr long long STRIDE = stride_of(0, 0), EXTENT = INSIDE[0];
-      const bool inside = !place.outside && place.first + i >= 0 && place.first + i < Index(EXTENT);
-      if (inside) result[i] = user_kept(address[place.offsets[0] + i * Index(STRIDE)], 0, user);
+      const bool inside = !place.outside && place.first + i >= 0 && place.first + i < Index(INSIDE[0]);
+      if (inside) result[i] = user_kept(address[place.offsets[0] + i * Index(stride_of(0, 0))], 0, user);
     }
   }
   return result;
@@ -131,17 +137,6 @@ constexpr bool IS_SAME<T, T> = true;
 constexpr bool IS_COPY = FUNCTION == FUNCTION_TRANSFORM && IS_SAME<TA, TY> && ALPHA == SCALE_ONE &&
                          BETA == SCALE_ZERO && !USER_EPILOGUE && !USER_PROLOGUE;
 
-// Whether neighbours along the innermost dimension, COUNT at a time, have numbers that follow each other from a
-// multiple of `of` on.
-template <int COUNT>
-__host__ __device__ constexpr bool numbers_start_at(int of) {
-  if (!NUMBERED || COUNT % of != 0 || stride_of(NUMBER, 0) != 1) return false;
-  for (int i = 1; i < DIMENSIONS; ++i) {
-    if (stride_of(NUMBER, i) % of != 0) return false;
-  }
-  return true;
-}
-
 // The inputs of COUNT neighbours along the innermost dimension.
 template <int COUNT>
 struct Inputs {
@@ -154,16 +149,16 @@ struct Inputs {
     if constexpr (PADDED) {
       a = load_padded<COUNT>(arguments.a, place, arguments.numbers.values[0], arguments.user);
     } else if constexpr (LOADED > 0) {
-      a = user_kept<false>(load_strided<stride_of(0, 0), COUNT>(arguments.a, place.offsets[0]), 0, arguments.user);
+      a = user_kept<false>(load_input<0, COUNT>(arguments.a, place), 0, arguments.user);
     }
-    if constexpr (LOADED > 1) b = load_strided<stride_of(1, 0), COUNT>(arguments.b, place.offsets[1]);
-    if constexpr (LOADED > 2) c = load_strided<stride_of(2, 0), COUNT>(arguments.c, place.offsets[2]);
+    if constexpr (LOADED > 1) b = load_input<1, COUNT>(arguments.b, place);
+    if constexpr (LOADED > 2) c = load_input<2, COUNT>(arguments.c, place);
     if constexpr (NUMBERED) number = static_cast<unsigned long long>(place.offsets[NUMBER]);
   }
 
   __device__ __forceinline__ void results(const PointwiseArguments& arguments, float (&values)[COUNT]) const {
     const PointwiseNumbers& numbers = arguments.numbers;
-    if constexpr (FUNCTION == FUNCTION_DROPOUT && numbers_start_at<COUNT>(4)) {
+    if constexpr (FUNCTION == FUNCTION_DROPOUT && NUMBERED_BY_FOURS && COUNT % 4 == 0) {
 #pragma unroll
       for (int i = 0; i < COUNT; i += 4) {
         const PhiloxWords random = dropout_words(number + i, numbers.integers[0], numbers.integers[1]);

@@ -32,38 +32,39 @@ __device__ __forceinline__ float cubic_outer(float t, float rest, float a) {
   return a * t * rest * rest;
 }
 
-template <long long EXTENT, int TAPS>
-__device__ __forceinline__ void exclude_outside(const Index (&positions)[TAPS], float (&weights)[TAPS]) {
+template <int TAPS>
+__device__ __forceinline__ void exclude_outside(Index extent, const Index (&positions)[TAPS], float (&weights)[TAPS]) {
   float sum = 0.0f;
 #pragma unroll
   for (int i = 0; i < TAPS; ++i) {
-    if (positions[i] < 0 || positions[i] >= Index(EXTENT)) weights[i] = 0.0f;
+    if (positions[i] < 0 || positions[i] >= extent) weights[i] = 0.0f;
     sum += weights[i];
   }
 #pragma unroll
   for (int i = 0; i < TAPS; ++i) weights[i] /= sum;
 }
 
-// Taps of element `output` of y; `cubic`: a of the cubic kernel.
-template <int TAPS, long long EXTENT, long long STEP, long long START, long long DENOMINATOR>
-__device__ __forceinline__ Taps<TAPS> taps_of(Index output, float cubic) {
-  static_assert(START > -DENOMINATOR && STEP >= 0, "no position lies an element or more before x");
-  Position rest = static_cast<Position>(output) * Position(STEP) + Position(START + DENOMINATOR);
-  const Position beyond = take_coordinate(rest, DENOMINATOR);
+// Taps of element `output` of y along an axis of `extent` elements; `cubic`: a of the cubic kernel. No position lies an
+// element or more before x: the sum of `start` and `denominator` is positive.
+template <int TAPS>
+__device__ __forceinline__ Taps<TAPS> taps_of(Index output, float cubic, Index extent, Position step, Position start,
+                                              Position denominator) {
+  Position rest = static_cast<Position>(output) * step + (start + denominator);
+  const Position beyond = take_coordinate(rest, denominator);
   const Index before = static_cast<Index>(rest) - 1;  // the element at or before the position
 
   Taps<TAPS> taps;
   if constexpr (TAPS == 1) {
     Index nearest = before;
     if constexpr (MODE == RESIZE_NEAREST) {
-      if (ROUNDING == ROUNDING_PREFER_FLOOR) nearest += beyond > Position(DENOMINATOR) - beyond;
-      if (ROUNDING == ROUNDING_PREFER_CEIL) nearest += beyond >= Position(DENOMINATOR) - beyond;
+      if (ROUNDING == ROUNDING_PREFER_FLOOR) nearest += beyond > denominator - beyond;
+      if (ROUNDING == ROUNDING_PREFER_CEIL) nearest += beyond >= denominator - beyond;
       if (ROUNDING == ROUNDING_CEIL) nearest += beyond > 0;
     }
     taps.positions[0] = nearest;
     taps.weights[0] = 1.0f;
   } else {
-    const float t = static_cast<float>(beyond) * (1.0f / static_cast<float>(DENOMINATOR));
+    const float t = static_cast<float>(beyond) * (1.0f / static_cast<float>(denominator));
     const float rest_of_t = 1.0f - t;
 #pragma unroll
     for (int i = 0; i < TAPS; ++i) taps.positions[i] = before + i - (TAPS / 2 - 1);
@@ -75,20 +76,20 @@ __device__ __forceinline__ Taps<TAPS> taps_of(Index output, float cubic) {
       taps.weights[1] = cubic_inner(t, cubic);
       taps.weights[2] = cubic_inner(rest_of_t, cubic);
       taps.weights[3] = cubic_outer(rest_of_t, t, cubic);
-      if constexpr (EXCLUDES_OUTSIDE) exclude_outside<EXTENT>(taps.positions, taps.weights);
+      if constexpr (EXCLUDES_OUTSIDE) exclude_outside(extent, taps.positions, taps.weights);
     }
   }
 #pragma unroll
-  for (int i = 0; i < TAPS; ++i) taps.positions[i] = larger<Index>(smaller<Index>(taps.positions[i], EXTENT - 1), 0);
+  for (int i = 0; i < TAPS; ++i) taps.positions[i] = larger<Index>(smaller<Index>(taps.positions[i], extent - 1), 0);
   return taps;
 }
 
 __device__ __forceinline__ Taps<TAPS_D> planes_of(Index z, float cubic) {
-  return taps_of<TAPS_D, D, STEP_D, START_D, DENOMINATOR_D>(z, cubic);
+  return taps_of<TAPS_D>(z, cubic, D, STEP_D, START_D, DENOMINATOR_D);
 }
 __device__ __forceinline__ Taps<TAPS_H> rows_of(Index p, float cubic) {
-  return taps_of<TAPS_H, H, STEP_H, START_H, DENOMINATOR_H>(p, cubic);
+  return taps_of<TAPS_H>(p, cubic, H, STEP_H, START_H, DENOMINATOR_H);
 }
 __device__ __forceinline__ Taps<TAPS_W> columns_of(Index q, float cubic) {
-  return taps_of<TAPS_W, W, STEP_W, START_W, DENOMINATOR_W>(q, cubic);
+  return taps_of<TAPS_W>(q, cubic, W, STEP_W, START_W, DENOMINATOR_W);
 }

@@ -6,8 +6,6 @@
 
 using Incoming = SpatialTensor<DY_STRIDE_N, DY_STRIDE_C, DY_STRIDE_D, DY_STRIDE_H, DY_STRIDE_W, N, D, H, W>;
 
-constexpr long long POSITIONS = static_cast<long long>(D) * H * W;  // of a channel of dy; indices count them
-
 // Whether the window of output `output` has a tap at `position`, along one axis.
 __device__ __forceinline__ bool window_holds(Index output, Index position, Index window, Index pad, Index stride,
                                              Index dilation) {
@@ -18,7 +16,8 @@ __device__ __forceinline__ bool window_holds(Index output, Index position, Index
 // The offset, from the first element of a channel of dy, of what `named` names for the output (z, p, q); -1 where that
 // is no position of the output's window.
 __device__ __forceinline__ Index named_offset(int named, Index z, Index p, Index q) {
-  if (named < 0 || named >= POSITIONS) return -1;
+  const long long positions = static_cast<long long>(D) * H * W;  // of a channel of dy; indices count them
+  if (named < 0 || named >= positions) return -1;
   Index d = named;
   const Index w = take_coordinate(d, W);
   const Index h = take_coordinate(d, H);

@@ -146,6 +146,25 @@ void find_crossing(PointwiseProblem& problem) {
   }
 }
 
+// Whether neighbours along the innermost dimension, four at a time, have numbers that follow each other from a multiple
+// of four on.
+bool is_numbered_by_fours(const PointwiseProblem& problem, const PointwiseGrid& grid) {
+  if (!problem.numbered) return false;
+  const std::vector<int64_t>& strides = grid.strides[problem.inputs() - 1];
+  return strides[0] == 1 &&
+         std::all_of(strides.begin() + 1, strides.end(), [](int64_t stride) { return stride % 4 == 0; });
+}
+
+// Which dimensions the kernel looks for padding in: in an open kernel all of them but the innermost, where padding
+// costs the vectors.
+std::vector<int64_t> padded_dimensions(const PointwiseProblem& problem, const PointwiseGrid& grid, bool open) {
+  std::vector<int64_t> padded;
+  for (size_t i = 0; i < grid.extents.size(); ++i) {
+    padded.push_back(!problem.padding.empty() && (is_padded(grid, i) || (open && i > 0)) ? 1 : 0);
+  }
+  return padded;
+}
+
 }  // namespace
 
 PointwiseProblem PointwiseProblem::of(const Request& request) {
@@ -182,7 +201,7 @@ double PointwiseProblem::compulsory_bytes() const {
   return bytes;
 }
 
-Prelude pointwise_prelude(const PointwiseProblem& problem, const PointwiseGrid& grid) {
+Prelude pointwise_prelude(const PointwiseProblem& problem, const PointwiseGrid& grid, bool open) {
   Prelude prelude;
   const auto input_type = [&](size_t i) { return i < problem.inputs() ? problem.operands[i].spec.dtype : DType::f32; };
   prelude.type("TA", input_type(0)).type("TB", input_type(1)).type("TC", input_type(2));
@@ -191,13 +210,17 @@ Prelude pointwise_prelude(const PointwiseProblem& problem, const PointwiseGrid& 
                                 [](const Operand& operand) { return needs_wide_index({&operand.spec}); });
   prelude.index_type("Index", wide);
   prelude.constant("INPUTS", static_cast<int64_t>(problem.inputs()));
-  prelude.constant("DIMENSIONS", static_cast<int64_t>(grid.extents.size())).array("EXTENTS", grid.extents);
-  std::vector<int64_t> strides;
-  for (const std::vector<int64_t>& one : grid.strides) strides.insert(strides.end(), one.begin(), one.end());
-  prelude.array("STRIDES", strides);
-  prelude.flag("NUMBERED", problem.numbered);
-  prelude.flag("PADDED", !problem.padding.empty()).array("PAD_BEGIN", grid.pad_begin).array("INSIDE", grid.inside);
-  prelude.constant("PER_IMAGE", problem.per_image);
+  prelude.constant("DIMENSIONS", static_cast<int64_t>(grid.extents.size())).extents("EXTENTS", grid.extents);
+  std::vector<int64_t> strides, step_kinds;
+  for (const std::vector<int64_t>& one : grid.strides) {
+    strides.insert(strides.end(), one.begin(), one.end());
+    step_kinds.push_back(std::clamp<int64_t>(one[0], 0, 2));
+  }
+  prelude.extents("STRIDES", strides).array("STEP_KINDS", step_kinds);
+  prelude.flag("NUMBERED", problem.numbered).flag("NUMBERED_BY_FOURS", is_numbered_by_fours(problem, grid));
+  prelude.flag("PADDED", !problem.padding.empty()).extents("PAD_BEGIN", grid.pad_begin);
+  prelude.extents("INSIDE", grid.inside).array("PADDED_DIMENSIONS", padded_dimensions(problem, grid, open));
+  prelude.extent("PER_IMAGE", problem.per_image);
   add_batch(prelude, problem.batch, problem.dynamic_batch);
   prelude.constant("FUNCTION", static_cast<int64_t>(problem.function)).constant("MODE", problem.mode);
   add_blend(prelude, problem.blend);

@@ -63,8 +63,8 @@ struct PointwiseProblem {
   double compulsory_bytes() const;
 };
 
-/// The constants of lib/pointwise.cuh, with the dimensions of `grid`.
-Prelude pointwise_prelude(const PointwiseProblem& problem, const PointwiseGrid& grid);
+/// The constants of lib/pointwise.cuh, with the dimensions of `grid`. `open`: for an open kernel.
+Prelude pointwise_prelude(const PointwiseProblem& problem, const PointwiseGrid& grid, bool open);
 
 /// One launch of `entry` with the arguments that the kernels of templates/pointwise take. The grid is the caller's to
 /// set.

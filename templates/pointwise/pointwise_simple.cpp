@@ -14,7 +14,7 @@ struct Shape {
 };
 
 Program program(const Shape& shape, const PointwiseProblem& problem, const Target&, const Emitter& emit) {
-  Prelude prelude = descriptor::pointwise_prelude(problem, problem.logical);
+  Prelude prelude = descriptor::pointwise_prelude(problem, problem.logical, emit.open());
   prelude.constant("THREADS", shape.threads);
   Launch launch = descriptor::pointwise_launch(problem, "pointwise_simple", shape.threads);
   launch.grid[0] = descriptor::blocks_for(problem.per_image, problem.batch, problem.dynamic_batch, shape.threads);

@@ -34,7 +34,7 @@ int64_t squares(const PointwiseProblem& problem) {
 }
 
 Program program(const Shape& shape, const PointwiseProblem& problem, const Target&, const Emitter& emit) {
-  Prelude prelude = descriptor::pointwise_prelude(problem, problem.merged);
+  Prelude prelude = descriptor::pointwise_prelude(problem, problem.merged, emit.open());
   std::vector<int64_t> crossing(problem.crossing.begin(), problem.crossing.end());
   prelude.constant("CROSS", static_cast<int64_t>(problem.cross)).array("CROSSING", crossing);
   prelude.constant("TILE", tile).constant("ROWS", shape.rows);
@@ -71,6 +71,7 @@ Algorithm transposed(const std::string& operation) {
   return describe<Shape, PointwiseProblem>(operation + "_transposed", operation, "pointwise/pointwise_transposed.cu")
       .takes_prologue()
       .param("ROWS", &Shape::rows, {8, 4, 16})
+      .opens([](const Shape& shape, const PointwiseProblem&, const Target&) { return shape.rows == 8; })
       .applies(refusal)
       .program(program)
       .estimate(predict);

@@ -6,8 +6,6 @@
 #include "lib/pointwise.cuh"
 
 constexpr int STEPS = TILE / ROWS;  // rows of the square that a thread takes
-constexpr long long ROW = EXTENTS[0], COLUMN = EXTENTS[CROSS];
-constexpr Index TILES_0 = ceil_div<Index>(ROW, TILE), TILES_CROSS = ceil_div<Index>(COLUMN, TILE);
 
 static_assert(TILE % ROWS == 0, "a thread takes whole rows");
 static_assert(TILE == 32, "a warp takes a row");
@@ -28,8 +26,7 @@ __device__ __forceinline__ void move_to_others(Index index, Place& place) {
     if constexpr (LAST) {
       move_along<DIMENSION>(index, place);
     } else {
-      constexpr long long EXTENT = EXTENTS[DIMENSION];
-      move_along<DIMENSION>(take_coordinate(index, EXTENT), place);
+      move_along<DIMENSION>(take_coordinate(index, EXTENTS[DIMENSION]), place);
       move_to_others<DIMENSION + 1>(index, place);
     }
   }
@@ -38,8 +35,7 @@ __device__ __forceinline__ void move_to_others(Index index, Place& place) {
 template <int OPERAND, class T>
 __device__ __forceinline__ void stage(const T* input, Index offset, int row, int column, T& target) {
   if constexpr (CROSSING[OPERAND] != 0) {
-    constexpr long long STRIDE_0 = stride_of(OPERAND, 0), STRIDE_CROSS = stride_of(OPERAND, CROSS);
-    target = input[offset + row * Index(STRIDE_0) + column * Index(STRIDE_CROSS)];
+    target = input[offset + row * Index(stride_of(OPERAND, 0)) + column * Index(stride_of(OPERAND, CROSS))];
   }
 }
 
@@ -58,11 +54,12 @@ extern "C" __global__ void __launch_bounds__(TILE* ROWS)
   __shared__ Square<TC> square_c;
   const PointwiseArguments arguments = {a, b, c, y, alpha, beta, user, {{n0, n1, n2, n3}, {i0, i1}}};
   const int lane = static_cast<int>(threadIdx.x) % TILE, row = static_cast<int>(threadIdx.x) / TILE;
+  const Index extent_0 = Index(EXTENTS[0]), extent_cross = Index(EXTENTS[CROSS]);
   Index block = static_cast<Index>(blockIdx.x);
-  const Index first_0 = take_coordinate(block, TILES_0) * TILE;
-  const Index first_cross = take_coordinate(block, TILES_CROSS) * TILE;
-  const int rows = static_cast<int>(smaller<Index>(TILE, ROW - first_0));            // along dimension 0
-  const int columns = static_cast<int>(smaller<Index>(TILE, COLUMN - first_cross));  // along CROSS
+  const Index first_0 = take_coordinate(block, ceil_div<Index>(extent_0, TILE)) * TILE;
+  const Index first_cross = take_coordinate(block, ceil_div<Index>(extent_cross, TILE)) * TILE;
+  const int rows = static_cast<int>(smaller<Index>(TILE, extent_0 - first_0));             // along dimension 0
+  const int columns = static_cast<int>(smaller<Index>(TILE, extent_cross - first_cross));  // along CROSS
   Place corner = {};
   move_along<0>(first_0, corner);
   move_along<CROSS>(first_cross, corner);

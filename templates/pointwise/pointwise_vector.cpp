@@ -38,13 +38,17 @@ bool aligned(const Shape& shape, const PointwiseProblem& problem, const Target&)
   return true;
 }
 
-// More than 16 bytes of every operand cost registers and gain nothing.
-bool no_wider_than_needed(const Shape& shape, const PointwiseProblem& problem, const Target&) {
+int narrowest_bytes(const PointwiseProblem& problem) {
   int narrowest = 4;
   for (size_t i = 0; i < problem.operands.size(); ++i) {
     if (problem.is_in_memory(i)) narrowest = std::min(narrowest, size_of(problem.operands[i].spec.dtype));
   }
-  return shape.vector * narrowest <= 16;
+  return narrowest;
+}
+
+// More than 16 bytes of every operand cost registers and gain nothing.
+bool no_wider_than_needed(const Shape& shape, const PointwiseProblem& problem, const Target&) {
+  return shape.vector * narrowest_bytes(problem) <= 16;
 }
 
 bool fits_registers(const Shape& shape, const PointwiseProblem& problem, const Target&) {
@@ -62,8 +66,15 @@ bool no_idle_items(const Shape& shape, const PointwiseProblem& problem, const Ta
   return shape.items == 1 || elements_per_block(shape) <= problem.per_image * problem.batch;
 }
 
+bool has_open_kernel(const Shape& shape, const PointwiseProblem& problem, const Target&) {
+  const bool is_padded_width = shape.vector == 2 && !problem.padding.empty();  // few rows with padding are of fours
+  const bool is_open_width =
+      shape.vector == 1 || shape.vector == 4 || is_padded_width || shape.vector * narrowest_bytes(problem) == 16;
+  return is_open_width && shape.items == 1 && shape.threads == 256;
+}
+
 Program program(const Shape& shape, const PointwiseProblem& problem, const Target&, const Emitter& emit) {
-  Prelude prelude = descriptor::pointwise_prelude(problem, problem.merged);
+  Prelude prelude = descriptor::pointwise_prelude(problem, problem.merged, emit.open());
   prelude.constant("THREADS", shape.threads).constant("VECTOR", shape.vector).constant("ITEMS", shape.items);
   Launch launch = descriptor::pointwise_launch(problem, "pointwise_vector", shape.threads);
   launch.grid[0] =
@@ -117,6 +128,7 @@ Algorithm vectors(const std::string& operation) {
       .rule("a vector of the narrowest operand has at most 16 bytes", no_wider_than_needed)
       .rule("a thread's elements fit registers", fits_registers)
       .pruning("ITEMS leave no block without work", no_idle_items)
+      .opens(has_open_kernel)
       .program(program)
       .estimate(predict);
 }

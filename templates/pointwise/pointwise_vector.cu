@@ -2,21 +2,20 @@
 //
 // Dimensions stand in the order of y's memory, and those that all operands continue without a gap are one: contiguous
 // tensors need no division. Inputs whose neighbours lie side by side as well move in accesses of up to 16 bytes, others
-// element by element. All loads of a thread come before its first store. Parameters: pointwise_vector.cpp.
+// element by element. All loads of a thread come before its first store. VECTOR divides a row, the innermost of several
+// dimensions. Parameters: pointwise_vector.cpp.
 #include "lib/pointwise.cuh"
 
 constexpr bool HAS_TAIL = DIMENSIONS == 1;  // then the last vector may be a part; else every row is made of whole ones
-constexpr long long ROW = EXTENTS[0];
 
-static_assert(VECTOR == 1 || stride_of(RESULT, 0) == 1, "a vector holds neighbours");
-static_assert(HAS_TAIL || ROW % VECTOR == 0, "a vector must not cross the end of a row");
+static_assert(VECTOR == 1 || STEP_KINDS[RESULT] == 1, "a vector holds neighbours");
 
 __device__ __forceinline__ Place place_of(Index vector) {
   Place place = {};
   if constexpr (DIMENSIONS == 1) {
     move_along<0>(vector * VECTOR, place);
   } else {
-    move_along<0>(take_coordinate(vector, ROW / VECTOR) * VECTOR, place);
+    move_along<0>(take_coordinate(vector, EXTENTS[0] / VECTOR) * VECTOR, place);
     move_to<1>(vector, place);
   }
   return place;

@@ -32,6 +32,11 @@ bool aligned(const Shape& shape, const PoolBackwardProblem& pool, const Target&)
   return pool.channels_inner && fits(pool.dy) && fits(pool.x) && fits(pool.indices) && fits(pool.dx);
 }
 
+bool has_open_kernel(const Shape& shape, const PoolBackwardProblem& pool, const Target&) {
+  const bool is_open_width = shape.vector == 1 || shape.vector == 4 || shape.vector * size_of(pool.dx.dtype) == 16;
+  return is_open_width && shape.threads == 128;
+}
+
 Launch launch_of(const std::string& entry, const Shape& shape, const PoolBackwardProblem& pool, int64_t per_image) {
   Launch launch = descriptor::launch_of(entry, shape.threads);
   launch.grid[0] = descriptor::blocks_for(per_image / shape.vector, pool.n(), pool.dynamic_batch, shape.threads);
@@ -88,6 +93,7 @@ Algorithm pool_backward_gather() {
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {128, 64, 256})
       .rule("C, alignment and VECTOR agree", aligned)
+      .opens(has_open_kernel)
       .applies(refusal)
       .program(program)
       .estimate(predict);

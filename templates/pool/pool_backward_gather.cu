@@ -18,15 +18,13 @@ using Named =
 // The tap of every window's maximum, in the order in which threads take windows.
 using TapNumber = unsigned short;
 constexpr TapNumber NO_TAP = 65535;  // no element is inside
-constexpr long long OUTPUTS = static_cast<long long>(Z) * P * Q;
-constexpr long long STEP = CHANNELS_INNER ? C : 1;  // from one window of an image to the next
 
 // Where that of an output stands.
 __device__ __forceinline__ Index place_of_tap(Index image, Index c, Index z, Index p, Index q) {
-  return image * Index(OUTPUTS * C) + c * Index(CHANNELS_INNER ? 1 : OUTPUTS) + ((z * P + p) * Q + q) * Index(STEP);
+  const Index window = (z * P + p) * Q + q;
+  if constexpr (CHANNELS_INNER) return (image * Index(Z) * P * Q + window) * C + c;
+  return (image * C + c) * Index(Z) * P * Q + window;
 }
-
-static_assert(MODE != POOL_MAX || HAS_INDICES || static_cast<long long>(T) * R * S < NO_TAP, "taps have numbers");
 
 struct TapOf {
   __device__ __forceinline__ TapNumber operator()(int t, int r, int s, Index, Index, Index) const {
@@ -38,7 +36,7 @@ struct TapOf {
 extern "C" __global__ void __launch_bounds__(THREADS)
     pool_backward_locate(const TX* __restrict__ x, TapNumber* __restrict__ located, long long n) {
   const Index index = global_thread<THREADS, Index>();
-  if (index >= images_of(n) * Index(OUTPUTS) * (C / VECTOR)) return;
+  if (index >= images_of(n) * Index(Z) * P * Q * (C / VECTOR)) return;
   const Place window = place_of(index, Z, P, Q);
   float largest[VECTOR];
   Vector<TapNumber, VECTOR> taps;

@@ -24,8 +24,8 @@ Prelude pool_backward_prelude(const PoolBackwardProblem& pool) {
   prelude.index_type("Index",
                      needs_wide_index({&pool.dy, &pool.x, &pool.indices, &pool.dx}) || !coordinates_fit_int(pool));
   add_batch(prelude, pool.n(), pool.dynamic_batch);
-  prelude.constant("C", pool.c());
-  add_axes(prelude, pool);
+  prelude.extent("C", pool.c());
+  add_axes(prelude, pool, FixedAxes::steps);
   add_strides(prelude, "DY", "NCZPQ", pool.dy);
   add_strides(prelude, "X", "NCDHW", pool.x);
   add_strides(prelude, "INDICES", "NCZPQ", pool.indices);

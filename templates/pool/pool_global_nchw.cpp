@@ -37,8 +37,15 @@ bool lanes_have_work(const Shape& shape, const PoolProblem& pool, const Target&)
   return shape.lanes == 4 || shape.lanes / 2 * shape.vector < pool.taps();
 }
 
+bool has_open_kernel(const Shape& shape, const PoolProblem&, const Target&) {
+  const bool is_open_width = shape.vector == 1 || shape.vector == 4;
+  const bool for_small_planes = shape.lanes == 8 && shape.threads == 128;
+  return is_open_width && (for_small_planes || (shape.lanes == 256 && shape.threads == 256));
+}
+
 Program program(const Shape& shape, const PoolProblem& pool, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::pool_prelude(pool);
+  descriptor::add_even_pixels(prelude, pool);
   prelude.constant("THREADS", shape.threads).constant("LANES", shape.lanes).constant("VECTOR", shape.vector);
 
   Launch launch = descriptor::unary_launch("pool_global_nchw", shape.threads);
@@ -78,7 +85,8 @@ Algorithm pool_global_nchw() {
       .param("THREADS", &Shape::threads, {128, 256, 512, 64})
       .rule("H * W, alignment and VECTOR agree", aligned)
       .rule("LANES is at most a warp, or THREADS", lanes_form_groups)
-      .rule("at least half of the lanes have work", lanes_have_work)
+      .pruning("at least half of the lanes have work", lanes_have_work)
+      .opens(has_open_kernel)
       .applies(refusal)
       .program(program)
       .estimate(predict);

@@ -1,24 +1,23 @@
 // Global pooling along the pixels: y[n,c] = max or average of all elements of a channel. Any strides; fast where pixels
 // stand side by side.
 //
-// LANES neighbouring threads reduce a channel: up to a warp, or the whole block. Parameters: pool_global_nchw.cpp.
+// LANES neighbouring threads reduce a channel: up to a warp, or the whole block. VECTOR divides a plane; its pixels are
+// PIXEL_STEP apart if PIXELS_ARE_EVEN. Parameters: pool_global_nchw.cpp.
 #include "lib/pool_operands.cuh"
 #include "lib/reduce.cuh"
 #include "lib/store.cuh"
 #include "lib/vector.cuh"
 
 constexpr int PLANES_PER_BLOCK = THREADS / LANES;
-constexpr Index PLANE = Index(D) * H * W;
 constexpr Index STEP = Index(LANES) * VECTOR;  // elements that the lanes of a plane take at a time
 
 static_assert(LANES <= 32 || LANES == THREADS, "lanes of a plane are within a warp or are the whole block");
-static_assert(VECTOR == 1 || X_STRIDE_W == 1 || W == 1, "a vector holds neighbours");
-static_assert(PLANE % VECTOR == 0, "a vector must not cross the end of a plane");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     pool_global_nchw(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, UserArguments user,
                      long long n) {
   __shared__ float scratch[32];
+  const Index plane_size = Index(D) * H * W;
   const Index planes = images_of(n) * Index(C);
   const Index plane = static_cast<Index>(blockIdx.x) * PLANES_PER_BLOCK + static_cast<Index>(threadIdx.x) / LANES;
   const Index lane = static_cast<Index>(threadIdx.x) % LANES;
@@ -32,8 +31,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const Index c = take_coordinate(image, C);
     const TX* source = x + Input::at(image, c, 0, 0, 0);
 #pragma unroll 4
-    for (Index i = lane * VECTOR; i < PLANE; i += STEP) {
-      const Vector<TX, VECTOR> loaded = load_readonly<VECTOR>(source + Input::of_place(i));
+    for (Index i = lane * VECTOR; i < plane_size; i += STEP) {
+      const Vector<TX, VECTOR> loaded =
+          load_readonly<VECTOR>(source + (PIXELS_ARE_EVEN ? i * Index(PIXEL_STEP) : Input::of_place(i)));
 #pragma unroll
       for (int j = 0; j < VECTOR; ++j)
         values[j] = pool_add<MODE>(values[j], user_entered(loaded[j], static_cast<int>(c), user));
@@ -51,6 +51,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   if (lane != 0 || plane >= planes) return;
   Index image = plane;
   const Index c = take_coordinate(image, C);
-  const float result[1] = {pool_finish<MODE>(value, static_cast<float>(PLANE))};
+  const float result[1] = {pool_finish<MODE>(value, static_cast<float>(plane_size))};
   store_run<false>(y, Output::at(image, c, 0, 0, 0), result, static_cast<int>(c), {alpha, beta, user});
 }

@@ -49,8 +49,14 @@ bool rows_have_work(const Shape& shape, const PoolProblem& pool, const Target&) 
   return shape.rows / 2 < pool.taps() || shape.rows * shape.lanes <= 32;
 }
 
+bool has_open_kernel(const Shape& shape, const PoolProblem&, const Target&) {
+  const bool for_few_channels = shape.lanes == 8 && shape.rows == 32;
+  return (shape.vector == 1 || shape.vector == 4) && (for_few_channels || (shape.lanes == 32 && shape.rows == 8));
+}
+
 Program program(const Shape& shape, const PoolProblem& pool, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::pool_prelude(pool);
+  descriptor::add_even_pixels(prelude, pool);
   prelude.constant("LANES", shape.lanes).constant("ROWS", shape.rows).constant("VECTOR", shape.vector);
 
   Launch launch = descriptor::unary_launch("pool_global_nhwc", shape.lanes * shape.rows);
@@ -89,8 +95,9 @@ Algorithm pool_global_nhwc() {
       .rule("C, alignment and VECTOR agree", aligned)
       .rule("the block fits", block_fits)
       .rule("partial sums fit shared memory", shared_memory_fits)
-      .rule("at least half of the lanes have work", lanes_have_work)
-      .rule("at least half of the rows have work", rows_have_work)
+      .pruning("at least half of the lanes have work", lanes_have_work)
+      .pruning("at least half of the rows have work", rows_have_work)
+      .opens(has_open_kernel)
       .applies(refusal)
       .program(program)
       .estimate(predict);

@@ -2,24 +2,21 @@
 // side by side.
 //
 // A block takes LANES * VECTOR channels of an image: its ROWS rows of LANES threads share the pixels among them and
-// meet in shared memory. Parameters: pool_global_nhwc.cpp.
+// meet in shared memory. VECTOR divides C; pixels are PIXEL_STEP apart if PIXELS_ARE_EVEN. Parameters:
+// pool_global_nhwc.cpp.
 #include "lib/pool_operands.cuh"
 #include "lib/store.cuh"
 #include "lib/vector.cuh"
 
-constexpr Index PIXELS = Index(D) * H * W;
 constexpr int CHANNELS = LANES * VECTOR;  // of a block
-constexpr int SLICES = ceil_div<int>(C, CHANNELS);
-
-static_assert(VECTOR == 1 || X_STRIDE_C == 1, "a vector holds neighbours");
-static_assert(C % VECTOR == 0, "a vector must not cross the end of a pixel");
 
 extern "C" __global__ void __launch_bounds__(LANES* ROWS)
     pool_global_nhwc(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, UserArguments user,
                      long long) {
   __shared__ float partial[ROWS][CHANNELS];
-  const Index slice = static_cast<Index>(blockIdx.x) % SLICES;
-  const Index image = static_cast<Index>(blockIdx.x) / SLICES;
+  const Index pixels = Index(D) * H * W, slices = ceil_div<int>(C, CHANNELS);
+  const Index slice = static_cast<Index>(blockIdx.x) % slices;
+  const Index image = static_cast<Index>(blockIdx.x) / slices;
   const int lane = static_cast<int>(threadIdx.x) % LANES;
   const int row = static_cast<int>(threadIdx.x) / LANES;
   const Index c = slice * CHANNELS + lane * VECTOR;
@@ -30,8 +27,9 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS)
   if (c < C) {
     const TX* source = x + Input::at(image, c, 0, 0, 0);
 #pragma unroll 4
-    for (Index i = row; i < PIXELS; i += ROWS) {
-      const Vector<TX, VECTOR> loaded = load_readonly<VECTOR>(source + Input::of_place(i));
+    for (Index i = row; i < pixels; i += ROWS) {
+      const Vector<TX, VECTOR> loaded =
+          load_readonly<VECTOR>(source + (PIXELS_ARE_EVEN ? i * Index(PIXEL_STEP) : Input::of_place(i)));
 #pragma unroll
       for (int j = 0; j < VECTOR; ++j) {
         values[j] = pool_add<MODE>(values[j], user_entered(loaded[j], static_cast<int>(c) + j, user));
@@ -50,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS)
     float value = partial[0][column];
 #pragma unroll
     for (int r = 1; r < ROWS; ++r) value = pool_add<MODE>(value, partial[r][column]);
-    const float result[1] = {pool_finish<MODE>(value, static_cast<float>(PIXELS))};
+    const float result[1] = {pool_finish<MODE>(value, static_cast<float>(pixels))};
     store_run<false>(y, Output::at(image, channel, 0, 0, 0), result, static_cast<int>(channel), {alpha, beta, user});
   }
 }

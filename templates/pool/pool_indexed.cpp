@@ -33,6 +33,10 @@ bool aligned(const Shape& shape, const PoolProblem& pool, const Target&) {
   return channels_inner(pool) && fits(pool.x) && fits(pool.y) && fits(pool.indices);
 }
 
+bool has_open_kernel(const Shape& shape, const PoolProblem&, const Target&) {
+  return (shape.vector == 1 || shape.vector == 4) && shape.threads == 128;
+}
+
 Program program(const Shape& shape, const PoolProblem& pool, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::pool_prelude(pool);
   prelude.constant("THREADS", shape.threads).constant("VECTOR", shape.vector);
@@ -73,6 +77,7 @@ Algorithm pool_indexed() {
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {128, 64, 256})
       .rule("C, alignment and VECTOR agree", aligned)
+      .opens(has_open_kernel)
       .applies(refusal)
       .program(program)
       .estimate(predict);

@@ -21,7 +21,7 @@ struct Tile {
 // How the tile lies on x and y, as pool_nchw.cu computes it.
 struct Cover {
   Cover(const Tile& tile, const PoolProblem& pool) {
-    const int64_t lead = (tile.vector - pool.columns.pad_begin % tile.vector) % tile.vector;
+    lead = (tile.vector - pool.columns.pad_begin % tile.vector) % tile.vector;
     const int64_t span =
         (tile.tile_q - 1) * pool.columns.stride + (pool.columns.window - 1) * pool.columns.dilation + 1;
     vectors = (lead + span + tile.vector - 1) / tile.vector;
@@ -34,7 +34,7 @@ struct Cover {
     store = descriptor::widest_vector(pool.y, {descriptor::dimension::column}, tile.tile_q);
   }
 
-  int64_t vectors, rows, row_step, row_unroll, tiles_per_image;
+  int64_t lead, vectors, rows, row_step, row_unroll, tiles_per_image;
   int store;
 };
 
@@ -63,12 +63,25 @@ bool fits_registers(const Tile& tile, const PoolProblem& pool, const Target&) {
          cover.row_unroll * (pool.columns.window * tile.tile_q + cover.vectors * tile.vector) <= 512;
 }
 
+// Outputs along an axis that a thread of an open kernel makes: several where windows overlap.
+int open_tile(const WindowAxis& axis) {
+  return axis.window > 2 * axis.stride ? 4 : axis.window > axis.stride ? 2 : 1;
+}
+
+bool has_open_kernel(const Tile& tile, const PoolProblem& pool, const Target& target) {
+  Tile open = tile;
+  open.tile_q = std::max(tile.vector, std::min(open_tile(pool.columns), 2));
+  open.tile_p = open_tile(pool.rows);
+  while (open.tile_p > 1 && !fits_registers(open, pool, target)) open.tile_p /= 2;
+  return tile.threads == 128 && tile.vector <= 4 && tile.tile_q == open.tile_q && tile.tile_p == open.tile_p;
+}
+
 Program program(const Tile& tile, const PoolProblem& pool, const Target&, const Emitter& emit) {
   const Cover cover(tile, pool);
-  Prelude prelude = descriptor::pool_prelude(pool);
+  Prelude prelude = descriptor::pool_prelude(pool, descriptor::FixedAxes::windows);
   prelude.constant("THREADS", tile.threads).constant("VECTOR", tile.vector).constant("STORE", cover.store);
   prelude.constant("TILE_P", tile.tile_p).constant("TILE_Q", tile.tile_q);
-  prelude.constant("ROW_STEP", cover.row_step).constant("ROW_UNROLL", cover.row_unroll);
+  prelude.constant("LEAD", cover.lead).constant("ROW_STEP", cover.row_step).constant("ROW_UNROLL", cover.row_unroll);
 
   Launch launch = descriptor::unary_launch("pool_nchw", tile.threads);
   launch.grid[0] = descriptor::blocks_for(cover.tiles_per_image, pool.n(), pool.dynamic_batch, tile.threads);
@@ -114,8 +127,9 @@ Algorithm pool_nchw() {
       .param("THREADS", &Tile::threads, {128, 64, 256})
       .rule("W, alignment and VECTOR agree", aligned)
       .rule("every tile starts at the same place in a vector", tiles_start_alike)
-      .rule("less than half of the tile is idle", no_idle_outputs)
+      .pruning("less than half of the tile is idle", no_idle_outputs)
       .rule("a tile's rows fit registers", fits_registers)
+      .opens(has_open_kernel)
       .applies(refusal)
       .program(program)
       .estimate(predict);

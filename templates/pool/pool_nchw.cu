@@ -4,24 +4,17 @@
 // A row of x that windows of the tile cover is loaded once, in aligned vectors of VECTOR elements, and reduced along w
 // for each of the TILE_Q columns; windows that share the row share that result. Rows and vectors outside x are not
 // loaded. Because VECTOR divides W and TILE_Q * STRIDE_W, a vector lies wholly inside or wholly outside a row, at
-// positions in the segment that are known at compile time. Parameters: pool_nchw.cpp.
+// positions in the segment that are known at compile time: LEAD columns behind the vector's start at first. STORE
+// divides Q. Parameters: pool_nchw.cpp.
 #include "lib/pool_operands.cuh"
 #include "lib/store.cuh"
 #include "lib/vector.cuh"
 
-constexpr int TILES_P = ceil_div<int>(P, TILE_P);
-constexpr int TILES_Q = ceil_div<int>(Q, TILE_Q);
-constexpr int LEAD =
-    (VECTOR - PAD_LEFT % VECTOR) % VECTOR;  // columns before the tile's first, down to a vector's start
 constexpr int SPAN = (TILE_Q - 1) * STRIDE_W + (S - 1) * DILATION_W + 1;  // columns that windows of the tile cover
 constexpr int VECTORS = ceil_div(LEAD + SPAN, VECTOR);
 constexpr int ROWS = (TILE_P - 1) * STRIDE_H + (R - 1) * DILATION_H + 1;  // rows that windows of the tile cover
 
-static_assert(VECTOR == 1 || X_STRIDE_W == 1, "a vector holds neighbours");
-static_assert(STORE == 1 || Y_STRIDE_Q == 1, "a store moves neighbours");
-static_assert(W % VECTOR == 0, "a vector must not cross the end of a row");
-static_assert(TILES_Q == 1 || TILE_Q * STRIDE_W % VECTOR == 0, "every tile must start at the same place in a vector");
-static_assert(Q % STORE == 0 && TILE_Q % STORE == 0, "a store must lie inside a row and a tile");
+static_assert(TILE_Q % STORE == 0, "a store must lie inside a tile");
 
 struct TileRow {
   float values[TILE_Q];
@@ -71,10 +64,11 @@ __device__ __forceinline__ void store_row(TY* y, Index offset, const float (&val
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     pool_nchw(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, UserArguments user, long long n) {
+  const Index tiles_p = ceil_div<int>(P, TILE_P), tiles_q = ceil_div<int>(Q, TILE_Q);
   Index index = global_thread<THREADS, Index>();
-  if (index >= images_of(n) * Index(C) * Z * TILES_P * TILES_Q) return;
-  const Index q0 = take_coordinate(index, TILES_Q) * TILE_Q;
-  const Index p0 = take_coordinate(index, TILES_P) * TILE_P;
+  if (index >= images_of(n) * Index(C) * Z * tiles_p * tiles_q) return;
+  const Index q0 = take_coordinate(index, tiles_q) * TILE_Q;
+  const Index p0 = take_coordinate(index, tiles_p) * TILE_P;
   const Index z = take_coordinate(index, Z);
   const Index c = take_coordinate(index, C);
   const Index front = z * STRIDE_D - PAD_FRONT;

@@ -18,19 +18,21 @@ struct Tile {
   int tile_q;  // outputs of a row a thread
 };
 
+constexpr int64_t open_column_group = 3;  // most windows have three columns, or a few more
+
 // How the tile lies on x, as pool_nhwc.cu computes it.
 struct Cover {
   Cover(const Tile& tile, const PoolProblem& pool) {
     columns = (tile.tile_q - 1) * pool.columns.stride + (pool.columns.window - 1) * pool.columns.dilation + 1;
     column_step = tile.tile_q > 1 ? 1 : pool.columns.dilation;
     // Columns of a wider tile are known at compile time or the tile would not stay in registers.
-    column_unroll = tile.tile_q > 1 ? columns : std::min<int64_t>(pool.columns.window, 8);
-    row_unroll = std::clamp<int64_t>(16 / column_unroll, 1, pool.rows.window);
+    column_group = tile.tile_q > 1 ? columns : std::min<int64_t>(pool.columns.window, 8);
+    row_unroll = std::clamp<int64_t>(16 / column_group, 1, pool.rows.window);
     tiles_per_image = pool.planes.outputs * pool.rows.outputs *
                       descriptor::ceil_div(pool.columns.outputs, tile.tile_q) * (pool.c() / tile.vector);
   }
 
-  int64_t columns, column_step, column_unroll, row_unroll, tiles_per_image;
+  int64_t columns, column_step, column_group, row_unroll, tiles_per_image;
 };
 
 std::optional<std::string> refusal(const PoolProblem& pool, const Target&) {
@@ -53,12 +55,18 @@ bool fits_registers(const Tile& tile, const PoolProblem& pool, const Target&) {
   return tile.tile_q == 1 || (tile.tile_q * tile.vector <= 32 && cover.columns * tile.vector <= 256);
 }
 
+bool has_open_kernel(const Tile& tile, const PoolProblem& pool, const Target&) {
+  const int widest = 16 / size_of(pool.x.dtype);
+  const bool is_open_width = tile.vector == 1 || tile.vector == 4 || tile.vector == std::min(widest, 8);
+  return is_open_width && tile.tile_q == 1 && tile.threads == 128;
+}
+
 Program program(const Tile& tile, const PoolProblem& pool, const Target&, const Emitter& emit) {
   const Cover cover(tile, pool);
   Prelude prelude = descriptor::pool_prelude(pool);
   prelude.constant("THREADS", tile.threads).constant("VECTOR", tile.vector).constant("TILE_Q", tile.tile_q);
-  prelude.constant("ROW_UNROLL", cover.row_unroll);
-  prelude.constant("COLUMN_STEP", cover.column_step).constant("COLUMN_UNROLL", cover.column_unroll);
+  prelude.constant("ROW_UNROLL", emit.open() ? 1 : cover.row_unroll).constant("COLUMN_STEP", cover.column_step);
+  prelude.constant("COLUMN_GROUP", emit.open() ? open_column_group : cover.column_group);
 
   Launch launch = descriptor::unary_launch("pool_nhwc", tile.threads);
   launch.grid[0] = descriptor::blocks_for(cover.tiles_per_image, pool.n(), pool.dynamic_batch, tile.threads);
@@ -104,8 +112,9 @@ Algorithm pool_nhwc() {
       .param("TILE_Q", &Tile::tile_q, {1, 2, 4})
       .param("THREADS", &Tile::threads, {128, 64, 256})
       .rule("C, alignment and VECTOR agree", aligned)
-      .rule("less than half of the tile is idle", no_idle_outputs)
+      .pruning("less than half of the tile is idle", no_idle_outputs)
       .rule("the tile fits registers", fits_registers)
+      .opens(has_open_kernel)
       .applies(refusal)
       .program(program)
       .estimate(predict);

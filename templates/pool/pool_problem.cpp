@@ -58,13 +58,13 @@ double compulsory_bytes(const PoolProblem& pool) {
          (pool.blend.beta == Scale::zero ? y : 2 * y);
 }
 
-Prelude pool_prelude(const PoolProblem& pool) {
+Prelude pool_prelude(const PoolProblem& pool, FixedAxes fixed) {
   Prelude prelude;
   prelude.type("TX", pool.x.dtype).type("TY", pool.y.dtype);
   prelude.index_type("Index", needs_wide_index({&pool.x, &pool.y, &pool.indices}) || !coordinates_fit_int(pool));
   add_batch(prelude, pool.n(), pool.dynamic_batch);
-  prelude.constant("C", pool.c());
-  add_axes(prelude, pool);
+  prelude.extent("C", pool.c());
+  add_axes(prelude, pool, fixed);
   add_strides(prelude, "X", "NCDHW", pool.x);
   add_strides(prelude, "Y", "NCZPQ", pool.y);
   add_strides(prelude, "INDICES", "NCZPQ", pool.indices);
@@ -72,6 +72,11 @@ Prelude pool_prelude(const PoolProblem& pool) {
   prelude.constant("MODE", mode_constant(pool.mode));
   add_blend(prelude, pool.blend);
   return prelude;
+}
+
+void add_even_pixels(Prelude& prelude, const PoolProblem& pool) {
+  const std::optional<int64_t> step = even_step(pool.x);
+  prelude.flag("PIXELS_ARE_EVEN", step.has_value()).extent("PIXEL_STEP", step.value_or(0));
 }
 
 double lane_bytes_of_x(const PoolProblem& pool, double bytes, int64_t tile_p, int64_t tile_q) {

@@ -25,7 +25,9 @@ int mode_constant(PoolMode mode);
 
 /// TX, TY, Index, N, DYNAMIC_N, C, the axes (add_axes()), X_STRIDE_N and the like (also of y and of
 /// indices), HAS_INDICES, MODE, ALPHA and BETA.
-Prelude pool_prelude(const PoolProblem& pool);
+Prelude pool_prelude(const PoolProblem& pool, FixedAxes fixed = FixedAxes::dilations);
+/// PIXELS_ARE_EVEN and PIXEL_STEP: even_step() of x.
+void add_even_pixels(Prelude& prelude, const PoolProblem& pool);
 
 /// Why a kernel that runs along `inner` of x and gives no indices cannot serve `pool`; nothing if it can.
 std::optional<std::string> order_refusal(const PoolProblem& pool, Inner inner);

@@ -13,6 +13,13 @@ struct Shape {
   int threads;
 };
 
+// Others are faster where they serve.
+bool has_open_kernel(const Shape& shape, const PoolProblem& pool, const Target&) {
+  const bool no_other_does = !descriptor::coordinates_fit_int(pool) || (pool.inner == descriptor::Inner::pixels &&
+                                                                        !pool.has_indices && pool.columns.reach() > 32);
+  return shape.threads == 128 && no_other_does;
+}
+
 Program program(const Shape& shape, const PoolProblem& pool, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::pool_prelude(pool);
   prelude.constant("THREADS", shape.threads);
@@ -45,6 +52,7 @@ Algorithm pool_simple() {
   using namespace pool_simple_descriptor;
   return describe<Shape, PoolProblem>("pool_simple", "pool_forward", "pool/pool_simple.cu")
       .takes_prologue()
+      .opens(has_open_kernel)
       .trusted()
       .param("THREADS", &Shape::threads, {128, 256, 64})
       .program(program)

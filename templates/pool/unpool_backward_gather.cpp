@@ -21,6 +21,10 @@ bool aligned(const Shape& shape, const UnpoolProblem& unpool, const Target&) {
   return unpool.channels_inner && fits(unpool.indices) && fits(unpool.dx);
 }
 
+bool has_open_kernel(const Shape& shape, const UnpoolProblem&, const Target&) {
+  return (shape.vector == 1 || shape.vector == 4) && shape.threads == 128;
+}
+
 Program program(const Shape& shape, const UnpoolProblem& unpool, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::unpool_prelude(unpool);
   prelude.constant("THREADS", shape.threads).constant("VECTOR", shape.vector);
@@ -49,6 +53,7 @@ Algorithm unpool_backward_gather() {
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {128, 64, 256})
       .rule("C, alignment and VECTOR agree", aligned)
+      .opens(has_open_kernel)
       .program(program)
       .estimate(predict);
 }

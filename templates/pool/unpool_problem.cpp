@@ -22,8 +22,8 @@ Prelude unpool_prelude(const UnpoolProblem& unpool) {
   prelude.index_type("Index",
                      needs_wide_index({&unpool.dy, &unpool.indices, &unpool.dx}) || !coordinates_fit_int(unpool));
   add_batch(prelude, unpool.n(), unpool.dynamic_batch);
-  prelude.constant("C", unpool.c());
-  add_axes(prelude, unpool);
+  prelude.extent("C", unpool.c());
+  add_axes(prelude, unpool, FixedAxes::dilations);
   add_strides(prelude, "DY", "NCDHW", unpool.dy);
   add_strides(prelude, "INDICES", "NCZPQ", unpool.indices);
   add_strides(prelude, "DX", "NCZPQ", unpool.dx);

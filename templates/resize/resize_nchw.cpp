@@ -41,6 +41,10 @@ int store_of(const Tile& tile, const ResizeProblem& resize) {
   return descriptor::widest_vector(resize.y, {dimension::column}, tile.tile_q);
 }
 
+bool has_open_kernel(const Tile& tile, const ResizeProblem&, const Target&) {
+  return tile.tile_q == 4 && tile.threads == 128;
+}
+
 Program program(const Tile& tile, const ResizeProblem& resize, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::resize_prelude(resize);
   prelude.constant("THREADS", tile.threads).constant("TILE_Q", tile.tile_q).constant("STORE", store_of(tile, resize));
@@ -77,8 +81,9 @@ Algorithm resize_nchw() {
       .takes_prologue()
       .param("TILE_Q", &Tile::tile_q, {4, 2, 8, 1})
       .param("THREADS", &Tile::threads, {128, 64, 256})
-      .rule("less than half of the tile is idle", no_idle_outputs)
+      .pruning("less than half of the tile is idle", no_idle_outputs)
       .rule("a tile's weights fit registers", fits_registers)
+      .opens(has_open_kernel)
       .applies(refusal)
       .program(program)
       .estimate(predict);

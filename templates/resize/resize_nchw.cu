@@ -2,20 +2,19 @@
 // side by side.
 //
 // Neighbouring threads take neighbouring tiles, so that a warp stores whole lines and loads from few. The planes and
-// rows of x are the same for a tile, and are looked up once. Parameters: resize_nchw.cpp.
+// rows of x are the same for a tile, and are looked up once. STORE divides Q. Parameters: resize_nchw.cpp.
 #include "lib/resize.cuh"
 #include "lib/store.cuh"
 
-constexpr int TILES_Q = ceil_div<int>(Q, TILE_Q);
-
-static_assert(TILE_Q % STORE == 0 && (STORE == 1 || (Q % STORE == 0 && Y_STRIDE_Q == 1)), "a store moves neighbours");
+static_assert(TILE_Q % STORE == 0, "a store must lie inside a tile");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     resize_nchw(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, UserArguments user, long long n,
                 float cubic) {
+  const Index tiles_q = ceil_div<int>(Q, TILE_Q);
   Index index = global_thread<THREADS, Index>();
-  if (index >= images_of(n) * Index(C) * Z * P * TILES_Q) return;
-  const Index q0 = take_coordinate(index, TILES_Q) * TILE_Q;
+  if (index >= images_of(n) * Index(C) * Z * P * tiles_q) return;
+  const Index q0 = take_coordinate(index, tiles_q) * TILE_Q;
   const Index p = take_coordinate(index, P);
   const Index z = take_coordinate(index, Z);
   const Index c = take_coordinate(index, C);

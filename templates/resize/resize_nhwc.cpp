@@ -31,6 +31,11 @@ int64_t vectors_per_image(const Tile& tile, const ResizeProblem& resize) {
   return resize.pixels_per_image() * (resize.c() / tile.vector);
 }
 
+bool has_open_kernel(const Tile& tile, const ResizeProblem& resize, const Target&) {
+  const bool is_open_width = tile.vector == 1 || tile.vector == 4 || tile.vector * size_of(resize.x.dtype) == 16;
+  return is_open_width && tile.threads == 128;
+}
+
 Program program(const Tile& tile, const ResizeProblem& resize, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::resize_prelude(resize);
   prelude.constant("THREADS", tile.threads).constant("VECTOR", tile.vector);
@@ -62,6 +67,7 @@ Algorithm resize_nhwc() {
       .param("VECTOR", &Tile::vector, {8, 4, 2, 1})
       .param("THREADS", &Tile::threads, {128, 64, 256})
       .rule("C, alignment and VECTOR agree", aligned)
+      .opens(has_open_kernel)
       .applies(refusal)
       .program(program)
       .estimate(predict);

@@ -1,12 +1,10 @@
 // Resizing along the channels: a thread makes VECTOR channels of an output. Any strides; fast where channels stand side
 // by side.
 //
-// Neighbouring threads take neighbouring channels, so that a warp moves whole lines. Parameters: resize_nhwc.cpp.
+// Neighbouring threads take neighbouring channels, so that a warp moves whole lines. VECTOR divides C. Parameters:
+// resize_nhwc.cpp.
 #include "lib/resize.cuh"
 #include "lib/store.cuh"
-
-static_assert(VECTOR == 1 || (X_STRIDE_C == 1 && Y_STRIDE_C == 1), "a vector holds neighbours");
-static_assert(C % VECTOR == 0, "a vector must not cross the end of a pixel");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     resize_nhwc(const TX* __restrict__ x, TY* __restrict__ y, float alpha, float beta, UserArguments user, long long n,

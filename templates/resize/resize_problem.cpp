@@ -13,10 +13,10 @@ namespace {
 
 void add_axis(Prelude& prelude, const ResizeProblem& resize, const ResizeAxis& axis, std::string_view extent,
               std::string_view outputs) {
-  prelude.constant(std::string(extent), axis.extent).constant(std::string(outputs), axis.outputs);
+  prelude.extent(std::string(extent), axis.extent).extent(std::string(outputs), axis.outputs);
   prelude.constant(fmt::format("TAPS_{}", extent), resize.taps(axis));
-  prelude.constant(fmt::format("STEP_{}", extent), axis.step).constant(fmt::format("START_{}", extent), axis.start);
-  prelude.constant(fmt::format("DENOMINATOR_{}", extent), axis.denominator);
+  prelude.extent(fmt::format("STEP_{}", extent), axis.step).extent(fmt::format("START_{}", extent), axis.start);
+  prelude.extent(fmt::format("DENOMINATOR_{}", extent), axis.denominator);
 }
 
 bool needs_wide_positions(const ResizeAxis& axis) {
@@ -47,7 +47,7 @@ Prelude resize_prelude(const ResizeProblem& resize) {
   prelude.index_type("Position", needs_wide_positions(resize.planes) || needs_wide_positions(resize.rows) ||
                                      needs_wide_positions(resize.columns));
   add_batch(prelude, resize.n(), resize.dynamic_batch);
-  prelude.constant("C", resize.c());
+  prelude.extent("C", resize.c());
   add_axis(prelude, resize, resize.planes, "D", "Z");
   add_axis(prelude, resize, resize.rows, "H", "P");
   add_axis(prelude, resize, resize.columns, "W", "Q");

@@ -81,7 +81,7 @@ class CurrentPlansTest : public testing::Test {
   PlanTable table;
   CurrentPlans plans{table,
                      {.kept = {.plans = 100, .bytes = 1'000'000}, .grace = {}},
-                     {[this](const KeyedRequest&) { return make(); },
+                     {[this](const KeyedRequest&) { return make(); }, [this](const KeyedRequest&) { return make(); },
                       [this](const LoadedPlan& plan) { return known_failure_of(plan); },
                       [this](const std::string& message) {
                         const std::lock_guard lock(mutex_);

@@ -129,7 +129,8 @@ TEST_P(WideIndexMatch, TheReference) {
     const auto with = [&](Offsets offsets) { return bound.program(catalogue.library(), *config, Rules::all, offsets); };
     const Program fitting = with(Offsets::fitting), wide = with(Offsets::of_64_bits);
     for (size_t i = 0; i < fitting.sources.size(); ++i) {
-      ASSERT_NE(wide.sources[i].code, fitting.sources[i].code) << "source " << i << " had offsets of 64 bits, or none at all";
+      ASSERT_NE(wide.sources[i].code, fitting.sources[i].code)
+          << "source " << i << " had offsets of 64 bits, or none at all";
     }
     EXPECT_TRUE(checker.matches_reference(wide, algorithm + " with 64-bit offsets"));
   }

@@ -214,7 +214,8 @@ std::set<std::string> sources_on_operands(const Program& program, const Request&
     if (launch == nullptr) continue;
     for (const Argument& argument : launch->arguments) {
       const auto* operand = std::get_if<OperandArgument>(&argument);
-      if (operand != nullptr && request.find(operand->name) != nullptr) found.insert(program.sources[launch->source].code);
+      if (operand != nullptr && request.find(operand->name) != nullptr)
+        found.insert(program.sources[launch->source].code);
     }
   }
   return found;

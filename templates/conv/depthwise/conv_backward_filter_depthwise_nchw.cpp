@@ -52,11 +52,34 @@ descriptor::SplitGrid grid(const Tile& tile, const FilterGradient& gradient) {
   return {tile.threads, tile.split, filter_blocks(tile, gradient)};
 }
 
+// Rules: what their names below say.
+bool loops_are_short(const Tile& tile, const FilterGradient& gradient, const Target&) {
+  constexpr int64_t longest_body = 2500, most_accesses = 200;
+  const bool least = tile.p == 1 && tile.q == 1;
+  return least || (gradient.taps() * tile.p * tile.q <= longest_body &&
+                   gradient.planes.window * descriptor::met_positions(gradient.rows, tile.p) * runs(tile, gradient) <=
+                       most_accesses);
+}
+bool registers_suffice(const Tile& tile, const FilterGradient& gradient, const Target& target) {
+  const int limit = std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
+  return gradient.taps() <= descriptor::most_sums && registers(tile, gradient) <= limit - 40;
+}
+
+bool has_open_kernel(const Tile& tile, const FilterGradient& gradient, const Target& target) {
+  Tile open = tile;
+  open.p = open.q = 4;
+  if (!loops_are_short(open, gradient, target) || !registers_suffice(open, gradient, target)) open.p = open.q = 1;
+  const bool is_open_split = tile.split == 1 || tile.split == 16;
+  return tile.p == open.p && tile.q == open.q && tile.lanes == 32 && tile.threads == 128 && is_open_split;
+}
+
 Program program(const Tile& tile, const FilterGradient& gradient, const Target&, const Emitter& emit) {
-  Prelude prelude = descriptor::gradient_prelude(gradient);
+  Prelude prelude = descriptor::gradient_prelude(gradient, descriptor::FixedAxes::windows);
   prelude.constant("THREADS", tile.threads);
   prelude.constant("TILE_P", tile.p).constant("TILE_Q", tile.q).constant("LANES", tile.lanes);
   prelude.constant("X_RUN", x_run(tile, gradient)).constant("DY_RUN", dy_run(tile, gradient));
+  prelude.constant("SHIFT", descriptor::depthwise_shift(gradient.columns, x_run(tile, gradient)));
+  prelude.constant("MULTIPLIER", gradient.k() / gradient.c());
   return descriptor::split_gradient_program("conv_backward_filter_depthwise_nchw", gradient, grid(tile, gradient),
                                             std::move(prelude), emit);
 }
@@ -131,20 +154,8 @@ Algorithm conv_backward_filter_depthwise_nchw() {
                [](const Tile& tile, const FilterGradient& gradient, const Target&) {
                  return descriptor::tile_suits_the_image(gradient, tile.p, tile.q);
                })
-      .rule("the unrolled loops are not too long",
-            [](const Tile& tile, const FilterGradient& gradient, const Target&) {
-              constexpr int64_t longest_body = 2500, most_accesses = 200;
-              const bool least = tile.p == 1 && tile.q == 1;
-              return least || (gradient.taps() * tile.p * tile.q <= longest_body &&
-                               gradient.planes.window * descriptor::met_positions(gradient.rows, tile.p) *
-                                       runs(tile, gradient) <=
-                                   most_accesses);
-            })
-      .rule("registers suffice",
-            [](const Tile& tile, const FilterGradient& gradient, const Target& target) {
-              const int limit = std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
-              return gradient.taps() <= descriptor::most_sums && registers(tile, gradient) <= limit - 40;
-            })
+      .rule("the unrolled loops are not too long", loops_are_short)
+      .rule("registers suffice", registers_suffice)
       .pruning("each part has a tile for its threads",
                [](const Tile& tile, const FilterGradient& gradient, const Target&) {
                  return tile.split == 1 || tiles(tile, gradient) >= int64_t{tile.lanes} * tile.split;
@@ -155,6 +166,7 @@ Algorithm conv_backward_filter_depthwise_nchw() {
             })
       .rule("the grid fits", [](const Tile& tile, const FilterGradient& gradient,
                                 const Target&) { return filter_blocks(tile, gradient) < most_blocks_in_x; })
+      .opens(has_open_kernel)
       .program(program)
       .estimate(predict);
 }

@@ -17,8 +17,7 @@ constexpr int BLOCK_FILTERS = THREADS / LANES;
 constexpr int WARPS_OF_FILTER = ceil_div(LANES, 32);
 
 static_assert(THREADS % LANES == 0 && (LANES & (LANES - 1)) == 0, "threads share filters evenly");
-static_assert(Q % DY_RUN == 0 && TILE_Q % DY_RUN == 0, "an access of dy stays in its row");
-static_assert(DY_RUN == 1 || DY_STRIDE_Q == 1, "an access moves neighbours");
+static_assert(TILE_Q % DY_RUN == 0, "an access of dy stays in its tile");
 
 using Sums = float[T][R][S];
 using TileOfGradients = float[TILE_P][TILE_Q];
@@ -90,7 +89,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
   Sums sums = {};
   if (first_k + filter_in_block < K) {
-    const TilesOfPart<LANES> tiles(part, images_of(n) * (Index(Z) * P_TILES * Q_TILES));
+    const TilesOfPart<LANES> tiles(part, images_of(n) * (Index(Z) * p_tiles() * q_tiles()));
 #pragma unroll 1
     for (Index tile = tiles.first + lane; tile < tiles.end; tile += LANES) {
       add_tile(x, dy, tile, first_k + filter_in_block, user, sums);

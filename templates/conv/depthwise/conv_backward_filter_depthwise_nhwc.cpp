@@ -75,10 +75,11 @@ descriptor::SplitGrid grid(const Tile& tile, const FilterGradient& gradient) {
 }
 
 Program program(const Tile& tile, const FilterGradient& gradient, const Target&, const Emitter& emit) {
-  Prelude prelude = descriptor::gradient_prelude(gradient);
+  Prelude prelude = descriptor::gradient_prelude(gradient, descriptor::FixedAxes::windows);
   prelude.constant("THREADS", threads(tile, gradient));
   prelude.constant("TILE_P", tile.p).constant("TILE_Q", tile.q).constant("VECTOR", tile.vector);
   prelude.constant("TAP_ROWS", tap_rows(tile, gradient)).constant("BLOCK_K", tile.k);
+  prelude.constant("MULTIPLIER", gradient.k() / gradient.c());
   return descriptor::split_gradient_program("conv_backward_filter_depthwise_nhwc", gradient, grid(tile, gradient),
                                             std::move(prelude), emit);
 }
@@ -129,10 +130,32 @@ bool is_wide(const Tile& tile, const FilterGradient& gradient) {
   return tile.vector * 2 >= std::min(4, widest_access(gradient)) ||
          taps_of_thread(tile, gradient) * tile.vector * 2 > descriptor::most_sums;
 }
+bool loops_are_short(const Tile& tile, const FilterGradient& gradient) {
+  constexpr int64_t longest_body = 1600;
+  const bool least = tile.p == 1 && tile.q == 1;
+  return least || taps_of_thread(tile, gradient) * tile.p * tile.q * tile.vector <= longest_body;
+}
 bool registers_suffice(const Tile& tile, const FilterGradient& gradient, const Arch& arch) {
   const int limit = std::min(arch.registers_per_thread, arch.registers_per_sm / threads(tile, gradient));
   return taps_of_thread(tile, gradient) * tile.vector <= descriptor::most_sums &&
          registers(tile, gradient) <= limit - 30;
+}
+
+// As many rows of taps as registers and the length of the code allow.
+int open_rows(Tile tile, const FilterGradient& gradient, const Arch& arch) {
+  for (const int rows : {11, 4, 2}) {
+    tile.rows = rows;
+    const bool suits = rows == 11 || rows < gradient.rows.window;
+    if (suits && loops_are_short(tile, gradient) && registers_suffice(tile, gradient, arch)) return rows;
+  }
+  return gradient.rows.window > 1 ? 1 : 11;
+}
+
+bool has_open_kernel(const Tile& tile, const FilterGradient& gradient, const Target& target) {
+  const bool is_open_width = tile.vector == 4 ? tile.k == 64 : tile.vector == 1 && tile.k == 32;
+  const bool is_open_split = tile.split == 1 || tile.split == 16 || tile.split == 128;
+  return tile.p == 2 && tile.q == 4 && tile.threads == 128 && is_open_width && is_open_split &&
+         tile.rows == open_rows(tile, gradient, target.arch);
 }
 
 }  // namespace
@@ -157,8 +180,8 @@ Algorithm conv_backward_filter_depthwise_nhwc() {
             [](const Tile& tile, const FilterGradient& gradient, const Target&) {
               return tile.vector <= widest_access(gradient);
             })
-      .rule("vectors are not needlessly narrow",
-            [](const Tile& tile, const FilterGradient& gradient, const Target&) { return is_wide(tile, gradient); })
+      .pruning("vectors are not needlessly narrow",
+               [](const Tile& tile, const FilterGradient& gradient, const Target&) { return is_wide(tile, gradient); })
       .pruning("the tile suits the image",
                [](const Tile& tile, const FilterGradient& gradient, const Target&) {
                  return descriptor::tile_suits_the_image(gradient, tile.p, tile.q);
@@ -171,14 +194,10 @@ Algorithm conv_backward_filter_depthwise_nhwc() {
                                                        const Target&) { return threads(tile, gradient) <= 512; })
       .rule("threads tile the channels", [](const Tile& tile, const FilterGradient&,
                                             const Target&) { return tile.threads % (tile.k / tile.vector) == 0; })
-      .rule("BLOCK_K suits the channels", [](const Tile& tile, const FilterGradient& gradient,
-                                             const Target&) { return tile.k == 32 || tile.k < 2 * gradient.k(); })
-      .rule("the unrolled loops are not too long",
-            [](const Tile& tile, const FilterGradient& gradient, const Target&) {
-              constexpr int64_t longest_body = 1600;
-              const bool least = tile.p == 1 && tile.q == 1;
-              return least || taps_of_thread(tile, gradient) * tile.p * tile.q * tile.vector <= longest_body;
-            })
+      .pruning("BLOCK_K suits the channels", [](const Tile& tile, const FilterGradient& gradient,
+                                                const Target&) { return tile.k == 32 || tile.k < 2 * gradient.k(); })
+      .rule("the unrolled loops are not too long", [](const Tile& tile, const FilterGradient& gradient,
+                                                      const Target&) { return loops_are_short(tile, gradient); })
       .rule("registers suffice", [](const Tile& tile, const FilterGradient& gradient,
                                     const Target& target) { return registers_suffice(tile, gradient, target.arch); })
       .pruning("each part has a tile for its threads",
@@ -191,6 +210,7 @@ Algorithm conv_backward_filter_depthwise_nhwc() {
             })
       .rule("the grid fits", [](const Tile& tile, const FilterGradient& gradient,
                                 const Target&) { return channel_tiles(tile, gradient) < most_blocks_in_x; })
+      .opens(has_open_kernel)
       .program(program)
       .estimate(predict);
 }

@@ -17,7 +17,6 @@ constexpr int TAP_GROUPS = ceil_div(R, TAP_ROWS);
 constexpr int PLACES = THREADS / (LANES_K * TAP_GROUPS);
 
 static_assert(THREADS % (LANES_K * TAP_GROUPS) == 0, "threads tile channels, tiles and taps");
-static_assert(VECTOR == 1 || DY_STRIDE_K == 1, "an access moves neighbours");
 
 using Sums = float[T][TAP_ROWS][S][VECTOR];
 using TileOfGradients = float[TILE_P][TILE_Q][VECTOR];
@@ -92,7 +91,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
   Sums sums = {};
   if (first_k + k_in_block < K) {
-    const TilesOfPart<PLACES> tiles(part, images_of(n) * (Index(Z) * P_TILES * Q_TILES));
+    const TilesOfPart<PLACES> tiles(part, images_of(n) * (Index(Z) * p_tiles() * q_tiles()));
 #pragma unroll 1
     for (Index tile = tiles.first + place; tile < tiles.end; tile += PLACES) {
       add_tile(x, dy, tile, first_k + k_in_block, group * TAP_ROWS, user, sums);

@@ -48,9 +48,12 @@ int depthwise_x_run(const TensorSpec& x, const WindowAxis& columns, int q) {
   return widest_vector(x, {dimension::column}, q * columns.stride);
 }
 
+int64_t depthwise_shift(const WindowAxis& columns, int run) {
+  return (run - columns.pad_begin % run) % run;
+}
+
 int64_t depthwise_runs(const WindowAxis& columns, int q, int run) {
-  const int64_t shift = (run - columns.pad_begin % run) % run;
-  return ceil_div(shift + input_positions(columns, q), run);
+  return ceil_div(depthwise_shift(columns, run) + input_positions(columns, q), run);
 }
 
 bool tile_suits_the_image(const SpatialAxes& axes, int p, int q) {

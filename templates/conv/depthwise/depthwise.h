@@ -37,6 +37,8 @@ int64_t met_positions(const WindowAxis& axis, int64_t tile);
 /// Elements of one access of x along a row, where tiles have q outputs: rows, and the starts of tiles in them, are
 /// multiples of it.
 int depthwise_x_run(const TensorSpec& x, const WindowAxis& columns, int q);
+/// SHIFT of lib/depthwise_segments.cuh: elements from an access of `run` that is aligned to the one under tap 0.
+int64_t depthwise_shift(const WindowAxis& columns, int run);
 /// Accesses of `run` elements of one row of x under a tile: RUNS of lib/depthwise_segments.cuh.
 int64_t depthwise_runs(const WindowAxis& columns, int q, int run);
 

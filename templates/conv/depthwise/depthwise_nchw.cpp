@@ -46,6 +46,8 @@ void add_constants(Prelude& prelude, const Tile& tile, const Contraction& contra
   const ConvolutionAddresses& conv = contraction.addresses;
   prelude.constant("TILE_P", tile.p).constant("TILE_Q", tile.q).constant("THREADS", tile.threads);
   prelude.constant("X_RUN", x_run(tile, conv)).constant("Y_RUN", y_run(tile, conv));
+  prelude.constant("SHIFT", depthwise_shift(conv.columns, x_run(tile, conv)));
+  prelude.constant("MULTIPLIER", conv.k() / conv.c());
 }
 
 GridWork work_of(const Tile& tile, const Contraction& contraction) {

@@ -56,9 +56,10 @@ std::array<Count, 3> grid(const Tile& tile, const Contraction& contraction) {
           Count{channel_tiles(tile, conv)}, Count{1}};
 }
 
-void add_constants(Prelude& prelude, const Tile& tile, const Contraction&) {
+void add_constants(Prelude& prelude, const Tile& tile, const Contraction& contraction) {
   prelude.constant("TILE_P", tile.p).constant("TILE_Q", tile.q).constant("VECTOR", tile.vector);
   prelude.constant("BLOCK_K", tile.k).constant("THREADS", tile.threads);
+  prelude.constant("MULTIPLIER", contraction.addresses.k() / contraction.addresses.c());
 }
 
 // Lanes are neighbours in channels, then in columns of tiles, whose pixels are `stride` apart in `spec`.

@@ -61,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Index filter = static_cast<Index>(blockIdx.x) * LANES + static_cast<int>(threadIdx.x) % LANES;
   const int part = static_cast<int>(blockIdx.y);
   const int first_tap = TAP_TILES == 1 ? 0 : static_cast<int>(blockIdx.z) * TAP_TILE;
-  const bool exists = filter < FILTERS;
+  const bool exists = filter < filters();
   const Index k = filter / C_PER_GROUP, c = filter % C_PER_GROUP;
 
   float sums[TAP_TILE] = {};

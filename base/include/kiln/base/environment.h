@@ -43,7 +43,7 @@ struct Environment {
   std::optional<uint64_t> kept_plans;        ///< KILN_KEPT_PLANS: plans that a Context keeps that nobody holds.
   std::optional<uint64_t> kept_plans_mib;    ///< KILN_KEPT_PLANS_MIB: the most compiled code they may have, in MiB.
   std::vector<std::string> user_templates;   ///< KILN_USER_TEMPLATES: colon-separated folders of user templates.
-  std::optional<FirstCall> first_call;           ///< KILN_FIRST_CALL: exact or at_once.
+  std::optional<FirstCall> first_call;       ///< KILN_FIRST_CALL: exact or at_once.
   std::optional<NumericsPolicy> check_numerics;  ///< KILN_CHECK_NUMERICS: NaN and infinities of calls are looked for.
   std::string cache_home;                        ///< XDG_CACHE_HOME, else HOME/.cache; empty if neither is set.
   std::vector<std::string> data_dirs;            ///< XDG_DATA_DIRS, else /usr/local/share and /usr/share.

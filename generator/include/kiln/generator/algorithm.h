@@ -71,8 +71,8 @@ class Algorithm {
   bool trusted() const { return definition_->trusted; }
   /// Read at run time from a user's folder: nobody has tested it, so nothing runs it before a check has passed.
   bool user_template() const { return definition_->user_template; }
-  /// Its kernels take the extents of a request when they are loaded: equal code serves many sizes. For calls that cannot
-  /// wait for a compile; no search proposes it.
+  /// Its kernels take the extents of a request when they are loaded: equal code serves many sizes. For calls that
+  /// cannot wait for a compile; no search proposes it.
   bool open() const { return definition_->open; }
   /// The open form of this algorithm, NAME_open, with few shapes; nothing if its kernels have none.
   std::optional<Algorithm> opened() const;

@@ -98,8 +98,8 @@ struct Program {
   Preparation preparation{};
   bool deterministic = true;  ///< bitwise reproducible on one device
 
-  /// Identifies the code of the sources (code_of()), their extents and the launches: programs whose sources differ in comments or
-  /// layout have equal digests. `preparation` does not count: it changes neither.
+  /// Identifies the code of the sources (code_of()), their extents and the launches: programs whose sources differ in
+  /// comments or layout have equal digests. `preparation` does not count: it changes neither.
   std::string digest() const;
   bool operator==(const Program&) const = default;
 };

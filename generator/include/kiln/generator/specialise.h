@@ -67,9 +67,9 @@ class Prelude {
   Prelude& widen(Offsets offsets);
 
   /// Prelude of a template whose blocks are of several classes: CLASSES, their number, and the constants that have one
-  /// value in all `classes`. The others stand where the template says `#include "per_class/..."`; see specialise(). Where
-  /// extents are `left_open` and the classes several, each has all of its own. Throws Error(internal) unless all declare
-  /// the same names in the same order.
+  /// value in all `classes`. The others stand where the template says `#include "per_class/..."`; see specialise().
+  /// Where extents are `left_open` and the classes several, each has all of its own. Throws Error(internal) unless all
+  /// declare the same names in the same order.
   static Prelude of_classes(const std::vector<Prelude>& classes, bool left_open = false);
 
   /// Puts `text`, a user's code, into the template where it says `#include "PLACE"`. Lines of the kernel that follow
