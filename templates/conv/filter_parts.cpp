@@ -26,7 +26,7 @@ bool split_is_worthwhile(const FilterGradient& gradient, const SplitGrid& grid) 
 
 Program split_gradient_program(const std::string& name, const FilterGradient& gradient, const SplitGrid& grid,
                                Prelude prelude, const Emitter& emit) {
-  prelude.constant("SPLIT", grid.split).constant("REDUCE_THREADS", reduce_threads);
+  prelude.extent("SPLIT", grid.split).flag("IS_SPLIT", grid.split > 1).constant("REDUCE_THREADS", reduce_threads);
   const WorkspaceArgument parts{0, parts_bytes(gradient, grid.split)};
   Launch sum = launch_of(name, grid.threads,
                          {OperandArgument{"x"}, OperandArgument{"dy"}, OperandArgument{"dw"}, parts, Scalar::alpha,

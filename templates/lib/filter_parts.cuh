@@ -4,7 +4,7 @@
 // A filter here is one channel of one k: its TAPS elements of dw. parts: [SPLIT][K][C_PER_GROUP][TAPS] f32, or, where
 // FILTERS_INNER, [SPLIT][TAPS][K][C_PER_GROUP].
 //
-// From the prelude: the problem, SPLIT and REDUCE_THREADS.
+// From the prelude: the problem, SPLIT, IS_SPLIT (more than one) and REDUCE_THREADS.
 #include "lib/conv_gradients.cuh"
 #include "lib/store.cuh"
 
@@ -26,7 +26,7 @@ __device__ __forceinline__ Index offset_of(Index filter, int tap) {
 template <bool FILTERS_INNER>
 __device__ __forceinline__ void leave_sum(TDW* dw, float* parts, int part, Index filter, int tap, float sum,
                                           const OutputArguments& output) {
-  if constexpr (SPLIT == 1) {
+  if constexpr (!IS_SPLIT) {
     store_result(dw, offset_of(filter, tap), sum, 0, output);
   } else {
     const Index number = FILTERS_INNER ? tap * Index(filters()) + filter : filter * TAPS + tap;

@@ -69,8 +69,7 @@ bool has_open_kernel(const Tile& tile, const FilterGradient& gradient, const Tar
   Tile open = tile;
   open.p = open.q = 4;
   if (!loops_are_short(open, gradient, target) || !registers_suffice(open, gradient, target)) open.p = open.q = 1;
-  const bool is_open_split = tile.split == 1 || tile.split == 16;
-  return tile.p == open.p && tile.q == open.q && tile.lanes == 32 && tile.threads == 128 && is_open_split;
+  return tile.p == open.p && tile.q == open.q && tile.lanes == 32 && tile.threads == 128;
 }
 
 Program program(const Tile& tile, const FilterGradient& gradient, const Target&, const Emitter& emit) {

@@ -152,8 +152,8 @@ int open_rows(Tile tile, const FilterGradient& gradient, const Arch& arch) {
 }
 
 bool has_open_kernel(const Tile& tile, const FilterGradient& gradient, const Target& target) {
-  const bool is_open_width = tile.vector == 4 ? tile.k == 64 : tile.vector == 1 && tile.k == 32;
-  const bool is_open_split = tile.split == 1 || tile.split == 16 || tile.split == 128;
+  const bool is_open_width = (tile.vector == 4 || tile.vector == 1) && tile.k == 32;
+  const bool is_open_split = tile.split == 1 || tile.split == 8 || tile.split == 32 || tile.split == 128;
   return tile.p == 2 && tile.q == 4 && tile.threads == 128 && is_open_width && is_open_split &&
          tile.rows == open_rows(tile, gradient, target.arch);
 }
