@@ -48,6 +48,7 @@ class Cubin {
     }
     for (const Elf64_Shdr& section : sections_) add_section(name_of(section), section);
     add_attributes();
+    add_variables();
     return std::move(found_);
   }
 
@@ -124,6 +125,22 @@ class Cubin {
         of->parameter_base = word(value, 4) & 0xffff;
         of->parameter_bytes = word(value, 4) >> 16;
       });
+    }
+  }
+
+  // Symbols of the section of bank 3.
+  void add_variables() {
+    for (size_t bank = 0; symbols_ != nullptr && bank < sections_.size(); ++bank) {
+      if (name_of(sections_[bank]) != ".nv.constant3") continue;
+      std::vector<ConstantVariable> places;
+      const uint64_t count = content(*symbols_).size() / sizeof(Elf64_Sym);
+      spend(count * sizeof(Elf64_Sym) * (1 + found_.size()));
+      for (uint64_t i = 0; i < count; ++i) {
+        const auto entry = at<Elf64_Sym>(symbols_->sh_offset + i * sizeof(Elf64_Sym));
+        if (entry.st_shndx != bank || ELF64_ST_TYPE(entry.st_info) != STT_OBJECT) continue;
+        places.push_back({std::string(symbol(static_cast<uint32_t>(i))), entry.st_value, entry.st_size});
+      }
+      for (KernelFacts& facts : found_) facts.variable_places = places;
     }
   }
 

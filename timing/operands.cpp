@@ -8,7 +8,7 @@ namespace kiln::timing {
 uint32_t Interpreter::Machine::constant(uint8_t bank, int64_t offset, bool& known) const {
   const std::string* bytes = bank == 0   ? &bank0_
                              : bank == 2 ? &facts_.constants
-                             : bank == 3 ? &facts_.variables
+                             : bank == 3 ? (launch_.variables.empty() ? &facts_.variables : &launch_.variables)
                                          : nullptr;
   uint32_t word = 0;
   known = bytes != nullptr && offset >= 0 && static_cast<uint64_t>(offset) + sizeof word <= bytes->size();

@@ -107,11 +107,23 @@ timing::Launch launch_of(const MachineLaunch& launch, std::string parameters) {
   return result;
 }
 
+// Bank 3 with what the module's variables hold now; device memory is host memory.
+std::string variables_of(const timing::KernelFacts& facts, const std::vector<GlobalVariable>& variables) {
+  std::string bank = facts.variables;
+  for (const timing::ConstantVariable& place : facts.variable_places) {
+    const auto found = std::ranges::find(variables, place.name, &GlobalVariable::name);
+    if (found == variables.end() || found->bytes != place.bytes) continue;
+    if (place.offset > bank.size() || bank.size() - place.offset < place.bytes) continue;
+    std::memcpy(bank.data() + place.offset, reinterpret_cast<const void*>(found->address), place.bytes);
+  }
+  return bank;
+}
+
 std::string key_of(std::string_view kernel, const timing::Card& card, const timing::Launch& launch) {
   std::string key = fmt::format("{} {} {} {} {} ", kernel, card.name, fmt::join(launch.grid, " "),
                                 fmt::join(launch.block, " "), launch.dynamic_shared_bytes);
   for (const timing::AddressRange& range : launch.in_l2) key += fmt::format("{}-{} ", range.begin, range.end);
-  return key + launch.parameters;
+  return key + launch.parameters + launch.variables;
 }
 
 }  // namespace
@@ -130,6 +142,7 @@ MachineTime MachineClock::time(const MachineCode& code, const MachineLaunch& lau
   CanonicalAddresses addresses(memory);
   timing::Launch timed = launch_of(launch, addresses.moved(launch.parameters));
   timed.in_l2 = addresses.canonical(launch.in_l2);
+  timed.variables = variables_of(*facts, launch.variables);
   const std::string key = key_of(launch.kernel, card, timed);
   const std::lock_guard lock(code.mutex_);
   std::optional<timing::ReplayTrace> trace;

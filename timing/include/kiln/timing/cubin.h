@@ -8,6 +8,12 @@
 
 namespace kiln::timing {
 
+/// Where a __constant__ variable lies in bank 3.
+struct ConstantVariable {
+  std::string name;  ///< As the linker knows it.
+  uint64_t offset = 0, bytes = 0;
+};
+
 struct KernelFacts {
   std::string name;
   int registers = 0;            ///< Per thread.
@@ -17,6 +23,7 @@ struct KernelFacts {
   uint32_t parameter_bytes = 0;
   std::string constants;  ///< Bank 2: constants that the compiler put there.
   std::string variables;  ///< Bank 3: __constant__ variables, as the module has them at first.
+  std::vector<ConstantVariable> variable_places;
 };
 
 /// The kernels of a cubin, in the order of their code. Throws Error(parse_error) for bytes that are no cubin or are cut

@@ -24,6 +24,7 @@ struct Launch {
                   1};  ///< Blocks that run together; those of a cluster are taken to do the same at the same time.
   uint32_t dynamic_shared_bytes = 0;
   std::string parameters;  ///< As they lie in the constant bank.
+  std::string variables;   ///< Bank 3 as the launch finds it; empty: as the module has it at first.
   /// Tells the 32-bit word at an address of global memory, where it is known. Unset: nothing is.
   std::function<bool(uint64_t address, uint32_t& word)> memory;
   /// Tells the bytes of a box of the tensor map at that address (of one among the parameters: its offset there). Unset
