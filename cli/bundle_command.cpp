@@ -1,10 +1,15 @@
 // kiln bundle: compiled variants in one file, for an application that has no NVRTC.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -35,7 +40,7 @@ struct BundleFlags {
   std::vector<std::string> archs;
   std::string database, output;
   std::vector<std::string> packs;
-  bool emulated = false, untuned = false, unchecked = false, deterministic = false, list = false;
+  bool open = false, emulated = false, untuned = false, unchecked = false, deterministic = false, list = false;
   int64_t workspace_limit = std::numeric_limits<int64_t>::max();
   Output output_format;
 };
@@ -113,6 +118,27 @@ size_t requests_with_gaps(const BundlePlan& plan) {
   return requests.size();
 }
 
+// The requests of a file, or the one that is given, as lines: extents may be open.
+std::vector<std::string> open_lines(const BundleFlags& options) {
+  std::string text = options.input.text;
+  if (std::filesystem::is_regular_file(text)) {
+    std::ifstream file(text);
+    text.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  std::vector<std::string> lines;
+  std::istringstream rest(text);
+  for (std::string line; std::getline(rest, line);) {
+    line.erase(std::min(line.size(), line.find('#')));
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    if (line.starts_with("expression ")) {
+      throw Error(ErrorCode::invalid_argument, "--open takes no user code",
+                  "bundle layers with user code at the sizes that they have");
+    }
+    if (!line.empty()) lines.push_back(line);
+  }
+  return lines;
+}
+
 void print_gaps(const BundlePlan& plan, const BundleFlags& options, size_t requests) {
   constexpr size_t most = 10;
   fmt::print(stderr, "kiln: no bundle is written: {} of {} requests have no variant for an architecture\n",
@@ -122,6 +148,7 @@ void print_gaps(const BundlePlan& plan, const BundleFlags& options, size_t reque
     fmt::print(stderr, "      {} for {}: {}\n", gap.request, gap.arch, gap.reason);
   }
   if (plan.gaps.size() > most) fmt::print(stderr, "      and {} more\n", plan.gaps.size() - most);
+  if (options.open) return;
   fmt::print(stderr, "      tune on {} of these architectures, name its database or pack, or give --untuned{}\n",
              options.emulated ? "an emulated device" : "a device",
              options.emulated ? "" : "; --emulated bundles for the emulated device");
@@ -133,18 +160,25 @@ int bundle(const BundleFlags& options) {
   require_replaceable("the bundle", options.output);
   const Environment environment = read_environment();
   require_packs(options.packs);
-  const Workload workload = read_workload(options.input);
+  Workload workload;
+  std::vector<std::string> open;
+  if (options.open)
+    open = open_lines(options);
+  else
+    workload = read_workload(options.input);
   std::vector<Request> requests;
   for (const tuner::Job& job : workload.jobs) requests.push_back(job.request);
 
   const Catalogue catalogue = catalogue_of(environment);
   const auto nvrtc = device::Nvrtc::open({environment.nvrtc});
   const BundleOptions what = bundle_options(options, *nvrtc);
-  const cache::Database database = open_database(options, environment);
-  const BundlePlan plan = plan_bundle(requests, catalogue, *nvrtc, database, options.packs, what);
+  const BundlePlan plan =
+      options.open ? plan_open_kernels(open, catalogue, *nvrtc, what)
+                   : plan_bundle(requests, catalogue, *nvrtc, open_database(options, environment), options.packs, what);
+  const size_t count = options.open ? open.size() : requests.size();
   for (const std::string& line : plan.not_believed) fmt::print(stderr, "kiln: {}\n", printable(line));
   if (!plan.gaps.empty()) {
-    print_gaps(plan, options, requests.size());
+    print_gaps(plan, options, count);
     return failed_check;
   }
   std::optional<store::FileStore> kernels;
@@ -167,7 +201,7 @@ int bundle(const BundleFlags& options) {
                plan.choices[i].source});
   }
   fmt::print("{}\n{}: {} variants of {} requests, {} bytes\n{}", options.output_format.print(table), options.output,
-             entries.size(), requests.size(), written->file_bytes(), not_covered_text(workload.not_covered));
+             entries.size(), count, written->file_bytes(), not_covered_text(workload.not_covered));
   return success;
 }
 
@@ -179,8 +213,13 @@ void add_bundle(Command app, int& exit_code) {
   options->input.add_to(command);
   command.add_option("--arch", options->archs, "architectures, with commas between: 80,90").one_list();
   command.add_option("-o,--output", options->output, "the bundle to write");
-  add_database_option(command, options->database);
-  command.add_option("--pack", options->packs, "packs to use beside the database");
+  const Option database = add_database_option(command, options->database);
+  const Option packs = command.add_option("--pack", options->packs, "packs to use beside the database");
+  command
+      .add_flag("--open", options->open,
+                "open kernels instead of winners: extents of the requests may be ?, ?N (up to N) or ?NAME")
+      .excludes(database)
+      .excludes(packs);
   command.add_flag("--emulated", options->emulated,
                    "for the emulated device of each --arch, with the variants tuned on it");
   command.add_flag("--untuned", options->untuned,
@@ -197,6 +236,7 @@ void add_bundle(Command app, int& exit_code) {
       "Each architecture gets the winner of each of its devices that the database or a pack knows. No device is "
       "needed.\n"
       "Example: kiln bundle examples/models/resnet18.onnx --arch 80,90 --pack tuned.pack -o resnet18.kiln\n"
+      "         kiln bundle --open 'softmax_forward x=f16:?x?' --arch 80,90 -o softmax.kiln\n"
       "         kiln bundle --list resnet18.kiln");
   command.on_chosen([options, &exit_code] { exit_code = bundle(*options); });
 }

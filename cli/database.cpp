@@ -55,8 +55,8 @@ Environment read_environment() {
   return environment;
 }
 
-void add_database_option(Command command, std::string& database) {
-  command.add_option("--db", database, "tuning database (default: KILN_CACHE, else the user's cache folder)")
+Option add_database_option(Command command, std::string& database) {
+  return command.add_option("--db", database, "tuning database (default: KILN_CACHE, else the user's cache folder)")
       .type_name("FILE");
 }
 

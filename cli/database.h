@@ -22,7 +22,7 @@ namespace kiln::cli {
 Environment read_environment();
 
 /// Adds --db to a command.
-void add_database_option(Command command, std::string& database);
+Option add_database_option(Command command, std::string& database);
 
 /// The database that --db or the environment names. Throws Error(invalid_argument) if there is none.
 std::string database_path(const std::string& option, const Environment& environment);

@@ -164,9 +164,9 @@ class StoredWinners {
   std::vector<std::unique_ptr<cache::Winners>> winners_;
 };
 
-execution::BundledVariant described(const BundleChoice& choice, const Program& program, bool emulated) {
+execution::BundledVariant described(const BundleChoice& choice, const Program& program, bool emulated, bool is_open) {
   execution::BundledVariant variant;
-  variant.request = choice.request.key();
+  if (!is_open) variant.request = choice.request.key();  // an open kernel is of no request
   variant.arch = device::real_arch(choice.target.arch.major, choice.target.arch.minor);
   variant.emulated = emulated;
   variant.algorithm = choice.choice.algorithm;
@@ -177,6 +177,7 @@ execution::BundledVariant described(const BundleChoice& choice, const Program& p
   variant.workspace_bytes = program.workspace_bytes;
   variant.deterministic = program.deterministic;
   variant.program = program.digest();
+  for (const Source& source : program.sources) variant.sources.push_back(execution::code_digest(source));
   return variant;
 }
 
@@ -218,7 +219,8 @@ std::vector<execution::BundleEntry> compile_bundle(const BundlePlan& plan, const
   for (size_t i = 0; i < entries.size(); ++i) {
     const BundleChoice& choice = plan.choices[i];
     const Program program = catalogue.program(choice.request, choice.target, choice.choice);
-    entries[i].variant = described(choice, program, emulated);
+    const Algorithm* const algorithm = catalogue.find(choice.choice.algorithm);
+    entries[i].variant = described(choice, program, emulated, algorithm != nullptr && algorithm->open());
     entries[i].compiled.program = program;
     by_program[execution::compile_digest(nvrtc, program, choice.target)].push_back(i);
   }

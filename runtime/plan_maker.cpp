@@ -204,7 +204,9 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make_open(const Selector& selector,
   std::shared_ptr<const LoadedPlan> plan;
   for (const bool compiles : {false, true}) {
     if (compiles && !may_compile) break;
-    const bool found = selector.visit_estimated(candidates, open_attempts, [&](Selection selection) {
+    // Any that is there is sooner done than a compile.
+    const size_t attempts = compiles ? open_attempts : candidates.ranked.size();
+    const bool found = selector.visit_estimated(candidates, attempts, [&](Selection selection) {
       if (!compiles && !kernels_.has(*selection.program)) return false;
       selection.source = "open kernel";
       try {

@@ -4,10 +4,10 @@
 //   bench_many_sizes [SIZES [KEPT_PLANS [exact|at_once [THREADS]]]]      4000 sizes, 256 plans, exact, 8 threads
 //
 // Method: the emulated device. No store of kernels, so every size is compiled; at_once: an empty store, so every kernel
-// that serves many sizes is compiled once, and exact plans in the background, while the sizes go on. Ten times in the run the resident memory
-// of the process is printed, with the plans that are loaded. Memory is flat when it does not grow after the limit of
-// plans was reached. The first time prints what a plan takes. In the end: the host time of a call, each of which is the
-// first of its size, of all but the first tenth; and the compiles.
+// that serves many sizes is compiled once, and exact plans in the background, while the sizes go on. Ten times in the
+// run the resident memory of the process is printed, with the plans that are loaded. Memory is flat when it does not
+// grow after the limit of plans was reached. The first time prints what a plan takes. In the end: the host time of a
+// call, each of which is the first of its size, of all but the first tenth; and the compiles.
 #include <fmt/format.h>
 
 #include <algorithm>

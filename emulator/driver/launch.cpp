@@ -118,9 +118,14 @@ MachineTime machine_time(const Driver& driver, const Context& context, const Ker
   const Device& device = context.device();
   if (!device.card) return {};
   if (!work.function->code) return {std::nullopt, "the module has no machine code for this device"};
-  const MachineLaunch launch = {
-      info(*work.function->kernel).name, work.grid, work.block, work.dynamic_shared_bytes, work.parameters,
-      context.traced_instructions(),     in_l2,     global_variables(*work.function->program)};
+  const MachineLaunch launch = {info(*work.function->kernel).name,
+                                work.grid,
+                                work.block,
+                                work.dynamic_shared_bytes,
+                                work.parameters,
+                                context.traced_instructions(),
+                                in_l2,
+                                global_variables(*work.function->program)};
   return driver.clock()->time(*work.function->code, launch, *device.card, *context.regions(), !context.is_time_only());
 }
 

@@ -44,8 +44,8 @@ struct MachineLaunch {
   Dim3 grid, block;
   uint32_t dynamic_shared_bytes = 0;
   std::span<const std::byte> parameters;
-  uint64_t traced_instructions = 0;  ///< As many are recorded, of one SM.
-  const LeftInL2& in_l2;             ///< By the launch before.
+  uint64_t traced_instructions = 0;              ///< As many are recorded, of one SM.
+  const LeftInL2& in_l2;                         ///< By the launch before.
   const std::vector<GlobalVariable>& variables;  ///< Of the module, where they are.
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "descriptor/prelude_and_launch.h"
 
@@ -16,25 +17,26 @@ std::array<RegionAxis, 3> in_order(const SpatialRegions& regions) {
   return {regions.planes, regions.rows, regions.columns};
 }
 
-// Whether the dimensions of a tensor, innermost first, make evenly spaced elements.
-bool is_one_run(const TensorSpec& spec, std::initializer_list<size_t> dimensions) {
+// The distance of the elements of some dimensions of a tensor, innermost first; nothing where it is not always the
+// same.
+std::optional<int64_t> run_stride(const TensorSpec& spec, std::initializer_list<size_t> dimensions) {
   int64_t stride = 0, extent = 1;
   for (const size_t i : dimensions) {
     if (spec.extents[i] == 1) continue;
-    if (extent != 1 && spec.strides[i] != stride * extent) return false;
+    if (extent != 1 && spec.strides[i] != stride * extent) return std::nullopt;
     if (extent == 1) stride = spec.strides[i];
     extent *= spec.extents[i];
   }
-  return true;
+  return stride;
 }
 
-bool pixels_are_one_run(const TensorSpec& x) {
-  return is_one_run(x, {dimension::column, dimension::row, dimension::plane, dimension::batch});
+std::optional<int64_t> pixel_stride(const TensorSpec& x) {
+  return run_stride(x, {dimension::column, dimension::row, dimension::plane, dimension::batch});
 }
 
 // Of the elements of one output channel's filter, numbered as kernels do where channels are not inner.
 bool filter_is_one_run(const ConvolutionAddresses& conv) {
-  return is_one_run(conv.w, {dimension::column, dimension::row, dimension::plane, dimension::channel});
+  return run_stride(conv.w, {dimension::column, dimension::row, dimension::plane, dimension::channel}).has_value();
 }
 
 // Share of the taps along an axis that are in other regions than the tap before.
@@ -114,14 +116,15 @@ Prelude addresses_prelude(const ConvolutionAddresses& conv) {
   add_axes(prelude, conv);
   prelude.extent("TAPS", conv.taps()).extent("FILTER", conv.c_per_group() * conv.taps());
   prelude.extent("PIXELS_PER_IMAGE", conv.pixels_per_image()).flag("POINTWISE", conv.pointwise);
-  add_regions(prelude, conv.region_axes.count() > 1 ? conv.region_axes : SpatialRegions());
+  add_regions(prelude, conv.region_axes);
   prelude.flag("REGIONS_OF_PIXELS", conv.divided == Divided::pixels);
   prelude.flag("REGIONS_OF_TAPS", conv.divided == Divided::taps);
   prelude.extent("W_STRIDE_REGION", conv.w_region_stride).extent("Y_STRIDE_REGION", conv.y_region_stride);
   add_strides(prelude, "X", "NCDHW", conv.x);
   add_strides(prelude, "W", "KCTRS", conv.w);
   prelude.extent("X_STRIDE_G", conv.x_group_stride).extent("W_STRIDE_G", conv.w_group_stride);
-  prelude.flag("X_PIXELS_ARE_ONE_RUN", pixels_are_one_run(conv.x));
+  prelude.flag("X_PIXELS_ARE_ONE_RUN", pixel_stride(conv.x).has_value());
+  prelude.extent("X_PIXEL_STRIDE", pixel_stride(conv.x).value_or(0));
   prelude.flag("FILTER_IS_ONE_RUN", filter_is_one_run(conv));
   prelude.flag("FILTERS_ARE_ONE_RUN",
                conv.groups == 1 || conv.w_group_stride == conv.k_per_group() * conv.w.strides[dimension::batch]);

@@ -57,10 +57,11 @@ Segments Segments::of(const SpatialAxes& axes, const SpatialRegions& regions) {
   return segments;
 }
 
-void add_regions(Prelude& prelude, const SpatialRegions& regions) {
-  prelude.constant("GRID_Z", regions.planes.regions).extent("OUTPUTS_Z", regions.planes.outputs);
-  prelude.constant("GRID_P", regions.rows.regions).extent("OUTPUTS_P", regions.rows.outputs);
-  prelude.constant("GRID_Q", regions.columns.regions).extent("OUTPUTS_Q", regions.columns.outputs);
+void add_regions(Prelude& prelude, const SpatialRegions& of_outputs) {
+  const SpatialRegions regions = of_outputs.count() > 1 ? of_outputs : SpatialRegions();
+  prelude.constant("GRID_Z", regions.planes.regions).constant("OUTPUTS_Z", regions.planes.outputs);
+  prelude.constant("GRID_P", regions.rows.regions).constant("OUTPUTS_P", regions.rows.outputs);
+  prelude.constant("GRID_Q", regions.columns.regions).constant("OUTPUTS_Q", regions.columns.outputs);
 }
 
 void add_segments(Prelude& prelude, const Segments& segments) {

@@ -21,8 +21,8 @@ struct SpatialRegions {
   bool even() const { return planes.even() && rows.even() && columns.even(); }
 };
 
-/// GRID_Z, OUTPUTS_Z and so on: what lib/regions.cuh needs.
-void add_regions(Prelude& prelude, const SpatialRegions& regions);
+/// GRID_Z, OUTPUTS_Z and so on: what lib/regions.cuh needs. A single region is said to be of one output.
+void add_regions(Prelude& prelude, const SpatialRegions& of_outputs);
 
 /// Axis that the regions of a local convolution divide where a block works for one of them: the pixels of y, or (where
 /// the gradient by the filters is computed) the taps, which are the outputs of the forward convolution. Pixels, or

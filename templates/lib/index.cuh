@@ -28,6 +28,7 @@ struct UnsignedOf<long long> {
 // negative; where the extent is a constant, the division is a multiplication.
 template <class Index, class Extent>
 __device__ __forceinline__ Index take_coordinate(Index& index, Extent extent) {
+  if (extent == 1) return 0;  // an open kernel's divisions are long, and the same in all threads
   using Unsigned = typename UnsignedOf<Index>::type;
   const Unsigned value = static_cast<Unsigned>(index);
   const Unsigned quotient = value / static_cast<Unsigned>(extent);

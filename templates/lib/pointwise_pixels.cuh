@@ -1,6 +1,6 @@
 // The left operand of a 1x1 convolution with unit stride and no padding: loaders of x in vectors of X_RUN, which are
 // neighbouring channels if CHANNELS_INNER, else neighbouring pixels. X_PIXELS_ARE_ONE_RUN: those of all images are
-// evenly spaced.
+// evenly spaced, X_PIXEL_STRIDE apart.
 #include "lib/conv_tile.cuh"
 
 // Along the pixels: a thread keeps to X_RUN pixels and steps through the channels.
@@ -83,7 +83,7 @@ class PointwiseAlongChannels {
       channels_[i] = channel_at(first_channel(tile.group, tile.first_pixel + column(i)), row_);
     }
     x_ = x + (tile.group * Index(X_STRIDE_G) + row_ * Index(X_STRIDE_C));
-    if constexpr (EVEN) x_ += Input::of_pixel(tile.first_pixel + column_);
+    if constexpr (EVEN) x_ += (tile.first_pixel + column_) * Index(X_PIXEL_STRIDE);
 #pragma unroll
     for (int i = 0; i < COUNT && !EVEN; ++i) {
       offset_[i] = Input::of_pixel<IMAGES_INNER>(tile.first_pixel + column(i));
@@ -122,7 +122,7 @@ class PointwiseAlongChannels {
   static constexpr bool EVEN = X_PIXELS_ARE_ONE_RUN && !IMAGES_INNER;
 
   __device__ __forceinline__ Index offset(int i) const {
-    return EVEN ? Input::of_pixel(Index(i) * COLUMN_STEP) : offset_[EVEN ? 0 : i];
+    return EVEN ? Index(i) * COLUMN_STEP * Index(X_PIXEL_STRIDE) : offset_[EVEN ? 0 : i];
   }
 
   const TX* x_;

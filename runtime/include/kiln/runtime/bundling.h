@@ -51,6 +51,16 @@ BundlePlan plan_bundle(std::span<const Request> requests, const Catalogue& catal
                        const cache::Database& database, const std::vector<std::string>& packs,
                        const BundleOptions& options);
 
+/// Chooses open kernels for lines of request syntax with open extents: `?`, `?N` (up to N) or `?NAME`, where extents of
+/// one name are equal, and those without one are, at the same place in their tensors. Draws sizes, the same ones each
+/// time, and takes few kernels that serve all of them, each within 1.3 times the best estimate on a usual card of the
+/// architecture. A gap for a line of which no size makes a request that open kernels serve, with the reason.
+///
+///   softmax_forward x=f16:?x?4096        conv_forward x=f16:?x64x?x?:nhwc w=f16:128x64x3x3:nhwc pad=1
+///   gemm a=f16:?mx?k b=f16:?kx?n c=f16:?mx?n
+BundlePlan plan_open_kernels(std::span<const std::string> lines, const Catalogue& catalogue, const device::Nvrtc& nvrtc,
+                             const BundleOptions& options);
+
 /// Compiles all choices, equal programs once, on all threads, through `kernels` unless that is null. Throws as
 /// execution::compile() for the first that fails.
 std::vector<execution::BundleEntry> compile_bundle(const BundlePlan& plan, const Catalogue& catalogue,

@@ -1,0 +1,209 @@
+// Bundles of open kernels: which ones the sizes of a request with open extents need.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common_cards.h"
+#include "kiln/base/error.h"
+#include "kiln/execution/bundle.h"
+#include "kiln/execution/target.h"
+#include "kiln/generator/operation.h"
+#include "kiln/runtime/bundling.h"
+
+namespace kiln {
+namespace {
+
+constexpr std::array<int64_t, 24> usual_extents = {1,  2,  3,   4,   5,   7,   8,   13,   16,   17,   28,   31,
+                                                   56, 64, 100, 128, 197, 256, 512, 1000, 1024, 4096, 8191, 16384};
+constexpr size_t drawn_sizes = 200;
+constexpr double slowest_of_them = 1.3;  // that a size may take, in times of the best estimate
+
+// A `?` in a line: what stands before it, its name, and the most that it may be.
+struct OpenExtent {
+  std::string before, name;
+  int64_t most = usual_extents.back();
+};
+
+struct OpenLine {
+  std::vector<OpenExtent> extents;
+  std::string rest;
+};
+
+bool begins_extent(const std::string& line, size_t at) {
+  return line[at] == '?' && at > 0 && (line[at - 1] == ':' || line[at - 1] == 'x');
+}
+
+// Which extent of its tensor the one at `at` is.
+size_t place_in_tensor(const std::string& line, size_t at) {
+  const size_t colon = line.rfind(':', at);
+  return static_cast<size_t>(std::count(line.begin() + static_cast<std::ptrdiff_t>(colon),
+                                        line.begin() + static_cast<std::ptrdiff_t>(at), 'x'));
+}
+
+OpenLine parse_open(const std::string& line) {
+  OpenLine result;
+  size_t done = 0;
+  for (size_t at = 0; at < line.size(); ++at) {
+    if (!begins_extent(line, at)) continue;
+    OpenExtent extent;
+    extent.before = line.substr(done, at - done);
+    size_t end = at + 1;
+    // "x" begins the next extent, so it is in no name.
+    while (end < line.size() && line[end] != 'x' && std::isalnum(static_cast<unsigned char>(line[end])) != 0) ++end;
+    const std::string said = line.substr(at + 1, end - at - 1);
+    extent.name = fmt::format("place {}", place_in_tensor(line, at));
+    const bool is_number = !said.empty() && std::ranges::all_of(said, [](unsigned char c) { return std::isdigit(c); });
+    if (is_number && said.size() > 9) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("?{} in '{}' is too large", said, line),
+                  "give at most 999999999");
+    }
+    if (is_number)
+      extent.most = std::max<int64_t>(1, std::stoll(said));
+    else if (!said.empty())
+      extent.name = said;
+    done = end;
+    at = end - 1;
+    result.extents.push_back(std::move(extent));
+  }
+  result.rest = line.substr(done);
+  return result;
+}
+
+// The line with one number for each name; 0: the most that its extents may be.
+std::string with_extents(const OpenLine& line, const std::map<std::string, int64_t>& values) {
+  std::string text;
+  for (const OpenExtent& extent : line.extents) {
+    const int64_t value = values.at(extent.name);
+    text += fmt::format("{}{}", extent.before, value == 0 ? extent.most : std::min(value, extent.most));
+  }
+  return text + line.rest;
+}
+
+// The sizes of a line, the same ones each time.
+std::set<std::string> sizes_of(const OpenLine& line) {
+  std::map<std::string, int64_t> values;
+  for (const OpenExtent& extent : line.extents) values[extent.name] = 0;
+  std::set<std::string> sizes = {with_extents(line, values)};
+  for (const int64_t same : usual_extents) {
+    for (auto& [name, value] : values) value = same;
+    sizes.insert(with_extents(line, values));
+  }
+  std::mt19937 draw(39);  // NOLINT(cert-msc32-c,cert-msc51-cpp): equal lines have equal bundles
+  for (size_t i = 0; i < drawn_sizes && !values.empty(); ++i) {
+    for (auto& [name, value] : values) value = usual_extents[draw() % usual_extents.size()];
+    sizes.insert(with_extents(line, values));
+  }
+  return sizes;
+}
+
+// A number for what no request of that many elements should be drawn for: the estimates of layers that large are alike.
+bool is_too_large(const Request& request) {
+  constexpr int64_t most_elements = int64_t{1} << 30;
+  return std::ranges::any_of(request.operands,
+                             [](const Operand& operand) { return operand.spec.elements() > most_elements; });
+}
+
+// The few kernels that serve all sizes of a line: each size can take one of several, and those that most sizes can take
+// are chosen first.
+class Chooser {
+ public:
+  Chooser(const Catalogue& catalogue, const Target& target, const BundleOptions& options)
+      : catalogue_(catalogue), target_(target), options_(options), figures_(common_figures(target.arch)) {}
+
+  void add(const std::string& line, BundlePlan& plan) {
+    sizes_.clear();
+    kernels_.clear();
+    std::string reason;
+    for (const std::string& size : sizes_of(parse_open(line))) {
+      try {
+        const Request request = finished(Request::parse(size));
+        if (is_too_large(request)) continue;
+        if (!add_size(request)) reason = fmt::format("no open kernel serves {}", request.key());
+      } catch (const Error& error) {
+        if (reason.empty()) reason = fmt::format("no size of it makes a request: {}", error.message());
+      }
+    }
+    if (sizes_.empty()) plan.gaps.push_back({line, target_.arch.name(), reason});
+    while (const Kernel* const best = that_serves_most()) {
+      plan.choices.push_back(best->choice);
+      served_.insert(best->sources.begin(), best->sources.end());
+    }
+  }
+
+ private:
+  struct Kernel {
+    BundleChoice choice;
+    std::set<std::string> sources;
+  };
+  using Kernels = std::map<std::string, Kernel>;  // by their sources
+
+  bool add_size(const Request& request) {
+    Variants variants = catalogue_.on(request, target_);
+    const Candidates candidates = variants.open_candidates(figures_);
+    std::set<std::string> can_take;
+    for (const Candidate& candidate : candidates.ranked) {
+      if (candidate.estimate.seconds > slowest_of_them * candidates.ranked.front().estimate.seconds) break;
+      const Program program = variants.program(candidate.choice);
+      if (!options_.filter.admits(program.workspace_bytes, program.deterministic)) continue;
+      std::set<std::string> sources;
+      for (const Source& source : program.sources) sources.insert(execution::code_digest(source));
+      const std::string name = fmt::format("{}", fmt::join(sources, " "));
+      can_take.insert(name);
+      kernels_.try_emplace(
+          name, Kernel{{request, target_, candidate.choice, candidate.estimate.seconds, "open kernel", {}, 0}, sources});
+    }
+    if (can_take.empty()) return false;
+    sizes_.push_back(std::move(can_take));
+    return true;
+  }
+
+  bool is_served(const std::set<std::string>& size) const {
+    return std::ranges::any_of(size, [&](const std::string& name) {
+      return std::ranges::includes(served_, kernels_.at(name).sources);
+    });
+  }
+
+  // The kernel that most of the sizes can take which none serves yet; null where there are no such sizes.
+  const Kernel* that_serves_most() const {
+    std::map<std::string, int> counts;
+    for (const std::set<std::string>& size : sizes_) {
+      if (is_served(size)) continue;
+      for (const std::string& name : size) ++counts[name];
+    }
+    const auto best = std::ranges::max_element(counts, {}, [](const auto& count) { return count.second; });
+    return best == counts.end() ? nullptr : &kernels_.at(best->first);
+  }
+
+  const Catalogue& catalogue_;
+  const Target& target_;
+  const BundleOptions& options_;
+  const DeviceFigures figures_;
+  std::set<std::string> served_;              // sources that are in the bundle
+  std::vector<std::set<std::string>> sizes_;  // of the line at hand: the names of what each can take
+  Kernels kernels_;                           // likewise
+};
+
+}  // namespace
+
+BundlePlan plan_open_kernels(std::span<const std::string> lines, const Catalogue& catalogue, const device::Nvrtc& nvrtc,
+                             const BundleOptions& options) {
+  BundlePlan plan;
+  for (const Arch& arch : options.archs) {
+    const Target target = execution::target_for(arch.major, arch.minor, nvrtc);
+    Chooser chooser(catalogue, target, options);
+    for (const std::string& line : lines) chooser.add(line, plan);
+  }
+  return plan;
+}
+
+}  // namespace kiln

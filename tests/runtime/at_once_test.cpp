@@ -1,0 +1,151 @@
+// First calls by open kernels: what serves them, what serves later ones, and that nothing is compiled.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "device_fixture.h"
+#include "kiln/base/error.h"
+#include "kiln/context.h"
+#include "kiln/runtime/bundling.h"
+#include "kiln/softmax.h"
+#include "kiln/templates/catalogue.h"
+
+namespace kiln::at_once_test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class AtOnceTest : public DeviceTest {
+ protected:
+  AtOnceTest() { std::filesystem::remove_all(store_); }
+  ~AtOnceTest() override { std::filesystem::remove_all(store_); }
+
+  ContextOptions at_once() const {
+    ContextOptions options = this->options();
+    options.kernel_store = store_;
+    options.first_call = FirstCall::at_once;
+    return options;
+  }
+
+  // A Context that has a bundle of the open kernels of `lines` and no compiler.
+  ContextOptions with_open_kernels(const std::vector<std::string>& lines) const {
+    const device::DeviceInfo& info = device_->device().info();
+    const Catalogue catalogue = make_catalogue(embedded_sources());
+    const auto nvrtc = device::Nvrtc::open({options().environment->nvrtc});
+    BundleOptions what;
+    what.archs = {Arch::of(info.cc_major, info.cc_minor)};
+    what.emulated = info.emulated;
+    const BundlePlan plan = plan_open_kernels(lines, catalogue, *nvrtc, what);
+    EXPECT_TRUE(plan.gaps.empty());
+    execution::write_bundle(bundle_, compile_bundle(plan, catalogue, *nvrtc, info.emulated, nullptr), "1", "13.0");
+    ContextOptions options = this->options();
+    options.bundles = {bundle_};
+    options.environment->nvrtc = "/nonexistent/libnvrtc.so";
+    return options;
+  }
+
+  const std::string store_ = testing::TempDir() + "kiln_at_once_store";
+  const std::string bundle_ = testing::TempDir() + "kiln_at_once.kiln";
+};
+
+TEST_F(AtOnceTest, AnOpenKernelServesUntilThePlanOfTheShapeIsThere) {
+  Context context(at_once());
+  const Request request = Request::parse("softmax_forward x=f32:5x37");
+  const Plan first = context.plan(request);
+  EXPECT_THAT(first.variant(), HasSubstr("_open "));
+  EXPECT_EQ(first.source(), "open kernel");
+  expect_matches_reference(request, first);
+  context.wait_until_tuned();
+  const Plan later = context.plan(request);
+  EXPECT_THAT(later.variant(), Not(HasSubstr("_open ")));
+  expect_matches_reference(request, later);
+  EXPECT_THAT(first.variant(), HasSubstr("_open ")) << "a plan that the application holds never changes";
+  expect_matches_reference(request, first);
+}
+
+TEST_F(AtOnceTest, CallsTakeTheExactPlanOnceItIsThere) {
+  Context context(at_once());
+  for (const int64_t length : {37, 38, 500}) {
+    const std::vector<float> ones(static_cast<size_t>(length), 1);
+    void* const x = upload(ones);
+    void* const y = upload(ones);
+    for (int call = 0; call < 2; ++call) {
+      softmax_forward(context, Tensor(x, f32, {1, length}, nc), Tensor(y, f32, {1, length}, nc));
+      for (const float value : download<float>(y, ones.size())) EXPECT_NEAR(value * length, 1, 1e-5);
+      context.wait_until_tuned();
+    }
+  }
+}
+
+TEST_F(AtOnceTest, SizesOfOneClassShareWhatIsCompiled) {
+  const std::vector<std::string> sizes = {"softmax_forward x=f32:3x4100", "softmax_forward x=f32:2x8200",
+                                          "softmax_forward x=f32:1x12300"};
+  for (const std::string& size : sizes) {
+    Context context(at_once());  // another process would find the same store
+    const Plan plan = context.plan(Request::parse(size));
+    EXPECT_EQ(plan.source(), "open kernel");
+    expect_matches_reference(Request::parse(size), plan);
+  }
+  // An exact kernel for each, and one open kernel for all.
+  size_t kept = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(store_)) kept += entry.file_size() > 1000;
+  EXPECT_LE(kept, sizes.size() + 1);
+}
+
+TEST_F(AtOnceTest, PreparedAndDeterministicRequestsGetTheirPlanAtOnce) {
+  Context context(at_once());
+  const Request prepared = Request::parse("softmax_forward x=f32:6x41");
+  context.prepare(std::vector{prepared});
+  EXPECT_THAT(context.plan(prepared).variant(), Not(HasSubstr("_open ")));
+  EXPECT_THAT(context.plan(Request::parse("conv_forward x=f32:1x3x9x9 w=f32:4x3x3x3 deterministic")).variant(),
+              Not(HasSubstr("_open ")));
+}
+
+TEST_F(AtOnceTest, ABundleOfOpenKernelsServesSizesOfAllKindsWithoutACompiler) {
+  Context context(with_open_kernels({"softmax_forward x=f32:?50x?300", "gemm a=f32:?m70x?k90 b=f32:?kx?n c=f32:?mx?n"}));
+  std::mt19937 draw(7);
+  for (int i = 0; i < 200; ++i) {
+    const auto number = [&](unsigned most) { return std::to_string(1 + draw() % most); };
+    const std::string m = number(70), n = number(80), k = number(90);
+    const std::string line = i % 2 == 0 ? "softmax_forward x=f32:" + number(50) + "x" + number(300)
+                                        : "gemm a=f32:" + m + "x" + k + " b=f32:" + k + "x" + n + " c=f32:" + m + "x" + n;
+    const Request request = Request::parse(line);
+    const Plan plan = context.plan(request);
+    EXPECT_THAT(plan.variant(), HasSubstr("_open "));
+    if (i % 4 == 0) expect_matches_reference(request, plan);
+  }
+  EXPECT_EQ(context.compiles().kernels, 0U);
+}
+
+TEST_F(AtOnceTest, LinesThatNoSizeServesAreGapsWithTheReason) {
+  const Catalogue catalogue = make_catalogue(embedded_sources());
+  const auto nvrtc = device::Nvrtc::open({options().environment->nvrtc});
+  BundleOptions what;
+  what.archs = {Arch::of(9, 0)};
+  const std::vector<std::string> lines = {"softmax_forward x=f32:?x? axis=7", "softmax_fast x=f32:?x?"};
+  const BundlePlan plan = plan_open_kernels(lines, catalogue, *nvrtc, what);
+  ASSERT_EQ(plan.gaps.size(), 2U);
+  EXPECT_THAT(plan.gaps[0].reason, HasSubstr("axis"));
+  EXPECT_THAT(plan.gaps[1].reason, HasSubstr("softmax_fast"));
+  EXPECT_TRUE(plan.choices.empty());
+  const std::vector<std::string> too_large = {"softmax_forward x=f32:?99999999999x?"};
+  EXPECT_THROW(plan_open_kernels(too_large, catalogue, *nvrtc, what), Error);
+}
+
+TEST_F(AtOnceTest, TheVariableAsksForIt) {
+  ContextOptions options = this->options();
+  options.environment->first_call = FirstCall::at_once;
+  Context context(options);
+  EXPECT_THAT(context.plan(Request::parse("softmax_forward x=f32:5x43")).variant(), HasSubstr("_open "));
+  options.first_call = static_cast<FirstCall>(7);
+  EXPECT_THROW((void)Context(options), Error);
+}
+
+}  // namespace
+}  // namespace kiln::at_once_test
