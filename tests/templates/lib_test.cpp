@@ -246,7 +246,7 @@ TEST(Coordinates, ComeOffALinearIndexAsDivisionAndRemainder) {
   const std::vector<int> got =
       run<int>(TestDevice::get().target, "#include \"lib/index.cuh\"\n", "using In = int; using Out = int;\n",
                "if (threadIdx.x >= n) return;\nint index = x[threadIdx.x];\nconst int coordinate = "
-               "take_coordinate<7>(index);\ny[2 * threadIdx.x] = coordinate;\ny[2 * threadIdx.x + 1] = index;",
+               "take_coordinate(index, 7);\ny[2 * threadIdx.x] = coordinate;\ny[2 * threadIdx.x + 1] = index;",
                values, 2 * values.size(), static_cast<int64_t>(values.size()));
   for (size_t i = 0; i < values.size(); ++i) {
     EXPECT_EQ(got[2 * i], values[i] % 7);
