@@ -92,10 +92,11 @@ GridWork work_of_parts(const Contractions& parts, WorkOf work_of) {
 
 /// Completes the description of a kernel whose one launch, with blocks of `parameters.threads`, makes all parts. For
 /// one of them alone `make_grid(parameters, contraction)` is the grid, `work_of(parameters, contraction)` the work, and
-/// `add_constants(prelude, parameters, contraction)` adds what the kernel needs besides contraction_prelude().
+/// `add_constants(prelude, parameters, contraction)` adds what the kernel needs besides contraction_prelude(), in which
+/// `fixed` is no extent.
 template <class Parameters, class MakeGrid, class AddConstants, class WorkOf>
 Algorithm of_one_launch(Describe<Parameters, Contractions>&& description, const std::string& kernel, MakeGrid make_grid,
-                        AddConstants add_constants, WorkOf work_of) {
+                        AddConstants add_constants, WorkOf work_of, FixedAxes fixed = FixedAxes::nothing) {
   const auto grid = [make_grid](const Parameters& parameters, const Contractions& parts) {
     return grid_of(parts, [&](const Contraction& part) { return make_grid(parameters, part); });
   };
@@ -107,7 +108,7 @@ Algorithm of_one_launch(Describe<Parameters, Contractions>&& description, const 
     Launch launch = contraction_launch(kernel, parameters.threads);
     launch.grid = grid(parameters, parts);
     return program_of(parts, emit, {launch}, [&](const Contraction& part) {
-      Prelude prelude = contraction_prelude(part);
+      Prelude prelude = contraction_prelude(part, fixed);
       add_constants(prelude, parameters, part);
       return prelude;
     });

@@ -139,9 +139,9 @@ bool parts_by_images(const Contraction& contraction) {
          (contraction.rows_per_n() == 1 && !addresses.y_along_k && !contraction.dynamic_batch());
 }
 
-Prelude contraction_prelude(const Contraction& contraction) {
+Prelude contraction_prelude(const Contraction& contraction, FixedAxes fixed) {
   const ConvolutionAddresses& addresses = contraction.addresses;
-  Prelude prelude = addresses_prelude(addresses);
+  Prelude prelude = addresses_prelude(addresses, fixed);
   add_blend(prelude, contraction.blend);
   add_stages(prelude, contraction.epilogue, contraction.bias, addresses.residual);
   if (addresses.divided == Divided::inputs) add_segments(prelude, addresses.segments);

@@ -106,8 +106,8 @@ struct Contraction {
 bool parts_by_images(const Contraction& contraction);
 
 /// Types, extents, addresses, blend and epilogue: what every kernel is specialised for, under the names that the
-/// kernels use.
-Prelude contraction_prelude(const Contraction& contraction);
+/// kernels use. Of the windows, `fixed` is no extent.
+Prelude contraction_prelude(const Contraction& contraction, FixedAxes fixed = FixedAxes::nothing);
 
 /// One launch of `entry` with blocks of `threads` that stores results: it takes `memory`, what it reads and writes, and
 /// then bias, residual, alpha, beta, clip_lo, clip_hi, user, n. The grid is the caller's to set.

@@ -106,15 +106,16 @@ void divide_inputs(ConvolutionAddresses& conv, const SpatialRegions& regions, in
   conv.pointwise = false;  // whose pixels are those of x in one row
 }
 
-Prelude addresses_prelude(const ConvolutionAddresses& conv) {
+Prelude addresses_prelude(const ConvolutionAddresses& conv, FixedAxes fixed) {
   Prelude prelude;
   prelude.type("TX", conv.x.dtype).type("TW", conv.w.dtype).type("TY", conv.y.dtype);
   prelude.index_type("Index", conv.wide_index);
   add_batch(prelude, conv.n(), conv.dynamic_batch);
   prelude.extent("C", conv.c()).extent("K", conv.k()).extent("GROUPS", conv.groups);
   prelude.extent("C_PER_GROUP", conv.c_per_group()).extent("K_PER_GROUP", conv.k_per_group());
-  add_axes(prelude, conv);
-  prelude.extent("TAPS", conv.taps()).extent("FILTER", conv.c_per_group() * conv.taps());
+  add_axes(prelude, conv, fixed);
+  fixed == FixedAxes::windows ? prelude.constant("TAPS", conv.taps()) : prelude.extent("TAPS", conv.taps());
+  prelude.extent("FILTER", conv.c_per_group() * conv.taps());
   prelude.extent("PIXELS_PER_IMAGE", conv.pixels_per_image()).flag("POINTWISE", conv.pointwise);
   add_regions(prelude, conv.region_axes);
   prelude.flag("REGIONS_OF_PIXELS", conv.divided == Divided::pixels);

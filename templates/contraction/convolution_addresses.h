@@ -79,9 +79,9 @@ void divide_taps(ConvolutionAddresses& conv, const SpatialRegions& regions, int6
 /// filters of two regions are `region_stride` elements apart in w.
 void divide_inputs(ConvolutionAddresses& conv, const SpatialRegions& regions, int64_t region_stride);
 
-/// Types, extents, strides, pads, window strides, dilations and groups, under the names that kernels use. Tables are
-/// left to add_segments().
-Prelude addresses_prelude(const ConvolutionAddresses& conv);
+/// Types, extents, strides, pads, window strides, dilations and groups, under the names that kernels use. Of the
+/// windows, `fixed` is no extent. Tables are left to add_segments().
+Prelude addresses_prelude(const ConvolutionAddresses& conv, FixedAxes fixed = FixedAxes::nothing);
 
 /// Whether neighbours along dimension 0 of `spec` stand closer together than along any dimension from `first_other` on.
 bool dimension_0_is_inner(const TensorSpec& spec, size_t first_other);

@@ -38,6 +38,31 @@ int registers(const Tile& tile, const ConvolutionAddresses& conv) {
                           runs(tile, conv) * x_run(tile, conv) * 2 + 28);
 }
 
+// Rules: what their names below say.
+bool loops_are_short(const Tile& tile, const Contraction& part, const Target&) {
+  constexpr int64_t longest_body = 1200;
+  const ConvolutionAddresses& conv = part.addresses;
+  const bool least = tile.p == 1 && tile.q == 1;
+  return least || (conv.rows.window * conv.columns.window * tile.p * tile.q <= longest_body &&
+                   input_positions(conv.rows, tile.p) * runs(tile, conv) <= 128);
+}
+bool registers_suffice(const Tile& tile, const Contraction& part, const Target& target) {
+  const int limit = std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
+  return (tile.p == 1 && tile.q == 1) || registers(tile, part.addresses) <= limit - 100;
+}
+
+// The least tile, and the largest of these that all parts allow.
+bool has_open_kernel(const Tile& tile, const Contractions& parts, const Target& target) {
+  if (tile.threads != 128) return false;
+  for (const int edge : {4, 2}) {
+    const Tile open{edge, edge, tile.threads};
+    if (!for_all(loops_are_short)(open, parts, target) || !for_all(registers_suffice)(open, parts, target)) continue;
+    if (tile.p == edge && tile.q == edge) return true;
+    break;
+  }
+  return tile.p == 1 && tile.q == 1;
+}
+
 std::array<Count, 3> grid(const Tile& tile, const Contraction& contraction) {
   return {blocks_for(contraction, tiles_per_image(tile, contraction.addresses), tile.threads), Count{1}, Count{1}};
 }
@@ -96,23 +121,13 @@ Algorithm depthwise_nchw_convolution(const std::string& template_path, const std
           .param("TILE_P", &Tile::p, {4, 2, 1, 7, 8})
           .param("TILE_Q", &Tile::q, {4, 2, 1, 7, 8})
           .param("THREADS", &Tile::threads, {128, 64, 256})
-          .rule("the tile suits the image", for_main([](const Tile& tile, const Contraction& part, const Target&) {
-                  return tile_suits_the_image(part.addresses, tile.p, tile.q);
-                }))
-          .rule("the unrolled loops are not too long",
-                for_all([](const Tile& tile, const Contraction& part, const Target&) {
-                  constexpr int64_t longest_body = 1200;
-                  const ConvolutionAddresses& conv = part.addresses;
-                  const bool least = tile.p == 1 && tile.q == 1;
-                  return least || (conv.rows.window * conv.columns.window * tile.p * tile.q <= longest_body &&
-                                   input_positions(conv.rows, tile.p) * runs(tile, conv) <= 128);
-                }))
-          .rule("registers suffice", for_all([](const Tile& tile, const Contraction& part, const Target& target) {
-                  const int limit =
-                      std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
-                  return (tile.p == 1 && tile.q == 1) || registers(tile, part.addresses) <= limit - 100;
-                }));
-  return of_one_launch(std::move(description), name, grid, add_constants, work_of);
+          .pruning("the tile suits the image", for_main([](const Tile& tile, const Contraction& part, const Target&) {
+                     return tile_suits_the_image(part.addresses, tile.p, tile.q);
+                   }))
+          .rule("the unrolled loops are not too long", for_all(loops_are_short))
+          .rule("registers suffice", for_all(registers_suffice))
+          .opens(has_open_kernel);
+  return of_one_launch(std::move(description), name, grid, add_constants, work_of, FixedAxes::windows);
 }
 
 }  // namespace kiln::descriptor

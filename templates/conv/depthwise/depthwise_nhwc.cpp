@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "contraction/block_estimate.h"
 #include "conv/depthwise/depthwise.h"
@@ -48,6 +49,34 @@ int registers(const Tile& tile, const ConvolutionAddresses& conv) {
   const auto row = static_cast<double>(met_positions(conv.columns, tile.q) * pixel);
   const double rows = std::min(static_cast<double>(met_positions(conv.rows, tile.p)), rows_ahead);
   return tile.p * tile.q * tile.vector + 3 * tile.vector + 12 + static_cast<int>(rows * row);
+}
+
+// Rules: what their names below say.
+bool vectors_are_aligned(const Tile& tile, const Contraction& part, const Target&) {
+  return tile.vector <= widest_access(part.addresses);
+}
+bool loops_are_short(const Tile& tile, const Contraction& part, const Target&) {
+  constexpr int64_t longest_body = 1600;
+  const ConvolutionAddresses& conv = part.addresses;
+  const bool least = tile.p == 1 && tile.q == 1;
+  return least || conv.rows.window * conv.columns.window * tile.p * tile.q * tile.vector <= longest_body;
+}
+bool registers_suffice(const Tile& tile, const Contraction& part, const Target& target) {
+  const int limit = std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
+  return tile.p * tile.q * tile.vector <= 64 && registers(tile, part.addresses) <= limit - 40;
+}
+
+// The least tile, and the largest of these that all parts allow.
+bool has_open_kernel(const Tile& tile, const Contractions& parts, const Target& target) {
+  const bool is_open_width = tile.vector == 4 || tile.vector == 2 || tile.vector == 1;
+  if (tile.threads != 128 || tile.k != 32 || !is_open_width) return false;
+  for (const auto& [p, q] : {std::pair{2, 4}, std::pair{2, 2}}) {
+    const Tile open{p, q, tile.vector, tile.k, tile.threads};
+    if (!for_all(loops_are_short)(open, parts, target) || !for_all(registers_suffice)(open, parts, target)) continue;
+    if (tile.p == p && tile.q == q) return true;
+    break;
+  }
+  return tile.p == 1 && tile.q == 1;
 }
 
 std::array<Count, 3> grid(const Tile& tile, const Contraction& contraction) {
@@ -147,39 +176,27 @@ Algorithm depthwise_nhwc_convolution(const std::string& template_path, const std
           .param("VECTOR", &Tile::vector, {4, 8, 2, 1})
           .param("BLOCK_K", &Tile::k, {64, 32, 128})
           .param("THREADS", &Tile::threads, {128, 64, 256})
-          .rule("vectors are aligned and end with the pixel",
-                for_all([](const Tile& tile, const Contraction& part, const Target&) {
-                  return tile.vector <= widest_access(part.addresses);
-                }))
-          .rule("vectors are not needlessly narrow",
-                for_main([](const Tile& tile, const Contraction& part, const Target&) {
-                  return tile.vector * 2 >= std::min(4, widest_access(part.addresses));
-                }))
-          .rule("the tile suits the image", for_main([](const Tile& tile, const Contraction& part, const Target&) {
-                  return tile_suits_the_image(part.addresses, tile.p, tile.q);
-                }))
-          .rule("BLOCK_K suits the channels", for_main([](const Tile& tile, const Contraction& part, const Target&) {
-                  return (tile.k == 32 || tile.k < 2 * part.addresses.k()) &&
-                         tile.threads % (tile.k / tile.vector) == 0;
-                }))
-          .rule("the unrolled loops are not too long",
-                for_all([](const Tile& tile, const Contraction& part, const Target&) {
-                  constexpr int64_t longest_body = 1600;
-                  const ConvolutionAddresses& conv = part.addresses;
-                  const bool least = tile.p == 1 && tile.q == 1;
-                  return least ||
-                         conv.rows.window * conv.columns.window * tile.p * tile.q * tile.vector <= longest_body;
-                }))
+          .rule("vectors are aligned and end with the pixel", for_all(vectors_are_aligned))
+          .pruning("vectors are not needlessly narrow",
+                   for_main([](const Tile& tile, const Contraction& part, const Target&) {
+                     return tile.vector * 2 >= std::min(4, widest_access(part.addresses));
+                   }))
+          .pruning("the tile suits the image", for_main([](const Tile& tile, const Contraction& part, const Target&) {
+                     return tile_suits_the_image(part.addresses, tile.p, tile.q);
+                   }))
+          .rule("threads tile the channels", [](const Tile& tile, const Contractions&,
+                                                const Target&) { return tile.threads % (tile.k / tile.vector) == 0; })
+          .pruning("BLOCK_K suits the channels", for_main([](const Tile& tile, const Contraction& part, const Target&) {
+                     return tile.k == 32 || tile.k < 2 * part.addresses.k();
+                   }))
+          .rule("the unrolled loops are not too long", for_all(loops_are_short))
           .rule("filters fit into shared memory",
                 for_all([](const Tile& tile, const Contraction& part, const Target& target) {
                   return shared_bytes(tile, part.addresses) <= target.arch.shared_per_block_default;
                 }))
-          .rule("registers suffice", for_all([](const Tile& tile, const Contraction& part, const Target& target) {
-                  const int limit =
-                      std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
-                  return tile.p * tile.q * tile.vector <= 64 && registers(tile, part.addresses) <= limit - 40;
-                }));
-  return of_one_launch(std::move(description), name, grid, add_constants, work_of);
+          .rule("registers suffice", for_all(registers_suffice))
+          .opens(has_open_kernel);
+  return of_one_launch(std::move(description), name, grid, add_constants, work_of, FixedAxes::windows);
 }
 
 }  // namespace kiln::descriptor
