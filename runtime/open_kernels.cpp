@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <map>
 #include <optional>
@@ -19,19 +18,22 @@
 #include "kiln/execution/target.h"
 #include "kiln/generator/operation.h"
 #include "kiln/runtime/bundling.h"
+#include "selection.h"
 
 namespace kiln {
 namespace {
 
-constexpr std::array<int64_t, 24> usual_extents = {1,  2,  3,   4,   5,   7,   8,   13,   16,   17,   28,   31,
-                                                   56, 64, 100, 128, 197, 256, 512, 1000, 1024, 4096, 8191, 16384};
-constexpr size_t drawn_sizes = 200;
+// Extents that accesses of equal length divide, in rows; and 1, with which tensors have several layouts.
+const std::vector<std::vector<int64_t>> usual_extents = {
+    {1},           {3, 7, 13, 31, 197, 8191},      {2, 14, 50, 1002}, {4, 28, 100, 1020},
+    {8, 56, 1000}, {16, 64, 256, 512, 4096, 16384}};
+constexpr size_t drawn_sizes = 300;
 constexpr double slowest_of_them = 1.3;  // that a size may take, in times of the best estimate
 
 // A `?` in a line: what stands before it, its name, and the most that it may be.
 struct OpenExtent {
   std::string before, name;
-  int64_t most = usual_extents.back();
+  int64_t most = 16384;
 };
 
 struct OpenLine {
@@ -94,13 +96,18 @@ std::set<std::string> sizes_of(const OpenLine& line) {
   std::map<std::string, int64_t> values;
   for (const OpenExtent& extent : line.extents) values[extent.name] = 0;
   std::set<std::string> sizes = {with_extents(line, values)};
-  for (const int64_t same : usual_extents) {
-    for (auto& [name, value] : values) value = same;
-    sizes.insert(with_extents(line, values));
+  for (const std::vector<int64_t>& alike : usual_extents) {
+    for (const int64_t same : alike) {
+      for (auto& [name, value] : values) value = same;
+      sizes.insert(with_extents(line, values));
+    }
   }
   std::mt19937 draw(39);  // NOLINT(cert-msc32-c,cert-msc51-cpp): equal lines have equal bundles
   for (size_t i = 0; i < drawn_sizes && !values.empty(); ++i) {
-    for (auto& [name, value] : values) value = usual_extents[draw() % usual_extents.size()];
+    for (auto& [name, value] : values) {
+      const std::vector<int64_t>& alike = usual_extents[draw() % usual_extents.size()];
+      value = alike[draw() % alike.size()];
+    }
     sizes.insert(with_extents(line, values));
   }
   return sizes;
@@ -128,6 +135,7 @@ class Chooser {
       try {
         const Request request = finished(Request::parse(size));
         if (is_too_large(request)) continue;
+        (void)add_size(of_any_alignment(request));
         if (!add_size(request)) reason = fmt::format("no open kernel serves {}", request.key());
       } catch (const Error& error) {
         if (reason.empty()) reason = fmt::format("no size of it makes a request: {}", error.message());
@@ -160,7 +168,8 @@ class Chooser {
       const std::string name = fmt::format("{}", fmt::join(sources, " "));
       can_take.insert(name);
       kernels_.try_emplace(
-          name, Kernel{{request, target_, candidate.choice, candidate.estimate.seconds, "open kernel", {}, 0}, sources});
+          name,
+          Kernel{{request, target_, candidate.choice, candidate.estimate.seconds, "open kernel", {}, 0}, sources});
     }
     if (can_take.empty()) return false;
     sizes_.push_back(std::move(can_take));
@@ -168,9 +177,8 @@ class Chooser {
   }
 
   bool is_served(const std::set<std::string>& size) const {
-    return std::ranges::any_of(size, [&](const std::string& name) {
-      return std::ranges::includes(served_, kernels_.at(name).sources);
-    });
+    return std::ranges::any_of(
+        size, [&](const std::string& name) { return std::ranges::includes(served_, kernels_.at(name).sources); });
   }
 
   // The kernel that most of the sizes can take which none serves yet; null where there are no such sizes.

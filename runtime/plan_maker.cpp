@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <filesystem>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -174,7 +175,7 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make(const KeyedRequest& request) {
   if (attempt_one_of(selector.doubted())) return plan;
   if (attempt_one_of(selector.doubted(candidates, fallback_attempts))) return plan;
   // Where nothing can be compiled, bundles may have open kernels.
-  if (!kernels_.no_compiler().empty() && (plan = make_open(selector, false))) return plan;
+  if (!kernels_.no_compiler().empty() && (plan = make_open(selector))) return plan;
   if (first_failure) std::rethrow_exception(first_failure);
   fail(selector);
 }
@@ -193,31 +194,34 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make_at_once(const KeyedRequest& re
     }
     return plan != nullptr;
   });
-  if (!plan) plan = make_open(selector, true);
+  if (!plan) plan = make_open(selector);
+  if (!plan) plan = load_open(request, selector, open_attempts, true);
   return plan ? plan : make(request);
 }
 
-// Null where no open kernel serves the request.
-std::shared_ptr<const LoadedPlan> PlanMaker::make_open(const Selector& selector, bool may_compile) {
+// Of an open kernel that need not be compiled: any is sooner done than a compile. Null where there is none.
+std::shared_ptr<const LoadedPlan> PlanMaker::make_open(const Selector& selector) {
   const KeyedRequest& request = selector.variants.request();
-  const Candidates candidates = selector.variants.open_candidates(figures_);
+  constexpr size_t all = std::numeric_limits<size_t>::max();
+  if (auto plan = load_open(request, selector, all, false)) return plan;
+  Variants unaligned = variants(of_any_alignment(*request));
+  return load_open(request, this->selector(unaligned), all, false);
+}
+
+// Of the best `attempts` open kernels of the selector, the first that can be loaded for `request`.
+std::shared_ptr<const LoadedPlan> PlanMaker::load_open(const KeyedRequest& request, const Selector& selector,
+                                                       size_t attempts, bool may_compile) {
   std::shared_ptr<const LoadedPlan> plan;
-  for (const bool compiles : {false, true}) {
-    if (compiles && !may_compile) break;
-    // Any that is there is sooner done than a compile.
-    const size_t attempts = compiles ? open_attempts : candidates.ranked.size();
-    const bool found = selector.visit_estimated(candidates, attempts, [&](Selection selection) {
-      if (!compiles && !kernels_.has(*selection.program)) return false;
-      selection.source = "open kernel";
-      try {
-        plan = load(request, selection);
-      } catch (const Error& error) {
-        if (!concerns_variant(error)) throw;
-      }
-      return plan != nullptr;
-    });
-    if (found) break;
-  }
+  selector.visit_estimated(selector.variants.open_candidates(figures_), attempts, [&](Selection selection) {
+    if (!may_compile && !kernels_.has(*selection.program)) return false;
+    selection.source = "open kernel";
+    try {
+      plan = load(request, selection);
+    } catch (const Error& error) {
+      if (!concerns_variant(error)) throw;
+    }
+    return plan != nullptr;
+  });
   return plan;
 }
 

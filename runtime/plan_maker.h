@@ -53,7 +53,9 @@ class PlanMaker {
   Variants variants(const KeyedRequest& request) const { return catalogue_.on(request, kernels_.target()); }
   Selector selector(Variants& variants) const;
   void announce_not_believed(const Selector& selector);
-  std::shared_ptr<const LoadedPlan> make_open(const Selector& selector, bool may_compile);
+  std::shared_ptr<const LoadedPlan> make_open(const Selector& selector);
+  std::shared_ptr<const LoadedPlan> load_open(const KeyedRequest& request, const Selector& selector, size_t attempts,
+                                              bool may_compile);
   std::shared_ptr<const LoadedPlan> make_locked(const Selector& selector);
   std::shared_ptr<const LoadedPlan> load(const KeyedRequest& request, const Selection& selection);
   [[noreturn]] void fail(const Selector& selector) const;

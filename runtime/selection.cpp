@@ -76,6 +76,11 @@ std::string describe_source(const cache::Choice& choice) {
 
 }  // namespace
 
+Request of_any_alignment(Request request) {
+  for (Operand& operand : request.operands) operand.spec.alignment = size_of(operand.spec.dtype);
+  return request;
+}
+
 std::string predicted_by(std::string_view clock) {
   return fmt::format("predicted by {}", clock);
 }

@@ -33,6 +33,9 @@ struct Selection {
   std::shared_ptr<const Program> program{};  ///< Null where it is bundled.
 };
 
+/// The same layer in memory that is aligned to its elements alone: kernels of it serve all sizes alike.
+Request of_any_alignment(Request request);
+
 /// Permissions that an application has to ask for: ContextOptions of the same names.
 struct Permissions {
   bool failed_variants = false;

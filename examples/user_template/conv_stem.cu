@@ -24,8 +24,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Index pixel = global_thread<THREADS, Index>();
   if (pixel >= (DYNAMIC_N ? static_cast<Index>(n) : N) * (Index(P) * Q)) return;
   Index image = pixel;
-  const Index left = take_coordinate<Q>(image) * STRIDE_W - PAD_LEFT;
-  const Index top = take_coordinate<P>(image) * STRIDE_H - PAD_TOP;
+  const Index left = take_coordinate(image, Q) * STRIDE_W - PAD_LEFT;
+  const Index top = take_coordinate(image, P) * STRIDE_H - PAD_TOP;
   const TX* const planes = x + image * (Index(C) * H * W);
 
   float sums[TILE_K] = {};

@@ -115,7 +115,7 @@ Prelude addresses_prelude(const ConvolutionAddresses& conv, FixedAxes fixed) {
   prelude.extent("C_PER_GROUP", conv.c_per_group()).extent("K_PER_GROUP", conv.k_per_group());
   add_axes(prelude, conv, fixed);
   fixed == FixedAxes::windows ? prelude.constant("TAPS", conv.taps()) : prelude.extent("TAPS", conv.taps());
-  prelude.extent("FILTER", conv.c_per_group() * conv.taps());
+  prelude.extent("FILTER_ELEMENTS", conv.c_per_group() * conv.taps());
   prelude.extent("PIXELS_PER_IMAGE", conv.pixels_per_image()).flag("POINTWISE", conv.pointwise);
   add_regions(prelude, conv.region_axes);
   prelude.flag("REGIONS_OF_PIXELS", conv.divided == Divided::pixels);

@@ -47,7 +47,7 @@ struct Column {
 // Filter elements of the block, numbered as lib/conv_operands.cuh says; TILE_K channels each, zero for those that do
 // not exist.
 struct FilterTile {
-  static constexpr int ELEMENTS = FILTER * TILE_K;
+  static constexpr int ELEMENTS = FILTER_ELEMENTS * TILE_K;
   // The compiler may join loads of neighbours into ones of four: they find no element that nobody has written.
   static constexpr int FLOATS = ceil_div(ELEMENTS, 4) * 4;
   alignas(16) float values[FLOATS];
@@ -58,7 +58,7 @@ struct FilterTile {
         values[i] = 0.0f;
         continue;
       }
-      const int k = i / FILTER, element = i % FILTER;
+      const int k = i / FILTER_ELEMENTS, element = i % FILTER_ELEMENTS;
       const Index offset = first_filter_element(first_filter + k) + filter_offset(element);
       values[element * TILE_K + k] = k < channels ? to_float(w[offset]) : 0.0f;
     }

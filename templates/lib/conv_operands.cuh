@@ -1,7 +1,7 @@
 // The operands of a convolution in memory, whatever their strides.
 //
-// From the prelude: the problem, with TAPS (those of a channel), FILTER (elements of one output channel's filter) and
-// PIXELS_PER_IMAGE (of y); and the strides of x, w, y and residual. X_STRIDE_G and W_STRIDE_G lead from the
+// From the prelude: the problem, with TAPS (those of a channel), FILTER_ELEMENTS (elements of one output channel's
+// filter) and PIXELS_PER_IMAGE (of y); and the strides of x, w, y and residual. X_STRIDE_G and W_STRIDE_G lead from the
 // channels and filters of one group to those of the next: where x and w are the operands of a gradient, groups are not
 // just further channels; FILTERS_ARE_ONE_RUN where those of w are. Where a block works for one region of a local
 // convolution, REGIONS_OF_PIXELS, those of y are divided, and W_STRIDE_REGION leads to the filters of the next region;

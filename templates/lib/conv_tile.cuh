@@ -32,7 +32,7 @@ __host__ __device__ constexpr int chunks_per_tap() {
   return ceil_div<int>(C_PER_GROUP, BLOCK_K);
 }
 __host__ __device__ constexpr int chunks_of_filter() {
-  return CHANNELS_INNER ? TAPS * chunks_per_tap() : ceil_div<int>(FILTER, BLOCK_K);
+  return CHANNELS_INNER ? TAPS * chunks_per_tap() : ceil_div<int>(FILTER_ELEMENTS, BLOCK_K);
 }
 // Tiles along the channels of one group.
 __host__ __device__ constexpr int tiles_of_group() {
@@ -104,8 +104,8 @@ class Filters {
     const int tap = chunk / chunks_per_tap();
     const int c = chunk % chunks_per_tap() * BLOCK_K;
     const int first = CHANNELS_INNER ? tap * C_PER_GROUP + c : chunk * BLOCK_K;
-    const int rows = CHANNELS_INNER ? C_PER_GROUP - c : FILTER - first;  // that exist, from this chunk on
-    const bool whole = (CHANNELS_INNER ? C_PER_GROUP : FILTER) % BLOCK_K == 0;
+    const int rows = CHANNELS_INNER ? C_PER_GROUP - c : FILTER_ELEMENTS - first;  // that exist, from this chunk on
+    const bool whole = (CHANNELS_INNER ? C_PER_GROUP : FILTER_ELEMENTS) % BLOCK_K == 0;
     Index chunk_offset = CHUNKS_ARE_EVEN ? filter_offset(first) : 0;
     bool chunk_exists = true;
     if constexpr (CHANNELS_INNER) enter_region(tap, chunk_exists, chunk_offset);

@@ -18,7 +18,9 @@ struct CopiedPositions {
 
   __device__ __forceinline__ explicit CopiedPositions(int number) : first(number * BLOCK_K) {}
   __device__ __forceinline__ void next() { first += BLOCK_K; }
-  __device__ __forceinline__ bool has(int row) const { return FILTER % BLOCK_K == 0 || first + row < FILTER; }
+  __device__ __forceinline__ bool has(int row) const {
+    return FILTER_ELEMENTS % BLOCK_K == 0 || first + row < FILTER_ELEMENTS;
+  }
 };
 
 // The lines of a tile that a thread copies, RUN of EXTENT elements each.

@@ -45,8 +45,8 @@ class Im2colAlongPixels {
 #pragma unroll
     for (int j = 0; j < ROWS; ++j) {
       const int row = first_row_ + j * ROW_STEP;
-      const bool exists =
-          (ROWS * ROW_STEP == BLOCK_K || row < BLOCK_K) && (FILTER % BLOCK_K == 0 || chunk_row + row < FILTER);
+      const bool exists = (ROWS * ROW_STEP == BLOCK_K || row < BLOCK_K) &&
+                          (FILTER_ELEMENTS % BLOCK_K == 0 || chunk_row + row < FILTER_ELEMENTS);
       if constexpr (SAME_TAPS) {
 #pragma unroll
         for (int i = 0; i < COLUMNS; ++i) {

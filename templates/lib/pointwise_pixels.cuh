@@ -30,7 +30,8 @@ class PointwiseAlongPixels {
     const TX* const first = x_ + static_cast<Index>(chunk) * (BLOCK_K * Index(X_STRIDE_C));
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
-      const bool exists = exists_ && is_in_tile(i) && (FILTER % BLOCK_K == 0 || chunk * BLOCK_K + row(i) < FILTER);
+      const bool exists =
+          exists_ && is_in_tile(i) && (FILTER_ELEMENTS % BLOCK_K == 0 || chunk * BLOCK_K + row(i) < FILTER_ELEMENTS);
       const TX* const address = first + Index(i) * ROW_STEP * X_STRIDE_C;
       runs.fetch_run(*this, i, exists, channel_at(channel_, chunk * BLOCK_K + i * ROW_STEP),
                      [address] { return address; });

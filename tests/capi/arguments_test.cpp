@@ -25,7 +25,7 @@ TEST_F(CApiArguments, ContextCreation) {
     };
   };
   expect_refused({
-      {"size is 143, expected 192", create([](auto& o) { o.size = 143; })},
+      {"size is 143, expected 200", create([](auto& o) { o.size = 143; })},
       {"there is no device 99", create([](auto& o) { o.device = 99; })},
       {"there is no device -1", create([](auto& o) { o.device = -1; })},
       {"packs is NULL", create([](auto& o) { o.pack_count = 1; })},
@@ -44,6 +44,8 @@ TEST_F(CApiArguments, ContextCreation) {
        create([](auto& o) { o.tuning_mode = KILN_TUNING_IN_BACKGROUND, o.tuning_budget_seconds = nan; })},
       {"no candidates", create([](auto& o) { o.tuning_mode = KILN_TUNING_WITHIN_BUDGET, o.tuning_candidates = 0; })},
       {"cannot tune", create([](auto& o) { o.tuning_mode = KILN_TUNING_WITHIN_BUDGET, o.locked = 1; })},
+      {"first_call is 3", create([](auto& o) { o.first_call = 3; })},
+      {"reserved_2 is 1", create([](auto& o) { o.reserved_2 = 1; })},
       {"the tuning mode is 3", create([](auto& o) { o.tuning_mode = 3; })},
       {"the tuning mode is -1", create([](auto& o) { o.tuning_mode = -1; })},
       {"environment is NULL", create([](auto& o) { o.environment_count = 1; })},

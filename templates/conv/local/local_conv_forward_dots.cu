@@ -18,7 +18,7 @@ constexpr int RUNS = CHUNK / (32 * W_RUN);                          // that a la
 static_assert(ALPHA != SCALE_ZERO, "alpha of class zero is for local_conv_forward_simple");
 static_assert(REGIONS_OF_PIXELS, "blocks are those of one region");
 static_assert(CHUNK % (32 * W_RUN) == 0, "lanes tile a chunk");
-static_assert((CHANNELS_INNER ? C_PER_GROUP : FILTER) % W_RUN == 0, "an access stays in its filter");
+static_assert((CHANNELS_INNER ? C_PER_GROUP : FILTER_ELEMENTS) % W_RUN == 0, "an access stays in its filter");
 static_assert(WARP_FILTERS * PIXELS <= 32, "a lane finishes at most one sum");
 
 using Windows = float[PIXELS][CHUNK];
@@ -45,7 +45,7 @@ class WarpFilters {
 #pragma unroll
       for (int f = 0; f < WARP_FILTERS; ++f) {
         values_[r][f] =
-            exists_[f] && element < FILTER ? load_readonly<W_RUN>(filters_[f] + offset) : zeros<TW, W_RUN>();
+            exists_[f] && element < FILTER_ELEMENTS ? load_readonly<W_RUN>(filters_[f] + offset) : zeros<TW, W_RUN>();
       }
     }
   }
@@ -78,7 +78,7 @@ __device__ __forceinline__ void gather(Windows& windows, const TX* x, const Wind
 #pragma unroll
   for (int i = static_cast<int>(threadIdx.x); i < CHUNK; i += THREADS) {
     int c = first + i;
-    const bool exists = c < FILTER;
+    const bool exists = c < FILTER_ELEMENTS;
     int number = c;
     if constexpr (CHANNELS_INNER) c = take_coordinate(number, C_PER_GROUP);
     const int s = take_coordinate(number, S);
@@ -116,7 +116,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   WarpFilters filters(w, region, group, first_k);
   float sums[WARP_FILTERS][PIXELS] = {};
 #pragma unroll 1
-  for (int first = 0; first < FILTER; first += CHUNK) {
+  for (int first = 0; first < FILTER_ELEMENTS; first += CHUNK) {
     filters.fetch(first);
     gather(windows, x, pixels, group, first, user);
     __syncthreads();
