@@ -57,8 +57,13 @@ Segments Segments::of(const SpatialAxes& axes, const SpatialRegions& regions) {
   return segments;
 }
 
-void add_regions(Prelude& prelude, const SpatialRegions& of_outputs) {
-  const SpatialRegions regions = of_outputs.count() > 1 ? of_outputs : SpatialRegions();
+void add_one_region(Prelude& prelude, const SpatialAxes& axes) {
+  prelude.constant("GRID_Z", 1).extent("OUTPUTS_Z", axes.planes.outputs);
+  prelude.constant("GRID_P", 1).extent("OUTPUTS_P", axes.rows.outputs);
+  prelude.constant("GRID_Q", 1).extent("OUTPUTS_Q", axes.columns.outputs);
+}
+
+void add_regions(Prelude& prelude, const SpatialRegions& regions) {
   prelude.constant("GRID_Z", regions.planes.regions).constant("OUTPUTS_Z", regions.planes.outputs);
   prelude.constant("GRID_P", regions.rows.regions).constant("OUTPUTS_P", regions.rows.outputs);
   prelude.constant("GRID_Q", regions.columns.regions).constant("OUTPUTS_Q", regions.columns.outputs);

@@ -21,8 +21,10 @@ struct SpatialRegions {
   bool even() const { return planes.even() && rows.even() && columns.even(); }
 };
 
-/// GRID_Z, OUTPUTS_Z and so on: what lib/regions.cuh needs. A single region is said to be of one output.
-void add_regions(Prelude& prelude, const SpatialRegions& of_outputs);
+/// GRID_Z, OUTPUTS_Z and so on: what lib/regions.cuh needs.
+void add_regions(Prelude& prelude, const SpatialRegions& regions);
+/// The same of a single region of all outputs, their numbers as extents: for kernels that have no use for regions.
+void add_one_region(Prelude& prelude, const SpatialAxes& axes);
 
 /// Axis that the regions of a local convolution divide where a block works for one of them: the pixels of y, or (where
 /// the gradient by the filters is computed) the taps, which are the outputs of the forward convolution. Pixels, or

@@ -86,8 +86,8 @@ Algorithm tensor_contraction(const std::string& template_path, const std::string
   auto description = add_tensor_space(describe<TensorTiling>(kernel + suffix, operation, template_path, make)
                                           .applies(applies_if_brought(bring, refusal)),
                                       bring);
-  if (suffix.empty()) std::move(description).opens(has_open_kernel(bring));
-  return with_one_launch(std::move(description), kernel, bring);
+  if (!suffix.empty()) return with_one_launch(std::move(description), kernel, bring);
+  return with_one_launch(std::move(description).opens(has_open_kernel(bring)), kernel, bring);
 }
 
 Algorithm persistent_tensor_contraction(const std::string& template_path, const std::string& operation,

@@ -29,7 +29,10 @@ void add_problem(Prelude& prelude, const Gradient& gradient, FixedAxes fixed) {
   prelude.extent("C", gradient.c()).extent("K", gradient.k()).extent("GROUPS", gradient.groups);
   prelude.constant("C_PER_GROUP", gradient.c_per_group()).constant("K_PER_GROUP", gradient.k_per_group());
   add_axes(prelude, gradient, fixed);
-  add_regions(prelude, gradient.region_axes);
+  if (gradient.region_axes.count() > 1)
+    add_regions(prelude, gradient.region_axes);
+  else
+    add_one_region(prelude, gradient);
   prelude.flag("MIRRORED", gradient.mirrored);
   add_blend(prelude, gradient.blend);
 }

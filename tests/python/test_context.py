@@ -79,6 +79,16 @@ def test_a_context_keeps_as_many_plans_as_it_is_told():
     assert context.plan_count.held == 0
 
 
+def test_a_first_call_may_be_served_at_once(tmp_path):
+    context = kiln.Context(driver="emulator", cache="off", kernel_store=tmp_path / "store", first_call="at_once")
+    request = "softmax_forward x=f32:3x37"
+    first = kiln.plan(request, context=context)
+    assert "_open " in first.variant
+    context.wait_until_tuned()
+    assert "_open " not in kiln.plan(request, context=context).variant
+    assert "_open " in first.variant
+
+
 def test_requests_that_define_user_code_are_refused_where_asked(context):
     text = "# a layer\nexpression twice\n2.0f * acc\nend expression\nsoftmax_forward x=f32:2x4 epilogue=user:twice\n"
     with pytest.raises(kiln.InvalidArgument, match="line 2: user code is refused here: .* expression twice") as raised:

@@ -250,6 +250,7 @@ def test_tensors_that_the_caller_drops_during_a_call_live_until_it_ends(context)
         (lambda: kiln.Context(kept_plans=0), "kept_plans is 0"),
         (lambda: kiln.Context(kept_plans=2**63), "kept_plans is 9223372036854775808 .give less than"),
         (lambda: kiln.Context(kept_plan_bytes=-1), "kept_plan_bytes is -1"),
+        (lambda: kiln.Context(first_call="later"), "first_call is 'later' .give .exact. or .at_once."),
         (lambda: kiln.Context(deterministic="yes"), "deterministic is 'yes'"),
         (lambda: kiln.Context(tuning="never"), "tuning is 'never' .give a kiln.Tuning"),
         (lambda: kiln.Context(announce=3), "announce is 3"),
