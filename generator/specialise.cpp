@@ -230,7 +230,7 @@ std::string Prelude::line(std::string_view name, const Several& extents) {
   return line(name, Array{extents.values});
 }
 
-// What a declaration leaves open where the prelude is opened; nothing for what it fixes.
+// The extent that a declaration leaves open where the prelude is opened; nothing for what it fixes.
 std::optional<Extent> Prelude::extent_of(const Declaration& declaration) {
   if (const auto* const one = std::get_if<One>(&declaration.value))
     return Extent{declaration.name, {one->value}, fits_int(one->value) ? 4 : 8};

@@ -40,7 +40,7 @@ class Bundles {
   std::vector<BundledChoice> find(const std::string& key) const;
   /// Whether there is a program, made for any request, or each of its sources in some program.
   bool has(const Program& program) const;
-  /// That program; nothing where there is none. Throws as Bundle::load().
+  /// Gives that program; nothing where there is none. Throws as Bundle::load().
   std::optional<execution::CompiledProgram> load(const Program& program) const;
 
   /// "app.kiln (sm_80, sm_90a)", with commas between: what was opened, and what for.

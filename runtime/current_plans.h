@@ -38,8 +38,9 @@ class CurrentPlans {
   using Shared = std::shared_ptr<const LoadedPlan>;
 
   struct Tools {
-    std::function<Shared(const KeyedRequest&)> make_first;  ///< Of a request that has none; throws as Context::plan().
-    std::function<Shared(const KeyedRequest&)> make;        ///< To replace one, with what is known by then; likewise.
+    std::function<Shared(const KeyedRequest&)>
+        make_first;  ///< Makes that of a request without one; throws as Context::plan().
+    std::function<Shared(const KeyedRequest&)> make;  ///< To replace one, with what is known by then; likewise.
     /// Failure known by now of the variant of a plan, in words, if the plan must not be used any more.
     std::function<std::optional<std::string>(const LoadedPlan&)> known_failure_of;
     std::function<void(const std::string&)> announce;

@@ -199,7 +199,7 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make_at_once(const KeyedRequest& re
   return plan ? plan : make(request);
 }
 
-// Of an open kernel that need not be compiled: any is sooner done than a compile. Null where there is none.
+// Plan of an open kernel that need not be compiled: any is sooner done than a compile. Null where there is none.
 std::shared_ptr<const LoadedPlan> PlanMaker::make_open(const Selector& selector) {
   const KeyedRequest& request = selector.variants.request();
   constexpr size_t all = std::numeric_limits<size_t>::max();
@@ -208,7 +208,7 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make_open(const Selector& selector)
   return load_open(request, this->selector(unaligned), all, false);
 }
 
-// Of the best `attempts` open kernels of the selector, the first that can be loaded for `request`.
+// Plan of the first of the best `attempts` open kernels of the selector that can be loaded for `request`.
 std::shared_ptr<const LoadedPlan> PlanMaker::load_open(const KeyedRequest& request, const Selector& selector,
                                                        size_t attempts, bool may_compile) {
   std::shared_ptr<const LoadedPlan> plan;

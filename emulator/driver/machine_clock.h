@@ -46,7 +46,7 @@ struct MachineLaunch {
   std::span<const std::byte> parameters;
   uint64_t traced_instructions = 0;              ///< As many are recorded, of one SM.
   const LeftInL2& in_l2;                         ///< By the launch before.
-  const std::vector<GlobalVariable>& variables;  ///< Of the module, where they are.
+  const std::vector<GlobalVariable>& variables;  ///< The module's, with their addresses.
 };
 
 /// The time of a launch, or why machine code does not tell it.

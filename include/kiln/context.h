@@ -89,7 +89,7 @@ struct ContextOptions {
   /// give equal bits as long as they use the same variant: with TuningMode::in_background a better variant may change
   /// the bits.
   bool deterministic = false;
-  /// What serves the first call of a shape that has no plan yet (docs/sizes.md). Default: KILN_FIRST_CALL, else
+  /// Plan that serves the first call of a shape (docs/sizes.md). Default: KILN_FIRST_CALL, else
   /// `exact`.
   std::optional<FirstCall> first_call;
   /// Use only the first variant that packs and bundles name for a request: no tuning database, no estimate, no second

@@ -34,7 +34,7 @@ std::optional<int64_t> pixel_stride(const TensorSpec& x) {
   return run_stride(x, {dimension::column, dimension::row, dimension::plane, dimension::batch});
 }
 
-// Of the elements of one output channel's filter, numbered as kernels do where channels are not inner.
+// Whether the elements of one output channel's filter are evenly spaced, numbered as where channels are not inner.
 bool filter_is_one_run(const ConvolutionAddresses& conv) {
   return run_stride(conv.w, {dimension::column, dimension::row, dimension::plane, dimension::channel}).has_value();
 }

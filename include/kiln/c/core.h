@@ -77,7 +77,7 @@ enum {
 
 typedef int32_t kiln_first_call;
 enum {
-  KILN_FIRST_CALL_DEFAULT = 0, /* What the variable KILN_FIRST_CALL says, else as KILN_FIRST_CALL_EXACT. */
+  KILN_FIRST_CALL_DEFAULT = 0, /* The value of the variable KILN_FIRST_CALL, else as KILN_FIRST_CALL_EXACT. */
   KILN_FIRST_CALL_EXACT = 1,   /* The plan of the shape, which may have to be compiled first. */
   /* An open kernel, which serves many shapes and is compiled once on a machine. The plan of the shape is made in the
    * background and serves later calls. Results of the two may differ in bits: not for deterministic requests. */
@@ -129,7 +129,7 @@ typedef struct kiln_context_options {
    * 512 MiB. */
   int64_t kept_plans;
   int64_t kept_plan_bytes;
-  kiln_first_call first_call; /* What serves a call of a shape that has no plan yet. Default: KILN_FIRST_CALL. */
+  kiln_first_call first_call; /* Plan that serves a shape which has none yet. Default: KILN_FIRST_CALL. */
   int32_t reserved_2;
 } kiln_context_options;
 

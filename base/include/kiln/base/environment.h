@@ -15,7 +15,7 @@ namespace kiln {
 /// Reaction to NaN or infinity in an operand or a result.
 enum class NumericsPolicy { warn, error };
 
-/// What serves a call of a shape that has no plan yet.
+/// Plan that serves a call of a shape which has none yet.
 enum class FirstCall {
   exact,  ///< The plan of the shape: kernels that bundles and the store of compiled kernels lack are compiled first.
   /// An open kernel, which serves many shapes and is compiled once on a machine. The plan of the shape is made in the

@@ -80,7 +80,7 @@ class Prelude {
   std::string text() const { return text_of(declarations_); }
   /// Whether type() or types() named this one.
   bool names(DType dtype) const { return types_.holds(dtype); }
-  /// What is left open, in order; nothing unless the prelude is opened.
+  /// Extents that are left open, in order; none unless the prelude is opened.
   std::vector<Extent> open_extents() const;
   /// Every constant(), extent() and flag() so far, in order.
   std::vector<std::pair<std::string, int64_t>> constants() const;
