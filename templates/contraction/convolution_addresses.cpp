@@ -117,8 +117,9 @@ Prelude addresses_prelude(const ConvolutionAddresses& conv, FixedAxes fixed) {
   fixed == FixedAxes::windows ? prelude.constant("TAPS", conv.taps()) : prelude.extent("TAPS", conv.taps());
   prelude.extent("FILTER_ELEMENTS", conv.c_per_group() * conv.taps());
   prelude.extent("PIXELS_PER_IMAGE", conv.pixels_per_image()).flag("POINTWISE", conv.pointwise);
-  // The outputs of a single region play no part.
-  add_regions(prelude, conv.region_axes.count() > 1 ? conv.region_axes : SpatialRegions());
+  // Where all outputs have the same filters their number plays no part.
+  const bool divides = conv.region_axes.count() > 1 || conv.divided != Divided::nothing;
+  add_regions(prelude, divides ? conv.region_axes : SpatialRegions());
   prelude.flag("REGIONS_OF_PIXELS", conv.divided == Divided::pixels);
   prelude.flag("REGIONS_OF_TAPS", conv.divided == Divided::taps);
   prelude.extent("W_STRIDE_REGION", conv.w_region_stride).extent("Y_STRIDE_REGION", conv.y_region_stride);

@@ -55,6 +55,7 @@ bool is_open_tiling(const SimtTiling& tiling, const Contraction& contraction) {
       if (period > 1 && value % period == 0 && block_k == 16 && 16 % period != 0) block_k = value;
     }
   }
+  if (contraction.addresses.divided != Divided::nothing) return false;  // regions are constants
   if (tiling.block_k != block_k || tiling.slices != 1) return false;
   // The address of each row of a long chunk takes a register.
   if (block_k == 49) return tiling.stages == 1 && (has(64, 64, 4, 4) || has(128, 32, 4, 4) || has(32, 128, 4, 4));

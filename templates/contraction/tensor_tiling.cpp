@@ -281,7 +281,8 @@ bool is_open_tiling(const TensorTiling& tiling, const Contraction& contraction, 
   const auto has = [&](int block_m, int block_n, int warp_m, int warp_n) {
     return tiling.block_m == block_m && tiling.block_n == block_n && tiling.warp_m == warp_m && tiling.warp_n == warp_n;
   };
-  return tiling.block_k * tensor_element_bytes(contraction) == short_chunk &&
+  return contraction.addresses.divided == Divided::nothing &&
+         tiling.block_k * tensor_element_bytes(contraction) == short_chunk &&
          tiling.stages == (bring == Bring::copied ? 4 : 2) &&
          (has(128, 128, 64, 32) || has(64, 64, 32, 32) || has(32, 32, 16, 16) || has(128, 32, 32, 32));
 }
