@@ -262,7 +262,7 @@ def test_tensors_that_the_caller_drops_during_a_call_live_until_it_ends(context)
         (lambda: kiln.plan(None), "request is None"),
         (lambda: kiln.call(None), "what is None"),
     ],
-    ids=range(21),
+    ids=range(22),
 )
 def test_a_setting_of_a_wrong_type_is_named(make, said):
     with pytest.raises(kiln.InvalidArgument, match=said):
