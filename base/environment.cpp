@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 #include <string_view>
+#include <utility>
 
 #include "kiln/base/error.h"
 #include "kiln/base/nearest.h"
@@ -39,11 +40,22 @@ std::optional<std::string> text(const Environment::Lookup& lookup, const char* n
   return std::string(value);
 }
 
-bool flag(const Environment::Lookup& lookup, const char* name) {
+// A word and the value that it stands for.
+template <class Value>
+using Word = std::pair<std::string_view, Value>;
+
+template <class Value>
+std::optional<Value> one_of(const Environment::Lookup& lookup, const char* name, const Word<Value>& one,
+                            const Word<Value>& other) {
   const std::optional<std::string> value = text(lookup, name);
-  if (!value || *value == "0") return false;
-  if (*value == "1") return true;
-  throw Error(ErrorCode::invalid_argument, fmt::format("{}={} is not 0 or 1", name, *value));
+  if (!value) return std::nullopt;
+  if (*value == one.first) return one.second;
+  if (*value == other.first) return other.second;
+  throw Error(ErrorCode::invalid_argument, fmt::format("{}={} is not {} or {}", name, *value, one.first, other.first));
+}
+
+bool flag(const Environment::Lookup& lookup, const char* name) {
+  return one_of<bool>(lookup, name, {"0", false}, {"1", true}).value_or(false);
 }
 
 std::optional<uint64_t> count(const Environment::Lookup& lookup, const char* name, std::string_view what) {
@@ -56,22 +68,6 @@ std::optional<uint64_t> count(const Environment::Lookup& lookup, const char* nam
   if (error == std::errc() && stop == end && number >= 1 && number <= most) return number;
   throw Error(ErrorCode::invalid_argument, fmt::format("{}={} is not a number of {}", name, *value, what),
               fmt::format("give a whole number from 1 to {}", most));
-}
-
-std::optional<NumericsPolicy> numerics_policy(const Environment::Lookup& lookup, const char* name) {
-  const std::optional<std::string> value = text(lookup, name);
-  if (!value) return std::nullopt;
-  if (*value == "warn") return NumericsPolicy::warn;
-  if (*value == "error") return NumericsPolicy::error;
-  throw Error(ErrorCode::invalid_argument, fmt::format("{}={} is not warn or error", name, *value));
-}
-
-std::optional<FirstCall> first_call_policy(const Environment::Lookup& lookup, const char* name) {
-  const std::optional<std::string> value = text(lookup, name);
-  if (!value) return std::nullopt;
-  if (*value == "exact") return FirstCall::exact;
-  if (*value == "at_once") return FirstCall::at_once;
-  throw Error(ErrorCode::invalid_argument, fmt::format("{}={} is not exact or at_once", name, *value));
 }
 
 std::vector<std::string> split(const std::string& text, char separator) {
@@ -173,8 +169,10 @@ Environment Environment::read(const Lookup& lookup) {
   result.kept_plans_mib = count(lookup, "KILN_KEPT_PLANS_MIB", "MiB");
   result.kernel_store_shared = flag(lookup, "KILN_KERNEL_STORE_SHARED");
   if (auto folders = text(lookup, "KILN_USER_TEMPLATES")) result.user_templates = split(*folders, ':');
-  result.first_call = first_call_policy(lookup, "KILN_FIRST_CALL");
-  result.check_numerics = numerics_policy(lookup, "KILN_CHECK_NUMERICS");
+  result.first_call =
+      one_of<FirstCall>(lookup, "KILN_FIRST_CALL", {"exact", FirstCall::exact}, {"at_once", FirstCall::at_once});
+  result.check_numerics = one_of<NumericsPolicy>(lookup, "KILN_CHECK_NUMERICS", {"warn", NumericsPolicy::warn},
+                                                 {"error", NumericsPolicy::error});
   result.cache_home = user_cache_home(lookup);
   result.data_dirs = system_data_dirs(lookup);
   return result;

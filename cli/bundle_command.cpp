@@ -1,15 +1,10 @@
 // kiln bundle: compiled variants in one file, for an application that has no NVRTC.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <string>
 #include <utility>
 
@@ -118,27 +113,6 @@ size_t requests_with_gaps(const BundlePlan& plan) {
   return requests.size();
 }
 
-// The requests of a file, or the one that is given, as lines: extents may be open.
-std::vector<std::string> open_lines(const BundleFlags& options) {
-  std::string text = options.input.text;
-  if (std::filesystem::is_regular_file(text)) {
-    std::ifstream file(text);
-    text.assign(std::istreambuf_iterator<char>(file), {});
-  }
-  std::vector<std::string> lines;
-  std::istringstream rest(text);
-  for (std::string line; std::getline(rest, line);) {
-    line.erase(std::min(line.size(), line.find('#')));
-    line.erase(line.find_last_not_of(" \t\r") + 1);
-    if (line.starts_with("expression ")) {
-      throw Error(ErrorCode::invalid_argument, "--open takes no user code",
-                  "bundle layers with user code at the sizes that they have");
-    }
-    if (!line.empty()) lines.push_back(line);
-  }
-  return lines;
-}
-
 void print_gaps(const BundlePlan& plan, const BundleFlags& options, size_t requests) {
   constexpr size_t most = 10;
   fmt::print(stderr, "kiln: no bundle is written: {} of {} requests have no variant for an architecture\n",
@@ -163,7 +137,7 @@ int bundle(const BundleFlags& options) {
   Workload workload;
   std::vector<std::string> open;
   if (options.open)
-    open = open_lines(options);
+    open = read_open_lines(options.input);
   else
     workload = read_workload(options.input);
   std::vector<Request> requests;

@@ -13,6 +13,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
@@ -79,28 +80,36 @@ Workload from_model(const Input& input) {
   return collection.take();
 }
 
-Workload from_requests(const std::string& name, const std::string& text, const Input& input) {
+/// The text of requests, and what messages call it.
+struct RequestsText {
+  std::string name, text;
+};
+
+Workload from_requests(const RequestsText& requests, const Input& input) {
   Expressions expressions = read_expressions(input.expressions);
   Collection collection;
   try {
     if (input.no_code) {
-      require_no_code(text,
+      require_no_code(requests.text,
                       "leave out --no-code if you would run its author's code, or take the definition into a file of "
                       "your own for --expression");
     }
-    for (const RequestLine& line : parse_requests(text, expressions)) collection.add(line);
+    for (const RequestLine& line : parse_requests(requests.text, expressions)) collection.add(line);
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", name, error.message()), error.hint());
+    throw Error(error.code(), fmt::format("{}: {}", requests.name, error.message()), error.hint());
   }
   Workload workload = collection.take();
-  if (workload.jobs.empty()) throw Error(ErrorCode::invalid_argument, fmt::format("{} holds no request", name));
+  if (workload.jobs.empty())
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} holds no request", requests.name));
   return workload;
 }
+
+constexpr std::string_view what_to_give = "give a model.onnx, a requests file, or one request in quotes";
 
 // Kind of a file that is no text, by its first bytes, as advice.
 std::string_view kind_of_file(std::string_view bytes) {
   if (bytes.starts_with("SQLite format 3")) return "it is a tuning database: --db takes it, `kiln cache list` shows it";
-  return "give a model.onnx, a requests file, or one request in quotes";
+  return what_to_give;
 }
 
 // Requests are plain text; what has other bytes is not, and a message about its columns would be of no use.
@@ -125,6 +134,21 @@ std::string read_file(const std::string& path) {
   }
   require_text(path, text);
   return text;
+}
+
+// The lines of an input that is no model.
+RequestsText read_requests(const Input& input) {
+  if (input.model.any()) {
+    throw Error(ErrorCode::invalid_argument,
+                "--dtype, --layout, --batch, --shape, --no-fuse and --arithmetic apply to ONNX models",
+                "a request says these things itself");
+  }
+  std::error_code ignored;
+  const bool is_there = std::filesystem::exists(input.text, ignored);
+  const bool is_request = input.text.find(' ') != std::string::npos || find_operation(input.text) != nullptr;
+  if (!is_there && is_request) return {"request", input.text};
+  require_file(input.text, what_to_give);
+  return {input.text, read_file(input.text)};
 }
 
 }  // namespace
@@ -225,25 +249,30 @@ Json not_covered_json(const std::vector<NotCovered>& nodes) {
 }
 
 Workload read_workload(const Input& input) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  const bool is_there = fs::exists(input.text, ignored);
-  constexpr std::string_view hint = "give a model.onnx, a requests file, or one request in quotes";
+  if (!input.text.ends_with(".onnx")) return from_requests(read_requests(input), input);
+  require_file(input.text, what_to_give);
+  return from_model(input);
+}
+
+std::vector<std::string> read_open_lines(const Input& input) {
   if (input.text.ends_with(".onnx")) {
-    require_file(input.text, hint);
-    return from_model(input);
+    throw Error(ErrorCode::invalid_argument, "--open takes requests, not a model",
+                "bundle the layers of a model at the sizes that it has, without --open");
   }
-  if (input.model.any()) {
-    throw Error(ErrorCode::invalid_argument,
-                "--dtype, --layout, --batch, --shape, --no-fuse and --arithmetic apply to ONNX models",
-                "a request says these things itself");
+  constexpr auto how_with_code = "bundle layers with user code at the sizes that they have, without --open";
+  if (!input.expressions.empty())
+    throw Error(ErrorCode::invalid_argument, "--open takes no user code: leave out --expression", how_with_code);
+  const RequestsText requests = read_requests(input);
+  require_no_code(requests.text, how_with_code);
+  std::vector<std::string> lines;
+  std::istringstream rest(requests.text);
+  for (std::string line; std::getline(rest, line);) {
+    line.erase(std::min(line.size(), line.find('#')));
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    if (!line.empty()) lines.push_back(line);
   }
-  const bool is_request = input.text.find(' ') != std::string::npos || find_operation(input.text) != nullptr;
-  if (is_there || !is_request) {
-    require_file(input.text, hint);
-    return from_requests(input.text, read_file(input.text), input);
-  }
-  return from_requests("request", input.text, input);
+  if (lines.empty()) throw Error(ErrorCode::invalid_argument, fmt::format("{} holds no request", requests.name));
+  return lines;
 }
 
 }  // namespace kiln::cli

@@ -48,25 +48,41 @@ CompiledProgram compile_source(const device::Nvrtc& nvrtc, const Program& source
   }
 }
 
-// The same from `kernels`, or made and left there.
+// A source in a store's bytes; nothing where they are of another source or version of Kiln. A digest is not proof
+// against a file that was put there. Sources that differ in comments share what is made.
+std::optional<CompiledProgram> stored_source(std::string_view bytes, const Program& source) {
+  try {
+    CompiledProgram stored = deserialise(bytes);
+    const std::vector<Source>& kept = stored.program.sources;
+    const bool is_same = kept.size() == 1 && stored.images.size() == 1 && stored.program.steps.empty() &&
+                         code_of(kept.front().code) == code_of(source.sources.front().code);
+    return is_same ? std::optional(std::move(stored)) : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// Hands what a store gives to stored_source().
+store::FileStore::Take into(std::optional<CompiledProgram>& result, const Program& source) {
+  return [&](std::string_view bytes) {
+    result = stored_source(bytes, source);
+    return result.has_value();
+  };
+}
+
+// compile_source() from `kernels`, or made and left there.
 CompiledProgram obtain_source(const device::Nvrtc& nvrtc, const Program& source, const std::string& name,
                               const Target& target, Products products, store::FileStore& kernels) {
   std::optional<CompiledProgram> result;
-  kernels.obtain(
-      compile_digest(nvrtc, source, target, products),
-      [&](std::string_view bytes) {
-        try {
-          result = deserialise(bytes);
-        } catch (const Error&) {
-          return false;  // of another version of Kiln
-        }
-        // A digest is not proof against a file that was put there. Sources that differ in comments share what is made.
-        const std::vector<Source>& kept = result->program.sources;
-        return kept.size() == 1 && result->images.size() == 1 && result->program.steps.empty() &&
-               code_of(kept.front().code) == code_of(source.sources[0].code);
-      },
-      [&] { return serialise(result.emplace(compile_source(nvrtc, source, name, target, products))); });
+  kernels.obtain(compile_digest(nvrtc, source, target, products), into(result, source),
+                 [&] { return serialise(result.emplace(compile_source(nvrtc, source, name, target, products))); });
   return std::move(*result);
+}
+
+void add_source(CompiledProgram compiled, CompiledProgram& to) {
+  to.images.push_back(std::move(compiled.images.front()));
+  to.log += compiled.log;
+  to.seconds += compiled.seconds;
 }
 
 // Kind of a declaration `.param .u64 name`, `.param .f32 name`, `.param .align 8 .b8 name[24]`, `.param .align 64 .b8
@@ -178,6 +194,20 @@ device::KernelResources CompiledProgram::peak_resources() const {
   return peak;
 }
 
+std::optional<CompiledProgram> find_compiled(const device::Nvrtc& nvrtc, const Program& program, const Target& target,
+                                             store::FileStore& kernels, Products products) {
+  CompiledProgram result;
+  result.program = program;
+  for (const Source& source : program.sources) {
+    const Program key = alone(source);
+    std::optional<CompiledProgram> stored;
+    if (!kernels.find(compile_digest(nvrtc, key, target, products), into(stored, key))) return std::nullopt;
+    add_source(std::move(*stored), result);
+  }
+  require_matching_arguments(result);
+  return result;
+}
+
 CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, const Target& target,
                         store::FileStore* kernels, Products products) {
   CompiledProgram result;
@@ -185,18 +215,12 @@ CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, cons
   for (size_t i = 0; i < program.sources.size(); ++i) {
     const Program source = alone(program.sources[i]);
     const std::string name = source_name(program, i);
-    CompiledProgram compiled = kernels == nullptr ? compile_source(nvrtc, source, name, target, products)
-                                                  : obtain_source(nvrtc, source, name, target, products, *kernels);
-    result.images.push_back(std::move(compiled.images.front()));
-    result.log += compiled.log;
-    result.seconds += compiled.seconds;
+    add_source(kernels == nullptr ? compile_source(nvrtc, source, name, target, products)
+                                  : obtain_source(nvrtc, source, name, target, products, *kernels),
+               result);
   }
   require_matching_arguments(result);
   return result;
-}
-
-std::string source_digest(const device::Nvrtc& nvrtc, const Source& source, const Target& target, Products products) {
-  return compile_digest(nvrtc, alone(source), target, products);
 }
 
 std::string compile_digest(const device::Nvrtc& nvrtc, const Program& program, const Target& target,

@@ -211,7 +211,9 @@ std::string Prelude::line(std::string_view name, const Array& array) {
 }
 
 std::string Prelude::line(std::string_view name, const Table& table) {
-  return fmt::format("__constant__ int {}[] = {{{}}};\n", name, text::join(table.values, ", "));
+  const bool is_int = std::ranges::all_of(table.values, fits_int);
+  return fmt::format("__constant__ {} {}[] = {{{}}};\n", is_int ? "int" : "long long", name,
+                     text::join(table.values, ", "));
 }
 
 std::string Prelude::line(std::string_view name, DType dtype) {
@@ -222,21 +224,21 @@ std::string Prelude::line(std::string_view name, IndexType index) {
   return fmt::format("using {} = {};\n", name, index.wide ? "long long" : "int");
 }
 
-std::string Prelude::line(std::string_view name, const One& extent) {
-  return line(name, extent.value);
-}
-
-std::string Prelude::line(std::string_view name, const Several& extents) {
-  return line(name, Array{extents.values});
-}
-
 // The extent that a declaration leaves open where the prelude is opened; nothing for what it fixes.
 std::optional<Extent> Prelude::extent_of(const Declaration& declaration) {
-  if (const auto* const one = std::get_if<One>(&declaration.value))
-    return Extent{declaration.name, {one->value}, fits_int(one->value) ? 4 : 8};
-  if (const auto* const several = std::get_if<Several>(&declaration.value))
-    return Extent{declaration.name, several->values, 8};
-  return std::nullopt;
+  if (!declaration.is_extent) return std::nullopt;
+  if (const auto* const array = std::get_if<Array>(&declaration.value))
+    return Extent{declaration.name, array->values, 8};
+  if (const auto* const table = std::get_if<Table>(&declaration.value)) {
+    if (table->values.size() > table->most) {
+      throw Error(ErrorCode::internal, fmt::format("{} has more values than an open kernel takes", declaration.name));
+    }
+    std::vector<int64_t> values = table->values;
+    values.resize(table->most);
+    return Extent{declaration.name, std::move(values), 8};
+  }
+  const int64_t value = std::get<int64_t>(declaration.value);
+  return Extent{declaration.name, {value}, fits_int(value) ? 4 : 8};
 }
 
 std::vector<Extent> Prelude::open_extents() const {
@@ -262,20 +264,20 @@ void Prelude::append_extents(std::vector<Extent>& extents, const Declarations& d
 std::string Prelude::text_of(const Declarations& declarations) const {
   std::string text;
   for (const Declaration& declaration : declarations) {
-    const auto& [name, value] = declaration;
+    const std::string& name = declaration.name;
     if (const auto extent = is_open_ ? extent_of(declaration) : std::nullopt) {
-      const bool is_array = std::holds_alternative<Several>(value);
+      const bool is_array = !std::holds_alternative<int64_t>(declaration.value);
       text += fmt::format("__constant__ {} {}{};\n", extent->bytes == 4 ? "int" : "long long", name,
                           is_array ? fmt::format("[{}]", extent->values.size()) : "");
     } else {
-      text += std::visit([&name = name](const auto& held) { return line(name, held); }, value);
+      text += std::visit([&](const auto& held) { return line(name, held); }, declaration.value);
     }
   }
   return text;
 }
 
-Prelude& Prelude::declare(std::string_view name, Value value) {
-  declarations_.push_back({std::string(name), std::move(value)});
+Prelude& Prelude::declare(std::string_view name, Value value, bool is_extent) {
+  declarations_.push_back({std::string(name), std::move(value), is_extent});
   return *this;
 }
 
@@ -290,7 +292,6 @@ Prelude& Prelude::types(std::string_view name, const std::vector<DType>& dtypes)
     codes.push_back(static_cast<int64_t>(dtype));
     types_ = types_ | DTypes{dtype};
   }
-  if (codes.empty()) codes.push_back(0);  // an array has an element all the same
   return array(name, codes);
 }
 
@@ -302,16 +303,15 @@ Prelude& Prelude::widen(Offsets offsets) {
 }
 
 void Prelude::widen(Declarations& declarations) {
-  for (auto& [name, value] : declarations) {
-    if (auto* const index = std::get_if<IndexType>(&value)) index->wide = true;
+  for (Declaration& declaration : declarations) {
+    if (auto* const index = std::get_if<IndexType>(&declaration.value)) index->wide = true;
   }
 }
 
 std::vector<std::pair<std::string, int64_t>> Prelude::constants() const {
   std::vector<std::pair<std::string, int64_t>> numbers;
-  for (const auto& [name, value] : declarations_) {
+  for (const auto& [name, value, is_extent] : declarations_) {
     if (const auto* const number = std::get_if<int64_t>(&value)) numbers.emplace_back(name, *number);
-    if (const auto* const extent = std::get_if<One>(&value)) numbers.emplace_back(name, extent->value);
     if (const auto* const flag = std::get_if<bool>(&value)) numbers.emplace_back(name, *flag ? 1 : 0);
   }
   return numbers;

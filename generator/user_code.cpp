@@ -73,18 +73,6 @@ struct Digits {
   }
 };
 
-// An array that may be of nothing: in C++ it has an element all the same.
-void add_array(Prelude& prelude, std::string_view name, std::vector<int64_t> values) {
-  if (values.empty()) values.push_back(0);
-  prelude.array(name, values);
-}
-
-// The same of extents.
-void add_extents(Prelude& prelude, std::string_view name, std::vector<int64_t> values) {
-  if (values.empty()) values.push_back(0);
-  prelude.extents(name, values);
-}
-
 // Lists that describe one tensor after the other.
 struct Descriptions {
   std::vector<DType> dtypes;
@@ -111,14 +99,10 @@ struct Descriptions {
 
   void add_to(Prelude& prelude) const {
     prelude.types("USER_DTYPES", dtypes);
-    add_array(prelude, "USER_PER_CHANNEL", per_channel);
-    add_array(prelude, "USER_ALIGNMENTS", alignments);
-    add_extents(prelude, "USER_STRIDES", strides);
-    add_array(prelude, "USER_DIGITS", digits);
-    add_extents(prelude, "USER_Y_STEPS", y_steps);
-    add_extents(prelude, "USER_STEPS", steps);
-    add_array(prelude, "USER_ROWS", rows);
-    add_array(prelude, "USER_WIDTHS", widths);
+    prelude.array("USER_PER_CHANNEL", per_channel).array("USER_ALIGNMENTS", alignments);
+    prelude.extents("USER_STRIDES", strides).array("USER_DIGITS", digits);
+    prelude.extents("USER_Y_STEPS", y_steps).extents("USER_STEPS", steps);
+    prelude.array("USER_ROWS", rows).array("USER_WIDTHS", widths);
   }
 };
 
@@ -150,8 +134,7 @@ void add_prologue_tensors(Prelude& prelude, const Request& request) {
   }
   prelude.constant("USER_PROLOGUE_TENSORS", static_cast<int64_t>(dtypes.size()));
   prelude.types("USER_PROLOGUE_DTYPES", dtypes);
-  add_array(prelude, "USER_PROLOGUE_ALIGNMENTS", alignments);
-  add_array(prelude, "USER_PROLOGUE_STRIDES", strides);
+  prelude.array("USER_PROLOGUE_ALIGNMENTS", alignments).array("USER_PROLOGUE_STRIDES", strides);
 }
 
 // The user's text under its own line numbers.

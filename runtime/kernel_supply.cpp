@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "kiln/base/error.h"
@@ -41,13 +40,6 @@ std::optional<std::string> KernelSupply::why_missing(const Program& program) con
   return "it is in no bundle, and nothing can be compiled here";
 }
 
-bool KernelSupply::has(const Program& program) const {
-  if (bundles_.has(program)) return true;
-  return nvrtc_ && kernels_ && std::ranges::all_of(program.sources, [&](const Source& source) {
-           return kernels_->has(execution::source_digest(*nvrtc_, source, target_));
-         });
-}
-
 // Nothing where no bundle has it, or where one is damaged there and the program can be compiled instead.
 std::optional<execution::CompiledProgram> KernelSupply::bundled(const Program& program) {
   try {
@@ -57,6 +49,11 @@ std::optional<execution::CompiledProgram> KernelSupply::bundled(const Program& p
     announce_(error.what());
     return std::nullopt;
   }
+}
+
+std::optional<execution::CompiledProgram> KernelSupply::find(const Program& program) {
+  if (std::optional<execution::CompiledProgram> there = bundled(program)) return there;
+  return nvrtc_ && kernels_ ? execution::find_compiled(*nvrtc_, program, target_, *kernels_) : std::nullopt;
 }
 
 execution::CompiledProgram KernelSupply::compile(const Program& program) {

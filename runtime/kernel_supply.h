@@ -34,9 +34,8 @@ class KernelSupply {
   /// "NVRTC 13.0", or that there is none.
   std::string describe_compiler() const;
 
-  /// Whether compile() of the program takes no compile: bundles or the store have it, as far as can be told without
-  /// reading them.
-  bool has(const Program& program) const;
+  /// The program as bundles or the store have it; nothing where it would have to be compiled. Throws as compile().
+  std::optional<execution::CompiledProgram> find(const Program& program);
   /// Throws as execution::compile(), and Error(missing_library) if no bundle has the program and nothing can be
   /// compiled. A bundle that is damaged there is announced where the program can be compiled instead.
   execution::CompiledProgram compile(const Program& program);

@@ -9,6 +9,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,9 +25,13 @@ namespace kiln {
 namespace {
 
 // Extents that accesses of equal length divide, in rows; and 1, with which tensors have several layouts.
-const std::vector<std::vector<int64_t>> usual_extents = {
-    {1},           {3, 7, 13, 31, 197, 8191},      {2, 14, 50, 1002}, {4, 28, 100, 1020},
-    {8, 56, 1000}, {16, 64, 256, 512, 4096, 16384}};
+const std::vector<std::vector<int64_t>>& usual_extents() {
+  static const std::vector<std::vector<int64_t>> extents = {
+      {1},           {3, 7, 13, 31, 197, 8191},      {2, 14, 50, 1002}, {4, 28, 100, 1020},
+      {8, 56, 1000}, {16, 64, 256, 512, 4096, 16384}};
+  return extents;
+}
+
 constexpr size_t drawn_sizes = 300;
 constexpr double slowest_of_them = 1.3;  // that a size may take, in times of the best estimate
 
@@ -47,9 +52,8 @@ bool begins_extent(const std::string& line, size_t at) {
 
 // Which extent of its tensor the one at `at` is.
 size_t place_in_tensor(const std::string& line, size_t at) {
-  const size_t colon = line.rfind(':', at);
-  return static_cast<size_t>(std::count(line.begin() + static_cast<std::ptrdiff_t>(colon),
-                                        line.begin() + static_cast<std::ptrdiff_t>(at), 'x'));
+  const std::string_view before = std::string_view(line).substr(0, at);
+  return static_cast<size_t>(std::ranges::count(before.substr(before.rfind(':') + 1), 'x'));  // npos + 1 is 0
 }
 
 OpenLine parse_open(const std::string& line) {
@@ -96,7 +100,7 @@ std::set<std::string> sizes_of(const OpenLine& line) {
   std::map<std::string, int64_t> values;
   for (const OpenExtent& extent : line.extents) values[extent.name] = 0;
   std::set<std::string> sizes = {with_extents(line, values)};
-  for (const std::vector<int64_t>& alike : usual_extents) {
+  for (const std::vector<int64_t>& alike : usual_extents()) {
     for (const int64_t same : alike) {
       for (auto& [name, value] : values) value = same;
       sizes.insert(with_extents(line, values));
@@ -105,7 +109,7 @@ std::set<std::string> sizes_of(const OpenLine& line) {
   std::mt19937 draw(39);  // NOLINT(cert-msc32-c,cert-msc51-cpp): equal lines have equal bundles
   for (size_t i = 0; i < drawn_sizes && !values.empty(); ++i) {
     for (auto& [name, value] : values) {
-      const std::vector<int64_t>& alike = usual_extents[draw() % usual_extents.size()];
+      const std::vector<int64_t>& alike = usual_extents()[draw() % usual_extents().size()];
       value = alike[draw() % alike.size()];
     }
     sizes.insert(with_extents(line, values));
@@ -113,7 +117,7 @@ std::set<std::string> sizes_of(const OpenLine& line) {
   return sizes;
 }
 
-// A number for what no request of that many elements should be drawn for: the estimates of layers that large are alike.
+// Layers that large are left out: the estimates rank their kernels as those of smaller ones.
 bool is_too_large(const Request& request) {
   constexpr int64_t most_elements = int64_t{1} << 30;
   return std::ranges::any_of(request.operands,

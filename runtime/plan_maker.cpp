@@ -186,13 +186,13 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make_at_once(const KeyedRequest& re
   const Selector selector = this->selector(variants);
   std::shared_ptr<const LoadedPlan> plan;
   selector.visit_named([&](const Selection& selection) {
-    if (!selection.bundled && !kernels_.has(*selection.program)) return true;  // what is behind it is not as good
     try {
-      plan = load(request, selection);
+      plan = load(request, selection, false);
+      return true;  // also where it would have to be compiled: what is behind it is not as good
     } catch (const Error& error) {
       if (!concerns_variant(error)) throw;
+      return false;
     }
-    return plan != nullptr;
   });
   if (!plan) plan = make_open(selector);
   if (!plan) plan = load_open(request, selector, open_attempts, true);
@@ -213,10 +213,9 @@ std::shared_ptr<const LoadedPlan> PlanMaker::load_open(const KeyedRequest& reque
                                                        size_t attempts, bool may_compile) {
   std::shared_ptr<const LoadedPlan> plan;
   selector.visit_estimated(selector.variants.open_candidates(figures_), attempts, [&](Selection selection) {
-    if (!may_compile && !kernels_.has(*selection.program)) return false;
     selection.source = "open kernel";
     try {
-      plan = load(request, selection);
+      plan = load(request, selection, may_compile);
     } catch (const Error& error) {
       if (!concerns_variant(error)) throw;
     }
@@ -278,7 +277,9 @@ void PlanMaker::fail(const Selector& selector) const {
       "raise ContextOptions::workspace_limit");
 }
 
-std::shared_ptr<const LoadedPlan> PlanMaker::load(const KeyedRequest& request, const Selection& selection) {
+// Null where the variant would have to be compiled and may not be.
+std::shared_ptr<const LoadedPlan> PlanMaker::load(const KeyedRequest& request, const Selection& selection,
+                                                  bool may_compile) {
   const Algorithm* const algorithm = catalogue_.find(selection.choice.algorithm);
   const auto made = [&](const execution::CompiledProgram& compiled, std::string program) {
     auto plan = std::make_shared<LoadedPlan>(request, selection.choice, selection.source, std::move(program),
@@ -289,7 +290,8 @@ std::shared_ptr<const LoadedPlan> PlanMaker::load(const KeyedRequest& request, c
   if (const std::optional<BundledChoice>& bundled = selection.bundled) {
     return made(bundled->bundle->load(bundled->index), bundled->variant().program);
   }
-  return made(kernels_.compile(*selection.program), selection.program->digest());
+  const auto compiled = may_compile ? kernels_.compile(*selection.program) : kernels_.find(*selection.program);
+  return compiled ? made(*compiled, selection.program->digest()) : nullptr;
 }
 
 std::optional<std::string> PlanMaker::known_failure_of(const LoadedPlan& plan) const {

@@ -57,7 +57,8 @@ class PlanMaker {
   std::shared_ptr<const LoadedPlan> load_open(const KeyedRequest& request, const Selector& selector, size_t attempts,
                                               bool may_compile);
   std::shared_ptr<const LoadedPlan> make_locked(const Selector& selector);
-  std::shared_ptr<const LoadedPlan> load(const KeyedRequest& request, const Selection& selection);
+  std::shared_ptr<const LoadedPlan> load(const KeyedRequest& request, const Selection& selection,
+                                         bool may_compile = true);
   [[noreturn]] void fail(const Selector& selector) const;
 
   std::function<void(const std::string&)> announce_;

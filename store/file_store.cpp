@@ -93,7 +93,6 @@ std::string FileStore::path_of(std::string_view key) const {
 }
 
 void FileStore::obtain(std::string_view key, const Take& take, const Make& make) {
-  if (!is_key(key)) throw Error(ErrorCode::internal, fmt::format("'{}' is not a key of a store", key));
   Stored stored = look_up(key, take);
   if (stored == Stored::taken) return;
   if (!writable_) {
@@ -117,12 +116,12 @@ std::optional<std::string> trouble_with(const StoreOptions& options) {
   return lock.failure().empty() ? std::nullopt : std::optional(trouble_text(options, "written", lock.failure()));
 }
 
-bool FileStore::has(std::string_view key) const {
-  std::error_code failed;
-  return fs::exists(path_of(key), failed);
+bool FileStore::find(std::string_view key, const Take& take) {
+  return look_up(key, take) == Stored::taken;
 }
 
 FileStore::Stored FileStore::look_up(std::string_view key, const Take& take) {
+  if (!is_key(key)) throw Error(ErrorCode::internal, fmt::format("'{}' is not a key of a store", key));
   const ReadFile file = read_and_touch(path_of(key), options_.limit_bytes, options_.shared);
   if (!file.failure.empty()) give_up("read", file.failure);
   if (!file.bytes) return Stored::missing;

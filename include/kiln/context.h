@@ -89,8 +89,7 @@ struct ContextOptions {
   /// give equal bits as long as they use the same variant: with TuningMode::in_background a better variant may change
   /// the bits.
   bool deterministic = false;
-  /// Plan that serves the first call of a shape (docs/sizes.md). Default: KILN_FIRST_CALL, else
-  /// `exact`.
+  /// Plan that serves the first call of a shape (docs/sizes.md). Default: KILN_FIRST_CALL, else `exact`.
   std::optional<FirstCall> first_call;
   /// Use only the first variant that packs and bundles name for a request: no tuning database, no estimate, no second
   /// choice. A request without such a variant, or whose variant cannot be used here, is an Error.
@@ -207,9 +206,8 @@ class Context {
   Plan plan(const Request& request);
 
   /// Makes the plans of all `requests` now, with FirstCall::at_once the exact ones too, so that no later call compiles
-  /// while `kept_plans` has room for them. With
-  /// TuningMode::within_budget, tunes them first, in one session that shares the budget among them. Tries all, then
-  /// throws as plan() for the first that failed.
+  /// while `kept_plans` has room for them. With TuningMode::within_budget, tunes them first, in one session that shares
+  /// the budget among them. Tries all, then throws as plan() for the first that failed.
   void prepare(std::span<const Request> requests);
 
   /// Waits until nothing is left to be done in the background: plans of shapes that open kernels serve; and tuning,

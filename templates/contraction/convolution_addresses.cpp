@@ -17,19 +17,6 @@ std::array<RegionAxis, 3> in_order(const SpatialRegions& regions) {
   return {regions.planes, regions.rows, regions.columns};
 }
 
-// The distance of the elements of some dimensions of a tensor, innermost first; nothing where it is not always the
-// same.
-std::optional<int64_t> run_stride(const TensorSpec& spec, std::initializer_list<size_t> dimensions) {
-  int64_t stride = 0, extent = 1;
-  for (const size_t i : dimensions) {
-    if (spec.extents[i] == 1) continue;
-    if (extent != 1 && spec.strides[i] != stride * extent) return std::nullopt;
-    if (extent == 1) stride = spec.strides[i];
-    extent *= spec.extents[i];
-  }
-  return stride;
-}
-
 std::optional<int64_t> pixel_stride(const TensorSpec& x) {
   return run_stride(x, {dimension::column, dimension::row, dimension::plane, dimension::batch});
 }
@@ -140,6 +127,28 @@ Prelude addresses_prelude(const ConvolutionAddresses& conv, FixedAxes fixed) {
   prelude.flag("IMAGES_ARE_CHANNELS", conv.images_are_channels);
   prelude.flag("MIRRORED", conv.mirrored);
   return prelude;
+}
+
+void add_tap_tables(Prelude& prelude, const ConvolutionAddresses& conv) {
+  const WindowAxis* const axes[] = {&conv.planes, &conv.rows, &conv.columns};
+  std::vector<int64_t> x, w, windows;
+  for (int64_t tap = 0; tap < conv.taps(); ++tap) {
+    int64_t in_x = 0, in_w = 0, window = 0, rest = tap, first_bit = 0;
+    for (int i = 2; i >= 0; --i) {
+      const int64_t at = rest % axes[i]->window;
+      rest /= axes[i]->window;
+      const int64_t step = conv.mirrored ? axes[i]->window - 1 - at : at;
+      in_x += step * axes[i]->dilation * conv.x.strides[dimension::plane + static_cast<size_t>(i)];
+      in_w += at * conv.w.strides[dimension::plane + static_cast<size_t>(i)];
+      window |= int64_t{1} << (first_bit + at);
+      first_bit += axes[i]->window;
+    }
+    x.push_back(in_x);
+    w.push_back(in_w);
+    windows.push_back(window);
+  }
+  prelude.extent_table("TAP_X", x, most_open_taps).extent_table("TAP_W", w, most_open_taps);
+  prelude.extent_table("TAP_WINDOW", windows, most_open_taps);
 }
 
 int output_vector_width(const ConvolutionAddresses& conv, int64_t of) {

@@ -83,6 +83,13 @@ void divide_inputs(ConvolutionAddresses& conv, const SpatialRegions& regions, in
 /// windows, `fixed` is no extent. Tables are left to add_segments().
 Prelude addresses_prelude(const ConvolutionAddresses& conv, FixedAxes fixed = FixedAxes::nothing);
 
+/// Taps that an open kernel's tables have room for.
+constexpr int64_t most_open_taps = 64;
+
+/// Tables of taps: TAP_X and TAP_W, the distance in x and in w from the first tap, and TAP_WINDOW, bits of the tap's
+/// column, row and plane: S, R and T side by side.
+void add_tap_tables(Prelude& prelude, const ConvolutionAddresses& conv);
+
 /// Whether neighbours along dimension 0 of `spec` stand closer together than along any dimension from `first_other` on.
 bool dimension_0_is_inner(const TensorSpec& spec, size_t first_other);
 

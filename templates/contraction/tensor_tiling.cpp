@@ -65,6 +65,11 @@ std::optional<std::string> f16_sums_refusal(const Contraction& contraction) {
   return std::nullopt;
 }
 
+// Whether a copy of a, of lib/copied_operands.cuh, is of channels under a tap.
+bool has_tap_tables(const Contraction& contraction, Bring bring) {
+  return bring == Bring::copied && !contraction.addresses.images_inner;
+}
+
 }  // namespace
 
 DType tensor_factor(const Contraction& contraction) {
@@ -223,6 +228,7 @@ void add_tensor_tiling(Prelude& prelude, const TensorTiling& tiling, const Contr
   prelude.constant("SHARED_BYTES", shared_bytes(tiling, contraction));
   prelude.constant("MIN_BLOCKS", blocks);
   prelude.flag("WHOLE_CHANNELS", tiling.block_k % contraction.addresses.taps() == 0);
+  if (has_tap_tables(contraction, bring)) add_tap_tables(prelude, contraction.addresses);
   prelude.constant("X_RUN", access.a_run).constant("W_RUN", access.b_run).constant("Y_RUN", access.c_run);
   add_tensor_factor(prelude, tensor_factor(contraction), contraction.arithmetic, contraction.f16_sums);
 }
@@ -281,6 +287,7 @@ bool is_open_tiling(const TensorTiling& tiling, const Contraction& contraction, 
   const auto has = [&](int block_m, int block_n, int warp_m, int warp_n) {
     return tiling.block_m == block_m && tiling.block_n == block_n && tiling.warp_m == warp_m && tiling.warp_n == warp_n;
   };
+  if (has_tap_tables(contraction, bring) && contraction.addresses.taps() > most_open_taps) return false;
   return contraction.addresses.divided == Divided::nothing &&
          tiling.block_k * tensor_element_bytes(contraction) == short_chunk &&
          tiling.stages == (bring == Bring::copied ? 4 : 2) &&

@@ -13,7 +13,6 @@ void add_stages(Prelude& prelude, const std::vector<EpilogueStage>& stages, cons
   std::vector<int64_t> codes;
   for (const EpilogueStage stage : stages) codes.push_back(stage_code(stage));
   prelude.constant("EPILOGUE_STAGES", static_cast<int64_t>(codes.size()));
-  if (codes.empty()) codes.push_back(0);
   prelude.array("EPILOGUE", codes);
   prelude.type("TBias", bias ? bias->dtype : DType::f32);
   prelude.type("TResidual", residual ? residual->dtype : DType::f32);

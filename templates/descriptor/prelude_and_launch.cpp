@@ -34,6 +34,12 @@ int64_t steps_to_keep(const Emitter& emit, int64_t steps) {
   return emit.open() ? static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(steps))) : steps;
 }
 
+int64_t steps_to_keep(const Emitter& emit, int lanes, int64_t steps, int64_t most) {
+  constexpr int64_t few = 4;
+  if (!emit.open()) return steps;
+  return lanes == 32 && steps <= few ? few : most;
+}
+
 Launch launch_of(std::string entry, int threads, std::vector<Argument> arguments) {
   Launch launch;
   launch.entry = std::move(entry);

@@ -32,6 +32,9 @@ int kept_bytes_of(const Request& request, std::string_view input);
 
 /// Steps for which a kernel has registers: those that there are, or in an open kernel the next power of two.
 int64_t steps_to_keep(const Emitter& emit, int64_t steps);
+/// The same for rows whose threads take elements `steps` times: in an open kernel of a warp a row 4 where that is
+/// enough, else `most`.
+int64_t steps_to_keep(const Emitter& emit, int lanes, int64_t steps, int64_t most);
 
 /// One launch of `entry` with blocks of `threads`. The grid is the caller's to set.
 Launch launch_of(std::string entry, int threads, std::vector<Argument> arguments = {});

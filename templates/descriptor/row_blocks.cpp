@@ -12,7 +12,6 @@ namespace {
 
 constexpr int most_merge_lanes = 32;
 constexpr int64_t plenty_of_blocks = 8192;
-constexpr int64_t few_steps = 4;  // those of rows that a warp of an open kernel keeps at least
 
 int taken(const RowBlocks& blocks) {
   return blocks.across != 0 ? 1 : blocks.vector;
@@ -88,12 +87,6 @@ bool has_open_row_blocks(const RowBlocks& blocks, const Rows& rows, bool keep, i
   if (!has_open_row_blocks(blocks)) return false;
   if (!keep) return blocks.across != 0 || blocks.lanes == blocks.threads;
   return blocks.across == 0 && steps(blocks, rows) <= most;
-}
-
-int64_t steps_to_keep(const Emitter& emit, const RowBlocks& blocks, const Rows& rows, int64_t most) {
-  const int64_t exact = steps(blocks, rows);
-  if (!emit.open()) return exact;
-  return blocks.lanes == 32 && exact <= few_steps ? few_steps : most;
 }
 
 Prelude row_blocks_prelude(const RowBlocks& blocks, const Rows& rows, const Emitter& emit) {

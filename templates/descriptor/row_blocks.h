@@ -71,9 +71,6 @@ bool sums_fit(const RowBlocks& blocks, const Target& target, int words);
 bool has_open_row_blocks(const RowBlocks& blocks);
 /// The same of kernels that may keep a row in registers, for at most `most` times that a thread takes elements.
 bool has_open_row_blocks(const RowBlocks& blocks, const Rows& rows, bool keep, int64_t most);
-/// Times that a thread takes elements of a row which a kernel has registers for: those that there are, or in an open
-/// kernel a few or `most`.
-int64_t steps_to_keep(const Emitter& emit, const RowBlocks& blocks, const Rows& rows, int64_t most);
 
 /// rows_prelude() and all else that lib/row_blocks.cuh asks for.
 Prelude row_blocks_prelude(const RowBlocks& blocks, const Rows& rows, const Emitter& emit);

@@ -76,16 +76,16 @@ Inner inner_of(const TensorSpec& spec) {
   return spec.strides[dimension::channel] < pixel_stride ? Inner::channels : Inner::pixels;
 }
 
-std::optional<int64_t> even_step(const TensorSpec& spec) {
-  int64_t step = 0, run = 1;  // elements that are `step` apart so far
-  for (const int dimension : {dimension::column, dimension::row, dimension::plane}) {
+std::optional<int64_t> run_stride(const TensorSpec& spec, std::initializer_list<int> dimensions) {
+  int64_t stride = 0, run = 1;  // elements that are `stride` apart so far
+  for (const int dimension : dimensions) {
     const auto i = static_cast<size_t>(dimension);
     if (spec.extents[i] <= 1) continue;
-    if (step == 0) step = spec.strides[i];
-    if (spec.strides[i] != step * run) return std::nullopt;
+    if (run == 1) stride = spec.strides[i];
+    if (spec.strides[i] != stride * run) return std::nullopt;
     run *= spec.extents[i];
   }
-  return step;
+  return stride;
 }
 
 void add_strides(Prelude& prelude, std::string_view name, std::string_view letters, const TensorSpec& spec) {

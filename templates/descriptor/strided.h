@@ -28,9 +28,9 @@ enum class Inner {
 };
 Inner inner_of(const TensorSpec& spec);
 
-/// The distance of the pixels of an image where they are evenly spaced, in the order of planes, rows and columns; 0 for
-/// one pixel.
-std::optional<int64_t> even_step(const TensorSpec& spec);
+/// The distance of a tensor's elements along `dimensions`, innermost first, where they are evenly spaced; 0 for one
+/// element.
+std::optional<int64_t> run_stride(const TensorSpec& spec, std::initializer_list<int> dimensions);
 
 /// NAME_STRIDE_N, NAME_STRIDE_C and so on, extents of the prelude: the strides of `spec` in elements, one letter of
 /// `letters` a dimension.

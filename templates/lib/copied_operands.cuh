@@ -3,8 +3,10 @@
 // a filter or, W_ALONG_K, filters. Zeros stand for what does not exist.
 //
 // The depth is worked off channels outer, taps inner: chunk number i is BLOCK_K channels of the group under tap i %
-// TAPS. Neighbouring taps read much of the same x, which L1 keeps. T + R + S is less than 32: a pixel has a bit for
-// each plane, row and column of taps.
+// TAPS. Neighbouring taps read much of the same x, which L1 keeps.
+//
+// From the prelude, for each tap: TAP_X and TAP_W, its distance in x and w from the first, and TAP_WINDOW, the bits of
+// its column, row and plane, S + R + T of them. A pixel has such bits too, and one more: they are less than 32.
 #include "lib/conv_tile.cuh"
 #include "lib/copies.cuh"
 #include "lib/windows.cuh"
@@ -17,32 +19,15 @@ constexpr unsigned NO_WINDOW = 1u << 31;
 
 // A chunk: its tap, and its first channel in the group.
 struct CopiedChunk {
-  int t, r, s, channel;
+  int tap, channel;
 
-  __device__ __forceinline__ explicit CopiedChunk(int number) {
-    int tap = take_coordinate(number, TAPS);
-    s = take_coordinate(tap, S);
-    r = take_coordinate(tap, R);
-    t = tap;
-    channel = number * BLOCK_K;
-  }
+  __device__ __forceinline__ explicit CopiedChunk(int number) : tap(number % TAPS), channel(number / TAPS * BLOCK_K) {}
   __device__ __forceinline__ void next() {
-    if (++s < S) return;
-    s = 0;
-    if (++r < R) return;
-    r = 0;
-    if (++t < T) return;
-    t = 0;
-    channel += BLOCK_K;
+    if (++tap == TAPS) {  // not <: an instruction less for each chunk
+      tap = 0;
+      channel += BLOCK_K;
+    }
   }
-
-  // Elements from the first channel under the first tap, in x and in w.
-  __device__ __forceinline__ Index x() const { return Tap(t, r, s).offset() + channel; }
-  __device__ __forceinline__ Index w() const {
-    return t * Index(W_STRIDE_T) + r * Index(W_STRIDE_R) + s * Index(W_STRIDE_S) + channel * Index(W_STRIDE_C);
-  }
-  // The bits that the window of a pixel needs.
-  __device__ __forceinline__ unsigned window() const { return 1u << s | 1u << (S + r) | 1u << (S + R + t); }
 
   // Whether channel number `row` of the chunk exists.
   __device__ __forceinline__ bool has(int row) const {
@@ -81,8 +66,8 @@ class CopiedPixels {
   // Starts copying a chunk to the tile at `address`.
   template <class Tile>
   __device__ __forceinline__ void copy(const CopiedChunk& chunk, unsigned address) const {
-    const unsigned needed = chunk.has(row_) ? chunk.window() : NO_WINDOW;
-    const TX* const from = x_ + chunk.x();
+    const unsigned needed = chunk.has(row_) ? static_cast<unsigned>(TAP_WINDOW[chunk.tap]) : NO_WINDOW;
+    const TX* const from = x_ + (Index(TAP_X[chunk.tap]) + chunk.channel);
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
       if (COUNT * COLUMN_STEP != BLOCK_M && column(i) >= BLOCK_M) continue;
@@ -153,7 +138,7 @@ class CopiedFilters {
   // Starts copying a chunk to the tile at `address`.
   template <class Tile>
   __device__ __forceinline__ void copy(const CopiedChunk& chunk, unsigned address) const {
-    const TW* const from = w_ + chunk.w();
+    const TW* const from = w_ + (Index(TAP_W[chunk.tap]) + chunk.channel * Index(W_STRIDE_C));
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
       if (COUNT * LINE_STEP != LINES && line_ + i * LINE_STEP >= LINES) continue;

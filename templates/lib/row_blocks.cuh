@@ -172,6 +172,12 @@ __device__ __forceinline__ void store_part(float* parts, Index row, const Sum& s
   }
 }
 
+// The place in the workspace behind the parts.
+template <class Sum, class T>
+__device__ __forceinline__ T* behind_parts(T* workspace) {
+  return SPLITS == 1 ? workspace : workspace + Index(Sum::WORDS) * SPLITS * ROWS;
+}
+
 // All parts of a row in order, by MERGE_LANES neighbouring threads; each of them gets the result. All threads of a warp
 // must take part, with rows that there are.
 template <class Sum>

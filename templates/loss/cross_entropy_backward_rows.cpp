@@ -9,8 +9,8 @@ namespace {
 
 using descriptor::CrossEntropyRows;
 
-constexpr double kept_bytes = 256;                           // of x in a thread's registers
-constexpr int64_t few_open_steps = 4, most_open_steps = 16;  // whose elements open kernels keep
+constexpr double kept_bytes = 256;       // of x in a thread's registers
+constexpr int64_t most_open_steps = 16;  // whose elements an open kernel keeps
 
 struct Shape : descriptor::AlongShape {
   int keep;  // whether elements stay in registers between the two passes
@@ -39,9 +39,8 @@ bool has_open_kernel(const Shape& shape, const CrossEntropyRows& rows, const Tar
 Program program(const Shape& shape, const CrossEntropyRows& rows, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::along_prelude(shape, rows, emit);
   const int64_t steps = descriptor::steps_of(shape, rows);
-  const int64_t open_steps = shape.lanes == 32 && steps <= few_open_steps ? few_open_steps : most_open_steps;
   prelude.flag("KEEP", shape.keep != 0);
-  prelude.constant("KEPT", shape.keep == 0 ? 1 : emit.open() ? open_steps : steps);
+  prelude.constant("KEPT", shape.keep != 0 ? descriptor::steps_to_keep(emit, shape.lanes, steps, most_open_steps) : 1);
   return descriptor::along_program("cross_entropy_backward_rows", shape, rows, emit.source(prelude));
 }
 

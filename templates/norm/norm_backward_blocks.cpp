@@ -122,7 +122,9 @@ Program program(const Shape& shape, const NormGradientRows& rows, const Target& 
     add_sums(result, blocks, rows.parameters, 0, {0, descriptor::part_bytes(blocks, rows.parameters, words)});
   }
   const size_t source = result.sources.size();
-  const int64_t kept = shape.keep != 0 ? descriptor::steps_to_keep(emit, shape, rows, most_open_steps) : 0;
+  const int64_t kept =
+      shape.keep != 0 ? descriptor::steps_to_keep(emit, shape.lanes, descriptor::steps(shape, rows), most_open_steps)
+                      : 0;
   result.sources.push_back(emit.source(prelude_of(shape, {.kept = kept}, rows, rows, emit)));
   if (shape.splits == 1) {
     Launch fused = descriptor::row_blocks_launch(shape, rows, "norm_backward_blocks");

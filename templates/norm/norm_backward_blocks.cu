@@ -15,17 +15,6 @@
 
 constexpr int UNROLL = KEEP ? KEPT : 2;
 
-// Times that a thread takes elements of a whole row, at the most.
-__device__ __forceinline__ int steps_of_row() {
-  return KEEP ? KEPT : ceil_div<int>(ROW, LANES * TAKEN);
-}
-
-// The means of all rows, behind the parts.
-template <class T>
-__device__ __forceinline__ T* behind_parts(T* workspace) {
-  return SPLITS == 1 ? workspace : workspace + Index(GradientSums::WORDS) * SPLITS * ROWS;
-}
-
 constexpr bool WEIGHTED = HAS_W && !SAME_ROWS && !PARAMETERS;  // the sums are of dy w
 constexpr bool STORES_PARAMETERS = SAME_ROWS || PARAMETERS;
 
@@ -203,7 +192,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   GradientSums sums[SIDE];
 #pragma unroll
   for (int j = 0; j < SIDE; ++j) sums[j] = GradientSums::of_nothing();
-  const int steps = steps_of_row();
+  const int steps = KEEP ? KEPT : ceil_div<int>(ROW, LANES * TAKEN);  // that a thread takes of its rows, at the most
 #pragma unroll UNROLL
   for (int step = 0; step < steps; ++step) {
     const Index i = (step * LANES + rows.lane) * TAKEN;
@@ -268,8 +257,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   store_parameters(row / INNER, row % INNER, sums, dw, db, {parameter_alpha, parameter_beta});
   if constexpr (!PARAMETERS) {
     const GradientSums means = means_of(row / INNER, row % INNER, sums, w);
-    behind_parts(workspace)[row] = means.words[0];
-    behind_parts(workspace)[ROWS + row] = means.words[1];
+    behind_parts<GradientSums>(workspace)[row] = means.words[0];
+    behind_parts<GradientSums>(workspace)[ROWS + row] = means.words[1];
   }
 }
 
@@ -286,8 +275,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   GradientSums means[SIDE];
 #pragma unroll
   for (int j = 0; j < SIDE; ++j) {
-    means[j].words[0] = behind_parts(workspace)[rows.first() + j];
-    means[j].words[1] = behind_parts(workspace)[ROWS + rows.first() + j];
+    means[j].words[0] = behind_parts<GradientSums>(workspace)[rows.first() + j];
+    means[j].words[1] = behind_parts<GradientSums>(workspace)[ROWS + rows.first() + j];
   }
   Results results = {dx, dresidual, {alpha, beta, user}, {dresidual_alpha, dresidual_beta}};
   results.move_to(rows);

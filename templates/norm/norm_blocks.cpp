@@ -56,7 +56,9 @@ Prelude prelude_of(const Shape& shape, const NormRows& rows, const Emitter& emit
   Prelude prelude = descriptor::row_blocks_prelude(shape, rows, emit);
   descriptor::add_norm(prelude, rows);
   prelude.flag("KEEP", shape.keep != 0);
-  prelude.constant("KEPT", shape.keep != 0 ? descriptor::steps_to_keep(emit, shape, rows, most_open_steps) : 1);
+  prelude.constant("KEPT", shape.keep != 0 ? descriptor::steps_to_keep(emit, shape.lanes,
+                                                                       descriptor::steps(shape, rows), most_open_steps)
+                                           : 1);
   return prelude;
 }
 

@@ -13,17 +13,6 @@
 
 constexpr int UNROLL = KEEP ? KEPT : 4;
 
-// Times that a thread takes elements of a whole row, at the most.
-__device__ __forceinline__ int steps_of_row() {
-  return KEEP ? KEPT : ceil_div<int>(ROW, LANES * TAKEN);
-}
-
-// The means and inverse deviations of all rows, behind the parts.
-template <class T>
-__device__ __forceinline__ T* behind_parts(T* workspace) {
-  return SPLITS == 1 ? workspace : workspace + Index(RowMoments::WORDS) * SPLITS * ROWS;
-}
-
 using Elements = Vector<UserKept<TX>::type, VECTOR>;
 
 // The elements from number `i` on of a thread's rows, whose first is at x.
@@ -119,7 +108,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   RowMoments sums[SIDE];
 #pragma unroll
   for (int j = 0; j < SIDE; ++j) sums[j] = RowMoments::of_nothing();
-  const int steps = steps_of_row();
+  const int steps = KEEP ? KEPT : ceil_div<int>(ROW, LANES * TAKEN);  // that a thread takes of its rows, at the most
 #pragma unroll UNROLL
   for (int step = 0; step < steps; ++step) {
     const Index i = (step * LANES + rows.lane) * TAKEN;
@@ -170,8 +159,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const RowMoments sum = merged_parts<RowMoments>(workspace, active ? row : 0);
   if (!active || threadIdx.x % MERGE_LANES != 0) return;
   const RowStatistics statistics = sum.statistics(float(ROW), epsilon);
-  behind_parts(workspace)[row] = statistics.mean;
-  behind_parts(workspace)[ROWS + row] = statistics.inv_deviation;
+  behind_parts<RowMoments>(workspace)[row] = statistics.mean;
+  behind_parts<RowMoments>(workspace)[ROWS + row] = statistics.inv_deviation;
   const Statistics asked_for = {{mean, inv_deviation, running_mean, running_variance, momentum}};
   asked_for.store(row / INNER, row % INNER, statistics);
 }
@@ -195,8 +184,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                                               column * Index(RUNNING_VARIANCE_STEP)];
       statistics[j].inv_deviation = rsqrtf(variance + epsilon);
     } else {
-      statistics[j].mean = behind_parts(workspace)[rows.first() + j];
-      statistics[j].inv_deviation = behind_parts(workspace)[ROWS + rows.first() + j];
+      statistics[j].mean = behind_parts<RowMoments>(workspace)[rows.first() + j];
+      statistics[j].inv_deviation = behind_parts<RowMoments>(workspace)[ROWS + rows.first() + j];
     }
   }
   for_each_taken(rows.lane, [&](Index i) { operands.finish(i, operands.load_x(i), statistics); });

@@ -75,7 +75,7 @@ Prelude pool_prelude(const PoolProblem& pool, FixedAxes fixed) {
 }
 
 void add_even_pixels(Prelude& prelude, const PoolProblem& pool) {
-  const std::optional<int64_t> step = even_step(pool.x);
+  const auto step = run_stride(pool.x, {dimension::column, dimension::row, dimension::plane});
   prelude.flag("PIXELS_ARE_EVEN", step.has_value()).extent("PIXEL_STEP", step.value_or(0));
 }
 

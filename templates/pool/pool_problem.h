@@ -23,10 +23,10 @@ struct PoolProblem : PoolForward, SpatialAxes {
 /// The codes of lib/pooling.cuh.
 int mode_constant(PoolMode mode);
 
-/// TX, TY, Index, N, DYNAMIC_N, C, the axes (add_axes()), X_STRIDE_N and the like (also of y and of
-/// indices), HAS_INDICES, MODE, ALPHA and BETA.
+/// TX, TY, Index, N, DYNAMIC_N, C, the axes (add_axes()), X_STRIDE_N and the like (also of y and of indices),
+/// HAS_INDICES, MODE, ALPHA and BETA.
 Prelude pool_prelude(const PoolProblem& pool, FixedAxes fixed = FixedAxes::dilations);
-/// PIXELS_ARE_EVEN and PIXEL_STEP: even_step() of x.
+/// PIXELS_ARE_EVEN and PIXEL_STEP: run_stride() of the pixels of x.
 void add_even_pixels(Prelude& prelude, const PoolProblem& pool);
 
 /// Why a kernel that runs along `inner` of x and gives no indices cannot serve `pool`; nothing if it can.

@@ -259,6 +259,37 @@ TEST_F(ProgramTest, ABundleCarriesTheWinnersToAMachineWithoutNvrtc) {
   EXPECT_THAT(missing.out, HasSubstr("softmax_forward x=f32:3x101:nc"));
 }
 
+TEST_F(ProgramTest, ABundleOfOpenKernelsServesSizesThatNobodyNamed) {
+  write("open.txt", "softmax_forward x=f32:?8x?8  # rows of any length\n");
+  const Outcome made = kiln({"bundle", "--open", path("open.txt"), "--arch", "90", "--emulated", "-o", path("a.kiln")});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(made.out, AllOf(HasSubstr("open kernel"), HasSubstr("of 1 requests")));
+
+  environment_["KILN_NVRTC"] = path("there-is-no-nvrtc");
+  environment_["KILN_BUNDLE_PATH"] = path("a.kiln");
+  const Outcome run = kiln({"run", "--check", "softmax_forward x=f32:5x7", "--db", "off"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("1 layers agree"));
+}
+
+TEST_F(ProgramTest, OpenKernelsAreOfLinesWithoutModelsAndUserCode) {
+  write("code.txt", "expression twice (;)\n  2 * acc\nend\nsoftmax_forward x=f32:?x?\n");
+  write("none.txt", "# nothing\n");
+  const auto error_of = [&](const std::vector<std::string>& input) {
+    std::vector<std::string> arguments = {"bundle", "--open", "--arch", "90", "-o", path("a.kiln")};
+    arguments.insert(arguments.end(), input.begin(), input.end());
+    const Outcome outcome = kiln(arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_THAT(error_of({"net.onnx"}), HasSubstr("takes requests, not a model"));
+  EXPECT_THAT(error_of({path("code.txt")}), HasSubstr("line 1: user code is refused here"));
+  EXPECT_THAT(error_of({"softmax_forward x=f32:?x?", "--expression", path("code.txt")}), HasSubstr("no user code"));
+  EXPECT_THAT(error_of({"softmax_forward x=f32:?x?", "--dtype", "f16"}), HasSubstr("apply to ONNX models"));
+  EXPECT_THAT(error_of({path("none.txt")}), HasSubstr("holds no request"));
+  EXPECT_FALSE(std::filesystem::exists(path("a.kiln")));
+}
+
 TEST_F(ProgramTest, ABundleNamesTheRequestsThatNothingIsStoredFor) {
   const Outcome outcome = kiln({"bundle", softmax, "--arch", "80,sm_90", "-o", path("a.kiln")});
   EXPECT_EQ(outcome.exit_code, 1);

@@ -119,6 +119,33 @@ TEST(Prelude, WritesConstantsThatCudaCanRead) {
             "long;\n");
 }
 
+TEST(Prelude, LeavesExtentsOpen) {
+  Prelude prelude;
+  prelude.constant("N", 7).extent("C", 3).extent("BIG", int64_t{1} << 40).extents("A", {1, -2});
+  prelude.extent_table("T", {5, 6}, 3);
+  EXPECT_EQ(prelude.text(),
+            "constexpr int N = 7;\nconstexpr int C = 3;\nconstexpr long long BIG = 1099511627776LL;\n"
+            "constexpr long long A[] = {1, -2};\n__constant__ int T[] = {5, 6};\n");
+  EXPECT_THAT(prelude.open_extents(), testing::IsEmpty());
+  prelude.open();
+  EXPECT_EQ(prelude.text(),
+            "constexpr int N = 7;\n__constant__ int C;\n__constant__ long long BIG;\n__constant__ long long A[2];\n"
+            "__constant__ long long T[3];\n");
+  EXPECT_THAT(prelude.open_extents(), ElementsAre(Extent{"C", {3}, 4}, Extent{"BIG", {int64_t{1} << 40}, 8},
+                                                  Extent{"A", {1, -2}, 8}, Extent{"T", {5, 6, 0}, 8}));
+}
+
+TEST(Prelude, RefusesATableThatIsLongerThanAnOpenKernelTakes) {
+  Prelude prelude;
+  prelude.extent_table("T", {5, 6, 7}, 2);
+  EXPECT_EQ(prelude.text(), "__constant__ int T[] = {5, 6, 7};\n");
+  EXPECT_THROW(prelude.open().text(), Error);
+}
+
+TEST(Prelude, WritesATableOfLongNumbers) {
+  EXPECT_EQ(Prelude().table("T", {0, int64_t{1} << 31}).text(), "__constant__ long long T[] = {0, 2147483648};\n");
+}
+
 TEST(Prelude, WritesAnIntWhileTheValueFits) {
   Prelude prelude;
   prelude.constant("A", -2147483648).constant("B", 2147483647).constant("C", -2147483649).constant("D", 2147483648);

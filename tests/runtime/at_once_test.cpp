@@ -128,11 +128,13 @@ TEST_F(AtOnceTest, LinesThatNoSizeServesAreGapsWithTheReason) {
   const auto nvrtc = device::Nvrtc::open({options().environment->nvrtc});
   BundleOptions what;
   what.archs = {Arch::of(9, 0)};
-  const std::vector<std::string> lines = {"softmax_forward x=f32:?x? axis=7", "softmax_fast x=f32:?x?"};
+  const std::vector<std::string> lines = {"softmax_forward x=f32:?x? axis=7", "softmax_fast x=f32:?x?",
+                                          "softmax_forward x?"};
   const BundlePlan plan = plan_open_kernels(lines, catalogue, *nvrtc, what);
-  ASSERT_EQ(plan.gaps.size(), 2U);
+  ASSERT_EQ(plan.gaps.size(), 3U);
   EXPECT_THAT(plan.gaps[0].reason, HasSubstr("axis"));
   EXPECT_THAT(plan.gaps[1].reason, HasSubstr("softmax_fast"));
+  EXPECT_THAT(plan.gaps[2].reason, HasSubstr("no size of it makes a request"));
   EXPECT_TRUE(plan.choices.empty());
   const std::vector<std::string> too_large = {"softmax_forward x=f32:?99999999999x?"};
   EXPECT_THROW(plan_open_kernels(too_large, catalogue, *nvrtc, what), Error);

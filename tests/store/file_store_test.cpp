@@ -65,6 +65,26 @@ TEST_F(FileStoreTest, MakesAnEntryOnceAndGivesItToWhoeverAsksNext) {
   EXPECT_THAT(announced_, IsEmpty());
 }
 
+TEST_F(FileStoreTest, FindsWhatIsThereAndMakesNothing) {
+  FileStore store(in(scratch_.path("store")), listener());
+  std::string seen;
+  const FileStore::Take take = [&](std::string_view bytes) {
+    seen = bytes;
+    return bytes != "unwanted";
+  };
+  EXPECT_FALSE(store.find(key_of("a"), take));
+  EXPECT_FALSE(fs::exists(store.options().folder)) << "it touched the disk";
+  obtain(store, key_of("a"), "made");
+  obtain(store, key_of("b"), "unwanted");
+  EXPECT_TRUE(store.find(key_of("a"), take));
+  EXPECT_EQ(seen, "made");
+  EXPECT_FALSE(store.find(key_of("b"), take));
+  EXPECT_THROW(store.find("../../etc/passwd", take), Error);
+  EXPECT_EQ(store.counts().found, 1U);
+  EXPECT_EQ(store.counts().made, 2U);
+  EXPECT_THAT(announced_, IsEmpty());
+}
+
 TEST_F(FileStoreTest, RefusesAKeyThatIsNoDigest) {
   FileStore store(in(scratch_.path()));
   for (const std::string& wrong :

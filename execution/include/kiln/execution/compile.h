@@ -1,6 +1,7 @@
 // From a Program to loadable images: one NVRTC compile per source.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,14 +52,15 @@ struct CompiledProgram {
 CompiledProgram compile(const device::Nvrtc& nvrtc, const Program& program, const Target& target,
                         store::FileStore* kernels = nullptr, Products products = Products::cubin);
 
+/// Looks up what compile() gives: all sources from `kernels`, without a compile; nothing where one is not there. Throws
+/// Error(compile_failed) as compile() does for the arguments of a launch.
+std::optional<CompiledProgram> find_compiled(const device::Nvrtc& nvrtc, const Program& program, const Target& target,
+                                             store::FileStore& kernels, Products products = Products::cubin);
+
 /// Identifies what compile() would produce: sources, launches, options and NVRTC's version. In a store the key of a
 /// source is that of a program which has it alone and launches nothing.
 std::string compile_digest(const device::Nvrtc& nvrtc, const Program& program, const Target& target,
                            Products products = Products::cubin);
-
-/// The same of one source of a program: the key under which a store has it.
-std::string source_digest(const device::Nvrtc& nvrtc, const Source& source, const Target& target,
-                          Products products = Products::cubin);
 
 /// Bytes that deserialise() turns back into an equal value. Ends in a checksum.
 std::string serialise(const CompiledProgram& compiled);

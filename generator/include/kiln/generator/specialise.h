@@ -43,14 +43,24 @@ class Prelude {
   Prelude& constant(std::string_view name, int64_t value) { return declare(name, value); }
   /// `constexpr bool NAME = value;`
   Prelude& flag(std::string_view name, bool value) { return declare(name, value); }
-  /// `constexpr long long NAME[] = {...};`; at least one value.
-  Prelude& array(std::string_view name, const std::vector<int64_t>& values) { return declare(name, Array{values}); }
-  /// `__constant__ int NAME[] = {...};`, whose index need not be a constant; at least one value, all of int.
-  Prelude& table(std::string_view name, const std::vector<int64_t>& values) { return declare(name, Table{values}); }
+  /// `constexpr long long NAME[] = {...};`; {0} for no value, because in C++ an array has an element all the same.
+  Prelude& array(std::string_view name, const std::vector<int64_t>& values) { return declare(name, Array::of(values)); }
+  /// `__constant__ int NAME[] = {...};`, or `long long` where int is too small: the index need not be a constant. At
+  /// least one value.
+  Prelude& table(std::string_view name, const std::vector<int64_t>& values) {
+    return declare(name, Table{values, values.size()});
+  }
   /// constant(), or `__constant__ int NAME;` where the prelude is opened.
-  Prelude& extent(std::string_view name, int64_t value) { return declare(name, One{value}); }
+  Prelude& extent(std::string_view name, int64_t value) { return declare(name, value, true); }
   /// array(), or `__constant__ long long NAME[COUNT];` where the prelude is opened.
-  Prelude& extents(std::string_view name, const std::vector<int64_t>& values) { return declare(name, Several{values}); }
+  Prelude& extents(std::string_view name, const std::vector<int64_t>& values) {
+    return declare(name, Array::of(values), true);
+  }
+  /// table(), or `__constant__ long long NAME[most];` where the prelude is opened, which then takes at most `most`
+  /// values.
+  Prelude& extent_table(std::string_view name, const std::vector<int64_t>& values, size_t most) {
+    return declare(name, Table{values, most}, true);
+  }
   /// Leaves the extents open.
   Prelude& open() {
     is_open_ = true;
@@ -59,7 +69,7 @@ class Prelude {
 
   /// `using NAME = f16;` with the names of lib/types.cuh.
   Prelude& type(std::string_view name, DType dtype);
-  /// `constexpr long long NAME[] = {...};` with a type's place in dtype_rows; {0} for no type.
+  /// `constexpr long long NAME[] = {...};` with a type's place in dtype_rows, as array().
   Prelude& types(std::string_view name, const std::vector<DType>& dtypes);
   /// `using NAME = int;`, or `long long` if `wide`: the type that holds element offsets.
   Prelude& index_type(std::string_view name, bool wide) { return declare(name, IndexType{wide}); }
@@ -91,33 +101,28 @@ class Prelude {
  private:
   struct Array {
     std::vector<int64_t> values;
+    static Array of(const std::vector<int64_t>& values) { return {values.empty() ? std::vector<int64_t>{0} : values}; }
     bool operator==(const Array&) const = default;
   };
   struct Table {
     std::vector<int64_t> values;
+    size_t most;  // values where it is left open
     bool operator==(const Table&) const = default;
   };
   struct IndexType {
     bool wide;
     bool operator==(const IndexType&) const = default;
   };
-  struct One {
-    int64_t value;
-    bool operator==(const One&) const = default;
-  };
-  struct Several {
-    std::vector<int64_t> values;
-    bool operator==(const Several&) const = default;
-  };
-  using Value = std::variant<int64_t, bool, Array, Table, DType, IndexType, One, Several>;
+  using Value = std::variant<int64_t, bool, Array, Table, DType, IndexType>;
   struct Declaration {
     std::string name;
     Value value;
+    bool is_extent;  // a number, an Array or a Table
     bool operator==(const Declaration&) const = default;
   };
   using Declarations = std::vector<Declaration>;
 
-  Prelude& declare(std::string_view name, Value value);
+  Prelude& declare(std::string_view name, Value value, bool is_extent = false);
   static void widen(Declarations& declarations);
   static std::string line(std::string_view name, int64_t value);
   static std::string line(std::string_view name, bool value);
@@ -125,8 +130,6 @@ class Prelude {
   static std::string line(std::string_view name, const Table& table);
   static std::string line(std::string_view name, DType dtype);
   static std::string line(std::string_view name, IndexType index);
-  static std::string line(std::string_view name, const One& extent);
-  static std::string line(std::string_view name, const Several& extents);
   static std::optional<Extent> extent_of(const Declaration& declaration);
   static void append_extents(std::vector<Extent>& extents, const Declarations& declarations, std::string_view scope);
   std::string text_of(const Declarations& declarations) const;

@@ -59,8 +59,9 @@ class FileStore {
   /// while another thread or process makes the same entry.
   void obtain(std::string_view key, const Take& take, const Make& make);
 
-  /// Whether there is a file for the entry of `key`: obtain() then most likely finds it.
-  bool has(std::string_view key) const;
+  /// Gives the stored entry of `key` to `take`. Returns whether there is one that `take` accepts. Throws as obtain();
+  /// waits for nobody. Thread-safe.
+  bool find(std::string_view key, const Take& take);
 
   const StoreOptions& options() const { return options_; }
   StoreCounts counts() const;
