@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "kiln/base/error.h"
@@ -12,6 +13,7 @@ namespace kiln {
 namespace {
 
 constexpr std::string_view always_first = "lib/types.cuh";
+constexpr std::string_view of_open_extents = "lib/open_extent.cuh";
 constexpr std::string_view include_prefix = "#include \"";
 constexpr std::string_view per_class_prefix = "per_class/";
 constexpr std::string_view types_by_code = "types/by_code";
@@ -185,6 +187,21 @@ std::string comment(std::string_view title) {
   return result;
 }
 
+// The fields of an OpenExtent (lib/open_extent.cuh) beside its value d: n / d is the upper word of 2n * multiplier,
+// shifted right, for each n below 2^31. With 2^shift the smallest power of two that is not below d, multiplier is
+// ceil(2^(31 + shift) / d). Nothing is divided by extents below 1.
+struct Reciprocal {
+  int32_t multiplier = 0;  // the bits of an unsigned one
+  int shift = 0;
+
+  explicit Reciprocal(int64_t divisor) {
+    if (divisor < 1) return;
+    const auto d = static_cast<uint64_t>(divisor);
+    shift = std::bit_width(d - 1);
+    multiplier = static_cast<int32_t>(((uint64_t{1} << (31 + shift)) + d - 1) / d);
+  }
+};
+
 bool fits_int(int64_t value) {
   return value >= std::numeric_limits<int>::min() && value <= std::numeric_limits<int>::max();
 }
@@ -238,7 +255,9 @@ std::optional<Extent> Prelude::extent_of(const Declaration& declaration) {
     return Extent{declaration.name, std::move(values), 8};
   }
   const int64_t value = std::get<int64_t>(declaration.value);
-  return Extent{declaration.name, {value}, fits_int(value) ? 4 : 8};
+  if (!fits_int(value)) return Extent{declaration.name, {value}, 8};
+  const Reciprocal reciprocal(value);
+  return Extent{declaration.name, {value, reciprocal.multiplier, reciprocal.shift}, 4};
 }
 
 std::vector<Extent> Prelude::open_extents() const {
@@ -267,7 +286,7 @@ std::string Prelude::text_of(const Declarations& declarations) const {
     const std::string& name = declaration.name;
     if (const auto extent = is_open_ ? extent_of(declaration) : std::nullopt) {
       const bool is_array = !std::holds_alternative<int64_t>(declaration.value);
-      text += fmt::format("__constant__ {} {}{};\n", extent->bytes == 4 ? "int" : "long long", name,
+      text += fmt::format("__constant__ {} {}{};\n", extent->bytes == 4 ? "OpenExtent" : "long long", name,
                           is_array ? fmt::format("[{}]", extent->values.size()) : "");
     } else {
       text += std::visit([&](const auto& held) { return line(name, held); }, declaration.value);
@@ -360,6 +379,7 @@ std::string specialise(const SourceLibrary& library, const std::string& template
   if (has_further_types(prelude)) {
     for (const std::string& piece : further_pieces()) inliner.append(piece);
   }
+  if (!prelude.open_extents().empty()) inliner.append(std::string(of_open_extents));
   inliner.append_parameters();
   inliner.append(template_path);
   return inliner.text();
@@ -369,7 +389,9 @@ std::vector<std::string> closure(const SourceLibrary& library, const std::string
   Inliner inliner(library, template_path, nullptr);
   inliner.append(template_path);
   inliner.append(std::string(always_first));
-  for (const std::string& piece : further_pieces()) {
+  std::vector<std::string> pieces = further_pieces();
+  pieces.emplace_back(of_open_extents);
+  for (const std::string& piece : pieces) {
     if (library.files().contains(piece)) inliner.append(piece);
   }
   return inliner.files();

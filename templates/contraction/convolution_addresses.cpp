@@ -1,5 +1,7 @@
 #include "contraction/convolution_addresses.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -17,13 +19,19 @@ std::array<RegionAxis, 3> in_order(const SpatialRegions& regions) {
   return {regions.planes, regions.rows, regions.columns};
 }
 
-std::optional<int64_t> pixel_stride(const TensorSpec& x) {
-  return run_stride(x, {dimension::column, dimension::row, dimension::plane, dimension::batch});
+constexpr std::initializer_list<int> space = {dimension::column, dimension::row, dimension::plane};
+
+// Says whether elements are evenly spaced, NAME_ARE_ONE_RUN, and how far apart, NAME_STRIDE.
+void add_run(Prelude& prelude, std::string_view elements, std::string_view one, const std::optional<int64_t>& stride) {
+  prelude.flag(fmt::format("{}_ARE_ONE_RUN", elements), stride.has_value());
+  prelude.extent(fmt::format("{}_STRIDE", one), stride.value_or(0));
 }
 
-// Whether the elements of one output channel's filter are evenly spaced, numbered as where channels are not inner.
-bool filter_is_one_run(const ConvolutionAddresses& conv) {
-  return run_stride(conv.w, {dimension::column, dimension::row, dimension::plane, dimension::channel}).has_value();
+// The stride of the elements of one output channel's filter, in their order.
+std::optional<int64_t> filter_stride(const ConvolutionAddresses& conv) {
+  if (conv.channels_inner)
+    return run_stride(conv.w, {dimension::channel, dimension::column, dimension::row, dimension::plane});
+  return run_stride(conv.w, {dimension::column, dimension::row, dimension::plane, dimension::channel});
 }
 
 // Share of the taps along an axis that are in other regions than the tap before.
@@ -98,8 +106,10 @@ Prelude addresses_prelude(const ConvolutionAddresses& conv, FixedAxes fixed) {
   prelude.type("TX", conv.x.dtype).type("TW", conv.w.dtype).type("TY", conv.y.dtype);
   prelude.index_type("Index", conv.wide_index);
   add_batch(prelude, conv.n(), conv.dynamic_batch);
-  prelude.extent("C", conv.c()).extent("K", conv.k()).extent("GROUPS", conv.groups);
+  prelude.extent("C", conv.c()).extent("K", conv.k());
+  conv.groups == 1 ? prelude.constant("GROUPS", 1) : prelude.extent("GROUPS", conv.groups);
   prelude.extent("C_PER_GROUP", conv.c_per_group()).extent("K_PER_GROUP", conv.k_per_group());
+  if (conv.pointwise) fixed = FixedAxes::windows;
   add_axes(prelude, conv, fixed);
   fixed == FixedAxes::windows ? prelude.constant("TAPS", conv.taps()) : prelude.extent("TAPS", conv.taps());
   prelude.extent("FILTER_ELEMENTS", conv.c_per_group() * conv.taps());
@@ -113,13 +123,17 @@ Prelude addresses_prelude(const ConvolutionAddresses& conv, FixedAxes fixed) {
   add_strides(prelude, "X", "NCDHW", conv.x);
   add_strides(prelude, "W", "KCTRS", conv.w);
   prelude.extent("X_STRIDE_G", conv.x_group_stride).extent("W_STRIDE_G", conv.w_group_stride);
-  prelude.flag("X_PIXELS_ARE_ONE_RUN", pixel_stride(conv.x).has_value());
-  prelude.extent("X_PIXEL_STRIDE", pixel_stride(conv.x).value_or(0));
-  prelude.flag("FILTER_IS_ONE_RUN", filter_is_one_run(conv));
+  add_run(prelude, "X_PIXELS", "X_PIXEL",
+          run_stride(conv.x, {dimension::column, dimension::row, dimension::plane, dimension::batch}));
+  add_run(prelude, "ELEMENTS_OF_FILTER", "ELEMENT_OF_FILTER", filter_stride(conv));
+  add_run(prelude, "TAPS_OF_FILTER", "TAP_OF_FILTER", run_stride(conv.w, space));
   prelude.flag("FILTERS_ARE_ONE_RUN",
                conv.groups == 1 || conv.w_group_stride == conv.k_per_group() * conv.w.strides[dimension::batch]);
+  const TensorSpec& residual = conv.residual ? *conv.residual : conv.y;
   add_strides(prelude, "Y", "NKZPQ", conv.y);
-  add_strides(prelude, "RESIDUAL", "NKZPQ", conv.residual ? *conv.residual : conv.y);
+  add_strides(prelude, "RESIDUAL", "NKZPQ", residual);
+  add_run(prelude, "Y_PLACES", "Y_PLACE", run_stride(conv.y, space));
+  add_run(prelude, "RESIDUAL_PLACES", "RESIDUAL_PLACE", run_stride(residual, space));
   prelude.extent("W_FIRST", conv.w_first).extent("Y_FIRST", conv.y_first);
   prelude.extent("RESIDUAL_FIRST", conv.residual_first).flag("NO_TAPS", conv.no_taps);
   prelude.flag("CHANNELS_INNER", conv.channels_inner).flag("Y_ALONG_K", conv.y_along_k);

@@ -12,14 +12,25 @@ struct Names {
   const char *extent, *window, *outputs, *pad_begin, *pad_end;
 };
 
+bool is_of_one_element(const WindowAxis& axis) {
+  return axis.extent == 1 && axis.window == 1 && axis.outputs == 1 && axis.pad_begin == 0 && axis.pad_end == 0 &&
+         axis.stride == 1 && axis.dilation == 1;
+}
+
+// Most requests have fewer than three axes: an open kernel that knows the others does less.
 void add_axis(Prelude& prelude, const WindowAxis& axis, const Names& names, FixedAxes fixed) {
+  const bool is_open = !is_of_one_element(axis);
   const auto add = [&](const std::string& name, int64_t value, FixedAxes fixed_from) {
-    fixed >= fixed_from ? prelude.constant(name, value) : prelude.extent(name, value);
+    fixed >= fixed_from || !is_open ? prelude.constant(name, value) : prelude.extent(name, value);
   };
-  prelude.extent(names.extent, axis.extent);
+  const auto add_extent = [&](const std::string& name, int64_t value) {
+    is_open ? prelude.extent(name, value) : prelude.constant(name, value);
+  };
+  add_extent(names.extent, axis.extent);
   add(names.window, axis.window, FixedAxes::windows);
-  prelude.extent(names.outputs, axis.outputs);
-  prelude.extent(names.pad_begin, axis.pad_begin).extent(names.pad_end, axis.pad_end);
+  add_extent(names.outputs, axis.outputs);
+  add_extent(names.pad_begin, axis.pad_begin);
+  add_extent(names.pad_end, axis.pad_end);
   add(fmt::format("STRIDE_{}", names.extent), axis.stride, FixedAxes::steps);
   add(fmt::format("DILATION_{}", names.extent), axis.dilation, FixedAxes::dilations);
 }

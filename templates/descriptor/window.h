@@ -34,7 +34,7 @@ SpatialAxes axes_of(const View& view) {
 }
 
 /// D, T, Z, PAD_FRONT, PAD_BACK, STRIDE_D, DILATION_D; H, R, P, PAD_TOP, PAD_BOTTOM and so on; W, S, Q, PAD_LEFT,
-/// PAD_RIGHT and so on. All are extents of the prelude but what `fixed` names.
+/// PAD_RIGHT and so on. All are extents of the prelude but what `fixed` names, and but axes of one element.
 void add_axes(Prelude& prelude, const SpatialAxes& axes, FixedAxes fixed = FixedAxes::nothing);
 
 /// Whether coordinates in x and its padding fit an int with room to spare.

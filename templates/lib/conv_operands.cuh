@@ -10,7 +10,8 @@
 // channels stand side by side; otherwise they are numbered (c, t, r, s). IMAGES_INNER numbers the pixels of y (z, p, q,
 // image). IMAGES_ARE_CHANNELS: what x has here are the channels of a tensor whose images are its channels, for the
 // gradient by the filter. W_FIRST, Y_FIRST and RESIDUAL_FIRST are the offsets of the first elements of w, y and the
-// residual. With NO_TAPS there is nothing to multiply.
+// residual. With NO_TAPS there is nothing to multiply. Elements that ARE_ONE_RUN are evenly spaced, their STRIDE apart:
+// those of a filter in their order, the taps of a channel in a filter, the places of an image of y and the residual.
 #include "lib/epilogue.cuh"
 #include "lib/regions.cuh"
 #include "lib/strided.cuh"
@@ -58,7 +59,8 @@ __device__ __forceinline__ Index images_of(long long n) {
 // these it is channel_at(first, c).
 __device__ __forceinline__ int first_channel(int group, Index pixel) {
   if constexpr (IMAGES_ARE_CHANNELS) {
-    return group * static_cast<int>(N) + static_cast<int>(IMAGES_INNER ? pixel % N : pixel / PIXELS_PER_IMAGE);
+    const Index inner = take_coordinate(pixel, IMAGES_INNER ? N : PIXELS_PER_IMAGE);
+    return group * static_cast<int>(N) + static_cast<int>(IMAGES_INNER ? inner : pixel);
   }
   return group * C_PER_GROUP;
 }
@@ -76,12 +78,37 @@ __device__ __forceinline__ Index first_filter_element(Index k) {
   }
 }
 
+// Offset of tap number `tap` of a filter from its first.
+__device__ __forceinline__ Index tap_offset(Index tap) {
+  if constexpr (TAPS_OF_FILTER_ARE_ONE_RUN) {
+    return tap * Index(TAP_OF_FILTER_STRIDE);
+  } else {
+    return strided_offset(tap, W_STRIDE_S, S, W_STRIDE_R, R, W_STRIDE_T, T);
+  }
+}
+
 // Offset of element number `element` of a filter from its first.
 __device__ __forceinline__ Index filter_offset(Index element) {
-  if constexpr (CHANNELS_INNER) {
-    return strided_offset(element, W_STRIDE_C, C_PER_GROUP, W_STRIDE_S, S, W_STRIDE_R, R, W_STRIDE_T, T);
+  if constexpr (ELEMENTS_OF_FILTER_ARE_ONE_RUN) {
+    return element * Index(ELEMENT_OF_FILTER_STRIDE);
+  } else if constexpr (CHANNELS_INNER) {
+    const Index c = take_coordinate(element, C_PER_GROUP);
+    return c * Index(W_STRIDE_C) + tap_offset(element);
   } else {
-    return strided_offset(element, W_STRIDE_S, S, W_STRIDE_R, R, W_STRIDE_T, T, W_STRIDE_C, C_PER_GROUP);
+    const Index tap = take_coordinate(element, TAPS);
+    return tap_offset(tap) + element * Index(W_STRIDE_C);
+  }
+}
+
+// Offset of channel 0 of pixel number `pixel` of y, or of the residual.
+template <class Tensor, bool PLACES_ARE_ONE_RUN, const auto& IMAGE_STRIDE, const auto& PLACE_STRIDE>
+__device__ __forceinline__ Index output_offset(Index pixel) {
+  if constexpr (!PLACES_ARE_ONE_RUN) {
+    return Tensor::template of_pixel<IMAGES_INNER>(pixel);
+  } else if constexpr (IMAGES_INNER) {
+    return strided_offset(pixel, IMAGE_STRIDE, N, PLACE_STRIDE, PIXELS_PER_IMAGE);
+  } else {
+    return strided_offset(pixel, PLACE_STRIDE, PIXELS_PER_IMAGE, IMAGE_STRIDE, N);
   }
 }
 
@@ -90,8 +117,9 @@ struct OutputPixel {
   Index y, residual;
 
   __device__ __forceinline__ explicit OutputPixel(Index pixel)
-      : y(Output::of_pixel<IMAGES_INNER>(pixel) + Index(Y_FIRST)),
-        residual(Residual::of_pixel<IMAGES_INNER>(pixel) + Index(RESIDUAL_FIRST)) {}
+      : y(output_offset<Output, Y_PLACES_ARE_ONE_RUN, Y_STRIDE_N, Y_PLACE_STRIDE>(pixel) + Index(Y_FIRST)),
+        residual(output_offset<Residual, RESIDUAL_PLACES_ARE_ONE_RUN, RESIDUAL_STRIDE_N, RESIDUAL_PLACE_STRIDE>(pixel) +
+                 Index(RESIDUAL_FIRST)) {}
   __device__ __forceinline__ OutputPixel(Index image, Index z, Index p, Index q)
       : y(Output::at(image, 0, z, p, q) + Index(Y_FIRST)),
         residual(Residual::at(image, 0, z, p, q) + Index(RESIDUAL_FIRST)) {}

@@ -19,10 +19,9 @@
 // From the prelude: the problem; POINTWISE, whether every pixel of x is one of y: one tap, no gaps, no borders; X_RUN,
 // W_RUN and Y_RUN, the elements that one access of x, w and y moves, which stay in their group, filter or image;
 // Y_ALONG_K, whether those of y are channels, not pixels; W_ALONG_K, whether neighbouring lanes, and accesses, read w
-// along its filters, not along the elements of one; FILTER_IS_ONE_RUN, whether the elements of a filter are evenly
-// spaced; WHOLE_CHANNELS, whether TAPS divides BLOCK_K; BLOCK_M, BLOCK_N and BLOCK_K, the extents of the block's tile
-// and of a chunk; THREADS, those of a block; STAGES, the tiles of each operand in shared memory; SHARED_BYTES, what the
-// launch asks for.
+// along its filters, not along the elements of one; WHOLE_CHANNELS, whether TAPS divides BLOCK_K; BLOCK_M, BLOCK_N and
+// BLOCK_K, the extents of the block's tile and of a chunk; THREADS, those of a block; STAGES, the tiles of each operand
+// in shared memory; SHARED_BYTES, what the launch asks for.
 #include "lib/block_memory.cuh"
 #include "lib/conv_operands.cuh"
 #include "lib/select.cuh"
@@ -140,7 +139,7 @@ class Filters {
   static constexpr bool ROWS_KEEP_TAPS = !CHANNELS_INNER && WHOLE_CHANNELS;
   // Whether a row is as far from its chunk's first in every chunk: a chunk is channels of one tap, or whole channels,
   // or part of one run.
-  static constexpr bool CHUNKS_ARE_EVEN = CHANNELS_INNER || WHOLE_CHANNELS || FILTER_IS_ONE_RUN;
+  static constexpr bool CHUNKS_ARE_EVEN = CHANNELS_INNER || WHOLE_CHANNELS || ELEMENTS_OF_FILTER_ARE_ONE_RUN;
 
   // Moves an offset of an element of tap number `tap` to the filters that the tap has, if there are any.
   __device__ __forceinline__ void enter_region(int tap, bool& exists, Index& offset) const {

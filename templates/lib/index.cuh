@@ -24,14 +24,19 @@ struct UnsignedOf<long long> {
   using type = unsigned long long;
 };
 
+// The quotient of a value and an extent of another type than OpenExtent, which lib/open_extent.cuh has.
+template <class Unsigned, class Extent>
+__device__ __forceinline__ Unsigned quotient_of(Unsigned value, Extent extent) {
+  return value / static_cast<Unsigned>(extent);
+}
+
 // Takes the innermost coordinate off a linear index: returns index % extent and leaves index / extent. Indices are not
-// negative; where the extent is a constant, the division is a multiplication.
+// negative. Where the extent is a constant, or an OpenExtent, the division is a multiplication.
 template <class Index, class Extent>
 __device__ __forceinline__ Index take_coordinate(Index& index, Extent extent) {
-  if (extent == 1) return 0;  // an open kernel's divisions are long, and the same in all threads
   using Unsigned = typename UnsignedOf<Index>::type;
   const Unsigned value = static_cast<Unsigned>(index);
-  const Unsigned quotient = value / static_cast<Unsigned>(extent);
+  const Unsigned quotient = quotient_of(value, extent);
   index = static_cast<Index>(quotient);
   return static_cast<Index>(value - quotient * static_cast<Unsigned>(extent));
 }

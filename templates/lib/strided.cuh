@@ -5,12 +5,17 @@
 #include "lib/index.cuh"
 
 // Offset of element number `index`.
-__device__ __forceinline__ Index strided_offset(Index index, long long stride, long long) {
-  return index * Index(stride);
+template <class Extent, class OuterExtent>
+__device__ __forceinline__ Index strided_offset(Index index, long long stride, Extent extent, long long outer_stride,
+                                                OuterExtent outer_extent) {
+  if (extent == 1) return index * Index(outer_stride);
+  if (outer_extent == 1 || outer_stride == stride * extent) return index * Index(stride);
+  const Index inner = take_coordinate(index, extent);
+  return inner * Index(stride) + index * Index(outer_stride);
 }
 template <class... Outer>
 __device__ __forceinline__ Index strided_offset(Index index, long long stride, long long extent, long long next_stride,
-                                                long long next_extent, Outer... outer) {
+                                                long long next_extent, long long outer_stride, Outer... outer) {
   Index offset = 0;
   if (extent == 1) {
     stride = next_stride;
@@ -22,7 +27,7 @@ __device__ __forceinline__ Index strided_offset(Index index, long long stride, l
     stride = next_stride;
     extent = next_extent;
   }
-  return offset + strided_offset(index, stride, extent, outer...);
+  return offset + strided_offset(index, stride, extent, outer_stride, outer...);
 }
 
 // A tensor of batch, channels and three spatial dimensions: strides, then extents without that of the channels. Tensors

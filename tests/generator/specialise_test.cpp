@@ -3,6 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <vector>
+
 #include "kiln/base/error.h"
 
 namespace kiln::specialise_test {
@@ -128,11 +134,37 @@ TEST(Prelude, LeavesExtentsOpen) {
             "constexpr long long A[] = {1, -2};\n__constant__ int T[] = {5, 6};\n");
   EXPECT_THAT(prelude.open_extents(), testing::IsEmpty());
   prelude.open();
-  EXPECT_EQ(prelude.text(),
-            "constexpr int N = 7;\n__constant__ int C;\n__constant__ long long BIG;\n__constant__ long long A[2];\n"
-            "__constant__ long long T[3];\n");
-  EXPECT_THAT(prelude.open_extents(), ElementsAre(Extent{"C", {3}, 4}, Extent{"BIG", {int64_t{1} << 40}, 8},
-                                                  Extent{"A", {1, -2}, 8}, Extent{"T", {5, 6, 0}, 8}));
+  EXPECT_EQ(
+      prelude.text(),
+      "constexpr int N = 7;\n__constant__ OpenExtent C;\n__constant__ long long BIG;\n__constant__ long long A[2];\n"
+      "__constant__ long long T[3];\n");
+  EXPECT_THAT(prelude.open_extents(),
+              ElementsAre(Extent{"C", {3, int32_t(0xAAAAAAAB), 2}, 4}, Extent{"BIG", {int64_t{1} << 40}, 8},
+                          Extent{"A", {1, -2}, 8}, Extent{"T", {5, 6, 0}, 8}));
+}
+
+// As lib/open_extent.cuh divides.
+uint32_t quotient_of(uint32_t value, const Extent& extent) {
+  const auto multiplier = static_cast<uint32_t>(extent.values[1]);
+  return static_cast<uint32_t>(uint64_t{2 * value} * multiplier >> 32) >> extent.values[2];
+}
+
+TEST(Prelude, GivesOpenExtentsTheirReciprocals) {
+  const auto extent_of = [](int64_t value) { return Prelude().extent("E", value).open().open_extents().at(0); };
+  constexpr uint32_t most = std::numeric_limits<int32_t>::max();
+  std::vector<uint32_t> divisors{2,     3,     5,     6,        7,    9,        640,           641,
+                                 65535, 65536, 65537, most - 1, most, 1u << 30, (1u << 30) + 1};
+  std::mt19937 random(39);
+  for (int i = 0; i < 10000; ++i) divisors.push_back(1 + random() % (most >> random() % 30));
+  for (const uint32_t divisor : divisors) {
+    const Extent extent = extent_of(divisor);
+    const uint32_t whole = most / divisor * divisor;  // where a quotient that is too small or too large shows
+    for (const uint32_t value : {0u, 1u, divisor - 1, divisor, std::min(most, 2 * divisor - 1), whole - 1, whole, most,
+                                 uint32_t(random()) & most}) {
+      ASSERT_EQ(quotient_of(value, extent), value / divisor) << value << " / " << divisor;
+    }
+  }
+  for (const int64_t value : {0, -1, -7}) EXPECT_EQ(extent_of(value).values, (std::vector<int64_t>{value, 0, 0}));
 }
 
 TEST(Prelude, RefusesATableThatIsLongerThanAnOpenKernelTakes) {

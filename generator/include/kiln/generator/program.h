@@ -18,7 +18,7 @@ namespace kiln {
 struct Extent {
   std::string name;
   std::vector<int64_t> values;
-  int bytes = 4;  ///< Size of each value: 4 or 8.
+  int bytes = 4;  ///< size of each value: 4 or 8
   bool operator==(const Extent&) const = default;
 };
 

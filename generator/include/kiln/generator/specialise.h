@@ -50,7 +50,7 @@ class Prelude {
   Prelude& table(std::string_view name, const std::vector<int64_t>& values) {
     return declare(name, Table{values, values.size()});
   }
-  /// constant(), or `__constant__ int NAME;` where the prelude is opened.
+  /// constant(), or `__constant__ OpenExtent NAME;` where the prelude is opened, `long long` where int is too small.
   Prelude& extent(std::string_view name, int64_t value) { return declare(name, value, true); }
   /// array(), or `__constant__ long long NAME[COUNT];` where the prelude is opened.
   Prelude& extents(std::string_view name, const std::vector<int64_t>& values) {
@@ -142,7 +142,8 @@ class Prelude {
 };
 
 /// The self-contained source: a comment with `title`, lib/types.cuh, the pieces of further types if the prelude names
-/// one, the prelude, then the template with every `#include "lib/..."` replaced by that file, once, every
+/// one, lib/open_extent.cuh if it leaves extents open, the prelude, then the template with every `#include "lib/..."`
+/// replaced by that file, once, every
 /// `#include "user/..."` by what the prelude places there, and `#include "types/by_code"` by the alias that gives each
 /// type its code.
 /// `#include "per_class/lib/..."` is replaced by that file and what it includes that does not stand above it, once for
