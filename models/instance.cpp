@@ -55,6 +55,11 @@ int64_t workspace_of(const Plan& plan) {
   return prepares(plan) ? plan.prepared_workspace_bytes() : plan.workspace_bytes();
 }
 
+/// Filters as a variant wants them, for a request. `constants`: the digest of its arguments in the weights.
+std::string name_of_prepared(const Plan& plan, const std::string& constants) {
+  return Digest().add(plan.request().key()).add(plan.variant()).add(constants).hex();
+}
+
 std::string_view text_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -111,7 +116,11 @@ class Loader {
     plan_arena(instance.use);
     name_constants();
     name_computed();
-    for (const Plan& plan : plans_) prepared_.push_back(prepares(plan) ? name_of_prepared(plan) : "");
+    for (size_t s = 0; s < plans_.size(); ++s) {
+      const std::string constants = name_of_constants(schedule_.steps[s].arguments);
+      prepared_.push_back(prepares(plans_[s]) ? name_of_prepared(plans_[s], constants) : "");
+      if (plans_[s].is_open()) instance.open.push_back({s, workspace_of(plans_[s]), constants});
+    }
     place();
     fill();
     if (runs_once_) run_once();
@@ -136,10 +145,12 @@ class Loader {
 
   void make_plans() {
     std::vector<Request> all;
-    for (const graph::Step& step : schedule_.once) all.push_back(step.request);
     for (const graph::Step& step : schedule_.steps) all.push_back(step.request);
-    context_.prepare(all);
-    for (const graph::Step& step : schedule_.steps) plans_.push_back(context_.plan(step.request));
+    for (const graph::Step& step : schedule_.once) all.push_back(step.request);
+    const std::vector<Plan> plans = context_.plans(all);
+    const auto first_once = plans.begin() + static_cast<std::ptrdiff_t>(schedule_.steps.size());
+    plans_.assign(plans.begin(), first_once);
+    plans_once_.assign(first_once, plans.end());
   }
 
   static bool is_needed(const graph::Buffer& buffer) { return buffer.first_step.has_value(); }
@@ -202,11 +213,9 @@ class Loader {
     }
   }
 
-  /// Filters as a variant wants them, for a request.
-  std::string name_of_prepared(const Plan& plan) const {
+  std::string name_of_constants(const std::vector<graph::Argument>& arguments) const {
     Digest name;
-    name.add(plan.request().key()).add(plan.variant());
-    add_arguments(name, schedule_.steps[prepared_.size()].arguments);
+    add_arguments(name, arguments);
     return name.hex();
   }
 
@@ -291,8 +300,9 @@ class Loader {
 
   /// Runs the steps that depend on constants only. Their workspace is needed once.
   void run_once() {
-    for (const graph::Step& step : schedule_.once) {
-      const Plan plan = context_.plan(step.request);
+    for (size_t s = 0; s < plans_once_.size(); ++s) {
+      const graph::Step& step = schedule_.once[s];
+      const Plan& plan = plans_once_[s];
       std::vector<Address> addresses;
       for (const graph::Argument& argument : step.arguments) {
         addresses.emplace_back(once_[argument.buffer] + argument.offset);
@@ -339,6 +349,7 @@ class Loader {
   const graph::Schedule& schedule_;
   Weights& weights_;
   std::vector<Plan> plans_;              // of schedule_.steps
+  std::vector<Plan> plans_once_;         // of schedule_.once
   std::vector<std::string> digests_;     // of each buffer that holds constants
   std::vector<std::byte*> once_, kept_;  // where buffers are in the calls that run once, and in runs
   std::vector<int64_t> arena_;           // of each buffer there
@@ -374,7 +385,66 @@ Instance make_instance(Context& context, const Lowered& lowered, Weights& weight
   instance.inputs = tensors_of(graph, graph.inputs(), lowered.model.inputs, "input");
   instance.outputs = tensors_of(graph, graph.outputs(), lowered.model.outputs, "output");
   Loader(context, lowered, weights).run(instance);
+  instance.planned_arena = instance.use.arena;
   return instance;
+}
+
+namespace {
+
+/// The memory with what the plan of an open step prepares, from another instance or anew.
+Weights::Place prepared_of(Context& context, const Plan& plan, const OpenStep& open, const LoadedStep& call,
+                           Weights& weights) {
+  const std::string name = name_of_prepared(plan, open.constants);
+  if (Weights::Place known = weights.find(name); known.at != nullptr) return known;
+  Block block;
+  (void)block.reserve(plan.prepared_bytes());
+  block.allocate(context);
+  plan.prepare_weights(nullptr, call.addresses, block.at(0));
+  block.wait();  // runs may be on other streams
+  const auto memory = std::make_shared<const DeviceMemory>(block.take());
+  weights.add(memory, {{name, 0}});
+  return weights.find(name);
+}
+
+}  // namespace
+
+bool take_exact_plans(Context& context, Instance& instance, Weights& weights, int64_t most_arena) {
+  // Steps whose plans need more workspace share what lies behind the rest: they run one by one.
+  const int64_t behind = aligned(instance.planned_arena);
+  bool has_taken = false;
+  for (auto open = instance.open.begin(); open != instance.open.end();) {
+    LoadedStep& call = instance.calls[open->step];
+    if (!call.plan.is_superseded()) {
+      ++open;
+      continue;
+    }
+    try {
+      const Plan plan = context.plan(call.plan.request());
+      const int64_t bytes = workspace_of(plan);
+      const bool needs_more = bytes > open->workspace;
+      if (needs_more && bytes > most_arena - behind) {
+        open = instance.open.erase(open);
+        continue;
+      }
+      Weights::Place prepared;
+      if (prepares(plan)) prepared = prepared_of(context, plan, *open, call, weights);
+      if (prepared.memory) instance.reads.push_back(prepared.memory);
+      call.plan = plan;
+      call.prepared = prepared.at;
+      if (needs_more) {
+        call.workspace = behind;
+        instance.use.arena = std::max(instance.use.arena, behind + bytes);
+      }
+      ModelStep& step = instance.steps[open->step];
+      step.variant = plan.variant();
+      step.source = plan.source();
+      has_taken = true;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::out_of_memory) throw;
+    }
+    open = instance.open.erase(open);
+  }
+  return has_taken;
 }
 
 int64_t Instance::own_bytes() const {

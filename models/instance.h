@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "kiln/context.h"
@@ -32,12 +33,21 @@ struct LoadedStep {
   const void* prepared = nullptr;    ///< Null: the plan prepares nothing.
 };
 
+/// A step that an open kernel serves until its own plan is made.
+struct OpenStep {
+  size_t step;
+  int64_t workspace;      ///< Bytes for it in the arena.
+  std::string constants;  ///< The digest of its arguments in the weights.
+};
+
 struct Instance {
   std::vector<ModelTensor> inputs, outputs;
   int64_t batch = 1;  ///< As the inputs were resolved.
   std::vector<ModelStep> steps;
   std::vector<LoadedStep> calls;  ///< Calls of `steps`.
+  std::vector<OpenStep> open;     ///< Steps of these that wait for their plans.
   ModelMemory use;
+  int64_t planned_arena = 0;        ///< Bytes of the arena for the plans that it was made with.
   std::vector<SharedMemory> reads;  ///< Weights of `calls`.
   RunCudaGraphs graphs;
   ModelCost cost;
@@ -49,5 +59,10 @@ struct Instance {
 /// Makes the plans, and puts into `weights` what they read of constants and is not there yet. It has the memory of the
 /// arena planned, not allocated. Throws as Model does; `weights` is as it was then.
 Instance make_instance(Context& context, const Lowered& lowered, Weights& weights);
+
+/// Gives open steps the plans that were made for them by now, and plans a larger arena where these need one, of
+/// `most_arena` bytes at most. Returns whether it gave any: the graphs of the instance are not valid any more then. A
+/// step keeps its open kernel where there is no memory for what its plan needs.
+bool take_exact_plans(Context& context, Instance& instance, Weights& weights, int64_t most_arena);
 
 }  // namespace kiln::models

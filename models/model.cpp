@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <list>
 #include <system_error>
 #include <utility>
@@ -99,6 +100,7 @@ struct Model::Impl {
   void take_shapes_of(std::span<const NamedTensor> inputs, Stream stream);
   /// A run on the tensors at `bases`: as a graph if they were there before, else kernel by kernel.
   void run(Stream stream);
+  void take_exact_plans(Stream stream);
   void launch_calls(Stream stream);
   void launch_graph(models::KnownRun& run, Stream stream);
   void count_graphs();
@@ -114,6 +116,7 @@ struct Model::Impl {
   std::list<models::Instance> instances;  // of the sizes that are kept, the one in use first
   models::Instance unsized;               // its inputs are those that the file declares
   std::optional<DeviceMemory> arena;      // of all sizes: one runs at a time
+  bool was_captured = false;              // a run, into a graph of the caller's
   std::vector<const void*> bases;         // of a run: inputs, outputs, and the arena
   ModelGraphs graphs;
 };
@@ -302,8 +305,20 @@ void Model::run(std::span<const NamedTensor> inputs, std::span<const NamedTensor
   models::take(*model.context, now.inputs, inputs, "input", bases);
   models::take(*model.context, now.outputs, outputs, "output", bases + now.inputs.size());
   models::check_apart(inputs, outputs);
+  model.take_exact_plans(stream);
   model.bases.back() = model.arena->data();
   model.run(stream);
+}
+
+void Model::Impl::take_exact_plans(Stream stream) {
+  models::Instance& now = instances.front();
+  if (now.open.empty() || is_captured(*context, stream)) return;
+  // A graph of the caller's has the addresses of the arena.
+  const int64_t most = was_captured ? static_cast<int64_t>(arena->size()) : std::numeric_limits<int64_t>::max();
+  if (!models::take_exact_plans(*context, now, weights, most)) return;
+  now.graphs = {};
+  allocate_arena(now.use.arena);
+  use_first();
 }
 
 void Model::Impl::take_shapes_of(std::span<const NamedTensor> inputs, Stream stream) {
@@ -326,10 +341,13 @@ void Model::Impl::take_shapes_of(std::span<const NamedTensor> inputs, Stream str
 }
 
 void Model::Impl::run(Stream stream) {
-  if (!graphs.unused_because.empty() || is_captured(*context, stream)) return launch_calls(stream);
+  const bool captured = is_captured(*context, stream);
+  was_captured = was_captured || captured;
+  if (!graphs.unused_because.empty() || captured) return launch_calls(stream);
   models::RunCudaGraphs& known = instances.front().graphs;
   if (models::KnownRun* const run = known.find(bases)) return launch_graph(*run, stream);
   launch_calls(stream);
+  if (!instances.front().open.empty()) return;  // its plans are to come
   known.add(bases);
   count_graphs();
 }

@@ -181,12 +181,17 @@ void Context::Impl::announce_stand_in(const Environment& environment) const {
                   context_->device().info().name, reason));
 }
 
+// Does what is done once for a request, before its plan is made.
+void Context::Impl::begin(const KeyedRequest& request) {
+  if (recorder_) record(request);
+  tune_first({&*request, 1});
+}
+
 std::shared_ptr<const LoadedPlan> Context::Impl::plan(const KeyedRequest& request) {
   bool is_new = false;
   std::shared_ptr<const LoadedPlan> plan = plans_.get(request, [&] {
     is_new = true;
-    if (recorder_) record(request);
-    tune_first({&*request, 1});
+    begin(request);
   });
   if (is_new && plan->open) exact_.enqueue(request);
   if (is_new) tune_later(request);
@@ -242,19 +247,37 @@ void Context::Impl::record(const KeyedRequest& request) {
   if (const auto trouble = recorder_->record(request.key())) announce(*trouble);
 }
 
-void Context::Impl::prepare(std::span<const Request> requests) {
+// Tunes the requests that make sense: what is wrong with the others is said once all plans are made.
+void Context::Impl::tune_valid(std::span<const Request> requests) {
   std::vector<Request> complete;
   for (const Request& request : requests) {
     try {
       complete.push_back(finished(request));
     } catch (const Error&) {
-      continue;  // what is wrong with it is said below, once the others are made
+      continue;
     }
   }
   tune_first(complete);
+}
+
+std::vector<Plan> Context::Impl::plans(std::span<const Request> requests) {
+  tune_valid(requests);
+  std::vector<std::shared_ptr<const LoadedPlan>> loaded(requests.size());
+  for_each_index(requests.size(), [&](size_t i) { loaded[i] = plan(finished(requests[i])); });
+  return {loaded.begin(), loaded.end()};
+}
+
+void Context::Impl::prepare(std::span<const Request> requests) {
+  tune_valid(requests);
   for_each_index(requests.size(), [&](size_t i) {
     const KeyedRequest request = finished(requests[i]);
-    if (plan(request)->open) plans_.look_again(request, CurrentPlans::Reason::is_open);
+    bool is_new = false;
+    const auto plan = plans_.get_exact(request, [&] {
+      is_new = true;
+      begin(request);
+    });
+    if (is_new) tune_later(request);
+    if (plan->open) plans_.look_again(request, CurrentPlans::Reason::is_open);
   });
 }
 
@@ -317,6 +340,10 @@ void Context::refuse_moved_from() {
 // A Request is a structure that anybody may have filled: here it is completed, or refused.
 Plan Context::plan(const Request& request) {
   return Plan(with_host_memory([&] { return present().plan(finished(request)); }));
+}
+
+std::vector<Plan> Context::plans(std::span<const Request> requests) {
+  return with_host_memory([&] { return present().plans(requests); });
 }
 
 void Context::prepare(std::span<const Request> requests) {

@@ -32,6 +32,8 @@ class Context::Impl {
   /// The same for a call on `stream`. While that is captured into a graph, only a plan that there is: throws
   /// Error(unsupported) instead of making one.
   std::shared_ptr<const LoadedPlan> plan_of_call(const KeyedRequest& request, Stream stream);
+  /// As Context::plans(), and Context::prepare().
+  std::vector<Plan> plans(std::span<const Request> requests);
   void prepare(std::span<const Request> requests);
   void wait_until_tuned();
   Explanation explain(const KeyedRequest& request) const { return maker_.explain(request); }
@@ -65,7 +67,9 @@ class Context::Impl {
   void announce(const std::string& message) const;
   void announce_stand_in(const Environment& environment) const;
   bool may_be_tuned(const KeyedRequest& request) const;
+  void tune_valid(std::span<const Request> requests);
   void tune_first(std::span<const Request> requests);
+  void begin(const KeyedRequest& request);
   void tune_later(const KeyedRequest& request);
   void learn(const cache::Database& database, const KeyedRequest& request);
   std::shared_ptr<const LoadedPlan> make_first(const KeyedRequest& request);

@@ -63,7 +63,8 @@ bool is_owned_alone(const CurrentPlans::Shared& plan) {
 // - A CUDA graph: the run that was captured has said so. It may do so after give_up_unused() has looked, but not after
 //   its Reading, or its shared pointer, has ended: so take_free() looks again.
 
-CurrentPlans::Shared CurrentPlans::get(const KeyedRequest& request, const std::function<void()>& before_making) {
+CurrentPlans::Shared CurrentPlans::get(const KeyedRequest& request, const std::function<void()>& before_making,
+                                       const std::function<Shared(const KeyedRequest&)>& make) {
   const NoCancellation whole;  // others wait for a plan that this thread makes
   const std::string& key = request.key();
   std::promise<Shared> promise;
@@ -83,8 +84,8 @@ CurrentPlans::Shared CurrentPlans::get(const KeyedRequest& request, const std::f
   Shared plan;
   try {
     before_making();
-    plan = tools_.make_first(request);
-    if (tools_.known_failure_of(*plan)) plan = tools_.make_first(request);  // found while it was made
+    plan = make(request);
+    if (tools_.known_failure_of(*plan)) plan = make(request);  // found while it was made
   } catch (...) {
     promise.set_exception(std::current_exception());
     const std::lock_guard lock(mutex_);
@@ -95,7 +96,8 @@ CurrentPlans::Shared CurrentPlans::get(const KeyedRequest& request, const std::f
   keep_within_limits(plan);
   if (!tools_.known_failure_of(*plan)) return plan;
   look_again(request, Reason::may_be_wrong);
-  return get(request, [] {});
+  return get(
+      request, [] {}, make);
 }
 
 void CurrentPlans::publish(std::promise<Shared>& promise, const Shared& plan) {
@@ -136,6 +138,7 @@ bool CurrentPlans::replace(const std::string& key, const Shared& old, const Shar
   plans_.at(key) = std::move(future);
   bytes_ += better->executable.image_bytes();
   retire(old);
+  old->superseded.store(true, std::memory_order_release);
   return true;
 }
 

@@ -38,8 +38,8 @@ class CurrentPlans {
   using Shared = std::shared_ptr<const LoadedPlan>;
 
   struct Tools {
-    std::function<Shared(const KeyedRequest&)>
-        make_first;  ///< Makes that of a request without one; throws as Context::plan().
+    /// Makes that of a request without one; throws as Context::plan().
+    std::function<Shared(const KeyedRequest&)> make_first;
     std::function<Shared(const KeyedRequest&)> make;  ///< To replace one, with what is known by then; likewise.
     /// Failure known by now of the variant of a plan, in words, if the plan must not be used any more.
     std::function<std::optional<std::string>(const LoadedPlan&)> known_failure_of;
@@ -52,7 +52,13 @@ class CurrentPlans {
 
   /// The plan of a request. Where there is none it is made, by one thread, which calls `before_making` first; others
   /// wait for that one and get its plan or its exception.
-  Shared get(const KeyedRequest& request, const std::function<void()>& before_making);
+  Shared get(const KeyedRequest& request, const std::function<void()>& before_making) {
+    return get(request, before_making, tools_.make_first);
+  }
+  /// The same, which make() makes.
+  Shared get_exact(const KeyedRequest& request, const std::function<void()>& before_making) {
+    return get(request, before_making, tools_.make);
+  }
   /// The same, null where there is none.
   Shared find(const std::string& key);
 
@@ -78,6 +84,8 @@ class CurrentPlans {
   using Pending = std::shared_future<Shared>;
   using Plans = std::map<std::string, Pending>;
 
+  Shared get(const KeyedRequest& request, const std::function<void()>& before_making,
+             const std::function<Shared(const KeyedRequest&)>& make);
   Shared find_made(const std::string& key);
   Shared current(const std::string& key) const;
   bool replace(const std::string& key, const Shared& old, const Shared& better);

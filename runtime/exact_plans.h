@@ -17,7 +17,7 @@ namespace kiln {
 class ExactPlans {
  public:
   /// Requests that wait, at most: of further ones those go that have waited longest, and stay with open kernels.
-  static constexpr size_t most_waiting = 256;
+  static constexpr size_t most_waiting = 1024;
 
   /// `make` is called for one request after the other, the latest first; must not throw.
   explicit ExactPlans(std::function<void(const KeyedRequest&)> make) : make_(std::move(make)) {}

@@ -202,6 +202,12 @@ std::string Plan::variant() const {
 const std::string& Plan::source() const {
   return loaded_->source;
 }
+bool Plan::is_open() const {
+  return loaded_->open;
+}
+bool Plan::is_superseded() const {
+  return loaded_->superseded.load(std::memory_order_acquire);
+}
 const std::string& Plan::program() const {
   return loaded_->program;
 }

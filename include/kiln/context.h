@@ -205,7 +205,11 @@ class Context {
   /// bundle has it and NVRTC is missing; driver_error; out_of_memory.
   Plan plan(const Request& request);
 
-  /// Makes the plans of all `requests` now, with FirstCall::at_once the exact ones too, so that no later call compiles
+  /// As plan() for each of `requests`, on all threads. With TuningMode::within_budget, tunes them first, in one session
+  /// that shares the budget among them. Tries all, then throws as plan() for the first that failed.
+  std::vector<Plan> plans(std::span<const Request> requests);
+
+  /// Makes the plans of all `requests` now, also with FirstCall::at_once the exact ones, so that no later call compiles
   /// while `kept_plans` has room for them. With TuningMode::within_budget, tunes them first, in one session that shares
   /// the budget among them. Tries all, then throws as plan() for the first that failed.
   void prepare(std::span<const Request> requests);

@@ -60,10 +60,13 @@ TEST_F(AtOnceTest, AnOpenKernelServesUntilThePlanOfTheShapeIsThere) {
   const Plan first = context.plan(request);
   EXPECT_THAT(first.variant(), HasSubstr("_open "));
   EXPECT_EQ(first.source(), "open kernel");
+  EXPECT_TRUE(first.is_open());
   expect_matches_reference(request, first);
   context.wait_until_tuned();
+  EXPECT_TRUE(first.is_superseded());
   const Plan later = context.plan(request);
   EXPECT_THAT(later.variant(), Not(HasSubstr("_open ")));
+  EXPECT_FALSE(later.is_open() || later.is_superseded());
   expect_matches_reference(request, later);
   EXPECT_THAT(first.variant(), HasSubstr("_open ")) << "a plan that the application holds never changes";
   expect_matches_reference(request, first);
@@ -96,6 +99,29 @@ TEST_F(AtOnceTest, SizesOfOneClassShareWhatIsCompiled) {
   size_t kept = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(store_)) kept += entry.file_size() > 1000;
   EXPECT_LE(kept, sizes.size() + 1);
+}
+
+TEST_F(AtOnceTest, PlansOfManyRequestsAreMadeTogether) {
+  Context context(at_once());
+  const std::vector<Request> requests = {Request::parse("softmax_forward x=f32:6x41"),
+                                         Request::parse("softmax_forward x=f32:6x42"),
+                                         Request::parse("conv_forward x=f32:1x3x9x9 w=f32:4x3x3x3 deterministic")};
+  const std::vector<Plan> plans = context.plans(requests);
+  ASSERT_EQ(plans.size(), requests.size());
+  for (size_t i = 0; i < plans.size(); ++i) {
+    EXPECT_EQ(plans[i].request().key(), requests[i].key());
+    EXPECT_EQ(plans[i].is_open(), i < 2);
+  }
+  EXPECT_TRUE(context.plans({}).empty());
+  Request wrong = requests[0];
+  wrong.operation = "softmax_backwards";
+  EXPECT_THROW(context.plans(std::vector{wrong, requests[1]}), Error);
+}
+
+TEST_F(AtOnceTest, PrepareCompilesNoOpenKernels) {
+  Context context(at_once());
+  context.prepare(std::vector{Request::parse("softmax_forward x=f32:6x41")});
+  EXPECT_EQ(context.compiles().kernels, 1U);
 }
 
 TEST_F(AtOnceTest, PreparedAndDeterministicRequestsGetTheirPlanAtOnce) {

@@ -111,6 +111,9 @@ struct ModelGraphs {
 /// than those before, that memory is allocated anew. CUDA graphs of the caller's that were captured before must not be
 /// launched any more then, nor those of a size that was given up (ModelOptions::kept_sizes): set the largest one first.
 ///
+/// With FirstCall::at_once, open kernels serve the steps of a new size, and each step takes its own plan at the first
+/// run after that is made (docs/sizes.md).
+///
 /// Runs enqueue work on a stream and return. They share the memory of what is computed in between: the runs of one
 /// Model must be ordered, by one stream or otherwise, and calls must not overlap. A run of a size that is kept compiles
 /// nothing, and allocates nothing but the CUDA graph that its second run with the same tensors becomes (ModelGraphs):

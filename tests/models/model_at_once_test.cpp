@@ -1,0 +1,230 @@
+// Models whose steps open kernels serve until their own plans are made.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "instance.h"
+#include "kiln/cuda_graph.h"
+#include "kiln/memory.h"
+#include "model_fixture.h"
+
+namespace kiln::model_at_once_test {
+namespace {
+
+using models::HostArray;
+using test::floats;
+using test::ModelTest;
+using test::OnnxModel;
+using test::random_values;
+using test::small_network;
+using test::small_network_of;
+using test::values_of;
+
+class ModelAtOnceTest : public ModelTest {
+ protected:
+  ModelAtOnceTest() : ModelTest(at_once()) {}
+  ~ModelAtOnceTest() override { std::filesystem::remove_all(store()); }
+
+  static std::string store() { return testing::TempDir() + "kiln_model_at_once_store"; }
+  static ContextOptions at_once() {
+    std::filesystem::remove_all(store());
+    ContextOptions how = options();
+    how.kernel_store = store();
+    how.first_call = FirstCall::at_once;
+    return how;
+  }
+
+  static int64_t open_steps(const Model& model) {
+    return std::ranges::count(model.steps(), std::string("open kernel"), &ModelStep::source);
+  }
+
+  void expect_right(Model& model, int64_t batch) {
+    const std::vector<float> x = random_values(static_cast<size_t>(batch) * 105, static_cast<unsigned>(batch));
+    const std::vector<HostArray> inputs = {floats({batch, 3, 7, 5}, x)};
+    const std::vector<float> y = values_of(models::run_on_host(context_, model, inputs).at(0));
+    const std::vector<double> expected = small_network_of(x, batch);
+    ASSERT_EQ(y.size(), expected.size());
+    for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(static_cast<double>(y[i]), expected[i], 1e-5);
+  }
+};
+
+TEST_F(ModelAtOnceTest, StepsTakeTheirPlansOnceTheseAreMade) {
+  Model model = open(small_network());
+  for (const int64_t batch : {2, 5}) {
+    model.set_batch(batch);
+    EXPECT_GT(open_steps(model), 2);
+    expect_right(model, batch);
+    context_.wait_until_tuned();
+    expect_right(model, batch);
+    EXPECT_EQ(open_steps(model), 0);
+    for (const ModelStep& step : model.steps()) EXPECT_EQ(step.variant, context_.plan(step.request).variant());
+  }
+  model.set_batch(2);
+  EXPECT_EQ(open_steps(model), 0) << "of a size that is kept";
+  expect_right(model, 2);
+}
+
+TEST_F(ModelAtOnceTest, GraphsAreMadeOfTheirOwnPlans) {
+  Model model = load(small_network());
+  const std::vector<float> x = random_values(105, 3), nothing(2, -1000);
+  DeviceMemory in(context_, x.size() * sizeof(float)), out(context_, nothing.size() * sizeof(float));
+  in.upload(std::as_bytes(std::span(x)));
+  const std::vector<double> expected = small_network_of(x, 1);
+  const auto run = [&] {
+    out.upload(std::as_bytes(std::span(nothing)));
+    model.run({{"x", Tensor(in.data(), f32, {1, 3, 7, 5}, contiguous)}},
+              {{"y", Tensor(out.data(), f32, {1, 2}, contiguous)}});
+  };
+  const auto expect_result = [&] {
+    std::vector<float> y(2);
+    out.download(std::as_writable_bytes(std::span(y)));
+    for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(static_cast<double>(y[i]), expected[i], 1e-5);
+  };
+  // A graph of the application's keeps the kernels that it was made of.
+  std::optional<CudaGraph> captured;
+  captured.emplace(context_, [&](Stream stream) {
+    model.run({{"x", Tensor(in.data(), f32, {1, 3, 7, 5}, contiguous)}},
+              {{"y", Tensor(out.data(), f32, {1, 2}, contiguous)}}, stream);
+  });
+  EXPECT_GT(open_steps(model), 2);
+  context_.wait_until_tuned();
+  for (int i = 0; i < 4; ++i) {
+    run();
+    expect_result();
+    EXPECT_EQ(open_steps(model), 0);
+  }
+  EXPECT_EQ(model.graphs().kept, 1U) << model.graphs().unused_because;
+  out.upload(std::as_bytes(std::span(nothing)));
+  captured->launch(nullptr);
+  expect_result();
+}
+
+// Winograd's transforms serve this convolution by default, and no open kernel has them: their filters and their
+// workspace come with the step's plan.
+class PreparedAtOnceTest : public ModelAtOnceTest {
+ protected:
+  static constexpr int64_t channels = 40, side = 12, unlimited_ = std::numeric_limits<int64_t>::max();
+
+  static OnnxModel network() {
+    OnnxModel network(13);
+    network.input("x", {"N", channels, side, side});
+    network.weights("w", {channels, channels, 3, 3}, random_values(channels * channels * 9, 1));
+    network.node("Conv", {"x", "w"}, {"y"}, {{"pads", test::Ints{1, 1, 1, 1}}});
+    network.output("y");
+    return network;
+  }
+  static ModelOptions how() {
+    return {.batch = 9, .dynamic_batch = true, .layout = ModelLayout::channels_first, .arithmetic = {.fast = true}};
+  }
+};
+
+TEST_F(PreparedAtOnceTest, StepsGetTheFiltersAndTheWorkspaceOfTheirPlans) {
+  const HostArray images = floats({9, channels, side, side}, random_values(9 * channels * side * side, 7));
+  const auto results = [&](Context& context, Model& model) {
+    return values_of(models::run_on_host(context, model, {&images, 1}).at(0));
+  };
+  Context exact(options());
+  const test::TemporaryFile file(network().bytes());
+  Model reference(exact, file.path(), how());
+  const std::vector<float> expected = results(exact, reference);
+
+  Model model = load(network(), how());
+  EXPECT_EQ(open_steps(model), 1);
+  EXPECT_THAT(results(context_, model), testing::Pointwise(testing::FloatNear(1e-3F), expected));
+  const ModelMemory before = model.memory();
+  context_.wait_until_tuned();
+  EXPECT_EQ(results(context_, model), expected);
+  EXPECT_EQ(open_steps(model), 0);
+  EXPECT_EQ(model.steps().at(0).variant, reference.steps().at(0).variant);
+  EXPECT_GT(model.memory().weights, before.weights) << "filters that are transformed";
+  EXPECT_GE(model.memory().arena, reference.memory().arena);
+  EXPECT_EQ(results(context_, model), expected);
+}
+
+TEST_F(PreparedAtOnceTest, SizesShareWhatTheirPlansPrepare) {
+  const test::TemporaryFile file(network().bytes());
+  models::Weights weights;
+  const models::Lowered lowered = models::lower(file.path(), how());
+  models::Instance one = models::make_instance(context_, lowered, weights);
+  models::Instance other = models::make_instance(context_, lowered, weights);
+  context_.wait_until_tuned();
+  EXPECT_TRUE(models::take_exact_plans(context_, one, weights, unlimited_));
+  const int64_t bytes = weights.bytes();
+  EXPECT_TRUE(models::take_exact_plans(context_, other, weights, unlimited_));
+  EXPECT_EQ(weights.bytes(), bytes);
+  ASSERT_NE(one.calls[0].prepared, nullptr) << one.steps[0].variant;
+  EXPECT_EQ(one.calls[0].prepared, other.calls[0].prepared);
+  EXPECT_TRUE(one.open.empty());
+  EXPECT_FALSE(models::take_exact_plans(context_, one, weights, unlimited_));
+}
+
+// By default more blocks share these rows than those of the open kernel, each with a part of its own in the workspace.
+class GrowingAtOnceTest : public ModelAtOnceTest {
+ protected:
+  static constexpr int64_t rows = 2, length = 100000;
+
+  GrowingAtOnceTest() {
+    in_.upload(std::as_bytes(std::span(x_)));
+    for (size_t i = 0; i < x_.size(); ++i) means_[i / length] += static_cast<double>(x_[i]) / length;
+  }
+
+  static OnnxModel network() {
+    OnnxModel network(13);
+    network.input("x", {rows, length});
+    network.node("ReduceMean", {"x"}, {"y"}, {{"axes", test::Ints{1}}});
+    network.output("y");
+    return network;
+  }
+  void run(Model& model, Stream stream = nullptr) {
+    model.run({{"x", Tensor(in_.data(), f32, {rows, length}, contiguous)}},
+              {{"y", Tensor(out_.data(), f32, {rows, 1}, contiguous)}}, stream);
+  }
+  void expect_result() {
+    std::vector<float> y(rows), nothing(rows, -1000);
+    out_.download(std::as_writable_bytes(std::span(y)));
+    for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(static_cast<double>(y[i]), means_[i], 1e-6);
+    out_.upload(std::as_bytes(std::span(nothing)));
+  }
+
+  const std::vector<float> x_ = random_values(rows * length, 5);
+  std::vector<double> means_ = std::vector<double>(rows);
+  DeviceMemory in_{context_, x_.size() * sizeof(float)}, out_{context_, rows * sizeof(float)};
+};
+
+TEST_F(GrowingAtOnceTest, TheArenaGrowsForWhatAPlanNeeds) {
+  Model model = load(network());
+  run(model);
+  expect_result();
+  const int64_t arena = model.memory().arena;
+  context_.wait_until_tuned();
+  for (int i = 0; i < 3; ++i) {
+    run(model);
+    expect_result();
+  }
+  EXPECT_EQ(open_steps(model), 0);
+  EXPECT_GT(model.memory().arena, arena);
+  EXPECT_EQ(model.graphs().kept, 1U) << model.graphs().unused_because;
+}
+
+TEST_F(GrowingAtOnceTest, AGraphOfTheCallersKeepsItsMemory) {
+  Model model = load(network());
+  CudaGraph graph(context_, [&](Stream stream) { run(model, stream); });
+  const int64_t arena = model.memory().arena;
+  context_.wait_until_tuned();
+  run(model);
+  expect_result();
+  EXPECT_EQ(model.memory().arena, arena);
+  EXPECT_EQ(open_steps(model), 1) << "for ever";
+  graph.launch(nullptr);
+  expect_result();
+}
+
+}  // namespace
+}  // namespace kiln::model_at_once_test
