@@ -61,8 +61,8 @@ struct Instance {
 Instance make_instance(Context& context, const Lowered& lowered, Weights& weights);
 
 /// Gives open steps the plans that were made for them by now, and plans a larger arena where these need one, of
-/// `most_arena` bytes at most. Returns whether it gave any: the graphs of the instance are not valid any more then. A
-/// step keeps its open kernel where there is no memory for what its plan needs.
+/// `most_arena` bytes at most. Returns whether it gave any. A step keeps its open kernel where there is no memory for
+/// what its plan needs.
 bool take_exact_plans(Context& context, Instance& instance, Weights& weights, int64_t most_arena);
 
 }  // namespace kiln::models

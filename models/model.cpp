@@ -316,7 +316,6 @@ void Model::Impl::take_exact_plans(Stream stream) {
   // A graph of the caller's has the addresses of the arena.
   const int64_t most = was_captured ? static_cast<int64_t>(arena->size()) : std::numeric_limits<int64_t>::max();
   if (!models::take_exact_plans(*context, now, weights, most)) return;
-  now.graphs = {};
   allocate_arena(now.use.arena);
   use_first();
 }

@@ -143,9 +143,8 @@ class Prelude {
 
 /// The self-contained source: a comment with `title`, lib/types.cuh, the pieces of further types if the prelude names
 /// one, lib/open_extent.cuh if it leaves extents open, the prelude, then the template with every `#include "lib/..."`
-/// replaced by that file, once, every
-/// `#include "user/..."` by what the prelude places there, and `#include "types/by_code"` by the alias that gives each
-/// type its code.
+/// replaced by that file, once, every `#include "user/..."` by what the prelude places there, and
+/// `#include "types/by_code"` by the alias that gives each type its code.
 /// `#include "per_class/lib/..."` is replaced by that file and what it includes that does not stand above it, once for
 /// each class of the prelude, with the lines that are the class' own, in a namespace class_0, class_1 and so on; and by
 /// a macro FOR_EACH_CLASS(DO), which is DO(class_0) DO(class_1) and so on. Throws Error(internal) for a missing file or
@@ -157,8 +156,8 @@ class Prelude {
 std::string specialise(const SourceLibrary& library, const std::string& template_path, const Prelude& prelude,
                        std::string_view title);
 
-/// The template and every file that it includes, the template first, and the pieces of further types that the library
-/// has. An algorithm's digest covers them. Throws as specialise() does.
+/// The template and every file that it includes, the template first, and the pieces of further types and open extents
+/// that the library has. An algorithm's digest covers them. Throws as specialise() does.
 std::vector<std::string> closure(const SourceLibrary& library, const std::string& template_path);
 
 }  // namespace kiln
