@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "descriptor/prelude_and_launch.h"
 #include "loss/along.h"
 
 namespace kiln {

@@ -88,13 +88,17 @@ TEST_F(ModelAtOnceTest, GraphsAreMadeOfTheirOwnPlans) {
     out.download(std::as_writable_bytes(std::span(y)));
     for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(static_cast<double>(y[i]), expected[i], 1e-5);
   };
+  for (int i = 0; i < 2; ++i) {
+    run();
+    expect_result();
+    EXPECT_TRUE(open_steps(model) == 0 || model.graphs().kept == 0) << "a graph of kernels that are soon replaced";
+  }
   // A graph of the application's keeps the kernels that it was made of.
   std::optional<CudaGraph> captured;
   captured.emplace(context_, [&](Stream stream) {
     model.run({{"x", Tensor(in.data(), f32, {1, 3, 7, 5}, contiguous)}},
               {{"y", Tensor(out.data(), f32, {1, 2}, contiguous)}}, stream);
   });
-  EXPECT_GT(open_steps(model), 2);
   context_.wait_until_tuned();
   for (int i = 0; i < 4; ++i) {
     run();
