@@ -181,17 +181,13 @@ void Context::Impl::announce_stand_in(const Environment& environment) const {
                   context_->device().info().name, reason));
 }
 
-// Does what is done once for a request, before its plan is made.
-void Context::Impl::begin(const KeyedRequest& request) {
-  if (recorder_) record(request);
-  tune_first({&*request, 1});
-}
-
-std::shared_ptr<const LoadedPlan> Context::Impl::plan(const KeyedRequest& request) {
+// The plan that `get`, get() or get_exact() of `plans_`, gives; a new one's better ones are looked for from then on.
+std::shared_ptr<const LoadedPlan> Context::Impl::obtain(const KeyedRequest& request, Get get) {
   bool is_new = false;
-  std::shared_ptr<const LoadedPlan> plan = plans_.get(request, [&] {
+  std::shared_ptr<const LoadedPlan> plan = (plans_.*get)(request, [&] {
     is_new = true;
-    begin(request);
+    if (recorder_) record(request);
+    tune_first({&*request, 1});
   });
   if (is_new && plan->open) exact_.enqueue(request);
   if (is_new) tune_later(request);
@@ -271,13 +267,7 @@ void Context::Impl::prepare(std::span<const Request> requests) {
   tune_valid(requests);
   for_each_index(requests.size(), [&](size_t i) {
     const KeyedRequest request = finished(requests[i]);
-    bool is_new = false;
-    const auto plan = plans_.get_exact(request, [&] {
-      is_new = true;
-      begin(request);
-    });
-    if (is_new) tune_later(request);
-    if (plan->open) plans_.look_again(request, CurrentPlans::Reason::is_open);
+    if (obtain(request, &CurrentPlans::get_exact)->open) plans_.look_again(request, CurrentPlans::Reason::is_open);
   });
 }
 

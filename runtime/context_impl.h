@@ -4,6 +4,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,7 +29,7 @@ class Context::Impl {
  public:
   explicit Impl(const ContextOptions& options);
 
-  std::shared_ptr<const LoadedPlan> plan(const KeyedRequest& request);
+  std::shared_ptr<const LoadedPlan> plan(const KeyedRequest& request) { return obtain(request, &CurrentPlans::get); }
   /// The same for a call on `stream`. While that is captured into a graph, only a plan that there is: throws
   /// Error(unsupported) instead of making one.
   std::shared_ptr<const LoadedPlan> plan_of_call(const KeyedRequest& request, Stream stream);
@@ -66,10 +67,11 @@ class Context::Impl {
   void start_tuning(const ContextOptions& options, const Environment& environment);
   void announce(const std::string& message) const;
   void announce_stand_in(const Environment& environment) const;
+  using Get = std::shared_ptr<const LoadedPlan> (CurrentPlans::*)(const KeyedRequest&, const std::function<void()>&);
+  std::shared_ptr<const LoadedPlan> obtain(const KeyedRequest& request, Get get);
   bool may_be_tuned(const KeyedRequest& request) const;
   void tune_valid(std::span<const Request> requests);
   void tune_first(std::span<const Request> requests);
-  void begin(const KeyedRequest& request);
   void tune_later(const KeyedRequest& request);
   void learn(const cache::Database& database, const KeyedRequest& request);
   std::shared_ptr<const LoadedPlan> make_first(const KeyedRequest& request);

@@ -63,8 +63,8 @@ bool is_owned_alone(const CurrentPlans::Shared& plan) {
 // - A CUDA graph: the run that was captured has said so. It may do so after give_up_unused() has looked, but not after
 //   its Reading, or its shared pointer, has ended: so take_free() looks again.
 
-CurrentPlans::Shared CurrentPlans::get(const KeyedRequest& request, const std::function<void()>& before_making,
-                                       const std::function<Shared(const KeyedRequest&)>& make) {
+CurrentPlans::Shared CurrentPlans::obtain(const KeyedRequest& request, const std::function<void()>& before_making,
+                                          const std::function<Shared(const KeyedRequest&)>& make) {
   const NoCancellation whole;  // others wait for a plan that this thread makes
   const std::string& key = request.key();
   std::promise<Shared> promise;
@@ -96,8 +96,8 @@ CurrentPlans::Shared CurrentPlans::get(const KeyedRequest& request, const std::f
   keep_within_limits(plan);
   if (!tools_.known_failure_of(*plan)) return plan;
   look_again(request, Reason::may_be_wrong);
-  return get(
-      request, [] {}, make);
+  const auto nothing = [] {};
+  return obtain(request, nothing, make);
 }
 
 void CurrentPlans::publish(std::promise<Shared>& promise, const Shared& plan) {

@@ -53,11 +53,11 @@ class CurrentPlans {
   /// The plan of a request. Where there is none it is made, by one thread, which calls `before_making` first; others
   /// wait for that one and get its plan or its exception.
   Shared get(const KeyedRequest& request, const std::function<void()>& before_making) {
-    return get(request, before_making, tools_.make_first);
+    return obtain(request, before_making, tools_.make_first);
   }
   /// The same, which make() makes.
   Shared get_exact(const KeyedRequest& request, const std::function<void()>& before_making) {
-    return get(request, before_making, tools_.make);
+    return obtain(request, before_making, tools_.make);
   }
   /// The same, null where there is none.
   Shared find(const std::string& key);
@@ -84,8 +84,8 @@ class CurrentPlans {
   using Pending = std::shared_future<Shared>;
   using Plans = std::map<std::string, Pending>;
 
-  Shared get(const KeyedRequest& request, const std::function<void()>& before_making,
-             const std::function<Shared(const KeyedRequest&)>& make);
+  Shared obtain(const KeyedRequest& request, const std::function<void()>& before_making,
+                const std::function<Shared(const KeyedRequest&)>& make);
   Shared find_made(const std::string& key);
   Shared current(const std::string& key) const;
   bool replace(const std::string& key, const Shared& old, const Shared& better);

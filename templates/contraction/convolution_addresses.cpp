@@ -106,12 +106,11 @@ Prelude addresses_prelude(const ConvolutionAddresses& conv, FixedAxes fixed) {
   prelude.type("TX", conv.x.dtype).type("TW", conv.w.dtype).type("TY", conv.y.dtype);
   prelude.index_type("Index", conv.wide_index);
   add_batch(prelude, conv.n(), conv.dynamic_batch);
-  prelude.extent("C", conv.c()).extent("K", conv.k());
-  conv.groups == 1 ? prelude.constant("GROUPS", 1) : prelude.extent("GROUPS", conv.groups);
+  prelude.extent("C", conv.c()).extent("K", conv.k()).extent("GROUPS", conv.groups, conv.groups != 1);
   prelude.extent("C_PER_GROUP", conv.c_per_group()).extent("K_PER_GROUP", conv.k_per_group());
   if (conv.pointwise) fixed = FixedAxes::windows;
   add_axes(prelude, conv, fixed);
-  fixed == FixedAxes::windows ? prelude.constant("TAPS", conv.taps()) : prelude.extent("TAPS", conv.taps());
+  prelude.extent("TAPS", conv.taps(), fixed != FixedAxes::windows);
   prelude.extent("FILTER_ELEMENTS", conv.c_per_group() * conv.taps());
   prelude.extent("PIXELS_PER_IMAGE", conv.pixels_per_image()).flag("POINTWISE", conv.pointwise);
   // Where all outputs have the same filters their number plays no part.

@@ -19,20 +19,17 @@ bool is_of_one_element(const WindowAxis& axis) {
 
 // Most requests have fewer than three axes: an open kernel that knows the others does less.
 void add_axis(Prelude& prelude, const WindowAxis& axis, const Names& names, FixedAxes fixed) {
-  const bool is_open = !is_of_one_element(axis);
-  const auto add = [&](const std::string& name, int64_t value, FixedAxes fixed_from) {
-    fixed >= fixed_from || !is_open ? prelude.constant(name, value) : prelude.extent(name, value);
+  const bool is_one = is_of_one_element(axis);
+  const auto add = [&](const std::string& name, int64_t value, bool is_fixed = false) {
+    prelude.extent(name, value, !is_fixed && !is_one);
   };
-  const auto add_extent = [&](const std::string& name, int64_t value) {
-    is_open ? prelude.extent(name, value) : prelude.constant(name, value);
-  };
-  add_extent(names.extent, axis.extent);
-  add(names.window, axis.window, FixedAxes::windows);
-  add_extent(names.outputs, axis.outputs);
-  add_extent(names.pad_begin, axis.pad_begin);
-  add_extent(names.pad_end, axis.pad_end);
-  add(fmt::format("STRIDE_{}", names.extent), axis.stride, FixedAxes::steps);
-  add(fmt::format("DILATION_{}", names.extent), axis.dilation, FixedAxes::dilations);
+  add(names.extent, axis.extent);
+  add(names.window, axis.window, fixed >= FixedAxes::windows);
+  add(names.outputs, axis.outputs);
+  add(names.pad_begin, axis.pad_begin);
+  add(names.pad_end, axis.pad_end);
+  add(fmt::format("STRIDE_{}", names.extent), axis.stride, fixed >= FixedAxes::steps);
+  add(fmt::format("DILATION_{}", names.extent), axis.dilation, fixed >= FixedAxes::dilations);
 }
 
 bool fits_int(const WindowAxis& axis) {

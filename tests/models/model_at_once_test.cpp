@@ -6,7 +6,6 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -78,10 +77,13 @@ TEST_F(ModelAtOnceTest, GraphsAreMadeOfTheirOwnPlans) {
   DeviceMemory in(context_, x.size() * sizeof(float)), out(context_, nothing.size() * sizeof(float));
   in.upload(std::as_bytes(std::span(x)));
   const std::vector<double> expected = small_network_of(x, 1);
+  const auto enqueue = [&](Stream stream) {
+    model.run({{"x", Tensor(in.data(), f32, {1, 3, 7, 5}, contiguous)}},
+              {{"y", Tensor(out.data(), f32, {1, 2}, contiguous)}}, stream);
+  };
   const auto run = [&] {
     out.upload(std::as_bytes(std::span(nothing)));
-    model.run({{"x", Tensor(in.data(), f32, {1, 3, 7, 5}, contiguous)}},
-              {{"y", Tensor(out.data(), f32, {1, 2}, contiguous)}});
+    enqueue(nullptr);
   };
   const auto expect_result = [&] {
     std::vector<float> y(2);
@@ -94,11 +96,7 @@ TEST_F(ModelAtOnceTest, GraphsAreMadeOfTheirOwnPlans) {
     EXPECT_TRUE(open_steps(model) == 0 || model.graphs().kept == 0) << "a graph of kernels that are soon replaced";
   }
   // A graph of the application's keeps the kernels that it was made of.
-  std::optional<CudaGraph> captured;
-  captured.emplace(context_, [&](Stream stream) {
-    model.run({{"x", Tensor(in.data(), f32, {1, 3, 7, 5}, contiguous)}},
-              {{"y", Tensor(out.data(), f32, {1, 2}, contiguous)}}, stream);
-  });
+  CudaGraph captured(context_, enqueue);
   context_.wait_until_tuned();
   for (int i = 0; i < 4; ++i) {
     run();
@@ -107,7 +105,7 @@ TEST_F(ModelAtOnceTest, GraphsAreMadeOfTheirOwnPlans) {
   }
   EXPECT_EQ(model.graphs().kept, 1U) << model.graphs().unused_because;
   out.upload(std::as_bytes(std::span(nothing)));
-  captured->launch(nullptr);
+  captured.launch(nullptr);
   expect_result();
 }
 

@@ -51,7 +51,10 @@ class Prelude {
     return declare(name, Table{values, values.size()});
   }
   /// constant(), or `__constant__ OpenExtent NAME;` where the prelude is opened, `long long` where int is too small.
-  Prelude& extent(std::string_view name, int64_t value) { return declare(name, value, true); }
+  /// Always constant() unless `may_be_open`.
+  Prelude& extent(std::string_view name, int64_t value, bool may_be_open = true) {
+    return declare(name, value, may_be_open);
+  }
   /// array(), or `__constant__ long long NAME[COUNT];` where the prelude is opened.
   Prelude& extents(std::string_view name, const std::vector<int64_t>& values) {
     return declare(name, Array::of(values), true);
