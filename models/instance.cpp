@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <map>
 #include <memory>
 #include <set>
@@ -408,42 +409,48 @@ Weights::Place prepared_of(Context& context, const Plan& plan, const OpenStep& o
 
 }  // namespace
 
-bool take_exact_plans(Context& context, Instance& instance, Weights& weights, int64_t most_arena) {
+bool take_exact_plans(Context& context, Instance& instance, Weights& weights,
+                      const std::function<bool(int64_t)>& grow) {
   // Steps whose plans need more workspace share what lies behind the rest: they run one by one.
   const int64_t behind = aligned(instance.planned_arena);
+  const auto take = [&](const OpenStep& open, const Plan& plan) {
+    LoadedStep& call = instance.calls[open.step];
+    const int64_t bytes = workspace_of(plan);
+    const bool needs_more = bytes > open.workspace;
+    if (needs_more && !grow(behind + bytes)) return false;
+    Weights::Place prepared;
+    if (prepares(plan)) prepared = prepared_of(context, plan, open, call, weights);
+    std::string variant = plan.variant(), source = plan.source();
+    std::vector<SharedMemory>& reads = instance.reads;
+    if (prepared.memory && std::find(reads.begin(), reads.end(), prepared.memory) == reads.end())
+      reads.push_back(prepared.memory);
+    // Nothing throws from here on.
+    call.plan = plan;
+    call.prepared = prepared.at;
+    if (needs_more) {
+      call.workspace = behind;
+      instance.use.arena = std::max(instance.use.arena, behind + bytes);
+    }
+    instance.steps[open.step].variant = std::move(variant);
+    instance.steps[open.step].source = std::move(source);
+    return true;
+  };
   bool has_taken = false;
-  for (auto open = instance.open.begin(); open != instance.open.end();) {
-    LoadedStep& call = instance.calls[open->step];
-    if (!call.plan.is_superseded()) {
-      ++open;
-      continue;
-    }
+  std::erase_if(instance.open, [&](const OpenStep& open) {
+    Plan& held = instance.calls[open.step].plan;
+    if (!held.is_superseded()) return false;
     try {
-      const Plan plan = context.plan(call.plan.request());
-      const int64_t bytes = workspace_of(plan);
-      const bool needs_more = bytes > open->workspace;
-      if (needs_more && bytes > most_arena - behind) {
-        open = instance.open.erase(open);
-        continue;
+      const Plan plan = context.plan(held.request());
+      if (plan.is_open()) {  // the better one was given up meanwhile, and is made again
+        if (plan.variant() == held.variant()) held = plan;
+        return false;
       }
-      Weights::Place prepared;
-      if (prepares(plan)) prepared = prepared_of(context, plan, *open, call, weights);
-      if (prepared.memory) instance.reads.push_back(prepared.memory);
-      call.plan = plan;
-      call.prepared = prepared.at;
-      if (needs_more) {
-        call.workspace = behind;
-        instance.use.arena = std::max(instance.use.arena, behind + bytes);
-      }
-      ModelStep& step = instance.steps[open->step];
-      step.variant = plan.variant();
-      step.source = plan.source();
-      has_taken = true;
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::out_of_memory) throw;
+      has_taken = take(open, plan) || has_taken;
+    } catch (const std::exception&) {
+      // The open kernel serves as before.
     }
-    open = instance.open.erase(open);
-  }
+    return true;
+  });
   return has_taken;
 }
 

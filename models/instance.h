@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,9 +61,10 @@ struct Instance {
 /// arena planned, not allocated. Throws as Model does; `weights` is as it was then.
 Instance make_instance(Context& context, const Lowered& lowered, Weights& weights);
 
-/// Gives open steps the plans that were made for them by now, and plans a larger arena where these need one, of
-/// `most_arena` bytes at most. Returns whether it gave any. A step keeps its open kernel where there is no memory for
-/// what its plan needs.
-bool take_exact_plans(Context& context, Instance& instance, Weights& weights, int64_t most_arena);
+/// Gives open steps the plans that were made for them by now. Returns whether it gave any: the graphs of the instance
+/// are out of date then. `grow`: makes the arena of that many bytes at least, and says whether it is. A step whose plan
+/// cannot be had, or needs memory that there is not, keeps its open kernel for good. Throws nothing but what `grow`
+/// throws; each step is as before or complete.
+bool take_exact_plans(Context& context, Instance& instance, Weights& weights, const std::function<bool(int64_t)>& grow);
 
 }  // namespace kiln::models

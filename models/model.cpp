@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
-#include <limits>
 #include <list>
 #include <system_error>
 #include <utility>
@@ -313,10 +312,19 @@ void Model::run(std::span<const NamedTensor> inputs, std::span<const NamedTensor
 void Model::Impl::take_exact_plans(Stream stream) {
   models::Instance& now = instances.front();
   if (now.open.empty() || is_captured(*context, stream)) return;
-  // A graph of the caller's has the addresses of the arena.
-  const int64_t most = was_captured ? static_cast<int64_t>(arena->size()) : std::numeric_limits<int64_t>::max();
-  if (!models::take_exact_plans(*context, now, weights, most)) return;
-  allocate_arena(now.use.arena);
+  const auto grow = [&](int64_t bytes) {
+    if (static_cast<int64_t>(arena->size()) >= bytes) return true;
+    if (was_captured) return false;  // a graph of the caller's has the addresses of the arena
+    try {
+      allocate_arena(bytes);
+    } catch (const Error&) {
+      return false;
+    }
+    return true;
+  };
+  if (!models::take_exact_plans(*context, now, weights, grow)) return;
+  now.graphs = {};
+  give_up_sizes();
   use_first();
 }
 
@@ -346,7 +354,6 @@ void Model::Impl::run(Stream stream) {
   models::RunCudaGraphs& known = instances.front().graphs;
   if (models::KnownRun* const run = known.find(bases)) return launch_graph(*run, stream);
   launch_calls(stream);
-  if (!instances.front().open.empty()) return;  // its plans are to come
   known.add(bases);
   count_graphs();
 }

@@ -51,6 +51,12 @@ bool is_owned_alone(const CurrentPlans::Shared& plan) {
 //   applies what happened meanwhile. `table_` is changed under `mutex_`, else a plan could be replaced there by its
 //   successor's predecessor.
 //
+// - A holder of a plan asks is_superseded(), without the lock, and then for the plan of the request. The flag is set
+//   under `mutex_` once `plans_` and `table_` have changed, so who sees it gets another plan from get(): the better
+//   one, or, where that was given up or withdrawn since, one that is made anew, which may be of an open kernel again,
+//   or an exception. Who does not see it yet keeps the old plan, which stays loaded for its holder. Who got another
+//   plan from get() sees the flag: get() took `mutex_` after it was set.
+//
 // A plan leaves `plans_` by replace(), withdraw() or give_up_unused(), which make it unreachable in `table_` first and
 // then begin an epoch. Who may have it after that, and why it is not freed then:
 //
@@ -138,7 +144,6 @@ bool CurrentPlans::replace(const std::string& key, const Shared& old, const Shar
   plans_.at(key) = std::move(future);
   bytes_ += better->executable.image_bytes();
   retire(old);
-  old->superseded.store(true, std::memory_order_release);
   return true;
 }
 
@@ -191,6 +196,7 @@ CurrentPlans::Shared CurrentPlans::find_made(const std::string& key) {
 // plan: `retired_` has room, which was made before anything was changed.
 void CurrentPlans::retire(Shared plan) {
   bytes_ -= plan->executable.image_bytes();
+  plan->superseded.store(true, std::memory_order_release);
   retired_.push_back({std::move(plan), epochs::retire()});
 }
 

@@ -16,13 +16,14 @@ ExactPlans::~ExactPlans() {
 void ExactPlans::enqueue(const KeyedRequest& request) {
   {
     const std::lock_guard lock(mutex_);
-    if (stopping_ || !keys_.insert(request.key()).second) return;
+    if (stopping_ || keys_.contains(request.key())) return;
+    if (!thread_.joinable()) thread_ = std::thread([this] { work(); });  // first: without it nobody takes a request out
+    keys_.insert(request.key());
     waiting_.push_back(request);
     if (waiting_.size() > most_waiting) {
       keys_.erase(waiting_.front().key());
       waiting_.pop_front();
     }
-    if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
   }
   changed_.notify_all();
 }

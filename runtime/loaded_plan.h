@@ -46,7 +46,7 @@ struct LoadedPlan {
   mutable std::shared_ptr<CallCount> count;
   /// Looks at operands and results, where KILN_CHECK_NUMERICS asks for it; set likewise.
   mutable std::shared_ptr<NumericsCheck> numerics;
-  /// Whether the request has another plan since.
+  /// Whether the request has another plan since, or none: set by CurrentPlans, which says who may see it when.
   mutable std::atomic<bool> superseded{false};
   /// When it was used last, in the time of CurrentPlans::note_use().
   mutable std::atomic<uint64_t> last_use{0};

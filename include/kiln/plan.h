@@ -70,7 +70,8 @@ class Plan {
   /// Whether it is of an open kernel, which serves until the request's own plan is made (FirstCall::at_once).
   bool is_open() const;
   /// Whether Context::plan() gives another one for the request by now: the request's own in place of an open kernel's,
-  /// or a better one that tuning found. This one stays as it is.
+  /// a better one that tuning found, or one that is made anew because the Context gave this one up. This one stays as
+  /// it is.
   bool is_superseded() const;
   /// The digest of the compiled program, which is stored with times. Equal kernels and launches have equal digests.
   const std::string& program() const;

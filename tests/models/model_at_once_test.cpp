@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -93,8 +92,8 @@ TEST_F(ModelAtOnceTest, GraphsAreMadeOfTheirOwnPlans) {
   for (int i = 0; i < 2; ++i) {
     run();
     expect_result();
-    EXPECT_TRUE(open_steps(model) == 0 || model.graphs().kept == 0) << "a graph of kernels that are soon replaced";
   }
+  EXPECT_EQ(model.graphs().kept, 1U) << "of open kernels, until their plans are there";
   // A graph of the application's keeps the kernels that it was made of.
   CudaGraph captured(context_, enqueue);
   context_.wait_until_tuned();
@@ -113,7 +112,9 @@ TEST_F(ModelAtOnceTest, GraphsAreMadeOfTheirOwnPlans) {
 // workspace come with the step's plan.
 class PreparedAtOnceTest : public ModelAtOnceTest {
  protected:
-  static constexpr int64_t channels = 40, side = 12, unlimited_ = std::numeric_limits<int64_t>::max();
+  static constexpr int64_t channels = 40, side = 12;
+
+  static bool any_arena(int64_t) { return true; }
 
   static OnnxModel network() {
     OnnxModel network(13);
@@ -158,14 +159,14 @@ TEST_F(PreparedAtOnceTest, SizesShareWhatTheirPlansPrepare) {
   models::Instance one = models::make_instance(context_, lowered, weights);
   models::Instance other = models::make_instance(context_, lowered, weights);
   context_.wait_until_tuned();
-  EXPECT_TRUE(models::take_exact_plans(context_, one, weights, unlimited_));
+  EXPECT_TRUE(models::take_exact_plans(context_, one, weights, any_arena));
   const int64_t bytes = weights.bytes();
-  EXPECT_TRUE(models::take_exact_plans(context_, other, weights, unlimited_));
+  EXPECT_TRUE(models::take_exact_plans(context_, other, weights, any_arena));
   EXPECT_EQ(weights.bytes(), bytes);
   ASSERT_NE(one.calls[0].prepared, nullptr) << one.steps[0].variant;
   EXPECT_EQ(one.calls[0].prepared, other.calls[0].prepared);
   EXPECT_TRUE(one.open.empty());
-  EXPECT_FALSE(models::take_exact_plans(context_, one, weights, unlimited_));
+  EXPECT_FALSE(models::take_exact_plans(context_, one, weights, any_arena));
 }
 
 // By default more blocks share these rows than those of the open kernel, each with a part of its own in the workspace.
@@ -233,6 +234,56 @@ TEST_F(GrowingAtOnceTest, AGraphOfTheCallersKeepsItsMemory) {
   EXPECT_EQ(open_steps(model), 1) << "for ever";
   graph.launch(nullptr);
   expect_result();
+  for (int i = 0; i < 3; ++i) {
+    run(model);
+    expect_result();
+  }
+  EXPECT_EQ(model.graphs().kept, 1U) << "of the open kernel too: " << model.graphs().unused_because;
+}
+
+TEST_F(GrowingAtOnceTest, AStepWithoutMemoryForItsPlanKeepsItsOpenKernel) {
+  const test::TemporaryFile file(network().bytes());
+  models::Weights weights;
+  models::Instance instance = models::make_instance(context_, models::lower(file.path(), {}), weights);
+  const int64_t arena = instance.use.arena;
+  context_.wait_until_tuned();
+  int asked = 0;
+  EXPECT_TRUE(models::take_exact_plans(context_, instance, weights, [&](int64_t bytes) {
+    EXPECT_GT(bytes, arena);
+    return ++asked < 0;
+  })) << "the step that needs no more";
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(instance.use.arena, arena);
+  EXPECT_TRUE(instance.open.empty());
+  EXPECT_EQ(std::ranges::count_if(instance.calls, [](const models::LoadedStep& call) { return call.plan.is_open(); }),
+            1);
+  for (const models::LoadedStep& call : instance.calls) EXPECT_LT(call.workspace.value_or(0), arena);
+}
+
+// The Context makes plans for others before the Model looks, and has room for one.
+TEST_F(PreparedAtOnceTest, APlanThatWasGivenUpMeanwhileIsMadeAgain) {
+  ContextOptions few = options();
+  few.kernel_store = store() + "_few";
+  few.first_call = FirstCall::at_once;
+  few.kept_plans = 1;
+  Context context(few);
+  const test::TemporaryFile file(network().bytes());
+  Model model(context, file.path(), how());
+  const HostArray images = floats({9, channels, side, side}, random_values(9 * channels * side * side, 7));
+  const auto results = [&] { return values_of(models::run_on_host(context, model, {&images, 1}).at(0)); };
+  const std::vector<float> expected = results();
+  context.wait_until_tuned();
+  for (int length = 1; length < 5; ++length)
+    context.plan(Request::parse("softmax_forward x=f32:3x" + std::to_string(length)));
+  context.wait_until_tuned();
+  EXPECT_GT(context.plan_count().given_up, 0);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(results(), testing::Pointwise(testing::FloatNear(1e-3F), expected));
+    context.wait_until_tuned();
+  }
+  (void)results();
+  EXPECT_EQ(open_steps(model), 0);
+  std::filesystem::remove_all(store() + "_few");
 }
 
 }  // namespace

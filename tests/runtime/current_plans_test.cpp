@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <future>
 #include <mutex>
@@ -197,6 +198,37 @@ TEST_F(CurrentPlansTest, CallersAndTunersMayRaceAndNothingWrongIsLeft) {
     variants.clear();
     find_wrong(served());  // withdrawn: the next round begins with nothing
     ASSERT_EQ(plans.find(request.key()), nullptr);
+  }
+}
+
+// Holders ask without the lock while the plan is replaced again and again, found wrong, and withdrawn in the end.
+TEST_F(CurrentPlansTest, WhoSeesThatAPlanIsSupersededGetsAnother) {
+  constexpr int rounds = 50, count = 40;
+  for (int round = 0; round < rounds; ++round) {
+    variants.clear();
+    for (int i = 0; i < count; ++i) variants.push_back(std::to_string(round) + "." + std::to_string(i));
+    {
+      std::vector<std::jthread> threads;
+      for (int holder = 0; holder < 3; ++holder) {
+        threads.emplace_back([&] {
+          for (CurrentPlans::Shared held = plans.get(request, nothing); held->choice.algorithm != variants.back();) {
+            const bool was_superseded = held->superseded.load(std::memory_order_acquire);
+            const CurrentPlans::Shared now = plans.get(request, nothing);
+            EXPECT_TRUE(!was_superseded || now != held);
+            EXPECT_TRUE(now == held || held->superseded.load(std::memory_order_acquire));
+            held = now;
+          }
+        });
+      }
+      threads.emplace_back([&] {
+        for (size_t i = 0; i + 1 < variants.size(); ++i) find_wrong(variants[i], Reason::was_tuned);
+      });
+    }
+    const CurrentPlans::Shared last = plans.get(request, nothing);
+    EXPECT_FALSE(last->superseded.load());
+    variants.clear();
+    find_wrong(served());
+    EXPECT_TRUE(last->superseded.load()) << "withdrawn";
   }
 }
 

@@ -112,7 +112,8 @@ struct ModelGraphs {
 /// launched any more then, nor those of a size that was given up (ModelOptions::kept_sizes): set the largest one first.
 ///
 /// With FirstCall::at_once, open kernels serve the steps of a new size, and each step takes its own plan at the first
-/// run after that is made (docs/sizes.md).
+/// run after that is made (docs/sizes.md). Such a run may allocate what the plan needs, and waits for what it prepares
+/// of the weights: let no other stream of the thread be captured meanwhile.
 ///
 /// Runs enqueue work on a stream and return. They share the memory of what is computed in between: the runs of one
 /// Model must be ordered, by one stream or otherwise, and calls must not overlap. A run of a size that is kept compiles
