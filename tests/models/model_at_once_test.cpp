@@ -72,6 +72,7 @@ TEST_F(ModelAtOnceTest, StepsTakeTheirPlansOnceTheseAreMade) {
 
 TEST_F(ModelAtOnceTest, GraphsAreMadeOfTheirOwnPlans) {
   Model model = load(small_network());
+  const int64_t open_at_first = open_steps(model);
   const std::vector<float> x = random_values(105, 3), nothing(2, -1000);
   DeviceMemory in(context_, x.size() * sizeof(float)), out(context_, nothing.size() * sizeof(float));
   in.upload(std::as_bytes(std::span(x)));
@@ -93,14 +94,19 @@ TEST_F(ModelAtOnceTest, GraphsAreMadeOfTheirOwnPlans) {
     run();
     expect_result();
   }
-  EXPECT_EQ(model.graphs().kept, 1U) << "of open kernels, until their plans are there";
+  // Of open kernels, unless a plan was made by now.
+  EXPECT_TRUE(model.graphs().kept == 1 || open_steps(model) < open_at_first);
   // A graph of the application's keeps the kernels that it was made of.
   CudaGraph captured(context_, enqueue);
+  const bool takes_plans = open_steps(model) > 0;
   context_.wait_until_tuned();
   for (int i = 0; i < 4; ++i) {
     run();
     expect_result();
     EXPECT_EQ(open_steps(model), 0);
+    if (i == 0 && takes_plans) {
+      EXPECT_EQ(model.graphs().kept, 0U) << "of kernels that are replaced";
+    }
   }
   EXPECT_EQ(model.graphs().kept, 1U) << model.graphs().unused_because;
   out.upload(std::as_bytes(std::span(nothing)));
