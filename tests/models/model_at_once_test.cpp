@@ -94,7 +94,7 @@ TEST_F(ModelAtOnceTest, GraphsAreMadeOfTheirOwnPlans) {
     run();
     expect_result();
   }
-  // Of open kernels, unless a plan was made by now.
+  // A graph of open kernels, unless a plan was made by now.
   EXPECT_TRUE(model.graphs().kept == 1 || open_steps(model) < open_at_first);
   // A graph of the application's keeps the kernels that it was made of.
   CudaGraph captured(context_, enqueue);
