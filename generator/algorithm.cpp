@@ -112,6 +112,11 @@ std::optional<std::string> BoundAlgorithm::refusal(const Config& config, Rules r
   return algorithm_.space().refusal(config, [&](Point point) { return binding_->broken_rule(point, rules); });
 }
 
+bool BoundAlgorithm::is_legal(const Config& config) const {
+  if (refusal_) return false;
+  return algorithm_.space().is_legal(config, [&](Point point) { return binding_->broken_rule(point, Rules::all); });
+}
+
 void BoundAlgorithm::for_each_legal(const std::function<bool(const Config&)>& visit) const {
   if (refusal_) return;
   algorithm_.space().for_each_legal([&](Point point) { return binding_->broken_rule(point, Rules::all); }, visit);

@@ -150,6 +150,17 @@ Candidates Variants::open_candidates(const DeviceFigures& device) {
   return candidates_of(catalogue_.open_algorithms(), device);
 }
 
+Candidates Variants::candidates_among(std::span<const Choice> choices, const DeviceFigures& device) {
+  Candidates result;
+  for (const Choice& choice : choices) {
+    const BoundAlgorithm* const here = bound(choice.algorithm);
+    if (here == nullptr || !here->is_legal(choice.config)) continue;
+    result.ranked.push_back({choice, here->estimate(choice.config, device), here->algorithm().user_template()});
+  }
+  std::sort(result.ranked.begin(), result.ranked.end(), better);
+  return result;
+}
+
 Candidates Variants::candidates_of(const std::vector<Algorithm>& algorithms, const DeviceFigures& device) {
   Candidates result;
   for (const Algorithm& algorithm : algorithms) {

@@ -57,10 +57,16 @@ int64_t workspace_end(const std::vector<Step>& steps) {
 }
 
 std::string Program::digest() const {
+  std::vector<std::string> codes;
+  for (const Source& source : sources) codes.push_back(code_of(source.code));
+  return digest_with(codes);
+}
+
+std::string Program::digest_with(std::span<const std::string> codes) const {
   Digest digest;
-  for (const Source& source : sources) {
-    digest.add(code_of(source.code));
-    for (const Extent& extent : source.extents) add(digest, extent);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    digest.add(codes[i]);
+    for (const Extent& extent : sources[i].extents) add(digest, extent);
   }
   for (const Step& step : steps) {
     std::visit([&](const auto& value) { add(digest, value); }, step);

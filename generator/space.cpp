@@ -121,6 +121,17 @@ std::optional<std::string> Space::refusal(const Config& config, const BrokenRule
   return fmt::format("{} ({}){}", rules_.at(*rule).name, config.print(), remedies(parameters_, point, broken));
 }
 
+bool Space::is_legal(const Config& config, const BrokenRule& broken) const {
+  if (config.values().size() != parameters_.size()) return false;
+  std::vector<int64_t> point;
+  for (const Parameter& parameter : parameters_) {
+    const std::optional<int64_t> value = config.find(parameter.name);
+    if (!value || std::ranges::find(parameter.values, *value) == parameter.values.end()) return false;
+    point.push_back(*value);
+  }
+  return !broken(point);
+}
+
 void Space::for_each_legal(const BrokenRule& broken, const std::function<bool(const Config&)>& visit) const {
   std::vector<size_t> digits(parameters_.size(), 0);
   std::vector<int64_t> point;

@@ -79,9 +79,13 @@ class Inliner {
     text_ += fmt::format("// ---- {}\n", path);
     number_next_line();
     while (!rest.empty()) {
+      if (!rest.starts_with('#')) {
+        append_plain_lines(rest);
+        continue;
+      }
       const size_t end = rest.find('\n');
       ++open_.back().line;
-      append_line(rest.substr(0, end));
+      append_directive(rest.substr(0, end));
       rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
     }
     open_.pop_back();
@@ -105,7 +109,17 @@ class Inliner {
     size_t line;
   };
 
-  void append_line(std::string_view line) {
+  // Moves the lines up to the next that begins with "#" out of `rest`.
+  void append_plain_lines(std::string_view& rest) {
+    const size_t end = rest.find("\n#");
+    const std::string_view lines = rest.substr(0, end == std::string_view::npos ? end : end + 1);
+    open_.back().line += static_cast<size_t>(std::count(lines.begin(), lines.end(), '\n'));
+    text_ += lines;
+    if (!lines.ends_with('\n')) text_ += '\n';
+    rest.remove_prefix(lines.size());
+  }
+
+  void append_directive(std::string_view line) {
     const std::string_view target = included(line);
     require_piece(target);
     if (line == "#pragma once") {

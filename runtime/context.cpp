@@ -102,7 +102,8 @@ Context::Impl::Impl(const ContextOptions& options, const Environment& environmen
               [this](const LoadedPlan& plan) { return maker_.known_failure_of(plan); },
               [this](const std::string& message) { announce(message); }}),
       first_call_(options.first_call.value_or(environment.first_call.value_or(FirstCall::exact))),
-      exact_([this](const KeyedRequest& request) { plans_.look_again(request, CurrentPlans::Reason::is_open); }) {
+      background_([this](const KeyedRequest& request) { plans_.look_again(request, CurrentPlans::Reason::is_open); },
+                  [this](const KeyedRequest& request) { maker_.know_open_kernel(request); }) {
   require_sense(options);
   if (!environment.unknown.empty() && is_first(&SaidInProcess::unknown_variables)) {
     for (const std::string& name : environment.unknown) announce(unknown_variable(name).what());
@@ -189,7 +190,9 @@ std::shared_ptr<const LoadedPlan> Context::Impl::obtain(const KeyedRequest& requ
     if (recorder_) record(request);
     tune_first({&*request, 1});
   });
-  if (is_new && plan->open) exact_.enqueue(request);
+  if (is_new && plan->open) background_.enqueue_plan(request);
+  const bool was_for_a_call = get == &CurrentPlans::get;
+  if (is_new && was_for_a_call && first_call_ == FirstCall::at_once) background_.enqueue_open_kernel(request);
   if (is_new) tune_later(request);
   return plan;
 }
@@ -291,7 +294,7 @@ void Context::Impl::tune_later(const KeyedRequest& request) {
 }
 
 void Context::Impl::wait_until_tuned() {
-  exact_.wait_until_idle();
+  background_.wait_until_idle();
   if (tuner_) tuner_->wait_until_idle();
 }
 

@@ -9,10 +9,10 @@
 #include <optional>
 #include <string>
 
+#include "background_maker.h"
 #include "context_peers.h"
 #include "context_tuner.h"
 #include "current_plans.h"
-#include "exact_plans.h"
 #include "kernel_supply.h"
 #include "kiln/cache/database.h"
 #include "kiln/context.h"
@@ -96,7 +96,7 @@ class Context::Impl {
 
   std::optional<ContextPeers> peers_;  // of a Context that reads a database file; its callback uses all of the above
   std::optional<ContextTuner> tuner_;  // its thread uses all of the above
-  ExactPlans exact_;                   // likewise
+  BackgroundMaker background_;         // likewise
 };
 
 }  // namespace kiln

@@ -23,7 +23,10 @@ namespace {
 
 // How many predictions to try to compile where nothing usable is stored, before giving up.
 constexpr size_t fallback_attempts = 8;
-constexpr size_t open_attempts = 8;  // of open kernels
+constexpr size_t open_attempts = 24;  // of open kernels, where each takes a look into a store
+// Seconds of a call that a compile would rather be waited for than an open kernel that was made for another size.
+constexpr double worth_a_compile = 0.05;
+constexpr double suits_within = 1.3;  // that an open kernel may take, in times of the best one's estimate
 constexpr size_t explained_estimates = 10;
 constexpr size_t listed_withheld = 10;
 
@@ -185,7 +188,7 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make_at_once(const KeyedRequest& re
   Variants variants = this->variants(request);
   const Selector selector = this->selector(variants);
   std::shared_ptr<const LoadedPlan> plan;
-  selector.visit_named([&](const Selection& selection) {
+  const Visit attempt = [&](const Selection& selection) {
     try {
       plan = load(request, selection, false);
       return true;  // also where it would have to be compiled: what is behind it is not as good
@@ -193,35 +196,96 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make_at_once(const KeyedRequest& re
       if (!concerns_variant(error)) throw;
       return false;
     }
-  });
-  if (!plan) plan = make_open(selector);
-  if (!plan) plan = load_open(request, selector, open_attempts, true);
+  };
+  selector.visit_named(attempt);
+  if (plan) return plan;
+  // Before the search for the best estimate, which takes longer than all else here.
+  const auto known = known_open_kernel(selector);
+  const bool may_compile = kernels_.no_compiler().empty();
+  const bool is_slow = may_compile && known && known->selection.seconds > worth_a_compile;
+  if (known && !is_slow) plan = load_open(request, *known);
+  if (plan) return plan;
+  if (may_compile) selector.visit_estimated(selector.candidates(), 1, attempt);
+  if (!plan && !is_slow) plan = make_open(selector);
   return plan ? plan : make(request);
+}
+
+// The best of those at hand: for the request, or else for memory that is aligned to its elements alone.
+std::optional<PlanMaker::FoundKernel> PlanMaker::known_open_kernel(const Selector& selector) const {
+  if (auto found = known_open_kernel_of(selector)) return found;
+  Variants unaligned = variants(of_any_alignment(*selector.variants.request()));
+  return known_open_kernel_of(this->selector(unaligned));
+}
+
+std::optional<PlanMaker::FoundKernel> PlanMaker::known_open_kernel_of(const Selector& selector) const {
+  const KnownOpenKernels::Kernels known = open_kernels_.of(*selector.variants.request());
+  std::vector<Choice> choices;
+  for (const auto& kernel : known) {
+    if (std::ranges::find(choices, kernel->choice) == choices.end()) choices.push_back(kernel->choice);
+  }
+  std::optional<FoundKernel> found;
+  const Candidates candidates = selector.variants.candidates_among(choices, figures_);
+  selector.visit_estimated(candidates, choices.size(), [&](const Selection& selection) {
+    for (const auto& kernel : known) {
+      if (kernel->choice != selection.choice) continue;
+      if (auto compiled = kernel->compiled(*selection.program)) found = {selection, std::move(*compiled), kernel};
+    }
+    return found.has_value();
+  });
+  return found;
+}
+
+// The first of the best `attempts` open kernels of the selector that there is; known from now on.
+std::optional<PlanMaker::FoundKernel> PlanMaker::find_open_kernel(const Selector& selector, size_t attempts,
+                                                                  bool may_compile) {
+  std::optional<FoundKernel> found;
+  selector.visit_estimated(selector.variants.open_candidates(figures_), attempts, [&](const Selection& selection) {
+    try {
+      auto compiled = may_compile ? kernels_.compile(*selection.program) : kernels_.find(*selection.program);
+      if (!compiled) return false;
+      auto kernel = std::make_shared<const OpenKernel>(selection.choice, *compiled);
+      open_kernels_.add(*selector.variants.request(), kernel);
+      found = {selection, std::move(*compiled), std::move(kernel)};
+    } catch (const Error& error) {
+      if (!concerns_variant(error)) throw;
+    }
+    return found.has_value();
+  });
+  return found;
 }
 
 // Plan of an open kernel that need not be compiled: any is sooner done than a compile. Null where there is none.
 std::shared_ptr<const LoadedPlan> PlanMaker::make_open(const Selector& selector) {
   const KeyedRequest& request = selector.variants.request();
-  constexpr size_t all = std::numeric_limits<size_t>::max();
-  if (auto plan = load_open(request, selector, all, false)) return plan;
-  Variants unaligned = variants(of_any_alignment(*request));
-  return load_open(request, this->selector(unaligned), all, false);
+  // A store is asked for each by a digest of its source.
+  const size_t attempts = !kernels_.bundles().empty() ? std::numeric_limits<size_t>::max() : open_attempts;
+  std::optional<FoundKernel> found = known_open_kernel(selector);
+  if (!found) found = find_open_kernel(selector, attempts, false);
+  if (!found) {
+    Variants unaligned = variants(of_any_alignment(*request));
+    found = find_open_kernel(this->selector(unaligned), attempts, false);
+  }
+  return found ? load_open(request, *found) : nullptr;
 }
 
-// Plan of the first of the best `attempts` open kernels of the selector that can be loaded for `request`.
-std::shared_ptr<const LoadedPlan> PlanMaker::load_open(const KeyedRequest& request, const Selector& selector,
-                                                       size_t attempts, bool may_compile) {
-  std::shared_ptr<const LoadedPlan> plan;
-  selector.visit_estimated(selector.variants.open_candidates(figures_), attempts, [&](Selection selection) {
-    selection.source = "open kernel";
-    try {
-      plan = load(request, selection, may_compile);
-    } catch (const Error& error) {
-      if (!concerns_variant(error)) throw;
-    }
-    return plan != nullptr;
-  });
-  return plan;
+void PlanMaker::know_open_kernel(const KeyedRequest& request) {
+  if (locked_ || request->arithmetic.deterministic || filter_.deterministic_only) return;
+  const bool may_compile = kernels_.no_compiler().empty();
+  try {
+    // First the one that sizes of all kinds can take.
+    Variants unaligned = variants(of_any_alignment(*request));
+    const Selector of_unaligned = selector(unaligned);
+    if (!known_open_kernel_of(of_unaligned)) (void)find_open_kernel(of_unaligned, open_attempts, may_compile);
+    Variants variants = this->variants(request);
+    const Selector selector = this->selector(variants);
+    const Candidates all = variants.open_candidates(figures_);
+    if (all.ranked.empty()) return;
+    const std::optional<FoundKernel> known = known_open_kernel(selector);
+    if (known && known->selection.seconds <= suits_within * all.ranked.front().estimate.seconds) return;
+    (void)find_open_kernel(selector, open_attempts, may_compile);
+  } catch (const std::exception& error) {
+    announce_(fmt::format("{} has no open kernel for further sizes: {}", request.key(), error.what()));
+  }
 }
 
 // Loads the first variant that is named, or nothing: another variant would be a surprise.
@@ -284,7 +348,7 @@ std::shared_ptr<const LoadedPlan> PlanMaker::load(const KeyedRequest& request, c
   const auto made = [&](const execution::CompiledProgram& compiled, std::string program) {
     auto plan = std::make_shared<LoadedPlan>(request, selection.choice, selection.source, std::move(program),
                                              execution::Executable(context_, compiled, names_of(request->operands)));
-    plan->open = algorithm != nullptr && algorithm->open();
+    plan->open = algorithm != nullptr && algorithm->open();  // bundles name open kernels for the sizes drawn
     return plan;
   };
   if (const std::optional<BundledChoice>& bundled = selection.bundled) {
@@ -292,6 +356,18 @@ std::shared_ptr<const LoadedPlan> PlanMaker::load(const KeyedRequest& request, c
   }
   const auto compiled = may_compile ? kernels_.compile(*selection.program) : kernels_.find(*selection.program);
   return compiled ? made(*compiled, selection.program->digest()) : nullptr;
+}
+
+// Null where the device refuses it.
+std::shared_ptr<const LoadedPlan> PlanMaker::load_open(const KeyedRequest& request, const FoundKernel& found) try {
+  auto plan = std::make_shared<LoadedPlan>(
+      request, found.selection.choice, "open kernel", found.compiled.program.digest_with(found.kernel->codes),
+      execution::Executable(context_, found.compiled, names_of(request->operands)));
+  plan->open = true;
+  return plan;
+} catch (const Error& error) {
+  if (!concerns_variant(error)) throw;
+  return nullptr;
 }
 
 std::optional<std::string> PlanMaker::known_failure_of(const LoadedPlan& plan) const {

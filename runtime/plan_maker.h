@@ -14,6 +14,7 @@
 #include "kiln/context.h"
 #include "kiln/device/context.h"
 #include "kiln/generator/catalogue.h"
+#include "known_open_kernels.h"
 #include "loaded_plan.h"
 #include "selection.h"
 
@@ -32,9 +33,12 @@ class PlanMaker {
 
   /// As Context::plan(), without keeping the plan.
   std::shared_ptr<const LoadedPlan> make(const KeyedRequest& request);
-  /// A plan without a compile, where there is any: of what is named for the request, else of an open kernel. What open
-  /// kernel suits best is compiled where neither bundles nor the store have one that serves; make() where none does.
+  /// A plan without a compile, where there is any: of what is named for the request, or estimated to be the best, or of
+  /// an open kernel. Where nothing of this is compiled, make(): that compiles no longer than an open kernel would.
   std::shared_ptr<const LoadedPlan> make_at_once(const KeyedRequest& request);
+  /// Sees to it that make_at_once() has an open kernel for further sizes of this layer which suits one like this: takes
+  /// it from bundles or the store, or compiles it. Faults are announced.
+  void know_open_kernel(const KeyedRequest& request);
   Explanation explain(const KeyedRequest& request) const;
   /// Whether something that may be used was timed on this device, so that tuning would tell nothing new.
   bool is_tuned(const KeyedRequest& request) const;
@@ -53,12 +57,21 @@ class PlanMaker {
   Variants variants(const KeyedRequest& request) const { return catalogue_.on(request, kernels_.target()); }
   Selector selector(Variants& variants) const;
   void announce_not_believed(const Selector& selector);
+  /// An open kernel for a request, with its images.
+  struct FoundKernel {
+    Selection selection;
+    execution::CompiledProgram compiled;
+    std::shared_ptr<const OpenKernel> kernel;
+  };
+
+  std::optional<FoundKernel> known_open_kernel(const Selector& selector) const;
+  std::optional<FoundKernel> known_open_kernel_of(const Selector& selector) const;
+  std::optional<FoundKernel> find_open_kernel(const Selector& selector, size_t attempts, bool may_compile);
   std::shared_ptr<const LoadedPlan> make_open(const Selector& selector);
-  std::shared_ptr<const LoadedPlan> load_open(const KeyedRequest& request, const Selector& selector, size_t attempts,
-                                              bool may_compile);
   std::shared_ptr<const LoadedPlan> make_locked(const Selector& selector);
   std::shared_ptr<const LoadedPlan> load(const KeyedRequest& request, const Selection& selection,
                                          bool may_compile = true);
+  std::shared_ptr<const LoadedPlan> load_open(const KeyedRequest& request, const FoundKernel& found);
   [[noreturn]] void fail(const Selector& selector) const;
 
   std::function<void(const std::string&)> announce_;
@@ -73,6 +86,7 @@ class PlanMaker {
   cache::Filter filter_;
   Permissions permissions_;
   bool locked_;
+  KnownOpenKernels open_kernels_;
   std::mutex mutex_;                            // guards what follows
   std::set<std::string, std::less<>> doubted_;  // packs of which an impossible time was announced
 };

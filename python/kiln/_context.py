@@ -15,6 +15,7 @@ from ._arrays import Array, device_of
 from ._explanation import Explanation
 
 Path = str | os.PathLike[str]
+FirstCall = Literal["exact", "at_once"]
 # allocate(bytes, stream) and release(address, bytes, stream); allocate returns an address, or None.
 WorkspaceAllocator = tuple[Callable[[int, int], int | None], Callable[[int, int, int], object]]
 
@@ -100,7 +101,7 @@ class Context(_kiln.Context):
         workspace_limit: int | None = None,
         kept_plans: int | None = None,
         kept_plan_bytes: int | None = None,
-        first_call: Literal["exact", "at_once"] | None = None,
+        first_call: FirstCall | None = None,
         deterministic: bool = False,
         locked: bool = False,
         allow_failed_variants: bool = False,
@@ -212,7 +213,10 @@ _defaults_lock = threading.Lock()
 
 
 def default_context(device: int = 0) -> Context:
-    """The Context of `device` that functions use which are given none: made when it is first asked for."""
+    """The Context of `device` that functions use which are given none: made when it is first asked for.
+
+    Its first_call is "at_once", where KILN_FIRST_CALL does not say otherwise (docs/sizes.md).
+    """
     errors.require_type("device", device, int, "the device's number, from 0")
     return default_context_with(device, None)
 
@@ -225,7 +229,8 @@ def default_context_with(device: int, workspace_allocator: WorkspaceAllocator | 
         return found
     with _defaults_lock:
         if key not in _defaults:
-            _defaults[key] = Context(device, workspace_allocator=workspace_allocator)
+            first_call: FirstCall | None = None if os.environ.get("KILN_FIRST_CALL") else "at_once"
+            _defaults[key] = Context(device, workspace_allocator=workspace_allocator, first_call=first_call)
         return _defaults[key]
 
 

@@ -40,6 +40,12 @@ class ModelAtOnceTest : public ModelTest {
     return how;
   }
 
+  // Has the Context make open kernels for further sizes of a network.
+  void know(const OnnxModel& network, const ModelOptions& how) {
+    (void)load(network, how);
+    context_.wait_until_tuned();
+  }
+
   static int64_t open_steps(const Model& model) {
     return std::ranges::count(model.steps(), std::string("open kernel"), &ModelStep::source);
   }
@@ -56,6 +62,10 @@ class ModelAtOnceTest : public ModelTest {
 
 TEST_F(ModelAtOnceTest, StepsTakeTheirPlansOnceTheseAreMade) {
   Model model = open(small_network());
+  model.set_batch(3);
+  EXPECT_EQ(open_steps(model), 0) << "the first size has its own plans";
+  expect_right(model, 3);
+  context_.wait_until_tuned();
   for (const int64_t batch : {2, 5}) {
     model.set_batch(batch);
     EXPECT_GT(open_steps(model), 2);
@@ -71,6 +81,7 @@ TEST_F(ModelAtOnceTest, StepsTakeTheirPlansOnceTheseAreMade) {
 }
 
 TEST_F(ModelAtOnceTest, GraphsAreMadeOfTheirOwnPlans) {
+  know(small_network(), {.batch = 3});
   Model model = load(small_network());
   const int64_t open_at_first = open_steps(model);
   const std::vector<float> x = random_values(105, 3), nothing(2, -1000);
@@ -130,8 +141,8 @@ class PreparedAtOnceTest : public ModelAtOnceTest {
     network.output("y");
     return network;
   }
-  static ModelOptions how() {
-    return {.batch = 9, .dynamic_batch = true, .layout = ModelLayout::channels_first, .arithmetic = {.fast = true}};
+  static ModelOptions how(int64_t batch = 9) {
+    return {.batch = batch, .dynamic_batch = true, .layout = ModelLayout::channels_first, .arithmetic = {.fast = true}};
   }
 };
 
@@ -145,6 +156,7 @@ TEST_F(PreparedAtOnceTest, StepsGetTheFiltersAndTheWorkspaceOfTheirPlans) {
   Model reference(exact, file.path(), how());
   const std::vector<float> expected = results(exact, reference);
 
+  know(network(), how(8));
   Model model = load(network(), how());
   EXPECT_EQ(open_steps(model), 1);
   EXPECT_THAT(results(context_, model), testing::Pointwise(testing::FloatNear(1e-3F), expected));
@@ -159,6 +171,7 @@ TEST_F(PreparedAtOnceTest, StepsGetTheFiltersAndTheWorkspaceOfTheirPlans) {
 }
 
 TEST_F(PreparedAtOnceTest, SizesShareWhatTheirPlansPrepare) {
+  know(network(), how(8));
   const test::TemporaryFile file(network().bytes());
   models::Weights weights;
   const models::Lowered lowered = models::lower(file.path(), how());
@@ -175,13 +188,15 @@ TEST_F(PreparedAtOnceTest, SizesShareWhatTheirPlansPrepare) {
   EXPECT_FALSE(models::take_exact_plans(context_, one, weights, any_arena));
 }
 
-// By default more blocks share these rows than those of the open kernel, each with a part of its own in the workspace.
+// By default many blocks share these rows, each with a part of its own in the workspace; those of the open kernel that
+// shorter rows left do not.
 // What they read is in the arena too.
 class GrowingAtOnceTest : public ModelAtOnceTest {
  protected:
   static constexpr int64_t rows = 2, length = 100000;
 
   GrowingAtOnceTest() {
+    know(network(1000), {});
     in_.upload(std::as_bytes(std::span(x_)));
     for (size_t i = 0; i < length; ++i) {
       const double first = std::exp(static_cast<double>(x_[i])), second = std::exp(static_cast<double>(x_[length + i]));
@@ -190,9 +205,9 @@ class GrowingAtOnceTest : public ModelAtOnceTest {
     }
   }
 
-  static OnnxModel network() {
+  static OnnxModel network(int64_t columns = length) {
     OnnxModel network(13);
-    network.input("x", {rows, length});
+    network.input("x", {rows, columns});
     network.node("Softmax", {"x"}, {"shares"}, {{"axis", int64_t{0}}});
     network.node("ReduceMean", {"shares"}, {"y"}, {{"axes", test::Ints{1}}});
     network.output("y");

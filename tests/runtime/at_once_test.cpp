@@ -33,6 +33,12 @@ class AtOnceTest : public DeviceTest {
     return options;
   }
 
+  // Has `context` make an open kernel of a layer, by a first size of it.
+  static void know(Context& context, const std::string& size) {
+    EXPECT_FALSE(context.plan(Request::parse(size)).is_open());
+    context.wait_until_tuned();
+  }
+
   // A Context that has a bundle of the open kernels of `lines` and no compiler.
   ContextOptions with_open_kernels(const std::vector<std::string>& lines) const {
     const device::DeviceInfo& info = device_->device().info();
@@ -54,8 +60,61 @@ class AtOnceTest : public DeviceTest {
   const std::string bundle_ = testing::TempDir() + "kiln_at_once.kiln";
 };
 
+TEST_F(AtOnceTest, FurtherSizesOfALayerCompileNothing) {
+  Context context(at_once());
+  EXPECT_FALSE(context.plan(Request::parse("softmax_forward x=f32:5x36")).is_open());
+  context.wait_until_tuned();
+  const uint64_t compiled = context.compiles().kernels;
+  EXPECT_EQ(compiled, 2U) << "the first size's own kernel, and behind it one for further sizes";
+  const Request further = Request::parse("softmax_forward x=f32:2x41");
+  const Plan plan = context.plan(further);
+  EXPECT_TRUE(plan.is_open());
+  expect_matches_reference(further, plan);
+}
+
+TEST_F(AtOnceTest, OpenKernelsOfOtherLayersDoNotServe) {
+  Context context(at_once());
+  know(context, "softmax_forward x=f32:5x36");
+  for (const char* const other :
+       {"softmax_forward x=f16:5x36", "softmax_forward x=f32:5x36 mode=log", "softmax_forward x=f32:2x5x6x6"}) {
+    const Request request = Request::parse(other);
+    expect_matches_reference(request, context.plan(request));
+  }
+}
+
+TEST_F(AtOnceTest, AnExactKernelOfTheStoreServesFirst) {
+  ContextOptions exact = at_once();
+  exact.first_call = FirstCall::exact;
+  const Request request = Request::parse("softmax_forward x=f32:5x37");
+  (void)Context(exact).plan(request);
+  Context context(at_once());
+  EXPECT_FALSE(context.plan(request).is_open());
+  EXPECT_EQ(context.compiles().kernels, 0U);
+}
+
+TEST_F(AtOnceTest, SizesThatAnOpenKernelDoesNotSuitGetAnother) {
+  Context context(at_once());
+  know(context, "gemm a=f32:3x5 b=f32:5x4");
+  const Plan small = context.plan(Request::parse("gemm a=f32:3x6 b=f32:6x4"));
+  const Plan first = context.plan(Request::parse("gemm a=f32:4096x1024 b=f32:1024x4096"));
+  EXPECT_TRUE(small.is_open() && first.is_open());
+  EXPECT_EQ(small.variant(), first.variant());
+  context.wait_until_tuned();
+  const Plan later = context.plan(Request::parse("gemm a=f32:4096x1040 b=f32:1040x4096"));
+  EXPECT_TRUE(later.is_open());
+  EXPECT_NE(later.variant(), first.variant());
+}
+
+TEST_F(AtOnceTest, ACompileIsWaitedForRatherThanASlowKernel) {
+  Context context(at_once());
+  know(context, "gemm a=f32:3x5 b=f32:5x4");
+  EXPECT_TRUE(context.plan(Request::parse("gemm a=f32:300x500 b=f32:500x400")).is_open());
+  EXPECT_FALSE(context.plan(Request::parse("gemm a=f32:40000x40000 b=f32:40000x40000")).is_open());
+}
+
 TEST_F(AtOnceTest, AnOpenKernelServesUntilThePlanOfTheShapeIsThere) {
   Context context(at_once());
+  know(context, "softmax_forward x=f32:5x36");
   const Request request = Request::parse("softmax_forward x=f32:5x37");
   const Plan first = context.plan(request);
   EXPECT_THAT(first.variant(), HasSubstr("_open "));
@@ -74,6 +133,7 @@ TEST_F(AtOnceTest, AnOpenKernelServesUntilThePlanOfTheShapeIsThere) {
 
 TEST_F(AtOnceTest, CallsTakeTheExactPlanOnceItIsThere) {
   Context context(at_once());
+  know(context, "softmax_forward x=f32:1x36");
   for (const int64_t length : {37, 38, 500}) {
     const std::vector<float> ones(static_cast<size_t>(length), 1);
     void* const x = upload(ones);
@@ -92,7 +152,8 @@ TEST_F(AtOnceTest, SizesOfOneClassShareWhatIsCompiled) {
   for (const std::string& size : sizes) {
     Context context(at_once());  // another process would find the same store
     const Plan plan = context.plan(Request::parse(size));
-    EXPECT_EQ(plan.source(), "open kernel");
+    EXPECT_EQ(plan.is_open(), size != sizes.front());
+    context.wait_until_tuned();
     expect_matches_reference(Request::parse(size), plan);
   }
   // An exact kernel for each, and one open kernel for all.
@@ -103,6 +164,7 @@ TEST_F(AtOnceTest, SizesOfOneClassShareWhatIsCompiled) {
 
 TEST_F(AtOnceTest, PlansOfManyRequestsAreMadeTogether) {
   Context context(at_once());
+  know(context, "softmax_forward x=f32:5x36");
   const std::vector<Request> requests = {Request::parse("softmax_forward x=f32:6x41"),
                                          Request::parse("softmax_forward x=f32:6x42"),
                                          Request::parse("conv_forward x=f32:1x3x9x9 w=f32:4x3x3x3 deterministic")};
@@ -121,6 +183,7 @@ TEST_F(AtOnceTest, PlansOfManyRequestsAreMadeTogether) {
 TEST_F(AtOnceTest, PrepareCompilesNoOpenKernels) {
   Context context(at_once());
   context.prepare(std::vector{Request::parse("softmax_forward x=f32:6x41")});
+  context.wait_until_tuned();
   EXPECT_EQ(context.compiles().kernels, 1U);
 }
 
@@ -170,6 +233,7 @@ TEST_F(AtOnceTest, TheVariableAsksForIt) {
   ContextOptions options = this->options();
   options.environment->first_call = FirstCall::at_once;
   Context context(options);
+  know(context, "softmax_forward x=f32:5x36");
   EXPECT_THAT(context.plan(Request::parse("softmax_forward x=f32:5x43")).variant(), HasSubstr("_open "));
   options.first_call = static_cast<FirstCall>(7);
   EXPECT_THROW((void)Context(options), Error);

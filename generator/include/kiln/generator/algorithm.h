@@ -124,6 +124,8 @@ class BoundAlgorithm {
   /// refusal(), or why `config` is no legal point (Space::refusal()); nothing if it is one. Rules::necessary is for a
   /// configuration that is legal for a larger batch, and checked with this one.
   std::optional<std::string> refusal(const Config& config, Rules rules = Rules::all) const;
+  /// Whether there is no refusal(config): without the words for it, which take longer.
+  bool is_legal(const Config& config) const;
 
   /// Calls `visit` for every legal point, as Space::for_each_legal() does; none where there is a refusal().
   void for_each_legal(const std::function<bool(const Config&)>& visit) const;
@@ -226,9 +228,10 @@ class DeclaredBinding final : public Binding {
   }
 
   Program program(const SourceLibrary& library, const Config& config, Offsets offsets) const override {
+    const std::string of_request = open_ ? "" : request_.key() + "\n";  // sources of many sizes are equal texts
     const Emitter emit(library, *request_, functions_->template_path,
-                       request_.key() + "\n" + functions_->name + " " + config.print() + " " + target_.arch.name(),
-                       offsets, open_);
+                       of_request + functions_->name + " " + config.print() + " " + target_.arch.name(), offsets,
+                       open_);
     return functions_->program(parameters_at(config), problem_, target_, emit);
   }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -101,6 +102,8 @@ class Variants {
   Candidates candidates(const DeviceFigures& device);
   /// The same of open forms.
   Candidates open_candidates(const DeviceFigures& device);
+  /// The same of those of `choices` that are legal.
+  Candidates candidates_among(std::span<const Choice> choices, const DeviceFigures& device);
   /// Candidates::best_guess(). Throws Error(unsupported) listing the refusals if none of them can serve the request,
   /// missing_user_text() where that is the only reason.
   Choice heuristic(const DeviceFigures& device);

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -101,6 +102,8 @@ struct Program {
   /// Identifies the code of the sources (code_of()), their extents and the launches: programs whose sources differ in
   /// comments or layout have equal digests. `preparation` does not count: it changes neither.
   std::string digest() const;
+  /// The same for who has the code of each source.
+  std::string digest_with(std::span<const std::string> codes) const;
   bool operator==(const Program&) const = default;
 };
 

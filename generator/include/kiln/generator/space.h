@@ -71,6 +71,8 @@ class Space {
   /// Why `config` is not a legal point here: `ROWS divides TILE (ROWS=32,TILE=16)`, or a missing, unknown or illegal
   /// parameter; nothing if it is legal. Values from outside (a pack, the command line) must pass this.
   std::optional<std::string> refusal(const Config& config, const BrokenRule& broken) const;
+  /// Whether there is no refusal().
+  bool is_legal(const Config& config, const BrokenRule& broken) const;
 
   /// Calls `visit` for every legal point, defaults first, the last parameter fastest; stops when it returns false.
   void for_each_legal(const BrokenRule& broken, const std::function<bool(const Config&)>& visit) const;

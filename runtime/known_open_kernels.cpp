@@ -1,0 +1,66 @@
+#include "known_open_kernels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "kiln/generator/code_text.h"
+#include "kiln/generator/operation.h"
+
+namespace kiln {
+namespace {
+
+std::string class_of(const Request& request) {
+  std::string text = request.operation;
+  for (const auto& [name, spec] : request.operands) {
+    text += fmt::format(" {}={}:{}:{}@{}", name, to_string(spec.dtype), spec.rank(), spec.order().value_or("strided"),
+                        spec.alignment);
+  }
+  for (const auto& [name, value] : request.attributes) text += fmt::format(" {}={}", name, attribute_text(value));
+  const Arithmetic& arithmetic = request.arithmetic;
+  text += fmt::format(" {}{}{} {} {}", arithmetic.tf32, arithmetic.fast, arithmetic.deterministic,
+                      to_string(request.blend.alpha), to_string(request.blend.beta));
+  for (const EpilogueStage stage : request.epilogue) text += fmt::format(" {}", to_string(stage));
+  if (request.user_code) text += fmt::format(" {}", request.user_code.digest());
+  return text + fmt::format(" {}{}", request.dynamic_batch, request.constant_weights);
+}
+
+}  // namespace
+
+OpenKernel::OpenKernel(Choice choice_, execution::CompiledProgram compiled)
+    : choice(std::move(choice_)), images(std::move(compiled.images)) {
+  for (Source& source : compiled.program.sources) {
+    codes.push_back(code_of(source.code));
+    sources.push_back(std::move(source.code));
+  }
+}
+
+std::optional<execution::CompiledProgram> OpenKernel::compiled(const Program& program) const {
+  if (!std::ranges::equal(program.sources, sources, {}, &Source::code)) return std::nullopt;
+  return execution::CompiledProgram{.program = program, .images = images, .log = {}};
+}
+
+KnownOpenKernels::Kernels KnownOpenKernels::of(const Request& request) const {
+  const std::string key = class_of(request);
+  const std::lock_guard lock(mutex_);
+  const auto found = classes_.find(key);
+  return found == classes_.end() ? Kernels() : found->second;
+}
+
+void KnownOpenKernels::add(const Request& request, std::shared_ptr<const OpenKernel> kernel) {
+  std::string key = class_of(request);
+  const std::lock_guard lock(mutex_);
+  Kernels& kernels = classes_[key];
+  const bool is_known = std::ranges::any_of(kernels, [&](const auto& known) { return known->sources == kernel->sources; });
+  if (is_known) return;
+  kernels.push_back(std::move(kernel));
+  order_.push_back(std::move(key));
+  if (order_.size() <= most) return;
+  const auto oldest = classes_.find(order_.front());
+  oldest->second.erase(oldest->second.begin());
+  if (oldest->second.empty()) classes_.erase(oldest);
+  order_.pop_front();
+}
+
+}  // namespace kiln
