@@ -144,6 +144,7 @@ int bug(const BugOptions& options) {
   require_replaceable("the report", options.output);
   ContextOptions settings;
   settings.environment = options.device.environment();
+  settings.first_call = FirstCall::exact;  // what is reported is of the layer's own kernels
   settings.device = options.device.ordinal();
   if (!options.database.empty()) settings.cache = options.database;
   settings.packs = options.packs;

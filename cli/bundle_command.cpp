@@ -41,9 +41,9 @@ struct BundleFlags {
 };
 
 Json json_of(const execution::BundledVariant& variant) {
-  return {{"request", variant.request},     {"arch", variant.arch},     {"emulated", variant.emulated},
-          {"algorithm", variant.algorithm}, {"config", variant.config}, {"seconds", variant.seconds},
-          {"device", variant.device}};
+  return {{"request", variant.request},   {"open_line", variant.open_line}, {"arch", variant.arch},
+          {"emulated", variant.emulated}, {"algorithm", variant.algorithm}, {"config", variant.config},
+          {"seconds", variant.seconds},   {"device", variant.device}};
 }
 
 Json json_of(const std::string& path, const execution::Bundle& bundle) {
@@ -64,9 +64,9 @@ int list(const std::string& path, const Output& output) {
   for (size_t i = 0; i < bundle->variants().size(); ++i) {
     (void)bundle->load(i);  // throws if it is damaged
     const execution::BundledVariant& variant = bundle->variants()[i];
-    table.add({variant.request, variant.arch + (variant.emulated ? " emulated" : ""),
-               variant.algorithm + " " + variant.config, time_text(variant.seconds),
-               variant.device.empty() ? "(estimate)" : variant.device});
+    const std::string& of = variant.open_line.empty() ? variant.request : variant.open_line;
+    table.add({of, variant.arch + (variant.emulated ? " emulated" : ""), variant.algorithm + " " + variant.config,
+               time_text(variant.seconds), variant.device.empty() ? "(estimate)" : variant.device});
   }
   if (output.json)
     print_json(json_of(path, *bundle));
@@ -171,8 +171,8 @@ int bundle(const BundleFlags& options) {
   Table table({"layer", "for", "variant", "choice"});
   for (size_t i = 0; i < entries.size(); ++i) {
     const execution::BundledVariant& variant = entries[i].variant;
-    table.add({summary(plan.choices[i].request), variant.arch, variant.algorithm + " " + variant.config,
-               plan.choices[i].source});
+    table.add({variant.open_line.empty() ? summary(plan.choices[i].request) : variant.open_line, variant.arch,
+               variant.algorithm + " " + variant.config, plan.choices[i].source});
   }
   fmt::print("{}\n{}: {} variants of {} requests, {} bytes\n{}", options.output_format.print(table), options.output,
              entries.size(), count, written->file_bytes(), not_covered_text(workload.not_covered));

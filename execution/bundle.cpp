@@ -47,6 +47,7 @@ BundledVariant variant_from(const json& value) {
   value.at("deterministic").get_to(variant.deterministic);
   value.at("program").get_to(variant.program);
   if (value.contains("sources")) value.at("sources").get_to(variant.sources);
+  if (value.contains("open_line")) value.at("open_line").get_to(variant.open_line);
   return variant;
 }
 

@@ -25,20 +25,22 @@ CompiledProgram stripped(CompiledProgram compiled, bool emulated) {
 }
 
 json index_entry(const BundledVariant& variant, uint64_t offset, uint64_t bytes) {
-  return {{"request", variant.request},
-          {"arch", variant.arch},
-          {"emulated", variant.emulated},
-          {"algorithm", variant.algorithm},
-          {"config", variant.config},
-          {"seconds", variant.seconds},
-          {"device", variant.device},
-          {"sms", variant.sms},
-          {"workspace", variant.workspace_bytes},
-          {"deterministic", variant.deterministic},
-          {"program", variant.program},
-          {"sources", variant.sources},
-          {"offset", offset},
-          {"bytes", bytes}};
+  json entry{{"request", variant.request},
+             {"arch", variant.arch},
+             {"emulated", variant.emulated},
+             {"algorithm", variant.algorithm},
+             {"config", variant.config},
+             {"seconds", variant.seconds},
+             {"device", variant.device},
+             {"sms", variant.sms},
+             {"workspace", variant.workspace_bytes},
+             {"deterministic", variant.deterministic},
+             {"program", variant.program},
+             {"sources", variant.sources},
+             {"offset", offset},
+             {"bytes", bytes}};
+  if (!variant.open_line.empty()) entry["open_line"] = variant.open_line;
+  return entry;
 }
 
 }  // namespace

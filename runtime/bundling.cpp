@@ -164,9 +164,10 @@ class StoredWinners {
   std::vector<std::unique_ptr<cache::Winners>> winners_;
 };
 
-execution::BundledVariant described(const BundleChoice& choice, const Program& program, bool emulated, bool is_open) {
+execution::BundledVariant described(const BundleChoice& choice, const Program& program, bool emulated) {
   execution::BundledVariant variant;
-  if (!is_open) variant.request = choice.request.key();  // an open kernel is of no request
+  variant.open_line = choice.open_line;
+  if (choice.open_line.empty()) variant.request = choice.request.key();  // an open kernel is of no request
   variant.arch = device::real_arch(choice.target.arch.major, choice.target.arch.minor);
   variant.emulated = emulated;
   variant.algorithm = choice.choice.algorithm;
@@ -219,8 +220,7 @@ std::vector<execution::BundleEntry> compile_bundle(const BundlePlan& plan, const
   for (size_t i = 0; i < entries.size(); ++i) {
     const BundleChoice& choice = plan.choices[i];
     const Program program = catalogue.program(choice.request, choice.target, choice.choice);
-    const Algorithm* const algorithm = catalogue.find(choice.choice.algorithm);
-    entries[i].variant = described(choice, program, emulated, algorithm != nullptr && algorithm->open());
+    entries[i].variant = described(choice, program, emulated);
     entries[i].compiled.program = program;
     by_program[execution::compile_digest(nvrtc, program, choice.target)].push_back(i);
   }

@@ -37,7 +37,7 @@ class Context::Impl {
   std::vector<Plan> plans(std::span<const Request> requests);
   void prepare(std::span<const Request> requests);
   void wait_until_tuned();
-  Explanation explain(const KeyedRequest& request) const { return maker_.explain(request); }
+  Explanation explain(const KeyedRequest& request) { return maker_.explain(request); }
 
   /// KILN_LOG: one replayable line per operation call, if asked for.
   void log_call(const LoadedPlan& plan) const {

@@ -57,6 +57,8 @@ bool is_owned_alone(const CurrentPlans::Shared& plan) {
 //   or an exception. Who does not see it yet keeps the old plan, which stays loaded for its holder. Who got another
 //   plan from get() sees the flag: get() took `mutex_` after it was set.
 //
+// - Between the flag and that get(), nobody gives the better plan up: the old one, which its holder has, owns it.
+//
 // A plan leaves `plans_` by replace(), withdraw() or give_up_unused(), which make it unreachable in `table_` first and
 // then begin an epoch. Who may have it after that, and why it is not freed then:
 //
@@ -143,6 +145,7 @@ bool CurrentPlans::replace(const std::string& key, const Shared& old, const Shar
   note_use(*better);
   plans_.at(key) = std::move(future);
   bytes_ += better->executable.image_bytes();
+  old->successor = better;
   retire(old);
   return true;
 }
@@ -159,7 +162,7 @@ void CurrentPlans::withdraw(const std::string& key, const Shared& plan) {
 
 void CurrentPlans::look_again(const KeyedRequest& request, Reason reason) {
   const std::string& key = request.key();
-  while (const Shared old = find_made(key)) {
+  while (Shared old = find_made(key)) {
     std::optional<std::string> failure;
     const auto tell_failure = [&] {
       if (!failure) return;
@@ -175,6 +178,9 @@ void CurrentPlans::look_again(const KeyedRequest& request, Reason reason) {
       if (old->choice == better->choice) return;
       if (!replace(key, old, better)) continue;
       tell_failure();
+      failure.reset();
+      old.reset();  // may be free now
+      keep_within_limits(better);
       if (!tools_.known_failure_of(*better)) return;
     } catch (const std::exception& error) {
       tell_failure();
@@ -269,6 +275,7 @@ std::vector<CurrentPlans::Shared> CurrentPlans::take_free() {
     if (retired.epoch > safe || retired.plan.use_count() > 1) return false;
     // Ending a copy acquires what the last other owner released: it may have captured the plan.
     { const Shared acquires = retired.plan; }
+    retired.plan->successor.reset();  // nobody is there to ask for it; `plans_` or `retired_` has it too
     if (retired.plan->executable.is_captured()) return false;
     if (!retired.free_since) retired.free_since = now;
     if (now - *retired.free_since < limits_.grace) return false;

@@ -52,7 +52,8 @@ void KnownOpenKernels::add(const Request& request, std::shared_ptr<const OpenKer
   std::string key = class_of(request);
   const std::lock_guard lock(mutex_);
   Kernels& kernels = classes_[key];
-  const bool is_known = std::ranges::any_of(kernels, [&](const auto& known) { return known->sources == kernel->sources; });
+  const bool is_known =
+      std::ranges::any_of(kernels, [&](const auto& known) { return known->sources == kernel->sources; });
   if (is_known) return;
   kernels.push_back(std::move(kernel));
   order_.push_back(std::move(key));

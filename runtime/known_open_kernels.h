@@ -34,7 +34,7 @@ class KnownOpenKernels {
  public:
   using Kernels = std::vector<std::shared_ptr<const OpenKernel>>;
 
-  /// Those of all classes; of more, the first ones are forgotten.
+  /// Kernels of all classes, at most; of more, the first ones are forgotten.
   static constexpr size_t most = 256;
 
   /// The kernels of the request's class.

@@ -48,6 +48,8 @@ struct LoadedPlan {
   mutable std::shared_ptr<NumericsCheck> numerics;
   /// Whether the request has another plan since, or none: set by CurrentPlans, which says who may see it when.
   mutable std::atomic<bool> superseded{false};
+  /// Keeps that other plan: who holds this one may ask for it. Set by CurrentPlans, likewise.
+  mutable std::shared_ptr<const LoadedPlan> successor;
   /// When it was used last, in the time of CurrentPlans::note_use().
   mutable std::atomic<uint64_t> last_use{0};
 

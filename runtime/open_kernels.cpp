@@ -69,12 +69,19 @@ OpenLine parse_open(const std::string& line) {
     const std::string said = line.substr(at + 1, end - at - 1);
     extent.name = fmt::format("place {}", place_in_tensor(line, at));
     const bool is_number = !said.empty() && std::ranges::all_of(said, [](unsigned char c) { return std::isdigit(c); });
+    if (end < line.size() && std::string_view("x:@ \t").find(line[end]) == std::string_view::npos) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("'{}' in '{}' is no open extent", line.substr(at, end - at + 1), line),
+                  "write ?, ?N for up to N, or ?NAME of letters other than x and digits");
+    }
     if (is_number && said.size() > 9) {
       throw Error(ErrorCode::invalid_argument, fmt::format("?{} in '{}' is too large", said, line),
                   "give at most 999999999");
     }
+    if (is_number && std::stoll(said) == 0)
+      throw Error(ErrorCode::invalid_argument, fmt::format("?0 in '{}' leaves no size", line), "give at least 1");
     if (is_number)
-      extent.most = std::max<int64_t>(1, std::stoll(said));
+      extent.most = std::stoll(said);
     else if (!said.empty())
       extent.name = said;
     done = end;
@@ -95,11 +102,34 @@ std::string with_extents(const OpenLine& line, const std::map<std::string, int64
   return text + line.rest;
 }
 
+// The line with all extents alike.
+std::string with_extents(const OpenLine& line, int64_t same) {
+  std::map<std::string, int64_t> values;
+  for (const OpenExtent& extent : line.extents) values[extent.name] = same;
+  return with_extents(line, values);
+}
+
+// Adds the sizes of which some extents are 1, which leaves several names for one layout, and changes what may be fixed.
+void add_sizes_with_ones(const OpenLine& line, const std::map<std::string, int64_t>& names,
+                         std::set<std::string>& sizes) {
+  constexpr size_t most_names = 6;
+  if (names.size() > most_names) return;
+  for (const int64_t others : {13, 64}) {
+    for (size_t ones = 1; ones < (size_t{1} << names.size()); ++ones) {
+      std::map<std::string, int64_t> values = names;
+      size_t bit = 0;
+      for (auto& [name, value] : values) value = (ones >> bit++ & 1) != 0 ? 1 : others;
+      sizes.insert(with_extents(line, values));
+    }
+  }
+}
+
 // The sizes of a line, the same ones each time.
 std::set<std::string> sizes_of(const OpenLine& line) {
   std::map<std::string, int64_t> values;
   for (const OpenExtent& extent : line.extents) values[extent.name] = 0;
   std::set<std::string> sizes = {with_extents(line, values)};
+  add_sizes_with_ones(line, values, sizes);
   for (const std::vector<int64_t>& alike : usual_extents()) {
     for (const int64_t same : alike) {
       for (auto& [name, value] : values) value = same;
@@ -124,6 +154,35 @@ bool is_too_large(const Request& request) {
                              [](const Operand& operand) { return operand.spec.elements() > most_elements; });
 }
 
+// The request of a size, and the same with the layouts that larger sizes have: where some extents are 1 a tensor is
+// packed in several, of which the request names the first, and an operand that is left out follows that name.
+std::vector<Request> forms_of(const std::string& size, const std::optional<Request>& larger) {
+  std::vector<Request> forms = {finished(Request::parse(size))};
+  if (!larger) return forms;
+  Request other = forms.front();
+  for (Operand& operand : other.operands) {
+    TensorSpec& spec = operand.spec;
+    const TensorSpec* const usual = larger->find(operand.name);
+    const std::optional<std::string> order = usual != nullptr ? usual->order() : std::nullopt;
+    if (order && spec.order() && usual->rank() == spec.rank())
+      spec = TensorSpec::packed(spec.dtype, spec.extents, *order, spec.alignment);
+  }
+  if (other != forms.front()) forms.push_back(finished(other));
+  return forms;
+}
+
+// A request of the line whose layouts have one name each; nothing where extents that it fixes forbid that.
+std::optional<Request> larger_size(const OpenLine& line) {
+  for (const int64_t extent : {8, 64, 7}) {
+    try {
+      return finished(Request::parse(with_extents(line, extent)));
+    } catch (const Error&) {
+      continue;
+    }
+  }
+  return std::nullopt;
+}
+
 // The few kernels that serve all sizes of a line: each size can take one of several, and those that most sizes can take
 // are chosen first.
 class Chooser {
@@ -135,12 +194,15 @@ class Chooser {
     sizes_.clear();
     kernels_.clear();
     std::string reason;
-    for (const std::string& size : sizes_of(parse_open(line))) {
+    const OpenLine open = parse_open(line);
+    const std::optional<Request> larger = larger_size(open);
+    for (const std::string& size : sizes_of(open)) {
       try {
-        const Request request = finished(Request::parse(size));
-        if (is_too_large(request)) continue;
-        (void)add_size(of_any_alignment(request));
-        if (!add_size(request)) reason = fmt::format("no open kernel serves {}", request.key());
+        for (const Request& request : forms_of(size, larger)) {
+          if (is_too_large(request)) continue;
+          (void)add_size(of_any_alignment(request));
+          if (!add_size(request)) reason = fmt::format("no open kernel serves {}", request.key());
+        }
       } catch (const Error& error) {
         if (reason.empty()) reason = fmt::format("no size of it makes a request: {}", error.message());
       }
@@ -148,6 +210,7 @@ class Chooser {
     if (sizes_.empty()) plan.gaps.push_back({line, target_.arch.name(), reason});
     while (const Kernel* const best = that_serves_most()) {
       plan.choices.push_back(best->choice);
+      plan.choices.back().open_line = line;
       served_.insert(best->sources.begin(), best->sources.end());
     }
   }

@@ -36,6 +36,11 @@ std::string describe(const device::ContextHandle& context, const KernelSupply& k
                      context.driver().description(), kernels.describe_compiler());
 }
 
+Selection of_open_kernel(Selection estimate) {
+  estimate.source = "open kernel";
+  return estimate;
+}
+
 std::vector<std::string> names_of(const std::vector<Operand>& operands) {
   std::vector<std::string> names;
   for (const Operand& operand : operands) names.push_back(operand.name);
@@ -172,7 +177,10 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make(const KeyedRequest& request) {
   Candidates candidates;
   if (kernels_.no_compiler().empty()) {
     candidates = selector.candidates();
-    if (selector.visit_estimated(candidates, fallback_attempts, attempt)) return plan;
+    if (selector.visit_estimated(candidates, fallback_attempts, attempt)) {
+      estimated_.add(request.key(), plan->choice);
+      return plan;
+    }
   }
   // Variants that packs warn of, where the alternative is an error: else a pack could take a layer away.
   if (attempt_one_of(selector.doubted())) return plan;
@@ -198,6 +206,7 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make_at_once(const KeyedRequest& re
     }
   };
   selector.visit_named(attempt);
+  if (!plan) selector.visit_estimated(chosen_before(request, variants), 1, attempt);
   if (plan) return plan;
   // Before the search for the best estimate, which takes longer than all else here.
   const auto known = known_open_kernel(selector);
@@ -208,6 +217,12 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make_at_once(const KeyedRequest& re
   if (may_compile) selector.visit_estimated(selector.candidates(), 1, attempt);
   if (!plan && !is_slow) plan = make_open(selector);
   return plan ? plan : make(request);
+}
+
+// The candidate that make() has found to be the best; none where it was not asked.
+Candidates PlanMaker::chosen_before(const KeyedRequest& request, Variants& variants) const {
+  const std::optional<Choice> choice = estimated_.find(request.key());
+  return choice ? variants.candidates_among({&*choice, 1}, figures_) : Candidates();
 }
 
 // The best of those at hand: for the request, or else for memory that is aligned to its elements alone.
@@ -228,7 +243,8 @@ std::optional<PlanMaker::FoundKernel> PlanMaker::known_open_kernel_of(const Sele
   selector.visit_estimated(candidates, choices.size(), [&](const Selection& selection) {
     for (const auto& kernel : known) {
       if (kernel->choice != selection.choice) continue;
-      if (auto compiled = kernel->compiled(*selection.program)) found = {selection, std::move(*compiled), kernel};
+      if (auto compiled = kernel->compiled(*selection.program))
+        found = {of_open_kernel(selection), std::move(*compiled), kernel};
     }
     return found.has_value();
   });
@@ -245,7 +261,7 @@ std::optional<PlanMaker::FoundKernel> PlanMaker::find_open_kernel(const Selector
       if (!compiled) return false;
       auto kernel = std::make_shared<const OpenKernel>(selection.choice, *compiled);
       open_kernels_.add(*selector.variants.request(), kernel);
-      found = {selection, std::move(*compiled), std::move(kernel)};
+      found = {of_open_kernel(selection), std::move(*compiled), std::move(kernel)};
     } catch (const Error& error) {
       if (!concerns_variant(error)) throw;
     }
@@ -254,8 +270,8 @@ std::optional<PlanMaker::FoundKernel> PlanMaker::find_open_kernel(const Selector
   return found;
 }
 
-// Plan of an open kernel that need not be compiled: any is sooner done than a compile. Null where there is none.
-std::shared_ptr<const LoadedPlan> PlanMaker::make_open(const Selector& selector) {
+// One that need not be compiled: any is sooner done than a compile.
+std::optional<PlanMaker::FoundKernel> PlanMaker::open_kernel_at_hand(const Selector& selector) {
   const KeyedRequest& request = selector.variants.request();
   // A store is asked for each by a digest of its source.
   const size_t attempts = !kernels_.bundles().empty() ? std::numeric_limits<size_t>::max() : open_attempts;
@@ -265,7 +281,13 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make_open(const Selector& selector)
     Variants unaligned = variants(of_any_alignment(*request));
     found = find_open_kernel(this->selector(unaligned), attempts, false);
   }
-  return found ? load_open(request, *found) : nullptr;
+  return found;
+}
+
+// Null where there is none.
+std::shared_ptr<const LoadedPlan> PlanMaker::make_open(const Selector& selector) {
+  const auto found = open_kernel_at_hand(selector);
+  return found ? load_open(selector.variants.request(), *found) : nullptr;
 }
 
 void PlanMaker::know_open_kernel(const KeyedRequest& request) {
@@ -361,7 +383,7 @@ std::shared_ptr<const LoadedPlan> PlanMaker::load(const KeyedRequest& request, c
 // Null where the device refuses it.
 std::shared_ptr<const LoadedPlan> PlanMaker::load_open(const KeyedRequest& request, const FoundKernel& found) try {
   auto plan = std::make_shared<LoadedPlan>(
-      request, found.selection.choice, "open kernel", found.compiled.program.digest_with(found.kernel->codes),
+      request, found.selection.choice, found.selection.source, found.compiled.program.digest_with(found.kernel->codes),
       execution::Executable(context_, found.compiled, names_of(request->operands)));
   plan->open = true;
   return plan;
@@ -383,7 +405,7 @@ bool PlanMaker::is_tuned(const KeyedRequest& request) const {
   return selector(variants).is_timed();
 }
 
-Explanation PlanMaker::explain(const KeyedRequest& request) const {
+Explanation PlanMaker::explain(const KeyedRequest& request) {
   winners_.check_packs();  // who asks why wants to hear of every bad line
   Variants variants = this->variants(request);
   const Selector selector = this->selector(variants);
@@ -436,6 +458,8 @@ Explanation PlanMaker::explain(const KeyedRequest& request) const {
   }
   const auto served = std::find_if(doubted.begin(), doubted.end(), [&](const Selection& s) { return !why_missing(s); });
   if (served != doubted.end()) result.chosen = explained(*served);
+  if (result.chosen || result.no_compiler.empty()) return result;
+  if (const auto open = open_kernel_at_hand(selector)) result.chosen = explained(open->selection);
   return result;
 }
 

@@ -16,6 +16,7 @@
 #include "kiln/generator/catalogue.h"
 #include "known_open_kernels.h"
 #include "loaded_plan.h"
+#include "recent_choices.h"
 #include "selection.h"
 
 namespace kiln {
@@ -39,7 +40,7 @@ class PlanMaker {
   /// Sees to it that make_at_once() has an open kernel for further sizes of this layer which suits one like this: takes
   /// it from bundles or the store, or compiles it. Faults are announced.
   void know_open_kernel(const KeyedRequest& request);
-  Explanation explain(const KeyedRequest& request) const;
+  Explanation explain(const KeyedRequest& request);
   /// Whether something that may be used was timed on this device, so that tuning would tell nothing new.
   bool is_tuned(const KeyedRequest& request) const;
 
@@ -64,9 +65,11 @@ class PlanMaker {
     std::shared_ptr<const OpenKernel> kernel;
   };
 
+  Candidates chosen_before(const KeyedRequest& request, Variants& variants) const;
   std::optional<FoundKernel> known_open_kernel(const Selector& selector) const;
   std::optional<FoundKernel> known_open_kernel_of(const Selector& selector) const;
   std::optional<FoundKernel> find_open_kernel(const Selector& selector, size_t attempts, bool may_compile);
+  std::optional<FoundKernel> open_kernel_at_hand(const Selector& selector);
   std::shared_ptr<const LoadedPlan> make_open(const Selector& selector);
   std::shared_ptr<const LoadedPlan> make_locked(const Selector& selector);
   std::shared_ptr<const LoadedPlan> load(const KeyedRequest& request, const Selection& selection,
@@ -87,6 +90,7 @@ class PlanMaker {
   Permissions permissions_;
   bool locked_;
   KnownOpenKernels open_kernels_;
+  RecentChoices estimated_;
   std::mutex mutex_;                            // guards what follows
   std::set<std::string, std::less<>> doubted_;  // packs of which an impossible time was announced
 };

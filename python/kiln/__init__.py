@@ -6,7 +6,7 @@ JAX as they are: on a GPU, or on the CPU with the emulated device. docs/python.m
 
 from . import errors
 from ._calls import call
-from ._context import Context, DeviceMemory, PlanCount, Tuning, context_for, default_context
+from ._context import CompileCount, Context, DeviceMemory, PlanCount, Tuning, context_for, default_context
 from ._explanation import Candidate, Explanation, Refusal
 from ._expression import expression
 from ._kiln import Expression
@@ -38,6 +38,7 @@ def explain(request: str, *, context: Context | None = None) -> Explanation:
 
 __all__ = [
     "Candidate",
+    "CompileCount",
     "CompileFailed",
     "Context",
     "DeviceMemory",

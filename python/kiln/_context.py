@@ -52,6 +52,16 @@ def _paths(name: str, paths: Path | Iterable[Path]) -> list[str]:
     return [_path(name, path) for path in paths]
 
 
+class CompileCount(NamedTuple):
+    """The compiles of a Context in this process, in the background too; tuning compiles in workers.
+
+    `seconds`: the host's time for them, the sum over all threads.
+    """
+
+    kernels: int
+    seconds: float
+
+
 class PlanCount(NamedTuple):
     """The plans of a Context that are loaded.
 
@@ -165,6 +175,11 @@ class Context(_kiln.Context):
         named = os.environ.get("KILN_CACHE") if cache is None else _path("cache", cache)
         if named and named != "off" and tuning.mode == "never" and not os.path.exists(named):
             announce(f'there is no database {named}: nothing that was tuned is known (tune into it, or give cache="off")')
+
+    @property
+    def compiles(self) -> CompileCount:
+        """The kernels that were compiled until now, which neither bundles nor the store had."""
+        return CompileCount(*self._compiles())
 
     @property
     def plan_count(self) -> PlanCount:

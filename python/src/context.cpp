@@ -196,6 +196,13 @@ void bind_context(nb::module_& module) {
       .def("_prepare", &prepare, nb::arg("requests"), nb::arg("allow_code"))
       .def("_explain", &explain, nb::arg("request"))
       .def(
+          "_compiles",
+          [](PythonContext& context) {
+            const CompileCount count = context.get().compiles();
+            return nb::make_tuple(count.kernels, count.seconds);
+          },
+          nb::sig("def _compiles(self) -> tuple[int, float]"))
+      .def(
           "_plan_count",
           [](PythonContext& context) {
             const PlanCount count = context.get().plan_count();
@@ -203,9 +210,8 @@ void bind_context(nb::module_& module) {
           },
           nb::sig("def _plan_count(self) -> tuple[int, int, int, int]"))
       .def("wait_until_tuned", &wait_until_tuned,
-           "Wait until nothing is left to be done in the background: plans of shapes that open kernels serve, and what "
-           "is "
-           "to be tuned, or the budget for it is spent.")
+           "Wait until nothing is left to be done in the background: plans of shapes that open kernels serve, open "
+           "kernels for further shapes, and what is to be tuned, or the budget for it is spent.")
       .def_prop_ro("emulated", &PythonContext::emulated, "Whether the device is the emulated one.")
       .def_prop_ro(
           "device_description", [](PythonContext& context) { return context.get().device_description(); },

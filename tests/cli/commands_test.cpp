@@ -260,13 +260,16 @@ TEST_F(ProgramTest, ABundleCarriesTheWinnersToAMachineWithoutNvrtc) {
 }
 
 TEST_F(ProgramTest, ABundleOfOpenKernelsServesSizesThatNobodyNamed) {
-  write("open.txt", "softmax_forward x=f32:?8x?8  # rows of any length\n");
+  write("open.txt", "softmax_forward x=f32:?8x?8 *3  # rows of any length\n");
   const Outcome made = kiln({"bundle", "--open", path("open.txt"), "--arch", "90", "--emulated", "-o", path("a.kiln")});
   ASSERT_EQ(made.exit_code, 0) << made.err;
-  EXPECT_THAT(made.out, AllOf(HasSubstr("open kernel"), HasSubstr("of 1 requests")));
+  EXPECT_THAT(made.out, AllOf(HasSubstr("open kernel"), HasSubstr("of 1 requests"), HasSubstr("?8x?8")));
+  EXPECT_THAT(kiln({"bundle", "--list", path("a.kiln")}).out, HasSubstr("softmax_forward x=f32:?8x?8"));
 
   environment_["KILN_NVRTC"] = path("there-is-no-nvrtc");
   environment_["KILN_BUNDLE_PATH"] = path("a.kiln");
+  const Outcome why = kiln({"explain", "softmax_forward x=f32:5x7", "--db", "off"});
+  EXPECT_THAT(why.out, HasSubstr("(open kernel)")) << why.err;
   const Outcome run = kiln({"run", "--check", "softmax_forward x=f32:5x7", "--db", "off"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("1 layers agree"));
@@ -287,6 +290,11 @@ TEST_F(ProgramTest, OpenKernelsAreOfLinesWithoutModelsAndUserCode) {
   EXPECT_THAT(error_of({"softmax_forward x=f32:?x?", "--expression", path("code.txt")}), HasSubstr("no user code"));
   EXPECT_THAT(error_of({"softmax_forward x=f32:?x?", "--dtype", "f16"}), HasSubstr("apply to ONNX models"));
   EXPECT_THAT(error_of({path("none.txt")}), HasSubstr("holds no request"));
+  EXPECT_THAT(error_of({"softmax_forward x=f32:?-1x?"}), HasSubstr("is no open extent"));
+  EXPECT_THAT(error_of({"softmax_forward x=f32:?0x?"}), HasSubstr("give at least 1"));
+  const Outcome not_here = kiln({"explain", "softmax_forward x=f32:?x7", "--db", "off"});
+  EXPECT_EQ(not_here.exit_code, 2);
+  EXPECT_THAT(not_here.err, HasSubstr("bundle --open"));
   EXPECT_FALSE(std::filesystem::exists(path("a.kiln")));
 }
 

@@ -80,6 +80,26 @@ TEST_F(ModelAtOnceTest, StepsTakeTheirPlansOnceTheseAreMade) {
   expect_right(model, 2);
 }
 
+// A step's own plan is held by the open one that the Model has: fewer plans than it has steps are kept for nobody.
+TEST_F(ModelAtOnceTest, StepsTakeTheirPlansHoweverFewAreKept) {
+  ContextOptions few = at_once();
+  few.kept_plans = 2;
+  Context context(few);
+  const test::TemporaryFile file(small_network().bytes());
+  Model model(context, file.path(), {.batch = 3});
+  context.wait_until_tuned();
+  model.set_batch(2);
+  EXPECT_GT(open_steps(model), 2);
+  context.wait_until_tuned();
+  const std::vector<float> x = random_values(210, 2);
+  const std::vector<HostArray> inputs = {floats({2, 3, 7, 5}, x)};
+  const std::vector<float> y = values_of(models::run_on_host(context, model, inputs).at(0));
+  EXPECT_EQ(open_steps(model), 0);
+  const std::vector<double> expected = small_network_of(x, 2);
+  ASSERT_EQ(y.size(), expected.size());
+  for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(static_cast<double>(y[i]), expected[i], 1e-5);
+}
+
 TEST_F(ModelAtOnceTest, GraphsAreMadeOfTheirOwnPlans) {
   know(small_network(), {.batch = 3});
   Model model = load(small_network());

@@ -27,6 +27,7 @@ def softmax(x):
 
 def test_further_sizes_are_served_by_open_kernels_until_their_own_are_there(at_once, random):
     context = kiln.default_context()
+    assert context.compiles == (0, 0)
     for rows, source in ((5, "estimate"), (6, "open kernel"), (9, "open kernel")):
         x = random.standard_normal((rows, 37), np.float32)
         np.testing.assert_allclose(kiln.softmax_forward(x), softmax(x), rtol=1e-5)
@@ -34,6 +35,8 @@ def test_further_sizes_are_served_by_open_kernels_until_their_own_are_there(at_o
         context.wait_until_tuned()
         np.testing.assert_allclose(kiln.softmax_forward(x), softmax(x), rtol=1e-5)
         assert kiln.plan(f"softmax_forward x=f32:{rows}x37").source == "estimate"
+    assert context.compiles.kernels == 4  # three sizes and an open kernel
+    assert context.compiles.seconds > 0
 
 
 def test_the_variable_decides_where_it_is_set(at_once, monkeypatch):

@@ -81,6 +81,8 @@ def test_a_context_keeps_as_many_plans_as_it_is_told():
 
 def test_a_first_call_may_be_served_at_once(tmp_path):
     context = kiln.Context(driver="emulator", cache="off", kernel_store=tmp_path / "store", first_call="at_once")
+    assert "_open " not in kiln.plan("softmax_forward x=f32:4x37", context=context).variant
+    context.wait_until_tuned()
     request = "softmax_forward x=f32:3x37"
     first = kiln.plan(request, context=context)
     assert "_open " in first.variant

@@ -105,6 +105,21 @@ TEST_F(AtOnceTest, SizesThatAnOpenKernelDoesNotSuitGetAnother) {
   EXPECT_NE(later.variant(), first.variant());
 }
 
+TEST_F(AtOnceTest, PlansThatWereGivenUpComeBackAsTheirOwn) {
+  ContextOptions few = at_once();
+  few.kept_plans = 2;
+  Context context(few);
+  for (int round = 0; round < 2; ++round) {
+    for (int rows = 1; rows <= 5; ++rows) {
+      const Request request = Request::parse("softmax_forward x=f32:" + std::to_string(rows) + "x37");
+      const Plan plan = context.plan(request);
+      EXPECT_EQ(plan.is_open(), round == 0 && rows > 1) << rows;
+      expect_matches_reference(request, plan);
+      context.wait_until_tuned();
+    }
+  }
+}
+
 TEST_F(AtOnceTest, ACompileIsWaitedForRatherThanASlowKernel) {
   Context context(at_once());
   know(context, "gemm a=f32:3x5 b=f32:5x4");
@@ -210,6 +225,20 @@ TEST_F(AtOnceTest, ABundleOfOpenKernelsServesSizesOfAllKindsWithoutACompiler) {
     if (i % 4 == 0) expect_matches_reference(request, plan);
   }
   EXPECT_EQ(context.compiles().kernels, 0U);
+  const Explanation why = context.explain(Request::parse("softmax_forward x=f32:3x77"));
+  ASSERT_TRUE(why.chosen);
+  EXPECT_EQ(why.chosen->source, "open kernel");
+}
+
+// One channel: x is packed in channels first as well, by which name it goes, and a y that is left out would follow it.
+TEST_F(AtOnceTest, ABundleServesSizesOfOneChannelInBothLayouts) {
+  Context context(with_open_kernels({"conv_forward x=f32:2x?cx9x9:nhwc w=f32:5x?cx3x3:nhwc pad=1"}));
+  for (const char* const size : {"conv_forward x=f32:2x1x9x9:nhwc w=f32:5x1x3x3:nhwc pad=1",
+                                 "conv_forward x=f32:2x1x9x9:nhwc w=f32:5x1x3x3:nhwc y=f32:2x5x9x9:nhwc pad=1",
+                                 "conv_forward x=f32:2x7x9x9:nhwc w=f32:5x7x3x3:nhwc pad=1"}) {
+    const Request request = Request::parse(size);
+    expect_matches_reference(request, context.plan(request));
+  }
 }
 
 TEST_F(AtOnceTest, LinesThatNoSizeServesAreGapsWithTheReason) {
@@ -225,8 +254,11 @@ TEST_F(AtOnceTest, LinesThatNoSizeServesAreGapsWithTheReason) {
   EXPECT_THAT(plan.gaps[1].reason, HasSubstr("softmax_fast"));
   EXPECT_THAT(plan.gaps[2].reason, HasSubstr("no size of it makes a request"));
   EXPECT_TRUE(plan.choices.empty());
-  const std::vector<std::string> too_large = {"softmax_forward x=f32:?99999999999x?"};
-  EXPECT_THROW(plan_open_kernels(too_large, catalogue, *nvrtc, what), Error);
+  for (const char* const wrong : {"softmax_forward x=f32:?99999999999x?", "softmax_forward x=f32:?0x?",
+                                  "softmax_forward x=f32:?-1x?", "softmax_forward x=f32:??x?"}) {
+    const std::vector<std::string> line = {wrong};
+    EXPECT_THROW(plan_open_kernels(line, catalogue, *nvrtc, what), Error) << wrong;
+  }
 }
 
 TEST_F(AtOnceTest, TheVariableAsksForIt) {

@@ -14,7 +14,7 @@ namespace kiln::execution {
 
 /// Entry of a bundle's index for one compiled variant.
 struct BundledVariant {
-  std::string request;    ///< Its key.
+  std::string request;    ///< Its key; empty for an open kernel.
   std::string arch;       ///< device::real_arch() that the kernels run on: "sm_90a". They run on no other.
   bool emulated = false;  ///< Holds PTX, for the emulated device; else a cubin, for a real one.
   std::string algorithm, config;
@@ -26,6 +26,7 @@ struct BundledVariant {
   std::string program;  ///< Program::digest() of what was compiled.
   /// code_digest() of each of its sources; empty in bundles that were made before there were open kernels.
   std::vector<std::string> sources{};
+  std::string open_line{};  ///< The request with open extents that an open kernel was made for; else empty.
 };
 
 /// Identifies the code of a source, whatever it is loaded with.

@@ -28,9 +28,10 @@ struct BundleChoice {
   Target target;
   Choice choice;
   double seconds = 0;
-  std::string source;  ///< "measured on this device", ..., "estimate"
-  std::string device;  ///< DeviceId line of the device that it was timed on; empty for an estimate.
-  int sms = 0;         ///< SMs of that device.
+  std::string source;       ///< "measured on this device", ..., "estimate"
+  std::string device;       ///< DeviceId line of the device that it was timed on; empty for an estimate.
+  int sms = 0;              ///< SMs of that device.
+  std::string open_line{};  ///< The line that an open kernel serves sizes of, `request` among them; else empty.
 };
 
 /// A request that has no variant for an architecture.
