@@ -1,5 +1,6 @@
 #include "background_maker.h"
 
+#include <exception>
 #include <system_error>
 #include <utility>
 
@@ -54,10 +55,13 @@ bool BackgroundMaker::start() {
   }
 }
 
-// Null where nothing waits. With `mutex_` held.
+// In turns: where sizes come faster than their plans are made, open kernels would never be. Null where nothing waits.
+// With `mutex_` held.
 BackgroundMaker::Queue* BackgroundMaker::next() {
-  if (!plans_.waiting.empty()) return &plans_;
-  return open_kernels_.waiting.empty() ? nullptr : &open_kernels_;
+  Queue& first = latest_ == &plans_ ? open_kernels_ : plans_;
+  Queue& second = latest_ == &plans_ ? plans_ : open_kernels_;
+  if (!first.waiting.empty()) return &first;
+  return second.waiting.empty() ? nullptr : &second;
 }
 
 void BackgroundMaker::work() {
@@ -65,11 +69,16 @@ void BackgroundMaker::work() {
   while (true) {
     changed_.wait(lock, [this] { return stopping_ || next() != nullptr; });
     if (stopping_) return;
-    Queue& queue = *next();
-    const KeyedRequest request = queue.take_latest();
+    latest_ = next();
+    const Queue& queue = *latest_;
+    const KeyedRequest request = latest_->take_latest();
     at_work_ = true;
     lock.unlock();
-    queue.make(request);
+    try {
+      queue.make(request);
+    } catch (const std::exception&) {
+      // The application's listener, which was to hear of a failure. Calls are served as before.
+    }
     lock.lock();
     at_work_ = false;
     changed_.notify_all();

@@ -22,8 +22,8 @@ class BackgroundMaker {
   /// Requests of each kind that wait, at most: of further ones those go that have waited longest.
   static constexpr size_t most_waiting = 1024;
 
-  /// Are called for one request after the other, the latest first, and no open kernel before the last plan; must not
-  /// throw. `make_plan`: the plan of a shape that an open kernel serves meanwhile. `make_open_kernel`: a kernel for
+  /// Are called for one request after the other, the latest first, in turns where there are both; what they throw is
+  /// lost. `make_plan`: the plan of a shape that an open kernel serves meanwhile. `make_open_kernel`: a kernel for
   /// further sizes of a layer.
   BackgroundMaker(Make make_plan, Make make_open_kernel)
       : plans_{std::move(make_plan)}, open_kernels_{std::move(make_open_kernel)} {}
@@ -55,6 +55,7 @@ class BackgroundMaker {
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   Queue plans_, open_kernels_;
+  Queue* latest_ = nullptr;
   bool at_work_ = false;
   bool stopping_ = false;
   std::thread thread_;

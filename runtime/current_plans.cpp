@@ -207,10 +207,11 @@ void CurrentPlans::retire(Shared plan) {
 }
 
 void CurrentPlans::keep_within_limits(const Shared& newest) {
-  std::vector<Shared> free;  // ends without the lock: a driver unloads its modules
+  std::vector<Shared> free, given_up;  // end without the lock: a driver unloads its modules
   const std::lock_guard lock(mutex_);
+  free = take_free();  // first: what only a plan without a holder owns is used by nobody
   give_up_unused(newest);
-  free = take_free();
+  given_up = take_free();
 }
 
 // Leaves `newest`, which its caller holds and nobody else. Where most plans are held by others, looks at all of them

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "kiln/base/digest.h"
 #include "kiln/base/error.h"
 #include "kiln/execution/target.h"
 #include "kiln/execution/user_code_error.h"
@@ -23,7 +24,7 @@ namespace {
 
 // How many predictions to try to compile where nothing usable is stored, before giving up.
 constexpr size_t fallback_attempts = 8;
-constexpr size_t open_attempts = 24;  // of open kernels, where each takes a look into a store
+constexpr size_t open_attempts = 8;  // of open kernels: each takes a look into a store, or a compile that may fail
 // Seconds of a call that a compile would rather be waited for than an open kernel that was made for another size.
 constexpr double worth_a_compile = 0.05;
 constexpr double suits_within = 1.3;  // that an open kernel may take, in times of the best one's estimate
@@ -154,7 +155,13 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make(const KeyedRequest& request) {
   Variants variants = this->variants(request);
   const Selector selector = this->selector(variants);
   announce_not_believed(selector);
-  if (locked_) return make_locked(selector);
+  return locked_ ? make_locked(selector) : make_exact(selector, std::nullopt);
+}
+
+// `candidates`: those of the selector, where they are known already.
+std::shared_ptr<const LoadedPlan> PlanMaker::make_exact(const Selector& selector,
+                                                        std::optional<Candidates> candidates) {
+  const KeyedRequest& request = selector.variants.request();
   std::shared_ptr<const LoadedPlan> plan;
   std::exception_ptr first_failure;
   const Visit attempt = [&](const Selection& selection) {
@@ -174,19 +181,17 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make(const KeyedRequest& request) {
     return std::any_of(selections.begin(), selections.end(), attempt);
   };
   if (selector.visit_named(attempt)) return plan;
-  Candidates candidates;
-  if (kernels_.no_compiler().empty()) {
-    candidates = selector.candidates();
-    if (selector.visit_estimated(candidates, fallback_attempts, attempt)) {
-      estimated_.add(request.key(), plan->choice);
-      return plan;
-    }
+  const bool may_compile = kernels_.no_compiler().empty();
+  if (may_compile && !candidates) candidates = selector.candidates();
+  if (may_compile && selector.visit_estimated(*candidates, fallback_attempts, attempt)) {
+    estimated_.add(request.key(), plan->choice);
+    return plan;
   }
   // Variants that packs warn of, where the alternative is an error: else a pack could take a layer away.
   if (attempt_one_of(selector.doubted())) return plan;
-  if (attempt_one_of(selector.doubted(candidates, fallback_attempts))) return plan;
+  if (candidates && attempt_one_of(selector.doubted(*candidates, fallback_attempts))) return plan;
   // Where nothing can be compiled, bundles may have open kernels.
-  if (!kernels_.no_compiler().empty() && (plan = make_open(selector))) return plan;
+  if (!may_compile && (plan = make_open(selector))) return plan;
   if (first_failure) std::rethrow_exception(first_failure);
   fail(selector);
 }
@@ -195,6 +200,8 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make_at_once(const KeyedRequest& re
   if (locked_ || request->arithmetic.deterministic || filter_.deterministic_only) return make(request);
   Variants variants = this->variants(request);
   const Selector selector = this->selector(variants);
+  announce_not_believed(selector);
+  const bool may_compile = kernels_.no_compiler().empty();
   std::shared_ptr<const LoadedPlan> plan;
   const Visit attempt = [&](const Selection& selection) {
     try {
@@ -205,18 +212,29 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make_at_once(const KeyedRequest& re
       return false;
     }
   };
-  selector.visit_named(attempt);
-  if (!plan) selector.visit_estimated(chosen_before(request, variants), 1, attempt);
+  // Nothing but an open kernel stands in for what is named: its own plan follows in the background.
+  const bool is_named = selector.visit_named(attempt);
+  if (!is_named) selector.visit_estimated(chosen_before(request, variants), 1, attempt);
   if (plan) return plan;
+  const UseOpenKernel take = [&](const FoundKernel& found) {
+    const bool is_slow = found.selection.seconds > worth_a_compile;
+    if (!is_slow || !may_compile) plan = load_open(request, found);
+    return plan != nullptr || (is_slow && may_compile);
+  };
   // Before the search for the best estimate, which takes longer than all else here.
-  const auto known = known_open_kernel(selector);
-  const bool may_compile = kernels_.no_compiler().empty();
-  const bool is_slow = may_compile && known && known->selection.seconds > worth_a_compile;
-  if (known && !is_slow) plan = load_open(request, *known);
+  if (visit_known_open_kernels(selector, take) && plan) return plan;
+  std::optional<Candidates> candidates;
+  if (may_compile && !is_named) selector.visit_estimated(candidates.emplace(selector.candidates()), 1, attempt);
+  if (!plan) visit_open_kernels_at_hand(selector, take);
   if (plan) return plan;
-  if (may_compile) selector.visit_estimated(selector.candidates(), 1, attempt);
-  if (!plan && !is_slow) plan = make_open(selector);
-  return plan ? plan : make(request);
+  try {
+    return make_exact(selector, std::move(candidates));
+  } catch (const Error& error) {
+    if (!concerns_variant(error)) throw;
+    plan = make_open(selector);  // however slow
+    if (!plan) throw;
+    return plan;
+  }
 }
 
 // The candidate that make() has found to be the best; none where it was not asked.
@@ -225,89 +243,112 @@ Candidates PlanMaker::chosen_before(const KeyedRequest& request, Variants& varia
   return choice ? variants.candidates_among({&*choice, 1}, figures_) : Candidates();
 }
 
-// The best of those at hand: for the request, or else for memory that is aligned to its elements alone.
-std::optional<PlanMaker::FoundKernel> PlanMaker::known_open_kernel(const Selector& selector) const {
-  if (auto found = known_open_kernel_of(selector)) return found;
-  Variants unaligned = variants(of_any_alignment(*selector.variants.request()));
-  return known_open_kernel_of(this->selector(unaligned));
+// Shows `use` the kernels at hand, best estimate first: those for the request, then those for memory that is aligned to
+// its elements alone. Returns whether it stopped.
+bool PlanMaker::visit_known_open_kernels(const Selector& selector, const UseOpenKernel& use) const {
+  if (visit_known_of(selector, use)) return true;
+  const Request of_unaligned = of_any_alignment(*selector.variants.request());
+  if (of_unaligned == *selector.variants.request()) return false;
+  Variants unaligned = variants(of_unaligned);
+  return visit_known_of(this->selector(unaligned), use);
 }
 
-std::optional<PlanMaker::FoundKernel> PlanMaker::known_open_kernel_of(const Selector& selector) const {
+bool PlanMaker::visit_known_of(const Selector& selector, const UseOpenKernel& use) const {
   const KnownOpenKernels::Kernels known = open_kernels_.of(*selector.variants.request());
   std::vector<Choice> choices;
   for (const auto& kernel : known) {
     if (std::ranges::find(choices, kernel->choice) == choices.end()) choices.push_back(kernel->choice);
   }
-  std::optional<FoundKernel> found;
   const Candidates candidates = selector.variants.candidates_among(choices, figures_);
-  selector.visit_estimated(candidates, choices.size(), [&](const Selection& selection) {
+  return selector.visit_estimated(candidates, choices.size(), [&](const Selection& selection) {
     for (const auto& kernel : known) {
       if (kernel->choice != selection.choice) continue;
       if (auto compiled = kernel->compiled(*selection.program))
-        found = {of_open_kernel(selection), std::move(*compiled), kernel};
+        return use({of_open_kernel(selection), std::move(*compiled), kernel});
     }
-    return found.has_value();
+    return false;
   });
-  return found;
 }
 
-// The first of the best `attempts` open kernels of the selector that there is; known from now on.
-std::optional<PlanMaker::FoundKernel> PlanMaker::find_open_kernel(const Selector& selector, size_t attempts,
-                                                                  bool may_compile) {
-  std::optional<FoundKernel> found;
-  selector.visit_estimated(selector.variants.open_candidates(figures_), attempts, [&](const Selection& selection) {
+// Shows `use` the open kernels that need not be compiled, as above: those that bundles or the store have, too. A store
+// is asked for each by a digest of its source.
+bool PlanMaker::visit_open_kernels_at_hand(const Selector& selector, const UseOpenKernel& use) {
+  const size_t attempts = !kernels_.bundles().empty() ? std::numeric_limits<size_t>::max() : open_attempts;
+  if (visit_open_kernels(selector, attempts, false, use)) return true;
+  const Request of_unaligned = of_any_alignment(*selector.variants.request());
+  if (of_unaligned == *selector.variants.request()) return false;
+  Variants unaligned = variants(of_unaligned);
+  return visit_open_kernels(this->selector(unaligned), attempts, false, use);
+}
+
+// Shows `use` those among the best `attempts` open kernels of the selector that there are; known from now on.
+bool PlanMaker::visit_open_kernels(const Selector& selector, size_t attempts, bool may_compile,
+                                   const UseOpenKernel& use) {
+  const Candidates candidates = selector.variants.open_candidates(figures_);
+  return selector.visit_estimated(candidates, attempts, [&](const Selection& selection) {
+    if (may_compile && has_failed(*selection.program)) return false;
+    std::optional<execution::CompiledProgram> compiled;
     try {
-      auto compiled = may_compile ? kernels_.compile(*selection.program) : kernels_.find(*selection.program);
-      if (!compiled) return false;
-      auto kernel = std::make_shared<const OpenKernel>(selection.choice, *compiled);
-      open_kernels_.add(*selector.variants.request(), kernel);
-      found = {of_open_kernel(selection), std::move(*compiled), std::move(kernel)};
+      compiled = may_compile ? kernels_.compile(*selection.program) : kernels_.find(*selection.program);
     } catch (const Error& error) {
       if (!concerns_variant(error)) throw;
+      if (may_compile) note_failure(*selection.program);
     }
-    return found.has_value();
+    if (!compiled) return false;
+    compiled->program = *selection.program;  // a bundle leaves the texts out
+    auto kernel = std::make_shared<const OpenKernel>(selection.choice, *compiled);
+    open_kernels_.add(*selector.variants.request(), kernel);
+    return use({of_open_kernel(selection), std::move(*compiled), std::move(kernel)});
   });
-  return found;
 }
 
-// One that need not be compiled: any is sooner done than a compile.
-std::optional<PlanMaker::FoundKernel> PlanMaker::open_kernel_at_hand(const Selector& selector) {
-  const KeyedRequest& request = selector.variants.request();
-  // A store is asked for each by a digest of its source.
-  const size_t attempts = !kernels_.bundles().empty() ? std::numeric_limits<size_t>::max() : open_attempts;
-  std::optional<FoundKernel> found = known_open_kernel(selector);
-  if (!found) found = find_open_kernel(selector, attempts, false);
-  if (!found) {
-    Variants unaligned = variants(of_any_alignment(*request));
-    found = find_open_kernel(this->selector(unaligned), attempts, false);
-  }
-  return found;
-}
-
-// Null where there is none.
+// Plan of the best open kernel that need not be compiled. Null where there is none.
 std::shared_ptr<const LoadedPlan> PlanMaker::make_open(const Selector& selector) {
-  const auto found = open_kernel_at_hand(selector);
-  return found ? load_open(selector.variants.request(), *found) : nullptr;
+  std::shared_ptr<const LoadedPlan> plan;
+  const UseOpenKernel take = [&](const FoundKernel& found) {
+    plan = load_open(selector.variants.request(), found);
+    return plan != nullptr;
+  };
+  if (!visit_open_kernels_at_hand(selector, take)) visit_known_open_kernels(selector, take);
+  return plan;
 }
 
 void PlanMaker::know_open_kernel(const KeyedRequest& request) {
   if (locked_ || request->arithmetic.deterministic || filter_.deterministic_only) return;
   const bool may_compile = kernels_.no_compiler().empty();
+  const UseOpenKernel one_is_enough = [](const FoundKernel&) { return true; };
   try {
     // First the one that sizes of all kinds can take.
     Variants unaligned = variants(of_any_alignment(*request));
     const Selector of_unaligned = selector(unaligned);
-    if (!known_open_kernel_of(of_unaligned)) (void)find_open_kernel(of_unaligned, open_attempts, may_compile);
+    if (!visit_known_of(of_unaligned, one_is_enough))
+      visit_open_kernels(of_unaligned, open_attempts, may_compile, one_is_enough);
     Variants variants = this->variants(request);
     const Selector selector = this->selector(variants);
-    const Candidates all = variants.open_candidates(figures_);
-    if (all.ranked.empty()) return;
-    const std::optional<FoundKernel> known = known_open_kernel(selector);
-    if (known && known->selection.seconds <= suits_within * all.ranked.front().estimate.seconds) return;
-    (void)find_open_kernel(selector, open_attempts, may_compile);
+    double best = std::numeric_limits<double>::infinity();
+    selector.visit_estimated(variants.open_candidates(figures_), open_attempts, [&](const Selection& selection) {
+      if (has_failed(*selection.program)) return false;
+      best = selection.seconds;
+      return true;
+    });
+    const bool suits = visit_known_open_kernels(
+        selector, [&](const FoundKernel& known) { return known.selection.seconds <= suits_within * best; });
+    if (!suits) visit_open_kernels(selector, open_attempts, may_compile, one_is_enough);
   } catch (const std::exception& error) {
     announce_(fmt::format("{} has no open kernel for further sizes: {}", request.key(), error.what()));
   }
+}
+
+bool PlanMaker::has_failed(const Program& open) {
+  const std::lock_guard lock(mutex_);
+  return !open.sources.empty() && failed_.contains(digest_of(open.sources.front().code));
+}
+
+// Without this, every further size of a layer would compile it again.
+void PlanMaker::note_failure(const Program& open) {
+  constexpr size_t most = 4096;
+  const std::lock_guard lock(mutex_);
+  if (!open.sources.empty() && failed_.size() < most) failed_.insert(digest_of(open.sources.front().code));
 }
 
 // Loads the first variant that is named, or nothing: another variant would be a surprise.
@@ -458,8 +499,11 @@ Explanation PlanMaker::explain(const KeyedRequest& request) {
   }
   const auto served = std::find_if(doubted.begin(), doubted.end(), [&](const Selection& s) { return !why_missing(s); });
   if (served != doubted.end()) result.chosen = explained(*served);
-  if (result.chosen || result.no_compiler.empty()) return result;
-  if (const auto open = open_kernel_at_hand(selector)) result.chosen = explained(open->selection);
+  if (result.chosen || locked_ || result.no_compiler.empty()) return result;
+  visit_open_kernels_at_hand(selector, [&](const FoundKernel& found) {
+    result.chosen = explained(found.selection);
+    return true;
+  });
   return result;
 }
 

@@ -66,11 +66,16 @@ class PlanMaker {
   };
 
   Candidates chosen_before(const KeyedRequest& request, Variants& variants) const;
-  std::optional<FoundKernel> known_open_kernel(const Selector& selector) const;
-  std::optional<FoundKernel> known_open_kernel_of(const Selector& selector) const;
-  std::optional<FoundKernel> find_open_kernel(const Selector& selector, size_t attempts, bool may_compile);
-  std::optional<FoundKernel> open_kernel_at_hand(const Selector& selector);
+  using UseOpenKernel = std::function<bool(const FoundKernel&)>;  // whether to stop there
+
+  bool visit_known_open_kernels(const Selector& selector, const UseOpenKernel& use) const;
+  bool visit_known_of(const Selector& selector, const UseOpenKernel& use) const;
+  bool visit_open_kernels_at_hand(const Selector& selector, const UseOpenKernel& use);
+  bool visit_open_kernels(const Selector& selector, size_t attempts, bool may_compile, const UseOpenKernel& use);
+  bool has_failed(const Program& open);
+  void note_failure(const Program& open);
   std::shared_ptr<const LoadedPlan> make_open(const Selector& selector);
+  std::shared_ptr<const LoadedPlan> make_exact(const Selector& selector, std::optional<Candidates> candidates);
   std::shared_ptr<const LoadedPlan> make_locked(const Selector& selector);
   std::shared_ptr<const LoadedPlan> load(const KeyedRequest& request, const Selection& selection,
                                          bool may_compile = true);
@@ -93,6 +98,7 @@ class PlanMaker {
   RecentChoices estimated_;
   std::mutex mutex_;                            // guards what follows
   std::set<std::string, std::less<>> doubted_;  // packs of which an impossible time was announced
+  std::set<std::string, std::less<>> failed_;   // digests of open kernels that could not be compiled
 };
 
 }  // namespace kiln

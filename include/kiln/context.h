@@ -214,8 +214,9 @@ class Context {
   /// the budget among them. Tries all, then throws as plan() for the first that failed.
   void prepare(std::span<const Request> requests);
 
-  /// Waits until nothing is left to be done in the background: plans of shapes that open kernels serve; and tuning,
-  /// until its budget is spent, or TuningPolicy::stop_wanted gives true. Failures are announced, never thrown.
+  /// Waits until nothing is left to be done in the background: plans of shapes that open kernels serve, and open
+  /// kernels for further shapes, of calls that have returned; and tuning, until its budget is spent, or
+  /// TuningPolicy::stop_wanted gives true. Failures are announced, never thrown.
   void wait_until_tuned();
 
   /// Says which variant `request` gets, and why. Throws Error(invalid_argument) for a request that makes no sense.

@@ -223,7 +223,7 @@ class DeviceMemory(_kiln.DeviceMemory):
         super().__init__(context, size)
 
 
-_defaults: dict[tuple[int, WorkspaceAllocator | None], Context] = {}
+_defaults: dict[tuple[int, WorkspaceAllocator | None, FirstCall], Context] = {}
 _defaults_lock = threading.Lock()
 
 
@@ -236,23 +236,32 @@ def default_context(device: int = 0) -> Context:
     return default_context_with(device, None)
 
 
-def default_context_with(device: int, workspace_allocator: WorkspaceAllocator | None) -> Context:
-    """The same for each framework whose memory its calls take their workspace from."""
-    key = (device, workspace_allocator)
+def default_context_with(
+    device: int, workspace_allocator: WorkspaceAllocator | None, *, first_call: FirstCall = "at_once"
+) -> Context:
+    """The same for each framework whose memory its calls take their workspace from.
+
+    `first_call`: "exact" for calls that have to give equal bits for equal inputs. Two Contexts for that, and one where
+    KILN_FIRST_CALL says what it is.
+    """
+    named = os.environ.get("KILN_FIRST_CALL")
+    key = (device, workspace_allocator, "exact" if named == "exact" else first_call)
     found = _defaults.get(key)
     if found is not None:
         return found
     with _defaults_lock:
         if key not in _defaults:
-            first_call: FirstCall | None = None if os.environ.get("KILN_FIRST_CALL") else "at_once"
-            _defaults[key] = Context(device, workspace_allocator=workspace_allocator, first_call=first_call)
+            first: FirstCall | None = None if named and first_call == "at_once" else first_call
+            _defaults[key] = Context(device, workspace_allocator=workspace_allocator, first_call=first)
         return _defaults[key]
 
 
-def context_for(context: Context | None, tensors: Iterable[Array] = ()) -> Context:
+def context_for(context: Context | None, tensors: Iterable[Array] = (), *, first_call: FirstCall = "at_once") -> Context:
     """`context`; of None, the default one of the tensors' device. Raises InvalidArgument for anything else."""
     if context is None:
-        return default_context(device_of(tensors))
+        device = device_of(tensors)
+        errors.require_type("device", device, int, "the device's number, from 0")
+        return default_context_with(device, None, first_call=first_call)
     if isinstance(context, Context):
         return context
     raise errors.InvalidArgument(f"context is a {type(context).__name__}", "give a kiln.Context")

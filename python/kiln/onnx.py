@@ -319,7 +319,8 @@ def load(
     values between convolutions, "auto" for the cheaper one by Kiln's estimates. `use_graph`: runs on arrays at earlier
     addresses are launched as one CUDA graph. `tf32`, `fast`, `deterministic`: arithmetic that convolutions, products
     and reductions permit or demand, as in their own calls. With `fast`, Winograd's transforms may serve convolutions;
-    their filters are transformed once. Raises FileError, ParseError, the errors of plan(), and Unsupported, which names
+    their filters are transformed once. Without a `context`, the default one serves new sizes at once; with
+    `deterministic`, a default one that does not. Raises FileError, ParseError, the errors of plan(), and Unsupported, which names
     all nodes that are not covered with the reasons.
     """
     require_type("path", path, (str, os.PathLike), "the path of an ONNX model")
@@ -340,7 +341,8 @@ def load(
         require_type(name, flag, bool, "True or False")
     limits = (_limit("kept_sizes", kept_sizes), _limit("kept_bytes", kept_bytes))
     wanted = {name for name, flag in flags.items() if flag}
-    return Model(path, batch, shapes or {}, dtype, layout, limits, wanted, context_for(context))
+    chosen = context_for(context, first_call="exact" if deterministic else "at_once")
+    return Model(path, batch, shapes or {}, dtype, layout, limits, wanted, chosen)
 
 
 def _limit(name: str, limit: object) -> int:

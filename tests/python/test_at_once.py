@@ -99,14 +99,20 @@ def test_an_optimized_model_takes_new_batches_and_images(at_once, torch):
 def test_a_deterministic_model_gets_its_own_kernels_at_once(at_once, torch):
     import kiln.torch as kt
 
-    model = kt.optimize(torch.nn.Conv2d(3, 8, 3))
+    model = kt.optimize(torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.Softmax(1)))
+    at_once_context = kt.default_context()
     torch.use_deterministic_algorithms(True)
     try:
+        context = kt.default_context()
+        assert context is not at_once_context
         for batch in (1, 2, 3):
             x = torch.randn(batch, 3, 9, 9)
             first = model(x).detach().clone()
-            kiln.default_context().wait_until_tuned()
+            context.wait_until_tuned()
             assert torch.equal(model(x), first)
+            # An operation whose requests have no word for it.
+            assert kiln.plan(f"softmax_forward x=f32:{batch}x8x7x7", context=context).source == "estimate"
+        assert at_once_context.compiles == (0, 0)
     finally:
         torch.use_deterministic_algorithms(False)
 
@@ -128,3 +134,7 @@ def test_a_model_of_onnx_takes_new_sizes(at_once, random, tmp_path):
             if wait:
                 kiln.default_context().wait_until_tuned()
     assert all(step.source != "open kernel" for step in model.steps)
+    deterministic = kiln.onnx.load(path, deterministic=True)
+    for shape in ((3, 2, 5, 7), (2, 2, 8, 6)):
+        deterministic(random.standard_normal(shape, np.float32))
+        assert all(step.source == "estimate" for step in deterministic.steps)

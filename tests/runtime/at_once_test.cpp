@@ -50,6 +50,9 @@ class AtOnceTest : public DeviceTest {
     const BundlePlan plan = plan_open_kernels(lines, catalogue, *nvrtc, what);
     EXPECT_TRUE(plan.gaps.empty());
     execution::write_bundle(bundle_, compile_bundle(plan, catalogue, *nvrtc, info.emulated, nullptr), "1", "13.0");
+    return with_bundle();
+  }
+  ContextOptions with_bundle() const {
     ContextOptions options = this->options();
     options.bundles = {bundle_};
     options.environment->nvrtc = "/nonexistent/libnvrtc.so";
@@ -90,6 +93,31 @@ TEST_F(AtOnceTest, AnExactKernelOfTheStoreServesFirst) {
   Context context(at_once());
   EXPECT_FALSE(context.plan(request).is_open());
   EXPECT_EQ(context.compiles().kernels, 0U);
+}
+
+// A pack is worth its compile: what serves until then is an open kernel, not what the store has of another variant.
+TEST_F(AtOnceTest, WhatIsTunedAndNotCompiledIsMade) {
+  const Request request = Request::parse("softmax_forward x=f32:5x37");
+  ContextOptions exact = at_once();
+  exact.first_call = FirstCall::exact;
+  Context stores(exact);
+  const std::string by_default = stores.plan(request).variant();
+  const ExplainedCandidate tuned = stores.explain(request).estimated.at(1);
+  ContextOptions options = options_with_winner(request, tuned);
+  options.kernel_store = store_;
+  options.first_call = FirstCall::at_once;
+  {
+    Context context(options);
+    EXPECT_EQ(context.plan(request).variant(), tuned.algorithm + " " + tuned.config) << "no open kernel is there";
+  }
+  std::filesystem::remove_all(store_);
+  (void)Context(exact).plan(request);  // by default again: its kernel alone is stored
+  Context context(options);
+  know(context, "softmax_forward x=f32:4x37");
+  EXPECT_TRUE(context.plan(request).is_open());
+  context.wait_until_tuned();
+  EXPECT_EQ(context.plan(request).variant(), tuned.algorithm + " " + tuned.config);
+  EXPECT_NE(context.plan(request).variant(), by_default);
 }
 
 TEST_F(AtOnceTest, SizesThatAnOpenKernelDoesNotSuitGetAnother) {
@@ -225,6 +253,23 @@ TEST_F(AtOnceTest, ABundleOfOpenKernelsServesSizesOfAllKindsWithoutACompiler) {
     if (i % 4 == 0) expect_matches_reference(request, plan);
   }
   EXPECT_EQ(context.compiles().kernels, 0U);
+  // Whatever came before, a size gets the best that is there.
+  for (const char* const size :
+       {"gemm a=f32:3x5 b=f32:5x48", "gemm a=f32:4096x1024 b=f32:1024x48", "gemm a=f32:13x13 b=f32:13x48"}) {
+    const Request request = Request::parse(size);
+    Context fresh(with_bundle());
+    const Plan plan = context.plan(request);
+    EXPECT_EQ(plan.variant(), fresh.plan(request).variant());
+    const device::DeviceInfo& info = device_->device().info();
+    const Catalogue catalogue = make_catalogue(embedded_sources());
+    const std::string algorithm = plan.variant().substr(0, plan.variant().find(' '));
+    const Choice choice{algorithm, Config::parse(plan.variant().substr(algorithm.size() + 1))};
+    const Program program = catalogue.program(request, {Arch::of(info.cc_major, info.cc_minor), 13, 0}, choice);
+    EXPECT_EQ(plan.program(), program.digest()) << size;
+  }
+  ContextOptions locked = with_bundle();
+  locked.locked = true;
+  EXPECT_FALSE(Context(locked).explain(Request::parse("softmax_forward x=f32:3x77")).chosen);
   const Explanation why = context.explain(Request::parse("softmax_forward x=f32:3x77"));
   ASSERT_TRUE(why.chosen);
   EXPECT_EQ(why.chosen->source, "open kernel");

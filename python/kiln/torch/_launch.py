@@ -10,7 +10,7 @@ import torch
 from .. import errors
 from .._arguments import sort_arguments, text_of_words
 from .._calls import enqueue
-from .._context import Context, WorkspaceAllocator, default_context_with
+from .._context import Context, FirstCall, WorkspaceAllocator, default_context_with
 from .._definitions import DEFINITIONS
 
 _chosen: dict[torch.device, Context] = {}
@@ -36,7 +36,8 @@ def default_context(device: Any = "cpu") -> Context:
     """The Context that functions use for tensors of `device`, made when it is first asked for.
 
     On a GPU its calls take their workspace from PyTorch's caching allocator, on the stream of each. On the CPU it is
-    kiln.default_context(), whose device is the emulated one where there is no GPU.
+    kiln.default_context(), whose device is the emulated one where there is no GPU. While PyTorch's deterministic mode is
+    on, it is another one, which serves no shape by an open kernel first.
     """
     return context_of(_key(device))
 
@@ -46,9 +47,10 @@ def context_of(device: torch.device) -> Context:
     chosen = _chosen.get(device)
     if chosen is not None:
         return chosen
+    first_call: FirstCall = "exact" if torch.are_deterministic_algorithms_enabled() else "at_once"
     if device.type == "cuda":
-        return default_context_with(device.index, caching_allocator(device.index))
-    return default_context_with(0, None)
+        return default_context_with(device.index, caching_allocator(device.index), first_call=first_call)
+    return default_context_with(0, None, first_call=first_call)
 
 
 @functools.cache

@@ -18,9 +18,9 @@ enum class NumericsPolicy { warn, error };
 /// Plan that serves a call of a shape which has none yet.
 enum class FirstCall {
   exact,  ///< The plan of the shape: kernels that bundles and the store of compiled kernels lack are compiled first.
-  /// An open kernel, which serves many shapes and is compiled once on a machine. The plan of the shape is made in the
-  /// background, and serves later calls. Results of the two may differ in bits, so a `deterministic` request gets its
-  /// plan at once, as with `exact`.
+  /// An open kernel, which serves many shapes, where one is compiled; else as with `exact`. The plan of the shape, and
+  /// open kernels for further shapes, are made in the background. Results of the two may differ in bits, so a
+  /// `deterministic` request gets its plan at once.
   at_once,
 };
 
