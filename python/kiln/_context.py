@@ -244,16 +244,17 @@ def default_context_with(
     `first_call`: "exact" for calls that have to give equal bits for equal inputs. Two Contexts for that, and one where
     KILN_FIRST_CALL says what it is.
     """
-    named = os.environ.get("KILN_FIRST_CALL")
-    key = (device, workspace_allocator, "exact" if named == "exact" else first_call)
+    key = (device, workspace_allocator, first_call)
     found = _defaults.get(key)
     if found is not None:
         return found
     with _defaults_lock:
-        if key not in _defaults:
+        named = os.environ.get("KILN_FIRST_CALL")
+        one_key = (device, workspace_allocator, "exact" if named == "exact" else first_call)
+        if one_key not in _defaults:
             first: FirstCall | None = None if named and first_call == "at_once" else first_call
-            _defaults[key] = Context(device, workspace_allocator=workspace_allocator, first_call=first)
-        return _defaults[key]
+            _defaults[one_key] = Context(device, workspace_allocator=workspace_allocator, first_call=first)
+        return _defaults.setdefault(key, _defaults[one_key])
 
 
 def context_for(context: Context | None, tensors: Iterable[Array] = (), *, first_call: FirstCall = "at_once") -> Context:

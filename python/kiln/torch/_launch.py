@@ -42,12 +42,14 @@ def default_context(device: Any = "cpu") -> Context:
     return context_of(_key(device))
 
 
-def context_of(device: torch.device) -> Context:
-    """The same of the device that a tensor says."""
+def context_of(device: torch.device, deterministic: bool | None = None) -> Context:
+    """The same of the device that a tensor says. `deterministic`: whether that mode is on, where the caller knows."""
     chosen = _chosen.get(device)
     if chosen is not None:
         return chosen
-    first_call: FirstCall = "exact" if torch.are_deterministic_algorithms_enabled() else "at_once"
+    if deterministic is None:
+        deterministic = torch.are_deterministic_algorithms_enabled()
+    first_call: FirstCall = "exact" if deterministic else "at_once"
     if device.type == "cuda":
         return default_context_with(device.index, caching_allocator(device.index), first_call=first_call)
     return default_context_with(0, None, first_call=first_call)
@@ -73,8 +75,9 @@ def caching_allocator(device: int) -> WorkspaceAllocator:
 def launch(operation: str, *, epilogue: Any = None, **arguments: Any) -> None:
     """kiln.call(), on the Context of the tensors' device. Equal inputs give equal bits where PyTorch is asked for that."""
     definition = DEFINITIONS[operation]
-    if torch.are_deterministic_algorithms_enabled() and "deterministic" in definition.words:
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    if deterministic and "deterministic" in definition.words:
         arguments["deterministic"] = True
     given = sort_arguments(definition, arguments)
-    context = context_of(next(iter(given.tensors.values())).device)
+    context = context_of(next(iter(given.tensors.values())).device, deterministic)
     enqueue(definition, operation + text_of_words(given.words), given, epilogue, None, None, context)

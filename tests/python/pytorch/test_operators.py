@@ -249,8 +249,8 @@ def test_workspace_on_a_gpu_is_pytorch_s(monkeypatch):
     assert allocate(512, 7) == 4096
     release(4096, 512, 7)
     assert calls == [(512, 3, 7), 4096]
-    monkeypatch.setattr("kiln.torch._launch.default_context_with", lambda *given: given)
-    assert kt.default_context("cuda:3") == (3, (allocate, release))
+    monkeypatch.setattr("kiln.torch._launch.default_context_with", lambda *given, first_call: (*given, first_call))
+    assert kt.default_context("cuda:3") == (3, (allocate, release), "at_once")
 
 
 def test_kiln_alone_does_not_import_pytorch():
