@@ -142,10 +142,7 @@ int bug(const BugOptions& options) {
   require_packs(options.packs);
   require_database(options.database, {request.key()});
   require_replaceable("the report", options.output);
-  ContextOptions settings;
-  settings.environment = options.device.environment();
-  settings.first_call = FirstCall::exact;  // what is reported is of the layer's own kernels
-  settings.device = options.device.ordinal();
+  ContextOptions settings = options.device.context_options();
   if (!options.database.empty()) settings.cache = options.database;
   settings.packs = options.packs;
   const auto device = device::ContextHandle::acquire(

@@ -108,6 +108,14 @@ int DeviceChoice::ordinal() const {
   return parts.ordinals.front();
 }
 
+ContextOptions DeviceChoice::context_options() const {
+  ContextOptions options;
+  options.environment = environment();
+  options.device = ordinal();
+  options.first_call = FirstCall::exact;
+  return options;
+}
+
 bool DeviceChoice::is_list() const {
   return parse(text).is_list;
 }

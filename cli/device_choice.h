@@ -10,6 +10,7 @@
 #include "command_line.h"
 #include "kiln/base/environment.h"
 #include "kiln/checking/check.h"
+#include "kiln/context.h"
 #include "kiln/device/device.h"
 #include "kiln/store/file_store.h"
 #include "kiln/tuner/laboratory.h"
@@ -35,6 +36,9 @@ struct DeviceChoice {
   Environment environment() const;
   /// Throws Error(invalid_argument), also for several devices.
   int ordinal() const;
+  /// Options of a Context on it, with environment(). Its plans are of a layer's own kernels, whatever KILN_FIRST_CALL
+  /// says: commands report times of these. Throws as the two above.
+  ContextOptions context_options() const;
   /// Whether it is `all` or a list, be it of one device.
   bool is_list() const;
   /// Each of its devices. `all` asks the driver, and so does a list, which may not name one that is not there. Throws

@@ -75,9 +75,7 @@ struct Emitted {
 // Emits the choice that `kiln explain` names with the database; says it on standard error.
 Emitted chosen_with_database(const Request& request, const EmitOptions& options) {
   require_database(options.database, {request.key()});
-  ContextOptions settings;
-  settings.environment = options.device.environment();
-  settings.device = options.device.ordinal();
+  ContextOptions settings = options.device.context_options();
   settings.cache = options.database;
   const Context context(settings);
   const std::optional<ExplainedCandidate> chosen = context.explain(request).chosen;

@@ -267,9 +267,7 @@ int explain(const ExplainOptions& options) {
   }
   require_packs(options.packs);
   require_database(options.database, keys_of(workload));
-  ContextOptions settings;
-  settings.environment = options.device.environment();
-  settings.device = options.device.ordinal();
+  ContextOptions settings = options.device.context_options();
   if (!options.database.empty()) settings.cache = options.database;
   settings.packs = options.packs;
   Context context(settings);

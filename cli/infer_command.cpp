@@ -202,10 +202,7 @@ ModelOptions options_for(const InferOptions& options, const OnnxFile& file,
 
 int infer(const InferOptions& options) {
   require_file(options.model, "give a model.onnx");
-  ContextOptions settings;
-  settings.environment = options.device.environment();
-  settings.first_call = FirstCall::exact;  // what is reported is of the layer's own kernels
-  settings.device = options.device.ordinal();
+  ContextOptions settings = options.device.context_options();
   if (!options.database.empty()) settings.cache = options.database;
   settings.packs = options.packs;
   settings.bundles = options.bundles;

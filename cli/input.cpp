@@ -268,12 +268,8 @@ std::vector<std::string> read_open_lines(const Input& input) {
   std::istringstream rest(requests.text);
   for (std::string line; std::getline(rest, line);) {
     line.erase(std::min(line.size(), line.find('#')));
+    line.resize(without_count(line).size());
     line.erase(line.find_last_not_of(" \t\r") + 1);
-    // How often it occurs in a model: ` *3`.
-    const size_t count = line.find_last_not_of("0123456789");
-    if (count != std::string::npos && count + 1 < line.size() && count > 0 && line[count] == '*' &&
-        line[count - 1] == ' ')
-      line.erase(line.find_last_not_of(" \t", count - 1) + 1);
     if (!line.empty()) lines.push_back(line);
   }
   if (lines.empty()) throw Error(ErrorCode::invalid_argument, fmt::format("{} holds no request", requests.name));

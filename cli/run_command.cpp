@@ -39,10 +39,7 @@ struct RunOptions {
 };
 
 ContextOptions context_options(const RunOptions& options) {
-  ContextOptions context;
-  context.environment = options.device.environment();
-  context.first_call = FirstCall::exact;  // what is reported is of the layer's own kernels
-  context.device = options.device.ordinal();
+  ContextOptions context = options.device.context_options();
   if (!options.database.empty()) context.cache = options.database;
   context.packs = options.packs;
   context.bundles = options.bundles;

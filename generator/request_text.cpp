@@ -269,6 +269,16 @@ void refuse_argument(const Token& word, const Operation& operation) {
   if (of_a_blend) refuse(fmt::format("the class {}", name), "give the number by name");
 }
 
+// Takes an optional last ` *3` off `line`, whose tokens these are. Returns the number; 1 where there is none.
+int64_t take_count(std::string_view& line, const std::vector<Token>& tokens) {
+  if (tokens.empty() || !tokens.back().text.starts_with('*')) return 1;
+  const Token& last = tokens.back();
+  const std::optional<int64_t> count = text::parse_int(last.text.substr(1));
+  if (!count || *count < 1) malformed(last, fmt::format("'{}' is not a count", last.text), "write for example *3");
+  line = line.substr(0, last.column - 1);
+  return *count;
+}
+
 }  // namespace
 
 std::string attribute_text(const AttributeValue& value) {
@@ -357,16 +367,17 @@ std::string_view operation_named_in(std::string_view line) {
   return {begin, std::find_if(begin, line.end(), text::is_blank)};
 }
 
+std::string_view without_count(std::string_view line) {
+  (void)take_count(line, tokenise(line));
+  return line;
+}
+
 namespace {
 
-RequestLine parse_request_line(std::string_view line, std::vector<Token> tokens, const Expressions& expressions) {
+RequestLine parse_request_line(std::string_view line, const std::vector<Token>& tokens,
+                               const Expressions& expressions) {
   RequestLine entry;
-  if (const Token& last = tokens.back(); last.text.starts_with('*')) {
-    const std::optional<int64_t> count = text::parse_int(last.text.substr(1));
-    if (!count || *count < 1) malformed(last, fmt::format("'{}' is not a count", last.text), "write for example *3");
-    entry.count = *count;
-    line = line.substr(0, last.column - 1);
-  }
+  entry.count = take_count(line, tokens);
   entry.request = Request::parse(line, expressions);
   return entry;
 }
@@ -444,8 +455,8 @@ std::vector<RequestLine> parse_requests(std::string_view text, Expressions& expr
         continue;
       }
       const std::string_view line = lines[i].substr(0, lines[i].find('#'));
-      std::vector<Token> tokens = tokenise(line);
-      if (!tokens.empty()) entries.push_back(parse_request_line(line, std::move(tokens), expressions));
+      const std::vector<Token> tokens = tokenise(line);
+      if (!tokens.empty()) entries.push_back(parse_request_line(line, tokens, expressions));
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("line {}: {}", first + 1, error.message()), error.hint());
     }

@@ -24,6 +24,46 @@ std::vector<int64_t> ordered(std::vector<int64_t> values) {
   return values;
 }
 
+// The first name in `config` that is no parameter's.
+std::optional<std::string_view> unknown_name(const std::vector<Parameter>& parameters, const Config& config) {
+  for (const auto& [name, value] : config.values()) {
+    if (std::ranges::find(parameters, name, &Parameter::name) == parameters.end()) return name;
+  }
+  return std::nullopt;
+}
+
+// Nothing where `config` is no point of these parameters.
+std::optional<std::vector<int64_t>> point_of(const std::vector<Parameter>& parameters, const Config& config) {
+  if (unknown_name(parameters, config)) return std::nullopt;
+  std::vector<int64_t> point;
+  for (const Parameter& parameter : parameters) {
+    const std::optional<int64_t> value = config.find(parameter.name);
+    if (!value || std::ranges::find(parameter.values, *value) == parameter.values.end()) return std::nullopt;
+    point.push_back(*value);
+  }
+  return point;
+}
+
+// Why `config` is no point of these parameters, in words.
+std::string why_no_point(const std::vector<Parameter>& parameters, const Config& config) {
+  if (const auto name = unknown_name(parameters, config)) {
+    std::vector<std::string_view> names;
+    for (const Parameter& parameter : parameters) names.emplace_back(parameter.name);
+    const std::string meant = did_you_mean(*name, names);
+    if (names.empty()) return fmt::format("no parameter {}: there is none", *name);
+    return fmt::format("no parameter {}: {}", *name,
+                       meant.empty() ? fmt::format("there are {}", fmt::join(names, ", ")) : meant);
+  }
+  for (const Parameter& parameter : parameters) {
+    const std::optional<int64_t> value = config.find(parameter.name);
+    if (!value) return fmt::format("parameter {} is missing", parameter.name);
+    if (std::ranges::find(parameter.values, *value) == parameter.values.end()) {
+      return fmt::format("{}={} is not one of {}", parameter.name, *value, text::join(ordered(parameter.values), ", "));
+    }
+  }
+  throw Error(ErrorCode::internal, "a configuration is no point for no reason");
+}
+
 // ": legal with ROWS=4, 8 or 16, or with TILE=64": what one value alone may become so that no rule is broken.
 std::string remedies(const std::vector<Parameter>& parameters, Point point, const BrokenRule& broken) {
   std::string text;
@@ -97,39 +137,16 @@ int64_t Space::size() const {
 }
 
 std::optional<std::string> Space::refusal(const Config& config, const BrokenRule& broken) const {
-  for (const auto& [name, value] : config.values()) {
-    const auto known = [&name = name](const Parameter& parameter) { return parameter.name == name; };
-    if (std::any_of(parameters_.begin(), parameters_.end(), known)) continue;
-    std::vector<std::string_view> names;
-    for (const Parameter& parameter : parameters_) names.emplace_back(parameter.name);
-    const std::string meant = did_you_mean(name, names);
-    if (names.empty()) return fmt::format("no parameter {}: there is none", name);
-    return fmt::format("no parameter {}: {}", name,
-                       meant.empty() ? fmt::format("there are {}", fmt::join(names, ", ")) : meant);
-  }
-  std::vector<int64_t> point;
-  for (const Parameter& parameter : parameters_) {
-    const std::optional<int64_t> value = config.find(parameter.name);
-    if (!value) return fmt::format("parameter {} is missing", parameter.name);
-    if (std::find(parameter.values.begin(), parameter.values.end(), *value) == parameter.values.end()) {
-      return fmt::format("{}={} is not one of {}", parameter.name, *value, text::join(ordered(parameter.values), ", "));
-    }
-    point.push_back(*value);
-  }
-  const std::optional<size_t> rule = broken(point);
+  const std::optional<std::vector<int64_t>> point = point_of(parameters_, config);
+  if (!point) return why_no_point(parameters_, config);
+  const std::optional<size_t> rule = broken(*point);
   if (!rule) return std::nullopt;
-  return fmt::format("{} ({}){}", rules_.at(*rule).name, config.print(), remedies(parameters_, point, broken));
+  return fmt::format("{} ({}){}", rules_.at(*rule).name, config.print(), remedies(parameters_, *point, broken));
 }
 
 bool Space::is_legal(const Config& config, const BrokenRule& broken) const {
-  if (config.values().size() != parameters_.size()) return false;
-  std::vector<int64_t> point;
-  for (const Parameter& parameter : parameters_) {
-    const std::optional<int64_t> value = config.find(parameter.name);
-    if (!value || std::ranges::find(parameter.values, *value) == parameter.values.end()) return false;
-    point.push_back(*value);
-  }
-  return !broken(point);
+  const std::optional<std::vector<int64_t>> point = point_of(parameters_, config);
+  return point && !broken(*point);
 }
 
 void Space::for_each_legal(const BrokenRule& broken, const std::function<bool(const Config&)>& visit) const {

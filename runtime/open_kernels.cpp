@@ -131,10 +131,7 @@ std::set<std::string> sizes_of(const OpenLine& line) {
   std::set<std::string> sizes = {with_extents(line, values)};
   add_sizes_with_ones(line, values, sizes);
   for (const std::vector<int64_t>& alike : usual_extents()) {
-    for (const int64_t same : alike) {
-      for (auto& [name, value] : values) value = same;
-      sizes.insert(with_extents(line, values));
-    }
+    for (const int64_t same : alike) sizes.insert(with_extents(line, same));
   }
   std::mt19937 draw(39);  // NOLINT(cert-msc32-c,cert-msc51-cpp): equal lines have equal bundles
   for (size_t i = 0; i < drawn_sizes && !values.empty(); ++i) {

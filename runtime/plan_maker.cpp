@@ -196,8 +196,13 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make_exact(const Selector& selector
   fail(selector);
 }
 
+// Whether an open kernel may serve before the request's own plan, which may have other bits.
+bool PlanMaker::may_take_open_kernels(const Request& request) const {
+  return !locked_ && !request.arithmetic.deterministic && !filter_.deterministic_only;
+}
+
 std::shared_ptr<const LoadedPlan> PlanMaker::make_at_once(const KeyedRequest& request) {
-  if (locked_ || request->arithmetic.deterministic || filter_.deterministic_only) return make(request);
+  if (!may_take_open_kernels(*request)) return make(request);
   Variants variants = this->variants(request);
   const Selector selector = this->selector(variants);
   announce_not_believed(selector);
@@ -225,7 +230,7 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make_at_once(const KeyedRequest& re
   if (visit_known_open_kernels(selector, take) && plan) return plan;
   std::optional<Candidates> candidates;
   if (may_compile && !is_named) selector.visit_estimated(candidates.emplace(selector.candidates()), 1, attempt);
-  if (!plan) visit_open_kernels_at_hand(selector, take);
+  if (!plan) visit_stored_open_kernels(selector, take);
   if (plan) return plan;
   try {
     return make_exact(selector, std::move(candidates));
@@ -243,14 +248,18 @@ Candidates PlanMaker::chosen_before(const KeyedRequest& request, Variants& varia
   return choice ? variants.candidates_among({&*choice, 1}, figures_) : Candidates();
 }
 
-// Shows `use` the kernels at hand, best estimate first: those for the request, then those for memory that is aligned to
-// its elements alone. Returns whether it stopped.
-bool PlanMaker::visit_known_open_kernels(const Selector& selector, const UseOpenKernel& use) const {
-  if (visit_known_of(selector, use)) return true;
+// Shows `visit` the selector, then that of memory which is aligned to its elements alone. Returns whether it stopped.
+bool PlanMaker::visit_alignments(const Selector& selector, const std::function<bool(const Selector&)>& visit) const {
+  if (visit(selector)) return true;
   const Request of_unaligned = of_any_alignment(*selector.variants.request());
   if (of_unaligned == *selector.variants.request()) return false;
   Variants unaligned = variants(of_unaligned);
-  return visit_known_of(this->selector(unaligned), use);
+  return visit(this->selector(unaligned));
+}
+
+// Shows `use` the kernels at hand, best estimate first. Returns whether it stopped; so do those below.
+bool PlanMaker::visit_known_open_kernels(const Selector& selector, const UseOpenKernel& use) const {
+  return visit_alignments(selector, [&](const Selector& one) { return visit_known_of(one, use); });
 }
 
 bool PlanMaker::visit_known_of(const Selector& selector, const UseOpenKernel& use) const {
@@ -270,21 +279,17 @@ bool PlanMaker::visit_known_of(const Selector& selector, const UseOpenKernel& us
   });
 }
 
-// Shows `use` the open kernels that need not be compiled, as above: those that bundles or the store have, too. A store
-// is asked for each by a digest of its source.
-bool PlanMaker::visit_open_kernels_at_hand(const Selector& selector, const UseOpenKernel& use) {
+// Shows `use` the open kernels that bundles or the store have. A store is asked for each by a digest of its source.
+bool PlanMaker::visit_stored_open_kernels(const Selector& selector, const UseOpenKernel& use) {
   const size_t attempts = !kernels_.bundles().empty() ? std::numeric_limits<size_t>::max() : open_attempts;
-  if (visit_open_kernels(selector, attempts, false, use)) return true;
-  const Request of_unaligned = of_any_alignment(*selector.variants.request());
-  if (of_unaligned == *selector.variants.request()) return false;
-  Variants unaligned = variants(of_unaligned);
-  return visit_open_kernels(this->selector(unaligned), attempts, false, use);
+  return visit_alignments(selector, [&](const Selector& one) {
+    return visit_open_kernels(one, one.variants.open_candidates(figures_), attempts, false, use);
+  });
 }
 
-// Shows `use` those among the best `attempts` open kernels of the selector that there are; known from now on.
-bool PlanMaker::visit_open_kernels(const Selector& selector, size_t attempts, bool may_compile,
-                                   const UseOpenKernel& use) {
-  const Candidates candidates = selector.variants.open_candidates(figures_);
+// Shows `use` those among the best `attempts` of `candidates`, open kernels, that there are; known from now on.
+bool PlanMaker::visit_open_kernels(const Selector& selector, const Candidates& candidates, size_t attempts,
+                                   bool may_compile, const UseOpenKernel& use) {
   return selector.visit_estimated(candidates, attempts, [&](const Selection& selection) {
     if (may_compile && has_failed(*selection.program)) return false;
     std::optional<execution::CompiledProgram> compiled;
@@ -309,12 +314,12 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make_open(const Selector& selector)
     plan = load_open(selector.variants.request(), found);
     return plan != nullptr;
   };
-  if (!visit_open_kernels_at_hand(selector, take)) visit_known_open_kernels(selector, take);
+  if (!visit_stored_open_kernels(selector, take)) visit_known_open_kernels(selector, take);
   return plan;
 }
 
 void PlanMaker::know_open_kernel(const KeyedRequest& request) {
-  if (locked_ || request->arithmetic.deterministic || filter_.deterministic_only) return;
+  if (!may_take_open_kernels(*request)) return;
   const bool may_compile = kernels_.no_compiler().empty();
   const UseOpenKernel one_is_enough = [](const FoundKernel&) { return true; };
   try {
@@ -322,18 +327,19 @@ void PlanMaker::know_open_kernel(const KeyedRequest& request) {
     Variants unaligned = variants(of_any_alignment(*request));
     const Selector of_unaligned = selector(unaligned);
     if (!visit_known_of(of_unaligned, one_is_enough))
-      visit_open_kernels(of_unaligned, open_attempts, may_compile, one_is_enough);
+      visit_open_kernels(of_unaligned, unaligned.open_candidates(figures_), open_attempts, may_compile, one_is_enough);
     Variants variants = this->variants(request);
     const Selector selector = this->selector(variants);
+    const Candidates candidates = variants.open_candidates(figures_);
     double best = std::numeric_limits<double>::infinity();
-    selector.visit_estimated(variants.open_candidates(figures_), open_attempts, [&](const Selection& selection) {
+    selector.visit_estimated(candidates, open_attempts, [&](const Selection& selection) {
       if (has_failed(*selection.program)) return false;
       best = selection.seconds;
       return true;
     });
     const bool suits = visit_known_open_kernels(
         selector, [&](const FoundKernel& known) { return known.selection.seconds <= suits_within * best; });
-    if (!suits) visit_open_kernels(selector, open_attempts, may_compile, one_is_enough);
+    if (!suits) visit_open_kernels(selector, candidates, open_attempts, may_compile, one_is_enough);
   } catch (const std::exception& error) {
     announce_(fmt::format("{} has no open kernel for further sizes: {}", request.key(), error.what()));
   }
@@ -411,7 +417,7 @@ std::shared_ptr<const LoadedPlan> PlanMaker::load(const KeyedRequest& request, c
   const auto made = [&](const execution::CompiledProgram& compiled, std::string program) {
     auto plan = std::make_shared<LoadedPlan>(request, selection.choice, selection.source, std::move(program),
                                              execution::Executable(context_, compiled, names_of(request->operands)));
-    plan->open = algorithm != nullptr && algorithm->open();  // bundles name open kernels for the sizes drawn
+    plan->open = algorithm != nullptr && algorithm->open();  // records and packs may name one
     return plan;
   };
   if (const std::optional<BundledChoice>& bundled = selection.bundled) {
@@ -500,7 +506,7 @@ Explanation PlanMaker::explain(const KeyedRequest& request) {
   const auto served = std::find_if(doubted.begin(), doubted.end(), [&](const Selection& s) { return !why_missing(s); });
   if (served != doubted.end()) result.chosen = explained(*served);
   if (result.chosen || locked_ || result.no_compiler.empty()) return result;
-  visit_open_kernels_at_hand(selector, [&](const FoundKernel& found) {
+  visit_stored_open_kernels(selector, [&](const FoundKernel& found) {
     result.chosen = explained(found.selection);
     return true;
   });

@@ -55,23 +55,25 @@ class PlanMaker {
   cache::Winners& winners() { return winners_; }
 
  private:
-  Variants variants(const KeyedRequest& request) const { return catalogue_.on(request, kernels_.target()); }
-  Selector selector(Variants& variants) const;
-  void announce_not_believed(const Selector& selector);
   /// An open kernel for a request, with its images.
   struct FoundKernel {
     Selection selection;
     execution::CompiledProgram compiled;
     std::shared_ptr<const OpenKernel> kernel;
   };
+  using UseOpenKernel = std::function<bool(const FoundKernel&)>;  ///< Whether to stop there.
 
+  Variants variants(const KeyedRequest& request) const { return catalogue_.on(request, kernels_.target()); }
+  Selector selector(Variants& variants) const;
+  void announce_not_believed(const Selector& selector);
   Candidates chosen_before(const KeyedRequest& request, Variants& variants) const;
-  using UseOpenKernel = std::function<bool(const FoundKernel&)>;  // whether to stop there
-
+  bool may_take_open_kernels(const Request& request) const;
+  bool visit_alignments(const Selector& selector, const std::function<bool(const Selector&)>& visit) const;
   bool visit_known_open_kernels(const Selector& selector, const UseOpenKernel& use) const;
   bool visit_known_of(const Selector& selector, const UseOpenKernel& use) const;
-  bool visit_open_kernels_at_hand(const Selector& selector, const UseOpenKernel& use);
-  bool visit_open_kernels(const Selector& selector, size_t attempts, bool may_compile, const UseOpenKernel& use);
+  bool visit_stored_open_kernels(const Selector& selector, const UseOpenKernel& use);
+  bool visit_open_kernels(const Selector& selector, const Candidates& candidates, size_t attempts, bool may_compile,
+                          const UseOpenKernel& use);
   bool has_failed(const Program& open);
   void note_failure(const Program& open);
   std::shared_ptr<const LoadedPlan> make_open(const Selector& selector);

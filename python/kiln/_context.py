@@ -260,9 +260,7 @@ def default_context_with(
 def context_for(context: Context | None, tensors: Iterable[Array] = (), *, first_call: FirstCall = "at_once") -> Context:
     """`context`; of None, the default one of the tensors' device. Raises InvalidArgument for anything else."""
     if context is None:
-        device = device_of(tensors)
-        errors.require_type("device", device, int, "the device's number, from 0")
-        return default_context_with(device, None, first_call=first_call)
+        return default_context_with(device_of(tensors), None, first_call=first_call)
     if isinstance(context, Context):
         return context
     raise errors.InvalidArgument(f"context is a {type(context).__name__}", "give a kiln.Context")

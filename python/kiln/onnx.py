@@ -320,8 +320,8 @@ def load(
     addresses are launched as one CUDA graph. `tf32`, `fast`, `deterministic`: arithmetic that convolutions, products
     and reductions permit or demand, as in their own calls. With `fast`, Winograd's transforms may serve convolutions;
     their filters are transformed once. Without a `context`, the default one serves new sizes at once; with
-    `deterministic`, a default one that does not. Raises FileError, ParseError, the errors of plan(), and Unsupported, which names
-    all nodes that are not covered with the reasons.
+    `deterministic`, a default one that does not. Raises FileError, ParseError, the errors of plan(), and Unsupported,
+    which names all nodes that are not covered with the reasons.
     """
     require_type("path", path, (str, os.PathLike), "the path of an ONNX model")
     if batch is not None:

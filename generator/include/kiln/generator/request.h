@@ -172,6 +172,9 @@ struct RequestLine {
   int64_t count = 1;  ///< How often the layer occurs in its model (` *3`); not part of the key.
 };
 
+/// The line without an optional last ` *3`. Throws Error(parse_error) where that is no count.
+std::string_view without_count(std::string_view line);
+
 /// Prefixes of the names of a user's tensors in a request: tensors that the epilogue reads, and tensors of the
 /// prologue.
 inline constexpr std::string_view user_epilogue_prefix = "epilogue.", user_prologue_prefix = "prologue.";
