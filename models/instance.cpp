@@ -441,15 +441,16 @@ bool take_exact_plans(Context& context, Instance& instance, Weights& weights,
     if (!held.is_superseded()) return false;
     try {
       const Plan plan = context.plan(held.request());
-      if (plan.is_open()) {  // the better one was given up meanwhile, and is made again
-        if (plan.variant() == held.variant()) held = plan;
-        return false;
+      if (plan.variant() == held.variant()) {  // the better one was withdrawn meanwhile, and is made again
+        held = plan;
+        return !plan.is_open();
       }
-      has_taken = take(open, plan) || has_taken;
+      const bool is_taken = take(open, plan);
+      has_taken = has_taken || is_taken;
+      return !is_taken || !plan.is_open();  // of a better open kernel, there may be a better plan still
     } catch (const std::exception&) {
-      // The open kernel serves as before.
+      return true;  // the open kernel serves as before
     }
-    return true;
   });
   return has_taken;
 }

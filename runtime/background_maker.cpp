@@ -1,7 +1,6 @@
 #include "background_maker.h"
 
 #include <exception>
-#include <system_error>
 #include <utility>
 
 namespace kiln {
@@ -16,8 +15,8 @@ BackgroundMaker::~BackgroundMaker() {
 }
 
 void BackgroundMaker::Queue::add(const KeyedRequest& request) {
-  waiting.push_back(request);
   keys.insert(request.key());
+  waiting.push_back(request);
   if (waiting.size() <= most_waiting) return;
   keys.erase(waiting.front().key());
   waiting.pop_front();
@@ -50,7 +49,7 @@ bool BackgroundMaker::start() {
   try {
     thread_ = std::thread([this] { work(); });
     return true;
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
     return false;
   }
 }

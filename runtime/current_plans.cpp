@@ -56,8 +56,19 @@ bool is_owned_alone(const CurrentPlans::Shared& plan) {
 //   one, or, where that was given up or withdrawn since, one that is made anew, which may be of an open kernel again,
 //   or an exception. Who does not see it yet keeps the old plan, which stays loaded for its holder. Who got another
 //   plan from get() sees the flag: get() took `mutex_` after it was set.
+// - Between the flag and that get(), nobody gives the better plan up: the old one, which its holder has, owns it as its
+//   `successor`. A withdrawal is not held up by that.
 //
-// - Between the flag and that get(), nobody gives the better plan up: the old one, which its holder has, owns it.
+// `successor` is written by replace(), and reset by replace(), withdraw(), take_free() and the end, all under `mutex_`
+// or when no other thread is left. Nobody else reads it but the end of the plan that has it:
+//
+// - While a plan owns its successor, that one is in `plans_` or `retired_` too, or with the caller of replace() or
+//   withdraw(). So a reset under `mutex_` never ends a plan, and no module is unloaded there.
+// - A plan that is replaced, and replaced again, owns the latest one alone: those in between may go.
+// - take_free() resets it where `retired_` is the last owner and no Reading is left: nobody is there who could ask. A
+//   thread in get() that has the future of the old plan, and not yet the plan, is an owner.
+// - It does so before it looks for captures: a captured plan stays for good, and must not keep its successor.
+// - A plan that outlives this object lets go of its successor when this object ends, for nobody can ask any more.
 //
 // A plan leaves `plans_` by replace(), withdraw() or give_up_unused(), which make it unreachable in `table_` first and
 // then begin an epoch. Who may have it after that, and why it is not freed then:
@@ -70,6 +81,10 @@ bool is_owned_alone(const CurrentPlans::Shared& plan) {
 //   a plan may be given up. The thread uses it all the same, by the pointer that it gets; insert() leaves it out.
 // - A CUDA graph: the run that was captured has said so. It may do so after give_up_unused() has looked, but not after
 //   its Reading, or its shared pointer, has ended: so take_free() looks again.
+
+CurrentPlans::~CurrentPlans() {
+  for (const Retired& retired : retired_) retired.plan->successor.reset();
+}
 
 CurrentPlans::Shared CurrentPlans::obtain(const KeyedRequest& request, const std::function<void()>& before_making,
                                           const std::function<Shared(const KeyedRequest&)>& make) {
@@ -145,6 +160,7 @@ bool CurrentPlans::replace(const std::string& key, const Shared& old, const Shar
   note_use(*better);
   plans_.at(key) = std::move(future);
   bytes_ += better->executable.image_bytes();
+  succeed(old, better);
   old->successor = better;
   retire(old);
   return true;
@@ -157,7 +173,15 @@ void CurrentPlans::withdraw(const std::string& key, const Shared& plan) {
   retired_.reserve(retired_.size() + 1);
   table_.withdraw({plan.get()});
   plans_.erase(key);
+  succeed(plan, nullptr);
   retire(plan);
+}
+
+// Has the holders of what `plan` replaced keep `next` from now on. With `mutex_` held, by a caller that has `plan`.
+void CurrentPlans::succeed(const Shared& plan, const Shared& next) {
+  for (const Retired& retired : retired_) {
+    if (retired.plan->successor == plan) retired.plan->successor = next;
+  }
 }
 
 void CurrentPlans::look_again(const KeyedRequest& request, Reason reason) {
@@ -180,8 +204,8 @@ void CurrentPlans::look_again(const KeyedRequest& request, Reason reason) {
       tell_failure();
       failure.reset();
       old.reset();  // may be free now
-      keep_within_limits(better);
-      if (!tools_.known_failure_of(*better)) return;
+      if (tools_.known_failure_of(*better)) continue;
+      return keep_within_limits(better);
     } catch (const std::exception& error) {
       tell_failure();
       const char* const why = reason == Reason::is_open ? "is served by an open kernel, and its own variant"

@@ -49,6 +49,9 @@ class CurrentPlans {
   /// `table`: the plans of the operation calls, which are replaced and withdrawn with those of the requests.
   CurrentPlans(PlanTable& table, PlanLimits limits, Tools tools)
       : table_(table), limits_(limits), tools_(std::move(tools)) {}
+  ~CurrentPlans();
+  CurrentPlans(const CurrentPlans&) = delete;
+  CurrentPlans& operator=(const CurrentPlans&) = delete;
 
   /// The plan of a request. Where there is none it is made, by one thread, which calls `before_making` first; others
   /// wait for that one and get its plan or its exception.
@@ -90,6 +93,7 @@ class CurrentPlans {
   Shared current(const std::string& key) const;
   bool replace(const std::string& key, const Shared& old, const Shared& better);
   void withdraw(const std::string& key, const Shared& plan);
+  void succeed(const Shared& plan, const Shared& next);
   void publish(std::promise<Shared>& promise, const Shared& plan);
   void retire(Shared plan);
   void keep_within_limits(const Shared& newest);

@@ -11,8 +11,10 @@
 
 #include "instance.h"
 #include "kiln/cuda_graph.h"
+#include "kiln/device/context.h"
 #include "kiln/memory.h"
 #include "model_fixture.h"
+#include "open_bundle.h"
 
 namespace kiln::model_at_once_test {
 namespace {
@@ -299,6 +301,33 @@ TEST_F(GrowingAtOnceTest, AStepWithoutMemoryForItsPlanKeepsItsOpenKernel) {
   EXPECT_EQ(std::ranges::count_if(instance.calls, [](const models::LoadedStep& call) { return call.plan.is_open(); }),
             1);
   for (const models::LoadedStep& call : instance.calls) EXPECT_LT(call.workspace.value_or(0), arena);
+}
+
+// Without a compiler the open kernel that is there first serves, and a better one of the bundle replaces it.
+TEST_F(GrowingAtOnceTest, StepsTakeABetterOpenKernelToo) {
+  const std::string bundle = testing::TempDir() + "kiln_model_at_once.kiln";
+  ContextOptions without = at_once();
+  const auto device = device::ContextHandle::acquire(
+      device::Device(device::Driver::open({without.environment->driver}), without.device));
+  (void)test::write_open_bundle(
+      bundle, {"softmax_forward x=f32:2x?200000 axis=0", "reduce x=f32:2x?200000 y=f32:2x1 axes=1 mode=mean"},
+      device->device().info(), *without.environment);
+  without.bundles = {bundle};
+  without.environment->nvrtc = "/nonexistent/libnvrtc.so";
+  Context context(without);
+  const test::TemporaryFile small(network(1000).bytes()), large(network().bytes());
+  (void)Model(context, small.path(), {});
+  Model model(context, large.path(), {});
+  const std::string first = model.steps().back().variant;
+  context.wait_until_tuned();
+  const HostArray x = floats({rows, length}, x_);
+  const std::vector<float> y = values_of(models::run_on_host(context, model, {&x, 1}).at(0));
+  for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(static_cast<double>(y[i]), means_[i], 1e-6);
+  const ModelStep last = model.steps().back();
+  EXPECT_NE(last.variant, first);
+  EXPECT_EQ(last.variant, context.plan(last.request).variant());
+  EXPECT_EQ(open_steps(model), 2);
+  std::filesystem::remove(bundle);
 }
 
 // The Context makes plans for others before the Model looks, and has room for one.

@@ -14,6 +14,7 @@
 #include "kiln/runtime/bundling.h"
 #include "kiln/softmax.h"
 #include "kiln/templates/catalogue.h"
+#include "open_bundle.h"
 
 namespace kiln::at_once_test {
 namespace {
@@ -42,16 +43,7 @@ class AtOnceTest : public DeviceTest {
 
   // A Context that has a bundle of the open kernels of `lines` and no compiler.
   ContextOptions with_open_kernels(const std::vector<std::string>& lines) {
-    const device::DeviceInfo& info = device_->device().info();
-    const Catalogue catalogue = make_catalogue(embedded_sources());
-    const auto nvrtc = device::Nvrtc::open({options().environment->nvrtc});
-    BundleOptions what;
-    what.archs = {Arch::of(info.cc_major, info.cc_minor)};
-    what.emulated = info.emulated;
-    const BundlePlan plan = plan_open_kernels(lines, catalogue, *nvrtc, what);
-    EXPECT_TRUE(plan.gaps.empty());
-    for (const BundleChoice& choice : plan.choices) made_with_.push_back(choice.request);
-    execution::write_bundle(bundle_, compile_bundle(plan, catalogue, *nvrtc, info.emulated, nullptr), "1", "13.0");
+    made_with_ = test::write_open_bundle(bundle_, lines, device_->device().info(), *options().environment);
     return with_bundle();
   }
   ContextOptions with_bundle() const {

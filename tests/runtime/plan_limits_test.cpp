@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -67,6 +68,11 @@ class PlanLimitsTest : public testing::Test {
   }
 
   static inline bool is_capturing = false;  // entry points have no other way to the test
+  static void capture(const LoadedPlan& plan) {
+    is_capturing = true;
+    plan.executable.run(nullptr, std::vector<cuda_abi::CUdeviceptr>{0, 0}, {}, 1, 0);
+    is_capturing = false;
+  }
 
  private:
   static std::shared_ptr<const device::ContextHandle> with_modules(device::FakeDriver& fake) {
@@ -84,9 +90,9 @@ class PlanLimitsTest : public testing::Test {
   }
 
   device::FakeDriver fake_;  // first: plans need it to the end
-  std::shared_ptr<const device::ContextHandle> context_;
 
  protected:
+  std::shared_ptr<const device::ContextHandle> context_;
   std::atomic<int> made = 0;
   size_t image_bytes = 100;
   std::string algorithm = "first";
@@ -242,6 +248,45 @@ TEST_F(PlanLimitsTest, TheReplacementOfAPlanThatIsHeldStays) {
   EXPECT_FALSE(is_there(1));
 }
 
+TEST_F(PlanLimitsTest, OfSeveralReplacementsTheLatestAloneStays) {
+  const CurrentPlans::Shared held = plans.get(layer(1), nothing);
+  algorithm = "second";
+  plans.look_again(layer(1), CurrentPlans::Reason::was_tuned);
+  const std::weak_ptr<const LoadedPlan> between = plans.get(layer(1), nothing);
+  algorithm = "third";
+  plans.look_again(layer(1), CurrentPlans::Reason::was_tuned);
+  EXPECT_TRUE(between.expired());
+  for (int64_t length = 2; length <= 9; ++length) use(length);
+  EXPECT_EQ(plans.get(layer(1), nothing)->choice.algorithm, "third");
+}
+
+TEST_F(PlanLimitsTest, ACapturedPlanDoesNotKeepItsReplacement) {
+  CurrentPlans::Shared held = plans.get(layer(1), nothing);
+  capture(*held);
+  algorithm = "second";
+  plans.look_again(layer(1), CurrentPlans::Reason::was_tuned);
+  const std::weak_ptr<const LoadedPlan> first = held, second = plans.get(layer(1), nothing);
+  held.reset();
+  for (int64_t length = 2; length <= 9; ++length) use(length);
+  EXPECT_FALSE(first.expired());
+  EXPECT_TRUE(second.expired());
+}
+
+TEST_F(PlanLimitsTest, APlanThatOutlivesItsContextDoesNotKeepItsReplacement) {
+  auto others = std::make_unique<CurrentPlans>(
+      table, PlanLimits{{4, 1'000'000}, {}},
+      CurrentPlans::Tools{[this](const KeyedRequest& request) { return make(request); },
+                          [this](const KeyedRequest& request) { return make(request); },
+                          [](const LoadedPlan&) { return std::nullopt; }, [](const std::string&) {}});
+  const CurrentPlans::Shared held = others->get(layer(1), nothing);
+  algorithm = "second";
+  others->look_again(layer(1), CurrentPlans::Reason::was_tuned);
+  const std::weak_ptr<const LoadedPlan> second = others->get(layer(1), nothing);
+  others.reset();
+  EXPECT_TRUE(second.expired());
+  EXPECT_EQ(held->choice.algorithm, "first");
+}
+
 TEST_F(PlanLimitsTest, APlanThatIsCapturedAfterItWasGivenUpStays) {
   const std::weak_ptr<const LoadedPlan> first = use(1);
   table.insert(key_of(1), key_of(1).hash(), first.lock().get());
@@ -250,9 +295,7 @@ TEST_F(PlanLimitsTest, APlanThatIsCapturedAfterItWasGivenUpStays) {
     const LoadedPlan* const found = table.find(key_of(1), key_of(1).hash());
     for (int64_t length = 2; length <= 6; ++length) use(length);
     EXPECT_FALSE(is_there(1));
-    is_capturing = true;
-    found->executable.run(nullptr, std::vector<cuda_abi::CUdeviceptr>{0, 0}, {}, 1, 0);
-    is_capturing = false;
+    capture(*found);
   }
   use(7);
   EXPECT_FALSE(first.expired());
@@ -336,6 +379,53 @@ TEST_F(PlanLimitsTest, EveryThreadGetsItsOwnPlansWhileOthersAreGivenUp) {
   use(100);
   EXPECT_LE(plans.count().plans, 5);
   EXPECT_GT(plans.count().given_up, 0);
+}
+
+// Holders have their plans replaced while other threads make so many that all but the held ones are given up: who then
+// asks for the plan of the request gets the replacement, not one that is made as for a first call.
+TEST_F(PlanLimitsTest, HoldersGetTheReplacementHoweverManyPlansAreMadeMeanwhile) {
+  constexpr int64_t holders = 4, rounds = 300, others = 1'000'000;
+  image_bytes = 0;  // the fake driver loads on one thread only
+  const auto make_by = [this](const std::string& name) {
+    return [this, name](const KeyedRequest& request) {
+      return std::make_shared<const LoadedPlan>(request, Choice{name, {}}, "a test", "digest",
+                                                execution::Executable(context_, program_of(0), {"x", "y"}));
+    };
+  };
+  CurrentPlans raced(
+      table, {{4, 1'000'000}, {}},
+      {make_by("first"), make_by("own"), [](const LoadedPlan&) { return std::nullopt; }, [](const std::string&) {}});
+  std::atomic<int64_t> at_work = holders;
+  std::array<std::atomic<int64_t>, holders> lengths{};  // of the layer that each holds
+  std::atomic<int> wrong = 0;
+  {
+    std::vector<std::jthread> running;
+    for (int64_t h = 0; h < holders; ++h) {
+      running.emplace_back([&, h] {
+        for (int64_t round = 0; round < rounds; ++round) {
+          const int64_t length = 1 + round * holders + h;
+          const CurrentPlans::Shared held = raced.get(layer(length), nothing);
+          lengths[static_cast<size_t>(h)] = length;
+          while (!held->superseded.load(std::memory_order_acquire)) std::this_thread::yield();
+          for (int64_t i = 0; i < 8; ++i) raced.get(layer(others * (h + 1) + round * 8 + i), nothing);
+          if (raced.get(layer(length), nothing)->choice.algorithm != "own") ++wrong;
+        }
+        --at_work;
+      });
+    }
+    running.emplace_back([&] {  // a tuner
+      for (size_t i = 0; at_work > 0; ++i) {
+        const int64_t length = lengths[i % holders];
+        if (length > 0) raced.look_again(layer(length), CurrentPlans::Reason::was_tuned);
+      }
+    });
+    running.emplace_back([&] {
+      for (int64_t i = 1; at_work > 0; ++i) raced.get(layer(others * (holders + 1) + i), nothing);
+    });
+  }
+  EXPECT_EQ(wrong, 0);
+  raced.get(layer(others), nothing);
+  EXPECT_LE(raced.count().plans, 5) << "what nobody holds any more is freed, with its replacement";
 }
 
 }  // namespace
