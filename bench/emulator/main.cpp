@@ -203,7 +203,7 @@ class Benchmark {
     request.grid = grid;
     request.block = {128};
     request.parameters = std::as_bytes(std::span(parameters));
-    request.memory = std::make_shared<RegionTable>(std::move(regions));
+    request.memory = std::make_shared<RegionTable>(RegionTable::Contents{.regions = std::move(regions)});
     request.counted_blocks = 1;
     std::fill(operands[2].begin(), operands[2].end(), std::byte{0xFF});  // NaN
     std::vector<double> best(choice_.levels.size(), HUGE_VAL);

@@ -50,10 +50,10 @@ bool Context::is_valid(uint64_t address, uint64_t bytes) const {
 std::shared_ptr<const RegionTable> Context::regions() const {
   const std::lock_guard lock(mutex_);
   if (regions_ == nullptr || regions_version_ != memory_.version() || regions_host_version_ != host_memory_.version()) {
-    std::vector<Region> valid, freed;
-    regions_version_ = memory_.list(valid, freed);
-    regions_host_version_ = host_memory_.list(valid, freed);
-    regions_ = std::make_shared<const RegionTable>(std::move(valid), std::move(freed));
+    RegionTable::Contents contents;
+    regions_version_ = memory_.list(contents);
+    regions_host_version_ = host_memory_.list(contents);
+    regions_ = std::make_shared<const RegionTable>(std::move(contents));
   }
   return regions_;
 }

@@ -69,10 +69,7 @@ CUmodule load(const void* image, size_t bytes, ErrorLog& log) {
     fail(refused.code);
   }
   log.write("");
-  for (const GlobalVariable& variable : global_variables(*module->program)) {
-    const std::string name = fmt::format("global variable {} of {} bytes", variable.name, variable.bytes);
-    if (variable.bytes > 0) context->memory().add(variable.address, variable.bytes, name);
-  }
+  if (RegionGroup variables = variables_of(module->program)) context->memory().add(std::move(variables));
   return driver.modules.add(std::move(module));
 }
 
@@ -171,8 +168,8 @@ CUresult cuModuleUnload(CUmodule module) {
     const std::shared_ptr<Context> context = removed->context.lock();
     require(context != nullptr, CUDA_ERROR_CONTEXT_IS_DESTROYED);
     const std::lock_guard execution(context->execution());
-    for (const GlobalVariable& variable : global_variables(*removed->program)) {
-      context->memory().remove(variable.address);
+    if (const RegionGroup variables = variables_of(removed->program)) {
+      context->memory().remove(variables->front().begin);
     }
     context->require_usable();
   });

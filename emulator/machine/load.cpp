@@ -103,4 +103,8 @@ const std::vector<GlobalVariable>& global_variables(const Program& program) {
   return program.variables;
 }
 
+RegionGroup variables_of(const std::shared_ptr<const Program>& program) {
+  return program->regions.empty() ? nullptr : RegionGroup(program, &program->regions);
+}
+
 }  // namespace kiln::emulator

@@ -100,8 +100,9 @@ void place_variables(const ptx::Module& module, Program& program, ModuleNames& n
   for (const auto& [variable, offset] : layout.places()) {
     names.scope.declare(variable->name, VariableName{variable->space, base + offset, variable->size()});
     program.variables.push_back({std::string(variable->name), base + offset, variable->size()});
+    if (variable->size() == 0) continue;
     program.regions.push_back({base + offset, base + offset + variable->size(),
-                               fmt::format("variable {} of {} bytes", variable->name, variable->size())});
+                               fmt::format("global variable {} of {} bytes", variable->name, variable->size())});
   }
   for (const auto& [variable, offset] : layout.places()) initialise(*variable, program.memory.get() + offset, names);
 }

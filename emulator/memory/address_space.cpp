@@ -4,7 +4,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 namespace kiln::emulator {
@@ -82,7 +84,7 @@ std::optional<uint64_t> AddressSpace::allocate(uint64_t bytes) {
   if (!begin) return std::nullopt;
   uint8_t* const flags = fresh_ == Fresh::unwritten ? map_tracking(mapped_bytes) : nullptr;
   const std::string name = fmt::format("{} {} of {} bytes", noun_, ++allocations_, bytes);
-  valid_.emplace(*begin, Entry{bytes, mapped_bytes, name, flags});
+  valid_.emplace(*begin, Entry{.bytes = bytes, .mapped_bytes = mapped_bytes, .name = name, .written = flags});
   used_bytes_ += bytes;
   ++version_;
   return begin;
@@ -125,7 +127,16 @@ bool AddressSpace::overlaps(uint64_t begin, uint64_t bytes) const {
 bool AddressSpace::add(uint64_t begin, uint64_t bytes, std::string name) {
   const std::lock_guard lock(mutex_);
   if (overlaps(begin, bytes)) return false;
-  valid_.emplace(begin, Entry{bytes, 0, std::move(name), nullptr});
+  valid_.emplace(begin, Entry{.bytes = bytes, .name = std::move(name)});
+  ++version_;
+  return true;
+}
+
+bool AddressSpace::add(RegionGroup group) {
+  const std::lock_guard lock(mutex_);
+  const uint64_t begin = group->front().begin, bytes = group->back().end - begin;
+  if (overlaps(begin, bytes)) return false;
+  valid_.emplace(begin, Entry{.bytes = bytes, .group = std::move(group)});
   ++version_;
   return true;
 }
@@ -145,7 +156,9 @@ std::optional<AddressSpace::Range> AddressSpace::find(uint64_t address) const {
   if (above == valid_.begin()) return std::nullopt;
   const auto& [begin, entry] = *std::prev(above);
   if (address - begin >= entry.bytes) return std::nullopt;
-  return Range{begin, entry.bytes};
+  if (!entry.group) return Range{begin, entry.bytes};
+  const Region& region = *std::prev(std::ranges::upper_bound(*entry.group, address, {}, &Region::begin));
+  return address < region.end ? std::optional(Range{region.begin, region.end - region.begin}) : std::nullopt;
 }
 
 bool AddressSpace::contains(uint64_t address, uint64_t bytes) const {
@@ -190,9 +203,9 @@ void AddressSpace::mark_copied(uint64_t address, uint64_t source, uint64_t bytes
 }
 
 std::string AddressSpace::describe(uint64_t address) const {
-  std::vector<Region> valid, freed;
-  list(valid, freed);
-  return RegionTable(std::move(valid), std::move(freed)).describe(address);
+  RegionTable::Contents contents;
+  list(contents);
+  return RegionTable(std::move(contents)).describe(address);
 }
 
 uint64_t AddressSpace::free_bytes() const {
@@ -205,12 +218,16 @@ uint64_t AddressSpace::version() const {
   return version_;
 }
 
-uint64_t AddressSpace::list(std::vector<Region>& valid, std::vector<Region>& freed) const {
+uint64_t AddressSpace::list(RegionTable::Contents& to) const {
   const std::lock_guard lock(mutex_);
   for (const auto& [begin, entry] : valid_) {
-    valid.push_back({begin, begin + entry.bytes, entry.name, entry.written, entry.marks()});
+    if (entry.group) {
+      to.groups.push_back(entry.group);
+    } else {
+      to.regions.push_back({begin, begin + entry.bytes, entry.name, entry.written, entry.marks()});
+    }
   }
-  for (const Freed& range : freed_) freed.push_back(range.region);
+  for (const Freed& range : freed_) to.freed.push_back(range.region);
   return version_;
 }
 

@@ -14,15 +14,24 @@ constexpr uint64_t near_bytes = uint64_t{1} << 32;
 // Addresses below this are an offset from a null pointer, as on hardware, where the first page is never mapped.
 constexpr uint64_t null_page_bytes = 65536;
 
-void sort_by_address(std::vector<Region>& regions) {
-  std::sort(regions.begin(), regions.end(), [](const Region& a, const Region& b) { return a.begin < b.begin; });
+uint64_t begin_of(const Region& region) {
+  return region.begin;
 }
 
-// The last region that begins at or below `address`, or null.
-const Region* last_at_or_below(const std::vector<Region>& regions, uint64_t address) {
-  auto above = std::upper_bound(regions.begin(), regions.end(), address,
-                                [](uint64_t value, const Region& region) { return value < region.begin; });
-  return above == regions.begin() ? nullptr : &*std::prev(above);
+uint64_t begin_of(const RegionGroup& group) {
+  return group->front().begin;
+}
+
+template <class Part>
+void sort_by_address(std::vector<Part>& parts) {
+  std::ranges::sort(parts, {}, [](const Part& part) { return begin_of(part); });
+}
+
+// The last part that begins at or below `address`, or null.
+template <class Part>
+const Part* last_at_or_below(const std::vector<Part>& parts, uint64_t address) {
+  const auto above = std::ranges::upper_bound(parts, address, {}, [](const Part& part) { return begin_of(part); });
+  return above == parts.begin() ? nullptr : &*std::prev(above);
 }
 
 const Region* holder(const std::vector<Region>& regions, uint64_t address) {
@@ -40,25 +49,43 @@ std::string bytes(uint64_t count) {
   return count == 1 ? "1 byte" : fmt::format("{} bytes", count);
 }
 
+// The nearer of the two around `address`; null where there are none.
+const Region* nearest_of(const std::vector<Region>& regions, uint64_t address) {
+  if (regions.empty()) return nullptr;
+  const Region* below = last_at_or_below(regions, address);
+  if (below == nullptr) return &regions.front();
+  const Region* above = below + 1;
+  if (above == regions.data() + regions.size()) return below;
+  return distance(*above, address) < distance(*below, address) ? above : below;
+}
+
 }  // namespace
 
-RegionTable::RegionTable(std::vector<Region> regions, std::vector<Region> freed)
-    : regions_(std::move(regions)), freed_(std::move(freed)) {
-  sort_by_address(regions_);
-  sort_by_address(freed_);
+RegionTable::RegionTable(Contents contents) : contents_(std::move(contents)) {
+  sort_by_address(contents_.regions);
+  sort_by_address(contents_.groups);
+  sort_by_address(contents_.freed);
 }
 
 const Region* RegionTable::find(uint64_t address) const {
-  return holder(regions_, address);
+  if (const Region* region = holder(contents_.regions, address)) return region;
+  const RegionGroup* group = last_at_or_below(contents_.groups, address);
+  return group == nullptr ? nullptr : holder(**group, address);
 }
 
 const Region* RegionTable::nearest(uint64_t address) const {
-  if (regions_.empty()) return nullptr;
-  const Region* below = last_at_or_below(regions_, address);
-  if (below == nullptr) return &regions_.front();
-  const Region* above = below + 1;
-  if (above == regions_.data() + regions_.size()) return below;
-  return distance(*above, address) < distance(*below, address) ? above : below;
+  const Region* nearest = nearest_of(contents_.regions, address);
+  const auto look = [&](const RegionGroup& group) {
+    const Region* region = nearest_of(*group, address);
+    if (nearest == nullptr || distance(*region, address) < distance(*nearest, address)) nearest = region;
+  };
+  const std::vector<RegionGroup>& groups = contents_.groups;
+  if (groups.empty()) return nearest;
+  const RegionGroup* below = last_at_or_below(groups, address);
+  if (below != nullptr) look(*below);
+  const RegionGroup* above = below == nullptr ? groups.data() : below + 1;
+  if (above != groups.data() + groups.size()) look(*above);
+  return nearest;
 }
 
 std::string RegionTable::describe(uint64_t address) const {
@@ -66,7 +93,7 @@ std::string RegionTable::describe(uint64_t address) const {
   if (const Region* region = find(address)) {
     return fmt::format("{} into {}", bytes(address - region->begin), region->name);
   }
-  if (const Region* region = holder(freed_, address)) {
+  if (const Region* region = holder(contents_.freed, address)) {
     return fmt::format("{} into {}, which was freed", bytes(address - region->begin), region->name);
   }
   const Region* region = nearest(address);

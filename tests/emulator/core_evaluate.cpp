@@ -60,7 +60,7 @@ std::vector<uint64_t> run_once(const std::string& text, const std::vector<std::v
   r.grid = {static_cast<uint32_t>((n + 127) / 128)};
   r.block = {128};
   r.parameters = arguments.bytes();
-  r.memory = std::make_shared<RegionTable>(regions);
+  r.memory = std::make_shared<RegionTable>(RegionTable::Contents{.regions = regions});
   const LaunchOutcome outcome = run(r);
   EXPECT_FALSE(outcome.fault) << outcome.fault->report;
   return out.values();

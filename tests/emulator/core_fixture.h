@@ -85,7 +85,7 @@ class Module {
     r.grid = grid;
     r.block = block;
     r.parameters = arguments.bytes();
-    r.memory = std::make_shared<RegionTable>(regions_);
+    r.memory = std::make_shared<RegionTable>(RegionTable::Contents{.regions = regions_});
     r.check = check_;
     return r;
   }

@@ -53,7 +53,7 @@ std::vector<uint32_t> run_warp(const std::string& body, uint32_t count, const Un
   r.grid = {1};
   r.block = {lanes};
   r.parameters = arguments.bytes();
-  r.memory = std::make_shared<RegionTable>(std::vector<Region>{out.region()});
+  r.memory = std::make_shared<RegionTable>(RegionTable::Contents{.regions = {out.region()}});
   r.check = CheckLevel::full;
   const LaunchOutcome outcome = run(r);
   EXPECT_FALSE(outcome.fault) << outcome.fault->report;

@@ -51,7 +51,7 @@ std::vector<uint32_t> after(const std::vector<std::string>& products, const std:
   request.kernel = find_kernel(*program, "k");
   request.block = {lanes};
   request.parameters = arguments.bytes();
-  request.memory = std::make_shared<RegionTable>(std::vector<Region>{memory.region()});
+  request.memory = std::make_shared<RegionTable>(RegionTable::Contents{.regions = {memory.region()}});
   EXPECT_FALSE(run(request).fault);
   return memory.values();
 }

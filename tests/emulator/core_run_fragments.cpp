@@ -23,7 +23,7 @@ void run_fragments(const Form& form, Fragments& fragments, const UnitTable& unit
   r.grid = {static_cast<uint32_t>(tiles)};
   r.block = {lanes};
   r.parameters = arguments.bytes();
-  r.memory = std::make_shared<RegionTable>(regions);
+  r.memory = std::make_shared<RegionTable>(RegionTable::Contents{.regions = regions});
   const LaunchOutcome outcome = run(r);
   EXPECT_FALSE(outcome.fault) << outcome.fault->report;
   EXPECT_EQ(outcome.counters.tensor, tiles);

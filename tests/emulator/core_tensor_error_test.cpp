@@ -132,7 +132,7 @@ std::vector<double> run_product(const Product& product, const Request& request, 
   r.kernel = find_kernel(*program, "k");
   r.block = {lanes};
   r.parameters = arguments.bytes();
-  r.memory = std::make_shared<RegionTable>(regions);
+  r.memory = std::make_shared<RegionTable>(RegionTable::Contents{.regions = regions});
   const LaunchOutcome outcome = run(r);
   EXPECT_FALSE(outcome.fault) << outcome.fault->report;
   std::vector<double> results(rows * columns);

@@ -1,6 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "memory/address_space.h"
 #include "memory/region_table.h"
@@ -51,11 +56,38 @@ TEST(AddressSpace, HoldsForeignRangesThatDoNotOverlap) {
   EXPECT_EQ(memory.free_bytes(), 1000u);
 }
 
+TEST(AddressSpace, HoldsGroupsOfRanges) {
+  AddressSpace memory(1000, "allocation");
+  constexpr uint64_t base = 1 << 20;
+  const auto group = std::make_shared<const std::vector<Region>>(
+      std::vector<Region>{{base, base + 100, "a"}, {base + 200, base + 300, "b"}});
+  EXPECT_TRUE(memory.add(group));
+  EXPECT_FALSE(memory.add(group));
+  EXPECT_FALSE(memory.add(base + 150, 10, "c")) << "between them";
+  EXPECT_FALSE(memory.add(base + 299, 10, "c"));
+  EXPECT_TRUE(memory.add(base + 300, 10, "c"));
+  EXPECT_TRUE(memory.contains(base, 100));
+  EXPECT_TRUE(memory.contains(base + 250, 50));
+  EXPECT_FALSE(memory.contains(base + 250, 51));
+  EXPECT_FALSE(memory.contains(base + 99, 2));
+  EXPECT_FALSE(memory.contains(base + 150, 1));
+  EXPECT_EQ(memory.find(base + 299)->begin, base + 200);
+  EXPECT_EQ(memory.find(base + 299)->bytes, 100U);
+  EXPECT_EQ(memory.describe(base + 210), "10 bytes into b");
+  EXPECT_FALSE(memory.free(base)) << "not allocated here";
+  EXPECT_FALSE(memory.remove(base + 200));
+  const uint64_t version = memory.version();
+  EXPECT_TRUE(memory.remove(base));
+  EXPECT_NE(memory.version(), version);
+  EXPECT_FALSE(memory.contains(base + 250, 1));
+}
+
 TEST(AddressSpace, TakesMarksOffWhenLaunchesAreNumberedFromTheBeginning) {
   AddressSpace memory(1 << 20, "allocation", AddressSpace::Fresh::unwritten);
   memory.allocate(4096);
-  std::vector<Region> valid, freed;
-  memory.list(valid, freed);
+  RegionTable::Contents contents;
+  memory.list(contents);
+  const std::vector<Region>& valid = contents.regions;
   memory.mark_written(valid[0].begin, 4096);
   valid[0].marks[4095].read = 5;
   for (uint32_t number = 1; number <= most_launches; ++number) EXPECT_EQ(memory.next_launch(), number);
@@ -78,8 +110,14 @@ TEST(AddressSpace, ChangesItsVersionWithItsRanges) {
 class RegionTableTest : public ::testing::Test {
  protected:
   const uint64_t base_ = 0x10000000;
-  const RegionTable table_{{{base_ + 300, base_ + 400, "b"}, {base_ + 100, base_ + 200, "a"}},
-                           {{base_ + 500, base_ + 600, "c"}}};
+  static RegionGroup group(std::vector<Region> regions) {
+    return std::make_shared<const std::vector<Region>>(std::move(regions));
+  }
+  const RegionTable table_{{.regions = {{base_ + 300, base_ + 400, "b"}, {base_ + 100, base_ + 200, "a"}},
+                            .freed = {{base_ + 500, base_ + 600, "c"}}}};
+  const RegionTable grouped_{{.regions = {{base_ + 100, base_ + 200, "a"}},
+                              .groups = {group({{base_ + 900, base_ + 901, "f"}}),
+                                         group({{base_ + 300, base_ + 400, "d"}, {base_ + 500, base_ + 600, "e"}})}}};
 };
 
 TEST_F(RegionTableTest, FindsTheRegionThatHoldsAnAddress) {
@@ -91,6 +129,14 @@ TEST_F(RegionTableTest, FindsTheRegionThatHoldsAnAddress) {
   EXPECT_EQ(table_.find(base_ + 550), nullptr) << "freed";
   EXPECT_EQ(table_.find(0), nullptr);
   EXPECT_EQ(RegionTable().find(base_), nullptr);
+  for (const auto& [offset, name] : std::map<uint64_t, std::string>{
+           {100, "a"}, {199, "a"}, {300, "d"}, {399, "d"}, {500, "e"}, {599, "e"}, {900, "f"}}) {
+    ASSERT_NE(grouped_.find(base_ + offset), nullptr) << offset;
+    EXPECT_EQ(grouped_.find(base_ + offset)->name, name);
+  }
+  for (const uint64_t offset : {99, 200, 299, 400, 499, 600, 899, 901}) {
+    EXPECT_EQ(grouped_.find(base_ + offset), nullptr) << offset;
+  }
 }
 
 TEST_F(RegionTableTest, FindsTheNearestRegion) {
@@ -99,6 +145,10 @@ TEST_F(RegionTableTest, FindsTheNearestRegion) {
   EXPECT_EQ(table_.nearest(base_ + 290)->name, "b");
   EXPECT_EQ(table_.nearest(UINT64_MAX)->name, "b");
   EXPECT_EQ(RegionTable().nearest(base_), nullptr);
+  for (const auto& [offset, name] : std::map<uint64_t, std::string>{
+           {0, "a"}, {240, "a"}, {260, "d"}, {440, "d"}, {460, "e"}, {700, "e"}, {760, "f"}, {5000, "f"}}) {
+    EXPECT_EQ(grouped_.nearest(base_ + offset)->name, name) << offset;
+  }
 }
 
 TEST_F(RegionTableTest, SaysWhereAnAddressLies) {

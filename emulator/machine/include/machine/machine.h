@@ -31,6 +31,7 @@ std::shared_ptr<const Program> load_program(std::string_view ptx);
 const Kernel* find_kernel(const Program& program, std::string_view name);  ///< null if absent
 const KernelInfo& info(const Kernel& kernel);
 const std::vector<GlobalVariable>& global_variables(const Program& program);
+RegionGroup variables_of(const std::shared_ptr<const Program>& program);  ///< The memory they have; null without any.
 /// The compute capability that its .target names, 10 x major + minor; 0 for a target that is no sm_NN.
 int target_capability(const Program& program);
 

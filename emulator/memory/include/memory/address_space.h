@@ -41,6 +41,8 @@ class AddressSpace {
   /// Makes a range valid that somebody else owns (a module's variable, registered host memory). False if it overlaps
   /// a valid range. `name` is for reports.
   bool add(uint64_t begin, uint64_t bytes, std::string name);
+  /// The same for a group, which is valid and removed as a whole: its first region's begin names it.
+  bool add(RegionGroup group);
   /// Undoes add(); false if nothing was added there.
   bool remove(uint64_t begin);
 
@@ -68,15 +70,16 @@ class AddressSpace {
 
   /// Changes whenever a range becomes valid or invalid.
   uint64_t version() const;
-  /// Appends the valid ranges and the quarantined ones, for a RegionTable; returns the version they belong to.
-  uint64_t list(std::vector<Region>& valid, std::vector<Region>& freed) const;
+  /// Appends the valid ranges and the quarantined ones; returns the version they belong to.
+  uint64_t list(RegionTable::Contents& to) const;
 
  private:
   struct Entry {
-    uint64_t bytes = 0;
+    uint64_t bytes = 0;         // of a group, up to its end
     uint64_t mapped_bytes = 0;  // without guards; 0 when somebody else owns the memory
-    std::string name;
+    std::string name{};
     uint8_t* written = nullptr;  // Region::written, followed by Region::marks in one mapping; null if not tracked
+    RegionGroup group{};         // null if it is one range
     PieceMarks* marks() const;
   };
   struct Freed {

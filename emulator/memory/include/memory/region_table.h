@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -29,13 +30,22 @@ struct Region {
   PieceMarks* marks = nullptr;
 };
 
+/// Regions that become valid and invalid together, such as the variables of a module: one or more, sorted, and none
+/// else between them. A table shares them, for modules come and go while others have thousands of variables.
+using RegionGroup = std::shared_ptr<const std::vector<Region>>;
+
 /// Immutable and sorted, so that all host threads of a launch may search it without a lock.
 class RegionTable {
  public:
+  /// None of them need be sorted, and none overlap each other.
+  struct Contents {
+    std::vector<Region> regions{};
+    std::vector<RegionGroup> groups{};
+    std::vector<Region> freed{};  ///< Valid once, for describe() to name a use after free: no access there is valid.
+  };
+
   RegionTable() = default;
-  /// `regions` need not be sorted; they must not overlap each other. `freed` are ranges that were valid once, kept only
-  /// so that describe() can name a use after free; no access to them is valid.
-  explicit RegionTable(std::vector<Region> regions, std::vector<Region> freed = {});
+  explicit RegionTable(Contents contents);
 
   /// The region that holds `address`, or null.
   const Region* find(uint64_t address) const;
@@ -46,8 +56,7 @@ class RegionTable {
   std::string describe(uint64_t address) const;
 
  private:
-  std::vector<Region> regions_;
-  std::vector<Region> freed_;
+  Contents contents_;
 };
 
 }  // namespace kiln::emulator
