@@ -409,8 +409,18 @@ Weights::Place prepared_of(Context& context, const Plan& plan, const OpenStep& o
 
 }  // namespace
 
-bool take_exact_plans(Context& context, Instance& instance, Weights& weights,
-                      const std::function<bool(int64_t)>& grow) {
+void make_exact_plans(Context& context, const Instance& instance) {
+  std::vector<Request> requests;
+  for (const OpenStep& open : instance.open) requests.push_back(instance.calls[open.step].plan.request());
+  try {
+    context.prepare(requests);
+  } catch (const std::exception&) {
+    // The open kernels serve.
+  }
+}
+
+bool take_exact_plans(Context& context, Instance& instance, Weights& weights, const std::function<bool(int64_t)>& grow,
+                      bool may_prepare) {
   // Steps whose plans need more workspace share what lies behind the rest: they run one by one.
   const int64_t behind = aligned(instance.planned_arena);
   const auto take = [&](const OpenStep& open, const Plan& plan) {
@@ -444,6 +454,9 @@ bool take_exact_plans(Context& context, Instance& instance, Weights& weights,
       if (plan.variant() == held.variant()) {  // the better one was withdrawn meanwhile, and is made again
         held = plan;
         return !plan.is_open();
+      }
+      if (!may_prepare && prepares(plan) && weights.find(name_of_prepared(plan, open.constants)).at == nullptr) {
+        return false;
       }
       const bool is_taken = take(open, plan);
       has_taken = has_taken || is_taken;

@@ -311,10 +311,12 @@ void Model::run(std::span<const NamedTensor> inputs, std::span<const NamedTensor
 
 void Model::Impl::take_exact_plans(Stream stream) {
   models::Instance& now = instances.front();
-  if (now.open.empty() || is_captured(*context, stream)) return;
+  if (now.open.empty()) return;
+  const bool captured = is_captured(*context, stream);
+  if (captured) models::make_exact_plans(*context, now);  // the graph keeps what it is made of
   const auto grow = [&](int64_t bytes) {
     if (static_cast<int64_t>(arena->size()) >= bytes) return true;
-    if (was_captured) return false;  // a graph of the caller's has the addresses of the arena
+    if (captured || was_captured) return false;  // a graph of the caller's has the addresses of the arena
     try {
       allocate_arena(bytes);
     } catch (const Error&) {
@@ -322,7 +324,7 @@ void Model::Impl::take_exact_plans(Stream stream) {
     }
     return true;
   };
-  if (!models::take_exact_plans(*context, now, weights, grow)) return;
+  if (!models::take_exact_plans(*context, now, weights, grow, !captured)) return;
   now.graphs = {};
   give_up_sizes();
   use_first();

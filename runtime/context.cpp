@@ -197,10 +197,10 @@ std::shared_ptr<const LoadedPlan> Context::Impl::obtain(const KeyedRequest& requ
   return plan;
 }
 
-// Compiling takes longer than anybody would want in a capture, and tuning minutes: both are for the time before.
+// Tuning takes minutes, and what is not there by mistake is better said: first plans are for the time before a capture.
 std::shared_ptr<const LoadedPlan> Context::Impl::plan_of_call(const KeyedRequest& request, Stream stream) {
-  if (!device::is_capturing(*context_, static_cast<cuda_abi::CUstream>(stream))) return plan(request);
-  if (auto plan = plans_.find(request.key())) return plan;
+  if (!is_captured(stream)) return plan(request);
+  if (auto plan = plans_.find(request.key())) return plan->open ? plan_for_graph(request, plan) : plan;
   const bool may_be_given_up = plans_.count().given_up > 0;
   throw Error(
       ErrorCode::unsupported,
@@ -210,6 +210,19 @@ std::shared_ptr<const LoadedPlan> Context::Impl::plan_of_call(const KeyedRequest
           "make it before the capture begins: by Context::prepare(), Context::plan(), plan_of_call() or the same "
           "call{}",
           may_be_given_up ? "; plans were given up, so hold it as a Plan meanwhile, or raise kept_plans" : ""));
+}
+
+bool Context::Impl::is_captured(Stream stream) const {
+  return device::is_capturing(*context_, static_cast<cuda_abi::CUstream>(stream));
+}
+
+// A graph is launched again and again: what stands in for the time of a compile must not stay in it. The compile is
+// waited for, because nobody waits for a capture. Where it fails, which is announced, `open` serves.
+std::shared_ptr<const LoadedPlan> Context::Impl::plan_for_graph(const KeyedRequest& request,
+                                                                const std::shared_ptr<const LoadedPlan>& open) {
+  plans_.look_again(request, CurrentPlans::Reason::is_open);
+  const std::shared_ptr<const LoadedPlan> own = plans_.find(request.key());
+  return own ? own : open;
 }
 
 void Context::Impl::run_with_workspace(const LoadedPlan& plan, Stream stream, std::span<const Address> operands,

@@ -30,9 +30,10 @@ class Context::Impl {
   explicit Impl(const ContextOptions& options);
 
   std::shared_ptr<const LoadedPlan> plan(const KeyedRequest& request) { return obtain(request, &CurrentPlans::get); }
-  /// The same for a call on `stream`. While that is captured into a graph, only a plan that there is: throws
-  /// Error(unsupported) instead of making one.
+  /// The same for a call on `stream`. While that is captured into a graph, only where there is a plan: throws
+  /// Error(unsupported) instead of making the first. In place of an open kernel comes the plan of the request.
   std::shared_ptr<const LoadedPlan> plan_of_call(const KeyedRequest& request, Stream stream);
+  bool is_captured(Stream stream) const;
   /// As Context::plans(), and Context::prepare().
   std::vector<Plan> plans(std::span<const Request> requests);
   void prepare(std::span<const Request> requests);
@@ -69,6 +70,8 @@ class Context::Impl {
   void announce_stand_in(const Environment& environment) const;
   using Get = std::shared_ptr<const LoadedPlan> (CurrentPlans::*)(const KeyedRequest&, const std::function<void()>&);
   std::shared_ptr<const LoadedPlan> obtain(const KeyedRequest& request, Get get);
+  std::shared_ptr<const LoadedPlan> plan_for_graph(const KeyedRequest& request,
+                                                   const std::shared_ptr<const LoadedPlan>& open);
   bool may_be_tuned(const KeyedRequest& request) const;
   void tune_valid(std::span<const Request> requests);
   void tune_first(std::span<const Request> requests);

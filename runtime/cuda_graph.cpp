@@ -36,7 +36,7 @@ void CudaGraph::launch(Stream stream) const {
 }
 
 bool is_captured(Context& context, Stream stream) {
-  return device::is_capturing(*context.impl().device(), static_cast<cuda_abi::CUstream>(stream));
+  return context.impl().is_captured(stream);
 }
 
 }  // namespace kiln

@@ -27,10 +27,11 @@ void with_plan(Context::Impl& context, const CallKey& key, Stream stream, const 
   const uint64_t hash = key.hash();
   {
     const epochs::Reading reading;
-    if (const LoadedPlan* plan = context.table().find(key, hash)) return run(*plan);
+    const LoadedPlan* const plan = context.table().find(key, hash);
+    if (plan != nullptr && !(plan->open && context.is_captured(stream))) return run(*plan);
   }
-  // Once for each shape: small code rather than fast code. Not within the Reading, which would keep what others give up
-  // until a compile has ended.
+  // Once for each shape, or for a captured call that an open kernel would serve: small code rather than fast code. Not
+  // within the Reading, which would keep what others give up until a compile has ended.
   const std::shared_ptr<const LoadedPlan> made = with_host_memory([&]() __attribute__((cold, noinline)) {
     std::shared_ptr<const LoadedPlan> plan = context.plan_of_call(make_request(), stream);
     context.table().insert(key, hash, plan.get());

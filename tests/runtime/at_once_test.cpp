@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "device_fixture.h"
 #include "kiln/base/error.h"
 #include "kiln/context.h"
+#include "kiln/cuda_graph.h"
 #include "kiln/runtime/bundling.h"
 #include "kiln/softmax.h"
 #include "kiln/templates/catalogue.h"
@@ -182,6 +184,48 @@ TEST_F(AtOnceTest, CallsTakeTheExactPlanOnceItIsThere) {
       context.wait_until_tuned();
     }
   }
+}
+
+// A graph keeps what it is made of. The background would take a compile's time for the plan that is looked for here.
+TEST_F(AtOnceTest, ACapturedCallWaitsForThePlanOfItsShape) {
+  ContextOptions options = at_once();
+  options.environment->log = true;
+  Context context(options);
+  know(context, "softmax_forward x=f32:1x36");
+  const std::vector<float> ones(37, 1), nothing(37, -1000);
+  void* const x = upload(ones);
+  void* const y = upload(nothing);
+  const auto call = [&](Stream stream) {
+    softmax_forward(context, Tensor(x, f32, {1, 37}, nc), Tensor(y, f32, {1, 37}, nc), {}, stream);
+  };
+  const auto said = [](const auto& work) {
+    testing::internal::CaptureStderr();
+    work();
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(said([&] { call(nullptr); }), HasSubstr("_open "));
+  std::optional<CudaGraph> graph;
+  EXPECT_THAT(said([&] { graph.emplace(context, call); }), testing::AllOf(HasSubstr("37"), Not(HasSubstr("_open "))));
+  EXPECT_FALSE(context.plan(Request::parse("softmax_forward x=f32:1x37")).is_open());
+  graph->launch(nullptr);
+  for (const float value : download<float>(y, ones.size())) EXPECT_NEAR(value * 37, 1, 1e-5);
+}
+
+TEST_F(AtOnceTest, ACapturedCallIsOfTheOpenKernelWhereNothingElseCanBeMade) {
+  Context context(with_open_kernels({"softmax_forward x=f32:?x?"}));
+  const std::vector<float> ones(37, 1);
+  void* const x = upload(ones);
+  void* const y = upload(ones);
+  const auto call = [&](Stream stream) {
+    softmax_forward(context, Tensor(x, f32, {1, 37}, nc), Tensor(y, f32, {1, 37}, nc), {}, stream);
+  };
+  call(nullptr);
+  for (int i = 0; i < 2; ++i) {
+    const CudaGraph graph(context, call);
+    graph.launch(nullptr);
+    for (const float value : download<float>(y, ones.size())) EXPECT_NEAR(value * 37, 1, 1e-5);
+  }
+  EXPECT_TRUE(context.plan(Request::parse("softmax_forward x=f32:1x37")).is_open());
 }
 
 TEST_F(AtOnceTest, SizesOfOneClassShareWhatIsCompiled) {
