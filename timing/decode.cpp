@@ -54,6 +54,7 @@ const OpcodeTable<Op> ops({{Op::mov, "MOV"},
                            {Op::copy, "LDGSTS"},
                            {Op::bar, "BAR"},
                            {Op::bra, "BRA"},
+                           {Op::brx, "BRX BRXU"},
                            {Op::bssy, "BSSY"},
                            {Op::bsync, "BSYNC"},
                            {Op::brk, "BREAK"},
@@ -129,11 +130,12 @@ void assign_roles(const Instruction& instruction, Decoded& decoded) {
   using Kind = Operand::Kind;
   const bool writes_predicates_only =
       decoded.op == Op::isetp || decoded.op == Op::fsetp || decoded.op == Op::hsetp2 || decoded.op == Op::plop3;
-  const bool writes_nothing = decoded.op == Op::store || decoded.op == Op::bra || decoded.op == Op::bar ||
-                              decoded.op == Op::copy || decoded.op == Op::matrix_store || decoded.op == Op::bulk_copy ||
-                              decoded.op == Op::ret || decoded.op == Op::call || decoded.op == Op::nothing ||
-                              decoded.op == Op::bssy || decoded.op == Op::bsync || decoded.op == Op::brk ||
-                              decoded.op == Op::exit || decoded.op == Op::r2p || instruction.opcode.starts_with("RED");
+  const bool writes_nothing = decoded.op == Op::store || decoded.op == Op::bra || decoded.op == Op::brx ||
+                              decoded.op == Op::bar || decoded.op == Op::copy || decoded.op == Op::matrix_store ||
+                              decoded.op == Op::bulk_copy || decoded.op == Op::ret || decoded.op == Op::call ||
+                              decoded.op == Op::nothing || decoded.op == Op::bssy || decoded.op == Op::bsync ||
+                              decoded.op == Op::brk || decoded.op == Op::exit || decoded.op == Op::r2p ||
+                              instruction.opcode.starts_with("RED");
   size_t out_predicates = writes_predicates_only ? 2 : 0;
   bool destination_due = !writes_predicates_only && !writes_nothing;
   bool at_front = !writes_nothing;

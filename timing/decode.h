@@ -60,6 +60,7 @@ enum class Op : uint8_t {
   copy,
   bar,
   bra,
+  brx,  // to a place of a table
   bssy,
   bsync,
   brk,

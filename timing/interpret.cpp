@@ -254,7 +254,7 @@ bool Interpreter::Machine::calls(size_t index) const {
   for (; index < decoded_.size(); ++index) {
     const Op op = decoded_[index].op;
     if (op == Op::call) return true;
-    if (op == Op::bra || op == Op::exit || op == Op::ret || op == Op::bsync) return false;
+    if (op == Op::bra || op == Op::brx || op == Op::exit || op == Op::ret || op == Op::bsync) return false;
   }
   return false;
 }
@@ -406,6 +406,9 @@ bool Interpreter::Machine::control(Warp& warp, Fragment& fragment, const Decoded
       branch(warp, fragment, target, taken);
       return true;
     }
+    case Op::brx:
+      branch_by_table(warp, fragment, decoded, instruction, active);
+      return true;
     case Op::exit:
       leave(warp, active);
       fragment.mask &= ~active;
@@ -448,6 +451,24 @@ void Interpreter::Machine::branch(Warp& warp, Fragment& fragment, uint32_t targe
   const uint32_t stays = fragment.mask & ~taken;
   if (stays != 0 && taken != 0) warp.runnable.push_back({fragment.pc + 1, stays});
   fragment = taken != 0 ? Fragment{target, taken} : Fragment{fragment.pc + 1, stays};
+}
+
+// Each lane goes on where its register says: `BRX R2 -0x410` is relative to what follows.
+void Interpreter::Machine::branch_by_table(Warp& warp, Fragment& fragment, const Decoded& decoded,
+                                           const Instruction& instruction, uint32_t active) {
+  const Lanes place = fetch(warp, source(instruction, decoded, 0));
+  if ((place.unknown & active) != 0) fail_for_data(instruction);
+  const auto distance = static_cast<uint64_t>(source(instruction, decoded, 1).value);
+  const uint64_t from = instruction.address + instruction_bytes + distance;
+  const uint32_t stays = fragment.mask & ~active;
+  if (stays != 0) warp.runnable.push_back({fragment.pc + 1, stays});
+  for (uint32_t rest = active; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    const auto offset = static_cast<int32_t>(place.v[static_cast<size_t>(lane)]);
+    const auto target = static_cast<int64_t>(from + static_cast<uint64_t>(int64_t{offset}));
+    warp.runnable.push_back({sass_.index_of(target), uint32_t{1} << lane});
+  }
+  fragment.mask = 0;
 }
 
 void Interpreter::Machine::leave(Warp& warp, uint32_t mask) {

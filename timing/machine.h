@@ -98,6 +98,8 @@ class Interpreter::Machine {
   bool pass(Warp& warp, uint32_t branch);
   void end_paths();
   void branch(Warp& warp, Fragment& fragment, uint32_t target, uint32_t taken);
+  void branch_by_table(Warp& warp, Fragment& fragment, const Decoded& decoded, const Instruction& instruction,
+                       uint32_t active);
   void leave(Warp& warp, uint32_t mask);
   void arrive(Warp& warp, uint32_t barrier);
   void move_barrier(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);

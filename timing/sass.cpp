@@ -249,10 +249,11 @@ class Parser {
     instruction.opcode = words[0];
     instruction.modifiers.assign(words.begin() + 1, words.end());
     for (const std::string_view part : parts_of(text.substr(space), ',')) {
-      const size_t label = part.find(" `(");  // RET.REL.NODEC R20 `(kernel)
-      instruction.operands.push_back(read_operand(part.substr(0, label), instruction.low));
-      if (label != std::string_view::npos)
-        instruction.operands.push_back(read_operand(part.substr(label + 1), instruction.low));
+      // RET.REL.NODEC R20 `(kernel), BRX R2 -0x410
+      const size_t second = part.find(instruction.opcode.starts_with("BRX") ? " -0x" : " `(");
+      instruction.operands.push_back(read_operand(part.substr(0, second), instruction.low));
+      if (second != std::string_view::npos)
+        instruction.operands.push_back(read_operand(part.substr(second + 1), instruction.low));
     }
     if (instruction.operands.size() > most_operands) fail("an instruction with too many operands");
   }

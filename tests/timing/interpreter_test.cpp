@@ -239,7 +239,7 @@ TEST(Interpreter, BranchesByDataLeadPastCalls) {
 }
 
 TEST(Interpreter, CallsBehindAnotherJumpDoNotDecide) {
-  for (const char* jump : {"BRA `(on)", "EXIT", "RET.REL.NODEC R4 `(on)", "BSYNC B0"}) {
+  for (const char* jump : {"BRA `(on)", "BRX R4 -0x40", "EXIT", "RET.REL.NODEC R4 `(on)", "BSYNC B0"}) {
     const Sass sass =
         with_data().add("@P0 BRA `(on)").add(jump).add("CALL.REL.NOINC `(on)").label("on").add("EXIT").sass();
     try {
@@ -249,6 +249,43 @@ TEST(Interpreter, CallsBehindAnotherJumpDoNotDecide) {
       EXPECT_THAT(error.what(), testing::HasSubstr("depends on data")) << jump;
     }
   }
+}
+
+// Even lanes to the EXIT that follows at 0x50, odd ones to the NOP behind it.
+TEST(Interpreter, BranchesByATableLeadEachLaneToItsPlace) {
+  const Sass sass = Code()
+                        .add("S2R R0, SR_TID.X")
+                        .add("LOP3.LUT R2, R0, 0x1, RZ, 0xc0, !PT")
+                        .add("SHF.L.U32 R2, R2, 0x4, RZ")
+                        .add("@!PT BRX R2 -0x10")
+                        .add("BRX R2 -0x0 (*\"BRANCH_TARGETS .L_x_1,.L_x_2\"*)")
+                        .add("EXIT")
+                        .add("NOP")
+                        .add("FADD R3, RZ, RZ")
+                        .add("EXIT")
+                        .sass();
+  const BlockPath path = run_code(sass);
+  std::vector<std::pair<uint32_t, uint32_t>> executed;
+  for (const Executed& one : path.warps[0].executed) executed.emplace_back(one.instruction, one.active);
+  constexpr uint32_t even = 0x55555555, odd = 0xaaaaaaaa;
+  const std::vector<std::pair<uint32_t, uint32_t>> expected = {{0, ~0U},  {1, ~0U}, {2, ~0U}, {3, 0},  {4, ~0U},
+                                                               {5, even}, {6, odd}, {7, odd}, {8, odd}};
+  EXPECT_EQ(executed, expected);
+}
+
+TEST(Interpreter, BranchesByATableToNowhereAreErrors) {
+  const auto fails_with = [](Code code, const std::string& text) {
+    try {
+      run_code(code.sass());
+      FAIL() << text;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr(text));
+    }
+  };
+  fails_with(Code().add("MOV R2, 0x8").add("BRX R2 -0x10").add("EXIT"), "no instruction at 0x18");
+  fails_with(Code().add("MOV R2, 0x7fffffff").add("BRX R2 -0x7fffffffffffffff").add("EXIT"), "no instruction at");
+  fails_with(Code().add("LDG.E R2, [RZ]").add("BRX R2 -0x10").add("EXIT"), "depends on data");
+  fails_with(Code().add("BRX").add("EXIT"), "BRX");
 }
 
 TEST(Interpreter, WaitsAreOverOnceMemoryIsKnown) {
