@@ -107,11 +107,12 @@ Prelude addresses_prelude(const ConvolutionAddresses& conv, FixedAxes fixed) {
   prelude.index_type("Index", conv.wide_index);
   add_batch(prelude, conv.n(), conv.dynamic_batch);
   prelude.extent("C", conv.c()).extent("K", conv.k()).extent("GROUPS", conv.groups, conv.groups != 1);
-  prelude.extent("C_PER_GROUP", conv.c_per_group()).extent("K_PER_GROUP", conv.k_per_group());
-  if (conv.pointwise) fixed = FixedAxes::windows;
+  if (conv.pointwise) fixed = std::max(fixed, FixedAxes::windows);
+  const bool filters_vary = fixed < FixedAxes::filters;
+  prelude.extent("C_PER_GROUP", conv.c_per_group(), filters_vary).extent("K_PER_GROUP", conv.k_per_group());
   add_axes(prelude, conv, fixed);
-  prelude.extent("TAPS", conv.taps(), fixed != FixedAxes::windows);
-  prelude.extent("FILTER_ELEMENTS", conv.c_per_group() * conv.taps());
+  prelude.extent("TAPS", conv.taps(), fixed < FixedAxes::windows);
+  prelude.extent("FILTER_ELEMENTS", conv.c_per_group() * conv.taps(), filters_vary);
   prelude.extent("PIXELS_PER_IMAGE", conv.pixels_per_image()).flag("POINTWISE", conv.pointwise);
   // Where all outputs have the same filters their number plays no part.
   const bool divides = conv.region_axes.count() > 1 || conv.divided != Divided::nothing;

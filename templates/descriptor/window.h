@@ -14,12 +14,13 @@ struct SpatialAxes {
   int64_t taps() const { return planes.window * rows.window * columns.window; }
 };
 
-/// Parts of windows that an open kernel fixes: it divides by them, or its registers depend on them.
+/// Parts of windows that an open kernel fixes: it divides by them, or its registers or shared memory depend on them.
 enum class FixedAxes {
   nothing,
   dilations,
   steps,    ///< Strides and dilations.
   windows,  ///< These, and the windows' extents.
+  filters,  ///< These, and the number of channels that a filter has.
 };
 
 /// The axes of a ConvForward or PoolForward.

@@ -6,12 +6,10 @@
 // The functions are bodies of kernels of THREADS threads.
 //
 // From the prelude, besides the problem: TILE_P, TILE_K, THREADS, X_RUN, Y_RUN, UNROLL_S and UNROLL_C
-// (conv/direct/direct.cpp).
+// (conv/direct/direct.cpp); P_TILES of a column of y, and K_TILES of a group's channels.
 #include "lib/conv_operands.cuh"
 #include "lib/index.cuh"
 
-constexpr int P_TILES = ceil_div(P, TILE_P);
-constexpr int K_TILES = ceil_div(K_PER_GROUP, TILE_K);                          // of one group
 constexpr int INPUT_ROWS = (TILE_P - 1) * STRIDE_H + (R - 1) * DILATION_H + 1;  // of a thread
 
 static_assert(INPUT_ROWS <= 32, "one bit an input row");
@@ -95,8 +93,8 @@ __device__ __forceinline__ void multiply(const Column& column, const FilterTile&
 
 __device__ __forceinline__ void convolve_direct(BlockMemory& filters, const GridBlock& block, const TX* x, const TW* w,
                                                 TY* y, const EpilogueArguments& arguments, long long n) {
-  const int group = static_cast<int>(block.y) / K_TILES;
-  const int first_k = static_cast<int>(block.y) % K_TILES * TILE_K;
+  int group = static_cast<int>(block.y);
+  const int first_k = take_coordinate(group, K_TILES) * TILE_K;
   const int channels = smaller(TILE_K, K_PER_GROUP - first_k);
   const Index first_filter = static_cast<Index>(group) * K_PER_GROUP + first_k;
   filters.fill(w, first_filter, channels);

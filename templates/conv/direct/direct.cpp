@@ -95,6 +95,31 @@ std::optional<std::string> refusal(const Contraction& contraction) {
   return std::nullopt;
 }
 
+// Rules: what their names below say.
+bool rows_fit_a_mask(const Tile& tile, const Contraction& part, const Target&) {
+  return input_rows(tile, part.addresses) <= 32;
+}
+bool filters_fit(const Tile& tile, const Contraction& part, const Target& target) {
+  return filter_elements(part.addresses) * tile.k * 4 <= target.arch.shared_per_block_default;
+}
+bool registers_suffice(const Tile& tile, const Contraction& part, const Target& target) {
+  const int limit = std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
+  return tile.p * tile.k <= 64 && registers(tile, part.addresses) <= limit - 40;
+}
+
+// For few channels and for many the tallest tile that can be, and the lowest, for small images.
+bool has_open_kernel(const Tile& tile, const Contractions& parts, const Target& target) {
+  if (tile.threads != 128 || (tile.k != 4 && tile.k != 8)) return false;
+  if (tile.p == 1) return true;
+  for (const int rows : {4, 2}) {
+    const Tile open{rows, tile.k, tile.threads};
+    const bool can_be = for_all(rows_fit_a_mask)(open, parts, target) && for_all(filters_fit)(open, parts, target) &&
+                        for_all(registers_suffice)(open, parts, target);
+    if (can_be) return tile.p == rows;
+  }
+  return false;
+}
+
 std::array<Count, 3> grid(const Tile& tile, const Contraction& contraction) {
   const ConvolutionAddresses& conv = contraction.addresses;
   return {blocks_for(contraction, columns_per_image(tile, conv), tile.threads), Count{channel_tiles(tile, conv)},
@@ -107,6 +132,8 @@ void add_constants(Prelude& prelude, const Tile& tile, const Contraction& contra
   prelude.constant("X_RUN", x_run(tile, conv)).constant("Y_RUN", y_run(tile, conv));
   const Unrolling unroll = unrolling(tile, conv);
   prelude.constant("UNROLL_S", unroll.s).constant("UNROLL_C", unroll.c);
+  prelude.extent("P_TILES", ceil_div(conv.rows.outputs, tile.p));
+  prelude.extent("K_TILES", ceil_div(conv.k_per_group(), tile.k));
 }
 
 GridWork work_of(const Tile& tile, const Contraction& contraction) {
@@ -181,26 +208,18 @@ Algorithm direct_convolution(const std::string& template_path, const std::string
           .param("TILE_P", &Tile::p, {4, 2, 1, 8})
           .param("TILE_K", &Tile::k, {8, 4, 2, 1, 16})
           .param("THREADS", &Tile::threads, {128, 64, 256})
-          .rule("TILE_P suits the image", for_main([](const Tile& tile, const Contraction& part, const Target&) {
-                  return tile.p == 1 || tile.p < 2 * part.addresses.rows.outputs;
-                }))
-          .rule("TILE_K suits the channels", for_main([](const Tile& tile, const Contraction& part, const Target&) {
-                  const int64_t k = part.addresses.k_per_group();
-                  return tile.k < 2 * k && (tile.k >= 4 || k < 4 || k % 4 != 0);
-                }))
-          .rule("window rows fit a mask", for_all([](const Tile& tile, const Contraction& part, const Target&) {
-                  return input_rows(tile, part.addresses) <= 32;
-                }))
-          .rule("filters fit into shared memory",
-                for_all([](const Tile& tile, const Contraction& part, const Target& target) {
-                  return filter_elements(part.addresses) * tile.k * 4 <= target.arch.shared_per_block_default;
-                }))
-          .rule("registers suffice", for_all([](const Tile& tile, const Contraction& part, const Target& target) {
-                  const int limit =
-                      std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / tile.threads);
-                  return tile.p * tile.k <= 64 && registers(tile, part.addresses) <= limit - 40;
-                }));
-  return of_one_launch(std::move(description), name, grid, add_constants, work_of);
+          .pruning("TILE_P suits the image", for_main([](const Tile& tile, const Contraction& part, const Target&) {
+                     return tile.p == 1 || tile.p < 2 * part.addresses.rows.outputs;
+                   }))
+          .pruning("TILE_K suits the channels", for_main([](const Tile& tile, const Contraction& part, const Target&) {
+                     const int64_t k = part.addresses.k_per_group();
+                     return tile.k < 2 * k && (tile.k >= 4 || k < 4 || k % 4 != 0);
+                   }))
+          .rule("window rows fit a mask", for_all(rows_fit_a_mask))
+          .rule("filters fit into shared memory", for_all(filters_fit))
+          .rule("registers suffice", for_all(registers_suffice))
+          .opens(has_open_kernel);
+  return of_one_launch(std::move(description), name, grid, add_constants, work_of, FixedAxes::filters);
 }
 
 }  // namespace kiln::descriptor
