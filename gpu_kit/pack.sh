@@ -30,10 +30,11 @@ collect_nvrtc() {
 collect_files() {
   local files=$1 build=$2 name
   mkdir -p "$files/bin" "$files/examples" "$files/lib" "$files/tests" "$files/requests"
-  cp "$build/kit/kiln" "$build/kit/bench_vs_cudnn" "$files/bin/"
+  for name in kiln bench_vs_cudnn bench_open_kernels bench_many_sizes; do cp "$build/kit/$name" "$files/bin/"; done
   cp "$build/kit/lib/libkiln_emulator.so" "$files/lib/"
   for name in "${programs[@]}"; do cp "$build/kit/$name" "$files/tests/"; done
   for name in "${suites[@]}"; do cp "examples/requests/$name" "$files/requests/"; done
+  bench/open_kernels/sweep.py 1 >"$files/requests/open_kernels.txt"
   cp -r examples/user_template "$files/examples/"
 }
 

@@ -3,11 +3,12 @@
 //
 //   bench_many_sizes [SIZES [KEPT_PLANS [exact|at_once [THREADS]]]]      4000 sizes, 256 plans, exact, 8 threads
 //
-// Method: the emulated device. No store of kernels, so every size is compiled; at_once: an empty store, so every kernel
-// that serves many sizes is compiled once, and exact plans in the background, while the sizes go on. Ten times in the
-// run the resident memory of the process is printed, with the plans that are loaded. Memory is flat when it does not
-// grow after the limit of plans was reached. The first time prints what a plan takes. In the end: the host time of a
-// call, each of which is the first of its size, of all but the first tenth; and the compiles.
+// Method: the device of KILN_DRIVER, by default the emulated one. No store of kernels, so every size is compiled;
+// at_once: an empty store, so every kernel that serves many sizes is compiled once, and exact plans in the background,
+// while the sizes go on. Ten times in the run the resident memory of the process is printed, with the plans that are
+// loaded. Memory is flat when it does not grow after the limit of plans was reached. The first time prints what a plan
+// takes. In the end: the host time of a call, each of which is the first of its size, of all but the first tenth; and
+// the compiles.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -62,7 +63,7 @@ int main(int argc, char** argv) {
   const int64_t sizes = argc > 1 ? std::atoll(argv[1]) : 4000;
   kiln::ContextOptions options;
   options.environment = kiln::Environment::read();
-  options.environment->driver = "emulator";
+  if (!options.environment->driver) options.environment->driver = "emulator";
   options.cache = "off";
   options.kernel_store = "off";
   options.kept_plans = argc > 2 ? std::atoll(argv[2]) : 256;
@@ -76,8 +77,8 @@ int main(int argc, char** argv) {
   const int threads = argc > 4 ? std::atoi(argv[4]) : 8;
   auto context_of_all = std::make_unique<kiln::Context>(options);
   kiln::Context& context = *context_of_all;
-  const auto device =
-      kiln::device::ContextHandle::acquire(kiln::device::Device(kiln::device::Driver::open({"emulator"}), 0));
+  const auto device = kiln::device::ContextHandle::acquire(
+      kiln::device::Device(kiln::device::Driver::open({options.environment->driver}), 0));
   std::atomic<int64_t> next = 1, wrong = 0;
   std::atomic<double> spent = 0;
   std::mutex printing;

@@ -491,7 +491,10 @@ TEST_F(WorkspaceCallsTest, StreamsThatComeAndGoLeaveNoMemoryBehind) {
   call();
   const size_t free_bytes = device_->memory().free_bytes;
   for (int i = 0; i < 40; ++i) call();
-  EXPECT_EQ(device_->memory().free_bytes, free_bytes);
+  // A GPU's memory is that of all processes.
+  if (device_->driver().is_emulated()) {
+    EXPECT_EQ(device_->memory().free_bytes, free_bytes);
+  }
   expect_right(request_, operands);
 }
 

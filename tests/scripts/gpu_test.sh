@@ -49,6 +49,7 @@ pool_forward x=f32:1x8x14x14 mode=max window=2 stride=2
 softmax_forward x=f32:3x100
 TEXT
 layers=6
+printf '# softmax\nsoftmax_forward x=f32:3x100\nsoftmax_forward x=f32:3x90\n' >"$scratch/open.txt"
 
 # --- One command ------------------------------------------------------------------------------------------------------
 
@@ -56,7 +57,7 @@ out=$target.try/results
 summary=$out/summary.txt
 mkdir "$scratch/loaded"
 LD_DEBUG=files LD_DEBUG_OUTPUT=$scratch/loaded/by succeeds "$scratch/try.log" "$source/scripts/gpu" --kit "$target" \
-  --built "$build" --fast --limit 80000000 --try --requests "$scratch/layers.txt" --cudnn "$fake" --minutes 8
+  --built "$build" --fast --limit 80000000 --try --requests "$scratch/layers.txt" --open "$scratch/open.txt" --cudnn "$fake" --minutes 8
 unpacked=$(echo "$carried"/unpacked-*)
 holds "$summary" "tests: 4 programs passed, 0 failed, 0 out of time"
 cat "$out"/tests/*.txt >"$scratch/passed.txt"
@@ -65,6 +66,10 @@ holds "$summary" "products on tensor cores: 0 of 2 sets of results have the bits
 [ "$(stat -c %s "$out"/products/*.bits)" -eq $((192 * 128 * 4)) ] || fail "the results of products are not kept"
 holds "$summary" "calibration: calibration.txt"
 holds "$out/calibration.txt" "copy_efficiency="
+holds "$summary" "open kernels: "
+holds "$summary" "at the worst of 2 layers, all right"
+holds "$summary" "new sizes: 0 results of 1000 are wrong; "
+[ "$(grep -c ' x=' "$unpacked/requests/open_kernels.txt")" -ge 60 ] || fail "the kit has few classes of layers"
 holds "$summary" "tune: tune.txt, report.html"
 holds "$out/report.html" "</html>"
 holds "$out/report.html" "calibrated on this device: copy_efficiency="
@@ -81,7 +86,7 @@ rm -r "$scratch/loaded"
 
 # --- What is carried --------------------------------------------------------------------------------------------------
 
-for program in bin/kiln bin/bench_vs_cudnn tests/device_tensor_test tests/device_run_test tests/runtime_test tests/templates_test lib/libkiln_emulator.so; do
+for program in bin/kiln bin/bench_vs_cudnn bin/bench_open_kernels bin/bench_many_sizes tests/device_tensor_test tests/device_run_test tests/runtime_test tests/templates_test lib/libkiln_emulator.so; do
   foreign=$(ldd "$unpacked/$program" | grep -vE 'linux-vdso|libc\.so\.6|libm\.so\.6|libgcc_s\.so\.1|ld-linux|statically' || true)
   [ -z "$foreign" ] || fail "$program needs $foreign"
 done
@@ -107,7 +112,7 @@ done
 
 # --- Killed at work, and resumed --------------------------------------------------------------------------------------
 
-options=(--device emulator:0 --minutes 8 --requests "$scratch/layers.txt" --tests device_run_test --cudnn "$fake")
+options=(--device emulator:0 --minutes 8 --requests "$scratch/layers.txt" --open none --tests device_run_test --cudnn "$fake")
 run() {
   "$carried/gpu" --run "$carried" --out "$out" "${options[@]}" "$@"
 }
@@ -176,7 +181,7 @@ holds "$out/tune.txt" "$all candidates tried, $all of them known"
 # kernel for it is compiled, and goes on with a small layer, for which there is a report.
 out=$scratch/default
 summary=$out/summary.txt
-options=(--device emulator:0 --minutes 8 --tests '' --cudnn none)
+options=(--device emulator:0 --minutes 8 --open none --tests '' --cudnn none)
 kernels_of_layers() {
   [ ! -e "$out/tune.partial" ] || { find "$out/cache" -name '*.entry' -newer "$out/tune.partial" || true; } | wc -l
 }
@@ -226,7 +231,7 @@ if in_root true; then
   mkdir -p "$root/work/out"
   cp "$scratch/killed/calibration.txt" "$root/work/out/"  # so that it is not calibrated again
   succeeds "$scratch/root.log" in_root /carried/gpu --run /carried --unpack /work --out /work/out --device emulator:0 --tests '' \
-    --requests /work/layers.txt --resume
+    --open none --requests /work/layers.txt --resume
   for line in "/lib/libnvrtc.so." "tune: tune.txt, report.html" "comparison with cuDNN: left out"; do
     holds "$root/work/out/summary.txt" "$line"
   done
