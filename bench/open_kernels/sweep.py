@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Print layers of random sizes in classes, for bench_open_kernels: `# NAME`, then a request a line.
 
 A class is what an application gives a name to: an operation, its types and layout, its window. Sizes are drawn from

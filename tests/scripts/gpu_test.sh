@@ -66,10 +66,9 @@ holds "$summary" "products on tensor cores: 0 of 2 sets of results have the bits
 [ "$(stat -c %s "$out"/products/*.bits)" -eq $((192 * 128 * 4)) ] || fail "the results of products are not kept"
 holds "$summary" "calibration: calibration.txt"
 holds "$out/calibration.txt" "copy_efficiency="
-holds "$summary" "open kernels: "
-holds "$summary" "at the worst of 2 layers, all right"
+holds "$summary" "open kernels of 2 layers: all right; "
 holds "$summary" "new sizes: 0 results of 1000 are wrong; "
-[ "$(grep -c ' x=' "$unpacked/requests/open_kernels.txt")" -ge 60 ] || fail "the kit has few classes of layers"
+[ "$(grep -vc '^#' "$unpacked/requests/open_kernels.txt")" -ge 70 ] || fail "the kit has few classes of layers"
 holds "$summary" "tune: tune.txt, report.html"
 holds "$out/report.html" "</html>"
 holds "$out/report.html" "calibrated on this device: copy_efficiency="
@@ -244,7 +243,7 @@ rm -rf "$root"
 
 # Without NVRTC, and held to so much that the whole stays below what may be carried: the other way of packing makes half of it.
 small=$scratch/small
-succeeds "$scratch/small.log" "$source/scripts/gpu" --kit "$small" --built "$build" --fast --without-nvrtc --limit 16000000
+succeeds "$scratch/small.log" "$source/scripts/gpu" --kit "$small" --built "$build" --fast --without-nvrtc --limit 20000000
 # unpack_small STATUS TEXT: runs it on a device that is not there, for which it unpacks first.
 unpack_small() {
   local status=0
