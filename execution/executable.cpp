@@ -118,6 +118,7 @@ uint8_t as_slot(size_t slot) {
 void write_extents(const std::shared_ptr<const device::ContextHandle>& context, const device::Module& module,
                    const std::vector<Extent>& extents) {
   if (extents.empty()) return;
+  const device::BesideCaptures beside(context->driver());
   const device::Stream stream(context);
   std::vector<std::vector<std::byte>> written;  // until the stream has passed it
   for (const Extent& extent : extents) {

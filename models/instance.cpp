@@ -410,9 +410,9 @@ Weights::Place prepared_of(Context& context, const Plan& plan, const OpenStep& o
 }  // namespace
 
 void make_exact_plans(Context& context, const Instance& instance) {
-  std::vector<Request> requests;
-  for (const OpenStep& open : instance.open) requests.push_back(instance.calls[open.step].plan.request());
   try {
+    std::vector<Request> requests;
+    for (const OpenStep& open : instance.open) requests.push_back(instance.calls[open.step].plan.request());
     context.prepare(requests);
   } catch (const std::exception&) {
     // The open kernels serve.

@@ -326,7 +326,7 @@ void Model::Impl::take_exact_plans(Stream stream) {
   };
   if (!models::take_exact_plans(*context, now, weights, grow, !captured)) return;
   now.graphs = {};
-  give_up_sizes();
+  if (!captured) give_up_sizes();  // frees weights
   use_first();
 }
 

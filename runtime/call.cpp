@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kiln/base/error.h"
+#include "kiln/generator/operation.h"
 #include "named_numbers.h"
 #include "operation_call.h"
 
@@ -138,7 +139,8 @@ void call(Context& context, std::string_view what, std::span<const NamedTensor> 
 
 Plan plan_of_call(Context& context, std::string_view what, std::span<const NamedTensor> tensors,
                   const CallOptions& options) {
-  return context.plan(with_host_memory([&] { return request_of(Arguments(what, tensors, options)); }));
+  return Plan(with_host_memory(
+      [&] { return context.impl().exact_plan(finished(request_of(Arguments(what, tensors, options)))); }));
 }
 
 }  // namespace kiln

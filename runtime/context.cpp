@@ -10,6 +10,7 @@
 #include "context_impl.h"
 #include "host_memory.h"
 #include "kiln/base/error.h"
+#include "kiln/base/no_cancellation.h"
 #include "kiln/base/parallel.h"
 #include "kiln/base/printable.h"
 #include "kiln/device/stream.h"
@@ -200,7 +201,11 @@ std::shared_ptr<const LoadedPlan> Context::Impl::obtain(const KeyedRequest& requ
 // Tuning takes minutes, and what is not there by mistake is better said: first plans are for the time before a capture.
 std::shared_ptr<const LoadedPlan> Context::Impl::plan_of_call(const KeyedRequest& request, Stream stream) {
   if (!is_captured(stream)) return plan(request);
-  if (auto plan = plans_.find(request.key())) return plan->open ? plan_for_graph(request, plan) : plan;
+  auto there = plans_.find(request.key());
+  // A graph is launched again and again: what stands in for the time of a compile must not stay in it. The compile is
+  // waited for, because nobody waits for a capture.
+  if (there && there->stands_in()) there = in_place_of_open(request);
+  if (there) return there;
   const bool may_be_given_up = plans_.count().given_up > 0;
   throw Error(
       ErrorCode::unsupported,
@@ -216,13 +221,19 @@ bool Context::Impl::is_captured(Stream stream) const {
   return device::is_capturing(*context_, static_cast<cuda_abi::CUstream>(stream));
 }
 
-// A graph is launched again and again: what stands in for the time of a compile must not stay in it. The compile is
-// waited for, because nobody waits for a capture. Where it fails, which is announced, `open` serves.
-std::shared_ptr<const LoadedPlan> Context::Impl::plan_for_graph(const KeyedRequest& request,
-                                                                const std::shared_ptr<const LoadedPlan>& open) {
+// The plan of a request that an open kernel serves: made, unless that fails, which is announced. Null where the open
+// kernel has failed, too.
+std::shared_ptr<const LoadedPlan> Context::Impl::in_place_of_open(const KeyedRequest& request) {
+  const NoCancellation whole;
   plans_.look_again(request, CurrentPlans::Reason::is_open);
-  const std::shared_ptr<const LoadedPlan> own = plans_.find(request.key());
-  return own ? own : open;
+  return plans_.find(request.key());
+}
+
+std::shared_ptr<const LoadedPlan> Context::Impl::exact_plan(const KeyedRequest& request) {
+  std::shared_ptr<const LoadedPlan> plan = obtain(request, &CurrentPlans::get_exact);
+  if (!plan->stands_in()) return plan;
+  std::shared_ptr<const LoadedPlan> own = in_place_of_open(request);
+  return own ? own : plan;
 }
 
 void Context::Impl::run_with_workspace(const LoadedPlan& plan, Stream stream, std::span<const Address> operands,
@@ -281,10 +292,7 @@ std::vector<Plan> Context::Impl::plans(std::span<const Request> requests) {
 
 void Context::Impl::prepare(std::span<const Request> requests) {
   tune_valid(requests);
-  for_each_index(requests.size(), [&](size_t i) {
-    const KeyedRequest request = finished(requests[i]);
-    if (obtain(request, &CurrentPlans::get_exact)->open) plans_.look_again(request, CurrentPlans::Reason::is_open);
-  });
+  for_each_index(requests.size(), [&](size_t i) { (void)exact_plan(finished(requests[i])); });
 }
 
 // A bundle may serve a request whose user code nobody here knows; other variants of it cannot be made.

@@ -30,7 +30,9 @@ class Context::Impl {
   explicit Impl(const ContextOptions& options);
 
   std::shared_ptr<const LoadedPlan> plan(const KeyedRequest& request) { return obtain(request, &CurrentPlans::get); }
-  /// The same for a call on `stream`. While that is captured into a graph, only where there is a plan: throws
+  /// The same, of an open kernel only where nothing else can be made.
+  std::shared_ptr<const LoadedPlan> exact_plan(const KeyedRequest& request);
+  /// As plan(), for a call on `stream`. While that is captured into a graph, only where there is a plan: throws
   /// Error(unsupported) instead of making the first. In place of an open kernel comes the plan of the request.
   std::shared_ptr<const LoadedPlan> plan_of_call(const KeyedRequest& request, Stream stream);
   bool is_captured(Stream stream) const;
@@ -70,8 +72,7 @@ class Context::Impl {
   void announce_stand_in(const Environment& environment) const;
   using Get = std::shared_ptr<const LoadedPlan> (CurrentPlans::*)(const KeyedRequest&, const std::function<void()>&);
   std::shared_ptr<const LoadedPlan> obtain(const KeyedRequest& request, Get get);
-  std::shared_ptr<const LoadedPlan> plan_for_graph(const KeyedRequest& request,
-                                                   const std::shared_ptr<const LoadedPlan>& open);
+  std::shared_ptr<const LoadedPlan> in_place_of_open(const KeyedRequest& request);
   bool may_be_tuned(const KeyedRequest& request) const;
   void tune_valid(std::span<const Request> requests);
   void tune_first(std::span<const Request> requests);

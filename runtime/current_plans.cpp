@@ -199,7 +199,7 @@ void CurrentPlans::look_again(const KeyedRequest& request, Reason reason) {
       if (!failure && reason == Reason::may_be_wrong) return;
       if (!failure && reason == Reason::is_open && !old->open) return;  // tuning was first
       const Shared better = tools_.make(request);
-      if (old->choice == better->choice) return;
+      if (old->choice == better->choice) return old->is_final.store(old->open, std::memory_order_relaxed);
       if (!replace(key, old, better)) continue;
       tell_failure();
       failure.reset();
@@ -211,6 +211,7 @@ void CurrentPlans::look_again(const KeyedRequest& request, Reason reason) {
       const char* const why = reason == Reason::is_open ? "is served by an open kernel, and its own variant"
                                                         : "was tuned, and its new variant";
       tools_.announce(fmt::format("{} {} cannot be loaded: {}", key, why, error.what()));
+      if (old) old->is_final.store(old->open, std::memory_order_relaxed);  // else each captured call would try again
       if (failure) withdraw(key, old);
       return;
     }

@@ -22,7 +22,7 @@ const OpcodeTable<Pipe> pipes({{Pipe::fma, "FFMA FMUL FADD FFMA2 FMUL2 FADD2"},
                                 "FSEL PRMT IABS BMSK SGXT VOTE VOTEU P2R R2P FMNMX FSETP FSET I2FP F2FP VIADD LEPC "
                                 "ISCADD VABSDIFF IADD3X ELECT"},
                                {Pipe::tensor, "HMMA IMMA BMMA DMMA QMMA"},
-                               {Pipe::branch, "BRA BRX JMP CALL RET EXIT BSSY BSYNC BREAK BMOV WARPSYNC YIELD"},
+                               {Pipe::branch, "BRA BRX BRXU JMP CALL RET EXIT BSSY BSYNC BREAK BMOV WARPSYNC YIELD"},
                                {Pipe::none,
                                 "NOP DEPBAR LDGDEPBAR BAR MEMBAR ERRBAR CCTL CCTLL FENCE HGMMA IGMMA QGMMA BGMMA "
                                 "WARPGROUP UTMACMDFLUSH UTMACCTL UTMAPF UCGABAR_ARV UCGABAR_WAIT CGAERRBAR "

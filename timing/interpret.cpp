@@ -239,7 +239,8 @@ uint32_t Interpreter::Machine::guard_of(const Warp& warp, const Instruction& ins
   const Bits bits = fetch_predicate(warp, instruction.guard_uniform, instruction.guard, instruction.guard_inverted);
   if ((bits.unknown & mask) != 0) {
     if (instruction.opcode == "BRA") return decided(instruction, bits, mask);
-    if (instruction.opcode == "EXIT" || instruction.opcode == "BAR") fail_for_data(instruction);
+    if (instruction.opcode == "EXIT" || instruction.opcode == "BAR" || instruction.opcode.starts_with("BRX"))
+      fail_for_data(instruction);
     return mask & (bits.value | bits.unknown);
   }
   return bits.value & mask;
@@ -456,6 +457,11 @@ void Interpreter::Machine::branch(Warp& warp, Fragment& fragment, uint32_t targe
 // Each lane goes on where its register says: `BRX R2 -0x410` is relative to what follows.
 void Interpreter::Machine::branch_by_table(Warp& warp, Fragment& fragment, const Decoded& decoded,
                                            const Instruction& instruction, uint32_t active) {
+  for (const uint8_t i : decoded.predicates) {
+    const Bits bits = fetch_predicate(warp, instruction.operands[i]);
+    if ((bits.unknown & active) != 0) fail_for_data(instruction);
+    active &= bits.value;
+  }
   const Lanes place = fetch(warp, source(instruction, decoded, 0));
   if ((place.unknown & active) != 0) fail_for_data(instruction);
   const auto distance = static_cast<uint64_t>(source(instruction, decoded, 1).value);

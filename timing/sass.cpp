@@ -250,7 +250,7 @@ class Parser {
     instruction.modifiers.assign(words.begin() + 1, words.end());
     for (const std::string_view part : parts_of(text.substr(space), ',')) {
       // RET.REL.NODEC R20 `(kernel), BRX R2 -0x410
-      const size_t second = part.find(instruction.opcode.starts_with("BRX") ? " -0x" : " `(");
+      const size_t second = part.find(instruction.opcode.starts_with("BRX") ? " " : " `(");
       instruction.operands.push_back(read_operand(part.substr(0, second), instruction.low));
       if (second != std::string_view::npos)
         instruction.operands.push_back(read_operand(part.substr(second + 1), instruction.low));

@@ -7,7 +7,8 @@
 // distinct sources that serve the others, and the ratio of the two times: its geometric mean and the worst. The times
 // are estimates; with `time` those of the emulated device's clock, without a run. `check` runs both kernels as tuning
 // checks candidates, and says which are wrong; one that is makes the status 1. Its times are those of the clock, or on
-// a GPU the medians of nine runs from a cold L2. Kernels are compiled on all threads before the first is timed.
+// a GPU the medians of nine runs from a cold L2. Kernels are compiled on all threads before the first is timed, or come
+// from the store of compiled kernels.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,6 +30,8 @@
 #include "kiln/execution/compile.h"
 #include "kiln/execution/executable.h"
 #include "kiln/generator/catalogue.h"
+#include "kiln/runtime/settings.h"
+#include "kiln/store/file_store.h"
 #include "kiln/tuner/device_timer.h"
 #include "kiln/tuner/timing.h"
 #include "place.h"
@@ -47,7 +50,7 @@ struct Layer {
   std::optional<execution::CompiledProgram> open_program{}, exact_program{}, trusted{};
 };
 
-Layer layer_of(const Place& place, const std::string& line, Mode mode) {
+Layer layer_of(const Place& place, store::FileStore* kernels, const std::string& line, Mode mode) {
   Layer layer{.request = Request::parse(line)};
   Variants variants = place.catalogue.on(layer.request, place.target);
   const Candidates open = variants.open_candidates(place.figures);
@@ -57,7 +60,9 @@ Layer layer_of(const Place& place, const std::string& line, Mode mode) {
   const Program program = variants.program(layer.open->choice);
   for (const Source& source : program.sources) layer.sources.insert(execution::code_digest(source));
   if (mode == Mode::estimate) return layer;
-  const auto compiled = [&](const Program& what) { return execution::compile(*place.nvrtc, what, place.target); };
+  const auto compiled = [&](const Program& what) {
+    return execution::compile(*place.nvrtc, what, place.target, kernels);
+  };
   layer.open_program = compiled(program);
   layer.exact_program = compiled(variants.program(layer.exact->choice));
   if (mode == Mode::check && checking::needs_trusted(layer.request, {})) {
@@ -187,9 +192,11 @@ int compare(const std::string& path, Mode mode) {
   for (std::string line; std::getline(file, line);) {
     if (!line.empty()) lines.push_back(line);
   }
+  std::optional<store::FileStore> kernels;
+  if (const auto options = kernel_store(std::nullopt, place.environment)) kernels.emplace(*options);
   std::vector<std::optional<Layer>> layers(lines.size());
   for_each_index(lines.size(), [&](size_t i) {
-    if (!lines[i].starts_with("# ")) layers[i] = layer_of(place, lines[i], mode);
+    if (!lines[i].starts_with("# ")) layers[i] = layer_of(place, kernels ? &*kernels : nullptr, lines[i], mode);
   });
   fmt::print("{:48} {:>5} {:>5} {:>5} {:>8} {:>8}\n", "class", "sizes", "none", "code", "mean", "worst");
   Class one, all{.name = "all"};

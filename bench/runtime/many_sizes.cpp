@@ -67,10 +67,14 @@ int main(int argc, char** argv) {
   options.cache = "off";
   options.kernel_store = "off";
   options.kept_plans = argc > 2 ? std::atoll(argv[2]) : 256;
-  std::string store = "/tmp/kiln-sizes-XXXXXX";
+  std::string store = std::filesystem::temp_directory_path() / "kiln-sizes-XXXXXX";
   const bool at_once = argc > 3 && argv[3] == std::string_view("at_once");
   if (at_once) {
-    if (mkdtemp(store.data()) == nullptr) return 1;
+    if (mkdtemp(store.data()) == nullptr) {
+      fmt::print(stderr, "bench_many_sizes: no folder can be made in {} (TMPDIR names another)\n",
+                 std::filesystem::path(store).parent_path().string());
+      return 1;
+    }
     options.kernel_store = store;
     options.first_call = kiln::FirstCall::at_once;
   }

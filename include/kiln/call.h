@@ -44,8 +44,9 @@ inline void call(Context& context, std::string_view what, std::initializer_list<
   call(context, what, std::span(tensors.begin(), tensors.size()), options, stream);
 }
 
-/// The plan that call() runs for these arguments. A call needs its workspace_bytes(), as long as nothing is tuned
-/// meanwhile. Only the alignment of the tensors' addresses matters here; null counts as aligned. Throws as call().
+/// The plan that call() runs for these arguments from now on; with FirstCall::at_once too it is made now. A call needs
+/// its workspace_bytes(), as long as nothing is tuned meanwhile. Only the alignment of the tensors' addresses matters
+/// here; null counts as aligned. Throws as call().
 Plan plan_of_call(Context& context, std::string_view what, std::span<const NamedTensor> tensors,
                   const CallOptions& options = {});
 inline Plan plan_of_call(Context& context, std::string_view what, std::initializer_list<NamedTensor> tensors,

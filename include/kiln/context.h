@@ -216,7 +216,8 @@ class Context {
 
   /// Waits until nothing is left to be done in the background: plans of shapes that open kernels serve, and open
   /// kernels for further shapes, of calls that have returned; and tuning, until its budget is spent, or
-  /// TuningPolicy::stop_wanted gives true. Failures are announced, never thrown.
+  /// TuningPolicy::stop_wanted gives true. Failures are announced, never thrown. Not to be called by
+  /// ContextOptions::announce, whose thread may be the one that is waited for.
   void wait_until_tuned();
 
   /// Says which variant `request` gets, and why. Throws Error(invalid_argument) for a request that makes no sense.

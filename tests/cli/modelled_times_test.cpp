@@ -18,10 +18,10 @@
 namespace kiln::cli::modelled_times_test {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
+using testing::UnorderedElementsAre;
 
 std::string emulated(const std::string& card, int version = timing::model_version, const std::string& of = "") {
   return fmt::format("Kiln emulated {} (machine-code clock {}{})", card, version, of);
@@ -113,8 +113,9 @@ TEST(PredictionNotes, SayEachClockOnceAndNothingOfOtherChoices) {
   notes.add(ours + ", from pack a.pack");
   notes.add(ours);
   notes.add("predicted by machine-code clock 99, bundle a.kiln");
-  EXPECT_THAT(notes.notes(), ElementsAre(StartsWith(ours + ": rank correlation "),
-                                         StartsWith("predicted by machine-code clock 99: not the clock of this Kiln")));
+  EXPECT_THAT(notes.notes(),
+              UnorderedElementsAre(StartsWith(ours + ": rank correlation "),
+                                   StartsWith("predicted by machine-code clock 99: not the clock of this Kiln")));
 }
 
 }  // namespace

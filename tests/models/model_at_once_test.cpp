@@ -65,8 +65,7 @@ class ModelAtOnceTest : public ModelTest {
 TEST_F(ModelAtOnceTest, StepsTakeTheirPlansOnceTheseAreMade) {
   Model model = open(small_network());
   model.set_batch(3);
-  EXPECT_EQ(open_steps(model), 0) << "the first size has its own plans";
-  expect_right(model, 3);
+  expect_right(model, 3);  // by own plans, unless an open kernel was made for the class of a layer by then
   context_.wait_until_tuned();
   for (const int64_t batch : {2, 5}) {
     model.set_batch(batch);
@@ -130,9 +129,12 @@ TEST_F(ModelAtOnceTest, GraphsAreMadeOfTheirOwnPlans) {
   // A graph of open kernels, unless a plan was made by now.
   EXPECT_TRUE(model.graphs().kept == 1 || open_steps(model) < open_at_first);
   // A graph of the application's keeps the kernels that it was made of: the plans of all steps are waited for.
+  const bool takes_plans = open_steps(model) > 0;
   CudaGraph captured(context_, enqueue);
   EXPECT_EQ(open_steps(model), 0);
-  EXPECT_EQ(model.graphs().kept, 0U) << "of kernels that are replaced";
+  if (takes_plans) {
+    EXPECT_EQ(model.graphs().kept, 0U) << "of kernels that are replaced";
+  }
   for (int i = 0; i < 4; ++i) {
     run();
     expect_result();

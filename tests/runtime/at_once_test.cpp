@@ -11,6 +11,7 @@
 
 #include "device_fixture.h"
 #include "kiln/base/error.h"
+#include "kiln/call.h"
 #include "kiln/context.h"
 #include "kiln/cuda_graph.h"
 #include "kiln/runtime/bundling.h"
@@ -226,6 +227,21 @@ TEST_F(AtOnceTest, ACapturedCallIsOfTheOpenKernelWhereNothingElseCanBeMade) {
     for (const float value : download<float>(y, ones.size())) EXPECT_NEAR(value * 37, 1, 1e-5);
   }
   EXPECT_TRUE(context.plan(Request::parse("softmax_forward x=f32:1x37")).is_open());
+}
+
+// What it says of workspace has to hold for later calls.
+TEST_F(AtOnceTest, PlanOfCallGivesThePlanOfTheShape) {
+  Context context(at_once());
+  know(context, "softmax_forward x=f32:1x36");
+  const std::vector<float> ones(40, 1);
+  void* const x = upload(ones);
+  const auto plan_of = [&](int64_t length) {
+    const Tensor tensor(x, f32, {1, length}, nc);
+    return plan_of_call(context, "softmax_forward", {{"x", tensor}, {"y", tensor}});
+  };
+  EXPECT_FALSE(plan_of(37).is_open());
+  EXPECT_TRUE(context.plan(Request::parse("softmax_forward x=f32:1x38")).is_open());
+  EXPECT_FALSE(plan_of(38).is_open());
 }
 
 TEST_F(AtOnceTest, SizesOfOneClassShareWhatIsCompiled) {

@@ -273,6 +273,13 @@ TEST(Interpreter, BranchesByATableLeadEachLaneToItsPlace) {
   EXPECT_EQ(executed, expected);
 }
 
+TEST(Interpreter, BranchesByATableHaveConditions) {
+  for (const char* branch : {"BRX PT, R4 0x10", "BRXU PT, UR4 0x10", "BRX !PT, R4 0x10", "@!PT BRX R4 0x10"}) {
+    const BlockPath path = run_code(Code().add(branch).add("NOP").add("EXIT").sass());
+    EXPECT_EQ(path.warps[0].executed.size(), std::string(branch).find('!') == std::string::npos ? 2U : 3U) << branch;
+  }
+}
+
 TEST(Interpreter, BranchesByATableToNowhereAreErrors) {
   const auto fails_with = [](Code code, const std::string& text) {
     try {
@@ -285,6 +292,8 @@ TEST(Interpreter, BranchesByATableToNowhereAreErrors) {
   fails_with(Code().add("MOV R2, 0x8").add("BRX R2 -0x10").add("EXIT"), "no instruction at 0x18");
   fails_with(Code().add("MOV R2, 0x7fffffff").add("BRX R2 -0x7fffffffffffffff").add("EXIT"), "no instruction at");
   fails_with(Code().add("LDG.E R2, [RZ]").add("BRX R2 -0x10").add("EXIT"), "depends on data");
+  fails_with(with_data().add("@P0 BRX R4 -0x30").add("EXIT"), "depends on data");
+  fails_with(with_data().add("BRX P0, R4 -0x30").add("EXIT"), "depends on data");
   fails_with(Code().add("BRX").add("EXIT"), "BRX");
 }
 

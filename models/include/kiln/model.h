@@ -113,12 +113,13 @@ struct ModelGraphs {
 ///
 /// With FirstCall::at_once, open kernels serve the steps of a new size, and each step takes its own plan at the first
 /// run after that is made (docs/sizes.md). Such a run may allocate what the plan needs, and waits for what it prepares
-/// of the weights: let no other stream of the thread be captured meanwhile.
+/// of the weights: let no other stream of the thread be captured meanwhile. A run that is captured itself waits for the
+/// plans of all steps, and takes those that need no more memory and prepare nothing.
 ///
 /// Runs enqueue work on a stream and return. They share the memory of what is computed in between: the runs of one
 /// Model must be ordered, by one stream or otherwise, and calls must not overlap. A run of a size that is kept compiles
-/// nothing, and allocates nothing but the CUDA graph that its second run with the same tensors becomes (ModelGraphs):
-/// it can be captured into a CUDA graph of the caller's, which then has its kernels.
+/// nothing (but as above), and allocates nothing but the CUDA graph that its second run with the same tensors becomes
+/// (ModelGraphs): it can be captured into a CUDA graph of the caller's, which then has its kernels.
 class Model {
  public:
   /// Reads the ONNX model in file `path`. If options and file say all extents of inputs (an open batch is 1), makes the
