@@ -39,7 +39,7 @@ struct LoadedPlan {
   RunValues usual;  ///< usual_values(request)
   Choice choice;
   std::string source;
-  bool open = false;    ///< Of an open kernel; set before anybody else sees the plan.
+  bool open = false;    ///< Whether it is of an open kernel; set before anybody else sees the plan.
   std::string program;  ///< Program::digest()
   execution::Executable executable;
   /// Counts the calls, where they are recorded; set before anybody else sees the plan.
@@ -50,7 +50,7 @@ struct LoadedPlan {
   mutable std::atomic<bool> superseded{false};
   /// Keeps that other plan: who holds this one may ask for it. Set by CurrentPlans, likewise.
   mutable std::shared_ptr<const LoadedPlan> successor;
-  /// Of an open kernel: whether nothing else could be made for the request. Set by CurrentPlans when that was tried.
+  /// Whether nothing else could be made for the request than this open kernel. Set by CurrentPlans when that was tried.
   mutable std::atomic<bool> is_final{false};
   /// Whether it serves until the plan of the request is made.
   bool stands_in() const { return open && !is_final.load(std::memory_order_relaxed); }

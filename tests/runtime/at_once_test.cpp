@@ -229,7 +229,7 @@ TEST_F(AtOnceTest, ACapturedCallIsOfTheOpenKernelWhereNothingElseCanBeMade) {
   EXPECT_TRUE(context.plan(Request::parse("softmax_forward x=f32:1x37")).is_open());
 }
 
-// What it says of workspace has to hold for later calls.
+// Workspace that it tells has to suffice for later calls.
 TEST_F(AtOnceTest, PlanOfCallGivesThePlanOfTheShape) {
   Context context(at_once());
   know(context, "softmax_forward x=f32:1x36");
