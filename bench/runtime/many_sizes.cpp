@@ -15,6 +15,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -100,6 +101,7 @@ int main(int argc, char** argv) {
         const std::lock_guard lock(printing);
         const kiln::PlanCount count = context.plan_count();
         fmt::print("{:8} {:12.1f} {:8} {:10}\n", length, resident_mib() - before, count.plans, count.given_up);
+        std::fflush(stdout);  // the run may be ended
       }
     });
   }
