@@ -191,14 +191,15 @@ std::shared_ptr<const LoadedPlan> Context::Impl::obtain(const KeyedRequest& requ
     if (recorder_) record(request);
     tune_first({&*request, 1});
   });
-  if (is_new && plan->open) background_.enqueue_plan(request);
+  if (is_new && plan->stands_in()) background_.enqueue_plan(request);
   const bool was_for_a_call = get == &CurrentPlans::get;
   if (is_new && was_for_a_call && first_call_ == FirstCall::at_once) background_.enqueue_open_kernel(request);
   if (is_new) tune_later(request);
   return plan;
 }
 
-// Tuning takes minutes, and what is not there by mistake is better said: first plans are for the time before a capture.
+// Within a capture no first plan is made: tuning would take minutes, and a shape that has not run before is more likely
+// a mistake than meant.
 std::shared_ptr<const LoadedPlan> Context::Impl::plan_of_call(const KeyedRequest& request, Stream stream) {
   if (!is_captured(stream)) return plan(request);
   auto there = plans_.find(request.key());
@@ -253,7 +254,9 @@ std::shared_ptr<const LoadedPlan> Context::Impl::make_first(const KeyedRequest& 
 }
 
 std::shared_ptr<const LoadedPlan> Context::Impl::make(const KeyedRequest& request) {
-  return ready(maker_.make(request));
+  std::shared_ptr<const LoadedPlan> plan = ready(maker_.make(request));
+  plan->is_final.store(plan->open, std::memory_order_relaxed);  // else it would not be of an open kernel
+  return plan;
 }
 
 std::shared_ptr<const LoadedPlan> Context::Impl::ready(std::shared_ptr<const LoadedPlan> plan) {

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <new>
 #include <set>
 #include <utility>
 
 #include "epochs.h"
+#include "kiln/base/error.h"
 #include "kiln/base/no_cancellation.h"
 
 namespace kiln {
@@ -24,6 +26,13 @@ CurrentPlans::Shared made(const Pending& pending) {
   } catch (...) {
     return {};  // get() is about to take it out
   }
+}
+
+// Whether it may pass: the same may succeed later.
+bool is_for_want_of_memory(const std::exception& error) {
+  const auto* const known = dynamic_cast<const Error*>(&error);
+  return known != nullptr ? known->code() == ErrorCode::out_of_memory
+                          : dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
 }
 
 // Whether nobody has a pointer to it but its future and the caller's `plan`.
@@ -69,6 +78,19 @@ bool is_owned_alone(const CurrentPlans::Shared& plan) {
 //   thread in get() that has the future of the old plan, and not yet the plan, is an owner.
 // - It does so before it looks for captures: a captured plan stays for good, and must not keep its successor.
 // - A plan that outlives this object lets go of its successor when this object ends, for nobody can ask any more.
+//
+// `is_final` of a plan of an open kernel goes from false to true once, before anybody sees the plan, or in look_again()
+// without the lock. Captured calls, who wants exact plans, and obtain() of the Context ask stands_in() without the
+// lock:
+//
+// - Who reads false though it is set, or about to be, looks again: make() gives what it gave, and nothing changes.
+// - Who reads true uses this plan. It was the right one when nothing better could be made. Where tuning or another
+//   Context has found something since, look_again() replaces it, whatever the flag says: a call that found the plan
+//   before runs it once more, as any call does that is beside a replacement.
+// - Two threads may look again at one plan, of a capture and of the background: both make the same. One replaces the
+//   plan; the other sees that it is not the current one any more, and that the current one is not open.
+// - A plan that was replaced or withdrawn meanwhile may be set: nobody asks it for its flag but its holders, whose next
+//   look-up gives them the current plan.
 //
 // A plan leaves `plans_` by replace(), withdraw() or give_up_unused(), which make it unreachable in `table_` first and
 // then begin an epoch. Who may have it after that, and why it is not freed then:
@@ -211,7 +233,7 @@ void CurrentPlans::look_again(const KeyedRequest& request, Reason reason) {
       const char* const why = reason == Reason::is_open ? "is served by an open kernel, and its own variant"
                                                         : "was tuned, and its new variant";
       tools_.announce(fmt::format("{} {} cannot be loaded: {}", key, why, error.what()));
-      if (old) old->is_final.store(old->open, std::memory_order_relaxed);  // else each captured call would try again
+      if (old && !is_for_want_of_memory(error)) old->is_final.store(old->open, std::memory_order_relaxed);
       if (failure) withdraw(key, old);
       return;
     }

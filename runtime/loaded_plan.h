@@ -50,7 +50,8 @@ struct LoadedPlan {
   mutable std::atomic<bool> superseded{false};
   /// Keeps that other plan: who holds this one may ask for it. Set by CurrentPlans, likewise.
   mutable std::shared_ptr<const LoadedPlan> successor;
-  /// Whether nothing else could be made for the request than this open kernel. Set by CurrentPlans when that was tried.
+  /// Whether nothing else can be made for the request than this open kernel. Set when that was tried; CurrentPlans says
+  /// who may see it when.
   mutable std::atomic<bool> is_final{false};
   /// Whether it serves until the plan of the request is made.
   bool stands_in() const { return open && !is_final.load(std::memory_order_relaxed); }

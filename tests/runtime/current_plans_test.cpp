@@ -42,20 +42,22 @@ class CurrentPlansTest : public testing::Test {
     const std::lock_guard lock(mutex_);
     for (const std::string& name : variants) {
       if (wrong_.contains(name)) continue;
-      return std::make_shared<const LoadedPlan>(request, Choice{name, {}}, "a test", "digest",
-                                                execution::Executable(context_, {}, {"x", "y"}));
+      auto plan = std::make_shared<LoadedPlan>(request, Choice{name, {}}, "a test", "digest",
+                                               execution::Executable(context_, {}, {"x", "y"}));
+      plan->open = name.starts_with("open");
+      return plan;
     }
-    throw Error(ErrorCode::unsupported, "nothing is left that may serve it");
+    throw Error(failure, "nothing is left that may serve it");
   }
 
   std::optional<std::string> known_failure_of(const LoadedPlan& plan) {
-    std::optional<std::string> failure;
+    std::optional<std::string> known;
     {
       const std::lock_guard lock(mutex_);
-      if (wrong_.contains(plan.choice.algorithm)) failure = "it is wrong";
+      if (wrong_.contains(plan.choice.algorithm)) known = "it is wrong";
     }
     once(after_asking_for_failures);
-    return failure;
+    return known;
   }
 
   // As a tuner does that finds `name` wrong: first its record, then a look at the plan.
@@ -77,6 +79,7 @@ class CurrentPlansTest : public testing::Test {
 
   const Request request = Request::parse("softmax_forward x=f32:4x37");
   std::vector<std::string> variants = {"first", "second", "third"};
+  ErrorCode failure = ErrorCode::unsupported;
   std::function<void()> while_making, after_asking_for_failures;
   std::vector<std::string> announced;
   PlanTable table;
@@ -229,6 +232,64 @@ TEST_F(CurrentPlansTest, WhoSeesThatAPlanIsSupersededGetsAnother) {
     variants.clear();
     find_wrong(served());
     EXPECT_TRUE(last->superseded.load()) << "withdrawn";
+  }
+}
+
+TEST_F(CurrentPlansTest, AnOpenKernelIsFinalOnceNothingElseCanBeMade) {
+  variants = {"open"};
+  const CurrentPlans::Shared plan = plans.get(request, nothing);
+  EXPECT_TRUE(plan->stands_in());
+  variants = {};
+  failure = ErrorCode::out_of_memory;
+  plans.look_again(request, Reason::is_open);
+  EXPECT_TRUE(plan->stands_in()) << "memory may be free again";
+  failure = ErrorCode::compile_failed;
+  plans.look_again(request, Reason::is_open);
+  EXPECT_FALSE(plan->stands_in());
+  variants = {"tuned"};
+  plans.look_again(request, Reason::was_tuned);
+  EXPECT_EQ(served(), "tuned") << "tuning replaces it all the same";
+  EXPECT_FALSE(plans.get(request, nothing)->stands_in());
+}
+
+TEST_F(CurrentPlansTest, AnOpenKernelThatIsMadeAgainIsFinal) {
+  variants = {"open"};
+  const CurrentPlans::Shared plan = plans.get(request, nothing);
+  plans.look_again(request, Reason::is_open);
+  EXPECT_FALSE(plan->stands_in());
+  EXPECT_EQ(plans.get(request, nothing), plan);
+}
+
+// Captured calls ask whether the plan stands in, without the lock, and look again where it does, beside the background
+// that looks again, another Context's tuner that replaces, and findings that withdraw.
+TEST_F(CurrentPlansTest, CapturedCallsGetWhatStandsInForNothing) {
+  constexpr int rounds = 100;
+  for (int round = 0; round < rounds; ++round) {
+    const std::string suffix = "." + std::to_string(round);
+    variants = {"open" + suffix};
+    (void)plans.get(request, nothing);
+    variants = round % 3 == 0 ? std::vector{"open" + suffix} : std::vector{"own" + suffix, "tuned" + suffix};
+    {
+      std::vector<std::jthread> threads;
+      for (int capture = 0; capture < 3; ++capture) {
+        threads.emplace_back([&] {
+          CurrentPlans::Shared plan = plans.find(request.key());
+          if (plan && plan->stands_in()) {
+            plans.look_again(request, Reason::is_open);
+            plan = plans.find(request.key());
+          }
+          ASSERT_NE(plan, nullptr);
+          EXPECT_FALSE(plan->stands_in());
+          EXPECT_EQ(plan->open, round % 3 == 0);
+        });
+      }
+      threads.emplace_back([&] { plans.look_again(request, Reason::is_open); });
+      if (round % 3 == 1) threads.emplace_back([&] { find_wrong("own" + suffix); });
+      if (round % 3 == 2) threads.emplace_back([&] { plans.look_again(request, Reason::was_tuned); });
+    }
+    variants.clear();
+    find_wrong(served());  // withdrawn: the next round begins with nothing
+    ASSERT_EQ(plans.find(request.key()), nullptr);
   }
 }
 
