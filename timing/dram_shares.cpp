@@ -16,8 +16,6 @@ namespace {
 
 using Sectors = std::unordered_map<uint64_t, uint32_t>;  // by line
 
-constexpr uint64_t line_bytes = 128;
-
 uint64_t mixed(uint64_t value, uint64_t with) {
   value = (value ^ with) * 0x9e3779b97f4a7c15;
   return value ^ value >> 29;

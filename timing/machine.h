@@ -80,7 +80,7 @@ class Interpreter::Machine {
   std::vector<AddressRange> stored;  // to global memory, by instruction
 
  private:
-  // machine.cpp: warps and control flow
+  // interpret.cpp: warps
   void start(uint64_t index, uint32_t warps);
   void run_alone(Warp& warp);
   void run_warp(Warp& warp);
@@ -89,6 +89,11 @@ class Interpreter::Machine {
   void count_step(Warp& warp, const Fragment& fragment) const;
   bool exchanges(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
   static void put_off(Warp& warp, Fragment& fragment);
+  void end_paths();
+  bool release_barriers();
+  [[noreturn]] void fail(const Instruction& instruction, const std::string& what) const;
+
+  // control.cpp
   uint32_t guard_of(const Warp& warp, const Instruction& instruction, uint32_t mask);
   uint32_t decided(const Instruction& branch, const Bits& bits, uint32_t lanes);
   uint32_t guess(const Instruction& instruction);
@@ -96,16 +101,14 @@ class Interpreter::Machine {
   [[noreturn]] void fail_for_data(const Instruction& instruction) const;
   bool control(Warp& warp, Fragment& fragment, const Decoded& decoded, const Instruction& instruction, uint32_t active);
   bool pass(Warp& warp, uint32_t branch);
-  void end_paths();
   void branch(Warp& warp, Fragment& fragment, uint32_t target, uint32_t taken);
   void branch_by_table(Warp& warp, Fragment& fragment, const Decoded& decoded, const Instruction& instruction,
                        uint32_t active);
+  void branch_by_register(Warp& warp, Fragment& fragment, const Lanes& place, uint64_t from, uint32_t taken);
   void leave(Warp& warp, uint32_t mask);
   void arrive(Warp& warp, uint32_t barrier);
   void move_barrier(Warp& warp, const Decoded& decoded, const Instruction& instruction, uint32_t active);
   void ask_for_barrier(Warp& warp, const Decoded& decoded, const Instruction& instruction);
-  bool release_barriers();
-  [[noreturn]] void fail(const Instruction& instruction, const std::string& what) const;
 
   // operands.cpp
   Lanes fetch(const Warp& warp, const Operand& operand, bool as_float = false) const;

@@ -8,7 +8,7 @@
 namespace kiln::timing {
 namespace {
 
-constexpr uint64_t ways = 8, line_bytes = 128, sector_bytes = 32;
+constexpr uint64_t ways = 8;
 
 uint64_t mixed(uint64_t value) {
   value ^= value >> 33;

@@ -108,4 +108,10 @@ std::optional<Compiled> compile(const std::string& file, const std::string& arch
   return compiled;
 }
 
+BlockPath run_code(const Sass& sass, Launch launch) {
+  launch.block = {32, 1, 1};
+  const KernelFacts facts = plain_facts(sass.arch);
+  return Interpreter(sass, facts, launch).run(0);
+}
+
 }  // namespace kiln::timing

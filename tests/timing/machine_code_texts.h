@@ -45,6 +45,9 @@ Card card_with_code_at_hand(const std::string& name);
 /// Facts of a kernel without memory of its own.
 KernelFacts plain_facts(int arch = 80);
 
+/// The path of block 0 of `launch`, with 32 threads.
+BlockPath run_code(const Sass& sass, Launch launch = {});
+
 /// Lanes' addresses of all global accesses of a block, as pairs of line and sectors, sorted, each once.
 std::vector<uint64_t> sectors_of(const BlockPath& block);
 

@@ -49,7 +49,9 @@ struct Executed {
   uint32_t access = no_access;
 };
 
-/// The sectors of 32 bytes that are touched of a line of 128.
+inline constexpr uint64_t line_bytes = 128, sector_bytes = 32;  ///< Sizes in L1 and L2.
+
+/// The sectors that are touched of a line.
 struct Line {
   uint64_t address = 0;
   uint32_t sectors = 0;  ///< Bit 0: the first.
