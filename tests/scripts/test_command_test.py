@@ -32,6 +32,8 @@ case " $FAILING " in *" ctest "*) exit 1 ;; esac  # it was cut off, and wrote no
 status=run failures=0
 case " $FAILING " in *" program "*) status=fail ;; esac
 case " $FAILING " in *" case "*) status=fail failures=1 ;; esac
+failure=
+if [ $failures = 1 ]; then failure='<failure message="a_test.cpp:5&#x0A;1 &lt; &quot;2&quot;" type=""></failure>'; fi
 cat >"$junit" <<END
 <testsuite name="all"><testcase name="sweeps_test" classname="a" time="1" status="$status"/>
 <testcase name="script" classname="a" time="1" status="run"/></testsuite>
@@ -39,7 +41,8 @@ END
 cat >"${folder}sweeps_test.xml" <<END
 <testsuites tests="5" failures="$failures" disabled="1" errors="0" time="1" timestamp="t" left_out="7" name="AllTests">
 <testsuite name="A" tests="5" failures="$failures" disabled="1" skipped="1" errors="0" time="1">
-<testcase name="B" status="run" result="completed" time="1" classname="A" />
+<testcase name="B" status="run" result="completed" time="1" classname="A">
+$failure</testcase>
 <testcase name="C" status="run" result="skipped" time="1" classname="A">
 <skipped message="needs a GPU&#x0A;"><![CDATA[needs a GPU]]></skipped></testcase>
 </testsuite></testsuites>
@@ -96,6 +99,19 @@ class TestCommand(unittest.TestCase):
         self.assertEqual(result.stdout.splitlines()[-1], "6 passed, 0 failed")
         self.assertIn("ctest TEST_DEEP_RECORDS=", self.tree.calls())
         self.assertFalse([call for call in self.tree.calls() if call.startswith("deep_list")])
+
+    def test_what_failed_comes_again_at_the_end(self):
+        rest = ["7 sweeps left out: unchanged since the deep run that tests/deep.txt records",
+                "1 skipped, for the reasons above"]
+        for failing, lines in (("case", ['failed: A.B: a_test.cpp:5 1 < "2"', *rest, "5 passed, 1 failed"]),
+                               ("program", ["failed: sweeps_test, in none of its test cases", *rest,
+                                            "6 passed, 1 failed"]),
+                               ("tidy", ["failed: tidy", *rest, "5 passed, 1 failed"]),
+                               ("build", ["failed: scripts/test: a step ended it early", "1 passed, 1 failed"])):
+            with self.subTest(failing):
+                result = self.tree.run(failing=failing)
+                self.assertEqual(result.returncode, 1)
+                self.assertEqual(result.stdout.splitlines()[-len(lines):], lines)
 
     def test_a_deep_run_that_passes_writes_the_list_last(self):
         result = self.tree.run("--deep")
