@@ -79,8 +79,7 @@ TEST(Interpreter, BranchesByATableLeadEachLaneToItsPlace) {
                         .add("FADD R3, RZ, RZ")
                         .add("EXIT")
                         .sass();
-  const Executions expected = {{0, ~0U},  {1, ~0U}, {2, ~0U}, {3, 0},  {4, ~0U},
-                               {5, even}, {6, odd}, {7, odd}, {8, odd}};
+  const Executions expected = {{0, ~0U}, {1, ~0U}, {2, ~0U}, {3, 0}, {4, ~0U}, {5, even}, {6, odd}, {7, odd}, {8, odd}};
   EXPECT_EQ(executed_by(sass), expected);
 }
 
@@ -97,7 +96,8 @@ TEST(Interpreter, ReturnsLeadEachLaneToItsPlace) {
                         .add("NOP")
                         .add("EXIT")
                         .sass();
-  EXPECT_EQ(executed_by(sass), (Executions{{0, ~0U}, {1, ~0U}, {2, ~0U}, {3, ~0U}, {4, ~0U}, {5, even}, {6, odd}, {7, odd}}));
+  EXPECT_EQ(executed_by(sass),
+            (Executions{{0, ~0U}, {1, ~0U}, {2, ~0U}, {3, ~0U}, {4, ~0U}, {5, even}, {6, odd}, {7, odd}}));
 }
 
 TEST(Interpreter, BranchesByATableHaveConditions) {
