@@ -20,6 +20,13 @@ using cuda_abi::nvrtcResult;
 /// The first NVRTC that knows the architecture-specific sets ("sm_90a").
 constexpr NvrtcVersion first_with_specific_archs = {12, 0};
 
+/// Code of the error that a compile ends in.
+ErrorCode code_of_failed_compile(nvrtcResult result) {
+  if (result == cuda_abi::NVRTC_ERROR_INVALID_OPTION) return ErrorCode::invalid_argument;
+  if (result == cuda_abi::NVRTC_ERROR_OUT_OF_MEMORY) return ErrorCode::out_of_memory;  // it may compile later
+  return ErrorCode::compile_failed;
+}
+
 /// One NVRTC program, destroyed at the end of its scope.
 class Program {
  public:
@@ -131,10 +138,9 @@ Compiled Nvrtc::compile(const std::string& source, const std::string& name, cons
   Compiled compiled;
   compiled.log = program.text(table_->nvrtcGetProgramLogSize, table_->nvrtcGetProgramLog, "nvrtcGetProgramLog");
   if (result != cuda_abi::NVRTC_SUCCESS) {
-    const ErrorCode code =
-        result == cuda_abi::NVRTC_ERROR_INVALID_OPTION ? ErrorCode::invalid_argument : ErrorCode::compile_failed;
-    throw Error(code, fmt::format("NVRTC {} cannot compile {} with {}: {}\n{}", version_text(version_), name,
-                                  fmt::join(list, " "), table_->nvrtcGetErrorString(result), compiled.log));
+    throw Error(code_of_failed_compile(result),
+                fmt::format("NVRTC {} cannot compile {} with {}: {}\n{}", version_text(version_), name,
+                            fmt::join(list, " "), table_->nvrtcGetErrorString(result), compiled.log));
   }
   compiled.ptx = program.text(table_->nvrtcGetPTXSize, table_->nvrtcGetPTX, "nvrtcGetPTX");
   if (is_real_arch(options.arch)) {

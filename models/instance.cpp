@@ -453,7 +453,7 @@ bool take_exact_plans(Context& context, Instance& instance, Weights& weights, co
       const Plan plan = context.plan(held.request());
       if (plan.variant() == held.variant()) {  // the better one was withdrawn meanwhile, and is made again
         held = plan;
-        return !plan.is_open();
+        return false;
       }
       if (!may_prepare && prepares(plan) && weights.find(name_of_prepared(plan, open.constants)).at == nullptr) {
         return false;

@@ -67,8 +67,8 @@ void make_exact_plans(Context& context, const Instance& instance);
 /// Gives open steps the plans that were made for them by now. Returns whether it gave any: the graphs of the instance
 /// are out of date then. `grow`: makes the arena of that many bytes at least, and says whether it is. A step whose plan
 /// cannot be had, or needs memory that there is not, keeps its open kernel for good. `may_prepare`: whether weights may
-/// be prepared, which runs kernels and waits for them; a step that needs it waits for another call. Throws nothing but
-/// what `grow` throws; each step is as before or complete.
+/// be prepared, which runs kernels and waits for them; a step that needs it waits for another call. Throws nothing,
+/// also where `grow` does; each step is as before or complete.
 bool take_exact_plans(Context& context, Instance& instance, Weights& weights, const std::function<bool(int64_t)>& grow,
                       bool may_prepare);
 

@@ -15,8 +15,13 @@ BackgroundMaker::~BackgroundMaker() {
 }
 
 void BackgroundMaker::Queue::add(const KeyedRequest& request) {
-  keys.insert(request.key());
-  waiting.push_back(request);
+  const auto key = keys.insert(request.key()).first;
+  try {
+    waiting.push_back(request);
+  } catch (...) {
+    keys.erase(key);  // else it would be refused for good
+    throw;
+  }
   if (waiting.size() <= most_waiting) return;
   keys.erase(waiting.front().key());
   waiting.pop_front();

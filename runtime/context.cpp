@@ -66,12 +66,17 @@ PlanLimits plan_limits(const ContextOptions& options, const Environment& environ
   return {kept, std::chrono::seconds(driver.is_emulated() ? 0 : 10)};  // the emulator runs a kernel in its launch
 }
 
-void announce_to(const std::function<void(std::string_view)>& listener, const std::string& message) {
-  const std::string text = printable(message);
-  if (listener)
-    listener(text);
-  else
-    fmt::print(stderr, "kiln: {}\n", text);
+// Never throws: what was to be told is done all the same, and a thread of the Context's own goes on.
+void announce_to(const std::function<void(std::string_view)>& listener, const std::string& message) noexcept {
+  try {
+    const std::string text = printable(message);
+    if (listener)
+      listener(text);
+    else
+      fmt::print(stderr, "kiln: {}\n", text);
+  } catch (...) {
+    // Nobody hears of it: the application's listener failed, or standard error is closed or full.
+  }
 }
 
 // Facts about the process and its environment are said once, not by every Context.
@@ -233,8 +238,8 @@ std::shared_ptr<const LoadedPlan> Context::Impl::in_place_of_open(const KeyedReq
 std::shared_ptr<const LoadedPlan> Context::Impl::exact_plan(const KeyedRequest& request) {
   std::shared_ptr<const LoadedPlan> plan = obtain(request, &CurrentPlans::get_exact);
   if (!plan->stands_in()) return plan;
-  std::shared_ptr<const LoadedPlan> own = in_place_of_open(request);
-  return own ? own : plan;
+  if (std::shared_ptr<const LoadedPlan> own = in_place_of_open(request)) return own;
+  return obtain(request, &CurrentPlans::get_exact);  // or it says why there is none
 }
 
 void Context::Impl::run_with_workspace(const LoadedPlan& plan, Stream stream, std::span<const Address> operands,

@@ -37,6 +37,8 @@ ContextTuner::~ContextTuner() {
 }
 
 void ContextTuner::tune_now(std::span<const Request> requests) {
+  // Without a wait for a session of others, which may take minutes.
+  if (is_over_for(requests)) return;
   std::vector<tuner::Job> jobs;
   const std::lock_guard session(session_);
   {
@@ -46,7 +48,17 @@ void ContextTuner::tune_now(std::span<const Request> requests) {
       if (seen_.insert(request.key()).second) jobs.push_back({request, 1});
     }
   }
-  if (!jobs.empty()) run_session(jobs);
+  if (jobs.empty()) return;
+  run_session(jobs);
+  const std::lock_guard lock(mutex_);
+  for (const tuner::Job& job : jobs) tuned_.insert(job.request.key());
+}
+
+// Whether no session of these will come, because each has had its own or there is no budget left.
+bool ContextTuner::is_over_for(std::span<const Request> requests) {
+  const std::lock_guard lock(mutex_);
+  return given_up_ ||
+         std::ranges::all_of(requests, [&](const Request& request) { return tuned_.contains(request.key()); });
 }
 
 void ContextTuner::enqueue(const Request& request) {

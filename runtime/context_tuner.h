@@ -48,7 +48,7 @@ class ContextTuner {
   const TuningPolicy& policy() const { return policy_; }
 
   /// Tunes those of `requests` that were not tuned yet, as far as the budget goes, and returns. Waits for a session of
-  /// another thread.
+  /// another thread, unless all of them have had theirs.
   void tune_now(std::span<const Request> requests);
   /// Leaves the request to the background.
   void enqueue(const Request& request);
@@ -61,6 +61,7 @@ class ContextTuner {
   bool set_running(Tuning* tuning);
   void give_up(const char* why);
   bool stop_wanted() const;
+  bool is_over_for(std::span<const Request> requests);
 
   TuningPolicy policy_;
   Tools tools_;
@@ -70,7 +71,8 @@ class ContextTuner {
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
-  std::set<std::string> seen_;  // keys
+  std::set<std::string> seen_;   // keys
+  std::set<std::string> tuned_;  // likewise, of those whose session by tune_now() has ended
   std::deque<Request> queue_;
   bool at_work_ = false;
   bool stopping_ = false;

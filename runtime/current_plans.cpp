@@ -28,11 +28,12 @@ CurrentPlans::Shared made(const Pending& pending) {
   }
 }
 
-// Whether it may pass: the same may succeed later.
-bool is_for_want_of_memory(const std::exception& error) {
+// Whether the same would fail again: nothing of this library serves, and no memory, file or driver was at fault.
+bool is_lasting(const std::exception& error) {
   const auto* const known = dynamic_cast<const Error*>(&error);
-  return known != nullptr ? known->code() == ErrorCode::out_of_memory
-                          : dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+  if (known == nullptr) return false;
+  return known->code() == ErrorCode::compile_failed || known->code() == ErrorCode::unsupported ||
+         known->code() == ErrorCode::missing_library;
 }
 
 // Whether nobody has a pointer to it but its future and the caller's `plan`.
@@ -42,7 +43,8 @@ bool is_owned_alone(const CurrentPlans::Shared& plan) {
 
 }  // namespace
 
-// Threads: callers (get), the Context's own tuner and those of other Contexts (look_again).
+// Threads: callers (get), and those that look again: the Context's own tuner, tuners of other Contexts, the background,
+// and callers that want an exact plan (captured calls, prepare(), plan_of_call()).
 // All changes of `plans_`, and of the plans in `table_`, are made under `mutex_`; what make() and
 // tools_.known_failure_of() look at has locks of its own. Who may come between whom:
 //
@@ -71,8 +73,8 @@ bool is_owned_alone(const CurrentPlans::Shared& plan) {
 // `successor` is written by replace(), and reset by replace(), withdraw(), take_free() and the end, all under `mutex_`
 // or when no other thread is left. Nobody else reads it but the end of the plan that has it:
 //
-// - While a plan owns its successor, that one is in `plans_` or `retired_` too, or with the caller of replace() or
-//   withdraw(). So a reset under `mutex_` never ends a plan, and no module is unloaded there.
+// - While a plan owns its successor, that one is in `plans_` too, or with the caller of replace() or withdraw(). So a
+//   reset under `mutex_` never ends a plan, and no module is unloaded there.
 // - A plan that is replaced, and replaced again, owns the latest one alone: those in between may go.
 // - take_free() resets it where `retired_` is the last owner and no Reading is left: nobody is there who could ask. A
 //   thread in get() that has the future of the old plan, and not yet the plan, is an owner.
@@ -83,14 +85,16 @@ bool is_owned_alone(const CurrentPlans::Shared& plan) {
 // without the lock. Captured calls, who wants exact plans, and obtain() of the Context ask stands_in() without the
 // lock:
 //
-// - Who reads false though it is set, or about to be, looks again: make() gives what it gave, and nothing changes.
-// - Who reads true uses this plan. It was the right one when nothing better could be made. Where tuning or another
-//   Context has found something since, look_again() replaces it, whatever the flag says: a call that found the plan
-//   before runs it once more, as any call does that is beside a replacement.
-// - Two threads may look again at one plan, of a capture and of the background: both make the same. One replaces the
-//   plan; the other sees that it is not the current one any more, and that the current one is not open.
-// - A plan that was replaced or withdrawn meanwhile may be set: nobody asks it for its flag but its holders, whose next
-//   look-up gives them the current plan.
+// - Who reads false though it is set, or about to be, looks again: make() gives what it gave or fails as it failed,
+//   which costs its time, and an announcement where it fails.
+// - Who reads true uses this plan. It was the right one when nothing better could be made. Where tuning, here or in
+//   another Context, has found something since, look_again() makes a plan, whatever the flag says: a call that found
+//   the old one before runs it once more, as any call does that is beside a replacement.
+// - Two threads may look again at one plan, of a capture and of the background: both make one. The first replaces the
+//   plan; the other sees that it is not the current one any more, and looks at the current one: if that is open too, or
+//   there is news of it, it makes another.
+// - A plan that was replaced or withdrawn meanwhile may be set: who asks it for its flag, its holders and readers, runs
+//   it once more at the most, for the next look-up gives the current plan.
 //
 // A plan leaves `plans_` by replace(), withdraw() or give_up_unused(), which make it unreachable in `table_` first and
 // then begin an epoch. Who may have it after that, and why it is not freed then:
@@ -138,7 +142,11 @@ CurrentPlans::Shared CurrentPlans::obtain(const KeyedRequest& request, const std
     throw;
   }
   publish(promise, plan);
-  keep_within_limits(plan);
+  try {
+    keep_within_limits(plan);
+  } catch (const std::bad_alloc&) {
+    // The next plan tries again. This one is there, and its maker goes on.
+  }
   if (!tools_.known_failure_of(*plan)) return plan;
   look_again(request, Reason::may_be_wrong);
   const auto nothing = [] {};
@@ -218,7 +226,7 @@ void CurrentPlans::look_again(const KeyedRequest& request, Reason reason) {
     };
     try {
       failure = tools_.known_failure_of(*old);
-      if (!failure && reason == Reason::may_be_wrong) return;
+      if (!failure && reason == Reason::may_be_wrong && !old->open) return;
       if (!failure && reason == Reason::is_open && !old->open) return;  // tuning was first
       const Shared better = tools_.make(request);
       if (old->choice == better->choice) return old->is_final.store(old->open, std::memory_order_relaxed);
@@ -233,7 +241,7 @@ void CurrentPlans::look_again(const KeyedRequest& request, Reason reason) {
       const char* const why = reason == Reason::is_open ? "is served by an open kernel, and its own variant"
                                                         : "was tuned, and its new variant";
       tools_.announce(fmt::format("{} {} cannot be loaded: {}", key, why, error.what()));
-      if (old && !is_for_want_of_memory(error)) old->is_final.store(old->open, std::memory_order_relaxed);
+      if (old && is_lasting(error)) old->is_final.store(old->open, std::memory_order_relaxed);
       if (failure) withdraw(key, old);
       return;
     }

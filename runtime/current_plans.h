@@ -68,7 +68,7 @@ class CurrentPlans {
   enum class Reason {
     was_tuned,     ///< There may be a better plan.
     is_open,       ///< An open kernel serves it.
-    may_be_wrong,  ///< The plan stays unless it is known to fail.
+    may_be_wrong,  ///< The plan stays unless it is known to fail, or is of an open kernel: there may be a better one.
   };
   /// Looks at a request again, of which something was found: its plan is replaced by what make() gives now, or
   /// withdrawn where it fails and make() throws. One that is being made is not waited for: get() looks again itself.

@@ -28,7 +28,10 @@ void with_plan(Context::Impl& context, const CallKey& key, Stream stream, const 
   {
     const epochs::Reading reading;
     const LoadedPlan* const plan = context.table().find(key, hash);
-    if (plan != nullptr && !(plan->stands_in() && context.is_captured(stream))) return run(*plan);
+    if (plan != nullptr) {
+      if (!plan->stands_in() || !context.is_captured(stream)) return run(*plan);
+      context.note_use(*plan);  // it may be all that there is, and is not to be given up before it is looked up again
+    }
   }
   // Once for each shape, or for a captured call that an open kernel would serve: small code rather than fast code. Not
   // within the Reading, which would keep what others give up until a compile has ended.

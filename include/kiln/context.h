@@ -101,7 +101,7 @@ struct ContextOptions {
   bool allow_unchecked_templates = false;
   TuningPolicy tuning{};
   /// Receives messages that a user should see once: a database that cannot be used, a pack with errors or with an
-  /// impossible time. Default: one line on stderr.
+  /// impossible time. Default: one line on stderr. What it throws is dropped: it would end work that others wait for.
   std::function<void(std::string_view message)> announce;
 };
 
@@ -211,7 +211,8 @@ class Context {
 
   /// Makes the plans of all `requests` now, also with FirstCall::at_once the exact ones, so that no later call compiles
   /// while `kept_plans` has room for them. With TuningMode::within_budget, tunes them first, in one session that shares
-  /// the budget among them. Tries all, then throws as plan() for the first that failed.
+  /// the budget among them. Tries all, then throws as plan() for the first that failed. Where an open kernel serves
+  /// already and the exact plan cannot be made, that is announced, and nothing is thrown.
   void prepare(std::span<const Request> requests);
 
   /// Waits until nothing is left to be done in the background: plans of shapes that open kernels serve, and open

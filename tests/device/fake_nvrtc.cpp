@@ -1,6 +1,7 @@
 // An NVRTC that compiles nothing, of the version FAKE_NVRTC_VERSION ("12.0"), for the architectures
 // FAKE_NVRTC_ARCHS ("90 75"), as the environment has them when it is asked. It fails at compiling, or with
-// FAKE_NVRTC_FAILS "early" before that; the file FAKE_NVRTC_LOG, if it is named, gets a line each time.
+// FAKE_NVRTC_FAILS "early" before that, "memory" for want of memory; the file FAKE_NVRTC_LOG, if it is named, gets a
+// line each time.
 #include <cuda_abi/nvrtc.h>
 
 #include <cstdio>
@@ -62,7 +63,7 @@ nvrtcResult nvrtcDestroyProgram(nvrtcProgram*) {
 }
 
 nvrtcResult nvrtcCompileProgram(nvrtcProgram, int, const char* const*) {
-  return NVRTC_ERROR_COMPILATION;
+  return setting("FAKE_NVRTC_FAILS") == "memory" ? NVRTC_ERROR_OUT_OF_MEMORY : NVRTC_ERROR_COMPILATION;
 }
 
 nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram, size_t* bytes) {

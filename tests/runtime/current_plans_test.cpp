@@ -240,9 +240,11 @@ TEST_F(CurrentPlansTest, AnOpenKernelIsFinalOnceNothingElseCanBeMade) {
   const CurrentPlans::Shared plan = plans.get(request, nothing);
   EXPECT_TRUE(plan->stands_in());
   variants = {};
-  failure = ErrorCode::out_of_memory;
-  plans.look_again(request, Reason::is_open);
-  EXPECT_TRUE(plan->stands_in()) << "memory may be free again";
+  for (const ErrorCode passing : {ErrorCode::out_of_memory, ErrorCode::io_error, ErrorCode::driver_error}) {
+    failure = passing;
+    plans.look_again(request, Reason::is_open);
+    EXPECT_TRUE(plan->stands_in()) << "it may be possible later";
+  }
   failure = ErrorCode::compile_failed;
   plans.look_again(request, Reason::is_open);
   EXPECT_FALSE(plan->stands_in());
@@ -250,6 +252,18 @@ TEST_F(CurrentPlansTest, AnOpenKernelIsFinalOnceNothingElseCanBeMade) {
   plans.look_again(request, Reason::was_tuned);
   EXPECT_EQ(served(), "tuned") << "tuning replaces it all the same";
   EXPECT_FALSE(plans.get(request, nothing)->stands_in());
+}
+
+TEST_F(CurrentPlansTest, WhatOthersFindReplacesAnOpenKernelAndNoOther) {
+  variants = {"open"};
+  const CurrentPlans::Shared plan = plans.get(request, nothing);
+  plan->is_final = true;
+  variants = {"found"};
+  plans.look_again(request, Reason::may_be_wrong);
+  EXPECT_EQ(served(), "found");
+  variants = {"better"};
+  plans.look_again(request, Reason::may_be_wrong);
+  EXPECT_EQ(served(), "found");
 }
 
 TEST_F(CurrentPlansTest, AnOpenKernelThatIsMadeAgainIsFinal) {

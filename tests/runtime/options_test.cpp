@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <future>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -105,6 +106,30 @@ TEST_F(OptionsTest, TuningStopsWhenItIsToldTo) {
   }
   const auto database = cache::Database::open(database_, {.mode = cache::OpenMode::read_only});
   EXPECT_EQ(database.sessions().size(), 1U);
+}
+
+TEST_F(OptionsTest, ARequestThatHadItsSessionWaitsForNoOther) {
+  const Request first = Request::parse("conv_forward x=f32:2x16x20x20 w=f32:16x16x3x3");
+  ContextOptions unbounded = tuning(TuningMode::within_budget);
+  unbounded.tuning.budget_seconds = 1e6;
+  std::atomic<bool> waits = false;
+  std::promise<void> begun, go_on;
+  const std::shared_future<void> may_go_on = go_on.get_future().share();
+  std::atomic<bool> has_begun = false;
+  unbounded.tuning.stop_wanted = [&] {
+    if (!waits) return true;
+    if (!has_begun.exchange(true)) begun.set_value();
+    may_go_on.wait();
+    return true;
+  };
+  Context context(unbounded);
+  ASSERT_EQ(context.plan(first).source(), "estimate") << "its session ended before anything had a time";
+  waits = true;
+  std::jthread other([&] { (void)context.plan(Request::parse(softmax)); });
+  begun.get_future().wait();
+  const auto prepared = std::async(std::launch::async, [&] { context.prepare({&first, 1}); });
+  EXPECT_EQ(prepared.wait_for(std::chrono::seconds(30)), std::future_status::ready) << "it waits for the other session";
+  go_on.set_value();
 }
 
 TEST_F(OptionsTest, WaitingForTheBackgroundStopsWhenItIsToldTo) {

@@ -75,6 +75,12 @@ TEST_F(WithoutKernels, AFaultThatIsNotOfTheVariantEndsTheAttempts) {
   EXPECT_EQ(attempts(), 1);
 }
 
+TEST_F(WithoutKernels, MemoryThatRunsOutWhileItCompilesIsNoFaultOfTheVariant) {
+  ::setenv("FAKE_NVRTC_FAILS", "memory", 1);
+  EXPECT_EQ(failure().code(), ErrorCode::out_of_memory);
+  EXPECT_EQ(attempts(), 1);
+}
+
 TEST_F(WithoutKernels, ALockedContextSaysWhatIsNotNamed) {
   options_.locked = true;
   const Error error = failure();
