@@ -87,7 +87,9 @@ class FrontVisitor {
   virtual ~FrontVisitor() = default;
   /// Whether this device's fronts are wanted; `device` lives until the visit ends.
   virtual bool wants(const DeviceEntry& device) = 0;
-  /// One front, in tie_order. Everything dies with the call but `device`.
+  /// Whether front() is to be given every record that can win, and not only those that could be chosen.
+  virtual bool wants_all() const { return false; }
+  /// One front, in tie_order (all records: in any order). Everything dies with the call but `device`.
   virtual void front(const DeviceEntry& device, KeyHash key, std::span<const FrontEntry> entries) = 0;
   /// One barred variant; before or after the front of its request. Everything dies with the call but `device`.
   virtual void barred(const DeviceEntry& device, KeyHash key, const BarredEntry& entry) = 0;

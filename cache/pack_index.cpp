@@ -158,6 +158,23 @@ void PackIndex::visit(KeyHash key, FrontVisitor& visitor) {
   for (; number != 0; number = pieces_[number - 1].next) read(pieces_[number - 1], visitor);
 }
 
+void PackIndex::visit_requests(const std::function<void(std::string_view)>& visit) {
+  file_->require_unchanged();
+  PackReader reader(*file_);
+  PackLines lines;
+  PackLine line;
+  auto piece = pieces_.begin();  // they are in the file's order
+  for (std::string_view block = reader.next_block(); !block.empty(); block = reader.next_block()) {
+    lines.feed(block);
+    while (piece != pieces_.end() && lines.next(line)) {
+      if (reader.block_begin() + line.begin != piece->begin) continue;
+      ++piece;
+      if (line.tag != PackTag::request || refuse_bytes(line.fields)) continue;
+      if (const auto request = field_text(line.fields, unescaped_)) visit(*request);
+    }
+  }
+}
+
 void PackIndex::check() {
   file_->require_unchanged();
   Nobody nobody;
@@ -191,7 +208,7 @@ void PackIndex::read(Piece& piece, FrontVisitor& visitor) {
     candidates_[i].entry.config = candidates_[i].config;
     entries_.push_back(candidates_[i].entry);
   }
-  if (entries_.size() > 1) reduce_to_front(entries_);
+  if (entries_.size() > 1 && !visitor.wants_all()) reduce_to_front(entries_);
   visitor.front(*piece.device, piece.key, entries_);
 }
 

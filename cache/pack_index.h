@@ -30,6 +30,8 @@ class PackIndex {
   /// Visits the fronts of a request and what its records bar. Throws Error(io_error) if the file cannot be read any
   /// more, or was changed.
   void visit(KeyHash key, FrontVisitor& visitor);
+  /// Visits the lines of all requests that have records; one may come twice. Throws as visit().
+  void visit_requests(const std::function<void(std::string_view request)>& visit);
   /// Reads the records of all requests that were not visited yet, for what is wrong with them. Throws as visit().
   void check();
   /// Problems that were found and not taken before, "line N: ...". Beyond max_pack_problems of a pack just their number

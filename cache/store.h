@@ -92,6 +92,7 @@ class Store {
   /// Stores the device's entry; of two entries with one id the greater stays, so that merging is commutative.
   void merge_device(const DeviceEntry& device);
   void visit_front(FrontVisitor& visitor, const DeviceEntry& device, KeyHash key, const RowIds& rows);
+  void visit_records(FrontVisitor& visitor, const DeviceEntry& device, KeyHash key, const RowIds& rows);
   void visit_barred(FrontVisitor& visitor, const DeviceEntry& device, KeyHash key, const RowIds& rows);
   bool put_new(std::span<const Record> group, Rows& rows, PutCounts& counts);
   void put_one(const Record& record, OnConflict on_conflict, Rows& rows, PutCounts& counts);
@@ -105,7 +106,7 @@ class Store {
   /// Goes on without a row, and keeps the first one's name for take_damage().
   void leave_out(std::string_view what);
   std::vector<Record> all_rows(Query query);
-  std::vector<Record> records_of_rows(const RowIds& rows);
+  std::vector<Record> records_of_rows(const RowIds& rows, const DeviceEntry& device, KeyHash key);
 
   Connection db_;
   std::string damage_;

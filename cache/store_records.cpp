@@ -306,6 +306,7 @@ void Store::visit_fronts(FrontVisitor& visitor, std::string_view request, const 
 }
 
 void Store::visit_front(FrontVisitor& visitor, const DeviceEntry& device, KeyHash key, const RowIds& rows) {
+  if (visitor.wants_all()) return visit_records(visitor, device, key, rows);
   Query query =
       db_.query("SELECT entries FROM fronts WHERE device_id = ?1 AND request_id = ?2", rows.device, rows.request);
   if (!query.step()) return;
@@ -321,15 +322,29 @@ void Store::visit_front(FrontVisitor& visitor, const DeviceEntry& device, KeyHas
     return;
   }
   leave_out("a front");  // it holds nothing that the records do not hold
-  std::vector<Record> all = records_of_rows(rows);
-  std::erase_if(all, [&](const Record& r) { return hash_key(r.request) != key || r.device != device.id; });
+  const std::vector<Record> all = records_of_rows(rows, device, key);
   const RecordFront front = front_of(all, {});
   if (!front.entries.empty()) visitor.front(device, key, front.entries);
 }
 
-std::vector<Record> Store::records_of_rows(const RowIds& rows) {
-  static const std::string sql = select_records("device_id = ?1 AND request_id = ?2");
-  return all_rows(db_.query(sql.c_str(), rows.device, rows.request));
+void Store::visit_records(FrontVisitor& visitor, const DeviceEntry& device, KeyHash key, const RowIds& rows) {
+  const std::vector<Record> all = records_of_rows(rows, device, key);
+  std::vector<AlgorithmVersion> versions(all.size());
+  std::vector<FrontEntry> entries;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!usable(all[i])) continue;
+    versions[i] = {0, all[i].algorithm, all[i].algorithm_digest};
+    entries.push_back(entry_of(all[i], versions[i]));
+  }
+  if (!entries.empty()) visitor.front(device, key, entries);
+}
+
+std::vector<Record> Store::records_of_rows(const RowIds& rows, const DeviceEntry& device, KeyHash key) {
+  static const std::string sql =
+      select_records(fmt::format("device_id = ?1 AND request_id = ?2 LIMIT {}", max_request_records));
+  std::vector<Record> all = all_rows(db_.query(sql.c_str(), rows.device, rows.request));
+  std::erase_if(all, [&](const Record& r) { return hash_key(r.request) != key || r.device != device.id; });
+  return all;
 }
 
 void Store::visit_barred(FrontVisitor& visitor, const DeviceEntry& device, KeyHash key, const RowIds& rows) {

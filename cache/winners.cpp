@@ -12,11 +12,13 @@
 #include <unordered_map>
 #include <utility>
 
+#include "all_times.h"
 #include "front.h"
 #include "kiln/base/error.h"
 #include "kiln/cache/machine_clock.h"
 #include "pack_index.h"
 #include "pack_reader.h"
+#include "standings.h"
 #include "winner_table.h"
 
 namespace kiln::cache {
@@ -120,9 +122,9 @@ std::string_view to_string(Standing standing) {
 class Winners::Impl {
  public:
   Impl(DeviceEntry device, IsCurrent is_current, AnnouncePack announce)
-      : device_(std::move(device)), is_current_(std::move(is_current)), announce_(std::move(announce)) {}
+      : standings_(std::move(device)), is_current_(std::move(is_current)), announce_(std::move(announce)) {}
 
-  const DeviceEntry& device() const { return device_; }
+  const DeviceEntry& device() const { return standings_.device(); }
 
   const WinnerGroup* find(std::string_view request) {
     const KeyHash key = hash_key(request);
@@ -135,7 +137,7 @@ class Winners::Impl {
     with_lock([&] {
       Source& source = source_of(database);
       source.database = database.share();
-      quarantined_ = database.quarantined(device_.id);
+      quarantined_ = database.quarantined(device().id);
       for (const auto& [key, request] : asked_) read_again(source, key, request);
     });
   }
@@ -159,7 +161,7 @@ class Winners::Impl {
       hearing.listen_to(source.about);
       database.visit_fronts(hearing, request);
       hearing.publish();
-      quarantined_ = database.quarantined(device_.id);
+      quarantined_ = database.quarantined(device().id);
     });
     database.deliver_announcement();
   }
@@ -170,6 +172,39 @@ class Winners::Impl {
         if (source.pack) guarded(source, [&] { source.pack->check(); });
       }
     });
+  }
+
+  std::vector<std::string> requests() {
+    std::vector<std::string> result;
+    std::vector<Database> databases;
+    with_lock([&] {
+      for (Source& source : sources_) {
+        if (source.database) databases.push_back(source.database->share());
+        if (!source.pack) continue;
+        guarded(source,
+                [&] { source.pack->visit_requests([&](std::string_view request) { result.emplace_back(request); }); });
+      }
+    });
+    for (const Database& database : databases) {
+      for (const DeviceEntry& device : database.devices()) {
+        if (!standings_.serves(device)) continue;
+        for (std::string& request : database.request_keys(device.id)) result.push_back(std::move(request));
+      }
+    }
+    return result;
+  }
+
+  std::vector<TimedVariant> times(std::string_view request) {
+    const KeyHash key = hash_key(request);
+    AllTimes all(standings_, [&](const AlgorithmVersion& algorithm) { return version_of(algorithm).current; });
+    with_lock([&] {
+      for (Source& source : sources_) {
+        all.listen_to(source.about);
+        if (source.database) source.database->visit_fronts(all, request);
+        if (source.pack) guarded(source, [&] { source.pack->visit(key, all); });
+      }
+    });
+    return std::move(all).best();
   }
 
   std::optional<Bar> bar(KeyHash key, std::string_view algorithm, std::string_view config) {
@@ -248,7 +283,7 @@ class Winners::Impl {
       std::erase_if(barred_, [&](const Barred& barred) { return barred.source == &source; });
     }
 
-    bool wants(const DeviceEntry& device) override { return impl_.serves(device); }
+    bool wants(const DeviceEntry& device) override { return impl_.standings_.serves(device); }
 
     void front(const DeviceEntry& device, KeyHash, std::span<const FrontEntry> entries) override {
       std::vector<FrontEntry> taken, estimated;
@@ -264,7 +299,7 @@ class Winners::Impl {
         kept.config = impl_.arena_.copy(entry.config);
       }
       const DeviceEntry& known = impl_.device_of(device);
-      const std::optional<Standing> standing = impl_.standing_of(known);
+      const std::optional<Standing> standing = impl_.standings_.standing_of(known);
       if (!standing) return;
       offer(known, taken, *standing, stale);
       if (*standing != Standing::predicted) offer(known, estimated, Standing::estimated, 0);
@@ -274,8 +309,8 @@ class Winners::Impl {
       const Version& version = impl_.version_of(*entry.algorithm);
       const DeviceEntry& known = impl_.device_of(device);
       barred_.push_back({&version.algorithm, impl_.arena_.copy(entry.config), impl_.arena_.copy(entry.outcome), source_,
-                         &known, impl_.authority_of(known), impl_.arena_.copy(entry.source_digest), version.current,
-                         entry.own});
+                         &known, impl_.standings_.authority_of(known), impl_.arena_.copy(entry.source_digest),
+                         version.current, entry.own});
     }
 
     bool has_heard() const { return !groups_.empty() || !barred_.empty(); }
@@ -301,7 +336,7 @@ class Winners::Impl {
     void offer(const DeviceEntry& device, std::span<const FrontEntry> entries, Standing standing, std::int64_t stale) {
       if (entries.empty() && stale == 0) return;
       const std::span<const FrontEntry> offered = impl_.arena_.copy(entries);
-      const int distance = std::abs(device.sms - impl_.device_.sms);
+      const int distance = std::abs(device.sms - impl_.device().sms);
       const int clock = standing == Standing::predicted ? machine_clock_of(device.name)->version : 0;
       groups_.push_back({nullptr, offered, source_, &device, standing, distance, clock, offered, {}, stale});
     }
@@ -398,7 +433,8 @@ class Winners::Impl {
       Source& source = sources_.emplace_back();
       source.about = {name, layer, sources_.size()};
       guarded(source, [&] {
-        source.pack = std::make_unique<PackIndex>(open(), [&](const DeviceEntry& device) { return serves(device); });
+        source.pack =
+            std::make_unique<PackIndex>(open(), [&](const DeviceEntry& device) { return standings_.serves(device); });
       });
       for (const auto& [key, request] : asked_) read_again(source, key, request);
     });
@@ -431,7 +467,7 @@ class Winners::Impl {
     for (Source& source : sources_) {
       if (!source.database) continue;
       for (OwnTime& time : source.database->own_times(request, algorithm)) {
-        const auto standing = standing_of(time.device);
+        const auto standing = standings_.standing_of(time.device);
         if (!standing || *standing >= Standing::predicted) continue;
         if (is_current_ && !is_current_(algorithm, time.algorithm_digest)) continue;
         known->second.emplace(std::move(time.config), time.device.id);
@@ -450,39 +486,6 @@ class Winners::Impl {
     hearing.listen_to(source.about);
     if (source.database) source.database->visit_fronts(hearing, request);
     if (source.pack) guarded(source, [&] { source.pack->visit(key, hearing); });
-  }
-
-  bool is_same_architecture(const DeviceEntry& device) const {
-    return device.emulated == device_.emulated && device.cc_major == device_.cc_major &&
-           device.cc_minor == device_.cc_minor;
-  }
-
-  // Times that another clock gave are predictions at most.
-  bool has_same_clock(const DeviceEntry& device) const {
-    if (!device.emulated) return true;
-    const auto text = [](const DeviceEntry& one) {
-      const std::optional<MachineClock> clock = machine_clock_of(one.name);
-      return clock ? clock->text : std::string_view();
-    };
-    return text(device) == text(device_);
-  }
-
-  // Standing of times of `device` for the device at hand.
-  std::optional<Standing> standing_of(const DeviceEntry& device) const {
-    if (device.id == device_.id) return Standing::measured_here;
-    if (is_same_architecture(device) && has_same_clock(device)) return Standing::same_architecture;
-    return predicts(device, device_) ? std::optional(Standing::predicted) : std::nullopt;
-  }
-
-  // Correctness does not depend on the clock.
-  Standing authority_of(const DeviceEntry& device) const {
-    if (device.id == device_.id) return Standing::measured_here;
-    return is_same_architecture(device) ? Standing::same_architecture : Standing::predicted;
-  }
-
-  // Whether its times or its failures matter here.
-  bool serves(const DeviceEntry& device) const {
-    return device.id == device_.id || is_same_architecture(device) || predicts(device, device_);
   }
 
   Source& source_of(const Database& database) {
@@ -506,7 +509,7 @@ class Winners::Impl {
     return devices_.try_emplace(device.id, device).first->second;
   }
 
-  const DeviceEntry device_;
+  const Standings standings_;
   const IsCurrent is_current_;
   const AnnouncePack announce_;
   const std::string memory_name_ = "memory";
@@ -587,6 +590,14 @@ std::vector<Choice> Winners::all(std::string_view request, const Filter& filter)
 
 std::vector<Choice> Winners::doubted(std::string_view request, const Filter& filter) const {
   return choices(impl_->find(request), &WinnerGroup::doubted, filter);
+}
+
+std::vector<std::string> Winners::requests() const {
+  return impl_->requests();
+}
+
+std::vector<TimedVariant> Winners::times(std::string_view request) const {
+  return impl_->times(request);
 }
 
 std::optional<Bar> Winners::bar(std::string_view request, std::string_view algorithm, std::string_view config) const {

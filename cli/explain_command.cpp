@@ -172,7 +172,7 @@ ExplainedLayer explain_layer(const Context& context, const Request& request,
 Miss miss_of(const ExplainedLayer& layer, const Context& context, const std::vector<StoredRequest>& stored) {
   Miss miss = why_missed(layer.why.request.key(), context.device_id(), stored);
   const std::optional<ExplainedCandidate>& chosen = layer.why.chosen;
-  if (chosen && chosen->source != "estimate") {
+  if (chosen && !layer.why.stored.empty()) {
     miss.why = fmt::format("nothing is missed: the choice is {}", chosen->source);
     miss.differences.clear();
   } else if (miss.nearest && miss.differences.empty()) {

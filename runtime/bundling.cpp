@@ -18,6 +18,7 @@
 #include "kiln/execution/target.h"
 #include "kiln/generator/operation.h"
 #include "kiln/runtime/pack_check.h"
+#include "neighbours.h"
 #include "selection.h"
 
 namespace kiln {
@@ -65,6 +66,7 @@ class StoredWinners {
       winners_.push_back(std::make_unique<cache::Winners>(device, is_current(catalogue)));
       winners_.back()->load(database);
       for (const std::string& pack : packs) winners_.back()->load_pack(pack);
+      neighbours_.push_back(std::make_unique<Neighbours>(*winners_.back(), catalogue_, figures_));
     }
   }
 
@@ -89,12 +91,14 @@ class StoredWinners {
     return predicted;
   }
 
-  /// The best estimate that the filter admits and that no device of the architecture has reason to withhold.
+  /// The best estimate, corrected by other sizes, that the filter admits and that no device of the architecture has
+  /// reason to withhold.
   std::optional<BundleChoice> estimated(const KeyedRequest& request) const {
     Variants variants = catalogue_.on(request, target_);
-    for (const Candidate& candidate : variants.candidates(figures_).ranked) {
+    const Candidates candidates = best_first(variants);
+    for (const Candidate& candidate : candidates.ranked) {
       if (withheld(variants, candidate.choice) || !admits(variants, candidate.choice)) continue;
-      return BundleChoice{*request, target_, candidate.choice, candidate.estimate.seconds, "estimate", {}, 0};
+      return BundleChoice{*request, target_, candidate.choice, candidate.estimate.seconds, candidates.basis, {}, 0};
     }
     return std::nullopt;
   }
@@ -133,6 +137,16 @@ class StoredWinners {
   }
 
  private:
+  // By what the first device that knows other sizes says of estimates.
+  Candidates best_first(Variants& variants) const {
+    Candidates candidates = variants.candidates(figures_);
+    for (const auto& neighbours : neighbours_) {
+      candidates = neighbours->ranked(variants, std::move(candidates));
+      if (candidates.basis != Candidates().basis) break;
+    }
+    return candidates;
+  }
+
   Selector selector(Variants& variants, const cache::Winners& winners) const {
     return {variants, winners, no_bundles_, figures_, filter_, permissions_};
   }
@@ -162,6 +176,7 @@ class StoredWinners {
   bool emulated_;
   bool only_the_other_kind_ = false;  // real devices where emulated ones are wanted, or emulated where real ones are
   std::vector<std::unique_ptr<cache::Winners>> winners_;
+  std::vector<std::unique_ptr<Neighbours>> neighbours_;  // of each of `winners_`
 };
 
 execution::BundledVariant described(const BundleChoice& choice, const Program& program, bool emulated) {

@@ -163,14 +163,14 @@ void Context::Impl::start_tuning(const ContextOptions& options, const Environmen
   workers.nvrtc = environment.nvrtc;
   workers.kernels = kernel_store(options.kernel_store, environment);
   workers.device = options.device;
-  tuner_.emplace(options.tuning, ContextTuner::Tools{maker_.catalogue(), *database_, maker_.winners(), workers,
-                                                     [this](const std::string& message) { announce(message); },
-                                                     [this](const Request& request) {
-                                                       plans_.look_again(request, CurrentPlans::Reason::was_tuned);
-                                                     },
-                                                     [this](const Request& request) {
-                                                       if (peers_) peers_->tell(*database_, request);
-                                                     }});
+  tuner_.emplace(options.tuning,
+                 ContextTuner::Tools{
+                     maker_.catalogue(), *database_, workers, [this](const std::string& message) { announce(message); },
+                     [this](const Request& request) { maker_.learn(*database_, request.key()); },
+                     [this](const Request& request) { plans_.look_again(request, CurrentPlans::Reason::was_tuned); },
+                     [this](const Request& request) {
+                       if (peers_) peers_->tell(*database_, request);
+                     }});
 }
 
 // Quotes packs, databases and models; whoever is told prints it.
@@ -329,7 +329,7 @@ void Context::Impl::wait_until_tuned() {
 
 // On the thread of another Context's tuner, which may hold what a plan in the making waits for.
 void Context::Impl::learn(const cache::Database& database, const KeyedRequest& request) {
-  maker_.winners().refresh(database, request.key());
+  maker_.learn(database, request.key());
   plans_.look_again(request, CurrentPlans::Reason::may_be_wrong);
 }
 

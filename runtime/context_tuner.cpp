@@ -135,7 +135,7 @@ bool ContextTuner::run_session(const std::vector<tuner::Job>& jobs) {
   set_running(nullptr);
   spent_ += seconds_since(start);
   for (const tuner::Job& job : jobs) {
-    tools_.winners.refresh(tools_.database, job.request.key());
+    tools_.learn(job.request);
     tools_.tell_others(job.request);
   }
   return ran;

@@ -31,9 +31,10 @@ class ContextTuner {
   struct Tools {
     const Catalogue& catalogue;
     cache::Database& database;
-    cache::Winners& winners;
     tuner::WorkerPoolOptions workers;
     std::function<void(const std::string&)> announce;
+    /// Told of every request of a session, after it: what the database knows of it now is to be used. Must not throw.
+    std::function<void(const Request&)> learn;
     /// Told of a request that was tuned in the background, on the tuner's thread. Must not throw.
     std::function<void(const Request&)> tuned;
     /// Told of every request of a session, after it, with what is known then in the database. Must not throw.

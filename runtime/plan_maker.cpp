@@ -124,6 +124,7 @@ PlanMaker::PlanMaker(const ContextOptions& options, const Environment& environme
       device_id_(context_->device().info().id()),
       description_(describe(*context_, kernels_)),
       winners_(device_entry(context_->device().info()), is_current(catalogue_), announce),
+      neighbours_(winners_, catalogue_, figures_),
       filter_{options.workspace_limit, options.deterministic},
       permissions_{options.allow_failed_variants, options.allow_unchecked_templates},
       locked_(options.locked) {}
@@ -133,6 +134,16 @@ void PlanMaker::take_from(const cache::Database& database) {
   const std::optional<Calibration> known = calibration_in(database, device_id_);
   if (known) figures_.calibration = *known;
   calibrated_ = known.has_value();
+}
+
+void PlanMaker::learn(const cache::Database& database, const std::string& key) {
+  winners_.refresh(database, key);
+  neighbours_.learn(key);
+}
+
+// The variants that can be generated, best first by their estimates and by times of other sizes of the layer.
+Candidates PlanMaker::candidates(const Selector& selector) {
+  return neighbours_.ranked(selector.variants, selector.candidates());
 }
 
 Selector PlanMaker::selector(Variants& variants) const {
@@ -182,7 +193,7 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make_exact(const Selector& selector
   };
   if (selector.visit_named(attempt)) return plan;
   const bool may_compile = kernels_.no_compiler().empty();
-  if (may_compile && !candidates) candidates = selector.candidates();
+  if (may_compile && !candidates) candidates = this->candidates(selector);
   if (may_compile && selector.visit_estimated(*candidates, fallback_attempts, attempt)) {
     estimated_.add(request.key(), plan->choice);
     return plan;
@@ -229,7 +240,7 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make_at_once(const KeyedRequest& re
   // Before the search for the best estimate, which takes longer than all else here.
   if (visit_known_open_kernels(selector, take) && plan) return plan;
   std::optional<Candidates> candidates;
-  if (may_compile && !is_named) selector.visit_estimated(candidates.emplace(selector.candidates()), 1, attempt);
+  if (may_compile && !is_named) selector.visit_estimated(candidates.emplace(this->candidates(selector)), 1, attempt);
   if (!plan) visit_stored_open_kernels(selector, take);
   if (plan) return plan;
   try {
@@ -456,7 +467,7 @@ Explanation PlanMaker::explain(const KeyedRequest& request) {
   winners_.check_packs();  // who asks why wants to hear of every bad line
   Variants variants = this->variants(request);
   const Selector selector = this->selector(variants);
-  const Candidates candidates = selector.candidates();
+  const Candidates candidates = locked_ ? selector.candidates() : this->candidates(selector);
   Explanation result;
   result.request = *request;
   result.device = device_id_;

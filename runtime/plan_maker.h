@@ -16,6 +16,7 @@
 #include "kiln/generator/catalogue.h"
 #include "known_open_kernels.h"
 #include "loaded_plan.h"
+#include "neighbours.h"
 #include "recent_choices.h"
 #include "selection.h"
 
@@ -31,6 +32,9 @@ class PlanMaker {
 
   /// Takes the winners of `database`, and what this device was measured to reach, for predictions. Before any plan.
   void take_from(const cache::Database& database);
+
+  /// Takes what `database` knows by now of a request.
+  void learn(const cache::Database& database, const std::string& key);
 
   /// As Context::plan(), without keeping the plan.
   std::shared_ptr<const LoadedPlan> make(const KeyedRequest& request);
@@ -66,6 +70,7 @@ class PlanMaker {
   Variants variants(const KeyedRequest& request) const { return catalogue_.on(request, kernels_.target()); }
   Selector selector(Variants& variants) const;
   void announce_not_believed(const Selector& selector);
+  Candidates candidates(const Selector& selector);
   Candidates chosen_before(const KeyedRequest& request, Variants& variants) const;
   bool may_take_open_kernels(const Request& request) const;
   bool visit_alignments(const Selector& selector, const std::function<bool(const Selector&)>& visit) const;
@@ -93,6 +98,7 @@ class PlanMaker {
   std::string device_id_;
   std::string description_;
   cache::Winners winners_;
+  Neighbours neighbours_;
   cache::Filter filter_;
   Permissions permissions_;
   bool locked_;

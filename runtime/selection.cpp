@@ -239,7 +239,7 @@ bool Selector::visit_best(const Candidates& candidates, size_t count, bool doubt
     if (reason.has_value() != doubted) continue;
     LazyProgram program(variants, candidate.choice);
     if (!admits(*program.get()) || must_not_use(candidate.choice, program)) continue;
-    Selection selection{candidate.choice, candidate.estimate.seconds, "estimate"};
+    Selection selection{candidate.choice, candidate.estimate.seconds, candidates.basis};
     if (reason) selection.source += fmt::format(", for want of another: {}", *reason);
     selection.program = program.get();
     ++shown;

@@ -26,7 +26,7 @@ enum class Basis {
 struct Selection {
   Choice choice;
   double seconds = 0;
-  std::string source;    ///< "measured on this device", ..., "bundle app.kiln", "estimate"
+  std::string source;    ///< "measured on this device", ..., "bundle app.kiln", "from 3 neighbours, ...", "estimate"
   std::string device{};  ///< DeviceId line of the device that a stored one was timed on.
   Basis basis = Basis::estimated;
   std::optional<BundledChoice> bundled{};    ///< Where the compiled program is, if that is a bundle.

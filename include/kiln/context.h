@@ -111,7 +111,7 @@ struct ExplainedCandidate {
   std::string config;
   double seconds = 0;
   std::string source;  ///< "measured on this device", "measured on the same architecture", "bundle app.kiln",
-                       ///< "predicted by machine-code clock 1", "estimate"
+                       ///< "predicted by machine-code clock 1", "from 3 neighbours, nearest x=8x64", "estimate"
 };
 
 struct ExplainedRefusal {
@@ -194,9 +194,10 @@ class Context {
   /// up.
   ///
   /// Order of choice: measured on this device; measured on the same architecture; measured, in a bundle; modelled for
-  /// this card by the emulated device (docs/cache-format.md, "Predictions"); estimate(). A stored choice is passed over
-  /// if its algorithm has changed, its parameters are illegal or it does not compile here. Variants that a check found
-  /// wrong, that hung or crashed, and user templates that no check has passed for the request are not used
+  /// this card by the emulated device (docs/cache-format.md, "Predictions"); estimate(), corrected by the times of
+  /// other sizes of the layer (docs/tuning-method.md, "Sizes that nobody tuned"). A stored choice is passed over if its
+  /// algorithm has changed, its parameters are illegal or it does not compile here. Variants that a check found wrong,
+  /// that hung or crashed, and user templates that no check has passed for the request are not used
   /// (docs/cache-format.md, "What is never used").
   ///
   /// A request made by hand is completed as by parsing. While a stream is captured into a CUDA graph, making a plan

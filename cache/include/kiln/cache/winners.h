@@ -60,6 +60,16 @@ struct Choice {
   std::string_view clock;   ///< Clock of a predicted one: "machine-code clock 1".
 };
 
+/// A time of a variant, by whatever standing its source has.
+struct TimedVariant {
+  std::string algorithm;
+  std::string config;
+  double seconds = 0;
+  Standing standing = Standing::measured_here;
+  bool of_pack = false;  ///< What a pack claims.
+  std::string device;    ///< Id of the device it was timed on.
+};
+
 /// Why a variant must not be used. The views live as long as the Winners object.
 struct Bar {
   std::string_view outcome;  ///< wrong_result, timed_out or crashed.
@@ -110,6 +120,14 @@ class Winners {
   /// Variants that all() leaves out because somebody else's records bar them, in the same order: for where nothing else
   /// serves. A pack may lie.
   std::vector<Choice> doubted(std::string_view request, const Filter& filter = {}) const;
+
+  /// The requests of which some source has records of this device or of another whose times count here, in no order and
+  /// perhaps repeated. Reads all sources: for an index of them. Takes a lock.
+  std::vector<std::string> requests() const;
+  /// All times of a request that its first source in precedence has of one device, not only of variants that could win,
+  /// fastest first. Without stored estimates, times of changed algorithms, and variants that any record bars. Reads the
+  /// sources at each call. Takes a lock.
+  std::vector<TimedVariant> times(std::string_view request) const;
 
   /// Why this variant of the current library should not serve `request`; nothing if no record bars it, or if a record
   /// of more authority has a time of it. This device has more than another of its architecture; then the earlier layer.
