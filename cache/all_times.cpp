@@ -29,9 +29,8 @@ void AllTimes::barred(const DeviceEntry&, KeyHash, const BarredEntry& entry) {
 
 std::vector<TimedVariant> AllTimes::best() && {
   std::erase_if(times_, [&](const TimedVariant& one) { return barred_.contains({one.algorithm, one.config}); });
-  std::ranges::sort(times_, {}, [](const TimedVariant& one) {
-    return std::tie(one.seconds, one.algorithm, one.config);
-  });
+  std::ranges::sort(times_, {},
+                    [](const TimedVariant& one) { return std::tie(one.seconds, one.algorithm, one.config); });
   return std::move(times_);
 }
 

@@ -29,6 +29,7 @@
 #include "kiln/generator/operation.h"
 #include "kiln/models/lower.h"
 #include "shapes.h"
+#include "sweep.h"
 
 namespace kiln::cli {
 namespace {
@@ -86,6 +87,7 @@ struct RequestsText {
 };
 
 Workload from_requests(const RequestsText& requests, const Input& input) {
+  const Sweep sweep(input.sweeps);
   Expressions expressions = read_expressions(input.expressions);
   Collection collection;
   try {
@@ -94,7 +96,7 @@ Workload from_requests(const RequestsText& requests, const Input& input) {
                       "leave out --no-code if you would run its author's code, or take the definition into a file of "
                       "your own for --expression");
     }
-    for (const RequestLine& line : parse_requests(requests.text, expressions)) collection.add(line);
+    for (const RequestLine& line : sweep.requests_of(requests.text, expressions)) collection.add(line);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", requests.name, error.message()), error.hint());
   }
@@ -175,6 +177,10 @@ void add_expressions_to(Command command, std::vector<std::string>& files) {
 void Input::add_to(Command command) {
   command.add_option("input", text, "model.onnx, a requests file, or one request in quotes").required();
   model.add_to(command);
+  command
+      .add_option("--sweep", sweeps,
+                  "NAME=NUMBERS: a request for each number of its extent ?NAME, as in h=14,28 or h=14..56*2")
+      .one_value();
   add_expressions_to(command, expressions);
   command.add_flag(
       "--no-code", no_code,
@@ -249,6 +255,10 @@ Json not_covered_json(const std::vector<NotCovered>& nodes) {
 }
 
 Workload read_workload(const Input& input) {
+  if (input.text.ends_with(".onnx") && !input.sweeps.empty()) {
+    throw Error(ErrorCode::invalid_argument, "--sweep is for requests, not for a model",
+                "--shape gives a model's inputs several shapes");
+  }
   if (!input.text.ends_with(".onnx")) return from_requests(read_requests(input), input);
   require_file(input.text, what_to_give);
   return from_model(input);
@@ -258,6 +268,9 @@ std::vector<std::string> read_open_lines(const Input& input) {
   if (input.text.ends_with(".onnx")) {
     throw Error(ErrorCode::invalid_argument, "--open takes requests, not a model",
                 "bundle the layers of a model at the sizes that it has, without --open");
+  }
+  if (!input.sweeps.empty()) {
+    throw Error(ErrorCode::invalid_argument, "--open takes all sizes, and --sweep some", "leave one of them out");
   }
   constexpr auto how_with_code = "bundle layers with user code at the sizes that they have, without --open";
   if (!input.expressions.empty())

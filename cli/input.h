@@ -17,6 +17,7 @@ namespace kiln::cli {
 struct Input {
   std::string text{};                      ///< model.onnx | requests file | 'request'
   ModelFlags model{};                      ///< for models
+  std::vector<std::string> sweeps{};       ///< for requests, as Sweep takes them
   std::vector<std::string> expressions{};  ///< files that define user code
   bool no_code = false;                    ///< a requests file must not define any
 

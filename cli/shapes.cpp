@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -13,52 +12,18 @@
 
 #include "kiln/base/error.h"
 #include "kiln/base/printable.h"
+#include "numbers.h"
 
 namespace kiln::cli {
 namespace {
 
 using Extents = std::vector<int64_t>;
 
-constexpr size_t most_sizes = 4096;
-
-/// The part of `text` before `separator`, which is taken off it; all of it where there is none.
-std::string_view take_part(std::string_view& text, std::string_view separator) {
-  const size_t end = std::min(text.find(separator), text.size());
-  const std::string_view part = text.substr(0, end);
-  text.remove_prefix(std::min(end + separator.size(), text.size()));
-  return part;
-}
-
-std::optional<int64_t> number_of(std::string_view text) {
-  int64_t value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_number = error == std::errc() && stop == text.data() + text.size() && value >= 0;
-  return is_number ? std::optional(value) : std::nullopt;
-}
-
 [[noreturn]] void refuse(const std::string& whole, const std::string& fault) {
-  throw Error(ErrorCode::invalid_argument, fmt::format("--shape {}: {}", whole, fault),
-              "give [NAME=]1x3x224x224; several with commas between; 224..448/32 is 224, 256, ... 448");
-}
-
-/// "224", "224..448", "224..448/32".
-Extents numbers_of(const std::string& whole, std::string_view text) {
-  const std::string_view extent = text;
-  const auto refuse_extent = [&] { refuse(whole, fmt::format("'{}' is no extent", extent)); };
-  std::string_view range = take_part(text, "/");
-  const std::optional<int64_t> step = range.size() == extent.size() ? 1 : number_of(text);
-  const std::string_view bounds = range;
-  const std::optional<int64_t> first = number_of(take_part(range, ".."));
-  const std::optional<int64_t> last = bounds.find("..") == std::string_view::npos ? first : number_of(range);
-  const bool is_step_of_nothing =
-      extent.find('/') != std::string_view::npos && extent.find("..") == std::string_view::npos;
-  if (!first || !last || !step || *step < 1 || *last < *first || is_step_of_nothing) refuse_extent();
-  if ((*last - *first) / *step >= static_cast<int64_t>(most_sizes)) {
-    refuse(whole, fmt::format("'{}' has more than {} numbers", extent, most_sizes));
-  }
-  Extents numbers;
-  for (int64_t i = 0; i <= (*last - *first) / *step; ++i) numbers.push_back(*first + i * *step);
-  return numbers;
+  throw Error(
+      ErrorCode::invalid_argument, fmt::format("--shape {}: {}", whole, fault),
+      "give [NAME=]1x3x224x224; several with commas between; 224..448/32 is 224, 256, ... 448; 14..56*2 is 14, 28, "
+      "56");
 }
 
 /// Every shape that the ranges of "1x3x224..448/32x224" give.
@@ -66,7 +31,7 @@ void add_shapes(const std::string& whole, std::string_view text, std::vector<Ext
   std::vector<Extents> made(1);
   while (true) {
     const bool is_last = text.find('x') == std::string_view::npos;
-    const Extents numbers = numbers_of(whole, take_part(text, "x"));
+    const Extents numbers = numbers_of(take_part(text, "x"), [&](const std::string& fault) { refuse(whole, fault); });
     std::vector<Extents> longer;
     if (made.size() * numbers.size() > most_sizes) refuse(whole, fmt::format("gives more than {} sizes", most_sizes));
     for (const Extents& shape : made) {

@@ -11,7 +11,7 @@ namespace kiln::cli {
 
 /// The sizes that `given` texts name, in order: `[NAME=]1x3x224x224`; without a name, of the next input. Commas
 /// separate several shapes, of which the first of each input belong together, and so on; an input with one shape has it
-/// in every size. An extent `A..B` or `A..B/S` is each number from A to B, in steps of S. Without any text one size
+/// in every size. An extent may be a range (numbers.h). Without any text one size
 /// without shapes. Throws Error(invalid_argument) for what is none of that, an input that is unknown or named twice,
 /// lists of different lengths, and more than 4096 sizes.
 std::vector<InputShapes> parse_shapes(const std::vector<std::string>& given, const OnnxInputs& inputs);

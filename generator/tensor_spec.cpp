@@ -138,7 +138,7 @@ TensorSpec TensorSpec::parse(std::string_view whole) {
   const std::optional<DType> dtype = parse_dtype(parts[0]);
   if (!dtype) malformed(whole, unknown_dtype(parts[0]));
   if (parts[1].find('?') != std::string_view::npos)
-    malformed(whole, "extents are numbers here; those of `kiln bundle --open` may be ?");
+    malformed(whole, "extents are numbers here; those of `kiln bundle --open` may be ?, those of `--sweep` ?NAME");
   std::vector<int64_t> extents = parse_ints(whole, parts[1], 'x', "an extent");
   const std::string_view letters = dimension_letters(static_cast<int>(extents.size()));
   if (letters.empty()) malformed(whole, "it has more than 6 dimensions");

@@ -31,7 +31,8 @@ std::string variant_name(const Choice& choice) {
 std::string difference(const Request& neighbour, const Request& request) {
   for (size_t i = 0; i < neighbour.operands.size() && i < request.operands.size(); ++i) {
     const auto& [name, spec] = neighbour.operands[i];
-    if (spec.extents != request.operands[i].spec.extents) return fmt::format("{}={}", name, fmt::join(spec.extents, "x"));
+    if (spec.extents != request.operands[i].spec.extents)
+      return fmt::format("{}={}", name, fmt::join(spec.extents, "x"));
   }
   return "of the same extents";
 }

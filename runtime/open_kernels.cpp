@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <optional>
 #include <random>
@@ -17,6 +16,7 @@
 #include "kiln/base/error.h"
 #include "kiln/execution/bundle.h"
 #include "kiln/execution/target.h"
+#include "kiln/generator/open_line.h"
 #include "kiln/generator/operation.h"
 #include "kiln/runtime/bundling.h"
 #include "selection.h"
@@ -35,78 +35,11 @@ const std::vector<std::vector<int64_t>>& usual_extents() {
 constexpr size_t drawn_sizes = 300;
 constexpr double slowest_of_them = 1.3;  // that a size may take, in times of the best estimate
 
-// A `?` in a line: what stands before it, its name, and the most that it may be.
-struct OpenExtent {
-  std::string before, name;
-  int64_t most = 16384;
-};
-
-struct OpenLine {
-  std::vector<OpenExtent> extents;
-  std::string rest;
-};
-
-bool begins_extent(const std::string& line, size_t at) {
-  return line[at] == '?' && at > 0 && (line[at - 1] == ':' || line[at - 1] == 'x');
-}
-
-// Which extent of its tensor the one at `at` is.
-size_t place_in_tensor(const std::string& line, size_t at) {
-  const std::string_view before = std::string_view(line).substr(0, at);
-  return static_cast<size_t>(std::ranges::count(before.substr(before.rfind(':') + 1), 'x'));  // npos + 1 is 0
-}
-
-OpenLine parse_open(const std::string& line) {
-  OpenLine result;
-  size_t done = 0;
-  for (size_t at = 0; at < line.size(); ++at) {
-    if (!begins_extent(line, at)) continue;
-    OpenExtent extent;
-    extent.before = line.substr(done, at - done);
-    size_t end = at + 1;
-    // "x" begins the next extent, so it is in no name.
-    while (end < line.size() && line[end] != 'x' && std::isalnum(static_cast<unsigned char>(line[end])) != 0) ++end;
-    const std::string said = line.substr(at + 1, end - at - 1);
-    extent.name = fmt::format("place {}", place_in_tensor(line, at));
-    const bool is_number = !said.empty() && std::ranges::all_of(said, [](unsigned char c) { return std::isdigit(c); });
-    if (end < line.size() && std::string_view("x:@ \t").find(line[end]) == std::string_view::npos) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("'{}' in '{}' is no open extent", line.substr(at, end - at + 1), line),
-                  "write ?, ?N for up to N, or ?NAME of letters other than x and digits");
-    }
-    if (is_number && said.size() > 9) {
-      throw Error(ErrorCode::invalid_argument, fmt::format("?{} in '{}' is too large", said, line),
-                  "give at most 999999999");
-    }
-    if (is_number && std::stoll(said) == 0)
-      throw Error(ErrorCode::invalid_argument, fmt::format("?0 in '{}' leaves no size", line), "give at least 1");
-    if (is_number)
-      extent.most = std::stoll(said);
-    else if (!said.empty())
-      extent.name = said;
-    done = end;
-    at = end - 1;
-    result.extents.push_back(std::move(extent));
-  }
-  result.rest = line.substr(done);
-  return result;
-}
-
-// The line with one number for each name; 0: the most that its extents may be.
-std::string with_extents(const OpenLine& line, const std::map<std::string, int64_t>& values) {
-  std::string text;
-  for (const OpenExtent& extent : line.extents) {
-    const int64_t value = values.at(extent.name);
-    text += fmt::format("{}{}", extent.before, value == 0 ? extent.most : std::min(value, extent.most));
-  }
-  return text + line.rest;
-}
-
 // The line with all extents alike.
 std::string with_extents(const OpenLine& line, int64_t same) {
   std::map<std::string, int64_t> values;
   for (const OpenExtent& extent : line.extents) values[extent.name] = same;
-  return with_extents(line, values);
+  return line.with(values);
 }
 
 // Adds the sizes of which some extents are 1, which leaves several names for one layout, and changes what may be fixed.
@@ -119,7 +52,7 @@ void add_sizes_with_ones(const OpenLine& line, const std::map<std::string, int64
       std::map<std::string, int64_t> values = names;
       size_t bit = 0;
       for (auto& [name, value] : values) value = (ones >> bit++ & 1) != 0 ? 1 : others;
-      sizes.insert(with_extents(line, values));
+      sizes.insert(line.with(values));
     }
   }
 }
@@ -128,7 +61,7 @@ void add_sizes_with_ones(const OpenLine& line, const std::map<std::string, int64
 std::set<std::string> sizes_of(const OpenLine& line) {
   std::map<std::string, int64_t> values;
   for (const OpenExtent& extent : line.extents) values[extent.name] = 0;
-  std::set<std::string> sizes = {with_extents(line, values)};
+  std::set<std::string> sizes = {line.with(values)};
   add_sizes_with_ones(line, values, sizes);
   for (const std::vector<int64_t>& alike : usual_extents()) {
     for (const int64_t same : alike) sizes.insert(with_extents(line, same));
@@ -139,7 +72,7 @@ std::set<std::string> sizes_of(const OpenLine& line) {
       const std::vector<int64_t>& alike = usual_extents()[draw() % usual_extents().size()];
       value = alike[draw() % alike.size()];
     }
-    sizes.insert(with_extents(line, values));
+    sizes.insert(line.with(values));
   }
   return sizes;
 }
@@ -195,7 +128,7 @@ class Chooser {
     sizes_.clear();
     kernels_.clear();
     std::string reason;
-    const OpenLine open = parse_open(line);
+    const OpenLine open = parse_open_line(line);
     const std::optional<Request> larger = larger_size(open);
     for (const std::string& size : sizes_of(open)) {
       try {

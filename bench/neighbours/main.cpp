@@ -109,8 +109,9 @@ class Judge {
       double best = no_time;
       for (const auto& [name, seconds] : times_.of(size.request.key())) best = std::min(best, seconds);
       Variants variants = place_.catalogue.on(size.request, place_.target);
-      const std::array<Choice, rules.size()> choices{size.candidates.best_guess()->choice, nearest(size, variants),
-                                                     neighbours_.ranked(variants, size.candidates).best_guess()->choice};
+      const std::array<Choice, rules.size()> choices{
+          size.candidates.best_guess()->choice, nearest(size, variants),
+          neighbours_.ranked(variants, size.candidates).best_guess()->choice};
       if (!classes.contains(size.layer.text)) order.push_back(size.layer.text);
       for (size_t rule = 0; rule < rules.size(); ++rule) {
         const double seconds = clock_.time(*size.request, choices[rule], true, times_);

@@ -56,7 +56,8 @@ TEST(AllTimes, HaveThoseThatCouldNeverWin) {
 
 TEST(AllTimes, AreThoseOfTheFirstSourceInPrecedence) {
   Winners winners(h200());
-  winners.load_pack_text(pack_text_of({record_of(h200(), 1, "A=1", 1e-6), record_of(h200(), 2, "A=1", 1e-6)}), "a pack");
+  winners.load_pack_text(pack_text_of({record_of(h200(), 1, "A=1", 1e-6), record_of(h200(), 2, "A=1", 1e-6)}),
+                         "a pack");
   winners.load(database_of({record_of(h100(), 1, "A=2", 2e-6), record_of(h200(), 1, "A=3", 3e-6),
                             record_of(h100(), 3, "A=4", 1e-6), record_of(rtx4090(), 4, "A=5", 1e-6)}));
   EXPECT_THAT(configs(winners.times(request_line(1))), ElementsAre("A=3")) << "of this device, of the user";

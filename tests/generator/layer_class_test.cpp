@@ -35,7 +35,8 @@ TEST(LayerClass, OfLayersThatDifferInSizesAloneIsTheSame) {
        {"conv_forward x=f32:1x16x20x20 w=f32:32x16x3x3 pad=1", "conv_forward x=f32:1x16x20x20 w=f32:16x16x3x3 pad=0",
         "conv_forward x=f16:1x16x20x20 w=f16:16x16x3x3 pad=1",
         "conv_forward x=f32:1x16x20x20:nhwc w=f32:16x16x3x3 pad=1",
-        "conv_forward x=f32:1x16x20x20@4 w=f32:16x16x3x3 pad=1", "conv_forward x=f32:1x16x20x20 w=f32:16x16x3x3 pad=1 tf32",
+        "conv_forward x=f32:1x16x20x20@4 w=f32:16x16x3x3 pad=1",
+        "conv_forward x=f32:1x16x20x20 w=f32:16x16x3x3 pad=1 tf32",
         "conv_forward x=f32:1x16x20x20:6400,400,20,1 w=f32:16x16x3x3 pad=1 beta=1"}) {
     EXPECT_NE(of(one).text, of(other).text) << other;
   }
@@ -44,8 +45,9 @@ TEST(LayerClass, OfLayersThatDifferInSizesAloneIsTheSame) {
 
 TEST(LayerClass, OfAnyTextIsOne) {
   EXPECT_EQ(layer_class_of("").text, "");
-  for (const char* const text : {" ", "=", "x=", "x=:", "x=f32:", "x=f32:x", "x=f32:1x", "x=f32:1xx2:nc", "a=::::", "::",
-                                 "x=f32:99999999999999999999x1:nc", "x=f32:-5x1:nc", "w=f32:1x2:nc", "\xff=\xff:1:\xff"}) {
+  for (const char* const text :
+       {" ", "=", "x=", "x=:", "x=f32:", "x=f32:x", "x=f32:1x", "x=f32:1xx2:nc",
+        "a=::::", "::", "x=f32:99999999999999999999x1:nc", "x=f32:-5x1:nc", "w=f32:1x2:nc", "\xff=\xff:1:\xff"}) {
     const LayerClass layer = layer_class_of(text);
     EXPECT_EQ(layer.text, layer_class_of(text).text) << text;
     EXPECT_LE(layer.sizes.size(), 3U) << text;

@@ -153,8 +153,9 @@ TEST_F(NeighboursTest, AVariantThatWasTriedMayComeFirstWhateverItsPlace) {
 }
 
 TEST_F(NeighboursTest, LinesFromOutsideAreNoRequests) {
-  for (const std::string line : {"softmax_forward x=f32:99999999999x99999999999:nc y=f32:5x1000:nc axis=1 mode=accurate",
-                                 "softmax_forward x=f32:-1x1000:nc y=f32:5x1000:nc axis=1 mode=accurate"}) {
+  for (const std::string line :
+       {"softmax_forward x=f32:99999999999x99999999999:nc y=f32:5x1000:nc axis=1 mode=accurate",
+        "softmax_forward x=f32:-1x1000:nc y=f32:5x1000:nc axis=1 mode=accurate"}) {
     cache::Record r = record(toy_request(1), "second", 1e-6);
     r.request = line;
     cache::Record second = r;
@@ -168,7 +169,8 @@ TEST_F(NeighboursTest, LinesFromOutsideAreNoRequests) {
 TEST_F(NeighboursTest, ImpossibleTimesOfPacksTeachNothing) {
   const Request large = Request::parse("softmax_forward x=f32:1000000x1000");
   cache::DeviceEntry device = device_;
-  device.id = "name=\"Fake\" cc=9.0 sms=132 memory=80GiB bus=5120 mig=none clock=1980MHz memory_clock=2619MHz emulated=yes";
+  device.id =
+      "name=\"Fake\" cc=9.0 sms=132 memory=80GiB bus=5120 mig=none clock=1980MHz memory_clock=2619MHz emulated=yes";
   std::vector<cache::Record> records{record(large, "second", 1e-6), record(large, "third", 2e-6)};
   for (cache::Record& r : records) r.device = device.id;
   cache::Winners winners(device);

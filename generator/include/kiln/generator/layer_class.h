@@ -12,7 +12,7 @@ namespace kiln {
 /// layouts, attributes, arithmetic, epilogue and the extents of a filter (`w`, `dw`: with them the channels) are in the
 /// class, batch and other extents are sizes. Of a tensor with strides the class says that alone.
 struct LayerClass {
-  std::string text;            ///< The line with `?` for each extent that is a size: `conv_forward x=f16:?x?x?x?:nhwc ...`.
+  std::string text;  ///< The line with `?` for each extent that is a size: `conv_forward x=f16:?x?x?x?:nhwc ...`.
   std::vector<int64_t> sizes;  ///< Those extents in their order; as many in all layers of a class.
 };
 
