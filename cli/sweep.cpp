@@ -18,9 +18,10 @@ namespace kiln::cli {
 namespace {
 
 [[noreturn]] void refuse_sweep(const std::string& given, const std::string& fault) {
-  throw Error(ErrorCode::invalid_argument, fmt::format("--sweep {}: {}", given, fault),
-              "give NAME=1,8,32 for an extent ?NAME of the request; 14..56/14 is 14, 28, 42, 56 and 14..56*2 is 14, 28, "
-              "56");
+  throw Error(
+      ErrorCode::invalid_argument, fmt::format("--sweep {}: {}", given, fault),
+      "give NAME=1,8,32 for an extent ?NAME of the request; 14..56/14 is 14, 28, 42, 56 and 14..56*2 is 14, 28, "
+      "56");
 }
 
 // Whether the line is a request that leaves extents open, and no part of user code.

@@ -467,7 +467,8 @@ Explanation PlanMaker::explain(const KeyedRequest& request) {
   winners_.check_packs();  // who asks why wants to hear of every bad line
   Variants variants = this->variants(request);
   const Selector selector = this->selector(variants);
-  const Candidates candidates = locked_ ? selector.candidates() : this->candidates(selector);
+  const Candidates plain = selector.candidates();
+  const Candidates candidates = locked_ ? plain : neighbours_.ranked(variants, plain);
   Explanation result;
   result.request = *request;
   result.device = device_id_;
@@ -477,7 +478,7 @@ Explanation PlanMaker::explain(const KeyedRequest& request) {
   const Roofline bound = roofline(*request, kernels_.target().arch, figures_);
   result.roofline_seconds = bound.seconds();
   result.roofline_of = bound.arithmetic() > bound.traffic() ? to_string(bound.math) : "memory traffic";
-  result.unused_permissions = unused_permissions(selector, candidates);
+  result.unused_permissions = unused_permissions(selector, plain);
   const auto why_missing = [&](const Selection& selection) {
     return selection.bundled ? std::nullopt : kernels_.why_missing(*selection.program);
   };

@@ -51,9 +51,10 @@ TEST(Numbers, AreOneOrARange) {
   EXPECT_THAT(numbers("9223372036854775806..9223372036854775807"),
               ElementsAre(9223372036854775806, 9223372036854775807));
   EXPECT_EQ(numbers("1..4096").size(), 4096U);
-  for (const char* const bad :
-       {"", "x", "-1", "1.5", "..", "1..", "..3", "3..1", "1/2", "1*2", "1..4/0", "1..4/", "1..4*", "1..4*1", "0..4*2",
-        "1..4/x", "1..4/2/2", "1..4*2*2", "1...4", "1..4..6", "99999999999999999999", "1..4 ", "1..5000"}) {
+  for (const char* const bad : {"",       "x",      "-1",       "1.5",      "..",    "1..",     "..3",
+                                "3..1",   "1/2",    "1*2",      "1..4/0",   "1..4/", "1..4*",   "1..4*1",
+                                "0..4*2", "1..4/x", "1..4/2/2", "1..4*2*2", "1...4", "1..4..6", "99999999999999999999",
+                                "1..4 ",  "1..5000"}) {
     EXPECT_THROW(numbers(bad), Error) << bad;
   }
 }
@@ -71,8 +72,8 @@ TEST(Sweep, LeavesOtherLinesAsTheyAre) {
   EXPECT_THAT(swept("# x=f32:?q\n\nsoftmax_forward x=f32:2x3 *5\nsoftmax_forward x=f32:?nx4 *2  # ?n\n"
                     "softmax_forward n=? x=f32:6x9",
                     {"n=7,8"}),
-              ElementsAre("softmax_forward f32:2x3:nc *5", "softmax_forward f32:7x4:nc *2", "softmax_forward f32:8x4:nc *2",
-                          "softmax_forward f32:8x9:nc"))
+              ElementsAre("softmax_forward f32:2x3:nc *5", "softmax_forward f32:7x4:nc *2",
+                          "softmax_forward f32:8x4:nc *2", "softmax_forward f32:8x9:nc"))
       << "a batch that a call gives is none of these";
   EXPECT_THAT(swept("softmax_forward x=f32:2x3", {}), ElementsAre("softmax_forward f32:2x3:nc"));
   const std::string code = "expression odd(x) = x > 0 ? x : -x\n";

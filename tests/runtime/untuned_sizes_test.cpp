@@ -21,20 +21,23 @@ class UntunedSizes : public DeviceTest {
   UntunedSizes() { std::filesystem::remove(database_); }
   ~UntunedSizes() override { std::filesystem::remove(database_); }
 
-  // What tuning would store of `tuned_`, if of the best estimates there the third were much the fastest.
-  std::vector<cache::Record> records() const {
-    const std::vector<ExplainedCandidate> estimates = Context(options()).explain(tuned_).estimated;
+  // What tuning would store of `tuned`, if of the best estimates there the third were much the fastest.
+  std::vector<cache::Record> records(const Request& tuned) const {
+    const std::vector<ExplainedCandidate> estimates = Context(options()).explain(tuned).estimated;
     std::vector<cache::Record> result;
     for (size_t i = 0; i < 3; ++i) {
-      result.push_back(record(tuned_, estimates[i], i == 2 ? 0.1 * estimates[i].seconds : 2 * estimates[i].seconds));
+      result.push_back(record(tuned, estimates[i], i == 2 ? 0.1 * estimates[i].seconds : 2 * estimates[i].seconds));
     }
     return result;
   }
 
-  ContextOptions with_database() const {
+  std::vector<cache::Record> records() const { return records(tuned_); }
+
+  ContextOptions with_database() const { return with_database(tuned_); }
+  ContextOptions with_database(const Request& tuned) const {
     cache::Database database = cache::Database::open(database_);
     database.put_device(entry());
-    database.insert(records());
+    database.insert(records(tuned));
     ContextOptions result = options();
     result.cache = database_;
     return result;
@@ -93,6 +96,15 @@ TEST_F(UntunedSizes, AreNotWhatTheTunerTakesForTuned) {
   EXPECT_EQ(Context(options).plan(untuned_).source(), because_);
   options.workspace_limit = 0;
   expect_matches_reference(untuned_, Context(options).plan(untuned_));
+}
+
+TEST_F(UntunedSizes, LeaveWhatIsSaidOfPermissionsAsItIs) {
+  const Request tuned = Request::parse("gemm a=f16:64x64 b=f16:64x64 tf32");
+  const Request untuned = Request::parse("gemm a=f16:56x64 b=f16:64x64 tf32");
+  Context context(with_database(tuned));
+  const Explanation why = context.explain(untuned);
+  EXPECT_EQ(why.chosen->source, "from 1 neighbour, nearest a=64x64");
+  EXPECT_THAT(why.unused_permissions, testing::ElementsAre("tf32"));
 }
 
 TEST_F(UntunedSizes, GoIntoABundleThatTakesEstimates) {

@@ -10,10 +10,10 @@ namespace kiln {
 
 /// A `?` among a tensor's extents: any number, `?N`: up to N, or `?NAME`.
 struct OpenExtent {
-  std::string before;      ///< What stands between the one before, or the line's begin, and this one.
-  std::string name;        ///< Extents of one name are equal. Without one it is "place 2", the place in its tensor.
+  std::string before;  ///< What stands between the one before, or the line's begin, and this one.
+  std::string name;    ///< Extents of one name are equal. Without one it is "place 2", the place in its tensor.
   bool is_named = false;
-  int64_t most = 16384;    ///< What it may be at the most, where the line says so; else what is usual.
+  int64_t most = 16384;  ///< What it may be at the most, where the line says so; else what is usual.
 };
 
 struct OpenLine {
