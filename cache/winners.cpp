@@ -175,14 +175,15 @@ class Winners::Impl {
   }
 
   std::vector<std::string> requests() {
-    std::vector<std::string> result;
+    std::vector<std::string> result, of_packs;
     std::vector<Database> databases;
     with_lock([&] {
       for (Source& source : sources_) {
         if (source.database) databases.push_back(source.database->share());
         if (!source.pack) continue;
-        guarded(source,
-                [&] { source.pack->visit_requests([&](std::string_view request) { result.emplace_back(request); }); });
+        guarded(source, [&] {
+          source.pack->visit_requests([&](std::string_view request) { of_packs.emplace_back(request); });
+        });
       }
     });
     for (const Database& database : databases) {
@@ -191,6 +192,7 @@ class Winners::Impl {
         for (std::string& request : database.request_keys(device.id)) result.push_back(std::move(request));
       }
     }
+    std::ranges::move(of_packs, std::back_inserter(result));
     return result;
   }
 

@@ -29,7 +29,7 @@ struct Stride {
   }
 };
 
-// What stands behind a range, with its sign: "/32", "*2", or nothing. No stride for other text.
+// Stride of the text behind a range, with its sign: "/32", "*2", or nothing. No stride for other text.
 std::optional<Stride> stride_of(std::string_view text, int64_t first) {
   if (text.empty()) return Stride{};
   const std::optional<int64_t> number = number_of(text.substr(1));

@@ -15,8 +15,9 @@ std::string_view take_until(std::string_view& rest, char separator) {
   return part;
 }
 
-bool is_filter(std::string_view operand) {
-  return operand == "w" || operand == "dw";
+// Not the scale of a normalisation, which has the same name.
+bool is_filter(std::string_view operation, std::string_view operand) {
+  return operation.find("conv_") != std::string_view::npos && (operand == "w" || operand == "dw");
 }
 
 bool is_number(std::string_view text, int64_t& value) {
@@ -25,11 +26,11 @@ bool is_number(std::string_view text, int64_t& value) {
 }
 
 // Adds a word of a line: an operand `x=f16:1x64x28x28:nhwc@4`, or another, which is part of the class as it is.
-void add_word(std::string_view word, LayerClass& layer) {
+void add_word(std::string_view operation, std::string_view word, LayerClass& layer) {
   std::string_view rest = word;
   const std::string_view name = take_until(rest, '=');
   const size_t begin = rest.find(':');
-  if (begin == std::string_view::npos || is_filter(name)) {
+  if (begin == std::string_view::npos || is_filter(operation, name)) {
     layer.text += word;
     return;
   }
@@ -58,8 +59,9 @@ void add_word(std::string_view word, LayerClass& layer) {
 LayerClass layer_class_of(std::string_view key) {
   LayerClass layer;
   layer.text.reserve(key.size());
+  const std::string_view operation = key.substr(0, key.find(' '));
   while (!key.empty()) {
-    add_word(take_until(key, ' '), layer);
+    add_word(operation, take_until(key, ' '), layer);
     if (!key.empty()) layer.text += ' ';
   }
   return layer;

@@ -20,8 +20,9 @@ namespace {
 // A100 in sight (bench/results/2026-11-28-neighbours.md).
 constexpr double nearest_distance = 0.5;
 constexpr double weight_of_estimates = 0.5;
-// Of one class, nearest first, for which the sources are asked: a pack may have many without a time that counts.
-constexpr size_t most_asked = 4 * Neighbours::most_used;
+// Sizes of one class, nearest first, for which the sources are asked: many may have no two times that count.
+constexpr size_t most_asked = 200;
+constexpr double longest_seconds = 3600;  // that a time from outside may say
 
 std::string variant_name(const Choice& choice) {
   return fmt::format("{} {}", choice.algorithm, choice.config.print());
@@ -34,7 +35,7 @@ std::string difference(const Request& neighbour, const Request& request) {
     if (spec.extents != request.operands[i].spec.extents)
       return fmt::format("{}={}", name, fmt::join(spec.extents, "x"));
   }
-  return "of the same extents";
+  return "with other strides";
 }
 
 // The request of a stored line: text from outside. Of one class with `like`, so that user code is the same.
@@ -92,7 +93,7 @@ Candidates Neighbours::ranked(Variants& variants, Candidates candidates) {
 void Neighbours::learn(std::string_view key) {
   const std::lock_guard lock(mutex_);
   ++learnt_since_;
-  if (indexed_) add(key);
+  if (indexed_) insert(key);
   if (const auto known = lessons_.find(key); known != lessons_.end()) {
     lessons_.erase(known);
     std::erase(order_, key);
@@ -137,13 +138,16 @@ void Neighbours::index() {
   const std::vector<std::string> requests = winners_.requests();  // announces what it meets, so without the lock
   const std::lock_guard lock(mutex_);
   indexed_ = true;
-  for (const std::string& request : requests) add(request);  // again, if another thread was first
+  for (const std::string& request : requests) {
+    if (count_ == most_indexed) break;
+    insert(request);  // again, if another thread was first
+  }
 }
 
 // With the lock held.
-void Neighbours::add(std::string_view key) {
-  if (count_ >= most_indexed) return;
+void Neighbours::insert(std::string_view key) {
   LayerClass layer = layer_class_of(key);
+  if (std::ranges::find(layer.sizes, 0) != layer.sizes.end()) return;  // nothing is computed
   count_ += classes_[std::move(layer.text)].try_emplace(std::string(key), std::move(layer.sizes)).second;
 }
 
@@ -186,7 +190,7 @@ std::shared_ptr<const Neighbours::Lesson> Neighbours::read(const std::string& ke
     }
     if (variants.refusal(choice)) continue;
     const double estimate = variants.estimate(choice, figures_).seconds;
-    if (!(estimate > 0) || !(time.seconds > 0)) continue;
+    if (!(estimate > 0) || !(time.seconds > 0) || time.seconds > longest_seconds) continue;
     const double log = std::log(time.seconds / estimate);
     if (!lesson->variants.try_emplace(variant_name(choice), log).second) continue;
     lesson->algorithms[choice.algorithm] += log;

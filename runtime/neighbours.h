@@ -22,10 +22,12 @@ namespace kiln {
 /// tuned"). Thread-safe.
 class Neighbours {
  public:
-  static constexpr size_t most_used = 5;         ///< Of one class, for one request.
-  static constexpr size_t most_indexed = 65536;  ///< Requests in all. Packs are text from outside.
-  static constexpr size_t most_learnt = 1024;    ///< Requests whose times are kept in memory; of more the first go.
-  static constexpr size_t most_ranked = 64;      ///< Candidates that may come first besides those with a time nearby.
+  static constexpr size_t most_used = 5;  ///< Sizes, for one request.
+  /// Requests of databases and packs, in the order of precedence, besides what is tuned meanwhile: packs are text from
+  /// outside.
+  static constexpr size_t most_indexed = 65536;
+  static constexpr size_t most_learnt = 1024;  ///< Requests whose times are kept in memory; of more the first go.
+  static constexpr size_t most_ranked = 64;    ///< Candidates that may come first besides those with a time nearby.
 
   /// All must outlive it. Nothing is read before the first question.
   Neighbours(const cache::Winners& winners, const Catalogue& catalogue, const DeviceFigures& figures)
@@ -38,7 +40,7 @@ class Neighbours {
   void learn(std::string_view key);
 
  private:
-  /// What a size says of variants: measured time by estimate, in parts of what it is for all of them.
+  /// Word of a size on variants: measured time by estimate, in parts of what it is for all of them.
   struct Lesson {
     std::map<std::string, double> variants;    ///< By variant_name().
     std::map<std::string, double> algorithms;  ///< Their geometric mean for each algorithm.
@@ -56,7 +58,7 @@ class Neighbours {
   std::vector<Neighbour> neighbours_of(const KeyedRequest& request, const Target& target);
   std::vector<Neighbour> nearest(const std::string& key);
   void index();
-  void add(std::string_view key);
+  void insert(std::string_view key);
   std::shared_ptr<const Lesson> lesson_of(const std::string& key, const KeyedRequest& like, const Target& target);
   std::shared_ptr<const Lesson> read(const std::string& key, const KeyedRequest& like, const Target& target) const;
 

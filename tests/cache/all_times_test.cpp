@@ -66,6 +66,9 @@ TEST(AllTimes, AreThoseOfTheFirstSourceInPrecedence) {
   EXPECT_EQ(winners.times(request_line(3))[0].standing, Standing::same_architecture);
   EXPECT_THAT(winners.times(request_line(4)), IsEmpty()) << "of another";
   const std::vector<std::string> requests = winners.requests();
+  ASSERT_EQ(requests.size(), 5U);
+  EXPECT_THAT(std::vector(requests.begin() + 3, requests.end()), ElementsAre(request_line(1), request_line(2)))
+      << "of the pack, after those of the database";
   for (const int known : {1, 2, 3}) EXPECT_THAT(requests, testing::Contains(request_line(known)));
   EXPECT_THAT(requests, testing::Not(testing::Contains(request_line(4))));
 }

@@ -43,6 +43,13 @@ TEST(LayerClass, OfLayersThatDifferInSizesAloneIsTheSame) {
   EXPECT_NE(of("softmax_forward x=f32:3x4:40,1@4").text, of("softmax_forward x=f32:3x4:40,1").text);
 }
 
+TEST(LayerClass, TakesTheScaleOfANormalisationForNoFilter) {
+  EXPECT_EQ(of("norm_forward x=f32:32x256 w=f32:1x256 b=f32:1x256").text,
+            of("norm_forward x=f32:48x384 w=f32:1x384 b=f32:1x384").text);
+  EXPECT_NE(of("conv_backward_filter x=f32:1x4x9x9 dy=f32:1x8x9x9 dw=f32:8x4x3x3 pad=1").text,
+            of("conv_backward_filter x=f32:1x6x9x9 dy=f32:1x8x9x9 dw=f32:8x6x3x3 pad=1").text);
+}
+
 TEST(LayerClass, OfAnyTextIsOne) {
   EXPECT_EQ(layer_class_of("").text, "");
   for (const char* const text :

@@ -122,6 +122,22 @@ TEST_F(NeighboursTest, OneTimeAloneIsNeitherFastNorSlow) {
   EXPECT_EQ(ranked(toy_request(4)).basis, "estimate") << "a pack of winners teaches nothing";
 }
 
+TEST_F(NeighboursTest, ManyThatTeachNothingHideNoneThatDoes) {
+  std::vector<cache::Record> alone;
+  for (int rows = 10; rows < 110; ++rows) alone.push_back(record(toy_request(rows), "first", 1e-3));
+  database_.insert(alone);
+  tune(4096, 1e-3, 6e-4, 1.2e-3);
+  winners_.load(database_);
+  EXPECT_EQ(ranked(toy_request(50)).basis, "from 1 neighbour, nearest x=4096x1000");
+}
+
+TEST_F(NeighboursTest, TimesThatNoKernelTakesAndSizesWithoutElementsTeachNothing) {
+  tune(8, 1e308, 6e307, 1e-3);
+  tune(0, 1e-6, 1e-7, 1e-6);
+  winners_.load(database_);
+  EXPECT_EQ(ranked(toy_request(4)).basis, "estimate");
+}
+
 TEST_F(NeighboursTest, WhatIsTunedAgainIsLearntAnew) {
   winners_.load(database_);
   tune(8, 1e-3, 6e-4, 1.2e-3);

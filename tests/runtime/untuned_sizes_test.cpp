@@ -21,7 +21,7 @@ class UntunedSizes : public DeviceTest {
   UntunedSizes() { std::filesystem::remove(database_); }
   ~UntunedSizes() override { std::filesystem::remove(database_); }
 
-  // What tuning would store of `tuned`, if of the best estimates there the third were much the fastest.
+  // Records that tuning would store of `tuned`, if of the best estimates there the third were much the fastest.
   std::vector<cache::Record> records(const Request& tuned) const {
     const std::vector<ExplainedCandidate> estimates = Context(options()).explain(tuned).estimated;
     std::vector<cache::Record> result;

@@ -66,7 +66,7 @@ struct TimedVariant {
   std::string config;
   double seconds = 0;
   Standing standing = Standing::measured_here;
-  bool of_pack = false;  ///< What a pack claims.
+  bool of_pack = false;  ///< Whether a pack claims it.
   std::string device;    ///< Id of the device it was timed on.
 };
 
@@ -121,8 +121,8 @@ class Winners {
   /// serves. A pack may lie.
   std::vector<Choice> doubted(std::string_view request, const Filter& filter = {}) const;
 
-  /// The requests of which some source has records of this device or of another whose times count here, in no order and
-  /// perhaps repeated. Reads all sources: for an index of them. Takes a lock.
+  /// The requests of which some source has records of this device or of another whose times count here: those of
+  /// databases first, and perhaps repeated. Reads all sources: for an index of them. Takes a lock.
   std::vector<std::string> requests() const;
   /// All times of a request that its first source in precedence has of one device, not only of variants that could win,
   /// fastest first. Without stored estimates, times of changed algorithms, and variants that any record bars. Reads the

@@ -38,7 +38,7 @@ struct Refusal {
 struct Candidates {
   std::vector<Candidate> ranked;   ///< Best prediction first; ties by algorithm, then config text.
   std::vector<Refusal> refused;    ///< Algorithms of the operation that cannot serve the request.
-  std::string basis = "estimate";  ///< What ranks them, in words.
+  std::string basis = "estimate";  ///< Words for what ranks them.
 
   /// Candidate for a request without measurements: the best prediction among Kiln's own algorithms. Null if there is
   /// none.

@@ -9,11 +9,11 @@
 namespace kiln {
 
 /// A request's canonical line in two parts. Layers of one class are the same but for their sizes: operation, types,
-/// layouts, attributes, arithmetic, epilogue and the extents of a filter (`w`, `dw`: with them the channels) are in the
-/// class, batch and other extents are sizes. Of a tensor with strides the class says that alone.
+/// layouts, attributes, arithmetic, epilogue and the extents of a convolution's filter (with them the channels) are in
+/// the class, batch and other extents are sizes. Of a tensor with strides the class says that alone.
 struct LayerClass {
   std::string text;  ///< The line with `?` for each extent that is a size: `conv_forward x=f16:?x?x?x?:nhwc ...`.
-  std::vector<int64_t> sizes;  ///< Those extents in their order; as many in all layers of a class.
+  std::vector<int64_t> sizes;  ///< Extents of the `?` in their order; as many in all layers of a class.
 };
 
 /// Takes `key`, the canonical line of a request, apart. Never fails: what is no line makes a class of its own.

@@ -10,15 +10,15 @@ namespace kiln {
 
 /// A `?` among a tensor's extents: any number, `?N`: up to N, or `?NAME`.
 struct OpenExtent {
-  std::string before;  ///< What stands between the one before, or the line's begin, and this one.
+  std::string before;  ///< Text between the one before, or the line's begin, and this one.
   std::string name;    ///< Extents of one name are equal. Without one it is "place 2", the place in its tensor.
   bool is_named = false;
-  int64_t most = 16384;  ///< What it may be at the most, where the line says so; else what is usual.
+  int64_t most = 16384;  ///< Limit that the line gives; else what is usual.
 };
 
 struct OpenLine {
   std::vector<OpenExtent> extents;
-  std::string rest;  ///< What stands behind the last.
+  std::string rest;  ///< Text behind the last.
 
   /// The line with one number for each name; 0: the most that its extents may be.
   std::string with(const std::map<std::string, int64_t>& values) const;
