@@ -4,12 +4,16 @@
 #include <cstdlib>
 #include <tuple>
 
+#include "kiln/cache/machine_clock.h"
+
 namespace kiln::cache {
 
 void AllTimes::front(const DeviceEntry& device, KeyHash, std::span<const FrontEntry> entries) {
   const std::optional<Standing> standing = standings_.standing_of(device);
   if (!standing) return;
-  Rank rank{*standing, source_->origin, source_->order, std::abs(device.sms - standings_.device().sms), device.id};
+  const int clock = *standing == Standing::predicted ? machine_clock_of(device.name)->version : 0;
+  Rank rank{*standing, source_->origin, source_->order, std::abs(device.sms - standings_.device().sms),
+            -clock,    device.id};
   if (rank_ && *rank_ < rank) return;
   std::vector<TimedVariant> times;
   for (const FrontEntry& entry : entries) {
@@ -24,7 +28,7 @@ void AllTimes::front(const DeviceEntry& device, KeyHash, std::span<const FrontEn
 }
 
 void AllTimes::barred(const DeviceEntry&, KeyHash, const BarredEntry& entry) {
-  barred_.emplace(entry.algorithm->name, entry.config);
+  if (is_current_(*entry.algorithm)) barred_.emplace(entry.algorithm->name, entry.config);
 }
 
 std::vector<TimedVariant> AllTimes::best() && {

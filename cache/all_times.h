@@ -41,6 +41,7 @@ class AllTimes : public FrontVisitor {
     Origin origin;
     std::size_t order;
     int sm_distance;
+    int clock;  // newer ones are less
     std::string device;
     auto operator<=>(const Rank&) const = default;
   };

@@ -68,6 +68,7 @@ PlanLimits plan_limits(const ContextOptions& options, const Environment& environ
 
 // Never throws: what was to be told is done all the same, and a thread of the Context's own goes on.
 void announce_to(const std::function<void(std::string_view)>& listener, const std::string& message) noexcept {
+  const NoCancellation whole;  // which would unwind the thread through here
   try {
     const std::string text = printable(message);
     if (listener)

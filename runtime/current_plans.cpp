@@ -142,11 +142,7 @@ CurrentPlans::Shared CurrentPlans::obtain(const KeyedRequest& request, const std
     throw;
   }
   publish(promise, plan);
-  try {
-    keep_within_limits(plan);
-  } catch (const std::bad_alloc&) {
-    // The next plan tries again. This one is there, and its maker goes on.
-  }
+  keep_within_limits(plan);
   if (!tools_.known_failure_of(*plan)) return plan;
   look_again(request, Reason::may_be_wrong);
   const auto nothing = [] {};
@@ -261,12 +257,17 @@ void CurrentPlans::retire(Shared plan) {
   retired_.push_back({std::move(plan), epochs::retire()});
 }
 
+// Throws nothing: where memory runs out, the plan is there all the same, and the next one tries again.
 void CurrentPlans::keep_within_limits(const Shared& newest) {
   std::vector<Shared> free, given_up;  // end without the lock: a driver unloads its modules
-  const std::lock_guard lock(mutex_);
-  free = take_free();  // first: what only a plan without a holder owns is used by nobody
-  give_up_unused(newest);
-  given_up = take_free();
+  try {
+    const std::lock_guard lock(mutex_);
+    free = take_free();  // first: what only a plan without a holder owns is used by nobody
+    give_up_unused(newest);
+    given_up = take_free();
+  } catch (const std::bad_alloc&) {
+    return;
+  }
 }
 
 // Leaves `newest`, which its caller holds and nobody else. Where most plans are held by others, looks at all of them

@@ -93,7 +93,7 @@ Candidates Neighbours::ranked(Variants& variants, Candidates candidates) {
 void Neighbours::learn(std::string_view key) {
   const std::lock_guard lock(mutex_);
   ++learnt_since_;
-  if (indexed_) insert(key);
+  insert(key);  // also before there is an index, which may be in the making
   if (const auto known = lessons_.find(key); known != lessons_.end()) {
     lessons_.erase(known);
     std::erase(order_, key);
@@ -139,7 +139,7 @@ void Neighbours::index() {
   const std::lock_guard lock(mutex_);
   indexed_ = true;
   for (const std::string& request : requests) {
-    if (count_ == most_indexed) break;
+    if (count_ >= most_indexed) break;
     insert(request);  // again, if another thread was first
   }
 }

@@ -108,5 +108,111 @@ TEST(AllTimes, OfAPackThatIsGoneAreNone) {
   EXPECT_THAT(announced, ElementsAre(HasSubstr("a.pack")));
 }
 
+TEST(AllTimes, OfARequestInPiecesAreOfAllPieces) {
+  const auto of = [](const Record& r) { return print_pack(make_pack({h200()}, {r}), "1"); };
+  std::string text = of(record_of(h200(), 1, "A=1", 1e-5));
+  const std::string other = of(record_of(h200(), 1, "A=2", 2e-5));
+  const auto piece = [](const std::string& pack) {
+    const auto begin = pack.find("\nrequest\t") + 1;
+    return pack.substr(begin, pack.rfind("end\n") - begin);
+  };
+  text.insert(text.rfind("end\n"), piece(other));
+  Winners winners(h200());
+  winners.load_pack_text(text, "a pack");
+  EXPECT_THAT(configs(winners.times(request_line(1))), ElementsAre("A=1", "A=2"));
+}
+
+TEST(AllTimes, OfASourceWithoutOneThatCountsGiveWay) {
+  Record changed = record_of(h200(), 1, "A=5", 1e-7);
+  changed.algorithm_digest = "changed";
+  for (const bool pack_first : {true, false}) {
+    Winners winners(h200(), [](std::string_view, std::string_view digest) { return digest != "changed"; });
+    const auto pack = [&] { winners.load_pack_text(pack_text_of({record_of(h200(), 1, "A=1", 1e-5)}), "a pack"); };
+    if (pack_first) pack();
+    winners.load(database_of({changed}));
+    if (!pack_first) pack();
+    EXPECT_THAT(configs(winners.times(request_line(1))), ElementsAre("A=1"));
+  }
+}
+
+TEST(AllTimes, AreOfTheDeviceWithTheNearestNumberOfMultiprocessors) {
+  DeviceEntry far = h100();
+  far.id = "A far one";  // before the others by its id
+  far.sms = 50;
+  const std::vector<Record> records{record_of(far, 1, "A=1", 1e-6), record_of(h100(), 1, "A=2", 2e-6)};
+  Winners winners(h200());
+  winners.load_pack_text(print_pack(make_pack({far, h100()}, records), "1"), "a pack");
+  EXPECT_THAT(configs(winners.times(request_line(1))), ElementsAre("A=2"));
+}
+
+TEST(AllTimes, AreOfTheFirstOfTwoPacks) {
+  Winners winners(h200());
+  winners.load_pack_text(pack_text_of({record_of(h200(), 1, "A=1", 1e-5)}), "a pack");
+  winners.load_pack_text(pack_text_of({record_of(h200(), 1, "A=2", 1e-6)}), "another");
+  EXPECT_THAT(configs(winners.times(request_line(1))), ElementsAre("A=1"));
+}
+
+TEST(AllTimes, HaveAllRequestsOfALargePack) {
+  std::vector<Record> records;
+  for (int i = 0; i < 3000; ++i) records.push_back(record_of(h200(), i, "A=1", 1e-5));
+  const std::string text = pack_text_of(records);
+  ASSERT_GT(text.size(), std::size_t{600} << 10) << "several blocks of a PackReader";
+  Winners winners(h200());
+  winners.load_pack_text(text, "a pack");
+  EXPECT_EQ(winners.requests().size(), records.size());
+}
+
+TEST(AllTimes, HaveRequestsWithoutEscapes) {
+  Record r = record_of(h200(), 1, "A=1", 1e-5);
+  r.request = "a\\b";
+  std::string text = pack_text_of({r, record_of(h200(), 2, "A=1", 1e-5)});
+  const std::string line = request_line(2);
+  text.replace(text.find(line), 1, "\xff");
+  Winners winners(h200());
+  winners.load_pack_text(text, "a pack");
+  EXPECT_THAT(winners.requests(), ElementsAre(r.request)) << "bytes that are no UTF-8 are none";
+}
+
+TEST(AllTimes, LeaveOutWhatHasNoTime) {
+  Record failed = record_of(h200(), 1, "A=2", 0);
+  failed.outcome = outcome::compile_failed;
+  Winners winners(h200());
+  winners.load(database_of({record_of(h200(), 1, "A=1", 1e-5), failed}));
+  EXPECT_THAT(configs(winners.times(request_line(1))), ElementsAre("A=1"));
+}
+
+TEST(AllTimes, OfAPackThatChangedHaveNoRequests) {
+  const ScratchFolder folder;
+  const std::string path = folder.file("a.pack");
+  write_file(path, pack_text_of({record_of(h200(), 1, "A=1", 1e-5)}));
+  std::vector<std::string> announced;
+  Winners winners(h200(), {}, [&](const std::string& problem) { announced.push_back(problem); });
+  winners.load_pack(path);
+  write_file(path, "something else");
+  EXPECT_THAT(winners.requests(), IsEmpty());
+  EXPECT_THAT(announced, ElementsAre(HasSubstr("a.pack")));
+}
+
+TEST(AllTimes, AreNotBarredByAFailureOfAnotherVersion) {
+  Record old = that_failed(record_of(h200(), 1, "A=1", 0));
+  old.algorithm_digest = "changed";
+  Winners winners(h200(), [](std::string_view, std::string_view digest) { return digest != "changed"; });
+  winners.load(database_of({record_of(h200(), 1, "A=1", 1e-5), old}));
+  EXPECT_TRUE(winners.find(request_line(1), {}));
+  EXPECT_THAT(configs(winners.times(request_line(1))), ElementsAre("A=1"));
+}
+
+TEST(AllTimes, OfPredictionsAreThoseOfTheNewestClock) {
+  const auto clock = [](int version) {
+    const std::string name = "Kiln emulated NVIDIA H200 (machine-code clock " + std::to_string(version) + ")";
+    return DeviceEntry{name + " id", name, 9, 0, 132, true};
+  };
+  const std::vector<Record> records{record_of(clock(1), 1, "A=1", 1e-6), record_of(clock(2), 1, "A=2", 2e-6)};
+  Winners winners(h200());
+  winners.load_pack_text(print_pack(make_pack({clock(1), clock(2)}, records), "1"), "a pack");
+  EXPECT_EQ(winners.find(request_line(1), {})->config, "A=2");
+  EXPECT_THAT(configs(winners.times(request_line(1))), ElementsAre("A=2"));
+}
+
 }  // namespace
 }  // namespace kiln::cache::test::all_times_test

@@ -72,5 +72,16 @@ TEST_F(BackgroundMakerTest, OfTooManyTheFirstAreForgotten) {
   EXPECT_EQ(made_.back(), "plan 11");
 }
 
+TEST_F(BackgroundMakerTest, WhatWasForgottenMayComeAgain) {
+  constexpr size_t most = BackgroundMaker::most_waiting;
+  begin();
+  for (size_t length = 2; length <= most + 10; ++length) maker.enqueue_plan(layer(length));
+  go_on();
+  maker.wait_until_idle();
+  maker.enqueue_plan(layer(2));
+  maker.wait_until_idle();
+  EXPECT_EQ(made_.back(), "plan 2");
+}
+
 }  // namespace
 }  // namespace kiln::background_maker_test

@@ -7,6 +7,7 @@
 #include <functional>
 #include <future>
 #include <mutex>
+#include <new>
 #include <random>
 #include <set>
 #include <string>
@@ -305,6 +306,29 @@ TEST_F(CurrentPlansTest, CapturedCallsGetWhatStandsInForNothing) {
     find_wrong(served());  // withdrawn: the next round begins with nothing
     ASSERT_EQ(plans.find(request.key()), nullptr);
   }
+}
+
+TEST_F(CurrentPlansTest, EveryLastingFailureMakesAnOpenKernelFinalAndNoOtherDoes) {
+  for (const ErrorCode lasting : {ErrorCode::compile_failed, ErrorCode::unsupported, ErrorCode::missing_library}) {
+    variants = {"open " + std::to_string(static_cast<int>(lasting))};
+    const CurrentPlans::Shared plan = plans.get(request, nothing);
+    while_making = [] { throw std::bad_alloc(); };
+    plans.look_again(request, Reason::is_open);
+    EXPECT_TRUE(plan->stands_in()) << "host memory ran out";
+    variants = {};
+    failure = lasting;
+    plans.look_again(request, Reason::is_open);
+    EXPECT_FALSE(plan->stands_in());
+    find_wrong(plan->choice.algorithm);  // withdrawn: the next round begins with nothing
+  }
+}
+
+TEST_F(CurrentPlansTest, AFailureIsToldOnce) {
+  EXPECT_EQ(served(), "first");
+  after_asking_for_failures = [&] { after_asking_for_failures = [] { throw std::bad_alloc(); }; };
+  find_wrong("first");
+  EXPECT_EQ(announced.size(), 2U);
+  EXPECT_EQ(served(), "second");
 }
 
 }  // namespace

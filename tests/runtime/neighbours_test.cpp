@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -194,6 +197,141 @@ TEST_F(NeighboursTest, ImpossibleTimesOfPacksTeachNothing) {
   Neighbours neighbours(winners, catalogue_, figures_);
   Variants variants = catalogue_.on(toy_request(900000), laboratory_.apparatus().target);
   EXPECT_EQ(neighbours.ranked(variants, variants.candidates(figures_)).basis, "estimate");
+}
+
+TEST_F(NeighboursTest, FactorsAreThoseOfTheMethod) {
+  const Catalogue catalogue =
+      tuner::fakes::toy_catalogue({toy("slow", {1, 2, 4}, 1e-3), toy("fast", {1, 2, 4}, 1.05e-3)});
+  std::vector<cache::Record> records;
+  for (const int tile : {1, 2}) {
+    for (const auto& [name, seconds] : {std::pair("slow", 16e-3), std::pair("fast", 4.2e-3)}) {
+      records.push_back(record(toy_request(8), name, seconds * tile));
+      records.back().config = fmt::format("TILE={}", tile);
+    }
+  }
+  database_.insert(records);
+  winners_.load(database_);
+  Neighbours neighbours(winners_, catalogue, figures_);
+  Variants variants = catalogue.on(toy_request(4), laboratory_.apparatus().target);
+  const Candidates candidates = neighbours.ranked(variants, variants.candidates(figures_));
+  std::map<std::string, double> seconds;
+  for (const Candidate& one : candidates.ranked) {
+    seconds[one.choice.algorithm + " " + one.choice.config.print()] = one.estimate.seconds;
+  }
+  const double part = 0.4 / 0.9;  // weights: 1 / (0.5 + 2) of the neighbour, 0.5 of the estimates
+  EXPECT_NEAR(seconds["slow TILE=1"], 1e-3 * std::pow(16, part), 1e-9);
+  EXPECT_NEAR(seconds["slow TILE=4"], 4e-3 * std::pow(16, part), 1e-9) << "the mean of its algorithm";
+  EXPECT_NEAR(seconds["fast TILE=4"], 4.2e-3 * std::pow(4, part), 1e-9);
+  EXPECT_NEAR(seconds["trusted TILE=1"], 100 * std::pow(8, part), 1e-4) << "the level alone";
+}
+
+TEST_F(NeighboursTest, WhatIsLearntOftenStaysInMemory) {
+  winners_.load(database_);
+  tune(8, 1e-3, 6e-4, 1.2e-3);
+  for (size_t i = 0; i <= Neighbours::most_learnt + 1; ++i) {
+    EXPECT_EQ(order(4)[0], "second");
+    neighbours_.learn(toy_request(8).key());
+  }
+  EXPECT_EQ(order(4)[0], "second");
+  tune(8, 1e-3, 1.1e-3, 6e-4);
+  EXPECT_EQ(order(4)[0], "second") << "nobody said learn()";
+}
+
+TEST_F(NeighboursTest, OfTooManyLessonsTheFirstGo) {
+  tune(8, 1e-3, 6e-4, 1.2e-3);
+  for (int rows = 10000; rows < 10000 + 1100; ++rows) tune(rows, 1e-3, 6e-4, 1.2e-3);
+  winners_.load(database_);
+  EXPECT_EQ(order(4)[0], "second");
+  for (int rows = 10002; rows < 11100; rows += 2) (void)ranked(toy_request(rows));
+  tune(8, 1e-3, 1.1e-3, 6e-4);
+  EXPECT_EQ(order(4)[0], "third") << "read anew";
+}
+
+TEST_F(NeighboursTest, BeyondTheMostOnlyWhatIsTunedMeanwhileIsKnown) {
+  std::vector<cache::Record> records;
+  for (size_t i = 0; i < Neighbours::most_indexed; ++i) {
+    records.push_back(record(toy_request(8), "first", 1e-3));
+    records.back().request = fmt::format("a {}", i);  // in a pack before the others
+  }
+  for (const auto& [name, seconds] : {std::pair("first", 1e-3), std::pair("second", 6e-4)}) {
+    records.push_back(record(toy_request(8), name, seconds));
+  }
+  winners_.load_pack_text(cache::print_pack(cache::make_pack({device_}, records), "1"), "a pack");
+  EXPECT_EQ(ranked(toy_request(4)).basis, "estimate");
+  neighbours_.learn(toy_request(8).key());
+  EXPECT_EQ(ranked(toy_request(4)).basis, "from 1 neighbour, nearest x=8x1000");
+}
+
+TEST_F(NeighboursTest, TwoUnknownVariantsTeachNothing) {
+  database_.insert(
+      std::vector{record(toy_request(6), "of another version", 1e-6), record(toy_request(6), "another", 1e-3)});
+  winners_.load(database_);
+  EXPECT_EQ(ranked(toy_request(4)).basis, "estimate");
+}
+
+TEST_F(NeighboursTest, TimesOfTheOwnDatabaseAreNotDoubted) {
+  const Request large = Request::parse("softmax_forward x=f32:1000000x1000");
+  cache::DeviceEntry device = device_;
+  device.id =
+      "name=\"Fake\" cc=9.0 sms=132 memory=80GiB bus=5120 mig=none clock=1980MHz memory_clock=2619MHz emulated=yes";
+  std::vector<cache::Record> records{record(large, "second", 1e-6), record(large, "third", 2e-6)};
+  for (cache::Record& r : records) r.device = device.id;
+  database_.put_device(device);
+  database_.insert(records);
+  cache::Winners winners(device);
+  winners.load(database_);
+  Neighbours neighbours(winners, catalogue_, figures_);
+  Variants variants = catalogue_.on(toy_request(900000), laboratory_.apparatus().target);
+  EXPECT_EQ(neighbours.ranked(variants, variants.candidates(figures_)).basis,
+            "from 1 neighbour, nearest x=1000000x1000");
+}
+
+// The pack's bad line is announced between the reading of the times and the keeping of what they teach.
+TEST_F(NeighboursTest, WhatIsTunedWhileItIsReadIsReadAgain) {
+  std::string text =
+      cache::print_pack(cache::make_pack({device_}, std::vector{record(toy_request(8), "first", 1e-3)}), "1");
+  text.replace(text.find("\tmodelled") + 1, 8, "guessed!");
+  Neighbours* told = nullptr;
+  cache::Winners winners(device_, {}, [&](const std::string&) {
+    tune(8, 1e-3, 1.1e-3, 6e-4);
+    if (told) told->learn(toy_request(8).key());
+  });
+  tune(8, 1e-3, 6e-4, 1.2e-3);
+  winners.load(database_);
+  winners.load_pack_text(text, "a pack");
+  Neighbours neighbours(winners, catalogue_, figures_);
+  told = &neighbours;
+  const auto first = [&] {
+    Variants variants = catalogue_.on(toy_request(4), laboratory_.apparatus().target);
+    return neighbours.ranked(variants, variants.candidates(figures_)).ranked.at(0).choice.algorithm;
+  };
+  EXPECT_EQ(first(), "second") << "what was read before";
+  EXPECT_EQ(first(), "third");
+}
+
+// The pack's change is announced while the index is made.
+TEST_F(NeighboursTest, WhatIsTunedWhileTheIndexIsMadeIsInIt) {
+  const std::string path = testing::TempDir() + "probe.pack";
+  {
+    std::ofstream(path) << cache::print_pack(
+        cache::make_pack({device_}, std::vector{record(toy_request(9), "first", 1e-3)}), "1");
+  }
+  Neighbours* told = nullptr;
+  cache::Winners winners(device_, {}, [&](const std::string&) {
+    if (told) told->learn(toy_request(8).key());
+  });
+  winners.load(database_);
+  winners.load_pack(path);
+  { std::ofstream(path) << "changed"; }
+  Neighbours neighbours(winners, catalogue_, figures_);
+  told = &neighbours;
+  const auto basis = [&](const Request& request) {
+    Variants variants = catalogue_.on(request, laboratory_.apparatus().target);
+    return neighbours.ranked(variants, variants.candidates(figures_)).basis;
+  };
+  EXPECT_EQ(basis(Request::parse("softmax_forward x=f16:4x1000")), "estimate");
+  tune(8, 1e-3, 6e-4, 1.2e-3);
+  EXPECT_EQ(basis(toy_request(4)), "from 1 neighbour, nearest x=8x1000");
 }
 
 }  // namespace
