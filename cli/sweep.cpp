@@ -35,8 +35,9 @@ std::vector<std::string> names_of(const std::string& line, const OpenLine& open)
   std::vector<std::string> names;
   for (const OpenExtent& extent : open.extents) {
     if (!extent.is_named) {
-      throw Error(ErrorCode::invalid_argument, fmt::format("an open extent of '{}' has no name", line),
-                  "name it, as in x=f32:?nx?c, and give --sweep n=1,8 --sweep c=64");
+      throw Error(
+          ErrorCode::invalid_argument, fmt::format("an open extent of '{}' has no name", line),
+          "name it, as in x=f32:?nx?c, and give --sweep n=1,8 --sweep c=64; `kiln bundle --open` takes all sizes");
     }
     if (std::ranges::find(names, extent.name) == names.end()) names.push_back(extent.name);
   }

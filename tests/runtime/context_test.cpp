@@ -182,7 +182,8 @@ TEST_F(ContextTest, AnnouncesADatabaseThatCannotBeUsedAndGoesOn) {
 }
 
 TEST_F(ContextTest, AnnouncesABadLineOfAPackWithItsRequestAndAllOfThemWhereOneAsksWhy) {
-  const std::vector<Request> requests = {Request::parse(softmax_line), Request::parse("softmax_forward x=f16:4x38")};
+  const std::vector<Request> requests = {Request::parse(softmax_line),
+                                         Request::parse("softmax_forward x=f32:4x38 axis=0")};
   std::vector<cache::Record> records;
   for (const Request& request : requests) {
     records.push_back(record(request, *Context(options()).explain(request).chosen, 1e-5));
