@@ -1,20 +1,15 @@
 #include "all_times.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <tuple>
-
-#include "kiln/cache/machine_clock.h"
 
 namespace kiln::cache {
 
 void AllTimes::front(const DeviceEntry& device, KeyHash, std::span<const FrontEntry> entries) {
   const std::optional<Standing> standing = standings_.standing_of(device);
   if (!standing) return;
-  const int clock = *standing == Standing::predicted ? machine_clock_of(device.name)->version : 0;
-  Rank rank{*standing, source_->origin, source_->order, std::abs(device.sms - standings_.device().sms),
-            -clock,    device.id};
-  if (rank_ && *rank_ < rank) return;
+  Precedence precedence = standings_.precedence(*standing, *source_, device);
+  if (precedence_ && *precedence_ < precedence) return;
   std::vector<TimedVariant> times;
   for (const FrontEntry& entry : entries) {
     if (entry.kind == TimeKind::predicted || !is_current_(*entry.algorithm)) continue;
@@ -22,8 +17,10 @@ void AllTimes::front(const DeviceEntry& device, KeyHash, std::span<const FrontEn
                      source_->origin != Origin::user_database, device.id});
   }
   if (times.empty()) return;
-  if (!rank_ || rank < *rank_) times_.clear();  // else more of the same: a pack may have a request in pieces
-  rank_ = std::move(rank);
+  // Else more of the same: a pack may have a request in pieces.
+  if (!precedence_ || precedence < *precedence_) times_.clear();
+  precedence.device = device_ = device.id;
+  precedence_ = precedence;
   std::move(times.begin(), times.end(), std::back_inserter(times_));
 }
 

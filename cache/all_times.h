@@ -35,21 +35,11 @@ class AllTimes : public FrontVisitor {
   std::vector<TimedVariant> best() &&;
 
  private:
-  /// Order of precedence, as that of winners.
-  struct Rank {
-    Standing standing;
-    Origin origin;
-    std::size_t order;
-    int sm_distance;
-    int clock;  // newer ones are less
-    std::string device;
-    auto operator<=>(const Rank&) const = default;
-  };
-
   const Standings& standings_;
   const std::function<bool(const AlgorithmVersion&)> is_current_;
   const WinnerSource* source_ = nullptr;
-  std::optional<Rank> rank_;  // of `times_`
+  std::optional<Precedence> precedence_;  // of `times_`
+  std::string device_;                    // which that views
   std::vector<TimedVariant> times_;
   std::set<std::pair<std::string, std::string>> barred_;  // algorithm, config
 };

@@ -168,7 +168,7 @@ std::vector<const FrontEntry*> in_order(std::span<const FrontEntry> entries, con
   return result;
 }
 
-RecordFront front_of(std::span<const Record> records, const IsCurrent& is_current) {
+RecordFront entries_of(std::span<const Record> records, const IsCurrent& is_current) {
   RecordFront front;
   front.versions.reserve(records.size());
   for (const Record& record : records) {
@@ -177,6 +177,11 @@ RecordFront front_of(std::span<const Record> records, const IsCurrent& is_curren
     const bool current = !is_current || is_current(record.algorithm, record.algorithm_digest);
     if (current && usable(record)) front.entries.push_back(entry_of(record, front.versions.back()));
   }
+  return front;
+}
+
+RecordFront front_of(std::span<const Record> records, const IsCurrent& is_current) {
+  RecordFront front = entries_of(records, is_current);
   reduce_to_front(front.entries);
   return front;
 }

@@ -64,13 +64,16 @@ const FrontEntry* choose(std::span<const FrontEntry> entries, const Filter& filt
 /// The entries that pass, each the choose() of those that are left: the order in which to try them.
 std::vector<const FrontEntry*> in_order(std::span<const FrontEntry> entries, const Filter& filter);
 
-/// The front of records that are of one request on one device.
+/// Entries of records that are of one request on one device.
 struct RecordFront {
   std::vector<AlgorithmVersion> versions;  ///< One per record; its row is the record's index.
-  std::vector<FrontEntry> entries;         ///< Reduced; they point into `versions` and the records.
+  std::vector<FrontEntry> entries;         ///< They point into `versions` and the records.
 };
 
-/// Front of the records that can win and are current (an empty function: all are).
+/// All of the records that can win and are current (an empty function: all are).
+RecordFront entries_of(std::span<const Record> records, const IsCurrent& is_current);
+
+/// The same, reduced to the front.
 RecordFront front_of(std::span<const Record> records, const IsCurrent& is_current);
 
 /// The stored form of the front of `device` (DeviceEntry::id): the key's hash, then the entries, algorithms by their

@@ -1,6 +1,6 @@
 #include "standings.h"
 
-#include <string_view>
+#include <cstdlib>
 
 #include "kiln/cache/machine_clock.h"
 
@@ -25,6 +25,11 @@ std::optional<Standing> Standings::standing_of(const DeviceEntry& device) const 
   if (device.id == device_.id) return Standing::measured_here;
   if (is_same_architecture(device) && has_same_clock(device)) return Standing::same_architecture;
   return predicts(device, device_) ? std::optional(Standing::predicted) : std::nullopt;
+}
+
+Precedence Standings::precedence(Standing standing, const WinnerSource& source, const DeviceEntry& device) const {
+  const int clock = standing == Standing::predicted ? machine_clock_of(device.name)->version : 0;
+  return {standing, source.origin, source.order, std::abs(device.sms - device_.sms), -clock, device.id};
 }
 
 Standing Standings::authority_of(const DeviceEntry& device) const {

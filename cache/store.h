@@ -92,7 +92,6 @@ class Store {
   /// Stores the device's entry; of two entries with one id the greater stays, so that merging is commutative.
   void merge_device(const DeviceEntry& device);
   void visit_front(FrontVisitor& visitor, const DeviceEntry& device, KeyHash key, const RowIds& rows);
-  void visit_records(FrontVisitor& visitor, const DeviceEntry& device, KeyHash key, const RowIds& rows);
   void visit_barred(FrontVisitor& visitor, const DeviceEntry& device, KeyHash key, const RowIds& rows);
   bool put_new(std::span<const Record> group, Rows& rows, PutCounts& counts);
   void put_one(const Record& record, OnConflict on_conflict, Rows& rows, PutCounts& counts);

@@ -306,7 +306,12 @@ void Store::visit_fronts(FrontVisitor& visitor, std::string_view request, const 
 }
 
 void Store::visit_front(FrontVisitor& visitor, const DeviceEntry& device, KeyHash key, const RowIds& rows) {
-  if (visitor.wants_all()) return visit_records(visitor, device, key, rows);
+  if (visitor.wants_all()) {
+    const std::vector<Record> all = records_of_rows(rows, device, key);
+    const RecordFront front = entries_of(all, {});
+    if (!front.entries.empty()) visitor.front(device, key, front.entries);
+    return;
+  }
   Query query =
       db_.query("SELECT entries FROM fronts WHERE device_id = ?1 AND request_id = ?2", rows.device, rows.request);
   if (!query.step()) return;
@@ -325,18 +330,6 @@ void Store::visit_front(FrontVisitor& visitor, const DeviceEntry& device, KeyHas
   const std::vector<Record> all = records_of_rows(rows, device, key);
   const RecordFront front = front_of(all, {});
   if (!front.entries.empty()) visitor.front(device, key, front.entries);
-}
-
-void Store::visit_records(FrontVisitor& visitor, const DeviceEntry& device, KeyHash key, const RowIds& rows) {
-  const std::vector<Record> all = records_of_rows(rows, device, key);
-  std::vector<AlgorithmVersion> versions(all.size());
-  std::vector<FrontEntry> entries;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (!usable(all[i])) continue;
-    versions[i] = {0, all[i].algorithm, all[i].algorithm_digest};
-    entries.push_back(entry_of(all[i], versions[i]));
-  }
-  if (!entries.empty()) visitor.front(device, key, entries);
 }
 
 std::vector<Record> Store::records_of_rows(const RowIds& rows, const DeviceEntry& device, KeyHash key) {

@@ -29,8 +29,6 @@ struct WinnerGroup {
   const WinnerSource* source = nullptr;
   const DeviceEntry* device = nullptr;
   Standing standing = Standing::measured_here;
-  int sm_distance = 0;                  ///< |SMs of device - SMs of the device at hand|.
-  int clock = 0;                        ///< Version of the clock that predicts; newer ones come first.
   std::span<const FrontEntry> offered;  ///< From here on nothing that a look-up reads.
   std::span<const FrontEntry> doubted;  ///< Entries that others than the user's own database bar.
   std::int64_t stale = 0;               ///< Candidates that are not offered because their algorithm has changed.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -76,15 +75,6 @@ struct Bars {
   std::unordered_map<Variant, Verdict, HashOfVariant> variants;  // of current algorithms
   std::unordered_map<std::string_view, const Barred*> programs;  // by source digest; an own bar before others
 };
-
-// The order of precedence. Within a Standing the layer comes first: the user's own database wins over packs.
-bool precedes(const WinnerGroup& a, const WinnerGroup& b) {
-  const auto rank = [](const WinnerGroup& g) {
-    return std::tuple(g.standing, g.source->origin, g.source->order, g.sm_distance, -g.clock,
-                      std::string_view(g.device->id));
-  };
-  return rank(a) < rank(b);
-}
 
 Choice choice_of(const WinnerGroup& group, const FrontEntry& entry) {
   Choice choice;
@@ -197,14 +187,9 @@ class Winners::Impl {
   }
 
   std::vector<TimedVariant> times(std::string_view request) {
-    const KeyHash key = hash_key(request);
     AllTimes all(standings_, [&](const AlgorithmVersion& algorithm) { return version_of(algorithm).current; });
     with_lock([&] {
-      for (Source& source : sources_) {
-        all.listen_to(source.about);
-        if (source.database) source.database->visit_fronts(all, request);
-        if (source.pack) guarded(source, [&] { source.pack->visit(key, all); });
-      }
+      for (Source& source : sources_) read(source, hash_key(request), request, all);
     });
     return std::move(all).best();
   }
@@ -318,7 +303,9 @@ class Winners::Impl {
     bool has_heard() const { return !groups_.empty() || !barred_.empty(); }
 
     void publish() {
-      std::stable_sort(groups_.begin(), groups_.end(), precedes);
+      std::ranges::stable_sort(groups_, {}, [&](const WinnerGroup& group) {
+        return impl_.standings_.precedence(group.standing, *group.source, *group.device);
+      });
       Bars bars = index_of(std::move(barred_));
       const WinnerGroup* head = groups_.empty() ? &impl_.nothing_ : nullptr;
       for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) {
@@ -338,9 +325,7 @@ class Winners::Impl {
     void offer(const DeviceEntry& device, std::span<const FrontEntry> entries, Standing standing, std::int64_t stale) {
       if (entries.empty() && stale == 0) return;
       const std::span<const FrontEntry> offered = impl_.arena_.copy(entries);
-      const int distance = std::abs(device.sms - impl_.device().sms);
-      const int clock = standing == Standing::predicted ? machine_clock_of(device.name)->version : 0;
-      groups_.push_back({nullptr, offered, source_, &device, standing, distance, clock, offered, {}, stale});
+      groups_.push_back({nullptr, offered, source_, &device, standing, offered, {}, stale});
     }
 
     static Bars index_of(std::vector<Barred> barred) {
@@ -484,10 +469,11 @@ class Winners::Impl {
     hearing.publish();
   }
 
-  void read(Source& source, KeyHash key, std::string_view request, Hearing& hearing) {
-    hearing.listen_to(source.about);
-    if (source.database) source.database->visit_fronts(hearing, request);
-    if (source.pack) guarded(source, [&] { source.pack->visit(key, hearing); });
+  template <class Listener>  // Hearing or AllTimes
+  void read(Source& source, KeyHash key, std::string_view request, Listener& listener) {
+    listener.listen_to(source.about);
+    if (source.database) source.database->visit_fronts(listener, request);
+    if (source.pack) guarded(source, [&] { source.pack->visit(key, listener); });
   }
 
   Source& source_of(const Database& database) {

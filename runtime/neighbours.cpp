@@ -7,7 +7,6 @@
 #include <cmath>
 #include <span>
 #include <tuple>
-#include <unordered_set>
 #include <utility>
 
 #include "kiln/base/error.h"
@@ -51,9 +50,9 @@ std::optional<Request> parsed(const std::string& key, const Request& like) {
 
 }  // namespace
 
-double Neighbours::Lesson::factor(const Choice& choice) const {
-  if (const auto found = variants.find(variant_name(choice)); found != variants.end()) return found->second;
-  const auto found = algorithms.find(choice.algorithm);
+double Neighbours::Lesson::factor(const std::string& variant, const std::string& algorithm) const {
+  if (const auto found = variants.find(variant); found != variants.end()) return found->second;
+  const auto found = algorithms.find(algorithm);
   return found != algorithms.end() ? found->second : 1;
 }
 
@@ -61,14 +60,20 @@ Candidates Neighbours::ranked(Variants& variants, Candidates candidates) {
   const KeyedRequest& request = variants.request();
   const std::vector<Neighbour> neighbours = neighbours_of(request, variants.target());
   if (neighbours.empty()) return candidates;
-  std::unordered_set<std::string> named;  // what may come first
-  for (const Neighbour& neighbour : neighbours) {
-    for (const Choice& choice : neighbour.lesson->choices) named.insert(variant_name(choice));
-  }
+  const auto has_time = [&](const std::string& variant) {
+    return std::ranges::any_of(neighbours,
+                               [&](const Neighbour& one) { return one.lesson->variants.contains(variant); });
+  };
   std::vector<Candidate> first, rest;
+  std::vector<std::string> names;  // of `first`
   for (Candidate& candidate : candidates.ranked) {
-    const bool is_named = first.size() < most_ranked || named.contains(variant_name(candidate.choice));
-    (is_named ? first : rest).push_back(std::move(candidate));
+    std::string name = variant_name(candidate.choice);
+    if (first.size() >= most_ranked && !has_time(name)) {
+      rest.push_back(std::move(candidate));
+      continue;
+    }
+    first.push_back(std::move(candidate));
+    names.push_back(std::move(name));
   }
   double weights = weight_of_estimates;
   std::vector<double> sums(first.size());
@@ -77,14 +82,13 @@ Candidates Neighbours::ranked(Variants& variants, Candidates candidates) {
     weights += weight;
     const Lesson& lesson = *neighbour.lesson;
     for (size_t i = 0; i < first.size(); ++i) {
-      sums[i] += weight * std::log(lesson.factor(first[i].choice) * lesson.level);
+      sums[i] += weight * std::log(lesson.factor(names[i], first[i].choice.algorithm) * lesson.level);
     }
   }
   for (size_t i = 0; i < first.size(); ++i) first[i].estimate.seconds *= std::exp(sums[i] / weights);
   std::ranges::stable_sort(first, {}, [](const Candidate& candidate) { return candidate.estimate.seconds; });
-  const auto near = parsed(neighbours.front().key, request);
   candidates.basis = fmt::format("from {} neighbour{}, nearest {}", neighbours.size(), neighbours.size() > 1 ? "s" : "",
-                                 near ? difference(*near, request) : "unreadable");
+                                 difference(neighbours.front().lesson->request, request));
   candidates.ranked = std::move(first);
   std::ranges::move(rest, std::back_inserter(candidates.ranked));
   return candidates;
@@ -176,12 +180,13 @@ std::shared_ptr<const Neighbours::Lesson> Neighbours::read(const std::string& ke
   const std::vector<cache::TimedVariant> times = winners_.times(key);
   std::optional<Request> request = times.empty() ? std::nullopt : parsed(key, like);
   if (!request) return nullptr;
-  Variants variants = catalogue_.on(std::move(*request), target);
+  Variants variants = catalogue_.on(*request, target);
   auto lesson = std::make_shared<Lesson>();
+  lesson->request = std::move(*request);
   std::map<std::string, size_t> counts;
   double sum = 0;
   for (const cache::TimedVariant& time : times) {
-    if (time.of_pack && impossible_time(*variants.request(), target.arch, time.device, time.seconds)) continue;
+    if (time.of_pack && impossible_time(lesson->request, target.arch, time.device, time.seconds)) continue;
     Choice choice;
     try {
       choice = {time.algorithm, Config::parse(time.config)};
@@ -196,10 +201,9 @@ std::shared_ptr<const Neighbours::Lesson> Neighbours::read(const std::string& ke
     lesson->algorithms[choice.algorithm] += log;
     ++counts[choice.algorithm];
     sum += log;
-    lesson->choices.push_back(std::move(choice));
   }
-  if (lesson->choices.size() < 2) return nullptr;  // one alone is neither fast nor slow
-  const double level = sum / static_cast<double>(lesson->choices.size());
+  if (lesson->variants.size() < 2) return nullptr;  // one alone is neither fast nor slow
+  const double level = sum / static_cast<double>(lesson->variants.size());
   lesson->level = std::exp(level);
   for (auto& [name, log] : lesson->variants) log = std::exp(log - level);
   for (auto& [name, log] : lesson->algorithms) log = std::exp(log / static_cast<double>(counts[name]) - level);

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -42,12 +41,13 @@ class Neighbours {
  private:
   /// Word of a size on variants: measured time by estimate, in parts of what it is for all of them.
   struct Lesson {
+    Request request;
     std::map<std::string, double> variants;    ///< By variant_name().
     std::map<std::string, double> algorithms;  ///< Their geometric mean for each algorithm.
-    std::vector<Choice> choices;               ///< The same variants, fastest first.
     double level = 1;                          ///< Time by estimate, the geometric mean of all.
 
-    double factor(const Choice& choice) const;
+    /// Part of a variant, by its name and its algorithm's.
+    double factor(const std::string& variant, const std::string& algorithm) const;
   };
   struct Neighbour {
     std::string key;
