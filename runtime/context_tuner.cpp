@@ -6,6 +6,8 @@
 #include <chrono>
 #include <exception>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -115,6 +117,7 @@ bool ContextTuner::run_session(const std::vector<tuner::Job>& jobs) {
   }
   const Clock::time_point start = Clock::now();
   bool ran = false;
+  std::optional<std::string> fault;
   try {
     tuner::WorkerPoolOptions workers = tools_.workers;
     workers.open_limit = std::min(workers.open_limit, left);
@@ -130,7 +133,7 @@ bool ContextTuner::run_session(const std::vector<tuner::Job>& jobs) {
       tuning.run(jobs);
     }
   } catch (const std::exception& error) {
-    if (seconds_since(start) < left) give_up(error.what());  // else the budget ended, which is no fault
+    if (seconds_since(start) < left) fault = error.what();  // else the budget ended, which is no fault
   }
   set_running(nullptr);
   spent_ += seconds_since(start);
@@ -138,6 +141,8 @@ bool ContextTuner::run_session(const std::vector<tuner::Job>& jobs) {
     tools_.learn(job.request);
     tools_.tell_others(job.request);
   }
+  // Last: from then on nobody waits for this session, and what it found wrong must be known.
+  if (fault) give_up(*fault);
   return ran;
 }
 
@@ -148,7 +153,7 @@ bool ContextTuner::set_running(Tuning* tuning) {
   return !stopping_;
 }
 
-void ContextTuner::give_up(const char* why) {
+void ContextTuner::give_up(const std::string& why) {
   {
     const std::lock_guard lock(mutex_);
     if (stopping_ || std::exchange(given_up_, true)) return;

@@ -60,7 +60,7 @@ class ContextTuner {
   void work();
   bool run_session(const std::vector<tuner::Job>& jobs);
   bool set_running(Tuning* tuning);
-  void give_up(const char* why);
+  void give_up(const std::string& why);
   bool stop_wanted() const;
   bool is_over_for(std::span<const Request> requests);
 

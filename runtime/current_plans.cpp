@@ -92,7 +92,7 @@ bool is_owned_alone(const CurrentPlans::Shared& plan) {
 //   the old one before runs it once more, as any call does that is beside a replacement.
 // - Two threads may look again at one plan, of a capture and of the background: both make one. The first replaces the
 //   plan; the other sees that it is not the current one any more, and looks at the current one: if that is open too, or
-//   there is news of it, it makes another.
+//   is known to fail, it makes another.
 // - A plan that was replaced or withdrawn meanwhile may be set: who asks it for its flag, its holders and readers, runs
 //   it once more at the most, for the next look-up gives the current plan.
 //
@@ -332,7 +332,7 @@ std::vector<CurrentPlans::Shared> CurrentPlans::take_free() {
     if (retired.epoch > safe || retired.plan.use_count() > 1) return false;
     // Ending a copy acquires what the last other owner released: it may have captured the plan.
     { const Shared acquires = retired.plan; }
-    retired.plan->successor.reset();  // nobody is there to ask for it; `plans_` or `retired_` has it too
+    retired.plan->successor.reset();  // nobody is there to ask for it; `plans_` has it too
     if (retired.plan->executable.is_captured()) return false;
     if (!retired.free_since) retired.free_since = now;
     if (now - *retired.free_since < limits_.grace) return false;

@@ -71,8 +71,8 @@ class CurrentPlans {
     may_be_wrong,  ///< The plan stays unless it is known to fail, or is of an open kernel: there may be a better one.
   };
   /// Looks at a request again, of which something was found: its plan is replaced by what make() gives now, or
-  /// withdrawn where it fails and make() throws. One that is being made is not waited for: get() looks again itself.
-  /// Faults are announced.
+  /// withdrawn where it fails and make() throws. One that is being made is not waited for: get() looks for failures
+  /// itself. Faults are announced.
   void look_again(const KeyedRequest& request, Reason reason);
 
   /// Says that a call uses `plan` now.

@@ -141,11 +141,11 @@ void Neighbours::index() {
   }
   const std::vector<std::string> requests = winners_.requests();  // announces what it meets, so without the lock
   const std::lock_guard lock(mutex_);
-  indexed_ = true;
   for (const std::string& request : requests) {
     if (count_ >= most_indexed) break;
     insert(request);  // again, if another thread was first
   }
+  indexed_ = true;
 }
 
 // With the lock held.
@@ -166,8 +166,9 @@ std::shared_ptr<const Neighbours::Lesson> Neighbours::lesson_of(const std::strin
   std::shared_ptr<const Lesson> lesson = read(key, like, target);
   const std::lock_guard lock(mutex_);
   if (learnt_since_ != before) return lesson;  // it may have been tuned while it was read: read again next time
-  if (!lessons_.try_emplace(key, lesson).second) return lesson;
-  order_.push_back(key);
+  if (lessons_.contains(key)) return lesson;
+  order_.push_back(key);  // first: where memory runs out, no lesson is left that would never go
+  lessons_.emplace(key, lesson);
   if (order_.size() > most_learnt) {
     lessons_.erase(order_.front());
     order_.pop_front();

@@ -30,7 +30,7 @@ void with_plan(Context::Impl& context, const CallKey& key, Stream stream, const 
     const LoadedPlan* const plan = context.table().find(key, hash);
     if (plan != nullptr) {
       if (!plan->stands_in() || !context.is_captured(stream)) return run(*plan);
-      context.note_use(*plan);  // it may be all that there is, and is not to be given up before it is looked up again
+      context.note_use(*plan);  // it may be all that there is, and is soon looked up again: others are given up before
     }
   }
   // Once for each shape, or for a captured call that an open kernel would serve: small code rather than fast code. Not
