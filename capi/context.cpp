@@ -60,7 +60,6 @@ ContextOptions options_of(const kiln_context_options* given) {
   const char* const function = "kiln_context_create";
   const kiln_context_options c = read(given, kiln_context_options_default(), function);
   require_zero(c.reserved, function, "reserved");
-  require_zero(c.reserved_2, function, "reserved_2");
   ContextOptions options;
   options.device = c.device;
   options.workspace_limit = c.workspace_limit;
@@ -68,6 +67,7 @@ ContextOptions options_of(const kiln_context_options* given) {
   if (c.kept_plan_bytes != 0) options.kept_plan_bytes = c.kept_plan_bytes;
   options.first_call = first_call_of(c.first_call, function);
   options.deterministic = flag(c.deterministic, function, "deterministic");
+  options.batch_invariant = flag(c.batch_invariant, function, "batch_invariant");
   if (c.cache != nullptr) options.cache = c.cache;
   options.packs = strings_of(c.packs, c.pack_count, function, "packs");
   options.bundles = strings_of(c.bundles, c.bundle_count, function, "bundles");

@@ -105,6 +105,10 @@ void print(const ExplainedLayer& layer, const Output& output) {
   for (const std::string& permission : why.unused_permissions) {
     fmt::print("{} changes nothing: no kernel makes use of it for this request\n", permission);
   }
+  if (why.order_of_sums) {
+    const ExplainedOrder& sums = *why.order_of_sums;
+    fmt::print("batch_invariant: {}; {:.2f}x the time without ({})\n", sums.order, sums.slowdown, sums.basis);
+  }
   if (why.chosen)
     fmt::print("chosen: {} {} ({})\n", why.chosen->algorithm, why.chosen->config, why.chosen->source);
   else

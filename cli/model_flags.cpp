@@ -26,23 +26,23 @@ int64_t parse_batch(const std::string& whole, std::string_view text) {
   return value;
 }
 
-Arithmetic parse_arithmetic(std::string_view words) {
-  Arithmetic arithmetic;
+void parse_arithmetic(std::string_view words, ModelOptions& options) {
   for (size_t begin = 0, end = 0; end < words.size(); begin = end + 1) {
     end = std::min(words.find(',', begin), words.size());
     const std::string_view word = words.substr(begin, end - begin);
     if (word == "tf32") {
-      arithmetic.tf32 = true;
+      options.arithmetic.tf32 = true;
     } else if (word == "fast") {
-      arithmetic.fast = true;
+      options.arithmetic.fast = true;
     } else if (word == "deterministic") {
-      arithmetic.deterministic = true;
+      options.arithmetic.deterministic = true;
+    } else if (word == "batch_invariant") {
+      options.batch_invariant = true;
     } else {
       throw Error(ErrorCode::invalid_argument, fmt::format("--arithmetic: '{}' is unknown", word),
-                  "give tf32, fast or deterministic, or several with commas between");
+                  "give tf32, fast, deterministic or batch_invariant, or several with commas between");
     }
   }
-  return arithmetic;
 }
 
 }  // namespace
@@ -70,9 +70,9 @@ void ModelFlags::add_to(Command command) {
       .one_value();
   command.add_flag("--no-fuse", no_fuse,
                    "keep a call for each node of a model: nothing goes into filters and epilogues");
-  command.add_option(
-      "--arithmetic", arithmetic,
-      "arithmetic that a model's calls permit or demand: tf32, fast, deterministic, with commas between");
+  command.add_option("--arithmetic", arithmetic,
+                     "arithmetic that a model's calls permit or demand: tf32, fast, deterministic, batch_invariant, "
+                     "with commas between");
 }
 
 bool ModelFlags::any() const {
@@ -84,7 +84,7 @@ ModelOptions ModelFlags::options() const {
   if (!dtype.empty()) options.dtype = parse_dtype(dtype);  // its check has passed
   options.layout = parse_model_layout(layout).value();     // likewise
   options.fuse = !no_fuse;
-  options.arithmetic = parse_arithmetic(arithmetic);
+  parse_arithmetic(arithmetic, options);
   std::string_view number = batch;
   options.dynamic_batch = number.starts_with('?');
   if (options.dynamic_batch) number.remove_prefix(1);

@@ -16,7 +16,7 @@ struct ModelFlags {
   std::string batch{};                ///< A number, or `?` or `?N` for a dynamic batch.
   std::vector<std::string> shapes{};  ///< As parse_shapes() takes them.
   bool no_fuse = false;
-  std::string arithmetic{};  ///< List of "tf32", "fast" and "deterministic", with commas between.
+  std::string arithmetic{};  ///< List of "tf32", "fast", "deterministic" and "batch_invariant", with commas between.
 
   void add_to(Command command);
   /// Whether any of them is given.

@@ -65,9 +65,10 @@ SampleSize parse_sample(const std::string& text) {
 std::vector<Choice> choices_for(const Catalogue& catalogue, const Request& request, const Target& target,
                                 const SampleSize& size, uint64_t seed) {
   std::vector<Choice> firsts, others;
+  Variants variants = catalogue.on(request, target);
   for (const Algorithm& algorithm : catalogue.algorithms()) {
     bool first = true;
-    algorithm.on(request, target).for_each_legal([&](const Config& config) {
+    variants.on(algorithm).for_each_legal([&](const Config& config) {
       (first ? firsts : others).push_back({algorithm.name(), config});
       first = false;
       return !size.per_algorithm;

@@ -93,8 +93,9 @@ BoundAlgorithm Algorithm::on(const KeyedRequest& request, const Target& target) 
   return BoundAlgorithm(*this, request, target);
 }
 
-BoundAlgorithm::BoundAlgorithm(Algorithm algorithm, const KeyedRequest& request, const Target& target)
-    : algorithm_(std::move(algorithm)), request_(request) {
+BoundAlgorithm::BoundAlgorithm(Algorithm algorithm, const KeyedRequest& request, const Target& target,
+                               std::optional<SumsDemand> demand)
+    : algorithm_(std::move(algorithm)), request_(request), demand_(std::move(demand)) {
   const Algorithm::Definition& definition = algorithm_.definition();
   if (request->operation != definition.operation)
     refusal_ = fmt::format("serves {}, not {}", definition.operation, request->operation);
@@ -109,17 +110,39 @@ BoundAlgorithm::BoundAlgorithm(Algorithm algorithm, const KeyedRequest& request,
 
 std::optional<std::string> BoundAlgorithm::refusal(const Config& config, Rules rules) const {
   if (refusal_) return refusal_;
-  return algorithm_.space().refusal(config, [&](Point point) { return binding_->broken_rule(point, rules); });
+  rules = rules_of(rules);
+  auto why = algorithm_.space().refusal(config, [&](Point point) { return binding_->broken_rule(point, rules); });
+  return why || keeps_order(config) ? why : why_not_in_order(config);
+}
+
+bool BoundAlgorithm::keeps_order(const Config& config) const {
+  return !demand_ || (demand_->order && binding_->order_of_sums(config) == demand_->order);
+}
+
+std::string BoundAlgorithm::why_not_in_order(const Config& config) const {
+  if (!demand_->order) return "no order of sums is known that all batches can keep";
+  const std::string order = binding_->order_of_sums(config).value_or("an order that may depend on the batch");
+  return fmt::format("it adds in {}, and all batches in {}", order, *demand_->order);
+}
+
+std::string BoundAlgorithm::why_no_point() const {
+  if (!demand_) return std::string(no_legal_point);
+  if (!demand_->order) return "no order of sums is known that all batches can keep";
+  return fmt::format("no legal point of it adds in the order of all batches: {}", *demand_->order);
 }
 
 bool BoundAlgorithm::is_legal(const Config& config) const {
   if (refusal_) return false;
-  return algorithm_.space().is_legal(config, [&](Point point) { return binding_->broken_rule(point, Rules::all); });
+  const Rules rules = rules_of(Rules::all);
+  const auto broken = [&](Point point) { return binding_->broken_rule(point, rules); };
+  return algorithm_.space().is_legal(config, broken) && keeps_order(config);
 }
 
 void BoundAlgorithm::for_each_legal(const std::function<bool(const Config&)>& visit) const {
   if (refusal_) return;
-  algorithm_.space().for_each_legal([&](Point point) { return binding_->broken_rule(point, Rules::all); }, visit);
+  const Rules rules = rules_of(Rules::all);
+  algorithm_.space().for_each_legal([&](Point point) { return binding_->broken_rule(point, rules); },
+                                    [&](const Config& config) { return !keeps_order(config) || visit(config); });
 }
 
 std::vector<Config> BoundAlgorithm::legal() const {

@@ -10,6 +10,7 @@
 #include "kiln/base/error.h"
 #include "kiln/base/nearest.h"
 #include "kiln/generator/operation.h"
+#include "sum_orders.h"
 #include "user_code.h"
 
 namespace kiln {
@@ -47,7 +48,7 @@ const Candidate* Candidates::best_guess() const {
 }
 
 Catalogue::Catalogue(SourceLibrary library, std::vector<Algorithm> algorithms)
-    : library_(std::move(library)), algorithms_(std::move(algorithms)) {
+    : orders_(std::make_shared<SumOrders>()), library_(std::move(library)), algorithms_(std::move(algorithms)) {
   require_distinct_names(algorithms_);
   require_operations(algorithms_);
   for (const Algorithm& algorithm : algorithms_) {
@@ -79,6 +80,10 @@ std::optional<std::string> Catalogue::digest(std::string_view name) const {
   return found == digests_.end() ? std::nullopt : std::optional(found->second);
 }
 
+std::optional<std::string> Catalogue::order_of_sums(const Request& request, const Target& target) const {
+  return orders_->of(*this, request, target);
+}
+
 Variants Catalogue::on(KeyedRequest request, const Target& target) const {
   return {*this, std::move(request), target};
 }
@@ -105,15 +110,31 @@ Choice Catalogue::heuristic(const KeyedRequest& request, const Target& target, c
   return on(request, target).heuristic(device);
 }
 
-const BoundAlgorithm& Variants::bound(const Algorithm& algorithm) {
+// Some demanded order can be kept under all rules by most requests. Where memory is aligned worse than the reference
+// batches are, what works counts, even if other shapes would pay.
+const std::optional<SumsDemand>& Variants::demand() {
+  if (demand_) return *demand_;
+  demand_.emplace();
+  if (!request_->batch_invariant) return *demand_;
+  SumsDemand wanted{catalogue_.order_of_sums(*request_, target_), Rules::all};
+  const auto is_kept = [&](const Algorithm& algorithm) {
+    return algorithm.operation() == request_->operation &&
+           BoundAlgorithm(algorithm, request_, target_, wanted).first_legal();
+  };
+  if (std::ranges::none_of(catalogue_.algorithms(), is_kept)) wanted.rules = Rules::necessary;
+  *demand_ = std::move(wanted);
+  return *demand_;
+}
+
+const BoundAlgorithm& Variants::on(const Algorithm& algorithm) {
   const auto known = bound_.find(algorithm.name());
   if (known != bound_.end()) return known->second;
-  return bound_.emplace(algorithm.name(), algorithm.on(request_, target_)).first->second;
+  return bound_.emplace(algorithm.name(), BoundAlgorithm(algorithm, request_, target_, demand())).first->second;
 }
 
 const BoundAlgorithm* Variants::bound(std::string_view name) {
   const Algorithm* algorithm = catalogue_.find(name);
-  return algorithm == nullptr ? nullptr : &bound(*algorithm);
+  return algorithm == nullptr ? nullptr : &on(*algorithm);
 }
 
 std::optional<std::string> Variants::refusal(const Choice& choice) {
@@ -165,7 +186,7 @@ Candidates Variants::candidates_of(const std::vector<Algorithm>& algorithms, con
   Candidates result;
   for (const Algorithm& algorithm : algorithms) {
     if (algorithm.operation() != request_->operation) continue;
-    const BoundAlgorithm& here = bound(algorithm);
+    const BoundAlgorithm& here = on(algorithm);
     if (std::optional<std::string> reason = here.refusal()) {
       result.refused.push_back({algorithm.name(), std::move(*reason)});
       continue;
@@ -175,7 +196,7 @@ Candidates Variants::candidates_of(const std::vector<Algorithm>& algorithms, con
       result.ranked.push_back({{algorithm.name(), config}, here.estimate(config, device), algorithm.user_template()});
       return true;
     });
-    if (result.ranked.size() == before) result.refused.push_back({algorithm.name(), std::string(no_legal_point)});
+    if (result.ranked.size() == before) result.refused.push_back({algorithm.name(), here.why_no_point()});
   }
   std::sort(result.ranked.begin(), result.ranked.end(), better);
   return result;

@@ -151,6 +151,8 @@ bool parse_common(const Token& token, const Operation& operation, const Expressi
       request.arithmetic.deterministic = true;
     else if (name == "constant_weights")
       request.constant_weights = true;
+    else if (name == "batch_invariant")
+      request.batch_invariant = true;
     else if (find_operation(name) != nullptr)
       malformed(token, fmt::format("a second request begins: '{}'", name), "give one request");
     else
@@ -302,6 +304,11 @@ std::vector<CommonWord> common_words(const Operation& operation) {
     words.push_back({"constant_weights", "", "each call brings its own",
                      "the weights stay the same, and a plan prepares them once: times are of calls after that"});
   }
+  if (operation.has_order_of_sums()) {
+    words.push_back({"batch_invariant", "", "not demanded",
+                     "demands that the result of an image, or of a row, has the same bits in every batch: all variants "
+                     "add in one order"});
+  }
   if (operation.has_blend()) {
     words.push_back({"alpha", "0, 1, any", "1",
                      "the class of the scale of the result. any: the call gives the value. 0: the operation is not "
@@ -334,6 +341,7 @@ std::string Request::key() const {
   if (arithmetic.fast) line += " fast";
   if (arithmetic.deterministic) line += " deterministic";
   if (constant_weights) line += " constant_weights";
+  if (batch_invariant) line += " batch_invariant";
   if (blend.alpha != Scale::one) line += fmt::format(" alpha={}", to_string(blend.alpha));
   if (blend.beta != Scale::zero) line += fmt::format(" beta={}", to_string(blend.beta));
   if (!epilogue.empty()) {

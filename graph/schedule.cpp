@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "kiln/base/error.h"
+#include "kiln/generator/batch_invariance.h"
 #include "kiln/generator/operation.h"
 #include "kiln/generator/operations/tensor_ops.h"
 #include "kiln/graph/strides.h"
@@ -259,6 +260,7 @@ class Scheduler {
     }
     if (operation(call.request.operation).has_arithmetic()) step.request.arithmetic = options_.arithmetic;
     complete(step);
+    if (options_.batch_invariant) step.request = batch_invariant_if_it_can_be(std::move(step.request));
     for (const kiln::Operand& operand : step.request.operands) step.arguments.push_back(argument(call, operand.name));
     step.request.constant_weights = step.request.constant_weights && !once;
     add(std::move(step), once);

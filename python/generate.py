@@ -13,7 +13,7 @@ import textwrap
 
 WIDTH = 118
 # Arguments of every function, and what they are in Python.
-FLAGS = ("tf32", "fast", "deterministic")
+FLAGS = ("tf32", "fast", "deterministic", "batch_invariant")
 FRAMEWORK_NAMES = {"f32": "float32", "i32": "int32"}  # of types that a further output has by itself
 COMMON = {
     "alpha": "the scale of the result",

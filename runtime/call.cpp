@@ -139,8 +139,9 @@ void call(Context& context, std::string_view what, std::span<const NamedTensor> 
 
 Plan plan_of_call(Context& context, std::string_view what, std::span<const NamedTensor> tensors,
                   const CallOptions& options) {
-  return Plan(with_host_memory(
-      [&] { return context.impl().exact_plan(finished(request_of(Arguments(what, tensors, options)))); }));
+  Context::Impl& impl = context.impl();
+  return Plan(
+      with_host_memory([&] { return impl.exact_plan(impl.completed(request_of(Arguments(what, tensors, options)))); }));
 }
 
 }  // namespace kiln

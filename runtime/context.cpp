@@ -109,6 +109,7 @@ Context::Impl::Impl(const ContextOptions& options, const Environment& environmen
               [this](const LoadedPlan& plan) { return maker_.known_failure_of(plan); },
               [this](const std::string& message) { announce(message); }}),
       first_call_(options.first_call.value_or(environment.first_call.value_or(FirstCall::exact))),
+      batch_invariant_(options.batch_invariant),
       background_([this](const KeyedRequest& request) { plans_.look_again(request, CurrentPlans::Reason::is_open); },
                   [this](const KeyedRequest& request) { maker_.know_open_kernel(request); }) {
   require_sense(options);
@@ -279,12 +280,16 @@ void Context::Impl::record(const KeyedRequest& request) {
   if (const auto trouble = recorder_->record(request.key())) announce(*trouble);
 }
 
+Request Context::Impl::completed(Request request) const {
+  return as_demanded(finished(std::move(request)));
+}
+
 // Tunes the requests that make sense: what is wrong with the others is said once all plans are made.
 void Context::Impl::tune_valid(std::span<const Request> requests) {
   std::vector<Request> complete;
   for (const Request& request : requests) {
     try {
-      complete.push_back(finished(request));
+      complete.push_back(completed(request));
     } catch (const Error&) {
       continue;
     }
@@ -295,13 +300,13 @@ void Context::Impl::tune_valid(std::span<const Request> requests) {
 std::vector<Plan> Context::Impl::plans(std::span<const Request> requests) {
   tune_valid(requests);
   std::vector<std::shared_ptr<const LoadedPlan>> loaded(requests.size());
-  for_each_index(requests.size(), [&](size_t i) { loaded[i] = plan(finished(requests[i])); });
+  for_each_index(requests.size(), [&](size_t i) { loaded[i] = plan(completed(requests[i])); });
   return {loaded.begin(), loaded.end()};
 }
 
 void Context::Impl::prepare(std::span<const Request> requests) {
   tune_valid(requests);
-  for_each_index(requests.size(), [&](size_t i) { (void)exact_plan(finished(requests[i])); });
+  for_each_index(requests.size(), [&](size_t i) { (void)exact_plan(completed(requests[i])); });
 }
 
 // A bundle may serve a request whose user code nobody here knows; other variants of it cannot be made.
@@ -360,9 +365,8 @@ void Context::refuse_moved_from() {
   throw Error(ErrorCode::invalid_argument, "this Context was moved from", "use the one that it was moved to");
 }
 
-// A Request is a structure that anybody may have filled: here it is completed, or refused.
 Plan Context::plan(const Request& request) {
-  return Plan(with_host_memory([&] { return present().plan(finished(request)); }));
+  return Plan(with_host_memory([&] { return present().plan(present().completed(request)); }));
 }
 
 std::vector<Plan> Context::plans(std::span<const Request> requests) {
@@ -378,7 +382,7 @@ void Context::wait_until_tuned() {
 }
 
 Explanation Context::explain(const Request& request) const {
-  return with_host_memory([&] { return present().explain(finished(request)); });
+  return with_host_memory([&] { return present().explain(present().completed(request)); });
 }
 PlanCount Context::plan_count() const {
   return present().plan_count();

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "background_maker.h"
 #include "context_peers.h"
@@ -17,6 +18,7 @@
 #include "kiln/cache/database.h"
 #include "kiln/context.h"
 #include "kiln/device/context.h"
+#include "kiln/generator/batch_invariance.h"
 #include "loaded_plan.h"
 #include "plan_maker.h"
 #include "plan_table.h"
@@ -29,6 +31,13 @@ class Context::Impl {
  public:
   explicit Impl(const ContextOptions& options);
 
+  /// A Request is a structure that anybody may have filled: here it is completed, or refused, and has what the options
+  /// demand of all.
+  Request completed(Request request) const;
+  /// A complete request with what the options demand of all.
+  Request as_demanded(Request request) const {
+    return batch_invariant_ ? batch_invariant_if_it_can_be(std::move(request)) : request;
+  }
   std::shared_ptr<const LoadedPlan> plan(const KeyedRequest& request) { return obtain(request, &CurrentPlans::get); }
   /// The same, of an open kernel only where nothing else can be made.
   std::shared_ptr<const LoadedPlan> exact_plan(const KeyedRequest& request);
@@ -97,6 +106,7 @@ class Context::Impl {
   PlanTable table_;
   CurrentPlans plans_;
   FirstCall first_call_;
+  bool batch_invariant_;
 
   std::optional<ContextPeers> peers_;  // of a Context that reads a database file; its callback uses all of the above
   std::optional<ContextTuner> tuner_;  // its thread uses all of the above

@@ -23,6 +23,10 @@ Json json_of(const ExplainedRefusal& refusal) {
   return {{"algorithm", refusal.algorithm}, {"reason", refusal.reason}};
 }
 
+Json json_of(const ExplainedOrder& sums) {
+  return {{"order", sums.order}, {"slowdown", sums.slowdown}, {"basis", sums.basis}};
+}
+
 template <class Explained>
 Json list_of(const std::vector<Explained>& all) {
   Json list = Json::array();
@@ -46,6 +50,7 @@ std::string to_json(const Explanation& why) {
                        {"withheld", list_of(why.withheld)},
                        {"not_believed", list_of(why.not_believed)},
                        {"refused", list_of(why.refused)},
+                       {"order_of_sums", why.order_of_sums ? json_of(*why.order_of_sums) : Json(nullptr)},
                        {"no_compiler", why.no_compiler}};
   return object.dump(2, ' ', false, Json::error_handler_t::replace);  // a device's name may hold anything
 }

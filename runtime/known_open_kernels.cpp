@@ -23,7 +23,7 @@ std::string class_of(const Request& request) {
                       to_string(request.blend.alpha), to_string(request.blend.beta));
   for (const EpilogueStage stage : request.epilogue) text += fmt::format(" {}", to_string(stage));
   if (request.user_code) text += fmt::format(" {}", request.user_code.digest());
-  return text + fmt::format(" {}{}", request.dynamic_batch, request.constant_weights);
+  return text + fmt::format(" {}{}{}", request.dynamic_batch, request.constant_weights, request.batch_invariant);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ void with_plan(Context::Impl& context, const CallKey& key, Stream stream, const 
   // Once for each shape, or for a captured call that an open kernel would serve: small code rather than fast code. Not
   // within the Reading, which would keep what others give up until a compile has ended.
   const std::shared_ptr<const LoadedPlan> made = with_host_memory([&]() __attribute__((cold, noinline)) {
-    std::shared_ptr<const LoadedPlan> plan = context.plan_of_call(make_request(), stream);
+    std::shared_ptr<const LoadedPlan> plan = context.plan_of_call(context.as_demanded(make_request()), stream);
     context.table().insert(key, hash, plan.get());
     return plan;
   });

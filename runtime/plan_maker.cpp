@@ -18,6 +18,7 @@
 #include "kiln/runtime/pack_check.h"
 #include "kiln/runtime/records.h"
 #include "kiln/runtime/settings.h"
+#include "order_explained.h"
 
 namespace kiln {
 namespace {
@@ -207,9 +208,11 @@ std::shared_ptr<const LoadedPlan> PlanMaker::make_exact(const Selector& selector
   fail(selector);
 }
 
-// Whether an open kernel may serve before the request's own plan, which may have other bits.
+// Whether an open kernel may serve before the request's own plan, which may have other bits unless both add in the
+// order of all batches.
 bool PlanMaker::may_take_open_kernels(const Request& request) const {
-  return !locked_ && !request.arithmetic.deterministic && !filter_.deterministic_only;
+  const bool bits_may_change = !request.arithmetic.deterministic && !filter_.deterministic_only;
+  return !locked_ && (bits_may_change || request.batch_invariant);
 }
 
 std::shared_ptr<const LoadedPlan> PlanMaker::make_at_once(const KeyedRequest& request) {
@@ -479,6 +482,7 @@ Explanation PlanMaker::explain(const KeyedRequest& request) {
   result.roofline_seconds = bound.seconds();
   result.roofline_of = bound.arithmetic() > bound.traffic() ? to_string(bound.math) : "memory traffic";
   result.unused_permissions = unused_permissions(selector, plain);
+  result.order_of_sums = explained_order(selector, plain);
   const auto why_missing = [&](const Selection& selection) {
     return selection.bundled ? std::nullopt : kernels_.why_missing(*selection.program);
   };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kiln/generator/batch_invariance.h"
 #include "operations/spatial.h"
 #include "text_parsing.h"
 
@@ -26,6 +27,29 @@ Ints with_ones(const Request& request, Ints extents, bool along_axes) {
 }
 
 }  // namespace
+
+std::optional<std::string> why_axes_mix_images(const Ints& axes, std::string_view what) {
+  if (std::find(axes.begin(), axes.end(), 0) == axes.end()) return std::nullopt;
+  return fmt::format("the batch {}", what);
+}
+
+size_t dimensions_before_axes(const Request& request, const Ints& axes, std::string_view operand) {
+  if (!is_batched(request, operand)) return 0;
+  size_t count = axes.empty() ? 0 : static_cast<size_t>(axes.front());
+  for (const OperandDefinition& definition : operation(request.operation).operands()) {
+    const TensorSpec* spec = definition.batched ? nullptr : request.find(definition.name);
+    size_t repeated = 0;
+    while (spec != nullptr && repeated < spec->extents.size() && spec->extents[repeated] == 1) ++repeated;
+    if (spec != nullptr) count = std::min(count, repeated);
+  }
+  const auto are_outer = [&](size_t images) {
+    return std::all_of(request.operands.begin(), request.operands.end(), [&](const Operand& one) {
+      return !is_batched(request, one.name) || images_follow_each_other(one.spec, images);
+    });
+  };
+  while (count > 1 && !are_outer(count)) --count;
+  return count;
+}
 
 AttributeDefinition axes_attribute(Ints fallback, std::string_view what) {
   std::string summary = fmt::format("{}; negative numbers count from the end", what);

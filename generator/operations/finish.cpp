@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kiln/base/nearest.h"
+#include "kiln/generator/batch_invariance.h"
 #include "kiln/generator/operation.h"
 #include "operations/blends.h"
 #include "operations/spatial.h"
@@ -264,6 +265,17 @@ void round_batch_to_bucket(Request& request, const Operation& operation) {
   }
 }
 
+void check_batch_invariant(const Request& request) {
+  if (!request.batch_invariant) return;
+  if (!operation(request.operation).has_order_of_sums()) {
+    refuse(request, "it has no sums whose order could depend on the batch", "leave out batch_invariant");
+  }
+  if (const auto why = why_batch_matters(request)) {
+    refuse(request, fmt::format("it cannot be batch_invariant: {}", *why),
+           "leave out batch_invariant, or put the batch in front of all other dimensions in memory");
+  }
+}
+
 void drop_sugar(Request& request, const Operation& operation) {
   std::vector<Attribute> kept;
   for (size_t i = 0; i < request.attributes.size(); ++i) {
@@ -301,6 +313,7 @@ Request finished(Request request) {
     check_user_operand(request, operand);
   }
   check_further_blends(request);
+  check_batch_invariant(request);
   drop_sugar(request, definition);
   return request;
 }

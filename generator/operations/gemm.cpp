@@ -27,6 +27,13 @@ class GemmOperation final : public Operation {
   size_t channel_dimension(int rank) const override { return static_cast<size_t>(rank) - 1; }
   std::string_view prologue_operand() const override { return "a"; }
   bool has_arithmetic() const override { return true; }
+  bool has_order_of_sums() const override { return true; }
+  /// All but the last dimension, and of b, whose rows are those of K, all but two.
+  size_t batch_dimensions(const Request& request, std::string_view operand) const override {
+    const size_t rank = request.at("c").extents.size();
+    if (request.at(operand).extents.size() != rank) return 0;
+    return operand == "b" ? rank - 2 : rank - 1;
+  }
   std::vector<EpilogueStage> stages() const override { return {all_stages.begin(), all_stages.end()}; }
 
   const std::vector<OperandDefinition>& operands() const override {

@@ -20,6 +20,13 @@ class NormForwardOperation final : public Operation {
   std::string short_form(const Request& request) const override {
     return fmt::format("{}{}{}", norm_mode_words(request), norm_words(request, "x"), norm_epilogue_words(request));
   }
+  bool has_order_of_sums() const override { return true; }
+  std::optional<std::string> why_images_mix(const Request& request) const override {
+    return why_axes_mix_images(request.ints("axes"), "is what statistics are taken of");
+  }
+  size_t batch_dimensions(const Request& request, std::string_view operand) const override {
+    return dimensions_before_axes(request, request.ints("axes"), operand);
+  }
   std::string_view prologue_operand() const override { return "x"; }
 
   int most_dimensions() const override { return norm_dimensions; }

@@ -44,6 +44,18 @@ const std::vector<IntegerDefinition>& Operation::integers() const {
   return none;
 }
 
+std::optional<std::string> Operation::why_images_mix(const Request& request) const {
+  for (const OperandDefinition& operand : operands()) {
+    if (operand.role != Role::output || operand.batched || request.find(operand.name) == nullptr) continue;
+    return fmt::format("{} is a sum over the batch", operand.name);
+  }
+  return std::nullopt;
+}
+
+size_t Operation::batch_dimensions(const Request& request, std::string_view operand) const {
+  return is_batched(request, operand) ? 1 : 0;
+}
+
 std::string Operation::short_form(const Request& request) const {
   std::string words(name());
   std::replace(words.begin(), words.end(), '_', ' ');

@@ -22,6 +22,7 @@ class PoolForwardOperation final : public Operation {
     return fmt::format("{} pool {}{}, {}{}", request.word("mode"), extents_words(request.at("x")),
                        operand_words(request, "x"), pool_window_words(request, "x"), steps_words(steps_of(request)));
   }
+  bool has_order_of_sums() const override { return true; }
   std::string_view channel_name() const override { return "c"; }
   std::string_view prologue_operand() const override { return "x"; }
 

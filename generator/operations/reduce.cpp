@@ -50,6 +50,13 @@ class ReduceOperation final : public Operation {
     return fmt::format("{} reduction {}{}, axes {}", request.word("mode"), extents_words(request.at("x")),
                        operand_words(request, "x"), axes_words(request));
   }
+  bool has_order_of_sums() const override { return true; }
+  std::optional<std::string> why_images_mix(const Request& request) const override {
+    return why_axes_mix_images(request.ints("axes"), "is reduced");
+  }
+  size_t batch_dimensions(const Request& request, std::string_view operand) const override {
+    return dimensions_before_axes(request, request.ints("axes"), operand);
+  }
   std::string_view prologue_operand() const override { return "x"; }
 
   const std::vector<OperandDefinition>& operands() const override {

@@ -34,6 +34,14 @@ const std::vector<AttributeDefinition>& SoftmaxOperation::attributes() const {
   return definitions;
 }
 
+std::optional<std::string> SoftmaxOperation::why_images_mix(const Request& request) const {
+  return why_axes_mix_images(request.ints("axis"), "is normalised");
+}
+
+size_t SoftmaxOperation::batch_dimensions(const Request& request, std::string_view operand) const {
+  return dimensions_before_axes(request, request.ints("axis"), operand);
+}
+
 void SoftmaxOperation::complete_attributes(Request& request) const {
   expand(request, "axis", 1, 1);
   const TensorSpec* first = request.find(operands().front().name);

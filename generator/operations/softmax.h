@@ -11,6 +11,9 @@ namespace kiln {
 class SoftmaxOperation : public Operation {
  public:
   const std::vector<AttributeDefinition>& attributes() const final;
+  bool has_order_of_sums() const final { return true; }
+  std::optional<std::string> why_images_mix(const Request& request) const final;
+  size_t batch_dimensions(const Request& request, std::string_view operand) const final;
   void complete_attributes(Request& request) const final;
   /// All operands are as the first.
   std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const final;

@@ -89,6 +89,9 @@ struct ContextOptions {
   /// give equal bits as long as they use the same variant: with TuningMode::in_background a better variant may change
   /// the bits.
   bool deterministic = false;
+  /// The results of an image, or of a row, have the same bits in every batch, as if every request had `batch_invariant`
+  /// (docs/numerics.md). Sums over the batch are as without.
+  bool batch_invariant = false;
   /// Plan that serves the first call of a shape (docs/sizes.md). Default: KILN_FIRST_CALL, else `exact`.
   std::optional<FirstCall> first_call;
   /// Use only the first variant that packs and bundles name for a request: no tuning database, no estimate, no second
@@ -126,6 +129,13 @@ struct ExplainedWithheld {
   std::string reason;  ///< "it gave a wrong result on ...", "a user template that no check has passed for this request"
 };
 
+/// The order of sums of a request with `batch_invariant`, and what it costs to have one.
+struct ExplainedOrder {
+  std::string order;    ///< Words for it: "f32 lanes, one product after the other".
+  double slowdown = 1;  ///< Time of the choice, in times of the choice of the request without `batch_invariant`.
+  std::string basis;    ///< Kind of these times: "measured on this device", ..., "estimate".
+};
+
 /// Why a request runs as it does.
 struct Explanation {
   Request request;
@@ -149,9 +159,10 @@ struct Explanation {
   /// Variants with an impossible time in a pack: the device cannot be that fast. Such a line counts as absent; another
   /// line or an estimate may still name the variant.
   std::vector<ExplainedWithheld> not_believed;
-  std::vector<ExplainedRefusal> refused;     ///< Algorithms that cannot serve the request, and why.
-  std::string no_compiler;                   ///< Why only bundles can be used; empty if NVRTC is available.
-  std::optional<ExplainedCandidate> chosen;  ///< The choice of a plan; nothing if no variant serves the request.
+  std::vector<ExplainedRefusal> refused;        ///< Algorithms that cannot serve the request, and why.
+  std::optional<ExplainedOrder> order_of_sums;  ///< Nothing without `batch_invariant`.
+  std::string no_compiler;                      ///< Why only bundles can be used; empty if NVRTC is available.
+  std::optional<ExplainedCandidate> chosen;     ///< The choice of a plan; nothing if no variant serves the request.
 };
 
 /// The members of `why` by their names, as a JSON object over several lines; `chosen` may be null.

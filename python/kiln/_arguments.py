@@ -121,7 +121,7 @@ def _integer(name: str, value: Any) -> int:
 
 
 # Words that say something with the value true; elsewhere (ceil) true is the number 1.
-_flags = frozenset(("tf32", "fast", "deterministic", "constant_weights", "dynamic_batch"))
+_flags = frozenset(("tf32", "fast", "deterministic", "constant_weights", "batch_invariant", "dynamic_batch"))
 
 
 def _word(name: str, value: Any, usual: Word = None) -> Word:

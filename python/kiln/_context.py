@@ -80,8 +80,8 @@ class Context(_kiln.Context):
 
     `device`: the ordinal. `driver`: "cuda", "emulator" or a path; by default a GPU if there is one, else the emulated
     device. `cache`: the tuning database, `kernel_store`: the folder of compiled kernels; "off" for none. `packs`,
-    `bundles`, `user_templates`: a path, or paths, beside those of the environment. `workspace_limit`, `deterministic`, `locked`,
-    `allow_failed_variants`, `allow_unchecked_templates`: which variants may be used. `kept_plans`, `kept_plan_bytes`: how
+    `bundles`, `user_templates`: a path, or paths, beside those of the environment. `workspace_limit`, `deterministic`,
+    `batch_invariant` (a row has the same bits in every batch: docs/numerics.md), `locked`, `allow_failed_variants`, `allow_unchecked_templates`: which variants may be used. `kept_plans`, `kept_plan_bytes`: how
     many plans the Context keeps that nobody else holds, and how many bytes of compiled code they may have; those that
     were not used for longest are given up (docs/sizes.md). `first_call`: what serves a shape that has no plan yet, the
     "exact" plan, or "at_once" a kernel of many shapes until that plan is made; KILN_FIRST_CALL, else "exact".
@@ -113,6 +113,7 @@ class Context(_kiln.Context):
         kept_plan_bytes: int | None = None,
         first_call: FirstCall | None = None,
         deterministic: bool = False,
+        batch_invariant: bool = False,
         locked: bool = False,
         allow_failed_variants: bool = False,
         allow_unchecked_templates: bool = False,
@@ -124,6 +125,7 @@ class Context(_kiln.Context):
         errors.require_type("tuning", tuning, Tuning, "a kiln.Tuning")
         for name, flag in (
             ("deterministic", deterministic),
+            ("batch_invariant", batch_invariant),
             ("locked", locked),
             ("allow_failed_variants", allow_failed_variants),
             ("allow_unchecked_templates", allow_unchecked_templates),
@@ -167,6 +169,7 @@ class Context(_kiln.Context):
                 raise errors.InvalidArgument(f"first_call is {first_call!r}", 'give "exact" or "at_once"')
             options.set_first_call(first_call == "at_once")
         options.deterministic = deterministic
+        options.batch_invariant = batch_invariant
         options.locked = locked
         options.allow_failed_variants = allow_failed_variants
         options.allow_unchecked_templates = allow_unchecked_templates

@@ -187,6 +187,7 @@ void bind_context(nb::module_& module) {
       .def_rw("kept_plans", &Options::kept_plans)
       .def_rw("kept_plan_bytes", &Options::kept_plan_bytes)
       .def_rw("deterministic", &Options::deterministic)
+      .def_rw("batch_invariant", &Options::batch_invariant)
       .def_rw("locked", &Options::locked)
       .def_rw("allow_failed_variants", &Options::allow_failed_variants)
       .def_rw("allow_unchecked_templates", &Options::allow_unchecked_templates);

@@ -1,5 +1,7 @@
 #include "contraction/contraction.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -131,6 +133,21 @@ double Contraction::c_bytes() const {
 double Contraction::residual_bytes() const {
   if (!addresses.residual) return 0;
   return bytes_of(*addresses.residual) * matrices(batch, &ProductBatch::residual) * regions_of_y(addresses);
+}
+
+std::string order_on_lanes(const DepthOrder& depth) {
+  const std::string_view which = depth.backwards && depth.taps > 1 ? ", the last first" : "";
+  if (depth.channels == 1 || depth.taps == 1) return fmt::format("f32 lanes, one product after the other{}", which);
+  if (depth.channels_inner) {
+    return fmt::format("f32 lanes, {} taps after each other{}, {} channels of each", depth.taps, which, depth.channels);
+  }
+  return fmt::format("f32 lanes, {} channels after each other, {} taps of each{}", depth.channels, depth.taps, which);
+}
+
+std::string order_on_lanes(const Contraction& contraction) {
+  const ConvolutionAddresses& conv = contraction.addresses;
+  // Chunks go along the elements of a filter.
+  return order_on_lanes(DepthOrder{conv.c_per_group(), conv.taps(), conv.channels_inner, conv.mirrored});
 }
 
 bool parts_by_images(const Contraction& contraction) {

@@ -102,6 +102,17 @@ struct Contraction {
   double residual_bytes() const;
 };
 
+/// Words for the order in which the depth is added on f32 lanes, one product after the other: equal for contractions of
+/// one request whose sums have equal bits.
+std::string order_on_lanes(const Contraction& contraction);
+/// The order of a sum over `channels` channels and `taps` taps of a filter.
+struct DepthOrder {
+  int64_t channels, taps;
+  bool channels_inner = false;  ///< The channels of each tap follow each other; else the taps of each channel do.
+  bool backwards = false;       ///< The tap at the last position of a window comes first.
+};
+std::string order_on_lanes(const DepthOrder& depth);
+
 /// Whether parts of sums, kept in the order of c, have the rows of all n side by side.
 bool parts_by_images(const Contraction& contraction);
 

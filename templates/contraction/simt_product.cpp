@@ -35,6 +35,9 @@ Algorithm tiled_contraction(const std::string& template_path, const std::string&
       .opens(for_main([](const SimtTiling& tiling, const Contraction& contraction, const Target&) {
         return is_open_tiling(tiling, contraction);
       }))
+      .adds([](const SimtTiling& tiling, const Contractions& parts, const Target&) {
+        return tiling.slices > 1 ? std::nullopt : std::optional(order_on_lanes(parts.main()));  // slices: for few tiles
+      })
       .program(program)
       .estimate(predict);
 }

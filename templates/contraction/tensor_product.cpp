@@ -69,7 +69,12 @@ Algorithm with_one_launch(Describe<TensorTiling, Contractions>&& description, co
     });
     return tensor_estimate(work, target.arch, device);
   };
-  return std::move(description).program(program).estimate(predict);
+  return std::move(description)
+      .adds([bring](const TensorTiling& tiling, const Contractions& parts, const Target&) {
+        return order_on_tensor_cores(tiling, parts.main(), bring);
+      })
+      .program(program)
+      .estimate(predict);
 }
 
 auto has_open_kernel(Bring bring) {

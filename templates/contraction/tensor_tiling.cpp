@@ -113,6 +113,23 @@ TensorAccess tensor_access(const Contraction& contraction, Bring bring) {
           contraction.c_run(c_piece)};
 }
 
+std::string order_on_tensor_cores(const TensorTiling& tiling, const Contraction& contraction, Bring bring) {
+  constexpr int step_bytes = 32;  // of the depth (lib/tensor_tile.cuh)
+  const ConvolutionAddresses& conv = contraction.addresses;
+  const DType factor = tensor_factor(contraction);
+  const std::string steps = fmt::format("tensor cores, steps of {} {}{}", step_bytes / size_of(factor),
+                                        to_string(factor), contraction.f16_sums ? " with sums in f16" : "");
+  const int64_t channels = conv.c_per_group(), taps = conv.taps();
+  if (taps == 1) return steps;
+  if (contraction.a_along() != Along::depth) {
+    return fmt::format("{}, {} channels after each other, {} taps of each", steps, channels, taps);
+  }
+  // Copies take a chunk of channels under all taps (lib/copied_operands.cuh).
+  const bool in_chunks = bring == Bring::copied && channels > tiling.block_k;
+  return fmt::format("{}, {} taps after each other, {} of {} channels at a time", steps, taps,
+                     in_chunks ? tiling.block_k : channels, channels);
+}
+
 std::optional<std::string> tensor_type_refusal(DType a, DType b, const Arithmetic& arithmetic, const Target& target) {
   if (a != b || !DTypes::floating.holds(a)) {
     return "tensor cores multiply f16 by f16, bf16 by bf16 and, with tf32, f32 by f32";

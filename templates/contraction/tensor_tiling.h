@@ -56,6 +56,9 @@ struct TensorAccess {
 };
 TensorAccess tensor_access(const Contraction& contraction, Bring bring);
 
+/// Words for the order in which tensor cores add the depth.
+std::string order_on_tensor_cores(const TensorTiling& tiling, const Contraction& contraction, Bring bring);
+
 /// Why tensor cores cannot multiply factors of these types, of 16 or 32 bits; nothing if they can.
 std::optional<std::string> tensor_type_refusal(DType a, DType b, const Arithmetic& arithmetic, const Target& target);
 /// Why tensor cores cannot multiply the operands of a contraction that are brought so; nothing if they can.

@@ -51,6 +51,10 @@ bool direction_suits(const RowBlocks& blocks, const Rows& rows, const Target&) {
   return !(blocks.across != 0 ? refuse_across_rows(rows) : refuse_along_rows(rows));
 }
 
+bool vectors_divide(const RowBlocks& blocks, const Rows& rows, const Target&) {
+  return vector_divides(layout_of(blocks, rows), blocks.vector);
+}
+
 bool vectors_suit(const RowBlocks& blocks, const Rows& rows, const Target&) {
   return vector_pays(rows, layout_of(blocks, rows), blocks.vector);
 }
@@ -74,6 +78,12 @@ bool splitting_pays(const RowBlocks& blocks, const Rows& rows, const Target&) {
 
 bool sums_fit(const RowBlocks& blocks, const Target& target, int words) {
   return blocks.across == 0 || blocks.threads * blocks.vector * words * 4 <= target.arch.shared_per_block_default;
+}
+
+std::optional<std::string> order_of_sums(std::string_view algorithm, const RowBlocks& blocks) {
+  if (blocks.splits > 1) return std::nullopt;
+  if (blocks.across != 0) return order_across_rows(algorithm, blocks.lanes);
+  return order_along_rows(algorithm, blocks.lanes, blocks.vector);
 }
 
 bool has_open_row_blocks(const RowBlocks& blocks) {

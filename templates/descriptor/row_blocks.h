@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,10 +35,14 @@ std::optional<std::string> refuse_row_blocks(const Rows& rows, const Target&);
 
 /// Rules, which with_row_blocks() declares.
 bool direction_suits(const RowBlocks& blocks, const Rows& rows, const Target&);
+bool vectors_divide(const RowBlocks& blocks, const Rows& rows, const Target&);
 bool vectors_suit(const RowBlocks& blocks, const Rows& rows, const Target&);
 bool lanes_fill_warps(const RowBlocks& blocks, const Rows& rows, const Target&);
 bool threads_have_work(const RowBlocks& blocks, const Rows& rows, const Target&);
 bool splitting_pays(const RowBlocks& blocks, const Rows& rows, const Target&);
+
+/// The order of sums: nothing where blocks share a row, for few rows alone.
+std::optional<std::string> order_of_sums(std::string_view algorithm, const RowBlocks& blocks);
 
 /// The parameters and rules of RowBlocks but the first parameter.
 template <class Shape, class View>
@@ -46,7 +53,8 @@ Describe<Shape, View>&& with_other_row_blocks(Describe<Shape, View>&& algorithm)
       .param("THREADS", &Shape::threads, {256, 128})
       .param("SPLITS", &Shape::splits, {1, 4, 16, 64, 256})
       .rule("ACROSS suits how rows lie", direction_suits)
-      .rule("row length, alignment and VECTOR agree", vectors_suit)
+      .rule("VECTOR divides the row, or rows side by side", vectors_divide)
+      .pruning_open_too("alignment makes VECTOR pay", vectors_suit)
       .rule("a row has lanes of a warp or all of a block, rows side by side fill sectors", lanes_fill_warps)
       .pruning("at least half of the threads have work", threads_have_work)
       .pruning("parts of rows are worth more blocks and kernels", splitting_pays);

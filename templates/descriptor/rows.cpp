@@ -1,5 +1,7 @@
 #include "descriptor/rows.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <limits>
@@ -224,9 +226,21 @@ std::optional<std::string> refuse_across_rows(const Rows& rows) {
   return "the axis is the innermost dimension of every operand";
 }
 
+bool vector_divides(const RowLayout& layout, int vector) {
+  return vector == 1 || layout.neighbours().extent % vector == 0;
+}
+
+std::string order_along_rows(std::string_view algorithm, int threads, int vector) {
+  return fmt::format("{}: {} threads a row, {} neighbours at a time", algorithm, threads, vector);
+}
+
+std::string order_across_rows(std::string_view algorithm, int threads) {
+  return fmt::format("{}: {} threads a row, across", algorithm, threads);
+}
+
 bool vector_pays(const Rows& rows, const RowLayout& layout, int vector) {
   if (vector == 1) return true;
-  if (layout.neighbours().extent % vector != 0) return false;
+  if (!vector_divides(layout, vector)) return false;
   for (size_t i = 0; i < rows.operands.size(); ++i) {
     if (!rows.is_full(i)) continue;
     const int widest = std::min(vector, 16 / size_of(rows.operands[i].spec.dtype));

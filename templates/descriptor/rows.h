@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kiln/generator/algorithm.h"
@@ -78,8 +79,17 @@ std::optional<std::string> refuse_along_rows(const Rows& rows);
 /// operand, or the only one besides a dynamic batch.
 std::optional<std::string> refuse_across_rows(const Rows& rows);
 
+/// Whether `vector` divides the neighbours.
+bool vector_divides(const RowLayout& layout, int vector);
 /// Whether `vector` divides the neighbours, and some operand can be moved in accesses of so many (of 16 bytes).
 bool vector_pays(const Rows& rows, const RowLayout& layout, int vector);
+
+/// Words for the order of sums of rows whose elements `threads` share, each of them `vector` neighbours at a time.
+std::string order_along_rows(std::string_view algorithm, int threads, int vector);
+/// The same of rows that lie across, of which a thread takes one element at a time.
+std::string order_across_rows(std::string_view algorithm, int threads);
+/// The order of sums of a thread that has a row, or a sum, for itself.
+inline constexpr std::string_view in_one_thread = "one thread, one after the other";
 
 /// Bytes of the sectors that lanes touch for an element of all inputs, and for one of the result.
 struct ElementBytes {

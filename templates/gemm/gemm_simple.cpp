@@ -85,6 +85,9 @@ Algorithm gemm_simple() {
       .param("THREADS", &Shape::threads, {128, 256, 64})
       .rule("grid fits", [](const Shape& shape, const Gemm& gemm,
                             const Target&) { return gemm.c.elements() / shape.threads < (int64_t{1} << 31) - 1; })
+      .adds([](const Shape&, const Gemm& gemm, const Target&) {
+        return descriptor::order_on_lanes(descriptor::DepthOrder{gemm.k(), 1});
+      })
       .program(program)
       .estimate(predict);
 }

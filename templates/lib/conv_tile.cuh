@@ -33,6 +33,21 @@ __host__ __device__ constexpr int chunks_per_tap() {
 __host__ __device__ constexpr int chunks_of_filter() {
   return CHANNELS_INNER ? TAPS * chunks_per_tap() : ceil_div<int>(FILTER_ELEMENTS, BLOCK_K);
 }
+// A number that the compiler knows nothing of. NVRTC 13.0 divides a number of few chunks in 8 bits and then moves a
+// term of the result past the mask: the first chunk of a tap, and the first tap of a row, read 256 elements too far.
+__device__ __forceinline__ int opaque(int number) {
+  asm("" : "+r"(number));
+  return number;
+}
+// Tap of chunk number `chunk` where CHANNELS_INNER, and its first channel in the group.
+__device__ __forceinline__ int tap_of_chunk(int chunk) {
+  const int tap = chunk / chunks_per_tap();
+  return TAPS == 1 || !CHANNELS_INNER ? tap : opaque(tap);
+}
+__device__ __forceinline__ int channel_of_chunk(int chunk, int tap) {
+  const int number = TAPS == 1 ? chunk % chunks_per_tap() : chunk - tap * chunks_per_tap();
+  return number * BLOCK_K;
+}
 // Tiles along the channels of one group.
 __host__ __device__ constexpr int tiles_of_group() {
   return ceil_div<int>(K_PER_GROUP, BLOCK_N);
@@ -100,8 +115,8 @@ class Filters {
 
   template <class Runs>
   __device__ __forceinline__ void fetch(int chunk, Runs& runs) const {
-    const int tap = chunk / chunks_per_tap();
-    const int c = chunk % chunks_per_tap() * BLOCK_K;
+    const int tap = tap_of_chunk(chunk);
+    const int c = channel_of_chunk(chunk, tap);
     const int first = CHANNELS_INNER ? tap * C_PER_GROUP + c : chunk * BLOCK_K;
     const int rows = CHANNELS_INNER ? C_PER_GROUP - c : FILTER_ELEMENTS - first;  // that exist, from this chunk on
     const bool whole = (CHANNELS_INNER ? C_PER_GROUP : FILTER_ELEMENTS) % BLOCK_K == 0;

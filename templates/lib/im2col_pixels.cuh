@@ -119,13 +119,6 @@ class Im2colAlongPixels {
   unsigned inside_[COLUMNS];  // bit j: row j's tap is inside the image
 };
 
-// A number that the compiler knows nothing of. NVRTC 13.0 divides a number of few taps in 8 bits and then moves a term
-// of the result past the mask: the first tap of a row read 256 elements too far.
-__device__ __forceinline__ int opaque(int number) {
-  asm("" : "+r"(number));
-  return number;
-}
-
 // Loader of x along the channels: X_RUN of them of a pixel at a time.
 class Im2colAlongChannels {
   static constexpr int RUNS = BLOCK_K / X_RUN;  // of a column
@@ -149,8 +142,8 @@ class Im2colAlongChannels {
 
   template <class Runs>
   __device__ __forceinline__ void fetch(int chunk, Runs& runs) const {
-    const int tap = opaque(chunk / chunks_per_tap());
-    const int c = chunk % chunks_per_tap() * BLOCK_K + row_;
+    const int tap = tap_of_chunk(chunk);
+    const int c = channel_of_chunk(chunk, tap) + row_;
     const Tap place(T == 1 ? 0 : tap / (R * S), T == 1 ? tap / S : tap / S % R, tap % S);
     const Index distance = place.offset() + c * Index(X_STRIDE_C);
     const bool exists = C_PER_GROUP % BLOCK_K == 0 || c < C_PER_GROUP;

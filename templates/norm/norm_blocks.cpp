@@ -113,6 +113,9 @@ Algorithm norm_forward_blocks() {
       .pruning("rows are read twice only where they are long", rereads_long_rows)
       .rule("statistics fit shared memory", sums_fit)
       .opens(has_open_kernel)
+      .adds([](const Shape& shape, const NormRows&, const Target&) {
+        return descriptor::order_of_sums("norm_forward_blocks", shape);
+      })
       .program(program)
       .estimate(predict);
 }

@@ -36,6 +36,7 @@ Algorithm simple(const char* name, const char* operation) {
       .trusted()
       .takes_prologue()
       .param("THREADS", &SimpleRows::threads, {128, 64, 256})
+      .adds([](const SimpleRows&, const NormRows&, const Target&) { return std::string(descriptor::in_one_thread); })
       .program(program)
       .estimate(predict);
 }

@@ -55,6 +55,9 @@ Algorithm pool_simple() {
       .opens(has_open_kernel)
       .trusted()
       .param("THREADS", &Shape::threads, {128, 256, 64})
+      .adds([](const Shape&, const PoolProblem&, const Target&) {
+        return std::string("one thread, one after the other");
+      })
       .program(program)
       .estimate(predict);
 }

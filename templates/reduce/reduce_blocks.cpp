@@ -62,6 +62,9 @@ Algorithm reduce_blocks() {
       .opens([](const RowBlocks& blocks, const ReduceRows&, const Target&) {
         return descriptor::has_open_row_blocks(blocks);
       })
+      .adds([](const RowBlocks& blocks, const ReduceRows&, const Target&) {
+        return descriptor::order_of_sums("reduce_blocks", blocks);
+      })
       .program(program)
       .estimate(predict);
 }

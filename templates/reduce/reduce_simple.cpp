@@ -42,6 +42,7 @@ Algorithm reduce_simple() {
       .trusted()
       .takes_prologue()
       .param("THREADS", &SimpleRows::threads, {128, 64, 256})
+      .adds([](const SimpleRows&, const ReduceRows&, const Target&) { return std::string(descriptor::in_one_thread); })
       .program(program)
       .estimate(predict);
 }

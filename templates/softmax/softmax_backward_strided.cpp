@@ -54,6 +54,9 @@ Algorithm softmax_backward_strided() {
       .opens(descriptor::across_has_open_kernel)
       .pruning("rows are read twice only where they are long", reads_twice_where_it_must)
       .applies([](const SoftmaxRows& softmax, const Target&) { return descriptor::refuse_across_rows(softmax); })
+      .adds([](const Shape& shape, const SoftmaxRows&, const Target&) {
+        return descriptor::order_across_rows("softmax_backward_strided", shape.axis_lanes);
+      })
       .program(program)
       .estimate(predict);
 }

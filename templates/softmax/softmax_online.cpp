@@ -17,6 +17,10 @@ struct Shape {
   int vector;  // elements an access
 };
 
+bool vectors_divide_rows(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
+  return descriptor::vector_divides(descriptor::along_rows(softmax), shape.vector);
+}
+
 bool aligned(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
   return descriptor::vector_pays(softmax, descriptor::along_rows(softmax), shape.vector);
 }
@@ -68,10 +72,14 @@ Algorithm softmax_online() {
       .takes_prologue()
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {256, 512, 1024, 128})
-      .rule("row length, alignment and VECTOR agree", aligned)
+      .rule("VECTOR divides the row", vectors_divide_rows)
+      .pruning_open_too("alignment makes VECTOR pay", aligned)
       .pruning("at least half of the threads have work", threads_have_work)
       .opens(has_open_kernel)
       .applies([](const SoftmaxRows& softmax, const Target&) { return descriptor::refuse_along_rows(softmax); })
+      .adds([](const Shape& shape, const SoftmaxRows&, const Target&) {
+        return descriptor::order_along_rows("softmax_online", shape.threads, shape.vector);
+      })
       .program(program)
       .estimate(predict);
 }

@@ -51,6 +51,7 @@ Algorithm softmax_simple() {
       .trusted()
       .takes_prologue()
       .param("THREADS", &Shape::threads, {128, 64, 256})
+      .adds([](const Shape&, const SoftmaxRows&, const Target&) { return std::string(descriptor::in_one_thread); })
       .program(program)
       .estimate(predict);
 }

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "softmax/softmax_across.h"
 
 namespace kiln {
@@ -52,6 +54,12 @@ Algorithm softmax_strided() {
       .pruning("at least half of the lanes have work", descriptor::across_lanes_have_work)
       .opens(descriptor::across_has_open_kernel)
       .applies([](const SoftmaxRows& softmax, const Target&) { return descriptor::refuse_across_rows(softmax); })
+      .adds([](const Shape& shape, const SoftmaxRows& softmax, const Target&) {
+        // Elements that are kept meet in one step: others in steps of four.
+        const int64_t together = shape.keep != 0 ? descriptor::steps_of(shape, softmax) : 4;
+        return fmt::format("{}, {} together", descriptor::order_across_rows("softmax_strided", shape.axis_lanes),
+                           together);
+      })
       .program(program)
       .estimate(predict);
 }

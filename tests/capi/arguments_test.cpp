@@ -45,7 +45,7 @@ TEST_F(CApiArguments, ContextCreation) {
       {"no candidates", create([](auto& o) { o.tuning_mode = KILN_TUNING_WITHIN_BUDGET, o.tuning_candidates = 0; })},
       {"cannot tune", create([](auto& o) { o.tuning_mode = KILN_TUNING_WITHIN_BUDGET, o.locked = 1; })},
       {"first_call is 3", create([](auto& o) { o.first_call = 3; })},
-      {"reserved_2 is 1", create([](auto& o) { o.reserved_2 = 1; })},
+      {"batch_invariant is 2", create([](auto& o) { o.batch_invariant = 2; })},
       {"the tuning mode is 3", create([](auto& o) { o.tuning_mode = 3; })},
       {"the tuning mode is -1", create([](auto& o) { o.tuning_mode = -1; })},
       {"environment is NULL", create([](auto& o) { o.environment_count = 1; })},

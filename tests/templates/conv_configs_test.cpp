@@ -11,6 +11,17 @@ namespace kiln::testing_support::conv_configs_test {
 namespace {
 
 // Two slices of a small tile have more threads than the tile of x has elements: some threads load none.
+// Three chunks a tap: NVRTC 13.0 divided their numbers in 8 bits, and the first chunk of a tap read 256 elements too
+// far.
+TEST(ChunksOfTaps, AreReadWhereTheyAre) {
+  const Request request =
+      Request::parse("conv_forward x=f32:3x20x5x5:nhwc w=f32:12x20x3x3:nhwc dilation=2 pad=2 epilogue=bias");
+  for (const char* const config : {"BLOCK_K=8,BLOCK_M=64,BLOCK_N=32,SLICES=1,STAGES=2,THREAD_M=8,THREAD_N=8",
+                                   "BLOCK_K=8,BLOCK_M=32,BLOCK_N=32,SLICES=1,STAGES=2,THREAD_M=4,THREAD_N=4"}) {
+    EXPECT_TRUE(matches_reference(built_in_catalogue(), request, {"conv_implicit_gemm", Config::parse(config)}));
+  }
+}
+
 TEST(SlicedTiles, MayBeSmallerThanTheirBlocks) {
   const Config config = Config::parse("BLOCK_K=8,BLOCK_M=32,BLOCK_N=128,SLICES=2,STAGES=1,THREAD_M=4,THREAD_N=4");
   for (const auto& [algorithm, request] :

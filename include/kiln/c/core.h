@@ -130,7 +130,9 @@ typedef struct kiln_context_options {
   int64_t kept_plans;
   int64_t kept_plan_bytes;
   kiln_first_call first_call; /* Plan that serves a shape which has none yet. Default: KILN_FIRST_CALL. */
-  int32_t reserved_2;
+  /* The results of an image, or of a row, have the same bits in every batch, as if every request had batch_invariant
+   * (docs/numerics.md). */
+  int32_t batch_invariant;
 } kiln_context_options;
 
 static inline kiln_context_options kiln_context_options_default(void) {

@@ -50,6 +50,8 @@ struct ModelOptions {
   ModelLayout layout = ModelLayout::automatic;
   /// Permissions and demands of convolutions, products and reductions.
   Arithmetic arithmetic = {};
+  /// The results of an image, or of a row, have the same bits in every batch, as with ContextOptions::batch_invariant.
+  bool batch_invariant = false;
   /// Runs whose tensors lie where they lay before are launched as one CUDA graph, not kernel by kernel (ModelGraphs).
   bool use_graph = true;
   /// Sizes that a Model keeps ready: how many, and for how many bytes of weights that only one of them needs. The size

@@ -114,6 +114,9 @@ Algorithm depthwise_nchw_convolution(const std::string& template_path, const std
   auto description =
       describe<Tile>(name, operation, template_path, make)
           .takes_prologue()
+          .adds([](const Tile&, const Contractions& parts, const Target&) {
+            return order_on_lanes(DepthOrder{1, parts.main().addresses.taps()});
+          })
           .applies([](const Contractions& parts, const Target&) {
             return refusal_of(parts,
                               [](const Contraction& part) { return depthwise_refusal(part.addresses, Inner::pixels); });

@@ -167,6 +167,9 @@ Algorithm depthwise_nhwc_convolution(const std::string& template_path, const std
   auto description =
       describe<Tile>(name, operation, template_path, make)
           .takes_prologue()
+          .adds([](const Tile&, const Contractions& parts, const Target&) {
+            return order_on_lanes(DepthOrder{1, parts.main().addresses.taps()});
+          })
           .applies([](const Contractions& parts, const Target&) {
             return refusal_of(
                 parts, [](const Contraction& part) { return depthwise_refusal(part.addresses, Inner::channels); });

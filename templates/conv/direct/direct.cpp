@@ -1,5 +1,7 @@
 #include "conv/direct/direct.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -107,6 +109,14 @@ bool registers_suffice(const Tile& tile, const Contraction& part, const Target& 
   return tile.p * tile.k <= 64 && registers(tile, part.addresses) <= limit - 40;
 }
 
+// Where channels are inner, how many a thread takes together depends on their alignment.
+std::optional<std::string> order(const Tile&, const Contractions& parts, const Target&) {
+  const ConvolutionAddresses& conv = parts.main().addresses;
+  if (conv.channels_inner) return std::nullopt;
+  return fmt::format("f32 lanes, {} planes, {} channels, {} columns and {} rows of taps after each other",
+                     conv.planes.window, conv.c_per_group(), conv.columns.window, conv.rows.window);
+}
+
 // For few channels and for many the tallest tile that can be, and the lowest, for small images.
 bool has_open_kernel(const Tile& tile, const Contractions& parts, const Target& target) {
   if (tile.threads != 128 || (tile.k != 4 && tile.k != 8)) return false;
@@ -204,6 +214,7 @@ Algorithm direct_convolution(const std::string& template_path, const std::string
   auto description =
       describe<Tile>(name, operation, template_path, make)
           .takes_prologue()
+          .adds(order)
           .applies([](const Contractions& parts, const Target&) { return refusal_of(parts, refusal); })
           .param("TILE_P", &Tile::p, {4, 2, 1, 8})
           .param("TILE_K", &Tile::k, {8, 4, 2, 1, 16})

@@ -135,6 +135,9 @@ Algorithm simple_convolution(const std::string& template_path, const std::string
             [](const Shape& shape, const Contraction& contraction, const Target&) {
               return contraction.addresses.y.elements() / shape.threads < (int64_t{1} << 31) - 1;
             })
+      .adds([](const Shape&, const Contraction& contraction, const Target&) {
+        return order_on_lanes(DepthOrder{contraction.addresses.c_per_group(), contraction.addresses.taps()});
+      })
       .program([name](const Shape& shape, const Contraction& contraction, const Target&, const Emitter& emit) {
         return forward_program(name, shape, contraction, emit);
       })
@@ -150,6 +153,10 @@ Algorithm simple_backward_data(const std::string& template_path, const std::stri
       .param("THREADS", &Shape::threads, {128, 256, 64})
       .rule("the grid fits", [](const Shape& shape, const DataGradient& gradient,
                                 const Target&) { return simple_gradient_fits(shape.threads, gradient.dx); })
+      .adds([](const Shape&, const DataGradient& gradient, const Target&) {
+        const int64_t taps = gradient.planes.window * gradient.rows.window * gradient.columns.window;
+        return order_on_lanes(DepthOrder{gradient.k_per_group(), taps, false, true});
+      })
       .program([name](const Shape& shape, const DataGradient& gradient, const Target&, const Emitter& emit) {
         return data_program(name, shape, gradient, emit);
       })

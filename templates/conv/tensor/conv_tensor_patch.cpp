@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -174,6 +176,11 @@ Algorithm conv_tensor_patch() {
   return describe<PatchTile>("conv_tensor_patch", "conv_forward", "conv/tensor/conv_tensor_patch.cu",
                              descriptor::forward_contractions)
       .applies(refusal)
+      .adds([](const PatchTile&, const Contractions& parts, const Target&) {
+        const ConvolutionAddresses& conv = parts.main().addresses;
+        return fmt::format("tensor cores, steps of {} bytes along rows of {} taps with {} channels each",
+                           2 * patch_piece_bytes, conv.columns.window, conv.c_per_group());
+      })
       .param("TILE_P", &PatchTile::p, {8, 4, 16, 1})
       .param("TILE_Q", &PatchTile::q, {16, 8, 32, 128})
       .param("BLOCK_N", &PatchTile::n, {64, 32, 16, 128})

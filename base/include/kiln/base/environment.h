@@ -20,7 +20,7 @@ enum class FirstCall {
   exact,  ///< The plan of the shape: kernels that bundles and the store of compiled kernels lack are compiled first.
   /// An open kernel, which serves many shapes, where one is compiled; else as with `exact`. The plan of the shape, and
   /// open kernels for further shapes, are made in the background. Results of the two may differ in bits, so a
-  /// `deterministic` request gets its plan at once.
+  /// `deterministic` request gets its plan at once, unless it is `batch_invariant`.
   at_once,
 };
 

@@ -57,6 +57,9 @@ class Binding {
   virtual Program program(const SourceLibrary& library, const Config& config, Offsets offsets) const = 0;
   /// Predicts a legal configuration.
   virtual Estimate estimate(const Config& config, const DeviceFigures& device) const = 0;
+  /// The order in which a legal configuration adds the terms of one result, in words: where these are equal, for one
+  /// operation, results have equal bits. Nothing if it is not known, or depends on the batch.
+  virtual std::optional<std::string> order_of_sums(const Config& /*config*/) const { return std::nullopt; }
 };
 
 class BoundAlgorithm;
@@ -78,7 +81,8 @@ class Algorithm {
   std::optional<Algorithm> opened() const;
   const Space& space() const { return definition_->space; }
 
-  /// The algorithm for one request on one target: what every question about the two is put to.
+  /// The algorithm for one request on one target: what every question about the two is put to. All points are legal
+  /// here whatever their order of sums is: Variants has the one of a request with `batch_invariant`.
   BoundAlgorithm on(const KeyedRequest& request, const Target& target) const;
   /// Covers the code of the template, of every piece that it includes, of the descriptor (.cpp or .json), and of what
   /// of the generator shapes its sources: a stored time is stale when it changes. Comments, blanks and the folders that
@@ -112,11 +116,19 @@ inline constexpr std::string_view opened_rule = "open kernels have few shapes";
 /// Why an algorithm without a refusal() serves nothing where first_legal() is empty, in words for a user.
 inline constexpr std::string_view no_legal_point = "its rules leave no legal point";
 
+/// Demand of a request with `batch_invariant`: the order of sums of all batches, and the rules that hold for it.
+struct SumsDemand {
+  std::optional<std::string> order;  ///< Nothing where there is none: no point is legal.
+  Rules rules = Rules::all;
+};
+
 /// An algorithm for one request on one target. Holds what the algorithm works out of the request, once for all
 /// questions. Immutable, thread-safe, cheap to copy.
 class BoundAlgorithm {
  public:
-  BoundAlgorithm(Algorithm algorithm, const KeyedRequest& request, const Target& target);
+  /// `demand`: points with another order of sums are not legal.
+  BoundAlgorithm(Algorithm algorithm, const KeyedRequest& request, const Target& target,
+                 std::optional<SumsDemand> demand = std::nullopt);
 
   const Algorithm& algorithm() const { return algorithm_; }
   /// Why the algorithm cannot serve the request, in words for a user; nothing if it can.
@@ -140,10 +152,19 @@ class BoundAlgorithm {
                   Offsets offsets = Offsets::fitting) const;
   /// Predicts a legal point.
   Estimate estimate(const Config& config, const DeviceFigures& device) const;
+  /// Why there is no legal point where there is no refusal(), in words for a user.
+  std::string why_no_point() const;
+  /// Binding::order_of_sums() of a legal point.
+  std::optional<std::string> order_of_sums(const Config& config) const { return binding_->order_of_sums(config); }
 
  private:
+  bool keeps_order(const Config& config) const;
+  std::string why_not_in_order(const Config& config) const;
+  Rules rules_of(Rules asked) const { return demand_ ? demand_->rules : asked; }
+
   Algorithm algorithm_;
   KeyedRequest request_;
+  std::optional<SumsDemand> demand_;
   std::optional<std::string> refusal_;
   std::shared_ptr<const Binding> binding_;  // null where the algorithm was not even asked
 };
@@ -184,6 +205,7 @@ struct Declaration {
   struct Condition {
     std::function<bool(const Parameters&, const Problem&, const Target&)> holds;
     bool prunes;
+    bool prunes_open = false;  ///< A rule that prunes open forms too.
   };
 
   std::string name, template_path;
@@ -194,6 +216,8 @@ struct Declaration {
   std::function<Program(const Parameters&, const Problem&, const Target&, const Emitter&)> program;
   std::function<Estimate(const Parameters&, const Problem&, const Target&, const DeviceFigures&)> estimate;
   std::function<bool(const Parameters&, const Problem&, const Target&)> has_open_kernel;  ///< Null without open form.
+  /// Null where the order is not known.
+  std::function<std::optional<std::string>(const Parameters&, const Problem&, const Target&)> order_of_sums;
 };
 
 /// The Binding of an algorithm that is declared by describe().
@@ -220,7 +244,8 @@ class DeclaredBinding final : public Binding {
     }
     for (size_t i = 0; i < functions_->rules.size(); ++i) {
       const auto& rule = functions_->rules[i];
-      if (rule.prunes && (rules == Rules::necessary || open_)) continue;  // few open kernels are for all sizes
+      const bool few_are_for_all_sizes = open_ && !rule.prunes_open;
+      if (rule.prunes && (rules == Rules::necessary || few_are_for_all_sizes)) continue;
       if (!rule.holds(parameters, problem_, target_)) return i;
     }
     if (open_ && !functions_->has_open_kernel(parameters, problem_, target_)) return functions_->rules.size();
@@ -237,6 +262,11 @@ class DeclaredBinding final : public Binding {
 
   Estimate estimate(const Config& config, const DeviceFigures& device) const override {
     return functions_->estimate(parameters_at(config), problem_, target_, device);
+  }
+
+  std::optional<std::string> order_of_sums(const Config& config) const override {
+    if (!functions_->order_of_sums) return std::nullopt;
+    return functions_->order_of_sums(parameters_at(config), problem_, target_);
   }
 
  private:
@@ -318,6 +348,14 @@ class Describe {
     return std::move(*this).add_rule(Rule{std::move(name), true}, std::move(holds));
   }
 
+  /// The same of a rule that open forms keep as well.
+  template <class Holds>
+  Describe&& pruning_open_too(std::string name, Holds holds) && {
+    functions_->rules.push_back({std::move(holds), true, true});
+    definition_.space.add(Rule{std::move(name), true});
+    return std::move(*this);
+  }
+
   /// `why_not(problem, target)` -> std::optional<std::string>.
   template <class WhyNot>
   Describe&& applies(WhyNot why_not) && {
@@ -330,6 +368,13 @@ class Describe {
   template <class Has>
   Describe&& opens(Has has) && {
     functions_->has_open_kernel = std::move(has);
+    return std::move(*this);
+  }
+
+  /// `order(parameters, problem, target)` -> std::optional<std::string>: Binding::order_of_sums().
+  template <class Order>
+  Describe&& adds(Order order) && {
+    functions_->order_of_sums = std::move(order);
     return std::move(*this);
   }
 

@@ -46,6 +46,7 @@ struct Candidates {
 };
 
 class Variants;
+class SumOrders;
 
 /// An immutable set of algorithms and their sources. Thread-safe.
 class Catalogue {
@@ -74,8 +75,12 @@ class Catalogue {
   Choice heuristic(const KeyedRequest& request, const Target& target, const DeviceFigures& device) const;
 
   const SourceLibrary& library() const { return library_; }
+  /// The order of sums of requests with `batch_invariant`: of all that differ from this one in batch alone. Nothing
+  /// where no order can be kept.
+  std::optional<std::string> order_of_sums(const Request& request, const Target& target) const;
 
  private:
+  std::shared_ptr<SumOrders> orders_;  // those that were asked for
   SourceLibrary library_;
   std::vector<Algorithm> algorithms_, open_;
   std::map<std::string, std::string, std::less<>> digests_;  // by the algorithm's name
@@ -91,6 +96,8 @@ class Variants {
   const Catalogue& catalogue() const { return catalogue_; }
   const KeyedRequest& request() const { return request_; }
   const Target& target() const { return target_; }
+  /// The algorithm for the request; with `batch_invariant` its points in the order of sums of all batches alone.
+  const BoundAlgorithm& on(const Algorithm& algorithm);
 
   /// Why `choice` cannot serve the request: unknown algorithm, refusal, illegal point; nothing if it can.
   std::optional<std::string> refusal(const Choice& choice);
@@ -112,13 +119,14 @@ class Variants {
  private:
   /// Null where there is no such algorithm.
   const BoundAlgorithm* bound(std::string_view algorithm);
-  const BoundAlgorithm& bound(const Algorithm& algorithm);
+  const std::optional<SumsDemand>& demand();
   Candidates candidates_of(const std::vector<Algorithm>& algorithms, const DeviceFigures& device);
 
   const Catalogue& catalogue_;
   KeyedRequest request_;
   Target target_;
   std::map<std::string, BoundAlgorithm, std::less<>> bound_;  // by the algorithm's name
+  std::optional<std::optional<SumsDemand>> demand_;           // once it was asked for
 };
 
 /// The Program of one choice, made when it is first asked for. The Variants must outlive it.

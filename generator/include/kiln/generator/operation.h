@@ -157,6 +157,15 @@ class Operation {
   virtual bool has_arithmetic() const { return false; }
   /// Whether an input is weights, which may stay the same over many calls (Request::constant_weights).
   virtual bool has_weights() const { return false; }
+  /// Whether its results depend on the order in which a kernel adds, so that requests may demand one for all batches
+  /// (Request::batch_invariant).
+  virtual bool has_order_of_sums() const { return false; }
+  /// Why an image's results depend on the other images of a batch, in words for a user; nothing if they do not. By
+  /// default they do where an output has no element for an image.
+  virtual std::optional<std::string> why_images_mix(const Request& request) const;
+  /// The leading dimensions of that operand that count images or rows, whose results are each other's equals: by
+  /// default the first one, if it is the batch.
+  virtual size_t batch_dimensions(const Request& request, std::string_view operand) const;
   /// Whether its result is scaled and added to what it held before (Request::blend).
   virtual bool has_blend() const { return true; }
   /// The stages that an epilogue may have; none if it takes none.

@@ -108,6 +108,10 @@ struct Request {
   /// (Plan::prepare_weights). Times are those of the calls after that.
   bool constant_weights = false;
 
+  /// `batch_invariant`: the result of an image, or of a row, has the same bits in every batch, whichever variants serve
+  /// (kiln/generator/batch_invariance.h).
+  bool batch_invariant = false;
+
   /// Parses a request line and completes it: an inferable output, `pad=1,1` for both sides, unit strides and the like
   /// may be left out. Throws Error(parse_error) with the column for malformed text, Error(invalid_argument) for a
   /// request that makes no sense. `expressions` gives texts to the user code in it, by name or by digest.

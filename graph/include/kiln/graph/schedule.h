@@ -17,6 +17,8 @@ struct ScheduleOptions {
   bool constant_weights = true;
   /// Permissions of calls, where their operation has a choice of arithmetic.
   Arithmetic arithmetic{};
+  /// Calls with sums that are not over the batch have `batch_invariant`.
+  bool batch_invariant = false;
   /// One for each value, or empty: whether dimension 1 lies innermost in memory, as in NHWC, where the value is free to
   /// lie so. choose_layouts() finds what is cheap.
   std::vector<bool> channels_last{};

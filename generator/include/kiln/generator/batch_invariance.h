@@ -1,0 +1,43 @@
+// Batch invariance: what `batch_invariant` in a request demands, and what requests of all batches have in common.
+//
+// A sum in floating point depends on the order of its terms. Variants differ in that order, and the best variant
+// differs with the batch, so a row may have other bits beside 7 others than alone. Requests with `batch_invariant` that
+// differ in nothing but the batch are served in one order of sums. It is chosen by estimates for reference batches,
+// which none of these requests has a part in (Variants).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "kiln/generator/arch.h"
+#include "kiln/generator/request.h"
+
+namespace kiln {
+
+/// Why the results of `request` depend on its batch in any order of sums, in words for a user: they are sums over the
+/// batch, or its images do not follow each other in memory, so that strides depend on their number. Nothing if they do
+/// not. The operation has_order_of_sums().
+std::optional<std::string> why_batch_matters(const Request& request);
+
+/// `request` with `batch_invariant`, where its operation has an order of sums and its images do not mix; else as it is.
+/// Throws Error(invalid_argument) where the batch lies inside other dimensions.
+Request batch_invariant_if_it_can_be(Request request);
+
+/// Whether the strides of an image of `spec` are the same with any number of images: its `images` leading dimensions
+/// count them, and each is outside of the others.
+bool images_follow_each_other(const TensorSpec& spec, size_t images);
+
+/// Batches for which the order of sums is judged. Few, some, many.
+inline constexpr std::array<int64_t, 3> reference_batches{1, 16, 256};
+
+/// `request` for a batch of `n`, with operands at multiples of 16 bytes whose images do not touch: equal for all
+/// requests that differ in batch, in the distance of images and in alignment alone. Where several dimensions count
+/// images or rows, `n` is the extent of the last and the others are 1.
+Request with_reference_batch(const Request& request, int64_t n);
+
+/// A device that is no particular one: all devices of an architecture have one order of sums.
+DeviceFigures reference_figures();
+
+}  // namespace kiln
