@@ -47,9 +47,8 @@ std::optional<std::string> why_batch_matters(const Request& request) {
 
 Request batch_invariant_if_it_can_be(Request request) {
   const Operation& definition = operation(request.operation);
-  if (request.batch_invariant || !definition.has_order_of_sums() || definition.why_images_mix(request)) return request;
-  request.batch_invariant = true;
-  return finished(std::move(request));
+  request.batch_invariant |= definition.has_order_of_sums() && !why_batch_matters(request);
+  return request;
 }
 
 Request with_reference_batch(const Request& request, int64_t n) {

@@ -115,7 +115,8 @@ Choice Catalogue::heuristic(const KeyedRequest& request, const Target& target, c
 const std::optional<SumsDemand>& Variants::demand() {
   if (demand_) return *demand_;
   demand_.emplace();
-  if (!request_->batch_invariant) return *demand_;
+  const bool is_empty = result_of(*request_).spec.elements() == 0;  // nothing is added
+  if (!request_->batch_invariant || is_empty) return *demand_;
   SumsDemand wanted{catalogue_.order_of_sums(*request_, target_), Rules::all};
   const auto is_kept = [&](const Algorithm& algorithm) {
     return algorithm.operation() == request_->operation &&

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <utility>
 
+#include "kiln/base/error.h"
 #include "kiln/generator/batch_invariance.h"
+#include "kiln/generator/operation.h"
 
 namespace kiln {
 namespace {
@@ -33,11 +35,18 @@ Times best_times(const Catalogue& catalogue, const KeyedRequest& request, const 
   return best;
 }
 
+// None for a batch that is too large for any variant, or for any tensor.
+Times times_of_batch(const Catalogue& catalogue, const Request& request, int64_t n, const Target& target) try {
+  return best_times(catalogue, with_reference_batch(request, n), target);
+} catch (const Error&) {
+  return {};
+}
+
 std::optional<std::string> best_order(const Catalogue& catalogue, const Request& request, const Target& target) {
   std::optional<Times> sums;
   for (const int64_t n : reference_batches) {
-    const Times times = best_times(catalogue, with_reference_batch(request, n), target);
-    if (times.empty()) continue;  // a batch that is too large for any variant
+    const Times times = times_of_batch(catalogue, request, n, target);
+    if (times.empty()) continue;
     if (!sums) {
       sums = times;
       continue;
@@ -68,6 +77,7 @@ std::optional<std::string> SumOrders::of(const Catalogue& catalogue, const Reque
     if (const auto known = known_.find(key); known != known_.end()) return known->second;
   }
   std::optional<std::string> order = best_order(catalogue, request, target);
+  if (lacks_user_text(request)) return order;  // the key is that of the request with the text
   const std::lock_guard lock(mutex_);
   if (known_.size() >= most) known_.clear();
   return known_.try_emplace(key, std::move(order)).first->second;

@@ -14,6 +14,7 @@
 #include "kiln/base/parallel.h"
 #include "kiln/base/printable.h"
 #include "kiln/device/stream.h"
+#include "kiln/generator/batch_invariance.h"
 #include "kiln/generator/operation.h"
 #include "kiln/runtime/records.h"
 #include "kiln/runtime/settings.h"
@@ -278,6 +279,25 @@ void Context::Impl::record(const KeyedRequest& request) {
     if (const auto trouble = recorder_->record(print_definition(code->digest(), *code))) announce(*trouble);
   }
   if (const auto trouble = recorder_->record(request.key())) announce(*trouble);
+}
+
+// Calls that cannot be what the options demand are served all the same, and that is said: an application has calls of
+// both kinds. Sums over the batch are meant to be such.
+Request Context::Impl::as_demanded(Request request) const {
+  if (!batch_invariant_) return request;
+  request = batch_invariant_if_it_can_be(std::move(request));
+  const Operation& definition = operation(request.operation);
+  const bool is_expected =
+      request.batch_invariant || !definition.has_order_of_sums() || definition.why_images_mix(request);
+  const auto why = is_expected ? std::nullopt : why_batch_matters(request);
+  if (!why) return request;
+  const std::string message = fmt::format("{} is not batch invariant: {}", request.operation, *why);
+  {
+    const std::lock_guard lock(said_mutex_);
+    if (!said_.insert(message).second) return request;
+  }
+  announce(fmt::format("{}; further such calls are not announced", message));
+  return request;
 }
 
 Request Context::Impl::completed(Request request) const {

@@ -6,7 +6,9 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -18,7 +20,6 @@
 #include "kiln/cache/database.h"
 #include "kiln/context.h"
 #include "kiln/device/context.h"
-#include "kiln/generator/batch_invariance.h"
 #include "loaded_plan.h"
 #include "plan_maker.h"
 #include "plan_table.h"
@@ -35,9 +36,7 @@ class Context::Impl {
   /// demand of all.
   Request completed(Request request) const;
   /// A complete request with what the options demand of all.
-  Request as_demanded(Request request) const {
-    return batch_invariant_ ? batch_invariant_if_it_can_be(std::move(request)) : request;
-  }
+  Request as_demanded(Request request) const;
   std::shared_ptr<const LoadedPlan> plan(const KeyedRequest& request) { return obtain(request, &CurrentPlans::get); }
   /// The same, of an open kernel only where nothing else can be made.
   std::shared_ptr<const LoadedPlan> exact_plan(const KeyedRequest& request);
@@ -107,6 +106,8 @@ class Context::Impl {
   CurrentPlans plans_;
   FirstCall first_call_;
   bool batch_invariant_;
+  mutable std::mutex said_mutex_;
+  mutable std::set<std::string> said_;  // of calls that cannot be batch invariant
 
   std::optional<ContextPeers> peers_;  // of a Context that reads a database file; its callback uses all of the above
   std::optional<ContextTuner> tuner_;  // its thread uses all of the above

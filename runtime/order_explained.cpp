@@ -32,7 +32,8 @@ std::optional<ExplainedOrder> explained_order(const Selector& selector, const Ca
   }
   const std::vector<Selection> best = selector.estimated(candidates, 1);
   const std::vector<Selection> best_without = without.estimated(without.candidates(), 1);
-  if (!best.empty() && !best_without.empty()) result.slowdown = best.front().seconds / best_without.front().seconds;
+  if (best.empty() || best_without.empty()) return std::nullopt;
+  result.slowdown = best.front().seconds / best_without.front().seconds;
   return result;
 }
 

@@ -9,8 +9,8 @@
 namespace kiln {
 
 /// `selector`: that of a request; `candidates`: its candidates, best first. Nothing unless the request has
-/// `batch_invariant` and an order of sums. Both times are of one kind: of stored choices with equal sources, else
-/// estimates.
+/// `batch_invariant` and can be served in an order of sums. Both times are of one kind: of stored choices with equal
+/// sources, else estimates.
 std::optional<ExplainedOrder> explained_order(const Selector& selector, const Candidates& candidates);
 
 }  // namespace kiln

@@ -71,11 +71,20 @@ class PackJudge {
     }
     set_nvrtc(target, record.nvrtc_version);
     Variants variants = catalogue_.on(request_, target);
-    if (Refused reason = variants.refusal(choice)) return reason;
+    if (Refused reason = variants.refusal(choice)) return adds_in_another_order(target, choice) ? std::nullopt : reason;
     return differs(variants.program(choice), record, stands_in_);
   }
 
  private:
+  // The order of sums of all batches is chosen by estimates of all algorithms: a library with others may have another
+  // one, and passes such a record over as it does stale ones.
+  bool adds_in_another_order(const Target& target, const Choice& choice) const {
+    if (!request_.batch_invariant) return false;
+    Request without = request_;
+    without.batch_invariant = false;
+    return !catalogue_.refusal(std::move(without), target, choice);
+  }
+
   static Refused differs(const Program& program, const cache::Record& record, bool other_source) {
     const bool failed = !cache::usable(record);
     if (!failed && record.workspace_bytes != program.workspace_bytes) {

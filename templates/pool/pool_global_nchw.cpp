@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -88,6 +90,12 @@ Algorithm pool_global_nchw() {
       .pruning("at least half of the lanes have work", lanes_have_work)
       .opens(has_open_kernel)
       .applies(refusal)
+      .adds([](const Shape& shape, const PoolProblem& pool, const Target&) {
+        // How many neighbours an access moves depends on alignment.
+        const bool averages = pool.mode != PoolMode::max;
+        if (averages && shape.vector > 1) return std::optional<std::string>();
+        return std::optional(descriptor::order_of_pool(pool, fmt::format("{} threads a channel", shape.lanes)));
+      })
       .program(program)
       .estimate(predict);
 }

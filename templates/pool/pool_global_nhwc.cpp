@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -99,6 +101,9 @@ Algorithm pool_global_nhwc() {
       .pruning("at least half of the rows have work", rows_have_work)
       .opens(has_open_kernel)
       .applies(refusal)
+      .adds([](const Shape& shape, const PoolProblem& pool, const Target&) {
+        return descriptor::order_of_pool(pool, fmt::format("{} threads a channel, across", shape.rows));
+      })
       .program(program)
       .estimate(predict);
 }

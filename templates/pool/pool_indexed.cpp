@@ -79,6 +79,9 @@ Algorithm pool_indexed() {
       .rule("C, alignment and VECTOR agree", aligned)
       .opens(has_open_kernel)
       .applies(refusal)
+      .adds([](const Shape&, const PoolProblem& pool, const Target&) {
+        return descriptor::order_of_pool(pool, "one tap after the other");
+      })
       .program(program)
       .estimate(predict);
 }

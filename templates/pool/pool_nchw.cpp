@@ -131,6 +131,9 @@ Algorithm pool_nchw() {
       .rule("a tile's rows fit registers", fits_registers)
       .opens(has_open_kernel)
       .applies(refusal)
+      .adds([](const Tile&, const PoolProblem& pool, const Target&) {
+        return descriptor::order_of_pool(pool, "rows of taps, times a factor");
+      })
       .program(program)
       .estimate(predict);
 }

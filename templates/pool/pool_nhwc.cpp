@@ -116,6 +116,9 @@ Algorithm pool_nhwc() {
       .rule("the tile fits registers", fits_registers)
       .opens(has_open_kernel)
       .applies(refusal)
+      .adds([](const Tile&, const PoolProblem& pool, const Target&) {
+        return descriptor::order_of_pool(pool, "one tap after the other, times a factor");
+      })
       .program(program)
       .estimate(predict);
 }

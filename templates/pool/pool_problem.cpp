@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "descriptor/prelude_and_launch.h"
 #include "descriptor/streaming_estimate.h"
@@ -49,6 +50,10 @@ std::optional<std::string> order_refusal(const PoolProblem& pool, Inner inner) {
 
 bool is_global(const PoolProblem& pool) {
   return spans_all(pool.planes) && spans_all(pool.rows) && spans_all(pool.columns);
+}
+
+std::string order_of_pool(const PoolProblem& pool, std::string of_averages) {
+  return pool.mode == PoolMode::max ? "maxima, in any order" : std::move(of_averages);
 }
 
 double compulsory_bytes(const PoolProblem& pool) {

@@ -35,6 +35,9 @@ std::optional<std::string> order_refusal(const PoolProblem& pool, Inner inner);
 /// Whether the window is all of x: one output a channel, nothing padded.
 bool is_global(const PoolProblem& pool);
 
+/// Words for the order in which elements are added: maxima have none, averages `of_averages`.
+std::string order_of_pool(const PoolProblem& pool, std::string of_averages);
+
 /// Bytes of x and y that have to move between device memory and the SMs.
 double compulsory_bytes(const PoolProblem& pool);
 

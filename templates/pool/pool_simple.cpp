@@ -55,8 +55,8 @@ Algorithm pool_simple() {
       .opens(has_open_kernel)
       .trusted()
       .param("THREADS", &Shape::threads, {128, 256, 64})
-      .adds([](const Shape&, const PoolProblem&, const Target&) {
-        return std::string("one thread, one after the other");
+      .adds([](const Shape&, const PoolProblem& pool, const Target&) {
+        return descriptor::order_of_pool(pool, "one tap after the other, divided by their number");
       })
       .program(program)
       .estimate(predict);

@@ -62,8 +62,8 @@ Algorithm reduce_blocks() {
       .opens([](const RowBlocks& blocks, const ReduceRows&, const Target&) {
         return descriptor::has_open_row_blocks(blocks);
       })
-      .adds([](const RowBlocks& blocks, const ReduceRows&, const Target&) {
-        return descriptor::order_of_sums("reduce_blocks", blocks);
+      .adds([](const RowBlocks& blocks, const ReduceRows& rows, const Target&) {
+        return rows.order(descriptor::order_of_sums("reduce_blocks", blocks));
       })
       .program(program)
       .estimate(predict);

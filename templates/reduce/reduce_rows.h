@@ -1,6 +1,9 @@
 // The rows of a reduce, and the constants of its kernels: shared by the descriptors.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "descriptor/rows.h"
 #include "kiln/generator/operations/reduce.h"
 
@@ -17,6 +20,10 @@ struct ReduceRows : Rows {
 
   /// Bytes that have to move.
   double moved_bytes() const;
+  /// Words for the order in which a kernel adds; extremes have none.
+  std::optional<std::string> order(std::optional<std::string> of_sums) const {
+    return has_indices(mode) ? "extremes, in any order" : of_sums;
+  }
 };
 
 /// MODE, WITH_INDICES, ALPHA and BETA.

@@ -42,7 +42,9 @@ Algorithm reduce_simple() {
       .trusted()
       .takes_prologue()
       .param("THREADS", &SimpleRows::threads, {128, 64, 256})
-      .adds([](const SimpleRows&, const ReduceRows&, const Target&) { return std::string(descriptor::in_one_thread); })
+      .adds([](const SimpleRows&, const ReduceRows& rows, const Target&) {
+        return rows.order(std::string(descriptor::in_one_thread));
+      })
       .program(program)
       .estimate(predict);
 }

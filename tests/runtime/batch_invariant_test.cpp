@@ -218,9 +218,32 @@ TEST_F(BatchInvariantTest, RefusesWhatCannotBe) {
   EXPECT_THAT(refusal("norm_forward x=f32:3x50 w=f32:3x50 axes=1"), HasSubstr("an element for each image"));
   EXPECT_THAT(refusal("tensor_transform x=f32:3x4 y=f32:3x4"),
               HasSubstr("it has no sums whose order could depend on the batch"));
-  Context context(invariant());
-  EXPECT_THAT(refusal_of([&] { (void)context.plan(Request::parse("conv_forward x=f32:3x4x5x6:chwn w=f32:8x4x3x3")); }),
-              HasSubstr("put the batch in front of all other dimensions in memory"));
+}
+
+// An application has calls of all kinds, such as the gradient of a product by its weights.
+TEST_F(BatchInvariantTest, AContextServesWhatCannotBeAndSaysSo) {
+  std::vector<std::string> said;
+  ContextOptions options = invariant();
+  options.announce = [&](std::string_view message) { said.emplace_back(message); };
+  Context context(options);
+  said.clear();  // what is known of the device
+  for (const char* const line : {"gemm a=f32:8x40:cn b=f32:40x24", "gemm a=f32:9x40:cn b=f32:40x24"}) {
+    const Request request = Request::parse(line);
+    EXPECT_EQ(context.plan(request).request(), request);
+  }
+  EXPECT_EQ(context.plan(Request::parse("gemm a=f16:0x64 b=f16:64x64")).request().batch(), 0);
+  EXPECT_EQ(said,
+            std::vector<std::string>{"gemm is not batch invariant: the batch lies inside other dimensions of a, whose "
+                                     "strides change with it; further such calls are not announced"});
+}
+
+// Nobody knows the code at first: what that finds out is not kept.
+TEST_F(BatchInvariantTest, CodeThatBecomesKnownHasAnOrder) {
+  Context context(options());
+  const std::string line = "conv_forward x=f32:2x4x5x5 w=f32:8x4x3x3 batch_invariant epilogue=user:";
+  const Expression code("acc * 2.0f");
+  EXPECT_FALSE(context.explain(Request::parse(line + code.digest())).chosen);
+  EXPECT_TRUE(context.explain(Request::parse(line + "twice", {{"twice", code}})).chosen);
 }
 
 }  // namespace

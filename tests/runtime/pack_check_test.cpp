@@ -93,6 +93,16 @@ TEST_F(PackCheck, RefusesWhatCannotBeTrueAndSaysWhy) {
               HasSubstr("line 4: serves conv_forward"));
 }
 
+// A library with other estimates may have another order of sums for all batches: that is no lie.
+TEST_F(PackCheck, LetsRecordsOfAnotherOrderOfSumsBe) {
+  const std::string line = "gemm a=f32:16x300 b=f32:300x24";
+  cache::Record record = honest(Request::parse(line), "gemm_splitk");
+  record.request = Request::parse(line + " batch_invariant").key();
+  EXPECT_THAT(refused(record), IsEmpty());
+  record.config += ",ZZ=1";
+  EXPECT_THAT(refusal(record), HasSubstr("ZZ"));
+}
+
 // 118 GFLOP take 1.8 ms at the f32 peak of the device, the 6.6 GB of the copy 1.4 ms at its bandwidth.
 TEST_F(PackCheck, RefusesTimesThatNoKernelTakes) {
   cache::DeviceEntry h200 = device(9, 0);

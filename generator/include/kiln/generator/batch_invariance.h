@@ -21,8 +21,8 @@ namespace kiln {
 /// not. The operation has_order_of_sums().
 std::optional<std::string> why_batch_matters(const Request& request);
 
-/// `request` with `batch_invariant`, where its operation has an order of sums and its images do not mix; else as it is.
-/// Throws Error(invalid_argument) where the batch lies inside other dimensions.
+/// `request`, which is complete, with `batch_invariant` where its operation has an order of sums and its batch does not
+/// matter in any; else as it is.
 Request batch_invariant_if_it_can_be(Request request);
 
 /// Whether the strides of an image of `spec` are the same with any number of images: its `images` leading dimensions
