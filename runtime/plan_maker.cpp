@@ -498,11 +498,10 @@ Explanation PlanMaker::explain(const KeyedRequest& request) {
   for (const Selection& selection : selector.estimated(candidates, explained_estimates)) {
     result.estimated.push_back(explained(selection));
   }
-  for (const Withheld& one : selector.withheld_of_bundles()) {
-    result.withheld.push_back({one.choice.algorithm, one.choice.config.print(), one.reason});
-  }
-  for (const Withheld& one : selector.withheld(candidates, listed_withheld)) {
-    result.withheld.push_back({one.choice.algorithm, one.choice.config.print(), one.reason});
+  for (const std::vector<Withheld>& some :
+       {selector.withheld_of_bundles(), selector.withheld(candidates, listed_withheld)}) {
+    for (const Withheld& one : some)
+      result.withheld.push_back({one.choice.algorithm, one.choice.config.print(), one.reason});
   }
   for (const NotBelieved& one : selector.not_believed()) {
     result.not_believed.push_back({one.algorithm, one.config, fmt::format("{}: {}", one.pack, one.reason)});

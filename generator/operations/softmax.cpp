@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "operations/axes.h"
 #include "operations/short_form.h"
 #include "operations/spatial.h"
 

@@ -117,8 +117,8 @@ std::string order_on_tensor_cores(const TensorTiling& tiling, const Contraction&
   constexpr int step_bytes = 32;  // of the depth (lib/tensor_tile.cuh)
   const ConvolutionAddresses& conv = contraction.addresses;
   const DType factor = tensor_factor(contraction);
-  const std::string steps = fmt::format("tensor cores, steps of {} {}{}", step_bytes / size_of(factor),
-                                        to_string(factor), contraction.f16_sums ? " with sums in f16" : "");
+  std::string steps = fmt::format("tensor cores, steps of {} {}{}", step_bytes / size_of(factor), to_string(factor),
+                                  contraction.f16_sums ? " with sums in f16" : "");
   const int64_t channels = conv.c_per_group(), taps = conv.taps();
   if (taps == 1) return steps;
   if (contraction.a_along() != Along::depth) {

@@ -21,7 +21,7 @@ struct ReduceRows : Rows {
   /// Bytes that have to move.
   double moved_bytes() const;
   /// Words for the order in which a kernel adds; extremes have none.
-  std::optional<std::string> order(std::optional<std::string> of_sums) const {
+  std::optional<std::string> order(const std::optional<std::string>& of_sums) const {
     return has_indices(mode) ? "extremes, in any order" : of_sums;
   }
 };
