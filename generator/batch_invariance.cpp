@@ -55,8 +55,9 @@ Request with_reference_batch(const Request& request, int64_t n) {
   constexpr int64_t apart = 16;  // elements: a multiple of the longest access of every dtype
   const Operation& definition = operation(request.operation);
   const size_t last = std::max<size_t>(definition.batch_dimensions(request, result_of(request).name), 1) - 1;
-  const auto counts = [&](const Operand& operand) {  // a user's tensor may be one that repeats, whatever the batch
-    return !is_user_operand(operand.name);
+  const auto counts = [&](const Operand& operand) {  // others, as those of users, may repeat whatever the batch
+    const auto found = std::ranges::find(definition.operands(), operand.name, &OperandDefinition::name);
+    return found != definition.operands().end() && found->batched;
   };
   Request reference = request;
   reference.dynamic_batch = false;

@@ -209,7 +209,8 @@ Choice Variants::heuristic(const DeviceFigures& device) {
   if (lacks_user_text(*request_)) throw missing_user_text(*request_);
   std::string reasons;
   for (const Refusal& refusal : all.refused) reasons += fmt::format("\n  {}: {}", refusal.algorithm, refusal.reason);
-  throw Error(ErrorCode::unsupported, fmt::format("no algorithm serves {}:{}", request_.key(), reasons));
+  throw Error(ErrorCode::unsupported, fmt::format("no algorithm serves {}:{}", request_.key(), reasons),
+              request_->batch_invariant ? "leave out batch_invariant, or place tensors at multiples of 16 bytes" : "");
 }
 
 }  // namespace kiln

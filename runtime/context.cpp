@@ -287,9 +287,10 @@ Request Context::Impl::as_demanded(Request request) const {
   if (!batch_invariant_) return request;
   request = batch_invariant_if_it_can_be(std::move(request));
   const Operation& definition = operation(request.operation);
-  const bool is_expected =
-      request.batch_invariant || !definition.has_order_of_sums() || definition.why_images_mix(request);
-  const auto why = is_expected ? std::nullopt : why_batch_matters(request);
+  if (request.batch_invariant || definition.why_images_mix(request)) return request;
+  std::optional<std::string> why;
+  if (definition.has_order_of_sums()) why = why_batch_matters(request);
+  if (definition.adds_in_any_order()) why = "its kernels keep no order of sums";
   if (!why) return request;
   const std::string message = fmt::format("{} is not batch invariant: {}", request.operation, *why);
   {

@@ -19,7 +19,6 @@ class ConvBackwardBiasOperation final : public Operation {
   std::string short_form(const Request& request) const override {
     return fmt::format("conv bias gradient {}{}", extents_words(request.at("dy")), operand_words(request, "dy"));
   }
-  bool has_order_of_sums() const override { return true; }
   std::string_view prologue_operand() const override { return "dy"; }
   std::optional<size_t> prologue_channel_dimension(int /*rank*/) const override { return 1; }
 

@@ -40,7 +40,6 @@ class ConvBackwardFilterOperation final : public Operation {
   std::string_view prologue_operand() const override { return "x"; }
   std::optional<size_t> prologue_channel_dimension(int /*rank*/) const override { return 1; }
   bool has_arithmetic() const override { return true; }
-  bool has_order_of_sums() const override { return true; }
 
   int most_dimensions() const override { return convolution_dimensions(filters_); }
   const std::vector<OperandDefinition>& operands() const override { return operands_; }

@@ -56,6 +56,7 @@ std::vector<OperandDefinition> with_inputs(const std::vector<OperandDefinition>&
 
 class CrossEntropyOperation : public Operation {
  public:
+  bool adds_in_any_order() const final { return true; }
   std::string_view prologue_operand() const final { return "x"; }
 
   const std::vector<AttributeDefinition>& attributes() const final {

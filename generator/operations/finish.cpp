@@ -267,8 +267,15 @@ void round_batch_to_bucket(Request& request, const Operation& operation) {
 
 void check_batch_invariant(const Request& request) {
   if (!request.batch_invariant) return;
-  if (!operation(request.operation).has_order_of_sums()) {
-    refuse(request, "it has no sums whose order could depend on the batch", "leave out batch_invariant");
+  const Operation& definition = operation(request.operation);
+  if (const auto why = definition.why_images_mix(request)) {
+    refuse(request, fmt::format("it cannot be batch_invariant: {}", *why), "leave out batch_invariant");
+  }
+  if (!definition.has_order_of_sums()) {
+    refuse(request,
+           definition.adds_in_any_order() ? "it cannot be batch_invariant: its kernels keep no order of sums"
+                                          : "it adds nothing, so no order of sums could depend on the batch",
+           "leave out batch_invariant");
   }
   if (const auto why = why_batch_matters(request)) {
     refuse(request, fmt::format("it cannot be batch_invariant: {}", *why),

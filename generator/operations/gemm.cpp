@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kiln/generator/batch_invariance.h"
 #include "operations/operations.h"
 #include "operations/pointwise.h"
 #include "operations/short_form.h"
@@ -28,11 +29,20 @@ class GemmOperation final : public Operation {
   std::string_view prologue_operand() const override { return "a"; }
   bool has_arithmetic() const override { return true; }
   bool has_order_of_sums() const override { return true; }
-  /// All but the last dimension, and of b, whose rows are those of K, all but two.
+  /// All but the last dimension of c, as far as they lie outside of the others in memory, and of b none of its rows.
   size_t batch_dimensions(const Request& request, std::string_view operand) const override {
     const size_t rank = request.at("c").extents.size();
-    if (request.at(operand).extents.size() != rank) return 0;
-    return operand == "b" ? rank - 2 : rank - 1;
+    const auto of = [&](std::string_view name, size_t images) {
+      if (request.at(name).extents.size() != rank) return size_t{0};
+      return name == "b" ? std::min(images, rank - 2) : images;
+    };
+    const auto are_outer = [&](size_t images) {
+      return std::all_of(request.operands.begin(), request.operands.end(),
+                         [&](const Operand& one) { return images_follow_each_other(one.spec, of(one.name, images)); });
+    };
+    size_t images = rank - 1;
+    while (images > 1 && !are_outer(images)) --images;
+    return of(operand, images);
   }
   std::vector<EpilogueStage> stages() const override { return {all_stages.begin(), all_stages.end()}; }
 

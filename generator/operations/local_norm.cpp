@@ -96,6 +96,7 @@ class LocalNormForwardOperation final : public LocalNormOperation {
  public:
   std::string_view name() const override { return "local_norm_forward"; }
   std::string_view summary() const override { return "local response and divisive normalisation"; }
+  bool adds_in_any_order() const override { return true; }
   std::string_view prologue_operand() const override { return "x"; }
 
   const std::vector<OperandDefinition>& operands() const override {
@@ -117,6 +118,7 @@ class LocalNormBackwardOperation final : public LocalNormOperation {
   std::string short_form(const Request& request) const override {
     return "gradient of " + LocalNormOperation::short_form(request);
   }
+  bool adds_in_any_order() const override { return true; }
   std::string_view prologue_operand() const override { return "dy"; }
 
   const std::vector<OperandDefinition>& operands() const override {

@@ -28,6 +28,7 @@ class NormBackwardOperation final : public Operation {
     return fmt::format("gradient of {}{}{}", norm_mode_words(request), norm_words(request, "dy"),
                        norm_epilogue_words(request));
   }
+  bool adds_in_any_order() const override { return true; }
   std::string_view prologue_operand() const override { return "dy"; }
   std::string_view summary() const override { return "gradients of normalisations"; }
 

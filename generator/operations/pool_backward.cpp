@@ -25,6 +25,7 @@ class PoolBackwardOperation final : public Operation {
                        operand_words(request, "dy"), pool_window_words(request, "dx"), steps_words(steps_of(request)));
   }
   std::string_view channel_name() const override { return "c"; }
+  bool adds_in_any_order() const override { return true; }
   std::string_view prologue_operand() const override { return "dy"; }
 
   const std::vector<OperandDefinition>& operands() const override {

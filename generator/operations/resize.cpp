@@ -124,6 +124,7 @@ class ResizeOperation final : public Operation {
   std::string_view name() const override { return "resize"; }
   std::string_view summary() const override { return "x at other spatial extents: nearest, linear or cubic"; }
   std::string_view channel_name() const override { return "c"; }
+  bool adds_in_any_order() const override { return true; }
   std::string_view prologue_operand() const override { return "x"; }
 
   const std::vector<OperandDefinition>& operands() const override {

@@ -21,6 +21,7 @@ class UnpoolBackwardOperation final : public Operation {
                        per_axis_words(request.ints("window")), steps_words(steps_of(request)));
   }
   std::string_view channel_name() const override { return "c"; }
+  bool adds_in_any_order() const override { return true; }
   std::string_view prologue_operand() const override { return "dy"; }
 
   const std::vector<OperandDefinition>& operands() const override {

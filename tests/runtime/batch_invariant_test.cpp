@@ -217,7 +217,8 @@ TEST_F(BatchInvariantTest, RefusesWhatCannotBe) {
   EXPECT_THAT(refusal("gemm a=f32:8x40:cn b=f32:40x24"), HasSubstr("the batch lies inside other dimensions of a"));
   EXPECT_THAT(refusal("norm_forward x=f32:3x50 w=f32:3x50 axes=1"), HasSubstr("an element for each image"));
   EXPECT_THAT(refusal("tensor_transform x=f32:3x4 y=f32:3x4"),
-              HasSubstr("it has no sums whose order could depend on the batch"));
+              HasSubstr("it adds nothing, so no order of sums could depend on the batch"));
+  EXPECT_THAT(refusal("norm_backward dy=f32:4x40 x=f32:4x40 axes=1"), HasSubstr("its kernels keep no order of sums"));
 }
 
 // An application has calls of all kinds, such as the gradient of a product by its weights.

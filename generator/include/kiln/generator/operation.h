@@ -160,6 +160,8 @@ class Operation {
   /// Whether its results depend on the order in which a kernel adds, so that requests may demand one for all batches
   /// (Request::batch_invariant).
   virtual bool has_order_of_sums() const { return false; }
+  /// Whether it adds, and its kernels promise no order for all batches.
+  virtual bool adds_in_any_order() const { return false; }
   /// Why an image's results depend on the other images of a batch, in words for a user; nothing if they do not. By
   /// default they do where an output has no element for an image.
   virtual std::optional<std::string> why_images_mix(const Request& request) const;
