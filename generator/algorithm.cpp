@@ -45,6 +45,8 @@ constexpr const char* shaping[] = {"kiln/generator/dtype",
                                    "operations/finish",
                                    "user_code"};
 
+constexpr const char* no_order_of_sums = "no order of sums is known that all batches can keep";
+
 // Names a file, which has a digest of its own: the folder that it lies in does not count, the place of the line does.
 bool names_a_file(std::string_view line) {
   return line.starts_with("#include \"") && !line.starts_with("#include \"user/") &&
@@ -120,14 +122,14 @@ bool BoundAlgorithm::keeps_order(const Config& config) const {
 }
 
 std::string BoundAlgorithm::why_not_in_order(const Config& config) const {
-  if (!demand_->order) return "no order of sums is known that all batches can keep";
-  const std::string order = binding_->order_of_sums(config).value_or("an order that may depend on the batch");
-  return fmt::format("it adds in {}, and all batches in {}", order, *demand_->order);
+  if (!demand_->order) return no_order_of_sums;
+  const std::string order = binding_->order_of_sums(config).value_or("one that may depend on the batch");
+  return fmt::format("its order of sums is another than that of all batches: {}, not {}", order, *demand_->order);
 }
 
 std::string BoundAlgorithm::why_no_point() const {
   if (!demand_) return std::string(no_legal_point);
-  if (!demand_->order) return "no order of sums is known that all batches can keep";
+  if (!demand_->order) return no_order_of_sums;
   return fmt::format("no legal point of it adds in the order of all batches: {}", *demand_->order);
 }
 

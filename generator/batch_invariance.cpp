@@ -3,27 +3,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
+#include <cstddef>
 
 #include "kiln/generator/operation.h"
 
 namespace kiln {
 namespace {
 
-// Elements from the first of an image to one past its last. `images`: the leading dimensions that count images.
-int64_t span_of_image(const TensorSpec& spec, size_t images) {
-  int64_t last = 0;
-  for (size_t d = images; d < spec.extents.size(); ++d) {
-    if (spec.extents[d] == 0) return 0;
-    last += (spec.extents[d] - 1) * spec.strides[d];
-  }
-  return last + 1;
+// An image of `spec`, whose `images` leading dimensions count images.
+TensorSpec image_of(TensorSpec spec, size_t images) {
+  const auto count = static_cast<std::ptrdiff_t>(images);
+  spec.extents.erase(spec.extents.begin(), spec.extents.begin() + count);
+  spec.strides.erase(spec.strides.begin(), spec.strides.begin() + count);
+  return spec;
 }
 
 }  // namespace
 
 bool images_follow_each_other(const TensorSpec& spec, size_t images) {
-  const int64_t image = span_of_image(spec, images);
+  const int64_t image = image_of(spec, images).span();
   for (size_t d = 0; d < images; ++d) {
     const bool matters = spec.extents[d] > 1 && spec.strides[d] != 0;
     if (matters && spec.strides[d] < image) return false;
@@ -31,9 +29,8 @@ bool images_follow_each_other(const TensorSpec& spec, size_t images) {
   return true;
 }
 
-std::optional<std::string> why_batch_matters(const Request& request) {
+std::optional<std::string> why_batch_is_inside(const Request& request) {
   const Operation& definition = operation(request.operation);
-  if (auto why = definition.why_images_mix(request)) return why;
   if (definition.batch_dimensions(request, result_of(request).name) == 0) {
     return "an operand that repeats in other requests has an element for each image";
   }
@@ -47,7 +44,8 @@ std::optional<std::string> why_batch_matters(const Request& request) {
 
 Request batch_invariant_if_it_can_be(Request request) {
   const Operation& definition = operation(request.operation);
-  request.batch_invariant |= definition.has_order_of_sums() && !why_batch_matters(request);
+  request.batch_invariant |=
+      definition.has_order_of_sums() && !definition.why_images_mix(request) && !why_batch_is_inside(request);
   return request;
 }
 
@@ -64,9 +62,10 @@ Request with_reference_batch(const Request& request, int64_t n) {
   for (Operand& operand : reference.operands) {
     TensorSpec& spec = operand.spec;
     const size_t images = definition.batch_dimensions(request, operand.name);
+    const int64_t distance = (image_of(spec, images).span() + apart - 1) / apart * apart;
     for (size_t d = 0; d < images; ++d) {
       spec.extents[d] = d == last && counts(operand) ? n : 1;
-      spec.strides[d] = (span_of_image(spec, images) + apart - 1) / apart * apart;
+      spec.strides[d] = distance;
     }
     spec.alignment = default_alignment;
     spec.canonicalise();

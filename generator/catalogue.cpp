@@ -110,27 +110,29 @@ Choice Catalogue::heuristic(const KeyedRequest& request, const Target& target, c
   return on(request, target).heuristic(device);
 }
 
-// Some demanded order can be kept under all rules by most requests. Where memory is aligned worse than the reference
-// batches are, what works counts, even if other shapes would pay.
+// Most requests can keep the order under all rules. Where memory is aligned worse than that of the reference batches,
+// what works counts, even if other shapes would pay.
 const std::optional<SumsDemand>& Variants::demand() {
   if (demand_) return *demand_;
   demand_.emplace();
   const bool is_empty = result_of(*request_).spec.elements() == 0;  // nothing is added
   if (!request_->batch_invariant || is_empty) return *demand_;
-  SumsDemand wanted{catalogue_.order_of_sums(*request_, target_), Rules::all};
+  demand_->emplace(SumsDemand{catalogue_.order_of_sums(*request_, target_), Rules::all});
   const auto is_kept = [&](const Algorithm& algorithm) {
-    return algorithm.operation() == request_->operation &&
-           BoundAlgorithm(algorithm, request_, target_, wanted).first_legal();
+    return algorithm.operation() == request_->operation && on(algorithm).first_legal();
   };
-  if (std::ranges::none_of(catalogue_.algorithms(), is_kept)) wanted.rules = Rules::necessary;
-  *demand_ = std::move(wanted);
+  if (std::ranges::none_of(catalogue_.algorithms(), is_kept)) {
+    bound_.clear();  // by other rules
+    (*demand_)->rules = Rules::necessary;
+  }
   return *demand_;
 }
 
 const BoundAlgorithm& Variants::on(const Algorithm& algorithm) {
+  const std::optional<SumsDemand>& wanted = demand();  // binds some, too
   const auto known = bound_.find(algorithm.name());
   if (known != bound_.end()) return known->second;
-  return bound_.emplace(algorithm.name(), BoundAlgorithm(algorithm, request_, target_, demand())).first->second;
+  return bound_.emplace(algorithm.name(), BoundAlgorithm(algorithm, request_, target_, wanted)).first->second;
 }
 
 const BoundAlgorithm* Variants::bound(std::string_view name) {

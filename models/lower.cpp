@@ -99,7 +99,7 @@ Lowered lower(const OnnxFile& file, const ModelOptions& options, const graph::Co
     if (options.fuse) graph::optimise(lowered.model.graph, cost);
     graph::ScheduleOptions how{.dynamic_batch = options.dynamic_batch, .arithmetic = options.arithmetic};
     how.channels_last = channels_last(lowered.model.graph, how, options.layout, cost);
-    how.batch_invariant = options.batch_invariant;  // layouts do not depend on it
+    how.batch_invariant = options.batch_invariant;  // layouts are chosen without: it makes estimates dear
     lowered.schedule = graph::schedule(lowered.model.graph, how);
     check_kept(lowered.schedule, lowered.model.stored_bytes);
   } catch (const Error& error) {

@@ -289,7 +289,7 @@ Request Context::Impl::as_demanded(Request request) const {
   const Operation& definition = operation(request.operation);
   if (request.batch_invariant || definition.why_images_mix(request)) return request;
   std::optional<std::string> why;
-  if (definition.has_order_of_sums()) why = why_batch_matters(request);
+  if (definition.has_order_of_sums()) why = why_batch_is_inside(request);
   if (definition.adds_in_any_order()) why = "its kernels keep no order of sums";
   if (!why) return request;
   const std::string message = fmt::format("{} is not batch invariant: {}", request.operation, *why);

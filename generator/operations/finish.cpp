@@ -277,7 +277,7 @@ void check_batch_invariant(const Request& request) {
                                           : "it adds nothing, so no order of sums could depend on the batch",
            "leave out batch_invariant");
   }
-  if (const auto why = why_batch_matters(request)) {
+  if (const auto why = why_batch_is_inside(request)) {
     refuse(request, fmt::format("it cannot be batch_invariant: {}", *why),
            "leave out batch_invariant, or put the batch in front of all other dimensions in memory");
   }

@@ -90,7 +90,7 @@ struct ContextOptions {
   /// the bits.
   bool deterministic = false;
   /// The results of an image, or of a row, have the same bits in every batch, as if every request had `batch_invariant`
-  /// (docs/numerics.md). Sums over the batch are as without.
+  /// (docs/numerics.md). Sums over the batch are as without; other calls that cannot be so too, which is announced.
   bool batch_invariant = false;
   /// Plan that serves the first call of a shape (docs/sizes.md). Default: KILN_FIRST_CALL, else `exact`.
   std::optional<FirstCall> first_call;

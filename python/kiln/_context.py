@@ -81,11 +81,11 @@ class Context(_kiln.Context):
     `device`: the ordinal. `driver`: "cuda", "emulator" or a path; by default a GPU if there is one, else the emulated
     device. `cache`: the tuning database, `kernel_store`: the folder of compiled kernels; "off" for none. `packs`,
     `bundles`, `user_templates`: a path, or paths, beside those of the environment. `workspace_limit`, `deterministic`,
-    `batch_invariant` (a row has the same bits in every batch: docs/numerics.md), `locked`, `allow_failed_variants`, `allow_unchecked_templates`: which variants may be used. `kept_plans`, `kept_plan_bytes`: how
-    many plans the Context keeps that nobody else holds, and how many bytes of compiled code they may have; those that
-    were not used for longest are given up (docs/sizes.md). `first_call`: what serves a shape that has no plan yet, the
-    "exact" plan, or "at_once" a kernel of many shapes until that plan is made; KILN_FIRST_CALL, else "exact".
-    `tuning`: what has no time yet.
+    `batch_invariant` (a row has the same bits in every batch: docs/numerics.md), `locked`, `allow_failed_variants`,
+    `allow_unchecked_templates`: which variants may be used. `kept_plans`, `kept_plan_bytes`: how many plans the Context
+    keeps that nobody else holds, and how many bytes of compiled code they may have; those that were not used for longest
+    are given up (docs/sizes.md). `first_call`: what serves a shape that has no plan yet, the "exact" plan, or "at_once" a
+    kernel of many shapes until that plan is made; KILN_FIRST_CALL, else "exact". `tuning`: what has no time yet.
     `announce`: receives what should be known once; by default it is a kiln.Warning.
     `workspace_allocator`: two functions, by which calls take their workspace from memory of the application's.
     allocate(bytes, stream) returns the address of that much device memory, aligned to 256 bytes, for work that is

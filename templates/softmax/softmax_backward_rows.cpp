@@ -25,14 +25,6 @@ int64_t steps(const Shape& shape, int64_t row) {
   return (row + shape.lanes * shape.vector - 1) / (shape.lanes * shape.vector);
 }
 
-bool vectors_divide_rows(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
-  return descriptor::vector_divides(descriptor::along_rows(softmax), shape.vector);
-}
-
-bool aligned(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
-  return descriptor::vector_pays(softmax, descriptor::along_rows(softmax), shape.vector);
-}
-
 bool rows_fill_blocks(const Shape& shape, const SoftmaxRows&, const Target&) {
   return shape.lanes <= 32 || shape.lanes == shape.threads;
 }
@@ -104,8 +96,8 @@ Algorithm softmax_backward_rows() {
       .param("LANES", &Shape::lanes, {32, 256, 8, 128, 512, 1024, 64, 16, 4, 2, 1})
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {256, 128, 512, 1024, 64})
-      .rule("VECTOR divides the row", vectors_divide_rows)
-      .pruning_open_too("alignment makes VECTOR pay", aligned)
+      .rule("VECTOR divides the row", descriptor::vector_divides_row<Shape>)
+      .pruning_open_too("alignment makes VECTOR pay", descriptor::vector_pays_along_row<Shape>)
       .rule("a row has lanes of a warp or all of a block", rows_fill_blocks)
       .rule("kept elements fit registers", fits_registers)
       .pruning("at least half of the lanes have work", lanes_have_work)

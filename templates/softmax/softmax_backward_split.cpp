@@ -36,7 +36,7 @@ Algorithm softmax_backward_split() {
       .param("SPLITS", &Shape::splits, {16, 8, 4, 2, 32, 64, 128, 256})
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {256, 512, Shape::smallest_block})
-      .rule("row length, alignment and VECTOR agree", descriptor::parts_aligned)
+      .rule("row length, alignment and VECTOR agree", descriptor::vector_pays_along_row<Shape>)
       .rule("a thread reads the sum of each part", a_thread_reads_a_sum)
       .pruning("at least half of the threads have work", descriptor::part_threads_have_work)
       .opens(descriptor::has_open_parts)

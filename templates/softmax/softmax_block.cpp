@@ -28,14 +28,6 @@ int64_t row_bytes(const SoftmaxRows& softmax) {
   return softmax.length() * softmax.kept_bytes;
 }
 
-bool vectors_divide_rows(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
-  return descriptor::vector_divides(descriptor::along_rows(softmax), shape.vector);
-}
-
-bool aligned(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
-  return descriptor::vector_pays(softmax, descriptor::along_rows(softmax), shape.vector);
-}
-
 bool fits_on_chip(const Shape& shape, const SoftmaxRows& softmax, const Target& target) {
   if (shape.keep_shared != 0) return row_bytes(softmax) + scratch_bytes <= target.arch.shared_per_block;
   const int64_t registers =
@@ -94,8 +86,8 @@ Algorithm softmax_block() {
       .param("KEEP_SHARED", &Shape::keep_shared, {0, 1})
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {256, 512, 128, 1024, 64})
-      .rule("VECTOR divides the row", vectors_divide_rows)
-      .pruning_open_too("alignment makes VECTOR pay", aligned)
+      .rule("VECTOR divides the row", descriptor::vector_divides_row<Shape>)
+      .pruning_open_too("alignment makes VECTOR pay", descriptor::vector_pays_along_row<Shape>)
       .rule("the row fits on chip", fits_on_chip)
       .rule("at least half of the threads have work", threads_have_work)
       .rule("shared memory keeps what eight registers a thread do not", registers_do_not_suffice)

@@ -17,14 +17,6 @@ struct Shape {
   int vector;  // elements an access
 };
 
-bool vectors_divide_rows(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
-  return descriptor::vector_divides(descriptor::along_rows(softmax), shape.vector);
-}
-
-bool aligned(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
-  return descriptor::vector_pays(softmax, descriptor::along_rows(softmax), shape.vector);
-}
-
 bool threads_have_work(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
   return shape.threads == 128 || shape.threads / 2 * shape.vector < softmax.length();
 }
@@ -72,8 +64,8 @@ Algorithm softmax_online() {
       .takes_prologue()
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {256, 512, 1024, 128})
-      .rule("VECTOR divides the row", vectors_divide_rows)
-      .pruning_open_too("alignment makes VECTOR pay", aligned)
+      .rule("VECTOR divides the row", descriptor::vector_divides_row<Shape>)
+      .pruning_open_too("alignment makes VECTOR pay", descriptor::vector_pays_along_row<Shape>)
       .pruning("at least half of the threads have work", threads_have_work)
       .opens(has_open_kernel)
       .applies([](const SoftmaxRows& softmax, const Target&) { return descriptor::refuse_along_rows(softmax); })

@@ -13,10 +13,6 @@ std::optional<std::string> refuse_parts(const SoftmaxRows& softmax, const Target
   return std::nullopt;
 }
 
-bool parts_aligned(const PartsShape& shape, const SoftmaxRows& softmax, const Target&) {
-  return vector_pays(softmax, along_rows(softmax), shape.vector);
-}
-
 bool part_threads_have_work(const PartsShape& shape, const SoftmaxRows& softmax, const Target&) {
   return static_cast<int64_t>(shape.threads) / 2 * shape.vector * shape.splits < softmax.length();
 }

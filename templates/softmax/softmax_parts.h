@@ -22,7 +22,6 @@ struct PartsShape {
 std::optional<std::string> refuse_parts(const SoftmaxRows& softmax, const Target& target);
 
 // Rules.
-bool parts_aligned(const PartsShape& shape, const SoftmaxRows& softmax, const Target& target);
 bool part_threads_have_work(const PartsShape& shape, const SoftmaxRows& softmax, const Target& target);
 
 /// For opens().

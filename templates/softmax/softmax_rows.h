@@ -21,6 +21,16 @@ struct SoftmaxRows : Rows {
   double compulsory_bytes() const;
 };
 
+/// Rules of kernels whose neighbouring threads take `vector` neighbours of a row each.
+template <class Shape>
+bool vector_divides_row(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
+  return vector_divides(along_rows(softmax), shape.vector);
+}
+template <class Shape>
+bool vector_pays_along_row(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
+  return vector_pays(softmax, along_rows(softmax), shape.vector);
+}
+
 /// rows_prelude(), with LOG, ALPHA and BETA.
 Prelude softmax_prelude(const SoftmaxRows& softmax);
 Prelude softmax_prelude(const SoftmaxRows& softmax, const RowLayout& layout, int vector, const Emitter& emit);

@@ -32,14 +32,6 @@ std::optional<std::string> refusal(const SoftmaxRows& softmax, const Target&) {
   return std::nullopt;
 }
 
-bool vectors_divide_rows(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
-  return descriptor::vector_divides(descriptor::along_rows(softmax), shape.vector);
-}
-
-bool aligned(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
-  return descriptor::vector_pays(softmax, descriptor::along_rows(softmax), shape.vector);
-}
-
 bool fits_registers(const Shape& shape, const SoftmaxRows& softmax, const Target&) {
   return steps(shape, softmax.length()) * shape.vector <= elements_per_thread;
 }
@@ -107,8 +99,8 @@ Algorithm softmax_warp() {
       .param("LANES", &Shape::lanes, {32, 16, 8, 4, 2, 1})
       .param("VECTOR", &Shape::vector, {4, 8, 2, 1})
       .param("THREADS", &Shape::threads, {128, 64, 256})
-      .rule("VECTOR divides the row", vectors_divide_rows)
-      .pruning_open_too("alignment makes VECTOR pay", aligned)
+      .rule("VECTOR divides the row", descriptor::vector_divides_row<Shape>)
+      .pruning_open_too("alignment makes VECTOR pay", descriptor::vector_pays_along_row<Shape>)
       .rule("the row fits registers", fits_registers)
       .pruning("at least half of the lanes have work", lanes_have_work)
       .opens(has_open_kernel)

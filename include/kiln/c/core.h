@@ -131,7 +131,7 @@ typedef struct kiln_context_options {
   int64_t kept_plan_bytes;
   kiln_first_call first_call; /* Plan that serves a shape which has none yet. Default: KILN_FIRST_CALL. */
   /* The results of an image, or of a row, have the same bits in every batch, as if every request had batch_invariant
-   * (docs/numerics.md). */
+   * (docs/numerics.md). Sums over the batch are as without; other calls that cannot be so too, which is announced. */
   int32_t batch_invariant;
 } kiln_context_options;
 

@@ -50,7 +50,8 @@ struct ModelOptions {
   ModelLayout layout = ModelLayout::automatic;
   /// Permissions and demands of convolutions, products and reductions.
   Arithmetic arithmetic = {};
-  /// The results of an image, or of a row, have the same bits in every batch, as with ContextOptions::batch_invariant.
+  /// Calls have `batch_invariant` where they can, as with ContextOptions::batch_invariant. Which calls a model makes
+  /// may depend on its batch, unless `layout` and `fuse` leave no choice (docs/numerics.md).
   bool batch_invariant = false;
   /// Runs whose tensors lie where they lay before are launched as one CUDA graph, not kernel by kernel (ModelGraphs).
   bool use_graph = true;

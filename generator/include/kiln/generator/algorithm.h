@@ -160,7 +160,7 @@ class BoundAlgorithm {
  private:
   bool keeps_order(const Config& config) const;
   std::string why_not_in_order(const Config& config) const;
-  Rules rules_of(Rules asked) const { return demand_ ? demand_->rules : asked; }
+  Rules rules_of(Rules asked) const { return demand_ && demand_->rules == Rules::necessary ? demand_->rules : asked; }
 
   Algorithm algorithm_;
   KeyedRequest request_;
@@ -205,7 +205,7 @@ struct Declaration {
   struct Condition {
     std::function<bool(const Parameters&, const Problem&, const Target&)> holds;
     bool prunes;
-    bool prunes_open = false;  ///< A rule that prunes open forms too.
+    bool prunes_open;  ///< A rule that prunes open forms too.
   };
 
   std::string name, template_path;
@@ -351,9 +351,7 @@ class Describe {
   /// The same of a rule that open forms keep as well.
   template <class Holds>
   Describe&& pruning_open_too(std::string name, Holds holds) && {
-    functions_->rules.push_back({std::move(holds), true, true});
-    definition_.space.add(Rule{std::move(name), true});
-    return std::move(*this);
+    return std::move(*this).add_rule(Rule{std::move(name), true}, std::move(holds), true);
   }
 
   /// `why_not(problem, target)` -> std::optional<std::string>.
@@ -404,8 +402,9 @@ class Describe {
     };
   }
 
-  Describe&& add_rule(Rule rule, std::function<bool(const Parameters&, const Problem&, const Target&)> holds) && {
-    functions_->rules.push_back({std::move(holds), rule.prunes});
+  Describe&& add_rule(Rule rule, std::function<bool(const Parameters&, const Problem&, const Target&)> holds,
+                      bool prunes_open = false) && {
+    functions_->rules.push_back({std::move(holds), rule.prunes, prunes_open});
     definition_.space.add(std::move(rule));
     return std::move(*this);
   }

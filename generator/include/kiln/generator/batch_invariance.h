@@ -16,13 +16,12 @@
 
 namespace kiln {
 
-/// Why the results of `request` depend on its batch in any order of sums, in words for a user: they are sums over the
-/// batch, or its images do not follow each other in memory, so that strides depend on their number. Nothing if they do
-/// not. The operation has_order_of_sums().
-std::optional<std::string> why_batch_matters(const Request& request);
+/// Why other strides than those of the batch depend on it, in words for a user: images do not follow each other in
+/// memory, or something that repeats in other requests does not. Nothing if they do not.
+std::optional<std::string> why_batch_is_inside(const Request& request);
 
-/// `request`, which is complete, with `batch_invariant` where its operation has an order of sums and its batch does not
-/// matter in any; else as it is.
+/// `request`, which is complete, with `batch_invariant` where its operation has an order of sums, its images do not mix
+/// and its batch is in front of all else; else as it is.
 Request batch_invariant_if_it_can_be(Request request);
 
 /// Whether the strides of an image of `spec` are the same with any number of images: its `images` leading dimensions
