@@ -125,7 +125,10 @@ TEST(ModelFlags, PermitArithmeticByWords) {
   };
   for (const auto& [text, arithmetic] : rows) {
     EXPECT_EQ(ModelFlags{.arithmetic = text}.options().arithmetic, arithmetic) << text;
+    EXPECT_FALSE(ModelFlags{.arithmetic = text}.options().batch_invariant) << text;
   }
+  const ModelOptions both = ModelFlags{.arithmetic = "tf32,batch_invariant"}.options();
+  EXPECT_TRUE(both.batch_invariant && both.arithmetic.tf32);
   for (const auto& [text, word] : std::vector<std::pair<std::string, std::string>>{
            {"slow", "slow"}, {"tf32,x", "x"}, {",fast", ""}, {"fast,,tf32", ""}, {"fast tf32", "fast tf32"}}) {
     EXPECT_THAT(refusal([text = text] { return ModelFlags{.arithmetic = text}.options().fuse; }),

@@ -91,6 +91,13 @@ TEST_F(ProgramTest, ExplainNamesTheChoiceTheEstimatesAndTheRefusals) {
   EXPECT_THAT(outcome.out, HasSubstr("conv_depthwise"));
 }
 
+TEST_F(ProgramTest, ExplainSaysWhatOneOrderOfSumsCosts) {
+  const Outcome outcome = kiln({"explain", "gemm a=f32:1x2048 b=f32:2048x512 batch_invariant"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("batch_invariant: f32 lanes, one product after the other; "
+                                                  "[0-9.]+x the time without \\(estimate\\)\n"));
+}
+
 TEST_F(ProgramTest, ExplainShowsEveryCandidateThatWasTriedAndWhyItLost) {
   ASSERT_EQ(kiln({"tune", softmax, "--db", path("a.db"), "--candidates", "3"}).exit_code, 0);
   const Outcome full = kiln({"explain", softmax, "--db", path("a.db")});

@@ -45,6 +45,20 @@ TEST_F(ModelTest, GivesItsPermissionsToTheCallsThatHaveAChoice) {
   EXPECT_EQ(model.steps()[1].request.arithmetic, Arithmetic{});
 }
 
+TEST_F(ModelTest, GivesBatchInvarianceToTheCallsThatCanHaveIt) {
+  OnnxModel network(13);
+  network.input("x", {2, 8, 9, 7}).weights("w", {8, 8, 3, 3}, random_values(576, 3));
+  network.node("Conv", {"x", "w"}, {"c"});
+  network.node("MaxPool", {"c"}, {"p"}, {{"kernel_shape", test::Ints{2, 2}}});
+  network.node("Tanh", {"p"}, {"t"});
+  network.output("t");
+  const Model model = load(network, {.fuse = false, .layout = ModelLayout::channels_first, .batch_invariant = true});
+  ASSERT_EQ(model.steps().size(), 3U);
+  EXPECT_TRUE(model.steps()[0].request.batch_invariant);
+  EXPECT_TRUE(model.steps()[1].request.batch_invariant);
+  EXPECT_FALSE(model.steps()[2].request.batch_invariant) << "it adds nothing";
+}
+
 TEST(HostArrays, KeepEveryNumberWhereTheTypeStays) {
   const std::vector<int64_t> values{(int64_t{1} << 53) + 1, std::numeric_limits<int64_t>::min() + 1};
   EXPECT_EQ(values_of<int64_t>(models::converted(array("int64", {2}, values), "int64")), values);

@@ -22,6 +22,25 @@ def test_errors_have_a_class_a_code_and_a_hint(context):
     assert wrong.value.hint and str(wrong.value) == f"{wrong.value.message} ({wrong.value.hint})"
 
 
+def test_rows_have_the_same_bits_in_every_batch():
+    told = []
+    invariant = kiln.Context(driver="emulator", cache="off", batch_invariant=True, announce=told.append)
+    rng = np.random.default_rng(5)
+    a, b = rng.standard_normal((64, 301), dtype=np.float32), rng.standard_normal((301, 24), dtype=np.float32)
+    every = kiln.gemm(a, b, context=invariant)
+    for first, count in ((0, 1), (5, 2), (3, 33)):
+        some = kiln.gemm(a[first : first + count], b, context=invariant)
+        assert some.tobytes() == every[first : first + count].tobytes()
+    assert kiln.gemm(a[:1], b, batch_invariant=True).tobytes() == every[:1].tobytes()
+    assert not any("batch invariant" in message for message in told)
+    kiln.gemm(a.T, a, context=invariant)
+    assert any("gemm is not batch invariant" in message for message in told)
+    with pytest.raises(kiln.InvalidArgument, match="the batch lies inside other dimensions of a"):
+        kiln.gemm(a.T, a, batch_invariant=True)
+    with pytest.raises(kiln.InvalidArgument, match="batch_invariant is 1"):
+        kiln.Context(driver="emulator", batch_invariant=1)
+
+
 def test_every_code_has_its_class(context):
     codes = {kind.code for kind in kiln.Error.__subclasses__()}
     assert "input/output error" in codes and "out of memory" in codes

@@ -238,6 +238,28 @@ TEST_F(BatchInvariantTest, AContextServesWhatCannotBeAndSaysSo) {
                                      "strides change with it; further such calls are not announced"});
 }
 
+TEST_F(BatchInvariantTest, AContextNamesOperationsWhoseKernelsKeepNoOrder) {
+  std::vector<std::string> said;
+  ContextOptions options = invariant();
+  options.announce = [&](std::string_view message) { said.emplace_back(message); };
+  Context context(options);
+  said.clear();  // what is known of the device
+  (void)context.plan(Request::parse("norm_backward dy=f32:4x40 x=f32:4x40 axes=1"));
+  (void)context.plan(Request::parse("norm_backward dy=f32:4x44 x=f32:4x44 axes=1"));
+  EXPECT_EQ(said, std::vector<std::string>{"norm_backward is not batch invariant: its kernels keep no order of sums; "
+                                           "further such calls are not announced"});
+}
+
+TEST_F(BatchInvariantTest, WhatNothingServesInOrderIsRefusedWithAdvice) {
+  Context context(options());
+  const std::string line = "gemm a=f16:70000x1x16 b=f16:1x16x8";
+  const std::string refusal =
+      refusal_of([&] { (void)context.plan(Request::parse(line + " batch_invariant")); }, ErrorCode::unsupported);
+  EXPECT_THAT(refusal, HasSubstr("no legal point of it adds in the order of all batches: tensor cores"));
+  EXPECT_THAT(refusal, HasSubstr("leave out batch_invariant"));
+  EXPECT_NO_THROW((void)context.plan(Request::parse(line))) << "and the application goes on";
+}
+
 // Nobody knows the code at first: what that finds out is not kept.
 TEST_F(BatchInvariantTest, CodeThatBecomesKnownHasAnOrder) {
   Context context(options());
