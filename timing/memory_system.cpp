@@ -16,8 +16,10 @@ uint64_t mixed(uint64_t value) {
   return value ^ value >> 29;
 }
 
-double dram_bytes_per_cycle(const Card& card) {
-  return card.dram_gbs * 1000.0 / card.clock_mhz / card.sms;
+// The rate of one SM: no more than L2 gives it, however few others ask.
+double dram_bytes_per_cycle(const Card& card, uint32_t busy_sms) {
+  const double all = card.dram_gbs * 1000.0 / card.clock_mhz;
+  return std::min<double>(card.l2_bytes_per_clock, all / (busy_sms > 0 ? busy_sms : card.sms));
 }
 
 }  // namespace
@@ -32,8 +34,8 @@ MemorySystem::MemorySystem(const Card& card, const ReplaySetup& setup)
       in_l2_(setup.in_l2),
       sets_(std::max<uint64_t>(1, setup.l1_bytes / line_bytes / ways)),
       to_l2_(card.l2_bytes_per_clock),
-      to_dram_(dram_bytes_per_cycle(card)),
-      from_dram_(dram_bytes_per_cycle(card)) {
+      to_dram_(dram_bytes_per_cycle(card, setup.busy_sms)),
+      from_dram_(dram_bytes_per_cycle(card, setup.busy_sms)) {
   entries_.resize(sets_ * ways);
 }
 

@@ -300,6 +300,7 @@ class Model {
     setup.blocks = blocks;
     setup.l1_bytes = l1_bytes_;
     setup.local_dram = local_dram_;
+    setup.busy_sms = static_cast<uint32_t>(std::min<uint64_t>(card_.sms, launch_.blocks()));
     setup.bulk_dram = bulk_dram_;
     setup.trace = trace_;
     setup.dram = dram_.operands;

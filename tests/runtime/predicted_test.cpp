@@ -23,7 +23,7 @@ class ShippedPrediction : public DeviceTest {
     cache::DeviceEntry device = entry();
     const std::string prefix = "Kiln emulated ";
     std::string card = device.name.starts_with(prefix) ? device.name.substr(prefix.size()) : device.name;
-    device.name = fmt::format("{}{} (machine-code clock 9)", prefix, card.substr(0, card.find(" (")));
+    device.name = fmt::format("{}{} (machine-code clock 10)", prefix, card.substr(0, card.find(" (")));
     device.id = fmt::format("name=\"{}\" cc={}.{}", device.name, device.cc_major, device.cc_minor);
     device.emulated = true;
     return device;
@@ -52,7 +52,7 @@ class ShippedPrediction : public DeviceTest {
 
   const Request request_ = Request::parse("softmax_forward x=f32:4x37");
   const std::string pack_ = testing::TempDir() + "kiln_predicted.pack";
-  const std::string source_ = "predicted by machine-code clock 9, from pack " + pack_;
+  const std::string source_ = "predicted by machine-code clock 10, from pack " + pack_;
 };
 
 TEST_F(ShippedPrediction, ServesARequestUntilSomethingIsMeasured) {

@@ -88,6 +88,26 @@ TEST(MemorySystem, ALoadIsThereWithItsLastSector) {
   EXPECT_EQ(counted(cold).dram_busy, 8U);
 }
 
+// The cycle in which four sectors have passed DRAM, the first a cycle behind its request.
+uint64_t passed_by(uint32_t busy_sms, uint32_t dram_gbs) {
+  Card card = round_card();
+  card.sms = 4;
+  card.dram_gbs = dram_gbs;
+  ReplaySetup setup;
+  setup.busy_sms = busy_sms;
+  MemorySystem memory(card, setup);
+  const Line line{.address = 128, .sectors = 0xF};
+  return memory.load(0, 0, one_line, &line, 0, true) - card.dram_latency;
+}
+
+TEST(MemorySystem, SmsWithBlocksShareDram) {
+  EXPECT_EQ(passed_by(4, 16), 1U + 4 * 8);
+  EXPECT_EQ(passed_by(0, 16), passed_by(4, 16)) << "all of the card's";
+  EXPECT_EQ(passed_by(2, 16), 1U + 4 * 4);
+  EXPECT_EQ(passed_by(1, 16), 1U + 4 * 2);
+  EXPECT_EQ(passed_by(1, 64), 1U + 4 * 1) << "L2 gives it 32 bytes a cycle";
+}
+
 // L2 has nothing of its own to bring: other SMs ask for the same data at the same time.
 TEST(MemorySystem, TheFirstWaveWaitsForDramWhoeverAskedFirst) {
   const Card card = round_card();

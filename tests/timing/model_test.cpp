@@ -76,8 +76,37 @@ TEST(Model, AWaveMoreTakesMoreTime) {
     launch.grid = {blocks, 1, 1};
     return model_time(loads(), plain_facts(), launch, find_card("a100")).seconds;
   };
-  EXPECT_EQ(seconds(108), seconds(50));
   EXPECT_GT(seconds(108 * 8 + 1), seconds(108 * 8));
+}
+
+// Each block reads `loads` KB of its own.
+double seconds_of_stream(uint32_t blocks, int loads) {
+  Code code;
+  code.add("S2R R0, SR_TID.X", sets(0)).add("S2R R1, SR_CTAID.X", sets(0));
+  code.add("IMAD R0, R1, 0x100, R0", waits(1, 5)).add("IMAD.WIDE.U32 R2, R0, 0x4, RZ", stall(5));
+  for (int i = 0; i < loads; ++i) code.add(fmt::format("LDG.E R4, [R2.64+{:#x}]", i << 21), sets(0));
+  code.add("FADD R5, R4, R4", waits(1, 4)).add("EXIT", stall(1));
+  Launch launch;
+  launch.block = {256, 1, 1};
+  launch.grid = {blocks, 1, 1};
+  return model_time(code.sass(), plain_facts(), launch, find_card("a100")).seconds;
+}
+
+// The time of 64 KB more for each block: the start of a launch and latencies count in both.
+double seconds_of_64_kb(uint32_t blocks) {
+  return seconds_of_stream(blocks, 128) - seconds_of_stream(blocks, 64);
+}
+
+// DRAM serves whoever asks: SMs without blocks leave it to the others.
+TEST(Model, FewBlocksShareDramAmongThemselves) {
+  const Card card = find_card("a100");
+  for (const uint32_t blocks : {54U, 80U, 108U, 216U}) {
+    const double by_dram = blocks * 65536 / (card.dram_gbs * 1e9);
+    EXPECT_NEAR(seconds_of_64_kb(blocks), by_dram, 0.02 * by_dram) << blocks;
+  }
+  const double by_l2 = 65536 / (card.l2_bytes_per_clock * card.clock_mhz * 1e6);
+  EXPECT_NEAR(seconds_of_64_kb(1), by_l2, 0.02 * by_l2) << "L2 gives an SM no more";
+  EXPECT_EQ(seconds_of_stream(2, 64), seconds_of_stream(1, 64));
 }
 
 // Blocks that read the same find it in L2, but for the first.

@@ -39,8 +39,10 @@ struct ReplaySetup {
   uint32_t blocks = 1;                       ///< To run, one after the other in the places of the resident ones.
   uint32_t l1_bytes = 0;                     ///< Bytes of L1 that shared memory leaves.
   std::vector<DramShare> dram{DramShare{}};  ///< By operand, in the order of their addresses, the first from 0 on.
-  uint32_t local_dram = 0;                   ///< Sectors of local memory that L2 lacks too, among 256 that L1 lacks.
-  uint32_t bulk_dram = 256;                  ///< The same of the bytes that are copied in bulk.
+  /// SMs that have blocks, and share DRAM's rate, none of them getting more than L2 gives it. 0: all of the card's.
+  uint32_t busy_sms = 0;
+  uint32_t local_dram = 0;   ///< Sectors of local memory that L2 lacks too, among 256 that L1 lacks.
+  uint32_t bulk_dram = 256;  ///< The same of the bytes that are copied in bulk.
   /// The first so many blocks begin with the launch: what they load for the first time is on its way from DRAM,
   /// whichever SM asked for it first, unless it lies in `in_l2`.
   uint32_t first_wave = 0;
