@@ -16,6 +16,7 @@
   algorithm(conv_direct) \
   algorithm(conv_depthwise_nchw) \
   algorithm(conv_depthwise_nhwc) \
+  algorithm(conv_depthwise_tensor) \
   algorithm(conv_1x1) \
   algorithm(conv_implicit_gemm) \
   algorithm(conv_implicit_gemm_splitk) \
@@ -34,6 +35,7 @@
   algorithm(conv_backward_data_direct) \
   algorithm(conv_backward_data_depthwise_nchw) \
   algorithm(conv_backward_data_depthwise_nhwc) \
+  algorithm(conv_backward_data_depthwise_tensor) \
   algorithm(conv_backward_data_implicit_gemm) \
   algorithm(conv_backward_data_implicit_gemm_splitk) \
   algorithm(conv_backward_data_tensor) \

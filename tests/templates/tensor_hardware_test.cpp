@@ -34,6 +34,9 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"FirstLayerOfBF16",
                       "conv_forward x=bf16:1x3x9x11:nhwc w=bf16:10x3x5x5:nhwc pad=2 stride=2 epilogue=bias",
                       {"conv_tensor_patch"}},
+        AlgorithmCase{"DepthwiseConvolution",
+                      "conv_forward x=f16:1x10x9x19:nhwc w=f16:10x1x9x11:nhwc pad=4,5 groups=10 epilogue=bias",
+                      {"conv_depthwise_tensor"}},
         AlgorithmCase{
             "GradientByFilterOfAFirstLayer",
             "conv_backward_filter x=f16:2x3x9x11:nhwc dy=f16:2x10x5x6:nhwc dw=f32:10x3x5x5:nhwc pad=2 stride=2",

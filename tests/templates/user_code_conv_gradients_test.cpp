@@ -78,6 +78,10 @@ TEST(UserCodeOfDataGradients, OfDepthwiseConvolutions) {
                             (order == "nchw" ? "nhwc" : "nchw"),
                         {"conv_backward_data_simple", "conv_backward_data_depthwise_" + order});
   }
+  expect_served_right(
+      "conv_backward_data dy=f16:2x8x5x18:nhwc w=f16:8x1x3x7 pad=1,3 groups=8 epilogue=user:affine "
+      "epilogue.bias=f32:8 epilogue.slope=f16:8",
+      {"conv_backward_data_simple", "conv_backward_data_depthwise_tensor"});
 }
 
 TEST(UserCodeOfDataGradients, OfDynamicBatches) {

@@ -83,6 +83,10 @@ TEST(UserEpilogue, OfDepthwiseConvolutions) {
             " pad=1 groups=8 epilogue=user:helped epilogue.gate=f32:2x8x6x8:" + (order == "nchw" ? "nhwc" : "nchw"),
         {"conv_simple", "conv_depthwise_" + order});
   }
+  expect_served_right(
+      "conv_forward x=f16:2x8x6x20:nhwc w=f16:8x1x5x9 pad=2,4 groups=8 epilogue=user:helped "
+      "epilogue.gate=f32:2x8x6x20",
+      {"conv_simple", "conv_depthwise_tensor"});
 }
 
 TEST(UserEpilogue, OfSplitConvolutionsAndBlends) {
