@@ -51,6 +51,7 @@
   algorithm(conv_backward_filter_direct) \
   algorithm(conv_backward_filter_depthwise_nchw) \
   algorithm(conv_backward_filter_depthwise_nhwc) \
+  algorithm(conv_backward_filter_depthwise_tensor) \
   algorithm(conv_backward_filter_implicit_gemm) \
   algorithm(conv_backward_filter_implicit_gemm_splitk) \
   algorithm(conv_backward_filter_tensor) \

@@ -32,6 +32,7 @@ Program split_gradient_program(const std::string& name, const FilterGradient& gr
                          {OperandArgument{"x"}, OperandArgument{"dy"}, OperandArgument{"dw"}, parts, Scalar::alpha,
                           Scalar::beta, UserArgument{}, Scalar::n});
   sum.grid = {Count{grid.blocks_in_x}, Count{grid.split}, Count{grid.blocks_in_z}};
+  sum.dynamic_shared_bytes = static_cast<unsigned>(grid.dynamic_shared_bytes);
   Program result{{emit.source(prelude)}, {sum}};
   if (grid.split == 1) return result;
 

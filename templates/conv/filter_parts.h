@@ -12,6 +12,7 @@ namespace kiln::descriptor {
 struct SplitGrid {
   int threads, split;
   int64_t blocks_in_x, blocks_in_z = 1;
+  int64_t dynamic_shared_bytes = 0;
 };
 
 /// Whether it has few enough blocks that splitting may pay, and the parts fit into a gigabyte.

@@ -1,4 +1,4 @@
-// Depthwise convolution on tensor cores, and its gradient by the input, against the reference: defaults on shapes that
+// Depthwise convolution on tensor cores, and its gradients, against the reference: defaults on shapes that
 // are awkward in a few ways each, pairwise covers of the configurations, 64-bit offsets; infinities; refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,6 +19,7 @@ using Names = std::vector<std::string>;
 
 const Names forward = {"conv_depthwise_tensor"};
 const Names by_input = {"conv_backward_data_depthwise_tensor"};
+const Names by_filter = {"conv_backward_filter_depthwise_tensor"};
 
 class ConvDepthwiseTensor : public testing::TestWithParam<AlgorithmCase> {};
 
@@ -49,8 +50,8 @@ INSTANTIATE_TEST_SUITE_P(
                       forward},
         AlgorithmCase{"AnyBatch", "conv_forward x=f16:3x8x20x33:nhwc w=f16:8x1x9x9:nhwc groups=8 pad=4 n=?", forward},
         AlgorithmCase{"OneD", "conv_forward x=f16:2x16x70:nwc w=f16:16x1x31 groups=16 pad=15 epilogue=bias", forward},
-        AlgorithmCase{"Planes",
-                      "conv_forward x=bf16:1x8x4x9x12:ndhwc w=bf16:8x1x1x3x8 groups=8 pad=1,1,4 stride=2,1,1", forward},
+        AlgorithmCase{"Planes", "conv_forward x=bf16:1x8x4x9x12:ndhwc w=bf16:8x1x1x3x8 groups=8 pad=1,1,4 stride=2,1,1",
+                      forward},
         AlgorithmCase{"LongestRows", "conv_forward x=f16:1x4x3x140:nhwc w=f16:4x1x2x128 groups=4 pad=0,3", forward}),
     case_name);
 
@@ -77,6 +78,38 @@ INSTANTIATE_TEST_SUITE_P(
                       by_input}),
     case_name);
 
+INSTANTIATE_TEST_SUITE_P(
+    ByFilter, ConvDepthwiseTensor,
+    testing::Values(
+        AlgorithmCase{"RowsOfThirteen",
+                      "conv_backward_filter x=f16:2x6x17x18:nhwc dy=f16:2x6x17x18:nhwc dw=f16:6x1x13x13 groups=6 pad=6",
+                      by_filter},
+        AlgorithmCase{
+            "OddChannels",
+            "conv_backward_filter x=bf16:3x5x9x37:nhwc dy=bf16:3x5x9x36 dw=f32:5x1x5x10:nhwc groups=5 pad=2,4 "
+            "alpha=any beta=any",
+            by_filter},
+        AlgorithmCase{"LargerThanTheImage",
+                      "conv_backward_filter x=f16:1x8x6x5:nhwc dy=f16:1x8x6x5:nhwc dw=f16:8x1x13x15 groups=8 pad=6,7 "
+                      "mode=convolution",
+                      by_filter},
+        AlgorithmCase{"DilatedRowsInRegions",
+                      "conv_backward_filter x=f16:2x16x19x17:9000,1,400,20@8 dy=f16:2x16x15x17:9000,1,500,24@16 "
+                      "dw=f16:16x1x3x9:200,100,20,2@4 groups=16 pad=0,4 dilation=2,1",
+                      by_filter},
+        AlgorithmCase{"RegionsOfBF16",
+                      "conv_backward_filter x=bf16:2x5x9x17:9000,1,800,32@2 dy=bf16:2x5x9x17:9000,1,600,32@2 "
+                      "dw=bf16:5x1x1x7:200,100,14,2@2 groups=5 pad=0,3",
+                      by_filter},
+        AlgorithmCase{"OneD",
+                      "conv_backward_filter x=f16:2x16x70:nwc dy=f16:2x16x70:nwc dw=f16:16x1x31 groups=16 pad=15",
+                      by_filter},
+        AlgorithmCase{"AnyBatchOfPlanes",
+                      "conv_backward_filter x=f16:2x8x4x9x12:ndhwc dy=f16:2x8x3x10x13:ndhwc dw=f16:8x1x1x2x8 groups=8 "
+                      "pad=1,1,4 stride=2,1,1 n=?",
+                      by_filter}),
+    case_name);
+
 // The bytes of a number of 16 bits.
 uint16_t bits_of(DType type, float value) {
   const auto word = std::bit_cast<uint32_t>(value);
@@ -100,8 +133,7 @@ TEST(ConvDepthwiseTensor, KeepsInfinityAndNanInTheirWindows) {
     const Program program =
         built_in_catalogue().program(request, device.target, {"conv_depthwise_tensor", bound.first_legal().value()});
     const execution::Executable executable = device.load(program, device.target, {"x", "w", "y"});
-    const device::Buffer w =
-        device::upload(device.context, std::vector<uint16_t>(channels * 49, bits_of(type, 0.5f)));
+    const device::Buffer w = device::upload(device.context, std::vector<uint16_t>(channels * 49, bits_of(type, 0.5f)));
     const auto run = [&](float special) {
       std::vector<uint16_t> x(channels * height * width, bits_of(type, 1.0f));
       x[(row * width + column) * channels + 2] = bits_of(type, special);
@@ -118,6 +150,39 @@ TEST(ConvDepthwiseTensor, KeepsInfinityAndNanInTheirWindows) {
       const auto at = static_cast<size_t>(i);
       EXPECT_EQ(infinite[at], meets ? std::numeric_limits<float>::infinity() : before[at]) << name << p << "," << q;
       EXPECT_TRUE(meets ? std::isnan(nan[at]) : nan[at] == before[at]) << name << p << "," << q;
+    }
+  }
+}
+
+// The same of the gradient by the filter, whose bands are rows of dy. The outputs that a tile has and the image has not
+// meet the infinity too.
+TEST(ConvDepthwiseTensorByFilter, LeavesInfinityWhereNoOutputMeetsIt) {
+  constexpr int64_t channels = 8, height = 9, width = 19, taps = 7;
+  const TestDevice& device = TestDevice::get();
+  const Request request =
+      Request::parse("conv_backward_filter x=f16:1x8x9x19:nhwc dy=f16:1x8x3x13:nhwc dw=f32:8x1x7x7 groups=8");
+  const std::string algorithm = "conv_backward_filter_depthwise_tensor";
+  const BoundAlgorithm bound = built_in_catalogue().find(algorithm)->on(request, device.target);
+  const Program program =
+      built_in_catalogue().program(request, device.target, {algorithm, bound.first_legal().value()});
+  const execution::Executable executable = device.load(program, device.target, {"x", "dy", "dw"});
+  const device::Buffer dy =
+      device::upload(device.context, std::vector<uint16_t>(channels * 3 * 13, bits_of(DType::f16, 0.5f)));
+  const auto run = [&](int64_t row, int64_t column, float special) {
+    std::vector<uint16_t> x(channels * height * width, bits_of(DType::f16, 1.0f));
+    x[static_cast<size_t>((row * width + column) * channels + 3)] = bits_of(DType::f16, special);
+    const device::Buffer on_x = device::upload(device.context, x);
+    const device::Buffer dw(device.context, channels * taps * taps * sizeof(float));
+    executable.run(nullptr, std::vector{on_x.address(), dy.address(), dw.address()}, {}, 1, 0);
+    return device::download<float>(*device.context, dw.address(), channels * taps * taps);
+  };
+  for (const auto& [row, column] : {std::pair{1, 2}, std::pair{8, 18}}) {
+    const std::vector<float> got = run(row, column, std::numeric_limits<float>::infinity());
+    for (int64_t i = 0; i < channels * taps * taps; ++i) {
+      const int64_t s = i % taps, r = i / taps % taps, channel = i / taps / taps;
+      const bool meets = channel == 3 && row - r >= 0 && row - r < 3 && column - s >= 0 && column - s < 13;
+      EXPECT_EQ(got[static_cast<size_t>(i)], meets ? std::numeric_limits<float>::infinity() : 19.5f)
+          << row << "," << column << ": " << i;
     }
   }
 }
@@ -156,6 +221,12 @@ INSTANTIATE_TEST_SUITE_P(
                     cover("conv_depthwise_tensor",
                           "conv_forward x=bf16:1x34x18x33:2200000,1,1300,36@4 w=bf16:34x1x4x7 y=bf16:1x34x17x31 "
                           "groups=34 pad=1,2 epilogue=relu alpha=any"),
+                    cover("conv_backward_filter_depthwise_tensor",
+                          "conv_backward_filter x=f16:3x18x35x40:nhwc dy=f16:3x18x35x40:nhwc dw=f16:18x1x7x9:nhwc "
+                          "groups=18 pad=3,4"),
+                    cover("conv_backward_filter_depthwise_tensor",
+                          "conv_backward_filter x=bf16:2x6x20x33:nhwc dy=bf16:2x6x17x31 dw=f32:6x1x18x7 groups=6 "
+                          "pad=7,2 beta=any"),
                     cover("conv_backward_data_depthwise_tensor",
                           "conv_backward_data dy=f16:2x6x17x66:nhwc w=f16:6x1x13x7 groups=6 pad=6,3 epilogue=bias"),
                     cover("conv_backward_data_depthwise_tensor",
@@ -164,11 +235,14 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     ConvDepthwiseTensorWithWideOffsets, WideIndexMatch,
-    testing::Values(wide({"conv_depthwise_tensor"},
-                         "conv_forward x=f16:2x8x9x11:nhwc w=f16:8x1x3x7:nhwc groups=8 pad=1,3 n=? "
-                         "epilogue=bias+add alpha=any beta=any"),
-                    wide({"conv_backward_data_depthwise_tensor"},
-                         "conv_backward_data dy=f16:2x8x5x17:nhwc w=f16:8x1x3x8:nhwc groups=8 pad=1,3")),
+    testing::Values(
+        wide({"conv_depthwise_tensor"},
+             "conv_forward x=f16:2x8x9x11:nhwc w=f16:8x1x3x7:nhwc groups=8 pad=1,3 n=? "
+             "epilogue=bias+add alpha=any beta=any"),
+        wide({"conv_backward_filter_depthwise_tensor"},
+             "conv_backward_filter x=f16:2x8x9x11:nhwc dy=f16:2x8x9x11:nhwc dw=f16:8x1x3x7 groups=8 pad=1,3"),
+        wide({"conv_backward_data_depthwise_tensor"},
+             "conv_backward_data dy=f16:2x8x5x17:nhwc w=f16:8x1x3x8:nhwc groups=8 pad=1,3")),
     cover_name);
 
 }  // namespace

@@ -38,6 +38,10 @@ INSTANTIATE_TEST_SUITE_P(
                       "conv_forward x=f16:1x10x9x19:nhwc w=f16:10x1x9x11:nhwc pad=4,5 groups=10 epilogue=bias",
                       {"conv_depthwise_tensor"}},
         AlgorithmCase{
+            "GradientByFilterOfADepthwiseConvolution",
+            "conv_backward_filter x=f16:2x10x9x19:nhwc dy=f16:2x10x9x19:nhwc dw=f32:10x1x9x11 pad=4,5 groups=10",
+            {"conv_backward_filter_depthwise_tensor"}},
+        AlgorithmCase{
             "GradientByFilterOfAFirstLayer",
             "conv_backward_filter x=f16:2x3x9x11:nhwc dy=f16:2x10x5x6:nhwc dw=f32:10x3x5x5:nhwc pad=2 stride=2",
             {"conv_backward_filter_tensor_patch"}},

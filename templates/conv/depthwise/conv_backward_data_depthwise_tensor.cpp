@@ -4,8 +4,8 @@
 namespace kiln {
 
 Algorithm conv_backward_data_depthwise_tensor() {
-  return descriptor::depthwise_tensor_convolution("conv/depthwise/conv_backward_data_depthwise_tensor.cu", "conv_backward_data",
-                                                 descriptor::data_contractions);
+  return descriptor::depthwise_tensor_convolution("conv/depthwise/conv_backward_data_depthwise_tensor.cu",
+                                                  "conv_backward_data", descriptor::data_contractions);
 }
 
 }  // namespace kiln

@@ -5,7 +5,7 @@ namespace kiln {
 
 Algorithm conv_depthwise_tensor() {
   return descriptor::depthwise_tensor_convolution("conv/depthwise/conv_depthwise_tensor.cu", "conv_forward",
-                                                 descriptor::forward_contractions);
+                                                  descriptor::forward_contractions);
 }
 
 }  // namespace kiln

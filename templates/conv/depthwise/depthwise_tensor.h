@@ -1,6 +1,7 @@
-// The descriptors of the kernels for depthwise convolution on tensor cores (lib/conv_depthwise_tensor.cuh).
+// The descriptors of the kernels for depthwise convolution on tensor cores, and what they share: lib/bands.cuh.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "contraction/contractions.h"
@@ -8,8 +9,36 @@
 
 namespace kiln::descriptor {
 
-/// Of `operation`, whose contractions `make` makes.
+/// Channels whose rows of taps are bands, as lib/bands.cuh has them in a block.
+struct BandShape {
+  int channels;
+  int64_t tap_rows, taps, tap_step;  ///< Rows of taps, taps of each, rows of x from one of these rows to the next.
+  int64_t rows, columns, row_step;   ///< Sums of a channel, rows of x from one row of these to the next.
+  int warp_rows;                     ///< Rows of sums of a warp.
+
+  int threads() const;
+  int64_t steps() const;  ///< Products of 16 bits' depth that a band takes.
+  int64_t pairs() const;  ///< Accesses to x for a row of taps and 16 rows of sums.
+  int64_t input_rows() const;
+  int64_t line_bytes() const;  ///< A row of taps with the zeros beside it.
+  int64_t shared_bytes() const;
+  /// A thread's: sums, matrices of x, a band and addresses.
+  int registers() const;
+
+  /// Tensor instructions of a warp, its accesses to x, and its words of taps, for all rows of taps.
+  double products() const;
+  double matrices() const;
+  double words() const;
+};
+
+/// Why a row of `columns.window` taps, in windows that are `rows`, makes no bands. Nothing if it does.
+std::optional<std::string> band_refusal(const SpatialAxes& axes);
+
+/// Channels of one access to `spec`, whose channels number `channels`, where a block has `of_block` of them.
+int band_run(const TensorSpec& spec, int64_t channels, int of_block);
+
+/// The kernel NAME of FOLDER/NAME.cu, a convolution or a gradient: one launch for all contractions of a request.
 Algorithm depthwise_tensor_convolution(const std::string& template_path, const std::string& operation,
-                                      ContractionMaker make);
+                                       ContractionMaker make);
 
 }  // namespace kiln::descriptor
