@@ -52,15 +52,15 @@ __device__ __forceinline__ void for_each_pair(const T* first, Index step, bool h
 
 template <int TAP_ROWS, int TAPS, int TAP_STEP, int ROWS, int COLUMNS, int ROW_STEP, int WARP_ROWS>
 struct Bands {
-  static constexpr int STEPS = ceil_div(TAPS + 7, 16);             // of a band
-  static constexpr int MATRICES = COLUMNS / 8 + 2 * STEPS - 1;     // of 8 columns of x, that a row of sums reads
-  static constexpr int PAIRS = ceil_div(MATRICES, 2);              // of these: one access reads two
+  static constexpr int STEPS = ceil_div(TAPS + 7, 16);          // of a band
+  static constexpr int MATRICES = COLUMNS / 8 + 2 * STEPS - 1;  // of 8 columns of x, that a row of sums reads
+  static constexpr int PAIRS = ceil_div(MATRICES, 2);           // of these: one access reads two
   static constexpr int INPUT_ROWS = (ROWS - 1) * ROW_STEP + (TAP_ROWS - 1) * TAP_STEP + 1;
   static constexpr int INPUT_COLUMNS = 16 * PAIRS;
-  static constexpr int MET_COLUMNS = COLUMNS + TAPS - 1;           // others meet zeros of bands alone
-  static constexpr int PITCH = INPUT_COLUMNS + 8;                  // elements: rows of a matrix in different banks
-  static constexpr int AHEAD = 4;                                  // words of zeros before a row of taps
-  static constexpr int LINE = AHEAD + 8 * STEPS + 1;               // words of a row of taps, with zeros behind it
+  static constexpr int MET_COLUMNS = COLUMNS + TAPS - 1;  // others meet zeros of bands alone
+  static constexpr int PITCH = INPUT_COLUMNS + 8;         // elements: rows of a matrix in different banks
+  static constexpr int AHEAD = 4;                         // words of zeros before a row of taps
+  static constexpr int LINE = AHEAD + 8 * STEPS + 1;      // words of a row of taps, with zeros behind it
 
   static_assert(sizeof(TX) == 2, "elements have 16 bits");
   static_assert(ROWS % WARP_ROWS == 0 && WARP_ROWS % 16 == 0 && COLUMNS % 8 == 0, "products have 16 rows, 8 columns");
@@ -73,7 +73,7 @@ struct Bands {
   };
   using Sums = float[WARP_ROWS / 16][COLUMNS / 8][4];
 
-  // Of this thread's warp: its channel in the block, and its first row of sums.
+  // The warp's channel in the block and its first row of sums; the lane.
   int channel = static_cast<int>(threadIdx.x) / 32 % CHANNELS;
   int row = static_cast<int>(threadIdx.x) / 32 / CHANNELS * WARP_ROWS;
   int lane = static_cast<int>(threadIdx.x) % 32;
@@ -90,11 +90,10 @@ struct Bands {
     for (int i = static_cast<int>(threadIdx.x); i < VECTORS * WORDS * INPUT_ROWS; i += THREADS) {
       const int in_block = i % VECTORS * X_RUN, word = i / VECTORS % WORDS, at = i / VECTORS / WORDS;
       const Index h = top + at, w = left + 2 * word;
-      const bool exists = static_cast<Unsigned>(d) < Unsigned(D) &&
-                          static_cast<Unsigned>(h) < Unsigned(H) && first + in_block < K;
+      const bool exists =
+          static_cast<Unsigned>(d) < Unsigned(D) && static_cast<Unsigned>(h) < Unsigned(H) && first + in_block < K;
       const bool has_first = exists && 2 * word < MET_COLUMNS && static_cast<Unsigned>(w) < Unsigned(W);
-      const bool has_second =
-          exists && 2 * word + 1 < MET_COLUMNS && static_cast<Unsigned>(w + 1) < Unsigned(W);
+      const bool has_second = exists && 2 * word + 1 < MET_COLUMNS && static_cast<Unsigned>(w + 1) < Unsigned(W);
       for_each_pair<X_RUN>(x + Input::at(image, first + in_block, d, h, w), Index(X_STRIDE_W), has_first, has_second,
                            [&](int c, unsigned pair) {
                              infinite |= has_infinity(pair);
@@ -134,9 +133,7 @@ struct Bands {
 
   // The same by `rows` rows of `taps` taps, where x has infinities.
   __device__ __forceinline__ void add_taps(const Operands& operands, int rows, int taps, Sums& sums) const {
-    for_each_sum(sums, [&](int i, int j, float& sum) {
-      sum = sum_of_taps(operands, channel, i, j, rows, taps, sum);
-    });
+    for_each_sum(sums, [&](int i, int j, float& sum) { sum = sum_of_taps(operands, channel, i, j, rows, taps, sum); });
   }
 
   // Calls visit(i, j, sum) for the sums of this lane.
@@ -173,8 +170,7 @@ struct Bands {
                                                    int taps, float sum) {
 #pragma unroll 1
     for (int r = 0; r < rows; ++r) {
-      const TX* const elements =
-          reinterpret_cast<const TX*>(operands.x[channel][i * ROW_STEP + r * TAP_STEP]) + j;
+      const TX* const elements = reinterpret_cast<const TX*>(operands.x[channel][i * ROW_STEP + r * TAP_STEP]) + j;
       const TX* const factors = reinterpret_cast<const TX*>(operands.taps[channel][r] + AHEAD);
 #pragma unroll 1
       for (int s = 0; s < taps; ++s) sum = fmaf(to_float(elements[s]), to_float(factors[s]), sum);

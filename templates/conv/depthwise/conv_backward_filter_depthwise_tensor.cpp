@@ -88,16 +88,15 @@ Estimate predict(const Tile& tile, const FilterGradient& gradient, const Target&
   block.instructions =
       steps * (warps * (shape.products() + shape.matrices() + shape.words() * 1.5 + rows * 6 + 60) + fill) +
       warps * sums * 12;
-  block.shared_wavefronts = steps * (warps * (shape.matrices() * 4 + shape.words()) +
-                                     (positions + outputs) * channels / 64);
+  block.shared_wavefronts =
+      steps * (warps * (shape.matrices() * 4 + shape.words()) + (positions + outputs) * channels / 64);
   block.global_sectors = steps * (x_loads + dy_loads) * 32 + warps * sums * 32;
   block.l2_bytes = steps * (positions + outputs) * 2 * std::max(channels, 16.0);
   const double multiply = std::ceil(warps / 4) * shape.products() * instruction_fma * 4 /
                           descriptor::reached_products(target.arch, block.math, device.calibration);
-  block.latency_clocks =
-      1500 + sums * 40 +
-      steps * (900 + 700 * x_loads / warps / 4 + fill / std::min(4.0, warps) +
-               std::max(multiply, shape.matrices() * 8));
+  block.latency_clocks = 1500 + sums * 40 +
+                         steps * (900 + 700 * x_loads / warps / 4 + fill / std::min(4.0, warps) +
+                                  std::max(multiply, shape.matrices() * 8));
   block.stall_clocks = steps * 1200;
   block.code_instructions = 900 + (shape.products() + shape.matrices()) / rows + sums * 20;
   return descriptor::split_gradient_estimate(gradient, grid(tile, gradient), block, target, device);
@@ -151,10 +150,8 @@ Algorithm conv_backward_filter_depthwise_tensor() {
             [](const Tile& tile, const FilterGradient& gradient, const Target&) {
               return descriptor::split_is_worthwhile(gradient, grid(tile, gradient));
             })
-      .rule("the grid fits",
-            [](const Tile& tile, const FilterGradient& gradient, const Target&) {
-              return ceil_div(gradient.k(), tile.channels) < most_blocks_in_x;
-            })
+      .rule("the grid fits", [](const Tile& tile, const FilterGradient& gradient,
+                                const Target&) { return ceil_div(gradient.k(), tile.channels) < most_blocks_in_x; })
       .program(program)
       .estimate(predict);
 }

@@ -3,14 +3,14 @@
 // filter are the sums.
 //
 // A block has CHANNELS channels and its part of the tiles of TILE_P x TILE_Q outputs of all images; its sums stay in
-// registers while it goes from tile to tile. With SPLIT > 1 parts a second kernel adds those. Every order of addition is
-// fixed.
+// registers while it goes from tile to tile. With SPLIT > 1 parts a second kernel adds those. Every order of addition
+// is fixed.
 //
-// From the prelude, besides the problem: CHANNELS, TILE_P, TILE_Q; WARP_R, the rows of taps of a warp; X_RUN and DY_RUN,
-// channels of an access to x and dy; SHARED_BYTES; THREADS; SPLIT (conv_backward_filter_depthwise_tensor.cpp).
+// From the prelude, besides the problem: CHANNELS, TILE_P, TILE_Q; WARP_R, the rows of taps of a warp; X_RUN and
+// DY_RUN, channels of an access to x and dy; SHARED_BYTES; THREADS; SPLIT (conv_backward_filter_depthwise_tensor.cpp).
+#include "lib/bands.cuh"
 #include "lib/block_memory.cuh"
 #include "lib/depthwise_gradient.cuh"
-#include "lib/bands.cuh"
 
 constexpr int ROWS_OF_SUMS = ceil_div(R, 16) * 16, COLUMNS_OF_SUMS = ceil_div(S, 8) * 8;
 using GradientBands = Bands<TILE_P, TILE_Q, STRIDE_H, ROWS_OF_SUMS, COLUMNS_OF_SUMS, DILATION_H, WARP_R>;
@@ -49,7 +49,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const TilePlace place(tile);
     if (tile != tiles.first) __syncthreads();  // all have read the operands of the tile before
     fill_gradients(operands, dy, place, first);
-    const bool finite = GradientBands::fill_input<Input>(operands, x, place.image, first, place.front, place.top, place.left);
+    const bool finite =
+        GradientBands::fill_input<Input>(operands, x, place.image, first, place.front, place.top, place.left);
     if (__syncthreads_and(finite)) {
       bands.multiply(operands, sums);
     } else {

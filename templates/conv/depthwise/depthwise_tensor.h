@@ -17,7 +17,7 @@ struct BandShape {
   int warp_rows;                     ///< Rows of sums of a warp.
 
   int threads() const;
-  int64_t steps() const;  ///< Products of 16 bits' depth that a band takes.
+  int64_t steps() const;  ///< Parts of 16 columns that a band is cut into.
   int64_t pairs() const;  ///< Accesses to x for a row of taps and 16 rows of sums.
   int64_t input_rows() const;
   int64_t line_bytes() const;  ///< A row of taps with the zeros beside it.
