@@ -103,6 +103,33 @@ struct Bands {
     return !infinite;
   }
 
+  // Adds what the operands give, which all threads of the block have brought: `finite` is what fill_input() told this
+  // one. `rows` rows of `taps` taps are there; the others are zeros, which count for nothing.
+  __device__ __forceinline__ void add(const Operands& operands, bool finite, int rows, int taps, Sums& sums) const {
+    if (__syncthreads_and(finite)) {
+      multiply(operands, sums);
+    } else {
+      for_each_sum(sums,
+                   [&](int i, int j, float& sum) { sum = sum_of_taps(operands, channel, i, j, rows, taps, sum); });
+    }
+  }
+
+  // Calls visit(i, j, sum) for the sums of this lane.
+  template <class Visit>
+  __device__ __forceinline__ void for_each_sum(Sums& sums, Visit visit) const {
+#pragma unroll
+    for (int m = 0; m < WARP_ROWS / 16; ++m) {
+#pragma unroll
+      for (int n = 0; n < COLUMNS / 8; ++n) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          visit(row + 16 * m + lane / 4 + e / 2 * 8, 8 * n + lane % 4 * 2 + e % 2, sums[m][n][e]);
+        }
+      }
+    }
+  }
+
+ private:
   __device__ __forceinline__ void multiply(const Operands& operands, Sums& sums) const {
     const unsigned first = shared_address(&operands.x[channel][(row + lane % 16) * ROW_STEP][lane / 16 * 4]);
 #pragma unroll 1
@@ -131,27 +158,6 @@ struct Bands {
     }
   }
 
-  // The same by `rows` rows of `taps` taps, where x has infinities.
-  __device__ __forceinline__ void add_taps(const Operands& operands, int rows, int taps, Sums& sums) const {
-    for_each_sum(sums, [&](int i, int j, float& sum) { sum = sum_of_taps(operands, channel, i, j, rows, taps, sum); });
-  }
-
-  // Calls visit(i, j, sum) for the sums of this lane.
-  template <class Visit>
-  __device__ __forceinline__ void for_each_sum(Sums& sums, Visit visit) const {
-#pragma unroll
-    for (int m = 0; m < WARP_ROWS / 16; ++m) {
-#pragma unroll
-      for (int n = 0; n < COLUMNS / 8; ++n) {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          visit(row + 16 * m + lane / 4 + e / 2 * 8, 8 * n + lane % 4 * 2 + e % 2, sums[m][n][e]);
-        }
-      }
-    }
-  }
-
- private:
   // The lane's words of the band of a row of taps. A word has two neighbours, of which the first may be the second one
   // of a word of taps.
   __device__ __forceinline__ void make_band(const unsigned (&taps)[LINE], unsigned (&band)[STEPS][2]) const {

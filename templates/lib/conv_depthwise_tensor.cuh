@@ -8,8 +8,7 @@
 #include "lib/bands.cuh"
 #include "lib/block_memory.cuh"
 #include "lib/conv_operands.cuh"
-
-constexpr int P_TILES = ceil_div(P, TILE_P), Q_TILES = ceil_div(Q, TILE_Q);
+#include "lib/depthwise_tiles.cuh"
 
 static_assert(T == 1 && STRIDE_H == 1 && STRIDE_W == 1 && (DILATION_W == 1 || S == 1), "taps of a row are neighbours");
 static_assert(K == C && sizeof(TW) == 2, "a filter for each channel, of 16 bits");
@@ -20,20 +19,6 @@ using FilterBands = Bands<R, S, DILATION_H, TILE_P, TILE_Q, 1, WARP_P>;
 union BandMemory {
   FilterBands::Operands operands;
   float sums[TILE_P][TILE_Q * (CHANNELS + 1) + 1];  // lanes that store meet in few banks
-};
-
-// The tile that a block works on, and its first channel.
-struct BandPlace {
-  Index image, z, p, q;
-  int channel;
-
-  __device__ __forceinline__ explicit BandPlace(const GridBlock& block) {
-    image = static_cast<Index>(block.x);
-    q = take_coordinate(image, Q_TILES) * TILE_Q;
-    p = take_coordinate(image, P_TILES) * TILE_P;
-    z = take_coordinate(image, Z);
-    channel = static_cast<int>(block.y) * CHANNELS;
-  }
 };
 
 // The bits of tap s of row r of a channel's filter; zero beside the row.
@@ -57,20 +42,19 @@ __device__ __forceinline__ void convolve_bands(const GridBlock& block, const TX*
                                                const EpilogueArguments& arguments, long long n) {
   static_assert(sizeof(BandMemory) <= SHARED_BYTES, "the launch asks for as much as operands and sums take");
   auto& memory = block_memory<BandMemory>();
-  const BandPlace place(block);
-  if (place.image >= images_of(n)) return;
+  const int first_k = static_cast<int>(block.y) * CHANNELS;
+  Index image = static_cast<Index>(block.x);
+  const Index first_q = take_coordinate(image, q_tiles()) * TILE_Q;
+  const Index first_p = take_coordinate(image, p_tiles()) * TILE_P;
+  const Index z = take_coordinate(image, Z);
+  if (image >= images_of(n)) return;
   const FilterBands bands;
   FilterBands::Sums sums = {};
   if constexpr (MULTIPLIES) {
-    fill_filters(memory.operands, w, place.channel);
-    const bool finite =
-        FilterBands::fill_input<Input>(memory.operands, x, place.image, place.channel, place.z * STRIDE_D - PAD_FRONT,
-                                       place.p - PAD_TOP, place.q - PAD_LEFT);
-    if (__syncthreads_and(finite)) {
-      bands.multiply(memory.operands, sums);
-    } else {
-      bands.add_taps(memory.operands, R, S, sums);
-    }
+    fill_filters(memory.operands, w, first_k);
+    const bool finite = FilterBands::fill_input<Input>(memory.operands, x, image, first_k, z * STRIDE_D - PAD_FRONT,
+                                                       first_p - PAD_TOP, first_q - PAD_LEFT);
+    bands.add(memory.operands, finite, R, S, sums);
     __syncthreads();  // all have read the operands
   }
   bands.for_each_sum(
@@ -80,12 +64,12 @@ __device__ __forceinline__ void convolve_bands(const GridBlock& block, const TX*
 #pragma unroll 1
   for (int i = static_cast<int>(threadIdx.x); i < TILE_P * TILE_Q * RUNS; i += THREADS) {
     const int in_block = i % RUNS * Y_RUN, column = i / RUNS % TILE_Q, row = i / RUNS / TILE_Q;
-    const int k = place.channel + in_block;
-    const Index p = place.p + row, q = place.q + column;
+    const int k = first_k + in_block;
+    const Index p = first_p + row, q = first_q + column;
     if (p >= P || q >= Q || k >= K) continue;
     float run[Y_RUN];
 #pragma unroll
     for (int j = 0; j < Y_RUN; ++j) run[j] = memory.sums[row][column * (CHANNELS + 1) + in_block + j];
-    finish_outputs<true>(y, OutputPixel(place.image, place.z, p, q), k, run, arguments);
+    finish_outputs<true>(y, OutputPixel(image, z, p, q), k, run, arguments);
   }
 }

@@ -47,12 +47,7 @@ descriptor::SplitGrid grid(const Tile& tile, const FilterGradient& gradient) {
 
 std::optional<std::string> refusal(const FilterGradient& gradient, const Target& target) {
   if (gradient.blend.alpha == Scale::zero) return "alpha is zero: there is nothing to multiply";
-  if (auto why = descriptor::depthwise_refusal(gradient.x, gradient.c_per_group(), descriptor::Inner::channels)) {
-    return why;
-  }
-  if (gradient.k() != gradient.c()) return "channels have several filters";
-  if (size_of(gradient.x.dtype) != 2) return "bands are of f16 and bf16";
-  if (auto why = descriptor::band_refusal(gradient)) return why;
+  if (auto why = descriptor::band_refusal(gradient.x, gradient.c_per_group(), gradient.k(), gradient)) return why;
   return descriptor::tensor_type_refusal(gradient.dy.dtype, gradient.x.dtype, gradient.arithmetic, target);
 }
 
@@ -68,37 +63,24 @@ Program program(const Tile& tile, const FilterGradient& gradient, const Target&,
 }
 
 Estimate predict(const Tile& tile, const FilterGradient& gradient, const Target& target, const DeviceFigures& device) {
-  constexpr double instruction_fma = 16 * 8 * 16;
   const BandShape shape = shape_of(tile, gradient);
-  const double warps = shape.threads() / 32.0, channels = tile.channels, rows = tile.p;
+  const double warps = shape.threads() / 32.0, channels = tile.channels;
   const double steps = static_cast<double>(ceil_div(tiles(tile, gradient), tile.split));
-  const double positions = static_cast<double>(shape.input_rows() * shape.pairs() * 16), outputs = rows * tile.q;
+  const double positions = static_cast<double>(shape.input_rows() * shape.pairs() * 16), outputs = tile.p * tile.q;
   const double x_loads = positions * channels / x_run(tile, gradient) / 32,
                dy_loads = outputs * channels / dy_run(tile, gradient) / 32;  // of all warps
   const double fill = x_loads * (9 + 4.0 * x_run(tile, gradient)) + dy_loads * (12 + 3.0 * dy_run(tile, gradient));
   const double sums = tile.warp_r * static_cast<double>(shape.columns) / 32;  // of a thread
 
-  descriptor::BlockWork block;
-  block.threads = shape.threads();
-  block.registers = shape.registers();
-  block.shared_bytes = static_cast<double>(shape.shared_bytes());
-  block.math = MathClass::tensor_f16;
-  block.warps_at_half_rate = 1;
-  block.fma = steps * warps * shape.products() * instruction_fma / 32;
-  block.instructions =
-      steps * (warps * (shape.products() + shape.matrices() + shape.words() * 1.5 + rows * 6 + 60) + fill) +
-      warps * sums * 12;
-  block.shared_wavefronts =
-      steps * (warps * (shape.matrices() * 4 + shape.words()) + (positions + outputs) * channels / 64);
+  descriptor::BlockWork block = shape.work(steps);
+  block.instructions += steps * fill + warps * sums * 12;
+  block.shared_wavefronts += steps * (positions + outputs) * channels / 64;
   block.global_sectors = steps * (x_loads + dy_loads) * 32 + warps * sums * 32;
   block.l2_bytes = steps * (positions + outputs) * 2 * std::max(channels, 16.0);
-  const double multiply = std::ceil(warps / 4) * shape.products() * instruction_fma * 4 /
-                          descriptor::reached_products(target.arch, block.math, device.calibration);
   block.latency_clocks = 1500 + sums * 40 +
                          steps * (900 + 700 * x_loads / warps / 4 + fill / std::min(4.0, warps) +
-                                  std::max(multiply, shape.matrices() * 8));
-  block.stall_clocks = steps * 1200;
-  block.code_instructions = 900 + (shape.products() + shape.matrices()) / rows + sums * 20;
+                                  shape.clocks(target.arch, device.calibration));
+  block.code_instructions += sums * 20;
   return descriptor::split_gradient_estimate(gradient, grid(tile, gradient), block, target, device);
 }
 
@@ -115,13 +97,8 @@ Algorithm conv_backward_filter_depthwise_tensor() {
       .param("TILE_Q", &Tile::q, {32, 64, 16})
       .param("WARP_R", &Tile::warp_r, {16, 32})
       .param("SPLIT", &Tile::split, {1, 2, 4, 8, 16, 32, 64, 128})
-      .rule("warps tile the taps",
-            [](const Tile& tile, const FilterGradient& gradient, const Target&) {
-              constexpr int most_threads = 512, fewest_threads = 128;
-              const BandShape shape = shape_of(tile, gradient);
-              return shape.rows % tile.warp_r == 0 && shape.threads() <= most_threads &&
-                     shape.threads() >= fewest_threads;
-            })
+      .rule("warps tile the taps", [](const Tile& tile, const FilterGradient& gradient,
+                                      const Target&) { return shape_of(tile, gradient).warps_tile(); })
       .pruning("the tile suits the image",
                [](const Tile& tile, const FilterGradient& gradient, const Target&) {
                  return (tile.p == 8 || tile.p < 2 * gradient.rows.outputs) &&
@@ -137,10 +114,7 @@ Algorithm conv_backward_filter_depthwise_tensor() {
             })
       .rule("registers suffice",
             [](const Tile& tile, const FilterGradient& gradient, const Target& target) {
-              const BandShape shape = shape_of(tile, gradient);
-              const int limit =
-                  std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / shape.threads());
-              return shape.registers() <= limit - 16;
+              return shape_of(tile, gradient).registers_suffice(target.arch);
             })
       .pruning("each part has a tile",
                [](const Tile& tile, const FilterGradient& gradient, const Target&) {

@@ -51,13 +51,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     fill_gradients(operands, dy, place, first);
     const bool finite =
         GradientBands::fill_input<Input>(operands, x, place.image, first, place.front, place.top, place.left);
-    if (__syncthreads_and(finite)) {
-      bands.multiply(operands, sums);
-    } else {
-      // Outputs that do not exist are left out: their zeros times infinity would be no zeros.
-      bands.add_taps(operands, static_cast<int>(smaller<Index>(TILE_P, P - place.first_p)),
-                     static_cast<int>(smaller<Index>(TILE_Q, Q - place.first_q)), sums);
-    }
+    bands.add(operands, finite, static_cast<int>(smaller<Index>(TILE_P, P - place.first_p)),
+              static_cast<int>(smaller<Index>(TILE_Q, Q - place.first_q)), sums);
   }
   bands.for_each_sum(sums, [&](int r, int s, float sum) {
     const int k = first + bands.channel;

@@ -13,6 +13,11 @@
 #include "descriptor/numbers.h"
 
 namespace kiln::descriptor {
+namespace {
+
+constexpr double instruction_fma = 16 * 8 * 16;
+
+}  // namespace
 
 int BandShape::threads() const {
   return 32 * channels * static_cast<int>(rows / warp_rows);
@@ -56,8 +61,42 @@ double BandShape::words() const {
   return static_cast<double>(tap_rows * steps() * 4);
 }
 
-std::optional<std::string> band_refusal(const SpatialAxes& axes) {
+bool BandShape::warps_tile() const {
+  constexpr int most_threads = 512, fewest_threads = 128;
+  return rows % warp_rows == 0 && threads() <= most_threads && threads() >= fewest_threads;
+}
+
+bool BandShape::registers_suffice(const Arch& arch) const {
+  return registers() <= std::min(arch.registers_per_thread, arch.registers_per_sm / threads()) - 16;
+}
+
+BlockWork BandShape::work(double times) const {
+  const double warps = threads() / 32.0, of_rows = static_cast<double>(tap_rows);
+  BlockWork block;
+  block.threads = threads();
+  block.registers = registers();
+  block.shared_bytes = static_cast<double>(shared_bytes());
+  block.math = MathClass::tensor_f16;
+  block.warps_at_half_rate = 1;
+  block.fma = times * warps * products() * instruction_fma / 32;
+  block.instructions = times * warps * (products() + matrices() + words() * 1.5 + of_rows * 6 + 60);
+  block.shared_wavefronts = times * warps * (matrices() * 4 + words());
+  block.stall_clocks = times * 1200;
+  block.code_instructions = 900 + (products() + matrices()) / of_rows;
+  return block;
+}
+
+double BandShape::clocks(const Arch& arch, const Calibration& reached) const {
+  const double multiply = std::ceil(threads() / 128.0) * products() * instruction_fma * 4 /
+                          reached_products(arch, MathClass::tensor_f16, reached);
+  return std::max(multiply, matrices() * 8);
+}
+
+std::optional<std::string> band_refusal(const TensorSpec& x, int64_t c_per_group, int64_t k, const SpatialAxes& axes) {
   constexpr int64_t fewest_taps = 7, most_taps_of_an_axis = 128;
+  if (auto why = depthwise_refusal(x, c_per_group, Inner::channels)) return why;
+  if (k != x.extents[dimension::channel]) return "channels have several filters";
+  if (size_of(x.dtype) != 2) return "bands are of f16 and bf16";
   if (axes.planes.window != 1) return "filters have several planes";
   if (axes.rows.stride != 1 || axes.columns.stride != 1) return "the stride keeps neighbouring outputs apart";
   if (axes.columns.dilation != 1 && axes.columns.window != 1) return "dilation keeps the taps of a row apart";
@@ -85,10 +124,6 @@ BandShape shape_of(const BandTile& tile, const ConvolutionAddresses& conv) {
   return {tile.channels, conv.rows.window, conv.columns.window, conv.rows.dilation, tile.p, tile.q, 1, tile.warp_p};
 }
 
-int threads(const BandTile& tile) {
-  return 32 * tile.channels * (tile.p / tile.warp_p);
-}
-
 // Operands, and afterwards sums.
 int64_t shared_bytes(const BandTile& tile, const Contractions& parts) {
   constexpr int64_t alignment = 16;
@@ -109,82 +144,58 @@ std::array<Count, 3> grid(const BandTile& tile, const Contraction& contraction) 
           Count{1}};
 }
 
-std::optional<std::string> refusal_of_part(const Contraction& contraction) {
-  const ConvolutionAddresses& conv = contraction.addresses;
-  if (auto why = depthwise_refusal(conv.x, conv.c_per_group(), Inner::channels)) return why;
-  if (conv.k() != conv.c()) return "channels have several filters";
-  if (size_of(conv.x.dtype) != 2) return "bands are of f16 and bf16";
-  if (conv.divided != Divided::nothing) return "filters differ between regions";
-  return band_refusal(conv);
-}
-
 std::optional<std::string> refusal(const Contractions& parts, const Target& target) {
-  if (auto why = refusal_of(parts, depthwise_tensor_descriptor::refusal_of_part)) return why;
+  if (parts.refusal) return parts.refusal;
   for (const Contraction& part : parts.list) {
-    if (auto why = depthwise_tensor_descriptor::refusal_of_part(part)) return why;
+    const ConvolutionAddresses& conv = part.addresses;
+    if (auto why = band_refusal(conv.x, conv.c_per_group(), conv.k(), conv)) return why;
+    if (conv.divided != Divided::nothing) return "filters differ between regions";
   }
   const Contraction& main = parts.main();
   return tensor_type_refusal(main.a_type(), main.b_type(), main.arithmetic, target);
 }
 
-void add_constants(Prelude& prelude, const BandTile& tile, const Contraction& contraction, int64_t shared_bytes) {
-  const ConvolutionAddresses& conv = contraction.addresses;
-  prelude.constant("CHANNELS", tile.channels).constant("TILE_P", tile.p).constant("TILE_Q", tile.q);
-  prelude.constant("WARP_P", tile.warp_p).constant("THREADS", threads(tile));
-  prelude.constant("X_RUN", band_run(conv.x, conv.c(), tile.channels)).constant("Y_RUN", y_run(tile, conv));
-  prelude.constant("SHARED_BYTES", shared_bytes);
-}
-
 Program program(const std::string& name, const BandTile& tile, const Contractions& parts, const Emitter& emit) {
-  Launch launch = contraction_launch(name, threads(tile));
+  const int threads = shape_of(tile, parts.main().addresses).threads();
+  const int64_t bytes = shared_bytes(tile, parts);
+  Launch launch = contraction_launch(name, threads);
   launch.grid = grid_of(parts, [&](const Contraction& part) { return grid(tile, part); });
-  launch.dynamic_shared_bytes = static_cast<unsigned>(shared_bytes(tile, parts));
+  launch.dynamic_shared_bytes = static_cast<unsigned>(bytes);
   return program_of(parts, emit, {launch}, [&](const Contraction& part) {
+    const ConvolutionAddresses& conv = part.addresses;
     Prelude prelude = contraction_prelude(part);
-    add_constants(prelude, tile, part, shared_bytes(tile, parts));
-    return prelude;
+    prelude.constant("CHANNELS", tile.channels).constant("TILE_P", tile.p).constant("TILE_Q", tile.q);
+    prelude.constant("WARP_P", tile.warp_p).constant("THREADS", threads);
+    prelude.constant("X_RUN", band_run(conv.x, conv.c(), tile.channels)).constant("Y_RUN", y_run(tile, conv));
+    return prelude.constant("SHARED_BYTES", bytes);
   });
 }
 
 GridWork work_of(const BandTile& tile, const Contraction& contraction, const Target& target,
                  const Calibration& reached) {
   const ConvolutionAddresses& conv = contraction.addresses;
-  constexpr double instruction_fma = 16 * 8 * 16;
   const BandShape shape = shape_of(tile, conv);
-  const auto rows = static_cast<double>(shape.tap_rows);
   const double warps = shape.threads() / 32.0, channels = tile.channels;
   const int x_run = band_run(conv.x, conv.c(), tile.channels);
   const double positions = static_cast<double>(shape.input_rows() * shape.pairs() * 16);
   const double loads = positions * channels / x_run / 32;  // of all warps, as below
-  const double taps = channels * rows * static_cast<double>(shape.line_bytes()) / 4 / 32;
+  const double taps = channels * static_cast<double>(shape.tap_rows * shape.line_bytes()) / 4 / 32;
   const double outputs = static_cast<double>(tile.p) * tile.q, stores = outputs * channels / y_run(tile, conv) / 32;
   const double fill = loads * (9 + 4.0 * x_run) + taps * 40;
   const double finish = stores * (20 + 5.0 * y_run(tile, conv)) + outputs * channels / 32 * 2;
 
   GridWork work;
-  BlockWork& block = work.block;
   work.blocks =
       static_cast<double>(tiles_per_channel(conv, tile.p, tile.q) * conv.n() * ceil_div(conv.k(), tile.channels));
-  block.threads = shape.threads();
-  block.registers = shape.registers();
-  block.shared_bytes = static_cast<double>(shape.shared_bytes());
-  block.math = MathClass::tensor_f16;
-  block.warps_at_half_rate = 1;
-  block.fma = warps * shape.products() * instruction_fma / 32;
-  block.instructions =
-      warps * (shape.products() + shape.matrices() + shape.words() * 1.5 + rows * 6 + 60) + fill + finish;
-  block.shared_wavefronts =
-      warps * (shape.matrices() * 4 + shape.words()) + loads * x_run / 2 + taps + outputs * channels / 32 * 3;
+  BlockWork& block = work.block = shape.work(1);
+  block.instructions += fill + finish;
+  block.shared_wavefronts += loads * x_run / 2 + taps + outputs * channels / 32 * 3;
   block.global_sectors = loads * 32 + taps * 8 + stores * 32;
   block.l2_bytes = positions * 2 * std::max(channels, 16.0) + channels * static_cast<double>(conv.taps()) * 2 +
                    outputs * channels * 2;
-  const double multiply = std::ceil(warps / 4) * shape.products() * instruction_fma * 4 /
-                          reached_products(target.arch, block.math, reached);
-  const double at_once = std::min(4.0, warps);
-  block.latency_clocks = 1500 + 700 * (loads / warps / 4 + taps / warps / 8) + (fill + finish) / at_once +
-                         std::max(multiply, shape.matrices() * 8) + 400;
-  block.stall_clocks = 1200;
-  block.code_instructions = 900 + (shape.products() + shape.matrices()) / rows + tile.warp_p * tile.q / 32.0 * 8;
+  block.latency_clocks = 1900 + 700 * (loads / warps / 4 + taps / warps / 8) + (fill + finish) / std::min(4.0, warps) +
+                         shape.clocks(target.arch, reached);
+  block.code_instructions += tile.warp_p * tile.q / 32.0 * 8;
   work.dram_bytes = compulsory_bytes(contraction);
   return work;
 }
@@ -206,11 +217,9 @@ Algorithm depthwise_tensor_convolution(const std::string& template_path, const s
       .param("TILE_P", &BandTile::p, {32, 16, 64})
       .param("TILE_Q", &BandTile::q, {32, 16, 64})
       .param("WARP_P", &BandTile::warp_p, {32, 16})
-      .rule("warps tile the block",
-            [](const BandTile& tile, const Contractions&, const Target&) {
-              constexpr int most_threads = 512, fewest_threads = 128;
-              return tile.p % tile.warp_p == 0 && threads(tile) <= most_threads && threads(tile) >= fewest_threads;
-            })
+      .rule("warps tile the block", for_main([](const BandTile& tile, const Contraction& part, const Target&) {
+              return shape_of(tile, part.addresses).warps_tile();
+            }))
       .pruning("the tile suits the image", for_main([](const BandTile& tile, const Contraction& part, const Target&) {
                  return (tile.p == 16 || tile.p < 2 * part.addresses.rows.outputs) &&
                         (tile.q == 16 || tile.q < 2 * part.addresses.columns.outputs);
@@ -224,9 +233,7 @@ Algorithm depthwise_tensor_convolution(const std::string& template_path, const s
               return !parts.refusal && shared_bytes(tile, parts) <= target.arch.shared_per_block;
             })
       .rule("registers suffice", for_all([](const BandTile& tile, const Contraction& part, const Target& target) {
-              const int limit =
-                  std::min(target.arch.registers_per_thread, target.arch.registers_per_sm / threads(tile));
-              return shape_of(tile, part.addresses).registers() <= limit - 16;
+              return shape_of(tile, part.addresses).registers_suffice(target.arch);
             }))
       .rule("the grid fits",
             [](const BandTile& tile, const Contractions& parts, const Target&) {

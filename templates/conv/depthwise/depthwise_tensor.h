@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "contraction/block_estimate.h"
 #include "contraction/contractions.h"
 #include "kiln/generator/algorithm.h"
 
@@ -25,14 +26,26 @@ struct BandShape {
   /// A thread's: sums, matrices of x, a band and addresses.
   int registers() const;
 
-  /// Tensor instructions of a warp, its accesses to x, and its words of taps, for all rows of taps.
+  /// Whether whole warps make a block that is neither small nor too large.
+  bool warps_tile() const;
+  /// Whether a thread has enough of them.
+  bool registers_suffice(const Arch& arch) const;
+
+  /// The work of a block that adds `times` times what its operands give. To bring these, and to store the sums, comes
+  /// on top.
+  BlockWork work(double times) const;
+  /// How long it multiplies once, if nothing else runs.
+  double clocks(const Arch& arch, const Calibration& reached) const;
+
+ private:
+  // Tensor instructions of a warp, its accesses to x, and its words of taps, for all rows of taps.
   double products() const;
   double matrices() const;
   double words() const;
 };
 
-/// Why a row of `columns.window` taps, in windows that are `rows`, makes no bands. Nothing if it does.
-std::optional<std::string> band_refusal(const SpatialAxes& axes);
+/// Why a convolution of x with `k` filters of `c_per_group` channels has no bands for its windows; nothing if it has.
+std::optional<std::string> band_refusal(const TensorSpec& x, int64_t c_per_group, int64_t k, const SpatialAxes& axes);
 
 /// Channels of one access to `spec`, whose channels number `channels`, where a block has `of_block` of them.
 int band_run(const TensorSpec& spec, int64_t channels, int of_block);
