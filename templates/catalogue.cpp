@@ -78,6 +78,7 @@
   algorithm(pool_indexed) \
   algorithm(pool_backward_simple) \
   algorithm(pool_backward_gather) \
+  algorithm(pool_backward_separable) \
   algorithm(unpool_backward_simple) \
   algorithm(unpool_backward_gather) \
   algorithm(resize_simple) \
@@ -121,6 +122,7 @@
   algorithm(gemm_tensor_staged) \
   algorithm(gemm_tensor_staged_f16_sums) \
   algorithm(gemm_thin) \
+  algorithm(gemm_thin_splitk) \
   algorithm(cross_entropy_forward_simple) \
   algorithm(cross_entropy_forward_rows) \
   algorithm(cross_entropy_forward_strided) \

@@ -54,4 +54,17 @@ Estimate streaming_estimate(const StreamingWork& work, const Arch& arch, const D
   return estimate;
 }
 
+Estimate streaming_estimate(const std::vector<StreamingWork>& steps, const Arch& arch, const DeviceFigures& device) {
+  Estimate sum;
+  for (const StreamingWork& step : steps) {
+    const Estimate estimate = streaming_estimate(step, arch, device);
+    sum.seconds += estimate.seconds;
+    sum.math += estimate.math;
+    sum.memory += estimate.memory;
+    sum.on_chip += estimate.on_chip;
+    sum.overhead += estimate.overhead;
+  }
+  return sum;
+}
+
 }  // namespace kiln::descriptor

@@ -1,6 +1,8 @@
 // Predicted time of kernels that are bound by memory: what pooling, softmax and depthwise descriptors share.
 #pragma once
 
+#include <vector>
+
 #include "kiln/generator/algorithm.h"
 
 namespace kiln::descriptor {
@@ -30,5 +32,8 @@ double launch_seconds(double launches, const DeviceFigures& device);
 /// or too few bytes are in flight to cover the latency of memory (Little's law), plus launches. Issue takes no less
 /// than one thread's instructions one after the other, which is what bounds small grids.
 Estimate streaming_estimate(const StreamingWork& work, const Arch& arch, const DeviceFigures& device);
+
+/// The same of kernels that run one after the other, each with its own work.
+Estimate streaming_estimate(const std::vector<StreamingWork>& steps, const Arch& arch, const DeviceFigures& device);
 
 }  // namespace kiln::descriptor

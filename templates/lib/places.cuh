@@ -26,3 +26,11 @@ __device__ __forceinline__ Place place_of(Index index, long long planes, long lo
   place.image = index;
   return place;
 }
+
+// Offset of the first channel of a place in a packed tensor that holds its elements in the order of threads.
+__device__ __forceinline__ Index packed_at(const Place& place, Index planes, Index rows, Index columns) {
+  const Index pixel = (place.plane * rows + place.row) * columns + place.column;
+  const Index pixels = planes * rows * columns;
+  if constexpr (CHANNELS_INNER) return (place.image * pixels + pixel) * C + place.c;
+  return (place.image * C + place.c) * pixels + pixel;
+}

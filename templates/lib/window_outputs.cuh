@@ -32,3 +32,15 @@ __device__ __forceinline__ Index first_tap_at(Index position, long long pad) {
     return TAPS;
   }
 }
+
+// The outputs along one axis whose windows may hold a position.
+struct Holders {
+  Index first, last;
+
+  __device__ __forceinline__ Holders(Index position, Index pad, Index window, Index dilation, Index stride,
+                                     Index outputs) {
+    const Index reach = position + pad - (window - 1) * dilation;
+    first = reach <= 0 ? 0 : (reach + stride - 1) / stride;
+    last = smaller<Index>(outputs - 1, (position + pad) / stride);
+  }
+};

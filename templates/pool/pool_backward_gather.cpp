@@ -70,17 +70,27 @@ Estimate predict(const Shape& shape, const PoolBackwardProblem& pool, const Targ
   const auto taps = static_cast<double>(pool.taps());
   const double visits = std::max(1.0, taps * windows / std::max(elements, 1.0));  // windows that hold an element
   const double bytes = size_of(pool.dy.dtype) + (is_max ? tap_bytes : pool.has_indices ? size_of(DType::i32) : 0);
-  descriptor::StreamingWork work;
-  work.dram_bytes = descriptor::compulsory_bytes(pool) + (is_max ? 2 * windows * tap_bytes : 0);
-  work.cache_bytes = elements * visits * bytes + (is_max ? windows * taps * size_of(pool.x.dtype) : 0);
-  work.threads = elements / shape.vector;
-  work.instructions_per_thread = 60 + visits * (20 + 4 * shape.vector);
-  if (is_max) work.instructions_per_thread += windows / std::max(elements, 1.0) * taps * (8 + 3 * shape.vector);
-  work.blocks = work.threads / shape.threads;
-  work.threads_per_block = shape.threads;
-  work.bytes_in_flight_per_thread = bytes * shape.vector;
-  work.launches = is_max ? 2 : 1;
-  return descriptor::streaming_estimate(work, target.arch, device);
+  const auto step = [&](double results) {  // a thread for VECTOR of them
+    descriptor::StreamingWork work;
+    work.threads = results / shape.vector;
+    work.blocks = work.threads / shape.threads;
+    work.threads_per_block = shape.threads;
+    work.bytes_in_flight_per_thread = bytes * shape.vector;
+    return work;
+  };
+  descriptor::StreamingWork gather = step(elements);
+  gather.dram_bytes = descriptor::compulsory_bytes(pool) + (is_max ? windows * tap_bytes : 0);
+  gather.cache_bytes = elements * visits * bytes;
+  gather.instructions_per_thread = 60 + visits * (20 + 4 * shape.vector);
+  if (!is_max) return descriptor::streaming_estimate(gather, target.arch, device);
+
+  const double of_x = static_cast<double>(pool.x.elements()) * size_of(pool.x.dtype);
+  gather.dram_bytes -= of_x;
+  descriptor::StreamingWork locate = step(windows);
+  locate.dram_bytes = of_x + windows * tap_bytes;
+  locate.cache_bytes = windows * taps * size_of(pool.x.dtype);
+  locate.instructions_per_thread = 60 + taps * (8 + 3 * shape.vector);
+  return descriptor::streaming_estimate({locate, gather}, target.arch, device);
 }
 
 }  // namespace

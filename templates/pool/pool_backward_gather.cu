@@ -8,6 +8,7 @@
 #include "lib/pooling.cuh"
 #include "lib/store.cuh"
 #include "lib/window_maxima.cuh"
+#include "lib/window_outputs.cuh"
 
 using Incoming = SpatialTensor<DY_STRIDE_N, DY_STRIDE_C, DY_STRIDE_Z, DY_STRIDE_P, DY_STRIDE_Q, N, Z, P, Q>;
 using Gradient = SpatialTensor<DX_STRIDE_N, DX_STRIDE_C, DX_STRIDE_D, DX_STRIDE_H, DX_STRIDE_W, N, D, H, W>;
@@ -18,13 +19,6 @@ using Named =
 // The tap of every window's maximum, in the order in which threads take windows.
 using TapNumber = unsigned short;
 constexpr TapNumber NO_TAP = 65535;  // no element is inside
-
-// Where that of an output stands.
-__device__ __forceinline__ Index place_of_tap(Index image, Index c, Index z, Index p, Index q) {
-  const Index window = (z * P + p) * Q + q;
-  if constexpr (CHANNELS_INNER) return (image * Index(Z) * P * Q + window) * C + c;
-  return (image * C + c) * Index(Z) * P * Q + window;
-}
 
 struct TapOf {
   __device__ __forceinline__ TapNumber operator()(int t, int r, int s, Index, Index, Index) const {
@@ -43,18 +37,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   window_maxima<NO_TAP>(x, window, AsStored(), TapOf(), largest, taps);
   store(located + index * VECTOR, taps);
 }
-
-// The outputs along one axis whose windows may hold a position.
-struct Holders {
-  Index first, last;
-
-  __device__ __forceinline__ Holders(Index position, Index pad, Index window, Index dilation, Index stride,
-                                     Index outputs) {
-    const Index reach = position + pad - (window - 1) * dilation;
-    first = reach <= 0 ? 0 : (reach + stride - 1) / stride;
-    last = smaller<Index>(outputs - 1, (position + pad) / stride);
-  }
-};
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     pool_backward_gather(const TDY* __restrict__ dy, const TapNumber* __restrict__ located,
@@ -90,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
           const Index t = (pixel.plane - front) / DILATION_D, r = (pixel.row - top) / DILATION_H,
                       s = (pixel.column - left) / DILATION_W;
           const Vector<TapNumber, VECTOR> taps =
-              load_readonly<VECTOR>(located + place_of_tap(pixel.image, pixel.c, z, p, q));
+              load_readonly<VECTOR>(located + packed_at({pixel.image, pixel.c, z, p, q}, Z, P, Q));
 #pragma unroll
           for (int j = 0; j < VECTOR; ++j) {
             if (taps[j] == (t * R + r) * S + s) sums[j] += to_float(incoming[j]);

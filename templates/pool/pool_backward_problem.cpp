@@ -18,11 +18,14 @@ PoolBackwardProblem PoolBackwardProblem::of(const Request& request) {
   return problem;
 }
 
+bool needs_wide_index(const PoolBackwardProblem& pool) {
+  return needs_wide_index({&pool.dy, &pool.x, &pool.indices, &pool.dx}) || !coordinates_fit_int(pool);
+}
+
 Prelude pool_backward_prelude(const PoolBackwardProblem& pool) {
   Prelude prelude;
   prelude.type("TDY", pool.dy.dtype).type("TX", pool.x.dtype).type("TDX", pool.dx.dtype);
-  prelude.index_type("Index",
-                     needs_wide_index({&pool.dy, &pool.x, &pool.indices, &pool.dx}) || !coordinates_fit_int(pool));
+  prelude.index_type("Index", needs_wide_index(pool));
   add_batch(prelude, pool.n(), pool.dynamic_batch);
   prelude.extent("C", pool.c());
   add_axes(prelude, pool, FixedAxes::steps);

@@ -25,6 +25,9 @@ struct PoolBackwardProblem : PoolBackward, SpatialAxes {
   int64_t elements_per_image() const { return c() * planes.extent * rows.extent * columns.extent; }
 };
 
+/// Whether offsets and coordinates need more than 32 bits.
+bool needs_wide_index(const PoolBackwardProblem& pool);
+
 /// TDY, TX, TDX, Index, N, DYNAMIC_N, C, the axes (add_axes()), DY_STRIDE_N and the like (also of x, indices and dx),
 /// HAS_INDICES, MODE, ALPHA and BETA.
 Prelude pool_backward_prelude(const PoolBackwardProblem& pool);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "descriptor/numbers.h"
 #include "descriptor/prelude_and_launch.h"
 #include "descriptor/streaming_estimate.h"
 #include "kiln/base/error.h"
@@ -19,7 +20,6 @@ namespace kiln {
 namespace {
 
 constexpr int64_t most_workspace = int64_t{1} << 40;
-constexpr int64_t workspace_alignment = 256;
 
 // Names and values of the constants that a kernel and the expressions of its descriptor see.
 using Values = std::map<std::string, int64_t, std::less<>>;
@@ -204,8 +204,7 @@ class UserTemplate {
 
   int64_t workspace_bytes(const Values& values) const {
     if (!d_.workspace) return 0;
-    const int64_t bytes = within(*d_.workspace, values, 0, most_workspace);
-    return (bytes + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
+    return descriptor::aligned_bytes(within(*d_.workspace, values, 0, most_workspace));
   }
 
   UserDescriptor d_;

@@ -37,31 +37,32 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Regions, Fp8,
-    testing::Values(
-        AlgorithmCase{"OfE4m3",
-                      "conv_forward x=f8e4m3:2x8x7x9:800,1,112,12@4 w=f8e4m3:16x8x3x3:120,1,36,12@4 "
-                      "y=f8e4m3:2x16x7x9:1600,1,200,20@4 pad=1",
-                      {"conv_simple", "conv_direct", "conv_implicit_gemm", "conv_implicit_gemm_splitk", "conv_tensor",
-                       "conv_tensor_staged"}},
-        AlgorithmCase{
-            "OfE5m2",
-            "conv_forward x=f8e5m2:2x8x7x9:830,1,117,13 w=f8e5m2:16x8x3x3:80,9,3,1 "
-            "y=f8e5m2:2x16x7x9:1600,1,200,20 pad=1",
-            {"conv_simple", "conv_direct", "conv_implicit_gemm", "conv_implicit_gemm_splitk", "conv_tensor_staged"}},
-        AlgorithmCase{"Pointwise",
-                      "conv_forward x=f8e4m3:2x32x5x6:1400,1,240,36@4 w=f8e4m3:40x32x1x1:36,1,1,1@4 "
-                      "y=f8e4m3:2x40x5x6:1500,1,270,44@4",
-                      {"conv_1x1", "conv_tensor"}},
-        AlgorithmCase{"GradientsOfData",
-                      "conv_backward_data dy=f8e5m2:2x12x5x7:600,1,100,12@4 w=f8e4m3:12x6x3x3:1,144,48,16@4 "
-                      "dx=f8e5m2:2x6x9x13:900,1,96,7 stride=2 pad=1",
-                      {"conv_backward_data_simple", "conv_backward_data_direct", "conv_backward_data_implicit_gemm",
-                       "conv_backward_data_implicit_gemm_splitk"}},
-        AlgorithmCase{"Products",
-                      "gemm a=f8e4m3:37x29:31,1 b=f8e4m3:29x41:45,1 c=f8e4m3:37x41:50,1",
-                      {"gemm_simple", "gemm_tiled", "gemm_splitk", "gemm_tensor_staged"}},
-        AlgorithmCase{
-            "ThinProducts", "gemm a=f8e4m3:2x200:210,1 b=f8e4m3:200x64:70,1 c=f8e4m3:2x64:66,1", {"gemm_thin"}}),
+    testing::Values(AlgorithmCase{"OfE4m3",
+                                  "conv_forward x=f8e4m3:2x8x7x9:800,1,112,12@4 w=f8e4m3:16x8x3x3:120,1,36,12@4 "
+                                  "y=f8e4m3:2x16x7x9:1600,1,200,20@4 pad=1",
+                                  {"conv_simple", "conv_direct", "conv_implicit_gemm", "conv_implicit_gemm_splitk",
+                                   "conv_tensor", "conv_tensor_staged"}},
+                    AlgorithmCase{"OfE5m2",
+                                  "conv_forward x=f8e5m2:2x8x7x9:830,1,117,13 w=f8e5m2:16x8x3x3:80,9,3,1 "
+                                  "y=f8e5m2:2x16x7x9:1600,1,200,20 pad=1",
+                                  {"conv_simple", "conv_direct", "conv_implicit_gemm", "conv_implicit_gemm_splitk",
+                                   "conv_tensor_staged"}},
+                    AlgorithmCase{"Pointwise",
+                                  "conv_forward x=f8e4m3:2x32x5x6:1400,1,240,36@4 w=f8e4m3:40x32x1x1:36,1,1,1@4 "
+                                  "y=f8e4m3:2x40x5x6:1500,1,270,44@4",
+                                  {"conv_1x1", "conv_tensor"}},
+                    AlgorithmCase{
+                        "GradientsOfData",
+                        "conv_backward_data dy=f8e5m2:2x12x5x7:600,1,100,12@4 w=f8e4m3:12x6x3x3:1,144,48,16@4 "
+                        "dx=f8e5m2:2x6x9x13:900,1,96,7 stride=2 pad=1",
+                        {"conv_backward_data_simple", "conv_backward_data_direct", "conv_backward_data_implicit_gemm",
+                         "conv_backward_data_implicit_gemm_splitk"}},
+                    AlgorithmCase{"Products",
+                                  "gemm a=f8e4m3:37x29:31,1 b=f8e4m3:29x41:45,1 c=f8e4m3:37x41:50,1",
+                                  {"gemm_simple", "gemm_tiled", "gemm_splitk", "gemm_tensor_staged"}},
+                    AlgorithmCase{"ThinProducts",
+                                  "gemm a=f8e4m3:2x200:210,1 b=f8e4m3:200x64:70,1 c=f8e4m3:2x64:66,1",
+                                  {"gemm_thin", "gemm_thin_splitk"}}),
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -96,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(
                       {"gemm_simple", "gemm_tiled", "gemm_splitk"}},
         AlgorithmCase{"VectorTimesMatrix",
                       "gemm a=f8e4m3:1x264 b=f8e4m3:264x68 c=f32:1x68",
-                      {"gemm_simple", "gemm_tiled", "gemm_splitk", "gemm_thin"}}),
+                      {"gemm_simple", "gemm_tiled", "gemm_splitk", "gemm_thin", "gemm_thin_splitk"}}),
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(

@@ -14,6 +14,7 @@ const Names tiles = {"gemm_simple", "gemm_tiled"};
 const Names splits = {"gemm_simple", "gemm_tiled", "gemm_splitk"};
 const Names thin = {"gemm_simple", "gemm_tiled", "gemm_thin"};
 const Names all = {"gemm_simple", "gemm_tiled", "gemm_splitk", "gemm_thin"};
+const Names long_thin = {"gemm_thin", "gemm_thin_splitk"};
 
 class Gemm : public testing::TestWithParam<AlgorithmCase> {};
 
@@ -54,6 +55,14 @@ INSTANTIATE_TEST_SUITE_P(
                       all},
         AlgorithmCase{"BatchOfThinOnes", "gemm a=f32:2x3x2x40 b=f32:1x3x40x36 epilogue=bias+relu", all},
         AlgorithmCase{"DotProduct", "gemm a=f32:1x300 b=f32:300x1", all},
+        AlgorithmCase{"LongDotProduct", "gemm a=f32:1x5003 b=f32:5003x1 alpha=any beta=any", long_thin},
+        AlgorithmCase{"LongDotProducts", "gemm a=bf16:3x2x4096 b=bf16:3x4096x1 epilogue=bias", long_thin},
+        AlgorithmCase{"LongVectorTimesMatrix", "gemm a=bf16:1x1203 b=bf16:1203x41:44,1 epilogue=bias+relu", long_thin},
+        AlgorithmCase{"LongMatrixTimesVectorsInRegions",
+                      "gemm a=f16:5x2112:2200,1@8 b=f16:2112x3:1,2304@8 c=f32:5x3:1,9 residual=f32:5x3 epilogue=add",
+                      long_thin},
+        AlgorithmCase{"LongInRegions", "gemm a=bf16:7x1500:2,20 b=bf16:1500x4:10,2 c=bf16:7x4:12,3 beta=1", long_thin},
+        AlgorithmCase{"LongOfF32InRegions", "gemm a=f32:2x1500:2,20 b=f32:1500x64:80,1@4 c=f32:2x64:1,5", long_thin},
         AlgorithmCase{"OuterProduct", "gemm a=f32:40x1 b=f32:1x36", tiles},
         AlgorithmCase{"DynamicBatchOfColumns", "gemm a=f16:16x24:1,16 b=f16:24x40 c=f16:16x40:1,16 n=? beta=1", tiles},
         AlgorithmCase{"NoRows", "gemm a=f32:0x16 b=f32:16x12", trusted},
@@ -72,12 +81,15 @@ INSTANTIATE_TEST_SUITE_P(
                     cover("gemm_tiled", "gemm a=f32:70x37:1,72 b=f32:37x66:68,1 epilogue=bias+add"),
                     cover("gemm_splitk", "gemm a=f16:2x35x264 b=f16:2x264x36:9504,1,264 c=f16:2x35x36"),
                     cover("gemm_thin", "gemm a=f16:2x3x136 b=f16:2x136x72 c=f16:2x3x72 epilogue=bias"),
+                    cover("gemm_thin_splitk", "gemm a=f16:2x3x1224 b=f16:2x1224x72 c=f16:2x3x72 epilogue=bias"),
+                    cover("gemm_thin_splitk", "gemm a=f32:7x8452 b=f32:8452x5 beta=any"),
                     cover("gemm_thin", "gemm a=f32:67x144 b=f32:144x5 beta=any")),
     cover_name);
 
 INSTANTIATE_TEST_SUITE_P(GemmWithWideOffsets, WideIndexMatch,
                          testing::Values(wide(all,
-                                              "gemm a=f32:3x5x70 b=f32:3x70x36 c=f32:3x5x36 epilogue=bias+add+relu")),
+                                              "gemm a=f32:3x5x70 b=f32:3x70x36 c=f32:3x5x36 epilogue=bias+add+relu"),
+                                         wide({"gemm_thin_splitk"}, "gemm a=f16:3x2x700 b=f16:3x700x36")),
                          cover_name);
 
 }  // namespace

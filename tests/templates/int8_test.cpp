@@ -13,6 +13,7 @@ const Names lanes = {"conv_simple", "conv_direct", "conv_implicit_gemm", "conv_i
 const Names all = {"conv_simple", "conv_direct",        "conv_implicit_gemm", "conv_implicit_gemm_splitk",
                    "conv_tensor", "conv_tensor_staged", "conv_tensor_splitk"};
 const Names pointwise = {"conv_1x1", "conv_tensor", "conv_tensor_persistent"};
+const Names long_thin = {"gemm_thin", "gemm_thin_splitk"};
 const Names product_lanes = {"gemm_simple", "gemm_tiled", "gemm_splitk"};
 const Names products = {"gemm_simple", "gemm_tiled",         "gemm_splitk",
                         "gemm_tensor", "gemm_tensor_staged", "gemm_tensor_splitk"};
@@ -96,8 +97,8 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"ShortDepthOfU8",
                       "gemm a=u8:137x132:140,1@4 b=u8:132x40:1,136@4 c=f32:137x40:1,140",
                       {"gemm_tensor_persistent"}},
-        AlgorithmCase{"Thin", "gemm a=i8:2x200:210,1 b=i8:200x64:70,1 c=i32:2x64:66,1", {"gemm_thin"}},
-        AlgorithmCase{"ThinOfU8", "gemm a=u8:2x200:210,1 b=i8:200x64:70,1 c=i32:2x64:66,1", {"gemm_thin"}}),
+        AlgorithmCase{"Thin", "gemm a=i8:2x200:210,1 b=i8:200x64:70,1 c=i32:2x64:66,1", long_thin},
+        AlgorithmCase{"ThinOfU8", "gemm a=u8:2x200:210,1 b=i8:200x64:70,1 c=i32:2x64:66,1", long_thin}),
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -109,8 +110,8 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"AlongTheDepthOfU8", "gemm a=u8:2x37x300 b=u8:2x300x41:12300,1,300 alpha=any beta=any", products},
         AlgorithmCase{"ShortDepth", "gemm a=i8:2x70x96 b=i8:2x96x24:2304,1,96", {"gemm_tensor_persistent"}},
         AlgorithmCase{"ShortDepthOfU8", "gemm a=u8:2x70x96 b=i8:2x96x24:2304,1,96", {"gemm_tensor_persistent"}},
-        AlgorithmCase{"Thin", "gemm a=i8:3x129 b=i8:129x41", {"gemm_thin"}},
-        AlgorithmCase{"ThinOfU8", "gemm a=u8:3x129 b=i8:129x41 c=f32:3x41", {"gemm_thin"}},
+        AlgorithmCase{"Thin", "gemm a=i8:3x129 b=i8:129x41", long_thin},
+        AlgorithmCase{"ThinOfU8", "gemm a=u8:3x129 b=i8:129x41 c=f32:3x41", long_thin},
         AlgorithmCase{"WeightsAlone",
                       "gemm a=bf16:5x264 b=i8:264x41 c=bf16:5x41 epilogue=bias",
                       {"gemm_simple", "gemm_tiled", "gemm_thin", "gemm_tensor_staged"}},

@@ -123,6 +123,17 @@ TEST(UserCodeOfPoolingGradients, IsRightInEveryKernel) {
       all);
 }
 
+TEST(UserCodeOfPoolingGradients, IsRightAxisByAxis) {
+  expect_served_right(
+      "pool_backward dy=f16:2x8x4x5:nhwc x=f16:2x8x8x8:nhwc mode=max window=5,4 beta=any epilogue=user:pooled "
+      "prologue.mean=f16:8 epilogue.gate=f32:2x8x8x8:nchw epilogue.bias=f32:8:2",
+      {"pool_backward_separable"});
+  expect_served_right(
+      "pool_backward dy=f32:3x5x4x7 dx=f32:3x5x6x9 mode=avg window=3 n=? epilogue=user:pooled "
+      "prologue.mean=f32:5:2 epilogue.gate=f32:1x5x6x9 epilogue.bias=f16:5",
+      {"pool_backward_separable"});
+}
+
 // The code reads dy, too: the indices say where it comes from.
 TEST(UserCodeOfUnpoolingsGradient, IsRightInEveryKernel) {
   const std::vector<std::string> all = {"unpool_backward_simple", "unpool_backward_gather"};

@@ -133,21 +133,23 @@ TEST(UserPrologue, OfMatrixProducts) {
   expect_prologue_right(
       "gemm a=f16:1x3x6x80 b=f16:2x3x80x12 c=f16:2x3x6x12 epilogue=user:layer epilogue.bias=f32:12 "
       "epilogue.gate=f16:2x3x6x12 epilogue.other=f32:2x1x6x12:6,1,12,1 prologue.factor=f16:80@2",
-      {"gemm_simple", "gemm_tiled", "gemm_splitk", "gemm_thin"});
+      {"gemm_simple", "gemm_tiled", "gemm_splitk", "gemm_thin", "gemm_thin_splitk"});
   expect_prologue_right("gemm a=f32:3x0 b=f32:0x12 beta=any epilogue=user:features prologue.shift=f32:0",
                         {"gemm_simple"});
 }
 
 // a is the thin operand or the wide one, and lanes run along K or along the lines.
 TEST(UserPrologue, OfThinMatrixProducts) {
-  for (const char* shape : {"a=f16:1x264 b=f16:264x19:1,264 c=f16:1x19 prologue.shift=f32:264",
-                            "a=f32:67x132 b=f32:132x3 prologue.shift=f16:132",
-                            "a=bf16:72x50:1,72 b=bf16:50x1 c=f32:72x1 prologue.shift=f32:50"}) {
+  for (const char* shape : {"a=f16:1x2640 b=f16:2640x19:1,2640 c=f16:1x19 prologue.shift=f32:2640",
+                            "a=f32:67x2052 b=f32:2052x3 prologue.shift=f16:2052",
+                            "a=bf16:72x500:1,72 b=bf16:500x1 c=f32:72x1 prologue.shift=f32:500"}) {
     const Request request = Request::parse(std::string("gemm epilogue=user:features ") + shape, prologues());
-    const auto config =
-        built_in_catalogue().find("gemm_thin")->on(request, testing_support::TestDevice::get().target).first_legal();
-    ASSERT_TRUE(config) << shape;
-    EXPECT_TRUE(testing_support::matches_reference(built_in_catalogue(), request, {"gemm_thin", *config}));
+    for (const char* algorithm : {"gemm_thin", "gemm_thin_splitk"}) {
+      const auto config =
+          built_in_catalogue().find(algorithm)->on(request, testing_support::TestDevice::get().target).first_legal();
+      ASSERT_TRUE(config) << shape;
+      EXPECT_TRUE(testing_support::matches_reference(built_in_catalogue(), request, {algorithm, *config}));
+    }
   }
 }
 

@@ -12,7 +12,6 @@ namespace kiln::descriptor {
 namespace {
 
 constexpr int filter_threads = 128;
-constexpr int workspace_alignment = 256;
 
 // `images` x `channels` x `slots` in the workspace. Where the channels stand side by side, so do those of all
 // positions.
@@ -104,10 +103,6 @@ Launch filters_launch(std::string entry, const Winograd& winograd, const FilterB
   launch.block[0] = filter_threads;
   launch.arguments = {OperandArgument{"b"}, WorkspaceArgument{0, filters.bytes(winograd)}};
   return launch;
-}
-
-int64_t aligned_bytes(int64_t bytes) {
-  return ceil_div(bytes, workspace_alignment) * workspace_alignment;
 }
 
 }  // namespace kiln::descriptor

@@ -47,7 +47,4 @@ Prelude winograd_prelude(const Winograd& winograd, const FilterBlock& filters, b
 /// The launch of `entry`, which transforms the filters into the start of the workspace.
 Launch filters_launch(std::string entry, const Winograd& winograd, const FilterBlock& filters);
 
-/// Bytes up to the next buffer in a workspace.
-int64_t aligned_bytes(int64_t bytes);
-
 }  // namespace kiln::descriptor

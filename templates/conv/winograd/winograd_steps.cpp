@@ -4,6 +4,7 @@
 
 #include "contraction/simt_tiling.h"
 #include "conv/winograd/winograd.h"
+#include "descriptor/numbers.h"
 
 namespace kiln::descriptor {
 namespace winograd_convolution_descriptor {
