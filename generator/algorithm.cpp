@@ -183,6 +183,12 @@ Estimate BoundAlgorithm::estimate(const Config& config, const DeviceFigures& dev
   return binding_->estimate(config, device);
 }
 
+std::vector<std::string> Algorithm::templates() const {
+  std::vector<std::string> templates{template_path()};
+  templates.insert(templates.end(), definition_->further_templates.begin(), definition_->further_templates.end());
+  return templates;
+}
+
 std::string Algorithm::digest(CodeDigests& codes) const {
   const SourceLibrary& library = codes.library();
   const std::string stem = without_extension(template_path());
@@ -194,9 +200,7 @@ std::string Algorithm::digest(CodeDigests& codes) const {
 
   Digest digest;
   digest.add(name());
-  std::vector<std::string> templates{template_path()};
-  templates.insert(templates.end(), definition_->further_templates.begin(), definition_->further_templates.end());
-  for (const std::string& path : templates) {
+  for (const std::string& path : templates()) {
     for (const std::string& file : closure(library, path)) digest.add(codes.of(file));
   }
   std::set<std::string> ordered;  // in an order that paths have no part in

@@ -22,6 +22,7 @@
   algorithm(conv_implicit_gemm_splitk) \
   algorithm(conv_tensor) \
   algorithm(conv_tensor_f16_sums) \
+  algorithm(conv_tensor_packed) \
   algorithm(conv_tensor_persistent) \
   algorithm(conv_tensor_splitk) \
   algorithm(conv_tensor_staged) \
@@ -40,6 +41,7 @@
   algorithm(conv_backward_data_implicit_gemm_splitk) \
   algorithm(conv_backward_data_tensor) \
   algorithm(conv_backward_data_tensor_f16_sums) \
+  algorithm(conv_backward_data_tensor_packed) \
   algorithm(conv_backward_data_tensor_persistent) \
   algorithm(conv_backward_data_tensor_splitk) \
   algorithm(conv_backward_data_tensor_staged) \
@@ -57,6 +59,7 @@
   algorithm(conv_backward_filter_tensor) \
   algorithm(conv_backward_filter_tensor_f16_sums) \
   algorithm(conv_backward_filter_tensor_splitk) \
+  algorithm(conv_backward_filter_tensor_splitk_packed) \
   algorithm(conv_backward_filter_tensor_staged) \
   algorithm(conv_backward_filter_tensor_staged_splitk) \
   algorithm(conv_backward_filter_tensor_patch) \

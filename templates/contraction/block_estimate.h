@@ -85,7 +85,8 @@ GridWork work_of_parts(const Contractions& parts, WorkOf work_of) {
     if (!part.multiplies()) works.back().blocks = 0;  // they store and end, beside those of the other parts
   }
   GridWork work = side_by_side(works);
-  work.launches = static_cast<int>(launches_of(parts));
+  work.launches = static_cast<int>(launches_of(parts)) + packing_launches(parts.packed);
+  work.extra_dram_bytes = packed_bytes(parts.packed);
   work.dram_bytes -= static_cast<double>(works.size() - 1) * parts.main().a_bytes();
   return work;
 }

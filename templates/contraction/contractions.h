@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "contraction/contraction.h"
+#include "contraction/packed_operands.h"
 #include "kiln/generator/algorithm.h"
 
 namespace kiln::descriptor {
@@ -25,6 +26,7 @@ struct Contractions {
   std::vector<Contraction> list{};       ///< at least one, unless refused
   std::optional<std::string> refusal{};  ///< why kernels that multiply cannot serve the request
   size_t main_part = 0;
+  std::vector<PackedOperand> packed{};  ///< operands that are packed before, if there are any
 
   /// The part with the most products: what a choice of parameters should suit.
   const Contraction& main() const { return list[main_part]; }
@@ -87,14 +89,14 @@ int64_t launches_of(const Contractions& parts);
 /// `preludes`.
 Program divided(const std::vector<Prelude>& preludes, const std::vector<Launch>& launches, const Emitter& emit);
 
-/// The program whose launches compute all parts, from sources that `make_prelude(contraction)` specialises for each of
-/// them.
+/// The program whose launches compute all parts, after those that pack operands, from sources that
+/// `make_prelude(contraction)` specialises for each of them.
 template <class MakePrelude>
 Program program_of(const Contractions& parts, const Emitter& emit, const std::vector<Launch>& launches,
                    MakePrelude make_prelude) {
   std::vector<Prelude> preludes;
   for (const Contraction& part : parts.list) preludes.push_back(make_prelude(part));
-  return with_names(parts.operands, divided(preludes, launches, emit));
+  return behind_packing(parts.packed, with_names(parts.operands, divided(preludes, launches, emit)), emit);
 }
 
 /// Whether `a` is the larger count at any batch; both depend on it, or neither does.

@@ -108,8 +108,8 @@ class SplitProduct {
     });
     const auto bytes = static_cast<double>(workspace_bytes(tiling, parts));
     work.dram_bytes += bytes * workspace_share(bytes, device);
-    work.extra_dram_bytes = bytes * workspace_share(bytes, device);
-    work.launches *= 2;
+    work.extra_dram_bytes += bytes * workspace_share(bytes, device);
+    work.launches += static_cast<int>(launches_of(parts));
     Estimate estimate = kind_.estimate(work, target.arch, device);
     const double reduce = reduce_seconds(tiling, parts, device);
     estimate.overhead += reduce;

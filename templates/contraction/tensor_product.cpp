@@ -36,6 +36,15 @@ struct TensorKind {
   DeviceFigures figures(const DeviceFigures& device, const Arch& arch) const { return with_rate_of_l2(device, arch); }
 };
 
+// The algorithm of a kernel, NAME`suffix`.
+template <class Tiling>
+Describe<Tiling, Contractions> describe_kernel(const std::string& template_path, const std::string& suffix,
+                                               const std::string& operation, ContractionMaker make) {
+  Describe<Tiling, Contractions> description(kernel_of(template_path) + suffix, operation, template_path, make);
+  if (suffix == packed_suffix) std::move(description).with_kernels_of(packing_template);
+  return description;
+}
+
 auto applies_if_brought(Bring bring, ContractionRefusal refusal) {
   return [bring, refusal](const Contractions& parts, const Target& target) {
     return tensor_refusal(parts, bring, target, refusal);
@@ -88,9 +97,9 @@ auto has_open_kernel(Bring bring) {
 Algorithm tensor_contraction(const std::string& template_path, const std::string& operation, ContractionMaker make,
                              Bring bring, ContractionRefusal refusal, const std::string& suffix) {
   const std::string kernel = kernel_of(template_path);
-  auto description = add_tensor_space(describe<TensorTiling>(kernel + suffix, operation, template_path, make)
-                                          .applies(applies_if_brought(bring, refusal)),
-                                      bring);
+  auto description = add_tensor_space(
+      describe_kernel<TensorTiling>(template_path, suffix, operation, make).applies(applies_if_brought(bring, refusal)),
+      bring);
   if (!suffix.empty()) return with_one_launch(std::move(description), kernel, bring);
   return with_one_launch(std::move(description).opens(has_open_kernel(bring)), kernel, bring);
 }
@@ -111,14 +120,14 @@ Algorithm persistent_tensor_contraction(const std::string& template_path, const 
 
 Algorithm split_tensor_contraction(const std::string& template_path, const std::string& operation,
                                    ContractionMaker make, Bring bring, std::vector<int64_t> splits,
-                                   ContractionRefusal refusal) {
-  const std::string name = kernel_of(template_path);
-  const SplitProduct<TensorKind> split(name, TensorKind{bring});
-  const TensorStream stream(name, bring);
+                                   ContractionRefusal refusal, const std::string& suffix) {
+  const std::string kernel = kernel_of(template_path);
+  const SplitProduct<TensorKind> split(kernel, TensorKind{bring});
+  const TensorStream stream(kernel, bring);
   splits.push_back(1);
   std::vector<int64_t> blocks = TensorStream::numbers_of_blocks();
   blocks.insert(blocks.begin(), 0);
-  return add_tensor_space(describe<SharedTiling>(name, operation, template_path, make)
+  return add_tensor_space(describe_kernel<SharedTiling>(template_path, suffix, operation, make)
                               .applies(applies_if_brought(bring, refusal))
                               .rule("either BLOCKS or SPLIT_K shares the depth",  // first: it is cheap
                                     [](const SharedTiling& tiling, const Contractions&, const Target&) {
@@ -138,7 +147,7 @@ Algorithm split_tensor_contraction(const std::string& template_path, const std::
             })
       .opens(
           [has = has_open_kernel(bring)](const SharedTiling& tiling, const Contractions& parts, const Target& target) {
-            return tiling.blocks == 0 && has(tiling, parts, target);
+            return tiling.blocks == 0 && parts.packed.empty() && has(tiling, parts, target);
           })
       .program([split, stream](const SharedTiling& tiling, const Contractions& parts, const Target& target,
                                const Emitter& emit) {

@@ -92,7 +92,8 @@ Program TensorStream::program(const SharedTiling& tiling, const Contractions& pa
     prelude.constant("ADDED", std::min(tensor_access(contraction, bring_).c_run, of_slot));
     return prelude;
   });
-  std::get<Launch>(program.steps.front()).grid = {Count{tiling.blocks}, Count{1}, Count{1}};  // any serves any class
+  std::get<Launch>(program.steps[parts.packed.size()]).grid = {Count{tiling.blocks}, Count{1},
+                                                               Count{1}};  // any serves any class
   return program;
 }
 
@@ -115,8 +116,8 @@ Estimate TensorStream::predict(const SharedTiling& tiling, const Contractions& p
   }
   const auto bytes = static_cast<double>(workspace_bytes(tiling, parts));
   work.dram_bytes += bytes * workspace_share(bytes, device);
-  work.extra_dram_bytes = bytes * workspace_share(bytes, device);
-  work.launches *= 2;
+  work.extra_dram_bytes += bytes * workspace_share(bytes, device);
+  work.launches += static_cast<int>(launches_of(parts));
   Estimate estimate = tensor_estimate(work, target.arch, device);
   const double reduce = added_parts_seconds(blocks_of_tile(tiling, parts) / teams(tiling, parts), device);
   estimate.overhead += reduce;

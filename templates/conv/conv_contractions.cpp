@@ -364,6 +364,20 @@ Contractions filter_parts(const ConvBackwardFilter& filter, bool may_merge) {
   return parts;
 }
 
+// The contractions of a request with packed operands.
+Contractions of_packed(const Request& request, const std::vector<PackedRole>& roles, ContractionMaker make) {
+  constexpr int64_t most_packed = int64_t{1} << 31;
+  PackedRequest packed = with_packed_operands(request, roles);
+  Contractions parts = make(packed.request);
+  int64_t bytes = 0;
+  for (const PackedOperand& operand : packed.operands) bytes += operand.bytes();
+  if (parts.refusal) return parts;
+  if (packed.operands.empty()) parts.refusal = "operands are copied as they are";
+  if (bytes > most_packed) parts.refusal = "the packed operands need more than 2 GiB";
+  parts.packed = std::move(packed.operands);
+  return parts;
+}
+
 }  // namespace
 
 Contraction without_operands(const ConvPass& pass) {
@@ -432,6 +446,21 @@ Contractions data_products(const Request& request) {
 Contractions filter_contractions(const Request& request) {
   const ConvBackwardFilter filter = ConvBackwardFilter::of(request);
   return finished(filter_parts(filter, may_merge_taps(filter, request)), request);
+}
+
+Contractions packed_forward(const Request& request) {
+  const int64_t groups = ConvForward::of(request).groups;
+  return of_packed(request, {{"x", 1, groups, true}, {"w", 1, 1, true, true}}, forward_contractions);
+}
+
+Contractions packed_data(const Request& request) {
+  const int64_t groups = ConvBackwardData::of(request).groups;
+  return of_packed(request, {{"dy", 1, groups, true}, {"w", 0, groups, true, true}}, data_contractions);
+}
+
+Contractions packed_filter(const Request& request) {
+  const int64_t groups = ConvBackwardFilter::of(request).groups;
+  return of_packed(request, {{"x", 1, groups, false}, {"dy", 1, groups, false}}, filter_contractions);
 }
 
 }  // namespace kiln::descriptor

@@ -34,6 +34,11 @@ Contractions data_contractions(const Request& request);
 Contractions data_products(const Request& request);
 Contractions filter_contractions(const Request& request);
 
+/// The same of the operands that they get by packing them first: what stands as copies need it stays where it is.
+Contractions packed_forward(const Request& request);
+Contractions packed_data(const Request& request);
+Contractions packed_filter(const Request& request);
+
 /// A forward convolution, whose blocks all kernels may arrange as they like: regions of a local one divide nothing yet.
 Contraction convolution(const ConvForward& forward);
 

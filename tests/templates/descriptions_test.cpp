@@ -62,6 +62,8 @@ constexpr const char* layers[] = {
     "local_conv_forward x=f32:16x16x12x12 w=f32:2304x16x3x3 pad=1",
     "local_conv_forward x=f16:4x256x6x6 w=f16:1152x256x3x3 pad=1",
     "local_conv_backward_filter x=f32:16x16x12x12 dy=f32:16x16x12x12 dw=f32:2304x16x3x3 pad=1",
+    "conv_forward x=f16:32x128x28x28 w=f16:128x128x3x3 pad=1 constant_weights",
+    "conv_backward_data dy=bf16:7x37x53x59:nhwc w=bf16:37x31x5x5:nhwc pad=2",
     "gemm a=f16:1024x1024 b=f16:1024x4096 epilogue=bias",
     "gemm a=f32:1x4096 b=f32:4096x4096",
     "gemm a=f32:1x1048576 b=f32:1048576x1",

@@ -62,6 +62,13 @@ TEST(UserEpilogue, OfLocalConvolutions) {
       {"local_conv_forward_simple", "local_conv_forward_implicit_gemm", "local_conv_forward_dots"});
 }
 
+TEST(UserEpilogue, OfPackedConvolutions) {
+  expect_served_right(
+      "conv_forward x=f16:2x11x4x5 w=f16:8x11x3x3 pad=1 epilogue=user:gated epilogue.bias=f32:1x8x4x1 "
+      "epilogue.gate=f16:2x8x4x5:nhwc",
+      {"conv_tensor_packed"});
+}
+
 TEST(UserEpilogue, OfMatrixProducts) {
   expect_served_right(
       "gemm a=f32:35x40 b=f32:40x37 epilogue=user:layer epilogue.bias=f16:37:2 epilogue.gate=bf16:35x37:1,36 "

@@ -70,6 +70,8 @@ class Algorithm {
   const std::string& name() const { return definition_->name; }
   const std::string& operation() const { return definition_->operation; }
   const std::string& template_path() const { return definition_->template_path; }
+  /// Paths of all templates whose kernels its programs launch, template_path() first.
+  std::vector<std::string> templates() const;
   /// Simple enough to be read and believed: the algorithm that the others are checked against. One per operation.
   bool trusted() const { return definition_->trusted; }
   /// Read at run time from a user's folder: nobody has tested it, so nothing runs it before a check has passed.
