@@ -217,8 +217,12 @@ int tensor_registers(const TensorTiling& tiling, const Contraction& contraction,
     registers += sums * tiling.block_k / 64;
   }
   if (contraction.f16_sums) registers += 16;  // sums of steps, and what becomes of them
-  if (bring == Bring::copied)
+  if (bring == Bring::copied) {
+    // Copies of less than a piece are many, and the compiler keeps more of their addresses.
+    if (access.a_run * bytes < most_bytes) registers += a_runs;
+    if (access.b_run * bytes < most_bytes) registers += b_runs * 3 / 2;
     return static_cast<int>(registers + 2 * fragments + a_runs * (offset + 1) + b_runs * offset);
+  }
   const auto words = [bytes](int64_t runs, int run) { return runs * ceil_div(int64_t{run} * bytes, 4); };
   registers += fragments + words(a_runs, access.a_run) + words(b_runs, access.b_run) + 2 * b_runs;
   if (!contraction.a_is_gathered()) return static_cast<int>(registers + offset * 3 * a_runs);

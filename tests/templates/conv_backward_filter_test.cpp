@@ -32,6 +32,20 @@ TEST_P(ConvBackwardFilter, MatchesTheReference) {
   expect_defaults_match(GetParam());
 }
 
+// Filters of more taps than a thread has sums: some rows of them, or a part of a row.
+INSTANTIATE_TEST_SUITE_P(
+    TilesOfTaps, ConvBackwardFilter,
+    testing::Values(
+        AlgorithmCase{"RowsOfTaps",
+                      "conv_backward_filter x=f32:2x6x9x11 dy=f32:2x6x9x11 dw=f32:6x1x7x9 pad=3,4 groups=6", any_batch},
+        AlgorithmCase{"PartsOfRows", "conv_backward_filter x=f16:1x3x60 dy=f16:1x3x32 dw=f16:3x1x45 pad=8 groups=3",
+                      any_batch},
+        AlgorithmCase{"PlanesOfTaps",
+                      "conv_backward_filter x=bf16:2x4x5x8x9:ndhwc dy=bf16:2x4x4x6x7:ndhwc dw=f32:4x1x2x5x7 pad=0,1,2 "
+                      "groups=4 beta=any",
+                      any_batch}),
+    case_name);
+
 INSTANTIATE_TEST_SUITE_P(
     Shapes, ConvBackwardFilter,
     testing::Values(

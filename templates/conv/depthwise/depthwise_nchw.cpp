@@ -75,6 +75,13 @@ void add_constants(Prelude& prelude, const Tile& tile, const Contraction& contra
   prelude.constant("MULTIPLIER", conv.k() / conv.c());
 }
 
+// Bytes that stores move for each byte of y: whole sectors, where neighbouring pixels stand apart.
+double stored_spread(const ConvolutionAddresses& conv) {
+  const int64_t size = size_of(conv.y.dtype), pitch = conv.y.strides[dimension::column];
+  if (pitch <= 1 || conv.columns.outputs <= 1) return 1;
+  return static_cast<double>(std::min<int64_t>(pitch * size, 32)) / static_cast<double>(size);
+}
+
 GridWork work_of(const Tile& tile, const Contraction& contraction) {
   const ConvolutionAddresses& conv = contraction.addresses;
   const double taps = static_cast<double>(conv.taps());
@@ -93,10 +100,11 @@ GridWork work_of(const Tile& tile, const Contraction& contraction) {
   block.fma = warps * taps * tile.p * tile.q;
   block.instructions = block.fma + warps * (accesses * 3 + rows * 3 + taps * 2 + 90 + tile.p * tile.q * 6.0);
   const double sectors = std::clamp(lane_bytes, access_bytes, 32.0);  // of a lane's access, x32 lanes / 32 bytes
-  block.global_sectors = warps * (accesses * std::max(1.0, sectors) + taps + tile.p * tile.q * 2.0);
+  const double spread = stored_spread(conv);
+  block.global_sectors = warps * (accesses * std::max(1.0, sectors) + taps + tile.p * tile.q * 2.0 * spread);
   block.l2_bytes = tile.threads * (static_cast<double>(tile.p * tile.q * conv.rows.stride * conv.columns.stride) *
                                        size_of(conv.x.dtype) * 1.3 +
-                                   tile.p * tile.q * size_of(conv.y.dtype));
+                                   tile.p * tile.q * size_of(conv.y.dtype) * spread);
   block.code_instructions = 1.3 * block.instructions / warps / planes;
   // The rows of a plane may load while others multiply; those of the next plane do not before its end.
   block.latency_clocks = 1850 + 1.3 * (block.instructions / warps) + 500 * (planes - 1) * rows_of_plane;

@@ -34,13 +34,24 @@ int64_t filter_blocks(const FilterGradient& gradient) {
   return ceil_div(filters(gradient), lanes(gradient));
 }
 
-int tap_tile(const Shape& shape, const FilterGradient& gradient) {
-  return static_cast<int>(std::min<int64_t>(shape.tap_tile, gradient.taps()));
-}
+// Taps of a thread: all of a filter, or some rows of it, or a part of a row.
+struct TapTile {
+  int64_t planes, rows, columns;
 
-int64_t tap_tiles(const Shape& shape, const FilterGradient& gradient) {
-  return ceil_div(gradient.taps(), shape.tap_tile);
-}
+  TapTile(const Shape& shape, const FilterGradient& gradient) {
+    const bool is_whole = gradient.taps() <= shape.tap_tile;
+    planes = is_whole ? gradient.planes.window : 1;
+    columns = std::min<int64_t>(gradient.columns.window, shape.tap_tile);
+    rows = is_whole ? gradient.rows.window : std::clamp<int64_t>(shape.tap_tile / columns, 1, gradient.rows.window);
+  }
+
+  int64_t taps() const { return planes * rows * columns; }
+  // Tiles of a filter.
+  int64_t tiles(const FilterGradient& gradient) const {
+    return ceil_div(gradient.planes.window, planes) * ceil_div(gradient.rows.window, rows) *
+           ceil_div(gradient.columns.window, columns);
+  }
+};
 
 int64_t windows(const FilterGradient& gradient) {
   return gradient.n() * gradient.pixels_per_image();
@@ -51,13 +62,14 @@ int64_t places(const Shape& shape, const FilterGradient& gradient) {
 }
 
 descriptor::SplitGrid grid(const Shape& shape, const FilterGradient& gradient) {
-  return {shape.threads, shape.split, filter_blocks(gradient), tap_tiles(shape, gradient)};
+  return {shape.threads, shape.split, filter_blocks(gradient), TapTile(shape, gradient).tiles(gradient)};
 }
 
 Program program(const Shape& shape, const FilterGradient& gradient, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::gradient_prelude(gradient);
   prelude.constant("THREADS", shape.threads).constant("LANES", lanes(gradient));
-  prelude.constant("TAP_TILE", tap_tile(shape, gradient));
+  const TapTile tile(shape, gradient);
+  prelude.constant("TILE_T", tile.planes).constant("TILE_R", tile.rows).constant("TILE_S", tile.columns);
 
   return descriptor::split_gradient_program("conv_backward_filter_direct", gradient, grid(shape, gradient),
                                             std::move(prelude), emit);
@@ -66,7 +78,8 @@ Program program(const Shape& shape, const FilterGradient& gradient, const Target
 Estimate predict(const Shape& shape, const FilterGradient& gradient, const Target& target,
                  const DeviceFigures& device) {
   const double warps = shape.threads / 32.0;
-  const double taps = tap_tile(shape, gradient);
+  const TapTile tile(shape, gradient);
+  const auto taps = static_cast<double>(tile.taps()), rows = static_cast<double>(tile.planes * tile.rows);
   const double steps =
       std::ceil(static_cast<double>(windows(gradient)) / static_cast<double>(places(shape, gradient) * shape.split));
   const int64_t pitch = lanes(gradient) == 1
@@ -79,7 +92,7 @@ Estimate predict(const Shape& shape, const FilterGradient& gradient, const Targe
   block.registers = 40 + taps;
   block.shared_bytes = shape.threads * 4.0;
   block.fma = warps * steps * taps;
-  block.instructions = block.fma + warps * (steps * (24 + 7 * taps) + taps * 20 + 60);
+  block.instructions = block.fma + warps * (steps * (24 + 6 * rows + 4 * taps) + taps * 20 + 60);
   block.global_sectors = warps * steps * (taps + 1) * lane_bytes;
   // Taps share what they read through L1.
   block.l2_bytes = shape.threads * steps * 2 * lane_bytes;
@@ -102,7 +115,7 @@ Algorithm conv_backward_filter_direct() {
         return std::nullopt;
       })
       .param("THREADS", &Shape::threads, {256, 128, 512})
-      .param("TAP_TILE", &Shape::tap_tile, {32, 9})
+      .param("TAP_TILE", &Shape::tap_tile, {32, 16})
       .param("SPLIT", &Shape::split, {1, 4, 16, 64})
       .rule("TAP_TILE suits the filter",
             [](const Shape& shape, const FilterGradient& gradient, const Target&) {
@@ -118,7 +131,8 @@ Algorithm conv_backward_filter_direct() {
             })
       .rule("the grid fits",
             [](const Shape& shape, const FilterGradient& gradient, const Target&) {
-              return filter_blocks(gradient) < most_blocks_in_x && tap_tiles(shape, gradient) <= most_blocks_in_y;
+              return filter_blocks(gradient) < most_blocks_in_x &&
+                     TapTile(shape, gradient).tiles(gradient) <= most_blocks_in_y;
             })
       .program(program)
       .estimate(predict);

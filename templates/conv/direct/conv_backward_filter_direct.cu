@@ -2,13 +2,15 @@
 //
 // A filter here is one channel of one k: its TAPS elements of dw. A block works on LANES filters, side by side as their
 // channels are in memory (or one, along the pixels), and on its part of the windows of all images. A thread adds up
-// TAP_TILE taps of one filter over the windows that are its own; then the block adds up its threads, and with SPLIT > 1
-// parts a second kernel adds those. Every order of addition is fixed. Parameters: conv_backward_filter_direct.cpp.
+// a tile of TILE_T x TILE_R x TILE_S taps of one filter over the windows that are its own; then the block adds up its
+// threads, and with SPLIT > 1 parts a second kernel adds those. Every order of addition is fixed.
+// Parameters: conv_backward_filter_direct.cpp.
 #include "lib/filter_parts.cuh"
 #include "lib/reduce.cuh"
 
 constexpr int PLACES = THREADS / LANES;
-constexpr int TAP_TILES = ceil_div(TAPS, TAP_TILE);
+// Tiles of a filter, along its rows and its columns.
+constexpr int TILES_R = ceil_div<int>(R, TILE_R), TILES_S = ceil_div<int>(S, TILE_S);
 using UnsignedIndex = UnsignedOf<Index>::type;
 
 static_assert(ALPHA != SCALE_ZERO, "alpha of class zero is for conv_backward_filter_simple");
@@ -30,27 +32,43 @@ __device__ __forceinline__ float add_places(float value, float* scratch) {
   }
 }
 
-// Adds what one window brings to the taps from first_tap on. `x` and `dy` start with the filter's channels, `channel`
-// of x.
+// The first tap of a tile.
+struct FirstTap {
+  int plane, row, column;
+
+  __device__ __forceinline__ explicit FirstTap(int tile)
+      : plane(tile / (TILES_S * TILES_R) * TILE_T),
+        row(tile / TILES_S % TILES_R * TILE_R),
+        column(tile % TILES_S * TILE_S) {}
+};
+
+// Adds what one window brings to a tile of taps. `x` and `dy` start with the filter's channels, `channel` of x.
 __device__ __forceinline__ void add_window(const TX* x, int channel, const UserArguments& user, const TDY* dy,
-                                           Index image, Index z, Index p, Index q, int first_tap,
-                                           float (&sums)[TAP_TILE]) {
+                                           Index image, Index z, Index p, Index q, const FirstTap& first,
+                                           float (&sums)[TILE_T][TILE_R][TILE_S]) {
   const float gradient = to_float(
       dy[image * Index(DY_STRIDE_N) + z * Index(DY_STRIDE_Z) + p * Index(DY_STRIDE_P) + q * Index(DY_STRIDE_Q)]);
-  const Index front = z * STRIDE_D - PAD_FRONT, top = p * STRIDE_H - PAD_TOP, left = q * STRIDE_W - PAD_LEFT;
+  const Index front = z * STRIDE_D - PAD_FRONT + first.plane * DILATION_D;
+  const Index top = p * STRIDE_H - PAD_TOP + first.row * DILATION_H;
+  const Index left = q * STRIDE_W - PAD_LEFT + first.column * DILATION_W;
   const TX* const corner = x + image * Index(X_STRIDE_N);
 #pragma unroll
-  for (int i = 0; i < TAP_TILE; ++i) {
-    const int tap = first_tap + i;
-    const Index plane = front + Index(tap / (R * S)) * DILATION_D;
-    const Index row = top + Index(tap / S % R) * DILATION_H;
-    const Index column = left + Index(tap % S) * DILATION_W;
-    const bool inside = tap < TAPS && static_cast<UnsignedIndex>(plane) < UnsignedIndex(D) &&
-                        static_cast<UnsignedIndex>(row) < UnsignedIndex(H) &&
-                        static_cast<UnsignedIndex>(column) < UnsignedIndex(W);
-    if (!inside) continue;
-    const Index offset = plane * Index(X_STRIDE_D) + row * Index(X_STRIDE_H) + column * Index(X_STRIDE_W);
-    sums[i] = fmaf(user_entered(corner[offset], channel, user), gradient, sums[i]);
+  for (int t = 0; t < TILE_T; ++t) {
+    const Index plane = front + Index(t) * DILATION_D;
+#pragma unroll
+    for (int r = 0; r < TILE_R; ++r) {
+      const Index row = top + Index(r) * DILATION_H;
+      const bool is_row =
+          static_cast<UnsignedIndex>(plane) < UnsignedIndex(D) && static_cast<UnsignedIndex>(row) < UnsignedIndex(H);
+      const Index line = plane * Index(X_STRIDE_D) + row * Index(X_STRIDE_H) + left * Index(X_STRIDE_W);
+#pragma unroll
+      for (int s = 0; s < TILE_S; ++s) {
+        const Index step = Index(s) * DILATION_W;
+        if (!is_row || static_cast<UnsignedIndex>(left + step) >= UnsignedIndex(W)) continue;
+        sums[t][r][s] =
+            fmaf(user_entered(corner[line + step * Index(X_STRIDE_W)], channel, user), gradient, sums[t][r][s]);
+      }
+    }
   }
 }
 
@@ -60,11 +78,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   __shared__ float scratch[THREADS];
   const Index filter = static_cast<Index>(blockIdx.x) * LANES + static_cast<int>(threadIdx.x) % LANES;
   const int part = static_cast<int>(blockIdx.y);
-  const int first_tap = TAP_TILES == 1 ? 0 : static_cast<int>(blockIdx.z) * TAP_TILE;
+  const FirstTap first(static_cast<int>(blockIdx.z));
   const bool exists = filter < filters();
   const Index k = filter / C_PER_GROUP, c = filter % C_PER_GROUP;
 
-  float sums[TAP_TILE] = {};
+  float sums[TILE_T][TILE_R][TILE_S] = {};
   if (exists) {
     const Index channel = k / K_PER_GROUP * C_PER_GROUP + c;
     const TDY* const gradients = dy + k * Index(DY_STRIDE_K);
@@ -75,15 +93,22 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       const Index q = take_coordinate(image, Q);
       const Index p = take_coordinate(image, P);
       const Index z = take_coordinate(image, Z);
-      add_window(x + channel * Index(X_STRIDE_C), static_cast<int>(channel), user, gradients, image, z, p, q, first_tap,
+      add_window(x + channel * Index(X_STRIDE_C), static_cast<int>(channel), user, gradients, image, z, p, q, first,
                  sums);
     }
   }
 #pragma unroll
-  for (int i = 0; i < TAP_TILE; ++i) {
-    const float sum = add_places(sums[i], scratch);
-    if (threadIdx.x >= LANES || !exists || first_tap + i >= TAPS) continue;
-    leave_sum<false>(dw, parts, part, filter, first_tap + i, sum, {alpha, beta, user});
+  for (int t = 0; t < TILE_T; ++t) {
+#pragma unroll
+    for (int r = 0; r < TILE_R; ++r) {
+#pragma unroll
+      for (int s = 0; s < TILE_S; ++s) {
+        const float sum = add_places(sums[t][r][s], scratch);
+        const int plane = first.plane + t, row = first.row + r, column = first.column + s;
+        if (threadIdx.x >= LANES || !exists || plane >= T || row >= R || column >= S) continue;
+        leave_sum<false>(dw, parts, part, filter, (plane * R + row) * S + column, sum, {alpha, beta, user});
+      }
+    }
   }
 }
 
