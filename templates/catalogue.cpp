@@ -17,6 +17,7 @@
   algorithm(conv_depthwise_nchw) \
   algorithm(conv_depthwise_nhwc) \
   algorithm(conv_depthwise_tensor) \
+  algorithm(conv_depthwise_windows) \
   algorithm(conv_1x1) \
   algorithm(conv_implicit_gemm) \
   algorithm(conv_implicit_gemm_splitk) \
@@ -37,6 +38,7 @@
   algorithm(conv_backward_data_depthwise_nchw) \
   algorithm(conv_backward_data_depthwise_nhwc) \
   algorithm(conv_backward_data_depthwise_tensor) \
+  algorithm(conv_backward_data_depthwise_windows) \
   algorithm(conv_backward_data_implicit_gemm) \
   algorithm(conv_backward_data_implicit_gemm_splitk) \
   algorithm(conv_backward_data_tensor) \
@@ -54,6 +56,7 @@
   algorithm(conv_backward_filter_depthwise_nchw) \
   algorithm(conv_backward_filter_depthwise_nhwc) \
   algorithm(conv_backward_filter_depthwise_tensor) \
+  algorithm(conv_backward_filter_depthwise_windows) \
   algorithm(conv_backward_filter_implicit_gemm) \
   algorithm(conv_backward_filter_implicit_gemm_splitk) \
   algorithm(conv_backward_filter_tensor) \

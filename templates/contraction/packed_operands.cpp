@@ -80,7 +80,7 @@ Prelude packing_prelude(const PackedOperand& operand) {
   const int64_t groups = operand.role.groups;
   Prelude prelude;
   prelude.type("Element", from.dtype).index_type("Index", needs_wide_index({&from, &to}));
-  prelude.constant("OUTER", from.extents[outer]).flag("DYNAMIC_OUTER", operand.dynamic_n);
+  prelude.constant("OUTER", from.extents[outer]);
   prelude.constant("INNER", from.extents[inner] / groups).constant("PADDED", to.extents[inner] / groups);
   prelude.constant("GROUPS", groups).constant("PIECE", piece_of(to, operand.role)).constant("THREADS", packing_threads);
   const char* const names[] = {"PLANE", "ROW", "COLUMN"};
@@ -98,7 +98,10 @@ Prelude packing_prelude(const PackedOperand& operand) {
 Launch packing_launch(const PackedOperand& operand, const WorkspaceArgument& packed) {
   const TensorSpec& to = operand.to;
   const auto outer = static_cast<size_t>(1 - operand.role.inner);
-  Launch launch = launch_of("pack_operand", packing_threads, {OperandArgument{operand.role.name}, packed, Scalar::n});
+  // Weights may be prepared: their launch takes nothing that differs from call to call.
+  Launch launch = launch_of(operand.dynamic_n ? "pack_images" : "pack_operand", packing_threads,
+                            {OperandArgument{operand.role.name}, packed});
+  if (operand.dynamic_n) append(launch, {Scalar::n});
   const int64_t per_outer = to.elements() / std::max<int64_t>(to.extents[outer], 1);
   const int64_t threads = per_outer / piece_of(to, operand.role) / pixels_of_a_thread(operand);
   launch.grid[0] = blocks_for(threads, to.extents[outer], operand.dynamic_n, packing_threads);

@@ -369,6 +369,12 @@ Contractions of_packed(const Request& request, const std::vector<PackedRole>& ro
   constexpr int64_t most_packed = int64_t{1} << 31;
   PackedRequest packed = with_packed_operands(request, roles);
   Contractions parts = make(packed.request);
+  for (const PackedRole& role : roles) {
+    const TensorSpec& spec = *request.find(role.name);
+    if (role.groups > 1 && spec.extents[static_cast<size_t>(role.inner)] == role.groups) {
+      parts.refusal = "it is depthwise: a packed piece would have one channel";
+    }
+  }
   int64_t bytes = 0;
   for (const PackedOperand& operand : packed.operands) bytes += operand.bytes();
   if (parts.refusal) return parts;

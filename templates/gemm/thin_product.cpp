@@ -202,6 +202,10 @@ Algorithm thin_product_splitk() {
   using namespace thin_product_descriptor;
   return described("gemm_thin_splitk")
       .param("SPLIT_K", &Shape::split, {16, 4, 64, 256})
+      .rule("the parts fit into a gigabyte",
+            for_main([](const Shape& shape, const Contraction& product, const Target&) {
+              return outputs(product) * product.products() <= (int64_t{1} << 28) / shape.split;
+            }))
       .pruning("splitting pays", for_main(splits_pay))
       .program([](const Shape& shape, const Contractions& parts, const Target&, const Emitter& emit) {
         return with_names(parts.operands, split_program(shape, parts.main(), emit));

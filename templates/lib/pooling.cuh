@@ -45,6 +45,12 @@ struct PoolCombine {
   __device__ __forceinline__ float operator()(float a, float b) const { return pool_add<MODE>(a, b); }
 };
 
+// The elements that an average divides by, from those along each axis: as floats, whose product does not overflow.
+template <class Index>
+__device__ __forceinline__ float pool_count(Index planes, Index rows, Index columns) {
+  return static_cast<float>(planes) * static_cast<float>(rows) * static_cast<float>(columns);
+}
+
 // The taps along one axis that an average counts: those inside x, or also those in its padding.
 template <int MODE, class Index>
 __device__ __forceinline__ Index counted_taps(Index start, Index taps, Index dilation, Index extent, Index pad_end) {

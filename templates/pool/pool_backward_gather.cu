@@ -78,10 +78,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             if (taps[j] == (t * R + r) * S + s) sums[j] += to_float(incoming[j]);
           }
         } else {
-          const Index count = counted_taps<MODE, Index>(front, T, DILATION_D, D, PAD_BACK) *
-                              counted_taps<MODE, Index>(top, R, DILATION_H, H, PAD_BOTTOM) *
-                              counted_taps<MODE, Index>(left, S, DILATION_W, W, PAD_RIGHT);
-          const float scale = pool_scale(static_cast<float>(count));
+          const float count = pool_count(counted_taps<MODE, Index>(front, T, DILATION_D, D, PAD_BACK),
+                                         counted_taps<MODE, Index>(top, R, DILATION_H, H, PAD_BOTTOM),
+                                         counted_taps<MODE, Index>(left, S, DILATION_W, W, PAD_RIGHT));
+          const float scale = pool_scale(count);
 #pragma unroll
           for (int j = 0; j < VECTOR; ++j) sums[j] += to_float(incoming[j]) * scale;
         }

@@ -16,9 +16,9 @@ using descriptor::PoolBackwardProblem;
 
 constexpr int tap_bytes = 2;  // TapNumber
 constexpr int sum_bytes = 4;
-constexpr double least_visits = 9;                   // windows that hold an element, on average
-constexpr int64_t least_taps = 64;                   // of a window whose maximum is to be found
-constexpr int64_t most_elements = int64_t{1} << 31;  // of an index of 32 bits
+constexpr double least_visits = 9;         // windows that hold an element, on average
+constexpr int64_t least_taps = 64;         // of a window whose maximum is to be found
+constexpr double most_elements = 1 << 30;  // that are kept after one axis
 constexpr int64_t most_taps = 32768;
 
 struct Shape {
@@ -100,11 +100,11 @@ std::optional<std::string> refusal(const PoolBackwardProblem& pool, const Target
   if (std::max({pool.planes.window, pool.rows.window, pool.columns.window}) > most_taps) {
     return "a window has more than 32768 elements along an axis";
   }
-  const Between between(pool);
-  const int64_t most = std::max({between.columns, between.rows, between.planes});
-  if (!descriptor::needs_wide_index(pool) && most >= most_elements / std::max<int64_t>(pool.n(), 1)) {
-    return "what is kept between two axes has more elements than x, dx and dy, and than an index of 32 bits";
-  }
+  // As floating point: the extents of a hostile request may be anything.
+  const auto longest = [](const WindowAxis& axis) { return static_cast<double>(std::max(axis.extent, axis.outputs)); };
+  const double kept = static_cast<double>(pool.n()) * static_cast<double>(pool.c()) * longest(pool.planes) *
+                      longest(pool.rows) * longest(pool.columns);
+  if (kept > most_elements) return "more than 2^30 elements would be kept after each axis";
   return std::nullopt;
 }
 

@@ -254,10 +254,10 @@ __device__ __forceinline__ Vector<float, VECTOR> incoming_at(const TDY* dy, cons
       static_cast<int>(output.c), user);
   float scale = 1.0f;
   if constexpr (MODE != POOL_MAX) {
-    scale = pool_scale(static_cast<float>(
-        counted_taps<MODE, Index>(planes_axis().start(output.plane), T, DILATION_D, D, PAD_BACK) *
-        counted_taps<MODE, Index>(rows_axis().start(output.row), R, DILATION_H, H, PAD_BOTTOM) *
-        counted_taps<MODE, Index>(columns_axis().start(output.column), S, DILATION_W, W, PAD_RIGHT)));
+    scale = pool_scale(
+        pool_count(counted_taps<MODE, Index>(planes_axis().start(output.plane), T, DILATION_D, D, PAD_BACK),
+                   counted_taps<MODE, Index>(rows_axis().start(output.row), R, DILATION_H, H, PAD_BOTTOM),
+                   counted_taps<MODE, Index>(columns_axis().start(output.column), S, DILATION_W, W, PAD_RIGHT)));
   }
   Vector<float, VECTOR> values;
 #pragma unroll

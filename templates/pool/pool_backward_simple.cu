@@ -69,10 +69,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         } else if constexpr (MODE == POOL_MAX) {
           if (is_maximum(x, image, c, front, top, left, d, h, w)) sum += gradient;
         } else {
-          const Index count = counted_taps<MODE, Index>(front, T, DILATION_D, D, PAD_BACK) *
-                              counted_taps<MODE, Index>(top, R, DILATION_H, H, PAD_BOTTOM) *
-                              counted_taps<MODE, Index>(left, S, DILATION_W, W, PAD_RIGHT);
-          sum += gradient / static_cast<float>(count);
+          const float count = pool_count(counted_taps<MODE, Index>(front, T, DILATION_D, D, PAD_BACK),
+                                         counted_taps<MODE, Index>(top, R, DILATION_H, H, PAD_BOTTOM),
+                                         counted_taps<MODE, Index>(left, S, DILATION_W, W, PAD_RIGHT));
+          sum += gradient / count;
         }
       }
     }

@@ -110,7 +110,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
       for (int q = 0; q < TILE_Q; ++q) {
         const Index columns = counted_taps<MODE, Index>(left + q * STRIDE_W, S, DILATION_W, W, PAD_RIGHT);
-        values[p][q] *= pool_scale(static_cast<float>(planes * rows * columns));
+        values[p][q] *= pool_scale(pool_count(planes, rows, columns));
       }
     }
     store_row(y, Output::at(index, c, z, p0 + p, q0), values[p], q0, static_cast<int>(c), {alpha, beta, user});

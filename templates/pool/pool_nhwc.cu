@@ -66,7 +66,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (q0 + q >= Q) break;
     if constexpr (MODE != POOL_MAX) {
       const Index columns = counted_taps<MODE, Index>(left + q * STRIDE_W, S, DILATION_W, W, PAD_RIGHT);
-      const float scale = pool_scale(static_cast<float>(planes * rows * columns));
+      const float scale = pool_scale(pool_count(planes, rows, columns));
 #pragma unroll
       for (int j = 0; j < VECTOR; ++j) values[q][j] *= scale;
     }

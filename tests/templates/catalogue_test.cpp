@@ -89,6 +89,24 @@ TEST(BuiltInCatalogue, TrustsAlgorithmsThatServeAnyRequest) {
   }
 }
 
+// Whether no step that prepares weights takes what differs from call to call: compiled programs that do are refused
+// where they come from a bundle, a store or a worker (execution/validate.cpp).
+bool prepares_from_addresses_alone(const Program& program) {
+  return std::all_of(program.steps.begin(),
+                     program.steps.begin() + static_cast<std::ptrdiff_t>(program.preparation.steps),
+                     [](const Step& step) {
+                       const auto* launch = std::get_if<Launch>(&step);
+                       if (launch == nullptr) return true;
+                       const auto is_address = [](const Argument& argument) {
+                         return std::holds_alternative<OperandArgument>(argument) ||
+                                std::holds_alternative<WorkspaceArgument>(argument);
+                       };
+                       return std::all_of(launch->arguments.begin(), launch->arguments.end(), is_address) &&
+                              std::all_of(launch->grid.begin(), launch->grid.end(),
+                                          [](const Count& count) { return count.per_n == 0; });
+                     });
+}
+
 TEST(BuiltInCatalogue, GeneratesTheDefaultOfEveryAlgorithmForEveryArchitecture) {
   std::set<std::string> generated;
   for (const Request& request : requests()) {
@@ -97,6 +115,7 @@ TEST(BuiltInCatalogue, GeneratesTheDefaultOfEveryAlgorithmForEveryArchitecture) 
         const std::optional<Config> config = algorithm.on(request, target).first_legal();
         if (!config) continue;
         const Program program = catalogue().program(request, target, {algorithm.name(), *config});
+        EXPECT_TRUE(prepares_from_addresses_alone(program)) << algorithm.name() << ": " << request.key();
         EXPECT_FALSE(program.sources.empty());
         EXPECT_FALSE(program.steps.empty());
         generated.insert(algorithm.name());

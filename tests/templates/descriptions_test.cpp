@@ -64,6 +64,8 @@ constexpr const char* layers[] = {
     "local_conv_backward_filter x=f32:16x16x12x12 dy=f32:16x16x12x12 dw=f32:2304x16x3x3 pad=1",
     "conv_forward x=f16:32x128x28x28 w=f16:128x128x3x3 pad=1 constant_weights",
     "conv_backward_data dy=bf16:7x37x53x59:nhwc w=bf16:37x31x5x5:nhwc pad=2",
+    "conv_forward x=f32:2x96x64x64 w=f32:96x1x31x31 pad=15 groups=96",
+    "conv_backward_filter x=f32:8x384x14x14 dy=f32:8x384x14x14 dw=f32:384x1x13x13 pad=6 groups=384",
     "gemm a=f16:1024x1024 b=f16:1024x4096 epilogue=bias",
     "gemm a=f32:1x4096 b=f32:4096x4096",
     "gemm a=f32:1x1048576 b=f32:1048576x1",

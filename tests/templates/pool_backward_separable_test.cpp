@@ -164,7 +164,7 @@ TEST(PoolBackwardSeparableRefusals, NameTheReason) {
   EXPECT_EQ(refusal("dy=f32:1x1x40000x3 dx=f32:1x1x80000x5 mode=avg window=40001,3"),
             "a window has more than 32768 elements along an axis");
   EXPECT_EQ(refusal("dy=f32:1x1x4x32000 dx=f32:1x1x70000x1 mode=avg window=32768,32000 pad=0,31999 stride=10000,1"),
-            "what is kept between two axes has more elements than x, dx and dy, and than an index of 32 bits");
+            "more than 2^30 elements would be kept after each axis");
 }
 
 }  // namespace

@@ -155,6 +155,17 @@ TEST(UserCodeOfFilterGradients, OfLocalConvolutions) {
       {"local_conv_backward_filter_simple", "local_conv_backward_filter_implicit_gemm"});
 }
 
+TEST(UserCodeOfGradients, ByLargeWindows) {
+  expect_served_right(
+      "conv_backward_filter x=f32:2x3x6x11 dy=f32:2x3x6x11 dw=f32:3x1x3x5 pad=1,2 groups=3 epilogue=user:entered "
+      "prologue.mean=f32:3 epilogue.gate=f32:1x1x3x5",
+      {"conv_backward_filter_depthwise_windows"});
+  expect_served_right(
+      "conv_backward_data dy=f32:2x3x6x11 w=f32:3x1x5x7 pad=2,3 groups=3 epilogue=user:entered prologue.mean=f32:3 "
+      "epilogue.gate=f32:1x3x6x11",
+      {"conv_backward_data_depthwise_windows"});
+}
+
 TEST(UserCodeOfBiasGradients, OfConvolutions) {
   expect_served_right(
       "conv_backward_bias dy=f16:2x8x5x3:nhwc db=f32:8:3 alpha=any beta=any epilogue=user:entered "

@@ -62,6 +62,12 @@ TEST(UserEpilogue, OfLocalConvolutions) {
       {"local_conv_forward_simple", "local_conv_forward_implicit_gemm", "local_conv_forward_dots"});
 }
 
+TEST(UserEpilogue, OfConvolutionsByLargeWindows) {
+  expect_served_right(
+      "conv_forward x=f32:2x4x6x20 w=f32:4x1x5x9 pad=2,4 groups=4 epilogue=user:helped epilogue.gate=f32:2x4x6x20:nhwc",
+      {"conv_depthwise_windows"});
+}
+
 TEST(UserEpilogue, OfPackedConvolutions) {
   expect_served_right(
       "conv_forward x=f16:2x11x4x5 w=f16:8x11x3x3 pad=1 epilogue=user:gated epilogue.bias=f32:1x8x4x1 "

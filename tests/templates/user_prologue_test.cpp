@@ -57,6 +57,15 @@ TEST(UserPrologue, OfDepthwiseConvolutionsLeavesPaddingZero) {
   }
 }
 
+TEST(UserPrologue, OfConvolutionsByLargeWindowsLeavesPaddingZero) {
+  expect_prologue_right(
+      "conv_forward x=f32:2x3x6x20 w=f32:6x1x5x9 pad=2,4 groups=3 epilogue=user:normalise prologue.mean=bf16:3",
+      {"conv_simple", "conv_depthwise_windows"});
+  expect_prologue_right(
+      "conv_forward x=f16:1x4x6x20 w=f16:6x2x5x9 pad=2,4 groups=2 epilogue=user:normalise prologue.mean=bf16:4",
+      {"conv_depthwise_windows"});
+}
+
 TEST(UserPrologue, OfOneAndThreeSpatialDimensionsLeavesPaddingZero) {
   expect_prologue_right(
       "conv_forward x=f32:2x3x11 w=f32:5x3x5 pad=2 dilation=2 epilogue=user:normalise prologue.mean=f32:3",

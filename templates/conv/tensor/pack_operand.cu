@@ -5,7 +5,7 @@
 // pixel, which fill the sectors that they are stored in, and then neighbouring pixels if PIXELS_INNER: a load of theirs
 // moves whole sectors, too. Else they take all pieces of a pixel, INNER_RUN elements a load.
 //
-// From the prelude: Element, Index, OUTER, DYNAMIC_OUTER, GROUPS, INNER and PADDED (elements of a group), PIECE,
+// From the prelude: Element, Index, OUTER, GROUPS, INNER and PADDED (elements of a group), PIECE,
 // PLANES, ROWS, COLUMNS, the strides of the operand along all of them, PIXELS, INNER_RUN and PIXELS_INNER:
 // contraction/packed_operands.cpp.
 #include "lib/strided.cuh"
@@ -16,14 +16,13 @@ constexpr int PIECES = GROUPS * PADDED / PIECE;
 constexpr int TOGETHER = !PIXELS_INNER ? PIECES : PIECES % 4 == 0 ? 4 : PIECES % 2 == 0 ? 2 : 1;
 constexpr long long RUNS = PLANES * ROWS * COLUMNS / PIXELS;  // of pixels
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-    pack_operand(const Element* __restrict__ operand, Element* __restrict__ packed, long long n) {
+__device__ __forceinline__ void pack(const Element* operand, Element* packed, Index outers) {
   Index index = global_thread<THREADS, Index>();
   int piece = static_cast<int>(take_coordinate(index, TOGETHER));
   const Index pixel = take_coordinate(index, RUNS) * PIXELS;
   piece += static_cast<int>(take_coordinate(index, PIECES / TOGETHER)) * TOGETHER;
   const Index outer = index;
-  if (outer >= (DYNAMIC_OUTER ? static_cast<Index>(n) : Index(OUTER))) return;
+  if (outer >= outers) return;
 
   const int group = piece / (PADDED / PIECE), inner = piece % (PADDED / PIECE) * PIECE;
   const Element* const from =
@@ -44,4 +43,15 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   Element* const to = packed + (outer * Index(PLANES * ROWS * COLUMNS) + pixel) * pitch + piece * PIECE;
 #pragma unroll
   for (int j = 0; j < PIXELS; ++j) store(to + j * pitch, pieces[j]);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    pack_operand(const Element* __restrict__ operand, Element* __restrict__ packed) {
+  pack(operand, packed, OUTER);
+}
+
+// The same of as many images as the call has.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    pack_images(const Element* __restrict__ operand, Element* __restrict__ packed, long long n) {
+  pack(operand, packed, static_cast<Index>(n));
 }
