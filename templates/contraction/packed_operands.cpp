@@ -39,6 +39,15 @@ bool is_copied(const TensorSpec& spec, const PackedRole& role) {
   return vector_fits(axes, {role.inner}, piece) || (role.is_weights && vector_fits(axes, {1 - role.inner}, piece));
 }
 
+// Bytes in packed order. As floating point: the extents of a hostile request may be anything.
+double size_of_packed(const TensorSpec& spec, const PackedRole& role) {
+  double bytes = static_cast<double>(padded(spec, role)) * size_of(spec.dtype);
+  for (size_t i = 0; i < spec.extents.size(); ++i) {
+    if (i != static_cast<size_t>(role.inner)) bytes *= static_cast<double>(spec.extents[i]);
+  }
+  return bytes;
+}
+
 // The packed order of `spec`, whose spatial dimensions it keeps.
 TensorSpec packed(TensorSpec spec, const PackedRole& role) {
   const auto inner = static_cast<size_t>(role.inner), outer = 1 - inner;
@@ -129,12 +138,16 @@ int64_t PackedOperand::bytes() const {
 }
 
 PackedRequest with_packed_operands(const Request& request, const std::vector<PackedRole>& roles) {
+  constexpr double most_bytes = 2.0 * (1 << 30);
   PackedRequest result{request, {}};
+  double bytes = 0;
   for (const PackedRole& role : roles) {
     for (Operand& operand : result.request.operands) {
       if (operand.name != role.name) continue;
       TensorSpec& spec = operand.spec;
       if (is_copied(spec, role)) continue;
+      bytes += size_of_packed(spec, role);
+      if (bytes > most_bytes) return {request, {}, true};
       const TensorSpec to = packed(spec, role);
       result.operands.push_back({role, with_three_axes(spec), with_three_axes(to),
                                  request.dynamic_batch && !role.is_weights,

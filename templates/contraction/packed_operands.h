@@ -33,10 +33,12 @@ struct PackedOperand {
 };
 
 /// `request` with the operands of `roles` that cannot be copied in pieces of 16 bytes as they would be packed, and what
-/// these are. Elements that are filled in count as elements of the request that is returned.
+/// these are. Elements that are filled in count as elements of the request that is returned. Nothing is packed where it
+/// would take more than 2 GiB.
 struct PackedRequest {
   Request request;
   std::vector<PackedOperand> operands;
+  bool is_too_large = false;
 };
 PackedRequest with_packed_operands(const Request& request, const std::vector<PackedRole>& roles);
 

@@ -366,20 +366,21 @@ Contractions filter_parts(const ConvBackwardFilter& filter, bool may_merge) {
 
 // The contractions of a request with packed operands.
 Contractions of_packed(const Request& request, const std::vector<PackedRole>& roles, ContractionMaker make) {
-  constexpr int64_t most_packed = int64_t{1} << 31;
-  PackedRequest packed = with_packed_operands(request, roles);
-  Contractions parts = make(packed.request);
+  const auto refused = [](const char* why) {
+    Contractions parts;
+    parts.refusal = why;
+    return parts;
+  };
   for (const PackedRole& role : roles) {
     const TensorSpec& spec = *request.find(role.name);
     if (role.groups > 1 && spec.extents[static_cast<size_t>(role.inner)] == role.groups) {
-      parts.refusal = "it is depthwise: a packed piece would have one channel";
+      return refused("it is depthwise: a packed piece would have one channel");
     }
   }
-  int64_t bytes = 0;
-  for (const PackedOperand& operand : packed.operands) bytes += operand.bytes();
-  if (parts.refusal) return parts;
-  if (packed.operands.empty()) parts.refusal = "operands are copied as they are";
-  if (bytes > most_packed) parts.refusal = "the packed operands need more than 2 GiB";
+  PackedRequest packed = with_packed_operands(request, roles);
+  if (packed.is_too_large) return refused("the packed operands need more than 2 GiB");
+  if (packed.operands.empty()) return refused("operands are copied as they are");
+  Contractions parts = make(packed.request);
   parts.packed = std::move(packed.operands);
   return parts;
 }
