@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Prints which layers fall off a cliff: the time of their default over the larger of their roofline and 4 us.
 
-usage: run.py [--estimates] [--cards a100,t4] [--requests FILE] [--sample N] KILN
+usage: run.py [--estimates] [--cards a100,t4] [--requests FILE] [--sample N] [--known FILE] KILN
 
 For each card, the layers with a ratio above 5, worst first, then the number of layers, of those above 5, and the geometric
 mean, for each group of the file and for all. Times are those of the card's machine-code clock, or with --estimates Kiln's
 estimates. --sample takes every N-th layer.
+
+With --known, a file of lines CARD RATIO REQUEST, the exit status says whether these are the layers above 5: each
+other layer that is above, or one of them that is 5% above its ratio, or that is no longer above 5, is named.
 """
 
 import argparse
@@ -53,6 +56,20 @@ def seconds_of(kiln: str, card: str, requests: list[str], estimates: bool) -> li
     return rows
 
 
+def faults_of(known: str, card: str, ratios: dict[str, float]) -> list[str]:
+    """Differences of a card's ratios, by request, from what is known."""
+    allowed = {}
+    for line in known.splitlines():
+        if line and not line.startswith("#"):
+            of_card, ratio, request = line.split(maxsplit=2)
+            if of_card == card:
+                allowed[request] = float(ratio)
+    faults = [f"{card}: {request} is at {ratio:.1f}, {allowed.get(request, LIMIT):g} permitted"
+              for request, ratio in ratios.items() if ratio > max(LIMIT, 1.05 * allowed.get(request, 0))]
+    return faults + [f"{card}: {request} is no longer above {LIMIT}: take it from the file"
+                     for request in allowed if ratios.get(request, math.inf) <= LIMIT]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("kiln")
@@ -60,22 +77,29 @@ def main() -> None:
     parser.add_argument("--cards", default="a100,t4")
     parser.add_argument("--requests", type=Path, default=ROOT / "examples/requests/cliffs.txt")
     parser.add_argument("--sample", type=int, default=1)
+    parser.add_argument("--known", type=Path)
     options = parser.parse_args()
     groups = groups_of(options.requests.read_text(), options.sample)
+    faults = []
     for card in options.cards.split(","):
-        worst, lines, whole = [], [], []
+        worst, lines, whole, every = [], [], [], {}
         for name, requests in groups.items():
             rows = seconds_of(options.kiln, card, requests, options.estimates)
             ratios = [seconds / max(roofline, LEAST_SECONDS) for _, _, seconds, roofline in rows]
             whole += ratios
             lines.append((name, ratios))
             worst += [(ratio, row) for ratio, row in zip(ratios, rows) if ratio > LIMIT]
+            every.update({row[0]: ratio for ratio, row in zip(ratios, rows)})
         for ratio, (request, variant, seconds, _) in sorted(worst, reverse=True):
             print(f"{card}\t{ratio:.1f}\t{1e6 * seconds:.1f} us\t{variant}\t{request}")
         for name, ratios in [*lines, ("all", whole)]:
             finite = [max(ratio, 1e-3) for ratio in ratios if math.isfinite(ratio)]
             mean = math.exp(sum(map(math.log, finite)) / max(len(finite), 1))
             print(f"{card}\t{len(ratios)} layers, {sum(ratio > LIMIT for ratio in ratios)} above {LIMIT}, mean {mean:.2f}\t{name}")
+        if options.known:
+            faults += faults_of(options.known.read_text(), card, every)
+    if faults:
+        raise SystemExit("\n".join(faults))
 
 
 if __name__ == "__main__":
