@@ -41,8 +41,8 @@ template <class Tiling>
 Describe<Tiling, Contractions> describe_kernel(const std::string& template_path, const std::string& suffix,
                                                const std::string& operation, ContractionMaker make) {
   Describe<Tiling, Contractions> description(kernel_of(template_path) + suffix, operation, template_path, make);
-  if (suffix == packed_suffix) std::move(description).with_kernels_of(packing_template);
-  return description;
+  if (suffix != packed_suffix) return description;
+  return std::move(description).with_kernels_of(packing_template);
 }
 
 auto applies_if_brought(Bring bring, ContractionRefusal refusal) {
