@@ -86,7 +86,7 @@ GridWork work_of_parts(const Contractions& parts, WorkOf work_of) {
   }
   GridWork work = side_by_side(works);
   work.launches = static_cast<int>(launches_of(parts)) + packing_launches(parts.packed);
-  work.extra_dram_bytes = packed_bytes(parts.packed);
+  work.extra_dram_bytes += packed_bytes(parts.packed);
   work.dram_bytes -= static_cast<double>(works.size() - 1) * parts.main().a_bytes();
   return work;
 }

@@ -92,8 +92,8 @@ Program TensorStream::program(const SharedTiling& tiling, const Contractions& pa
     prelude.constant("ADDED", std::min(tensor_access(contraction, bring_).c_run, of_slot));
     return prelude;
   });
-  std::get<Launch>(program.steps[parts.packed.size()]).grid = {Count{tiling.blocks}, Count{1},
-                                                               Count{1}};  // any serves any class
+  Launch& sums = std::get<Launch>(program.steps[parts.packed.size()]);  // behind those that pack
+  sums.grid = {Count{tiling.blocks}, Count{1}, Count{1}};               // any serves any class
   return program;
 }
 

@@ -25,16 +25,11 @@ std::optional<std::string> refusal(const PoolBackwardProblem& pool, const Target
 }
 
 bool aligned(const Shape& shape, const PoolBackwardProblem& pool, const Target&) {
-  if (shape.vector == 1) return true;
-  const auto fits = [&](const TensorSpec& spec) {
-    return descriptor::vector_fits(spec, {descriptor::dimension::channel}, shape.vector);
-  };
-  return pool.channels_inner && fits(pool.dy) && fits(pool.x) && fits(pool.indices) && fits(pool.dx);
+  return descriptor::channels_fit(pool, shape.vector);
 }
 
 bool has_open_kernel(const Shape& shape, const PoolBackwardProblem& pool, const Target&) {
-  const bool is_open_width = shape.vector == 1 || shape.vector == 4 || shape.vector * size_of(pool.dx.dtype) == 16;
-  return is_open_width && shape.threads == 128;
+  return descriptor::is_open_vector(pool, shape.vector) && shape.threads == 128;
 }
 
 Launch launch_of(const std::string& entry, const Shape& shape, const PoolBackwardProblem& pool, int64_t per_image) {

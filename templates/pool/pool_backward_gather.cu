@@ -5,20 +5,13 @@
 // nor do maxima whose indices are given.
 // Neighbouring threads take neighbouring channels of dx if CHANNELS_INNER, else neighbouring pixels, so that a warp
 // moves whole lines. Parameters: pool_backward_gather.cpp.
-#include "lib/pooling.cuh"
+#include "lib/pool_gradient.cuh"
 #include "lib/store.cuh"
 #include "lib/window_maxima.cuh"
 #include "lib/window_outputs.cuh"
 
-using Incoming = SpatialTensor<DY_STRIDE_N, DY_STRIDE_C, DY_STRIDE_Z, DY_STRIDE_P, DY_STRIDE_Q, N, Z, P, Q>;
-using Gradient = SpatialTensor<DX_STRIDE_N, DX_STRIDE_C, DX_STRIDE_D, DX_STRIDE_H, DX_STRIDE_W, N, D, H, W>;
-
 using Named =
     SpatialTensor<INDICES_STRIDE_N, INDICES_STRIDE_C, INDICES_STRIDE_Z, INDICES_STRIDE_P, INDICES_STRIDE_Q, N, Z, P, Q>;
-
-// The tap of every window's maximum, in the order in which threads take windows.
-using TapNumber = unsigned short;
-constexpr TapNumber NO_TAP = 65535;  // no element is inside
 
 struct TapOf {
   __device__ __forceinline__ TapNumber operator()(int t, int r, int s, Index, Index, Index) const {
@@ -26,7 +19,8 @@ struct TapOf {
   }
 };
 
-// Notes which tap the maximum of each window is: the first of the largest, or the last NaN.
+// Notes which tap the maximum of each window is, in the order in which threads take windows: the first of the largest,
+// or the last NaN.
 extern "C" __global__ void __launch_bounds__(THREADS)
     pool_backward_locate(const TX* __restrict__ x, TapNumber* __restrict__ located, long long n) {
   const Index index = global_thread<THREADS, Index>();
@@ -78,10 +72,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             if (taps[j] == (t * R + r) * S + s) sums[j] += to_float(incoming[j]);
           }
         } else {
-          const float count = pool_count(counted_taps<MODE, Index>(front, T, DILATION_D, D, PAD_BACK),
-                                         counted_taps<MODE, Index>(top, R, DILATION_H, H, PAD_BOTTOM),
-                                         counted_taps<MODE, Index>(left, S, DILATION_W, W, PAD_RIGHT));
-          const float scale = pool_scale(count);
+          const float scale = average_scale(front, top, left);
 #pragma unroll
           for (int j = 0; j < VECTOR; ++j) sums[j] += to_float(incoming[j]) * scale;
         }

@@ -18,6 +18,16 @@ PoolBackwardProblem PoolBackwardProblem::of(const Request& request) {
   return problem;
 }
 
+bool channels_fit(const PoolBackwardProblem& pool, int vector) {
+  if (vector == 1) return true;
+  const auto fits = [&](const TensorSpec& spec) { return vector_fits(spec, {dimension::channel}, vector); };
+  return pool.channels_inner && fits(pool.dy) && fits(pool.x) && fits(pool.indices) && fits(pool.dx);
+}
+
+bool is_open_vector(const PoolBackwardProblem& pool, int vector) {
+  return vector == 1 || vector == 4 || vector * size_of(pool.dx.dtype) == 16;
+}
+
 bool needs_wide_index(const PoolBackwardProblem& pool) {
   return needs_wide_index({&pool.dy, &pool.x, &pool.indices, &pool.dx}) || !coordinates_fit_int(pool);
 }

@@ -25,6 +25,11 @@ struct PoolBackwardProblem : PoolBackward, SpatialAxes {
   int64_t elements_per_image() const { return c() * planes.extent * rows.extent * columns.extent; }
 };
 
+/// Rule "C, alignment and VECTOR agree" of kernels whose threads take `vector` channels, and whether an open kernel
+/// does so: one, four, or an access of dx.
+bool channels_fit(const PoolBackwardProblem& pool, int vector);
+bool is_open_vector(const PoolBackwardProblem& pool, int vector);
+
 /// Whether offsets and coordinates need more than 32 bits.
 bool needs_wide_index(const PoolBackwardProblem& pool);
 

@@ -30,7 +30,8 @@ struct Shape {
 // A step along one axis: each element of its result takes what `visits` elements of the step before it give.
 struct Step {
   const char* entry;
-  int64_t across, along;  // elements of the result of an image, along the axis and without it
+  std::vector<Argument> arguments;
+  int64_t across, along;  // elements of the result of an image: without the axis, and along it
   double visits;
   double visit_bytes, result_bytes;
 
@@ -109,11 +110,7 @@ std::optional<std::string> refusal(const PoolBackwardProblem& pool, const Target
 }
 
 bool aligned(const Shape& shape, const PoolBackwardProblem& pool, const Target&) {
-  if (shape.vector == 1) return true;
-  const auto fits = [&](const TensorSpec& spec) {
-    return descriptor::vector_fits(spec, {descriptor::dimension::channel}, shape.vector);
-  };
-  return pool.channels_inner && fits(pool.dy) && fits(pool.x) && fits(pool.dx);
+  return descriptor::channels_fit(pool, shape.vector);
 }
 
 // Windows of a run start one element apart, and share taps.
@@ -125,60 +122,49 @@ bool runs_share_taps(const Shape& shape, const PoolBackwardProblem& pool, const 
 }
 
 bool has_open_kernel(const Shape& shape, const PoolBackwardProblem& pool, const Target&) {
-  const bool is_open_width = shape.vector == 1 || shape.vector == 4 || shape.vector * size_of(pool.dx.dtype) == 16;
-  return is_open_width && shape.threads == 128 && shape.run == 1;
+  return descriptor::is_open_vector(pool, shape.vector) && shape.threads == 128 && shape.run == 1;
 }
 
-std::vector<Step> steps_of(const PoolBackwardProblem& pool) {
+std::vector<Step> steps_of(const PoolBackwardProblem& pool, const Workspace& workspace) {
   const Between between(pool);
   const bool deep = has_planes(pool), locates = pool.reads_x();
   const double of_x = size_of(pool.x.dtype), of_dy = size_of(pool.dy.dtype), of_dx = size_of(pool.dx.dtype);
-  const auto window = [](const WindowAxis& axis) { return static_cast<double>(axis.window); };
-  const auto step = [](const char* entry, int64_t elements, int64_t along, double visits, double visit_bytes,
-                       double result_bytes) {
-    return Step{entry, along == 0 ? 0 : elements / along, along, visits, visit_bytes, result_bytes};
-  };
   const WindowAxis &planes = pool.planes, &rows = pool.rows, &columns = pool.columns;
+  const OperandArgument x{"x"}, dy{"dy"}, dx{"dx"};
   std::vector<Step> steps;
+  const auto add = [&](const char* entry, std::vector<Argument> arguments, int64_t elements, int64_t along,
+                       double visits, double visit_bytes, double result_bytes) {
+    const int64_t across = along == 0 ? 0 : elements / along;
+    arguments.emplace_back(Scalar::n);
+    steps.push_back({entry, std::move(arguments), across, along, visits, visit_bytes, result_bytes});
+  };
+  const auto locate = [&](const char* entry, std::vector<Argument> arguments, int64_t elements, const WindowAxis& axis,
+                          double result_bytes) {
+    add(entry, std::move(arguments), elements, axis.outputs, static_cast<double>(axis.window), of_x, result_bytes);
+  };
   if (locates) {
-    steps.push_back(step("pool_backward_maxima_of_columns", between.columns, columns.outputs, window(columns), of_x,
-                         of_x + tap_bytes));
-    steps.push_back(
-        step("pool_backward_maxima_of_rows", between.rows, rows.outputs, window(rows), of_x, of_x + tap_bytes));
+    locate("pool_backward_maxima_of_columns", {x, workspace.maxima_of_columns, workspace.taps_of_columns},
+           between.columns, columns, of_x + tap_bytes);
+    locate("pool_backward_maxima_of_rows",
+           {workspace.maxima_of_columns, workspace.maxima_of_rows, workspace.taps_of_rows}, between.rows, rows,
+           of_x + tap_bytes);
     if (deep) {
-      steps.push_back(
-          step("pool_backward_maxima_of_planes", between.planes, planes.outputs, window(planes), of_x, tap_bytes));
+      locate("pool_backward_maxima_of_planes", {workspace.maxima_of_rows, workspace.taps_of_planes}, between.planes,
+             planes, tap_bytes);
     }
   }
   const double of_tap = locates ? tap_bytes : 0;
   if (deep) {
-    steps.push_back(
-        step("pool_backward_to_planes", between.rows, planes.extent, visits_of(planes), of_tap + of_dy, sum_bytes));
+    add("pool_backward_to_planes", {dy, workspace.taps_of_planes, workspace.sums_of_planes, UserArgument{}},
+        between.rows, planes.extent, visits_of(planes), of_tap + of_dy, sum_bytes);
   }
-  steps.push_back(step("pool_backward_to_rows", between.columns, rows.extent, visits_of(rows),
-                       of_tap + (deep ? sum_bytes : of_dy), sum_bytes));
-  steps.push_back(step("pool_backward_to_columns", pool.elements_per_image(), columns.extent, visits_of(columns),
-                       of_tap + sum_bytes, of_dx));
+  add("pool_backward_to_rows",
+      {dy, workspace.sums_of_planes, workspace.taps_of_rows, workspace.sums_of_rows, UserArgument{}}, between.columns,
+      rows.extent, visits_of(rows), of_tap + (deep ? sum_bytes : of_dy), sum_bytes);
+  add("pool_backward_to_columns",
+      {workspace.sums_of_rows, workspace.taps_of_columns, dx, Scalar::alpha, Scalar::beta, UserArgument{}},
+      pool.elements_per_image(), columns.extent, visits_of(columns), of_tap + sum_bytes, of_dx);
   return steps;
-}
-
-std::vector<Argument> arguments_of(std::string_view entry, const Workspace& workspace) {
-  const OperandArgument x{"x"}, dy{"dy"}, dx{"dx"};
-  if (entry == "pool_backward_maxima_of_columns") {
-    return {x, workspace.maxima_of_columns, workspace.taps_of_columns, Scalar::n};
-  }
-  if (entry == "pool_backward_maxima_of_rows") {
-    return {workspace.maxima_of_columns, workspace.maxima_of_rows, workspace.taps_of_rows, Scalar::n};
-  }
-  if (entry == "pool_backward_maxima_of_planes") return {workspace.maxima_of_rows, workspace.taps_of_planes, Scalar::n};
-  if (entry == "pool_backward_to_planes") {
-    return {dy, workspace.taps_of_planes, workspace.sums_of_planes, UserArgument{}, Scalar::n};
-  }
-  if (entry == "pool_backward_to_rows") {
-    return {dy, workspace.sums_of_planes, workspace.taps_of_rows, workspace.sums_of_rows, UserArgument{}, Scalar::n};
-  }
-  return {
-      workspace.sums_of_rows, workspace.taps_of_columns, dx, Scalar::alpha, Scalar::beta, UserArgument{}, Scalar::n};
 }
 
 Program program(const Shape& shape, const PoolBackwardProblem& pool, const Target&, const Emitter& emit) {
@@ -186,9 +172,8 @@ Program program(const Shape& shape, const PoolBackwardProblem& pool, const Targe
   prelude.constant("THREADS", shape.threads).constant("VECTOR", shape.vector).constant("RUN", shape.run);
   prelude.flag("CHANNELS_INNER", pool.channels_inner).flag("HAS_PLANES", has_planes(pool));
   Program result{{emit.source(prelude)}, {}};
-  const Workspace workspace(pool);
-  for (const Step& step : steps_of(pool)) {
-    Launch launch = descriptor::launch_of(step.entry, shape.threads, arguments_of(step.entry, workspace));
+  for (const Step& step : steps_of(pool, Workspace(pool))) {
+    Launch launch = descriptor::launch_of(step.entry, shape.threads, step.arguments);
     launch.grid[0] = descriptor::blocks_for(step.threads_per_image(shape), pool.n(), pool.dynamic_batch, shape.threads);
     result.steps.emplace_back(std::move(launch));
   }
@@ -199,7 +184,7 @@ Estimate predict(const Shape& shape, const PoolBackwardProblem& pool, const Targ
                  const DeviceFigures& device) {
   const Workspace workspace(pool);
   const bool from_memory = static_cast<double>(workspace.bytes) > static_cast<double>(device.l2_bytes) / 2;
-  const std::vector<Step> steps = steps_of(pool);
+  const std::vector<Step> steps = steps_of(pool, workspace);
   std::vector<descriptor::StreamingWork> works;
   for (const Step& step : steps) {
     const auto elements = static_cast<double>(step.across * step.along * pool.n());

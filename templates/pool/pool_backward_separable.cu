@@ -7,17 +7,10 @@
 // with packed tensors between them in the order of threads; a thread takes RUN neighbours along the step's axis, whose
 // windows share most of their taps. Neighbouring threads take neighbouring channels if CHANNELS_INNER, else neighbours
 // along the columns. HAS_PLANES: whether windows move along the planes. Parameters: pool_backward_separable.cpp.
-#include "lib/pooling.cuh"
+#include "lib/pool_gradient.cuh"
 #include "lib/store.cuh"
 #include "lib/window_maxima.cuh"
 #include "lib/window_outputs.cuh"
-
-using Incoming = SpatialTensor<DY_STRIDE_N, DY_STRIDE_C, DY_STRIDE_Z, DY_STRIDE_P, DY_STRIDE_Q, N, Z, P, Q>;
-using Gradient = SpatialTensor<DX_STRIDE_N, DX_STRIDE_C, DX_STRIDE_D, DX_STRIDE_H, DX_STRIDE_W, N, D, H, W>;
-
-// The tap of a maximum along one axis.
-using TapNumber = unsigned short;
-constexpr TapNumber NO_TAP = 65535;  // no element is inside
 
 // Windows along one axis.
 struct Axis {
@@ -254,10 +247,8 @@ __device__ __forceinline__ Vector<float, VECTOR> incoming_at(const TDY* dy, cons
       static_cast<int>(output.c), user);
   float scale = 1.0f;
   if constexpr (MODE != POOL_MAX) {
-    scale = pool_scale(
-        pool_count(counted_taps<MODE, Index>(planes_axis().start(output.plane), T, DILATION_D, D, PAD_BACK),
-                   counted_taps<MODE, Index>(rows_axis().start(output.row), R, DILATION_H, H, PAD_BOTTOM),
-                   counted_taps<MODE, Index>(columns_axis().start(output.column), S, DILATION_W, W, PAD_RIGHT)));
+    scale = average_scale(planes_axis().start(output.plane), rows_axis().start(output.row),
+                          columns_axis().start(output.column));
   }
   Vector<float, VECTOR> values;
 #pragma unroll

@@ -31,6 +31,11 @@ std::string no_device(const Target& target) {
 
 }  // namespace
 
+std::string refusal_of(const std::string& algorithm, const std::string& request) {
+  const Target& target = TestDevice::get().target;
+  return built_in_catalogue().find(algorithm)->on(Request::parse(request), target).refusal().value_or("none");
+}
+
 const Catalogue& built_in_catalogue() {
   static const Catalogue catalogue = make_catalogue(embedded_sources());
   return catalogue;

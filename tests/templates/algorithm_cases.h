@@ -18,6 +18,9 @@ const Catalogue& built_in_catalogue();
 /// A compute capability with the NVRTC of the test device.
 Target target_of(int major, int minor);
 
+/// Why an algorithm does not serve a request on the test device; "none" where it does.
+std::string refusal_of(const std::string& algorithm, const std::string& request);
+
 /// A request, and algorithms that are run on it. As the parameter of a test it is what
 /// coverage_test.cpp knows of that test.
 struct AlgorithmCase {

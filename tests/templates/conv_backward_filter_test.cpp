@@ -205,10 +205,8 @@ TEST(ConvBackwardFilterDepthwise, LeaveInfinityWhereNoOutputMeetsIt) {
 }
 
 TEST(ConvBackwardFilterDepthwise, SaysWhyItDoesNotApply) {
-  const Target& target = TestDevice::get().target;
-  const auto refusal = [&](const std::string& order, const char* request) {
-    const Algorithm* const algorithm = built_in_catalogue().find("conv_backward_filter_depthwise_" + order);
-    return algorithm->on(Request::parse(request), target).refusal().value_or("none");
+  const auto refusal = [](const std::string& order, const char* request) {
+    return refusal_of("conv_backward_filter_depthwise_" + order, request);
   };
   const char* const last = "conv_backward_filter x=f32:1x4x5x5:nhwc dy=f32:1x4x3x3:nhwc dw=f32:4x1x3x3 groups=4";
   const char* const first = "conv_backward_filter x=f32:1x4x5x5 dy=f32:1x4x3x3 dw=f32:4x1x3x3 groups=4";

@@ -188,12 +188,8 @@ TEST(ConvDepthwiseTensorByFilter, LeavesInfinityWhereNoOutputMeetsIt) {
 }
 
 TEST(ConvDepthwiseTensorRefusals, NameTheReason) {
-  const auto refusal = [&](const std::string& request) {
-    return built_in_catalogue()
-        .find("conv_depthwise_tensor")
-        ->on(Request::parse("conv_forward " + request), TestDevice::get().target)
-        .refusal()
-        .value_or("none");
+  const auto refusal = [](const std::string& request) {
+    return refusal_of("conv_depthwise_tensor", "conv_forward " + request);
   };
   EXPECT_EQ(refusal("x=f16:1x8x9x9:nhwc w=f16:8x1x7x7 groups=8 pad=3"), "none");
   EXPECT_EQ(refusal("x=f16:1x8x9x9 w=f16:8x1x7x7 groups=8"), "pixels of x stand closer together than its channels");

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "algorithm_cases.h"
-#include "variant_check.h"
 
 namespace kiln::testing_support::conv_tensor_packed_test {
 namespace {
@@ -160,12 +159,8 @@ INSTANTIATE_TEST_SUITE_P(
     cover_name);
 
 TEST(ConvTensorPackedRefusals, NameTheReason) {
-  const auto refusal = [&](const std::string& request) {
-    return built_in_catalogue()
-        .find("conv_tensor_packed")
-        ->on(Request::parse("conv_forward " + request), TestDevice::get().target)
-        .refusal()
-        .value_or("none");
+  const auto refusal = [](const std::string& request) {
+    return refusal_of("conv_tensor_packed", "conv_forward " + request);
   };
   EXPECT_EQ(refusal("x=f16:1x16x8x8:nhwc w=f16:16x16x3x3:nhwc"), "operands are copied as they are");
   EXPECT_EQ(refusal("x=f32:1x16x8x8 w=f32:16x16x3x3"),

@@ -299,30 +299,26 @@ TEST(ConvTensorPatch, KeepsInfinityInItsWindows) {
 }
 
 TEST(ConvTensorRefusals, NameTheReason) {
-  const Target& target = TestDevice::get().target;
-  const auto refusal = [&](const char* algorithm, const char* request) {
-    return built_in_catalogue().find(algorithm)->on(Request::parse(request), target).refusal().value_or("none");
-  };
-  EXPECT_EQ(refusal("conv_tensor", "conv_forward x=f32:1x8x5x5:nhwc w=f32:8x8x3x3:nhwc"),
+  EXPECT_EQ(refusal_of("conv_tensor", "conv_forward x=f32:1x8x5x5:nhwc w=f32:8x8x3x3:nhwc"),
             "tensor cores round f32 to tf32, which the request does not permit");
-  EXPECT_EQ(refusal("conv_tensor", "conv_forward x=f16:1x8x5x5:nhwc w=bf16:8x8x3x3:nhwc"),
+  EXPECT_EQ(refusal_of("conv_tensor", "conv_forward x=f16:1x8x5x5:nhwc w=bf16:8x8x3x3:nhwc"),
             "tensor cores multiply f16 by f16, bf16 by bf16 and, with tf32, f32 by f32");
   const std::string apart = "the summed dimension of x is not innermost, or not in pairs at 4-byte addresses";
-  EXPECT_EQ(refusal("conv_tensor", "conv_forward x=f16:1x8x5x5 w=f16:8x8x3x3"), apart);
-  EXPECT_EQ(refusal("conv_tensor", "conv_forward x=f16:1x7x5x5:nhwc w=f16:8x7x3x3:nhwc"), apart);
-  EXPECT_EQ(refusal("conv_tensor", "conv_forward x=f16:1x8x5x40:nhwc w=f16:8x8x3x30:nhwc"),
+  EXPECT_EQ(refusal_of("conv_tensor", "conv_forward x=f16:1x8x5x5 w=f16:8x8x3x3"), apart);
+  EXPECT_EQ(refusal_of("conv_tensor", "conv_forward x=f16:1x7x5x5:nhwc w=f16:8x7x3x3:nhwc"), apart);
+  EXPECT_EQ(refusal_of("conv_tensor", "conv_forward x=f16:1x8x5x40:nhwc w=f16:8x8x3x30:nhwc"),
             "the filter has more than 31 planes, rows and columns together");
-  EXPECT_EQ(refusal("conv_tensor_staged", "conv_forward x=f16:1x7x5x40 w=f16:8x7x3x30"), "none");
-  EXPECT_EQ(refusal("conv_tensor_patch", "conv_forward x=f16:1x17x5x5 w=f16:8x17x3x3"),
+  EXPECT_EQ(refusal_of("conv_tensor_staged", "conv_forward x=f16:1x7x5x40 w=f16:8x7x3x30"), "none");
+  EXPECT_EQ(refusal_of("conv_tensor_patch", "conv_forward x=f16:1x17x5x5 w=f16:8x17x3x3"),
             "x has more than 16 channels, in one group");
-  EXPECT_EQ(refusal("conv_tensor_patch", "conv_forward x=f16:1x34x5x5 w=f16:8x17x3x3 groups=2"), "none");
-  EXPECT_EQ(refusal("conv_tensor_patch", "conv_forward x=f16:1x66x5x5 w=f16:8x33x3x3 groups=2"),
+  EXPECT_EQ(refusal_of("conv_tensor_patch", "conv_forward x=f16:1x34x5x5 w=f16:8x17x3x3 groups=2"), "none");
+  EXPECT_EQ(refusal_of("conv_tensor_patch", "conv_forward x=f16:1x66x5x5 w=f16:8x33x3x3 groups=2"),
             "a group has more than 32 channels of x");
-  EXPECT_EQ(refusal("conv_tensor_patch", "conv_forward x=f16:1x3x9x9 w=f16:8x3x3x3 dilation=2"),
+  EXPECT_EQ(refusal_of("conv_tensor_patch", "conv_forward x=f16:1x3x9x9 w=f16:8x3x3x3 dilation=2"),
             "dilation keeps the taps of a row apart");
-  EXPECT_EQ(refusal("conv_tensor_patch", "conv_forward x=f16:1x3x99x99 w=f16:8x3x3x3 dilation=32,1"),
+  EXPECT_EQ(refusal_of("conv_tensor_patch", "conv_forward x=f16:1x3x99x99 w=f16:8x3x3x3 dilation=32,1"),
             "windows span, or are apart, more than 64 positions of x");
-  EXPECT_EQ(refusal("conv_tensor_patch", "conv_forward x=f16:1x8x29x29 w=f16:8x8x17x17"),
+  EXPECT_EQ(refusal_of("conv_tensor_patch", "conv_forward x=f16:1x8x29x29 w=f16:8x8x17x17"),
             "a filter has too many elements to unroll");
 }
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "algorithm_cases.h"
-#include "variant_check.h"
 
 namespace kiln::testing_support::conv_windows_test {
 namespace {
@@ -153,12 +152,8 @@ INSTANTIATE_TEST_SUITE_P(
     cover_name);
 
 TEST(ConvWindowsRefusals, NameTheReason) {
-  const auto refusal = [&](const std::string& request) {
-    return built_in_catalogue()
-        .find("conv_depthwise_windows")
-        ->on(Request::parse("conv_forward " + request), TestDevice::get().target)
-        .refusal()
-        .value_or("none");
+  const auto refusal = [](const std::string& request) {
+    return refusal_of("conv_depthwise_windows", "conv_forward " + request);
   };
   EXPECT_EQ(refusal("x=f32:1x8x9x9 w=f32:8x1x7x7 groups=8"), "none");
   EXPECT_EQ(refusal("x=f32:1x8x9x9 w=f32:8x1x5x5 groups=8"), "a window has fewer than 32 taps");

@@ -148,12 +148,8 @@ TEST(PoolBackwardSeparableMaxima, AreThoseOfGathering) {
 }
 
 TEST(PoolBackwardSeparableRefusals, NameTheReason) {
-  const auto refusal = [&](const std::string& request) {
-    return built_in_catalogue()
-        .find("pool_backward_separable")
-        ->on(Request::parse("pool_backward " + request), TestDevice::get().target)
-        .refusal()
-        .value_or("none");
+  const auto refusal = [](const std::string& request) {
+    return refusal_of("pool_backward_separable", "pool_backward " + request);
   };
   EXPECT_EQ(refusal("dy=f32:1x3x7x7 x=f32:1x3x9x9 window=3"), "none");
   EXPECT_EQ(refusal("dy=f32:1x3x4x4 x=f32:1x3x8x8 window=2 stride=2"),

@@ -7,6 +7,7 @@
 #include "contraction/block_estimate.h"
 #include "conv/depthwise/depthwise.h"
 #include "descriptor/numbers.h"
+#include "descriptor/streaming_estimate.h"
 
 namespace kiln::descriptor {
 namespace depthwise_nchw_convolution_descriptor {
@@ -77,9 +78,9 @@ void add_constants(Prelude& prelude, const Tile& tile, const Contraction& contra
 
 // Bytes that stores move for each byte of y: whole sectors, where neighbouring pixels stand apart.
 double stored_spread(const ConvolutionAddresses& conv) {
-  const int64_t size = size_of(conv.y.dtype), pitch = conv.y.strides[dimension::column];
-  if (pitch <= 1 || conv.columns.outputs <= 1) return 1;
-  return static_cast<double>(std::min<int64_t>(pitch * size, 32)) / static_cast<double>(size);
+  if (conv.columns.outputs <= 1) return 1;
+  const double size = size_of(conv.y.dtype);
+  return lane_bytes(size, static_cast<double>(conv.y.strides[dimension::column]) * size) / size;
 }
 
 GridWork work_of(const Tile& tile, const Contraction& contraction) {

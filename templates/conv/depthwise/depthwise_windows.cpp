@@ -89,7 +89,7 @@ Estimate predict(const WindowTile& tile, const Contractions& parts, const Target
   const double planes = static_cast<double>(conv.c_per_group() * conv.planes.window);
   const double taps = static_cast<double>(conv.rows.window * conv.columns.window);
   const double steps = static_cast<double>(conv.rows.window) * static_cast<double>(ceil_div(conv.columns.window, run));
-  const double staged = static_cast<double>(patch_elements(tile, conv) + conv.rows.window * tap_pitch(conv));
+  const double staged = static_cast<double>(shared_bytes(tile, conv)) / 4;  // elements
   const int64_t element = size_of(conv.x.dtype);
   const Access x = access_at_pitch(conv.x.strides[dimension::column] * element, element);
   const Access y = access_at_pitch(conv.y.strides[dimension::column] * size_of(conv.y.dtype) * run,

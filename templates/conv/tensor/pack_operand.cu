@@ -5,9 +5,9 @@
 // pixel, which fill the sectors that they are stored in, and then neighbouring pixels if PIXELS_INNER: a load of theirs
 // moves whole sectors, too. Else they take all pieces of a pixel, INNER_RUN elements a load.
 //
-// From the prelude: Element, Index, OUTER, GROUPS, INNER and PADDED (elements of a group), PIECE,
-// PLANES, ROWS, COLUMNS, the strides of the operand along all of them, PIXELS, INNER_RUN and PIXELS_INNER:
-// contraction/packed_operands.cpp.
+// From the prelude: Element, Index, OUTER, GROUPS, INNER and PADDED (elements of a group), PIECE, PLANES, ROWS,
+// COLUMNS, the strides of the operand along all of them, PIXELS, INNER_RUN and PIXELS_INNER
+// (contraction/packed_operands.cpp).
 #include "lib/strided.cuh"
 #include "lib/types.cuh"
 #include "lib/vector.cuh"
