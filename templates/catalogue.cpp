@@ -137,6 +137,7 @@
   algorithm(cross_entropy_backward_strided) \
   algorithm(norm_forward_simple) \
   algorithm(norm_forward_blocks) \
+  algorithm(norm_forward_channels) \
   algorithm(norm_inference_simple) \
   algorithm(norm_inference_blocks) \
   algorithm(norm_backward_simple) \

@@ -17,6 +17,16 @@ int taken(const RowBlocks& blocks) {
   return blocks.across != 0 ? 1 : blocks.vector;
 }
 
+// Neighbours in memory that a block takes together: of a row, of rows side by side, or of rows whose runs are.
+int64_t side_by_side(const RowBlocks& blocks, const RowLayout& layout) {
+  if (blocks.across != 0) return columns(blocks);
+  const int64_t taken_together = int64_t{blocks.lanes} * blocks.vector, run = layout.row.front().extent;
+  if (layout.row.size() == 1 || taken_together < run) return taken_together;
+  const bool runs_continue = !layout.outer.empty() && layout.outer.front().strides.front() == run;
+  if (taken_together > run || !runs_continue) return run;
+  return run * std::min<int64_t>(blocks.threads / blocks.lanes, layout.outer.front().extent);
+}
+
 // Threads that merge the parts of a row.
 int merge_lanes(const RowBlocks& blocks) {
   return blocks.splits >= 64 ? most_merge_lanes : 1;
@@ -138,15 +148,14 @@ Estimate row_blocks_estimate(const RowBlocks& blocks, const Rows& rows, const Ta
                              const DeviceFigures& device, const RowWork& work) {
   const RowLayout layout = layout_of(blocks, rows);
   // A block's piece of a line is at least a sector.
-  const double side_by_side =
-      blocks.across != 0 ? static_cast<double>(columns(blocks)) : static_cast<double>(blocks.lanes) * blocks.vector;
+  const double least = 32 / static_cast<double>(side_by_side(blocks, layout));
   double bytes = 0, moved = 0;
   for (size_t i = 0; i < rows.operands.size(); ++i) {
     if (!rows.is_full(i)) continue;
     Rows one = rows;
     one.operands = {rows.operands.front(), rows.operands[i]};
     bytes += size_of(rows.operands[i].spec.dtype);
-    moved += element_bytes(one, layout_of(blocks, one), blocks.vector, 32 / side_by_side).written;
+    moved += element_bytes(one, layout_of(blocks, one), blocks.vector, least).written;
   }
   const auto elements = static_cast<double>(rows.elements());
   const auto taken_by_thread = static_cast<double>(steps(blocks, rows));

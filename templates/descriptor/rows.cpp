@@ -172,6 +172,18 @@ bool RowLayout::contiguous() const {
          std::all_of(strides.begin(), strides.end(), [](int64_t stride) { return stride == 1; });
 }
 
+std::vector<int64_t> RowLayout::outer_extents() const {
+  std::vector<int64_t> extents(most_outer, 1);
+  for (size_t d = 0; d < outer.size(); ++d) extents.at(d) = outer[d].extent;
+  return extents;
+}
+
+std::vector<int64_t> RowLayout::outer_strides(size_t operand) const {
+  std::vector<int64_t> strides(most_outer, 0);
+  for (size_t d = 0; d < outer.size(); ++d) strides.at(d) = outer[d].strides[operand];
+  return strides;
+}
+
 RowLayout along_rows(const Rows& rows) {
   RowLayout layout = layout_of(rows);
   add_dynamic_batch(rows, layout);
@@ -286,15 +298,11 @@ Prelude rows_prelude(const Rows& rows) {
 
 Prelude rows_prelude(const Rows& rows, const RowLayout& layout, int vector, const Emitter& emit) {
   Prelude prelude = rows_prelude(rows);
-  std::vector<int64_t> extents(most_outer, 1);
-  for (size_t d = 0; d < layout.outer.size(); ++d) extents.at(d) = layout.outer[d].extent;
   prelude.constant("OUTER_DIMENSIONS", counted_dimensions(emit, layout.outer.size(), 2, most_outer));
-  prelude.extents("OUTER_EXTENTS", extents).constant("VECTOR", vector);
+  prelude.extents("OUTER_EXTENTS", layout.outer_extents()).constant("VECTOR", vector);
   for (size_t i = 0; i < rows.operands.size(); ++i) {
-    std::vector<int64_t> strides(most_outer, 0);
-    for (size_t d = 0; d < layout.outer.size(); ++d) strides.at(d) = layout.outer[d].strides[i];
     const std::string name = constant_name(rows.operands[i]);
-    prelude.extents(name + "_OUTER_STRIDES", strides);
+    prelude.extents(name + "_OUTER_STRIDES", layout.outer_strides(i));
     add_step(prelude, name, layout.neighbours().strides[i]);
     prelude.constant(name + "_RUN", run_of(rows, layout, i, vector));
     if (layout.across && layout.row.size() == 1) {

@@ -59,6 +59,9 @@ struct RowLayout {
   const RowDimension& neighbours() const { return across ? inner : row.front(); }
   /// Whether those are side by side in all operands.
   bool contiguous() const;
+  /// Extents of `outer`, and strides of an operand along it, for kernels that count as many dimensions as there may be.
+  std::vector<int64_t> outer_extents() const;
+  std::vector<int64_t> outer_strides(size_t operand) const;
 };
 
 /// For kernels whose neighbouring threads take neighbours of a row.

@@ -61,7 +61,7 @@ struct Moments {
   }
   __device__ __forceinline__ static Moments merged(const Moments& a, const Moments& b) {
     const float count = a.words[0] + b.words[0];
-    const float part = count == 0.0f ? 0.0f : __fdividef(b.words[0], count);
+    const float part = __fdividef(b.words[0], fmaxf(count, 1.0f));
     const float distance = b.words[1] - a.words[1];
     return {{count, a.words[1] + distance * part, a.words[2] + b.words[2] + distance * distance * a.words[0] * part}};
   }

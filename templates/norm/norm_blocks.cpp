@@ -42,16 +42,6 @@ bool sums_fit(const Shape& shape, const NormRows& rows, const Target& target) {
   return descriptor::sums_fit(shape, target, rows.words());
 }
 
-// `statistics`: what norm_finish left; nothing where rows are normalised by running statistics.
-Launch apply(const descriptor::RowBlocks& blocks, const NormRows& rows, const WorkspaceArgument& statistics) {
-  Launch apply = descriptor::row_blocks_launch(blocks, rows, "norm_apply");
-  apply.arguments = descriptor::operand_arguments({"x", "w", "b", "y", "running_mean", "running_variance", "residual"});
-  descriptor::append(apply, {statistics, Scalar::alpha, Scalar::beta, UserArgument{}, OperationScalar{0}});
-  descriptor::add_activation_numbers(apply, rows.activation_scalar());
-  descriptor::append(apply, {Scalar::n});
-  return apply;
-}
-
 Prelude prelude_of(const Shape& shape, const NormRows& rows, const Emitter& emit) {
   Prelude prelude = descriptor::row_blocks_prelude(shape, rows, emit);
   descriptor::add_norm(prelude, rows);
@@ -80,24 +70,16 @@ Program program(const Shape& shape, const NormRows& rows, const Target&, const E
   Launch finish = descriptor::merge_launch(shape, rows, "norm_finish");
   finish.arguments = descriptor::operand_arguments({"mean", "inv_deviation", "running_mean", "running_variance"});
   descriptor::append(finish, {workspace, OperationScalar{0}, OperationScalar{1}, Scalar::n});
-  return Program{{source}, {statistics, finish, apply(shape, rows, workspace)}};
+  return Program{{source}, {statistics, finish, descriptor::norm_apply(shape, rows, workspace)}};
 }
 
 Program inference_program(const Shape& shape, const NormRows& rows, const Target&, const Emitter& emit) {
-  return Program{{emit.source(prelude_of(shape, rows, emit))}, {apply(shape, rows, {})}};
+  return Program{{emit.source(prelude_of(shape, rows, emit))}, {descriptor::norm_apply(shape, rows, {})}};
 }
 
 Estimate predict(const Shape& shape, const NormRows& rows, const Target& target, const DeviceFigures& device) {
-  const double of_x = static_cast<double>(rows.elements()) * size_of(rows.operands[0].spec.dtype);
-  const bool rereads = !rows.given && shape.keep == 0;
-  descriptor::RowWork work;
-  work.dram_bytes = rows.moved_bytes + (rereads && of_x > static_cast<double>(device.l2_bytes) / 2 ? of_x : 0);
-  work.passes = rereads ? 1.5 : 1;  // of all operands: x alone is taken twice
-  work.instructions = (rows.given ? 5 : 12) + (rows.activation == ActivationMode::identity ? 0 : 20);
-  work.registers = 40 + (shape.keep != 0 ? static_cast<double>(descriptor::steps(shape, rows)) * shape.vector : 8);
-  work.shared_words = rows.words();
-  work.launches = rows.given || shape.splits == 1 ? 1 : 3;
-  return descriptor::row_blocks_estimate(shape, rows, target, device, work);
+  const auto kept = static_cast<double>(shape.keep != 0 ? descriptor::steps(shape, rows) * shape.vector : 0);
+  return descriptor::norm_blocks_estimate(shape, rows, target, device, kept, rows.given || shape.splits == 1 ? 1 : 3);
 }
 
 }  // namespace

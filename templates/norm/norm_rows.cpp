@@ -68,6 +68,29 @@ void add_activation_numbers(Launch& launch, size_t first) {
   for (size_t i = first; i < first + 4; ++i) launch.arguments.emplace_back(OperationScalar{i});
 }
 
+Launch norm_apply(const RowBlocks& blocks, const NormRows& rows, const WorkspaceArgument& statistics) {
+  Launch apply = row_blocks_launch(blocks, rows, "norm_apply");
+  apply.arguments = operand_arguments({"x", "w", "b", "y", "running_mean", "running_variance", "residual"});
+  append(apply, {statistics, Scalar::alpha, Scalar::beta, UserArgument{}, OperationScalar{0}});
+  add_activation_numbers(apply, rows.activation_scalar());
+  append(apply, {Scalar::n});
+  return apply;
+}
+
+Estimate norm_blocks_estimate(const RowBlocks& blocks, const NormRows& rows, const Target& target,
+                              const DeviceFigures& device, double kept, int launches) {
+  const double of_x = static_cast<double>(rows.elements()) * size_of(rows.operands[0].spec.dtype);
+  const bool rereads = !rows.given && kept == 0;
+  RowWork work;
+  work.dram_bytes = rows.moved_bytes + (rereads && of_x > static_cast<double>(device.l2_bytes) / 2 ? of_x : 0);
+  work.passes = rereads ? 1.5 : 1;  // of all operands: x alone is taken twice
+  work.instructions = (rows.given ? 5 : 12) + (rows.activation == ActivationMode::identity ? 0 : 20);
+  work.registers = 40 + (kept != 0 ? kept : 8);
+  work.shared_words = rows.words();
+  work.launches = launches;
+  return row_blocks_estimate(blocks, rows, target, device, work);
+}
+
 std::vector<Argument> operand_arguments(const std::vector<std::string_view>& names) {
   std::vector<Argument> arguments;
   for (const std::string_view name : names) arguments.emplace_back(OperandArgument{std::string(name)});

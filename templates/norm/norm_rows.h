@@ -46,6 +46,14 @@ void add_norm(Prelude& prelude, const NormRows& rows);
 /// ActivationNumbers as arguments: Operation::scalars() from `first` on.
 void add_activation_numbers(Launch& launch, size_t first);
 
+/// The launch norm_apply of lib/norm_blocks.cuh. `statistics`: what a merge left; nothing where x is normalised by
+/// running statistics.
+Launch norm_apply(const RowBlocks& blocks, const NormRows& rows, const WorkspaceArgument& statistics);
+
+/// Estimate of kernels of lib/norm_blocks.cuh that keep `kept` elements of a thread in registers, in `launches`.
+Estimate norm_blocks_estimate(const RowBlocks& blocks, const NormRows& rows, const Target& target,
+                              const DeviceFigures& device, double kept, int launches);
+
 /// Operands of these names as arguments; null where the request has none.
 std::vector<Argument> operand_arguments(const std::vector<std::string_view>& names);
 

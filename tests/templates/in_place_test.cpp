@@ -141,6 +141,7 @@ const Names activation = {"activation_forward_simple", "activation_forward_vecto
             dropout = {"dropout_simple", "dropout_vector"},
             transform = {"tensor_transform_simple", "tensor_transform_vector"},
             op = {"tensor_op_simple", "tensor_op_vector"};
+const Names channels = {"norm_forward_simple", "norm_forward_channels"};
 const Names norm = {"norm_forward_simple", "norm_forward_blocks"},
             inference = {"norm_inference_simple", "norm_inference_blocks"},
             norm_gradient = {"norm_backward_simple", "norm_backward_blocks"};
@@ -207,6 +208,10 @@ INSTANTIATE_TEST_SUITE_P(
                                 {y_is_x, y_is_residual},
                                 norm,
                                 "norm_forward_blocks"},
+                    InPlaceCase{"GroupsChannelsLast",
+                                "norm_forward x=f16:2x3x4x7x8:672,4,1,96,12 w=f32:1x3x4x1x1 axes=2,3,4 epilogue=add",
+                                {y_is_x, y_is_residual},
+                                channels},
                     InPlaceCase{"Inference",
                                 "norm_inference x=f16:3x24x5x7:nhwc w=f32:1x24x1x1 epilogue=add+relu beta=any",
                                 {y_is_x, y_is_residual},

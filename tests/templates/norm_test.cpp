@@ -11,6 +11,7 @@ using Names = std::vector<std::string>;
 
 const Names trusted = {"norm_forward_simple"};
 const Names forward = {"norm_forward_simple", "norm_forward_blocks"};
+const Names interleaved = {"norm_forward_simple", "norm_forward_blocks", "norm_forward_channels"};
 const Names inference = {"norm_inference_simple", "norm_inference_blocks"};
 
 class NormDefaults : public testing::TestWithParam<AlgorithmCase> {};
@@ -59,6 +60,62 @@ INSTANTIATE_TEST_SUITE_P(
                       "norm_forward x=bf16:2x4x8x3x5:480,8,1,160,32 w=f32:1x4x8x1x1 b=f32:1x4x8x1x1 axes=2,3,4",
                       forward}),
     case_name);
+
+// A row is runs of neighbours, between which those of other rows stand.
+INSTANTIATE_TEST_SUITE_P(
+    GroupsChannelsLast, NormDefaults,
+    testing::Values(
+        AlgorithmCase{"OfFive",
+                      "norm_forward x=f16:2x3x5x16x9:2160,5,1,135,15 w=f16:1x3x5x1x1 mean=f32:2x3x1x1x1 "
+                      "inv_deviation=f32:2x3x1x1x1 axes=2,3,4",
+                      interleaved},
+        AlgorithmCase{"Rms",
+                      "norm_forward x=f32:2x3x8x16x9:3456,8,1,216,24 inv_deviation=f32:2x3x1x1x1 w=f32:1x3x8x1x1 "
+                      "b=f32:1x3x8x1x1 axes=2,3,4 mode=rms alpha=any beta=any",
+                      interleaved},
+        AlgorithmCase{"ResidualAndGelu",
+                      "norm_forward x=f16:2x3x4x16x9:1728,4,1,108,12 y=f32:2x3x4x16x9:1728,4,1,108,12 "
+                      "residual=f32:2x3x4x16x9 axes=2,3,4 epilogue=add activation=gelu",
+                      interleaved},
+        AlgorithmCase{"OfAllImages",
+                      "norm_forward x=f32:3x2x4x5x16:640,4,1,128,8 running_mean=f32:1x2x1x1x1 mean=f32:1x2x1x1x1 "
+                      "running_variance=f32:1x2x1x1x1 axes=0,2,3,4 epilogue=relu",
+                      interleaved},
+        AlgorithmCase{"DynamicBatch",
+                      "norm_forward x=f32:5x3x4x16x9:1800,4,1,108,12 y=f32:5x3x4x16x9:1800,4,1,108,12 "
+                      "mean=f32:5x3x1x1x1:7,2,1,1,1 inv_deviation=f32:5x3x1x1x1 w=f32:1x3x4x1x1 axes=2,3,4 n=?",
+                      interleaved},
+        AlgorithmCase{"OfARegion",
+                      "norm_forward x=f16:2x2x6x15x9:1200,6,1,130,14 y=f32:2x2x6x15x9:1620,6,1,108,12 axes=2,3,4 "
+                      "mean=f32:2x2x1x1x1",
+                      interleaved},
+        AlgorithmCase{"OfARegionInBf16", "norm_forward x=bf16:2x2x6x15x9:1800,6,1,130,13 axes=2,3,4", interleaved},
+        AlgorithmCase{"PackedInBf16", "norm_forward x=bf16:2x24x5x8:nhwc axes=1,2,3 activation=swish", interleaved},
+        AlgorithmCase{"Packed", "norm_forward x=f32:2x16x5x9:nhwc b=f32:1x16x1x1 axes=1,2,3", interleaved},
+        AlgorithmCase{"OneGroup", "norm_forward x=f16:2x12x15x9:nhwc w=f32:1x12x1x1 mean=f32:2x1x1x1 axes=1,2,3",
+                      interleaved},
+        AlgorithmCase{"GroupsOfBlocks",
+                      "norm_forward x=f32:2x3x2x4x16x9:3456,4,1728,1,108,12 w=f32:1x3x1x4x1x1 "
+                      "y=f32:2x3x2x4x16x9:3456,4,1728,1,108,12 mean=f32:2x3x2x1x1x1 axes=3,4,5",
+                      interleaved},
+        AlgorithmCase{"ManyChannels", "norm_forward x=f16:1x2x300x4x4:9600,300,1,2400,600 b=f32:1x2x300x1x1 axes=2,3,4",
+                      interleaved},
+        AlgorithmCase{"EmptyBatch", "norm_forward x=f32:0x3x4x16x9:1728,4,1,108,12 axes=2,3,4", interleaved}),
+    case_name);
+
+TEST(NormOfChannels, RefusesRowsWhoseRunsAreApart) {
+  EXPECT_EQ(refusal_of("norm_forward_channels", "norm_forward x=f32:2x3x4 axes=1"),
+            "no dimension of the axes is the innermost of x");
+  EXPECT_EQ(refusal_of("norm_forward_channels", "norm_forward x=f32:5x3x40:120,40,1 axes=2"),
+            "rows are single runs of neighbours");
+  EXPECT_EQ(refusal_of("norm_forward_channels", "norm_forward x=f32:2x3x4x5x6 axes=2,3,4"),
+            "runs of rows are not side by side in all operands");
+  EXPECT_EQ(
+      refusal_of("norm_forward_channels", "norm_forward x=f32:2x3x4x5x6:360,4,1,72,12 w=f32:1x3x1x1x1 axes=2,3,4"),
+      "runs of rows are not side by side in all operands");
+  EXPECT_EQ(refusal_of("norm_forward_channels", "norm_forward x=f32:2x3x4x0x6:0,4,1,72,12 axes=2,3,4"),
+            "rows must not be empty");
+}
 
 // A row is what all images have at one channel, or at one place.
 INSTANTIATE_TEST_SUITE_P(
@@ -123,15 +180,22 @@ INSTANTIATE_TEST_SUITE_P(
                     cover("norm_forward_blocks",
                           "norm_forward x=f32:8x12x6x12:nhwc w=f32:1x12x1x1 running_mean=f32:1x12x1x1 "
                           "running_variance=f32:1x12x1x1 axes=0,2,3 epilogue=add activation=gelu"),
+                    cover("norm_forward_channels",
+                          "norm_forward x=f16:2x3x8x16x9:3456,8,1,216,24 w=f32:1x3x8x1x1 mean=f32:2x3x1x1x1 "
+                          "axes=2,3,4 epilogue=add activation=swish"),
+                    cover("norm_forward_channels",
+                          "norm_forward x=f32:2x3x5x16x33:8000,5,1,500,15 b=f32:1x3x5x1x1 axes=2,3,4 mode=rms"),
                     cover("norm_inference_blocks", "norm_inference x=f16:3x24x5x7:nhwc w=f32:1x24x1x1 epilogue=relu")),
     cover_name);
 
-INSTANTIATE_TEST_SUITE_P(NormWithWideOffsets, WideIndexMatch,
-                         testing::Values(wide({"norm_forward_simple"}, "norm_forward x=f16:3x264"),
-                                         wide({"norm_forward_blocks"},
-                                              "norm_forward x=f32:2x3x2x2x19 w=f32:1x1x1x1x19 mode=rms"),
-                                         wide(inference, "norm_inference x=f32:2x21x5x8")),
-                         cover_name);
+INSTANTIATE_TEST_SUITE_P(
+    NormWithWideOffsets, WideIndexMatch,
+    testing::Values(wide({"norm_forward_simple"}, "norm_forward x=f16:3x264"),
+                    wide({"norm_forward_blocks"}, "norm_forward x=f32:2x3x2x2x19 w=f32:1x1x1x1x19 mode=rms"),
+                    wide({"norm_forward_channels"},
+                         "norm_forward x=f32:2x3x4x9x5:540,4,1,60,12 mean=f32:2x3x1x1x1 axes=2,3,4"),
+                    wide(inference, "norm_inference x=f32:2x21x5x8")),
+    cover_name);
 
 }  // namespace
 }  // namespace kiln::testing_support::norm_test

@@ -100,6 +100,13 @@ TEST(UserPrologueOfNorms, Backward) {
       "norm_backward dy=bf16:4x40:41,1 y=bf16:4x40 mode=rms dresidual=f32:4x40 n=? epilogue=user:entered", backward);
 }
 
+TEST(UserCodeOfNorms, OfGroupsChannelsLast) {
+  expect_served_right(
+      "norm_forward x=f16:2x3x4x16x9:1728,4,1,108,12 y=f16:2x3x4x16x9:1728,4,1,108,12 w=f32:1x3x4x1x1 axes=2,3,4 "
+      "epilogue=user:both epilogue.bias=f32:2x3x4x16x9 epilogue.gate=f32:2x3x4x16x9:1900,4,1,110,12",
+      {"norm_forward_simple", "norm_forward_channels"});
+}
+
 TEST(UserCodeOfNorms, OfSplitRows) {
   const Config split = Config::parse("ACROSS=0,KEEP=0,LANES=256,SPLITS=4,THREADS=256,VECTOR=1");
   expect_right("norm_forward x=f32:2x8200 epilogue=user:both epilogue.bias=f32:1x8200 epilogue.gate=f32:2x8200:1,2",
