@@ -95,6 +95,19 @@ BoundAlgorithm Algorithm::on(const KeyedRequest& request, const Target& target) 
   return BoundAlgorithm(*this, request, target);
 }
 
+namespace {
+
+std::optional<std::string> prologue_refusal(const Algorithm::Definition& definition, const Request& request) {
+  if (definition.prologues == Prologues::none) return "its kernels take no prologue";
+  if (definition.prologues == Prologues::any || has_rounded_prologue(request)) return std::nullopt;
+  const std::string_view input = operation(request.operation).prologue_operand();
+  if (request.at(input).dtype == DType::f32) return std::nullopt;
+  return fmt::format("its kernels keep {} in {}: they take a prologue that is rounded to it (--- rounded prologue)",
+                     input, to_string(request.at(input).dtype));
+}
+
+}  // namespace
+
 BoundAlgorithm::BoundAlgorithm(Algorithm algorithm, const KeyedRequest& request, const Target& target,
                                std::optional<SumsDemand> demand)
     : algorithm_(std::move(algorithm)), request_(request), demand_(std::move(demand)) {
@@ -103,8 +116,8 @@ BoundAlgorithm::BoundAlgorithm(Algorithm algorithm, const KeyedRequest& request,
     refusal_ = fmt::format("serves {}, not {}", definition.operation, request->operation);
   else if (lacks_user_text(*request))
     refusal_ = missing_user_text(*request).message();
-  else if (!definition.takes_prologue && has_prologue(*request))
-    refusal_ = "its kernels take no prologue";
+  else if (has_prologue(*request))
+    refusal_ = prologue_refusal(definition, *request);
   if (refusal_) return;
   binding_ = definition.bind(request, target);
   refusal_ = binding_->refusal();

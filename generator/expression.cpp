@@ -20,7 +20,8 @@ namespace {
 constexpr size_t longest_text = 64 * 1024;
 constexpr size_t longest_name = 32;
 constexpr size_t digest_digits = 32;
-constexpr std::string_view epilogue_mark = "---", prologue_mark = "--- prologue";
+constexpr std::string_view epilogue_mark = "---", prologue_mark = "--- prologue",
+                           rounded_prologue_mark = "--- rounded prologue";
 
 // Lines end in \n without trailing blanks; no empty lines at the end.
 std::string canonical(std::string_view text) {
@@ -86,6 +87,7 @@ void check_names(const std::vector<std::string>& tensors, const std::vector<std:
 // Splits the text at its marks.
 struct Parts {
   Expression::Part functions, prologue, epilogue;
+  bool rounds_prologue = false;
 
   explicit Parts(std::string_view text) {
     const bool marked = has_mark(text);
@@ -98,13 +100,14 @@ struct Parts {
         refuse_user_text(text, at, "this line would end its definition in a requests file",
                          "write something else in that line");
       }
-      const bool begins_prologue = content == prologue_mark, begins_epilogue = content == epilogue_mark;
+      const bool begins_prologue = is_prologue_mark(content), begins_epilogue = content == epilogue_mark;
       if (begins_prologue && current != &functions)
         refuse_user_text(text, at, "a prologue stands before the epilogue, and once");
       if (begins_epilogue && current == &epilogue && marked) refuse_user_text(text, at, "there are two epilogues");
       if (begins_prologue || begins_epilogue) {
         current = begins_prologue ? &prologue : &epilogue;
         current->line = line + 1;
+        rounds_prologue = rounds_prologue || content == rounded_prologue_mark;
       } else {
         current->text.append(content).append("\n");
       }
@@ -113,9 +116,10 @@ struct Parts {
   }
 
  private:
+  static bool is_prologue_mark(std::string_view line) { return line == prologue_mark || line == rounded_prologue_mark; }
   static bool has_mark(std::string_view text) {
     for (std::string_view line : text::split(text, '\n')) {
-      if (line == epilogue_mark || line == prologue_mark) return true;
+      if (line == epilogue_mark || is_prologue_mark(line)) return true;
     }
     return false;
   }
@@ -163,6 +167,7 @@ Expression::Expression(std::string_view text, std::vector<std::string> tensors, 
   check_names(content->tensors, content->scalars);
 
   Parts parts(content->text);
+  content->rounds_prologue = parts.rounds_prologue;
   ReadPart functions(std::move(parts.functions)), prologue(std::move(parts.prologue)),
       epilogue(std::move(parts.epilogue));
   if (prologue.part.empty() && epilogue.part.empty()) {

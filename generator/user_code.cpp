@@ -122,6 +122,13 @@ void add_tensors(Prelude& prelude, const Request& request) {
   prelude.extents("USER_EXTENTS", extents);
 }
 
+// Adds what results of a prologue are rounded to, if they are; without that, types of inputs need not be told apart.
+void add_rounding(Prelude& prelude, const Request& request) {
+  const bool rounds = has_rounded_prologue(request);
+  const std::string_view input = operation(request.operation).prologue_operand();
+  prelude.flag("USER_ROUNDS", rounds).type("UserInput", rounds ? request.at(input).dtype : DType::f32);
+}
+
 // Adds the tensors that the prologue reads: one element for each channel of the input.
 void add_prologue_tensors(Prelude& prelude, const Request& request) {
   std::vector<DType> dtypes;
@@ -187,6 +194,7 @@ void add_user_code(Prelude& prelude, const Request& request) {
   const bool has_code = static_cast<bool>(request.user_code);
   add_tensors(prelude, request);
   add_prologue_tensors(prelude, request);
+  add_rounding(prelude, request);
   if (!has_code) {
     prelude.flag("USER_EPILOGUE", false).flag("USER_PROLOGUE", false).constant("USER_SCALARS", 0);
     prelude.place("user/functions", "");

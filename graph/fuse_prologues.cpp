@@ -201,7 +201,7 @@ class Chain {
       return false;
     }
     const std::string text =
-        fmt::format("{}{}--- prologue\n{}\n{}{}", epilogue.functions, writer_.functions(),
+        fmt::format("{}{}--- {}prologue\n{}\n{}{}", epilogue.functions, writer_.functions(), rounds() ? "rounded " : "",
                     writer_.statements(names_.at(input_)), epilogue.text.empty() ? "" : "---\n", epilogue.text);
     fused.request.user_code = UserCode(Expression(text, epilogue.tensors, epilogue.scalars));
     find(fused.inputs, input_name_)->value = source_;
@@ -215,6 +215,13 @@ class Chain {
     indices.insert(host_);
     first_ = edges_.replace(indices, std::move(nodes));
     return true;
+  }
+
+  /// Whether the host reads a type of 16 bits or less, which the chain begins with too: its result is still rounded to
+  /// it, so that tensor cores may take it.
+  bool rounds() const {
+    const DType dtype = graph_.value(input_).dtype;
+    return dtype != DType::f32 && graph_.value(source_).dtype == dtype;
   }
 
   /// Gives the call the tensors that its prologue reads, one dimension each; returns the views that make them so.

@@ -3,22 +3,32 @@
 // perturbation.
 //
 // input, x and perturbation hold one f32 for each element of x, in logical order; the tensors are as the request has
-// them. perturbation is infinite where the prologue gives a number on one side and none on the other.
+// them. perturbation is infinite where the prologue gives a number on one side and none on the other. If results are
+// rounded, x is, and perturbation says how far four times the move before that moves what is rounded.
 #include "lib/index.cuh"
 #include "lib/math.cuh"
 #include "lib/user_code.cuh"
 
 constexpr float UNITS = 2.384185791015625e-7f;  // 2^-22
 
+// How far value, rounded, moves where value moves by `distance`. Infinities stay where they are.
+__device__ __forceinline__ float move_of_rounded(float value, float distance) {
+  const auto rounded = [](float x) { return to_float(from_float<UserInput>(x)); };
+  if (is_nan(value) || distance == 0.0f) return 0.0f;
+  const float middle = rounded(value), low = rounded(value - distance), high = rounded(value + distance);
+  const float below = low == middle ? 0.0f : middle - low, above = high == middle ? 0.0f : high - middle;
+  return is_nan(below) || is_nan(above) ? infinity() : below < above ? above : below;
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS)
     user_prologue(const float* input, float* x, float* perturbation, UserArguments user) {
   const long long element = global_thread<THREADS, long long>();
   if (element >= ELEMENTS) return;
   const int channel = static_cast<int>(element / INNER % CHANNELS);
-  const float value = user_entered(input[element], channel, user);
-  x[element] = value;
+  x[element] = user_entered(input[element], channel, user);
   PrologueValues values[1];
   load_prologue_run(user, channel, values);
+  const float value = USER_PROLOGUE ? user_code::prologue(input[element], channel, values[0], user.scalars) : 0.0f;
   float most = 0.0f;
 #pragma unroll 1
   for (int i = 0; USER_PROLOGUE && i < (USER_PROLOGUE_TENSORS == 0 ? 2 : 4); ++i) {
@@ -32,5 +42,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const float distance = fabsf(nearby - value);
     most = distance <= most ? most : is_nan(distance) ? infinity() : distance;
   }
+  if constexpr (USER_ROUNDS) most = move_of_rounded(value, 4.0f * most);
   perturbation[element] = most;
 }

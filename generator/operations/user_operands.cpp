@@ -66,6 +66,10 @@ bool has_prologue(const Request& request) {
   return expression != nullptr && !expression->prologue().empty();
 }
 
+bool has_rounded_prologue(const Request& request) {
+  return has_prologue(request) && request.user_code.expression()->rounds_prologue();
+}
+
 void check_user_names(const Request& request) {
   const Expression* expression = request.user_code.expression();
   if (has_prologue(request) && kiln::operation(request.operation).prologue_operand().empty()) refuse_prologue(request);

@@ -204,7 +204,8 @@ class TensorBlock {
     const double of_a = a_elements_ / access_.a_run * (copied_ ? a_copy : a_load);
     constexpr double of_conversion = 5;  // of an element
     const double converted = (a_bytes_ < bytes_ ? a_elements_ : 0) + (b_bytes_ < bytes_ ? b_elements_ : 0);
-    return (of_a + b_elements_ / access_.b_run * (copied_ ? 2 : 6) + converted * of_conversion) / 32;
+    const double entered = a_elements_ * contraction_.prologue_instructions;
+    return (of_a + b_elements_ / access_.b_run * (copied_ ? 2 : 6) + converted * of_conversion + entered) / 32;
   }
   double instructions() const {
     return tiling_.warps() * (step_.products + step_.beside + step_.fragment_loads + 24) + moves();

@@ -51,6 +51,11 @@ auto applies_if_brought(Bring bring, ContractionRefusal refusal) {
   };
 }
 
+// Copies take elements as they are stored.
+Prologues prologues_of(Bring bring) {
+  return bring == Bring::staged ? Prologues::rounded : Prologues::none;
+}
+
 // One launch of the kernel of a template, whose blocks each multiply all chunks of `tiling.tiles` tiles.
 Algorithm with_one_launch(Describe<TensorTiling, Contractions>&& description, const std::string& kernel, Bring bring) {
   const auto program = [kernel, bring](const TensorTiling& tiling, const Contractions& parts, const Target& target,
@@ -97,9 +102,10 @@ auto has_open_kernel(Bring bring) {
 Algorithm tensor_contraction(const std::string& template_path, const std::string& operation, ContractionMaker make,
                              Bring bring, ContractionRefusal refusal, const std::string& suffix) {
   const std::string kernel = kernel_of(template_path);
-  auto description = add_tensor_space(
-      describe_kernel<TensorTiling>(template_path, suffix, operation, make).applies(applies_if_brought(bring, refusal)),
-      bring);
+  auto description = add_tensor_space(describe_kernel<TensorTiling>(template_path, suffix, operation, make)
+                                          .applies(applies_if_brought(bring, refusal))
+                                          .takes_prologue(prologues_of(bring)),
+                                      bring);
   if (!suffix.empty()) return with_one_launch(std::move(description), kernel, bring);
   return with_one_launch(std::move(description).opens(has_open_kernel(bring)), kernel, bring);
 }
@@ -129,6 +135,7 @@ Algorithm split_tensor_contraction(const std::string& template_path, const std::
   blocks.insert(blocks.begin(), 0);
   return add_tensor_space(describe_kernel<SharedTiling>(template_path, suffix, operation, make)
                               .applies(applies_if_brought(bring, refusal))
+                              .takes_prologue(prologues_of(bring))
                               .rule("either BLOCKS or SPLIT_K shares the depth",  // first: it is cheap
                                     [](const SharedTiling& tiling, const Contractions&, const Target&) {
                                       return (tiling.blocks > 0) == (tiling.split_k == 1);

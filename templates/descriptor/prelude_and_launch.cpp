@@ -26,7 +26,8 @@ Count blocks_for(int64_t per_image, int64_t n, bool dynamic, int64_t per_block) 
 }
 
 int kept_bytes_of(const Request& request, std::string_view input) {
-  const bool enters = has_prologue(request) && operation(request.operation).prologue_operand() == input;
+  const bool enters = has_prologue(request) && !has_rounded_prologue(request) &&
+                      operation(request.operation).prologue_operand() == input;
   return size_of(enters ? DType::f32 : request.at(input).dtype);
 }
 

@@ -27,7 +27,7 @@ void add_batch(Prelude& prelude, int64_t n, bool dynamic);
 Count blocks_for(int64_t per_image, int64_t n, bool dynamic, int64_t per_block);
 
 /// Bytes of an element of an input as kernels keep it (UserKept of lib/user_code.cuh): as it is stored, or f32 after a
-/// prologue.
+/// prologue that does not round.
 int kept_bytes_of(const Request& request, std::string_view input);
 
 /// Steps for which a kernel has registers: those that there are, or in an open kernel the next power of two.

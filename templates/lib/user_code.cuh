@@ -4,6 +4,7 @@
 // many it reads), and USER_DTYPES (the codes below), USER_PER_CHANNEL, USER_ALIGNMENTS (bytes) and USER_STRIDES
 // (elements, for each dimension of y, 0 where the tensor repeats; one tensor after the other), USER_RANK and
 // USER_EXTENTS of y, and USER_CHANNEL_DIMENSION, the dimension of y that counts channels.
+// USER_ROUNDS: whether the prologue's results are rounded to UserInput, the type that x is stored in.
 // USER_PROLOGUE_TENSORS, USER_PROLOGUE_DTYPES, USER_PROLOGUE_ALIGNMENTS and USER_PROLOGUE_STRIDES: what the prologue
 // reads, one element for each channel of x.
 //
@@ -207,7 +208,8 @@ __device__ __forceinline__ float user_entered(T x, int channel, const UserArgume
   if constexpr (USER_PROLOGUE) {
     PrologueValues values[1];
     load_prologue_run(user, channel, values);
-    return user_code::prologue(to_float(x), channel, values[0], user.scalars);
+    const float result = user_code::prologue(to_float(x), channel, values[0], user.scalars);
+    return USER_ROUNDS ? to_float(from_float<UserInput>(result)) : result;
   }
   return to_float(x);
 }
@@ -219,9 +221,9 @@ __device__ __forceinline__ float user_entered_if(bool exists, T x, int channel, 
   return to_float(x);
 }
 
-// Element of x as kernels keep it between loading and computing: as it is stored, or as the user's prologue made it.
-// The prologue has to run where it is known whether the element is padding.
-template <class T, bool HAS_PROLOGUE = USER_PROLOGUE>
+// Element of x as kernels keep it between loading and computing: as it is stored, or in f32 where the user's prologue
+// made it and does not round. The prologue has to run where it is known whether the element is padding.
+template <class T, bool IN_F32 = USER_PROLOGUE && !USER_ROUNDS>
 struct UserKept {
   using type = T;
 };
@@ -233,7 +235,7 @@ struct UserKept<T, true> {
 template <class T>
 __device__ __forceinline__ typename UserKept<T>::type user_kept(T x, int channel, const UserArguments& user) {
   if constexpr (USER_PROLOGUE) {
-    return user_entered(x, channel, user);
+    return from_float<typename UserKept<T>::type>(user_entered(x, channel, user));
   } else {
     return x;
   }
@@ -247,11 +249,12 @@ __device__ __forceinline__ Vector<typename UserKept<T>::type, COUNT> user_kept(c
   if constexpr (USER_PROLOGUE) {
     PrologueValues values[ALONG_CHANNEL ? COUNT : 1];
     load_prologue_run(user, channel, values);
-    Vector<float, COUNT> result;
+    using Kept = typename UserKept<T>::type;
+    Vector<Kept, COUNT> result;
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
-      result[i] = user_code::prologue(to_float(x[i]), ALONG_CHANNEL ? channel + i : channel,
-                                      values[ALONG_CHANNEL ? i : 0], user.scalars);
+      result[i] = from_float<Kept>(user_code::prologue(to_float(x[i]), ALONG_CHANNEL ? channel + i : channel,
+                                                       values[ALONG_CHANNEL ? i : 0], user.scalars));
     }
     return result;
   } else {

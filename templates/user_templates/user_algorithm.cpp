@@ -288,7 +288,7 @@ Algorithm::Definition UserTemplate::definition(const std::shared_ptr<const UserT
   made.name = d_.name;
   made.operation = d_.operation;
   made.user_template = true;
-  made.takes_prologue = d_.prologue;
+  made.prologues = d_.prologue ? Prologues::any : Prologues::none;
   made.template_path = fmt::format("user/{}.cu", d_.name);
   for (const UserDescriptor::Parameter& parameter : d_.parameters) {
     made.space.add(Parameter{parameter.name, parameter.values});

@@ -37,8 +37,10 @@ Memory bytes_of(const Floats& values) {
 }
 
 // A convolution of one image of 2x3 with a 1x1 filter that makes `channels` channels of it.
-Request request_with(const Expression& code, int channels, const std::string& operands = "") {
-  const std::string line = "conv_forward x=f32:1x1x2x3 w=f32:" + std::to_string(channels) + "x1x1x1 epilogue=user:code";
+Request request_with(const Expression& code, int channels, const std::string& operands = "",
+                     const std::string& type = "f32") {
+  const std::string line =
+      "conv_forward x=" + type + ":1x1x2x3 w=" + type + ":" + std::to_string(channels) + "x1x1x1 epilogue=user:code";
   return Request::parse(line + operands, {{"code", code}});
 }
 
@@ -195,6 +197,18 @@ TEST(UserPrologues, AreAppliedAndMovedByTheirRoundings) {
     EXPECT_EQ(shifted.x[i], 1000);
     EXPECT_NEAR(shifted.perturbation[i], 1000 * units, 300 * units);
   }
+}
+
+// Results are those of the type. They move by a unit of it where a rounding may turn, and elsewhere stay.
+TEST(UserPrologues, AreRoundedAndMoveWhereTheRoundingMayTurn) {
+  const float unit = std::ldexp(1.0F, -10);  // of f16 from 1 to 2
+  const Request request =
+      request_with(Expression("--- rounded prologue\nx + shift", {"shift"}), 1, " prologue.shift=f32:1", "f16");
+  Trusted trusted(
+      request, {{"input", {1, 1 + 2 * unit, 1 + 4 * unit, 1.5F, 2000, 65504}}, {"prologue.shift", Floats{unit / 2}}});
+  trusted.run.run_to_result({});
+  EXPECT_EQ(trusted.get("x"), (Floats{1, 1 + 2 * unit, 1 + 4 * unit, 1.5F, 2000, 65504}));
+  EXPECT_EQ(trusted.get("perturbation"), (Floats{unit, unit, unit, unit, 0, 0}));
 }
 
 TEST(UserPrologues, MoveToEitherSide) {

@@ -80,6 +80,18 @@ TEST(Expression, MayHaveAPrologue) {
   EXPECT_EQ(alone.prologue().text, "x * 2\n");
 }
 
+TEST(Expression, MayRoundItsPrologue) {
+  const Expression rounded("float f();\n--- rounded prologue\nf() + x\n---\nreturn acc;");
+  EXPECT_TRUE(rounded.rounds_prologue());
+  EXPECT_EQ(rounded.prologue().text, "f() + x\n");
+  EXPECT_EQ(rounded.prologue().line, 3);
+  const Expression plain("float f();\n--- prologue\nf() + x\n---\nreturn acc;");
+  EXPECT_FALSE(plain.rounds_prologue());
+  EXPECT_NE(rounded.digest(), plain.digest());
+  EXPECT_FALSE(Expression("acc").rounds_prologue());
+  EXPECT_THAT(error_of("acc\n---\nacc\n--- rounded prologue\nx"), HasSubstr("line 4, column 1: a prologue stands"));
+}
+
 TEST(Expression, RefusesWhatCannotBePlacedInAFunction) {
   EXPECT_THAT(error_of(""), HasSubstr("empty"));
   EXPECT_THAT(error_of("// nothing"), HasSubstr("no expression"));

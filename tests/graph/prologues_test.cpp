@@ -81,6 +81,16 @@ TEST(FusePrologues, NormalisationAndReluBeforeAConvolutionOfOnePosition) {
   EXPECT_FLOAT_EQ(shift[1], static_cast<float>(7 + 4 / std::sqrt(8 + 1e-5)));
 }
 
+// What the host reads was stored in 16 bits: it is still rounded to them, so that tensor cores may take it.
+TEST(FusePrologues, OfHalfPrecisionAreRounded) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f16, {2, 2, 3, 3});
+  graph.output("y", conv(graph, activation(graph, "relu", x), graph.input("w", DType::f16, {4, 2, 1, 1})));
+  fuse_prologues(graph, one_second);
+  ASSERT_THAT(calls_of(graph), ElementsAre("conv_forward user"));
+  EXPECT_THAT(code_of(last_call(graph)), HasSubstr("--- rounded prologue\n"));
+}
+
 TEST(FusePrologues, StagesOfTheHostStayBehindIt) {
   Graph graph;
   const ValueId y = conv(graph, activation(graph, "sigmoid", image(graph)), constant(graph, {4, 2, 1, 1}));

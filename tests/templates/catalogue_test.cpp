@@ -157,7 +157,8 @@ TEST(BuiltInCatalogue, NamesInEveryLaunchAKernelThatTheSourceHas) {
 
 // Its place in the kernels is checked on the device, in user_code*_test.cpp.
 TEST(BuiltInCatalogue, HasNoAlgorithmThatRefusesUserCodeOrLeavesItOut) {
-  const Expression code("acc + 1"), both("--- prologue\nx + 1\n---\nacc + 1");
+  const Expression code("acc + 1"), both("--- prologue\nx + 1\n---\nacc + 1"),
+      rounded("--- rounded prologue\nx + 1\n---\nacc + 1");
   const Target target = targets().back();
   const auto takes_it = [](const Program& program) {
     return std::any_of(program.steps.begin(), program.steps.end(), [](const Step& step) {
@@ -179,12 +180,16 @@ TEST(BuiltInCatalogue, HasNoAlgorithmThatRefusesUserCodeOrLeavesItOut) {
       if (is_staged && attribute.name == "activation") attribute.value = std::string("identity");
     }
     const bool enters = !operation(request.operation).prologue_operand().empty();
-    const Request finished = with_user_code(plain, code, {}), coded = with_user_code(plain, enters ? both : code, {});
+    const Request finished = with_user_code(plain, code, {});
     for (const Algorithm& algorithm : catalogue().algorithms()) {
       if (algorithm.on(plain, target).refusal()) continue;
-      // Tensor cores multiply what is stored: the results of a prologue would be rounded once more.
-      const bool enters_it = algorithm.definition().takes_prologue || !enters;
-      EXPECT_TRUE(enters_it || algorithm.name().find("_tensor") != std::string::npos) << algorithm.name();
+      // Tensor cores multiply what is stored: the results of another prologue would be rounded once more.
+      const Prologues prologues = algorithm.definition().prologues;
+      const bool enters_it = prologues != Prologues::none || !enters;
+      EXPECT_TRUE(prologues == Prologues::any || !enters || algorithm.name().find("_tensor") != std::string::npos)
+          << algorithm.name();
+      const Expression& entering = prologues == Prologues::rounded ? rounded : both;
+      const Request coded = with_user_code(plain, enters ? entering : code, {});
       // A prologue keeps taps that would become channels of a 1x1 filter: another algorithm multiplies them.
       const bool keeps_taps = algorithm.name() == "conv_1x1" && request.at("w").extents.back() > 1;
       const BoundAlgorithm bound = algorithm.on(enters_it && !keeps_taps ? coded : finished, target);

@@ -24,6 +24,8 @@ const Expressions& prologues() {
       {"masked", Expression("--- prologue\nx < 0.25f ? -1.0f / 0.0f : x * scale", {}, {"scale"})},
       {"squared", Expression("--- prologue\nx * x * s - x\n---\nacc * t + gate", {"gate"}, {"s", "t"})},
       {"features", Expression("--- prologue\n(c % 3 == 1 ? scale : 1.0f) * x + shift", {"shift"}, {"scale"})},
+      {"rounded", Expression("--- rounded prologue\n(x - mean[c]) * 0.37f + shift", {"mean"}, {"shift"})},
+      {"curved", Expression("--- rounded prologue\nsilu(x * s) + 0.1f\n---\nacc * s", {}, {"s"})},
       {"layer",
        Expression("--- prologue\nrelu(x * factor[c]) + (c < 5 ? s : 0.0f)\n---\n(acc + bias[n]) * gate - t + other",
                   {"factor", "bias", "gate", "other"}, {"s", "t"})}};
@@ -41,6 +43,70 @@ TEST(UserPrologue, OfConvolutionsLeavesPaddingZero) {
       {"conv_simple", "conv_direct", "conv_implicit_gemm"});
   expect_prologue_right("conv_forward x=f16:1x8x5x6:nhwc w=f16:16x8x3x3:nhwc pad=1 epilogue=user:both",
                         {"conv_simple", "conv_direct", "conv_implicit_gemm"});
+}
+
+// One product, and a result of more digits: what is not rounded is far off.
+TEST(RoundedPrologue, RoundsInEveryKernel) {
+  for (const std::string type : {"f16", "bf16", "f8e4m3"}) {
+    const std::string x = "x=" + type + ":", w = " w=" + type + ":";
+    expect_prologue_right("conv_forward " + x + "2x1x5x7" + w + "1x1x1x1 y=f32:2x1x5x7 epilogue=user:curved",
+                          {"conv_simple", "conv_direct", "conv_1x1", "conv_tensor_staged"});
+  }
+  expect_prologue_right("conv_forward x=i8:2x1x5x7 w=i8:1x1x1x1 y=f32:2x1x5x7 epilogue=user:curved",
+                        {"conv_simple", "conv_direct", "conv_1x1"});
+  expect_prologue_right("softmax_forward x=f16:5x131 y=f32:5x131 mode=log epilogue=user:curved",
+                        {"softmax_simple", "softmax_warp", "softmax_block", "softmax_online", "softmax_split"});
+  expect_prologue_right("reduce x=bf16:5x131 y=f32:5x1 axes=1 mode=max epilogue=user:curved",
+                        {"reduce_simple", "reduce_blocks"});
+  expect_prologue_right("norm_forward x=f16:5x131 y=f32:5x131 epilogue=user:curved",
+                        {"norm_forward_simple", "norm_forward_blocks"});
+  expect_prologue_right("pool_forward x=f16:2x8x6x6:nhwc y=f32:2x8x5x5:nhwc mode=avg window=2 epilogue=user:curved",
+                        {"pool_simple", "pool_nhwc"});
+  expect_prologue_right("activation_forward x=f16:2x7x3x5 y=f32:2x7x3x5 mode=identity epilogue=user:curved",
+                        {"activation_forward_simple", "activation_forward_vector"});
+}
+
+TEST(RoundedPrologue, OfConvolutionsOnTensorCoresLeavesPaddingZero) {
+  const std::string code = " epilogue=user:rounded prologue.mean=f32:";
+  expect_prologue_right("conv_forward x=f16:2x24x7x9:nhwc w=f16:40x24x3x3:nhwc pad=1" + code + "24",
+                        {"conv_simple", "conv_direct", "conv_implicit_gemm", "conv_tensor_staged"});
+  expect_prologue_right("conv_forward x=bf16:2x6x7x9 w=bf16:10x3x3x2 pad=2,1 groups=2 stride=2" + code + "6:2",
+                        {"conv_simple", "conv_tensor_staged"});
+  expect_prologue_right("conv_forward x=f16:2x24x7x9 w=f16:40x24x1x1 fast" + code + "24",
+                        {"conv_1x1", "conv_tensor_staged", "conv_tensor_staged_f16_sums"});
+  expect_prologue_right("conv_forward x=f32:2x24x7x9 w=f32:40x24x3x3 pad=1 tf32" + code + "24",
+                        {"conv_implicit_gemm", "conv_tensor_staged"});
+  expect_prologue_right(
+      "conv_forward x=f8e4m3:1x32x5x5:nhwc w=f8e4m3:16x32x3x3:nhwc y=f16:1x16x5x5:nhwc pad=1" + code + "32",
+      {"conv_simple", "conv_tensor_staged"});
+}
+
+TEST(RoundedPrologue, OfGradientsAndProductsOnTensorCores) {
+  expect_prologue_right(
+      "conv_backward_data dy=f16:2x16x5x7 w=f16:16x24x3x3 dx=f16:2x24x5x7 pad=1 epilogue=user:rounded "
+      "prologue.mean=f32:16",
+      {"conv_backward_data_simple", "conv_backward_data_tensor_staged"});
+  expect_prologue_right(
+      "conv_backward_filter x=f16:4x24x5x7:nhwc dy=f16:4x16x5x7:nhwc dw=f32:16x24x3x3:nhwc pad=1 epilogue=user:rounded "
+      "prologue.mean=f32:24",
+      {"conv_backward_filter_simple", "conv_backward_filter_tensor_staged",
+       "conv_backward_filter_tensor_staged_splitk"});
+  expect_prologue_right("gemm a=bf16:35x40:1,36 b=bf16:40x37 epilogue=user:rounded prologue.mean=f32:40",
+                        {"gemm_simple", "gemm_tiled", "gemm_tensor_staged"});
+}
+
+TEST(RoundedPrologue, IsWhatTensorCoresTake) {
+  const auto refusal = [](const std::string& algorithm, const std::string& code) {
+    const Request request = Request::parse(
+        "conv_forward x=f16:2x24x7x9:nhwc w=f16:40x24x3x3:nhwc pad=1 prologue.mean=f32:24 epilogue=user:" + code,
+        prologues());
+    const BoundAlgorithm bound = built_in_catalogue().find(algorithm)->on(request, testing_support::target_of(8, 0));
+    return bound.refusal().value_or("serves it");
+  };
+  EXPECT_EQ(refusal("conv_tensor_staged", "rounded"), "serves it");
+  EXPECT_EQ(refusal("conv_tensor_staged", "normalise"),
+            "its kernels keep x in f16: they take a prologue that is rounded to it (--- rounded prologue)");
+  EXPECT_EQ(refusal("conv_tensor", "rounded"), "its kernels take no prologue");
 }
 
 TEST(UserPrologue, OfWinogradConvolutionsLeavesPaddingZero) {

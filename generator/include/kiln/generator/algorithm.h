@@ -64,6 +64,10 @@ class Binding {
 
 class BoundAlgorithm;
 
+/// Prologues of user code that the kernels of an algorithm pass x through: those whose results are of x's type take no
+/// more of registers and tiles than x does.
+enum class Prologues { none, rounded, any };
+
 /// One way to serve requests of one operation. Immutable; cheap to copy.
 class Algorithm {
  public:
@@ -98,7 +102,7 @@ class Algorithm {
     std::vector<std::string> further_templates;  ///< Whose kernels its programs launch besides.
     bool trusted = false;
     bool user_template = false;
-    bool takes_prologue = false;  ///< Its kernels pass x through the prologue of user code.
+    Prologues prologues = Prologues::none;
     bool open = false;
     Space space;
     using Bind = std::function<std::unique_ptr<const Binding>(const KeyedRequest&, const Target&)>;
@@ -320,8 +324,8 @@ class Describe {
   }
 
   /// Says that the kernels pass every element of x through user_entered() (lib/user_code.cuh).
-  Describe&& takes_prologue() && {
-    definition_.takes_prologue = true;
+  Describe&& takes_prologue(Prologues prologues = Prologues::any) && {
+    definition_.prologues = prologues;
     return std::move(*this);
   }
 

@@ -16,9 +16,10 @@ namespace kiln {
 ///
 /// Each part is an expression (`acc * sigmoid(acc)`), or statements that end in `;` or `}` and return a float. A text
 /// without marks is an epilogue. Functions that the parts call may stand before them; a line `--- prologue` begins a
-/// prologue, and after functions or a prologue a line `---` begins the epilogue. Lists of names say which tensors and
-/// scalars it reads besides; what they are is given at the call. A tensor is read by the prologue, which has to name
-/// it, or by the epilogue.
+/// prologue, or a line `--- rounded prologue`, whose results are rounded to the type of the input, as if they had been
+/// stored; after functions or a prologue a line `---` begins the epilogue. Lists of names say which tensors and scalars
+/// it reads besides; what they are is given at the call. A tensor is read by the prologue, which has to name it, or by
+/// the epilogue.
 ///
 /// Immutable; copies are cheap and share the text. Moving one copies it: there is no empty Expression.
 class Expression {
@@ -58,6 +59,8 @@ class Expression {
   };
   const Part& functions() const { return content_->functions; }
   const Part& prologue() const { return content_->prologue; }
+  /// Whether the prologue's results are rounded to the type of the input.
+  bool rounds_prologue() const { return content_->rounds_prologue; }
   const Part& epilogue() const { return content_->epilogue; }
 
   bool operator==(const Expression& other) const { return content_->digest == other.content_->digest; }
@@ -70,6 +73,7 @@ class Expression {
     std::string digest;
     std::array<int64_t, 2> words{};
     Part functions, prologue, epilogue;
+    bool rounds_prologue = false;
   };
   std::shared_ptr<const Content> content_;
 };

@@ -256,6 +256,8 @@ Request with_user_code(Request request, const Expression& code, const std::vecto
 
 /// Whether `request` has user code whose text is known and has a prologue.
 bool has_prologue(const Request& request);
+/// Whether it has one whose results are rounded to the type of the operand that it applies to.
+bool has_rounded_prologue(const Request& request);
 
 /// Whether only the digest of `request`'s user code is known: keys out of packs, databases and bundles hold no code. No
 /// program can be made of such a request; a bundle may hold one.
