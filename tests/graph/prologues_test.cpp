@@ -81,7 +81,7 @@ TEST(FusePrologues, NormalisationAndReluBeforeAConvolutionOfOnePosition) {
   EXPECT_FLOAT_EQ(shift[1], static_cast<float>(7 + 4 / std::sqrt(8 + 1e-5)));
 }
 
-// What the host reads was stored in 16 bits: it is still rounded to them, so that tensor cores may take it.
+// Elements that were stored in 16 bits are still rounded to them, so that tensor cores may take the host.
 TEST(FusePrologues, OfHalfPrecisionAreRounded) {
   Graph graph;
   const ValueId x = graph.input("x", DType::f16, {2, 2, 3, 3});
