@@ -99,6 +99,9 @@ namespace {
 
 std::optional<std::string> prologue_refusal(const Algorithm::Definition& definition, const Request& request) {
   if (definition.prologues == Prologues::none) return "its kernels take no prologue";
+  if (has_prologue_of_images(request) && !definition.prologue_of_images) {
+    return "its kernels read tensors of a prologue by channels alone, not by images";
+  }
   if (definition.prologues == Prologues::any || has_rounded_prologue(request)) return std::nullopt;
   const std::string_view input = operation(request.operation).prologue_operand();
   if (request.at(input).dtype == DType::f32) return std::nullopt;

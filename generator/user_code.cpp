@@ -129,19 +129,22 @@ void add_rounding(Prelude& prelude, const Request& request) {
   prelude.flag("USER_ROUNDS", rounds).type("UserInput", rounds ? request.at(input).dtype : DType::f32);
 }
 
-// Adds the tensors that the prologue reads: one element for each channel of the input.
+// Adds the tensors that the prologue reads: one element for each channel of the input, or for each image and channel.
 void add_prologue_tensors(Prelude& prelude, const Request& request) {
   std::vector<DType> dtypes;
-  std::vector<int64_t> alignments, strides;
+  std::vector<int64_t> alignments, strides, image_strides;
   for (const Operand& operand : request.operands) {
     if (!is_prologue_operand(operand.name)) continue;
     dtypes.push_back(operand.spec.dtype);
     alignments.push_back(operand.spec.alignment);
-    strides.push_back(operand.spec.strides[0]);
+    strides.push_back(operand.spec.strides.back());
+    const bool repeats = operand.spec.rank() == 1 || operand.spec.extents[0] <= 1;
+    image_strides.push_back(repeats ? 0 : operand.spec.strides[0]);
   }
   prelude.constant("USER_PROLOGUE_TENSORS", static_cast<int64_t>(dtypes.size()));
   prelude.types("USER_PROLOGUE_DTYPES", dtypes);
   prelude.array("USER_PROLOGUE_ALIGNMENTS", alignments).array("USER_PROLOGUE_STRIDES", strides);
+  prelude.flag("USER_OF_IMAGES", has_prologue_of_images(request)).array("USER_PROLOGUE_IMAGE_STRIDES", image_strides);
 }
 
 // The user's text under its own line numbers.

@@ -44,6 +44,7 @@ class Chain {
     input_ = find(host->inputs, input_name_)->value;
     extents_ = graph_.value(input_).extents;
     channel_ = definition.prologue_channel_dimension(static_cast<int>(extents_.size()));
+    knows_images_ = definition.prologue_knows_images();
     // Other operands are read without the prologue: x of a product by itself stays.
     const auto reads = std::count_if(host->inputs.begin(), host->inputs.end(),
                                      [&](const Operand& operand) { return operand.value == input_; });
@@ -121,16 +122,23 @@ class Chain {
     });
   }
 
-  /// Whether `id` has an element for each channel of the host's input, and repeats along all else.
+  /// Whether `id` has an element for each channel of the host's input, or for each of its images and channels, and
+  /// repeats along all else.
   bool is_of_channels(ValueId id) const {
-    const Extents& extents = graph_.value(id).extents;
     if (!channel_) return false;
-    const size_t missing = extents_.size() - extents.size();
     for (size_t d = 0; d < extents_.size(); ++d) {
-      const int64_t extent = d < missing ? 1 : extents[d - missing];
-      if (extent != (d == *channel_ ? extents_[d] : 1)) return false;
+      const int64_t extent = extent_of(id, d);
+      const bool of_image = d == 0 && knows_images_ && extent == extents_[0];
+      if (!of_image && extent != (d == *channel_ ? extents_[d] : 1)) return false;
     }
     return true;
+  }
+
+  /// Extent of `id` along a dimension of the host's input.
+  int64_t extent_of(ValueId id, size_t dimension) const {
+    const Extents& extents = graph_.value(id).extents;
+    const size_t missing = extents_.size() - extents.size();
+    return dimension < missing ? 1 : extents[dimension - missing];
   }
 
   /// The line of one call.
@@ -224,15 +232,16 @@ class Chain {
     return dtype != DType::f32 && graph_.value(source_).dtype == dtype;
   }
 
-  /// Gives the call the tensors that its prologue reads, one dimension each; returns the views that make them so.
+  /// Gives the call the tensors that its prologue reads, C or N x C; returns the views that make them so.
   std::vector<Node> add_tensors(Call& fused) {
     std::vector<Node> views;
     const auto names = writer_.tensor_names();
     for (size_t i = 0; i < names.size(); ++i) {
       ValueId tensor = writer_.tensors()[i];
-      const Extents channels = {extents_[channel_.value()]};
-      if (graph_.value(tensor).extents != channels) {
-        const ValueId shaped = graph_.add_value({{}, graph_.value(tensor).dtype, channels});
+      Extents extents = {extents_[channel_.value()]};
+      if (channel_ != size_t{0} && extent_of(tensor, 0) > 1) extents.insert(extents.begin(), extents_[0]);
+      if (graph_.value(tensor).extents != extents) {
+        const ValueId shaped = graph_.add_value({{}, graph_.value(tensor).dtype, extents});
         views.emplace_back(View{Reshape{}, tensor, shaped});
         tensor = shaped;
       }
@@ -258,6 +267,7 @@ class Chain {
   ValueId input_ = 0;              // of the host, as it is
   Extents extents_;                // of that
   std::optional<size_t> channel_;  // the dimension along which the prologue's tensors have elements
+  bool knows_images_ = false;      // whether they may have some for each image, too
   std::set<ValueId> open_;         // values of those extents that the chain reads
   std::set<size_t> members_;       // indices of its calls
   size_t first_ = 0;

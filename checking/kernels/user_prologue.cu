@@ -25,9 +25,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const long long element = global_thread<THREADS, long long>();
   if (element >= ELEMENTS) return;
   const int channel = static_cast<int>(element / INNER % CHANNELS);
-  x[element] = user_entered(input[element], channel, user);
+  const PrologueIndex at(channel, USER_OF_IMAGES ? static_cast<int>(element / INNER / CHANNELS) : 0);
+  x[element] = user_entered(input[element], at, user);
   PrologueValues values[1];
-  load_prologue_run(user, channel, values);
+  load_prologue_run(user, at, values);
   const float value = USER_PROLOGUE ? user_code::prologue(input[element], channel, values[0], user.scalars) : 0.0f;
   float most = 0.0f;
 #pragma unroll 1

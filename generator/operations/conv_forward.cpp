@@ -44,6 +44,7 @@ class ConvForwardOperation final : public Operation {
   }
   std::string_view channel_name() const override { return "k"; }
   std::string_view prologue_operand() const override { return "x"; }
+  bool prologue_knows_images() const override { return filters_ != Filters::local; }
   bool has_arithmetic() const override { return true; }
   bool has_order_of_sums() const override { return true; }
   bool has_weights() const override { return true; }

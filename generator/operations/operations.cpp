@@ -124,7 +124,7 @@ bool names_elements(const Request& request, std::string_view operand) {
 bool is_batched(const Request& request, std::string_view operand) {
   const OperandDefinition* definition = definition_of(request, operand);
   const TensorSpec& spec = request.at(operand);
-  const bool of_channels = is_prologue_operand(operand) || is_per_channel(request, spec);
+  const bool of_channels = is_prologue_operand(operand) ? spec.rank() == 1 : is_per_channel(request, spec);
   const bool may_be = definition != nullptr ? definition->batched : !of_channels;
   return may_be && spec.extents.front() == request.batch();  // or it has an extent of 1
 }

@@ -44,9 +44,15 @@ void check_prologue_operand(const Request& request, const Operand& operand) {
            "give it scalars, or read the tensor in the epilogue");
   }
   const int64_t channels = request.at(input).extents[*channel];
-  if (operand.spec.extents == std::vector{channels}) return;
+  const std::vector<int64_t>& extents = operand.spec.extents;
+  if (extents == std::vector{channels}) return;
+  const bool knows_images = kiln::operation(request.operation).prologue_knows_images();
+  const int64_t images = request.batch();
+  const bool of_images = extents.size() == 2 && (extents[0] == images || extents[0] == 1) && extents[1] == channels;
+  if (knows_images && of_images) return;
   refuse(request, fmt::format("operand {} has other extents than the channels of {}", operand.name, input),
-         fmt::format("give it one: the {} channels", channels));
+         fmt::format("give it one: the {} channels{}", channels,
+                     knows_images ? fmt::format("; or {}x{}, for each image and channel", images, channels) : ""));
 }
 
 TensorSpec as_packed_f32(const TensorSpec& spec) {
@@ -64,6 +70,12 @@ TensorSpec as_packed_f32(const TensorSpec& spec) {
 bool has_prologue(const Request& request) {
   const Expression* expression = request.user_code.expression();
   return expression != nullptr && !expression->prologue().empty();
+}
+
+bool has_prologue_of_images(const Request& request) {
+  return std::any_of(request.operands.begin(), request.operands.end(), [](const Operand& operand) {
+    return is_prologue_operand(operand.name) && operand.spec.rank() == 2 && operand.spec.extents[0] > 1;
+  });
 }
 
 bool has_rounded_prologue(const Request& request) {
@@ -104,6 +116,7 @@ void check_user_operand(const Request& request, const Operand& operand) {
 }
 
 bool has_images(const Request& request, const Operand& operand) {
+  if (is_prologue_operand(operand.name)) return operand.spec.rank() == 2 && operand.spec.extents.front() != 1;
   return is_epilogue_operand(operand.name) && !operand.spec.extents.empty() && !is_per_channel(request, operand.spec) &&
          operand.spec.extents.front() != 1;
 }

@@ -85,7 +85,8 @@ Algorithm with_one_launch(Describe<TensorTiling, Contractions>&& description, co
   };
   return std::move(description)
       .adds([bring](const TensorTiling& tiling, const Contractions& parts, const Target&) {
-        return order_on_tensor_cores(tiling, parts.main(), bring);
+        // Packing takes memory for each image: the order would not serve every batch, nor every limit of workspace.
+        return parts.packed.empty() ? std::optional(order_on_tensor_cores(tiling, parts.main(), bring)) : std::nullopt;
       })
       .program(program)
       .estimate(predict);
@@ -104,7 +105,7 @@ Algorithm tensor_contraction(const std::string& template_path, const std::string
   const std::string kernel = kernel_of(template_path);
   auto description = add_tensor_space(describe_kernel<TensorTiling>(template_path, suffix, operation, make)
                                           .applies(applies_if_brought(bring, refusal))
-                                          .takes_prologue(prologues_of(bring)),
+                                          .takes_prologue(prologues_of(bring), operation == "conv_forward"),
                                       bring);
   if (!suffix.empty()) return with_one_launch(std::move(description), kernel, bring);
   return with_one_launch(std::move(description).opens(has_open_kernel(bring)), kernel, bring);
@@ -135,7 +136,7 @@ Algorithm split_tensor_contraction(const std::string& template_path, const std::
   blocks.insert(blocks.begin(), 0);
   return add_tensor_space(describe_kernel<SharedTiling>(template_path, suffix, operation, make)
                               .applies(applies_if_brought(bring, refusal))
-                              .takes_prologue(prologues_of(bring))
+                              .takes_prologue(prologues_of(bring), operation == "conv_forward")
                               .rule("either BLOCKS or SPLIT_K shares the depth",  // first: it is cheap
                                     [](const SharedTiling& tiling, const Contractions&, const Target&) {
                                       return (tiling.blocks > 0) == (tiling.split_k == 1);

@@ -34,7 +34,8 @@ __device__ __forceinline__ float convolve(const TX* x, const TW* w, Index image,
                              plane * Index(X_STRIDE_D) + row * Index(X_STRIDE_H) + column * Index(X_STRIDE_W);
           const Index w_at = filter_at<W_STRIDE_REGION, W_STRIDE_K>(filter) + c * Index(W_STRIDE_C) +
                              filter_t * Index(W_STRIDE_T) + filter_r * Index(W_STRIDE_R) + filter_s * Index(W_STRIDE_S);
-          sum += user_entered(x[x_at], static_cast<int>(first_channel + c), user) * to_float(w[w_at]);
+          const PrologueIndex at(static_cast<int>(first_channel + c), static_cast<int>(image));
+          sum += user_entered(x[x_at], at, user) * to_float(w[w_at]);
         }
       }
     }

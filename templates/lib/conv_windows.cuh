@@ -9,8 +9,8 @@
 //   taps of a row       0 1 2 3 | 4 5 6 7 | ...       a step: 4 taps, 4 columns of outputs, 7 elements of x, of which
 //   x of a thread   0 1 2 3 4 5 6 7 8 9 ...           4 are new and 4 were loaded in the step before
 //
-// From the prelude, besides the problem: LANES_Q, LANES_P, TILE_P, and Y_RUN, which divides RUN and Q
-// (conv/depthwise/depthwise_windows.cpp).
+// From the prelude, besides the problem: LANES_Q, LANES_P, THREADS, TILE_P, and Y_RUN, which divides
+// RUN and Q (conv/depthwise/depthwise_windows.cpp).
 #include "lib/block_memory.cuh"
 #include "lib/conv_operands.cuh"
 
@@ -35,13 +35,13 @@ struct BlockMemory {
   alignas(16) float taps[R][TAP_PITCH];
 
   // The plane of x at `plane`, of channel `channel`, from row `top` and column `left` on; zero outside the image.
-  __device__ __forceinline__ void fill_patch(const TX* plane, bool exists, Index top, Index left, int channel,
+  __device__ __forceinline__ void fill_patch(const TX* plane, Index top, Index left, int channel,
                                              const UserArguments& user) {
     for (int i = static_cast<int>(threadIdx.x); i < PATCH_ROWS * PATCH_PITCH; i += THREADS) {
       const int row = i / PATCH_PITCH, column = i % PATCH_PITCH;
       const Index h = top + row, w = left + column;
-      const bool inside = exists && static_cast<UnsignedIndex>(h) < UnsignedIndex(H) &&
-                          static_cast<UnsignedIndex>(w) < UnsignedIndex(W);
+      const bool inside =
+          static_cast<UnsignedIndex>(h) < UnsignedIndex(H) && static_cast<UnsignedIndex>(w) < UnsignedIndex(W);
       patch[row][column] =
           inside ? user_entered(plane[h * Index(X_STRIDE_H) + w * Index(X_STRIDE_W)], channel, user) : 0.0f;
     }
@@ -122,11 +122,10 @@ __device__ __forceinline__ void convolve_windows(const TX* x, const TW* w, TY* y
 #pragma unroll 1
     for (int t = 0; t < T; ++t) {
       const Index d = front + Index(t) * DILATION_D;
-      const bool exists = static_cast<UnsignedIndex>(d) < UnsignedIndex(D);
-      if (T > 1 && !exists) continue;
+      if (static_cast<UnsignedIndex>(d) >= UnsignedIndex(D)) continue;
       __syncthreads();
-      memory.fill_patch(channels + Input::at(image, c, d, 0, 0), exists, top, left,
-                        channel_at(first, static_cast<int>(c)), arguments.user);
+      memory.fill_patch(channels + Input::at(image, c, d, 0, 0), top, left, channel_at(first, static_cast<int>(c)),
+                        arguments.user);
       memory.fill_taps(filter + (c * Index(W_STRIDE_C) + Index(MIRRORED ? T - 1 - t : t) * Index(W_STRIDE_T)));
       __syncthreads();
       multiply_plane(memory, first_row, first_column, sums);

@@ -51,8 +51,8 @@ class Im2colAlongPixels {
 #pragma unroll
         for (int i = 0; i < COLUMNS; ++i) {
           const bool inside = exists && (inside_[i] >> j & 1u) != 0;
-          const int c = channel_at(channels_[i], (chunk_row + row) / TAPS);
-          runs.fetch_run(*this, j * COLUMNS + i, inside, c,
+          const PrologueIndex at(channel_at(channels_[i], (chunk_row + row) / TAPS), windows_[i].image);
+          runs.fetch_run(*this, j * COLUMNS + i, inside, at,
                          [&] { return channel + (windows_[i].offset + distance_[j]); });
         }
       } else {
@@ -62,16 +62,16 @@ class Im2colAlongPixels {
 #pragma unroll
         for (int i = 0; i < COLUMNS; ++i) {
           const bool inside = exists && windows_[i].holds(tap);
-          runs.fetch_run(*this, j * COLUMNS + i, inside, channel_at(channels_[i], c),
+          runs.fetch_run(*this, j * COLUMNS + i, inside, PrologueIndex(channel_at(channels_[i], c), windows_[i].image),
                          [&] { return x_ + (windows_[i].offset + distance); });
         }
       }
     }
   }
-  __device__ __forceinline__ Vector<KeptX, RUN> load_run(const TX* address, int channel) const {
+  __device__ __forceinline__ Vector<KeptX, RUN> load_run(const TX* address, PrologueIndex at) const {
     // A plain load, unlike __ldg(), takes what addresses of a chunk differ by as a constant.
     Vector<KeptX, RUN> run;
-    run[0] = user_kept(*address, channel, user_);
+    run[0] = user_kept(*address, at, user_);
     return run;
   }
 
@@ -150,12 +150,12 @@ class Im2colAlongChannels {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
       const bool inside = exists && is_in_tile(i) && windows_[i].holds(place);
-      runs.fetch_run(*this, i, inside, channel_at(channels_[i], c),
+      runs.fetch_run(*this, i, inside, PrologueIndex(channel_at(channels_[i], c), windows_[i].image),
                      [&] { return x_ + (windows_[i].offset + distance); });
     }
   }
-  __device__ __forceinline__ Vector<KeptX, RUN> load_run(const TX* address, int channel) const {
-    return user_kept<!IMAGES_ARE_CHANNELS>(load_readonly<RUN>(address), channel, user_);
+  __device__ __forceinline__ Vector<KeptX, RUN> load_run(const TX* address, PrologueIndex at) const {
+    return user_kept<!IMAGES_ARE_CHANNELS>(load_readonly<RUN>(address), at, user_);
   }
 
   __device__ __forceinline__ int row(int) const {

@@ -3,6 +3,11 @@
 // evenly spaced, X_PIXEL_STRIDE apart.
 #include "lib/conv_tile.cuh"
 
+// The image that a prologue meets at pixel number `pixel`.
+__device__ __forceinline__ int image_of(Index pixel) {
+  return USER_OF_IMAGES ? static_cast<int>(pixel / PIXELS_PER_IMAGE) : 0;
+}
+
 // Along the pixels: a thread keeps to X_RUN pixels and steps through the channels.
 class PointwiseAlongPixels {
   static constexpr int RUNS = BLOCK_M / X_RUN;  // of a row
@@ -22,6 +27,7 @@ class PointwiseAlongPixels {
     const Index pixel = tile.first_pixel + column_;
     exists_ = pixel < tile.pixels;
     channel_ = channel_at(first_channel(tile.group, pixel), row_);
+    pixel_ = pixel;
     x_ = x + (Input::of_pixel<IMAGES_INNER>(pixel) + tile.group * Index(X_STRIDE_G) + row_ * Index(X_STRIDE_C));
   }
 
@@ -38,7 +44,13 @@ class PointwiseAlongPixels {
     }
   }
   __device__ __forceinline__ Vector<KeptX, RUN> load_run(const TX* address, int channel) const {
-    return user_kept<false>(load_readonly<RUN>(address), channel, user_);
+    const Vector<TX, RUN> run = load_readonly<RUN>(address);
+    const bool of_one_image = !USER_OF_IMAGES || PIXELS_PER_IMAGE % RUN == 0;
+    if (of_one_image) return user_kept<false>(run, PrologueIndex(channel, image_of(pixel_)), user_);
+    Vector<KeptX, RUN> kept;
+#pragma unroll
+    for (int i = 0; i < RUN; ++i) kept[i] = user_kept(run[i], PrologueIndex(channel, image_of(pixel_ + i)), user_);
+    return kept;
   }
 
   __device__ __forceinline__ int row(int i) const {
@@ -59,6 +71,7 @@ class PointwiseAlongPixels {
   const TX* x_;
   const UserArguments& user_;
   int channel_;  // of row 0 of chunk 0, as this thread loads it
+  Index pixel_;  // the first of the run's
   int column_, row_;
   bool exists_;
 };
@@ -82,6 +95,7 @@ class PointwiseAlongChannels {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
       channels_[i] = channel_at(first_channel(tile.group, tile.first_pixel + column(i)), row_);
+      images_[i] = image_of(tile.first_pixel + column(i));
     }
     x_ = x + (tile.group * Index(X_STRIDE_G) + row_ * Index(X_STRIDE_C));
     if constexpr (EVEN) x_ += (tile.first_pixel + column_) * Index(X_PIXEL_STRIDE);
@@ -98,11 +112,12 @@ class PointwiseAlongChannels {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
       const bool exists = row_exists && is_in_tile(i) && column(i) < pixels_;
-      runs.fetch_run(*this, i, exists, channel_at(channels_[i], chunk * BLOCK_K), [&] { return first + offset(i); });
+      runs.fetch_run(*this, i, exists, PrologueIndex(channel_at(channels_[i], chunk * BLOCK_K), images_[i]),
+                     [&] { return first + offset(i); });
     }
   }
-  __device__ __forceinline__ Vector<KeptX, RUN> load_run(const TX* address, int channel) const {
-    return user_kept<!IMAGES_ARE_CHANNELS>(load_readonly<RUN>(address), channel, user_);
+  __device__ __forceinline__ Vector<KeptX, RUN> load_run(const TX* address, PrologueIndex at) const {
+    return user_kept<!IMAGES_ARE_CHANNELS>(load_readonly<RUN>(address), at, user_);
   }
 
   __device__ __forceinline__ int row(int) const {
@@ -129,7 +144,8 @@ class PointwiseAlongChannels {
   const TX* x_;
   const UserArguments& user_;
   int channels_[COUNT];  // of row 0 of chunk 0, as this thread loads it
-  Index pixels_;         // from this tile on
+  int images_[COUNT];
+  Index pixels_;  // from this tile on
   Index offset_[EVEN ? 1 : COUNT];
   int column_, row_;
 };

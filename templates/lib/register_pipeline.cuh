@@ -3,9 +3,9 @@
 //
 // A loader says where the elements of a chunk are and where they belong, and a pipeline brings them there. A thread
 // moves COUNT runs of RUN neighbours each, which go down a column of the tile if DOWN, else along a row. A loader has
-// - fetch(chunk, runs), which calls runs.fetch_run(*this, i, exists, channel, address) for run number i of a chunk: it
-//   is at address() if it exists, else zero. An address that is kept from chunk to chunk would take two registers;
-// - load_run(address, channel), the run as registers keep it: elements of type Kept;
+// - fetch(chunk, runs), which calls runs.fetch_run(*this, i, exists, at, address) for run number i of a chunk: it is at
+//   address() if it exists, else zero. An address that is kept from chunk to chunk would take two registers;
+// - load_run(address, at), the run as registers keep it: elements of type Kept. `at`: where a prologue meets it;
 // - row(i) and column(i) of its first element in the tile, and is_in_tile(i): the last threads may have fewer runs.
 //
 // From the prelude: STAGES, the tiles of each operand in shared memory: one, or two by turns.
@@ -28,9 +28,9 @@ class RunsInRegisters {
   __device__ __forceinline__ void fetch(const Loader& loader, int chunk) { loader.fetch(chunk, *this); }
 
   // Run number `i` of it, as the loader tells.
-  template <class Address>
-  __device__ __forceinline__ void fetch_run(const Loader& loader, int i, bool exists, int channel, Address address) {
-    runs_[i] = exists ? loader.load_run(address(), channel) : zeros<typename Loader::Kept, Loader::RUN>();
+  template <class At, class Address>
+  __device__ __forceinline__ void fetch_run(const Loader& loader, int i, bool exists, At at, Address address) {
+    runs_[i] = exists ? loader.load_run(address(), at) : zeros<typename Loader::Kept, Loader::RUN>();
   }
 
   // Stores the chunk that fetch() loaded.

@@ -6,7 +6,8 @@
 // USER_EXTENTS of y, and USER_CHANNEL_DIMENSION, the dimension of y that counts channels.
 // USER_ROUNDS: whether the prologue's results are rounded to UserInput, the type that x is stored in.
 // USER_PROLOGUE_TENSORS, USER_PROLOGUE_DTYPES, USER_PROLOGUE_ALIGNMENTS and USER_PROLOGUE_STRIDES: what the prologue
-// reads, one element for each channel of x.
+// reads, one element for each channel of x, or for each image and channel, which are USER_PROLOGUE_IMAGE_STRIDES apart
+// (0: the same for all images); USER_OF_IMAGES: whether there is such a tensor.
 //
 // Kernels say where an element is by its offset in y. A tensor of y's strides is read at that offset. For any other the
 // offset is computed from the digits of that in y: y's strides nest, so that dividing by them, the largest first, gives
@@ -28,6 +29,12 @@ struct UserArguments {
 // The elements of the tensors that belong to one element of y.
 struct UserValues {
   float tensors[USER_TENSORS == 0 ? 1 : USER_TENSORS];
+};
+
+// Where an element of x stands, as the prologue's tensors see it. The image matters where USER_OF_IMAGES.
+struct PrologueIndex {
+  int channel, image;
+  __device__ __forceinline__ PrologueIndex(int channel, int image = 0) : channel(channel), image(image) {}
 };
 
 // The elements of the prologue's tensors that belong to one channel of x.
@@ -179,36 +186,39 @@ __device__ __forceinline__ void load_user_element(const UserArguments& user, lon
   }
 }
 
-// The values of the prologue's tensors from number I on for COUNT channels of x from `channel` on, a multiple of COUNT:
-// in accesses of up to 16 bytes where they lie so.
+// The values of the prologue's tensors from number I on for COUNT channels of x from that of `first` on, a multiple of
+// COUNT: in accesses of up to 16 bytes where they lie so.
 template <int I = 0, int COUNT>
-__device__ __forceinline__ void load_prologue_run(const UserArguments& user, int channel,
+__device__ __forceinline__ void load_prologue_run(const UserArguments& user, PrologueIndex first,
                                                   PrologueValues (&run)[COUNT]) {
   if constexpr (I < USER_PROLOGUE_TENSORS) {
     using T = UserStorage<USER_PROLOGUE_DTYPES[I]>;
     constexpr long long STRIDE = USER_PROLOGUE_STRIDES[I];
     constexpr int NEIGHBOURS = ELEMENTS_OF_ACCESS<T, COUNT>;
-    constexpr bool TOGETHER = STRIDE == 1 && USER_PROLOGUE_ALIGNMENTS[I] % (NEIGHBOURS * sizeof(T)) == 0;
+    constexpr long long IMAGE_STRIDE = USER_PROLOGUE_IMAGE_STRIDES[I];
+    constexpr bool TOGETHER =
+        STRIDE == 1 && IMAGE_STRIDE % NEIGHBOURS == 0 && USER_PROLOGUE_ALIGNMENTS[I] % (NEIGHBOURS * sizeof(T)) == 0;
     constexpr int WIDTH = TOGETHER ? NEIGHBOURS : 1;
-    const T* const tensor = static_cast<const T*>(user.tensors[USER_TENSORS + I]) + channel * STRIDE;
+    const T* const tensor =
+        static_cast<const T*>(user.tensors[USER_TENSORS + I]) + (first.channel * STRIDE + first.image * IMAGE_STRIDE);
 #pragma unroll
     for (int i = 0; i < COUNT; i += WIDTH) {
       const Vector<T, WIDTH> piece = load_readonly<WIDTH>(tensor + i * STRIDE);
 #pragma unroll
       for (int j = 0; j < WIDTH; ++j) run[i + j].tensors[I] = to_float(piece[j]);
     }
-    load_prologue_run<I + 1>(user, channel, run);
+    load_prologue_run<I + 1>(user, first, run);
   }
 }
 
-// An element of x of channel `channel` of its image as kernels compute with it: after the user's prologue, if there is
-// one. Padding is no element: it stays zero.
+// An element of x at `at` as kernels compute with it: after the user's prologue, if there is one. Padding is no
+// element: it stays zero.
 template <class T>
-__device__ __forceinline__ float user_entered(T x, int channel, const UserArguments& user) {
+__device__ __forceinline__ float user_entered(T x, PrologueIndex at, const UserArguments& user) {
   if constexpr (USER_PROLOGUE) {
     PrologueValues values[1];
-    load_prologue_run(user, channel, values);
-    const float result = user_code::prologue(to_float(x), channel, values[0], user.scalars);
+    load_prologue_run(user, at, values);
+    const float result = user_code::prologue(to_float(x), at.channel, values[0], user.scalars);
     return USER_ROUNDS ? to_float(from_float<UserInput>(result)) : result;
   }
   return to_float(x);
@@ -216,8 +226,8 @@ __device__ __forceinline__ float user_entered(T x, int channel, const UserArgume
 
 // The same for a place that may be padding, where x was loaded as zero: then it stays zero.
 template <class T>
-__device__ __forceinline__ float user_entered_if(bool exists, T x, int channel, const UserArguments& user) {
-  if constexpr (USER_PROLOGUE) return exists ? user_entered(x, channel, user) : 0.0f;
+__device__ __forceinline__ float user_entered_if(bool exists, T x, PrologueIndex at, const UserArguments& user) {
+  if constexpr (USER_PROLOGUE) return exists ? user_entered(x, at, user) : 0.0f;
   return to_float(x);
 }
 
@@ -233,27 +243,28 @@ struct UserKept<T, true> {
 };
 
 template <class T>
-__device__ __forceinline__ typename UserKept<T>::type user_kept(T x, int channel, const UserArguments& user) {
+__device__ __forceinline__ typename UserKept<T>::type user_kept(T x, PrologueIndex at, const UserArguments& user) {
   if constexpr (USER_PROLOGUE) {
-    return from_float<typename UserKept<T>::type>(user_entered(x, channel, user));
+    return from_float<typename UserKept<T>::type>(user_entered(x, at, user));
   } else {
     return x;
   }
 }
 
-// COUNT elements of x as they are kept: of channel `channel`, or, if ALONG_CHANNEL, of the channels from it on, which
-// is a multiple of COUNT then.
+// COUNT elements of x as they are kept: all at `at`, or, if ALONG_CHANNEL, at the channels from there on, a multiple of
+// COUNT then.
 template <bool ALONG_CHANNEL, class T, int COUNT>
-__device__ __forceinline__ Vector<typename UserKept<T>::type, COUNT> user_kept(const Vector<T, COUNT>& x, int channel,
+__device__ __forceinline__ Vector<typename UserKept<T>::type, COUNT> user_kept(const Vector<T, COUNT>& x,
+                                                                               PrologueIndex at,
                                                                                const UserArguments& user) {
   if constexpr (USER_PROLOGUE) {
     PrologueValues values[ALONG_CHANNEL ? COUNT : 1];
-    load_prologue_run(user, channel, values);
+    load_prologue_run(user, at, values);
     using Kept = typename UserKept<T>::type;
     Vector<Kept, COUNT> result;
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
-      result[i] = from_float<Kept>(user_code::prologue(to_float(x[i]), ALONG_CHANNEL ? channel + i : channel,
+      result[i] = from_float<Kept>(user_code::prologue(to_float(x[i]), ALONG_CHANNEL ? at.channel + i : at.channel,
                                                        values[ALONG_CHANNEL ? i : 0], user.scalars));
     }
     return result;

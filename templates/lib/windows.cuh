@@ -18,21 +18,24 @@ struct Window {
   Index d, h, w;
   Index offset;  // of x at (image, first channel of the group, d, h, w): maybe outside
 
+  int image;
+
   Index deep_end, down_end, right_end;  // distances that the taps of a region stay below; UNEVEN_TAPS
 
   // Places the window at pixel number `pixel` of a region, for the channels of a group. If it does not exist every tap
   // is outside.
   __device__ __forceinline__ void place(const Region& region, Index group, Index pixel, bool exists) {
-    Index image = 0;
-    if constexpr (IMAGES_INNER) image = take_coordinate(pixel, N);
+    Index number = 0;
+    if constexpr (IMAGES_INNER) number = take_coordinate(pixel, N);
     w = take_coordinate(pixel, Q) * STRIDE_W - PAD_LEFT + region.q * step_w();
     const Index top = take_coordinate(pixel, P) * STRIDE_H - PAD_TOP + region.p * step_h();
     d = take_coordinate(pixel, Z) * STRIDE_D - PAD_FRONT + region.z * step_d();
     deep_end = region.planes * DILATION_D;
     down_end = region.rows * DILATION_H;
     right_end = region.columns * DILATION_W;
-    if constexpr (!IMAGES_INNER) image = pixel;
-    offset = group * Index(X_STRIDE_G) + Input::at(image, 0, d, top, w);
+    if constexpr (!IMAGES_INNER) number = pixel;
+    image = static_cast<int>(number);
+    offset = group * Index(X_STRIDE_G) + Input::at(number, 0, d, top, w);
     h = exists ? top : -(Index(1) << 30) - H;
   }
 

@@ -28,7 +28,7 @@ struct Shape {
 };
 
 // A step along one axis: each element of its result takes what `visits` elements of the step before it give.
-struct Step {
+struct AxisStep {
   const char* entry;
   std::vector<Argument> arguments;
   int64_t across, along;  // elements of the result of an image: without the axis, and along it
@@ -42,7 +42,8 @@ struct Step {
 
 // How far an element is from the outputs that it gives to, along an axis.
 double visits_of(const WindowAxis& axis) {
-  return std::max(1.0, static_cast<double>(axis.window) / static_cast<double>(axis.stride));
+  const double windows = std::max(1.0, static_cast<double>(axis.window) / static_cast<double>(axis.stride));
+  return std::min(windows, static_cast<double>(axis.outputs));
 }
 
 bool has_planes(const PoolBackwardProblem& pool) {
@@ -125,13 +126,13 @@ bool has_open_kernel(const Shape& shape, const PoolBackwardProblem& pool, const 
   return descriptor::is_open_vector(pool, shape.vector) && shape.threads == 128 && shape.run == 1;
 }
 
-std::vector<Step> steps_of(const PoolBackwardProblem& pool, const Workspace& workspace) {
+std::vector<AxisStep> steps_of(const PoolBackwardProblem& pool, const Workspace& workspace) {
   const Between between(pool);
   const bool deep = has_planes(pool), locates = pool.reads_x();
   const double of_x = size_of(pool.x.dtype), of_dy = size_of(pool.dy.dtype), of_dx = size_of(pool.dx.dtype);
   const WindowAxis &planes = pool.planes, &rows = pool.rows, &columns = pool.columns;
   const OperandArgument x{"x"}, dy{"dy"}, dx{"dx"};
-  std::vector<Step> steps;
+  std::vector<AxisStep> steps;
   const auto add = [&](const char* entry, std::vector<Argument> arguments, int64_t elements, int64_t along,
                        double visits, double visit_bytes, double result_bytes) {
     const int64_t across = along == 0 ? 0 : elements / along;
@@ -172,7 +173,7 @@ Program program(const Shape& shape, const PoolBackwardProblem& pool, const Targe
   prelude.constant("THREADS", shape.threads).constant("VECTOR", shape.vector).constant("RUN", shape.run);
   prelude.flag("CHANNELS_INNER", pool.channels_inner).flag("HAS_PLANES", has_planes(pool));
   Program result{{emit.source(prelude)}, {}};
-  for (const Step& step : steps_of(pool, Workspace(pool))) {
+  for (const AxisStep& step : steps_of(pool, Workspace(pool))) {
     Launch launch = descriptor::launch_of(step.entry, shape.threads, step.arguments);
     launch.grid[0] = descriptor::blocks_for(step.threads_per_image(shape), pool.n(), pool.dynamic_batch, shape.threads);
     result.steps.emplace_back(std::move(launch));
@@ -184,9 +185,9 @@ Estimate predict(const Shape& shape, const PoolBackwardProblem& pool, const Targ
                  const DeviceFigures& device) {
   const Workspace workspace(pool);
   const bool from_memory = static_cast<double>(workspace.bytes) > static_cast<double>(device.l2_bytes) / 2;
-  const std::vector<Step> steps = steps_of(pool, workspace);
+  const std::vector<AxisStep> steps = steps_of(pool, workspace);
   std::vector<descriptor::StreamingWork> works;
-  for (const Step& step : steps) {
+  for (const AxisStep& step : steps) {
     const auto elements = static_cast<double>(step.across * step.along * pool.n());
     const double loads = step.visits + shape.run - 1;  // of a thread
     descriptor::StreamingWork& work = works.emplace_back();

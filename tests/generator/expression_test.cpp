@@ -300,6 +300,14 @@ TEST(UserEpilogueInRequests, HasTensorsOfTheInputsChannels) {
                 HasSubstr("prologue.m has other extents than the channels of x"));
   }
   EXPECT_THAT(key_of(layer + " prologue.m=i32:3 epilogue.b=f32:4"), HasSubstr(" prologue.m=i32:3:n"));
+  EXPECT_THAT(key_of(layer + " prologue.m=f16:2x3 epilogue.b=f32:4"), HasSubstr(" prologue.m=f16:2x3:nc"));
+  EXPECT_THAT(key_of(layer + " prologue.m=f16:1x3 epilogue.b=f32:4 n=?"), HasSubstr(" prologue.m=f16:1x3:nc"));
+  EXPECT_THAT(key_of("conv_forward x=f32:5x3x5x5 w=f32:4x3x3x3 prologue.m=f16:5x3 epilogue.b=f32:4 n=?"),
+              HasSubstr(" prologue.m=f16:8x3:nc"));
+  EXPECT_THAT(key_of(layer + " prologue.m=f32:3x3 epilogue.b=f32:4"),
+              HasSubstr("give it one: the 3 channels; or 2x3, for each image and channel"));
+  EXPECT_THAT(key_of("gemm a=f32:5x7 b=f32:7x4 prologue.m=f32:5x7 epilogue.b=f32:4"),
+              HasSubstr("give it one: the 7 channels"));
   EXPECT_THAT(key_of("softmax_forward x=f32:2x3 prologue.m=f32:3 epilogue.b=f32:2x3"),
               HasSubstr("there are no channels"));
   // A prologue may know channels where an epilogue knows none.

@@ -142,8 +142,18 @@ TEST(FusePrologues, TensorsOfChannelsAreRead) {
   EXPECT_EQ(graph.value(operand_of(last_call(graph), "prologue.p0")).extents, Extents{2});
 }
 
+// The same of several images.
+TEST(FusePrologues, TensorsOfImagesAndChannelsAreRead) {
+  Graph graph;
+  const ValueId gate = graph.input("gate", DType::f32, {2, 2, 1, 1});
+  graph.output("y", conv(graph, tensor_op(graph, "mul", image(graph), gate), constant(graph, {4, 2, 1, 1})));
+  fuse_prologues(graph, one_second);
+  ASSERT_THAT(calls_of(graph), ElementsAre("conv_forward user"));
+  EXPECT_EQ(graph.value(operand_of(last_call(graph), "prologue.p0")).extents, (Extents{2, 2}));
+}
+
 TEST(FusePrologues, TensorsOfAnotherKindAreNot) {
-  for (const Extents& extents : {Extents{2, 2, 1, 1}, Extents{1, 1, 3, 3}, Extents{1, 1, 1, 3}, Extents{2, 2, 3, 3}}) {
+  for (const Extents& extents : {Extents{1, 1, 3, 3}, Extents{1, 1, 1, 3}, Extents{2, 1, 1, 1}, Extents{2, 2, 3, 3}}) {
     Graph graph;
     const ValueId other = graph.input("other", DType::f32, extents);
     graph.output("y", conv(graph, tensor_op(graph, "mul", image(graph), other), constant(graph, {4, 2, 1, 1})));

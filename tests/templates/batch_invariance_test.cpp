@@ -265,7 +265,6 @@ INSTANTIATE_TEST_SUITE_P(
         BatchCase{"Depthwise", "conv_forward x=f32:Nx8x9x9 w=f32:8x1x3x3 groups=8 pad=1"},
         BatchCase{"DepthwiseChannelsLast",
                   "conv_forward x=f16:Nx16x7x9:nhwc w=f16:16x1x5x5:nhwc groups=16 pad=2 epilogue=bias"},
-        BatchCase{"Packed", "conv_forward x=f16:Nx45x6x5 w=f16:16x45x3x3 pad=1 epilogue=bias", {"conv_tensor_packed"}},
         BatchCase{"DepthwiseOfManyTaps",
                   "conv_forward x=f16:Nx4x5x20:nhwc w=f16:4x1x9x17:nhwc groups=4 pad=4,8 epilogue=bias",
                   {"conv_depthwise_tensor"}},

@@ -31,6 +31,9 @@ INSTANTIATE_TEST_SUITE_P(
                       forward},
         AlgorithmCase{"Groups", "conv_forward x=f16:2x18x10x10 w=f16:12x6x3x3 groups=3 pad=1", forward},
         AlgorithmCase{"GroupsLast", "conv_forward x=bf16:2x20x10x10:nhwc w=bf16:8x10x3x3 groups=2 pad=1", forward},
+        AlgorithmCase{"GroupsOfPartsOfPieces", "conv_forward x=f16:2x24x8x8:nhwc w=f16:8x12x3x3 groups=2 pad=1",
+                      forward},
+        AlgorithmCase{"EmptyBatch", "conv_forward x=f16:0x32x12x20 w=f16:40x32x3x3 pad=1", forward},
         AlgorithmCase{"FiltersAlone", "conv_forward x=f16:2x32x10x10:nhwc w=f16:24x32x3x3 pad=1 constant_weights",
                       forward},
         AlgorithmCase{"Mirrored", "conv_forward x=f16:1x24x9x9 w=f16:8x24x3x3 mode=convolution dilation=2 pad=2",
@@ -158,6 +161,13 @@ INSTANTIATE_TEST_SUITE_P(
                     wide(by_filter, "conv_backward_filter x=f16:2x16x17x17 dy=f16:2x8x17x17 dw=f16:8x16x3x3 pad=1")),
     cover_name);
 
+// Batches whose packed images take more than may be had would be refused: others keep the order.
+TEST(ConvTensorPackedRefusals, KeepNoOrderOfAllBatches) {
+  const Request request = Request::parse("conv_forward x=f16:2x64x28x28 w=f16:64x64x3x3 pad=1");
+  const BoundAlgorithm packed = built_in_catalogue().find("conv_tensor_packed")->on(request, target_of(8, 0));
+  EXPECT_EQ(packed.order_of_sums(packed.first_legal().value()), std::nullopt);
+}
+
 TEST(ConvTensorPackedRefusals, NameTheReason) {
   const auto refusal = [](const std::string& request) {
     return refusal_of("conv_tensor_packed", "conv_forward " + request);
@@ -165,6 +175,8 @@ TEST(ConvTensorPackedRefusals, NameTheReason) {
   EXPECT_EQ(refusal("x=f16:1x16x8x8:nhwc w=f16:16x16x3x3:nhwc"), "operands are copied as they are");
   EXPECT_EQ(refusal("x=f32:1x16x8x8 w=f32:16x16x3x3"),
             "tensor cores round f32 to tf32, which the request does not permit");
+  EXPECT_EQ(refusal("x=f16:334x64x224x224 w=f16:128x64x3x3 pad=1"), "none");
+  EXPECT_EQ(refusal("x=f16:335x64x224x224 w=f16:128x64x3x3 pad=1"), "the packed operands need more than 2 GiB");
 }
 
 }  // namespace

@@ -68,6 +68,8 @@ INSTANTIATE_TEST_SUITE_P(
                       {"conv_depthwise_windows", "conv_depthwise_nchw"}},
         AlgorithmCase{"Volume", "conv_forward x=f32:1x2x5x9x10 w=f32:2x1x3x5x6 pad=1,2,2 stride=2,1,1 groups=2",
                       forward},
+        AlgorithmCase{"PaddedPlanes", "conv_forward x=f32:1x2x4x9x9 w=f32:2x1x1x6x6 pad=1,0,0 groups=2", forward},
+        AlgorithmCase{"DilatedPlanes", "conv_forward x=f32:1x2x5x9x9 w=f32:2x1x2x4x4 dilation=2,1,1 groups=2", forward},
         AlgorithmCase{"EmptyBatch", "conv_forward x=f32:0x3x11x19 w=f32:3x1x7x9 pad=3,4 groups=3", forward}),
     case_name);
 
@@ -91,6 +93,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "conv_backward_data dy=bf16:2x4x9x17:9000,900,32,1@2 w=bf16:4x1x4x9:200,100,14,1@2 "
                       "dx=bf16:2x4x12x17:9000,1,700,32@2 groups=4 pad=0,4",
                       by_input},
+        AlgorithmCase{"MirroredVolume", "conv_backward_data dy=f32:2x2x4x5x6 w=f32:2x2x2x4x5 groups=2", by_input},
         AlgorithmCase{"LineOfSeveralFilters", "conv_backward_data dy=f16:1x5x200 w=f16:5x1x65 pad=32 n=?", by_input}),
     case_name);
 
@@ -161,6 +164,15 @@ TEST(ConvWindowsRefusals, NameTheReason) {
   EXPECT_EQ(refusal("x=f32:1x8x19x19 w=f32:8x1x7x7 groups=8 stride=2"),
             "the stride keeps neighbouring outputs apart, or filters are met backwards");
   EXPECT_EQ(refusal("x=f32:1x8x19x19 w=f32:8x1x7x7 groups=8 dilation=2"), "dilation keeps the taps of a row apart");
+  EXPECT_EQ(refusal("x=f32:1x1x4100 w=f32:1x1x4097"), "a row has more than 4096 taps");
+  EXPECT_EQ(refusal_of("conv_backward_data_depthwise_windows",
+                       "conv_backward_data dy=f32:1x2x9x20 w=f32:2x1x9x9 dx=f32:1x2x19x28 groups=2 stride=2,1 pad=3,0"),
+            "the strides make several classes of taps");
+  const std::string gradient = "conv_backward_filter_depthwise_windows";
+  EXPECT_EQ(refusal_of(gradient, "conv_backward_filter x=f32:17x2x9x9 dy=f32:17x2x6x6 dw=f32:2x1x4x4 groups=2"),
+            "none");
+  EXPECT_EQ(refusal_of(gradient, "conv_backward_filter x=f32:2x17x9x9 dy=f32:2x2x6x6 dw=f32:2x17x4x4"),
+            "a group has more than 16 channels of x");
 }
 
 }  // namespace

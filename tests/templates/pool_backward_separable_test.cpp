@@ -61,6 +61,9 @@ INSTANTIATE_TEST_SUITE_P(
                       separable},
         AlgorithmCase{"PlanesApart", "pool_backward dy=f32:2x3x2x5x5 x=f32:2x3x4x8x8 window=1,4,4 stride=3,1,1",
                       separable},
+        AlgorithmCase{"PaddedPlanes", "pool_backward dy=f32:1x2x6x3x3 x=f32:1x2x4x5x5 window=1,3,3 pad=1,0,0",
+                      separable},
+        AlgorithmCase{"FewChannelsLast", "pool_backward dy=f16:1x4x3x3:nhwc x=f16:1x4x5x5:nhwc window=3", separable},
         AlgorithmCase{"PlanesAndColumns", "pool_backward dy=bf16:1x5x4x3x6 x=bf16:1x5x9x3x10 window=6,1,5", separable}),
     case_name);
 
@@ -83,6 +86,9 @@ INSTANTIATE_TEST_SUITE_P(
                       "pool_backward dy=bf16:2x24x8x8:nhwc dx=bf16:2x24x8x8:nhwc mode=avg_padded window=5 pad=2",
                       separable},
         AlgorithmCase{"WindowsInPadding", "pool_backward dy=f32:1x3x14x16 dx=f32:1x3x4x4 mode=avg window=5,3 pad=7",
+                      separable},
+        AlgorithmCase{"PaddingBehindPlanes",
+                      "pool_backward dy=f32:1x2x7x3x3 dx=f32:1x2x6x5x5 mode=avg_padded window=2,3,3 pad=0,0,0,2,0,0",
                       separable},
         AlgorithmCase{"AnyBatchOfVolumes",
                       "pool_backward dy=f16:3x8x6x5x4:ndhwc dx=f16:3x8x5x6x7:ndhwc mode=avg_padded window=2,4,5 "
@@ -154,7 +160,7 @@ TEST(PoolBackwardSeparableRefusals, NameTheReason) {
   EXPECT_EQ(refusal("dy=f32:1x3x7x7 x=f32:1x3x9x9 window=3"), "none");
   EXPECT_EQ(refusal("dy=f32:1x3x4x4 x=f32:1x3x8x8 window=2 stride=2"),
             "an element lies in fewer than nine windows, and these have few elements");
-  EXPECT_EQ(refusal("dy=f32:1x3x8x1 x=f32:1x3x16x1 window=9,1"), "windows extend along one axis only");
+  EXPECT_EQ(refusal("dy=f32:1x3x16x1 x=f32:1x3x32x1 window=17,1"), "windows extend along one axis only");
   EXPECT_EQ(refusal("dy=f32:1x3x7x7 indices=i32:1x3x7x7 dx=f32:1x3x9x9 window=3"), "indices are given");
   EXPECT_EQ(refusal("dy=f32:1x3x7x7 x=f32:1x3x9x9 window=3 alpha=0 beta=any"), "alpha is zero");
   EXPECT_EQ(refusal("dy=f32:1x1x40000x3 dx=f32:1x1x80000x5 mode=avg window=40001,3"),

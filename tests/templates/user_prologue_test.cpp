@@ -95,6 +95,32 @@ TEST(RoundedPrologue, OfGradientsAndProductsOnTensorCores) {
                         {"gemm_simple", "gemm_tiled", "gemm_tensor_staged"});
 }
 
+TEST(UserPrologue, OfConvolutionsReadsTensorsOfImages) {
+  const std::string code = " epilogue=user:normalise prologue.mean=";
+  for (const std::string order : {"nchw", "nhwc"}) {
+    expect_prologue_right("conv_forward x=f16:3x12x5x7:" + order + " w=f16:8x6x3x3 groups=2 pad=1" + code + "f32:3x12",
+                          {"conv_simple", "conv_implicit_gemm"});
+    expect_prologue_right("conv_forward x=f32:3x24x4x6:" + order + " w=f32:8x24x1x1" + code + "f16:3x24:30,1",
+                          {"conv_simple", "conv_1x1"});
+  }
+  expect_prologue_right("conv_forward x=f32:2x96x3x3 w=f32:7x96x3x3 n=?" + code + "f32:2x96:1,2",
+                        {"conv_simple", "conv_implicit_gemm_splitk"});
+  expect_prologue_right("conv_forward x=f32:4x1x3x3 w=f32:8x1x1x1" + code + "f32:4x1", {"conv_1x1"});
+  const std::string rounded = " epilogue=user:rounded prologue.mean=";
+  expect_prologue_right("conv_forward x=f16:3x24x7x9:nhwc w=f16:40x24x3x3:nhwc pad=1" + rounded + "f32:3x24",
+                        {"conv_simple", "conv_implicit_gemm", "conv_tensor_staged"});
+  expect_prologue_right("conv_forward x=bf16:3x24x4x6 w=bf16:40x24x1x1" + rounded + "f32:3x24",
+                        {"conv_1x1", "conv_tensor_staged"});
+}
+
+TEST(UserPrologue, OfImagesIsRefusedByKernelsThatKnowNone) {
+  const Request request = Request::parse(
+      "conv_forward x=f32:2x8x7x9 w=f32:8x1x3x3 groups=8 epilogue=user:normalise prologue.mean=f32:2x8", prologues());
+  const BoundAlgorithm bound =
+      built_in_catalogue().find("conv_depthwise_nchw")->on(request, testing_support::target_of(8, 0));
+  EXPECT_EQ(bound.refusal(), "its kernels read tensors of a prologue by channels alone, not by images");
+}
+
 TEST(RoundedPrologue, IsWhatTensorCoresTake) {
   const auto refusal = [](const std::string& algorithm, const std::string& code) {
     const Request request = Request::parse(

@@ -51,7 +51,6 @@ std::optional<std::string> refusal(const Contraction& contraction) {
   if (channels > most_channels) return "a group has more than 16 channels of x";
   if (conv.columns.stride != 1) return "the stride keeps neighbouring outputs apart, or filters are met backwards";
   if (conv.columns.dilation != 1 && conv.columns.window != 1) return "dilation keeps the taps of a row apart";
-  if (conv.rows.stride < 1 || conv.planes.stride < 1) return "filters are met backwards";
   if (conv.columns.window > most_taps_of_a_row) return "a row has more than 4096 taps";
   return std::nullopt;
 }

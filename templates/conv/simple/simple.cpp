@@ -128,7 +128,7 @@ Algorithm simple_convolution(const std::string& template_path, const std::string
   const std::string name = kernel_of(template_path);
   const auto make = [](const Request& request) { return convolution(ConvForward::of(request)); };
   return describe<Shape>(name, operation, template_path, make)
-      .takes_prologue()
+      .takes_prologue(Prologues::any, true)
       .trusted()
       .param("THREADS", &Shape::threads, {128, 256, 64})
       .rule("grid fits",

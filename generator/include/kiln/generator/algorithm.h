@@ -103,6 +103,7 @@ class Algorithm {
     bool trusted = false;
     bool user_template = false;
     Prologues prologues = Prologues::none;
+    bool prologue_of_images = false;  ///< They tell it the image of an element.
     bool open = false;
     Space space;
     using Bind = std::function<std::unique_ptr<const Binding>(const KeyedRequest&, const Target&)>;
@@ -324,8 +325,10 @@ class Describe {
   }
 
   /// Says that the kernels pass every element of x through user_entered() (lib/user_code.cuh).
-  Describe&& takes_prologue(Prologues prologues = Prologues::any) && {
+  /// `of_images`: they tell it the image, too.
+  Describe&& takes_prologue(Prologues prologues = Prologues::any, bool of_images = false) && {
     definition_.prologues = prologues;
+    definition_.prologue_of_images = of_images;
     return std::move(*this);
   }
 

@@ -193,6 +193,8 @@ class Operation {
   virtual std::optional<size_t> prologue_channel_dimension(int rank) const {
     return channel_name().empty() ? std::nullopt : std::optional(channel_dimension(rank));
   }
+  /// Whether tensors that a prologue reads may have an element for each image and channel, not for each channel alone.
+  virtual bool prologue_knows_images() const { return false; }
 
   /// Expands short forms of attributes (`pad=1,1` to four values). All attributes and the given operands are there.
   virtual void complete_attributes(Request& request) const = 0;
@@ -256,6 +258,8 @@ Request with_user_code(Request request, const Expression& code, const std::vecto
 
 /// Whether `request` has user code whose text is known and has a prologue.
 bool has_prologue(const Request& request);
+/// Whether it has one that reads a tensor with elements of its own for each image.
+bool has_prologue_of_images(const Request& request);
 /// Whether it has one whose results are rounded to the type of the operand that it applies to.
 bool has_rounded_prologue(const Request& request);
 
