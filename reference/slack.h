@@ -92,6 +92,7 @@ std::vector<float> of_cross_entropy_forward(const Question& asked);
 std::vector<float> of_cross_entropy_backward(const Question& asked);
 std::vector<float> of_local_norm_forward(const Question& asked);
 std::vector<float> of_local_norm_backward(const Question& asked);
+std::vector<float> of_norm_affine(const Question& asked);
 std::vector<float> of_norm_forward(const Question& asked);
 std::vector<float> of_norm_backward(const Question& asked);
 std::vector<float> of_product(const Question& asked);

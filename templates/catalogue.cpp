@@ -138,6 +138,9 @@
   algorithm(norm_forward_simple) \
   algorithm(norm_forward_blocks) \
   algorithm(norm_forward_channels) \
+  algorithm(norm_affine_simple) \
+  algorithm(norm_affine_blocks) \
+  algorithm(norm_affine_channels) \
   algorithm(norm_inference_simple) \
   algorithm(norm_inference_blocks) \
   algorithm(norm_backward_simple) \

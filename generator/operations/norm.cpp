@@ -78,9 +78,12 @@ std::string norm_epilogue_words(const Request& request) {
   return stages_words(request) + (activation == "identity" ? "" : ", " + activation);
 }
 
+ScalarRule epsilon_rule() {
+  return {0, 0, std::numeric_limits<float>::max(), "give a finite number that is not negative"};
+}
+
 std::vector<ScalarRule> norm_rules(const Request& request, bool has_momentum) {
-  std::vector<ScalarRule> rules = {
-      {0, 0, std::numeric_limits<float>::max(), "give a finite number that is not negative"}};
+  std::vector<ScalarRule> rules = {epsilon_rule()};
   if (has_momentum) rules.push_back({1, 0, 1, "give 0 to 1"});
   return with_activation_rules(std::move(rules), request);
 }

@@ -26,6 +26,7 @@ std::string norm_words(const Request& request, std::string_view input);
 /// ", add+relu", ", add, swish": stages and activation.
 std::string norm_epilogue_words(const Request& request);
 
+ScalarRule epsilon_rule();
 /// Rules of epsilon, the first number, of momentum if that is the second, and of the activation.
 std::vector<ScalarRule> norm_rules(const Request& request, bool has_momentum);
 

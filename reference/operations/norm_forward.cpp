@@ -1,4 +1,4 @@
-// References of norm_forward and norm_inference: mean and variance in two passes, then the formula.
+// References of norm_forward, norm_affine and norm_inference: mean and variance in two passes, then the formula.
 #include <algorithm>
 #include <utility>
 
@@ -23,7 +23,7 @@ class NormEvaluator final : public RowEvaluator<NormRow> {
   NormEvaluator(Request call, const Bindings& bindings, std::string_view output)
       : RowEvaluator(std::move(call), bindings, output, "axes"),
         given_(request().operation == "norm_inference"),
-        rms_(!given_ && NormForward::of(request()).mode == NormMode::rms),
+        rms_(!given_ && request().word("mode") == "rms"),
         x_(tensor("x")),
         w_(repeating("w")),
         b_(repeating("b")),
@@ -42,7 +42,10 @@ class NormEvaluator final : public RowEvaluator<NormRow> {
     if (output_name() == "running_variance") {
       return running((*running_variance_)[coordinate], row.unbiased, row.unbiased_error);
     }
-    const double x = x_[coordinate], w = w_ ? (*w_)[coordinate] : 1, b = b_ ? (*b_)[coordinate] : 0;
+    const double w = w_ ? (*w_)[coordinate] : 1, b = b_ ? (*b_)[coordinate] : 0;
+    if (output_name() == "scale") return scale(row, w);
+    if (output_name() == "shift") return shift(row, w, b);
+    const double x = x_[coordinate];
     const double distance = x - row.mean;
     const double scaled = w * (distance * row.inverse);
     const double largest = std::max({std::fabs(distance), std::fabs(distance * row.inverse), std::fabs(scaled)});
@@ -64,6 +67,28 @@ class NormEvaluator final : public RowEvaluator<NormRow> {
     const TensorSpec* spec = request().find(name);
     if (spec == nullptr) return std::nullopt;
     return Repeating(*spec, tensor(name));
+  }
+
+  // Error of w / deviation.
+  static double scale_error(const NormRow& row, double w) {
+    const double value = w * row.inverse;
+    if (std::isfinite(value) && std::fabs(value) > float_max) return std::nan("");
+    return std::fabs(w) * row.inverse_error + unit * std::fabs(value) + underflow;
+  }
+
+  static Expected scale(const NormRow& row, double w) {
+    const double value = w * row.inverse;
+    return std::isnan(value) ? nan() : approximately(value, scale_error(row, w));
+  }
+
+  static Expected shift(const NormRow& row, double w, double b) {
+    const double factor = w * row.inverse, factor_error = scale_error(row, w), product = row.mean * factor;
+    if (std::isfinite(product) && std::fabs(product) > float_max) return approximately(b - product, std::nan(""));
+    const double error = std::fabs(row.mean) * factor_error + (std::fabs(factor) + factor_error) * row.mean_error +
+                         unit * (std::fabs(product) + std::fabs(b - product)) + underflow;
+    // An infinite factor of a mean that rounding may have moved from or to 0: NaN and others are right.
+    const bool is_open = std::isinf(factor) && row.mean_error != 0 && !(std::fabs(row.mean) > row.mean_error);
+    return std::isnan(b - product) && !is_open ? nan() : approximately(b - product, error);
   }
 
   NormRow given_row(std::span<const int64_t> coordinate) const {
@@ -127,6 +152,10 @@ class NormEvaluator final : public RowEvaluator<NormRow> {
 
 Reference norm_forward_reference() {
   return {make_evaluator<NormEvaluator>, slack::of_norm_forward};
+}
+
+Reference norm_affine_reference() {
+  return {make_evaluator<NormEvaluator>, slack::of_norm_affine};
 }
 
 Reference norm_inference_reference() {

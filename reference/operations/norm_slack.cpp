@@ -1,4 +1,5 @@
-// prologue_slack() of normalisations, with statistics of the call and with given ones, and of their gradients.
+// prologue_slack() of normalisations, with statistics of the call and with given ones, as scale and shift, and of their
+// gradients.
 // docs/numerics.md, "User code", derives the bounds.
 #include <algorithm>
 #include <optional>
@@ -69,7 +70,9 @@ float known(const NormRow& row, double length, double slack) {
   return may_overflow || std::isinf(row.most_inverse) ? static_cast<float>(infinity) : as_slack(slack);
 }
 
-std::vector<NormRow> rows_of(const NormForward& norm, const Question& asked, const Rows& rows, const Repeating& x) {
+// `Norm`: NormForward or NormAffine.
+template <class Norm>
+std::vector<NormRow> rows_of(const Norm& norm, const Question& asked, const Rows& rows, const Repeating& x) {
   const double length = std::max(rows.length(), 1.0);
   auto all = rows.sums<NormRow>(
       [&](NormRow& row, size_t element, size_t, double value) {
@@ -128,6 +131,26 @@ std::vector<float> of_norm_forward(const Question& asked) {
         slack[element] = known(row, rows.length(), asked.scale * times(of_xhat, std::fabs(weight)));
       },
       x, w);
+  return slack;
+}
+
+// As many rows as x has, of as many elements as scale has.
+std::vector<float> of_norm_affine(const Question& asked) {
+  const NormAffine norm = NormAffine::of(asked.plain);
+  const Rows rows(norm.x, norm.axes);
+  const auto& all = asked.shared<std::vector<NormRow>>(
+      [&] { return rows_of(norm, asked, rows, Repeating(norm.x, asked.operands.at("x"))); });
+  std::vector<float> slack(static_cast<size_t>(norm.scale.elements()));
+  Rows(norm.scale, norm.axes)
+      .for_each(
+          [&](size_t element, size_t number, double weight) {
+            const NormRow& row = all[number];
+            const double moved = asked.output == "scale"
+                                     ? row.inverse_slack
+                                     : std::fabs(row.mean) * row.inverse_slack + row.mean_slack * row.most_inverse;
+            slack[element] = known(row, rows.length(), asked.scale * times(moved, std::fabs(weight)));
+          },
+          repeating(asked, "w"));
   return slack;
 }
 

@@ -12,8 +12,8 @@
 
 namespace kiln::reference {
 
-/// `Row`: what is to be known of a row. It is worked out once for all of the row's elements. Outputs have the extents
-/// of the first operand, or 1 along the axes.
+/// `Row`: what is to be known of a row. It is worked out once for all of the row's elements, for outputs that have the
+/// extents of the first operand, or 1 along axes.
 template <class Row>
 class RowEvaluator : public Oracle::Evaluator {
  public:
@@ -24,15 +24,16 @@ class RowEvaluator : public Oracle::Evaluator {
   }
 
   std::vector<Expected> all() const override {
-    if (this->output().extents != shape_.extents) return Evaluator::all();
-    std::vector<Expected> results(static_cast<size_t>(shape_.elements()));
-    TensorSpec first_of_rows = shape_;
+    if (!repeats_along_axes()) return Evaluator::all();
+    const TensorSpec& output = this->output();
+    std::vector<Expected> results(static_cast<size_t>(output.elements()));
+    TensorSpec first_of_rows = output;
     for (size_t d = 0; d < is_axis_.size(); ++d) {
-      if (is_axis_[d]) first_of_rows.extents[d] = std::min<int64_t>(shape_.extents[d], 1);
+      if (is_axis_[d]) first_of_rows.extents[d] = std::min<int64_t>(output.extents[d], 1);
     }
     for_each_coordinate(first_of_rows, [&](std::span<const int64_t> first) {
       const Row row = row_at(first);
-      for_each_of_row(first,
+      for_each_of_row(output, first,
                       [&](const Coordinate& at) { results[logical_index(at)] = finished(element(row, at), at); });
     });
     return results;
@@ -62,7 +63,20 @@ class RowEvaluator : public Oracle::Evaluator {
   /// Calls `visit` with the coordinate of every element of the row that `coordinate` lies in.
   template <class Visit>
   void for_each_of_row(std::span<const int64_t> coordinate, const Visit& visit) const {
-    TensorSpec row = shape_;
+    for_each_of_row(shape_, coordinate, visit);
+  }
+
+ private:
+  // Whether the output has the extents of the first operand but along the axes.
+  bool repeats_along_axes() const {
+    const std::vector<int64_t>& extents = output().extents;
+    bool repeats = extents.size() == is_axis_.size();
+    for (size_t d = 0; repeats && d < extents.size(); ++d) repeats = is_axis_[d] || extents[d] == shape_.extents[d];
+    return repeats;
+  }
+
+  template <class Visit>
+  void for_each_of_row(TensorSpec row, std::span<const int64_t> coordinate, const Visit& visit) const {
     for (size_t d = 0; d < is_axis_.size(); ++d) row.extents[d] = is_axis_[d] ? row.extents[d] : 1;
     for_each_coordinate(row, [&](std::span<const int64_t> along) {
       Coordinate at(coordinate.begin(), coordinate.end());
@@ -71,10 +85,9 @@ class RowEvaluator : public Oracle::Evaluator {
     });
   }
 
- private:
   size_t logical_index(const Coordinate& coordinate) const {
     int64_t index = 0;
-    for (size_t d = 0; d < coordinate.size(); ++d) index = index * shape_.extents[d] + coordinate[d];
+    for (size_t d = 0; d < coordinate.size(); ++d) index = index * output().extents[d] + coordinate[d];
     return static_cast<size_t>(index);
   }
 

@@ -285,7 +285,7 @@ std::string constant_name(const Operand& operand) {
 
 Prelude rows_prelude(const Rows& rows) {
   Prelude prelude;
-  bool wide = false;
+  bool wide = rows.wide;
   for (const Operand& operand : rows.operands) {
     prelude.type("T" + constant_name(operand), operand.spec.dtype);
     wide = wide || needs_wide_index({&operand.spec});

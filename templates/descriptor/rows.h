@@ -20,6 +20,7 @@ struct Rows {
   std::vector<Operand> operands;
   std::vector<int64_t> axes;
   bool dynamic_batch = false;
+  bool wide = false;  ///< Whether kernels need offsets of 64 bits for more than these operands.
 
   const std::vector<int64_t>& extents() const { return operands.front().spec.extents; }
   bool is_axis(size_t dimension) const;

@@ -1,18 +1,10 @@
-// Shared by kernels of normalisations by blocks (lib/row_blocks.cuh): taking elements of x, adding and normalising
-// them, and the first and last of the launches of rows that are split.
+// Shared by kernels of normalisations by blocks (lib/row_blocks.cuh): normalising elements of x, and the last of the
+// launches of rows that are split.
 //
 // workspace: the parts, then mean and inverse deviation of each row: [2][ROWS] f32. GIVEN: the statistics are operands.
 // Every thread reads all that it needs of an element before it writes it, so that y may be x or the residual.
 #include "lib/norm.cuh"
-#include "lib/row_blocks.cuh"
-#include "lib/store.cuh"
-
-using Elements = Vector<UserKept<TX>::type, VECTOR>;
-
-// The elements from number `i` on of a thread's rows, whose first is at x.
-__device__ __forceinline__ Elements loaded(const TX* x, Index i, const UserArguments& user) {
-  return user_kept<false>(load_neighbours<X_RUN, X_STEP>(x + element_offset<X_ROW_STRIDES>(i)), 0, user);
-}
+#include "lib/norm_statistics.cuh"
 
 // Operands that kernels read, from the first element of a thread's rows on, and write.
 struct Operands {
@@ -59,37 +51,6 @@ struct Operands {
     store_neighbours<Y_RUN, Y_STEP>(y + place, values);
   }
 };
-
-// Adds what a thread took of its rows.
-__device__ __forceinline__ void add_taken(const Elements& elements, RowMoments (&sums)[SIDE]) {
-  float values[VECTOR];
-  as_floats(elements, values);
-  if constexpr (ACROSS) {
-#pragma unroll
-    for (int j = 0; j < SIDE; ++j) {
-      const float one[1] = {values[j]};
-      sums[j].add(one);
-    }
-  } else {
-    sums[0].add(values);
-  }
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS)
-    norm_statistics(const TX* __restrict__ x, float* __restrict__ workspace, UserArguments user, long long n) {
-  const ThreadRows rows(n);
-  x += rows.offset<X_OUTER_STRIDES, X_STEP>();
-  RowMoments sums[SIDE];
-#pragma unroll
-  for (int j = 0; j < SIDE; ++j) sums[j] = RowMoments::of_nothing();
-  if (rows.active) {
-    for_each_taken(rows.lane, [&](Index i) { add_taken(loaded(x, i, user), sums); });
-  }
-  merge_lanes(rows, sums);
-  if (rows.lane != 0 || !rows.active) return;
-#pragma unroll
-  for (int j = 0; j < SIDE; ++j) store_part(workspace, rows.first() + j, sums[j]);
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     norm_apply(const TX* x, const TW* w, const TB* b, TY* y, const float* running_mean, const float* running_variance,

@@ -18,16 +18,17 @@ __device__ __forceinline__ Index offset_of_row(Index row) {
   }
 }
 
-// Offset of element `element` of a row from its first: numbered by the coordinates along the axes, the last fastest.
-template <const long long (&STRIDES)[RANK], int DIMENSION = RANK - 1>
+// Offset of element `element` of a row from its first: numbered by the coordinates along the axes, the last fastest, of
+// OF_ROW that there are.
+template <const long long (&STRIDES)[RANK], const auto& OF_ROW = EXTENTS, int DIMENSION = RANK - 1>
 __device__ __forceinline__ Index offset_in_row(Index element) {
   if constexpr (DIMENSION < 0) {
     return 0;
   } else if constexpr (AXES[DIMENSION] == 0) {
-    return offset_in_row<STRIDES, DIMENSION - 1>(element);
+    return offset_in_row<STRIDES, OF_ROW, DIMENSION - 1>(element);
   } else {
-    const Index coordinate = take_coordinate(element, EXTENTS[DIMENSION]);
-    return coordinate * Index(STRIDES[DIMENSION]) + offset_in_row<STRIDES, DIMENSION - 1>(element);
+    const Index coordinate = take_coordinate(element, OF_ROW[DIMENSION]);
+    return coordinate * Index(STRIDES[DIMENSION]) + offset_in_row<STRIDES, OF_ROW, DIMENSION - 1>(element);
   }
 }
 

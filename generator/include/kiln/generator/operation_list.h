@@ -28,6 +28,7 @@
   operation(cross_entropy_forward) \
   operation(cross_entropy_backward) \
   operation(norm_forward) \
+  operation(norm_affine) \
   operation(norm_inference) \
   operation(norm_backward) \
   operation(dropout) \

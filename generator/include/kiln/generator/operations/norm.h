@@ -1,5 +1,5 @@
-// norm_forward, norm_inference and norm_backward: layer, RMS, group, instance and batch normalisation are one operation
-// over different axes. The typed views of their requests.
+// norm_forward, norm_affine, norm_inference and norm_backward: layer, RMS, group, instance and batch normalisation are
+// one operation over different axes. The typed views of their requests.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,27 @@ struct NormForward {
   Request request() const;
 };
 
-/// The same with the statistics given: xhat = (x - running_mean) / sqrt(running_variance + epsilon). Batch
+/// norm_forward as one multiplication and one addition for each element, for a kernel that applies them while it loads
+/// x: w xhat + b = x scale + shift, with
+///
+///   scale = w r, shift = b - mean scale      rms: the mean counts as 0
+///
+/// scale and shift: f32, of equal extents: x's in dimensions that are no axes; along an axis x's where w or b has them,
+/// else 1. Statistics, w, b and rows without elements are as in NormForward; a row that holds NaN or an infinity gives
+/// NaN in both. User code has its epilogue on scale alone: shift is computed of scale as it was before.
+struct NormAffine {
+  TensorSpec x, scale, shift;
+  std::optional<TensorSpec> w, b;
+  std::vector<int64_t> axes{-1};
+  NormMode mode = NormMode::standard;
+  bool dynamic_batch = false;
+
+  static NormAffine of(const Request& request);
+  /// Makes the request; scale and shift may have no extents (inferred).
+  Request request() const;
+};
+
+/// norm_forward with the statistics given: xhat = (x - running_mean) / sqrt(running_variance + epsilon). Batch
 /// normalisation when it does not train.
 struct NormInference {
   TensorSpec x, y, running_mean, running_variance;
