@@ -63,6 +63,28 @@ void call_norm_forward(Context& context, const Axes& axes, const Tensor& x, cons
   });
 }
 
+void norm_affine(Context& context, const Axes& axes, const Tensor& x, const Tensor& scale, const Tensor& shift,
+                 const NormAffineOptions& options, Stream stream) {
+  call_norm_affine(context, axes, x, scale, shift, options, user_tensors_of(options.epilogue), stream);
+}
+
+void call_norm_affine(Context& context, const Axes& axes, const Tensor& x, const Tensor& scale, const Tensor& shift,
+                      const NormAffineOptions& options, std::span<const Tensor> user_tensors, Stream stream) {
+  const std::span<const int> normalised = checked(axes, call_shape<"norm_affine">());
+  run_call<"norm_affine">(context, stream, [&](auto& call) {
+    call.operand("x", x);
+    call.operand("w", options.w);
+    call.operand("b", options.b);
+    call.operand("scale", scale);
+    call.operand("shift", shift);
+    call.ints("axes", normalised);
+    call.word("mode", options.mode);
+    call.dynamic_batch(options.dynamic_batch, x);
+    call.number("epsilon", options.epsilon);
+    call.user_code(options.epilogue, user_tensors);
+  });
+}
+
 void norm_inference(Context& context, const Axes& axes, const Tensor& x, const Tensor& running_mean,
                     const Tensor& running_variance, const Tensor& y, const NormOptions& options, Stream stream) {
   const std::span<const int> normalised = checked(axes, call_shape<"norm_inference">());

@@ -11,6 +11,10 @@ namespace kiln {
 void call_norm_forward(Context& context, const Axes& axes, const Tensor& x, const Tensor& y, const NormOptions& options,
                        std::span<const Tensor> user_tensors, Stream stream);
 
+/// norm_affine(), likewise.
+void call_norm_affine(Context& context, const Axes& axes, const Tensor& x, const Tensor& scale, const Tensor& shift,
+                      const NormAffineOptions& options, std::span<const Tensor> user_tensors, Stream stream);
+
 /// The tensors that every norm_backward() has. Owns nothing.
 struct NormGradientTensors {
   const Tensor &dy, &x, &inv_deviation, &dx;

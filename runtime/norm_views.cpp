@@ -61,6 +61,13 @@ class View {
     return seen;
   }
 
+  NormAffineOptions spread(const NormAffineOptions& options, int of_w) const {
+    NormAffineOptions seen = options;
+    spread("w", seen.w, of_w);
+    spread("b", seen.b, of_w);
+    return seen;
+  }
+
   NormGradientOptions spread(const NormGradientOptions& options, int of_w, int of_mean) const {
     NormGradientOptions seen = options;
     spread("w", seen.w, of_w);
@@ -166,6 +173,20 @@ class Groups {
     return in_groups(tensor);
   }
 
+  // N,C as N,G,C/G; what has one for each group, or repeats, stays as it is.
+  Tensor pair(std::string_view name, const Tensor& tensor) const {
+    if (tensor.rank() != 2) return tensor;
+    const int64_t size = channels() / groups_;
+    if (tensor.extent(1) != channels()) {
+      if (tensor.extent(1) == groups_ || tensor.extent(1) == 1) return tensor;
+      refuse(fmt::format("{} has extents {}, expected {}", name, print_extents(tensor, 0, 2), print_extents(x_, 0, 2)),
+             fmt::format("or {} in place of {}, one for each group", groups_, channels()));
+    }
+    const std::array<int64_t, 3> extents{tensor.extent(0), groups_, size};
+    const std::array<int64_t, 3> strides{tensor.stride(0), tensor.stride(1) * size, tensor.stride(1)};
+    return {tensor.data(), tensor.dtype(), extents, strides};
+  }
+
   // C as G,C/G; what has one for each group stays as it is.
   std::optional<Tensor> parameter(std::string_view name, const std::optional<Tensor>& w) const {
     if (!w || w->rank() != 1) return w;
@@ -222,11 +243,18 @@ class Groups {
 // Tensors that the user code of an epilogue reads, seen in groups; on the stack of the call.
 class TensorsInGroups {
  public:
-  TensorsInGroups(const Groups& groups, const Epilogue& epilogue) {
+  // `in_groups(name, tensor)`: a tensor as it is seen.
+  template <class InGroups>
+  TensorsInGroups(const Epilogue& epilogue, const InGroups& in_groups) {
     if (epilogue.code() == nullptr) return;
     const std::vector<std::string>& names = epilogue.code()->tensors();
     tensors_.reserve(names.size());
-    for (size_t i = 0; i < names.size(); ++i) tensors_.push_back(groups.image_of_user(names[i], epilogue.tensor(i)));
+    for (size_t i = 0; i < names.size(); ++i) tensors_.push_back(in_groups(names[i], epilogue.tensor(i)));
+  }
+  // Tensors of y's extents.
+  TensorsInGroups(const Groups& groups, const Epilogue& epilogue)
+      : TensorsInGroups(
+            epilogue, [&](std::string_view name, const Tensor& tensor) { return groups.image_of_user(name, tensor); }) {
   }
 
   std::span<const Tensor> all() const { return tensors_; }
@@ -318,6 +346,24 @@ void group_norm_forward(Context& context, int64_t groups, const Tensor& x, const
   view.run([&] {
     call_norm_forward(context, from(2, grouped.rank()), image, grouped.image("y", y), view.spread(seen, 1, 0),
                       read.all(), stream);
+  });
+}
+
+void group_norm_affine(Context& context, int64_t groups, const Tensor& x, const Tensor& scale, const Tensor& shift,
+                       const NormAffineOptions& options, Stream stream) {
+  const Groups grouped(groups, x, "group_norm_affine", "x");
+  NormAffineOptions seen = options;
+  seen.w = grouped.parameter("w", options.w);
+  seen.b = grouped.parameter("b", options.b);
+  const Tensor image = grouped.image("x", x);
+  const View view("group_norm_affine", "norm_affine", image);
+  const auto pair = [&](std::string_view name, const Tensor& tensor) {
+    return view.spread(name, grouped.pair(name, tensor), 0);
+  };
+  const TensorsInGroups read(options.epilogue, pair);
+  view.run([&] {
+    call_norm_affine(context, from(2, grouped.rank()), image, pair("scale", scale), pair("shift", shift),
+                     view.spread(seen, 1), read.all(), stream);
   });
 }
 

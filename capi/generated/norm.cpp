@@ -32,6 +32,19 @@ NormOptions options_of(const kiln_norm_options& given, const char* function) {
   return options;
 }
 
+NormAffineOptions options_of(const kiln_norm_affine_options& given, const char* function) {
+  require_zero(given.reserved, function, "reserved");
+  NormAffineOptions options;
+  options.mode = word_of<kiln::NormMode>(given.mode, KILN_NORM_RMS, function, "the mode",
+                                         "use KILN_NORM_STANDARD or KILN_NORM_RMS");
+  options.dynamic_batch = flag(given.dynamic_batch, function, "dynamic_batch");
+  options.epsilon = given.epsilon;
+  options.w = optional_of(given.w, function, "w");
+  options.b = optional_of(given.b, function, "b");
+  options.epilogue = epilogue_of(given.epilogue);
+  return options;
+}
+
 NormGradientOptions options_of(const kiln_norm_gradient_options& given, const char* function) {
   NormGradientOptions options;
   options.mode = word_of<kiln::NormMode>(given.mode, KILN_NORM_RMS, function, "the mode",
@@ -81,6 +94,18 @@ kiln_status kiln_norm_inference(kiln_context* context, const kiln_tensor* x, con
                          tensor_of(running_mean, function, "running_mean"),
                          tensor_of(running_variance, function, "running_variance"), tensor_of(y, function, "y"),
                          options_of(given, function), stream);
+  });
+}
+
+kiln_status kiln_norm_affine(kiln_context* context, const kiln_tensor* x, const kiln_tensor* scale,
+                             const kiln_tensor* shift, const kiln_norm_affine_options* options, kiln_stream stream) {
+  return guarded([&] {
+    const char* const function = "kiln_norm_affine";
+    require(context, function, "context");
+    const kiln_norm_affine_options given = read(options, kiln_norm_affine_options_default(), function);
+    kiln::norm_affine(*context->context, axes_of(given, function), tensor_of(x, function, "x"),
+                      tensor_of(scale, function, "scale"), tensor_of(shift, function, "shift"),
+                      options_of(given, function), stream);
   });
 }
 
@@ -195,6 +220,18 @@ kiln_status kiln_group_norm_backward(kiln_context* context, int64_t groups, cons
     kiln::group_norm_backward(*context->context, groups, tensor_of(dy, function, "dy"), tensor_of(x, function, "x"),
                               tensor_of(inv_deviation, function, "inv_deviation"), tensor_of(dx, function, "dx"),
                               with_mean(options_of(given, function), optional_of(mean, function, "mean")), stream);
+  });
+}
+
+kiln_status kiln_group_norm_affine(kiln_context* context, int64_t groups, const kiln_tensor* x,
+                                   const kiln_tensor* scale, const kiln_tensor* shift,
+                                   const kiln_norm_affine_options* options, kiln_stream stream) {
+  return guarded([&] {
+    const char* const function = "kiln_group_norm_affine";
+    require(context, function, "context");
+    const kiln_norm_affine_options given = read(options, kiln_norm_affine_options_default(), function);
+    kiln::group_norm_affine(*context->context, groups, tensor_of(x, function, "x"), tensor_of(scale, function, "scale"),
+                            tensor_of(shift, function, "shift"), options_of(given, function), stream);
   });
 }
 

@@ -33,6 +33,7 @@ LocalConvBackwardOptions options_of(const kiln_local_conv_backward_options& give
 LocalNormOptions options_of(const kiln_local_norm_options& given, const char* function);
 CrossEntropyOptions options_of(const kiln_cross_entropy_options& given, const char* function);
 NormOptions options_of(const kiln_norm_options& given, const char* function);
+NormAffineOptions options_of(const kiln_norm_affine_options& given, const char* function);
 NormGradientOptions options_of(const kiln_norm_gradient_options& given, const char* function);
 PoolOptions options_of(const kiln_pool_options& given, int rank, const char* function);
 ReduceOptions options_of(const kiln_reduce_options& given, const char* function);

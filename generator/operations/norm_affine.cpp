@@ -10,8 +10,8 @@
 namespace kiln {
 namespace {
 
-// Extents of scale and shift: those of `x`, but 1 along axes where neither w nor b has them.
-std::vector<int64_t> affine_extents(const Request& request, const TensorSpec& x) {
+// The least extents of scale and shift: those of `x`, but 1 along axes where neither w nor b has them.
+std::vector<int64_t> least_extents(const Request& request, const TensorSpec& x) {
   std::vector<int64_t> extents = reduced_extents(request, x.extents);
   for (const std::string_view name : {"w", "b"}) {
     const TensorSpec* parameter = request.find(name);
@@ -21,6 +21,18 @@ std::vector<int64_t> affine_extents(const Request& request, const TensorSpec& x)
     }
   }
   return extents;
+}
+
+// Refuses what has other extents, along axes neither these nor x's.
+void check_pairs(const Request& request, std::string_view name) {
+  const TensorSpec& spec = request.at(name);
+  const std::vector<int64_t>& x = request.at("x").extents;
+  std::vector<int64_t> extents = least_extents(request, request.at("x"));
+  for (const int64_t axis : request.ints("axes")) {
+    const auto d = static_cast<size_t>(axis);
+    if (d < spec.extents.size() && spec.extents[d] == x[d]) extents[d] = x[d];
+  }
+  require_extents(request, name, spec, extents, "those of x, but along axes that w and b repeat in: 1 will do there");
 }
 
 class NormAffineOperation final : public Operation {
@@ -50,8 +62,8 @@ class NormAffineOperation final : public Operation {
         norm_b(),
         {.name = "scale",
          .role = Role::output,
-         .extents = "as x, with 1 along axes where neither w nor b has x's",
-         .left_out = "without gaps",
+         .extents = "as x; 1 will do along axes where w and b repeat",
+         .left_out = "with those 1, without gaps",
          .summary = "what elements of x are multiplied by",
          .dtypes = DTypes::only_f32},
         {.name = "shift",
@@ -83,16 +95,17 @@ class NormAffineOperation final : public Operation {
   std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const override {
     const TensorSpec* x = request.find("x");
     if (x == nullptr || (operand != "scale" && operand != "shift")) return std::nullopt;
-    return TensorSpec::packed(DType::f32, affine_extents(request, *x), dimension_letters(x->rank()));
+    const TensorSpec* scale = request.find("scale");
+    const bool as_scale = operand == "shift" && scale != nullptr && scale->rank() == x->rank();
+    return TensorSpec::packed(DType::f32, as_scale ? scale->extents : least_extents(request, *x),
+                              dimension_letters(x->rank()));
   }
 
   void validate(const Request& request) const override {
     check_axes(request, "x");
     for (const std::string_view name : {"w", "b"}) check_parameter(request, "x", name);
-    const std::vector<int64_t> extents = affine_extents(request, request.at("x"));
-    for (const std::string_view name : {"scale", "shift"}) {
-      require_extents(request, name, request.at(name), extents, "those of x, and 1 along axes that w and b repeat in");
-    }
+    check_pairs(request, "scale");
+    require_extents(request, "shift", request.at("shift"), request.at("scale").extents, "those of scale");
   }
 
   Work work(const Request& request) const override { return norm_work(request, 4); }

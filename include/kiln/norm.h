@@ -51,7 +51,24 @@ struct NormOptions {
 void norm_forward(Context& context, const Axes& axes, const Tensor& x, const Tensor& y, const NormOptions& options = {},
                   Stream stream = nullptr);
 
-/// The same with given statistics: xhat = (x - running_mean) / sqrt(running_variance + epsilon). `options`: w, b,
+struct NormAffineOptions {
+  NormMode mode = NormMode::standard;
+  std::optional<Tensor> w{}, b{};  ///< As in norm_forward().
+  float epsilon = 1e-5F;           ///< Finite, at least 0.
+  Epilogue epilogue{};             ///< On scale; user code only: expression(). Its prologue is on x.
+  bool dynamic_batch = false;      ///< One kernel for every batch of a power-of-two bucket; the batch is no axis then.
+};
+
+/// Enqueues scale and shift with w xhat + b = x scale + shift on `stream` and returns without waiting: what
+/// norm_forward() computes, for a kernel that applies it while it loads x. NormAffine has the formula.
+///
+/// x: 1 to 6 dimensions. scale, shift: f32, of equal extents: x's, but along axes that w and b repeat in 1 will do. Any
+/// strides; sums are in f32, accurate for any mean. Bitwise reproducible. Outputs must share no element with other
+/// operands. An empty batch is a no-op. Errors, first call and threads as for conv_forward().
+void norm_affine(Context& context, const Axes& axes, const Tensor& x, const Tensor& scale, const Tensor& shift,
+                 const NormAffineOptions& options = {}, Stream stream = nullptr);
+
+/// norm_forward() with given statistics: xhat = (x - running_mean) / sqrt(running_variance + epsilon). `options`: w, b,
 /// epsilon, epilogue, activation, alpha, beta and dynamic_batch.
 void norm_inference(Context& context, const Axes& axes, const Tensor& x, const Tensor& running_mean,
                     const Tensor& running_variance, const Tensor& y, const NormOptions& options = {},
@@ -116,6 +133,9 @@ void instance_norm_backward(Context& context, const Tensor& dy, const Tensor& x,
 /// spatial dimensions. w: C, or `groups`: one element for all channels of a group. mean: N,groups.
 void group_norm_forward(Context& context, int64_t groups, const Tensor& x, const Tensor& y,
                         const NormOptions& options = {}, Stream stream = nullptr);
+/// The same as scale and shift: N,C, or N,groups where there is one w and one b for all channels of a group.
+void group_norm_affine(Context& context, int64_t groups, const Tensor& x, const Tensor& scale, const Tensor& shift,
+                       const NormAffineOptions& options = {}, Stream stream = nullptr);
 void group_norm_backward(Context& context, int64_t groups, const Tensor& dy, const Tensor& x,
                          const Tensor& inv_deviation, const Tensor& dx, const NormGradientOptions& options = {},
                          Stream stream = nullptr);

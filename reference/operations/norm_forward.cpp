@@ -72,7 +72,8 @@ class NormEvaluator final : public RowEvaluator<NormRow> {
   // Error of w / deviation.
   static double scale_error(const NormRow& row, double w) {
     const double value = w * row.inverse;
-    if (std::isfinite(value) && std::fabs(value) > float_max) return std::nan("");
+    if (std::isinf(value)) return std::isnan(row.inverse_error) ? row.inverse_error : 0;
+    if (std::fabs(value) > float_max) return std::nan("");
     return std::fabs(w) * row.inverse_error + unit * std::fabs(value) + underflow;
   }
 
@@ -83,12 +84,16 @@ class NormEvaluator final : public RowEvaluator<NormRow> {
 
   static Expected shift(const NormRow& row, double w, double b) {
     const double factor = w * row.inverse, factor_error = scale_error(row, w), product = row.mean * factor;
-    if (std::isfinite(product) && std::fabs(product) > float_max) return approximately(b - product, std::nan(""));
-    const double error = std::fabs(row.mean) * factor_error + (std::fabs(factor) + factor_error) * row.mean_error +
-                         unit * (std::fabs(product) + std::fabs(b - product)) + underflow;
-    // An infinite factor of a mean that rounding may have moved from or to 0: NaN and others are right.
-    const bool is_open = std::isinf(factor) && row.mean_error != 0 && !(std::fabs(row.mean) > row.mean_error);
-    return std::isnan(b - product) && !is_open ? nan() : approximately(b - product, error);
+    const double value = b - product;
+    double error = std::fabs(row.mean) * factor_error + (std::fabs(factor) + factor_error) * row.mean_error +
+                   unit * (std::fabs(product) + std::fabs(value)) + underflow;
+    if (std::isfinite(product) && std::fabs(product) > float_max) error = std::nan("");
+    if (std::isinf(factor)) {  // of a mean that rounding may have moved from or to 0: NaN and others are right
+      const bool may_be_zero = row.mean_error != 0 && !(std::fabs(row.mean) > row.mean_error);
+      error = may_be_zero ? std::nan("") : factor_error;
+    }
+    const bool is_open = std::isinf(factor) && std::isnan(error);
+    return std::isnan(value) && !is_open ? nan() : approximately(value, error);
   }
 
   NormRow given_row(std::span<const int64_t> coordinate) const {

@@ -26,6 +26,11 @@ int row_threads(const RowBlocks& blocks, const AffineRows& rows, int64_t run, co
   return is_short && !emit.open() ? 32 : blocks.threads;
 }
 
+// Bytes of what norm_statistics leaves: of rows that are not split, too.
+int64_t bytes_of_parts(const RowBlocks& blocks, const NormRows& x) {
+  return x.count() * blocks.splits * x.words() * 4;
+}
+
 // PAIR_EXTENTS and, for each operand, X_PAIR_STRIDES.
 void add_pairs(Prelude& prelude, const descriptor::Rows& pairs) {
   const std::vector<RowDimension> dimensions = descriptor::along_rows(pairs).row;
@@ -50,7 +55,7 @@ Program program_of(const RowBlocks& blocks, const AffineRows& rows, const NormRo
   add_pairs(prelude, rows.pairs);
   prelude.constant("ROW_THREADS", threads);
 
-  const WorkspaceArgument parts{0, x.count() * blocks.splits * x.words() * 4};
+  const WorkspaceArgument parts{0, bytes_of_parts(blocks, x)};
   Launch statistics = descriptor::row_blocks_launch(blocks, x, "norm_statistics");
   statistics.arguments = {OperandArgument{"x"}, parts, UserArgument{}, Scalar::n};
   Launch merge = descriptor::launch_of("norm_affine", blocks.threads);
@@ -62,7 +67,8 @@ Program program_of(const RowBlocks& blocks, const AffineRows& rows, const NormRo
 
 Estimate estimate_of(const RowBlocks& blocks, const NormRows& x, const Target& target, const DeviceFigures& device) {
   descriptor::RowWork work;
-  work.dram_bytes = x.moved_bytes;
+  const int64_t counted = descriptor::part_bytes(blocks, x, x.words());  // by row_blocks_estimate()
+  work.dram_bytes = x.moved_bytes + 2 * static_cast<double>(bytes_of_parts(blocks, x) - counted);
   work.instructions = 8;
   work.registers = 48;
   work.shared_words = x.words();

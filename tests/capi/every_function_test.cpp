@@ -159,6 +159,10 @@ class EveryFunction : public CApi {
     const kiln_norm_options* const forward = &norm_options_;
     const kiln_norm_gradient_options* const backward = &norm_gradient_options_;
     add("kiln_norm_forward", kiln_norm_forward, optional, context_, &x_, &y_, forward, nullptr);
+    add("kiln_norm_affine", kiln_norm_affine, optional, context_, &x_, &row_result_, &row_, &norm_affine_options_,
+        nullptr);
+    add("kiln_group_norm_affine", kiln_group_norm_affine, optional, context_, 2, &image_, &map_result_, &map_,
+        &norm_affine_options_, nullptr);
     add("kiln_norm_inference", kiln_norm_inference, optional, context_, &x_, &row_, &other_row_, &y_, forward, nullptr);
     add("kiln_norm_backward", kiln_norm_backward, of_gradients, context_, &dy_, &x_, &row_, &other_row_, &y_, backward,
         nullptr);
@@ -266,6 +270,7 @@ class EveryFunction : public CApi {
   const kiln_tensor indices_ =
       with(tensor(upload(wave(2)), {1, 2, 1, 1}), [](auto& indices) { indices.dtype = KILN_I32; });
   const kiln_tensor row_ = tensor(upload(wave(2)), {2, 1}), other_row_ = tensor(upload(wave(2)), {2, 1});
+  const kiln_tensor row_result_ = tensor(result_, {2, 1}), map_result_ = tensor(result_, {1, 2});
   const kiln_tensor map_ = tensor(upload(wave(2)), {1, 2}), other_map_ = tensor(upload(wave(2)), {1, 2}),
                     channels_ = tensor(upload(wave(2)), {2}), other_channels_ = tensor(upload(wave(2)), {2});
   const kiln_tensor reduced_ = tensor(result_, {1, 6});
@@ -296,6 +301,7 @@ class EveryFunction : public CApi {
   const kiln_activation_options activation_options_ = kiln_activation_options_default(KILN_ACTIVATION_TANH);
   const kiln_transform_options transform_options_ = kiln_transform_options_default();
   const kiln_norm_options norm_options_ = kiln_norm_options_default();
+  const kiln_norm_affine_options norm_affine_options_ = kiln_norm_affine_options_default();
   const kiln_norm_gradient_options norm_gradient_options_ = kiln_norm_gradient_options_default();
   const kiln_local_norm_options local_norm_options_ = kiln_local_norm_options_default();
   const kiln_gather_options gather_options_ = kiln_gather_options_default();

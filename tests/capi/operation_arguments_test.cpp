@@ -243,6 +243,13 @@ TEST_F(CApiOperationArguments, OfNormalisations) {
       return kiln_norm_forward(context_, &x, &y, &options, nullptr);
     };
   };
+  const kiln_tensor scale = result({4, 1});
+  const auto affine = [&](const auto& edit) {
+    return [this, &x, &scale, &row, edit] {
+      const kiln_norm_affine_options options = with(kiln_norm_affine_options_default(), edit);
+      return kiln_norm_affine(context_, &x, &scale, &row, &options, nullptr);
+    };
+  };
   const auto backward = [&](const kiln_tensor* mean, const auto& edit) {
     return [this, &x, &dy, &y, &row, mean, edit] {
       const kiln_norm_gradient_options options = with(kiln_norm_gradient_options_default(), edit);
@@ -257,6 +264,12 @@ TEST_F(CApiOperationArguments, OfNormalisations) {
       {"axis 7 is outside the 2 dimensions of x", forward([](auto& o) { o.axes[0] = 7; })},
       {"size is 8, expected 120", forward([](auto& o) { o.size = 8; })},
       {"w has extents 3x1, expected 4x4", forward([&](auto& o) { o.w = &narrow; })},
+      {"the mode is 2", affine([](auto& o) { o.mode = 2; })},
+      {"axis_count is 7", affine([](auto& o) { o.axis_count = 7; })},
+      {"epsilon is -1", affine([](auto& o) { o.epsilon = -1; })},
+      {"reserved", affine([](auto& o) { o.reserved = 1; })},
+      {"w has extents 3x1, expected 4x4", affine([&](auto& o) { o.w = &narrow; })},
+      {"scale has extents 4x1, expected 4x4", affine([&](auto& o) { o.w = &other; })},
       {"mean is missing", backward(nullptr, [](auto&) {})},
       {"the mode is -1", forward([&](auto& o) { o.activation = &unknown; })},
       {"the mode is -1", backward(&row, [&](auto& o) { o.activation = &unknown; })},

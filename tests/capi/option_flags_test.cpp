@@ -90,6 +90,9 @@ TEST_F(CApiOptionFlags, OfRows) {
   expect_words(kiln_norm_options_default(),
                {{&kiln_norm_options::mode, " mode=rms"}, {&kiln_norm_options::dynamic_batch, " n=?"}},
                [&](auto* given) { return kiln_norm_forward(locked_, &x, &y, given, nullptr); });
+  expect_words(kiln_norm_affine_options_default(),
+               {{&kiln_norm_affine_options::mode, " mode=rms"}, {&kiln_norm_affine_options::dynamic_batch, " n=?"}},
+               [&](auto* given) { return kiln_norm_affine(locked_, &x, &row, &more, given, nullptr); });
   kiln_norm_options inference = kiln_norm_options_default();
   inference.axes[0] = 0;  // statistics without a batch
   const kiln_tensor mean = of({1, 6}), variance = of({1, 6});

@@ -182,6 +182,19 @@ TEST(CrossEntropy, InfersWhatTheReductionAsksFor) {
             "ignore=-100");
 }
 
+TEST(NormAffine, InfersScaleAndShiftFromItsParameters) {
+  const auto pair = [](const std::string& line) {
+    const Request request = Request::parse("norm_affine " + line);
+    return request.at("scale").print() + " " + request.at("shift").print();
+  };
+  EXPECT_EQ(pair("x=f16:2x3x4x5 axes=2,3"), "f32:2x3x1x1:nchw f32:2x3x1x1:nchw");
+  EXPECT_EQ(pair("x=f16:2x3x4x5:nhwc w=f16:1x3x1x1 axes=1,2,3"), "f32:2x3x1x1:nchw f32:2x3x1x1:nchw");
+  EXPECT_EQ(pair("x=f16:2x3x4x5 w=f16:1x3x1x1 b=f16:1x1x4x1 axes=1,2,3"), "f32:2x3x4x1:nchw f32:2x3x4x1:nchw");
+  EXPECT_EQ(pair("x=f32:2x3x4 w=f32:2x3x1 axes=0,2"), "f32:2x3x1:ncw f32:2x3x1:ncw");
+  EXPECT_EQ(pair("x=f32:2x3 scale=f32:2x3:1,2"), "f32:2x3:cn f32:2x3:nc") << "more than w and b ask for";
+  EXPECT_EQ(pair("x=f32:3x0 b=f32:1x1"), "f32:3x1:nc f32:3x1:nc");
+}
+
 TEST(Gemm, InfersItsResultFromBothFactors) {
   const Request request = Request::parse("gemm a=f16:2x1x3x4 b=f32:1x5x4x6 epilogue=bias+add");
   EXPECT_THAT(request.at("c").extents, ElementsAre(2, 5, 3, 6));
@@ -241,6 +254,7 @@ TEST(ScalarRules, SayWhatACallMayGive) {
   EXPECT_EQ(rules_of("activation_backward x=f32:3x4 dy=f32:3x4 mode=elu"), "slope " + any);
 
   EXPECT_EQ(rules_of("norm_forward x=f32:3x4"), "epsilon 0.." + most + ", momentum 0..1");
+  EXPECT_EQ(rules_of("norm_affine x=f32:3x4"), "epsilon 0.." + most);
   EXPECT_EQ(rules_of("norm_forward x=f32:3x4 activation=clip"),
             "epsilon 0.." + most + ", momentum 0..1, low " + any + ", high " + any + " from low");
   EXPECT_EQ(rules_of("norm_inference x=f32:2x3x4x5 activation=elu"), "epsilon 0.." + most + ", slope " + any);

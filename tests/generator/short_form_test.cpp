@@ -48,6 +48,7 @@ TEST(ShortForm, SaysWhatMattersInFewWords) {
   EXPECT_EQ(of("dropout x=f16:8x10 n=?"), "dropout 8x10 f16 n=?");
   EXPECT_EQ(of("norm_forward x=f16:8x10 mode=rms epilogue=add activation=swish"),
             "rms normalisation 8x10 f16, axes 1, add, swish");
+  EXPECT_EQ(of("norm_affine x=f16:8x10 mode=rms n=?"), "rms normalisation 8x10 f16 n=?, axes 1, scale and shift");
   EXPECT_EQ(of("norm_backward dy=f32:8x10 activation=mish"), "gradient of normalisation 8x10, axes 1, mish");
   EXPECT_EQ(of("norm_inference x=f32:2x8x3x3 epilogue=add activation=swish"),
             "normalisation 2x8x3x3, axes 0,2,3, running statistics, add, swish");

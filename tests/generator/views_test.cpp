@@ -57,6 +57,7 @@ const std::map<std::string, std::function<Request(const Request&)>>& views() {
       {"local_conv_forward", through<ConvForward>},
       {"local_norm_backward", through<LocalNormBackward>},
       {"local_norm_forward", through<LocalNormForward>},
+      {"norm_affine", through<NormAffine>},
       {"norm_backward", through<NormBackward>},
       {"norm_forward", through<NormForward>},
       {"norm_inference", through<NormInference>},

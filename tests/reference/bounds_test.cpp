@@ -203,6 +203,7 @@ constexpr const char* bases[] = {
     "norm_forward x=f32:5x7 w=f32:1x7 b=f32:1x7 activation=relu alpha=any",
     ("norm_forward x=f32:4x3x2 axes=0,2 mean=f32:1x3x1 inv_deviation=f32:1x3x1 running_mean=f32:1x3x1 "
      "running_variance=f32:1x3x1"),
+    "norm_affine x=f32:4x3x2 w=f32:1x3x1 b=f32:1x3x1 axes=1,2",
     "norm_inference x=f32:5x7 w=f32:1x7 b=f32:1x7 axes=0 activation=relu",
     "norm_backward dy=f32:5x7 w=f32:1x7 b=f32:1x7 dw=f32:1x7 db=f32:1x7 dresidual=f32:5x7 mean=f32:5x1 activation=relu",
     "norm_backward dy=f32:5x7 w=f32:1x7 mode=rms",

@@ -107,6 +107,66 @@ TEST(NormReference, GrantsOverflowAndNothingElse) {
   EXPECT_FALSE(is_right(call.request, expected, expected.value + 1e-4));
 }
 
+class NormAffineIdentity : public testing::TestWithParam<const char*> {};
+
+TEST_P(NormAffineIdentity, IsTheForwardAsOneMultiplicationAndOneAddition) {
+  const Call forward(std::string("norm_forward ") + GetParam()), affine(std::string("norm_affine ") + GetParam());
+  const Oracle y(forward.request, bindings_of(forward));
+  const Oracle scale(affine.request, bindings_of(affine), "scale"), shift(affine.request, bindings_of(affine), "shift");
+  const TensorSpec& x = forward.request.at("x");
+  for_each_coordinate(y.output(), [&](std::span<const int64_t> at) {
+    Coordinate pair(at.begin(), at.end());
+    for (size_t d = 0; d < pair.size(); ++d) pair[d] = scale.output().extents[d] == 1 ? 0 : pair[d];
+    EXPECT_NEAR(read(x, forward.memory.at("x"), at) * scale.at(pair).value + shift.at(pair).value, y.at(at).value,
+                1e-12)
+        << GetParam();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, NormAffineIdentity,
+                         testing::Values("x=f32:2x3x4x5 w=f32:1x3x1x1 b=f32:1x3x1x1 axes=2,3",
+                                         "x=f16:2x3x4x5:nhwc w=f16:1x3x4x1 axes=1,2,3 mode=rms",
+                                         "x=f32:2x3x4 b=f32:2x1x4 axes=0,1", "x=bf16:5x7"));
+
+TEST(NormAffineReference, MakesScaleAndShiftOfARowThatIsNotFiniteNanAndNoOthers) {
+  for (const char* mode : {"standard", "rms"}) {
+    Call call(std::string("norm_affine x=f32:2x3 w=f32:1x3 b=f32:1x3 mode=") + mode);
+    call.set("x", {1, infinity, 2, -1, 0, 1}).set("w", {2, 2, 2}).set("b", {1, 1, 1});
+    for (const char* output : {"scale", "shift"}) {
+      expect_nan(call, output, {0, 1});
+      EXPECT_TRUE(std::isfinite(results(call, output)[3])) << output;
+    }
+    EXPECT_DOUBLE_EQ(results(call, "shift")[3], 1);
+  }
+}
+
+TEST(NormAffineReference, TakesMeanAndVarianceOfAnEmptyRowForZero) {
+  Call call("norm_affine x=f32:2x0 w=f32:1x1 b=f32:2x1");
+  call.set("w", {3}).set("b", {5, 6});
+  EXPECT_THAT(results(call, "scale"), Each(DoubleNear(3 / std::sqrt(epsilon), 1e-12)));
+  EXPECT_THAT(results(call, "shift"), testing::ElementsAre(5, 6));
+}
+
+// The mean of three numbers may be rounded, so that it is 0 for some kernels: 0 times an infinity is NaN.
+TEST(NormAffineReference, LeavesAnInfiniteFactorOfNothingButRoundingOpen) {
+  Call call("norm_affine x=f32:2x3 w=f32:1x3");
+  call.set("x", {0.1F, -0.3F, 0.2F, 1, 1, 4}).set("w", {infinity, 1, std::nan("")});
+  const Oracle shift(call.request, bindings_of(call), "shift");
+  EXPECT_TRUE(shift.at(Coordinate{0, 0}).unspecified);
+  EXPECT_FALSE(shift.at(Coordinate{0, 1}).unspecified);
+  EXPECT_FALSE(shift.at(Coordinate{0, 2}).unspecified);
+  EXPECT_EQ(shift.at(Coordinate{1, 0}).value, -infinity);
+}
+
+TEST(NormAffineReference, GrantsOverflow) {
+  Call call("norm_affine x=f32:2x2 w=f32:1x2");
+  call.set("x", {1, -1, 1e30, 1e30}).set("w", {3e38, 1});
+  Bindings bindings = call.bindings();
+  bindings.values.operation_scalars = {0x1p-10F};
+  EXPECT_FALSE(at(call.request, bindings, Coordinate{0, 0}).unspecified);
+  EXPECT_TRUE(at(call.request, bindings, Coordinate{1, 1}).unspecified);
+}
+
 struct Shape {
   const char* forward;   ///< With mean and inv_deviation, if its mode has them.
   const char* backward;  ///< With dw and db.

@@ -279,6 +279,7 @@ TEST(PrologueSlack, OfGradientsOfNormalisationsIsThatOfTheirRow) {
 TEST(PrologueSlack, OfAllOutputsAtOnceIsThatOfEach) {
   for (const char* line :
        {"norm_forward x=f32:4x6 w=f32:1x6 mean=f32:4x1 inv_deviation=f32:4x1 axes=1",
+        "norm_affine x=f32:4x6 w=f32:1x6 axes=1",
         "norm_backward dy=f32:4x6 x=f32:4x6 inv_deviation=f32:4x1 mean=f32:4x1 w=f32:1x6 dw=f32:1x6 db=f32:1x6 "
         "dresidual=f32:4x6 b=f32:1x6 activation=gelu axes=1"}) {
     const Request request = Request::parse(line);
@@ -358,6 +359,24 @@ TEST(PrologueSlack, CoversNormalisations) {
         problem.output = operand.name;
         const bool is_mean = operand.name == "mean" || operand.name == "running_mean";
         problem.expect_covers(is_mean ? 1.05 : step == 0x1p-8F ? 4 : 12);
+      }
+    }
+  }
+}
+
+TEST(PrologueSlack, CoversScaleAndShiftOfNormalisations) {
+  for (const char* mode : {"standard", "rms"}) {
+    for (const float step : {0x1p-8F, 0.5F, 2.0F}) {
+      Problem problem{
+          Request::parse(fmt::format("norm_affine x=f32:2x2x3 w=f32:1x2x1 b=f32:1x2x1 axes=1,2 mode={}", mode)),
+          {3, 1, -2, 0.5F, 0, -1.5F, 11, 9, 12, 10, 10.5F, 7},
+          {},
+          Floats(12, step),
+          {{"w", {2, -0.5F}}, {"b", {0.5F, 1}}}};
+      problem.values.operation_scalars[0] = 0.5F;  // epsilon
+      for (const char* output : {"scale", "shift"}) {
+        problem.output = output;
+        problem.expect_covers(step == 0x1p-8F ? 4 : 12);
       }
     }
   }

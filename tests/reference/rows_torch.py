@@ -57,6 +57,12 @@ def norm(request, x, w, b, y, dims, operands, results, parameter):
     stats = f"mean=f32:{extents(mean)} inv_deviation=f32:{extents(mean)}"
     call(f"norm_forward x=f32:{extents(x)} w=f32:{parameter} b=f32:{parameter} {stats}{request} axes={axes}",
          {"x": x, "w": w, "b": b, **operands}, {"y": y, "mean": mean, "inv_deviation": inverse, **results})
+    if request:
+        return
+    shape = [int(extent) for extent in parameter.split("x")]
+    scale = w.reshape(shape) * inverse
+    call(f"norm_affine x=f32:{extents(x)} w=f32:{parameter} b=f32:{parameter} axes={axes}", {"x": x, "w": w, "b": b},
+         {"scale": scale, "shift": b.reshape(shape) - mean * scale})
 
 
 EPSILON = float(torch.tensor(1e-5, dtype=torch.float32))

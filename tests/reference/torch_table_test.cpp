@@ -114,7 +114,7 @@ TEST(TorchTable, HasTheElementsOfTheReference) {
 }
 
 TEST(TorchTable, HasTheRowsOfTheReference) {
-  EXPECT_EQ(expect_table("rows_torch.txt"), 206);
+  EXPECT_EQ(expect_table("rows_torch.txt"), 212);
 }
 
 TEST(TorchTable, HasTheWindowsAndProductsOfTheReference) {

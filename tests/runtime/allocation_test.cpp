@@ -302,9 +302,12 @@ TEST_F(Calls, OfGroupNormalisationWithUserCodeAllocateNothing) {
   const Tensor read = at(4, {0, 6, 5}), dy = at(5, {0, 6, 5}), residual = at(6, {0, 6, 5});
   const Expression code("acc * read + each", {"read", "each"});
   const Epilogue epilogue = expression(code, {{"read", read}, {"each", at(7, {1, 6, 1})}});
+  const Tensor scale = at(8, {0, 6}), shift = at(9, {0, 6});
+  const Epilogue of_pairs = expression(code, {{"read", at(10, {0, 6})}, {"each", at(11, {1, 2})}});
   const auto call = [&] {
     group_norm_forward(context, 2, x, y, {.w = w, .mean = mean, .epilogue = epilogue, .dynamic_batch = true});
     group_norm_forward(context, 3, x, y, {.w = w, .epilogue = add(residual), .dynamic_batch = true});
+    group_norm_affine(context, 2, x, scale, shift, {.w = w, .epilogue = of_pairs, .dynamic_batch = true});
     group_norm_backward(context, 2, dy, x, mean, y,
                         {.w = w, .mean = mean, .dynamic_batch = true, .epilogue = epilogue});
   };

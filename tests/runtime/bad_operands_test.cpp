@@ -287,6 +287,23 @@ void BadOperands::add_normalisations(Calls& calls) const {
                              norm_forward(k, {1, 2}, t[0].tensor, t[1].tensor, {.mean = t[2].tensor});
                            },
                            2};
+  // Parameters of every element: w fits one x alone.
+  const Tensor scale = at(16384 + 8192, {3, 4, 5});
+  calls["norm_affine"] = {"",
+                          {{"x", x}, {"w", slot(1, {1, 4, 5})}, {"scale", scale}, {"shift", y}},
+                          [](Context& k, const Tensors& t) {
+                            norm_affine(k, {1, 2}, t[0].tensor, t[2].tensor, t[3].tensor, {.w = t[1].tensor});
+                          },
+                          2};
+  calls["group_norm_affine"] = {"norm_affine",
+                                {{"x", x},
+                                 {"w", slot(1, {1, 2, 2, 5})},
+                                 {"scale", at(16384 + 8192, {3, 2, 2, 5})},
+                                 {"shift", slot(3, {3, 2, 2, 5})}},
+                                [](Context& k, const Tensors& t) {
+                                  group_norm_affine(k, 2, t[0].tensor, t[2].tensor, t[3].tensor, {.w = t[1].tensor});
+                                },
+                                2};
   calls["norm_inference"] = {
       "", {{"x", x}, {"running_mean", batch}, {"running_variance", more}, {"y", y}}, [](Context& k, const Tensors& t) {
         norm_inference(k, {0, 2}, t[0].tensor, t[1].tensor, t[2].tensor, t[3].tensor);

@@ -140,6 +140,12 @@ TEST_F(BadArguments, OfUserCodeInEveryOperationThatTakesIt) {
   table("activation_forward", [&](const Epilogue& e) { activation_forward(context, x, y, {.epilogue = e}); });
   const Tensor of_rows = at(28672, {1, 4, 8, 1});
   table("norm_forward", [&](const Epilogue& e) { norm_forward(context, {3}, x, y, {.epilogue = e}); });
+  table(
+      "norm_affine",
+      [&](const Epilogue& e) {
+        norm_affine(context, {3}, x, y, at(28672, {1, 4, 8, 8}), {.epilogue = e});
+      },
+      "scale");
   table("norm_inference",
         [&](const Epilogue& e) { norm_inference(context, {3}, x, of_rows, of_rows, y, {.epilogue = e}); });
   const auto norm_gradient = [&](const Epilogue& e) {
@@ -393,6 +399,9 @@ TEST_F(BadArguments, OfNumbersOfNormalisations) {
   const auto inference = [&](const NormOptions& options) {
     return [&, options] { norm_inference(context, {0}, x, mean, variance, y, options); };
   };
+  const auto affine = [&](const NormAffineOptions& options) {
+    return [&, options] { norm_affine(context, {0}, x, mean, variance, options); };
+  };
   const auto backward = [&](const NormGradientOptions& options) {
     return [&, options] { norm_backward(context, {0}, x, y, variance, z, options); };
   };
@@ -404,6 +413,9 @@ TEST_F(BadArguments, OfNumbersOfNormalisations) {
       {"epsilon: infinite", forward({.epsilon = INFINITY}), "norm_forward: epsilon is inf"},
       {"momentum: NaN", forward({.momentum = nan}), "norm_forward: momentum is nan"},
       {"momentum: more than all", forward({.momentum = 1.5F}), "norm_forward: momentum is 1.5"},
+      {"epsilon: negative, of scale and shift", affine({.epsilon = -1}), "norm_affine: epsilon is -1"},
+      {"w: of each element", affine({.w = z}), "scale has extents 1x5, expected 4x5"},
+      {"dynamic_batch: which is an axis", affine({.dynamic_batch = true}), "the batch cannot be dynamic"},
       {"epsilon: negative, given statistics", inference({.epsilon = -1}), "norm_inference: epsilon is -1"},
       {"activation: unknown", forward({.activation = {static_cast<Mode>(99)}}), "activation=99 is unknown"},
       {"activation: NaN", forward({.activation = {Mode::swish, nan}}), "norm_forward: slope is nan"},

@@ -164,6 +164,36 @@ TEST_F(NormCalls, GroupsAndInstancesAndMeanSquares) {
   EXPECT_THAT(values_of(out), ElementsAre(FloatNear(1.2f, 1e-6f), FloatNear(1.6f, 1e-6f), 0, 0));
 }
 
+// As another kernel applies them: x scale + shift.
+TEST_F(NormCalls, ScaleAndShiftOfGroupsAndOfAnyAxes) {
+  const Values values = wave(2 * 6 * 2 * 3, 0.9f, 2), by = wave(6, 0.4f), plus = wave(6, 0.7f);
+  const Tensor x = tensor(values, {2, 6, 2, 3}), y = tensor(Values(72), {2, 6, 2, 3});
+  const Tensor w = tensor(by, {6}), b = tensor(plus, {6});
+  const Tensor scale = tensor(Values(12), {2, 6}), shift = tensor(Values(12), {2, 6});
+  const auto expect_as = [&](const NormOptions& options, const auto& place) {
+    group_norm_forward(context_, 3, x, y, options);
+    const Values expected = values_of(y), factors = values_of(scale), summands = values_of(shift);
+    for (size_t i = 0; i < 72; ++i) {
+      EXPECT_NEAR(values[i] * factors[place(i)] + summands[place(i)], expected[i], 1e-5) << i;
+    }
+  };
+  const auto channel = [](size_t i) { return i / 6; };
+  group_norm_affine(context_, 3, x, scale, shift, {.w = w, .b = b});
+  expect_as({.w = w, .b = b}, channel);
+  group_norm_affine(context_, 3, x, scale, shift, {.mode = NormMode::rms, .b = b, .epsilon = 0.5f});
+  expect_as({.mode = NormMode::rms, .b = b, .epsilon = 0.5f}, channel);
+  group_norm_affine(context_, 3, x, scale, shift);  // equal for all channels of a group
+  expect_as({}, channel);
+  norm_affine(context_, {1, 2, 3}, x, tensor(Values(12), {2, 6, 1, 1}), tensor(Values(12), {2, 6, 1, 1}));
+
+  const Tensor of_groups = tensor(Values(6), {2, 3}), others = tensor(Values(6), {2, 3});
+  const Tensor group_w = tensor({1, -2, 3}, {3});
+  group_norm_affine(context_, 3, x, of_groups, others, {.w = group_w, .dynamic_batch = true});
+  group_norm_forward(context_, 3, x, y, {.w = group_w});
+  const Values expected = values_of(y), factors = values_of(of_groups), summands = values_of(others);
+  for (size_t i = 0; i < 72; ++i) EXPECT_NEAR(values[i] * factors[i / 12] + summands[i / 12], expected[i], 1e-5) << i;
+}
+
 // d(sum of dy y) / d(x or w or b) by moving one element after the other.
 TEST_F(NormCalls, GradientsFollowDifferencesOfTheForward) {
   const Values values = wave(2 * 4 * 3, 0.9f), gradient = wave(24, 0.37f), weights{1, -2, 0.5f, 3};
@@ -409,6 +439,19 @@ TEST_F(NormCalls, RefusalsNameTheCallAndTheExtentsThatItTakes) {
               HasSubstr("group_norm_forward: w has extents 5, expected 4"));
   EXPECT_THAT(refusal_of([&] { group_norm_forward(context_, 3, x, y); }),
               HasSubstr("group_norm_forward: 4 channels in 3 groups"));
+  const Tensor pairs = tensor(Values(8), {2, 4}), more = tensor(Values(8), {2, 4}), other = tensor(Values(10), {2, 5});
+  EXPECT_THAT(refusal_of([&] { group_norm_affine(context_, 2, x, other, pairs); }),
+              HasSubstr("group_norm_affine: scale has extents 2x5, expected 2x4"));
+  EXPECT_THAT(refusal_of([&] {
+                group_norm_affine(context_, 2, x, pairs, tensor(Values(4), {2, 2}));
+              }),
+              HasSubstr("group_norm_affine: shift has extents 2x2x1x1, expected 2x2x2x1"));
+  EXPECT_THAT(refusal_of([&] { group_norm_affine(context_, 3, x, pairs, more); }),
+              HasSubstr("group_norm_affine: 4 channels in 3 groups"));
+  EXPECT_THAT(refusal_of([&] { group_norm_affine(context_, 2, x, pairs, more, {.epsilon = -1}); }),
+              HasSubstr("group_norm_affine: epsilon is -1"));
+  EXPECT_THAT(refusal_of([&] { norm_affine(context_, {}, x, pairs, more); }),
+              HasSubstr("norm_affine: no axes are given"));
   EXPECT_THAT(refusal_of([&] { batch_norm_forward(context_, x, y, {.epsilon = -1}); }),
               HasSubstr("batch_norm_forward: epsilon is -1"))
       << "what the general call refuses";

@@ -312,6 +312,8 @@ INSTANTIATE_TEST_SUITE_P(
         BatchCase{"RmsNorm", "norm_forward x=f32:Nx257 w=f32:1x257 axes=1 mode=rms"},
         BatchCase{"InstanceNorm", "norm_forward x=f32:Nx6x7x9 w=f32:1x6x1x1 axes=2,3 epilogue=relu"},
         BatchCase{"GroupNormChannelsLast", "norm_forward x=f16:Nx4x8x5x5:800,8,1,160,32 axes=2,3,4"},
+        BatchCase{"GroupNormAsScaleAndShift", "norm_affine x=f32:Nx3x4x6x7 w=f32:1x3x4x1x1 axes=2,3,4"},
+        BatchCase{"InstanceNormAsScaleAndShift", "norm_affine x=f16:Nx24x5x6:nhwc b=f32:1x24x1x1 axes=2,3"},
         BatchCase{"Sum", "reduce x=f32:Nx500 axes=1"},
         BatchCase{"MeanOfPixels", "reduce x=f16:Nx16x7x7:nhwc axes=2,3 mode=mean"},
         BatchCase{"AveragePool", "pool_forward x=f32:Nx8x9x9 window=3 stride=2 pad=1 mode=avg", {"pool_nchw"}},

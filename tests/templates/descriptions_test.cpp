@@ -101,6 +101,8 @@ constexpr const char* layers[] = {
     "norm_forward x=f16:64x32x14x14 axes=1",
     "norm_forward x=f16:4096x1024 w=f16:1x1024 b=f16:1x1024",
     "norm_forward x=f32:32x64x56x56 axes=0,2,3 mean=f32:1x64x1x1 inv_deviation=f32:1x64x1x1",
+    "norm_affine x=f16:2x32x8x64x64 w=f16:1x32x8x1x1 b=f16:1x32x8x1x1 axes=2,3,4",
+    "norm_affine x=f16:1x32x4x256x256:8388608,4,1,32768,128 w=f32:1x32x4x1x1 b=f32:1x32x4x1x1 axes=2,3,4",
     "norm_inference x=f16:32x256x28x28 epilogue=add activation=relu",
     "norm_backward dy=f16:4096x1024 w=f16:1x1024 dw=f16:1x1024",
     "norm_backward dy=f32:32x64x28x28 axes=0,2,3 w=f32:1x64x1x1 dw=f32:1x64x1x1 db=f32:1x64x1x1",

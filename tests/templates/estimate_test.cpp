@@ -351,6 +351,8 @@ const std::vector<std::string> bound_by_memory = {
     "cross_entropy_backward x=f32:65536x1000",
     "norm_forward x=f32:64x1000000 beta=any epilogue=add",
     "norm_forward x=f32:64x64x56x56 axes=0,2,3 w=f32:1x64x1x1",
+    "norm_affine x=f32:64x32x4x56x56:401408,4,1,7168,128 w=f32:1x32x4x1x1 axes=2,3,4",
+    "norm_affine x=f32:65536x1000 w=f32:1x1000",
     "norm_backward dy=f32:64x64x56x56 w=f32:1x64x1x1 dw=f32:1x64x1x1 db=f32:1x64x1x1 axes=0,2,3 beta=any",
     "local_norm_forward x=f32:64x64x56x56 beta=any",
     "local_norm_backward x=f32:64x64x56x56 dmeans=f32:64x64x56x56 beta=any",

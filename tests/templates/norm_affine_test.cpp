@@ -40,6 +40,8 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"RegionInF16", "norm_affine x=f16:2x6x5x7:260,42,8,1 scale=f32:2x1x1x1:9,1,1,1 axes=1,2,3",
                       blocks},
         AlgorithmCase{"RegionInBf16", "norm_affine x=bf16:2x6x5x7:400,60,9,1 w=f32:1x6x1x1:6,2,1,1 axes=2,3", blocks},
+        AlgorithmCase{"MorePairsThanParameters",
+                      "norm_affine x=f32:2x3x5x4x7 b=f32:1x3x1x1x1 scale=f32:2x3x5x1x7 axes=2,3,4", blocks},
         AlgorithmCase{"Repeated", "norm_affine x=f32:3x2x4x5x6:0,120,30,6,1 w=f32:1x2x4x1x1 axes=2,3,4", blocks},
         AlgorithmCase{"DynamicBatch", "norm_affine x=f32:5x3x4x6x5 w=f32:1x3x4x1x1 axes=2,3,4 n=?", blocks},
         AlgorithmCase{"EmptyBatch", "norm_affine x=f32:0x3x4x5x6 w=f32:1x3x4x1x1 axes=2,3,4", blocks}),

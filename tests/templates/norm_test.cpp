@@ -115,6 +115,9 @@ TEST(NormOfChannels, RefusesRowsWhoseRunsAreApart) {
       "runs of rows are not side by side in all operands");
   EXPECT_EQ(refusal_of("norm_forward_channels", "norm_forward x=f32:2x3x4x0x6:0,4,1,72,12 axes=2,3,4"),
             "rows must not be empty");
+  EXPECT_EQ(refusal_of("norm_forward_channels",
+                       "norm_forward x=f32:2x3x4x5x6:0,4,1,72,12 y=f32:2x3x4x5x6:360,4,1,72,12 axes=2,3,4"),
+            "rows of x share elements");
 }
 
 // A row is what all images have at one channel, or at one place.

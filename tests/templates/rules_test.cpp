@@ -109,6 +109,7 @@ constexpr const char* beyond_grids[] = {
     "reduce x=f32:3000000x40 axes=1",
     "reduce x=f32:40x3000000 axes=0",
     "norm_forward x=f32:3000000x40",
+    "norm_affine x=f32:3000000x40",
     "norm_backward dy=f32:40x3000000 axes=0",
     "activation_forward x=f32:3000000x40 y=f32:3000000x40:1,3000000 mode=relu",
     "activation_forward x=f32:70000x40x40 y=f32:70000x40x40:1600,1,40 mode=relu",

@@ -107,6 +107,19 @@ TEST(UserCodeOfNorms, OfGroupsChannelsLast) {
       {"norm_forward_simple", "norm_forward_channels"});
 }
 
+// The epilogue is on scale alone.
+TEST(UserCodeOfNorms, OfScaleAndShift) {
+  const std::string code =
+      " axes=2,3,4 epilogue=user:both epilogue.bias=f32:1x3x1x1x1 epilogue.gate=f16:2x3x4x1x1:1,2,6,24,24";
+  expect_served_right("norm_affine x=f16:2x3x4x16x9 w=f16:1x3x4x1x1 b=f32:1x3x4x1x1" + code,
+                      {"norm_affine_simple", "norm_affine_blocks"});
+  expect_served_right(
+      "norm_affine x=f32:2x3x4x16x9:1728,4,1,108,12 w=f32:1x3x4x1x1 scale=f32:2x3x4x1x1:40,11,2,1,1" + code,
+      {"norm_affine_simple", "norm_affine_blocks", "norm_affine_channels"});
+  expect_served_right("norm_affine x=bf16:4x40:41,1 mode=rms n=? epilogue=user:entered",
+                      {"norm_affine_simple", "norm_affine_blocks"});
+}
+
 TEST(UserCodeOfNorms, OfSplitRows) {
   const Config split = Config::parse("ACROSS=0,KEEP=0,LANES=256,SPLITS=4,THREADS=256,VECTOR=1");
   expect_right("norm_forward x=f32:2x8200 epilogue=user:both epilogue.bias=f32:1x8200 epilogue.gate=f32:2x8200:1,2",

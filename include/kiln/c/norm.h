@@ -68,6 +68,38 @@ KILN_API kiln_status kiln_norm_inference(kiln_context* context, const kiln_tenso
                                          const kiln_tensor* running_variance, const kiln_tensor* y,
                                          const kiln_norm_options* options, kiln_stream stream);
 
+typedef struct kiln_norm_affine_options {
+  uint32_t size;
+  kiln_norm_mode mode; /* As in kiln_norm_options, as axes, w, b and epsilon. */
+  int32_t axes[KILN_NORM_MAX_AXES];
+  int32_t axis_count;
+  int32_t dynamic_batch;
+  float epsilon;
+  uint32_t reserved;
+  const kiln_tensor* w;
+  const kiln_tensor* b;
+  const kiln_epilogue* epilogue; /* For scale; user code only, with its prologue on x. Default NULL: none. */
+} kiln_norm_affine_options;
+
+static inline kiln_norm_affine_options kiln_norm_affine_options_default(void) {
+  kiln_norm_affine_options options;
+  memset(&options, 0, sizeof options);
+  options.size = (uint32_t)sizeof options;
+  options.axes[0] = -1;
+  options.axis_count = 1;
+  options.epsilon = 1e-5f;
+  return options;
+}
+
+/* Enqueues scale and shift with w xhat + b = x scale + shift on `stream` and returns: what kiln_norm_forward()
+ * computes, for a kernel that applies it while it loads x.
+ *
+ * x: 1 to 6 dimensions. scale, shift: f32, of equal extents: x's, but along axes that w and b repeat in 1 will do. Any
+ * strides. Outputs must not overlap anything else. Deterministic. `options` may be NULL. */
+KILN_API kiln_status kiln_norm_affine(kiln_context* context, const kiln_tensor* x, const kiln_tensor* scale,
+                                      const kiln_tensor* shift, const kiln_norm_affine_options* options,
+                                      kiln_stream stream);
+
 typedef struct kiln_norm_gradient_options {
   uint32_t size;
   kiln_norm_mode mode; /* As in the forward, as axes and w. */
@@ -152,6 +184,11 @@ KILN_API kiln_status kiln_group_norm_backward(kiln_context* context, int64_t gro
                                               const kiln_tensor* x, const kiln_tensor* mean,
                                               const kiln_tensor* inv_deviation, const kiln_tensor* dx,
                                               const kiln_norm_gradient_options* options, kiln_stream stream);
+
+/* The same as scale and shift: N,C, or N,groups where there is one w and one b for all channels of a group. */
+KILN_API kiln_status kiln_group_norm_affine(kiln_context* context, int64_t groups, const kiln_tensor* x,
+                                            const kiln_tensor* scale, const kiln_tensor* shift,
+                                            const kiln_norm_affine_options* options, kiln_stream stream);
 
 /* Normalises each channel over all images, in training. x: N,C and up to three spatial dimensions. w, mean,
  * running_mean: C. Per activation it is kiln_norm_forward() with the axis 0. */

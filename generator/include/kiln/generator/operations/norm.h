@@ -58,8 +58,9 @@ struct NormForward {
 ///   scale = w r, shift = b - mean scale      rms: the mean counts as 0
 ///
 /// scale and shift: f32, of equal extents: x's in dimensions that are no axes; along an axis x's where w or b has them,
-/// else 1. Statistics, w, b and rows without elements are as in NormForward; a row that holds NaN or an infinity gives
-/// NaN in both. User code has its epilogue on scale alone: shift is computed of scale as it was before.
+/// else x's or 1, which is the default. Statistics, w, b and rows without elements are as in NormForward; a row that
+/// holds NaN or an infinity gives NaN in both. User code has its epilogue on scale alone: shift is computed of scale as
+/// it was before.
 struct NormAffine {
   TensorSpec x, scale, shift;
   std::optional<TensorSpec> w, b;
