@@ -93,6 +93,7 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"RegionInBf16", "norm_affine x=bf16:2x2x6x15x9:1800,6,1,130,13 axes=2,3,4", channels},
         AlgorithmCase{"PackedInBf16", "norm_affine x=bf16:2x24x5x8:nhwc w=bf16:1x24x1x1 axes=1,2,3", channels},
         AlgorithmCase{"Packed", "norm_affine x=f32:2x16x5x9:nhwc b=f32:1x16x1x1 axes=1,2,3", channels},
+        AlgorithmCase{"OneGroup", "norm_affine x=f16:2x12x15x9:nhwc w=f32:1x12x1x1 axes=1,2,3", channels},
         AlgorithmCase{"GroupsOfBlocks",
                       "norm_affine x=f32:2x3x2x4x16x9:3456,4,1728,1,108,12 w=f32:1x3x1x4x1x1 axes=3,4,5", channels},
         AlgorithmCase{"ManyChannels", "norm_affine x=f16:1x2x300x4x4:9600,300,1,2400,600 b=f32:1x2x300x1x1 axes=2,3,4",

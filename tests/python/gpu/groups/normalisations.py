@@ -56,10 +56,14 @@ def _(dt, what):
     y, *saved = kiln.norm_forward(x, w, b, axes=axes, **mode, **asked)
     given = dict(inv_deviation=saved[-1]) if what == "rms" else dict(mean=saved[0], inv_deviation=saved[1])
     dx, dw, db = kiln.norm_backward(dy, x, w, axes=axes, dw=True, db=True, **given, **mode)
+    scale, shift = kiln.norm_affine(x, w, b, axes=axes, shift=True, **mode)
+    factor = W * inv
     t = TOLERANCES[TYPES[dt]]
     notes = [
         compare(
             ("y", y, Y.detach(), 2 * t),
+            ("scale", scale, factor.detach(), 1e-5),
+            ("shift", shift, (B - factor * (0 if what == "rms" else mean)).detach(), 1e-5),
             ("inv", saved[-1], inv.detach(), 1e-5),
             ("dx", dx, X.grad, 3 * t),
             ("dw", dw, W.grad, 3 * t),
