@@ -290,14 +290,14 @@ void BadOperands::add_normalisations(Calls& calls) const {
   // Parameters of every element: w fits one x alone.
   const Tensor scale = at(16384 + 8192, {3, 4, 5});
   calls["norm_affine"] = {"",
-                          {{"x", x}, {"w", slot(1, {1, 4, 5})}, {"scale", scale}, {"shift", y}},
+                          {{"x", x}, {"w", slot(1, {3, 4, 5})}, {"scale", scale}, {"shift", y}},
                           [](Context& k, const Tensors& t) {
                             norm_affine(k, {1, 2}, t[0].tensor, t[2].tensor, t[3].tensor, {.w = t[1].tensor});
                           },
                           2};
   calls["group_norm_affine"] = {"norm_affine",
                                 {{"x", x},
-                                 {"w", slot(1, {1, 2, 2, 5})},
+                                 {"w", slot(1, {3, 2, 2, 5})},
                                  {"scale", at(16384 + 8192, {3, 2, 2, 5})},
                                  {"shift", slot(3, {3, 2, 2, 5})}},
                                 [](Context& k, const Tensors& t) {

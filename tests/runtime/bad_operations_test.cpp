@@ -415,7 +415,7 @@ TEST_F(BadArguments, OfNumbersOfNormalisations) {
       {"momentum: more than all", forward({.momentum = 1.5F}), "norm_forward: momentum is 1.5"},
       {"epsilon: negative, of scale and shift", affine({.epsilon = -1}), "norm_affine: epsilon is -1"},
       {"w: of each element", affine({.w = z}), "scale has extents 1x5, expected 4x5"},
-      {"dynamic_batch: which is an axis", affine({.dynamic_batch = true}), "the batch cannot be dynamic"},
+      {"dynamic_batch: which is an axis", affine({.dynamic_batch = true}), "scale has batch 1, expected 4"},
       {"epsilon: negative, given statistics", inference({.epsilon = -1}), "norm_inference: epsilon is -1"},
       {"activation: unknown", forward({.activation = {static_cast<Mode>(99)}}), "activation=99 is unknown"},
       {"activation: NaN", forward({.activation = {Mode::swish, nan}}), "norm_forward: slope is nan"},
