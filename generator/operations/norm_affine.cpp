@@ -62,7 +62,7 @@ class NormAffineOperation final : public Operation {
         norm_b(),
         {.name = "scale",
          .role = Role::output,
-         .extents = "as x; 1 will do along axes where w and b repeat",
+         .extents = "as x, or 1 along axes where w and b repeat",
          .left_out = "with those 1, without gaps",
          .summary = "what elements of x are multiplied by",
          .dtypes = DTypes::only_f32},
