@@ -20,8 +20,8 @@ namespace {
 constexpr size_t longest_text = 64 * 1024;
 constexpr size_t longest_name = 32;
 constexpr size_t digest_digits = 32;
-constexpr std::string_view epilogue_mark = "---", prologue_mark = "--- prologue",
-                           rounded_prologue_mark = "--- rounded prologue";
+constexpr std::string_view epilogue_mark = "---", prologue_mark = "--- prologue";
+constexpr std::string_view rounded_prologue_mark = "--- rounded prologue";
 
 // Lines end in \n without trailing blanks; no empty lines at the end.
 std::string canonical(std::string_view text) {
