@@ -59,7 +59,8 @@ def declarations_of(symbol, files):
         begin = r"[=;{(,]" if of_function else r"[=;{,]"
         pattern = rf"^({line})\b{name}(?:\[\w*\])* ?{begin}"
         found += [(file, before.strip()) for before in re.findall(pattern, text, re.MULTILINE)]
-    return [(file, before) for file, before in found if not re.match(r"(using|return|struct|class|enum|namespace)\b", before)]
+    used = r"(using|struct|class|enum|namespace)\b|.*\breturn\b"
+    return [(file, before) for file, before in found if not re.match(used, before)]
 
 
 def variables(symbols, files):
