@@ -75,6 +75,7 @@ class BadOperands : public BadArguments {
   void add_products(Calls& calls) const;
   void add_losses(Calls& calls) const;
   void add_normalisations(Calls& calls) const;
+  void add_affine_normalisations(Calls& calls) const;
   void add_local_normalisations(Calls& calls) const;
 
   struct alignas(256) HostMemory : std::array<std::byte, 65536> {};
@@ -92,6 +93,7 @@ BadOperands::Calls BadOperands::calls() const {
   add_products(calls);
   add_losses(calls);
   add_normalisations(calls);
+  add_affine_normalisations(calls);
   add_local_normalisations(calls);
   return calls;
 }
@@ -287,23 +289,6 @@ void BadOperands::add_normalisations(Calls& calls) const {
                              norm_forward(k, {1, 2}, t[0].tensor, t[1].tensor, {.mean = t[2].tensor});
                            },
                            2};
-  // Parameters of every element: w fits one x alone.
-  const Tensor scale = at(16384 + 8192, {3, 4, 5});
-  calls["norm_affine"] = {"",
-                          {{"x", x}, {"w", slot(1, {3, 4, 5})}, {"scale", scale}, {"shift", y}},
-                          [](Context& k, const Tensors& t) {
-                            norm_affine(k, {1, 2}, t[0].tensor, t[2].tensor, t[3].tensor, {.w = t[1].tensor});
-                          },
-                          2};
-  calls["group_norm_affine"] = {"norm_affine",
-                                {{"x", x},
-                                 {"w", slot(1, {3, 2, 2, 5})},
-                                 {"scale", at(16384 + 8192, {3, 2, 2, 5})},
-                                 {"shift", slot(3, {3, 2, 2, 5})}},
-                                [](Context& k, const Tensors& t) {
-                                  group_norm_affine(k, 2, t[0].tensor, t[2].tensor, t[3].tensor, {.w = t[1].tensor});
-                                },
-                                2};
   calls["norm_inference"] = {
       "", {{"x", x}, {"running_mean", batch}, {"running_variance", more}, {"y", y}}, [](Context& k, const Tensors& t) {
         norm_inference(k, {0, 2}, t[0].tensor, t[1].tensor, t[2].tensor, t[3].tensor);
@@ -346,6 +331,27 @@ void BadOperands::add_normalisations(Calls& calls) const {
                [group](Context& k, T a, T b, T c) { group_norm_backward(k, 2, a, b, group, c, {.mean = group}); });
   add_backward("batch_norm_backward",
                [batch](Context& k, T a, T b, T c) { batch_norm_backward(k, a, b, batch, c, {.mean = batch}); });
+}
+
+void BadOperands::add_affine_normalisations(Calls& calls) const {
+  const Tensor x = slot(0, {3, 4, 5}), shift = slot(3, {3, 4, 5});
+  // Parameters of every element: w fits one x alone.
+  const Tensor scale = at(16384 + 8192, {3, 4, 5});
+  calls["norm_affine"] = {"",
+                          {{"x", x}, {"w", slot(1, {3, 4, 5})}, {"scale", scale}, {"shift", shift}},
+                          [](Context& k, const Tensors& t) {
+                            norm_affine(k, {1, 2}, t[0].tensor, t[2].tensor, t[3].tensor, {.w = t[1].tensor});
+                          },
+                          2};
+  calls["group_norm_affine"] = {"norm_affine",
+                                {{"x", x},
+                                 {"w", slot(1, {3, 2, 2, 5})},
+                                 {"scale", at(16384 + 8192, {3, 2, 2, 5})},
+                                 {"shift", slot(3, {3, 2, 2, 5})}},
+                                [](Context& k, const Tensors& t) {
+                                  group_norm_affine(k, 2, t[0].tensor, t[2].tensor, t[3].tensor, {.w = t[1].tensor});
+                                },
+                                2};
 }
 
 void BadOperands::add_local_normalisations(Calls& calls) const {
