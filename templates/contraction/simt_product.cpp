@@ -31,7 +31,7 @@ Algorithm tiled_contraction(const std::string& template_path, const std::string&
   return add_simt_space(
              describe<SimtTiling>(name, operation, template_path, make)
                  .applies([refusal](const Contractions& parts, const Target&) { return refusal_of(parts, refusal); }))
-      .takes_prologue(Prologues::any, operation == "conv_forward")
+      .takes_prologue(Prologues::any, true)
       .opens(for_main([](const SimtTiling& tiling, const Contraction& contraction, const Target&) {
         return is_open_tiling(tiling, contraction);
       }))

@@ -41,7 +41,7 @@ Algorithm split_contraction(const std::string& template_path, const std::string&
                                           .applies([refusal](const Contractions& parts, const Target&) {
                                             return refusal_of(parts, refusal);
                                           }))
-                           .takes_prologue(Prologues::any, operation == "conv_forward"),
+                           .takes_prologue(Prologues::any, true),
                        name, SimtKind{}, std::move(splits));
 }
 

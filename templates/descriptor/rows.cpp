@@ -15,9 +15,6 @@
 namespace kiln::descriptor {
 namespace {
 
-constexpr size_t most_outer = 5;  // dimensions beside an axis
-constexpr size_t most_axes = 6;
-
 // Dimensions that a kernel counts through, of which some may have the extent 1: all where these are constants, which
 // cost nothing; in an open kernel one of few numbers, so that few kernels serve all.
 int64_t counted_dimensions(const Emitter& emit, size_t dimensions, size_t least, size_t most) {
@@ -172,15 +169,15 @@ bool RowLayout::contiguous() const {
          std::all_of(strides.begin(), strides.end(), [](int64_t stride) { return stride == 1; });
 }
 
-std::vector<int64_t> RowLayout::outer_extents() const {
-  std::vector<int64_t> extents(most_outer, 1);
-  for (size_t d = 0; d < outer.size(); ++d) extents.at(d) = outer[d].extent;
+std::vector<int64_t> extents_of(const std::vector<RowDimension>& dimensions, size_t most) {
+  std::vector<int64_t> extents(most, 1);
+  for (size_t d = 0; d < dimensions.size(); ++d) extents.at(d) = dimensions[d].extent;
   return extents;
 }
 
-std::vector<int64_t> RowLayout::outer_strides(size_t operand) const {
-  std::vector<int64_t> strides(most_outer, 0);
-  for (size_t d = 0; d < outer.size(); ++d) strides.at(d) = outer[d].strides[operand];
+std::vector<int64_t> strides_of(const std::vector<RowDimension>& dimensions, size_t operand, size_t most) {
+  std::vector<int64_t> strides(most, 0);
+  for (size_t d = 0; d < dimensions.size(); ++d) strides.at(d) = dimensions[d].strides[operand];
   return strides;
 }
 
@@ -299,10 +296,10 @@ Prelude rows_prelude(const Rows& rows) {
 Prelude rows_prelude(const Rows& rows, const RowLayout& layout, int vector, const Emitter& emit) {
   Prelude prelude = rows_prelude(rows);
   prelude.constant("OUTER_DIMENSIONS", counted_dimensions(emit, layout.outer.size(), 2, most_outer));
-  prelude.extents("OUTER_EXTENTS", layout.outer_extents()).constant("VECTOR", vector);
+  prelude.extents("OUTER_EXTENTS", extents_of(layout.outer, most_outer)).constant("VECTOR", vector);
   for (size_t i = 0; i < rows.operands.size(); ++i) {
     const std::string name = constant_name(rows.operands[i]);
-    prelude.extents(name + "_OUTER_STRIDES", layout.outer_strides(i));
+    prelude.extents(name + "_OUTER_STRIDES", strides_of(layout.outer, i, most_outer));
     add_step(prelude, name, layout.neighbours().strides[i]);
     prelude.constant(name + "_RUN", run_of(rows, layout, i, vector));
     if (layout.across && layout.row.size() == 1) {
@@ -328,14 +325,10 @@ void add_simple_rows(Prelude& prelude, const Rows& rows) {
 }
 
 void add_row_dimensions(Prelude& prelude, const Rows& rows, const RowLayout& layout, const Emitter& emit) {
-  std::vector<int64_t> extents(most_axes, 1);
-  for (size_t d = 0; d < layout.row.size(); ++d) extents.at(d) = layout.row[d].extent;
   prelude.constant("ROW_DIMENSIONS", counted_dimensions(emit, layout.row.size(), 1, most_axes));
-  prelude.extents("ROW_EXTENTS", extents);
+  prelude.extents("ROW_EXTENTS", extents_of(layout.row, most_axes));
   for (size_t i = 0; i < rows.operands.size(); ++i) {
-    std::vector<int64_t> strides(most_axes, 0);
-    for (size_t d = 0; d < layout.row.size(); ++d) strides.at(d) = layout.row[d].strides[i];
-    prelude.extents(constant_name(rows.operands[i]) + "_ROW_STRIDES", strides);
+    prelude.extents(constant_name(rows.operands[i]) + "_ROW_STRIDES", strides_of(layout.row, i, most_axes));
   }
 }
 

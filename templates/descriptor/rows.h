@@ -60,10 +60,14 @@ struct RowLayout {
   const RowDimension& neighbours() const { return across ? inner : row.front(); }
   /// Whether those are side by side in all operands.
   bool contiguous() const;
-  /// Extents of `outer`, and strides of an operand along it, for kernels that count as many dimensions as there may be.
-  std::vector<int64_t> outer_extents() const;
-  std::vector<int64_t> outer_strides(size_t operand) const;
 };
+
+/// Dimensions that a kernel counts through: those beside an axis, and axes, at the most.
+inline constexpr size_t most_outer = 5, most_axes = 6;
+
+/// Extents of dimensions, and strides of an operand along them, for kernels that count `most`: the others are 1 and 0.
+std::vector<int64_t> extents_of(const std::vector<RowDimension>& dimensions, size_t most);
+std::vector<int64_t> strides_of(const std::vector<RowDimension>& dimensions, size_t operand, size_t most);
 
 /// For kernels whose neighbouring threads take neighbours of a row.
 RowLayout along_rows(const Rows& rows);

@@ -9,8 +9,8 @@
 //   taps of a row       0 1 2 3 | 4 5 6 7 | ...       a step: 4 taps, 4 columns of outputs, 7 elements of x, of which
 //   x of a thread   0 1 2 3 4 5 6 7 8 9 ...           4 are new and 4 were loaded in the step before
 //
-// From the prelude, besides the problem: LANES_Q, LANES_P, THREADS, TILE_P, and Y_RUN, which divides
-// RUN and Q (conv/depthwise/depthwise_windows.cpp).
+// From the prelude, besides the problem: LANES_Q, LANES_P, THREADS, TILE_P, and Y_RUN, which divides RUN and Q
+// (conv/depthwise/depthwise_windows.cpp).
 #include "lib/block_memory.cuh"
 #include "lib/conv_operands.cuh"
 

@@ -17,7 +17,6 @@ using descriptor::NormRows;
 using descriptor::RowBlocks;
 using descriptor::RowDimension;
 
-constexpr size_t most_axes = 6;
 constexpr int64_t most_of_warp = 64;  // parts, or pairs, that a warp takes of a row
 
 // Threads that share a row in norm_affine.
@@ -34,13 +33,10 @@ int64_t bytes_of_parts(const RowBlocks& blocks, const NormRows& x) {
 // PAIR_EXTENTS and, for each operand, X_PAIR_STRIDES.
 void add_pairs(Prelude& prelude, const descriptor::Rows& pairs) {
   const std::vector<RowDimension> dimensions = descriptor::along_rows(pairs).row;
-  std::vector<int64_t> extents(most_axes, 1);
-  for (size_t d = 0; d < dimensions.size(); ++d) extents.at(d) = dimensions[d].extent;
-  prelude.extents("PAIR_EXTENTS", extents);
+  prelude.extents("PAIR_EXTENTS", descriptor::extents_of(dimensions, descriptor::most_axes));
   for (size_t i = 0; i < pairs.operands.size(); ++i) {
-    std::vector<int64_t> strides(most_axes, 0);
-    for (size_t d = 0; d < dimensions.size(); ++d) strides.at(d) = dimensions[d].strides[i];
-    prelude.extents(descriptor::constant_name(pairs.operands[i]) + "_PAIR_STRIDES", strides);
+    prelude.extents(descriptor::constant_name(pairs.operands[i]) + "_PAIR_STRIDES",
+                    descriptor::strides_of(dimensions, i, descriptor::most_axes));
   }
 }
 

@@ -9,8 +9,6 @@
 namespace kiln::descriptor {
 namespace {
 
-constexpr size_t most_numbers = 5;  // dimensions beside an axis
-
 // Axis along which elements of a row are side by side in x.
 std::optional<size_t> run_of(const NormRows& rows) {
   const TensorSpec& x = rows.operands.front().spec;
@@ -66,15 +64,11 @@ std::optional<std::string> refuse_channel_rows(const ChannelRows& rows, const Ta
 
 void add_groups(Prelude& prelude, const Rows& rows, int64_t run, const std::vector<RowDimension>& numbers,
                 const std::vector<std::string_view>& names) {
-  std::vector<int64_t> extents(most_numbers, 1);
-  for (size_t d = 0; d < numbers.size(); ++d) extents.at(d) = numbers[d].extent;
-  prelude.extent("RUN", run).extents("GROUP_EXTENTS", extents);
+  prelude.extent("RUN", run).extents("GROUP_EXTENTS", extents_of(numbers, most_outer));
   for (size_t i = 0; i < rows.operands.size(); ++i) {
     const Operand& operand = rows.operands[i];
     if (std::find(names.begin(), names.end(), operand.name) == names.end()) continue;
-    std::vector<int64_t> strides(most_numbers, 0);
-    for (size_t d = 0; d < numbers.size(); ++d) strides.at(d) = numbers[d].strides[i];
-    prelude.extents(constant_name(operand) + "_GROUP_STRIDES", strides);
+    prelude.extents(constant_name(operand) + "_GROUP_STRIDES", strides_of(numbers, i, most_outer));
   }
 }
 
