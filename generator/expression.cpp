@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <optional>
@@ -130,14 +131,24 @@ struct ReadPart {
   Expression::Part part;
   std::set<std::string, std::less<>> words;
 
+  // Whether what is called takes an instruction or two, or is none: `if (`.
+  static bool is_short(std::string_view called) {
+    constexpr std::array<std::string_view, 18> names{
+        "relu", "leaky_relu", "clamp", "hard_sigmoid", "fminf", "fmaxf", "fabsf", "fmaf",   "min",
+        "max",  "abs",        "float", "int",          "if",    "for",   "while", "return", "sizeof"};
+    return std::find(names.begin(), names.end(), called) != names.end();
+  }
+
   explicit ReadPart(Expression::Part&& taken) : part(std::move(taken)) {
     // Each part is placed by itself, so each must be whole by itself. Empty lines keep its positions right.
     const std::string placed = std::string(static_cast<size_t>(part.line - 1), '\n') + part.text;
     const std::vector<CodeToken> tokens = tokens_of_user_code(placed);
     if (tokens.empty()) part.text.clear();
     part.one_expression = tokens.empty() || (tokens.back().text != ";" && tokens.back().text != "}");
-    for (const CodeToken& token : tokens) {
-      if (token.kind == CodeToken::Kind::word) words.emplace(token.text);
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      if (tokens[i].kind != CodeToken::Kind::word) continue;
+      words.emplace(tokens[i].text);
+      if (i + 1 < tokens.size() && tokens[i + 1].text == "(" && !is_short(tokens[i].text)) ++part.long_calls;
     }
   }
 };

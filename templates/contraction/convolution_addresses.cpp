@@ -143,26 +143,36 @@ Prelude addresses_prelude(const ConvolutionAddresses& conv, FixedAxes fixed) {
   return prelude;
 }
 
+void add_filter_taps(Prelude& prelude, const ConvolutionAddresses& conv) {
+  std::vector<int64_t> w;
+  for (int64_t t = 0; t < conv.planes.window; ++t) {
+    for (int64_t r = 0; r < conv.rows.window; ++r) {
+      for (int64_t s = 0; s < conv.columns.window; ++s) {
+        w.push_back(t * conv.w.strides[dimension::plane] + r * conv.w.strides[dimension::row] +
+                    s * conv.w.strides[dimension::column]);
+      }
+    }
+  }
+  prelude.extent_table("TAP_W", w, most_open_taps);
+}
+
 void add_tap_tables(Prelude& prelude, const ConvolutionAddresses& conv) {
   const WindowAxis* const axes[] = {&conv.planes, &conv.rows, &conv.columns};
-  std::vector<int64_t> x, w, windows;
+  std::vector<int64_t> x, windows;
   for (int64_t tap = 0; tap < conv.taps(); ++tap) {
-    int64_t in_x = 0, in_w = 0, window = 0, rest = tap, first_bit = 0;
+    int64_t in_x = 0, window = 0, rest = tap, first_bit = 0;
     for (int i = 2; i >= 0; --i) {
       const int64_t at = rest % axes[i]->window;
       rest /= axes[i]->window;
       const int64_t step = conv.mirrored ? axes[i]->window - 1 - at : at;
       in_x += step * axes[i]->dilation * conv.x.strides[dimension::plane + static_cast<size_t>(i)];
-      in_w += at * conv.w.strides[dimension::plane + static_cast<size_t>(i)];
       window |= int64_t{1} << (first_bit + at);
       first_bit += axes[i]->window;
     }
     x.push_back(in_x);
-    w.push_back(in_w);
     windows.push_back(window);
   }
-  prelude.extent_table("TAP_X", x, most_open_taps).extent_table("TAP_W", w, most_open_taps);
-  prelude.extent_table("TAP_WINDOW", windows, most_open_taps);
+  prelude.extent_table("TAP_X", x, most_open_taps).extent_table("TAP_WINDOW", windows, most_open_taps);
 }
 
 int output_vector_width(const ConvolutionAddresses& conv, int64_t of) {

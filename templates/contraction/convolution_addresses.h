@@ -86,8 +86,10 @@ Prelude addresses_prelude(const ConvolutionAddresses& conv, FixedAxes fixed = Fi
 /// Taps that an open kernel's tables have room for.
 constexpr int64_t most_open_taps = 64;
 
-/// Tables of taps: TAP_X and TAP_W, the distance in x and in w from the first tap, and TAP_WINDOW, bits of the tap's
-/// column, row and plane: S, R and T side by side.
+/// Table of taps: TAP_W, the distance in w from the first tap.
+void add_filter_taps(Prelude& prelude, const ConvolutionAddresses& conv);
+/// Tables of taps: TAP_X, the distance in x from the first tap, and TAP_WINDOW, bits of the tap's column, row and
+/// plane: S, R and T side by side.
 void add_tap_tables(Prelude& prelude, const ConvolutionAddresses& conv);
 
 /// Whether neighbours along dimension 0 of `spec` stand closer together than along any dimension from `first_other` on.

@@ -181,7 +181,7 @@ Lines lines_of_b(const TensorTiling& tiling, const Contraction& contraction) {
 class TensorBlock {
  public:
   TensorBlock(const TensorTiling& tiling, const Contraction& contraction, Bring bring, const Arch& arch,
-              const Calibration& reached)
+              const Calibration& reached, std::optional<double> a_elements)
       : tiling_(tiling),
         contraction_(contraction),
         copied_(bring == Bring::copied),
@@ -190,16 +190,17 @@ class TensorBlock {
         bytes_(tensor_element_bytes(contraction)),
         a_bytes_(size_of(contraction.a_type())),
         b_bytes_(size_of(contraction.b_type())),
-        a_elements_(tiling.block_m * tiling.block_k),
+        a_is_shared_(a_elements.has_value()),
+        a_elements_(a_elements.value_or(tiling.block_m * tiling.block_k)),
         b_elements_(tiling.block_n * tiling.block_k / static_cast<double>(tiling.tiles)),
         a_lines_(lines_of_a(tiling, contraction)),
         b_lines_(lines_of_b(tiling, contraction)),
         inside_(contraction.multiplies() ? inside_share(contraction.addresses) : 1) {}
 
   // Instructions of a warp that bring the operands: a copy, its address and whether it exists; or a load, what becomes
-  // of it, and a store. The gradient by the filter divides the number of a position for each copy of x.
+  // of it, and a store. The gradient by the filter, and a halo, divide the number of a position for each copy of x.
   double moves() const {
-    const double a_copy = contraction_.addresses.images_are_channels ? 14 : 3;
+    const double a_copy = contraction_.addresses.images_are_channels || a_is_shared_ ? 14 : 3;
     const double a_load = contraction_.a_is_gathered() ? 12 : 8;
     const double of_a = a_elements_ / access_.a_run * (copied_ ? a_copy : a_load);
     constexpr double of_conversion = 5;  // of an element
@@ -234,8 +235,8 @@ class TensorBlock {
     };
     const double a_spread = 1 + (a_lines_.spread - 1) * (1 - lines_in_l1(tiling_.block_m));
     const double b_spread = 1 + (b_lines_.spread - 1) * (1 - (copied_ ? 0 : lines_in_l1(tiling_.block_n)));
-    return a_elements_ * inside_ * a_spread * lacking(tiling_, contraction_, l1) * a_bytes_ +
-           b_elements_ * b_spread * b_bytes_;
+    const double lacks = a_is_shared_ ? 1 : lacking(tiling_, contraction_, l1);
+    return a_elements_ * inside_ * a_spread * lacks * a_bytes_ + b_elements_ * b_spread * b_bytes_;
   }
 
   // Clocks of a block alone, where a load takes so many.
@@ -288,6 +289,7 @@ class TensorBlock {
   TensorAccess access_;
   TensorStep step_;
   double bytes_, a_bytes_, b_bytes_;  // of an element: in shared memory, and of a and b in memory
+  bool a_is_shared_;                  // what comes of a for one chunk serves others too
   double a_elements_, b_elements_;    // that come for a chunk
   Lines a_lines_, b_lines_;
   double inside_;  // part of a that is inside of x
@@ -306,8 +308,9 @@ DeviceFigures with_rate_of_l2(const DeviceFigures& device, const Arch& arch) {
 }
 
 BlockWork tensor_block_work(const TensorTiling& tiling, const Contraction& contraction, Bring bring, const Arch& arch,
-                            const DeviceFigures& device, double of_tile, double blocks, Results results) {
-  const TensorBlock block(tiling, contraction, bring, arch, device.calibration);
+                            const DeviceFigures& device, double of_tile, double blocks, Results results,
+                            std::optional<double> a_elements) {
+  const TensorBlock block(tiling, contraction, bring, arch, device.calibration, a_elements);
   const double warps = tiling.warps(), tiles = tiling.tiles, chunks = tiles * of_tile;
   BlockWork work;
   work.threads = tiling.threads();

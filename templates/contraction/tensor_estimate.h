@@ -1,6 +1,8 @@
 // Predicted time of kernels on tensor cores.
 #pragma once
 
+#include <optional>
+
 #include "contraction/block_estimate.h"
 #include "contraction/tensor_tiling.h"
 
@@ -11,9 +13,10 @@ enum class Results { finished, parts };
 
 /// The work of one block that multiplies `of_tile` chunks of each of its tiles, of the `blocks` of a launch. Its
 /// latency_clocks hold what its stages do not hide of the loads' latency; its stall_clocks are those before and after
-/// the chunks.
+/// the chunks. `a_elements`: those of a that come for a chunk, where what has come for one serves others too.
 BlockWork tensor_block_work(const TensorTiling& tiling, const Contraction& contraction, Bring bring, const Arch& arch,
-                            const DeviceFigures& device, double of_tile, double blocks, Results results);
+                            const DeviceFigures& device, double of_tile, double blocks, Results results,
+                            std::optional<double> a_elements = std::nullopt);
 
 /// The time of a launch of such blocks. Each SM works off its share of them in rounds of as many as fit; a round lasts
 /// as long as its scarcest resource (tensor cores, shared memory, L2, device memory, issue slots), or as the chunks of

@@ -183,9 +183,14 @@ std::optional<std::string> tensor_refusal(const Contraction& contraction, const 
                        : fmt::format("the summed dimension of {} is not innermost, or not in {} at 4-byte addresses",
                                      names.a, together);
   }
-  if (addresses.images_are_channels) return std::nullopt;
+  return std::nullopt;
+}
+
+std::optional<std::string> tap_refusal(const Contraction& contraction, Bring bring) {
   constexpr int64_t most_tap_bits = 31;
-  if (addresses.planes.window + addresses.rows.window + addresses.columns.window > most_tap_bits) {
+  const ConvolutionAddresses& conv = contraction.addresses;
+  if (bring == Bring::copied && !conv.images_are_channels &&
+      conv.planes.window + conv.rows.window + conv.columns.window > most_tap_bits) {
     return "the filter has more than 31 planes, rows and columns together";
   }
   return std::nullopt;
@@ -196,6 +201,7 @@ std::optional<std::string> tensor_refusal(const Contractions& parts, Bring bring
   if (auto own = refusal_of(parts, refusal)) return own;
   for (const Contraction& part : parts.list) {
     if (auto why = tensor_refusal(part, parts.operands, bring, target)) return why;
+    if (auto why = tap_refusal(part, bring)) return why;
   }
   return std::nullopt;
 }
@@ -240,17 +246,20 @@ int tensor_min_blocks(const TensorTiling& tiling, const Contractions& parts, Bri
 }
 
 void add_tensor_tiling(Prelude& prelude, const TensorTiling& tiling, const Contraction& contraction, Bring bring,
-                       int blocks) {
+                       int blocks, std::optional<OwnTiles> own) {
   const TensorAccess access = tensor_access(contraction, bring);
   prelude.constant("BLOCK_M", tiling.block_m).constant("BLOCK_N", tiling.block_n).constant("BLOCK_K", tiling.block_k);
   prelude.constant("WARP_M", tiling.warp_m).constant("WARP_N", tiling.warp_n).constant("THREADS", tiling.threads());
   prelude.constant("STAGES", tiling.stages);
   if (tiling.tiles > 1) prelude.constant("TILES", tiling.tiles);
-  prelude.constant("SHARED_BYTES", shared_bytes(tiling, contraction));
+  prelude.constant("SHARED_BYTES", own ? own->shared_bytes : shared_bytes(tiling, contraction));
   prelude.constant("MIN_BLOCKS", blocks);
   prelude.flag("WHOLE_CHANNELS", tiling.block_k % contraction.addresses.taps() == 0);
-  if (has_tap_tables(contraction, bring)) add_tap_tables(prelude, contraction.addresses);
-  prelude.constant("X_RUN", access.a_run).constant("W_RUN", access.b_run).constant("Y_RUN", access.c_run);
+  if (has_tap_tables(contraction, bring)) add_filter_taps(prelude, contraction.addresses);
+  if (has_tap_tables(contraction, bring) && !own) add_tap_tables(prelude, contraction.addresses);
+  prelude.constant("X_RUN", access.a_run)
+      .constant("W_RUN", access.b_run)
+      .constant("Y_RUN", own ? own->c_run : access.c_run);
   add_tensor_factor(prelude, tensor_factor(contraction), contraction.arithmetic, contraction.f16_sums);
 }
 

@@ -64,6 +64,8 @@ std::optional<std::string> tensor_type_refusal(DType a, DType b, const Arithmeti
 /// Why tensor cores cannot multiply the operands of a contraction that are brought so; nothing if they can.
 std::optional<std::string> tensor_refusal(const Contraction& contraction, const OperandNames& names, Bring bring,
                                           const Target& target);
+/// Why copies of a cannot tell which taps are inside; nothing if they can, or do not ask.
+std::optional<std::string> tap_refusal(const Contraction& contraction, Bring bring);
 std::optional<std::string> tensor_refusal(const Contractions& parts, Bring bring, const Target& target,
                                           ContractionRefusal refusal);
 
@@ -73,10 +75,17 @@ int tensor_registers(const TensorTiling& tiling, const Contraction& contraction,
 /// Blocks that an SM should hold: a bound on registers for the compiler.
 int tensor_min_blocks(const TensorTiling& tiling, const Contractions& parts, Bring bring, const Arch& arch);
 
+/// Figures of a kernel that copies b alone as lib/copied_filters.cuh does: shared memory of a block, and elements that
+/// one access of c moves.
+struct OwnTiles {
+  int64_t shared_bytes;
+  int c_run;
+};
+
 /// The constants that lib/tensor_tile.cuh and lib/conv_tile.cuh need besides those of the problem, for a kernel with
 /// `blocks` an SM.
 void add_tensor_tiling(Prelude& prelude, const TensorTiling& tiling, const Contraction& contraction, Bring bring,
-                       int blocks);
+                       int blocks, std::optional<OwnTiles> own = std::nullopt);
 
 // Rules: what their names in add_tensor_space() say.
 bool tensor_warps_tile_the_block(const TensorTiling& tiling);

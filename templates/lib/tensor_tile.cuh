@@ -62,8 +62,8 @@ struct TensorTile {
   static_assert(!IN_WORDS || PIECES >= 8, "four lines' pairs of pieces fill all banks");
 
   // The pieces of a line change places with those whose number differs by these bits.
-  __host__ __device__ static constexpr int turn(int line) {
-    return IN_WORDS ? line % 4 * 2 : line % 8 / LINES_AT_ONCE % PIECES;
+  __host__ __device__ static constexpr int turn(unsigned line) {
+    return static_cast<int>(IN_WORDS ? line % 4 * 2 : line % 8 / LINES_AT_ONCE % PIECES);
   }
   // Bytes from the tile's first to an element.
   __host__ __device__ static constexpr int byte_of(int row, int column) {

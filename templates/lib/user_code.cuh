@@ -251,21 +251,48 @@ __device__ __forceinline__ typename UserKept<T>::type user_kept(T x, PrologueInd
   }
 }
 
+// The prologue of COUNT channels of x from that of `first` on, a multiple of COUNT.
+template <int COUNT>
+class PrologueRun {
+ public:
+  __device__ __forceinline__ PrologueRun(PrologueIndex first, const UserArguments& user) : channel_(first.channel) {
+    load_prologue_run(user, first, values_);
+  }
+
+  // Elements of a place, as they are kept.
+  template <class T>
+  __device__ __forceinline__ Vector<typename UserKept<T>::type, COUNT> enter(const Vector<T, COUNT>& x,
+                                                                             const UserArguments& user) const {
+    using Kept = typename UserKept<T>::type;
+    Vector<Kept, COUNT> result;
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+      result[i] = from_float<Kept>(user_code::prologue(to_float(x[i]), channel_ + i, values_[i], user.scalars));
+    }
+    return result;
+  }
+
+ private:
+  int channel_;
+  PrologueValues values_[COUNT];
+};
+
 // COUNT elements of x as they are kept: all at `at`, or, if ALONG_CHANNEL, at the channels from there on, a multiple of
 // COUNT then.
 template <bool ALONG_CHANNEL, class T, int COUNT>
 __device__ __forceinline__ Vector<typename UserKept<T>::type, COUNT> user_kept(const Vector<T, COUNT>& x,
                                                                                PrologueIndex at,
                                                                                const UserArguments& user) {
-  if constexpr (USER_PROLOGUE) {
-    PrologueValues values[ALONG_CHANNEL ? COUNT : 1];
+  if constexpr (USER_PROLOGUE && ALONG_CHANNEL) {
+    return PrologueRun<COUNT>(at, user).enter(x, user);
+  } else if constexpr (USER_PROLOGUE) {
+    PrologueValues values[1];
     load_prologue_run(user, at, values);
     using Kept = typename UserKept<T>::type;
     Vector<Kept, COUNT> result;
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
-      result[i] = from_float<Kept>(user_code::prologue(to_float(x[i]), ALONG_CHANNEL ? at.channel + i : at.channel,
-                                                       values[ALONG_CHANNEL ? i : 0], user.scalars));
+      result[i] = from_float<Kept>(user_code::prologue(to_float(x[i]), at.channel, values[0], user.scalars));
     }
     return result;
   } else {

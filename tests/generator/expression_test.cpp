@@ -92,6 +92,15 @@ TEST(Expression, MayRoundItsPrologue) {
   EXPECT_THAT(error_of("acc\n---\nacc\n--- rounded prologue\nx"), HasSubstr("line 4, column 1: a prologue stands"));
 }
 
+// Estimates count them.
+TEST(Expression, CallsThatTakeManyInstructionsAreCounted) {
+  const Expression code(
+      "float f(float v) {\n  return expf(v);\n}\n--- prologue\nif (x > 0.0f) return relu(silu(x));\n"
+      "return f(x) + fmaxf(x, float(c));\n---\nacc");
+  EXPECT_EQ(code.prologue().long_calls, 2U);
+  EXPECT_EQ(code.epilogue().long_calls, 0U);
+}
+
 TEST(Expression, RefusesWhatCannotBePlacedInAFunction) {
   EXPECT_THAT(error_of(""), HasSubstr("empty"));
   EXPECT_THAT(error_of("// nothing"), HasSubstr("no expression"));

@@ -55,6 +55,7 @@ class Expression {
     std::string text;
     int line = 1;
     bool one_expression = true;  ///< Not statements.
+    size_t long_calls = 0;       ///< Calls of functions but those of an instruction or two. For estimates.
     bool empty() const { return text.empty(); }
   };
   const Part& functions() const { return content_->functions; }
