@@ -32,6 +32,9 @@ class CodeWriter {
   /// The name of a function of that body, of inputs called a, b, c and of numbers by their names.
   std::string function(const std::string& body, size_t inputs, const Numbers& numbers);
 
+  /// Adds definitions of functions as they are: their names are those of nothing else.
+  void define(const std::string& text) { definitions_ += text; }
+
   /// Whether an expression of this part alone may read as much.
   bool fits() const;
   const std::vector<ValueId>& tensors() const { return tensors_; }

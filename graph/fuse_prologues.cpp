@@ -7,22 +7,27 @@
 #include <set>
 
 #include "affine.h"
+#include "channel_norm.h"
 #include "code_writer.h"
 #include "effort.h"
 #include "element_code.h"
 #include "kiln/generator/operation.h"
 #include "kiln/graph/optimise.h"
+#include "kiln/graph/strides.h"
 #include "rewrite.h"
 
 namespace kiln::graph {
 namespace {
 
-/// Whether the call loads each element of its input about once: others would compute the prologue again each time.
+/// Whether the call loads each element of its input about once: others would compute the prologue again each time. A
+/// convolution of 16-bit elements has kernels that apply a rounded prologue to what windows share
+/// (docs/kernels.md#overlapping-windows), and estimates that count how often others do.
 bool loads_once(const Graph& graph, const Call& call) {
   const std::string& name = call.request.operation;
   if (name == "gemm" || name == "reduce") return true;
   if (name != "conv_forward" && name != "pool_forward") return false;
   const Operand* w = find(call.inputs, "w");
+  if (w != nullptr && size_of(graph.value(w->value).dtype) == 2) return true;
   // Filters of one position; windows of whole channels.
   const Extents& window = graph.value(w == nullptr ? call.outputs.front().value : w->value).extents;
   return std::all_of(window.begin() + 2, window.end(), [](int64_t extent) { return extent == 1; });
@@ -69,6 +74,7 @@ class Chain {
     for (auto value = open_.rbegin(); value != open_.rend(); ++value) {
       const auto index = edges_.producer(*value);
       if (!index || members_.size() == most_calls || !is_inside(*value)) continue;
+      if (take_norm(*value)) return true;
       const auto inputs = full_inputs(std::get_if<Call>(&graph_.nodes()[*index]));
       if (!inputs) continue;
       members_.insert(*index);
@@ -81,6 +87,20 @@ class Chain {
       return true;
     }
     return false;
+  }
+
+  /// Takes in the normalisation over channels that makes an open value, the only one: it reads all of what it
+  /// normalises, so the chain ends there.
+  bool take_norm(ValueId value) {
+    if (open_.size() != 1 || !knows_images_) return false;
+    norm_ = channel_norm_at(graph_, edges_, value);
+    if (!norm_) return false;
+    members_.insert(norm_->call);
+    if (norm_->view) members_.insert(*norm_->view);
+    source_ = norm_->source;
+    open_.clear();
+    best_ = members_;
+    return true;
   }
 
   /// Whether only the chain and its host read `value`, and storing it would do no more than round it.
@@ -117,9 +137,18 @@ class Chain {
 
   /// Whether the graph may get the constants of all normalisations that the host takes in.
   bool may_scale() const {
-    return std::all_of(best_.begin(), best_.end(), [&](size_t index) {
-      return !is_scaling(std::get<Call>(graph_.nodes()[index])) || effort_.take_elements(2 * extents_[1]);
-    });
+    const std::vector<const Call*> all = calls();
+    return std::all_of(all.begin(), all.end(),
+                       [&](const Call* call) { return !is_scaling(*call) || effort_.take_elements(2 * extents_[1]); });
+  }
+
+  /// The calls that the host takes in.
+  std::vector<const Call*> calls() const {
+    std::vector<const Call*> all;
+    for (const size_t index : best_) {
+      if (const Call* call = std::get_if<Call>(&graph_.nodes()[index])) all.push_back(call);
+    }
+    return all;
   }
 
   /// Whether `id` has an element for each channel of the host's input, or for each of its images and channels, and
@@ -141,8 +170,49 @@ class Chain {
     return dimension < missing ? 1 : extents[dimension - missing];
   }
 
+  /// The line of a normalisation over channels, and what its epilogue does.
+  void write_norm(const Call& call, const std::string& name) {
+    const ScaleAndShift made = scale_and_shift(graph_, *norm_);
+    before_ = made.nodes;
+    const std::string scale = writer_.tensor(made.scale), shift = writer_.tensor(made.shift);
+    const std::string scaled = fmt::format("{} * {} + {}", names_.at(source_), scale, shift);
+    const Expression* code = call.request.user_code.expression();
+    if (code == nullptr) {
+      writer_.line(name, call.request.epilogue.empty() ? scaled : fmt::format("relu({})", scaled));
+      return;
+    }
+    Numbers numbers;
+    std::vector<std::string> arguments{scaled};
+    for (const std::string& scalar : code->scalars()) {
+      const auto own = std::find_if(call.numbers.begin(), call.numbers.end(),
+                                    [&](const auto& number) { return number.first == scalar; });
+      numbers.push_back(*own);
+      arguments.push_back(writer_.number(own->second));
+    }
+    // The host's own code may have functions of the same names.
+    writer_.define(renamed_functions(code->functions().text));
+    const std::string text = renamed_functions(code->epilogue().text);
+    const std::string body =
+        "const float acc = a;\n  " + (code->epilogue().one_expression ? fmt::format("return {};", text) : text);
+    const std::string function = writer_.function(body, 1, numbers);
+    writer_.line(name, fmt::format("{}({})", function, fmt::join(arguments, ", ")));
+  }
+
+  /// The text of an epilogue that a prologue takes over: its functions, step0 and so on, are norm_step0.
+  static std::string renamed_functions(std::string text) {
+    const auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+    const std::string_view name = epilogue_names.function;
+    for (size_t at = 0; (at = text.find(name, at)) != std::string::npos; at += name.size()) {
+      if (at > 0 && is_letter(text[at - 1])) continue;
+      text.insert(at, "norm_");
+      at += 5;
+    }
+    return text;
+  }
+
   /// The line of one call.
   void write(const Call& call, const std::string& name) {
+    if (norm_ && call.request.operation == "norm_forward") return write_norm(call, name);
     if (is_scaling(call)) {
       const Affine affine = *affine_of(graph_, edges_, call);
       const Extents channels = {extents_[1]};
@@ -196,8 +266,12 @@ class Chain {
   bool apply(const Call& host) {
     names_[source_] = "x";
     for (const size_t index : best_) {
+      if (const View* view = std::get_if<View>(&graph_.nodes()[index])) {
+        names_[view->result] = names_.at(view->source);
+        continue;
+      }
       const Call& call = std::get<Call>(graph_.nodes()[index]);
-      const std::string name = fmt::format("x{}", names_.size());
+      const std::string name = fmt::format("x{}", ++lines_);
       write(call, name);
       names_[call.outputs.front().value] = name;
     }
@@ -213,11 +287,12 @@ class Chain {
                     writer_.statements(names_.at(input_)), epilogue.text.empty() ? "" : "---\n", epilogue.text);
     fused.request.user_code = UserCode(Expression(text, epilogue.tensors, epilogue.scalars));
     find(fused.inputs, input_name_)->value = source_;
-    std::vector<Node> nodes = add_tensors(fused);
+    std::vector<Node> nodes = before_;
+    for (Node& view : add_tensors(fused)) nodes.push_back(std::move(view));
     const Numbers numbers = writer_.numbers();
     fused.numbers.insert(fused.numbers.end(), numbers.begin(), numbers.end());
-    for (const size_t index : best_) append_origins(fused.origins, std::get<Call>(graph_.nodes()[index]).origins);
-    if (!is_cheaper(host, fused)) return false;
+    for (const Call* call : calls()) append_origins(fused.origins, call->origins);
+    if (!may_repeat(host) || !is_cheaper(host, fused)) return false;
     nodes.emplace_back(std::move(fused));
     std::set<size_t> indices = best_;
     indices.insert(host_);
@@ -250,12 +325,48 @@ class Chain {
     return views;
   }
 
+  /// Whether the host's windows may meet an element several times: kernels apply a rounded prologue once.
+  bool may_repeat(const Call& host) const {
+    if (host.request.operation != "conv_forward" || rounds()) return true;
+    const Extents& window = graph_.value(find(host.inputs, "w")->value).extents;
+    return std::all_of(window.begin() + 2, window.end(), [](int64_t extent) { return extent == 1; });
+  }
+
   bool is_cheaper(const Call& host, const Call& fused) const {
-    const std::optional<Request> together = request_of(graph_, fused);
-    if (!together) return false;
-    double apart = cost_(request_of(graph_, host).value());
-    for (const size_t index : best_) apart += cost_(request_of(graph_, std::get<Call>(graph_.nodes()[index])).value());
-    return cost_(*together) < apart;
+    if (!is_legal(graph_, fused)) return false;
+    std::vector<const Call*> apart = calls(), together{&fused};
+    apart.push_back(&host);
+    if (!before_.empty()) together.push_back(&std::get<Call>(before_.front()));
+    return least_cost(together) < least_cost(apart);
+  }
+
+  /// Seconds of the calls, all with their channels last, or all in logical order: layouts are chosen later.
+  double least_cost(const std::vector<const Call*>& calls) const {
+    double logical = 0, channels_last = 0;
+    for (const Call* call : calls) {
+      const Request request = request_of(graph_, *call).value();
+      logical += cost_(request);
+      channels_last += cost_(with_channels_last(request));
+    }
+    return std::min(logical, channels_last);
+  }
+
+  Request with_channels_last(Request request) const {
+    const size_t rank = extents_.size();
+    if (rank < 3) return request;
+    const Region host = packed(extents_, channels_last_order(rank));
+    const bool is_norm = request.operation.starts_with("norm_") && norm_.has_value();
+    for (kiln::Operand& operand : request.operands) {
+      TensorSpec& spec = operand.spec;
+      if (is_norm && (operand.name == "x" || operand.name == "y")) {
+        const std::optional<Region> seen = seen_through(Reshape{}, host, spec.extents);
+        if (seen) spec.strides = seen->strides;
+      } else if (!is_norm && spec.extents.size() == rank) {
+        spec.strides = packed(spec.extents, channels_last_order(rank)).strides;
+      }
+      spec.canonicalise();
+    }
+    return request;
   }
 
   Graph& graph_;
@@ -271,8 +382,11 @@ class Chain {
   std::set<ValueId> open_;         // values of those extents that the chain reads
   std::set<size_t> members_;       // indices of its calls
   size_t first_ = 0;
-  std::set<size_t> best_;  // the most of them that read one such value
-  ValueId source_ = 0;     // which the host is going to read
+  std::set<size_t> best_;            // the most of them that read one such value
+  ValueId source_ = 0;               // which the host is going to read
+  std::optional<ChannelNorm> norm_;  // the last that the chain takes in
+  std::vector<Node> before_;         // what makes its scale and shift
+  size_t lines_ = 0;
   std::map<ValueId, std::string> names_;
   CodeWriter writer_{prologue_names};
 };

@@ -1,6 +1,8 @@
 // recognise_normalisations(): a normalisation that exporters wrote as arithmetic becomes the call that it is.
 #include <algorithm>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "effort.h"
 #include "kiln/generator/operations/norm.h"
@@ -9,6 +11,14 @@
 
 namespace kiln::graph {
 namespace {
+
+/// The axes that a reduction or a normalisation goes along.
+std::vector<int64_t> axes_of(const Call& call) {
+  for (const Attribute& each : call.request.attributes) {
+    if (each.name == "axes") return std::get<std::vector<int64_t>>(each.value);
+  }
+  return {};
+}
 
 /// Indices of nodes that were found, and the normalisation that they are.
 struct Match {
@@ -53,13 +63,6 @@ class Matcher {
     const Call* found = index ? call(*index, operation, mode) : nullptr;
     if (found != nullptr) found_.indices.insert(*index);
     return found;
-  }
-
-  static std::vector<int64_t> axes_of(const Call& reduction) {
-    for (const Attribute& each : reduction.request.attributes) {
-      if (each.name == "axes") return std::get<std::vector<int64_t>>(each.value);
-    }
-    return {};
   }
 
   /// sqrt(mean of centred^2 + epsilon)
@@ -162,9 +165,139 @@ void rewrite(Graph& graph, Edges& edges, const Match& match) {
   edges.replace(match.indices, std::move(nodes));
 }
 
+/// A group normalisation as PyTorch's exporters write it: the groups of channels as channels, an
+/// InstanceNormalization of these, the channels again, and then Mul and Add by channel. It becomes a norm_forward of N,
+/// G, C/G and all spatial dimensions, which strides can say of channels that lie innermost, too.
+class GroupNormMatcher {
+ public:
+  GroupNormMatcher(Graph& graph, const Edges& edges) : graph_(graph), edges_(edges) {}
+
+  bool match(size_t index) {
+    const Call* norm = std::get_if<Call>(&graph_.nodes()[index]);
+    if (norm == nullptr || norm->request.operation != "norm_forward" || !is_plain(*norm)) return false;
+    norm_ = norm;
+    const View* in = reshape_at(edges_.producer(find(norm->inputs, "x")->value));
+    const auto behind = edges_.sole_user(norm->outputs.front().value);
+    const View* out = reshape_at(behind);
+    if (in == nullptr || out == nullptr) return false;
+    source_ = in->source;
+    result_ = out->result;
+    const Extents &x = graph_.value(source_).extents, &groups = graph_.value(in->result).extents;
+    const bool are_groups = x.size() >= 3 && groups.size() == 3 && x[0] == groups[0] && groups[1] > 0 &&
+                            x[1] % groups[1] == 0 && x == graph_.value(result_).extents && count_elements(x) > 0;
+    if (!are_groups || axes_of(*norm) != std::vector<int64_t>{2}) return false;
+    indices_ = {index, *behind};
+    groups_ = groups[1];
+    of_group_ = x[1] / groups[1];
+    if (is_throughout(*norm, "w", 1) && is_throughout(*norm, "b", 0)) {
+      w_ = take("mul");
+      b_ = take("add");
+    }
+    return true;
+  }
+
+  /// The nodes to put in place of those at indices().
+  std::vector<Node> nodes() {
+    const Extents x = graph_.value(source_).extents;
+    const DType dtype = graph_.value(source_).dtype;
+    const Extents split{x[0], groups_, of_group_, count_elements(Extents(x.begin() + 2, x.end()))};
+    std::vector<Node> nodes;
+    NormForward norm;
+    Call call;
+    const auto read = [&](const char* name, ValueId from, Extents extents) {
+      const ValueId value = graph_.add_value({{}, graph_.value(from).dtype, std::move(extents)});
+      nodes.emplace_back(View{Reshape{}, from, value});
+      call.inputs.push_back({name, value});
+      return spec_of(graph_.value(value));
+    };
+    norm.x = read("x", source_, split);
+    for (const auto& [name, of_channels, spec] : {std::tuple("w", w_, &norm.w), std::tuple("b", b_, &norm.b)}) {
+      const Operand* of_groups = find(norm_->inputs, name);
+      if (of_channels) {
+        *spec = read(name, *of_channels, {1, groups_, of_group_, 1});
+      } else if (of_groups != nullptr && !is_throughout(*norm_, name, name[0] == 'w' ? 1 : 0)) {
+        *spec = read(name, of_groups->value, {1, groups_, 1, 1});
+      }
+    }
+    const ValueId y = graph_.add_value({{}, dtype, split});
+    norm.y = spec_of(graph_.value(y));
+    norm.axes = {2, 3};
+    call.request = norm.request();
+    call.request.operands.clear();
+    call.outputs.push_back({"y", y});
+    call.numbers = norm_->numbers;
+    for (const size_t index : indices_) {
+      if (const Call* each = std::get_if<Call>(&graph_.nodes()[index])) append_origins(call.origins, each->origins);
+    }
+    nodes.emplace_back(std::move(call));
+    nodes.emplace_back(View{Reshape{}, y, result_});
+    return nodes;
+  }
+
+  const std::set<size_t>& indices() const { return indices_; }
+
+ private:
+  const View* reshape_at(std::optional<size_t> index) const {
+    const View* view = index ? std::get_if<View>(&graph_.nodes()[*index]) : nullptr;
+    return view != nullptr && std::holds_alternative<Reshape>(view->kind) ? view : nullptr;
+  }
+
+  /// Whether an operand is left out, or a constant of that number throughout.
+  bool is_throughout(const Call& call, std::string_view name, double number) const {
+    const Operand* operand = find(call.inputs, name);
+    if (operand == nullptr) return true;
+    const auto constant = constant_behind(graph_, edges_, operand->value);
+    if (!constant) return false;
+    const std::vector<double> elements = elements_of(graph_, *constant);
+    return std::all_of(elements.begin(), elements.end(), [&](double each) { return each == number; });
+  }
+
+  /// Factor or summand of each channel that the one reader applies to the result so far.
+  std::optional<ValueId> take(const char* mode) {
+    const auto index = edges_.sole_user(result_);
+    const Call* next = index ? std::get_if<Call>(&graph_.nodes()[*index]) : nullptr;
+    const std::string* own = next == nullptr ? nullptr : word_of(*next, "mode");
+    const bool is_next = own != nullptr && next->request.operation == "tensor_op" && *own == mode && is_plain(*next);
+    if (!is_next) return std::nullopt;
+    const ValueId a = next->inputs[0].value, b = next->inputs[1].value, other = a == result_ ? b : a;
+    const Value &value = graph_.value(other), &given = graph_.value(next->outputs.front().value);
+    Extents channels(given.extents.size(), 1);
+    channels[1] = groups_ * of_group_;
+    if (given.extents != graph_.value(source_).extents || given.dtype != graph_.value(source_).dtype ||
+        value.extents != channels || !is_floating(value.dtype)) {
+      return std::nullopt;
+    }
+    indices_.insert(*index);
+    result_ = next->outputs.front().value;
+    return other;
+  }
+
+  Graph& graph_;
+  const Edges& edges_;
+  const Call* norm_ = nullptr;
+  ValueId source_ = 0, result_ = 0;
+  int64_t groups_ = 0, of_group_ = 0;
+  std::optional<ValueId> w_, b_;
+  std::set<size_t> indices_;
+};
+
+void recognise_group_norms(Graph& graph) {
+  Edges edges(graph);
+  for (size_t index = 0; index < graph.nodes().size();) {
+    GroupNormMatcher matcher(graph, edges);
+    if (edges.is_free(index) || !matcher.match(index)) {
+      ++index;
+      continue;
+    }
+    edges.replace(matcher.indices(), matcher.nodes());
+    if (!Effort::may_go_on(edges)) return;
+  }
+}
+
 }  // namespace
 
 void recognise_normalisations(Graph& graph) {
+  recognise_group_norms(graph);
   Edges edges(graph);
   for (size_t index = 0; index < graph.nodes().size();) {
     const auto match = edges.is_free(index) ? std::nullopt : Matcher(graph, edges).match(index);

@@ -211,12 +211,15 @@ class Scheduler {
     return source ? seen_through(view->kind, *source, graph_.value(id).extents) : std::nullopt;
   }
 
-  /// A reshape behind a permutation shows memory without gaps, if the call before them writes it in that order.
+  /// A reshape behind a permutation shows memory without gaps, if the call before them writes it in that order. One
+  /// whose result is to have its channels last has them so if the call before it writes it so: a normalisation of
+  /// groups of channels, say.
   void place_for_reshapes(const Part& part) {
     for (auto i = part.nodes.rbegin(); i != part.nodes.rend(); ++i) {
       const View* view = live_[*i] ? std::get_if<View>(&graph_.nodes()[*i]) : nullptr;
       if (view == nullptr || places_[view->result] || !std::holds_alternative<Reshape>(view->kind)) continue;
-      if (!expected(view->source) || expected(view->result)) continue;
+      const bool wants_order = !order_of(view->result).empty();
+      if (!wants_order && (!expected(view->source) || expected(view->result))) continue;
       const size_t buffers = schedule_.buffers.size();
       if (!place_at(view->result, fresh(view->result))) schedule_.buffers.resize(buffers);
     }

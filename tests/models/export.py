@@ -28,7 +28,7 @@ from onnx import helper, numpy_helper
 import networks
 
 EXPORTERS = {"new": (True, 20), "jit": (False, 17)}  # torch.onnx.export's `dynamo`, opset
-STORED = {"vit": "new", "yolo_distances": "new", "super_resolution": "jit"}
+STORED = {"vit": "new", "yolo_distances": "new", "super_resolution": "jit", "vae_decoder": "jit"}
 STORED_FOLDER = pathlib.Path(__file__).parent / "networks"
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples" / "models"
 EXAMPLE_EXTENTS = (1, 3, 64, 64)  # in place of 224x224

@@ -42,7 +42,8 @@ TEST_P(Networks, GiveNearlyThatInF16) {
   EXPECT_LE(error_in(DType::f16), 1e-2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Exported, Networks, testing::Values("vit", "yolo_distances", "super_resolution"),
+INSTANTIATE_TEST_SUITE_P(Exported, Networks,
+                         testing::Values("vit", "yolo_distances", "super_resolution", "vae_decoder"),
                          [](const auto& network) { return network.param; });
 
 }  // namespace

@@ -214,6 +214,32 @@ def unet_diffusion():
     return Network(), (1, 3, 16, 16)
 
 
+def vae_decoder():
+    """Rombach's latent diffusion at reduced size: group normalisation and SiLU in front of every convolution."""
+    class Block(nn.Module):
+        def __init__(self, channels):
+            super().__init__()
+            self.layers = nn.Sequential(*(layer for _ in range(2) for layer in (
+                nn.GroupNorm(4, channels, eps=1e-6), nn.SiLU(), nn.Conv2d(channels, channels, 3, 1, 1))))
+
+        def forward(self, x):
+            return x + self.layers(x)
+
+    class Attention(nn.Module):
+        def __init__(self, channels):
+            super().__init__()
+            self.norm = nn.GroupNorm(4, channels, eps=1e-6)
+            self.attention = nn.MultiheadAttention(channels, 1, batch_first=True)
+
+        def forward(self, x):
+            tokens = self.norm(x).flatten(2).transpose(1, 2)
+            return x + self.attention(tokens, tokens, tokens, need_weights=False)[0].transpose(1, 2).reshape(x.shape)
+
+    return nn.Sequential(
+        nn.Conv2d(4, 16, 3, 1, 1), Block(16), Attention(16), nn.Upsample(scale_factor=2), nn.Conv2d(16, 16, 3, 1, 1),
+        Block(16), nn.GroupNorm(4, 16, eps=1e-6), nn.SiLU(), nn.Conv2d(16, 3, 3, 1, 1)), (1, 4, 48, 48)
+
+
 def super_resolution():
     """Shi's ESPCN: the channels become pixels, and the enlarged input is added."""
     class Network(nn.Module):
@@ -361,7 +387,7 @@ ALL = {function.__name__: function for function in [
     resnet, resnext_squeeze_excite, vgg, squeezenet, densenet, googlenet, inception_v3, mobilenet_v2,
     mobilenet_v3, mnasnet, shufflenet_v2, efficientnet, efficientnet_v2, regnet, ghostnet, repvgg, convnext,
     convmixer, vit, vit_torchvision, swin, mlp_mixer, poolformer, deeplab, unet_transposed, unet_bilinear, unet_diffusion,
-    super_resolution, style_transfer, yolo_anchors, yolo_distances, yolo_assigned]}
+    vae_decoder, super_resolution, style_transfer, yolo_anchors, yolo_distances, yolo_assigned]}
 
 
 def make(name):

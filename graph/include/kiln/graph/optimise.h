@@ -15,7 +15,9 @@ void remove_dead(Graph& graph);
 void fold_normalisations(Graph& graph);
 
 /// Makes one norm_forward of a layer normalisation that stands as arithmetic, as exporters write it before opset 17:
-/// ReduceMean, Sub, Pow (or Mul), ReduceMean, Add, Sqrt, Div, and then Mul and Add; of an RMS normalisation likewise.
+/// ReduceMean, Sub, Pow (or Mul), ReduceMean, Add, Sqrt, Div, and then Mul and Add; of an RMS normalisation likewise. A
+/// group normalisation that stands as an InstanceNormalization of groups becomes one norm_forward
+/// that strides can say in every layout.
 void recognise_normalisations(Graph& graph);
 
 /// Lets calls do what follows them in stages of their epilogues: `bias`, `add`, `relu` and `clip`, in that order, where
@@ -28,9 +30,10 @@ void fuse_stages(Graph& graph);
 void fuse_elements(Graph& graph);
 
 /// Lets calls that load each element of their input about once do the element-wise calls before it, as prologues of
-/// user code: convolutions of one position, products, reductions and pooling of whole channels. Numbers, and tensors
-/// with an element for each channel, are read besides. Only where nothing else reads what stands between, and the one
-/// kernel costs less than the calls by themselves.
+/// user code: convolutions of one position, or of elements of 16 bits, products, reductions and pooling of whole
+/// channels. Numbers, and tensors with an element for each channel, are read besides. A normalisation over the channels
+/// of an image, or groups of them, becomes a norm_affine, whose scale and shift are such tensors. Only where nothing
+/// else reads what stands between, and the calls that are left cost less.
 void fuse_prologues(Graph& graph, const Cost& cost);
 
 /// All of them, in that order.
