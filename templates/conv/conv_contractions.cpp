@@ -95,7 +95,7 @@ int64_t take_every(int64_t stride, const TapClass& one, size_t dimension, Tensor
   return first;
 }
 
-// ---- taps as channels: filters as large as their stride, such as patch embeddings
+// ---- taps as channels: filters as large as their stride, such as patch embeddings, or several times as large
 //
 //   w: 4 x 4 taps, stride 4, C channels        x: a row of pixels, channels inner
 //
@@ -103,11 +103,13 @@ int64_t take_every(int64_t stride, const TapClass& one, size_t dimension, Tensor
 //      merged: 4 taps, of 4 C channels each       window  window  window
 //
 // A window's elements in one row of x are one run, and so are those of w: the convolution is one with S times as many
-// channels and a window of one column. Kernels then copy whole runs.
+// channels and a window of one column. Kernels then copy whole runs. With 8 x 8 taps the windows are two such runs, and
+// overlap in one: a convolution of 4 C channels and two columns, with a stride of one.
 //
-// Elements that become channels, along one axis: how many in each place, and the places that are left in x and in w.
+// Elements that become channels, along one axis: how many in each place, the places that are left in x and in w, and
+// those of the padding ahead of x.
 struct Phases {
-  int64_t count, in_x, in_w;
+  int64_t count, in_x, in_w, padding = 0;
 };
 // Phases of an axis; nothing where there are none.
 using FindPhases = std::optional<Phases> (*)(const WindowAxis&);
@@ -160,9 +162,20 @@ void move_channels(TensorSpec& spec) {
 }
 
 // Each window is one place, whose taps are the phases.
-std::optional<Phases> phases_of_taps(const WindowAxis& axis) {
+std::optional<Phases> phases_of_windows(const WindowAxis& axis) {
   if (axis.window == 1 || !tiles_x(axis)) return std::nullopt;
   return Phases{axis.window, axis.outputs, 1};
+}
+
+// The same, or some places of a stride each. Those of the padding are whole, and so is the last that a window reads.
+std::optional<Phases> phases_of_taps(const WindowAxis& axis) {
+  if (const auto phases = phases_of_windows(axis)) return phases;
+  const int64_t stride = axis.stride, places = axis.extent / stride;
+  const bool are_whole = stride > 1 && axis.dilation == 1 && axis.window % stride == 0 && axis.pad_begin >= 0 &&
+                         axis.pad_begin % stride == 0;
+  const int64_t end = (axis.outputs - 1) * stride + axis.window - axis.pad_begin;
+  if (!are_whole || places == 0 || (axis.extent % stride != 0 && end > places * stride)) return std::nullopt;
+  return Phases{stride, places, axis.window / stride, axis.pad_begin / stride};
 }
 
 bool MergedOperands::merge(FindPhases find, WindowAxis& axis, size_t dimension) {
@@ -175,6 +188,8 @@ bool MergedOperands::merge(FindPhases find, WindowAxis& axis, size_t dimension) 
   axis.extent = phases->in_x;
   axis.window = phases->in_w;
   axis.outputs = outputs;
+  axis.pad_begin = phases->padding;
+  axis.pad_end = outputs - 1 + axis.window - axis.extent - axis.pad_begin;
   return true;
 }
 
@@ -337,7 +352,8 @@ Contractions filter_parts(const ConvBackwardFilter& filter, bool may_merge) {
   ConvolutionAddresses& conv = contraction.addresses;
   MergedOperands merged{axes_of(filter), with_three_axes(filter.x),
                         with_three_axes(without_regions(filter.dw, filter.axes()))};
-  if (may_merge) merged.merge(phases_of_taps);
+  // Windows that overlap stay as they are: merged, their gradients are estimated slower on a T4.
+  if (may_merge) merged.merge(phases_of_windows);
   const SpatialAxes& forward = merged.axes;
   conv.x = merged.x;
   conv.w = with_three_axes(filter.dy);
@@ -428,7 +444,9 @@ Contractions forward_products(const Request& request) {
   ConvolutionAddresses& conv = parts.list.front().addresses;
   MergedOperands merged{conv, conv.x, conv.w};
   const auto merge = [&] {
-    return merged.merge(phases_of_taps) || merged.merge_rows_of_pixels(phases_of_taps, merged.axes.columns.window);
+    if (merged.merge(phases_of_taps)) return true;
+    const std::optional<Phases> of_columns = phases_of_taps(merged.axes.columns);
+    return of_columns && merged.merge_rows_of_pixels(phases_of_taps, of_columns->count);
   };
   if (may_merge_taps(forward, request) && merge()) {
     static_cast<SpatialAxes&>(conv) = merged.axes;

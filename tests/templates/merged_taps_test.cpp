@@ -1,4 +1,5 @@
-// Convolutions whose filters are as large as their stride, such as patch embeddings: taps become channels. In gradients
+// Convolutions whose filters are as large as their stride, such as patch embeddings, or several times as large: taps
+// become channels. In gradients
 // by the input, which transposed convolutions are, phases of the stride do so.
 #include <gtest/gtest.h>
 
@@ -40,6 +41,24 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"RowsOfPixels", "conv_forward x=bf16:1x3x16x24:nchw w=bf16:8x3x8x8:nchw stride=8", copied},
         AlgorithmCase{"OneD", "conv_forward x=f32:2x3x17:nwc w=f32:8x3x5:nwc stride=5", product},
         AlgorithmCase{"ThreeD", "conv_forward x=f16:1x3x4x6x8:ndhwc w=f16:8x3x2x3x4:ndhwc stride=2,3,4", copied},
+        AlgorithmCase{"TwiceTheStride",
+                      "conv_forward x=bf16:2x3x20x24:nhwc w=bf16:24x3x8x8:nhwc stride=4 epilogue=bias+add alpha=any",
+                      copied},
+        AlgorithmCase{"ThreeTimesTheStride", "conv_forward x=f32:1x5x13x17:nhwc w=f32:7x5x3x9:nhwc stride=1,3",
+                      every_request},
+        AlgorithmCase{"PaddingOfWholeStrides",
+                      "conv_forward x=f16:2x3x16x12:nhwc w=f16:8x3x8x4:nhwc pad=4,2,8,6 stride=4,2 n=?", copied},
+        AlgorithmCase{"PixelsBehindTheLastWindow",
+                      "conv_forward x=f16:2x3x19x18:nhwc w=f16:8x3x8x8:nhwc pad=4,4,0,0 stride=4", copied},
+        AlgorithmCase{"WindowsThatEndInAPartOfAStride",
+                      "conv_forward x=f32:1x3x18x15:nhwc w=f32:8x3x8x4:nhwc pad=0,0,2,1 stride=4,2", every_request},
+        AlgorithmCase{"PaddingOfAPartOfAStride",
+                      "conv_forward x=f32:1x3x17x15:nhwc w=f32:8x3x8x4:nhwc pad=3,1 stride=4,2", every_request},
+        AlgorithmCase{"OneStrideInThePadding", "conv_forward x=f32:1x2x3x9:nhwc w=f32:6x2x8x8:nhwc pad=4 stride=4",
+                      every_request},
+        AlgorithmCase{"OverlappingRowsOfPixels", "conv_forward x=bf16:1x3x24x40:nchw w=bf16:8x3x16x16:nchw stride=8",
+                      copied},
+        AlgorithmCase{"OverlappingOneD", "conv_forward x=f32:2x1x1000 w=f32:9x1x400 stride=100", every_request},
         AlgorithmCase{"EmptyBatch", "conv_forward x=f16:0x3x8x8:nhwc w=f16:8x3x4x4:nhwc stride=4", copied},
         AlgorithmCase{"OneChannelIsDepthwise",
                       "conv_forward x=f32:2x1x6x8:nchw w=f32:1x1x3x4:nchw stride=3,4",
