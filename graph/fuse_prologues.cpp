@@ -314,7 +314,9 @@ class Chain {
     for (size_t i = 0; i < names.size(); ++i) {
       ValueId tensor = writer_.tensors()[i];
       Extents extents = {extents_[channel_.value()]};
-      if (channel_ != size_t{0} && extent_of(tensor, 0) > 1) extents.insert(extents.begin(), extents_[0]);
+      // Several are what one is in other batches: kernels that can read them have the order of sums.
+      const bool of_images = extent_of(tensor, 0) > 1 || (extents_[0] == 1 && !graph_.is_constant(tensor));
+      if (channel_ != size_t{0} && knows_images_ && of_images) extents.insert(extents.begin(), extents_[0]);
       if (graph_.value(tensor).extents != extents) {
         const ValueId shaped = graph_.add_value({{}, graph_.value(tensor).dtype, extents});
         views.emplace_back(View{Reshape{}, tensor, shaped});
@@ -342,13 +344,14 @@ class Chain {
 
   /// Seconds of the calls, all with their channels last, or all in logical order: layouts are chosen later.
   double least_cost(const std::vector<const Call*>& calls) const {
+    const bool is_spatial = std::get<Call>(graph_.nodes()[host_]).request.operation == "conv_forward";
     double logical = 0, channels_last = 0;
     for (const Call* call : calls) {
       const Request request = request_of(graph_, *call).value();
       logical += cost_(request);
-      channels_last += cost_(with_channels_last(request));
+      if (is_spatial) channels_last += cost_(with_channels_last(request));
     }
-    return std::min(logical, channels_last);
+    return is_spatial ? std::min(logical, channels_last) : logical;
   }
 
   Request with_channels_last(Request request) const {

@@ -1,5 +1,6 @@
 // recognise_normalisations(): a normalisation that exporters wrote as arithmetic becomes the call that it is.
 #include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -170,11 +171,17 @@ void rewrite(Graph& graph, Edges& edges, const Match& match) {
 /// G, C/G and all spatial dimensions, which strides can say of channels that lie innermost, too.
 class GroupNormMatcher {
  public:
-  GroupNormMatcher(Graph& graph, const Edges& edges) : graph_(graph), edges_(edges) {}
+  /// Whether constants are a number throughout: of each that was asked for.
+  using Constants = std::map<std::pair<ValueId, double>, bool>;
+
+  GroupNormMatcher(Graph& graph, const Edges& edges, Constants& constants)
+      : graph_(graph), edges_(edges), constants_(constants) {}
 
   bool match(size_t index) {
     const Call* norm = std::get_if<Call>(&graph_.nodes()[index]);
     if (norm == nullptr || norm->request.operation != "norm_forward" || !is_plain(*norm)) return false;
+    const std::string* mode = word_of(*norm, "mode");
+    if (mode == nullptr || *mode != "standard" || has_fused_activation(*norm)) return false;
     norm_ = norm;
     const View* in = reshape_at(edges_.producer(find(norm->inputs, "x")->value));
     const auto behind = edges_.sole_user(norm->outputs.front().value);
@@ -186,6 +193,10 @@ class GroupNormMatcher {
     const bool are_groups = x.size() >= 3 && groups.size() == 3 && x[0] == groups[0] && groups[1] > 0 &&
                             x[1] % groups[1] == 0 && x == graph_.value(result_).extents && count_elements(x) > 0;
     if (!are_groups || axes_of(*norm) != std::vector<int64_t>{2}) return false;
+    for (const char* name : {"w", "b"}) {
+      const Operand* of_groups = find(norm->inputs, name);
+      if (of_groups != nullptr && graph_.value(of_groups->value).extents != Extents{1, groups[1], 1}) return false;
+    }
     indices_ = {index, *behind};
     groups_ = groups[1];
     of_group_ = x[1] / groups[1];
@@ -248,8 +259,12 @@ class GroupNormMatcher {
     if (operand == nullptr) return true;
     const auto constant = constant_behind(graph_, edges_, operand->value);
     if (!constant) return false;
-    const std::vector<double> elements = elements_of(graph_, *constant);
-    return std::all_of(elements.begin(), elements.end(), [&](double each) { return each == number; });
+    const auto [known, is_new] = constants_.try_emplace({*constant, number});
+    if (is_new) {
+      const std::vector<double> elements = elements_of(graph_, *constant);
+      known->second = std::all_of(elements.begin(), elements.end(), [&](double each) { return each == number; });
+    }
+    return known->second;
   }
 
   /// Factor or summand of each channel that the one reader applies to the result so far.
@@ -274,6 +289,7 @@ class GroupNormMatcher {
 
   Graph& graph_;
   const Edges& edges_;
+  Constants& constants_;
   const Call* norm_ = nullptr;
   ValueId source_ = 0, result_ = 0;
   int64_t groups_ = 0, of_group_ = 0;
@@ -283,8 +299,9 @@ class GroupNormMatcher {
 
 void recognise_group_norms(Graph& graph) {
   Edges edges(graph);
+  GroupNormMatcher::Constants constants;
   for (size_t index = 0; index < graph.nodes().size();) {
-    GroupNormMatcher matcher(graph, edges);
+    GroupNormMatcher matcher(graph, edges, constants);
     if (edges.is_free(index) || !matcher.match(index)) {
       ++index;
       continue;

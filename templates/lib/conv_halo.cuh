@@ -30,8 +30,8 @@ static_assert(X_RUN * sizeof(TX) == 16, "copies move whole pieces");
 static_assert(!IMAGES_INNER && STAGES >= 2 && STEPS >= 2 && TAPS >= STAGES, "what the descriptor promises");
 static_assert(!USER_PROLOGUE || USER_ROUNDS, "the halo holds what a prologue makes as x is stored");
 
-constexpr int P_TILES = ceil_div(P, TILE_P);
-constexpr int Q_TILES = ceil_div(Q, TILE_Q);
+constexpr int P_TILES = ceil_div<long long>(P, TILE_P);
+constexpr int Q_TILES = ceil_div<long long>(Q, TILE_Q);
 
 // The tile of a block: outputs of one image, and channels. Outputs are numbered row by row.
 struct HaloTile {
@@ -104,23 +104,17 @@ class HaloCopies {
   }
   __device__ __forceinline__ void copy_all(int channel, unsigned address) const { copy<COUNT>(0, channel, address); }
 
-  // The prologue of this thread's channels from `channel` of the group on, or of the last ones if there are none.
-  __device__ __forceinline__ PrologueRun<X_RUN> prologue(int channel, const UserArguments& user) const {
-    const int own = smaller(channel + piece_ * X_RUN, C_PER_GROUP - X_RUN);
-    return {{first_channel_ + own, image_}, user};
+  // Puts what this thread has copied through the prologue.
+  __device__ __forceinline__ void enter_part(int part, int channel, Halo& halo, const UserArguments& user) const {
+    enter<OF_PART>(part * OF_PART, channel, halo, user);
   }
-  // Puts what this thread has copied through it.
-  __device__ __forceinline__ void enter_part(int part, const PrologueRun<X_RUN>& prologue, Halo& halo,
-                                             const UserArguments& user) const {
-    enter<OF_PART>(part * OF_PART, prologue, halo, user);
-  }
-  __device__ __forceinline__ void enter_all(const PrologueRun<X_RUN>& prologue, Halo& halo,
-                                            const UserArguments& user) const {
-    enter<COUNT>(0, prologue, halo, user);
+  __device__ __forceinline__ void enter_all(int channel, Halo& halo, const UserArguments& user) const {
+    enter<COUNT>(0, channel, halo, user);
   }
 
  private:
   static constexpr int OF_PART = ceil_div(COUNT, PARTS);
+  static constexpr int AT_ONCE = 4;  // copies on their way beside each other: a whole halo would be much code
 
   // A pixel of the halo: where its piece lies in x, whether it is inside, and where the piece goes.
   struct Pixel {
@@ -151,19 +145,21 @@ class HaloCopies {
   template <int NUMBER>
   __device__ __forceinline__ void copy(int first, int channel, unsigned address) const {
     const TX* const from = x_ + channel;
-#pragma unroll
+#pragma unroll AT_ONCE
     for (int i = 0; i < NUMBER; ++i) {
       const Pixel to = pixel(first + i);
       if (!to.is_in_halo) continue;
       start_copy<16, false>(address + to.byte, element_at(from, to.offset), to.is_in_x && has_channels(channel));
     }
   }
+  // Channels that a group does not have stay zero, as the filters are: a prologue could make an infinity of them.
   template <int NUMBER>
-  __device__ __forceinline__ void enter(int first, const PrologueRun<X_RUN>& prologue, Halo& halo,
-                                        const UserArguments& user) const {
+  __device__ __forceinline__ void enter(int first, int channel, Halo& halo, const UserArguments& user) const {
+    if (!has_channels(channel)) return;
+    const PrologueRun<X_RUN> prologue({first_channel_ + channel + piece_ * X_RUN, image_}, user);
     if (STEP > Halo::PIXELS && pixel_ >= Halo::PIXELS) return;
     const unsigned own = pixel(0).byte;
-#pragma unroll
+#pragma unroll AT_ONCE
     for (int i = 0; i < NUMBER; ++i) {
       // Copies that do not exist go the same way, to no end: without a branch several are on their way side by side.
       const Pixel at = pixel(first + i);
@@ -250,7 +246,7 @@ __device__ __forceinline__ void convolve_halos(const GridBlock& block, const TX*
     }
     wait_for_groups<STAGES - 2>();
     if constexpr (USER_PROLOGUE) {
-      copies.enter_all(copies.prologue(0, arguments.user), memory.tiles.halos[0], arguments.user);
+      copies.enter_all(0, memory.tiles.halos[0], arguments.user);
     }
     __syncthreads();
 
@@ -273,8 +269,7 @@ __device__ __forceinline__ void convolve_halos(const GridBlock& block, const TX*
       for (int step = 0; step < STEPS; ++step) {
         if (step == STEPS - 1) {
           if (enters) {
-            copies.enter_part(arrived, copies.prologue(next_channel, arguments.user), memory.tiles.halos[1 - halo],
-                              arguments.user);
+            copies.enter_part(arrived, next_channel, memory.tiles.halos[1 - halo], arguments.user);
           }
           wait_for_groups<STAGES - 2>();
           __syncthreads();

@@ -26,8 +26,8 @@ constexpr int PIECE = 16 / sizeof(TX);
 constexpr int PITCH = PIXEL % 16 == 0 ? PIXEL + PIECE : PIXEL;  // elements from one pixel to the next
 constexpr int RUN = S * PIXEL;
 
-constexpr int P_TILES = ceil_div(P, TILE_P);
-constexpr int Q_TILES = ceil_div(Q, TILE_Q);
+constexpr int P_TILES = ceil_div<long long>(P, TILE_P);
+constexpr int Q_TILES = ceil_div<long long>(Q, TILE_Q);
 constexpr Index TILES_PER_IMAGE = Index(Z) * P_TILES * Q_TILES;
 
 // Elements from the first of a run to that number `element`.

@@ -103,6 +103,19 @@ TEST(RecogniseGroupNorms, ThoseOfGroupsStay) {
   EXPECT_EQ(call.inputs.size(), 2U);  // a summand of 0 is none
 }
 
+TEST(RecogniseGroupNorms, OtherModesAreLeftAlone) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {2, 6, 3, 5});
+  NormForward forward;
+  const ValueId rows = graph.reshape(x, {2, 3, 30});
+  forward.x = forward.y = test::spec_of(graph, rows);
+  forward.axes = {2};
+  forward.mode = NormMode::rms;
+  graph.output("y", graph.reshape(graph.call(forward.request(), {{"x", rows}}).front().value, {2, 6, 3, 5}));
+  recognise_normalisations(graph);
+  EXPECT_THAT(calls_of(graph), ElementsAre("norm_forward rms"));
+}
+
 TEST(RecogniseGroupNorms, OthersAreLeftAlone) {
   const auto calls = [](const Extents& extents, int64_t groups, const Extents& behind) {
     Graph graph;
@@ -148,7 +161,8 @@ TEST(FusePrologues, AGroupNormIsAScaleAndAShiftOfEachImageAndChannel) {
   }
 }
 
-TEST(FusePrologues, AGroupNormOfOneImageIsOfChannels) {
+// In the form of several images: all batches have one order of sums.
+TEST(FusePrologues, AGroupNormOfOneImageIsOfImagesToo) {
   Graph graph;
   const ValueId x = graph.input("x", DType::f16, {1, 6, 3, 5});
   const ValueId y = activation(graph, "relu", group_norm(graph, x, 1));
@@ -157,7 +171,7 @@ TEST(FusePrologues, AGroupNormOfOneImageIsOfChannels) {
   fuse_prologues(graph, [](const Request& request) { return request.operation == "norm_affine" ? 0.5 : 1; });
   ASSERT_THAT(calls_of(graph), ElementsAre("norm_affine standard", "conv_forward user"));
   const Call& fused = *all_calls(graph, "conv_forward").front();
-  EXPECT_EQ(graph.value(operand_of(fused, "prologue.p1")).extents, Extents{6});
+  EXPECT_EQ(graph.value(operand_of(fused, "prologue.p1")).extents, (Extents{1, 6}));
   EXPECT_THAT(fused.request.user_code.expression()->text(), HasSubstr("x1 = relu(x * p0 + p1);"));
 }
 

@@ -1,10 +1,16 @@
 // Convolution on tensor cores by halos (lib/conv_halo.cuh) against the reference: defaults on layers that are awkward
 // in a few ways each, pairwise covers of the configurations, 64-bit offsets, prologues; bits, orders of sums and
 // refusals.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "algorithm_cases.h"
+#include "kiln/generator/batch_invariance.h"
+#include "kiln/generator/operation.h"
 #include "user_code_cases.h"
+#include "variant_check.h"
 
 namespace kiln::testing_support::conv_tensor_halo_test {
 namespace {
@@ -134,6 +140,7 @@ INSTANTIATE_TEST_SUITE_P(
 const Expressions& prologues() {
   static const Expressions all = {
       {"affine", Expression("--- rounded prologue\nsilu(x * scale + shift)", {"scale", "shift"})},
+      {"inverse", Expression("--- rounded prologue\n1.0f / x")},
       {"shifted", Expression("--- rounded prologue\nx + (c < 9 ? 0.5f : s)\n---\nrelu(acc)", {}, {"s"})}};
   return all;
 }
@@ -147,10 +154,45 @@ TEST(ConvTensorHaloPrologues, ApplyToEachElementOnce) {
                "f32:2x72 prologue.shift=f32:2x72");
   expect_right("conv_forward x=bf16:3x48x7x9:nhwc w=bf16:12x24x3x2:nhwc pad=1 groups=2" + affine +
                "f16:48 prologue.shift=f32:3x48:60,1");
+  // Infinite where there is no channel.
+  expect_right("conv_forward x=f16:1x40x7x9:nhwc w=f16:12x40x3x3:nhwc epilogue=user:inverse");
   expect_right("conv_forward x=f16:2x136x5x70:nhwc w=f16:9x136x1x3:nhwc pad=0,1 stride=1,2 n=?" + shifted);
   expect_right_by_input("conv_backward_data dy=f16:2x40x9x13:nhwc w=f16:40x8x3x3:nhwc pad=1" + affine +
                         "f32:40 prologue.shift=f32:40");
   expect_right("conv_forward x=f32:1x20x8x9:nhwc w=f32:7x20x3x3:nhwc pad=1 tf32" + shifted);
+}
+
+// Whatever kernels can read tensors with elements for each image.
+TEST(ConvTensorHaloPrologues, OfImagesHaveOneOrderOfSumsAtEveryBatch) {
+  std::set<std::string> orders;
+  for (const int n : {1, 2, 16, 77}) {
+    Request request =
+        Request::parse(fmt::format("conv_forward x=f16:{0}x40x32x32:nhwc w=f16:12x40x3x3:nhwc epilogue=user:affine "
+                                   "prologue.scale=f32:{0}x40 prologue.shift=f32:{0}x40",
+                                   n),
+                       prologues());
+    request.batch_invariant = true;
+    Variants variants = built_in_catalogue().on(finished(request), target_of(8, 0));
+    const Candidates candidates = variants.candidates(reference_figures());
+    ASSERT_FALSE(candidates.ranked.empty()) << n;
+    for (const Candidate& candidate : candidates.ranked) {
+      const Algorithm& algorithm = *built_in_catalogue().find(candidate.choice.algorithm);
+      orders.insert(variants.on(algorithm).order_of_sums(candidate.choice.config).value_or("unknown"));
+    }
+  }
+  EXPECT_EQ(orders.size(), 1U) << testing::PrintToString(orders);
+}
+
+// Extents near 2^31, whose tiles are counted in 64 bits.
+TEST(ConvTensorHaloExtents, NearTheLargestCompile) {
+  for (const char* line : {"conv_forward x=f16:1x8x1x2147483647:nhwc w=f16:8x8x1x3:nhwc pad=0,1",
+                           "conv_forward x=f16:1x8x2147483647x1:nhwc w=f16:8x8x3x1:nhwc pad=1,0"}) {
+    const Request request = Request::parse(line);
+    const TestDevice& device = TestDevice::get();
+    const BoundAlgorithm bound = built_in_catalogue().find("conv_tensor_halo")->on(request, device.target);
+    const Program program = bound.program(built_in_catalogue().library(), bound.first_legal().value());
+    EXPECT_NO_THROW((void)device.load(program, device.target, {"x", "w", "y"}));
+  }
 }
 
 // Chunks are those of conv_tensor, in its order.
