@@ -308,9 +308,8 @@ DeviceFigures with_rate_of_l2(const DeviceFigures& device, const Arch& arch) {
 }
 
 BlockWork tensor_block_work(const TensorTiling& tiling, const Contraction& contraction, Bring bring, const Arch& arch,
-                            const DeviceFigures& device, double of_tile, double blocks, Results results,
-                            std::optional<double> a_elements) {
-  const TensorBlock block(tiling, contraction, bring, arch, device.calibration, a_elements);
+                            const DeviceFigures& device, double of_tile, double blocks, const TensorTraffic& traffic) {
+  const TensorBlock block(tiling, contraction, bring, arch, device.calibration, traffic.a_elements);
   const double warps = tiling.warps(), tiles = tiling.tiles, chunks = tiles * of_tile;
   BlockWork work;
   work.threads = tiling.threads();
@@ -321,12 +320,13 @@ BlockWork tensor_block_work(const TensorTiling& tiling, const Contraction& contr
   work.instructions =
       chunks * block.instructions() + warps * (400 + (tiles - 1) * next_tile) + tiles * block.store_instructions();
   work.shared_wavefronts =
-      chunks * block.passes() + tiles * block.outputs() * (2 * block.passing(results) + block.element(results)) / line;
+      chunks * block.passes() +
+      tiles * block.outputs() * (2 * block.passing(traffic.results) + block.element(traffic.results)) / line;
 
   const double share = std::max(1.0, std::ceil(blocks / std::max(device.sms, 1)));
   const double resident = std::min(share, resident_blocks({work.threads, work.registers, work.shared_bytes}, arch));
   const double chunk_bytes = block.l2_bytes(l1_beside(work.shared_bytes, resident, arch) / resident);
-  work.l2_bytes = chunks * chunk_bytes + tiles * block.stored_bytes(results);
+  work.l2_bytes = chunks * chunk_bytes + tiles * block.stored_bytes(traffic.results);
 
   // A chunk waits for device memory if some line of it does.
   const double lines = tiling.block_m + tiling.block_n, all_bytes = std::max(1.0, blocks * chunks * chunk_bytes);

@@ -136,8 +136,8 @@ Estimate predict(const HaloTile& tile, const Contractions& parts, const Target& 
   GridWork work;
   work.blocks = tiles * static_cast<double>(contraction.column_tiles(tile.n));
   work.block = tensor_block_work(tile.product(), contraction, Bring::copied, target.arch, device,
-                                 static_cast<double>(contraction.chunks(tile.k)), work.blocks, Results::finished,
-                                 halo / static_cast<double>(conv.taps()));
+                                 static_cast<double>(contraction.chunks(tile.k)), work.blocks,
+                                 {Results::finished, halo / static_cast<double>(conv.taps())});
   // All warps put what has come through the prologue between the products of a chunk and the meeting behind it.
   work.block.latency_clocks += static_cast<double>(contraction.chunks(tile.k)) * halo /
                                static_cast<double>(conv.taps()) * contraction.prologue_instructions / 32 /
