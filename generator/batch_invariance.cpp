@@ -53,8 +53,9 @@ Request with_reference_batch(const Request& request, int64_t n) {
   constexpr int64_t apart = 16;  // elements: a multiple of the longest access of every dtype
   const Operation& definition = operation(request.operation);
   const size_t last = std::max<size_t>(definition.batch_dimensions(request, result_of(request).name), 1) - 1;
-  const auto counts = [&](const Operand& operand) {      // others, as those of users, may repeat whatever the batch
-    if (is_prologue_operand(operand.name)) return true;  // of images; those of channels alone have one dimension
+  // Tensors of a prologue that are of images count them, as operands do; others of users may repeat whatever the batch.
+  const auto counts = [&](const Operand& operand) {
+    if (is_prologue_operand(operand.name)) return true;
     const auto found = std::ranges::find(definition.operands(), operand.name, &OperandDefinition::name);
     return found != definition.operands().end() && found->batched;
   };

@@ -9,11 +9,6 @@
 namespace kiln::graph {
 namespace {
 
-const View* reshape_at(const Graph& graph, std::optional<size_t> index) {
-  const View* view = index ? std::get_if<View>(&graph.nodes()[*index]) : nullptr;
-  return view != nullptr && std::holds_alternative<Reshape>(view->kind) ? view : nullptr;
-}
-
 /// The call as a norm_affine of the tensors that it reads; nothing where the operation does not take it so.
 std::optional<NormAffine> affine_form(const Graph& graph, const Call& call) {
   const std::optional<Request> request = request_of(graph, call);

@@ -19,6 +19,13 @@
 namespace kiln::graph {
 namespace {
 
+/// Whether a convolution's filters have one position, or pooling's windows whole channels: they meet an element once.
+bool has_one_position(const Graph& graph, const Call& call) {
+  const Operand* w = find(call.inputs, "w");
+  const Extents& window = graph.value(w == nullptr ? call.outputs.front().value : w->value).extents;
+  return std::all_of(window.begin() + 2, window.end(), [](int64_t extent) { return extent == 1; });
+}
+
 /// Whether the call loads each element of its input about once: others would compute the prologue again each time. A
 /// convolution of 16-bit elements has kernels that apply a rounded prologue to what windows share
 /// (docs/kernels.md#overlapping-windows), and estimates that count how often others do.
@@ -27,10 +34,7 @@ bool loads_once(const Graph& graph, const Call& call) {
   if (name == "gemm" || name == "reduce") return true;
   if (name != "conv_forward" && name != "pool_forward") return false;
   const Operand* w = find(call.inputs, "w");
-  if (w != nullptr && size_of(graph.value(w->value).dtype) == 2) return true;
-  // Filters of one position; windows of whole channels.
-  const Extents& window = graph.value(w == nullptr ? call.outputs.front().value : w->value).extents;
-  return std::all_of(window.begin() + 2, window.end(), [](int64_t extent) { return extent == 1; });
+  return (w != nullptr && size_of(graph.value(w->value).dtype) == 2) || has_one_position(graph, call);
 }
 
 /// Nodes before a host that become its prologue, from the host backwards.
@@ -170,6 +174,11 @@ class Chain {
     return dimension < missing ? 1 : extents[dimension - missing];
   }
 
+  /// `name` = `value`, behind the relu that the call's epilogue may be.
+  void write_with_relu(const Call& call, const std::string& name, const std::string& value) {
+    writer_.line(name, call.request.epilogue.empty() ? value : fmt::format("relu({})", value));
+  }
+
   /// The line of a normalisation over channels, and what its epilogue does.
   void write_norm(const Call& call, const std::string& name) {
     const ScaleAndShift made = scale_and_shift(graph_, *norm_);
@@ -177,10 +186,7 @@ class Chain {
     const std::string scale = writer_.tensor(made.scale), shift = writer_.tensor(made.shift);
     const std::string scaled = fmt::format("{} * {} + {}", names_.at(source_), scale, shift);
     const Expression* code = call.request.user_code.expression();
-    if (code == nullptr) {
-      writer_.line(name, call.request.epilogue.empty() ? scaled : fmt::format("relu({})", scaled));
-      return;
-    }
+    if (code == nullptr) return write_with_relu(call, name, scaled);
     Numbers numbers;
     std::vector<std::string> arguments{scaled};
     for (const std::string& scalar : code->scalars()) {
@@ -219,8 +225,7 @@ class Chain {
       const std::string scale = writer_.tensor(constant_of(graph_, DType::f32, channels, affine.scale)),
                         shift = writer_.tensor(constant_of(graph_, DType::f32, channels, affine.shift));
       const std::string scaled = fmt::format("{} * {} + {}", names_.at(find(call.inputs, "x")->value), scale, shift);
-      writer_.line(name, call.request.epilogue.empty() ? scaled : fmt::format("relu({})", scaled));
-      return;
+      return write_with_relu(call, name, scaled);
     }
     const ElementCode code = *code_of(call);
     std::vector<std::string> arguments;
@@ -329,9 +334,7 @@ class Chain {
 
   /// Whether the host's windows may meet an element several times: kernels apply a rounded prologue once.
   bool may_repeat(const Call& host) const {
-    if (host.request.operation != "conv_forward" || rounds()) return true;
-    const Extents& window = graph_.value(find(host.inputs, "w")->value).extents;
-    return std::all_of(window.begin() + 2, window.end(), [](int64_t extent) { return extent == 1; });
+    return host.request.operation != "conv_forward" || rounds() || has_one_position(graph_, host);
   }
 
   bool is_cheaper(const Call& host, const Call& fused) const {

@@ -183,9 +183,9 @@ class GroupNormMatcher {
     const std::string* mode = word_of(*norm, "mode");
     if (mode == nullptr || *mode != "standard" || has_fused_activation(*norm)) return false;
     norm_ = norm;
-    const View* in = reshape_at(edges_.producer(find(norm->inputs, "x")->value));
+    const View* in = reshape_at(graph_, edges_.producer(find(norm->inputs, "x")->value));
     const auto behind = edges_.sole_user(norm->outputs.front().value);
-    const View* out = reshape_at(behind);
+    const View* out = reshape_at(graph_, behind);
     if (in == nullptr || out == nullptr) return false;
     source_ = in->source;
     result_ = out->result;
@@ -248,11 +248,6 @@ class GroupNormMatcher {
   const std::set<size_t>& indices() const { return indices_; }
 
  private:
-  const View* reshape_at(std::optional<size_t> index) const {
-    const View* view = index ? std::get_if<View>(&graph_.nodes()[*index]) : nullptr;
-    return view != nullptr && std::holds_alternative<Reshape>(view->kind) ? view : nullptr;
-  }
-
   /// Whether an operand is left out, or a constant of that number throughout.
   bool is_throughout(const Call& call, std::string_view name, double number) const {
     const Operand* operand = find(call.inputs, name);

@@ -51,12 +51,16 @@ bool is_legal(const Graph& graph, const Call& call) {
   return request_of(graph, call).has_value();
 }
 
+const View* reshape_at(const Graph& graph, std::optional<size_t> index) {
+  const View* view = index ? std::get_if<View>(&graph.nodes()[*index]) : nullptr;
+  return view != nullptr && std::holds_alternative<Reshape>(view->kind) ? view : nullptr;
+}
+
 std::optional<ValueId> constant_behind(const Graph& graph, const Edges& edges, ValueId id) {
   constexpr int most_views = 256;  // passes ask for each operand of each call
   for (int views = 0; !graph.is_constant(id); ++views) {
-    const auto producer = edges.producer(id);
-    const View* view = producer ? std::get_if<View>(&graph.nodes()[*producer]) : nullptr;
-    if (view == nullptr || views == most_views || !std::holds_alternative<Reshape>(view->kind)) return std::nullopt;
+    const View* view = reshape_at(graph, edges.producer(id));
+    if (view == nullptr || views == most_views) return std::nullopt;
     id = view->source;
   }
   return id;

@@ -24,6 +24,8 @@ bool has_fused_activation(const Call& call);
 std::optional<Request> request_of(const Graph& graph, const Call& call);
 /// Whether its operation takes the call as it is, of tensors without gaps.
 bool is_legal(const Graph& graph, const Call& call);
+/// The node at `index` as a view that only reshapes; null if it is none, or there is no index.
+const View* reshape_at(const Graph& graph, std::optional<size_t> index);
 /// The constant behind views that only reshape it, up to 256 of them.
 std::optional<ValueId> constant_behind(const Graph& graph, const Edges& edges, ValueId id);
 /// The number that a constant of one element is, reshaped or not.

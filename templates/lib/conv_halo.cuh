@@ -78,7 +78,7 @@ struct Halo {
   uint4 pieces[PIXELS * Lines::PIECES];
 };
 
-// This thread's copies to a halo: the same piece of every COPY_STEP-th pixel.
+// This thread's copies to a halo: the same piece of every STEP-th pixel.
 class HaloCopies {
   static constexpr int RUNS = Halo::Lines::PIECES;
   static constexpr int STEP = THREADS / RUNS;
