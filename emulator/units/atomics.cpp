@@ -1,5 +1,6 @@
 // atom, red and cp.async. Atomics are atomic among host threads; within a warp the lanes go one after the other.
 #include <bit>
+#include <cstring>
 
 #include "addresses.h"
 #include "checks/fault.h"
@@ -186,13 +187,20 @@ HandlerPair bit_atomic(const Atomic& atomic) {
   }
 }
 
-/// Both sides of a copy, looked at lane group by lane group: each group reads the same number of bytes.
+/// Copies to `to` what a lane's part of the coming cp.async is going to store, for the checks.
+void copied_value(const Warp& warp, const Instruction*, int lane, std::byte* to) {
+  const AsyncCopies::Copy& copy = warp.copies.coming();
+  const uint64_t read = copy.source_bytes[static_cast<size_t>(lane)];
+  std::memcpy(to, reinterpret_cast<const void*>(copy.from[static_cast<size_t>(lane)]), read);
+  std::memset(to + read, 0, copy.bytes - read);
+}
+
+/// Both sides of a copy, looked at lane group by lane group: each group reads the same number of bytes. What it reads
+/// first: copied_value() reads that.
 template <class Shared>
 bool inspect_copy(Warp& warp, const Instruction* i, Mask mask, const Addresses<typename Shared::Offset>& to,
                   const Addresses<uint64_t>& from, uint32_t bytes, const AsyncCopies::Addresses& wanted) {
-  const AccessDetails later = {.is_part = true, .is_asynchronous = true};
-  if (!inspect<Shared>(warp, i, mask, to, bytes, AccessKind::store, later)) return false;
-  if (mask == 0) return inspect<GlobalSpace>(warp, i, mask, from, bytes, AccessKind::load);
+  if (mask == 0 && !inspect<GlobalSpace>(warp, i, mask, from, bytes, AccessKind::load)) return false;
   bool first = true;
   for (Mask open = mask; open != 0; first = false) {
     const uint64_t size = wanted[static_cast<size_t>(std::countr_zero(open))];
@@ -206,7 +214,8 @@ bool inspect_copy(Warp& warp, const Instruction* i, Mask mask, const Addresses<t
     const auto part = static_cast<uint32_t>(size);
     if (!inspect<GlobalSpace>(warp, i, reading, from, part, AccessKind::load, {.is_part = !first})) return false;
   }
-  return true;
+  const AccessDetails later = {.is_part = true, .is_asynchronous = true, .value_of = copied_value};
+  return inspect<Shared>(warp, i, mask, to, bytes, AccessKind::store, later);
 }
 
 template <bool inspected, class Shared>

@@ -130,12 +130,13 @@ Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigur
   const double rounds = std::floor(share / resident);
   const double rest = share - rounds * resident;
   const Calibration& reached = device.calibration;
-  const double busy = busy_clocks(work, arch, reached, resident), round = std::max(busy, block.latency_clocks);
+  const double busy = block.contention * busy_clocks(work, arch, reached, resident);
+  const double latency = block.contention * block.latency_clocks, round = std::max(busy, latency);
   // The warps of a first round go in step: no unit is busy while they wait.
   const double in_step = std::max(0.0, busy + block.chain_clocks - round);
   double clocks = std::max(code_clocks(block.code_instructions), in_step) + rounds * round;
   // The last blocks begin whenever one before them ends.
-  if (rest > 0) clocks += std::max(round * rest / resident, 0.5 * block.latency_clocks);
+  if (rest > 0) clocks += std::max(round * rest / resident, 0.5 * latency);
   // An SM that gets one of the heaviest blocks is done later, the more so the fewer it has.
   clocks = std::max(clocks * (1 + 0.6 * (work.heaviest - 1) / std::max(1.0, share)), work.longest_clocks);
 

@@ -25,6 +25,7 @@ struct BlockWork {
   double stall_clocks = 0;       ///< in which all of its warps wait: for barriers, and for loads behind them
   double chain_clocks = 0;       ///< of loads that wait for one another, which the first warps, in step, do not hide
   double code_instructions = 0;  ///< that a thread meets, each counted once: the first warps wait for them
+  double contention = 1;         ///< times that all of it takes, because its parts wait for one another
   /// Warps with which an SM reaches half of its issue rate: fewer with more independent work. Lanes of a slower class
   /// of mathematics need as many fewer.
   double warps_at_half_rate = 2;

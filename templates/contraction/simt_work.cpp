@@ -76,6 +76,7 @@ BlockWork simt_block_work(const SimtTiling& tiling, const Contraction& contracti
   work.code_instructions = 150 + 2 * unroll * (sums + quads) + (tiling.slices > 1 ? 12 : 4) * sums +
                            (12 * a_elements + 6 * b_elements) / work.threads;
   work.latency_clocks = 1800 + load + chunks * (std::max(multiply, load) + store) + gather;
+  work.contention = 1.08;  // by an A100's clock; times of an H100 and an H200 are longer by more
   return work;
 }
 

@@ -143,6 +143,24 @@ TEST_F(OutputFileTest, AFileSystemThatTakesNothingIsFull) {
   }
 }
 
+// The system may have dropped what it could not write: the file that was there is the only whole one.
+TEST_F(OutputFileTest, WhatMayBeLostReplacesNothing) {
+  const std::string page = put("page", "before");
+  {
+    OutputFile file("the page", page);
+    file.write("after");
+    const testing_support::FailingSyncs lost;
+    try {
+      file.publish();
+      ADD_FAILURE() << "it was published";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.message(), HasSubstr("cannot write the page " + page + ": Input/output error"));
+    }
+  }
+  EXPECT_EQ(content("page"), "before");
+  EXPECT_EQ(files(), 1u) << "nothing is left beside it";
+}
+
 TEST_F(OutputFileTest, AFolderThatIsNotThereIsKnownAtOnce) {
   EXPECT_THAT(refusal(path("no/page")), HasSubstr("cannot write the page " + path("no/page") + ": No such file"));
 }

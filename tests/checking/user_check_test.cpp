@@ -199,6 +199,13 @@ TEST(UserPrologues, AreAppliedAndMovedByTheirRoundings) {
   }
 }
 
+// x moves, or the tensors do: the bound that follows is that of one at a time.
+TEST(UserPrologues, MoveOneOfTheirFactorsAtATime) {
+  const Entered scaled = entered("x * shift[c]", Floats(6, 1000), {3});
+  EXPECT_EQ(scaled.x, Floats(6, 3000));
+  for (const float distance : scaled.perturbation) EXPECT_NEAR(distance, 3000 * units, 900 * units);
+}
+
 // Results are those of the type. They move by a unit of it where a rounding may turn, and elsewhere stay.
 TEST(UserPrologues, AreRoundedAndMoveWhereTheRoundingMayTurn) {
   const float unit = std::ldexp(1.0F, -10);  // of f16 from 1 to 2

@@ -48,6 +48,21 @@ TEST(Races, LanesOfOneInstructionThatWriteDifferentValues) {
       {1, "st.shared.u32 [%r1+8], %r0"});
 }
 
+// Pairs of lanes copy different words to one place; the places are near each other, and far.
+TEST(Races, CopiesOfOneInstructionToOnePlace) {
+  const std::string copy = "cp.async.ca.shared.global [%r8], [%rd3], 4";
+  for (const char* distance : {"8", "128"}) {
+    const std::string places =
+        "and.b32 %r8, %r3, 1;\nsetp.eq.u32 %p1, %r8, 1;\nselp.b64 %rd3, %rd10, %rd1, %p1;\n"
+        "shr.u32 %r8, %r3, 1;\nmad.lo.u32 %r8, %r8, " +
+        std::string(distance) + ", %r1;\n";
+    expect_report(
+        {places + copy + ";\ncp.async.wait_all;", 32}, race, {0, copy},
+        "writes 4 bytes at offset 0 of shared memory, where {other} writes something else at the same time (race)",
+        {1, copy});
+  }
+}
+
 TEST(Races, LanesOfAWarpWithoutASynchronisation) {
   expect_report({store_own + mirrored + "ld.shared.u32 %r9, [%r8];", 32}, race, {0, "ld.shared.u32 %r9, [%r8]"},
                 touches("reads", 4, 124) + after_write, {31, "st.shared.u32 [%r2], %r0"});

@@ -35,6 +35,19 @@ TEST(UnwrittenValues, MatterWhereTheyAreStoredForOthersToSee) {
   expect_use("", "atom.global.cas.b32 %r8, [%rd10], 1, %r9", "stored here");
 }
 
+TEST(UnwrittenValues, MayBeAnyElementOfAVector) {
+  const std::string first_of_four =
+      "mad.lo.u32 %r8, %r0, 16, %r1;\nst.shared.u32 [%r8], %r0;\nbar.sync 0;\n"
+      "ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r8];\n";
+  expect_silence({first_of_four + "st.global.u32 [%rd0], %r4;"});
+  for (const char* element : {"%r5", "%r7"}) {
+    const Fault fault = run_strict({first_of_four + "st.global.u32 [%rd0], " + element + ";"});
+    EXPECT_EQ(fault.kind, FaultKind::uninitialised_read) << element;
+    EXPECT_THAT(fault.report, HasSubstr("reads 16 bytes, among them offset 516 of shared memory, which no thread"))
+        << element;
+  }
+}
+
 TEST(UnwrittenValues, MatterInAddressesAndDecisions) {
   expect_use("mul.wide.u32 %rd3, %r9, 4;\nadd.u64 %rd3, %rd3, %rd0;\n", "ld.global.u32 %r8, [%rd3]", "an address here");
   expect_use("mad.lo.u32 %r8, %r9, 4, %r1;\n", "st.shared.u32 [%r8], %r0", "an address here");

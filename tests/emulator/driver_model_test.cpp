@@ -254,6 +254,9 @@ TEST(DeviceTable, AgreesWithTheCardsOfTheTimeModel) {
       const double gigabytes = 2.0 * limits.memory_clock_khz * limits.bus_bits / 8 / 1e6;
       EXPECT_NEAR(gigabytes, card.dram_peak_gbs, 1);
     }
+    const double peak = 2e3 * limits.memory_clock_khz * limits.bus_bits / 8;
+    EXPECT_NEAR(device.rates.dram_bytes_per_second / peak, static_cast<double>(card.dram_gbs) / card.dram_peak_gbs,
+                0.1);
     // Four schedulers have 32 lanes each, if a warp's instruction takes a cycle.
     const DeviceRates& rates = device.rates;
     EXPECT_EQ(rates.fp32_lanes, static_cast<int>(128 / card.fma_cycles));

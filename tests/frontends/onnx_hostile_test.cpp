@@ -234,6 +234,20 @@ TEST(OnnxHostile, MessagesAreCountedBeforeTheyAreMade) {
   }
 }
 
+// Bytes behind a length of 4 GiB belong to no message.
+TEST(OnnxHostile, MessagesBehindALengthThatNoFileHasAreNotCounted) {
+  std::string bytes = OnnxModel(14).bytes() + "\x3A\xFF\xFF\xFF\xFF\x0F";
+  for (size_t i = 0; i <= size_t{1} << 22; ++i) bytes.append("\x0A\0", 2);
+  const TemporaryFile file(bytes);
+  try {
+    (void)read_onnx(file.path());
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::parse_error) << error.what();
+    EXPECT_THAT(error.message(), HasSubstr("is not an ONNX model, or is cut short"));
+  }
+}
+
 TEST(OnnxHostile, LargeConstantsAreReadInParts) {
   constexpr int64_t count = (3 << 16) + 5;
   std::vector<float> elements(count);

@@ -243,6 +243,14 @@ TEST(FusePrologues, OneBehindAnother) {
   EXPECT_THAT(calls_of(graph), ElementsAre("conv_forward user", "conv_forward user", "conv_forward user"));
 }
 
+TEST(FusePrologues, BehindTheHostMayStandWhatIsNone) {
+  Graph graph;
+  const ValueId y = conv(graph, activation(graph, "tanh", image(graph)), constant(graph, {2, 2, 1, 1}));
+  graph.output("y", norm(graph, y, {{2, 4}, {1, 7}, {0, 0}, {1, 1}}));
+  fuse_prologues(graph, one_second);
+  EXPECT_THAT(calls_of(graph), ElementsAre("conv_forward user", HasSubstr("norm_inference")));
+}
+
 TEST(FusePrologues, ACallTakesOneOnly) {
   Graph graph;
   ValueId y = image(graph);

@@ -16,6 +16,7 @@ std::atomic<bool> active{false};
 std::atomic<int> calls{0};
 std::atomic<int> read_error{0};
 std::atomic<bool> writes_nothing{false};
+std::atomic<bool> loses_writes{false};
 std::atomic<bool> has_pidfds{true};
 std::atomic<int> pidfd_error{0};
 constexpr auto by_pidfd = static_cast<idtype_t>(3);  // P_PIDFD, which glibc 2.35 does not name
@@ -40,6 +41,14 @@ WritesOfNothing::WritesOfNothing() {
 
 WritesOfNothing::~WritesOfNothing() {
   writes_nothing = false;
+}
+
+FailingSyncs::FailingSyncs() {
+  loses_writes = true;
+}
+
+FailingSyncs::~FailingSyncs() {
+  loses_writes = false;
 }
 
 FailingReads::FailingReads(int error) {
@@ -89,6 +98,14 @@ extern "C" ssize_t write(int descriptor, const void* bytes, size_t size) {
     return 0;
   }
   return kiln::testing_support::interrupts() ? -1 : ::syscall(SYS_write, descriptor, bytes, size);
+}
+
+extern "C" int fsync(int descriptor) {
+  if (kiln::testing_support::loses_writes) {
+    errno = EIO;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_fsync, descriptor));
 }
 
 // No system call has more than six arguments.

@@ -36,6 +36,15 @@ class WritesOfNothing {
   WritesOfNothing& operator=(const WritesOfNothing&) = delete;
 };
 
+/// While the object lives, fsync() fails with EIO, as that of a disk which lost what it was given.
+class FailingSyncs {
+ public:
+  FailingSyncs();
+  ~FailingSyncs();
+  FailingSyncs(const FailingSyncs&) = delete;
+  FailingSyncs& operator=(const FailingSyncs&) = delete;
+};
+
 /// While the object lives, pidfd_open() fails with `error`. With 0 it works, but waitid() takes no pidfd, as in
 /// Linux 5.3.
 class NoPidfds {

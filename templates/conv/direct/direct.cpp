@@ -47,10 +47,6 @@ int y_run(const Tile& tile, const ConvolutionAddresses& conv) {
   return output_vector_width(conv, std::gcd(conv.k_per_group(), int64_t{std::min(tile.k, 8)}));
 }
 
-int registers(const Tile& tile, const ConvolutionAddresses& conv) {
-  return static_cast<int>(tile.p * tile.k + input_rows(tile, conv) * x_run(tile, conv) + 2 * tile.k + 36);
-}
-
 // Rows of x that some tap of some output of a thread meets: loads of one column.
 int64_t met_rows(const Tile& tile, const ConvolutionAddresses& conv) {
   return std::min(input_rows(tile, conv), tile.p * conv.rows.window);
@@ -74,6 +70,22 @@ Unrolling unrolling(const Tile& tile, const ConvolutionAddresses& conv) {
     result.c *= 2;
   }
   return result;
+}
+
+// Registers of a column of x as it is stored.
+int64_t column_registers(const Tile& tile, const ConvolutionAddresses& conv) {
+  return met_rows(tile, conv) * ceil_div(x_run(tile, conv) * size_of(conv.x.dtype), 4);
+}
+
+// Columns that are loading or loaded at a time: no more than there are registers for.
+int64_t columns_ahead(const Tile& tile, const ConvolutionAddresses& conv) {
+  constexpr int64_t fewest = 2, most_registers = 32;
+  const Unrolling unroll = unrolling(tile, conv);
+  return std::min(unroll.s * unroll.c, std::max(fewest, most_registers / column_registers(tile, conv)));
+}
+
+int registers(const Tile& tile, const ConvolutionAddresses& conv) {
+  return static_cast<int>(tile.p * tile.k + columns_ahead(tile, conv) * column_registers(tile, conv) + tile.k + 32);
 }
 
 // A warp's load of neighbouring elements of a filter.
@@ -142,6 +154,7 @@ void add_constants(Prelude& prelude, const Tile& tile, const Contraction& contra
   prelude.constant("X_RUN", x_run(tile, conv)).constant("Y_RUN", y_run(tile, conv));
   const Unrolling unroll = unrolling(tile, conv);
   prelude.constant("UNROLL_S", unroll.s).constant("UNROLL_C", unroll.c);
+  prelude.constant("AHEAD", columns_ahead(tile, conv));
   prelude.extent("P_TILES", ceil_div(conv.rows.outputs, tile.p));
   prelude.extent("K_TILES", ceil_div(conv.k_per_group(), tile.k));
 }
@@ -186,19 +199,15 @@ GridWork work_of(const Tile& tile, const Contraction& contraction) {
   // A column's neighbours and the rows that windows share come from L1.
   const double reuse = std::max(1.0, taps * tile.p / rows / static_cast<double>(conv.columns.stride));
   block.l2_bytes = 32 * (warps * (loads * inside * x.sectors / reuse + stores * y.sectors) + fills * w.sectors);
-  // A group of unrolled steps starts all of its loads before it uses the first.
   const Unrolling unroll = unrolling(tile, conv);
-  const double groups = loads / rows / static_cast<double>(unroll.s * unroll.c);
-  const double group_loads = rows * static_cast<double>(unroll.s * unroll.c);
-  // With many products, the compiler starts the loads of later tap columns among those of the first.
-  const double products = static_cast<double>(unroll.s * unroll.c * conv.rows.window * tile.p * tile.k) * run;
-  const double later_loads = unroll.s > 1 ? std::clamp((products - 36) / 36, 0.0, 1.0) : 0;
   block.code_instructions = 120 + 12.0 * tile.p * tile.k +
                             static_cast<double>(unroll.s * unroll.c) *
                                 (1.15 * static_cast<double>(conv.rows.window * tile.p * tile.k) * run + 4 * rows);
-  block.latency_clocks =
-      1500 + filter * tile.k / tile.threads * 20 + groups * (350 + 280 * later_loads + 10 * group_loads) +
-      1.3 * (block.fma / warps + shared_reads * 6) + 4 * loads * run * contraction.prologue_instructions;
+  // While a column loads, `ahead` are multiplied.
+  const double columns_met = loads / rows, ahead = static_cast<double>(columns_ahead(tile, conv));
+  const double multiplied = (1.6 * block.fma + 8 * warps * shared_reads) / warps / columns_met + 8 * rows;
+  block.latency_clocks = 1500 + filter * tile.k / tile.threads * 20 + columns_met * (multiplied + 450 / ahead) +
+                         4 * loads * run * contraction.prologue_instructions;
   // Each step to further channels finds elements that no block has had yet.
   block.chain_clocks = 400 * static_cast<double>(conv.c_per_group()) / run / static_cast<double>(unroll.c);
   work.dram_bytes = compulsory_bytes(contraction);

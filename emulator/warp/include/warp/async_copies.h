@@ -28,6 +28,7 @@ class AsyncCopies {
   /// The next copy, to be filled in but for its group: of `source_bytes[lane]` bytes, and zeros up to `bytes`, for each
   /// lane in `lanes`.
   Copy& next();
+  const Copy& coming() const { return copies_[end_]; }
   /// Issues it.
   void issue();
   void commit(Mask lanes);
