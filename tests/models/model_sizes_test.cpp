@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -128,6 +129,23 @@ TEST_F(SizesTest, TheOneThatWasNotUsedForLongestIsGivenUp) {
   expect_upsampled(model, 2, 3);
 }
 
+// A size that is read later is one of the file that was opened, or none.
+TEST_F(SizesTest, AFileThatWasWrittenAgainIsRefusedBeforeItsFirstSizeToo) {
+  for (const bool has_size : {false, true}) {
+    Model model = open(upsampling());
+    if (has_size) expect_upsampled(model, 2, 3);
+    std::ofstream(files_.back()->path(), std::ios::binary) << negation_of_any_rank().bytes();
+    try {
+      model.set_shapes({{"x", {1, 1, 2, 4}}});
+      ADD_FAILURE() << "another model was taken in";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::io_error);
+      EXPECT_THAT(error.message(), HasSubstr("was written or removed since the model was loaded"));
+    }
+    if (has_size) expect_upsampled(model, 2, 3);
+  }
+}
+
 TEST_F(SizesTest, TheOneInUseStaysWhateverTheLimit) {
   Model model = open(upsampling(), {.kept_sizes = 0});
   for (const int64_t width : {2, 3, 2}) {
@@ -177,6 +195,22 @@ TEST_F(SizesTest, WeightsOfOneThatIsGivenUpAreFreedAndSharedOnesStay) {
     EXPECT_EQ(model.memory().weights, most) << "no more for the last than for the first ones";
     EXPECT_LT(most, 16384);
     expect_right(512);
+  }
+}
+
+// Sums of 512 and 508 rows are their sizes' own, and 16 bytes that come with them; the rest is shared.
+TEST_F(SizesTest, TheLimitOfBytesCountsWhatOneSizeAloneReads) {
+  constexpr int64_t both = 4 * (512 + 508) + 16;
+  for (const int64_t limit : {both, both - 1}) {
+    OnnxModel network = table_sums();
+    network.weights("shift", {1}, {3}).node("Add", {"y", "shift"}, {"shifted"});
+    network.output("shifted");
+    Model model = open(network, {.kept_bytes = limit});
+    for (const int64_t n : {512, 508}) {
+      const std::vector<HostArray> inputs = {floats({n, 1}, std::vector<float>(static_cast<size_t>(n), 1))};
+      EXPECT_EQ(values_of(models::run_on_host(context_, model, inputs)[1])[0], 6);
+    }
+    EXPECT_EQ(model.sizes(), limit == both ? 2U : 1U) << limit;
   }
 }
 
