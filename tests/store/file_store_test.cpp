@@ -361,6 +361,13 @@ TEST_F(FileStoreTest, WritesAndReadsEntriesThroughSignals) {
   EXPECT_THAT(announced_, IsEmpty());
 }
 
+TEST_F(FileStoreTest, ReadsOnWhereAReadGivesAPart) {
+  FileStore store(in(scratch_.path()), listener());
+  obtain(store, key_of("a"), "made");
+  const testing_support::ShortReads one_byte_at_a_time;
+  EXPECT_EQ(obtain(store, key_of("a"), "again"), "made");
+}
+
 TEST_F(FileStoreTest, AnnouncesAnEntryThatCannotBeReadAndMakesIt) {
   FileStore store(in(scratch_.path()), listener());
   obtain(store, key_of("a"), "made");

@@ -5,9 +5,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
+#include <cstdint>
 
 namespace kiln::testing_support {
 namespace {
@@ -15,8 +17,8 @@ namespace {
 std::atomic<bool> active{false};
 std::atomic<int> calls{0};
 std::atomic<int> read_error{0};
+std::atomic<size_t> most_read{SIZE_MAX};
 std::atomic<bool> writes_nothing{false};
-std::atomic<bool> loses_writes{false};
 std::atomic<bool> has_pidfds{true};
 std::atomic<int> pidfd_error{0};
 constexpr auto by_pidfd = static_cast<idtype_t>(3);  // P_PIDFD, which glibc 2.35 does not name
@@ -43,12 +45,12 @@ WritesOfNothing::~WritesOfNothing() {
   writes_nothing = false;
 }
 
-FailingSyncs::FailingSyncs() {
-  loses_writes = true;
+ShortReads::ShortReads() {
+  most_read = 1;
 }
 
-FailingSyncs::~FailingSyncs() {
-  loses_writes = false;
+ShortReads::~ShortReads() {
+  most_read = SIZE_MAX;
 }
 
 FailingReads::FailingReads(int error) {
@@ -85,10 +87,12 @@ NoPidfds::~NoPidfds() {
 }  // namespace kiln::testing_support
 
 extern "C" ssize_t read(int descriptor, void* bytes, size_t size) {
+  size = std::min<size_t>(size, kiln::testing_support::most_read);
   return kiln::testing_support::fails_to_read() ? -1 : ::syscall(SYS_read, descriptor, bytes, size);
 }
 
 extern "C" ssize_t pread(int descriptor, void* bytes, size_t size, off_t offset) {
+  size = std::min<size_t>(size, kiln::testing_support::most_read);
   return kiln::testing_support::fails_to_read() ? -1 : ::syscall(SYS_pread64, descriptor, bytes, size, offset);
 }
 
@@ -98,14 +102,6 @@ extern "C" ssize_t write(int descriptor, const void* bytes, size_t size) {
     return 0;
   }
   return kiln::testing_support::interrupts() ? -1 : ::syscall(SYS_write, descriptor, bytes, size);
-}
-
-extern "C" int fsync(int descriptor) {
-  if (kiln::testing_support::loses_writes) {
-    errno = EIO;
-    return -1;
-  }
-  return static_cast<int>(::syscall(SYS_fsync, descriptor));
 }
 
 // No system call has more than six arguments.

@@ -27,6 +27,15 @@ class FailingReads {
   FailingReads& operator=(const FailingReads&) = delete;
 };
 
+/// While the object lives, read() and pread() give one byte at a time, as they may.
+class ShortReads {
+ public:
+  ShortReads();
+  ~ShortReads();
+  ShortReads(const ShortReads&) = delete;
+  ShortReads& operator=(const ShortReads&) = delete;
+};
+
 /// While the object lives, write() writes nothing and says so by 0; errno is what an earlier call left, EINTR.
 class WritesOfNothing {
  public:
@@ -34,15 +43,6 @@ class WritesOfNothing {
   ~WritesOfNothing();
   WritesOfNothing(const WritesOfNothing&) = delete;
   WritesOfNothing& operator=(const WritesOfNothing&) = delete;
-};
-
-/// While the object lives, fsync() fails with EIO, as that of a disk which lost what it was given.
-class FailingSyncs {
- public:
-  FailingSyncs();
-  ~FailingSyncs();
-  FailingSyncs(const FailingSyncs&) = delete;
-  FailingSyncs& operator=(const FailingSyncs&) = delete;
 };
 
 /// While the object lives, pidfd_open() fails with `error`. With 0 it works, but waitid() takes no pidfd, as in
