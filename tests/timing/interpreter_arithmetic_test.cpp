@@ -48,6 +48,7 @@ TEST(Interpreter, AddsMultipliesAndComparesIntegersAsTheMachine) {
       {"IADD3 R3, -R2, R4, RZ", 0xfffffff4},
       {"IADD3.X R3, R2, R2, RZ, P1, !PT", 11},
       {"IADD3.X R3, R2, R2, RZ, !PT, P1", 11},
+      {"IADD3.X R3, R2, R2, RZ, P1, !PT, P1, P1", 11},
       {"IADD3.X R3, R2, ~R2, RZ, P1, !PT", 0},
       {"IADD3 R9, P3, R4, R4, RZ; SEL R3, 0x1, RZ, P3", 1},
       {"IADD3 R9, P3, R2, R5, RZ; SEL R3, 0x1, RZ, P3", 0},
