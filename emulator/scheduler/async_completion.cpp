@@ -1,30 +1,17 @@
 #include "async_completion.h"
 
 #include <bit>
-#include <cstring>
 
 #include "checks/strict.h"
 
 namespace kiln::emulator {
 namespace {
 
-/// A lane's copy of `bytes`, the rest of which is zeros beyond the `wanted` ones.
-template <uint32_t bytes>
-void copy(std::byte* to, const std::byte* from, uint64_t wanted) {
-  if (wanted >= bytes) {
-    std::memcpy(to, from, bytes);
-    return;
-  }
-  std::memset(to, 0, bytes);
-  if (wanted != 0) std::memcpy(to, from, wanted);
-}
-
 template <uint32_t bytes>
 void copy_lanes(const AsyncCopies::Copy& copies, Mask lanes) {
   for (; lanes != 0; lanes &= lanes - 1) {
     const auto lane = static_cast<size_t>(std::countr_zero(lanes));
-    copy<bytes>(reinterpret_cast<std::byte*>(copies.to[lane]), reinterpret_cast<const std::byte*>(copies.from[lane]),
-                copies.source_bytes[lane]);
+    bring(copies, lane, bytes, reinterpret_cast<std::byte*>(copies.to[lane]));
   }
 }
 

@@ -1,6 +1,5 @@
 // atom, red and cp.async. Atomics are atomic among host threads; within a warp the lanes go one after the other.
 #include <bit>
-#include <cstring>
 
 #include "addresses.h"
 #include "checks/fault.h"
@@ -187,16 +186,14 @@ HandlerPair bit_atomic(const Atomic& atomic) {
   }
 }
 
-/// Copies to `to` what a lane's part of the coming cp.async is going to store, for the checks.
+/// Copies to `to` what a lane of the coming cp.async is about to bring, for the checks.
 void copied_value(const Warp& warp, const Instruction*, int lane, std::byte* to) {
   const AsyncCopies::Copy& copy = warp.copies.coming();
-  const uint64_t read = copy.source_bytes[static_cast<size_t>(lane)];
-  std::memcpy(to, reinterpret_cast<const void*>(copy.from[static_cast<size_t>(lane)]), read);
-  std::memset(to + read, 0, copy.bytes - read);
+  bring(copy, static_cast<size_t>(lane), copy.bytes, to);
 }
 
-/// Both sides of a copy, looked at lane group by lane group: each group reads the same number of bytes. What it reads
-/// first: copied_value() reads that.
+/// Both sides of a copy, looked at lane group by lane group: each group reads the same number of bytes. The source
+/// comes first, because copied_value() reads it when the other side is looked at.
 template <class Shared>
 bool inspect_copy(Warp& warp, const Instruction* i, Mask mask, const Addresses<typename Shared::Offset>& to,
                   const Addresses<uint64_t>& from, uint32_t bytes, const AsyncCopies::Addresses& wanted) {

@@ -138,7 +138,8 @@ Estimate grid_estimate(const GridWork& work, const Arch& arch, const DeviceFigur
   // The last blocks begin whenever one before them ends.
   if (rest > 0) clocks += std::max(round * rest / resident, 0.5 * latency);
   // An SM that gets one of the heaviest blocks is done later, the more so the fewer it has.
-  clocks = std::max(clocks * (1 + 0.6 * (work.heaviest - 1) / std::max(1.0, share)), work.longest_clocks);
+  clocks =
+      std::max(clocks * (1 + 0.6 * (work.heaviest - 1) / std::max(1.0, share)), block.contention * work.longest_clocks);
 
   // Few SMs cannot draw the whole bandwidth.
   const double peak = device.dram_bytes_per_second * reached.copy_efficiency;

@@ -187,7 +187,7 @@ TEST_F(ProgramTest, TablesFitTheTerminalAndLoseNothing) {
   const std::string tables = narrow.out.substr(narrow.out.find("best estimates"));
   EXPECT_LE(longest_line(tables), 80U) << tables;
   EXPECT_GT(longest_line(tables), 60U) << "the width there is is used";
-  for (const std::string word : {"conv_depthwise", "conv_direct", "because", "roofline"}) {
+  for (const std::string word : {"conv_depthwise", "conv_implicit_gemm", "because", "roofline"}) {
     EXPECT_THAT(tables, HasSubstr(word));
   }
   const Outcome wide = kiln_on_terminal(80, {"explain", request, "--wide"});

@@ -98,10 +98,7 @@ TEST(OnnxFaults, RefusesOnnxsOwnOperationsWithoutTheirOpset) {
   model.node("Relu", {"y"}, {"z"});
   expect_error(model, message);
   OnnxModel in_a_body = classifier();
-  onnx::AttributeProto& body = *in_a_body.graph().mutable_node(0)->add_attribute();
-  body.set_name("body");
-  body.set_type(onnx::AttributeProto::GRAPH);
-  *body.mutable_g() = model.graph();
+  test::add_graph(*in_a_body.graph().mutable_node(0), "body") = model.graph();
   expect_error(in_a_body, message);
 }
 

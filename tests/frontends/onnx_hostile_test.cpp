@@ -213,6 +213,18 @@ TEST(OnnxHostile, NumbersThatNoRunTakesAreRefusedWithTheirNode) {
   expect_error(clip, "node 'y' (Clip): activation_forward: low is nan", ErrorCode::invalid_argument);
 }
 
+/// Expects that a file of these bytes is refused by that error.
+void expect_unread(const std::string& bytes, ErrorCode code, const std::string& text) {
+  const TemporaryFile file(bytes);
+  try {
+    (void)read_onnx(file.path());
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_THAT(error.message(), HasSubstr(text));
+  }
+}
+
 // protobuf makes some 200 bytes of two.
 TEST(OnnxHostile, MessagesAreCountedBeforeTheyAreMade) {
   constexpr size_t most_messages = size_t{1} << 22;
@@ -224,28 +236,14 @@ TEST(OnnxHostile, MessagesAreCountedBeforeTheyAreMade) {
   length.set_producer_name(nodes);
   std::string graph = length.SerializeAsString();
   graph[0] = '\x3A';
-  const TemporaryFile file(bytes + graph);
-  try {
-    (void)read_onnx(file.path());
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::unsupported) << error.what();
-    EXPECT_THAT(error.message(), HasSubstr("holds more than 4194304 nodes, attributes, names"));
-  }
+  expect_unread(bytes + graph, ErrorCode::unsupported, "holds more than 4194304 nodes, attributes, names");
 }
 
 // Bytes behind a length of 4 GiB belong to no message.
 TEST(OnnxHostile, MessagesBehindALengthThatNoFileHasAreNotCounted) {
   std::string bytes = OnnxModel(14).bytes() + "\x3A\xFF\xFF\xFF\xFF\x0F";
   for (size_t i = 0; i <= size_t{1} << 22; ++i) bytes.append("\x0A\0", 2);
-  const TemporaryFile file(bytes);
-  try {
-    (void)read_onnx(file.path());
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::parse_error) << error.what();
-    EXPECT_THAT(error.message(), HasSubstr("is not an ONNX model, or is cut short"));
-  }
+  expect_unread(bytes, ErrorCode::parse_error, "is not an ONNX model, or is cut short");
 }
 
 TEST(OnnxHostile, LargeConstantsAreReadInParts) {

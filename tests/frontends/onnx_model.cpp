@@ -104,6 +104,13 @@ OnnxModel& OnnxModel::output(const std::string& name) {
   return *this;
 }
 
+onnx::GraphProto& add_graph(onnx::NodeProto& node, const std::string& name) {
+  onnx::AttributeProto& attribute = *node.add_attribute();
+  attribute.set_name(name);
+  attribute.set_type(onnx::AttributeProto::GRAPH);
+  return *attribute.mutable_g();
+}
+
 OnnxModel one_node(const std::string& type, const std::vector<Ints>& inputs, const Attributes& attributes,
                    int64_t opset, int32_t element_type, const std::vector<Ints>& integers) {
   OnnxModel model(opset);

@@ -43,6 +43,9 @@ class OnnxModel {
   onnx::ModelProto proto_;
 };
 
+/// A new attribute of a node, which is a graph: a branch of an If, the body of a Loop.
+onnx::GraphProto& add_graph(onnx::NodeProto& node, const std::string& name);
+
 /// The output `y` of a node over inputs of the given extents, x0, x1 and so on, and behind them constants of integers.
 OnnxModel one_node(const std::string& type, const std::vector<Ints>& inputs, const Attributes& attributes = {},
                    int64_t opset = 14, int32_t element_type = floating, const std::vector<Ints>& integers = {});

@@ -46,21 +46,18 @@ TEST(OnnxNodes, SayWhatIsWrong) {
   for (const Wrong& each : cases) expect_error(each.model, "node 'y' (" + each.message);
 }
 
-// Types of ONNX 1.14.
 /// y = If(condition) of Relu(x), else of Tanh(x); each branch has `results` of them.
 OnnxModel choice(int64_t condition, int results = 1) {
   OnnxModel model(13);
   model.input("x", {2, 3}).integers("condition", {condition});
   onnx::NodeProto& choose = model.node("If", {"condition"}, {"y"});
   for (const bool holds : {true, false}) {
-    onnx::AttributeProto& branch = *choose.add_attribute();
-    branch.set_name(holds ? "then_branch" : "else_branch");
-    branch.set_type(onnx::AttributeProto::GRAPH);
-    onnx::NodeProto& inner = *branch.mutable_g()->add_node();
+    onnx::GraphProto& branch = add_graph(choose, holds ? "then_branch" : "else_branch");
+    onnx::NodeProto& inner = *branch.add_node();
     inner.set_op_type(holds ? "Relu" : "Tanh");
     inner.add_input("x");
     inner.add_output("inner");
-    for (int i = 0; i < results; ++i) branch.mutable_g()->add_output()->set_name("inner");
+    for (int i = 0; i < results; ++i) branch.add_output()->set_name("inner");
   }
   model.output("y");
   return model;
@@ -73,6 +70,7 @@ TEST(OnnxNodes, AnIfWhoseConditionIsKnownIsOneOfItsBranches) {
   expect_error(choice(0, 0), "node 'y' (If): has no else_branch of 1 results");
 }
 
+// Types of ONNX 1.14.
 TEST(OnnxNodes, MoveAndConvertFp8) {
   constexpr int64_t float8_e4m3fn = 17;
   constexpr int32_t float8_e5m2 = 19;

@@ -188,14 +188,12 @@ TEST(OnnxUncovered, BodiesReadValuesToo) {
   model.node("Relu", {"x"}, {"r"});
   onnx::NodeProto& choose = model.node("If", {"choice"}, {"y"});
   for (const char* name : {"then_branch", "else_branch"}) {
-    onnx::AttributeProto& branch = *choose.add_attribute();
-    branch.set_name(name);
-    branch.set_type(onnx::AttributeProto::GRAPH);
-    onnx::NodeProto& inner = *branch.mutable_g()->add_node();
+    onnx::GraphProto& branch = test::add_graph(choose, name);
+    onnx::NodeProto& inner = *branch.add_node();
     inner.set_op_type("Tanh");
     inner.add_input("r");
     inner.add_output("inner");
-    branch.mutable_g()->add_output()->set_name("inner");
+    branch.add_output()->set_name("inner");
   }
   model.output("y");
   EXPECT_THAT(keys_of(lowered(model)), ElementsAre(relu));

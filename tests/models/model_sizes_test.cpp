@@ -198,15 +198,15 @@ TEST_F(SizesTest, WeightsOfOneThatIsGivenUpAreFreedAndSharedOnesStay) {
   }
 }
 
-// Sums of 512 and 508 rows are their sizes' own, and 16 bytes that come with them; the rest is shared.
+// Each size has 2 KiB of its own, its sums in whole pieces of 256 bytes; it shares the shift with the other.
 TEST_F(SizesTest, TheLimitOfBytesCountsWhatOneSizeAloneReads) {
-  constexpr int64_t both = 4 * (512 + 508) + 16;
+  constexpr int64_t both = 2 * 2048;
   for (const int64_t limit : {both, both - 1}) {
     OnnxModel network = table_sums();
     network.weights("shift", {1}, {3}).node("Add", {"y", "shift"}, {"shifted"});
     network.output("shifted");
     Model model = open(network, {.kept_bytes = limit});
-    for (const int64_t n : {512, 508}) {
+    for (const int64_t n : {512, 511}) {
       const std::vector<HostArray> inputs = {floats({n, 1}, std::vector<float>(static_cast<size_t>(n), 1))};
       EXPECT_EQ(values_of(models::run_on_host(context_, model, inputs)[1])[0], 6);
     }

@@ -328,14 +328,12 @@ TEST_F(ModelTest, TakesTheBranchOfAKnownCondition) {
     model.node(holds ? "Equal" : "Less", {"rank", "two"}, {"condition"});
     onnx::NodeProto& choose = model.node("If", {"condition"}, {"y"});
     for (const std::string name : {"then", "else"}) {
-      onnx::AttributeProto& branch = *choose.add_attribute();
-      branch.set_name(name + "_branch");
-      branch.set_type(onnx::AttributeProto::GRAPH);
-      onnx::NodeProto& inner = *branch.mutable_g()->add_node();
+      onnx::GraphProto& branch = test::add_graph(choose, name + "_branch");
+      onnx::NodeProto& inner = *branch.add_node();
       inner.set_op_type(name == "then" ? "Neg" : "Exp");
       inner.add_input("r");
       inner.add_output(name + "_inner");
-      branch.mutable_g()->add_output()->set_name(name + "_inner");
+      branch.add_output()->set_name(name + "_inner");
     }
     onnx::NodeProto again = choose;  // the same names in its branches
     again.set_output(0, "z");
@@ -356,15 +354,12 @@ TEST_F(ModelTest, ABranchHasItsOwnConstantsAndSeveralResults) {
   model.input("x", {2}).integers("condition", {2});  // holds: it is not 0
   onnx::NodeProto& choose = model.node("If", {"condition"}, {"y", "z"});
   for (const char* name : {"then_branch", "else_branch"}) {
-    onnx::AttributeProto& branch = *choose.add_attribute();
-    branch.set_name(name);
-    branch.set_type(onnx::AttributeProto::GRAPH);
     OnnxModel body(13);
     body.weights("own", {2}, {5, 6});
     body.node("Add", {"x", "own"}, {"a"});
     body.node("Mul", {"x", "own"}, {"m"});
     body.output("m").output("a");
-    *branch.mutable_g() = body.graph();
+    test::add_graph(choose, name) = body.graph();
   }
   model.output("y").output("z");
   const auto results = run(model, {floats({2}, {2, 3})});

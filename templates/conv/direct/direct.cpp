@@ -203,11 +203,10 @@ GridWork work_of(const Tile& tile, const Contraction& contraction) {
   block.code_instructions = 120 + 12.0 * tile.p * tile.k +
                             static_cast<double>(unroll.s * unroll.c) *
                                 (1.15 * static_cast<double>(conv.rows.window * tile.p * tile.k) * run + 4 * rows);
-  // While a column loads, `ahead` are multiplied.
-  const double columns_met = loads / rows, ahead = static_cast<double>(columns_ahead(tile, conv));
-  const double multiplied = (1.6 * block.fma + 8 * warps * shared_reads) / warps / columns_met + 8 * rows;
-  block.latency_clocks = 1500 + filter * tile.k / tile.threads * 20 + columns_met * (multiplied + 450 / ahead) +
-                         4 * loads * run * contraction.prologue_instructions;
+  // A column's loads are waited for once in `ahead` columns.
+  const double ahead = static_cast<double>(columns_ahead(tile, conv));
+  block.latency_clocks = 1500 + filter * tile.k / tile.threads * 20 + 1.6 * block.fma / warps + 8 * shared_reads +
+                         loads * (8 + 450 / rows / ahead + 4 * run * contraction.prologue_instructions);
   // Each step to further channels finds elements that no block has had yet.
   block.chain_clocks = 400 * static_cast<double>(conv.c_per_group()) / run / static_cast<double>(unroll.c);
   work.dram_bytes = compulsory_bytes(contraction);

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "kernel/instruction.h"
@@ -28,6 +30,7 @@ class AsyncCopies {
   /// The next copy, to be filled in but for its group: of `source_bytes[lane]` bytes, and zeros up to `bytes`, for each
   /// lane in `lanes`.
   Copy& next();
+  /// The same, to be read while it is looked at.
   const Copy& coming() const { return copies_[end_]; }
   /// Issues it.
   void issue();
@@ -52,6 +55,18 @@ class AsyncCopies {
   Mask committers_ = 0;  // the lanes of the first commit
   bool alike_ = true;    // and of all others
 };
+
+/// Writes to `to` what a lane's copy of `bytes` brings.
+inline void bring(const AsyncCopies::Copy& copy, size_t lane, uint32_t bytes, std::byte* to) {
+  const auto* const from = reinterpret_cast<const std::byte*>(copy.from[lane]);
+  const uint64_t wanted = copy.source_bytes[lane];
+  if (wanted >= bytes) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  std::memset(to, 0, bytes);
+  if (wanted != 0) std::memcpy(to, from, wanted);
+}
 
 template <class Complete>
 void AsyncCopies::take(Mask lanes, uint32_t pending, Complete complete) {
