@@ -86,6 +86,7 @@
   algorithm(pool_indexed) \
   algorithm(pool_backward_simple) \
   algorithm(pool_backward_gather) \
+  algorithm(pool_backward_scatter) \
   algorithm(pool_backward_separable) \
   algorithm(unpool_backward_simple) \
   algorithm(unpool_backward_gather) \

@@ -10,7 +10,8 @@ uint32_t Interpreter::Machine::guard_of(const Warp& warp, const Instruction& ins
   const Bits bits = fetch_predicate(warp, instruction.guard_uniform, instruction.guard, instruction.guard_inverted);
   if ((bits.unknown & mask) != 0) {
     if (instruction.opcode == "BRA") return decided(instruction, bits, mask);
-    if (instruction.opcode == "EXIT" || instruction.opcode == "BAR" || instruction.opcode.starts_with("BRX"))
+    if (instruction.opcode == "EXIT" || instruction.opcode == "BAR" || instruction.opcode.starts_with("BRX") ||
+        (instruction.opcode.starts_with("CALL") && !returns(instruction)))
       fail_for_data(instruction);
     return mask & (bits.value | bits.unknown);
   }
@@ -21,11 +22,21 @@ void Interpreter::Machine::fail_for_data(const Instruction& instruction) const {
   fail(instruction, "depends on data that is not known; give Launch::memory what the kernel reads there");
 }
 
-// Whether a call comes before the next jump.
+// Whether a call is of a function. Else it is a jump, which compilers write so if the way is long: the code that it
+// leads to ends with the kernel.
+bool Interpreter::Machine::returns(const Instruction& call) const {
+  for (size_t i = sass_.index_of(last_operand(call).value); i < decoded_.size(); ++i) {
+    if (decoded_[i].op == Op::ret) return true;
+    if (decoded_[i].op == Op::exit) return false;
+  }
+  return false;
+}
+
+// Whether a function is called before the next jump.
 bool Interpreter::Machine::calls(size_t index) const {
   for (; index < decoded_.size(); ++index) {
     const Op op = decoded_[index].op;
-    if (op == Op::call) return true;
+    if (op == Op::call) return returns(sass_.instructions[index]);
     if (op == Op::bra || op == Op::brx || op == Op::exit || op == Op::ret || op == Op::bsync) return false;
   }
   return false;

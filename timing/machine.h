@@ -97,6 +97,7 @@ class Interpreter::Machine {
   uint32_t guard_of(const Warp& warp, const Instruction& instruction, uint32_t mask);
   uint32_t decided(const Instruction& branch, const Bits& bits, uint32_t lanes);
   uint32_t guess(const Instruction& instruction);
+  bool returns(const Instruction& call) const;
   bool calls(size_t index) const;
   [[noreturn]] void fail_for_data(const Instruction& instruction) const;
   bool control(Warp& warp, Fragment& fragment, const Decoded& decoded, const Instruction& instruction, uint32_t active);

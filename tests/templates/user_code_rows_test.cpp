@@ -123,6 +123,13 @@ TEST(UserCodeOfPoolingGradients, IsRightInEveryKernel) {
       all);
 }
 
+TEST(UserCodeOfPoolingGradients, IsRightWindowByWindow) {
+  expect_served_right(
+      "pool_backward dy=f16:2x8x2x3:nhwc x=f16:2x8x7x9:nhwc mode=max window=3,2 stride=4,3 beta=any "
+      "epilogue=user:pooled prologue.mean=f16:8 epilogue.gate=f32:2x8x7x9:nchw epilogue.bias=f32:8:2",
+      {"pool_backward_scatter"});
+}
+
 TEST(UserCodeOfPoolingGradients, IsRightAxisByAxis) {
   expect_served_right(
       "pool_backward dy=f16:2x8x4x5:nhwc x=f16:2x8x8x8:nhwc mode=max window=5,4 beta=any epilogue=user:pooled "

@@ -25,11 +25,17 @@ Code with_data() {
   return Code().add("LDG.E R2, [RZ]").add("ISETP.LT.AND P0, PT, R2, RZ, PT");
 }
 
+// A function, behind the end of a kernel.
+Code with_function(Code kernel) {
+  return kernel.add("EXIT").label("function").add("NOP").add("RET.REL.NODEC R4 `(function)");
+}
+
 TEST(Interpreter, BranchesByDataLeadPastCalls) {
   const Sass over =
-      with_data().add("@P0 BRA `(on)").add("NOP").add("CALL.REL.NOINC `(on)").label("on").add("EXIT").sass();
+      with_function(with_data().add("@P0 BRA `(on)").add("NOP").add("CALL.REL.NOINC `(function)").label("on")).sass();
   const Sass towards =
-      with_data().add("@P0 BRA `(rare)").add("EXIT").label("rare").add("CALL.REL.NOINC `(rare)").sass();
+      with_function(with_data().add("@P0 BRA `(rare)").add("EXIT").label("rare").add("CALL.REL.NOINC `(function)"))
+          .sass();
   for (const Sass* sass : {&over, &towards}) {
     const KernelFacts facts = plain_facts(sass->arch);
     Launch launch;
@@ -42,16 +48,30 @@ TEST(Interpreter, BranchesByDataLeadPastCalls) {
   }
 }
 
+void expect_refused_for_data(const Sass& sass, const std::string& what) {
+  try {
+    run_code(sass);
+    FAIL() << what;
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("depends on data")) << what;
+  }
+}
+
+// How compilers write a jump to a place that is far away, such as the end of a loop.
+TEST(Interpreter, CallsThatDoNotReturnAreBranches) {
+  const auto far = [](Code code) { return code.add("EXIT").label("far").add("NOP").add("EXIT").sass(); };
+  expect_refused_for_data(far(with_data().add("@P0 CALL.REL.NOINC `(far)")), "guarded by data");
+  expect_refused_for_data(far(with_data().add("@P0 BRA `(on)").add("CALL.REL.NOINC `(far)").label("on")),
+                          "a branch by data over it");
+  const BlockPath path = run_code(far(Code().add("CALL.REL.NOINC `(far)")));
+  EXPECT_EQ(path.warps[0].executed.size(), 3U) << "to the end of the kernel";
+}
+
 TEST(Interpreter, CallsBehindAnotherJumpDoNotDecide) {
   for (const char* jump : {"BRA `(on)", "BRX R4 -0x40", "EXIT", "RET.REL.NODEC R4 `(on)", "BSYNC B0"}) {
-    const Sass sass =
-        with_data().add("@P0 BRA `(on)").add(jump).add("CALL.REL.NOINC `(on)").label("on").add("EXIT").sass();
-    try {
-      run_code(sass);
-      FAIL() << jump;
-    } catch (const Error& error) {
-      EXPECT_THAT(error.what(), testing::HasSubstr("depends on data")) << jump;
-    }
+    expect_refused_for_data(
+        with_function(with_data().add("@P0 BRA `(on)").add(jump).add("CALL.REL.NOINC `(function)").label("on")).sass(),
+        jump);
   }
 }
 

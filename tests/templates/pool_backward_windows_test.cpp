@@ -1,5 +1,6 @@
-// The gradient of pooling by large windows, axis by axis: against the reference on shapes that are awkward in a few
-// ways each; against gathering where maxima are equal, infinite or no numbers; refusals.
+// The gradients of pooling by large windows, axis by axis, and of maxima of windows that do not overlap: against the
+// reference on shapes that are awkward in a few ways each; against gathering where maxima are equal, infinite or no
+// numbers; refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,10 +11,10 @@
 #include "kiln/device/memory.h"
 #include "variant_check.h"
 
-namespace kiln::testing_support::pool_backward_separable_test {
+namespace kiln::testing_support::pool_backward_windows_test {
 namespace {
 
-const std::vector<std::string> separable = {"pool_backward_separable"};
+const std::vector<std::string> separable = {"pool_backward_separable"}, scatter = {"pool_backward_scatter"};
 
 class PoolBackwardSeparable : public testing::TestWithParam<AlgorithmCase> {};
 
@@ -114,6 +115,71 @@ INSTANTIATE_TEST_SUITE_P(
                     wide(separable, "pool_backward dy=f32:1x3x4x3x4 dx=f32:1x3x6x5x6 mode=avg window=3")),
     cover_name);
 
+class PoolBackwardScatter : public testing::TestWithParam<AlgorithmCase> {};
+
+TEST_P(PoolBackwardScatter, MatchesTheReference) {
+  expect_defaults_match(GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Windows, PoolBackwardScatter,
+    testing::Values(
+        AlgorithmCase{"SingleElement", "pool_backward dy=f32:1x1x1x1 x=f32:1x1x1x1 window=1", scatter},
+        AlgorithmCase{"SideBySide", "pool_backward dy=bf16:2x5x8x16 x=bf16:2x5x16x32 window=2 stride=2", scatter},
+        AlgorithmCase{"ElementsOfNoWindow", "pool_backward dy=f32:1x7x4x5 x=f32:1x7x19x24 window=2 stride=5", scatter},
+        AlgorithmCase{"AsymmetricPads",
+                      "pool_backward dy=f32:2x3x4x3 x=f32:2x3x10x8 window=3 stride=3 pad=1,0,1,1 beta=1", scatter},
+        AlgorithmCase{"WindowsInPadding", "pool_backward dy=f32:1x3x5x7 x=f32:1x3x4x4 window=2 stride=2 pad=3,5",
+                      scatter},
+        AlgorithmCase{"LastWindowBeforeTheEnd", "pool_backward dy=f16:1x3x2x2 x=f16:1x3x10x9 window=3,4 stride=4",
+                      scatter},
+        AlgorithmCase{"Dilation", "pool_backward dy=bf16:2x4x3x3 x=bf16:2x4x17x19 window=3 dilation=2 stride=5",
+                      scatter},
+        AlgorithmCase{"OneOutputAlongAnAxis", "pool_backward dy=f32:2x3x1x4 x=f32:2x3x3x8 window=3,2 stride=1,2",
+                      scatter},
+        AlgorithmCase{"Global", "pool_backward dy=f16:3x13x1x1 x=f16:3x13x17x19 window=global", scatter},
+        AlgorithmCase{"GlobalChannels", "pool_backward dy=f16:3x40x1x1:nhwc x=f16:3x40x9x11:nhwc window=global",
+                      scatter},
+        AlgorithmCase{"Channels",
+                      "pool_backward dy=f16:2x16x3x4:nhwc x=f16:2x16x7x9:nhwc window=2 stride=2 alpha=any beta=any",
+                      scatter},
+        AlgorithmCase{"OddChannels",
+                      "pool_backward dy=bf16:2x7x3x3:nhwc x=bf16:2x7x9x11:nhwc dx=f32:2x7x9x11 window=3 stride=3",
+                      scatter},
+        AlgorithmCase{"MixedLayouts",
+                      "pool_backward dy=f16:2x8x3x4:nchw x=bf16:2x8x7x9:nhwc dx=f32:2x8x7x9:nchw window=2 stride=2",
+                      scatter},
+        AlgorithmCase{"Regions",
+                      "pool_backward dy=f32:2x3x2x4:200,60,13,2 x=f32:2x3x5x8:300,90,12,1 dx=f32:2x3x5x8:400,100,16,2 "
+                      "window=2 stride=2",
+                      scatter},
+        AlgorithmCase{"AnyBatch", "pool_backward dy=f32:5x3x3x3 x=f32:5x3x11x11 window=3 stride=4 n=?", scatter},
+        AlgorithmCase{"EmptyBatch", "pool_backward dy=f32:0x3x3x3 x=f32:0x3x9x9 window=3 stride=3", scatter},
+        AlgorithmCase{"Line", "pool_backward dy=f32:2x5x6:ncw x=f32:2x5x17:ncw window=3 stride=3 pad=0,1", scatter},
+        AlgorithmCase{"Volume", "pool_backward dy=f32:1x3x3x2x2 x=f32:1x3x7x5x9 window=2,2,4 stride=2,3,5", scatter},
+        AlgorithmCase{
+            "VolumeOfChannels",
+            "pool_backward dy=bf16:1x8x2x2x3:ndhwc x=bf16:1x8x5x6x7:ndhwc window=2 stride=3,3,2 pad=0,0,0,1,0,0",
+            scatter}),
+    case_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    PoolBackwardScatterConfigs, PairwiseMatch,
+    testing::Values(
+        cover("pool_backward_scatter",
+              "pool_backward dy=f32:1x3x2x1 x=f32:1x3x36x17 window=16,17 stride=18,17 pad=1,0"),
+        cover("pool_backward_scatter",
+              "pool_backward dy=f16:2x16x1x2:nhwc x=f16:2x16x17x37:nhwc window=16,17 stride=17,20 alpha=any beta=any"),
+        cover("pool_backward_scatter",
+              "pool_backward dy=bf16:1x24x3x2x2:ndhwc x=bf16:1x24x7x5x9:ndhwc window=2,2,4 "
+              "stride=2,3,5")),
+    cover_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    PoolBackwardScatterWithWideOffsets, WideIndexMatch,
+    testing::Values(wide(scatter, "pool_backward dy=f16:2x8x4x4:nhwc x=f16:2x8x9x9:nhwc window=2 stride=2")),
+    cover_name);
+
 // The gradients that `algorithm` gives, with blocks of 64 threads, in each of its configurations.
 std::vector<std::vector<float>> gradients(const std::string& algorithm, const Request& request,
                                           const std::vector<float>& x, const std::vector<float>& dy) {
@@ -153,6 +219,42 @@ TEST(PoolBackwardSeparableMaxima, AreThoseOfGathering) {
   }
 }
 
+// The same where a team looks at a window, each thread at a part.
+TEST(PoolBackwardScatterMaxima, AreThoseOfGathering) {
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> values = {0.0f, -0.0f, 1.0f, 1.0f, -infinity, infinity, nan};
+  std::mt19937 random(11);
+  for (const char* line : {"pool_backward dy=f32:1x2x4x5 x=f32:1x2x30x37 window=7 stride=8 pad=1",
+                           "pool_backward dy=f32:1x2x1x2 x=f32:1x2x17x37 window=16,17 stride=18,20"}) {
+    const Request request = Request::parse(line);
+    const auto inputs = static_cast<size_t>(request.at("x").elements()),
+               outputs = static_cast<size_t>(request.at("dy").elements());
+    for (const size_t kinds : {size_t{2}, size_t{5}, values.size()}) {
+      std::vector<float> x(inputs), dy(outputs);
+      for (float& value : x) value = values[random() % kinds];
+      if (kinds == 5) std::fill(x.begin(), x.begin() + static_cast<int64_t>(inputs / 2), -infinity);
+      for (float& value : dy) value = static_cast<float>(1 + random() % 64);
+      const std::vector<float> expected = gradients("pool_backward_gather", request, x, dy).front();
+      for (const std::vector<float>& got : gradients("pool_backward_scatter", request, x, dy)) {
+        EXPECT_EQ(got, expected) << line << " " << kinds;
+      }
+    }
+  }
+}
+
+TEST(PoolBackwardScatterRefusals, NameTheReason) {
+  const auto refusal = [](const std::string& request) {
+    return refusal_of("pool_backward_scatter", "pool_backward " + request);
+  };
+  EXPECT_EQ(refusal("dy=f32:1x3x4x4 x=f32:1x3x8x8 window=2 stride=2"), "none");
+  EXPECT_EQ(refusal("dy=f32:1x3x3x4 x=f32:1x3x8x8 window=3,2 stride=2"), "windows overlap");
+  EXPECT_EQ(refusal("dy=f32:1x3x4x3 x=f32:1x3x8x8 window=2 dilation=1,2 stride=2"), "windows overlap");
+  EXPECT_EQ(refusal("dy=f32:1x3x4x4 dx=f32:1x3x8x8 mode=avg window=2 stride=2"),
+            "an average has no maximum to be found");
+  EXPECT_EQ(refusal("dy=f32:1x3x4x4 indices=i32:1x3x4x4 dx=f32:1x3x8x8 window=2 stride=2"), "indices are given");
+  EXPECT_EQ(refusal("dy=f32:1x3x4x4 x=f32:1x3x8x8 window=2 stride=2 alpha=0 beta=any"), "alpha is zero");
+}
+
 TEST(PoolBackwardSeparableRefusals, NameTheReason) {
   const auto refusal = [](const std::string& request) {
     return refusal_of("pool_backward_separable", "pool_backward " + request);
@@ -170,4 +272,4 @@ TEST(PoolBackwardSeparableRefusals, NameTheReason) {
 }
 
 }  // namespace
-}  // namespace kiln::testing_support::pool_backward_separable_test
+}  // namespace kiln::testing_support::pool_backward_windows_test
