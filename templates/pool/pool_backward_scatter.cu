@@ -141,7 +141,7 @@ __device__ __forceinline__ void find_maximum(const TX* __restrict__ x, const Pla
 struct Range {
   Index begin, end;
 
-  // Of output number `output`, from the start of its window to that of the next.
+  // Elements of output number `output`: from the start of its window to that of the next.
   __device__ __forceinline__ Range(Index output, Index stride, Index pad, Index extent, Index outputs) {
     const Index start = output * stride - pad;
     begin = output == 0 ? 0 : smaller(larger<Index>(start, 0), extent);
