@@ -2,7 +2,7 @@
 // one image, and loads the rows of x under their windows one by one, each as one segment. Its accesses of X_RUN
 // elements are aligned by starting SHIFT elements before that under tap 0 of output 0.
 //
-// From the prelude, besides the problem: TILE_P, TILE_Q, MULTIPLIER, SHIFT, and X_RUN, which divides W.
+// From the prelude, besides the problem: TILE_P, TILE_Q, SHIFT, and X_RUN, which divides W.
 #include "lib/depthwise_tiles.cuh"
 #include "lib/padded_vector.cuh"
 #include "lib/user_code.cuh"

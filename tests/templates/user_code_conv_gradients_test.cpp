@@ -105,7 +105,15 @@ TEST(UserCodeOfFilterGradients, OfConvolutions) {
   expect_served_right(
       "conv_backward_filter x=f32:2x3x7x9 dy=f32:2x5x7x10 dw=f16:5x3x3x2:200,1,25,5 pad=1 mode=convolution "
       "epilogue=user:entered prologue.mean=f16:3:2 epilogue.gate=bf16:5x1x3x2",
-      {"conv_backward_filter_simple", "conv_backward_filter_direct", "conv_backward_filter_implicit_gemm"});
+      {"conv_backward_filter_simple", "conv_backward_filter_direct", "conv_backward_filter_implicit_gemm",
+       "conv_backward_filter_depthwise_nchw"});
+}
+
+TEST(UserCodeOfFilterGradients, OfSmallGroups) {
+  expect_served_right(
+      "conv_backward_filter x=f32:2x6x7x9 dy=f16:2x4x7x9 dw=f32:4x3x3x3 pad=1 groups=2 epilogue=user:entered "
+      "prologue.mean=f16:6:2 epilogue.gate=bf16:4x1x3x3",
+      {"conv_backward_filter_depthwise_nchw"});
 }
 
 TEST(UserCodeOfFilterGradients, OfDepthwiseConvolutions) {

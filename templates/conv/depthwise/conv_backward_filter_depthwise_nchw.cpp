@@ -25,7 +25,7 @@ int64_t tiles(const Tile& tile, const FilterGradient& gradient) {
 }
 
 int64_t filter_blocks(const Tile& tile, const FilterGradient& gradient) {
-  return ceil_div(gradient.k(), tile.threads / tile.lanes);
+  return ceil_div(gradient.k() * gradient.c_per_group(), tile.threads / tile.lanes);
 }
 
 int x_run(const Tile& tile, const FilterGradient& gradient) {
@@ -52,6 +52,15 @@ descriptor::SplitGrid grid(const Tile& tile, const FilterGradient& gradient) {
   return {tile.threads, tile.split, filter_blocks(tile, gradient)};
 }
 
+// A channel of x is read for each filter of its group, one of dy for each of their channels.
+std::optional<std::string> refusal(const FilterGradient& gradient, const Target&) {
+  constexpr int64_t most_shared = 8;
+  if (std::min(gradient.c_per_group(), gradient.k_per_group()) > most_shared) {
+    return "groups have more than 8 channels of x and of dy";
+  }
+  return descriptor::filter_sums_refusal(gradient, descriptor::Inner::pixels);
+}
+
 // Rules: what their names below say.
 bool loops_are_short(const Tile& tile, const FilterGradient& gradient, const Target&) {
   constexpr int64_t longest_body = 2500, most_accesses = 200;
@@ -69,7 +78,7 @@ bool has_open_kernel(const Tile& tile, const FilterGradient& gradient, const Tar
   Tile open = tile;
   open.p = open.q = 4;
   if (!loops_are_short(open, gradient, target) || !registers_suffice(open, gradient, target)) open.p = open.q = 1;
-  return tile.p == open.p && tile.q == open.q && tile.lanes == 32 && tile.threads == 128;
+  return gradient.c_per_group() == 1 && tile.p == open.p && tile.q == open.q && tile.lanes == 32 && tile.threads == 128;
 }
 
 Program program(const Tile& tile, const FilterGradient& gradient, const Target&, const Emitter& emit) {
@@ -78,7 +87,6 @@ Program program(const Tile& tile, const FilterGradient& gradient, const Target&,
   prelude.constant("TILE_P", tile.p).constant("TILE_Q", tile.q).constant("LANES", tile.lanes);
   prelude.constant("X_RUN", x_run(tile, gradient)).constant("DY_RUN", dy_run(tile, gradient));
   prelude.constant("SHIFT", descriptor::depthwise_shift(gradient.columns, x_run(tile, gradient)));
-  prelude.constant("MULTIPLIER", gradient.k() / gradient.c());
   return descriptor::split_gradient_program("conv_backward_filter_depthwise_nchw", gradient, grid(tile, gradient),
                                             std::move(prelude), emit);
 }
@@ -141,9 +149,7 @@ Algorithm conv_backward_filter_depthwise_nchw() {
   return describe<Tile, FilterGradient>("conv_backward_filter_depthwise_nchw", "conv_backward_filter",
                                         "conv/depthwise/conv_backward_filter_depthwise_nchw.cu")
       .takes_prologue()
-      .applies([](const FilterGradient& gradient, const Target&) {
-        return descriptor::depthwise_gradient_refusal(gradient, descriptor::Inner::pixels);
-      })
+      .applies(refusal)
       .param("TILE_P", &Tile::p, {4, 2, 7, 1})
       .param("TILE_Q", &Tile::q, {4, 8, 7, 14, 1})
       .param("LANES", &Tile::lanes, {32, 128})

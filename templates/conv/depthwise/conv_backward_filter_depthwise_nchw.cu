@@ -1,11 +1,12 @@
-// Gradient of a depthwise convolution by its filters, along the pixels: every channel of x has MULTIPLIER filters of
-// its own. Any strides; fast where pixels of a row stand side by side.
+// Gradient of a convolution by its filters, along the pixels, where a channel of x or of dy serves few others:
+// depthwise convolutions, small groups, images of few channels. Any strides; fast where pixels of a row stand side by
+// side.
 //
-// LANES threads share a filter and a part of the tiles of TILE_P x TILE_Q outputs of all images. The sums of all taps
-// stay in a thread's registers while it goes from tile to tile. It keeps dy of a tile and goes down the rows of x under
-// it (lib/depthwise_segments.cuh): every element of either is converted once and serves all taps that bring them
-// together. Then the threads of a filter add up, and with SPLIT > 1 parts a second kernel adds those. Every order of
-// addition is fixed.
+// A filter here is one channel of one k: the sums of one channel of x with one of dy. LANES threads share it and a part
+// of the tiles of TILE_P x TILE_Q outputs of all images. The sums of all taps stay in a thread's registers while it
+// goes from tile to tile. It keeps dy of a tile and goes down the rows of x under it (lib/depthwise_segments.cuh):
+// every element of either is converted once and serves all taps that bring them together. Then the threads of a filter
+// add up, and with SPLIT > 1 parts a second kernel adds those. Every order of addition is fixed.
 //
 // From the prelude, besides the problem: TILE_P, TILE_Q, LANES, X_RUN and DY_RUN, the elements of an access, THREADS
 // and SPLIT (conv_backward_filter_depthwise_nchw.cpp).
@@ -56,9 +57,10 @@ __device__ __forceinline__ void multiply(const Segment& segment, int t, int row,
   }
 }
 
-// Adds what tile number `tile` of all images brings to the filter of k.
-__device__ __forceinline__ void add_tile(const TX* x, const TDY* dy, Index tile, int k, const UserArguments& user,
+// Adds what tile number `tile` of all images brings to a filter.
+__device__ __forceinline__ void add_tile(const TX* x, const TDY* dy, Index tile, int filter, const UserArguments& user,
                                          Sums& sums) {
+  const int k = filter / C_PER_GROUP, channel = k / K_PER_GROUP * C_PER_GROUP + filter % C_PER_GROUP;
   const TilePlace at(tile);
   const Existing existing(at.first_p, at.first_q);
   TileOfGradients gradients;
@@ -67,13 +69,13 @@ __device__ __forceinline__ void add_tile(const TX* x, const TDY* dy, Index tile,
   for (int t = 0; t < T; ++t) {
     const Index d = at.front + Index(t) * DILATION_D;
     if (static_cast<UnsignedIndex>(d) >= UnsignedIndex(D)) continue;
-    const TX* const plane = x + Input::at(at.image, k / MULTIPLIER, d, 0, 0);
+    const TX* const plane = x + Input::at(at.image, channel, d, 0, 0);
 #pragma unroll
     for (int row = 0; row < input_rows(R); ++row) {
       if (!meets<TILE_P, STRIDE_H, DILATION_H, R>(row)) continue;
       const Index h = at.top + row;
       const Segment segment(plane + h * Index(X_STRIDE_H), at.left - SHIFT,
-                            static_cast<UnsignedIndex>(h) < UnsignedIndex(H), k / MULTIPLIER, user);
+                            static_cast<UnsignedIndex>(h) < UnsignedIndex(H), channel, user);
       multiply(segment, t, row, existing, gradients, sums);
     }
   }
@@ -85,14 +87,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                                         long long n) {
   __shared__ float of_warps[TAPS][BLOCK_FILTERS][WARPS_OF_FILTER];
   const int lane = static_cast<int>(threadIdx.x) % LANES, filter_in_block = static_cast<int>(threadIdx.x) / LANES;
-  const int first_k = static_cast<int>(blockIdx.x) * BLOCK_FILTERS, part = static_cast<int>(blockIdx.y);
+  const int first_filter = static_cast<int>(blockIdx.x) * BLOCK_FILTERS, part = static_cast<int>(blockIdx.y);
 
   Sums sums = {};
-  if (first_k + filter_in_block < K) {
+  if (first_filter + filter_in_block < filters()) {
     const TilesOfPart<LANES> tiles(part, images_of(n) * (Index(Z) * p_tiles() * q_tiles()));
 #pragma unroll 1
     for (Index tile = tiles.first + lane; tile < tiles.end; tile += LANES) {
-      add_tile(x, dy, tile, first_k + filter_in_block, user, sums);
+      add_tile(x, dy, tile, first_filter + filter_in_block, user, sums);
     }
   }
 
@@ -104,11 +106,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   __syncthreads();
   for (int i = static_cast<int>(threadIdx.x); i < TAPS * BLOCK_FILTERS; i += THREADS) {
     const int tap = i % TAPS, filter = i / TAPS;
-    if (first_k + filter >= K) break;
+    if (first_filter + filter >= filters()) break;
     float sum = of_warps[tap][filter][0];
 #pragma unroll
     for (int warp = 1; warp < WARPS_OF_FILTER; ++warp) sum += of_warps[tap][filter][warp];
-    leave_sum<false>(dw, parts, part, first_k + filter, tap, sum, {alpha, beta, user});
+    leave_sum<false>(dw, parts, part, first_filter + filter, tap, sum, {alpha, beta, user});
   }
 }
 
