@@ -56,6 +56,12 @@ function(kiln_test_timeout name seconds)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${limit})
 endfunction()
 
+# kiln_start_early(<test> <seconds>): has CTest start the test, which takes about so long, before shorter ones. Started
+# last it would run alone, while the other cores have nothing to do.
+function(kiln_start_early name seconds)
+  set_tests_properties(${name} PROPERTIES COST ${seconds})
+endfunction()
+
 # kiln_test(<name> SOURCES <file>... [LINKS <target>...] [LABELS <label>...] [TIMEOUT <seconds>])
 #
 # One GoogleTest program, one CTest entry; label "cpu" (no device), "emulator" (loads the emulated device) or "gpu".
