@@ -67,8 +67,8 @@ Estimate predict(const Shape& shape, const PoolBackwardProblem& pool, const Targ
   const double taps = each(static_cast<double>(pool.taps())), stores = each(elements / std::max(windows, 1.0));
   const auto rounds = static_cast<double>(std::bit_width(static_cast<unsigned>(shape.team)) - 1);
   // A block that has few channels of a pixel moves parts of sectors. Neighbours that each have a window are apart.
-  const double neighbours = shape.threads / shape.team, groups = static_cast<double>(pool.c()) / shape.vector;
-  const bool has_parts = pool.channels_inner && neighbours < groups;
+  const int neighbours = shape.threads / shape.team;
+  const bool has_parts = pool.channels_inner && neighbours < pool.c() / shape.vector;
   const double pitch = pool.channels_inner || shape.team > 1 ? 1 : static_cast<double>(pool.columns.stride);
   const auto moved = [&](double bytes) {
     return has_parts ? std::max(1.0, 32 / (neighbours * shape.vector * bytes)) : 1.0;

@@ -1,5 +1,5 @@
-"""scripts/test in a tree where set-up, build, checks and CTest are stand-ins that pass or fail as told: tests/deep.txt is
-written by a deep run in which everything passed, and by no other.
+"""scripts/test in a tree where set-up, build, checks and CTest are stand-ins that pass or fail as told: tests/deep.txt and
+tests/tidy.txt are written by a deep run in which everything passed, and by no other.
 
 usage: test_command_test.py ROOT
 """
@@ -81,7 +81,10 @@ class Tree:
         return self.calls_file.read_text().splitlines()
 
     def wrote_list(self):
-        return "deep_list write" in self.calls()
+        """Whether it wrote tests/deep.txt, and tests/tidy.txt with it."""
+        written = {"deep_list write", "tidy --record"} & set(self.calls())
+        assert len(written) in (0, 2), written
+        return bool(written)
 
 
 class TestCommand(unittest.TestCase):
@@ -116,12 +119,12 @@ class TestCommand(unittest.TestCase):
     def test_a_deep_run_that_passes_writes_the_list_last(self):
         result = self.tree.run("--deep")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertEqual(result.stdout.splitlines()[-1], "7 passed, 0 failed")
+        self.assertEqual(result.stdout.splitlines()[-1], "8 passed, 0 failed")
         records = self.tree.folder / "build/release/test-results/deep"
         self.assertTrue(records.is_dir())
         calls = self.tree.calls()
         self.assertEqual(calls[calls.index("deep_list start") + 1], f"ctest TEST_DEEP_RECORDS={records}")
-        self.assertEqual(calls[-2:], ["tidy ", "deep_list write"])
+        self.assertEqual(calls[-3:], ["tidy ", "tidy --record", "deep_list write"])
 
     def test_a_deep_run_in_which_anything_fails_writes_nothing(self):
         for failing in ("program", "case", "ctest", "format", "tidy", "build"):

@@ -153,6 +153,14 @@ INSTANTIATE_TEST_SUITE_P(
                       "pool_backward dy=f32:2x3x2x4:200,60,13,2 x=f32:2x3x5x8:300,90,12,1 dx=f32:2x3x5x8:400,100,16,2 "
                       "window=2 stride=2",
                       scatter},
+        AlgorithmCase{"RegionsOfChannels",
+                      "pool_backward dy=f16:2x8x2x3:800,1,120,16 x=f16:2x8x5x6:4000,1,400,24 "
+                      "dx=f16:2x8x5x6:2000,1,200,16 window=2 stride=2",
+                      scatter},
+        AlgorithmCase{"RegionsOfRows",
+                      "pool_backward dy=bf16:2x3x2x4:200,60,13,2 x=bf16:2x3x5x8:300,90,12,1 "
+                      "dx=bf16:2x3x5x8:400,100,16,2 window=2 stride=2",
+                      scatter},
         AlgorithmCase{"AnyBatch", "pool_backward dy=f32:5x3x3x3 x=f32:5x3x11x11 window=3 stride=4 n=?", scatter},
         AlgorithmCase{"EmptyBatch", "pool_backward dy=f32:0x3x3x3 x=f32:0x3x9x9 window=3 stride=3", scatter},
         AlgorithmCase{"Line", "pool_backward dy=f32:2x5x6:ncw x=f32:2x5x17:ncw window=3 stride=3 pad=0,1", scatter},
