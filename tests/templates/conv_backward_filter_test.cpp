@@ -228,8 +228,11 @@ TEST(ConvBackwardFilterDepthwise, SaysWhyItDoesNotApply) {
   EXPECT_EQ(refusal("nchw", first), "none");
   EXPECT_EQ(refusal("nchw", last), "channels of x stand closer together than its pixels");
   EXPECT_EQ(refusal("nhwc", first), "pixels of x stand closer together than its channels");
-  EXPECT_EQ(refusal("nchw", "conv_backward_filter x=f32:1x4x5x5 dy=f32:1x4x3x3 dw=f32:4x2x3x3 groups=2"),
+  EXPECT_EQ(refusal("nhwc", "conv_backward_filter x=f32:1x4x5x5:nhwc dy=f32:1x4x3x3 dw=f32:4x2x3x3 groups=2"),
             "it is not depthwise: groups is not the number of channels of x");
+  EXPECT_EQ(refusal("nchw", "conv_backward_filter x=f32:1x32x5x5 dy=f32:1x16x3x3 dw=f32:16x16x3x3 groups=2"), "none");
+  EXPECT_EQ(refusal("nchw", "conv_backward_filter x=f32:1x32x5x5 dy=f32:1x18x3x3 dw=f32:18x16x3x3 groups=2"),
+            "groups have more than 8 channels of x and of dy");
   EXPECT_EQ(refusal("nchw", "conv_backward_filter x=f32:1x4x5x5 dy=f32:1x4x3x3 dw=f32:4x1x3x3 groups=4 alpha=0"),
             "alpha is zero: there is nothing to multiply");
   EXPECT_EQ(refusal("nchw", "conv_backward_filter x=f32:1x4x15x15 dy=f32:1x4x4x5 dw=f32:4x1x12x11 groups=4"),

@@ -156,13 +156,6 @@ TEST(ConvDescriptors, SayWhyTheyDoNotApply) {
   EXPECT_THAT(reason("conv_direct", zero), HasSubstr("alpha is zero"));
   EXPECT_THAT(reason("conv_1x1", plain), HasSubstr("not 1x1"));
   EXPECT_THAT(reason("conv_depthwise_nchw", plain), HasSubstr("not depthwise"));
-  const auto gradient_reason = [&](const char* channels) {
-    return reason("conv_backward_filter_depthwise_nchw", fmt::format("conv_backward_filter {}", channels));
-  };
-  EXPECT_EQ(gradient_reason("x=f32:1x32x5x5 dy=f32:1x16x3x3 dw=f32:16x16x3x3 groups=2"), "");
-  EXPECT_THAT(gradient_reason("x=f32:1x32x5x5 dy=f32:1x18x3x3 dw=f32:18x16x3x3 groups=2"),
-              HasSubstr("more than 8 channels of x and of dy"));
-  EXPECT_THAT(gradient_reason("x=f32:1x4x5x5:nhwc dy=f32:1x4x3x3 dw=f32:4x4x3x3"), HasSubstr("closer together"));
   EXPECT_THAT(reason("conv_implicit_gemm", "conv_forward x=f32:1x4x5x5:nchw w=f32:4x4x1x1:nchw"),
               HasSubstr("conv_1x1"));
   for (const char* products : {"conv_implicit_gemm", "conv_implicit_gemm_splitk"}) {

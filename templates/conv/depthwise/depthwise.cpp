@@ -6,20 +6,14 @@
 
 namespace kiln::descriptor {
 
-namespace {
-
-std::optional<std::string> order_refusal(const TensorSpec& x, Inner inner) {
-  const Inner given = inner_of(x);
-  if (given == inner || given == Inner::either) return std::nullopt;
-  return inner == Inner::pixels ? "channels of x stand closer together than its pixels"
-                                : "pixels of x stand closer together than its channels";
-}
-
-}  // namespace
-
 std::optional<std::string> depthwise_refusal(const TensorSpec& x, int64_t c_per_group, Inner inner) {
   if (c_per_group != 1) return "it is not depthwise: groups is not the number of channels of x";
-  return order_refusal(x, inner);
+  const Inner given = inner_of(x);
+  if (given != inner && given != Inner::either) {
+    return inner == Inner::pixels ? "channels of x stand closer together than its pixels"
+                                  : "pixels of x stand closer together than its channels";
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> depthwise_refusal(const ConvolutionAddresses& conv, Inner inner) {
@@ -28,9 +22,9 @@ std::optional<std::string> depthwise_refusal(const ConvolutionAddresses& conv, I
   return std::nullopt;
 }
 
-std::optional<std::string> filter_sums_refusal(const FilterGradient& gradient, Inner inner) {
+std::optional<std::string> depthwise_gradient_refusal(const FilterGradient& gradient, Inner inner) {
   if (gradient.blend.alpha == Scale::zero) return "alpha is zero: there is nothing to multiply";
-  if (auto why = order_refusal(gradient.x, inner)) return why;
+  if (auto why = depthwise_refusal(gradient.x, gradient.c_per_group(), inner)) return why;
   if (gradient.taps() > most_taps) return "a filter has more than 121 taps";
   return std::nullopt;
 }
