@@ -1,6 +1,6 @@
 // Answers of descriptors to requests, held against descriptions.txt: which algorithms serve them and why others do not,
 // how many configurations each has, which of them it takes without a measurement, and its prediction. A digest stands
-// for the constants and launches of a sample of them. No other test says which algorithms serve a request and no
+// for the constants and launches of a sample of them, another one for the shapes of open kernels. No other test says which algorithms serve a request and no
 // others, and none sees most faults that only cost time: a smaller vector, a rule that is too strict, an estimate that
 // is off.
 //
@@ -196,6 +196,20 @@ std::string digest_of(const Catalogue& catalogue, const Request& request, const 
   return digest.hex().substr(0, 8);
 }
 
+// How many shapes the open form of an algorithm has for the request, and a digest of them; nothing if it has no form.
+std::string open_shapes_of(const Catalogue& catalogue, const std::string& algorithm, const Request& request,
+                           const Target& target) {
+  const Algorithm* const open = catalogue.find(algorithm + "_open");
+  if (open == nullptr) return "";
+  const BoundAlgorithm bound = open->on(request, target);
+  if (bound.refusal()) return "";
+  std::set<std::string> shapes;
+  for (const Config& config : bound.legal()) shapes.insert(config.print());
+  Digest digest;
+  for (const std::string& shape : shapes) digest.add(shape);
+  return fmt::format(", {} open, {}", shapes.size(), digest.hex().substr(0, 8));
+}
+
 std::string description_of(const Catalogue& catalogue, const Request& request, const Place& place) {
   const Candidates candidates = catalogue.candidates(request, place.target, place.figures);
   std::vector<std::string> order;
@@ -210,10 +224,11 @@ std::string description_of(const Catalogue& catalogue, const Request& request, c
     const std::vector<Candidate>& of = by_algorithm[algorithm];
     double logarithms = 0;
     for (const Candidate& candidate : of) logarithms += std::log(candidate.estimate.seconds);
-    text += fmt::format("  {}: {} configurations, in the mean {:.4g} us, the first {:.4g} us, {}, {}\n", algorithm,
+    text += fmt::format("  {}: {} configurations, in the mean {:.4g} us, the first {:.4g} us, {}, {}{}\n", algorithm,
                         of.size(), 1e6 * std::exp(logarithms / static_cast<double>(of.size())),
                         1e6 * of.front().estimate.seconds, of.front().choice.config.print(),
-                        digest_of(catalogue, request, place.target, of));
+                        digest_of(catalogue, request, place.target, of),
+                        open_shapes_of(catalogue, algorithm, request, place.target));
   }
   for (const Refusal& refusal : candidates.refused) {
     text += fmt::format("  not {}: {}\n", refusal.algorithm, refusal.reason);

@@ -63,6 +63,7 @@ TEST(Interpreter, CallsThatDoNotReturnAreBranches) {
   expect_refused_for_data(far(with_data().add("@P0 CALL.REL.NOINC `(far)")), "guarded by data");
   expect_refused_for_data(far(with_data().add("@P0 BRA `(on)").add("CALL.REL.NOINC `(far)").label("on")),
                           "a branch by data over it");
+  expect_refused_for_data(with_data().label("far").add("@P0 CALL.REL.NOINC `(far)").sass(), "to code without an end");
   const BlockPath path = run_code(far(Code().add("CALL.REL.NOINC `(far)")));
   EXPECT_EQ(path.warps[0].executed.size(), 3U) << "to the end of the kernel";
 }
