@@ -1,8 +1,8 @@
 // Answers of descriptors to requests, held against descriptions.txt: which algorithms serve them and why others do not,
 // how many configurations each has, which of them it takes without a measurement, and its prediction. A digest stands
-// for the constants and launches of a sample of them, another one for the shapes of open kernels. No other test says which algorithms serve a request and no
-// others, and none sees most faults that only cost time: a smaller vector, a rule that is too strict, an estimate that
-// is off.
+// for the constants and launches of a sample of them, and another one for the shapes of its open kernels. No other test
+// says which algorithms serve a request and no others, and none sees most faults that only cost time: a smaller vector,
+// a rule that is too strict, an estimate that is off.
 //
 // A difference is either a mistake or what a change was meant to do. The test leaves what it found beside its own
 // program, to be compared and put in the place of the file.

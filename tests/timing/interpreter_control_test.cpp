@@ -76,6 +76,17 @@ TEST(Interpreter, CallsBehindAnotherJumpDoNotDecide) {
   }
 }
 
+TEST(Interpreter, BarriersOfSomeThreadsCountWarps) {
+  Launch launch;
+  launch.block = {64, 1, 1};
+  const BlockPath path =
+      run_code(Code().add("BAR.SYNC 0x1, 0x20").add("BAR.SYNC 0x2, 0x40").add("EXIT").sass(), launch);
+  const std::vector<Barrier>& asked = path.warps[0].barriers;
+  ASSERT_EQ(asked.size(), 2U);
+  EXPECT_EQ(asked[0].warps, 1U);
+  EXPECT_EQ(asked[1].warps, 2U);
+}
+
 // Instructions that the first warp of a block executed, each with its lanes.
 using Executions = std::vector<std::pair<uint32_t, uint32_t>>;
 Executions executed_by(const Sass& sass) {
