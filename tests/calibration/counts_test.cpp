@@ -33,7 +33,8 @@ struct Launched {
 const std::map<std::string, std::vector<size_t>> parameters_of = {
     {"copy_memory", {8, 8, 8}}, {"read_memory", {8, 8, 4, 4, 8}}, {"multiply_add", {8, 4, 4, 8}},
     {"read_shared", {8, 8}},    {"multiply_f16", {8, 8}},         {"multiply_f16_in_f16", {8, 8}},
-    {"multiply_tf32", {8, 8}},  {"multiply_int8", {8, 8}},        {"do_nothing", {}}};
+    {"multiply_tf32", {8, 8}},  {"multiply_int8", {8, 8}},        {"multiply_fp8", {8, 8}},
+    {"do_nothing", {}}};
 
 // Times of runs in a row, in milliseconds: the first one warms up, and of the next nine 5 is the median.
 constexpr float milliseconds_of_runs[] = {100, 9, 1, 8, 2, 7, 3, 6, 4, 5};
@@ -46,6 +47,7 @@ struct Recorder {
   size_t most_memory = 0, largest = 0;
   size_t device_memory = size_t{64} << 30;
   int l2_bytes = 64 << 20;
+  int cc_minor = 0;  // of compute capability 8
   std::vector<std::string> functions;
   size_t filled = 0;  // bytes, behind the latest launch
   size_t timed = 0;   // runs of the kernel at the end of `launches`
@@ -81,6 +83,8 @@ int attribute_value(CUdevice_attribute attribute) {
   switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
       return 8;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+      return recorder->cc_minor;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
       return sms;
     case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
@@ -283,6 +287,14 @@ TEST_F(CalibrationCounts, AreSharesOfWhatTheDeviceCouldDo) {
   EXPECT_DOUBLE_EQ(findings.calibration.tf32_efficiency, clocks(2) / 512);
   EXPECT_DOUBLE_EQ(findings.calibration.int8_efficiency, clocks(3) / 2048);
   EXPECT_EQ(findings.calibration.fp8_efficiency, 0) << "8.0 has none";
+}
+
+TEST_F(CalibrationCounts, HaveTheRateOfFp8WhereTheCardHasSuchProducts) {
+  recorded_.cc_minor = 9;
+  const Findings findings = measured(false);
+  EXPECT_EQ(launches_of("multiply_fp8").size(), 1U);
+  EXPECT_GT(findings.calibration.fp8_efficiency, 0);
+  EXPECT_GT(findings.calibration.f16_efficiency, 0);
 }
 
 TEST_F(CalibrationCounts, AreFewerWhereTheEmulatedDeviceHasToRunThem) {
