@@ -262,6 +262,22 @@ TEST(CheckOfUserCode, SaysHowCloseARightVariantIsAndWhatAWrongOneGot) {
                                          testing::HasSubstr("the user's code makes ")));
 }
 
+TEST(CheckOfUserCode, HasNothingToCompareInAnEmptyBatch) {
+  const TestDevice& device = TestDevice::get();
+  const Request request = Request::parse("conv_forward x=f32:0x4x5x5 w=f32:3x4x3x3 epilogue=user:code",
+                                         {{"code", Expression("acc * 2.0f")}});
+  Checker checker(device.context, request, {});
+  EXPECT_TRUE(checker
+                  .trust(device.load(trusted_program(built_in_catalogue(), request, device.target), device.target,
+                                     trusted_operand_names(request)))
+                  .passed);
+  const Choice choice = built_in_catalogue().heuristic(request, device.target, device.figures);
+  EXPECT_TRUE(checker
+                  .check(device.load(built_in_catalogue().program(request, device.target, choice), device.target,
+                                     checker.operand_names()))
+                  .passed);
+}
+
 // Whether the check takes a result that is off by nine times n u M, of factors of a type.
 bool is_taken(const std::string& type) {
   const TestDevice& device = TestDevice::get();
