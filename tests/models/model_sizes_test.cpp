@@ -284,7 +284,20 @@ TEST_F(SizesTest, ShapesThatCannotBeLeaveTheModelAsItWas) {
   }
 }
 
-TEST_F(SizesTest, TheCostOfOneSaysWhatWasCompiled) {
+// Kernels that another run of the tests left are not compiled.
+class SizesWithoutAStore : public ModelTest {
+ protected:
+  SizesWithoutAStore() : ModelTest(without_store()) {}
+
+ private:
+  static ContextOptions without_store() {
+    ContextOptions how = options();
+    how.kernel_store = "off";
+    return how;
+  }
+};
+
+TEST_F(SizesWithoutAStore, TheCostOfOneSaysWhatWasCompiled) {
   Model model = open(upsampling());
   EXPECT_EQ(model.cost().seconds, 0);
   const CompileCount before = context_.compiles();
