@@ -11,7 +11,7 @@ uint32_t Interpreter::Machine::guard_of(const Warp& warp, const Instruction& ins
   if ((bits.unknown & mask) != 0) {
     if (instruction.opcode == "BRA") return decided(instruction, bits, mask);
     if (instruction.opcode == "EXIT" || instruction.opcode == "BAR" || instruction.opcode.starts_with("BRX") ||
-        (instruction.opcode.starts_with("CALL") && !returns(instruction)))
+        (instruction.opcode == "CALL" && !returns(instruction)))
       fail_for_data(instruction);
     return mask & (bits.value | bits.unknown);
   }
@@ -22,10 +22,12 @@ void Interpreter::Machine::fail_for_data(const Instruction& instruction) const {
   fail(instruction, "depends on data that is not known; give Launch::memory what the kernel reads there");
 }
 
-// Whether a call is of a function. Else it is a jump, which compilers write so if the way is long: the code that it
-// leads to ends with the kernel.
+// Whether a call is of a function, as one through a register always is. Else it is a jump, which compilers write so if
+// the way is long: the code that it leads to ends with the kernel.
 bool Interpreter::Machine::returns(const Instruction& call) const {
-  for (size_t i = sass_.index_of(last_operand(call).value); i < decoded_.size(); ++i) {
+  const Operand& target = last_operand(call);
+  if (target.kind != Operand::Kind::label) return true;
+  for (size_t i = sass_.index_of(target.value); i < decoded_.size(); ++i) {
     if (decoded_[i].op == Op::ret) return true;
     if (decoded_[i].op == Op::exit) return false;
   }

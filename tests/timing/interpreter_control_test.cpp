@@ -36,7 +36,14 @@ TEST(Interpreter, BranchesByDataLeadPastCalls) {
   const Sass towards =
       with_function(with_data().add("@P0 BRA `(rare)").add("EXIT").label("rare").add("CALL.REL.NOINC `(function)"))
           .sass();
-  for (const Sass* sass : {&over, &towards}) {
+  const Sass through_a_register = with_data()  // of an assertion or of printf, which is another's code
+                                      .add("@P0 BRA `(on)")
+                                      .add("NOP")
+                                      .add("CALL.ABS.NOINC R20")
+                                      .label("on")
+                                      .add("EXIT")
+                                      .sass();
+  for (const Sass* sass : {&over, &towards, &through_a_register}) {
     const KernelFacts facts = plain_facts(sass->arch);
     Launch launch;
     launch.block = {32, 1, 1};
