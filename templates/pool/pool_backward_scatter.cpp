@@ -20,7 +20,7 @@ struct Shape {
 };
 
 bool is_apart(const WindowAxis& axis) {
-  return axis.outputs == 1 || axis.stride > (axis.window - 1) * axis.dilation;
+  return axis.outputs == 1 || axis.stride >= axis.reach();
 }
 
 std::optional<std::string> refusal(const PoolBackwardProblem& pool, const Target&) {

@@ -57,17 +57,24 @@ struct Walk {
 
 // The maximum of some elements of a channel, and its pixel; -1 if there are none.
 struct Maximum {
-  float value;
-  Index pixel;
+  float value = -infinity();
+  Index pixel = -1;
 
-  // Takes `other` in its place if that comes first: the first of the largest, or the last NaN. Without a branch.
-  __device__ __forceinline__ void merge(const Maximum& other) {
-    const bool here = is_nan(value), there = is_nan(other.value);
-    const bool is_larger = (other.value > value) | ((other.value == value) & (other.pixel < pixel));
-    const bool is_first = there ? !here | (other.pixel > pixel) : !here & is_larger;
-    const bool wins = (other.pixel >= 0) & ((pixel < 0) | is_first);
-    value = wins ? other.value : value;
-    pixel = wins ? other.pixel : pixel;
+  // Takes an element into account that stands behind.
+  __device__ __forceinline__ void add(float behind, Index at) {
+    const bool wins = (pixel < 0) | is_nan(behind) | (behind > value);
+    value = wins ? behind : value;
+    pixel = wins ? at : pixel;
+  }
+  // Takes another part's maximum in its place if that comes first: the first of the largest, or the last NaN. No
+  // branch, here and above: the time model cannot follow one that data decide.
+  __device__ __forceinline__ void merge(float other, Index at) {
+    const bool here = is_nan(value), there = is_nan(other);
+    const bool is_larger = (other > value) | ((other == value) & (at < pixel));
+    const bool is_first = there ? !here | (at > pixel) : !here & is_larger;
+    const bool wins = (at >= 0) & ((pixel < 0) | is_first);
+    value = wins ? other : value;
+    pixel = wins ? at : pixel;
   }
 };
 
@@ -90,7 +97,7 @@ __device__ __forceinline__ void agree(Maximum (&found)[VECTOR], int team, int me
     if (member < half) {
 #pragma unroll
       for (int j = 0; j < VECTOR; ++j) {
-        found[j].merge({values[j][slot(member)], pixels[j][slot(member)]});
+        found[j].merge(values[j][slot(member)], pixels[j][slot(member)]);
       }
     }
     __syncthreads();
@@ -127,12 +134,7 @@ __device__ __forceinline__ void find_maximum(const TX* __restrict__ x, const Pla
     for (int i = 0; i < AHEAD; ++i) {
       if (pixels[i] < 0) continue;
 #pragma unroll
-      for (int j = 0; j < VECTOR; ++j) {
-        const float value = to_float(loaded[i][j]);
-        const bool wins = (found[j].pixel < 0) | is_nan(value) | (value > found[j].value);
-        found[j].value = wins ? value : found[j].value;
-        found[j].pixel = wins ? pixels[i] : found[j].pixel;
-      }
+      for (int j = 0; j < VECTOR; ++j) found[j].add(to_float(loaded[i][j]), pixels[i]);
     }
   }
 }
@@ -161,8 +163,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Place window = place_of(exists ? index : 0, Z, P, Q);
 
   Maximum found[VECTOR];
-#pragma unroll
-  for (int j = 0; j < VECTOR; ++j) found[j] = {-infinity(), -1};
   if (exists) find_maximum(x, window, member, found);
   if constexpr (TEAM > 1) agree(found, team, member);
   if (!exists) return;

@@ -235,52 +235,47 @@ TEST(UserPrologues, MoveAnyDistanceWhereANumberMeetsNone) {
   EXPECT_EQ(entered("x > 1.0f ? 1.0f / 0.0f : 0.0f", Floats(6, 1)).perturbation, Floats(6, infinity));
 }
 
-TEST(CheckOfUserCode, SaysHowCloseARightVariantIsAndWhatAWrongOneGot) {
+execution::Executable trusted_of(const Request& request) {
   const TestDevice& device = TestDevice::get();
-  const auto load = [&](const Program& program, const std::vector<std::string>& operands) {
-    return device.load(program, device.target, operands);
-  };
-  const auto program_of = [&](const Request& request) {
-    return built_in_catalogue().program(request, device.target,
-                                        built_in_catalogue().heuristic(request, device.target, device.figures));
-  };
+  return device.load(trusted_program(built_in_catalogue(), request, device.target), device.target,
+                     trusted_operand_names(request));
+}
+
+// The default variant of `request`, with the operands of a check.
+execution::Executable default_of(const Request& request, const Checker& checker) {
+  const TestDevice& device = TestDevice::get();
+  const Choice choice = built_in_catalogue().heuristic(request, device.target, device.figures);
+  return device.load(built_in_catalogue().program(request, device.target, choice), device.target,
+                     checker.operand_names());
+}
+
+TEST(CheckOfUserCode, SaysHowCloseARightVariantIsAndWhatAWrongOneGot) {
   const Request request = request_with(Expression("acc * 3.0f + 1.0f"), 4);
-  Checker checker(device.context, request, {});
-  const Verdict trusted = checker.trust(
-      load(trusted_program(built_in_catalogue(), request, device.target), trusted_operand_names(request)));
+  Checker checker(TestDevice::get().context, request, {});
+  const Verdict trusted = checker.trust(trusted_of(request));
   ASSERT_TRUE(trusted.passed) << trusted.text;
   EXPECT_THAT(trusted.text, testing::StartsWith("before the user's code: largest error "));
 
-  const Verdict right = checker.check(load(program_of(request), checker.operand_names()));
+  const Verdict right = checker.check(default_of(request, checker));
   EXPECT_TRUE(right.passed) << right.text;
   EXPECT_GT(right.bound, 0);
   EXPECT_LT(right.max_error, right.bound);
-  const Verdict wrong =
-      checker.check(load(program_of(request_with(Expression("acc * 3.0f + 1.00001f"), 4)), checker.operand_names()));
+  const Verdict wrong = checker.check(default_of(request_with(Expression("acc * 3.0f + 1.00001f"), 4), checker));
   EXPECT_FALSE(wrong.passed);
   EXPECT_THAT(wrong.text, testing::AllOf(testing::StartsWith("wrong at (0,0,0,0): got "),
                                          testing::HasSubstr("the user's code makes ")));
 }
 
 TEST(CheckOfUserCode, HasNothingToCompareInAnEmptyBatch) {
-  const TestDevice& device = TestDevice::get();
   const Request request = Request::parse("conv_forward x=f32:0x4x5x5 w=f32:3x4x3x3 epilogue=user:code",
                                          {{"code", Expression("acc * 2.0f")}});
-  Checker checker(device.context, request, {});
-  EXPECT_TRUE(checker
-                  .trust(device.load(trusted_program(built_in_catalogue(), request, device.target), device.target,
-                                     trusted_operand_names(request)))
-                  .passed);
-  const Choice choice = built_in_catalogue().heuristic(request, device.target, device.figures);
-  EXPECT_TRUE(checker
-                  .check(device.load(built_in_catalogue().program(request, device.target, choice), device.target,
-                                     checker.operand_names()))
-                  .passed);
+  Checker checker(TestDevice::get().context, request, {});
+  EXPECT_TRUE(checker.trust(trusted_of(request)).passed);
+  EXPECT_TRUE(checker.check(default_of(request, checker)).passed);
 }
 
 // Whether the check takes a result that is off by nine times n u M, of factors of a type.
 bool is_taken(const std::string& type) {
-  const TestDevice& device = TestDevice::get();
   const std::string line = "conv_forward x=" + type + ":1x1024x1x1 w=" + type + ":1x1024x1x1 y=f32:1x1x1x1";
   const Request plain = Request::parse(line);
   const Request request = Request::parse(line + " epilogue=user:code", {{"code", Expression("acc")}});
@@ -289,9 +284,7 @@ bool is_taken(const std::string& type) {
     contents.push_back(reference::filled(operand.spec, reference::Values::uniform, contents.size()));
   }
   UserOracle oracle(request, contents, {}, {});
-  const auto trusted = device.load(trusted_program(built_in_catalogue(), request, device.target), device.target,
-                                   trusted_operand_names(request));
-  EXPECT_EQ(oracle.evaluate(device.context, trusted).wrong, "");
+  EXPECT_EQ(oracle.evaluate(TestDevice::get().context, trusted_of(request)).wrong, "");
   const reference::Expected expected =
       reference::at(plain, {.operands = {{"x", contents[0]}, {"w", contents[1]}}}, reference::Coordinate{0, 0, 0, 0});
   const auto off = static_cast<float>(expected.value + 9 * 1024 * 0x1p-24 * expected.magnitude);

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -199,8 +200,8 @@ std::string digest_of(const Catalogue& catalogue, const Request& request, const 
 // How many shapes the open form of an algorithm has for the request, and a digest of them; nothing if it has no form.
 std::string open_shapes_of(const Catalogue& catalogue, const std::string& algorithm, const Request& request,
                            const Target& target) {
-  const Algorithm* const open = catalogue.find(algorithm + "_open");
-  if (open == nullptr) return "";
+  const std::optional<Algorithm> open = catalogue.find(algorithm)->opened();
+  if (!open) return "";
   const BoundAlgorithm bound = open->on(request, target);
   if (bound.refusal()) return "";
   std::set<std::string> shapes;
