@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fake_driver.h"
@@ -177,11 +180,11 @@ class CalibrationCounts : public testing::Test {
   }
   ~CalibrationCounts() override { recorder = nullptr; }
 
-  Findings measured(bool emulated) {
+  Findings measured(bool emulated, std::optional<std::string> nvrtc_library = Environment::read().nvrtc) {
     fake_.version = 99000;
     recorded_.emulated = emulated;
     const auto driver = device::Driver::from_table(fake_.table, "the fake driver", emulated);
-    const auto nvrtc = device::Nvrtc::open({Environment::read().nvrtc});
+    const auto nvrtc = device::Nvrtc::open({std::move(nvrtc_library)});
     return calibrate(device::ContextHandle::acquire(device::Device(driver, 0)), *nvrtc);
   }
   std::vector<Launched> launches_of(const std::string& kernel) const {
@@ -295,6 +298,20 @@ TEST_F(CalibrationCounts, HaveTheRateOfFp8WhereTheCardHasSuchProducts) {
   EXPECT_EQ(launches_of("multiply_fp8").size(), 1U);
   EXPECT_GT(findings.calibration.fp8_efficiency, 0);
   EXPECT_GT(findings.calibration.f16_efficiency, 0);
+}
+
+// NVRTC knows the instruction for fp8 from 12.4 on.
+TEST_F(CalibrationCounts, LackTheRateOfFp8AloneWhereNvrtcIsOlder) {
+  recorded_.cc_minor = 9;
+  ::setenv("FAKE_NVRTC_ARCHS", "89", 1);
+  ::setenv("FAKE_NVRTC_FAILS", "never", 1);
+  for (const auto& [version, rates] : {std::pair("12.3", 4U), std::pair("12.4", 5U)}) {
+    ::setenv("FAKE_NVRTC_VERSION", version, 1);
+    recorded_.launches.clear();
+    EXPECT_EQ(measured(false, KILN_FAKE_NVRTC).tensor.size(), rates) << version;
+    EXPECT_EQ(launches_of("multiply_fp8").size(), rates - 4) << version;
+  }
+  ::unsetenv("FAKE_NVRTC_FAILS");
 }
 
 TEST_F(CalibrationCounts, AreFewerWhereTheEmulatedDeviceHasToRunThem) {

@@ -84,6 +84,27 @@ TEST(Judge, TakesNoNumberForNaNOrForAnInfinity) {
   }
 }
 
+// An infinite sum has an infinite error of arithmetic, which is no element's but its own.
+TEST(Judge, GrantsFiniteElementsNothingForAnInfiniteOne) {
+  static const Floats x = {1, 2, infinity, 4};
+  const Judge judge(Request::parse("reduce x=f32:2x2 axes=1 mode=add"), "y", {.operands = {{"x", bytes_of(x)}}}, true,
+                    4, 1);
+  EXPECT_EQ(judge.with_trusted(bytes_of({3, infinity}), bytes_of({3, infinity}), 2).wrong, "");
+  EXPECT_NE(judge.with_trusted(bytes_of({3.125F, infinity}), bytes_of({3, infinity}), 2).wrong, "");
+}
+
+// An error where none is allowed is further off than the same error within its bound.
+TEST(Judge, ReportsTheErrorThatIsFurthestBeyondItsBound) {
+  static const Floats x = {1, 2, 3, 4};
+  const Request exact = Request::parse("reduce x=f32:2x2 axes=1 mode=max");
+  for (const Floats& slack : {Floats{0, 1}, Floats{1, 0}}) {
+    const Judge judge(exact, "y", {.operands = {{"x", bytes_of(x)}}}, true, 4, 1, slack);
+    const Finding finding = judge.with_trusted(bytes_of({2.5F, 4.5F}), bytes_of({2, 4}), 2);
+    EXPECT_EQ(finding.max_error, 0.5);
+    EXPECT_EQ(finding.bound, 0);
+  }
+}
+
 // Large outputs are compared in parts on several threads: the outcome is that of going through them in order.
 TEST(Judge, NamesTheFirstElementOfManyThatIsWrong) {
   constexpr size_t rows = 40000;

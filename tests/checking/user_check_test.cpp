@@ -266,6 +266,17 @@ TEST(CheckOfUserCode, SaysHowCloseARightVariantIsAndWhatAWrongOneGot) {
                                          testing::HasSubstr("the user's code makes ")));
 }
 
+// How far a prologue moves the result is said by the operation's own kernel, run on the trusted one's numbers.
+TEST(CheckOfUserCode, GrantsAResultWhatItsPrologueMoves) {
+  const auto of = [](const char* code) { return request_with(Expression(std::string("--- prologue\n") + code), 4); };
+  const Request request = of("x * 3.0f + 1.0f");
+  Checker checker(TestDevice::get().context, request, {});
+  const Verdict trusted = checker.trust(trusted_of(request));
+  ASSERT_TRUE(trusted.passed) << trusted.text;
+  EXPECT_TRUE(checker.check(default_of(request, checker)).passed);
+  EXPECT_FALSE(checker.check(default_of(of("x * 3.0f + 1.00001f"), checker)).passed);
+}
+
 TEST(CheckOfUserCode, HasNothingToCompareInAnEmptyBatch) {
   const Request request = Request::parse("conv_forward x=f32:0x4x5x5 w=f32:3x4x3x3 epilogue=user:code",
                                          {{"code", Expression("acc * 2.0f")}});

@@ -1,11 +1,12 @@
 // An NVRTC that compiles nothing, of the version FAKE_NVRTC_VERSION ("12.0"), for the architectures
 // FAKE_NVRTC_ARCHS ("90 75"), as the environment has them when it is asked. It fails at compiling, or with
-// FAKE_NVRTC_FAILS "early" before that, "memory" for want of memory; the file FAKE_NVRTC_LOG, if it is named, gets a
-// line each time.
+// FAKE_NVRTC_FAILS "early" before that, "memory" for want of memory, "never" not at all: all code is one comment. The
+// file FAKE_NVRTC_LOG, if it is named, gets a line each time.
 #include <cuda_abi/nvrtc.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -14,6 +15,8 @@
 using namespace cuda_abi;  // NOLINT(google-build-using-namespace): the entry points' types
 
 namespace {
+
+constexpr char code[] = "// nothing";
 
 std::string setting(const char* name) {
   const char* const value = std::getenv(name);
@@ -63,7 +66,9 @@ nvrtcResult nvrtcDestroyProgram(nvrtcProgram*) {
 }
 
 nvrtcResult nvrtcCompileProgram(nvrtcProgram, int, const char* const*) {
-  return setting("FAKE_NVRTC_FAILS") == "memory" ? NVRTC_ERROR_OUT_OF_MEMORY : NVRTC_ERROR_COMPILATION;
+  const std::string fails = setting("FAKE_NVRTC_FAILS");
+  if (fails == "never") return NVRTC_SUCCESS;
+  return fails == "memory" ? NVRTC_ERROR_OUT_OF_MEMORY : NVRTC_ERROR_COMPILATION;
 }
 
 nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram, size_t* bytes) {
@@ -71,19 +76,22 @@ nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram, size_t* bytes) {
   return NVRTC_SUCCESS;
 }
 
-// Functions that nothing calls where nothing is compiled.
-nvrtcResult nvrtcGetPTXSize(nvrtcProgram, size_t*) {
-  return NVRTC_ERROR_INVALID_PROGRAM;
+nvrtcResult nvrtcGetPTXSize(nvrtcProgram, size_t* bytes) {
+  *bytes = sizeof(code);
+  return NVRTC_SUCCESS;
 }
-nvrtcResult nvrtcGetPTX(nvrtcProgram, char*) {
-  return NVRTC_ERROR_INVALID_PROGRAM;
+nvrtcResult nvrtcGetPTX(nvrtcProgram, char* text) {
+  std::memcpy(text, code, sizeof(code));
+  return NVRTC_SUCCESS;
 }
-nvrtcResult nvrtcGetCUBINSize(nvrtcProgram, size_t*) {
-  return NVRTC_ERROR_INVALID_PROGRAM;
+nvrtcResult nvrtcGetCUBINSize(nvrtcProgram program, size_t* bytes) {
+  return nvrtcGetPTXSize(program, bytes);
 }
-nvrtcResult nvrtcGetCUBIN(nvrtcProgram, char*) {
-  return NVRTC_ERROR_INVALID_PROGRAM;
+nvrtcResult nvrtcGetCUBIN(nvrtcProgram program, char* image) {
+  return nvrtcGetPTX(program, image);
 }
+
+// A function that nothing calls: the log is empty.
 nvrtcResult nvrtcGetProgramLog(nvrtcProgram, char*) {
   return NVRTC_ERROR_INVALID_PROGRAM;
 }
