@@ -99,11 +99,12 @@ int Contraction::b_run(int64_t of) const {
 }
 
 int Contraction::c_run(int64_t of) const {
-  if (c_along() == Along::columns) return output_vector_width(addresses, std::gcd(columns(), of));
+  if (c_along() == Along::columns)
+    return output_vector_width(addresses, std::gcd(columns() - addresses.k_filled_up, of));
   if (addresses.divided == Divided::inputs) return 1;  // segments begin anywhere
   if (!addresses.images_inner && addresses.pixels_per_image() > 1) return output_vector_width(addresses, of);
   if (addresses.dynamic_batch) return 1;  // a batch may end within a run of images
-  const int64_t most = std::gcd(n(), of);
+  const int64_t most = std::gcd(n() - addresses.n_filled_up, of);
   const int width = widest_vector(addresses.y, {dimension::batch}, most);
   return addresses.residual ? std::min(width, widest_vector(*addresses.residual, {dimension::batch}, most)) : width;
 }
@@ -164,6 +165,13 @@ Prelude contraction_prelude(const Contraction& contraction, FixedAxes fixed) {
   if (addresses.divided == Divided::inputs) add_segments(prelude, addresses.segments);
   if (contraction.batch) add_products(prelude, *contraction.batch);
   return prelude;
+}
+
+void add_stored_outputs(Prelude& prelude, const Contraction& contraction) {
+  const ConvolutionAddresses& conv = contraction.addresses;
+  const bool all = conv.n_filled_up == 0 && conv.k_filled_up == 0;
+  prelude.constant("STORED_N", all ? 0 : conv.n() - conv.n_filled_up);
+  prelude.constant("STORED_K", all ? 0 : conv.k() - conv.k_filled_up);
 }
 
 Launch contraction_launch(std::string entry, int threads, std::vector<Argument> memory) {

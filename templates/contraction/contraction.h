@@ -120,6 +120,9 @@ bool parts_by_images(const Contraction& contraction);
 /// kernels use. Of the windows, `fixed` is no extent.
 Prelude contraction_prelude(const Contraction& contraction, FixedAxes fixed = FixedAxes::nothing);
 
+/// Images and channels whose outputs are stored, STORED_N and STORED_K; 0 where all are.
+void add_stored_outputs(Prelude& prelude, const Contraction& contraction);
+
 /// One launch of `entry` with blocks of `threads` that stores results: it takes `memory`, what it reads and writes, and
 /// then bias, residual, alpha, beta, clip_lo, clip_hi, user, n. The grid is the caller's to set.
 Launch contraction_launch(std::string entry, int threads,

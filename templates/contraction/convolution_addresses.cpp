@@ -34,6 +34,17 @@ std::optional<int64_t> filter_stride(const ConvolutionAddresses& conv) {
   return run_stride(conv.w, {dimension::column, dimension::row, dimension::plane, dimension::channel});
 }
 
+// Whether every tap of every window along an axis is inside x.
+bool windows_are_inside(const WindowAxis& axis) {
+  const int64_t first = axis.position(0, 0), last = axis.position(axis.outputs - 1, 0);
+  return std::min(first, last) >= 0 && std::max(first, last) + axis.reach() <= axis.extent;
+}
+
+// Bits by which taps along an axis are told to be outside: one where none is, for a pixel that does not exist.
+int64_t tap_bits(const WindowAxis& axis) {
+  return windows_are_inside(axis) ? 1 : axis.window;
+}
+
 // Share of the taps along an axis that are in other regions than the tap before.
 double share_apart(const WindowAxis& axis, const RegionAxis& regions) {
   const double met =
@@ -166,13 +177,21 @@ void add_tap_tables(Prelude& prelude, const ConvolutionAddresses& conv) {
       rest /= axes[i]->window;
       const int64_t step = conv.mirrored ? axes[i]->window - 1 - at : at;
       in_x += step * axes[i]->dilation * conv.x.strides[dimension::plane + static_cast<size_t>(i)];
-      window |= int64_t{1} << (first_bit + at);
-      first_bit += axes[i]->window;
+      const int64_t bits = tap_bits(*axes[i]);
+      window |= int64_t{1} << (first_bit + std::min(at, bits - 1));
+      first_bit += bits;
     }
     x.push_back(in_x);
     windows.push_back(window);
   }
+  const bool vary = !conv.pointwise;  // in open kernels
+  prelude.extent("PLANE_BITS", tap_bits(conv.planes), vary).extent("ROW_BITS", tap_bits(conv.rows), vary);
+  prelude.extent("COLUMN_BITS", tap_bits(conv.columns), vary);
   prelude.extent_table("TAP_X", x, most_open_taps).extent_table("TAP_WINDOW", windows, most_open_taps);
+}
+
+int64_t tap_bits(const ConvolutionAddresses& conv) {
+  return tap_bits(conv.planes) + tap_bits(conv.rows) + tap_bits(conv.columns);
 }
 
 int output_vector_width(const ConvolutionAddresses& conv, int64_t of) {

@@ -58,10 +58,12 @@ struct ConvolutionAddresses : SpatialAxes {
   bool images_are_channels = false;
   /// Filters stand side by side in w, not the elements of one.
   bool filters_inner = false;
+  /// Images of x, and channels, behind those of y: operands are filled up with zeros, and their sums are not stored.
+  int64_t n_filled_up = 0, k_filled_up = 0;
 
   int64_t n() const { return x.extents[dimension::batch]; }
   int64_t c() const { return x.extents[dimension::channel]; }
-  int64_t k() const { return y.extents[dimension::channel]; }
+  int64_t k() const { return y.extents[dimension::channel] + k_filled_up; }
   int64_t c_per_group() const { return w.extents[dimension::channel]; }
   int64_t k_per_group() const { return k() / groups; }
 
@@ -89,8 +91,10 @@ constexpr int64_t most_open_taps = 64;
 /// Table of taps: TAP_W, the distance in w from the first tap.
 void add_filter_taps(Prelude& prelude, const ConvolutionAddresses& conv);
 /// Tables of taps: TAP_X, the distance in x from the first tap, and TAP_WINDOW, bits of the tap's column, row and
-/// plane: S, R and T side by side.
+/// plane: COLUMN_BITS, ROW_BITS and PLANE_BITS side by side. Along an axis that no tap leaves they share one bit.
 void add_tap_tables(Prelude& prelude, const ConvolutionAddresses& conv);
+/// All of these bits.
+int64_t tap_bits(const ConvolutionAddresses& conv);
 
 /// Whether neighbours along dimension 0 of `spec` stand closer together than along any dimension from `first_other` on.
 bool dimension_0_is_inner(const TensorSpec& spec, size_t first_other);

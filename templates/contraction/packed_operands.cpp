@@ -23,7 +23,7 @@ int64_t inner_of_group(const TensorSpec& spec, const PackedRole& role) {
 // Neighbours that one copy moves: what is not filled up may have fewer.
 int64_t piece_of(const TensorSpec& spec, const PackedRole& role) {
   const int64_t piece = piece_bytes / size_of(spec.dtype);
-  return role.is_summed ? piece : std::gcd(piece, inner_of_group(spec, role));
+  return role.is_filled_up ? piece : std::gcd(piece, inner_of_group(spec, role));
 }
 
 int64_t padded(const TensorSpec& spec, const PackedRole& role) {

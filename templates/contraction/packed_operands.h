@@ -18,7 +18,7 @@ struct PackedRole {
   std::string name;  ///< in the request
   int inner;
   int64_t groups;           ///< that `inner` is divided into
-  bool is_summed;           ///< `inner` is a part of the depth, and may be filled up with zeros
+  bool is_filled_up;        ///< with zeros, to pieces of 16 bytes
   bool is_weights = false;  ///< which stay the same where the request has constant_weights
 };
 

@@ -89,6 +89,7 @@ class SplitProduct {
       prelude.extent("SPLIT_K", pieces(tiling, contraction)).constant("REDUCE_THREADS", reduce_threads);
       prelude.constant("TEAMS", teams(tiling, parts)).constant("ADDED", added(tiling, contraction, parts));
       prelude.extent("PARTS_FIRST", first / 4).flag("PARTS_BY_IMAGES", parts_by_images(contraction));
+      add_stored_outputs(prelude, contraction);
       first += part_bytes(tiling, contraction);
       return prelude;
     });

@@ -88,6 +88,7 @@ Program TensorStream::program(const SharedTiling& tiling, const Contractions& pa
     add_tensor_tiling(prelude, tiling, contraction, bring_, blocks);
     prelude.constant("SPLIT_K", 1).constant("REDUCE_THREADS", reduce_threads).constant("PARTS_FIRST", 0);
     prelude.flag("PARTS_BY_IMAGES", parts_by_images(contraction));
+    add_stored_outputs(prelude, contraction);
     prelude.constant("BLOCKS", tiling.blocks).constant("TEAMS", teams(tiling, parts));
     prelude.constant("ADDED", std::min(tensor_access(contraction, bring_).c_run, of_slot));
     return prelude;

@@ -187,12 +187,13 @@ std::optional<std::string> tensor_refusal(const Contraction& contraction, const 
 }
 
 std::optional<std::string> tap_refusal(const Contraction& contraction, Bring bring) {
-  constexpr int64_t most_tap_bits = 31;
+  constexpr int64_t most_tap_bits = 31, most_taps = 1100;
   const ConvolutionAddresses& conv = contraction.addresses;
-  if (bring == Bring::copied && !conv.images_are_channels &&
-      conv.planes.window + conv.rows.window + conv.columns.window > most_tap_bits) {
-    return "the filter has more than 31 planes, rows and columns together";
+  if (bring != Bring::copied || conv.images_are_channels) return std::nullopt;
+  if (tap_bits(conv) > most_tap_bits) {
+    return "windows reach beyond x, and the filter has more than 31 planes, rows and columns there";
   }
+  if (conv.taps() > most_taps) return "the filter has more than 1100 taps";  // tables of them are constant memory
   return std::nullopt;
 }
 

@@ -218,12 +218,13 @@ bool MergedOperands::merge_rows_of_pixels(FindPhases find, int64_t run) {
 
 constexpr int64_t least_phases = 4;  // fewer are few classes
 
-// Where every position of dx has all phases of the taps, and none lies in a padding.
+// Where taps, dx and the padding ahead of it are whole strides.
 std::optional<Phases> phases_of_stride(const WindowAxis& axis) {
-  const bool are_whole = axis.pad_begin == 0 && axis.dilation == 1 && axis.window % axis.stride == 0 &&
-                         axis.extent == (axis.outputs - 1) * axis.stride + axis.window;
-  if (axis.stride < least_phases || !are_whole) return std::nullopt;
-  return Phases{axis.stride, axis.extent / axis.stride, axis.window / axis.stride};
+  const int64_t stride = axis.stride;
+  const bool are_whole = axis.dilation == 1 && axis.window % stride == 0 && axis.extent % stride == 0 &&
+                         axis.pad_begin >= 0 && axis.pad_begin % stride == 0;
+  if (stride < least_phases || !are_whole) return std::nullopt;
+  return Phases{stride, axis.extent / stride, axis.window / stride, axis.pad_begin / stride};
 }
 
 void merge_phases(MergedOperands& operands) {
@@ -338,6 +339,12 @@ WindowAxis filter_axis(const WindowAxis& forward, bool mirrored) {
   return axis;
 }
 
+// Whether x or dy have more channels than dw: packed ones do.
+bool has_filled_up_operands(const ConvBackwardFilter& filter) {
+  return filter.groups == 1 && filter.grid.empty() &&
+         (filter.c() != filter.c_per_group() || filter.k() != filter.dw.extents[0]);
+}
+
 Contractions filter_parts(const ConvBackwardFilter& filter, bool may_merge) {
   Contractions parts{{"x", "dy", "dw"}};
   constexpr int64_t most_products = (int64_t{1} << 31) - 1;  // of an element of dw
@@ -353,14 +360,20 @@ Contractions filter_parts(const ConvBackwardFilter& filter, bool may_merge) {
   MergedOperands merged{axes_of(filter), with_three_axes(filter.x),
                         with_three_axes(without_regions(filter.dw, filter.axes()))};
   // Windows that overlap stay as they are: merged, their gradients are estimated slower on a T4.
-  if (may_merge) merged.merge(phases_of_windows);
+  const bool is_filled_up = has_filled_up_operands(filter);
+  if (may_merge && !is_filled_up) merged.merge(phases_of_windows);
   const SpatialAxes& forward = merged.axes;
   conv.x = merged.x;
   conv.w = with_three_axes(filter.dy);
   conv.y = merged.w;
   for (TensorSpec* spec : {&conv.x, &conv.w, &conv.y}) swap_first_two(*spec);
   conv.x.extents[0] /= filter.groups;
-  conv.y.extents[1] = filter.k();
+  if (is_filled_up) {
+    conv.n_filled_up = conv.n() - conv.y.extents[0];
+    conv.k_filled_up = filter.k() - conv.y.extents[1];
+  } else {
+    conv.y.extents[1] = filter.k();
+  }
   conv.mirrored = false;
   static_cast<SpatialAxes&>(conv) = {filter_axis(forward.planes, filter.mirrored),
                                      filter_axis(forward.rows, filter.mirrored),
@@ -484,8 +497,10 @@ Contractions packed_data(const Request& request) {
 }
 
 Contractions packed_filter(const Request& request) {
-  const int64_t groups = ConvBackwardFilter::of(request).groups;
-  return of_packed(request, {{"x", 1, groups, false}, {"dy", 1, groups, false}}, filter_contractions);
+  const ConvBackwardFilter filter = ConvBackwardFilter::of(request);
+  // Channels are rows and columns of the product, and those of the groups follow each other.
+  const bool fill_up = filter.groups == 1 && filter.grid.empty();
+  return of_packed(request, {{"x", 1, filter.groups, fill_up}, {"dy", 1, filter.groups, fill_up}}, filter_contractions);
 }
 
 }  // namespace kiln::descriptor

@@ -6,8 +6,8 @@
 //
 // From the prelude, besides the problem and the tile: SPLIT_K, and every part has a chunk; PARTS_BY_IMAGES, whether the
 // pixels of all images stand side by side in y; REDUCE_THREADS, those of a block of the second kernel,
-// TEAMS, into which they are divided, and ADDED, the elements of a thread; and PARTS_FIRST, the elements before the
-// first part.
+// TEAMS, into which they are divided, and ADDED, the elements of a thread; PARTS_FIRST, the elements before the first
+// part; and STORED_N and STORED_K, the images and channels whose outputs are stored, or 0 for all of them.
 #include "lib/conv_tile.cuh"
 
 __device__ __forceinline__ Index part_elements() {
@@ -96,6 +96,16 @@ __device__ __forceinline__ void add_by_teams(float (&sums)[RUN], const float* fr
   }
 }
 
+static_assert(STORED_N == 0 || IMAGES_INNER, "images are numbered first");
+
+// Whether an output is one of y: others are sums of what operands are filled up with.
+__device__ __forceinline__ bool is_stored(Index pixel, Index channel) {
+  if constexpr (STORED_N > 0) {
+    return take_coordinate(pixel, N) < STORED_N && channel < STORED_K;
+  }
+  return true;
+}
+
 // y from the parts, ADDED elements a thread.
 __device__ __forceinline__ void add_parts(const GridBlock& block, const float* parts, TY* y,
                                           const EpilogueArguments& arguments, long long n) {
@@ -114,5 +124,5 @@ __device__ __forceinline__ void add_parts(const GridBlock& block, const float* p
     channel = take_coordinate(pixel, K);
     pixel = pixel * part_pixels() + place;
   }
-  finish_outputs<Y_ALONG_K>(y, OutputPixel(pixel), channel, sums, arguments);
+  if (is_stored(pixel, channel)) finish_outputs<Y_ALONG_K>(y, OutputPixel(pixel), channel, sums, arguments);
 }

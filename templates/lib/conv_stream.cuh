@@ -115,6 +115,7 @@ __device__ __forceinline__ void add_slots(const GridBlock& block, const Stream& 
     const Index pixel = tile.first_pixel + (Y_ALONG_K ? across : along);
     const int channel = tile.first_k + (Y_ALONG_K ? along : across);
     if (!tile.holds(pixel) || channel >= K_PER_GROUP) return;
+    if (!is_stored(tile.number_of(pixel), channel)) continue;
     float run[ADDED];
 #pragma unroll
     for (int j = 0; j < ADDED; ++j) run[j] = sums[i + j];

@@ -3,7 +3,9 @@
 // under one tap. Neighbouring taps read much of the same x, which L1 keeps.
 //
 // From the prelude, for each tap: TAP_X, its distance in x from the first, and TAP_WINDOW, the bits of its column, row
-// and plane, S + R + T of them. A pixel has such bits too, and one more: they are less than 32.
+// and plane. A pixel has such bits too, and one more: they are less than 32. There are COLUMN_BITS, ROW_BITS and
+// PLANE_BITS of them: one for each tap along the axis or, where no tap is outside, one for all of them, which a pixel
+// has that exists.
 #include "lib/copied_filters.cuh"
 #include "lib/windows.cuh"
 
@@ -60,16 +62,16 @@ class CopiedPixels {
   __device__ __forceinline__ static unsigned taps_inside(const Window& window) {
     unsigned bits = 0;
 #pragma unroll
-    for (int s = 0; s < S; ++s) {
+    for (int s = 0; s < COLUMN_BITS; ++s) {
       bits |= static_cast<unsigned>(is_in(window.w + Tap(0, 0, s).right, W)) << s;
     }
 #pragma unroll
-    for (int r = 0; r < R; ++r) {
-      bits |= static_cast<unsigned>(is_in(window.h + Tap(0, r, 0).down, H)) << (S + r);
+    for (int r = 0; r < ROW_BITS; ++r) {
+      bits |= static_cast<unsigned>(is_in(window.h + Tap(0, r, 0).down, H)) << (COLUMN_BITS + r);
     }
 #pragma unroll
-    for (int t = 0; t < T; ++t) {
-      bits |= static_cast<unsigned>(is_in(window.d + Tap(t, 0, 0).deep, D)) << (S + R + t);
+    for (int t = 0; t < PLANE_BITS; ++t) {
+      bits |= static_cast<unsigned>(is_in(window.d + Tap(t, 0, 0).deep, D)) << (COLUMN_BITS + ROW_BITS + t);
     }
     return bits;
   }

@@ -65,6 +65,13 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"MirroredFilter",
                       "conv_forward x=f16:1x36x8x9:nhwc w=f16:20x36x3x2:nhwc pad=2,1 mode=convolution", all},
         AlgorithmCase{"LongFilter", "conv_forward x=f16:1x8x9x40:nhwc w=f16:16x8x5x20:nhwc pad=2,0", all},
+        AlgorithmCase{"MoreRowsThanBitsInside", "conv_forward x=f16:2x8x45x5:nhwc w=f16:16x8x40x3:nhwc pad=0,1 n=?",
+                      all},
+        AlgorithmCase{"MoreColumnsThanBitsInsideMirrored",
+                      "conv_forward x=bf16:1x16x6x77:nhwc w=bf16:16x16x2x33:nhwc pad=1,0 stride=1,3 mode=convolution",
+                      all},
+        AlgorithmCase{"WindowsOfWholeStridesInside", "conv_forward x=f16:3x3x64x96:nhwc w=f16:8x3x32x32:nhwc stride=32",
+                      all},
         AlgorithmCase{"OneDimension", "conv_forward x=bf16:3x32x70:nwc w=bf16:24x32x5:nwc pad=2 y=bf16:3x24x70:nwc",
                       all},
         AlgorithmCase{"ThreeDimensions",
@@ -306,8 +313,11 @@ TEST(ConvTensorRefusals, NameTheReason) {
   const std::string apart = "the summed dimension of x is not innermost, or not in pairs at 4-byte addresses";
   EXPECT_EQ(refusal_of("conv_tensor", "conv_forward x=f16:1x8x5x5 w=f16:8x8x3x3"), apart);
   EXPECT_EQ(refusal_of("conv_tensor", "conv_forward x=f16:1x7x5x5:nhwc w=f16:8x7x3x3:nhwc"), apart);
-  EXPECT_EQ(refusal_of("conv_tensor", "conv_forward x=f16:1x8x5x40:nhwc w=f16:8x8x3x30:nhwc"),
-            "the filter has more than 31 planes, rows and columns together");
+  EXPECT_EQ(refusal_of("conv_tensor", "conv_forward x=f16:1x8x5x40:nhwc w=f16:8x8x3x30:nhwc pad=0,1"),
+            "windows reach beyond x, and the filter has more than 31 planes, rows and columns there");
+  EXPECT_EQ(refusal_of("conv_tensor", "conv_forward x=f16:1x8x5x40:nhwc w=f16:8x8x3x30:nhwc"), "none");
+  EXPECT_EQ(refusal_of("conv_tensor", "conv_forward x=f16:1x8x1200:nwc w=f16:8x8x1101:nwc"),
+            "the filter has more than 1100 taps");
   EXPECT_EQ(refusal_of("conv_tensor_staged", "conv_forward x=f16:1x7x5x40 w=f16:8x7x3x30"), "none");
   EXPECT_EQ(refusal_of("conv_tensor_patch", "conv_forward x=f16:1x17x5x5 w=f16:8x17x3x3"),
             "x has more than 16 channels, in one group");

@@ -1,6 +1,5 @@
 // Convolutions whose filters are as large as their stride, such as patch embeddings, or several times as large: taps
-// become channels. In gradients
-// by the input, which transposed convolutions are, phases of the stride do so.
+// become channels. In gradients by the input, which transposed convolutions are, phases of the stride do so.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -112,6 +111,12 @@ INSTANTIATE_TEST_SUITE_P(
                       "conv_backward_data dy=f32:1x4x3x3x3:ndhwc w=f32:4x3x2x8x8:ndhwc dx=f32:1x3x6x24x24:ndhwc "
                       "stride=2,8,8",
                       gradient},
+        AlgorithmCase{"PaddedByWholeStrides",
+                      "conv_backward_data dy=f32:2x9x8x2:nhwc w=f32:9x2x18x8:nhwc dx=f32:2x2x63x16:nhwc pad=9,0,9,0 "
+                      "stride=9,8 alpha=any",
+                      gradient},
+        AlgorithmCase{"WindowsThatEndBehindThePixels",
+                      "conv_backward_data dy=f32:2x4x5 w=f32:4x1x210 dx=f32:2x1x140 stride=70 pad=140,210", gradient},
         AlgorithmCase{"ABiasForEachChannel",
                       "conv_backward_data dy=f32:2x8x2x2:nhwc w=f32:8x3x4x4:nhwc dx=f32:2x3x8x8:nhwc stride=4 "
                       "epilogue=bias",
