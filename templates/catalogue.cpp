@@ -48,6 +48,7 @@
   algorithm(conv_backward_data_tensor_persistent) \
   algorithm(conv_backward_data_tensor_splitk) \
   algorithm(conv_backward_data_tensor_staged) \
+  algorithm(conv_backward_data_tensor_patch) \
   algorithm(conv_backward_data_tensor_halo) \
   algorithm(conv_backward_data_winograd_2x2) \
   algorithm(conv_backward_data_winograd_4x4) \

@@ -192,21 +192,22 @@ __device__ __forceinline__ void for_each_run(const TensorSums& sums, const Tenso
   }
 }
 
-// A whole convolution: the grid has blocks for TILES tiles of outputs each in x, and tiles of filters of all groups in
-// y.
+// A whole convolution, by blocks for TILES tiles of outputs each and a tile of filters of a group. The grid's x and y
+// only count: blocks that run side by side share their pixels, and differ in filters.
 __device__ __forceinline__ void convolve_patches(const TX* x, const TW* w, TY* y, const EpilogueArguments& arguments,
                                                  long long n) {
   static_assert(sizeof(Memory) == SHARED_BYTES, "the launch asks for as much as patches and filters take");
   Memory& memory = block_memory<Memory>();
-  const int group = static_cast<int>(blockIdx.y) / N_TILES;
-  const int first_k = static_cast<int>(blockIdx.y) % N_TILES * BLOCK_N;
+  const unsigned number = blockIdx.y * gridDim.x + blockIdx.x;
+  const int filters = static_cast<int>(number % (GROUPS * N_TILES));
+  const int group = filters / N_TILES, first_k = filters % N_TILES * BLOCK_N;
   memory.filters.fill(w, group, first_k);
 
   const TensorPosition position;
   PatchReader reader(memory, position);
   int patch = 0;
   const Index tiles = images_of(n) * TILES_PER_IMAGE;
-  const Index first = static_cast<Index>(blockIdx.x) * TILES;
+  const Index first = static_cast<Index>(number / (GROUPS * N_TILES)) * TILES;
 #pragma unroll 1
   for (Index tile = first; tile < smaller<Index>(first + TILES, tiles); ++tile) {
     const PatchPlace place(tile);

@@ -192,6 +192,74 @@ INSTANTIATE_TEST_SUITE_P(
                       staged_filter}),
     case_name);
 
+const Names data_patch = {"conv_backward_data_tensor_patch"};
+
+INSTANTIATE_TEST_SUITE_P(
+    ByInputOfFewChannels, ConvGradientsTensor,
+    testing::Values(
+        AlgorithmCase{"OneChannel", "conv_backward_data dy=f16:2x1x11x14 w=f16:1x6x5x5 pad=2 epilogue=bias+relu",
+                      data_patch},
+        AlgorithmCase{"ThreeChannels",
+                      "conv_backward_data dy=bf16:2x3x13x19:nhwc w=bf16:3x37x3x3:nhwc pad=1 epilogue=bias+add "
+                      "alpha=any beta=any",
+                      data_patch},
+        AlgorithmCase{"FiveChannelsWithoutPadding", "conv_backward_data dy=bf16:1x5x10x9 w=bf16:5x9x3x4", data_patch},
+        AlgorithmCase{"MorePaddingThanWindows",
+                      "conv_backward_data dy=f16:1x4x12x11:nhwc w=f16:4x20x3x3:nhwc dx=f16:1x20x8x7:nhwc pad=3",
+                      data_patch},
+        AlgorithmCase{"AsymmetricPads",
+                      "conv_backward_data dy=f16:1x8x9x14:nhwc w=f16:8x12x2x4:nhwc dx=f16:1x12x9x12:nhwc pad=1,3,0,2",
+                      data_patch},
+        AlgorithmCase{"GroupsOfTwoChannels",
+                      "conv_backward_data dy=f16:2x12x9x11:nhwc w=f16:12x2x3x3:nhwc groups=6 pad=1", data_patch},
+        AlgorithmCase{"GroupsOfFourToTen",
+                      "conv_backward_data dy=bf16:2x12x7x8 w=bf16:12x10x3x3 groups=3 pad=1 epilogue=bias", data_patch},
+        AlgorithmCase{
+            "GroupsOf32Channels",
+            "conv_backward_data dy=f16:2x64x9x7:nhwc w=f16:64x20x3x3:nhwc dx=f16:2x40x9x7:nhwc groups=2 pad=1",
+            data_patch},
+        AlgorithmCase{"GroupsOf16ChannelsInTf32",
+                      "conv_backward_data dy=f32:2x32x7x10 w=f32:32x9x3x5 dx=f32:2x18x7x10 groups=2 pad=1,2 tf32",
+                      data_patch},
+        AlgorithmCase{"RowsApart", "conv_backward_data dy=f16:1x3x15x12 w=f16:3x10x3x3 pad=2,1 dilation=2,1",
+                      data_patch},
+        AlgorithmCase{"MirroredFilter",
+                      "conv_backward_data dy=f16:1x3x10x10:nhwc w=f16:3x20x3x2:nhwc dx=f16:1x20x8x9:nhwc pad=2,1 "
+                      "mode=convolution",
+                      data_patch},
+        AlgorithmCase{"PhasesOfAStride", "conv_backward_data dy=f16:2x12x5:nwc w=f16:12x1x18 dx=f16:2x1x54 stride=9",
+                      data_patch},
+        AlgorithmCase{"Regions",
+                      "conv_backward_data dy=f16:2x10x7x10:900,82,11,1@2 w=f16:10x3x3x2:30,9,3,1@2 "
+                      "dx=f16:2x3x9x11:400,130,12,1@2",
+                      data_patch},
+        AlgorithmCase{"RegionsInBF16",
+                      "conv_backward_data dy=bf16:2x10x7x10:900,1,120,12@2 w=bf16:10x3x3x2:30,9,3,1@2 "
+                      "dx=bf16:2x3x9x11:400,1,36,3@2",
+                      data_patch},
+        AlgorithmCase{"RegionsInTf32",
+                      "conv_backward_data dy=f32:2x10x4x6:900,1,120,12 w=f32:10x3x3x2:30,9,3,1 "
+                      "dx=f32:2x3x6x7:400,1,36,3 tf32",
+                      data_patch},
+        AlgorithmCase{"OneDimension", "conv_backward_data dy=bf16:3x2x70:nwc w=bf16:2x24x9:nwc pad=4", data_patch},
+        AlgorithmCase{"ThreeDimensions",
+                      "conv_backward_data dy=f16:1x12x3x9x10:ndhwc w=f16:12x3x3x5x5:ndhwc dx=f16:1x3x5x9x10:ndhwc "
+                      "pad=1,2,2 dilation=2,1,1",
+                      data_patch},
+        AlgorithmCase{"AnyBatch", "conv_backward_data dy=f16:5x3x6x5:nhwc w=f16:3x24x3x3:nhwc pad=1 n=?", data_patch},
+        AlgorithmCase{"EmptyBatch", "conv_backward_data dy=f16:0x3x6x5:nhwc w=f16:3x24x3x3:nhwc pad=1", data_patch}),
+    case_name);
+
+TEST(ConvGradientsTensorPatch, RefusesByTheNamesOfItsOperands) {
+  const auto refusal = [](const std::string& request) {
+    return refusal_of("conv_backward_data_tensor_patch", "conv_backward_data " + request);
+  };
+  EXPECT_EQ(refusal("dy=f16:1x17x5x5 w=f16:17x8x3x3"), "dy has more than 16 channels, in one group");
+  EXPECT_EQ(refusal("dy=f16:1x66x5x5 w=f16:66x8x3x3 groups=2"), "a group has more than 32 channels of dy");
+  EXPECT_EQ(refusal("dy=f16:1x8x5x5 w=f16:8x8x3x3 dx=f16:1x8x11x11 stride=2"),
+            "elements of dx fall into classes, with taps of their own");
+}
+
 const Names patch = {"conv_backward_filter_tensor_patch"};
 
 INSTANTIATE_TEST_SUITE_P(
@@ -307,6 +375,9 @@ INSTANTIATE_TEST_SUITE_P(
               "conv_backward_data dy=f16:1x136x5x7:nhwc w=f16:136x68x3x3:nhwc pad=1"),
         cover("conv_backward_data_tensor_splitk",
               "conv_backward_data dy=bf16:2x66x3x4:nhwc w=bf16:66x40x2x3:nhwc dx=bf16:2x40x6x9:nhwc stride=2 beta=any"),
+        cover("conv_backward_data_tensor_patch",
+              "conv_backward_data dy=f16:3x12x34x66:nhwc w=f16:12x68x3x3:nhwc groups=2 pad=1 epilogue=bias"),
+        cover("conv_backward_data_tensor_patch", "conv_backward_data dy=f32:2x3x33x65 w=f32:3x40x5x4 pad=2 tf32"),
         cover("conv_backward_data_tensor_staged", "conv_backward_data dy=f16:2x40x9x8 w=f16:40x136x3x3 pad=1"),
         cover("conv_backward_data_tensor_staged",
               "conv_backward_data dy=bf16:2x36x4x5:nhwc w=bf16:36x20x1x1 dx=bf16:2x20x7x9:nhwc stride=2"),
@@ -346,6 +417,8 @@ INSTANTIATE_TEST_SUITE_P(
                           "conv_backward_data_tensor_staged"},
                          "conv_backward_data dy=f16:2x64x4x6:nhwc w=f16:64x16x3x3:nhwc dx=f16:2x16x7x6:nhwc pad=1 "
                          "stride=2,1 alpha=any beta=any"),
+                    wide({"conv_backward_data_tensor_patch"},
+                         "conv_backward_data dy=f16:2x3x7x9:nhwc w=f16:3x16x5x3:nhwc pad=1 n=? beta=any"),
                     wide({"conv_backward_filter_tensor_patch"},
                          "conv_backward_filter x=f16:2x3x9x11:nhwc dy=f16:2x16x5x9:nhwc dw=f16:16x3x5x5:nhwc pad=2,1 "
                          "stride=2,1 beta=any"),

@@ -116,7 +116,7 @@ std::optional<std::string> refusal(const FilterGradient& gradient, const Target&
   }
   if (gradient.blend.alpha == Scale::zero) return "alpha is zero: there is nothing to multiply";
   if (gradient.k_per_group() == 1) return "a group has one filter: a tile would have one row in 16";
-  return descriptor::patch_refusal(gradient, gradient.c_per_group(), gradient.groups, element_bytes(gradient));
+  return descriptor::patch_refusal(gradient, "x", gradient.c_per_group(), gradient.groups, element_bytes(gradient));
 }
 
 Program program(const Shape& shape, const FilterGradient& gradient, const Target& target, const Emitter& emit) {

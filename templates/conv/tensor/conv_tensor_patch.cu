@@ -1,5 +1,5 @@
 // Convolution of few channels on tensor cores (first layers): f16, bf16 and tf32, any strides. lib/conv_patch.cuh says
-// how. Parameters: conv_tensor_patch.cpp.
+// how. Parameters: patch_convolution.cpp.
 #include "lib/conv_patch.cuh"
 
 static_assert(ALPHA != SCALE_ZERO, "alpha of class zero is for conv_simple");

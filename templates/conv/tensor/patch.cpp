@@ -14,14 +14,15 @@ std::optional<std::string> patch_type_refusal(DType a, DType b, const Arithmetic
   return tensor_type_refusal(a, b, arithmetic, target);
 }
 
-std::optional<std::string> patch_refusal(const SpatialAxes& axes, int64_t channels, int64_t groups, int element_bytes) {
+std::optional<std::string> patch_refusal(const SpatialAxes& axes, const std::string& input, int64_t channels,
+                                         int64_t groups, int element_bytes) {
   constexpr int64_t most_channels = 16, most_of_groups = 32, longest_reach = 64, most_pieces = 256;
-  if (groups == 1 && channels > most_channels) return "x has more than 16 channels, in one group";
-  if (channels > most_of_groups) return "a group has more than 32 channels of x";
+  if (groups == 1 && channels > most_channels) return input + " has more than 16 channels, in one group";
+  if (channels > most_of_groups) return "a group has more than 32 channels of " + input;
   if (axes.columns.dilation != 1 && axes.columns.window != 1) return "dilation keeps the taps of a row apart";
   for (const WindowAxis* axis : {&axes.planes, &axes.rows, &axes.columns}) {
     if (axis->reach() > longest_reach || axis->stride > longest_reach) {
-      return "windows span, or are apart, more than 64 positions of x";
+      return "windows span, or are apart, more than 64 positions of " + input;
     }
   }
   const int64_t run_bytes = axes.columns.window * patch_pixel_bytes(channels, element_bytes);

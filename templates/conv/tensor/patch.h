@@ -17,10 +17,11 @@ constexpr int64_t patch_piece_bytes = 16;  ///< of shared memory, that fragments
 /// Why no patch can serve factors of these types; nothing if one can.
 std::optional<std::string> patch_type_refusal(DType a, DType b, const Arithmetic& arithmetic, const Target& target);
 
-/// Why no patch can serve `groups` of `channels` elements of `element_bytes` each and these windows; nothing if one
-/// can. Of one group, more than 16 channels fill chunks of an ordinary tile; of several they come from pixels far
-/// apart.
-std::optional<std::string> patch_refusal(const SpatialAxes& axes, int64_t channels, int64_t groups, int element_bytes);
+/// Why no patch of the operand `input` can serve `groups` of `channels` elements of `element_bytes` each and these
+/// windows; nothing if one can. Of one group, more than 16 channels fill chunks of an ordinary tile; of several they
+/// come from pixels far apart.
+std::optional<std::string> patch_refusal(const SpatialAxes& axes, const std::string& input, int64_t channels,
+                                         int64_t groups, int element_bytes);
 
 /// Bytes of a pixel of a patch, and from one to the next.
 int64_t patch_pixel_bytes(int64_t channels, int element_bytes);
