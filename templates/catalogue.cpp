@@ -27,6 +27,7 @@
   algorithm(conv_tensor_persistent) \
   algorithm(conv_tensor_splitk) \
   algorithm(conv_tensor_staged) \
+  algorithm(conv_tensor_staged_packed) \
   algorithm(conv_tensor_staged_f16_sums) \
   algorithm(conv_tensor_patch) \
   algorithm(conv_tensor_halo) \
@@ -48,6 +49,7 @@
   algorithm(conv_backward_data_tensor_persistent) \
   algorithm(conv_backward_data_tensor_splitk) \
   algorithm(conv_backward_data_tensor_staged) \
+  algorithm(conv_backward_data_tensor_staged_packed) \
   algorithm(conv_backward_data_tensor_patch) \
   algorithm(conv_backward_data_tensor_halo) \
   algorithm(conv_backward_data_winograd_2x2) \
@@ -68,6 +70,7 @@
   algorithm(conv_backward_filter_tensor_splitk_packed) \
   algorithm(conv_backward_filter_tensor_staged) \
   algorithm(conv_backward_filter_tensor_staged_splitk) \
+  algorithm(conv_backward_filter_tensor_staged_splitk_packed) \
   algorithm(conv_backward_filter_tensor_patch) \
   algorithm(conv_backward_bias_simple) \
   algorithm(conv_backward_bias_split) \

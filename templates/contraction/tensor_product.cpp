@@ -51,9 +51,9 @@ auto applies_if_brought(Bring bring, ContractionRefusal refusal) {
   };
 }
 
-// Copies take elements as they are stored.
-Prologues prologues_of(Bring bring) {
-  return bring == Bring::staged ? Prologues::rounded : Prologues::none;
+// Copies take elements as they are stored. Channels that packing fills up are none of a prologue's.
+Prologues prologues_of(Bring bring, const std::string& suffix) {
+  return bring == Bring::staged && suffix != packed_suffix ? Prologues::rounded : Prologues::none;
 }
 
 // One launch of the kernel of a template, whose blocks each multiply all chunks of `tiling.tiles` tiles.
@@ -105,7 +105,7 @@ Algorithm tensor_contraction(const std::string& template_path, const std::string
   const std::string kernel = kernel_of(template_path);
   auto description = add_tensor_space(describe_kernel<TensorTiling>(template_path, suffix, operation, make)
                                           .applies(applies_if_brought(bring, refusal))
-                                          .takes_prologue(prologues_of(bring), true),
+                                          .takes_prologue(prologues_of(bring, suffix), true),
                                       bring);
   if (!suffix.empty()) return with_one_launch(std::move(description), kernel, bring);
   return with_one_launch(std::move(description).opens(has_open_kernel(bring)), kernel, bring);
@@ -136,7 +136,7 @@ Algorithm split_tensor_contraction(const std::string& template_path, const std::
   blocks.insert(blocks.begin(), 0);
   return add_tensor_space(describe_kernel<SharedTiling>(template_path, suffix, operation, make)
                               .applies(applies_if_brought(bring, refusal))
-                              .takes_prologue(prologues_of(bring), true)
+                              .takes_prologue(prologues_of(bring, suffix), true)
                               .rule("either BLOCKS or SPLIT_K shares the depth",  // first: it is cheap
                                     [](const SharedTiling& tiling, const Contractions&, const Target&) {
                                       return (tiling.blocks > 0) == (tiling.split_k == 1);

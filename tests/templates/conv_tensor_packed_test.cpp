@@ -3,15 +3,17 @@
 #include <gtest/gtest.h>
 
 #include "algorithm_cases.h"
+#include "variant_check.h"
 
 namespace kiln::testing_support::conv_tensor_packed_test {
 namespace {
 
 using Names = std::vector<std::string>;
 
-const Names forward = {"conv_tensor_packed"};
-const Names by_input = {"conv_backward_data_tensor_packed"};
-const Names by_filter = {"conv_backward_filter_tensor_splitk_packed"};
+const Names forward = {"conv_tensor_packed", "conv_tensor_staged_packed"};
+const Names by_input = {"conv_backward_data_tensor_packed", "conv_backward_data_tensor_staged_packed"};
+const Names by_filter = {"conv_backward_filter_tensor_splitk_packed",
+                         "conv_backward_filter_tensor_staged_splitk_packed"};
 
 class ConvTensorPacked : public testing::TestWithParam<AlgorithmCase> {};
 
@@ -147,6 +149,9 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"OddGroups",
                       "conv_backward_filter x=f16:2x36x18x18:nhwc dy=f16:2x20x18x18 dw=f16:20x18x3x3 groups=2 pad=1",
                       by_filter},
+        AlgorithmCase{"OddFp8",
+                      "conv_backward_filter x=f8e4m3:2x13x15x16 dy=f8e4m3:2x19x15x16 dw=f8e4m3:19x13x3x3 pad=1",
+                      {"conv_backward_filter_tensor_staged_splitk_packed"}},
         AlgorithmCase{"OddTf32", "conv_backward_filter x=f32:1x5x13x14 dy=f32:1x6x13x14 dw=f32:6x5x3x3 pad=1 tf32",
                       by_filter},
         AlgorithmCase{"Groups",
@@ -173,13 +178,18 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         cover("conv_tensor_packed", "conv_forward x=f16:2x37x9x13 w=f16:70x37x3x3 pad=1 epilogue=bias+relu"),
         cover("conv_tensor_packed", "conv_forward x=bf16:1x70x12x12:nhwc w=bf16:37x70x1x1 beta=any"),
+        cover("conv_tensor_staged_packed", "conv_forward x=f16:2x37x9x13 w=f16:70x37x3x3 pad=1 epilogue=bias+relu"),
         cover("conv_backward_data_tensor_packed", "conv_backward_data dy=f16:2x37x9x13 w=f16:37x70x3x3 pad=1"),
+        cover("conv_backward_data_tensor_staged_packed",
+              "conv_backward_data dy=f16:2x37x6x7 w=f16:37x70x3x3 dx=f16:2x70x11x13 pad=1 stride=2"),
         cover("conv_backward_data_tensor_packed",
               "conv_backward_data dy=bf16:1x70x6x7 w=bf16:70x35x3x3 dx=bf16:1x35x11x13 pad=1 stride=2"),
         cover("conv_backward_filter_tensor_splitk_packed",
               "conv_backward_filter x=f16:2x40x19x17 dy=f16:2x72x19x17 dw=f16:72x40x3x3 pad=1"),
         cover("conv_backward_filter_tensor_splitk_packed",
               "conv_backward_filter x=bf16:3x16x21x21:nhwc dy=bf16:3x24x21x21 dw=bf16:24x16x1x1 beta=any"),
+        cover("conv_backward_filter_tensor_staged_splitk_packed",
+              "conv_backward_filter x=f16:2x37x15x17 dy=f16:2x67x15x17 dw=f16:67x37x3x3 pad=1"),
         cover("conv_backward_filter_tensor_splitk_packed",
               "conv_backward_filter x=f16:2x37x15x17:nhwc dy=f16:2x67x15x17:nhwc dw=f16:67x37x3x3:nhwc pad=1")),
     cover_name);
@@ -190,6 +200,26 @@ INSTANTIATE_TEST_SUITE_P(
                     wide(by_input, "conv_backward_data dy=f16:2x13x9x9 w=f16:13x16x3x3 pad=1"),
                     wide(by_filter, "conv_backward_filter x=f16:2x16x17x17 dy=f16:2x8x17x17 dw=f16:8x16x3x3 pad=1")),
     cover_name);
+
+// Tensor cores of 7.5 have no asynchronous copies.
+class ConvTensorPackedOnTuring : public testing::TestWithParam<AlgorithmCase> {};
+
+TEST_P(ConvTensorPackedOnTuring, MatchesTheReference) {
+  expect_some_defaults_match(GetParam(), target_of(7, 5));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Staged, ConvTensorPackedOnTuring,
+    testing::Values(AlgorithmCase{"Forward",
+                                  "conv_forward x=f16:2x37x9x11:nhwc w=f16:19x37x3x3 pad=1 epilogue=bias",
+                                  {"conv_tensor_staged_packed"}},
+                    AlgorithmCase{"ByInput",
+                                  "conv_backward_data dy=f16:2x19x9x11 w=f16:19x13x3x3 pad=1",
+                                  {"conv_backward_data_tensor_staged_packed"}},
+                    AlgorithmCase{"ByFilter",
+                                  "conv_backward_filter x=f16:2x13x9x11 dy=f16:2x19x9x11 dw=f16:19x13x3x3 pad=1",
+                                  {"conv_backward_filter_tensor_staged_splitk_packed"}}),
+    case_name);
 
 // Batches whose packed images take more than may be had would be refused: others keep the order.
 TEST(ConvTensorPackedRefusals, KeepNoOrderOfAllBatches) {
@@ -207,6 +237,17 @@ TEST(ConvTensorPackedRefusals, NameTheReason) {
             "tensor cores round f32 to tf32, which the request does not permit");
   EXPECT_EQ(refusal("x=f16:334x64x224x224 w=f16:128x64x3x3 pad=1"), "none");
   EXPECT_EQ(refusal("x=f16:335x64x224x224 w=f16:128x64x3x3 pad=1"), "the packed operands need more than 2 GiB");
+
+  // Channels that are filled up have no element in a prologue's tensors.
+  const Request prologue = Request::parse(
+      "conv_forward x=f16:1x13x8x8 w=f16:16x13x3x3 prologue.scale=f16:13 "
+      "epilogue=user:code",
+      {{"code", Expression("--- rounded prologue\nx * scale[c]", {"scale"})}});
+  const auto refusal_of_prologue = [&](const std::string& algorithm) {
+    return built_in_catalogue().find(algorithm)->on(prologue, TestDevice::get().target).refusal();
+  };
+  EXPECT_EQ(refusal_of_prologue("conv_tensor_staged"), std::nullopt);
+  EXPECT_NE(refusal_of_prologue("conv_tensor_staged_packed"), std::nullopt);
 }
 
 }  // namespace
