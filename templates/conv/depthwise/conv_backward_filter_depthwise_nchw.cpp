@@ -55,13 +55,10 @@ descriptor::SplitGrid grid(const Tile& tile, const FilterGradient& gradient) {
 // A channel of x is read for each filter of its group, one of dy for each of their channels.
 std::optional<std::string> refusal(const FilterGradient& gradient, const Target&) {
   constexpr int64_t most_shared = 8, one_of_x = 1;  // a filter here has one channel
-  if (gradient.blend.alpha == Scale::zero) return "alpha is zero: there is nothing to multiply";
   if (std::min(gradient.c_per_group(), gradient.k_per_group()) > most_shared) {
     return "groups have more than 8 channels of x and of dy";
   }
-  if (auto why = descriptor::depthwise_refusal(gradient.x, one_of_x, descriptor::Inner::pixels)) return why;
-  if (gradient.taps() > descriptor::most_taps) return "a filter has more than 121 taps";
-  return std::nullopt;
+  return descriptor::depthwise_gradient_refusal(gradient, one_of_x, descriptor::Inner::pixels);
 }
 
 // Rules: what their names below say.

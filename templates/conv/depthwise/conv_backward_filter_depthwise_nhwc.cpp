@@ -167,7 +167,7 @@ Algorithm conv_backward_filter_depthwise_nhwc() {
                                         "conv/depthwise/conv_backward_filter_depthwise_nhwc.cu")
       .takes_prologue()
       .applies([](const FilterGradient& gradient, const Target&) {
-        return descriptor::depthwise_gradient_refusal(gradient, descriptor::Inner::channels);
+        return descriptor::depthwise_gradient_refusal(gradient, gradient.c_per_group(), descriptor::Inner::channels);
       })
       .param("TILE_P", &Tile::p, {2, 1, 4})
       .param("TILE_Q", &Tile::q, {4, 2, 7, 1})

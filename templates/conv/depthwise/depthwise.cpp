@@ -22,9 +22,10 @@ std::optional<std::string> depthwise_refusal(const ConvolutionAddresses& conv, I
   return std::nullopt;
 }
 
-std::optional<std::string> depthwise_gradient_refusal(const FilterGradient& gradient, Inner inner) {
+std::optional<std::string> depthwise_gradient_refusal(const FilterGradient& gradient, int64_t c_of_a_filter,
+                                                      Inner inner) {
   if (gradient.blend.alpha == Scale::zero) return "alpha is zero: there is nothing to multiply";
-  if (auto why = depthwise_refusal(gradient.x, gradient.c_per_group(), inner)) return why;
+  if (auto why = depthwise_refusal(gradient.x, c_of_a_filter, inner)) return why;
   if (gradient.taps() > most_taps) return "a filter has more than 121 taps";
   return std::nullopt;
 }

@@ -18,8 +18,10 @@ std::optional<std::string> depthwise_refusal(const TensorSpec& x, int64_t c_per_
 /// The same for the kernels that are contractions, which unroll the taps of a plane.
 std::optional<std::string> depthwise_refusal(const ConvolutionAddresses& conv, Inner inner);
 
-/// Why the gradient by the filter that runs along `inner` of x cannot serve `gradient`; nothing if it can.
-std::optional<std::string> depthwise_gradient_refusal(const FilterGradient& gradient, Inner inner);
+/// Why the gradient by the filter that runs along `inner` of x, with `c_of_a_filter` channels of x for each filter,
+/// cannot serve `gradient`; nothing if it can.
+std::optional<std::string> depthwise_gradient_refusal(const FilterGradient& gradient, int64_t c_of_a_filter,
+                                                      Inner inner);
 /// Most sums that a thread of these kernels keeps in registers.
 constexpr int64_t most_sums = 128;
 
