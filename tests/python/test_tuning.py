@@ -110,6 +110,8 @@ def test_the_figure_puts_dots_on_the_roofline(matplotlib):
     assert figure.axes[1].get_xscale() == figure.axes[1].get_yscale() == "log"
     low, high = figure.axes[1].get_xlim()
     assert low < 12.5 < 20 < high
+    lowest, highest = figure.axes[1].get_ylim()
+    assert lowest < 2e13 < 6e13 < highest
 
 
 def test_the_figure_of_many_layers_groups_the_short_ones(matplotlib, tmp_path):

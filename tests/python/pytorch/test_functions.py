@@ -131,6 +131,7 @@ def test_local_convolutions_have_second_gradients():
         ((6, 4, 3, 3, 3), {"grid": (2, 2)}, "weight has filters for 6 regions.*2x2"),
         ((4, 3, 3, 3), {}, "takes a weight of 5 dimensions"),
         ((9, 4, 3, 7, 3), {}, "larger than the padded input"),
+        ((9, 4, 3, 3, 6), {}, "larger than the padded input"),
         ((9, 4, 3, 3, 3), {"grid": 0}, "grid is 0"),
     ],
     ids=str,
