@@ -194,6 +194,42 @@ TEST(Request, NamesTheColumnOfWhatItCannotRead) {
   EXPECT_THAT(failure("conv_forward x=f32:1x1x3x3 w=f32:1x1x3x3 pad=1,b"), HasSubstr("'b' in pad=1,b"));
 }
 
+TEST(Request, OfACallHasThePartsThatItsTextSays) {
+  const Request call = Request::parse_call("conv_forward pad=1,0 epilogue=bias+relu fast constant_weights n=?");
+  EXPECT_EQ(call.operation, "conv_forward");
+  ASSERT_EQ(call.attributes.size(), 1U);
+  EXPECT_EQ(call.attributes[0].name, "pad");
+  EXPECT_EQ(attribute_text(call.attributes[0].value), "1,0");
+  EXPECT_THAT(call.epilogue, ElementsAre(EpilogueStage::bias, EpilogueStage::relu));
+  EXPECT_TRUE(call.arithmetic.fast);
+  EXPECT_TRUE(call.constant_weights);
+  EXPECT_TRUE(call.dynamic_batch);
+  EXPECT_TRUE(call.operands.empty());
+}
+
+TEST(Request, OfACallTakesByNameWhatItsTextMayNotSay) {
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {"x=f32:1x3x8x8", "conv_forward: the text of a call has operand x (give the tensor by name)"},
+      {"pad=1 bias=f32:4", "conv_forward: the text of a call has operand bias (give the tensor by name)"},
+      {"epilogue.t=f32:4", "the text of a call has user code (give it in the options, as their epilogue)"},
+      {"epilogue=user:gelu", "the text of a call has user code"},
+      {"alpha=any", "conv_forward: the text of a call has the class alpha (give the number by name)"},
+      {"beta=1", "the text of a call has the class beta"},
+  };
+  const auto refusal = [](const std::string& text) -> std::string {
+    try {
+      (void)Request::parse_call(text);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+      return error.what();
+    }
+    return "accepted";
+  };
+  for (const auto& [word, message] : rows) EXPECT_THAT(refusal("conv_forward " + word), HasSubstr(message));
+  EXPECT_THAT(refusal("local_norm_backward dmeans_alpha=any"), HasSubstr("has the class dmeans_alpha"));
+  EXPECT_THAT(refusal("local_norm_backward dmeans_beta=1"), HasSubstr("has the class dmeans_beta"));
+}
+
 TEST(Request, TakesLineEndsForBlanks) {
   const std::string line = "softmax_forward x=f32:1x2 axis=1";
   EXPECT_EQ(Request::parse("\r\n" + line + "\r\n"), Request::parse(line));
