@@ -176,6 +176,36 @@ TEST(CompiledProgram, IsRefusedWhereItCannotBeRun) {
   EXPECT_THAT(refusal([](CompiledProgram& c, Launch&) { c.images.pop_back(); }), HasSubstr("1 images of 2 sources"));
 }
 
+TEST(CompiledProgram, IsRefusedWithExtentsThatNoKernelReads) {
+  constexpr size_t most_values = (64 << 10) / 8;
+  constexpr int64_t most = std::numeric_limits<int32_t>::max(), least = std::numeric_limits<int32_t>::min();
+  const auto refusal = [](const std::vector<Extent>& extents) -> std::string {
+    CompiledProgram compiled = example();
+    compiled.program.sources[1].extents = extents;
+    try {
+      EXPECT_EQ(deserialise(serialise(compiled)).program, compiled.program);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::parse_error);
+      return error.what();
+    }
+    return "accepted";
+  };
+  using testing::HasSubstr;
+  const Extent full = {"N", std::vector<int64_t>(most_values, 1), 8};
+  EXPECT_EQ(refusal({{"N", {most, least}, 4}, {"M", {most + 1, least - 1}, 8}}), "accepted");
+  EXPECT_EQ(refusal({full}), "accepted");
+  EXPECT_THAT(refusal({{"", {1}, 4}}), HasSubstr("an extent has no name, or no value"));
+  EXPECT_THAT(refusal({{"N", {}, 4}}), HasSubstr("an extent has no name, or no value"));
+  for (const int bytes : {-4, 0, 1, 2, 5, 16}) {
+    EXPECT_THAT(refusal({{"N", {1}, bytes}}), HasSubstr(fmt::format("an extent has {} bytes", bytes)));
+  }
+  for (const int64_t value : {most + 1, least - 1}) {
+    EXPECT_THAT(refusal({{"N", {0, value}, 4}}), HasSubstr(fmt::format("an extent of 4 bytes is {}", value)));
+  }
+  EXPECT_THAT(refusal({full, {"M", {1}, 4}}), HasSubstr("its extents fit no constant memory"));
+  EXPECT_THAT(refusal({{"N", std::vector<int64_t>(most_values + 1, 1), 4}}), HasSubstr("fit no constant memory"));
+}
+
 TEST(CompiledProgram, IsTakenAtEachLimit) {
   using Change = void (*)(CompiledProgram&, Launch&);
   const Change changes[] = {
