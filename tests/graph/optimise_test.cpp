@@ -215,6 +215,16 @@ TEST(FuseElements, NoMoreThanEightTensors) {
   EXPECT_THAT(calls_of(graph), ElementsAre("activation_forward relu user", "tensor_op add user"));
 }
 
+TEST(FuseElements, NoMoreThanEightNumbers) {
+  Graph graph;
+  ValueId y = activation(graph, "relu", graph.input("x", DType::f32, {4}));
+  for (int i = 0; i < 10; ++i) y = tensor_op(graph, "add", y, constant(graph, {1}, {static_cast<float>(i)}));
+  graph.output("y", y);
+  fuse_elements(graph);
+  EXPECT_THAT(calls_of(graph), ElementsAre("activation_forward relu user", "tensor_op add user"));
+  EXPECT_EQ(call_at(graph, 0).numbers.size(), 8U);
+}
+
 TEST(FuseElements, IntegersAreRoundedInBetween) {
   Graph graph;
   const ValueId x = graph.input("x", DType::i32, {4});

@@ -220,6 +220,23 @@ TEST(Schedule, DynamicBatchIsOfTheBucket) {
   EXPECT_EQ(made.steps[0].batch, 5);
 }
 
+// A product of several matrices takes no dynamic batch: its request is complete as it is.
+TEST(Schedule, CallsWithoutADynamicBatchAreOfTheirOwn) {
+  Graph graph;
+  Gemm gemm;
+  const ValueId a = graph.input("a", DType::f32, {2, 3, 4}), b = graph.input("b", DType::f32, {2, 4, 5});
+  const ValueId residual = graph.input("residual", DType::f32, {2, 3, 5});
+  gemm.a = spec_of(graph, a);
+  gemm.b = spec_of(graph, b);
+  gemm.epilogue = {EpilogueStage::add};
+  graph.output("c", graph.call(gemm.request(), {{"a", a}, {"b", b}, {"residual", residual}}).front().value);
+  const Schedule fixed = schedule(graph), made = schedule(graph, {.dynamic_batch = true});
+  ASSERT_EQ(made.steps.size(), 1U);
+  EXPECT_FALSE(made.steps[0].request.dynamic_batch);
+  EXPECT_EQ(made.steps[0].request, fixed.steps[0].request);
+  EXPECT_EQ(made.steps[0].batch, -1);
+}
+
 TEST(Schedule, PartsThatAreNotAlignedSaySo) {
   Graph graph;
   const ValueId x = graph.input("x", DType::f32, {7});
