@@ -91,6 +91,20 @@ TEST_F(ModelInC, DoesAndSaysWhatTheCppApiDoes) {
   EXPECT_EQ(download(y_.data), result);
 }
 
+// Three values between the calls, of which two at a time are needed.
+TEST_F(ModelInC, SaysHowMuchMemoryAModelTakes) {
+  std::ofstream(path_, std::ios::binary) << testing_support::softmax_model(4);
+  const Model expected(cpp_, path_, {.batch = 2});
+  ASSERT_EQ(kiln_model_create(context_, path_.c_str(), &options_, &made_), KILN_OK) << kiln_last_error();
+  ASSERT_EQ(kiln_model_get_info(made_, &info_), KILN_OK) << kiln_last_error();
+  EXPECT_EQ(info_.step_count, 4U);
+  EXPECT_GT(info_.arena_bytes, 0);
+  EXPECT_GT(info_.unshared_bytes, info_.arena_bytes);
+  EXPECT_EQ(info_.arena_bytes, expected.memory().arena);
+  EXPECT_EQ(info_.least_arena_bytes, expected.memory().least_arena);
+  EXPECT_EQ(info_.unshared_bytes, expected.memory().unshared);
+}
+
 TEST_F(ModelInC, TakesAnotherBatch) {
   ASSERT_EQ(kiln_model_get_step(model_, 0, &step_info_), KILN_OK);
   const std::string of_two = step_info_.request;
