@@ -190,6 +190,8 @@ TEST_F(ProgramTest, TablesFitTheTerminalAndLoseNothing) {
   for (const std::string word : {"conv_depthwise", "conv_implicit_gemm", "because", "roofline"}) {
     EXPECT_THAT(tables, HasSubstr(word));
   }
+  const Outcome unknown = kiln_on_terminal(0, {"explain", request});
+  EXPECT_EQ(unknown.out, narrow.out) << "a terminal without a width has the usual one";
   const Outcome wide = kiln_on_terminal(80, {"explain", request, "--wide"});
   EXPECT_GT(longest_line(wide.out.substr(wide.out.find("best estimates"))), 80U);
 }

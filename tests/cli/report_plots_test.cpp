@@ -327,6 +327,18 @@ TEST_F(Figures, MarkEstimatesAndTellNoGainOfThem) {
   EXPECT_THAT(text(), Not(HasSubstr("class=\"rise\"")));
 }
 
+TEST_F(Figures, ShowTwelveLayersAloneAndTheOthersTogether) {
+  for (int i = 0; i < 12; ++i) add("gemm a=f32:64x64 b=f32:64x64", 2e-6, 3e-6);
+  EXPECT_EQ(parts_in(bars_in(text())[0]).size(), 12U);
+  add("gemm a=f32:64x64 b=f32:64x64", 1e-6, 3e-6);
+  add("softmax_forward x=f32:64x1000", 1e-6, 4e-6);
+  const std::string bar = bars_in(text())[0];
+  EXPECT_EQ(parts_in(bar).size(), 13U);
+  EXPECT_THAT(bar, HasSubstr("#layer-12"));
+  EXPECT_THAT(bar, Not(HasSubstr("#layer-13")));
+  EXPECT_THAT(bar, HasSubstr("2 others"));
+}
+
 TEST_F(Figures, StandForADefaultWithoutATimeByNoGain) {
   add("gemm a=f32:64x64 b=f32:64x64", 2e-6, 4e-6);
   add("gemm a=f32:64x64 b=f32:64x64", 2e-6, 0).heuristic->outcome = tuner::Outcome::crashed;
