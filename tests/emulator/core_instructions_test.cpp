@@ -276,6 +276,60 @@ TEST(FloatInstructions, SatClampsToTheUnitIntervalAndNanToZero) {
       pool, pool);
 }
 
+constexpr size_t edge = 4, factors = 4 * edge;  // of a square of sums; two steps of row factors and column factors
+
+/// Places of the factors that sum `k` of the square multiplies in a step.
+std::pair<size_t, size_t> factors_of(size_t k, size_t step) {
+  const size_t first = 2 * edge * (step % 2);
+  return {first + k / edge, first + edge + k % edge};
+}
+
+/// Sums of a square, of so many steps each, whose multiply-adds stand step by step in one run.
+std::vector<float> sums_of_square(const std::vector<size_t>& steps, Buffer<float>& values) {
+  std::string body = "ld.param.u64 %rd0, [p0];\nld.param.u64 %rd1, [p1];\n";
+  const auto name = [](size_t place) { return "%f" + std::to_string(place); };
+  for (size_t k = 0; k < factors; ++k) {
+    body += "ld.global.f32 " + name(k) + ", [%rd0+" + std::to_string(4 * k) + "];\n";
+    body += "mov.f32 " + name(factors + k) + ", 0f3F800000;\n";
+  }
+  for (size_t step = 0; step < *std::max_element(steps.begin(), steps.end()); ++step) {
+    for (size_t k = 0; k < steps.size(); ++k) {
+      const auto [row, column] = factors_of(k, step);
+      const std::string sum = name(factors + k);
+      if (step < steps[k]) body += "fma.rn.f32 " + sum + ", " + name(row) + ", " + name(column) + ", " + sum + ";\n";
+    }
+  }
+  for (size_t k = 0; k < steps.size(); ++k) {
+    body += "st.global.f32 [%rd1+" + std::to_string(4 * k) + "], " + name(factors + k) + ";\n";
+  }
+  Module module(ptx_kernel(body));
+  Buffer<float> sums(steps.size());
+  module.allow(values).allow(sums);
+  module.launch("k", {1}, {1}, Arguments(values.address(), sums.address(), uint64_t{0}, uint64_t{0}));
+  return sums.values();
+}
+
+// An outer product of equal steps runs as one tile: a sum with other steps is left out of it, with all of its own.
+TEST(FloatInstructions, SumsOfAnOuterProductMayHaveStepsMoreOrLess) {
+  Buffer<float> values(factors);
+  for (size_t k = 0; k < factors; ++k) values[k] = 1 / (static_cast<float>(k) + 1.5f);
+  for (const size_t other : {1, 2, 3, 4}) {
+    for (size_t odd = 0; odd < edge * edge; ++odd) {
+      std::vector<size_t> steps(edge * edge, 2);
+      steps[odd] = other;
+      const std::vector<float> sums = sums_of_square(steps, values);
+      for (size_t k = 0; k < sums.size(); ++k) {
+        float expected = 1;
+        for (size_t step = 0; step < steps[k]; ++step) {
+          const auto [row, column] = factors_of(k, step);
+          expected = std::fma(values[row], values[column], expected);
+        }
+        EXPECT_TRUE(same_lane(sums[k], expected)) << other << " steps of sum " << odd << ": sum " << k;
+      }
+    }
+  }
+}
+
 template <class T>
 struct Comparison {
   std::string name;
