@@ -528,6 +528,19 @@ TEST_F(ProgramTest, TheEngineExampleComputesWithItsOwnPool) {
   EXPECT_THAT(outcome.out, HasSubstr("output in the middle: 144, expected 144"));
 }
 
+// All workspace of the winner is its transformed weights: once these are prepared, the pool has nothing more to give.
+TEST_F(ProgramTest, TheEngineExampleTakesNoWorkspaceForPreparedWeights) {
+  const std::string layer =
+      "conv_forward x=f32:1x16x20x20 w=f32:16x16x3x3 y=f32:1x16x20x20 pad=1 epilogue=relu fast constant_weights";
+  ASSERT_EQ(kiln({"tune", layer, "--db", path("engine.db"), "--candidates", "3", "--quiet"}).exit_code, 0);
+  ASSERT_THAT(kiln({"explain", layer, "--db", path("engine.db")}).out, HasSubstr("chosen: conv_winograd_2x2_fused"));
+  environment_["KILN_CACHE"] = path("engine.db");
+  const Outcome outcome = run(std::string(KILN_EXAMPLES) + "/example_engine", {});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("output in the middle: 144, expected 144"));
+  EXPECT_THAT(outcome.out, HasSubstr("the pool allocated 1 times"));
+}
+
 TEST_F(ProgramTest, TheShippingExampleUsesThePackBesideIt) {
   const std::string layer = "conv_forward x=f32:1x3x224x224 w=f32:64x3x3x3 pad=1 epilogue=bias+relu";
   ASSERT_EQ(kiln({"tune", layer, "--db", path("conv.db"), "--candidates", "1"}).exit_code, 0);
