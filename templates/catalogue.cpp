@@ -28,6 +28,7 @@
   algorithm(conv_tensor_splitk) \
   algorithm(conv_tensor_staged) \
   algorithm(conv_tensor_staged_packed) \
+  algorithm(conv_tensor_staged_splitk) \
   algorithm(conv_tensor_staged_f16_sums) \
   algorithm(conv_tensor_patch) \
   algorithm(conv_tensor_halo) \
@@ -50,6 +51,7 @@
   algorithm(conv_backward_data_tensor_splitk) \
   algorithm(conv_backward_data_tensor_staged) \
   algorithm(conv_backward_data_tensor_staged_packed) \
+  algorithm(conv_backward_data_tensor_staged_splitk) \
   algorithm(conv_backward_data_tensor_patch) \
   algorithm(conv_backward_data_tensor_halo) \
   algorithm(conv_backward_data_winograd_2x2) \

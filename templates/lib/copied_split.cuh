@@ -1,3 +1,6 @@
 // Parts of a convolution whose operands are copied: what a template includes for each class.
 #include "lib/conv_stream.cuh"
 #include "lib/copied_operands.cuh"
+
+using SplitPixels = CopiedPixels;
+using SplitFilters = CopiedFilters;

@@ -20,10 +20,11 @@ TEST_P(ConvGradientsTensor, MatchTheReference) {
   expect_some_defaults_match(GetParam());
 }
 
-const Names data = {"conv_backward_data_tensor", "conv_backward_data_tensor_splitk",
-                    "conv_backward_data_tensor_staged"};
+const Names data = {"conv_backward_data_tensor", "conv_backward_data_tensor_splitk", "conv_backward_data_tensor_staged",
+                    "conv_backward_data_tensor_staged_splitk"};
 const Names whole_data = {"conv_backward_data_tensor", "conv_backward_data_tensor_staged"};
 const Names staged_data = {"conv_backward_data_tensor_staged"};
+const Names staged_split_data = {"conv_backward_data_tensor_staged_splitk"};
 const Names persistent_data = {"conv_backward_data_tensor_persistent"};
 
 INSTANTIATE_TEST_SUITE_P(
@@ -69,7 +70,23 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"RegionsOfAnyLayoutInF16",
                       "conv_backward_data dy=f16:2x9x5x6:400,41,8,1@2 w=f16:9x5x3x2:40,7,2,1 pad=1 "
                       "dx=f16:2x5x5x5:300,50,9,1@2",
-                      staged_data}),
+                      staged_data},
+        AlgorithmCase{"LongDepthInFourClasses",
+                      "conv_backward_data dy=f16:1x137x5x4 w=f16:137x40x3x3 dx=f16:1x40x9x8 pad=1 stride=2 "
+                      "epilogue=bias",
+                      staged_split_data},
+        AlgorithmCase{"LongDepthInRegions",
+                      "conv_backward_data dy=bf16:2x59x5x6:3000,41,8,1@2 w=bf16:59x5x3x2:40,7,2,1 pad=1 "
+                      "dx=bf16:2x5x5x5:300,50,9,1@2",
+                      staged_split_data},
+        AlgorithmCase{"LongDepthInRegionsOfF16",
+                      "conv_backward_data dy=f16:2x59x5x6:3000,41,8,1@2 w=f16:59x5x3x2:40,7,2,1 pad=1 "
+                      "dx=f16:2x5x5x5:300,50,9,1@2 n=?",
+                      staged_split_data},
+        AlgorithmCase{"LongDepthInRegionsAsTf32",
+                      "conv_backward_data dy=f32:2x59x5x6:3000,41,8,1 w=f32:59x5x3x2:40,7,2,1 pad=1 "
+                      "dx=f32:2x5x5x5:300,50,9,1 tf32",
+                      staged_split_data}),
     case_name);
 
 // Blocks of several tiles; with a stride, those of some classes have one tap, and of others none.
@@ -378,6 +395,9 @@ INSTANTIATE_TEST_SUITE_P(
         cover("conv_backward_data_tensor_patch",
               "conv_backward_data dy=f16:3x12x34x66:nhwc w=f16:12x68x3x3:nhwc groups=2 pad=1 epilogue=bias"),
         cover("conv_backward_data_tensor_patch", "conv_backward_data dy=f32:2x3x33x65 w=f32:3x40x5x4 pad=2 tf32"),
+        cover("conv_backward_data_tensor_staged_splitk", "conv_backward_data dy=f16:1x137x5x7 w=f16:137x68x3x3 pad=1"),
+        cover("conv_backward_data_tensor_staged_splitk",
+              "conv_backward_data dy=bf16:2x66x3x4 w=bf16:66x40x2x3 dx=bf16:2x40x6x9:nhwc stride=2 beta=any"),
         cover("conv_backward_data_tensor_staged", "conv_backward_data dy=f16:2x40x9x8 w=f16:40x136x3x3 pad=1"),
         cover("conv_backward_data_tensor_staged",
               "conv_backward_data dy=bf16:2x36x4x5:nhwc w=bf16:36x20x1x1 dx=bf16:2x20x7x9:nhwc stride=2"),
@@ -414,7 +434,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(wide({"conv_backward_data_tensor_persistent"},
                          "conv_backward_data dy=f16:3x32x7x6:nhwc w=f16:32x24x1x1:nhwc n=? epilogue=bias beta=any"),
                     wide({"conv_backward_data_tensor", "conv_backward_data_tensor_splitk",
-                          "conv_backward_data_tensor_staged"},
+                          "conv_backward_data_tensor_staged", "conv_backward_data_tensor_staged_splitk"},
                          "conv_backward_data dy=f16:2x64x4x6:nhwc w=f16:64x16x3x3:nhwc dx=f16:2x16x7x6:nhwc pad=1 "
                          "stride=2,1 alpha=any beta=any"),
                     wide({"conv_backward_data_tensor_patch"},

@@ -16,11 +16,12 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-const Names all = {"conv_tensor", "conv_tensor_splitk", "conv_tensor_staged"};
+const Names all = {"conv_tensor", "conv_tensor_splitk", "conv_tensor_staged", "conv_tensor_staged_splitk"};
 const Names whole_sums = {"conv_tensor", "conv_tensor_staged"};
 const Names staged = {"conv_tensor_staged"};
 const Names patch = {"conv_tensor_patch"};
 const Names persistent = {"conv_tensor_persistent"};
+const Names staged_split = {"conv_tensor_staged_splitk"};
 const Names few_channels = {"conv_tensor_staged", "conv_tensor_patch"};
 
 // Runs the algorithms `served_by` alone.
@@ -128,7 +129,20 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"RegionsInBF16",
                       "conv_forward x=bf16:2x12x7x5:900,64,9,1@2 w=bf16:10x12x3x2:90,7,2,1@2 pad=1 "
                       "y=bf16:2x10x7x6:900,80,8,1@2",
-                      staged}),
+                      staged},
+        AlgorithmCase{"LongDepth", "conv_forward x=f16:1x61x5x7 w=f16:37x61x3x3 pad=1 epilogue=bias+relu n=?",
+                      staged_split},
+        AlgorithmCase{"LongDepthInBF16",
+                      "conv_forward x=bf16:2x53x5x4 w=bf16:19x53x3x2 stride=1,2 groups=1 alpha=any beta=any",
+                      staged_split},
+        AlgorithmCase{"LongDepthInRegions",
+                      "conv_forward x=bf16:2x40x6x5:4000,64,9,1@2 w=bf16:10x40x3x2:300,7,2,1@2 pad=1 "
+                      "y=bf16:2x10x6x6:900,80,8,1@2",
+                      staged_split},
+        AlgorithmCase{"LongDepthAsTf32InRegions",
+                      "conv_forward x=f32:1x40x6x5:4000,64,9,1 w=f32:10x40x3x2:300,7,2,1 pad=1 "
+                      "y=f32:1x10x6x6:900,80,8,1 tf32",
+                      staged_split}),
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -234,6 +248,8 @@ TEST(ConvTensorOnTuring, MatchesTheReference) {
   VariantChecker checker(catalogue, request, thorough(), turing);
   EXPECT_TRUE(checker.matches_reference({"conv_tensor_staged", bound.first_legal().value()}));
   EXPECT_EQ(catalogue.find("conv_tensor")->on(request, turing).refusal(), "asynchronous copies need sm_80");
+  const BoundAlgorithm split = catalogue.find("conv_tensor_staged_splitk")->on(request, turing);
+  EXPECT_TRUE(checker.matches_reference({"conv_tensor_staged_splitk", split.first_legal().value()}));
   const Request in_bf16 = Request::parse("conv_forward x=bf16:2x40x9x11:nhwc w=bf16:72x40x3x3:nhwc pad=1");
   EXPECT_EQ(catalogue.find("conv_tensor_staged")->on(in_bf16, turing).refusal(),
             "tensor cores multiply bf16 from sm_80 on");
@@ -345,6 +361,9 @@ INSTANTIATE_TEST_SUITE_P(
         cover("conv_tensor_staged", "conv_forward x=f16:2x40x9x8 w=f16:136x40x3x3 pad=1 epilogue=bias+add"),
         cover("conv_tensor_staged",
               "conv_forward x=bf16:2x36x7x9:nhwc w=bf16:40x36x1x1 y=bf16:2x40x7x9:nhwc epilogue=relu"),
+        cover("conv_tensor_staged_splitk", "conv_forward x=f16:1x137x5x7 w=f16:68x137x3x3 pad=1 epilogue=bias+relu"),
+        cover("conv_tensor_staged_splitk",
+              "conv_forward x=bf16:2x66x3x5:nhwc w=bf16:40x66x2x2 y=f32:2x40x2x4:nhwc beta=any"),
         cover("conv_tensor_persistent", "conv_forward x=f16:5x72x17x13:nhwc w=f16:136x72x1x1:nhwc epilogue=bias+add"),
         cover("conv_tensor_persistent",
               "conv_forward x=bf16:3x24x19x18:nhwc w=bf16:36x12x2x3:nhwc y=bf16:3x36x20x9:nchw groups=2 pad=1 "
@@ -356,19 +375,19 @@ INSTANTIATE_TEST_SUITE_P(
         cover("conv_tensor_staged", "conv_forward x=f32:2x20x9x8 w=f32:72x20x3x3 pad=1 epilogue=bias tf32")),
     cover_name);
 
-INSTANTIATE_TEST_SUITE_P(ConvTensorWithWideOffsets, WideIndexMatch,
-                         testing::Values(wide({"conv_tensor", "conv_tensor_splitk", "conv_tensor_staged"},
-                                              "conv_forward x=f16:2x64x7x6:nhwc w=f16:16x64x3x3:nhwc pad=1 stride=2,1 "
-                                              "epilogue=bias+add+relu alpha=any beta=any"),
-                                         wide({"conv_tensor_persistent"},
-                                              "conv_forward x=f16:3x64x7x6:nhwc w=f16:16x64x1x1:nhwc pad=1 n=? "
-                                              "epilogue=bias+add+relu alpha=any beta=any"),
-                                         wide({"conv_tensor_patch"},
-                                              "conv_forward x=f16:2x3x9x11:nhwc w=f16:16x3x5x3 pad=1 stride=2,1 n=? "
-                                              "epilogue=bias+add beta=any"),
-                                         wide({"conv_tensor_staged"},
-                                              "conv_forward x=bf16:2x24x4x6 w=bf16:12x24x1x1 n=?")),
-                         cover_name);
+INSTANTIATE_TEST_SUITE_P(
+    ConvTensorWithWideOffsets, WideIndexMatch,
+    testing::Values(wide({"conv_tensor", "conv_tensor_splitk", "conv_tensor_staged", "conv_tensor_staged_splitk"},
+                         "conv_forward x=f16:2x64x7x6:nhwc w=f16:16x64x3x3:nhwc pad=1 stride=2,1 "
+                         "epilogue=bias+add+relu alpha=any beta=any"),
+                    wide({"conv_tensor_persistent"},
+                         "conv_forward x=f16:3x64x7x6:nhwc w=f16:16x64x1x1:nhwc pad=1 n=? "
+                         "epilogue=bias+add+relu alpha=any beta=any"),
+                    wide({"conv_tensor_patch"},
+                         "conv_forward x=f16:2x3x9x11:nhwc w=f16:16x3x5x3 pad=1 stride=2,1 n=? "
+                         "epilogue=bias+add beta=any"),
+                    wide({"conv_tensor_staged"}, "conv_forward x=bf16:2x24x4x6 w=bf16:12x24x1x1 n=?")),
+    cover_name);
 
 }  // namespace
 }  // namespace kiln::testing_support::conv_tensor_test

@@ -11,7 +11,7 @@ using Names = std::vector<std::string>;
 
 const Names lanes = {"conv_simple", "conv_direct", "conv_implicit_gemm", "conv_implicit_gemm_splitk"};
 const Names all = {"conv_simple", "conv_direct",        "conv_implicit_gemm", "conv_implicit_gemm_splitk",
-                   "conv_tensor", "conv_tensor_staged", "conv_tensor_splitk"};
+                   "conv_tensor", "conv_tensor_staged", "conv_tensor_splitk", "conv_tensor_staged_splitk"};
 const Names pointwise = {"conv_1x1", "conv_tensor", "conv_tensor_persistent"};
 const Names long_thin = {"gemm_thin", "gemm_thin_splitk"};
 const Names product_lanes = {"gemm_simple", "gemm_tiled", "gemm_splitk"};

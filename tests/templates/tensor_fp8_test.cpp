@@ -11,7 +11,7 @@ namespace {
 using Names = std::vector<std::string>;
 
 const Names products = {"gemm_tensor", "gemm_tensor_splitk", "gemm_tensor_staged"};
-const Names convolutions = {"conv_tensor", "conv_tensor_splitk", "conv_tensor_staged"};
+const Names convolutions = {"conv_tensor", "conv_tensor_splitk", "conv_tensor_staged", "conv_tensor_staged_splitk"};
 const Names staged_product = {"gemm_tensor_staged"};
 const Names staged_convolution = {"conv_tensor_staged"};
 
@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(
                     AlgorithmCase{"LongDepthInRegions",
                                   "conv_forward x=f8e4m3:1x96x4x5:4000,1,560,100@4 w=f8e4m3:24x96x3x3:904,1,300,100@4 "
                                   "y=f8e4m3:1x24x4x5:800,1,160,28@4 pad=1",
-                                  {"conv_tensor_splitk"}},
+                                  {"conv_tensor_splitk", "conv_tensor_staged_splitk"}},
                     AlgorithmCase{"TwoTypesInRegions",
                                   "conv_forward x=f8e5m2:2x36x7x9:4000,1,452,48@4 w=f8e4m3:24x36x3x3:400,1,132,40@4 "
                                   "y=f8e5m2:2x24x4x5:800,1,160,28@4 stride=2 pad=1 beta=any",
@@ -78,6 +78,9 @@ INSTANTIATE_TEST_SUITE_P(
                     AlgorithmCase{"ChannelsFirst",
                                   "conv_forward x=f8e5m2:2x5x11x13 w=f8e4m3:7x5x3x3 pad=1 y=f16:2x7x11x13",
                                   staged_convolution},
+                    AlgorithmCase{"ChannelsFirstOfALongDepth",
+                                  "conv_forward x=f8e5m2:1x45x5x6 w=f8e5m2:7x45x3x3 pad=1 y=f8e5m2:1x7x5x6",
+                                  {"conv_tensor_staged_splitk"}},
                     AlgorithmCase{"BesideF16",
                                   "conv_forward x=f16:2x24x6x7:nhwc w=f8e4m3:40x24x3x3:nhwc pad=1 epilogue=bias",
                                   staged_convolution}),
@@ -98,7 +101,11 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"ByInputOfALongDepth",
                       "conv_backward_data dy=f8e5m2:2x96x5x7:4000,1,704,100@4 w=f8e4m3:96x6x3x3:1,900,300,100@4 "
                       "dx=f8e5m2:2x6x9x13:900,1,96,7 stride=2 pad=1",
-                      {"conv_backward_data_tensor_splitk", "conv_backward_data_tensor"}},
+                      {"conv_backward_data_tensor_splitk", "conv_backward_data_tensor",
+                       "conv_backward_data_tensor_staged_splitk"}},
+        AlgorithmCase{"ByInputOfALongDepthInAnyLayout",
+                      "conv_backward_data dy=f8e5m2:1x75x5x6 w=f8e5m2:75x6x3x3 dx=f8e5m2:1x6x5x6 pad=1",
+                      {"conv_backward_data_tensor_staged_splitk"}},
         AlgorithmCase{"ByInputOfAnyLayout",
                       "conv_backward_data dy=f8e5m2:2x12x5x7 w=f8e4m3:12x6x3x3 dx=f8e5m2:2x6x9x13 stride=2 pad=1",
                       {"conv_backward_data_tensor_staged"}},

@@ -99,6 +99,11 @@ INSTANTIATE_TEST_SUITE_P(
                    "conv_backward_filter x=bf16:40x66x5x3:nhwc dy=bf16:40x34x3x2:nhwc dw=bf16:34x66x3x2 pad=1,0 "
                    "stride=2,1 beta=any",
                    long_chunks},
+        StreamCase{"Staged", "conv_tensor_staged_splitk", descriptor::forward_products,
+                   "conv_forward x=f16:2x72x7x9 w=f16:72x72x3x3 pad=1 epilogue=bias+relu", usual, Bring::staged},
+        StreamCase{"StagedFourClasses", "conv_backward_data_tensor_staged_splitk", descriptor::data_contractions,
+                   "conv_backward_data dy=bf16:2x136x5x4 w=bf16:136x40x3x3 dx=bf16:2x40x9x8 pad=1 stride=2", usual,
+                   Bring::staged},
         StreamCase{"StagedFilterGradient", "conv_backward_filter_tensor_staged_splitk", descriptor::filter_contractions,
                    "conv_backward_filter x=f16:9x12x9x8 dy=f16:9x36x9x8 dw=f16:36x12x3x3 pad=1", usual, Bring::staged},
         StreamCase{"Product", "gemm_tensor_splitk", descriptor::gemm_contractions,
