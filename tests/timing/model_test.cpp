@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "kiln/base/error.h"
 #include "kiln/timing/time_model.h"
@@ -55,6 +57,15 @@ TEST(Model, AStreamTakesWhatDramGives) {
   EXPECT_EQ(time.dram_share, 1);
   EXPECT_NEAR(time.seconds, 1024.0 * (1 << 20) / 1.4e12, 0.05 * time.seconds);
   EXPECT_THAT(time.bound, testing::HasSubstr("DRAM"));
+}
+
+TEST(Model, TellsTheLoadOfEveryUnit) {
+  const ModelledTime time = model_time(loads(), plain_facts(), Launch{}, find_card("a100"));
+  std::vector<std::string> names;
+  for (const auto& [name, share] : time.units) names.push_back(name);
+  EXPECT_THAT(names,
+              testing::UnorderedElementsAre("issue", "fma", "imad", "alu", "half", "fp64", "special", "uniform",
+                                            "tensor", "branch", "load/store unit", "instruction cache", "L2", "DRAM"));
 }
 
 TEST(Model, MoreBlocksThan32BitsCountTakeLonger) {
@@ -228,6 +239,29 @@ TEST(Model, TellsOfAMistakeThatTheFirstBlockAloneComesTo) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::parse_error);
+    EXPECT_THAT(error.what(), testing::HasSubstr("lacks an operand"));
+  }
+}
+
+// The second warp of the block never leaves its loop.
+TEST(Model, TellsOfAMistakeBehindABarrierThatAWarpDoesNotReach) {
+  const Sass code = Code()
+                        .add("S2R R0, SR_TID.X", sets(0))
+                        .add("ISETP.GE.U32.AND P0, PT, R0, 0x20, PT", waits(1, 13))
+                        .label(".L_1")
+                        .add("@P0 BRA `(.L_1)", stall(5))
+                        .add("BAR.SYNC 0x0", stall(5))
+                        .add("MOV", stall(5))
+                        .add("EXIT", stall(1))
+                        .sass();
+  Launch launch;
+  launch.block = {64, 1, 1};
+  launch.instruction_limit = 100;
+  try {
+    (void)model_time(code, plain_facts(), launch, find_card("a100"));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::parse_error) << error.what();
     EXPECT_THAT(error.what(), testing::HasSubstr("lacks an operand"));
   }
 }

@@ -365,8 +365,14 @@ TEST(Replay, LinesOfCodeThatAreFetchedAheadAreThereInTime) {
 }
 
 TEST(Replay, NamesOpcodesWithoutAClass) {
-  const Sass sass = Code().add("FROB R1, R2").add("UIADD3 UR1, UR2, UR3, URZ").add("FROB R1, R2").add("EXIT").sass();
-  EXPECT_THAT(unclassified(sass, find_card("a100")), testing::ElementsAre("FROB"));
+  const Sass sass = Code()
+                        .add("FROB R1, R2")
+                        .add("UIADD3 UR1, UR2, UR3, URZ")
+                        .add("UFROB UR1, UR2")
+                        .add("FROB R1, R2")
+                        .add("EXIT")
+                        .sass();
+  EXPECT_THAT(unclassified(sass, find_card("a100")), testing::ElementsAre("FROB", "UFROB"));
 }
 
 }  // namespace
