@@ -125,6 +125,15 @@ TEST_F(SessionTest, NamesTheDefaultOfALayerWithoutATime) {
   EXPECT_DOUBLE_EQ(results[1].fallback->estimate.seconds, 1e-3);
 }
 
+TEST_F(SessionTest, TunesEqualJobsInTheOrderGiven) {
+  SessionOptions how = options();
+  how.budget_seconds = 0.05;  // the first check
+  const auto results = run({{toy_request(), 1}, {toy_request(), 1}, {toy_request(), 1}}, how);
+  EXPECT_THAT(results[0].trials, SizeIs(1));
+  EXPECT_THAT(results[1].trials, IsEmpty());
+  EXPECT_THAT(results[2].trials, IsEmpty());
+}
+
 TEST_F(SessionTest, SpendsNothingBeyondItsBudget) {
   for (const double budget : {0.15, 0.1 + 0.1}) {  // in the middle of the second check, and at its end
     laboratory.now = 0;

@@ -118,6 +118,24 @@ TEST_F(SessionTest, TriesAgainAtOnceWhatRanOutOfMemory) {
   EXPECT_EQ(outcome_of(run_one(), "first"), Outcome::timed);
 }
 
+TEST(TwoAttempts, AreMadeWhereTheFirstOneMayHaveFailedByChance) {
+  int attempts = 0;
+  const auto report_after = [&](const Failure& failure) {
+    attempts = 0;
+    return in_two_attempts([&] {
+      CheckReport report;
+      if (++attempts == 1) report.failure = failure;
+      return report;
+    });
+  };
+  for (const Failure& failure : {crash, hang, no_memory}) {
+    EXPECT_FALSE(report_after(failure).failure) << failure.error;
+    EXPECT_EQ(attempts, 2) << failure.error;
+  }
+  EXPECT_TRUE(report_after({Outcome::wrong_result, "wrong at (0,3)"}).failure);
+  EXPECT_EQ(attempts, 1);
+}
+
 TEST_F(SessionTest, CompilesAgainAfterACompilerDiedOrHungButNotAfterAnError) {
   laboratory.behaviours["first"].compile_failures = {hang};
   laboratory.behaviours["second"].compile_failures = {{Outcome::compile_failed, "error: no such type"}};
