@@ -17,6 +17,7 @@
 #include "../support/interrupted_calls.h"
 #include "../support/skewed_clock.h"
 #include "atomic_file.h"
+#include "file_system.h"
 #include "kiln/base/error.h"
 #include "kiln/store/store_trouble.h"
 #include "store_folder.h"
@@ -366,6 +367,14 @@ TEST_F(FileStoreTest, ReadsOnWhereAReadGivesAPart) {
   obtain(store, key_of("a"), "made");
   const testing_support::ShortReads one_byte_at_a_time;
   EXPECT_EQ(obtain(store, key_of("a"), "again"), "made");
+}
+
+TEST_F(FileStoreTest, ReadsAFileThatGrowsMeanwhileUpToTheSizeThatItHad) {
+  const std::string path = scratch_.path("file");
+  write_file(path, "entry");
+  const testing_support::GrowingFiles growing;
+  EXPECT_EQ(read_and_touch(path, default_limit, false).bytes, "entry");
+  EXPECT_GT(fs::file_size(path), 5U);
 }
 
 TEST_F(FileStoreTest, AnnouncesAnEntryThatCannotBeReadAndMakesIt) {

@@ -1,6 +1,7 @@
 #include "interrupted_calls.h"
 
 #include <dlfcn.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdint>
+#include <string>
 
 namespace kiln::testing_support {
 namespace {
@@ -18,6 +20,7 @@ std::atomic<bool> active{false};
 std::atomic<int> calls{0};
 std::atomic<int> read_error{0};
 std::atomic<size_t> most_read{SIZE_MAX};
+std::atomic<size_t> growth{0};
 std::atomic<bool> writes_nothing{false};
 std::atomic<bool> has_pidfds{true};
 std::atomic<int> pidfd_error{0};
@@ -35,6 +38,14 @@ bool fails_to_read() {
   return true;
 }
 
+// Makes the file longer by the growth. False if that fails.
+bool grow(int descriptor) {
+  if (growth == 0) return true;
+  struct stat info = {};
+  const std::string path = "/proc/self/fd/" + std::to_string(descriptor);
+  return ::fstat(descriptor, &info) == 0 && ::truncate(path.c_str(), info.st_size + static_cast<off_t>(growth)) == 0;
+}
+
 }  // namespace
 
 WritesOfNothing::WritesOfNothing() {
@@ -50,6 +61,15 @@ ShortReads::ShortReads() {
 }
 
 ShortReads::~ShortReads() {
+  most_read = SIZE_MAX;
+}
+
+GrowingFiles::GrowingFiles() {
+  most_read = growth = 3;
+}
+
+GrowingFiles::~GrowingFiles() {
+  growth = 0;
   most_read = SIZE_MAX;
 }
 
@@ -87,6 +107,7 @@ NoPidfds::~NoPidfds() {
 }  // namespace kiln::testing_support
 
 extern "C" ssize_t read(int descriptor, void* bytes, size_t size) {
+  if (!kiln::testing_support::grow(descriptor)) return -1;
   size = std::min<size_t>(size, kiln::testing_support::most_read);
   return kiln::testing_support::fails_to_read() ? -1 : ::syscall(SYS_read, descriptor, bytes, size);
 }

@@ -36,6 +36,16 @@ class ShortReads {
   ShortReads& operator=(const ShortReads&) = delete;
 };
 
+/// While the object lives, read() gives three bytes at a time and makes the file longer by as many zeros, as another
+/// process may that writes to it.
+class GrowingFiles {
+ public:
+  GrowingFiles();
+  ~GrowingFiles();
+  GrowingFiles(const GrowingFiles&) = delete;
+  GrowingFiles& operator=(const GrowingFiles&) = delete;
+};
+
 /// While the object lives, write() writes nothing and says so by 0; errno is what an earlier call left, EINTR.
 class WritesOfNothing {
  public:
