@@ -39,6 +39,20 @@ print("the end")
     assert (done.returncode, done.stdout) == (0, "the end\n"), done.stderr
 
 
+def test_the_end_of_the_interpreter_waits_for_what_a_daemon_thread_makes(tmp_path):
+    program = f"""
+import pathlib, threading, time
+import kiln
+context = kiln.Context(driver="emulator", cache="off", kernel_store={str(tmp_path)!r})
+threading.Thread(target=lambda: context.prepare("softmax_forward x=f32:64x4000"), daemon=True).start()
+while not list(pathlib.Path({str(tmp_path)!r}).iterdir()):  # the store's lock is there when the thread compiles
+    time.sleep(0.001)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.glob("*.entry")), "the process ended while its thread compiled"
+
+
 def test_a_child_that_a_callback_forks_waits_for_its_threads_too(tmp_path):
     program = f"""
 import os, pathlib, threading, time
