@@ -275,6 +275,11 @@ def test_fully_connected_layers_and_scaled_products():
         )
 
 
+@pytest.mark.parametrize("shape", [(3,), (1,), (), (2, 3), (2, 1), (1, 3)], ids=str)
+def test_what_addmm_adds_repeats(shape):
+    compare(K.addmm, torch.addmm, normal(shape), normal(2, 7), normal(7, 3))
+
+
 @pytest.mark.parametrize(
     "call",
     [
