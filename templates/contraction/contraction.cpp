@@ -47,6 +47,13 @@ double regions_of_y(const ConvolutionAddresses& conv) {
   return conv.divided == Divided::inputs ? 1 : regions_of_w(conv);
 }
 
+// Whether parts of sums, kept in the order of c, have the rows of all n side by side.
+bool parts_by_images(const Contraction& contraction) {
+  const ConvolutionAddresses& addresses = contraction.addresses;
+  return addresses.images_inner ||
+         (contraction.rows_per_n() == 1 && !addresses.y_along_k && !contraction.dynamic_batch());
+}
+
 }  // namespace
 
 int64_t Contraction::divisions() const {
@@ -104,7 +111,7 @@ int Contraction::c_run(int64_t of) const {
   if (addresses.divided == Divided::inputs) return 1;  // segments begin anywhere
   if (!addresses.images_inner && addresses.pixels_per_image() > 1) return output_vector_width(addresses, of);
   if (addresses.dynamic_batch) return 1;  // a batch may end within a run of images
-  const int64_t most = std::gcd(n() - addresses.n_filled_up, of);
+  const int64_t most = std::gcd(addresses.y.extents[dimension::batch], of);
   const int width = widest_vector(addresses.y, {dimension::batch}, most);
   return addresses.residual ? std::min(width, widest_vector(*addresses.residual, {dimension::batch}, most)) : width;
 }
@@ -151,12 +158,6 @@ std::string order_on_lanes(const Contraction& contraction) {
   return order_on_lanes(DepthOrder{conv.c_per_group(), conv.taps(), conv.channels_inner, conv.mirrored});
 }
 
-bool parts_by_images(const Contraction& contraction) {
-  const ConvolutionAddresses& addresses = contraction.addresses;
-  return addresses.images_inner ||
-         (contraction.rows_per_n() == 1 && !addresses.y_along_k && !contraction.dynamic_batch());
-}
-
 Prelude contraction_prelude(const Contraction& contraction, FixedAxes fixed) {
   const ConvolutionAddresses& addresses = contraction.addresses;
   Prelude prelude = addresses_prelude(addresses, fixed);
@@ -167,11 +168,12 @@ Prelude contraction_prelude(const Contraction& contraction, FixedAxes fixed) {
   return prelude;
 }
 
-void add_stored_outputs(Prelude& prelude, const Contraction& contraction) {
+void add_outputs_of_parts(Prelude& prelude, const Contraction& contraction) {
   const ConvolutionAddresses& conv = contraction.addresses;
-  const bool all = conv.n_filled_up == 0 && conv.k_filled_up == 0;
-  prelude.constant("STORED_N", all ? 0 : conv.n() - conv.n_filled_up);
-  prelude.constant("STORED_K", all ? 0 : conv.k() - conv.k_filled_up);
+  const int64_t n = conv.y.extents[dimension::batch], k = conv.y.extents[dimension::channel];
+  const bool all = n == conv.n() && k == conv.k();
+  prelude.flag("PARTS_BY_IMAGES", parts_by_images(contraction));
+  prelude.constant("STORED_N", all ? 0 : n).constant("STORED_K", all ? 0 : k);
 }
 
 Launch contraction_launch(std::string entry, int threads, std::vector<Argument> memory) {

@@ -113,15 +113,14 @@ struct DepthOrder {
 };
 std::string order_on_lanes(const DepthOrder& depth);
 
-/// Whether parts of sums, kept in the order of c, have the rows of all n side by side.
-bool parts_by_images(const Contraction& contraction);
-
 /// Types, extents, addresses, blend and epilogue: what every kernel is specialised for, under the names that the
 /// kernels use. Of the windows, `fixed` is no extent.
 Prelude contraction_prelude(const Contraction& contraction, FixedAxes fixed = FixedAxes::nothing);
 
-/// Images and channels whose outputs are stored, STORED_N and STORED_K; 0 where all are.
-void add_stored_outputs(Prelude& prelude, const Contraction& contraction);
+/// Constants of a second launch that adds parts of sums: PARTS_BY_IMAGES, whether parts, kept in the order of c, have
+/// the rows of all n side by side; and STORED_N and STORED_K, the images and channels whose outputs are stored, 0 where
+/// all are.
+void add_outputs_of_parts(Prelude& prelude, const Contraction& contraction);
 
 /// One launch of `entry` with blocks of `threads` that stores results: it takes `memory`, what it reads and writes, and
 /// then bias, residual, alpha, beta, clip_lo, clip_hi, user, n. The grid is the caller's to set.

@@ -58,8 +58,9 @@ struct ConvolutionAddresses : SpatialAxes {
   bool images_are_channels = false;
   /// Filters stand side by side in w, not the elements of one.
   bool filters_inner = false;
-  /// Images of x, and channels, behind those of y: operands are filled up with zeros, and their sums are not stored.
-  int64_t n_filled_up = 0, k_filled_up = 0;
+  /// Channels behind those of y: operands are filled up with zeros, and their sums are not stored. Nor are those of the
+  /// images of x behind those of y.
+  int64_t k_filled_up = 0;
 
   int64_t n() const { return x.extents[dimension::batch]; }
   int64_t c() const { return x.extents[dimension::channel]; }

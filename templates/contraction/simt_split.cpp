@@ -10,7 +10,6 @@ namespace {
 
 struct SimtKind {
   using Tiling = SimtTiling;
-  static constexpr int most_teams = 8;
 
   int c_run(const SimtTiling& tiling, const Contraction& contraction) const {
     return simt_access(tiling, contraction).c_run;

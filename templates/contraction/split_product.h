@@ -24,7 +24,8 @@ struct SplitTiling : Tiling {
 /// Threads of a block of a second launch that adds `parts` parts, and the teams that they are divided into: each team
 /// has eight parts at the most, or there are `most` teams.
 inline constexpr int reduce_threads = 128;
-inline int teams_for(double parts, int most) {
+inline int teams_for(double parts) {
+  constexpr int most = 8;
   int teams = 1;
   while (teams < most && parts > 8 * teams) teams *= 2;
   return teams;
@@ -47,7 +48,6 @@ inline double added_parts_seconds(double parts, const DeviceFigures& device) {
 
 /// The program and the costs of the kernels NAME and NAME_reduce (lib/conv_split.cuh), whose blocks have the tiling of
 /// `Kind`. It has the type Tiling, and
-/// - most_teams, into which the threads of the second launch are divided where parts are many;
 /// - c_run(tiling, contraction), the elements of c that one access moves;
 /// - shared_bytes(tiling, parts) of a block;
 /// - add_constants(prelude, tiling, contraction, parts, arch): the tiling's;
@@ -88,8 +88,8 @@ class SplitProduct {
       kind_.add_constants(prelude, tiling, contraction, parts, target.arch);
       prelude.extent("SPLIT_K", pieces(tiling, contraction)).constant("REDUCE_THREADS", reduce_threads);
       prelude.constant("TEAMS", teams(tiling, parts)).constant("ADDED", added(tiling, contraction, parts));
-      prelude.extent("PARTS_FIRST", first / 4).flag("PARTS_BY_IMAGES", parts_by_images(contraction));
-      add_stored_outputs(prelude, contraction);
+      prelude.extent("PARTS_FIRST", first / 4);
+      add_outputs_of_parts(prelude, contraction);
       first += part_bytes(tiling, contraction);
       return prelude;
     });
@@ -127,7 +127,7 @@ class SplitProduct {
     return std::min<int64_t>(tiling.split_k, contraction.chunks(tiling.block_k));
   }
   static int teams(const Tiling& tiling, const Contractions& parts) {
-    return teams_for(static_cast<double>(pieces(tiling, parts.main())), Kind::most_teams);
+    return teams_for(static_cast<double>(pieces(tiling, parts.main())));
   }
   static int64_t part_bytes(const Tiling& tiling, const Contraction& contraction) {
     return pieces(tiling, contraction) * contraction.n() * elements_per_n(contraction) * contraction.products() * 4;

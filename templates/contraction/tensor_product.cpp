@@ -11,7 +11,6 @@ namespace {
 
 struct TensorKind {
   using Tiling = TensorTiling;
-  static constexpr int most_teams = TensorStream::most_teams;
 
   Bring bring;
 

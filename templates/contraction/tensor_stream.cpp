@@ -31,7 +31,7 @@ double blocks_of_tile(const SharedTiling& tiling, const Contractions& parts) {
   return 1 + tiling.blocks / std::max(1.0, static_cast<double>(of_all(tiling, parts, tiles)));
 }
 int teams(const SharedTiling& tiling, const Contractions& parts) {
-  return teams_for(blocks_of_tile(tiling, parts), TensorStream::most_teams);
+  return teams_for(blocks_of_tile(tiling, parts));
 }
 // Meetings of a block and a tile, at most: as many as there are slots.
 int64_t meetings(const SharedTiling& tiling, const Contractions& parts) {
@@ -87,8 +87,7 @@ Program TensorStream::program(const SharedTiling& tiling, const Contractions& pa
     Prelude prelude = contraction_prelude(contraction);
     add_tensor_tiling(prelude, tiling, contraction, bring_, blocks);
     prelude.constant("SPLIT_K", 1).constant("REDUCE_THREADS", reduce_threads).constant("PARTS_FIRST", 0);
-    prelude.flag("PARTS_BY_IMAGES", parts_by_images(contraction));
-    add_stored_outputs(prelude, contraction);
+    add_outputs_of_parts(prelude, contraction);
     prelude.constant("BLOCKS", tiling.blocks).constant("TEAMS", teams(tiling, parts));
     prelude.constant("ADDED", std::min(tensor_access(contraction, bring_).c_run, of_slot));
     return prelude;

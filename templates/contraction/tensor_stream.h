@@ -29,7 +29,6 @@ class TensorStream {
   static std::vector<int64_t> numbers_of_blocks() { return {128, 104, 40, 64, 80, 160, 208, 256}; }
 
   /// Teams of threads that add the parts of a tile.
-  static constexpr int most_teams = 8;
 
   /// Fewer tiles than blocks, and enough chunks for all.
   static bool is_worthwhile(const SharedTiling& tiling, const Contractions& parts);

@@ -369,7 +369,6 @@ Contractions filter_parts(const ConvBackwardFilter& filter, bool may_merge) {
   for (TensorSpec* spec : {&conv.x, &conv.w, &conv.y}) swap_first_two(*spec);
   conv.x.extents[0] /= filter.groups;
   if (is_filled_up) {
-    conv.n_filled_up = conv.n() - conv.y.extents[0];
     conv.k_filled_up = filter.k() - conv.y.extents[1];
   } else {
     conv.y.extents[1] = filter.k();
@@ -498,7 +497,8 @@ Contractions packed_data(const Request& request) {
 
 Contractions packed_filter(const Request& request) {
   const ConvBackwardFilter filter = ConvBackwardFilter::of(request);
-  // Channels are rows and columns of the product, and those of the groups follow each other.
+  // Channels are rows and columns of the product. Those of several groups follow each other in dw, where what is filled
+  // up has no room.
   const bool fill_up = filter.groups == 1 && filter.grid.empty();
   return of_packed(request, {{"x", 1, filter.groups, fill_up}, {"dy", 1, filter.groups, fill_up}}, filter_contractions);
 }

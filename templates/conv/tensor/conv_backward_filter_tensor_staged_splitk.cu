@@ -1,13 +1,12 @@
 // conv_backward_filter_tensor_staged for small filters and many positions. lib/conv_stream.cuh says how the depth is
 // divided. Parameters: conv_backward_filter_tensor_staged_splitk.cpp.
-#include "lib/conv_stream.cuh"
-#include "lib/fitting_pixels.cuh"
+#include "lib/staged_split.cuh"
 #include "lib/tensor_lanes.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     conv_backward_filter_tensor_staged_splitk(const TX* __restrict__ x, const TW* __restrict__ w,
                                               float* __restrict__ parts, UserArguments user, long long n) {
-  sum_parts<TensorLanes, FittingPixels, Filters<BlockTile>>(x, w, parts, user, n);
+  sum_parts<TensorLanes, SplitPixels, SplitFilters>(x, w, parts, user, n);
 }
 
 // y from the parts.

@@ -1,7 +1,6 @@
 // conv_tensor for few pixels and channels but long filters. lib/conv_stream.cuh says how the depth is divided.
 // Parameters: conv_tensor_splitk.cpp.
-#include "lib/conv_stream.cuh"
-#include "lib/copied_operands.cuh"
+#include "lib/copied_split.cuh"
 #include "lib/copy_pipeline.cuh"
 
 static_assert(ALPHA != SCALE_ZERO, "alpha of class zero is for conv_simple");
@@ -9,7 +8,7 @@ static_assert(ALPHA != SCALE_ZERO, "alpha of class zero is for conv_simple");
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     conv_tensor_splitk(const TX* __restrict__ x, const TW* __restrict__ w, float* __restrict__ parts,
                        UserArguments user, long long n) {
-  sum_parts<TensorCopies, CopiedPixels, CopiedFilters>(x, w, parts, user, n);
+  sum_parts<TensorCopies, SplitPixels, SplitFilters>(x, w, parts, user, n);
 }
 
 // y from the parts.
