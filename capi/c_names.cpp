@@ -11,8 +11,9 @@ struct Word {
 };
 
 // Replaced in this order, so what another one begins with stands behind that.
-constexpr std::array<Word, 23> words = {
+constexpr std::array<Word, 25> words = {
     Word{"Context::prepare()", "kiln_context_prepare()"},
+    Word{"Context::prepare_open()", "kiln_context_prepare_open()"},
     Word{"Context::plan()", "kiln_plan_create()"},
     Word{"plan_of_call()", "kiln_call_plan()"},
     Word{"Plan::run()", "kiln_plan_run()"},
@@ -28,6 +29,7 @@ constexpr std::array<Word, 23> words = {
     Word{"one of TuningMode", "one of kiln_tuning_mode"},
     Word{"one of kiln::DType", "one of kiln_dtype"},
     Word{"one of kiln::Scale", "0, 1 or any"},
+    Word{"to FirstCall::at_once", "to KILN_FIRST_CALL_AT_ONCE"},
     Word{"ContextOptions::workspace_allocator", "kiln_context_options.workspace_allocate"},
     Word{"ContextOptions::tuning", "kiln_context_options.tuning_mode"},
     Word{"ContextOptions::", "kiln_context_options."},

@@ -135,6 +135,14 @@ kiln_status kiln_context_prepare(kiln_context* context, const char* requests) {
   });
 }
 
+kiln_status kiln_context_prepare_open(kiln_context* context, const char* lines) {
+  return guarded([&] {
+    require(context, "kiln_context_prepare_open", "context");
+    require(lines, "kiln_context_prepare_open", "lines");
+    context->context->prepare_open(lines);
+  });
+}
+
 kiln_status kiln_context_wait_until_tuned(kiln_context* context) {
   return guarded([&] {
     require(context, "kiln_context_wait_until_tuned", "context");

@@ -1,11 +1,15 @@
 // kiln emit: the CUDA source of a variant, self-contained.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "all_sizes.h"
 #include "arch_choice.h"
 #include "checks.h"
 #include "command_line.h"
@@ -19,6 +23,7 @@
 #include "kiln/context.h"
 #include "kiln/device/device.h"
 #include "kiln/device/nvrtc.h"
+#include "kiln/generator/open_line.h"
 #include "kiln/runtime/settings.h"
 #include "output.h"
 #include "short_forms.h"
@@ -68,6 +73,7 @@ Choice choose(const Catalogue& catalogue, const Request& request, const Target& 
 
 // A variant, and what it is made for.
 struct Emitted {
+  Request request;
   Target target;
   Choice choice;
 };
@@ -86,14 +92,49 @@ Emitted chosen_with_database(const Request& request, const EmitOptions& options)
   const device::DeviceInfo device = device::Device(driver, settings.device).info();
   fmt::print(stderr, "{}chosen: {} {} ({})\n", options.device.heading(device, context.device_description()),
              chosen->algorithm, chosen->config, chosen->source);
-  return {{Arch::of(device.cc_major, device.cc_minor), 13, 0}, {chosen->algorithm, Config::parse(chosen->config)}};
+  return {
+      request, {Arch::of(device.cc_major, device.cc_minor), 13, 0}, {chosen->algorithm, Config::parse(chosen->config)}};
 }
 
 Emitted chosen_without_device(const Catalogue& catalogue, const Request& request, const EmitOptions& options,
                               const Environment& environment) {
   const std::shared_ptr<const device::Nvrtc> nvrtc = nvrtc_at_hand(environment);
   const Target target{parse_arch(options.arch, nvrtc.get()), 13, 0};
-  return {target, choose(catalogue, request, target, options)};
+  return {request, target, choose(catalogue, request, target, options)};
+}
+
+// Emits the open kernel that most sizes of a line with open extents take, for one of them; says it on standard error.
+Emitted chosen_for_all_sizes(const Catalogue& catalogue, const std::string& line, const EmitOptions& options,
+                             const Environment& environment) {
+  if (!options.database.empty()) {
+    throw Error(ErrorCode::invalid_argument, "--db names the choice of a size, and the request leaves extents open",
+                "leave out --db, or give the extents as numbers");
+  }
+  const std::shared_ptr<const device::Nvrtc> nvrtc = nvrtc_at_hand(environment);
+  const Target target{parse_arch(options.arch, nvrtc.get()), 13, 0};
+  const AllSizes all = std::move(all_sizes_of({line}, catalogue, target, h200).front());
+  const auto is_wanted = [&](const OpenLineKernel& kernel) {
+    const bool of_name = options.algorithm.empty() || kernel.choice.algorithm == options.algorithm;
+    return of_name && (options.config.empty() || kernel.choice.config == Config::parse(options.config));
+  };
+  const auto found = std::ranges::find_if(all.kernels, is_wanted);
+  if (found == all.kernels.end()) {
+    std::vector<std::string> known;
+    for (const OpenLineKernel& one : all.kernels)
+      known.push_back(one.choice.algorithm + " " + one.choice.config.print());
+    throw Error(ErrorCode::invalid_argument, "no open kernel of the line is of that --algorithm and --config",
+                fmt::format("there are {}", fmt::join(known, "; ")));
+  }
+  fmt::print(stderr, "{} {} for {}: 1 of {} open kernels that sizes of the line take\n", found->choice.algorithm,
+             found->choice.config.print(), found->request.key(), all.kernels.size());
+  return {found->request, target, found->choice};
+}
+
+Emitted chosen(const Catalogue& catalogue, const EmitOptions& options, const Environment& environment) {
+  if (is_open_line(options.request)) return chosen_for_all_sizes(catalogue, options.request, options, environment);
+  const Request request = Request::parse(options.request, read_expressions(options.expressions));
+  return options.database.empty() ? chosen_without_device(catalogue, request, options, environment)
+                                  : chosen_with_database(request, options);
 }
 
 // How a host starts the kernels, apart from their arguments.
@@ -120,10 +161,7 @@ std::vector<std::string> codes_of(const Program& program) {
 int emit(const EmitOptions& options) {
   const Environment environment = read_environment();
   const Catalogue catalogue = catalogue_of(environment);
-  const Request request = Request::parse(options.request, read_expressions(options.expressions));
-  const auto [target, choice] = options.database.empty()
-                                    ? chosen_without_device(catalogue, request, options, environment)
-                                    : chosen_with_database(request, options);
+  const auto [request, target, choice] = chosen(catalogue, options, environment);
   const Program program = catalogue.program(request, target, choice);
   if (options.source >= program.sources.size()) {
     throw Error(ErrorCode::invalid_argument, fmt::format("--source {}: the variant has {} sources, counted from 0",

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "all_sizes.h"
 #include "command_line.h"
 #include "commands.h"
 #include "database.h"
@@ -23,6 +24,8 @@
 #include "kiln/context.h"
 #include "kiln/device/context.h"
 #include "kiln/device/device.h"
+#include "kiln/device/nvrtc.h"
+#include "kiln/execution/target.h"
 #include "kiln/generator/operation.h"
 #include "kiln/runtime/pack_check.h"
 #include "kiln/runtime/settings.h"
@@ -262,7 +265,40 @@ std::vector<StoredRequest> all_stored(const ExplainOptions& options, const Envir
   return stored_requests(database, packs);
 }
 
+void require_no_size_wanted(const ExplainOptions& options) {
+  const char* const wanted = options.launches            ? "--launches"
+                             : !options.timeline.empty() ? "--timeline"
+                             : options.why_miss          ? "--why-miss"
+                                                         : nullptr;
+  if (wanted == nullptr) return;
+  throw Error(ErrorCode::invalid_argument, fmt::format("{} is of a size, and the request leaves extents open", wanted),
+              "give the extents as numbers, or name them, as in x=f32:?nx?c, and give --sweep n=1,8 --sweep c=64");
+}
+
+// Prints the answer for requests with open extents: the open kernels that FirstCall::at_once serves them by.
+int explain_all_sizes(const ExplainOptions& options, const std::vector<std::string>& lines) {
+  require_no_size_wanted(options);
+  const Environment environment = options.device.environment();
+  const auto driver = device::Driver::open({environment.driver});
+  const device::DeviceInfo device = device::Device(driver, options.device.ordinal()).info();
+  const auto nvrtc = device::Nvrtc::open({environment.nvrtc});
+  const Target target = execution::target_for(device.cc_major, device.cc_minor, *nvrtc);
+  const Catalogue catalogue = catalogue_of(environment);
+  const std::vector<AllSizes> all = all_sizes_of(lines, catalogue, target, execution::figures_of(device));
+  if (options.output.json) {
+    Json requests = Json::array();
+    for (const AllSizes& one : all) requests.push_back(json_of(one));
+    print_json({{"device", device.id()}, {"requests", requests}});
+    return success;
+  }
+  fmt::print("{}", options.device.heading(device, driver->description()));
+  for (const AllSizes& one : all) fmt::print("{}", text_of(one, options.output));
+  return success;
+}
+
 int explain(const ExplainOptions& options) {
+  if (const std::vector<std::string> lines = lines_of_all_sizes(options.input); !lines.empty())
+    return explain_all_sizes(options, lines);
   const Workload workload = read_workload(options.input);
   std::optional<OutputFile> timeline;
   if (!options.timeline.empty()) {
@@ -339,7 +375,9 @@ void add_explain(Command app, int& exit_code) {
                   "the same, and write a timeline of one SM, cycle by cycle, for ui.perfetto.dev")
       .type_name("FILE");
   options->output.add_to(command);
-  command.footer("Example: kiln explain 'softmax_forward x=f32:64x1000'");
+  command.footer(
+      "Examples: kiln explain 'softmax_forward x=f32:64x1000'\n"
+      "          kiln explain 'softmax_forward x=f32:?x?'    # open kernels, and the sizes that take them");
   command.on_chosen([options, &exit_code] { exit_code = explain(*options); });
 }
 

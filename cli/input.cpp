@@ -26,6 +26,7 @@
 #include "kiln/base/error.h"
 #include "kiln/base/printable.h"
 #include "kiln/generator/no_code.h"
+#include "kiln/generator/open_line.h"
 #include "kiln/generator/operation.h"
 #include "kiln/models/lower.h"
 #include "shapes.h"
@@ -153,6 +154,14 @@ RequestsText read_requests(const Input& input) {
   return {input.text, read_file(input.text)};
 }
 
+bool has_open_line(const std::string& text) {
+  std::istringstream rest(text);
+  for (std::string line; std::getline(rest, line);) {
+    if (is_open_line(line.substr(0, line.find('#')))) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Expressions read_expressions(const std::vector<std::string>& files) {
@@ -264,6 +273,20 @@ Workload read_workload(const Input& input) {
   return from_model(input);
 }
 
+std::vector<std::string> lines_of_all_sizes(const Input& input) {
+  if (input.text.ends_with(".onnx") || !input.sweeps.empty() || !input.expressions.empty() || input.model.any())
+    return {};
+  const RequestsText requests = read_requests(input);
+  if (!has_open_line(requests.text)) return {};
+  require_no_code(requests.text, "give layers with user code at the sizes that they have");
+  std::vector<std::string> lines = open_lines_in(requests.text);
+  const auto closed = std::ranges::find_if_not(lines, is_open_line);
+  if (closed == lines.end()) return lines;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} has requests with open extents and without: '{}'", requests.name, *closed),
+              "put them into two files, or name the extents, as in x=f32:?nx?c, and give --sweep n=1,8 --sweep c=64");
+}
+
 std::vector<std::string> read_open_lines(const Input& input) {
   if (input.text.ends_with(".onnx")) {
     throw Error(ErrorCode::invalid_argument, "--open takes requests, not a model",
@@ -277,14 +300,7 @@ std::vector<std::string> read_open_lines(const Input& input) {
     throw Error(ErrorCode::invalid_argument, "--open takes no user code: leave out --expression", how_with_code);
   const RequestsText requests = read_requests(input);
   require_no_code(requests.text, how_with_code);
-  std::vector<std::string> lines;
-  std::istringstream rest(requests.text);
-  for (std::string line; std::getline(rest, line);) {
-    line.erase(std::min(line.size(), line.find('#')));
-    line.resize(without_count(line).size());
-    line.erase(line.find_last_not_of(" \t\r") + 1);
-    if (!line.empty()) lines.push_back(line);
-  }
+  std::vector<std::string> lines = open_lines_in(requests.text);
   if (lines.empty()) throw Error(ErrorCode::invalid_argument, fmt::format("{} holds no request", requests.name));
   return lines;
 }

@@ -24,12 +24,6 @@ namespace {
       "56");
 }
 
-// Whether the line is a request that leaves extents open, and no part of user code.
-bool is_open(const std::string& line) {
-  return line.find('?') != std::string::npos && find_operation(operation_named_in(line)) != nullptr &&
-         !parse_open_line(line).extents.empty();
-}
-
 // The names of a line's open extents, each once.
 std::vector<std::string> names_of(const std::string& line, const OpenLine& open) {
   std::vector<std::string> names;
@@ -37,7 +31,8 @@ std::vector<std::string> names_of(const std::string& line, const OpenLine& open)
     if (!extent.is_named) {
       throw Error(
           ErrorCode::invalid_argument, fmt::format("an open extent of '{}' has no name", line),
-          "name it, as in x=f32:?nx?c, and give --sweep n=1,8 --sweep c=64; `kiln bundle --open` takes all sizes");
+          "name it, as in x=f32:?nx?c, and give --sweep n=1,8 --sweep c=64; `kiln explain`, `verify`, `emit` and "
+          "`bundle --open` take all sizes, without --sweep");
     }
     if (std::ranges::find(names, extent.name) == names.end()) names.push_back(extent.name);
   }
@@ -101,7 +96,7 @@ std::vector<RequestLine> Sweep::requests_of(const std::string& text, Expressions
   std::istringstream rest(text);
   for (std::string line; std::getline(rest, line); before += '\n') {
     const std::string request = line.substr(0, line.find('#'));
-    if (!is_open(request)) {
+    if (!is_open_line(request)) {
       plain += line + "\n";
       continue;
     }

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
 #include <optional>
 
+#include "all_sizes.h"
 #include "checks.h"
 #include "command_line.h"
 #include "commands.h"
@@ -115,12 +117,17 @@ class Verification {
   const Json& findings() const { return findings_; }
 
   void verify(const Request& request, const SampleSize& size, uint64_t seed) {
+    verify(request, [&] { return choices_for(catalogue_, request, target(), size, seed); });
+  }
+
+  /// The variants that `choices` gives, once the operands of the request are there.
+  void verify(const Request& request, const std::function<std::vector<Choice>()>& choices) {
     if (!quiet_ && !json_) {
       print_now(
           fmt::format("{}{}\n", summary(request), nodes_.empty() ? "" : ": " + printable_line(nodes_.text(request))));
     }
     request_ = &request;
-    if (begin()) verify_all(choices_for(catalogue_, request, target(), size, seed));
+    if (begin()) verify_all(choices());
   }
 
  private:
@@ -234,8 +241,24 @@ class Verification {
   Tally tally_;
 };
 
+// Checks the open kernels of `lines` at a few sizes each. Returns the number of requests.
+size_t verify_all_sizes(Verification& verification, const std::vector<std::string>& lines, const Catalogue& catalogue,
+                        const tuner::Apparatus& apparatus, const SampleSize& size) {
+  constexpr size_t usual_sizes = 3;
+  size_t requests = 0;
+  for (const AllSizes& all : all_sizes_of(lines, catalogue, apparatus.target, apparatus.figures)) {
+    for (const SizeToCheck& check :
+         sizes_to_check(all, size.per_algorithm ? usual_sizes : size.count, apparatus.target.arch)) {
+      verification.verify(check.request, [&] { return check.choices; });
+      ++requests;
+    }
+  }
+  return requests;
+}
+
 int verify(const VerifyOptions& options) {
-  const Workload workload = read_workload(options.input);
+  const std::vector<std::string> lines = lines_of_all_sizes(options.input);
+  const Workload workload = lines.empty() ? read_workload(options.input) : Workload();
   const SampleSize size = parse_sample(options.sample);
   const Catalogue catalogue = catalogue_of(options.device.environment());
   checking::CheckOptions how;
@@ -243,6 +266,8 @@ int verify(const VerifyOptions& options) {
   const std::unique_ptr<tuner::Laboratory> laboratory = options.device.laboratory(how, {}, {.run = options.run_limit});
   Verification verification(*laboratory, catalogue, workload.nodes, options.quiet, options.output.json);
   for (const tuner::Job& job : workload.jobs) verification.verify(job.request, size, options.seed);
+  size_t requests = workload.jobs.size();
+  if (!lines.empty()) requests = verify_all_sizes(verification, lines, catalogue, laboratory->apparatus(), size);
   const Tally& tally = verification.tally();
   const int exit_code = tally.failed + tally.unchecked == 0 ? success : failed_check;
   if (options.output.json) {
@@ -255,7 +280,7 @@ int verify(const VerifyOptions& options) {
     return exit_code;
   }
   const std::string unchecked = tally.unchecked == 0 ? "" : fmt::format("; {} could not be checked", tally.unchecked);
-  fmt::print("{} variants of {} requests agree with the reference, {} do not{}\n{}", tally.passed, workload.jobs.size(),
+  fmt::print("{} variants of {} requests agree with the reference, {} do not{}\n{}", tally.passed, requests,
              tally.failed, unchecked, not_covered_text(workload.not_covered));
   return exit_code;
 }
@@ -267,13 +292,17 @@ void add_verify(Command app, int& exit_code) {
   const Command command = app.add_command("verify", "check variants against the double-precision reference");
   options->input.add_to(command);
   options->device.add_to(command);
-  command.add_option("--sample", options->sample, "variants per request: a number or all (default: one per algorithm)");
+  command.add_option("--sample", options->sample,
+                     "variants per request: a number or all (default: one per algorithm); with open "
+                     "extents sizes per open kernel (default 3)");
   add_run_limit_to(command, options->run_limit);
   command.add_option("--seed", options->seed, "seed of the inputs and of the sample")
       .check(whole_number(0, std::numeric_limits<int64_t>::max()));
   options->output.add_json_to(command);
   command.add_flag("--quiet", options->quiet, "print only what is wrong, and the sum");
-  command.footer("Example: kiln verify 'conv_forward x=f16:1x64x56x56 w=f16:64x64x3x3 pad=1' --sample 20");
+  command.footer(
+      "Examples: kiln verify 'conv_forward x=f16:1x64x56x56 w=f16:64x64x3x3 pad=1' --sample 20\n"
+      "          kiln verify 'softmax_forward x=f16:?x?'    # open kernels, at sizes that are drawn");
   command.on_chosen([options, &exit_code] { exit_code = verify(*options); });
 }
 

@@ -17,6 +17,7 @@
 #include "kiln/execution/compile.h"
 #include "kiln/execution/target.h"
 #include "kiln/generator/operation.h"
+#include "kiln/runtime/open_line_kernels.h"
 #include "kiln/runtime/pack_check.h"
 #include "neighbours.h"
 #include "selection.h"
@@ -223,6 +224,24 @@ BundlePlan plan_bundle(std::span<const Request> requests, const Catalogue& catal
     }
   }
   plan.not_believed.assign(not_believed.begin(), not_believed.end());
+  return plan;
+}
+
+BundlePlan plan_open_kernels(std::span<const std::string> lines, const Catalogue& catalogue, const device::Nvrtc& nvrtc,
+                             const BundleOptions& options) {
+  BundlePlan plan;
+  for (const Arch& arch : options.archs) {
+    const Target target = execution::target_for(arch.major, arch.minor, nvrtc);
+    OpenLineChooser chooser(catalogue, target, common_figures(target.arch), options.filter);
+    for (const std::string& line : lines) {
+      const OpenLineKernels chosen = chooser.choose(line);
+      if (!chosen.why_none.empty()) plan.gaps.push_back({line, target.arch.name(), chosen.why_none});
+      for (const OpenLineKernel& kernel : chosen.kernels) {
+        if (kernel.is_covered) continue;
+        plan.choices.push_back({kernel.request, target, kernel.choice, kernel.seconds, "open kernel", {}, 0, line});
+      }
+    }
+  }
   return plan;
 }
 

@@ -15,6 +15,8 @@
 #include "kiln/base/printable.h"
 #include "kiln/device/stream.h"
 #include "kiln/generator/batch_invariance.h"
+#include "kiln/generator/no_code.h"
+#include "kiln/generator/open_line.h"
 #include "kiln/generator/operation.h"
 #include "kiln/runtime/records.h"
 #include "kiln/runtime/settings.h"
@@ -330,6 +332,17 @@ void Context::Impl::prepare(std::span<const Request> requests) {
   for_each_index(requests.size(), [&](size_t i) { (void)exact_plan(completed(requests[i])); });
 }
 
+void Context::Impl::prepare_open(std::string_view lines) {
+  if (first_call_ != FirstCall::at_once) {
+    throw Error(
+        ErrorCode::unsupported, "calls of this Context take no open kernels: it makes the exact plan first",
+        "set ContextOptions::first_call to FirstCall::at_once, or prepare the sizes that the application has, by "
+        "Context::prepare()");
+  }
+  require_no_code(lines, "prepare layers with user code at the sizes that they have, by Context::prepare()");
+  maker_.prepare_open(open_lines_in(lines), [this](Request request) { return as_demanded(std::move(request)); });
+}
+
 // A bundle may serve a request whose user code nobody here knows; other variants of it cannot be made.
 bool Context::Impl::may_be_tuned(const KeyedRequest& request) const {
   return !maker_.is_tuned(request) && !lacks_user_text(*request);
@@ -396,6 +409,10 @@ std::vector<Plan> Context::plans(std::span<const Request> requests) {
 
 void Context::prepare(std::span<const Request> requests) {
   with_host_memory([&] { present().prepare(requests); });
+}
+
+void Context::prepare_open(std::string_view lines) {
+  with_host_memory([&] { present().prepare_open(lines); });
 }
 
 void Context::wait_until_tuned() {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "background_maker.h"
@@ -47,6 +48,7 @@ class Context::Impl {
   /// As Context::plans(), and Context::prepare().
   std::vector<Plan> plans(std::span<const Request> requests);
   void prepare(std::span<const Request> requests);
+  void prepare_open(std::string_view lines);
   void wait_until_tuned();
   Explanation explain(const KeyedRequest& request) { return maker_.explain(request); }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "kiln/generator/code_text.h"
@@ -52,16 +53,28 @@ void KnownOpenKernels::add(const Request& request, std::shared_ptr<const OpenKer
   std::string key = class_of(request);
   const std::lock_guard lock(mutex_);
   Kernels& kernels = classes_[key];
-  const bool is_known =
-      std::ranges::any_of(kernels, [&](const auto& known) { return known->sources == kernel->sources; });
-  if (is_known) return;
-  kernels.push_back(std::move(kernel));
-  order_.push_back(std::move(key));
+  if (std::ranges::find(kernels, kernel->sources, &OpenKernel::sources) != kernels.end()) return;
+  kernels.push_back(kernel);
+  order_.push_back({std::move(key), std::move(kernel)});
   if (order_.size() <= most) return;
-  const auto oldest = classes_.find(order_.front());
-  oldest->second.erase(oldest->second.begin());
+  const auto oldest = classes_.find(order_.front().of);
+  std::erase(oldest->second, order_.front().kernel);
   if (oldest->second.empty()) classes_.erase(oldest);
   order_.pop_front();
+}
+
+void KnownOpenKernels::keep(const std::vector<Request>& requests, const std::shared_ptr<const OpenKernel>& kernel) {
+  std::set<std::string> keys;
+  for (const Request& request : requests) keys.insert(class_of(request));
+  const std::lock_guard lock(mutex_);
+  for (const std::string& key : keys) {
+    Kernels& kernels = classes_[key];
+    const auto known = std::ranges::find(kernels, kernel->sources, &OpenKernel::sources);
+    if (known == kernels.end())
+      kernels.push_back(kernel);
+    else  // no longer one of those that are forgotten
+      std::erase_if(order_, [&](const Forgettable& one) { return one.of == key && one.kernel == *known; });
+  }
 }
 
 }  // namespace kiln

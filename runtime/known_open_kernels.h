@@ -34,17 +34,24 @@ class KnownOpenKernels {
  public:
   using Kernels = std::vector<std::shared_ptr<const OpenKernel>>;
 
-  /// Kernels of all classes, at most; of more, the first ones are forgotten.
+  /// Kernels of all classes that were added, at most; of more, the first ones are forgotten.
   static constexpr size_t most = 256;
 
   /// The kernels of the request's class.
   Kernels of(const Request& request) const;
   void add(const Request& request, std::shared_ptr<const OpenKernel> kernel);
+  /// Likewise, of all classes of `requests`, and never forgotten.
+  void keep(const std::vector<Request>& requests, const std::shared_ptr<const OpenKernel>& kernel);
 
  private:
+  struct Forgettable {
+    std::string of;  // its class
+    std::shared_ptr<const OpenKernel> kernel;
+  };
+
   mutable std::mutex mutex_;  // guards what follows
   std::map<std::string, Kernels, std::less<>> classes_;
-  std::deque<std::string> order_;  // the class of each kernel
+  std::deque<Forgettable> order_;  // the first ones go first
 };
 
 }  // namespace kiln

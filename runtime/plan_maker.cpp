@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <exception>
 #include <filesystem>
+#include <iterator>
 #include <limits>
 #include <utility>
 #include <vector>
 
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
+#include "kiln/base/parallel.h"
 #include "kiln/execution/target.h"
 #include "kiln/execution/user_code_error.h"
 #include "kiln/generator/operation.h"
@@ -357,6 +359,34 @@ void PlanMaker::know_open_kernel(const KeyedRequest& request) {
   } catch (const std::exception& error) {
     announce_(fmt::format("{} has no open kernel for further sizes: {}", request.key(), error.what()));
   }
+}
+
+void PlanMaker::prepare_open(std::span<const std::string> lines, const OpenLineChooser::Demand& demand) {
+  OpenLineChooser chooser(catalogue_, kernels_.target(), figures_, filter_, demand);
+  std::vector<OpenLineKernel> kernels;
+  for (const std::string& line : lines) {
+    OpenLineKernels chosen = chooser.choose(line);
+    if (!chosen.why_none.empty()) {
+      throw Error(ErrorCode::unsupported, fmt::format("'{}' has no open kernels: {}", line, chosen.why_none),
+                  "prepare the sizes that the application has, by Context::prepare()");
+    }
+    if (!may_take_open_kernels(chosen.kernels.front().request)) {
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("calls of '{}' take no open kernels: {}", line,
+                              locked_ ? "the Context is locked to packs and bundles"
+                                      : "with `deterministic` no later plan may change the bits"),
+                  "prepare the sizes that the application has, by Context::prepare(); with `batch_invariant` all plans "
+                  "give the same bits");
+    }
+    std::ranges::move(chosen.kernels, std::back_inserter(kernels));
+  }
+  for_each_index(kernels.size(), [&](size_t i) {
+    const OpenLineKernel& one = kernels[i];
+    const Program program = catalogue_.program(one.request, kernels_.target(), one.choice);
+    execution::CompiledProgram compiled = kernels_.compile(program);
+    compiled.program = program;  // a bundle leaves the texts out
+    open_kernels_.keep(one.sizes, std::make_shared<const OpenKernel>(one.choice, std::move(compiled)));
+  });
 }
 
 bool PlanMaker::has_failed(const Program& open) {

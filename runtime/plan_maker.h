@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
 
 #include "kernel_supply.h"
@@ -14,6 +15,7 @@
 #include "kiln/context.h"
 #include "kiln/device/context.h"
 #include "kiln/generator/catalogue.h"
+#include "kiln/runtime/open_line_kernels.h"
 #include "known_open_kernels.h"
 #include "loaded_plan.h"
 #include "neighbours.h"
@@ -44,6 +46,9 @@ class PlanMaker {
   /// Sees to it that make_at_once() has an open kernel for further sizes of this layer which suits one like this: takes
   /// it from bundles or the store, or compiles it. Faults are announced.
   void know_open_kernel(const KeyedRequest& request);
+  /// Sees to it that make_at_once() has open kernels for all sizes of these lines, as Context::prepare_open().
+  /// `demand`: what is asked of all requests.
+  void prepare_open(std::span<const std::string> lines, const OpenLineChooser::Demand& demand);
   Explanation explain(const KeyedRequest& request);
   /// Whether something that may be used was timed on this device, so that tuning would tell nothing new.
   bool is_tuned(const KeyedRequest& request) const;

@@ -227,6 +227,18 @@ class Context {
   /// already and the exact plan cannot be made, that is announced, and nothing is thrown.
   void prepare(std::span<const Request> requests);
 
+  /// Makes open kernels for all sizes of `lines` now: with FirstCall::at_once, no later call of such a size waits for a
+  /// compile (docs/sizes.md, "At once"). Lines of a requests file, whose extents may be `?` (any number), `?N` (up to
+  /// N) or `?NAME` (extents of one name are equal; those without one are, at the same place in their tensors):
+  ///
+  ///   softmax_forward x=f16:?x4096      conv_forward x=f16:?x64x?x?:nhwc w=f16:128x64x3x3:nhwc pad=1
+  ///
+  /// On all threads: a convolution or product takes some seconds, of which bundles (`kiln bundle --open`) and the store
+  /// of compiled kernels save the compiles. The kernels stay as long as the Context. Tries all, then throws as plan()
+  /// for the first that failed; invalid_argument for user code, unsupported for a line that no open kernel serves, and
+  /// if the options leave calls none.
+  void prepare_open(std::string_view lines);
+
   /// Waits until nothing is left to be done in the background: plans of shapes that open kernels serve, and open
   /// kernels for further shapes, of calls that have returned; and tuning, until its budget is spent, or
   /// TuningPolicy::stop_wanted gives true. Failures are announced, never thrown. Not to be called by

@@ -52,6 +52,13 @@ def _paths(name: str, paths: Path | Iterable[Path]) -> list[str]:
     return [_path(name, path) for path in paths]
 
 
+def _lines_of(name: str, requests: str | Iterable[str]) -> str:
+    if isinstance(requests, str):
+        return requests
+    errors.require_type(name, requests, Iterable, "a request, or requests")
+    return "\n".join(errors.require_text("a request", request) for request in requests)
+
+
 class CompileCount(NamedTuple):
     """The compiles of a Context in this process, in the background too; tuning compiles in workers.
 
@@ -198,11 +205,22 @@ class Context(_kiln.Context):
         `allow_code`: False refuses a text that defines user code (`expression NAME ... end expression`), which runs with
         the rights of the process: for requests of somebody whose code you would not run.
         """
-        if not isinstance(requests, str):
-            errors.require_type("requests", requests, Iterable, "a request, or requests")
-            requests = "\n".join(errors.require_text("a request", request) for request in requests)
+        requests = _lines_of("requests", requests)
         errors.require_type("allow_code", allow_code, bool, "True or False")
         self._prepare(requests, allow_code)
+
+    def prepare_open(self, lines: str | Iterable[str]) -> None:
+        """Make open kernels for all sizes of `lines` now: in a Context with `first_call="at_once"` no later call of such
+        a size waits for a compile.
+
+        `lines`: requests whose extents may be `?` (any number), `?N` (up to N) or `?NAME`; see docs/sizes.md. Takes some
+        seconds for a convolution or a product. Raises what the first that fails raises, after trying all;
+        Unsupported for a line that no open kernel serves, and if the options leave calls none.
+
+            context = kiln.Context(first_call="at_once")
+            context.prepare_open("softmax_forward x=f16:?x4096")
+        """
+        self._prepare_open(_lines_of("lines", lines))
 
     def explain(self, request: str) -> Explanation:
         """Why `request` runs as it does: the variant that a plan would use, and what stands against the others."""

@@ -104,6 +104,7 @@ _words = {
         "give a kiln.expression() as the epilogue of a call"
     ),
     "Context::prepare()": "Context.prepare()",
+    "Context::prepare_open()": "Context.prepare_open()",
     "Context::plan()": "kiln.plan()",
     "plan_of_call()": "kiln.plan_of_call()",
     "Plan::run()": "Plan.run()",
@@ -119,6 +120,7 @@ _words = {
     "one of TuningMode": "never, within_budget or in_background",
     "one of kiln::DType": "one of Kiln's types",
     "one of kiln::Scale": "0, 1 or any",
+    "set ContextOptions::first_call to FirstCall::at_once": 'make a Context with first_call="at_once"',
     "ContextOptions::workspace_allocator": "workspace",
     "ContextOptions::": "Context's ",
     "--shape NAME=1x3x224x224, ModelOptions::shapes": "shapes={'NAME': (1, 3, 224, 224)} of kiln.onnx.load(), or call the model",

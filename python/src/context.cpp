@@ -89,6 +89,10 @@ void prepare(PythonContext& context, const std::string& requests, bool allow_cod
   without_gil([&] { context.get().prepare(parsed); });
 }
 
+void prepare_open(PythonContext& context, const std::string& lines) {
+  without_gil([&] { context.get().prepare_open(lines); });
+}
+
 std::string explain(PythonContext& context, const std::string& request) {
   const Expressions code = known_code_in(request);
   return without_gil([&] { return to_json(context.get().explain(Request::parse(request, code))); });
@@ -194,6 +198,7 @@ void bind_context(nb::module_& module) {
   nb::class_<PythonContext>(module, "Context")
       .def(nb::init<Options, nb::object, nb::object, nb::object>(), nb::arg("options"), nb::arg("announce"),
            nb::arg("allocate").none(), nb::arg("release").none())
+      .def("_prepare_open", &prepare_open, nb::arg("lines"))
       .def("_prepare", &prepare, nb::arg("requests"), nb::arg("allow_code"))
       .def("_explain", &explain, nb::arg("request"))
       .def(

@@ -68,6 +68,29 @@ TEST_F(CApi, PreparesTheLinesOfARequestsFile) {
   EXPECT_THAT(kiln_last_error(), HasSubstr("line 2"));
 }
 
+TEST_F(CApi, PreparesOpenKernels) {
+  kiln_context_options options = kiln_context_options_default();
+  options.first_call = KILN_FIRST_CALL_AT_ONCE;
+  options.cache = "off";
+  kiln_context* at_once = nullptr;
+  ASSERT_EQ(kiln_context_create(&options, &at_once), KILN_OK) << kiln_last_error();
+  EXPECT_EQ(kiln_context_prepare_open(at_once, "# rows\nsoftmax_forward x=f32:?8x?40 *3\n"), KILN_OK)
+      << kiln_last_error();
+  kiln_plan* plan = nullptr;
+  ASSERT_EQ(kiln_plan_create(at_once, "softmax_forward x=f32:3x29", &plan), KILN_OK) << kiln_last_error();
+  kiln_plan_info info = kiln_plan_info_default();
+  EXPECT_EQ(kiln_plan_get_info(plan, &info), KILN_OK);
+  EXPECT_STREQ(info.source, "open kernel");
+  kiln_plan_destroy(plan);
+  EXPECT_EQ(kiln_context_prepare_open(at_once, "softmax_forward x=f32:?8x?40 axis=9"), KILN_UNSUPPORTED);
+  EXPECT_THAT(kiln_last_hint(), HasSubstr("kiln_context_prepare()"));
+  EXPECT_EQ(kiln_context_prepare_open(at_once, nullptr), KILN_INVALID_ARGUMENT);
+  EXPECT_EQ(kiln_context_prepare_open(nullptr, "softmax_forward x=f32:?8x?40"), KILN_INVALID_ARGUMENT);
+  kiln_context_destroy(at_once);
+  EXPECT_EQ(kiln_context_prepare_open(context_, "softmax_forward x=f32:?8x?40"), KILN_UNSUPPORTED);
+  EXPECT_THAT(kiln_last_hint(), HasSubstr("kiln_context_options.first_call to KILN_FIRST_CALL_AT_ONCE"));
+}
+
 TEST_F(CApi, RefusesRequestsThatDefineUserCodeWhereItIsAskedTo) {
   const std::string request = "softmax_forward x=f32:2x4 epilogue=user:twice\n";
   const std::string code = "# a layer\nexpression twice\n2.0f * acc\nend expression\n" + request;

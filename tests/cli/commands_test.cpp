@@ -300,9 +300,6 @@ TEST_F(ProgramTest, OpenKernelsAreOfLinesWithoutModelsAndUserCode) {
   EXPECT_THAT(error_of({"softmax_forward x=f32:?-1x?"}), HasSubstr("is no open extent"));
   EXPECT_THAT(error_of({"softmax_forward x=f32:?0x?"}), HasSubstr("give at least 1"));
   EXPECT_THAT(error_of({"softmax_forward x=f32:?x? *0"}), HasSubstr("'*0' is not a count"));
-  const Outcome not_here = kiln({"explain", "softmax_forward x=f32:?x7", "--db", "off"});
-  EXPECT_EQ(not_here.exit_code, 2);
-  EXPECT_THAT(not_here.err, HasSubstr("bundle --open"));
   EXPECT_FALSE(std::filesystem::exists(path("a.kiln")));
 }
 

@@ -138,3 +138,24 @@ def test_a_model_of_onnx_takes_new_sizes(at_once, random, tmp_path):
     for shape in ((3, 2, 5, 7), (2, 2, 8, 6)):
         deterministic(random.standard_normal(shape, np.float32))
         assert all(step.source == "estimate" for step in deterministic.steps)
+
+
+def test_prepared_open_kernels_serve_the_first_call_of_every_size(random, tmp_path):
+    context = kiln.Context(driver="emulator", cache="off", first_call="at_once", kernel_store=tmp_path)
+    context.prepare_open(["softmax_forward x=f32:?40x?90"])
+    for rows, columns in ((1, 1), (7, 33), (40, 90), (13, 64)):
+        assert kiln.plan(f"softmax_forward x=f32:{rows}x{columns}", context=context).source == "open kernel"
+        x = random.standard_normal((rows, columns), np.float32)
+        np.testing.assert_allclose(kiln.softmax_forward(x, context=context), softmax(x), rtol=1e-5)
+
+
+def test_lines_that_no_open_kernel_serves_are_refused():
+    context = kiln.Context(driver="emulator", cache="off", first_call="at_once")
+    with pytest.raises(kiln.errors.Unsupported, match="axis"):
+        context.prepare_open("softmax_forward x=f32:?x? axis=7")
+    with pytest.raises(kiln.errors.InvalidArgument, match="lines"):
+        context.prepare_open(7)
+    exact = kiln.Context(driver="emulator", cache="off")
+    with pytest.raises(kiln.errors.Unsupported, match="exact plan first") as refused:
+        exact.prepare_open("softmax_forward x=f32:?x?")
+    assert 'first_call="at_once"' in str(refused.value) and "Context.prepare()" in str(refused.value)

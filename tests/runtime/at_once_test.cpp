@@ -348,6 +348,65 @@ TEST_F(AtOnceTest, ABundleServesSizesOfOneChannelInBothLayouts) {
   }
 }
 
+TEST_F(AtOnceTest, PreparedOpenKernelsServeTheFirstCallOfEverySize) {
+  Context context(at_once());
+  context.prepare_open("# two layers\nsoftmax_forward x=f32:?50x?300 *3\ngemm a=f32:?mx?k b=f32:?kx48 c=f32:?mx48\n");
+  const uint64_t compiled = context.compiles().kernels;
+  EXPECT_GT(compiled, 0U);
+  std::mt19937 draw(11);
+  for (int i = 0; i < 60; ++i) {
+    const auto number = [&](unsigned most) { return std::to_string(1 + draw() % most); };
+    const std::string m = number(70), k = number(90);
+    const Request request =
+        Request::parse(i % 2 == 0 ? "softmax_forward x=f32:" + number(50) + "x" + number(300)
+                                  : "gemm a=f32:" + m + "x" + k + " b=f32:" + k + "x48 c=f32:" + m + "x48");
+    // Another Context has none of the exact plans that this one makes in the background.
+    const Plan plan = context.plan(request);
+    EXPECT_TRUE(plan.is_open()) << request.key();
+    if (i % 6 == 0) expect_matches_reference(request, plan);
+  }
+}
+
+TEST_F(AtOnceTest, OpenKernelsOfABundleNeedNoCompilerToBePrepared) {
+  const std::string line = "softmax_forward x=f32:?50x?300";
+  (void)with_open_kernels({line});
+  ContextOptions options = with_bundle();
+  options.first_call = FirstCall::at_once;
+  Context context(options);
+  context.prepare_open(line);
+  EXPECT_TRUE(context.plan(Request::parse("softmax_forward x=f32:33x77")).is_open());
+  const std::string missing =
+      refusal_of([&] { context.prepare_open("softmax_forward x=f16:?50x?300"); }, ErrorCode::missing_library);
+  EXPECT_THAT(missing, HasSubstr("bundle"));
+}
+
+TEST_F(AtOnceTest, OpenKernelsThatNoCallWouldTakeAreNotPrepared) {
+  const std::string line = "softmax_forward x=f32:?x?";
+  const auto refusal = [&](const ContextOptions& options, const std::string& lines) {
+    Context context(options);
+    const std::string text = refusal_of([&] { context.prepare_open(lines); }, ErrorCode::unsupported);
+    EXPECT_EQ(context.compiles().kernels, 0U) << text;
+    return text;
+  };
+  EXPECT_THAT(refusal(options(), line), HasSubstr("FirstCall::at_once"));
+  ContextOptions locked = at_once();
+  locked.locked = true;
+  EXPECT_THAT(refusal(locked, line), HasSubstr("locked"));
+  ContextOptions deterministic = at_once();
+  deterministic.deterministic = true;
+  EXPECT_THAT(refusal(deterministic, line), HasSubstr("no later plan may change the bits"));
+  EXPECT_THAT(refusal(at_once(), line + " deterministic"), HasSubstr("deterministic"));
+  EXPECT_THAT(refusal(at_once(), line + "\n" + line + " axis=7"), HasSubstr("axis"));
+  Context with_code(at_once());
+  EXPECT_THAT(refusal_of([&] { with_code.prepare_open("expression twice\n2 * acc\nend\n" + line); }),
+              HasSubstr("user code"));
+  ContextOptions batches_alike = deterministic;
+  batches_alike.batch_invariant = true;
+  Context context(batches_alike);
+  context.prepare_open("gemm a=f32:?mx64 b=f32:64x48 c=f32:?mx48");
+  EXPECT_TRUE(context.plan(Request::parse("gemm a=f32:33x64 b=f32:64x48")).is_open());
+}
+
 TEST_F(AtOnceTest, LinesThatNoSizeServesAreGapsWithTheReason) {
   const Catalogue catalogue = make_catalogue(embedded_sources());
   const auto nvrtc = device::Nvrtc::open({options().environment->nvrtc});

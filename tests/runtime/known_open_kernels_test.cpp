@@ -66,5 +66,25 @@ TEST(KnownOpenKernels, TheFirstAreForgotten) {
   EXPECT_EQ(kernels.back()->sources.front(), "one more");
 }
 
+TEST(KnownOpenKernels, WhatIsKeptIsNotForgotten) {
+  KnownOpenKernels known;
+  const Request one = softmax("f16:5x36"), other = softmax("f16:5x36:cn"), request = softmax("f32:5x36");
+  const auto added_before = kernel_of("added before"), kept = kernel_of("kept");
+  known.add(one, added_before);
+  known.keep({one, one, other}, kept);
+  known.keep({one}, kernel_of("added before"));
+  EXPECT_EQ(known.of(one), (KnownOpenKernels::Kernels{added_before, kept}));
+  EXPECT_EQ(known.of(other), (KnownOpenKernels::Kernels{kept}));
+  known.add(other, kernel_of("kept"));
+  for (size_t i = 0; i <= KnownOpenKernels::most; ++i) known.add(request, kernel_of(std::to_string(i)));
+  EXPECT_EQ(known.of(one), (KnownOpenKernels::Kernels{added_before, kept}));
+  EXPECT_EQ(known.of(other), (KnownOpenKernels::Kernels{kept}));
+  EXPECT_EQ(known.of(request).size(), KnownOpenKernels::most) << "kept ones do not count";
+  known.keep({request}, kernel_of("kept, too"));
+  known.add(request, kernel_of("one more"));
+  EXPECT_EQ(known.of(request).size(), KnownOpenKernels::most + 1);
+  EXPECT_EQ(known.of(request).at(KnownOpenKernels::most - 1)->sources.front(), "kept, too");
+}
+
 }  // namespace
 }  // namespace kiln::known_open_kernels_test

@@ -180,6 +180,12 @@ KILN_API kiln_status kiln_context_get_info(const kiln_context* context, kiln_con
  * KILN_TUNING_WITHIN_BUDGET, tunes them first in one session. Reports the first that fails, after trying all. */
 KILN_API kiln_status kiln_context_prepare(kiln_context* context, const char* requests);
 
+/* Makes open kernels for all sizes of `lines` now, so that with KILN_FIRST_CALL_AT_ONCE no later call of such a size
+ * waits for a compile: requests, a line each, whose extents may be `?`, `?N` (up to N) or `?NAME` (docs/sizes.md).
+ * Takes some seconds for a convolution or a product. Reports the first that fails, after trying all;
+ * KILN_UNSUPPORTED for a line that no open kernel serves, and if the options leave calls none. */
+KILN_API kiln_status kiln_context_prepare_open(kiln_context* context, const char* lines);
+
 /* Waits until nothing is left to be done in the background: plans of shapes that open kernels serve, and what is to be
  * tuned, or the budget for it is spent. */
 KILN_API kiln_status kiln_context_wait_until_tuned(kiln_context* context);

@@ -1,0 +1,97 @@
+#include "all_sizes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "kiln/base/error.h"
+#include "kiln/generator/roofline.h"
+#include "short_forms.h"
+#include "table.h"
+
+namespace kiln::cli {
+namespace {
+
+int64_t elements_of(const Request& request) {
+  int64_t elements = 0;
+  for (const Operand& operand : request.operands) elements += operand.spec.elements();
+  return elements;
+}
+
+std::vector<Request> from_small_ones_on(std::vector<Request> sizes) {
+  std::ranges::stable_sort(sizes, {}, elements_of);
+  return sizes;
+}
+
+bool takes_long(const Request& request, const Arch& arch) {
+  constexpr int64_t most_elements = int64_t{1} << 22;
+  constexpr double most_operations = 1 << 28;
+  return elements_of(request) > most_elements || roofline(request, arch, DeviceFigures()).flops > most_operations;
+}
+
+}  // namespace
+
+size_t AllSizes::sizes() const {
+  size_t count = 0;
+  for (const OpenLineKernel& kernel : kernels) count += kernel.sizes.size();
+  return count;
+}
+
+std::vector<AllSizes> all_sizes_of(const std::vector<std::string>& lines, const Catalogue& catalogue,
+                                   const Target& target, const DeviceFigures& figures) {
+  std::vector<AllSizes> all;
+  for (const std::string& line : lines) {
+    OpenLineKernels chosen = OpenLineChooser(catalogue, target, figures, {}).choose(line);
+    if (!chosen.why_none.empty()) {
+      throw Error(ErrorCode::unsupported, fmt::format("'{}' has no open kernels: {}", line, chosen.why_none),
+                  "give the extents as numbers, or name them, as in x=f32:?nx?c, and give --sweep n=1,8 --sweep c=64");
+    }
+    all.push_back({line, std::move(chosen.kernels)});
+  }
+  return all;
+}
+
+std::string text_of(const AllSizes& all, const Output& output) {
+  Table table({"open kernel", "parameters", ">sizes", "from", "to"});
+  for (const OpenLineKernel& kernel : all.kernels) {
+    const std::vector<Request> sizes = from_small_ones_on(kernel.sizes);
+    table.add({kernel.choice.algorithm, kernel.choice.config.print(), std::to_string(sizes.size()),
+               summary(sizes.front()), summary(sizes.back())});
+  }
+  return fmt::format("\n{}\n{} open kernels for {} sizes that were drawn\n\n{}", all.line, all.kernels.size(),
+                     all.sizes(), output.print(table));
+}
+
+Json json_of(const AllSizes& all) {
+  Json kernels = Json::array();
+  for (const OpenLineKernel& kernel : all.kernels) {
+    Json sizes = Json::array();
+    for (const Request& size : from_small_ones_on(kernel.sizes)) sizes.push_back(size.key());
+    kernels.push_back(
+        {{"algorithm", kernel.choice.algorithm}, {"config", kernel.choice.config.print()}, {"sizes", sizes}});
+  }
+  return {{"open_line", all.line}, {"open_kernels", kernels}};
+}
+
+std::vector<SizeToCheck> sizes_to_check(const AllSizes& all, size_t count, const Arch& arch) {
+  std::vector<SizeToCheck> checks;
+  std::map<std::string, size_t> places;  // in `checks`, by the request's key
+  for (const OpenLineKernel& kernel : all.kernels) {
+    std::vector<Request> sizes = from_small_ones_on(kernel.sizes);
+    const Request smallest = sizes.front();
+    std::erase_if(sizes, [&](const Request& size) { return takes_long(size, arch); });
+    if (sizes.empty()) sizes = {smallest};
+    const size_t wanted = count == 0 ? sizes.size() : std::min(count, sizes.size());
+    for (size_t i = 0; i < wanted; ++i) {
+      const Request& size = sizes[wanted == 1 ? 0 : i * (sizes.size() - 1) / (wanted - 1)];
+      const auto [place, is_new] = places.try_emplace(size.key(), checks.size());
+      if (is_new) checks.push_back({size, {}});
+      checks[place->second].choices.push_back(kernel.choice);
+    }
+  }
+  return checks;
+}
+
+}  // namespace kiln::cli

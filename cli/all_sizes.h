@@ -1,0 +1,42 @@
+// Commands on requests with open extents: the open kernels of all their sizes.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "json.h"
+#include "kiln/generator/catalogue.h"
+#include "kiln/runtime/open_line_kernels.h"
+#include "output.h"
+
+namespace kiln::cli {
+
+/// A line with open extents, and the open kernels that sizes of it take: those that most sizes take first.
+struct AllSizes {
+  std::string line;
+  std::vector<OpenLineKernel> kernels;
+
+  size_t sizes() const;  ///< Number of sizes that were drawn and take one.
+};
+
+/// Throws Error: unsupported for a line that no open kernel serves, with the reason; invalid_argument for an extent
+/// that is no open one.
+std::vector<AllSizes> all_sizes_of(const std::vector<std::string>& lines, const Catalogue& catalogue,
+                                   const Target& target, const DeviceFigures& figures);
+
+/// Table of the kernels, with the least and the largest size of each.
+std::string text_of(const AllSizes& all, const Output& output);
+Json json_of(const AllSizes& all);
+
+/// A request with the open kernels to check for it.
+struct SizeToCheck {
+  Request request;
+  std::vector<Choice> choices;
+};
+
+/// Up to `count` sizes of each kernel (0: all), from small ones on, of those that the reference computes within about a
+/// second: some 2^28 operations and 2^22 elements. The smallest size of a kernel where all are larger.
+std::vector<SizeToCheck> sizes_to_check(const AllSizes& all, size_t count, const Arch& arch);
+
+}  // namespace kiln::cli

@@ -1,0 +1,57 @@
+// The open kernels that the sizes of a line with open extents need.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kiln/cache/winners.h"
+#include "kiln/generator/catalogue.h"
+
+namespace kiln {
+
+/// An open kernel, and the sizes that take it.
+struct OpenLineKernel {
+  Request request;  ///< Size that it was chosen for.
+  Choice choice;
+  double seconds = 0;            ///< Time of that size, by its estimate.
+  std::vector<Request> sizes{};  ///< Sizes that were drawn and take it: of several, each takes the first.
+  /// Its sources are all among those of the kernels before it: it is there where they are.
+  bool is_covered = false;
+};
+
+struct OpenLineKernels {
+  std::vector<OpenLineKernel> kernels;
+  std::string why_none;  ///< Where no size makes a request that an open kernel serves.
+};
+
+/// Chooses open kernels for lines of request syntax with open extents: `?`, `?N` (up to N) or `?NAME`, where extents of
+/// one name are equal, and those without one are, at the same place in their tensors.
+class OpenLineChooser {
+ public:
+  /// Adds the demands that a Context has on all requests (ContextOptions::batch_invariant). May be empty.
+  using Demand = std::function<Request(Request)>;
+
+  /// The catalogue must outlive it.
+  OpenLineChooser(const Catalogue& catalogue, const Target& target, const DeviceFigures& figures,
+                  const cache::Filter& filter, Demand demand = {})
+      : catalogue_(catalogue), target_(target), figures_(figures), filter_(filter), demand_(std::move(demand)) {}
+
+  /// Draws sizes of the line, the same ones each time, and takes few kernels that serve all of them, each within 1.3
+  /// times the best estimate. What earlier lines were given serves this one, too. On all threads; some seconds for a
+  /// convolution. Throws Error(invalid_argument) for an extent that is no open one.
+  OpenLineKernels choose(const std::string& line);
+
+ private:
+  const Catalogue& catalogue_;
+  Target target_;
+  DeviceFigures figures_;
+  cache::Filter filter_;
+  Demand demand_;
+  std::set<std::string> served_;  // sources of what was chosen so far
+};
+
+}  // namespace kiln

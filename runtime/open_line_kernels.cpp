@@ -1,0 +1,256 @@
+#include "kiln/runtime/open_line_kernels.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <string_view>
+#include <utility>
+
+#include "kiln/base/error.h"
+#include "kiln/base/parallel.h"
+#include "kiln/execution/bundle.h"
+#include "kiln/generator/open_line.h"
+#include "kiln/generator/operation.h"
+#include "selection.h"
+
+namespace kiln {
+namespace {
+
+// Extents that accesses of equal length divide, in rows; and 1, with which tensors have several layouts.
+const std::vector<std::vector<int64_t>>& usual_extents() {
+  static const std::vector<std::vector<int64_t>> extents = {
+      {1},           {3, 7, 13, 31, 197, 8191},      {2, 14, 50, 1002}, {4, 28, 100, 1020},
+      {8, 56, 1000}, {16, 64, 256, 512, 4096, 16384}};
+  return extents;
+}
+
+constexpr size_t drawn_sizes = 300;
+constexpr double slowest_of_them = 1.3;  // that a size may take, in times of the best estimate
+
+// The line with all extents alike.
+std::string with_extents(const OpenLine& line, int64_t same) {
+  std::map<std::string, int64_t> values;
+  for (const OpenExtent& extent : line.extents) values[extent.name] = same;
+  return line.with(values);
+}
+
+// Adds the sizes of which some extents are 1, which leaves several names for one layout, and changes what may be fixed.
+void add_sizes_with_ones(const OpenLine& line, const std::map<std::string, int64_t>& names,
+                         std::set<std::string>& sizes) {
+  constexpr size_t most_names = 6;
+  if (names.size() > most_names) return;
+  for (const int64_t others : {13, 64}) {
+    for (size_t ones = 1; ones < (size_t{1} << names.size()); ++ones) {
+      std::map<std::string, int64_t> values = names;
+      size_t bit = 0;
+      for (auto& [name, value] : values) value = (ones >> bit++ & 1) != 0 ? 1 : others;
+      sizes.insert(line.with(values));
+    }
+  }
+}
+
+// The sizes of a line, the same ones each time.
+std::set<std::string> sizes_of(const OpenLine& line) {
+  std::map<std::string, int64_t> values;
+  for (const OpenExtent& extent : line.extents) values[extent.name] = 0;
+  std::set<std::string> sizes = {line.with(values)};
+  add_sizes_with_ones(line, values, sizes);
+  for (const std::vector<int64_t>& alike : usual_extents()) {
+    for (const int64_t same : alike) sizes.insert(with_extents(line, same));
+  }
+  std::mt19937 draw(39);  // NOLINT(cert-msc32-c,cert-msc51-cpp): equal lines have equal bundles
+  for (size_t i = 0; i < drawn_sizes && !values.empty(); ++i) {
+    for (auto& [name, value] : values) {
+      const std::vector<int64_t>& alike = usual_extents()[draw() % usual_extents().size()];
+      value = alike[draw() % alike.size()];
+    }
+    sizes.insert(line.with(values));
+  }
+  return sizes;
+}
+
+// Layers that large are left out: the estimates rank their kernels as those of smaller ones.
+bool is_too_large(const Request& request) {
+  constexpr int64_t most_elements = int64_t{1} << 30;
+  return std::ranges::any_of(request.operands,
+                             [](const Operand& operand) { return operand.spec.elements() > most_elements; });
+}
+
+// The request of a size, and the same with the layouts that larger sizes have: where some extents are 1 a tensor is
+// packed in several, of which the request names the first, and an operand that is left out follows that name.
+std::vector<Request> forms_of(const std::string& size, const std::optional<Request>& larger) {
+  std::vector<Request> forms = {finished(Request::parse(size))};
+  if (!larger) return forms;
+  Request other = forms.front();
+  for (Operand& operand : other.operands) {
+    TensorSpec& spec = operand.spec;
+    const TensorSpec* const usual = larger->find(operand.name);
+    const std::optional<std::string> order = usual != nullptr ? usual->order() : std::nullopt;
+    if (order && spec.order() && usual->rank() == spec.rank())
+      spec = TensorSpec::packed(spec.dtype, spec.extents, *order, spec.alignment);
+  }
+  try {
+    if (other != forms.front()) forms.push_back(finished(other));
+  } catch (const Error&) {
+    // These layouts make no request.
+  }
+  return forms;
+}
+
+// A request of the line whose layouts have one name each; nothing where extents that it fixes forbid that.
+std::optional<Request> larger_size(const OpenLine& line) {
+  for (const int64_t extent : {8, 64, 7}) {
+    try {
+      return finished(Request::parse(with_extents(line, extent)));
+    } catch (const Error&) {
+      continue;
+    }
+  }
+  return std::nullopt;
+}
+
+// Kernels that one size can take.
+struct Takes {
+  std::map<std::string, OpenLineKernel> kernels{};  // by their sources
+  std::map<std::string, std::set<std::string>> sources{};
+  std::string why_none{};
+};
+
+// Sizes of a line with what each can take, and what is chosen of that.
+class Choosing {
+ public:
+  explicit Choosing(std::set<std::string>& served) : served_(served) {}
+
+  void add(const Request& request, Takes takes) {
+    Size& size = sizes_.emplace_back(Size{request, {}});
+    for (auto& [name, kernel] : takes.kernels) {
+      size.can_take.insert(name);
+      kernels_.try_emplace(name, Kernel{std::move(kernel), std::move(takes.sources.at(name))});
+    }
+  }
+
+  bool empty() const { return sizes_.empty(); }
+
+  // Chooses first the kernels that most sizes can take.
+  std::vector<OpenLineKernel> choose() {
+    std::vector<std::string> names;
+    while (const std::string* const best = that_serves_most()) {
+      names.push_back(*best);
+      const std::set<std::string>& sources = kernels_.at(*best).sources;
+      served_.insert(sources.begin(), sources.end());
+    }
+    for (const Size& size : sizes_) {
+      auto taken = std::ranges::find_if(names, [&](const std::string& name) { return size.can_take.contains(name); });
+      if (taken == names.end()) {
+        const auto covered =
+            std::ranges::find_if(size.can_take, [&](const std::string& name) { return is_there(kernels_.at(name)); });
+        kernels_.at(*covered).chosen.is_covered = true;
+        taken = names.insert(names.end(), *covered);
+      }
+      kernels_.at(*taken).chosen.sizes.push_back(size.request);
+    }
+    std::vector<OpenLineKernel> chosen;
+    for (const std::string& name : names) chosen.push_back(std::move(kernels_.at(name).chosen));
+    return chosen;
+  }
+
+ private:
+  struct Size {
+    Request request;
+    std::set<std::string> can_take;  // names of kernels
+  };
+  struct Kernel {
+    OpenLineKernel chosen;
+    std::set<std::string> sources;
+  };
+
+  bool is_there(const Kernel& kernel) const { return std::ranges::includes(served_, kernel.sources); }
+
+  // The kernel that most of the sizes can take which none serves yet; null where there are no such sizes.
+  const std::string* that_serves_most() const {
+    std::map<std::string_view, int> counts;
+    for (const Size& size : sizes_) {
+      const bool is_served =
+          std::ranges::any_of(size.can_take, [&](const std::string& name) { return is_there(kernels_.at(name)); });
+      if (is_served) continue;
+      for (const std::string& name : size.can_take) ++counts[name];
+    }
+    const auto best = std::ranges::max_element(counts, {}, [](const auto& count) { return count.second; });
+    return best == counts.end() ? nullptr : &kernels_.find(best->first)->first;
+  }
+
+  std::set<std::string>& served_;
+  std::vector<Size> sizes_;
+  std::map<std::string, Kernel, std::less<>> kernels_;
+};
+
+// The requests of a line's sizes, those of memory that is aligned to elements alone among them. `fault`: of one that
+// makes none.
+std::vector<Request> requests_of(const std::string& line, const OpenLineChooser::Demand& demand, std::string& fault) {
+  std::vector<Request> requests;
+  const OpenLine open = parse_open_line(line);
+  const std::optional<Request> larger = larger_size(open);
+  for (const std::string& size : sizes_of(open)) {
+    try {
+      for (const Request& form : forms_of(size, larger)) {
+        if (is_too_large(form)) continue;
+        const Request request = demand ? demand(form) : form;
+        requests.push_back(of_any_alignment(request));
+        if (requests.back() != request) requests.push_back(request);
+      }
+    } catch (const Error& error) {
+      if (fault.empty()) fault = fmt::format("no size of it makes a request: {}", error.message());
+    }
+  }
+  return requests;
+}
+
+Takes takes_of(Variants variants, const DeviceFigures& figures, const cache::Filter& filter) {
+  Takes takes;
+  const Request& request = *variants.request();
+  takes.why_none = fmt::format("no open kernel serves {}", variants.request().key());
+  const Candidates candidates = variants.open_candidates(figures);
+  for (const Candidate& candidate : candidates.ranked) {
+    if (candidate.estimate.seconds > slowest_of_them * candidates.ranked.front().estimate.seconds) break;
+    const Program program = variants.program(candidate.choice);
+    if (!filter.admits(program.workspace_bytes, program.deterministic)) continue;
+    std::set<std::string> sources;
+    for (const Source& source : program.sources) sources.insert(execution::code_digest(source));
+    const std::string name = fmt::format("{}", fmt::join(sources, " "));
+    takes.kernels.try_emplace(name, OpenLineKernel{request, candidate.choice, candidate.estimate.seconds});
+    takes.sources.try_emplace(name, std::move(sources));
+  }
+  return takes;
+}
+
+}  // namespace
+
+OpenLineKernels OpenLineChooser::choose(const std::string& line) {
+  OpenLineKernels result;
+  const std::vector<Request> requests = requests_of(line, demand_, result.why_none);
+  std::vector<Takes> takes(requests.size());
+  for_each_index(requests.size(), [&](size_t i) {
+    try {
+      takes[i] = takes_of(catalogue_.on(requests[i], target_), figures_, filter_);
+    } catch (const Error& error) {
+      takes[i].why_none = error.message();
+    }
+  });
+  Choosing choosing(served_);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (!takes[i].kernels.empty())
+      choosing.add(requests[i], std::move(takes[i]));
+    else
+      result.why_none = takes[i].why_none;
+  }
+  if (choosing.empty()) return result;
+  result.why_none.clear();
+  result.kernels = choosing.choose();
+  return result;
+}
+
+}  // namespace kiln

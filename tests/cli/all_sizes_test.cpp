@@ -1,0 +1,62 @@
+// Open kernels of a line: which sizes are checked.
+#include "all_sizes.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kiln/base/environment.h"
+#include "kiln/base/error.h"
+#include "kiln/runtime/settings.h"
+
+namespace kiln::cli::all_sizes_test {
+namespace {
+
+const std::string softmax = "softmax_forward x=f32:?40x?200";
+
+std::vector<AllSizes> of_lines(const std::vector<std::string>& lines) {
+  static const Catalogue catalogue = catalogue_of(Environment());
+  constexpr DeviceFigures a100{108, 1.41e9, 1.555e12, int64_t{40} << 20};
+  return all_sizes_of(lines, catalogue, {Arch::of(8, 0), 13, 0}, a100);
+}
+
+TEST(AllSizes, ChecksAFewSizesOfEachKernelFromSmallOnesOn) {
+  const AllSizes all = of_lines({softmax}).front();
+  const std::vector<SizeToCheck> some = sizes_to_check(all, 3, Arch::of(8, 0));
+  size_t checks = 0;
+  std::set<std::string> keys;
+  for (const SizeToCheck& check : some) {
+    checks += check.choices.size();
+    EXPECT_TRUE(keys.insert(check.request.key()).second) << check.request.key();
+  }
+  size_t expected = 0;
+  for (const OpenLineKernel& kernel : all.kernels) expected += std::min<size_t>(3, kernel.sizes.size());
+  EXPECT_EQ(checks, expected);
+  size_t every = 0;
+  for (const SizeToCheck& check : sizes_to_check(all, 0, Arch::of(8, 0))) every += check.choices.size();
+  EXPECT_EQ(every, all.sizes());
+  EXPECT_GT(every, 100U);
+  const Request first = sizes_to_check(all, 1, Arch::of(8, 0)).front().request;
+  for (const Request& size : all.kernels.front().sizes)
+    EXPECT_LE(first.operands[0].spec.elements(), size.operands[0].spec.elements());
+}
+
+TEST(AllSizes, OfLargeSizesTheSmallestIsChecked) {
+  const AllSizes all = of_lines({"softmax_forward x=f32:3000000x?"}).front();  // 6 million elements at the least
+  const std::vector<SizeToCheck> checks = sizes_to_check(all, 2, Arch::of(8, 0));
+  size_t count = 0;
+  for (const SizeToCheck& check : checks) count += check.choices.size();
+  EXPECT_EQ(count, all.kernels.size());
+  EXPECT_EQ(checks.front().request.operands[0].spec.elements(),
+            std::ranges::min(all.kernels.front().sizes, {},
+                             [](const Request& size) { return size.operands[0].spec.elements(); })
+                .operands[0]
+                .spec.elements());
+  EXPECT_THROW((void)of_lines({"softmax_forward x=f32:?x? axis=7"}), Error);
+}
+
+}  // namespace
+}  // namespace kiln::cli::all_sizes_test
