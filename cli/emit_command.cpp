@@ -23,7 +23,6 @@
 #include "kiln/context.h"
 #include "kiln/device/device.h"
 #include "kiln/device/nvrtc.h"
-#include "kiln/generator/open_line.h"
 #include "kiln/runtime/settings.h"
 #include "output.h"
 #include "short_forms.h"

@@ -26,9 +26,9 @@
 #include "kiln/base/error.h"
 #include "kiln/base/printable.h"
 #include "kiln/generator/no_code.h"
-#include "kiln/generator/open_line.h"
 #include "kiln/generator/operation.h"
 #include "kiln/models/lower.h"
+#include "kiln/runtime/open_line_kernels.h"
 #include "shapes.h"
 #include "sweep.h"
 

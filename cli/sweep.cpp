@@ -11,7 +11,7 @@
 
 #include "kiln/base/error.h"
 #include "kiln/generator/open_line.h"
-#include "kiln/generator/operation.h"
+#include "kiln/runtime/open_line_kernels.h"
 #include "numbers.h"
 
 namespace kiln::cli {

@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <sstream>
 #include <string_view>
 #include <utility>
 
 #include "kiln/base/error.h"
-#include "kiln/generator/operation.h"
 
 namespace kiln {
 namespace {
@@ -70,23 +68,6 @@ std::string OpenLine::with(const std::map<std::string, int64_t>& values) const {
     text += fmt::format("{}{}", extent.before, value == 0 ? extent.most : std::min(value, extent.most));
   }
   return text + rest;
-}
-
-bool is_open_line(const std::string& line) {
-  return line.find('?') != std::string::npos && find_operation(operation_named_in(line)) != nullptr &&
-         !parse_open_line(line).extents.empty();
-}
-
-std::vector<std::string> open_lines_in(std::string_view text) {
-  std::vector<std::string> lines;
-  std::istringstream rest{std::string(text)};
-  for (std::string line; std::getline(rest, line);) {
-    line.erase(std::min(line.size(), line.find('#')));
-    line.resize(without_count(line).size());
-    line.erase(line.find_last_not_of(" \t\r") + 1);
-    if (!line.empty()) lines.push_back(line);
-  }
-  return lines;
 }
 
 }  // namespace kiln

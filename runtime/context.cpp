@@ -16,7 +16,6 @@
 #include "kiln/device/stream.h"
 #include "kiln/generator/batch_invariance.h"
 #include "kiln/generator/no_code.h"
-#include "kiln/generator/open_line.h"
 #include "kiln/generator/operation.h"
 #include "kiln/runtime/records.h"
 #include "kiln/runtime/settings.h"

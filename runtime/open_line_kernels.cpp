@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <random>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -228,6 +229,23 @@ Takes takes_of(Variants variants, const DeviceFigures& figures, const cache::Fil
 }
 
 }  // namespace
+
+bool is_open_line(const std::string& line) {
+  return line.find('?') != std::string::npos && find_operation(operation_named_in(line)) != nullptr &&
+         !parse_open_line(line).extents.empty();
+}
+
+std::vector<std::string> open_lines_in(std::string_view text) {
+  std::vector<std::string> lines;
+  std::istringstream rest{std::string(text)};
+  for (std::string line; std::getline(rest, line);) {
+    line.erase(std::min(line.size(), line.find('#')));
+    line.resize(without_count(line).size());
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    if (!line.empty()) lines.push_back(line);
+  }
+  return lines;
+}
 
 OpenLineKernels OpenLineChooser::choose(const std::string& line) {
   OpenLineKernels result;

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace kiln {
@@ -27,12 +26,5 @@ struct OpenLine {
 
 /// Throws Error(invalid_argument) for an extent that is none of these.
 OpenLine parse_open_line(const std::string& line);
-
-/// Whether the line is a request that leaves extents open, and no part of user code. Throws as parse_open_line().
-bool is_open_line(const std::string& line);
-
-/// The lines of a requests file, without comments and counts, as they are written: for Context::prepare_open() and
-/// `kiln bundle --open`. Throws Error(parse_error) for a count that is none.
-std::vector<std::string> open_lines_in(std::string_view text);
 
 }  // namespace kiln

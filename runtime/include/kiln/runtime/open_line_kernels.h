@@ -6,12 +6,21 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kiln/cache/winners.h"
 #include "kiln/generator/catalogue.h"
 
 namespace kiln {
+
+/// Whether the line is a request that leaves extents open, and no part of user code. Throws as parse_open_line().
+bool is_open_line(const std::string& line);
+
+/// The lines of a requests file, without comments and counts, as they are written: for Context::prepare_open() and
+/// `kiln bundle --open`. Throws Error(parse_error) for a count that is none.
+std::vector<std::string> open_lines_in(std::string_view text);
 
 /// An open kernel, and the sizes that take it.
 struct OpenLineKernel {
