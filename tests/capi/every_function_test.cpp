@@ -41,6 +41,7 @@ class EveryFunction : public CApi {
     for (kiln_plan* plan : {made_plan_, plan_, call_plan_}) kiln_plan_destroy(plan);
     for (kiln_memory* memory : {made_memory_, memory_}) kiln_memory_destroy(memory);
     kiln_context_destroy(made_context_);
+    kiln_context_destroy(at_once_);
   }
 
   template <class... Arguments>
@@ -60,9 +61,13 @@ class EveryFunction : public CApi {
   }
 
   void add_contexts() {
+    kiln_context_options at_once = context_options_;
+    at_once.first_call = KILN_FIRST_CALL_AT_ONCE;
+    EXPECT_EQ(kiln_context_create(&at_once, &at_once_), KILN_OK) << kiln_last_error();
     add("kiln_context_create", kiln_context_create, {"options"}, &context_options_, &made_context_);
     add("kiln_context_get_info", kiln_context_get_info, {}, context_, &context_info_);
     add("kiln_context_prepare", kiln_context_prepare, {}, context_, request_);
+    add("kiln_context_prepare_open", kiln_context_prepare_open, {}, at_once_, request_);
     add("kiln_context_wait_until_tuned", kiln_context_wait_until_tuned, {}, context_);
     add("kiln_context_explain", kiln_context_explain, {}, context_, request_, &json_);
     add("kiln_requests_require_no_code", kiln_requests_require_no_code, {}, request_);
@@ -319,6 +324,7 @@ class EveryFunction : public CApi {
 
   // Outputs, and what calls work on.
   kiln_context* made_context_ = nullptr;
+  kiln_context* at_once_ = nullptr;
   kiln_memory *made_memory_ = nullptr, *memory_ = nullptr;
   kiln_epilogue *made_epilogue_ = nullptr, *stages_ = nullptr, *code_ = nullptr, *doubled_ = nullptr;
   kiln_plan *made_plan_ = nullptr, *plan_ = nullptr, *call_plan_ = nullptr;
