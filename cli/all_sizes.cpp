@@ -48,20 +48,33 @@ std::vector<AllSizes> all_sizes_of(const std::vector<std::string>& lines, const 
       throw Error(ErrorCode::unsupported, fmt::format("'{}' has no open kernels: {}", line, chosen.why_none),
                   "give the extents as numbers, or name them, as in x=f32:?nx?c, and give --sweep n=1,8 --sweep c=64");
     }
-    all.push_back({line, std::move(chosen.kernels)});
+    all.push_back({line, chosen.remark(line), std::move(chosen.kernels)});
   }
   return all;
 }
 
 std::string text_of(const AllSizes& all, const Output& output) {
-  Table table({"open kernel", "parameters", ">sizes", "from", "to"});
+  struct Row {
+    const Choice* choice;
+    size_t kernels;
+    std::vector<Request> sizes;
+  };
+  std::vector<Row> rows;
   for (const OpenLineKernel& kernel : all.kernels) {
-    const std::vector<Request> sizes = from_small_ones_on(kernel.sizes);
-    table.add({kernel.choice.algorithm, kernel.choice.config.print(), std::to_string(sizes.size()),
-               summary(sizes.front()), summary(sizes.back())});
+    auto row = std::ranges::find_if(rows, [&](const Row& one) { return *one.choice == kernel.choice; });
+    if (row == rows.end()) row = rows.insert(rows.end(), {&kernel.choice, 0, {}});
+    ++row->kernels;
+    row->sizes.insert(row->sizes.end(), kernel.sizes.begin(), kernel.sizes.end());
   }
-  return fmt::format("\n{}\n{} open kernels for {} sizes that were drawn\n\n{}", all.line, all.kernels.size(),
-                     all.sizes(), output.print(table));
+  Table table({"open kernel", "parameters", ">kernels", ">sizes", "from", "to"});
+  for (const Row& row : rows) {
+    const std::vector<Request> sizes = from_small_ones_on(row.sizes);
+    table.add({row.choice->algorithm, row.choice->config.print(), std::to_string(row.kernels),
+               std::to_string(sizes.size()), summary(sizes.front()), summary(sizes.back())});
+  }
+  return fmt::format("\n{}\n{} open kernel{} for {} sizes that were drawn\n{}\n{}", all.line, all.kernels.size(),
+                     all.kernels.size() == 1 ? "" : "s", all.sizes(), all.remark ? *all.remark + "\n" : "",
+                     output.print(table));
 }
 
 Json json_of(const AllSizes& all) {
@@ -72,7 +85,7 @@ Json json_of(const AllSizes& all) {
     kernels.push_back(
         {{"algorithm", kernel.choice.algorithm}, {"config", kernel.choice.config.print()}, {"sizes", sizes}});
   }
-  return {{"open_line", all.line}, {"open_kernels", kernels}};
+  return {{"open_line", all.line}, {"remark", all.remark.value_or("")}, {"open_kernels", kernels}};
 }
 
 std::vector<SizeToCheck> sizes_to_check(const AllSizes& all, size_t count, const Arch& arch) {
@@ -88,7 +101,8 @@ std::vector<SizeToCheck> sizes_to_check(const AllSizes& all, size_t count, const
       const Request& size = sizes[wanted == 1 ? 0 : i * (sizes.size() - 1) / (wanted - 1)];
       const auto [place, is_new] = places.try_emplace(size.key(), checks.size());
       if (is_new) checks.push_back({size, {}});
-      checks[place->second].choices.push_back(kernel.choice);
+      std::vector<Choice>& choices = checks[place->second].choices;
+      if (std::ranges::find(choices, kernel.choice) == choices.end()) choices.push_back(kernel.choice);
     }
   }
   return checks;

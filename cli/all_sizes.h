@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,17 +16,19 @@ namespace kiln::cli {
 /// A line with open extents, and the open kernels that sizes of it take: those that most sizes take first.
 struct AllSizes {
   std::string line;
+  std::optional<std::string> remark;  ///< OpenLineKernels::remark()
   std::vector<OpenLineKernel> kernels;
 
   size_t sizes() const;  ///< Number of sizes that were drawn and take one.
 };
 
 /// Throws Error: unsupported for a line that no open kernel serves, with the reason; invalid_argument for an extent
-/// that is no open one.
+/// that is no open one; as Request::parse() for a line of which no size makes a request.
 std::vector<AllSizes> all_sizes_of(const std::vector<std::string>& lines, const Catalogue& catalogue,
                                    const Target& target, const DeviceFigures& figures);
 
-/// Table of the kernels, with the least and the largest size of each.
+/// Table of the kernels, with the least and the largest size of each. Kernels of one choice, which differ in the memory
+/// that they are for, are one row.
 std::string text_of(const AllSizes& all, const Output& output);
 Json json_of(const AllSizes& all);
 

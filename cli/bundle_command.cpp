@@ -150,6 +150,7 @@ int bundle(const BundleFlags& options) {
       options.open ? plan_open_kernels(open, catalogue, *nvrtc, what)
                    : plan_bundle(requests, catalogue, *nvrtc, open_database(options, environment), options.packs, what);
   const size_t count = options.open ? open.size() : requests.size();
+  for (const std::string& line : plan.remarks) fmt::print(stderr, "kiln: {}\n", printable(line));
   for (const std::string& line : plan.not_believed) fmt::print(stderr, "kiln: {}\n", printable(line));
   if (!plan.gaps.empty()) {
     print_gaps(plan, options, count);

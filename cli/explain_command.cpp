@@ -266,7 +266,11 @@ std::vector<StoredRequest> all_stored(const ExplainOptions& options, const Envir
 }
 
 void require_no_size_wanted(const ExplainOptions& options) {
+  const bool database = !options.database.empty() && options.database != "off";
   const char* const wanted = options.launches            ? "--launches"
+                             : database                  ? "--db"
+                             : !options.packs.empty()    ? "--pack"
+                             : options.brief             ? "--brief"
                              : !options.timeline.empty() ? "--timeline"
                              : options.why_miss          ? "--why-miss"
                                                          : nullptr;

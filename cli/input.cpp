@@ -278,7 +278,11 @@ std::vector<std::string> lines_of_all_sizes(const Input& input) {
     return {};
   const RequestsText requests = read_requests(input);
   if (!has_open_line(requests.text)) return {};
-  require_no_code(requests.text, "give layers with user code at the sizes that they have");
+  try {
+    require_no_code(requests.text, "give layers with user code at the sizes that they have");
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", requests.name, error.message()), error.hint());
+  }
   std::vector<std::string> lines = open_lines_in(requests.text);
   const auto closed = std::ranges::find_if_not(lines, is_open_line);
   if (closed == lines.end()) return lines;

@@ -247,6 +247,7 @@ size_t verify_all_sizes(Verification& verification, const std::vector<std::strin
   constexpr size_t usual_sizes = 3;
   size_t requests = 0;
   for (const AllSizes& all : all_sizes_of(lines, catalogue, apparatus.target, apparatus.figures)) {
+    if (all.remark) fmt::print(stderr, "kiln: {}\n", *all.remark);
     for (const SizeToCheck& check :
          sizes_to_check(all, size.per_algorithm ? usual_sizes : size.count, apparatus.target.arch)) {
       verification.verify(check.request, [&] { return check.choices; });

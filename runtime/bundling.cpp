@@ -16,6 +16,7 @@
 #include "kiln/device/arch.h"
 #include "kiln/execution/compile.h"
 #include "kiln/execution/target.h"
+#include "kiln/generator/open_line.h"
 #include "kiln/generator/operation.h"
 #include "kiln/runtime/open_line_kernels.h"
 #include "kiln/runtime/pack_check.h"
@@ -234,7 +235,16 @@ BundlePlan plan_open_kernels(std::span<const std::string> lines, const Catalogue
     const Target target = execution::target_for(arch.major, arch.minor, nvrtc);
     OpenLineChooser chooser(catalogue, target, common_figures(target.arch), options.filter);
     for (const std::string& line : lines) {
-      const OpenLineKernels chosen = chooser.choose(line);
+      (void)parse_open_line(line);  // throws: what is no open extent is no gap
+      OpenLineKernels chosen;
+      try {
+        chosen = chooser.choose(line);
+      } catch (const Error& error) {
+        plan.gaps.push_back({line, target.arch.name(), error.message()});
+        continue;
+      }
+      if (const auto remark = chosen.remark(line); remark && arch == options.archs.front())
+        plan.remarks.push_back(*remark);
       if (!chosen.why_none.empty()) plan.gaps.push_back({line, target.arch.name(), chosen.why_none});
       for (const OpenLineKernel& kernel : chosen.kernels) {
         if (kernel.is_covered) continue;

@@ -332,7 +332,8 @@ void Context::Impl::prepare(std::span<const Request> requests) {
 }
 
 void Context::Impl::prepare_open(std::string_view lines) {
-  if (first_call_ != FirstCall::at_once) {
+  const bool takes_open_kernels = first_call_ == FirstCall::at_once || !maker_.no_compiler().empty();
+  if (!takes_open_kernels) {
     throw Error(
         ErrorCode::unsupported, "calls of this Context take no open kernels: it makes the exact plan first",
         "set ContextOptions::first_call to FirstCall::at_once, or prepare the sizes that the application has, by "

@@ -189,13 +189,31 @@ class Choosing {
   std::map<std::string, Kernel, std::less<>> kernels_;
 };
 
-// The requests of a line's sizes, those of memory that is aligned to elements alone among them. `fault`: of one that
-// makes none.
-std::vector<Request> requests_of(const std::string& line, const OpenLineChooser::Demand& demand, std::string& fault) {
+// Throws what is wrong with a size of a line of which none makes a request: all extents are alike, to be read easily.
+[[noreturn]] void refuse(const std::string& line, const OpenLine& open, const Error& any) {
+  const std::string size = with_extents(open, 64);
+  const auto wrong = [&](const Error& error) {
+    constexpr const char* dependent = "leave out what follows from other operands, or give such extents as numbers";
+    return Error(error.code(), fmt::format("no size of '{}' makes a request; '{}': {}", line, size, error.message()),
+                 error.hint().empty() ? dependent : error.hint());
+  };
+  try {
+    (void)finished(Request::parse(size));
+  } catch (const Error& error) {
+    throw wrong(error);
+  }
+  throw wrong(any);
+}
+
+// The requests of a line's sizes, those of memory that is aligned to elements alone among them.
+std::vector<Request> requests_of(const std::string& line, const OpenLineChooser::Demand& demand,
+                                 OpenLineKernels& result) {
   std::vector<Request> requests;
+  std::optional<Error> fault;
   const OpenLine open = parse_open_line(line);
   const std::optional<Request> larger = larger_size(open);
   for (const std::string& size : sizes_of(open)) {
+    ++result.drawn;
     try {
       for (const Request& form : forms_of(size, larger)) {
         if (is_too_large(form)) continue;
@@ -203,10 +221,12 @@ std::vector<Request> requests_of(const std::string& line, const OpenLineChooser:
         requests.push_back(of_any_alignment(request));
         if (requests.back() != request) requests.push_back(request);
       }
+      ++result.fitting;
     } catch (const Error& error) {
-      if (fault.empty()) fault = fmt::format("no size of it makes a request: {}", error.message());
+      if (!fault) fault = error;
     }
   }
+  if (result.fitting == 0) refuse(line, open, *fault);
   return requests;
 }
 
@@ -247,9 +267,20 @@ std::vector<std::string> open_lines_in(std::string_view text) {
   return lines;
 }
 
+std::optional<std::string> OpenLineKernels::remark(const std::string& line) const {
+  constexpr size_t few = 4;  // one of so many
+  if (fitting * few >= drawn) return std::nullopt;
+  return fmt::format(
+      "only {} of the {} sizes of '{}' that were drawn make a request: extents of it depend on each other, and sizes "
+      "of "
+      "other kinds may lack an open kernel; leave out what follows from other operands, or give such extents as "
+      "numbers",
+      fitting, drawn, line);
+}
+
 OpenLineKernels OpenLineChooser::choose(const std::string& line) {
   OpenLineKernels result;
-  const std::vector<Request> requests = requests_of(line, demand_, result.why_none);
+  const std::vector<Request> requests = requests_of(line, demand_, result);
   std::vector<Takes> takes(requests.size());
   for_each_index(requests.size(), [&](size_t i) {
     try {
@@ -265,7 +296,10 @@ OpenLineKernels OpenLineChooser::choose(const std::string& line) {
     else
       result.why_none = takes[i].why_none;
   }
-  if (choosing.empty()) return result;
+  if (choosing.empty()) {
+    if (result.why_none.empty()) result.why_none = "its sizes have more than 2^30 elements";
+    return result;
+  }
   result.why_none.clear();
   result.kernels = choosing.choose();
   return result;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <exception>
 #include <filesystem>
-#include <iterator>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -363,30 +362,44 @@ void PlanMaker::know_open_kernel(const KeyedRequest& request) {
 
 void PlanMaker::prepare_open(std::span<const std::string> lines, const OpenLineChooser::Demand& demand) {
   OpenLineChooser chooser(catalogue_, kernels_.target(), figures_, filter_, demand);
-  std::vector<OpenLineKernel> kernels;
+  constexpr const char* exact = "prepare the sizes that the application has, by Context::prepare()";
+  std::vector<std::pair<std::string, OpenLineKernel>> kernels;
   for (const std::string& line : lines) {
     OpenLineKernels chosen = chooser.choose(line);
     if (!chosen.why_none.empty()) {
-      throw Error(ErrorCode::unsupported, fmt::format("'{}' has no open kernels: {}", line, chosen.why_none),
-                  "prepare the sizes that the application has, by Context::prepare()");
+      throw Error(ErrorCode::unsupported, fmt::format("'{}' has no open kernels: {}", line, chosen.why_none), exact);
     }
     if (!may_take_open_kernels(chosen.kernels.front().request)) {
       throw Error(ErrorCode::unsupported,
                   fmt::format("calls of '{}' take no open kernels: {}", line,
                               locked_ ? "the Context is locked to packs and bundles"
                                       : "with `deterministic` no later plan may change the bits"),
-                  "prepare the sizes that the application has, by Context::prepare(); with `batch_invariant` all plans "
-                  "give the same bits");
+                  locked_ ? "leave ContextOptions::locked off, or put the sizes into the packs and bundles" : exact);
     }
-    std::ranges::move(chosen.kernels, std::back_inserter(kernels));
+    if (const auto remark = chosen.remark(line)) announce_(*remark);
+    for (OpenLineKernel& kernel : chosen.kernels) kernels.emplace_back(line, std::move(kernel));
   }
   for_each_index(kernels.size(), [&](size_t i) {
-    const OpenLineKernel& one = kernels[i];
-    const Program program = catalogue_.program(one.request, kernels_.target(), one.choice);
-    execution::CompiledProgram compiled = kernels_.compile(program);
-    compiled.program = program;  // a bundle leaves the texts out
-    open_kernels_.keep(one.sizes, std::make_shared<const OpenKernel>(one.choice, std::move(compiled)));
+    const auto& [line, one] = kernels[i];
+    try {
+      open_kernels_.keep(one.sizes, open_kernel(one));
+    } catch (const Error& error) {
+      const bool is_missing = error.code() == ErrorCode::missing_library;
+      throw Error(error.code(), fmt::format("an open kernel of '{}': {}", line, error.message()),
+                  is_missing ? "add the line to the bundle (`kiln bundle --open`), or install NVRTC" : error.hint());
+    }
   });
+}
+
+// The kernel, compiled if none is known that has its sources.
+std::shared_ptr<const OpenKernel> PlanMaker::open_kernel(const OpenLineKernel& chosen) {
+  const Program program = catalogue_.program(chosen.request, kernels_.target(), chosen.choice);
+  for (const auto& known : open_kernels_.of(chosen.request)) {
+    if (known->choice == chosen.choice && known->compiled(program)) return known;
+  }
+  execution::CompiledProgram compiled = kernels_.compile(program);
+  compiled.program = program;  // a bundle leaves the texts out
+  return std::make_shared<const OpenKernel>(chosen.choice, std::move(compiled));
 }
 
 bool PlanMaker::has_failed(const Program& open) {

@@ -57,6 +57,8 @@ class PlanMaker {
   /// application asked for such variants.
   std::optional<std::string> known_failure_of(const LoadedPlan& plan) const;
 
+  /// Why nothing can be compiled; empty if it can.
+  const std::string& no_compiler() const { return kernels_.no_compiler(); }
   device::NvrtcWork compiles() const { return kernels_.work(); }
   const std::string& device_id() const { return device_id_; }
   const std::string& description() const { return description_; }
@@ -84,6 +86,7 @@ class PlanMaker {
   bool visit_stored_open_kernels(const Selector& selector, const UseOpenKernel& use);
   bool visit_open_kernels(const Selector& selector, const Candidates& candidates, size_t attempts, bool may_compile,
                           const UseOpenKernel& use);
+  std::shared_ptr<const OpenKernel> open_kernel(const OpenLineKernel& chosen);
   bool has_failed(const Program& open);
   void note_failure(const Program& open);
   std::shared_ptr<const LoadedPlan> make_open(const Selector& selector);

@@ -233,10 +233,12 @@ class Context {
   ///
   ///   softmax_forward x=f16:?x4096      conv_forward x=f16:?x64x?x?:nhwc w=f16:128x64x3x3:nhwc pad=1
   ///
-  /// On all threads: a convolution or product takes some seconds, of which bundles (`kiln bundle --open`) and the store
-  /// of compiled kernels save the compiles. The kernels stay as long as the Context. Tries all, then throws as plan()
-  /// for the first that failed; invalid_argument for user code, unsupported for a line that no open kernel serves, and
-  /// if the options leave calls none.
+  /// On all threads. A convolution of three open extents has some five kernels, a product of three a hundred: bundles
+  /// (`kiln bundle --open`) and the store of compiled kernels save their compiles. The kernels stay as long as the
+  /// Context. The page names layers that open kernels do not serve. A line of which few sizes fit, because extents
+  /// depend on each other, is announced. Tries all, then throws as plan() for the first that failed; as
+  /// Request::parse() for a line of which no size makes a request; invalid_argument for definitions of user code;
+  /// unsupported for a line that no open kernel serves, and if the options leave calls none.
   void prepare_open(std::string_view lines);
 
   /// Waits until nothing is left to be done in the background: plans of shapes that open kernels serve, and open

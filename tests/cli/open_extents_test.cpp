@@ -74,10 +74,27 @@ TEST_F(OpenExtentsProgram, OpenExtentsAreRefusedWhereSizesAreMeant) {
   const std::string mixed = write("mixed.txt", softmax + "\nsoftmax_forward x=f32:2x3\n");
   EXPECT_THAT(refusal({"verify", mixed}), HasSubstr("with open extents and without: 'softmax_forward x=f32:2x3'"));
   const std::string code = write("code.txt", "expression twice\n  2 * acc\nend\nsoftmax_forward x=f32:?x?\n");
-  EXPECT_THAT(refusal({"explain", code}), HasSubstr("line 1: user code is refused here"));
-  const Outcome none = kiln({"explain", "softmax_forward x=f32:?x? axis=7"});
+  EXPECT_THAT(refusal({"explain", code}), HasSubstr(code + ": line 1: user code is refused here"));
+  EXPECT_THAT(refusal({"explain", "softmax_forward x=f32:?x? axis=7"}), HasSubstr("makes a request; '"));
+  EXPECT_THAT(refusal({"verify", "softmax_forward x=f32:?x?x"}), HasSubstr("makes a request; '"));
+  for (const char* const flag : {"--db", "--pack"})
+    EXPECT_THAT(refusal({"explain", softmax, flag, "none"}), HasSubstr(std::string(flag) + " is of a size"));
+  EXPECT_THAT(refusal({"explain", softmax, "--brief"}), HasSubstr("--brief is of a size"));
+  const Outcome none = kiln({"explain", "local_conv_forward x=f32:?x4x6x6 w=f32:16x4x3x3 pad=1 grid=2"});
   EXPECT_EQ(none.exit_code, 1) << none.err;
   EXPECT_THAT(none.err, HasSubstr("has no open kernels"));
+}
+
+TEST_F(OpenExtentsProgram, LinesOfWhichFewSizesFitAreRemarkedOn) {
+  const std::string line = "pool_backward dy=f32:2x3x?px?p x=f32:2x3x?hx?h mode=max window=3 stride=2 pad=1";
+  EXPECT_THAT(kiln({"explain", line}).out, HasSubstr("extents of it depend on each other"));
+  EXPECT_THAT(kiln({"verify", line, "--sample", "1", "--quiet"}).err, HasSubstr("extents of it depend on each other"));
+  const nlohmann::json json = nlohmann::json::parse(kiln({"explain", line, "--json"}).out);
+  EXPECT_THAT(json.at("requests").at(0).at("remark").get<std::string>(), HasSubstr("depend on each other"));
+  const Outcome bundle = kiln({"bundle", "--open", line, "--arch", "80,90", "-o", path("a.kiln")});
+  EXPECT_EQ(bundle.exit_code, 0) << bundle.err;
+  EXPECT_THAT(bundle.err, HasSubstr("depend on each other"));
+  EXPECT_EQ(bundle.err.find("depend on each other"), bundle.err.rfind("depend on each other")) << "once";
 }
 
 TEST_F(OpenExtentsProgram, NamedExtentsWithASweepAreSizes) {

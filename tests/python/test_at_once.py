@@ -151,7 +151,9 @@ def test_prepared_open_kernels_serve_the_first_call_of_every_size(random, tmp_pa
 
 def test_lines_that_no_open_kernel_serves_are_refused():
     context = kiln.Context(driver="emulator", cache="off", first_call="at_once")
-    with pytest.raises(kiln.errors.Unsupported, match="axis"):
+    with pytest.raises(kiln.errors.Unsupported, match="has no open kernels"):
+        context.prepare_open("local_conv_forward x=f32:?x4x6x6 w=f32:16x4x3x3 pad=1 grid=2")
+    with pytest.raises(kiln.errors.InvalidArgument, match="axis"):
         context.prepare_open("softmax_forward x=f32:?x? axis=7")
     with pytest.raises(kiln.errors.InvalidArgument, match="lines"):
         context.prepare_open(7)

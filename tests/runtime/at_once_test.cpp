@@ -22,6 +22,7 @@
 namespace kiln::at_once_test {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
@@ -350,18 +351,16 @@ TEST_F(AtOnceTest, ABundleServesSizesOfOneChannelInBothLayouts) {
 
 TEST_F(AtOnceTest, PreparedOpenKernelsServeTheFirstCallOfEverySize) {
   Context context(at_once());
-  context.prepare_open("# two layers\nsoftmax_forward x=f32:?50x?300 *3\ngemm a=f32:?mx?k b=f32:?kx48 c=f32:?mx48\n");
-  const uint64_t compiled = context.compiles().kernels;
-  EXPECT_GT(compiled, 0U);
+  context.prepare_open(
+      "# two layers\nsoftmax_forward x=f32:?50x?300 *3\nactivation_forward x=f16:?nx?c y=f16:?nx?c mode=relu\n");
+  EXPECT_GT(context.compiles().kernels, 0U);
   std::mt19937 draw(11);
   for (int i = 0; i < 60; ++i) {
     const auto number = [&](unsigned most) { return std::to_string(1 + draw() % most); };
-    const std::string m = number(70), k = number(90);
-    const Request request =
-        Request::parse(i % 2 == 0 ? "softmax_forward x=f32:" + number(50) + "x" + number(300)
-                                  : "gemm a=f32:" + m + "x" + k + " b=f32:" + k + "x48 c=f32:" + m + "x48");
-    // Another Context has none of the exact plans that this one makes in the background.
-    const Plan plan = context.plan(request);
+    const std::string rows = number(50), columns = number(300), extents = rows + "x" + columns;
+    const Request request = Request::parse(i % 2 == 0 ? "softmax_forward x=f32:" + extents
+                                                      : "activation_forward x=f16:" + extents + " mode=relu");
+    const Plan plan = context.plan(request);  // the exact one is made behind it
     EXPECT_TRUE(plan.is_open()) << request.key();
     if (i % 6 == 0) expect_matches_reference(request, plan);
   }
@@ -375,9 +374,33 @@ TEST_F(AtOnceTest, OpenKernelsOfABundleNeedNoCompilerToBePrepared) {
   Context context(options);
   context.prepare_open(line);
   EXPECT_TRUE(context.plan(Request::parse("softmax_forward x=f32:33x77")).is_open());
+  options.first_call = FirstCall::exact;  // there is nothing else that it could take
+  EXPECT_NO_THROW(Context(options).prepare_open(line));
   const std::string missing =
       refusal_of([&] { context.prepare_open("softmax_forward x=f16:?50x?300"); }, ErrorCode::missing_library);
-  EXPECT_THAT(missing, HasSubstr("bundle"));
+  EXPECT_THAT(missing, AllOf(HasSubstr("'softmax_forward x=f16:?50x?300'"), HasSubstr("kiln bundle --open")));
+}
+
+TEST_F(AtOnceTest, OpenKernelsAreCompiledOnce) {
+  ContextOptions options = at_once();
+  options.kernel_store = "off";
+  Context context(options);
+  context.prepare_open("softmax_forward x=f32:?50x?300");
+  const uint64_t compiled = context.compiles().kernels;
+  EXPECT_GT(compiled, 0U);
+  for (int i = 0; i < 2; ++i) context.prepare_open("softmax_forward x=f32:?50x?300\nsoftmax_forward x=f32:?40x?200");
+  EXPECT_EQ(context.compiles().kernels, compiled);
+}
+
+// Extents that are drawn apart seldom fit each other.
+TEST_F(AtOnceTest, LinesOfWhichFewSizesFitAreAnnounced) {
+  std::vector<std::string> announced;
+  ContextOptions options = at_once();
+  options.announce = [&](std::string_view message) { announced.emplace_back(message); };
+  Context context(options);
+  context.prepare_open("pool_backward dy=f32:2x3x?px?p x=f32:2x3x?hx?h mode=max window=3 stride=2 pad=1");
+  ASSERT_EQ(announced.size(), 1U);
+  EXPECT_THAT(announced[0], AllOf(HasSubstr("that were drawn make a request"), HasSubstr("depend on each other")));
 }
 
 TEST_F(AtOnceTest, OpenKernelsThatNoCallWouldTakeAreNotPrepared) {
@@ -396,15 +419,21 @@ TEST_F(AtOnceTest, OpenKernelsThatNoCallWouldTakeAreNotPrepared) {
   deterministic.deterministic = true;
   EXPECT_THAT(refusal(deterministic, line), HasSubstr("no later plan may change the bits"));
   EXPECT_THAT(refusal(at_once(), line + " deterministic"), HasSubstr("deterministic"));
-  EXPECT_THAT(refusal(at_once(), line + "\n" + line + " axis=7"), HasSubstr("axis"));
+  EXPECT_THAT(refusal(at_once(), line + "\nlocal_conv_forward x=f32:?x4x6x6 w=f32:16x4x3x3 pad=1 grid=2"),
+              HasSubstr("'local_conv_forward x=f32:?x4x6x6 w=f32:16x4x3x3 pad=1 grid=2' has no open kernels"));
+  Context wrong(at_once());
+  EXPECT_THAT(refusal_of([&] { wrong.prepare_open(line + "\n" + line + " axis=7"); }),
+              AllOf(HasSubstr("'softmax_forward x=f32:?x? axis=7'"), HasSubstr("axis=7': ")));
+  EXPECT_THAT(refusal_of([&] { wrong.prepare_open("sofmax_forward x=f32:?x?"); }),
+              HasSubstr("did you mean softmax_forward"));
   Context with_code(at_once());
   EXPECT_THAT(refusal_of([&] { with_code.prepare_open("expression twice\n2 * acc\nend\n" + line); }),
               HasSubstr("user code"));
   ContextOptions batches_alike = deterministic;
   batches_alike.batch_invariant = true;
   Context context(batches_alike);
-  context.prepare_open("gemm a=f32:?mx64 b=f32:64x48 c=f32:?mx48");
-  EXPECT_TRUE(context.plan(Request::parse("gemm a=f32:33x64 b=f32:64x48")).is_open());
+  context.prepare_open("pool_forward x=f32:?x3x9x9 mode=max window=3");
+  EXPECT_TRUE(context.plan(Request::parse("pool_forward x=f32:7x3x9x9 mode=max window=3")).is_open());
 }
 
 TEST_F(AtOnceTest, LinesThatNoSizeServesAreGapsWithTheReason) {
@@ -418,7 +447,7 @@ TEST_F(AtOnceTest, LinesThatNoSizeServesAreGapsWithTheReason) {
   ASSERT_EQ(plan.gaps.size(), 3U);
   EXPECT_THAT(plan.gaps[0].reason, HasSubstr("axis"));
   EXPECT_THAT(plan.gaps[1].reason, HasSubstr("softmax_fast"));
-  EXPECT_THAT(plan.gaps[2].reason, HasSubstr("no size of it makes a request"));
+  EXPECT_THAT(plan.gaps[2].reason, HasSubstr("no size of 'softmax_forward x?' makes a request"));
   EXPECT_TRUE(plan.choices.empty());
   for (const char* const wrong : {"softmax_forward x=f32:?99999999999x?", "softmax_forward x=f32:?0x?",
                                   "softmax_forward x=f32:?-1x?", "softmax_forward x=f32:??x?"}) {

@@ -16,6 +16,7 @@
 namespace kiln::open_line_kernels_test {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 class OpenLineKernelsTest : public testing::Test {
@@ -79,13 +80,46 @@ TEST_F(OpenLineKernelsTest, LaterLinesTakeWhatEarlierOnesHave) {
 }
 
 TEST_F(OpenLineKernelsTest, SaysWhyThereIsNone) {
-  EXPECT_THAT(chooser().choose("softmax_forward x=f32:?x? axis=7").why_none, HasSubstr("axis"));
   EXPECT_THAT(chooser().choose("local_conv_forward x=f32:?x4x6x6 w=f32:16x4x3x3 pad=1 grid=2").why_none,
               HasSubstr("no open kernel serves local_conv_forward"));
   EXPECT_THAT(chooser({.workspace_limit = -1}).choose("softmax_forward x=f32:?x?").why_none,
               HasSubstr("no open kernel serves softmax_forward"))
       << "none is admitted";
   EXPECT_THROW((void)chooser().choose("softmax_forward x=f32:?0x3"), Error);
+}
+
+TEST_F(OpenLineKernelsTest, RefusesALineOfWhichNoSizeMakesARequest) {
+  const auto error_of = [&](const std::string& line) -> Error {
+    try {
+      (void)chooser().choose(line);
+    } catch (const Error& error) {
+      return error;
+    }
+    return {ErrorCode::internal, "none"};
+  };
+  const Error axis = error_of("softmax_forward x=f32:?nx? axis=7");
+  EXPECT_EQ(axis.code(), ErrorCode::invalid_argument);
+  EXPECT_THAT(axis.message(), AllOf(HasSubstr("no size of 'softmax_forward x=f32:?nx? axis=7' makes a request"),
+                                    HasSubstr("'softmax_forward x=f32:64x64 axis=7': ")));
+  EXPECT_EQ(error_of("softmax_forward x=f99:?x?").code(), ErrorCode::parse_error);
+  const Error pooled = error_of("pool_forward x=f32:?x?x?hx?w y=f32:?x?x7x7777 window=2 stride=2");
+  EXPECT_THAT(pooled.what(), AllOf(HasSubstr("expected"), HasSubstr("makes a request")));
+}
+
+TEST_F(OpenLineKernelsTest, RemarksOnLinesOfWhichFewSizesFit) {
+  const std::string line = "pool_backward dy=f32:2x3x?px?p x=f32:2x3x?hx?h mode=max window=3 stride=2 pad=1";
+  const OpenLineKernels few = chooser().choose(line);
+  EXPECT_LT(few.fitting * 4, few.drawn);
+  EXPECT_THAT(few.remark(line).value_or("none"), HasSubstr("depend on each other"));
+  const OpenLineKernels all = chooser().choose("softmax_forward x=f32:?40x?9");
+  EXPECT_EQ(all.fitting, all.drawn);
+  EXPECT_FALSE(all.remark("softmax_forward x=f32:?40x?9"));
+  OpenLineKernels quarter;
+  quarter.drawn = 8;
+  quarter.fitting = 2;
+  EXPECT_FALSE(quarter.remark("line"));
+  quarter.fitting = 1;
+  EXPECT_TRUE(quarter.remark("line"));
 }
 
 TEST_F(OpenLineKernelsTest, MakesRequestsAsTheyAreDemanded) {

@@ -42,6 +42,7 @@ struct BundleGap {
 struct BundlePlan {
   std::vector<BundleChoice> choices;  ///< By request, then architecture, then device.
   std::vector<BundleGap> gaps;
+  std::vector<std::string> remarks{};     ///< Lines with open extents of which few sizes fit.
   std::vector<std::string> not_believed;  ///< Claims of packs that cannot be true, and are passed over; each once.
 };
 

@@ -34,7 +34,12 @@ struct OpenLineKernel {
 
 struct OpenLineKernels {
   std::vector<OpenLineKernel> kernels;
-  std::string why_none;  ///< Where no size makes a request that an open kernel serves.
+  std::string why_none;  ///< Where no open kernel serves a size.
+  size_t drawn = 0;      ///< Number of sizes that were drawn.
+  size_t fitting = 0;    ///< Number of these that make a request: fewer where extents depend on each other.
+
+  /// A remark for users on a line of which few sizes fit; nothing where enough do.
+  std::optional<std::string> remark(const std::string& line) const;
 };
 
 /// Chooses open kernels for lines of request syntax with open extents: `?`, `?N` (up to N) or `?NAME`, where extents of
@@ -51,7 +56,8 @@ class OpenLineChooser {
 
   /// Draws sizes of the line, the same ones each time, and takes few kernels that serve all of them, each within 1.3
   /// times the best estimate. What earlier lines were given serves this one, too. On all threads; some seconds for a
-  /// convolution. Throws Error(invalid_argument) for an extent that is no open one.
+  /// convolution. Throws Error(invalid_argument) for an extent that is no open one, and as Request::parse() for a line
+  /// of which no size makes a request.
   OpenLineKernels choose(const std::string& line);
 
  private:
