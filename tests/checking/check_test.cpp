@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <functional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -213,6 +214,25 @@ TEST_F(CheckTest, GivesAlphaAndBetaAndTheOutputItsContents) {
                      softmax(call, 3);
                    }))
                    .passed);
+}
+
+// Neither of a blend, a clip and the scalars of user code may be left out, or take another's place, unnoticed.
+TEST_F(CheckTest, GivesEveryPartOfTheCallAnEffect) {
+  const std::string line = "conv_forward x=f32:1x1x2x3 w=f32:1x1x1x1";
+  const auto values_of = [&](const std::string& attributes) {
+    return DeviceOperands(driver.context(), Request::parse(line + attributes)).values();
+  };
+  const RunValues plain = values_of("");
+  EXPECT_EQ(plain.alpha, 1);
+  EXPECT_EQ(plain.beta, 0);
+  const RunValues blended = values_of(" alpha=any beta=any epilogue=clip");
+  EXPECT_THAT(blended.alpha, testing::AllOf(testing::Ne(0), testing::Ne(1)));
+  EXPECT_THAT(blended.beta, testing::AllOf(testing::Ne(0), testing::Ne(1), testing::Ne(blended.alpha)));
+  EXPECT_THAT(blended.clip_lo, testing::AllOf(testing::Gt(-1), testing::Lt(0))) << "inputs are from -1 to 1";
+  EXPECT_THAT(blended.clip_hi, testing::AllOf(testing::Lt(1), testing::Gt(0), testing::Ne(-blended.clip_lo)));
+  const std::set<float> scalars(plain.scalars.begin(), plain.scalars.end());
+  EXPECT_EQ(scalars.size(), plain.scalars.size());
+  EXPECT_EQ(scalars.count(0), 0U);
 }
 
 TEST_F(CheckTest, RunsADynamicBatchAtTheEndsOfItsBucketOnceEach) {

@@ -105,6 +105,84 @@ TEST(Judge, ReportsTheErrorThatIsFurthestBeyondItsBound) {
   }
 }
 
+// Whether `got` passes beside the trusted variant's result, where both may be `slack` off before they round.
+template <class T>
+bool passes(const std::string& dtype, T got, T trusted, float slack) {
+  static const Floats x = {1, 2};
+  const Judge judge(Request::parse("reduce x=f32:1x2 y=" + dtype + ":1x1 axes=1 mode=add"), "y",
+                    {.operands = {{"x", bytes_of(x)}}}, true, 4, 1, {slack});
+  return judge.with_trusted(std::as_bytes(std::span(&got, 1)), std::as_bytes(std::span(&trusted, 1)), 1).wrong.empty();
+}
+
+// Rounded results may be a step of storage apart, on both sides of a power of two that of the larger one.
+TEST(Judge, GrantsAStepOfStorageBesideTheTrustedVariant) {
+  using Pair = std::pair<uint16_t, uint16_t>;  // of f16
+  for (const auto& [got, trusted] : {Pair(0x6800, 0x67fe), Pair(0x67fe, 0x6800), Pair(0x6801, 0x6800)}) {
+    EXPECT_TRUE(passes("f16", got, trusted, 0.25F)) << got << ": 2048 and 2046, 2050 and 2048";
+  }
+  for (const auto& [got, trusted] : {Pair(0x67fe, 0x67fc), Pair(0x6801, 0x67fe), Pair(0x6802, 0x6800)}) {
+    EXPECT_FALSE(passes("f16", got, trusted, 0.25F)) << got << ": 2046 and 2044, 2050 and 2046, 2052 and 2048";
+  }
+  for (const uint16_t trusted : {0x0000, 0x0002, 0x03ff, 0x0400, 0x07fc}) {  // subnormal, and the smallest normal ones
+    EXPECT_TRUE(passes("f16", static_cast<uint16_t>(trusted + 1), trusted, 0x1p-26F)) << trusted;
+    EXPECT_FALSE(passes("f16", static_cast<uint16_t>(trusted + 2), trusted, 0x1p-26F)) << trusted;
+  }
+  EXPECT_TRUE(passes("i32", 8, 7, 0.25F));
+  EXPECT_FALSE(passes("i32", 9, 7, 0.25F));
+  EXPECT_FALSE(passes("f16", uint16_t{0x3c01}, uint16_t{0x3c00}, 0)) << "what is exact does not round";
+}
+
+// Products with a vector of ones, which are sums of three.
+Judge products(const Floats& a, bool full, Floats slack = {}) {
+  static const Floats ones(3, 1);
+  const std::string rows = std::to_string(a.size() / 3);
+  return {Request::parse("gemm a=f32:" + rows + "x3 b=f32:3x1"),
+          "c",
+          {.operands = {{"a", bytes_of(a)}, {"b", bytes_of(ones)}}},
+          full,
+          2,
+          1,
+          std::move(slack)};
+}
+
+// Two right variants may be apart by the error of each: of every element's own sum, or the largest of those sampled.
+TEST(Judge, KnowsHowFarRightVariantsMayBeApart) {
+  constexpr float third = 1.0F / 3, huge = 3e38F, nan = std::numeric_limits<float>::quiet_NaN();
+  const Floats a = {third, third, third, infinity, 1, 1, nan, 1, 1, infinity, huge, huge, 1, 1, 1, 8, 8, 8};
+  const std::vector<float> own = products(a, true, {0, 0, 0, 0, infinity, 0}).margins();
+  ASSERT_EQ(own.size(), 6U);
+  EXPECT_GT(own[0], 0x1p-24F);
+  EXPECT_LT(own[0], 0x1p-20F);
+  EXPECT_EQ(own[1], 0) << "a certain infinity";
+  EXPECT_EQ(own[2], 0) << "NaN for certain";
+  EXPECT_EQ(own[3], infinity) << "the finite terms may overflow to the other infinity";
+  EXPECT_EQ(own[4], infinity) << "anything is right";
+  EXPECT_EQ(own[5], 0) << "exact sums";
+
+  Floats many(3 * 100, third);
+  std::fill_n(many.begin(), 3, 1000 * third);  // the corners are always sampled
+  const std::vector<float> all = products(many, true).margins();
+  EXPECT_GT(all[0], 900 * all[1]);
+  EXPECT_EQ(products(many, false).margins(), std::vector<float>(100, 2 * all[0]));
+}
+
+TEST(Judge, GrantsTheArithmeticOfBothBesideTheTrustedVariant) {
+  constexpr float third = 1.0F / 3;
+  Floats a(3 * 10, third);
+  std::fill_n(a.begin(), 3, 1000 * third);
+  const Judge judge = products(a, false);
+  const float apart = judge.margins()[0];
+  Floats trusted(10, 1);
+  trusted[0] = 1000;
+  for (const size_t place : {0, 4, 9}) {
+    Floats got = trusted;
+    got[place] += apart;
+    EXPECT_EQ(judge.with_trusted(bytes_of(got), bytes_of(trusted), 10).wrong, "") << place;
+    got[place] = trusted[place] + 2 * apart;
+    EXPECT_NE(judge.with_trusted(bytes_of(got), bytes_of(trusted), 10).wrong, "") << place;
+  }
+}
+
 // Large outputs are compared in parts on several threads: the outcome is that of going through them in order.
 TEST(Judge, NamesTheFirstElementOfManyThatIsWrong) {
   constexpr size_t rows = 40000;

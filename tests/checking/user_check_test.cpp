@@ -13,8 +13,10 @@
 #include <vector>
 
 #include "algorithm_cases.h"
+#include "kiln/base/error.h"
 #include "kiln/checking/check.h"
 #include "kiln/checking/trusted_program.h"
+#include "kiln/device/memory.h"
 #include "kiln/reference/fill.h"
 #include "kiln/reference/reference.h"
 #include "trusted_run.h"
@@ -146,6 +148,16 @@ TEST(UserBounds, AreOpenWhereNobodyKnows) {
     EXPECT_EQ(bounds.high, -infinity);
   }
   EXPECT_LE(bounds_of("sqrtf(acc)", 4, 1).low, 1.8F);
+}
+
+// One NaN among numbers is enough, and one number among NaN.
+TEST(UserBounds, AreOpenWhereTheCodeGivesANumberAtOnePlaceOrNaNAtOne) {
+  for (const char* code : {"acc < -0.75f ? nanf(\"\") : acc", "acc > 0.75f ? acc : nanf(\"\")",
+                           "gate > 1.0f ? nanf(\"\") : acc", "gate > 1.0f ? acc : nanf(\"\")"}) {
+    const Bounds bounds = bounds_of(code, 0, 1, 1);
+    EXPECT_EQ(bounds.low, infinity) << code;
+    EXPECT_EQ(bounds.high, -infinity) << code;
+  }
 }
 
 TEST(UserBounds, AreOfTheElementsOwnChannel) {
@@ -283,6 +295,86 @@ TEST(CheckOfUserCode, HasNothingToCompareInAnEmptyBatch) {
   Checker checker(TestDevice::get().context, request, {});
   EXPECT_TRUE(checker.trust(trusted_of(request)).passed);
   EXPECT_TRUE(checker.check(default_of(request, checker)).passed);
+}
+
+// Runs `variant`, and then adds `by` to one element of the operand `name`.
+Checkable spoiled(const execution::Executable& variant, const Checker& checker, const std::string& name, size_t element,
+                  float by) {
+  const std::vector<std::string> names = checker.operand_names();
+  const auto place = static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+  return {[&variant, place, element, by](cuda_abi::CUstream stream, Checkable::Operands operands,
+                                         const RunValues& values, int64_t n, cuda_abi::CUdeviceptr workspace) {
+            variant.run(stream, operands, values, n, workspace);
+            const device::ContextHandle& context = *TestDevice::get().context;
+            const cuda_abi::CUdeviceptr address = operands[place] + element * sizeof(float);
+            float changed = 0;
+            device::copy_to_host(context, &changed, address, sizeof(changed), stream);
+            changed += by;
+            device::copy_to_device(context, address, &changed, sizeof(changed), stream);
+          },
+          variant.workspace_bytes()};
+}
+
+// The statistics are those of what the prologue gives, before the epilogue.
+Request norm_with_statistics(const std::string& rows) {
+  return Request::parse("norm_forward x=f32:" + rows + "x24 axes=1 mean=f32:" + rows + "x1 inv_deviation=f32:" + rows +
+                            "x1 epilogue=user:code",
+                        {{"code", Expression("--- prologue\nx * 0.5f + 1.0f\n---\nacc * 3.0f")}});
+}
+
+TEST(CheckOfUserCode, ComparesFurtherOutputsWithTheReference) {
+  const Request request = norm_with_statistics("3");
+  Checker checker(TestDevice::get().context, request, {});
+  const Verdict trusted = checker.trust(trusted_of(request));
+  ASSERT_TRUE(trusted.passed) << trusted.text;
+  const execution::Executable right = default_of(request, checker);
+  EXPECT_TRUE(checker.check(spoiled(right, checker, "mean", 2, 0)).passed);
+  EXPECT_THAT(checker.check(spoiled(right, checker, "mean", 2, 1e-3F)).text,
+              testing::StartsWith("mean is wrong at (2,0): got "));
+  EXPECT_THAT(
+      checker.check(spoiled(right, checker, "inv_deviation", 0, 1e-3F)).text,
+      testing::AllOf(testing::StartsWith("inv_deviation is wrong at (0,0)"), testing::HasSubstr("the reference")));
+  EXPECT_THAT(checker.check(spoiled(right, checker, "y", 30, 1e-3F)).text, testing::StartsWith("wrong at (1,6): got "));
+}
+
+// A large request has the reference at samples alone, and the trusted program's outputs at all elements.
+TEST(CheckOfUserCode, ComparesFurtherOutputsOfLargeRequestsWithTheTrustedOnes) {
+  const Request request = norm_with_statistics("300");
+  Checker checker(TestDevice::get().context, request, {.samples = 8, .full_elements = 100});
+  const Verdict trusted = checker.trust(trusted_of(request));
+  ASSERT_TRUE(trusted.passed) << trusted.text;
+  const execution::Executable right = default_of(request, checker);
+  const Verdict verdict = checker.check(right);
+  EXPECT_TRUE(verdict.passed) << verdict.text;
+  EXPECT_THAT(
+      checker.check(spoiled(right, checker, "mean", 143, 1e-3F)).text,
+      testing::AllOf(testing::StartsWith("mean is wrong at (143,0)"), testing::HasSubstr("the trusted variant")));
+}
+
+// Statistics that stand in each other's place: the result is right, and the check would rest on them.
+TEST(CheckOfUserCode, RefusesATrustedProgramWhoseFurtherOutputsAreWrong) {
+  const Request request = norm_with_statistics("3");
+  const TestDevice& device = TestDevice::get();
+  Program program = trusted_program(built_in_catalogue(), request, device.target);
+  for_each_launch(program.steps, [](Launch& launch) {
+    for (Argument& argument : launch.arguments) {
+      auto* const operand = std::get_if<OperandArgument>(&argument);
+      if (operand == nullptr || !(operand->name == "mean" || operand->name == "inv_deviation")) continue;
+      operand->name = operand->name == "mean" ? "inv_deviation" : "mean";
+    }
+  });
+  Checker checker(device.context, request, {});
+  const Verdict verdict = checker.trust(device.load(program, device.target, trusted_operand_names(request)));
+  EXPECT_FALSE(verdict.passed);
+  EXPECT_THAT(verdict.text, testing::HasSubstr("is wrong at (0,0)"));
+}
+
+TEST(CheckOfUserCode, NeedsTheTrustedProgram) {
+  const Request request = request_with(Expression("acc * 3.0f + 1.0f"), 4);
+  Checker checker(TestDevice::get().context, request, {});
+  const execution::Executable variant = default_of(request, checker);
+  EXPECT_THROW(checker.check(variant), Error);
+  EXPECT_THROW(checker.check_with_reference(variant), Error);
 }
 
 // Whether the check takes a result that is off by nine times n u M, of factors of a type.

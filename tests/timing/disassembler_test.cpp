@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -63,6 +64,40 @@ TEST(Disassembler, NamesEachFolderWhereItLookedOnce) {
   }
 }
 
+// Installs a program in a folder that stands in for nvdisasm and prints the folder's name for each cubin.
+void install(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "nvdisasm") << "#!/bin/sh\n[ \"$1\" = --version ] && echo disassembler && exit\nprintf %s "
+                                     << folder << "\n";
+  std::filesystem::permissions(folder / "nvdisasm", std::filesystem::perms::owner_all);
+}
+
+TEST(Disassembler, IsTheFirstThatStandsInOneOfThePlaces) {
+  const std::filesystem::path root = std::filesystem::path(testing::TempDir()) / "places";
+  std::filesystem::remove_all(root);
+  const std::string first = root / "first", second = root / "second", home = root / "home", machine = root / "machine";
+  const std::string path = first + ":" + second;
+  const Variables variables({{"PATH", path.c_str()}, {"CUDA_HOME", home.c_str()}, {"VIRTUAL_ENV", machine.c_str()}});
+  const auto found = [] { return Disassembler(DisassemblerOptions{}).text_of("a cubin"); };
+  std::filesystem::create_directories(first + "/nvdisasm");  // a folder of that name
+  const bool is_installed = std::filesystem::exists("/usr/local/cuda/bin/nvdisasm");
+  for (const char* wheel : {"cuda_nvdisasm/bin", "cu13/bin"}) {
+    const std::string place = machine + "/lib/python3.11/site-packages/nvidia/" + wheel;
+    install(place);
+    EXPECT_TRUE(is_installed || found() == place) << wheel;
+  }
+  install(home + "/bin");
+  EXPECT_EQ(found(), home + "/bin");
+  install(second);
+  EXPECT_EQ(found(), second);
+  std::ofstream(second + "/nvdisasm").close();
+  std::filesystem::permissions(second + "/nvdisasm", std::filesystem::perms::owner_read);
+  EXPECT_EQ(found(), home + "/bin") << "what cannot be run is no program";
+  std::filesystem::remove(first + "/nvdisasm");
+  install(first);
+  EXPECT_EQ(found(), first);
+}
+
 class BrokenProgram : public testing::TestWithParam<const char*> {};
 
 TEST_P(BrokenProgram, IsRefusedAtOnce) {
@@ -77,6 +112,8 @@ TEST_P(BrokenProgram, IsRefusedAtOnce) {
     EXPECT_EQ(error.code(), ErrorCode::missing_library);
     EXPECT_THAT(error.message(), testing::HasSubstr(*options.program));
     EXPECT_THAT(error.hint(), testing::HasSubstr("pip install"));
+    const bool sleeps = std::string(GetParam()).find("sleep") != std::string::npos;
+    EXPECT_EQ(error.message().find("did not end within 5 s") != std::string::npos, sleeps) << error.message();
   }
 }
 
@@ -91,6 +128,28 @@ DisassemblerOptions program_that(const std::string& work) {
   std::ofstream(*options.program) << "#!/bin/sh\n[ \"$1\" = --version ] && echo disassembler && exit\n" << work << "\n";
   std::filesystem::permissions(*options.program, std::filesystem::perms::owner_all);
   return options;
+}
+
+// A store keeps the text of each cubin, as each version of the program prints it.
+TEST(Disassembler, RunsOnceForEachCubinThatItsStoreLacks) {
+  const std::string folder = testing::TempDir() + "kept_texts", runs = testing::TempDir() + "runs";
+  std::filesystem::remove_all(folder);
+  const auto runs_of = [&](DisassemblerOptions options, const std::string& store, const char* cubin) {
+    options.store_folder = store;
+    Disassembler disassembler(options);
+    std::filesystem::remove(runs);
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(disassembler.text_of(cubin), std::string("text of ") + cubin);
+    std::ifstream file(runs);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const DisassemblerOptions program = program_that("echo -n x >> " + runs + "; printf 'text of '; cat \"$3\"");
+  EXPECT_EQ(runs_of(program, folder, "one"), "x");
+  EXPECT_EQ(runs_of(program, folder, "one"), "") << "from the disk";
+  EXPECT_EQ(runs_of(program, folder, "another"), "x");
+  EXPECT_EQ(runs_of(program, "", "one"), "xx") << "without a store";
+  std::ofstream(*program.program) << "#!/bin/sh\n[ \"$1\" = --version ] && echo a later disassembler && exit\n"
+                                  << "echo -n y >> " << runs << "; printf 'text of '; cat \"$3\"\n";
+  EXPECT_EQ(runs_of(program, folder, "one"), "y");
 }
 
 ErrorCode failure_of(Disassembler& disassembler, const std::string& cubin) {
