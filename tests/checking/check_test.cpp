@@ -143,6 +143,25 @@ TEST_F(CheckTest, FindsAChangedInputAndRepairsItForTheNext) {
   EXPECT_TRUE(bench.check(load([](const Call& call) { softmax(call, 3); })).passed);
 }
 
+TEST_F(CheckTest, CopiesInputsOnceForAllVariantsThatLeaveThemAlone) {
+  Checker bench = checker();
+  const auto copied_for = [&](const std::function<void(const Call&)>& kernel) {
+    driver.uploaded_bytes = 0;
+    bench.check(load(kernel));
+    return driver.uploaded_bytes / sizeof(float);
+  };
+  const auto right = [](const Call& call) { softmax(call, 3); };
+  EXPECT_EQ(copied_for(right), 42U);
+  EXPECT_EQ(copied_for(right), 21U) << "the output alone";
+  EXPECT_EQ(copied_for([](const Call& call) { call.y[0] = 5; }), 21U);
+  EXPECT_EQ(copied_for(right), 42U) << "the one before was wrong";
+  bench.timed_operands();
+  EXPECT_EQ(copied_for(right), 42U) << "times were taken of operands elsewhere";
+  driver.uploaded_bytes = 0;
+  for (int i = 0; i < 2; ++i) bench.timed_operands();
+  EXPECT_EQ(driver.uploaded_bytes / sizeof(float), 42U);
+}
+
 TEST_F(CheckTest, RepairsARedZoneForTheNext) {
   Checker bench = checker();
   EXPECT_FALSE(bench

@@ -47,5 +47,25 @@ TEST(GuardedBuffer, NoticesEachByteThatIsWrittenBesideIt) {
   }
 }
 
+// The emulated device itself finds accesses beyond an allocation, so data aligned no better end with theirs.
+TEST(GuardedBuffer, EndsWithItsDataOnTheEmulatedDevice) {
+  const HostDriver driver;
+  const auto emulated = device::ContextHandle::acquire(
+      device::Device(device::Driver::from_table(driver.fake.table, "an emulated device", true), 0));
+  for (const size_t bytes : {0, 1, 2, 3, 5, 7, 300}) {
+    for (const size_t alignment : {1, 2, 4, 16, 256}) {
+      GuardedBuffer buffer(emulated, bytes, alignment);
+      buffer.place(Placement::aligned_no_better);
+      buffer.arm(nullptr);
+      auto* const data = reinterpret_cast<uint8_t*>(buffer.address());
+      for (size_t i = 0; i < bytes; ++i) data[i] = static_cast<uint8_t>(i);
+      EXPECT_EQ(buffer.damage(), std::nullopt) << bytes << " bytes at " << alignment;
+      for (size_t i = 0; i < bytes; ++i) EXPECT_EQ(data[i], static_cast<uint8_t>(i)) << "a zone is not in the data";
+      data[-1] = 0;
+      EXPECT_EQ(buffer.damage(), "1 bytes before the start");
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kiln::checking::guarded_buffer_test

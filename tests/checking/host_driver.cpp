@@ -34,6 +34,7 @@ void add_memory(device::DriverTable& table) {
     return CUDA_SUCCESS;
   };
   table.cuMemcpyHtoDAsync_v2 = [](CUdeviceptr to, const void* from, size_t bytes, CUstream) {
+    host->uploaded_bytes += bytes;
     std::memcpy(memory(to), from, bytes);
     return CUDA_SUCCESS;
   };

@@ -24,6 +24,7 @@ struct HostDriver {
   device::FakeDriver fake;
   std::map<std::string, Kernel> kernels;
   float elapsed_ms = 2;          ///< Between any two events; if negative, the device cannot tell.
+  size_t uploaded_bytes = 0;     ///< Copied to the device in streams.
   size_t flushed_bytes = 0;      ///< Filled with zeros.
   size_t free_memory = 1 << 30;  ///< Bytes that allocations may take before they fail.
 };

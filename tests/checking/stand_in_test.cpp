@@ -93,6 +93,8 @@ TEST(SmallerRequest, HasFewerRowsWhereImagesAreLarge) {
             key_of("pool_forward x=f32:1x64x97x512 mode=max window=3 stride=2 indices=i32:1x64x48x255:nchw"));
   EXPECT_EQ(smaller_key("local_conv_forward x=f32:1x64x224x224 w=f32:64x64x3x3 pad=1 grid=1"), "none")
       << "filters of a local convolution belong to places";
+  EXPECT_EQ(smaller_key("conv_forward x=f32:1x8192x2x2 w=f32:8192x8192x3x3 pad=1"), "none")
+      << "two rows of two are the least";
 }
 
 TEST(SmallerRequest, HasFewerColumnsWhereRowsAreLarge) {

@@ -289,6 +289,25 @@ TEST(CheckOfUserCode, GrantsAResultWhatItsPrologueMoves) {
   EXPECT_FALSE(checker.check(default_of(of("x * 3.0f + 1.00001f"), checker)).passed);
 }
 
+// All tensors of other types and layouts than the trusted program's: f32 in logical order.
+TEST(CheckOfUserCode, ReadsTensorsInTheirOwnTypesAndLayouts) {
+  const std::string line =
+      "conv_forward x=f16:2x3x4x5:nhwc w=f16:4x3x3x3 y=f16:2x4x2x3:60,1,24,5 alpha=any beta=any epilogue=user:code "
+      "epilogue.gate=f16:2x1x2x3:nhwc epilogue.bias=bf16:4:3 prologue.shift=f16:3:2";
+  const auto request_of = [&](const std::string& gated) {
+    return Request::parse(
+        line,
+        {{"code", Expression("--- prologue\nx + shift\n---\n" + gated + " + bias[k]", {"gate", "bias", "shift"})}});
+  };
+  const Request request = request_of("acc * gate");
+  Checker checker(TestDevice::get().context, request, {});
+  const Verdict trusted = checker.trust(trusted_of(request));
+  EXPECT_TRUE(trusted.passed) << trusted.text;
+  const Verdict verdict = checker.check(default_of(request, checker));
+  EXPECT_TRUE(verdict.passed) << verdict.text;
+  EXPECT_FALSE(checker.check(default_of(request_of("acc * gate * 1.01f"), checker)).passed);
+}
+
 TEST(CheckOfUserCode, HasNothingToCompareInAnEmptyBatch) {
   const Request request = Request::parse("conv_forward x=f32:0x4x5x5 w=f32:3x4x3x3 epilogue=user:code",
                                          {{"code", Expression("acc * 2.0f")}});

@@ -83,6 +83,10 @@ TEST(Interpreter, CallsBehindAnotherJumpDoNotDecide) {
   }
 }
 
+TEST(Interpreter, BranchesByDataInCodeWithoutAnEndAreRefused) {
+  expect_refused_for_data(with_data().add("@P0 BRA `(on)").add("NOP").label("on").add("NOP").sass(), "ahead");
+}
+
 TEST(Interpreter, BarriersOfSomeThreadsCountWarps) {
   Launch launch;
   launch.block = {64, 1, 1};

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "machine_code_texts.h"
 
 namespace kiln::timing::memory_system_test {
@@ -169,6 +171,53 @@ TEST(MemorySystem, EachOperandHasAShareOfDram) {
   EXPECT_EQ(from_dram(128), 0U);
   EXPECT_EQ(from_dram(1 << 20), 128'000U);
   EXPECT_NEAR(static_cast<double>(from_dram(1 << 21)), 32'000, 2'000);
+}
+
+// Sectors of a line that a load of it brings from DRAM, one bit each, of 16 lines in hexadecimal digits.
+std::string drawn_sectors(uint32_t block, Access::Space space) {
+  const Card card = round_card();
+  ReplaySetup setup;
+  setup.dram = {{0, DramShare::all / 2}};
+  setup.local_dram = 128;
+  std::string digits;
+  for (uint64_t i = 0; i < 16; ++i) {
+    uint32_t brought = 0;
+    for (uint32_t sector = 0; sector < 4; ++sector) {
+      MemorySystem memory(card, setup);
+      const Line line{.address = 128 * i, .sectors = 1U << sector};
+      memory.load(0, block, {.space = space, .lines = 1}, &line, 0, true);
+      brought |= counted(memory).dram_bytes_read != 0 ? 1U << sector : 0;
+    }
+    digits += "0123456789abcdef"[brought];
+  }
+  return digits;
+}
+
+// Times of one kernel are the same in all versions of a model: another draw is a change of the model.
+TEST(MemorySystem, SectorsAreDrawnByAddressAndBlockAlone) {
+  EXPECT_EQ(drawn_sectors(0, Access::Space::global), "9708ca6934b462ca");
+  EXPECT_EQ(drawn_sectors(7, Access::Space::global), "ae849c75e302c630");
+  EXPECT_EQ(drawn_sectors(0, Access::Space::local), "9708ca6934b462ca");
+  EXPECT_EQ(drawn_sectors(7, Access::Space::local), drawn_sectors(0, Access::Space::local));
+}
+
+// Lines that L1 lacks of 64 for which it has room: sets are drawn, too.
+TEST(MemorySystem, LinesShareSetsByTheirAddressAlone) {
+  const Card card = round_card();
+  ReplaySetup setup;
+  setup.l1_bytes = 64 * 128;  // eight sets of eight
+  setup.dram = {{0, 0}};
+  MemorySystem memory(card, setup);
+  const auto is_there_at = [&](uint64_t now, uint64_t i) {
+    const Line line{.address = 128 * i, .sectors = 1};
+    return memory.load(now, 0, one_line, &line, 0, false) == now;
+  };
+  for (uint64_t i = 0; i < 64; ++i) is_there_at(1000 * i, i);
+  std::string missing;
+  for (uint64_t i = 64; i-- > 0;) {
+    if (!is_there_at(1'000'000 - 1000 * i, i)) missing += std::to_string(i) + " ";
+  }
+  EXPECT_EQ(missing, "12 2 0 ");
 }
 
 // A quarter of what 16 blocks load; a block has a line that it loads again from L2.
