@@ -207,7 +207,9 @@ def test_shapes_may_be_said_before_a_call(open_file, context):
         ({"x": (1, -6)}, "extent 1 is below 0"),
         ({"x": 3}, "the shape of 'x' is 3"),
         ({"x": (1, 2.5)}, "the shape of 'x' is"),
-        ({"x": (1, 2**70)}, "give extents of 64 bits"),
+        ({"x": (1, 2**63)}, "give extents of 64 bits"),
+        ({"x": (1, -(2**63) - 1)}, "give extents of 64 bits"),
+        ({"x": (1, -(2**63))}, "extent 1 is below 0"),
         ((1, 2), "shapes is"),
         ({"z": (1, 6)}, None),
     ):
@@ -219,8 +221,12 @@ def test_shapes_may_be_said_before_a_call(open_file, context):
     assert model.outputs[0].shape == (1, 4)  # an open batch is 1
     with pytest.raises(kiln.InvalidArgument, match=r"open: 'x' \[rows, width\], 'z' \[1, width\].*shapes="):
         model.set_shapes({})
-    with pytest.raises(kiln.InvalidArgument, match="kept_sizes is -1"):
-        kiln.onnx.load(open_file, kept_sizes=-1, context=context)
+    for limit in (-1, 2**63, True, 1.0):
+        with pytest.raises(kiln.InvalidArgument, match=f"kept_sizes is {limit!r} .give a number, 0 or more"):
+            kiln.onnx.load(open_file, kept_sizes=limit, context=context)
+    with pytest.raises(kiln.InvalidArgument, match="kept_bytes is '1'"):
+        kiln.onnx.load(open_file, kept_bytes="1", context=context)
+    kiln.onnx.load(open_file, kept_sizes=0, kept_bytes=2**63 - 1, context=context)
 
 
 def test_a_batch_that_the_file_says_is_kept(tmp_path, context):
