@@ -1,4 +1,4 @@
-// The commands beside tune, and the examples.
+// The commands beside tune.
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 
@@ -511,40 +511,6 @@ TEST_F(ProgramTest, CacheQuarantineListsAndClears) {
   EXPECT_THAT(unknown.err, HasSubstr("no source in quarantine has that digest"));
   EXPECT_THAT(quarantine({"--clear"}).out, HasSubstr("may run again: 2"));
   EXPECT_THAT(quarantine({}).out, HasSubstr("in quarantine: 0"));
-}
-
-TEST_F(ProgramTest, TheConvolutionExampleAgreesWithItsOwnLoop) {
-  const Outcome outcome = run(std::string(KILN_EXAMPLES) + "/example_conv_forward", {});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("largest error"));
-}
-
-TEST_F(ProgramTest, TheEngineExampleComputesWithItsOwnPool) {
-  const Outcome outcome = run(std::string(KILN_EXAMPLES) + "/example_engine", {});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("output in the middle: 144, expected 144"));
-}
-
-// All workspace of the winner is its transformed weights: once these are prepared, the pool has nothing more to give.
-TEST_F(ProgramTest, TheEngineExampleTakesNoWorkspaceForPreparedWeights) {
-  const std::string layer =
-      "conv_forward x=f32:1x16x20x20 w=f32:16x16x3x3 y=f32:1x16x20x20 pad=1 epilogue=relu fast constant_weights";
-  ASSERT_EQ(kiln({"tune", layer, "--db", path("engine.db"), "--candidates", "3", "--quiet"}).exit_code, 0);
-  ASSERT_THAT(kiln({"explain", layer, "--db", path("engine.db")}).out, HasSubstr("chosen: conv_winograd_2x2_fused"));
-  environment_["KILN_CACHE"] = path("engine.db");
-  const Outcome outcome = run(std::string(KILN_EXAMPLES) + "/example_engine", {});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("output in the middle: 144, expected 144"));
-  EXPECT_THAT(outcome.out, HasSubstr("the pool allocated 1 times"));
-}
-
-TEST_F(ProgramTest, TheShippingExampleUsesThePackBesideIt) {
-  const std::string layer = "conv_forward x=f32:1x3x224x224 w=f32:64x3x3x3 pad=1 epilogue=bias+relu";
-  ASSERT_EQ(kiln({"tune", layer, "--db", path("conv.db"), "--candidates", "1"}).exit_code, 0);
-  ASSERT_EQ(kiln({"cache", "export", "--winners", "--db", path("conv.db"), path("conv.pack")}).exit_code, 0);
-  const Outcome outcome = run(std::string(KILN_EXAMPLES) + "/example_ship_a_pack", {path("conv.pack")});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("every layer uses what the pack names"));
 }
 
 }  // namespace

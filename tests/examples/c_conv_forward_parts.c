@@ -22,14 +22,36 @@ static kiln_status step(void) {
   return ++library.calls == library.failing ? KILN_INTERNAL : KILN_OK;
 }
 
+// A block of memory begins with its size and ends with a zone that nobody may write.
+enum { head = 16, zone = 16 };
+
 static void* counted_malloc(size_t bytes) {
-  void* made = step() == KILN_OK ? malloc(bytes) : NULL;
-  if (made != NULL) ++library.living;
-  return made;
+  char* block = step() == KILN_OK ? malloc(head + bytes + zone) : NULL;
+  if (block == NULL) return NULL;
+  ++library.living;
+  memcpy(block, &bytes, sizeof bytes);
+  memset(block + head, 0xff, bytes);  // no numbers
+  memset(block + head + bytes, 0x5a, zone);
+  return block + head;
 }
 static void counted_free(void* memory) {
-  if (memory != NULL) --library.living;
-  free(memory);
+  if (memory == NULL) return;
+  char* block = (char*)memory - head;
+  size_t bytes = 0;
+  memcpy(&bytes, block, sizeof bytes);
+  for (int i = 0; i < zone; ++i) {
+    if (block[head + bytes + (size_t)i] == 0x5a) continue;
+    ++library.overrun;
+    break;
+  }
+  --library.living;
+  free(block);
+}
+
+static void destroy(void* object) {
+  if (object == NULL) return;
+  --library.living;
+  free(object);
 }
 
 // Objects of which nothing is read.
@@ -69,7 +91,7 @@ static kiln_status fake_memory_create(kiln_context* context, size_t bytes, kiln_
 static void fake_memory_destroy(kiln_memory* memory) {
   if (memory == NULL) return;
   free(memory->values);
-  counted_free(memory);
+  destroy(memory);
 }
 static void* fake_memory_data(const kiln_memory* memory) {
   return memory == NULL ? NULL : memory->values;
@@ -109,7 +131,8 @@ static kiln_status fake_epilogue_relu(kiln_epilogue* epilogue) {
 static kiln_status fake_epilogue_expression(kiln_epilogue* epilogue, const char* text, const kiln_named_tensor* tensors,
                                             size_t tensor_count, const kiln_named_scalar* scalars,
                                             size_t scalar_count) {
-  epilogue->swish = strstr(text, "sigmoid") != NULL && tensor_count == 1 && scalar_count == 1;
+  epilogue->swish =
+      strstr(text, "sigmoid") != NULL && tensor_count == 1 && scalar_count == 1 && scalars[0].reserved == 0;
   epilogue->bias = tensors[0].tensor->data;
   library.swish_slope = scalars[0].value;
   return step();
@@ -180,7 +203,7 @@ static kiln_status fake_plan_run(const kiln_plan* plan, kiln_stream stream, cons
 #define kiln_last_hint fake_last_hint
 #define kiln_context_create fake_context_create
 #define kiln_context_get_info fake_context_get_info
-#define kiln_context_destroy counted_free
+#define kiln_context_destroy destroy
 #define kiln_memory_create fake_memory_create
 #define kiln_memory_destroy fake_memory_destroy
 #define kiln_memory_data fake_memory_data
@@ -188,7 +211,7 @@ static kiln_status fake_plan_run(const kiln_plan* plan, kiln_stream stream, cons
 #define kiln_memory_download fake_memory_download
 #define kiln_tensor_packed fake_tensor_packed
 #define kiln_epilogue_create fake_epilogue_create
-#define kiln_epilogue_destroy counted_free
+#define kiln_epilogue_destroy destroy
 #define kiln_epilogue_bias fake_epilogue_bias
 #define kiln_epilogue_relu fake_epilogue_relu
 #define kiln_epilogue_expression fake_epilogue_expression
@@ -196,7 +219,7 @@ static kiln_status fake_plan_run(const kiln_plan* plan, kiln_stream stream, cons
 #define kiln_plan_create fake_plan_create
 #define kiln_plan_get_info fake_plan_get_info
 #define kiln_plan_run fake_plan_run
-#define kiln_plan_destroy counted_free
+#define kiln_plan_destroy destroy
 #define main example_main
 #include "../../examples/c_conv_forward/main.c"
 

@@ -10,6 +10,7 @@ struct stand_in {
   int failing;           // the call that fails, counted from 1; 0: none
   int calls;             // that could fail
   int living;            // objects and blocks of memory that were made and not given back
+  int overrun;           // blocks of memory that were written behind their ends
   int wrong_k, wrong_p;  // the output of row p and column 223 - p that is off by `wrong_by`
   double wrong_by;
   int wrong_run;  // of the three runs, from 1

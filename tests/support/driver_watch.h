@@ -1,5 +1,6 @@
 // A driver that is the emulator but for a few entry points, which count their calls, and fail or do nothing if asked
-// to: load kiln_watched_driver as a driver library, and find its watch by name.
+// to: load kiln_watched_driver as a driver library, and find its watch by name. In another process the variable
+// SPOILED_DOWNLOAD asks for a wrong element: "2:5" adds 1 to float 5 of the second download.
 #pragma once
 
 #include <cuda_abi/driver.h>

@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "kiln/base/error.h"
 #include "machine_code_texts.h"
 
@@ -57,6 +60,59 @@ TEST(Interpreter, BytesOfTheFrameArePartsOfTheirWord) {
   Launch launch;
   launch.block = {32, 1, 1};
   EXPECT_EQ(Interpreter(sass, facts, launch).run(0).warps[0].executed.size(), 7U) << "NOP is passed over";
+}
+
+// Value of R3 behind the instructions, which find 0x84030201 to 0x84030204 in R4 to R7; all ones if it is not known.
+uint32_t r3_behind(const std::vector<std::string>& instructions, const std::string& parameters = "") {
+  Code code;
+  for (int i = 0; i < 4; ++i) code.add(fmt::format("MOV R{}, {:#x}", 4 + i, 0x84030201 + i));
+  for (const std::string& instruction : instructions) code.add(instruction);
+  code.add("IMAD.WIDE.U32 R20, R3, 0x20, RZ").add("STG.E [R20.64], R4").add("EXIT");  // a sector for each number
+  const Sass sass = code.sass();
+  KernelFacts facts = plain_facts();
+  facts.shared_bytes = facts.local_bytes = 64;
+  Launch launch;
+  launch.block = {32, 1, 1};
+  launch.parameters = parameters;
+  Interpreter interpreter(sass, facts, launch);
+  const BlockPath path = interpreter.run(0);
+  if (interpreter.report().unknown_addresses != 0) return ~uint32_t{0};
+  const std::vector<uint64_t> sectors = sectors_of(path);
+  EXPECT_EQ(sectors.size(), 1U);
+  return static_cast<uint32_t>(sectors.back() / 32);
+}
+
+TEST(Interpreter, WordsOfMemoryAreThoseOfTheirAddresses) {
+  for (const std::string space : {"S", "L"}) {
+    const std::string store = "ST" + space, load = "LD" + space;
+    const auto r3 = [&](const std::vector<std::string>& instructions) { return r3_behind(instructions); };
+    EXPECT_EQ(r3({store + ".128 [RZ+0x10], R4", load + " R3, [RZ+0x1c]"}), 0x84030204) << space;
+    EXPECT_EQ(r3({store + ".64 [RZ+0x8], R6", load + ".128 R8, [RZ]", "MOV R3, R10"}), 0x84030203) << space;
+    EXPECT_EQ(r3({store + ".64 [RZ+0x8], R6", load + ".128 R8, [RZ]", "MOV R3, R11"}), 0x84030204) << space;
+    EXPECT_EQ(r3({store + ".128 [RZ], R4", load + ".64 R8, [RZ+0x8]", "MOV R3, R9"}), 0x84030204) << space;
+    EXPECT_EQ(r3({store + " [RZ], R4", load + ".U8 R3, [RZ+0x1]"}), 0x02U) << space;
+    EXPECT_EQ(r3({store + " [RZ], R4", load + ".S8 R3, [RZ+0x3]"}), 0xffffff84) << space;
+    EXPECT_EQ(r3({store + " [RZ], R4", load + ".S8 R3, [RZ+0x2]"}), 0x03U) << space;
+    EXPECT_EQ(r3({store + " [RZ], R4", load + ".U16 R3, [RZ+0x2]"}), 0x8403U) << space;
+    EXPECT_EQ(r3({store + " [RZ], R4", load + ".S16 R3, [RZ+0x2]"}), 0xffff8403) << space;
+    EXPECT_EQ(r3({store + " [RZ], R4", store + ".U8 [RZ+0x1], R7", load + " R3, [RZ]"}), 0x84030401) << space;
+    EXPECT_EQ(r3({store + " [RZ], R4", store + ".U16 [RZ+0x2], R7", load + " R3, [RZ]"}), 0x02040201) << space;
+    EXPECT_EQ(r3({store + " [RZ], R4", "LDG.E R9, [RZ]", store + " [RZ], R9", load + " R3, [RZ]"}), ~0U)
+        << space << ": data of global memory";
+    EXPECT_EQ(r3({store + " [RZ], R4", load + " R3, [RZ+0x40]"}), ~0U) << space << ": behind its end";
+    EXPECT_EQ(r3({store + " [RZ+0x40], R4", load + " R3, [RZ+0x3c]"}), space == "S" ? ~0U : 0U) << "behind its end";
+  }
+  EXPECT_EQ(r3_behind({"LDS R3, [RZ]"}), ~0U) << "nobody stored anything";
+  EXPECT_EQ(r3_behind({"LDL R3, [RZ]"}), 0U) << "frames begin as zeros";
+}
+
+TEST(Interpreter, WordsOfConstantBanksAreThoseOfTheirAddresses) {
+  const std::string parameters("\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c", 12);
+  EXPECT_EQ(r3_behind({"LDC R3, c[0x0][0x164]"}, parameters), 0x08070605U);
+  EXPECT_EQ(r3_behind({"LDC.64 R8, c[0x0][0x160]", "MOV R3, R9"}, parameters), 0x08070605U);
+  EXPECT_EQ(r3_behind({"MOV R2, 0x8", "LDC R3, c[0x0][R2+0x160]"}, parameters), 0x0c0b0a09U);
+  EXPECT_EQ(r3_behind({"MOV R2, -0x4", "LDC R3, c[0x0][R2+0x168]"}, parameters), 0x08070605U);
+  EXPECT_EQ(r3_behind({"LDC.U8 R3, c[0x0][0x160]"}, parameters), ~0U) << "parts of words are not followed";
 }
 
 // alpha and beta in f16: c[0x0][0x160] holds 1 below and 0 above.
