@@ -114,6 +114,12 @@ def test_the_figure_puts_dots_on_the_roofline(matplotlib):
     assert lowest < 2e13 < 6e13 < highest
 
 
+def test_dots_are_as_large_as_their_shares_of_the_time(matplotlib):
+    figure = result(layer("conv", 2e-6, 4e-6, count=3), layer("gemm", 1e-5)).figure()
+    sizes = sorted(float(collection.get_sizes()[0]) for collection in figure.axes[1].collections)
+    assert sizes == pytest.approx([30 + 500 * 6 / 16, 30 + 500 * 10 / 16])
+
+
 def test_the_figure_of_many_layers_groups_the_short_ones(matplotlib, tmp_path):
     layers = [layer(f"copy <{i}> & more", 1e-6, 1e-6) for i in range(299)]
     figure = result(layer("conv", 3e-4, 3e-4), *layers).figure()
