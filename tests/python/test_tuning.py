@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import kiln
+from kiln import _tables
 
 GEMM = {"flops": 2e9, "bytes": 1e8, "arithmetic": "f32 arithmetic", "peak_flops_per_second": 6e13}
 
@@ -75,6 +76,30 @@ def test_the_table_has_names_times_and_gains():
     ]
     assert lines[-1] == "all layers: 16 us, 25% of roofline, 2.00x over default"
     assert len({line.index("us") for line in lines[2:5]}) == 1, "numbers end in one column"
+
+
+def test_times_and_rates_have_the_unit_that_suits_them():
+    times = [2.5, 1.0, 0.9994, 1e-3, 999.4e-6, 1e-6, 1.234e-8, 0]
+    assert [_tables.time_text(each) for each in times] == [
+        "2.5 s", "1 s", "999 ms", "1 ms", "999 us", "1 us", "0.0123 us", "0 us"
+    ]  # fmt: skip
+    rates = [6.69e13, 1e15, 9.99e14, 1e12, 1e9, 1e6, 1e3, 999, 0.5, 0]
+    assert [_tables.rate_text(each, "B/s") for each in rates] == [
+        "66.9 TB/s", "1 PB/s", "999 TB/s", "1 TB/s", "1 GB/s", "1 MB/s", "1 kB/s", "999 B/s", "0.5 B/s", "0 B/s"
+    ]  # fmt: skip
+
+
+def test_tables_are_text_or_html():
+    rows = [["conv", "12"], ["a", "3"]]
+    assert _tables.text_table(["name", ">n"], rows) == "name   n\nconv  12\na      3"
+    assert _tables.text_table(["a long name", ">number", ""], [["x", "1", "y"]]) == "a long name  number\nx                 1  y"
+    assert _tables.html_table(["name", ">n"], [["<conv>", "1"]]) == (
+        '<table><tr><th style="text-align: left">name</th><th style="text-align: right">n</th></tr>'
+        '<tr><td style="text-align: left">&lt;conv&gt;</td><td style="text-align: right">1</td></tr></table>'
+    )
+    plain = '<tr><td style="text-align: left">a</td></tr>'
+    assert _tables.html_table((), [["a"], ["a"]]) == f"<table><tr></tr>{plain}{plain}</table>"
+    assert _tables.html_table((), []) == "<table><tr></tr></table>"
 
 
 def test_the_clock_of_modelled_times_stands_below_the_device():

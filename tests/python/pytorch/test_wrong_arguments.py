@@ -102,6 +102,9 @@ NOT_SERVED = [
     ("local_response_norm of the even size 4", lambda: K.local_response_norm(IMAGES, 4)),
     ("divisive_norm of 6 dimensions", lambda: K.divisive_norm(normal(1, 1, 1, 2, 3, 3), 3)),
     ("of 6 elements to 4: its windows are not equal", lambda: K.adaptive_avg_pool2d(IMAGES, (6, 4))),
+    ("of 6 elements to 0: its windows are not equal", lambda: K.adaptive_avg_pool2d(IMAGES, (6, 0))),
+    ("of 0 elements to 1: its windows are not equal", lambda: K.adaptive_max_pool2d(IMAGES[..., :0], 1)),
+    ("of 6 elements to 12: its windows are not equal", lambda: K.adaptive_avg_pool2d(IMAGES, 12)),
     (
         "interpolate of torch.uint8 in mode bilinear",
         lambda: K.interpolate(torch.ones(1, 1, 2, 2, dtype=torch.uint8), 3, mode="bilinear"),
