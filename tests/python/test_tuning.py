@@ -78,6 +78,10 @@ def test_the_table_has_names_times_and_gains():
     assert len({line.index("us") for line in lines[2:5]}) == 1, "numbers end in one column"
 
 
+def test_sums_are_of_layers_with_a_time():
+    assert "all layers" not in repr(result(unserved("sum"))) and "all layers" not in repr(result())
+
+
 def test_times_and_rates_have_the_unit_that_suits_them():
     times = [2.5, 1.0, 0.9994, 1e-3, 999.4e-6, 1e-6, 1.234e-8, 0]
     assert [_tables.time_text(each) for each in times] == [

@@ -55,6 +55,20 @@ def test_a_chain_is_one_kernel(name):
     assert len(operations(requests)) > len(KERNELS[name])
 
 
+def test_chains_are_joined_by_default_where_results_become_plain():
+    net = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.ReLU()).eval()
+    x = torch.randn(1, 2, 6, 6)
+    expected = net(x).detach()
+    kernels = {}
+    for fold in (None, True, False):
+        kiln.torch.optimize(net, fold=fold)
+        with torch.no_grad(), kiln.torch.record() as requests:
+            close(net(x), expected)
+        kernels[fold] = len(operations(requests))
+    by_default = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 3)
+    assert kernels[True] == 1 < kernels[False] and kernels[None] == kernels[by_default]
+
+
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("affine", [False, True])
 def test_a_chain_in_inference_mode_with_and_without_parameters(bias, affine):
