@@ -82,17 +82,6 @@ def test_sums_are_of_layers_with_a_time():
     assert "all layers" not in repr(result(unserved("sum"))) and "all layers" not in repr(result())
 
 
-def test_times_and_rates_have_the_unit_that_suits_them():
-    times = [2.5, 1.0, 0.9994, 1e-3, 999.4e-6, 1e-6, 1.234e-8, 0]
-    assert [_tables.time_text(each) for each in times] == [
-        "2.5 s", "1 s", "999 ms", "1 ms", "999 us", "1 us", "0.0123 us", "0 us"
-    ]  # fmt: skip
-    rates = [6.69e13, 1e15, 9.99e14, 1e12, 1e9, 1e6, 1e3, 999, 0.5, 0]
-    assert [_tables.rate_text(each, "B/s") for each in rates] == [
-        "66.9 TB/s", "1 PB/s", "999 TB/s", "1 TB/s", "1 GB/s", "1 MB/s", "1 kB/s", "999 B/s", "0.5 B/s", "0 B/s"
-    ]  # fmt: skip
-
-
 def test_tables_are_text_or_html():
     rows = [["conv", "12"], ["a", "3"]]
     assert _tables.text_table(["name", ">n"], rows) == "name   n\nconv  12\na      3"
@@ -104,6 +93,7 @@ def test_tables_are_text_or_html():
     plain = '<tr><td style="text-align: left">a</td></tr>'
     assert _tables.html_table((), [["a"], ["a"]]) == f"<table><tr></tr>{plain}{plain}</table>"
     assert _tables.html_table((), []) == "<table><tr></tr></table>"
+    assert "b" in _tables.html_table((), [["a"], ["a", "b"]]), "a line may be longer than others"
 
 
 def test_the_clock_of_modelled_times_stands_below_the_device():
