@@ -1,11 +1,13 @@
 """Numbers and words as texts, and what the command `kiln` of an installed package is given."""
 
+import json
 import types
 
 import pytest
 
 import kiln
 from kiln import _arguments, _library, _tables
+from kiln._explanation import Explanation
 
 
 @pytest.mark.parametrize(
@@ -43,6 +45,38 @@ def test_a_plan_and_an_explanation_say_what_runs(context):
     assert repr(plan) == f"<kiln.Plan of {plan.request}: {plan.variant} ({plan.source})>"
     assert plan.deterministic is True
     assert repr(kiln.explain(request, context=context)) == repr(context.explain(request))
+
+
+def test_an_explanation_has_what_the_library_says():
+    chosen = {"algorithm": "fast", "config": "A=1", "seconds": 2e-6, "source": "measured"}
+    other = {"algorithm": "slow", "config": "-", "seconds": 0, "source": "estimate"}
+    data = {
+        "request": "reduce <x>",
+        "device": "a card",
+        "roofline_seconds": 1e-6,
+        "roofline_of": "memory traffic",
+        "chosen": chosen,
+        "stored": [chosen],
+        "estimated": [other],
+        "withheld": [{"algorithm": "wrong", "config": "B=2", "reason": "a failed check"}],
+        "not_believed": [{"algorithm": "odd", "config": "C=3", "reason": "too quick"}],
+        "refused": [{"algorithm": "never", "reason": "x is f16"}],
+    }
+    found = Explanation(json.dumps(data))
+    assert (found.request, found.device, found.roofline_seconds, found.roofline_of) == ("reduce <x>", "a card", 1e-6, "memory traffic")
+    assert found.chosen == found.stored[0] and found.chosen.seconds == 2e-6 and found.estimated[0].source == "estimate"
+    assert [each.config for each in (*found.withheld, *found.not_believed, *found.refused)] == ["B=2", "C=3", ""]
+    assert [line.split() for line in repr(found).splitlines()] == [
+        ["reduce", "<x>"],
+        "roofline 1 us, by memory traffic".split(),
+        "algorithm config time of roofline source".split(),
+        "* fast A=1 2 us 50% measured".split(),
+        "slow - 0 us 0% estimate".split(),
+        "not used: wrong B=2: a failed check".split(),
+    ]
+    assert found._repr_html_().startswith("<p>reduce &lt;x&gt;\nroofline 1 us, by memory traffic</p><table>")
+    assert "fast" in found._repr_html_() and "slow" in found._repr_html_()
+    assert Explanation(json.dumps({**data, "chosen": None})).chosen is None
 
 
 def test_the_program_has_the_nvrtc_of_an_installed_package(tmp_path, monkeypatch):
