@@ -319,6 +319,13 @@ TEST(InFull, IsCheckedUpToTheLimitsOfOutputsAndWork) {
   }
 }
 
+TEST(InFull, AreQuarterOfAMillionOutputsByDefault) {
+  EXPECT_TRUE(is_checked_in_full(Request::parse("tensor_transform x=f32:512x512"), {}));
+  EXPECT_FALSE(is_checked_in_full(Request::parse("tensor_transform x=f32:512x513"), {}));
+  EXPECT_TRUE(is_checked_in_full(Request::parse("gemm a=f32:100x1000 b=f32:1000x100"), {})) << "20 million operations";
+  EXPECT_FALSE(is_checked_in_full(Request::parse("gemm a=f32:100x1001 b=f32:1001x100"), {}));
+}
+
 class LargeCheckTest : public CheckTest {
  protected:
   /// Too large to be checked in full, as the options have it.

@@ -396,6 +396,36 @@ TEST(CheckOfUserCode, NeedsTheTrustedProgram) {
   EXPECT_THROW(checker.check_with_reference(variant), Error);
 }
 
+// Two images of three pixels, of which the code makes `acc`: the sums of one product, -3 to 2.
+TEST(CheckOfUserCode, SaysWhichElementIsNearestToItsBound) {
+  const Request request =
+      Request::parse("conv_forward x=f32:2x1x1x3 w=f32:1x1x1x1 epilogue=user:code", {{"code", Expression("acc")}});
+  const Floats x = {-3, -2, -1, 0, 1, 2};
+  UserOracle oracle(request, {bytes_of(x), bytes_of({1}), bytes_of(Floats(6, nan))}, {}, {});
+  EXPECT_FALSE(oracle.evaluated());
+  EXPECT_EQ(oracle.evaluate(TestDevice::get().context, trusted_of(request)).wrong, "");
+  EXPECT_TRUE(oracle.evaluated());
+  const auto found = [&](Floats y, int64_t n = 2) { return oracle.compare(std::as_bytes(std::span(y)), n); };
+  const Finding exact = found(x);
+  EXPECT_EQ(exact.wrong, "");
+  EXPECT_EQ(exact.checked, 6);
+  EXPECT_LT(exact.max_error, 0.1 * exact.bound);
+
+  const Finding off = found({-3, -2, -1 + 2 * units, 0, 1 + units, 2});
+  EXPECT_EQ(off.wrong, "");
+  EXPECT_NEAR(off.max_error, 2 * units, 0.1 * units) << "the third is nearer to its bound than the fifth";
+  EXPECT_GT(off.bound, off.max_error);
+  EXPECT_LT(off.bound, 5 * units);
+
+  const Finding wrong = found({-3, -2, -1, 0, 1.001F, 2.001F});
+  EXPECT_THAT(wrong.wrong, testing::StartsWith("wrong at (1,0,0,1): got 1.00")) << "the first of both";
+  EXPECT_GT(wrong.max_error, wrong.bound);
+  EXPECT_EQ(found({-3, -2, -1, 0, 1.001F, 2}, 1).wrong, "") << "of one image";
+  EXPECT_EQ(found({-3, -2, -1, 0, 1, 2}, 1).checked, 3);
+  EXPECT_NE(found({-3, -2, nan, 0, 1, 2}).wrong, "");
+  EXPECT_NE(found({-3, -2, -1, 0, 1, infinity}).wrong, "");
+}
+
 // Whether the check takes a result that is off by nine times n u M, of factors of a type.
 bool is_taken(const std::string& type) {
   const std::string line = "conv_forward x=" + type + ":1x1024x1x1 w=" + type + ":1x1024x1x1 y=f32:1x1x1x1";
