@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 import kiln  # noqa: E402
 import kiln.torch  # noqa: E402
+from kiln.torch import _active  # noqa: E402
 
 try:  # functorch until PyTorch 2.0
     from torch.func import functional_call, functionalize, grad, hessian, jacfwd, jacrev, jvp, vmap
@@ -443,3 +444,65 @@ def test_gradient_penalties_are_kiln_s(pair):
         penalties.append([given.grad] + [p.grad for p in each.parameters() if p.grad is not None])
     close(penalties[1], penalties[0], 1e-3)
     assert kiln.torch.report(net).on_kiln and not kiln.torch.report(net).on_pytorch
+
+
+class Sub(torch.Tensor):
+    """Tensors of somebody else."""
+
+
+class FakeTensor(torch.Tensor):
+    """Named as the compilers' are."""
+
+
+def test_tensors_that_are_not_plain_are_named():
+    plain, complex_numbers = torch.ones(2, 2), torch.ones(2, dtype=torch.cfloat)
+    for tensor, said in (
+        (plain, ""),
+        (nn.Parameter(plain), ""),
+        (plain.as_subclass(Sub), "a tensor is a Sub"),
+        (plain.to_sparse(), "a tensor has the layout sparse_coo"),
+        (plain.to("meta"), "a tensor is on the device meta"),
+        (torch.quantize_per_tensor(plain, 1.0, 0, torch.qint8), "a tensor is quantized"),
+        (complex_numbers.conj(), "a tensor is a lazy conjugate, negation or zero"),
+        (complex_numbers.conj().imag, "a tensor is a lazy conjugate, negation or zero"),
+    ):
+        assert _active.foreign_tensor((1, "word", None, plain, tensor)) == said
+        direct = not said or said.startswith("a tensor is quantized") or tensor.is_conj()
+        assert _active.is_direct((1, 2.5, True, "word", (1, 2), [3], None, tensor)) == direct
+    assert not _active.is_direct((object(),)) and not _active.is_direct((plain, {}))
+
+
+def test_shapes_alone_are_told_from_elements():
+    plain = torch.ones(2)
+    for tensor in (plain.to("meta"), plain.to("meta").as_subclass(Sub), plain.as_subclass(FakeTensor)):
+        assert _active.has_no_elements((1, plain, tensor))
+    assert not _active.has_no_elements((1, "word", plain, plain.as_subclass(Sub), object()))
+
+
+def test_what_is_active_is_named():
+    class Foreign(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            return function(*args, **(kwargs or {}))
+
+    class Dispatch(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            return function(*args, **(kwargs or {}))
+
+    assert (_active.transform(), _active.foreign_mode(), _active.checkpoint()) == ("", "", "") and _active.is_direct(())
+    with Foreign():
+        assert _active.foreign_mode() == "the function mode Foreign is active" and not _active.is_direct(())
+        assert _active.foreign((torch.ones(2),)) == "the function mode Foreign is active"
+    with Dispatch():
+        assert _active.foreign_mode() == "a dispatch mode is active" and not _active.is_direct(())
+    with kiln.torch.enabled():
+        assert _active.foreign_mode() == ""
+    with forward_ad.dual_level():
+        assert _active.transform() == "forward-mode differentiation is active" and not _active.is_direct(())
+        assert _active.foreign(()) == _active.transform()
+    said = []
+    torch.jit.trace(lambda x: said.append(_active.transform()) or x + 1, torch.ones(2), check_trace=False)
+    vmap(lambda x: said.append(_active.transform()) or x + 1)(torch.ones(2))
+    assert said == ["torch.jit.trace records the program", "a transform of torch.func is active"]
+    with torch.autograd.profiler.profile():
+        assert not _active.is_direct(())
+    assert not _active.is_exporting() and not _active.is_compiling()
