@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <set>
@@ -367,6 +368,19 @@ TEST_F(LargeCheckTest, LeavesSpecialValuesToFullChecks) {
     EXPECT_TRUE(bench.trust(load(naive)).passed) << fills.size();
     EXPECT_TRUE(bench.check(load(naive)).passed) << fills.size();
   }
+}
+
+TEST_F(LargeCheckTest, TriesEveryFillButSpecialValues) {
+  using enum reference::Values;
+  Checker bench = checker_for("softmax_forward x=f32:300x7:nc",
+                              {.fills = {uniform, integers, specials}, .samples = 20, .full_elements = 100});
+  std::vector<bool> are_whole;
+  const auto run = [&](const Call& call) {
+    softmax(call, 300);
+    are_whole.push_back(std::all_of(call.x, call.x + 300 * columns, [](float x) { return x == std::round(x); }));
+  };
+  EXPECT_TRUE(bench.check_with_reference(load(run)).passed);
+  EXPECT_EQ(are_whole, (std::vector<bool>{false, true}));
 }
 
 TEST_F(LargeCheckTest, WithoutATrustedVariantLooksAtSamplesAlone) {
