@@ -39,10 +39,21 @@ TEST(AllSizes, ChecksAFewSizesOfEachKernelFromSmallOnesOn) {
   size_t every = 0;
   for (const SizeToCheck& check : sizes_to_check(all, 0, Arch::of(8, 0))) every += check.choices.size();
   EXPECT_LE(every, all.sizes());
+  size_t sizes = 0;
+  for (const OpenLineKernel& kernel : all.kernels) sizes += kernel.sizes.size();
+  EXPECT_EQ(all.sizes(), sizes);
   EXPECT_GT(every, 100U);
   const Request first = sizes_to_check(all, 1, Arch::of(8, 0)).front().request;
   for (const Request& size : all.kernels.front().sizes)
     EXPECT_LE(first.operands[0].spec.elements(), size.operands[0].spec.elements());
+}
+
+TEST(AllSizes, SizesOfAsManyElementsAsTheLimitAreChecked) {
+  const std::string largest = Request::parse("softmax_forward x=f32:2048x1024").key();  // 2^22 of x and y
+  const AllSizes all = of_lines({"softmax_forward x=f32:2048x?1024"}).front();
+  const std::vector<SizeToCheck> checks = sizes_to_check(all, 0, Arch::of(8, 0));
+  EXPECT_NE(std::ranges::find(checks, largest, [](const SizeToCheck& check) { return check.request.key(); }),
+            checks.end());
 }
 
 TEST(AllSizes, OfLargeSizesTheSmallestIsChecked) {
