@@ -71,9 +71,11 @@ TEST(KnownOpenKernels, WhatIsKeptIsNotForgotten) {
   const Request one = softmax("f16:5x36"), other = softmax("f16:5x36:cn"), request = softmax("f32:5x36");
   const auto added_before = kernel_of("added before"), kept = kernel_of("kept");
   known.add(one, added_before);
+  const auto forgotten = kernel_of("forgotten");
+  known.add(one, forgotten);
   known.keep({one, one, other}, kept);
   known.keep({one}, kernel_of("added before"));
-  EXPECT_EQ(known.of(one), (KnownOpenKernels::Kernels{added_before, kept}));
+  EXPECT_EQ(known.of(one), (KnownOpenKernels::Kernels{added_before, forgotten, kept}));
   EXPECT_EQ(known.of(other), (KnownOpenKernels::Kernels{kept}));
   known.add(other, kernel_of("kept"));
   for (size_t i = 0; i <= KnownOpenKernels::most; ++i) known.add(request, kernel_of(std::to_string(i)));
