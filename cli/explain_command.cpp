@@ -301,9 +301,8 @@ int explain_all_sizes(const ExplainOptions& options, const std::vector<std::stri
 }
 
 int explain(const ExplainOptions& options) {
-  if (const std::vector<std::string> lines = lines_of_all_sizes(options.input); !lines.empty())
-    return explain_all_sizes(options, lines);
-  const Workload workload = read_workload(options.input);
+  const auto [workload, open_lines] = read_workload_or_lines(options.input);
+  if (!open_lines.empty()) return explain_all_sizes(options, open_lines);
   std::optional<OutputFile> timeline;
   if (!options.timeline.empty()) {
     require_one_layer(workload);

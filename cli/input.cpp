@@ -162,6 +162,22 @@ bool has_open_line(const std::string& text) {
   return false;
 }
 
+// The lines that leave extents open; empty where all have theirs.
+std::vector<std::string> lines_of_all_sizes(const RequestsText& requests) {
+  if (!has_open_line(requests.text)) return {};
+  try {
+    require_no_code(requests.text, "give layers with user code at the sizes that they have");
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", requests.name, error.message()), error.hint());
+  }
+  std::vector<std::string> lines = open_lines_in(requests.text);
+  const auto closed = std::ranges::find_if_not(lines, is_open_line);
+  if (closed == lines.end()) return lines;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} has requests with open extents and without: '{}'", requests.name, *closed),
+              "put them into two files, or name the extents, as in x=f32:?nx?c, and give --sweep n=1,8 --sweep c=64");
+}
+
 }  // namespace
 
 Expressions read_expressions(const std::vector<std::string>& files) {
@@ -273,22 +289,13 @@ Workload read_workload(const Input& input) {
   return from_model(input);
 }
 
-std::vector<std::string> lines_of_all_sizes(const Input& input) {
-  if (input.text.ends_with(".onnx") || !input.sweeps.empty() || !input.expressions.empty() || input.model.any())
-    return {};
-  const RequestsText requests = read_requests(input);
-  if (!has_open_line(requests.text)) return {};
-  try {
-    require_no_code(requests.text, "give layers with user code at the sizes that they have");
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", requests.name, error.message()), error.hint());
-  }
-  std::vector<std::string> lines = open_lines_in(requests.text);
-  const auto closed = std::ranges::find_if_not(lines, is_open_line);
-  if (closed == lines.end()) return lines;
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("{} has requests with open extents and without: '{}'", requests.name, *closed),
-              "put them into two files, or name the extents, as in x=f32:?nx?c, and give --sweep n=1,8 --sweep c=64");
+WorkloadOrLines read_workload_or_lines(const Input& input) {
+  const bool may_leave_open = !input.text.ends_with(".onnx") && input.sweeps.empty() && input.expressions.empty();
+  if (!may_leave_open) return {read_workload(input), {}};
+  const RequestsText requests = read_requests(input);  // once: it may be a pipe
+  std::vector<std::string> lines = lines_of_all_sizes(requests);
+  if (lines.empty()) return {from_requests(requests, input), {}};
+  return {{}, std::move(lines)};
 }
 
 std::vector<std::string> read_open_lines(const Input& input) {

@@ -78,9 +78,15 @@ void add_expressions_to(Command command, std::vector<std::string>& files);
 
 /// Throws Error: parse_error with file and position, io_error, invalid_argument (a flag that does not apply).
 Workload read_workload(const Input& input);
-/// The lines of an input that leave extents open and get no --sweep: commands speak of the open kernels of all their
-/// sizes. Empty where there are none. Throws as read_workload(), and for lines of both kinds.
-std::vector<std::string> lines_of_all_sizes(const Input& input);
+/// A workload or, where the lines leave extents open and get no --sweep, these: commands speak of the open kernels of
+/// all their sizes.
+struct WorkloadOrLines {
+  Workload workload;
+  std::vector<std::string> open_lines;
+};
+
+/// Reads the input once. Throws as read_workload(), and for lines of both kinds.
+WorkloadOrLines read_workload_or_lines(const Input& input);
 /// The lines of a requests file, or the one request, that `kiln bundle --open` takes: without comments, as they are
 /// written. Throws as read_workload(), and for a model or user code.
 std::vector<std::string> read_open_lines(const Input& input);

@@ -258,8 +258,7 @@ size_t verify_all_sizes(Verification& verification, const std::vector<std::strin
 }
 
 int verify(const VerifyOptions& options) {
-  const std::vector<std::string> lines = lines_of_all_sizes(options.input);
-  const Workload workload = lines.empty() ? read_workload(options.input) : Workload();
+  const auto [workload, open_lines] = read_workload_or_lines(options.input);
   const SampleSize size = parse_sample(options.sample);
   const Catalogue catalogue = catalogue_of(options.device.environment());
   checking::CheckOptions how;
@@ -268,7 +267,8 @@ int verify(const VerifyOptions& options) {
   Verification verification(*laboratory, catalogue, workload.nodes, options.quiet, options.output.json);
   for (const tuner::Job& job : workload.jobs) verification.verify(job.request, size, options.seed);
   size_t requests = workload.jobs.size();
-  if (!lines.empty()) requests = verify_all_sizes(verification, lines, catalogue, laboratory->apparatus(), size);
+  if (!open_lines.empty())
+    requests = verify_all_sizes(verification, open_lines, catalogue, laboratory->apparatus(), size);
   const Tally& tally = verification.tally();
   const int exit_code = tally.failed + tally.unchecked == 0 ? success : failed_check;
   if (options.output.json) {

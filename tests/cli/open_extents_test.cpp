@@ -85,6 +85,18 @@ TEST_F(OpenExtentsProgram, OpenExtentsAreRefusedWhereSizesAreMeant) {
   EXPECT_THAT(none.err, HasSubstr("has no open kernels"));
 }
 
+// A shell's <(...) is one.
+TEST_F(OpenExtentsProgram, APipeIsReadOnce) {
+  for (const std::string& line : {std::string("softmax_forward x=f32:3x7"), softmax}) {
+    for (const std::string command : {"explain", "verify"}) {
+      const std::string piped = "printf '" + line + "\\n' | '" KILN_PROGRAM "' " + command + " /dev/stdin";
+      const Outcome outcome = run("/bin/sh", {"-c", piped});
+      EXPECT_EQ(outcome.exit_code, 0) << piped << outcome.err;
+      EXPECT_THAT(outcome.out, HasSubstr("softmax_")) << piped;
+    }
+  }
+}
+
 TEST_F(OpenExtentsProgram, LinesOfWhichFewSizesFitAreRemarkedOn) {
   const std::string line = "pool_backward dy=f32:2x3x?px?p x=f32:2x3x?hx?h mode=max window=3 stride=2 pad=1";
   EXPECT_THAT(kiln({"explain", line}).out, HasSubstr("extents of it depend on each other"));
