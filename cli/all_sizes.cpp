@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "kiln/base/error.h"
@@ -33,27 +34,21 @@ bool takes_long(const Request& request, const Arch& arch) {
 
 }  // namespace
 
-size_t AllSizes::sizes() const {
-  size_t count = 0;
-  for (const OpenLineKernel& kernel : kernels) count += kernel.sizes.size();
-  return count;
-}
-
-std::vector<AllSizes> all_sizes_of(const std::vector<std::string>& lines, const Catalogue& catalogue,
-                                   const Target& target, const DeviceFigures& figures) {
-  std::vector<AllSizes> all;
+std::vector<OpenLineKernels> all_sizes_of(const std::vector<std::string>& lines, const Catalogue& catalogue,
+                                          const Target& target, const DeviceFigures& figures) {
+  std::vector<OpenLineKernels> all;
   for (const std::string& line : lines) {
     OpenLineKernels chosen = OpenLineChooser(catalogue, target, figures, {}).choose(line);
     if (!chosen.why_none.empty()) {
       throw Error(ErrorCode::unsupported, fmt::format("'{}' has no open kernels: {}", line, chosen.why_none),
                   "give the extents as numbers, or name them, as in x=f32:?nx?c, and give --sweep n=1,8 --sweep c=64");
     }
-    all.push_back({line, chosen.remark(line), std::move(chosen.kernels)});
+    all.push_back(std::move(chosen));
   }
   return all;
 }
 
-std::string text_of(const AllSizes& all, const Output& output) {
+std::string text_of(const OpenLineKernels& all, const Output& output) {
   struct Row {
     const Choice* choice;
     size_t kernels;
@@ -72,12 +67,13 @@ std::string text_of(const AllSizes& all, const Output& output) {
     table.add({row.choice->algorithm, row.choice->config.print(), std::to_string(row.kernels),
                std::to_string(sizes.size()), summary(sizes.front()), summary(sizes.back())});
   }
+  const std::optional<std::string> remark = all.remark();
   return fmt::format("\n{}\n{} open kernel{} for {} sizes that were drawn\n{}\n{}", all.line, all.kernels.size(),
-                     all.kernels.size() == 1 ? "" : "s", all.sizes(), all.remark ? *all.remark + "\n" : "",
+                     all.kernels.size() == 1 ? "" : "s", all.sizes(), remark ? *remark + "\n" : "",
                      output.print(table));
 }
 
-Json json_of(const AllSizes& all) {
+Json json_of(const OpenLineKernels& all) {
   Json kernels = Json::array();
   for (const OpenLineKernel& kernel : all.kernels) {
     Json sizes = Json::array();
@@ -85,10 +81,10 @@ Json json_of(const AllSizes& all) {
     kernels.push_back(
         {{"algorithm", kernel.choice.algorithm}, {"config", kernel.choice.config.print()}, {"sizes", sizes}});
   }
-  return {{"open_line", all.line}, {"remark", all.remark.value_or("")}, {"open_kernels", kernels}};
+  return {{"open_line", all.line}, {"remark", all.remark().value_or("")}, {"open_kernels", kernels}};
 }
 
-std::vector<SizeToCheck> sizes_to_check(const AllSizes& all, size_t count, const Arch& arch) {
+std::vector<SizeToCheck> sizes_to_check(const OpenLineKernels& all, size_t count, const Arch& arch) {
   std::vector<SizeToCheck> checks;
   std::map<std::string, size_t> places;  // in `checks`, by the request's key
   for (const OpenLineKernel& kernel : all.kernels) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,24 +12,15 @@
 
 namespace kiln::cli {
 
-/// A line with open extents, and the open kernels that sizes of it take: those that most sizes take first.
-struct AllSizes {
-  std::string line;
-  std::optional<std::string> remark;  ///< OpenLineKernels::remark()
-  std::vector<OpenLineKernel> kernels;
-
-  size_t sizes() const;  ///< Number of sizes that were drawn and take one.
-};
-
 /// Throws Error: unsupported for a line that no open kernel serves, with the reason; invalid_argument for an extent
 /// that is no open one; as Request::parse() for a line of which no size makes a request.
-std::vector<AllSizes> all_sizes_of(const std::vector<std::string>& lines, const Catalogue& catalogue,
-                                   const Target& target, const DeviceFigures& figures);
+std::vector<OpenLineKernels> all_sizes_of(const std::vector<std::string>& lines, const Catalogue& catalogue,
+                                          const Target& target, const DeviceFigures& figures);
 
 /// Table of the kernels, with the least and the largest size of each. Kernels of one choice, which differ in the memory
 /// that they are for, are one row.
-std::string text_of(const AllSizes& all, const Output& output);
-Json json_of(const AllSizes& all);
+std::string text_of(const OpenLineKernels& all, const Output& output);
+Json json_of(const OpenLineKernels& all);
 
 /// A request with the open kernels to check for it.
 struct SizeToCheck {
@@ -40,6 +30,6 @@ struct SizeToCheck {
 
 /// Up to `count` sizes of each kernel (0: all), from small ones on, of those that the reference computes within about a
 /// second: some 2^28 operations and 2^22 elements. The smallest size of a kernel where all are larger.
-std::vector<SizeToCheck> sizes_to_check(const AllSizes& all, size_t count, const Arch& arch);
+std::vector<SizeToCheck> sizes_to_check(const OpenLineKernels& all, size_t count, const Arch& arch);
 
 }  // namespace kiln::cli

@@ -95,10 +95,13 @@ Emitted chosen_with_database(const Request& request, const EmitOptions& options)
       request, {Arch::of(device.cc_major, device.cc_minor), 13, 0}, {chosen->algorithm, Config::parse(chosen->config)}};
 }
 
+Target target_of(const EmitOptions& options, const Environment& environment) {
+  return {parse_arch(options.arch, nvrtc_at_hand(environment).get()), 13, 0};
+}
+
 Emitted chosen_without_device(const Catalogue& catalogue, const Request& request, const EmitOptions& options,
                               const Environment& environment) {
-  const std::shared_ptr<const device::Nvrtc> nvrtc = nvrtc_at_hand(environment);
-  const Target target{parse_arch(options.arch, nvrtc.get()), 13, 0};
+  const Target target = target_of(options, environment);
   return {request, target, choose(catalogue, request, target, options)};
 }
 
@@ -109,9 +112,8 @@ Emitted chosen_for_all_sizes(const Catalogue& catalogue, const std::string& line
     throw Error(ErrorCode::invalid_argument, "--db names the choice of a size, and the request leaves extents open",
                 "leave out --db, or give the extents as numbers");
   }
-  const std::shared_ptr<const device::Nvrtc> nvrtc = nvrtc_at_hand(environment);
-  const Target target{parse_arch(options.arch, nvrtc.get()), 13, 0};
-  const AllSizes all = std::move(all_sizes_of({line}, catalogue, target, h200).front());
+  const Target target = target_of(options, environment);
+  const OpenLineKernels all = std::move(all_sizes_of({line}, catalogue, target, h200).front());
   const auto is_wanted = [&](const OpenLineKernel& kernel) {
     const bool of_name = options.algorithm.empty() || kernel.choice.algorithm == options.algorithm;
     return of_name && (options.config.empty() || kernel.choice.config == Config::parse(options.config));

@@ -288,15 +288,15 @@ int explain_all_sizes(const ExplainOptions& options, const std::vector<std::stri
   const auto nvrtc = device::Nvrtc::open({environment.nvrtc});
   const Target target = execution::target_for(device.cc_major, device.cc_minor, *nvrtc);
   const Catalogue catalogue = catalogue_of(environment);
-  const std::vector<AllSizes> all = all_sizes_of(lines, catalogue, target, execution::figures_of(device));
+  const std::vector<OpenLineKernels> all = all_sizes_of(lines, catalogue, target, execution::figures_of(device));
   if (options.output.json) {
     Json requests = Json::array();
-    for (const AllSizes& one : all) requests.push_back(json_of(one));
+    for (const OpenLineKernels& one : all) requests.push_back(cli::json_of(one));
     print_json({{"device", device.id()}, {"requests", requests}});
     return success;
   }
   fmt::print("{}", options.device.heading(device, driver->description()));
-  for (const AllSizes& one : all) fmt::print("{}", text_of(one, options.output));
+  for (const OpenLineKernels& one : all) fmt::print("{}", text_of(one, options.output));
   return success;
 }
 

@@ -246,8 +246,8 @@ size_t verify_all_sizes(Verification& verification, const std::vector<std::strin
                         const tuner::Apparatus& apparatus, const SampleSize& size) {
   constexpr size_t usual_sizes = 3;
   size_t requests = 0;
-  for (const AllSizes& all : all_sizes_of(lines, catalogue, apparatus.target, apparatus.figures)) {
-    if (all.remark) fmt::print(stderr, "kiln: {}\n", *all.remark);
+  for (const OpenLineKernels& all : all_sizes_of(lines, catalogue, apparatus.target, apparatus.figures)) {
+    if (const auto remark = all.remark()) fmt::print(stderr, "kiln: {}\n", printable(*remark));
     for (const SizeToCheck& check :
          sizes_to_check(all, size.per_algorithm ? usual_sizes : size.count, apparatus.target.arch)) {
       verification.verify(check.request, [&] { return check.choices; });

@@ -243,8 +243,7 @@ BundlePlan plan_open_kernels(std::span<const std::string> lines, const Catalogue
         plan.gaps.push_back({line, target.arch.name(), error.message()});
         continue;
       }
-      if (const auto remark = chosen.remark(line); remark && arch == options.archs.front())
-        plan.remarks.push_back(*remark);
+      if (const auto remark = chosen.remark(); remark && arch == options.archs.front()) plan.remarks.push_back(*remark);
       if (!chosen.why_none.empty()) plan.gaps.push_back({line, target.arch.name(), chosen.why_none});
       for (const OpenLineKernel& kernel : chosen.kernels) {
         if (kernel.is_covered) continue;

@@ -114,10 +114,14 @@ std::optional<Request> larger_size(const OpenLine& line) {
   return std::nullopt;
 }
 
-// Kernels that one size can take.
+struct Kernel {
+  OpenLineKernel chosen;
+  std::set<std::string> sources;  // digests
+};
+
+// Kernels that one size can take, by their sources; where there are none, why.
 struct Takes {
-  std::map<std::string, OpenLineKernel> kernels{};  // by their sources
-  std::map<std::string, std::set<std::string>> sources{};
+  std::map<std::string, Kernel> kernels{};
   std::string why_none{};
 };
 
@@ -130,7 +134,7 @@ class Choosing {
     Size& size = sizes_.emplace_back(Size{request, {}});
     for (auto& [name, kernel] : takes.kernels) {
       size.can_take.insert(name);
-      kernels_.try_emplace(name, Kernel{std::move(kernel), std::move(takes.sources.at(name))});
+      kernels_.try_emplace(name, std::move(kernel));
     }
   }
 
@@ -164,10 +168,6 @@ class Choosing {
     Request request;
     std::set<std::string> can_take;  // names of kernels
   };
-  struct Kernel {
-    OpenLineKernel chosen;
-    std::set<std::string> sources;
-  };
 
   bool is_there(const Kernel& kernel) const { return std::ranges::includes(served_, kernel.sources); }
 
@@ -189,29 +189,13 @@ class Choosing {
   std::map<std::string, Kernel, std::less<>> kernels_;
 };
 
-// Throws what is wrong with a size of a line of which none makes a request: all extents are alike, to be read easily.
-[[noreturn]] void refuse(const std::string& line, const OpenLine& open, const Error& any) {
-  const std::string size = with_extents(open, 64);
-  const auto wrong = [&](const Error& error) {
-    constexpr const char* dependent = "leave out what follows from other operands, or give such extents as numbers";
-    return Error(error.code(), fmt::format("no size of '{}' makes a request; '{}': {}", line, size, error.message()),
-                 error.hint().empty() ? dependent : error.hint());
-  };
-  try {
-    (void)finished(Request::parse(size));
-  } catch (const Error& error) {
-    throw wrong(error);
-  }
-  throw wrong(any);
-}
-
 // The requests of a line's sizes, those of memory that is aligned to elements alone among them.
-std::vector<Request> requests_of(const std::string& line, const OpenLineChooser::Demand& demand,
-                                 OpenLineKernels& result) {
+std::vector<Request> requests_of(const OpenLineChooser::Demand& demand, OpenLineKernels& result) {
   std::vector<Request> requests;
-  std::optional<Error> fault;
-  const OpenLine open = parse_open_line(line);
+  const OpenLine open = parse_open_line(result.line);
   const std::optional<Request> larger = larger_size(open);
+  const std::string readable = with_extents(open, 64);  // one of those that are drawn
+  std::optional<Error> fault;                           // of that one
   for (const std::string& size : sizes_of(open)) {
     ++result.drawn;
     try {
@@ -223,11 +207,14 @@ std::vector<Request> requests_of(const std::string& line, const OpenLineChooser:
       }
       ++result.fitting;
     } catch (const Error& error) {
-      if (!fault) fault = error;
+      if (size == readable) fault = error;
     }
   }
-  if (result.fitting == 0) refuse(line, open, *fault);
-  return requests;
+  if (result.fitting > 0) return requests;
+  constexpr const char* dependent = "leave out what follows from other operands, or give such extents as numbers";
+  throw Error(fault->code(),
+              fmt::format("no size of '{}' makes a request; '{}': {}", result.line, readable, fault->message()),
+              fault->hint().empty() ? dependent : fault->hint());
 }
 
 Takes takes_of(Variants variants, const DeviceFigures& figures, const cache::Filter& filter) {
@@ -242,8 +229,8 @@ Takes takes_of(Variants variants, const DeviceFigures& figures, const cache::Fil
     std::set<std::string> sources;
     for (const Source& source : program.sources) sources.insert(execution::code_digest(source));
     const std::string name = fmt::format("{}", fmt::join(sources, " "));
-    takes.kernels.try_emplace(name, OpenLineKernel{request, candidate.choice, candidate.estimate.seconds});
-    takes.sources.try_emplace(name, std::move(sources));
+    takes.kernels.try_emplace(name,
+                              Kernel{{request, candidate.choice, candidate.estimate.seconds}, std::move(sources)});
   }
   return takes;
 }
@@ -267,7 +254,13 @@ std::vector<std::string> open_lines_in(std::string_view text) {
   return lines;
 }
 
-std::optional<std::string> OpenLineKernels::remark(const std::string& line) const {
+size_t OpenLineKernels::sizes() const {
+  size_t count = 0;
+  for (const OpenLineKernel& kernel : kernels) count += kernel.sizes.size();
+  return count;
+}
+
+std::optional<std::string> OpenLineKernels::remark() const {
   constexpr size_t few = 4;  // one of so many
   if (fitting * few >= drawn) return std::nullopt;
   return fmt::format(
@@ -279,8 +272,8 @@ std::optional<std::string> OpenLineKernels::remark(const std::string& line) cons
 }
 
 OpenLineKernels OpenLineChooser::choose(const std::string& line) {
-  OpenLineKernels result;
-  const std::vector<Request> requests = requests_of(line, demand_, result);
+  OpenLineKernels result{.line = line};
+  const std::vector<Request> requests = requests_of(demand_, result);
   std::vector<Takes> takes(requests.size());
   for_each_index(requests.size(), [&](size_t i) {
     try {

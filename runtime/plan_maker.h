@@ -74,6 +74,8 @@ class PlanMaker {
   };
   using UseOpenKernel = std::function<bool(const FoundKernel&)>;  ///< Whether to stop there.
 
+  /// Whether it is a fault of one variant, after which another may serve; not one of the machine.
+  static bool concerns_variant(const Error& error);
   Variants variants(const KeyedRequest& request) const { return catalogue_.on(request, kernels_.target()); }
   Selector selector(Variants& variants) const;
   void announce_not_believed(const Selector& selector);

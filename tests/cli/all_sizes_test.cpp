@@ -17,14 +17,14 @@ namespace {
 
 const std::string softmax = "softmax_forward x=f32:?40x?200";
 
-std::vector<AllSizes> of_lines(const std::vector<std::string>& lines) {
+std::vector<OpenLineKernels> of_lines(const std::vector<std::string>& lines) {
   static const Catalogue catalogue = catalogue_of(Environment());
   constexpr DeviceFigures a100{108, 1.41e9, 1.555e12, int64_t{40} << 20};
   return all_sizes_of(lines, catalogue, {Arch::of(8, 0), 13, 0}, a100);
 }
 
 TEST(AllSizes, ChecksAFewSizesOfEachKernelFromSmallOnesOn) {
-  const AllSizes all = of_lines({softmax}).front();
+  const OpenLineKernels all = of_lines({softmax}).front();
   const std::vector<SizeToCheck> some = sizes_to_check(all, 3, Arch::of(8, 0));
   size_t checks = 0;
   std::set<std::string> keys;
@@ -50,14 +50,14 @@ TEST(AllSizes, ChecksAFewSizesOfEachKernelFromSmallOnesOn) {
 
 TEST(AllSizes, SizesOfAsManyElementsAsTheLimitAreChecked) {
   const std::string largest = Request::parse("softmax_forward x=f32:2048x1024").key();  // 2^22 of x and y
-  const AllSizes all = of_lines({"softmax_forward x=f32:2048x?1024"}).front();
+  const OpenLineKernels all = of_lines({"softmax_forward x=f32:2048x?1024"}).front();
   const std::vector<SizeToCheck> checks = sizes_to_check(all, 0, Arch::of(8, 0));
   EXPECT_NE(std::ranges::find(checks, largest, [](const SizeToCheck& check) { return check.request.key(); }),
             checks.end());
 }
 
 TEST(AllSizes, OfLargeSizesTheSmallestIsChecked) {
-  const AllSizes all = of_lines({"softmax_forward x=f32:3000000x?"}).front();  // 6 million elements at the least
+  const OpenLineKernels all = of_lines({"softmax_forward x=f32:3000000x?"}).front();  // 6 million elements at the least
   const std::vector<SizeToCheck> checks = sizes_to_check(all, 2, Arch::of(8, 0));
   size_t count = 0;
   for (const SizeToCheck& check : checks) count += check.choices.size();

@@ -110,16 +110,16 @@ TEST_F(OpenLineKernelsTest, RemarksOnLinesOfWhichFewSizesFit) {
   const std::string line = "pool_backward dy=f32:2x3x?px?p x=f32:2x3x?hx?h mode=max window=3 stride=2 pad=1";
   const OpenLineKernels few = chooser().choose(line);
   EXPECT_LT(few.fitting * 4, few.drawn);
-  EXPECT_THAT(few.remark(line).value_or("none"), HasSubstr("depend on each other"));
+  EXPECT_THAT(few.remark().value_or("none"), HasSubstr("depend on each other"));
   const OpenLineKernels all = chooser().choose("softmax_forward x=f32:?40x?9");
   EXPECT_EQ(all.fitting, all.drawn);
-  EXPECT_FALSE(all.remark("softmax_forward x=f32:?40x?9"));
+  EXPECT_FALSE(all.remark());
   OpenLineKernels quarter;
   quarter.drawn = 8;
   quarter.fitting = 2;
-  EXPECT_FALSE(quarter.remark("line"));
+  EXPECT_FALSE(quarter.remark());
   quarter.fitting = 1;
-  EXPECT_TRUE(quarter.remark("line"));
+  EXPECT_TRUE(quarter.remark());
 }
 
 TEST_F(OpenLineKernelsTest, MakesRequestsAsTheyAreDemanded) {

@@ -32,14 +32,19 @@ struct OpenLineKernel {
   bool is_covered = false;
 };
 
+/// A line with open extents, and the open kernels that sizes of it take: those that most sizes take first.
 struct OpenLineKernels {
-  std::vector<OpenLineKernel> kernels;
-  std::string why_none;  ///< Where no open kernel serves a size.
-  size_t drawn = 0;      ///< Number of sizes that were drawn.
-  size_t fitting = 0;    ///< Number of these that make a request: fewer where extents depend on each other.
+  std::string line{};
+  std::vector<OpenLineKernel> kernels{};
+  std::string why_none{};  ///< Where no open kernel serves a size.
+  size_t drawn = 0;        ///< Number of sizes that were drawn.
+  size_t fitting = 0;      ///< Number of these that make a request: fewer where extents depend on each other.
 
-  /// A remark for users on a line of which few sizes fit; nothing where enough do.
-  std::optional<std::string> remark(const std::string& line) const;
+  /// Number of requests that take one of the kernels.
+  size_t sizes() const;
+
+  /// A remark for users where few sizes fit; nothing where enough do.
+  std::optional<std::string> remark() const;
 };
 
 /// Chooses open kernels for lines of request syntax with open extents: `?`, `?N` (up to N) or `?NAME`, where extents of
