@@ -11,12 +11,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <set>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +29,7 @@
 #include "kiln/reference/tensor_memory.h"
 #include "kiln/reference/tolerance.h"
 #include "request_suites.h"
+#include "table_file.h"
 
 namespace kiln::reference::bounds_test {
 namespace {
@@ -231,12 +229,6 @@ std::vector<Request> with_each_word(const Request& request) {
   return all;
 }
 
-std::vector<std::string> lines_of(std::istream& stream) {
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
 TEST(Bounds, AreThoseOfTheFile) {
   std::string text;
   std::vector<Request> requests;
@@ -253,23 +245,8 @@ TEST(Bounds, AreThoseOfTheFile) {
     for (const Operand& operand : request.operands) elements = std::max(elements, operand.spec.elements());
     if (elements <= 2048 && seen.insert(request.key()).second) text += text_of(request);
   }
-  std::ifstream expected_file(file_name);
-  std::istringstream found_text(text);
-  const std::vector<std::string> expected = lines_of(expected_file), found = lines_of(found_text);
-  if (expected == found) return;
-  std::ofstream("bounds.txt") << text;
-  std::string differences, request;
-  const std::multiset<std::string> before(expected.begin(), expected.end());
-  int shown = 0;
-  for (const std::string& line : found) {
-    if (!line.starts_with(' ')) request = " " + line + "\n";
-    if (before.contains(line) || ++shown > 20) continue;
-    differences += std::exchange(request, "") + "+" + line + "\n";
-  }
-  ADD_FAILURE() << "the reference says something else now (all of it in "
-                << std::filesystem::absolute("bounds.txt").string() << "; if that is what the change was to do, put it "
-                << "in the place of " << file_name << "):\n"
-                << differences;
+  const std::string difference = test::difference_from_table(file_name, text);
+  EXPECT_TRUE(difference.empty()) << "the reference says something else now: " << difference;
 }
 
 }  // namespace

@@ -10,18 +10,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "kiln/base/digest.h"
 #include "kiln/templates/catalogue.h"
 #include "request_suites.h"
+#include "table_file.h"
 
 namespace kiln::testing_support::descriptions_test {
 namespace {
@@ -237,12 +235,6 @@ std::string description_of(const Catalogue& catalogue, const Request& request, c
   return text;
 }
 
-std::vector<std::string> lines_of(std::istream& stream) {
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
 TEST(Descriptions, AreThoseOfTheFile) {
   const Catalogue catalogue = descriptors_alone();
   std::vector<Request> requests = requests_with_every_operand();
@@ -253,24 +245,8 @@ TEST(Descriptions, AreThoseOfTheFile) {
   for (const Place& place : places()) {
     for (const Request& request : requests) text += description_of(catalogue, request, place);
   }
-  std::ifstream expected_file(KILN_DESCRIPTIONS);
-  std::istringstream found_text(text);
-  const std::vector<std::string> expected = lines_of(expected_file), found = lines_of(found_text);
-  if (expected == found) return;
-  std::ofstream("descriptions.txt") << text;
-  std::string differences;
-  const std::multiset<std::string> before(expected.begin(), expected.end()), after(found.begin(), found.end());
-  int shown = 0;
-  for (const std::string& line : expected) {
-    if (!after.contains(line) && ++shown <= 20) differences += "-" + line + "\n";
-  }
-  for (const std::string& line : found) {
-    if (!before.contains(line) && ++shown <= 40) differences += "+" + line + "\n";
-  }
-  ADD_FAILURE() << "descriptors say something else now (all of it in "
-                << std::filesystem::absolute("descriptions.txt").string() << "; if that is what the change was to do, "
-                << "put it in the place of " << KILN_DESCRIPTIONS << "):\n"
-                << differences;
+  const std::string difference = test::difference_from_table(KILN_DESCRIPTIONS, text);
+  EXPECT_TRUE(difference.empty()) << "descriptors say something else now: " << difference;
 }
 
 }  // namespace

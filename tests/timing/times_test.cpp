@@ -7,9 +7,6 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -18,6 +15,7 @@
 #include "kiln/base/digest.h"
 #include "kiln/timing/time_model.h"
 #include "machine_code_texts.h"
+#include "table_file.h"
 
 namespace kiln::timing::times_test {
 namespace {
@@ -267,30 +265,10 @@ std::string all_times() {
   return text + times_of(long_one, "a100", {{30, 9, 1}});
 }
 
-std::vector<std::string> lines_of(std::istream& stream) {
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
 TEST(Times, AreThoseOfTheFile) {
-  const std::string text = all_times(), file_name = KILN_TIMING_DATA "/times.txt";
-  std::ifstream expected_file(file_name);
-  std::istringstream found_text(text);
-  const std::vector<std::string> expected = lines_of(expected_file), found = lines_of(found_text);
-  if (expected == found) return;
-  std::ofstream("times.txt") << text;
-  std::string differences, kernel;
-  int shown = 0;
-  for (size_t i = 0; i < found.size(); ++i) {
-    if (!found[i].starts_with(' ')) kernel = found[i] + "\n";
-    if ((i < expected.size() && expected[i] == found[i]) || ++shown > 20) continue;
-    differences += std::exchange(kernel, "") + "+" + found[i] + "\n";
-  }
-  ADD_FAILURE() << "the model gives other times now (all of it in " << std::filesystem::absolute("times.txt").string()
-                << "; if that is what the change was to do, put it in the place of " << file_name
-                << " and raise model_version):\n"
-                << differences;
+  const std::string difference = test::difference_from_table(KILN_TIMING_DATA "/times.txt", all_times());
+  EXPECT_TRUE(difference.empty()) << "the model gives other times now, so `model_version` has to be raised too: "
+                                  << difference;
 }
 
 }  // namespace
