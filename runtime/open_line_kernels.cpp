@@ -132,10 +132,8 @@ class Choosing {
 
   void add(const Request& request, Takes takes) {
     Size& size = sizes_.emplace_back(Size{request, {}});
-    for (auto& [name, kernel] : takes.kernels) {
-      size.can_take.insert(name);
-      kernels_.try_emplace(name, std::move(kernel));
-    }
+    for (const auto& [name, kernel] : takes.kernels) size.can_take.insert(name);
+    kernels_.merge(takes.kernels);
   }
 
   bool empty() const { return sizes_.empty(); }
