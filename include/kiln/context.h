@@ -236,9 +236,11 @@ class Context {
   /// On all threads. A convolution of three open extents has some five kernels, a product of three a hundred: bundles
   /// (`kiln bundle --open`) and the store of compiled kernels save their compiles. The kernels stay as long as the
   /// Context. The page names layers that open kernels do not serve. A line of which few sizes fit, because extents
-  /// depend on each other, is announced. Tries all, then throws as plan() for the first that failed; as
-  /// Request::parse() for a line of which no size makes a request; invalid_argument for definitions of user code;
-  /// unsupported for a line that no open kernel serves, and if the options leave calls none.
+  /// depend on each other, is announced.
+  ///
+  /// Throws before anything is compiled: as Request::parse() for a line of which no size makes a request;
+  /// invalid_argument for definitions of user code; unsupported for a line that no open kernel serves, and if the
+  /// options let calls take none. Then compiles all kernels, and throws as plan() for the first that failed.
   void prepare_open(std::string_view lines);
 
   /// Waits until nothing is left to be done in the background: plans of shapes that open kernels serve, and open

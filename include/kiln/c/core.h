@@ -182,9 +182,9 @@ KILN_API kiln_status kiln_context_prepare(kiln_context* context, const char* req
 
 /* Makes open kernels for all sizes of `lines` now, so that with KILN_FIRST_CALL_AT_ONCE no later call of such a size
  * waits for a compile: requests, a line each, whose extents may be `?`, `?N` (up to N) or `?NAME` (docs/sizes.md).
- * A convolution of three open extents has some five kernels, a product of three a hundred. Reports the first that
- * fails, after trying all; KILN_UNSUPPORTED for a line that no open kernel serves, and if the options leave calls
- * none. */
+ * A convolution of three open extents has some five kernels, a product of three a hundred. Before anything is compiled:
+ * the error of a line of which no size makes a request, and KILN_UNSUPPORTED for a line that no open kernel serves, and
+ * if the options let calls take none. Then the first kernel that fails, after trying all. */
 KILN_API kiln_status kiln_context_prepare_open(kiln_context* context, const char* lines);
 
 /* Waits until nothing is left to be done in the background: plans of shapes that open kernels serve, and what is to be
