@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "kiln/base/error.h"
-#include "kiln/generator/open_line.h"
+#include "kiln/runtime/open_line.h"
 #include "kiln/runtime/open_line_kernels.h"
 #include "numbers.h"
 

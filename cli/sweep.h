@@ -10,7 +10,7 @@
 
 namespace kiln::cli {
 
-/// Numbers for the open extents of requests (kiln/generator/open_line.h), by their names.
+/// Numbers for the open extents of requests (kiln/runtime/open_line.h), by their names.
 class Sweep {
  public:
   /// `given`: NAME=NUMBERS, numbers and ranges (numbers.h) with commas between. Throws Error(invalid_argument) for

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <unordered_set>
 #include <utility>
 
 #include "kiln/base/digest.h"
@@ -18,21 +18,6 @@ namespace {
 
 std::string without_extension(const std::string& path) {
   return path.substr(0, path.rfind('.'));
-}
-
-// The files that `stem` is written in (.h, .cpp), and those of every library file that they include: what descriptors
-// share shapes their kernels as much as they do themselves.
-void collect_descriptor(const SourceLibrary& library, const std::string& stem, std::set<std::string>& files) {
-  for (const char* extension : {".h", ".cpp", ".json"}) {
-    const auto found = library.files().find(stem + extension);
-    if (found == library.files().end() || !files.insert(found->first).second) continue;
-    for (std::string_view line : text::split(found->second, '\n')) {
-      constexpr std::string_view include = "#include \"";
-      if (!line.starts_with(include)) continue;
-      line.remove_prefix(include.size());
-      collect_descriptor(library, without_extension(std::string(line.substr(0, line.find('"')))), files);
-    }
-  }
 }
 
 // Files of the generator that shape the sources of every algorithm; a descriptor includes those that shape the sources
@@ -62,6 +47,39 @@ const std::string& CodeDigests::of(const std::string& path) {
     code.append(names_a_file(line) ? "#include" : line).append(1, '\n');
   }
   return known_.emplace(path, digest_of(code_of(code))).first->second;
+}
+
+const CodeDigests::Unit& CodeDigests::unit(const std::string& stem) {
+  const auto [found, is_new] = units_.try_emplace(stem);
+  Unit& unit = found->second;
+  if (!is_new) return unit;  // finished, or among the files that are being read, which may include each other
+  for (const char* extension : {".h", ".cpp", ".json"}) {
+    const std::string path = stem + extension;
+    if (!library_.files().contains(path)) continue;
+    unit.digests.emplace_back(of(path));
+    for (const SourceLibrary::Include& include : library_.includes(path)) {
+      unit.includes.push_back(&this->unit(without_extension(include.target)));
+    }
+  }
+  return unit;
+}
+
+std::vector<std::string_view> CodeDigests::of_descriptors(const std::vector<std::string>& stems) {
+  std::vector<const Unit*> open;
+  for (const std::string& stem : stems) open.push_back(&unit(stem));
+  std::unordered_set<const Unit*> seen;
+  std::vector<std::string_view> digests;
+  while (!open.empty()) {
+    const Unit* const next = open.back();
+    open.pop_back();
+    if (!seen.insert(next).second) continue;
+    digests.insert(digests.end(), next->digests.begin(), next->digests.end());
+    open.insert(open.end(), next->includes.begin(), next->includes.end());
+  }
+  std::ranges::sort(digests);
+  const auto repeated = std::ranges::unique(digests);
+  digests.erase(repeated.begin(), repeated.end());
+  return digests;
 }
 
 Source Emitter::source(Prelude prelude) const {
@@ -210,18 +228,15 @@ std::string Algorithm::digest(CodeDigests& codes) const {
   const std::string stem = without_extension(template_path());
   // A template without its descriptor is a fault of the library.
   if (!library.files().contains(stem + ".json")) (void)library.text(stem + ".cpp");
-  std::set<std::string> compiled;
-  collect_descriptor(library, stem, compiled);
-  for (const char* shared : shaping) collect_descriptor(library, shared, compiled);
+  std::vector<std::string> compiled(std::begin(shaping), std::end(shaping));
+  compiled.push_back(stem);
 
   Digest digest;
   digest.add(name());
   for (const std::string& path : templates()) {
     for (const std::string& file : closure(library, path)) digest.add(codes.of(file));
   }
-  std::set<std::string> ordered;  // in an order that paths have no part in
-  for (const std::string& file : compiled) ordered.insert(codes.of(file));
-  for (const std::string& code : ordered) digest.add(code);
+  for (const std::string_view code : codes.of_descriptors(compiled)) digest.add(code);
   return digest.hex();
 }
 

@@ -15,6 +15,7 @@ namespace {
 constexpr std::string_view always_first = "lib/types.cuh";
 constexpr std::string_view of_open_extents = "lib/open_extent.cuh";
 constexpr std::string_view include_prefix = "#include \"";
+constexpr std::string_view piece_prefix = "lib/";
 constexpr std::string_view per_class_prefix = "per_class/";
 constexpr std::string_view types_by_code = "types/by_code";
 constexpr std::string_view user_prefix = "user/";  // of places in Kiln's templates, and of the files of user templates
@@ -24,6 +25,18 @@ std::string_view included(std::string_view line) {
   if (!line.starts_with(include_prefix)) return {};
   line.remove_prefix(include_prefix.size());
   return line.substr(0, line.find('"'));
+}
+
+std::vector<SourceLibrary::Include> includes_of(std::string_view text) {
+  std::vector<SourceLibrary::Include> includes;
+  size_t number = 0;
+  for (const std::string_view line : text::split(text, '\n')) {
+    ++number;
+    if (const std::string_view target = included(line); !target.empty()) {
+      includes.push_back({std::string(target), number});
+    }
+  }
+  return includes;
 }
 
 // Every source has these types.
@@ -58,11 +71,27 @@ std::string file_name(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// Inlines a file and, where they are included, the files it needs; each once. Without a prelude places stay empty.
-// In a user template every line keeps the file and number that its author knows (`#line`), and mistakes name them.
+// Throws if a file that a user wrote includes a piece that does not exist.
+void require_piece(const SourceLibrary& library, const std::string& path, const SourceLibrary::Include& include) {
+  const auto& [target, line] = include;
+  if (!path.starts_with(user_prefix)) return;
+  const bool is_kilns =
+      target.starts_with(piece_prefix) || target.starts_with(per_class_prefix) || target.starts_with(user_prefix);
+  if (!is_kilns || (target.starts_with(piece_prefix) && library.files().contains(target))) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{}: line {}: there is no \"{}\" to include", file_name(path), line, target),
+              "a user template includes Kiln's pieces, \"lib/...\": docs/adding-a-kernel.md says what there is");
+}
+
+Error includes_itself(const std::string& path) {
+  return {ErrorCode::internal, fmt::format("template {} includes itself", path)};
+}
+
+// Inlines a file and, where they are included, the files it needs; each once. In a user template every line
+// keeps the file and number that its author knows (`#line`), and mistakes name them.
 class Inliner {
  public:
-  Inliner(const SourceLibrary& library, const std::string& template_path, const Prelude* prelude)
+  Inliner(const SourceLibrary& library, const std::string& template_path, const Prelude& prelude)
       : library_(library),
         name_(file_name(template_path)),
         is_users_(template_path.starts_with(user_prefix)),
@@ -70,7 +99,7 @@ class Inliner {
 
   void append(const std::string& path) {
     if (std::any_of(open_.begin(), open_.end(), [&](const Open& open) { return open.path == path; })) {
-      throw Error(ErrorCode::internal, fmt::format("template {} includes itself", path));
+      throw includes_itself(path);
     }
     if (std::find(done_.begin(), done_.end(), path) != done_.end()) return;
     done_.push_back(path);
@@ -94,13 +123,12 @@ class Inliner {
   void append_parameters() {
     text_ += "// ---- parameters\n";
     if (is_users_) text_ += "#line 1 \"parameters\"\n";
-    text_ += prelude_->text();
+    text_ += prelude_.text();
   }
 
   void append_text(std::string_view text) { text_ += text; }
 
   const std::string& text() const { return text_; }
-  const std::vector<std::string>& files() const { return done_; }
 
  private:
   // A file that is being inlined, and its line.
@@ -121,33 +149,22 @@ class Inliner {
 
   void append_directive(std::string_view line) {
     const std::string_view target = included(line);
-    require_piece(target);
+    require_piece(library_, open_.back().path, {std::string(target), open_.back().line});
     if (line == "#pragma once") {
       number_next_line();
-    } else if (target.starts_with("lib/")) {
+    } else if (target.starts_with(piece_prefix)) {
       append(std::string(target));
       number_next_line();
     } else if (target.starts_with(per_class_prefix)) {
       append_classes(std::string(target.substr(per_class_prefix.size())));
     } else if (target.starts_with(user_prefix)) {
-      if (prelude_ != nullptr) append_place(target);
+      append_place(target);
     } else if (target == types_by_code) {
-      if (prelude_ != nullptr) text_ += line_of_types(*prelude_);
+      text_ += line_of_types(prelude_);
     } else {
       text_ += line;
       text_ += '\n';
     }
-  }
-
-  // Throws if the template's own text, where a user wrote it, includes a piece that does not exist.
-  void require_piece(std::string_view target) const {
-    if (!open_.back().path.starts_with(user_prefix)) return;
-    const bool is_kilns =
-        target.starts_with("lib/") || target.starts_with(per_class_prefix) || target.starts_with(user_prefix);
-    if (!is_kilns || (target.starts_with("lib/") && library_.files().contains(std::string(target)))) return;
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}: line {}: there is no \"{}\" to include", name_, open_.back().line, target),
-                "a user template includes Kiln's pieces, \"lib/...\": docs/adding-a-kernel.md says what there is");
   }
 
   void number_next_line() {
@@ -157,8 +174,7 @@ class Inliner {
   }
 
   void append_classes(const std::string& path) {
-    if (prelude_ == nullptr) return append(path);
-    const std::vector<std::string> constants = prelude_->class_texts();
+    const std::vector<std::string> constants = prelude_.class_texts();
     if (constants.empty()) {
       throw Error(ErrorCode::internal, fmt::format("template {} has classes, its prelude none", name_));
     }
@@ -175,8 +191,8 @@ class Inliner {
   }
 
   void append_place(std::string_view place) {
-    const auto found = prelude_->places().find(place);
-    if (found == prelude_->places().end()) {
+    const auto found = prelude_.places().find(place);
+    if (found == prelude_.places().end()) {
       throw Error(ErrorCode::internal, fmt::format("template {} has a place {} for nothing", name_, place));
     }
     text_ += found->second;
@@ -189,10 +205,37 @@ class Inliner {
   const SourceLibrary& library_;
   std::string name_;  // of the template, in messages
   bool is_users_;
-  const Prelude* prelude_;
+  const Prelude& prelude_;
   std::vector<Open> open_;
   std::vector<std::string> done_;
   std::string text_;
+};
+
+// The files that an Inliner reads, in its order.
+class Closure {
+ public:
+  explicit Closure(const SourceLibrary& library) : library_(library) {}
+
+  void add(const std::string& path) {
+    if (std::ranges::find(open_, path) != open_.end()) throw includes_itself(path);
+    if (std::ranges::find(files_, path) != files_.end()) return;
+    files_.push_back(path);
+    open_.push_back(path);
+    for (const SourceLibrary::Include& include : library_.includes(path)) {
+      require_piece(library_, path, include);
+      const std::string& target = include.target;
+      if (target.starts_with(piece_prefix)) add(target);
+      if (target.starts_with(per_class_prefix)) add(target.substr(per_class_prefix.size()));
+    }
+    open_.pop_back();
+  }
+
+  const std::vector<std::string>& files() const { return files_; }
+
+ private:
+  const SourceLibrary& library_;
+  std::vector<std::string> open_;  // the files that are being read, each included by the one before it
+  std::vector<std::string> files_;
 };
 
 std::string comment(std::string_view title) {
@@ -222,10 +265,19 @@ bool fits_int(int64_t value) {
 
 }  // namespace
 
+SourceLibrary::SourceLibrary(std::map<std::string, std::string> files) : files_(std::move(files)) {
+  for (const auto& [path, text] : files_) includes_.emplace(path, includes_of(text));
+}
+
 const std::string& SourceLibrary::text(const std::string& path) const {
   const auto found = files_.find(path);
   if (found == files_.end()) throw Error(ErrorCode::internal, fmt::format("there is no template file {}", path));
   return found->second;
+}
+
+const std::vector<SourceLibrary::Include>& SourceLibrary::includes(const std::string& path) const {
+  (void)text(path);
+  return includes_.find(path)->second;
 }
 
 std::string Prelude::line(std::string_view name, int64_t value) {
@@ -387,7 +439,7 @@ Prelude& Prelude::place(std::string place, std::string text) {
 
 std::string specialise(const SourceLibrary& library, const std::string& template_path, const Prelude& prelude,
                        std::string_view title) {
-  Inliner inliner(library, template_path, &prelude);
+  Inliner inliner(library, template_path, prelude);
   inliner.append_text(comment(title));
   inliner.append(std::string(always_first));
   if (has_further_types(prelude)) {
@@ -400,15 +452,15 @@ std::string specialise(const SourceLibrary& library, const std::string& template
 }
 
 std::vector<std::string> closure(const SourceLibrary& library, const std::string& template_path) {
-  Inliner inliner(library, template_path, nullptr);
-  inliner.append(template_path);
-  inliner.append(std::string(always_first));
+  Closure closure(library);
+  closure.add(template_path);
+  closure.add(std::string(always_first));
   std::vector<std::string> pieces = further_pieces();
   pieces.emplace_back(of_open_extents);
   for (const std::string& piece : pieces) {
-    if (library.files().contains(piece)) inliner.append(piece);
+    if (library.files().contains(piece)) closure.add(piece);
   }
-  return inliner.files();
+  return closure.files();
 }
 
 }  // namespace kiln

@@ -14,8 +14,8 @@
 #include "kiln/base/error.h"
 #include "kiln/base/parallel.h"
 #include "kiln/execution/bundle.h"
-#include "kiln/generator/open_line.h"
 #include "kiln/generator/operation.h"
+#include "kiln/runtime/open_line.h"
 #include "selection.h"
 
 namespace kiln {

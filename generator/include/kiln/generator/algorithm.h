@@ -37,10 +37,23 @@ class CodeDigests {
   /// Digest of the code (code_of()) of one file, without the lines that include other files by their path. Throws
   /// Error(internal) if there is no such file.
   const std::string& of(const std::string& path);
+  /// Digests, sorted and each once, of the files that `stems` ("conv/simple/simple") are written in (.h, .cpp, .json)
+  /// and of those of every library file that they include: what descriptors share shapes their kernels as much as they
+  /// do themselves.
+  std::vector<std::string_view> of_descriptors(const std::vector<std::string>& stems);
 
  private:
+  // The files of one stem.
+  struct Unit {
+    std::vector<std::string_view> digests;
+    std::vector<const Unit*> includes;
+  };
+
+  const Unit& unit(const std::string& stem);
+
   const SourceLibrary& library_;
   std::map<std::string, std::string> known_;
+  std::map<std::string, Unit> units_;
 };
 
 /// One algorithm's view of one request on one target: whatever it works out of them is worked out when the Binding is

@@ -19,14 +19,23 @@ namespace kiln {
 /// "lib/types.cuh", "conv/simple/simple.cpp"). Descriptors are in it too: they are part of an algorithm's digest.
 class SourceLibrary {
  public:
-  explicit SourceLibrary(std::map<std::string, std::string> files) : files_(std::move(files)) {}
+  /// A line `#include "TARGET"` and its number, from 1.
+  struct Include {
+    std::string target;
+    size_t line;
+  };
+
+  explicit SourceLibrary(std::map<std::string, std::string> files);
 
   /// Throws Error(internal) if there is no such file.
   const std::string& text(const std::string& path) const;
+  /// The includes of a file, in order. Throws Error(internal) if there is no such file.
+  const std::vector<Include>& includes(const std::string& path) const;
   const std::map<std::string, std::string>& files() const { return files_; }
 
  private:
   std::map<std::string, std::string> files_;
+  std::map<std::string, std::vector<Include>> includes_;  // read once: digests of all algorithms ask for them
 };
 
 /// Types that hold element offsets in the sources of a program.

@@ -1,4 +1,4 @@
-#include "kiln/generator/open_line.h"
+#include "kiln/runtime/open_line.h"
 
 #include <fmt/format.h>
 
