@@ -13,6 +13,8 @@
 #include "kiln/base/digest.h"
 #include "kiln/base/error.h"
 #include "kiln/generator/code_text.h"
+#include "kiln/generator/operation.h"
+#include "operation_sources.h"
 
 namespace kiln::testing_support {
 namespace {
@@ -26,13 +28,6 @@ constexpr std::string_view heading =
 constexpr std::string_view seal = "all lines above";
 constexpr size_t digest_letters = 32;
 constexpr const char* state_file = "sources";
-
-std::string content_of(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::string content(std::istreambuf_iterator<char>(stream), {});
-  if (!stream) throw Error(ErrorCode::io_error, "cannot read " + path.string());
-  return content;
-}
 
 bool is_digest(std::string_view text) {
   return text.size() == digest_letters && text.find_first_not_of("0123456789abcdef") == text.npos;
@@ -63,6 +58,19 @@ std::optional<std::string> unless_unreadable(const Reason& reason) {
     if (error.code() != ErrorCode::io_error) throw;
     return error.message();
   }
+}
+
+// Sources of operations, which count for each operation alone, and the list of their names.
+std::set<std::string> of_operations() {
+  std::set<std::string> places(folders_of_operations().begin(), folders_of_operations().end());
+  places.insert("generator/include/kiln/generator/operation_list.h");
+  return places;
+}
+
+bool is_in(const std::string& path, const std::set<std::string>& places) {
+  return std::any_of(places.begin(), places.end(), [&](const std::string& place) {
+    return path.starts_with(place) && (path.size() == place.size() || path[place.size()] == '/');
+  });
 }
 
 bool is_ignored(const fs::path& path) {
@@ -110,9 +118,13 @@ bool DeepList::holds(const DeepSubject& subject) const {
   return found != digests_.end() && found->second == subject.digest;
 }
 
-std::string digest_of_sources(const fs::path& root, const std::vector<std::string>& parts) {
+std::string digest_of_sources(const fs::path& root, const std::vector<std::string>& parts,
+                              const std::set<std::string>& without) {
   std::map<std::string, fs::path> files;  // by their paths below the root, in an order that no file system decides
-  const auto take = [&](const fs::path& path) { files[path.lexically_relative(root).generic_string()] = path; };
+  const auto take = [&](const fs::path& path) {
+    const std::string name = path.lexically_relative(root).generic_string();
+    if (!is_in(name, without)) files[name] = path;
+  };
   for (const std::string& part : parts) {
     const fs::path path = root / part;
     if (fs::is_regular_file(path)) {
@@ -223,11 +235,39 @@ std::optional<std::string> DeepTests::why_due(const DeepSubject& subject) const 
 std::optional<std::string> DeepTests::why_all_sweeps_are_due() const {
   if (auto reason = why_all_is_due()) return reason;
   return unless_unreadable([&]() -> std::optional<std::string> {
-    for (const std::string& source : sources_of_sweeps()) {
-      if (auto reason = why_due({"sources " + source, digest_of_sources(root(), {source})})) return reason;
+    for (const DeepSubject& subject : subjects_of_sweeps()) {
+      if (auto reason = why_due(subject)) return reason;
     }
     return std::nullopt;
   });
+}
+
+std::set<std::string> DeepTests::changed_operations() const {
+  const std::vector<DeepSubject> subjects = subjects_of_operations();
+  std::set<std::string> changed;
+  for (size_t i = 0; i < subjects.size(); ++i) {
+    if (why_due(subjects[i])) changed.emplace(operations()[i]->name());
+  }
+  return changed;
+}
+
+std::vector<DeepSubject> DeepTests::subjects_of_sweeps() const {
+  std::vector<DeepSubject> subjects;
+  for (const std::string& source : sources_of_sweeps()) {
+    subjects.push_back({"sources " + source, digest_of_sources(root(), {source}, of_operations())});
+  }
+  return subjects;
+}
+
+// In the order of operations().
+std::vector<DeepSubject> DeepTests::subjects_of_operations() const {
+  const OperationSources sources(root(), sources_of_sweeps());
+  std::vector<DeepSubject> subjects;
+  for (const Operation* operation : operations()) {
+    const std::string name(operation->name());
+    subjects.push_back({"operation " + name, sources.digest_of(name)});
+  }
+  return subjects;
 }
 
 std::optional<std::string> DeepTests::why_test_is_due(const std::string& name) const {
@@ -271,9 +311,8 @@ void DeepTests::write_list() const {
                 "sources changed while the deep run went on: tests/deep.txt stays as it is");
   }
   DeepList list;
-  for (const std::string& source : sources_of_sweeps()) {
-    list.add({"sources " + source, digest_of_sources(root(), {source})});
-  }
+  for (const DeepSubject& subject : subjects_of_sweeps()) list.add(subject);
+  for (const DeepSubject& subject : subjects_of_operations()) list.add(subject);
   for (const fs::directory_entry& entry : fs::directory_iterator(options_.records)) {
     if (entry.path().extension() != ".passed") continue;
     for (const DeepSubject& subject : subjects_in(content_of(entry.path()))) list.add(subject);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,12 +35,14 @@ class DeepList {
 };
 
 /// A digest of the files, and of those in the folders, that `parts` names below `root`: of their paths and contents;
-/// of C++ and CUDA without comments. Files that git ignores everywhere (*.pyc) do not count. Throws Error(io_error) if
-/// there is no such file or folder.
-std::string digest_of_sources(const std::filesystem::path& root, const std::vector<std::string>& parts);
+/// of C++ and CUDA without comments. Files that git ignores everywhere (*.pyc) do not count, nor do files and folders
+/// out of `without`. Throws Error(io_error) if there is no such file or folder.
+std::string digest_of_sources(const std::filesystem::path& root, const std::vector<std::string>& parts,
+                              const std::set<std::string>& without = {});
 
 /// Sources by the name of the subject that they make. First those that every sweep over kernels rests on, one subject
-/// for each room that the tests of templates link to, but for templates/, where the digest of each algorithm counts.
+/// for each room that the tests of templates link to, but for templates/, where the digest of each algorithm counts,
+/// and for what generator/ and reference/ have for one operation alone, which counts for its kernels.
 const std::vector<std::string>& sources_of_sweeps();
 /// Then those of the tests that are named: slurm_test, the report in a browser, the tables of PyTorch.
 const std::map<std::string, std::vector<std::string>>& sources_of_tests();
@@ -64,6 +67,9 @@ class DeepTests {
   std::optional<std::string> why_due(const DeepSubject& subject) const;
   /// The same for sources_of_sweeps(). Sources that cannot be read are a reason, too.
   std::optional<std::string> why_all_sweeps_are_due() const;
+  /// The operations whose definition or reference has changed: the sweeps over their kernels have to run. Throws
+  /// Error(io_error) for sources that cannot be read.
+  std::set<std::string> changed_operations() const;
   /// The same for a test out of sources_of_tests(). Throws Error(invalid_argument) if it is not there.
   std::optional<std::string> why_test_is_due(const std::string& name) const;
   /// The subject of a test out of sources_of_tests(). Throws Error(invalid_argument) if it is not there.
@@ -80,6 +86,8 @@ class DeepTests {
  private:
   std::filesystem::path list_path() const { return options_.root / "tests/deep.txt"; }
   std::optional<std::string> why_all_is_due() const;
+  std::vector<DeepSubject> subjects_of_sweeps() const;
+  std::vector<DeepSubject> subjects_of_operations() const;
   std::string state_of_sources() const;
 
   Options options_;

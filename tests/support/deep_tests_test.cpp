@@ -147,6 +147,24 @@ TEST_F(DeepTree, AByteOfCodeInAnythingThatSweepsRestOnMakesAllDue) {
   }
 }
 
+// A new operation, or a change of one, leaves the kernels of the others as they are.
+TEST_F(DeepTree, SourcesOfAnOperationMakeItsSweepsDueAlone) {
+  const fs::path definition = root_ / "generator/operations/gather.cpp";
+  write(definition, "const Operation& gather_operation() { return one; }\n");
+  write(root_ / "generator/include/kiln/generator/operation_list.h", "gather\n");
+  pass_all();
+  EXPECT_EQ(tests().changed_operations(), std::set<std::string>{});
+  write(definition, "const Operation& gather_operation() { return two; }\n");
+  EXPECT_EQ(tests().changed_operations(), std::set<std::string>{"gather"});
+  write(root_ / "reference/operations/gather.cpp", "Reference gather_reference() { return one; }\n");
+  write(root_ / "generator/operations/resize.cpp", "const Operation& resize_operation() { return one; }\n");
+  write(root_ / "generator/include/kiln/generator/operation_list.h", "gather\nresize\n");
+  EXPECT_EQ(tests().changed_operations(), (std::set<std::string>{"gather", "resize"}));
+  EXPECT_EQ(tests().why_all_sweeps_are_due(), std::nullopt);
+  write(root_ / "generator/operations/common.cpp", "int one;\n");
+  EXPECT_GT(tests().changed_operations().size(), 20u) << "of all, because no operation includes it";
+}
+
 TEST_F(DeepTree, AByteInAnythingThatANamedTestTestsMakesItDue) {
   pass_all();
   for (const auto& [name, sources] : sources_of_tests()) {

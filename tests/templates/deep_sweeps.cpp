@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <map>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -27,17 +28,18 @@ std::optional<std::string> kind_of_sweep(const std::string& suite) {
   return std::nullopt;
 }
 
-// Subjects of a parameter as PrintTo(AlgorithmCase) writes it: "pool_simple,pool_nchw: pool_forward x=...".
-std::vector<DeepSubject> subjects_of(const std::string& kind, const std::string& parameter,
-                                     const Catalogue& catalogue) {
+// The sweep with a parameter as PrintTo(AlgorithmCase) writes it: "pool_simple,pool_nchw: pool_forward x=...".
+Sweep sweep_of(const std::string& test, const std::string& kind, const std::string& parameter,
+               const Catalogue& catalogue) {
   const size_t colon = parameter.find(": ");
   if (colon == std::string::npos) throw Error(ErrorCode::internal, parameter + " is no case of a sweep");
-  std::vector<DeepSubject> subjects;
+  Sweep sweep{test, {}, {}};
   std::istringstream algorithms(parameter.substr(0, colon));
   for (std::string algorithm; std::getline(algorithms, algorithm, ',');) {
-    subjects.push_back(subject_of_sweep(kind, algorithm, parameter.substr(colon + 2), catalogue));
+    sweep.subjects.push_back(subject_of_sweep(kind, algorithm, parameter.substr(colon + 2), catalogue));
+    sweep.operation = catalogue.find(algorithm)->operation();
   }
-  return subjects;
+  return sweep;
 }
 
 // Records the sweeps that pass.
@@ -102,16 +104,17 @@ std::vector<Sweep> sweeps_of(const testing::UnitTest& program, const Catalogue& 
     const std::optional<std::string> kind = kind_of_sweep(suite.name());
     for (int j = 0; kind && j < suite.total_test_count(); ++j) {
       const testing::TestInfo& test = *suite.GetTestInfo(j);
-      sweeps.push_back(
-          {fmt::format("{}.{}", suite.name(), test.name()), subjects_of(*kind, test.value_param(), catalogue)});
+      sweeps.push_back(sweep_of(fmt::format("{}.{}", suite.name(), test.name()), *kind, test.value_param(), catalogue));
     }
   }
   return sweeps;
 }
 
 std::vector<Sweep> unchanged_sweeps(const std::vector<Sweep>& sweeps, const DeepTests& deep) {
+  const std::set<std::string> changed = deep.changed_operations();
   std::vector<Sweep> unchanged;
   for (const Sweep& sweep : sweeps) {
+    if (changed.contains(sweep.operation)) continue;
     if (std::none_of(sweep.subjects.begin(), sweep.subjects.end(),
                      [&](const DeepSubject& subject) { return deep.why_due(subject); })) {
       unchanged.push_back(sweep);

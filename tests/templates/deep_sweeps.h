@@ -15,6 +15,7 @@ namespace kiln::testing_support {
 struct Sweep {
   std::string test;                   ///< "PoolConfigs/PairwiseMatch.TheReference/pool_simple_0".
   std::vector<DeepSubject> subjects;  ///< One for each of its algorithms.
+  std::string operation;              ///< Operation of these.
 };
 
 /// The subject of such a case and one algorithm: its name says the kind of sweep and the request, its digest is the
@@ -25,7 +26,7 @@ DeepSubject subject_of_sweep(const std::string& kind, const std::string& algorit
 /// The sweeps that GoogleTest knows in this program.
 std::vector<Sweep> sweeps_of(const testing::UnitTest& program, const Catalogue& catalogue);
 
-/// The elements of `sweeps` without a subject that is due.
+/// The elements of `sweeps` without a subject that is due, of operations that have not changed.
 std::vector<Sweep> unchanged_sweeps(const std::vector<Sweep>& sweeps, const DeepTests& deep);
 
 /// The version of NVRTC, which makes the code that sweeps run.

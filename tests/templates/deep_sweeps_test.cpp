@@ -30,7 +30,9 @@ using Files = std::map<std::string, std::string>;
 std::vector<Sweep> sweeps_of_each(const Catalogue& catalogue) {
   std::vector<Sweep> sweeps;
   for (const Algorithm& algorithm : catalogue.algorithms()) {
-    sweeps.push_back({algorithm.name(), {subject_of_sweep("PairwiseMatch", algorithm.name(), "a request", catalogue)}});
+    sweeps.push_back({algorithm.name(),
+                      {subject_of_sweep("PairwiseMatch", algorithm.name(), "a request", catalogue)},
+                      std::string(algorithm.operation())});
   }
   return sweeps;
 }
@@ -47,6 +49,7 @@ class SweepsAfterADeepRun : public testing::Test {
       fs::create_directories(file.parent_path());
       std::ofstream(file) << "int one;\n";
     }
+    fs::create_directories(folder_ / "generator/operations");
     fs::create_directories(folder_ / "records");
     const DeepTests run({.root = folder_, .records = folder_ / "records"});
     run.start();
@@ -138,7 +141,7 @@ TEST_F(SweepsAfterADeepRun, AreDueForEveryAlgorithmInWhoseProgramsAnEditedFileSt
 TEST_F(SweepsAfterADeepRun, OfOtherRequestsOrKindsAreDue) {
   const DeepTests deep({.root = folder_, .records = {}});
   const auto sweep = [](const char* kind, const char* request) {
-    return Sweep{"t", {subject_of_sweep(kind, "pool_nchw", request, built_in_catalogue())}};
+    return Sweep{"t", {subject_of_sweep(kind, "pool_nchw", request, built_in_catalogue())}, "pool_forward"};
   };
   EXPECT_EQ(unchanged_sweeps({sweep("PairwiseMatch", "a request")}, deep).size(), 1u);
   EXPECT_TRUE(unchanged_sweeps({sweep("PairwiseMatch", "another")}, deep).empty());
@@ -147,13 +150,17 @@ TEST_F(SweepsAfterADeepRun, OfOtherRequestsOrKindsAreDue) {
   Sweep both = sweep("PairwiseMatch", "a request");
   both.subjects.push_back({both.subjects.front().name, std::string(32, '0')});
   EXPECT_TRUE(unchanged_sweeps({both}, deep).empty());
+  EXPECT_TRUE(unchanged_sweeps({{"t", {}, "pool_backward"}}, deep).size() == 1);
+  std::ofstream(folder_ / "generator/operations/pool_forward.cpp") << "const Operation& pool_forward_operation() {}\n";
+  EXPECT_TRUE(unchanged_sweeps({sweep("PairwiseMatch", "a request")}, deep).empty()) << "its operation changed";
+  EXPECT_TRUE(unchanged_sweeps({{"t", {}, "pool_backward"}}, deep).size() == 1) << "that of another one";
   EXPECT_NE(deep.why_due(subject_of_nvrtc({Arch::of(9, 0), 1, 0})), std::nullopt) << "another NVRTC";
 }
 
 TEST(SweepFilter, NamesWhatIsLeftOut) {
   EXPECT_EQ(filter_without({}), "*");
-  EXPECT_EQ(filter_without({{"A/PairwiseMatch.T/a_0", {}}}), "*-A/PairwiseMatch.T/a_0");
-  EXPECT_EQ(filter_without({{"A/W.T/a_0", {}}, {"A/W.T/b_1", {}}}), "*-A/W.T/a_0:A/W.T/b_1");
+  EXPECT_EQ(filter_without({{"A/PairwiseMatch.T/a_0", {}, ""}}), "*-A/PairwiseMatch.T/a_0");
+  EXPECT_EQ(filter_without({{"A/W.T/a_0", {}, ""}, {"A/W.T/b_1", {}, ""}}), "*-A/W.T/a_0:A/W.T/b_1");
 }
 
 }  // namespace
