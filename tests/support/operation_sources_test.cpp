@@ -98,7 +98,7 @@ TEST(OperationSourcesOfTheProject, AreEachOfSomeOperation) {
   EXPECT_THAT(conv, IsSupersetOf({definitions + "conv_forward.cpp", definitions + "convolution.cpp",
                                   references + "conv_forward.cpp", references + "window.h"}));
   EXPECT_THAT(conv, Not(Contains(references + "resize.cpp")));
-  EXPECT_THAT(resize, Not(Contains(definitions + "conv_forward.cpp")));
+  EXPECT_THAT(resize, Not(Contains(definitions + "softmax_forward.cpp")));
 }
 
 }  // namespace
