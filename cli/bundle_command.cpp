@@ -192,7 +192,7 @@ void add_bundle(Command app, int& exit_code) {
   const Option packs = command.add_option("--pack", options->packs, "packs to use beside the database");
   command
       .add_flag("--open", options->open,
-                "open kernels instead of winners: extents of the requests may be ?, ?N (up to N) or ?NAME")
+                "open kernels instead of winners: extents of the requests may be ?, ?N (up to N), ?NAME or ?(h-1)/2+1")
       .excludes(database)
       .excludes(packs);
   command.add_flag("--emulated", options->emulated,

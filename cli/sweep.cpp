@@ -24,17 +24,16 @@ namespace {
       "56");
 }
 
-// The names of a line's open extents, each once.
 std::vector<std::string> names_of(const std::string& line, const OpenLine& open) {
   std::vector<std::string> names;
-  for (const OpenExtent& extent : open.extents) {
-    if (!extent.is_named) {
+  for (const OpenName& name : open.names) {
+    if (!name.is_named) {
       throw Error(
           ErrorCode::invalid_argument, fmt::format("an open extent of '{}' has no name", line),
           "name it, as in x=f32:?nx?c, and give --sweep n=1,8 --sweep c=64; `kiln explain`, `verify`, `emit` and "
           "`bundle --open` take all sizes, without --sweep");
     }
-    if (std::ranges::find(names, extent.name) == names.end()) names.push_back(extent.name);
+    names.push_back(name.name);
   }
   return names;
 }

@@ -22,6 +22,56 @@ size_t place_in_tensor(const std::string& line, size_t at) {
   return static_cast<size_t>(std::ranges::count(before.substr(before.rfind(':') + 1), 'x'));  // npos + 1 is 0
 }
 
+// Where the extent ends that begins at `at`. "x" begins the next one, so it is in no name.
+size_t end_of_extent(const std::string& line, size_t at) {
+  return std::min(line.find_first_of("x:@ \t\r\n", at), line.size());
+}
+
+bool is_name(const std::string& said) {
+  return std::ranges::all_of(said, [](unsigned char c) { return std::isalnum(c) != 0; });
+}
+
+bool is_number(const std::string& said) {
+  return !said.empty() && std::ranges::all_of(said, [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+int64_t limit(const std::string& said, const std::string& line) {
+  if (said.size() > 9) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("?{} in '{}' is too large", said, line),
+                "give at most 999999999");
+  }
+  const int64_t most = std::stoll(said);
+  if (most == 0)
+    throw Error(ErrorCode::invalid_argument, fmt::format("?0 in '{}' leaves no size", line), "give at least 1");
+  return most;
+}
+
+[[noreturn]] void refuse(const std::string& said, const std::string& line, std::string_view fault) {
+  throw Error(ErrorCode::invalid_argument, fmt::format("'?{}' in '{}' is no open extent: {}", said, line, fault),
+              "write ?, ?N for up to N, ?NAME of letters other than x and digits, or what follows from names, as in "
+              "?(h-1)/2+1, without blanks");
+}
+
+IntegerExpression expression_of(const std::string& said, const std::string& line) {
+  try {
+    IntegerExpression expression(said);
+    if (expression.names().empty()) refuse(said, line, "it names no other");
+    return expression;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::parse_error) throw;
+    refuse(said, line, error.message());
+  }
+}
+
+void add(OpenName name, std::vector<OpenName>& names) {
+  const auto known = std::ranges::find(names, name.name, &OpenName::name);
+  if (known == names.end()) {
+    names.push_back(std::move(name));
+  } else {
+    known->most = std::min(known->most, name.most);
+  }
+}
+
 }  // namespace
 
 OpenLine parse_open_line(const std::string& line) {
@@ -29,30 +79,19 @@ OpenLine parse_open_line(const std::string& line) {
   size_t done = 0;
   for (size_t at = 0; at < line.size(); ++at) {
     if (!begins_extent(line, at)) continue;
-    OpenExtent extent;
-    extent.before = line.substr(done, at - done);
-    size_t end = at + 1;
-    // "x" begins the next extent, so it is in no name.
-    while (end < line.size() && line[end] != 'x' && std::isalnum(static_cast<unsigned char>(line[end])) != 0) ++end;
+    const size_t end = end_of_extent(line, at);
     const std::string said = line.substr(at + 1, end - at - 1);
-    extent.name = fmt::format("place {}", place_in_tensor(line, at));
-    const bool is_number = !said.empty() && std::ranges::all_of(said, [](unsigned char c) { return std::isdigit(c); });
-    if (end < line.size() && std::string_view("x:@ \t").find(line[end]) == std::string_view::npos) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("'{}' in '{}' is no open extent", line.substr(at, end - at + 1), line),
-                  "write ?, ?N for up to N, or ?NAME of letters other than x and digits");
+    OpenExtent extent{.before = line.substr(done, at - done), .name = {}, .expression = {}};
+    if (!is_name(said)) {
+      extent.expression = expression_of(said, line);
+      for (const auto& [name, column] : extent.expression->names()) add({.name = name, .is_named = true}, result.names);
+    } else {
+      OpenName name{.name = said, .is_named = !said.empty() && !is_number(said)};
+      if (is_number(said)) name.most = limit(said, line);
+      if (!name.is_named) name.name = fmt::format("place {}", place_in_tensor(line, at));
+      extent.name = name.name;
+      add(std::move(name), result.names);
     }
-    if (is_number && said.size() > 9) {
-      throw Error(ErrorCode::invalid_argument, fmt::format("?{} in '{}' is too large", said, line),
-                  "give at most 999999999");
-    }
-    if (is_number && std::stoll(said) == 0)
-      throw Error(ErrorCode::invalid_argument, fmt::format("?0 in '{}' leaves no size", line), "give at least 1");
-    if (is_number)
-      extent.most = std::stoll(said);
-    else if (!said.empty())
-      extent.name = said;
-    extent.is_named = !is_number && !said.empty();
     done = end;
     at = end - 1;
     result.extents.push_back(std::move(extent));
@@ -62,10 +101,11 @@ OpenLine parse_open_line(const std::string& line) {
 }
 
 std::string OpenLine::with(const std::map<std::string, int64_t>& values) const {
+  const auto value_of = [&](std::string_view name) { return std::optional(values.at(std::string(name))); };
   std::string text;
   for (const OpenExtent& extent : extents) {
-    const int64_t value = values.at(extent.name);
-    text += fmt::format("{}{}", extent.before, value == 0 ? extent.most : std::min(value, extent.most));
+    const int64_t value = extent.expression ? extent.expression->evaluate(value_of) : values.at(extent.name);
+    text += fmt::format("{}{}", extent.before, value);
   }
   return text + rest;
 }

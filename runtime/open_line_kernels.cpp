@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <random>
 #include <sstream>
@@ -29,50 +30,72 @@ const std::vector<std::vector<int64_t>>& usual_extents() {
   return extents;
 }
 
+// For lines whose extents depend on each other.
+constexpr std::string_view advice =
+    "leave out what follows from other operands, or say how it follows, as in dy=f32:?nx64x?(h-1)/2+1x?(w-1)/2+1";
+
 constexpr size_t drawn_sizes = 300;
 constexpr double slowest_of_them = 1.3;  // that a size may take, in times of the best estimate
 
-// The line with all extents alike.
+// The line with all open numbers alike.
 std::string with_extents(const OpenLine& line, int64_t same) {
   std::map<std::string, int64_t> values;
-  for (const OpenExtent& extent : line.extents) values[extent.name] = same;
+  for (const OpenName& name : line.names) values[name.name] = std::min(same, name.most);
   return line.with(values);
 }
 
-// Adds the sizes of which some extents are 1, which leaves several names for one layout, and changes what may be fixed.
-void add_sizes_with_ones(const OpenLine& line, const std::map<std::string, int64_t>& names,
-                         std::set<std::string>& sizes) {
-  constexpr size_t most_names = 6;
-  if (names.size() > most_names) return;
-  for (const int64_t others : {13, 64}) {
-    for (size_t ones = 1; ones < (size_t{1} << names.size()); ++ones) {
-      std::map<std::string, int64_t> values = names;
-      size_t bit = 0;
-      for (auto& [name, value] : values) value = (ones >> bit++ & 1) != 0 ? 1 : others;
-      sizes.insert(line.with(values));
-    }
-  }
-}
+// Sizes of a line, the same ones each time.
+class Sizes {
+ public:
+  explicit Sizes(const OpenLine& line) : line_(line) {}
 
-// The sizes of a line, the same ones each time.
-std::set<std::string> sizes_of(const OpenLine& line) {
-  std::map<std::string, int64_t> values;
-  for (const OpenExtent& extent : line.extents) values[extent.name] = 0;
-  std::set<std::string> sizes = {line.with(values)};
-  add_sizes_with_ones(line, values, sizes);
-  for (const std::vector<int64_t>& alike : usual_extents()) {
-    for (const int64_t same : alike) sizes.insert(with_extents(line, same));
-  }
-  std::mt19937 draw(39);  // NOLINT(cert-msc32-c,cert-msc51-cpp): equal lines have equal bundles
-  for (size_t i = 0; i < drawn_sizes && !values.empty(); ++i) {
-    for (auto& [name, value] : values) {
-      const std::vector<int64_t>& alike = usual_extents()[draw() % usual_extents().size()];
-      value = alike[draw() % alike.size()];
+  std::set<std::string> draw() && {
+    add([](size_t /*place*/) { return std::numeric_limits<int64_t>::max(); });
+    add_with_ones();
+    for (const std::vector<int64_t>& alike : usual_extents()) {
+      for (const int64_t same : alike) add([&](size_t /*place*/) { return same; });
     }
-    sizes.insert(line.with(values));
+    // NOLINTNEXTLINE(cert-msc32-c,cert-msc51-cpp): equal lines have equal bundles
+    std::mt19937 draw(39);
+    for (size_t i = 0; i < drawn_sizes && !line_.names.empty(); ++i) {
+      add([&](size_t /*place*/) {
+        const std::vector<int64_t>& alike = usual_extents()[draw() % usual_extents().size()];
+        return alike[draw() % alike.size()];
+      });
+    }
+    return std::move(sizes_);
   }
-  return sizes;
-}
+
+ private:
+  // Adds the size with these numbers, `number(i)` for the i-th name in order, each at most what the line allows.
+  template <typename Number>
+  void add(const Number& number) {
+    std::map<std::string, int64_t> most, values;
+    for (const OpenName& name : line_.names) most[name.name] = name.most;
+    size_t place = 0;
+    for (const auto& [name, limit] : most) values[name] = std::min(number(place++), limit);
+    try {
+      sizes_.insert(line_.with(values));
+    } catch (const Error&) {
+      // An expression that has no value there makes no size.
+    }
+  }
+
+  // Adds the sizes of which some extents are 1, which leaves several names for one layout, and changes what may be
+  // fixed.
+  void add_with_ones() {
+    constexpr size_t most_names = 6;
+    if (line_.names.size() > most_names) return;
+    for (const int64_t others : {13, 64}) {
+      for (size_t ones = 1; ones < (size_t{1} << line_.names.size()); ++ones) {
+        add([&](size_t place) { return (ones >> place & 1) != 0 ? 1 : others; });
+      }
+    }
+  }
+
+  const OpenLine& line_;
+  std::set<std::string> sizes_;
+};
 
 // Layers that large are left out: the estimates rank their kernels as those of smaller ones.
 bool is_too_large(const Request& request) {
@@ -194,7 +217,7 @@ std::vector<Request> requests_of(const OpenLineChooser::Demand& demand, OpenLine
   const std::optional<Request> larger = larger_size(open);
   const std::string readable = with_extents(open, 64);  // one of those that are drawn
   std::optional<Error> fault;                           // of that one
-  for (const std::string& size : sizes_of(open)) {
+  for (const std::string& size : Sizes(open).draw()) {
     ++result.drawn;
     try {
       for (const Request& form : forms_of(size, larger)) {
@@ -209,10 +232,9 @@ std::vector<Request> requests_of(const OpenLineChooser::Demand& demand, OpenLine
     }
   }
   if (result.fitting > 0) return requests;
-  constexpr const char* dependent = "leave out what follows from other operands, or give such extents as numbers";
   throw Error(fault->code(),
               fmt::format("no size of '{}' makes a request; '{}': {}", result.line, readable, fault->message()),
-              fault->hint().empty() ? dependent : fault->hint());
+              fault->hint().empty() ? std::string(advice) : fault->hint());
 }
 
 Takes takes_of(Variants variants, const DeviceFigures& figures, const cache::Filter& filter) {
@@ -263,10 +285,8 @@ std::optional<std::string> OpenLineKernels::remark() const {
   if (fitting * few >= drawn) return std::nullopt;
   return fmt::format(
       "only {} of the {} sizes of '{}' that were drawn make a request: extents of it depend on each other, and sizes "
-      "of "
-      "other kinds may lack an open kernel; leave out what follows from other operands, or give such extents as "
-      "numbers",
-      fitting, drawn, line);
+      "of other kinds may lack an open kernel; {}",
+      fitting, drawn, line, advice);
 }
 
 OpenLineKernels OpenLineChooser::choose(const std::string& line) {

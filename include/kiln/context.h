@@ -229,7 +229,8 @@ class Context {
 
   /// Makes open kernels for all sizes of `lines` now: with FirstCall::at_once, no later call of such a size waits for a
   /// compile (docs/sizes.md, "At once"). Lines of a requests file, whose extents may be `?` (any number), `?N` (up to
-  /// N) or `?NAME` (extents of one name are equal; those without one are, at the same place in their tensors):
+  /// N), `?NAME` (extents of one name are equal; those without one are, at the same place in their tensors), or what
+  /// follows from names, `?(h-1)/2+1`:
   ///
   ///   softmax_forward x=f16:?x4096      conv_forward x=f16:?x64x?x?:nhwc w=f16:128x64x3x3:nhwc pad=1
   ///

@@ -213,10 +213,11 @@ class Context(_kiln.Context):
         """Make open kernels for all sizes of `lines` now: in a Context with `first_call="at_once"` no later call of such
         a size waits for a compile.
 
-        `lines`: requests whose extents may be `?` (any number), `?N` (up to N) or `?NAME`; see docs/sizes.md. A convolution
-        of three open extents has some five kernels, a product of three a hundred. Before anything is compiled, raises
-        the error of a line of which no size makes a request, and Unsupported for a line that no open kernel serves,
-        and if the options let calls take none; then what the first kernel that fails raises, after trying all.
+        `lines`: requests whose extents may be `?` (any number), `?N` (up to N), `?NAME` or what follows from names,
+        `?(h-1)/2+1`; see docs/sizes.md. A convolution of three open extents has some five kernels, a product of three a
+        hundred. Before anything is compiled, raises the error of a line of which no size makes a request, and
+        Unsupported for a line that no open kernel serves, and if the options let calls take none; then what the first
+        kernel that fails raises, after trying all.
 
             context = kiln.Context(first_call="at_once")
             context.prepare_open("softmax_forward x=f16:?x4096")

@@ -1,4 +1,4 @@
-#include "user_templates/integer_expression.h"
+#include "kiln/templates/integer_expression.h"
 
 #include <fmt/format.h>
 

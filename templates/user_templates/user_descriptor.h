@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kiln/generator/program.h"
-#include "user_templates/integer_expression.h"
+#include "kiln/templates/integer_expression.h"
 
 namespace kiln {
 

@@ -115,5 +115,20 @@ TEST_F(OpenExtentsProgram, NamedExtentsWithASweepAreSizes) {
   EXPECT_EQ(nlohmann::json::parse(outcome.out).at("layers").size(), 1U);
 }
 
+TEST_F(OpenExtentsProgram, AnExtentFollowsFromOthers) {
+  const std::string line =
+      "pool_backward dy=f32:2x3x?(h-1)/2+1x?(h-1)/2+1 x=f32:2x3x?hx?h mode=max window=3 stride=2 pad=1";
+  EXPECT_THAT(kiln({"explain", line}).out, Not(HasSubstr("depend on each other")));
+  const Outcome checked = kiln({"verify", line, "--sample", "2"});
+  EXPECT_EQ(checked.exit_code, 0) << checked.out << checked.err;
+  EXPECT_THAT(checked.out, HasSubstr("agree"));
+  const Outcome sizes = kiln({"explain", line, "--sweep", "h=9,20001", "--db", "off", "--json"});
+  ASSERT_EQ(sizes.exit_code, 0) << sizes.err;
+  EXPECT_THAT(sizes.out, AllOf(HasSubstr("f32:2x3x5x5"), HasSubstr("f32:2x3x10001x10001")));
+  const Outcome none = kiln({"explain", line, "--sweep", "h=0"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, AllOf(HasSubstr("with h=0: "), HasSubstr("-1 divided by 2")));
+}
+
 }  // namespace
 }  // namespace kiln::cli::open_extents_test

@@ -114,12 +114,30 @@ TEST_F(OpenLineKernelsTest, RemarksOnLinesOfWhichFewSizesFit) {
   const OpenLineKernels all = chooser().choose("softmax_forward x=f32:?40x?9");
   EXPECT_EQ(all.fitting, all.drawn);
   EXPECT_FALSE(all.remark());
+  const OpenLineKernels said = chooser().choose(
+      "pool_backward dy=f32:2x3x?(h-1)/2+1x?(h-1)/2+1 x=f32:2x3x?hx?h mode=max window=3 stride=2 pad=1");
+  EXPECT_EQ(said.fitting, said.drawn) << "sizes of which p follows from h";
+  EXPECT_GT(said.drawn, 15U);
+  EXPECT_FALSE(said.remark());
   OpenLineKernels quarter;
   quarter.drawn = 8;
   quarter.fitting = 2;
   EXPECT_FALSE(quarter.remark());
   quarter.fitting = 1;
   EXPECT_TRUE(quarter.remark());
+}
+
+// Sizes for which an expression has no value are not drawn; the error of a line without any names one.
+TEST_F(OpenLineKernelsTest, SizesWithoutAValueAreLeftOut) {
+  const OpenLineKernels some = chooser().choose("softmax_forward x=f32:?hx?(h-60)/2");
+  EXPECT_FALSE(some.kernels.empty());
+  EXPECT_EQ(some.fitting, some.drawn);
+  try {
+    (void)chooser().choose("softmax_forward x=f32:?hx?h/(h-h)");
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(), HasSubstr("64 divided by 0"));
+  }
 }
 
 TEST_F(OpenLineKernelsTest, MakesRequestsAsTheyAreDemanded) {

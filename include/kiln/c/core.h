@@ -181,7 +181,8 @@ KILN_API kiln_status kiln_context_get_info(const kiln_context* context, kiln_con
 KILN_API kiln_status kiln_context_prepare(kiln_context* context, const char* requests);
 
 /* Makes open kernels for all sizes of `lines` now, so that with KILN_FIRST_CALL_AT_ONCE no later call of such a size
- * waits for a compile: requests, a line each, whose extents may be `?`, `?N` (up to N) or `?NAME` (docs/sizes.md).
+ * waits for a compile: requests, a line each, whose extents may be `?`, `?N` (up to N), `?NAME` or what follows
+ * from names, `?(h-1)/2+1` (docs/sizes.md).
  * A convolution of three open extents has some five kernels, a product of three a hundred. Before anything is compiled:
  * the error of a line of which no size makes a request, and KILN_UNSUPPORTED for a line that no open kernel serves, and
  * if the options let calls take none. Then the first kernel that fails, after trying all. */

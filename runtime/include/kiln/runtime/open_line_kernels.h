@@ -47,8 +47,7 @@ struct OpenLineKernels {
   std::optional<std::string> remark() const;
 };
 
-/// Chooses open kernels for lines of request syntax with open extents: `?`, `?N` (up to N) or `?NAME`, where extents of
-/// one name are equal, and those without one are, at the same place in their tensors.
+/// Chooses open kernels for lines of request syntax with open extents (open_line.h).
 class OpenLineChooser {
  public:
   /// Adds the demands that a Context has on all requests (ContextOptions::batch_invariant). May be empty.

@@ -1,4 +1,5 @@
-// Integer expressions in the descriptors of user templates: `ceil_div(P * Q, THREADS)`, `C % 4 == 0 && X_NHWC`.
+// Integer expressions, in the descriptors of user templates, `ceil_div(P * Q, THREADS)`, and in open extents,
+// `(h-1)/2+1`.
 #pragma once
 
 #include <cstdint>
