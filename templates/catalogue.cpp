@@ -99,6 +99,9 @@
   algorithm(resize_simple) \
   algorithm(resize_nchw) \
   algorithm(resize_nhwc) \
+  algorithm(resize_backward_simple) \
+  algorithm(resize_backward_nchw) \
+  algorithm(resize_backward_nhwc) \
   algorithm(softmax_simple) \
   algorithm(softmax_warp) \
   algorithm(softmax_block) \

@@ -1,4 +1,4 @@
-// Resizing of images, by the nearest element or by interpolation.
+// Resizing of images, by the nearest element or by interpolation, and its gradient.
 //
 // The calls throw Error as conv_forward() does (kiln/conv.h).
 #pragma once
@@ -37,11 +37,21 @@ struct ResizeOptions {
 ///
 /// Positions are computed exactly, with a given scale taken as an exact fraction, so no rounding decides which element
 /// is nearest. Sums are in f32. y must not overlap x. User code may have a prologue, which elements of x pass through
-/// first. Bitwise reproducible. An empty batch is a no-op. There is no gradient.
+/// first. Bitwise reproducible. An empty batch is a no-op.
 ///
 /// Throws Error(invalid_argument), nothing enqueued, also for a scale other than 0 and outside 1/128 to 128. Other
 /// errors, first call and threads as for conv_forward().
 void resize(Context& context, const Tensor& x, const Tensor& y, const ResizeOptions& options = {},
             Stream stream = nullptr);
+
+/// Enqueues dx = epilogue(alpha * the gradient of resize() by x + beta * dx) on `stream` and returns without waiting:
+/// the sum over the elements of y that an element of x is a part of, of dy times its weight. `options` as resize() was
+/// given them; user code apart.
+///
+/// dy: N,C,P,Q   dx: N,C,H,W; 1-D and 3-D likewise. Any strides; floating-point numbers. Nothing is added atomically,
+/// so results are bitwise reproducible. dx must not overlap dy. A prologue is applied to elements of dy. An empty batch
+/// is a no-op. Errors, first call and threads as for resize().
+void resize_backward(Context& context, const Tensor& dy, const Tensor& dx, const ResizeOptions& options = {},
+                     Stream stream = nullptr);
 
 }  // namespace kiln

@@ -13,10 +13,10 @@
 namespace kiln::reference {
 namespace {
 
-int64_t nearest(const Resize& resize, const ResizeAxis& axis, int64_t output) {
+int64_t nearest(const Resizing& resizing, const ResizeAxis& axis, int64_t output) {
   const int64_t before = axis.element_before(output), beyond = axis.beyond(output);
-  if (resize.mode != ResizeMode::nearest) return before;
-  switch (resize.rounding) {
+  if (resizing.mode != ResizeMode::nearest) return before;
+  switch (resizing.rounding) {
     case ResizeRounding::prefer_floor:
       return before + (2 * beyond > axis.denominator ? 1 : 0);
     case ResizeRounding::prefer_ceil:
@@ -126,20 +126,20 @@ std::vector<float> slack_of(const slack::Question& asked) {
 
 }  // namespace
 
-std::vector<ResizeTap> resize_taps(const Resize& resize, const ResizeAxis& axis, int64_t output, double cubic) {
+std::vector<ResizeTap> resize_taps(const Resizing& resizing, const ResizeAxis& axis, int64_t output, double cubic) {
   const int64_t before = axis.element_before(output);
   const double t = static_cast<double>(axis.beyond(output)) / static_cast<double>(axis.denominator);
   std::vector<ResizeTap> taps;
-  switch (resize.taps(axis)) {
+  switch (resizing.taps(axis)) {
     case 1:
-      taps = {{nearest(resize, axis, output), 1, 0}};
+      taps = {{nearest(resizing, axis, output), 1, 0}};
       break;
     case 2:
       add_linear(t, before, taps);
       break;
     default:
       add_cubic(t, cubic, before, taps);
-      if (resize.excludes_outside) exclude(axis, taps);
+      if (resizing.excludes_outside) exclude(axis, taps);
   }
   for (ResizeTap& tap : taps) tap.position = std::clamp<int64_t>(tap.position, 0, axis.extent - 1);
   return taps;

@@ -16,7 +16,7 @@ struct ResizeTap {
 };
 
 /// Taps of element `output` of y; `cubic`: the number of the call.
-std::vector<ResizeTap> resize_taps(const Resize& resize, const ResizeAxis& axis, int64_t output, double cubic);
+std::vector<ResizeTap> resize_taps(const Resizing& resizing, const ResizeAxis& axis, int64_t output, double cubic);
 
 /// The same along every spatial axis of `coordinate`, an element of y.
 std::vector<std::vector<ResizeTap>> resize_taps(const Resize& resize, std::span<const int64_t> coordinate,

@@ -6,7 +6,9 @@
 #include <string_view>
 #include <utility>
 
+#include "descriptor/numbers.h"
 #include "descriptor/prelude_and_launch.h"
+#include "kiln/generator/operations/resize_backward.h"
 
 namespace kiln::descriptor {
 namespace {
@@ -21,20 +23,33 @@ void add_axis(Prelude& prelude, const ResizeProblem& resize, const ResizeAxis& a
 
 bool needs_wide_positions(const ResizeAxis& axis) {
   constexpr int64_t limit = int64_t{1} << 30;
-  return axis.denominator >= limit || axis.start >= limit || axis.step >= limit / axis.outputs;
+  return axis.denominator >= limit / (axis.extent + 3) || axis.start >= limit || axis.step >= limit / axis.outputs;
 }
 
 }  // namespace
 
 ResizeProblem ResizeProblem::of(const Request& request) {
   ResizeProblem problem;
-  static_cast<Resize&>(problem) = Resize::of(request);
-  const int axes = problem.axes();
-  problem.columns = problem.axis(axes - 1);
-  if (axes > 1) problem.rows = problem.axis(axes - 2);
-  if (axes > 2) problem.planes = problem.axis(0);
-  for (const ResizeAxis* axis : {&problem.planes, &problem.rows, &problem.columns})
-    problem.all_taps *= problem.taps(*axis);
+  if (request.operation == "resize_backward") {
+    const ResizeBackward view = ResizeBackward::of(request);
+    static_cast<Resizing&>(problem) = view;
+    problem.x = view.dx;
+    problem.y = view.dy;
+  } else {
+    const Resize view = Resize::of(request);
+    static_cast<Resizing&>(problem) = view;
+    problem.x = view.x;
+    problem.y = view.y;
+  }
+  problem.blend = request.blend;
+  problem.dynamic_batch = request.dynamic_batch;
+  const int axes = problem.x.rank() - 2;
+  const auto axis = [&](int i) { return problem.axis_between(problem.x, problem.y, i); };
+  problem.columns = axis(axes - 1);
+  if (axes > 1) problem.rows = axis(axes - 2);
+  if (axes > 2) problem.planes = axis(0);
+  for (const ResizeAxis* one : {&problem.planes, &problem.rows, &problem.columns})
+    problem.all_taps *= problem.taps(*one);
   problem.x = with_three_axes(problem.x);
   problem.y = with_three_axes(problem.y);
   return problem;
@@ -80,6 +95,55 @@ StreamingWork resize_work(const ResizeProblem& resize, double threads, double ou
   work.instructions_per_thread = 40 + weights + loads * 6 + outputs * (6 + 3 * terms);
   work.registers_per_thread = 32 + 2 * outputs;
   work.bytes_in_flight_per_thread = load_bytes * std::min(loads, 8.0);
+  return work;
+}
+
+int64_t most_outputs(const ResizeProblem& resize, const ResizeAxis& axis) {
+  if (axis.step == 0) return axis.outputs;
+  // As outputs_of() of lib/resize_gradient.cuh has them: inside, and at both ends.
+  const bool is_cubic = resize.taps(axis) == 4;
+  const int64_t behind = is_cubic ? 2 : 1, before = is_cubic ? 1 : 0;
+  const auto first = [&](int64_t numerator) {
+    return std::clamp<int64_t>(numerator <= 0 ? 0 : ceil_div(numerator, axis.step), 0, axis.outputs);
+  };
+  const int64_t inside = ceil_div((behind + before + 1) * axis.denominator, axis.step) + 1;
+  const int64_t at_begin = axis.extent == 1 ? axis.outputs : first((before + 1) * axis.denominator - axis.start);
+  const int64_t at_end = axis.outputs - first((axis.extent - 1 - behind) * axis.denominator - axis.start);
+  return std::min(axis.outputs, std::max({inside, at_begin, at_end}));
+}
+
+Prelude resize_backward_prelude(const ResizeProblem& resize, bool keeps_columns) {
+  constexpr int64_t few = 16;  // registers for their weights
+  const int64_t most = most_outputs(resize, resize.columns);
+  Prelude prelude = resize_prelude(resize);
+  prelude.constant("MOST_COLUMNS", keeps_columns && most <= few ? most : 0);
+  return prelude;
+}
+
+Launch resize_backward_launch(std::string entry, int threads) {
+  return launch_of(std::move(entry), threads,
+                   {OperandArgument{"dy"}, OperandArgument{"dx"}, Scalar::alpha, Scalar::beta, UserArgument{},
+                    Scalar::n, OperationScalar{0}});
+}
+
+StreamingWork resize_backward_work(const ResizeProblem& resize, double threads, double elements, double loads,
+                                   double load_bytes, double lane_bytes_of_dy) {
+  const auto x_bytes = static_cast<double>(resize.x.elements() * size_of(resize.x.dtype));
+  const auto y_bytes = static_cast<double>(resize.y.elements() * size_of(resize.y.dtype));
+  double places = 1, rows = 1;  // of dy that an element of dx is in, and rows of them
+  for (const ResizeAxis* axis : {&resize.planes, &resize.rows, &resize.columns}) {
+    places *= static_cast<double>(most_outputs(resize, *axis));
+    if (axis != &resize.columns) rows *= static_cast<double>(most_outputs(resize, *axis));
+  }
+  const double weight = resize.mode == ResizeMode::nearest ? 15 : resize.mode == ResizeMode::linear ? 25 : 80;
+  StreamingWork work;
+  work.cache_bytes = threads * places * loads * lane_bytes_of_dy + x_bytes;
+  work.dram_bytes = std::min(y_bytes, threads * places * loads * lane_bytes_of_dy) + x_bytes;
+  if (resize.blend.beta != Scale::zero) work.dram_bytes += x_bytes;
+  work.threads = threads;
+  work.instructions_per_thread = 60 + rows * weight + places * (4 + loads * 3 + elements * 2) + elements * 6;
+  work.registers_per_thread = 40 + 2 * elements;
+  work.bytes_in_flight_per_thread = load_bytes * std::min(loads * places, 8.0);
   return work;
 }
 

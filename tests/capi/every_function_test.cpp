@@ -124,6 +124,8 @@ class EveryFunction : public CApi {
     messages_call("kiln_unpool_forward", {{"x", "dy"}, {"y", "dx"}});  // it is the gradient
     add("kiln_resize", kiln_resize, {"options", "stream"}, context_, &image_, &image_result_, &resize_options_,
         nullptr);
+    add("kiln_resize_backward", kiln_resize_backward, {"options", "stream"}, context_, &image_result_, &image_,
+        &resize_options_, nullptr);
     add("kiln_unpool_backward", kiln_unpool_backward, {"options", "stream"}, context_, &image_, &indices_, &pooled_,
         &pool_options_, nullptr);
     add("kiln_softmax_forward", kiln_softmax_forward, {"options", "stream"}, context_, &x_, &y_, &softmax_options_,

@@ -36,7 +36,13 @@ INSTANTIATE_TEST_SUITE_P(Dimensions, BadRequest,
 
 INSTANTIATE_TEST_SUITE_P(Resize, BadRequest,
                          testing::Values(Bad{"resize x=f32:1x3x4x4 y=f32:1x3x8", "x has 4 and y has 3 dimensions"},
-                                         Bad{"resize x=f32:1x3x4 y=f32:2x3x8", "y has extents 2x3x8, expected 1x3x8"}));
+                                         Bad{"resize x=f32:1x3x4 y=f32:2x3x8", "y has extents 2x3x8, expected 1x3x8"},
+                                         Bad{"resize_backward dy=f32:1x3x8", "operand dx is missing"},
+                                         Bad{"resize_backward dy=i32:1x3x8 dx=f32:1x3x4", "dy is i32"},
+                                         Bad{"resize_backward dy=f32:1x3x8x8 dx=f32:1x3x4",
+                                             "dx has 3 and dy has 4 dimensions"},
+                                         Bad{"resize_backward dy=f32:1x3x9 dx=f32:1x3x4 up=2 down=1",
+                                             "dy has extent 9 along w, expected 8"}));
 
 INSTANTIATE_TEST_SUITE_P(Dropout, BadRequest,
                          testing::Values(Bad{"dropout y=f32:3", "operand x is missing"},

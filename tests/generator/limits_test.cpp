@@ -68,6 +68,8 @@ INSTANTIATE_TEST_SUITE_P(
         Limit{"pool_forward x=f32:1x3x8 mode=max window=2", "pool_forward x=f32:1x3 mode=max window=2",
               "x has 2 dimensions"},
         Limit{"resize x=f32:1x3x8 up=2 down=1", "resize x=f32:1x3 up=2 down=1", "x has 2 dimensions"},
+        Limit{"resize_backward dy=f32:1x3x8 dx=f32:1x3x4", "resize_backward dy=f32:1x3x8 dx=f32:1x3",
+              "dx has 2 dimensions"},
         Limit{"cross_entropy_forward x=f32:3x4", "cross_entropy_forward x=f32:3", "x has 1 dimensions"},
         Limit{"gemm a=f32:3x4 b=f32:4x5", "gemm a=f32:3 b=f32:3", "a has 1 and b 1 dimensions"},
         Limit{"gemm a=f32:1x1x1x3x4 b=f32:1x1x1x4x5", "gemm a=f32:1x1x1x1x3x4 b=f32:1x1x1x1x4x5", "a has 6 dimensions"},

@@ -25,6 +25,7 @@
 #include "kiln/generator/operations/pool_forward.h"
 #include "kiln/generator/operations/reduce.h"
 #include "kiln/generator/operations/resize.h"
+#include "kiln/generator/operations/resize_backward.h"
 #include "kiln/generator/operations/softmax_backward.h"
 #include "kiln/generator/operations/softmax_forward.h"
 #include "kiln/generator/operations/tensor_ops.h"
@@ -65,6 +66,7 @@ const std::map<std::string, std::function<Request(const Request&)>>& views() {
       {"pool_forward", through<PoolForward>},
       {"reduce", through<Reduce>},
       {"resize", through<Resize>},
+      {"resize_backward", through<ResizeBackward>},
       {"softmax_backward", through<SoftmaxBackward>},
       {"softmax_forward", through<SoftmaxForward>},
       {"tensor_op", through<TensorOp>},

@@ -49,6 +49,16 @@ def test_resize_of_one_and_three_dimensions(context, torch, shape, size, mode):
     _expect_same(y, torch.nn.functional.interpolate(x, size, mode=mode))
 
 
+@pytest.mark.parametrize("size", [(10, 14), (3, 4), (5, 16), (1, 1)])
+@pytest.mark.parametrize("mode", INTERPOLATIONS)
+def test_resize_backward_is_the_gradient_of_interpolate(context, torch, mode, size):
+    x = torch.randn(2, 3, 5, 7, requires_grad=True)
+    dy = torch.randn(2, 3, *size)
+    torch.nn.functional.interpolate(x, size, mode=mode).backward(dy)
+    dx = kiln.resize_backward(dy, out=torch.empty(2, 3, 5, 7), context=context, **INTERPOLATIONS[mode])
+    _expect_same(dx, x.grad)
+
+
 # 0.6 and 0.8 in f32.
 SIX_TENTHS, EIGHT_TENTHS = (10066330, 16777216), (13421773, 16777216)
 

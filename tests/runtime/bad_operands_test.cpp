@@ -167,6 +167,10 @@ void BadOperands::add_pooling(Calls& calls) const {
         resize(k, t[0].tensor, t[1].tensor, {.scale = {2, 2}});
       }};
   calls["resize"].any_dtype = true;
+  calls["resize_backward"] = {
+      "", {{"dy", slot(0, {1, 4, 16, 16})}, {"dx", slot(3, {1, 4, 8, 8})}}, [](Context& k, const Tensors& t) {
+        resize_backward(k, t[0].tensor, t[1].tensor, {.scale = {2, 2}});
+      }};
   calls["unpool_backward"] = {
       "", {{"dy", image}, {"indices", indices}, {"dx", slot(3, {1, 4, 4, 4})}}, [=](Context& k, const Tensors& t) {
         unpool_backward(k, t[0].tensor, t[1].tensor, t[2].tensor, maxima);

@@ -153,6 +153,8 @@ TEST_F(BadArguments, OfUserCodeInEveryOperationThatTakesIt) {
   };
   table("norm_backward", norm_gradient, "dx");
   table("resize", [&](const Epilogue& e) { resize(context, x, y, {.epilogue = e}); });
+  table(
+      "resize_backward", [&](const Epilogue& e) { resize_backward(context, x, y, {.epilogue = e}); }, "dx");
   table("gather", [&](const Epilogue& e) {
     gather(context, x, at(28672, {1, 1, 1, 1}, i32), at(8192, {1, 4, 8, 8}), {.epilogue = e});
   });

@@ -74,6 +74,16 @@ def test_signals_and_volumes_at_another_size():
     both(lambda L, x: L.interpolate(x, scale_factor=(1.1, 1.3), mode="bilinear"), normal(1, 3, 5, 6))
 
 
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+def test_the_gradient_of_an_image_at_another_size_is_kilns(mode):
+    x = normal(1, 2, 5, 7, requires_grad=True)
+    with kiln.torch.record() as requests:
+        first = torch.autograd.grad(K.interpolate(x, (10, 14), mode=mode).square().sum(), x, create_graph=True)[0]
+        torch.autograd.grad(first.square().sum(), x)
+    assert [line.split()[0] for line in requests].count("resize_backward") == 1
+    assert requests.counts[next(line for line in requests if line.startswith("resize_backward"))] == 2
+
+
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
 def test_the_nearest_element_is_the_one_that_pytorch_takes(mode):
     """It rounds positions to float32, so that 1 of 2 elements is taken at place 41 of 82."""

@@ -15,6 +15,7 @@
   operation(pool_backward) \
   operation(unpool_backward) \
   operation(resize) \
+  operation(resize_backward) \
   operation(softmax_forward) \
   operation(softmax_backward) \
   operation(activation_forward) \

@@ -49,7 +49,7 @@ def interpolate(
     antialias: bool = False,
 ) -> torch.Tensor:
     """torch.nn.functional.interpolate. Elements of the nearest modes are those that PyTorch takes, whose positions are
-    rounded to float32. The gradient is PyTorch's; antialias is not served."""
+    rounded to float32. antialias is not served."""
     axes = input.dim() - 2
     served = _axes_of.get(mode, ()) if isinstance(mode, str) else ()
     require(axes in served, f"mode is {mode!r} for an input of {input.dim()} dimensions", "give another mode or input")

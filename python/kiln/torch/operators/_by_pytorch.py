@@ -279,6 +279,12 @@ def resize(x: Any, extents: Any, mode: str, aligned: bool, scales: Any) -> torch
     return F.interpolate(x, scale_factor=tuple(scales), recompute_scale_factor=False, **words)
 
 
+def resize_backward(dy: Any, extents: Any, *words: Any) -> torch.Tensor:
+    with torch.enable_grad():
+        zeros = dy.new_zeros(tuple(extents)).requires_grad_()
+        return vjp(lambda x: resize(x, dy.shape[2:], *words), (zeros,), (True,), dy)[0]  # type: ignore[no-any-return]
+
+
 def embedding(weight: Any, indices: Any, padding: int, by_frequency: bool) -> torch.Tensor:
     return torch.embedding(weight, indices, padding, by_frequency)
 

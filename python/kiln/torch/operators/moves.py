@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from .._launch import launch
+from . import _by_pytorch as by_pytorch
 from ._define import define
 from ._indices import require_indices
 from ._outputs import new
@@ -52,24 +53,53 @@ def _take(y: torch.Tensor, x: torch.Tensor, places: dict[int, torch.Tensor]) -> 
         x = result
 
 
-def _write_resize(y: Any, x: Any, extents: Any, mode: str, aligned: bool, scales: Any) -> None:
-    if mode.startswith("nearest"):
-        axes = [
-            _nearest(mode, before, behind, scale)
-            for before, behind, scale in zip(x.shape[2:], y.shape[2:], scales, strict=True)
-        ]
-        if not all(is_exact for _, is_exact in axes):
-            lists = [torch.tensor(taken, dtype=torch.int32, device=x.device) for taken, _ in axes]
-            _take(y, x, {i + 2: at for i, at in enumerate(lists)})
-            return
+def _taken(x: Any, y: Any, mode: str, scales: Any) -> list[list[int]] | None:
+    """The elements of x that PyTorch takes along each axis, where they are others than the nearest ones; else nothing."""
+    if not mode.startswith("nearest"):
+        return None
+    axes = [
+        _nearest(mode, before, behind, scale)
+        for before, behind, scale in zip(x.shape[2:], y.shape[2:], scales, strict=True)
+    ]
+    return None if all(is_exact for _, is_exact in axes) else [taken for taken, _ in axes]
+
+
+def _resizing(x: Any, y: Any, mode: str, aligned: bool, scales: Any) -> dict[str, Any]:
+    """Kiln's words for images like x at the size of y."""
     kiln_mode, coordinates, rounding = _RESIZES[mode]
     if kiln_mode == "linear" and (x.device.type == "cpu" or x.shape == y.shape):  # an axis that stays is copied
         scales = [scale * (before != behind) for scale, before, behind in zip(scales, x.shape[2:], y.shape[2:])]
-    given: dict[str, Any] = {"coordinates": "align_corners" if aligned else coordinates, "rounding": rounding}
+    words = {"mode": kiln_mode, "coordinates": "align_corners" if aligned else coordinates, "rounding": rounding}
     if any(scales) and not aligned:
         up, down = zip(*map(_fraction, scales), strict=True)
-        given |= {"up": up, "down": down}
-    launch("resize", x=x, y=y, mode=kiln_mode, **given)
+        words |= {"up": up, "down": down}
+    return words
+
+
+def _write_resize(y: Any, x: Any, extents: Any, mode: str, aligned: bool, scales: Any) -> None:
+    taken = _taken(x, y, mode, scales)
+    if taken is None:
+        launch("resize", x=x, y=y, **_resizing(x, y, mode, aligned, scales))
+    else:
+        lists = [torch.tensor(each, dtype=torch.int32, device=x.device) for each in taken]
+        _take(y, x, {i + 2: at for i, at in enumerate(lists)})
+
+
+def _write_resize_backward(dx: Any, dy: Any, extents: Any, mode: str, aligned: bool, scales: Any) -> None:
+    if _taken(dx, dy, mode, scales) is None:
+        launch("resize_backward", dy=dy, dx=dx, **_resizing(dx, dy, mode, aligned, scales))
+    else:
+        dx.copy_(by_pytorch.resize_backward(dy, extents, mode, aligned, scales))
+
+
+def _gradient_of_resize(saved: Sequence[Any], needs: Sequence[bool], dy: torch.Tensor) -> Sequence[Any]:
+    extents, words = saved
+    return resize_backward(dy, extents, *words), None, None, None, None
+
+
+def _gradient_of_resize_backward(saved: Sequence[Any], needs: Sequence[bool], g: torch.Tensor) -> Sequence[Any]:
+    extents, words = saved
+    return resize(g, extents[2:], *words), None, None, None, None
 
 
 # `mode`: PyTorch's. `scales`: those that were given, 0 for the ratio of the extents.
@@ -77,6 +107,16 @@ resize = define(
     "resize(Tensor x, SymInt[] extents, str mode, bool aligned, float[] scales) -> Tensor",
     lambda x, extents, *_: new(x, (*x.shape[:2], *extents)),
     _write_resize,
+    saved=lambda y, x, extents, *words: (x.shape, words),
+    gradient=_gradient_of_resize,
+)
+# `extents`: all of x.
+resize_backward = define(
+    "resize_backward(Tensor dy, SymInt[] extents, str mode, bool aligned, float[] scales) -> Tensor",
+    lambda dy, extents, *_: new(dy, extents),
+    _write_resize_backward,
+    saved=lambda dx, dy, extents, *words: (dy.shape, words),
+    gradient=_gradient_of_resize_backward,
 )
 
 

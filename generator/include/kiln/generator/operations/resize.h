@@ -1,4 +1,5 @@
-// resize: x at other spatial extents, by the nearest element or interpolated, the typed view of its requests.
+// resize: x at other spatial extents, by the nearest element or interpolated, the typed view of its requests; and what
+// its gradient shares with it.
 #pragma once
 
 #include <cstdint>
@@ -62,6 +63,20 @@ struct ResizeScale {
   static ResizeScale of(float scale);
 };
 
+/// Where elements of y stand in x, and what weights elements of x have for them.
+struct Resizing {
+  ResizeMode mode = ResizeMode::nearest;
+  ResizeCoordinates coordinates = ResizeCoordinates::half_pixel;
+  ResizeRounding rounding = ResizeRounding::prefer_floor;  ///< Rounding of mode nearest.
+  bool excludes_outside = false;
+  std::vector<ResizeScale> scales;  ///< One a spatial axis; none: the ratios of the extents.
+
+  /// Spatial axis number `axis` of tensors with the extents of x and of y.
+  ResizeAxis axis_between(const TensorSpec& x, const TensorSpec& y, int axis) const;
+  /// Elements of x that an element of y is made of along `axis`: 1, 2 or 4.
+  int taps(const ResizeAxis& axis) const;
+};
+
 /// y[n,c,p,q] = the sum over elements of x near the position of p,q, each times its weight along h and along w.
 ///
 /// x: N,C,H,W   y: N,C,P,Q. 1-D: N,C,W; 3-D: N,C,D,H,W. N and C are the same. As ONNX's Resize of opset 19 without
@@ -74,13 +89,8 @@ struct ResizeScale {
 ///
 /// Elements outside x are the nearest of x along that axis; with `excludes_outside` (cubic only) their weights are 0,
 /// and the others are divided by their sum. Sums are in f32; dtypes are converted as by TensorTransform.
-struct Resize {
+struct Resize : Resizing {
   TensorSpec x, y;
-  ResizeMode mode = ResizeMode::nearest;
-  ResizeCoordinates coordinates = ResizeCoordinates::half_pixel;
-  ResizeRounding rounding = ResizeRounding::prefer_floor;  ///< Rounding of mode nearest.
-  bool excludes_outside = false;
-  std::vector<ResizeScale> scales;  ///< One a spatial axis; none: the ratios of the extents.
   Blend blend;
   bool dynamic_batch = false;
 
@@ -89,9 +99,7 @@ struct Resize {
   Request request() const;
 
   int axes() const { return x.rank() - 2; }
-  ResizeAxis axis(int axis) const;
-  /// Elements that an output is made of along `axis`: 1, 2 or 4.
-  int taps(const ResizeAxis& axis) const;
+  ResizeAxis axis(int axis) const { return axis_between(x, y, axis); }
 };
 
 }  // namespace kiln
