@@ -47,3 +47,14 @@ kiln_status kiln_resize(kiln_context* context, const kiln_tensor* x, const kiln_
                  options_of(given, function), stream);
   });
 }
+
+kiln_status kiln_resize_backward(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* dx,
+                                 const kiln_resize_options* options, kiln_stream stream) {
+  return guarded([&] {
+    const char* const function = "kiln_resize_backward";
+    require(context, function, "context");
+    const kiln_resize_options given = read(options, kiln_resize_options_default(), function);
+    kiln::resize_backward(*context->context, tensor_of(dy, function, "dy"), tensor_of(dx, function, "dx"),
+                          options_of(given, function), stream);
+  });
+}

@@ -95,7 +95,7 @@ class ResizeBackwardEvaluator final : public Oracle::Evaluator {
           is_copy = is_copy && weight == 1 && weight_error == 0;
           value += weight * element;
           magnitude += std::fabs(weight * element);
-          partial += std::fabs(element);  // a row is summed up before its own weight counts
+          partial += 2 * std::fabs(element);  // a row is summed up before its own weight counts; weights are below 2
           if (std::isfinite(element)) error += weight_error * std::fabs(element);
           ++terms;
         });
@@ -116,7 +116,7 @@ class ResizeBackwardEvaluator final : public Oracle::Evaluator {
 };
 
 // The elements' own moves, each times its weight's magnitude.
-std::vector<float> slack_of(const slack::Question& asked) {
+std::vector<float> resize_backward_slack(const slack::Question& asked) {
   const ResizeBackward resize = ResizeBackward::of(asked.plain);
   const Shares shares(resize, static_cast<float>(asked.number("cubic")));
   std::vector<float> slack;
@@ -135,7 +135,7 @@ std::vector<float> slack_of(const slack::Question& asked) {
 }  // namespace
 
 Reference resize_backward_reference() {
-  return {make_evaluator<ResizeBackwardEvaluator>, slack_of};
+  return {make_evaluator<ResizeBackwardEvaluator>, resize_backward_slack};
 }
 
 }  // namespace kiln::reference

@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"ThreeDimensions", "resize_backward dy=f32:2x3x7x3x9 dx=f32:2x3x4x5x6 mode=linear", rows},
         AlgorithmCase{"OneAxisAlone", "resize_backward dy=f32:2x3x4x9 dx=f32:2x3x4x5 mode=linear", rows},
         AlgorithmCase{"ToOne",
-                      "resize_backward dy=f32:2x3x1x1 dx=f32:2x3x4x5 mode=linear coordinates=pytorch_half_pixel", all},
+                      "resize_backward dy=f32:2x3x1x1 dx=f32:2x3x4x5 mode=linear coordinates=pytorch_half_pixel", rows},
         AlgorithmCase{"OfOne", "resize_backward dy=f32:2x3x4x9 dx=f32:2x3x1x5 mode=linear coordinates=align_corners",
                       rows},
         AlgorithmCase{"OfOnePixel", "resize_backward dy=f32:2x3x40x9 dx=f32:2x3x1x1 mode=linear", all},

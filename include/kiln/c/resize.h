@@ -1,4 +1,4 @@
-/* Images at another size: by the nearest element, or interpolated. See kiln/kiln.h. */
+/* Images at another size, by the nearest element or interpolated, and the gradient. See kiln/kiln.h. */
 /* Made by scripts/c-api from capi/operations/resize.txt and the definitions of the operations. */
 #pragma once
 
@@ -46,7 +46,7 @@ typedef struct kiln_resize_options {
   float cubic;                         /* For KILN_RESIZE_CUBIC: its coefficient, -1 to 0. Default -0.75. */
   float scale[KILN_MAX_SPATIAL];       /* Scales of the axes in x's order. Default 0: the ratio of the extents. */
   float alpha;                         /* Default 1. */
-  float beta;                          /* Default 0: y is not read. */
+  float beta;                          /* Default 0: the result is not read. */
   int32_t dynamic_batch;               /* One kernel for every batch of a power-of-two bucket. */
   const kiln_epilogue* epilogue;       /* User code only. Default NULL: none. */
 } kiln_resize_options;
@@ -68,6 +68,15 @@ static inline kiln_resize_options kiln_resize_options_default(void) {
  * NULL. Errors, first call and threads as for kiln_conv_forward(). */
 KILN_API kiln_status kiln_resize(kiln_context* context, const kiln_tensor* x, const kiln_tensor* y,
                                  const kiln_resize_options* options, kiln_stream stream);
+
+/* Enqueues dx = epilogue(alpha * the gradient of kiln_resize() by x + beta * dx) on `stream` and returns: the sum over
+ * the elements of y that an element of x is a part of, of dy times its weight.
+ *
+ * dy: N,C,P,Q   dx: N,C,H,W; 1-D and 3-D likewise. Any strides; floating-point numbers. `options` as kiln_resize() was
+ * given them, user code apart; may be NULL. Deterministic. dx must not overlap dy. Errors, first call and threads as
+ * for kiln_conv_forward(). */
+KILN_API kiln_status kiln_resize_backward(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* dx,
+                                          const kiln_resize_options* options, kiln_stream stream);
 
 #ifdef __cplusplus
 } /* extern "C" */
