@@ -183,6 +183,9 @@ def moves() -> Iterator[Line]:
         for mode in ("nearest", "linear", "cubic"):
             yield f"resize x={dtype}:1x64x64x64:{order} size=128,128 mode={mode}"
             yield f"resize x={dtype}:1x3x1080x1920:{order} size=224,224 mode={mode}"
+            yield f"resize_backward dy={dtype}:1x64x128x128:{order} dx={dtype}:1x64x64x64:{order} mode={mode}"
+            yield f"resize_backward dy={dtype}:1x3x224x224:{order} dx={dtype}:1x3x1080x1920:{order} mode={mode}"
+            yield f"resize_backward dy={dtype}:1x19x512x512:{order} dx={dtype}:1x19x64x64:{order} mode={mode}"
         yield f"tensor_transform x={dtype}:8x64x56x56:{order} y={dtype}:8x64x56x56:{'nhwc' if order == 'nchw' else 'nchw'}"
     yield "tensor_op a=f32:64x1024x1 b=f32:1x1024x513 mode=mul"
     yield "tensor_op a=f32:4194304 b=f32:4194304 mode=add"

@@ -19,8 +19,10 @@ struct Tile {
 };
 
 std::optional<std::string> refusal(const ResizeProblem& resize, const Target&) {
-  if (descriptor::inner_of(resize.x) != descriptor::Inner::channels) return std::nullopt;
-  return "channels of dx stand closer together than its pixels";
+  const bool have_vectors = descriptor::vector_fits(resize.x, {dimension::channel}, 4) &&
+                            descriptor::vector_fits(resize.y, {dimension::channel}, 4);
+  if (descriptor::inner_of(resize.x) != descriptor::Inner::channels || !have_vectors) return std::nullopt;
+  return "channels stand side by side, in fours or more";
 }
 
 bool no_idle_channels(const Tile& tile, const ResizeProblem& resize, const Target&) {

@@ -21,6 +21,8 @@ void add_axis(Prelude& prelude, const ResizeProblem& resize, const ResizeAxis& a
   prelude.extent(fmt::format("DENOMINATOR_{}", extent), axis.denominator);
 }
 
+constexpr int64_t few_columns = 36;  // whose weights registers hold
+
 bool needs_wide_positions(const ResizeAxis& axis) {
   constexpr int64_t limit = int64_t{1} << 30;
   return axis.denominator >= limit / (axis.extent + 3) || axis.start >= limit || axis.step >= limit / axis.outputs;
@@ -113,10 +115,9 @@ int64_t most_outputs(const ResizeProblem& resize, const ResizeAxis& axis) {
 }
 
 Prelude resize_backward_prelude(const ResizeProblem& resize, bool keeps_columns) {
-  constexpr int64_t few = 16;  // registers for their weights
   const int64_t most = most_outputs(resize, resize.columns);
   Prelude prelude = resize_prelude(resize);
-  prelude.constant("MOST_COLUMNS", keeps_columns && most <= few ? most : 0);
+  prelude.constant("MOST_COLUMNS", keeps_columns && most <= few_columns ? most : 0);
   return prelude;
 }
 
@@ -141,7 +142,9 @@ StreamingWork resize_backward_work(const ResizeProblem& resize, double threads, 
   work.dram_bytes = std::min(y_bytes, threads * places * loads * lane_bytes_of_dy) + x_bytes;
   if (resize.blend.beta != Scale::zero) work.dram_bytes += x_bytes;
   work.threads = threads;
-  work.instructions_per_thread = 60 + rows * weight + places * (4 + loads * 3 + elements * 2) + elements * 6;
+  const int64_t columns = most_outputs(resize, resize.columns);
+  const double looked_up = rows + (columns <= few_columns ? static_cast<double>(columns) : places);
+  work.instructions_per_thread = 60 + looked_up * weight + places * (4 + loads * 3 + elements * 2) + elements * 6;
   work.registers_per_thread = 40 + 2 * elements;
   work.bytes_in_flight_per_thread = load_bytes * std::min(loads * places, 8.0);
   return work;
