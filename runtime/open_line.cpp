@@ -22,17 +22,24 @@ size_t place_in_tensor(const std::string& line, size_t at) {
   return static_cast<size_t>(std::ranges::count(before.substr(before.rfind(':') + 1), 'x'));  // npos + 1 is 0
 }
 
+bool begins_no_extent(char c) {
+  return std::isdigit(static_cast<unsigned char>(c)) == 0 &&
+         std::string_view("? \t\r\n").find(c) == std::string_view::npos;
+}
+
 // Where the extent ends that begins at `at`. "x" begins the next one, so it is in no name.
 size_t end_of_extent(const std::string& line, size_t at) {
   return std::min(line.find_first_of("x:@ \t\r\n", at), line.size());
 }
 
-bool is_name(const std::string& said) {
-  return std::ranges::all_of(said, [](unsigned char c) { return std::isalnum(c) != 0; });
-}
-
 bool is_number(const std::string& said) {
   return !said.empty() && std::ranges::all_of(said, [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+// Whether it is a name, a number or nothing. "2h" is none of them: twice h is 2*h.
+bool is_name(const std::string& said) {
+  if (!std::ranges::all_of(said, [](unsigned char c) { return std::isalnum(c) != 0; })) return false;
+  return said.empty() || std::isalpha(static_cast<unsigned char>(said[0])) != 0 || is_number(said);
 }
 
 int64_t limit(const std::string& said, const std::string& line) {
@@ -53,6 +60,11 @@ int64_t limit(const std::string& said, const std::string& line) {
 }
 
 IntegerExpression expression_of(const std::string& said, const std::string& line) {
+  const auto is_meant = [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view("_+-*/%(),").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  if (const auto other = std::ranges::find_if_not(said, is_meant); other != said.end())
+    refuse(said, line, fmt::format("'{}' has no meaning in it", *other));
   try {
     IntegerExpression expression(said);
     if (expression.names().empty()) refuse(said, line, "it names no other");
@@ -72,6 +84,15 @@ void add(OpenName name, std::vector<OpenName>& names) {
   }
 }
 
+int64_t value_of(const IntegerExpression& expression, const std::map<std::string, int64_t>& values) {
+  try {
+    return expression.evaluate([&](std::string_view name) { return std::optional(values.at(std::string(name))); });
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("the extent has no value: {}", error.message()),
+                "a number of 0 or more can be divided, by 1 or more, and nothing may pass 64 bits");
+  }
+}
+
 }  // namespace
 
 OpenLine parse_open_line(const std::string& line) {
@@ -81,6 +102,8 @@ OpenLine parse_open_line(const std::string& line) {
     if (!begins_extent(line, at)) continue;
     const size_t end = end_of_extent(line, at);
     const std::string said = line.substr(at + 1, end - at - 1);
+    if (end + 1 < line.size() && line[end] == 'x' && begins_no_extent(line[end + 1]))
+      refuse(said, line, "x begins the next extent, so no name and no function has one");
     OpenExtent extent{.before = line.substr(done, at - done), .name = {}, .expression = {}};
     if (!is_name(said)) {
       extent.expression = expression_of(said, line);
@@ -101,10 +124,9 @@ OpenLine parse_open_line(const std::string& line) {
 }
 
 std::string OpenLine::with(const std::map<std::string, int64_t>& values) const {
-  const auto value_of = [&](std::string_view name) { return std::optional(values.at(std::string(name))); };
   std::string text;
   for (const OpenExtent& extent : extents) {
-    const int64_t value = extent.expression ? extent.expression->evaluate(value_of) : values.at(extent.name);
+    const int64_t value = extent.expression ? value_of(*extent.expression, values) : values.at(extent.name);
     text += fmt::format("{}{}", extent.before, value);
   }
   return text + rest;

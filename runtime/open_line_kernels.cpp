@@ -210,14 +210,26 @@ class Choosing {
   std::map<std::string, Kernel, std::less<>> kernels_;
 };
 
+// One of the sizes, for a message: that of 64 if there is one. Throws what keeps all numbers from making one.
+std::string readable_size(const std::string& text, const OpenLine& line, const std::set<std::string>& sizes) {
+  try {
+    return with_extents(line, 64);
+  } catch (const Error& error) {
+    if (!sizes.empty()) return *sizes.begin();
+    throw Error(error.code(), fmt::format("no numbers make a size of '{}'; with 64: {}", text, error.message()),
+                error.hint());
+  }
+}
+
 // The requests of a line's sizes, those of memory that is aligned to elements alone among them.
 std::vector<Request> requests_of(const OpenLineChooser::Demand& demand, OpenLineKernels& result) {
   std::vector<Request> requests;
   const OpenLine open = parse_open_line(result.line);
   const std::optional<Request> larger = larger_size(open);
-  const std::string readable = with_extents(open, 64);  // one of those that are drawn
-  std::optional<Error> fault;                           // of that one
-  for (const std::string& size : Sizes(open).draw()) {
+  const std::set<std::string> sizes = Sizes(open).draw();
+  const std::string readable = readable_size(result.line, open, sizes);
+  std::optional<Error> fault;  // of that one
+  for (const std::string& size : sizes) {
     ++result.drawn;
     try {
       for (const Request& form : forms_of(size, larger)) {

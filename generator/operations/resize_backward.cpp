@@ -1,5 +1,7 @@
 #include "kiln/generator/operations/resize_backward.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "operations/operations.h"
@@ -14,6 +16,10 @@ class ResizeBackwardOperation final : public Operation {
  public:
   std::string_view name() const override { return "resize_backward"; }
   std::string_view summary() const override { return "gradient of resize"; }
+  std::string short_form(const Request& request) const override {
+    return fmt::format("{} resize backward {} -> {}{}", request.word("mode"), extents_words(request.at("dy")),
+                       extents_words(request.at("dx")), operand_words(request, "dx"));
+  }
   std::string_view channel_name() const override { return "c"; }
   bool adds_in_any_order() const override { return true; }
   std::string_view prologue_operand() const override { return "dy"; }

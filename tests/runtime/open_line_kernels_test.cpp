@@ -132,11 +132,13 @@ TEST_F(OpenLineKernelsTest, SizesWithoutAValueAreLeftOut) {
   const OpenLineKernels some = chooser().choose("softmax_forward x=f32:?hx?(h-60)/2");
   EXPECT_FALSE(some.kernels.empty());
   EXPECT_EQ(some.fitting, some.drawn);
+  EXPECT_FALSE(chooser().choose("softmax_forward x=f32:?hx?(h-70)/2+1").kernels.empty()) << "64 makes no size";
   try {
     (void)chooser().choose("softmax_forward x=f32:?hx?h/(h-h)");
     FAIL() << "accepted";
   } catch (const Error& error) {
-    EXPECT_THAT(error.message(), HasSubstr("64 divided by 0"));
+    EXPECT_THAT(error.message(), AllOf(HasSubstr("no numbers make a size of 'softmax_forward x=f32:?hx?h/(h-h)'"),
+                                       HasSubstr("64 divided by 0")));
   }
 }
 

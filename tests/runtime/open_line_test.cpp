@@ -68,7 +68,8 @@ TEST(OpenLine, ANumberThatMakesNoExtentIsAnError) {
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    EXPECT_THAT(error.message(), AllOf(HasSubstr("'(h-8)/2'"), HasSubstr("-1 divided by 2")));
+    EXPECT_THAT(error.message(), AllOf(HasSubstr("the extent has no value: '(h-8)/2'"), HasSubstr("-1 divided by 2")));
+    EXPECT_THAT(error.hint(), HasSubstr("a number of 0 or more can be divided"));
   }
 }
 
@@ -78,7 +79,14 @@ TEST(OpenLine, RefusesWhatIsNoOpenExtent) {
   EXPECT_THAT(refusal("softmax_forward x=f32:?(h-1x3"), AllOf(HasSubstr("'?(h-1'"), HasSubstr("expected ')'")));
   EXPECT_THAT(refusal("softmax_forward x=f32:?h*"), HasSubstr("the expression ends where a value was expected"));
   EXPECT_THAT(refusal("softmax_forward x=f32:?3+4x2"), HasSubstr("it names no other"));
-  EXPECT_THAT(refusal("softmax_forward x=f32:?h=3"), HasSubstr("'=' was not expected here"));
+  EXPECT_THAT(refusal("softmax_forward x=f32:?h=3"), HasSubstr("'=' has no meaning in it"));
+  for (const char* const other : {"?h<5", "?h==3", "?h?3:4", "?!h", "?h&&3"}) {
+    EXPECT_THAT(refusal(std::string("softmax_forward x=f32:3x") + other), HasSubstr("has no meaning in it")) << other;
+  }
+  EXPECT_THAT(refusal("softmax_forward x=f32:?2h"), HasSubstr("'h' was not expected here"));
+  for (const char* const name : {"?max(h,3)", "?boxes", "?exp+1", "?axb"}) {
+    EXPECT_THAT(refusal(std::string("softmax_forward x=f32:3x") + name), HasSubstr("x begins the next extent")) << name;
+  }
   EXPECT_EQ(refusal("softmax_forward x=f32:?ab4x?\r"), "accepted");
 }
 

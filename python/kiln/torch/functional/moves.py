@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Union
 
@@ -36,7 +37,9 @@ def _each(name: str, value: Any, axes: int) -> Sequence[Any]:
 def _factor(value: Any) -> float:
     """A scale: PyTorch takes none of a tensor."""
     require(not isinstance(value, torch.Tensor), f"scale_factor has {value!r}", "give a number")
-    return number("scale_factor", value)
+    scale = number("scale_factor", value)
+    require(math.isfinite(scale), f"scale_factor has {value!r}", "give a number")
+    return scale
 
 
 def interpolate(
