@@ -243,10 +243,9 @@ std::optional<std::string> DeepTests::why_all_sweeps_are_due() const {
 }
 
 std::set<std::string> DeepTests::changed_operations() const {
-  const std::vector<DeepSubject> subjects = subjects_of_operations();
   std::set<std::string> changed;
-  for (size_t i = 0; i < subjects.size(); ++i) {
-    if (why_due(subjects[i])) changed.emplace(operations()[i]->name());
+  for (const auto& [name, subject] : subjects_of_operations()) {
+    if (why_due(subject)) changed.insert(name);
   }
   return changed;
 }
@@ -259,13 +258,13 @@ std::vector<DeepSubject> DeepTests::subjects_of_sweeps() const {
   return subjects;
 }
 
-// In the order of operations().
-std::vector<DeepSubject> DeepTests::subjects_of_operations() const {
+// By the operation's name.
+std::map<std::string, DeepSubject> DeepTests::subjects_of_operations() const {
   const OperationSources sources(root(), sources_of_sweeps());
-  std::vector<DeepSubject> subjects;
+  std::map<std::string, DeepSubject> subjects;
   for (const Operation* operation : operations()) {
     const std::string name(operation->name());
-    subjects.push_back({"operation " + name, sources.digest_of(name)});
+    subjects[name] = {"operation " + name, sources.digest_of(name)};
   }
   return subjects;
 }
@@ -312,7 +311,7 @@ void DeepTests::write_list() const {
   }
   DeepList list;
   for (const DeepSubject& subject : subjects_of_sweeps()) list.add(subject);
-  for (const DeepSubject& subject : subjects_of_operations()) list.add(subject);
+  for (const auto& [name, subject] : subjects_of_operations()) list.add(subject);
   for (const fs::directory_entry& entry : fs::directory_iterator(options_.records)) {
     if (entry.path().extension() != ".passed") continue;
     for (const DeepSubject& subject : subjects_in(content_of(entry.path()))) list.add(subject);

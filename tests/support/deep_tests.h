@@ -87,7 +87,7 @@ class DeepTests {
   std::filesystem::path list_path() const { return options_.root / "tests/deep.txt"; }
   std::optional<std::string> why_all_is_due() const;
   std::vector<DeepSubject> subjects_of_sweeps() const;
-  std::vector<DeepSubject> subjects_of_operations() const;
+  std::map<std::string, DeepSubject> subjects_of_operations() const;
   std::string state_of_sources() const;
 
   Options options_;

@@ -16,7 +16,8 @@ std::string content_of(const std::filesystem::path& path);
 /// Folders with the definitions and references of operations, below the root.
 const std::vector<std::string>& folders_of_operations();
 
-/// The files in these folders, and who needs them. What a file includes, it needs whole: the header and the source.
+/// The files in these folders, and who needs them. What a file includes, it needs whole: the header, and the source of
+/// that name. So a function that several operations call is defined in the source that has its header's name.
 class OperationSources {
  public:
   /// Reads the folders, and what the code of `rooms` (files and folders below `root`) includes of them. Throws

@@ -6,7 +6,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include "deep_tests.h"
@@ -94,11 +96,31 @@ TEST(OperationSourcesOfTheProject, AreEachOfSomeOperation) {
   }
   const std::set<std::string> resize = sources.of("resize"), conv = sources.of("conv_forward");
   EXPECT_THAT(resize, IsSupersetOf({definitions + "resize.cpp", views + "resize.h", references + "resize.cpp",
-                                    references + "resize_taps.h", definitions + "spatial.cpp"}));
+                                    references + "resize_taps.cpp", definitions + "spatial.cpp",
+                                    definitions + "activation_modes.cpp"}));
   EXPECT_THAT(conv, IsSupersetOf({definitions + "conv_forward.cpp", definitions + "convolution.cpp",
                                   references + "conv_forward.cpp", references + "window.h"}));
   EXPECT_THAT(conv, Not(Contains(references + "resize.cpp")));
   EXPECT_THAT(resize, Not(Contains(definitions + "softmax_forward.cpp")));
+}
+
+// Else a change of the source that defines a function would leave out the sweeps of the operations that call it.
+TEST(OperationSourcesOfTheProject, HaveFunctionsInTheSourceOfTheirHeadersName) {
+  // The source of the first is of all operations, those of the others are of all that call them.
+  const std::set<std::string> known = {"activation.h", "conv_pass.h", "tensor_ops.h"};
+  const std::regex declaration(R"(^[A-Za-z][^=]*\) *(const)?;$)");
+  for (const std::string& folder : folders_of_operations()) {
+    const fs::path sources = fs::path(KILN_SOURCE_DIR) / folder.substr(0, folder.find('/')) / "operations";
+    for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(KILN_SOURCE_DIR) / folder)) {
+      const fs::path& header = entry.path();
+      const bool has_source = fs::exists(sources / header.filename().replace_extension(".cpp"));
+      if (header.extension() != ".h" || has_source || known.contains(header.filename())) continue;
+      std::istringstream lines(content_of(header));
+      for (std::string line; std::getline(lines, line);) {
+        EXPECT_FALSE(std::regex_search(line, declaration)) << header << " declares " << line;
+      }
+    }
+  }
 }
 
 }  // namespace
