@@ -24,6 +24,7 @@ namespace {
       "56");
 }
 
+// The names of a line's open extents, each once.
 std::vector<std::string> names_of(const std::string& line, const OpenLine& open) {
   std::vector<std::string> names;
   for (const OpenName& name : open.names) {

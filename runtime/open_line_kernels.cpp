@@ -47,7 +47,9 @@ std::string with_extents(const OpenLine& line, int64_t same) {
 // Sizes of a line, the same ones each time.
 class Sizes {
  public:
-  explicit Sizes(const OpenLine& line) : line_(line) {}
+  explicit Sizes(const OpenLine& line) : line_(line) {
+    for (const OpenName& name : line.names) most_[name.name] = name.most;
+  }
 
   std::set<std::string> draw() && {
     add([](size_t /*place*/) { return std::numeric_limits<int64_t>::max(); });
@@ -57,7 +59,7 @@ class Sizes {
     }
     // NOLINTNEXTLINE(cert-msc32-c,cert-msc51-cpp): equal lines have equal bundles
     std::mt19937 draw(39);
-    for (size_t i = 0; i < drawn_sizes && !line_.names.empty(); ++i) {
+    for (size_t i = 0; i < drawn_sizes && !most_.empty(); ++i) {
       add([&](size_t /*place*/) {
         const std::vector<int64_t>& alike = usual_extents()[draw() % usual_extents().size()];
         return alike[draw() % alike.size()];
@@ -70,10 +72,9 @@ class Sizes {
   // Adds the size with these numbers, `number(i)` for the i-th name in order, each at most what the line allows.
   template <typename Number>
   void add(const Number& number) {
-    std::map<std::string, int64_t> most, values;
-    for (const OpenName& name : line_.names) most[name.name] = name.most;
+    std::map<std::string, int64_t> values;
     size_t place = 0;
-    for (const auto& [name, limit] : most) values[name] = std::min(number(place++), limit);
+    for (const auto& [name, limit] : most_) values[name] = std::min(number(place++), limit);
     try {
       sizes_.insert(line_.with(values));
     } catch (const Error&) {
@@ -85,15 +86,16 @@ class Sizes {
   // fixed.
   void add_with_ones() {
     constexpr size_t most_names = 6;
-    if (line_.names.size() > most_names) return;
+    if (most_.size() > most_names) return;
     for (const int64_t others : {13, 64}) {
-      for (size_t ones = 1; ones < (size_t{1} << line_.names.size()); ++ones) {
+      for (size_t ones = 1; ones < (size_t{1} << most_.size()); ++ones) {
         add([&](size_t place) { return (ones >> place & 1) != 0 ? 1 : others; });
       }
     }
   }
 
   const OpenLine& line_;
+  std::map<std::string, int64_t> most_;  // by name
   std::set<std::string> sizes_;
 };
 

@@ -19,10 +19,9 @@ struct Tile {
 };
 
 std::optional<std::string> refusal(const ResizeProblem& resize, const Target&) {
-  const bool have_vectors = descriptor::vector_fits(resize.x, {dimension::channel}, 4) &&
-                            descriptor::vector_fits(resize.y, {dimension::channel}, 4);
-  if (descriptor::inner_of(resize.x) != descriptor::Inner::channels || !have_vectors) return std::nullopt;
-  return "channels stand side by side, in fours or more";
+  const bool have_vectors =
+      descriptor::inner_of(resize.x) == descriptor::Inner::channels && descriptor::channels_fit(resize, 4);
+  return have_vectors ? std::optional("channels stand side by side, in fours or more") : std::nullopt;
 }
 
 bool no_idle_channels(const Tile& tile, const ResizeProblem& resize, const Target&) {

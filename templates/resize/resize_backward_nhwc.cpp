@@ -23,8 +23,7 @@ std::optional<std::string> refusal(const ResizeProblem& resize, const Target&) {
 }
 
 bool aligned(const Tile& tile, const ResizeProblem& resize, const Target&) {
-  return descriptor::vector_fits(resize.x, {dimension::channel}, tile.vector) &&
-         descriptor::vector_fits(resize.y, {dimension::channel}, tile.vector);
+  return descriptor::channels_fit(resize, tile.vector);
 }
 
 int64_t vectors_per_image(const Tile& tile, const ResizeProblem& resize) {

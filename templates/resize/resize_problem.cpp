@@ -23,6 +23,7 @@ void add_axis(Prelude& prelude, const ResizeProblem& resize, const ResizeAxis& a
 
 constexpr int64_t few_columns = 36;  // whose weights registers hold
 
+// The gradient looks up positions of elements up to three beside x, too.
 bool needs_wide_positions(const ResizeAxis& axis) {
   constexpr int64_t limit = int64_t{1} << 30;
   return axis.denominator >= limit / (axis.extent + 3) || axis.start >= limit || axis.step >= limit / axis.outputs;
@@ -32,17 +33,10 @@ bool needs_wide_positions(const ResizeAxis& axis) {
 
 ResizeProblem ResizeProblem::of(const Request& request) {
   ResizeProblem problem;
-  if (request.operation == "resize_backward") {
-    const ResizeBackward view = ResizeBackward::of(request);
-    static_cast<Resizing&>(problem) = view;
-    problem.x = view.dx;
-    problem.y = view.dy;
-  } else {
-    const Resize view = Resize::of(request);
-    static_cast<Resizing&>(problem) = view;
-    problem.x = view.x;
-    problem.y = view.y;
-  }
+  const bool is_gradient = request.operation == "resize_backward";
+  static_cast<Resizing&>(problem) = is_gradient ? Resizing(ResizeBackward::of(request)) : Resize::of(request);
+  problem.x = request.at(is_gradient ? "dx" : "x");
+  problem.y = request.at(is_gradient ? "dy" : "y");
   problem.blend = request.blend;
   problem.dynamic_batch = request.dynamic_batch;
   const int axes = problem.x.rank() - 2;
@@ -81,6 +75,10 @@ Launch resize_launch(std::string entry, int threads) {
   Launch launch = unary_launch(std::move(entry), threads);
   append(launch, {OperationScalar{0}});
   return launch;
+}
+
+bool channels_fit(const ResizeProblem& resize, int vector) {
+  return vector_fits(resize.x, {dimension::channel}, vector) && vector_fits(resize.y, {dimension::channel}, vector);
 }
 
 StreamingWork resize_work(const ResizeProblem& resize, double threads, double outputs, double loads, double load_bytes,
@@ -131,18 +129,16 @@ StreamingWork resize_backward_work(const ResizeProblem& resize, double threads, 
                                    double load_bytes, double lane_bytes_of_dy) {
   const auto x_bytes = static_cast<double>(resize.x.elements() * size_of(resize.x.dtype));
   const auto y_bytes = static_cast<double>(resize.y.elements() * size_of(resize.y.dtype));
-  double places = 1, rows = 1;  // of dy that an element of dx is in, and rows of them
-  for (const ResizeAxis* axis : {&resize.planes, &resize.rows, &resize.columns}) {
-    places *= static_cast<double>(most_outputs(resize, *axis));
-    if (axis != &resize.columns) rows *= static_cast<double>(most_outputs(resize, *axis));
-  }
+  // Rows of dy that an element of dx is a sum of, and columns of each.
+  const auto rows = static_cast<double>(most_outputs(resize, resize.planes) * most_outputs(resize, resize.rows));
+  const int64_t columns = most_outputs(resize, resize.columns);
+  const double places = rows * static_cast<double>(columns);
   const double weight = resize.mode == ResizeMode::nearest ? 15 : resize.mode == ResizeMode::linear ? 25 : 80;
   StreamingWork work;
   work.cache_bytes = threads * places * loads * lane_bytes_of_dy + x_bytes;
   work.dram_bytes = std::min(y_bytes, threads * places * loads * lane_bytes_of_dy) + x_bytes;
   if (resize.blend.beta != Scale::zero) work.dram_bytes += x_bytes;
   work.threads = threads;
-  const int64_t columns = most_outputs(resize, resize.columns);
   const double looked_up = rows + (columns <= few_columns ? static_cast<double>(columns) : places);
   work.instructions_per_thread = 60 + looked_up * weight + places * (4 + loads * 3 + elements * 2) + elements * 6;
   work.registers_per_thread = 40 + 2 * elements;

@@ -36,6 +36,9 @@ Prelude resize_prelude(const ResizeProblem& resize);
 /// One launch of `entry` with the arguments x, y, alpha, beta, user, n and cubic. The grid is the caller's to set.
 Launch resize_launch(std::string entry, int threads);
 
+/// Whether `vector` channels can move at once, in both operands.
+bool channels_fit(const ResizeProblem& resize, int vector);
+
 /// Traffic if each of `threads` threads that have work makes `outputs`, with `loads` loads of x of `load_bytes`, each
 /// of which costs it `lane_bytes_of_x`.
 StreamingWork resize_work(const ResizeProblem& resize, double threads, double outputs, double loads, double load_bytes,
