@@ -96,6 +96,12 @@ def test_the_nearest_element_is_the_one_that_pytorch_takes(mode):
     exact(lambda L, x: L.interpolate(x, (3, 82), mode=mode), normal(2, 3, 5, 2))
 
 
+@pytest.mark.parametrize("scale", [float("nan"), float("inf"), (1.5, float("nan"))], ids=str)
+def test_a_scale_that_is_no_number_is_an_error(scale):
+    with pytest.raises(kiln.InvalidArgument, match="scale_factor has (nan|inf)"):
+        K.interpolate(normal(1, 2, 5, 7), scale_factor=scale)
+
+
 def test_halves_and_bytes_at_another_size():
     both(lambda L, x: L.interpolate(x, (7, 5), mode="bilinear"), normal(1, 2, 4, 6).bfloat16(), in_f32=True)
     x = normal(1, 2, 4, 6).half()

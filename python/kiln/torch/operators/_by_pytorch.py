@@ -231,14 +231,19 @@ def max_pool(x: Any, extents: Any, window: Any, pad: Any, stride: Any, dilation:
     return y, indices.to(torch.int32)
 
 
+def _gradient_of_linear(function: Any, extents: Any, dy: torch.Tensor) -> torch.Tensor:
+    """The gradient by an input of `extents`, whose values do not matter."""
+    with torch.enable_grad():
+        zeros = dy.new_zeros(tuple(extents)).requires_grad_()
+        return vjp(function, (zeros,), (True,), dy)[0]  # type: ignore[no-any-return]
+
+
 def pool_backward(dy: Any, x: Any, indices: Any, mode: str, extents: Any, *window: Any) -> torch.Tensor:
     if mode == "max":
         places = max_pool(x, dy.shape, *window)[1] if indices is None else indices
         flat = torch.zeros_like(dy.flatten(2)[..., :1]).expand(*dy.shape[:2], math.prod(extents[2:]))
         return flat.scatter_add(2, places.flatten(2).long(), dy.flatten(2)).reshape(tuple(extents))
-    with torch.enable_grad():
-        zeros = dy.new_zeros(tuple(extents)).requires_grad_()
-        return vjp(lambda x: pool(x, mode, dy.shape, *window), (zeros,), (True,), dy)[0]  # type: ignore[no-any-return]
+    return _gradient_of_linear(lambda x: pool(x, mode, dy.shape, *window), extents, dy)
 
 
 def unpool_backward(dy: Any, indices: Any, *window: Any) -> torch.Tensor:
@@ -280,9 +285,7 @@ def resize(x: Any, extents: Any, mode: str, aligned: bool, scales: Any) -> torch
 
 
 def resize_backward(dy: Any, extents: Any, *words: Any) -> torch.Tensor:
-    with torch.enable_grad():
-        zeros = dy.new_zeros(tuple(extents)).requires_grad_()
-        return vjp(lambda x: resize(x, dy.shape[2:], *words), (zeros,), (True,), dy)[0]  # type: ignore[no-any-return]
+    return _gradient_of_linear(lambda x: resize(x, dy.shape[2:], *words), extents, dy)
 
 
 def embedding(weight: Any, indices: Any, padding: int, by_frequency: bool) -> torch.Tensor:
