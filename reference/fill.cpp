@@ -8,6 +8,7 @@
 #include "kiln/generator/operations/cross_entropy.h"
 #include "kiln/generator/operations/gather.h"
 #include "kiln/generator/operations/pool_window.h"
+#include "kiln/generator/operations/recurrent.h"
 #include "kiln/reference/convert.h"
 #include "kiln/reference/tensor_memory.h"
 
@@ -159,6 +160,13 @@ int64_t draw_class(const ClassTargets& targets, Values values, uint64_t bits) {
   return static_cast<int64_t>((bits >> 16) % static_cast<uint64_t>(targets.classes));
 }
 
+// As many steps as there are, or fewer; among special values also what is no number of steps.
+int64_t draw_length(int64_t steps, Values values, uint64_t bits) {
+  constexpr uint64_t seldom = 4;
+  if (values == Values::specials && bits % seldom == 1) return (bits & 64) != 0 ? steps + 1 : -1;
+  return static_cast<int64_t>((bits >> 16) % (static_cast<uint64_t>(steps) + 1));
+}
+
 }  // namespace
 
 std::vector<std::byte> filled(const Request& request, const Operand& operand, Values values, uint64_t seed) {
@@ -177,6 +185,14 @@ std::vector<std::byte> filled(const Request& request, const Operand& operand, Va
   if (is_class_weights(request, operand.name)) {
     // Their sums divide: 1/8 to 9/8.
     return filled_by(operand.spec, seed, [](auto, uint64_t bits) { return 0.125 + (uniform(bits) + 1) / 2; });
+  }
+  if (const std::optional<int64_t> steps = most_recurrent_steps(request, operand.name)) {
+    return filled_by(operand.spec, seed, [&](auto, uint64_t bits) { return draw_length(*steps, values, bits); });
+  }
+  if (is_recurrent_weights(request, operand.name) && values == Values::uniform) {
+    // Sums of a row of up to 1: errors die away from step to step, and bounds stay tight however many there are.
+    const double scale = 2 / static_cast<double>(operand.spec.extents.back());
+    return filled_by(operand.spec, seed, [scale](auto, uint64_t bits) { return scale * uniform(bits); });
   }
   return filled(operand.spec, values, seed);
 }

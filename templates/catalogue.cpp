@@ -147,6 +147,8 @@
   algorithm(cross_entropy_backward_simple) \
   algorithm(cross_entropy_backward_rows) \
   algorithm(cross_entropy_backward_strided) \
+  algorithm(recurrent_simple) \
+  algorithm(recurrent_block) \
   algorithm(norm_forward_simple) \
   algorithm(norm_forward_blocks) \
   algorithm(norm_forward_channels) \

@@ -65,4 +65,10 @@ std::optional<std::vector<double>> Attributes::reals(std::string_view name) cons
   return std::vector<double>(attribute->floats().begin(), attribute->floats().end());
 }
 
+std::optional<std::vector<std::string>> Attributes::words(std::string_view name) const {
+  const onnx::AttributeProto* attribute = find(name, onnx::AttributeProto::STRINGS);
+  if (attribute == nullptr) return std::nullopt;
+  return std::vector<std::string>(attribute->strings().begin(), attribute->strings().end());
+}
+
 }  // namespace kiln::onnx_frontend

@@ -27,6 +27,8 @@ class Attributes {
   std::optional<std::vector<int64_t>> integers(std::string_view name) const;
   /// As many numbers as there are; nothing if the attribute is left out.
   std::optional<std::vector<double>> reals(std::string_view name) const;
+  /// As many words as there are; nothing if the attribute is left out.
+  std::optional<std::vector<std::string>> words(std::string_view name) const;
 
  private:
   const onnx::AttributeProto* find(std::string_view name) const;

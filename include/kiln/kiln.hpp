@@ -23,6 +23,7 @@
 #include "kiln/plan.h"
 #include "kiln/pool.h"
 #include "kiln/prediction.h"
+#include "kiln/recurrent.h"
 #include "kiln/reduce.h"
 #include "kiln/resize.h"
 #include "kiln/softmax.h"

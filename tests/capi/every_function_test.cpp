@@ -28,6 +28,7 @@ class EveryFunction : public CApi {
     add_normalisations();
     add_products();
     add_losses();
+    add_recurrent_layers();
     add_dropout();
     add_local_normalisations();
     add_plans();
@@ -220,6 +221,11 @@ class EveryFunction : public CApi {
         &y_, &cross_entropy_options_, nullptr);
   }
 
+  void add_recurrent_layers() {
+    add("kiln_recurrent_forward", kiln_recurrent_forward, {"options", "stream"}, context_, &gates_, &recurrent_weights_,
+        &states_, &recurrent_options_, nullptr);
+  }
+
   void add_dropout() {
     const Names optional = {"options", "stream"};
     add("kiln_dropout_forward", kiln_dropout_forward, optional, context_, &x_, &y_, &dropout_options_, nullptr);
@@ -290,6 +296,8 @@ class EveryFunction : public CApi {
                     weights_gradient_ = tensor(result_, {3, 6}), layer_bias_gradient_ = tensor(result_, {3});
   const kiln_tensor loss_ = tensor(result_, {1}), loss_gradient_ = tensor(upload(wave(1)), {1});
   const kiln_tensor targets_ = with(tensor(upload(wave(2)), {2}), [](auto& targets) { targets.dtype = KILN_I32; });
+  const kiln_tensor gates_ = tensor(upload(wave(16)), {1, 2, 1, 8}),
+                    recurrent_weights_ = tensor(upload(wave(16)), {1, 8, 2}), states_ = tensor(result_, {1, 2, 1, 2});
   const kiln_named_tensor named_tensor_ = {"t", &values_};
   const kiln_named_scalar named_scalar_ = {"s", 1, 0};
   const char* const request_ = "softmax_forward x=f32:2x6";
@@ -316,6 +324,7 @@ class EveryFunction : public CApi {
   const kiln_tensor_op_options op_options_ = kiln_tensor_op_options_default();
   const kiln_gemm_options gemm_options_ = kiln_gemm_options_default();
   const kiln_cross_entropy_options cross_entropy_options_ = kiln_cross_entropy_options_default();
+  const kiln_recurrent_options recurrent_options_ = kiln_recurrent_options_default();
   const kiln_dropout_options dropout_options_ = kiln_dropout_options_default();
   const kiln_named_tensor call_tensors_[3] = {{"y", &y_}, {"a", &x_}, {"b", &dy_}};
   const kiln_call_options call_options_ = kiln_call_options_default();

@@ -23,6 +23,7 @@
 #include "kiln/generator/operations/norm.h"
 #include "kiln/generator/operations/pool_backward.h"
 #include "kiln/generator/operations/pool_forward.h"
+#include "kiln/generator/operations/recurrent.h"
 #include "kiln/generator/operations/reduce.h"
 #include "kiln/generator/operations/resize.h"
 #include "kiln/generator/operations/resize_backward.h"
@@ -64,6 +65,7 @@ const std::map<std::string, std::function<Request(const Request&)>>& views() {
       {"norm_inference", through<NormInference>},
       {"pool_backward", through<PoolBackward>},
       {"pool_forward", through<PoolForward>},
+      {"recurrent_forward", through<RecurrentForward>},
       {"reduce", through<Reduce>},
       {"resize", through<Resize>},
       {"resize_backward", through<ResizeBackward>},

@@ -28,6 +28,7 @@
   operation(gemm) \
   operation(cross_entropy_forward) \
   operation(cross_entropy_backward) \
+  operation(recurrent_forward) \
   operation(norm_forward) \
   operation(norm_affine) \
   operation(norm_inference) \

@@ -1,0 +1,123 @@
+#include <algorithm>
+#include <cmath>
+
+#include "descriptor/numbers.h"
+#include "descriptor/occupancy.h"
+#include "descriptor/prelude_and_launch.h"
+#include "descriptor/streaming_estimate.h"
+#include "descriptor/strided.h"
+#include "kiln/generator/algorithm.h"
+#include "recurrent/recurrence.h"
+
+namespace kiln {
+namespace recurrent_block_descriptor {
+namespace {
+
+constexpr int width = 4;  // WIDTH of the template
+
+struct Shape {
+  int threads, lanes, units, images, keep;
+};
+
+using descriptor::ceil_div;
+
+int64_t rounds(const Shape& shape, const RecurrentForward& layer) {
+  return ceil_div(layer.hidden(), int64_t{shape.threads} / shape.lanes * shape.units);
+}
+
+int64_t pieces(const Shape& shape, const RecurrentForward& layer) {
+  return ceil_div(layer.hidden(), int64_t{shape.lanes} * width);
+}
+
+int64_t memory_bytes(const Shape& shape, const RecurrentForward& layer) {
+  return 4 * pieces(shape, layer) * shape.lanes * width * shape.images * 4;
+}
+
+// Sums of a thread.
+int64_t sums(const Shape& shape, const RecurrentForward& layer) {
+  return int64_t{shape.units} * gates_of(layer.cell) * shape.images;
+}
+
+int64_t kept_words(const Shape& shape, const RecurrentForward& layer) {
+  return shape.units * gates_of(layer.cell) * pieces(shape, layer) * width * size_of(layer.r.dtype) / 4;
+}
+
+bool keeps_what_fits(const Shape& shape, const RecurrentForward& layer, const Target& target) {
+  if (shape.keep == 0) return true;
+  constexpr int others = 44;  // registers of addresses, states and functions
+  const int registers = std::min(255, descriptor::registers_with(shape.threads / 32, target.arch));
+  return rounds(shape, layer) == 1 && kept_words(shape, layer) + sums(shape, layer) + others <= registers;
+}
+
+bool threads_have_work(const Shape& shape, const RecurrentForward& layer, const Target&) {
+  const bool few_lanes = shape.lanes == 4 || int64_t{shape.lanes} * width < 2 * layer.hidden();
+  const int64_t units = int64_t{shape.threads} / shape.lanes * shape.units;
+  return few_lanes && (units < 2 * layer.hidden() || (shape.threads == 128 && shape.units == 1));
+}
+
+Program program(const Shape& shape, const RecurrentForward& layer, const Target&, const Emitter& emit) {
+  const int64_t images = layer.y.extents[0];
+  Prelude prelude = descriptor::recurrent_prelude(layer);
+  prelude.constant("THREADS", shape.threads).constant("LANES", shape.lanes).constant("UNITS", shape.units);
+  prelude.constant("IMAGES", shape.images).flag("KEEP", shape.keep != 0);
+  prelude.constant("R_RUN", descriptor::widest_vector(layer.r, {2}, width) == width ? width : 1);
+  prelude.constant("MEMORY_BYTES", memory_bytes(shape, layer));
+  Launch launch = descriptor::recurrent_launch("recurrent_block", shape.threads, {});
+  launch.grid = {descriptor::blocks_for(1, images, layer.dynamic_batch, shape.images), Count{layer.directions()},
+                 Count{1}};
+  launch.dynamic_shared_bytes = static_cast<unsigned>(memory_bytes(shape, layer));
+  return descriptor::program_of(emit.source(prelude), launch);
+}
+
+// A step waits for the one before: for two barriers, the sums over lanes, and the functions of the cell.
+Estimate predict(const Shape& shape, const RecurrentForward& layer, const Target& target, const DeviceFigures& device) {
+  const auto steps = static_cast<double>(layer.steps()), all_rounds = static_cast<double>(rounds(shape, layer));
+  const auto of_thread = static_cast<double>(shape.units * gates_of(layer.cell) * pieces(shape, layer) * width);
+  const auto blocks =
+      static_cast<double>(ceil_div(layer.y.extents[0], shape.images) * layer.directions());
+  const double pairs = std::ceil(static_cast<double>(shape.units * shape.images) / shape.lanes);
+  double per_round = of_thread * (shape.images + (layer.r.dtype == DType::f32 ? 0 : 1)) +
+                     static_cast<double>(pieces(shape, layer)) * shape.images * 2 +
+                     static_cast<double>(sums(shape, layer)) * (2 * std::log2(shape.lanes) + 2) + pairs * 150;
+  if (shape.keep == 0) per_round += of_thread * 1.5;
+  descriptor::StreamingWork work;
+  work.dram_bytes = descriptor::recurrent_bytes(layer);
+  if (shape.keep == 0) {
+    work.cache_bytes = blocks * steps * static_cast<double>(layer.r.elements()) /
+                       static_cast<double>(layer.directions()) * size_of(layer.r.dtype);
+  }
+  work.threads = blocks * shape.threads;
+  work.instructions_per_thread = steps * (all_rounds * per_round + 120);
+  work.blocks = blocks;
+  work.threads_per_block = shape.threads;
+  work.registers_per_thread =
+      44 + static_cast<double>(sums(shape, layer) + (shape.keep != 0 ? kept_words(shape, layer) : 0));
+  work.shared_bytes_per_block = static_cast<double>(memory_bytes(shape, layer));
+  work.bytes_in_flight_per_thread = shape.keep != 0 ? 16 : 16.0 * shape.units * static_cast<double>(gates_of(layer.cell));
+  return descriptor::streaming_estimate(work, target.arch, device);
+}
+
+}  // namespace
+}  // namespace recurrent_block_descriptor
+
+Algorithm recurrent_block() {
+  using namespace recurrent_block_descriptor;
+  return describe<Shape, RecurrentForward>("recurrent_block", "recurrent_forward", "recurrent/recurrent_block.cu")
+      .param("THREADS", &Shape::threads, {256, 512, 1024, 128})
+      .param("LANES", &Shape::lanes, {8, 16, 4, 32})
+      .param("UNITS", &Shape::units, {1, 2, 4})
+      .param("IMAGES", &Shape::images, {1, 2, 4, 8})
+      .param("KEEP", &Shape::keep, {1, 0})
+      .rule("registers hold the weights that are kept", keeps_what_fits)
+      .rule("a thread's sums are few",
+            [](const Shape& shape, const RecurrentForward& layer, const Target&) { return sums(shape, layer) <= 64; })
+      .rule("states fit shared memory",
+            [](const Shape& shape, const RecurrentForward& layer, const Target& target) {
+              return memory_bytes(shape, layer) <= target.arch.shared_per_block;
+            })
+      .pruning("all threads have work", threads_have_work)
+      .program(program)
+      .estimate(predict);
+}
+
+}  // namespace kiln
